@@ -1,0 +1,179 @@
+// Package driver repeats observe, forecast, decide, act. The simulator and the
+// live controller both run [Driver.Step]; they differ only in the [World] given
+// to [New].
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An Observer describes the world as it is now. It owns the snapshot: it may
+// reuse the memory of the one before last.
+type Observer interface {
+	Observe(context.Context) (*policy.Snapshot, error)
+}
+
+// A Forecaster writes the Forecast of every market, and the action values of
+// every pool, of a snapshot that it was just given. It sees nothing else. When
+// it fails, what it could not write stays the closed form's and the error is
+// reported beside the plan.
+type Forecaster interface {
+	Forecast(*policy.Snapshot, *policy.Memory) error
+}
+
+// An Actuator changes the world. Each method may be called again with the same
+// argument and must then have no further effect.
+type Actuator interface {
+	Steer(context.Context, *policy.Snapshot, *policy.Steer) error
+	Launch(context.Context, *policy.Snapshot, *policy.Launch) error
+	Drain(context.Context, *policy.Snapshot, *policy.Drain) error
+}
+
+// An Enforcer carries out what budgets ask for.
+type Enforcer interface {
+	Evict(context.Context, *policy.Snapshot, *policy.Evict) error
+	Gate(context.Context, *policy.Snapshot, *policy.Gate) error
+}
+
+// A Store keeps the memory across restarts. It copies what it keeps.
+type Store interface {
+	Save(context.Context, *policy.Memory) error
+}
+
+// A Recorder keeps what was decided, on what. It copies what it keeps.
+type Recorder interface {
+	Record(context.Context, *policy.Snapshot, *policy.Memory, *policy.Plan) error
+}
+
+// ErrNoCapacity is returned by Actuator.Launch when the market has no machine
+// to give. It is an answer of the market and not a fault.
+var ErrNoCapacity = errors.New("no capacity")
+
+// A World is all that a driver touches. Forecaster, Enforcer and Recorder may
+// be nil.
+type World struct {
+	Observer   Observer
+	Forecaster Forecaster
+	Actuator   Actuator
+	Enforcer   Enforcer
+	Store      Store
+	Recorder   Recorder
+}
+
+// A Driver joins one policy to one world.
+type Driver struct {
+	world  World
+	policy policy.Policy
+	memory policy.Memory
+}
+
+// New returns a driver that starts from memory m.
+func New(w World, p policy.Policy, m policy.Memory) *Driver {
+	return &Driver{world: w, policy: p, memory: m}
+}
+
+// A Step is what one step saw and did. Its fields are valid until the step
+// after next.
+type Step struct {
+	Snapshot *policy.Snapshot
+	Plan     policy.Plan
+
+	// Warning is what went wrong without stopping the step: a forecaster that
+	// failed, actions that failed. Nil if nothing did.
+	Warning error
+}
+
+// Step observes once, decides once and acts on the plan.
+//
+// The memory is saved before the first action. A crash between the two loses
+// a plan, which the next snapshot makes good; the other order could give one
+// token to two different launches.
+//
+// An action that fails does not stop those after it: a refused launch must
+// not keep a node under notice from being drained.
+func (d *Driver) Step(ctx context.Context) (Step, error) {
+	snap, err := d.world.Observer.Observe(ctx)
+	if err != nil {
+		return Step{}, fmt.Errorf("observing: %w", err)
+	}
+	var warnings []error
+	if d.world.Forecaster != nil {
+		if err := d.world.Forecaster.Forecast(snap, &d.memory); err != nil {
+			warnings = append(warnings, fmt.Errorf("forecasting: %w", err))
+		}
+		roundForecasts(snap)
+	}
+	before := d.memory
+	plan, memory := d.policy.Decide(snap, before)
+	if plan.Wake <= snap.Now {
+		return Step{}, fmt.Errorf("policy %s at %v wakes at %v, which is not later", d.policy.Name(), snap.Now, plan.Wake)
+	}
+	if err := d.world.Store.Save(ctx, &memory); err != nil {
+		return Step{}, fmt.Errorf("saving memory: %w", err)
+	}
+	d.memory = memory
+	warnings = d.act(ctx, snap, &plan, warnings)
+	if d.world.Recorder != nil {
+		if err := d.world.Recorder.Record(ctx, snap, &before, &plan); err != nil {
+			return Step{}, fmt.Errorf("recording: %w", err)
+		}
+	}
+	return Step{Snapshot: snap, Plan: plan, Warning: errors.Join(warnings...)}, nil
+}
+
+func (d *Driver) act(ctx context.Context, s *policy.Snapshot, p *policy.Plan, errs []error) []error {
+	a := d.world.Actuator
+	for i := range p.Steers {
+		if err := a.Steer(ctx, s, &p.Steers[i]); err != nil {
+			errs = append(errs, fmt.Errorf("steering %s: %w", s.Pools[p.Steers[i].Pool].Name, err))
+		}
+	}
+	for i := range p.Launches {
+		if err := a.Launch(ctx, s, &p.Launches[i]); err != nil && !errors.Is(err, ErrNoCapacity) {
+			errs = append(errs, fmt.Errorf("launching in %s: %w", s.Pools[p.Launches[i].Pool].Name, err))
+		}
+	}
+	for i := range p.Drains {
+		if err := a.Drain(ctx, s, &p.Drains[i]); err != nil {
+			errs = append(errs, fmt.Errorf("draining %s: %w", s.Nodes[p.Drains[i].Node].Name, err))
+		}
+	}
+	if d.world.Enforcer == nil {
+		return errs
+	}
+	for i := range p.Gates {
+		if err := d.world.Enforcer.Gate(ctx, s, &p.Gates[i]); err != nil {
+			errs = append(errs, fmt.Errorf("gating %s: %w", p.Gates[i].Budget, err))
+		}
+	}
+	for i := range p.Evicts {
+		if err := d.world.Enforcer.Evict(ctx, s, &p.Evicts[i]); err != nil {
+			errs = append(errs, fmt.Errorf("evicting %s: %w", s.Pods[p.Evicts[i].Pod].Name, err))
+		}
+	}
+	return errs
+}
+
+// forecastGrid is the reciprocal of the step to which forecasts are rounded, so
+// that the last bits of a model's arithmetic decide nothing.
+const forecastGrid = 65536
+
+func roundForecasts(s *policy.Snapshot) {
+	for i := range s.Markets {
+		f := &s.Markets[i].Forecast
+		f.Hazard, f.Capacity = onGrid(f.Hazard), onGrid(f.Capacity)
+		f.Runtime, f.Confidence = onGrid(f.Runtime), onGrid(f.Confidence)
+	}
+	for i := range s.Pools {
+		for j, q := range s.Pools[i].Actions {
+			s.Pools[i].Actions[j] = onGrid(q)
+		}
+	}
+}
+
+func onGrid(x float64) float64 { return math.Round(x*forecastGrid) / forecastGrid }

@@ -1,0 +1,74 @@
+package policy
+
+import "slices"
+
+// Memory is what a policy carries from one decision to the next. It is saved
+// before a plan is carried out. The zero Memory is that of a new cluster.
+//
+// It names things by name, since ids belong to one Snapshot.
+type Memory struct {
+	// Decisions counts the decisions taken.
+	Decisions uint64
+
+	// Pools are ascending by Name.
+	Pools []PoolMemory
+}
+
+// A PoolMemory is what is remembered of one pool.
+type PoolMemory struct {
+	Name string
+
+	// Target is the wanted spot share; HasTarget says that it was set.
+	Target    float64
+	HasTarget bool
+
+	// Moved is when nodes of the pool were last drained by choice, Steered when
+	// it was last told something new.
+	Moved, Steered Time
+
+	// Below is since when the pool has been calm enough to grow on spot; zero
+	// while it is not. It gives a policy its hysteresis.
+	Below Time
+
+	// Backoff are nodes whose drain was given up, ascending by Node.
+	Backoff []Backoff
+}
+
+// A Backoff keeps a node that could not be drained from being tried again.
+type Backoff struct {
+	Node  string
+	Until Time
+	Tries int
+}
+
+// Pool returns what is remembered of the pool called name; the zero value with
+// that name if nothing is.
+func (m *Memory) Pool(name string) PoolMemory {
+	if i, ok := m.find(name); ok {
+		return m.Pools[i]
+	}
+	return PoolMemory{Name: name}
+}
+
+// With returns a copy of m in which p stands for the pool of its name. m and
+// its slices stay as they are.
+func (m Memory) With(p PoolMemory) Memory {
+	i, ok := m.find(p.Name)
+	pools := slices.Clone(m.Pools)
+	if ok {
+		pools[i] = p
+	} else {
+		pools = slices.Insert(pools, i, p)
+	}
+	m.Pools = pools
+	return m
+}
+
+func (m *Memory) find(name string) (int, bool) {
+	for i := range m.Pools {
+		if m.Pools[i].Name >= name {
+			return i, m.Pools[i].Name == name
+		}
+	}
+	return len(m.Pools), false
+}

@@ -1,0 +1,211 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Plan is what to do now. The zero Plan does nothing.
+//
+// The driver carries out the lists in the order of the fields, each in its own
+// order. Ids are those of the Snapshot that was decided on.
+type Plan struct {
+	Steers   []Steer
+	Launches []Launch
+	Drains   []Drain
+	Evicts   []Evict
+	Gates    []Gate
+
+	// Holds say what was left alone, and why.
+	Holds []Hold
+
+	// Wake is when to decide again even if nothing has happened. It is later
+	// than Snapshot.Now.
+	Wake Time
+}
+
+// A Why is the account that every entry of a plan gives of itself.
+type Why struct {
+	// Reason says why in one word, for metrics and logs.
+	Reason Reason
+
+	// Text says why in a sentence.
+	Text string
+
+	// Before and After are the hourly cost of what the entry is about, without
+	// and with it. Both are 0 where no money is at stake.
+	Before, After Money
+
+	// RunnerUp is the alternative that came second; empty without one.
+	RunnerUp string
+}
+
+// A Reason is a word that metrics, logs and golden files can hold.
+type Reason string
+
+// The reasons that several policies share. A policy may have its own.
+const (
+	ReasonShortage   Reason = "shortage"    // less capacity than the pods need
+	ReasonNotice     Reason = "notice"      // the provider takes the node back
+	ReasonRebalance  Reason = "rebalance"   // the provider recommends to leave
+	ReasonShare      Reason = "share"       // towards the wanted spot share
+	ReasonCheaper    Reason = "cheaper"     // the same for less
+	ReasonEmpty      Reason = "empty"       // nothing runs there
+	ReasonCap        Reason = "cap"         // above the safe spot share
+	ReasonRisk       Reason = "risk"        // the market is about to turn
+	ReasonFallback   Reason = "fallback"    // spot was refused
+	ReasonGuardrail  Reason = "guardrail"   // a guardrail forbade it
+	ReasonNoEdge     Reason = "no-edge"     // nothing to gain
+	ReasonCooldown   Reason = "cooldown"    // too soon after the last change
+	ReasonConfigured Reason = "configured"  // the manifest says so
+	ReasonInfeasible Reason = "infeasible"  // its pods fit nowhere else
+	ReasonInProgress Reason = "in-progress" // somebody already works on it
+)
+
+// A Steer says what a pool may buy from now on. It moves no running node: one
+// that must go is a Drain of its own.
+type Steer struct {
+	Pool PoolID
+
+	// Share is the part of the pool's capacity that is to be spot, in [0, 1];
+	// the provisioner buys spot up to it and on-demand beyond it. Exact says
+	// that it is to be held from both sides.
+	Share float64
+	Exact bool
+
+	// Markets restricts what is bought; nil means all markets of the pool.
+	Markets []MarketID
+
+	// Fallback lets a refused spot launch go to on-demand.
+	Fallback bool
+
+	// Limits bound the pool; zero components are left as they are.
+	Limits Resources
+
+	// Bid is the most to pay per node-hour where the market takes bids.
+	Bid Money
+
+	Why Why
+}
+
+// A Launch asks for one node.
+type Launch struct {
+	// Token is the same whenever the same plan is computed again, so that a
+	// retried call buys one node and not two.
+	Token string
+	Pool  PoolID
+
+	// Markets are those that will do; the provider chooses among them. All
+	// are of one capacity type.
+	Markets []MarketID
+
+	// Replaces is the node whose pods the new one is for; None without one.
+	Replaces NodeID
+
+	// Bid is the most to pay per hour where the market takes bids.
+	Bid Money
+
+	Why Why
+}
+
+// A Drain asks that one node be emptied and given back.
+type Drain struct {
+	Node NodeID
+
+	// After holds the tokens of launches that must be initialized first. If
+	// one of them fails the drain does not happen.
+	After []string
+
+	// Deadline is when the node is gone anyway (a reclaim), or by when the
+	// drain is given up and undone. Zero means the actuator's own limit.
+	Deadline Time
+
+	Why Why
+}
+
+// An Evict asks that one pod be evicted.
+type Evict struct {
+	Pod PodID
+	Why Why
+}
+
+// A Gate opens or closes admission for a budget.
+type Gate struct {
+	Budget string
+	Closed bool
+	Why    Why
+}
+
+// A Hold says that something was left as it is. Node or Pool may be None.
+type Hold struct {
+	Pool PoolID
+	Node NodeID
+	Why  Why
+}
+
+// Format writes the plan one entry a line, with the names of s, in the order
+// in which it is carried out.
+func (p *Plan) Format(s *Snapshot) string {
+	var b strings.Builder
+	for _, x := range p.Steers {
+		fmt.Fprintf(&b, "steer %s share=%.3f", s.Pools[x.Pool].Name, x.Share)
+		if x.Exact {
+			b.WriteString(" exact")
+		}
+		if x.Markets != nil {
+			fmt.Fprintf(&b, " markets=%d", len(x.Markets))
+		}
+		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
+	}
+	for _, x := range p.Launches {
+		fmt.Fprintf(&b, "launch %s", s.Pools[x.Pool].Name)
+		for _, m := range x.Markets {
+			b.WriteString(" " + s.Markets[m].Name)
+		}
+		if x.Replaces != None {
+			b.WriteString(" for=" + s.Nodes[x.Replaces].Name)
+		}
+		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
+	}
+	for _, x := range p.Drains {
+		fmt.Fprintf(&b, "drain %s", s.Nodes[x.Node].Name)
+		if len(x.After) > 0 {
+			fmt.Fprintf(&b, " after=%d", len(x.After))
+		}
+		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
+	}
+	for _, x := range p.Evicts {
+		fmt.Fprintf(&b, "evict %s (%s)\n", s.Pods[x.Pod].Name, x.Why.Reason)
+	}
+	for _, x := range p.Gates {
+		state := "open"
+		if x.Closed {
+			state = "closed"
+		}
+		fmt.Fprintf(&b, "gate %s %s (%s)\n", x.Budget, state, x.Why.Reason)
+	}
+	for _, x := range p.Holds {
+		b.WriteString("hold")
+		if x.Pool != None {
+			b.WriteString(" " + s.Pools[x.Pool].Name)
+		}
+		if x.Node != None {
+			b.WriteString(" " + s.Nodes[x.Node].Name)
+		}
+		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
+	}
+	return b.String()
+}
+
+// Token returns the token of the ordinal-th launch for pool at now: the same
+// content gives the same token.
+func Token(now Time, pool, market string, ordinal int) string {
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, 64 bits
+	h := uint64(offset)
+	for _, s := range [...]string{pool, "\x00", market} {
+		for i := range len(s) {
+			h = (h ^ uint64(s[i])) * prime
+		}
+	}
+	return fmt.Sprintf("%x-%016x-%d", int64(now), h, ordinal)
+}

@@ -1,0 +1,175 @@
+package policy
+
+import "time"
+
+// A Provisioner is who buys nodes for a pool's pending pods.
+type Provisioner uint8
+
+// The provisioners. Where there is none the policy launches itself.
+const (
+	ProvisionerNone Provisioner = iota
+	ProvisionerKarpenter
+	ProvisionerClusterAutoscaler
+)
+
+// A Mode is how far a pool's plans are carried out.
+type Mode uint8
+
+// The modes of a pool. Shadow decides and records but does nothing.
+const (
+	ModeShadow Mode = iota
+	ModeActive
+	ModeOff
+)
+
+// A Consolidation is when a provisioner removes or replaces nodes by itself.
+type Consolidation uint8
+
+// The consolidation policies, as Karpenter's.
+const (
+	WhenEmptyOrUnderutilized Consolidation = iota
+	WhenEmpty
+	ConsolidateNever
+)
+
+// A Pool is capacity managed as one (a CapacityPool), as seen at Snapshot.Now.
+type Pool struct {
+	ID          PoolID
+	Name        string
+	Provisioner Provisioner
+	Mode        Mode
+
+	// Policy is the name that the manifest gives; empty without one.
+	Policy string
+
+	// Markets are those that the pool may use, ascending.
+	Markets []MarketID
+
+	// Share bounds the part of the pool's capacity (vCPU; GPUs in a GPU pool)
+	// that may be spot.
+	Share ShareRange
+
+	// OnDemandFallback lets a refused spot launch go to on-demand.
+	OnDemandFallback bool
+
+	// Limits are what the pool may hold in all; zero components are unlimited.
+	// Used is what it holds now, launching nodes included.
+	Limits, Used Resources
+
+	// Budgets bound how many nodes may be disrupted at once.
+	Budgets []DisruptionBudget
+
+	Consolidation    Consolidation
+	ConsolidateAfter time.Duration
+	ExpireAfter      time.Duration // 0 means never
+
+	// SavingsThreshold is the least relative saving for which a node is
+	// replaced. Cooldown is the least time between two changes.
+	SavingsThreshold float64
+	Cooldown         time.Duration
+
+	// Labels and Taints are those of the pool's nodes.
+	Labels []Label
+	Taints []Taint
+
+	// Levers are the ways in which a share can be steered here.
+	Levers Levers
+
+	// Steer is the one in force; its Set is false before the first.
+	Steer SteerState
+
+	// Refused is when a launch of this pool last failed for lack of capacity.
+	Refused Time
+
+	// Actions are the values of a model's actions for this pool; nil without.
+	Actions []float64
+}
+
+// A ShareRange bounds the spot share of a pool, in [0, 1].
+type ShareRange struct {
+	Min, Max, Target float64
+
+	// Exact says that Target is an exact ratio to be held.
+	Exact bool
+
+	// HasTarget says that the user stated Target.
+	HasTarget bool
+}
+
+// Levers are the ways in which a backend lets the share be changed.
+type Levers struct {
+	Weights bool // the order in which a provisioner tries capacity types
+	Limits  bool // an upper bound on the spot part
+	Launch  bool // nodes can be launched one by one
+}
+
+// A SteerState is what a pool was last told.
+type SteerState struct {
+	Set   bool
+	Share float64
+	Since Time
+}
+
+// A DisruptionReason is why a node is disrupted, as in Karpenter's budgets.
+type DisruptionReason uint8
+
+// The reasons that a budget may name.
+const (
+	Underutilized DisruptionReason = iota
+	Empty
+	Drifted
+)
+
+// A DisruptionBudget bounds disruption as a NodePool's budget does.
+type DisruptionBudget struct {
+	// Nodes is the bound, a count or a percentage of the pool's nodes.
+	Nodes Quantity
+
+	// Reasons it applies to; none means all.
+	Reasons []DisruptionReason
+
+	// Schedule is a cron expression in UTC and Duration how long each spell
+	// lasts; empty means always. Active says whether it is in force at
+	// Snapshot.Now: the observer reads the schedule, a decision does not.
+	Schedule string
+	Duration time.Duration
+	Active   bool
+}
+
+// Disruptable returns how many more nodes of pool may be disrupted now for
+// reason, as Karpenter counts: over the pool's initialized nodes, percentages
+// rounded up, less the nodes that are not ready or going away. Without a
+// budget in force there is no bound and it returns the number of nodes.
+func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
+	nodes, down := 0, 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool != pool || n.Phase < NodeInitialized {
+			continue
+		}
+		nodes++
+		if n.NotReady || n.Phase > NodeInitialized {
+			down++
+		}
+	}
+	allowed := nodes
+	for i := range s.Pools[pool].Budgets {
+		b := &s.Pools[pool].Budgets[i]
+		if b.Active && b.appliesTo(reason) {
+			allowed = min(allowed, int(b.Nodes.Of(int32(nodes))))
+		}
+	}
+	return max(0, allowed-down)
+}
+
+func (b *DisruptionBudget) appliesTo(reason DisruptionReason) bool {
+	if len(b.Reasons) == 0 {
+		return true
+	}
+	for _, r := range b.Reasons {
+		if r == reason {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package policy
+
+// Resources is an amount of what a pod asks for or a node offers.
+// The zero value is nothing.
+type Resources struct {
+	// CPU is in thousandths of a core.
+	CPU int64
+
+	// Memory is in bytes.
+	Memory int64
+
+	// Storage is ephemeral storage in bytes.
+	Storage int64
+
+	// GPU is in whole devices of the resource that the pod or the instance
+	// type names beside it (GPUResource).
+	GPU int64
+
+	// Pods is a number of pods: one for a pod, the pod limit for a node.
+	Pods int64
+}
+
+// Plus returns the sum of r and x.
+func (r Resources) Plus(x Resources) Resources {
+	return Resources{r.CPU + x.CPU, r.Memory + x.Memory, r.Storage + x.Storage, r.GPU + x.GPU, r.Pods + x.Pods}
+}
+
+// Minus returns r less x; a component may become negative.
+func (r Resources) Minus(x Resources) Resources {
+	return Resources{r.CPU - x.CPU, r.Memory - x.Memory, r.Storage - x.Storage, r.GPU - x.GPU, r.Pods - x.Pods}
+}
+
+// Scale returns r taken n times.
+func (r Resources) Scale(n int64) Resources {
+	return Resources{r.CPU * n, r.Memory * n, r.Storage * n, r.GPU * n, r.Pods * n}
+}
+
+// Within reports whether every component of r is at most that of x.
+func (r Resources) Within(x Resources) bool {
+	return r.CPU <= x.CPU && r.Memory <= x.Memory && r.Storage <= x.Storage && r.GPU <= x.GPU && r.Pods <= x.Pods
+}
+
+// LargestShare returns the largest share that r takes of one component of
+// allocatable, in [0, ∞). A component that r does not ask for counts nothing;
+// one that r asks for and allocatable lacks gives a share above every limit
+// (1e9). Pods are left out: a pod slot is not what a node is bought for.
+func (r Resources) LargestShare(allocatable Resources) float64 {
+	share := 0.0
+	for _, c := range [...][2]int64{
+		{r.CPU, allocatable.CPU}, {r.Memory, allocatable.Memory},
+		{r.Storage, allocatable.Storage}, {r.GPU, allocatable.GPU},
+	} {
+		switch {
+		case c[0] <= 0:
+		case c[1] <= 0:
+			return 1e9
+		default:
+			share = max(share, float64(c[0])/float64(c[1]))
+		}
+	}
+	return share
+}

@@ -1,0 +1,90 @@
+package policy
+
+// A Snapshot is everything that may be known at one instant. It is built by an
+// observer, has its forecasts written by a forecaster, and is from then on only
+// read. Its slices are shared: with the observer's next snapshots and with
+// every reader.
+//
+// Ids are dense indices into the tables below: Nodes[i].ID == i and so on.
+// Nodes and Pods are tables of slots: an entry whose Phase is NodeGone or
+// PodGone is empty and must be skipped, and its slot may be used again by
+// another node or pod later. What must outlive a snapshot (Memory) therefore
+// names things by Name.
+//
+// What the market process knows never enters: no true hazard, no future.
+type Snapshot struct {
+	// Now is the instant of the decision. There is no other clock.
+	Now Time
+
+	// Types, Markets and Pools are ordered by name.
+	Types   []InstanceType
+	Markets []Market
+	Pools   []Pool
+
+	// Zones names the zones; Market.Zone and Pod.VolumeZone index it.
+	Zones []string
+
+	Nodes []Node
+
+	// Templates are the distinct pod specifications; Workloads own them.
+	Templates []Template
+	Workloads []Workload
+	PDBs      []PDB
+	Pods      []Pod
+
+	// Ended are the pods that went away since the snapshot before, in the
+	// order in which they did.
+	Ended []EndedPod
+
+	// Quotas are what the provider still lets us buy.
+	Quotas []Quota
+
+	// Sources tell how old each part of the snapshot is.
+	Sources []Source
+}
+
+// Dense identifiers, each an index into the table of the Snapshot that it names.
+// A negative value means none.
+type (
+	TypeID     int32 // index into Snapshot.Types
+	MarketID   int32 // index into Snapshot.Markets
+	PoolID     int32 // index into Snapshot.Pools
+	ZoneID     int32 // index into Snapshot.Zones
+	NodeID     int32 // index into Snapshot.Nodes
+	TemplateID int32 // index into Snapshot.Templates
+	WorkloadID int32 // index into Snapshot.Workloads
+	PDBID      int32 // index into Snapshot.PDBs
+	PodID      int32 // index into Snapshot.Pods
+)
+
+// None is the value of an identifier that names nothing.
+const None = -1
+
+// A Label is a key and a value of Kubernetes metadata. Lists of labels are
+// ascending by key and hold each key once.
+type Label struct{ Key, Value string }
+
+// A Source is one origin of data and how fresh it was.
+type Source struct {
+	// Name says which part it fed: "prices", "nodes", "placement-scores"…
+	Name string
+
+	// At is the instant of the newest datum from it.
+	At Time
+}
+
+// A Quota is the capacity that the provider still lets us buy of one kind.
+type Quota struct {
+	// Name is the provider's own name of the quota.
+	Name   string
+	Region string
+
+	// Capacity is the capacity type that the quota limits.
+	Capacity CapacityType
+
+	// Families are the instance families that count against it; none means all.
+	Families []string
+
+	// VCPU is what remains, in vCPUs.
+	VCPU int64
+}

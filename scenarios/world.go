@@ -1,0 +1,175 @@
+package scenarios
+
+import (
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A World is a scenario bound to the prices of a trace: all that a run needs,
+// in dense tables whose ids are those of every Snapshot of the run. It is read
+// by any number of runs at once and never written.
+type World struct {
+	Name string
+
+	// Digest is the SHA-256 of the scenario file, TraceDigest that of the
+	// trace's content in the window. Both go into every run's hash.
+	Digest, TraceDigest [32]byte
+
+	// The run is metered from Start to Start+Duration, after WarmUp before it.
+	Start            policy.Time
+	Duration, WarmUp time.Duration
+
+	// ReadyGrace is how long a change of desired replicas upward does not
+	// count.
+	ReadyGrace time.Duration
+
+	Types []policy.InstanceType
+	Zones []string
+
+	// Markets hold what does not change; prices are in Prices, of the same
+	// length. A market on-demand has a curve of one point.
+	Markets []policy.Market
+	Prices  []PriceCurve
+
+	// Available, per market, is a recorded availability; nil without one.
+	Available []AvailabilityCurve
+
+	Pools     []policy.Pool
+	Templates []policy.Template
+
+	// Workloads has one Template each: Templates[i] is that of Workloads[i].
+	Workloads []Workload
+	PDBs      []policy.PDB
+
+	// Seeds are the nodes that are there when warm-up begins; none means the
+	// cheapest on-demand packing.
+	Seeds []NodeSeed
+
+	Faults []Fault
+
+	// Intensity multiplies reclaim rates and the frequency of squeezes.
+	// Slots, when above zero, replaces every market's seeded cap.
+	Intensity float64
+	Slots     int
+
+	Trace TraceInfo
+
+	// Warnings say what was left out, and why.
+	Warnings []string
+}
+
+// A PriceCurve is a market's price over the run: Price[i] in force from At[i].
+// The first At is at or before the begin of warm-up. policy.NoPrice means not
+// offered.
+type PriceCurve struct {
+	At    []policy.Time
+	Price []policy.Money
+}
+
+// An AvailabilityCurve holds the samples of a recorded availability.
+type AvailabilityCurve struct {
+	At        []policy.Time
+	Available []bool
+}
+
+// A TraceInfo says where prices come from; it stands in every output.
+type TraceInfo struct {
+	// Name is the file or folder, or "embedded".
+	Name string
+
+	// From and To are the span of the whole trace.
+	From, To policy.Time
+
+	// Synthetic says that the prices were generated and not recorded.
+	Synthetic bool
+
+	// Availability says that reclaims are recorded and not modelled.
+	Availability bool
+
+	// About is one line: how it was made, or where it was recorded.
+	About string
+}
+
+// A Workload is a controller of pods with what it wants over time.
+type Workload struct {
+	policy.Workload
+
+	// Schedule is the number of replicas wanted, ascending by At; the first
+	// holds before. A job has none.
+	Schedule []ReplicaStep
+
+	// Job is set for KindJob.
+	Job *Job
+
+	// OutagePenalty is H of the design, in hours of pod value per incident.
+	OutagePenalty float64
+
+	// OutageCostPerHour replaces the penalty when above zero.
+	OutageCostPerHour policy.Money
+}
+
+// A ReplicaStep is a change of the wanted replicas.
+type ReplicaStep struct {
+	At       policy.Time
+	Replicas int32
+}
+
+// A Job is work that ends.
+type Job struct {
+	// Releases are the instants at which one instance each is created.
+	Releases []policy.Time
+
+	// Pods is how many pods run at once, Completions how many must finish.
+	Pods, Completions int32
+
+	// Work is the running time that one completion needs.
+	Work time.Duration
+
+	// Checkpoint is how often finished work is made safe; 0 means never.
+	Checkpoint time.Duration
+
+	// Deadline after release by which the instance must be done; 0 means none.
+	Deadline time.Duration
+}
+
+// A NodeSeed is a number of equal nodes present from the start.
+type NodeSeed struct {
+	Pool   policy.PoolID
+	Market policy.MarketID
+	Count  int
+}
+
+// A FaultKind is a kind of trouble that a scenario orders.
+type FaultKind uint8
+
+// The kinds of fault.
+const (
+	FaultZoneOutage      FaultKind = iota // every node of a zone is lost, launches refused
+	FaultSqueeze                          // a squeeze of given depth on matching markets
+	FaultPriceRamp                        // prices multiplied, rising linearly to Factor
+	FaultAPIThrottle                      // calls fail with probability Share
+	FaultAPIError                         // every call fails
+	FaultLateNotice                       // notices come Delay late, or never
+	FaultSlowNodes                        // start-up takes Factor times as long
+	FaultControllerDown                   // no steps; memory is reloaded afterwards
+	FaultModelFails                       // the forecaster returns errors
+	FaultOnDemandRefused                  // on-demand launches are refused
+)
+
+// A Fault is one spell of trouble.
+type Fault struct {
+	Kind     FaultKind
+	At       policy.Time
+	Duration time.Duration
+
+	// Zone, Type and Capacity restrict it; empty matches all. Capacity is
+	// "spot" or "on-demand".
+	Zone, Type, Capacity string
+
+	// Share is a probability or a depth in (0, 1]; Factor a multiple; Delay a
+	// lateness. Each is read by the kinds that need it.
+	Share  float64
+	Factor float64
+	Delay  time.Duration
+}

@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// A Result is what one run did and what it cost, over the metered window.
+// Every figure is defined in the README under "What is measured".
+type Result struct {
+	Scenario string
+	Policy   string
+	Seed     uint64
+	Window   billing.Span
+
+	// Bill is what the nodes cost, of which OnDemandBill and SpotBill.
+	Bill, OnDemandBill, SpotBill policy.Money
+
+	// UnservedCost is 2 × unserved, IncidentCost the penalties of incidents,
+	// JobCost that of work not finished in time. OutageCost is their sum.
+	UnservedCost, IncidentCost, JobCost, OutageCost policy.Money
+
+	// Unserved is the integral of missing pods × pod value.
+	Unserved policy.Money
+
+	OutageMinutes int64
+	Incidents     int64
+
+	// Availability is the mean over workloads of the share of time with
+	// ready ≥ desired, in [0, 1].
+	Availability float64
+
+	// Evictions by us, the provisioner or consolidation; and pods lost with
+	// reclaimed nodes. PodDays is the number of days that pods were bound.
+	VoluntaryEvictions, ReclaimEvictions int64
+	PodDays                              float64
+
+	// TimeToReady are the times from a pod's creation to ready, in order of
+	// size: the 50th and the 95th percentile.
+	TimeToReadyP50, TimeToReadyP95 time.Duration
+
+	// Launches counts nodes bought, Refusals launches refused, Reclaims nodes
+	// taken, Notices and Recommendations those given, Drains nodes drained.
+	Launches, Refusals, Reclaims, Notices, Recommendations, Drains int64
+
+	// NodeHours and SpotHours are in hours of initialized nodes; SpotShare is
+	// the spot part of the vCPU-hours (GPU-hours in GPU worlds) held.
+	NodeHours, SpotHours float64
+	SpotShare            float64
+
+	// JobsDone and JobsMissed count instances; WorkLost is work done twice.
+	JobsDone, JobsMissed int64
+	WorkLost             time.Duration
+
+	Workloads []WorkloadResult
+
+	// Decisions is the number of steps, Events that of events handled.
+	Decisions, Events int64
+
+	// Weather covers everything exogenous, Hash everything that happened.
+	Weather, Hash [32]byte
+
+	// Warnings are faults that did not stop the run, each kind once.
+	Warnings []string
+}
+
+// A WorkloadResult is the part of a Result that one workload has.
+type WorkloadResult struct {
+	Name          string
+	Kind          policy.WorkloadKind
+	PodValue      policy.Money // per hour
+	OutageMinutes int64
+	Incidents     int64
+	Unserved      policy.Money
+	OutageCost    policy.Money
+	Availability  float64
+	SpotShare     float64 // spot part of its ready pod-hours
+}
