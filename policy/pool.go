@@ -138,8 +138,8 @@ type DisruptionBudget struct {
 
 // Disruptable returns how many more nodes of pool may be disrupted now for
 // reason, as Karpenter counts: over the pool's initialized nodes, percentages
-// rounded up, less the nodes that are not ready or going away. Without a
-// budget in force there is no bound and it returns the number of nodes.
+// rounded up, less the nodes that are not ready or going away, or are marked to
+// go once their replacement is there. Without a budget in force there is no bound and it returns the number of nodes.
 func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 	nodes, down := 0, 0
 	for i := range s.Nodes {
@@ -148,7 +148,7 @@ func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 			continue
 		}
 		nodes++
-		if n.NotReady || n.Phase > NodeInitialized {
+		if n.NotReady || n.Phase > NodeInitialized || n.ActedBy != ActorNone {
 			down++
 		}
 	}

@@ -1,3 +1,22 @@
 // Package scenarios reads worlds: a scenario file of Kubernetes manifests, and
 // the trace whose prices it is run on.
+//
+// A file holds one Scenario and, beside it, the very objects that kubectl
+// applies: CapacityPool, GPUBudget, Deployment, StatefulSet, DaemonSet, Job,
+// CronJob, PodDisruptionBudget and PriorityClass. What they have no field for
+// is an annotation of the workload or of its pods:
+//
+//	spotter.dev/duration              running time that one completion of a job needs
+//	spotter.dev/checkpoint-interval   how often a job's work is made safe
+//	spotter.dev/deadline              by when after its release a job must be done
+//	spotter.dev/replica-schedule      replicas over the week, in UTC:
+//	                                  "00:00=4 08:00=12 20:00=6; sat,sun 00:00=3"
+//	spotter.dev/startup-time          from binding to ready
+//	spotter.dev/outage-penalty        hours of pod value that an incident costs
+//	spotter.dev/outage-cost-per-hour  dollars per hour of an incident, instead
+//
+// Parts of a replica schedule are divided by semicolons. A part names days
+// (mon to sun, lists and ranges such as mon-fri) and then changes in order of
+// time; the part without days is for all days that no other part names. From
+// one change to the next the number stays, over midnight too.
 package scenarios

@@ -107,6 +107,9 @@ type Workload struct {
 
 	// OutageCostPerHour replaces the penalty when above zero.
 	OutageCostPerHour policy.Money
+
+	// DoNotDisrupt says that its pods carry karpenter.sh/do-not-disrupt.
+	DoNotDisrupt bool
 }
 
 // A ReplicaStep is a change of the wanted replicas.

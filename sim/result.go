@@ -42,7 +42,7 @@ type Result struct {
 	TimeToReadyP50, TimeToReadyP95 time.Duration
 
 	// Launches counts nodes bought, Refusals launches refused, Reclaims nodes
-	// taken, Notices and Recommendations those given, Drains nodes drained.
+	// that the provider took or gave notice to, Notices and Recommendations those given, Drains nodes drained.
 	Launches, Refusals, Reclaims, Notices, Recommendations, Drains int64
 
 	// NodeHours and SpotHours are in hours of initialized nodes; SpotShare is

@@ -1,0 +1,49 @@
+# Everything that is done to this project by hand or in CI. Only Go and a C
+# compiler (for -race) are needed.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GO      ?= go
+BIN     := bin/spotter
+LINT    := bin/golangci-lint
+
+# The version is given by the linker and not taken from the checkout, so that
+# a build from an archive works as one from a clone.
+export GOFLAGS := -buildvcs=false $(GOFLAGS)
+
+LDFLAGS := -X main.version=$(VERSION)
+
+.PHONY: build run test bench lint fmt generate clean
+
+build:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
+
+# run compares the default policies over 20 seeds on the embedded week.
+run: build
+	$(BIN) eval
+
+test:
+	$(GO) vet ./...
+	$(GO) test -race -timeout 15m ./...
+
+# bench measures whole processes (CPU seconds, resident memory) and the reader
+# of traces. Its figures are those of an idle machine.
+bench: build
+	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear)' -benchtime 5x -timeout 30m ./cmd/spotter
+	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
+	$(GO) test -run '^$$' -bench '^BenchmarkRead' -benchtime 5x -timeout 15m ./scenarios/trace
+
+# The linter is a module of its own: what it requires is not what we require.
+$(LINT): .ci/tools/golangci-lint/go.mod .ci/tools/golangci-lint/go.sum
+	cd .ci/tools/golangci-lint && $(GO) build -o ../../../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+lint: $(LINT)
+	$(LINT) run
+
+fmt: $(LINT)
+	$(LINT) fmt
+
+generate:
+	$(GO) generate ./...
+
+clean:
+	rm -rf bin

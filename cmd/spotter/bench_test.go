@@ -1,0 +1,124 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// binary builds the program once for all benchmarks, with the flags of the
+// Makefile.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "spotter-bench-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "spotter")
+	out, err := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// A cost is what one process took.
+type cost struct {
+	cpu    float64 // user and system, in seconds
+	rss    float64 // greatest resident size, in MB of 1,000,000 bytes
+	events float64
+}
+
+var eventsOf = regexp.MustCompile(`over (\d+) events`)
+
+// process runs the program as a user does and reads the kernel's account of it.
+func process(b *testing.B, args ...string) cost {
+	b.Helper()
+	path, err := binary()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	c := exec.CommandContext(b.Context(), path, args...)
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		b.Fatalf("spotter %s: %v\n%s", shell(args), err, stderr.String())
+	}
+	s := c.ProcessState
+	usage := s.SysUsage().(*syscall.Rusage)
+	got := cost{cpu: (s.UserTime() + s.SystemTime()).Seconds(), rss: float64(usage.Maxrss) * 1024 / 1e6}
+	if m := eventsOf.FindStringSubmatch(stdout.String()); m != nil {
+		got.events, err = strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return got
+}
+
+// processes runs the program b.N times and reports the means, and the greatest
+// size.
+func processes(b *testing.B, args ...string) {
+	b.Helper()
+	var sum cost
+	for b.Loop() {
+		c := process(b, args...)
+		sum.cpu, sum.events, sum.rss = sum.cpu+c.cpu, sum.events+c.events, max(sum.rss, c.rss)
+	}
+	n := float64(b.N)
+	b.ReportMetric(sum.cpu/n, "cpu-s/op")
+	b.ReportMetric(sum.rss, "MB")
+	if sum.events > 0 {
+		b.ReportMetric(sum.events/n, "events/op")
+		b.ReportMetric(sum.cpu/sum.events*1e9, "cpu-ns/event")
+	}
+}
+
+// BenchmarkProcessSim measures one run. Bounds on an idle core: bench-500 0.5
+// CPU-s; bench-2000 under spotvortex 2 CPU-s and 140 MB.
+func BenchmarkProcessSim(b *testing.B) {
+	b.Run("version", func(b *testing.B) { processes(b, "version") })
+	b.Run("bench-100", func(b *testing.B) { processes(b, "sim", "bench-100") })
+	b.Run("bench-500", func(b *testing.B) { processes(b, "sim", "bench-500") })
+	b.Run("bench-2000", func(b *testing.B) { processes(b, "sim", "bench-2000", "--policy", "spotvortex") })
+}
+
+// BenchmarkProcessLinear measures bench-100 over five, ten and twenty days:
+// the time per event is to stay the same.
+func BenchmarkProcessLinear(b *testing.B) {
+	text, err := scenarios.Source("bench-100")
+	if err != nil {
+		b.Fatal(err)
+	}
+	const week = "duration: 168h"
+	if !strings.Contains(string(text), week) {
+		b.Fatalf("bench-100 has no %q", week)
+	}
+	for i, duration := range []string{"120h", "240h", "480h"} {
+		path := filepath.Join(b.TempDir(), "bench-"+duration+".yaml")
+		longer := strings.Replace(string(text), week, "duration: "+duration, 1)
+		if err := os.WriteFile(path, []byte(longer), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("%dx", 1<<i), func(b *testing.B) { processes(b, "sim", path, "--policy", "spotvortex") })
+	}
+}
+
+// BenchmarkProcessEval measures 100 seeds of three policies over a week of 100
+// nodes on all cores. Bound on two cores: 60 s.
+func BenchmarkProcessEval(b *testing.B) {
+	args := []string{"eval", "bench-100", "--policies", "on-demand,static,spotvortex", "--seeds", "100", "--format", "csv"}
+	processes(b, args...)
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "wall-s/op")
+}

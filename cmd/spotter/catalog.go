@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+func (p *program) catalogCommand() *cobra.Command {
+	var f catalog.Filter
+	var format string
+	c := &cobra.Command{
+		Use:   "catalog",
+		Short: "List instance types with their size and on-demand price",
+		Long: "catalog lists the instance types that worlds are made of: size, what pods may\n" +
+			"use of it, and the on-demand price in a region, or in the cheapest one.",
+		Example: "  spotter catalog --region us-east-1 --families m5,c6i\n" +
+			"  spotter catalog --min-gpus 1 --format csv",
+		Args: arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return p.catalog(&f, format) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.Region, "region", "", "prices of `REGION` (default: the cheapest of all)")
+	flags.StringSliceVar(&f.Families, "families", nil, "only `FAMILY,…`, as m5,c6i")
+	flags.StringVar(&f.Arch, "arch", "", "only `ARCH`: amd64 or arm64")
+	flags.Int64Var(&f.MinVCPU, "min-vcpu", 0, "at least `N` vCPU")
+	flags.Int64Var(&f.MaxVCPU, "max-vcpu", 0, "at most `N` vCPU; 0 is no bound")
+	flags.Int64Var(&f.MinGPUs, "min-gpus", 0, "at least `N` GPUs")
+	flags.StringVar(&format, "format", "table", "output `F`: table, json or csv")
+	complete(c, "format", []string{"table", "json", "csv"})
+	return c
+}
+
+// A catalogRow is a type as it is printed. The names are those of the columns.
+type catalogRow struct {
+	Type       string  `json:"instance_type"`
+	Arch       string  `json:"arch"`
+	VCPU       int64   `json:"vcpu"`
+	Memory     float64 `json:"memory_gib"`
+	UsableCPU  float64 `json:"allocatable_cpu"`
+	UsableMem  float64 `json:"allocatable_memory_gib"`
+	Pods       int64   `json:"max_pods"`
+	GPUs       int64   `json:"gpus"`
+	GPU        string  `json:"gpu"`
+	Network    int64   `json:"network_mbps"`
+	Region     string  `json:"region"`
+	OnDemandHr float64 `json:"on_demand_usd_per_hour"`
+}
+
+var catalogColumns = []string{
+	"instance_type", "arch", "vcpu", "memory_gib", "allocatable_cpu", "allocatable_memory_gib",
+	"max_pods", "gpus", "gpu", "network_mbps", "region", "on_demand_usd_per_hour",
+}
+
+func (r *catalogRow) cells() []string {
+	return []string{
+		r.Type, r.Arch, strconv.FormatInt(r.VCPU, 10), decimal(r.Memory), decimal(r.UsableCPU), decimal(r.UsableMem),
+		strconv.FormatInt(r.Pods, 10), strconv.FormatInt(r.GPUs, 10), r.GPU, strconv.FormatInt(r.Network, 10),
+		r.Region, decimal(r.OnDemandHr),
+	}
+}
+
+// decimal formats x with as many digits as a price has.
+func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+func (p *program) catalog(f *catalog.Filter, format string) error {
+	if !slices.Contains([]string{"table", "json", "csv"}, format) {
+		return wrong(fmt.Errorf("--format: %q is unknown", format), "give one of table, json and csv")
+	}
+	if regions := catalog.Regions(catalog.AWS); f.Region != "" && !slices.Contains(regions, f.Region) {
+		return wrong(fmt.Errorf("--region: there are no prices for %q", f.Region), "give one of "+strings.Join(regions, ", "))
+	}
+	list := catalog.List(*f)
+	if len(list) == 0 {
+		return wrong(fmt.Errorf("no instance type fits"), "run `spotter catalog` to see all of them")
+	}
+	rows := make([]catalogRow, 0, len(list))
+	for _, r := range list {
+		const gib = 1 << 30
+		t := &r.Type
+		rows = append(rows, catalogRow{
+			Type: t.Name, Arch: t.Arch, VCPU: t.VCPU, Memory: hundredths(float64(t.Capacity.Memory) / gib),
+			UsableCPU: float64(t.Allocatable.CPU) / 1000, UsableMem: hundredths(float64(t.Allocatable.Memory) / gib),
+			Pods: t.Allocatable.Pods, GPUs: t.Capacity.GPU, GPU: t.GPUName, Network: t.NetworkMbps,
+			Region: r.Region, OnDemandHr: r.OnDemand.Float(),
+		})
+	}
+	return p.output("", func(w io.Writer) error { return writeCatalog(w, rows, format) })
+}
+
+func hundredths(x float64) float64 { return float64(int64(x*100+0.5)) / 100 }
+
+func writeCatalog(w io.Writer, rows []catalogRow, format string) error {
+	switch format {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(struct {
+			Date    string       `json:"date"`
+			Sources string       `json:"sources"`
+			Types   []catalogRow `json:"types"`
+		}{catalog.Date(), catalog.Sources(), rows})
+	case "csv":
+		c := csv.NewWriter(w)
+		if err := c.Write(catalogColumns); err != nil {
+			return err
+		}
+		for i := range rows {
+			if err := c.Write(rows[i].cells()); err != nil {
+				return err
+			}
+		}
+		c.Flush()
+		return c.Error()
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "%s\t\n", strings.Join([]string{
+		"type", "arch", "vCPU", "GiB", "usable CPU", "usable GiB", "pods", "GPUs", "GPU", "Mbit/s", "region", "$/h",
+	}, "\t"))
+	for i := range rows {
+		fmt.Fprintf(t, "%s\t\n", strings.Join(rows[i].cells(), "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d types; on-demand prices as of %s\n%s\n", len(rows), catalog.Date(), catalog.Sources())
+	return err
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// defaultScenario is what eval compares on when no scenario is named.
+const defaultScenario = "web-week"
+
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	market
+	policies, baseline, seeds string
+	windows                   int
+	format, out               string
+	gates                     []string
+	discount1y, discount3y    float64
+}
+
+func (p *program) evalCommand() *cobra.Command {
+	var f evalFlags
+	d := eval.DefaultConfig()
+	c := &cobra.Command{
+		Use:   "eval [SCENARIO…]",
+		Short: "Compare policies by net savings and outages over windows and seeds",
+		Long: "eval runs every policy over every window of every scenario under the same\n" +
+			"weather, once per seed, and compares what they save and what outages they cost.\n\n" +
+			"A SCENARIO is an embedded name (see `spotter scenario list`) or a file; without\n" +
+			"one it is " + defaultScenario + ". Windows lie back to back from --from, each as long as the\n" +
+			"scenario. A policy is written NAME[:key=value…]. The policies on-demand and the\n" +
+			"baseline are always run. The policy manifest is what the pools' manifests name.\n\n" +
+			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke.",
+		Example: "  spotter eval\n" +
+			"  spotter eval web-week batch-night --policies static:share=0.7,spotvortex --seeds 50\n" +
+			"  spotter eval web-week --trace prices --from 2023-03-01 --windows 8\n" +
+			"  spotter eval web-week --policies static --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(c *cobra.Command, args []string) error { return p.eval(c.Context(), &f, args) },
+	}
+	flags := c.Flags()
+	f.register(flags)
+	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
+	flags.StringVar(&f.baseline, "baseline", d.Baseline, "policy `P` that the others are compared with")
+	flags.StringVar(&f.seeds, "seeds", "20", "seeds of the weather, `N|A-B`: N means 1…N")
+	flags.IntVar(&f.windows, "windows", 1, "number `N` of windows, back to back")
+	flags.StringVar(&f.format, "format", string(eval.Table), "output `F`: table, json, markdown or csv")
+	flags.StringVar(&f.out, "out", "", "write to `FILE` instead of the terminal")
+	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds, as [POLICY:]METRIC.STAT OP VALUE; may be repeated")
+	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
+	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
+	complete(c, "policies", registry.Names())
+	complete(c, "baseline", registry.Names())
+	complete(c, "format", []string{"table", "json", "markdown", "csv"})
+	return c
+}
+
+func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
+	cfg, err := p.evalConfig(f, args)
+	if err != nil {
+		return err
+	}
+	r := newRunner()
+	if err := r.try(cfg); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := checkTarget(f.out); err != nil {
+			return wrong(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+		}
+	}
+	bar := p.progress(cfg)
+	report, err := eval.Run(ctx, *cfg, r.run)
+	if bar != nil {
+		err = errors.Join(err, bar.Clear())
+	}
+	if err != nil {
+		if errors.Is(err, eval.ErrConfig) {
+			return wrong(err, "run `spotter eval --help`")
+		}
+		return err
+	}
+	err = p.output(f.out, func(w io.Writer) error { return report.Write(w, eval.Format(f.format), p.width(f.out)) })
+	if err != nil {
+		return err
+	}
+	return p.verdict(report, f.out)
+}
+
+// verdict returns what the report means for the exit code.
+func (p *program) verdict(report *eval.Report, out string) error {
+	if out != "" {
+		fmt.Fprintf(p.stderr, "report written to %s\n", out)
+	}
+	if n := report.Missing(); n > 0 {
+		var first *eval.RunRow
+		for i := range report.Runs {
+			if first = &report.Runs[i]; first.Err != nil {
+				break
+			}
+		}
+		return fmt.Errorf("%d of %d runs broke; the first, %s: %v", n, len(report.Runs), report.Config.Command(first.Job), first.Err)
+	}
+	failed := 0
+	for _, g := range report.Gates {
+		if !g.Pass {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%w: %d of %d failed, the report shows which", errGate, failed, len(report.Gates))
+	}
+	return nil
+}
+
+// evalConfig turns flags into what is compared. It reads scenarios and traces.
+func (p *program) evalConfig(f *evalFlags, args []string) (*eval.Config, error) {
+	cfg := eval.DefaultConfig()
+	cfg.Baseline, cfg.Version, cfg.Invocation = f.baseline, version, p.invocation()
+	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
+	var err error
+	if cfg.Seeds, err = parseSeeds(f.seeds); err != nil {
+		return nil, wrong(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
+	}
+	if f.windows < 1 {
+		return nil, wrong(fmt.Errorf("--windows: %d is not a number of windows", f.windows), "give 1 or more")
+	}
+	if !slices.Contains(eval.Formats(), eval.Format(f.format)) {
+		return nil, wrong(fmt.Errorf("--format: %q is unknown", f.format), "give one of table, json, markdown and csv")
+	}
+	for _, text := range f.gates {
+		g, err := eval.ParseGate(text)
+		if err != nil {
+			return nil, wrong(fmt.Errorf("--gate: %w", err), "write a gate as in --gate 'static:net_savings_pct.median >= 20'")
+		}
+		cfg.Gates = append(cfg.Gates, g)
+	}
+	if cfg.Cases, err = p.cases(f, args); err != nil {
+		return nil, err
+	}
+	switch {
+	case f.policies != "":
+		if cfg.Policies, err = registry.Parse(f.policies); err != nil {
+			return nil, wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
+		}
+	case slices.ContainsFunc(cfg.Cases, func(k eval.Case) bool { return len(manifests(k.World)) > 0 }):
+		cfg.Policies = append(cfg.Policies, registry.Manifest)
+	}
+	cfg.Command = f.command
+	return &cfg, nil
+}
+
+const policyAdvice = "write policies as in --policies on-demand,static:share=0.7"
+
+// cases loads and binds every window of every scenario, and says what was left
+// out.
+func (p *program) cases(f *evalFlags, args []string) ([]eval.Case, error) {
+	if len(args) == 0 {
+		args = []string{defaultScenario}
+	}
+	opened := traces{}
+	warned := map[string]bool{}
+	var cases []eval.Case
+	for _, name := range args {
+		sc, err := loadScenario(name)
+		if err != nil {
+			return nil, err
+		}
+		for window := range f.windows {
+			w, err := f.bind(sc, opened, window)
+			if err != nil {
+				return nil, err
+			}
+			p.warn(warned, w.Warnings)
+			cases = append(cases, eval.Case{Scenario: name, Window: window, World: w})
+		}
+	}
+	return cases, nil
+}
+
+// warn prints each warning once.
+func (p *program) warn(warned map[string]bool, warnings []string) {
+	for _, text := range warnings {
+		if !warned[text] {
+			warned[text] = true
+			fmt.Fprintf(p.stderr, "warning: %s\n", text)
+		}
+	}
+}
+
+// command returns the command that repeats one run.
+func (f *evalFlags) command(j eval.Job) string {
+	words := []string{
+		"spotter", "sim", j.Scenario, "--policy", j.Policy, "--seed", fmt.Sprint(j.Seed),
+		"--from", j.World.Start.Std().Format(time.RFC3339),
+	}
+	if f.trace != "" {
+		words = append(words, "--trace", f.trace)
+	}
+	if f.flags.Changed("intensity") {
+		words = append(words, "--intensity", fmt.Sprint(f.intensity))
+	}
+	return shell(words)
+}
+
+// invocation returns the command that this call is.
+func (p *program) invocation() string { return shell(append([]string{"spotter"}, p.args...)) }
+
+// shell joins words so that a shell splits them again.
+func shell(words []string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%"
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.Trim(w, plain) != "" {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// manifests returns the policies that the pools of w name, ascending.
+func manifests(w *scenarios.World) []string {
+	var names []string
+	for i := range w.Pools {
+		if n := w.Pools[i].Policy; n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// progress shows how far the runs are, on a terminal only. It returns nil
+// anywhere else.
+func (p *program) progress(cfg *eval.Config) *progressbar.ProgressBar {
+	f, ok := p.stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription("runs"),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish())
+	cfg.Progress = func(done, total int) {
+		bar.ChangeMax(total)
+		bar.Set(done) //nolint:errcheck // a terminal that is gone must not stop the runs
+	}
+	return bar
+}
+
+// width returns the width of the terminal that the report goes to, 0 when it
+// goes elsewhere.
+func (p *program) width(out string) int {
+	if f, ok := p.stdout.(*os.File); ok && out == "" {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return w
+		}
+	}
+	return 0
+}
+
+// complete lets a shell complete the values of a flag.
+func complete(c *cobra.Command, flag string, values []string) {
+	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // a flag of this name is not defined
+	}
+}
+
+func completeScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return scenarios.Names(), cobra.ShellCompDirectiveDefault
+}

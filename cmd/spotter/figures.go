@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A sheet prints figures as aligned lines.
+type sheet struct{ w *bufio.Writer }
+
+func (s sheet) line(name, format string, args ...any) {
+	fmt.Fprintf(s.w, "  %-16s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// figures prints the figures that one run has alone. Savings are not among
+// them: they need the run of on-demand beside it.
+func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
+	s := sheet{bufio.NewWriter(out)}
+	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
+	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", minute(r.Window.From), minute(r.Window.To), hours(w.WarmUp))
+	fmt.Fprintf(s.w, "%s\n\n", traceLine(&w.Trace))
+
+	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
+	s.line("outage cost", "%s (unserved %s, incidents %s, jobs %s)", usd(r.OutageCost), usd(r.UnservedCost), usd(r.IncidentCost), usd(r.JobCost))
+	s.line("outages", "%d min in %d incidents", r.OutageMinutes, r.Incidents)
+	s.line("availability", "%.4f %%", 100*r.Availability)
+	s.line("evictions", "%d by us (%.3f per pod-day), %d by reclaims (%.3f per pod-day)",
+		r.VoluntaryEvictions, per(r.VoluntaryEvictions, r.PodDays), r.ReclaimEvictions, per(r.ReclaimEvictions, r.PodDays))
+	s.line("time to ready", "p50 %s, p95 %s", r.TimeToReadyP50.Round(time.Second), r.TimeToReadyP95.Round(time.Second))
+	s.line("nodes", "%.1f node-hours (%.1f spot), spot share %.1f %%", r.NodeHours, r.SpotHours, 100*r.SpotShare)
+	s.line("market", "%d launches, %d refused, %d notices, %d recommendations, %d reclaims, %d drains",
+		r.Launches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, r.Drains)
+	if r.JobsDone+r.JobsMissed > 0 {
+		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, hours(r.WorkLost))
+	}
+	s.line("decisions", "%d, over %d events", r.Decisions, r.Events)
+	workloads(s.w, r)
+	fmt.Fprintf(s.w, "\nweather %x\nhash %x\n", r.Weather, r.Hash)
+	return s.w.Flush()
+}
+
+// workloads prints the workloads in which something went wrong.
+func workloads(w *bufio.Writer, r *sim.Result) {
+	heading := false
+	for i := range r.Workloads {
+		x := &r.Workloads[i]
+		if x.OutageMinutes == 0 && x.Incidents == 0 && x.OutageCost == 0 {
+			continue
+		}
+		if !heading {
+			fmt.Fprintf(w, "\n  %-28s %-12s %8s %10s %14s %14s %7s\n", "workload", "kind", "min out", "incidents", "outage cost", "availability", "spot")
+			heading = true
+		}
+		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %14s %12.4f %% %5.1f %%\n",
+			x.Name, x.Kind, x.OutageMinutes, x.Incidents, usd(x.OutageCost), 100*x.Availability, 100*x.SpotShare)
+	}
+}
+
+// traceLine says where prices and reclaims come from.
+func traceLine(t *scenarios.TraceInfo) string {
+	kind, reclaims := "recorded", "modelled"
+	if t.Synthetic {
+		kind = "synthetic"
+	}
+	if t.Availability {
+		reclaims = "recorded"
+	}
+	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, minute(t.From), minute(t.To), kind, reclaims)
+}
+
+func minute(t policy.Time) string { return t.Std().Format("2006-01-02 15:04") }
+
+func hours(d time.Duration) string { return fmt.Sprintf("%.4g h", d.Hours()) }
+
+// usd formats m in dollars and cents.
+func usd(m policy.Money) string {
+	if m < 0 {
+		return "-" + usd(-m)
+	}
+	const cent = policy.Dollar / 100
+	cents := (m + cent/2) / cent
+	return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
+}
+
+func per(n int64, days float64) float64 {
+	if days <= 0 {
+		return 0
+	}
+	return float64(n) / days
+}

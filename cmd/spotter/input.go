@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A market is what the flags common to eval and sim say about the world.
+type market struct {
+	trace     string
+	from      string
+	intensity float64
+
+	flags *pflag.FlagSet
+}
+
+func (m *market) register(flags *pflag.FlagSet) {
+	m.flags = flags
+	flags.StringVar(&m.trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
+	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01 or RFC 3339 (default: the scenario's start, else the trace's first time)")
+	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
+}
+
+// options returns how to bind window i.
+func (m *market) options(window int) (scenarios.BindOptions, error) {
+	o := scenarios.BindOptions{Window: window}
+	if m.from != "" {
+		from, err := parseTime(m.from)
+		if err != nil {
+			return o, wrong(fmt.Errorf("--from: %w", err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+		}
+		o.From = from
+	}
+	if m.flags.Changed("intensity") {
+		if !(m.intensity >= 0 && m.intensity <= intensityMax) {
+			return o, wrong(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax), "give 0 for a world without reclaims, 1 for the world as it is")
+		}
+		o.Intensity = &m.intensity
+	}
+	return o, nil
+}
+
+// intensityMax bounds --intensity. A thousand times the reclaims of the world
+// as it is leaves no node running for an hour.
+const intensityMax = 1000
+
+// parseTime reads a date, which means 00:00 UTC, or a time as in RFC 3339.
+func parseTime(s string) (policy.Time, error) {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, s); err == nil {
+			if t.UnixMilli() <= 0 {
+				return 0, fmt.Errorf("%q is before 1970", s)
+			}
+			return policy.TimeOf(t), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is neither a date nor a time", s)
+}
+
+// seedsMax bounds a range of seeds, so that a slip of the finger is no run of
+// days.
+const seedsMax = 1_000_000
+
+// parseSeeds reads N, which means 1…N, or A-B.
+func parseSeeds(s string) ([]uint64, error) {
+	first, last := uint64(1), uint64(0)
+	from, to, isRange := strings.Cut(s, "-")
+	if !isRange {
+		from, to = "1", s
+	}
+	var err error
+	if first, err = strconv.ParseUint(from, 10, 64); err == nil {
+		last, err = strconv.ParseUint(to, 10, 64)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%q is neither a number nor a range A-B", s)
+	case last < first:
+		return nil, fmt.Errorf("%q holds no seed", s)
+	case last-first >= seedsMax:
+		return nil, fmt.Errorf("%q holds more than %d seeds", s, seedsMax)
+	}
+	seeds := make([]uint64, 0, last-first+1)
+	for n := range last - first + 1 {
+		seeds = append(seeds, first+n)
+	}
+	return seeds, nil
+}
+
+// loadScenario reads a scenario by its embedded name or from a file.
+func loadScenario(name string) (*scenarios.Scenario, error) {
+	sc, err := scenarios.Load(name)
+	if err == nil {
+		err = sc.Validate()
+	}
+	if err == nil {
+		return sc, nil
+	}
+	if errors.Is(err, scenarios.ErrNotFound) {
+		return nil, wrong(err, scenarioAdvice)
+	}
+	return nil, wrong(err, "mend the file and check it with `spotter scenario validate "+name+"`")
+}
+
+// openTrace reads the trace at path; the embedded one when path is empty.
+func openTrace(path string) (*trace.Trace, error) {
+	if path == "" {
+		return trace.Embedded()
+	}
+	t, err := trace.Open(path, trace.ReadOptions{})
+	if err != nil {
+		return nil, wrong(fmt.Errorf("trace %s: %w", path, err), traceAdvice(err))
+	}
+	return t, nil
+}
+
+// traceAdvice says what to do about a trace that cannot be read.
+func traceAdvice(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "give a folder that `spotter trace import` wrote, or leave --trace out for the embedded trace"
+	case errors.Is(err, trace.ErrNotTrace), errors.Is(err, trace.ErrFormat), errors.Is(err, trace.ErrColumn):
+		return "make a trace of it with `spotter trace import SRC… -o DIR`"
+	case errors.Is(err, trace.ErrEmpty):
+		return "see what the trace holds with `spotter trace info`"
+	}
+	return "import it again with `spotter trace import SRC… -o DIR`"
+}
+
+// traces opens each trace once, since several scenarios may use one.
+type traces map[string]*trace.Trace
+
+func (t traces) open(path string) (*trace.Trace, error) {
+	if tr, ok := t[path]; ok {
+		return tr, nil
+	}
+	tr, err := openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	t[path] = tr
+	return tr, nil
+}
+
+// bind returns the world of window i of sc.
+func (m *market) bind(sc *scenarios.Scenario, opened traces, window int) (*scenarios.World, error) {
+	path := m.trace
+	if path == "" {
+		path = sc.Trace
+	}
+	tr, err := opened.open(path)
+	if err != nil {
+		return nil, err
+	}
+	o, err := m.options(window)
+	if err != nil {
+		return nil, err
+	}
+	w, err := scenarios.Bind(sc, tr, o)
+	if err != nil {
+		return nil, wrong(err, "see what the trace holds with `spotter trace info"+argument(path)+"`, and choose with --from, --windows and --trace")
+	}
+	if path != "" {
+		w.Trace.Name = path
+	}
+	return w, nil
+}
+
+func argument(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " " + path
+}

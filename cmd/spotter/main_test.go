@@ -1,0 +1,390 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// call runs the program and returns its exit code and what it wrote.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// file writes text to a new file and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A priceRow is a row of a trace.
+type priceRow struct {
+	Time     int64    `parquet:"time,timestamp(millisecond)"`
+	Zone     string   `parquet:"zone,dict"`
+	Type     string   `parquet:"instance_type,dict"`
+	Product  string   `parquet:"product,dict"`
+	Spot     *float64 `parquet:"spot_price,optional"`
+	OnDemand *float64 `parquet:"on_demand_price,optional"`
+}
+
+var day = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// priced returns a row of m5.xlarge so many hours after day.
+func priced(hour int, spot float64) priceRow {
+	onDemand := 0.192
+	return priceRow{day.Add(time.Duration(hour) * time.Hour).UnixMilli(), "us-east-1a", "m5.xlarge", "Linux/UNIX", &spot, &onDemand}
+}
+
+// writeTrace writes rows of any columns as a trace of one day.
+func writeTrace[R any](t *testing.T, rows []R) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "trace")
+	folder := filepath.Join(dir, "provider=aws", "region=us-east-1", "date=2026-01-01")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(folder, "part-0.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := parquet.NewGenericWriter[R](f, parquet.KeyValueMetadata("spotter.schema", "1"))
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// brokenTraces are inputs that cannot be replayed, and what must be said of
+// each.
+func brokenTraces(t *testing.T) map[string]struct{ path, want string } {
+	t.Helper()
+	type foreign struct {
+		When  int64   `parquet:"when"`
+		Price float64 `parquet:"price"`
+	}
+	type wrongType struct {
+		Time  int64  `parquet:"time,timestamp(millisecond)"`
+		Zone  string `parquet:"zone"`
+		Type  string `parquet:"instance_type"`
+		Price string `parquet:"spot_price"`
+	}
+	good := []priceRow{priced(0, 0.05), priced(1, 0.06)}
+	truncated := writeTrace(t, good)
+	inside := filepath.Join(truncated, "provider=aws", "region=us-east-1", "date=2026-01-01", "part-0.parquet")
+	data, err := os.ReadFile(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(inside, data[:len(data)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]struct{ path, want string }{
+		"missing":         {filepath.Join(t.TempDir(), "none"), "no such file"},
+		"empty folder":    {t.TempDir(), "no .parquet file"},
+		"no rows":         {writeTrace(t, []priceRow{}), "empty trace"},
+		"not parquet":     {file(t, "prices.csv", "t,az,instance_type,price\n"), "prices.csv"},
+		"truncated":       {truncated, "part-0.parquet"},
+		"wrong column":    {writeTrace(t, []foreign{{1, 2}}), "column time"},
+		"wrong type":      {writeTrace(t, []wrongType{{1, "a", "b", "c"}}), "column spot_price"},
+		"negative":        {writeTrace(t, []priceRow{priced(0, 0.05), priced(1, -0.05)}), "-0.05"},
+		"not a number":    {writeTrace(t, []priceRow{priced(0, math.NaN())}), "NaN"},
+		"clock goes back": {writeTrace(t, []priceRow{priced(0, 0.05), priced(5, 0.06), priced(3, 0.07)}), "clock going back"},
+	}
+}
+
+// tiny is a scenario of four pods for a day on whatever holds them.
+const tiny = `# A tiny world.
+apiVersion: spotter.dev/v1alpha1
+kind: Scenario
+metadata: {name: tiny}
+spec:
+  duration: 24h
+---
+apiVersion: spotter.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: general}
+spec:
+  backend: {karpenter: {nodeClassName: default}}
+  markets: {families: [m5], maxVCPU: 8}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - name: web
+          image: web
+          resources: {requests: {cpu: "1", memory: 2Gi}}
+`
+
+// wrongCallIs checks that a call ends with 2, says what is wrong on the first
+// line, says on a further one what to do next, and prints no result.
+func wrongCallIs(t *testing.T, want string, args ...string) {
+	t.Helper()
+	code, stdout, stderr := call(t, args...)
+	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+	switch {
+	case code != exitWrong:
+		t.Errorf("spotter %s: exit code %d, want %d\n%s", shell(args), code, exitWrong, stderr)
+	case !strings.HasPrefix(lines[0], "spotter: "):
+		t.Errorf("spotter %s: the first line is %q", shell(args), lines[0])
+	case !strings.Contains(stderr, want):
+		t.Errorf("spotter %s: %q is missing in\n%s", shell(args), want, stderr)
+	case len(lines) < 2:
+		t.Errorf("spotter %s: nothing is said about what to do next:\n%s", shell(args), stderr)
+	case stdout != "":
+		t.Errorf("spotter %s: it failed and printed\n%s", shell(args), stdout)
+	case strings.Contains(stderr, "panic"), strings.Contains(stderr, "goroutine"):
+		t.Errorf("spotter %s: it panicked\n%s", shell(args), stderr)
+	}
+}
+
+func TestWrongCalls(t *testing.T) {
+	for _, c := range []struct{ want, args string }{
+		{`unknown command "evaluate"`, "evaluate"},
+		{"unknown flag: --speed", "eval --speed 3"},
+		{`unknown command "import-all"`, "trace import-all"},
+		{`unknown command "lst"`, "scenario lst"},
+		{"--seeds", "eval --seeds 0"},
+		{"--seeds", "eval --seeds 9-5"},
+		{"--seeds", "eval --seeds many"},
+		{"--seeds", "eval --seeds 1-18446744073709551615"},
+		{"--windows", "eval --windows 0"},
+		{"--format", "eval --format xml"},
+		{"--gate", "eval --gate bill"},
+		{"net_profit", "eval --gate net_profit_improvment_pct.median>=2"},
+		{"--from", "eval --from yesterday"},
+		{"--intensity", "eval --intensity -1"},
+		{"--intensity", "eval --intensity NaN"},
+		{"--intensity", "sim web-week --intensity Inf"},
+		{"discount", "eval --discount-1y 1.5 --seeds 1"},
+		{"neither a file nor embedded", "eval no-such-world"},
+		{"neither a file nor embedded", "sim no-such-world"},
+		{"neither a file nor embedded", "scenario show no-such-world"},
+		{"neither a file nor embedded", "scenario validate no-such-world"},
+		{"unknown policy", "eval --policies chance"},
+		{"on-demand", "eval --policies on-demnd"},
+		{"unknown policy", "eval --baseline chance"},
+		{"named twice", "eval --policies spot,spot"},
+		{"unknown policy", "sim web-week --policy chance"},
+		{"share", "sim web-week --policy static:share=2"},
+		{"parameter", "sim web-week --policy static:colour=red"},
+		{"no such file", "sim web-week --policy spotvortex:runtime=none.json"},
+		{"accepts 1 arg", "sim"},
+		{"invalid argument", "sim web-week --seed -1"},
+		{"-o is missing", "trace import prices.csv"},
+		{"at least 1 arg", "trace import -o x"},
+		{"--region", "catalog --region moon-1"},
+		{"--format", "catalog --format xml"},
+		{"no instance type fits", "catalog --families m999"},
+		{"unknown command", "version now"},
+		{"at least 1 arg", "scenario validate"},
+	} {
+		t.Run(c.args, func(t *testing.T) { wrongCallIs(t, c.want, strings.Fields(c.args)...) })
+	}
+}
+
+func TestBrokenTraces(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	for name, c := range brokenTraces(t) {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "report.json")
+			wrongCallIs(t, c.want, "eval", scenario, "--trace", c.path, "--out", out, "--format", "json")
+			wrongCallIs(t, c.want, "sim", scenario, "--trace", c.path, "--log", out)
+			wrongCallIs(t, c.want, "trace", "info", c.path)
+			wrongCallIs(t, c.want, "scenario", "validate", scenario, "--trace", c.path)
+			empty(t, filepath.Dir(out))
+		})
+	}
+}
+
+// empty checks that nothing was left in a folder, temporary files included.
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		t.Errorf("%s was left behind", e.Name())
+	}
+}
+
+func TestTraceTooShort(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	dir := writeTrace(t, []priceRow{priced(0, 0.05), priced(7, 0.06)})
+	if code, _, stderr := call(t, "trace", "info", dir); code != exitGood {
+		t.Fatalf("a short trace cannot be read: %s", stderr)
+	}
+	for _, args := range [][]string{
+		{"eval", scenario, "--trace", dir, "--windows", "2"},
+		{"eval", scenario, "--trace", dir, "--from", "2025-12-01"},
+		{"sim", scenario, "--trace", dir, "--from", "2026-01-03"},
+		{"eval", "web-week", "--windows", "9"},
+	} {
+		wrongCallIs(t, "too short", args...)
+	}
+}
+
+func TestBrokenScenarios(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown key":       {"  duration: 24h", "  duraton: 24h", "tiny.yaml:6"},
+		"negative duration": {"duration: 24h", "duration: -24h", "duration"},
+		"wrong type":        {"replicas: 4", "replicas: four", "tiny.yaml:19"},
+		"unknown kind":      {"kind: Deployment", "kind: Deploymint", "Deploymint"},
+		"not YAML":          {"spec:\n  duration", "spec:\n\t duration", "tiny.yaml"},
+		"no market":         {"families: [m5]", "families: [z99]", ""},
+		"no pool":           {"kind: CapacityPool", "kind: Nothing", "Nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(tiny, c.old, c.new, 1)
+			if text == tiny {
+				t.Fatalf("%q does not stand in the scenario", c.old)
+			}
+			path := file(t, "tiny.yaml", text)
+			out := filepath.Join(t.TempDir(), "report.md")
+			wrongCallIs(t, c.want, "eval", path, "--out", out)
+			wrongCallIs(t, c.want, "sim", path)
+			empty(t, filepath.Dir(out))
+			if name != "no market" { // which only a trace can tell
+				wrongCallIs(t, c.want, "scenario", "validate", path)
+			}
+		})
+	}
+	wrongCallIs(t, "no object", "scenario", "validate", file(t, "empty.yaml", ""))
+}
+
+func TestBrokenImports(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"empty file":     {"", "empty"},
+		"unknown format": {"hello,world\n1,2\n", "understood"},
+		"wrong column":   {"t,az,instance_type,cost\n1,us-east-1a,m5.large,0.1\n", "understood"},
+		"not JSON":       {`{"SpotPriceHistory": [`, "history"},
+		"no good row":    {"t,az,instance_type,price\n1614643200,us-east-1a,m5.large,-1\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := t.TempDir()
+			wrongCallIs(t, c.want, "trace", "import", file(t, "history", c.text), "-o", filepath.Join(parent, "out"))
+			empty(t, parent)
+		})
+	}
+	parent := t.TempDir()
+	wrongCallIs(t, "no such file", "trace", "import", filepath.Join(parent, "none.csv"), "-o", filepath.Join(parent, "out"))
+	empty(t, parent)
+	good := file(t, "good.csv", "t,az,instance_type,price\n1614643200,us-east-1a,m5.large,0.04\n")
+	busy := t.TempDir()
+	if err := os.WriteFile(filepath.Join(busy, "letter.txt"), []byte("dear"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrongCallIs(t, "in use", "trace", "import", good, "-o", busy)
+	if entries, err := os.ReadDir(busy); err != nil || len(entries) != 1 {
+		t.Errorf("the folder that was refused holds %v, %v", entries, err)
+	}
+}
+
+func TestImport(t *testing.T) {
+	csv := "t,az,instance_type,price\n" +
+		"1614643200,us-east-1a,m5.large,0.04\n" +
+		"1614646800,us-east-1a,m5.large,-0.04\n" +
+		"1614650400,us-east-1a,m5.large,0.05\n"
+	src, dir := file(t, "prices.csv", csv), filepath.Join(t.TempDir(), "prices")
+	code, stdout, stderr := call(t, "trace", "import", src, "-o", dir)
+	if code != exitGood || !strings.Contains(stdout, "1 could not be used") || !strings.Contains(stdout, "prices.csv:3") {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = call(t, "trace", "info", dir)
+	if code != exitGood || !strings.Contains(stdout, "us-east-1") || !strings.Contains(stdout, "recorded") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	wrongCallIs(t, "prices.csv:3", "trace", "import", src, "-o", dir, "--strict")
+}
+
+func TestListings(t *testing.T) {
+	for want, args := range map[string][]string{
+		"spotter unknown (go":       {"version"},
+		"web-week":                  {"scenario", "list"},
+		"kind: CapacityPool":        {"scenario", "show", "web-week"},
+		"good, runs 24 h after 24":  {"scenario", "validate", file(t, "tiny.yaml", tiny)},
+		"synthetic":                 {"trace", "info"},
+		"0.192":                     {"catalog", "--region", "us-east-1", "--families", "m5"},
+		`"instance_type": "m5.la`:   {"catalog", "--format", "json", "--families", "m5"},
+		"m5.large,amd64,2,":         {"catalog", "--format", "csv", "--families", "m5"},
+		"bash completion V2":        {"completion", "bash"},
+		"Compare policies by net":   {"--help"},
+		"[POLICY:]METRIC.STAT OP V": {"eval", "--help"},
+	} {
+		if code, stdout, stderr := call(t, args...); code != exitGood || !strings.Contains(stdout, want) {
+			t.Errorf("spotter %s: exit code %d, %q is missing in\n%s%s", shell(args), code, want, stdout, stderr)
+		}
+	}
+}
+
+func TestParseSeeds(t *testing.T) {
+	for s, want := range map[string][]uint64{
+		"3": {1, 2, 3}, "1": {1}, "5-7": {5, 6, 7}, "9-9": {9},
+		"18446744073709551614-18446744073709551615": {math.MaxUint64 - 1, math.MaxUint64},
+	} {
+		if got, err := parseSeeds(s); err != nil || !slices.Equal(got, want) {
+			t.Errorf("parseSeeds(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "-", "1-", "-3", "1-2-3", "0", "2.5", "0x10", "1-1000001"} {
+		if got, err := parseSeeds(s); err == nil {
+			t.Errorf("parseSeeds(%q) = %d seeds, want an error", s, len(got))
+		}
+	}
+}
+
+func TestShell(t *testing.T) {
+	for want, words := range map[string][]string{
+		"spotter sim web-week --policy static:share=0.7": {"spotter", "sim", "web-week", "--policy", "static:share=0.7"},
+		`'a b' '' 'it'\''s' 'x>=2'`:                      {"a b", "", "it's", "x>=2"},
+	} {
+		if got := shell(words); got != want {
+			t.Errorf("shell(%q) = %s, want %s", words, got, want)
+		}
+	}
+}
+
+func TestReplaceFileKeepsTheOldOnFailure(t *testing.T) {
+	path := file(t, "report", "old")
+	err := replaceFile(path, func(w io.Writer) error {
+		if _, err := w.Write([]byte("half")); err != nil {
+			return err
+		}
+		return context.Canceled
+	})
+	if data, readErr := os.ReadFile(path); err == nil || readErr != nil || string(data) != "old" {
+		t.Errorf("the file holds %q; errors %v, %v", data, err, readErr)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("%d files are in the folder, want 1", len(entries))
+	}
+}

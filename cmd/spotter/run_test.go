@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+func TestSimRepeats(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	args := []string{"sim", scenario, "--policy", "static:share=0.5", "--seed", "3", "--intensity", "20"}
+	code, first, stderr := call(t, args...)
+	if code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	lines := regexp.MustCompile(`(?m)^(weather|hash) [0-9a-f]{64}$`).FindAllString(first, -1)
+	if len(lines) != 2 || !strings.HasSuffix(first, "\n"+lines[0]+"\n"+lines[1]+"\n") {
+		t.Errorf("the output does not end with the two hashes:\n%s", first)
+	}
+	if _, again, _ := call(t, args...); again != first {
+		t.Errorf("two runs differ:\n%s\n%s", first, again)
+	}
+	other := append(args[:len(args)-3:len(args)-3], "4", "--intensity", "20")
+	if _, o, _ := call(t, other...); strings.Contains(o, lines[0]) {
+		t.Error("another seed has the same weather")
+	}
+}
+
+// A run that is logged and recorded is the same run, and every decision in the
+// recording is taken again, bit for bit.
+func TestSimLogAndRecord(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	dir := t.TempDir()
+	log, rec := filepath.Join(dir, "events.txt"), filepath.Join(dir, "steps")
+	for _, spec := range []string{"static:share=0.5", "spotvortex"} {
+		args := []string{"sim", scenario, "--policy", spec, "--seed", "5", "--intensity", "20"}
+		_, plain, _ := call(t, args...)
+		code, kept, stderr := call(t, append(args, "--log", log, "--record", rec)...)
+		if code != exitGood || kept != plain {
+			t.Fatalf("exit code %d; recorded and unrecorded runs print\n%s\n%s%s", code, plain, kept, stderr)
+		}
+		if info, err := os.Stat(log); err != nil || info.Size() == 0 {
+			t.Errorf("log: %v", err)
+		}
+		r, err := record.Open(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Meta.Policy != spec || r.Meta.Seed != 5 || len(r.Warnings) != 0 {
+			t.Errorf("meta %+v, warnings %q", r.Meta, r.Warnings)
+		}
+		p, err := registry.New(spec, registry.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, differences, err := record.Replay(r, p)
+		if err != nil || n < 100 {
+			t.Errorf("%d steps replayed: %v", n, err)
+		}
+		for _, d := range differences {
+			t.Errorf("%s: %s", spec, d)
+		}
+		wrongCallIs(t, "is not empty", append(args, "--record", rec)...)
+		if err := os.RemoveAll(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEvalFormats(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	args := []string{"eval", scenario, "--policies", "static", "--seeds", "2", "--windows", "2"}
+	code, table, stderr := call(t, args...)
+	if code != exitGood || !strings.Contains(table, "static") || !strings.Contains(table, "synthetic") {
+		t.Errorf("exit code %d\n%s%s", code, table, stderr)
+	}
+	_, text, _ := call(t, append(args, "--format", "json")...)
+	var report map[string]any
+	if err := json.Unmarshal([]byte(text), &report); err != nil || report["schema_version"] == nil {
+		t.Errorf("JSON: %v\n%s", err, text)
+	}
+	_, text, _ = call(t, append(args, "--format", "csv")...)
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if want := 1 + 2*2*3; err != nil || len(rows) != want { // on-demand, spotvortex, static
+		t.Errorf("CSV has %d lines, want %d: %v", len(rows), want, err)
+	}
+	out := filepath.Join(t.TempDir(), "report.md")
+	code, stdout, stderr := call(t, append(args, "--format", "markdown", "--out", out)...)
+	data, err := os.ReadFile(out)
+	if code != exitGood || stdout != "" || err != nil || !strings.Contains(string(data), "| static") {
+		t.Errorf("exit code %d, %v\n%s%s%s", code, err, stdout, data, stderr)
+	}
+}
+
+// The command that a report names repeats the run.
+func TestEvalNamesTheRun(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	_, text, _ := call(t, "eval", scenario, "--policies", "spot", "--seeds", "2", "--windows", "2", "--intensity", "30")
+	command := regexp.MustCompile(`spotter sim [^\n]*`).FindString(text)
+	if command == "" {
+		t.Fatalf("no run is named:\n%s", text)
+	}
+	if code, _, stderr := call(t, strings.Fields(command)[1:]...); code != exitGood {
+		t.Errorf("%s: exit code %d\n%s", command, code, stderr)
+	}
+}
+
+func TestEvalGate(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	args := []string{"eval", scenario, "--policies", "static", "--seeds", "2"}
+	code, stdout, stderr := call(t, append(args, "--gate", "bill_usd.max > 0", "--gate", "static:bill_usd.max>0")...)
+	if code != exitGood {
+		t.Errorf("a gate that holds: exit code %d\n%s", code, stderr)
+	}
+	code, stdout, stderr = call(t, append(args, "--gate", "bill_usd.max < 0")...)
+	if code != exitGate || !strings.Contains(stderr, "1 of 1 failed") || !strings.Contains(stdout, "bill_usd.max") {
+		t.Errorf("a gate that fails: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// A policy that a manifest names is compared beside the default set, and one
+// that is none is a fault of the file.
+func TestManifestPolicies(t *testing.T) {
+	named := func(policy string) string {
+		return file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: "+policy+"\n  markets: {families", 1))
+	}
+	code, stdout, stderr := call(t, "eval", named("{name: static, parameters: {share: \"0.25\"}}"), "--seeds", "1", "--format", "csv")
+	if code != exitGood || !strings.Contains(stdout, ",manifest,") {
+		t.Errorf("exit code %d, the manifests' policies are not compared\n%s%s", code, stdout, stderr)
+	}
+	wrongCallIs(t, "unknown policy", "sim", named("{name: chance}"))
+	wrongCallIs(t, "unknown policy", "eval", named("{name: chance}"))
+}
+
+func TestInterrupted(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, []string{"eval", scenario, "--seeds", "2", "--out", filepath.Join(dir, "report")}, &stdout, &stderr)
+	if code != exitBroke || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("exit code %d\n%s", code, stderr.String())
+	}
+	empty(t, dir)
+}
+
+// A folder that vanishes while the runs are made is no fault of the call.
+func TestBrokeWhileRunning(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	blocked := file(t, "file", "")
+	code, _, stderr := call(t, "sim", scenario, "--record", filepath.Join(blocked, "steps"))
+	if code != exitWrong || !strings.Contains(stderr, "--record") {
+		t.Errorf("a recording below a file: exit code %d\n%s", code, stderr)
+	}
+	code, _, stderr = call(t, "eval", scenario, "--seeds", "1", "--out", filepath.Join(blocked, "report"))
+	if code != exitWrong || !strings.Contains(stderr, "--out") {
+		t.Errorf("a report below a file: exit code %d\n%s", code, stderr)
+	}
+}

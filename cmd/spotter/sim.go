@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// simFlags are the flags of sim.
+type simFlags struct {
+	market
+	policy      string
+	seed        uint64
+	log, record string
+	check       bool
+}
+
+func (p *program) simCommand() *cobra.Command {
+	var f simFlags
+	c := &cobra.Command{
+		Use:   "sim SCENARIO",
+		Short: "Run one policy once and print what it cost",
+		Long: "sim plays one scenario under one policy and one seed. It prints the figures that\n" +
+			"one run has, then the hash of the weather, which depends on no policy, and the\n" +
+			"hash of everything that happened: equal inputs give equal hashes on any machine.",
+		Example: "  spotter sim web-week\n" +
+			"  spotter sim web-week --policy static:share=0.7 --seed 7 --log events.txt\n" +
+			"  spotter sim my-world.yaml --policy spotvortex --record steps",
+		Args:              arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(c *cobra.Command, args []string) error { return p.sim(c.Context(), &f, args[0]) },
+	}
+	flags := c.Flags()
+	f.register(flags)
+	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P`, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
+	flags.StringVar(&f.log, "log", "", "write every event to `FILE`")
+	flags.StringVar(&f.record, "record", "", "record every decision as Parquet in the folder `DIR`")
+	flags.BoolVar(&f.check, "check", false, "hold the invariants after every event; slow")
+	complete(c, "policy", registry.Names())
+	return c
+}
+
+func (p *program) sim(ctx context.Context, f *simFlags, name string) error {
+	sc, err := loadScenario(name)
+	if err != nil {
+		return err
+	}
+	w, err := f.bind(sc, traces{}, 0)
+	if err != nil {
+		return err
+	}
+	p.warn(map[string]bool{}, w.Warnings)
+	cfg, err := newRunner().config(eval.Job{Case: eval.Case{Scenario: name, World: w}, Policy: f.policy, Seed: f.seed})
+	if err != nil {
+		return err
+	}
+	cfg.Check = f.check
+	r, err := p.simWith(ctx, f, name, cfg)
+	if err != nil {
+		return err
+	}
+	p.warn(map[string]bool{}, r.Warnings)
+	return p.output("", func(out io.Writer) error { return figures(out, w, r) })
+}
+
+// simWith runs cfg with the log and the recording that the flags ask for.
+func (p *program) simWith(ctx context.Context, f *simFlags, name string, cfg sim.Config) (r *sim.Result, err error) {
+	play := func() error {
+		r, err = sim.Run(ctx, cfg)
+		return err
+	}
+	if f.record != "" {
+		inner := play
+		play = func() error {
+			w, err := newRecording(f, name)
+			if err != nil {
+				return err
+			}
+			cfg.Recorder = w
+			return errors.Join(inner(), w.Close())
+		}
+	}
+	if f.log == "" {
+		return r, play()
+	}
+	if err := checkTarget(f.log); err != nil {
+		return nil, wrong(fmt.Errorf("--log: %w", err), "give a file in a folder that is there and can be written")
+	}
+	err = replaceFile(f.log, func(w io.Writer) error {
+		cfg.Log = w
+		return play()
+	})
+	return r, err
+}
+
+// newRecording opens the folder of --record. A run is recorded whole, so a
+// folder in which something lies is refused.
+func newRecording(f *simFlags, name string) (*record.Writer, error) {
+	const next = "give --record a folder that is new or empty"
+	entries, err := os.ReadDir(f.record)
+	if err == nil && len(entries) > 0 {
+		return nil, wrong(fmt.Errorf("--record: %s is not empty: %s lies in it", f.record, entries[0].Name()), next)
+	}
+	w, err := record.NewWriter(f.record, record.Meta{
+		Version: version, Policy: f.policy, Scenario: filepath.Base(name), Seed: f.seed,
+		Note: shell([]string{"spotter", "sim", name, "--policy", f.policy, "--seed", fmt.Sprint(f.seed)}),
+	})
+	if err != nil {
+		return nil, wrong(fmt.Errorf("--record: %w", err), next)
+	}
+	return w, nil
+}

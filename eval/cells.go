@@ -1,0 +1,397 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// unknown stands in tables where there is no value.
+const unknown = "–"
+
+// A column is one figure of the comparison as tables show it.
+type column struct {
+	// top and under are the two lines of its heading.
+	top, under string
+
+	// rank says what goes first when the terminal is narrow: the greatest. 0
+	// stays always.
+	rank int
+
+	cell func(*Report, *PolicyReport) string
+}
+
+// columns answer, from left to right: who saves how much, is it better than
+// the baseline, at what outage, and how.
+var columns = []column{
+	{"POLICY", "", 0, func(r *Report, p *PolicyReport) string {
+		if p.Policy == r.Config.Baseline {
+			return p.Policy + " *"
+		}
+		return p.Policy
+	}},
+	{"BILL", "$", 0, median("bill_usd", money)},
+	{"SAVED", "$", 0, median("net_savings_usd", money)},
+	{"SAVED", "%", 0, median("net_savings_pct", percent)},
+	{"CHANGE ON *", "% [interval]", 0, change},
+	{"OUTAGE MIN", "med / max", 0, func(_ *Report, p *PolicyReport) string {
+		s := p.summary("outage_minutes")
+		if s.N == 0 {
+			return unknown
+		}
+		return whole(s.Median) + " / " + whole(s.Max)
+	}},
+	{"VS *", "max", 1, func(_ *Report, p *PolicyReport) string {
+		s := p.summary("outage_delta")
+		if s.N == 0 {
+			return unknown
+		}
+		return signed(s.Max, 0)
+	}},
+	{"MOVED", "/pod-day", 4, median("voluntary_evictions_per_pod_day", rate)},
+	{"LOST", "/pod-day", 5, median("reclaim_evictions_per_pod_day", rate)},
+	{"SPOT", "%", 2, median("spot_share", share)},
+	{"REGRET", "%", 3, median("regret", share)},
+}
+
+// summary returns the summary of the metric called name.
+func (p *PolicyReport) summary(name string) *Summary { return &p.Summaries[mustMetric(name)] }
+
+// median makes a cell of the median of a metric.
+func median(name string, format func(float64) string) func(*Report, *PolicyReport) string {
+	return func(_ *Report, p *PolicyReport) string {
+		s := p.summary(name)
+		if s.N == 0 {
+			return unknown
+		}
+		return format(s.Median)
+	}
+}
+
+func change(r *Report, p *PolicyReport) string {
+	s := p.summary("net_savings_delta_pct")
+	switch {
+	case s.N == 0:
+		return unknown
+	case p.Policy == r.Config.Baseline:
+		return "baseline"
+	case s.MedianInterval == nil:
+		return signed(s.Median, 1)
+	}
+	return fmt.Sprintf("%s [%s, %s]", signed(s.Median, 1), signed(s.MedianInterval.Low, 1), signed(s.MedianInterval.High, 1))
+}
+
+// rows returns the cells of group g, for the columns cols.
+func (r *Report) rows(g *Group, cols []column) [][]string {
+	var out [][]string
+	for i := range g.Policies {
+		var row []string
+		for _, c := range cols {
+			row = append(row, c.cell(r, &g.Policies[i]))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// bound returns the medians of what the oracle costs and saves over the cases
+// of g, for the sentence below a table; false where on-demand never ran.
+func (r *Report) bound(g *Group) (cost, saved, savedPct float64, ok bool) {
+	od, oracle := mustMetric("on_demand_bill_usd"), mustMetric("oracle_usd")
+	outage := mustMetric("on_demand_outage_cost_usd")
+	var costs, savings, percents []float64
+	for p, name := range r.Config.Policies {
+		if name != OnDemand {
+			continue
+		}
+		for _, k := range g.Cases {
+			for _, i := range r.indices(k, p) {
+				bill, least, extra := r.Runs[i].value(od), r.Runs[i].value(oracle), r.Runs[i].value(outage)
+				if !bill.Known || bill.V <= 0 {
+					continue
+				}
+				most := bill.V + extra.V - least.V
+				costs, savings, percents = append(costs, least.V), append(savings, most), append(percents, most/bill.V*100)
+			}
+		}
+	}
+	if len(costs) == 0 {
+		return 0, 0, 0, false
+	}
+	c, s, p := summarize(costs), summarize(savings), summarize(percents)
+	return c.Median, s.Median, p.Median, true
+}
+
+// money formats dollars: with cents below a hundred, in thousands above a
+// hundred thousand.
+func money(x float64) string {
+	switch size := math.Abs(x); {
+	case size < 100:
+		return plain(x, 2)
+	case size < 100_000:
+		return plain(x, 0)
+	}
+	return plain(x/1000, 1) + "k"
+}
+
+func percent(x float64) string { return plain(x, 1) }
+func share(x float64) string   { return plain(x*100, 1) }
+func rate(x float64) string    { return plain(x, 3) }
+
+// whole formats a number of minutes, of which a median may have a half.
+func whole(x float64) string {
+	if x == math.Trunc(x) {
+		return plain(x, 0)
+	}
+	return plain(x, 1)
+}
+
+func signed(x float64, digits int) string {
+	s := plain(x, digits)
+	if x > 0 && strings.Trim(s, "0.") != "" {
+		return "+" + s
+	}
+	return s
+}
+
+// plain formats x without a minus sign before zero.
+func plain(x float64, digits int) string {
+	s := strconv.FormatFloat(x, 'f', digits, 64)
+	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") == "" {
+		return s[1:]
+	}
+	return s
+}
+
+// exact formats x with all its digits, for files that are read by programs.
+func exact(x float64) string {
+	if x == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// title says what is compared, in one line.
+func (r *Report) title() string {
+	var names []string
+	for _, g := range r.scenarios() {
+		first := r.Config.Cases[g.Cases[0]].World
+		last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
+		names = append(names, fmt.Sprintf("%s (%s, %s to %s)", r.Config.Cases[g.Cases[0]].Scenario,
+			plural(len(g.Cases), "window"), instant(first.Start), instant(last.end())))
+	}
+	return strings.Join(names, ", ") + " · " + plural(len(r.Config.Seeds), "seed") + " · " +
+		fmt.Sprintf("%d policies · ", len(r.Config.Policies)) + plural(len(r.Runs), "run")
+}
+
+// scenarios returns the groups that are one scenario each.
+func (r *Report) scenarios() []Group {
+	if len(r.Groups) == 1 {
+		return r.Groups
+	}
+	return r.Groups[1:]
+}
+
+// settings are the configuration of the report, a line each.
+func (r *Report) settings() []string {
+	c := &r.Config
+	lines := []string{
+		"policies " + strings.Join(c.Policies, ", ") + "; baseline " + c.Baseline,
+		"seeds " + seedList(c.Seeds),
+	}
+	var worlds []string
+	for i := range c.Cases {
+		w := c.Cases[i].World
+		line := fmt.Sprintf("%s: warm-up %v, ready grace %v, intensity %s", c.Cases[i].Scenario, w.WarmUp, w.ReadyGrace, exact(w.Intensity))
+		if w.Slots > 0 {
+			line += fmt.Sprintf(", slots %d", w.Slots)
+		}
+		line += fmt.Sprintf(", scenario %x", w.Digest[:6])
+		if len(worlds) == 0 || worlds[len(worlds)-1] != line {
+			worlds = append(worlds, line)
+		}
+	}
+	lines = append(lines, worlds...)
+	for _, g := range c.Gates {
+		lines = append(lines, "gate "+g.String())
+	}
+	if c.Version != "" {
+		lines = append(lines, "version "+c.Version)
+	}
+	if c.Invocation != "" {
+		lines = append(lines, "repeat with\n    "+c.Invocation)
+	}
+	return lines
+}
+
+// seedList writes seeds as ranges where they follow each other.
+func seedList(seeds []uint64) string {
+	var parts []string
+	for i := 0; i < len(seeds); {
+		j := i
+		for j+1 < len(seeds) && seeds[j+1] == seeds[j]+1 {
+			j++
+		}
+		part := strconv.FormatUint(seeds[i], 10)
+		if j > i {
+			part += "-" + strconv.FormatUint(seeds[j], 10)
+		}
+		parts, i = append(parts, part), j+1
+	}
+	return strings.Join(parts, ",")
+}
+
+// worstLines name the worst run of every policy that is not the yardstick.
+func (r *Report) worstLines() []string {
+	var lines []string
+	for i := range r.Groups[0].Policies {
+		p := &r.Groups[0].Policies[i]
+		if p.Worst < 0 {
+			continue
+		}
+		run := &r.Runs[p.Worst]
+		line := p.Policy + ": " + whole(run.value(mustMetric("outage_minutes")).V) + " outage min"
+		if d := run.value(mustMetric("outage_delta")); d.Known && p.Policy != r.Config.Baseline {
+			line += " (" + signed(d.V, 0) + ")"
+		}
+		if d := run.value(mustMetric("net_savings_pct")); d.Known {
+			line += ", saved " + percent(d.V) + " %"
+		}
+		lines = append(lines, line+"\n    "+r.command(p.Worst))
+	}
+	return lines
+}
+
+// outageLines say in how many runs each policy had outages. Where there was
+// none it says how rare they may still be.
+func (r *Report) outageLines() []string {
+	var lines []string
+	for i := range r.Groups[0].Policies {
+		p := &r.Groups[0].Policies[i]
+		if p.Outages.Of == 0 {
+			continue
+		}
+		line := p.Policy + ": any in " + p.Outages.words()
+		if r.Config.trial(p.Policy) && p.Worse.Of > 0 {
+			line += "; more than " + r.Config.Baseline + " in " + p.Worse.words()
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (o Occurrence) words() string {
+	s := fmt.Sprintf("%d of %s", o.Count, plural(o.Of, "run"))
+	if o.Count == 0 {
+		s += fmt.Sprintf(" (at 95 %% at most %s %%)", plain(o.Bound*100, 1))
+	}
+	return s
+}
+
+// failedShown is how many missing runs are named.
+const failedShown = 5
+
+// missingLines name the runs that failed, the first ones with their error.
+func (r *Report) missingLines() []string {
+	var lines []string
+	for i := range r.Runs {
+		if r.Runs[i].Err == nil {
+			continue
+		}
+		if len(lines) == failedShown {
+			return append(lines, fmt.Sprintf("… and %d more", r.Missing()-failedShown))
+		}
+		first, _, _ := strings.Cut(r.Runs[i].Err.Error(), "\n")
+		lines = append(lines, first+"\n    "+r.command(i))
+	}
+	return lines
+}
+
+// gateLine puts a verdict into words.
+func (r *Report) gateLine(g *GateResult) string {
+	mark, actual := "✗", "no value"
+	if g.Pass {
+		mark = "✓"
+	}
+	if g.Actual.Known {
+		actual = plain(g.Actual.V, digitsFor(g.Actual.V, g.Gate.Value))
+	}
+	bare := g.Gate
+	bare.Policy = ""
+	line := fmt.Sprintf("%s %s: %s, is %s", mark, g.Policy, bare, actual)
+	if g.Missing > 0 {
+		line += fmt.Sprintf("; %s without a value", plural(g.Missing, "run"))
+	}
+	if !g.Pass && g.Run >= 0 {
+		line += "\n    " + r.command(g.Run)
+	}
+	return line
+}
+
+// digitsFor returns how many decimals show on which side of limit x lies.
+func digitsFor(x, limit float64) int {
+	if x == math.Trunc(x) {
+		return 0
+	}
+	for digits := 2; digits < 9; digits++ {
+		shown, err := strconv.ParseFloat(plain(x, digits), 64)
+		if err == nil && (shown < limit) == (x < limit) && (shown > limit) == (x > limit) {
+			return digits
+		}
+	}
+	return 9
+}
+
+// windowTable returns heading and rows of the medians of each window, for the
+// change on the baseline, in percent; none where windows are resampled, where
+// there is but one, and where those of several scenarios would stand side by
+// side.
+func (r *Report) windowTable(g *Group) (heading []string, rows [][]string) {
+	mixed := g.Scenario == "" && len(r.Groups) > 1
+	if g.OverWindows() || len(g.Cases) < 2 || mixed {
+		return nil, nil
+	}
+	heading = []string{"CHANGE ON *, %"}
+	for _, k := range g.Cases {
+		heading = append(heading, instant(r.Config.Cases[k].World.Start))
+	}
+	m := mustMetric("net_savings_delta_pct")
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if p.Policy == r.Config.Baseline {
+			continue
+		}
+		row := []string{p.Policy}
+		for _, w := range p.Windows {
+			if v := w.Medians[m]; v.Known {
+				row = append(row, signed(v.V, 1))
+			} else {
+				row = append(row, unknown)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return heading, rows
+}
+
+// oracleLine puts the bound of g into words.
+func (r *Report) oracleLine(g *Group) string {
+	least, saved, savedPct, ok := r.bound(g)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("No policy can cost less than $%s (%s): $%s or %s %% saved at the most. Regret is the distance to it, in percent of the on-demand bill.",
+		money(least), OracleName, money(saved), percent(savedPct))
+}
+
+// groupTitle heads the table of one group where there are several.
+func (r *Report) groupTitle(g *Group) string {
+	switch {
+	case len(r.Groups) == 1:
+		return ""
+	case g.Scenario == "":
+		return "all scenarios"
+	}
+	return g.Scenario
+}

@@ -1,0 +1,231 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// OnDemand is the policy that savings are measured against. It is always run.
+const OnDemand = "on-demand"
+
+// OracleName is the name under which the bound of [Oracle] stands in reports.
+// It is no policy: nothing can be decided by it.
+const OracleName = "oracle"
+
+// DefaultBaseline is the policy that improvements are measured against.
+const DefaultBaseline = "spotvortex"
+
+// ErrConfig is wrapped by every error that a wrong Config causes.
+var ErrConfig = errors.New("wrong configuration")
+
+// ErrWeather is wrapped when two policies of one case and seed met different
+// weather, so that their figures must not be compared.
+var ErrWeather = errors.New("policies met different weather")
+
+// A Config says what is compared. The zero value of a field that has a default
+// means that default.
+type Config struct {
+	// Policies as the user writes them: NAME[:key=value…]. [OnDemand] is added
+	// in front, and the baseline behind it, when they are not among them.
+	Policies []string
+
+	// Baseline is the policy that others are compared with.
+	Baseline string
+
+	// Cases are the worlds and windows. More windows make the intervals speak
+	// of other weeks too and not of other seeds only.
+	Cases []Case
+
+	// Seeds of the weather; each is run in every case under every policy.
+	Seeds []uint64
+
+	// Gates are what the report must satisfy.
+	Gates []Gate
+
+	// Parallel is how many runs are done at once; 0 means one per processor.
+	// It changes nothing in the report.
+	Parallel int
+
+	// Progress, if not nil, is called after every run, never twice at once.
+	Progress func(done, total int)
+
+	// Discount1y and Discount3y are the parts of the on-demand price that
+	// commitments of one and three years save, in [0, 1). Raising them lowers
+	// the savings measured against commitments.
+	Discount1y, Discount3y float64
+
+	// Command returns the command that repeats one run; nil means
+	// [DefaultCommand].
+	Command func(Job) string
+
+	// Invocation is the command that repeats the whole comparison, and Version
+	// the program that made it. Both are printed and not read.
+	Invocation, Version string
+}
+
+// A Case is one world over one window of its trace.
+type Case struct {
+	// Scenario is the name or path as the user gave it. Windows of one
+	// scenario lie back to back and count from 0.
+	Scenario string
+	Window   int
+	World    *scenarios.World
+}
+
+// A Job is one run to be done.
+type Job struct {
+	Case
+	Policy string
+	Seed   uint64
+}
+
+// A Runner does one run. It is called from several goroutines at once.
+type Runner func(context.Context, Job) (*sim.Result, error)
+
+// DefaultPolicies are compared when the user names none.
+func DefaultPolicies() []string {
+	return []string{OnDemand, "spot", "static", "spotvortex", "spotvortex:compat=true"}
+}
+
+// DefaultSeeds returns the seeds 1…n.
+func DefaultSeeds(n int) []uint64 {
+	seeds := make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = uint64(i + 1)
+	}
+	return seeds
+}
+
+// DefaultConfig returns the configuration of a comparison on which nothing has
+// been said but its cases. The discounts are modelled: they are what is left
+// of the advantage of spot published for m5.2xlarge ($280.32 a month on
+// demand, of which 139.65, 57.71 and 13.85 are saved against on-demand, one
+// and three years), as shares of the on-demand price.
+func DefaultConfig() Config {
+	return Config{
+		Policies: DefaultPolicies(), Baseline: DefaultBaseline, Seeds: DefaultSeeds(20),
+		Discount1y: 0.29, Discount3y: 0.45,
+	}
+}
+
+// DefaultCommand returns the command that repeats j, as far as the world
+// tells it.
+func DefaultCommand(j Job) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "spotter sim %s --policy %s --seed %d --from %s",
+		shellWord(j.Scenario), shellWord(j.Policy), j.Seed, j.World.Start.Std().Format(time.RFC3339))
+	if name := j.World.Trace.Name; name != "" && name != "embedded" {
+		fmt.Fprintf(&b, " --trace %s", shellWord(name))
+	}
+	return b.String()
+}
+
+// shellWord quotes s where a shell would not take it as one word.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,+@", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// complete returns c with its defaults and the policies that are always run.
+func (c Config) complete() Config {
+	d := DefaultConfig()
+	if len(c.Policies) == 0 {
+		c.Policies = d.Policies
+	}
+	if c.Baseline == "" {
+		c.Baseline = d.Baseline
+	}
+	if len(c.Seeds) == 0 {
+		c.Seeds = d.Seeds
+	}
+	if c.Discount1y == 0 {
+		c.Discount1y = d.Discount1y
+	}
+	if c.Discount3y == 0 {
+		c.Discount3y = d.Discount3y
+	}
+	if c.Command == nil {
+		c.Command = DefaultCommand
+	}
+	c.Policies = slices.Clone(c.Policies)
+	if !slices.Contains(c.Policies, OnDemand) {
+		c.Policies = slices.Insert(c.Policies, 0, OnDemand)
+	}
+	if !slices.Contains(c.Policies, c.Baseline) {
+		c.Policies = slices.Insert(c.Policies, slices.Index(c.Policies, OnDemand)+1, c.Baseline)
+	}
+	return c
+}
+
+// validate names the first field that cannot be run.
+func (c *Config) validate() error {
+	for i, p := range c.Policies {
+		if strings.TrimSpace(p) == "" {
+			return fmt.Errorf("%w: policies[%d] is empty", ErrConfig, i)
+		}
+		if p == OracleName {
+			return fmt.Errorf("%w: policies[%d] is %q, which is a bound and no policy; it is always reported", ErrConfig, i, p)
+		}
+		if slices.Contains(c.Policies[:i], p) {
+			return fmt.Errorf("%w: policy %q is named twice", ErrConfig, p)
+		}
+	}
+	if len(c.Cases) == 0 {
+		return fmt.Errorf("%w: cases: there is no scenario to run", ErrConfig)
+	}
+	for i, k := range c.Cases {
+		if k.World == nil {
+			return fmt.Errorf("%w: cases[%d] (%s, window %d) has no world", ErrConfig, i, k.Scenario, k.Window)
+		}
+		for _, o := range c.Cases[:i] {
+			if o.Scenario == k.Scenario && o.Window == k.Window {
+				return fmt.Errorf("%w: cases[%d]: %s, window %d stands twice", ErrConfig, i, k.Scenario, k.Window)
+			}
+		}
+	}
+	for i, s := range c.Seeds {
+		if slices.Contains(c.Seeds[:i], s) {
+			return fmt.Errorf("%w: seed %d is named twice", ErrConfig, s)
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value float64
+	}{{"discount1y", c.Discount1y}, {"discount3y", c.Discount3y}} {
+		if !(d.value >= 0 && d.value < 1) {
+			return fmt.Errorf("%w: %s is %v, want a share in [0, 1)", ErrConfig, d.name, d.value)
+		}
+	}
+	return c.validateGates()
+}
+
+// validateGates refuses gates that could not fail because nothing is held to
+// them.
+func (c *Config) validateGates() error {
+	for _, g := range c.Gates {
+		if g.Policy != "" && !slices.Contains(c.Policies, g.Policy) {
+			return fmt.Errorf("%w: gate %q: policy %q is not compared; compared are %s",
+				ErrConfig, g, g.Policy, strings.Join(c.Policies, ", "))
+		}
+		if len(g.holdsFor(c)) == 0 {
+			return fmt.Errorf("%w: gate %q holds for no policy: only %s and the baseline %s are compared",
+				ErrConfig, g, OnDemand, c.Baseline)
+		}
+	}
+	return nil
+}
+
+// trial reports whether policy p is neither the baseline nor on-demand.
+func (c *Config) trial(p string) bool { return p != c.Baseline && p != OnDemand }

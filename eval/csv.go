@@ -1,0 +1,78 @@
+package eval
+
+import (
+	"encoding/csv"
+	"encoding/hex"
+	"io"
+	"strconv"
+)
+
+// WriteCSV writes a line per run: what was run, its figures, and what is
+// needed to know where they come from and to repeat them. A figure that is
+// unknown is empty.
+func (r *Report) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	heading := []string{"scenario", "window", "from", "to", "seed", "policy", "role"}
+	for i := range metrics {
+		heading = append(heading, metrics[i].Name)
+	}
+	heading = append(heading, "error", "weather", "hash", "trace", "trace_from", "trace_to", "prices", "reclaims",
+		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation")
+	if err := out.Write(heading); err != nil {
+		return err
+	}
+	for i := range r.Runs {
+		if err := out.Write(r.csvLine(i)); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func (r *Report) csvLine(i int) []string {
+	run, c := &r.Runs[i], &r.Config
+	line := []string{run.Scenario, strconv.Itoa(run.Window), run.World.Start.String(), run.end().String(),
+		strconv.FormatUint(run.Seed, 10), run.Policy, c.role(run.Policy)}
+	for m := range metrics {
+		line = append(line, cell(&metrics[m], run.value(m)))
+	}
+	failure, weather, hash := "", "", ""
+	if run.Err != nil {
+		failure = run.Err.Error()
+	} else {
+		weather, hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
+	}
+	t := &run.World.Trace
+	return append(line, failure, weather, hash, t.Name, t.From.String(), t.To.String(), kind(t), reclaims(t),
+		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
+}
+
+// cell formats a value of m for a program.
+func cell(m *Metric, v Value) string {
+	switch {
+	case !v.Known:
+		return ""
+	case m.truth():
+		return strconv.FormatBool(v.V != 0)
+	}
+	return exact(v.V)
+}
+
+// truth reports whether m is true or false rather than a number.
+func (m *Metric) truth() bool { return m.Unit == "yes/no" }
+
+// verdict returns pass or fail for a policy that gates hold for, else "".
+func (r *Report) verdict(policy string) string {
+	verdict := ""
+	for i := range r.Gates {
+		switch g := &r.Gates[i]; {
+		case g.Policy != policy:
+		case !g.Pass:
+			return "fail"
+		default:
+			verdict = "pass"
+		}
+	}
+	return verdict
+}

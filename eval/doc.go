@@ -1,0 +1,14 @@
+// Package eval compares policies: every policy on every world, window and
+// seed, under the same weather, measured by one set of definitions
+// ([Metrics]) and judged by gates.
+//
+// A comparison is paired. All policies of one case and seed meet the same
+// prices, refusals and reclaims, and [Run] refuses a set of runs in which they
+// did not. Figures are differences to the runs of the policy on-demand and of
+// the baseline in that same case and seed, so what the weather does to all of
+// them cancels out.
+//
+// Runs are done in parallel. Each writes to its own index, and everything
+// after that is computed in index order, so a report does not depend on the
+// number of processors.
+package eval

@@ -1,0 +1,226 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// TestParallelChangesNothing compares every output of one worker with that of
+// many which finish in another order.
+func TestParallelChangesNothing(t *testing.T) {
+	outputs := func(parallel int) string {
+		c := shown()
+		c.Parallel = parallel
+		var started atomic.Int64
+		r, err := Run(context.Background(), c, fake{slow: func(Job) { time.Sleep(time.Duration(started.Add(1)*7%5) * time.Millisecond) }}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		for _, f := range Formats() {
+			if err := r.Write(&out, f, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out.String()
+	}
+	if outputs(1) != outputs(7) {
+		t.Error("the report depends on the number of workers")
+	}
+}
+
+// TestAlwaysRun: on-demand and the baseline are compared whoever asks for what.
+func TestAlwaysRun(t *testing.T) {
+	for _, x := range []struct {
+		policies []string
+		baseline string
+		want     []string
+	}{
+		{[]string{"spot"}, "", []string{"on-demand", "spotvortex", "spot"}},
+		{[]string{"spot", "on-demand"}, "spot", []string{"spot", "on-demand"}},
+		{[]string{"spot"}, "on-demand", []string{"on-demand", "spot"}},
+		{[]string{"spot"}, "static:share=0.3", []string{"on-demand", "static:share=0.3", "spot"}},
+		{nil, "", DefaultPolicies()},
+	} {
+		c := Config{Policies: x.policies, Baseline: x.baseline, Cases: cases(1, "web-week"), Seeds: []uint64{1}}
+		r, err := Run(context.Background(), c, fake{}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(r.Config.Policies, x.want) {
+			t.Errorf("policies %v with baseline %q gives %v, want %v", x.policies, x.baseline, r.Config.Policies, x.want)
+		}
+	}
+}
+
+// TestConfigErrors: what is wrong is said, with its value.
+func TestConfigErrors(t *testing.T) {
+	for _, x := range []struct {
+		change func(*Config)
+		says   string
+	}{
+		{func(c *Config) { c.Policies = []string{"spot", " "} }, "policies["},
+		{func(c *Config) { c.Policies = []string{"spot", "spot"} }, `policy "spot" is named twice`},
+		{func(c *Config) { c.Policies = []string{"oracle"} }, "is a bound and no policy"},
+		{func(c *Config) { c.Cases = nil }, "there is no scenario to run"},
+		{func(c *Config) { c.Cases[1].World = nil }, "web-week, window 1) has no world"},
+		{func(c *Config) { c.Cases[1].Window = 0 }, "web-week, window 0 stands twice"},
+		{func(c *Config) { c.Seeds = []uint64{1, 2, 1} }, "seed 1 is named twice"},
+		{func(c *Config) { c.Discount3y = 1.5 }, "discount3y is 1.5"},
+		{func(c *Config) { c.Gates = []Gate{{Policy: "portfolio", Metric: "regret", Statistic: Max, Op: "<"}} }, `"portfolio" is not compared; compared are on-demand, spot`},
+		{func(c *Config) { c.Policies, c.Gates = []string{"spotvortex"}, StandingGates() }, "holds for no policy"},
+	} {
+		c := shown()
+		x.change(&c)
+		if _, err := Run(context.Background(), c, fake{}.run); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("error %v, want one saying %q", err, x.says)
+		}
+	}
+}
+
+// TestDifferentWeatherIsRefused: figures of different weather must not stand
+// beside each other.
+func TestDifferentWeatherIsRefused(t *testing.T) {
+	runner := func(ctx context.Context, j Job) (*sim.Result, error) {
+		r, err := fake{}.run(ctx, j)
+		if j.Policy == "static" && j.Seed == 4 && j.Window == 1 {
+			r.Weather[31]++
+		}
+		return r, err
+	}
+	_, err := Run(context.Background(), shown(), runner)
+	if !errors.Is(err, ErrWeather) || !strings.Contains(err.Error(), "web-week, window 1, seed 4") || !strings.Contains(err.Error(), "under static") {
+		t.Errorf("error %v, want one naming the run", err)
+	}
+}
+
+// TestPanicIsOneMissingRun: a run that panics is named, and the others count.
+func TestPanicIsOneMissingRun(t *testing.T) {
+	runner := func(ctx context.Context, j Job) (*sim.Result, error) {
+		if j.Policy == "static" && j.Seed == 4 && j.Window == 1 {
+			panic("event before now")
+		}
+		return fake{}.run(ctx, j)
+	}
+	r, err := Run(context.Background(), shown(), runner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.WriteTable(&out, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Missing runs: 1", "panic: event before now", "spotter sim web-week --policy static --seed 4 --from 2026-01-06T00:00:00Z"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table does not say %q", want)
+		}
+	}
+	if p := policyReport(r, "static"); p.Runs != 10 || p.Missing != 1 || p.summary("bill_usd").N != 9 {
+		t.Errorf("static has %d runs, %d missing and %d bills; want 10, 1, 9", p.Runs, p.Missing, p.summary("bill_usd").N)
+	}
+}
+
+// TestCancel: a comparison that is called off gives no report and starts no
+// further run.
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var started atomic.Int64
+	c := shown()
+	c.Parallel = 2
+	_, err := Run(ctx, c, fake{slow: func(Job) {
+		if started.Add(1) == 3 {
+			cancel()
+		}
+	}}.run)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+	if n := started.Load(); n > 5 {
+		t.Errorf("%d runs were started, want it to stop soon after 3", n)
+	}
+}
+
+// TestProgress: it is told of every run, in order, never twice at once.
+func TestProgress(t *testing.T) {
+	c, last := shown(), 0
+	c.Parallel = 4
+	c.Progress = func(done, total int) {
+		if done != last+1 || total != 40 {
+			t.Errorf("told of %d of %d after %d", done, total, last)
+		}
+		last = done
+	}
+	if _, err := Run(context.Background(), c, fake{}.run); err != nil {
+		t.Fatal(err)
+	}
+	if last != 40 {
+		t.Errorf("told of %d runs, want 40", last)
+	}
+}
+
+// TestWorstRun: it is the one with most outage over the baseline, then the one
+// that saves least.
+func TestWorstRun(t *testing.T) {
+	r, err := Run(context.Background(), shown(), fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outage, delta := mustMetric("outage_delta"), mustMetric("net_savings_delta_pct")
+	for p, name := range r.Config.Policies {
+		worst := &r.Runs[policyReport(r, name).Worst]
+		for i := p; i < len(r.Runs); i += len(r.Config.Policies) {
+			run := &r.Runs[i]
+			if run.value(outage).V > worst.value(outage).V ||
+				run.value(outage).V == worst.value(outage).V && run.value(delta).V < worst.value(delta).V {
+				t.Errorf("%s: seed %d of window %d is worse than the worst run", name, run.Seed, run.Window)
+			}
+		}
+	}
+}
+
+// TestManyWindows: from eight windows on the report speaks of other weeks too,
+// and says so; below it says that it does not.
+func TestManyWindows(t *testing.T) {
+	for _, x := range []struct {
+		windows    int
+		over, says string
+	}{
+		{7, "seeds", "the result holds for these windows only"},
+		{8, "windows and seeds", "bootstrap over windows and the seeds in them"},
+	} {
+		c := shown()
+		c.Cases = cases(x.windows, "web-week")
+		r, err := Run(context.Background(), c, fake{}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var table, js bytes.Buffer
+		if err := errors.Join(r.WriteTable(&table, 160), r.WriteJSON(&js)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(table.String(), x.says) || !strings.Contains(js.String(), `"intervals_over": "`+x.over+`"`) {
+			t.Errorf("%d windows: the outputs do not say that intervals are over %s", x.windows, x.over)
+		}
+		if perWindow := strings.Contains(table.String(), "CHANGE ON *, %"); perWindow == (x.windows >= windowsMin) {
+			t.Errorf("%d windows: medians of each are printed: %v", x.windows, perWindow)
+		}
+	}
+}
+
+func TestDefaultCommand(t *testing.T) {
+	w := smallWorld("w", 0)
+	w.Trace.Name = "/data/my trace.parquet"
+	got := DefaultCommand(Job{Case: Case{Scenario: "my world.yaml", World: w}, Policy: "static:share=0.3", Seed: 7})
+	want := `spotter sim 'my world.yaml' --policy static:share=0.3 --seed 7 --from 2026-01-05T00:00:00Z --trace '/data/my trace.parquet'`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -1,0 +1,346 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"strconv"
+)
+
+// SchemaVersion is that of the JSON output, described in docs/eval-schema.md.
+// It rises when a key goes away or changes its meaning; new keys may come
+// without.
+const SchemaVersion = 1
+
+type jsonReport struct {
+	SchemaVersion int         `json:"schema_version"`
+	Version       string      `json:"version"`
+	Invocation    string      `json:"invocation"`
+	Config        jsonConfig  `json:"config"`
+	Traces        []jsonTrace `json:"traces"`
+	Cases         []jsonCase  `json:"cases"`
+	RunCount      int         `json:"run_count"`
+	MissingCount  int         `json:"missing_count"`
+	Passed        bool        `json:"passed"`
+	Gates         []jsonGate  `json:"gates"`
+	Groups        []jsonGroup `json:"groups"`
+	Runs          []jsonRun   `json:"runs"`
+	Notes         []string    `json:"notes"`
+}
+
+type jsonConfig struct {
+	Policies   []string `json:"policies"`
+	Baseline   string   `json:"baseline"`
+	Seeds      []uint64 `json:"seeds"`
+	Gates      []string `json:"gates"`
+	Discount1y float64  `json:"discount_1y"`
+	Discount3y float64  `json:"discount_3y"`
+	Resamples  int      `json:"resamples"`
+	Confidence float64  `json:"confidence"`
+}
+
+type jsonTrace struct {
+	Name     string `json:"name"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Prices   string `json:"prices"`
+	Reclaims string `json:"reclaims"`
+	About    string `json:"about"`
+}
+
+type jsonCase struct {
+	Scenario       string   `json:"scenario"`
+	Window         int      `json:"window"`
+	From           string   `json:"from"`
+	To             string   `json:"to"`
+	WarmUpS        float64  `json:"warm_up_s"`
+	ReadyGraceS    float64  `json:"ready_grace_s"`
+	Intensity      float64  `json:"intensity"`
+	Slots          int      `json:"slots"`
+	ScenarioDigest string   `json:"scenario_digest"`
+	Trace          string   `json:"trace"`
+	TraceDigest    string   `json:"trace_digest"`
+	OracleUSD      float64  `json:"oracle_usd"`
+	Warnings       []string `json:"warnings"`
+}
+
+type jsonGate struct {
+	Gate      string   `json:"gate"`
+	Policy    string   `json:"policy"`
+	Metric    string   `json:"metric"`
+	Statistic string   `json:"statistic"`
+	Op        string   `json:"op"`
+	Value     float64  `json:"value"`
+	Actual    *float64 `json:"actual"`
+	Missing   int      `json:"missing"`
+	Pass      bool     `json:"pass"`
+	Command   string   `json:"command,omitempty"`
+}
+
+type jsonGroup struct {
+	Scenario      string       `json:"scenario"`
+	Windows       int          `json:"windows"`
+	IntervalsOver string       `json:"intervals_over"`
+	Policies      []jsonPolicy `json:"policies"`
+}
+
+type jsonPolicy struct {
+	Policy     string         `json:"policy"`
+	Role       string         `json:"role"`
+	Runs       int            `json:"runs"`
+	Missing    int            `json:"missing"`
+	Metrics    ordered        `json:"metrics"`
+	Windows    []jsonWindow   `json:"windows"`
+	WorseRuns  jsonOccurrence `json:"worse_runs"`
+	OutageRuns jsonOccurrence `json:"outage_runs"`
+	WorstRun   *jsonWorst     `json:"worst_run,omitempty"`
+	Workloads  []jsonWorkload `json:"workloads"`
+}
+
+type jsonSummary struct {
+	N              int         `json:"n"`
+	Mean           *float64    `json:"mean,omitempty"`
+	Median         *float64    `json:"median,omitempty"`
+	P5             *float64    `json:"p5,omitempty"`
+	P25            *float64    `json:"p25,omitempty"`
+	P75            *float64    `json:"p75,omitempty"`
+	P95            *float64    `json:"p95,omitempty"`
+	Min            *float64    `json:"min,omitempty"`
+	Max            *float64    `json:"max,omitempty"`
+	MedianInterval *[2]float64 `json:"median_interval,omitempty"`
+	MeanInterval   *[2]float64 `json:"mean_interval,omitempty"`
+}
+
+type jsonWindow struct {
+	Scenario string  `json:"scenario"`
+	Window   int     `json:"window"`
+	Medians  ordered `json:"medians"`
+}
+
+type jsonOccurrence struct {
+	Count int      `json:"count"`
+	Of    int      `json:"of"`
+	Bound *float64 `json:"bound_95,omitempty"`
+}
+
+type jsonWorst struct {
+	Scenario string  `json:"scenario"`
+	Window   int     `json:"window"`
+	Seed     uint64  `json:"seed"`
+	Metrics  ordered `json:"metrics"`
+	Command  string  `json:"command"`
+}
+
+type jsonWorkload struct {
+	Scenario      string  `json:"scenario"`
+	Name          string  `json:"name"`
+	Kind          string  `json:"kind"`
+	Runs          int     `json:"runs"`
+	PodValueUSD   float64 `json:"pod_value_usd"`
+	OutageMinutes float64 `json:"outage_minutes"`
+	OutageMax     int64   `json:"outage_minutes_max"`
+	Incidents     float64 `json:"incidents"`
+	OutageCostUSD float64 `json:"outage_cost_usd"`
+	Availability  float64 `json:"availability"`
+	SpotShare     float64 `json:"spot_share"`
+}
+
+type jsonRun struct {
+	Scenario string   `json:"scenario"`
+	Window   int      `json:"window"`
+	Seed     uint64   `json:"seed"`
+	Policy   string   `json:"policy"`
+	Error    string   `json:"error,omitempty"`
+	Metrics  ordered  `json:"metrics"`
+	Weather  string   `json:"weather,omitempty"`
+	Hash     string   `json:"hash,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Command  string   `json:"command"`
+}
+
+// An ordered is an object whose keys stand in the order in which they were
+// added, which a map would lose.
+type ordered []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// MarshalJSON writes the members in their order.
+func (o ordered) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(m.key) + ":")
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// WriteJSON writes the report as docs/eval-schema.md describes it.
+func (r *Report) WriteJSON(w io.Writer) error {
+	c := &r.Config
+	out := jsonReport{
+		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
+		Config: jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
+			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Resamples: resamples, Confidence: r.Level},
+		Cases: r.jsonCases(), RunCount: len(r.Runs), MissingCount: r.Missing(), Passed: r.ExitCode() == 0,
+		Gates: r.jsonGates(), Runs: r.jsonRuns(), Notes: r.Notes(),
+	}
+	for _, g := range c.Gates {
+		out.Config.Gates = append(out.Config.Gates, g.String())
+	}
+	for i := range r.Traces {
+		t := &r.Traces[i]
+		out.Traces = append(out.Traces, jsonTrace{t.Name, t.From.String(), t.To.String(), kind(t), reclaims(t), t.About})
+	}
+	for i := range r.Groups {
+		out.Groups = append(out.Groups, r.jsonGroup(&r.Groups[i]))
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}
+
+func (r *Report) jsonCases() []jsonCase {
+	var out []jsonCase
+	for i := range r.Config.Cases {
+		k := &r.Config.Cases[i]
+		w := k.World
+		out = append(out, jsonCase{
+			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.end().String(),
+			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots,
+			ScenarioDigest: hex.EncodeToString(w.Digest[:]), Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
+			OracleUSD: r.Oracles[i].Float(), Warnings: append([]string{}, w.Warnings...),
+		})
+	}
+	return out
+}
+
+func (r *Report) jsonGates() []jsonGate {
+	out := []jsonGate{}
+	for i := range r.Gates {
+		g := &r.Gates[i]
+		j := jsonGate{Gate: g.Gate.String(), Policy: g.Policy, Metric: g.Gate.Metric, Statistic: string(g.Gate.Statistic),
+			Op: g.Gate.Op, Value: g.Gate.Value, Missing: g.Missing, Pass: g.Pass}
+		if g.Actual.Known {
+			j.Actual = &g.Actual.V
+		}
+		if g.Run >= 0 {
+			j.Command = r.command(g.Run)
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func (r *Report) jsonGroup(g *Group) jsonGroup {
+	out := jsonGroup{Scenario: g.Scenario, Windows: g.Windows, IntervalsOver: "seeds"}
+	if g.OverWindows() {
+		out.IntervalsOver = "windows and seeds"
+	}
+	for i := range g.Policies {
+		out.Policies = append(out.Policies, r.jsonPolicy(&g.Policies[i]))
+	}
+	return out
+}
+
+func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
+	out := jsonPolicy{Policy: p.Policy, Role: r.Config.role(p.Policy), Runs: p.Runs, Missing: p.Missing,
+		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Workloads: []jsonWorkload{}}
+	for m := range metrics {
+		out.Metrics = append(out.Metrics, member{metrics[m].Name, summary(&p.Summaries[m])})
+	}
+	for _, w := range p.Windows {
+		k := &r.Config.Cases[w.Case]
+		out.Windows = append(out.Windows, jsonWindow{k.Scenario, k.Window, numbers(w.Medians)})
+	}
+	if p.Worst >= 0 {
+		run := &r.Runs[p.Worst]
+		out.WorstRun = &jsonWorst{run.Scenario, run.Window, run.Seed, figures(run), r.command(p.Worst)}
+	}
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		out.Workloads = append(out.Workloads, jsonWorkload{
+			w.Scenario, w.Name, w.Kind.String(), w.Runs, w.PodValue.Float(), w.OutageMinutes, w.OutageMax,
+			w.Incidents, w.OutageCost, w.Availability, w.SpotShare,
+		})
+	}
+	return out
+}
+
+func (r *Report) jsonRuns() []jsonRun {
+	var out []jsonRun
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: figures(run), Command: r.command(i)}
+		if run.Err != nil {
+			j.Error = run.Err.Error()
+		} else {
+			j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
+			j.Warnings = run.Result.Warnings
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// figures are the known figures of a run, truth values as such.
+func figures(run *RunRow) ordered {
+	out := ordered{}
+	for m := range metrics {
+		switch v := run.value(m); {
+		case !v.Known:
+		case metrics[m].truth():
+			out = append(out, member{metrics[m].Name, v.V != 0})
+		default:
+			out = append(out, member{metrics[m].Name, v.V})
+		}
+	}
+	return out
+}
+
+// numbers are the known ones of values, by metric.
+func numbers(values []Value) ordered {
+	out := ordered{}
+	for m, v := range values {
+		if v.Known {
+			out = append(out, member{metrics[m].Name, v.V})
+		}
+	}
+	return out
+}
+
+func summary(s *Summary) jsonSummary {
+	out := jsonSummary{N: s.N}
+	if s.N == 0 {
+		return out
+	}
+	out.Mean, out.Median, out.P5, out.P25, out.P75, out.P95, out.Min, out.Max = &s.Mean, &s.Median, &s.P5, &s.P25, &s.P75, &s.P95, &s.Min, &s.Max
+	if i := s.MedianInterval; i != nil {
+		out.MedianInterval = &[2]float64{i.Low, i.High}
+	}
+	if i := s.MeanInterval; i != nil {
+		out.MeanInterval = &[2]float64{i.Low, i.High}
+	}
+	return out
+}
+
+func occurrence(o Occurrence) jsonOccurrence {
+	out := jsonOccurrence{Count: o.Count, Of: o.Of}
+	if o.Count == 0 && o.Of > 0 {
+		out.Bound = &o.Bound
+	}
+	return out
+}

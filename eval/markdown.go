@@ -1,0 +1,74 @@
+package eval
+
+import (
+	"bufio"
+	"io"
+	"strings"
+)
+
+// WriteMarkdown writes the report as GitHub's Markdown.
+func (r *Report) WriteMarkdown(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	b.WriteString("# " + escape(r.title()) + "\n")
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		if t := r.groupTitle(g); t != "" {
+			b.WriteString("\n## " + escape(t) + "\n")
+		}
+		var heading []string
+		for _, c := range columns {
+			heading = append(heading, strings.TrimSpace(c.top+" "+c.under))
+		}
+		markdownTable(b, heading, r.rows(g, columns))
+		if heading, rows := r.windowTable(g); rows != nil {
+			markdownTable(b, heading, rows)
+		}
+		if line := r.oracleLine(g); line != "" {
+			b.WriteString("\n" + escape(line) + "\n")
+		}
+	}
+	markdownList(b, "Gates", r.gateLines())
+	markdownList(b, "Runs with outages", r.outageLines())
+	markdownList(b, "Worst runs", r.worstLines())
+	markdownList(b, "Missing runs", r.missingLines())
+	markdownList(b, "Notes", r.Notes())
+	markdownList(b, "Configuration", r.settings())
+	return b.Flush()
+}
+
+func markdownTable(b *bufio.Writer, heading []string, rows [][]string) {
+	line := func(cells []string) {
+		b.WriteByte('|')
+		for _, c := range cells {
+			b.WriteString(" " + escape(c) + " |")
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	line(heading)
+	b.WriteString("|:--|" + strings.Repeat("--:|", len(heading)-1) + "\n")
+	for _, row := range rows {
+		line(row)
+	}
+}
+
+// markdownList writes items; a command after a line break becomes code.
+func markdownList(b *bufio.Writer, heading string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	b.WriteString("\n## " + heading + "\n\n")
+	for _, item := range items {
+		first, command, _ := strings.Cut(item, "\n")
+		b.WriteString("- " + escape(first))
+		if command = strings.TrimSpace(command); command != "" {
+			b.WriteString(" `" + command + "`")
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// escape keeps s from being read as markup.
+func escape(s string) string {
+	return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(s)
+}

@@ -1,0 +1,266 @@
+package eval
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Metric is one figure of a run, under the name that it has in every output
+// and in gates.
+type Metric struct {
+	Name string
+
+	// Unit is "$", "%", "min", "s", "h", "share", "count" or "yes/no"; per-day
+	// rates are "per pod-day".
+	Unit string
+
+	// About defines the figure in one sentence.
+	About string
+
+	// interval says that confidence intervals are computed for it.
+	interval bool
+
+	value func(*match) (float64, bool)
+}
+
+// Metrics returns every metric in the order in which outputs have them.
+func Metrics() []Metric { return append([]Metric(nil), metrics...) }
+
+// improvementFloor is the part of the on-demand bill below which the
+// baseline's net savings are not used as a denominator: a baseline that saves
+// next to nothing would turn cents into percents.
+const improvementFloor = 0.05
+
+// metrics are all of them; indices into it are used within the package only.
+var metrics = []Metric{
+	{"bill_usd", "$", "What the nodes of the run cost inside the window.", true,
+		func(m *match) (float64, bool) { return m.run.Bill.Float(), true }},
+	{"on_demand_bill_usd", "$", "The bill of the policy on-demand in the same case and seed.", false,
+		func(m *match) (float64, bool) { return onDemand(m, func(r *sim.Result) policy.Money { return r.Bill }) }},
+	{"outage_cost_usd", "$", "2 × unserved, the penalties of incidents, and work of jobs not done in time.", true,
+		func(m *match) (float64, bool) { return m.run.OutageCost.Float(), true }},
+	{"on_demand_outage_cost_usd", "$", "The outage cost of the policy on-demand in the same case and seed.", false,
+		func(m *match) (float64, bool) {
+			return onDemand(m, func(r *sim.Result) policy.Money { return r.OutageCost })
+		}},
+	{"net_savings_usd", "$", "On-demand's bill and outage cost less the run's.", true,
+		func(m *match) (float64, bool) { return m.savings.Float(), m.onDemand != nil }},
+	{"net_savings_pct", "%", "Net savings in percent of the on-demand bill.", true,
+		func(m *match) (float64, bool) { return m.percentOfBill(m.savings) }},
+	{"net_savings_delta_pct", "%", "Net savings less the baseline's, in percent of the on-demand bill.", true,
+		func(m *match) (float64, bool) {
+			v, ok := m.percentOfBill(m.savings - m.baseSavings)
+			return v, ok && m.baseline != nil
+		}},
+	{"net_profit_improvement_pct", "%", "Net savings less the baseline's, in percent of the baseline's or of 5 % of the on-demand bill, whichever is more.", true,
+		improvement},
+	{"improvement_floored", "yes/no", "Whether 5 % of the on-demand bill was the denominator of net_profit_improvement_pct.", false,
+		func(m *match) (float64, bool) {
+			return yes(m.floored()), m.onDemand != nil && m.baseline != nil
+		}},
+	{"net_savings_vs_1y_usd", "$", "Net savings against the on-demand nodes under a one-year commitment.", false,
+		func(m *match) (float64, bool) { return m.committed(m.discount1y).Float(), m.onDemand != nil }},
+	{"net_savings_vs_1y_pct", "%", "net_savings_vs_1y_usd in percent of the on-demand bill.", false,
+		func(m *match) (float64, bool) { return m.percentOfBill(m.committed(m.discount1y)) }},
+	{"net_savings_vs_3y_usd", "$", "Net savings against the on-demand nodes under a three-year commitment.", false,
+		func(m *match) (float64, bool) { return m.committed(m.discount3y).Float(), m.onDemand != nil }},
+	{"net_savings_vs_3y_pct", "%", "net_savings_vs_3y_usd in percent of the on-demand bill.", false,
+		func(m *match) (float64, bool) { return m.percentOfBill(m.committed(m.discount3y)) }},
+	{"outage_minutes", "min", "Minutes below the required number of ready pods, rounded down per incident, summed over workloads.", true,
+		func(m *match) (float64, bool) { return float64(m.run.OutageMinutes), true }},
+	{"outage_delta", "min", "Outage minutes less the baseline's.", true,
+		func(m *match) (float64, bool) {
+			if m.baseline == nil {
+				return 0, false
+			}
+			return float64(m.run.OutageMinutes - m.baseline.OutageMinutes), true
+		}},
+	{"incidents", "count", "Spells with fewer ready pods than required; gaps under 5 minutes join.", false,
+		count(func(r *sim.Result) int64 { return r.Incidents })},
+	{"unserved_usd", "$", "The integral of missing pods × pod value.", false,
+		func(m *match) (float64, bool) { return m.run.Unserved.Float(), true }},
+	{"incident_cost_usd", "$", "The penalties of incidents, a part of the outage cost.", false,
+		func(m *match) (float64, bool) { return m.run.IncidentCost.Float(), true }},
+	{"job_cost_usd", "$", "The cost of work of jobs not done in time, a part of the outage cost.", false,
+		func(m *match) (float64, bool) { return m.run.JobCost.Float(), true }},
+	{"availability", "share", "Mean over workloads of the share of time with all desired pods ready.", true,
+		func(m *match) (float64, bool) { return m.run.Availability, true }},
+	{"voluntary_evictions_per_pod_day", "per pod-day", "Pods moved by drains, evictions and consolidation.", true,
+		perPodDay(func(r *sim.Result) int64 { return r.VoluntaryEvictions })},
+	{"reclaim_evictions_per_pod_day", "per pod-day", "Pods lost with nodes that the provider took.", true,
+		perPodDay(func(r *sim.Result) int64 { return r.ReclaimEvictions })},
+	{"time_to_ready_p50_s", "s", "Median time from a pod's creation to ready.", false,
+		func(m *match) (float64, bool) { return seconds(m.run.TimeToReadyP50), true }},
+	{"time_to_ready_p95_s", "s", "95th percentile of the time from a pod's creation to ready.", false,
+		func(m *match) (float64, bool) { return seconds(m.run.TimeToReadyP95), true }},
+	{"node_launches", "count", "Nodes bought.", false, count(func(r *sim.Result) int64 { return r.Launches })},
+	{"refusals", "count", "Launches refused for lack of capacity.", false, count(func(r *sim.Result) int64 { return r.Refusals })},
+	{"reclaims", "count", "Nodes that the provider took.", false, count(func(r *sim.Result) int64 { return r.Reclaims })},
+	{"notices", "count", "Notices given before a reclaim.", false, count(func(r *sim.Result) int64 { return r.Notices })},
+	{"recommendations", "count", "Rebalance recommendations given.", false, count(func(r *sim.Result) int64 { return r.Recommendations })},
+	{"drains", "count", "Nodes drained.", false, count(func(r *sim.Result) int64 { return r.Drains })},
+	{"node_hours", "h", "Hours of initialized nodes.", false,
+		func(m *match) (float64, bool) { return m.run.NodeHours, true }},
+	{"spot_share", "share", "Spot part of the vCPU-hours (GPU-hours in GPU worlds) held.", true,
+		func(m *match) (float64, bool) { return m.run.SpotShare, true }},
+	{"jobs_done", "count", "Instances of jobs done in time.", false, count(func(r *sim.Result) int64 { return r.JobsDone })},
+	{"jobs_missed", "count", "Instances of jobs that missed their deadline.", false, count(func(r *sim.Result) int64 { return r.JobsMissed })},
+	{"work_lost_h", "h", "Work of jobs that had to be done twice; the bill holds it.", false,
+		func(m *match) (float64, bool) { return m.run.WorkLost.Hours(), true }},
+	{"oracle_usd", "$", "A lower bound on bill and outage cost over every policy.", false,
+		func(m *match) (float64, bool) { return m.oracle.Float(), true }},
+	{"regret", "share", "Bill and outage cost above the oracle, as a share of the on-demand bill.", true,
+		func(m *match) (float64, bool) {
+			v, ok := m.percentOfBill(m.run.Bill + m.run.OutageCost - m.oracle)
+			return v / 100, ok
+		}},
+	{"attainable_share", "share", "On-demand's cost less the run's, as a share of on-demand's cost less the oracle.", true,
+		attainable},
+}
+
+// A match is one run beside those that it is measured against, of the same
+// case and seed. onDemand and baseline are nil when their run is missing.
+type match struct {
+	run, onDemand, baseline *sim.Result
+
+	// savings and baseSavings are the net savings of run and baseline; they
+	// stand only where the results they come from do.
+	savings, baseSavings policy.Money
+
+	// oracle is the bound of the case.
+	oracle policy.Money
+
+	discount1y, discount3y float64
+}
+
+// measure returns the values of all metrics of m, in their order.
+func (m match) measure() []Value {
+	if m.onDemand != nil {
+		m.savings = cost(m.onDemand) - cost(m.run)
+		if m.baseline != nil {
+			m.baseSavings = cost(m.onDemand) - cost(m.baseline)
+		}
+	}
+	values := make([]Value, len(metrics))
+	for i := range metrics {
+		if v, ok := metrics[i].value(&m); ok {
+			values[i] = Value{v, true}
+		}
+	}
+	return values
+}
+
+// A Value is a figure that may be unknown: one that compares with a missing
+// run, or has nothing to divide by.
+type Value struct {
+	V     float64
+	Known bool
+}
+
+// cost is what a policy is to make small.
+func cost(r *sim.Result) policy.Money { return r.Bill + r.OutageCost }
+
+// committed returns the net savings against on-demand's nodes under a
+// commitment that saves the share discount of their price.
+func (m *match) committed(discount float64) policy.Money {
+	if m.onDemand == nil {
+		return 0
+	}
+	return billing.Committed(m.onDemand.Bill, discount) + m.onDemand.OutageCost - cost(m.run)
+}
+
+// percentOfBill returns amount in percent of the on-demand bill, unknown where
+// nothing was billed.
+func (m *match) percentOfBill(amount policy.Money) (float64, bool) {
+	if m.onDemand == nil || m.onDemand.Bill <= 0 {
+		return 0, false
+	}
+	return float64(amount) / float64(m.onDemand.Bill) * 100, true
+}
+
+// floored reports whether the baseline saves too little to be a denominator.
+func (m *match) floored() bool {
+	return m.onDemand != nil && absolute(m.baseSavings) < m.onDemand.Bill.Times(improvementFloor)
+}
+
+func improvement(m *match) (float64, bool) {
+	if m.onDemand == nil || m.baseline == nil {
+		return 0, false
+	}
+	denominator := max(absolute(m.baseSavings), m.onDemand.Bill.Times(improvementFloor))
+	if denominator <= 0 {
+		return 0, false
+	}
+	return float64(m.savings-m.baseSavings) / float64(denominator) * 100, true
+}
+
+func attainable(m *match) (float64, bool) {
+	if m.onDemand == nil || cost(m.onDemand) <= m.oracle {
+		return 0, false
+	}
+	return float64(m.savings) / float64(cost(m.onDemand)-m.oracle), true
+}
+
+func onDemand(m *match, amount func(*sim.Result) policy.Money) (float64, bool) {
+	if m.onDemand == nil {
+		return 0, false
+	}
+	return amount(m.onDemand).Float(), true
+}
+
+func count(of func(*sim.Result) int64) func(*match) (float64, bool) {
+	return func(m *match) (float64, bool) { return float64(of(m.run)), true }
+}
+
+// perPodDay is unknown where no pod ran.
+func perPodDay(of func(*sim.Result) int64) func(*match) (float64, bool) {
+	return func(m *match) (float64, bool) {
+		if m.run.PodDays <= 0 {
+			return 0, false
+		}
+		return float64(of(m.run)) / m.run.PodDays, true
+	}
+}
+
+func yes(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func seconds(d time.Duration) float64 { return d.Seconds() }
+
+func absolute(m policy.Money) policy.Money { return max(m, -m) }
+
+// metricIndex returns the place of the metric called name, or -1.
+func metricIndex(name string) int {
+	for i := range metrics {
+		if metrics[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// mustMetric returns the place of a metric that the package itself names.
+func mustMetric(name string) int {
+	i := metricIndex(name)
+	if i < 0 {
+		panic("eval: there is no metric " + name)
+	}
+	return i
+}
+
+// metricNames lists the metrics for an error message.
+func metricNames() string {
+	names := make([]string, len(metrics))
+	for i := range metrics {
+		names[i] = metrics[i].Name
+	}
+	return strings.Join(names, ", ")
+}

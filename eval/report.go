@@ -1,0 +1,402 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// A Report is what a comparison found. Its outputs are [Report.WriteTable],
+// [Report.WriteMarkdown], [Report.WriteCSV] and [Report.WriteJSON].
+type Report struct {
+	// Config is complete: defaults filled in, on-demand and baseline added.
+	Config Config
+
+	// Traces are those that the cases use, each once.
+	Traces []scenarios.TraceInfo
+
+	// Oracles has the bound of each case.
+	Oracles []policy.Money
+
+	// Runs are ordered by case, seed and policy.
+	Runs []RunRow
+
+	// Level is the confidence of every interval, such as 0.99: with p policies
+	// 1 − 0.05/p, so that all of them hold together 19 times in 20.
+	Level float64
+
+	// Groups begin with all runs; when there are several scenarios, one of
+	// each follows.
+	Groups []Group
+
+	// Gates are the verdicts, in the order of Config.Gates and Config.Policies.
+	Gates []GateResult
+}
+
+// A Group is a set of cases that is summed up together.
+type Group struct {
+	// Scenario is empty for the group of all runs.
+	Scenario string
+
+	// Cases are the places in Config.Cases.
+	Cases []int
+
+	// Windows is the least number of windows of a scenario in the group. With
+	// fewer than 8 of them intervals are over seeds only.
+	Windows int
+
+	// Policies are in the order of Config.Policies.
+	Policies []PolicyReport
+}
+
+// OverWindows reports whether the group's intervals are over windows too and
+// thus speak of weeks that were not run.
+func (g *Group) OverWindows() bool { return g.Windows >= windowsMin }
+
+// A PolicyReport sums up the runs of one policy.
+type PolicyReport struct {
+	Policy string
+
+	// Runs is how many there should be, Missing how many of them failed.
+	Runs, Missing int
+
+	// Summaries has one per metric, in the order of [Metrics].
+	Summaries []Summary
+
+	// Windows has the medians of each case.
+	Windows []WindowMedians
+
+	// Worse counts runs with more outage minutes than the baseline, Outages
+	// runs with any.
+	Worse, Outages Occurrence
+
+	// Worst indexes Report.Runs: the run with the greatest outage_delta, among
+	// equals that with the least net_savings_delta_pct. It is -1 without runs.
+	Worst int
+
+	Workloads []WorkloadReport
+}
+
+// An Occurrence is how often something happened.
+type Occurrence struct {
+	Count, Of int
+
+	// Bound is the exact upper 95 % bound on its rate; 0 unless Count is 0. It
+	// takes the runs as independent.
+	Bound float64
+}
+
+// WindowMedians are the medians over the seeds of one case, per metric.
+type WindowMedians struct {
+	Case    int
+	Medians []Value
+}
+
+// A WorkloadReport is what became of one workload, over all runs of a policy.
+type WorkloadReport struct {
+	Scenario, Name string
+	Kind           policy.WorkloadKind
+	Runs           int
+
+	// OutageMinutes is the mean and OutageMax the greatest of a run. The
+	// others are means.
+	OutageMinutes           float64
+	OutageMax               int64
+	Incidents, OutageCost   float64
+	Availability, SpotShare float64
+
+	// PodValue is per hour, of the first run.
+	PodValue policy.Money
+}
+
+// Failed reports whether a gate was not met.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Gates, func(g GateResult) bool { return !g.Pass })
+}
+
+// Missing returns how many runs failed.
+func (r *Report) Missing() int {
+	n := 0
+	for i := range r.Runs {
+		if r.Runs[i].Err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// ExitCode returns what a program that made the report should end with: 3 when
+// runs are missing, 1 when a gate failed, else 0.
+func (r *Report) ExitCode() int {
+	switch {
+	case r.Missing() > 0:
+		return 3
+	case r.Failed():
+		return 1
+	}
+	return 0
+}
+
+// newReport sums up runs. The runs' values are filled in.
+func newReport(c *Config, runs []RunRow, oracles []policy.Money) *Report {
+	measure(c, runs, oracles)
+	r := &Report{Config: *c, Oracles: oracles, Runs: runs, Level: 1 - errorRate/float64(len(c.Policies))}
+	var clusters []cluster
+	for i, k := range c.Cases {
+		if !slices.Contains(r.Traces, k.World.Trace) {
+			r.Traces = append(r.Traces, k.World.Trace)
+		}
+		clusters = append(clusters, cluster{k.Scenario, i * len(c.Seeds)})
+	}
+	draws := newBootstrap(clusters, len(c.Seeds))
+	for _, g := range r.groups() {
+		for p := range c.Policies {
+			g.Policies = append(g.Policies, r.summarizePolicy(&g, p, draws))
+		}
+		r.Groups = append(r.Groups, g)
+	}
+	for _, gate := range c.Gates {
+		for _, p := range gate.holdsFor(c) {
+			r.Gates = append(r.Gates, gate.judge(r, p))
+		}
+	}
+	return r
+}
+
+// groups returns the groups, without their policies.
+func (r *Report) groups() []Group {
+	var all Group
+	var single []Group
+	for i, k := range r.Config.Cases {
+		all.Cases = append(all.Cases, i)
+		at := slices.IndexFunc(single, func(g Group) bool { return g.Scenario == k.Scenario })
+		if at < 0 {
+			at = len(single)
+			single = append(single, Group{Scenario: k.Scenario})
+		}
+		single[at].Cases = append(single[at].Cases, i)
+		single[at].Windows++
+	}
+	all.Windows = single[0].Windows
+	for _, g := range single {
+		all.Windows = min(all.Windows, g.Windows)
+	}
+	if len(single) == 1 {
+		return []Group{all}
+	}
+	return append([]Group{all}, single...)
+}
+
+// indices returns the places in Runs of policy p in case k.
+func (r *Report) indices(k, p int) []int {
+	seeds, policies := len(r.Config.Seeds), len(r.Config.Policies)
+	out := make([]int, seeds)
+	for s := range out {
+		out[s] = (k*seeds+s)*policies + p
+	}
+	return out
+}
+
+// summarizePolicy sums up policy p over the cases of g.
+func (r *Report) summarizePolicy(g *Group, p int, draws *bootstrap) PolicyReport {
+	out := PolicyReport{Policy: r.Config.Policies[p], Worst: -1}
+	var all []int
+	for _, k := range g.Cases {
+		runs := r.indices(k, p)
+		all = append(all, runs...)
+		window := WindowMedians{Case: k, Medians: make([]Value, len(metrics))}
+		for m := range metrics {
+			if _, values := r.known(runs, m); len(values) > 0 {
+				window.Medians[m] = Value{summarize(values).Median, true}
+			}
+		}
+		out.Windows = append(out.Windows, window)
+	}
+	out.Runs = len(all)
+	for _, i := range all {
+		if r.Runs[i].Err != nil {
+			out.Missing++
+		} else if out.Worst < 0 || r.worse(i, out.Worst) {
+			out.Worst = i
+		}
+	}
+	for m := range metrics {
+		cells, values := r.known(all, m)
+		s := summarize(values)
+		if metrics[m].interval {
+			s.MedianInterval, s.MeanInterval = draws.intervals(cells, values, r.Level)
+		}
+		out.Summaries = append(out.Summaries, s)
+	}
+	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
+	out.Outages = r.occurrence(all, mustMetric("outage_minutes"))
+	out.Workloads = r.workloads(all)
+	return out
+}
+
+// known returns the values of metric m in those of runs that have one, and for
+// each the cell (case and seed) that it belongs to.
+func (r *Report) known(runs []int, m int) (cells []int, values []float64) {
+	for _, i := range runs {
+		if v := r.Runs[i].value(m); v.Known {
+			cells = append(cells, i/len(r.Config.Policies))
+			values = append(values, v.V)
+		}
+	}
+	return cells, values
+}
+
+// occurrence counts the runs in which metric m is above 0.
+func (r *Report) occurrence(runs []int, m int) Occurrence {
+	_, values := r.known(runs, m)
+	o := Occurrence{Of: len(values)}
+	for _, v := range values {
+		if v > 0 {
+			o.Count++
+		}
+	}
+	if o.Count == 0 && o.Of > 0 {
+		o.Bound = zeroBound(o.Of)
+	}
+	return o
+}
+
+// worse reports whether run i is worse than run j: more outage than the
+// baseline, then less savings, then more outage at all.
+func (r *Report) worse(i, j int) bool {
+	for _, by := range []struct {
+		metric string
+		sign   float64
+	}{{"outage_delta", 1}, {"net_savings_delta_pct", -1}, {"outage_minutes", 1}, {"net_savings_usd", -1}} {
+		m := mustMetric(by.metric)
+		a, b := r.Runs[i].value(m), r.Runs[j].value(m)
+		if a.Known && b.Known && a.V != b.V {
+			return by.sign*a.V > by.sign*b.V
+		}
+	}
+	return false
+}
+
+// workloads sums up the workloads of the given runs, in the order of the
+// scenarios and of the results.
+func (r *Report) workloads(runs []int) []WorkloadReport {
+	var out []WorkloadReport
+	place := make(map[[2]string]int)
+	for _, i := range runs {
+		run := &r.Runs[i]
+		if run.Err != nil {
+			continue
+		}
+		for _, w := range run.Result.Workloads {
+			key := [2]string{run.Scenario, w.Name}
+			at, ok := place[key]
+			if !ok {
+				at = len(out)
+				place[key] = at
+				out = append(out, WorkloadReport{Scenario: run.Scenario, Name: w.Name, Kind: w.Kind, PodValue: w.PodValue})
+			}
+			x := &out[at]
+			x.Runs++
+			x.OutageMinutes += float64(w.OutageMinutes)
+			x.OutageMax = max(x.OutageMax, w.OutageMinutes)
+			x.Incidents += float64(w.Incidents)
+			x.OutageCost += w.OutageCost.Float()
+			x.Availability += w.Availability
+			x.SpotShare += w.SpotShare
+		}
+	}
+	for i := range out {
+		x, n := &out[i], float64(out[i].Runs)
+		x.OutageMinutes /= n
+		x.Incidents /= n
+		x.OutageCost /= n
+		x.Availability /= n
+		x.SpotShare /= n
+	}
+	return out
+}
+
+// kind says whether prices are recorded or synthetic.
+func kind(t *scenarios.TraceInfo) string {
+	if t.Synthetic {
+		return "synthetic"
+	}
+	return "recorded"
+}
+
+// reclaims says where reclaims come from.
+func reclaims(t *scenarios.TraceInfo) string {
+	if t.Availability {
+		return "recorded"
+	}
+	return "modelled"
+}
+
+// role says what part a policy has in the comparison.
+func (c *Config) role(p string) string {
+	switch p {
+	case OnDemand:
+		return "on-demand"
+	case c.Baseline:
+		return "baseline"
+	}
+	return "compared"
+}
+
+// end returns when the window of k ends.
+func (k *Case) end() policy.Time { return k.World.Start.Add(k.World.Duration) }
+
+// command returns the command that repeats run i.
+func (r *Report) command(i int) string { return r.Config.Command(r.Runs[i].Job) }
+
+// Notes are the sentences that every output carries, in plain words.
+func (r *Report) Notes() []string {
+	var notes []string
+	for i := range r.Traces {
+		t := &r.Traces[i]
+		name := t.Name
+		if t.About != "" {
+			name += " (" + strings.TrimSuffix(t.About, ".") + ")"
+		}
+		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, kind(t), instant(t.From), instant(t.To), reclaims(t)))
+	}
+	notes = append(notes,
+		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
+		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
+		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
+	level := fmt.Sprintf("%.4g %%", r.Level*100)
+	if r.Groups[0].OverWindows() {
+		notes = append(notes, fmt.Sprintf("Intervals hold at %s each: bootstrap over windows and the seeds in them, %d resamples.", level, resamples))
+	} else {
+		notes = append(notes, fmt.Sprintf("With fewer than %d windows intervals are over seeds alone, at %s each (bootstrap, %d resamples): the result holds for these windows only.", windowsMin, level, resamples))
+	}
+	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
+	for i := range r.Config.Cases {
+		for _, w := range r.Config.Cases[i].World.Warnings {
+			note := r.Config.Cases[i].Scenario + ": " + w
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
+// instant formats t to the minute, or to the day at midnight.
+func instant(t policy.Time) string {
+	if u := t.Std(); u.Hour() != 0 || u.Minute() != 0 {
+		return u.Format("2006-01-02 15:04")
+	}
+	return t.Std().Format(time.DateOnly)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

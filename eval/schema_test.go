@@ -1,0 +1,102 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const schemaDoc = "../docs/eval-schema.md"
+
+// schemaMetrics is the table of metrics as the schema document has it.
+func schemaMetrics() string {
+	var b strings.Builder
+	b.WriteString("| metric | unit | interval | meaning |\n|---|---|---|---|\n")
+	for _, m := range Metrics() {
+		interval := ""
+		if m.interval {
+			interval = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Unit, interval, m.About)
+	}
+	return b.String()
+}
+
+// TestSchema walks the keys of a report that has all of them and compares with
+// the document, both ways.
+func TestSchema(t *testing.T) {
+	doc, err := os.ReadFile(schemaDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *rewrite {
+		head, _, _ := strings.Cut(string(doc), "| metric | unit |")
+		doc = []byte(head + schemaMetrics())
+		if err := os.WriteFile(schemaDoc, doc, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.HasSuffix(string(doc), schemaMetrics()) {
+		t.Errorf("%s has not the metrics of this package; write them with -rewrite-golden", filepath.Base(schemaDoc))
+	}
+	c := shown()
+	c.Cases = cases(1, "batch-night", "web-week")
+	c.Cases[0].World.Warnings = []string{"market x left out: it has no on-demand price"}
+	r, err := Run(context.Background(), c, fake{fail: func(j Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
+	var out bytes.Buffer
+	if err := r.WriteJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var value any
+	if err := json.Unmarshal(out.Bytes(), &value); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	walk(value, "", found)
+	var documented []string
+	keys, _, _ := strings.Cut(string(doc), "## Metrics")
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(keys, -1) {
+		documented = append(documented, m[1])
+		if !found[m[1]] {
+			t.Errorf("the document has key %s, the output has not", m[1])
+		}
+	}
+	for key := range found {
+		if !slices.Contains(documented, key) {
+			t.Errorf("the output has key %s, the document has not", key)
+		}
+	}
+}
+
+// walk adds the paths of all keys in v.
+func walk(v any, path string, found map[string]bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			walk(x, path+"[]", found)
+		}
+	case map[string]any:
+		for key, x := range v {
+			if metricIndex(key) >= 0 && (strings.HasSuffix(path, "metrics") || strings.HasSuffix(path, "medians")) {
+				key = "<metric>"
+			}
+			p := key
+			if path != "" {
+				p = path + "." + key
+			}
+			found[p] = true
+			walk(x, p, found)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package models
+
+import (
+	"sync"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// A ClosedForm forecasts by a formula that a reader can check by hand: a
+// Gamma–Poisson rate per market,
+//
+//	hazard = (a + reclaims) / (b + node-hours),
+//
+// over our own decaying experience there. Its prior mean a/b is the rate of
+// the published band of interruption frequency, multiplied by one factor for
+// the market's zone and one for its type, each of the same form,
+//
+//	factor = (A + reclaims) / (A + reclaims expected of the bands),
+//
+// over the other markets of that zone or type. On demand nothing is reclaimed.
+//
+// It remembers nothing between calls and may be used by many runs at once.
+type ClosedForm struct {
+	cfg   Config
+	hours float64 // of the horizon
+
+	// bands holds the forecast of each band without experience, the last entry
+	// that of an unknown band.
+	bands [bandCount + 1]prior
+
+	scratch sync.Pool
+}
+
+// bandCount is the number of published bands.
+const bandCount = 5
+
+// A prior is what is expected of a market by its band alone.
+type prior struct {
+	hazard   float64 // per node-hour
+	refusal  float64 // probability that a launch is refused
+	forecast policy.Forecast
+}
+
+// monthly is the probability of a reclaim within a month at the middle of each
+// band, 0.30 standing for "above 20 %".
+var monthly = [bandCount]float64{0.025, 0.075, 0.125, 0.175, 0.30}
+
+// refusals is the probability that a launch in a market of each band is
+// refused. No provider publishes it; it is taken to rise with the band.
+var refusals = [bandCount]float64{0.01, 0.02, 0.03, 0.05, 0.10}
+
+// NewClosedForm returns the forecaster with parameters cfg, or says which of
+// them is out of range.
+func NewClosedForm(cfg Config) (*ClosedForm, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	f := &ClosedForm{cfg: cfg, hours: cfg.Horizon.Hours()}
+	f.scratch.New = func() any { return new(pooled) }
+	unknown := &f.bands[bandCount]
+	for i, p := range monthly {
+		b := &f.bands[i]
+		b.hazard = -portable.Log(1-p) / policy.HoursPerMonth
+		b.refusal = refusals[i]
+		unknown.hazard += b.hazard / bandCount
+		unknown.refusal += b.refusal / bandCount
+	}
+	for i := range f.bands {
+		b := &f.bands[i]
+		b.forecast = policy.Forecast{
+			Hazard:     b.hazard,
+			Capacity:   b.refusal,
+			Runtime:    f.lost(b.hazard),
+			Confidence: cfg.ConfidencePublished,
+			Source:     policy.SourceClosedForm,
+		}
+	}
+	unknown.forecast.Confidence = cfg.ConfidenceUnknown
+	return f, nil
+}
+
+// BandHazard returns the reclaims per node-hour at the middle of a published
+// band, and the mean over the bands for one that is not known.
+func (f *ClosedForm) BandHazard(b policy.Band) float64 { return f.prior(b).hazard }
+
+func (f *ClosedForm) prior(b policy.Band) *prior {
+	if b < 0 || b >= bandCount {
+		return &f.bands[bandCount]
+	}
+	return &f.bands[b]
+}
+
+// lost returns the probability that a node is reclaimed within the horizon,
+// 1 - exp(-x). For the small x that bands foretell the series is exact to
+// x⁴/24, less than the last bits of the difference, and several times faster.
+func (f *ClosedForm) lost(hazard float64) float64 {
+	x := float64(hazard * f.hours)
+	if x < 1e-3 {
+		return float64(x * (1 - float64(float64(x/2)*(1-x/3))))
+	}
+	return 1 - portable.Exp(-x)
+}
+
+// Forecast writes the forecast of every market of s but those whose trace
+// brought one. It never fails.
+func (f *ClosedForm) Forecast(s *policy.Snapshot, _ *policy.Memory) error {
+	all := f.scratch.Get().(*pooled)
+	defer f.scratch.Put(all)
+	seen := all.collect(f, s)
+	for i := range s.Markets {
+		m := &s.Markets[i]
+		switch {
+		case m.Forecast.Source == policy.SourceRecorded:
+		case m.Capacity != policy.Spot:
+			m.Forecast = policy.Forecast{Confidence: 1, Source: policy.SourceClosedForm}
+		case !seen:
+			m.Forecast = f.prior(m.Band).forecast
+		default:
+			f.forecast(s, m, all)
+		}
+	}
+	return nil
+}
+
+// forecast writes the forecast of one spot market from experience here and in
+// its zone and type.
+func (f *ClosedForm) forecast(s *policy.Snapshot, m *policy.Market, all *pooled) {
+	p := f.prior(m.Band)
+	zone, kind := &all.zones[m.Zone], &all.types[m.Type]
+	if !all.known[m.ID] {
+		mean := float64(float64(p.hazard*zone.factor) * kind.factor)
+		m.Forecast = p.forecast
+		m.Forecast.Hazard, m.Forecast.Runtime = mean, f.lost(mean)
+		return
+	}
+	own := all.markets[m.ID]
+	mean := float64(float64(p.hazard*f.factor(zone.seen, own)) * f.factor(kind.seen, own))
+	hazard := (f.cfg.PriorReclaims + own.reclaims) / (f.cfg.PriorReclaims/mean + own.hours)
+	base := p.forecast.Confidence
+	m.Forecast = policy.Forecast{
+		Hazard:     hazard,
+		Capacity:   f.refused(s.Now, m, p, own),
+		Runtime:    f.lost(hazard),
+		Confidence: base + float64((1-base)*(own.hours/(own.hours+f.cfg.ConfidenceHours))),
+		Source:     policy.SourceClosedForm,
+	}
+}
+
+// refused returns the probability that capacity is lacking within the horizon:
+// that an ordinary launch is refused, or that what refused us last still lasts.
+func (f *ClosedForm) refused(now policy.Time, m *policy.Market, p *prior, own seen) float64 {
+	rate := (float64(f.cfg.PriorLaunches*p.refusal) + own.refusals) / (f.cfg.PriorLaunches + own.launches + own.refusals)
+	if m.Experience.Refused == 0 {
+		return rate
+	}
+	lasts := portable.Exp(-now.Sub(m.Experience.Refused).Hours() / f.cfg.RefusalMemory.Hours())
+	return 1 - float64((1-rate)*(1-lasts))
+}
+
+// factor returns how much riskier the other markets of a group proved than
+// their bands say.
+func (f *ClosedForm) factor(group, own seen) float64 {
+	reclaims, expected := group.reclaims-own.reclaims, group.expected-own.expected
+	x := (f.cfg.PooledReclaims + reclaims) / (f.cfg.PooledReclaims + expected)
+	return min(max(x, 1/f.cfg.FactorMax), f.cfg.FactorMax)
+}
+
+// A seen is an experience as of now. Its expected are the reclaims that the
+// band foretold for its hours.
+type seen struct {
+	launches, refusals, reclaims, hours, expected float64
+}
+
+// A pooled is the experience of one snapshot by market, zone and type. Its
+// slices are reused from call to call and written anew each time.
+type pooled struct {
+	markets      []seen
+	known        []bool // whether there is any in the market
+	zones, types []group
+}
+
+// A group is what the markets of one zone or type met together, and the factor
+// that follows for those of them that met nothing themselves.
+type group struct {
+	seen
+	factor float64
+}
+
+// collect reads the experience of s and reports whether there is any.
+func (all *pooled) collect(f *ClosedForm, s *policy.Snapshot) bool {
+	any := false
+	decay, at := 1.0, s.Now // of the market before: most are stated as of one instant
+	for i := range s.Markets {
+		m := &s.Markets[i]
+		e := &m.Experience
+		if m.Capacity != policy.Spot || e.Launches+e.Refusals+e.Reclaims+e.NodeHours == 0 && e.Refused == 0 {
+			continue
+		}
+		if !any {
+			any = true
+			all.reset(s)
+		}
+		if e.At != at {
+			decay, at = decayed(e.At, s.Now), e.At
+		}
+		own := seen{
+			launches: float64(e.Launches * decay), refusals: float64(e.Refusals * decay),
+			reclaims: float64(e.Reclaims * decay), hours: float64(e.NodeHours * decay),
+		}
+		own.expected = float64(own.hours * f.prior(m.Band).hazard)
+		all.markets[i], all.known[i] = own, true
+		all.zones[m.Zone].add(own)
+		all.types[m.Type].add(own)
+	}
+	if !any {
+		return false
+	}
+	for _, groups := range [...][]group{all.zones, all.types} {
+		for i := range groups {
+			groups[i].factor = f.factor(groups[i].seen, seen{})
+		}
+	}
+	return true
+}
+
+func (x *seen) add(y seen) {
+	x.reclaims += y.reclaims
+	x.expected += y.expected
+}
+
+// decayed returns what an observation stated as of at still counts at now.
+func decayed(at, now policy.Time) float64 {
+	if at == 0 || at >= now {
+		return 1
+	}
+	const ln2 = 0.693147180559945309417232121458
+	return portable.Exp(-float64(ln2 * (float64(now-at) / float64(policy.ExperienceHalfLife.Milliseconds()))))
+}
+
+func (all *pooled) reset(s *policy.Snapshot) {
+	all.markets = zeroed(all.markets, len(s.Markets))
+	all.known = zeroed(all.known, len(s.Markets))
+	all.zones = zeroed(all.zones, len(s.Zones))
+	all.types = zeroed(all.types, len(s.Types))
+}
+
+func zeroed[T any](x []T, n int) []T {
+	if cap(x) < n {
+		return make([]T, n)
+	}
+	x = x[:n]
+	clear(x)
+	return x
+}

@@ -1,0 +1,275 @@
+package policy_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
+)
+
+// A scripted policy plans what its script says: words joined by "+".
+//
+//	n1        drain n1
+//	n1@2      launch in market 2, and drain n1 once it is there
+//	n1/2      launch in market 2 for n1, and drain n1 at once
+//	n1=empty  drain n1 for that reason
+//	steer=0.5 steer every pool to that share
+//	buy=2     launch in market 2 for pending pods
+type scripted string
+
+func (p scripted) Name() string { return "scripted" }
+
+func (p scripted) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Wake: s.Now + 1}
+	m.Decisions++
+	if p == "" {
+		return plan, m
+	}
+	why := policy.Why{Reason: policy.ReasonShare, Text: "as the script says", Before: 2, After: 1}
+	for i, word := range strings.Split(string(p), "+") {
+		name, value, isReason := strings.Cut(word, "=")
+		switch {
+		case name == "steer":
+			share, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				panic(err)
+			}
+			for k := range s.Pools {
+				plan.Steers = append(plan.Steers, policy.Steer{Pool: policy.PoolID(k), Share: share, Why: why})
+			}
+			continue
+		case name == "buy":
+			plan.Launches = append(plan.Launches, launch(i, value, policy.None, policy.Why{Reason: policy.ReasonShortage, Text: "pods wait"}))
+			continue
+		}
+		d := policy.Drain{Why: why}
+		if isReason {
+			d.Why.Reason = policy.Reason(value)
+		}
+		name, market, after := strings.Cut(name, "@")
+		name, atOnce, parallel := strings.Cut(name, "/")
+		d.Node = nodeCalled(s, name)
+		if after || parallel {
+			l := launch(i, market+atOnce, d.Node, why)
+			plan.Launches = append(plan.Launches, l)
+			if after {
+				d.After = []string{l.Token}
+			}
+		}
+		plan.Drains = append(plan.Drains, d)
+	}
+	return plan, m
+}
+
+func launch(i int, market string, replaces policy.NodeID, why policy.Why) policy.Launch {
+	m, err := strconv.Atoi(market)
+	if err != nil {
+		panic(err)
+	}
+	return policy.Launch{Token: fmt.Sprint("token", i), Markets: []policy.MarketID{policy.MarketID(m)}, Replaces: replaces, Why: why}
+}
+
+func nodeCalled(s *policy.Snapshot, name string) policy.NodeID {
+	i := slices.IndexFunc(s.Nodes, func(n policy.Node) bool { return n.Name == name })
+	if i < 0 {
+		panic("no node " + name)
+	}
+	return policy.NodeID(i)
+}
+
+func TestGuard(t *testing.T) {
+	policytest.Stories(t, "testdata/guard", func(spec string) (policy.Policy, error) {
+		return policy.Guard(scripted(spec), policy.DefaultGuardConfig()), nil
+	})
+}
+
+// An eager policy drains every node of its pools, each in one of the ways that
+// its digits choose, and launches a replacement where it says so.
+type eager struct{ ways []int }
+
+func (p eager) Name() string { return "eager" }
+
+func (p eager) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Wake: s.Now + 1}
+	m.Decisions++
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if !n.Live() || n.Pool == policy.None {
+			continue
+		}
+		why := policy.Why{Reason: policy.ReasonShare, Text: "eager"}
+		d := policy.Drain{Node: n.ID, Why: why}
+		way := p.ways[i%len(p.ways)]
+		if m := n.Market; way > 0 && m != policy.None && s.Markets[m].Offered {
+			l := policy.Launch{Token: n.Name, Pool: n.Pool, Markets: []policy.MarketID{m}, Replaces: n.ID, Why: why}
+			plan.Launches = append(plan.Launches, l)
+			if way > 1 {
+				d.After = []string{l.Token}
+			}
+		}
+		plan.Drains = append(plan.Drains, d)
+	}
+	return plan, m
+}
+
+// TestGuardProperties lets a policy through the guardrails that wants to drain
+// everything at once.
+func TestGuardProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := policytest.Snapshot().Draw(t, "snapshot")
+		m := policytest.Memory(s).Draw(t, "memory")
+		inner := eager{rapid.SliceOfN(rapid.IntRange(0, 2), 1, 5).Draw(t, "ways")}
+		cfg := policy.DefaultGuardConfig()
+		cfg.FractionMax = rapid.SampledFrom([]float64{0.01, 0.3, 1}).Draw(t, "fraction")
+		plan, next := policy.Guard(inner, cfg).Decide(s, m)
+		wanted, _ := inner.Decide(s, m)
+
+		if len(plan.Drains)+heldNodes(s, &plan) != len(wanted.Drains) {
+			t.Fatalf("of %d drains %d were let through and %d held:\n%s", len(wanted.Drains), len(plan.Drains), heldNodes(s, &plan), plan.Format(s))
+		}
+		checkLimits(t, s, &plan, cfg)
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			drained := slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == n.ID })
+			others := n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs
+			if n.ReclaimAt != 0 && n.Pool != policy.None && n.Phase == policy.NodeInitialized && !others && !drained {
+				t.Fatalf("%s is under notice and was held:\n%s", n.Name, plan.Format(s))
+			}
+			if drained && others {
+				t.Fatalf("%s is in the hands of %v and was drained", n.Name, n.ActedBy)
+			}
+		}
+		for i := range plan.Launches {
+			if !slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == plan.Launches[i].Replaces }) {
+				t.Fatalf("a replacement of %s is bought, which stays", s.Nodes[plan.Launches[i].Replaces].Name)
+			}
+		}
+		for i := range s.Pools {
+			was, is := m.Pool(s.Pools[i].Name), next.Pool(s.Pools[i].Name)
+			if is.Moved != was.Moved && is.Moved != s.Now {
+				t.Fatalf("pool %d was moved at %v, now at %v", i, was.Moved, is.Moved)
+			}
+		}
+	})
+}
+
+func heldNodes(s *policy.Snapshot, plan *policy.Plan) int {
+	n := 0
+	for _, h := range plan.Holds {
+		onlyLaunch := strings.Contains(h.Why.Text, "low confidence: no forecast") && slices.ContainsFunc(plan.Holds, func(g policy.Hold) bool {
+			return g.Node == h.Node && g.Why.Text != h.Why.Text
+		})
+		if h.Node != policy.None && !onlyLaunch {
+			n++
+		}
+	}
+	return n
+}
+
+// checkLimits counts, plainly, what is on its way out once plan has begun.
+func checkLimits(t *rapid.T, s *policy.Snapshot, plan *policy.Plan, cfg policy.GuardConfig) {
+	byChoice := make([]int, len(s.Pools))
+	all := 0
+	for _, d := range plan.Drains {
+		if s.Nodes[d.Node].ReclaimAt == 0 {
+			byChoice[s.Nodes[d.Node].Pool]++
+			all++
+		}
+	}
+	nodes, going := 0, 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool == policy.None || n.Phase < policy.NodeInitialized {
+			continue
+		}
+		nodes++
+		if n.Phase > policy.NodeInitialized || n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 {
+			going++
+		}
+	}
+	if all > 0 && all+going > max(1, int(cfg.FractionMax*float64(nodes))) {
+		t.Fatalf("%d of %d nodes are on their way out and %d are added", going, nodes, all)
+	}
+	for i, n := range byChoice {
+		if allowed := s.Disruptable(policy.PoolID(i), policy.Underutilized); n > allowed {
+			t.Fatalf("pool %d: %d drains, %d allowed", i, n, allowed)
+		}
+	}
+}
+
+// TestGuardLeavesPlansAlone shows that what needs no guarding passes as it is.
+func TestGuardLeavesPlansAlone(t *testing.T) {
+	s, m, err := policytest.Parse("type b.4 4\nmarket z b.4 on-demand 0.2\npool web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := policy.Guard(scripted(""), policy.DefaultGuardConfig())
+	if g.Name() != "scripted" {
+		t.Errorf("the guarded policy is called %q", g.Name())
+	}
+	if n := testing.AllocsPerRun(100, func() { g.Decide(s, m) }); n > 0 {
+		t.Errorf("an empty plan costs %v allocations", n)
+	}
+}
+
+// TestGuardBackoff drains one node again and again: it is left alone for twice
+// as long each time, up to the limit.
+func TestGuardBackoff(t *testing.T) {
+	s, m, err := policytest.Parse("type b.4 4\nmarket z b.4 on-demand 0.2\npool web\nnode n1 web z b.4 on-demand")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := policy.Guard(scripted("n1=empty"), policy.DefaultGuardConfig())
+	for _, want := range []time.Duration{30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 6 * time.Hour} {
+		var plan policy.Plan
+		plan, m = g.Decide(s, m)
+		if len(plan.Drains) != 1 {
+			t.Fatalf("after the back-off the node is held:\n%s", plan.Format(s))
+		}
+		pm := m.Pool("web")
+		if !pm.BackedOff("n1", s.Now.Add(want-time.Millisecond)) || pm.BackedOff("n1", s.Now.Add(want)) {
+			t.Fatalf("backed off until %v, want for %v from %v", pm.Backoff[0].Until, want, s.Now)
+		}
+		s.Now = s.Now.Add(want - time.Millisecond)
+		if plan, _ := g.Decide(s, m); len(plan.Drains) > 0 {
+			t.Fatalf("drained before the back-off ended")
+		}
+		s.Now++
+	}
+	// A node that is gone is forgotten with the next move.
+	s.Nodes[0].Name = "n2"
+	if _, m = policy.Guard(scripted("n2"), policy.DefaultGuardConfig()).Decide(s, m); len(m.Pools[0].Backoff) != 1 || m.Pools[0].Backoff[0].Node != "n2" {
+		t.Errorf("remembered: %+v", m.Pools[0].Backoff)
+	}
+}
+
+func TestGuardConfig(t *testing.T) {
+	if err := policy.DefaultGuardConfig().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		field string
+		set   func(*policy.GuardConfig)
+	}{
+		{"fraction max 0", func(c *policy.GuardConfig) { c.FractionMax = 0 }},
+		{"confidence min 2", func(c *policy.GuardConfig) { c.ConfidenceMin = 2 }},
+		{"utilization tight -1", func(c *policy.GuardConfig) { c.UtilizationTight = -1 }},
+		{"utilization full 0.1", func(c *policy.GuardConfig) { c.UtilizationFull = 0.1 }},
+		{"cooldown -1s", func(c *policy.GuardConfig) { c.Cooldown = -time.Second }},
+		{"backoff min -1s", func(c *policy.GuardConfig) { c.BackoffMin = -time.Second }},
+		{"backoff max 1s", func(c *policy.GuardConfig) { c.BackoffMax = time.Second }},
+	} {
+		cfg := policy.DefaultGuardConfig()
+		c.set(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.field) {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/spotter-dev/spotter"
+
+// A rule says which packages of this module the packages that match a pattern
+// may import. The first rule that matches a package holds for it.
+type rule struct {
+	pkg  string
+	ours []string // patterns; "x/..." matches x and all below it
+
+	// except takes packages out of ours.
+	except []string
+
+	// decides says that pkg is part of a decision: it may use the standard
+	// library only.
+	decides bool
+}
+
+// architecture is the table of the packages. One that no rule matches fails
+// the test: who adds a package says here what it may know of the others.
+var architecture = []rule{
+	{pkg: "policy", decides: true},
+	{pkg: "policy/portable", decides: true},
+	{pkg: "policy/workload", ours: []string{"policy"}, decides: true},
+	{pkg: "policy/place", ours: []string{"policy"}, decides: true},
+	{pkg: "policy/billing", ours: []string{"policy"}, decides: true},
+	{pkg: "policy/budget", ours: []string{"policy", "policy/billing"}, decides: true},
+	{pkg: "policy/registry", ours: []string{"policy/..."}, except: []string{"policy/driver", "policy/record", "policy/v1alpha1", "policy/policytest"}},
+	{pkg: "policy/driver", ours: []string{"policy"}},
+	{pkg: "policy/record", ours: []string{"policy", "policy/driver", "policy/registry"}},
+	{pkg: "policy/policytest", ours: []string{"policy", "policy/driver"}},
+	{pkg: "policy/v1alpha1", ours: []string{"policy"}},
+	{pkg: "policy/*", ours: []string{"policy", "policy/place", "policy/workload", "policy/portable"}, decides: true},
+	{pkg: "models", ours: []string{"policy", "policy/workload", "policy/portable"}},
+	{pkg: "models/onnx", ours: []string{"models", "policy"}},
+	{pkg: "models/train", ours: []string{"models", "policy/...", "sim", "scenarios/...", "eval"}},
+	{pkg: "scenarios/chance", ours: []string{"policy/portable"}},
+	{pkg: "scenarios/catalog", ours: []string{"policy"}},
+	{pkg: "scenarios/weather", ours: []string{"policy", "scenarios/catalog", "scenarios/chance", "policy/portable"}},
+	{pkg: "scenarios/trace", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/weather"}},
+	{pkg: "scenarios", ours: []string{"policy", "policy/v1alpha1", "scenarios/chance", "scenarios/catalog", "scenarios/weather", "scenarios/trace"}},
+	{pkg: "sim", ours: []string{"policy", "policy/place", "policy/billing", "policy/driver", "policy/portable", "scenarios/..."}},
+	{pkg: "eval", ours: []string{"sim", "policy/...", "scenarios/...", "models"}},
+	{pkg: "live", ours: []string{"policy/...", "models", "scenarios/..."}},
+	{pkg: "live/*", ours: []string{"policy/...", "models", "scenarios/...", "live"}},
+	{pkg: "live/*/fake", ours: []string{"policy/...", "models", "scenarios/..."}},
+	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval", "live/...", "cmd/..."}},
+}
+
+func matches(pattern, pkg string) bool {
+	if above, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return pkg == above || strings.HasPrefix(pkg, above+"/")
+	}
+	ok, err := path.Match(pattern, pkg)
+	return err == nil && ok
+}
+
+func anyMatches(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, pkg) })
+}
+
+// ruleOf returns the rule that holds for pkg, nil without one.
+func ruleOf(pkg string) *rule {
+	for i := range architecture {
+		if matches(architecture[i].pkg, pkg) {
+			return &architecture[i]
+		}
+	}
+	return nil
+}
+
+// A listed is a package as go list describes it.
+type listed struct {
+	ImportPath string
+	Dir        string
+	Export     string
+	GoFiles    []string
+	Imports    []string
+}
+
+// list runs go list on patterns, relative to the root of the module.
+func list(t *testing.T, args ...string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,Dir,Export,GoFiles,Imports"}, args...)...)
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		var p listed
+		if err := d.Decode(&p); err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// TestImports holds the architecture: which of our packages may use which, and
+// which of them may use a library.
+func TestImports(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		name, _ := strings.CutPrefix(p.ImportPath, module+"/")
+		for _, fault := range faults(name, p.Imports) {
+			t.Error(fault)
+		}
+	}
+}
+
+// faults returns what is wrong with the imports of pkg.
+func faults(pkg string, imports []string) []string {
+	r := ruleOf(pkg)
+	if r == nil {
+		return []string{pkg + ": no rule says what it may import"}
+	}
+	var wrong []string
+	for _, imp := range imports {
+		name, ours := strings.CutPrefix(imp, module+"/")
+		library := !ours && strings.Contains(strings.Split(imp, "/")[0], ".")
+		switch {
+		case ours && (!anyMatches(r.ours, name) || anyMatches(r.except, name)):
+			wrong = append(wrong, pkg+" imports "+name)
+		case library && r.decides:
+			wrong = append(wrong, pkg+" decides and imports the library "+imp)
+		case imp == "C" && pkg != "models/onnx":
+			wrong = append(wrong, pkg+" uses cgo")
+		}
+	}
+	return wrong
+}
+
+// TestImportsAreRefused shows that the table refuses what it is there for.
+func TestImportsAreRefused(t *testing.T) {
+	for _, c := range []struct{ pkg, imp string }{
+		{"policy", module + "/policy/place"},
+		{"policy/static", "pgregory.net/rapid"},
+		{"policy/static", module + "/policy/spotvortex"},
+		{"policy/registry", module + "/policy/driver"},
+		{"sim", module + "/live"},
+		{"live/kube", module + "/sim"},
+		{"eval", module + "/cmd/spotter"},
+		{"scenarios/chance", module + "/policy"},
+		{"helpers", "fmt"},
+		{"sim", "C"},
+	} {
+		if len(faults(c.pkg, []string{c.imp})) == 0 {
+			t.Errorf("%s may import %s", c.pkg, c.imp)
+		}
+	}
+	if wrong := faults("sim", []string{"fmt", module + "/policy", module + "/scenarios/weather"}); wrong != nil {
+		t.Errorf("unexpected faults: %v", wrong)
+	}
+}

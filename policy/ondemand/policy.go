@@ -1,0 +1,44 @@
+// Package ondemand is the policy that never buys spot: the bill that the
+// savings of all others are counted against.
+//
+// It tells every pool, once, to buy on demand only. It drains nothing by
+// choice; packing and consolidation are the provisioner's, as they are for
+// every other policy. Where no provisioner serves a pool it buys what pending
+// pods need.
+package ondemand
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+)
+
+// A Policy keeps every pool on demand.
+type Policy struct{}
+
+// New returns the policy.
+func New(Config) *Policy { return &Policy{} }
+
+// Name returns "on-demand".
+func (*Policy) Name() string { return "on-demand" }
+
+// Decide steers each pool to on-demand markets unless it already stands so.
+func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	var plan policy.Plan
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == 0 {
+			continue
+		}
+		plan.Steers = append(plan.Steers, policy.Steer{
+			Pool:     p.ID,
+			Markets:  place.MarketsOf(s, p.ID, policy.OnDemand),
+			Fallback: true,
+			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys on demand only"},
+		})
+	}
+	plan.Drains = place.Notices(s)
+	plan.Launches, plan.Holds = place.Shortages(s, func(policy.PoolID) float64 { return 0 })
+	plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
+	m.Decisions++
+	return plan, m
+}

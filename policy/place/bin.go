@@ -1,0 +1,244 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An Offer is a market in which new nodes can be bought for a pool.
+type Offer struct {
+	Pool   policy.PoolID
+	Market policy.MarketID
+
+	// Price is the cost of one node for one hour.
+	Price policy.Money
+
+	// Allocatable is what pods may use of a new node, DaemonSet pods
+	// included: what those request is taken off here. VolumesMax is the
+	// number of volumes that can be attached, 0 for no known limit, and
+	// GPUResource what Allocatable.GPU counts.
+	Allocatable policy.Resources
+	VolumesMax  int32
+	GPUResource string
+
+	// Labels and Taints are those that a new node will carry, its host name
+	// left out. They are kept, and must not be written afterwards.
+	Labels []policy.Label
+	Taints []policy.Taint
+
+	// Max is the most nodes to buy here; 0 means no bound.
+	Max int
+}
+
+// A Bin is a node to be bought: the pods meant for it and the offers that hold
+// them all.
+type Bin struct {
+	// Pods are indices into the pods that were given.
+	Pods []int
+
+	// Offers are indices into the offers that were given, all of one pool,
+	// cheapest first and then by market.
+	Offers []int
+}
+
+// A shelf holds offers in the form in which they are compared with pods. A
+// position is the rank of an offer by price, then market.
+type shelf struct {
+	offers []Offer
+	rank   []int // offer by position
+	class  []int32
+	shape  []int32
+	pool   []int32
+
+	shapes  []shape
+	ofShape []bitset
+	ofPool  []bitset // pools in the order in which the offers name them
+	all     bitset
+
+	// ofDomain are the positions by topology key and domain, shifted by one:
+	// entry 0 are those without the label. Only keys in use are filled.
+	ofDomain [][]bitset
+}
+
+// A shape is the room that one node leaves to pods when its DaemonSet pods run.
+type shape struct {
+	room       policy.Resources
+	volumesMax int32
+	gpu        int16
+}
+
+func (sp *Space) shelve(offers []Offer) *shelf {
+	sh := &shelf{offers: offers, rank: make([]int, len(offers)), all: newBitset(len(offers))}
+	for i := range offers {
+		sh.rank[i] = i
+	}
+	slices.SortFunc(sh.rank, func(a, b int) int {
+		x, y := &offers[a], &offers[b]
+		return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market),
+			cmp.Compare(x.Pool, y.Pool), cmp.Compare(a, b))
+	})
+	index := make(map[shape]int32, len(offers)/4+1)
+	for at, i := range sh.rank {
+		o := &offers[i]
+		class := sp.classOf(o.Labels, o.Taints)
+		s := shape{o.Allocatable.Minus(sp.daemonsOf(class)), o.VolumesMax, sp.gpuOf(o.GPUResource)}
+		id, known := index[s]
+		if !known {
+			id = int32(len(sh.shapes))
+			index[s] = id
+			sh.shapes = append(sh.shapes, s)
+			sh.ofShape = append(sh.ofShape, newBitset(len(offers)))
+		}
+		sh.ofShape[id].set(int32(at))
+		sh.class, sh.shape = append(sh.class, class), append(sh.shape, id)
+		sh.all.set(int32(at))
+	}
+	sh.shelvePools()
+	return sh
+}
+
+func (sh *shelf) shelvePools() {
+	var ids []policy.PoolID
+	for i := range sh.offers {
+		if !slices.Contains(ids, sh.offers[i].Pool) {
+			ids = append(ids, sh.offers[i].Pool)
+			sh.ofPool = append(sh.ofPool, newBitset(len(sh.offers)))
+		}
+	}
+	sh.pool = make([]int32, len(sh.rank))
+	for at, i := range sh.rank {
+		p := slices.Index(ids, sh.offers[i].Pool)
+		sh.pool[at] = int32(p)
+		sh.ofPool[p].set(int32(at))
+	}
+}
+
+// divide fills ofDomain for key.
+func (sh *shelf) divide(sp *Space, key int32) {
+	for len(sh.ofDomain) <= int(key) {
+		sh.ofDomain = append(sh.ofDomain, nil)
+	}
+	if sh.ofDomain[key] != nil {
+		return
+	}
+	by := []bitset{newBitset(len(sh.rank))}
+	for at := range sh.rank {
+		d := sp.classes[sh.class[at]].domain[key] + 1
+		for len(by) <= int(d) {
+			by = append(by, newBitset(len(sh.rank)))
+		}
+		by[d].set(int32(at))
+	}
+	sh.ofDomain[key] = by
+}
+
+// A lot is a number of pods that are alike.
+type lot struct {
+	template policy.TemplateID
+	zone     policy.ZoneID // of its volumes, or None
+	kind     *kind
+	pods     []int
+
+	// fit are the positions of the offers whose empty node holds one.
+	fit bitset
+
+	// keys are the topology keys, the host name left out, whose domain must
+	// be known of a bin before it takes one of these pods.
+	keys []int32
+
+	// loose says that nothing but labels and room bounds where the pods go.
+	loose bool
+}
+
+// lotsOf sorts pods into lots, largest CPU request first, then memory.
+func (sp *Space) lotsOf(pods []policy.Pod, sh *shelf) []lot {
+	var lots []lot
+	type lotKey struct {
+		template policy.TemplateID
+		zone     policy.ZoneID
+	}
+	index := make(map[lotKey]int)
+	for i := range pods {
+		p := &pods[i]
+		key := lotKey{p.Template, policy.None}
+		if sp.kinds[p.Template].zonal {
+			key.zone = p.VolumeZone
+		}
+		at, known := index[key]
+		if !known {
+			at = len(lots)
+			index[key] = at
+			lots = append(lots, lot{template: key.template, zone: key.zone, kind: &sp.kinds[p.Template]})
+		}
+		lots[at].pods = append(lots[at].pods, i)
+	}
+	slices.SortFunc(lots, func(a, b lot) int {
+		x, y := &a.kind.requests, &b.kind.requests
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(y.GPU, x.GPU),
+			cmp.Compare(a.template, b.template), cmp.Compare(a.zone, b.zone))
+	})
+	for i := range lots {
+		sp.prepare(&lots[i], sh)
+	}
+	return lots
+}
+
+func (sp *Space) prepare(l *lot, sh *shelf) {
+	k := l.kind
+	for _, c := range k.spreads {
+		l.needKey(sp, sh, c.key)
+	}
+	for _, list := range [...][]int32{k.companions, k.rivals, k.repellers, k.tallies} {
+		for _, i := range list {
+			if !sp.tallies[i].private {
+				l.needKey(sp, sh, sp.tallies[i].key)
+			}
+		}
+	}
+	counted := slices.ContainsFunc(k.tallies, func(i int32) bool { return !sp.tallies[i].private })
+	l.loose = !k.topology && !counted && len(k.ports) == 0 && len(k.claims) == 0
+	l.fit = newBitset(len(sh.rank))
+	once := slices.ContainsFunc(k.claims, func(c claimRef) bool { return c.once && sp.claims[c.id].users > 0 })
+	if once {
+		return
+	}
+	for at := range sh.rank {
+		class := sh.class[at]
+		switch {
+		case sp.suits(l.template, class, "", "") != OK:
+		case l.zone >= 0 && l.zone != sp.classes[class].zone:
+		case sp.daemonPort(k, class):
+		case sh.shapes[sh.shape[at]].holds(&k.requests, k.gpu, k.volumes+int32(len(k.claims))):
+			l.fit.set(int32(at))
+		}
+	}
+}
+
+func (l *lot) needKey(sp *Space, sh *shelf, key int32) {
+	if key != keyHost && !slices.Contains(l.keys, key) {
+		l.keys = append(l.keys, key)
+		sh.divide(sp, key)
+	}
+}
+
+// daemonPort reports whether a DaemonSet of class has a port that k wants.
+func (sp *Space) daemonPort(k *kind, class int32) bool {
+	for _, t := range k.ports {
+		if sp.kinds[t].daemon && sp.suits(t, class, "", "") == OK {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a node of this shape has room for all of need.
+func (s *shape) holds(need *policy.Resources, gpu int16, volumes int32) bool {
+	return need.Pods <= s.room.Pods &&
+		(need.CPU == 0 || need.CPU <= s.room.CPU) &&
+		(need.Memory == 0 || need.Memory <= s.room.Memory) &&
+		(need.Storage == 0 || need.Storage <= s.room.Storage) &&
+		(need.GPU == 0 || need.GPU <= s.room.GPU && gpu == s.gpu) &&
+		(volumes == 0 || s.volumesMax == 0 || volumes <= s.volumesMax)
+}

@@ -1,0 +1,152 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// refusalMemory is how long a market that refused us is not asked again.
+const refusalMemory = 30 * time.Minute
+
+// marketsMax is the most markets that one launch names. More of them would
+// only add dearer ones.
+const marketsMax = 15
+
+// NodeLabels returns the labels that a node bought for pool in market m will
+// carry, ascending by key: those of its type, of the pool, and above both what
+// Kubernetes and its provisioner say of every node. Only the host name is left
+// out, which no two nodes share.
+func NodeLabels(types []policy.InstanceType, zones []string, pool *policy.Pool, m *policy.Market) []policy.Label {
+	t := &types[m.Type]
+	labels := make([]policy.Label, 0, 7+len(t.Labels)+len(pool.Labels))
+	labels = append(labels,
+		policy.Label{Key: "karpenter.sh/capacity-type", Value: m.Capacity.String()},
+		policy.Label{Key: "karpenter.sh/nodepool", Value: pool.Name},
+		policy.Label{Key: "kubernetes.io/arch", Value: t.Arch},
+		policy.Label{Key: "kubernetes.io/os", Value: "linux"},
+		policy.Label{Key: "node.kubernetes.io/instance-type", Value: t.Name},
+		policy.Label{Key: "topology.kubernetes.io/region", Value: m.Region},
+		policy.Label{Key: "topology.kubernetes.io/zone", Value: zones[m.Zone]},
+	)
+	labels = append(labels, pool.Labels...)
+	labels = append(labels, t.Labels...)
+	// A stable sort keeps the first of each key in front.
+	slices.SortStableFunc(labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
+	return slices.CompactFunc(labels, func(a, b policy.Label) bool { return a.Key == b.Key })
+}
+
+// Offers returns what can be bought for pool with the given capacity type now,
+// in the order of the pool's markets. A market that refused us within the last
+// half hour is left out.
+func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []Offer {
+	var offers []Offer
+	for _, m := range s.Pools[pool].Markets {
+		if s.Markets[m].Capacity == capacity && open(s, m) {
+			offers = append(offers, offerOf(s, pool, m))
+		}
+	}
+	return offers
+}
+
+// MarketsOf returns the markets of pool that have the given capacity type.
+func MarketsOf(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []policy.MarketID {
+	var markets []policy.MarketID
+	for _, m := range s.Pools[pool].Markets {
+		if s.Markets[m].Capacity == capacity {
+			markets = append(markets, m)
+		}
+	}
+	return markets
+}
+
+// open reports whether m is offered and has not refused us lately.
+func open(s *policy.Snapshot, m policy.MarketID) bool {
+	x := &s.Markets[m]
+	refused := x.Experience.Refused
+	return x.Offered && (refused == 0 || s.Now.Sub(refused) >= refusalMemory)
+}
+
+func offerOf(s *policy.Snapshot, pool policy.PoolID, m policy.MarketID) Offer {
+	x := &s.Markets[m]
+	t := &s.Types[x.Type]
+	return Offer{
+		Pool: pool, Market: m, Price: x.Price,
+		Allocatable: t.Allocatable, VolumesMax: t.VolumesMax, GPUResource: t.GPUResource,
+		Labels: NodeLabels(s.Types, s.Zones, &s.Pools[pool], x), Taints: s.Pools[pool].Taints,
+	}
+}
+
+// byPrice sorts markets by price, then id.
+func byPrice(s *policy.Snapshot, markets []policy.MarketID) {
+	slices.SortFunc(markets, func(a, b policy.MarketID) int {
+		return cmp.Or(cmp.Compare(s.Markets[a].Price, s.Markets[b].Price), cmp.Compare(a, b))
+	})
+}
+
+// bidOf returns the most to pay in m where it takes bids, else 0. A node is
+// charged the market's price whatever was bid, so the bid is what a node is
+// worth: its price on demand.
+func bidOf(m *policy.Market) policy.Money {
+	if m.Provider != "rackspace" || m.Capacity != policy.Spot {
+		return 0
+	}
+	return policy.Bid(max(m.OnDemand, m.Price))
+}
+
+// A room is what the limits of a pool and the provider's quotas still let us
+// buy. It is counted down as launches are planned.
+type room struct {
+	s      *policy.Snapshot
+	pool   policy.PoolID
+	used   policy.Resources
+	quotas []int64 // left of each Snapshot.Quotas, in vCPUs
+}
+
+func roomOf(s *policy.Snapshot, pool policy.PoolID) room {
+	r := room{s: s, pool: pool, used: s.Pools[pool].Used, quotas: make([]int64, len(s.Quotas))}
+	for i := range s.Quotas {
+		r.quotas[i] = s.Quotas[i].VCPU
+	}
+	return r
+}
+
+// has reports whether one node of m may be bought.
+func (r *room) has(m policy.MarketID) bool {
+	x := &r.s.Markets[m]
+	t := &r.s.Types[x.Type]
+	limits, after := r.s.Pools[r.pool].Limits, r.used.Plus(t.Capacity)
+	for _, c := range [...][2]int64{
+		{limits.CPU, after.CPU}, {limits.Memory, after.Memory}, {limits.GPU, after.GPU}, {limits.Storage, after.Storage},
+	} {
+		if c[0] > 0 && c[1] > c[0] {
+			return false
+		}
+	}
+	for i := range r.s.Quotas {
+		if r.counts(&r.s.Quotas[i], x, t) && r.quotas[i] < t.VCPU {
+			return false
+		}
+	}
+	return true
+}
+
+// take counts one node of m as bought.
+func (r *room) take(m policy.MarketID) {
+	x := &r.s.Markets[m]
+	t := &r.s.Types[x.Type]
+	r.used = r.used.Plus(t.Capacity)
+	for i := range r.s.Quotas {
+		if r.counts(&r.s.Quotas[i], x, t) {
+			r.quotas[i] -= t.VCPU
+		}
+	}
+}
+
+func (r *room) counts(q *policy.Quota, m *policy.Market, t *policy.InstanceType) bool {
+	return q.Region == m.Region && q.Capacity == m.Capacity &&
+		(len(q.Families) == 0 || slices.Contains(q.Families, t.Family))
+}

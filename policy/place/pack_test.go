@@ -1,0 +1,167 @@
+package place_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+)
+
+func drawOffer(t *rapid.T, id int) place.Offer {
+	n := drawNode(t, 900+id)
+	return place.Offer{
+		Pool: policy.PoolID(rapid.IntRange(0, 1).Draw(t, "pool")), Market: policy.MarketID(id),
+		Price:       policy.Money(rapid.IntRange(1, 4).Draw(t, "price")) * 100_000,
+		Allocatable: n.Allocatable, VolumesMax: n.VolumesMax, GPUResource: n.GPUResource, Taints: n.Taints,
+		Labels: slices.DeleteFunc(n.Labels, func(l policy.Label) bool { return l.Key == hostKey }),
+		Max:    max(0, rapid.IntRange(-3, 2).Draw(t, "max")),
+	}
+}
+
+// buy puts a node for every bin into w, of its cheapest offer, with the room
+// that DaemonSet pods will need taken off.
+func (w *world) buy(bins []place.Bin, offers []place.Offer) []policy.NodeID {
+	var ids []policy.NodeID
+	for i, b := range bins {
+		o := &offers[b.Offers[0]]
+		n := policy.Node{
+			ID: policy.NodeID(len(w.nodes)), Name: fmt.Sprint("new", i), Pool: o.Pool, Market: o.Market,
+			Phase: policy.NodeInitialized, Allocatable: o.Allocatable.Minus(w.space.Daemons(o.Labels, o.Taints)),
+			VolumesMax: o.VolumesMax, GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
+		}
+		w.nodes = append(w.nodes, n)
+		w.space.SetNode(&n)
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+// replay binds the pods of each bin to its node as the plain cluster lets it,
+// the largest pods first as they were placed: pods that come earlier than they
+// were meant to may take what others need. It fails when some cannot be bound.
+func (w *world) replay(t *rapid.T, pods []int, bins []place.Bin, offers []place.Offer) {
+	ids := w.buy(bins, offers)
+	type bound struct {
+		pod  *policy.Pod
+		node policy.NodeID
+	}
+	var order []bound
+	for i := range bins {
+		for _, k := range bins[i].Pods {
+			order = append(order, bound{&w.pods[pods[k]], ids[i]})
+		}
+	}
+	compare := func(a, b bound) int {
+		x, y := &w.templates[a.pod.Template], &w.templates[b.pod.Template]
+		return cmp.Or(cmp.Compare(y.Requests.CPU, x.Requests.CPU), cmp.Compare(y.Requests.Memory, x.Requests.Memory),
+			cmp.Compare(y.Requests.GPU, x.Requests.GPU), cmp.Compare(x.ID, y.ID))
+	}
+	slices.SortStableFunc(order, compare)
+	for progress := true; progress; {
+		progress = false
+		for end := 1; end <= len(order); end++ {
+			if end < len(order) && compare(order[end-1], order[end]) == 0 {
+				continue
+			}
+			for again := true; again; {
+				again = false
+				for _, o := range order[:end] {
+					if o.pod.Node < 0 && w.check(o.pod, o.node) == place.OK {
+						o.pod.Node, o.pod.Phase = o.node, policy.PodReady
+						again, progress = true, true
+					}
+				}
+			}
+		}
+	}
+	for _, o := range order {
+		if o.pod.Node < 0 {
+			t.Fatalf("pod %d does not fit node %d after the others: %v\n%+v", o.pod.ID, o.node, w.check(o.pod, o.node), bins)
+		}
+	}
+}
+
+// pending returns the pending pods and where they stand in w.pods.
+func (w *world) pending() (pods []policy.Pod, at []int) {
+	for i := range w.pods {
+		if w.pods[i].Node < 0 && !w.templates[w.pods[i].Template].DaemonSet {
+			pods, at = append(pods, w.pods[i]), append(at, i)
+		}
+	}
+	return pods, at
+}
+
+// accounted checks that every pod is in one bin or unplaced, that offers are of
+// one pool in order of price, and that no offer is bought beyond its bound.
+func accounted(t *rapid.T, n int, bins []place.Bin, unplaced []int, offers []place.Offer) policy.Money {
+	seen := slices.Clone(unplaced)
+	bought := make([]int, len(offers))
+	total := policy.Money(0)
+	for i, b := range bins {
+		seen = append(seen, b.Pods...)
+		if len(b.Pods) == 0 || len(b.Offers) == 0 {
+			t.Fatalf("bin %d is %+v", i, b)
+		}
+		for k, o := range b.Offers {
+			if offers[o].Pool != offers[b.Offers[0]].Pool {
+				t.Fatalf("bin %d mixes pools", i)
+			}
+			if k > 0 && offers[o].Price < offers[b.Offers[k-1]].Price {
+				t.Fatalf("bin %d: offers are not in order of price", i)
+			}
+		}
+		bought[b.Offers[0]]++
+		total += offers[b.Offers[0]].Price
+	}
+	slices.Sort(seen)
+	for i := range n {
+		if len(seen) != n || seen[i] != i {
+			t.Fatalf("pods in bins and unplaced are %v, want each of %d once", seen, n)
+		}
+	}
+	for i, k := range bought {
+		if offers[i].Max > 0 && k > offers[i].Max {
+			t.Fatalf("offer %d is bought %d times, at most %d", i, k, offers[i].Max)
+		}
+	}
+	return total
+}
+
+// TestBinsHoldTheirPods buys what Provision and Pack propose in random
+// clusters, and binds the pods under all filters.
+func TestBinsHoldTheirPods(t *testing.T) {
+	for _, pack := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pack=%v", pack), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := drawWorld(t)
+				for range rapid.IntRange(0, 8).Draw(t, "changes") {
+					w.change(t)
+				}
+				var offers []place.Offer
+				for i := range rapid.IntRange(0, 6).Draw(t, "offers") {
+					offers = append(offers, drawOffer(t, i))
+				}
+				pods, at := w.pending()
+				var bins []place.Bin
+				var unplaced []int
+				if pack {
+					var total policy.Money
+					bins, unplaced, total = w.space.Pack(pods, offers)
+					if want := accounted(t, len(pods), bins, unplaced, offers); total != want {
+						t.Fatalf("total is %v, the bins cost %v", total, want)
+					}
+				} else {
+					bins, unplaced = w.space.Provision(pods, offers)
+					accounted(t, len(pods), bins, unplaced, offers)
+				}
+				w.compare(t, "after", w.space)
+				w.replay(t, at, bins, offers)
+			})
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package place
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// What follows is for a scheduler that scores nodes, and therefore must know
+// which nodes are alike for a pod.
+
+// CheckAlone is Check without what depends on other nodes: pod affinity,
+// topology spread, ReadWriteOncePod claims, and the zone of the pod's volumes.
+func (sp *Space) CheckAlone(p *policy.Pod, n policy.NodeID) Verdict {
+	s := &sp.slots[n]
+	k := &sp.kinds[p.Template]
+	if s.state != ready && (!k.daemon || s.state < joined || s.state == leaving) {
+		return NotReady
+	}
+	if v := sp.suits(p.Template, s.class, sp.nodes[n].host, sp.nodes[n].name); v != OK {
+		return v
+	}
+	if k.ports != nil && sp.portTaken(k, n) {
+		return PortTaken
+	}
+	if v := fits(k, &s.free, s.gpu); v != OK {
+		return v
+	}
+	return sp.checkAttach(k, n)
+}
+
+// TalliesOf returns the tallies by which Check judges where pods of template t
+// stand to others. On nodes of equal domains and counts the verdict is equal.
+func (sp *Space) TalliesOf(t policy.TemplateID) []Tally {
+	k := &sp.kinds[t]
+	var list []Tally
+	add := func(i int32) {
+		if !slices.Contains(list, Tally(i)) {
+			list = append(list, Tally(i))
+		}
+	}
+	for _, c := range k.spreads {
+		add(c.tally)
+	}
+	for _, from := range [...][]int32{k.companions, k.rivals, k.repellers} {
+		for _, i := range from {
+			add(i)
+		}
+	}
+	return list
+}
+
+// ByHost reports whether t counts by node.
+func (sp *Space) ByHost(t Tally) bool { return sp.tallies[t].key == keyHost }
+
+// Zone returns the zone of n, or None.
+func (sp *Space) Zone(n policy.NodeID) policy.ZoneID { return sp.classes[sp.slots[n].class].zone }
+
+// Zonal reports whether pods of template t are bound to the zone of volumes.
+func (sp *Space) Zonal(t policy.TemplateID) bool { return sp.kinds[t].zonal }
+
+// Disliked returns how many PreferNoSchedule taints of n pods of template t do
+// not tolerate.
+func (sp *Space) Disliked(t policy.TemplateID, n policy.NodeID) int32 {
+	taints, count := sp.classes[sp.slots[n].class].taints, int32(0)
+	for i := range taints {
+		if taints[i].Effect == policy.PreferNoSchedule && !Tolerates(sp.kinds[t].tolerations, &taints[i]) {
+			count++
+		}
+	}
+	return count
+}
+
+// Preference returns the sum of the weights of the preferred node affinity
+// terms of template t that n meets.
+func (sp *Space) Preference(t policy.TemplateID, n policy.NodeID) int32 {
+	preferred, sum := sp.templates[t].Preferred, int32(0)
+	if len(preferred) == 0 {
+		return 0
+	}
+	view := nodeView{sp.classes[sp.slots[n].class].labels, sp.nodes[n].host, sp.nodes[n].name}
+	for i := range preferred {
+		if view.meets(&preferred[i].Term) {
+			sum += preferred[i].Weight
+		}
+	}
+	return sum
+}
+
+// The requests that kube-scheduler assumes when it scores a pod that states
+// none.
+const (
+	AssumedCPU    = 100               // thousandths of a core
+	AssumedMemory = 200 * 1024 * 1024 // bytes
+)
+
+// Assumed returns what is added to the requests of the pods on n for scoring,
+// in CPU and memory.
+func (sp *Space) Assumed(n policy.NodeID) (cpu, memory int64) {
+	return sp.nodes[n].assumedCPU, sp.nodes[n].assumedMemory
+}

@@ -1,0 +1,168 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Shortages plans the launches that pending pods need in pools that no
+// provisioner serves, at the spot share that share gives for a pool. Pods that
+// fit on nodes that are there or on their way need nothing. Pools are asked in
+// their order; pods that fit in none of them are named in a hold.
+func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.Launch, []policy.Hold) {
+	if !slices.ContainsFunc(s.Pools, selfServed) {
+		return nil, nil
+	}
+	pods := pending(s)
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	b := buyer{s: s, sp: FromSnapshot(s)}
+	pods = b.settle(pods)
+	for i := range s.Pools {
+		if len(pods) > 0 && selfServed(s.Pools[i]) {
+			pods = b.buy(policy.PoolID(i), share(policy.PoolID(i)), pods)
+		}
+	}
+	if len(pods) == 0 {
+		return b.launches, nil
+	}
+	return b.launches, []policy.Hold{{Pool: policy.None, Node: policy.None, Why: policy.Why{
+		Reason: policy.ReasonShortage, Text: "pending pods fit in no market that is offered to a pool",
+	}}}
+}
+
+func selfServed(p policy.Pool) bool {
+	return p.Provisioner == policy.ProvisionerNone && p.Mode != policy.ModeOff
+}
+
+// pending returns the pods that ask for a node, the largest first.
+func pending(s *policy.Snapshot) []policy.Pod {
+	var pods []policy.Pod
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodPending && !p.Gated && p.Nominated == policy.None && !s.Templates[p.Template].DaemonSet {
+			pods = append(pods, *p)
+		}
+	}
+	slices.SortFunc(pods, func(a, b policy.Pod) int {
+		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
+	})
+	return pods
+}
+
+// A buyer plans what to buy for pending pods.
+type buyer struct {
+	s        *policy.Snapshot
+	sp       *Space
+	launches []policy.Launch
+}
+
+// settle binds pods to nodes that have room or will have it, and returns the
+// others. Where only resources decide, a node that was too full for one pod of
+// a template is not asked again for the next: room only shrinks.
+func (b *buyer) settle(pods []policy.Pod) []policy.Pod {
+	from := make([]policy.NodeID, len(b.s.Templates))
+	left := pods[:0]
+	for i := range pods {
+		p := &pods[i]
+		t := &b.s.Templates[p.Template]
+		plain := len(t.Spread) == 0 && len(t.PodAffinity) == 0
+		at := policy.NodeID(0)
+		if plain {
+			at = from[p.Template]
+		}
+		for int(at) < len(b.s.Nodes) && b.sp.CheckExpected(p, at) != OK {
+			at++
+		}
+		if plain {
+			from[p.Template] = at
+		}
+		if int(at) == len(b.s.Nodes) {
+			left = append(left, *p)
+			continue
+		}
+		b.sp.Bind(p, at)
+	}
+	return left
+}
+
+// buy plans nodes of pool for pods and returns those that it cannot serve. It
+// packs on spot and turns nodes that would pass the share into on-demand ones;
+// what spot cannot serve goes to on-demand where that is allowed.
+func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []policy.Pod {
+	p := &b.s.Pools[pool]
+	room := roomOf(b.s, pool)
+	spot, fixed := Offers(b.s, pool, policy.Spot), Offers(b.s, pool, policy.OnDemand)
+	at := Balance(b.s, pool)
+	rest := pods
+	if share > 0 && len(spot) > 0 {
+		bins, unplaced, _ := b.sp.Pack(pods, spot)
+		rest = pick(pods, unplaced)
+		for i := range bins {
+			l, size, ok := b.order(pool, &room, bins[i], spot)
+			inBin := pick(pods, bins[i].Pods)
+			beyond := float64(at.Spot+size)-float64(share*float64(at.Total+size)) > float64(size)/2
+			at.Total += size // on demand the node will be about as large
+			if !ok || beyond && len(fixed) > 0 {
+				rest = append(rest, inBin...)
+				continue
+			}
+			at.Spot += size
+			b.add(&room, l)
+		}
+	}
+	if len(rest) == 0 || len(fixed) == 0 || share == 1 && !p.OnDemandFallback {
+		return rest
+	}
+	bins, unplaced, _ := b.sp.Pack(rest, fixed)
+	left := pick(rest, unplaced)
+	for i := range bins {
+		l, _, ok := b.order(pool, &room, bins[i], fixed)
+		if !ok {
+			left = append(left, pick(rest, bins[i].Pods)...)
+			continue
+		}
+		b.add(&room, l)
+	}
+	return left
+}
+
+func pick(pods []policy.Pod, index []int) []policy.Pod {
+	picked := make([]policy.Pod, len(index))
+	for i, k := range index {
+		picked[i] = pods[k]
+	}
+	return picked
+}
+
+// order returns the launch for bin and its size in units of the share. It
+// reports false when limits and quotas leave no market for it.
+func (b *buyer) order(pool policy.PoolID, room *room, bin Bin, offers []Offer) (policy.Launch, int64, bool) {
+	l := policy.Launch{Pool: pool, Replaces: policy.None}
+	for _, i := range bin.Offers {
+		if m := offers[i].Market; len(l.Markets) < marketsMax && room.has(m) {
+			l.Markets = append(l.Markets, m)
+			l.Bid = max(l.Bid, bidOf(&b.s.Markets[m]))
+		}
+	}
+	if len(l.Markets) == 0 {
+		return l, 0, false
+	}
+	cheapest := &b.s.Markets[l.Markets[0]]
+	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: cheapest.Price}
+	if len(l.Markets) > 1 {
+		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
+	}
+	return l, b.s.ShareUnits(pool, l.Markets[0]), true
+}
+
+// add plans the launch l.
+func (b *buyer) add(room *room, l policy.Launch) {
+	room.take(l.Markets[0])
+	l.Token = policy.Token(b.s.Now, b.s.Pools[l.Pool].Name, b.s.Markets[l.Markets[0]].Name, len(b.launches))
+	b.launches = append(b.launches, l)
+}

@@ -1,0 +1,151 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// ErrNoSuch means that a step knows neither a node nor a pool of a name.
+var ErrNoSuch = errors.New("neither a node nor a pool of this step")
+
+// String returns the entry on one line: what is done to what, why, and the
+// dollars on both sides.
+func (r *planRow) String() string {
+	var b strings.Builder
+	b.WriteString(r.Kind)
+	for _, name := range []string{r.Pool, r.Node, r.Pod, r.Budget} {
+		if name != "" {
+			b.WriteString(" " + name)
+		}
+	}
+	switch r.Kind {
+	case kindSteer:
+		fmt.Fprintf(&b, " share=%v", r.Share)
+		if r.Exact {
+			b.WriteString(" exact")
+		}
+		if r.Markets != "" {
+			fmt.Fprintf(&b, " markets=%s", r.Markets)
+		}
+	case kindLaunch:
+		fmt.Fprintf(&b, " in %s or another of %s, token %s", r.Market, r.Markets, r.Token)
+	case kindGate:
+		fmt.Fprintf(&b, " closed=%v", r.Closed)
+	}
+	if r.After != "" {
+		fmt.Fprintf(&b, " after=%s", r.After)
+	}
+	if r.Deadline != 0 {
+		fmt.Fprintf(&b, " by %v", policy.Time(r.Deadline))
+	}
+	fmt.Fprintf(&b, ": %s", r.Reason)
+	if r.Text != "" {
+		fmt.Fprintf(&b, ", %s", r.Text)
+	}
+	if r.CostBefore != 0 || r.CostAfter != 0 {
+		fmt.Fprintf(&b, " (%s/h → %s/h)", policy.Money(r.CostBefore).Short(), policy.Money(r.CostAfter).Short())
+	}
+	if r.RunnerUp != "" {
+		fmt.Fprintf(&b, "; second: %s", r.RunnerUp)
+	}
+	return b.String()
+}
+
+// Explain says what was known of the node or pool called name at s, and what
+// the plan does about it and why.
+func Explain(s *Step, name string) (string, error) {
+	snap := s.Snapshot
+	var b strings.Builder
+	fmt.Fprintf(&b, "step %d at %v\n", s.Number, snap.Now)
+	pool, node := policy.PoolID(policy.None), policy.NodeID(policy.None)
+	for i := range snap.Nodes {
+		if n := &snap.Nodes[i]; n.Live() && n.Name == name {
+			node, pool = policy.NodeID(i), n.Pool
+			explainNode(&b, snap, n)
+		}
+	}
+	for i := range snap.Pools {
+		if p := &snap.Pools[i]; node == policy.None && p.Name == name {
+			pool = policy.PoolID(i)
+			explainPool(&b, snap, policy.PoolID(i))
+		}
+	}
+	if node == policy.None && pool == policy.None {
+		return "", fmt.Errorf("%q at step %d: %w", name, s.Number, ErrNoSuch)
+	}
+	rows, err := toPlanRows(s.Number, snap, &s.Plan)
+	if err != nil {
+		return "", err
+	}
+	said := 0
+	for i := range rows {
+		if concerns(&rows[i], snap, pool, node) {
+			fmt.Fprintf(&b, "  %s\n", &rows[i])
+			said++
+		}
+	}
+	if said == 0 {
+		b.WriteString("  the plan leaves it as it is and gives no reason\n")
+	}
+	return b.String(), nil
+}
+
+// concerns reports whether an entry is about the node, or about its pool as a
+// whole; without a node, about the pool or any node of it.
+func concerns(r *planRow, s *policy.Snapshot, pool policy.PoolID, node policy.NodeID) bool {
+	at := policy.NodeID(r.NodeID)
+	if node != policy.None {
+		return at == node || at == policy.None && r.PoolID == int32(pool)
+	}
+	return r.PoolID == int32(pool) || in(int(at), len(s.Nodes)) && s.Nodes[at].Pool == pool
+}
+
+func explainNode(b *strings.Builder, s *policy.Snapshot, n *policy.Node) {
+	fmt.Fprintf(b, "node %s is %v", n.Name, n.Phase)
+	if n.ActedBy != policy.ActorNone {
+		fmt.Fprintf(b, ", %v works on it", n.ActedBy)
+	}
+	pods := 0
+	for i := range s.Pods {
+		if s.Pods[i].Phase != policy.PodGone && s.Pods[i].Node == n.ID {
+			pods++
+		}
+	}
+	fmt.Fprintf(b, ", %d pods, launched %v\n", pods, n.Launched)
+	if n.ReclaimAt != 0 {
+		fmt.Fprintf(b, "  notice at %v: the provider takes it at %v\n", n.NoticeAt, n.ReclaimAt)
+	}
+	if n.Market == policy.None {
+		return
+	}
+	m := &s.Markets[n.Market]
+	price := "not offered"
+	if m.Offered {
+		price = m.Price.Short() + "/h"
+	}
+	fmt.Fprintf(b, "  market %s: %s, on-demand %s/h, hazard %.5f per node-hour (%v, confidence %.2f)\n",
+		m.Name, price, m.OnDemand.Short(), m.Forecast.Hazard, m.Forecast.Source, m.Forecast.Confidence)
+}
+
+func explainPool(b *strings.Builder, s *policy.Snapshot, pool policy.PoolID) {
+	p := &s.Pools[pool]
+	counts := [2]int{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Live() && n.Pool == pool && n.Market != policy.None {
+			if s.Markets[n.Market].Capacity == policy.Spot {
+				counts[0]++
+			} else {
+				counts[1]++
+			}
+		}
+	}
+	fmt.Fprintf(b, "pool %s: %d nodes on spot, %d on demand, share allowed %v…%v", p.Name, counts[0], counts[1], p.Share.Min, p.Share.Max)
+	if p.Steer.Set {
+		fmt.Fprintf(b, ", steered to %.3f at %v", p.Steer.Share, p.Steer.Since)
+	}
+	b.WriteString("\n")
+}

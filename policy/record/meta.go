@@ -1,0 +1,87 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// SchemaVersion is the version of the tables that this package writes and the
+// only one that it reads.
+const SchemaVersion = 1
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrNoRecording means that a folder holds no complete segment.
+	ErrNoRecording = errors.New("no recording")
+
+	// ErrOtherRecording means that a folder holds the recording of another
+	// run, or something that is none.
+	ErrOtherRecording = errors.New("the folder is not free for this recording")
+
+	// ErrCorrupt means that a file of a complete segment cannot be read.
+	ErrCorrupt = errors.New("corrupt recording")
+
+	// ErrSchema means that a recording has another schema version.
+	ErrSchema = errors.New("unknown schema version")
+)
+
+// A Meta says where a recording comes from. It stands in every file.
+type Meta struct {
+	// Version is that of the program, Policy the policy as written in
+	// --policy, Scenario the name of the world.
+	Version  string
+	Policy   string
+	Scenario string
+
+	// Seed is that of the run; 0 for a live cluster.
+	Seed uint64
+
+	// Note is free text; a caller may keep its command line here.
+	Note string
+}
+
+// The keys under which a Meta stands in the files.
+const (
+	keySchema   = "spotter.schema"
+	keyVersion  = "spotter.version"
+	keyPolicy   = "spotter.policy"
+	keyScenario = "spotter.scenario"
+	keySeed     = "spotter.seed"
+	keyNote     = "spotter.note"
+)
+
+func (m *Meta) options() []parquet.WriterOption {
+	return []parquet.WriterOption{
+		parquet.KeyValueMetadata(keySchema, strconv.Itoa(SchemaVersion)),
+		parquet.KeyValueMetadata(keyVersion, m.Version),
+		parquet.KeyValueMetadata(keyPolicy, m.Policy),
+		parquet.KeyValueMetadata(keyScenario, m.Scenario),
+		parquet.KeyValueMetadata(keySeed, strconv.FormatUint(m.Seed, 10)),
+		parquet.KeyValueMetadata(keyNote, m.Note),
+	}
+}
+
+func readMeta(lookup func(string) (string, bool)) (Meta, error) {
+	schema, ok := lookup(keySchema)
+	if !ok {
+		return Meta{}, fmt.Errorf("no key %s: %w", keySchema, ErrCorrupt)
+	}
+	if schema != strconv.Itoa(SchemaVersion) {
+		return Meta{}, fmt.Errorf("schema version %s, this program reads %d: %w", schema, SchemaVersion, ErrSchema)
+	}
+	var m Meta
+	m.Version, _ = lookup(keyVersion)
+	m.Policy, _ = lookup(keyPolicy)
+	m.Scenario, _ = lookup(keyScenario)
+	m.Note, _ = lookup(keyNote)
+	seed, _ := lookup(keySeed)
+	n, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		return Meta{}, fmt.Errorf("key %s: %q is not a seed: %w", keySeed, seed, ErrCorrupt)
+	}
+	m.Seed = n
+	return m, nil
+}

@@ -1,0 +1,171 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The kinds of entry of a plan, as they stand in column kind.
+const (
+	kindSteer  = "steer"
+	kindLaunch = "launch"
+	kindDrain  = "drain"
+	kindEvict  = "evict"
+	kindGate   = "gate"
+	kindHold   = "hold"
+)
+
+// A planRow is one entry of a plan. Each kind uses the columns that it has;
+// the ids are those of the step's snapshot and -1 without one, and beside them
+// stand the names. Two entries are the same if their rows are.
+type planRow struct {
+	Step       int64     `parquet:"step,delta"`
+	Position   int32     `parquet:"position"` // among the entries of its kind
+	Kind       string    `parquet:"kind,dict"`
+	PoolID     int32     `parquet:"pool_id"`
+	Pool       string    `parquet:"pool,dict"`
+	NodeID     int32     `parquet:"node_id"` // of a launch: the node that it replaces
+	Node       string    `parquet:"node,dict"`
+	PodID      int32     `parquet:"pod_id"`
+	Pod        string    `parquet:"pod,dict"`
+	Markets    string    `parquet:"market_ids,json,dict"`
+	Market     string    `parquet:"first_market,dict"`
+	Token      string    `parquet:"token,dict"`
+	After      string    `parquet:"after_tokens,json,dict"`
+	Share      float64   `parquet:"share"`
+	Exact      bool      `parquet:"exact"`
+	Fallback   bool      `parquet:"fallback"`
+	Limits     resources `parquet:"limits"`
+	Bid        int64     `parquet:"bid,decimal(6:18)"`
+	Deadline   int64     `parquet:"deadline,optional,timestamp(millisecond)"`
+	Budget     string    `parquet:"budget,dict"`
+	Closed     bool      `parquet:"closed"`
+	Reason     string    `parquet:"reason,dict"`
+	Text       string    `parquet:"text,dict"`
+	CostBefore int64     `parquet:"cost_before,decimal(6:18)"`
+	CostAfter  int64     `parquet:"cost_after,decimal(6:18)"`
+	RunnerUp   string    `parquet:"runner_up,dict"`
+}
+
+// toPlanRows returns the entries of p in the order in which they are carried
+// out.
+func toPlanRows(step int64, s *policy.Snapshot, p *policy.Plan) ([]planRow, error) {
+	b := planRows{step: step, snapshot: s}
+	for i := range p.Steers {
+		x := &p.Steers[i]
+		r := b.add(kindSteer, i, x.Pool, policy.None, policy.None, &x.Why)
+		r.Share, r.Exact, r.Fallback, r.Bid = x.Share, x.Exact, x.Fallback, int64(x.Bid)
+		r.Limits = toResources(x.Limits)
+		b.markets(r, x.Markets)
+	}
+	for i := range p.Launches {
+		x := &p.Launches[i]
+		r := b.add(kindLaunch, i, x.Pool, x.Replaces, policy.None, &x.Why)
+		r.Token, r.Bid = x.Token, int64(x.Bid)
+		b.markets(r, x.Markets)
+	}
+	for i := range p.Drains {
+		x := &p.Drains[i]
+		r := b.add(kindDrain, i, policy.None, x.Node, policy.None, &x.Why)
+		r.Deadline = int64(x.Deadline)
+		r.After = b.json(x.After)
+	}
+	for i := range p.Evicts {
+		b.add(kindEvict, i, policy.None, policy.None, p.Evicts[i].Pod, &p.Evicts[i].Why)
+	}
+	for i := range p.Gates {
+		x := &p.Gates[i]
+		r := b.add(kindGate, i, policy.None, policy.None, policy.None, &x.Why)
+		r.Budget, r.Closed = x.Budget, x.Closed
+	}
+	for i := range p.Holds {
+		b.add(kindHold, i, p.Holds[i].Pool, p.Holds[i].Node, policy.None, &p.Holds[i].Why)
+	}
+	return b.rows, b.err
+}
+
+// planRows collects the rows of one plan.
+type planRows struct {
+	step     int64
+	snapshot *policy.Snapshot
+	rows     []planRow
+	err      error
+}
+
+func (b *planRows) add(kind string, i int, pool policy.PoolID, node policy.NodeID, pod policy.PodID, why *policy.Why) *planRow {
+	s := b.snapshot
+	r := planRow{
+		Step: b.step, Position: int32(i), Kind: kind,
+		PoolID: int32(pool), NodeID: int32(node), PodID: int32(pod),
+		Reason: string(why.Reason), Text: why.Text, RunnerUp: why.RunnerUp,
+		CostBefore: int64(why.Before), CostAfter: int64(why.After),
+	}
+	if in(int(pool), len(s.Pools)) {
+		r.Pool = s.Pools[pool].Name
+	}
+	if in(int(node), len(s.Nodes)) {
+		r.Node = s.Nodes[node].Name
+	}
+	if in(int(pod), len(s.Pods)) {
+		r.Pod = s.Pods[pod].Name
+	}
+	b.rows = append(b.rows, r)
+	return &b.rows[len(b.rows)-1]
+}
+
+func (b *planRows) markets(r *planRow, ids []policy.MarketID) {
+	r.Markets = b.json(ids)
+	if len(ids) > 0 && in(int(ids[0]), len(b.snapshot.Markets)) {
+		r.Market = b.snapshot.Markets[ids[0]].Name
+	}
+}
+
+func (b *planRows) json(v any) string {
+	s, err := toJSON(v)
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return s
+}
+
+func in(i, n int) bool { return i >= 0 && i < n }
+
+// addTo appends the entry that r describes to p.
+func (r *planRow) addTo(p *policy.Plan) error {
+	why := policy.Why{
+		Reason: policy.Reason(r.Reason), Text: r.Text, RunnerUp: r.RunnerUp,
+		Before: policy.Money(r.CostBefore), After: policy.Money(r.CostAfter),
+	}
+	pool, node := policy.PoolID(r.PoolID), policy.NodeID(r.NodeID)
+	var markets []policy.MarketID
+	if err := fromJSON(r.Markets, &markets); err != nil {
+		return fmt.Errorf("markets of a %s: %w", r.Kind, err)
+	}
+	switch r.Kind {
+	case kindSteer:
+		p.Steers = append(p.Steers, policy.Steer{
+			Pool: pool, Share: r.Share, Exact: r.Exact, Markets: markets, Fallback: r.Fallback,
+			Limits: r.Limits.resources(), Bid: policy.Money(r.Bid), Why: why,
+		})
+	case kindLaunch:
+		p.Launches = append(p.Launches, policy.Launch{
+			Token: r.Token, Pool: pool, Markets: markets, Replaces: node, Bid: policy.Money(r.Bid), Why: why,
+		})
+	case kindDrain:
+		d := policy.Drain{Node: node, Deadline: policy.Time(r.Deadline), Why: why}
+		if err := fromJSON(r.After, &d.After); err != nil {
+			return fmt.Errorf("tokens of a drain: %w", err)
+		}
+		p.Drains = append(p.Drains, d)
+	case kindEvict:
+		p.Evicts = append(p.Evicts, policy.Evict{Pod: policy.PodID(r.PodID), Why: why})
+	case kindGate:
+		p.Gates = append(p.Gates, policy.Gate{Budget: r.Budget, Closed: r.Closed, Why: why})
+	case kindHold:
+		p.Holds = append(p.Holds, policy.Hold{Pool: pool, Node: node, Why: why})
+	default:
+		return fmt.Errorf("kind %q is unknown", r.Kind)
+	}
+	return nil
+}

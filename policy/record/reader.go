@@ -1,0 +1,305 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Recording is a folder of complete segments, opened for reading.
+type Recording struct {
+	Meta Meta
+
+	// Warnings say what the folder holds that is not read: a segment that was
+	// never completed.
+	Warnings []string
+
+	dir      string
+	segments []int
+}
+
+// Open reads what dir holds.
+func Open(dir string) (*Recording, error) {
+	found, err := list(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the recording: %w", err)
+	}
+	r := &Recording{dir: dir, segments: found.finished}
+	for _, name := range found.unfinished {
+		r.Warnings = append(r.Warnings, fmt.Sprintf(
+			"%s was never completed, its steps are lost: the writer was stopped or is still at work", filepath.Join(dir, name)))
+	}
+	if len(r.segments) == 0 {
+		if len(r.Warnings) > 0 {
+			return nil, fmt.Errorf("%s: %w", r.Warnings[0], ErrNoRecording)
+		}
+		return nil, fmt.Errorf("%s: no folder %s… in it: %w", dir, finished, ErrNoRecording)
+	}
+	path := filepath.Join(segmentDir(dir, r.segments[0]), tableSteps+".parquet")
+	f, pf, err := openFile(path)
+	if err != nil {
+		return nil, missing(err)
+	}
+	if r.Meta, err = readMeta(pf.Lookup); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return r, f.Close()
+}
+
+// missing makes a file that is not there in a complete segment a corruption.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
+}
+
+func segmentDir(dir string, number int) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%05d", finished, number))
+}
+
+// Steps yields the steps in order. An error ends it.
+func (r *Recording) Steps() iter.Seq2[*Step, error] {
+	return func(yield func(*Step, error) bool) {
+		for _, number := range r.segments {
+			if !r.segmentSteps(number, yield) {
+				return
+			}
+		}
+	}
+}
+
+// Step returns the step of the given number.
+func (r *Recording) Step(number int64) (*Step, error) {
+	last := int64(0)
+	for s, err := range r.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		if s.Number == number {
+			return s, nil
+		}
+		last = s.Number
+	}
+	return nil, fmt.Errorf("the recording %s has no step %d; its last is %d", r.dir, number, last)
+}
+
+func (r *Recording) segmentSteps(number int, yield func(*Step, error) bool) (more bool) {
+	g, err := openSegment(r.dir, number)
+	if err != nil {
+		yield(nil, err)
+		return false
+	}
+	defer func() {
+		if err := g.close(); err != nil && more {
+			more = yield(nil, err)
+		}
+	}()
+	for {
+		s, err := g.read()
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		if s == nil {
+			return true
+		}
+		if !yield(s, nil) {
+			return false
+		}
+	}
+}
+
+// A segmentReader rebuilds the snapshots of one segment.
+type segmentReader struct {
+	steps     *source[stepRow]
+	types     *source[specRow]
+	markets   *source[marketRow]
+	pools     *source[poolRow]
+	nodes     *source[nodeRow]
+	templates *source[specRow]
+	workloads *source[workloadRow]
+	pdbs      *source[pdbRow]
+	pods      *source[podRow]
+	ended     *source[endedRow]
+	plan      *source[planRow]
+	closers   []func() error
+
+	last policy.Snapshot
+}
+
+func openSegment(dir string, number int) (*segmentReader, error) {
+	g := &segmentReader{}
+	d := segmentDir(dir, number)
+	err := errors.Join(
+		from(g, &g.steps, d, tableSteps, func(r *stepRow) int64 { return r.Step }),
+		from(g, &g.types, d, tableTypes, func(r *specRow) int64 { return r.Step }),
+		from(g, &g.markets, d, tableMarkets, func(r *marketRow) int64 { return r.Step }),
+		from(g, &g.pools, d, tablePools, func(r *poolRow) int64 { return r.Step }),
+		from(g, &g.nodes, d, tableNodes, func(r *nodeRow) int64 { return r.Step }),
+		from(g, &g.templates, d, tableTemplates, func(r *specRow) int64 { return r.Step }),
+		from(g, &g.workloads, d, tableWorkloads, func(r *workloadRow) int64 { return r.Step }),
+		from(g, &g.pdbs, d, tablePDBs, func(r *pdbRow) int64 { return r.Step }),
+		from(g, &g.pods, d, tablePods, func(r *podRow) int64 { return r.Step }),
+		from(g, &g.ended, d, tableEnded, func(r *endedRow) int64 { return r.Step }),
+		from(g, &g.plan, d, tablePlan, func(r *planRow) int64 { return r.Step }))
+	if err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	return g, nil
+}
+
+// from opens one table for g and notes that it must be closed.
+func from[R any](g *segmentReader, to **source[R], dir, name string, step func(*R) int64) error {
+	s, err := open(dir, name, step)
+	if err != nil {
+		return missing(err)
+	}
+	*to = s
+	g.closers = append(g.closers, s.close)
+	return nil
+}
+
+func (g *segmentReader) close() error {
+	var errs []error
+	for _, c := range g.closers {
+		errs = append(errs, c())
+	}
+	g.closers = nil
+	return errors.Join(errs...)
+}
+
+// nextStep returns the next row of table steps, if there is one.
+func (g *segmentReader) nextStep() (row stepRow, ok bool, err error) {
+	s := g.steps
+	if s.next == len(s.buf) && !s.fill(&err) {
+		return row, false, err
+	}
+	row = s.buf[s.next]
+	s.next++
+	return row, true, nil
+}
+
+// read returns the next step, nil after the last.
+func (g *segmentReader) read() (*Step, error) {
+	row, ok, err := g.nextStep()
+	if err != nil || !ok {
+		return nil, err
+	}
+	if err := g.apply(&row); err != nil {
+		return nil, err
+	}
+	st := &Step{Number: row.Step, Snapshot: g.copy(), Plan: policy.Plan{Wake: policy.Time(row.Wake)}}
+	if err := fromJSON(row.Memory, &st.Memory); err != nil {
+		return nil, fmt.Errorf("%s: memory of step %d: %w: %w", g.steps.path, row.Step, ErrCorrupt, err)
+	}
+	err = g.ended.each(row.Step, func(r *endedRow) error {
+		e, err := r.ended()
+		st.Snapshot.Ended = append(st.Snapshot.Ended, e)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return st, g.plan.each(row.Step, func(r *planRow) error { return r.addTo(&st.Plan) })
+}
+
+// apply brings g.last to the step of row.
+func (g *segmentReader) apply(row *stepRow) error {
+	l, step := &g.last, row.Step
+	if l.Now != 0 {
+		advance(l.Markets, l.Now, policy.Time(row.Now))
+	}
+	l.Now = policy.Time(row.Now)
+	l.Zones, l.Quotas, l.Sources = nil, nil, nil
+	if err := errors.Join(fromJSON(row.Zones, &l.Zones), fromJSON(row.Quotas, &l.Quotas),
+		fromJSON(row.Sources, &l.Sources)); err != nil {
+		return fmt.Errorf("%s: step %d: %w: %w", g.steps.path, step, ErrCorrupt, err)
+	}
+	return errors.Join(
+		patch(&l.Types, row.Types, g.types, step, func(r *specRow) (int32, policy.InstanceType, error) {
+			t, err := readSpec[policy.InstanceType](r)
+			return r.Slot, t, err
+		}),
+		patch(&l.Markets, row.Markets, g.markets, step, func(r *marketRow) (int32, policy.Market, error) {
+			m, err := r.market()
+			return r.Slot, m, err
+		}),
+		patch(&l.Pools, row.Pools, g.pools, step, func(r *poolRow) (int32, policy.Pool, error) {
+			p, err := r.pool()
+			return r.Slot, p, err
+		}),
+		patch(&l.Nodes, row.Nodes, g.nodes, step, func(r *nodeRow) (int32, policy.Node, error) {
+			n, err := r.node()
+			return r.Slot, n, err
+		}),
+		patch(&l.Templates, row.Templates, g.templates, step, func(r *specRow) (int32, policy.Template, error) {
+			t, err := readSpec[policy.Template](r)
+			return r.Slot, t, err
+		}),
+		patch(&l.Workloads, row.Workloads, g.workloads, step, func(r *workloadRow) (int32, policy.Workload, error) {
+			w, err := r.workload()
+			return r.Slot, w, err
+		}),
+		patch(&l.PDBs, row.PDBs, g.pdbs, step, func(r *pdbRow) (int32, policy.PDB, error) {
+			p, err := r.pdb()
+			return r.Slot, p, err
+		}),
+		patch(&l.Pods, row.Pods, g.pods, step, func(r *podRow) (int32, policy.Pod, error) {
+			p, err := r.pod()
+			return r.Slot, p, err
+		}),
+	)
+}
+
+// patch brings a table to size entries and writes into it the rows of a step.
+func patch[E, R any](table *[]E, size int32, rows *source[R], step int64, entry func(*R) (int32, E, error)) error {
+	had := len(*table)
+	t := (*table)[:min(had, int(size))]
+	for len(t) < int(size) {
+		var zero E
+		t = append(t, zero)
+	}
+	*table = t
+	written := 0
+	err := rows.each(step, func(r *R) error {
+		slot, e, err := entry(r)
+		if err != nil {
+			return err
+		}
+		if !in(int(slot), len(t)) {
+			return fmt.Errorf("slot %d is not below %d", slot, len(t))
+		}
+		if int(slot) >= had {
+			written++
+		}
+		t[slot] = e
+		return nil
+	})
+	if err == nil && written < len(t)-had {
+		err = fmt.Errorf("%s: step %d: %d of %d new entries are missing: %w", rows.path, step, len(t)-had-written, len(t)-had, ErrCorrupt)
+	}
+	return err
+}
+
+// copy returns the snapshot with tables of its own. What the entries point to
+// is never written again and is shared.
+func (g *segmentReader) copy() *policy.Snapshot {
+	s := g.last
+	s.Types, s.Markets, s.Pools = cloned(s.Types), cloned(s.Markets), cloned(s.Pools)
+	s.Nodes, s.Pods = cloned(s.Nodes), cloned(s.Pods)
+	s.Templates, s.Workloads, s.PDBs = cloned(s.Templates), cloned(s.Workloads), cloned(s.PDBs)
+	return &s
+}
+
+func cloned[E any](table []E) []E {
+	if len(table) == 0 {
+		return nil
+	}
+	return slices.Clone(table)
+}

@@ -1,0 +1,117 @@
+package record
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Difference is where a decision taken again is not the one recorded.
+type Difference struct {
+	Step int64
+	Now  policy.Time
+
+	// Recorded and Again are the entries that differ, one of them empty where
+	// the other has no counterpart.
+	Recorded, Again string
+}
+
+// String returns the difference as two lines.
+func (d Difference) String() string {
+	return fmt.Sprintf("step %d at %v\n- %s\n+ %s\n", d.Step, d.Now, orNothing(d.Recorded), orNothing(d.Again))
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "(nothing)"
+	}
+	return s
+}
+
+// Replay takes every decision of r again with p and returns the number of steps
+// and where the two differ, down to the last bit.
+//
+// The memory that a decision leaves behind is compared with the one that the
+// next step began with.
+func Replay(r *Recording, p policy.Policy) (steps int, differences []Difference, err error) {
+	var before *Step
+	var left policy.Memory
+	for s, err := range r.Steps() {
+		if err != nil {
+			return steps, differences, err
+		}
+		if before != nil && !sameMemory(&left, &s.Memory) {
+			differences = append(differences, Difference{
+				Step: before.Number, Now: before.Snapshot.Now,
+				Recorded: fmt.Sprintf("memory %+v", s.Memory), Again: fmt.Sprintf("memory %+v", left),
+			})
+		}
+		var plan policy.Plan
+		plan, left = p.Decide(s.Snapshot, s.Memory)
+		d, err := Diff(s, &plan)
+		if err != nil {
+			return steps, differences, err
+		}
+		differences = append(differences, d...)
+		before = s
+		steps++
+	}
+	return steps, differences, nil
+}
+
+// sameMemory compares as the store does: a list without entries is none.
+func sameMemory(a, b *policy.Memory) bool {
+	if a.Decisions != b.Decisions || len(a.Pools) != len(b.Pools) {
+		return false
+	}
+	for i := range a.Pools {
+		x, y := a.Pools[i], b.Pools[i]
+		if len(x.Backoff) == 0 && len(y.Backoff) == 0 {
+			x.Backoff, y.Backoff = nil, nil
+		}
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+// Diff compares the recorded plan of s with another for the same snapshot,
+// entry by entry in their order.
+func Diff(s *Step, again *policy.Plan) ([]Difference, error) {
+	a, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
+	if err != nil {
+		return nil, err
+	}
+	b, err := toPlanRows(s.Number, s.Snapshot, again)
+	if err != nil {
+		return nil, err
+	}
+	var out []Difference
+	add := func(recorded, again string) {
+		out = append(out, Difference{Step: s.Number, Now: s.Snapshot.Now, Recorded: recorded, Again: again})
+	}
+	for i := range max(len(a), len(b)) {
+		switch {
+		case i >= len(a):
+			add("", b[i].String())
+		case i >= len(b):
+			add(a[i].String(), "")
+		case !samePlanRow(&a[i], &b[i]):
+			add(a[i].String(), b[i].String())
+		}
+	}
+	if s.Plan.Wake != again.Wake {
+		add(fmt.Sprintf("wake %v", s.Plan.Wake), fmt.Sprintf("wake %v", again.Wake))
+	}
+	return out, nil
+}
+
+// samePlanRow compares the share by its bits: -0 and 0 are two decisions.
+func samePlanRow(a, b *planRow) bool {
+	x, y := *a, *b
+	x.Share, y.Share = 0, 0
+	return x == y && math.Float64bits(a.Share) == math.Float64bits(b.Share)
+}

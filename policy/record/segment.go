@@ -1,0 +1,209 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The names of the tables, which are those of their files.
+const (
+	tableSteps     = "steps"
+	tableTypes     = "types"
+	tableMarkets   = "markets"
+	tablePools     = "pools"
+	tableNodes     = "nodes"
+	tableTemplates = "templates"
+	tableWorkloads = "workloads"
+	tablePDBs      = "pdbs"
+	tablePods      = "pods"
+	tableEnded     = "ended"
+	tablePlan      = "plan"
+)
+
+// A segment is the part of a recording that is being written, and what its
+// tables say up to now.
+type segment struct {
+	dir, final string
+
+	steps     *sink[stepRow]
+	types     *sink[specRow]
+	markets   *sink[marketRow]
+	pools     *sink[poolRow]
+	nodes     *sink[nodeRow]
+	templates *sink[specRow]
+	workloads *sink[workloadRow]
+	pdbs      *sink[pdbRow]
+	pods      *sink[podRow]
+	ended     *sink[endedRow]
+	plan      *sink[planRow]
+
+	// open are the tables that were created, in order.
+	open []closer
+
+	// last is the snapshot as a reader of the rows so far has it.
+	last policy.Snapshot
+}
+
+// A closer is a sink of any rows.
+type closer interface {
+	flush() error
+	close() error
+	count() int
+}
+
+func createSegment(dir string, number int, meta *Meta) (*segment, error) {
+	g := &segment{
+		dir:   filepath.Join(dir, fmt.Sprintf("%s%05d", unfinished, number)),
+		final: filepath.Join(dir, fmt.Sprintf("%s%05d", finished, number)),
+	}
+	if err := os.RemoveAll(g.dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(g.dir, 0o755); err != nil {
+		return nil, err
+	}
+	err := errors.Join(
+		into(g, &g.steps, tableSteps, meta), into(g, &g.types, tableTypes, meta),
+		into(g, &g.markets, tableMarkets, meta), into(g, &g.pools, tablePools, meta),
+		into(g, &g.nodes, tableNodes, meta), into(g, &g.templates, tableTemplates, meta),
+		into(g, &g.workloads, tableWorkloads, meta), into(g, &g.pdbs, tablePDBs, meta),
+		into(g, &g.pods, tablePods, meta), into(g, &g.ended, tableEnded, meta),
+		into(g, &g.plan, tablePlan, meta))
+	if err != nil {
+		return nil, errors.Join(err, g.abandon())
+	}
+	return g, nil
+}
+
+// into creates one table of g and notes that it must be closed.
+func into[R any](g *segment, to **sink[R], name string, meta *Meta) error {
+	s, err := create[R](g.dir, name, meta)
+	if err != nil {
+		return err
+	}
+	*to = s
+	g.open = append(g.open, s)
+	return nil
+}
+
+// write adds one step.
+func (g *segment) write(step int64, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
+	row, err := toStepRow(step, s, m, p.Wake)
+	if err != nil {
+		return err
+	}
+	g.steps.add(row)
+	if err := g.writeTables(step, s); err != nil {
+		return err
+	}
+	for i := range s.Ended {
+		g.ended.add(toEndedRow(step, &s.Ended[i]))
+	}
+	rows, err := toPlanRows(step, s, p)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		g.plan.add(r)
+	}
+	for _, t := range g.open {
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeTables adds a row for every entry that differs from what the rows
+// before say.
+func (g *segment) writeTables(step int64, s *policy.Snapshot) error {
+	l := &g.last
+	if l.Now != 0 {
+		advance(l.Markets, l.Now, s.Now)
+	}
+	l.Now = s.Now
+	return errors.Join(
+		differences(&l.Types, s.Types, same[policy.InstanceType], keepAs[policy.InstanceType], g.types,
+			func(i int, t *policy.InstanceType) (specRow, error) { return toSpecRow(step, i, t.Name, t) }),
+		differences(&l.Markets, s.Markets, sameMarket, keepMarket, g.markets,
+			func(i int, m *policy.Market) (marketRow, error) { return toMarketRow(step, i, m), nil }),
+		differences(&l.Pools, s.Pools, same[policy.Pool], keepPool, g.pools,
+			func(i int, p *policy.Pool) (poolRow, error) { return toPoolRow(step, i, p) }),
+		differences(&l.Nodes, s.Nodes, sameNode, keepNode, g.nodes,
+			func(i int, n *policy.Node) (nodeRow, error) { return toNodeRow(step, i, n) }),
+		differences(&l.Templates, s.Templates, same[policy.Template], keepAs[policy.Template], g.templates,
+			func(i int, t *policy.Template) (specRow, error) { return toSpecRow(step, i, t.Name, t) }),
+		differences(&l.Workloads, s.Workloads, equal[policy.Workload], keepAs[policy.Workload], g.workloads,
+			func(i int, w *policy.Workload) (workloadRow, error) { return toWorkloadRow(step, i, w), nil }),
+		differences(&l.PDBs, s.PDBs, same[policy.PDB], keepAs[policy.PDB], g.pdbs,
+			func(i int, p *policy.PDB) (pdbRow, error) { return toPDBRow(step, i, p) }),
+		differences(&l.Pods, s.Pods, equal[policy.Pod], keepAs[policy.Pod], g.pods,
+			func(i int, p *policy.Pod) (podRow, error) { return toPodRow(step, i, p), nil }),
+	)
+}
+
+// differences adds to out a row for each entry of now that is not in last, and
+// makes last equal to now by copies.
+func differences[E, R any](last *[]E, now []E, same func(a, b *E) bool, keep func(*E) E, out *sink[R],
+	row func(int, *E) (R, error),
+) error {
+	l := (*last)[:min(len(*last), len(now))]
+	for i := range now {
+		if i < len(l) && same(&l[i], &now[i]) {
+			continue
+		}
+		r, err := row(i, &now[i])
+		if err != nil {
+			return err
+		}
+		out.add(r)
+		if i == len(l) {
+			l = append(l, keep(&now[i]))
+		} else {
+			l[i] = keep(&now[i])
+		}
+	}
+	*last = l
+	return nil
+}
+
+func same[E any](a, b *E) bool { return reflect.DeepEqual(a, b) }
+
+func equal[E comparable](a, b *E) bool { return *a == *b }
+
+// keepAs keeps what nobody writes after it was made.
+func keepAs[E any](e *E) E { return *e }
+
+func (g *segment) rows() int {
+	n := 0
+	for _, t := range g.open {
+		n += t.count()
+	}
+	return n
+}
+
+// close completes the segment and gives it its name.
+func (g *segment) close() error {
+	var errs []error
+	for _, t := range g.open {
+		errs = append(errs, t.close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return os.Rename(g.dir, g.final)
+}
+
+// abandon closes the files and leaves the segment unfinished.
+func (g *segment) abandon() error {
+	var errs []error
+	for _, t := range g.open {
+		errs = append(errs, t.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,56 @@
+package record
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Step is one decision as it was recorded.
+type Step struct {
+	// Number counts the steps of a recording from 1.
+	Number int64
+
+	// Snapshot and Memory went in, Plan came out. They are the reader's own
+	// and stay as they are when the next step is read.
+	Snapshot *policy.Snapshot
+	Memory   policy.Memory
+	Plan     policy.Plan
+}
+
+// A stepRow is one decision. The counts are the lengths of the tables, empty
+// slots included.
+type stepRow struct {
+	Step      int64  `parquet:"step,delta"`
+	Now       int64  `parquet:"now,timestamp(millisecond)"`
+	Wake      int64  `parquet:"wake,timestamp(millisecond)"`
+	Memory    string `parquet:"memory,json"`
+	Types     int32  `parquet:"types"`
+	Markets   int32  `parquet:"markets"`
+	Pools     int32  `parquet:"pools"`
+	Nodes     int32  `parquet:"nodes"`
+	Templates int32  `parquet:"templates"`
+	Workloads int32  `parquet:"workloads"`
+	PDBs      int32  `parquet:"pdbs"`
+	Pods      int32  `parquet:"pods"`
+	Zones     string `parquet:"zones,json,dict"`
+	Quotas    string `parquet:"quotas,json,dict"`
+	Sources   string `parquet:"sources,json"`
+}
+
+func toStepRow(step int64, s *policy.Snapshot, m *policy.Memory, wake policy.Time) (stepRow, error) {
+	r := stepRow{
+		Step: step, Now: int64(s.Now), Wake: int64(wake),
+		Types: int32(len(s.Types)), Markets: int32(len(s.Markets)), Pools: int32(len(s.Pools)),
+		Nodes: int32(len(s.Nodes)), Templates: int32(len(s.Templates)), Workloads: int32(len(s.Workloads)),
+		PDBs: int32(len(s.PDBs)), Pods: int32(len(s.Pods)),
+	}
+	for _, c := range []struct {
+		to *string
+		v  any
+	}{{&r.Memory, m}, {&r.Zones, s.Zones}, {&r.Quotas, s.Quotas}, {&r.Sources, s.Sources}} {
+		var err error
+		if *c.to, err = toJSON(c.v); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A router lets each pool be decided by the policy that its manifest names.
+// Every policy sees the whole cluster, with the pools that are not its own
+// switched off.
+type router struct {
+	specs    []string // ascending; the first has the default policy's name
+	policies []policy.Policy
+}
+
+func newManifest(params []Parameter, o *Options) (policy.Policy, bool, error) {
+	if len(params) > 0 {
+		return nil, false, fmt.Errorf("%w: %s: unknown parameter %q: it has none", ErrParameter, Manifest, params[0].Key)
+	}
+	r := &router{}
+	for _, spec := range append([]string{DefaultPolicy}, o.Manifests...) {
+		if spec == "" || slices.Contains(r.specs, spec) {
+			continue
+		}
+		if name, _, err := split(spec); err == nil && name == Manifest {
+			return nil, false, fmt.Errorf("%w: a manifest names the policy %q", ErrUnknown, Manifest)
+		}
+		p, err := New(spec, *o)
+		if err != nil {
+			return nil, false, fmt.Errorf("named by a manifest: %w", err)
+		}
+		r.specs, r.policies = append(r.specs, spec), append(r.policies, p)
+	}
+	return r, true, nil // each of them has guardrails of its own
+}
+
+// Name returns "manifest".
+func (r *router) Name() string { return Manifest }
+
+// Decide asks each policy for its pools and joins the plans in the order in
+// which the policies were named. A pool that names a policy which was not
+// known beforehand is held.
+func (r *router) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	var plan policy.Plan
+	decisions := m.Decisions
+	for i := range s.Pools {
+		if s.Pools[i].Mode != policy.ModeOff && r.index(&s.Pools[i]) < 0 {
+			plan.Holds = append(plan.Holds, policy.Hold{Pool: s.Pools[i].ID, Node: policy.None, Why: policy.Why{
+				Reason: policy.ReasonConfigured, Text: "the policy that the manifest names was not loaded: " + s.Pools[i].Policy,
+			}})
+		}
+	}
+	for k := range r.policies {
+		view, any := r.view(s, k)
+		if !any {
+			continue
+		}
+		var part policy.Plan
+		part, m = r.policies[k].Decide(view, m)
+		r.join(&plan, &part, s, k)
+	}
+	if plan.Wake == 0 {
+		plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
+	}
+	m.Decisions = decisions + 1
+	return plan, m
+}
+
+// index returns which policy decides for p, below 0 if none.
+func (r *router) index(p *policy.Pool) int {
+	if p.Policy == "" {
+		return 0
+	}
+	return slices.Index(r.specs, p.Policy)
+}
+
+// view returns s with the pools of other policies off, and whether any is on.
+func (r *router) view(s *policy.Snapshot, k int) (*policy.Snapshot, bool) {
+	mine, others := false, false
+	for i := range s.Pools {
+		if r.index(&s.Pools[i]) == k {
+			mine = true
+		} else {
+			others = true
+		}
+	}
+	if !others {
+		return s, mine
+	}
+	view := *s
+	view.Pools = slices.Clone(s.Pools)
+	for i := range view.Pools {
+		if r.index(&view.Pools[i]) != k {
+			view.Pools[i].Mode = policy.ModeOff
+		}
+	}
+	return &view, mine
+}
+
+// join adds what part says of the pools of policy k, and what it says of no
+// pool at all.
+func (r *router) join(plan, part *policy.Plan, s *policy.Snapshot, k int) {
+	own := func(p policy.PoolID) bool { return p == policy.None || r.index(&s.Pools[p]) == k }
+	for _, x := range part.Steers {
+		if own(x.Pool) {
+			plan.Steers = append(plan.Steers, x)
+		}
+	}
+	for _, x := range part.Launches {
+		if own(x.Pool) {
+			plan.Launches = append(plan.Launches, x)
+		}
+	}
+	for _, x := range part.Drains {
+		if own(s.Nodes[x.Node].Pool) {
+			plan.Drains = append(plan.Drains, x)
+		}
+	}
+	for _, x := range part.Holds {
+		if own(x.Pool) {
+			plan.Holds = append(plan.Holds, x)
+		}
+	}
+	plan.Evicts = append(plan.Evicts, part.Evicts...)
+	plan.Gates = append(plan.Gates, part.Gates...)
+	if plan.Wake == 0 || part.Wake < plan.Wake {
+		plan.Wake = part.Wake
+	}
+}

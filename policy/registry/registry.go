@@ -1,0 +1,237 @@
+// Package registry makes policies from what a user writes: a name and
+// parameters, as in "static:share=0.7". It puts the guardrails around those
+// that are to have them, and lets the policy named "manifest" decide for each
+// pool as its manifest says.
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/ondemand"
+	"github.com/spotter-dev/spotter/policy/spot"
+	"github.com/spotter-dev/spotter/policy/spotvortex"
+	"github.com/spotter-dev/spotter/policy/static"
+)
+
+// What New may find wrong, for errors.Is.
+var (
+	// ErrUnknown is returned for a name that no policy has.
+	ErrUnknown = errors.New("unknown policy")
+
+	// ErrParameter is returned for a key that the policy does not have, or a
+	// value that the key cannot take.
+	ErrParameter = errors.New("bad parameter")
+)
+
+// DefaultPolicy decides for pools whose manifest names no policy.
+const DefaultPolicy = "spotvortex"
+
+// Manifest is the name under which each pool is decided by the policy that its
+// manifest names.
+const Manifest = "manifest"
+
+// Options are what a policy may need besides its parameters.
+type Options struct {
+	// Guard are the limits of the guardrails; nil means the default ones.
+	Guard *policy.GuardConfig
+
+	// ReadRuntime reads a file of parameters for spotvortex:runtime=FILE. Nil
+	// refuses the parameter. It is given by who may read files.
+	ReadRuntime func(path string) (spotvortex.Config, error)
+
+	// Manifests are the policies that the pools of the world name, for
+	// "manifest": they are made, and their faults found, beforehand.
+	Manifests []string
+}
+
+// A Parameter is a key and its value.
+type Parameter struct{ Key, Value string }
+
+// A maker makes one policy, and says whether it stands without guardrails.
+type maker struct {
+	name string
+	make func(params []Parameter, o *Options) (p policy.Policy, bare bool, err error)
+}
+
+// makers returns the known policies by name.
+func makers() []maker {
+	return []maker{
+		{Manifest, newManifest},
+		{"on-demand", newOnDemand},
+		{"spot", newSpot},
+		{"spotvortex", newSpotVortex},
+		{"static", newStatic},
+	}
+}
+
+// Names returns the known names, ascending.
+func Names() []string {
+	var names []string
+	for _, m := range makers() {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// New returns the policy of spec, "NAME[:key=value[:key=value…]]", with the
+// guardrails around it that it is to have.
+func New(spec string, o Options) (policy.Policy, error) {
+	name, params, err := split(spec)
+	if err != nil {
+		return nil, err
+	}
+	guard := policy.DefaultGuardConfig()
+	if o.Guard != nil {
+		guard = *o.Guard
+	}
+	if err := guard.Validate(); err != nil {
+		return nil, err
+	}
+	all := makers()
+	i := slices.IndexFunc(all, func(m maker) bool { return m.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%w %q: known are %s%s", ErrUnknown, name, strings.Join(Names(), ", "), suggestion(name))
+	}
+	p, bare, err := all[i].make(params, &o)
+	if err != nil {
+		return nil, fmt.Errorf("policy %q: %w", spec, err)
+	}
+	if bare {
+		return p, nil
+	}
+	return policy.Guard(p, guard), nil
+}
+
+// Parse splits a list "NAME[:key=value…],…" into its policies. It does not
+// make them, but refuses an entry that is empty, malformed or there twice.
+func Parse(list string) ([]string, error) {
+	var specs []string
+	for _, spec := range strings.Split(list, ",") {
+		spec = strings.TrimSpace(spec)
+		if _, _, err := split(spec); err != nil {
+			return nil, fmt.Errorf("policies %q: %w", list, err)
+		}
+		if slices.Contains(specs, spec) {
+			return nil, fmt.Errorf("policies %q: %q is named twice", list, spec)
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+// split cuts a spec into the name and the parameters, in their order.
+func split(spec string) (string, []Parameter, error) {
+	parts := strings.Split(spec, ":")
+	if parts[0] == "" {
+		return "", nil, fmt.Errorf("%w: a name is missing in %q", ErrUnknown, spec)
+	}
+	var params []Parameter
+	for _, part := range parts[1:] {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok || key == "" {
+			return "", nil, fmt.Errorf("%w: %q in %q is not key=value", ErrParameter, part, spec)
+		}
+		if slices.ContainsFunc(params, func(p Parameter) bool { return p.Key == key }) {
+			return "", nil, fmt.Errorf("%w: %q is given twice in %q", ErrParameter, key, spec)
+		}
+		params = append(params, Parameter{key, value})
+	}
+	return parts[0], params, nil
+}
+
+// set gives params to a configuration.
+func set(params []Parameter, config interface{ Set(key, value string) error }) error {
+	for _, p := range params {
+		if err := config.Set(p.Key, p.Value); err != nil {
+			return fmt.Errorf("%w: %w", ErrParameter, err)
+		}
+	}
+	return nil
+}
+
+func newOnDemand(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := ondemand.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	return ondemand.New(cfg), true, nil
+}
+
+func newSpot(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := spot.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	return spot.New(cfg), true, nil
+}
+
+func newStatic(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := static.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	p, err := static.New(cfg)
+	return p, false, err
+}
+
+// newSpotVortex reads the runtime file first, so that the other parameters
+// change what it says wherever they stand.
+func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) {
+	cfg := spotvortex.Shipped()
+	rest := slices.Clone(params)
+	if i := slices.IndexFunc(rest, func(p Parameter) bool { return p.Key == "runtime" }); i >= 0 {
+		if o.ReadRuntime == nil {
+			return nil, false, fmt.Errorf("%w: runtime %q cannot be read here", ErrParameter, rest[i].Value)
+		}
+		read, err := o.ReadRuntime(rest[i].Value)
+		if err != nil {
+			return nil, false, fmt.Errorf("%w: runtime: %w", ErrParameter, err)
+		}
+		cfg = read
+		rest = slices.Delete(rest, i, i+1)
+	}
+	if err := set(rest, &cfg); err != nil {
+		return nil, false, err
+	}
+	return spotvortex.New(cfg), cfg.Compat, nil
+}
+
+// suggestion names the known policy nearest to name, if one is near.
+func suggestion(name string) string {
+	best, least := "", 4
+	for _, known := range Names() {
+		if d := distance(strings.ToLower(name), known); d < least {
+			best, least = known, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// distance is the least number of letters put in, taken out or exchanged that
+// turns a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,205 @@
+package registry_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/policy/spotvortex"
+)
+
+func TestNew(t *testing.T) {
+	for spec, name := range map[string]string{
+		"on-demand":              "on-demand",
+		"spot":                   "spot",
+		"static":                 "static",
+		"static:share=0.7":       "static:share=0.7",
+		"spotvortex":             "spotvortex",
+		"spotvortex:compat=true": "spotvortex:compat=true",
+		"manifest":               "manifest",
+	} {
+		p, err := registry.New(spec, registry.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", spec, err)
+			continue
+		}
+		if p.Name() != name {
+			t.Errorf("%s is called %s, want %s", spec, p.Name(), name)
+		}
+		if again, err := registry.New(p.Name(), registry.Options{}); err != nil || again.Name() != name {
+			t.Errorf("the name %s does not make the policy again: %v", name, err)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, c := range []struct {
+		spec string
+		is   error
+		says []string
+	}{
+		{"statik", registry.ErrUnknown, []string{`"statik"`, "on-demand, spot, spotvortex, static", `did you mean "static"?`}},
+		{"ondemand", registry.ErrUnknown, []string{`did you mean "on-demand"?`}},
+		{"SpotVortex", registry.ErrUnknown, []string{`did you mean "spotvortex"?`}},
+		{"", registry.ErrUnknown, []string{"a name is missing"}},
+		{":share=1", registry.ErrUnknown, []string{"a name is missing"}},
+		{"static:share", registry.ErrParameter, []string{`"share"`, "key=value"}},
+		{"static:share=0.1:share=0.2", registry.ErrParameter, []string{"given twice"}},
+		{"static:share=2", registry.ErrParameter, []string{"share 2", "[0, 1]"}},
+		{"static:ratio=0.5", registry.ErrParameter, []string{`"ratio"`, "it knows share"}},
+		{"spot:share=1", registry.ErrParameter, []string{`"share"`}},
+		{"on-demand:x=1", registry.ErrParameter, []string{`"x"`}},
+		{"manifest:x=1", registry.ErrParameter, []string{`"x"`}},
+		{"spotvortex:compat=perhaps", registry.ErrParameter, []string{"compat", "perhaps"}},
+		{"spotvortex:nothing=1", registry.ErrParameter, []string{`"nothing"`}},
+		{"spotvortex:runtime=x.json", registry.ErrParameter, []string{"cannot be read here"}},
+	} {
+		_, err := registry.New(c.spec, registry.Options{})
+		if !errors.Is(err, c.is) {
+			t.Errorf("%q: %v is not %v", c.spec, err, c.is)
+			continue
+		}
+		for _, part := range c.says {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: %q does not say %q", c.spec, err, part)
+			}
+		}
+	}
+	if _, err := registry.New("quite-another-thing", registry.Options{}); strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("a far name is suggested: %v", err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	got, err := registry.Parse("on-demand, static:share=0.3,spotvortex:compat=true")
+	if want := []string{"on-demand", "static:share=0.3", "spotvortex:compat=true"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for list, part := range map[string]string{
+		"":                  "a name is missing",
+		"spot,,static":      "a name is missing",
+		"spot,spot":         "named twice",
+		"static:share,spot": "key=value",
+	} {
+		if _, err := registry.Parse(list); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: %v does not say %q", list, err, part)
+		}
+	}
+}
+
+func TestRuntime(t *testing.T) {
+	o := registry.Options{ReadRuntime: func(path string) (spotvortex.Config, error) {
+		if path != "a.json" {
+			return spotvortex.Config{}, errors.New("no such file")
+		}
+		cfg := spotvortex.Shipped()
+		cfg.TargetShare = 0.25
+		return cfg, nil
+	}}
+	p, err := registry.New("spotvortex:compat=true:runtime=a.json", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "spotvortex:compat=true:target=0.25"; p.Name() != want {
+		t.Errorf("called %s, want %s: what stands before the file must not be lost to it", p.Name(), want)
+	}
+	if _, err := registry.New("spotvortex:runtime=b.json", o); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// market is a world of two markets, as the stories write it.
+const market = `type b.4 4
+market z b.4 on-demand 0.20
+market z b.4 spot 0.06 confidence=0.9
+`
+
+// TestGuarded shows which policies stand behind guardrails: those that do let
+// one node of three go, and hold the others.
+func TestGuarded(t *testing.T) {
+	s, m, err := policytest.Parse(market + `pool web steer=1
+app one 1
+node n1 web z b.4 on-demand
+node n2 web z b.4 on-demand
+node n3 web z b.4 on-demand
+pod one n1
+pod one n2
+pod one n3
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := registry.New("static:share=1", registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan, _ := p.Decide(s, m); len(plan.Drains) != 1 || len(plan.Holds) != 2 || len(plan.Launches) != 1 {
+		t.Errorf("not guarded:\n%s", plan.Format(s))
+	}
+	free := policy.DefaultGuardConfig()
+	free.FractionMax = 1
+	if p, err = registry.New("static:share=1", registry.Options{Guard: &free}); err != nil {
+		t.Fatal(err)
+	}
+	if plan, _ := p.Decide(s, m); len(plan.Drains) != 3 {
+		t.Errorf("the given guardrails are not used:\n%s", plan.Format(s))
+	}
+	free.FractionMax = 0
+	if _, err := registry.New("static", registry.Options{Guard: &free}); err == nil {
+		t.Error("guardrails that are not valid were taken")
+	}
+}
+
+// TestManifest lets each pool be decided by its own policy.
+func TestManifest(t *testing.T) {
+	s, m, err := policytest.Parse(market + "pool api\npool batch\npool odd\npool web\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pools[0].Policy, s.Pools[1].Policy, s.Pools[2].Policy = "on-demand", "static:share=0.3", "unheard-of"
+	p, err := registry.New("manifest", registry.Options{Manifests: []string{"on-demand", "static:share=0.3", "", "on-demand"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, next := p.Decide(s, m)
+	if err := policytest.Check(s, &plan); err != nil {
+		t.Fatal(err)
+	}
+	share := make(map[string]float64)
+	for _, st := range plan.Steers {
+		share[s.Pools[st.Pool].Name] = st.Share
+	}
+	if share["api"] != 0 || share["batch"] != 0.3 || len(share) < 2 {
+		t.Errorf("shares %v:\n%s", share, plan.Format(s))
+	}
+	if _, told := share["odd"]; told || !slices.ContainsFunc(plan.Holds, func(h policy.Hold) bool { return h.Pool == 2 }) {
+		t.Errorf("the pool of an unknown policy is not held:\n%s", plan.Format(s))
+	}
+	if next.Decisions != m.Decisions+1 {
+		t.Errorf("%d decisions after %d", next.Decisions, m.Decisions)
+	}
+	for _, bad := range []string{"statik", "static:share=7", "manifest"} {
+		if _, err := registry.New("manifest", registry.Options{Manifests: []string{bad}}); err == nil {
+			t.Errorf("a manifest may name %s", bad)
+		}
+	}
+}
+
+// TestRules runs the suite on the policies as they are used.
+func TestRules(t *testing.T) {
+	for _, spec := range []string{"manifest"} {
+		t.Run(spec, func(t *testing.T) {
+			policytest.Run(t, func() policy.Policy {
+				p, err := registry.New(spec, registry.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p
+			})
+		})
+	}
+}

@@ -1,0 +1,265 @@
+package spotvortex
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// holdings are what a pool holds and could buy, in the terms of the rules.
+type holdings struct {
+	features *workload.Features
+	needs    needs
+
+	// standing counts moves under way as done.
+	standing place.Standing
+
+	// Over the initialized nodes that nobody empties: prices of all of them,
+	// and of those not on spot; how much of the pool's needs they carry.
+	cost, fixedCost       policy.Money
+	carried, fixedCarried float64
+
+	// scores are sums of the risk scores of the spot nodes held, weighted by
+	// their units.
+	capacity, runtime float64
+	spotUnits         int64
+
+	// boots is the number of nodes whose time from launch to initialized is
+	// known and bootTime the sum of these times in milliseconds.
+	boots, bootTime int64
+
+	// recommended counts the nodes that the provider recommends to leave, and
+	// recommendedUnits their units.
+	recommended      int
+	recommendedUnits int64
+
+	// spot and fixed are the cheapest markets that could be bought in now.
+	spot, fixed bargains
+}
+
+// bargainsMax is how many markets stand for what would be bought: enough that
+// one price out of line is not the market, few enough to be those that a
+// provider told to take the cheapest would choose from.
+const bargainsMax = 5
+
+// bargains are the markets that carry a pool's needs for least, cheapest first.
+type bargains struct {
+	market [bargainsMax]policy.MarketID
+	price  [bargainsMax]float64 // dollars per hour for all of the needs
+	n      int
+}
+
+// add puts market in its place, ties after those already there.
+func (b *bargains) add(market policy.MarketID, price float64) {
+	at := b.n
+	for at > 0 && price < b.price[at-1] {
+		at--
+	}
+	if at == bargainsMax {
+		return
+	}
+	b.n = min(b.n+1, bargainsMax)
+	copy(b.market[at+1:b.n], b.market[at:b.n-1])
+	copy(b.price[at+1:b.n], b.price[at:b.n-1])
+	b.market[at], b.price[at] = market, price
+}
+
+// mean returns the mean price of b, 0 without any.
+func (b *bargains) mean() float64 {
+	sum := 0.0
+	for i := range b.n {
+		sum += b.price[i]
+	}
+	return sum / float64(max(b.n, 1))
+}
+
+// needs are what all pods of a pool request, so that markets of different
+// shapes can be compared by what they charge for carrying them.
+type needs struct{ cpu, memory, gpu float64 }
+
+func needsOf(f *workload.Features) needs {
+	n := needs{float64(f.Requested.CPU), float64(f.Requested.Memory), float64(f.Requested.GPU)}
+	if n == (needs{}) {
+		n.cpu = 1000
+	}
+	return n
+}
+
+// part returns how much of n one node with r carries.
+func (n *needs) part(r *policy.Resources) float64 {
+	part := noLimit
+	if n.cpu > 0 {
+		part = min(part, float64(r.CPU)/n.cpu)
+	}
+	if n.memory > 0 {
+		part = min(part, float64(r.Memory)/n.memory)
+	}
+	if n.gpu > 0 {
+		part = min(part, float64(r.GPU)/n.gpu)
+	}
+	return part
+}
+
+// survey fills the holdings of every pool.
+func (sc *scratch) survey(s *policy.Snapshot, features []workload.Features) []holdings {
+	if cap(sc.pools) < len(s.Pools) {
+		sc.pools = make([]holdings, len(s.Pools))
+	}
+	sc.pools = sc.pools[:len(s.Pools)]
+	for i := range sc.pools {
+		h := &sc.pools[i]
+		*h = holdings{features: &features[i], needs: needsOf(&features[i]), standing: place.Balance(s, policy.PoolID(i))}
+		h.look(s, &s.Pools[i])
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool >= 0 && n.Market >= 0 && n.Usable() && n.ActedBy == policy.ActorNone {
+			sc.pools[n.Pool].hold(s, n)
+		}
+	}
+	return sc.pools
+}
+
+// look finds the bargains among the pool's markets.
+func (h *holdings) look(s *policy.Snapshot, pool *policy.Pool) {
+	for _, id := range pool.Markets {
+		m := &s.Markets[id]
+		if !m.Offered {
+			continue
+		}
+		part := h.needs.part(&s.Types[m.Type].Allocatable)
+		if part <= 0 {
+			continue
+		}
+		switch m.Capacity {
+		case policy.Spot:
+			h.spot.add(id, m.Price.Float()/part)
+		case policy.OnDemand:
+			h.fixed.add(id, m.Price.Float()/part)
+		}
+	}
+}
+
+// hold counts a node of the pool.
+func (h *holdings) hold(s *policy.Snapshot, n *policy.Node) {
+	m := &s.Markets[n.Market]
+	part, units := h.needs.part(&n.Allocatable), s.ShareUnits(n.Pool, n.Market)
+	price := m.Price
+	if !m.Offered {
+		price = m.OnDemand // what it would cost if it had to be had elsewhere
+	}
+	h.cost += price
+	h.carried += part
+	if n.Launched > 0 && n.Initialized > n.Launched {
+		h.boots++
+		h.bootTime += int64(n.Initialized - n.Launched)
+	}
+	if m.Capacity != policy.Spot {
+		h.fixedCost += price
+		h.fixedCarried += part
+		return
+	}
+	h.spotUnits += units
+	h.capacity += float64(float64(units) * m.Forecast.Capacity)
+	h.runtime += float64(float64(units) * m.Forecast.Runtime)
+	if n.Recommended != 0 {
+		h.recommended++
+		h.recommendedUnits += units
+	}
+}
+
+// scores returns the risk scores of the pool: of the spot nodes that it holds,
+// each weighted by its units, and where it holds none of the markets in which
+// it would buy.
+func (h *holdings) scores(s *policy.Snapshot) (capacity, runtime float64) {
+	if h.spotUnits > 0 {
+		return h.capacity / float64(h.spotUnits), h.runtime / float64(h.spotUnits)
+	}
+	for _, id := range h.spot.market[:h.spot.n] {
+		capacity += s.Markets[id].Forecast.Capacity
+		runtime += s.Markets[id].Forecast.Runtime
+	}
+	n := float64(max(h.spot.n, 1))
+	return capacity / n, runtime / n
+}
+
+// share returns the spot share with moves under way counted as done.
+func (h *holdings) share() float64 {
+	if h.standing.Total == 0 {
+		return 0
+	}
+	return float64(h.standing.Spot) / float64(h.standing.Total)
+}
+
+// grain returns the part of the pool that one node of mean size is.
+func (h *holdings) grain() float64 {
+	if h.standing.Nodes == 0 {
+		return 0
+	}
+	return 1 / float64(h.standing.Nodes)
+}
+
+// prices returns the dollars per hour of one node of the pool's mean size: on
+// spot where it would be bought now, and on demand as the on-demand nodes are
+// paid, or would be where there are none. Where no spot is offered it costs as
+// much as on-demand, so that nothing can be saved.
+func (h *holdings) prices() (spot, fixed float64) {
+	node := 1.0
+	if h.standing.Nodes > 0 && h.carried > 0 {
+		node = h.carried / float64(h.standing.Nodes)
+	}
+	switch {
+	case h.fixedCarried > 0:
+		fixed = float64(h.fixedCost.Float()/h.fixedCarried) * node
+	case h.fixed.n > 0:
+		fixed = float64(h.fixed.mean() * node)
+	}
+	spot = fixed
+	if h.spot.n > 0 {
+		spot = float64(h.spot.mean() * node)
+	}
+	return spot, fixed
+}
+
+// bootDefault is how long a node is taken to need from its launch until it
+// takes pods, in seconds, while no node of the pool has told.
+const bootDefault = 120
+
+// undoneCost is what an hour of work that is not served costs, as a multiple of
+// what it is worth.
+const undoneCost = 2
+
+// migrationCost returns the dollars that moving one node of the pool to spot
+// costs once: the replacement runs beside the old node while it boots and the
+// old one while the pods restart on the replacement; meanwhile their work is
+// not done; and pods whose workload has no second replica suffer an outage.
+func (h *holdings) migrationCost(spot, fixed float64) float64 {
+	boot := float64(bootDefault)
+	if h.boots > 0 {
+		boot = float64(h.bootTime) / 1000 / float64(h.boots)
+	}
+	f := h.features
+	restart := f.Startup / 3600
+	double := float64(boot/3600*spot) + float64(restart*fixed)
+	value := float64(f.Utilization * fixed)
+	lost := float64(undoneCost*restart) + float64(f.Single*f.Penalty)
+	return double + float64(value*lost)
+}
+
+// costAt returns the dollars per hour of carrying the pool's needs with
+// that share on spot.
+func (h *holdings) costAt(share float64) policy.Money {
+	fixed := h.fixed.mean()
+	if h.fixedCarried > 0 {
+		fixed = h.fixedCost.Float() / h.fixedCarried
+	}
+	spot := fixed
+	if h.spot.n > 0 {
+		spot = h.spot.mean()
+	}
+	carried := h.carried
+	if carried == 0 {
+		carried = 1 // nothing is held yet: what the needs will take
+	}
+	return policy.Dollars(float64(carried * (float64(share*spot) + float64((1-share)*fixed))))
+}

@@ -1,0 +1,359 @@
+package spotvortex
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// reasons of this form that the agent does not know.
+const reasonCalm policy.Reason = "waiting-for-calm"
+
+// decideMended applies the rules pool by pool.
+func (p *Policy) decideMended(s *policy.Snapshot, m policy.Memory, sc *scratch) (policy.Plan, policy.Memory) {
+	t := turn{cfg: &p.cfg, s: s, memory: m}
+	t.plan = policy.Plan{Wake: policy.NextStep(s.Now, p.cfg.step()), Drains: place.Notices(s)}
+	pools := sc.survey(s, workload.Collect(s, workload.Options{}, &sc.workload))
+	for i := range pools {
+		if s.Pools[i].Mode != policy.ModeOff {
+			t.decide(&s.Pools[i], &pools[i])
+		}
+	}
+	launches, holds := place.Shortages(t.evicted(), t.steered)
+	t.plan.Launches = append(launches, t.plan.Launches...)
+	t.plan.Holds = append(t.plan.Holds, holds...)
+	return t.plan, t.memory
+}
+
+// A turn is one decision on its way.
+type turn struct {
+	cfg    *Config
+	s      *policy.Snapshot
+	memory policy.Memory
+	plan   policy.Plan
+	space  *place.Space // built when the first pool moves
+}
+
+// decide decides one pool.
+func (t *turn) decide(pool *policy.Pool, h *holdings) {
+	cfg := *t.cfg
+	cfg.MaxShare = min(cfg.MaxShare, pool.Share.Max)
+	cfg.MinShare = min(max(cfg.MinShare, pool.Share.Min), cfg.MaxShare)
+	if pool.Share.HasTarget {
+		cfg.TargetShare = pool.Share.Target
+	}
+	cfg.TargetShare = clamp(cfg.TargetShare, cfg.MinShare, cfg.MaxShare)
+
+	capacity, runtime := h.scores(t.s)
+	capacity, runtime = odds(capacity, cfg.RiskMultiplier), odds(runtime, cfg.RiskMultiplier)
+	safety := h.features.Safety
+	safety.SafeMax = h.features.StableShare()
+	d := Evaluate(&cfg, h.state(), safety, capacity, runtime)
+	if pool.Share.Exact { // its owner's word: no rule bends it
+		d = d.say(Hold, string(policy.ReasonConfigured), Keep, Low)
+	}
+	was := t.memory.Pool(pool.Name)
+	now := was
+	if !now.HasTarget {
+		now.Target, now.HasTarget = cfg.TargetShare, true
+	}
+	now.Below = calmSince(was.Below, &d, t.s.Now)
+	c := course{cfg: &cfg, pool: pool, h: h, d: &d, share: h.share(), memory: &now}
+	wait := c.retarget(t.s.Now, capacity)
+	steer := c.steer()
+	t.steer(&c, steer)
+	drains := len(t.plan.Drains)
+	switch {
+	case wait != "":
+		t.hold(&c, wait, waitText(wait))
+	case d.Action == Hold && !pool.Share.Exact:
+		t.hold(&c, policy.Reason(d.Reason), text(d.Reason))
+	default:
+		t.shift(&c, steer)
+	}
+	if h.recommended > 0 && len(t.plan.Drains) == drains {
+		t.leaveRecommended(&c)
+	}
+	if len(t.plan.Drains) > drains {
+		now.Moved = t.s.Now
+	}
+	if changed(&was, &now) {
+		t.memory = t.memory.With(now)
+	}
+}
+
+// state returns what the rules read.
+func (h *holdings) state() State {
+	spot, fixed := h.prices()
+	f := h.features
+	return State{
+		SpotPrice: spot, OnDemandPrice: fixed, Startup: f.Startup, Penalty: f.Penalty,
+		MigrationCost: h.migrationCost(spot, fixed), Priority: f.Priority,
+		Utilization: f.Utilization, Share: h.share(), Grain: h.grain(),
+	}
+}
+
+// odds returns the probability p with its odds multiplied by m: above 1 it
+// becomes larger whatever p is.
+func odds(p, m float64) float64 {
+	if m == 1 {
+		return p
+	}
+	more := float64(p * m)
+	return more / (more + (1 - p))
+}
+
+// calmSince returns since when nothing asked for less spot; 0 if d does.
+func calmSince(since policy.Time, d *Decision, now policy.Time) policy.Time {
+	switch {
+	case d.Action.Change() < 0:
+		return 0
+	case since == 0:
+		return now
+	}
+	return since
+}
+
+// changed reports whether the parts of a pool's memory that this policy writes
+// differ.
+func changed(a, b *policy.PoolMemory) bool {
+	return a.Target != b.Target || a.HasTarget != b.HasTarget || a.Moved != b.Moved || a.Steered != b.Steered || a.Below != b.Below
+}
+
+// A course is the decision of one pool and what it leads to.
+type course struct {
+	cfg    *Config // with the pool's own bounds
+	pool   *policy.Pool
+	h      *holdings
+	d      *Decision
+	share  float64
+	memory *policy.PoolMemory
+}
+
+// retarget moves the remembered target as the decision asks and returns why it
+// did not, if it has to wait.
+//
+// A change counts from the share that is held: a target that runs ahead of it
+// would have to be undone before it could mean less. Nothing that the pods can
+// bear is taken away for their sake, and nothing added beyond it.
+func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason) {
+	m, change := c.memory, c.d.Action.Change()
+	if c.pool.Share.Exact {
+		m.Target = c.cfg.TargetShare
+		return ""
+	}
+	target := m.Target
+	switch {
+	case c.d.Action == EmergencyExit:
+		target = c.pool.Share.Min // the policy's own minimum does not hold here
+	case change != 0 && !c.due(now):
+		return policy.ReasonCooldown
+	case change < 0:
+		target = max(min(target, c.share+change), c.floor())
+	case change > 0 && now.Sub(m.Below) < c.cfg.Calm:
+		return reasonCalm
+	case change > 0:
+		target = min(max(target, c.share+change), c.d.Cap)
+	case capacity < lowRisk && c.due(now):
+		target += float64(c.cfg.Rules.Drift * (c.cfg.TargetShare - target))
+	}
+	if target != m.Target {
+		m.Target, m.Steered = target, now
+	}
+	return ""
+}
+
+// lowRisk is the capacity score below which the target of a pool that is held
+// drifts: half of the agent's risk threshold.
+const lowRisk = 0.5 * 0.85
+
+// due reports whether the pool may change again. A step's change is made once
+// in a step, however often notices and refusals ask for a decision between.
+func (c *course) due(now policy.Time) bool {
+	wait := c.cfg.Step
+	if c.d.Urgency != High {
+		wait = max(wait, c.cfg.Cooldown, c.pool.Cooldown)
+	}
+	last := max(c.memory.Moved, c.memory.Steered)
+	if c.d.Urgency == High {
+		last = c.memory.Steered
+	}
+	return last == 0 || now.Sub(last) >= wait
+}
+
+// floor is the least share to which the decision reduces: what the pods can
+// bear where they are the reason, else the configured minimum.
+func (c *course) floor() float64 {
+	if c.d.Reason == SafetyFast || c.d.Reason == SafetyGradual {
+		return c.d.Cap
+	}
+	return c.cfg.MinShare
+}
+
+// steer returns the share that the pool may buy: the target as far as the cap
+// goes, and where the pool is frozen for its pods' sake no more than it holds.
+func (c *course) steer() float64 {
+	if c.pool.Share.Exact {
+		return c.memory.Target
+	}
+	share := min(c.memory.Target, c.d.Cap)
+	if c.d.Reason == SafetyFreeze {
+		share = min(share, c.share)
+	}
+	return math.Round(max(share, c.pool.Share.Min)*1000) / 1000
+}
+
+// steerGrain is the least difference for which a pool is told anew.
+const steerGrain = 0.01
+
+// steer tells the pool what it may buy, if that is news.
+func (t *turn) steer(c *course, share float64) {
+	was := c.pool.Steer
+	if was.Set && (share == was.Share || math.Abs(share-was.Share) < steerGrain && share != 0 && share != 1) {
+		return
+	}
+	why := policy.Why{Reason: policy.Reason(c.d.Reason), Text: text(c.d.Reason), After: c.h.costAt(share)}
+	if was.Set {
+		why.Before, why.RunnerUp = c.h.costAt(was.Share), fmt.Sprintf("keep the share at %.2f", was.Share)
+	} else {
+		why.Before, why.RunnerUp = c.h.costAt(c.share), fmt.Sprintf("hold what is held, %.2f", c.share)
+	}
+	t.plan.Steers = append(t.plan.Steers, policy.Steer{
+		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Why: why,
+	})
+}
+
+// steered returns the share that a pool is told to buy, by this plan or before.
+func (t *turn) steered(id policy.PoolID) float64 {
+	for i := range t.plan.Steers {
+		if t.plan.Steers[i].Pool == id {
+			return t.plan.Steers[i].Share
+		}
+	}
+	return t.s.Pools[id].Steer.Share
+}
+
+func (t *turn) hold(c *course, reason policy.Reason, text string) {
+	t.plan.Holds = append(t.plan.Holds, policy.Hold{Pool: c.pool.ID, Node: policy.None, Why: policy.Why{
+		Reason: reason, Text: text, Before: c.h.costAt(c.share), After: c.h.costAt(c.d.Cap),
+	}})
+}
+
+func waitText(wait policy.Reason) string {
+	if wait == reasonCalm {
+		return "spot would pay, once the market has been calm for long enough"
+	}
+	return "the pool was changed a short while ago"
+}
+
+// shift moves running nodes towards share, as many as the decision's size and
+// the pool's budgets let.
+func (t *turn) shift(c *course, share float64) {
+	if !c.h.standing.Off(share) {
+		return
+	}
+	// A decision for less spot never ends in more of it, nor the other way
+	// round, when the target lies beyond the share that is held.
+	if up := share > c.share; !c.pool.Share.Exact && up != (c.d.Action.Change() > 0) {
+		return
+	}
+	reason := policy.ReasonShare
+	switch c.d.Action {
+	case EmergencyExit:
+		reason = policy.ReasonRisk
+	case Decrease10, Decrease30:
+		reason = policy.ReasonRisk
+		if c.d.Reason == SafetyFast || c.d.Reason == SafetyGradual {
+			reason = policy.ReasonCap
+		}
+	}
+	t.move(c, place.ShiftOptions{Share: share, DrainsMax: t.drainsMax(c), Reason: reason, Text: text(c.d.Reason)})
+}
+
+// drainsMax returns how many nodes the decision may have on the move: as many
+// points of the pool as it asks for, growth no faster than DrainShareMax, one
+// at least, and never more than the pool's budgets allow.
+func (t *turn) drainsMax(c *course) int {
+	part := math.Abs(c.d.Action.Change())
+	if part == 0 || c.d.Urgency == Low || c.d.Urgency == Medium {
+		part = min(max(part, 0.10), t.cfg.DrainShareMax)
+	}
+	most := max(1, int(math.Ceil(float64(part*float64(c.h.standing.Nodes))-reachedWithin)))
+	return min(most, t.s.Disruptable(c.pool.ID, policy.Underutilized))
+}
+
+// leaveRecommended moves the nodes that the provider recommends to leave to
+// on-demand, replacements first. Spot is bought again when the rules say so.
+func (t *turn) leaveRecommended(c *course) {
+	st := c.h.standing
+	wanted := float64(st.Spot-c.h.recommendedUnits) / float64(max(st.Total, 1))
+	others := make([]string, 0, st.Nodes)
+	for i := range t.s.Nodes {
+		if n := &t.s.Nodes[i]; n.Pool == c.pool.ID && n.Recommended == 0 {
+			others = append(others, n.Name)
+		}
+	}
+	slices.Sort(others)
+	t.move(c, place.ShiftOptions{
+		Share: max(0, wanted), DrainsMax: t.s.Disruptable(c.pool.ID, policy.Underutilized),
+		Reason: policy.ReasonRebalance, Text: "the provider recommends to leave the node",
+		Backoff: func(node string) bool {
+			_, other := slices.BinarySearch(others, node)
+			return other
+		},
+	})
+}
+
+// move plans a shift of the pool of c.
+func (t *turn) move(c *course, o place.ShiftOptions) {
+	if o.DrainsMax <= 0 {
+		t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget lets no node go now")
+		return
+	}
+	if t.space == nil {
+		t.space = place.FromSnapshot(t.s)
+	}
+	o.Pool = c.pool.ID
+	skip := o.Backoff
+	o.Backoff = func(node string) bool {
+		return c.memory.BackedOff(node, t.s.Now) || skip != nil && skip(node)
+	}
+	launches, drains, holds := place.Shift(t.s, t.space, o)
+	t.plan.Launches = append(t.plan.Launches, launches...)
+	t.plan.Drains = append(t.plan.Drains, drains...)
+	t.plan.Holds = append(t.plan.Holds, holds...)
+}
+
+// evicted returns the snapshot as it will be when the drains under notice have
+// begun, for the pools that no provisioner serves: their pods ask for a place
+// now, and not when they are evicted. Without such drains it is the snapshot.
+func (t *turn) evicted() *policy.Snapshot {
+	leaving := func(n *policy.Node) bool {
+		return n.ReclaimAt != 0 && n.Phase >= policy.NodeRegistered && n.Pool >= 0 && t.s.Pools[n.Pool].Provisioner == policy.ProvisionerNone
+	}
+	any := false
+	for i := range t.s.Nodes {
+		any = any || leaving(&t.s.Nodes[i])
+	}
+	if !any {
+		return t.s
+	}
+	s := *t.s
+	s.Nodes, s.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; leaving(n) && n.Phase < policy.NodeDraining {
+			n.Phase = policy.NodeDraining // it takes no pods any more
+		}
+	}
+	for i := range s.Pods {
+		q := &s.Pods[i]
+		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(&s.Nodes[q.Node]) {
+			q.Phase, q.Node = policy.PodPending, policy.None
+		}
+	}
+	return &s
+}

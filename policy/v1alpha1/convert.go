@@ -1,0 +1,171 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Provider returns whose markets the pool buys in.
+func (p *CapacityPool) Provider() string {
+	if p.Spec.Backend.Rackspace != nil {
+		return "rackspace"
+	}
+	return "aws"
+}
+
+// Pool returns the configuration that p states, with ID 0 and without markets,
+// which depend on what is sold. p is valid and has its defaults.
+func (p *CapacityPool) Pool() policy.Pool {
+	s, d := &p.Spec, &p.Spec.Disruption
+	pool := policy.Pool{
+		Name:             p.Name,
+		Mode:             map[Mode]policy.Mode{ModeActive: policy.ModeActive, ModeOff: policy.ModeOff}[s.Mode],
+		Policy:           s.Policy.spec(),
+		Share:            s.Capacity.share(),
+		OnDemandFallback: orElse(s.Capacity.OnDemandFallback, true),
+		Limits:           s.Capacity.limits(),
+		Budgets:          []policy.DisruptionBudget{d.budget()},
+		Consolidation: map[ConsolidationPolicy]policy.Consolidation{
+			ConsolidateWhenEmpty: policy.WhenEmpty, ConsolidateNever: policy.ConsolidateNever,
+		}[d.ConsolidationPolicy],
+		ConsolidateAfter: duration(d.ConsolidateAfter),
+		ExpireAfter:      duration(d.ExpireAfter),
+		SavingsThreshold: orElse(d.SavingsThreshold, 0),
+		Cooldown:         duration(d.Cooldown),
+		Labels:           labels(s.Template.Labels),
+		Taints:           taints(s.Template.Taints),
+	}
+	pool.Provisioner, pool.Levers = s.Backend.provisioner()
+	return pool
+}
+
+// provisioner returns who buys the nodes and how a share can be steered there:
+// Karpenter by weights and limits of two node pools, and by single claims; the
+// Cluster Autoscaler by the bounds and desired sizes of two groups.
+func (b *Backend) provisioner() (policy.Provisioner, policy.Levers) {
+	switch {
+	case b.Karpenter != nil:
+		return policy.ProvisionerKarpenter, policy.Levers{Weights: true, Limits: true, Launch: true}
+	case b.AutoScalingGroups != nil:
+		return policy.ProvisionerClusterAutoscaler, policy.Levers{Limits: true, Launch: true}
+	}
+	return policy.ProvisionerNone, policy.Levers{Launch: true}
+}
+
+// spec writes a policy and its parameters as the command line does, parameters
+// in order of their keys; empty without a policy.
+func (r *PolicyRef) spec() string {
+	if r == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(r.Name)
+	for _, k := range slices.Sorted(maps.Keys(r.Parameters)) {
+		b.WriteString(":" + k + "=" + r.Parameters[k])
+	}
+	return b.String()
+}
+
+func (c *Capacity) share() policy.ShareRange {
+	if c.ExactRatio != nil {
+		x := *c.ExactRatio
+		return policy.ShareRange{Min: x, Max: x, Target: x, Exact: true, HasTarget: true}
+	}
+	if c.SpotShare == nil {
+		return policy.ShareRange{Max: 1}
+	}
+	s := policy.ShareRange{Min: orElse(c.SpotShare.Min, 0), Max: orElse(c.SpotShare.Max, 1)}
+	s.Target, s.HasTarget = orElse(c.SpotShare.Target, s.Min), c.SpotShare.Target != nil
+	return s
+}
+
+func (c *Capacity) limits() policy.Resources {
+	var r policy.Resources
+	if l := c.Limits; l != nil {
+		r.CPU = milli(l.CPU)
+		r.Memory = whole(l.Memory)
+		r.GPU = whole(l.GPU)
+	}
+	return r
+}
+
+func (d *Disruption) budget() policy.DisruptionBudget {
+	b := policy.DisruptionBudget{Schedule: d.Schedule, Duration: duration(d.Duration), Active: d.Schedule == ""}
+	if d.Budget != nil {
+		b.Nodes = Quantity(d.Budget)
+	}
+	return b
+}
+
+// Quantity returns v as a count or percentage; Set is false for nil and for
+// what is neither.
+func Quantity(v *intstr.IntOrString) policy.Quantity {
+	if v == nil {
+		return policy.Quantity{}
+	}
+	c, wrong := quantity(v)
+	return policy.Quantity{Set: wrong == "", Percent: c.percent, N: c.n}
+}
+
+func labels(m map[string]string) []policy.Label {
+	var all []policy.Label
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, policy.Label{Key: k, Value: m[k]})
+	}
+	return all
+}
+
+func taints(in []corev1.Taint) []policy.Taint {
+	var out []policy.Taint
+	for _, t := range in {
+		out = append(out, policy.Taint{Key: t.Key, Value: t.Value, Effect: Effect(t.Effect)})
+	}
+	slices.SortFunc(out, func(a, b policy.Taint) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect))
+	})
+	return out
+}
+
+// Effect returns the effect of a taint or toleration; an empty one is any.
+func Effect(e corev1.TaintEffect) policy.TaintEffect {
+	switch e {
+	case corev1.TaintEffectNoSchedule:
+		return policy.NoSchedule
+	case corev1.TaintEffectPreferNoSchedule:
+		return policy.PreferNoSchedule
+	case corev1.TaintEffectNoExecute:
+		return policy.NoExecute
+	}
+	return policy.EffectAny
+}
+
+func duration(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}
+
+func milli(q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	return q.MilliValue()
+}
+
+func whole(q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	return q.Value()
+}

@@ -1,0 +1,121 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A GPUBudget bounds what the pods of a namespace may use of an accelerator
+// over a sliding window.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=gpub,categories=spotter
+// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.spec.resourceName`
+// +kubebuilder:printcolumn:name="Consumed",type=string,JSONPath=`.status.consumed.gpuHours`
+// +kubebuilder:printcolumn:name="Gate",type=string,JSONPath=`.status.gate`
+type GPUBudget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   GPUBudgetSpec   `json:"spec"`
+	Status GPUBudgetStatus `json:"status,omitempty"`
+}
+
+// A GPUBudgetList is a list of budgets.
+//
+// +kubebuilder:object:root=true
+type GPUBudgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GPUBudget `json:"items"`
+}
+
+// A GPUBudgetSpec is what the user grants.
+type GPUBudgetSpec struct {
+	// Selector chooses the pods that count; an empty one chooses all of the
+	// namespace.
+	Selector metav1.LabelSelector `json:"selector"`
+
+	// ResourceName is the accelerator that is counted.
+	// +kubebuilder:default="nvidia.com/gpu"
+	// +optional
+	ResourceName string `json:"resourceName,omitempty"`
+
+	Quota Quota `json:"quota"`
+
+	// +optional
+	Enforcement Enforcement `json:"enforcement,omitempty"`
+
+	// Gate keeps new pods from being scheduled while the budget is spent.
+	// +optional
+	Gate bool `json:"gate,omitempty"`
+}
+
+// A Quota is what may be used within a window.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.gpuHours) || has(self.dollars)",message="gpuHours or dollars must be set"
+type Quota struct {
+	// GPUHours is in devices × hours.
+	// +optional
+	GPUHours *float64 `json:"gpuHours,omitempty"`
+	// Dollars is what the devices may cost.
+	// +optional
+	Dollars *float64 `json:"dollars,omitempty"`
+	// WindowHours is the length of the sliding window.
+	// +kubebuilder:validation:Minimum=1
+	WindowHours int32 `json:"windowHours"`
+}
+
+// An Enforcement is what happens when a budget is spent.
+type Enforcement struct {
+	// +kubebuilder:default=AlertOnly
+	// +optional
+	Action EnforcementAction `json:"action,omitempty"`
+
+	// OverQuotaDelay is how long the budget must be spent before.
+	// +optional
+	OverQuotaDelay *metav1.Duration `json:"overQuotaDelay,omitempty"`
+
+	// PodGracePeriod is the grace that an evicted pod gets; absent is its own.
+	// +optional
+	PodGracePeriod *metav1.Duration `json:"podGracePeriod,omitempty"`
+}
+
+// An EnforcementAction is what is done to pods over budget.
+//
+// +kubebuilder:validation:Enum=Evict;Pause;AlertOnly
+type EnforcementAction string
+
+// The actions.
+const (
+	EnforceEvict     EnforcementAction = "Evict"
+	EnforcePause     EnforcementAction = "Pause"
+	EnforceAlertOnly EnforcementAction = "AlertOnly"
+)
+
+// A GPUBudgetStatus is what has been used.
+type GPUBudgetStatus struct {
+	// +optional
+	Consumed Usage `json:"consumed,omitempty"`
+	// +optional
+	Remaining Usage `json:"remaining,omitempty"`
+	// TrackedPods is the number of pods that count now.
+	// +optional
+	TrackedPods int32 `json:"trackedPods,omitempty"`
+	// Gate is "open" or "closed".
+	// +optional
+	Gate string `json:"gate,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// A Usage is an amount of a budget, as decimal text so that it reads the same
+// everywhere.
+type Usage struct {
+	// +optional
+	GPUHours string `json:"gpuHours,omitempty"`
+	// +optional
+	Dollars string `json:"dollars,omitempty"`
+}

@@ -1,0 +1,77 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A SpotNode is a node that we provision ourselves, where no provisioner
+// stands between. Users only read it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=spotter
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Market",type=string,JSONPath=`.spec.market`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
+type SpotNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   SpotNodeSpec   `json:"spec"`
+	Status SpotNodeStatus `json:"status,omitempty"`
+}
+
+// A SpotNodeList is a list of nodes.
+//
+// +kubebuilder:object:root=true
+type SpotNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SpotNode `json:"items"`
+}
+
+// A SpotNodeSpec is what was asked for.
+type SpotNodeSpec struct {
+	// Pool names the CapacityPool.
+	Pool string `json:"pool"`
+
+	// Market is "provider/region/zone/type/capacity-type".
+	Market string `json:"market"`
+
+	// Token makes the order idempotent.
+	Token string `json:"token"`
+
+	// BidPerHour is the most to pay, in $ as decimal text; empty where the
+	// market takes no bids.
+	// +optional
+	BidPerHour string `json:"bidPerHour,omitempty"`
+}
+
+// A SpotNodePhase is where a node is in its life.
+//
+// +kubebuilder:validation:Enum=Pending;Provisioning;Running;Draining;Terminating
+type SpotNodePhase string
+
+// The phases, in order.
+const (
+	SpotNodePending      SpotNodePhase = "Pending"
+	SpotNodeProvisioning SpotNodePhase = "Provisioning"
+	SpotNodeRunning      SpotNodePhase = "Running"
+	SpotNodeDraining     SpotNodePhase = "Draining"
+	SpotNodeTerminating  SpotNodePhase = "Terminating"
+)
+
+// A SpotNodeStatus is what became of it.
+type SpotNodeStatus struct {
+	// +optional
+	Phase SpotNodePhase `json:"phase,omitempty"`
+	// ProviderID is that of the Node object.
+	// +optional
+	ProviderID string `json:"providerID,omitempty"`
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

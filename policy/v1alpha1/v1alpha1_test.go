@@ -1,0 +1,191 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// karpenterPool returns a valid pool with its defaults.
+func karpenterPool() *CapacityPool {
+	p := &CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	p.Spec.Backend.Karpenter = &KarpenterBackend{NodeClassName: "default"}
+	p.Default()
+	return p
+}
+
+func TestDefaults(t *testing.T) {
+	p := karpenterPool()
+	if errs := p.Validate(); len(errs) > 0 {
+		t.Fatalf("a pool of defaults is not valid: %v", errs)
+	}
+	want := policy.Pool{
+		Name: "p", Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeShadow,
+		Share: policy.ShareRange{Max: 1}, OnDemandFallback: true,
+		Budgets:     []policy.DisruptionBudget{{Nodes: policy.Quantity{Set: true, Percent: true, N: 10}, Active: true}},
+		ExpireAfter: 720 * time.Hour,
+		Levers:      policy.Levers{Weights: true, Limits: true, Launch: true},
+	}
+	if got := p.Pool(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	stated := karpenterPool()
+	stated.Spec.Mode, stated.Spec.Disruption.ExpireAfter = ModeActive, &metav1.Duration{}
+	stated.Spec.Capacity.OnDemandFallback = ptr(false)
+	stated.Default()
+	if got := stated.Pool(); got.Mode != policy.ModeActive || got.ExpireAfter != 0 || got.OnDemandFallback {
+		t.Errorf("what was stated is overwritten: %+v", got)
+	}
+}
+
+// Each change breaks one rule, which is told by field.
+func TestValidatePool(t *testing.T) {
+	for field, change := range map[string]func(*CapacityPoolSpec){
+		"spec.backend":           func(s *CapacityPoolSpec) { s.Backend = Backend{} },
+		"spec.backend.karpenter": func(s *CapacityPoolSpec) { s.Backend.Karpenter.NodeClassSelector = &metav1.LabelSelector{} },
+		"spec.backend.autoScalingGroups.discoveryTags": func(s *CapacityPoolSpec) { s.Backend = Backend{AutoScalingGroups: &AutoScalingGroupsBackend{}} },
+		"spec.backend.rackspace.org": func(s *CapacityPoolSpec) {
+			s.Backend = Backend{Rackspace: &RackspaceBackend{Cloudspace: "c", CredentialsSecretRef: corev1.SecretReference{Name: "s"}}}
+		},
+		"spec.markets.minVCPU":                func(s *CapacityPoolSpec) { s.Markets.MinVCPU, s.Markets.MaxVCPU = ptr(int32(3)), ptr(int32(2)) },
+		"spec.markets.maxVCPU":                func(s *CapacityPoolSpec) { s.Markets.MaxVCPU = ptr(int32(0)) },
+		"spec.markets.minMemory":              func(s *CapacityPoolSpec) { s.Markets.MinMemory = ptr(resource.MustParse("-1")) },
+		"spec.markets.minGPUs":                func(s *CapacityPoolSpec) { s.Markets.MinGPUs = ptr(int32(-1)) },
+		"spec.markets.maxPrice":               func(s *CapacityPoolSpec) { s.Markets.MaxPrice = ptr(-0.1) },
+		"spec.markets.minPlacementScore":      func(s *CapacityPoolSpec) { s.Markets.MinPlacementScore = ptr(int32(11)) },
+		"spec.markets.architectures[1]":       func(s *CapacityPoolSpec) { s.Markets.Architectures = []string{"arm64", "riscv"} },
+		"spec.capacity.exactRatio":            func(s *CapacityPoolSpec) { s.Capacity.ExactRatio = ptr(1.01) },
+		"spec.capacity.spotShare.min":         func(s *CapacityPoolSpec) { s.Capacity.SpotShare = &SpotShare{Min: ptr(.6), Max: ptr(.5)} },
+		"spec.capacity.spotShare.target":      func(s *CapacityPoolSpec) { s.Capacity.SpotShare = &SpotShare{Max: ptr(.5), Target: ptr(.6)} },
+		"spec.capacity.limits.gpu":            func(s *CapacityPoolSpec) { s.Capacity.Limits = &Limits{GPU: ptr(resource.MustParse("-2"))} },
+		"spec.disruption.budget":              func(s *CapacityPoolSpec) { s.Disruption.Budget = ptr(intstr.FromString("101%")) },
+		"spec.disruption.schedule":            func(s *CapacityPoolSpec) { s.Disruption.Duration = &metav1.Duration{Duration: time.Hour} },
+		"spec.disruption.consolidateAfter":    func(s *CapacityPoolSpec) { s.Disruption.ConsolidateAfter = &metav1.Duration{Duration: -1} },
+		"spec.disruption.savingsThreshold":    func(s *CapacityPoolSpec) { s.Disruption.SavingsThreshold = ptr(2.0) },
+		"spec.disruption.consolidationPolicy": func(s *CapacityPoolSpec) { s.Disruption.ConsolidationPolicy = "Rarely" },
+		"spec.policy.name":                    func(s *CapacityPoolSpec) { s.Policy = &PolicyRef{} },
+		"spec.policy.parameters": func(s *CapacityPoolSpec) {
+			s.Policy = &PolicyRef{Name: "static", Parameters: map[string]string{"share": "0.5:x=1"}}
+		},
+		"spec.mode": func(s *CapacityPoolSpec) { s.Mode = "on" },
+	} {
+		p := karpenterPool()
+		change(&p.Spec)
+		errs := p.Validate()
+		if len(errs) != 1 || errs[0].Field != field {
+			t.Errorf("%s: got %v", field, errs)
+		}
+	}
+}
+
+func TestValidateBudget(t *testing.T) {
+	b := &GPUBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	b.Spec.Quota = Quota{Dollars: ptr(10.0), WindowHours: 24}
+	b.Default()
+	if errs := b.Validate(); len(errs) > 0 || b.Spec.ResourceName != "nvidia.com/gpu" || b.Spec.Enforcement.Action != EnforceAlertOnly {
+		t.Fatalf("%+v is not valid: %v", b.Spec, errs)
+	}
+	b.Spec.Quota = Quota{WindowHours: 24}
+	if errs := b.Validate(); len(errs) != 1 || errs[0].Field != "spec.quota" {
+		t.Errorf("a quota of nothing: %v", errs)
+	}
+}
+
+func TestQuantity(t *testing.T) {
+	for _, c := range []struct {
+		in   *intstr.IntOrString
+		want policy.Quantity
+	}{
+		{nil, policy.Quantity{}},
+		{ptr(intstr.FromInt32(3)), policy.Quantity{Set: true, N: 3}},
+		{ptr(intstr.FromString("25%")), policy.Quantity{Set: true, Percent: true, N: 25}},
+		{ptr(intstr.FromString("25")), policy.Quantity{N: 25}},
+		{ptr(intstr.FromString("x%")), policy.Quantity{}},
+	} {
+		got := Quantity(c.in)
+		if got.Set != c.want.Set || got.Set && got != c.want {
+			t.Errorf("%v gives %+v, want %+v", c.in, got, c.want)
+		}
+	}
+}
+
+// Exotic types are taken only when they are asked for; the memory that counts
+// is that of the machine as sold.
+func TestTakeType(t *testing.T) {
+	plain := policy.InstanceType{Name: "m5.large", Family: "m5", Category: "m", Arch: "amd64", VCPU: 2,
+		Capacity: policy.Resources{Memory: 7577 << 20},
+		Labels:   []policy.Label{{Key: "karpenter.k8s.aws/instance-memory", Value: "8192"}}}
+	gpu := policy.InstanceType{Name: "g5.xlarge", Family: "g5", Category: "g", Arch: "amd64", VCPU: 4, Capacity: policy.Resources{GPU: 1}}
+	metal := policy.InstanceType{Name: "m5.metal", Family: "m5", Category: "m", Arch: "amd64", VCPU: 96}
+	for _, c := range []struct {
+		name              string
+		m                 Markets
+		plain, gpu, metal bool
+	}{
+		{"nothing stated", Markets{}, true, false, false},
+		{"least memory", Markets{MinMemory: ptr(resource.MustParse("8Gi"))}, true, false, false},
+		{"more memory", Markets{MinMemory: ptr(resource.MustParse("8193Mi"))}, false, false, false},
+		{"an accelerator", Markets{MinGPUs: ptr(int32(1))}, false, true, false},
+		{"a family", Markets{Families: []string{"g5", "m5"}}, true, true, false},
+		{"a category", Markets{Categories: []string{"g"}}, false, true, false},
+		{"by name", Markets{InstanceTypes: []string{"m5.metal"}}, false, false, true},
+		{"at most 2 vCPU", Markets{MaxVCPU: ptr(int32(2))}, true, false, false},
+		{"another zone", Markets{Zones: []string{"b"}}, false, false, false},
+		{"another region", Markets{Regions: []string{"r2"}}, false, false, false},
+	} {
+		p := CapacityPool{Spec: CapacityPoolSpec{Markets: c.m}}
+		p.Default()
+		m := &p.Spec.Markets
+		if a, b, d := m.Take("r", "a", &plain), m.Take("r", "a", &gpu), m.Take("r", "a", &metal); a != c.plain || b != c.gpu || d != c.metal {
+			t.Errorf("%s: plain %v, gpu %v, metal %v", c.name, a, b, d)
+		}
+	}
+}
+
+func TestProvider(t *testing.T) {
+	p := karpenterPool()
+	if p.Provider() != "aws" {
+		t.Errorf("Karpenter buys at %s", p.Provider())
+	}
+	p.Spec.Backend = Backend{Rackspace: &RackspaceBackend{}}
+	if got := p.Pool(); p.Provider() != "rackspace" || got.Provisioner != policy.ProvisionerNone || !got.Levers.Launch || got.Levers.Weights {
+		t.Errorf("at %s: %+v", p.Provider(), got)
+	}
+}
+
+// A copy shares nothing with what it was made of.
+func TestDeepCopy(t *testing.T) {
+	p := karpenterPool()
+	p.Spec.Markets.Zones = []string{"a"}
+	p.Spec.Markets.MaxVCPU = ptr(int32(16))
+	p.Spec.Policy = &PolicyRef{Name: "static", Parameters: map[string]string{"share": "0.5"}}
+	before, _ := json.Marshal(p)
+	c := p.DeepCopy()
+	c.Spec.Markets.Zones[0], *c.Spec.Markets.MaxVCPU, c.Spec.Policy.Parameters["share"] = "b", 1, "1"
+	if after, _ := json.Marshal(p); string(before) != string(after) {
+		t.Errorf("the original changed from %s to %s", before, after)
+	}
+}
+
+func TestScheme(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"CapacityPool", "GPUBudget", "SpotNode", "SpotNodeList"} {
+		if !s.Recognizes(GroupVersion.WithKind(kind)) {
+			t.Errorf("%s is not registered", kind)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package v1alpha1
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate reports every rule that p breaks. It expects defaults to be set.
+func (p *CapacityPool) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := p.Spec.Backend.validate(spec.Child("backend"))
+	errs = append(errs, p.Spec.Markets.validate(spec.Child("markets"))...)
+	errs = append(errs, p.Spec.Capacity.validate(spec.Child("capacity"))...)
+	errs = append(errs, p.Spec.Disruption.validate(spec.Child("disruption"))...)
+	if p.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("metadata", "name"), "a pool has a name"))
+	}
+	if x := p.Spec.Policy; x != nil {
+		errs = append(errs, x.validate(spec.Child("policy"))...)
+	}
+	return append(errs, oneOf(spec.Child("mode"), p.Spec.Mode, ModeShadow, ModeActive, ModeOff)...)
+}
+
+func (r *PolicyRef) validate(at *field.Path) field.ErrorList {
+	errs := required(at.Child("name"), r.Name)
+	for _, k := range slices.Sorted(maps.Keys(r.Parameters)) {
+		if v := r.Parameters[k]; k == "" || strings.ContainsAny(k+v, ":,") || strings.Contains(k, "=") {
+			errs = append(errs, field.Invalid(at.Child("parameters"), k+"="+v, "must hold no colon or comma, and the key no equals sign"))
+		}
+	}
+	return errs
+}
+
+func (b *Backend) validate(at *field.Path) field.ErrorList {
+	set := 0
+	for _, is := range [...]bool{b.Karpenter != nil, b.AutoScalingGroups != nil, b.Rackspace != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return field.ErrorList{field.Invalid(at, set, "exactly one of karpenter, autoScalingGroups and rackspace must be set")}
+	}
+	var errs field.ErrorList
+	switch {
+	case b.Karpenter != nil:
+		if (b.Karpenter.NodeClassName != "") == (b.Karpenter.NodeClassSelector != nil) {
+			errs = append(errs, field.Invalid(at.Child("karpenter"), b.Karpenter.NodeClassName,
+				"exactly one of nodeClassName and nodeClassSelector must be set"))
+		}
+	case b.AutoScalingGroups != nil:
+		if len(b.AutoScalingGroups.DiscoveryTags) == 0 {
+			errs = append(errs, field.Required(at.Child("autoScalingGroups", "discoveryTags"), "at least one tag finds the groups"))
+		}
+	default:
+		r := at.Child("rackspace")
+		errs = append(errs, required(r.Child("cloudspace"), b.Rackspace.Cloudspace)...)
+		errs = append(errs, required(r.Child("org"), b.Rackspace.Org)...)
+		errs = append(errs, required(r.Child("credentialsSecretRef", "name"), b.Rackspace.CredentialsSecretRef.Name)...)
+	}
+	return errs
+}
+
+func (m *Markets) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, a := range m.Architectures {
+		errs = append(errs, oneOf(at.Child("architectures").Index(i), a, "amd64", "arm64")...)
+	}
+	errs = append(errs, atLeast(at.Child("minVCPU"), m.MinVCPU, 1)...)
+	errs = append(errs, atLeast(at.Child("maxVCPU"), m.MaxVCPU, 1)...)
+	errs = append(errs, atLeast(at.Child("minGPUs"), m.MinGPUs, 0)...)
+	errs = append(errs, atLeast(at.Child("maxInstanceTypes"), m.MaxInstanceTypes, 1)...)
+	errs = append(errs, atLeast(at.Child("maxZones"), m.MaxZones, 1)...)
+	errs = append(errs, notNegative(at.Child("minMemory"), m.MinMemory)...)
+	if m.MinVCPU != nil && m.MaxVCPU != nil && *m.MinVCPU > *m.MaxVCPU {
+		errs = append(errs, field.Invalid(at.Child("minVCPU"), *m.MinVCPU, "must not be above maxVCPU, "+strconv.Itoa(int(*m.MaxVCPU))))
+	}
+	if m.MaxPrice != nil && !(*m.MaxPrice > 0) {
+		errs = append(errs, field.Invalid(at.Child("maxPrice"), *m.MaxPrice, "must be above 0 $ per hour"))
+	}
+	if s := m.MinPlacementScore; s != nil && (*s < 0 || *s > 10) {
+		errs = append(errs, field.Invalid(at.Child("minPlacementScore"), *s, "must be from 0 to 10"))
+	}
+	return errs
+}
+
+func (c *Capacity) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.SpotShare != nil && c.ExactRatio != nil {
+		errs = append(errs, field.Invalid(at.Child("exactRatio"), *c.ExactRatio, "spotShare and exactRatio exclude each other"))
+	}
+	errs = append(errs, share(at.Child("exactRatio"), c.ExactRatio)...)
+	if s := c.SpotShare; s != nil {
+		errs = append(errs, s.validate(at.Child("spotShare"))...)
+	}
+	if l := c.Limits; l != nil {
+		limits := at.Child("limits")
+		errs = append(errs, notNegative(limits.Child("cpu"), l.CPU)...)
+		errs = append(errs, notNegative(limits.Child("memory"), l.Memory)...)
+		errs = append(errs, notNegative(limits.Child("gpu"), l.GPU)...)
+	}
+	return errs
+}
+
+func (s *SpotShare) validate(at *field.Path) field.ErrorList {
+	errs := share(at.Child("min"), s.Min)
+	errs = append(errs, share(at.Child("max"), s.Max)...)
+	errs = append(errs, share(at.Child("target"), s.Target)...)
+	if len(errs) > 0 {
+		return errs
+	}
+	low, high := orElse(s.Min, 0), orElse(s.Max, 1)
+	if low > high {
+		return append(errs, field.Invalid(at.Child("min"), low, "must not be above max"))
+	}
+	if t := s.Target; t != nil && (*t < low || *t > high) {
+		errs = append(errs, field.Invalid(at.Child("target"), *t, "must lie between min and max"))
+	}
+	return errs
+}
+
+func (d *Disruption) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if d.Budget != nil {
+		if _, err := quantity(d.Budget); err != "" {
+			errs = append(errs, field.Invalid(at.Child("budget"), d.Budget.String(), err))
+		}
+	}
+	if (d.Schedule != "") != (d.Duration != nil) {
+		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "schedule and duration must be set together"))
+	}
+	for _, x := range [...]struct {
+		name string
+		d    *metav1.Duration
+	}{{"duration", d.Duration}, {"consolidateAfter", d.ConsolidateAfter}, {"expireAfter", d.ExpireAfter}, {"cooldown", d.Cooldown}} {
+		if x.d != nil && x.d.Duration < 0 {
+			errs = append(errs, field.Invalid(at.Child(x.name), x.d.Duration.String(), "must not be negative"))
+		}
+	}
+	errs = append(errs, share(at.Child("savingsThreshold"), d.SavingsThreshold)...)
+	return append(errs, oneOf(at.Child("consolidationPolicy"), d.ConsolidationPolicy,
+		ConsolidateWhenEmptyOrUnderutilized, ConsolidateWhenEmpty, ConsolidateNever)...)
+}
+
+// Validate reports every rule that b breaks. It expects defaults to be set.
+func (b *GPUBudget) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := required(field.NewPath("metadata", "name"), b.Name)
+	errs = append(errs, required(spec.Child("resourceName"), b.Spec.ResourceName)...)
+	q, quota := &b.Spec.Quota, spec.Child("quota")
+	if q.GPUHours == nil && q.Dollars == nil {
+		errs = append(errs, field.Required(quota, "gpuHours or dollars must be set"))
+	}
+	for _, x := range [...]struct {
+		name string
+		v    *float64
+	}{{"gpuHours", q.GPUHours}, {"dollars", q.Dollars}} {
+		if x.v != nil && !(*x.v >= 0) {
+			errs = append(errs, field.Invalid(quota.Child(x.name), *x.v, "must not be negative"))
+		}
+	}
+	errs = append(errs, atLeast(quota.Child("windowHours"), &q.WindowHours, 1)...)
+	e, at := &b.Spec.Enforcement, spec.Child("enforcement")
+	for _, x := range [...]struct {
+		name string
+		d    *metav1.Duration
+	}{{"overQuotaDelay", e.OverQuotaDelay}, {"podGracePeriod", e.PodGracePeriod}} {
+		if x.d != nil && x.d.Duration < 0 {
+			errs = append(errs, field.Invalid(at.Child(x.name), x.d.Duration.String(), "must not be negative"))
+		}
+	}
+	return append(errs, oneOf(at.Child("action"), e.Action, EnforceEvict, EnforcePause, EnforceAlertOnly)...)
+}
+
+func required(at *field.Path, s string) field.ErrorList {
+	if s == "" {
+		return field.ErrorList{field.Required(at, "must not be empty")}
+	}
+	return nil
+}
+
+func oneOf[T ~string](at *field.Path, v T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, v) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, v, allowed)}
+}
+
+func atLeast(at *field.Path, v *int32, least int32) field.ErrorList {
+	if v == nil || *v >= least {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, *v, "must be at least "+strconv.Itoa(int(least)))}
+}
+
+// share also refuses NaN.
+func share(at *field.Path, v *float64) field.ErrorList {
+	if v == nil || *v >= 0 && *v <= 1 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, *v, "must be from 0 to 1")}
+}
+
+func notNegative(at *field.Path, q *resource.Quantity) field.ErrorList {
+	if q == nil || q.Sign() >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, q.String(), "must not be negative")}
+}
+
+// count is a number or a percentage read from an IntOrString.
+type count struct {
+	n       int32
+	percent bool
+}
+
+// quantity reads v and says what is wrong with it; empty if nothing is.
+func quantity(v *intstr.IntOrString) (count, string) {
+	c := count{n: v.IntVal}
+	if v.Type == intstr.String {
+		digits, percent := strings.CutSuffix(v.StrVal, "%")
+		n, err := strconv.ParseInt(digits, 10, 32)
+		if err != nil || !percent {
+			return c, "must be a number or a percentage such as 10%"
+		}
+		c = count{int32(n), true}
+	}
+	if c.n < 0 {
+		return c, "must not be negative"
+	}
+	if c.percent && c.n > 100 {
+		return c, "must not be above 100%"
+	}
+	return c, ""
+}
+
+func orElse[T any](v *T, otherwise T) T {
+	if v == nil {
+		return otherwise
+	}
+	return *v
+}

@@ -1,0 +1,321 @@
+package workload
+
+import (
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Options say how features are read.
+type Options struct {
+	// Compat reads as the SpotVortex agent does; see [Safety]. It also takes
+	// what a budget allows this instant, so that a pod on its way to ready
+	// counts against the pool, where otherwise a budget is taken for what it
+	// allows when its pods are well: else the drains that carry out one
+	// decision would take away the ground of the next.
+	Compat bool
+}
+
+// Features are what the pods of one group of nodes (a pool, unless grouped
+// otherwise) ask of it.
+type Features struct {
+	// Startup is the 95th percentile of the seconds from bound to ready,
+	// weighted by CPU. Pods that are not ready yet count where their start-up
+	// time is stated.
+	Startup float64
+
+	// Penalty is what an outage costs in hours of work, Priority how important
+	// the pods are in [0, 1]; both are means weighted by CPU.
+	Penalty, Priority float64
+
+	// Utilization in [0, 1] is requested over allocatable on the usable nodes:
+	// of CPU when compat, else of whatever is scarcest among CPU, memory and
+	// GPUs. A snapshot holds requests and no usage.
+	Utilization float64
+
+	// Single is the part of the pods' CPU whose workload runs one replica, so
+	// that to move it is an outage. Jobs are not counted.
+	Single float64
+
+	// Requested and Allocatable are sums over the usable nodes.
+	Requested, Allocatable policy.Resources
+
+	// SpotUnits of Units are spot, in vCPU, or GPUs in a GPU pool, over the
+	// nodes that are initialized and not being emptied or deleted. SpotNodes
+	// of Nodes counts the same nodes.
+	SpotUnits, Units int64
+	SpotNodes, Nodes int
+
+	// Pods counts the pods of workloads (no DaemonSets); the others some of
+	// these.
+	Pods, Stateful, Evictable, Critical, CriticalOnSpot int
+
+	// Zones is the number of zones; see [Groups].
+	Zones int
+
+	Safety PoolSafety
+}
+
+// Share returns the spot share held, in [0, 1]; 0 of an empty pool.
+func (f *Features) Share() float64 {
+	if f.Units == 0 {
+		return 0
+	}
+	return float64(f.SpotUnits) / float64(f.Units)
+}
+
+// SafetyAt returns the safety of the group if share of it were spot: with so
+// many fewer idle on-demand nodes, and with the critical pods on spot in the
+// proportion of all pods, or more where they are concentrated there already.
+//
+// A cap taken of what is held moves when the share does. A pool that follows
+// it goes to and fro; one that asks how far it can go before the cap comes to
+// meet it does not.
+func (f *Features) SafetyAt(share float64) PoolSafety {
+	p := f.Safety
+	if f.Pods == 0 {
+		return p
+	}
+	p.SpareOnDemand = max(0, float64(f.Nodes)*float64((1-share)*(1-f.Utilization)))
+	if f.Critical > 0 {
+		p.CriticalOnSpot = share
+		held := f.Share()
+		if actual := float64(f.CriticalOnSpot) / float64(f.Critical); held > 0 && actual > held {
+			p.CriticalOnSpot = min(1, actual*share/held)
+		}
+	}
+	p.Risk = risk(&p)
+	p.SafeMax = safeMax(&p)
+	return p
+}
+
+// StableShare returns the largest share that its own [Features.SafetyAt]
+// allows.
+func (f *Features) StableShare() float64 {
+	lo, hi := 0.0, 1.0
+	if f.SafetyAt(hi).SafeMax >= hi {
+		return hi
+	}
+	for range 16 { // to 1/65,536, far finer than a node
+		mid := (lo + hi) / 2
+		if f.SafetyAt(mid).SafeMax >= mid {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// unknown are the features of a group without pods.
+func unknown() Features {
+	return Features{Startup: 300, Penalty: 5, Priority: 0.5, Safety: DefaultPoolSafety()}
+}
+
+// Groups assign nodes to the groups whose features are wanted.
+type Groups struct {
+	// N is the number of groups; Of holds one of 0…N-1 for each node of the
+	// snapshot, or a negative number for a node of none.
+	N  int
+	Of []int32
+
+	// Zones is the number of zones that each group counts as spread over.
+	Zones []int32
+
+	// GPU says for each group that its units are GPUs and not vCPUs.
+	GPU []bool
+}
+
+// Of returns the features of one pool. [Collect] is faster for several.
+func Of(s *policy.Snapshot, pool policy.PoolID, o Options) Features {
+	return Collect(s, o, new(Scratch))[pool]
+}
+
+// Collect returns the features of every pool of s, by id. The slice belongs to
+// sc and is valid until its next use.
+//
+// A pool counts as spread over the zones of its nodes; unless compat, also over
+// those in which its spot markets are offered now: what is lost in one zone can
+// be had again in another, and a pool that begins on one zone's on-demand nodes
+// may leave it.
+func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
+	g := &sc.pools
+	g.N = len(s.Pools)
+	g.Of, g.Zones, g.GPU = fit(g.Of, len(s.Nodes)), fit(g.Zones, g.N), fit(g.GPU, g.N)
+	zones := fit(sc.zones, g.N*len(s.Zones))
+	sc.zones = zones
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		g.Of[i] = policy.None
+		if n.Phase == policy.NodeGone || n.Pool < 0 {
+			continue
+		}
+		g.Of[i] = int32(n.Pool)
+		if n.Market >= 0 {
+			zones[int(n.Pool)*len(s.Zones)+int(s.Markets[n.Market].Zone)] = true
+		}
+	}
+	for p := range s.Pools {
+		g.GPU[p] = s.CountsGPUs(policy.PoolID(p))
+		mine := zones[p*len(s.Zones) : (p+1)*len(s.Zones)]
+		if !o.Compat {
+			for _, id := range s.Pools[p].Markets {
+				m := &s.Markets[id]
+				if m.Capacity == policy.Spot && m.Offered {
+					mine[m.Zone] = true
+				}
+			}
+		}
+		for _, in := range mine {
+			if in {
+				g.Zones[p]++
+			}
+		}
+	}
+	return CollectBy(s, *g, o, sc)
+}
+
+// CollectBy returns the features of the groups of g. The slice belongs to sc
+// and is valid until its next use.
+func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features {
+	sc.features = fit(sc.features, g.N)
+	sc.readTemplates(s)
+	sc.readNodes(s, g)
+	sc.readPods(s, g, o)
+	sc.sumTemplates(s, g)
+	sc.spreadBudgets(s, g, o)
+	for i := range sc.features {
+		f := &sc.features[i]
+		f.Zones = int(g.Zones[i])
+		f.Utilization = utilization(f, o)
+		in := SafetyInput{
+			OnDemandNodes: f.Nodes - f.SpotNodes, Pods: f.Pods, Stateful: f.Stateful,
+			Evictable: f.Evictable, Critical: f.Critical, CriticalOnSpot: f.CriticalOnSpot,
+			Budgets: sc.budgetsOf(s, i, o), Utilization: f.Utilization,
+			ZoneCount: f.Zones, Restart: f.Startup,
+		}
+		if o.Compat {
+			in.Utilization = compatUtilization
+		}
+		if sc.weights[i] > 0 {
+			f.Safety = Safety(in, o.Compat)
+		}
+	}
+	return sc.features
+}
+
+// compatUtilization stands in the agent for every pool's utilization where the
+// safety of the pool is computed: nothing there ever provides the real one.
+const compatUtilization = 0.5
+
+func utilization(f *Features, o Options) float64 {
+	cpu := ratio(f.Requested.CPU, f.Allocatable.CPU)
+	if o.Compat {
+		return unit(cpu)
+	}
+	memory, gpu := ratio(f.Requested.Memory, f.Allocatable.Memory), ratio(f.Requested.GPU, f.Allocatable.GPU)
+	return unit(max(cpu, memory, gpu))
+}
+
+func ratio(part, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// A traits is what the pods of one template have in common.
+type traits struct {
+	weight            int64 // thousandths of a core, above 0
+	penalty, priority float64
+	startup           int64 // milliseconds; 0 when not stated
+	single, stateful  bool
+	critical, daemon  bool
+}
+
+// readTemplates computes the traits of every template.
+func (sc *Scratch) readTemplates(s *policy.Snapshot) {
+	sc.restricted = sc.restricted[:0]
+	for i := range s.PDBs {
+		if s.PDBs[i].Healthy <= s.PDBs[i].Desired {
+			sc.restricted = append(sc.restricted, s.PDBs[i].Namespace)
+		}
+	}
+	sc.traits = fit(sc.traits, len(s.Templates))
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		kind, replicas := policy.KindBare, int32(1)
+		if t.Workload >= 0 {
+			kind, replicas = s.Workloads[t.Workload].Kind, s.Workloads[t.Workload].Replicas
+		}
+		x := &sc.traits[i]
+		x.weight = t.Requests.CPU
+		if x.weight <= 0 {
+			x.weight = 1000
+		}
+		x.startup = t.Startup.Milliseconds()
+		x.stateful = kind == policy.KindStatefulSet
+		x.daemon = t.DaemonSet || kind == policy.KindDaemonSet
+		x.single = !x.daemon && kind != policy.KindJob && replicas <= 1
+		x.priority = priority(t)
+		x.critical = t.Critical || x.priority >= 0.75
+		x.penalty = t.OutagePenalty
+		if x.penalty < 0 {
+			x.penalty = penalty(t.PriorityClass, kind, replicas, sc.isRestricted(t.Namespace))
+		}
+	}
+}
+
+func (sc *Scratch) isRestricted(namespace string) bool {
+	for _, n := range sc.restricted {
+		if n == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// penalty returns the hours that an outage of a pod is taken to cost when its
+// owner states none. A namespace is restricted when one of its budgets has no
+// healthy pod to spare.
+func penalty(class string, kind policy.WorkloadKind, replicas int32, restricted bool) float64 {
+	hours := 4.0
+	switch {
+	case strings.Contains(class, "system-node-critical"), strings.Contains(class, "system-cluster-critical"):
+		hours = 48
+	case strings.Contains(class, "high"):
+		hours = 12
+	case strings.Contains(class, "low"):
+		hours = 1
+	}
+	if restricted {
+		hours *= 2
+	}
+	switch {
+	case kind == policy.KindStatefulSet:
+		hours *= 2
+	case kind == policy.KindDeployment && replicas >= 2 && !restricted:
+		hours *= 0.5
+	}
+	return hours
+}
+
+func priority(t *policy.Template) float64 {
+	switch t.MigrationTier {
+	case 0:
+		return 1
+	case 1:
+		return 0.5
+	case 2:
+		return 0.25
+	}
+	switch class := t.PriorityClass; {
+	case strings.Contains(class, "system"):
+		return 1
+	case strings.Contains(class, "high"):
+		return 0.75
+	case strings.Contains(class, "low"):
+		return 0.25
+	}
+	return 0.5
+}

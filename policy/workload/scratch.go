@@ -1,0 +1,350 @@
+package workload
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Scratch is memory that [Collect] works in, so that a decision every few
+// minutes allocates nothing. Nothing in it outlives a call: a new one gives the
+// same features. It serves one goroutine at a time.
+type Scratch struct {
+	features   []Features
+	pools      Groups
+	zones      []bool
+	traits     []traits
+	restricted []string
+
+	// counts[g*templates+t] is the number of pods of template t in group g
+	// that ask for something, using that of those on usable nodes.
+	counts, using []int32
+	weights       []int64 // of all pods, per group
+
+	// usable and spot are by node; pod lists run from heads[node] through
+	// next, and hold only pods that a budget selects.
+	usable, spot []bool
+	heads, next  []int32
+
+	samples, ordered []sample
+	histogram        []int64 // of the samples' weight, by group and bucket
+	found            []finding
+
+	// spread[g*budgets+b] is how the pods of budget b lie on the nodes of g.
+	spread  []BudgetSpread
+	onNode  []int32 // per budget, while one node is counted
+	touched []policy.PDBID
+	budgets []BudgetSpread
+}
+
+// A sample is a start-up time and how much it weighs.
+type sample struct {
+	ms, weight int64
+	group      int32
+}
+
+// fit returns a zeroed slice of length n, in the memory of x where it is enough.
+func fit[T any](x []T, n int) []T {
+	if cap(x) < n {
+		return make([]T, n, n+n/4)
+	}
+	x = x[:n]
+	clear(x)
+	return x
+}
+
+func (sc *Scratch) readNodes(s *policy.Snapshot, g Groups) {
+	sc.usable, sc.spot = fit(sc.usable, len(s.Nodes)), fit(sc.spot, len(s.Nodes))
+	for i := range s.Nodes {
+		if g.Of[i] < 0 {
+			continue
+		}
+		n, f := &s.Nodes[i], &sc.features[g.Of[i]]
+		sc.spot[i] = f.hold(s, n, g.GPU[g.Of[i]])
+		if sc.usable[i] = n.Usable(); sc.usable[i] {
+			f.Allocatable = f.Allocatable.Plus(n.Allocatable)
+		}
+	}
+}
+
+// readPods counts the bound pods by group and template and gathers what differs
+// between pods of one template.
+func (sc *Scratch) readPods(s *policy.Snapshot, g Groups, o Options) {
+	templates := len(s.Templates)
+	sc.counts, sc.using = fit(sc.counts, g.N*templates), fit(sc.using, g.N*templates)
+	sc.weights, sc.histogram = fit(sc.weights, g.N), fit(sc.histogram, g.N*buckets)
+	sc.heads, sc.samples = fit(sc.heads, len(s.Nodes)), sc.samples[:0]
+	sc.next = fit(sc.next, len(s.Pods))
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodGone || p.Node < 0 || g.Of[p.Node] < 0 {
+			continue
+		}
+		group, x := g.Of[p.Node], &sc.traits[p.Template]
+		if sc.usable[p.Node] {
+			sc.using[int(group)*templates+int(p.Template)]++
+		}
+		if p.Phase == policy.PodTerminating && !o.Compat {
+			continue // it still fills its node, but asks for nothing any more
+		}
+		sc.counts[int(group)*templates+int(p.Template)]++
+		if x.critical && !x.daemon && sc.spot[p.Node] {
+			sc.features[group].CriticalOnSpot++
+		}
+		if x.startup == 0 && p.ReadySince > p.Bound && p.Bound > 0 {
+			sc.sample(group, int64(p.ReadySince-p.Bound), x.weight)
+		}
+		if len(s.Templates[p.Template].PDBs) > 0 && !x.daemon {
+			sc.next[i], sc.heads[p.Node] = sc.heads[p.Node], int32(i)+1
+		}
+	}
+}
+
+// sumTemplates turns the counts into sums and means.
+func (sc *Scratch) sumTemplates(s *policy.Snapshot, g Groups) {
+	templates := len(s.Templates)
+	for group := range sc.features {
+		f := &sc.features[group]
+		var penalty, priority float64
+		var single, workloads int64
+		for t, n := range sc.counts[group*templates : (group+1)*templates] {
+			if using := sc.using[group*templates+t]; using > 0 {
+				f.Requested = f.Requested.Plus(s.Templates[t].Requests.Scale(int64(using)))
+			}
+			if n == 0 {
+				continue
+			}
+			x := &sc.traits[t]
+			weight := int64(n) * x.weight
+			sc.weights[group] += weight
+			penalty = float64(float64(weight)*x.penalty) + penalty
+			priority = float64(float64(weight)*x.priority) + priority
+			if x.startup > 0 {
+				sc.sample(int32(group), x.startup, weight)
+			}
+			if x.daemon {
+				continue
+			}
+			workloads += weight
+			if x.single {
+				single += weight
+			}
+			f.Pods += int(n)
+			if x.stateful {
+				f.Stateful += int(n)
+			}
+			if x.critical {
+				f.Critical += int(n)
+			}
+		}
+		if sc.weights[group] == 0 {
+			u := unknown()
+			f.Startup, f.Penalty, f.Priority, f.Safety = u.Startup, u.Penalty, u.Priority, u.Safety
+			continue
+		}
+		f.Penalty = penalty / float64(sc.weights[group])
+		f.Priority = priority / float64(sc.weights[group])
+		if workloads > 0 {
+			f.Single = float64(single) / float64(workloads)
+		}
+	}
+	sc.percentiles(g)
+}
+
+// defaultStartup is the start-up time of a group of which none is known.
+const defaultStartup = 60
+
+// buckets is the number of buckets into which start-up times fall by their
+// first five binary digits; the last takes what is longer than two hours.
+const buckets = 320
+
+func bucket(ms int64) int {
+	if ms < 16 {
+		return int(ms)
+	}
+	e := bits.Len64(uint64(ms)) - 5
+	return min(16*e+int(ms>>e), buckets-1)
+}
+
+// sample adds a start-up time of weight to group.
+func (sc *Scratch) sample(group int32, ms, weight int64) {
+	sc.samples = append(sc.samples, sample{ms: ms, weight: weight, group: group})
+	sc.histogram[int(group)*buckets+bucket(ms)] += weight
+}
+
+// percentiles sets the start-up time of every group that has pods. A histogram
+// says in which bucket the percentile lies, so that only the samples of that
+// one have to be looked at.
+func (sc *Scratch) percentiles(g Groups) {
+	sc.found = fit(sc.found, g.N)
+	for i := range sc.features {
+		sc.found[i] = find(sc.histogram[i*buckets : (i+1)*buckets])
+		if sc.found[i].bucket < 0 && sc.weights[i] > 0 {
+			sc.features[i].Startup = defaultStartup
+		}
+	}
+	left := sc.samples[:0]
+	for _, x := range sc.samples {
+		if f := &sc.found[x.group]; bucket(x.ms) == f.bucket {
+			f.samples++
+			left = append(left, x)
+		}
+	}
+	start := 0
+	for i := range sc.found {
+		sc.found[i].from, sc.found[i].to = start, start
+		start += sc.found[i].samples
+	}
+	sc.ordered = fit(sc.ordered, len(left))
+	for _, x := range left {
+		f := &sc.found[x.group]
+		sc.ordered[f.to] = x
+		f.to++
+	}
+	for i := range sc.found {
+		if f := &sc.found[i]; f.samples > 0 {
+			sc.features[i].Startup = float64(reach(sc.ordered[f.from:f.to], f.need)) / 1000
+		}
+	}
+}
+
+// A finding is where the percentile of a group lies: the bucket (below zero
+// without samples), the weight in it that must be reached, and the number of
+// its samples and their place among the ordered ones.
+type finding struct {
+	bucket, samples, from, to int
+	need                      int64
+}
+
+// find returns where 95 % of the weight of histogram is reached.
+func find(histogram []int64) finding {
+	total := int64(0)
+	for _, w := range histogram {
+		total += w
+	}
+	if total == 0 {
+		return finding{bucket: -1}
+	}
+	need := (19*total + 19) / 20 // 95 %, rounded up
+	for i, w := range histogram {
+		if need <= w {
+			return finding{bucket: i, need: need}
+		}
+		need -= w
+	}
+	panic(fmt.Sprintf("workload: %d of a weight of %d is not reached", need, total))
+}
+
+// reach returns the smallest time at or below which x weighs need. It
+// partitions around pivots instead of sorting, and reorders x.
+func reach(x []sample, need int64) int64 {
+	for {
+		pivot := median(x[0].ms, x[len(x)/2].ms, x[len(x)-1].ms)
+		less, more := 0, len(x)
+		var lighter, equal int64
+		for i := 0; i < more; {
+			switch {
+			case x[i].ms < pivot:
+				lighter += x[i].weight
+				x[i], x[less] = x[less], x[i]
+				less++
+				i++
+			case x[i].ms > pivot:
+				more--
+				x[i], x[more] = x[more], x[i]
+			default:
+				equal += x[i].weight
+				i++
+			}
+		}
+		switch {
+		case need <= lighter:
+			x = x[:less]
+		case need <= lighter+equal:
+			return pivot
+		default:
+			need -= lighter + equal
+			x = x[more:]
+		}
+	}
+}
+
+func median(a, b, c int64) int64 { return max(min(a, b), min(max(a, b), c)) }
+
+// spreadBudgets counts how the pods of each budget lie on the nodes, and the
+// pods that could be evicted.
+func (sc *Scratch) spreadBudgets(s *policy.Snapshot, g Groups, o Options) {
+	budgets, templates := len(s.PDBs), len(s.Templates)
+	sc.spread, sc.onNode = fit(sc.spread, g.N*budgets), fit(sc.onNode, budgets)
+	for node := range s.Nodes {
+		if g.Of[node] < 0 {
+			continue
+		}
+		sc.touched = sc.touched[:0]
+		for i := sc.heads[node]; i > 0; i = sc.next[i-1] {
+			for _, b := range selecting(&s.Templates[s.Pods[i-1].Template], o) {
+				if sc.onNode[b] == 0 {
+					sc.touched = append(sc.touched, b)
+				}
+				sc.onNode[b]++
+			}
+		}
+		for _, b := range sc.touched {
+			x, n := &sc.spread[int(g.Of[node])*budgets+int(b)], int(sc.onNode[b])
+			sc.onNode[b] = 0
+			if n > x.Most {
+				x.Most, x.Second = n, x.Most
+			} else {
+				x.Second = max(x.Second, n)
+			}
+		}
+	}
+	for t := range s.Templates {
+		if sc.traits[t].daemon || !evictable(s, &s.Templates[t], o) {
+			continue
+		}
+		for group := range sc.features {
+			sc.features[group].Evictable += int(sc.counts[group*templates+t])
+		}
+	}
+}
+
+// selecting returns the budgets of t that are counted: all, or the first when
+// compat.
+func selecting(t *policy.Template, o Options) []policy.PDBID {
+	if o.Compat && len(t.PDBs) > 1 {
+		return t.PDBs[:1]
+	}
+	return t.PDBs
+}
+
+func evictable(s *policy.Snapshot, t *policy.Template, o Options) bool {
+	for _, b := range selecting(t, o) {
+		if allowed(&s.PDBs[b], o) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// allowed returns how many pods of b may be disrupted; see [Options].
+func allowed(b *policy.PDB, o Options) int {
+	if o.Compat {
+		return int(b.Allowed)
+	}
+	return int(max(b.Allowed, b.Expected-b.Desired))
+}
+
+// budgetsOf returns the budgets that select pods of group.
+func (sc *Scratch) budgetsOf(s *policy.Snapshot, group int, o Options) []BudgetSpread {
+	sc.budgets = sc.budgets[:0]
+	for b := range s.PDBs {
+		x := sc.spread[group*len(s.PDBs)+b]
+		if x.Most > 0 {
+			x.Allowed = allowed(&s.PDBs[b], o)
+			sc.budgets = append(sc.budgets, x)
+		}
+	}
+	return sc.budgets
+}

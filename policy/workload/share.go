@@ -1,0 +1,47 @@
+package workload
+
+import "github.com/spotter-dev/spotter/policy"
+
+// Share returns the spot share that pool holds: of its vCPUs, or GPUs in a GPU
+// pool, over the nodes that are initialized and not being emptied or deleted.
+// It is 0 of an empty pool.
+func Share(s *policy.Snapshot, pool policy.PoolID) float64 {
+	gpu := s.CountsGPUs(pool)
+	var f Features
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == pool {
+			f.hold(s, n, gpu)
+		}
+	}
+	return f.Share()
+}
+
+// Units returns the capacity of n in the unit of its pool. A node of no known
+// market counts what it lets pods use.
+func Units(s *policy.Snapshot, n *policy.Node, gpu bool) int64 {
+	switch {
+	case n.Market < 0 && gpu:
+		return n.Allocatable.GPU
+	case n.Market < 0:
+		return (n.Allocatable.CPU + 999) / 1000
+	case gpu:
+		return s.Types[s.Markets[n.Market].Type].Capacity.GPU
+	}
+	return s.Types[s.Markets[n.Market].Type].VCPU
+}
+
+// hold counts n if it is held.
+func (f *Features) hold(s *policy.Snapshot, n *policy.Node, gpu bool) (spot bool) {
+	spot = n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot
+	if n.Phase != policy.NodeInitialized {
+		return spot
+	}
+	units := Units(s, n, gpu)
+	f.Nodes++
+	f.Units += units
+	if spot {
+		f.SpotNodes++
+		f.SpotUnits += units
+	}
+	return spot
+}

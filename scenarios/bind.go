@@ -1,0 +1,181 @@
+package scenarios
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// ErrTooShort is returned when a trace does not cover what is to be run.
+var ErrTooShort = errors.New("the trace is too short")
+
+// ErrNoMarket is returned when a trace sells nothing that a pool may buy.
+var ErrNoMarket = errors.New("no market")
+
+// BindOptions say which part of a trace is taken, and what is changed.
+type BindOptions struct {
+	// From is when metering begins in window 0; zero means the scenario's
+	// start, else the trace's first time.
+	From policy.Time
+
+	// Window counts the windows, each as long as the scenario, back to back.
+	Window int
+
+	// Intensity, when set, replaces that of the scenario.
+	Intensity *float64
+}
+
+// Bind joins a scenario to the prices of a trace. The world shares the memory
+// of both, which must not change afterwards.
+func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
+	if err := sc.Validate(); err != nil {
+		return nil, err
+	}
+	start := cmp.Or(o.From, sc.Start, tr.From).Add(time.Duration(o.Window) * sc.Duration)
+	end := start.Add(sc.Duration)
+	if start < tr.From || end > wholeDay(tr.To) {
+		return nil, fmt.Errorf("%w: %s needs %v to %v, and %s covers %v to %v", ErrTooShort, sc.Name, start, end, tr.Name, tr.From, tr.To)
+	}
+	w := &World{
+		Name:        sc.Name,
+		Digest:      sc.Digest,
+		TraceDigest: windowDigest(tr, start, end),
+		Start:       start,
+		Duration:    sc.Duration,
+		WarmUp:      sc.WarmUp,
+		ReadyGrace:  sc.ReadyGrace,
+		Templates:   sc.templates,
+		PDBs:        sc.pdbs,
+		Intensity:   sc.Intensity,
+		Slots:       sc.Slots,
+		Warnings:    slices.Concat(sc.Warnings, tr.Warnings),
+	}
+	if o.Intensity != nil {
+		w.Intensity = *o.Intensity
+	}
+	begin := start.Add(-sc.WarmUp)
+	for i := range sc.loads {
+		w.Workloads = append(w.Workloads, sc.loads[i].times(begin, start, end))
+	}
+	for i, f := range sc.faults {
+		f.At = start.Add(sc.faultsAt[i])
+		w.Faults = append(w.Faults, f)
+	}
+	if err := w.sell(sc, tr, begin); err != nil {
+		return nil, err
+	}
+	w.Trace = TraceInfo{
+		Name: tr.Name, From: tr.From, To: tr.To, Synthetic: tr.Synthetic, About: tr.About,
+		Availability: w.Available != nil,
+	}
+	w.warnOfFaults()
+	return w, w.seed(sc)
+}
+
+// warnOfFaults says which faults name a place or type that no market has.
+func (w *World) warnOfFaults() {
+	for i := range w.Faults {
+		f := &w.Faults[i]
+		meets := slices.ContainsFunc(w.Markets, func(m policy.Market) bool {
+			return (f.Zone == "" || f.Zone == w.Zones[m.Zone]) && (f.Type == "" || f.Type == w.Types[m.Type].Name)
+		})
+		if !meets {
+			w.Warnings = append(w.Warnings, fmt.Sprintf("faults[%d] has no effect: no market with zone %q and instance type %q", i, f.Zone, f.Type))
+		}
+	}
+}
+
+// wholeDay returns the end of the UTC day in which a trace's last change
+// falls: prices hold until they change, and recordings come in days.
+func wholeDay(t policy.Time) policy.Time {
+	const day = policy.Time(24 * time.Hour / time.Millisecond)
+	return (t + day - 1) / day * day
+}
+
+func windowDigest(tr *trace.Trace, start, end policy.Time) [32]byte {
+	b := tr.Digest[:]
+	b = binary.BigEndian.AppendUint64(slices.Clip(b), uint64(start))
+	b = binary.BigEndian.AppendUint64(b, uint64(end))
+	return sha256.Sum256(b)
+}
+
+// sell fills in what can be bought: types, zones, markets with their prices,
+// and the pools with the markets that each may use.
+func (w *World) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) error {
+	x := newSelection(tr, begin, w.Start, w.Start.Add(w.Duration))
+	for i := range sc.pools {
+		p := &sc.pools[i].spec
+		taken := x.choose(p)
+		if len(taken) == 0 {
+			return sc.pools[i].doc.nothing(p.Name, x)
+		}
+		x.pools = append(x.pools, taken)
+	}
+	x.tabulate(w)
+	for i := range sc.pools {
+		p := sc.pools[i].spec.Pool()
+		p.ID = policy.PoolID(i)
+		if p.Mode == policy.ModeShadow { // a simulated cluster is there to be changed
+			p.Mode = policy.ModeActive
+		}
+		for _, k := range x.pools[i] {
+			p.Markets = append(p.Markets, x.offers[k].onDemandID, x.offers[k].spotID)
+		}
+		slices.Sort(p.Markets)
+		p.Markets = slices.Compact(p.Markets)
+		w.Pools = append(w.Pools, p)
+	}
+	w.Warnings = append(w.Warnings, x.warnings()...)
+	return nil
+}
+
+// nothing reports a pool that may buy nothing of what is sold.
+func (d *document) nothing(pool string, x *selection) error {
+	err := d.problem([]string{"spec", "markets"}, "pool %s may buy none of the %d markets of trace %s", pool, len(x.offers), x.tr.Name)
+	if len(x.offers) > 0 {
+		f, l := x.offers[0].series, x.offers[len(x.offers)-1].series
+		return fmt.Errorf("%w: %w (from %s to %s)", ErrNoMarket, err, f.Name(), l.Name())
+	}
+	for _, why := range x.warnings() {
+		err = fmt.Errorf("%w; %s", err, why)
+	}
+	return fmt.Errorf("%w: %w", ErrNoMarket, err)
+}
+
+// capacityTypes are what a manifest may write, with whether it restricts.
+var capacityTypes = map[string]struct {
+	any  bool
+	only policy.CapacityType
+}{"": {any: true}, "spot": {only: policy.Spot}, "on-demand": {only: policy.OnDemand}}
+
+// seed resolves the nodes that a scenario begins with: to the cheapest of the
+// markets that fit, the first by name among equals.
+func (w *World) seed(sc *Scenario) error {
+	for i, n := range sc.nodes {
+		at := slices.IndexFunc(w.Pools, func(p policy.Pool) bool { return p.Name == n.Pool })
+		p, want := &w.Pools[at], capacityTypes[n.CapacityType]
+		best := policy.MarketID(policy.None)
+		for _, id := range p.Markets {
+			m := &w.Markets[id]
+			fits := (want.any || want.only == m.Capacity) && m.Offered &&
+				(n.InstanceType == "" || n.InstanceType == w.Types[m.Type].Name) &&
+				(n.Zone == "" || n.Zone == w.Zones[m.Zone])
+			if fits && (best == policy.None || m.Price < w.Markets[best].Price) {
+				best = id
+			}
+		}
+		if best == policy.None {
+			return fmt.Errorf("%w: nodes[%d] of %s: pool %s has no market with type %q, zone %q, capacity type %q at the start",
+				ErrNoMarket, i, sc.Name, n.Pool, n.InstanceType, n.Zone, n.CapacityType)
+		}
+		w.Seeds = append(w.Seeds, NodeSeed{p.ID, best, int(n.Count)})
+	}
+	return nil
+}

@@ -1,0 +1,517 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+const (
+	hours  = policy.Time(3_600_000)
+	newDay = policy.Time(1_767_225_600_000) // 2026-01-01T00:00Z, a Thursday
+)
+
+// series returns one of us-east-1 with changes at the given hours.
+func series(zone, name string, at []policy.Time, spot ...policy.Money) trace.Series {
+	s := trace.Series{Provider: "aws", Region: "us-east-1", Zone: zone, Type: name, Product: trace.ProductLinux, Spot: spot}
+	for _, h := range at {
+		s.At = append(s.At, newDay+h*hours)
+	}
+	return s
+}
+
+// fourDays returns a trace of 96 hours from newDay.
+func fourDays(s ...trace.Series) *trace.Trace {
+	slices.SortFunc(s, func(a, b trace.Series) int {
+		return strings.Compare(a.Zone+a.Type+a.Product, b.Zone+b.Type+b.Product)
+	})
+	return &trace.Trace{Name: "test", Series: s, From: newDay, To: newDay + 96*hours, Digest: [32]byte{1}}
+}
+
+// parse reads a scenario of one deployment and one pool with the given
+// markets, lasting a day after a warm-up of six hours.
+func parse(t *testing.T, markets, more string) *Scenario {
+	t.Helper()
+	sc, err := Parse("test.yaml", []byte(fmt.Sprintf(`
+apiVersion: spotter.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: main}
+spec: {backend: {karpenter: {nodeClassName: default}}, markets: %s}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}}
+---
+%s
+---
+apiVersion: spotter.dev/v1alpha1
+kind: Scenario
+metadata: {name: test}
+spec: {duration: 24h, warmUp: 6h}
+`, markets, more)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+func bind(t *testing.T, sc *Scenario, tr *trace.Trace, o BindOptions) *World {
+	t.Helper()
+	w, err := Bind(sc, tr, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := snapshotOf(w).Validate(); err != nil {
+		t.Error(err)
+	}
+	return w
+}
+
+func names(w *World) string {
+	var all []string
+	for _, m := range w.Markets {
+		all = append(all, strings.TrimPrefix(m.Name, "aws/us-east-1/"))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestBindMarkets(t *testing.T) {
+	withPrice := series("b", "m5.large", []policy.Time{0, 30}, 30_000, 31_000)
+	withPrice.OnDemand = []policy.Money{95_000, 97_000}
+	tr := fourDays(withPrice,
+		series("a", "m5.large", []policy.Time{0}, 32_000),
+		series("a", "m5.xlarge", []policy.Time{0}, 64_000),
+		series("a", "no.such", []policy.Time{0}, 1_000),
+	)
+	w := bind(t, parse(t, "{}", ""), tr, BindOptions{From: newDay + 24*hours})
+	if got := names(w); got != "a/m5.large/on-demand a/m5.large/spot a/m5.xlarge/on-demand a/m5.xlarge/spot b/m5.large/on-demand b/m5.large/spot" {
+		t.Errorf("markets %s", got)
+	}
+	if !reflect.DeepEqual(w.Zones, []string{"a", "b"}) || len(w.Types) != 2 || w.Types[0].Name != "m5.large" || w.Types[1].ID != 1 {
+		t.Errorf("zones %v, types %v", w.Zones, w.Types)
+	}
+	published, _ := catalog.OnDemand("aws", "us-east-1", "m5.large")
+	if m := w.Markets[1]; m.OnDemand != published || m.Capacity != policy.Spot || m.Price != 32_000 || m.OnDemandModelled {
+		t.Errorf("without a price in the trace the catalog's counts: %+v", m)
+	}
+	if m := w.Markets[4]; m.Price != 95_000 || w.Prices[4].Price[0] != 95_000 || len(w.Prices[4].At) != 1 {
+		t.Errorf("the on-demand price is that at the start: %+v %+v", m, w.Prices[4])
+	}
+	if p := w.Prices[5]; !reflect.DeepEqual(p.Price, []policy.Money{30_000, 31_000}) || p.At[0] > w.Start.Add(-w.WarmUp) {
+		t.Errorf("spot curve %+v", p)
+	}
+	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], "markets left out: 1: the catalog") || !strings.Contains(w.Warnings[0], "no.such") {
+		t.Errorf("warnings %q", w.Warnings)
+	}
+	if !reflect.DeepEqual(w.Pools[0].Markets, []policy.MarketID{0, 1, 2, 3, 4, 5}) || w.Pools[0].Mode != policy.ModeActive {
+		t.Errorf("pool %+v", w.Pools[0])
+	}
+}
+
+// A market that neither the trace nor the catalog can price on demand is left
+// out and named; so is one that is not offered in the window.
+func TestBindLeavesOut(t *testing.T) {
+	unpriced := series("a", "m5.xlarge", []policy.Time{0}, 30_000)
+	unpriced.Region = "us-east-9"
+	tr := fourDays(unpriced,
+		series("a", "m5.large", []policy.Time{0}, 32_000),
+		series("a", "m5.2xlarge", []policy.Time{0, 60}, policy.NoPrice, 90_000),
+	)
+	w := bind(t, parse(t, "{}", ""), tr, BindOptions{})
+	text := strings.Join(w.Warnings, "\n")
+	if len(w.Markets) != 2 || !strings.Contains(text, "us-east-9/a/m5.xlarge") || !strings.Contains(text, "m5.2xlarge") {
+		t.Errorf("markets %s, warnings %s", names(w), text)
+	}
+}
+
+// Of what is sold under several products only the plain Linux price counts.
+func TestBindProducts(t *testing.T) {
+	windows, vpc, plain := series("a", "m5.large", []policy.Time{0}, 50_000), series("a", "m5.large", []policy.Time{0}, 40_000), series("a", "m5.large", []policy.Time{0}, 30_000)
+	windows.Product, vpc.Product = "Windows", trace.ProductLinux+" (Amazon VPC)"
+	w := bind(t, parse(t, "{}", ""), fourDays(windows, vpc, plain), BindOptions{})
+	if len(w.Markets) != 2 || w.Markets[1].Price != 30_000 {
+		t.Errorf("markets %s at %v", names(w), w.Markets[1].Price)
+	}
+	unnamed := series("a", "m5.large", []policy.Time{0}, 45_000)
+	unnamed.Product = ""
+	if w = bind(t, parse(t, "{}", ""), fourDays(unnamed, plain), BindOptions{}); len(w.Markets) != 2 || w.Markets[1].Price != 30_000 {
+		t.Errorf("beside an unnamed product: markets %s at %v", names(w), w.Markets[1].Price)
+	}
+	plain.Product = ""
+	w = bind(t, parse(t, "{}", ""), fourDays(windows, plain), BindOptions{})
+	if len(w.Markets) != 2 || w.Markets[1].Price != 30_000 {
+		t.Errorf("without a product: markets %s at %v", names(w), w.Markets[1].Price)
+	}
+	if w, err := Bind(parse(t, "{}", ""), fourDays(windows), BindOptions{}); !errors.Is(err, ErrNoMarket) {
+		t.Errorf("Windows alone gave %v, %v", w, err)
+	}
+}
+
+// Prices before the trace are its first; a market that appears on a later day
+// was not offered before.
+func TestBindFirstPrices(t *testing.T) {
+	tr := fourDays(
+		series("a", "m5.large", []policy.Time{0, 26}, 30_000, 31_000),
+		series("a", "m5.xlarge", []policy.Time{5}, 60_000),
+		series("b", "m5.xlarge", []policy.Time{30, 31}, 61_000, policy.NoPrice),
+	)
+	w := bind(t, parse(t, "{}", ""), tr, BindOptions{})
+	begin := newDay - 6*hours
+	for i, want := range map[int]PriceCurve{
+		1: {[]policy.Time{begin, newDay}, []policy.Money{30_000, 30_000}},
+		3: {[]policy.Time{begin, newDay + 5*hours}, []policy.Money{60_000, 60_000}},
+	} {
+		if !reflect.DeepEqual(w.Prices[i], want) {
+			t.Errorf("%s: %+v, want %+v", w.Markets[i].Name, w.Prices[i], want)
+		}
+	}
+	if len(w.Markets) != 4 {
+		t.Errorf("a market that comes after the end is there: %s", names(w))
+	}
+	w = bind(t, parse(t, "{}", ""), tr, BindOptions{Window: 1})
+	want := PriceCurve{[]policy.Time{newDay + 18*hours, newDay + 30*hours, newDay + 31*hours}, []policy.Money{policy.NoPrice, 61_000, policy.NoPrice}}
+	if len(w.Markets) != 6 || !reflect.DeepEqual(w.Prices[5], want) || w.Markets[5].Offered || w.Markets[5].Price != 0 {
+		t.Errorf("%s: %+v, want %+v", names(w), w.Prices[len(w.Prices)-1], want)
+	}
+}
+
+func TestBindWindows(t *testing.T) {
+	tr := fourDays(series("a", "m5.large", []policy.Time{0, 95}, 30_000, 31_000))
+	sc := parse(t, "{}", "")
+	first, second := bind(t, sc, tr, BindOptions{}), bind(t, sc, tr, BindOptions{Window: 1})
+	if first.Start != newDay || second.Start != newDay+24*hours || first.Duration != 24*time.Hour {
+		t.Errorf("windows begin at %v and %v", first.Start, second.Start)
+	}
+	if first.TraceDigest == second.TraceDigest || first.TraceDigest != bind(t, sc, tr, BindOptions{}).TraceDigest || first.Digest != second.Digest {
+		t.Error("the digest of a window is its own, that of the file is not")
+	}
+	if _, err := Bind(sc, tr, BindOptions{Window: 3}); err != nil {
+		t.Errorf("the last whole window: %v", err)
+	}
+	_, err := Bind(sc, tr, BindOptions{Window: 4})
+	if !errors.Is(err, ErrTooShort) || !strings.Contains(err.Error(), "2026-01-05T00:00:00.000Z to 2026-01-06") || !strings.Contains(err.Error(), "2026-01-01T00:00:00.000Z to 2026-01-05") {
+		t.Errorf("got %v, want ErrTooShort with both spans", err)
+	}
+	if _, err := Bind(sc, tr, BindOptions{From: newDay - 1}); !errors.Is(err, ErrTooShort) {
+		t.Errorf("a begin before the trace: %v", err)
+	}
+	// The day of the last change counts as recorded.
+	tr.To = newDay + 95*hours
+	if _, err := Bind(sc, tr, BindOptions{Window: 3}); err != nil {
+		t.Errorf("the day of the last change: %v", err)
+	}
+	x := 3.5
+	if w := bind(t, sc, tr, BindOptions{Intensity: &x}); w.Intensity != 3.5 || first.Intensity != 1 {
+		t.Errorf("intensity %v, and %v where it is not replaced", w.Intensity, first.Intensity)
+	}
+}
+
+// What a pool may buy, rule by rule, of one trace.
+func TestBindPools(t *testing.T) {
+	var all []trace.Series
+	for _, zone := range []string{"a", "b", "c"} {
+		for _, name := range []string{"m5.large", "m5.4xlarge", "c5.xlarge", "r5.2xlarge", "m6g.xlarge", "g4dn.xlarge", "m5.metal"} {
+			if zone != "c" || name == "m5.large" {
+				all = append(all, series(zone, name, []policy.Time{0}, 20_000))
+			}
+		}
+	}
+	tr := fourDays(all...)
+	for markets, want := range map[string]string{
+		"{}":                                 "a/c5.xlarge a/m5.4xlarge a/m5.large a/r5.2xlarge b/c5.xlarge b/m5.4xlarge b/m5.large b/r5.2xlarge c/m5.large",
+		"{zones: [c]}":                       "c/m5.large",
+		"{zones: [a], minGPUs: 1}":           "a/g4dn.xlarge",
+		"{zones: [a], families: [m5, g4dn]}": "a/g4dn.xlarge a/m5.4xlarge a/m5.large",
+		"{zones: [a], instanceTypes: [m5.metal]}":                            "a/m5.metal",
+		"{zones: [a], architectures: [arm64]}":                               "a/m6g.xlarge",
+		"{zones: [a], architectures: [arm64, amd64], maxVCPU: 4}":            "a/c5.xlarge a/m5.large a/m6g.xlarge",
+		"{zones: [a], categories: [c, r]}":                                   "a/c5.xlarge a/r5.2xlarge",
+		"{zones: [a], minVCPU: 4, maxVCPU: 8}":                               "a/c5.xlarge a/r5.2xlarge",
+		"{zones: [a], minMemory: 64Gi}":                                      "a/m5.4xlarge a/r5.2xlarge",
+		"{zones: [a], maxPrice: 0.2}":                                        "a/c5.xlarge a/m5.large",
+		"{zones: [a], maxInstanceTypes: 1}":                                  "a/c5.xlarge",
+		"{maxZones: 2, maxVCPU: 2}":                                          "a/m5.large b/m5.large",
+		"{maxZones: 1, regions: [us-east-1], categories: [c]}":               "a/c5.xlarge",
+		"{zones: [a], maxInstanceTypes: 2, minMemory: 8Gi, categories: [m]}": "a/m5.4xlarge a/m5.large",
+	} {
+		w := bind(t, parse(t, markets, ""), tr, BindOptions{})
+		var got []string
+		for _, m := range w.Markets {
+			if m.Capacity == policy.Spot {
+				got = append(got, strings.TrimSuffix(strings.TrimPrefix(m.Name, "aws/us-east-1/"), "/spot"))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got  %s\nwant %s", markets, strings.Join(got, " "), want)
+		}
+	}
+	other := parse(t, "{}", "")
+	other.pools[0].spec.Spec.Backend = v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{}}
+	if _, err := Bind(other, tr, BindOptions{}); !errors.Is(err, ErrNoMarket) {
+		t.Errorf("a pool of another provider: %v", err)
+	}
+	_, err := Bind(parse(t, "{zones: [d]}", ""), tr, BindOptions{})
+	if !errors.Is(err, ErrNoMarket) || !strings.Contains(err.Error(), "test.yaml:5") || !strings.Contains(err.Error(), "pool main") {
+		t.Errorf("got %v, want ErrNoMarket with line and pool", err)
+	}
+}
+
+// Two pools with markets of their own: the table holds both, each pool its.
+func TestBindTwoPools(t *testing.T) {
+	sc := parse(t, "{families: [m5]}", `
+apiVersion: spotter.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: batch}
+spec:
+  backend: {autoScalingGroups: {discoveryTags: {a: b}}}
+  markets: {families: [c5]}
+  capacity: {exactRatio: 0.9, onDemandFallback: false, limits: {cpu: 100, memory: 1Gi}}
+  template: {labels: {z: "1", a: "2"}, taints: [{key: batch, effect: NoSchedule}]}
+  policy: {name: static, parameters: {share: "0.9", b: c}}
+  disruption: {budget: 3, schedule: "0 9 * * *", duration: 8h, consolidationPolicy: Never, cooldown: 5m, expireAfter: 0s, savingsThreshold: 0.2}
+  mode: "off"
+`)
+	w := bind(t, sc, fourDays(series("a", "m5.large", []policy.Time{0}, 1), series("a", "c5.large", []policy.Time{0}, 1)), BindOptions{})
+	batch := w.Pools[0]
+	batch.Budgets, batch.Labels, batch.Taints = nil, nil, nil
+	want := policy.Pool{
+		Name: "batch", Provisioner: policy.ProvisionerClusterAutoscaler, Mode: policy.ModeOff, Policy: "static:b=c:share=0.9",
+		Markets: []policy.MarketID{0, 1}, Share: policy.ShareRange{Min: .9, Max: .9, Target: .9, Exact: true, HasTarget: true},
+		Limits: policy.Resources{CPU: 100_000, Memory: 1 << 30}, Consolidation: policy.ConsolidateNever,
+		SavingsThreshold: .2, Cooldown: 5 * time.Minute, Levers: policy.Levers{Limits: true, Launch: true},
+	}
+	if !reflect.DeepEqual(batch, want) {
+		t.Errorf("got  %+v\nwant %+v", batch, want)
+	}
+	b := w.Pools[0].Budgets[0]
+	if b.Nodes != (policy.Quantity{Set: true, N: 3}) || b.Active || b.Schedule != "0 9 * * *" || b.Duration != 8*time.Hour {
+		t.Errorf("budget %+v", b)
+	}
+	if l := w.Pools[0].Labels; len(l) != 2 || l[0].Key != "a" || w.Pools[0].Taints[0].Effect != policy.NoSchedule {
+		t.Errorf("labels %v, taints %v", l, w.Pools[0].Taints)
+	}
+	if m := w.Pools[1]; m.Name != "main" || m.ID != 1 || !reflect.DeepEqual(m.Markets, []policy.MarketID{2, 3}) || !m.OnDemandFallback {
+		t.Errorf("the second pool is %+v", m)
+	}
+}
+
+// Recorded signals are those in force at the begin; unknown availability is
+// passed over.
+func TestBindSignals(t *testing.T) {
+	s := series("a", "m5.large", []policy.Time{0, 2, 30, 31, 40}, 1, 1, 1, 1, 1)
+	s.Available = []int8{1, -1, 0, 0, 1}
+	s.Band, s.Score = []int8{2, 3, 4, 4, 4}, []int8{-1, 7, 8, 8, 8}
+	tr := fourDays(s, series("b", "m5.large", []policy.Time{0}, 1))
+	w := bind(t, parse(t, "{}", ""), tr, BindOptions{Window: 1})
+	if m := w.Markets[1]; m.Band != 3 || m.PlacementScore != 7 || m.BandModelled {
+		t.Errorf("band %d, score %d", m.Band, m.PlacementScore)
+	}
+	if m := w.Markets[3]; m.Band != policy.BandUnknown || m.PlacementScore >= 0 {
+		t.Errorf("without columns: band %d, score %d", m.Band, m.PlacementScore)
+	}
+	want := AvailabilityCurve{[]policy.Time{newDay + 30*hours, newDay + 40*hours}, []bool{false, true}}
+	if !reflect.DeepEqual(w.Available[1], want) || w.Available[0].At != nil || w.Available[3].At != nil || !w.Trace.Availability {
+		t.Errorf("availability %+v, want %+v", w.Available, want)
+	}
+	if w := bind(t, parse(t, "{minPlacementScore: 8}", ""), tr, BindOptions{Window: 1}); names(w) != "b/m5.large/on-demand b/m5.large/spot" || w.Available != nil {
+		t.Errorf("with a least score of 8: %s; a market without one stays", names(w))
+	}
+}
+
+// Releases lie in warm-up and window, the end left out; a job that is no
+// CronJob's is released when metering begins.
+func TestBindJobs(t *testing.T) {
+	sc := parse(t, "{}", `
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nine, annotations: {spotter.dev/duration: 1h}}
+spec: {schedule: "0 */9 * * *", jobTemplate: {spec: {template: {spec: {containers: [{name: main}]}}}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: tokyo, annotations: {spotter.dev/duration: 1h}}
+spec: {schedule: "0 9 * * *", timeZone: Asia/Tokyo, jobTemplate: {spec: {template: {spec: {containers: [{name: main}]}}}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: paused, annotations: {spotter.dev/duration: 1h}}
+spec: {schedule: "0 9 * * *", suspend: true, jobTemplate: {spec: {template: {spec: {containers: [{name: main}]}}}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once, annotations: {spotter.dev/duration: 1h}}
+spec: {template: {spec: {containers: [{name: main}]}}}
+`)
+	w := bind(t, sc, fourDays(series("a", "m5.large", []policy.Time{0}, 1)), BindOptions{Window: 1})
+	got := map[string][]policy.Time{}
+	for i, l := range w.Workloads {
+		if l.Job != nil {
+			for _, r := range l.Job.Releases {
+				got[l.Name] = append(got[l.Name], (r-newDay)/hours)
+			}
+		}
+		if w.Templates[i].Workload != l.ID || w.Templates[i].Name != l.Name {
+			t.Errorf("template %d is of %q, workload %q", i, w.Templates[i].Name, l.Name)
+		}
+	}
+	want := map[string][]policy.Time{"default/nine": {18, 24, 33, 42}, "default/tokyo": {24}, "default/once": {24}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("released at hours %v, want %v", got, want)
+	}
+}
+
+func TestBindSeeds(t *testing.T) {
+	text := `
+apiVersion: spotter.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: main}
+spec: {backend: {karpenter: {nodeClassName: default}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {template: {spec: {containers: [{name: main}]}}}
+---
+apiVersion: spotter.dev/v1alpha1
+kind: Scenario
+metadata: {name: test}
+spec:
+  start: 2026-01-02T12:00:00Z
+  duration: 24h
+  nodes: [{pool: main, count: 3, capacityType: on-demand}, {pool: main, count: 1, zone: b}, {pool: main, count: 2, instanceType: %s}]
+  faults: [{kind: zone-outage, at: 2h, duration: 1h, zone: b}]
+`
+	tr := fourDays(
+		series("a", "m5.large", []policy.Time{0}, 40_000), series("b", "m5.large", []policy.Time{0}, 41_000),
+		series("a", "m5.xlarge", []policy.Time{0}, 30_000), series("b", "m5.xlarge", []policy.Time{0}, 80_000),
+	)
+	sc, err := Parse("test.yaml", []byte(fmt.Sprintf(text, "m5.xlarge")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := bind(t, sc, tr, BindOptions{})
+	var got []string
+	for _, s := range w.Seeds {
+		got = append(got, fmt.Sprintf("%d×%s", s.Count, strings.TrimPrefix(w.Markets[s.Market].Name, "aws/us-east-1/")))
+	}
+	if want := "3×a/m5.large/on-demand 1×b/m5.large/spot 2×a/m5.xlarge/spot"; strings.Join(got, " ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, " "), want)
+	}
+	if w.Faults[0].At != newDay+38*hours || w.Start != newDay+36*hours {
+		t.Errorf("start %v, fault at %v", w.Start, w.Faults[0].At)
+	}
+	if len(w.Warnings) != 0 {
+		t.Errorf("warnings %q", w.Warnings)
+	}
+	elsewhere, err := Parse("test.yaml", []byte(strings.Replace(fmt.Sprintf(text, "m5.xlarge"), "1h, zone: b", "1h, zone: c, instanceType: x", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := bind(t, elsewhere, tr, BindOptions{}); len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], `zone "c"`) {
+		t.Errorf("a fault that meets nothing: warnings %q", w.Warnings)
+	}
+	if sc, err = Parse("test.yaml", []byte(fmt.Sprintf(text, "c5.large"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Bind(sc, tr, BindOptions{}); !errors.Is(err, ErrNoMarket) || !strings.Contains(err.Error(), "c5.large") {
+		t.Errorf("got %v, want ErrNoMarket that names the type", err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for text, want := range map[string]string{
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: b}]}}}":             "no CapacityPool",
+		"apiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: a}\nspec: {backend: {karpenter: {nodeClassName: a}}}": "no workload",
+	} {
+		sc, err := Parse("test.yaml", []byte(text+"\n---\napiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {duration: 1h}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sc.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if _, err := Bind(sc, fourDays(), BindOptions{}); err == nil {
+			t.Error("it was bound all the same")
+		}
+	}
+}
+
+// Worlds of one scenario and trace share memory; binding many at once must
+// change none of it.
+func TestBindConcurrently(t *testing.T) {
+	tr, err := trace.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err := Load("web-week")
+	if err != nil {
+		t.Fatal(err)
+	}
+	worlds := make(chan *World)
+	for range 4 {
+		go func() {
+			w, err := Bind(sc, tr, BindOptions{Window: 1})
+			if err != nil {
+				t.Error(err)
+			}
+			worlds <- w
+		}()
+	}
+	first := <-worlds
+	for range 3 {
+		if w := <-worlds; !reflect.DeepEqual(w, first) {
+			t.Error("two worlds of the same make differ")
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for b.Loop() {
+		if _, err := Load("bench-2000"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkBind binds a trace of 960 markets.
+func BenchmarkBind(b *testing.B) {
+	var all []trace.Series
+	for _, name := range catalog.Types("aws")[:240] {
+		for _, zone := range []string{"a", "b", "c", "d"} {
+			s := series(zone, name, nil)
+			for h := range policy.Time(96) {
+				s.At, s.Spot = append(s.At, newDay+h*hours), append(s.Spot, 20_000+policy.Money(h))
+			}
+			all = append(all, s)
+		}
+	}
+	tr := fourDays(all...)
+	sc, err := Parse("bench.yaml", []byte(strings.Replace(rest, "story", "bench", 1)+`
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {template: {spec: {containers: [{name: main}]}}}
+`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Bind(sc, tr, BindOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

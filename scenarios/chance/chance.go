@@ -1,0 +1,117 @@
+// Package chance draws numbers from keys.
+//
+// There is no generator with a state: a number is a function of the seed, of
+// the name of its stream, of the name of what it is drawn for, and of ordinals.
+// One draw more in one place therefore moves nothing elsewhere, the order of
+// calls does not matter, and two policies that are compared under one seed meet
+// the same weather.
+//
+//	gap := chance.New(seed, "reclaim", market).At2(slot, nth).Exp1()
+package chance
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// A Key stands for one random number. Every method draws from the same number,
+// so of one key one draw is to be taken; more come from keys derived with At1
+// and its like. A Key is as good as random in itself.
+type Key uint64
+
+// New returns the key of what is called name in the stream called stream of a
+// run with this seed.
+func New(seed uint64, stream, name string) Key {
+	return Stream(seed, stream).At1(portable.HashString(name))
+}
+
+// Stream returns the key of a whole stream. Stream(seed, stream).At1(h) is
+// New(seed, stream, name) where h is [portable.HashString] of the name.
+func Stream(seed uint64, stream string) Key {
+	return Key(portable.Mix(seed, portable.HashString(stream)))
+}
+
+// At returns the key at these ordinals. It is At1 applied once for each.
+func (k Key) At(ordinals ...uint64) Key {
+	for _, o := range ordinals {
+		k = k.At1(o)
+	}
+	return k
+}
+
+// At1 returns the key at an ordinal.
+func (k Key) At1(a uint64) Key { return Key(portable.Mix(uint64(k), a)) }
+
+// At2 returns the key at two ordinals.
+func (k Key) At2(a, b uint64) Key { return k.At1(a).At1(b) }
+
+// At3 returns the key at three ordinals.
+func (k Key) At3(a, b, c uint64) Key { return k.At1(a).At1(b).At1(c) }
+
+// Float draws uniformly from [0, 1), in steps of 2^−53.
+func (k Key) Float() float64 { return float64(float64(k>>11) * 0x1p-53) }
+
+// IntN draws uniformly from the whole numbers 0…n−1. It panics if n < 1.
+func (k Key) IntN(n int) int {
+	if n < 1 {
+		panic(fmt.Sprintf("chance: IntN(%d) has nothing to draw from", n))
+	}
+	hi, _ := bits.Mul64(uint64(k), uint64(n))
+	return int(hi)
+}
+
+// Exp1 draws from the exponential distribution of mean 1.
+func (k Key) Exp1() float64 { return -portable.Log(1 - k.Float()) }
+
+// Weibull draws from the Weibull distribution of this shape and scale. Below
+// shape 1 short and very long values are both more frequent than among
+// exponential ones of the same mean.
+func (k Key) Weibull(shape, scale float64) float64 {
+	return float64(scale * portable.Pow(k.Exp1(), 1/shape))
+}
+
+// Normal draws from the normal distribution of mean 0 and deviation 1.
+func (k Key) Normal() float64 {
+	// The middle of the step keeps the argument off 0 and 1.
+	return quantile(k.Float() + 0x1p-54)
+}
+
+// LogNormal draws e to the power sigma × [Key.Normal]: the median is 1.
+func (k Key) LogNormal(sigma float64) float64 { return portable.Exp(float64(sigma * k.Normal())) }
+
+// Beta draws from the beta distribution on [0, 1] with parameters a, b > 0.
+func (k Key) Beta(a, b float64) float64 {
+	x := k.At1(0).gamma(a)
+	y := k.At1(1).gamma(b)
+	if x+y == 0 {
+		return a / (a + b) // both are too small to represent
+	}
+	return x / (x + y)
+}
+
+// gamma draws from the gamma distribution of this shape and scale 1, by the
+// rejection of Marsaglia and Tsang (2000).
+func (k Key) gamma(shape float64) float64 {
+	boost := 1.0
+	if shape < 1 {
+		boost = portable.Pow(1-k.At1(0).Float(), 1/shape)
+		shape++
+	}
+	d := shape - 1.0/3
+	c := 1 / math.Sqrt(float64(9*d))
+	for try := uint64(1); ; try++ {
+		x := k.At2(try, 0).Normal()
+		v := 1 + float64(c*x)
+		if v <= 0 {
+			continue
+		}
+		v = float64(v * v * v)
+		u := 1 - k.At2(try, 1).Float()
+		if portable.Log(u) < float64(float64(0.5*x)*x)+float64(d*((1-v)+portable.Log(v))) {
+			return float64(d * v * boost)
+		}
+	}
+}

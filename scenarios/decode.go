@@ -1,0 +1,404 @@
+package scenarios
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A FieldError is one thing wrong with a scenario file. Several are joined, in
+// the order of the file.
+type FieldError struct {
+	File string
+	Line int
+
+	// Field is the path of the field, as in "spec.replicas"; empty when the
+	// fault is no field's.
+	Field   string
+	Problem string
+}
+
+// Error returns "file:line: field "path": problem".
+func (e *FieldError) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
+	}
+	return fmt.Sprintf("%s:%d: field %q: %s", e.File, e.Line, e.Field, e.Problem)
+}
+
+// inOrder joins errors in the order of their lines.
+func inOrder(errs []error) error {
+	var flat []error
+	for _, err := range errs {
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			flat = append(flat, many.Unwrap()...)
+		} else {
+			flat = append(flat, err)
+		}
+	}
+	line := func(err error) int {
+		if f, ok := err.(*FieldError); ok {
+			return f.Line
+		}
+		return 0
+	}
+	slices.SortStableFunc(flat, func(a, b error) int { return cmp.Compare(line(a), line(b)) })
+	return errors.Join(flat...)
+}
+
+// A document is one object of a file.
+type document struct {
+	file string
+	node *yaml.Node
+}
+
+// split cuts a file into its documents, leaving out empty ones.
+func split(file string, data []byte) ([]document, error) {
+	var docs []document
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var n yaml.Node
+		err := dec.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, syntaxError(file, err)
+		}
+		if len(n.Content) == 0 || n.Content[0].Tag == "!!null" {
+			continue
+		}
+		docs = append(docs, document{file, n.Content[0]})
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
+
+// syntaxError puts the file before the line that the YAML reader names.
+func syntaxError(file string, err error) error {
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		line, _ := strconv.Atoi(m[1])
+		return &FieldError{File: file, Line: line, Problem: m[2]}
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// problem returns an error about the field at path, at the line of the deepest
+// part of the path that the document has.
+func (d *document) problem(path []string, format string, args ...any) error {
+	n := d.node
+	for _, key := range path {
+		next := child(n, key)
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return &FieldError{d.file, n.Line, joinPath(path), fmt.Sprintf(format, args...)}
+}
+
+func joinPath(path []string) string {
+	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
+}
+
+// child returns the value under key, which is "[i]" for the i-th of a list.
+func child(n *yaml.Node, key string) *yaml.Node {
+	n = resolve(n)
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == key {
+				return n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		i, err := strconv.Atoi(strings.Trim(key, "[]"))
+		if err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i]
+		}
+	}
+	return nil
+}
+
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// scalar returns the text under the keys of path; empty if there is none.
+func (d *document) scalar(path ...string) string {
+	n := d.node
+	for _, key := range path {
+		if n = child(n, key); n == nil {
+			return ""
+		}
+	}
+	return resolve(n).Value
+}
+
+// A decoder reads one document into a Go value, strictly: a key that the type
+// does not have is an error, and so is one that stands twice.
+type decoder struct {
+	doc    *document
+	fields map[reflect.Type]map[string][]int
+	errs   []error
+}
+
+// decode reads the document into v, a pointer to a struct with JSON tags.
+func (d *document) decode(v any, fields map[reflect.Type]map[string][]int) error {
+	dec := &decoder{doc: d, fields: fields}
+	dec.value(d.node, reflect.ValueOf(v).Elem(), nil)
+	return errors.Join(dec.errs...)
+}
+
+func (d *decoder) fail(n *yaml.Node, path []string, format string, args ...any) {
+	d.errs = append(d.errs, &FieldError{d.doc.file, n.Line, joinPath(path), fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path []string) {
+	n = resolve(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		d.value(n, v.Elem(), path)
+		return
+	}
+	if v.Type() == reflect.TypeFor[metav1.FieldsV1]() {
+		return // who last set a field is of no interest, and has no fixed keys
+	}
+	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
+		d.text(n, u, path)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.object(n, v, path)
+	case reflect.Map:
+		d.mapping(n, v, path)
+	case reflect.Slice:
+		d.list(n, v, path)
+	default:
+		d.leaf(n, v, path)
+	}
+}
+
+// text gives a scalar to a type that reads JSON itself.
+func (d *decoder) text(n *yaml.Node, u json.Unmarshaler, path []string) {
+	if n.Kind != yaml.ScalarNode {
+		d.fail(n, path, "want a value, got a %s", kindOf(n))
+		return
+	}
+	raw := []byte(n.Value)
+	if number := n.Tag == "!!int" || n.Tag == "!!float"; !number || !json.Valid(raw) {
+		raw, _ = json.Marshal(n.Value)
+	}
+	err := u.UnmarshalJSON(raw)
+	if err == nil {
+		return
+	}
+	switch u.(type) {
+	case *metav1.Duration:
+		d.fail(n, path, "want a duration such as 90s, 15m or 24h, got %q", n.Value)
+	case *resource.Quantity:
+		d.fail(n, path, "want a quantity such as 2, 500m or 4Gi, got %q", n.Value)
+	case *metav1.Time:
+		d.fail(n, path, "want a time such as 2026-01-31T00:00:00Z, got %q", n.Value)
+	default:
+		d.fail(n, path, "%q is not understood: %v", n.Value, err)
+	}
+}
+
+func (d *decoder) object(n *yaml.Node, v reflect.Value, path []string) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, path, "want a mapping, got %s", got(n))
+		return
+	}
+	known := d.fieldsOf(v.Type())
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		at := append(slices.Clip(path), key.Value)
+		if first, twice := seen[key.Value]; twice {
+			d.fail(key, at, "stands twice, first on line %d", first)
+			continue
+		}
+		seen[key.Value] = key.Line
+		index, ok := known[key.Value]
+		if !ok {
+			d.fail(key, at, "unknown key%s", suggestion(key.Value, known))
+			continue
+		}
+		d.value(n.Content[i+1], v.FieldByIndex(index), at)
+	}
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path []string) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, path, "want a mapping, got %s", got(n))
+		return
+	}
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(n.Content)/2))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		at := append(slices.Clip(path), key.Value)
+		k := reflect.ValueOf(key.Value).Convert(v.Type().Key())
+		if v.MapIndex(k).IsValid() {
+			d.fail(key, at, "stands twice")
+			continue
+		}
+		x := reflect.New(v.Type().Elem()).Elem()
+		d.value(n.Content[i+1], x, at)
+		v.SetMapIndex(k, x)
+	}
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, path []string) {
+	if n.Kind != yaml.SequenceNode {
+		d.fail(n, path, "want a list, got %s", got(n))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, x := range n.Content {
+		d.value(x, v.Index(i), append(slices.Clip(path), "["+strconv.Itoa(i)+"]"))
+	}
+}
+
+func (d *decoder) leaf(n *yaml.Node, v reflect.Value, path []string) {
+	if n.Kind != yaml.ScalarNode {
+		d.fail(n, path, "want a single value, got a %s", kindOf(n))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if n.Tag == "!!str" || n.Tag == "!!timestamp" {
+			v.SetString(n.Value)
+			return
+		}
+		d.fail(n, path, "want a string, got %s; put it in quotes", got(n))
+	case reflect.Bool:
+		if n.Tag == "!!bool" {
+			v.SetBool(n.Value == "true" || n.Value == "True" || n.Value == "TRUE")
+			return
+		}
+		d.fail(n, path, "want true or false, got %s", got(n))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		x, err := strconv.ParseInt(n.Value, 0, 64)
+		if n.Tag == "!!int" && err == nil && !v.OverflowInt(x) {
+			v.SetInt(x)
+			return
+		}
+		d.fail(n, path, "want an integer, got %s", got(n))
+	case reflect.Float32, reflect.Float64:
+		x, err := strconv.ParseFloat(n.Value, 64)
+		if (n.Tag == "!!int" || n.Tag == "!!float") && err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
+			v.SetFloat(x)
+			return
+		}
+		d.fail(n, path, "want a number, got %s", got(n))
+	default:
+		d.fail(n, path, "a %v cannot be read", v.Type())
+	}
+}
+
+// fieldsOf maps the JSON names of a struct's fields to their index.
+func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
+	if f, ok := d.fields[t]; ok {
+		return f
+	}
+	all := map[string][]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || f.Anonymous && (name == "" || options == "inline") {
+			continue
+		}
+		if name != "" {
+			all[name] = f.Index
+		}
+	}
+	d.fields[t] = all
+	return all
+}
+
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "mapping"
+	case yaml.SequenceNode:
+		return "list"
+	}
+	return "single value"
+}
+
+func got(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode {
+		return "a " + kindOf(n)
+	}
+	return strconv.Quote(n.Value)
+}
+
+// suggestion names the nearest known key if one is near, else all of them.
+func suggestion[T any](key string, known map[string]T) string {
+	var names []string
+	for name := range known {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if best, ok := nearest(key, names); ok {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	if len(names) > 12 || len(names) == 0 {
+		return ""
+	}
+	return "; known are " + strings.Join(names, ", ")
+}
+
+// nearest returns the name with the fewest changes from key, the first of
+// equals, if these are at most half of its letters.
+func nearest(key string, names []string) (string, bool) {
+	best, least := "", math.MaxInt
+	for _, name := range names {
+		if n := distance(strings.ToLower(key), strings.ToLower(name)); n < least {
+			best, least = name, n
+		}
+	}
+	return best, 2*least <= max(len(best), 3)
+}
+
+// distance is the Levenshtein distance of a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

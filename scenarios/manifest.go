@@ -1,0 +1,214 @@
+package scenarios
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A manifest is the Scenario object of a file: what no Kubernetes object says.
+type manifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              manifestSpec `json:"spec"`
+}
+
+type manifestSpec struct {
+	// Start is when metering begins; none means the trace's first time.
+	Start *metav1.Time `json:"start"`
+
+	// Duration is how long is metered.
+	Duration *metav1.Duration `json:"duration"`
+
+	// WarmUp is run before Start and not metered.
+	WarmUp *metav1.Duration `json:"warmUp"`
+
+	// ReadyGrace is how long a change of replicas upward does not count.
+	ReadyGrace *metav1.Duration `json:"readyGrace"`
+
+	// Nodes are there when warm-up begins.
+	Nodes []nodesSpec `json:"nodes"`
+
+	// Trace is a file or folder, seen from the folder of the scenario; none
+	// leaves it to the caller.
+	Trace string `json:"trace"`
+
+	Market marketSpec  `json:"market"`
+	Faults []faultSpec `json:"faults"`
+}
+
+// A nodesSpec is a number of equal nodes. What it leaves open is chosen among
+// the markets of the pool: the cheapest at the start.
+type nodesSpec struct {
+	Pool         string `json:"pool"`
+	Count        int32  `json:"count"`
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+}
+
+type marketSpec struct {
+	Intensity *float64 `json:"intensity"`
+	Slots     *int32   `json:"slots"`
+}
+
+// A faultSpec is one spell of trouble, its begin counted from Start so that it
+// lies alike in every window.
+type faultSpec struct {
+	Kind     string           `json:"kind"`
+	At       metav1.Duration  `json:"at"`
+	Duration metav1.Duration  `json:"duration"`
+	Zone     string           `json:"zone"`
+	Type     string           `json:"instanceType"`
+	Capacity string           `json:"capacityType"`
+	Share    *float64         `json:"share"`
+	Factor   *float64         `json:"factor"`
+	Delay    *metav1.Duration `json:"delay"`
+}
+
+// faultKinds names the kinds of fault as a scenario writes them.
+var faultKinds = map[string]FaultKind{
+	"zone-outage":       FaultZoneOutage,
+	"squeeze":           FaultSqueeze,
+	"price-ramp":        FaultPriceRamp,
+	"api-throttle":      FaultAPIThrottle,
+	"api-error":         FaultAPIError,
+	"late-notice":       FaultLateNotice,
+	"slow-nodes":        FaultSlowNodes,
+	"controller-down":   FaultControllerDown,
+	"model-fails":       FaultModelFails,
+	"on-demand-refused": FaultOnDemandRefused,
+}
+
+// faultNeeds names the field without which a kind of fault says nothing.
+var faultNeeds = map[FaultKind]string{
+	FaultSqueeze: "share", FaultAPIThrottle: "share", FaultPriceRamp: "factor", FaultSlowNodes: "factor",
+}
+
+const (
+	defaultWarmUp        = 24 * time.Hour
+	defaultReadyGrace    = 10 * time.Minute
+	defaultReadyGraceGPU = 20 * time.Minute
+)
+
+// apply reads the Scenario object into sc.
+func (m *manifest) apply(sc *Scenario, doc *document) []error {
+	var errs []error
+	fail := func(format string, value any, path ...string) {
+		errs = append(errs, doc.problem(append([]string{"spec"}, path...), format, value))
+	}
+	s := &m.Spec
+	sc.Name = m.Name
+	if s.Duration == nil {
+		fail("must be set%s", "", "duration")
+	} else if sc.Duration = s.Duration.Duration; sc.Duration <= 0 {
+		fail("%v is not above 0", sc.Duration, "duration")
+	}
+	sc.WarmUp, sc.ReadyGrace = defaultWarmUp, defaultReadyGrace
+	if slices.ContainsFunc(sc.templates, needsGPU) {
+		sc.ReadyGrace = defaultReadyGraceGPU
+	}
+	for _, x := range []struct {
+		name string
+		from *metav1.Duration
+		to   *time.Duration
+	}{{"warmUp", s.WarmUp, &sc.WarmUp}, {"readyGrace", s.ReadyGrace, &sc.ReadyGrace}} {
+		if x.from == nil {
+			continue
+		}
+		if *x.to = x.from.Duration; *x.to < 0 {
+			fail("%v is negative", *x.to, x.name)
+		}
+	}
+	if s.Start != nil {
+		sc.Start = timeOf(s.Start)
+	}
+	if sc.Trace = s.Trace; sc.Trace == "embedded" {
+		sc.Trace = ""
+	}
+	sc.Intensity = 1
+	if x := s.Market.Intensity; x != nil {
+		if sc.Intensity = *x; !(*x >= 0 && *x <= 1000) {
+			fail("%v is not from 0 to 1000", *x, "market", "intensity")
+		}
+	}
+	if x := s.Market.Slots; x != nil {
+		if sc.Slots = int(*x); *x < 1 {
+			fail("%v is not above 0", *x, "market", "slots")
+		}
+	}
+	errs = append(errs, sc.readNodes(s.Nodes, doc)...)
+	return append(errs, sc.readFaults(s.Faults, doc)...)
+}
+
+func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {
+	var errs []error
+	for i, n := range nodes {
+		at := func(field string) []string { return []string{"spec", "nodes", index(i), field} }
+		if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.spec.Name == n.Pool }) {
+			errs = append(errs, doc.problem(at("pool"), "no CapacityPool is called %q", n.Pool))
+		}
+		if n.Count < 1 {
+			errs = append(errs, doc.problem(at("count"), "%d is not above 0", n.Count))
+		}
+		if _, ok := capacityTypes[n.CapacityType]; !ok {
+			errs = append(errs, doc.problem(at("capacityType"), "%q is not spot or on-demand", n.CapacityType))
+		}
+	}
+	sc.nodes = nodes
+	return errs
+}
+
+func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
+	var errs []error
+	for i := range faults {
+		f := &faults[i]
+		at := func(field string) []string { return []string{"spec", "faults", index(i), field} }
+		kind, ok := faultKinds[f.Kind]
+		if !ok {
+			known := strings.Join(slices.Sorted(maps.Keys(faultKinds)), ", ")
+			errs = append(errs, doc.problem(at("kind"), "%q is no kind of fault; known are %s", f.Kind, known))
+			continue
+		}
+		errs = append(errs, f.check(kind, doc, at)...)
+		fault := Fault{Kind: kind, Duration: f.Duration.Duration, Zone: f.Zone, Type: f.Type, Capacity: f.Capacity}
+		if f.Share != nil {
+			fault.Share = *f.Share
+		}
+		if f.Factor != nil {
+			fault.Factor = *f.Factor
+		}
+		if f.Delay != nil {
+			fault.Delay = f.Delay.Duration
+		}
+		sc.faults = append(sc.faults, fault)
+		sc.faultsAt = append(sc.faultsAt, f.At.Duration)
+	}
+	return errs
+}
+
+func (f *faultSpec) check(kind FaultKind, doc *document, at func(string) []string) []error {
+	var errs []error
+	if f.Duration.Duration <= 0 {
+		errs = append(errs, doc.problem(at("duration"), "%v is not above 0", f.Duration.Duration))
+	}
+	if need := faultNeeds[kind]; need == "share" && f.Share == nil || need == "factor" && f.Factor == nil {
+		errs = append(errs, doc.problem(at(need), "must be set for a %s", f.Kind))
+	}
+	if f.Share != nil && !(*f.Share > 0 && *f.Share <= 1) {
+		errs = append(errs, doc.problem(at("share"), "%v is not above 0 and at most 1", *f.Share))
+	}
+	if f.Factor != nil && !(*f.Factor > 0 && *f.Factor <= 1000) {
+		errs = append(errs, doc.problem(at("factor"), "%v is not above 0 and at most 1000", *f.Factor))
+	}
+	if f.Delay != nil && f.Delay.Duration < 0 {
+		errs = append(errs, doc.problem(at("delay"), "%v is negative", f.Delay.Duration))
+	}
+	if f.Capacity != "" && f.Capacity != "spot" && f.Capacity != "on-demand" {
+		errs = append(errs, doc.problem(at("capacityType"), "%q is not spot or on-demand", f.Capacity))
+	}
+	return errs
+}

@@ -1,0 +1,434 @@
+package scenarios
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// ErrNotFound is returned for a scenario that is neither embedded nor a file.
+var ErrNotFound = errors.New("no such scenario")
+
+//go:embed worlds/*.yaml
+var worlds embed.FS
+
+// A Scenario is a world as its file states it, before it has prices. It is not
+// changed after it was loaded.
+type Scenario struct {
+	Name   string
+	Digest [32]byte
+
+	// Start is when metering begins; zero means the trace's first time.
+	Start policy.Time
+
+	Duration, WarmUp, ReadyGrace time.Duration
+
+	// Trace is the file or folder that the scenario names; empty leaves it to
+	// the caller.
+	Trace string
+
+	Intensity float64
+	Slots     int
+
+	// Budgets are the accelerator budgets, ascending by namespace and name.
+	Budgets []v1alpha1.GPUBudget
+
+	// Warnings say what of the file has no effect.
+	Warnings []string
+
+	file            string
+	pools           []pool
+	nodes           []nodesSpec
+	faults          []Fault
+	faultsAt        []time.Duration // from Start, for each fault
+	templates       []policy.Template
+	loads           []load // one for each template
+	pdbs            []policy.PDB
+	priorities      map[string]priority
+	defaultPriority priority
+}
+
+// A pool is a CapacityPool with its place in the file.
+type pool struct {
+	spec v1alpha1.CapacityPool
+	doc  *document
+}
+
+// A priority is what a PriorityClass gives.
+type priority struct {
+	name  string
+	value int32
+	never bool
+}
+
+// Names returns the names of the embedded scenarios in order.
+func Names() []string {
+	entries, err := worlds.ReadDir("worlds")
+	if err != nil {
+		panic(fmt.Sprintf("scenarios: reading the embedded folder: %v", err))
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Source returns the text of a scenario: of the embedded one with that name,
+// else of the file at that path.
+func Source(nameOrPath string) ([]byte, error) {
+	if data, err := worlds.ReadFile(path.Join("worlds", nameOrPath+".yaml")); err == nil {
+		return data, nil
+	}
+	data, err := os.ReadFile(nameOrPath)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %q is neither a file nor embedded (%s)", ErrNotFound, nameOrPath, strings.Join(Names(), ", "))
+	}
+	return data, err
+}
+
+// Load reads the embedded scenario of that name, else the file at that path.
+func Load(nameOrPath string) (*Scenario, error) {
+	data, err := Source(nameOrPath)
+	if err != nil {
+		return nil, err
+	}
+	file := nameOrPath
+	if slices.Contains(Names(), nameOrPath) {
+		file += ".yaml"
+	}
+	sc, err := Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if sc.Trace != "" && !filepath.IsAbs(sc.Trace) {
+		sc.Trace = filepath.Join(filepath.Dir(nameOrPath), sc.Trace)
+	}
+	return sc, nil
+}
+
+// Parse reads a scenario from data; file names it in errors. All errors that
+// the file has are joined, in the order of their lines.
+func Parse(file string, data []byte) (*Scenario, error) {
+	docs, err := split(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, &FieldError{File: file, Line: 1, Problem: "the file holds no object"}
+	}
+	sc := &Scenario{
+		Digest: sha256.Sum256(data),
+		file:   file,
+		priorities: map[string]priority{
+			"system-cluster-critical": {name: "system-cluster-critical", value: 2_000_000_000},
+			"system-node-critical":    {name: "system-node-critical", value: 2_000_001_000},
+		},
+	}
+	objects, errs := decodeAll(docs)
+	if len(errs) > 0 {
+		return nil, inOrder(errs)
+	}
+	if errs := sc.read(objects); len(errs) > 0 {
+		return nil, inOrder(errs)
+	}
+	sc.order()
+	return sc, nil
+}
+
+// Validate reports what a scenario that was read without an error may still
+// lack to be run: something that wants nodes, and a pool to hold them.
+func (sc *Scenario) Validate() error {
+	switch {
+	case len(sc.pools) == 0:
+		return fmt.Errorf("%s: there is no CapacityPool, so nothing can be bought", sc.file)
+	case len(sc.templates) == 0:
+		return fmt.Errorf("%s: there is no workload, so nothing is wanted", sc.file)
+	}
+	return nil
+}
+
+func (sc *Scenario) warn(format string, args ...any) {
+	sc.Warnings = append(sc.Warnings, fmt.Sprintf(format, args...))
+}
+
+// An object is one decoded document.
+type object struct {
+	doc   *document
+	value any
+	meta  *metav1.ObjectMeta
+}
+
+// A kind is what may stand in a scenario, with its apiVersion and a new object.
+type kind struct {
+	apiVersion string
+	cluster    bool // has no namespace
+	make       func() (any, *metav1.ObjectMeta)
+}
+
+var kinds = map[string]kind{
+	"Scenario":            {"spotter.dev/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &manifest{}; return o, &o.ObjectMeta }},
+	"CapacityPool":        {"spotter.dev/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &v1alpha1.CapacityPool{}; return o, &o.ObjectMeta }},
+	"GPUBudget":           {"spotter.dev/v1alpha1", false, func() (any, *metav1.ObjectMeta) { o := &v1alpha1.GPUBudget{}; return o, &o.ObjectMeta }},
+	"Deployment":          {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.Deployment{}; return o, &o.ObjectMeta }},
+	"StatefulSet":         {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.StatefulSet{}; return o, &o.ObjectMeta }},
+	"DaemonSet":           {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.DaemonSet{}; return o, &o.ObjectMeta }},
+	"Job":                 {"batch/v1", false, func() (any, *metav1.ObjectMeta) { o := &batchv1.Job{}; return o, &o.ObjectMeta }},
+	"CronJob":             {"batch/v1", false, func() (any, *metav1.ObjectMeta) { o := &batchv1.CronJob{}; return o, &o.ObjectMeta }},
+	"PodDisruptionBudget": {"policy/v1", false, func() (any, *metav1.ObjectMeta) { o := &policyv1.PodDisruptionBudget{}; return o, &o.ObjectMeta }},
+	"PriorityClass":       {"scheduling.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
+}
+
+// decodeAll decodes every document and refuses two of one kind and name.
+func decodeAll(docs []document) ([]object, []error) {
+	var objects []object
+	var errs []error
+	fields := map[reflect.Type]map[string][]int{}
+	first := map[string]int{}
+	for i := range docs {
+		d := &docs[i]
+		o, err := d.object(fields)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if o.meta.Name == "" {
+			errs = append(errs, d.problem([]string{"metadata", "name"}, "must be set"))
+			continue
+		}
+		name := d.scalar("kind") + " " + o.meta.Name
+		if !kinds[d.scalar("kind")].cluster {
+			name = d.scalar("kind") + " " + cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
+		}
+		if line, twice := first[name]; twice {
+			errs = append(errs, d.problem([]string{"metadata", "name"}, "%s stands twice, first on line %d", name, line))
+			continue
+		}
+		first[name] = d.node.Line
+		objects = append(objects, o)
+	}
+	return objects, errs
+}
+
+func (d *document) object(fields map[reflect.Type]map[string][]int) (object, error) {
+	name := d.scalar("kind")
+	if name == "" {
+		return object{}, d.problem([]string{"kind"}, "must be set")
+	}
+	k, ok := kinds[name]
+	if !ok {
+		return object{}, d.problem([]string{"kind"}, "%q is not read here%s", name, suggestion(name, kinds))
+	}
+	if v := d.scalar("apiVersion"); v != k.apiVersion {
+		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q", v, name, k.apiVersion)
+	}
+	value, meta := k.make()
+	return object{d, value, meta}, d.decode(value, fields)
+}
+
+// read fills sc from objects, in the order in which they need each other:
+// priority classes, pools, workloads, budgets, and the Scenario last.
+func (sc *Scenario) read(objects []object) []error {
+	var errs []error
+	for i := range objects {
+		switch v := objects[i].value.(type) {
+		case *schedulingv1.PriorityClass:
+			sc.readPriority(v)
+		case *v1alpha1.CapacityPool:
+			v.Default()
+			for _, e := range v.Validate() {
+				errs = append(errs, objects[i].doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
+			}
+			sc.pools = append(sc.pools, pool{*v, objects[i].doc})
+		case *v1alpha1.GPUBudget:
+			v.Default()
+			for _, e := range v.Validate() {
+				errs = append(errs, objects[i].doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
+			}
+			sc.Budgets = append(sc.Budgets, *v)
+		}
+	}
+	for i := range objects {
+		errs = append(errs, sc.readLoad(&objects[i])...)
+	}
+	errs = append(errs, sc.checkNames(objects)...)
+	return append(errs, sc.readRest(objects)...)
+}
+
+func (sc *Scenario) readLoad(o *object) []error {
+	switch v := o.value.(type) {
+	case *appsv1.Deployment:
+		return sc.readDeployment(o.doc, v)
+	case *appsv1.StatefulSet:
+		return sc.readStatefulSet(o.doc, v)
+	case *appsv1.DaemonSet:
+		return sc.readDaemonSet(o.doc, v)
+	case *batchv1.Job:
+		return sc.readJob(o.doc, v)
+	case *batchv1.CronJob:
+		return sc.readCronJob(o.doc, v)
+	}
+	return nil
+}
+
+// checkNames refuses two workloads of one name: pods are named for theirs.
+func (sc *Scenario) checkNames(objects []object) []error {
+	var errs []error
+	first := map[string]*document{}
+	for i := range objects {
+		o := &objects[i]
+		switch o.value.(type) {
+		case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob:
+		default:
+			continue
+		}
+		name := cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
+		if d := first[name]; d != nil {
+			errs = append(errs, o.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d",
+				name, d.scalar("kind"), d.node.Line))
+			continue
+		}
+		first[name] = o.doc
+	}
+	return errs
+}
+
+func (sc *Scenario) readRest(objects []object) []error {
+	var errs []error
+	var seen *document
+	for i := range objects {
+		doc := objects[i].doc
+		switch v := objects[i].value.(type) {
+		case *policyv1.PodDisruptionBudget:
+			errs = append(errs, sc.readPDB(doc, v)...)
+		case *manifest:
+			if seen != nil {
+				errs = append(errs, doc.problem([]string{"kind"}, "a second Scenario, the first on line %d", seen.node.Line))
+				continue
+			}
+			seen = doc
+			errs = append(errs, v.apply(sc, doc)...)
+		}
+	}
+	if seen == nil {
+		errs = append(errs, &FieldError{File: sc.file, Line: 1, Problem: "there is no object of kind Scenario, which gives name and duration"})
+	}
+	return errs
+}
+
+func (sc *Scenario) readPriority(o *schedulingv1.PriorityClass) {
+	p := priority{o.Name, o.Value, o.PreemptionPolicy != nil && *o.PreemptionPolicy == corev1.PreemptNever}
+	sc.priorities[o.Name] = p
+	if o.GlobalDefault {
+		sc.defaultPriority = p
+	}
+}
+
+func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []error {
+	namespace := cmp.Or(o.Namespace, "default")
+	b := policy.PDB{
+		Name:                 namespace + "/" + o.Name,
+		Namespace:            namespace,
+		MinAvailable:         v1alpha1.Quantity(o.Spec.MinAvailable),
+		MaxUnavailable:       v1alpha1.Quantity(o.Spec.MaxUnavailable),
+		AlwaysAllowUnhealthy: o.Spec.UnhealthyPodEvictionPolicy != nil && *o.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
+	}
+	var errs []error
+	var err error
+	if b.Selector, err = selectorOf(o.Spec.Selector); err != nil {
+		errs = append(errs, doc.problem([]string{"spec", "selector"}, "%v", err))
+	}
+	switch {
+	case o.Spec.MinAvailable != nil && o.Spec.MaxUnavailable != nil:
+		errs = append(errs, doc.problem([]string{"spec", "maxUnavailable"}, "minAvailable is set too"))
+	case o.Spec.MinAvailable == nil && o.Spec.MaxUnavailable == nil:
+		errs = append(errs, doc.problem([]string{"spec"}, "minAvailable or maxUnavailable must be set"))
+	case o.Spec.MinAvailable != nil && !b.MinAvailable.Set:
+		errs = append(errs, doc.problem([]string{"spec", "minAvailable"}, "%q is not a number or percentage", o.Spec.MinAvailable.String()))
+	case o.Spec.MaxUnavailable != nil && !b.MaxUnavailable.Set:
+		errs = append(errs, doc.problem([]string{"spec", "maxUnavailable"}, "%q is not a number or percentage", o.Spec.MaxUnavailable.String()))
+	}
+	sc.pdbs = append(sc.pdbs, b)
+	return errs
+}
+
+// order sorts pools, workloads and budgets by name, numbers them, and tells
+// each template which budgets select it.
+func (sc *Scenario) order() {
+	slices.SortFunc(sc.pools, func(a, b pool) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
+	slices.SortFunc(sc.templates, func(a, b policy.Template) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sc.loads, func(a, b load) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sc.pdbs, func(a, b policy.PDB) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sc.Budgets, func(a, b v1alpha1.GPUBudget) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range sc.templates {
+		sc.templates[i].ID, sc.templates[i].Workload = policy.TemplateID(i), policy.WorkloadID(i)
+		sc.loads[i].ID = policy.WorkloadID(i)
+	}
+	for i := range sc.pdbs {
+		b := &sc.pdbs[i]
+		b.ID = policy.PDBID(i)
+		selected := false
+		for j := range sc.templates {
+			t := &sc.templates[j]
+			if t.Namespace == b.Namespace && matches(&b.Selector, t.Labels) {
+				t.PDBs = append(t.PDBs, b.ID)
+				selected = true
+			}
+		}
+		if !selected {
+			sc.warn("PodDisruptionBudget %s selects no workload", b.Name)
+		}
+	}
+}
+
+// matches reports whether s selects pods with these labels.
+func matches(s *policy.Selector, labels []policy.Label) bool {
+	if s.Everything {
+		return true
+	}
+	for i := range s.Requirements {
+		q := &s.Requirements[i]
+		v, has := policy.FindLabel(labels, q.Key)
+		ok := false
+		switch q.Op {
+		case policy.OpIn:
+			ok = has && slices.Contains(q.Values, v)
+		case policy.OpNotIn:
+			ok = !has || !slices.Contains(q.Values, v)
+		case policy.OpExists:
+			ok = has
+		case policy.OpDoesNotExist:
+			ok = !has
+		}
+		if !ok {
+			return false
+		}
+	}
+	return len(s.Requirements) > 0
+}
+
+// splitPath cuts "spec.taints[0].key" into its keys.
+func splitPath(s string) []string {
+	return strings.Split(strings.ReplaceAll(s, "[", ".["), ".")
+}

@@ -1,0 +1,111 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+func at(t *testing.T, text string) policy.Time {
+	t.Helper()
+	x, err := time.Parse("2006-01-02 15:04", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy.TimeOf(x)
+}
+
+// 2026-01-02 is a Friday. Of Friday's 20:00=6 the number stays over midnight
+// until Saturday's change; Monday's 00:00=4 ends the weekend.
+func TestReplicaSchedule(t *testing.T) {
+	s, err := parseReplicaSchedule("00:00=4 08:00=12 20:00=6; sat,sun 06:30=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, step := range s.steps(at(t, "2026-01-02 09:15"), at(t, "2026-01-05 08:00")) {
+		got = append(got, step.At.Std().Format("Mon15:04=")+string(rune('0'+step.Replicas%10)))
+	}
+	want := "Fri09:15=2 Fri20:00=6 Sat06:30=3 Mon00:00=4"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+	}
+}
+
+func TestReplicaScheduleWeekly(t *testing.T) {
+	s, err := parseReplicaSchedule("wed 12:00=9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := s.steps(at(t, "2026-01-06 00:00"), at(t, "2026-01-20 00:00"))
+	if len(steps) != 1 || steps[0].Replicas != 9 {
+		t.Errorf("a number set once a week holds from the week before; got %v", steps)
+	}
+}
+
+func TestReplicaScheduleErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "a part is empty",
+		"00:00=4;":               "a part is empty",
+		"sat":                    "no changes",
+		"sa 00:00=1":             `"sa" is no day`,
+		"mon-fry 00:00=1":        `"mon-fry" is no day`,
+		"00:00=4; 01:00=5":       "two parts name no days",
+		"sat 00:00=4; sat 1:0=5": `"1:0=5" is not of the form`,
+		"sat,sat 00:00=4":        "sat is named twice",
+		"24:00=4":                "not of the form",
+		"08:00=-1":               "not a number of replicas",
+		"08:00=many":             "not a number of replicas",
+		"08:00=99999999999":      "not a number of replicas",
+		"08:00=4 08:00=5":        "not later",
+		"08:00=4 07:00=5":        "not later",
+		"08:00 4":                "not of the form",
+	} {
+		if _, err := parseReplicaSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// Steps begin at the begin, rise in time, end before the end, and never repeat
+// a number; and a window that begins later sees the same numbers.
+func TestReplicaStepsProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom([]string{
+			"00:00=4 08:00=12 20:00=6", "mon-fri 07:00=9 19:00=2; 10:00=3", "sun-tue 23:59=1; wed,thu 00:00=5 00:01=6; 12:00=0",
+		}).Draw(t, "schedule")
+		s, err := parseReplicaSchedule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const hour = policy.Time(3_600_000)
+		from := policy.Time(1_767_225_600_000) + policy.Time(rapid.Int64Range(0, 400).Draw(t, "from"))*hour/3
+		to := from + policy.Time(rapid.Int64Range(1, 400).Draw(t, "hours"))*hour
+		later := from + (to-from)/2
+		whole, half := s.steps(from, to), s.steps(later, to)
+		for i, step := range whole {
+			if i == 0 && step.At != from || step.At >= to || i > 0 && (step.At <= whole[i-1].At || step.Replicas == whole[i-1].Replicas) {
+				t.Fatalf("steps %v from %v to %v", whole, from, to)
+			}
+		}
+		for probe := later; probe < to; probe += hour / 2 {
+			if a, b := replicasAt(whole, probe), replicasAt(half, probe); a != b {
+				t.Fatalf("at %v: %d seen from %v, %d seen from %v", probe, a, from, b, later)
+			}
+		}
+	})
+}
+
+func replicasAt(steps []ReplicaStep, at policy.Time) int32 {
+	n := steps[0].Replicas
+	for _, s := range steps {
+		if s.At <= at {
+			n = s.Replicas
+		}
+	}
+	return n
+}

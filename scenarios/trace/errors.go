@@ -1,0 +1,69 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The kinds of fault in what is read or written, for errors.Is.
+var (
+	ErrNotTrace = errors.New("not a trace")
+	ErrEmpty    = errors.New("empty trace")
+	ErrCorrupt  = errors.New("damaged file")
+	ErrColumn   = errors.New("wrong column")
+	ErrValue    = errors.New("impossible value")
+	ErrOrder    = errors.New("clock going back")
+	ErrNoRegion = errors.New("provider or region unknown")
+	ErrFormat   = errors.New("format not understood")
+	ErrBadRows  = errors.New("bad rows")
+	ErrTarget   = errors.New("target is in use")
+)
+
+// A FileError says where in a stored trace something is wrong.
+type FileError struct {
+	File   string
+	Column string // empty when no single column is at fault
+	Row    int64  // from 1 within the file; 0 when no single row is at fault
+	Value  string // what stands there; may be empty
+	Err    error
+}
+
+// Error returns everything that is known, the file first.
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Column != "" {
+		fmt.Fprintf(&b, ": column %s", e.Column)
+	}
+	if e.Row > 0 {
+		fmt.Fprintf(&b, ", row %d", e.Row)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.Value != "" {
+		fmt.Fprintf(&b, ": %s", e.Value)
+	}
+	return b.String()
+}
+
+// Unwrap returns the fault itself.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// The bounds of what can be true. They keep a damaged number from passing for
+// a price or a time; a price above the most is no price of a node-hour.
+const (
+	priceMax = 1_000_000 * policy.Dollar
+
+	timeMin policy.Time = 1                 // 1970-01-01
+	timeMax policy.Time = 7_258_118_400_000 // 2200-01-01
+)
+
+// The largest values of the published signals. A market with more reclaims
+// per node-hour than hazardMax would keep no node for a second.
+const (
+	bandMax   = 4
+	scoreMax  = 10
+	hazardMax = 3600
+)

@@ -1,0 +1,173 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A spotPrice is an entry of what DescribeSpotPriceHistory answers.
+type spotPrice struct {
+	AvailabilityZone   string
+	AvailabilityZoneID string `json:"AvailabilityZoneId"`
+	InstanceType       string
+	ProductDescription string
+	SpotPrice          string
+	Timestamp          string
+}
+
+// json reads answers of DescribeSpotPriceHistory, one or several after each
+// other, as the AWS CLI prints them.
+func (im *importer) json(r *bufio.Reader) error {
+	lines := &lineCounter{r: r}
+	d := json.NewDecoder(lines)
+	entries := 0
+	for {
+		n, err := im.answer(d, lines)
+		entries += n
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return jsonError(err, lines, d)
+		}
+	}
+	im.report.Formats = append(im.report.Formats, "JSON of DescribeSpotPriceHistory")
+	return nil
+}
+
+// errShape is returned for JSON that is something else.
+var errShape = fmt.Errorf("%w: JSON without a list \"SpotPriceHistory\"; %s", ErrFormat, understood)
+
+func jsonError(err error, lines *lineCounter, d *json.Decoder) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, errShape), errors.Is(err, ErrBadRows):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: the JSON was cut short after line %d", ErrCorrupt, lines.line(d.InputOffset()))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w: near line %d: %w", ErrCorrupt, lines.line(syntax.Offset), err)
+	}
+	return fmt.Errorf("near line %d: %w", lines.line(d.InputOffset()), err)
+}
+
+// answer reads one object and returns how many entries it has; io.EOF when
+// there is no more.
+func (im *importer) answer(d *json.Decoder, lines *lineCounter) (entries int, err error) {
+	open, err := d.Token()
+	if err != nil {
+		return 0, err
+	}
+	if open != json.Delim('{') {
+		return 0, errShape
+	}
+	found := false
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return entries, inside(err)
+		}
+		if key != "SpotPriceHistory" {
+			var ignored json.RawMessage
+			if err := d.Decode(&ignored); err != nil {
+				return entries, inside(err)
+			}
+			continue
+		}
+		found = true
+		if open, err := d.Token(); err != nil {
+			return entries, inside(err)
+		} else if open != json.Delim('[') {
+			return entries, errShape
+		}
+		for ; d.More(); entries++ {
+			if err := im.entry(d, lines); err != nil {
+				return entries, inside(err)
+			}
+		}
+		if _, err := d.Token(); err != nil {
+			return entries, inside(err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return entries, inside(err)
+	}
+	if !found {
+		return entries, errShape
+	}
+	return entries, nil
+}
+
+// inside tells an end within an object from that of the input.
+func inside(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// entry reads one element of the list.
+func (im *importer) entry(d *json.Decoder, lines *lineCounter) error {
+	var p spotPrice
+	var mismatch *json.UnmarshalTypeError
+	err := d.Decode(&p)
+	line := lines.line(d.InputOffset()) // where the entry ends
+	im.report.Rows++
+	if errors.As(err, &mismatch) {
+		return im.bad(line, fmt.Errorf("%s is a %s", mismatch.Field, mismatch.Value))
+	}
+	if err != nil {
+		return err
+	}
+	zone := p.AvailabilityZone
+	if zone == "" {
+		zone = p.AvailabilityZoneID
+	}
+	e, err := im.event(rawEvent{
+		time: []byte(p.Timestamp), zone: []byte(zone), kind: []byte(p.InstanceType),
+		product: []byte(p.ProductDescription), spot: []byte(p.SpotPrice),
+	})
+	if err != nil {
+		return im.bad(line, err)
+	}
+	im.events = append(im.events, e)
+	return nil
+}
+
+// A lineCounter knows the line of each byte that was read through it.
+type lineCounter struct {
+	r     io.Reader
+	read  int64
+	ends  []int64 // offsets of line ends not yet passed
+	lines int     // line ends passed
+}
+
+// Read reads from the reader below.
+func (l *lineCounter) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	for at := 0; ; {
+		i := bytes.IndexByte(p[at:n], '\n')
+		if i < 0 {
+			break
+		}
+		at += i + 1
+		l.ends = append(l.ends, l.read+int64(at)-1)
+	}
+	l.read += int64(n)
+	return n, err
+}
+
+// line returns the line of the byte at offset, from 1. Offsets must not fall.
+func (l *lineCounter) line(offset int64) int {
+	n := 0
+	for n < len(l.ends) && l.ends[n] < offset {
+		n++
+	}
+	l.ends = l.ends[n:]
+	l.lines += n
+	return l.lines + 1
+}

@@ -1,0 +1,324 @@
+package trace
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+func writeText(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func squeeze(t testing.TB, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	z.Close()
+	return b.String()
+}
+
+// damage changes the checksum at the end of gzipped text.
+func damage(text string) string {
+	b := []byte(text)
+	b[len(b)-8] ^= 1
+	return string(b)
+}
+
+const history = `{
+    "SpotPriceHistory": [
+        {
+            "AvailabilityZone": "us-west-2a",
+            "InstanceType": "m5.large",
+            "ProductDescription": "Linux/UNIX",
+            "SpotPrice": "0.040100",
+            "Timestamp": "2026-01-02T05:00:00+00:00"
+        },
+        {
+            "AvailabilityZone": "us-west-2a",
+            "InstanceType": "m5.large",
+            "ProductDescription": "Linux/UNIX",
+            "SpotPrice": "0.039000",
+            "Timestamp": "2026-01-01T05:00:00.000Z"
+        },
+        {
+            "AvailabilityZone": "us-west-2a",
+            "InstanceType": "m5.large",
+            "ProductDescription": "Windows",
+            "SpotPrice": "0.131000",
+            "Timestamp": "2026-01-01T05:00:00Z"
+        }
+    ],
+    "NextToken": "abc=="
+}
+`
+
+// The AWS CLI answers with the newest first, and a script may put several
+// answers behind each other.
+func TestImportJSON(t *testing.T) {
+	second := `{"SpotPriceHistory":[{"AvailabilityZone":"eu-west-1c","InstanceType":"p9.huge",` +
+		`"ProductDescription":"Linux/UNIX","SpotPrice":"7","Timestamp":"2026-01-03T00:00:00Z"}]}` + "\n"
+	for name, text := range map[string]string{"plain": history + second, "gzipped": squeeze(t, history+second)} {
+		tr, report, err := Import([]string{writeText(t, "any.name", text)}, ImportOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var names []string
+		for _, s := range tr.Series {
+			names = append(names, s.Name())
+		}
+		want := []string{
+			"aws/eu-west-1/eu-west-1c/p9.huge", "aws/us-west-2/us-west-2a/m5.large",
+			"aws/us-west-2/us-west-2a/m5.large/Windows",
+		}
+		if !reflect.DeepEqual(names, want) {
+			t.Errorf("%s: markets %v", name, names)
+		}
+		linux := tr.Series[1]
+		if !reflect.DeepEqual(linux.At, []policy.Time{at(1, 5), at(2, 5)}) ||
+			!reflect.DeepEqual(linux.Spot, []policy.Money{39_000, 40_100}) {
+			t.Errorf("%s: %+v", name, linux)
+		}
+		if report.Rows != 4 || report.Bad != 0 || report.Markets != 3 || report.Changes != 4 ||
+			report.From != at(1, 5) || report.To != at(3, 0) ||
+			!reflect.DeepEqual(report.WithoutOnDemand, want[:1]) {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
+}
+
+func TestImportCSV(t *testing.T) {
+	both := writeText(t, "a", "t,region,az,instance_type,spot,ondemand\r\n"+
+		"1767232800,us-east-1,use1-az1,c5.2xlarge,0.2035,0.34\r\n"+
+		"1767229200,us-east-1,use1-az1,c5.2xlarge,,0.34\r\n"+
+		"1767225600,us-east-1,use1-az1,c5.2xlarge,0.2,0.34\r\n")
+	one := writeText(t, "b", "t,az,instance_type,price\n1767225600,us-east-1b,c5.2xlarge,0.1\n"+
+		"1767225660,us-east-1b,c5.2xlarge,0.1\n1767225720,us-east-1b,c5.2xlarge,0.3\n1767225720,us-east-1b,c5.2xlarge,0.2\n")
+	cli := writeText(t, "c", `"Timestamp","AvailabilityZone","InstanceType","ProductDescription","SpotPrice"`+
+		"\n2026-01-01T00:00:00Z,us-east-1c,c5.2xlarge,Windows,0.5\n")
+	tr, report, err := Import([]string{both, one, cli}, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Series{
+		{
+			Provider: "aws", Region: "us-east-1", Zone: "us-east-1b", Type: "c5.2xlarge", Product: ProductLinux,
+			At: []policy.Time{at(1, 0), at(1, 0) + 120_000}, Spot: []policy.Money{100_000, 200_000},
+		},
+		{
+			Provider: "aws", Region: "us-east-1", Zone: "us-east-1c", Type: "c5.2xlarge", Product: "Windows",
+			At: []policy.Time{at(1, 0)}, Spot: []policy.Money{500_000},
+		},
+		{
+			Provider: "aws", Region: "us-east-1", Zone: "use1-az1", Type: "c5.2xlarge", Product: ProductLinux,
+			At: []policy.Time{at(1, 0), at(1, 1), at(1, 2)}, Spot: []policy.Money{200_000, policy.NoPrice, 203_500},
+			OnDemand: cents(34, 34, 34),
+		},
+	}
+	if !reflect.DeepEqual(tr.Series, want) {
+		t.Errorf("read\n%+v\nwant\n%+v", tr.Series, want)
+	}
+	if report.Duplicates != 1 || report.Repeats != 1 || report.Changes != 6 || report.Rows != 8 {
+		t.Errorf("%+v", report)
+	}
+	if len(tr.Warnings) != 1 || !strings.Contains(tr.Warnings[0], "by ID and by name") {
+		t.Errorf("warnings %q", tr.Warnings)
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	text := "t,az,instance_type,price\n" +
+		"1767225600,us-east-1b,c5.2xlarge,0.1\n" +
+		"1767225600,us-east-1b,c5.2xlarge\n" +
+		"yesterday,us-east-1b,c5.2xlarge,0.1\n" +
+		"1767225600,mars,c5.2xlarge,0.1\n" +
+		"1767225600,us-east-1b,c5.2xlarge,-0.1\n" +
+		"\n" +
+		"1767225600,us-east-1b,c5.2xlarge,cheap\n" +
+		"1767225600,us-east-1b,,0.1\n" +
+		"1767225600,us-east-1b,c5.2xlarge,\n" +
+		"-4,us-east-1b,c5.2xlarge,0.1\n"
+	path := writeText(t, "x.csv", text)
+	tr, report, err := Import([]string{path}, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.Series) != 1 || report.Rows != 9 || report.Bad != 8 || len(report.BadRows) != badRowsShown {
+		t.Errorf("%+v", report)
+	}
+	for i, want := range []string{
+		":3: 3 fields instead of 4", `:4: time "yesterday"`, `:5: zone "mars"`, `:6: price "-0.1" is impossible`, `:8: price "cheap"`,
+	} {
+		if !strings.HasPrefix(report.BadRows[i], path+want) {
+			t.Errorf("%q does not begin %q", report.BadRows[i], path+want)
+		}
+	}
+	_, _, err = Import([]string{path}, ImportOptions{Strict: true})
+	if !errors.Is(err, ErrBadRows) || !strings.Contains(err.Error(), path+":3: 3 fields") {
+		t.Errorf("strict: %v", err)
+	}
+	_, report, err = Import([]string{path}, ImportOptions{Region: "phobos"})
+	if err != nil || report.Bad != 7 {
+		t.Errorf("with a region: %v, %+v", err, report)
+	}
+}
+
+func TestBadJSONRows(t *testing.T) {
+	text := strings.Replace(history, `"0.039000"`, `39`, 1)
+	text = strings.Replace(text, `"2026-01-01T05:00:00Z"`, `"soon"`, 1)
+	path := writeText(t, "x.json", text)
+	_, report, err := Import([]string{path}, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{path + ":16: SpotPrice is a number", path + `:23: time "soon" is neither Unix seconds nor RFC 3339`}
+	if report.Rows != 3 || report.Bad != 2 || !reflect.DeepEqual(report.BadRows, want) {
+		t.Errorf("%+v", report)
+	}
+	if _, _, err := Import([]string{path}, ImportOptions{Strict: true}); !errors.Is(err, ErrBadRows) {
+		t.Errorf("strict: %v", err)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	csv := "t,az,instance_type,price\n1767225600,us-east-1b,c5.2xlarge,0.1\n"
+	parquetFile := filepath.Join(t.TempDir(), "p.parquet")
+	if err := WriteFile(parquetFile, small(t)); err != nil {
+		t.Fatal(err)
+	}
+	data, _ := os.ReadFile(parquetFile)
+	for name, c := range map[string]struct {
+		text string
+		want error
+		says string
+	}{
+		"empty":          {"", ErrEmpty, "nothing"},
+		"blank":          {" \n\n", ErrEmpty, "nothing"},
+		"header only":    {"t,az,instance_type,price\n", ErrEmpty, "no rows"},
+		"all bad":        {"t,az,instance_type,price\nx\n", ErrEmpty, "1 fields"},
+		"other columns":  {"t,region,az,instance_type,accel,accel_count,spot,ondemand\n", ErrFormat, "describe-spot-price-history"},
+		"prose":          {"Dear all,\n", ErrFormat, "Dear all"},
+		"Parquet":        {string(data), ErrFormat, "Parquet already"},
+		"other JSON":     {`{"metadata":{"gap_seconds":600},"data":[1,0]}`, ErrFormat, "SpotPriceHistory"},
+		"JSON list":      {`[1,2]`, ErrFormat, "SpotPriceHistory"},
+		"no entries":     {`{"SpotPriceHistory":[]}`, ErrEmpty, "no rows"},
+		"cut JSON":       {history[:400], ErrCorrupt, "after line 9"},
+		"broken JSON":    {strings.Replace(history, `"m5.large",`, `"m5.large"`, 1), ErrCorrupt, "near line 5"},
+		"cut gzip":       {squeeze(t, csv)[:40], ErrCorrupt, "unexpected EOF"},
+		"damaged gzip":   {damage(squeeze(t, csv)), ErrCorrupt, "checksum"},
+		"one long line":  {csv + strings.Repeat("x", 2<<20), ErrFormat, "1 MiB"},
+		"trailing value": {history + "7", ErrFormat, "SpotPriceHistory"},
+	} {
+		path := writeText(t, "in", c.text)
+		_, _, err := Import([]string{path}, ImportOptions{})
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v; want %v and %q", name, err, c.want, c.says)
+		}
+	}
+	if _, _, err := Import([]string{"/nowhere/x"}, ImportOptions{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, _, err := Import(nil, ImportOptions{}); !errors.Is(err, ErrEmpty) {
+		t.Errorf("nothing named: %v", err)
+	}
+}
+
+func TestRegionOf(t *testing.T) {
+	for zone, want := range map[string]string{
+		"use1-az4": "us-east-1", "usw2-az1": "us-west-2", "apse2-az3": "ap-southeast-2", "aps1-az1": "ap-south-1",
+		"us-east-1a": "us-east-1", "ap-southeast-2c": "ap-southeast-2", "us-gov-west-1b": "us-gov-west-1",
+		"us-west-2-lax-1a": "us-west-2", "sa-east-1a": "sa-east-1",
+		"us-east-1": "", "xyz9-az1": "", "mars": "", "": "", "us-central1-a": "", "use1-az": "",
+	} {
+		if got, _ := regionOf(zone); got != want {
+			t.Errorf("%q: %q, want %q", zone, got, want)
+		}
+	}
+}
+
+// dataFile returns a recording, or skips the test when there are none.
+func dataFile(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("SPOTTER_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+		if _, err := os.Stat(dir); err != nil {
+			t.Skip("there is no folder of recordings: SPOTTER_DATA is not set and ../shared/data is not there")
+		}
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("the folder of recordings lacks one: %v", err)
+	}
+	return path
+}
+
+// The figures are those that were counted from the file by other means.
+func TestImportRecording(t *testing.T) {
+	path := dataFile(t, "prices/aws_skypilot_us-east-1_2022-12_2023-10.csv.gz")
+	begin := time.Now()
+	tr, report, err := Import([]string{path}, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("imported in %v", time.Since(begin))
+	if report.Rows != 585_433 || report.Bad != 0 || report.Markets != 960 || report.Duplicates != 0 {
+		t.Errorf("%+v", report)
+	}
+	info := Info(tr)
+	if info.Changes != 584_207 {
+		t.Errorf("%d changes of price", info.Changes)
+	}
+	for i, want := range []float64{0.30, 0.5565, 0.9508} {
+		if got := info.Ratio[i]; got < want-0.005 || got > want+0.005 {
+			t.Errorf("ratio %d: %v, want %v", i, got, want)
+		}
+	}
+	if info.SameSign < 0.68 || info.SameSign > 0.70 {
+		t.Errorf("same sign %v", info.SameSign)
+	}
+}
+
+// Reading a month of a stored recording gives what the import has there.
+func TestStoredRecording(t *testing.T) {
+	path := dataFile(t, "prices/aws_api_us-east-1_2021-03-02_2021-04-30.csv.gz")
+	tr, report, err := Import([]string{path}, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Rows != 176_132 || report.Markets != 1_241 || len(report.WithoutOnDemand) != 0 {
+		t.Errorf("%+v", report)
+	}
+	dir := filepath.Join(t.TempDir(), "t")
+	if err := Write(dir, tr); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := Open(dir, ReadOptions{})
+	if err != nil || whole.Digest != tr.Digest {
+		t.Fatalf("stored and read: %v", err)
+	}
+	from := policy.TimeOf(time.Date(2021, 4, 1, 0, 0, 0, 0, time.UTC))
+	part, err := Open(dir, ReadOptions{From: from, To: from + 7*day, Types: []string{"m5.large"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(part.Series) != 5 || part.WholeFrom != tr.From || part.WholeTo != tr.To || part.From != from-day || part.To != from+7*day {
+		t.Errorf("%d markets, %v to %v of %v to %v", len(part.Series), part.From, part.To, part.WholeFrom, part.WholeTo)
+	}
+}

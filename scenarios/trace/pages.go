@@ -1,0 +1,97 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// checkPages walks the headers of the pages of one column chunk and fails when
+// they do not fit the chunk or promise more values than it has rows. The
+// library allocates what a header promises before it looks at the data, so a
+// flipped bit there could ask for gigabytes.
+func checkPages(f *parquet.File, m *format.ColumnMetaData, want int64) error {
+	begin := m.DataPageOffset
+	if m.DictionaryPageOffset != 0 {
+		begin = m.DictionaryPageOffset
+	}
+	section := io.NewSectionReader(f, begin, m.TotalCompressedSize)
+	rows := int64(0)
+	for offset := int64(0); offset < m.TotalCompressedSize; {
+		header, size, err := readPageHeader(section, offset)
+		if err != nil {
+			return fmt.Errorf("%w: page header at byte %d: %w", ErrCorrupt, begin+offset, err)
+		}
+		if offset += size + int64(header.CompressedPageSize); offset > m.TotalCompressedSize {
+			return fmt.Errorf("%w: a page reaches beyond its column", ErrCorrupt)
+		}
+		values, err := pageValues(header, want, m.Type)
+		if err != nil {
+			return err
+		}
+		rows += values
+	}
+	if rows != want {
+		return fmt.Errorf("%w: its pages hold %d values of %d", ErrCorrupt, rows, want)
+	}
+	return nil
+}
+
+// readPageHeader decodes the header at offset and returns how long it is.
+func readPageHeader(section *io.SectionReader, offset int64) (*format.PageHeader, int64, error) {
+	// Headers without statistics take some dozens of bytes; with them, twice
+	// the length of the longest value more.
+	for _, most := range [...]int64{256, 4096, 1 << 20} {
+		buf := make([]byte, min(most, section.Size()-offset))
+		if _, err := section.ReadAt(buf, offset); err != nil && !errors.Is(err, io.EOF) {
+			return nil, 0, err
+		}
+		var protocol thrift.CompactProtocol
+		r := protocol.NewReaderFromBytes(buf)
+		header := new(format.PageHeader)
+		if err := thrift.NewDecoder(r).Decode(header); err == nil {
+			return header, int64(r.BytesRead()), nil
+		} else if int64(len(buf)) < most {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, errors.New("it is longer than 1 MiB")
+}
+
+// pageValues returns the number of rows of a data page, 0 for others, and
+// fails when the header promises what cannot be.
+func pageValues(h *format.PageHeader, rows int64, kind format.Type) (int64, error) {
+	values := int64(-1)
+	switch {
+	case h.DataPageHeader.Valid:
+		values = int64(h.DataPageHeader.V.NumValues)
+	case h.DataPageHeaderV2.Valid:
+		values = int64(h.DataPageHeaderV2.V.NumValues)
+		if nulls := int64(h.DataPageHeaderV2.V.NumNulls); nulls < 0 || nulls > values {
+			return 0, fmt.Errorf("%w: a page of %d values has %d nulls", ErrCorrupt, values, nulls)
+		}
+	case h.DictionaryPageHeader.Valid:
+		values = int64(h.DictionaryPageHeader.V.NumValues)
+	default:
+		return 0, nil
+	}
+	// A value takes at most 16 bytes with its level, a name far less than
+	// 1 KiB; a page of few values may be padded.
+	most := rows*16 + 1<<16
+	if kind == format.ByteArray {
+		most = rows*1024 + 1<<16
+	}
+	if values < 0 || values > rows || h.CompressedPageSize < 0 ||
+		h.UncompressedPageSize < 0 || int64(h.UncompressedPageSize) > most {
+		return 0, fmt.Errorf("%w: a page of %d values in %d bytes, where the row group has %d rows",
+			ErrCorrupt, values, h.UncompressedPageSize, rows)
+	}
+	if h.DictionaryPageHeader.Valid {
+		return 0, nil
+	}
+	return values, nil
+}

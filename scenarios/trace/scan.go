@@ -1,0 +1,466 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// ReadOptions choose what of a trace is read. The zero value reads all of it.
+type ReadOptions struct {
+	// From and To are the span that is wanted; zero means open. The day before
+	// From is read too, since a run warms up before it is metered.
+	From, To policy.Time
+
+	// Providers, Regions and Types restrict what is read; empty means all.
+	Providers, Regions, Types []string
+
+	// Columns are those to read. Open always reads time, market and spot
+	// price.
+	Columns Columns
+
+	// Provider and Region are those of a file that does not name its own.
+	Provider, Region string
+}
+
+// start is the instant from which prices are wanted: the begin of the day
+// before From, at which every live market has a row.
+func (o *ReadOptions) start() policy.Time {
+	if o.From == 0 {
+		return 0
+	}
+	return dayOf(o.From - day)
+}
+
+// end is the last instant that is wanted.
+func (o *ReadOptions) end() policy.Time {
+	if o.To == 0 {
+		return timeMax
+	}
+	return o.To
+}
+
+// A Batch is some consecutive rows of one file. Slices of columns that were
+// not asked for, or that the file lacks, are nil. It is only valid until visit
+// returns.
+type Batch struct {
+	File string
+
+	// Row is the number of rows of the file before the batch, Rows those in it.
+	Row  int64
+	Rows int
+
+	Time []policy.Time
+
+	// Runs are spells of rows of one market; the first begins at row 0.
+	Runs []Run
+
+	Spot     []policy.Money // policy.NoPrice where not offered
+	OnDemand []policy.Money // 0 where unknown
+
+	// -1 where unknown.
+	Available, Band, Score []float64
+	Hazard, TrueHazard     []float64
+
+	symbols *symbols
+}
+
+// A Run is a spell of rows of one market, up to but not including row End of
+// the batch.
+type Run struct {
+	market marketCode
+	End    int
+}
+
+// A marketCode is a market's names as codes: provider, region, zone, type,
+// product.
+type marketCode [5]int32
+
+// Market returns the provider, region, zone, type and product of run i.
+func (b *Batch) Market(i int) (m [5]string) {
+	for k, code := range b.Runs[i].market {
+		m[k] = b.symbols.names[code]
+	}
+	return m
+}
+
+// batchRows is how many rows are read at once. All columns of a batch fit in
+// the second-level cache.
+const batchRows = 16384
+
+// Scan reads the trace at path, a folder or a file, and calls visit with its
+// rows in the order in which they are stored. It checks single values and not
+// the order of times, which Open does.
+func Scan(path string, o ReadOptions, visit func(*Batch) error) error {
+	files, err := findFiles(path, &o)
+	if err != nil {
+		return err
+	}
+	s := newScanner(&o, visit)
+	for i := range files {
+		if err := s.file(&files[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A scanner holds the buffers that all files of a trace share.
+type scanner struct {
+	o     *ReadOptions
+	visit func(*Batch) error
+
+	batch   Batch
+	symbols symbols
+	linux   int32 // the code of ProductLinux
+	codes   [5][]int32
+	floats  [5][]float64
+	time    []policy.Time
+	money   [2][]policy.Money
+
+	// meta is called with each file before its rows.
+	meta func(*parquet.File) error
+}
+
+func newScanner(o *ReadOptions, visit func(*Batch) error) *scanner {
+	s := &scanner{o: o, visit: visit, symbols: symbols{known: map[string]int32{}}}
+	s.linux = s.symbols.code([]byte(ProductLinux))
+	s.time = make([]policy.Time, batchRows)
+	return s
+}
+
+// file reads one file. The library that decodes it panics on some damaged
+// files; that too is an error here.
+func (s *scanner) file(src *source) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &FileError{File: src.path, Err: fmt.Errorf("%w: %v", ErrCorrupt, r)}
+		}
+	}()
+	r, size, closer, err := src.open()
+	if err != nil {
+		return err
+	}
+	defer closer()
+	f, err := openParquet(src.path, r, size)
+	if err != nil {
+		return err
+	}
+	if s.meta != nil {
+		if err := s.meta(f); err != nil {
+			return &FileError{File: src.path, Err: err}
+		}
+	}
+	leaves, err := findLeaves(src.path, f, s.o.Columns)
+	if err != nil {
+		return err
+	}
+	row := int64(0)
+	for i, group := range f.RowGroups() {
+		if err := checkGroup(f, i); err != nil {
+			return &FileError{File: src.path, Err: err}
+		}
+		if !s.after(group, leaves) {
+			if err := s.group(src, f, i, leaves, row); err != nil {
+				return err
+			}
+		}
+		row += group.NumRows()
+	}
+	return nil
+}
+
+func openParquet(path string, r io.ReaderAt, size int64) (*parquet.File, error) {
+	if err := checkFrame(r, size); err != nil {
+		return nil, &FileError{File: path, Err: err}
+	}
+	f, err := parquet.OpenFile(r, size,
+		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<16))
+	if err != nil {
+		return nil, &FileError{File: path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	}
+	if err := checkHeader(f); err != nil {
+		return nil, &FileError{File: path, Err: err}
+	}
+	return f, nil
+}
+
+// checkFrame tells a file that is no Parquet from one that was cut short.
+func checkFrame(r io.ReaderAt, size int64) error {
+	const magic = "PAR1"
+	if size == 0 {
+		return fmt.Errorf("%w: the file has no bytes", ErrNotTrace)
+	}
+	head := make([]byte, min(size, 4))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if string(head) != magic {
+		return fmt.Errorf("%w: it begins with %q and not with %q as Parquet does; "+
+			"to read another format, import it first", ErrNotTrace, head, magic)
+	}
+	if size < 12 {
+		return fmt.Errorf("%w: it was cut short after %d bytes", ErrCorrupt, size)
+	}
+	var tail [8]byte
+	if _, err := r.ReadAt(tail[:], size-8); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	footer := int64(tail[0]) | int64(tail[1])<<8 | int64(tail[2])<<16 | int64(tail[3])<<24
+	if string(tail[4:]) != magic || footer > size-12 {
+		return fmt.Errorf("%w: its end is missing, so it was cut short or is still being written", ErrCorrupt)
+	}
+	return nil
+}
+
+// checkGroup fails when the footer promises more than the file can hold. The
+// library takes the footer at its word and would ask for that much memory.
+func checkGroup(f *parquet.File, i int) error {
+	group := &f.Metadata().RowGroups[i]
+	if group.NumRows < 0 {
+		return fmt.Errorf("%w: a row group of %d rows", ErrCorrupt, group.NumRows)
+	}
+	for c := range group.Columns {
+		m := &group.Columns[c].MetaData
+		switch m.Codec {
+		case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
+		default:
+			// The others need not say how long their output is, and the library
+			// goes on asking for memory while damaged input asks for more.
+			return fmt.Errorf("%w: compression %v; zstd, snappy, gzip and none are read", ErrFormat, m.Codec)
+		}
+		begin := m.DataPageOffset
+		if m.DictionaryPageOffset != 0 {
+			begin = m.DictionaryPageOffset
+		}
+		if begin < 4 || m.TotalCompressedSize < 0 || m.TotalCompressedSize > f.Size()-begin {
+			return fmt.Errorf("%w: column %d is said to lie at byte %d and to have %d, the file has %d",
+				ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
+		}
+		if m.NumValues != group.NumRows {
+			return fmt.Errorf("%w: column %d has %d values, its row group %d rows", ErrCorrupt, c, m.NumValues, group.NumRows)
+		}
+	}
+	return nil
+}
+
+// after reports whether all rows of group are later than what is wanted. What
+// is earlier must be read, since it holds the prices in force.
+func (s *scanner) after(group parquet.RowGroup, leaves []leaf) bool {
+	if s.o.To == 0 || len(leaves) == 0 || leaves[0].name != colTime {
+		return false
+	}
+	chunk, ok := group.ColumnChunks()[leaves[0].index].(*parquet.FileColumnChunk)
+	if !ok {
+		return false
+	}
+	first, _, ok := chunk.Bounds()
+	return ok && first.Kind() == parquet.Int64 &&
+		policy.Time(floorDiv(first.Int64(), leaves[0].scale)) > s.o.To
+}
+
+// group reads the rows of row group g, which begins after row rows of the
+// file.
+func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, row int64) error {
+	cursors := make([]cursor, len(leaves))
+	chunks := f.RowGroups()[g].ColumnChunks()
+	rows := f.Metadata().RowGroups[g].NumRows
+	for i, l := range leaves {
+		if err := checkPages(f, &f.Metadata().RowGroups[g].Columns[l.index].MetaData, rows); err != nil {
+			return &FileError{File: src.path, Column: l.name, Err: err}
+		}
+		cursors[i] = cursor{leaf: l, file: src.path, pages: chunks[l.index].Pages(), row: row}
+		defer cursors[i].close()
+	}
+	names, err := s.marketNames(src, f, leaves)
+	if err != nil {
+		return err
+	}
+	for left := rows; left > 0; {
+		n := int(min(left, batchRows))
+		s.batch = Batch{File: src.path, Row: row, Rows: n, Runs: s.batch.Runs[:0], symbols: &s.symbols}
+		for i := range cursors {
+			if err := s.read(&cursors[i], n); err != nil {
+				return err
+			}
+		}
+		if s.o.Columns.has(ColumnMarket) {
+			s.findRuns(names, leaves, n)
+		}
+		if err := s.visit(&s.batch); err != nil {
+			return err
+		}
+		left, row = left-int64(n), row+int64(n)
+	}
+	return nil
+}
+
+func (c *cursor) close() {
+	c.release()
+	c.pages.Close()
+}
+
+// read reads n rows of one column into the batch.
+func (s *scanner) read(c *cursor, n int) error {
+	b := &s.batch
+	switch c.name {
+	case colTime:
+		b.Time = s.time[:n]
+		return c.times(b.Time)
+	case colSpot:
+		b.Spot = buffer(&s.money[0], n)
+		return c.money(b.Spot, policy.NoPrice)
+	case colOnDemand:
+		b.OnDemand = buffer(&s.money[1], n)
+		return c.money(b.OnDemand, 0)
+	case colProvider:
+		return c.names(buffer(&s.codes[0], n), &s.symbols, -1)
+	case colRegion:
+		return c.names(buffer(&s.codes[1], n), &s.symbols, -1)
+	case colZone:
+		return c.names(buffer(&s.codes[2], n), &s.symbols, -1)
+	case colType:
+		return c.names(buffer(&s.codes[3], n), &s.symbols, -1)
+	case colProduct:
+		return c.names(buffer(&s.codes[4], n), &s.symbols, s.linux)
+	case colAvailable:
+		b.Available = buffer(&s.floats[0], n)
+		return c.numbers(b.Available, 1)
+	case colBand:
+		b.Band = buffer(&s.floats[1], n)
+		return c.numbers(b.Band, bandMax)
+	case colScore:
+		b.Score = buffer(&s.floats[2], n)
+		return c.numbers(b.Score, scoreMax)
+	case colHazard:
+		b.Hazard = buffer(&s.floats[3], n)
+		return c.numbers(b.Hazard, hazardMax)
+	}
+	b.TrueHazard = buffer(&s.floats[4], n)
+	return c.numbers(b.TrueHazard, hazardMax)
+}
+
+func buffer[T any](buf *[]T, n int) []T {
+	if *buf == nil {
+		*buf = make([]T, batchRows)
+	}
+	return (*buf)[:n]
+}
+
+// marketNames returns the codes of the names that are the same in all of a
+// file, and -1 for those that stand in a column.
+func (s *scanner) marketNames(src *source, f *parquet.File, leaves []leaf) (names marketCode, err error) {
+	if !s.o.Columns.has(ColumnMarket) {
+		return names, nil
+	}
+	names = marketCode{-2, -2, -1, -1, s.linux}
+	for _, l := range leaves {
+		switch l.name {
+		case colProvider:
+			names[0] = -1
+		case colRegion:
+			names[1] = -1
+		case colProduct:
+			names[4] = -1
+		}
+	}
+	outside := [2]struct{ column, meta, path, option string }{
+		{colProvider, metaProvider, src.provider, s.o.Provider},
+		{colRegion, metaRegion, src.region, s.o.Region},
+	}
+	for i, w := range outside {
+		name := w.path
+		if name == "" && names[i] == -1 {
+			continue
+		}
+		if name == "" {
+			name, _ = f.Lookup(w.meta)
+		}
+		if name == "" {
+			name = w.option
+		}
+		if name == "" {
+			return names, &FileError{File: src.path, Err: fmt.Errorf(
+				"%w: there is no column %q, no %s=… in the path and no %q in the metadata",
+				ErrNoRegion, w.column, w.column, w.meta)}
+		}
+		names[i] = s.symbols.code([]byte(name))
+	}
+	return names, nil
+}
+
+// findRuns fills in the runs of the n rows of the batch.
+func (s *scanner) findRuns(names marketCode, leaves []leaf, n int) {
+	var cols [5][]int32
+	var at [5]int
+	varying := 0
+	for k, code := range names {
+		if code == -1 {
+			cols[varying], at[varying] = s.codes[k][:n], k
+			varying++
+		}
+	}
+	fill := func(row int) {
+		for v := range varying {
+			names[at[v]] = cols[v][row]
+		}
+	}
+	runs := s.batch.Runs
+	begin := 0
+	for row := 1; row < n; row++ {
+		same := true
+		for _, col := range cols[:varying] {
+			same = same && col[row] == col[row-1]
+		}
+		if !same {
+			fill(begin)
+			runs = append(runs, Run{market: names, End: row})
+			begin = row
+		}
+	}
+	fill(begin)
+	s.batch.Runs = append(runs, Run{market: names, End: n})
+}
+
+// A source is one file of a trace.
+type source struct {
+	path             string
+	provider, region string // from the path; empty if it does not say
+	date             policy.Time
+	data             []byte // the content, if it is not on disk
+}
+
+// smallFile is up to which size a file is read at once, which saves a system
+// call for each page.
+const smallFile = 8 << 20
+
+func (src *source) open() (io.ReaderAt, int64, func(), error) {
+	if src.data != nil {
+		return bytes.NewReader(src.data), int64(len(src.data)), func() {}, nil
+	}
+	f, err := os.Open(src.path)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, nil, err
+	}
+	if info.Size() > smallFile {
+		return f, info.Size(), func() { f.Close() }, nil
+	}
+	defer f.Close()
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, 0, nil, &FileError{File: src.path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	}
+	return bytes.NewReader(data), info.Size(), func() {}, nil
+}

@@ -1,0 +1,390 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// at returns an instant on the given day and hour of January 2026.
+func at(d int, hour float64) policy.Time {
+	return policy.TimeOf(time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC)) + hours(hour)
+}
+
+func cents(values ...int) []policy.Money {
+	out := make([]policy.Money, len(values))
+	for i, v := range values {
+		if out[i] = policy.Money(v) * policy.Dollar / 100; v < 0 {
+			out[i] = policy.NoPrice
+		}
+	}
+	return out
+}
+
+// small is a trace with every column, a market that comes and goes, two
+// products and two regions.
+func small(t testing.TB) *Trace {
+	t.Helper()
+	tr, err := New("small", []Series{
+		{
+			Provider: "aws", Region: "us-east-1", Zone: "us-east-1b", Type: "m5.large",
+			At: []policy.Time{at(1, 3), at(1, 9), at(3, 0), at(4, 23)}, Spot: cents(4, 5, -1, 6),
+			OnDemand:  cents(10, 10, 10, 11),
+			Available: []int8{1, 0, 0, -1}, Band: []int8{-1, 0, 4, 4}, Score: []int8{-1, 10, -1, 3},
+		},
+		{
+			Provider: "aws", Region: "us-east-1", Zone: "us-east-1a", Type: "c5.large",
+			At: []policy.Time{at(1, 0), at(2, 12)}, Spot: cents(3, 4),
+			Hazard: []float64{-1, 0.25}, TrueHazard: []float64{0.125, 3},
+		},
+		{
+			Provider: "aws", Region: "us-east-1", Zone: "us-east-1a", Type: "c5.large", Product: "Windows",
+			At: []policy.Time{at(1, 1), at(2, 11), at(2, 13)}, Spot: cents(13, 14, -1),
+		},
+		{
+			Provider: "gcp", Region: "us-central1", Zone: "us-central1-a", Type: "n2 odd/name",
+			At: []policy.Time{at(2, 0)}, Spot: cents(7),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.To = at(6, 0)
+	tr.WholeTo = tr.To
+	tr.Synthetic, tr.About, tr.Meta = true, "made by hand", map[string]string{"seed": "7"}
+	return tr
+}
+
+// random draws a trace of a few markets over some days, with gaps, equal
+// neighbours and changes at midnight.
+func random(t testing.TB, seed uint64) *Trace {
+	t.Helper()
+	key := chance.New(seed, "test", "trace")
+	var series []Series
+	for m := range 1 + key.At1(0).IntN(5) {
+		k := key.At1(uint64(m + 1))
+		s := Series{
+			Provider: "aws", Region: []string{"r-1", "r-2"}[k.At1(0).IntN(2)],
+			Zone: string(rune('a' + k.At1(1).IntN(3))), Type: "t" + string(rune('0'+m)),
+		}
+		now := at(1, 0)
+		for i := range uint64(1 + k.At1(2).IntN(30)) {
+			step := policy.Time(1+k.At2(3, i).IntN(12)) * 3600_000
+			now += step
+			if k.At2(4, i).Float() < 0.2 {
+				now = dayOf(now) + day
+			}
+			price := k.At2(5, i).IntN(5) - 1
+			v := blank
+			v.spot, v.onDemand = cents(price)[0], cents(10 * k.At2(6, i).IntN(2))[0]
+			if k.At1(7).Float() < 0.3 {
+				v.available = int8(k.At2(8, i).IntN(3) - 1)
+				v.hazard = float64(k.At2(9, i).IntN(3) - 1)
+			}
+			s.push(now, v, true)
+		}
+		series = append(series, s)
+	}
+	tr, err := New("random", series)
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	return tr
+}
+
+func TestRoundTrip(t *testing.T) {
+	for seed := range uint64(25) {
+		want := small(t)
+		if seed > 0 {
+			want = random(t, seed)
+		}
+		dir := t.TempDir()
+		if err := Write(filepath.Join(dir, "folder"), want); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteFile(filepath.Join(dir, "file.parquet"), want); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"folder", "file.parquet"} {
+			got, err := Open(filepath.Join(dir, name), ReadOptions{})
+			if err != nil {
+				t.Fatalf("%s, seed %d: %v", name, seed, err)
+			}
+			got.Name = want.Name
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, seed %d: read\n%+v\nwritten\n%+v", name, seed, got, want)
+			}
+		}
+	}
+}
+
+// A window must hold the same whether the days before it are skipped (folder)
+// or read (file).
+func TestWindowsAgree(t *testing.T) {
+	for seed := range uint64(25) {
+		tr := random(t, seed+100)
+		dir := t.TempDir()
+		if err := Write(filepath.Join(dir, "folder"), tr); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteFile(filepath.Join(dir, "file.parquet"), tr); err != nil {
+			t.Fatal(err)
+		}
+		for d := 2; d < 9; d++ {
+			o := ReadOptions{From: at(d, 5), To: at(d+2, 7)}
+			a, errA := Open(filepath.Join(dir, "folder"), o)
+			b, errB := Open(filepath.Join(dir, "file.parquet"), o)
+			if (errA == nil) != (errB == nil) {
+				t.Fatalf("seed %d, day %d: %v, but %v", seed, d, errA, errB)
+			}
+			if errA != nil {
+				if !errors.Is(errA, ErrEmpty) || !errors.Is(errB, ErrEmpty) {
+					t.Fatalf("seed %d, day %d: %v, %v", seed, d, errA, errB)
+				}
+				continue
+			}
+			if a.Digest != b.Digest || a.From != b.From || a.To != b.To {
+				t.Fatalf("seed %d, day %d: folder\n%+v\nfile\n%+v", seed, d, a, b)
+			}
+			checkWindow(t, tr, a, o)
+		}
+	}
+}
+
+// checkWindow compares a window with the whole, instant by instant.
+func checkWindow(t *testing.T, whole, window *Trace, o ReadOptions) {
+	t.Helper()
+	for now := o.start(); now <= o.To; now += 3600_000 {
+		for i := range whole.Series {
+			s := &whole.Series[i]
+			want, _ := s.when(now)
+			got := blank
+			for k := range window.Series {
+				if compareSeries(s, &window.Series[k]) == 0 {
+					got, _ = window.Series[k].when(now)
+				}
+			}
+			if got != want && (got.live() || want.live()) {
+				t.Fatalf("%s at %v: %+v instead of %+v", s.Name(), now, got, want)
+			}
+		}
+	}
+}
+
+// when returns what holds at now.
+func (s *Series) when(now policy.Time) (v sample, ok bool) {
+	v = blank
+	for i, at := range s.At {
+		if at <= now {
+			v, ok = s.sample(i), true
+		}
+	}
+	return v, ok
+}
+
+func TestFolderLayout(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "here")
+	if err := Write(dir, small(t)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && !info.IsDir() {
+			rel, _ := filepath.Rel(dir, path)
+			got = append(got, filepath.ToSlash(rel))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, d := range []string{"01", "02", "03", "04", "05"} {
+		want = append(want, "provider=aws/region=us-east-1/date=2026-01-"+d+"/part-0.parquet")
+	}
+	for _, d := range []string{"02", "03", "04", "05"} {
+		want = append(want, "provider=gcp/region=us-central1/date=2026-01-"+d+"/part-0.parquet")
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("files\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Each date begins with the prices in force, sorted by zone, type and time.
+func TestDateFileStandsAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "t")
+	if err := Write(dir, small(t)); err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	o := ReadOptions{Regions: []string{"us-east-1"}, From: at(3, 0), To: at(3, 1)}
+	err := Scan(dir, o, func(b *Batch) error {
+		for i, begin := 0, 0; i < len(b.Runs); i++ {
+			m := b.Market(i)
+			for r := begin; r < b.Runs[i].End; r++ {
+				rows = append(rows, fmt.Sprintln(b.Time[r].Std().Format("02T15"), m[2], m[3], m[4], int64(b.Spot[r])))
+			}
+			begin = b.Runs[i].End
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"02T00 us-east-1a c5.large Linux/UNIX 30000\n", "02T00 us-east-1a c5.large Windows 130000\n",
+		"02T11 us-east-1a c5.large Windows 140000\n", "02T12 us-east-1a c5.large Linux/UNIX 40000\n",
+		"02T13 us-east-1a c5.large Windows -1\n", "02T00 us-east-1b m5.large Linux/UNIX 50000\n",
+		"03T00 us-east-1a c5.large Linux/UNIX 40000\n", "03T00 us-east-1b m5.large Linux/UNIX -1\n",
+	}
+	if !reflect.DeepEqual(rows, want) {
+		t.Errorf("rows\n%s\nwant\n%s", strings.Join(rows, ""), strings.Join(want, ""))
+	}
+}
+
+func TestChoice(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "t")
+	if err := Write(dir, small(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		o    ReadOptions
+		want string
+	}{
+		{ReadOptions{Providers: []string{"gcp"}}, "gcp/us-central1/us-central1-a/n2 odd/name"},
+		{ReadOptions{Regions: []string{"us-central1"}}, "gcp/us-central1/us-central1-a/n2 odd/name"},
+		{ReadOptions{Types: []string{"m5.large"}}, "aws/us-east-1/us-east-1b/m5.large"},
+	} {
+		tr, err := Open(dir, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tr.Series) != 1 || tr.Series[0].Name() != c.want {
+			t.Errorf("%+v: %v, want %s", c.o, tr.Series, c.want)
+		}
+	}
+	tr, err := Open(dir, ReadOptions{Columns: ColumnSpot, Types: []string{"m5.large"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := tr.Series[0]; s.OnDemand != nil || s.Available != nil || len(s.At) != 4 {
+		t.Errorf("with the spot price only: %+v", s)
+	}
+	for _, o := range []ReadOptions{
+		{Types: []string{"none"}}, {Regions: []string{"none"}}, {From: at(20, 0)}, {To: at(1, 0) - 1},
+	} {
+		if _, err := Open(dir, o); !errors.Is(err, ErrEmpty) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestWriteTarget(t *testing.T) {
+	tr := small(t)
+	dir := t.TempDir() // empty: fine
+	if err := Write(dir, tr); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir, tr); err != nil { // a trace: replaced
+		t.Fatal(err)
+	}
+	again, err := Open(dir, ReadOptions{})
+	if err != nil || again.Digest != tr.Digest {
+		t.Fatalf("after replacing: %v", err)
+	}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "precious.txt"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err = Write(other, tr)
+	if !errors.Is(err, ErrTarget) || !strings.Contains(err.Error(), "precious.txt") {
+		t.Errorf("a folder in use: %v", err)
+	}
+	if err := Write(filepath.Join(other, "precious.txt"), tr); !errors.Is(err, ErrTarget) {
+		t.Errorf("a file: %v", err)
+	}
+	for _, parent := range []string{filepath.Dir(dir), other} {
+		entries, _ := os.ReadDir(parent)
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".") {
+				t.Errorf("left behind: %s", e.Name())
+			}
+		}
+	}
+}
+
+func TestNothingHalfWritten(t *testing.T) {
+	tr := small(t)
+	tr.Series[0].Spot[0] = -5
+	dir := filepath.Join(t.TempDir(), "t")
+	for _, err := range []error{Write(dir, tr), WriteFile(dir, tr)} {
+		if !errors.Is(err, ErrValue) {
+			t.Errorf("a negative price: %v", err)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was written: %v", err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	series := func(at []policy.Time, spot []policy.Money) []Series {
+		return []Series{{Provider: "p", Region: "r", Zone: "z", Type: "t", At: at, Spot: spot}}
+	}
+	twice := append(series([]policy.Time{1, 2}, cents(1, 2)), series([]policy.Time{1}, cents(1))...)
+	for name, c := range map[string]struct {
+		series []Series
+		want   error
+	}{
+		"no markets":     {nil, ErrEmpty},
+		"no prices":      {series(nil, nil), ErrEmpty},
+		"falling time":   {series([]policy.Time{5, 4}, cents(1, 2)), ErrOrder},
+		"one time twice": {series([]policy.Time{5, 5}, cents(1, 2)), ErrOrder},
+		"negative price": {series([]policy.Time{5}, []policy.Money{-7}), ErrValue},
+		"one name twice": {twice, ErrValue},
+	} {
+		if _, err := New("x", c.series); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestDigestSeesEverything(t *testing.T) {
+	base := small(t).Digest
+	for name, change := range map[string]func(*Series){
+		"time":        func(s *Series) { s.At[0]++ },
+		"spot":        func(s *Series) { s.Spot[0]++ },
+		"on-demand":   func(s *Series) { s.OnDemand[0]++ },
+		"available":   func(s *Series) { s.Available[0] = 0 },
+		"band":        func(s *Series) { s.Band[1]++ },
+		"score":       func(s *Series) { s.Score[1]-- },
+		"zone":        func(s *Series) { s.Zone = "us-east-1c" },
+		"product":     func(s *Series) { s.Product = "SUSE Linux" },
+		"one removed": func(s *Series) { s.cut(0, 3) },
+	} {
+		tr := small(t)
+		change(&tr.Series[2])
+		if err := tr.seal(); err != nil {
+			t.Fatal(err)
+		}
+		if tr.Digest == base {
+			t.Errorf("%s: the digest is the same", name)
+		}
+	}
+	hazard := small(t)
+	hazard.Series[0].TrueHazard[0] = 0.126
+	if err := hazard.seal(); err != nil {
+		t.Fatal(err)
+	}
+	if hazard.Digest == base {
+		t.Error("true hazard: the digest is the same")
+	}
+}

@@ -1,0 +1,254 @@
+package weather
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// announcedMax is how long before a reclaim it is announced at most. The
+// weather is drawn as far beyond the end of the run.
+const announcedMax = hour
+
+// never is later than every instant of a run.
+const never policy.Time = 1 << 61
+
+// New draws the weather of the markets. The answer for a market does not depend
+// on the others nor on their order.
+func New(cfg Config, markets []Market) (*Weather, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if err := checkMarkets(markets); err != nil {
+		return nil, err
+	}
+	b := newBuilder(cfg, len(markets))
+	for i := range markets {
+		b.add(&markets[i])
+	}
+	b.w.starts = append(b.w.starts, int32(len(b.w.events)))
+	b.w.alarmStarts = append(b.w.alarmStarts, int32(len(b.w.alarms)))
+	return b.w, nil
+}
+
+// A builder draws one market after another.
+type builder struct {
+	w   *Weather
+	p   *Params
+	end policy.Time // the first instant that is not drawn
+
+	// The streams of what is so for a market at all times, and of what happens
+	// in this run. The latter are keyed by the begin as well, or two windows of
+	// one seed would have the same weather, shifted.
+	slots, band, frailty, recorded          chance.Key
+	state, squeeze, calendar, notice, alarm chance.Key
+
+	rhythms map[uint64]*rhythm
+	groups  map[uint64]*group
+
+	scratch []policy.Time
+}
+
+func newBuilder(cfg Config, markets int) *builder {
+	from := uint64(cfg.From)
+	stream := func(name string) chance.Key { return chance.Stream(cfg.Seed, name) }
+	w := &Weather{cfg: cfg, markets: make([]market, 0, markets)}
+	w.cfg.Squeezes = slices.Clone(cfg.Squeezes)
+	w.cfg.LateNotices = slices.Clone(cfg.LateNotices)
+	w.cfg.APIFaults = slices.Clone(cfg.APIFaults)
+	return &builder{
+		w: w, p: &w.cfg.Params, end: cfg.To + announcedMax,
+		slots: stream("slots"), band: stream("band"), frailty: stream("frailty"), recorded: stream("recorded"),
+		state: stream("state").At1(from), squeeze: stream("squeeze").At1(from), calendar: stream("calendar").At1(from),
+		notice: stream("notice").At1(from), alarm: stream("alarm").At1(from),
+		rhythms: make(map[uint64]*rhythm), groups: make(map[uint64]*group),
+	}
+}
+
+// add draws the weather of one market.
+func (b *builder) add(m *Market) {
+	mk := market{hash: portable.HashString(m.Name), name: m.Name, spot: m.Spot, band: policy.BandUnknown, slots: Unlimited}
+	if m.Spot {
+		mk.band, mk.modelled = b.bandOf(m)
+		mk.slots = b.slotsOf(m, mk.hash)
+	}
+	b.spells(&mk, m)
+	if !m.Spot {
+		b.w.markets = append(b.w.markets, mk)
+		return
+	}
+	if m.Available == nil && b.w.cfg.Intensity > 0 {
+		factor := frailty(b.frailty.At1(m.groupHash(typeInZone)), b.p.FrailtySigma)
+		mk.rate = float64(float64(b.p.rate(mk.band)*factor) * b.w.cfg.Intensity)
+		mk.state = b.rhythmOf(m)
+	}
+	b.calendars(&mk)
+	b.w.markets = append(b.w.markets, mk)
+}
+
+// bandOf returns the published band of a market. One that is drawn is the same
+// for a type in all zones of a region, as the published ones are.
+func (b *builder) bandOf(m *Market) (band policy.Band, modelled bool) {
+	if m.Band != policy.BandUnknown {
+		return m.Band, false
+	}
+	shares := &b.p.BandSharesCPU
+	if m.GPU {
+		shares = &b.p.BandSharesGPU
+	}
+	total := 0.0
+	for _, s := range shares {
+		total += s
+	}
+	u := float64(b.band.At1(m.groupHash(typeInRegion)).Float() * total)
+	for i, s := range shares {
+		if u < s {
+			return policy.Band(i), true
+		}
+		u -= s
+	}
+	return bands - 1, true
+}
+
+// slotsOf returns how many nodes a market holds.
+func (b *builder) slotsOf(m *Market, hash uint64) int32 {
+	if b.w.cfg.Slots > 0 {
+		return int32(b.w.cfg.Slots)
+	}
+	median := b.p.SlotsCPU
+	if m.GPU {
+		median = b.p.SlotsGPU
+	}
+	n := float64(median*b.slots.At1(hash).LogNormal(b.p.SlotsSigma)) + 0.5
+	return int32(max(1, min(n, 20*median)))
+}
+
+// rhythmOf returns the rhythm of the market's family in its zone.
+func (b *builder) rhythmOf(m *Market) *rhythm {
+	h := portable.Mix(m.groupHash(wholeZone), portable.HashString(m.Family))
+	r := b.rhythms[h]
+	if r == nil {
+		r = newRhythm(b.p, m.Region, b.state.At1(h), b.w.cfg.From, b.end)
+		b.rhythms[h] = r
+	}
+	return r
+}
+
+// groupOf returns the market's group of a level.
+func (b *builder) groupOf(m *Market, l level) *group {
+	scarce := m.GPU && b.p.ScarceGap[l] > 0
+	h := m.groupHash(l)
+	id := portable.Mix(h, uint64(l))
+	if scarce {
+		id = portable.Mix(id, 1)
+	}
+	g := b.groups[id]
+	if g == nil {
+		sigma, often := b.p.FrailtySigma, 1.0
+		if scarce {
+			sigma, often = b.p.ScarceSigma, b.w.cfg.Intensity
+		}
+		mean := b.p.gap(l, m.GPU) / float64(frailty(b.frailty.At1(h), sigma)*often)
+		g = newGroup(b.p, b.squeeze.At1(id), mean, b.w.cfg.From, b.end)
+		b.groups[id] = g
+	}
+	return g
+}
+
+// groupHash returns the hash of the name of the market's group of a level.
+func (m *Market) groupHash(l level) uint64 {
+	h := portable.Mix(portable.HashString(m.Provider), portable.HashString(m.Region))
+	if l == typeInZone || l == wholeZone {
+		h = portable.Mix(h, portable.HashString(m.Zone))
+	}
+	if l == typeInZone || l == typeInRegion {
+		h = portable.Mix(h, portable.HashString(m.Type))
+	}
+	return portable.Mix(h, uint64(l))
+}
+
+// spells draws the times in which the market is closed.
+func (b *builder) spells(mk *market, m *Market) {
+	w := b.w
+	from := len(w.spells)
+	switch {
+	case m.Spot && m.Available != nil:
+		w.spells = b.recordedSpells(mk, m.Available, w.spells)
+	case m.Spot && w.cfg.Intensity > 0:
+		for l := range levels {
+			w.spells = b.groupOf(m, l).met(b.p, b.p.share(l, m.GPU, mk.band, w.cfg.Intensity), w.spells)
+		}
+	}
+	w.spells = b.orderedSpells(m, w.spells)
+	own := w.spells[from:]
+	slices.SortFunc(own, func(a, b Spell) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Until, b.Until), cmp.Compare(a.key, b.key))
+	})
+	mk.spellsFrom, mk.spellsUntil = int32(from), int32(len(w.spells))
+	mk.closedFrom = int32(len(w.closed))
+	for i, s := range own {
+		if last := len(w.closed) - 1; i > 0 && s.From <= w.closed[last].until {
+			w.closed[last].until = max(w.closed[last].until, s.Until)
+			continue
+		}
+		w.closed = append(w.closed, interval{s.From, s.Until})
+	}
+	mk.closedUntil = int32(len(w.closed))
+}
+
+// recordedSpells appends a spell for every fall of a recorded availability. Its
+// begin and its end lie anywhere between the samples that enclose them.
+func (b *builder) recordedSpells(mk *market, a *Availability, spells []Spell) []Spell {
+	k := b.recorded.At1(mk.hash)
+	between := func(i int) policy.Time {
+		span := int(a.At[i] - a.At[i-1])
+		return a.At[i-1] + 1 + policy.Time(k.At2(uint64(a.At[i]), 0).IntN(span))
+	}
+	up := true
+	var fall Spell
+	for i := range a.At {
+		switch {
+		case up && !a.Up[i]:
+			draw := k.At2(uint64(a.At[i]), 1)
+			fall = Spell{Depth: b.p.depth(draw.At1(0)), Cause: CauseRecorded, key: draw.At1(1)}
+			if i > 0 {
+				fall.From = between(i)
+			}
+		case !up && a.Up[i]:
+			fall.Until = between(i)
+			if fall.Until > b.w.cfg.From && fall.From < b.end {
+				spells = append(spells, fall)
+			}
+		}
+		up = a.Up[i]
+	}
+	if !up && fall.From < b.end {
+		fall.Until = never
+		spells = append(spells, fall)
+	}
+	return spells
+}
+
+// orderedSpells appends the squeezes of the scenario that concern the market.
+// Their keys come from what they are, so that one more changes no other.
+func (b *builder) orderedSpells(m *Market, spells []Spell) []Spell {
+	capacity := policy.OnDemand
+	if m.Spot {
+		capacity = policy.Spot
+	}
+	for i := range b.w.cfg.Squeezes {
+		s := &b.w.cfg.Squeezes[i]
+		if s.Zone != "" && s.Zone != m.Zone || s.Type != "" && s.Type != m.Type || s.Capacity != "" && s.Capacity != capacity.String() {
+			continue
+		}
+		key := chance.New(b.w.cfg.Seed, "ordered", s.Zone).At2(portable.HashString(s.Type), portable.HashString(s.Capacity))
+		spells = append(spells, Spell{
+			From: s.At, Until: s.At.Add(s.Duration), Depth: s.Depth, Cause: CauseOrdered,
+			key: key.At2(uint64(s.At), uint64(s.Duration)), silent: s.NoNotice,
+		})
+	}
+	return spells
+}

@@ -1,0 +1,207 @@
+package weather
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Market is what the weather needs to know of one thing that has a price.
+type Market struct {
+	// Name is unique. Draws are keyed by its hash.
+	Name string
+
+	Provider, Region, Zone, Type string
+
+	// Family is the series of the type. Types of one family in one zone have
+	// their calm and their stressed hours together.
+	Family string
+
+	// Spot says that the provider may take nodes back. GPU says that the type
+	// has accelerators, of which there are fewer.
+	Spot, GPU bool
+
+	// Band is the published band. BandUnknown has one drawn for a spot market.
+	Band policy.Band
+
+	// Available is a recorded availability, which then takes the place of
+	// everything modelled in this market; nil without one.
+	Available *Availability
+}
+
+// An Availability says at some instants whether nodes could be had: Up[i] at
+// At[i]. At ascends. Before the first and after the last sample their values
+// hold.
+type Availability struct {
+	At []policy.Time
+	Up []bool
+}
+
+// A Squeeze is one that a scenario orders. It is not scaled by the intensity.
+type Squeeze struct {
+	At       policy.Time
+	Duration time.Duration
+
+	// Depth is the share of nodes that are taken, from 0 (launches are refused
+	// and nobody is lost) to 1.
+	Depth float64
+
+	// Zone, Type and Capacity ("spot" or "on-demand") restrict it; empty
+	// matches all.
+	Zone, Type, Capacity string
+
+	// NoNotice says that nodes are lost without a word, as when a zone fails.
+	// Nodes on demand never have a notice.
+	NoNotice bool
+}
+
+// A LateSpell is a time in which notices are late or missing.
+type LateSpell struct {
+	At       policy.Time
+	Duration time.Duration
+
+	// Share is the probability that a notice due in the spell is concerned.
+	Share float64
+
+	// Delay is how late such a notice comes; 0 means never. One that would come
+	// after the node is gone does not come.
+	Delay time.Duration
+}
+
+// An APIFault is a time in which calls fail with probability Share.
+type APIFault struct {
+	At       policy.Time
+	Duration time.Duration
+	Share    float64
+}
+
+// A Config is what the weather of a run depends on, besides the markets.
+type Config struct {
+	// Seed chooses the weather among all that are equally likely.
+	Seed uint64
+
+	// From is the begin of the run, warm-up included, and To its end. The
+	// weather is drawn to one hour beyond To, so that notices before To of
+	// reclaims after it are there.
+	From, To policy.Time
+
+	// Intensity multiplies the rate of the calendars and the frequency of
+	// squeezes. At 0 nothing happens that is not recorded or ordered.
+	Intensity float64
+
+	// Slots, when above 0, replaces the number of nodes that every spot market
+	// holds, which is otherwise drawn.
+	Slots int
+
+	// Squeezes, LateNotices and APIFaults are ordered by the scenario.
+	Squeezes    []Squeeze
+	LateNotices []LateSpell
+	APIFaults   []APIFault
+
+	Params Params
+}
+
+// IntensityMax is the greatest intensity that can be asked for. Squeezes stop
+// growing at about 100, where a common type in the worst band meets all of its
+// groups'; calendars go on.
+const IntensityMax = 1000
+
+// validate returns an error that names the first field out of range.
+func (c *Config) validate() error {
+	switch {
+	case c.From < 24*hour:
+		return fmt.Errorf("weather: From is %d, must be later than the first day of 1970", c.From)
+	case c.To <= c.From:
+		return fmt.Errorf("weather: To is %v, must be later than From, %v", c.To, c.From)
+	case c.To.Sub(c.From) > spanMax:
+		return fmt.Errorf("weather: From %v to To %v is longer than the %v that can be drawn", c.From, c.To, spanMax)
+	case !within(c.Intensity, 0, IntensityMax):
+		return fmt.Errorf("weather: Intensity is %v, must be from 0 to %d", c.Intensity, IntensityMax)
+	case c.Slots < 0 || c.Slots > slotsMax:
+		return fmt.Errorf("weather: Slots is %d, must be from 0 to %d", c.Slots, slotsMax)
+	}
+	for i, s := range c.Squeezes {
+		if err := checkSpell("Squeezes", i, s.At, s.Duration, "Depth", s.Depth); err != nil {
+			return err
+		}
+		if s.Capacity != "" && s.Capacity != policy.Spot.String() && s.Capacity != policy.OnDemand.String() {
+			return fmt.Errorf("weather: Squeezes[%d].Capacity is %q, must be %q, %q or empty", i, s.Capacity, policy.Spot, policy.OnDemand)
+		}
+	}
+	for i, s := range c.LateNotices {
+		if err := checkSpell("LateNotices", i, s.At, s.Duration, "Share", s.Share); err != nil {
+			return err
+		}
+		if s.Delay < 0 {
+			return fmt.Errorf("weather: LateNotices[%d].Delay is %v, must not be negative", i, s.Delay)
+		}
+	}
+	for i, s := range c.APIFaults {
+		if err := checkSpell("APIFaults", i, s.At, s.Duration, "Share", s.Share); err != nil {
+			return err
+		}
+	}
+	return c.Params.validate()
+}
+
+// What is refused beyond these bounds is a slip of the pen and would need
+// gigabytes.
+const (
+	spanMax  = 2 * 365 * 24 * time.Hour
+	slotsMax = 100_000
+)
+
+func checkSpell(list string, i int, at policy.Time, d time.Duration, name string, share float64) error {
+	switch {
+	case at <= 0:
+		return fmt.Errorf("weather: %s[%d].At is %d, must be later than 1970", list, i, at)
+	case d <= 0:
+		return fmt.Errorf("weather: %s[%d].Duration is %v, must be above 0", list, i, d)
+	case !within(share, 0, 1):
+		return fmt.Errorf("weather: %s[%d].%s is %v, must be from 0 to 1", list, i, name, share)
+	}
+	return nil
+}
+
+// within reports whether lo ≤ x ≤ hi, which NaN is not.
+func within(x, lo, hi float64) bool { return x >= lo && x <= hi && !math.IsNaN(x) }
+
+// checkMarkets returns an error that names the first market that is not
+// complete.
+func checkMarkets(markets []Market) error {
+	seen := make(map[string]struct{}, len(markets))
+	for i := range markets {
+		m := &markets[i]
+		if m.Name == "" || m.Zone == "" || m.Type == "" {
+			return fmt.Errorf("weather: market %d (%q in zone %q, type %q) needs a name, a zone and a type", i, m.Name, m.Zone, m.Type)
+		}
+		if _, twice := seen[m.Name]; twice {
+			return fmt.Errorf("weather: market %q is there twice", m.Name)
+		}
+		seen[m.Name] = struct{}{}
+		if m.Band < policy.BandUnknown || int(m.Band) >= bands {
+			return fmt.Errorf("weather: market %q: Band is %d, must be from %d to %d", m.Name, m.Band, policy.BandUnknown, bands-1)
+		}
+		if err := m.Available.check(); err != nil {
+			return fmt.Errorf("weather: market %q: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+func (a *Availability) check() error {
+	if a == nil {
+		return nil
+	}
+	if len(a.At) != len(a.Up) || len(a.At) == 0 {
+		return fmt.Errorf("Available has %d instants and %d values, must have as many of each and at least one", len(a.At), len(a.Up))
+	}
+	for i := 1; i < len(a.At); i++ {
+		if a.At[i] <= a.At[i-1] {
+			return fmt.Errorf("Available.At[%d] is %v, must be later than %v before it", i, a.At[i], a.At[i-1])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package weather
+
+import (
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// A group is a set of markets that lack capacity together. It has candidates
+// for squeezes of its own; each of its markets meets those whose mark is below
+// the market's share, so that a milder market meets only squeezes that the
+// harsher ones meet.
+type group struct {
+	key        chance.Key
+	candidates []candidate
+}
+
+// A candidate is a squeeze of a group that some markets meet.
+type candidate struct {
+	from, until policy.Time
+	ordinal     uint64
+	mark        float64
+}
+
+// The draws of one candidate.
+const (
+	drawGap = iota
+	drawLength
+	drawMark
+	drawDepth
+	drawTakes
+)
+
+// newGroup draws the candidates of a group that reach into [from, to). The gaps
+// have the given mean in hours.
+//
+// The first gap begins four mean cycles before the run, so that the process has
+// forgotten its start when the run begins.
+func newGroup(p *Params, key chance.Key, gapMean float64, from, to policy.Time) *group {
+	scale := gapMean / weibullMean(p.GapShape)
+	lengthMean := float64(p.LengthScale * weibullMean(p.LengthShape))
+	t := from - milliseconds(4*(gapMean+lengthMean))
+	shortest := policy.Time(p.TakeWindow.Milliseconds())
+	g := &group{key: key}
+	for n := uint64(0); ; n++ {
+		k := key.At1(n)
+		start := t + 1 + milliseconds(k.At1(drawGap).Weibull(p.GapShape, scale))
+		if start >= to {
+			return g
+		}
+		length := milliseconds(k.At1(drawLength).Weibull(p.LengthShape, p.LengthScale))
+		t = start + max(length, shortest)
+		if t > from {
+			g.candidates = append(g.candidates, candidate{from: start, until: t, ordinal: n, mark: k.At1(drawMark).Float()})
+		}
+	}
+}
+
+// met appends to spells those candidates that a market of this share meets.
+func (g *group) met(p *Params, share float64, spells []Spell) []Spell {
+	for i := range g.candidates {
+		c := &g.candidates[i]
+		if c.mark >= share {
+			continue
+		}
+		k := g.key.At1(c.ordinal)
+		spells = append(spells, Spell{
+			From: c.from, Until: c.until, Depth: p.depth(k.At1(drawDepth)), Cause: CauseSqueeze, key: k.At1(drawTakes),
+		})
+	}
+	return spells
+}
+
+// depth draws the share of slots that a squeeze takes, above 0.
+func (p *Params) depth(k chance.Key) float64 {
+	if k.At1(0).Float() < p.DepthWhole {
+		return 1
+	}
+	return max(k.At1(1).Beta(p.DepthA, p.DepthB), 0x1p-20)
+}
+
+// depthMean returns the mean of depth.
+func (p *Params) depthMean() float64 {
+	return p.DepthWhole + float64((1-p.DepthWhole)*p.DepthA/(p.DepthA+p.DepthB))
+}
+
+// rate returns the rate at which a band says that nodes are reclaimed, per
+// node-hour.
+func (p *Params) rate(b policy.Band) float64 {
+	return -portable.Log1p(-p.BandMonthly[b]) / policy.HoursPerMonth
+}
+
+// gap returns the mean in hours between two candidates of a group, before
+// frailty and intensity.
+func (p *Params) gap(l level, gpu bool) float64 {
+	if gpu && p.ScarceGap[l] > 0 {
+		return p.ScarceGap[l]
+	}
+	return p.CandidateGap
+}
+
+// share returns the share of the candidates of a group that a market meets:
+// that with which squeezes add Extra times the band's rate to its hazard. The
+// intensity raises it where it does not shorten the gaps, so that a greater
+// intensity has all squeezes of a lesser one and more.
+func (p *Params) share(l level, gpu bool, b policy.Band, intensity float64) float64 {
+	scarce := gpu && p.ScarceGap[l] > 0
+	if scarce && b == bands-1 {
+		return 1
+	}
+	if scarce {
+		intensity = 1
+	}
+	cycle := p.gap(l, gpu) + float64(p.LengthScale*weibullMean(p.LengthShape))
+	return float64(float64(p.Extra[l]*p.rate(b))*cycle) * intensity / p.depthMean()
+}
+
+// frailty draws the factor, of mean 1, by which a group differs from its like.
+func frailty(k chance.Key, sigma float64) float64 {
+	return portable.Exp(float64(sigma*k.Normal()) - float64(sigma*sigma/2))
+}
+
+// weibullMean returns the mean of the Weibull distribution of scale 1: the
+// gamma function at 1 + 1/shape, by Stirling's series after moving up.
+func weibullMean(shape float64) float64 {
+	z, below := 1+1/shape, 1.0
+	for ; z < 12; z++ {
+		below = float64(below * z)
+	}
+	series := float64(1/(12*z)) - float64(1/(360*z*z*z))
+	log := float64((z-0.5)*portable.Log(z)) - z + float64(0.5*portable.Log(2*math.Pi)) + series
+	return portable.Exp(log) / below
+}
+
+// milliseconds returns hours in milliseconds, rounded down, at most a century.
+func milliseconds(hours float64) policy.Time {
+	return policy.Time(min(float64(hours*float64(hour)), 100*365*24*3.6e6))
+}

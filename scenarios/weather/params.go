@@ -1,0 +1,196 @@
+package weather
+
+import (
+	"fmt"
+	"time"
+)
+
+// bands is the number of published bands.
+const bands = 5
+
+// A level is a kind of group of markets that lack capacity together.
+type level int
+
+// The levels, from the narrowest.
+const (
+	typeInZone level = iota
+	typeInRegion
+	wholeZone
+	wholeRegion
+	levels
+)
+
+// String returns the name used in keys.
+func (l level) String() string {
+	return [...]string{"type-zone", "type-region", "zone", "region"}[l]
+}
+
+// Params are the constants of the model. They were fitted by hand to published
+// figures and to recordings; what they yield is modelled and not recorded.
+type Params struct {
+	// BandMonthly is the probability that a node is reclaimed within a month
+	// of 730 hours, by band: the middle of each band as the AWS Spot Instance
+	// Advisor publishes them, and .30 for the one that is open above.
+	BandMonthly [bands]float64
+
+	// BandSharesCPU and BandSharesGPU are the shares of markets in each band,
+	// from which a market without a published band has its own drawn: those of
+	// the Advisor for Linux of 2025-06-28.
+	BandSharesCPU, BandSharesGPU [bands]float64
+
+	// SlotsCPU and SlotsGPU are the median number of nodes that a market holds
+	// and SlotsSigma the spread of its logarithm. Raising them lets a policy
+	// put more into one market.
+	SlotsCPU, SlotsGPU, SlotsSigma float64
+
+	// FrailtySigma is the spread of the logarithm of the factor, of mean 1, by
+	// which markets of one band differ in their true rate.
+	FrailtySigma float64
+
+	// HourOfDay and DayOfWeek (Sunday first) multiply the calendars' rate by
+	// the local time of the region. Each has the mean 1. They are the relative
+	// unavailability of V100 in us-west-2, February 2023: .36 at 01–06 hours
+	// local against .50 at 13–16, .26 on Sunday against .50 in midweek.
+	HourOfDay [24]float64
+	DayOfWeek [7]float64
+
+	// CalmHours and StressedHours are the mean lengths of the two states that a
+	// family has in a zone, and Stressed the factor on the calendars' rate in
+	// the second. The factor in the first follows from the mean being 1.
+	CalmHours, StressedHours, Stressed float64
+
+	// GapShape is the Weibull shape of the time between two squeezes of a
+	// group, LengthShape and LengthScale (hours) the law of their length: those
+	// of the up and down times of V100 in nine zones over 45 days of 2023.
+	GapShape, LengthShape, LengthScale float64
+
+	// CandidateGap is the mean in hours between two squeezes of a group, of
+	// which each of its markets meets the share that its band asks for. The
+	// milder market meets only what the harsher one meets too.
+	CandidateGap float64
+
+	// Extra is what squeezes of each level add to a market's hazard, as a
+	// multiple of its band's rate. From the narrowest level: a type in a zone,
+	// a type in a region, a zone, a region.
+	Extra [levels]float64
+
+	// ScarceGap replaces CandidateGap and Extra for types with accelerators in
+	// the band that is open above: the mean in hours between two squeezes, all
+	// of which the market meets. 0 leaves a level as it is. Over 45 days this
+	// yields, at the 5th, 50th and 95th percentile of markets, availability
+	// .51/.80/.96 and .03/.15/.65 losses of capacity per hour, and a correlation
+	// between zones of .41 (median). V100 in nine zones, the scarcest recorded,
+	// had .17–.91, .10–1.39 and .25–.59.
+	ScarceGap [levels]float64
+
+	// ScarceSigma is FrailtySigma for those groups.
+	ScarceSigma float64
+
+	// DepthWhole is the probability that a squeeze takes every slot; of 16
+	// nodes 36–72 % of drops did. Otherwise its depth is drawn from the beta
+	// distribution with DepthA and DepthB.
+	DepthWhole, DepthA, DepthB float64
+
+	// TakeWindow is the time after the begin of a squeeze within which it takes
+	// its slots: more than 92 % of interruptions that come together hit the
+	// same type and zone within 3 minutes.
+	TakeWindow time.Duration
+
+	// NoticeLead is the time from a notice to the reclaim, 120 s on AWS.
+	// NoticeLost is the share of notices that never come and NoticeLate the
+	// share that comes with a part of the lead only.
+	NoticeLead             time.Duration
+	NoticeLost, NoticeLate float64
+
+	// RecommendedShare is the share of reclaims that a rebalance recommendation
+	// precedes, and RecommendedLead its mean time before the notice. FalseAlarms
+	// is the number of recommendations without a reclaim, as a multiple of the
+	// calendar's rate: users see far more of them than of interruptions.
+	RecommendedShare float64
+	RecommendedLead  time.Duration
+	FalseAlarms      float64
+}
+
+// DefaultParams returns the constants that runs use.
+func DefaultParams() Params {
+	return Params{
+		BandMonthly:   [bands]float64{.025, .075, .125, .175, .30},
+		BandSharesCPU: [bands]float64{.22, .19, .14, .13, .33},
+		BandSharesGPU: [bands]float64{.19, .10, .11, .11, .50},
+		SlotsCPU:      50,
+		SlotsGPU:      4,
+		SlotsSigma:    0.7,
+		FrailtySigma:  0.8,
+		HourOfDay: [24]float64{
+			.90, .84, .84, .84, .84, .84, .84, .90, .96, 1.02, 1.08, 1.12,
+			1.15, 1.17, 1.17, 1.17, 1.17, 1.14, 1.10, 1.03, 1.01, .98, .96, .93,
+		},
+		DayOfWeek:        [7]float64{.60, 1.04, 1.14, 1.16, 1.14, 1.06, .86},
+		CalmHours:        48,
+		StressedHours:    6,
+		Stressed:         4,
+		GapShape:         0.60,
+		LengthShape:      0.71,
+		LengthScale:      1.32,
+		CandidateGap:     24,
+		Extra:            [levels]float64{.5, .25, .2, .05},
+		ScarceGap:        [levels]float64{8, 10, 0, 0},
+		ScarceSigma:      1.2,
+		DepthWhole:       .5,
+		DepthA:           1.2,
+		DepthB:           2,
+		TakeWindow:       180 * time.Second,
+		NoticeLead:       120 * time.Second,
+		NoticeLost:       .01,
+		NoticeLate:       .02,
+		RecommendedShare: .6,
+		RecommendedLead:  10 * time.Minute,
+		FalseAlarms:      2,
+	}
+}
+
+// validate returns an error that names the first constant out of range.
+func (p *Params) validate() error {
+	for b, m := range p.BandMonthly {
+		if !within(m, 0, 0.99) {
+			return fmt.Errorf("weather: Params.BandMonthly[%d] is %v, must be from 0 to 0.99", b, m)
+		}
+	}
+	for _, c := range []struct {
+		name      string
+		x, lo, hi float64
+	}{
+		{"SlotsCPU", p.SlotsCPU, 1, slotsMax},
+		{"SlotsGPU", p.SlotsGPU, 1, slotsMax},
+		{"SlotsSigma", p.SlotsSigma, 0, 3},
+		{"FrailtySigma", p.FrailtySigma, 0, 3},
+		{"ScarceSigma", p.ScarceSigma, 0, 3},
+		{"CalmHours", p.CalmHours, 1, 1e4},
+		{"StressedHours", p.StressedHours, 1, 1e4},
+		{"Stressed", p.Stressed, 1, 1 + p.CalmHours/p.StressedHours},
+		{"GapShape", p.GapShape, 0.2, 5},
+		{"LengthShape", p.LengthShape, 0.2, 5},
+		{"LengthScale", p.LengthScale, 0.01, 1e4},
+		{"CandidateGap", p.CandidateGap, 0.1, 1e5},
+		{"DepthWhole", p.DepthWhole, 0, 1},
+		{"DepthA", p.DepthA, 0.05, 100},
+		{"DepthB", p.DepthB, 0.05, 100},
+		{"TakeWindow in seconds", p.TakeWindow.Seconds(), 1, 3600},
+		{"NoticeLead in seconds", p.NoticeLead.Seconds(), 0, 1800},
+		{"NoticeLost + NoticeLate", p.NoticeLost + p.NoticeLate, 0, 1},
+		{"NoticeLost", p.NoticeLost, 0, 1},
+		{"RecommendedShare", p.RecommendedShare, 0, 1},
+		{"RecommendedLead in seconds", p.RecommendedLead.Seconds(), 0, 1800},
+		{"FalseAlarms", p.FalseAlarms, 0, 100},
+	} {
+		if !within(c.x, c.lo, c.hi) {
+			return fmt.Errorf("weather: Params.%s is %v, must be from %v to %v", c.name, c.x, c.lo, c.hi)
+		}
+	}
+	for l := range levels {
+		if !within(p.Extra[l], 0, 100) || !within(p.ScarceGap[l], 0, 1e5) {
+			return fmt.Errorf("weather: Params.Extra and Params.ScarceGap of %v are %v and %v, must not be negative", l, p.Extra[l], p.ScarceGap[l])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package weather
+
+import (
+	"math"
+	"sort"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+const hour policy.Time = 3_600_000
+
+// A rhythm is what the markets of one family in one zone share of their rate
+// over time: the hour of the day, the day of the week, and whether the family is
+// calm or stressed. Its mean over long times is 1, so that it is multiplied with
+// a market's mean rate.
+type rhythm struct {
+	// begin is the whole UTC hour in which the run begins; cum[i] is the
+	// integral of the rate, in hours, from begin to i hours later.
+	begin policy.Time
+	cum   []float64
+}
+
+// newRhythm draws the rhythm of the hours that [from, to) touches.
+func newRhythm(p *Params, region string, key chance.Key, from, to policy.Time) *rhythm {
+	begin := from - from%hour
+	n := int((to - begin + hour - 1) / hour)
+	r := &rhythm{begin: begin, cum: make([]float64, n+1)}
+	calmHours, stressedHours := ceilMean(p.CalmHours), ceilMean(p.StressedHours)
+	calm := (1 - float64(stressedHours/(calmHours+stressedHours)*p.Stressed)) * (calmHours + stressedHours) / calmHours
+	stressed := key.At1(0).Float() < stressedHours/(calmHours+stressedHours)
+	left, spell := 0, uint64(0)
+	local := int64(begin/hour) + utcOffset(region)
+	for i := range n {
+		for left == 0 {
+			spell++
+			if spell > 1 {
+				stressed = !stressed
+			}
+			mean := p.CalmHours
+			if stressed {
+				mean = p.StressedHours
+			}
+			left = int(math.Ceil(float64(mean * key.At1(spell).Exp1())))
+		}
+		left--
+		state := calm
+		if stressed {
+			state = p.Stressed
+		}
+		h := local + int64(i)
+		// 1970-01-01 was a Thursday.
+		season := float64(p.HourOfDay[h%24] * p.DayOfWeek[(h/24+4)%7])
+		r.cum[i+1] = r.cum[i] + float64(state*season)
+	}
+	return r
+}
+
+// ceilMean returns the mean of an exponential time of this mean in hours after
+// rounding up to whole ones.
+func ceilMean(mean float64) float64 { return -1 / portable.Expm1(-1/mean) }
+
+// rate returns the factor at t, 0 outside of the hours drawn.
+func (r *rhythm) rate(t policy.Time) float64 {
+	i := int((t - r.begin) / hour)
+	if t < r.begin || i+1 >= len(r.cum) {
+		return 0
+	}
+	return r.cum[i+1] - r.cum[i]
+}
+
+// integral returns the integral of the rate from begin to t, in hours.
+func (r *rhythm) integral(t policy.Time) float64 {
+	i := min(int((t-r.begin)/hour), len(r.cum)-2)
+	part := float64(t-r.begin-policy.Time(i)*hour) / float64(hour)
+	return r.cum[i] + float64((r.cum[i+1]-r.cum[i])*part)
+}
+
+// inverse returns the instant at which the integral reaches x, rounded down to
+// milliseconds, for 0 ≤ x < cum[len(cum)−1].
+func (r *rhythm) inverse(x float64) policy.Time {
+	i := sort.Search(len(r.cum)-1, func(i int) bool { return r.cum[i+1] > x })
+	part := (x - r.cum[i]) / (r.cum[i+1] - r.cum[i])
+	return r.begin + policy.Time(i)*hour + policy.Time(float64(part*float64(hour)))
+}
+
+// offsets are the hours by which the standard time of regions is ahead of UTC,
+// by prefix of the region's name; of two that fit the first holds.
+var offsets = []struct {
+	prefix string
+	hours  int64
+}{
+	{"us-east", -5}, {"us-west", -8}, {"us-central", -6}, {"us-south", -6}, {"us-gov-west", -8}, {"us-gov-east", -5},
+	{"ca-west", -7}, {"ca-", -5}, {"northamerica-", -5}, {"mx-", -6}, {"sa-", -3}, {"southamerica-", -3},
+	{"eu-west", 0}, {"europe-west2", 0}, {"eu-", 1}, {"europe-", 1}, {"af-", 2}, {"africa-", 2}, {"il-", 2},
+	{"me-south", 3}, {"me-", 4}, {"ap-southeast-1", 8}, {"ap-southeast-2", 10}, {"ap-southeast-3", 7},
+	{"ap-southeast-4", 10}, {"ap-southeast", 7}, {"ap-south", 5}, {"ap-northeast", 9}, {"ap-east", 8}, {"cn-", 8},
+	{"asia-northeast", 9}, {"asia-southeast", 8}, {"asia-south", 5}, {"asia-", 8}, {"australia-", 10},
+	{"eastus", -5}, {"westus", -8}, {"centralus", -6}, {"westeurope", 1}, {"northeurope", 0}, {"uk", 0},
+}
+
+// utcOffset returns the hours that the local time of a region is ahead of UTC;
+// 0 for one whose place is not known.
+func utcOffset(region string) int64 {
+	for i := range offsets {
+		if strings.HasPrefix(region, offsets[i].prefix) {
+			return offsets[i].hours
+		}
+	}
+	return 0
+}

@@ -1,0 +1,262 @@
+// Package weather draws everything in a run that no policy has a hand in:
+// spells in which capacity is lacking, the instants at which the provider takes
+// nodes, notices, recommendations, and calls that fail.
+//
+// All of it is drawn before any policy acts. Nodes do not draw their fate when
+// they are launched: a node takes a slot of its market, and the slot has a
+// calendar of its own. So two policies that hold the same slot at the same time
+// lose it at the same instant, whatever they did before, and the difference
+// between their results is their own.
+//
+// Draws are keyed by the seed, by hashes of names and by ordinals in the order
+// of time. A market more or a later end changes nothing of what was there.
+//
+// What is modelled and on which figures it rests stands at [Params].
+package weather
+
+import (
+	"crypto/sha256"
+	"math"
+	"sort"
+	"sync"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// A Cause is why a node is taken.
+type Cause uint8
+
+// The causes of a reclaim.
+const (
+	CauseCalendar Cause = iota // between squeezes, at the market's own rate
+	CauseSqueeze               // in a squeeze that was drawn
+	CauseRecorded              // where a recorded availability falls
+	CauseOrdered               // in a squeeze that the scenario orders
+)
+
+// String returns the name used in output.
+func (c Cause) String() string {
+	return [...]string{"calendar", "squeeze", "recorded", "ordered"}[c]
+}
+
+// A Reclaim is the loss of a node to the provider.
+type Reclaim struct {
+	At policy.Time
+
+	// Notice is when the provider says so; zero if it never does.
+	Notice policy.Time
+
+	Cause Cause
+}
+
+// A Spell is a time in which a market sells nothing to anyone.
+type Spell struct {
+	// From is its first instant, Until the first after it.
+	From, Until policy.Time
+
+	// Depth is the share of the market's slots that are taken as it begins.
+	Depth float64
+
+	Cause Cause
+
+	// key is that of the draws that take slots; silent suppresses notices.
+	key    chance.Key
+	silent bool
+}
+
+// Unlimited is the number of slots of an on-demand market.
+const Unlimited = math.MaxInt32
+
+// Weather is all that was drawn for one run. It never changes after [New], so
+// any number of runs may read it at once.
+type Weather struct {
+	cfg     Config
+	markets []market
+
+	// The events of all markets lie in flat arrays. The reclaims of slot s of
+	// market m are events[starts[i]:starts[i+1]] with i = m.first + s, and its
+	// false alarms alarms[alarmStarts[i]:alarmStarts[i+1]]; both ascend.
+	starts, alarmStarts []int32
+	events              []event
+	alarms              []policy.Time
+
+	// spells are those of all markets, ascending by From within each; closed
+	// are the same, joined where they touch.
+	spells []Spell
+	closed []interval
+
+	digest    sync.Once
+	digestSum [sha256.Size]byte
+}
+
+// A market is what is kept of a Market.
+type market struct {
+	hash     uint64 // of the name
+	name     string
+	spot     bool
+	band     policy.Band
+	modelled bool
+	slots    int32
+
+	// rate is the calendar's mean in reclaims per node-hour, frailty and
+	// intensity included; state is the rhythm that it follows, nil where nothing
+	// is modelled.
+	rate  float64
+	state *rhythm
+
+	first                   int32 // of its slots in starts; spot only
+	spellsFrom, spellsUntil int32
+	closedFrom, closedUntil int32
+}
+
+// An event is a reclaim of one slot with its announcements, in milliseconds
+// before At. Zero means that there is none.
+type event struct {
+	at                  policy.Time
+	notice, recommended int32
+	cause               Cause
+	silent              bool // it is never announced
+}
+
+// An interval is a time without its end.
+type interval struct{ from, until policy.Time }
+
+// Band returns the published band of market m, and whether it was drawn. It is
+// unknown for on-demand.
+func (w *Weather) Band(m int) (b policy.Band, modelled bool) {
+	return w.markets[m].band, w.markets[m].modelled
+}
+
+// Slots returns how many nodes market m holds at most.
+func (w *Weather) Slots(m int) int { return int(w.markets[m].slots) }
+
+// Open reports whether market m sells at t. A market on demand is closed by
+// ordered faults only.
+func (w *Weather) Open(m int, t policy.Time) bool {
+	mk := &w.markets[m]
+	closed := w.closed[mk.closedFrom:mk.closedUntil]
+	i := sort.Search(len(closed), func(i int) bool { return closed[i].until > t })
+	return i == len(closed) || closed[i].from > t
+}
+
+// Spells returns the times in which market m is closed and their causes,
+// ascending by From; those of different groups may overlap. The result is
+// shared and not to be written.
+func (w *Weather) Spells(m int) []Spell {
+	mk := &w.markets[m]
+	return w.spells[mk.spellsFrom:mk.spellsUntil:mk.spellsUntil]
+}
+
+// Reclaim returns when the provider takes the node that holds the given slot
+// of market m since after: the slot's first reclaim later than that. It reports
+// false if there is none before the end. A notice that is due before the node
+// is there comes a millisecond later than after.
+func (w *Weather) Reclaim(m, slot int, after policy.Time) (Reclaim, bool) {
+	mk := &w.markets[m]
+	if !mk.spot {
+		return w.lostOnDemand(mk, slot, after)
+	}
+	e := w.next(mk, slot, after)
+	if e == nil {
+		return Reclaim{}, false
+	}
+	r := Reclaim{At: e.at, Cause: e.cause}
+	if e.notice > 0 {
+		r.Notice = max(e.at-policy.Time(e.notice), after+1)
+	}
+	return r, true
+}
+
+// Recommendation returns the first instant later than after at which the
+// provider recommends to leave the given slot of market m, rightly or wrongly.
+func (w *Weather) Recommendation(m, slot int, after policy.Time) (policy.Time, bool) {
+	mk := &w.markets[m]
+	if !mk.spot || slot >= int(mk.slots) {
+		return 0, false
+	}
+	at, ok := policy.Time(0), false
+	i := int(mk.first) + slot
+	for _, t := range w.alarms[w.alarmStarts[i]:w.alarmStarts[i+1]] {
+		if t > after {
+			at, ok = t, true
+			break
+		}
+	}
+	for _, e := range w.events[w.starts[i]:w.starts[i+1]] {
+		if ok && e.at-announcedMax >= at {
+			break // no later reclaim is recommended before at
+		}
+		t := e.at - policy.Time(e.recommended)
+		if e.recommended > 0 && t > after && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// next returns the first reclaim of the slot later than after, nil for none.
+func (w *Weather) next(mk *market, slot int, after policy.Time) *event {
+	if slot >= int(mk.slots) {
+		return nil
+	}
+	i := int(mk.first) + slot
+	events := w.events[w.starts[i]:w.starts[i+1]]
+	n := sort.Search(len(events), func(n int) bool { return events[n].at > after })
+	if n == len(events) {
+		return nil
+	}
+	return &events[n]
+}
+
+// lostOnDemand returns the first loss later than after of a node on demand. Its
+// market has slots without end, so whether an ordered squeeze takes one is drawn
+// when it is asked for, from the same keys as everywhere.
+func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim, bool) {
+	first, ok := Reclaim{}, false
+	for i := mk.spellsFrom; i < mk.spellsUntil; i++ {
+		s := &w.spells[i]
+		at, taken := s.take(mk.hash, slot, w.cfg.takeWindow())
+		if taken && at > after && (!ok || at < first.At) {
+			first, ok = Reclaim{At: at, Cause: s.Cause}, true
+		}
+	}
+	return first, ok
+}
+
+// TrueHazard returns the rate at which the provider will take nodes of market m
+// in the hour after t, per node-hour: the calendar's rate at t plus the depth of
+// the squeezes that begin within the hour. It is what the provider knows when it
+// places a launch, and nothing that a policy may see.
+func (w *Weather) TrueHazard(m int, t policy.Time) float64 {
+	mk := &w.markets[m]
+	if !mk.spot {
+		return 0
+	}
+	hazard := 0.0
+	if mk.state != nil {
+		hazard = float64(mk.rate * mk.state.rate(t))
+	}
+	spells := w.spells[mk.spellsFrom:mk.spellsUntil]
+	i := sort.Search(len(spells), func(i int) bool { return spells[i].From > t })
+	for ; i < len(spells) && spells[i].From <= t+hour; i++ {
+		hazard += spells[i].Depth
+	}
+	return hazard
+}
+
+// CallFails reports whether a call of a provider's or the cluster's API at t
+// fails. It is decided anew every second, for all calls of that second alike.
+func (w *Weather) CallFails(t policy.Time) bool {
+	for i := range w.cfg.APIFaults {
+		f := &w.cfg.APIFaults[i]
+		if t < f.At || t >= f.At.Add(f.Duration) {
+			continue
+		}
+		key := chance.Stream(w.cfg.Seed, "api").At2(uint64(f.At), uint64(t/1000))
+		if key.Float() < f.Share {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,251 @@
+package scenarios
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A load is a workload as its manifest states it, before it has a time.
+type load struct {
+	Workload
+
+	// schedule is what a service wants over time; nil means replicas always.
+	replicas int32
+	schedule *replicaSchedule
+
+	// releases say when a job is created; nil means once, at the start.
+	releases  cron.Schedule
+	suspended bool
+}
+
+// A source is a workload's manifest with its pods, whatever its kind.
+type source struct {
+	kind     policy.WorkloadKind
+	meta     *metav1.ObjectMeta
+	pod      *corev1.PodTemplateSpec
+	podPath  []string
+	selector *metav1.LabelSelector
+
+	// between are annotations that stand between the two: a CronJob's job.
+	between     map[string]string
+	betweenPath []string
+}
+
+func (sc *Scenario) readDeployment(doc *document, o *appsv1.Deployment) []error {
+	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	return sc.readService(doc, &s, o.Spec.Replicas, nil)
+}
+
+func (sc *Scenario) readStatefulSet(doc *document, o *appsv1.StatefulSet) []error {
+	s := source{policy.KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	return sc.readService(doc, &s, o.Spec.Replicas, o.Spec.VolumeClaimTemplates)
+}
+
+func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
+	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	t, l, a, errs := sc.readWorkload(doc, &s)
+	a.refuse("DaemonSet", annotationReplicas, annotationDuration, annotationCheckpoint, annotationDeadline)
+	t.DaemonSet = true
+	t.Tolerations = append(t.Tolerations, daemonTolerations...)
+	sc.keep(t, l)
+	return append(errs, a.errs...)
+}
+
+// daemonTolerations are those that the DaemonSet controller gives to its pods.
+var daemonTolerations = []policy.Toleration{
+	{Key: "node.kubernetes.io/not-ready", Exists: true, Effect: policy.NoExecute},
+	{Key: "node.kubernetes.io/unreachable", Exists: true, Effect: policy.NoExecute},
+	{Key: "node.kubernetes.io/disk-pressure", Exists: true, Effect: policy.NoSchedule},
+	{Key: "node.kubernetes.io/memory-pressure", Exists: true, Effect: policy.NoSchedule},
+	{Key: "node.kubernetes.io/pid-pressure", Exists: true, Effect: policy.NoSchedule},
+	{Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: policy.NoSchedule},
+}
+
+// readService reads a workload that wants a number of pods at all times.
+func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claims []corev1.PersistentVolumeClaim) []error {
+	t, l, a, errs := sc.readWorkload(doc, s)
+	a.refuse(s.kind.String(), annotationDuration, annotationCheckpoint, annotationDeadline)
+	for i := range claims {
+		t.Volumes = append(t.Volumes, volumeOf(&claims[i].Spec))
+	}
+	l.replicas, l.schedule = 1, a.schedule()
+	if replicas != nil {
+		l.replicas = *replicas
+	}
+	if l.replicas < 0 {
+		errs = append(errs, doc.problem([]string{"spec", "replicas"}, "%d is negative", l.replicas))
+	}
+	sc.keep(t, l)
+	return append(errs, a.errs...)
+}
+
+func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
+	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, nil, nil, nil}
+	t, l, a, errs := sc.readWorkload(doc, &s)
+	errs = append(errs, l.readJob(doc, []string{"spec"}, &o.Spec, a)...)
+	sc.keep(t, l)
+	return append(errs, a.errs...)
+}
+
+func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
+	job := []string{"spec", "jobTemplate"}
+	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, append(job, "spec", "template"), nil,
+		o.Spec.JobTemplate.Annotations, job}
+	t, l, a, errs := sc.readWorkload(doc, &s)
+	errs = append(errs, l.readJob(doc, []string{"spec", "jobTemplate", "spec"}, &o.Spec.JobTemplate.Spec, a)...)
+	text := o.Spec.Schedule
+	if o.Spec.TimeZone != nil {
+		text = "CRON_TZ=" + *o.Spec.TimeZone + " " + text
+	}
+	var err error
+	if l.releases, err = cron.ParseStandard(text); err != nil {
+		errs = append(errs, doc.problem([]string{"spec", "schedule"}, "%q is no cron schedule: %v", o.Spec.Schedule, err))
+	}
+	if p := o.Spec.ConcurrencyPolicy; p == batchv1.ForbidConcurrent || p == batchv1.ReplaceConcurrent {
+		sc.warn("%s: concurrencyPolicy %s is taken as Allow", t.Name, p)
+	}
+	l.suspended = l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend
+	sc.keep(t, l)
+	return append(errs, a.errs...)
+}
+
+// readJob fills in the work of one instance.
+func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *annotations) []error {
+	a.refuse("Job", annotationReplicas)
+	l.Job = &Job{Pods: 1, Completions: 1}
+	var errs []error
+	set := func(name string, v *int32, to *int32) {
+		if v == nil {
+			return
+		}
+		if *to = *v; *v < 1 {
+			errs = append(errs, doc.problem(append(path, name), "%d is not above 0", *v))
+		}
+	}
+	set("parallelism", s.Parallelism, &l.Job.Pods)
+	l.Job.Completions = l.Job.Pods // a queue of work, one item for each pod
+	set("completions", s.Completions, &l.Job.Completions)
+	l.Job.Pods = min(l.Job.Pods, l.Job.Completions)
+	l.Job.Work = a.duration(time.Second, annotationDuration)
+	if !a.has(annotationDuration) {
+		errs = append(errs, doc.problem([]string{"metadata", "annotations"}, "a job needs the annotation %s", annotationDuration))
+	}
+	l.Job.Checkpoint = a.duration(time.Second, annotationCheckpoint)
+	l.Job.Deadline = a.duration(time.Second, annotationDeadline)
+	if l.Job.Deadline == 0 && s.ActiveDeadlineSeconds != nil {
+		l.Job.Deadline = time.Duration(*s.ActiveDeadlineSeconds) * time.Second
+	}
+	l.suspended = s.Suspend != nil && *s.Suspend
+	l.Replicas = l.Job.Pods
+	return errs
+}
+
+// readWorkload reads what all kinds have in common.
+func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *load, *annotations, []error) {
+	namespace := cmp.Or(s.meta.Namespace, "default")
+	name := namespace + "/" + s.meta.Name
+	t := &policy.Template{Name: name, Namespace: namespace}
+	r := &podReader{sc: sc, doc: doc, path: s.podPath}
+	r.read(t, s.pod)
+	if len(s.pod.Spec.Containers) == 0 {
+		r.fail([]string{"spec", "containers"}, "must not be empty")
+	}
+	if s.selector != nil {
+		sel, err := selectorOf(s.selector)
+		switch {
+		case err != nil:
+			r.errs = append(r.errs, doc.problem([]string{"spec", "selector"}, "%v", err))
+		case !matches(&sel, t.Labels):
+			r.errs = append(r.errs, doc.problem([]string{"spec", "selector"}, "does not match the labels of the pod template"))
+		}
+	}
+	a := &annotations{doc: doc}
+	a.add(nil, s.meta.Annotations)
+	a.add(s.betweenPath, s.between)
+	a.add(s.podPath, s.pod.Annotations)
+	t.Startup = a.duration(time.Second, annotationStartup, annotationVortexStartup)
+	t.OutagePenalty = a.penalty()
+	t.MigrationTier = a.tier()
+	t.Critical = a.flag(annotationVortexCritical)
+	t.GracefulOnly = a.values[annotationVortexStrategy] == "graceful-only"
+	t.NotSafeToEvict = a.has(annotationSafeToEvict) && !a.flag(annotationSafeToEvict)
+	l := &load{Workload: Workload{
+		Workload:          policy.Workload{Name: name, Kind: s.kind},
+		OutagePenalty:     penaltyOf(t),
+		OutageCostPerHour: a.costPerHour(),
+		DoNotDisrupt:      a.flag(annotationDoNotDisrupt),
+	}}
+	return t, l, a, r.errs
+}
+
+// penaltyOf returns the hours of pod value that an incident costs: as stated,
+// else 12, 4 or 1 for a high, normal or low priority class. A class is told by
+// its name, in which the word "high", "low" or "critical" stands.
+func penaltyOf(t *policy.Template) float64 {
+	class := strings.ToLower(t.PriorityClass)
+	switch {
+	case t.OutagePenalty >= 0:
+		return t.OutagePenalty
+	case strings.Contains(class, "high"), strings.Contains(class, "critical"):
+		return 12
+	case strings.Contains(class, "low"):
+		return 1
+	}
+	return 4
+}
+
+// keep adds a workload and its template, which stand at equal places.
+func (sc *Scenario) keep(t *policy.Template, l *load) {
+	sc.templates = append(sc.templates, *t)
+	sc.loads = append(sc.loads, *l)
+}
+
+// times returns what l wants from begin to end; a job that is no CronJob's is
+// released at start.
+func (l *load) times(begin, start, end policy.Time) Workload {
+	w := l.Workload
+	switch {
+	case l.Job != nil:
+		job := *l.Job
+		job.Releases = l.releaseTimes(begin, start, end)
+		w.Job = &job
+	case w.Kind == policy.KindDaemonSet:
+	case l.schedule != nil:
+		w.Schedule = l.schedule.steps(begin, end)
+		w.Replicas = w.Schedule[0].Replicas
+	default:
+		w.Schedule = []ReplicaStep{{begin, l.replicas}}
+		w.Replicas = l.replicas
+	}
+	return w
+}
+
+func (l *load) releaseTimes(begin, start, end policy.Time) []policy.Time {
+	switch {
+	case l.suspended:
+		return nil
+	case l.releases == nil:
+		return []policy.Time{start}
+	}
+	var at []policy.Time
+	// Next is strictly later, to the second.
+	for next := l.releases.Next(begin.Std().Add(-time.Second)); !next.IsZero(); next = l.releases.Next(next) {
+		t := policy.TimeOf(next)
+		if t >= end {
+			break
+		}
+		if t >= begin {
+			at = append(at, t)
+		}
+	}
+	return at
+}

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/driver"
+)
+
+// errThrottled is what a call of the cloud answers while a fault says so.
+var errThrottled = errors.New("request limit exceeded (ordered by the scenario)")
+
+// Steer tells a pool what to buy from now on.
+func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
+	p := &r.poolX[x.Pool]
+	p.share, p.exact, p.fallback, p.allowed = x.Share, x.Exact, x.Fallback, nil
+	if x.Markets != nil {
+		p.allowed = make([]bool, len(s.Markets))
+		for _, m := range x.Markets {
+			p.allowed[m] = true
+		}
+	}
+	pool := &r.pools[x.Pool]
+	pool.Limits = tightened(pool.Limits, x.Limits)
+	pool.Steer = policy.SteerState{Set: true, Share: x.Share, Since: r.q.now}
+	r.log.add(r.q.now, logSteer, pool.Name, "", int64(x.Share*65536))
+	if len(r.pending) > 0 {
+		r.wantProvision()
+	}
+	r.wantConsolidate()
+	return nil
+}
+
+// tightened returns limits with the components that more sets.
+func tightened(limits, more policy.Resources) policy.Resources {
+	if more.CPU > 0 {
+		limits.CPU = more.CPU
+	}
+	if more.Memory > 0 {
+		limits.Memory = more.Memory
+	}
+	if more.GPU > 0 {
+		limits.GPU = more.GPU
+	}
+	return limits
+}
+
+// Launch buys one node, once for each token.
+func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) error {
+	if _, done := r.tokens[l.Token]; done {
+		return nil
+	}
+	if l.Token == "" || len(l.Markets) == 0 {
+		return fmt.Errorf("launch without a token or a market")
+	}
+	for _, m := range l.Markets {
+		if !slices.Contains(s.Pools[l.Pool].Markets, m) {
+			return fmt.Errorf("market %s is not one of the pool's", s.Markets[m].Name)
+		}
+		if s.Markets[m].Capacity != s.Markets[l.Markets[0]].Capacity {
+			return fmt.Errorf("markets %s and %s differ in capacity type", s.Markets[l.Markets[0]].Name, s.Markets[m].Name)
+		}
+	}
+	if r.weather.CallFails(r.q.now) {
+		return errThrottled
+	}
+	var fit []policy.MarketID
+	pool := &r.pools[l.Pool]
+	for _, m := range l.Markets {
+		if allowed(pool.Limits, pool.Used, r.world.Types[r.world.Markets[m].Type].Capacity) {
+			fit = append(fit, m)
+		}
+	}
+	if len(fit) == 0 {
+		return fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
+	}
+	m, slot, ok := r.allocate(fit)
+	if !ok {
+		r.refuse(l.Pool, fit)
+		return driver.ErrNoCapacity
+	}
+	r.launch(l.Pool, m, slot, l.Token)
+	return nil
+}
+
+// Drain begins to empty one node. It is no error to drain a node twice.
+func (r *run) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) error {
+	n := &r.nodes[d.Node]
+	if n.Phase == policy.NodeGone || n.NotReady {
+		return nil
+	}
+	if n.Phase < policy.NodeInitialized {
+		return fmt.Errorf("node %s is not initialized", n.Name)
+	}
+	if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs && n.ReclaimAt == 0 {
+		return fmt.Errorf("node %s is in the hands of %v", n.Name, n.ActedBy)
+	}
+	r.startDrain(d.Node, slices.Clone(d.After), d.Deadline, policy.ActorUs)
+	return nil
+}

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// A life is one node's bill, kept so that the money can be counted again.
+type life struct {
+	market   policy.MarketID
+	from, to policy.Time
+	amount   policy.Money
+}
+
+// check holds the invariants of the simulated cluster. It counts everything
+// again in the plain way, and shares nothing with the code it checks.
+func (r *run) check() error {
+	if err := r.checkPods(); err != nil {
+		return err
+	}
+	return r.checkNodes()
+}
+
+// checkPods holds that every pod is on one node at most, that workloads own
+// what they count, and that ready pods are counted.
+func (r *run) checkPods() error {
+	on := make(map[policy.PodID]policy.NodeID)
+	for i := range r.nodes {
+		if r.nodes[i].Phase == policy.NodeGone {
+			continue
+		}
+		for _, p := range r.space.Pods(policy.NodeID(i)) {
+			if other, twice := on[p]; twice {
+				return fmt.Errorf("pod %s is on two nodes, %s and %s", r.pods[p].Name, r.nodes[other].Name, r.nodes[i].Name)
+			}
+			on[p] = policy.NodeID(i)
+		}
+	}
+	ready := make([]int32, len(r.work))
+	active := make([]int32, len(r.work))
+	for i := range r.pods {
+		p := &r.pods[i]
+		n, bound := on[policy.PodID(i)]
+		if p.Phase == policy.PodGone {
+			if bound {
+				return fmt.Errorf("a pod that is gone holds a place on %s", r.nodes[n].Name)
+			}
+			continue
+		}
+		if bound != (p.Node != policy.None) || bound && n != p.Node {
+			return fmt.Errorf("pod %s says that it is on node %d, the space that it is on %d (%v)", p.Name, p.Node, n, bound)
+		}
+		w := r.world.Templates[p.Template].Workload
+		if p.Phase == policy.PodReady {
+			ready[w]++
+		}
+		if p.Phase != policy.PodTerminating {
+			active[w]++
+		}
+	}
+	for i := range r.work {
+		if ready[i] != r.gauges[i].ready || active[i] != r.work[i].active {
+			return fmt.Errorf("workload %s counts %d ready and %d active pods, there are %d and %d",
+				r.world.Workloads[i].Name, r.gauges[i].ready, r.work[i].active, ready[i], active[i])
+		}
+	}
+	return nil
+}
+
+// checkNodes holds that no node is over its allocatable, and that no pod is
+// left on a node that was given back.
+func (r *run) checkNodes() error {
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		if n.Phase == policy.NodeGone {
+			continue
+		}
+		var sum policy.Resources
+		for _, p := range r.space.Pods(n.ID) {
+			sum = sum.Plus(r.world.Templates[r.pods[p].Template].Requests)
+			if r.nodeX[i].billed && r.pods[p].Phase == policy.PodReady {
+				return fmt.Errorf("pod %s is ready on node %s, which was taken", r.pods[p].Name, n.Name)
+			}
+		}
+		if !sum.Within(n.Allocatable) {
+			return fmt.Errorf("node %s holds %+v of %+v", n.Name, sum, n.Allocatable)
+		}
+	}
+	return nil
+}
+
+// checkEviction holds that evicting a ready pod leaves its budget kept.
+func (r *run) checkEviction(id policy.PodID) {
+	for _, b := range r.world.Templates[r.pods[id].Template].PDBs {
+		healthy, expected := int32(0), int32(0)
+		for i := range r.pods {
+			t := &r.world.Templates[r.pods[i].Template]
+			for _, x := range t.PDBs {
+				if x == b && r.pods[i].Phase == policy.PodReady {
+					healthy++
+				}
+			}
+		}
+		for _, w := range r.pdbOf[b] {
+			expected += r.expected(w)
+		}
+		if need := r.world.PDBs[b].Required(expected); healthy-1 < need && r.failure == nil {
+			r.failure = fmt.Errorf("evicting %s leaves %d healthy pods of %d that budget %s requires",
+				r.pods[id].Name, healthy-1, need, r.world.PDBs[b].Name)
+		}
+	}
+}
+
+// checkMoney counts the bill again, millisecond by price segment, and holds
+// that it is the same to the micro-dollar.
+func (r *run) checkMoney() error {
+	var sum policy.Money
+	for _, l := range r.lives {
+		life := billing.Span{From: l.from, To: max(l.to, l.from.Add(billing.MinimumBilled))}.Clip(r.window)
+		c := &r.stage.prices[l.market]
+		total, price := int64(0), policy.NoPrice
+		for k := range c.At {
+			if c.Price[k] != policy.NoPrice {
+				price = c.Price[k]
+				break
+			}
+		}
+		for k := range c.At {
+			if c.Price[k] != policy.NoPrice {
+				price = c.Price[k]
+			}
+			from, to := c.At[k], life.To
+			if k == 0 {
+				from = min(from, life.From)
+			}
+			if k+1 < len(c.At) {
+				to = min(to, c.At[k+1])
+			}
+			if from = max(from, life.From); to > from {
+				total += int64(price) * int64(to-from)
+			}
+		}
+		if amount := policy.Money((total + 1_800_000) / 3_600_000); amount != l.amount {
+			return fmt.Errorf("a node in %s from %v to %v was billed %v, it is %v", r.world.Markets[l.market].Name, l.from, l.to, l.amount, amount)
+		}
+		sum += l.amount
+	}
+	if sum != r.result.Bill || r.result.SpotBill+r.result.OnDemandBill != sum {
+		return fmt.Errorf("the bill is %v, its nodes sum to %v (spot %v, on-demand %v)", r.result.Bill, sum, r.result.SpotBill, r.result.OnDemandBill)
+	}
+	return nil
+}

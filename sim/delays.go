@@ -1,0 +1,58 @@
+package sim
+
+import "time"
+
+// Delays are how long things take in the simulated cluster. Each is a plain
+// figure of the field, and each can be replaced in a Config.
+type Delays struct {
+	// Register is from the launch of a node until its kubelet has joined, drawn
+	// evenly between the two; Initialize is from there until it takes pods.
+	// Linux nodes on EC2 take 30–60 s to join (AWS documentation and field
+	// reports on Karpenter).
+	RegisterMin, RegisterMax time.Duration
+	Initialize               time.Duration
+
+	// Pull is how long the first pod of a template waits for its image on a
+	// node; Start how long a container takes to start, and Ready how long a
+	// pod without a stated start-up time then takes to be ready.
+	Pull, Start, Ready time.Duration
+
+	// Terminate is how long a pod takes to end when it is asked to, at most
+	// its grace period.
+	Terminate time.Duration
+
+	// Detect is how long the loss of a node goes unnoticed: the node monitor
+	// grace period, 50 s since Kubernetes 1.32.
+	Detect time.Duration
+
+	// EvictRetry is how long an eviction waits that a budget refused.
+	// Karpenter's eviction queue backs off up to 10 s.
+	EvictRetry time.Duration
+
+	// DrainMax is how long a drain without a deadline is tried before it is
+	// undone.
+	DrainMax time.Duration
+
+	// BatchIdle and BatchMax close the provisioner's batch window: this long
+	// after the last new pod, or after the first (Karpenter: 1 s and 10 s).
+	BatchIdle, BatchMax time.Duration
+
+	// Unavailable is how long a market that refused is not asked again
+	// (Karpenter's cache of insufficient capacity: 3 min).
+	Unavailable time.Duration
+
+	// Consolidate is the least time between two looks for savings.
+	// (Karpenter's disruption loop runs every 10 s and validates for 15 s.)
+	Consolidate time.Duration
+}
+
+// DefaultDelays returns the delays of a cluster on EC2.
+func DefaultDelays() Delays {
+	return Delays{
+		RegisterMin: 30 * time.Second, RegisterMax: 60 * time.Second, Initialize: 10 * time.Second,
+		Pull: 15 * time.Second, Start: 2 * time.Second, Ready: 10 * time.Second,
+		Terminate: 5 * time.Second, Detect: 50 * time.Second, EvictRetry: 10 * time.Second,
+		DrainMax: 15 * time.Minute, BatchIdle: time.Second, BatchMax: 10 * time.Second,
+		Unavailable: 3 * time.Minute, Consolidate: 25 * time.Second,
+	}
+}

@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// errModel is what the forecaster answers while a fault says that it fails.
+var errModel = errors.New("the model fails (ordered by the scenario)")
+
+// planFaults plans the begin and the end of what the scenario orders. Outages,
+// squeezes, late notices, failing calls and price ramps are in the weather and
+// the prices; the event only marks them in the log.
+func (r *run) planFaults() {
+	for i := range r.world.Faults {
+		f := &r.world.Faults[i]
+		if end := f.At.Add(f.Duration); end > r.q.now && f.At < r.window.To {
+			r.q.add(max(f.At, r.q.now), evFault, int32(i), 0, 0)
+			r.q.add(end, evFault, int32(i), 1, 0)
+		}
+	}
+}
+
+// fault begins or ends fault i.
+func (r *run) fault(i int, begins bool) {
+	f := &r.world.Faults[i]
+	amount := int64(0)
+	if begins {
+		amount = 1
+	}
+	r.log.add(r.q.now, logFault, f.Zone, f.Type, int64(f.Kind)<<1|amount)
+	switch f.Kind {
+	case scenarios.FaultSlowNodes:
+		r.slowFactor = 1
+		if begins {
+			r.slowFactor = f.Factor
+		}
+	case scenarios.FaultModelFails:
+		r.modelDown = begins
+	case scenarios.FaultControllerDown:
+		r.down = begins
+		if !begins {
+			// A new process: nothing is left but what was saved.
+			r.driver = r.newDriver(r.saved)
+			r.planStep(r.q.now)
+		}
+	}
+}
+
+// A faultyForecaster is the run's forecaster, failing when a fault says so. It
+// leaves the closed form's numbers when the model fails.
+type faultyForecaster struct{ r *run }
+
+func (f faultyForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
+	err := f.r.cfg.Forecaster.Forecast(s, m)
+	if f.r.modelDown {
+		return errors.Join(err, errModel)
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// A marketState is one market in a run.
+type marketState struct {
+	slots       []uint64 // bit set of those taken
+	running     int64    // nodes
+	seen        policy.Experience
+	unavailable policy.Time // until when the provisioner does not ask here
+	cursor      int         // into its prices
+}
+
+// lowest returns the lowest free slot below limit.
+func (m *marketState) lowest(limit int) (int32, bool) {
+	for i := range m.slots {
+		if free := ^m.slots[i]; free != 0 {
+			s := i*64 + bits.TrailingZeros64(free)
+			return int32(s), s < limit
+		}
+	}
+	s := len(m.slots) * 64
+	return int32(s), s < limit
+}
+
+func (m *marketState) take(s int32) {
+	for len(m.slots) <= int(s)/64 {
+		m.slots = append(m.slots, 0)
+	}
+	m.slots[s/64] |= 1 << (s % 64)
+}
+
+func (m *marketState) free(s int32) { m.slots[s/64] &^= 1 << (s % 64) }
+
+// meet brings the experience up to now: what was seen decays, and the nodes
+// that ran meanwhile add their hours.
+func (m *marketState) meet(now policy.Time) {
+	e := &m.seen
+	if e.At == 0 {
+		e.At = now
+	}
+	dt := now.Sub(e.At)
+	if dt <= 0 {
+		return
+	}
+	const ln2 = 0.6931471805599453
+	keep := portable.Exp(-ln2 * dt.Hours() / policy.ExperienceHalfLife.Hours())
+	e.Launches *= keep
+	e.Refusals *= keep
+	e.Reclaims *= keep
+	e.NodeHours = float64(e.NodeHours*keep) + float64(float64(m.running)*dt.Hours())
+	e.At = now
+}
+
+func (r *run) newMarkets() {
+	w := r.world
+	r.market = make([]marketState, len(w.Markets))
+	r.pools = slices.Clone(w.Pools)
+	r.poolX = make([]poolState, len(w.Pools))
+	for i := range w.Pools {
+		r.poolX[i] = poolState{share: defaultShare(&w.Pools[i]), fallback: w.Pools[i].OnDemandFallback}
+	}
+}
+
+// price returns the price of market m now, and whether it is offered.
+func (r *run) price(m policy.MarketID) (policy.Money, bool) {
+	c, ms := &r.stage.prices[m], &r.market[m]
+	for ms.cursor+1 < len(c.At) && c.At[ms.cursor+1] <= r.q.now {
+		ms.cursor++
+	}
+	p := c.Price[ms.cursor]
+	return p, p != policy.NoPrice
+}
+
+// allocate asks the provider for one node in one of the markets, all of one
+// capacity type. For spot it chooses as price-capacity-optimised does: of the
+// markets that are open it drops the worst third by true hazard and takes the
+// cheapest of the rest; ties go to the lower id, which is the lower name.
+func (r *run) allocate(markets []policy.MarketID) (m policy.MarketID, slot int32, ok bool) {
+	type offer struct {
+		market policy.MarketID
+		slot   int32
+		price  policy.Money
+		hazard float64
+	}
+	open := make([]offer, 0, len(markets))
+	for _, m := range markets {
+		price, offered := r.price(m)
+		if !offered || !r.weather.Open(int(m), r.q.now) {
+			continue
+		}
+		if s, free := r.market[m].lowest(r.weather.Slots(int(m))); free {
+			open = append(open, offer{m, s, price, r.weather.TrueHazard(int(m), r.q.now)})
+		}
+	}
+	if len(open) == 0 {
+		return 0, 0, false
+	}
+	if r.world.Markets[open[0].market].Capacity == policy.Spot {
+		slices.SortFunc(open, func(a, b offer) int {
+			return cmp.Or(cmp.Compare(a.hazard, b.hazard), cmp.Compare(a.market, b.market))
+		})
+		open = open[:len(open)-len(open)/3]
+	}
+	best := slices.MinFunc(open, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.market, b.market))
+	})
+	return best.market, best.slot, true
+}
+
+// buy launches one node in one of the markets. It reports false when the
+// provider has none to give, or the call fails.
+func (r *run) buy(pool policy.PoolID, markets []policy.MarketID, token string) (policy.NodeID, bool) {
+	if r.weather.CallFails(r.q.now) {
+		r.poolX[pool].refused(r, pool)
+		return policy.None, false
+	}
+	m, slot, ok := r.allocate(markets)
+	if !ok {
+		r.refuse(pool, markets)
+		return policy.None, false
+	}
+	return r.launch(pool, m, slot, token), true
+}
+
+// refuse notes that none of the markets had a node.
+func (r *run) refuse(pool policy.PoolID, markets []policy.MarketID) {
+	for _, m := range markets {
+		ms := &r.market[m]
+		ms.meet(r.q.now)
+		ms.seen.Refusals++
+		ms.seen.Refused = r.q.now
+		ms.unavailable = r.q.now.Add(r.delays.Unavailable)
+	}
+	r.poolX[pool].refused(r, pool)
+}
+
+// refused makes the policy hear of a refused launch.
+func (x *poolState) refused(r *run, pool policy.PoolID) {
+	r.pools[pool].Refused = r.q.now
+	if r.q.now >= r.window.From {
+		r.result.Refusals++
+	}
+	r.log.add(r.q.now, logRefused, r.pools[pool].Name, "", 0)
+	r.planStep(r.q.now.Add(collect))
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// incidentGap is how long a workload must be back at its required level for an
+// incident to be over; shorter recoveries join two of them.
+const incidentGap = 5 * time.Minute
+
+// A gauge follows one workload: what it wants, what it has, and what came of
+// the difference inside the metered window.
+type gauge struct {
+	since policy.Time // up to which the integrals below are complete
+
+	// wanted is what the controller wants; desired is wanted with growth
+	// counted only after the ready grace, and required the part that must be
+	// there.
+	wanted, desired, required int32
+	ready, readySpot          int32
+
+	missingMS int64 // pod-milliseconds of max(0, desired − ready)
+	fullMS    int64 // milliseconds with ready ≥ desired
+	readyMS   int64 // pod-milliseconds ready
+	spotMS    int64 // of them on spot
+
+	// The incident in hand: below since when (0: not below), its time below so
+	// far, its greatest shortfall, and when it was last below.
+	open      bool
+	belowFrom policy.Time
+	belowMS   int64
+	shortfall int32
+	lastBelow policy.Time
+
+	incidents     int64
+	outageMinutes int64
+	belowTotalMS  int64 // over incidents that are over
+	penaltyPods   int64 // Σ over incidents of the greatest shortfall
+}
+
+// advance completes the integrals up to now, within the window.
+func (g *gauge) advance(now policy.Time, window billing.Span) {
+	from, to := max(g.since, window.From), min(now, window.To)
+	g.since = now
+	if to <= from {
+		return
+	}
+	ms := int64(to - from)
+	if g.ready >= g.desired {
+		g.fullMS += ms
+	} else {
+		g.missingMS += ms * int64(g.desired-g.ready)
+	}
+	g.readyMS += ms * int64(g.ready)
+	g.spotMS += ms * int64(g.readySpot)
+	if g.ready >= g.required {
+		return
+	}
+	if g.open && from.Sub(g.lastBelow) >= incidentGap {
+		g.close()
+	}
+	g.open = true
+	g.belowMS += ms
+	g.shortfall = max(g.shortfall, g.required-g.ready)
+	g.lastBelow = to
+}
+
+// close ends the incident in hand, if there is one.
+func (g *gauge) close() {
+	if !g.open {
+		return
+	}
+	g.incidents++
+	g.outageMinutes += g.belowMS / 60_000
+	g.belowTotalMS += g.belowMS
+	g.penaltyPods += int64(g.shortfall)
+	g.open, g.belowMS, g.shortfall = false, 0, 0
+}
+
+// outage returns the unserved value and the cost of the incidents of a
+// workload, given the value of one pod per hour.
+func (g *gauge) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved, incidents policy.Money) {
+	unserved = perHourOf(value, g.missingMS)
+	if perHour > 0 {
+		return unserved, perHourOf(perHour, g.belowTotalMS)
+	}
+	return unserved, (value * policy.Money(g.penaltyPods)).Times(penalty)
+}
+
+// perHourOf returns an hourly amount taken for ms milliseconds, rounded half
+// up. The hours are split off first, so that no product overflows.
+func perHourOf(hourly policy.Money, ms int64) policy.Money {
+	const hour = 3_600_000
+	return hourly*policy.Money(ms/hour) + (hourly*policy.Money(ms%hour)+hour/2)/hour
+}
+
+// percentile returns the p-th percentile (nearest rank) of an ascending list.
+func percentile(sorted []int64, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := (len(sorted)*p + 99) / 100
+	return time.Duration(sorted[max(rank, 1)-1]) * time.Millisecond
+}
+
+// A holding integrates the capacity held, in vCPU (GPUs where every pool has
+// them), over the metered window.
+type holding struct {
+	since             policy.Time
+	nodes, spotNodes  int64
+	size, spotSize    int64
+	nodeMS, spotMS    int64
+	sizeMS, spotSzMS  int64
+	boundPods, podsMS int64
+}
+
+func (h *holding) advance(now policy.Time, window billing.Span) {
+	from, to := max(h.since, window.From), min(now, window.To)
+	h.since = now
+	if to <= from {
+		return
+	}
+	ms := int64(to - from)
+	h.nodeMS += ms * h.nodes
+	h.spotMS += ms * h.spotNodes
+	h.sizeMS += ms * h.size
+	h.spotSzMS += ms * h.spotSize
+	h.podsMS += ms * h.boundPods
+}
+
+// fillFigures completes the result with what the gauges hold.
+func (r *run) fillFigures() {
+	const hour, day = 3_600_000.0, 86_400_000.0
+	res, length := r.result, float64(r.window.To-r.window.From)
+	services := 0
+	for i := range r.gauges {
+		g, w := &r.gauges[i], &r.world.Workloads[i]
+		g.advance(r.window.To, r.window)
+		g.close()
+		if w.Kind == policy.KindJob || w.Kind == policy.KindDaemonSet {
+			continue
+		}
+		services++
+		value := r.stage.podValue[i]
+		unserved, incidents := g.outage(value, w.OutagePenalty, w.OutageCostPerHour)
+		full := float64(g.fullMS) / length
+		wr := WorkloadResult{Name: w.Name, Kind: w.Kind, PodValue: value, OutageMinutes: g.outageMinutes,
+			Incidents: g.incidents, Unserved: unserved, OutageCost: 2*unserved + incidents, Availability: full}
+		if g.readyMS > 0 {
+			wr.SpotShare = float64(g.spotMS) / float64(g.readyMS)
+		}
+		res.Workloads = append(res.Workloads, wr)
+		res.Unserved += unserved
+		res.UnservedCost += 2 * unserved
+		res.IncidentCost += incidents
+		res.OutageMinutes += g.outageMinutes
+		res.Incidents += g.incidents
+		res.Availability += full
+	}
+	if services > 0 {
+		res.Availability /= float64(services)
+	} else {
+		res.Availability = 1
+	}
+	res.OutageCost = res.UnservedCost + res.IncidentCost + res.JobCost
+	h := &r.held
+	h.advance(r.window.To, r.window)
+	res.NodeHours, res.SpotHours = float64(h.nodeMS)/hour, float64(h.spotMS)/hour
+	res.PodDays = float64(h.podsMS) / day
+	if h.sizeMS > 0 {
+		res.SpotShare = float64(h.spotSzMS) / float64(h.sizeMS)
+	}
+	slices.SortFunc(r.readyTimes, cmp.Compare[int64])
+	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(r.readyTimes, 50), percentile(r.readyTimes, 95)
+}

@@ -1,0 +1,462 @@
+package sim
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// A nodeState is what the simulator knows of a node beyond its policy.Node.
+type nodeState struct {
+	gen       int32 // changes whenever the slot gets a new owner
+	slot      int32 // of its market
+	drain     int32 // index into run.drains, or -1
+	pods      int32 // bound to it, DaemonSets' left out
+	nominated int32 // pending pods that were promised a place
+	dirty     uint8
+	spot      bool
+	billed    bool // its bill is made: it runs no longer
+	held      bool // it counts as capacity held
+	counted   bool // its reclaim is counted
+	changed   policy.Time
+	reclaim   weather.Reclaim
+	size      int64    // vCPU, or GPUs where those are counted
+	images    []uint64 // bit set of templates whose image it has
+}
+
+// firstOf reports whether template t has not run here before, and notes that
+// it has now.
+func (x *nodeState) firstOf(t int) bool {
+	for len(x.images) <= t/64 {
+		x.images = append(x.images, 0)
+	}
+	bit := uint64(1) << (t % 64)
+	first := x.images[t/64]&bit == 0
+	x.images[t/64] |= bit
+	return first
+}
+
+// newNode puts a node into a free slot, launched now in slot s of market m.
+func (r *run) newNode(pool policy.PoolID, m policy.MarketID, s int32) policy.NodeID {
+	var id policy.NodeID
+	if n := len(r.freeNodes); n > 0 {
+		id = r.freeNodes[n-1]
+		r.freeNodes = r.freeNodes[:n-1]
+	} else {
+		id = policy.NodeID(len(r.nodes))
+		r.nodes = append(r.nodes, policy.Node{})
+		r.nodeX = append(r.nodeX, nodeState{})
+	}
+	market, p := &r.world.Markets[m], &r.world.Pools[pool]
+	typ := &r.world.Types[market.Type]
+	x := &r.nodeX[id]
+	*x = nodeState{gen: x.gen + 1, dirty: x.dirty, slot: s, drain: -1, images: x.images[:0], changed: r.q.now,
+		spot: market.Capacity == policy.Spot, size: typ.VCPU}
+	if r.stage.gpuWorld {
+		x.size = typ.Allocatable.GPU
+	}
+	r.launched++
+	r.nodes[id] = policy.Node{ID: id, Name: p.Name + "-" + strconv.Itoa(r.launched), Pool: pool, Market: m,
+		Phase: policy.NodeLaunching, Allocatable: typ.Allocatable, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+		Labels: r.labels(pool, m), Taints: p.Taints, Launched: r.q.now}
+	r.pools[pool].Used = r.pools[pool].Used.Plus(typ.Capacity)
+	r.space.SetNode(&r.nodes[id])
+	ms := &r.market[m]
+	ms.take(s)
+	ms.meet(r.q.now)
+	ms.seen.Launches++
+	ms.running++
+	r.touchNode(id)
+	return id
+}
+
+func (r *run) labels(pool policy.PoolID, m policy.MarketID) []policy.Label {
+	offers := r.stage.offers[pool]
+	for i := range offers {
+		if offers[i].Market == m {
+			return offers[i].Labels
+		}
+	}
+	return place.NodeLabels(r.world.Types, r.world.Zones, &r.world.Pools[pool], &r.world.Markets[m])
+}
+
+// launch buys a node and plans its life.
+func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token string) policy.NodeID {
+	id := r.newNode(pool, m, slot)
+	n, x := &r.nodes[id], &r.nodeX[id]
+	n.Token = token
+	if token != "" {
+		r.tokens[token] = id
+	}
+	r.inflight = append(r.inflight, id)
+	if r.q.now >= r.window.From {
+		r.result.Launches++
+	}
+	r.log.add(r.q.now, logLaunch, n.Name, r.world.Markets[m].Name, int64(r.stage.curves[m].At(r.q.now)))
+	// Two nodes in one slot at one instant are the same machine: the key says so.
+	u := chance.New(r.cfg.Seed, "node-start", r.world.Markets[m].Name).At2(uint64(slot), uint64(r.q.now)).Float()
+	spread := r.delays.RegisterMax - r.delays.RegisterMin
+	join := time.Duration(float64(r.delays.RegisterMin+time.Duration(u*float64(spread))) * r.slowFactor)
+	r.q.add(r.q.now.Add(join), evRegistered, int32(id), 0, x.gen)
+	r.planReclaim(id)
+	if after := r.world.Pools[pool].ExpireAfter; after > 0 {
+		r.q.add(r.q.now.Add(after), evExpire, int32(id), 0, x.gen)
+	}
+	return id
+}
+
+// planReclaim plans what the weather has for a node that was just launched.
+func (r *run) planReclaim(id policy.NodeID) {
+	n, x := &r.nodes[id], &r.nodeX[id]
+	if rec, ok := r.weather.Reclaim(int(n.Market), int(x.slot), n.Launched); ok {
+		x.reclaim = rec
+		if rec.Notice != 0 {
+			r.q.add(max(rec.Notice, r.q.now), evNotice, int32(id), 0, x.gen)
+		}
+		r.q.add(rec.At, evReclaim, int32(id), 0, x.gen)
+	}
+	if at, ok := r.weather.Recommendation(int(n.Market), int(x.slot), n.Launched); ok {
+		r.q.add(max(at, r.q.now), evRecommend, int32(id), 0, x.gen)
+	}
+}
+
+func (r *run) register(id policy.NodeID) {
+	n := &r.nodes[id]
+	if r.nodeX[id].billed {
+		return // taken before it joined
+	}
+	n.Phase, n.Registered = policy.NodeRegistered, r.q.now
+	r.space.SetNode(n)
+	r.touchNode(id)
+	r.log.add(r.q.now, logRegistered, n.Name, "", 0)
+	r.q.add(r.q.now.Add(r.delays.Initialize), evInitialized, int32(id), 0, r.nodeX[id].gen)
+}
+
+func (r *run) initialize(id policy.NodeID) {
+	n := &r.nodes[id]
+	if r.nodeX[id].billed {
+		return
+	}
+	n.Phase, n.Initialized = policy.NodeInitialized, r.q.now
+	for i, x := range r.inflight {
+		if x == id {
+			r.inflight = append(r.inflight[:i], r.inflight[i+1:]...)
+			break
+		}
+	}
+	r.log.add(r.q.now, logInitialized, n.Name, "", 0)
+	r.open(id)
+	if n.Token != "" {
+		for _, d := range r.active {
+			if len(r.drains[d].after) > 0 {
+				r.q.add(r.q.now, evDrain, d, 0, r.drains[d].gen)
+			}
+		}
+	}
+}
+
+// open lets an initialized node take pods.
+func (r *run) open(id policy.NodeID) {
+	n := &r.nodes[id]
+	r.hold(id, true)
+	r.space.SetNode(n)
+	r.sched.changed(id)
+	for _, t := range r.daemons {
+		pod := policy.Pod{Template: t, Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		if r.space.Check(&pod, id) == place.OK {
+			r.bind(r.newPod(r.world.Templates[t].Workload), id)
+		}
+	}
+	n.Nominated = 0
+	r.nodeX[id].changed = r.q.now
+	r.touchNode(id)
+	r.wantSchedule()
+	r.wantConsolidate()
+}
+
+// hold counts a node as capacity held, or no longer.
+func (r *run) hold(id policy.NodeID, held bool) {
+	x := &r.nodeX[id]
+	if x.held == held {
+		return
+	}
+	x.held = held
+	h, d := &r.held, int64(1)
+	if !held {
+		d = -1
+	}
+	h.advance(r.q.now, r.window)
+	h.nodes += d
+	h.size += d * x.size
+	if x.spot {
+		h.spotNodes += d
+		h.spotSize += d * x.size
+	}
+}
+
+func (r *run) notice(id policy.NodeID) {
+	n := &r.nodes[id]
+	if r.nodeX[id].billed {
+		return
+	}
+	n.NoticeAt, n.ReclaimAt = r.q.now, r.nodeX[id].reclaim.At
+	r.space.SetNode(n)
+	r.touchNode(id)
+	r.countReclaim(id)
+	if r.q.now >= r.window.From {
+		r.result.Notices++
+	}
+	r.log.add(r.q.now, logNotice, n.Name, "", int64(n.ReclaimAt))
+	r.planStep(r.q.now)
+}
+
+func (r *run) recommend(id policy.NodeID) {
+	n := &r.nodes[id]
+	if n.Recommended != 0 || r.nodeX[id].billed {
+		return
+	}
+	n.Recommended = r.q.now
+	r.touchNode(id)
+	if r.q.now >= r.window.From {
+		r.result.Recommendations++
+	}
+	r.log.add(r.q.now, logRecommended, n.Name, "", 0)
+	r.planStep(r.q.now)
+}
+
+// reclaim takes a node. Its pods serve no longer, but the cluster notices only
+// after a while.
+func (r *run) reclaim(id policy.NodeID) {
+	n, x := &r.nodes[id], &r.nodeX[id]
+	if x.billed {
+		return
+	}
+	r.countReclaim(id)
+	r.log.add(r.q.now, logReclaimed, n.Name, r.world.Markets[n.Market].Name, 0)
+	r.stop(id)
+	n.NotReady = true
+	r.touchNode(id)
+	for _, p := range append(r.podBuf[:0], r.space.Pods(id)...) {
+		r.stranded(p)
+	}
+	r.space.SetNode(n)
+	r.sched.changed(id)
+	r.q.add(r.q.now.Add(r.delays.Detect), evNodeGone, int32(id), 0, x.gen)
+}
+
+// countReclaim counts that the provider takes a node: once, when it says so or,
+// without a notice, when it does so. A node that we empty and give back under a
+// notice is lost to the provider all the same.
+func (r *run) countReclaim(id policy.NodeID) {
+	if r.nodeX[id].counted {
+		return
+	}
+	r.nodeX[id].counted = true
+	if r.q.now >= r.window.From {
+		r.result.Reclaims++
+	}
+	ms := &r.market[r.nodes[id].Market]
+	ms.meet(r.q.now)
+	ms.seen.Reclaims++
+	ms.seen.Reclaimed = r.q.now
+}
+
+// stranded makes the pod of a lost node serve no longer. Its controller learns
+// of it when the node's loss is noticed.
+func (r *run) stranded(id policy.PodID) {
+	p, x := &r.pods[id], &r.podX[id]
+	x.gen++ // whatever was planned for it will not happen
+	if !r.world.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && r.q.now >= r.window.From {
+		r.result.ReclaimEvictions++
+	}
+	r.log.add(r.q.now, logLost, p.Name, "", 0)
+	if x.job >= 0 {
+		r.interruptTask(id)
+	}
+	if p.Phase == policy.PodReady {
+		p.Phase, p.ReadySince = policy.PodStarting, 0
+		r.touchPod(id)
+		r.countReady(id, -1)
+	}
+}
+
+// stop ends what a node costs and frees its slot.
+func (r *run) stop(id policy.NodeID) {
+	n, x := &r.nodes[id], &r.nodeX[id]
+	r.bill(id, r.q.now)
+	r.hold(id, false)
+	r.market[n.Market].free(x.slot)
+	r.market[n.Market].meet(r.q.now)
+	r.market[n.Market].running--
+	typ := &r.world.Types[r.world.Markets[n.Market].Type]
+	r.pools[n.Pool].Used = r.pools[n.Pool].Used.Minus(typ.Capacity)
+	if n.Phase < policy.NodeInitialized {
+		for i, y := range r.inflight {
+			if y == id {
+				r.inflight = append(r.inflight[:i], r.inflight[i+1:]...)
+				break
+			}
+		}
+	}
+}
+
+// bill charges a node that stops at t.
+func (r *run) bill(id policy.NodeID, t policy.Time) {
+	n, x := &r.nodes[id], &r.nodeX[id]
+	x.billed = true
+	amount := r.stage.curves[n.Market].Bill(billing.Span{From: n.Launched, To: t}, r.window)
+	r.result.Bill += amount
+	if x.spot {
+		r.result.SpotBill += amount
+	} else {
+		r.result.OnDemandBill += amount
+	}
+	if r.cfg.Check {
+		r.lives = append(r.lives, life{n.Market, n.Launched, t, amount})
+	}
+	r.log.add(t, logBill, n.Name, "", int64(amount))
+}
+
+// deleteNode gives back a node that was emptied.
+func (r *run) deleteNode(id policy.NodeID) {
+	if !r.nodeX[id].billed {
+		r.stop(id)
+	}
+	r.log.add(r.q.now, logDeleted, r.nodes[id].Name, "", 0)
+	r.forgetNode(id)
+}
+
+// forgetNode removes the Node object, and with it the pods that were bound.
+func (r *run) forgetNode(id policy.NodeID) {
+	n, x := &r.nodes[id], &r.nodeX[id]
+	lost := n.NotReady
+	if x.drain >= 0 {
+		r.endDrain(int(x.drain))
+	}
+	cause := policy.EndEvicted
+	if lost {
+		cause = policy.EndReclaimed
+	}
+	for _, p := range append(r.podBuf[:0], r.space.Pods(id)...) {
+		if r.pods[p].Phase != policy.PodTerminating {
+			r.retire(p)
+		}
+		r.podGone(p, cause)
+	}
+	n = &r.nodes[id]
+	if x.nominated > 0 {
+		for _, p := range r.pending {
+			if r.pods[p].Nominated == id {
+				r.pods[p].Nominated = policy.None
+				r.touchPod(p)
+			}
+		}
+	}
+	r.space.RemoveNode(id)
+	r.sched.changed(id)
+	if n.Token != "" {
+		delete(r.tokens, n.Token)
+	}
+	n.Phase, n.Name = policy.NodeGone, ""
+	r.nodeX[id].gen++
+	r.touchNode(id)
+	r.freeNodes = append(r.freeNodes, id)
+	if lost {
+		r.planStep(r.q.now)
+	}
+	if len(r.pending) > 0 {
+		r.wantProvision()
+	}
+}
+
+// expire replaces a node that has reached the pool's expireAfter.
+func (r *run) expire(id policy.NodeID) {
+	if r.nodes[id].Phase == policy.NodeInitialized && r.nodeX[id].drain < 0 {
+		r.startDrain(id, nil, 0, policy.ActorKarpenter)
+	}
+}
+
+func (r *run) touchNode(id policy.NodeID) {
+	x := &r.nodeX[id]
+	for v := range r.view {
+		if bit := uint8(1) << v; x.dirty&bit == 0 {
+			x.dirty |= bit
+			r.view[v].nodes = append(r.view[v].nodes, id)
+		}
+	}
+}
+
+// startNodes puts up the nodes that all policies find when warm-up begins: the
+// scenario's, else the cheapest on-demand packing. Pods are ready on them.
+func (r *run) startNodes() {
+	if len(r.world.Seeds) > 0 {
+		for _, s := range r.world.Seeds {
+			for range s.Count {
+				if slot, ok := r.market[s.Market].lowest(r.weather.Slots(int(s.Market))); ok {
+					_ = r.settle(s.Pool, s.Market, slot)
+				}
+			}
+		}
+	} else {
+		r.startPacked()
+	}
+	for i := range len(r.pods) {
+		if id := policy.PodID(i); r.pods[id].Phase == policy.PodPending {
+			if n, ok := r.sched.pick(&r.pods[id]); ok {
+				r.bind(id, n)
+				r.podReady(id)
+			} else {
+				r.enqueue(id)
+			}
+		}
+	}
+}
+
+// settle puts up a node that is initialized at once.
+func (r *run) settle(pool policy.PoolID, m policy.MarketID, slot int32) policy.NodeID {
+	id := r.newNode(pool, m, slot)
+	n := &r.nodes[id]
+	n.Phase, n.Registered, n.Initialized = policy.NodeInitialized, r.q.now, r.q.now
+	r.log.add(r.q.now, logLaunch, n.Name, r.world.Markets[m].Name, 0)
+	r.planReclaim(id)
+	r.open(id)
+	return id
+}
+
+// startPacked buys the cheapest on-demand nodes that hold the first pods, and
+// puts each pod where it was packed.
+func (r *run) startPacked() {
+	var pods []policy.Pod
+	for i := range r.pods {
+		if r.pods[i].Phase == policy.PodPending {
+			pods = append(pods, r.pods[i])
+		}
+	}
+	if len(pods) == 0 {
+		return
+	}
+	offers := r.stage.onDemand(r.q.now)
+	bins, _, _ := r.space.Pack(pods, offers)
+	for _, b := range bins {
+		for _, o := range b.Offers {
+			m := offers[o].Market
+			slot, ok := r.market[m].lowest(r.weather.Slots(int(m)))
+			if !ok {
+				continue
+			}
+			n := r.settle(offers[o].Pool, m, slot)
+			for _, i := range b.Pods {
+				if id := pods[i].ID; r.space.Check(&r.pods[id], n) == place.OK {
+					r.bind(id, n)
+					r.podReady(id)
+				}
+			}
+			break
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A podState is what the simulator knows of a pod beyond its policy.Pod.
+type podState struct {
+	gen      int32 // changes whenever the slot gets a new owner
+	place    int32 // index in its workload's list of pods
+	ordinal  int32 // of a StatefulSet's pod
+	job      int32 // index into run.jobs, or -1
+	task     int32 // the completion of the job that it works on
+	dirty    uint8 // one bit for each view that has not seen the change
+	spot     bool  // runs on a spot node
+	blocked  bool  // an eviction was refused
+	byNotice bool  // its eviction was forced by a reclaim
+}
+
+// newPod creates a pending pod for workload w.
+func (r *run) newPod(w policy.WorkloadID) policy.PodID {
+	var id policy.PodID
+	if n := len(r.freePods); n > 0 {
+		id = r.freePods[n-1]
+		r.freePods = r.freePods[:n-1]
+	} else {
+		id = policy.PodID(len(r.pods))
+		r.pods = append(r.pods, policy.Pod{})
+		r.podX = append(r.podX, podState{})
+	}
+	x := &r.podX[id]
+	*x = podState{gen: x.gen + 1, dirty: x.dirty, job: -1}
+	ws := &r.work[w]
+	number := ws.created
+	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
+		number = int(r.freeOrdinal(w))
+		x.ordinal = int32(number)
+	}
+	ws.created++
+	r.pods[id] = policy.Pod{ID: id, Name: r.world.Workloads[w].Name + "-" + strconv.Itoa(number),
+		Template: policy.TemplateID(w), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None,
+		VolumeZone: policy.None, Created: r.q.now}
+	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
+		r.pods[id].VolumeZone = ws.volumeZone(x.ordinal)
+	}
+	x.place = int32(len(ws.pods))
+	ws.pods = append(ws.pods, id)
+	ws.active++
+	r.touchPod(id)
+	r.log.add(r.q.now, logCreated, r.pods[id].Name, "", 0)
+	return id
+}
+
+// enqueue hands a pending pod to the scheduler.
+func (r *run) enqueue(id policy.PodID) {
+	r.pending = append(r.pending, id)
+	r.lastPending = r.q.now
+	r.wantSchedule()
+}
+
+// wantSchedule lets the scheduler run after the other events of this instant.
+func (r *run) wantSchedule() {
+	if !r.scheduling && len(r.pending) > 0 {
+		r.scheduling = true
+		r.q.add(r.q.now, evSchedule, 0, 0, 0)
+	}
+}
+
+// schedule tries every pending pod once, by priority and then age. Pods of one
+// template that has no place are not tried one by one.
+func (r *run) schedule() {
+	r.scheduling = false
+	r.pending = slices.DeleteFunc(r.pending, func(id policy.PodID) bool { return r.pods[id].Phase != policy.PodPending })
+	slices.SortFunc(r.pending, func(a, b policy.PodID) int {
+		p, q := &r.pods[a], &r.pods[b]
+		return cmp.Or(cmp.Compare(r.world.Templates[q.Template].Priority, r.world.Templates[p.Template].Priority),
+			cmp.Compare(p.Created, q.Created), cmp.Compare(p.Template, q.Template), cmp.Compare(a, b))
+	})
+	failed := r.failedScratch()
+	rest := r.pending[:0]
+	for _, id := range r.pending {
+		p := &r.pods[id]
+		if p.Gated || (failed[p.Template] && p.VolumeZone == policy.None) {
+			r.disappoint(id)
+			rest = append(rest, id)
+			continue
+		}
+		if n, ok := r.sched.pick(p); ok {
+			r.bind(id, n)
+			continue
+		}
+		failed[p.Template] = true
+		r.disappoint(id)
+		rest = append(rest, id)
+		r.failedPods = append(r.failedPods, id)
+	}
+	r.pending = rest
+	for _, id := range r.failedPods {
+		r.preempt(id)
+	}
+	r.failedPods = r.failedPods[:0]
+	if len(r.pending) > 0 {
+		r.planStep(r.q.now.Add(collect))
+		r.wantProvision()
+	}
+}
+
+// disappoint takes the promise of a place from a pod that did not get it: the
+// node is there, nobody on it is about to leave, and others were faster. The
+// provisioner then plans for the pod again.
+func (r *run) disappoint(id policy.PodID) {
+	n := r.pods[id].Nominated
+	if n == policy.None || r.nodes[n].Phase < policy.NodeInitialized {
+		return
+	}
+	for _, x := range r.space.Pods(n) {
+		if r.nodes[n].Usable() && r.pods[x].Phase == policy.PodTerminating {
+			return
+		}
+	}
+	r.nodeX[n].nominated--
+	r.pods[id].Nominated = policy.None
+	r.touchPod(id)
+}
+
+func (r *run) failedScratch() []bool {
+	if r.failed == nil {
+		r.failed = make([]bool, len(r.world.Templates))
+	}
+	clear(r.failed)
+	return r.failed
+}
+
+// bind puts a pod onto a node; its containers start there.
+func (r *run) bind(id policy.PodID, n policy.NodeID) {
+	p, x, node := &r.pods[id], &r.podX[id], &r.nodes[n]
+	if p.Nominated != policy.None {
+		r.nodeX[p.Nominated].nominated--
+	}
+	p.Node, p.Nominated, p.Phase, p.Bound = n, policy.None, policy.PodStarting, r.q.now
+	r.space.Bind(p, n)
+	r.sched.changed(n)
+	x.spot = r.nodeX[n].spot
+	t := &r.world.Templates[p.Template]
+	if len(t.Volumes) > 0 && p.VolumeZone == policy.None {
+		r.bindVolumes(id, n)
+	}
+	if !t.DaemonSet {
+		r.nodeX[n].pods++
+		r.held.advance(r.q.now, r.window)
+		r.held.boundPods++
+	}
+	r.touchPod(id)
+	r.log.add(r.q.now, logBound, p.Name, node.Name, 0)
+	r.q.add(max(r.q.now, node.Initialized).Add(r.startTime(n, p.Template)), evPodReady, int32(id), 0, x.gen)
+}
+
+// bindVolumes fixes a pod with zonal volumes to the zone of its node.
+func (r *run) bindVolumes(id policy.PodID, n policy.NodeID) {
+	p, t := &r.pods[id], &r.world.Templates[r.pods[id].Template]
+	zonal := false
+	for i := range t.Volumes {
+		zonal = zonal || t.Volumes[i].Zonal
+	}
+	if !zonal || r.nodes[n].Market == policy.None {
+		return
+	}
+	p.VolumeZone = r.world.Markets[r.nodes[n].Market].Zone
+	if r.world.Workloads[t.Workload].Kind == policy.KindStatefulSet {
+		r.work[t.Workload].keepZone(r.podX[id].ordinal, p.VolumeZone)
+	}
+}
+
+// startTime is how long a pod of template t needs on node n to be ready.
+func (r *run) startTime(n policy.NodeID, t policy.TemplateID) time.Duration {
+	d := r.delays.Start
+	if r.nodeX[n].firstOf(int(t)) {
+		d += r.delays.Pull
+	}
+	if stated := r.world.Templates[t].Startup; stated > 0 {
+		d += stated
+	} else {
+		d += r.delays.Ready
+	}
+	return time.Duration(float64(d) * r.slowFactor)
+}
+
+func (r *run) podReady(id policy.PodID) {
+	p := &r.pods[id]
+	if p.Phase != policy.PodStarting {
+		return
+	}
+	p.Phase, p.ReadySince = policy.PodReady, r.q.now
+	if r.heldBack {
+		r.wantConsolidate()
+	}
+	r.touchPod(id)
+	r.countReady(id, 1)
+	r.log.add(r.q.now, logReady, p.Name, "", 0)
+	w := r.world.Templates[p.Template].Workload
+	if r.q.now >= r.window.From && r.world.Workloads[w].Kind != policy.KindDaemonSet {
+		r.readyTimes = append(r.readyTimes, int64(r.q.now-p.Created))
+	}
+	if r.podX[id].job >= 0 {
+		r.startTask(id)
+	}
+	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
+		r.reconcile(w) // the next ordinal may be waiting
+	}
+}
+
+// countReady adds d to the ready pods of id's workload and budgets.
+func (r *run) countReady(id policy.PodID, d int32) {
+	w := r.world.Templates[r.pods[id].Template].Workload
+	g := &r.gauges[w]
+	g.advance(r.q.now, r.window)
+	g.ready += d
+	if r.podX[id].spot {
+		g.readySpot += d
+	}
+	r.touchWork(w)
+	r.updatePDBs(w)
+}
+
+// deletePod asks a pod to end. Its place on the node is free when it has.
+func (r *run) deletePod(id policy.PodID, cause policy.EndCause) {
+	p := &r.pods[id]
+	switch p.Phase {
+	case policy.PodGone, policy.PodTerminating:
+		return
+	case policy.PodPending:
+		r.retire(id)
+		r.podGone(id, cause)
+		return
+	}
+	grace := min(r.delays.Terminate, r.world.Templates[p.Template].Grace)
+	r.retire(id)
+	r.q.add(r.q.now.Add(grace), evPodGone, int32(id), int32(cause), r.podX[id].gen)
+}
+
+// retire takes a pod out of what its workload counts: it serves no longer and
+// the workload replaces it.
+func (r *run) retire(id policy.PodID) {
+	p := &r.pods[id]
+	ready, job := p.Phase == policy.PodReady, r.podX[id].job
+	if job >= 0 {
+		r.stopTask(id)
+		r.podX[id].job = -1
+	}
+	if p.Phase == policy.PodPending && p.Nominated != policy.None {
+		r.nodeX[p.Nominated].nominated--
+		p.Nominated = policy.None
+	}
+	if p.Node != policy.None {
+		// A terminating pod holds its place but counts in no spread.
+		r.space.Terminating(p, p.Node)
+		r.sched.changed(p.Node)
+	}
+	p.Phase, p.Deleting = policy.PodTerminating, r.q.now
+	w := r.world.Templates[p.Template].Workload
+	r.work[w].active--
+	r.touchPod(id)
+	if ready {
+		r.countReady(id, -1)
+	} else {
+		r.updatePDBs(w)
+	}
+	if job >= 0 {
+		r.reconcileJob(int(job))
+	} else if r.world.Workloads[w].Kind != policy.KindStatefulSet {
+		r.reconcile(w)
+	}
+}
+
+// podGone removes a pod that has ended, or went down with its node.
+func (r *run) podGone(id policy.PodID, cause policy.EndCause) {
+	p, x := &r.pods[id], &r.podX[id]
+	n, w := p.Node, r.world.Templates[p.Template].Workload
+	ended := policy.EndedPod{Name: p.Name, Template: p.Template, Start: p.Bound, End: r.q.now, Cause: cause}
+	if n != policy.None {
+		ended.Node = r.nodes[n].Name
+		r.space.Unbind(p, n)
+		r.sched.changed(n)
+		if !r.world.Templates[p.Template].DaemonSet {
+			r.nodeX[n].pods--
+			r.held.advance(r.q.now, r.window)
+			r.held.boundPods--
+			r.wantConsolidate()
+		}
+	} else if k := slices.Index(r.pending, id); k >= 0 {
+		r.pending = slices.Delete(r.pending, k, k+1) // its slot may be used again at once
+	}
+	r.ended = append(r.ended, ended)
+	r.log.add(r.q.now, logEnded, p.Name, "", int64(cause))
+	ws := &r.work[w]
+	last := ws.pods[len(ws.pods)-1]
+	ws.pods[x.place] = last
+	r.podX[last].place = x.place
+	ws.pods = ws.pods[:len(ws.pods)-1]
+	p.Phase, p.Node, p.Name = policy.PodGone, policy.None, ""
+	x.gen++
+	r.touchPod(id)
+	r.freePods = append(r.freePods, id)
+	r.reconcile(w)
+	r.wantSchedule()
+	if n != policy.None && r.nodeX[n].drain >= 0 {
+		r.continueDrain(int(r.nodeX[n].drain), r.drains[r.nodeX[n].drain].gen)
+	}
+}
+
+// touchPod says that both views have yet to see pod id.
+func (r *run) touchPod(id policy.PodID) {
+	x := &r.podX[id]
+	for v := range r.view {
+		if bit := uint8(1) << v; x.dirty&bit == 0 {
+			x.dirty |= bit
+			r.view[v].pods = append(r.view[v].pods, id)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package sim
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+)
+
+// The spread that kube-scheduler wants of pods that belong to a workload and
+// state no constraint.
+const (
+	defaultHostSkew = 3
+	defaultZoneSkew = 5
+	labelHost       = "kubernetes.io/hostname"
+	labelZone       = "topology.kubernetes.io/zone"
+)
+
+// A roster is what the scheduler knows of all nodes for one template.
+type roster struct {
+	pod  policy.Pod // stands for any pod of the template
+	read int        // entries of the scheduler's log that were read
+
+	// softs are the spread constraints that only score; requireAll says that
+	// a node must have all of their keys to gain by them.
+	softs      []soft
+	requireAll bool
+
+	// leanings are the parts of the score by preferred pod affinity.
+	leanings []leaning
+
+	// byHost are the tallies by node, byDomain the others, on which filters or
+	// scores depend.
+	byHost, byDomain []place.Tally
+	zonal            bool
+
+	cpu, memory             int64 // requests
+	scoredCPU, scoredMemory int64 // what scoring assumes of them
+
+	groups []group
+	ids    map[[2]int32]int32 // see groupOf
+	nextID int32
+	groupN map[int32]int32 // group by the last id
+
+	nodes []standing
+	round int32
+	seen  []int32 // by node: the round of prune that met it
+}
+
+// A soft is one spread constraint that only scores.
+type soft struct {
+	tally   place.Tally
+	skewMax int32
+	weight  float64 // of this pick
+}
+
+// A leaning adds weight for each pod that tally counts in a node's domain.
+type leaning struct {
+	tally  place.Tally
+	weight int64
+}
+
+// A standing is where a node stands in a roster.
+type standing struct {
+	group int32 // plus one; 0 where the node does not pass its own filters
+	score int32
+}
+
+// A group holds nodes that differ in their resource score only.
+type group struct {
+	nodes      int32
+	disliked   int32
+	preference int32
+
+	// heap orders the nodes by score, then id. Entries that no longer hold
+	// are dropped when they come to the top.
+	heap []entry
+}
+
+// An entry says that node had score when it was written.
+type entry struct {
+	score int32
+	node  policy.NodeID
+}
+
+func newRoster(sp *place.Space, templates []policy.Template, t *policy.Template) *roster {
+	r := &roster{
+		pod:  policy.Pod{ID: policy.None, Template: t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None},
+		read: -1, zonal: sp.Zonal(t.ID),
+		cpu: t.Requests.CPU, memory: t.Requests.Memory,
+		ids: make(map[[2]int32]int32), groupN: make(map[int32]int32),
+	}
+	r.scoredCPU, r.scoredMemory = r.cpu, r.memory
+	if r.cpu == 0 {
+		r.scoredCPU = place.AssumedCPU
+	}
+	if r.memory == 0 {
+		r.scoredMemory = place.AssumedMemory
+	}
+	if t.DaemonSet {
+		return r // its pods are bound to their nodes, never chosen
+	}
+	r.addSofts(sp, t)
+	r.addLeanings(sp, templates, t)
+	for _, tally := range sp.TalliesOf(t.ID) {
+		r.depend(sp, tally)
+	}
+	return r
+}
+
+func (r *roster) depend(sp *place.Space, t place.Tally) {
+	if sp.ByHost(t) {
+		r.byHost = append(r.byHost, t)
+	} else {
+		r.byDomain = append(r.byDomain, t)
+	}
+}
+
+func (r *roster) addSofts(sp *place.Space, t *policy.Template) {
+	if len(t.Spread) == 0 {
+		if t.Workload < 0 {
+			return
+		}
+		member := func(u *policy.Template) bool { return u.Workload == t.Workload }
+		r.addSoft(sp, defaultHostSkew, place.Count{Key: labelHost, Member: member, Live: true})
+		r.addSoft(sp, defaultZoneSkew, place.Count{Key: labelZone, Member: member, Live: true, For: t})
+		return
+	}
+	r.requireAll = true
+	var keys []string
+	for i := range t.Spread {
+		if t.Spread[i].Soft {
+			keys = append(keys, t.Spread[i].TopologyKey)
+		}
+	}
+	for i := range t.Spread {
+		c := &t.Spread[i]
+		if !c.Soft {
+			continue
+		}
+		count := place.Count{Key: c.TopologyKey, Live: true, Member: func(u *policy.Template) bool {
+			return u.Namespace == t.Namespace && place.Selects(&c.Selector, u.Labels)
+		}}
+		if c.TopologyKey != labelHost {
+			count.For, count.Keys = t, keys
+			count.IgnoreAffinity, count.HonorTaints = c.IgnoreAffinity, c.HonorTaints
+		}
+		r.addSoft(sp, c.MaxSkew, count)
+	}
+}
+
+func (r *roster) addSoft(sp *place.Space, skewMax int32, c place.Count) {
+	r.softs = append(r.softs, soft{tally: sp.Track(c), skewMax: skewMax})
+	r.depend(sp, r.softs[len(r.softs)-1].tally)
+}
+
+// addLeanings collects the preferred pod affinity of t, and what other pods'
+// affinity has to say on pods of t. A required term of another pod counts one.
+func (r *roster) addLeanings(sp *place.Space, templates []policy.Template, t *policy.Template) {
+	for _, own := range [...]struct {
+		terms []policy.PodTerm
+		sign  int64
+	}{{t.PodAffinity, 1}, {t.PodAntiAffinity, -1}} {
+		for i := range own.terms {
+			term := &own.terms[i]
+			if term.Weight > 0 {
+				r.lean(sp, term.TopologyKey, own.sign*int64(term.Weight), func(u *policy.Template) bool {
+					return place.TermMatches(t, term, u)
+				})
+			}
+		}
+	}
+	for i := range templates {
+		u := &templates[i]
+		only := func(x *policy.Template) bool { return x.ID == u.ID }
+		for k := range u.PodAffinity {
+			if term := &u.PodAffinity[k]; place.TermMatches(u, term, t) {
+				r.lean(sp, term.TopologyKey, max(1, int64(term.Weight)), only)
+			}
+		}
+		for k := range u.PodAntiAffinity {
+			if term := &u.PodAntiAffinity[k]; term.Weight > 0 && place.TermMatches(u, term, t) {
+				r.lean(sp, term.TopologyKey, -int64(term.Weight), only)
+			}
+		}
+	}
+}
+
+func (r *roster) lean(sp *place.Space, key string, weight int64, member func(*policy.Template) bool) {
+	t := sp.Track(place.Count{Key: key, Member: member})
+	r.leanings = append(r.leanings, leaning{t, weight})
+	r.depend(sp, t)
+}
+
+func (r *roster) lacksKey(sp *place.Space, n policy.NodeID) bool {
+	for i := range r.softs {
+		if sp.Domain(r.softs[i].tally, n) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// update looks at node n again.
+func (r *roster) update(sp *place.Space, n policy.NodeID) {
+	for int(n) >= len(r.nodes) {
+		r.nodes = append(r.nodes, standing{})
+		r.seen = append(r.seen, 0)
+	}
+	was, now := r.nodes[n], standing{}
+	if sp.CheckAlone(&r.pod, n) == place.OK {
+		now = standing{r.groupOf(sp, n) + 1, r.resourceScore(sp, n)}
+	}
+	if now == was {
+		return
+	}
+	r.nodes[n] = now
+	if was.group != now.group && was.group > 0 {
+		r.groups[was.group-1].nodes--
+	}
+	if now.group == 0 {
+		return
+	}
+	g := &r.groups[now.group-1]
+	if was.group != now.group {
+		g.nodes++
+	}
+	g.push(entry{now.score, n})
+	if len(g.heap) > 2*int(g.nodes)+64 {
+		r.prune(g, now.group)
+	}
+}
+
+// groupOf returns the group of n. What tells groups apart is a list of small
+// numbers; each prefix of it has an id, so that lists are compared exactly and
+// without building them.
+func (r *roster) groupOf(sp *place.Space, n policy.NodeID) int32 {
+	disliked, preference := sp.Disliked(r.pod.Template, n), sp.Preference(r.pod.Template, n)
+	id := r.step(r.step(0, disliked), preference)
+	if r.zonal {
+		id = r.step(id, int32(sp.Zone(n)))
+	}
+	for _, t := range r.byDomain {
+		id = r.step(id, sp.Domain(t, n))
+	}
+	for _, t := range r.byHost {
+		id = r.step(id, sp.Counted(t, int32(n)))
+	}
+	g, ok := r.groupN[id]
+	if !ok {
+		g = int32(len(r.groups))
+		r.groupN[id] = g
+		r.groups = append(r.groups, group{disliked: disliked, preference: preference})
+	}
+	return g
+}
+
+func (r *roster) step(id, x int32) int32 {
+	next, ok := r.ids[[2]int32{id, x}]
+	if !ok {
+		r.nextID++
+		next = r.nextID
+		r.ids[[2]int32{id, x}] = next
+	}
+	return next
+}
+
+// resourceScore is the sum of the scores by least and by balanced allocation,
+// the pod counted in.
+func (r *roster) resourceScore(sp *place.Space, n policy.NodeID) int32 {
+	have, used := sp.Allocatable(n), sp.Requested(n)
+	cpu, memory := sp.Assumed(n)
+	least, weights := int64(0), int64(0)
+	for _, x := range [...][2]int64{
+		{used.CPU + cpu + r.scoredCPU, have.CPU}, {used.Memory + memory + r.scoredMemory, have.Memory},
+	} {
+		if x[1] == 0 {
+			continue
+		}
+		weights++
+		if x[0] <= x[1] {
+			least += (x[1] - x[0]) * scoreMax / x[1]
+		}
+	}
+	if weights > 0 {
+		least /= weights
+	}
+	return int32(least) + r.balanceScore(have, used)
+}
+
+// balanceScore is greatest where CPU and memory are used alike. Pods that ask
+// for neither are not scored by it.
+func (r *roster) balanceScore(have, used policy.Resources) int32 {
+	if r.cpu == 0 && r.memory == 0 {
+		return 0
+	}
+	if have.CPU == 0 || have.Memory == 0 {
+		return scoreMax
+	}
+	cpu := min(1, float64(used.CPU+r.cpu)/float64(have.CPU))
+	memory := min(1, float64(used.Memory+r.memory)/float64(have.Memory))
+	apart := (cpu - memory) / 2
+	if apart < 0 {
+		apart = -apart
+	}
+	return int32((1 - apart) * scoreMax)
+}
+
+// top returns the best entry that still holds. There is one while the group
+// has nodes.
+func (g *group) top(r *roster) entry {
+	for {
+		e := g.heap[0]
+		if s := r.nodes[e.node]; s.score == e.score && s.group > 0 && &r.groups[s.group-1] == g {
+			return e
+		}
+		g.pop()
+	}
+}
+
+// prune drops the entries that no longer hold, and those written twice.
+func (r *roster) prune(g *group, id int32) {
+	r.round++
+	kept := g.heap[:0]
+	for _, e := range g.heap {
+		s := r.nodes[e.node]
+		if s.group == id && s.score == e.score && r.seen[e.node] != r.round {
+			r.seen[e.node] = r.round
+			kept = append(kept, e)
+		}
+	}
+	g.heap = kept
+	for i := len(kept)/2 - 1; i >= 0; i-- {
+		g.sink(i)
+	}
+}
+
+func (e entry) before(x entry) bool {
+	return e.score > x.score || e.score == x.score && e.node < x.node
+}
+
+func (g *group) push(e entry) {
+	g.heap = append(g.heap, e)
+	h := g.heap
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h[i].before(h[up]) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (g *group) pop() {
+	last := len(g.heap) - 1
+	g.heap[0] = g.heap[last]
+	g.heap = g.heap[:last]
+	if last > 0 {
+		g.sink(0)
+	}
+}
+
+func (g *group) sink(i int) {
+	h := g.heap
+	for {
+		least := i
+		if l := 2*i + 1; l < len(h) && h[l].before(h[least]) {
+			least = l
+		}
+		if l := 2*i + 2; l < len(h) && h[l].before(h[least]) {
+			least = l
+		}
+		if least == i {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}

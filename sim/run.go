@@ -1,0 +1,348 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/driver"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// A Config says what to run. Stage, Policy and Seed are required.
+type Config struct {
+	Stage      *Stage
+	Policy     policy.Policy
+	Forecaster driver.Forecaster // nil leaves forecasts at zero
+	Seed       uint64
+
+	// Weather is the weather of (Stage, Seed) if it was drawn before; nil
+	// draws it.
+	Weather *weather.Weather
+
+	// Recorder keeps every step; nil keeps none.
+	Recorder driver.Recorder
+
+	// Log gets a line for every event; nil writes none.
+	Log io.Writer
+
+	// Check runs the checkers after every event. It is slow.
+	Check bool
+
+	// Observed is called with every snapshot, after forecasting and before it
+	// may be reused; nil is not called.
+	Observed func(*policy.Snapshot, *policy.Plan)
+
+	// Delays replace DefaultDelays when set.
+	Delays *Delays
+}
+
+// Run plays cfg.Policy through the stage's warm-up and window.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	r, err := newRun(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r.begin()
+	if err := r.play(ctx); err != nil {
+		return nil, fmt.Errorf("%s under %s, seed %d: %w", r.world.Name, cfg.Policy.Name(), cfg.Seed, err)
+	}
+	return r.finish()
+}
+
+// A run is the simulated cluster and market: the observer, the actuator and the
+// store of its driver.
+type run struct {
+	cfg     Config
+	stage   *Stage
+	world   *scenarios.World
+	weather *weather.Weather
+	delays  Delays
+	window  billing.Span
+	q       queue
+	log     *journal
+	result  *Result
+	space   *place.Space
+	sched   *scheduler
+	driver  *driver.Driver
+	saved   policy.Memory
+	failure error
+
+	nodes     []policy.Node
+	nodeX     []nodeState
+	freeNodes []policy.NodeID
+	launched  int
+	tokens    map[string]policy.NodeID
+
+	pods       []policy.Pod
+	podX       []podState
+	freePods   []policy.PodID
+	pending    []policy.PodID
+	failed     []bool // this and the next are scratch of schedule
+	failedPods []policy.PodID
+	lowest     int32 // the least priority of any template
+
+	work     []workState
+	gauges   []gauge
+	pdbs     []policy.PDB
+	pdbOf    [][]policy.WorkloadID
+	jobs     []jobRun
+	drains   []drain
+	active   []int32 // drains under way
+	market   []marketState
+	pools    []policy.Pool // as every snapshot shows them
+	poolX    []poolState
+	inflight []policy.NodeID // launched and not yet initialized
+	held     holding
+	daemons  []policy.TemplateID
+
+	// What is planned already, so that it is planned once: the scheduler and
+	// the provisioner, and when the next look for savings and step are due.
+	scheduling, provisioning bool
+	consolidateAt, stepAt    policy.Time
+	consolidated             policy.Time // when it was last done
+	heldBack                 bool        // a node could go but for something that passes
+	batchFrom, lastPending   policy.Time
+
+	// Faults in force.
+	down       bool // the controller
+	slowFactor float64
+	modelDown  bool
+
+	readyTimes []int64
+	podBuf     []policy.PodID // this and the next three are scratch
+	nodeBuf    []policy.NodeID
+	touchedBuf []policy.NodeID
+	movedBuf   []policy.Pod
+	offerBuf   []place.Offer
+	lives      []life // kept for the checkers only
+	pdbsDirty  [2]bool
+	view       [2]view
+	turn       int
+	ended      []policy.EndedPod
+	warned     map[string]bool
+}
+
+func newRun(cfg Config) (*run, error) {
+	st := cfg.Stage
+	r := &run{cfg: cfg, stage: st, world: st.world, window: st.window, delays: DefaultDelays(),
+		tokens: make(map[string]policy.NodeID), warned: make(map[string]bool), slowFactor: 1}
+	if cfg.Delays != nil {
+		r.delays = *cfg.Delays
+	}
+	r.weather = cfg.Weather
+	if r.weather == nil {
+		w, err := st.NewWeather(cfg.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("drawing the weather of %s: %w", r.world.Name, err)
+		}
+		r.weather = w
+	}
+	r.result = &Result{Scenario: r.world.Name, Policy: cfg.Policy.Name(), Seed: cfg.Seed, Window: st.window, Weather: r.weather.Digest()}
+	r.log = newJournal(r.header(), cfg.Log)
+	r.space = place.New(r.world.Templates, r.world.Zones)
+	r.sched = newScheduler(r.space, r.world.Templates)
+	r.q.now = st.begin
+	r.newMarkets()
+	r.newWorkloads()
+	r.newViews()
+	r.driver = r.newDriver(policy.Memory{})
+	return r, nil
+}
+
+// newDriver returns a driver of the run's policy that starts from memory m.
+func (r *run) newDriver(m policy.Memory) *driver.Driver {
+	w := driver.World{Observer: r, Actuator: r, Store: r, Recorder: r.cfg.Recorder}
+	if r.cfg.Forecaster != nil {
+		w.Forecaster = faultyForecaster{r}
+	}
+	return driver.New(w, r.cfg.Policy, m)
+}
+
+// header is what the hash covers before the first event.
+func (r *run) header() []byte {
+	var b []byte
+	b = append(b, r.world.Digest[:]...)
+	b = append(b, r.world.TraceDigest[:]...)
+	b = fmt.Appendf(b, "%s\x00%d\x00%d\x00%d\x00", r.cfg.Policy.Name(), r.cfg.Seed, r.window.From, r.window.To)
+	return append(b, r.result.Weather[:]...)
+}
+
+// begin puts up the cluster as it is when warm-up begins.
+func (r *run) begin() {
+	r.q.add(r.window.From, evMeter, 0, 0, 0)
+	r.planFaults()
+	r.startWorkloads()
+	r.startNodes()
+	r.planStep(r.q.now)
+}
+
+// play handles events until the end. The end itself is not metered, and what
+// is planned for it does not happen: no policy learns when it is.
+func (r *run) play(ctx context.Context) error {
+	for n := 0; ; n++ {
+		if n&1023 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e, ok := r.q.next(r.window.To - 1)
+		if !ok {
+			break
+		}
+		r.result.Events++
+		r.handle(&e)
+		if r.failure == nil && r.cfg.Check {
+			r.failure = r.check()
+		}
+		if r.failure != nil {
+			return fmt.Errorf("at %v (%v after start): %w", r.q.now, r.q.now.Sub(r.world.Start), r.failure)
+		}
+	}
+	return nil
+}
+
+func (r *run) handle(e *event) {
+	switch e.kind() {
+	case evMeter:
+		// The integrals cut themselves at the window's edge; nothing to do but
+		// to let the queue stop here.
+	case evFault:
+		r.fault(int(e.a), e.b == 0)
+	case evReplicas:
+		r.stepReplicas(policy.WorkloadID(e.a), int(e.b))
+	case evGrace:
+		r.countGrowth(policy.WorkloadID(e.a))
+	case evRelease:
+		r.releaseJob(policy.WorkloadID(e.a), int(e.b))
+	case evJobDeadline:
+		r.settleJob(int(e.a), r.q.now)
+	case evRegistered, evInitialized, evNotice, evRecommend, evReclaim, evNodeGone, evExpire:
+		if r.nodeX[e.a].gen == e.gen {
+			r.handleNode(e.kind(), policy.NodeID(e.a))
+		}
+	case evPodReady, evPodGone, evPodFinished:
+		if r.podX[e.a].gen == e.gen {
+			r.handlePod(e.kind(), policy.PodID(e.a), e.b)
+		}
+	case evDrain:
+		r.continueDrain(int(e.a), e.gen)
+	case evSchedule:
+		r.schedule()
+	case evProvision:
+		r.provision()
+	case evConsolidate:
+		r.consolidate()
+	case evStep:
+		r.step(e.gen)
+	}
+}
+
+func (r *run) handleNode(kind eventKind, n policy.NodeID) {
+	switch kind {
+	case evRegistered:
+		r.register(n)
+	case evInitialized:
+		r.initialize(n)
+	case evNotice:
+		r.notice(n)
+	case evRecommend:
+		r.recommend(n)
+	case evReclaim:
+		r.reclaim(n)
+	case evNodeGone:
+		r.forgetNode(n)
+	case evExpire:
+		r.expire(n)
+	}
+}
+
+func (r *run) handlePod(kind eventKind, p policy.PodID, cause int32) {
+	switch kind {
+	case evPodReady:
+		r.podReady(p)
+	case evPodGone:
+		r.podGone(p, policy.EndCause(cause))
+	case evPodFinished:
+		r.podFinished(p)
+	}
+}
+
+// planStep makes the policy decide at t unless it does so before.
+func (r *run) planStep(t policy.Time) {
+	if r.stepAt != 0 && r.stepAt <= t {
+		return
+	}
+	r.stepAt = t
+	r.q.add(t, evStep, 0, 0, 0)
+}
+
+// collect is how long refused launches and unschedulable pods are collected
+// before the policy is asked.
+const collect = 10 * time.Second
+
+// step lets the policy decide, unless this event was overtaken by an earlier
+// step, or the controller is down.
+func (r *run) step(int32) {
+	if r.stepAt != r.q.now {
+		return
+	}
+	r.stepAt = 0
+	if r.down {
+		return
+	}
+	r.result.Decisions++
+	step, err := r.driver.Step(context.Background())
+	if err != nil {
+		r.failure = err
+		return
+	}
+	if step.Warning != nil && !r.warned[step.Warning.Error()] && len(r.warned) < 20 {
+		r.warned[step.Warning.Error()] = true
+		r.result.Warnings = append(r.result.Warnings, step.Warning.Error())
+	}
+	if r.cfg.Observed != nil {
+		r.cfg.Observed(step.Snapshot, &step.Plan)
+	}
+	r.log.add(r.q.now, logStep, "", "", int64(len(step.Plan.Launches)+len(step.Plan.Drains)))
+	r.planStep(step.Plan.Wake)
+}
+
+// Save keeps the memory, as a store that survives the controller does.
+func (r *run) Save(_ context.Context, m *policy.Memory) error {
+	r.saved = *m
+	return nil
+}
+
+// finish settles what is still open at the end of the window.
+func (r *run) finish() (*Result, error) {
+	end := r.window.To
+	for i := range r.jobs {
+		r.settleJob(i, end)
+	}
+	for i := range r.nodes {
+		if r.nodes[i].Phase != policy.NodeGone && !r.nodeX[i].billed {
+			r.bill(policy.NodeID(i), end)
+		}
+	}
+	r.fillFigures()
+	if r.cfg.Check {
+		if err := r.checkMoney(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range r.result.Workloads {
+		w := &r.result.Workloads[i]
+		r.log.add(end, logIncident, w.Name, "", w.OutageMinutes)
+	}
+	r.log.add(end, logBill, "", "", int64(r.result.Bill))
+	var err error
+	r.result.Hash, err = r.log.digest()
+	if err != nil {
+		return nil, fmt.Errorf("writing the event log: %w", err)
+	}
+	return r.result, nil
+}

@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// testStart is a Thursday, 00:00 UTC.
+var testStart = policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
+
+const gib = int64(1) << 30
+
+// A builder makes worlds by hand.
+type builder struct{ w scenarios.World }
+
+// newBuilder returns a world of the given duration with no markets yet.
+func newBuilder(duration time.Duration) *builder {
+	return &builder{scenarios.World{Name: "test", Start: testStart, Duration: duration, WarmUp: 24 * time.Hour,
+		ReadyGrace: 10 * time.Minute, Intensity: 1}}
+}
+
+// markets adds every zone × type × capacity type. Types have 4, 8, 16 … vCPUs.
+func (b *builder) markets(zones, types int, gpus bool) {
+	for z := range zones {
+		b.w.Zones = append(b.w.Zones, fmt.Sprintf("z%d", z))
+	}
+	for t := range types {
+		cpu := int64(4) << t
+		typ := policy.InstanceType{ID: policy.TypeID(t), Provider: "aws", Name: fmt.Sprintf("t%d.large", t), Family: fmt.Sprintf("t%d", t),
+			Category: "t", Arch: "amd64", VCPU: cpu, VolumesMax: 5}
+		typ.Capacity = policy.Resources{CPU: cpu * 1000, Memory: cpu * 4 * gib, Storage: 20 * gib, Pods: 30}
+		if gpus {
+			typ.Capacity.GPU, typ.GPUResource = cpu/4, "nvidia.com/gpu"
+		}
+		typ.Allocatable = typ.Capacity.Minus(policy.Resources{CPU: 100, Memory: gib / 2})
+		b.w.Types = append(b.w.Types, typ)
+	}
+	for z := range zones {
+		for t := range types {
+			od := policy.Money(50_000 * b.w.Types[t].VCPU)
+			for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
+				b.w.Markets = append(b.w.Markets, policy.Market{ID: policy.MarketID(len(b.w.Markets)),
+					Name:     fmt.Sprintf("aws/r/z%d/%s/%v", z, b.w.Types[t].Name, c),
+					Provider: "aws", Region: "r", Zone: policy.ZoneID(z), Type: policy.TypeID(t), Capacity: c, OnDemand: od, Band: policy.BandUnknown})
+				price := od
+				if c == policy.Spot {
+					price = od * 3 / 10
+				}
+				b.w.Prices = append(b.w.Prices, scenarios.PriceCurve{At: []policy.Time{testStart.Add(-48 * time.Hour)}, Price: []policy.Money{price}})
+			}
+		}
+	}
+}
+
+// pool adds a pool that Karpenter serves, with all markets.
+func (b *builder) pool(name string) *policy.Pool {
+	p := policy.Pool{ID: policy.PoolID(len(b.w.Pools)), Name: name, Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive,
+		Share: policy.ShareRange{Max: 1}, OnDemandFallback: true, Levers: policy.Levers{Weights: true, Limits: true, Launch: true},
+		Budgets: []policy.DisruptionBudget{{Nodes: policy.Quantity{Set: true, Percent: true, N: 10}}}}
+	for i := range b.w.Markets {
+		p.Markets = append(p.Markets, policy.MarketID(i))
+	}
+	b.w.Pools = append(b.w.Pools, p)
+	return &b.w.Pools[p.ID]
+}
+
+// workload adds a workload of replicas pods with the given requests.
+func (b *builder) workload(name string, kind policy.WorkloadKind, replicas int32, requests policy.Resources) *policy.Template {
+	id := policy.WorkloadID(len(b.w.Workloads))
+	requests.Pods = 1
+	b.w.Workloads = append(b.w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: id, Name: "default/" + name, Kind: kind, Replicas: replicas},
+		Schedule: []scenarios.ReplicaStep{{At: testStart.Add(-48 * time.Hour), Replicas: replicas}}, OutagePenalty: 4})
+	t := policy.Template{ID: policy.TemplateID(id), Workload: id, Name: "default/" + name, Namespace: "default", Requests: requests,
+		Labels: []policy.Label{{Key: "app", Value: name}}, Grace: 30 * time.Second, OutagePenalty: -1, MigrationTier: -1}
+	if requests.GPU > 0 {
+		t.GPUResource = "nvidia.com/gpu"
+	}
+	t.DaemonSet = kind == policy.KindDaemonSet
+	b.w.Templates = append(b.w.Templates, t)
+	return &b.w.Templates[id]
+}
+
+// budget adds a PodDisruptionBudget for a workload.
+func (b *builder) budget(w policy.WorkloadID, maxUnavailable policy.Quantity) {
+	t := &b.w.Templates[w]
+	id := policy.PDBID(len(b.w.PDBs))
+	b.w.PDBs = append(b.w.PDBs, policy.PDB{ID: id, Name: t.Name, Namespace: "default", MaxUnavailable: maxUnavailable,
+		Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{t.Labels[0].Value}}}}})
+	t.PDBs = append(t.PDBs, id)
+}
+
+// world returns what was built, markets in the order of their names.
+func (b *builder) world() *scenarios.World {
+	w := &b.w
+	order := make([]int, len(w.Markets))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int {
+		if w.Markets[x].Name < w.Markets[y].Name {
+			return -1
+		}
+		return 1
+	})
+	markets, prices := make([]policy.Market, len(order)), make([]scenarios.PriceCurve, len(order))
+	moved := make([]policy.MarketID, len(order))
+	for to, from := range order {
+		markets[to], prices[to] = w.Markets[from], w.Prices[from]
+		markets[to].ID, moved[from] = policy.MarketID(to), policy.MarketID(to)
+	}
+	w.Markets, w.Prices = markets, prices
+	for i := range w.Pools {
+		for k, m := range w.Pools[i].Markets {
+			w.Pools[i].Markets[k] = moved[m]
+		}
+		slices.Sort(w.Pools[i].Markets)
+	}
+	return w
+}
+
+// randomWorld draws a small world: the seed chooses the options first, then
+// what fills them.
+func randomWorld(seed uint64) *scenarios.World {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	b := newBuilder(time.Duration(6+rnd.IntN(30)) * time.Hour)
+	gpus, faults, moving := rnd.IntN(6) == 0, rnd.IntN(2) == 0, rnd.IntN(2) == 0
+	b.w.WarmUp = time.Duration(1+rnd.IntN(24)) * time.Hour
+	b.w.Intensity = []float64{0, 1, 20, 200}[rnd.IntN(4)]
+	b.w.Slots = []int{0, 0, 1, 3}[rnd.IntN(4)]
+	b.markets(1+rnd.IntN(3), 1+rnd.IntN(3), gpus)
+	if moving {
+		b.movePrices(rnd)
+	}
+	for p := range 1 + rnd.IntN(2) {
+		pool := b.pool(fmt.Sprintf("p%d", p))
+		pool.Consolidation = policy.Consolidation(rnd.IntN(3))
+		pool.ConsolidateAfter = time.Duration(rnd.IntN(3)) * time.Minute
+		pool.OnDemandFallback = rnd.IntN(4) > 0
+		if rnd.IntN(4) == 0 {
+			pool.ExpireAfter = time.Duration(4+rnd.IntN(20)) * time.Hour
+		}
+		if rnd.IntN(3) == 0 {
+			pool.Budgets[0].Nodes = policy.Quantity{Set: true, N: int32(rnd.IntN(4))}
+		}
+		if rnd.IntN(5) == 0 {
+			pool.Provisioner = policy.ProvisionerNone
+		}
+	}
+	if rnd.IntN(2) == 0 {
+		b.workload("agent", policy.KindDaemonSet, 0, policy.Resources{CPU: 100, Memory: gib / 8})
+	}
+	for i := range 1 + rnd.IntN(5) {
+		b.randomWorkload(rnd, i, gpus)
+	}
+	if faults {
+		b.randomFaults(rnd)
+	}
+	return b.world()
+}
+
+// movePrices lets spot prices move every few hours, and be missing at times.
+func (b *builder) movePrices(rnd *rand.Rand) {
+	for i := range b.w.Prices {
+		if b.w.Markets[i].Capacity != policy.Spot {
+			continue
+		}
+		c := &b.w.Prices[i]
+		base := c.Price[0]
+		for t := c.At[0].Add(time.Hour); t < b.w.Start.Add(b.w.Duration); t = t.Add(time.Duration(1+rnd.IntN(12)) * time.Hour) {
+			price := base * policy.Money(50+rnd.IntN(250)) / 100
+			if rnd.IntN(20) == 0 {
+				price = policy.NoPrice
+			}
+			c.At, c.Price = append(c.At, t), append(c.Price, price)
+		}
+	}
+}
+
+func (b *builder) randomWorkload(rnd *rand.Rand, i int, gpus bool) {
+	kinds := []policy.WorkloadKind{policy.KindDeployment, policy.KindDeployment, policy.KindStatefulSet, policy.KindJob}
+	kind := kinds[rnd.IntN(len(kinds))]
+	requests := policy.Resources{CPU: int64(200 + rnd.IntN(3000)), Memory: int64(1+rnd.IntN(8)) * gib / 2}
+	if gpus && rnd.IntN(2) == 0 {
+		requests.GPU = 1
+	}
+	replicas := int32(1 + rnd.IntN(8))
+	t := b.workload(fmt.Sprintf("w%d", i), kind, replicas, requests)
+	t.Priority = int32(rnd.IntN(3)) * 1000
+	if rnd.IntN(3) == 0 {
+		t.Spread = []policy.Spread{{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1, Soft: rnd.IntN(2) == 0,
+			Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{t.Labels[0].Value}}}}}}
+	}
+	if kind == policy.KindStatefulSet && rnd.IntN(2) == 0 {
+		t.Volumes = []policy.Volume{{Zonal: true}}
+	}
+	t.Startup = time.Duration(rnd.IntN(3)) * time.Minute
+	t.NotSafeToEvict = rnd.IntN(12) == 0
+	w := &b.w.Workloads[t.Workload]
+	if kind == policy.KindJob {
+		w.Schedule, w.Replicas = nil, 0
+		w.Job = &scenarios.Job{Pods: replicas, Completions: replicas + int32(rnd.IntN(4)), Work: time.Duration(5+rnd.IntN(120)) * time.Minute,
+			Checkpoint: time.Duration(rnd.IntN(3)) * 10 * time.Minute, Deadline: time.Duration(rnd.IntN(4)) * time.Hour}
+		for at := b.w.Start.Add(-time.Hour); at < b.w.Start.Add(b.w.Duration); at = at.Add(time.Duration(2+rnd.IntN(10)) * time.Hour) {
+			w.Job.Releases = append(w.Job.Releases, at)
+		}
+		return
+	}
+	if rnd.IntN(2) == 0 {
+		b.budget(t.Workload, policy.Quantity{Set: true, N: int32(rnd.IntN(3))})
+	}
+	for at := b.w.Start.Add(-2 * time.Hour); rnd.IntN(3) > 0 && at < b.w.Start.Add(b.w.Duration); at = at.Add(time.Duration(1+rnd.IntN(8)) * time.Hour) {
+		w.Schedule = append(w.Schedule, scenarios.ReplicaStep{At: at, Replicas: int32(rnd.IntN(12))})
+	}
+}
+
+func (b *builder) randomFaults(rnd *rand.Rand) {
+	for range 1 + rnd.IntN(4) {
+		f := scenarios.Fault{Kind: scenarios.FaultKind(rnd.IntN(int(scenarios.FaultOnDemandRefused) + 1)),
+			At: b.w.Start.Add(time.Duration(rnd.IntN(int(b.w.Duration/time.Minute))) * time.Minute), Duration: time.Duration(1+rnd.IntN(120)) * time.Minute,
+			Share: []float64{0.3, 1}[rnd.IntN(2)], Factor: 1 + 3*rnd.Float64(), Delay: time.Duration(rnd.IntN(3)) * time.Minute}
+		if rnd.IntN(2) == 0 {
+			f.Zone = b.w.Zones[rnd.IntN(len(b.w.Zones))]
+		}
+		b.w.Faults = append(b.w.Faults, f)
+	}
+}
