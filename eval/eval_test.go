@@ -224,3 +224,15 @@ func TestDefaultCommand(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// BenchmarkReport sums up 7,200 runs: 12 windows, 100 seeds, 6 policies.
+func BenchmarkReport(b *testing.B) {
+	c := shown()
+	c.Policies = append(c.Policies, "static:share=0.3", "static:share=0.7")
+	c.Cases, c.Seeds = cases(12, "web-week"), DefaultSeeds(100)
+	for b.Loop() {
+		if _, err := Run(context.Background(), c, fake{}.run); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

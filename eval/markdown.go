@@ -1,14 +1,14 @@
 package eval
 
 import (
-	"bufio"
+	"bytes"
 	"io"
 	"strings"
 )
 
 // WriteMarkdown writes the report as GitHub's Markdown.
 func (r *Report) WriteMarkdown(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := new(bytes.Buffer)
 	b.WriteString("# " + escape(r.title()) + "\n")
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -33,10 +33,11 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	markdownList(b, "Missing runs", r.missingLines())
 	markdownList(b, "Notes", r.Notes())
 	markdownList(b, "Configuration", r.settings())
-	return b.Flush()
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
-func markdownTable(b *bufio.Writer, heading []string, rows [][]string) {
+func markdownTable(b *bytes.Buffer, heading []string, rows [][]string) {
 	line := func(cells []string) {
 		b.WriteByte('|')
 		for _, c := range cells {
@@ -53,7 +54,7 @@ func markdownTable(b *bufio.Writer, heading []string, rows [][]string) {
 }
 
 // markdownList writes items; a command after a line break becomes code.
-func markdownList(b *bufio.Writer, heading string, items []string) {
+func markdownList(b *bytes.Buffer, heading string, items []string) {
 	if len(items) == 0 {
 		return
 	}

@@ -395,7 +395,7 @@ func BenchmarkOracle(b *testing.B) {
 			var c scenarios.PriceCurve
 			for k := range 7 * 4 {
 				c.At = append(c.At, w.Start.Add(time.Duration(k)*6*time.Hour))
-				c.Price = append(c.Price, policy.Money(int64(1000*cpu)*int64(10+(i*7+z*3+k)%9)))
+				c.Price = append(c.Price, policy.Money(1000*cpu*int64(10+(i*7+z*3+k)%9)))
 			}
 			w.Markets = append(w.Markets, policy.Market{ID: policy.MarketID(len(w.Markets)), Type: policy.TypeID(i), Capacity: policy.Spot})
 			w.Prices = append(w.Prices, c)

@@ -1,7 +1,7 @@
 package eval
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -18,7 +18,7 @@ const defaultWidth = 120
 // left out, and named.
 func (r *Report) WriteTable(w io.Writer, width int) error {
 	width = cmp.Or(width, defaultWidth)
-	b := bufio.NewWriter(w)
+	b := new(bytes.Buffer)
 	p := printer{b, width}
 	p.text("", r.title())
 	for i := range r.Groups {
@@ -46,7 +46,8 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 	p.list("Missing runs: "+fmt.Sprint(r.Missing()), r.missingLines())
 	p.list("Notes", r.Notes())
 	p.list("Configuration", r.settings())
-	return b.Flush()
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // gateLines are the verdicts in words.
@@ -58,9 +59,9 @@ func (r *Report) gateLines() []string {
 	return lines
 }
 
-// A printer writes plain text of a width. Errors stay with its writer.
+// A printer writes plain text of a width.
 type printer struct {
-	w     *bufio.Writer
+	w     *bytes.Buffer
 	width int
 }
 

@@ -16,6 +16,10 @@ type workState struct {
 	created int
 	zones   []policy.ZoneID // of a StatefulSet's volumes, by ordinal
 	dirty   uint8
+
+	// shrinking says that pods are being deleted one by one until active is
+	// what is wanted.
+	shrinking bool
 }
 
 func (w *workState) volumeZone(ordinal int32) policy.ZoneID {
@@ -173,7 +177,7 @@ func (r *run) reconcile(w policy.WorkloadID) {
 	for ws.active < want {
 		r.enqueue(r.newPod(w))
 	}
-	if ws.active > want {
+	if ws.active > want && !ws.shrinking {
 		r.scaleDown(w, ws.active-want)
 	}
 }
@@ -250,9 +254,11 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(b.siblings, a.siblings),
 			cmp.Compare(b.since, a.since), cmp.Compare(a.id, b.id))
 	})
+	r.work[w].shrinking = true
 	for _, v := range all[:n] {
 		r.deletePod(v.id, policy.EndScaled)
 	}
+	r.work[w].shrinking = false
 }
 
 func (r *run) touchWork(w policy.WorkloadID) {

@@ -113,7 +113,8 @@ func (p *program) verdict(report *eval.Report, out string) error {
 				break
 			}
 		}
-		return fmt.Errorf("%d of %d runs broke; the first, %s: %v", n, len(report.Runs), report.Config.Command(first.Job), first.Err)
+		// The text alone: whatever broke, by now it is not the call.
+		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job), first.Err.Error())
 	}
 	failed := 0
 	for _, g := range report.Gates {

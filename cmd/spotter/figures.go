@@ -45,12 +45,12 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 	return s.w.Flush()
 }
 
-// workloads prints the workloads in which something went wrong.
+// workloads prints the workloads that had incidents.
 func workloads(w *bufio.Writer, r *sim.Result) {
 	heading := false
 	for i := range r.Workloads {
 		x := &r.Workloads[i]
-		if x.OutageMinutes == 0 && x.Incidents == 0 && x.OutageCost == 0 {
+		if x.OutageMinutes == 0 && x.Incidents == 0 {
 			continue
 		}
 		if !heading {

@@ -73,17 +73,14 @@ const seedsMax = 1_000_000
 
 // parseSeeds reads N, which means 1…N, or A-B.
 func parseSeeds(s string) ([]uint64, error) {
-	first, last := uint64(1), uint64(0)
 	from, to, isRange := strings.Cut(s, "-")
 	if !isRange {
 		from, to = "1", s
 	}
-	var err error
-	if first, err = strconv.ParseUint(from, 10, 64); err == nil {
-		last, err = strconv.ParseUint(to, 10, 64)
-	}
+	first, firstErr := strconv.ParseUint(from, 10, 64)
+	last, lastErr := strconv.ParseUint(to, 10, 64)
 	switch {
-	case err != nil:
+	case firstErr != nil || lastErr != nil:
 		return nil, fmt.Errorf("%q is neither a number nor a range A-B", s)
 	case last < first:
 		return nil, fmt.Errorf("%q holds no seed", s)

@@ -165,3 +165,70 @@ func TestBinsHoldTheirPods(t *testing.T) {
 		})
 	}
 }
+
+// market returns offers of types in three zones and two capacity types.
+func market(types int) []place.Offer {
+	var offers []place.Offer
+	for i := range types {
+		cpu := int64(2) << (i % 6)
+		perCPU := []int64{2, 4, 8}[i%3]
+		for zone := range zoneNames {
+			for capacity, name := range []string{"on-demand", "spot"} {
+				offers = append(offers, place.Offer{
+					Market: policy.MarketID(len(offers)),
+					Price:  policy.Money((cpu*40_000 + cpu*perCPU*3_000) * int64(100-capacity*60+i+zone) / 100),
+					Allocatable: policy.Resources{
+						CPU: cpu*1000 - 100 - int64(i), Memory: (cpu*perCPU)<<30 - 600<<20, Storage: 20 << 30, Pods: 29 + 10*cpu,
+					},
+					VolumesMax: 27,
+					Labels: []policy.Label{
+						{Key: "karpenter.sh/capacity-type", Value: name},
+						{Key: "node.kubernetes.io/instance-type", Value: fmt.Sprint("type", i)},
+						{Key: "topology.kubernetes.io/zone", Value: zoneNames[zone]},
+					},
+				})
+			}
+		}
+	}
+	return offers
+}
+
+func pendingFleet(pods int, topology bool) (*place.Space, []policy.Pod) {
+	s := fleetSnapshot(1, pods, topology)
+	for i := range s.Pods {
+		s.Pods[i].Node, s.Pods[i].Phase = policy.None, policy.PodPending
+	}
+	return place.New(s.Templates, s.Zones), s.Pods
+}
+
+func BenchmarkProvision(b *testing.B) { benchmarkBuying(b, false) }
+func BenchmarkPack(b *testing.B)      { benchmarkBuying(b, true) }
+
+func benchmarkBuying(b *testing.B, pack bool) {
+	for _, topology := range []bool{false, true} {
+		for _, pods := range []int{20, 8000} {
+			b.Run(fmt.Sprintf("topology=%v/pods=%d", topology, pods), func(b *testing.B) {
+				sp, list := pendingFleet(pods, topology)
+				offers := market(84)
+				b.ReportAllocs()
+				var total policy.Money
+				bins := 0
+				for b.Loop() {
+					if pack {
+						var x []place.Bin
+						x, _, total = sp.Pack(list, offers)
+						bins = len(x)
+						continue
+					}
+					x, _ := sp.Provision(list, offers)
+					bins, total = len(x), 0
+					for i := range x {
+						total += offers[x[i].Offers[0]].Price
+					}
+				}
+				b.ReportMetric(total.Float(), "$/h")
+				b.ReportMetric(float64(bins), "bins")
+			})
+		}
+	}
+}

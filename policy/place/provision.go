@@ -261,13 +261,22 @@ func (tr *trial) commit(b *bin, i int32, alive bitset) {
 	}
 }
 
-// countsIn reports whether t counts pods of l in b. Where the offers of b
-// differ in that, the cheapest decides.
+// countsIn reports whether t counts pods of l in b. Where the offers that
+// remain differ in that, a count by host takes the pod in, which can only
+// refuse more later, and for other keys the cheapest offer decides.
 func (tr *trial) countsIn(t *tally, l *lot, b *bin) bool {
 	if t.among == nil || t.among.owner == l.template {
 		return true
 	}
-	return tr.sp.classCounts(t.among, tr.shelf.class[b.alive.next(0)], "", "")
+	for at := b.alive.next(0); at >= 0; at = b.alive.next(at + 1) {
+		if tr.sp.classCounts(t.among, tr.shelf.class[at], "", "") {
+			return true
+		}
+		if t.key != keyHost {
+			return false
+		}
+	}
+	return false
 }
 
 // pin seeks the domains of l's keys, of those that tr.cand offers, in which a

@@ -144,7 +144,7 @@ node n3 web z b.4 spot
 pod one n1 2
 pod one n2
 `)
-	launches, drains, _ := place.Shift(s, nil, place.ShiftOptions{Pool: 0, Share: 0.5, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
+	launches, drains, _ := place.Shift(s, nil, place.ShiftOptions{Pool: 0, Share: 0.6, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
 	if len(launches) != 0 || len(drains) != 1 || s.Nodes[drains[0].Node].Name != "n2" {
 		t.Fatalf("launches %+v, drains %+v", launches, drains)
 	}
@@ -327,11 +327,15 @@ func large() *policy.Snapshot {
 			ID: policy.TemplateID(i), Workload: policy.WorkloadID(i), Requests: policy.Resources{CPU: 3600, Memory: 8 << 30, Pods: 1}, Grace: 30 * time.Second,
 		})
 	}
+	var labels [3][]policy.Label
+	for z := range labels {
+		labels[z] = place.NodeLabels(s.Types, s.Zones, &s.Pools[0], &s.Markets[2*z])
+	}
 	for i := range 2000 {
 		m := &s.Markets[i%3*2]
 		s.Nodes = append(s.Nodes, policy.Node{
 			ID: policy.NodeID(i), Name: string(rune(0x4e00 + i)), Market: m.ID, Phase: policy.NodeInitialized,
-			Allocatable: s.Types[m.Type].Allocatable, Labels: place.NodeLabels(s.Types, s.Zones, &s.Pools[0], m),
+			Allocatable: s.Types[m.Type].Allocatable, Labels: labels[i%3],
 		})
 		for k := range 4 {
 			s.Pods = append(s.Pods, policy.Pod{

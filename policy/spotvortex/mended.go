@@ -161,7 +161,7 @@ func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason
 	case capacity < lowRisk && c.due(now):
 		target += float64(c.cfg.Rules.Drift * (c.cfg.TargetShare - target))
 	}
-	if target != m.Target {
+	if target = min(target, c.cfg.MaxShare); target != m.Target {
 		m.Target, m.Steered = target, now
 	}
 	return ""

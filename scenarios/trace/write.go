@@ -436,7 +436,7 @@ func (g orderedGroup) Fields() []parquet.Field {
 	return fields
 }
 
-// writeFile writes rows to path and waits until the disk has them.
+// writeFile writes rows to path.
 func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -458,10 +458,7 @@ func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (e
 	if err := w.parquet.Close(); err != nil {
 		return err
 	}
-	if err := buffered.Flush(); err != nil {
-		return err
-	}
-	return f.Sync()
+	return buffered.Flush()
 }
 
 func (w *fileWriter) writeGroup(series []Series, rows *rowBuffer, begin, end int) error {
