@@ -189,7 +189,7 @@ type group struct {
 
 // collect reads the experience of s and reports whether there is any.
 func (all *pooled) collect(f *ClosedForm, s *policy.Snapshot) bool {
-	any := false
+	met := false
 	decay, at := 1.0, s.Now // of the market before: most are stated as of one instant
 	for i := range s.Markets {
 		m := &s.Markets[i]
@@ -197,8 +197,8 @@ func (all *pooled) collect(f *ClosedForm, s *policy.Snapshot) bool {
 		if m.Capacity != policy.Spot || e.Launches+e.Refusals+e.Reclaims+e.NodeHours == 0 && e.Refused == 0 {
 			continue
 		}
-		if !any {
-			any = true
+		if !met {
+			met = true
 			all.reset(s)
 		}
 		if e.At != at {
@@ -213,7 +213,7 @@ func (all *pooled) collect(f *ClosedForm, s *policy.Snapshot) bool {
 		all.zones[m.Zone].add(own)
 		all.types[m.Type].add(own)
 	}
-	if !any {
+	if !met {
 		return false
 	}
 	for _, groups := range [...][]group{all.zones, all.types} {

@@ -106,6 +106,19 @@ func TestOwnExperience(t *testing.T) {
 	}
 }
 
+// TestFactorIsBounded puts 1,000 reclaims into one market: its neighbours are
+// at most eight times as risky as their band says.
+func TestFactorIsBounded(t *testing.T) {
+	f, s := closedForm(t), world()
+	s.Markets[1].Experience = policy.Experience{At: s.Now, Reclaims: 1000}
+	if err := f.Forecast(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.Markets[3].Forecast.Hazard, 8*f.BandHazard(1); !near(got, want) {
+		t.Errorf("hazard %v, want %v", got, want)
+	}
+}
+
 // TestExperienceFades states the same experience two half-lives ago: a quarter
 // of it is left.
 func TestExperienceFades(t *testing.T) {

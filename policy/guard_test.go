@@ -35,8 +35,8 @@ func (p scripted) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 	why := policy.Why{Reason: policy.ReasonShare, Text: "as the script says", Before: 2, After: 1}
 	for i, word := range strings.Split(string(p), "+") {
 		name, value, isReason := strings.Cut(word, "=")
-		switch {
-		case name == "steer":
+		switch name {
+		case "steer":
 			share, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				panic(err)
@@ -45,7 +45,7 @@ func (p scripted) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 				plan.Steers = append(plan.Steers, policy.Steer{Pool: policy.PoolID(k), Share: share, Why: why})
 			}
 			continue
-		case name == "buy":
+		case "buy":
 			plan.Launches = append(plan.Launches, launch(i, value, policy.None, policy.Why{Reason: policy.ReasonShortage, Text: "pods wait"}))
 			continue
 		}

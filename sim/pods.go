@@ -44,7 +44,7 @@ func (r *run) newPod(w policy.WorkloadID) policy.PodID {
 	ws.created++
 	r.pods[id] = policy.Pod{ID: id, Name: r.world.Workloads[w].Name + "-" + strconv.Itoa(number),
 		Template: policy.TemplateID(w), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None,
-		VolumeZone: policy.None, Created: r.q.now}
+		VolumeZone: policy.None, Created: r.q.now, DoNotDisrupt: r.world.Workloads[w].DoNotDisrupt}
 	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
 		r.pods[id].VolumeZone = ws.volumeZone(x.ordinal)
 	}

@@ -35,10 +35,10 @@ type roster struct {
 	cpu, memory             int64 // requests
 	scoredCPU, scoredMemory int64 // what scoring assumes of them
 
-	groups []group
-	ids    map[[2]int32]int32 // see groupOf
-	nextID int32
-	groupN map[int32]int32 // group by the last id
+	// prefixes are the lists of numbers met so far that tell groups apart, and
+	// all that they begin with; see groupOf.
+	groups   []group
+	prefixes []prefix
 
 	nodes []standing
 	round int32
@@ -64,6 +64,13 @@ type standing struct {
 	score int32
 }
 
+// A prefix is the begin of a list of numbers.
+type prefix struct {
+	// longer is the index of the prefix one longer by x, at x+1; 0 for none.
+	longer []int32
+	group  int32 // plus one; of the nodes whose list this is, 0 for none
+}
+
 // A group holds nodes that differ in their resource score only.
 type group struct {
 	nodes      int32
@@ -86,7 +93,7 @@ func newRoster(sp *place.Space, templates []policy.Template, t *policy.Template)
 		pod:  policy.Pod{ID: policy.None, Template: t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None},
 		read: -1, zonal: sp.Zonal(t.ID),
 		cpu: t.Requests.CPU, memory: t.Requests.Memory,
-		ids: make(map[[2]int32]int32), groupN: make(map[int32]int32),
+		prefixes: make([]prefix, 1),
 	}
 	r.scoredCPU, r.scoredMemory = r.cpu, r.memory
 	if r.cpu == 0 {
@@ -230,36 +237,42 @@ func (r *roster) update(sp *place.Space, n policy.NodeID) {
 }
 
 // groupOf returns the group of n. What tells groups apart is a list of small
-// numbers; each prefix of it has an id, so that lists are compared exactly and
-// without building them.
+// numbers, followed here as a path, so that no list is built or compared.
 func (r *roster) groupOf(sp *place.Space, n policy.NodeID) int32 {
 	disliked, preference := sp.Disliked(r.pod.Template, n), sp.Preference(r.pod.Template, n)
-	id := r.step(r.step(0, disliked), preference)
+	at := int32(0)
+	if disliked|preference != 0 {
+		at = r.step(r.step(at, disliked), preference)
+	} else {
+		at = r.step(at, -1) // most nodes: one step instead of two
+	}
 	if r.zonal {
-		id = r.step(id, int32(sp.Zone(n)))
+		at = r.step(at, int32(sp.Zone(n)))
 	}
 	for _, t := range r.byDomain {
-		id = r.step(id, sp.Domain(t, n))
+		at = r.step(at, sp.Domain(t, n))
 	}
 	for _, t := range r.byHost {
-		id = r.step(id, sp.Counted(t, int32(n)))
+		at = r.step(at, sp.Counted(t, int32(n)))
 	}
-	g, ok := r.groupN[id]
-	if !ok {
-		g = int32(len(r.groups))
-		r.groupN[id] = g
+	if r.prefixes[at].group == 0 {
 		r.groups = append(r.groups, group{disliked: disliked, preference: preference})
+		r.prefixes[at].group = int32(len(r.groups))
 	}
-	return g
+	return r.prefixes[at].group - 1
 }
 
-func (r *roster) step(id, x int32) int32 {
-	next, ok := r.ids[[2]int32{id, x}]
-	if !ok {
-		r.nextID++
-		next = r.nextID
-		r.ids[[2]int32{id, x}] = next
+func (r *roster) step(at, x int32) int32 {
+	p := &r.prefixes[at]
+	if int(x+1) < len(p.longer) && p.longer[x+1] != 0 {
+		return p.longer[x+1]
 	}
+	for int(x+1) >= len(p.longer) {
+		p.longer = append(p.longer, 0)
+	}
+	next := int32(len(r.prefixes))
+	p.longer[x+1] = next
+	r.prefixes = append(r.prefixes, prefix{})
 	return next
 }
 

@@ -172,16 +172,16 @@ func stormy(intensity float64) *scenarios.World {
 	b.w.Intensity = intensity
 	b.markets(3, 2, false)
 	b.pool("p")
-	b.workload("web", policy.KindDeployment, 20, policy.Resources{CPU: 900, Memory: gib})
+	b.workload("web", policy.KindDeployment, 60, policy.Resources{CPU: 900, Memory: gib})
 	b.workload("db", policy.KindStatefulSet, 4, policy.Resources{CPU: 1500, Memory: 2 * gib})
-	b.budget(0, policy.Quantity{Set: true, N: 2})
+	b.budget(0, policy.Quantity{Set: true, N: 6})
 	return b.world()
 }
 
 // TestEqualWeather holds that policies of one seed meet the same weather, and
 // that seeds differ.
 func TestEqualWeather(t *testing.T) {
-	stage := mustStage(t, stormy(50))
+	stage := mustStage(t, stormy(300))
 	a := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spot"), Seed: 7})
 	b := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "on-demand"), Seed: 7})
 	c := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spot"), Seed: 8})
@@ -223,10 +223,13 @@ func TestNoLeak(t *testing.T) {
 	}
 	plain := observe(stormy(5))
 	changed := stormy(5)
+	// A reclaim is announced at most an hour before: what is said up to the
+	// instant belongs to it.
+	announced := instant.Add(time.Hour) + 1
 	changed.Faults = []scenarios.Fault{
-		{Kind: scenarios.FaultSqueeze, At: instant + 1, Duration: 5 * time.Hour, Share: 1},
-		{Kind: scenarios.FaultZoneOutage, At: instant.Add(time.Minute), Duration: time.Hour, Zone: "z0"},
-		{Kind: scenarios.FaultPriceRamp, At: instant.Add(time.Minute), Duration: time.Hour, Factor: 4},
+		{Kind: scenarios.FaultSqueeze, At: announced, Duration: 5 * time.Hour, Share: 1},
+		{Kind: scenarios.FaultZoneOutage, At: instant + 1, Duration: time.Hour, Zone: "z0"},
+		{Kind: scenarios.FaultPriceRamp, At: instant + 1, Duration: time.Hour, Factor: 4},
 	}
 	if after := observe(changed); after != plain {
 		at := 0
@@ -247,7 +250,7 @@ func cut(s string, at int) string { return s[max(0, at-60):min(len(s), at+60)] }
 // TestLog holds that the written log has a line for every kind of thing that
 // happened, and that writing it changes nothing.
 func TestLog(t *testing.T) {
-	w := stormy(50)
+	w := stormy(300)
 	w.Faults = []scenarios.Fault{{Kind: scenarios.FaultLateNotice, At: testStart, Duration: 48 * time.Hour, Share: 0.5}}
 	stage := mustStage(t, w)
 	var out bytes.Buffer

@@ -13,7 +13,8 @@ type ShiftOptions struct {
 	// Share is the wanted spot share.
 	Share float64
 
-	// DrainsMax is the most nodes to move now. Moves that are under way count.
+	// DrainsMax is the most nodes to begin to move now, such as
+	// Snapshot.Disruptable allows: nodes whose drain waits are off it already.
 	DrainsMax int
 
 	// Reason and Text stand in every entry of the plan.
@@ -42,9 +43,12 @@ type Standing struct {
 	// Spot and Total are in units of the share.
 	Spot, Total int64
 
-	// Nodes is the number of nodes that Total counts and that are initialized,
-	// Moving the number of moves under way.
-	Nodes, Moving int
+	// Nodes is the number of nodes that Total counts and that are initialized.
+	Nodes int
+
+	// Moving is the number of moves under way of which only the node that we
+	// bought can be seen, since no node is marked as waiting for it.
+	Moving int
 }
 
 // Balance returns where pool stands.
@@ -60,7 +64,7 @@ func Balance(s *policy.Snapshot, pool policy.PoolID) Standing {
 		fixed -= min(fixed, unmarked, h.ArrivingOurs[policy.Spot])
 		spot -= min(spot, unmarked, h.ArrivingOurs[policy.OnDemand])
 	}
-	return Standing{Spot: spot, Total: spot + fixed, Nodes: h.Nodes, Moving: max(h.WaitingNodes, h.ArrivingNodes)}
+	return Standing{Spot: spot, Total: spot + fixed, Nodes: h.Nodes, Moving: max(0, h.ArrivingNodes-h.WaitingNodes)}
 }
 
 // Off reports whether the pool is away from share by at least one of its nodes
@@ -209,7 +213,7 @@ func (m *mover) move(n *policy.Node) bool {
 	for i := range pods {
 		m.sp.Unbind(&pods[i], n.ID)
 	}
-	if !careful && m.roomWithout(n) && m.better(after, n) && m.displace(pods) {
+	if !careful && m.roomWithout(n) && !m.overshoots(after, n) && m.displace(pods) {
 		m.allocatable = m.allocatable.Minus(n.Allocatable)
 		m.drain(n, nil, policy.None)
 		m.at = after
@@ -255,14 +259,12 @@ func (m *mover) roomWithout(n *policy.Node) bool {
 	return true
 }
 
-// better reports whether the pool would stand nearer to the share, and not
-// beyond it by more than half of n.
-func (m *mover) better(after Standing, n *policy.Node) bool {
+// overshoots reports whether the pool would stand beyond the share by more than
+// half of n. Every move goes towards the share, and none begins within half a
+// node of it: so one that does not overshoot ends nearer.
+func (m *mover) overshoots(after Standing, n *policy.Node) bool {
 	now, then := m.at.missing(m.o.Share), after.missing(m.o.Share)
-	if (now < 0) != (then < 0) && math.Abs(then) > float64(m.size(n))/2 {
-		return false
-	}
-	return math.Abs(then) < math.Abs(now)
+	return (now < 0) != (then < 0) && math.Abs(then) > float64(m.size(n))/2
 }
 
 // displace binds pods, which are bound nowhere, to running nodes of the other
@@ -297,7 +299,7 @@ func (m *mover) target(p *policy.Pod) (policy.NodeID, bool) {
 func (m *mover) replace(n *policy.Node, pods []policy.Pod, after Standing) bool {
 	launches := m.pool.Levers.Launch || m.pool.Provisioner == policy.ProvisionerNone
 	if len(pods) == 0 {
-		if !m.better(after, n) {
+		if m.overshoots(after, n) {
 			return false
 		}
 		m.drain(n, nil, policy.None)
@@ -314,7 +316,7 @@ func (m *mover) replace(n *policy.Node, pods []policy.Pod, after Standing) bool 
 	if m.to == policy.Spot {
 		after.Spot += size
 	}
-	if !m.better(after, n) {
+	if m.overshoots(after, n) {
 		return false
 	}
 	m.at = after

@@ -185,6 +185,43 @@ pod one n2
 	}
 }
 
+// TestShiftCountsWhatItBuys has room for one node more and two to replace.
+func TestShiftCountsWhatItBuys(t *testing.T) {
+	s := parse(t, `type b.4 4
+market z b.4 on-demand 0.20
+market z b.4 spot 0.06
+pool web
+app one 1
+node n1 web z b.4 on-demand
+node n2 web z b.4 on-demand
+pod one n1
+pod one n2
+`)
+	s.Quotas = []policy.Quota{{Name: "spot", Region: "region", Capacity: policy.Spot, VCPU: 7}}
+	launches, _, holds := place.Shift(s, nil, place.ShiftOptions{Pool: 0, Share: 1, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
+	if len(launches) != 1 || len(holds) != 1 {
+		t.Errorf("launches %+v, holds %+v", launches, holds)
+	}
+}
+
+// TestShortagesBid bids what a node is worth, on the grid of bids, and buys
+// nothing for a pod that is gated or promised a place.
+func TestShortagesBid(t *testing.T) {
+	s := parse(t, `type b.4 4
+market z b.4 spot 0.06
+pool web none
+app one 3
+pod one pending 3
+`)
+	s.Markets[0].Provider, s.Markets[0].OnDemand = "rackspace", policy.Dollars(0.1921)
+	s.Pods[0].Gated = true
+	s.Pods[1].Nominated = 0
+	launches, _ := place.Shortages(s, func(policy.PoolID) float64 { return 1 })
+	if len(launches) != 1 || launches[0].Bid != policy.Dollars(0.195) {
+		t.Errorf("launches %+v", launches)
+	}
+}
+
 // TestBalance counts what is under way as done.
 func TestBalance(t *testing.T) {
 	const head = "type b.4 4\nmarket z b.4 on-demand 0.20\nmarket z b.4 spot 0.06\npool web\nnode n1 web z b.4 on-demand\nnode n2 web z b.4 on-demand"
@@ -193,7 +230,7 @@ func TestBalance(t *testing.T) {
 		want place.Standing
 	}{
 		"at rest":                       {head, place.Standing{Total: 8, Nodes: 2}},
-		"a node that waits, marked":     {head + " by=us\nnode n3 web z b.4 spot launching ours", place.Standing{Spot: 4, Total: 8, Nodes: 1, Moving: 1}},
+		"a node that waits, marked":     {head + " by=us\nnode n3 web z b.4 spot launching ours", place.Standing{Spot: 4, Total: 8, Nodes: 1}},
 		"a node that waits, not marked": {head + "\nnode n3 web z b.4 spot launching ours", place.Standing{Spot: 4, Total: 8, Nodes: 2, Moving: 1}},
 		"the provisioner's":             {head + "\nnode n3 web z b.4 spot launching", place.Standing{Spot: 4, Total: 12, Nodes: 2}},
 	} {

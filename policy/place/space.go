@@ -33,6 +33,9 @@ type Space struct {
 	nodes []node
 
 	reserved []reservation
+
+	// loading says that many nodes are being set, and that presentAll follows.
+	loading bool
 }
 
 // A slot is what every check reads of a node; it fits a cache line.
@@ -124,11 +127,14 @@ func FromSnapshot(s *policy.Snapshot) *Space {
 	sp := New(s.Templates, s.Zones)
 	sp.grow(len(s.Nodes))
 	sp.allot(s.Pods)
+	sp.loading = true
 	for i := range s.Nodes {
 		if s.Nodes[i].Live() {
 			sp.SetNode(&s.Nodes[i])
 		}
 	}
+	sp.loading = false
+	sp.presentAll()
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if p.Phase >= policy.PodStarting && p.Node >= 0 && sp.slots[p.Node].state != absent {

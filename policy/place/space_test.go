@@ -94,6 +94,13 @@ func drawTemplate(t *rapid.T, id int) policy.Template {
 			x.Affinity = append(x.Affinity, term)
 		}
 	}
+	drawNeighbours(t, &x)
+	return x
+}
+
+// drawNeighbours draws what the pods of x want of other pods.
+func drawNeighbours(t *rapid.T, x *policy.Template) {
+	few := func(name string) bool { return rapid.IntRange(0, 4).Draw(t, name) == 0 }
 	x.PodAffinity, x.PodAntiAffinity = drawTerms(t, "podAffinity"), drawTerms(t, "podAntiAffinity")
 	if rapid.IntRange(0, 2).Draw(t, "spread") == 0 {
 		for range rapid.IntRange(1, 2).Draw(t, "constraints") {
@@ -123,7 +130,6 @@ func drawTemplate(t *rapid.T, id int) policy.Template {
 			})
 		}
 	}
-	return x
 }
 
 func drawNode(t *rapid.T, id int) policy.Node {
@@ -309,6 +315,33 @@ func TestDisplaceNamesLeavers(t *testing.T) {
 		}
 		w.compare(t, "displaced", w.space)
 	})
+}
+
+// TestReservedPlacesCountInTheFirstDomain reserves places on a node on its way
+// and lets another of its zone join: the zone is then the only domain, and
+// what is reserved there counts.
+func TestReservedPlacesCountInTheFirstDomain(t *testing.T) {
+	web := policy.Template{Namespace: "n", Workload: policy.None, Requests: policy.Resources{Pods: 1},
+		Labels: []policy.Label{{Key: "app", Value: "web"}},
+		Spread: []policy.Spread{{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1, Selector: policy.Selector{Everything: true}}}}
+	sp := place.New([]policy.Template{web}, zoneNames)
+	n := policy.Node{Name: "n", Phase: policy.NodeLaunching, Allocatable: policy.Resources{Pods: 10},
+		Labels: []policy.Label{{Key: "topology.kubernetes.io/zone", Value: "a"}}}
+	sp.SetNode(&n)
+	second := n
+	second.ID, second.Name = 1, "second"
+	for i := range 2 {
+		p := policy.Pod{ID: policy.PodID(i)}
+		if v := sp.CheckExpected(&p, 0); v != place.OK {
+			t.Fatalf("pod %d: %v", i, v)
+		}
+		sp.Reserve(&p, 0)
+	}
+	second.Phase = policy.NodeInitialized
+	sp.SetNode(&second)
+	if v := sp.Check(&policy.Pod{ID: 2}, 1); v != place.OK {
+		t.Errorf("the third pod in the only zone: %v, want ok", v)
+	}
 }
 
 // TestCheckAllocatesNothing guards the hot path.

@@ -210,13 +210,52 @@ func (sp *Space) tell(n policy.NodeID, delta int32) {
 }
 
 func (sp *Space) present(n policy.NodeID, delta int32) {
-	if !sp.slots[n].state.exists() {
+	if !sp.slots[n].state.exists() || sp.loading {
 		return
 	}
 	for _, i := range sp.spreads {
 		t := &sp.tallies[i]
 		if d := sp.domain(t.key, n); d >= 0 && sp.counts(t, n) {
 			t.node(d, delta)
+		}
+	}
+}
+
+// presentAll is present for all nodes at once: those of a class together, where
+// a constraint does not tell them apart.
+func (sp *Space) presentAll() {
+	if len(sp.spreads) == 0 {
+		return
+	}
+	nodes, one := make([]int32, len(sp.classes)), make([]policy.NodeID, len(sp.classes))
+	for n := range sp.slots {
+		if s := &sp.slots[n]; s.state.exists() {
+			nodes[s.class]++
+			one[s.class] = policy.NodeID(n)
+		}
+	}
+	for _, i := range sp.spreads {
+		t := &sp.tallies[i]
+		if t.key == keyHost || t.among.honorTaints || sp.kinds[t.among.owner].byName {
+			sp.presentEach(t)
+			continue
+		}
+		for c, k := range nodes {
+			if d := sp.classes[c].domain[t.key]; k > 0 && d >= 0 && sp.counts(t, one[c]) {
+				t.node(d, k)
+			}
+		}
+	}
+}
+
+// presentEach adds every node to the domains of t.
+func (sp *Space) presentEach(t *tally) {
+	for n := range sp.slots {
+		if !sp.slots[n].state.exists() || !sp.counts(t, policy.NodeID(n)) {
+			continue
+		}
+		if d := sp.domain(t.key, policy.NodeID(n)); d >= 0 {
+			t.node(d, 1)
 		}
 	}
 }

@@ -52,8 +52,6 @@ const (
 	// RepelledByPod that the anti-affinity of a pod there finds this one.
 	Repelled
 	RepelledByPod
-
-	verdicts int = iota
 )
 
 // String returns a short description for logs.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
 )
 
 // A router lets each pool be decided by the policy that its manifest names.
@@ -53,10 +54,11 @@ func (r *router) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		}
 	}
 	for k := range r.policies {
-		view, any := r.view(s, k)
-		if !any {
+		view, mine := r.view(s, k)
+		if !mine {
 			continue
 		}
+		view = expecting(view, plan.Launches)
 		var part policy.Plan
 		part, m = r.policies[k].Decide(view, m)
 		r.join(&plan, &part, s, k)
@@ -97,6 +99,32 @@ func (r *router) view(s *policy.Snapshot, k int) (*policy.Snapshot, bool) {
 		}
 	}
 	return &view, mine
+}
+
+// expecting returns s with nodes on their way that launches will bring for
+// pending pods, so that no two policies buy for the same pod.
+func expecting(s *policy.Snapshot, launches []policy.Launch) *policy.Snapshot {
+	view := s
+	for i := range launches {
+		l := &launches[i]
+		if l.Why.Reason != policy.ReasonShortage {
+			continue
+		}
+		if view == s {
+			clone := *s
+			clone.Nodes = slices.Clone(s.Nodes)
+			view = &clone
+		}
+		m := &s.Markets[l.Markets[0]]
+		t := &s.Types[m.Type]
+		view.Nodes = append(view.Nodes, policy.Node{
+			ID: policy.NodeID(len(view.Nodes)), Name: l.Token, Token: l.Token, Pool: l.Pool, Market: m.ID,
+			Phase: policy.NodeLaunching, Launched: s.Now, Allocatable: t.Allocatable, VolumesMax: t.VolumesMax,
+			GPUResource: t.GPUResource, Taints: s.Pools[l.Pool].Taints,
+			Labels: place.NodeLabels(s.Types, s.Zones, &s.Pools[l.Pool], m),
+		})
+	}
+	return view
 }
 
 // join adds what part says of the pools of policy k, and what it says of no

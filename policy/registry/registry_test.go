@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -154,9 +155,25 @@ pod one n3
 	}
 }
 
+// TestBare shows which policies stand without guardrails: wrapped, a policy
+// that is followed to the letter would not be what it says it is.
+func TestBare(t *testing.T) {
+	for spec, bare := range map[string]bool{
+		"on-demand": true, "spot": true, "spotvortex:compat=true": true, "static": false, "spotvortex": false,
+	} {
+		p, err := registry.New(spec, registry.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if guarded := strings.HasSuffix(fmt.Sprintf("%T", p), ".guarded"); guarded == bare {
+			t.Errorf("%s is a %T", spec, p)
+		}
+	}
+}
+
 // TestManifest lets each pool be decided by its own policy.
 func TestManifest(t *testing.T) {
-	s, m, err := policytest.Parse(market + "pool api\npool batch\npool odd\npool web\n")
+	s, m, err := policytest.Parse(market + "pool api none\npool batch\npool odd\npool web\napp one 1\npod one pending\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +185,9 @@ func TestManifest(t *testing.T) {
 	plan, next := p.Decide(s, m)
 	if err := policytest.Check(s, &plan); err != nil {
 		t.Fatal(err)
+	}
+	if slices.ContainsFunc(plan.Holds, func(h policy.Hold) bool { return h.Pool == policy.None }) {
+		t.Errorf("a policy decided for pools that are not its own:\n%s", plan.Format(s))
 	}
 	share := make(map[string]float64)
 	for _, st := range plan.Steers {
@@ -186,6 +206,46 @@ func TestManifest(t *testing.T) {
 		if _, err := registry.New("manifest", registry.Options{Manifests: []string{bad}}); err == nil {
 			t.Errorf("a manifest may name %s", bad)
 		}
+	}
+}
+
+// TestManifestKeepsApart has two pools that no provisioner serves, each with a
+// policy of its own: one pod that waits is bought for once, and what a policy
+// does with its pool leaves no trace in the memory of another's.
+func TestManifestKeepsApart(t *testing.T) {
+	s, m, err := policytest.Parse(market + `pool api none steer=1
+pool web none steer=1
+app one 1
+node n1 api z b.4 on-demand do-not-disrupt
+node n2 web z b.4 on-demand
+app big 3.5
+pod one n1
+pod one n2
+pod big pending
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pools[0].Policy, s.Pools[1].Policy = "static:share=1.0", "static:share=1"
+	p, err := registry.New("manifest", registry.Options{Manifests: []string{"static:share=1.0", "static:share=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, next := p.Decide(s, m)
+	bought := 0
+	for _, l := range plan.Launches {
+		if l.Why.Reason == policy.ReasonShortage {
+			bought++
+		}
+	}
+	if bought != 1 {
+		t.Errorf("%d nodes bought for one pod:\n%s", bought, plan.Format(s))
+	}
+	if len(plan.Drains) != 1 || s.Nodes[plan.Drains[0].Node].Name != "n2" {
+		t.Errorf("the second policy does not move its node:\n%s", plan.Format(s))
+	}
+	if next.Pool("web").Moved != s.Now || next.Pool("api").Moved != 0 {
+		t.Errorf("memory %+v after\n%s", next, plan.Format(s))
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/spot"
 	"github.com/spotter-dev/spotter/policy/policytest"
+	"github.com/spotter-dev/spotter/policy/spot"
 )
 
 func TestRules(t *testing.T) {

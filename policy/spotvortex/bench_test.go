@@ -36,6 +36,13 @@ func large() *policy.Snapshot {
 			}
 		}
 	}
+	addPools(s)
+	addPods(s)
+	return s
+}
+
+// addPools adds three pools, and 2,000 nodes of all markets in them.
+func addPools(s *policy.Snapshot) {
 	for i := range 3 {
 		p := policy.Pool{
 			ID: policy.PoolID(i), Name: fmt.Sprintf("pool%d", i), Provisioner: policy.ProvisionerKarpenter,
@@ -54,6 +61,10 @@ func large() *policy.Snapshot {
 			Phase: policy.NodeInitialized, Allocatable: t.Allocatable, Launched: epoch - 1e6, Initialized: epoch - 9e5,
 		})
 	}
+}
+
+// addPods adds 8,000 pods of 40 workloads, each with a disruption budget.
+func addPods(s *policy.Snapshot) {
 	for i := range 40 {
 		s.Workloads = append(s.Workloads, policy.Workload{
 			ID: policy.WorkloadID(i), Name: fmt.Sprintf("default/w%02d", i), Kind: policy.KindDeployment, Replicas: 200,
@@ -74,7 +85,6 @@ func large() *policy.Snapshot {
 			Bound: epoch - 5e5, ReadySince: epoch - 5e5 + policy.Time(20_000+i%20_000),
 		})
 	}
-	return s
 }
 
 // BenchmarkDecide measures a decision that holds on a large cluster, as nearly

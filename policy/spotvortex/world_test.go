@@ -21,7 +21,7 @@ const epoch = policy.Time(1_767_225_600_000) // 2026-01-01
 //	market TYPE ZONE spot=$ od=$ [c=P] [r=P] [model] [closed]    (in place of an earlier one)
 //	scores c=P r=P                  of every spot market so far
 //	pool NAME [min=] [max=] [target=] [exact=] [none|groups] [budget=N|N%] [steer=] [cooldown=]
-//	nodes N POOL TYPE ZONE spot|od [notice=DUR] [recommended] [launching]
+//	nodes N POOL TYPE ZONE spot|od [notice=DUR] [recommended] [launching] [karpenter]
 //	pdb NAME allowed=N healthy=N desired=N expected=N
 //	pods N NAME POOL cpu=MILLI [mem=MIB] [kind=] [startup=DUR] [penalty=H] [class=] [pdb=] [tier=] [replicas=] [critical] [ns=]
 //	memory POOL [target=] [moved=DUR] [steered=DUR] [calm=DUR]
@@ -287,6 +287,9 @@ func (w *world) nodes(f []string, o options) {
 		}
 		if o.has("recommended") {
 			n.Recommended = epoch
+		}
+		if o.has("karpenter") {
+			n.ActedBy = policy.ActorKarpenter
 		}
 		if o.has("launching") {
 			n.Phase, n.Registered, n.Initialized, n.Token = policy.NodeLaunching, 0, 0, "token"

@@ -24,7 +24,7 @@ func build(spec string) (policy.Policy, error) {
 }
 
 func TestRules(t *testing.T) {
-	for _, spec := range []string{"", "share=1", "share=0"} {
+	for _, spec := range []string{"", "share=1"} {
 		t.Run("static:"+spec, func(t *testing.T) {
 			policytest.Run(t, func() policy.Policy {
 				p, err := build(spec)

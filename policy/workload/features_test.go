@@ -17,9 +17,49 @@ import (
 
 // plain computes the features of a pool the slow way, a pod at a time.
 func plain(s *policy.Snapshot, pool policy.PoolID, compat bool) workload.Features {
-	var f workload.Features
-	f.Startup, f.Penalty, f.Priority, f.Safety = 300, 5, 0.5, workload.DefaultPoolSafety()
-	held := s.CountsGPUs(pool)
+	f := workload.Features{Startup: 300, Penalty: 5, Priority: 0.5, Safety: workload.DefaultPoolSafety()}
+	plainNodes(s, pool, compat, &f)
+	sums := plainSums{perNode: map[policy.PDBID]map[policy.NodeID]int{}}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodGone || p.Node < 0 || s.Nodes[p.Node].Pool != pool {
+			continue
+		}
+		if s.Nodes[p.Node].Usable() {
+			f.Requested = f.Requested.Plus(s.Templates[p.Template].Requests)
+		}
+		if p.Phase != policy.PodTerminating || compat {
+			sums.add(s, p, compat, &f)
+		}
+	}
+	f.Utilization = plainUtilization(f.Requested, f.Allocatable, compat)
+	if sums.weight == 0 {
+		return f
+	}
+	f.Penalty, f.Priority, f.Startup = sums.penalty/sums.weight, sums.priority/sums.weight, 60
+	if sums.workloads > 0 {
+		f.Single = sums.single / sums.workloads
+	}
+	if len(sums.startups) > 0 {
+		f.Startup = plainPercentile(sums.startups)
+	}
+	in := workload.SafetyInput{
+		OnDemandNodes: f.Nodes - f.SpotNodes, Pods: f.Pods, Stateful: f.Stateful, Evictable: f.Evictable,
+		Critical: f.Critical, CriticalOnSpot: f.CriticalOnSpot, Utilization: f.Utilization, ZoneCount: f.Zones, Restart: f.Startup,
+	}
+	if compat {
+		in.Utilization = 0.5
+	}
+	for b := range s.PDBs {
+		if nodes := sums.perNode[policy.PDBID(b)]; nodes != nil {
+			in.Budgets = append(in.Budgets, plainSpread(plainAllowed(&s.PDBs[b], compat), nodes))
+		}
+	}
+	f.Safety = workload.Safety(in, compat)
+	return f
+}
+
+func plainNodes(s *policy.Snapshot, pool policy.PoolID, compat bool, f *workload.Features) {
 	zones := map[policy.ZoneID]bool{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -32,12 +72,13 @@ func plain(s *policy.Snapshot, pool policy.PoolID, compat bool) workload.Feature
 		if n.Usable() {
 			f.Allocatable = f.Allocatable.Plus(n.Allocatable)
 		}
-		if n.Phase == policy.NodeInitialized {
-			units := workload.Units(s, n, held)
-			f.Nodes, f.Units = f.Nodes+1, f.Units+units
-			if onSpot(s, n) {
-				f.SpotNodes, f.SpotUnits = f.SpotNodes+1, f.SpotUnits+units
-			}
+		if n.Phase != policy.NodeInitialized {
+			continue
+		}
+		units := workload.Units(s, n, s.CountsGPUs(pool))
+		f.Nodes, f.Units = f.Nodes+1, f.Units+units
+		if onSpot(s, n) {
+			f.SpotNodes, f.SpotUnits = f.SpotNodes+1, f.SpotUnits+units
 		}
 	}
 	for _, id := range s.Pools[pool].Markets {
@@ -46,90 +87,59 @@ func plain(s *policy.Snapshot, pool policy.PoolID, compat bool) workload.Feature
 		}
 	}
 	f.Zones = len(zones)
+}
 
-	var startups [][2]float64
-	var weight, single, workloads float64
-	var penalty, priority float64
-	perNode := map[policy.PDBID]map[policy.NodeID]int{}
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase == policy.PodGone || p.Node < 0 || s.Nodes[p.Node].Pool != pool {
-			continue
-		}
-		t := &s.Templates[p.Template]
-		if s.Nodes[p.Node].Usable() {
-			f.Requested = f.Requested.Plus(t.Requests)
-		}
-		if p.Phase == policy.PodTerminating && !compat {
-			continue
-		}
-		w := float64(cmp.Or(max(0, t.Requests.CPU), 1000))
-		weight += w
-		penalty += w * plainPenalty(s, t)
-		priority += w * plainPriority(t)
-		if t.Startup > 0 {
-			startups = append(startups, [2]float64{t.Startup.Seconds(), w})
-		} else if p.ReadySince > p.Bound && p.Bound > 0 {
-			startups = append(startups, [2]float64{float64(p.ReadySince-p.Bound) / 1000, w})
-		}
-		kind, replicas := owner(s, t)
-		if t.DaemonSet || kind == policy.KindDaemonSet {
-			continue
-		}
-		workloads += w
-		if kind != policy.KindJob && replicas <= 1 {
-			single += w
-		}
-		f.Pods++
-		if kind == policy.KindStatefulSet {
-			f.Stateful++
-		}
-		if t.Critical || plainPriority(t) >= 0.75 {
-			f.Critical++
-			if onSpot(s, &s.Nodes[p.Node]) {
-				f.CriticalOnSpot++
-			}
-		}
-		free := true
-		for k, b := range t.PDBs {
-			if compat && k > 0 {
-				break
-			}
-			free = free && plainAllowed(&s.PDBs[b], compat) > 0
-			if perNode[b] == nil {
-				perNode[b] = map[policy.NodeID]int{}
-			}
-			perNode[b][p.Node]++
-		}
-		if free {
-			f.Evictable++
+// plainSums are what the pods of a pool add up to. Startups are seconds and
+// weights.
+type plainSums struct {
+	weight, workloads, single, penalty, priority float64
+	startups                                     [][2]float64
+	perNode                                      map[policy.PDBID]map[policy.NodeID]int
+}
+
+func (x *plainSums) add(s *policy.Snapshot, p *policy.Pod, compat bool, f *workload.Features) {
+	t := &s.Templates[p.Template]
+	w := float64(cmp.Or(max(0, t.Requests.CPU), 1000))
+	x.weight += w
+	x.penalty += w * plainPenalty(s, t)
+	x.priority += w * plainPriority(t)
+	if t.Startup > 0 {
+		x.startups = append(x.startups, [2]float64{t.Startup.Seconds(), w})
+	} else if p.ReadySince > p.Bound && p.Bound > 0 {
+		x.startups = append(x.startups, [2]float64{float64(p.ReadySince-p.Bound) / 1000, w})
+	}
+	kind, replicas := owner(s, t)
+	if t.DaemonSet || kind == policy.KindDaemonSet {
+		return
+	}
+	x.workloads += w
+	if kind != policy.KindJob && replicas <= 1 {
+		x.single += w
+	}
+	f.Pods++
+	if kind == policy.KindStatefulSet {
+		f.Stateful++
+	}
+	if t.Critical || plainPriority(t) >= 0.75 {
+		f.Critical++
+		if onSpot(s, &s.Nodes[p.Node]) {
+			f.CriticalOnSpot++
 		}
 	}
-	f.Utilization = plainUtilization(f.Requested, f.Allocatable, compat)
-	if weight == 0 {
-		return f
-	}
-	f.Penalty, f.Priority, f.Startup = penalty/weight, priority/weight, 60
-	if workloads > 0 {
-		f.Single = single / workloads
-	}
-	if len(startups) > 0 {
-		f.Startup = plainPercentile(startups)
-	}
-	in := workload.SafetyInput{
-		OnDemandNodes: f.Nodes - f.SpotNodes, Pods: f.Pods, Stateful: f.Stateful, Evictable: f.Evictable,
-		Critical: f.Critical, CriticalOnSpot: f.CriticalOnSpot, Utilization: f.Utilization, ZoneCount: f.Zones, Restart: f.Startup,
-	}
-	if compat {
-		in.Utilization = 0.5
-	}
-	for b := range s.PDBs {
-		if nodes := perNode[policy.PDBID(b)]; nodes != nil {
-			in.Budgets = append(in.Budgets, plainSpread(plainAllowed(&s.PDBs[b], compat), nodes))
+	free := true
+	for k, b := range t.PDBs {
+		if compat && k > 0 {
+			break
 		}
+		free = free && plainAllowed(&s.PDBs[b], compat) > 0
+		if x.perNode[b] == nil {
+			x.perNode[b] = map[policy.NodeID]int{}
+		}
+		x.perNode[b][p.Node]++
 	}
-	f.Safety = workload.Safety(in, compat)
-	return f
+	if free {
+		f.Evictable++
+	}
 }
 
 func onSpot(s *policy.Snapshot, n *policy.Node) bool {
