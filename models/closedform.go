@@ -140,22 +140,23 @@ func (f *ClosedForm) forecast(s *policy.Snapshot, m *policy.Market, all *pooled)
 	base := p.forecast.Confidence
 	m.Forecast = policy.Forecast{
 		Hazard:     hazard,
-		Capacity:   f.refused(s.Now, m, p, own),
+		Capacity:   f.short(s.Now, m, p, own),
 		Runtime:    f.lost(hazard),
 		Confidence: base + float64((1-base)*(own.hours/(own.hours+f.cfg.ConfidenceHours))),
 		Source:     policy.SourceClosedForm,
 	}
 }
 
-// refused returns the probability that capacity is lacking within the horizon:
-// that an ordinary launch is refused, or that what refused us last still lasts.
-func (f *ClosedForm) refused(now policy.Time, m *policy.Market, p *prior, own seen) float64 {
+// short returns the probability that a running node is lost to a shortage of
+// capacity within the horizon: that an ordinary launch is refused, or that what
+// refused us last still lasts, and that the shortage reaches the node.
+func (f *ClosedForm) short(now policy.Time, m *policy.Market, p *prior, own seen) float64 {
 	rate := (float64(f.cfg.PriorLaunches*p.refusal) + own.refusals) / (f.cfg.PriorLaunches + own.launches + own.refusals)
 	if m.Experience.Refused == 0 {
-		return rate
+		return float64(f.cfg.ShortageDepth * rate)
 	}
 	lasts := portable.Exp(-now.Sub(m.Experience.Refused).Hours() / f.cfg.RefusalMemory.Hours())
-	return 1 - float64((1-rate)*(1-lasts))
+	return float64(f.cfg.ShortageDepth * (1 - float64((1-rate)*(1-lasts))))
 }
 
 // factor returns how much riskier the other markets of a group proved than

@@ -33,6 +33,11 @@ type Config struct {
 	// longer from a market that refused us.
 	RefusalMemory time.Duration
 
+	// ShortageDepth is the part of a market's running nodes that a shortage
+	// takes, in [0, 1]. A refusal shows a shortage, or only that we hold all
+	// that there is; raising it takes refusals more as a danger for what runs.
+	ShortageDepth float64
+
 	// Horizon is how far the scores look ahead.
 	Horizon time.Duration
 
@@ -55,6 +60,7 @@ func DefaultConfig() Config {
 		FactorMax:           8,
 		PriorLaunches:       10,
 		RefusalMemory:       2 * time.Hour,
+		ShortageDepth:       0.5,
 		Horizon:             time.Hour,
 		ConfidencePublished: 0.6,
 		ConfidenceUnknown:   0.5,
@@ -78,6 +84,8 @@ func (c Config) validate() error {
 	switch {
 	case !(c.FactorMax >= 1):
 		return fmt.Errorf("closed form: factor max %v is less than 1", c.FactorMax)
+	case !(c.ShortageDepth >= 0 && c.ShortageDepth <= 1):
+		return fmt.Errorf("closed form: shortage depth %v is not in [0, 1]", c.ShortageDepth)
 	case !(c.ConfidencePublished >= 0 && c.ConfidencePublished <= 1):
 		return fmt.Errorf("closed form: confidence published %v is not in [0, 1]", c.ConfidencePublished)
 	case !(c.ConfidenceUnknown >= 0 && c.ConfidenceUnknown <= 1):

@@ -155,8 +155,9 @@ type Forecast struct {
 	// Hazard is the expected number of reclaims per node-hour; 0 on demand.
 	Hazard float64
 
-	// Capacity and Runtime are risk scores in [0, 1]: that capacity is lacking,
-	// and that a running node is lost, within the next hour.
+	// Capacity and Runtime are risk scores in [0, 1] for a running node: that a
+	// shortage of capacity takes it, and that it is lost for any reason, within
+	// the next hour.
 	Capacity, Runtime float64
 
 	// Confidence in [0, 1] is how far the numbers can be trusted; out of

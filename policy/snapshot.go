@@ -43,18 +43,35 @@ type Snapshot struct {
 	Sources []Source
 }
 
-// Dense identifiers, each an index into the table of the Snapshot that it names.
-// A negative value means none.
+// Dense identifiers, each an index into a table of the Snapshot. A negative
+// value means none.
 type (
-	TypeID     int32 // index into Snapshot.Types
-	MarketID   int32 // index into Snapshot.Markets
-	PoolID     int32 // index into Snapshot.Pools
-	ZoneID     int32 // index into Snapshot.Zones
-	NodeID     int32 // index into Snapshot.Nodes
-	TemplateID int32 // index into Snapshot.Templates
-	WorkloadID int32 // index into Snapshot.Workloads
-	PDBID      int32 // index into Snapshot.PDBs
-	PodID      int32 // index into Snapshot.Pods
+	// TypeID is an index into Snapshot.Types.
+	TypeID int32
+
+	// MarketID is an index into Snapshot.Markets.
+	MarketID int32
+
+	// PoolID is an index into Snapshot.Pools.
+	PoolID int32
+
+	// ZoneID is an index into Snapshot.Zones.
+	ZoneID int32
+
+	// NodeID is an index into Snapshot.Nodes.
+	NodeID int32
+
+	// TemplateID is an index into Snapshot.Templates.
+	TemplateID int32
+
+	// WorkloadID is an index into Snapshot.Workloads.
+	WorkloadID int32
+
+	// PDBID is an index into Snapshot.PDBs.
+	PDBID int32
+
+	// PodID is an index into Snapshot.Pods.
+	PodID int32
 )
 
 // None is the value of an identifier that names nothing.

@@ -50,7 +50,8 @@ func inOrder(errs []error) error {
 		}
 	}
 	line := func(err error) int {
-		if f, ok := err.(*FieldError); ok {
+		var f *FieldError
+		if errors.As(err, &f) {
 			return f.Line
 		}
 		return 0

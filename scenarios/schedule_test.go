@@ -28,7 +28,7 @@ func TestReplicaSchedule(t *testing.T) {
 	}
 	var got []string
 	for _, step := range s.steps(at(t, "2026-01-02 09:15"), at(t, "2026-01-05 08:00")) {
-		got = append(got, step.At.Std().Format("Mon15:04=")+string(rune('0'+step.Replicas%10)))
+		got = append(got, step.At.Std().Format("Mon15:04=")+string('0'+step.Replicas%10))
 	}
 	want := "Fri09:15=2 Fri20:00=6 Sat06:30=3 Mon00:00=4"
 	if strings.Join(got, " ") != want {

@@ -326,7 +326,7 @@ func (x *selection) curve(o *offer) PriceCurve {
 	at, spot := o.series.At[o.first:o.last], o.series.Spot[o.first:o.last]
 	if at[0] > x.begin {
 		// What the recording has from its own begin was sold before it, too.
-		price := policy.Money(policy.NoPrice)
+		price := policy.NoPrice
 		if at[0] <= x.tr.From+firstDay {
 			price = o.spot
 		}

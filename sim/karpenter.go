@@ -17,6 +17,7 @@ type poolState struct {
 	fallback bool
 	allowed  []bool // by market; nil means all of the pool
 	launches int
+	tried    int // candidates tried one by one since the last change
 }
 
 // defaultShare is what a pool buys before a policy has spoken: on-demand only,
@@ -298,7 +299,8 @@ func (r *run) wantConsolidate() {
 }
 
 // The counts that bound a look for savings: candidates replaced together, and
-// tried one by one. (Karpenter bounds the first at 100 and the second by time.)
+// tried one by one. (Karpenter bounds the first at 100, and the second by time;
+// what is left is tried at the next look.)
 const (
 	multiMax  = 24
 	singleMax = 24
@@ -399,6 +401,9 @@ func (r *run) consolidateUsed(pool policy.PoolID, used []policy.NodeID) bool {
 	}
 	// Karpenter seeks the largest number of first candidates by bisection.
 	low, high := 2, min(len(used), budget, multiMax)
+	if r.poolX[pool].tried > 0 {
+		high = 0 // done in this round
+	}
 	var best *replacement
 	for low <= high {
 		mid := (low + high) / 2
@@ -411,12 +416,100 @@ func (r *run) consolidateUsed(pool policy.PoolID, used []policy.NodeID) bool {
 	if best != nil {
 		return r.carryOut(pool, best)
 	}
-	for _, n := range used[:min(len(used), singleMax)] {
+	return r.consolidateOne(pool, used)
+}
+
+// consolidateOne goes on through the candidates from where the last look ended,
+// until one of them can go. It reports whether there is more to look at.
+func (r *run) consolidateOne(pool policy.PoolID, used []policy.NodeID) bool {
+	x, o := &r.poolX[pool], r.newOutlook(pool)
+	tries := 0
+	for ; x.tried < len(used) && tries < singleMax; x.tried++ {
+		n := used[x.tried]
+		if r.hopeless(n, o) {
+			continue
+		}
+		tries++
 		if c := r.try(pool, []policy.NodeID{n}); c != nil {
+			x.tried = 0
 			return r.carryOut(pool, c)
 		}
 	}
-	return false
+	more := x.tried < len(used)
+	if !more {
+		x.tried = 0
+	}
+	return more
+}
+
+// An outlook is what tells cheaply that a node cannot be consolidated.
+type outlook struct {
+	// The node with most CPU free, how much that is, and the next most.
+	roomiest       policy.NodeID
+	room, nextRoom int64
+
+	// replacements are what may stand in for an on-demand node, and for a spot
+	// node; each with its price.
+	forOnDemand, forSpot []place.Offer
+}
+
+func (r *run) newOutlook(pool policy.PoolID) *outlook {
+	o := &outlook{roomiest: policy.None}
+	for i := range r.nodes {
+		if !r.nodes[i].Usable() {
+			continue
+		}
+		if free := r.space.Free(policy.NodeID(i)).CPU; free > o.room {
+			o.roomiest, o.room, o.nextRoom = policy.NodeID(i), free, o.room
+		} else {
+			o.nextRoom = max(o.nextRoom, free)
+		}
+	}
+	o.forOnDemand = slices.Clone(r.replacing(pool, false))
+	o.forSpot = slices.Clone(r.replacing(pool, true))
+	return o
+}
+
+// hopeless reports that no pod of n has room elsewhere, and that no cheaper node
+// holds them all: then there is no need to try.
+func (r *run) hopeless(n policy.NodeID, o *outlook) bool {
+	room := o.room
+	if n == o.roomiest {
+		room = o.nextRoom
+	}
+	var need policy.Resources
+	for _, id := range r.space.Pods(n) {
+		t := &r.world.Templates[r.pods[id].Template]
+		if t.DaemonSet || r.pods[id].Phase == policy.PodTerminating {
+			continue
+		}
+		if t.Requests.CPU <= room {
+			return false
+		}
+		need = need.Plus(t.Requests)
+	}
+	offers := o.forOnDemand
+	if r.nodeX[n].spot {
+		offers = o.forSpot
+	}
+	price, _ := r.price(r.nodes[n].Market)
+	for i := range offers {
+		if offers[i].Price < price && need.Within(offers[i].Allocatable) {
+			return false
+		}
+	}
+	return true
+}
+
+// replacing lists what may stand in for a node of the pool. Spot is not replaced
+// by spot (Karpenter's default), and on-demand by spot only where all the pool
+// may be spot.
+func (r *run) replacing(pool policy.PoolID, fromSpot bool) []place.Offer {
+	if fromSpot {
+		return nil
+	}
+	share := r.poolX[pool].share
+	return r.offers(pool, share >= 1, share < 1)
 }
 
 // A replacement is a group of nodes that can go, and the markets of the one
@@ -520,11 +613,9 @@ func (r *run) placeMoved(moved []policy.Pod) (left []policy.Pod) {
 }
 
 // cheaper returns the markets, cheapest first, in which one node for the pods
-// costs less than cost. Spot is not replaced by spot (Karpenter's default), and
-// on-demand by spot only where all the pool may be spot.
+// costs less than cost.
 func (r *run) cheaper(pool policy.PoolID, pods []policy.Pod, cost policy.Money, fromSpot bool) []policy.MarketID {
-	share := r.poolX[pool].share
-	offers := slices.DeleteFunc(r.offers(pool, share >= 1 && !fromSpot, !fromSpot && share < 1), func(o place.Offer) bool { return o.Price >= cost })
+	offers := slices.DeleteFunc(r.replacing(pool, fromSpot), func(o place.Offer) bool { return o.Price >= cost })
 	if len(offers) == 0 {
 		return nil
 	}

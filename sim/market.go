@@ -93,7 +93,7 @@ func (r *run) allocate(markets []policy.MarketID) (m policy.MarketID, slot int32
 	open := make([]offer, 0, len(markets))
 	for _, m := range markets {
 		price, offered := r.price(m)
-		if !offered || !r.weather.Open(int(m), r.q.now) {
+		if !offered || r.market[m].unavailable > r.q.now || !r.weather.Open(int(m), r.q.now) {
 			continue
 		}
 		if s, free := r.market[m].lowest(r.weather.Slots(int(m))); free {
@@ -130,10 +130,14 @@ func (r *run) buy(pool policy.PoolID, markets []policy.MarketID, token string) (
 	return r.launch(pool, m, slot, token), true
 }
 
-// refuse notes that none of the markets had a node.
+// refuse notes that none of the markets had a node. A market that refused is
+// not asked again for a while, so a burst of launches counts as one refusal.
 func (r *run) refuse(pool policy.PoolID, markets []policy.MarketID) {
 	for _, m := range markets {
 		ms := &r.market[m]
+		if ms.unavailable > r.q.now {
+			continue
+		}
 		ms.meet(r.q.now)
 		ms.seen.Refusals++
 		ms.seen.Refused = r.q.now

@@ -29,10 +29,9 @@ type gauge struct {
 	readyMS   int64 // pod-milliseconds ready
 	spotMS    int64 // of them on spot
 
-	// The incident in hand: below since when (0: not below), its time below so
-	// far, its greatest shortfall, and when it was last below.
+	// The incident in hand, if one is open: its time below so far, its greatest
+	// shortfall, and when it was last below.
 	open      bool
-	belowFrom policy.Time
 	belowMS   int64
 	shortfall int32
 	lastBelow policy.Time

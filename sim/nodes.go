@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -153,7 +154,7 @@ func (r *run) initialize(id policy.NodeID) {
 	r.open(id)
 	if n.Token != "" {
 		for _, d := range r.active {
-			if len(r.drains[d].after) > 0 {
+			if slices.Contains(r.drains[d].after, n.Token) {
 				r.q.add(r.q.now, evDrain, d, 0, r.drains[d].gen)
 			}
 		}

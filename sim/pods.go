@@ -11,15 +11,13 @@ import (
 
 // A podState is what the simulator knows of a pod beyond its policy.Pod.
 type podState struct {
-	gen      int32 // changes whenever the slot gets a new owner
-	place    int32 // index in its workload's list of pods
-	ordinal  int32 // of a StatefulSet's pod
-	job      int32 // index into run.jobs, or -1
-	task     int32 // the completion of the job that it works on
-	dirty    uint8 // one bit for each view that has not seen the change
-	spot     bool  // runs on a spot node
-	blocked  bool  // an eviction was refused
-	byNotice bool  // its eviction was forced by a reclaim
+	gen     int32 // changes whenever the slot gets a new owner
+	place   int32 // index in its workload's list of pods
+	ordinal int32 // of a StatefulSet's pod
+	job     int32 // index into run.jobs, or -1
+	task    int32 // the completion of the job that it works on
+	dirty   uint8 // one bit for each view that has not seen the change
+	spot    bool  // runs on a spot node
 }
 
 // newPod creates a pending pod for workload w.

@@ -37,7 +37,7 @@ type Curve struct {
 // before it, or takes the first price after it.
 func NewCurve(at []policy.Time, price []policy.Money) *Curve {
 	c := &Curve{at: at, price: slices.Clone(price), sum: make([]int64, len(at))}
-	last := policy.Money(policy.NoPrice)
+	last := policy.NoPrice
 	for _, p := range price {
 		if p != policy.NoPrice {
 			last = p

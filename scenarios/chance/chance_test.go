@@ -56,7 +56,7 @@ func TestDistributions(t *testing.T) {
 		},
 		{
 			"Beta(1, 3)", func(k Key) float64 { return k.Beta(1, 3) },
-			func(x float64) float64 { return 1 - math.Pow(1-x, 3) },
+			func(x float64) float64 { return 1 - (1-x)*(1-x)*(1-x) },
 		},
 		{
 			"Beta(½, ½)", func(k Key) float64 { return k.Beta(0.5, 0.5) },
