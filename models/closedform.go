@@ -70,7 +70,7 @@ func NewClosedForm(cfg Config) (*ClosedForm, error) {
 		b := &f.bands[i]
 		b.forecast = policy.Forecast{
 			Hazard:     b.hazard,
-			Capacity:   b.refusal,
+			Capacity:   float64(cfg.ShortageDepth * b.refusal),
 			Runtime:    f.lost(b.hazard),
 			Confidence: cfg.ConfidencePublished,
 			Source:     policy.SourceClosedForm,

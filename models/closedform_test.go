@@ -88,9 +88,9 @@ func TestOwnExperience(t *testing.T) {
 		t.Errorf("hazard %v, want %v", m.Forecast.Hazard, want)
 	}
 	// Ten launches of which none was refused, and ten more that the band's 2 %
-	// stand for: 0.2/20.
-	if !near(m.Forecast.Capacity, 0.01) {
-		t.Errorf("capacity %v, want 0.01", m.Forecast.Capacity)
+	// stand for: 0.2/20, of which half reach a running node.
+	if !near(m.Forecast.Capacity, 0.005) {
+		t.Errorf("capacity %v, want 0.005", m.Forecast.Capacity)
 	}
 	// 1,000 of 1,500 hours go two thirds of the way from 0.6 to 1.
 	if want := 0.6 + 0.4*1000/1500; !near(m.Forecast.Confidence, want) {
@@ -139,7 +139,8 @@ func TestExperienceFades(t *testing.T) {
 }
 
 // TestRefusalIsFelt refuses one launch: at once capacity is certain to lack,
-// and after two hours the chance that its cause lasts is 1/e.
+// which costs half of the running nodes, and after two hours the chance that
+// its cause lasts is 1/e.
 func TestRefusalIsFelt(t *testing.T) {
 	f, s := closedForm(t), world()
 	m := &s.Markets[1]
@@ -147,15 +148,15 @@ func TestRefusalIsFelt(t *testing.T) {
 	if err := f.Forecast(s, nil); err != nil {
 		t.Fatal(err)
 	}
-	if m.Forecast.Capacity != 1 {
-		t.Errorf("at once: %v, want 1", m.Forecast.Capacity)
+	if m.Forecast.Capacity != 0.5 {
+		t.Errorf("at once: %v, want 0.5", m.Forecast.Capacity)
 	}
 	m.Experience.Refused = s.Now.Add(-2 * time.Hour)
 	if err := f.Forecast(s, nil); err != nil {
 		t.Fatal(err)
 	}
 	rate := (10*0.02 + 1) / (10 + 1.0)
-	if want := 1 - (1-rate)*(1-math.Exp(-1)); !near(m.Forecast.Capacity, want) {
+	if want := 0.5 * (1 - (1-rate)*(1-math.Exp(-1))); !near(m.Forecast.Capacity, want) {
 		t.Errorf("after two hours: %v, want %v", m.Forecast.Capacity, want)
 	}
 }

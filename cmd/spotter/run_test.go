@@ -167,3 +167,27 @@ func TestBrokeWhileRunning(t *testing.T) {
 		t.Errorf("a report below a file: exit code %d\n%s", code, stderr)
 	}
 }
+
+// Recorded prices go from the collection to a comparison by flags alone.
+func TestRecordedPrices(t *testing.T) {
+	folder, named := os.LookupEnv("SPOTTER_DATA")
+	if !named {
+		folder = filepath.Join("..", "..", "..", "shared", "data")
+		if _, err := os.Stat(folder); err != nil {
+			t.Skip("there is no folder of recordings: SPOTTER_DATA is not set and ../shared/data is not there")
+		}
+	}
+	src := filepath.Join(folder, "prices", "aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz")
+	dir := filepath.Join(t.TempDir(), "prices")
+	code, stdout, stderr := call(t, "trace", "import", src, "-o", dir)
+	if code != exitGood || !strings.Contains(stdout, "54046 rows read, 0 could not be used") || !strings.Contains(stdout, "407 markets") {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = call(t, "eval", file(t, "tiny.yaml", tiny), "--trace", dir, "--from", "2020-02-03",
+		"--windows", "3", "--seeds", "1", "--policies", "spot")
+	for _, want := range []string{"3 windows, 2020-02-03 to 2020-02-06", "recorded", "reclaims are modelled"} {
+		if code != exitGood || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, %q is missing\n%s%s", code, want, stdout, stderr)
+		}
+	}
+}

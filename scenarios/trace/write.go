@@ -297,6 +297,10 @@ type writtenColumn struct {
 	value func(s *Series, at policy.Time, spell int32) parquet.Value
 }
 
+// codec is shared by all writers: an encoder has megabytes of tables, and the
+// codec keeps those that are not in use.
+var codec = &zstd.Codec{Level: zstd.SpeedDefault}
+
 // newWriter returns a writer for the columns that any of series has.
 func (t *Trace) newWriter(series []Series, withRegion bool) *fileWriter {
 	columns := columnsOf(series, withRegion)
@@ -307,7 +311,7 @@ func (t *Trace) newWriter(series []Series, withRegion bool) *fileWriter {
 	}
 	options := []parquet.WriterOption{
 		parquet.NewSchema("trace", group),
-		parquet.Compression(&zstd.Codec{Level: zstd.SpeedBetterCompression}),
+		parquet.Compression(codec),
 		parquet.PageBufferSize(1 << 20),
 		parquet.CreatedBy("spotter", "1", "0"),
 		parquet.SortingWriterConfig(parquet.SortingColumns(
