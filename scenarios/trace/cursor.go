@@ -31,9 +31,12 @@ type cursor struct {
 	// row is the number of rows read in the file, counting all row groups.
 	row int64
 
+	// dictionary is that of the page, nil if its values stand in it plainly. A
+	// row group has one at most for each column; its entries are decoded into
+	// prices, where badPrice marks faults, or into codes.
 	dictionary parquet.Dictionary
-	prices     []policy.Money // of the entries of dictionary; badPrice marks faults
-	codes      []int32        // of the names in dictionary
+	prices     []policy.Money
+	codes      []int32
 }
 
 // badPrice marks an entry of a dictionary that is no price. Whether a row uses
@@ -77,10 +80,7 @@ func (c *cursor) turn() error {
 	if len(c.levels) == 0 {
 		c.levels = nil
 	}
-	if d := page.Dictionary(); d != c.dictionary {
-		c.dictionary = d
-		c.prices, c.codes = c.prices[:0], c.codes[:0]
-	}
+	c.dictionary = page.Dictionary()
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (c *cursor) pageTimes(dst []policy.Time) error {
 	}
 	if c.scale != 1 {
 		for i, v := range dst {
-			dst[i] = policy.Time(floorDiv(int64(v), c.scale))
+			dst[i] = v / policy.Time(c.scale)
 		}
 	}
 	for i, v := range dst {
@@ -145,14 +145,6 @@ func (c *cursor) pageTimes(dst []policy.Time) error {
 		}
 	}
 	return nil
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 func errCode(code int32, entries int) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/chance"
@@ -294,10 +295,121 @@ func TestNoTrace(t *testing.T) {
 	}
 }
 
-func TestNewerSchema(t *testing.T) {
-	path := writeRows(t, []foreignRow{foreign(0, "a", 1)}, parquet.KeyValueMetadata(metaSchema, "2"))
-	if _, err := Open(path, ReadOptions{}); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), `"2"`) {
-		t.Errorf("%v", err)
+// The metadata must fit what the file holds.
+func TestMetadataThatDoNotFit(t *testing.T) {
+	rows := []foreignRow{foreign(0, "a", 1), foreign(60, "a", 2)}
+	text := func(now policy.Time) string { return now.Std().Format(time.RFC3339) }
+	for name, c := range map[string]struct {
+		key, value string
+		want       error
+		says       string
+	}{
+		"begins later":  {metaFrom, text(at(1, 0.5)), ErrCorrupt, "row 1"},
+		"ends earlier":  {metaTo, text(at(1, 0.5)), ErrCorrupt, "row 2"},
+		"no time":       {metaTo, "soon", ErrValue, "soon"},
+		"column gone":   {metaColumns, "time,gone", ErrColumn, "gone"},
+		"checksum":      {metaSum, "0", ErrCorrupt, "checksum"},
+		"newer version": {metaSchema, "2", ErrFormat, `"2"`},
+	} {
+		path := writeRows(t, rows, parquet.KeyValueMetadata(c.key, c.value))
+		if _, err := Open(path, ReadOptions{}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %v and %q", name, err, c.want, c.says)
+		}
+	}
+	path := writeRows(t, rows, parquet.KeyValueMetadata(metaTo, text(at(9, 0))))
+	tr, err := Open(path, ReadOptions{})
+	if err != nil || tr.To != at(9, 0) || tr.WholeTo != at(9, 0) {
+		t.Errorf("ends later: %v, %v", tr, err)
+	}
+}
+
+// Compression without a bound on its output is refused.
+func TestCompression(t *testing.T) {
+	rows := []foreignRow{foreign(0, "a", 1)}
+	if _, err := Open(writeRows(t, rows, parquet.Compression(&parquet.Lz4Raw)), ReadOptions{}); !errors.Is(err, ErrFormat) {
+		t.Errorf("LZ4: %v", err)
+	}
+	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd} {
+		if _, err := Open(writeRows(t, rows, parquet.Compression(codec)), ReadOptions{}); err != nil {
+			t.Errorf("%v: %v", codec, err)
+		}
+	}
+}
+
+// A writer gives up a dictionary that grows too long in the middle of a
+// column.
+func TestDictionaryGivenUp(t *testing.T) {
+	type row struct {
+		Time time.Time `parquet:"time,timestamp(millisecond),dict"`
+		Zone string    `parquet:"zone,dict"`
+		Type string    `parquet:"instance_type,dict"`
+		Spot *float64  `parquet:"spot_price,dict,optional"`
+	}
+	var rows []row
+	for i := range 3000 {
+		price := float64(i)
+		rows = append(rows, row{at(1, float64(i)/60).Std(), "z", "t", &price})
+		if i%7 == 3 {
+			rows[i].Spot = nil
+		}
+	}
+	path := writeRows(t, rows, parquet.DictionaryMaxBytes(2048), parquet.PageBufferSize(1024))
+	tr, err := Open(path, ReadOptions{Provider: "p", Region: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := 0, &tr.Series[0]; i < len(rows); i++ {
+		want := policy.Money(i) * policy.Dollar
+		if i%7 == 3 {
+			want = policy.NoPrice
+		}
+		if s.Spot[i] != want || s.At[i] != policy.TimeOf(rows[i].Time) {
+			t.Fatalf("row %d: %v at %v", i, s.Spot[i], s.At[i])
+		}
+	}
+}
+
+func TestPagesThatDoNotFit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	if err := WriteFile(path, small(t)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openParquet(path, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := f.Metadata().RowGroups[0].Columns[0].MetaData
+	for rows := int64(8); rows <= 12; rows++ {
+		if err := checkPages(f, &meta, rows); (err == nil) != (rows == 10) {
+			t.Errorf("10 values for %d rows: %v", rows, err)
+		}
+	}
+	meta.TotalCompressedSize--
+	if err := checkPages(f, &meta, 10); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a column one byte short: %v", err)
+	}
+}
+
+// Row groups that begin after the span are not read; earlier ones are, since
+// they hold the price in force.
+func TestLateRowGroupsAreSkipped(t *testing.T) {
+	var rows []foreignRow
+	for i := range 100 {
+		rows = append(rows, foreign(i*60, "a", float64(i)))
+	}
+	path := writeRows(t, rows, parquet.MaxRowsPerRowGroup(10))
+	read := 0
+	o := ReadOptions{From: at(3, 0), To: at(3, 1.5)}
+	if err := Scan(path, o, func(b *Batch) error { read += b.Rows; return nil }); err != nil || read != 50 {
+		t.Errorf("%d rows read, %v", read, err)
+	}
+	tr, err := Open(path, o)
+	if err != nil || len(tr.Series[0].At) != 26 || tr.Series[0].Spot[25].Float() != 49 {
+		t.Errorf("%v, %v", tr, err)
 	}
 }
 

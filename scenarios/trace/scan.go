@@ -263,7 +263,7 @@ func (s *scanner) after(group parquet.RowGroup, leaves []leaf) bool {
 	}
 	first, _, ok := chunk.Bounds()
 	return ok && first.Kind() == parquet.Int64 &&
-		policy.Time(floorDiv(first.Int64(), leaves[0].scale)) > s.o.To
+		policy.Time(first.Int64()/leaves[0].scale) > s.o.To
 }
 
 // group reads the rows of row group g, which begins after row rows of the
