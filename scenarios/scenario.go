@@ -152,6 +152,7 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		return nil, inOrder(errs)
 	}
 	sc.order()
+	sc.limits()
 	return sc, nil
 }
 
@@ -369,6 +370,18 @@ func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []er
 	}
 	sc.pdbs = append(sc.pdbs, b)
 	return errs
+}
+
+// limits says what of the scenario a run does not play.
+func (sc *Scenario) limits() {
+	for i := range sc.Budgets {
+		sc.warn("GPUBudget %s/%s is checked, but no run enforces it", sc.Budgets[i].Namespace, sc.Budgets[i].Name)
+	}
+	for i := range sc.pools {
+		if sc.pools[i].spec.Spec.Backend.AutoScalingGroups != nil {
+			sc.warn("CapacityPool %s: its Auto Scaling groups are played as a provisioner that launches nodes for pending pods and removes none", sc.pools[i].spec.Name)
+		}
+	}
 }
 
 // order sorts pools, workloads and budgets by name, numbers them, and tells

@@ -65,7 +65,7 @@ func readPageHeader(section *io.SectionReader, offset int64) (*format.PageHeader
 // pageValues returns the number of rows of a data page, 0 for others, and
 // fails when the header promises what cannot be.
 func pageValues(h *format.PageHeader, rows int64, kind format.Type) (int64, error) {
-	values := int64(-1)
+	var values int64
 	switch {
 	case h.DataPageHeader.Valid:
 		values = int64(h.DataPageHeader.V.NumValues)

@@ -426,7 +426,8 @@ func (s *scanner) findRuns(names marketCode, leaves []leaf, n int) {
 		}
 	}
 	fill(begin)
-	s.batch.Runs = append(runs, Run{market: names, End: n})
+	runs = append(runs, Run{market: names, End: n})
+	s.batch.Runs = runs
 }
 
 // A source is one file of a trace.

@@ -117,8 +117,6 @@ const (
 	ColumnScore
 	ColumnHazard
 	ColumnTrueHazard
-
-	columnsAll = ColumnTrueHazard<<1 - 1
 )
 
 // has reports whether any column of want is chosen.

@@ -285,7 +285,7 @@ func sameButProduct(a, b *Series) bool {
 // A fileWriter writes files of one schema, one after the other, in the same
 // buffers.
 type fileWriter struct {
-	parquet *parquet.Writer
+	parquet *parquet.GenericWriter[any]
 	columns []writtenColumn
 }
 
@@ -328,7 +328,7 @@ func (t *Trace) newWriter(series []Series, withRegion bool) *fileWriter {
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		options = append(options, parquet.KeyValueMetadata(key, meta[key]))
 	}
-	return &fileWriter{parquet: parquet.NewWriter(io.Discard, options...), columns: columns}
+	return &fileWriter{parquet: parquet.NewGenericWriter[any](io.Discard, options...), columns: columns}
 }
 
 // metadata returns what each file says of the whole trace.

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// play runs w under a policy with every checker on, and returns the result and
+// the lines of the log from the begin of metering on.
+func play(t *testing.T, w *scenarios.World, spec string) (*Result, []string) {
+	t.Helper()
+	var out bytes.Buffer
+	res := mustRun(t, Config{Stage: mustStage(t, w), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
+	var lines []string
+	for line := range strings.Lines(out.String()) {
+		if line[:len("2006-01-02")] >= w.Start.String()[:len("2006-01-02")] {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return res, lines
+}
+
+// count returns how many lines hold all the words.
+func count(lines []string, words ...string) int {
+	n := 0
+	for _, line := range lines {
+		all := true
+		for _, w := range words {
+			all = all && strings.Contains(line, w)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// one returns a calm world of one service.
+func one(replicas int32, steps ...scenarios.ReplicaStep) *builder {
+	b := newBuilder(12 * time.Hour)
+	b.w.Intensity, b.w.WarmUp = 0, time.Hour
+	b.markets(2, 1, false)
+	b.pool("p")
+	b.workload("web", policy.KindDeployment, replicas, policy.Resources{CPU: 1800, Memory: gib})
+	b.w.Workloads[0].Schedule = append(b.w.Workloads[0].Schedule, steps...)
+	return b
+}
+
+func at(d time.Duration) policy.Time { return testStart.Add(d) }
+
+// TestScaleDown wants four pods of ten from noon on: six end, none is made.
+func TestScaleDown(t *testing.T) {
+	b := one(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
+	b.w.Pools[0].Consolidation = policy.ConsolidateNever
+	_, log := play(t, b.world(), "on-demand")
+	if ended, created := count(log, " ended "), count(log, " created "); ended != 6 || created != 0 {
+		t.Errorf("%d pods ended and %d were made, want 6 and 0", ended, created)
+	}
+}
+
+// TestEmptyNodesGo wants no pod from noon on: the nodes are given back at once
+// and not paid for in the afternoon.
+func TestEmptyNodesGo(t *testing.T) {
+	res, _ := play(t, one(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).world(), "on-demand")
+	// Two nodes of $0.20/h for six hours, and little more.
+	if least, most := policy.Money(2*6*200_000), policy.Money(2*6*200_000+40_000); res.Bill < least || res.Bill > most {
+		t.Errorf("bill %v, want %v to %v", res.Bill, least, most)
+	}
+}
+
+// TestGrace wants four more pods at noon than the pool's limits allow: they are
+// missed from ten minutes later on, 4 × 350 min at the pod's value.
+func TestGrace(t *testing.T) {
+	b := one(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 8})
+	b.w.Pools[0].Limits = policy.Resources{CPU: 8000}
+	w := b.world()
+	res, _ := play(t, w, "on-demand")
+	if want := perHourOf(mustStage(t, w).podValue[0], 4*350*60_000); res.Unserved != want {
+		t.Errorf("unserved %v, want %v", res.Unserved, want)
+	}
+	// Without a budget 8 − 2 are required, so two are short: one incident.
+	if res.Incidents != 1 || res.OutageMinutes != 350 {
+		t.Errorf("%d incidents of %d min, want 1 of 350", res.Incidents, res.OutageMinutes)
+	}
+}
+
+// TestRequired holds what must be there of what is desired.
+func TestRequired(t *testing.T) {
+	for _, c := range []struct {
+		desired int32
+		budget  *policy.PDB
+		want    int32
+	}{
+		{0, nil, 0}, {1, nil, 1}, {2, nil, 1}, {4, nil, 3}, {9, nil, 7},
+		{9, &policy.PDB{MaxUnavailable: policy.Quantity{Set: true, N: 2}}, 7},
+		{9, &policy.PDB{MinAvailable: policy.Quantity{Set: true, Percent: true, N: 50}}, 5},
+		{9, &policy.PDB{MaxUnavailable: policy.Quantity{Set: true, Percent: true, N: 25}}, 6},
+		{3, &policy.PDB{MinAvailable: policy.Quantity{Set: true, N: 5}}, 3},
+	} {
+		w := &scenarios.World{Templates: make([]policy.Template, 1)}
+		if c.budget != nil {
+			w.PDBs = []policy.PDB{*c.budget}
+			w.Templates[0].PDBs = []policy.PDBID{0}
+		}
+		r := &run{world: w, gauges: []gauge{{desired: c.desired}}}
+		r.setRequired(0)
+		if got := r.gauges[0].required; got != c.want {
+			t.Errorf("%d desired under %+v: %d required, want %d", c.desired, c.budget, got, c.want)
+		}
+	}
+}
+
+// TestPreemption gives a pod of high priority the place of one of low priority
+// where the pool may not grow.
+func TestPreemption(t *testing.T) {
+	b := one(2)
+	b.w.Pools[0].Limits = policy.Resources{CPU: 4000}
+	b.workload("vip", policy.KindDeployment, 0, policy.Resources{CPU: 1800, Memory: gib}).Priority = 1000
+	b.w.Workloads[1].Schedule = append(b.w.Workloads[1].Schedule, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 1})
+	_, log := play(t, b.world(), "on-demand")
+	if n := count(log, " ended default/web-", " 5"); n != 1 {
+		t.Errorf("%d pods of low priority were preempted, want 1", n)
+	}
+	if n := count(log, " ready default/vip-0"); n != 1 {
+		t.Errorf("the pod of high priority is ready %d times, want once", n)
+	}
+}
+
+// jobWorld runs one job of 60 min with checkpoints every 10, released at 1:00,
+// and loses every node at 1:50 without a word.
+func jobWorld(deadline time.Duration) *scenarios.World {
+	b := one(0)
+	b.workload("job", policy.KindJob, 0, policy.Resources{CPU: 1800, Memory: gib})
+	b.w.Workloads[1].Schedule = nil
+	b.w.Workloads[1].Job = &scenarios.Job{Releases: []policy.Time{at(time.Hour)}, Pods: 1, Completions: 1,
+		Work: time.Hour, Checkpoint: 10 * time.Minute, Deadline: deadline}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(110 * time.Minute), Duration: 3 * time.Minute}}
+	return b.world()
+}
+
+// TestJob finishes after the loss of its node, from the last checkpoint: less
+// than ten minutes are lost.
+func TestJob(t *testing.T) {
+	res, log := play(t, jobWorld(0), "on-demand")
+	if res.JobsDone != 1 || res.JobsMissed != 0 || res.JobCost != 0 {
+		t.Errorf("%d done, %d missed, cost %v; want 1, 0 and nothing", res.JobsDone, res.JobsMissed, res.JobCost)
+	}
+	if res.WorkLost <= 0 || res.WorkLost >= 10*time.Minute {
+		t.Errorf("%v of work lost, want less than 10m", res.WorkLost)
+	}
+	if count(log, " lost default/job-0") != 1 || count(log, " job-done ") != 1 {
+		t.Error("the job's pod was not lost, or the job not done")
+	}
+}
+
+// TestDeadline misses one of 62 minutes by the loss of the node: the hours left
+// count twice, and the penalty of 4 h of one pod once.
+func TestDeadline(t *testing.T) {
+	w := jobWorld(62 * time.Minute)
+	res, _ := play(t, w, "on-demand")
+	value := mustStage(t, w).podValue[1]
+	if res.JobsMissed != 1 || res.JobsDone != 0 {
+		t.Fatalf("%d missed, %d done; want 1 and 0", res.JobsMissed, res.JobsDone)
+	}
+	// Forty minutes were safe when the node went; at most the rest is left.
+	if least, most := value.Times(4), value.Times(4)+perHourOf(2*value, 20*60_000); res.JobCost < least || res.JobCost > most {
+		t.Errorf("cost %v, want %v to %v", res.JobCost, least, most)
+	}
+}
+
+// TestNotice drains the nodes of a squeeze within the notice: every pod moves
+// in time and none goes down with its node.
+func TestNotice(t *testing.T) {
+	b := one(6)
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(3 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
+	res, log := play(t, b.world(), "spot")
+	if res.Notices == 0 || res.Reclaims != res.Notices {
+		t.Fatalf("%d notices for %d reclaims", res.Notices, res.Reclaims)
+	}
+	if n := count(log, " lost "); n != 0 {
+		t.Errorf("%d pods went down with their nodes in spite of the notice", n)
+	}
+	if res.SpotShare == 1 && count(log, " refused ") == 0 && count(log, " launch ") == 0 {
+		t.Error("nothing was launched for the pods that lost their nodes")
+	}
+}
+
+// TestControllerDown takes the controller away for two hours: it decides
+// nothing, and goes on at once afterwards.
+func TestControllerDown(t *testing.T) {
+	b := one(4)
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultControllerDown, At: at(3 * time.Hour), Duration: 2 * time.Hour}}
+	_, log := play(t, b.world(), "static")
+	if n := count(log, "T03:", " step ") + count(log, "T04:", " step "); n != 0 {
+		t.Errorf("%d decisions while the controller was down", n)
+	}
+	if n := count(log, "T05:00:00.000Z step"); n != 1 {
+		t.Errorf("%d decisions when it came back, want 1", n)
+	}
+}
+
+// TestPriceRamp bills a spot node twice the price for the hour that the ramp
+// stays at its height, and more than once while it rises.
+func TestPriceRamp(t *testing.T) {
+	flat, _ := play(t, one(2).world(), "spot")
+	b := one(2)
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultPriceRamp, At: at(3 * time.Hour), Duration: time.Hour, Factor: 2}}
+	ramped, _ := play(t, b.world(), "spot")
+	// Six steps of ten minutes at 1/6, 2/6 … 6/6 above a price of $0.06/h.
+	if more, want := ramped.Bill-flat.Bill, policy.Money(60_000*21/36); more != want {
+		t.Errorf("the ramp costs %v more, want %v", more, want)
+	}
+}
