@@ -12,7 +12,7 @@ export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build run test bench lint fmt generate clean
+.PHONY: build run test same bench lint fmt generate clean
 
 build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
@@ -24,6 +24,10 @@ run: build
 test:
 	$(GO) vet ./...
 	$(GO) test -race -timeout 15m ./...
+
+# same runs equal weeks with builds for several machines and compares hashes.
+same:
+	.ci/same
 
 # bench measures whole processes (CPU seconds, resident memory) and the reader
 # of traces. Its figures are those of an idle machine.

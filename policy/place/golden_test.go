@@ -2,34 +2,13 @@ package place_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/policytest"
 )
-
-// goldenFile returns the content of a golden file. Where SPOTTER_GOLDEN names
-// a folder, or the folder beside the module exists, the file must be there.
-func goldenFile(t *testing.T, name string) []byte {
-	t.Helper()
-	dir := os.Getenv("SPOTTER_GOLDEN")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "golden")
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			t.Skip("there are no golden vectors: SPOTTER_GOLDEN is not set and the module stands alone")
-		}
-	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
 
 type goldenPacking struct {
 	Pods []struct {
@@ -88,7 +67,7 @@ func (g *goldenPacking) space() (*place.Space, []policy.Pod, []place.Offer) {
 
 func TestGoldenBinpack(t *testing.T) {
 	var cases []goldenPacking
-	if err := json.Unmarshal(goldenFile(t, "karpetrack_binpack.json"), &cases); err != nil {
+	if err := json.Unmarshal(policytest.Golden(t, "karpetrack_binpack.json"), &cases); err != nil {
 		t.Fatal(err)
 	}
 	cheaper, packed := 0, 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/spotvortex"
 )
 
@@ -34,7 +35,7 @@ func TestGoldenShipped(t *testing.T) {
 	var file struct {
 		Configs map[string]json.RawMessage `json:"configs"`
 	}
-	if err := json.Unmarshal(golden(t, "spotvortex_policy.json"), &file); err != nil {
+	if err := json.Unmarshal(policytest.Golden(t, "spotvortex_policy.json"), &file); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]spotvortex.Config{"shipped": spotvortex.Shipped(), "default": spotvortex.DefaultConfig()} {

@@ -2,36 +2,12 @@ package workload_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
-
-// golden reads a file of reference vectors from SPOTTER_GOLDEN or from the
-// folder beside the module. A file that is missing from a folder that is there
-// fails the test.
-func golden(t *testing.T, name string) []byte {
-	t.Helper()
-	dir := os.Getenv("SPOTTER_GOLDEN")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "golden")
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			t.Skipf("there are no golden vectors: SPOTTER_GOLDEN is not set and %s does not exist", dir)
-		}
-	} else if !filepath.IsAbs(dir) {
-		dir = filepath.Join("..", "..", dir) // given from the module root
-	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatalf("golden vectors: %v", err)
-	}
-	return data
-}
 
 func TestGoldenPoolSafety(t *testing.T) {
 	var vectors []struct {
@@ -52,7 +28,7 @@ func TestGoldenPoolSafety(t *testing.T) {
 		} `json:"in"`
 		Want workload.PoolSafety `json:"want"`
 	}
-	if err := json.Unmarshal(golden(t, "spotvortex_poolsafety.json"), &vectors); err != nil {
+	if err := json.Unmarshal(policytest.Golden(t, "spotvortex_poolsafety.json"), &vectors); err != nil {
 		t.Fatal(err)
 	}
 	if len(vectors) == 0 {

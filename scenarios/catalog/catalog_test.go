@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"compress/gzip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
 // What the kubelet leaves of an m5.large, by hand: 2,000 millicores less 6 % of
@@ -153,19 +153,12 @@ func TestList(t *testing.T) {
 // Every type whose prices were recorded can be a node; recordings are not part
 // of the project and lie beside it where they are.
 func TestRecordedTypes(t *testing.T) {
-	dir, named := os.LookupEnv("SPOTTER_DATA")
-	if !named {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(dir); err != nil && !named {
-		t.Skipf("there are no recordings: %v", err)
-	}
 	for file, column := range map[string]int{
 		"aws_bidding_era_us-east-1_2016-02-24_2016-03-25.csv.gz": 2,
 		"aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz":         2,
 		"aws_skypilot_us-east-2_2023-11_2024-02.csv.gz":          3,
 	} {
-		f, err := os.Open(filepath.Join(dir, "prices", file))
+		f, err := os.Open(policytest.Recording(t, "prices/"+file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
 func writeText(t testing.TB, name, text string) string {
@@ -252,26 +253,9 @@ func TestRegionOf(t *testing.T) {
 	}
 }
 
-// dataFile returns a recording, or skips the test when there are none.
-func dataFile(t *testing.T, name string) string {
-	t.Helper()
-	dir := os.Getenv("SPOTTER_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-		if _, err := os.Stat(dir); err != nil {
-			t.Skip("there is no folder of recordings: SPOTTER_DATA is not set and ../shared/data is not there")
-		}
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("the folder of recordings lacks one: %v", err)
-	}
-	return path
-}
-
 // The figures are those that were counted from the file by other means.
 func TestImportRecording(t *testing.T) {
-	path := dataFile(t, "prices/aws_skypilot_us-east-2_2023-11_2024-02.csv.gz")
+	path := policytest.Recording(t, "prices/aws_skypilot_us-east-2_2023-11_2024-02.csv.gz")
 	tr, report, err := Import([]string{path}, ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +279,7 @@ func TestImportRecording(t *testing.T) {
 
 // Reading a month of a stored recording gives what the import has there.
 func TestStoredRecording(t *testing.T) {
-	path := dataFile(t, "prices/aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz")
+	path := policytest.Recording(t, "prices/aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz")
 	tr, report, err := Import([]string{path}, ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
