@@ -194,6 +194,17 @@ func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) 
 		cfg = read
 		rest = slices.Delete(rest, i, i+1)
 	}
+	// The maximum comes first, since it lowers a minimum that was not asked for
+	// but must not lower one that was.
+	slices.SortStableFunc(rest, func(a, b Parameter) int {
+		switch {
+		case a.Key == "max" && b.Key != "max":
+			return -1
+		case a.Key != "max" && b.Key == "max":
+			return 1
+		}
+		return 0
+	})
 	if err := set(rest, &cfg); err != nil {
 		return nil, false, err
 	}

@@ -56,6 +56,9 @@ func TestNewRefuses(t *testing.T) {
 		{"on-demand:x=1", registry.ErrParameter, []string{`"x"`}},
 		{"manifest:x=1", registry.ErrParameter, []string{`"x"`}},
 		{"spotvortex:compat=perhaps", registry.ErrParameter, []string{"compat", "perhaps"}},
+		{"spotvortex:min=0.9:max=0.5", registry.ErrParameter, []string{"min = 0.9", "max = 0.5"}},
+		{"spotvortex:max=0.5:min=0.9", registry.ErrParameter, []string{"min = 0.9", "max = 0.5"}},
+		{"spotvortex:step=5s", registry.ErrParameter, []string{"step = 5s", "[1m0s, 2h0m0s]"}},
 		{"spotvortex:nothing=1", registry.ErrParameter, []string{`"nothing"`}},
 		{"spotvortex:runtime=x.json", registry.ErrParameter, []string{"cannot be read here"}},
 	} {

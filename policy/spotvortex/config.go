@@ -36,9 +36,9 @@ type Config struct {
 	// and moves fewer pods.
 	Cooldown time.Duration
 
-	// Calm is how long nothing may have asked for less spot before the share
-	// grows. Raising it keeps a market that comes and goes from moving nodes
-	// to and fro.
+	// Calm is how long nothing may have asked for less spot, or for no more,
+	// before the share grows. Raising it keeps a market or a cap that comes and
+	// goes from moving nodes to and fro.
 	Calm time.Duration
 
 	// DrainShareMax is the largest part of a pool that one decision empties,
@@ -248,12 +248,21 @@ func (c *Config) Validate() error {
 		{"min", c.MinShare, 0, 1},
 		{"max", c.MaxShare, 0, 1},
 		{"target", c.TargetShare, 0, 1},
-		{"step", c.Step.Minutes(), 1, 120},
-		{"cooldown", c.Cooldown.Minutes(), 0, 10080},
-		{"calm", c.Calm.Minutes(), 0, 10080},
 		{"drain_share", c.DrainShareMax, 0, 1},
 	} {
 		if !(f.x >= f.lo && f.x <= f.hi) { // also refuses NaN
+			return fmt.Errorf("spotvortex: %s = %v is not in [%v, %v]", f.name, f.x, f.lo, f.hi)
+		}
+	}
+	for _, f := range [...]struct {
+		name      string
+		x, lo, hi time.Duration
+	}{
+		{"step", c.Step, time.Minute, 2 * time.Hour},
+		{"cooldown", c.Cooldown, 0, 7 * 24 * time.Hour},
+		{"calm", c.Calm, 0, 7 * 24 * time.Hour},
+	} {
+		if f.x < f.lo || f.x > f.hi {
 			return fmt.Errorf("spotvortex: %s = %v is not in [%v, %v]", f.name, f.x, f.lo, f.hi)
 		}
 	}

@@ -107,10 +107,12 @@ func odds(p, m float64) float64 {
 	return more / (more + (1 - p))
 }
 
-// calmSince returns since when nothing asked for less spot; 0 if d does.
+// calmSince returns since when nothing has asked for less spot or for no more
+// of it; 0 if d does. A cap that rises for a moment, as while pods are on their
+// way, is no reason to grow: the nodes would have to go back with it.
 func calmSince(since policy.Time, d *Decision, now policy.Time) policy.Time {
 	switch {
-	case d.Action.Change() < 0:
+	case d.Action.Change() < 0 || d.Mode == Freeze:
 		return 0
 	case since == 0:
 		return now

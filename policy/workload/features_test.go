@@ -198,7 +198,10 @@ func plainAllowed(b *policy.PDB, compat bool) int {
 	if compat {
 		return int(b.Allowed)
 	}
-	return int(max(b.Allowed, b.Expected-b.Desired))
+	if b.Expected == 0 {
+		return int(b.Allowed)
+	}
+	return int(max(0, b.Expected-b.Desired))
 }
 
 func plainUtilization(used, of policy.Resources, compat bool) float64 {
@@ -339,5 +342,28 @@ func TestShare(t *testing.T) {
 	}
 	if got := workload.Share(s, 1); got != 4.0/12 {
 		t.Errorf("mixed pool: %v, want 4 of 12 vCPUs", got)
+	}
+}
+
+// While a workload shrinks, pods that are still to be deleted count as healthy,
+// and the budget allows their loss for a moment. That is no room of the pool.
+func TestBudgetOfAShrinkingWorkloadGivesNoRoom(t *testing.T) {
+	s := &policy.Snapshot{
+		Pools: []policy.Pool{{Name: "p"}},
+		Nodes: []policy.Node{{
+			Market: policy.None, Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 4000, Memory: 1 << 34, Pods: 10},
+		}},
+		Workloads: []policy.Workload{{Kind: policy.KindDeployment, Replicas: 10}},
+		Templates: []policy.Template{{
+			Requests: policy.Resources{CPU: 1000}, PDBs: []policy.PDBID{0}, OutagePenalty: -1, MigrationTier: -1,
+		}},
+		PDBs: []policy.PDB{{Expected: 10, Desired: 9, Healthy: 20, Allowed: 11}},
+		Pods: []policy.Pod{{Phase: policy.PodReady}, {ID: 1, Phase: policy.PodReady}},
+	}
+	if got := workload.Of(s, 0, workload.Options{}).Safety.Slack1; got != -1 {
+		t.Errorf("slack after the loss of two of ten pods with one to spare is %v, want -1", got)
+	}
+	if got := workload.Of(s, 0, workload.Options{Compat: true}).Safety.Slack1; got != 9 {
+		t.Errorf("compat: slack is %v, want the 11 allowed less the 2 on the node", got)
 	}
 }

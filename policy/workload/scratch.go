@@ -333,7 +333,10 @@ func allowed(b *policy.PDB, o Options) int {
 	if o.Compat {
 		return int(b.Allowed)
 	}
-	return int(max(b.Allowed, b.Expected-b.Desired))
+	if b.Expected == 0 {
+		return int(b.Allowed) // nothing more is known of it
+	}
+	return int(max(0, b.Expected-b.Desired))
 }
 
 // budgetsOf returns the budgets that select pods of group.
