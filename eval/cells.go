@@ -182,7 +182,15 @@ func (r *Report) title() string {
 			plural(len(g.Cases), "window"), instant(first.Start), instant(last.end())))
 	}
 	return strings.Join(names, ", ") + " · " + plural(len(r.Config.Seeds), "seed") + " · " +
-		fmt.Sprintf("%d policies · ", len(r.Config.Policies)) + plural(len(r.Runs), "run")
+		countPolicies(len(r.Config.Policies)) + " · " + plural(len(r.Runs), "run")
+}
+
+// countPolicies says how many policies there are.
+func countPolicies(n int) string {
+	if n == 1 {
+		return "1 policy"
+	}
+	return fmt.Sprintf("%d policies", n)
 }
 
 // scenarios returns the groups that are one scenario each.

@@ -58,7 +58,8 @@ type Config struct {
 
 	// Discount1y and Discount3y are the parts of the on-demand price that
 	// commitments of one and three years save, in [0, 1). Raising them lowers
-	// the savings measured against commitments.
+	// the savings measured against commitments. 0 is a commitment that saves
+	// nothing and no default: those are in [DefaultConfig].
 	Discount1y, Discount3y float64
 
 	// Command returns the command that repeats one run; nil means
@@ -149,12 +150,6 @@ func (c Config) complete() Config {
 	}
 	if len(c.Seeds) == 0 {
 		c.Seeds = d.Seeds
-	}
-	if c.Discount1y == 0 {
-		c.Discount1y = d.Discount1y
-	}
-	if c.Discount3y == 0 {
-		c.Discount3y = d.Discount3y
 	}
 	if c.Command == nil {
 		c.Command = DefaultCommand

@@ -16,7 +16,7 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	for i := range metrics {
 		heading = append(heading, metrics[i].Name)
 	}
-	heading = append(heading, "error", "weather", "hash", "trace", "trace_from", "trace_to", "prices", "reclaims",
+	heading = append(heading, "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
 		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation")
 	if err := out.Write(heading); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *Report) csvLine(i int) []string {
 		weather, hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
 	}
 	t := &run.World.Trace
-	return append(line, failure, weather, hash, t.Name, t.From.String(), t.To.String(), kind(t), reclaims(t),
+	return append(line, failure, weather, hash, t.Name, t.From.String(), t.To.String(), kind(t), r.reclaims(t),
 		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
 }
 

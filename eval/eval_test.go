@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -233,6 +235,85 @@ func BenchmarkReport(b *testing.B) {
 	for b.Loop() {
 		if _, err := Run(context.Background(), c, fake{}.run); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestOneSeedHasNoInterval: where nothing can be resampled an interval without
+// width would claim certainty.
+func TestOneSeedHasNoInterval(t *testing.T) {
+	for _, x := range []struct {
+		windows, seeds int
+		over           string
+	}{{1, 1, "nothing"}, {7, 1, "nothing"}, {8, 1, "windows and seeds"}, {1, 2, "seeds"}} {
+		c := shown()
+		c.Cases, c.Seeds = cases(x.windows, "web-week"), DefaultSeeds(x.seeds)
+		r, err := Run(context.Background(), c, fake{}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := policyReport(r, "static").summary("net_savings_delta_pct")
+		if none := s.MedianInterval == nil && s.MeanInterval == nil; none != (x.over == "nothing") {
+			t.Errorf("%d windows, %d seeds: intervals %v and %v", x.windows, x.seeds, s.MedianInterval, s.MeanInterval)
+		}
+		var out bytes.Buffer
+		if err := r.WriteJSON(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), `"intervals_over": "`+x.over+`"`) {
+			t.Errorf("%d windows, %d seeds: the output does not say that intervals are over %s", x.windows, x.seeds, x.over)
+		}
+	}
+}
+
+// TestNoDiscount: a commitment that saves nothing can be asked for.
+func TestNoDiscount(t *testing.T) {
+	c := shown()
+	c.Discount1y = 0
+	r, err := Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := policyReport(r, "static")
+	if plain, committed := p.summary("net_savings_usd"), p.summary("net_savings_vs_1y_usd"); plain.Mean != committed.Mean {
+		t.Errorf("net savings %v, against a commitment that saves nothing %v", plain.Mean, committed.Mean)
+	}
+}
+
+// TestReclaimsSaidAsTheyAre: a trace may have the availability of every spot
+// market, of some or of none.
+func TestReclaimsSaidAsTheyAre(t *testing.T) {
+	samples := scenarios.AvailabilityCurve{At: []policy.Time{1}, Available: []bool{true}}
+	for _, x := range []struct {
+		available []scenarios.AvailabilityCurve
+		want      string
+	}{
+		{nil, "modelled"},
+		{[]scenarios.AvailabilityCurve{{}, samples, samples}, "recorded"},
+		{[]scenarios.AvailabilityCurve{{}, samples, {}}, "recorded in part and modelled elsewhere"},
+	} {
+		c := shown()
+		c.Cases = cases(1, "web-week")
+		w := c.Cases[0].World
+		w.Markets = append(w.Markets, policy.Market{ID: 2, Name: "aws/r/b/m5.large/spot", Capacity: policy.Spot})
+		w.Prices = append(w.Prices, w.Prices[1])
+		w.Available, w.Trace.Availability = x.available, x.available != nil
+		r, err := Run(context.Background(), c, fake{}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range Formats() {
+			var out bytes.Buffer
+			if err := r.Write(&out, f, 200); err != nil {
+				t.Fatal(err)
+			}
+			want := map[Format]string{CSV: "," + x.want + ",", JSON: `"reclaims": "` + x.want + `"`}[f]
+			if want == "" {
+				want = "reclaims are " + x.want + "."
+			}
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s does not say %q", f, want)
+			}
 		}
 	}
 }

@@ -202,7 +202,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
-		out.Traces = append(out.Traces, jsonTrace{t.Name, t.From.String(), t.To.String(), kind(t), reclaims(t), t.About})
+		out.Traces = append(out.Traces, jsonTrace{t.Name, t.From.String(), t.To.String(), kind(t), r.reclaims(t), t.About})
 	}
 	for i := range r.Groups {
 		out.Groups = append(out.Groups, r.jsonGroup(&r.Groups[i]))
@@ -246,10 +246,7 @@ func (r *Report) jsonGates() []jsonGate {
 }
 
 func (r *Report) jsonGroup(g *Group) jsonGroup {
-	out := jsonGroup{Scenario: g.Scenario, Windows: g.Windows, IntervalsOver: "seeds"}
-	if g.OverWindows() {
-		out.IntervalsOver = "windows and seeds"
-	}
+	out := jsonGroup{Scenario: g.Scenario, Windows: g.Windows, IntervalsOver: r.intervalsOver(g)}
 	for i := range g.Policies {
 		out.Policies = append(out.Policies, r.jsonPolicy(&g.Policies[i]))
 	}

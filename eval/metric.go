@@ -60,7 +60,8 @@ var metrics = []Metric{
 		improvement},
 	{"improvement_floored", "yes/no", "Whether 5 % of the on-demand bill was the denominator of net_profit_improvement_pct.", false,
 		func(m *match) (float64, bool) {
-			return yes(m.floored()), m.onDemand != nil && m.baseline != nil
+			_, ok := improvement(m)
+			return yes(m.floored()), ok
 		}},
 	{"net_savings_vs_1y_usd", "$", "Net savings against the on-demand nodes under a one-year commitment.", false,
 		func(m *match) (float64, bool) { return m.committed(m.discount1y).Float(), m.onDemand != nil }},

@@ -347,7 +347,7 @@ func (o *oracle) jobs() []batch {
 				continue
 			}
 			b := batch{workload: i, span: billing.Span{From: max(released, o.window.From), To: end}, pods: float64(job.Pods)}
-			b.work = float64(job.Completions) * job.Work.Hours()
+			b.work = float64(float64(job.Completions) * job.Work.Hours())
 			if before := b.span.From.Sub(released); before > 0 {
 				b.work -= float64(b.pods * before.Hours())
 			}

@@ -57,6 +57,26 @@ type Group struct {
 // thus speak of weeks that were not run.
 func (g *Group) OverWindows() bool { return g.Windows >= windowsMin }
 
+// What intervals are over.
+const (
+	overWindows = "windows and seeds"
+	overSeeds   = "seeds"
+	overNothing = "nothing"
+)
+
+// intervalsOver says what is resampled for the intervals of g. One seed of few
+// windows has nothing to resample: an interval without width would claim a
+// certainty that nobody has.
+func (r *Report) intervalsOver(g *Group) string {
+	switch {
+	case g.OverWindows():
+		return overWindows
+	case len(r.Config.Seeds) > 1:
+		return overSeeds
+	}
+	return overNothing
+}
+
 // A PolicyReport sums up the runs of one policy.
 type PolicyReport struct {
 	Policy string
@@ -227,7 +247,7 @@ func (r *Report) summarizePolicy(g *Group, p int, draws *bootstrap) PolicyReport
 	for m := range metrics {
 		cells, values := r.known(all, m)
 		s := summarize(values)
-		if metrics[m].interval {
+		if metrics[m].interval && r.intervalsOver(g) != overNothing {
 			s.MedianInterval, s.MeanInterval = draws.intervals(cells, values, r.Level)
 		}
 		out.Summaries = append(out.Summaries, s)
@@ -328,12 +348,16 @@ func kind(t *scenarios.TraceInfo) string {
 	return "recorded"
 }
 
-// reclaims says where reclaims come from.
-func reclaims(t *scenarios.TraceInfo) string {
-	if t.Availability {
-		return "recorded"
+// reclaims says where reclaims come from in the cases that use trace t: a
+// trace may have recorded the availability of some markets only.
+func (r *Report) reclaims(t *scenarios.TraceInfo) string {
+	said := "modelled"
+	for i := range r.Config.Cases {
+		if w := r.Config.Cases[i].World; w.Trace == *t && w.Reclaims() != said {
+			said = w.Reclaims()
+		}
 	}
-	return "modelled"
+	return said
 }
 
 // role says what part a policy has in the comparison.
@@ -362,17 +386,20 @@ func (r *Report) Notes() []string {
 		if t.About != "" {
 			name += " (" + strings.TrimSuffix(t.About, ".") + ")"
 		}
-		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, kind(t), instant(t.From), instant(t.To), reclaims(t)))
+		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, kind(t), instant(t.From), instant(t.To), r.reclaims(t)))
 	}
 	notes = append(notes,
 		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
 		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
 		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
 	level := fmt.Sprintf("%.4g %%", r.Level*100)
-	if r.Groups[0].OverWindows() {
+	switch r.intervalsOver(&r.Groups[0]) {
+	case overWindows:
 		notes = append(notes, fmt.Sprintf("Intervals hold at %s each: bootstrap over windows and the seeds in them, %d resamples.", level, resamples))
-	} else {
+	case overSeeds:
 		notes = append(notes, fmt.Sprintf("With fewer than %d windows intervals are over seeds alone, at %s each (bootstrap, %d resamples): the result holds for these windows only.", windowsMin, level, resamples))
+	case overNothing:
+		notes = append(notes, fmt.Sprintf("One seed and fewer than %d windows give no intervals: the result holds for these windows only, under this one weather.", windowsMin))
 	}
 	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
 	for i := range r.Config.Cases {

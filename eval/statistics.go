@@ -96,7 +96,7 @@ func summarize(values []float64) Summary {
 
 // quantile returns the q-quantile of a list that is ascending and not empty.
 func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
+	at := float64(q * float64(len(sorted)-1))
 	i := int(at)
 	if i+1 >= len(sorted) {
 		return sorted[len(sorted)-1]

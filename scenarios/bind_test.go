@@ -307,8 +307,8 @@ spec:
 	}
 }
 
-// Recorded signals are those in force at the begin; unknown availability is
-// passed over.
+// Recorded signals are those in force at the begin. Unknown availability is
+// passed over; of equal samples the first and the last are kept.
 func TestBindSignals(t *testing.T) {
 	s := series("a", "m5.large", []policy.Time{0, 2, 30, 31, 40}, 1, 1, 1, 1, 1)
 	s.Available = []int8{1, -1, 0, 0, 1}
@@ -321,7 +321,7 @@ func TestBindSignals(t *testing.T) {
 	if m := w.Markets[3]; m.Band != policy.BandUnknown || m.PlacementScore >= 0 {
 		t.Errorf("without columns: band %d, score %d", m.Band, m.PlacementScore)
 	}
-	want := AvailabilityCurve{[]policy.Time{newDay + 30*hours, newDay + 40*hours}, []bool{false, true}}
+	want := AvailabilityCurve{[]policy.Time{newDay + 30*hours, newDay + 31*hours, newDay + 40*hours}, []bool{false, false, true}}
 	if !reflect.DeepEqual(w.Available[1], want) || w.Available[0].At != nil || w.Available[3].At != nil || !w.Trace.Availability {
 		t.Errorf("availability %+v, want %+v", w.Available, want)
 	}

@@ -343,16 +343,23 @@ func (o *offer) availability() AvailabilityCurve {
 	if s.Available == nil {
 		return AvailabilityCurve{}
 	}
+	// Of equal samples the first and the last are kept: the market changed
+	// between the last of one kind and the first of the other.
 	var c AvailabilityCurve
+	last := policy.Time(0)
 	for i := o.first; i < o.last; i++ {
 		if s.Available[i] < 0 {
 			continue
 		}
-		up := s.Available[i] > 0
-		if k := len(c.Available); k > 0 && c.Available[k-1] == up {
+		up, at, k := s.Available[i] > 0, s.At[i], len(c.Available)
+		switch {
+		case k > 0 && c.Available[k-1] == up:
+			last = at
 			continue
+		case k > 0 && last > c.At[k-1]:
+			c.At, c.Available = append(c.At, last), append(c.Available, !up)
 		}
-		c.At, c.Available = append(c.At, s.At[i]), append(c.Available, up)
+		c.At, c.Available, last = append(c.At, at), append(c.Available, up), at
 	}
 	return c
 }

@@ -59,6 +59,20 @@ type World struct {
 	Warnings []string
 }
 
+// Reclaims says where the reclaims of w come from: "recorded" where every spot
+// market has a recorded availability, "modelled" where none has.
+func (w *World) Reclaims() string {
+	if !w.Trace.Availability {
+		return "modelled"
+	}
+	for i := range w.Markets {
+		if w.Markets[i].Capacity == policy.Spot && (i >= len(w.Available) || len(w.Available[i].At) == 0) {
+			return "recorded in part and modelled elsewhere"
+		}
+	}
+	return "recorded"
+}
+
 // A PriceCurve is a market's price over the run: Price[i] in force from At[i].
 // The first At is at or before the begin of warm-up. policy.NoPrice means not
 // offered.

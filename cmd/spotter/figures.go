@@ -24,7 +24,7 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 	s := sheet{bufio.NewWriter(out)}
 	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
 	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", minute(r.Window.From), minute(r.Window.To), hours(w.WarmUp))
-	fmt.Fprintf(s.w, "%s\n\n", traceLine(&w.Trace))
+	fmt.Fprintf(s.w, "%s\n\n", traceLine(w))
 
 	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
 	s.line("outage cost", "%s (unserved %s, incidents %s, jobs %s)", usd(r.OutageCost), usd(r.UnservedCost), usd(r.IncidentCost), usd(r.JobCost))
@@ -63,15 +63,12 @@ func workloads(w *bufio.Writer, r *sim.Result) {
 }
 
 // traceLine says where prices and reclaims come from.
-func traceLine(t *scenarios.TraceInfo) string {
-	kind, reclaims := "recorded", "modelled"
+func traceLine(w *scenarios.World) string {
+	t, kind := &w.Trace, "recorded"
 	if t.Synthetic {
 		kind = "synthetic"
 	}
-	if t.Availability {
-		reclaims = "recorded"
-	}
-	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, minute(t.From), minute(t.To), kind, reclaims)
+	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, minute(t.From), minute(t.To), kind, w.Reclaims())
 }
 
 func minute(t policy.Time) string { return t.Std().Format("2006-01-02 15:04") }

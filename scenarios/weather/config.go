@@ -82,6 +82,10 @@ type Config struct {
 	// Seed chooses the weather among all that are equally likely.
 	Seed uint64
 
+	// Scenario and Trace are the digests of what the weather is drawn for.
+	// They stand at the head of [Weather.Digest] and change no draw.
+	Scenario, Trace [32]byte
+
 	// From is the begin of the run, warm-up included, and To its end. The
 	// weather is drawn to one hour beyond To, so that notices before To of
 	// reclaims after it are there.

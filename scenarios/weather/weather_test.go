@@ -136,6 +136,8 @@ func TestDigest(t *testing.T) {
 	squeeze := Squeeze{At: begin + hour, Duration: time.Hour, Depth: 0.5, Zone: "use1-az2"}
 	for name, change := range map[string]func(*Config){
 		"seed":         func(c *Config) { c.Seed++ },
+		"scenario":     func(c *Config) { c.Scenario[31]++ },
+		"trace":        func(c *Config) { c.Trace[17]++ },
 		"intensity":    func(c *Config) { c.Intensity = 1.01 },
 		"begin":        func(c *Config) { c.From += hour },
 		"slots":        func(c *Config) { c.Slots = 9 },
@@ -160,7 +162,7 @@ func TestPinned(t *testing.T) {
 		markets[i].Band = policy.Band(i%6 - 1)
 	}
 	got := fmt.Sprintf("%x", mustNew(t, cfg, markets).Digest())
-	if want := "cf4e4708991df8aa4bb4c42e3ffa7226930cfa9eb457aab5c3089fbf6a0d9ede"; got != want {
+	if want := "9f267aba71a142463efcc3264a6328f6c6e918982b7e5596541dd4713563e3a1"; got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 }
