@@ -24,7 +24,7 @@ func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) erro
 		}
 	}
 	pool := &r.pools[x.Pool]
-	pool.Limits = tightened(pool.Limits, x.Limits)
+	pool.Limits = steered(pool.Limits, r.world.Pools[x.Pool].Limits, x.Limits)
 	pool.Steer = policy.SteerState{Set: true, Share: x.Share, Since: r.q.now}
 	r.log.add(r.q.now, logSteer, pool.Name, "", int64(x.Share*65536))
 	if len(r.pending) > 0 {
@@ -34,18 +34,23 @@ func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) erro
 	return nil
 }
 
-// tightened returns limits with the components that more sets.
-func tightened(limits, more policy.Resources) policy.Resources {
-	if more.CPU > 0 {
-		limits.CPU = more.CPU
-	}
-	if more.Memory > 0 {
-		limits.Memory = more.Memory
-	}
-	if more.GPU > 0 {
-		limits.GPU = more.GPU
-	}
+// steered returns limits with the components that wanted sets, none of them
+// above the user's own.
+func steered(limits, user, wanted policy.Resources) policy.Resources {
+	limits.CPU = bounded(limits.CPU, user.CPU, wanted.CPU)
+	limits.Memory = bounded(limits.Memory, user.Memory, wanted.Memory)
+	limits.GPU = bounded(limits.GPU, user.GPU, wanted.GPU)
 	return limits
+}
+
+func bounded(limit, user, wanted int64) int64 {
+	switch {
+	case wanted == 0:
+		return limit
+	case user == 0:
+		return wanted
+	}
+	return min(user, wanted)
 }
 
 // Launch buys one node, once for each token.

@@ -61,6 +61,9 @@ func (r *run) continueDrain(i int, gen int32) {
 	if !d.active || d.gen != gen {
 		return
 	}
+	if r.nodeX[d.node].billed {
+		return // taken: nothing is left to evict, and the drain ends with the Node
+	}
 	n := &r.nodes[d.node]
 	if !d.forced && r.q.now >= d.deadline {
 		r.undoDrain(i)
@@ -101,6 +104,19 @@ func (r *run) continueDrain(i int, gen int32) {
 	if blocked && d.retryAt <= r.q.now {
 		d.retryAt = r.q.now.Add(r.delays.EvictRetry)
 		r.q.add(d.retryAt, evDrain, int32(i), 0, gen)
+	}
+}
+
+// wakeDrains lets the drains that wait for the node of a token look again: it
+// is there now, or will never be.
+func (r *run) wakeDrains(token string) {
+	if token == "" {
+		return
+	}
+	for _, d := range r.active {
+		if slices.Contains(r.drains[d].after, token) {
+			r.q.add(r.q.now, evDrain, d, 0, r.drains[d].gen)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -33,20 +34,40 @@ func (r *run) fault(i int, begins bool) {
 	r.log.add(r.q.now, logFault, f.Zone, f.Type, int64(f.Kind)<<1|amount)
 	switch f.Kind {
 	case scenarios.FaultSlowNodes:
-		r.slowFactor = 1
-		if begins {
-			r.slowFactor = f.Factor
-		}
+		r.slowFactor = r.slowest()
 	case scenarios.FaultModelFails:
-		r.modelDown = begins
+		r.modelDown = r.ordered(f.Kind)
 	case scenarios.FaultControllerDown:
-		r.down = begins
-		if !begins {
+		was := r.down
+		r.down = r.ordered(f.Kind)
+		if was && !r.down {
 			// A new process: nothing is left but what was saved.
 			r.driver = r.newDriver(r.saved)
 			r.planStep(r.q.now)
 		}
 	}
+}
+
+// ordered reports whether a fault of kind is in force now. Faults may overlap.
+func (r *run) ordered(kind scenarios.FaultKind) bool {
+	return slices.ContainsFunc(r.world.Faults, func(f scenarios.Fault) bool {
+		return f.Kind == kind && f.At <= r.q.now && r.q.now < f.At.Add(f.Duration)
+	})
+}
+
+// slowest returns the greatest factor of the slow spells in force, 1 without.
+func (r *run) slowest() float64 {
+	factor := 0.0
+	for i := range r.world.Faults {
+		f := &r.world.Faults[i]
+		if f.Kind == scenarios.FaultSlowNodes && f.At <= r.q.now && r.q.now < f.At.Add(f.Duration) {
+			factor = max(factor, f.Factor)
+		}
+	}
+	if factor == 0 {
+		return 1
+	}
+	return factor
 }
 
 // A faultyForecaster is the run's forecaster, failing when a fault says so. It

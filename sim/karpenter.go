@@ -25,13 +25,19 @@ type poolState struct {
 func defaultShare(p *policy.Pool) float64 { return p.Share.Min }
 
 // wantProvision opens the batch window of the provisioner, or leaves it open.
+// New pods do not wait until those are tried again for which nothing was found.
 func (r *run) wantProvision() {
-	if r.provisioning {
+	at := r.q.now.Add(r.delays.BatchIdle)
+	if r.provisionAt != 0 && (!r.fresh || r.provisionAt <= at) {
 		return
 	}
-	r.provisioning = true
 	r.batchFrom = r.q.now
-	r.q.add(r.q.now.Add(r.delays.BatchIdle), evProvision, 0, 0, 0)
+	r.planProvision(at)
+}
+
+func (r *run) planProvision(at policy.Time) {
+	r.provisionAt = at
+	r.q.add(at, evProvision, 0, 0, 0)
 }
 
 // retryProvision is how long the provisioner waits after a refusal.
@@ -41,12 +47,15 @@ const retryProvision = 10 * time.Second
 // Karpenter does: first room on nodes that are on their way, then new nodes of
 // each pool in order.
 func (r *run) provision() {
+	if r.provisionAt != r.q.now {
+		return // overtaken by an earlier look
+	}
 	quiet, longest := r.lastPending.Add(r.delays.BatchIdle), r.batchFrom.Add(r.delays.BatchMax)
 	if next := min(quiet, longest); next > r.q.now {
-		r.q.add(next, evProvision, 0, 0, 0)
+		r.planProvision(next)
 		return
 	}
-	r.provisioning = false
+	r.provisionAt, r.fresh = 0, false
 	r.reserveNominated()
 	pods := r.unplaced()
 	r.space.Release()
@@ -62,14 +71,16 @@ func (r *run) provision() {
 		pods, bad = r.provisionPool(policy.PoolID(p), pods)
 		refused = refused || bad
 	}
+	for i := range pods {
+		r.podX[pods[i].ID].stuck = !refused
+	}
 	if refused || len(pods) > 0 {
-		r.provisioning = true
-		r.batchFrom = r.q.now
 		after := retryProvision
 		if !refused {
 			after = r.delays.Unavailable // nothing to buy: look again when markets reopen
 		}
-		r.q.add(r.q.now.Add(after), evProvision, 0, 0, 0)
+		r.batchFrom = r.q.now.Add(after)
+		r.planProvision(r.batchFrom)
 	}
 }
 
@@ -338,12 +349,14 @@ func (r *run) consolidate() {
 		}
 		if len(empty) > 0 {
 			again = true
+		}
+		if min(len(empty), budget) > 0 {
 			continue
 		}
 		if pool.Consolidation != policy.WhenEmptyOrUnderutilized || r.poolX[p].exact {
 			continue
 		}
-		if len(r.pending) > 0 || len(r.inflight) > 0 {
+		if r.unsettled() {
 			r.heldBack = true
 			continue
 		}
@@ -354,6 +367,15 @@ func (r *run) consolidate() {
 	if again {
 		r.wantConsolidate()
 	}
+}
+
+// unsettled reports whether nodes are on their way, or pods are pending for
+// which one may still be bought. Pods for which nothing is to be had keep no
+// node from being consolidated.
+func (r *run) unsettled() bool {
+	return len(r.inflight) > 0 || slices.ContainsFunc(r.pending, func(id policy.PodID) bool {
+		return r.pods[id].Phase == policy.PodPending && !r.pods[id].Gated && !r.podX[id].stuck
+	})
 }
 
 // candidates returns the nodes of pool that may be consolidated, cheapest to

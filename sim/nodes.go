@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"slices"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -104,16 +104,17 @@ func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token st
 	spread := r.delays.RegisterMax - r.delays.RegisterMin
 	join := time.Duration(float64(r.delays.RegisterMin+time.Duration(u*float64(spread))) * r.slowFactor)
 	r.q.add(r.q.now.Add(join), evRegistered, int32(id), 0, x.gen)
-	r.planReclaim(id)
-	if after := r.world.Pools[pool].ExpireAfter; after > 0 {
-		r.q.add(r.q.now.Add(after), evExpire, int32(id), 0, x.gen)
-	}
+	r.planEnd(id)
 	return id
 }
 
-// planReclaim plans what the weather has for a node that was just launched.
-func (r *run) planReclaim(id policy.NodeID) {
+// planEnd plans how the life of a node ends that was just launched: what the
+// weather has for it, and the pool's expireAfter.
+func (r *run) planEnd(id policy.NodeID) {
 	n, x := &r.nodes[id], &r.nodeX[id]
+	if after := r.world.Pools[n.Pool].ExpireAfter; after > 0 {
+		r.q.add(r.q.now.Add(after), evExpire, int32(id), 0, x.gen)
+	}
 	if rec, ok := r.weather.Reclaim(int(n.Market), int(x.slot), n.Launched); ok {
 		x.reclaim = rec
 		if rec.Notice != 0 {
@@ -152,13 +153,7 @@ func (r *run) initialize(id policy.NodeID) {
 	}
 	r.log.add(r.q.now, logInitialized, n.Name, "", 0)
 	r.open(id)
-	if n.Token != "" {
-		for _, d := range r.active {
-			if slices.Contains(r.drains[d].after, n.Token) {
-				r.q.add(r.q.now, evDrain, d, 0, r.drains[d].gen)
-			}
-		}
-	}
+	r.wakeDrains(n.Token)
 }
 
 // open lets an initialized node take pods.
@@ -362,6 +357,7 @@ func (r *run) forgetNode(id policy.NodeID) {
 	r.sched.changed(id)
 	if n.Token != "" {
 		delete(r.tokens, n.Token)
+		r.wakeDrains(n.Token)
 	}
 	n.Phase, n.Name = policy.NodeGone, ""
 	r.nodeX[id].gen++
@@ -375,8 +371,14 @@ func (r *run) forgetNode(id policy.NodeID) {
 	}
 }
 
-// expire replaces a node that has reached the pool's expireAfter.
+// expire empties a node that has reached the pool's expireAfter. It is tried
+// again for as long as the node is there: a drain may be given up, by a budget
+// that allows none or because somebody else had begun it.
 func (r *run) expire(id policy.NodeID) {
+	if r.nodeX[id].billed {
+		return
+	}
+	r.q.add(r.q.now.Add(r.delays.DrainMax+r.delays.EvictRetry), evExpire, int32(id), 0, r.nodeX[id].gen)
 	if r.nodes[id].Phase == policy.NodeInitialized && r.nodeX[id].drain < 0 {
 		r.startDrain(id, nil, 0, policy.ActorKarpenter)
 	}
@@ -397,10 +399,14 @@ func (r *run) touchNode(id policy.NodeID) {
 func (r *run) startNodes() {
 	if len(r.world.Seeds) > 0 {
 		for _, s := range r.world.Seeds {
-			for range s.Count {
-				if slot, ok := r.market[s.Market].lowest(r.weather.Slots(int(s.Market))); ok {
-					_ = r.settle(s.Pool, s.Market, slot)
+			for k := range s.Count {
+				slot, ok := r.market[s.Market].lowest(r.weather.Slots(int(s.Market)))
+				if !ok {
+					r.result.Warnings = append(r.result.Warnings, fmt.Sprintf("%d of %d nodes of %s are left out: the market has no more slots",
+						s.Count-k, s.Count, r.world.Markets[s.Market].Name))
+					break
 				}
+				_ = r.settle(s.Pool, s.Market, slot)
 			}
 		}
 	} else {
@@ -424,7 +430,7 @@ func (r *run) settle(pool policy.PoolID, m policy.MarketID, slot int32) policy.N
 	n := &r.nodes[id]
 	n.Phase, n.Registered, n.Initialized = policy.NodeInitialized, r.q.now, r.q.now
 	r.log.add(r.q.now, logLaunch, n.Name, r.world.Markets[m].Name, 0)
-	r.planReclaim(id)
+	r.planEnd(id)
 	r.open(id)
 	return id
 }

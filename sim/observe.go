@@ -119,10 +119,10 @@ func (r *run) observeWork(s *policy.Snapshot, id policy.WorkloadID) {
 	w.Replicas, w.Deadline, w.Work = r.work[id].active, 0, 0
 	for i := range r.jobs {
 		j := &r.jobs[i]
-		if j.work != id || j.left == 0 || j.settled {
+		if j.work != id || j.left == 0 {
 			continue
 		}
-		if j.due != 0 && (w.Deadline == 0 || j.due < w.Deadline) {
+		if j.due != 0 && !j.settled && (w.Deadline == 0 || j.due < w.Deadline) {
 			w.Deadline = j.due
 		}
 		for k := range j.tasks {

@@ -18,6 +18,7 @@ type podState struct {
 	task    int32 // the completion of the job that it works on
 	dirty   uint8 // one bit for each view that has not seen the change
 	spot    bool  // runs on a spot node
+	stuck   bool  // pending, and the provisioner found nothing to buy for it
 }
 
 // newPod creates a pending pod for workload w.
@@ -57,7 +58,7 @@ func (r *run) newPod(w policy.WorkloadID) policy.PodID {
 // enqueue hands a pending pod to the scheduler.
 func (r *run) enqueue(id policy.PodID) {
 	r.pending = append(r.pending, id)
-	r.lastPending = r.q.now
+	r.lastPending, r.fresh = r.q.now, true
 	r.wantSchedule()
 }
 

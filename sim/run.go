@@ -103,11 +103,13 @@ type run struct {
 
 	// What is planned already, so that it is planned once: the scheduler and
 	// the provisioner, and when the next look for savings and step are due.
-	scheduling, provisioning bool
-	consolidateAt, stepAt    policy.Time
-	consolidated             policy.Time // when it was last done
-	heldBack                 bool        // a node could go but for something that passes
-	batchFrom, lastPending   policy.Time
+	scheduling             bool
+	provisionAt            policy.Time
+	fresh                  bool // pods came since the provisioner looked last
+	consolidateAt, stepAt  policy.Time
+	consolidated           policy.Time // when it was last done
+	heldBack               bool        // a node could go but for something that passes
+	batchFrom, lastPending policy.Time
 
 	// Faults in force.
 	down       bool // the controller

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -89,9 +90,17 @@ func (s *Stage) ramped(m policy.MarketID) scenarios.PriceCurve {
 		}
 		for t := f.At; t < end; t = t.Add(rampStep) {
 			part := float64(t.Sub(f.At)+rampStep) / float64(f.Duration)
+			if !offeredAt(&curve, t) {
+				add(t, policy.NoPrice)
+				continue
+			}
 			add(t, base.At(t).Times(1+float64((f.Factor-1)*min(part, 1))))
 		}
-		add(end, base.At(end))
+		if offeredAt(&curve, end) {
+			add(end, base.At(end))
+		} else {
+			add(end, policy.NoPrice)
+		}
 		for ; k < len(curve.At); k++ {
 			if curve.At[k] > end {
 				add(curve.At[k], curve.Price[k])
@@ -100,6 +109,15 @@ func (s *Stage) ramped(m policy.MarketID) scenarios.PriceCurve {
 		curve = out
 	}
 	return curve
+}
+
+// offeredAt reports whether c has a price at t.
+func offeredAt(c *scenarios.PriceCurve, t policy.Time) bool {
+	i, found := slices.BinarySearch(c.At, t)
+	if !found {
+		i--
+	}
+	return c.Price[max(i, 0)] != policy.NoPrice
 }
 
 // matches reports whether fault f concerns market m.

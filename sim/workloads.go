@@ -426,6 +426,7 @@ func (r *run) settleJob(i int, at policy.Time) {
 		return
 	}
 	j.settled = true
+	r.touchWork(j.work) // its deadline is none any more
 	w := &r.world.Workloads[j.work]
 	job, value := w.Job, r.stage.podValue[j.work]
 	end := r.window.To
@@ -436,7 +437,9 @@ func (r *run) settleJob(i int, at policy.Time) {
 		return
 	}
 	if j.left == 0 {
-		r.result.JobsDone++
+		if at >= r.window.From {
+			r.result.JobsDone++
+		}
 		return
 	}
 	// Work released too late to be finished on on-demand costs nothing.

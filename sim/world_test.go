@@ -113,6 +113,16 @@ func (b *builder) world() *scenarios.World {
 		markets[to], prices[to] = w.Markets[from], w.Prices[from]
 		markets[to].ID, moved[from] = policy.MarketID(to), policy.MarketID(to)
 	}
+	if w.Available != nil {
+		available := make([]scenarios.AvailabilityCurve, len(order))
+		for to, from := range order {
+			available[to] = w.Available[from]
+		}
+		w.Available = available
+	}
+	for i := range w.Seeds {
+		w.Seeds[i].Market = moved[w.Seeds[i].Market]
+	}
 	w.Markets, w.Prices = markets, prices
 	for i := range w.Pools {
 		for k, m := range w.Pools[i].Markets {
@@ -160,7 +170,84 @@ func randomWorld(seed uint64) *scenarios.World {
 	if faults {
 		b.randomFaults(rnd)
 	}
+	b.randomExtras(rand.New(rand.NewPCG(seed, 2)))
 	return b.world()
+}
+
+// randomExtras adds what few clusters have. It draws from a stream of its own,
+// so that the rest of a seed's world is the same with and without.
+func (b *builder) randomExtras(rnd *rand.Rand) {
+	for i := range b.w.Pools {
+		b.extraPool(rnd, &b.w.Pools[i])
+	}
+	for i := range b.w.Templates {
+		b.extraPod(rnd, &b.w.Templates[i])
+	}
+	if rnd.IntN(4) == 0 {
+		for i := range b.w.Markets {
+			if rnd.IntN(3) == 0 {
+				b.w.Seeds = append(b.w.Seeds, scenarios.NodeSeed{Pool: 0, Market: policy.MarketID(i), Count: 1 + rnd.IntN(4)})
+			}
+		}
+	}
+	if rnd.IntN(4) == 0 {
+		b.recordAvailability(rnd)
+	}
+}
+
+func (b *builder) extraPool(rnd *rand.Rand, p *policy.Pool) {
+	if rnd.IntN(4) == 0 {
+		p.Budgets = append(p.Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true, N: int32(rnd.IntN(2))},
+			Reasons:  [][]policy.DisruptionReason{nil, {policy.Empty}, {policy.Underutilized}}[rnd.IntN(3)],
+			Schedule: fmt.Sprintf("%d %d * * *", rnd.IntN(60), rnd.IntN(24)), Duration: time.Duration(10+rnd.IntN(600)) * time.Minute})
+	}
+	if rnd.IntN(4) == 0 {
+		p.Limits.CPU = int64(8+rnd.IntN(60)) * 1000
+	}
+	if p.ID > 0 && rnd.IntN(3) == 0 {
+		p.Taints = []policy.Taint{{Key: "team", Value: "a", Effect: policy.NoSchedule}}
+	}
+}
+
+func (b *builder) extraPod(rnd *rand.Rand, t *policy.Template) {
+	w := &b.w.Workloads[t.Workload]
+	if rnd.IntN(2) == 0 {
+		t.Tolerations = []policy.Toleration{{Key: "team", Exists: true}}
+	}
+	if t.DaemonSet {
+		return
+	}
+	own := policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{t.Labels[0].Value}}}}
+	switch rnd.IntN(10) {
+	case 0:
+		t.PodAntiAffinity = []policy.PodTerm{{Selector: own, TopologyKey: labelHost}}
+	case 1:
+		t.PodAntiAffinity = []policy.PodTerm{{Selector: own, TopologyKey: labelZone, Weight: int32(rnd.IntN(2)) * 50}}
+	case 2:
+		t.HostPorts = []policy.HostPort{{Port: 8080, Protocol: "TCP"}}
+	}
+	w.DoNotDisrupt = rnd.IntN(12) == 0
+	if rnd.IntN(6) == 0 {
+		w.OutageCostPerHour = policy.Money(rnd.IntN(50)) * policy.Dollar
+	}
+}
+
+// recordAvailability gives spot markets a recorded availability instead of
+// drawn squeezes and reclaims.
+func (b *builder) recordAvailability(rnd *rand.Rand) {
+	b.w.Available = make([]scenarios.AvailabilityCurve, len(b.w.Markets))
+	for i := range b.w.Markets {
+		if b.w.Markets[i].Capacity != policy.Spot || rnd.IntN(4) == 0 {
+			continue
+		}
+		c, up := &b.w.Available[i], true
+		for at := b.w.Start.Add(-b.w.WarmUp); at < b.w.Start.Add(b.w.Duration); at = at.Add(10 * time.Minute) {
+			if rnd.IntN(20) == 0 {
+				up = !up
+			}
+			c.At, c.Available = append(c.At, at), append(c.Available, up)
+		}
+	}
 }
 
 // movePrices lets spot prices move every few hours, and be missing at times.

@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// rebuilt returns the tables of a snapshot with nothing left over from an older
+// one.
+func (r *run) rebuilt() (nodes []policy.Node, pods []policy.Pod, work []policy.Workload) {
+	var s policy.Snapshot
+	for i := range r.world.Workloads {
+		s.Workloads = append(s.Workloads, r.world.Workloads[i].Workload)
+		r.observeWork(&s, policy.WorkloadID(i))
+	}
+	return r.nodes, r.pods, s.Workloads
+}
+
+func (r *run) compare(s *policy.Snapshot) error {
+	nodes, pods, work := r.rebuilt()
+	if len(s.Nodes) != len(nodes) || len(s.Pods) != len(pods) {
+		return fmt.Errorf("%d nodes and %d pods are seen of %d and %d", len(s.Nodes), len(s.Pods), len(nodes), len(pods))
+	}
+	for i := range nodes {
+		if !reflect.DeepEqual(s.Nodes[i], nodes[i]) {
+			return fmt.Errorf("node %d is seen as %+v, it is %+v", i, s.Nodes[i], nodes[i])
+		}
+	}
+	for i := range pods {
+		if !reflect.DeepEqual(s.Pods[i], pods[i]) {
+			return fmt.Errorf("pod %d is seen as %+v, it is %+v", i, s.Pods[i], pods[i])
+		}
+	}
+	if !reflect.DeepEqual(s.Workloads, work) {
+		return fmt.Errorf("workloads are seen as %+v, they are %+v", s.Workloads, work)
+	}
+	if !reflect.DeepEqual(s.PDBs, r.pdbs) && len(r.pdbs) > 0 {
+		return fmt.Errorf("budgets are seen as %+v, they are %+v", s.PDBs, r.pdbs)
+	}
+	for i := range r.pools {
+		seen := s.Pools[i]
+		seen.Actions = nil
+		if !reflect.DeepEqual(seen, r.pools[i]) {
+			return fmt.Errorf("pool %d is seen as %+v, it is %+v", i, seen, r.pools[i])
+		}
+	}
+	return nil
+}
+
+// TestObserve compares every snapshot of random worlds, which hold only what
+// changed since the one before last, with all of it built anew.
+func TestObserve(t *testing.T) {
+	for seed := uint64(1); seed <= 60; seed++ {
+		r, err := newRun(Config{Stage: mustStage(t, randomWorld(seed)), Policy: watcher{Policy: mustPolicy(t, specs[seed%uint64(len(specs))])},
+			Forecaster: mustForecaster(t), Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var bad error
+		watch := r.cfg.Policy.(watcher)
+		watch.see = func(s *policy.Snapshot) {
+			if e := r.compare(s); e != nil && bad == nil {
+				bad = fmt.Errorf("at %v: %w", s.Now, e)
+			}
+		}
+		r.cfg.Policy = watch
+		r.driver = r.newDriver(policy.Memory{})
+		r.begin()
+		if err := r.play(t.Context()); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if bad != nil {
+			t.Fatalf("seed %d: %v", seed, bad)
+		}
+	}
+}
+
+// A watcher shows every snapshot before it is decided on: what the plan then
+// does must not be in it.
+type watcher struct {
+	policy.Policy
+	see func(*policy.Snapshot)
+}
+
+func (w watcher) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	w.see(s)
+	return w.Policy.Decide(s, m)
+}
