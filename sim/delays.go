@@ -44,6 +44,10 @@ type Delays struct {
 	// Consolidate is the least time between two looks for savings.
 	// (Karpenter's disruption loop runs every 10 s and validates for 15 s.)
 	Consolidate time.Duration
+
+	// Reconsider is how long after a look without a result the next one comes
+	// although nothing has changed in the cluster (Karpenter: 5 min).
+	Reconsider time.Duration
 }
 
 // DefaultDelays returns the delays of a cluster on EC2.
@@ -53,6 +57,6 @@ func DefaultDelays() Delays {
 		Pull: 15 * time.Second, Start: 2 * time.Second, Ready: 10 * time.Second,
 		Terminate: 5 * time.Second, Detect: 50 * time.Second, EvictRetry: 10 * time.Second,
 		DrainMax: 15 * time.Minute, BatchIdle: time.Second, BatchMax: 10 * time.Second,
-		Unavailable: 3 * time.Minute, Consolidate: 25 * time.Second,
+		Unavailable: 3 * time.Minute, Consolidate: 25 * time.Second, Reconsider: 5 * time.Minute,
 	}
 }

@@ -291,9 +291,6 @@ func (r *run) sizes(pool policy.PoolID) (spot, total int64) {
 
 // wantConsolidate plans a look for savings, now that something has changed.
 func (r *run) wantConsolidate() {
-	if r.consolidateAt != 0 {
-		return
-	}
 	after := time.Duration(-1)
 	for i := range r.pools {
 		if p := &r.pools[i]; p.Provisioner == policy.ProvisionerKarpenter && p.Consolidation != policy.ConsolidateNever {
@@ -305,8 +302,15 @@ func (r *run) wantConsolidate() {
 	if after < 0 {
 		return
 	}
-	r.consolidateAt = max(r.q.now.Add(after), r.consolidated.Add(r.delays.Consolidate), r.q.now+1)
-	r.q.add(r.consolidateAt, evConsolidate, 0, 0, 0)
+	r.lookAt(max(r.q.now.Add(after), r.consolidated.Add(r.delays.Consolidate), r.q.now+1))
+}
+
+// lookAt plans a look for savings at t unless one is planned before.
+func (r *run) lookAt(t policy.Time) {
+	if r.consolidateAt == 0 || t < r.consolidateAt {
+		r.consolidateAt = t
+		r.q.add(t, evConsolidate, 0, 0, 0)
+	}
 }
 
 // The counts that bound a look for savings: candidates replaced together, and
@@ -321,6 +325,9 @@ const (
 // then one, as Karpenter does. One change is made at a time; a change leads to
 // another look.
 func (r *run) consolidate() {
+	if r.consolidateAt != r.q.now {
+		return // an earlier look took its place
+	}
 	r.consolidateAt, r.consolidated = 0, r.q.now
 	again := false
 	r.heldBack = false
@@ -366,7 +373,18 @@ func (r *run) consolidate() {
 	}
 	if again {
 		r.wantConsolidate()
+	} else if r.hopeful() {
+		r.lookAt(r.q.now.Add(r.delays.Reconsider))
 	}
+}
+
+// hopeful reports whether a saving may come without a change in the cluster: a
+// pool that wants all its capacity on spot holds on-demand nodes, and spot
+// prices move and markets reopen by themselves.
+func (r *run) hopeful() bool {
+	return slices.ContainsFunc(r.nodes, func(n policy.Node) bool {
+		return n.Usable() && n.Pool != policy.None && r.poolX[n.Pool].share >= 1 && !r.nodeX[n.ID].spot
+	})
 }
 
 // unsettled reports whether nodes are on their way, or pods are pending for

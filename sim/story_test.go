@@ -216,3 +216,15 @@ func TestPriceRamp(t *testing.T) {
 		t.Errorf("the ramp costs %v more, want %v", more, want)
 	}
 }
+
+// TestBackToSpot refuses spot for the hours in which the cluster would move to
+// it: on-demand nodes are replaced once the markets reopen, though nothing else
+// changes in the cluster.
+func TestBackToSpot(t *testing.T) {
+	b := one(4)
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: testStart.Add(-time.Hour), Duration: 5 * time.Hour, Share: 1}}
+	res, log := play(t, b.world(), "spot")
+	if n := count(log, "T04:", " launch ", "/spot "); n == 0 {
+		t.Errorf("no spot node was launched when spot reopened at 04:00; spot share %v", res.SpotShare)
+	}
+}
