@@ -106,6 +106,8 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		fail("must be set%s", "", "duration")
 	} else if sc.Duration = s.Duration.Duration; sc.Duration <= 0 {
 		fail("%v is not above 0", sc.Duration, "duration")
+	} else if sc.Duration < durationLeast || sc.Duration > durationMost {
+		fail("%v is not from 1m to 87600h", sc.Duration, "duration")
 	}
 	sc.WarmUp, sc.ReadyGrace = defaultWarmUp, defaultReadyGrace
 	if slices.ContainsFunc(sc.templates, needsGPU) {
@@ -121,6 +123,8 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		}
 		if *x.to = x.from.Duration; *x.to < 0 {
 			fail("%v is negative", *x.to, x.name)
+		} else if *x.to > durationMost {
+			fail("%v is more than 87600h", *x.to, x.name)
 		}
 	}
 	if s.Start != nil {
@@ -151,8 +155,8 @@ func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {
 		if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.spec.Name == n.Pool }) {
 			errs = append(errs, doc.problem(at("pool"), "no CapacityPool is called %q", n.Pool))
 		}
-		if n.Count < 1 {
-			errs = append(errs, doc.problem(at("count"), "%d is not above 0", n.Count))
+		if why := outside(n.Count, 1, nodesMax); why != "" {
+			errs = append(errs, doc.problem(at("count"), "%s", why))
 		}
 		if _, ok := capacityTypes[n.CapacityType]; !ok {
 			errs = append(errs, doc.problem(at("capacityType"), "%q is not spot or on-demand", n.CapacityType))

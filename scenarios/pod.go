@@ -122,6 +122,9 @@ func (r *podReader) resources(name string, total corev1.ResourceList) (policy.Re
 		if q.Sign() < 0 {
 			r.fail([]string{"spec", "containers"}, "%s of %s is negative", k, q.String())
 		}
+		if most := requestMax(k); q.Cmp(most) > 0 {
+			r.fail([]string{"spec", "containers"}, "%s of %s is more than %s", k, q.String(), most.String())
+		}
 		switch {
 		case q.Sign() == 0:
 		case k == corev1.ResourceCPU:

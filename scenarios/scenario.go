@@ -168,6 +168,17 @@ func (sc *Scenario) Validate() error {
 	return nil
 }
 
+// Pools returns the pools as their manifests state them, ascending by name and
+// without markets, which a trace gives.
+func (sc *Scenario) Pools() []policy.Pool {
+	pools := make([]policy.Pool, len(sc.pools))
+	for i := range sc.pools {
+		pools[i] = sc.pools[i].spec.Pool()
+		pools[i].ID = policy.PoolID(i)
+	}
+	return pools
+}
+
 func (sc *Scenario) warn(format string, args ...any) {
 	sc.Warnings = append(sc.Warnings, fmt.Sprintf(format, args...))
 }

@@ -107,6 +107,9 @@ func parseChanges(words []string) ([]replicaChange, error) {
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("%q: %q is not a number of replicas", w, number)
 		}
+		if n > podsMax {
+			return nil, fmt.Errorf("%q: %s", w, outside(int32(n), 0, podsMax))
+		}
 		c := replicaChange{at.Hour()*60 + at.Minute(), int32(n)}
 		if k := len(changes); k > 0 && changes[k-1].minute >= c.minute {
 			return nil, fmt.Errorf("%q is not later than the change before it", w)

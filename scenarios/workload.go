@@ -81,8 +81,8 @@ func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claim
 	if replicas != nil {
 		l.replicas = *replicas
 	}
-	if l.replicas < 0 {
-		errs = append(errs, doc.problem([]string{"spec", "replicas"}, "%d is negative", l.replicas))
+	if why := outside(l.replicas, 0, podsMax); why != "" {
+		errs = append(errs, doc.problem([]string{"spec", "replicas"}, "%s", why))
 	}
 	sc.keep(t, l)
 	return append(errs, a.errs...)
@@ -123,17 +123,18 @@ func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *anno
 	a.refuse("Job", annotationReplicas)
 	l.Job = &Job{Pods: 1, Completions: 1}
 	var errs []error
-	set := func(name string, v *int32, to *int32) {
+	set := func(name string, v *int32, most int32, to *int32) {
 		if v == nil {
 			return
 		}
-		if *to = *v; *v < 1 {
-			errs = append(errs, doc.problem(append(path, name), "%d is not above 0", *v))
+		*to = *v
+		if why := outside(*v, 1, most); why != "" {
+			errs = append(errs, doc.problem(append(path, name), "%s", why))
 		}
 	}
-	set("parallelism", s.Parallelism, &l.Job.Pods)
+	set("parallelism", s.Parallelism, podsMax, &l.Job.Pods)
 	l.Job.Completions = l.Job.Pods // a queue of work, one item for each pod
-	set("completions", s.Completions, &l.Job.Completions)
+	set("completions", s.Completions, completionsMax, &l.Job.Completions)
 	l.Job.Pods = min(l.Job.Pods, l.Job.Completions)
 	l.Job.Work = a.duration(time.Second, annotationDuration)
 	if !a.has(annotationDuration) {

@@ -88,7 +88,7 @@ func (p *program) catalog(f *catalog.Filter, format string) error {
 		const gib = 1 << 30
 		t := &r.Type
 		rows = append(rows, catalogRow{
-			Type: t.Name, Arch: t.Arch, VCPU: t.VCPU, Memory: hundredths(float64(t.Capacity.Memory) / gib),
+			Type: t.Name, Arch: t.Arch, VCPU: t.VCPU, Memory: hundredths(float64(r.MemoryMiB) / 1024),
 			UsableCPU: float64(t.Allocatable.CPU) / 1000, UsableMem: hundredths(float64(t.Allocatable.Memory) / gib),
 			Pods: t.Allocatable.Pods, GPUs: t.Capacity.GPU, GPU: t.GPUName, Network: t.NetworkMbps,
 			Region: r.Region, OnDemandHr: r.OnDemand.Float(),

@@ -140,6 +140,14 @@ func (p *program) evalConfig(f *evalFlags, args []string) (*eval.Config, error) 
 	if f.windows < 1 {
 		return nil, wrong(fmt.Errorf("--windows: %d is not a number of windows", f.windows), "give 1 or more")
 	}
+	for _, d := range []struct {
+		flag  string
+		share float64
+	}{{"--discount-1y", f.discount1y}, {"--discount-3y", f.discount3y}} {
+		if !(d.share >= 0 && d.share < 1) {
+			return nil, wrong(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29 % off")
+		}
+	}
 	if !slices.Contains(eval.Formats(), eval.Format(f.format)) {
 		return nil, wrong(fmt.Errorf("--format: %q is unknown", f.format), "give one of table, json, markdown and csv")
 	}
@@ -204,16 +212,16 @@ func (p *program) warn(warned map[string]bool, warnings []string) {
 }
 
 // command returns the command that repeats one run.
-func (f *evalFlags) command(j eval.Job) string {
+func (m *market) command(j eval.Job) string {
 	words := []string{
 		"spotter", "sim", j.Scenario, "--policy", j.Policy, "--seed", fmt.Sprint(j.Seed),
 		"--from", j.World.Start.Std().Format(time.RFC3339),
 	}
-	if f.trace != "" {
-		words = append(words, "--trace", f.trace)
+	if m.trace != "" {
+		words = append(words, "--trace", m.trace)
 	}
-	if f.flags.Changed("intensity") {
-		words = append(words, "--intensity", fmt.Sprint(f.intensity))
+	if m.flags.Changed("intensity") {
+		words = append(words, "--intensity", fmt.Sprint(m.intensity))
 	}
 	return shell(words)
 }

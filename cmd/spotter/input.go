@@ -116,7 +116,7 @@ func openTrace(path string) (*trace.Trace, error) {
 	}
 	t, err := trace.Open(path, trace.ReadOptions{})
 	if err != nil {
-		return nil, wrong(fmt.Errorf("trace %s: %w", path, err), traceAdvice(err))
+		return nil, wrong(fmt.Errorf("trace: %w", err), traceAdvice(err))
 	}
 	return t, nil
 }

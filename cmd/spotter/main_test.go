@@ -184,7 +184,9 @@ func TestWrongCalls(t *testing.T) {
 		{"--intensity", "eval --intensity -1"},
 		{"--intensity", "eval --intensity NaN"},
 		{"--intensity", "sim web-week --intensity Inf"},
-		{"discount", "eval --discount-1y 1.5 --seeds 1"},
+		{"--discount-1y: 1.5", "eval --discount-1y 1.5 --seeds 1"},
+		{"--discount-3y: NaN", "eval --discount-3y NaN --seeds 1"},
+		{`unknown command "fsh"`, "completion fsh"},
 		{"neither a file nor embedded", "eval no-such-world"},
 		{"neither a file nor embedded", "sim no-such-world"},
 		{"neither a file nor embedded", "scenario show no-such-world"},
@@ -303,7 +305,11 @@ func TestBrokenImports(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(busy, "letter.txt"), []byte("dear"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wrongCallIs(t, "in use", "trace", "import", good, "-o", busy)
+	wrongCallIs(t, "letter.txt", "trace", "import", good, "-o", busy)
+	below := filepath.Join(good, "out")
+	wrongCallIs(t, below, "trace", "import", good, "-o", below)
+	locked := filepath.Join("/proc", "spotter-trace") // where not even root writes
+	wrongCallIs(t, locked, "trace", "import", good, "-o", locked)
 	if entries, err := os.ReadDir(busy); err != nil || len(entries) != 1 {
 		t.Errorf("the folder that was refused holds %v, %v", entries, err)
 	}
@@ -335,7 +341,7 @@ func TestListings(t *testing.T) {
 		"synthetic":                 {"trace", "info"},
 		"0.192":                     {"catalog", "--region", "us-east-1", "--families", "m5"},
 		`"instance_type": "m5.la`:   {"catalog", "--format", "json", "--families", "m5"},
-		"m5.large,amd64,2,":         {"catalog", "--format", "csv", "--families", "m5"},
+		"m5.large,amd64,2,8,1.93,":  {"catalog", "--format", "csv", "--families", "m5"},
 		"bash completion V2":        {"completion", "bash"},
 		"Compare policies by net":   {"--help"},
 		"[POLICY:]METRIC.STAT OP V": {"eval", "--help"},

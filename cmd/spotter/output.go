@@ -3,15 +3,23 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
-// replaceFile writes path by f. The file is there complete or not at all, and
-// what was there before stays until it is.
+// replaceFile writes path by f. A file is there complete or not at all, and
+// what was there before stays until it is. A device, a pipe or a link to one
+// is written to and never replaced.
 func replaceFile(path string, f func(io.Writer) error) error {
-	t, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if through(path) {
+		return writeThrough(path, f)
+	}
+	path, mode := existing(path)
+	t, err := temporary(path)
 	if err != nil {
 		return err
 	}
@@ -21,7 +29,7 @@ func replaceFile(path string, f func(io.Writer) error) error {
 		err = b.Flush()
 	}
 	if err == nil {
-		err = t.Chmod(0o644)
+		err = t.Chmod(mode)
 	}
 	if err = errors.Join(err, t.Close()); err == nil {
 		err = os.Rename(t.Name(), path)
@@ -32,10 +40,72 @@ func replaceFile(path string, f func(io.Writer) error) error {
 	return nil
 }
 
+// through reports whether path leads to something that is no file of its own:
+// a device, a pipe, or what /dev/stdout stands for, even where a shell sends
+// that to a file.
+func through(path string) bool {
+	if whole, err := filepath.Abs(path); err == nil {
+		for _, folder := range []string{"/dev/", "/proc/"} {
+			if strings.HasPrefix(whole, folder) && !strings.HasPrefix(whole, "/dev/shm/") {
+				return true
+			}
+		}
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+func writeThrough(path string, f func(io.Writer) error) error {
+	t, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(t, 1<<16)
+	if err = f(b); err == nil {
+		err = b.Flush()
+	}
+	return errors.Join(err, t.Close())
+}
+
+// existing follows links, so that the file behind one is replaced and not the
+// link, and returns the mode that the file has or shall get.
+func existing(path string) (string, fs.FileMode) {
+	if behind, err := filepath.EvalSymlinks(path); err == nil {
+		path = behind
+	}
+	if info, err := os.Stat(path); err == nil {
+		return path, info.Mode().Perm()
+	}
+	return path, 0o644
+}
+
+// temporary makes the file that becomes path. Errors speak of path, which the
+// user gave, and not of a name that nobody knows.
+func temporary(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	t, err := os.CreateTemp(filepath.Dir(path), ".spotter-*")
+	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
+		return nil, &fs.PathError{Op: "write", Path: path, Err: inner.Err}
+	}
+	return t, err
+}
+
 // checkTarget reports early that path cannot be written, before minutes are
 // spent on what should go there.
 func checkTarget(path string) error {
-	t, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if through(path) {
+		info, err := os.Stat(path)
+		if err == nil && info.IsDir() {
+			return fmt.Errorf("%s is a folder", path)
+		}
+		return err
+	}
+	path, _ = existing(path)
+	t, err := temporary(path)
 	if err != nil {
 		return err
 	}
@@ -48,5 +118,8 @@ func (p *program) output(path string, f func(io.Writer) error) error {
 		return replaceFile(path, f)
 	}
 	b := bufio.NewWriter(p.stdout)
-	return errors.Join(f(b), b.Flush())
+	if err := f(b); err != nil {
+		return err
+	}
+	return b.Flush()
 }

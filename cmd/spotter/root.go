@@ -36,8 +36,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	p := &program{args: args, stdout: stdout, stderr: stderr}
 	root := p.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if stopErr := p.stopProfiles(); err == nil {
 		err = stopErr
@@ -74,6 +72,16 @@ func (p *program) root() *cobra.Command {
 	}
 	root.AddCommand(p.evalCommand(), p.simCommand(), p.traceCommand(), p.scenarioCommand(),
 		p.catalogCommand(), p.versionCommand())
+	// Completion keeps the writer that it finds, so it comes after them.
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.InitDefaultCompletionCmd(p.args...)
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" { // by itself it takes any word and prints help
+			like := group(c.Use, c.Short)
+			c.Args, c.RunE = like.Args, like.RunE
+		}
+	}
 	return root
 }
 

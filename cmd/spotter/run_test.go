@@ -14,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 func TestSimRepeats(t *testing.T) {
@@ -59,6 +60,9 @@ func TestSimLogAndRecord(t *testing.T) {
 		if r.Meta.Policy != spec || r.Meta.Seed != 5 || len(r.Warnings) != 0 {
 			t.Errorf("meta %+v, warnings %q", r.Meta, r.Warnings)
 		}
+		if code, again, stderr := call(t, strings.Fields(r.Meta.Note)[1:]...); code != exitGood || again != plain {
+			t.Errorf("the command in the note, %s, is another run: exit code %d\n%s%s", r.Meta.Note, code, again, stderr)
+		}
 		p, err := registry.New(spec, registry.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -73,6 +77,36 @@ func TestSimLogAndRecord(t *testing.T) {
 		wrongCallIs(t, "is not empty", append(args, "--record", rec)...)
 		if err := os.RemoveAll(rec); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The world to compare policies on, decided again with what the registry and
+// the forecasts of the recording give; two days of it, for the race detector's
+// sake.
+func TestWebWeekReplays(t *testing.T) {
+	text, err := scenarios.Source("web-week")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario := file(t, "two-days.yaml", strings.Replace(string(text), "duration: 168h", "duration: 48h", 1))
+	for _, spec := range []string{"spotvortex", "static"} {
+		rec := filepath.Join(t.TempDir(), "steps")
+		if code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "7", "--record", rec); code != exitGood {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		r, err := record.Open(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := registry.New(spec, registry.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, differences, err := record.Replay(r, p)
+		// A step every ten minutes or sooner, over a day of warm-up and two more.
+		if err != nil || n < 3*24*6 || n > 8*24*6 || len(differences) > 0 {
+			t.Errorf("%s: %d steps, %d differences, %v", spec, n, len(differences), err)
 		}
 	}
 }
@@ -139,6 +173,8 @@ func TestManifestPolicies(t *testing.T) {
 		t.Errorf("exit code %d, the manifests' policies are not compared\n%s%s", code, stdout, stderr)
 	}
 	wrongCallIs(t, "unknown policy", "sim", named("{name: chance}"))
+	wrongCallIs(t, "CapacityPool general", "scenario", "validate", named("{name: chance}"))
+	wrongCallIs(t, "share 2 is not in", "scenario", "validate", named("{name: static, parameters: {share: \"2\"}}"))
 	wrongCallIs(t, "unknown policy", "eval", named("{name: chance}"))
 }
 
@@ -152,7 +188,13 @@ func TestInterrupted(t *testing.T) {
 	if code != exitBroke || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
+	log, steps := filepath.Join(dir, "events.txt"), t.TempDir()
+	code = run(ctx, []string{"sim", scenario, "--log", log, "--record", steps}, &stdout, &stderr)
+	if code != exitBroke {
+		t.Errorf("exit code %d\n%s", code, stderr.String())
+	}
 	empty(t, dir)
+	empty(t, steps)
 }
 
 // A folder that vanishes while the runs are made is no fault of the call.

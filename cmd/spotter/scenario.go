@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
@@ -50,7 +51,9 @@ func (p *program) scenarioValidateCommand() *cobra.Command {
 		Use:   "validate SCENARIO…",
 		Short: "Check scenarios, and with --trace that they can run on its prices",
 		Args:  arguments(cobra.MinimumNArgs(1)),
-		RunE:  func(_ *cobra.Command, args []string) error { return p.validateScenarios(&m, args) },
+
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(_ *cobra.Command, args []string) error { return p.validateScenarios(&m, args) },
 	}
 	m.register(c.Flags())
 	return c
@@ -69,6 +72,10 @@ func (p *program) validateScenarios(m *market, names []string) error {
 			continue
 		}
 		p.warn(warned, sc.Warnings)
+		if err := manifestPolicies(name, sc); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		if m.trace != "" {
 			w, err := m.bind(sc, opened, 0)
 			if err != nil {
@@ -85,6 +92,21 @@ func (p *program) validateScenarios(m *market, names []string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// manifestPolicies checks that the policies which the pools of sc name can be
+// made.
+func manifestPolicies(file string, sc *scenarios.Scenario) error {
+	r := newRunner()
+	for _, pool := range sc.Pools() {
+		if pool.Policy == "" {
+			continue
+		}
+		if _, err := registry.New(registry.Manifest, registry.Options{ReadRuntime: r.readRuntime, Manifests: []string{pool.Policy}}); err != nil {
+			return wrong(fmt.Errorf("%s: CapacityPool %s: %w", file, pool.Name, err), "mend spec.policy of that pool")
+		}
+	}
+	return nil
 }
 
 func listScenarios(w io.Writer) error {

@@ -61,12 +61,13 @@ func (p *program) sim(ctx context.Context, f *simFlags, name string) error {
 		return err
 	}
 	p.warn(map[string]bool{}, w.Warnings)
-	cfg, err := newRunner().config(eval.Job{Case: eval.Case{Scenario: name, World: w}, Policy: f.policy, Seed: f.seed})
+	job := eval.Job{Case: eval.Case{Scenario: name, World: w}, Policy: f.policy, Seed: f.seed}
+	cfg, err := newRunner().config(job)
 	if err != nil {
 		return err
 	}
 	cfg.Check = f.check
-	r, err := p.simWith(ctx, f, name, cfg)
+	r, err := p.simWith(ctx, f, job, cfg)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (p *program) sim(ctx context.Context, f *simFlags, name string) error {
 }
 
 // simWith runs cfg with the log and the recording that the flags ask for.
-func (p *program) simWith(ctx context.Context, f *simFlags, name string, cfg sim.Config) (r *sim.Result, err error) {
+func (p *program) simWith(ctx context.Context, f *simFlags, job eval.Job, cfg sim.Config) (r *sim.Result, err error) {
 	play := func() error {
 		r, err = sim.Run(ctx, cfg)
 		return err
@@ -83,12 +84,15 @@ func (p *program) simWith(ctx context.Context, f *simFlags, name string, cfg sim
 	if f.record != "" {
 		inner := play
 		play = func() error {
-			w, err := newRecording(f, name)
+			w, err := newRecording(f, job)
 			if err != nil {
 				return err
 			}
 			cfg.Recorder = w
-			return errors.Join(inner(), w.Close())
+			if err := errors.Join(inner(), w.Close()); err != nil {
+				return errors.Join(err, removeRecording(f.record))
+			}
+			return nil
 		}
 	}
 	if f.log == "" {
@@ -106,18 +110,28 @@ func (p *program) simWith(ctx context.Context, f *simFlags, name string, cfg sim
 
 // newRecording opens the folder of --record. A run is recorded whole, so a
 // folder in which something lies is refused.
-func newRecording(f *simFlags, name string) (*record.Writer, error) {
+func newRecording(f *simFlags, job eval.Job) (*record.Writer, error) {
 	const next = "give --record a folder that is new or empty"
 	entries, err := os.ReadDir(f.record)
 	if err == nil && len(entries) > 0 {
 		return nil, wrong(fmt.Errorf("--record: %s is not empty: %s lies in it", f.record, entries[0].Name()), next)
 	}
 	w, err := record.NewWriter(f.record, record.Meta{
-		Version: version, Policy: f.policy, Scenario: filepath.Base(name), Seed: f.seed,
-		Note: shell([]string{"spotter", "sim", name, "--policy", f.policy, "--seed", fmt.Sprint(f.seed)}),
+		Version: version, Policy: f.policy, Scenario: filepath.Base(job.Scenario), Seed: f.seed,
+		Note: f.command(job),
 	})
 	if err != nil {
 		return nil, wrong(fmt.Errorf("--record: %w", err), next)
 	}
 	return w, nil
+}
+
+// removeRecording empties the folder of a recording that does not reach the
+// end. It was empty before, so all that lies in it is this run's.
+func removeRecording(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }

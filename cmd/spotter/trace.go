@@ -52,7 +52,7 @@ func (p *program) traceImport(srcs []string, dir string, o trace.ImportOptions) 
 	}
 	if err := trace.Write(dir, t); err != nil {
 		if errors.Is(err, trace.ErrTarget) {
-			return wrong(err, "give -o a folder that is new or holds a trace")
+			return wrong(err, "give -o a folder that is new or holds a trace, where it can be written")
 		}
 		return fmt.Errorf("writing %s: %w", dir, err)
 	}

@@ -26,6 +26,10 @@ type Filter struct {
 type Row struct {
 	Type policy.InstanceType
 
+	// MemoryMiB is the memory that the type is sold with; Type.Capacity has
+	// what is left of it below a hypervisor.
+	MemoryMiB int64
+
 	// Region is where OnDemand is the price of one node-hour.
 	Region   string
 	OnDemand policy.Money
@@ -60,7 +64,7 @@ func (f *Filter) takes(t *policy.InstanceType) bool {
 // first by name among equals.
 func (f *Filter) priced(t policy.InstanceType) (Row, bool) {
 	fields, _ := line(AWS, t.Name)
-	best, found := Row{Type: t}, false
+	best, found := Row{Type: t, MemoryMiB: number(fields[colMemory])}, false
 	for i, region := range load().regions {
 		p, ok := price(fields[fixedColumns+i])
 		if !ok || f.Region != "" && f.Region != region || found && p >= best.OnDemand {

@@ -19,7 +19,7 @@ var (
 	ErrNoRegion = errors.New("provider or region unknown")
 	ErrFormat   = errors.New("format not understood")
 	ErrBadRows  = errors.New("bad rows")
-	ErrTarget   = errors.New("target is in use")
+	ErrTarget   = errors.New("no place for a trace")
 )
 
 // A FileError says where in a stored trace something is wrong.

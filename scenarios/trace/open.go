@@ -25,9 +25,14 @@ func Open(path string, o ReadOptions) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(filepath.Base(filepath.Clean(path)), files, o)
+	t, err := load(path, files, o)
+	if err == nil {
+		t.Name = filepath.Base(filepath.Clean(path))
+	}
+	return t, err
 }
 
+// load reads files into a trace called name.
 func load(name string, files []source, o ReadOptions) (*Trace, error) {
 	if o.Columns != 0 {
 		o.Columns |= ColumnTime | ColumnMarket | ColumnSpot

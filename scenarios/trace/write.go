@@ -39,9 +39,12 @@ func Write(dir string, t *Trace) error {
 	}
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
+		return fmt.Errorf("%s: %w: %w", dir, ErrTarget, err)
 	}
-	temp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".new-*")
+	temp, err := os.MkdirTemp(parent, ".spotter-new-*")
+	if inner := (*os.PathError)(nil); errors.As(err, &inner) { // whose path nobody knows
+		return fmt.Errorf("%s: %w: %w", dir, ErrTarget, inner.Err)
+	}
 	if err != nil {
 		return err
 	}
