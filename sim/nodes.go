@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -237,7 +238,7 @@ func (r *run) reclaim(id policy.NodeID) {
 	r.stop(id)
 	n.NotReady = true
 	r.touchNode(id)
-	for _, p := range append(r.podBuf[:0], r.space.Pods(id)...) {
+	for _, p := range slices.Clone(r.space.Pods(id)) {
 		r.stranded(p)
 	}
 	r.space.SetNode(n)
@@ -338,7 +339,7 @@ func (r *run) forgetNode(id policy.NodeID) {
 	if lost {
 		cause = policy.EndReclaimed
 	}
-	for _, p := range append(r.podBuf[:0], r.space.Pods(id)...) {
+	for _, p := range slices.Clone(r.space.Pods(id)) {
 		if r.pods[p].Phase != policy.PodTerminating {
 			r.retire(p)
 		}

@@ -117,8 +117,7 @@ type run struct {
 	modelDown  bool
 
 	readyTimes []int64
-	podBuf     []policy.PodID // this and the next three are scratch
-	nodeBuf    []policy.NodeID
+	nodeBuf    []policy.NodeID // this and the next three are scratch
 	touchedBuf []policy.NodeID
 	movedBuf   []policy.Pod
 	offerBuf   []place.Offer
