@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -473,4 +474,25 @@ func BenchmarkScheduler(b *testing.B) {
 			}
 		})
 	}
+}
+
+// reason says in words why nothing takes p: how many nodes each filter refused.
+func (s *scheduler) reason(p *policy.Pod) string {
+	var counts [32]int
+	nodes := 0
+	for n := range s.space.Nodes() {
+		v := s.space.Check(p, policy.NodeID(n))
+		if v != place.NoNode {
+			counts[v]++
+			nodes++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d/%d nodes take it", counts[place.OK], nodes)
+	for v := range counts {
+		if n := counts[v]; n > 0 && place.Verdict(v) != place.OK {
+			fmt.Fprintf(&b, ", %d %s", n, place.Verdict(v))
+		}
+	}
+	return b.String()
 }

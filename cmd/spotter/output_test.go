@@ -19,7 +19,7 @@ func writeWord(w io.Writer) error {
 func TestReplaceFileKeepsPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Skipf("no pipes here: %v", err)
+		t.Fatal(err)
 	}
 	if err := checkTarget(pipe); err != nil {
 		t.Fatal(err)

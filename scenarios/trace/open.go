@@ -3,7 +3,6 @@ package trace
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -426,6 +425,3 @@ func (s *Series) clip(o *ReadOptions) {
 	}
 	s.cut(first, end)
 }
-
-// MetaKeys returns the keys of t.Meta in order.
-func (t *Trace) MetaKeys() []string { return slices.Sorted(maps.Keys(t.Meta)) }

@@ -96,11 +96,6 @@ func New(name string, series []Series) (*Trace, error) {
 	return t, nil
 }
 
-// Availability reports whether any market has a recorded availability.
-func (t *Trace) Availability() bool {
-	return slices.ContainsFunc(t.Series, func(s Series) bool { return s.Available != nil })
-}
-
 // Name returns "provider/region/zone/type", followed by the product where that
 // is not Linux.
 func (s *Series) Name() string {
