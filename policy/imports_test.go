@@ -47,13 +47,17 @@ var architecture = []rule{
 	{pkg: "scenarios/catalog", ours: []string{"policy"}},
 	{pkg: "scenarios/weather", ours: []string{"policy", "scenarios/catalog", "scenarios/chance", "policy/portable"}},
 	{pkg: "scenarios/trace", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/weather"}},
+	{pkg: "scenarios/trace/check", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/trace"}},
+	{pkg: "scenarios/trace/generate", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/weather", "scenarios/trace", "scenarios/trace/check"}},
+	{pkg: "scenarios/recorded", ours: []string{"policy", "policy/portable", "scenarios"}},
 	{pkg: "scenarios", ours: []string{"policy", "policy/v1alpha1", "scenarios/chance", "scenarios/catalog", "scenarios/weather", "scenarios/trace"}},
 	{pkg: "sim", ours: []string{"policy", "policy/place", "policy/billing", "policy/driver", "policy/portable", "scenarios/..."}},
+	{pkg: "eval/chart", ours: []string{"policy"}},
 	{pkg: "eval", ours: []string{"sim", "policy/...", "scenarios/...", "models"}},
 	{pkg: "live", ours: []string{"policy/...", "models", "scenarios/..."}},
 	{pkg: "live/*", ours: []string{"policy/...", "models", "scenarios/...", "live"}},
 	{pkg: "live/*/fake", ours: []string{"policy/...", "models", "scenarios/..."}},
-	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval", "live/...", "cmd/..."}},
+	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "cmd/..."}},
 }
 
 func matches(pattern, pkg string) bool {
