@@ -27,6 +27,10 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 			b.WriteString("\n" + escape(line) + "\n")
 		}
 	}
+	if heading, rows := r.standingTable(); rows != nil {
+		markdownTable(b, heading, rows)
+	}
+	markdownList(b, "Where each is best", r.standingLines())
 	markdownList(b, "Gates", r.gateLines())
 	markdownList(b, "Runs with outages", r.outageLines())
 	markdownList(b, "Worst runs", r.worstLines())

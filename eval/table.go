@@ -40,6 +40,11 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 			p.text("", "Left out for want of width: "+left+".")
 		}
 	}
+	if heading, rows := r.standingTable(); rows != nil {
+		p.blank()
+		p.grid([][]string{heading}, rows)
+	}
+	p.list("Where each is best", r.standingLines())
 	p.list("Gates", r.gateLines())
 	p.list("Runs with outages", r.outageLines())
 	p.list("Worst runs", r.worstLines())
