@@ -1,115 +1,97 @@
 // Package catalog knows instance types: their size, what of it is left for
 // pods, their pod limit and accelerators, and their on-demand price by region.
 //
-// It holds facts that AWS publishes, as of [Date], in a table that is read in
-// place: looking one type up parses one line.
+// It holds facts that AWS, Google, Microsoft and Rackspace publish, each as of
+// [Date], in one table for each of them. A table is cut into lines when its
+// provider is first asked for, and read in place: looking one type up parses
+// one line. Where a provider publishes no figure the rule that stands in for it
+// is said to be modelled.
 package catalog
 
 import (
-	_ "embed"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
-//go:generate go run gen.go
+//go:generate go run gen.go gen_gcp.go gen_azure.go gen_rackspace.go
 
-//go:embed catalog.tsv
-var text string
-
-// AWS is the provider whose types the catalog holds.
-const AWS = "aws"
-
-// Date returns the date of the newest list that the table was made from.
-func Date() string { return "2026-08-21" }
-
-// Sources says in one line where the facts come from.
-func Sources() string {
-	return "AWS public pricing as listed by SkyPilot (2024-06-13), Coroot (2024-08-09) and Karpenter (2026-08-21)"
-}
-
-// The columns of the table before the prices.
+// The providers whose types the catalog holds.
 const (
-	colName = iota
-	colVCPU
-	colMemory
-	colENIs
-	colIPv4
-	colMbps
-	colGPUs
-	colGPUName
-	colGPUKind
-	fixedColumns
+	AWS       = "aws"
+	GCP       = "gcp"
+	Azure     = "azure"
+	Rackspace = "rackspace"
 )
 
-// A table is the text cut into lines, ascending by name.
-type table struct {
-	names   []string
-	lines   []string
-	regions []string
+// Providers returns the providers in the order in which they are listed.
+func Providers() []string { return []string{AWS, GCP, Azure, Rackspace} }
+
+// Date returns the date of the newest list that the table of provider was made
+// from; empty for a provider that is not in the catalog.
+func Date(provider string) string {
+	switch provider {
+	case AWS:
+		return "2026-08-21"
+	case GCP, Azure:
+		return "2024-08-09"
+	case Rackspace:
+		return "2026-07-13"
+	}
+	return ""
 }
 
-var load = sync.OnceValue(func() *table {
-	t := &table{names: make([]string, 0, 1024), lines: make([]string, 0, 1024)}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		name, _, _ := strings.Cut(line, "\t")
-		switch {
-		case strings.HasPrefix(line, "#"):
-		case name == "type":
-			t.regions = strings.Split(line, "\t")[fixedColumns:]
-		default:
-			t.names, t.lines = append(t.names, name), append(t.lines, line)
-		}
+// Sources says in one line where the facts about provider come from; empty for
+// a provider that is not in the catalog.
+func Sources(provider string) string {
+	switch provider {
+	case AWS:
+		return "AWS public pricing as listed by SkyPilot (2024-06-13), Coroot (2024-08-09) and Karpenter (2026-08-21)"
+	case GCP:
+		return "Google Cloud public pricing as listed by SkyPilot (2024-06-13) and Coroot (2024-08-09)"
+	case Azure:
+		return "Azure public pricing as listed by SkyPilot (2024-06-13) and Coroot (2024-08-09), Linux"
+	case Rackspace:
+		return "Rackspace Spot's public feed (2026-05-26 to 2026-07-13); on-demand prices are modelled: " + modelledRule
 	}
-	return t
-})
-
-// line returns the fields of a type's line.
-func line(provider, name string) ([]string, bool) {
-	if provider != AWS {
-		return nil, false
-	}
-	t := load()
-	i, ok := slices.BinarySearch(t.names, name)
-	if !ok {
-		return nil, false
-	}
-	return strings.Split(t.lines[i], "\t"), true
+	return ""
 }
 
 // Types returns the names of the types of provider in order; none for a
 // provider that is not in the catalog.
 func Types(provider string) []string {
-	if provider != AWS {
-		return nil
+	if t := tableOf(provider); t != nil {
+		return slices.Clone(t.names)
 	}
-	return slices.Clone(load().names)
+	return nil
 }
 
-// Regions returns the regions of provider for which there are prices, in order.
+// Regions returns the regions in which provider sells types of the catalog, in
+// order.
 func Regions(provider string) []string {
-	if provider != AWS {
-		return nil
+	if t := tableOf(provider); t != nil {
+		return slices.Clone(t.regions)
 	}
-	return slices.Clone(load().regions)
+	return nil
 }
 
-// OnDemand returns the price of one node for one hour on demand, and whether
-// it is known.
+// OnDemand returns the published price of one node for one hour on demand, and
+// whether it is known. Rackspace publishes none: see [OnDemandModelled].
 func OnDemand(provider, region, name string) (policy.Money, bool) {
-	f, ok := line(provider, name)
+	t := tableOf(provider)
+	if t == nil {
+		return 0, false
+	}
+	f, ok := t.line(name)
 	if !ok {
 		return 0, false
 	}
-	r, ok := slices.BinarySearch(load().regions, region)
+	r, ok := slices.BinarySearch(t.regions, region)
 	if !ok {
 		return 0, false
 	}
-	return price(f[fixedColumns+r])
+	return price(f[t.fixed+r])
 }
 
 func price(field string) (policy.Money, bool) {
@@ -123,34 +105,39 @@ func price(field string) (policy.Money, bool) {
 // Lookup returns the type of provider called name, with ID 0, and whether the
 // catalog holds it. Each call returns slices of its own.
 func Lookup(provider, name string) (policy.InstanceType, bool) {
-	f, ok := line(provider, name)
+	t := tableOf(provider)
+	if t == nil {
+		return policy.InstanceType{}, false
+	}
+	f, ok := t.line(name)
 	if !ok {
 		return policy.InstanceType{}, false
 	}
-	family, _, _ := strings.Cut(name, ".")
+	return lookup(provider, f), true
+}
+
+// lookup reads the line of a type.
+func lookup(provider string, f []string) policy.InstanceType {
 	t := policy.InstanceType{
-		Provider:    AWS,
-		Name:        name,
-		Family:      family,
-		Category:    category(family),
-		Arch:        arch(family),
+		Provider:    provider,
+		Name:        f[colName],
 		VCPU:        number(f[colVCPU]),
 		GPUResource: resourceOf[f[colGPUKind]],
 		GPUName:     f[colGPUName],
-		VolumesMax:  volumesMax(family, name),
-		NetworkMbps: number(f[colMbps]),
 	}
 	memoryMiB := number(f[colMemory])
-	t.Capacity = policy.Resources{
-		CPU:     t.VCPU * 1000,
-		Memory:  seenByKernel(memoryMiB * mib),
-		Storage: rootVolume,
-		GPU:     number(f[colGPUs]),
-		Pods:    podsMax(number(f[colENIs]), number(f[colIPv4])),
+	t.Capacity = policy.Resources{CPU: t.VCPU * 1000, GPU: number(f[colGPUs])}
+	switch provider {
+	case AWS:
+		describeAWS(&t, f, memoryMiB)
+	case GCP:
+		describeGCP(&t, memoryMiB)
+	case Azure:
+		describeAzure(&t, memoryMiB)
+	case Rackspace:
+		describeRackspace(&t, memoryMiB)
 	}
-	t.Allocatable = allocatable(t.Capacity)
-	t.Labels = labels(&t, memoryMiB)
-	return t, true
+	return t
 }
 
 // resourceOf names the extended resource by which a kind of accelerator is

@@ -1,9 +1,9 @@
 //go:build ignore
 
-// Gen writes catalog.tsv from recordings of AWS's public price list. It needs
-// the folder of recordings, which is not part of the project:
+// Gen writes the tables of the catalog from recordings of the providers' public
+// lists. It needs the folder of recordings, which is not part of the project:
 //
-//	SPOTTER_DATA=/path/to/data go run gen.go
+//	SPOTTER_DATA=/path/to/data go run gen.go gen_gcp.go gen_azure.go gen_rackspace.go
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -35,20 +36,58 @@ type machine struct {
 	price      map[string]string
 }
 
+// A table is what stands before the machines in a file: comments, the names of
+// the provider's own columns, and the letters of the zones of each region.
+type table struct {
+	head  []string
+	own   []string
+	cells func(*machine) []string
+	zones map[string]string
+
+	// unpriced keeps machines without a price.
+	unpriced bool
+}
+
+// coroot is the list of three providers.
+const coroot = "aws_gcp_azure_ondemand_coroot_2024-08-09.csv"
+
 func main() {
 	log.SetFlags(0)
 	dir := cmp.Or(os.Getenv("SPOTTER_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
-	dir = filepath.Join(dir, "catalog")
-	t := map[string]*machine{}
-	readSkyPilot(t, filepath.Join(dir, "skypilot_aws_vms_2024-06-13_ondemand_only.csv"))
+	generateAWS(filepath.Join(dir, "catalog"))
+	generateGCP(filepath.Join(dir, "catalog"))
+	generateAzure(filepath.Join(dir, "catalog"))
+	generateRackspace(filepath.Join(dir, "prices"))
+}
+
+func generateAWS(dir string) {
+	t, zones := map[string]*machine{}, map[string]map[string]bool{}
+	readSkyPilot(t, zones, filepath.Join(dir, "skypilot_aws_vms_2024-06-13_ondemand_only.csv"))
 	readAdvisor(t, filepath.Join(dir, "spot-advisor-data_2025-06-28.json"))
 	addRetired(t)
-	readPrices(t, filepath.Join(dir, "aws_gcp_azure_ondemand_coroot_2024-08-09.csv"), "cloud")
+	readPrices(t, filepath.Join(dir, coroot), "cloud")
 	readPrices(t, filepath.Join(dir, "karpenter_ondemand_2026-08-21.csv"), "")
 	readLimits(t, filepath.Join(dir, "karpenter_vpclimits_2026-08-21.csv"))
 	addLimits(t)
 	readBandwidth(t, filepath.Join(dir, "karpenter_bandwidth_mbps_2026-08-21.csv"))
-	write(t)
+	for name, m := range t {
+		if m.enis == 0 {
+			log.Printf("left out: %s (no pod limit)", name)
+			delete(t, name)
+		}
+	}
+	write("aws.tsv", t, table{
+		head: []string{
+			"AWS instance types and on-demand prices in $/h (Linux, shared tenancy). Facts published by AWS, as",
+			"listed by SkyPilot's catalog of 2024-06-13, Coroot's of 2024-08-09 and Karpenter's of 2026-08-21; sizes of",
+			"newer types from the AWS Spot Instance Advisor of 2025-06-28. The oldest list wins.",
+		},
+		own: []string{"enis", "ipv4_per_eni", "mbps"},
+		cells: func(m *machine) []string {
+			return []string{strconv.FormatInt(m.enis, 10), strconv.FormatInt(m.ipv4, 10), strconv.FormatInt(m.mbps, 10)}
+		},
+		zones: numbered(zones),
+	})
 }
 
 // accelerators maps SkyPilot's names to the extended resource by which their
@@ -60,9 +99,13 @@ var accelerators = map[string]string{
 	"Inferentia": "neuron", "Trainium": "neuron", "Gaudi HL-205": "gaudi",
 }
 
-func readSkyPilot(t map[string]*machine, path string) {
+func readSkyPilot(t map[string]*machine, zones map[string]map[string]bool, path string) {
 	rows(path, func(get func(string) string) {
 		name := get("InstanceType")
+		if region := get("Region"); zones[region] == nil {
+			zones[region] = map[string]bool{}
+		}
+		zones[get("Region")][get("AvailabilityZone")] = true
 		if !linux(name) {
 			return
 		}
@@ -161,12 +204,13 @@ func readBandwidth(t map[string]*machine, path string) {
 	})
 }
 
-func write(t map[string]*machine) {
+// write writes the machines ascending by name.
+func write(path string, t map[string]*machine, shape table) {
 	var names []string
 	regions := map[string]bool{}
 	for name, m := range t {
-		if m.enis == 0 || len(m.price) == 0 {
-			log.Printf("left out: %s (no pod limit or no price)", name)
+		if len(m.price) == 0 && !shape.unpriced {
+			log.Printf("left out of %s: %s (no price)", path, name)
 			continue
 		}
 		names = append(names, name)
@@ -175,37 +219,69 @@ func write(t map[string]*machine) {
 		}
 	}
 	slices.Sort(names)
-	var columns []string
-	for r := range regions {
-		columns = append(columns, r)
-	}
-	slices.Sort(columns)
-	f, err := os.Create("catalog.tsv")
+	columns := slices.Sorted(maps.Keys(regions))
+	f, err := os.Create(path)
 	check(err)
 	w := bufio.NewWriter(f)
-	fmt.Fprintln(w, "# AWS instance types and on-demand prices in $/h (Linux, shared tenancy). Facts published by AWS, as")
-	fmt.Fprintln(w, "# listed by SkyPilot's catalog of 2024-06-13, Coroot's of 2024-08-09 and Karpenter's of 2026-08-21; sizes of")
-	fmt.Fprintln(w, "# newer types from the AWS Spot Instance Advisor of 2025-06-28. Written by gen.go; the oldest list wins.")
-	fmt.Fprintf(w, "type\tvcpu\tmemory_mib\tenis\tipv4_per_eni\tmbps\tgpus\tgpu\tkind\t%s\n", strings.Join(columns, "\t"))
+	for _, line := range append(shape.head, "Written by gen.go.") {
+		fmt.Fprintln(w, "# "+line)
+	}
+	fixed := append([]string{"type", "vcpu", "memory_mib", "gpus", "gpu", "kind"}, shape.own...)
+	fmt.Fprintln(w, strings.Join(append(slices.Clone(fixed), columns...), "\t"))
+	if shape.zones != nil {
+		fmt.Fprint(w, "zones", strings.Repeat("\t", len(fixed)-1))
+		for _, r := range columns {
+			fmt.Fprint(w, "\t", shape.zones[r])
+		}
+		fmt.Fprintln(w)
+	}
 	for _, name := range names {
 		m := t[name]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s", m.name, m.vcpu, m.memoryMiB, m.enis, m.ipv4, m.mbps, m.gpus, m.gpuName, m.gpuKind)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s", m.name, m.vcpu, m.memoryMiB, m.gpus, m.gpuName, m.gpuKind)
+		if shape.cells != nil {
+			fmt.Fprint(w, "\t", strings.Join(shape.cells(m), "\t"))
+		}
 		for _, r := range columns {
-			fmt.Fprintf(w, "\t%s", m.price[r])
+			fmt.Fprint(w, "\t", m.price[r])
 		}
 		fmt.Fprintln(w)
 	}
 	check(w.Flush())
 	check(f.Close())
-	log.Printf("%d types, %d regions", len(names), len(columns))
+	log.Printf("%s: %d types, %d regions", path, len(names), len(columns))
+}
+
+// letters joins the letters of each region's zones, ascending.
+func letters(zones map[string]map[string]bool) map[string]string {
+	all := map[string]string{}
+	for region, z := range zones {
+		all[region] = strings.Join(slices.Sorted(maps.Keys(z)), "")
+	}
+	return all
+}
+
+// numbered gives as many letters as a region has zones, from a on: which zone
+// of AWS an account calls a differs by account.
+func numbered(zones map[string]map[string]bool) map[string]string {
+	all := map[string]string{}
+	for region, z := range zones {
+		all[region] = "abcdefghij"[:len(z)]
+	}
+	return all
 }
 
 // linux reports whether name is a type that can be a Linux node.
 func linux(name string) bool { return strings.Contains(name, ".") && !strings.HasPrefix(name, "mac") }
 
 func setPrice(m *machine, region, price string) {
-	x, err := strconv.ParseFloat(price, 64)
-	if _, known := m.price[region]; err != nil || known || x <= 0 {
+	if x, err := strconv.ParseFloat(price, 64); err == nil {
+		setAmount(m, region, x)
+	}
+}
+
+// setAmount sets the price of m in region unless it is known.
+func setAmount(m *machine, region string, x float64) {
+	if _, known := m.price[region]; known || x <= 0 {
 		return
 	}
 	m.price[region] = strconv.FormatFloat(math.Round(x*1e6)/1e6, 'f', -1, 64)

@@ -2,15 +2,17 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
 // A Filter chooses types to list. The zero Filter chooses all.
 type Filter struct {
-	// Region whose prices to show; empty shows the cheapest of all regions. A
-	// type without a price there is left out.
+	// Providers whose types to list, in the order given; empty means all.
+	Providers []string
+
+	// Region whose prices to show; empty shows the cheapest of all regions of a
+	// provider. A type without a price there is left out.
 	Region string
 
 	// Families, Categories and Arch restrict the types; empty means any.
@@ -27,50 +29,68 @@ type Row struct {
 	Type policy.InstanceType
 
 	// MemoryMiB is the memory that the type is sold with; Type.Capacity has
-	// what is left of it below a hypervisor.
+	// what is left of it below a hypervisor and a kernel.
 	MemoryMiB int64
 
 	// Region is where OnDemand is the price of one node-hour.
 	Region   string
 	OnDemand policy.Money
+
+	// Basis says in words what OnDemand was derived from where the provider
+	// publishes none; empty for a published price.
+	Basis string
 }
 
-// List returns the types that f chooses, ascending by name.
+// List returns the types that f chooses, ascending by name within a provider.
 func List(f Filter) []Row {
+	providers := f.Providers
+	if len(providers) == 0 {
+		providers = Providers()
+	}
 	var rows []Row
-	for _, name := range load().names {
-		if family, _, _ := strings.Cut(name, "."); len(f.Families) > 0 && !slices.Contains(f.Families, family) {
+	for _, provider := range providers {
+		t := tableOf(provider)
+		if t == nil {
 			continue
 		}
-		t, _ := Lookup(AWS, name)
-		if !f.takes(&t) {
-			continue
-		}
-		if r, ok := f.priced(t); ok {
-			rows = append(rows, r)
+		for _, name := range t.names {
+			fields, _ := t.line(name)
+			kind := lookup(provider, fields)
+			if !f.takes(&kind) {
+				continue
+			}
+			if r, ok := f.priced(t, kind, fields); ok {
+				rows = append(rows, r)
+			}
 		}
 	}
 	return rows
 }
 
 func (f *Filter) takes(t *policy.InstanceType) bool {
-	return (len(f.Categories) == 0 || slices.Contains(f.Categories, t.Category)) &&
+	return (len(f.Families) == 0 || slices.Contains(f.Families, t.Family)) &&
+		(len(f.Categories) == 0 || slices.Contains(f.Categories, t.Category)) &&
 		(f.Arch == "" || f.Arch == t.Arch) &&
 		t.VCPU >= f.MinVCPU && (f.MaxVCPU == 0 || t.VCPU <= f.MaxVCPU) &&
 		t.Capacity.GPU >= f.MinGPUs
 }
 
-// priced returns the row of t at the wanted region, or at the cheapest, the
+// priced returns the row of kind at the wanted region, or at the cheapest, the
 // first by name among equals.
-func (f *Filter) priced(t policy.InstanceType) (Row, bool) {
-	fields, _ := line(AWS, t.Name)
-	best, found := Row{Type: t, MemoryMiB: number(fields[colMemory])}, false
-	for i, region := range load().regions {
-		p, ok := price(fields[fixedColumns+i])
-		if !ok || f.Region != "" && f.Region != region || found && p >= best.OnDemand {
+func (f *Filter) priced(t *table, kind policy.InstanceType, fields []string) (Row, bool) {
+	best, found := Row{Type: kind, MemoryMiB: number(fields[colMemory])}, false
+	for i, region := range t.regions {
+		if f.Region != "" && f.Region != region {
 			continue
 		}
-		best.Region, best.OnDemand, found = region, p, true
+		p, ok := price(fields[t.fixed+i])
+		basis := ""
+		if !ok {
+			p, basis, ok = OnDemandModelled(kind.Provider, region, kind.Name)
+		}
+		if ok && (!found || p < best.OnDemand) {
+			best.Region, best.OnDemand, best.Basis, found = region, p, basis, true
+		}
 	}
 	return best, found
 }

@@ -1,0 +1,217 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// rootVolume is the disk of a node: the default block device of the EKS images
+// in Karpenter's EC2NodeClass.
+const rootVolume = 20 * gib
+
+// describeAWS fills in what the name and the line of a type tell.
+func describeAWS(t *policy.InstanceType, f []string, memoryMiB int64) {
+	t.Family, _, _ = strings.Cut(t.Name, ".")
+	t.Category, t.Arch = category(t.Family), arch(t.Family)
+	t.VolumesMax = volumesMax(t.Family, t.Name)
+	t.NetworkMbps = number(f[colMbps])
+	t.Capacity.Memory = belowHypervisor(memoryMiB * mib)
+	t.Capacity.Storage = rootVolume
+	t.Capacity.Pods = podsMax(number(f[colENIs]), number(f[colIPv4]))
+	t.Allocatable = allocatableEKS(t.Capacity)
+	t.Labels = labelsAWS(t, memoryMiB)
+}
+
+// belowHypervisor returns how much of a machine's memory its kernel has: less
+// the 7.5 % that Karpenter reckons for the hypervisor
+// (vmMemoryOverheadPercent), rounded up to whole MiB.
+func belowHypervisor(bytes int64) int64 {
+	return bytes - (bytes*75/1000+mib-1)/mib*mib
+}
+
+// podsMax is the pod limit of the AWS VPC CNI without prefix delegation: one
+// address of each interface is its own, and two pods use the host's network.
+func podsMax(enis, ipv4 int64) int64 { return enis*(ipv4-1) + 2 }
+
+// allocatableEKS returns what the kubelet leaves to pods of capacity under the
+// reservations of the EKS images, which Karpenter reckons with: of the
+// processors [reservedCPU]; 255 MiB and 11 MiB a pod; 1 GiB of disk; and the
+// thresholds of hard eviction, of the disk a tenth.
+func allocatableEKS(capacity policy.Resources) policy.Resources {
+	r := capacity
+	r.CPU -= reservedCPU(capacity.CPU)
+	r.Memory -= (255+11*capacity.Pods)*mib + evictionMemory
+	r.Storage -= gib + capacity.Storage/10
+	return r
+}
+
+// xen are the families that run on the Xen hypervisor; all others are Nitro.
+var xen = []string{
+	"c1", "c3", "c4", "cc2", "cg1", "cr1", "d2", "f1", "g2", "g3", "g3s", "h1", "hi1", "hs1", "i2", "i3",
+	"m1", "m2", "m3", "m4", "p2", "p3", "r3", "r4", "t1", "t2", "x1", "x1e",
+}
+
+// dedicated are the families whose block volumes have a limit of their own
+// (AWS documentation, "Amazon EBS volume limits for Amazon EC2 instances").
+var dedicated = []string{
+	"c7a", "c7i", "c7i-flex", "c8g", "f2", "g6", "g6e", "gr6", "hpc7a", "i7ie", "i8g", "m7a", "m7i", "m7i-flex", "m8g",
+	"p5", "p5e", "p5en", "r7a", "r7i", "r7iz", "r8g", "trn2", "x8g",
+}
+
+// volumesBySize are the limits of dedicated families (the same document). A
+// size that is not here has the shared limit, the lower figure.
+var volumesBySize = map[string]int32{
+	"medium": 32, "large": 32, "xlarge": 32, "2xlarge": 32, "4xlarge": 32, "8xlarge": 32, "12xlarge": 32,
+	"16xlarge": 48, "24xlarge": 64, "32xlarge": 88, "48xlarge": 128,
+	"metal-16xl": 39, "metal-24xl": 39, "metal-32xl": 79, "metal-48xl": 79,
+}
+
+// fewVolumes are types with a limit below that of their kind (the same
+// document).
+var fewVolumes = map[string]int32{
+	"d3.8xlarge": 3, "d3en.12xlarge": 3, "g5.48xlarge": 9,
+	"inf1.xlarge": 26, "inf1.2xlarge": 26, "inf1.6xlarge": 23, "inf1.24xlarge": 11,
+}
+
+// volumesMax returns how many block volumes pods can attach, of which the root
+// disk has taken one: 39 on Xen; on Nitro what the family has for volumes
+// alone, or 28 attachments, on bare metal 31, which an instance shares between
+// its volumes, its first network interface and its own disks (AWS documentation
+// and the limits of aws-ebs-csi-driver). More network interfaces, which a node
+// gets as pods come, would take more.
+func volumesMax(family, name string) int32 {
+	_, size, _ := strings.Cut(name, ".")
+	metal := strings.HasPrefix(size, "metal")
+	if slices.Contains(xen, family) && !metal {
+		return 39
+	}
+	if few, ok := fewVolumes[name]; ok {
+		return few - 1
+	}
+	if n, ok := volumesBySize[size]; ok && slices.Contains(dedicated, family) {
+		return n - 1
+	}
+	attachments := int32(28)
+	if metal {
+		attachments = 31
+	}
+	return attachments - 2 - ownDisks(family, size)
+}
+
+// A layout says how many disks of their own the sizes of families have: the
+// count of the last step whose size, in multiples of an xlarge, is reached.
+type layout struct {
+	families []string
+	steps    []step
+}
+
+type step struct {
+	size  int
+	disks int32
+}
+
+// layouts are the instance store volumes of the families that share their
+// attachments with them (AWS documentation, "Instance store volumes"). Metal
+// counts as the largest size.
+var layouts = []layout{
+	{[]string{"m5ad", "m5d", "m5dn", "r5ad", "r5d", "r5dn"}, []step{{0, 1}, {4, 2}, {16, 4}}},
+	{[]string{"c5ad"}, []step{{0, 1}, {4, 2}}},
+	{[]string{"c5d"}, []step{{0, 1}, {12, 2}, {24, 4}}},
+	{[]string{"c6gd", "c7gd", "m6gd", "m7gd", "r6gd", "r7gd", "x2gd", "z1d"}, []step{{0, 1}, {12, 2}}},
+	{[]string{"c6id", "m6id", "m6idn", "r6id", "r6idn"}, []step{{0, 1}, {12, 2}, {24, 4}}},
+	{[]string{"x2idn", "x2iedn"}, []step{{0, 1}, {24, 2}}},
+	{[]string{"i3"}, []step{{16, 8}}},
+	{[]string{"i3en"}, []step{{0, 1}, {2, 2}, {3, 1}, {6, 2}, {12, 4}, {24, 8}}},
+	{[]string{"i4g", "i4i", "im4gn"}, []step{{0, 1}, {8, 2}, {16, 4}, {32, 8}}},
+	{[]string{"is4gen"}, []step{{0, 1}, {4, 2}, {8, 4}}},
+	{[]string{"g4dn"}, []step{{0, 1}, {17, 2}}},
+	{[]string{"g4ad"}, []step{{0, 1}, {16, 2}}},
+	{[]string{"g5"}, []step{{0, 1}}},
+	{[]string{"p3dn"}, []step{{24, 2}}},
+	{[]string{"dl1", "trn1", "trn1n"}, []step{{24, 4}}},
+	{[]string{"p4d", "p4de"}, []step{{24, 8}}},
+}
+
+// ownDisks returns the number of instance store volumes of a type.
+func ownDisks(family, size string) int32 {
+	multiple := 0
+	if digits, ok := strings.CutSuffix(size, "xlarge"); ok && digits != "" {
+		multiple, _ = strconv.Atoi(digits)
+	} else if strings.HasPrefix(size, "metal") {
+		multiple = 1 << 30
+	}
+	n := int32(0)
+	for _, l := range layouts {
+		if slices.Contains(l.families, family) {
+			for _, s := range l.steps {
+				if multiple >= s.size {
+					n = s.disks
+				}
+			}
+		}
+	}
+	return n
+}
+
+// category returns the letters of a family before its generation: "m" of
+// "m6gd", "inf" of "inf2".
+func category(family string) string {
+	letters, _ := split(family)
+	return letters
+}
+
+// split cuts a family before the first digit and after the digits that follow;
+// the memory in the name of a high-memory type ("u-12tb1") is passed over.
+func split(family string) (letters, generation string) {
+	if _, rest, ok := strings.Cut(family, "tb"); ok && strings.HasPrefix(family, "u-") {
+		return "u", rest
+	}
+	i := strings.IndexAny(family, "0123456789")
+	if i < 0 {
+		return family, ""
+	}
+	end := i
+	for end < len(family) && family[end] >= '0' && family[end] <= '9' {
+		end++
+	}
+	return family[:i], family[i:end]
+}
+
+// arch tells AWS's own processors by the "g" that follows the generation; a1
+// came before that rule.
+func arch(family string) string {
+	letters, generation := split(family)
+	rest := strings.TrimPrefix(family, letters+generation)
+	if family == "a1" || strings.HasPrefix(rest, "g") {
+		return "arm64"
+	}
+	return "amd64"
+}
+
+// labelsAWS returns those that the kubelet and Karpenter put on every node of
+// t, ascending by key.
+func labelsAWS(t *policy.InstanceType, memoryMiB int64) []policy.Label {
+	_, size, _ := strings.Cut(t.Name, ".")
+	_, generation := split(t.Family)
+	all := make([]policy.Label, 0, 11)
+	all = append(all,
+		policy.Label{Key: "karpenter.k8s.aws/instance-category", Value: t.Category},
+		label("karpenter.k8s.aws/instance-cpu", t.VCPU),
+		policy.Label{Key: "karpenter.k8s.aws/instance-family", Value: t.Family},
+		policy.Label{Key: "karpenter.k8s.aws/instance-generation", Value: generation},
+	)
+	if t.Capacity.GPU > 0 {
+		all = append(all,
+			label("karpenter.k8s.aws/instance-gpu-count", t.Capacity.GPU),
+			policy.Label{Key: "karpenter.k8s.aws/instance-gpu-name", Value: t.GPUName},
+		)
+	}
+	all = append(all,
+		label("karpenter.k8s.aws/instance-memory", memoryMiB),
+		policy.Label{Key: "karpenter.k8s.aws/instance-size", Value: size},
+	)
+	return append(all, common(t)...)
+}

@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// modelledRegion is where the stand-in for a price is looked for, whatever the
+// region of the class: one region, so that two regions of Rackspace differ by
+// what their own auctions say and by nothing that was modelled.
+const modelledRegion = "us-east-1"
+
+// modelledRule says how a price is derived that nobody publishes.
+const modelledRule = "the cheapest AWS type of " + modelledRegion + " with at least its vCPU, memory and GPUs"
+
+// OnDemandModelled returns what stands in for the on-demand price of one node
+// for one hour where the provider publishes none, and in words what it was
+// derived from, to be printed beside it.
+//
+// For a Rackspace class it is the price of the cheapest AWS type of us-east-1
+// with the same architecture and at least its vCPU, memory and GPUs. Types with
+// a part of their processors only at times (the T families and -flex) are left
+// out, since a Rackspace node has all of its processors at all times. Rackspace
+// itself says only that its on-demand prices follow the spot prices of other
+// clouds. For other providers there is none.
+func OnDemandModelled(provider, region, name string) (price policy.Money, basis string, ok bool) {
+	if provider != Rackspace {
+		return 0, "", false
+	}
+	t := rackspaceTable()
+	f, known := t.line(name)
+	r, sold := slices.BinarySearch(t.regions, region)
+	if !known || !sold || f[t.fixed+r] == "" {
+		return 0, "", false
+	}
+	i := slices.IndexFunc(standIns(), func(s standIn) bool {
+		return s.vcpu >= number(f[colVCPU]) && s.memoryMiB >= number(f[colMemory]) &&
+			s.gpus >= number(f[colGPUs]) && (f[colGPUKind] == "" || s.gpuKind == f[colGPUKind])
+	})
+	if i < 0 {
+		return 0, "", false
+	}
+	s := standIns()[i]
+	return s.price, "modelled: " + s.name + ", " + modelledRule, true
+}
+
+// A standIn is a type whose price another provider's type may be given.
+type standIn struct {
+	name                  string
+	vcpu, memoryMiB, gpus int64
+	gpuKind               string
+	price                 policy.Money
+}
+
+// standIns returns those of AWS, the cheapest first.
+var standIns = sync.OnceValue(func() []standIn {
+	var all []standIn
+	t := awsTable()
+	r, _ := slices.BinarySearch(t.regions, modelledRegion)
+	for _, name := range t.names {
+		f, _ := t.line(name)
+		family, _, _ := strings.Cut(name, ".")
+		p, sold := price(f[t.fixed+r])
+		if !sold || category(family) == "t" || strings.HasSuffix(family, "-flex") || arch(family) != "amd64" {
+			continue
+		}
+		all = append(all, standIn{
+			name: name, vcpu: number(f[colVCPU]), memoryMiB: number(f[colMemory]),
+			gpus: number(f[colGPUs]), gpuKind: f[colGPUKind], price: p,
+		})
+	}
+	slices.SortFunc(all, func(a, b standIn) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.name, b.name))
+	})
+	return all
+})

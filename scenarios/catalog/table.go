@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The tables. Lines that begin with # say where the facts come from; then come
+// the names of the columns, where it has one the letters of the zones of each
+// region, and one line for each type, ascending by name.
+var (
+	//go:embed aws.tsv
+	awsText string
+	//go:embed gcp.tsv
+	gcpText string
+	//go:embed azure.tsv
+	azureText string
+	//go:embed rackspace.tsv
+	rackspaceText string
+)
+
+// The columns of every table before the prices. AWS has three more.
+const (
+	colName = iota
+	colVCPU
+	colMemory
+	colGPUs
+	colGPUName
+	colGPUKind
+	fixedColumns
+
+	colENIs = iota - 1
+	colIPv4
+	colMbps
+	fixedColumnsAWS
+)
+
+// A table is a text cut into lines, ascending by name.
+type table struct {
+	// fixed is the number of columns before those of the regions.
+	fixed   int
+	names   []string
+	lines   []string
+	regions []string
+
+	// zones holds the letters of the zones of each region, or is nil.
+	zones []string
+}
+
+// A run that meets one provider does not pay for the others.
+var (
+	awsTable       = sync.OnceValue(func() *table { return cut(awsText, fixedColumnsAWS) })
+	gcpTable       = sync.OnceValue(func() *table { return cut(gcpText, fixedColumns) })
+	azureTable     = sync.OnceValue(func() *table { return cut(azureText, fixedColumns) })
+	rackspaceTable = sync.OnceValue(func() *table { return cut(rackspaceText, fixedColumns) })
+)
+
+// tableOf returns the table of provider, nil for one that has none.
+func tableOf(provider string) *table {
+	switch provider {
+	case AWS:
+		return awsTable()
+	case GCP:
+		return gcpTable()
+	case Azure:
+		return azureTable()
+	case Rackspace:
+		return rackspaceTable()
+	}
+	return nil
+}
+
+func cut(text string, fixed int) *table {
+	n := strings.Count(text, "\n")
+	t := &table{fixed: fixed, names: make([]string, 0, n), lines: make([]string, 0, n)}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		name, _, _ := strings.Cut(line, "\t")
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case name == "type":
+			t.regions = strings.Split(line, "\t")[fixed:]
+		case name == "zones":
+			t.zones = strings.Split(line, "\t")[fixed:]
+		default:
+			t.names, t.lines = append(t.names, name), append(t.lines, line)
+		}
+	}
+	return t
+}
+
+// line returns the fields of a type's line.
+func (t *table) line(name string) ([]string, bool) {
+	i, ok := slices.BinarySearch(t.names, name)
+	if !ok {
+		return nil, false
+	}
+	return strings.Split(t.lines[i], "\t"), true
+}
