@@ -50,6 +50,7 @@ type builder struct {
 	groups  map[uint64]*group
 
 	scratch []policy.Time
+	outages []Outage
 }
 
 func newBuilder(cfg Config, markets int) *builder {
@@ -72,7 +73,9 @@ func newBuilder(cfg Config, markets int) *builder {
 func (b *builder) add(m *Market) {
 	mk := market{hash: portable.HashString(m.Name), name: m.Name, spot: m.Spot, band: policy.BandUnknown, slots: Unlimited}
 	if m.Spot {
-		mk.band, mk.modelled = b.bandOf(m)
+		if !m.Auction {
+			mk.band, mk.modelled = b.bandOf(m)
+		}
 		mk.slots = b.slotsOf(m, mk.hash)
 	}
 	b.spells(&mk, m)
@@ -80,7 +83,7 @@ func (b *builder) add(m *Market) {
 		b.w.markets = append(b.w.markets, mk)
 		return
 	}
-	if m.Available == nil && b.w.cfg.Intensity > 0 {
+	if m.Available == nil && !m.Auction && b.w.cfg.Intensity > 0 {
 		factor := frailty(b.frailty.At1(m.groupHash(typeInZone)), b.p.FrailtySigma)
 		mk.rate = float64(float64(b.p.rate(mk.band)*factor) * b.w.cfg.Intensity)
 		mk.state = b.rhythmOf(m)
@@ -137,26 +140,22 @@ func (b *builder) rhythmOf(m *Market) *rhythm {
 	return r
 }
 
-// groupOf returns the market's group of a level.
-func (b *builder) groupOf(m *Market, l level) *group {
-	scarce := m.GPU && b.p.ScarceGap[l] > 0
+// groupOf returns the market's group of a level and the mean gap in hours
+// between its candidates.
+func (b *builder) groupOf(m *Market, l level) (*group, float64) {
 	h := m.groupHash(l)
 	id := portable.Mix(h, uint64(l))
-	if scarce {
-		id = portable.Mix(id, 1)
-	}
+	mean := b.p.CandidateGap / frailty(b.frailty.At1(h), b.p.FrailtySigma)
 	g := b.groups[id]
 	if g == nil {
-		sigma, often := b.p.FrailtySigma, 1.0
-		if scarce {
-			sigma, often = b.p.ScarceSigma, b.w.cfg.Intensity
-		}
-		mean := b.p.gap(l, m.GPU) / float64(frailty(b.frailty.At1(h), sigma)*often)
 		g = newGroup(b.p, b.squeeze.At1(id), mean, b.w.cfg.From, b.end)
 		b.groups[id] = g
 	}
-	return g
+	return g, mean
 }
+
+// scarce reports whether the law of scarce types holds for a market.
+func scarce(m *Market, band policy.Band) bool { return m.GPU && band == bands-1 }
 
 // groupHash returns the hash of the name of the market's group of a level.
 func (m *Market) groupHash(l level) uint64 {
@@ -177,10 +176,8 @@ func (b *builder) spells(mk *market, m *Market) {
 	switch {
 	case m.Spot && m.Available != nil:
 		w.spells = b.recordedSpells(mk, m.Available, w.spells)
-	case m.Spot && w.cfg.Intensity > 0:
-		for l := range levels {
-			w.spells = b.groupOf(m, l).met(b.p, b.p.share(l, m.GPU, mk.band, w.cfg.Intensity), w.spells)
-		}
+	case m.Spot && !m.Auction && w.cfg.Intensity > 0:
+		w.spells = b.squeezes(mk, m, w.spells)
 	}
 	w.spells = b.orderedSpells(m, w.spells)
 	own := w.spells[from:]
@@ -199,13 +196,69 @@ func (b *builder) spells(mk *market, m *Market) {
 	mk.closedUntil = int32(len(w.closed))
 }
 
+// squeezes appends the squeezes that are drawn for a market, and notes the rate
+// at which they take its slots.
+func (b *builder) squeezes(mk *market, m *Market, spells []Spell) []Spell {
+	first := typeInZone
+	if scarce(m, mk.band) {
+		spells = b.scarceSpells(mk, m, spells)
+		first = wholeZone
+	}
+	for l := first; l < levels; l++ {
+		share := b.p.share(l, mk.band, b.w.cfg.Intensity)
+		g, gap := b.groupOf(m, l)
+		spells = g.met(b.p, share, spells)
+		mk.squeezed += float64(min(1, share)*b.p.DepthMean()) / (gap + b.p.lengthMean())
+	}
+	return spells
+}
+
+// scarceBefore is how long before the run the law of scarce types is drawn, so
+// that those who hold nodes as it begins do not lose them to what began then.
+const scarceBefore = 48 * hour
+
+// scarceCopiesMax bounds the intensity for scarce types, of which a market has
+// next to nothing left by then.
+const scarceCopiesMax = 16
+
+// scarceSpells appends the outages of the law of scarce types. An intensity
+// above 1 adds those of further draws of the law, of the last only as many as
+// its part asks for, so that a greater intensity has all squeezes of a lesser
+// one.
+func (b *builder) scarceSpells(mk *market, m *Market, spells []Spell) []Spell {
+	law := &b.p.Scarce
+	own := m.groupHash(typeInZone)
+	place := Place{Region: m.Region, Mean: law.Mean + float64(law.Spread*b.frailty.At1(own).Normal())}
+	left := min(b.w.cfg.Intensity, scarceCopiesMax)
+	mk.squeezed = float64(law.Rate(place.Mean)*left) * b.p.DepthMean()
+	for copied := uint64(0); left > 0; copied++ {
+		place.Common = b.squeeze.At2(m.groupHash(typeInRegion), copied)
+		place.Own = b.squeeze.At2(own, copied)
+		b.outages = law.Outages(b.outages[:0], place, b.w.cfg.From-scarceBefore, b.end)
+		for _, o := range b.outages {
+			k := place.Own.At2(scarceDraws, uint64(o.From))
+			if o.Until <= b.w.cfg.From || k.At1(drawMark).Float() >= left {
+				continue
+			}
+			spells = append(spells, Spell{
+				From: o.From, Until: o.Until, Depth: b.p.depth(k.At1(drawDepth)), Cause: CauseSqueeze, key: k.At1(drawTakes),
+			})
+		}
+		left--
+	}
+	return spells
+}
+
 // recordedSpells appends a spell for every fall of a recorded availability. Its
-// begin and its end lie anywhere between the samples that enclose them.
+// begin and its end lie anywhere between the probes that enclose them.
 func (b *builder) recordedSpells(mk *market, a *Availability, spells []Spell) []Spell {
 	k := b.recorded.At1(mk.hash)
 	between := func(i int) policy.Time {
-		span := int(a.At[i] - a.At[i-1])
-		return a.At[i-1] + 1 + policy.Time(k.At2(uint64(a.At[i]), 0).IntN(span))
+		if a.Gap == nil || a.Gap[i] == 0 {
+			return a.At[i]
+		}
+		span := int(min(a.Gap[i], a.At[i]-a.At[i-1]))
+		return a.At[i] - policy.Time(k.At2(uint64(a.At[i]), 0).IntN(span))
 	}
 	up := true
 	var fall Spell

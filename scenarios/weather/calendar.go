@@ -14,7 +14,7 @@ func (b *builder) calendars(mk *market) {
 	w := b.w
 	mk.first = int32(len(w.starts))
 	reclaims, alarms, notices := b.calendar.At1(mk.hash), b.alarm.At1(mk.hash), b.notice.At1(mk.hash)
-	reclaim, alarm := b.process(mk.state, mk.rate), b.process(mk.state, float64(mk.rate*b.p.FalseAlarms))
+	reclaim, alarm := b.process(mk.state, mk.rate), b.process(mk.state, b.p.falseAlarms(mk.rate+mk.squeezed))
 	spells := w.spells[mk.spellsFrom:mk.spellsUntil]
 	window := w.cfg.takeWindow()
 	for slot := range int(mk.slots) {
@@ -40,6 +40,12 @@ func (b *builder) calendars(mk *market) {
 			b.announce(&own[i], notices.At2(uint64(slot), uint64(own[i].at)))
 		}
 	}
+}
+
+// falseAlarms returns the rate of false alarms where nodes are reclaimed at this
+// mean rate.
+func (p *Params) falseAlarms(reclaims float64) float64 {
+	return float64(reclaims*p.RecommendedShare) * (1 - p.RecommendedPrecision) / p.RecommendedPrecision
 }
 
 // A process strikes the slots of one market at a mean rate along a rhythm.

@@ -23,6 +23,11 @@ type Market struct {
 	// has accelerators, of which there are fewer.
 	Spot, GPU bool
 
+	// Auction says that nodes are lost to higher bids, which is not the
+	// weather's to draw: of a spot market only the slots are, and what the
+	// scenario orders.
+	Auction bool
+
 	// Band is the published band. BandUnknown has one drawn for a spot market.
 	Band policy.Band
 
@@ -37,6 +42,13 @@ type Market struct {
 type Availability struct {
 	At []policy.Time
 	Up []bool
+
+	// Gap[i] is how long before At[i] the probe before it was, in milliseconds:
+	// what changed by At[i] did so at one instant in (At[i] − Gap[i], At[i]].
+	// 0 means that the change happened at At[i] itself. It is nil where every
+	// instant is exact, as in a list of events. A gap that reaches behind
+	// At[i−1] ends there.
+	Gap []policy.Time
 }
 
 // A Squeeze is one that a scenario orders. It is not scaled by the intensity.
@@ -108,8 +120,8 @@ type Config struct {
 }
 
 // IntensityMax is the greatest intensity that can be asked for. Squeezes stop
-// growing at about 100, where a common type in the worst band meets all of its
-// groups'; calendars go on.
+// growing before: those of scarce types at 16, those of a common type in the
+// worst band at about 100, where it meets all of its groups'; calendars go on.
 const IntensityMax = 1000
 
 // validate returns an error that names the first field out of range.
@@ -201,6 +213,14 @@ func (a *Availability) check() error {
 	}
 	if len(a.At) != len(a.Up) || len(a.At) == 0 {
 		return fmt.Errorf("Available has %d instants and %d values, must have as many of each and at least one", len(a.At), len(a.Up))
+	}
+	if a.Gap != nil && len(a.Gap) != len(a.At) {
+		return fmt.Errorf("Available has %d instants and %d gaps, must have as many of each or no gap", len(a.At), len(a.Gap))
+	}
+	for i, gap := range a.Gap {
+		if gap < 0 {
+			return fmt.Errorf("Available.Gap[%d] is %d ms, must not be negative", i, gap)
+		}
 	}
 	for i := 1; i < len(a.At); i++ {
 		if a.At[i] <= a.At[i-1] {

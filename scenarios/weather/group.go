@@ -40,8 +40,7 @@ const (
 // forgotten its start when the run begins.
 func newGroup(p *Params, key chance.Key, gapMean float64, from, to policy.Time) *group {
 	scale := gapMean / weibullMean(p.GapShape)
-	lengthMean := float64(p.LengthScale * weibullMean(p.LengthShape))
-	t := from - milliseconds(4*(gapMean+lengthMean))
+	t := from - milliseconds(4*(gapMean+p.lengthMean()))
 	shortest := policy.Time(p.TakeWindow.Milliseconds())
 	g := &group{key: key}
 	for n := uint64(0); ; n++ {
@@ -81,8 +80,8 @@ func (p *Params) depth(k chance.Key) float64 {
 	return max(k.At1(1).Beta(p.DepthA, p.DepthB), 0x1p-20)
 }
 
-// depthMean returns the mean of depth.
-func (p *Params) depthMean() float64 {
+// DepthMean returns the mean share of slots that a squeeze takes.
+func (p *Params) DepthMean() float64 {
 	return p.DepthWhole + float64((1-p.DepthWhole)*p.DepthA/(p.DepthA+p.DepthB))
 }
 
@@ -92,30 +91,17 @@ func (p *Params) rate(b policy.Band) float64 {
 	return -portable.Log1p(-p.BandMonthly[b]) / policy.HoursPerMonth
 }
 
-// gap returns the mean in hours between two candidates of a group, before
-// frailty and intensity.
-func (p *Params) gap(l level, gpu bool) float64 {
-	if gpu && p.ScarceGap[l] > 0 {
-		return p.ScarceGap[l]
-	}
-	return p.CandidateGap
+// share returns the share of the candidates of a group that a market meets:
+// that with which squeezes add Extra times the band's rate to its hazard, before
+// frailty. The intensity raises it, so that a greater intensity has all squeezes
+// of a lesser one and more.
+func (p *Params) share(l level, b policy.Band, intensity float64) float64 {
+	cycle := p.CandidateGap + p.lengthMean()
+	return float64(float64(p.Extra[l]*p.rate(b))*cycle) * intensity / p.DepthMean()
 }
 
-// share returns the share of the candidates of a group that a market meets:
-// that with which squeezes add Extra times the band's rate to its hazard. The
-// intensity raises it where it does not shorten the gaps, so that a greater
-// intensity has all squeezes of a lesser one and more.
-func (p *Params) share(l level, gpu bool, b policy.Band, intensity float64) float64 {
-	scarce := gpu && p.ScarceGap[l] > 0
-	if scarce && b == bands-1 {
-		return 1
-	}
-	if scarce {
-		intensity = 1
-	}
-	cycle := p.gap(l, gpu) + float64(p.LengthScale*weibullMean(p.LengthShape))
-	return float64(float64(p.Extra[l]*p.rate(b))*cycle) * intensity / p.depthMean()
-}
+// lengthMean returns the mean length of a squeeze in hours.
+func (p *Params) lengthMean() float64 { return float64(p.LengthScale * weibullMean(p.LengthShape)) }
 
 // frailty draws the factor, of mean 1, by which a group differs from its like.
 func frailty(k chance.Key, sigma float64) float64 {

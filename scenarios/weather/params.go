@@ -25,8 +25,9 @@ func (l level) String() string {
 	return [...]string{"type-zone", "type-region", "zone", "region"}[l]
 }
 
-// Params are the constants of the model. They were fitted by hand to published
-// figures and to recordings; what they yield is modelled and not recorded.
+// Params are the constants of the model. What each rests on, a recording that it
+// was fitted to, a published figure or an assumption, [Params.Assumptions] lists;
+// what they yield is modelled and not recorded.
 type Params struct {
 	// BandMonthly is the probability that a node is reclaimed within a month
 	// of 730 hours, by band: the middle of each band as the AWS Spot Instance
@@ -59,9 +60,10 @@ type Params struct {
 	// the second. The factor in the first follows from the mean being 1.
 	CalmHours, StressedHours, Stressed float64
 
-	// GapShape is the Weibull shape of the time between two squeezes of a
-	// group, LengthShape and LengthScale (hours) the law of their length: those
-	// of the up and down times of V100 in nine zones over 45 days of 2023.
+	// GapShape is the Weibull shape of the time between two squeezes of a group
+	// of common types, LengthShape and LengthScale (hours) the law of their
+	// length. Fitted: those of the up and down times of r5.16xlarge in three
+	// zones of us-east-1, probed every 34 s for six days of April 2023.
 	GapShape, LengthShape, LengthScale float64
 
 	// CandidateGap is the mean in hours between two squeezes of a group, of
@@ -74,41 +76,50 @@ type Params struct {
 	// a type in a region, a zone, a region.
 	Extra [levels]float64
 
-	// ScarceGap replaces CandidateGap and Extra for types with accelerators in
-	// the band that is open above: the mean in hours between two squeezes, all
-	// of which the market meets. 0 leaves a level as it is. Over 45 days this
-	// yields, at the 5th, 50th and 95th percentile of markets, availability
-	// .51/.80/.96 and .03/.15/.65 losses of capacity per hour, and a correlation
-	// between zones of .41 (median). V100 in nine zones, the scarcest recorded,
-	// had .17–.91, .10–1.39 and .25–.59.
-	ScarceGap [levels]float64
+	// Scarce says when types with accelerators in the band that is open above
+	// can be had, in place of squeezes of the type in its zone and its region.
+	// Fitted: the mean of the laws of V100 in three regions and nine zones,
+	// probed every 195 s for 45 days from February 2023. Another law, fitted to
+	// another recording, may take its place.
+	Scarce Law
 
-	// ScarceSigma is FrailtySigma for those groups.
-	ScarceSigma float64
-
-	// DepthWhole is the probability that a squeeze takes every slot; of 16
-	// nodes 36–72 % of drops did. Otherwise its depth is drawn from the beta
-	// distribution with DepthA and DepthB.
+	// DepthWhole is the probability that a squeeze takes every slot. Published:
+	// of the drops of 16 V100 requested together 36–72 % took all. Otherwise
+	// its depth is drawn from the beta distribution with DepthA and DepthB.
+	// Fitted: the share of a fleet of 32 p3 nodes that was lost within 3
+	// minutes, in 43 losses over 11 hours. That fleet never lost all of its
+	// nodes together; in how many zones it stood is not known.
 	DepthWhole, DepthA, DepthB float64
 
 	// TakeWindow is the time after the begin of a squeeze within which it takes
 	// its slots: more than 92 % of interruptions that come together hit the
-	// same type and zone within 3 minutes.
+	// same type and zone within 3 minutes. A squeeze that is shorter, as some of
+	// scarce types and recordings are, takes its slots before it ends; those of
+	// common types last at least as long.
 	TakeWindow time.Duration
 
-	// NoticeLead is the time from a notice to the reclaim, 120 s on AWS.
-	// NoticeLost is the share of notices that never come and NoticeLate the
-	// share that comes with a part of the lead only.
+	// NoticeLead is the time from a notice to the reclaim. Published: 120 s, on
+	// a best effort basis, by the AWS documentation. NoticeLost is the share of
+	// notices that never come and NoticeLate the share that comes with a part
+	// of the lead only. Modelled: no measurement is known.
 	NoticeLead             time.Duration
 	NoticeLost, NoticeLate float64
 
 	// RecommendedShare is the share of reclaims that a rebalance recommendation
-	// precedes, and RecommendedLead its mean time before the notice. FalseAlarms
-	// is the number of recommendations without a reclaim, as a multiple of the
-	// calendar's rate: users see far more of them than of interruptions.
+	// precedes, and RecommendedLead its mean time before the notice. By the AWS
+	// documentation a recommendation may come sooner than the notice or along
+	// with it; how often and by how much is modelled. One that would come more
+	// than an hour before the reclaim comes an hour before.
 	RecommendedShare float64
 	RecommendedLead  time.Duration
-	FalseAlarms      float64
+
+	// RecommendedPrecision is the share of recommendations that precede the
+	// reclaim of their node within an hour; the others are false alarms, at a
+	// constant multiple of the market's mean rate of reclaims along its rhythm.
+	// Lowering it makes alarms more frequent. Where reclaims are frequent, some
+	// false alarms are followed by one by accident, which comes on top.
+	// Modelled: users report many more recommendations than interruptions.
+	RecommendedPrecision float64
 }
 
 // DefaultParams returns the constants that runs use.
@@ -125,27 +136,43 @@ func DefaultParams() Params {
 			.90, .84, .84, .84, .84, .84, .84, .90, .96, 1.02, 1.08, 1.12,
 			1.15, 1.17, 1.17, 1.17, 1.17, 1.14, 1.10, 1.03, 1.01, .98, .96, .93,
 		},
-		DayOfWeek:        [7]float64{.60, 1.04, 1.14, 1.16, 1.14, 1.06, .86},
-		CalmHours:        48,
-		StressedHours:    6,
-		Stressed:         4,
-		GapShape:         0.60,
-		LengthShape:      0.71,
-		LengthScale:      1.32,
-		CandidateGap:     24,
-		Extra:            [levels]float64{.5, .25, .2, .05},
-		ScarceGap:        [levels]float64{8, 10, 0, 0},
-		ScarceSigma:      1.2,
-		DepthWhole:       .5,
-		DepthA:           1.2,
-		DepthB:           2,
-		TakeWindow:       180 * time.Second,
-		NoticeLead:       120 * time.Second,
-		NoticeLost:       .01,
-		NoticeLate:       .02,
-		RecommendedShare: .6,
-		RecommendedLead:  10 * time.Minute,
-		FalseAlarms:      2,
+		DayOfWeek:            [7]float64{.60, 1.04, 1.14, 1.16, 1.14, 1.06, .86},
+		CalmHours:            48,
+		StressedHours:        6,
+		Stressed:             4,
+		GapShape:             0.585,
+		LengthShape:          0.78,
+		LengthScale:          0.325,
+		CandidateGap:         24,
+		Extra:                [levels]float64{.5, .25, .2, .05},
+		DepthWhole:           .5,
+		DepthA:               1.1,
+		DepthB:               6.4,
+		TakeWindow:           180 * time.Second,
+		NoticeLead:           120 * time.Second,
+		NoticeLost:           .01,
+		NoticeLate:           .02,
+		RecommendedShare:     .6,
+		RecommendedLead:      10 * time.Minute,
+		RecommendedPrecision: .25,
+		Scarce:               scarceLaw(),
+	}
+}
+
+// scarceLaw is Params.Scarce by default.
+func scarceLaw() Law {
+	return Law{
+		Paces:  []float64{0.25, 1, 4, 16, 100},
+		Common: []float64{0, 0.045, 0.34, 0.195, 0.08},
+		Own:    []float64{0.035, 0.02, 0.17, 0.085, 0.03},
+		Unrest: 0.4,
+		Mean:   0.44,
+		Spread: 0.79,
+		Hour: [24]float64{
+			.27, .25, .21, .16, .09, .03, -.03, -.08, -.12, -.15, -.17, -.19,
+			-.19, -.19, -.19, -.17, -.14, -.10, -.04, .03, .10, .17, .22, .26,
+		},
+		Weekday: [7]float64{-.01, -.03, -.13, -.19, -.07, .21, .21},
 	}
 }
 
@@ -164,7 +191,6 @@ func (p *Params) validate() error {
 		{"SlotsGPU", p.SlotsGPU, 1, slotsMax},
 		{"SlotsSigma", p.SlotsSigma, 0, 3},
 		{"FrailtySigma", p.FrailtySigma, 0, 3},
-		{"ScarceSigma", p.ScarceSigma, 0, 3},
 		{"CalmHours", p.CalmHours, 1, 1e4},
 		{"StressedHours", p.StressedHours, 1, 1e4},
 		{"Stressed", p.Stressed, 1, 1 + p.CalmHours/p.StressedHours},
@@ -181,16 +207,16 @@ func (p *Params) validate() error {
 		{"NoticeLost", p.NoticeLost, 0, 1},
 		{"RecommendedShare", p.RecommendedShare, 0, 1},
 		{"RecommendedLead in seconds", p.RecommendedLead.Seconds(), 0, 1800},
-		{"FalseAlarms", p.FalseAlarms, 0, 100},
+		{"RecommendedPrecision", p.RecommendedPrecision, 0.01, 1},
 	} {
 		if !within(c.x, c.lo, c.hi) {
 			return fmt.Errorf("weather: Params.%s is %v, must be from %v to %v", c.name, c.x, c.lo, c.hi)
 		}
 	}
 	for l := range levels {
-		if !within(p.Extra[l], 0, 100) || !within(p.ScarceGap[l], 0, 1e5) {
-			return fmt.Errorf("weather: Params.Extra and Params.ScarceGap of %v are %v and %v, must not be negative", l, p.Extra[l], p.ScarceGap[l])
+		if !within(p.Extra[l], 0, 100) {
+			return fmt.Errorf("weather: Params.Extra of %v is %v, must be from 0 to 100", l, p.Extra[l])
 		}
 	}
-	return nil
+	return p.Scarce.validate()
 }

@@ -101,6 +101,14 @@ var offsets = []struct {
 	{"eastus", -5}, {"westus", -8}, {"centralus", -6}, {"westeurope", 1}, {"northeurope", 0}, {"uk", 0},
 }
 
+// LocalTime returns the hour and the weekday (0 for Sunday) at t by the standard
+// time of a region.
+func LocalTime(t policy.Time, region string) (hourOfDay, weekday int) {
+	h := int64(t/hour) + utcOffset(region)
+	// 1970-01-01 was a Thursday.
+	return int(h % 24), int((h/24 + 4) % 7)
+}
+
 // utcOffset returns the hours that the local time of a region is ahead of UTC;
 // 0 for one whose place is not known.
 func utcOffset(region string) int64 {

@@ -11,7 +11,9 @@
 // Draws are keyed by the seed, by hashes of names and by ordinals in the order
 // of time. A market more or a later end changes nothing of what was there.
 //
-// What is modelled and on which figures it rests stands at [Params].
+// Common types are closed in squeezes, spells with Weibull lengths and gaps of
+// groups of markets; scarce ones by the slack of a [Law]. What is modelled and on
+// which figures it rests, [Params.Assumptions] lists.
 package weather
 
 import (
@@ -104,6 +106,10 @@ type market struct {
 	// is modelled.
 	rate  float64
 	state *rhythm
+
+	// squeezed is the mean number of times per node-hour that squeezes take a
+	// slot.
+	squeezed float64
 
 	first                   int32 // of its slots in starts; spot only
 	spellsFrom, spellsUntil int32

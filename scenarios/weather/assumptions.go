@@ -1,0 +1,112 @@
+package weather
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Basis is what a constant of the model rests on.
+type Basis string
+
+// The bases of a constant.
+const (
+	// Fitted constants are fitted to a recording, and a fit can be made again.
+	Fitted Basis = "fitted"
+
+	// Published constants are figures that others measured or state.
+	Published Basis = "published"
+
+	// Modelled constants are assumed: no measurement of them is known.
+	Modelled Basis = "modelled"
+)
+
+// An Assumption is one constant of the model, or some that belong together, and
+// what it rests on.
+type Assumption struct {
+	// Name is that of the field of [Params].
+	Name string
+
+	// Value is it in words and numbers, with its unit.
+	Value string
+
+	Basis Basis
+
+	// Source is the recording, the publication or the reason.
+	Source string
+}
+
+// The recordings and publications that are named more than once.
+const (
+	sourceV100     = "SkyPilot availability of V100 in nine zones of us-east-1, us-east-2 and us-west-2, probed every 195 s for 45 days from 2023-02-15"
+	sourceR5       = "SkyPilot availability of r5.16xlarge in three zones of us-east-1, probed every 34 s for 6 days from 2023-04-19"
+	sourceFleet    = "Bamboo trace of a fleet of 32 p3 nodes over 11 hours: 43 losses, none of the whole fleet"
+	sourceAdvisor  = "AWS Spot Instance Advisor, Linux, 2025-06-28"
+	sourceAWSDocs  = "AWS documentation of Spot interruption notices and of rebalance recommendations"
+	sourceNoFigure = "no measurement is known"
+)
+
+// Assumptions lists what the constants in p rest on. The bases hold for the
+// values of [DefaultParams]; one that was changed rests on whoever changed it.
+func (p *Params) Assumptions() []Assumption {
+	list := p.rateAssumptions()
+	list = append(list, p.squeezeAssumptions()...)
+	return append(list, p.noticeAssumptions()...)
+}
+
+func (p *Params) rateAssumptions() []Assumption {
+	return []Assumption{
+		{"BandMonthly", numbers(p.BandMonthly[:], "%.3f") + " reclaimed within 730 h, by band", Published, "middle of each band of the " + sourceAdvisor + "; .30 for the open one is modelled"},
+		{"BandSharesCPU", numbers(p.BandSharesCPU[:], "%.2f") + " of markets, by band", Published, sourceAdvisor},
+		{"BandSharesGPU", numbers(p.BandSharesGPU[:], "%.2f") + " of markets, by band", Published, sourceAdvisor},
+		{"SlotsCPU", fmt.Sprintf("%g nodes (median of a market)", p.SlotsCPU), Modelled, sourceNoFigure},
+		{"SlotsGPU", fmt.Sprintf("%g nodes (median of a market)", p.SlotsGPU), Modelled, sourceNoFigure},
+		{"SlotsSigma", fmt.Sprintf("%g (deviation of the logarithm)", p.SlotsSigma), Modelled, sourceNoFigure},
+		{"FrailtySigma", fmt.Sprintf("%g (deviation of the logarithm)", p.FrailtySigma), Fitted, "deviation between the logarithms of the rates of zones: .88 in nine zones of V100, .97 in three of r5.16xlarge, .37 in four of V100 in April 2023"},
+		{"HourOfDay", spread(p.HourOfDay[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by local hour, February 2023; its swing is that of the nine recorded zones"},
+		{"DayOfWeek", spread(p.DayOfWeek[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by weekday, February 2023; its swing is that of the nine recorded zones"},
+		{"CalmHours, StressedHours, Stressed", fmt.Sprintf("%g h calm, %g h at %g times the mean rate", p.CalmHours, p.StressedHours, p.Stressed), Modelled, "reclaims come in bouts; their length and strength were not measured"},
+	}
+}
+
+func (p *Params) squeezeAssumptions() []Assumption {
+	s := &p.Scarce
+	return []Assumption{
+		{"GapShape", fmt.Sprintf("%g (Weibull)", p.GapShape), Fitted, "times between outages, " + sourceR5},
+		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of outages, " + sourceR5},
+		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "sets how finely squeezes are shared among markets, not how often a market meets one"},
+		{"Extra", numbers(p.Extra[:], "%g") + " times the band's rate, by type in zone, type in region, zone, region", Modelled, "that squeezes take about as many nodes as the calendars is assumed; zones of a type fail together more often than types of a zone"},
+		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h",
+			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g")), Fitted, "mean of the laws of three regions, " + sourceV100},
+		{"DepthWhole", fmt.Sprintf("%g of squeezes take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72 % of drops take all of them"},
+		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)), Fitted, sourceFleet},
+		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92 % of interruptions that come together hit the same type and zone within 3 minutes"},
+	}
+}
+
+func (p *Params) noticeAssumptions() []Assumption {
+	return []Assumption{
+		{"NoticeLead", p.NoticeLead.String(), Published, sourceAWSDocs},
+		{"NoticeLost, NoticeLate", fmt.Sprintf("%g never come, %g come late", p.NoticeLost, p.NoticeLate), Modelled, sourceAWSDocs + " promise them on a best effort basis; " + sourceNoFigure},
+		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare), Modelled, sourceAWSDocs + ": a recommendation may come sooner than the notice or along with it; " + sourceNoFigure},
+		{"RecommendedLead", fmt.Sprintf("%v before the notice (mean, exponential, at most an hour before the reclaim)", p.RecommendedLead), Modelled, sourceNoFigure},
+		{"RecommendedPrecision", fmt.Sprintf("%g of recommendations are followed by their reclaim within an hour", p.RecommendedPrecision), Modelled, "users report many more recommendations than interruptions; " + sourceNoFigure},
+	}
+}
+
+// numbers writes numbers separated by slashes.
+func numbers(x []float64, format string) string {
+	words := make([]string, len(x))
+	for i, v := range x {
+		words[i] = fmt.Sprintf(format, v)
+	}
+	return strings.Join(words, "/")
+}
+
+// spread writes the least and the greatest of numbers.
+func spread(x []float64) string {
+	lo, hi := x[0], x[0]
+	for _, v := range x {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	return fmt.Sprintf("%.2f…%.2f", lo, hi)
+}

@@ -1,0 +1,381 @@
+package weather
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// A Law says when a scarce type can be had in the zones of one region.
+//
+// Every zone has a slack, the capacity that is left over: while it is above 0
+// the type can be had, and where it falls to 0 or below nodes are taken and
+// launches refused until it rises again. The slack is the sum of the zone's
+// mean, of an offset by the hour and the weekday, and of levels: random numbers
+// of which each is drawn anew at a pace of its own, some every few minutes and
+// some every few days. So a spell that has lasted long is likely to go on, as
+// in the recordings, although no part remembers its age. Of each pace there is
+// a level of the region, which all its zones share, and one of the zone's own;
+// that zones fail together comes from the former.
+type Law struct {
+	// Paces are the mean times in hours after which levels are drawn anew.
+	Paces []float64
+
+	// Common and Own are, for each pace, the variances of the region's level
+	// and of the zone's own. All together add up to 1.
+	Common, Own []float64
+
+	// Unrest says how unevenly the quicker levels, those of a pace below
+	// [UnrestPace], are drawn anew: they follow a clock of the region that now
+	// races and now creeps, at a rate that holds for UnrestPace hours on
+	// average, has the mean 1, and whose logarithm has the deviation Unrest. So
+	// quiet days and days of one spell after the other come by turns, while the
+	// shares of time stay what they are.
+	Unrest float64
+
+	// Mean and Spread are the mean and the deviation of the zones' mean slacks:
+	// a zone of mean slack m is available with about the probability Φ(m).
+	Mean, Spread float64
+
+	// Hour and Weekday (Sunday first) are added to the slack by the local time
+	// of the region. Each has the mean 0.
+	Hour    [24]float64
+	Weekday [7]float64
+}
+
+// An Outage is a time in which a zone has no capacity.
+type Outage struct {
+	// From is its first instant, Until the first after it.
+	From, Until policy.Time
+}
+
+// A Place is where a law is drawn.
+type Place struct {
+	// Region gives the local time. Common is the key of what all places of the
+	// region share, Own that of this place.
+	Region      string
+	Common, Own chance.Key
+
+	// Mean is the mean slack of the place.
+	Mean float64
+}
+
+// evenDraws is the number of parts of equal probability into which the values
+// of a level are divided: of as many draws in a row each comes from another
+// part. So a level has gone through all of its values after that many draws,
+// and a few weeks show what a law is like.
+const evenDraws = 8
+
+// A Level is a normal number of mean 0 and deviation 1 that is drawn anew after
+// random times.
+type Level struct {
+	// Value holds before Until.
+	Value float64
+	Until policy.Time
+
+	key   chance.Key
+	pace  float64
+	clock *Clock
+	ticks policy.Time // what the clock shows at Until
+	piece int         // of the clock, in which that is
+	n     uint64
+	order [evenDraws]uint8
+}
+
+// The draws of one level.
+const (
+	drawPace = iota
+	drawOrder
+	drawValue
+)
+
+// NewLevel returns the level of this key as it is at from. Its pace is in hours
+// of the clock, which begins at from; nil stands for time itself.
+func NewLevel(key chance.Key, pace float64, clock *Clock, from policy.Time) Level {
+	l := Level{key: key, pace: pace, clock: clock, Until: from}
+	if pace >= UnrestPace {
+		l.clock = nil
+	}
+	l.Next()
+	return l
+}
+
+// Next draws the level anew at Until.
+func (l *Level) Next() {
+	k := l.key.At1(l.n)
+	if l.n%evenDraws == 0 {
+		l.shuffle(l.key.At2(l.n, drawOrder))
+	}
+	// The part takes the place of the first bits of the draw.
+	part := chance.Key(l.order[l.n%evenDraws]) << 61
+	l.Value = (k.At1(drawValue)>>3 | part).Normal()
+	wait := 1 + milliseconds(float64(l.pace*k.At1(drawPace).Exp1()))
+	l.n++
+	if l.clock == nil {
+		l.Until += wait
+		return
+	}
+	l.ticks += wait
+	l.Until, l.piece = l.clock.time(l.ticks, l.piece)
+}
+
+// UnrestPace is the mean time in hours for which the rate of a [Clock] holds. A
+// day of unrest passes; what lasts longer is a matter of slow levels.
+const UnrestPace = 32
+
+// A Clock races and creeps by turns; see [Law.Unrest].
+type Clock struct {
+	unrest float64
+	rate   Level
+
+	// ticks[i] is what it shows at times[i], in milliseconds; from there on it
+	// runs at rates[i].
+	times, ticks []policy.Time
+	rates        []float64
+}
+
+// NewClock returns the clock of this key, which shows 0 at from; nil for one
+// that runs evenly.
+func NewClock(key chance.Key, unrest float64, from policy.Time) *Clock {
+	if unrest <= 0 {
+		return nil
+	}
+	c := &Clock{unrest: unrest, rate: NewLevel(key, UnrestPace, nil, from)}
+	c.add(from, 0)
+	return c
+}
+
+func (c *Clock) add(t, ticks policy.Time) {
+	c.times, c.ticks = append(c.times, t), append(c.ticks, ticks)
+	exponent := float64(c.unrest*c.rate.Value) - float64(float64(c.unrest*c.unrest)/2)
+	c.rates = append(c.rates, portable.Exp(exponent))
+}
+
+// time returns when the clock shows so many ticks, and in which piece, which is
+// not before the given one.
+func (c *Clock) time(ticks policy.Time, piece int) (policy.Time, int) {
+	for {
+		last := len(c.times) - 1
+		for piece < last && c.ticks[piece+1] <= ticks {
+			piece++
+		}
+		span := float64(float64(c.rate.Until-c.times[last]) * c.rates[last])
+		shown := c.ticks[last] + policy.Time(span)
+		if piece < last || shown > ticks {
+			return c.times[piece] + policy.Time(float64(ticks-c.ticks[piece])/c.rates[piece]), piece
+		}
+		t := c.rate.Until
+		c.rate.Next()
+		c.add(t, shown)
+	}
+}
+
+// shuffle puts the parts in a random order.
+func (l *Level) shuffle(k chance.Key) {
+	for i := range l.order {
+		j := k.At1(uint64(i)).IntN(i + 1)
+		l.order[i] = l.order[j]
+		l.order[j] = uint8(i)
+	}
+}
+
+// A slack is a place's slack over time.
+type slack struct {
+	law    *Law
+	levels []Level
+	weight []float64
+	mean   float64
+	ahead  int64 // hours of local time before UTC
+
+	// season is the offset of the hour that begins at hourOf.
+	season float64
+	hourOf policy.Time
+}
+
+// slackAt returns the slack of a place, from then on.
+func (l *Law) slackAt(p Place, from policy.Time) slack {
+	s := slack{law: l, mean: p.Mean, ahead: utcOffset(p.Region)}
+	clock := NewClock(p.Common.At1(clockKey), l.Unrest, from)
+	for _, part := range []struct {
+		variances []float64
+		key       chance.Key
+	}{{l.Common, p.Common}, {l.Own, p.Own}} {
+		for i, v := range part.variances {
+			if v > 0 {
+				s.levels = append(s.levels, NewLevel(part.key.At1(uint64(i)), l.Paces[i], clock, from))
+				s.weight = append(s.weight, math.Sqrt(v))
+			}
+		}
+	}
+	return s
+}
+
+// clockKey is the ordinal of a region's clock beside those of its levels.
+const clockKey = 1 << 16
+
+// scarceDraws is that of the draws for the outages of a place.
+const scarceDraws = 1 << 17
+
+// next returns the level that is drawn anew first.
+func (s *slack) next() *Level {
+	first := &s.levels[0]
+	for i := range s.levels {
+		if s.levels[i].Until < first.Until {
+			first = &s.levels[i]
+		}
+	}
+	return first
+}
+
+// at returns the slack at t, of the levels as they are.
+func (s *slack) at(t policy.Time) float64 {
+	if t-s.hourOf >= hour {
+		s.season, s.hourOf = s.law.offset(t, s.ahead), t-t%hour
+	}
+	x := s.mean + s.season
+	for i := range s.levels {
+		x += float64(s.weight[i] * s.levels[i].Value)
+	}
+	return x
+}
+
+// Offset returns what the local time of a region adds to slacks at t.
+func (l *Law) Offset(t policy.Time, region string) float64 { return l.offset(t, utcOffset(region)) }
+
+func (l *Law) offset(t policy.Time, ahead int64) float64 {
+	h := int64(t/hour) + ahead
+	// 1970-01-01 was a Thursday.
+	return l.Hour[h%24] + l.Weekday[(h/24+4)%7]
+}
+
+// Outages appends the outages of a place that reach into [from, to). The last
+// may end behind to. The local time is looked at whenever a level is drawn
+// anew, which is often.
+func (l *Law) Outages(outages []Outage, p Place, from, to policy.Time) []Outage {
+	s := l.slackAt(p, from)
+	down, since := false, from
+	for t := from; ; {
+		if low := s.at(t) <= 0; low != down {
+			if down {
+				outages = append(outages, Outage{since, t})
+			}
+			down, since = low, t
+		}
+		if t >= to && !down || t >= to+spanOf(30*24) {
+			break
+		}
+		level := s.next()
+		t = level.Until
+		if t >= to && !down {
+			break
+		}
+		level.Next()
+	}
+	if down {
+		outages = append(outages, Outage{since, never})
+	}
+	return outages
+}
+
+// spanOf returns whole hours in milliseconds.
+func spanOf(hours int64) policy.Time { return policy.Time(hours) * hour }
+
+// Risks returns, for every one of some instants, ascending and not before from,
+// the rate per hour at which outages of a place drawn from from on begin then,
+// which is 0 in an outage: of each level, as it is then, the rate of new draws
+// times the probability that one of them uses up the slack. That the clock races
+// or creeps is left out.
+func (l *Law) Risks(p Place, from policy.Time, at []policy.Time) []float64 {
+	s := l.slackAt(p, from)
+	risks := make([]float64, len(at))
+	for i, t := range at {
+		for level := s.next(); level.Until <= t; level = s.next() {
+			level.Next()
+		}
+		risks[i] = s.risk(t)
+	}
+	return risks
+}
+
+// risk returns the rate at t.
+func (s *slack) risk(t policy.Time) float64 {
+	x := s.at(t)
+	if x <= 0 {
+		return 0
+	}
+	rate := 0.0
+	for i := range s.levels {
+		rest := x - float64(s.weight[i]*s.levels[i].Value)
+		rate += chance.NormalCDF(-rest/s.weight[i]) / s.levels[i].pace
+	}
+	return rate
+}
+
+// Rate returns how often outages of a place of this mean slack begin, per hour
+// of all time: of each level the rate of new draws times the probability that
+// the slack is above 0 before and not after, and a ninth more, because of two
+// draws in a row seldom both come from one of the parts of evenDraws. The hour
+// and the weekday are left out.
+func (l *Law) Rate(mean float64) float64 {
+	rate := 0.0
+	for i, pace := range l.Paces {
+		for _, v := range []float64{l.Common[i], l.Own[i]} {
+			rate += upThenDown(mean, v) / pace
+		}
+	}
+	return rate * 10 / 9
+}
+
+// upThenDown returns the probability that mean + z is above 0 and is not after
+// a part of variance v of z, which has the variance 1, was drawn anew: the mean
+// over the part that stays of Φ(x)·(1 − Φ(x)).
+func upThenDown(mean, v float64) float64 {
+	if v <= 0 {
+		return 0
+	}
+	const steps = 64
+	stay, fresh := math.Sqrt(max(0, 1-v)), math.Sqrt(v)
+	sum := 0.0
+	for i := range steps {
+		z := chance.NormalQuantile((float64(i) + 0.5) / steps)
+		up := chance.NormalCDF((mean + float64(stay*z)) / fresh)
+		sum += float64(up * (1 - up))
+	}
+	return sum / steps
+}
+
+// validate returns an error that names the first field out of range.
+func (l *Law) validate() error {
+	if len(l.Paces) == 0 || len(l.Common) != len(l.Paces) || len(l.Own) != len(l.Paces) {
+		return fmt.Errorf("weather: Law has %d Paces, %d Common and %d Own, must have as many of each and at least one",
+			len(l.Paces), len(l.Common), len(l.Own))
+	}
+	sum := 0.0
+	for i, pace := range l.Paces {
+		if !within(pace, 0.01, 1e4) {
+			return fmt.Errorf("weather: Law.Paces[%d] is %v, must be from 0.01 to 10000", i, pace)
+		}
+		if !within(l.Common[i], 0, 1) || !within(l.Own[i], 0, 1) {
+			return fmt.Errorf("weather: Law.Common[%d] and Law.Own[%d] are %v and %v, must be from 0 to 1", i, i, l.Common[i], l.Own[i])
+		}
+		sum += l.Common[i] + l.Own[i]
+	}
+	if !within(sum, 0.99, 1.01) {
+		return fmt.Errorf("weather: Law.Common and Law.Own add up to %v, must to 1", sum)
+	}
+	if !within(l.Unrest, 0, 3) {
+		return fmt.Errorf("weather: Law.Unrest is %v, must be from 0 to 3", l.Unrest)
+	}
+	if !within(l.Mean, -5, 5) || !within(l.Spread, 0, 5) {
+		return fmt.Errorf("weather: Law.Mean and Law.Spread are %v and %v, must be from -5 and 0 to 5", l.Mean, l.Spread)
+	}
+	for _, x := range append(l.Hour[:], l.Weekday[:]...) {
+		if !within(x, -5, 5) {
+			return fmt.Errorf("weather: Law.Hour or Law.Weekday holds %v, must be from -5 to 5", x)
+		}
+	}
+	return nil
+}
