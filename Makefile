@@ -29,12 +29,13 @@ test:
 same:
 	.ci/same
 
-# bench measures whole processes (CPU seconds, resident memory) and the reader
-# of traces. Its figures are those of an idle machine.
+# bench measures whole processes (CPU seconds, resident memory), the reader of
+# traces and the generator. Its figures are those of an idle machine.
 bench: build
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkRead' -benchtime 5x -timeout 15m ./scenarios/trace
+	$(GO) test -run '^$$' -bench '^BenchmarkGenerate' -benchtime 3x -timeout 15m ./scenarios/trace/generate
 
 # The linter is a module of its own: what it requires is not what we require.
 $(LINT): .ci/tools/golangci-lint/go.mod .ci/tools/golangci-lint/go.sum

@@ -10,7 +10,7 @@ import (
 // The exit codes.
 const (
 	exitGood  = 0
-	exitGate  = 1 // a gate failed
+	exitGate  = 1 // a gate or a check failed
 	exitWrong = 2 // the call or an input is wrong
 	exitBroke = 3 // it broke while running
 )
@@ -39,6 +39,9 @@ func wrong(err error, next string) error {
 // errGate means that everything ran and a gate was not met.
 var errGate = errors.New("a gate was not met")
 
+// errCheck means that everything ran and a check failed.
+var errCheck = errors.New("a check failed")
+
 // tell writes err for a person and returns the exit code that it means.
 func tell(w io.Writer, err error) int {
 	if err == nil {
@@ -46,12 +49,15 @@ func tell(w io.Writer, err error) int {
 	}
 	fmt.Fprintf(w, "spotter: %v\n", err)
 	var call *wrongCall
+	var ended *brokenOff
 	switch {
-	case errors.Is(err, errGate):
+	case errors.Is(err, errGate), errors.Is(err, errCheck):
 		return exitGate
 	case errors.As(err, &call):
 		fmt.Fprintf(w, "%s\n", call.next)
 		return exitWrong
+	case errors.As(err, &ended):
+		fmt.Fprintf(w, "%s\n", ended.next)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(w, "it was interrupted and wrote nothing; run it again")
 	default:

@@ -109,10 +109,17 @@ func loadScenario(name string) (*scenarios.Scenario, error) {
 	return nil, wrong(err, "mend the file and check it with `spotter scenario validate "+name+"`")
 }
 
-// openTrace reads the trace at path; the embedded one when path is empty.
+// openTrace reads the trace at path; the embedded one when path is empty, and
+// another embedded one when path is "embedded:" and its name.
 func openTrace(path string) (*trace.Trace, error) {
 	if path == "" {
 		return trace.Embedded()
+	}
+	if t, ok, err := trace.EmbeddedNamed(path); ok {
+		if err != nil {
+			return nil, wrong(fmt.Errorf("trace: %w", err), "name one of those, as in embedded:rackspace")
+		}
+		return t, nil
 	}
 	t, err := trace.Open(path, trace.ReadOptions{})
 	if err != nil {

@@ -150,6 +150,9 @@ func wrongCallIs(t *testing.T, want string, args ...string) {
 	t.Helper()
 	code, stdout, stderr := call(t, args...)
 	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+	for len(lines) > 1 && strings.HasPrefix(lines[0], "warning: ") { // of the input, before the fault was met
+		lines = lines[1:]
+	}
 	switch {
 	case code != exitWrong:
 		t.Errorf("spotter %s: exit code %d, want %d\n%s", shell(args), code, exitWrong, stderr)

@@ -20,6 +20,7 @@ var (
 	ErrFormat   = errors.New("format not understood")
 	ErrBadRows  = errors.New("bad rows")
 	ErrTarget   = errors.New("no place for a trace")
+	ErrUnnamed  = errors.New("market or time unknown")
 )
 
 // A FileError says where in a stored trace something is wrong.
@@ -67,3 +68,6 @@ const (
 	scoreMax  = 10
 	hazardMax = 3600
 )
+
+// probeGapMax bounds the time between two looks at a market: a year.
+const probeGapMax = 366 * 24 * 3600

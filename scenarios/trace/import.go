@@ -10,26 +10,52 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// ImportOptions say how recordings are read.
+// ImportOptions say how recordings are read, and what those that leave it out
+// are of.
 type ImportOptions struct {
-	// Provider is that of all rows; empty means aws.
+	// Provider is that of rows that name none; empty means the one whose
+	// format it is, and aws where that could be any.
 	Provider string
 
 	// Region is that of rows that name none and whose zone does not tell.
 	Region string
 
+	// Zone and Type are those of a recording that names none. Type also
+	// replaces that which the name of a file stands for.
+	Zone, Type string
+
+	// From is when a recording begins that does not say so: samples of
+	// availability, events of a fleet, a script.
+	From policy.Time
+
+	// At is when a snapshot was taken that does not say so.
+	At policy.Time
+
+	// PriceRatio is the price, as a share of that on demand, of markets of
+	// which only the availability is known; 0 means DefaultPriceRatio. Prices,
+	// if given, is where their prices are looked for first.
+	PriceRatio float64
+	Prices     *Trace
+
+	// Script says how a script of prices is played.
+	Script ScriptOptions
+
 	// Strict makes the first bad row an error.
 	Strict bool
 }
+
+// DefaultPriceRatio is the share of the on-demand price at which the markets
+// stand that never move: 0.30 is where most of those of AWS are pinned.
+const DefaultPriceRatio = 0.30
 
 // An ImportReport says what was read and what became of it.
 type ImportReport struct {
@@ -42,8 +68,10 @@ type ImportReport struct {
 	BadRows   []string
 
 	// Duplicates are rows for a market and time that came again; the last
-	// holds. Repeats are rows that tell nothing new. Changes are left.
-	Duplicates, Repeats, Changes int
+	// holds. Joined are rows that say another thing of the same instant, as of
+	// a price and of availability. Repeats are rows that tell nothing new.
+	// Changes are left.
+	Duplicates, Joined, Repeats, Changes int
 
 	Markets  int
 	From, To policy.Time
@@ -51,27 +79,47 @@ type ImportReport struct {
 	// WithoutOnDemand are markets that neither a row nor the catalog gives an
 	// on-demand price: they are kept, but no run can use them.
 	WithoutOnDemand []string
+
+	// UnknownTypes are instance types, as "provider/type", that the catalog does
+	// not hold: their markets are kept, but no run can use them.
+	UnknownTypes []string
+
+	// Modelled are markets of which only the availability was recorded.
+	Modelled []string
+
+	// Warnings say what about the recordings may surprise.
+	Warnings []string
 }
 
 // badRowsShown is how many bad rows a report names.
 const badRowsShown = 5
 
-// understood says what Import reads, for errors.
-const understood = `understood are, also gzipped:
-  the JSON of "aws ec2 describe-spot-price-history"
-  CSV with the columns t,region,az,instance_type,spot,ondemand
-  CSV with the columns t,az,instance_type,price
-  CSV with the columns Timestamp,AvailabilityZone,InstanceType,ProductDescription,SpotPrice`
+// Understood says what Import reads, a line each.
+const Understood = `understood are, also gzipped:
+  AWS: the JSON of "aws ec2 describe-spot-price-history"
+  AWS: CSV with the columns t,region,az,instance_type,spot,ondemand
+  AWS: CSV with the columns t,az,instance_type,price
+  AWS: CSV with the columns Timestamp,AvailabilityZone,InstanceType,ProductDescription,SpotPrice
+  AWS: CSV of SpotLake (Time,InstanceType,Region,AZ,SPS,T3,T2,IF,OndemandPrice,SpotPrice,Savings)
+  Google Cloud: CSV with the columns t,region,az,instance_type,accel,accel_count,spot,ondemand
+  Azure and others by region: CSV with the columns t,cloud,region,instance_type,spot,ondemand
+  Rackspace: CSV with the columns t,region,generation,serverclass,category,cpu,memory,market_price,bid_p20,bid_p50,bid_p80
+  Rackspace: the JSON of the percentiles feed
+  availability: JSON with "metadata" and "data", of samples of one market, in files named like us-east-1a_v100_1.json
+  availability: events of a fleet, rows of milliseconds,add|remove,node
+  a script of prices: JSON with "default" and "series"`
 
-// Import reads recordings of a provider's prices into one trace. Their format
-// is found out from their content. Rows may be in any order.
+// Import reads recordings of a provider's prices and availability into one
+// trace. Their format is found out from their content. Rows may be in any
+// order, and several recordings may speak of the same markets.
 func Import(srcs []string, o ImportOptions) (*Trace, *ImportReport, error) {
 	if len(srcs) == 0 {
 		return nil, nil, fmt.Errorf("%w: no file named", ErrEmpty)
 	}
 	im := &importer{o: o, report: &ImportReport{}, symbols: symbols{known: map[string]int32{}}, regions: map[int32]int32{}}
-	im.provider = im.symbols.code([]byte(cmp.Or(o.Provider, catalog.AWS)))
 	im.linux = im.symbols.code([]byte(ProductLinux))
+	im.from = timeMax
+	im.bids = make([][3]policy.Money, 1)
 	for _, src := range srcs {
 		if err := im.file(src); err != nil {
 			return nil, im.report, err
@@ -81,12 +129,28 @@ func Import(srcs []string, o ImportOptions) (*Trace, *ImportReport, error) {
 	return t, im.report, err
 }
 
-// An event is a row: from at on, a market costs this.
+// says tells of what a row speaks.
+type says uint8
+
+const (
+	saysSpot says = 1 << iota
+	saysOnDemand
+	saysAvailable
+	saysBand
+	saysScore
+	saysBids
+)
+
+// An event is a row: from at on, what it says holds for a market.
 type event struct {
-	market         marketCode
-	at             policy.Time
-	spot, onDemand policy.Money
-	order          int32 // in which it was read
+	market                 marketCode
+	says                   says
+	available, band, score int8
+	order                  int32 // in which it was read
+	gap                    int32 // seconds since the market was last looked at
+	bids                   int32 // place in importer.bids; 0 if there are none
+	at                     policy.Time
+	spot, onDemand         policy.Money
 }
 
 // An importer gathers the events of all sources.
@@ -96,16 +160,37 @@ type importer struct {
 	symbols symbols
 	regions map[int32]int32 // of zones; -1 if not known
 	events  []event
+	bids    [][3]policy.Money
 
-	provider, linux int32
-	ids, names      bool // zones were met by ID, by name
+	// from and to are the first and last instant that anything speaks of.
+	from, to policy.Time
+
+	linux      int32
+	ids, names bool // zones of AWS were met by ID, by name
+	last       says // what the row spoke of that was taken last
+
+	snapshots int // sources of a snapshot that did not say when it was taken
+	warnings  []string
 
 	path string // of the source being read
 }
 
+// add takes in an event that is complete but for its order.
+func (im *importer) add(e event) {
+	e.order = int32(len(im.events))
+	im.events = append(im.events, e)
+	im.from, im.to = min(im.from, e.at), max(im.to, e.at)
+}
+
 // bad counts a row that cannot be used.
 func (im *importer) bad(line int, reason error) error {
-	row := fmt.Sprintf("%s:%d: %v", im.path, line, reason)
+	return im.badAt(strconv.Itoa(line), reason)
+}
+
+// badAt counts something that cannot be used, which stands at a place of the
+// source that is no line.
+func (im *importer) badAt(place string, reason error) error {
+	row := fmt.Sprintf("%s:%s: %v", im.path, place, reason)
 	if im.o.Strict {
 		return fmt.Errorf("%w: %s", ErrBadRows, row)
 	}
@@ -113,6 +198,13 @@ func (im *importer) bad(line int, reason error) error {
 		im.report.BadRows = append(im.report.BadRows, row)
 	}
 	return nil
+}
+
+// warn notes what may surprise, once.
+func (im *importer) warn(format string, args ...any) {
+	if w := fmt.Sprintf(format, args...); !slices.Contains(im.warnings, w) {
+		im.warnings = append(im.warnings, w)
+	}
 }
 
 // file reads one source.
@@ -143,6 +235,9 @@ func (im *importer) file(path string) error {
 	return &FileError{File: path, Err: err}
 }
 
+// fleetRow is the first row of a recording of a fleet, which has no header.
+var fleetRow = regexp.MustCompile(`^\s*\d+\s*,\s*(add|remove)\s*,`)
+
 // content finds out what r holds and reads it.
 func (im *importer) content(r *bufio.Reader) error {
 	head, err := r.Peek(1 << 12)
@@ -154,58 +249,31 @@ func (im *importer) content(r *bufio.Reader) error {
 	case len(text) == 0:
 		return fmt.Errorf("%w: it holds nothing", ErrEmpty)
 	case text[0] == '{' || text[0] == '[':
-		return im.json(r)
+		return im.anyJSON(r, text)
 	case bytes.HasPrefix(text, []byte("PAR1")):
 		return fmt.Errorf("%w: it is Parquet already and needs no import", ErrFormat)
 	}
 	header, _, _ := bytes.Cut(text, []byte("\n"))
+	if fleetRow.Match(header) {
+		im.took("events of a fleet")
+		return im.fleet(r)
+	}
 	shape, ok := findShape(strings.TrimRight(string(header), "\r"))
 	if !ok {
-		return fmt.Errorf("%w: it begins %q; %s", ErrFormat, clip(string(header), 80), understood)
+		return fmt.Errorf("%w: it begins %q; %s", ErrFormat, clip(string(header), 80), Understood)
 	}
-	im.report.Formats = append(im.report.Formats, shape.name)
+	im.took(shape.name)
 	return im.csv(r, shape)
 }
+
+// took notes what the source was taken for.
+func (im *importer) took(format string) { im.report.Formats = append(im.report.Formats, format) }
 
 func clip(s string, most int) string {
 	if len(s) > most {
 		return s[:most] + "…"
 	}
 	return s
-}
-
-// zone returns the codes of a zone and its region.
-func (im *importer) zone(zone, region []byte) (zoneCode, regionCode int32, err error) {
-	if len(zone) == 0 {
-		return 0, 0, errors.New("no zone")
-	}
-	zoneCode = im.symbols.code(zone)
-	if len(region) > 0 {
-		im.note(zoneCode)
-		return zoneCode, im.symbols.code(region), nil
-	}
-	if code := im.note(zoneCode); code >= 0 {
-		return zoneCode, code, nil
-	}
-	if im.o.Region == "" {
-		return 0, 0, fmt.Errorf("zone %q does not tell its region; name the region", zone)
-	}
-	return zoneCode, im.symbols.code([]byte(im.o.Region)), nil
-}
-
-// note returns the region of a zone, -1 if unknown, looking it up once.
-func (im *importer) note(zone int32) int32 {
-	if code, ok := im.regions[zone]; ok {
-		return code
-	}
-	code := int32(-1)
-	region, id := regionOf(im.symbols.names[zone])
-	if region != "" {
-		im.ids, im.names = im.ids || id, im.names || !id
-		code = im.symbols.code([]byte(region))
-	}
-	im.regions[zone] = code
-	return code
 }
 
 // price reads a price; an empty one is absent.
@@ -224,7 +292,8 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 	return m, nil
 }
 
-// instant reads a time, as Unix seconds or in RFC 3339.
+// instant reads a time, as Unix seconds, in RFC 3339 or, which is then UTC,
+// without a zone.
 func instant(text []byte) (policy.Time, error) {
 	var at policy.Time
 	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
@@ -232,6 +301,8 @@ func instant(text []byte) (policy.Time, error) {
 	} else if v, err := strconv.ParseFloat(string(text), 64); err == nil && v > 0 && v < float64(timeMax) {
 		at = policy.Time(v * 1000)
 	} else if v, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
+		at = policy.TimeOf(v)
+	} else if v, err := time.Parse(time.DateTime, string(text)); err == nil {
 		at = policy.TimeOf(v)
 	} else {
 		return 0, fmt.Errorf("time %q is neither Unix seconds nor RFC 3339", text)
@@ -250,6 +321,7 @@ func (im *importer) trace(srcs []string) (*Trace, error) {
 		}
 		return nil, fmt.Errorf("%w: %s has no rows", ErrEmpty, strings.Join(srcs, ", "))
 	}
+	im.lookUpPrices()
 	slices.SortFunc(im.events, func(a, b event) int {
 		return cmp.Or(compareMarkets(&a.market, &b.market), cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order))
 	})
@@ -258,26 +330,58 @@ func (im *importer) trace(srcs []string) (*Trace, error) {
 		e := &im.events[i]
 		if i == 0 || e.market != im.events[i-1].market {
 			series = append(series, im.series(e.market))
+			im.last = 0
 		}
 		im.push(&series[len(series)-1], e)
 	}
+	said := im.modelPrices(series)
 	names := make([]string, len(srcs))
 	for i, src := range srcs {
 		names[i] = filepath.Base(src)
 	}
-	t, err := New(strings.Join(names, "+"), series)
+	t, err := New(clip(strings.Join(names, "+"), 200), series)
 	if err != nil {
 		return nil, err
 	}
-	t.From, t.To = im.span()
+	t.From, t.To = im.from, im.to
 	t.WholeFrom, t.WholeTo = t.From, t.To
-	t.About = "recorded prices, imported from " + strings.Join(names, ", ")
-	if im.ids && im.names {
-		t.Warnings = append(t.Warnings,
-			"zones are given by ID and by name; names differ between accounts, so the two cannot be joined")
+	t.About = im.about(names)
+	if said != "" {
+		t.About += "; " + said
+		t.Meta = map[string]string{MetaModelled: said}
+		t.Warnings = append(t.Warnings, said)
 	}
+	if im.ids && im.names {
+		im.warn("zones are given by ID and by name; names differ between accounts, so the two cannot be joined")
+	}
+	t.Warnings = append(t.Warnings, im.warnings...)
 	im.fill(t)
 	return t, nil
+}
+
+// about says in one line what t is a recording of.
+func (im *importer) about(names []string) string {
+	prices, availability, script := false, false, false
+	for i := range im.events {
+		prices = prices || im.events[i].says&saysSpot != 0
+		availability = availability || im.events[i].says&saysAvailable != 0
+	}
+	for _, f := range im.report.Formats {
+		script = script || f == formatScript
+	}
+	what := "recorded prices"
+	switch {
+	case script:
+		what = "scripted prices"
+	case prices && availability:
+		what = "recorded prices and availability"
+	case availability:
+		what = "recorded availability"
+	}
+	if len(names) > 4 {
+		names = append(slices.Clone(names[:3]), fmt.Sprintf("%d more", len(names)-3))
+	}
+	return what + ", imported from " + strings.Join(names, ", ")
 }
 
 func compareMarkets(a, b *marketCode) int {
@@ -294,38 +398,55 @@ func (im *importer) series(m marketCode) Series {
 	return Series{Provider: n[m[0]], Region: n[m[1]], Zone: n[m[2]], Type: n[m[3]], Product: n[m[4]]}
 }
 
-// push adds an event to the series of its market.
+// push adds an event to the series of its market. What the event does not
+// speak of goes on.
 func (im *importer) push(s *Series, e *event) {
-	v := blank
-	v.spot, v.onDemand = e.spot, e.onDemand
+	v, gap := blank, e.gap
+	if n := len(s.At); n > 0 {
+		v = s.sample(n - 1)
+	}
+	v.take(e, im.bids)
+	said := e.says
 	if n := len(s.At); n > 0 && s.At[n-1] == e.at {
-		im.report.Duplicates++
+		if im.last&e.says != 0 {
+			im.report.Duplicates++
+		} else {
+			im.report.Joined++
+		}
+		if s.sample(n-1) == v {
+			im.last |= e.says
+			return
+		}
+		gap, said = max(gap, s.probeGap(n-1)), said|im.last
 		s.cut(0, n-1)
 	}
+	im.last = said
 	if n := len(s.At); n > 0 && s.sample(n-1) == v {
 		im.report.Repeats++
+		im.last = 0
 		return
 	}
-	s.push(e.at, v, false)
+	s.push(e.at, v, gap, true)
 }
 
-func (im *importer) span() (from, to policy.Time) {
-	from = timeMax
-	for i := range im.events {
-		from, to = min(from, im.events[i].at), max(to, im.events[i].at)
+// take puts into v what e says.
+func (v *sample) take(e *event, bids [][3]policy.Money) {
+	if e.says&saysSpot != 0 {
+		v.spot = e.spot
 	}
-	return from, to
-}
-
-// fill completes the report.
-func (im *importer) fill(t *Trace) {
-	r := im.report
-	r.Markets, r.From, r.To = len(t.Series), t.From, t.To
-	for i := range t.Series {
-		s := &t.Series[i]
-		r.Changes += len(s.At)
-		if _, ok := catalog.OnDemand(s.Provider, s.Region, s.Type); s.OnDemand == nil && !ok {
-			r.WithoutOnDemand = append(r.WithoutOnDemand, s.Name())
-		}
+	if e.says&saysOnDemand != 0 {
+		v.onDemand = e.onDemand
+	}
+	if e.says&saysAvailable != 0 {
+		v.available = e.available
+	}
+	if e.says&saysBand != 0 {
+		v.band = e.band
+	}
+	if e.says&saysScore != 0 {
+		v.score = e.score
+	}
+	if e.says&saysBids != 0 {
+		v.bids = bids[e.bids]
 	}
 }

@@ -6,78 +6,183 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A csvShape is a set of columns that is understood.
+// A role is what the values of a column of a recording mean.
+type role uint8
+
+const (
+	roleTime role = iota
+	roleCloud
+	roleRegion
+	roleZone
+	roleType
+	roleProduct
+	roleSpot
+	roleOnDemand
+	roleBidP20
+	roleBidP50
+	roleBidP80
+	roleScore
+	roleFrequency
+	roleIgnored
+	roles
+)
+
+// A csvColumn is a column of a recording, by its name in small letters.
+type csvColumn struct {
+	name     string
+	role     role
+	optional bool
+}
+
+// A csvShape is a set of columns that is understood, in any order.
 type csvShape struct {
-	name   string
-	header string
+	name     string
+	provider string
+	columns  []csvColumn
 
-	// The places of the columns; -1 if there is none.
-	time, region, zone, kind, product, spot, onDemand int
-
-	// gaps says that an empty price means that the market was not offered.
-	gaps bool
+	// gaps says that a missing price means that the market was not offered.
+	// minus says that a missing number is written -1, or left empty, and gone
+	// that a market which is no longer offered is written GONE.
+	gaps, minus, gone bool
 }
 
 var csvShapes = []csvShape{
 	{
-		name: "CSV of spot and on-demand prices", header: "t,region,az,instance_type,spot,ondemand",
-		time: 0, region: 1, zone: 2, kind: 3, product: -1, spot: 4, onDemand: 5, gaps: true,
+		name: "CSV of spot and on-demand prices", provider: catalog.AWS, gaps: true,
+		columns: []csvColumn{
+			{"t", roleTime, false}, {"region", roleRegion, false}, {"az", roleZone, false},
+			{"instance_type", roleType, false}, {"spot", roleSpot, false}, {"ondemand", roleOnDemand, false},
+		},
 	},
 	{
-		name: "CSV of spot price history", header: "t,az,instance_type,price",
-		time: 0, region: -1, zone: 1, kind: 2, product: -1, spot: 3, onDemand: -1,
+		name: "CSV of spot price history", provider: catalog.AWS,
+		columns: []csvColumn{
+			{"t", roleTime, false}, {"az", roleZone, false}, {"instance_type", roleType, false}, {"price", roleSpot, false},
+		},
 	},
 	{
-		name:   "CSV of DescribeSpotPriceHistory",
-		header: "timestamp,availabilityzone,instancetype,productdescription,spotprice",
-		time:   0, region: -1, zone: 1, kind: 2, product: 3, spot: 4, onDemand: -1,
+		name: "CSV of DescribeSpotPriceHistory", provider: catalog.AWS,
+		columns: []csvColumn{
+			{"timestamp", roleTime, false}, {"availabilityzone", roleZone, false}, {"instancetype", roleType, false},
+			{"productdescription", roleProduct, false}, {"spotprice", roleSpot, false},
+		},
+	},
+	{
+		// SpotLake's documentation has the meaning of its columns. T2 and T3
+		// are the largest requests that scored 2 and 3; a trace holds the score
+		// of a single node.
+		name: "CSV of SpotLake", provider: catalog.AWS, gaps: true, minus: true,
+		columns: []csvColumn{
+			{"time", roleTime, false}, {"instancetype", roleType, false}, {"region", roleRegion, false}, {"az", roleZone, false},
+			{"sps", roleScore, true}, {"if", roleFrequency, true}, {"ondemandprice", roleOnDemand, true},
+			{"spotprice", roleSpot, false}, {"t3", roleIgnored, true}, {"t2", roleIgnored, true}, {"savings", roleIgnored, true},
+		},
+	},
+	{
+		// A row with an accelerator and no machine is named acc:V100:8 and its
+		// price is that of the accelerators alone.
+		name: "CSV of prices on Google Cloud", provider: catalog.GCP, gaps: true, gone: true,
+		columns: []csvColumn{
+			{"t", roleTime, false}, {"region", roleRegion, false}, {"az", roleZone, false}, {"instance_type", roleType, false},
+			{"accel", roleIgnored, false}, {"accel_count", roleIgnored, false},
+			{"spot", roleSpot, false}, {"ondemand", roleOnDemand, false},
+		},
+	},
+	{
+		name: "CSV of prices by region", provider: catalog.Azure, gaps: true,
+		columns: []csvColumn{
+			{"t", roleTime, false}, {"cloud", roleCloud, false}, {"region", roleRegion, false},
+			{"instance_type", roleType, false}, {"spot", roleSpot, false}, {"ondemand", roleOnDemand, false},
+		},
+	},
+	{
+		name: "CSV of the Rackspace Spot market", provider: catalog.Rackspace,
+		columns: []csvColumn{
+			{"t", roleTime, false}, {"region", roleRegion, false}, {"generation", roleIgnored, true},
+			{"serverclass", roleType, false}, {"category", roleIgnored, true}, {"cpu", roleIgnored, true},
+			{"memory", roleIgnored, true}, {"market_price", roleSpot, false},
+			{"bid_p20", roleBidP20, false}, {"bid_p50", roleBidP50, false}, {"bid_p80", roleBidP80, false},
+		},
 	},
 }
 
-func findShape(header string) (csvShape, bool) {
-	header = strings.ToLower(strings.NewReplacer(" ", "", `"`, "").Replace(header))
-	for _, s := range csvShapes {
-		if s.header == header {
-			return s, true
+// A layout is a shape with the place of each role among the columns of a file,
+// -1 if none has it.
+type layout struct {
+	csvShape
+	at      [roles]int
+	columns int
+}
+
+// findShape returns the shape that has all columns of header, and of which
+// header has all that are not optional.
+func findShape(header string) (layout, bool) {
+	names := strings.Split(strings.ToLower(strings.NewReplacer(" ", "", `"`, "").Replace(header)), ",")
+	for _, shape := range csvShapes {
+		l := layout{csvShape: shape, columns: len(names)}
+		for r := range l.at {
+			l.at[r] = -1
+		}
+		fits := true
+		for i, name := range names {
+			k := slices.IndexFunc(shape.columns, func(c csvColumn) bool { return c.name == name })
+			if k < 0 || slices.Index(names, name) != i {
+				fits = false
+				break
+			}
+			l.at[shape.columns[k].role] = i
+		}
+		for _, c := range shape.columns {
+			fits = fits && (c.optional || slices.Contains(names, c.name))
+		}
+		if fits {
+			return l, true
 		}
 	}
-	return csvShape{}, false
+	return layout{}, false
 }
 
 // csvFieldsMax is above the number of fields of every shape.
-const csvFieldsMax = 8
+const csvFieldsMax = 16
 
 // csv reads rows up to the end. A row is a line, so that a broken one spoils
 // no other.
-func (im *importer) csv(r *bufio.Reader, shape csvShape) error {
-	want := strings.Count(shape.header, ",") + 1
+func (im *importer) csv(r *bufio.Reader, l layout) error {
 	var fields [csvFieldsMax][]byte
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(make([]byte, 0, 1<<16), 1<<20)
 	headed := false
-	for line := 1; scanner.Scan(); line++ {
-		row := bytes.TrimSpace(scanner.Bytes())
-		if len(row) == 0 {
-			continue
-		}
+	return eachLine(r, func(line int, row []byte) error {
 		if !headed {
 			headed = true
-			continue
+			return nil
 		}
 		im.report.Rows++
-		e, err := im.row(splitRow(row, fields[:0]), want, &shape)
+		e, err := im.row(splitRow(row, fields[:0]), &l)
 		if err != nil {
-			if err := im.bad(line, err); err != nil {
+			return im.bad(line, err)
+		}
+		im.add(e)
+		return nil
+	})
+}
+
+// eachLine calls visit with each line that is not empty, trimmed.
+func eachLine(r io.Reader, visit func(line int, row []byte) error) error {
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(make([]byte, 0, 1<<16), 1<<20)
+	for line := 1; scanner.Scan(); line++ {
+		if row := bytes.TrimSpace(scanner.Bytes()); len(row) > 0 {
+			if err := visit(line, row); err != nil {
 				return err
 			}
-			continue
 		}
-		im.events = append(im.events, e)
 	}
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return fmt.Errorf("%w: a line of more than 1 MiB", ErrFormat)
@@ -103,33 +208,109 @@ func splitRow(row []byte, fields [][]byte) [][]byte {
 }
 
 // row makes an event of the fields of a line.
-func (im *importer) row(fields [][]byte, want int, shape *csvShape) (e event, err error) {
-	if len(fields) != want {
-		return e, fmt.Errorf("%d fields instead of %d", len(fields), want)
+func (im *importer) row(fields [][]byte, l *layout) (e event, err error) {
+	if len(fields) != l.columns {
+		return e, fmt.Errorf("%d fields instead of %d", len(fields), l.columns)
 	}
-	field := func(i int) []byte {
-		if i < 0 {
+	field := func(r role) []byte {
+		i := l.at[r]
+		if i < 0 || l.minus && (string(fields[i]) == "-1" || string(fields[i]) == "-1.0") {
 			return nil
 		}
 		return fields[i]
 	}
-	return im.event(rawEvent{
-		time: field(shape.time), region: field(shape.region), zone: field(shape.zone), kind: field(shape.kind),
-		product: field(shape.product), spot: field(shape.spot), onDemand: field(shape.onDemand), gaps: shape.gaps,
+	zone := field(roleZone)
+	if l.at[roleZone] < 0 { // sold by region, which then is its own zone
+		zone = field(roleRegion)
+	}
+	e, err = im.priced(rawEvent{
+		named: strings.ToLower(string(field(roleCloud))), usual: l.provider,
+		time: field(roleTime), region: field(roleRegion), zone: zone, kind: field(roleType),
+		product: field(roleProduct), spot: field(roleSpot), onDemand: field(roleOnDemand),
+		gaps: l.gaps, gone: l.gone,
 	})
+	if err != nil {
+		return e, err
+	}
+	if l.at[roleOnDemand] >= 0 {
+		e.says |= saysOnDemand
+	}
+	if l.at[roleBidP20] >= 0 {
+		err = im.takeBids(&e, field(roleBidP20), field(roleBidP50), field(roleBidP80))
+	}
+	if l.at[roleScore] >= 0 && err == nil {
+		e.says |= saysScore
+		e.score, err = score(field(roleScore))
+	}
+	if l.at[roleFrequency] >= 0 && err == nil {
+		e.says |= saysBand
+		e.band, err = frequencyBand(field(roleFrequency))
+	}
+	return e, err
 }
 
-// A rawEvent is a row as it is written.
+// takeBids reads the percentiles of bids; an empty one is unknown.
+func (im *importer) takeBids(e *event, texts ...[]byte) error {
+	var bids [3]policy.Money
+	for k, text := range texts {
+		bid, err := price(text, 0)
+		if err != nil {
+			return fmt.Errorf("bid: %w", err)
+		}
+		bids[k] = bid
+	}
+	e.says |= saysBids
+	e.bids = int32(len(im.bids))
+	im.bids = append(im.bids, bids)
+	return nil
+}
+
+// score reads a placement score; nothing is unknown.
+func score(text []byte) (int8, error) {
+	if len(text) == 0 {
+		return -1, nil
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(v >= 0 && v <= scoreMax) || v != float64(int8(v)) {
+		return 0, fmt.Errorf("placement score %q is no whole number up to %d", text, scoreMax)
+	}
+	return int8(v), nil
+}
+
+// frequencyBand returns the interruption band that SpotLake writes as a mark
+// from 3.0, the least interrupted, down to 1.0; nothing is unknown.
+func frequencyBand(text []byte) (int8, error) {
+	if len(text) == 0 {
+		return -1, nil
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err == nil {
+		for band, mark := range [...]float64{3, 2.5, 2, 1.5, 1} {
+			if v == mark {
+				return int8(band), nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("interruption frequency %q is none of 3, 2.5, 2, 1.5 and 1", text)
+}
+
+// A rawEvent is a row of prices as it is written.
 type rawEvent struct {
+	named, usual                                      string // provider
 	time, region, zone, kind, product, spot, onDemand []byte
 
-	// gaps says that an empty price means that the market was not offered.
-	gaps bool
+	// gaps says that a missing price means that the market was not offered,
+	// gone that this may be written GONE.
+	gaps, gone bool
 }
 
-func (im *importer) event(r rawEvent) (e event, err error) {
+// priced makes an event of a row of prices.
+func (im *importer) priced(r rawEvent) (e event, err error) {
 	if e.at, err = instant(r.time); err != nil {
 		return e, err
+	}
+	if r.gone && string(r.spot) == "GONE" {
+		r.spot = nil
 	}
 	if len(r.kind) == 0 {
 		return e, errors.New("no instance type")
@@ -137,8 +318,7 @@ func (im *importer) event(r rawEvent) (e event, err error) {
 	if len(r.spot) == 0 && !r.gaps {
 		return e, errors.New("no price")
 	}
-	zone, region, err := im.zone(r.zone, r.region)
-	if err != nil {
+	if e.market, err = im.market(r.named, r.usual, r.region, r.zone, r.kind, r.product); err != nil {
 		return e, err
 	}
 	if e.spot, err = price(r.spot, policy.NoPrice); err != nil {
@@ -147,11 +327,6 @@ func (im *importer) event(r rawEvent) (e event, err error) {
 	if e.onDemand, err = price(r.onDemand, 0); err != nil {
 		return e, err
 	}
-	product := im.linux
-	if len(r.product) > 0 {
-		product = im.symbols.code(r.product)
-	}
-	e.market = marketCode{im.provider, region, zone, im.symbols.code(r.kind), product}
-	e.order = int32(len(im.events))
+	e.says = saysSpot
 	return e, nil
 }

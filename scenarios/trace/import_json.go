@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // A spotPrice is an entry of what DescribeSpotPriceHistory answers.
@@ -35,12 +37,99 @@ func (im *importer) json(r *bufio.Reader) error {
 			return jsonError(err, lines, d)
 		}
 	}
-	im.report.Formats = append(im.report.Formats, "JSON of DescribeSpotPriceHistory")
+	im.took("JSON of DescribeSpotPriceHistory")
 	return nil
 }
 
 // errShape is returned for JSON that is something else.
-var errShape = fmt.Errorf("%w: JSON without a list \"SpotPriceHistory\"; %s", ErrFormat, understood)
+var errShape = fmt.Errorf("%w: JSON of an unknown kind; %s", ErrFormat, Understood)
+
+// anyJSON finds out by the names of its first members what r holds, of which
+// head is the begin, and reads it.
+func (im *importer) anyJSON(r *bufio.Reader, head []byte) error {
+	for _, name := range memberNames(head) {
+		switch name {
+		case "SpotPriceHistory":
+			return im.json(r)
+		case "regions":
+			return im.percentiles(r)
+		case "metadata", "data":
+			return im.samples(r)
+		case "default", "series", "repeat_last":
+			return im.script(r)
+		}
+	}
+	return im.json(r)
+}
+
+// memberNames returns the names of the members of the JSON object of which
+// head is the begin, as far as they stand in it.
+func memberNames(head []byte) []string {
+	d := json.NewDecoder(bytes.NewReader(head))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil
+	}
+	var names []string
+	for depth, name := 0, true; ; {
+		token, err := d.Token()
+		if err != nil {
+			return names
+		}
+		delim, nested := token.(json.Delim)
+		switch {
+		case nested && (delim == '{' || delim == '['):
+			depth++
+			continue
+		case nested && depth == 0:
+			return names
+		case nested:
+			depth--
+		case depth == 0 && name:
+			names = append(names, fmt.Sprint(token))
+		}
+		if depth == 0 {
+			name = !name
+		}
+	}
+}
+
+// wholeMax bounds the recordings that are read at once.
+const wholeMax = 256 << 20
+
+// whole decodes all of r, which is one JSON value, into v. Strict refuses
+// members that v does not have.
+func whole(r io.Reader, v any, strict bool) error {
+	data, err := io.ReadAll(io.LimitReader(r, wholeMax+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > wholeMax {
+		return fmt.Errorf("%w: more than %d MiB of JSON", ErrFormat, wholeMax>>20)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	err = d.Decode(v)
+	line := func(offset int64) int { return 1 + bytes.Count(data[:min(offset, int64(len(data)))], []byte{'\n'}) }
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w: line %d: %w", ErrCorrupt, line(syntax.Offset), err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: the JSON was cut short after line %d", ErrCorrupt, line(int64(len(data))))
+	case errors.As(err, &mismatch):
+		return fmt.Errorf("%w: line %d: %s is a %s and must be a %v",
+			ErrFormat, line(mismatch.Offset), mismatch.Field, mismatch.Value, mismatch.Type)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: line %d: more follows behind the JSON", ErrFormat, line(d.InputOffset()))
+	}
+	return nil
+}
 
 func jsonError(err error, lines *lineCounter, d *json.Decoder) error {
 	var syntax *json.SyntaxError
@@ -127,14 +216,15 @@ func (im *importer) entry(d *json.Decoder, lines *lineCounter) error {
 	if zone == "" {
 		zone = p.AvailabilityZoneID
 	}
-	e, err := im.event(rawEvent{
-		time: []byte(p.Timestamp), zone: []byte(zone), kind: []byte(p.InstanceType),
+	e, err := im.priced(rawEvent{
+		usual: catalog.AWS,
+		time:  []byte(p.Timestamp), zone: []byte(zone), kind: []byte(p.InstanceType),
 		product: []byte(p.ProductDescription), spot: []byte(p.SpotPrice),
 	})
 	if err != nil {
 		return im.bad(line, err)
 	}
-	im.events = append(im.events, e)
+	im.add(e)
 	return nil
 }
 

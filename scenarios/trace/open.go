@@ -40,6 +40,7 @@ func load(name string, files []source, o ReadOptions) (*Trace, error) {
 	s := newScanner(&o, b.add)
 	s.meta = b.meta
 	for i := range files {
+		b.expect(files, i)
 		if err := s.file(&files[i]); err != nil {
 			return nil, err
 		}
@@ -146,8 +147,14 @@ type builder struct {
 	to   policy.Time
 	rows int64
 
+	unmarked bool // a file does not say whether it was generated
+
 	seen   policy.Time // the earliest time of any row
 	seenTo policy.Time // the latest
+
+	// reading and of say that the file being read is so manieth of its region,
+	// and of how many.
+	reading, of int
 
 	// first and last bound the times that the metadata of the current file
 	// allow.
@@ -158,11 +165,41 @@ func newBuilder(o *ReadOptions) *builder {
 	return &builder{o: o, index: map[marketCode]int32{}, info: map[string]string{}, seen: timeMax, at: -1}
 }
 
+// expect notes how much of a region is read before file i.
+func (b *builder) expect(files []source, i int) {
+	same := func(k int) bool {
+		return files[k].provider == files[i].provider && files[k].region == files[i].region
+	}
+	if i > 0 && same(i-1) {
+		b.reading++
+		return
+	}
+	b.reading, b.of = 0, 1
+	for k := i + 1; k < len(files) && same(k); k++ {
+		b.of++
+	}
+}
+
+// room makes room for as many spells as s will have if its market goes on
+// changing as often as in the files that were read. To double the room again
+// and again would copy every spell twice.
+func (b *builder) room(s *Series) {
+	n := len(s.At)
+	more := 16 + n*(b.of-b.reading-1)/(b.reading+1)
+	s.At, s.Spot = slices.Grow(s.At, more), slices.Grow(s.Spot, more)
+	if s.OnDemand != nil {
+		s.OnDemand = slices.Grow(s.OnDemand, more)
+	}
+}
+
 // meta takes in the metadata of a file. Files of one trace say the same; where
 // they do not, the span is what covers all, and the first file speaks for the
 // rest.
 func (b *builder) meta(f *parquet.File) error {
 	b.first, b.last = timeMin, timeMax
+	if _, ok := f.Lookup(metaSynthetic); !ok {
+		b.unmarked = true
+	}
 	for _, kv := range f.Metadata().KeyValueMetadata {
 		if !strings.HasPrefix(kv.Key, metaPrefix) {
 			continue
@@ -251,13 +288,13 @@ func (b *builder) open(name [5]string, code marketCode) int32 {
 // append adds rows begin to end of the batch, all of the market of s.
 func (b *builder) append(s *Series, batch *Batch, begin, end int) error {
 	extras := batch.extras() || s.extras()
+	if !extras && batch.ProbeGap == nil && s.ProbeGap == nil {
+		return b.appendPrices(s, batch, begin, end)
+	}
 	for i := begin; i < end; i++ {
 		at, v := batch.Time[i], batch.sample(i, extras)
 		if at < b.first || at > b.last {
-			return &FileError{
-				File: batch.File, Column: colTime, Row: batch.Row + int64(i) + 1, Value: at.String(),
-				Err: fmt.Errorf("%w: outside of %v to %v, which the metadata give as its span", ErrCorrupt, b.first, b.last),
-			}
+			return b.outside(batch, i)
 		}
 		if n := len(s.At); n > 0 {
 			same := v.spot == s.Spot[n-1] && v.onDemand == s.onDemand(n-1) && (!extras || v == s.sample(n-1))
@@ -269,20 +306,80 @@ func (b *builder) append(s *Series, batch *Batch, begin, end int) error {
 				continue
 			}
 		}
-		s.push(at, v, extras)
+		s.push(at, v, batch.probeGap(i), extras)
 		b.seen, b.seenTo = min(b.seen, at), max(b.seenTo, at)
 	}
 	return nil
 }
 
+// appendPrices does the same where there is nothing but prices, as in nearly
+// all rows of nearly all traces.
+func (b *builder) appendPrices(s *Series, batch *Batch, begin, end int) error {
+	last, n := blank, len(s.At)
+	if n > 0 {
+		last.spot, last.onDemand = s.Spot[n-1], s.onDemand(n-1)
+	}
+	for i := begin; i < end; i++ {
+		at, spot, onDemand := batch.Time[i], batch.Spot[i], policy.Money(0)
+		if batch.OnDemand != nil {
+			onDemand = batch.OnDemand[i]
+		}
+		if at < b.first || at > b.last {
+			return b.outside(batch, i)
+		}
+		b.seenTo = max(b.seenTo, at)
+		if n > 0 {
+			same := spot == last.spot && onDemand == last.onDemand
+			if at < s.At[n-1] || at == s.At[n-1] && !same {
+				return clockError(batch, i, s)
+			}
+			if same {
+				continue
+			}
+		}
+		b.seen = min(b.seen, at)
+		if n == cap(s.At) && b.reading > 0 {
+			b.room(s)
+		}
+		s.At, s.Spot = append(s.At, at), append(s.Spot, spot)
+		if s.OnDemand != nil {
+			s.OnDemand = append(s.OnDemand, onDemand)
+		} else {
+			pushColumn(&s.OnDemand, n, onDemand, 0)
+		}
+		last.spot, last.onDemand = spot, onDemand
+		n++
+	}
+	return nil
+}
+
+// outside reports row i of a batch, whose time cannot be.
+func (b *builder) outside(batch *Batch, i int) error {
+	return &FileError{
+		File: batch.File, Column: colTime, Row: batch.Row + int64(i) + 1, Value: batch.Time[i].String(),
+		Err: fmt.Errorf("%w: outside of %v to %v, which the metadata give as its span", ErrCorrupt, b.first, b.last),
+	}
+}
+
 // extras reports whether there is more than prices.
 func (b *Batch) extras() bool {
-	return b.Available != nil || b.Band != nil || b.Score != nil || b.Hazard != nil || b.TrueHazard != nil
+	return b.Available != nil || b.Band != nil || b.Score != nil || b.Hazard != nil || b.TrueHazard != nil ||
+		b.Bids[0] != nil || b.Bids[1] != nil || b.Bids[2] != nil
+}
+
+// probeGap returns how long before row i the market was last looked at; 0 if
+// the row does not say.
+func (b *Batch) probeGap(i int) int32 {
+	if b.ProbeGap == nil {
+		return 0
+	}
+	return max(0, int32(b.ProbeGap[i]))
 }
 
 // extras reports whether there is more than prices.
 func (s *Series) extras() bool {
-	return s.Available != nil || s.Band != nil || s.Score != nil || s.Hazard != nil || s.TrueHazard != nil
+	return s.Available != nil || s.Band != nil || s.Score != nil || s.Hazard != nil || s.TrueHazard != nil ||
+		s.Bids[0] != nil || s.Bids[1] != nil || s.Bids[2] != nil
 }
 
 func (s *Series) onDemand(i int) policy.Money {
@@ -325,16 +422,22 @@ func (b *Batch) sample(i int, extras bool) sample {
 	if b.TrueHazard != nil {
 		v.trueHazard = b.TrueHazard[i]
 	}
+	for k, col := range b.Bids {
+		if col != nil {
+			v.bids[k] = col[i]
+		}
+	}
 	return v
 }
 
 // push appends a spell, adding columns that s did not have. Without extras, v
 // holds prices only.
-func (s *Series) push(at policy.Time, v sample, extras bool) {
+func (s *Series) push(at policy.Time, v sample, gap int32, extras bool) {
 	n := len(s.At)
 	s.At = append(s.At, at)
 	s.Spot = append(s.Spot, v.spot)
 	pushColumn(&s.OnDemand, n, v.onDemand, 0)
+	pushColumn(&s.ProbeGap, n, gap, 0)
 	if !extras {
 		return
 	}
@@ -343,6 +446,9 @@ func (s *Series) push(at policy.Time, v sample, extras bool) {
 	pushColumn(&s.Score, n, v.score, -1)
 	pushColumn(&s.Hazard, n, v.hazard, -1)
 	pushColumn(&s.TrueHazard, n, v.trueHazard, -1)
+	for k := range s.Bids {
+		pushColumn(&s.Bids[k], n, v.bids[k], 0)
+	}
 }
 
 // pushColumn appends v to a column of n values. A column comes to be when the
@@ -364,7 +470,10 @@ func (b *builder) trace() (*Trace, error) {
 	}
 	t := &Trace{
 		WholeFrom: b.from, WholeTo: b.to,
-		Synthetic: b.info[metaSynthetic] == "true", About: b.info[metaAbout],
+		Synthetic: b.info[metaSynthetic] == "true", About: b.info[metaAbout], Unmarked: b.unmarked,
+	}
+	if t.Unmarked {
+		t.Warnings = append(t.Warnings, "the files do not say whether their prices were recorded or generated")
 	}
 	if t.WholeFrom == 0 {
 		t.WholeFrom = b.seen
@@ -378,6 +487,9 @@ func (b *builder) trace() (*Trace, error) {
 			}
 			t.Meta[name] = value
 		}
+	}
+	if said := t.Meta[MetaModelled]; said != "" {
+		t.Warnings = append(t.Warnings, said)
 	}
 	for i := range b.series {
 		if b.series[i].clip(b.o); len(b.series[i].At) > 0 {
@@ -418,6 +530,9 @@ func (s *Series) clip(o *ReadOptions) {
 		}
 		if first < end && s.At[first] < start {
 			s.At[first] = start
+			if s.ProbeGap != nil {
+				s.ProbeGap[first] = 0
+			}
 		}
 		if first < end && s.At[first] == start && !s.sample(first).live() {
 			first++

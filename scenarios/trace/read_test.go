@@ -164,14 +164,19 @@ func TestBadValues(t *testing.T) {
 		},
 	} {
 		path := writeRows(t, c.rows)
-		_, err := Open(path, ReadOptions{})
-		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-			continue
-		}
-		for _, text := range append(c.text, path) {
-			if !strings.Contains(err.Error(), text) {
-				t.Errorf("%s: %q does not say %q", name, err, text)
+		for _, columns := range []Columns{0, ColumnOnDemand} { // with signals and without
+			_, err := Open(path, ReadOptions{Columns: columns})
+			if name == "band" && columns != 0 {
+				continue
+			}
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+				continue
+			}
+			for _, text := range append(c.text, path) {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%s: %q does not say %q", name, err, text)
+				}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -69,6 +70,10 @@ type Batch struct {
 	Available, Band, Score []float64
 	Hazard, TrueHazard     []float64
 
+	// ProbeGap is in seconds; -1 means unknown. Bids are 0 where unknown.
+	ProbeGap []float64
+	Bids     [3][]policy.Money
+
 	symbols *symbols
 }
 
@@ -121,9 +126,9 @@ type scanner struct {
 	symbols symbols
 	linux   int32 // the code of ProductLinux
 	codes   [5][]int32
-	floats  [5][]float64
+	floats  [6][]float64
 	time    []policy.Time
-	money   [2][]policy.Money
+	money   [5][]policy.Money
 
 	// meta is called with each file before its rows.
 	meta func(*parquet.File) error
@@ -342,6 +347,13 @@ func (s *scanner) read(c *cursor, n int) error {
 	case colHazard:
 		b.Hazard = buffer(&s.floats[3], n)
 		return c.numbers(b.Hazard, hazardMax)
+	case colProbeGap:
+		b.ProbeGap = buffer(&s.floats[5], n)
+		return c.numbers(b.ProbeGap, probeGapMax)
+	case colBidP20, colBidP50, colBidP80:
+		k := slices.Index([]string{colBidP20, colBidP50, colBidP80}, c.name)
+		b.Bids[k] = buffer(&s.money[2+k], n)
+		return c.money(b.Bids[k], 0)
 	}
 	b.TrueHazard = buffer(&s.floats[4], n)
 	return c.numbers(b.TrueHazard, hazardMax)

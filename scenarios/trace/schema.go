@@ -32,6 +32,10 @@ const (
 	colScore      = "placement_score"
 	colHazard     = "hazard"
 	colTrueHazard = "true_hazard"
+	colProbeGap   = "probe_gap"
+	colBidP20     = "bid_p20"
+	colBidP50     = "bid_p50"
+	colBidP80     = "bid_p80"
 )
 
 // The keys of the metadata of a file.
@@ -54,6 +58,10 @@ const (
 	// metaExtra begins the keys of Trace.Meta.
 	metaExtra = "spotter.meta."
 )
+
+// MetaModelled is the key of Trace.Meta under which a recording says, in a
+// sentence, what of it was not recorded. Open repeats it as a warning.
+const MetaModelled = "modelled"
 
 // schemaVersion is raised when a reader of the old files could misread new
 // ones.
@@ -106,7 +114,7 @@ func checkHeader(f *parquet.File) error {
 type Columns uint16
 
 // The columns that can be chosen. ColumnMarket is the five names of a market
-// together.
+// together, ColumnBids the three percentiles of an auction's bids.
 const (
 	ColumnTime Columns = 1 << iota
 	ColumnMarket
@@ -117,6 +125,8 @@ const (
 	ColumnScore
 	ColumnHazard
 	ColumnTrueHazard
+	ColumnProbeGap
+	ColumnBids
 )
 
 // has reports whether any column of want is chosen.
@@ -162,6 +172,10 @@ var columnSpecs = [...]columnSpec{
 	{colScore, ColumnScore, storedInt, false},
 	{colHazard, ColumnHazard, storedDouble, false},
 	{colTrueHazard, ColumnTrueHazard, storedDouble, false},
+	{colProbeGap, ColumnProbeGap, storedInt, false},
+	{colBidP20, ColumnBids, storedDouble, false},
+	{colBidP50, ColumnBids, storedDouble, false},
+	{colBidP80, ColumnBids, storedDouble, false},
 }
 
 // A leaf is a column of an open file.

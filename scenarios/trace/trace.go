@@ -35,6 +35,12 @@ type Series struct {
 	// It is nil when no row says.
 	Available []int8
 
+	// ProbeGap is how many seconds before At the market was last looked at, so
+	// that what changed did so at one instant in (At − ProbeGap, At]. 0 means
+	// that the instant is exact, or that nothing says how exact it is. It is
+	// nil when no row says.
+	ProbeGap []int32
+
 	// Band is the published interruption band and Score the placement score;
 	// -1 means unknown. Each is nil when no row has one.
 	Band, Score []int8
@@ -43,6 +49,10 @@ type Series struct {
 	// time; TrueHazard is what a generator knows. -1 means unknown, nil that
 	// no row has one.
 	Hazard, TrueHazard []float64
+
+	// Bids are the bids at the 20th, 50th and 80th percentile of an auction; 0
+	// means unknown. Each is nil when no row has one.
+	Bids [3][]policy.Money
 }
 
 // A Trace is the record of some markets. It is not changed after it was made
@@ -62,6 +72,10 @@ type Trace struct {
 
 	// Synthetic says that the prices were generated and not recorded.
 	Synthetic bool
+
+	// Unmarked says that the files do not tell whether their prices were
+	// recorded or generated, as when another program has rewritten them.
+	Unmarked bool
 
 	// About is one line that says how it was made or where it was recorded.
 	About string
@@ -125,11 +139,13 @@ func compareSeries(a, b *Series) int {
 	)
 }
 
-// A sample is all that a series says of one spell.
+// A sample is all that a series says of one spell. How exactly its begin is
+// known is no part of it: to have looked again changes nothing.
 type sample struct {
 	spot, onDemand         policy.Money
 	available, band, score int8
 	hazard, trueHazard     float64
+	bids                   [3]policy.Money
 }
 
 // blank is the sample that says nothing.
@@ -155,7 +171,20 @@ func (s *Series) sample(i int) sample {
 	if s.TrueHazard != nil {
 		v.trueHazard = s.TrueHazard[i]
 	}
+	for k, col := range s.Bids {
+		if col != nil {
+			v.bids[k] = col[i]
+		}
+	}
 	return v
+}
+
+// probeGap returns how long before spell i the market was last looked at.
+func (s *Series) probeGap(i int) int32 {
+	if s.ProbeGap == nil {
+		return 0
+	}
+	return s.ProbeGap[i]
 }
 
 // seal puts t in order, drops spells that repeat the one before, sets slices
@@ -188,6 +217,9 @@ func (t *Trace) order() error {
 }
 
 func (s *Series) check() error {
+	if err := s.checkLengths(); err != nil {
+		return err
+	}
 	for i, at := range s.At {
 		if i > 0 && at <= s.At[i-1] {
 			return fmt.Errorf("%w: %v after %v", ErrOrder, at, s.At[i-1])
@@ -202,6 +234,25 @@ func (s *Series) check() error {
 			return fmt.Errorf("%w: on-demand price %v at %v", ErrValue, v.onDemand, at)
 		case !(v.hazard >= 0 || v.hazard == -1) || !(v.trueHazard >= 0 || v.trueHazard == -1):
 			return fmt.Errorf("%w: hazard %v, %v at %v", ErrValue, v.hazard, v.trueHazard, at)
+		case slices.Min(v.bids[:]) < 0 || slices.Max(v.bids[:]) > priceMax:
+			return fmt.Errorf("%w: bids %v at %v", ErrValue, v.bids, at)
+		case s.probeGap(i) < 0 || s.probeGap(i) > probeGapMax:
+			return fmt.Errorf("%w: %d s since the market was looked at before %v", ErrValue, s.probeGap(i), at)
+		}
+	}
+	return nil
+}
+
+// checkLengths fails when a column that is there has not one value for each
+// spell.
+func (s *Series) checkLengths() error {
+	lengths := [...]int{
+		len(s.OnDemand), len(s.Available), len(s.ProbeGap), len(s.Band), len(s.Score), len(s.Hazard),
+		len(s.TrueHazard), len(s.Bids[0]), len(s.Bids[1]), len(s.Bids[2]),
+	}
+	for _, n := range lengths {
+		if n != 0 && n != len(s.At) || len(s.Spot) != len(s.At) {
+			return fmt.Errorf("%w: columns of %d and %v values for %d times", ErrValue, len(s.Spot), lengths, len(s.At))
 		}
 	}
 	return nil
@@ -223,8 +274,13 @@ func (s *Series) collapse() {
 // move copies spell i to place n.
 func (s *Series) move(n, i int) {
 	s.At[n], s.Spot[n] = s.At[i], s.Spot[i]
-	if s.OnDemand != nil {
-		s.OnDemand[n] = s.OnDemand[i]
+	if s.ProbeGap != nil {
+		s.ProbeGap[n] = s.ProbeGap[i]
+	}
+	for _, col := range [...][]policy.Money{s.OnDemand, s.Bids[0], s.Bids[1], s.Bids[2]} {
+		if col != nil {
+			col[n] = col[i]
+		}
 	}
 	for _, col := range [...][]int8{s.Available, s.Band, s.Score} {
 		if col != nil {
@@ -241,8 +297,13 @@ func (s *Series) move(n, i int) {
 // cut keeps the spells from i up to n.
 func (s *Series) cut(i, n int) {
 	s.At, s.Spot = s.At[i:n], s.Spot[i:n]
-	if s.OnDemand != nil {
-		s.OnDemand = s.OnDemand[i:n]
+	if s.ProbeGap != nil {
+		s.ProbeGap = s.ProbeGap[i:n]
+	}
+	for _, col := range [...]*[]policy.Money{&s.OnDemand, &s.Bids[0], &s.Bids[1], &s.Bids[2]} {
+		if *col != nil {
+			*col = (*col)[i:n]
+		}
 	}
 	for _, col := range [...]*[]int8{&s.Available, &s.Band, &s.Score} {
 		if *col != nil {
@@ -257,8 +318,13 @@ func (s *Series) cut(i, n int) {
 }
 
 func (s *Series) dropUnknown() {
-	if !slices.ContainsFunc(s.OnDemand, func(m policy.Money) bool { return m != 0 }) {
-		s.OnDemand = nil
+	for _, col := range [...]*[]policy.Money{&s.OnDemand, &s.Bids[0], &s.Bids[1], &s.Bids[2]} {
+		if !slices.ContainsFunc(*col, func(m policy.Money) bool { return m != 0 }) {
+			*col = nil
+		}
+	}
+	if !slices.ContainsFunc(s.ProbeGap, func(gap int32) bool { return gap != 0 }) {
+		s.ProbeGap = nil
 	}
 	for _, col := range [...]*[]int8{&s.Available, &s.Band, &s.Score} {
 		if !slices.ContainsFunc(*col, func(v int8) bool { return v >= 0 }) {
@@ -292,9 +358,27 @@ func digest(series []Series) [32]byte {
 		for _, col := range [...][]float64{s.Hazard, s.TrueHazard} {
 			column(&d, col, math.Float64bits)
 		}
+		d.later(s)
 	}
 	d.flush()
 	return [32]byte(d.hash.Sum(nil))
+}
+
+// later takes in the columns that came to be after the first digests were
+// printed. They count only where they are, so that a trace without them keeps
+// its digest. What stands before each can be no length.
+func (d *digester) later(s *Series) {
+	const mark = 1 << 63
+	if s.ProbeGap != nil {
+		d.word(mark)
+		column(d, s.ProbeGap, func(v int32) uint64 { return uint64(v) })
+	}
+	for k, col := range s.Bids {
+		if col != nil {
+			d.word(mark + 1 + uint64(k))
+			column(d, col, func(v policy.Money) uint64 { return uint64(v) })
+		}
+	}
 }
 
 // A digester gathers what is hashed, so that the hash is given long pieces.
@@ -323,7 +407,14 @@ func (d *digester) text(s string) {
 
 func column[T any](d *digester, col []T, bits func(T) uint64) {
 	d.word(uint64(len(col)))
-	for _, v := range col {
-		d.word(bits(v))
+	for len(col) > 0 {
+		begin, n := len(d.buf), min(len(col), (cap(d.buf)-len(d.buf))/8)
+		d.buf = d.buf[:begin+8*n]
+		for i, v := range col[:n] {
+			binary.LittleEndian.PutUint64(d.buf[begin+8*i:], bits(v))
+		}
+		if col = col[n:]; len(col) > 0 {
+			d.flush()
+		}
 	}
 }

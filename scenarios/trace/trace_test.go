@@ -16,7 +16,7 @@ import (
 
 // at returns an instant on the given day and hour of January 2026.
 func at(d int, hour float64) policy.Time {
-	return policy.TimeOf(time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC)) + hours(hour)
+	return policy.TimeOf(time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC)) + policy.Time(hour*3600)*1000
 }
 
 func cents(values ...int) []policy.Money {
@@ -39,6 +39,7 @@ func small(t testing.TB) *Trace {
 			At: []policy.Time{at(1, 3), at(1, 9), at(3, 0), at(4, 23)}, Spot: cents(4, 5, -1, 6),
 			OnDemand:  cents(10, 10, 10, 11),
 			Available: []int8{1, 0, 0, -1}, Band: []int8{-1, 0, 4, 4}, Score: []int8{-1, 10, -1, 3},
+			ProbeGap: []int32{0, 600, 0, 34}, Bids: [3][]policy.Money{cents(0, 3, 3, 4), nil, cents(0, 0, 0, 9)},
 		},
 		{
 			Provider: "aws", Region: "us-east-1", Zone: "us-east-1a", Type: "c5.large",
@@ -89,7 +90,12 @@ func random(t testing.TB, seed uint64) *Trace {
 				v.available = int8(k.At2(8, i).IntN(3) - 1)
 				v.hazard = float64(k.At2(9, i).IntN(3) - 1)
 			}
-			s.push(now, v, true)
+			gap := int32(0)
+			if k.At1(8).Float() < 0.3 {
+				gap = int32(k.At2(10, i).IntN(3)) * 600
+				v.bids[1] = cents(k.At2(11, i).IntN(3))[0]
+			}
+			s.push(now, v, gap, true)
 		}
 		series = append(series, s)
 	}
@@ -344,15 +350,81 @@ func TestNewRefuses(t *testing.T) {
 		series []Series
 		want   error
 	}{
-		"no markets":     {nil, ErrEmpty},
-		"no prices":      {series(nil, nil), ErrEmpty},
-		"falling time":   {series([]policy.Time{5, 4}, cents(1, 2)), ErrOrder},
-		"one time twice": {series([]policy.Time{5, 5}, cents(1, 2)), ErrOrder},
-		"negative price": {series([]policy.Time{5}, []policy.Money{-7}), ErrValue},
-		"one name twice": {twice, ErrValue},
+		"no markets":               {nil, ErrEmpty},
+		"no prices":                {series(nil, nil), ErrEmpty},
+		"falling time":             {series([]policy.Time{5, 4}, cents(1, 2)), ErrOrder},
+		"one time twice":           {series([]policy.Time{5, 5}, cents(1, 2)), ErrOrder},
+		"negative price":           {series([]policy.Time{5}, []policy.Money{-7}), ErrValue},
+		"one name twice":           {twice, ErrValue},
+		"short column":             {[]Series{{At: []policy.Time{1, 2}, Spot: cents(1, 2), Band: []int8{1}}}, ErrValue},
+		"looked at later than now": {[]Series{{At: []policy.Time{1}, Spot: cents(1), ProbeGap: []int32{-1}}}, ErrValue},
+		"negative bid":             {[]Series{{At: []policy.Time{1}, Spot: cents(1), Bids: [3][]policy.Money{{-1}}}}, ErrValue},
 	} {
 		if _, err := New("x", c.series); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// Digests that were printed before a column came to be must go on naming the
+// same trace.
+func TestDigestIsKept(t *testing.T) {
+	tr := small(t)
+	tr.Series[2].ProbeGap, tr.Series[2].Bids = nil, [3][]policy.Money{}
+	if err := tr.seal(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "d372d0a021027b4a320b62588458d313051e4486963e2cb0ad3e37ee0703bd4f"
+	if got := fmt.Sprintf("%x", tr.Digest); got != want {
+		t.Errorf("%s, was %s", got, want)
+	}
+}
+
+// A row that restates the market at midnight says nothing of when it was looked
+// at; in a foreign file it may, and that changes nothing.
+func TestRestatedRowsHaveNoProbeGap(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "t")
+	if err := Write(dir, small(t)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := Scan(dir, ReadOptions{Regions: []string{"us-east-1"}}, func(b *Batch) error {
+		begin := 0
+		for i := range b.Runs {
+			for row := begin; row < b.Runs[i].End; row++ {
+				if b.Market(i)[2] == "us-east-1b" {
+					got = append(got, fmt.Sprintf("%v %v", b.Time[row].Std().Format("02T15"), b.ProbeGap[row]))
+				}
+			}
+			begin = b.Runs[i].End
+		}
+		return nil
+	})
+	want := "01T03 0, 01T09 600, 02T00 -1, 03T00 0, 04T00 -1, 04T23 34, 05T00 -1"
+	if err != nil || strings.Join(got, ", ") != want {
+		t.Errorf("%v, %v; want %s", got, err, want)
+	}
+}
+
+// Where another program has rewritten the files, nobody knows any more whether
+// the prices were recorded. To write them once more must not make them so.
+func TestUnmarked(t *testing.T) {
+	dir := t.TempDir()
+	path := writeRows(t, []foreignRow{foreign(0, "z", 1), foreign(1, "z", 2)})
+	tr, err := Open(path, ReadOptions{Provider: "p", Region: "r"})
+	if err != nil || !tr.Unmarked || tr.Synthetic || !strings.Contains(strings.Join(tr.Warnings, ""), "recorded or generated") {
+		t.Fatalf("%+v, %v", tr, err)
+	}
+	if err := Write(filepath.Join(dir, "t"), tr); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []*Trace{tr, small(t)} {
+		if err := Write(filepath.Join(dir, "t"), want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Open(filepath.Join(dir, "t"), ReadOptions{})
+		if err != nil || got.Unmarked != want.Unmarked || got.Synthetic != want.Synthetic {
+			t.Errorf("unmarked %v, synthetic %v, %v", got.Unmarked, got.Synthetic, err)
 		}
 	}
 }
@@ -366,6 +438,9 @@ func TestDigestSeesEverything(t *testing.T) {
 		"available":   func(s *Series) { s.Available[0] = 0 },
 		"band":        func(s *Series) { s.Band[1]++ },
 		"score":       func(s *Series) { s.Score[1]-- },
+		"probe gap":   func(s *Series) { s.ProbeGap[1]++ },
+		"bid":         func(s *Series) { s.Bids[2][3]++ },
+		"which bid":   func(s *Series) { s.Bids[1], s.Bids[2] = s.Bids[2], nil },
 		"zone":        func(s *Series) { s.Zone = "us-east-1c" },
 		"product":     func(s *Series) { s.Product = "SUSE Linux" },
 		"one removed": func(s *Series) { s.cut(0, 3) },

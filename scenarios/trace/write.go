@@ -337,11 +337,13 @@ func (t *Trace) newWriter(series []Series, withRegion bool) *fileWriter {
 // metadata returns what each file says of the whole trace.
 func (t *Trace) metadata() map[string]string {
 	meta := map[string]string{
-		metaSchema:    schemaVersion,
-		metaFrom:      t.From.Std().Format(time.RFC3339Nano),
-		metaTo:        t.To.Std().Format(time.RFC3339Nano),
-		metaSynthetic: strconv.FormatBool(t.Synthetic),
-		metaAbout:     t.About,
+		metaSchema: schemaVersion,
+		metaFrom:   t.From.Std().Format(time.RFC3339Nano),
+		metaTo:     t.To.Std().Format(time.RFC3339Nano),
+		metaAbout:  t.About,
+	}
+	if !t.Unmarked {
+		meta[metaSynthetic] = strconv.FormatBool(t.Synthetic)
 	}
 	for key, value := range t.Meta {
 		meta[metaExtra+key] = value
@@ -374,59 +376,94 @@ func columnsOf(series []Series, withRegion bool) []writtenColumn {
 	return append(columns, valueColumns(series)...)
 }
 
+// A priceColumn is a column of money, and what stands there for null.
+type priceColumn struct {
+	name    string
+	of      func(*Series) []policy.Money
+	unknown policy.Money
+}
+
+var priceColumns = [...]priceColumn{
+	{colSpot, func(s *Series) []policy.Money { return s.Spot }, policy.NoPrice},
+	{colOnDemand, func(s *Series) []policy.Money { return s.OnDemand }, 0},
+	{colBidP20, func(s *Series) []policy.Money { return s.Bids[0] }, 0},
+	{colBidP50, func(s *Series) []policy.Money { return s.Bids[1] }, 0},
+	{colBidP80, func(s *Series) []policy.Money { return s.Bids[2] }, 0},
+}
+
+// valueColumns returns the columns that are not names. The price of a spot
+// node is always there, the others where any of series has them.
 func valueColumns(series []Series) []writtenColumn {
-	has := func(get func(*Series) bool) bool {
-		return slices.ContainsFunc(series, func(s Series) bool { return get(&s) })
-	}
-	price := func(m policy.Money, unknown policy.Money) parquet.Value {
-		if m == unknown {
-			return parquet.NullValue()
-		}
-		return parquet.DoubleValue(m.Float())
-	}
 	var columns []writtenColumn
-	add := func(name string, node parquet.Node, value func(v sample) parquet.Value) {
-		columns = append(columns, writtenColumn{name, parquet.Optional(node), 1,
-			func(s *Series, _ policy.Time, spell int32) parquet.Value { return value(s.sample(int(spell))) }})
-	}
 	double := parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.RLEDictionary)
-	add(colSpot, double, func(v sample) parquet.Value { return price(v.spot, policy.NoPrice) })
-	if has(func(s *Series) bool { return s.OnDemand != nil }) {
-		add(colOnDemand, double, func(v sample) parquet.Value { return price(v.onDemand, 0) })
-	}
-	if has(func(s *Series) bool { return s.Available != nil }) {
-		add(colAvailable, parquet.Leaf(parquet.BooleanType), func(v sample) parquet.Value {
-			if v.available < 0 {
-				return parquet.NullValue()
-			}
-			return parquet.BooleanValue(v.available == 1)
-		})
-	}
-	small := func(v int8) parquet.Value {
-		if v < 0 {
-			return parquet.NullValue()
+	whole := parquet.Leaf(parquet.Int32Type)
+	for _, c := range priceColumns {
+		if c.name == colSpot || anyHas(series, c.of) {
+			columns = append(columns, optional(c.name, double, c.of, func(m policy.Money) (parquet.Value, bool) {
+				return parquet.DoubleValue(m.Float()), m != c.unknown
+			}))
 		}
-		return parquet.Int32Value(int32(v))
 	}
-	rate := func(v float64) parquet.Value {
-		if v < 0 {
-			return parquet.NullValue()
+	if available := func(s *Series) []int8 { return s.Available }; anyHas(series, available) {
+		columns = append(columns, optional(colAvailable, parquet.Leaf(parquet.BooleanType), available,
+			func(v int8) (parquet.Value, bool) { return parquet.BooleanValue(v == 1), v >= 0 }))
+	}
+	if gap := func(s *Series) []int32 { return s.ProbeGap }; anyHas(series, gap) {
+		columns = append(columns, sparse(colProbeGap, whole, gap))
+	}
+	small := func(name string, of func(*Series) []int8) {
+		if anyHas(series, of) {
+			columns = append(columns, optional(name, whole, of,
+				func(v int8) (parquet.Value, bool) { return parquet.Int32Value(int32(v)), v >= 0 }))
 		}
-		return parquet.DoubleValue(v)
 	}
-	if has(func(s *Series) bool { return s.Band != nil }) {
-		add(colBand, parquet.Leaf(parquet.Int32Type), func(v sample) parquet.Value { return small(v.band) })
+	small(colBand, func(s *Series) []int8 { return s.Band })
+	small(colScore, func(s *Series) []int8 { return s.Score })
+	rate := func(name string, of func(*Series) []float64) {
+		if anyHas(series, of) {
+			columns = append(columns, optional(name, double, of,
+				func(v float64) (parquet.Value, bool) { return parquet.DoubleValue(v), v >= 0 }))
+		}
 	}
-	if has(func(s *Series) bool { return s.Score != nil }) {
-		add(colScore, parquet.Leaf(parquet.Int32Type), func(v sample) parquet.Value { return small(v.score) })
-	}
-	if has(func(s *Series) bool { return s.Hazard != nil }) {
-		add(colHazard, double, func(v sample) parquet.Value { return rate(v.hazard) })
-	}
-	if has(func(s *Series) bool { return s.TrueHazard != nil }) {
-		add(colTrueHazard, double, func(v sample) parquet.Value { return rate(v.trueHazard) })
-	}
+	rate(colHazard, func(s *Series) []float64 { return s.Hazard })
+	rate(colTrueHazard, func(s *Series) []float64 { return s.TrueHazard })
+	slices.SortFunc(columns, func(a, b writtenColumn) int { return placeOf(a.name) - placeOf(b.name) })
 	return columns
+}
+
+// placeOf returns the place of a column in the schema.
+func placeOf(name string) int {
+	return slices.IndexFunc(columnSpecs[:], func(c columnSpec) bool { return c.name == name })
+}
+
+func anyHas[T any](series []Series, of func(*Series) []T) bool {
+	return slices.ContainsFunc(series, func(s Series) bool { return of(&s) != nil })
+}
+
+// optional returns a column that may have nulls: where a series lacks it, and
+// where value says so.
+func optional[T any](
+	name string, node parquet.Node, of func(*Series) []T, value func(T) (parquet.Value, bool),
+) writtenColumn {
+	return writtenColumn{name, parquet.Optional(node), 1, func(s *Series, _ policy.Time, spell int32) parquet.Value {
+		if col := of(s); col != nil {
+			if v, ok := value(col[spell]); ok {
+				return v
+			}
+		}
+		return parquet.NullValue()
+	}}
+}
+
+// sparse returns a column of what belongs to the begin of a spell, so that a
+// row which only restates the spell at midnight has null there.
+func sparse(name string, node parquet.Node, of func(*Series) []int32) writtenColumn {
+	return writtenColumn{name, parquet.Optional(node), 1, func(s *Series, at policy.Time, spell int32) parquet.Value {
+		if col := of(s); col != nil && s.At[spell] == at {
+			return parquet.Int32Value(col[spell])
+		}
+		return parquet.NullValue()
+	}}
 }
 
 // An orderedGroup keeps columns in the order of the schema and not in that of

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/aws/fake"
+)
+
+// spotMarket serves a drawn week of one region.
+func spotMarket(t *testing.T, faults fake.Faults) (url string) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	h := httptest.NewServer(fake.New(fake.Draw(fake.Shape{
+		Seed: 1, Regions: []string{"us-east-1"}, Zones: 2, Types: []string{"m5.large", "c6i.large"},
+		From: day, Until: day.Add(7 * 24 * time.Hour), PerDay: 3, Repeats: 0.3,
+	}), faults))
+	t.Cleanup(h.Close)
+	return h.URL
+}
+
+// A recording becomes a trace that the other commands read.
+func TestTraceRecord(t *testing.T) {
+	url := spotMarket(t, fake.Faults{PageMax: 20, Again: 3, Shuffle: true})
+	dir := filepath.Join(t.TempDir(), "prices")
+	args := []string{"trace", "record", "--region", "us-east-1", "--endpoint", url, "--rate", "10000",
+		"--days", "5", "--until", "2026-01-08", "-o", dir}
+	code, out, errs := call(t, args...)
+	if code != exitGood || !strings.Contains(out, "2026-01-03 00:00 … 2026-01-08 00:00:") || !strings.Contains(out, "in 4 markets, 5 files written") {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs = call(t, args...); code != exitGood || !strings.Contains(out, " 0 files written") {
+		t.Errorf("again: exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs = call(t, "trace", "info", dir); code != exitGood || !strings.Contains(out, "4 of 2 instance types") {
+		t.Errorf("info: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// What is wrong with a call is said with what to do about it.
+func TestTraceRecordFaults(t *testing.T) {
+	url := spotMarket(t, fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}})
+	dir := filepath.Join(t.TempDir(), "prices")
+	for _, c := range []struct {
+		args       []string
+		code       int
+		said, next string
+	}{
+		{[]string{"--region", "us-east-1", "-o", dir}, exitWrong, "ec2:DescribeSpotPriceHistory in us-east-1: no permission", "--print-iam-policy"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--endpoint", "http://127.0.0.1:1"}, exitWrong, "connection refused", "--endpoint"},
+		{[]string{"--region", "us-east", "-o", dir}, exitWrong, `region "us-east"`, "--help"},
+		{[]string{"--region", "us-east-1"}, exitWrong, "-o is missing", "--help"},
+		{[]string{"-o", dir}, exitWrong, "--region is missing", "--help"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--until", "soon"}, exitWrong, `"soon" is no time`, "2026-01-31"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--until", "2026-01-08", "--follow"}, exitWrong, "--follow", "leave one"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--product", "Plan 9"}, exitWrong, `product "Plan 9"`, "--help"},
+		{[]string{"--region", "us-east-1", "-o", filepath.Dir(dir)}, exitWrong, "no folder of a recorder", "-o"},
+	} {
+		if filepath.Dir(dir) == c.args[len(c.args)-1] {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "mine.txt"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		args := append([]string{"trace", "record", "--endpoint", url, "--rate", "10000"}, c.args...)
+		code, _, errs := call(t, args...)
+		if code != c.code || !strings.Contains(errs, c.said) || !strings.Contains(errs, c.next) {
+			t.Errorf("%v: exit %d, want %d with %q and %q\n%s", c.args, code, c.code, c.said, c.next, errs)
+		}
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "-o", dir); code != exitWrong || !strings.Contains(errs, "no credentials") || !strings.Contains(errs, "AWS_PROFILE") {
+		t.Errorf("without credentials: exit %d\n%s", code, errs)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a folder was left behind")
+	}
+}
+
+// The policy that is printed is one that IAM reads.
+func TestTraceRecordPolicy(t *testing.T) {
+	code, out, errs := call(t, "trace", "record", "--print-iam-policy")
+	var policy struct{ Statement []struct{ Action []string } }
+	if err := json.Unmarshal([]byte(out), &policy); code != exitGood || err != nil || len(policy.Statement) != 1 || len(policy.Statement[0].Action) != 4 {
+		t.Errorf("exit %d, %v\n%s%s", code, err, out, errs)
+	}
+}

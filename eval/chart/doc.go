@@ -1,0 +1,14 @@
+// Package chart turns numbers into pictures: lines and steps, distribution
+// functions, points with intervals, bars, grids of values and rasters of
+// states over time, as SVG or PNG.
+//
+// A picture is a value that is filled in and given to [Write]. It knows nothing
+// of where its numbers come from; its Note says that for whoever sees the
+// picture alone. Equal values give equal bytes. Every SVG carries its title and
+// a description for those who cannot see it.
+//
+//	err := chart.Write(file, chart.SVG, &chart.Lines{
+//		Frame:  chart.Frame{Title: "Price", Note: "recorded", X: chart.Axis{Time: true}, Y: chart.Axis{Label: "$ per hour"}},
+//		Series: []chart.Line{{Name: "m5.large", X: seconds, Y: dollars, Step: true}},
+//	})
+package chart

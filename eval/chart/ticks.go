@@ -1,0 +1,147 @@
+package chart
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/plot"
+)
+
+// ticksMost is about how many labels an axis has.
+const ticksMost = 7
+
+func (a *Axis) ticks() plot.Ticker {
+	switch {
+	case a.Time:
+		return timeTicks{}
+	case a.Log:
+		return logTicks{percent: a.Percent}
+	}
+	return roundTicks{percent: a.Percent}
+}
+
+// number writes v as short as a step of the axis allows.
+func number(v, step float64, percent bool) string {
+	unit := ""
+	if percent {
+		v, step, unit = v*100, step*100, " %"
+	}
+	digits := 0
+	for s := step; digits < 9 && math.Abs(s-math.Round(s)) > 1e-9*s; digits++ {
+		s *= 10
+	}
+	if math.Abs(v) < 1e-9*step {
+		v = 0 // a sum of steps that nearly is 0 would be written -0
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + unit
+}
+
+// roundTicks stand at multiples of 1, 2 or 5 times a power of ten.
+type roundTicks struct{ percent bool }
+
+// Ticks is plot.Ticker.
+func (r roundTicks) Ticks(low, high float64) []plot.Tick {
+	step := roundStep((high - low) / ticksMost)
+	var ticks []plot.Tick
+	for k := math.Ceil(low/step - 1e-9); float64(k*step) <= high+float64(1e-9*step); k++ {
+		v := float64(k * step)
+		ticks = append(ticks, plot.Tick{Value: v, Label: number(v, step, r.percent)})
+	}
+	return ticks
+}
+
+// roundStep returns the least of 1, 2 and 5 times a power of ten that is not
+// below raw.
+func roundStep(raw float64) float64 {
+	power := 1.0
+	for power > raw {
+		power /= 10
+	}
+	for power*10 <= raw {
+		power *= 10
+	}
+	for _, m := range [...]float64{1, 2, 5} {
+		if power*m >= raw {
+			return power * m
+		}
+	}
+	return power * 10
+}
+
+// logTicks stand at powers of ten, and, on an axis of few of those, at 2 and 5
+// times them.
+type logTicks struct{ percent bool }
+
+// Ticks is plot.Ticker.
+func (l logTicks) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	labels := 0
+	power := 1.0
+	for power > low {
+		power /= 10
+	}
+	for power*10 <= low {
+		power *= 10
+	}
+	decades := 0
+	for p := power; p <= high; p *= 10 {
+		decades++
+	}
+	// Beyond eight decades only every other one is named.
+	for k, p := 0, power; p <= high*1.0000001; k, p = k+1, p*10 {
+		for m := 1.0; m < 10; m++ {
+			v := float64(p * m)
+			if v < low*0.9999999 || v > high*1.0000001 {
+				continue
+			}
+			tick := plot.Tick{Value: v}
+			named := m == 1 && (decades <= 8 || k%2 == 0) || decades <= 3 && (m == 2 || m == 5)
+			if named {
+				tick.Label = number(v, v, l.percent)
+				labels++
+			}
+			ticks = append(ticks, tick)
+		}
+	}
+	if labels < 2 { // a narrow range has no round power in it
+		return roundTicks(l).Ticks(low, high)
+	}
+	return ticks
+}
+
+// timeTicks stand at whole hours, days or months of UTC.
+type timeTicks struct{}
+
+// Ticks is plot.Ticker.
+func (timeTicks) Ticks(low, high float64) []plot.Tick {
+	const hour, day = 3600.0, 86400.0
+	steps := []float64{60, 300, 900, 1800, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 5 * day, 7 * day, 10 * day, 14 * day}
+	at := slices.IndexFunc(steps, func(s float64) bool { return (high-low)/s <= ticksMost+1 })
+	if at < 0 {
+		return monthTicks(low, high)
+	}
+	step, layout := steps[at], "Jan 2"
+	if step < day {
+		layout = "Jan 2 15:04"
+	}
+	var ticks []plot.Tick
+	for k := math.Ceil(low / step); float64(k*step) <= high; k++ {
+		v := float64(k * step)
+		ticks = append(ticks, plot.Tick{Value: v, Label: time.Unix(int64(v), 0).UTC().Format(layout)})
+	}
+	return ticks
+}
+
+func monthTicks(low, high float64) []plot.Tick {
+	begin := time.Unix(int64(low), 0).UTC()
+	months := int((high-low)/(30*86400))/ticksMost + 1
+	var ticks []plot.Tick
+	for at := time.Date(begin.Year(), begin.Month(), 1, 0, 0, 0, 0, time.UTC); float64(at.Unix()) <= high; at = at.AddDate(0, months, 0) {
+		if v := float64(at.Unix()); v >= low {
+			ticks = append(ticks, plot.Tick{Value: v, Label: at.Format("Jan 2006")})
+		}
+	}
+	return ticks
+}

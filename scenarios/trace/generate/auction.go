@@ -1,0 +1,124 @@
+package generate
+
+import (
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// auctionCell is the length of a cell of what the zones of a type have in
+// common in an auction.
+const auctionCell = hour
+
+// auction draws the whole path. The price has a base that walks about its
+// level, and noise that the next change takes back. Now and then bids lift it
+// far above for some hours.
+func (p *path) auction(s *shared) {
+	l, a := &p.c.Law, p.c.Law.Auction
+	p.note(p.c.From)
+	tails := newTail(l.Tail)
+	lasts := float64(p.size * math.Sqrt(1-a.Noise))
+	noise := float64(p.size * math.Sqrt(a.Noise/2))
+	own, common := math.Sqrt(1-l.Together), math.Sqrt(l.Together)
+	// Half the variance is added because the mean of a log-normal number lies
+	// above its median.
+	typical := max(1e-4, 24/p.activity-a.TickLeast) / portable.Exp(float64(a.TickSpread*a.TickSpread)/2)
+	base := p.x
+	spikes := p.newSpikes()
+	at := p.c.From
+	for n := uint64(1); ; n++ {
+		at += inHours(a.TickLeast + float64(typical*p.keys.tick.At1(n).LogNormal(a.TickSpread)))
+		if at >= p.c.To {
+			return
+		}
+		z := float64(own*p.keys.lasting.At1(n).Normal()) + float64(common*s.at(at))
+		base += float64(lasts*tails.of(z)) - float64(l.Pull*(base-p.level))
+		base = max(p.least, min(base, p.most))
+		p.x = base
+		if height, high := spikes.at(at); high {
+			p.x = max(base, height)
+		}
+		p.x += float64(noise * tails.of(p.keys.passing.At1(n).Normal()))
+		p.x = max(p.least, min(p.x, p.most))
+		p.bid(at)
+	}
+}
+
+// spikes are the spells in which bids lift the price of a market.
+type spikes struct {
+	p          *path
+	n          uint64
+	begin, end policy.Time
+	height     float64
+	none       bool
+}
+
+func (p *path) newSpikes() *spikes {
+	s := &spikes{p: p, none: p.spikes <= 0, end: p.c.From}
+	if !s.none {
+		s.next()
+	}
+	return s
+}
+
+const yearHours = 8766
+
+func (s *spikes) next() {
+	a, k := s.p.c.Law.Auction, s.p.keys
+	s.begin = s.end + inHours(float64(yearHours/s.p.spikes*k.spike.At2(s.n, 0).Exp1()))
+	s.end = s.begin + inHours(float64(a.SpikeHours*k.spike.At2(s.n, 1).LogNormal(a.SpikeSpread)))
+	s.height = portable.Log(a.SpikeLeast) + float64(a.SpikeTail*k.height.At1(s.n).Exp1())
+	s.n++
+}
+
+// at returns the logarithm to which the price is lifted at t. Times must
+// ascend.
+func (s *spikes) at(t policy.Time) (height float64, high bool) {
+	if s.none {
+		return 0, false
+	}
+	for t >= s.end {
+		s.next()
+	}
+	return s.height, t >= s.begin
+}
+
+// jumps draws the whole path: the price rests at its level, and in some round
+// of the auction bids lift it by a factor, where it stays for a while.
+func (p *path) jumps(*shared) {
+	j := p.c.Law.Jumps
+	round := inHours(j.Every)
+	at, lifted := p.c.From, false
+	// The share of time in which a price is lifted is known: the trace begins
+	// in the midst of it.
+	rest := yearHours / max(p.activity, 1e-9)
+	if p.keys.begin.Float() < j.Stay/(j.Stay+rest) {
+		lifted = true
+		p.lift(0)
+	}
+	p.note(p.c.From)
+	for n := uint64(1); ; n++ {
+		hours := rest
+		if lifted {
+			hours = j.Stay
+		}
+		wait := min(float64(hours*p.keys.tick.At1(n).Exp1()), 1e6)
+		at += max(1, policy.Time(math.Round(float64(inHours(wait))/float64(round)))) * round
+		if at >= p.c.To {
+			return
+		}
+		if lifted = !lifted; lifted {
+			p.lift(n)
+		} else {
+			p.x = p.level
+		}
+		p.note(at)
+	}
+}
+
+// lift raises the price for the n-th time.
+func (p *path) lift(n uint64) {
+	p.x = p.level + float64(p.size*p.keys.height.At1(n).LogNormal(p.c.Law.Jumps.Spread))
+	p.x = max(p.least, min(p.x, p.most))
+}

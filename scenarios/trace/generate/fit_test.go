@@ -1,0 +1,245 @@
+package generate
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/check"
+)
+
+// recorded imports a recording of prices.
+func recorded(t *testing.T, file string) *trace.Trace {
+	t.Helper()
+	tr, _, err := trace.Import([]string{filepath.Join(policytest.Recording(t, "prices"), file)}, trace.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func fit(t *testing.T, tr *trace.Trace) *Fitted {
+	t.Helper()
+	f, err := Fit(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// like draws what the fit says.
+func like(t *testing.T, f *Fitted, seed uint64) *trace.Trace {
+	t.Helper()
+	return generated(t, Config{Seed: f.Seed(seed), From: f.From, To: f.To, Markets: f.Markets, Law: f.Law})
+}
+
+// passes compares a with b by the tolerances of trace check.
+func passes(t *testing.T, a, b *trace.Trace) (missed []string) {
+	t.Helper()
+	c, err := check.Compare(a, b, check.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range c.Rows {
+		if r.Judged && !r.Pass {
+			missed = append(missed, r.Name)
+		}
+	}
+	return missed
+}
+
+// What is drawn like a recording passes the check against it. The auction of
+// 2016 has fifty markets, of which two stand above on-demand all the time and
+// make its 95th percentile: it is fitted, but not held to that.
+func TestFitRecordings(t *testing.T) {
+	if underRace {
+		t.Skip("fits to hundreds of thousands of rows take minutes under the race detector; TestFitRecovers and TestFitOdd run the same code there")
+	}
+	for file, seeds := range map[string]uint64{
+		"aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz": 2,
+		"aws_api_us-east-1_2021-03-02_2021-04-30.csv.gz": 1,
+		"aws_skypilot_us-east-2_2023-11_2024-02.csv.gz":  1,
+	} {
+		tr := recorded(t, file)
+		f := fit(t, tr)
+		if f.Law.Kind != Walk || len(f.Left) > 0 {
+			t.Errorf("%s: kind %s, %d markets left", file, f.Law.Kind, len(f.Left))
+		}
+		for seed := uint64(1); seed <= seeds; seed++ {
+			if missed := passes(t, like(t, f, seed), tr); len(missed) > 0 {
+				t.Errorf("%s, seed %d: missed %v", file, seed, missed)
+			}
+		}
+	}
+}
+
+// A law that is fitted to a draw of a known law has its figures again, also
+// where the draw was looked at four times a day only, which hides a part of
+// the changes and mixes neighbouring steps.
+func TestFitRecovers(t *testing.T) {
+	c := byPreset(t, "aws-2021", 11, 90, 30)
+	truth := generated(t, c)
+	views := map[string]*trace.Trace{"four looks a day": polled(t, truth)}
+	if !underRace {
+		views["every change"] = truth
+	}
+	for name, tr := range views {
+		f := fit(t, tr)
+		// Unseen, the draw must be like the truth, of which the fit saw less.
+		s := check.Measure(generated(t, Config{Seed: f.Seed(1), From: c.From, To: c.To, Markets: c.Markets, Law: f.Law}), check.Options{}).Prices
+		want := check.Measure(truth, check.Options{}).Prices
+		for _, x := range []struct {
+			name           string
+			got, want, off float64
+		}{
+			{"changes a day", s.RateMean, want.RateMean, 0.15 * want.RateMean},
+			{"unmoved", s.Unmoved, want.Unmoved, 0.05},
+			{"ratio p50", s.Ratio[3], want.Ratio[3], 0.1 * want.Ratio[3]},
+			{"ratio p95", s.Ratio[5], want.Ratio[5], 0.15 * want.Ratio[5]},
+			{"autocorrelation", s.Autocorrelation, want.Autocorrelation, 0.15},
+			{"zones", s.ZoneCorrelation, want.ZoneCorrelation, 0.12},
+			// How a step is made of several that no look saw apart is known less.
+			{"median step", s.StepMedian, want.StepMedian, 0.45 * want.StepMedian},
+		} {
+			if !(math.Abs(x.got-x.want) <= x.off) {
+				t.Errorf("%s: %s is %.4f, want %.4f ± %.4f", name, x.name, x.got, x.want, x.off)
+			}
+		}
+	}
+}
+
+// polled returns tr as a fetcher sees it that looks every six hours.
+func polled(t *testing.T, tr *trace.Trace) *trace.Trace {
+	t.Helper()
+	var series []trace.Series
+	for i := range tr.Series {
+		s := tr.Series[i]
+		w := s
+		w.At, w.Spot, w.OnDemand = nil, nil, nil
+		j := 0
+		for at := tr.From; at < tr.To; at += 6 * hour {
+			for j < len(s.At) && s.At[j] <= at {
+				j++
+			}
+			if j > 0 {
+				w.At, w.Spot, w.OnDemand = append(w.At, at), append(w.Spot, s.Spot[j-1]), append(w.OnDemand, s.OnDemand[j-1])
+			}
+		}
+		series = append(series, w)
+	}
+	out, err := trace.New("polled", series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.From, out.To = tr.From, tr.To
+	if check.SamplingOf(out).Interval != 6*time.Hour {
+		t.Fatalf("the sampling is taken to be %v", check.SamplingOf(out).Interval)
+	}
+	return out
+}
+
+// A fit finds of which kind a trace is, and in which units its prices are.
+func TestFitKinds(t *testing.T) {
+	for name, size := range map[string][2]int{"aws-auction-2016": {8, 6}, "gcp-2024": {120, 500}, "aws-2023": {12, 15}} {
+		c := byPreset(t, name, 2, size[0], size[1])
+		f, err := newFitter(generated(t, c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Law.Kind != c.Law.Kind {
+			t.Errorf("%s: the fit takes it for %s", name, f.Law.Kind)
+		}
+		if f.Law.Unit != c.Law.Unit {
+			t.Errorf("%s: unit %v, want %v", name, f.Law.Unit, c.Law.Unit)
+		}
+	}
+}
+
+// Whatever a trace holds, the fit gives a law that can be drawn from, or an
+// error that says what is missing.
+func TestFitOdd(t *testing.T) {
+	begin := embeddedBegin
+	market := func(zone string, prices ...policy.Money) trace.Series {
+		s := trace.Series{Provider: "aws", Region: "us-east-1", Zone: zone, Type: "m5.large"}
+		for i, p := range prices {
+			s.At = append(s.At, begin+policy.Time(i)*7*hour)
+			s.Spot = append(s.Spot, p)
+		}
+		return s
+	}
+	none := policy.NoPrice
+	for name, x := range map[string]struct {
+		series []trace.Series
+		days   policy.Time
+		want   string
+	}{
+		"one that never moves":  {[]trace.Series{market("a", 30_000)}, 20, ""},
+		"one change":            {[]trace.Series{market("a", 30_000, 31_000)}, 20, ""},
+		"two, gone for a while": {[]trace.Series{market("a", 30_000, none, 31_000, 31_500, 31_000), market("b", 29_000)}, 20, ""},
+		"above on-demand":       {[]trace.Series{market("a", 300_000, 310_000, 320_000, 290_000)}, 20, ""},
+		"never offered":         {[]trace.Series{market("a", none)}, 20, "no market has a price"},
+		"a day":                 {[]trace.Series{market("a", 30_000, 31_000)}, 1, "less than two days"},
+		"unknown type": {[]trace.Series{{Provider: "aws", Region: "us-east-1", Zone: "a", Type: "z9.huge",
+			At: []policy.Time{begin}, Spot: []policy.Money{1}}}, 20, "no market has a price"},
+	} {
+		tr, err := trace.New(name, x.series)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.To = begin + x.days*day
+		f, err := Fit(tr)
+		if x.want != "" {
+			if !errors.Is(err, trace.ErrEmpty) || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		g := like(t, f, 1)
+		if len(g.Series) != len(x.series) || g.From != begin {
+			t.Errorf("%s: %d markets from %v", name, len(g.Series), g.From)
+		}
+	}
+}
+
+// Equal traces give equal laws.
+func TestFitIsAFunction(t *testing.T) {
+	tr := generated(t, byPreset(t, "aws-2021", 5, 20, 12))
+	a, b := fit(t, tr), fit(t, tr)
+	x, y := like(t, a, 3), like(t, b, 3)
+	if x.Digest != y.Digest || x.Meta["law"] != y.Meta["law"] {
+		t.Errorf("%x, %x", x.Digest[:8], y.Digest[:8])
+	}
+}
+
+// More markets than a trace has come from the catalog, and change none.
+func TestMore(t *testing.T) {
+	f := fit(t, generated(t, byPreset(t, "aws-2021", 5, 10, 5)))
+	few, err := f.More(4)
+	if err != nil || len(few) != 4 {
+		t.Fatal(len(few), err)
+	}
+	many, err := f.More(40)
+	if err != nil || len(many) != 40 {
+		t.Fatal(len(many), err)
+	}
+	names := map[string]bool{}
+	for i := range many {
+		names[many[i].name()] = true
+	}
+	if len(names) != 40 || many[9] != f.Markets[9] {
+		t.Errorf("%d names", len(names))
+	}
+	if _, err := f.More(10_000_000); !errors.Is(err, ErrMarkets) {
+		t.Error(err)
+	}
+}

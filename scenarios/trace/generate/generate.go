@@ -1,0 +1,262 @@
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A Market is one for which prices are drawn.
+type Market struct {
+	Provider, Region, Zone, Type, Product string
+
+	// OnDemand is the price that ratios are of.
+	OnDemand policy.Money
+}
+
+func (m *Market) name() string {
+	name := m.Provider + "/" + m.Region + "/" + m.Zone + "/" + m.Type
+	if m.Product != "" && m.Product != trace.ProductLinux {
+		name += "/" + m.Product
+	}
+	return name
+}
+
+func (m *Market) typeName() string { return m.Provider + "/" + m.Region + "/" + m.Type }
+
+// A Config says what synthetic prices to draw.
+type Config struct {
+	// Seed chooses the draws.
+	Seed uint64
+
+	// From is where the trace begins and To where it ends.
+	From, To policy.Time
+
+	// Markets are in an order that counts: what is drawn for one depends on
+	// how many stand before it.
+	Markets []Market
+
+	Law Law
+}
+
+// version is raised whenever equal configurations begin to give other prices.
+const version = "2"
+
+const (
+	day  = policy.Time(24 * time.Hour / time.Millisecond)
+	hour = policy.Time(time.Hour / time.Millisecond)
+)
+
+// spanMax bounds a trace, so that a slip of the finger is no run of days.
+const spanMax = 3660 * day
+
+func (c *Config) validate() error {
+	switch {
+	case c.From <= 0:
+		return wrongValue("From", int64(c.From), "it must be after 1970")
+	case c.To <= c.From || c.To-c.From > spanMax:
+		return wrongValue("To", c.To, fmt.Sprintf("it must be after From, %v, and at most %d days later", c.From, spanMax/day))
+	case len(c.Markets) == 0:
+		return wrongValue("Markets", 0, "there must be one")
+	}
+	for i := range c.Markets {
+		if m := &c.Markets[i]; m.OnDemand <= 0 {
+			return wrongValue("Markets", m.name(), "its on-demand price must be above 0")
+		}
+	}
+	return c.Law.validate()
+}
+
+// Generate draws a synthetic trace.
+func Generate(c Config) (*trace.Trace, error) {
+	series, err := draw(&c)
+	if err != nil {
+		return nil, fmt.Errorf("generating: %w", err)
+	}
+	t, err := trace.New("generated", series)
+	if err != nil {
+		return nil, fmt.Errorf("generating: %w", err)
+	}
+	t.From, t.To = c.From, c.To
+	t.WholeFrom, t.WholeTo = t.From, t.To
+	t.Synthetic = true
+	onDemand := "on-demand prices of " + catalog.Date(c.Markets[0].Provider)
+	if c.Markets[0].Provider == catalog.Rackspace {
+		onDemand = "on-demand prices modelled"
+	}
+	t.About = fmt.Sprintf("synthetic prices that imitate %s, seed %d; %s", c.Law.Imitates, c.Seed, onDemand)
+	law, err := json.Marshal(&c.Law)
+	if err != nil {
+		return nil, fmt.Errorf("generating: %w", err)
+	}
+	t.Meta = map[string]string{
+		"generator": "spotter trace generate, version " + version,
+		"preset":    c.Law.Name,
+		"seed":      strconv.FormatUint(c.Seed, 10),
+		"law":       string(law),
+	}
+	return t, nil
+}
+
+// draw returns the series of all markets. Markets are drawn at once on all
+// processors; none depends on what is drawn for another.
+func draw(c *Config) ([]trace.Series, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	numbers := map[string]int{}
+	jobs := [][]int{} // the markets of each type
+	for i := range c.Markets {
+		m := &c.Markets[i]
+		key := m.typeName()
+		k, ok := numbers[key]
+		if !ok {
+			k = len(jobs)
+			numbers[key] = k
+			jobs = append(jobs, nil)
+		}
+		jobs[k] = append(jobs[k], i)
+	}
+	series := make([]trace.Series, len(c.Markets))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	profiles := c.profiles()
+	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
+		workers.Go(func() {
+			for k := int(next.Add(1)) - 1; k < len(jobs); k = int(next.Add(1)) - 1 {
+				c.drawType(jobs[k], profiles, series)
+			}
+		})
+	}
+	workers.Wait()
+	return series, nil
+}
+
+// drawType draws the markets of one type.
+func (c *Config) drawType(markets []int, profiles []profile, series []trace.Series) {
+	m := &c.Markets[markets[0]]
+	shared := newShared(c, m.typeName())
+	for _, i := range markets {
+		p := c.newPath(i, profiles[i])
+		switch {
+		case p.still:
+			p.note(c.From)
+		case c.Law.Kind == Walk:
+			p.walk(shared)
+		case c.Law.Kind == Auction:
+			p.auction(shared)
+		case c.Law.Kind == Jumps:
+			p.jumps(shared)
+		default:
+			p.list(shared)
+		}
+		series[i] = p.series
+	}
+}
+
+// A path is the price of one market while it is drawn.
+type path struct {
+	c      *Config
+	market *Market
+	keys   keys
+	series trace.Series
+
+	profile
+
+	// x is the logarithm of the ratio now.
+	x           float64
+	least, most float64
+
+	// price is in units of the law.
+	price float64
+}
+
+// newPath returns the i-th market at the begin.
+func (c *Config) newPath(i int, drawn profile) *path {
+	l, m := &c.Law, &c.Markets[i]
+	p := &path{
+		c: c, market: m, keys: newKeys(c.Seed, m.name()), profile: drawn,
+		series: trace.Series{Provider: m.Provider, Region: m.Region, Zone: m.Zone, Type: m.Type, Product: m.Product},
+		least:  portable.Log(l.Least), most: portable.Log(l.Most),
+	}
+	if p.series.Product == "" {
+		p.series.Product = trace.ProductLinux
+	}
+	if !p.still && (l.Kind == Walk || l.Kind == Auction) {
+		// About as many changes as there will be, so that slices seldom grow.
+		n := int(min(1.1*p.activity*float64(c.To-c.From)/float64(day)+16, 1<<20))
+		p.series.At = make([]policy.Time, 0, n)
+		p.series.Spot, p.series.OnDemand = make([]policy.Money, 0, n), make([]policy.Money, 0, n)
+	}
+	p.level = max(p.least, min(p.level, p.most))
+	p.x = p.level
+	if !p.still {
+		p.x += float64(float64(l.Scatter*p.size) * p.keys.begin.Normal())
+		p.x = max(p.least, min(p.x, p.most))
+	}
+	return p
+}
+
+// note records the price at time at, if it is another.
+func (p *path) note(at policy.Time) {
+	p.price = max(1, math.Round(p.exact()))
+	p.push(at)
+}
+
+// exact returns the price in units.
+func (p *path) exact() float64 {
+	return float64(p.market.OnDemand) * portable.Exp(p.x) / float64(p.c.Law.Unit)
+}
+
+// follow records the price at time at, which stays where it is until it is a
+// whole unit off. Recorded prices of a few units keep their direction as others
+// do: they do not flicker between two units, as rounded ones would.
+func (p *path) follow(at policy.Time) {
+	if off := math.Trunc(p.exact() - p.price); off != 0 {
+		p.price = max(1, p.price+off)
+		p.push(at)
+	}
+}
+
+// bid records the price at time at, which is another than before: by a unit in
+// the direction in which it should go where that is less than one. In an auction
+// only a change is an event.
+func (p *path) bid(at policy.Time) {
+	exact := p.exact()
+	switch price := max(1, math.Round(exact)); {
+	case price != p.price:
+		p.price = price
+	case exact < price && price > 1:
+		p.price--
+	default:
+		p.price++
+	}
+	p.push(at)
+}
+
+func (p *path) push(at policy.Time) {
+	price := policy.Money(p.price) * p.c.Law.Unit
+	s := &p.series
+	if n := len(s.At); n > 0 && (s.Spot[n-1] == price || s.At[n-1] == at) {
+		return
+	}
+	s.At = append(s.At, at)
+	s.Spot = append(s.Spot, price)
+	s.OnDemand = append(s.OnDemand, p.market.OnDemand)
+}
+
+// inHours returns h hours as a whole number of seconds, as providers give
+// times, and at least one.
+func inHours(h float64) policy.Time {
+	return max(1, policy.Time(math.Round(float64(h*3600)))) * 1000
+}

@@ -1,0 +1,263 @@
+package generate
+
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A Kind is how prices come about.
+type Kind string
+
+// The kinds of law.
+const (
+	// Walk: the provider moves each price every few hours by a small step, most
+	// often in the direction of the last. AWS does so since 2017.
+	Walk Kind = "walk"
+
+	// Auction: bids set the price, which jumps to and fro around a level and
+	// now and then stands far above it. AWS held one until 2017.
+	Auction Kind = "auction"
+
+	// Jumps: the price rests at a level for days, and bids lift it for a while
+	// by a factor. Rackspace's auction is so quiet.
+	Jumps Kind = "jumps"
+
+	// List: the provider publishes a list of prices on few dates. Google and
+	// Azure do.
+	List Kind = "list"
+)
+
+// A Law says how the prices of markets behave. Prices are seen as the
+// logarithm of their ratio to the on-demand price.
+type Law struct {
+	// Name is that of the preset, or of the trace that it was fitted to, and
+	// Imitates says in a line what it behaves like.
+	Name     string `json:"name"`
+	Imitates string `json:"imitates"`
+	Kind     Kind   `json:"kind"`
+
+	// Provider is whose markets are drawn when none are named.
+	Provider string `json:"provider"`
+
+	// Unit is what every price is a whole multiple of, and never below.
+	Unit policy.Money `json:"unit"`
+
+	// Ratios stay between Least and Most.
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+
+	// Level is the mean of the logarithm that a market keeps to.
+	Level Spread `json:"level"`
+
+	// Still is the share of markets that never move, in each fifth of the
+	// markets by level, the cheapest first.
+	Still [5]float64 `json:"still"`
+
+	// StillShared is the share of the variance of what makes markets never
+	// move that the zones of a type have in common.
+	StillShared float64 `json:"still_shared"`
+
+	// Activity is how often the others move. In a walk and an auction it is the
+	// number of changes a day; under jumps the number of times a year at which
+	// bids lift the price; under a list the share of the dates at which a price
+	// changes.
+	Activity Spread `json:"activity"`
+
+	// Size is the standard deviation of the steps of a market; under jumps and
+	// lists, the median size of its steps.
+	Size Spread `json:"size"`
+
+	// Tail makes large steps more frequent than normal ones when it is above 0
+	// and all steps of one size when it is -1.
+	Tail float64 `json:"tail"`
+
+	// StepMost is the largest step.
+	StepMost float64 `json:"step_most"`
+
+	// Scatter is how far the first price lies from the level, in Size.
+	Scatter float64 `json:"scatter"`
+
+	// Pull is the share of the distance from its level by which a price
+	// returns with each step.
+	Pull float64 `json:"pull"`
+
+	// Together is the share of the variance of steps that the zones of a type
+	// have in common.
+	Together float64 `json:"together"`
+
+	// Each kind has parameters of its own.
+	Walk    *WalkLaw    `json:"walk,omitempty"`
+	Auction *AuctionLaw `json:"auction,omitempty"`
+	Jumps   *JumpsLaw   `json:"jumps,omitempty"`
+	List    *ListLaw    `json:"list,omitempty"`
+}
+
+// A WalkLaw has the parameters of a walk.
+type WalkLaw struct {
+	// The clock of a market ticks after TickLeast to TickMost hours, all of
+	// them equally likely.
+	TickLeast float64 `json:"tick_least_hours"`
+	TickMost  float64 `json:"tick_most_hours"`
+
+	// Momentum is the correlation of the lasting part of a step with that of
+	// the step six hours before. Jitter is the share of the variance of steps
+	// that does not last.
+	Momentum float64 `json:"momentum"`
+	Jitter   float64 `json:"jitter"`
+
+	// In each cycle of so many days a market moves for one spell, as long as
+	// its activity says, and rests otherwise.
+	Cycle float64 `json:"cycle_days"`
+
+	// Skip is the share of ticks within a spell at which the price stays.
+	Skip float64 `json:"skip"`
+}
+
+// An AuctionLaw has the parameters of an auction.
+type AuctionLaw struct {
+	// Two changes are TickLeast hours apart and an excess, whose logarithm has
+	// the standard deviation TickSpread.
+	TickLeast  float64 `json:"tick_least_hours"`
+	TickSpread float64 `json:"tick_spread"`
+
+	// Noise is the share of the variance of steps that the next step takes
+	// back.
+	Noise float64 `json:"noise"`
+
+	// Spikes is how many times a year bids lift a market to SpikeLeast times
+	// on-demand and above, where it stays for SpikeHours (median), whose
+	// logarithm has the standard deviation SpikeSpread. SpikeTail is the mean
+	// of the logarithm of the height above SpikeLeast.
+	Spikes      Spread  `json:"spikes_per_year"`
+	SpikeLeast  float64 `json:"spike_least"`
+	SpikeTail   float64 `json:"spike_tail"`
+	SpikeHours  float64 `json:"spike_hours"`
+	SpikeSpread float64 `json:"spike_spread"`
+}
+
+// A JumpsLaw has the parameters of jumps.
+type JumpsLaw struct {
+	// Every is the time in hours between two rounds of the auction.
+	Every float64 `json:"every_hours"`
+
+	// Stay is how many hours a price stays lifted, in the mean.
+	Stay float64 `json:"stay_hours"`
+
+	// Spread is the standard deviation of the logarithm of the size of a jump.
+	Spread float64 `json:"spread"`
+}
+
+// A ListLaw has the parameters of a list.
+type ListLaw struct {
+	// Dates is the number of dates of change a month. DayOfMonth is the
+	// earliest usual day, DaySpread by how many days it may be later.
+	Dates      float64 `json:"dates_per_month"`
+	DayOfMonth int     `json:"day_of_month"`
+	DaySpread  int     `json:"day_spread"`
+
+	// Spread is the standard deviation of the logarithm of the size of a step.
+	Spread float64 `json:"spread"`
+}
+
+func wrongValue(name string, value any, must string) error {
+	return fmt.Errorf("%w: %s is %v, %s", trace.ErrValue, name, value, must)
+}
+
+func share(name string, v float64) error { return within(name, v, 0, 1) }
+
+func within(name string, v, least, most float64) error {
+	if !(v >= least && v <= most) {
+		return wrongValue(name, v, fmt.Sprintf("it must be from %v to %v", least, most))
+	}
+	return nil
+}
+
+func (l *Law) validate() error {
+	if l.Unit <= 0 {
+		return wrongValue("unit", l.Unit, "it must be above 0")
+	}
+	if !(l.Least > 0 && l.Most > l.Least) {
+		return wrongValue("least to most", fmt.Sprint(l.Least, " to ", l.Most), "least must be above 0 and below most")
+	}
+	activityMax := 1e5
+	if l.Kind == List {
+		activityMax = 1
+	}
+	checks := []error{
+		l.Level.validate("level", -20, 20), l.Activity.validate("activity", 0, activityMax),
+		l.Size.validate("size", 0, 20), within("tail", l.Tail, -1, 10), within("step_most", l.StepMost, 1e-6, 20),
+		within("scatter", l.Scatter, 0, 1e4),
+		share("pull", l.Pull), share("together", l.Together), share("still_shared", l.StillShared),
+	}
+	for _, s := range l.Still {
+		checks = append(checks, within("still", s, 0, 1))
+	}
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.Kind == Walk && l.Walk != nil:
+		return l.Walk.validate()
+	case l.Kind == Auction && l.Auction != nil:
+		return l.Auction.validate()
+	case l.Kind == Jumps && l.Jumps != nil:
+		return l.Jumps.validate()
+	case l.Kind == List && l.List != nil:
+		return l.List.validate()
+	}
+	return wrongValue("kind", fmt.Sprintf("%q", l.Kind), "it must be walk, auction, jumps or list, with the parameters of that kind")
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *WalkLaw) validate() error {
+	return first(
+		within("walk.tick_least_hours", w.TickLeast, 1.0/60, 1e4),
+		within("walk.tick_most_hours", w.TickMost, w.TickLeast, 1e4),
+		within("walk.momentum", w.Momentum, 0, 0.9999),
+		share("walk.jitter", w.Jitter),
+		within("walk.cycle_days", w.Cycle, 0.5, 1e4),
+		within("walk.skip", w.Skip, 0, 0.99),
+	)
+}
+
+func (a *AuctionLaw) validate() error {
+	return first(
+		within("auction.tick_least_hours", a.TickLeast, 1.0/3600, 1e4),
+		within("auction.tick_spread", a.TickSpread, 0, 5),
+		share("auction.noise", a.Noise),
+		a.Spikes.validate("auction.spikes_per_year", 0, 1e5),
+		within("auction.spike_least", a.SpikeLeast, 1e-3, 1e3),
+		within("auction.spike_tail", a.SpikeTail, 0, 10),
+		within("auction.spike_hours", a.SpikeHours, 1.0/60, 1e4),
+		within("auction.spike_spread", a.SpikeSpread, 0, 5),
+	)
+}
+
+func (j *JumpsLaw) validate() error {
+	return first(
+		within("jumps.every_hours", j.Every, 1.0/60, 1e4),
+		within("jumps.stay_hours", j.Stay, 1.0/60, 1e5),
+		within("jumps.spread", j.Spread, 0, 5),
+	)
+}
+
+func (l *ListLaw) validate() error {
+	return first(
+		within("list.dates_per_month", l.Dates, 0.01, 1),
+		within("list.day_of_month", float64(l.DayOfMonth), 1, 28),
+		within("list.day_spread", float64(l.DaySpread), 0, 27),
+		within("list.spread", l.Spread, 0, 5),
+	)
+}

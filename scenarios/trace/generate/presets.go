@@ -1,0 +1,223 @@
+package generate
+
+import (
+	"cmp"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+//go:generate go run gen_presets.go
+//go:generate go run gen_embedded.go
+
+// presetFiles hold one law each. They were fitted by gen_presets.go, which
+// needs the recordings.
+//
+//go:embed presets
+var presetFiles embed.FS
+
+// A Preset is a law with the name of what it imitates, and what is drawn when
+// nothing else is asked for.
+type Preset struct {
+	Law Law `json:"law"`
+
+	// Source says which recording the law was fitted to.
+	Source string `json:"source"`
+
+	// Region is where the first markets lie; those that do not fit there lie
+	// in the other regions of the provider.
+	Region string `json:"region"`
+
+	// Families are those of the recording, whose types come before others: what
+	// is sold, and at which prices, decides how coarse the unit of prices is.
+	Families []string `json:"families,omitempty"`
+
+	// Markets and Days are how many there are unless asked otherwise, and From
+	// when the trace begins, as 2006-01-02.
+	Markets int    `json:"markets"`
+	Days    int    `json:"days"`
+	From    string `json:"from"`
+}
+
+// ErrPreset is returned for a name that no preset has.
+var ErrPreset = errors.New("no such preset")
+
+// ErrMarkets is returned when more markets are asked for than there are.
+var ErrMarkets = errors.New("not so many markets")
+
+// Presets returns all presets by name.
+var Presets = sync.OnceValue(func() []Preset {
+	entries, err := presetFiles.ReadDir("presets")
+	if err != nil {
+		panic(fmt.Sprintf("generate: reading the presets: %v", err))
+	}
+	var all []Preset
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		data, err := presetFiles.ReadFile("presets/" + e.Name())
+		var p Preset
+		if err == nil {
+			err = json.Unmarshal(data, &p)
+		}
+		if err == nil {
+			err = p.Law.validate()
+		}
+		if err != nil {
+			panic(fmt.Sprintf("generate: reading the preset %s: %v", e.Name(), err))
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Preset) int { return strings.Compare(a.Law.Name, b.Law.Name) })
+	return all
+})
+
+// FindPreset returns the preset of that name. The error of one that does not
+// exist names those that do.
+func FindPreset(name string) (*Preset, error) {
+	all := Presets()
+	names := make([]string, len(all))
+	for i := range all {
+		if names[i] = all[i].Law.Name; names[i] == name {
+			return &all[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %q; there are %s", ErrPreset, name, strings.Join(names, ", "))
+}
+
+// Begin returns when a trace of the preset begins.
+func (p *Preset) Begin() policy.Time {
+	t, err := time.Parse(time.DateOnly, p.From)
+	if err != nil {
+		panic(fmt.Sprintf("generate: preset %s: %v", p.Law.Name, err))
+	}
+	return policy.TimeOf(t)
+}
+
+// Take returns the first n markets of the provider's catalog in the order of
+// the preset: the regions one after the other, within a region the types in an
+// order that mixes families and sizes, and of each type all zones.
+func (p *Preset) Take(n int) ([]Market, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("%w: %d", ErrMarkets, n)
+	}
+	return takeMarkets(p.Law.Provider, []string{p.Region}, p.Families, n)
+}
+
+// Family returns the part of the name of a type that many types have in common,
+// as m5 of m5.large.
+func Family(kind string) string {
+	family, _, _ := strings.Cut(kind, ".")
+	return family
+}
+
+// takeMarkets returns the first n markets of a provider, those of some regions
+// first and within these those of some families.
+func takeMarkets(provider string, before, families []string, n int) ([]Market, error) {
+	types := slices.Clone(catalog.Types(provider))
+	later := func(kind string) int {
+		if slices.Contains(families, Family(kind)) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(types, func(a, b string) int {
+		return cmp.Or(
+			cmp.Compare(later(a), later(b)), cmp.Compare(portable.HashString(a), portable.HashString(b)), strings.Compare(a, b))
+	})
+	regions := slices.Clone(before)
+	for _, r := range catalog.Regions(provider) {
+		if !slices.Contains(before, r) {
+			regions = append(regions, r)
+		}
+	}
+	var markets []Market
+	for _, region := range regions {
+		zones := catalog.Zones(provider, region)
+		for _, kind := range types {
+			onDemand, ok := onDemandOf(provider, region, kind)
+			if !ok {
+				continue
+			}
+			for _, zone := range zones {
+				markets = append(markets, Market{Provider: provider, Region: region, Zone: zone, Type: kind, OnDemand: onDemand})
+				if len(markets) == n {
+					return markets, nil
+				}
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: %d are asked for, and the catalog has %d of %s (types × zones of %d regions)",
+		ErrMarkets, n, len(markets), provider, len(regions))
+}
+
+// onDemandOf returns the on-demand price of a type, modelled where none is
+// published.
+func onDemandOf(provider, region, kind string) (policy.Money, bool) {
+	if price, ok := catalog.OnDemand(provider, region, kind); ok {
+		return price, true
+	}
+	price, _, ok := catalog.OnDemandModelled(provider, region, kind)
+	return price, ok && price > 0
+}
+
+// More returns n markets: the first ones of those fitted and, when more are
+// asked for, further ones of the provider's catalog.
+func (f *Fitted) More(n int) ([]Market, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("%w: %d", ErrMarkets, n)
+	}
+	if n <= len(f.Markets) {
+		return f.Markets[:n:n], nil
+	}
+	known := map[string]bool{}
+	var regions []string
+	for i := range f.Markets {
+		m := &f.Markets[i]
+		known[m.name()] = true
+		if m.Provider == f.Law.Provider && !slices.Contains(regions, m.Region) && slices.Contains(catalog.Regions(m.Provider), m.Region) {
+			regions = append(regions, m.Region)
+		}
+	}
+	all, err := takeMarkets(f.Law.Provider, regions, nil, catalogSize(f.Law.Provider))
+	if err != nil {
+		return nil, err
+	}
+	markets := slices.Clone(f.Markets)
+	for i := range all {
+		if len(markets) == n {
+			break
+		}
+		if !known[all[i].name()] {
+			markets = append(markets, all[i])
+		}
+	}
+	if len(markets) < n {
+		return nil, fmt.Errorf("%w: %d are asked for, and the trace and the catalog of %s have %d", ErrMarkets, n, f.Law.Provider, len(markets))
+	}
+	return markets, nil
+}
+
+// catalogSize returns how many markets the catalog of a provider has.
+func catalogSize(provider string) int {
+	n := 0
+	for _, region := range catalog.Regions(provider) {
+		zones := len(catalog.Zones(provider, region))
+		for _, kind := range catalog.Types(provider) {
+			if _, ok := onDemandOf(provider, region, kind); ok {
+				n += zones
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,228 @@
+package generate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// nodes are the shares at which a distribution is tabulated.
+var nodes = [...]float64{
+	0, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5,
+	0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 1,
+}
+
+// A Spread is how a property differs between markets.
+type Spread struct {
+	// Quantiles are its values at the shares 0, 0.01, 0.025, 0.05, 0.075, 0.1,
+	// then every 0.05 up to 0.9, and 0.925, 0.95, 0.975, 0.99, 1; between them
+	// it is linear.
+	Quantiles []float64 `json:"quantiles"`
+
+	// Shared is the share of the variance that the zones of an instance type
+	// have in common, after the values were made normal.
+	Shared float64 `json:"shared"`
+}
+
+// constant returns the spread of a property that is the same everywhere.
+func constant(v float64) Spread {
+	s := Spread{Quantiles: make([]float64, len(nodes))}
+	for i := range s.Quantiles {
+		s.Quantiles[i] = v
+	}
+	return s
+}
+
+// spreadOf tabulates values, which it sorts. It needs at least one.
+func spreadOf(values []float64, shared float64) Spread {
+	slices.Sort(values)
+	s := Spread{Quantiles: make([]float64, len(nodes)), Shared: shared}
+	for i, p := range nodes {
+		s.Quantiles[i] = interpolate(values, p)
+	}
+	slices.Sort(s.Quantiles) // rounding could have swapped neighbours
+	return s
+}
+
+// interpolate returns the value below which a share p of sorted lies, linear
+// between neighbours.
+func interpolate(sorted []float64, p float64) float64 {
+	x := p*float64(len(sorted)) - 0.5
+	i := int(math.Floor(x))
+	switch {
+	case i < 0:
+		return sorted[0]
+	case i >= len(sorted)-1:
+		return sorted[len(sorted)-1]
+	}
+	w := x - float64(i)
+	return sorted[i] + float64(w*(sorted[i+1]-sorted[i]))
+}
+
+// at returns the value below which a share p of markets lies.
+func (s *Spread) at(p float64) float64 {
+	i, _ := slices.BinarySearch(nodes[:], p)
+	if i == 0 {
+		return s.Quantiles[0]
+	}
+	if i == len(nodes) {
+		return s.Quantiles[i-1]
+	}
+	w := (p - nodes[i-1]) / (nodes[i] - nodes[i-1])
+	return s.Quantiles[i-1] + float64(w*(s.Quantiles[i]-s.Quantiles[i-1]))
+}
+
+func (s *Spread) validate(name string, least, most float64) error {
+	if len(s.Quantiles) != len(nodes) {
+		return wrongValue(name+".quantiles", len(s.Quantiles), fmt.Sprintf("it must hold %d values", len(nodes)))
+	}
+	for i, v := range s.Quantiles {
+		if !(v >= least && v <= most) {
+			return wrongValue(name+".quantiles", v, fmt.Sprintf("it must be from %v to %v", least, most))
+		}
+		if i > 0 && v < s.Quantiles[i-1] {
+			return wrongValue(name+".quantiles", v, "it must not descend")
+		}
+	}
+	return share(name+".shared", s.Shared)
+}
+
+// clone returns a copy whose table is its own.
+func (s *Spread) clone() Spread { return Spread{slices.Clone(s.Quantiles), s.Shared} }
+
+// adjust moves the table by what change returns for each of its values, keeps
+// it within bounds, and puts it in order again.
+func (s *Spread) adjust(least, most float64, change func(i int, v float64) float64) {
+	for i, v := range s.Quantiles {
+		if w := change(i, v); !math.IsNaN(w) {
+			s.Quantiles[i] = max(least, min(w, most))
+		}
+	}
+	slices.Sort(s.Quantiles)
+}
+
+// bins is how many equal parts a deck is cut into.
+const bins = 40
+
+// A deck deals ranks, the shares of all markets at which one stands in some
+// property, so that those dealt are spread evenly after a few dozen already: a
+// trace of two hundred markets then has the quantiles of its law, where
+// independent draws would leave them to chance. What is dealt depends on what
+// was dealt before alone.
+type deck struct {
+	shared                float64
+	ownShift, ownStretch  float64
+	typeShift, typeStride float64
+	types                 map[string]int
+	dealt                 [bins]int
+	total                 int
+}
+
+// stretches are irrational numbers whose continued fractions have small terms,
+// such as the golden ratio and the root of 2. The fractional parts of their
+// multiples fill the unit interval evenly from the first ones on.
+var stretches = [...]float64{
+	0.6180339887498949, 0.41421356237309515, 0.7320508075688772, 0.30277563773199456, 0.6457513110645906,
+}
+
+// newDeck returns the deck of the n-th property.
+func newDeck(c *Config, n int, shared float64) *deck {
+	shift := func(stream string) float64 { return chance.Stream(c.Seed, stream).At1(uint64(n)).Float() }
+	return &deck{
+		shared:   shared,
+		ownShift: shift("generate own rank"), ownStretch: stretches[(n+1)%len(stretches)],
+		typeShift: shift("generate type rank"), typeStride: stretches[n],
+		types: map[string]int{},
+	}
+}
+
+// draw returns a number from 0 to 1 that markets of one type have partly in
+// common.
+func (d *deck) draw(m *Market) float64 {
+	own := even(d.ownShift, d.ownStretch, d.total)
+	d.total++
+	if d.shared == 0 {
+		return own
+	}
+	k, ok := d.types[m.typeName()]
+	if !ok {
+		k = len(d.types)
+		d.types[m.typeName()] = k
+	}
+	common := even(d.typeShift, d.typeStride, k)
+	return chance.NormalCDF(mix(d.shared, chance.NormalQuantile(common), chance.NormalQuantile(own)))
+}
+
+// even returns the fractional part of the i-th multiple, which is never 0.
+func even(shift, stretch float64, i int) float64 {
+	x := shift + float64(stretch*float64(i+1))
+	return max(1e-9, x-math.Floor(x))
+}
+
+// deal returns the rank of the next market: what it drew, moved to a part that
+// lacks markets where one is near. How far it goes for that falls with what
+// markets have in common, or zones of a type would be torn apart.
+func (d *deck) deal(m *Market) float64 {
+	u := float64(d.draw(m) * bins)
+	common := float64(d.shared * d.shared)
+	worth := 1 - float64(common*common)
+	best, least := 0, math.Inf(1)
+	for b := range bins {
+		owed := float64(d.total)/bins - float64(d.dealt[b])
+		if cost := math.Abs(float64(b)+0.5-u) - float64(worth*owed); cost < least {
+			best, least = b, cost
+		}
+	}
+	d.dealt[best]++
+	_, inside := math.Modf(u)
+	return (float64(best) + inside) / bins
+}
+
+// A profile is what a market has drawn of the spreads of a law.
+type profile struct {
+	still                         bool
+	level, activity, size, spikes float64
+}
+
+// settle is how strongly the share of markets that never move is held to the
+// law: with each market too many or too few the threshold moves by so much.
+const settle = 0.1
+
+// profiles draws those of all markets in their order. Each depends on the
+// markets before it alone.
+func (c *Config) profiles() []profile {
+	l := &c.Law
+	levels, stills := newDeck(c, 0, l.Level.Shared), newDeck(c, 1, l.StillShared)
+	// Activity and the like are even among the markets that move.
+	activities, sizes := newDeck(c, 2, l.Activity.Shared), newDeck(c, 3, l.Size.Shared)
+	var spikes *deck
+	if l.Auction != nil {
+		spikes = newDeck(c, 4, l.Auction.Spikes.Shared)
+	}
+	all := make([]profile, len(c.Markets))
+	var owed [len(l.Still)]float64 // markets that should never move, beyond those that do not
+	for i := range all {
+		p, m := &all[i], &c.Markets[i]
+		at := levels.deal(m)
+		p.level = l.Level.at(at)
+		fifth := min(int(at*float64(len(owed))), len(owed)-1)
+		threshold := l.Still[fifth]
+		if threshold > 0 && threshold < 1 {
+			threshold += float64(settle * owed[fifth])
+		}
+		owed[fifth] += l.Still[fifth]
+		if stills.draw(m) < threshold {
+			p.still = true
+			owed[fifth]--
+			continue
+		}
+		p.activity = l.Activity.at(activities.deal(m))
+		p.size = l.Size.at(sizes.deal(m))
+		if spikes != nil {
+			p.spikes = l.Auction.Spikes.at(spikes.deal(m))
+		}
+	}
+	return all
+}
