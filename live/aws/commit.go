@@ -1,0 +1,159 @@
+package aws
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// commit joins what was fetched with what is on record and writes the days
+// that change. It may be broken off and begun again any number of times: a day
+// that was written already adds nothing new to what it is made of.
+func (r *run) commit(s *Summary) error {
+	for _, region := range r.plan.Regions {
+		events := r.events(region, s)
+		if len(events) == 0 {
+			r.config.warn("AWS has no price of what was asked for in %s", region)
+			continue
+		}
+		files, err := loadDays(r.config.Dir, region, r.plan.From, r.plan.ZoneNames)
+		if err != nil {
+			return err
+		}
+		if n := len(files); n > 0 && files[n-1].t.WholeTo < r.plan.From {
+			r.config.warn("nothing is on record of %s from %v to %v; the prices before stand for that time",
+				region, files[n-1].t.WholeTo, r.plan.From)
+		}
+		b := r.book(region, files, events, s)
+		if err := r.writeDays(b, files, s); err != nil {
+			return err
+		}
+	}
+	if s.Markets == 0 {
+		return fmt.Errorf("%w: AWS names none for %s", ErrNothing, r.plan)
+	}
+	return nil
+}
+
+// events returns the prices that were fetched of a region, by market,
+// ascending, each once.
+func (r *run) events(region string, s *Summary) map[marketKey][]point[policy.Money] {
+	events := map[marketKey][]point[policy.Money]{}
+	for i := range r.pages {
+		p := &r.pages[i]
+		if p.Region != region {
+			continue
+		}
+		for k, at := range p.At {
+			key := marketKey{p.Zones[p.Zone[k]], p.Types[p.Type[k]], r.plan.Product}
+			events[key] = append(events[key], point[policy.Money]{at, p.Price[k]})
+			s.Repeats++
+		}
+	}
+	for key, list := range events {
+		slices.SortFunc(list, func(a, b point[policy.Money]) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.v, a.v)) })
+		events[key] = slices.CompactFunc(list, func(a, b point[policy.Money]) bool { return a.at == b.at })
+	}
+	return events
+}
+
+// book joins files, events, and what was published besides.
+func (r *run) book(region string, files []dayFile, events map[marketKey][]point[policy.Money], s *Summary) *book {
+	b := &book{region: region, markets: map[marketKey]*market{}}
+	for i := range files {
+		for k := range files[i].t.Series {
+			series := &files[i].t.Series[k]
+			b.market(marketKey{series.Zone, series.Type, series.Product}).load(series)
+		}
+	}
+	for key, list := range events {
+		m := b.market(key)
+		m.addSpot(list, r.plan.From)
+		s.Markets++
+		// What a market begins with is no change.
+		changes := m.spot.upTo(r.plan.Until) - max(1, m.spot.upTo(r.plan.From))
+		s.Changes += changes
+		s.Repeats -= changes
+	}
+	for key, m := range b.markets {
+		if key.product != r.plan.Product || len(m.spot) == 0 {
+			continue
+		}
+		if price, ok := r.onDemand[region][key.kind]; ok {
+			m.addOnDemand(price, r.plan.From, r.plan.Until)
+			s.OnDemand++
+		}
+		if r.bands != nil {
+			if band, ok := r.bands.Regions[region][key.kind]; ok {
+				m.band = put(m.band, point[int8]{r.plan.Until, band})
+				s.Bands++
+			}
+		}
+		if score, ok := r.scores[scoreKey{region, key.kind}][key.zone]; ok {
+			m.score = put(m.score, point[int8]{r.plan.Until, score})
+			s.Scores++
+		}
+	}
+	return b
+}
+
+// writeDays writes the files from the first day of the plan on.
+func (r *run) writeDays(b *book, files []dayFile, s *Summary) error {
+	type hull struct{ from, to policy.Time }
+	hulls := map[policy.Time]hull{}
+	for _, f := range files {
+		if f.date >= dayOf(r.plan.From) {
+			hulls[f.date] = hull{f.t.WholeFrom, f.t.WholeTo}
+		}
+	}
+	for _, w := range days(window{b.region, r.plan.From, r.plan.Until}) {
+		h, ok := hulls[dayOf(w.from)]
+		if !ok {
+			h = hull{w.from, w.until}
+		}
+		hulls[dayOf(w.from)] = hull{min(h.from, w.from), max(h.to, w.until)}
+	}
+	// What was seen at an end at midnight belongs to the day that begins then.
+	if last := r.plan.Until; last == dayOf(last) && b.has(last) {
+		if _, ok := hulls[last]; !ok {
+			hulls[last] = hull{last, last}
+		}
+	}
+	dates := make([]policy.Time, 0, len(hulls))
+	for d := range hulls {
+		dates = append(dates, d)
+	}
+	slices.Sort(dates)
+	for _, d := range dates {
+		h := hulls[d]
+		series := b.day(h.from, d+day)
+		if len(series) == 0 {
+			continue
+		}
+		wrote, err := r.writeDay(b.region, d, h.from, h.to, series)
+		if err != nil {
+			return err
+		}
+		if wrote {
+			s.Files++
+		}
+	}
+	return nil
+}
+
+// has reports whether anything changed at an instant.
+func (b *book) has(at policy.Time) bool {
+	for _, m := range b.markets {
+		instants := map[policy.Time]bool{}
+		within(instants, m.spot, at-1, at+1)
+		within(instants, m.onDemand, at-1, at+1)
+		within(instants, m.band, at-1, at+1)
+		within(instants, m.score, at-1, at+1)
+		if len(instants) > 0 {
+			return true
+		}
+	}
+	return false
+}

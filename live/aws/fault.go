@@ -1,0 +1,124 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// The kinds of fault that a user can mend, for errors.Is.
+var (
+	ErrNoCredentials = errors.New("no credentials")
+	ErrCredentials   = errors.New("credentials are refused")
+	ErrExpired       = errors.New("credentials have expired")
+	ErrPermission    = errors.New("no permission")
+	ErrRegion        = errors.New("region cannot be used")
+	ErrUnreachable   = errors.New("not reachable")
+	ErrTimeout       = errors.New("the time is over")
+	ErrUnfinished    = errors.New("another recording is unfinished")
+	ErrBusy          = errors.New("another recorder is at work")
+	ErrFolder        = errors.New("no folder of a recorder")
+)
+
+// A RequestError is a request that failed for good.
+type RequestError struct {
+	// Action is that of IAM, as ec2:DescribeSpotPriceHistory.
+	Action, Region string
+
+	// Kind is one of the errors above; nil when it is none of them.
+	Kind, Err error
+}
+
+// Error says what was asked where and why it failed.
+func (e *RequestError) Error() string {
+	if e.Kind == nil {
+		return fmt.Sprintf("%s in %s: %v", e.Action, e.Region, e.Err)
+	}
+	return fmt.Sprintf("%s in %s: %v: %v", e.Action, e.Region, e.Kind, cause(e.Err))
+}
+
+// Unwrap returns the kind and the fault itself.
+func (e *RequestError) Unwrap() []error {
+	if e.Kind == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// cause returns the part of an SDK's error that tells something: what AWS
+// said, or what the network did.
+func cause(err error) string {
+	var said smithy.APIError
+	if errors.As(err, &said) {
+		return fmt.Sprintf("%s: %s", said.ErrorCode(), said.ErrorMessage())
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) {
+		return dial.Error()
+	}
+	return err.Error()
+}
+
+// kinds are the codes of AWS for what a user can mend (AWS documentation,
+// "Error codes for the Amazon EC2 API", and the common errors of the JSON
+// services).
+var kinds = map[string]error{
+	"UnauthorizedOperation":       ErrPermission,
+	"AccessDenied":                ErrPermission,
+	"AccessDeniedException":       ErrPermission,
+	"AuthFailure":                 ErrCredentials,
+	"InvalidClientTokenId":        ErrCredentials,
+	"UnrecognizedClientException": ErrCredentials,
+	"SignatureDoesNotMatch":       ErrCredentials,
+	"InvalidSignatureException":   ErrCredentials,
+	"MissingAuthenticationToken":  ErrCredentials,
+	"ExpiredToken":                ErrExpired,
+	"ExpiredTokenException":       ErrExpired,
+	"RequestExpired":              ErrExpired,
+	"OptInRequired":               ErrRegion,
+	"UnknownRegion":               ErrRegion,
+}
+
+// fault returns err as a RequestError. A cancelled recording stays what it is.
+func fault(ctx context.Context, action, region string, err error) error {
+	if ctx.Err() != nil {
+		if errors.Is(context.Cause(ctx), ErrTimeout) {
+			return fmt.Errorf("%s in %s: %w", action, region, ErrTimeout)
+		}
+		return ctx.Err()
+	}
+	e := &RequestError{Action: action, Region: region, Err: err}
+	var said smithy.APIError
+	var dns *net.DNSError
+	var dial *net.OpError
+	var cut *cutShortError
+	switch {
+	case errors.As(err, &said):
+		e.Kind = kinds[said.ErrorCode()]
+	case errors.As(err, &dns) && dns.IsNotFound && !slices.Contains(catalog.Regions(catalog.AWS), region):
+		e.Kind = ErrRegion
+	case errors.As(err, &dns), errors.As(err, &dial), errors.As(err, &cut), errors.Is(err, errAttemptTimeout):
+		e.Kind = ErrUnreachable
+	}
+	return e
+}
+
+// tokenRefused reports whether err says that a page can no longer be asked
+// for, so that its window must be read from the start.
+func tokenRefused(err error) bool {
+	var said smithy.APIError
+	if !errors.As(err, &said) {
+		return false
+	}
+	code := said.ErrorCode()
+	return slices.Contains([]string{"InvalidNextToken", "InvalidNextTokenException", "ExpiredNextTokenException",
+		"InvalidPaginationToken", "InvalidPaginationTokenException"}, code) ||
+		code == "InvalidParameterValue" && strings.Contains(strings.ToLower(said.ErrorMessage()), "token")
+}

@@ -1,0 +1,241 @@
+package aws
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// stateFolder is the folder within a trace that holds what the recorder needs
+// besides: the lock, the journal, the count of asked placement scores.
+const stateFolder = ".record"
+
+// The keys of the metadata of a recorded trace.
+const (
+	metaZones  = "zones"
+	metaSource = "source"
+
+	zonesByID   = "id"
+	zonesByName = "name"
+	source      = "DescribeSpotPriceHistory"
+)
+
+// checkFolder fails when dir holds anything that a recorder did not write.
+func checkFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", dir, ErrFolder, err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || e.Name() != stateFolder && e.Name() != "provider="+catalog.AWS {
+			return fmt.Errorf("%s: %w: it holds %q", dir, ErrFolder, e.Name())
+		}
+	}
+	return nil
+}
+
+// A dayFile is the file of a region and day.
+type dayFile struct {
+	path string
+	date policy.Time
+	t    *trace.Trace
+}
+
+// regionFolder is the folder of a region's files.
+func regionFolder(dir, region string) string {
+	return filepath.Join(dir, "provider="+catalog.AWS, "region="+url.PathEscape(region))
+}
+
+func dayPath(dir, region string, date policy.Time) string {
+	return filepath.Join(regionFolder(dir, region), "date="+date.Std().Format(time.DateOnly), "part-0.parquet")
+}
+
+// dates returns the days of which there is a file, ascending.
+func dates(dir, region string) ([]policy.Time, error) {
+	entries, err := os.ReadDir(regionFolder(dir, region))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []policy.Time
+	for _, e := range entries {
+		text, ok := strings.CutPrefix(e.Name(), "date=")
+		at, err := time.Parse(time.DateOnly, text)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("%s: %w: it holds %q", regionFolder(dir, region), ErrFolder, e.Name())
+		}
+		d := policy.TimeOf(at)
+		// A folder is made before its file: a kill may leave it empty.
+		if _, err := os.Stat(dayPath(dir, region, d)); err == nil {
+			all = append(all, d)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// openDay reads a file and checks that a recorder with these zones wrote it.
+func openDay(dir, region string, date policy.Time, zoneNames bool) (*dayFile, error) {
+	f := &dayFile{path: dayPath(dir, region, date), date: date}
+	var err error
+	if f.t, err = trace.Open(f.path, trace.ReadOptions{}); err != nil {
+		return nil, err
+	}
+	zones := zonesByID
+	if zoneNames {
+		zones = zonesByName
+	}
+	switch meta := f.t.Meta; {
+	case meta[metaSource] != source:
+		return nil, fmt.Errorf("%s: %w: it was not recorded here", f.path, ErrFolder)
+	case meta[metaZones] != zones:
+		return nil, fmt.Errorf("%s: %w: its zones go by %s and not by %s", f.path, ErrFolder, meta[metaZones], zones)
+	}
+	return f, nil
+}
+
+// newestDay returns the last file of a region, nil without one.
+func newestDay(dir, region string, zoneNames bool) (*dayFile, error) {
+	all, err := dates(dir, region)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return openDay(dir, region, all[len(all)-1], zoneNames)
+}
+
+// loadDays reads what is on record from the day of from on, and the last file
+// before it, which says what was in force.
+func loadDays(dir, region string, from policy.Time, zoneNames bool) ([]dayFile, error) {
+	all, err := dates(dir, region)
+	if err != nil {
+		return nil, err
+	}
+	first, _ := slices.BinarySearch(all, dayOf(from))
+	first = max(first-1, 0)
+	var files []dayFile
+	for _, d := range all[first:] {
+		f, err := openDay(dir, region, d, zoneNames)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, *f)
+	}
+	return files, nil
+}
+
+// writeDay puts series into the place of a day's file, if that changes it, and
+// reports whether it did. The file is complete beside its place, and on disk,
+// before it is moved there.
+func (r *run) writeDay(region string, date, from, to policy.Time, series []trace.Series) (bool, error) {
+	t, err := trace.New("recording", series)
+	if err != nil {
+		return false, err
+	}
+	t.From, t.To, t.WholeFrom, t.WholeTo = from, to, from, to
+	t.About = "prices recorded by spotter trace record from the APIs of AWS"
+	t.Meta = map[string]string{metaSource: source, metaZones: zonesByID}
+	if r.plan.ZoneNames {
+		t.Meta[metaZones] = zonesByName
+	}
+	// No reader of the trace takes it for a part before it is in its place: the
+	// name does not end as theirs do.
+	fresh := filepath.Join(r.state, dayTemp)
+	if err := trace.WriteFile(fresh, t); err != nil {
+		return false, err
+	}
+	path := dayPath(r.config.Dir, region, date)
+	same, err := equalFiles(path, fresh)
+	if err != nil {
+		return false, err
+	}
+	if same {
+		return false, os.Remove(fresh)
+	}
+	return true, moveFile(fresh, path)
+}
+
+// dayTemp is the file of a day before it is in its place.
+const dayTemp = "day.new"
+
+// sweep removes what a killed recorder left half-written.
+func (r *Recorder) sweep() error {
+	for _, pattern := range []string{"*.new", ".*.new-*"} {
+		left, err := filepath.Glob(filepath.Join(r.state, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range left {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// equalFiles reports whether two files hold the same; one that is missing
+// holds nothing.
+func equalFiles(a, b string) (bool, error) {
+	x, err := os.ReadFile(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	y, err := os.ReadFile(b)
+	return bytes.Equal(x, y), err
+}
+
+// moveFile moves a whole file onto path so that a crash leaves the old or the
+// new one.
+func moveFile(from, path string) error {
+	if err := syncPath(from); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(from, path); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if err := syncPath(dir); err != nil {
+			return err
+		}
+		if strings.HasPrefix(filepath.Base(dir), "provider=") {
+			return syncPath(filepath.Dir(dir))
+		}
+	}
+}
+
+// writeWhole writes a file so that a crash leaves the old or the new one.
+func writeWhole(path string, content []byte) error {
+	temp := path + ".new"
+	if err := os.WriteFile(temp, content, 0o644); err != nil {
+		return err
+	}
+	if err := syncPath(temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncPath(filepath.Dir(path))
+}

@@ -1,0 +1,243 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// pageMax is the most prices of one answer, filterMax the most values of a
+// filter (AWS documentation).
+const (
+	pageMax   = 1000
+	filterMax = 200
+)
+
+// A window is a span of a region that is read page by page. Most are a UTC
+// day: a token is good for some minutes only, and a day is read in less.
+type window struct {
+	region      string
+	from, until policy.Time
+}
+
+// The most times a window is read from its start before it is halved, and the
+// shortest window that is.
+const (
+	restartsMax = 3
+	windowMin   = policy.Time(time.Minute / time.Millisecond)
+)
+
+const day = policy.Time(24 * time.Hour / time.Millisecond)
+
+// dayOf returns the begin of the UTC day that holds t, which is after 1970.
+func dayOf(t policy.Time) policy.Time { return t - t%day }
+
+// fetchHistory reads all windows of the plan.
+func (r *run) fetchHistory(ctx context.Context) error {
+	total := 0
+	for _, region := range r.plan.Regions {
+		total += len(days(window{region, r.plan.From, r.plan.Until}))
+	}
+	for _, region := range r.plan.Regions {
+		for _, d := range days(window{region, r.plan.From, r.plan.Until}) {
+			for _, w := range r.missing(d) {
+				if err := r.window(ctx, w); err != nil {
+					return err
+				}
+			}
+			r.done++
+			if r.config.Progress != nil {
+				r.config.Progress(r.done, total)
+			}
+		}
+	}
+	return nil
+}
+
+// days cuts a window at the begins of days.
+func days(w window) []window {
+	var all []window
+	for at := w.from; at < w.until; {
+		end := min(dayOf(at)+day, w.until)
+		all = append(all, window{w.region, at, end})
+		at = end
+	}
+	return all
+}
+
+// missing returns the parts of w that no complete window of the journal
+// covers. A part that was begun keeps its bounds, so that its token is good.
+func (r *run) missing(w window) []window {
+	var parts []window
+	at := w.from
+	var done []window
+	for i := range r.pages {
+		if p := &r.pages[i]; p.Next == "" && p.Region == w.region && p.Until > w.from && p.From < w.until {
+			done = append(done, window{p.Region, p.From, p.Until})
+		}
+	}
+	slices.SortFunc(done, func(a, b window) int { return cmp.Compare(a.from, b.from) })
+	for _, d := range done {
+		if d.from > at {
+			parts = append(parts, window{w.region, at, d.from})
+		}
+		at = max(at, d.until)
+	}
+	if at < w.until {
+		parts = append(parts, window{w.region, at, w.until})
+	}
+	return parts
+}
+
+// window reads w. When tokens expire before its end is reached, again and
+// again, it is halved.
+func (r *run) window(ctx context.Context, w window) error {
+	token := r.lastToken(w)
+	for range restartsMax {
+		refused, err := r.read(ctx, w, token)
+		if err != nil || !refused {
+			return err
+		}
+		token = ""
+	}
+	if w.until-w.from < 2*windowMin {
+		return fault(ctx, actionHistory, w.region, fmt.Errorf("the pages from %v to %v cannot be read before their tokens expire", w.from, w.until))
+	}
+	r.splits++
+	middle := w.from + (w.until-w.from)/2
+	middle -= middle % 1000 // a request has whole seconds
+	if err := r.window(ctx, window{w.region, w.from, middle}); err != nil {
+		return err
+	}
+	return r.window(ctx, window{w.region, middle, w.until})
+}
+
+// lastToken returns where the journal broke off within w.
+func (r *run) lastToken(w window) string {
+	for i := len(r.pages) - 1; i >= 0; i-- {
+		if p := &r.pages[i]; p.Region == w.region && p.From == w.from && p.Until == w.until {
+			return p.Next
+		}
+	}
+	return ""
+}
+
+// read asks for page after page of w, beginning at token. It reports whether
+// AWS refused a token. A page may be short or empty and not be the last.
+func (r *run) read(ctx context.Context, w window, token string) (refused bool, err error) {
+	used := map[string]bool{}
+	for {
+		answer, err := r.session.ec2(w.region).DescribeSpotPriceHistory(ctx, r.request(w, token))
+		if err != nil {
+			if token != "" && tokenRefused(err) {
+				return true, nil
+			}
+			return false, fault(ctx, actionHistory, w.region, err)
+		}
+		p, err := r.page(w, answer)
+		if err != nil {
+			return false, fault(ctx, actionHistory, w.region, err)
+		}
+		if used[p.Next] { // it would go in a circle
+			return true, nil
+		}
+		if err := r.keep(entry{Page: p}); err != nil {
+			return false, err
+		}
+		if token = p.Next; token == "" {
+			return false, nil
+		}
+		used[token] = true
+	}
+}
+
+func (r *run) request(w window, token string) *ec2.DescribeSpotPriceHistoryInput {
+	from, until := w.from.Std(), w.until.Std()
+	in := &ec2.DescribeSpotPriceHistoryInput{
+		StartTime: &from, EndTime: &until, MaxResults: sdk.Int32(pageMax),
+		ProductDescriptions: []string{r.plan.Product},
+	}
+	wanted := slices.Clone(r.plan.Types)
+	for _, family := range r.plan.Families {
+		wanted = append(wanted, family+".*")
+	}
+	if len(wanted) > 0 {
+		in.Filters = []types.Filter{{Name: sdk.String("instance-type"), Values: wanted}}
+	}
+	if token != "" {
+		in.NextToken = &token
+	}
+	return in
+}
+
+// page takes from an answer what the plan asks for. Rows from before the
+// window stay: the last of each market holds at its begin.
+func (r *run) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page, error) {
+	p := &page{Region: w.region, From: w.from, Until: w.until, Next: sdk.ToString(answer.NextToken)}
+	zones, kinds := index{}, index{}
+	for i := range answer.SpotPriceHistory {
+		row := &answer.SpotPriceHistory[i]
+		kind := string(row.InstanceType)
+		if string(row.ProductDescription) != r.plan.Product || !takes(r.plan.Types, r.plan.Families, kind) {
+			continue
+		}
+		if row.Timestamp == nil || kind == "" {
+			return nil, fmt.Errorf("a row has no time or no type: %v", describe(row))
+		}
+		at := policy.TimeOf(*row.Timestamp)
+		if at >= r.plan.Until {
+			continue
+		}
+		price, err := dollars(sdk.ToString(row.SpotPrice))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %v", err, describe(row))
+		}
+		zone, err := r.zone(w.region, sdk.ToString(row.AvailabilityZone), sdk.ToString(row.AvailabilityZoneId))
+		if err != nil {
+			return nil, err
+		}
+		p.Zone, p.Type = append(p.Zone, zones.of(zone, &p.Zones)), append(p.Type, kinds.of(kind, &p.Types))
+		p.At, p.Price = append(p.At, at), append(p.Price, price)
+	}
+	return p, nil
+}
+
+// describe writes a row for an error.
+func describe(row *types.SpotPrice) string {
+	return fmt.Sprintf("%s %s %s %q at %v", sdk.ToString(row.AvailabilityZone), row.InstanceType,
+		row.ProductDescription, sdk.ToString(row.SpotPrice), sdk.ToTime(row.Timestamp))
+}
+
+// An index numbers names.
+type index map[string]int
+
+func (x index) of(name string, names *[]string) int {
+	i, ok := x[name]
+	if !ok {
+		i = len(*names)
+		x[name] = i
+		*names = append(*names, name)
+	}
+	return i
+}
+
+// priceMax is above any price of a node-hour.
+const priceMax = 100_000
+
+// dollars reads a price as AWS writes it, as "0.096000".
+func dollars(text string) (policy.Money, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0 && v <= priceMax) {
+		return 0, fmt.Errorf("%q is no price", text)
+	}
+	return policy.Dollars(v), nil
+}

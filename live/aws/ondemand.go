@@ -1,0 +1,103 @@
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A product is an element of the price list, as far as it matters here.
+type product struct {
+	Product struct {
+		Attributes struct {
+			InstanceType string `json:"instanceType"`
+			RegionCode   string `json:"regionCode"`
+			Tenancy      string `json:"tenancy"`
+			Capacity     string `json:"capacitystatus"`
+			System       string `json:"operatingSystem"`
+			Software     string `json:"preInstalledSw"`
+		} `json:"attributes"`
+	} `json:"product"`
+	Terms struct {
+		OnDemand map[string]struct {
+			PriceDimensions map[string]struct {
+				Unit         string            `json:"unit"`
+				PricePerUnit map[string]string `json:"pricePerUnit"`
+			} `json:"priceDimensions"`
+		} `json:"OnDemand"`
+	} `json:"terms"`
+}
+
+// fetchOnDemand reads the on-demand prices of a region from the price list.
+func (r *run) fetchOnDemand(ctx context.Context, region string) error {
+	if r.onDemand[region] != nil {
+		return nil
+	}
+	prices := map[string]policy.Money{}
+	client := r.session.pricing()
+	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), MaxResults: sdk.Int32(100)}
+	for _, f := range [...][2]string{
+		{"regionCode", region}, {"operatingSystem", pricingSystem(r.plan.Product)}, {"tenancy", "Shared"},
+		{"capacitystatus", "Used"}, {"preInstalledSw", "NA"}, {"marketoption", "OnDemand"},
+	} {
+		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(f[0]), Value: sdk.String(f[1])})
+	}
+	for restarts := 0; ; {
+		answer, err := client.GetProducts(ctx, in)
+		if err != nil && in.NextToken != nil && tokenRefused(err) && restarts < restartsMax {
+			in.NextToken, restarts = nil, restarts+1
+			continue
+		}
+		if err != nil {
+			return fault(ctx, actionProducts, pricingRegion, err)
+		}
+		for _, text := range answer.PriceList {
+			if err := r.offer(prices, region, text); err != nil {
+				return fault(ctx, actionProducts, pricingRegion, err)
+			}
+		}
+		if in.NextToken = answer.NextToken; sdk.ToString(in.NextToken) == "" {
+			break
+		}
+	}
+	if len(prices) == 0 {
+		r.config.warn("the price list names no on-demand price for %s; the catalog's prices stand in", region)
+	}
+	return r.keep(entry{OnDemand: &onDemandEntry{Region: region, Prices: prices}})
+}
+
+// offer takes in an element of the price list. Of several prices of a type the
+// lowest above zero holds: the others are those of licences and reservations.
+func (r *run) offer(prices map[string]policy.Money, region, text string) error {
+	var p product
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return fmt.Errorf("an element of the price list is no JSON: %w", err)
+	}
+	a := &p.Product.Attributes
+	if a.RegionCode != region || a.Tenancy != "Shared" || a.Capacity != "Used" || a.Software != "NA" ||
+		a.System != pricingSystem(r.plan.Product) || !takes(r.plan.Types, r.plan.Families, a.InstanceType) {
+		return nil
+	}
+	for _, term := range p.Terms.OnDemand {
+		for _, d := range term.PriceDimensions {
+			text, ok := d.PricePerUnit["USD"]
+			if !ok || d.Unit != "Hrs" {
+				continue
+			}
+			price, err := dollars(text)
+			if err != nil {
+				return fmt.Errorf("the on-demand price of %s: %w", a.InstanceType, err)
+			}
+			if known := prices[a.InstanceType]; price > 0 && (known == 0 || price < known) {
+				prices[a.InstanceType] = price
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// The most attempts of a request before any has been answered: who gave a
+// wrong address shall not wait for the end of the timeout. Afterwards only the
+// timeout ends the retries.
+const (
+	dialsMax  = 4
+	unmetsMax = 12
+)
+
+// A pacer decides when a request is sent and whether it is sent again. It is
+// the retryer of the clients of one region and service. Its rate falls by half
+// when AWS throttles and rises by a twentieth of its bound with each success.
+type pacer struct {
+	pace  Pace
+	stats *stats
+
+	mu      sync.Mutex
+	rate    float64   // requests a second
+	next    time.Time // when the next request may be sent
+	reached bool      // a request has been answered
+	draws   uint64
+}
+
+// stats counts what was sent. It is shared by all pacers of a recording.
+type stats struct {
+	mu                           sync.Mutex
+	requests, throttled, retries int
+}
+
+func (s *stats) add(requests, throttled, retries int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests += requests
+	s.throttled += throttled
+	s.retries += retries
+}
+
+func newPacer(p Pace, s *stats) *pacer {
+	return &pacer{pace: p, stats: s, rate: p.PerSecond, draws: uint64(time.Now().UnixNano())}
+}
+
+// IsErrorRetryable reports whether sending again may help: the SDK's own
+// rules, and answers that did not arrive whole.
+func (p *pacer) IsErrorRetryable(err error) bool {
+	if errors.Is(err, errAttemptTimeout) {
+		return true
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var broken *smithy.DeserializationError
+	var cut *cutShortError
+	if errors.As(err, &broken) || errors.As(err, &cut) {
+		return true
+	}
+	return retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == sdk.TrueTernary
+}
+
+// MaxAttempts returns 0: the timeout bounds the attempts.
+func (p *pacer) MaxAttempts() int { return 0 }
+
+// RetryDelay returns how long to wait before the next attempt, and gives up
+// early on an address at which nobody has answered yet.
+func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
+	throttled := isThrottle(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if throttled {
+		p.rate = max(p.rate/2, p.pace.PerSecond/100)
+		p.stats.add(0, 1, 0)
+	}
+	limit := unmetsMax
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		limit = dialsMax
+	}
+	if !p.reached && !throttled && attempt >= limit {
+		return 0, err
+	}
+	p.stats.add(0, 0, 1)
+	p.draws++
+	delay := p.pace.BackoffMin << min(max(attempt-1, 0), 20)
+	if delay <= 0 || delay > p.pace.BackoffMax {
+		delay = p.pace.BackoffMax
+	}
+	// Callers that were throttled together must not come back together.
+	spread := chance.Stream(p.draws, "backoff").Float()
+	return delay/2 + time.Duration(float64(delay/2)*spread), nil
+}
+
+// GetRetryToken lets every retry pass.
+func (p *pacer) GetRetryToken(context.Context, error) (func(error) error, error) {
+	return func(error) error { return nil }, nil
+}
+
+// GetInitialToken lets every first attempt pass.
+func (p *pacer) GetInitialToken() func(error) error { return func(error) error { return nil } }
+
+// GetAttemptToken waits until the next request may be sent.
+func (p *pacer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
+	p.mu.Lock()
+	now := time.Now()
+	at := p.next
+	if at.Before(now) {
+		at = now
+	}
+	p.next = at.Add(time.Duration(float64(time.Second) / p.rate))
+	p.mu.Unlock()
+	if err := sleep(ctx, at.Sub(now)); err != nil {
+		return nil, err
+	}
+	p.stats.add(1, 0, 0)
+	return func(err error) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		var answer smithy.APIError
+		if err == nil || errors.As(err, &answer) && !isThrottle(err) {
+			p.reached = true
+		}
+		if err == nil {
+			p.rate = min(p.rate+p.pace.PerSecond/20, p.pace.PerSecond)
+		}
+		return nil
+	}, nil
+}
+
+// isThrottle reports whether AWS asks for fewer requests.
+func isThrottle(err error) bool {
+	return retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == sdk.TrueTernary
+}
+
+// sleep waits for d or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,96 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+var (
+	throttle = &smithy.GenericAPIError{Code: "RequestLimitExceeded"}
+	internal = &smithy.DeserializationError{Err: errors.New("no XML")}
+)
+
+// Requests keep their distance; throttling halves the rate and successes bring
+// it back.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer(Pace{PerSecond: 10, BackoffMin: time.Second, BackoffMax: 8 * time.Second}, &stats{})
+		span := func(n int, result error) time.Duration {
+			began := time.Now()
+			for range n {
+				release, err := p.GetAttemptToken(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := release(result); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return time.Since(began)
+		}
+		if d := span(11, nil); d != time.Second {
+			t.Errorf("eleven requests took %v, want 1s", d)
+		}
+		for range 2 {
+			if _, err := p.RetryDelay(1, throttle); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.rate != 2.5 {
+			t.Errorf("throttled twice, %v requests a second, want 2.5", p.rate)
+		}
+		span(15, nil)
+		if p.rate != 10 {
+			t.Errorf("after 15 successes %v requests a second, want 10", p.rate)
+		}
+		for range 100 {
+			if _, err := p.RetryDelay(1, throttle); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.rate != 0.1 {
+			t.Errorf("throttled for long, %v requests a second, want a hundredth of the bound", p.rate)
+		}
+	})
+}
+
+// The wait doubles up to its bound and is spread over its upper half. Nobody
+// gives up on a server that has answered, and nobody waits for ever for one
+// that never has.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	p := newPacer(Pace{PerSecond: 1000, BackoffMin: time.Second, BackoffMax: 8 * time.Second}, &stats{})
+	if _, err := p.RetryDelay(unmetsMax, internal); err == nil {
+		t.Error("still trying a server that has never answered")
+	}
+	if _, err := p.RetryDelay(10_000, throttle); err != nil {
+		t.Errorf("gave up on a server that throttles: %v", err)
+	}
+	release, err := p.GetAttemptToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(nil); err != nil {
+		t.Fatal(err)
+	}
+	for attempt, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 70: 8 * time.Second} {
+		d, err := p.RetryDelay(attempt, internal)
+		if err != nil || d < most/2 || d > most {
+			t.Errorf("before attempt %d: %v, %v, want %v … %v", attempt+1, d, err, most/2, most)
+		}
+	}
+	for err, want := range map[error]bool{
+		throttle: true, internal: true, &cutShortError{}: true, errAttemptTimeout: true,
+		context.Canceled: false, context.DeadlineExceeded: false,
+		&smithy.GenericAPIError{Code: "UnauthorizedOperation"}: false,
+	} {
+		if p.IsErrorRetryable(err) != want {
+			t.Errorf("%v: retried is %v", err, !want)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A run carries out one plan: what is in the journal already is not asked for
+// again.
+type run struct {
+	*Recorder
+	plan    *plan
+	journal *journal
+	session *session
+
+	zones    map[string]map[string]string // IDs by region and name
+	onDemand map[string]map[string]policy.Money
+	bands    *bandsEntry
+	scores   map[scoreKey]map[string]int8
+	over     bool // AWS takes no further configuration of scores
+
+	pages  []page
+	seen   map[string]bool // markets' region and type, as "region type"
+	done   int             // windows
+	splits int
+}
+
+type scoreKey struct{ region, kind string }
+
+// replay takes in what the journal holds behind the plan.
+func (r *run) replay(entries []entry) {
+	r.zones = map[string]map[string]string{}
+	r.onDemand = map[string]map[string]policy.Money{}
+	r.scores = map[scoreKey]map[string]int8{}
+	r.seen = map[string]bool{}
+	for i := range entries {
+		r.take(&entries[i])
+	}
+}
+
+// take adds an entry to what is known.
+func (r *run) take(e *entry) {
+	switch {
+	case e.Zones != nil:
+		r.zones[e.Zones.Region] = e.Zones.IDs
+	case e.OnDemand != nil:
+		r.onDemand[e.OnDemand.Region] = e.OnDemand.Prices
+	case e.Bands != nil:
+		r.bands = e.Bands
+	case e.Scores != nil && e.Scores.Over:
+		r.over = true
+	case e.Scores != nil:
+		r.scores[scoreKey{e.Scores.Region, e.Scores.Type}] = e.Scores.Scores
+	case e.Page != nil:
+		r.pages = append(r.pages, *e.Page)
+		for _, kind := range e.Page.Types {
+			r.seen[e.Page.Region+" "+kind] = true
+		}
+	}
+}
+
+// keep writes an entry to the journal and takes it in.
+func (r *run) keep(e entry) error {
+	if err := r.journal.add(e); err != nil {
+		return err
+	}
+	r.take(&e)
+	return nil
+}
+
+// fetch asks for all that is missing, the long history last but for the
+// placement scores, whose types it tells.
+func (r *run) fetch(ctx context.Context) error {
+	for _, region := range r.plan.Regions {
+		if err := r.fetchZones(ctx, region); err != nil {
+			return err
+		}
+	}
+	listed := r.listed == 0 || r.plan.Until.Sub(r.listed) >= listedSpan
+	if r.config.OnDemand && listed {
+		for _, region := range r.plan.Regions {
+			if err := r.without("on-demand prices", r.fetchOnDemand(ctx, region)); err != nil {
+				return err
+			}
+		}
+	}
+	if r.config.Bands && listed && r.plan.Present && r.bands == nil {
+		if err := r.without("interruption bands", r.fetchBands(ctx)); err != nil {
+			return err
+		}
+	}
+	if err := r.fetchHistory(ctx); err != nil {
+		return err
+	}
+	if r.config.Scores && r.plan.Present {
+		return r.without("placement scores", r.fetchScores(ctx))
+	}
+	return nil
+}
+
+// listedSpan is how long on-demand prices and bands are not asked for again
+// while following: they are published once a day at most.
+const listedSpan = 24 * time.Hour
+
+// without makes a warning of what keeps us from a thing that a recording of
+// prices can do without. The end of time or of credentials is none: then all
+// that is missing can still be had.
+func (r *run) without(what string, err error) error {
+	var refused *RequestError
+	if !errors.As(err, &refused) || errors.Is(err, ErrExpired) {
+		return err
+	}
+	r.config.warn("%s are left out: %v", what, err)
+	return nil
+}
+
+// fetchZones learns the IDs of the zones of a region, whether or not the
+// account uses them.
+func (r *run) fetchZones(ctx context.Context, region string) error {
+	if r.zones[region] != nil {
+		return nil
+	}
+	all := true
+	answer, err := r.session.ec2(region).DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
+	if err != nil {
+		return fault(ctx, actionZones, region, err)
+	}
+	ids := map[string]string{}
+	for _, z := range answer.AvailabilityZones {
+		if z.ZoneName != nil && z.ZoneId != nil {
+			ids[*z.ZoneName] = *z.ZoneId
+		}
+	}
+	if len(ids) == 0 {
+		return fault(ctx, actionZones, region, fmt.Errorf("the answer names no zone"))
+	}
+	return r.keep(entry{Zones: &zonesEntry{Region: region, IDs: ids}})
+}
+
+// zone returns how a zone goes in the trace, given its name or its ID.
+func (r *run) zone(region, name, id string) (string, error) {
+	ids := r.zones[region]
+	if !r.plan.ZoneNames {
+		if id = cmp.Or(id, ids[name]); id == "" {
+			return "", fmt.Errorf("zone %q of %s has no ID", name, region)
+		}
+		return id, nil
+	}
+	if name != "" {
+		return name, nil
+	}
+	for _, n := range slices.Sorted(maps.Keys(ids)) {
+		if ids[n] == id {
+			return n, nil
+		}
+	}
+	return "", fmt.Errorf("zone %q of %s has no name", id, region)
+}

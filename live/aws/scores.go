@@ -1,0 +1,176 @@
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// scoreMax is the highest placement score.
+const scoreMax = 10
+
+// quotaSpan is the time in which AWS counts new configurations (AWS
+// documentation, "Spot placement score", limitations).
+const quotaSpan = 24 * time.Hour
+
+// A scoreQuota is what of the quota is used up. A configuration that was asked
+// for within the span may be asked for again; a new one counts.
+type scoreQuota struct {
+	path  string
+	First map[string]policy.Time `json:"first_asked"`
+}
+
+func readQuota(path string, now policy.Time) (*scoreQuota, error) {
+	q := &scoreQuota{path: path, First: map[string]policy.Time{}}
+	body, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return q, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(body, q)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the count of asked placement scores, %s: %w", path, err)
+	}
+	for key, at := range q.First {
+		if now.Sub(at) >= quotaSpan {
+			delete(q.First, key)
+		}
+	}
+	return q, nil
+}
+
+// use counts a configuration, on disk before it is asked for, and reports
+// whether the quota admits it.
+func (q *scoreQuota) use(key string, most int, now policy.Time) (bool, error) {
+	if _, ok := q.First[key]; ok {
+		return true, nil
+	}
+	if len(q.First) >= most {
+		return false, nil
+	}
+	q.First[key] = now
+	body, err := json.MarshalIndent(q, "", "  ")
+	if err != nil {
+		return false, err
+	}
+	return true, writeWhole(q.path, append(body, '\n'))
+}
+
+// fetchScores asks for the placement scores of the types that were chosen, one
+// type in one region at a time. A whole region has many times more types than
+// the quota, so that without a choice none are asked for.
+func (r *run) fetchScores(ctx context.Context) error {
+	if r.over {
+		return nil
+	}
+	if len(r.plan.Types)+len(r.plan.Families) == 0 {
+		r.config.warn("placement scores are asked for chosen types only (their quota is about %d a day): choose types or families", r.config.ScoresMax)
+		return nil
+	}
+	quota, err := readQuota(filepath.Join(r.state, "scores.json"), r.plan.Until)
+	if err != nil {
+		return err
+	}
+	var skipped []string
+	for _, region := range r.plan.Regions {
+		for _, kind := range r.scored(region) {
+			if _, known := r.scores[scoreKey{region, kind}]; known || r.over {
+				continue
+			}
+			ok, err := quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax, r.plan.Until)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				skipped = append(skipped, kind+" in "+region)
+				continue
+			}
+			if err := r.fetchScore(ctx, region, kind); err != nil {
+				return err
+			}
+		}
+	}
+	if len(skipped) > 0 {
+		r.config.warn("the quota of %d configurations a day left %d without placement scores, the first: %s",
+			r.config.ScoresMax, len(skipped), strings.Join(skipped[:min(3, len(skipped))], ", "))
+	}
+	if r.over {
+		r.config.warn("AWS takes no new configuration of placement scores for now; those not asked for yet have none")
+	}
+	return nil
+}
+
+// scored returns the types of a region in the order in which they are asked
+// for: those named first, then those of families.
+func (r *run) scored(region string) []string {
+	var named, others []string
+	for key := range r.seen {
+		if kind, ok := strings.CutPrefix(key, region+" "); ok && slices.Contains(r.plan.Types, kind) {
+			named = append(named, kind)
+		} else if ok {
+			others = append(others, kind)
+		}
+	}
+	slices.Sort(named)
+	slices.Sort(others)
+	return append(named, others...)
+}
+
+// fetchScore asks for the scores of one type in the zones of one region.
+func (r *run) fetchScore(ctx context.Context, region, kind string) error {
+	in := &ec2.GetSpotPlacementScoresInput{
+		InstanceTypes: []string{kind}, RegionNames: []string{region},
+		SingleAvailabilityZone: sdk.Bool(true), TargetCapacity: sdk.Int32(int32(r.config.ScoreCapacity)),
+	}
+	scores := map[string]int8{}
+	for restarts := 0; ; {
+		answer, err := r.session.ec2(region).GetSpotPlacementScores(ctx, in)
+		if err != nil && in.NextToken != nil && tokenRefused(err) && restarts < restartsMax {
+			in.NextToken, restarts = nil, restarts+1
+			continue
+		}
+		if quotaOver(err) {
+			return r.keep(entry{Scores: &scoresEntry{Over: true}})
+		}
+		if err != nil {
+			return fault(ctx, actionScores, region, err)
+		}
+		for _, s := range answer.SpotPlacementScores {
+			if s.AvailabilityZoneId == nil || s.Score == nil || sdk.ToString(s.Region) != region {
+				continue
+			}
+			if *s.Score < 1 || *s.Score > scoreMax {
+				return fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is none of 1…%d", *s.Score, kind, scoreMax))
+			}
+			zone, err := r.zone(region, "", *s.AvailabilityZoneId)
+			if err != nil {
+				return fault(ctx, actionScores, region, err)
+			}
+			scores[zone] = int8(*s.Score)
+		}
+		if in.NextToken = answer.NextToken; sdk.ToString(in.NextToken) == "" {
+			break
+		}
+	}
+	return r.keep(entry{Scores: &scoresEntry{Region: region, Type: kind, Scores: scores}})
+}
+
+// quotaOver reports whether AWS takes no new configuration today.
+func quotaOver(err error) bool {
+	var said smithy.APIError
+	return errors.As(err, &said) && said.ErrorCode() == "MaxConfigLimitExceeded"
+}

@@ -1,0 +1,113 @@
+package aws
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+// errAttemptTimeout marks that one attempt, and not the recording, took too
+// long.
+var errAttemptTimeout = errors.New("no answer in time")
+
+// A cutShortError is an answer that did not arrive whole.
+type cutShortError struct{ what string }
+
+func (e *cutShortError) Error() string { return "the answer was cut short: " + e.what }
+
+// A wholeClient sends requests and passes on only answers that are whole. The
+// decoders of the SDK take an empty body for an empty answer, which here would
+// mean a day without prices.
+type wholeClient struct{ client doer }
+
+// A doer sends a request.
+type doer interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+// attemptMax is how long one attempt may take.
+const attemptMax = 60 * time.Second
+
+// bodyMax is the most bytes of an answer; a page of a thousand prices has a
+// quarter of a million.
+const bodyMax = 64 << 20
+
+// newWholeClient sends by inner, which knows the proxy and the certificates
+// that the environment names.
+func newWholeClient(inner doer) *wholeClient {
+	b, ok := inner.(*awshttp.BuildableClient)
+	if !ok {
+		b = awshttp.NewBuildableClient()
+	}
+	return &wholeClient{client: b.WithTimeout(attemptMax)}
+}
+
+// Do sends a request and reads its whole answer.
+func (c *wholeClient) Do(r *http.Request) (*http.Response, error) {
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return nil, attemptError(r, err)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyMax))
+	answer.Body.Close()
+	if err != nil {
+		if inner := attemptError(r, err); errors.Is(inner, errAttemptTimeout) || r.Context().Err() != nil {
+			return nil, inner
+		}
+		return nil, &cutShortError{what: err.Error()}
+	}
+	if err := whole(answer, body); err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, nil
+}
+
+// attemptError tells a timeout of the attempt from the end of the recording.
+func attemptError(r *http.Request, err error) error {
+	var late interface{ Timeout() bool }
+	if r.Context().Err() == nil && errors.As(err, &late) && late.Timeout() {
+		return fmt.Errorf("%w: %w", errAttemptTimeout, err)
+	}
+	return err
+}
+
+// whole fails when an answer that should be XML or JSON is not all there.
+func whole(answer *http.Response, body []byte) error {
+	kind := answer.Header.Get("Content-Type")
+	text := bytes.TrimSpace(body)
+	switch {
+	case strings.Contains(kind, "json") && !json.Valid(text):
+		return &cutShortError{what: fmt.Sprintf("%d bytes of JSON have no end", len(text))}
+	case strings.Contains(kind, "xml") && !bytes.HasSuffix(text, []byte("</"+rootOf(text)+">")):
+		return &cutShortError{what: fmt.Sprintf("%d bytes of XML have no end", len(text))}
+	case len(text) == 0 && answer.StatusCode == http.StatusOK:
+		return &cutShortError{what: "it is empty"}
+	}
+	return nil
+}
+
+// rootOf returns the name of the root element, "?" without one.
+func rootOf(text []byte) string {
+	for {
+		i := bytes.IndexByte(text, '<')
+		if i < 0 || i+1 == len(text) {
+			return "?"
+		}
+		text = text[i+1:]
+		if text[0] != '?' && text[0] != '!' {
+			break
+		}
+	}
+	if end := bytes.IndexAny(text, " \t\r\n/>"); end > 0 {
+		return string(text[:end])
+	}
+	return "?"
+}
