@@ -1,6 +1,7 @@
 package policy
 
-// BidStep is the grid of bids on Rackspace Spot, half a cent.
+// BidStep is the grid of bids on Rackspace Spot, half a cent. A bid is for the
+// life of a node: nothing here raises that of a node that runs.
 const BidStep Money = 5_000
 
 // Bid returns the least bid on the grid that is at least m, and one step when

@@ -72,8 +72,9 @@ type Market struct {
 	// not to be read.
 	Offered bool
 
-	// Price is the cost of one node for one hour now. Reserve is the least a
-	// node is charged where the provider has one (Rackspace), else 0.
+	// Price is the price of one node for one hour now. Reserve is the least a
+	// node is charged where the provider has one (Rackspace), else 0: see
+	// [Market.Charge].
 	Price   Money
 	Reserve Money
 
@@ -104,6 +105,17 @@ type Market struct {
 	// PricedAt is when Price came into force as far as is known.
 	PricedAt Time
 }
+
+// Rackspace is the provider whose spot markets are auctions.
+const Rackspace = "rackspace"
+
+// Auction reports whether m is an auction: a launch names the most that it pays,
+// and the node is lost when the market price rises above that.
+func (m *Market) Auction() bool { return m.Provider == Rackspace && m.Capacity == Spot }
+
+// Charge returns what a node of m costs per hour now: the market price, or the
+// reserve price where that is higher.
+func (m *Market) Charge() Money { return max(m.Price, m.Reserve) }
 
 // A Band is the provider's published class of interruption frequency over a
 // month: 0 is below 5 %, then 5–10, 10–15, 15–20, and 4 above 20 %.

@@ -32,6 +32,16 @@ type PoolMemory struct {
 
 	// Backoff are nodes whose drain was given up, ascending by Node.
 	Backoff []Backoff
+
+	// Idle are the nodes on which nothing runs, ascending by Node. It is kept
+	// for pools that no provisioner consolidates.
+	Idle []Idle
+}
+
+// An Idle says since when a node has run no pod but those of DaemonSets.
+type Idle struct {
+	Node  string
+	Since Time
 }
 
 // A Backoff keeps a node that could not be drained from being tried again.

@@ -20,6 +20,7 @@ const (
 	annotationCheckpoint = ownPrefix + "checkpoint-interval"  // how often a job's work is made safe
 	annotationDeadline   = ownPrefix + "deadline"             // after release
 	annotationReplicas   = ownPrefix + "replica-schedule"     // see replicaSchedule
+	annotationReleases   = ownPrefix + "releases"             // when instances of a job are created; see parseReleases
 	annotationStartup    = ownPrefix + "startup-time"         // from binding to ready
 	annotationPenalty    = ownPrefix + "outage-penalty"       // in hours of pod value per incident
 	annotationCostPerH   = ownPrefix + "outage-cost-per-hour" // in dollars
@@ -37,7 +38,7 @@ const (
 
 var ownAnnotations = map[string]bool{
 	annotationDuration: true, annotationCheckpoint: true, annotationDeadline: true, annotationReplicas: true,
-	annotationStartup: true, annotationPenalty: true, annotationCostPerH: true,
+	annotationReleases: true, annotationStartup: true, annotationPenalty: true, annotationCostPerH: true,
 }
 
 // Annotations are those of a workload, of what stands between, and of its
@@ -176,6 +177,20 @@ func (a *annotations) schedule() *replicaSchedule {
 		return nil
 	}
 	return s
+}
+
+// releases reads the instants at which a job is created; nil when absent or
+// wrong.
+func (a *annotations) releases() []release {
+	if !a.has(annotationReleases) {
+		return nil
+	}
+	all, err := parseReleases(a.values[annotationReleases])
+	if err != nil {
+		a.fail(annotationReleases, "%v", err)
+		return nil
+	}
+	return all
 }
 
 // refuse reports annotations that say nothing for this kind of workload.

@@ -75,8 +75,22 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 		Name: tr.Name, From: tr.From, To: tr.To, Synthetic: tr.Synthetic, About: tr.About,
 		Availability: w.Available != nil,
 	}
+	w.nameZones()
 	w.warnOfFaults()
 	return w, w.seed(sc)
+}
+
+// nameZones gives each fault that states the number of a zone its name. One for
+// a zone that there is not meets no market: it must not meet all of them.
+func (w *World) nameZones() {
+	for i := range w.Faults {
+		switch f := &w.Faults[i]; {
+		case f.ZoneNumber > len(w.Zones):
+			f.Zone = fmt.Sprintf("number %d", f.ZoneNumber)
+		case f.ZoneNumber > 0:
+			f.Zone = w.Zones[f.ZoneNumber-1]
+		}
+	}
 }
 
 // warnOfFaults says which faults name a place or type that no market has.
@@ -110,6 +124,7 @@ func windowDigest(tr *trace.Trace, start, end policy.Time) [32]byte {
 // and the pools with the markets that each may use.
 func (w *World) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) error {
 	x := newSelection(tr, begin, w.Start, w.Start.Add(w.Duration))
+	x.reserve = sc.Reserve
 	for i := range sc.pools {
 		p := &sc.pools[i].spec
 		taken := x.choose(p)
@@ -133,6 +148,7 @@ func (w *World) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) error {
 		w.Pools = append(w.Pools, p)
 	}
 	w.Warnings = append(w.Warnings, x.warnings()...)
+	w.Warnings = append(w.Warnings, x.assumptions(sc)...)
 	return nil
 }
 

@@ -136,6 +136,44 @@ func TestBindLeavesOut(t *testing.T) {
 	}
 }
 
+// A list that writes 0 for what is not sold gives nothing away, and machines
+// whose recorded price leaves out their accelerators are left out.
+func TestBindNoFreeNodes(t *testing.T) {
+	gpu := series("a", "p3.2xlarge", []policy.Time{0}, 30_000)
+	gpu.OnDemand = []policy.Money{300_000} // the catalog: $3.06
+	tr := fourDays(gpu, series("a", "m5.large", []policy.Time{0, 10}, 0, 32_000), series("a", "m5.2xlarge", []policy.Time{0}, 0))
+	w := bind(t, parse(t, "{}", ""), tr, BindOptions{})
+	text := strings.Join(w.Warnings, "\n")
+	if len(w.Markets) != 2 || !strings.Contains(text, "p3.2xlarge") || !strings.Contains(text, "m5.2xlarge") {
+		t.Errorf("markets %s, warnings %s", names(w), text)
+	}
+	for i := range w.Prices {
+		if slices.Contains(w.Prices[i].Price, 0) {
+			t.Errorf("%s is free: %v", w.Markets[i].Name, w.Prices[i].Price)
+		}
+	}
+}
+
+// A cluster lies in the region that sells it most, unless its pools name more.
+func TestBindOneRegion(t *testing.T) {
+	far := series("b", "m5.large", []policy.Time{0}, 10_000)
+	far.Region = "us-west-2"
+	azure := trace.Series{Provider: "azure", Region: "eastus", Zone: "eastus", Type: "Standard_D2s_v5", Product: trace.ProductLinux, At: []policy.Time{newDay}, Spot: []policy.Money{20_000}}
+	near := []trace.Series{series("a", "m5.large", []policy.Time{0}, 32_000), series("a", "m5.xlarge", []policy.Time{0}, 60_000)}
+	tr := &trace.Trace{Name: "test", Series: append(near, far, azure), From: newDay, To: newDay + 96*hours}
+	w := bind(t, parse(t, "{}", ""), tr, BindOptions{})
+	if len(w.Markets) != 4 || !strings.Contains(strings.Join(w.Warnings, "\n"), "lies in aws/us-east-1") {
+		t.Errorf("markets %s, warnings %q", names(w), w.Warnings)
+	}
+	if w = bind(t, parse(t, "{regions: [us-east-1, us-west-2]}", ""), tr, BindOptions{}); len(w.Markets) != 6 {
+		t.Errorf("markets %s", names(w))
+	}
+	w = bind(t, parse(t, "{}", ""), &trace.Trace{Name: "test", Series: []trace.Series{azure}, From: newDay, To: newDay + 96*hours}, BindOptions{})
+	if len(w.Markets) != 2 || w.Markets[0].Provider != "azure" {
+		t.Errorf("markets %s", names(w))
+	}
+}
+
 // Of what is sold under several products only the plain Linux price counts.
 func TestBindProducts(t *testing.T) {
 	windows, vpc, plain := series("a", "m5.large", []policy.Time{0}, 50_000), series("a", "m5.large", []policy.Time{0}, 40_000), series("a", "m5.large", []policy.Time{0}, 30_000)
@@ -308,20 +346,26 @@ spec:
 }
 
 // Recorded signals are those in force at the begin. Unknown availability is
-// passed over; of equal samples the first and the last are kept.
+// passed over, and so is what only says again how it was.
 func TestBindSignals(t *testing.T) {
 	s := series("a", "m5.large", []policy.Time{0, 2, 30, 31, 40}, 1, 1, 1, 1, 1)
 	s.Available = []int8{1, -1, 0, 0, 1}
+	s.ProbeGap = []int32{0, 60, 120, 180, 240}
 	s.Band, s.Score = []int8{2, 3, 4, 4, 4}, []int8{-1, 7, 8, 8, 8}
+	s.Bids[0], s.Bids[2] = []policy.Money{1, 2, 3, 3, 3}, []policy.Money{0, 5, 6, 6, 6}
 	tr := fourDays(s, series("b", "m5.large", []policy.Time{0}, 1))
 	w := bind(t, parse(t, "{}", ""), tr, BindOptions{Window: 1})
-	if m := w.Markets[1]; m.Band != 3 || m.PlacementScore != 7 || m.BandModelled {
-		t.Errorf("band %d, score %d", m.Band, m.PlacementScore)
+	if m := w.Markets[1]; m.Band != 3 || m.PlacementScore != 7 || m.BandModelled || m.BidPercentiles != [3]policy.Money{2, 0, 5} {
+		t.Errorf("band %d, score %d, bids %v", m.Band, m.PlacementScore, m.BidPercentiles)
 	}
 	if m := w.Markets[3]; m.Band != policy.BandUnknown || m.PlacementScore >= 0 {
 		t.Errorf("without columns: band %d, score %d", m.Band, m.PlacementScore)
 	}
-	want := AvailabilityCurve{[]policy.Time{newDay + 30*hours, newDay + 31*hours, newDay + 40*hours}, []bool{false, false, true}}
+	want := AvailabilityCurve{
+		At:        []policy.Time{newDay + 30*hours, newDay + 40*hours},
+		Available: []bool{false, true},
+		Gap:       []policy.Time{120_000, 240_000},
+	}
 	if !reflect.DeepEqual(w.Available[1], want) || w.Available[0].At != nil || w.Available[3].At != nil || !w.Trace.Availability {
 		t.Errorf("availability %+v, want %+v", w.Available, want)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // A manifest is the Scenario object of a file: what no Kubernetes object says.
@@ -53,6 +55,10 @@ type nodesSpec struct {
 type marketSpec struct {
 	Intensity *float64 `json:"intensity"`
 	Slots     *int32   `json:"slots"`
+
+	// Reserve is the least that a node of an auction is charged, in dollars per
+	// hour; none means one bid step.
+	Reserve *float64 `json:"reserve"`
 }
 
 // A faultSpec is one spell of trouble, its begin counted from Start so that it
@@ -67,6 +73,10 @@ type faultSpec struct {
 	Share    *float64         `json:"share"`
 	Factor   *float64         `json:"factor"`
 	Delay    *metav1.Duration `json:"delay"`
+
+	// ZoneNumber stands in place of Zone in a scenario that names no zone: 1 is
+	// the first by name of those that its pools may buy in.
+	ZoneNumber *int32 `json:"zoneNumber"`
 }
 
 // faultKinds names the kinds of fault as a scenario writes them.
@@ -87,6 +97,10 @@ var faultKinds = map[string]FaultKind{
 var faultNeeds = map[FaultKind]string{
 	FaultSqueeze: "share", FaultAPIThrottle: "share", FaultPriceRamp: "factor", FaultSlowNodes: "factor",
 }
+
+// reserveMost is the greatest reserve price, in dollars per hour: beyond it lies
+// a slip of the pen.
+const reserveMost = 1000
 
 const (
 	defaultWarmUp        = 24 * time.Hour
@@ -144,6 +158,14 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 			fail("%v is not above 0", *x, "market", "slots")
 		}
 	}
+	sc.Reserve = policy.BidStep
+	if x := s.Market.Reserve; x != nil {
+		if !(*x >= 0 && *x <= reserveMost) {
+			fail("%v is not from 0 to 1000 dollars per hour", *x, "market", "reserve")
+		} else {
+			sc.Reserve, sc.reserveStated = policy.Dollars(*x), true
+		}
+	}
 	errs = append(errs, sc.readNodes(s.Nodes, doc)...)
 	return append(errs, sc.readFaults(s.Faults, doc)...)
 }
@@ -188,6 +210,9 @@ func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
 		if f.Delay != nil {
 			fault.Delay = f.Delay.Duration
 		}
+		if f.ZoneNumber != nil {
+			fault.ZoneNumber = int(*f.ZoneNumber)
+		}
 		sc.faults = append(sc.faults, fault)
 		sc.faultsAt = append(sc.faultsAt, f.At.Duration)
 	}
@@ -207,6 +232,13 @@ func (f *faultSpec) check(kind FaultKind, doc *document, at func(string) []strin
 	}
 	if f.Factor != nil && !(*f.Factor > 0 && *f.Factor <= 1000) {
 		errs = append(errs, doc.problem(at("factor"), "%v is not above 0 and at most 1000", *f.Factor))
+	}
+	switch {
+	case f.ZoneNumber == nil:
+	case *f.ZoneNumber < 1:
+		errs = append(errs, doc.problem(at("zoneNumber"), "%d is not above 0", *f.ZoneNumber))
+	case f.Zone != "":
+		errs = append(errs, doc.problem(at("zoneNumber"), "zone is set too"))
 	}
 	if f.Delay != nil && f.Delay.Duration < 0 {
 		errs = append(errs, doc.problem(at("delay"), "%v is negative", f.Delay.Duration))

@@ -42,12 +42,15 @@ type Scenario struct {
 
 	Duration, WarmUp, ReadyGrace time.Duration
 
-	// Trace is the file or folder that the scenario names; empty leaves it to
-	// the caller.
+	// Trace is the file or folder that the scenario names, or an embedded trace
+	// as "embedded:NAME"; empty leaves it to the caller.
 	Trace string
 
 	Intensity float64
 	Slots     int
+
+	// Reserve is the least that a node of an auction is charged per hour.
+	Reserve policy.Money
 
 	// Budgets are the accelerator budgets, ascending by namespace and name.
 	Budgets []v1alpha1.GPUBudget
@@ -55,6 +58,7 @@ type Scenario struct {
 	// Warnings say what of the file has no effect.
 	Warnings []string
 
+	reserveStated   bool // or else it is the default
 	file            string
 	pools           []pool
 	nodes           []nodesSpec
@@ -120,7 +124,7 @@ func Load(nameOrPath string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sc.Trace != "" && !filepath.IsAbs(sc.Trace) {
+	if sc.Trace != "" && !filepath.IsAbs(sc.Trace) && !strings.HasPrefix(sc.Trace, "embedded:") {
 		sc.Trace = filepath.Join(filepath.Dir(nameOrPath), sc.Trace)
 	}
 	return sc, nil

@@ -11,9 +11,20 @@ import (
 )
 
 // A replicaSchedule says how many replicas are wanted at each time of the
-// week, in UTC. How it is written stands in the documentation of the package.
+// week, in UTC, or at each time since the start of the run. How it is written
+// stands in the documentation of the package.
 type replicaSchedule struct {
 	days [7][]replicaChange // by time.Weekday
+
+	// since holds changes counted from the start, ascending; nil for a schedule
+	// of the week.
+	since []replicaOffset
+}
+
+// A replicaOffset is a change so long after the start of the run.
+type replicaOffset struct {
+	after    time.Duration
+	replicas int32
 }
 
 // A replicaChange happens so many minutes after midnight.
@@ -26,6 +37,10 @@ var weekdays = [...]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 // parseReplicaSchedule reads the text of the annotation.
 func parseReplicaSchedule(text string) (*replicaSchedule, error) {
+	if strings.HasPrefix(strings.TrimSpace(text), "+") {
+		since, err := parseOffsets(strings.Fields(text))
+		return &replicaSchedule{since: since}, err
+	}
 	s := &replicaSchedule{}
 	var named [7]bool
 	var rest []replicaChange
@@ -103,14 +118,11 @@ func parseChanges(words []string) ([]replicaChange, error) {
 		if !ok || err != nil || len(clock) != len("15:04") {
 			return nil, fmt.Errorf("%q is not of the form 08:00=12", w)
 		}
-		n, err := strconv.ParseInt(number, 10, 32)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q: %q is not a number of replicas", w, number)
+		n, err := parseReplicas(w, number)
+		if err != nil {
+			return nil, err
 		}
-		if n > podsMax {
-			return nil, fmt.Errorf("%q: %s", w, outside(int32(n), 0, podsMax))
-		}
-		c := replicaChange{at.Hour()*60 + at.Minute(), int32(n)}
+		c := replicaChange{at.Hour()*60 + at.Minute(), n}
 		if k := len(changes); k > 0 && changes[k-1].minute >= c.minute {
 			return nil, fmt.Errorf("%q is not later than the change before it", w)
 		}
@@ -119,9 +131,109 @@ func parseChanges(words []string) ([]replicaChange, error) {
 	return changes, nil
 }
 
+// parseReplicas reads the number of the change w.
+func parseReplicas(w, number string) (int32, error) {
+	n, err := strconv.ParseInt(number, 10, 32)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q: %q is not a number of replicas", w, number)
+	}
+	if n > podsMax {
+		return 0, fmt.Errorf("%q: %s", w, outside(int32(n), 0, podsMax))
+	}
+	return int32(n), nil
+}
+
+// parseOffsets reads "+0s=4", "+26h30m=12", ….
+func parseOffsets(words []string) ([]replicaOffset, error) {
+	var changes []replicaOffset
+	for _, w := range words {
+		offset, number, ok := strings.Cut(w, "=")
+		after, err := parseOffset(strings.TrimPrefix(offset, "+"))
+		if !ok || err != nil || !strings.HasPrefix(w, "+") {
+			return nil, fmt.Errorf("%q is not of the form +26h30m=12", w)
+		}
+		n, err := parseReplicas(w, number)
+		if err != nil {
+			return nil, err
+		}
+		if k := len(changes); k > 0 && changes[k-1].after >= after {
+			return nil, fmt.Errorf("%q is not later than the change before it", w)
+		}
+		changes = append(changes, replicaOffset{after, n})
+	}
+	return changes, nil
+}
+
+// parseOffset reads a time since the start of the run.
+func parseOffset(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > durationMost {
+		return 0, fmt.Errorf("%q is not a time since the start such as 90s, 26h or 26h30m", text)
+	}
+	return d, nil
+}
+
+// A release is the creation of count instances of a job so long after the
+// start of the run.
+type release struct {
+	after time.Duration
+	count int
+}
+
+// parseReleases reads "0s 90s 26h*3": times since the start, ascending, each
+// with the number of instances that are created at once when it is not one.
+func parseReleases(text string) ([]release, error) {
+	var all []release
+	total := 0
+	for _, w := range strings.Fields(text) {
+		offset, number, several := strings.Cut(w, "*")
+		after, err := parseOffset(offset)
+		if err != nil {
+			return nil, err
+		}
+		count := 1
+		if several {
+			if count, err = strconv.Atoi(number); err != nil || count < 1 {
+				return nil, fmt.Errorf("%q: %q is not a number of instances above 0", w, number)
+			}
+		}
+		if k := len(all); k > 0 && all[k-1].after >= after {
+			return nil, fmt.Errorf("%q is not later than the release before it; write several at once as 26h*3", w)
+		}
+		if count > completionsMax || total+count > completionsMax {
+			return nil, fmt.Errorf("%q: these are more than %d instances", w, completionsMax)
+		}
+		total += count
+		all = append(all, release{after, count})
+	}
+	if all == nil {
+		return nil, fmt.Errorf("it names no time; write for example \"0s 90s 26h*3\"")
+	}
+	return all, nil
+}
+
+// instants returns each of the releases from begin to end, ascending.
+func instants(releases []release, begin, start, end policy.Time) []policy.Time {
+	var at []policy.Time
+	for _, r := range releases {
+		t := start.Add(r.after)
+		if t < begin || t >= end {
+			continue
+		}
+		for range r.count {
+			at = append(at, t)
+		}
+	}
+	return at
+}
+
 // steps returns the changes from the instant from up to to, the first of them
-// at from with the number then in force.
-func (s *replicaSchedule) steps(from, to policy.Time) []ReplicaStep {
+// at from with the number then in force. Offsets count from start, and before
+// the first of them its number holds.
+func (s *replicaSchedule) steps(from, start, to policy.Time) []ReplicaStep {
+	if s.since != nil {
+		return s.stepsSince(from, start, to)
+	}
 	const day = policy.Time(24 * time.Hour / time.Millisecond)
 	steps := []ReplicaStep{{At: from}}
 	// A week before suffices to find the number in force, since days repeat.
@@ -137,6 +249,23 @@ func (s *replicaSchedule) steps(from, to policy.Time) []ReplicaStep {
 			case c.replicas != last.Replicas:
 				steps = append(steps, ReplicaStep{at, c.replicas})
 			}
+		}
+	}
+	return steps
+}
+
+func (s *replicaSchedule) stepsSince(from, start, to policy.Time) []ReplicaStep {
+	steps := []ReplicaStep{{At: from, Replicas: s.since[0].replicas}}
+	for _, c := range s.since {
+		at := start.Add(c.after)
+		last := &steps[len(steps)-1]
+		switch {
+		case at >= to:
+			return steps
+		case at <= from:
+			last.Replicas = c.replicas
+		case c.replicas != last.Replicas:
+			steps = append(steps, ReplicaStep{at, c.replicas})
 		}
 	}
 	return steps

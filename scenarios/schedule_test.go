@@ -27,7 +27,7 @@ func TestReplicaSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, step := range s.steps(at(t, "2026-01-02 09:15"), at(t, "2026-01-05 08:00")) {
+	for _, step := range s.steps(at(t, "2026-01-02 09:15"), at(t, "2026-01-03 09:15"), at(t, "2026-01-05 08:00")) {
 		got = append(got, step.At.Std().Format("Mon15:04=")+string('0'+step.Replicas%10))
 	}
 	want := "Fri09:15=2 Fri20:00=6 Sat06:30=3 Mon00:00=4"
@@ -41,7 +41,7 @@ func TestReplicaScheduleWeekly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := s.steps(at(t, "2026-01-06 00:00"), at(t, "2026-01-20 00:00"))
+	steps := s.steps(at(t, "2026-01-06 00:00"), at(t, "2026-01-06 00:00"), at(t, "2026-01-20 00:00"))
 	if len(steps) != 1 || steps[0].Replicas != 9 {
 		t.Errorf("a number set once a week holds from the week before; got %v", steps)
 	}
@@ -64,6 +64,13 @@ func TestReplicaScheduleErrors(t *testing.T) {
 		"08:00=4 08:00=5":        "not later",
 		"08:00=4 07:00=5":        "not later",
 		"08:00 4":                "not of the form",
+		"+":                      `"+" is not of the form +26h30m=12`,
+		"+1h=4 2h=5":             `"2h=5" is not of the form`,
+		"+1h=4 +-2h=5":           "not of the form",
+		"+1h=4 +60m=5":           "not later",
+		"+1h=-4":                 "not a number of replicas",
+		"+1h=100001":             "more than 100000",
+		"+99999h=1":              "not of the form",
 	} {
 		if _, err := parseReplicaSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, want)
@@ -76,7 +83,7 @@ func TestReplicaScheduleErrors(t *testing.T) {
 func TestReplicaStepsProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{
-			"00:00=4 08:00=12 20:00=6", "mon-fri 07:00=9 19:00=2; 10:00=3", "sun-tue 23:59=1; wed,thu 00:00=5 00:01=6; 12:00=0",
+			"00:00=4 08:00=12 20:00=6", "mon-fri 07:00=9 19:00=2; 10:00=3", "+0s=2 +90m=7 +30h=7 +31h=0", "+5h=1 +9h=4", "sun-tue 23:59=1; wed,thu 00:00=5 00:01=6; 12:00=0",
 		}).Draw(t, "schedule")
 		s, err := parseReplicaSchedule(text)
 		if err != nil {
@@ -86,7 +93,7 @@ func TestReplicaStepsProperties(t *testing.T) {
 		from := policy.Time(1_767_225_600_000) + policy.Time(rapid.Int64Range(0, 400).Draw(t, "from"))*hour/3
 		to := from + policy.Time(rapid.Int64Range(1, 400).Draw(t, "hours"))*hour
 		later := from + (to-from)/2
-		whole, half := s.steps(from, to), s.steps(later, to)
+		whole, half := s.steps(from, from, to), s.steps(later, from, to)
 		for i, step := range whole {
 			if i == 0 && step.At != from || step.At >= to || i > 0 && (step.At <= whole[i-1].At || step.Replicas == whole[i-1].Replicas) {
 				t.Fatalf("steps %v from %v to %v", whole, from, to)
@@ -108,4 +115,55 @@ func replicasAt(steps []ReplicaStep, at policy.Time) int32 {
 		}
 	}
 	return n
+}
+
+// Since the start, a schedule is the same in every window, whatever the day;
+// before its first change the number of that change holds.
+func TestReplicaScheduleSinceStart(t *testing.T) {
+	s, err := parseReplicaSchedule("+1h=3 +2h=3 +26h30m=12 +50h=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, start := range []string{"2026-01-02 00:00", "2026-03-09 17:45"} {
+		begin := at(t, start)
+		var got []string
+		for _, step := range s.steps(begin.Add(-24*time.Hour), begin, begin.Add(48*time.Hour)) {
+			got = append(got, step.At.Sub(begin).String()+"="+string('0'+step.Replicas%10))
+		}
+		if want := "-24h0m0s=3 26h30m0s=2"; strings.Join(got, " ") != want {
+			t.Errorf("from %s: got %s, want %s", start, strings.Join(got, " "), want)
+		}
+	}
+}
+
+func TestReleases(t *testing.T) {
+	all, err := parseReleases("0s 90s 26h*3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := at(t, "2026-01-02 00:00")
+	var got []string
+	for _, x := range instants(all, start.Add(-time.Hour), start, start.Add(27*time.Hour)) {
+		got = append(got, x.Sub(start).String())
+	}
+	if want := "0s 1m30s 26h0m0s 26h0m0s 26h0m0s"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	if cut := instants(all, start, start, start.Add(26*time.Hour)); len(cut) != 2 {
+		t.Errorf("%d releases before the end, want 2: one at the end itself is none of the run", len(cut))
+	}
+	for text, want := range map[string]string{
+		"":               "names no time",
+		"1h -2h":         "not a time since the start",
+		"soon":           "not a time since the start",
+		"1h 1h":          "several at once as 26h*3",
+		"2h 1h":          "not later",
+		"1h*0":           "not a number of instances",
+		"1h*":            "not a number of instances",
+		"0s*999999 1s*2": "more than 1000000",
+	} {
+		if _, err := parseReleases(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error with %q", text, err, want)
+		}
+	}
 }

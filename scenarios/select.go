@@ -3,6 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,9 +15,13 @@ import (
 
 // An offer is one instance type in one zone, sold as spot and on demand.
 type offer struct {
-	series   *trace.Series
-	t        *policy.InstanceType
+	series *trace.Series
+	t      *policy.InstanceType
+
+	// onDemand is the on-demand price, and basis what it was derived from where
+	// nobody publishes one.
 	onDemand policy.Money
+	basis    string
 
 	// From spell first until spell last the run meets the series.
 	first, last int
@@ -36,9 +41,19 @@ type selection struct {
 	offers            []offer
 	pools             [][]int
 
+	// reserve is the least that a node of an auction is charged per hour.
+	reserve policy.Money
+
+	// places holds the provider and region of each cluster: of a cloudspace by
+	// its name, of the cluster that everything else serves by the empty one.
+	places map[string]place
+
 	// Markets that were left out, by name.
-	unknownType, tooSmall, unpriced, notOffered, otherProduct []string
+	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
 }
+
+// A place is where a cluster lies.
+type place struct{ provider, region string }
 
 // firstDay is how long after the begin of a trace a market may first be seen
 // and still count as sold from its begin: a recording names each market at its
@@ -46,7 +61,7 @@ type selection struct {
 const firstDay = policy.Time(24 * 3600 * 1000)
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
-	x := &selection{tr: tr, begin: begin, start: start, end: end, types: map[string]*policy.InstanceType{}}
+	x := &selection{tr: tr, begin: begin, start: start, end: end, types: map[string]*policy.InstanceType{}, places: map[string]place{}}
 	x.offers = make([]offer, 0, len(tr.Series))
 	for i := range tr.Series {
 		s := &tr.Series[i]
@@ -97,8 +112,12 @@ func (x *selection) add(s *trace.Series) {
 	}
 	o.first = first
 	o.spot = firstPrice(s.Spot[o.first:max(o.first, o.last)])
-	if o.onDemand = x.onDemandOf(s); o.onDemand <= 0 {
+	if o.onDemand, o.basis = x.onDemandOf(s); o.onDemand <= 0 {
 		x.unpriced = append(x.unpriced, s.Name())
+		return
+	}
+	if halfPriced(s, t, o.onDemand) {
+		x.halfPriced = append(x.halfPriced, s.Name())
 		return
 	}
 	if o.spot == policy.NoPrice {
@@ -121,9 +140,9 @@ func (x *selection) typeOf(s *trace.Series) *policy.InstanceType {
 }
 
 // onDemandOf returns the price at the start: the trace's, the first one that
-// it has if none is in force yet, else the catalog's; 0 if nobody knows it.
-func (x *selection) onDemandOf(s *trace.Series) policy.Money {
-	price := policy.Money(0)
+// it has if none is in force yet, else the catalog's; 0 if nobody knows it. A
+// price that is derived and not published comes with what it was derived from.
+func (x *selection) onDemandOf(s *trace.Series) (price policy.Money, basis string) {
 	for i, p := range s.OnDemand {
 		if s.At[i] > x.start && price > 0 {
 			break
@@ -135,12 +154,28 @@ func (x *selection) onDemandOf(s *trace.Series) policy.Money {
 	if price == 0 {
 		price, _ = catalog.OnDemand(s.Provider, s.Region, s.Type)
 	}
-	return price
+	if price == 0 {
+		price, basis, _ = catalog.OnDemandModelled(s.Provider, s.Region, s.Type)
+	}
+	return price, basis
 }
 
+// halfPriced reports whether the recorded prices of s are those of the machine
+// without its accelerators, as Google lists them: less than half of what the
+// catalog says that the whole costs.
+func halfPriced(s *trace.Series, t *policy.InstanceType, onDemand policy.Money) bool {
+	if t.Capacity.GPU == 0 || s.OnDemand == nil {
+		return false
+	}
+	whole, ok := catalog.OnDemand(s.Provider, s.Region, s.Type)
+	return ok && 2*onDemand < whole
+}
+
+// firstPrice returns the first price at which a node can be bought. Some lists
+// write 0 for what is not sold.
 func firstPrice(prices []policy.Money) policy.Money {
 	for _, p := range prices {
-		if p != policy.NoPrice {
+		if p > 0 {
 			return p
 		}
 	}
@@ -150,13 +185,15 @@ func firstPrice(prices []policy.Money) policy.Money {
 // choose returns the offers that a pool takes, ascending.
 func (x *selection) choose(p *v1alpha1.CapacityPool) []int {
 	m := &p.Spec.Markets
-	provider := p.Provider()
 	var taken []int
 	for i := range x.offers {
 		o := &x.offers[i]
-		if o.series.Provider == provider && m.Take(o.series.Region, o.series.Zone, o.t) && o.affordable(m) {
+		if p.BuysFrom(o.series.Provider) && m.Take(o.series.Region, o.series.Zone, o.t) && o.affordable(m) {
 			taken = append(taken, i)
 		}
+	}
+	if len(m.Regions) < 2 {
+		taken = x.onePlace(taken, p)
 	}
 	if m.MaxInstanceTypes != nil {
 		taken = x.cheapestTypes(taken, int(*m.MaxInstanceTypes))
@@ -167,11 +204,49 @@ func (x *selection) choose(p *v1alpha1.CapacityPool) []int {
 	return taken
 }
 
+// onePlace keeps the offers of the region in which the pool's cluster lies. No
+// manifest says which that is: it is the one with the most offers for the first
+// pool of the cluster, the first by name among equals.
+func (x *selection) onePlace(taken []int, p *v1alpha1.CapacityPool) []int {
+	cluster := ""
+	if p.Spec.Backend.Rackspace != nil {
+		cluster = p.Spec.Backend.Rackspace.Cloudspace
+	}
+	at, known := x.places[cluster]
+	if !known && len(taken) > 0 {
+		at = x.fullestPlace(taken)
+		x.places[cluster] = at
+	}
+	return slices.DeleteFunc(taken, func(i int) bool { return x.placeOf(i) != at })
+}
+
+func (x *selection) placeOf(i int) place {
+	return place{x.offers[i].series.Provider, x.offers[i].series.Region}
+}
+
+func (x *selection) fullestPlace(taken []int) place {
+	counts := map[place]int{}
+	for _, i := range taken {
+		counts[x.placeOf(i)]++
+	}
+	best := x.placeOf(taken[0])
+	for _, i := range taken { // offers are ascending by provider and region
+		if p := x.placeOf(i); counts[p] > counts[best] {
+			best = p
+		}
+	}
+	return best
+}
+
 // affordable compares with the bounds on price and placement score as of the
 // begin. The bound on price is that of the dearer, on-demand, since a pool
-// that falls back must be able to.
+// that falls back must be able to; one that nobody published bounds nothing.
 func (o *offer) affordable(m *v1alpha1.Markets) bool {
-	if m.MaxPrice != nil && max(o.spot, o.onDemand) > policy.Dollars(*m.MaxPrice) {
+	dearest := o.spot
+	if o.basis == "" {
+		dearest = max(dearest, o.onDemand)
+	}
+	if m.MaxPrice != nil && dearest > policy.Dollars(*m.MaxPrice) {
 		return false
 	}
 	if m.MinPlacementScore != nil && o.series.Score != nil {
@@ -278,7 +353,7 @@ func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID
 		zone, _ := slices.BinarySearch(w.Zones, o.series.Zone)
 		m := policy.Market{
 			Provider: o.series.Provider, Region: o.series.Region, Zone: policy.ZoneID(zone), Type: typeIDs[o.t.Name],
-			OnDemand: o.onDemand, Band: policy.BandUnknown, PlacementScore: -1,
+			OnDemand: o.onDemand, OnDemandModelled: o.basis != "", Band: policy.BandUnknown, PlacementScore: -1,
 		}
 		onDemand, spot := m, m
 		base := o.series.Provider + "/" + o.series.Region + "/" + o.series.Zone + "/" + o.series.Type
@@ -288,14 +363,12 @@ func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID
 			price: PriceCurve{[]policy.Time{x.begin}, []policy.Money{o.onDemand}}})
 
 		spot.Name, spot.Capacity = base+"/spot", policy.Spot
+		if spot.Auction() {
+			spot.Reserve = x.reserve
+		}
 		l := listing{offer: i, price: x.curve(o), available: o.availability()}
 		spot.Offered, spot.Price, spot.PricedAt = l.price.Price[0] != policy.NoPrice, max(0, l.price.Price[0]), min(l.price.At[0], x.begin)
-		if o.series.Band != nil {
-			spot.Band = policy.Band(max(-1, o.series.Band[o.first]))
-		}
-		if o.series.Score != nil {
-			spot.PlacementScore = max(-1, o.series.Score[o.first])
-		}
+		o.publish(&spot)
 		l.market = spot
 		recorded = recorded || l.available.At != nil
 		all = append(all, l)
@@ -320,10 +393,33 @@ func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID
 	}
 }
 
+// publish puts into m what the trace has of published signals at the begin.
+func (o *offer) publish(m *policy.Market) {
+	if o.series.Band != nil {
+		m.Band = policy.Band(max(-1, o.series.Band[o.first]))
+	}
+	if o.series.Score != nil {
+		m.PlacementScore = max(-1, o.series.Score[o.first])
+	}
+	for k, bids := range o.series.Bids {
+		if bids != nil {
+			m.BidPercentiles[k] = bids[o.first]
+		}
+	}
+}
+
 // curve returns the spot price over the run. It shares the memory of the trace
 // when that can be.
 func (x *selection) curve(o *offer) PriceCurve {
 	at, spot := o.series.At[o.first:o.last], o.series.Spot[o.first:o.last]
+	if slices.Contains(spot, 0) {
+		spot = slices.Clone(spot)
+		for i, p := range spot {
+			if p == 0 {
+				spot[i] = policy.NoPrice
+			}
+		}
+	}
 	if at[0] > x.begin {
 		// What the recording has from its own begin was sold before it, too.
 		price := policy.NoPrice
@@ -336,32 +432,69 @@ func (x *selection) curve(o *offer) PriceCurve {
 	return PriceCurve{at, spot}
 }
 
-// availability returns the samples of a recorded availability; where a sample
-// is unknown the one before it holds.
+// availability returns the changes of a recorded availability; what is unknown
+// changes nothing.
 func (o *offer) availability() AvailabilityCurve {
 	s := o.series
 	if s.Available == nil {
 		return AvailabilityCurve{}
 	}
-	// Of equal samples the first and the last are kept: the market changed
-	// between the last of one kind and the first of the other.
 	var c AvailabilityCurve
-	last := policy.Time(0)
 	for i := o.first; i < o.last; i++ {
-		if s.Available[i] < 0 {
+		up, k := s.Available[i] > 0, len(c.Available)
+		if s.Available[i] < 0 || k > 0 && c.Available[k-1] == up {
 			continue
 		}
-		up, at, k := s.Available[i] > 0, s.At[i], len(c.Available)
-		switch {
-		case k > 0 && c.Available[k-1] == up:
-			last = at
-			continue
-		case k > 0 && last > c.At[k-1]:
-			c.At, c.Available = append(c.At, last), append(c.Available, !up)
+		c.At, c.Available = append(c.At, s.At[i]), append(c.Available, up)
+		if s.ProbeGap != nil {
+			c.Gap = append(c.Gap, policy.Time(s.ProbeGap[i])*1000)
 		}
-		c.At, c.Available, last = append(c.At, at), append(c.Available, up), at
 	}
 	return c
+}
+
+// assumptions say what the markets that pools took have that nobody recorded.
+func (x *selection) assumptions(sc *Scenario) []string {
+	var all []string
+	used := make(map[int]bool)
+	for _, p := range x.pools {
+		for _, i := range p {
+			used[i] = true
+		}
+	}
+	auctions := false
+	counts := map[string]int{}
+	for i := range x.offers {
+		if o := &x.offers[i]; used[i] {
+			auctions = auctions || o.series.Provider == policy.Rackspace
+			if o.basis != "" {
+				_, rule, _ := strings.Cut(o.basis, ", ") // after the type that stands in
+				counts[rule]++
+			}
+		}
+	}
+	for _, basis := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, fmt.Sprintf("on-demand prices of %d instance types are modelled: %s", counts[basis], basis))
+	}
+	if auctions {
+		from := "modelled as one bid step, since no trace records it (market.reserve of the scenario sets it)"
+		if sc.reserveStated {
+			from = "as the scenario states"
+		}
+		all = append(all, fmt.Sprintf("auctions: a node is charged the market price or the reserve price, whichever is more; the reserve is %s an hour, %s",
+			sc.Reserve.Short(), from))
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(x.places)) {
+		at := x.places[cluster]
+		switch {
+		case cluster != "":
+			all = append(all, fmt.Sprintf("cloudspace %s lies in %s: a cloudspace has one region", cluster, at.region))
+		case slices.ContainsFunc(x.offers, func(o offer) bool { return o.series.Provider == at.provider && o.series.Region != at.region }):
+			all = append(all, fmt.Sprintf("the cluster lies in %s/%s, of several regions that the trace has: a cluster has one unless markets.regions names more",
+				at.provider, at.region))
+		}
+	}
+	return all
 }
 
 // warnings say which markets were left out, each kind once.
@@ -375,6 +508,7 @@ func (x *selection) warnings() []string {
 		{x.tooSmall, "the kubelet leaves nothing of their memory for pods"},
 		{x.unpriced, "neither the trace nor the catalog has an on-demand price"},
 		{x.notOffered, "they have no spot price in this window"},
+		{x.halfPriced, "their recorded prices leave out their accelerators"},
 		{x.otherProduct, "their prices are not those of a Linux node, or stand beside such"},
 	} {
 		if len(k.names) == 0 {

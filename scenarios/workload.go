@@ -22,8 +22,10 @@ type load struct {
 	replicas int32
 	schedule *replicaSchedule
 
-	// releases say when a job is created; nil means once, at the start.
+	// releases say when a CronJob's job is created, and listed when one that
+	// lists its releases is; nil of both means once, at the start.
 	releases  cron.Schedule
+	listed    []release
 	suspended bool
 }
 
@@ -53,7 +55,7 @@ func (sc *Scenario) readStatefulSet(doc *document, o *appsv1.StatefulSet) []erro
 func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	a.refuse("DaemonSet", annotationReplicas, annotationDuration, annotationCheckpoint, annotationDeadline)
+	a.refuse("DaemonSet", annotationReplicas, annotationDuration, annotationCheckpoint, annotationDeadline, annotationReleases)
 	t.DaemonSet = true
 	t.Tolerations = append(t.Tolerations, daemonTolerations...)
 	sc.keep(t, l)
@@ -73,7 +75,7 @@ var daemonTolerations = []policy.Toleration{
 // readService reads a workload that wants a number of pods at all times.
 func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claims []corev1.PersistentVolumeClaim) []error {
 	t, l, a, errs := sc.readWorkload(doc, s)
-	a.refuse(s.kind.String(), annotationDuration, annotationCheckpoint, annotationDeadline)
+	a.refuse(s.kind.String(), annotationDuration, annotationCheckpoint, annotationDeadline, annotationReleases)
 	for i := range claims {
 		t.Volumes = append(t.Volumes, volumeOf(&claims[i].Spec))
 	}
@@ -92,6 +94,7 @@ func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
 	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, nil, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
 	errs = append(errs, l.readJob(doc, []string{"spec"}, &o.Spec, a)...)
+	l.listed = a.releases()
 	sc.keep(t, l)
 	return append(errs, a.errs...)
 }
@@ -106,6 +109,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 	if o.Spec.TimeZone != nil {
 		text = "CRON_TZ=" + *o.Spec.TimeZone + " " + text
 	}
+	a.refuse("CronJob", annotationReleases)
 	var err error
 	if l.releases, err = cron.ParseStandard(text); err != nil {
 		errs = append(errs, doc.problem([]string{"spec", "schedule"}, "%q is no cron schedule: %v", o.Spec.Schedule, err))
@@ -210,8 +214,8 @@ func (sc *Scenario) keep(t *policy.Template, l *load) {
 	sc.loads = append(sc.loads, *l)
 }
 
-// times returns what l wants from begin to end; a job that is no CronJob's is
-// released at start.
+// times returns what l wants from begin to end; a job that is no CronJob's and
+// lists no releases is released at start.
 func (l *load) times(begin, start, end policy.Time) Workload {
 	w := l.Workload
 	switch {
@@ -221,7 +225,7 @@ func (l *load) times(begin, start, end policy.Time) Workload {
 		w.Job = &job
 	case w.Kind == policy.KindDaemonSet:
 	case l.schedule != nil:
-		w.Schedule = l.schedule.steps(begin, end)
+		w.Schedule = l.schedule.steps(begin, start, end)
 		w.Replicas = w.Schedule[0].Replicas
 	default:
 		w.Schedule = []ReplicaStep{{begin, l.replicas}}
@@ -234,6 +238,8 @@ func (l *load) releaseTimes(begin, start, end policy.Time) []policy.Time {
 	switch {
 	case l.suspended:
 		return nil
+	case l.listed != nil:
+		return instants(l.listed, begin, start, end)
 	case l.releases == nil:
 		return []policy.Time{start}
 	}

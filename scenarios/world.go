@@ -60,17 +60,35 @@ type World struct {
 }
 
 // Reclaims says where the reclaims of w come from: "recorded" where every spot
-// market has a recorded availability, "modelled" where none has.
+// market has a recorded availability, "modelled" where none has, and "decided by
+// price and bid" where all are auctions.
 func (w *World) Reclaims() string {
-	if !w.Trace.Availability {
-		return "modelled"
-	}
+	auctions, recorded, others := 0, 0, 0
 	for i := range w.Markets {
-		if w.Markets[i].Capacity == policy.Spot && (i >= len(w.Available) || len(w.Available[i].At) == 0) {
-			return "recorded in part and modelled elsewhere"
+		switch m := &w.Markets[i]; {
+		case m.Capacity != policy.Spot:
+		case m.Auction():
+			auctions++
+		case i < len(w.Available) && len(w.Available[i].At) > 0:
+			recorded++
+		default:
+			others++
 		}
 	}
-	return "recorded"
+	said := "modelled"
+	switch {
+	case recorded > 0 && others > 0:
+		said = "recorded in part and modelled elsewhere"
+	case recorded > 0:
+		said = "recorded"
+	}
+	switch {
+	case auctions == 0:
+		return said
+	case recorded+others == 0:
+		return "decided by price and bid"
+	}
+	return said + ", and in auctions decided by price and bid"
 }
 
 // A PriceCurve is a market's price over the run: Price[i] in force from At[i].
@@ -81,10 +99,16 @@ type PriceCurve struct {
 	Price []policy.Money
 }
 
-// An AvailabilityCurve holds the samples of a recorded availability.
+// An AvailabilityCurve says when a recorded availability changed: from At[i] on
+// it was Available[i].
 type AvailabilityCurve struct {
 	At        []policy.Time
 	Available []bool
+
+	// Gap[i] is how long before At[i] the market was last looked at, in
+	// milliseconds: the change happened at one instant in (At[i] − Gap[i],
+	// At[i]]. It is nil where all instants are exact.
+	Gap []policy.Time
 }
 
 // A TraceInfo says where prices come from; it stands in every output.
@@ -183,6 +207,10 @@ type Fault struct {
 	// Zone, Type and Capacity restrict it; empty matches all. Capacity is
 	// "spot" or "on-demand".
 	Zone, Type, Capacity string
+
+	// ZoneNumber, when above 0, is what Zone was taken from: the place of a zone
+	// among those of the world, counted from 1.
+	ZoneNumber int
 
 	// Share is a probability or a depth in (0, 1]; Factor a multiple; Delay a
 	// lateness. Each is read by the kinds that need it.

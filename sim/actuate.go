@@ -16,7 +16,7 @@ var errThrottled = errors.New("request limit exceeded (ordered by the scenario)"
 // Steer tells a pool what to buy from now on.
 func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &r.poolX[x.Pool]
-	p.share, p.exact, p.fallback, p.allowed = x.Share, x.Exact, x.Fallback, nil
+	p.share, p.exact, p.fallback, p.bid, p.allowed = x.Share, x.Exact, x.Fallback, x.Bid, nil
 	if x.Markets != nil {
 		p.allowed = make([]bool, len(s.Markets))
 		for _, m := range x.Markets {
@@ -82,19 +82,26 @@ func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) er
 	if len(fit) == 0 {
 		return fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
 	}
-	m, slot, ok := r.allocate(fit)
+	bid := l.Bid
+	if s.Markets[l.Markets[0]].Auction() {
+		if bid <= 0 {
+			return fmt.Errorf("market %s is an auction, and the launch has no bid", s.Markets[l.Markets[0]].Name)
+		}
+		bid = policy.Bid(bid)
+	}
+	m, slot, ok := r.allocate(fit, bid)
 	if !ok {
 		r.refuse(l.Pool, fit)
 		return driver.ErrNoCapacity
 	}
-	r.launch(l.Pool, m, slot, l.Token)
+	r.launch(l.Pool, m, slot, l.Token, bid)
 	return nil
 }
 
 // Drain begins to empty one node. It is no error to drain a node twice.
 func (r *run) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) error {
 	n := &r.nodes[d.Node]
-	if n.Phase == policy.NodeGone || n.NotReady {
+	if n.Phase == policy.NodeGone {
 		return nil
 	}
 	if n.Phase < policy.NodeInitialized {

@@ -7,11 +7,23 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A life is one node's bill, kept so that the money can be counted again.
-type life struct {
+// A lived is one node's bill, kept so that the money can be counted again.
+type lived struct {
 	market   policy.MarketID
 	from, to policy.Time
+	bid      policy.Money // 0 where there is no auction
 	amount   policy.Money
+}
+
+// podCounts are pods of one workload: those that serve, those that the cluster
+// takes for ready, and those that are not on their way out.
+type podCounts struct{ ready, seen, active int32 }
+
+// A recount is what the checkers count in. They run after every event, and so
+// use it again.
+type recount struct {
+	on     []policy.NodeID // by pod
+	counts []podCounts     // by workload
 }
 
 // check holds the invariants of the simulated cluster. It counts everything
@@ -26,23 +38,24 @@ func (r *run) check() error {
 // checkPods holds that every pod is on one node at most, that workloads own
 // what they count, and that ready pods are counted.
 func (r *run) checkPods() error {
-	on := make(map[policy.PodID]policy.NodeID)
+	on := append(r.checked.on[:0], make([]policy.NodeID, len(r.pods))...) // one more than the id, 0 for none
+	r.checked.on = on
 	for i := range r.nodes {
 		if r.nodes[i].Phase == policy.NodeGone {
 			continue
 		}
 		for _, p := range r.space.Pods(policy.NodeID(i)) {
-			if other, twice := on[p]; twice {
-				return fmt.Errorf("pod %s is on two nodes, %s and %s", r.pods[p].Name, r.nodes[other].Name, r.nodes[i].Name)
+			if on[p] != 0 {
+				return fmt.Errorf("pod %s is on two nodes, %s and %s", r.pods[p].Name, r.nodes[on[p]-1].Name, r.nodes[i].Name)
 			}
-			on[p] = policy.NodeID(i)
+			on[p] = policy.NodeID(i) + 1
 		}
 	}
-	ready := make([]int32, len(r.work))
-	active := make([]int32, len(r.work))
+	counts := append(r.checked.counts[:0], make([]podCounts, len(r.work))...)
+	r.checked.counts = counts
 	for i := range r.pods {
 		p := &r.pods[i]
-		n, bound := on[policy.PodID(i)]
+		n, bound := on[i]-1, on[i] != 0
 		if p.Phase == policy.PodGone {
 			if bound {
 				return fmt.Errorf("a pod that is gone holds a place on %s", r.nodes[n].Name)
@@ -52,18 +65,21 @@ func (r *run) checkPods() error {
 		if bound != (p.Node != policy.None) || bound && n != p.Node {
 			return fmt.Errorf("pod %s says that it is on node %d, the space that it is on %d (%v)", p.Name, p.Node, n, bound)
 		}
-		w := r.world.Templates[p.Template].Workload
+		c := &counts[r.world.Templates[p.Template].Workload]
 		if p.Phase == policy.PodReady {
-			ready[w]++
+			c.seen++
+			if !r.podX[i].lost {
+				c.ready++
+			}
 		}
 		if p.Phase != policy.PodTerminating {
-			active[w]++
+			c.active++
 		}
 	}
 	for i := range r.work {
-		if ready[i] != r.gauges[i].ready || active[i] != r.work[i].active {
-			return fmt.Errorf("workload %s counts %d ready and %d active pods, there are %d and %d",
-				r.world.Workloads[i].Name, r.gauges[i].ready, r.work[i].active, ready[i], active[i])
+		if own := (podCounts{r.gauges[i].ready, r.gauges[i].seen, r.work[i].active}); own != counts[i] {
+			return fmt.Errorf("workload %s counts %d ready, %d seen as ready and %d active pods, there are %d, %d and %d",
+				r.world.Workloads[i].Name, own.ready, own.seen, own.active, counts[i].ready, counts[i].seen, counts[i].active)
 		}
 	}
 	return nil
@@ -80,7 +96,7 @@ func (r *run) checkNodes() error {
 		var sum policy.Resources
 		for _, p := range r.space.Pods(n.ID) {
 			sum = sum.Plus(r.world.Templates[r.pods[p].Template].Requests)
-			if r.nodeX[i].billed && r.pods[p].Phase == policy.PodReady {
+			if r.nodeX[i].billed && r.pods[p].Phase == policy.PodReady && !r.podX[p].lost {
 				return fmt.Errorf("pod %s is ready on node %s, which was taken", r.pods[p].Name, n.Name)
 			}
 		}
@@ -119,7 +135,7 @@ func (r *run) checkMoney() error {
 	var sum policy.Money
 	for _, l := range r.lives {
 		life := billing.Span{From: l.from, To: max(l.to, l.from.Add(billing.MinimumBilled))}.Clip(r.window)
-		c := &r.stage.prices[l.market]
+		c, reserve := &r.stage.prices[l.market], r.world.Markets[l.market].Reserve
 		total, price := int64(0), policy.NoPrice
 		for k := range c.At {
 			if c.Price[k] != policy.NoPrice {
@@ -139,7 +155,11 @@ func (r *run) checkMoney() error {
 				to = min(to, c.At[k+1])
 			}
 			if from = max(from, life.From); to > from {
-				total += int64(price) * int64(to-from)
+				charge := max(price, reserve)
+				if l.bid > 0 {
+					charge = min(charge, l.bid)
+				}
+				total += int64(charge) * int64(to-from)
 			}
 		}
 		if amount := policy.Money((total + 1_800_000) / 3_600_000); amount != l.amount {

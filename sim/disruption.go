@@ -61,9 +61,6 @@ func (r *run) continueDrain(i int, gen int32) {
 	if !d.active || d.gen != gen {
 		return
 	}
-	if r.nodeX[d.node].billed {
-		return // taken: nothing is left to evict, and the drain ends with the Node
-	}
 	n := &r.nodes[d.node]
 	if !d.forced && r.q.now >= d.deadline {
 		r.undoDrain(i)
@@ -130,7 +127,7 @@ func (r *run) waits(tokens []string) (wait, failed bool) {
 			return false, true
 		case r.nodes[n].Phase < policy.NodeInitialized:
 			wait = true
-		case r.nodes[n].Phase > policy.NodeInitialized || r.nodes[n].NotReady:
+		case r.nodes[n].Phase > policy.NodeInitialized:
 			return false, true
 		}
 	}

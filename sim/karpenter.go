@@ -15,7 +15,8 @@ type poolState struct {
 	share    float64
 	exact    bool
 	fallback bool
-	allowed  []bool // by market; nil means all of the pool
+	bid      policy.Money // in auctions; 0 is what a node is worth there
+	allowed  []bool       // by market; nil means all of the pool
 	launches int
 	tried    int // candidates tried one by one since the last change
 }
@@ -278,7 +279,7 @@ func (r *run) sizeOf(m policy.MarketID) int64 {
 func (r *run) sizes(pool policy.PoolID) (spot, total int64) {
 	for i := range r.nodes {
 		n, x := &r.nodes[i], &r.nodeX[i]
-		if n.Pool != pool || n.Phase == policy.NodeGone || n.Phase > policy.NodeInitialized || x.billed || x.drain >= 0 {
+		if n.Pool != pool || n.Phase == policy.NodeGone || n.Phase > policy.NodeInitialized || x.drain >= 0 {
 			continue
 		}
 		total += x.size

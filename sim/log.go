@@ -13,7 +13,7 @@ import (
 )
 
 // logVersion changes whenever equal runs would no longer give equal hashes.
-const logVersion = 1
+const logVersion = 2
 
 // A recordKind is a kind of entry of the event log.
 type recordKind uint64
@@ -45,6 +45,7 @@ const (
 	logJobDone
 	logJobMissed
 	logFault
+	logOutbid
 )
 
 var recordNames = [...]string{
@@ -53,7 +54,7 @@ var recordNames = [...]string{
 	logDraining: "draining", logUndrained: "undrained", logDeleted: "deleted", logBill: "bill", logCreated: "created",
 	logBound: "bound", logReady: "ready", logEvicted: "evicted", logLost: "lost", logEnded: "ended",
 	logReplicas: "replicas", logIncident: "incident", logRecovered: "recovered", logReleased: "released",
-	logJobDone: "job-done", logJobMissed: "job-missed", logFault: "fault",
+	logJobDone: "job-done", logJobMissed: "job-missed", logFault: "fault", logOutbid: "outbid",
 }
 
 // A journal is the event log of a run: hashed always, written out on request.

@@ -62,6 +62,10 @@ func (m *marketState) meet(now policy.Time) {
 func (r *run) newMarkets() {
 	w := r.world
 	r.market = make([]marketState, len(w.Markets))
+	for i := range w.Markets {
+		_, most := r.delays.register(&w.Markets[i])
+		r.registerMax = max(r.registerMax, most)
+	}
 	r.pools = slices.Clone(w.Pools)
 	r.poolX = make([]poolState, len(w.Pools))
 	for i := range w.Pools {
@@ -82,8 +86,9 @@ func (r *run) price(m policy.MarketID) (policy.Money, bool) {
 // allocate asks the provider for one node in one of the markets, all of one
 // capacity type. For spot it chooses as price-capacity-optimised does: of the
 // markets that are open it drops the worst third by true hazard and takes the
-// cheapest of the rest; ties go to the lower id, which is the lower name.
-func (r *run) allocate(markets []policy.MarketID) (m policy.MarketID, slot int32, ok bool) {
+// cheapest of the rest; ties go to the lower id, which is the lower name. An
+// auction knows no such choice: it takes the cheapest that bid is enough for.
+func (r *run) allocate(markets []policy.MarketID, bid policy.Money) (m policy.MarketID, slot int32, ok bool) {
 	type offer struct {
 		market policy.MarketID
 		slot   int32
@@ -93,7 +98,7 @@ func (r *run) allocate(markets []policy.MarketID) (m policy.MarketID, slot int32
 	open := make([]offer, 0, len(markets))
 	for _, m := range markets {
 		price, offered := r.price(m)
-		if !offered || r.market[m].unavailable > r.q.now || !r.weather.Open(int(m), r.q.now) {
+		if !offered || r.market[m].unavailable > r.q.now || !r.weather.Open(int(m), r.q.now) || r.tooLow(m, bid) {
 			continue
 		}
 		if s, free := r.market[m].lowest(r.weather.Slots(int(m))); free {
@@ -103,7 +108,7 @@ func (r *run) allocate(markets []policy.MarketID) (m policy.MarketID, slot int32
 	if len(open) == 0 {
 		return 0, 0, false
 	}
-	if r.world.Markets[open[0].market].Capacity == policy.Spot {
+	if x := &r.world.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() {
 		slices.SortFunc(open, func(a, b offer) int {
 			return cmp.Or(cmp.Compare(a.hazard, b.hazard), cmp.Compare(a.market, b.market))
 		})
@@ -122,12 +127,13 @@ func (r *run) buy(pool policy.PoolID, markets []policy.MarketID, token string) (
 		r.poolX[pool].refused(r, pool)
 		return policy.None, false
 	}
-	m, slot, ok := r.allocate(markets)
+	bid := r.standingBid(pool, markets)
+	m, slot, ok := r.allocate(markets, bid)
 	if !ok {
 		r.refuse(pool, markets)
 		return policy.None, false
 	}
-	return r.launch(pool, m, slot, token), true
+	return r.launch(pool, m, slot, token, bid), true
 }
 
 // refuse notes that none of the markets had a node. A market that refused is

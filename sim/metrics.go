@@ -24,6 +24,10 @@ type gauge struct {
 	wanted, desired, required int32
 	ready, readySpot          int32
 
+	// seen is how many pods the cluster takes for ready: those on a node that
+	// was lost still count until that is noticed.
+	seen int32
+
 	missingMS int64 // pod-milliseconds of max(0, desired − ready)
 	fullMS    int64 // milliseconds with ready ≥ desired
 	readyMS   int64 // pod-milliseconds ready

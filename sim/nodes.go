@@ -23,12 +23,18 @@ type nodeState struct {
 	dirty     uint8
 	spot      bool
 	billed    bool // its bill is made: it runs no longer
+	lost      bool // the provider took it, though the cluster may not know yet
 	held      bool // it counts as capacity held
 	counted   bool // its reclaim is counted
+	met       bool // its reclaim is in the experience that snapshots show
 	changed   policy.Time
-	reclaim   weather.Reclaim
-	size      int64    // vCPU, or GPUs where those are counted
-	images    []uint64 // bit set of templates whose image it has
+
+	// reclaim is when the weather takes the node, and outbid when it is to go
+	// since the market price passed its bid at passed; 0 is never.
+	reclaim, outbid, passed policy.Time
+
+	size   int64    // vCPU, or GPUs where those are counted
+	images []uint64 // bit set of templates whose image it has
 }
 
 // firstOf reports whether template t has not run here before, and notes that
@@ -88,10 +94,13 @@ func (r *run) labels(pool policy.PoolID, m policy.MarketID) []policy.Label {
 }
 
 // launch buys a node and plans its life.
-func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token string) policy.NodeID {
+func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token string, bid policy.Money) policy.NodeID {
 	id := r.newNode(pool, m, slot)
 	n, x := &r.nodes[id], &r.nodeX[id]
 	n.Token = token
+	if r.world.Markets[m].Auction() {
+		n.Bid = bid
+	}
 	if token != "" {
 		r.tokens[token] = id
 	}
@@ -102,26 +111,35 @@ func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token st
 	r.log.add(r.q.now, logLaunch, n.Name, r.world.Markets[m].Name, int64(r.stage.curves[m].At(r.q.now)))
 	// Two nodes in one slot at one instant are the same machine: the key says so.
 	u := chance.New(r.cfg.Seed, "node-start", r.world.Markets[m].Name).At2(uint64(slot), uint64(r.q.now)).Float()
-	spread := r.delays.RegisterMax - r.delays.RegisterMin
-	join := time.Duration(float64(r.delays.RegisterMin+time.Duration(u*float64(spread))) * r.slowFactor)
+	least, most := r.delays.register(&r.world.Markets[m])
+	join := time.Duration(float64(least+time.Duration(u*float64(most-least))) * r.slowFactor)
 	r.q.add(r.q.now.Add(join), evRegistered, int32(id), 0, x.gen)
 	r.planEnd(id)
 	return id
 }
 
 // planEnd plans how the life of a node ends that was just launched: what the
-// weather has for it, and the pool's expireAfter.
+// weather has for it, in an auction a price above its bid, and the pool's
+// expireAfter.
 func (r *run) planEnd(id policy.NodeID) {
 	n, x := &r.nodes[id], &r.nodeX[id]
 	if after := r.world.Pools[n.Pool].ExpireAfter; after > 0 {
 		r.q.add(r.q.now.Add(after), evExpire, int32(id), 0, x.gen)
 	}
-	if rec, ok := r.weather.Reclaim(int(n.Market), int(x.slot), n.Launched); ok {
-		x.reclaim = rec
+	end := func(rec weather.Reclaim, outbid int32) policy.Time {
 		if rec.Notice != 0 {
-			r.q.add(max(rec.Notice, r.q.now), evNotice, int32(id), 0, x.gen)
+			r.q.add(max(rec.Notice, r.q.now), evNotice, int32(id), outbid, x.gen)
 		}
 		r.q.add(rec.At, evReclaim, int32(id), 0, x.gen)
+		return rec.At
+	}
+	if rec, ok := r.weather.Reclaim(int(n.Market), int(x.slot), n.Launched); ok {
+		x.reclaim = end(rec, 0)
+	}
+	// Both may be due: a zone may fail while a node that was outbid waits for its
+	// end. What comes first takes the node, and neither is told of by the other.
+	if lost, passed, ok := r.outbid(id); ok {
+		x.outbid, x.passed = end(lost, 1), passed
 	}
 	if at, ok := r.weather.Recommendation(int(n.Market), int(x.slot), n.Launched); ok {
 		r.q.add(max(at, r.q.now), evRecommend, int32(id), 0, x.gen)
@@ -196,15 +214,18 @@ func (r *run) hold(id policy.NodeID, held bool) {
 	}
 }
 
-func (r *run) notice(id policy.NodeID) {
+// notice tells that the provider takes a node at an instant: earlier than it may
+// have told before.
+func (r *run) notice(id policy.NodeID, at policy.Time) {
 	n := &r.nodes[id]
-	if r.nodeX[id].billed {
+	if r.nodeX[id].billed || n.ReclaimAt != 0 && n.ReclaimAt <= at {
 		return
 	}
-	n.NoticeAt, n.ReclaimAt = r.q.now, r.nodeX[id].reclaim.At
+	n.NoticeAt, n.ReclaimAt = r.q.now, at
 	r.space.SetNode(n)
 	r.touchNode(id)
 	r.countReclaim(id)
+	r.meetReclaim(id)
 	if r.q.now >= r.window.From {
 		r.result.Notices++
 	}
@@ -227,7 +248,8 @@ func (r *run) recommend(id policy.NodeID) {
 }
 
 // reclaim takes a node. Its pods serve no longer, but the cluster notices only
-// after a while.
+// after a while: until then its API, and so every snapshot, the scheduler and
+// the provisioner, hold the node and its pods to be as they were.
 func (r *run) reclaim(id policy.NodeID) {
 	n, x := &r.nodes[id], &r.nodeX[id]
 	if x.billed {
@@ -236,13 +258,10 @@ func (r *run) reclaim(id policy.NodeID) {
 	r.countReclaim(id)
 	r.log.add(r.q.now, logReclaimed, n.Name, r.world.Markets[n.Market].Name, 0)
 	r.stop(id)
-	n.NotReady = true
-	r.touchNode(id)
+	x.lost = true
 	for _, p := range slices.Clone(r.space.Pods(id)) {
 		r.stranded(p)
 	}
-	r.space.SetNode(n)
-	r.sched.changed(id)
 	r.q.add(r.q.now.Add(r.delays.Detect), evNodeGone, int32(id), 0, x.gen)
 }
 
@@ -250,13 +269,30 @@ func (r *run) reclaim(id policy.NodeID) {
 // without a notice, when it does so. A node that we empty and give back under a
 // notice is lost to the provider all the same.
 func (r *run) countReclaim(id policy.NodeID) {
-	if r.nodeX[id].counted {
+	n, x := &r.nodes[id], &r.nodeX[id]
+	if x.counted {
 		return
 	}
-	r.nodeX[id].counted = true
+	x.counted = true
+	outbid := x.passed != 0 && r.q.now >= x.passed
 	if r.q.now >= r.window.From {
 		r.result.Reclaims++
+		if outbid {
+			r.result.Outbid++
+		}
 	}
+	if outbid {
+		r.log.add(r.q.now, logOutbid, n.Name, r.world.Markets[n.Market].Name, int64(n.Bid))
+	}
+}
+
+// meetReclaim puts the loss of a node into the experience of its market, once:
+// when it is announced, or else when the cluster has noticed it.
+func (r *run) meetReclaim(id policy.NodeID) {
+	if r.nodeX[id].met {
+		return
+	}
+	r.nodeX[id].met = true
 	ms := &r.market[r.nodes[id].Market]
 	ms.meet(r.q.now)
 	ms.seen.Reclaims++
@@ -268,6 +304,7 @@ func (r *run) countReclaim(id policy.NodeID) {
 func (r *run) stranded(id policy.PodID) {
 	p, x := &r.pods[id], &r.podX[id]
 	x.gen++ // whatever was planned for it will not happen
+	x.lost = true
 	if !r.world.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && r.q.now >= r.window.From {
 		r.result.ReclaimEvictions++
 	}
@@ -276,18 +313,23 @@ func (r *run) stranded(id policy.PodID) {
 		r.interruptTask(id)
 	}
 	if p.Phase == policy.PodReady {
-		p.Phase, p.ReadySince = policy.PodStarting, 0
-		r.touchPod(id)
-		r.countReady(id, -1)
+		r.serve(r.world.Templates[p.Template].Workload, -1, x.spot)
 	}
 }
 
 // stop ends what a node costs and frees its slot.
 func (r *run) stop(id policy.NodeID) {
-	n, x := &r.nodes[id], &r.nodeX[id]
 	r.bill(id, r.q.now)
 	r.hold(id, false)
-	r.market[n.Market].free(x.slot)
+	r.market[r.nodes[id].Market].free(r.nodeX[id].slot)
+}
+
+// vanish takes a node that is gone out of what the cluster counts.
+func (r *run) vanish(id policy.NodeID) {
+	n := &r.nodes[id]
+	if r.nodeX[id].lost {
+		r.meetReclaim(id)
+	}
 	r.market[n.Market].meet(r.q.now)
 	r.market[n.Market].running--
 	typ := &r.world.Types[r.world.Markets[n.Market].Type]
@@ -306,7 +348,12 @@ func (r *run) stop(id policy.NodeID) {
 func (r *run) bill(id policy.NodeID, t policy.Time) {
 	n, x := &r.nodes[id], &r.nodeX[id]
 	x.billed = true
-	amount := r.stage.curves[n.Market].Bill(billing.Span{From: n.Launched, To: t}, r.window)
+	life := billing.Span{From: n.Launched, To: t}
+	amount := r.stage.curves[n.Market].Bill(life, r.window)
+	if x.passed != 0 {
+		// After the price has passed its bid a node pays its bid to the end.
+		amount = r.stage.curves[n.Market].BillAtMost(life, r.window, n.Bid)
+	}
 	r.result.Bill += amount
 	if x.spot {
 		r.result.SpotBill += amount
@@ -314,7 +361,7 @@ func (r *run) bill(id policy.NodeID, t policy.Time) {
 		r.result.OnDemandBill += amount
 	}
 	if r.cfg.Check {
-		r.lives = append(r.lives, life{n.Market, n.Launched, t, amount})
+		r.lives = append(r.lives, lived{n.Market, n.Launched, t, n.Bid, amount})
 	}
 	r.log.add(t, logBill, n.Name, "", int64(amount))
 }
@@ -330,8 +377,9 @@ func (r *run) deleteNode(id policy.NodeID) {
 
 // forgetNode removes the Node object, and with it the pods that were bound.
 func (r *run) forgetNode(id policy.NodeID) {
-	n, x := &r.nodes[id], &r.nodeX[id]
-	lost := n.NotReady
+	x := &r.nodeX[id]
+	lost := x.lost
+	r.vanish(id)
 	if x.drain >= 0 {
 		r.endDrain(int(x.drain))
 	}
@@ -345,7 +393,7 @@ func (r *run) forgetNode(id policy.NodeID) {
 		}
 		r.podGone(p, cause)
 	}
-	n = &r.nodes[id]
+	n := &r.nodes[id]
 	if x.nominated > 0 {
 		for _, p := range r.pending {
 			if r.pods[p].Nominated == id {
@@ -430,14 +478,17 @@ func (r *run) settle(pool policy.PoolID, m policy.MarketID, slot int32) policy.N
 	id := r.newNode(pool, m, slot)
 	n := &r.nodes[id]
 	n.Phase, n.Registered, n.Initialized = policy.NodeInitialized, r.q.now, r.q.now
+	if r.world.Markets[m].Auction() {
+		n.Bid = r.standingBid(pool, []policy.MarketID{m})
+	}
 	r.log.add(r.q.now, logLaunch, n.Name, r.world.Markets[m].Name, 0)
 	r.planEnd(id)
 	r.open(id)
 	return id
 }
 
-// startPacked buys the cheapest on-demand nodes that hold the first pods, and
-// puts each pod where it was packed.
+// startPacked buys the cheapest on-demand nodes that hold the first pods, as far
+// as the pools' limits go, and puts each pod where it was packed.
 func (r *run) startPacked() {
 	var pods []policy.Pod
 	for i := range r.pods {
@@ -453,6 +504,10 @@ func (r *run) startPacked() {
 	for _, b := range bins {
 		for _, o := range b.Offers {
 			m := offers[o].Market
+			pool := &r.pools[offers[o].Pool]
+			if !allowed(pool.Limits, pool.Used, r.world.Types[r.world.Markets[m].Type].Capacity) {
+				continue
+			}
 			slot, ok := r.market[m].lowest(r.weather.Slots(int(m)))
 			if !ok {
 				continue

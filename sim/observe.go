@@ -112,16 +112,13 @@ func (r *run) observeMarkets(s *policy.Snapshot) {
 
 func (r *run) observeWork(s *policy.Snapshot, id policy.WorkloadID) {
 	w, g := &s.Workloads[id], &r.gauges[id]
-	w.Replicas, w.Ready = g.wanted, g.ready
+	w.Replicas, w.Ready = g.wanted, g.seen
 	if r.world.Workloads[id].Job == nil {
 		return
 	}
 	w.Replicas, w.Deadline, w.Work = r.work[id].active, 0, 0
-	for i := range r.jobs {
+	for _, i := range r.jobsOf[id] {
 		j := &r.jobs[i]
-		if j.work != id || j.left == 0 {
-			continue
-		}
 		if j.due != 0 && !j.settled && (w.Deadline == 0 || j.due < w.Deadline) {
 			w.Deadline = j.due
 		}

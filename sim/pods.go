@@ -18,6 +18,7 @@ type podState struct {
 	task    int32 // the completion of the job that it works on
 	dirty   uint8 // one bit for each view that has not seen the change
 	spot    bool  // runs on a spot node
+	lost    bool  // its node was taken: it serves no longer, whatever its phase
 	stuck   bool  // pending, and the provisioner found nothing to buy for it
 }
 
@@ -156,7 +157,11 @@ func (r *run) bind(id policy.PodID, n policy.NodeID) {
 	}
 	r.touchPod(id)
 	r.log.add(r.q.now, logBound, p.Name, node.Name, 0)
-	r.q.add(max(r.q.now, node.Initialized).Add(r.startTime(n, p.Template)), evPodReady, int32(id), 0, x.gen)
+	ready := max(r.q.now, node.Initialized).Add(r.startTime(n, p.Template))
+	if x.lost = r.nodeX[n].lost; x.lost {
+		return // nobody has noticed that there is nothing left to run it
+	}
+	r.q.add(ready, evPodReady, int32(id), 0, x.gen)
 }
 
 // bindVolumes fixes a pod with zonal volumes to the zone of its node.
@@ -213,17 +218,26 @@ func (r *run) podReady(id policy.PodID) {
 	}
 }
 
-// countReady adds d to the ready pods of id's workload and budgets.
+// countReady adds d to the ready pods of id's workload and budgets. A pod whose
+// node was lost served no longer before.
 func (r *run) countReady(id policy.PodID, d int32) {
 	w := r.world.Templates[r.pods[id].Template].Workload
+	if x := &r.podX[id]; !x.lost {
+		r.serve(w, d, x.spot)
+	}
+	r.gauges[w].seen += d
+	r.touchWork(w)
+	r.updatePDBs(w)
+}
+
+// serve adds d to the pods of w that serve.
+func (r *run) serve(w policy.WorkloadID, d int32, spot bool) {
 	g := &r.gauges[w]
 	g.advance(r.q.now, r.window)
 	g.ready += d
-	if r.podX[id].spot {
+	if spot {
 		g.readySpot += d
 	}
-	r.touchWork(w)
-	r.updatePDBs(w)
 }
 
 // deletePod asks a pod to end. Its place on the node is free when it has.
@@ -239,6 +253,9 @@ func (r *run) deletePod(id policy.PodID, cause policy.EndCause) {
 	}
 	grace := min(r.delays.Terminate, r.world.Templates[p.Template].Grace)
 	r.retire(id)
+	if r.podX[id].lost {
+		return // no kubelet ends it: it goes with the Node
+	}
 	r.q.add(r.q.now.Add(grace), evPodGone, int32(id), int32(cause), r.podX[id].gen)
 }
 

@@ -21,7 +21,7 @@ const (
 	evJobDeadline                  // job instance a is due
 	evRegistered                   // node a joins
 	evInitialized                  // node a is ready for pods
-	evNotice                       // node a is given notice
+	evNotice                       // node a is given notice, of being outbid if b
 	evRecommend                    // node a gets a rebalance recommendation
 	evReclaim                      // node a is taken
 	evNodeGone                     // node a's object goes away

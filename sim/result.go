@@ -42,8 +42,10 @@ type Result struct {
 	TimeToReadyP50, TimeToReadyP95 time.Duration
 
 	// Launches counts nodes bought, Refusals launches refused, Reclaims nodes
-	// that the provider took or gave notice to, Notices and Recommendations those given, Drains nodes drained.
-	Launches, Refusals, Reclaims, Notices, Recommendations, Drains int64
+	// that the provider took or gave notice to, Outbid those of them that were
+	// lost to a price above their bid, Notices and Recommendations those given,
+	// Drains nodes drained.
+	Launches, Refusals, Reclaims, Outbid, Notices, Recommendations, Drains int64
 
 	// NodeHours and SpotHours are in hours of initialized nodes; SpotShare is
 	// the spot part of the vCPU-hours (GPU-hours in GPU worlds) held.

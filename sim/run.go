@@ -63,6 +63,10 @@ type run struct {
 	world   *scenarios.World
 	weather *weather.Weather
 	delays  Delays
+
+	// registerMax is the longest that a node of any market takes to join.
+	registerMax time.Duration
+
 	window  billing.Span
 	q       queue
 	log     *journal
@@ -92,6 +96,7 @@ type run struct {
 	pdbs     []policy.PDB
 	pdbOf    [][]policy.WorkloadID
 	jobs     []jobRun
+	jobsOf   [][]int32 // by workload, the instances that have work left
 	drains   []drain
 	active   []int32 // drains under way
 	market   []marketState
@@ -121,7 +126,8 @@ type run struct {
 	touchedBuf []policy.NodeID
 	movedBuf   []policy.Pod
 	offerBuf   []place.Offer
-	lives      []life // kept for the checkers only
+	lives      []lived // kept for the checkers only
+	checked    recount
 	pdbsDirty  [2]bool
 	view       [2]view
 	turn       int
@@ -223,7 +229,7 @@ func (r *run) handle(e *event) {
 		r.settleJob(int(e.a), r.q.now)
 	case evRegistered, evInitialized, evNotice, evRecommend, evReclaim, evNodeGone, evExpire:
 		if r.nodeX[e.a].gen == e.gen {
-			r.handleNode(e.kind(), policy.NodeID(e.a))
+			r.handleNode(e.kind(), policy.NodeID(e.a), e.b)
 		}
 	case evPodReady, evPodGone, evPodFinished:
 		if r.podX[e.a].gen == e.gen {
@@ -242,14 +248,18 @@ func (r *run) handle(e *event) {
 	}
 }
 
-func (r *run) handleNode(kind eventKind, n policy.NodeID) {
+func (r *run) handleNode(kind eventKind, n policy.NodeID, b int32) {
 	switch kind {
 	case evRegistered:
 		r.register(n)
 	case evInitialized:
 		r.initialize(n)
 	case evNotice:
-		r.notice(n)
+		at := r.nodeX[n].reclaim
+		if b != 0 {
+			at = r.nodeX[n].outbid
+		}
+		r.notice(n, at)
 	case evRecommend:
 		r.recommend(n)
 	case evReclaim:

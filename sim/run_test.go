@@ -19,7 +19,7 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("seed", 0, "run only the random world of this seed")
-	worldsFlag = flag.Int("worlds", 1000, "number of random worlds")
+	worldsFlag = flag.Int("worlds", 800, "number of random worlds")
 )
 
 // specs are the policies that random worlds are played under.
@@ -258,6 +258,9 @@ func cut(s string, at int) string { return s[max(0, at-60):min(len(s), at+60)] }
 func TestLog(t *testing.T) {
 	w := stormy(300)
 	w.Faults = []scenarios.Fault{{Kind: scenarios.FaultLateNotice, At: testStart, Duration: 48 * time.Hour, Share: 0.5}}
+	for _, zone := range w.Zones { // what a notice announces may be empty before it is taken
+		w.Faults = append(w.Faults, scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: testStart.Add(12 * time.Hour), Duration: time.Hour, Zone: zone})
+	}
 	stage := mustStage(t, w)
 	var out bytes.Buffer
 	a := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spot"), Seed: 7, Log: &out})

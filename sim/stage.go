@@ -27,6 +27,7 @@ type Stage struct {
 	begin  policy.Time
 	window billing.Span
 
+	// prices are the market prices, ramps in them; curves what is charged.
 	curves []*billing.Curve
 	prices []scenarios.PriceCurve
 
@@ -58,7 +59,7 @@ func NewStage(w *scenarios.World) (*Stage, error) {
 			return nil, fmt.Errorf("world %s: market %s has no price", w.Name, w.Markets[i].Name)
 		}
 		s.prices[i] = s.ramped(policy.MarketID(i))
-		s.curves[i] = billing.NewCurve(s.prices[i].At, s.prices[i].Price)
+		s.curves[i] = billing.NewCurve(s.prices[i].At, charged(s.prices[i].Price, w.Markets[i].Reserve))
 	}
 	s.makeGrid()
 	s.makeOffers()
@@ -249,9 +250,9 @@ func (s *Stage) NewWeather(seed uint64) (*weather.Weather, error) {
 	for i := range w.Markets {
 		m, typ := &w.Markets[i], &w.Types[w.Markets[i].Type]
 		markets[i] = weather.Market{Name: m.Name, Provider: m.Provider, Region: m.Region, Zone: w.Zones[m.Zone], Type: typ.Name,
-			Family: typ.Family, Spot: m.Capacity == policy.Spot, GPU: typ.Allocatable.GPU > 0, Band: m.Band}
+			Family: typ.Family, Spot: m.Capacity == policy.Spot, Auction: m.Auction(), GPU: typ.Allocatable.GPU > 0, Band: m.Band}
 		if w.Available != nil && len(w.Available[i].At) > 0 {
-			markets[i].Available = &weather.Availability{At: w.Available[i].At, Up: w.Available[i].Available}
+			markets[i].Available = &weather.Availability{At: w.Available[i].At, Up: w.Available[i].Available, Gap: w.Available[i].Gap}
 		}
 	}
 	return weather.New(cfg, markets)

@@ -40,6 +40,7 @@ func (r *run) newWorkloads() {
 	w := r.world
 	r.work = make([]workState, len(w.Workloads))
 	r.gauges = make([]gauge, len(w.Workloads))
+	r.jobsOf = make([][]int32, len(w.Workloads))
 	r.pdbs = slices.Clone(w.PDBs)
 	r.pdbOf = make([][]policy.WorkloadID, len(w.PDBs))
 	for i := range w.Templates {
@@ -278,7 +279,7 @@ func (r *run) updatePDBs(w policy.WorkloadID) {
 		b := &r.pdbs[p]
 		b.Healthy, b.Expected = 0, 0
 		for _, x := range r.pdbOf[p] {
-			b.Healthy += r.gauges[x].ready
+			b.Healthy += r.gauges[x].seen
 			b.Expected += r.expected(x)
 		}
 		b.Desired = b.Required(b.Expected)
@@ -310,6 +311,7 @@ type jobRun struct {
 // A task is one completion of a job instance.
 type task struct {
 	done    time.Duration // work made safe
+	kept    time.Duration // and that which nobody knows yet to be all that is left
 	running policy.PodID  // None while no pod works on it
 	began   policy.Time   // when the pod began; 0 while it is not ready
 	over    bool
@@ -328,6 +330,7 @@ func (r *run) releaseJob(w policy.WorkloadID, k int) {
 			r.q.add(j.due, evJobDeadline, int32(len(r.jobs)), 0, 0)
 		}
 	}
+	r.jobsOf[w] = append(r.jobsOf[w], int32(len(r.jobs)))
 	r.jobs = append(r.jobs, j)
 	r.log.add(r.q.now, logReleased, j.name, "", int64(k))
 	r.reconcileJob(len(r.jobs) - 1)
@@ -374,6 +377,7 @@ func (r *run) stopTask(id policy.PodID) {
 	r.interruptTask(id)
 	if t := &r.jobs[x.job].tasks[x.task]; t.running == id {
 		t.running = policy.None
+		t.done, t.kept = t.done+t.kept, 0
 	}
 }
 
@@ -390,7 +394,12 @@ func (r *run) interruptTask(id policy.PodID) {
 	if job.Checkpoint > 0 {
 		safe = worked - worked%job.Checkpoint
 	}
-	t.done, t.began = t.done+safe, 0
+	t.began = 0
+	if x.lost {
+		t.kept = safe
+	} else {
+		t.done += safe
+	}
 	if r.q.now >= r.window.From {
 		r.result.WorkLost += worked - safe
 	}
@@ -411,6 +420,10 @@ func (r *run) podFinished(id policy.PodID) {
 	r.retire(id)
 	r.podGone(id, policy.EndFinished)
 	if j.left == 0 {
+		of := r.jobsOf[j.work]
+		if k := slices.Index(of, int32(i)); k >= 0 {
+			r.jobsOf[j.work] = slices.Delete(of, k, k+1)
+		}
 		r.log.add(r.q.now, logJobDone, j.name, "", 0)
 		r.settleJob(i, r.q.now)
 		return
@@ -442,10 +455,11 @@ func (r *run) settleJob(i int, at policy.Time) {
 		}
 		return
 	}
-	// Work released too late to be finished on on-demand costs nothing.
+	// Work released too late to be finished on on-demand costs nothing: a node
+	// has to come first, and every completion starts a pod of its own.
 	rounds := (job.Completions + job.Pods - 1) / job.Pods
-	least := r.delays.RegisterMax + r.delays.Initialize + r.delays.Pull + r.delays.Start + max(r.delays.Ready, r.world.Templates[j.work].Startup)
-	if j.released.Add(least+job.Work*time.Duration(rounds)) > end {
+	each := r.delays.Start + max(r.delays.Ready, r.world.Templates[j.work].Startup) + job.Work
+	if j.released.Add(r.registerMax+r.delays.Initialize+r.delays.Pull+each*time.Duration(rounds)) > end {
 		return
 	}
 	leftMS := int64(0)
@@ -454,7 +468,7 @@ func (r *run) settleJob(i int, at policy.Time) {
 		if t.over {
 			continue
 		}
-		done := t.done
+		done := t.done + t.kept
 		if t.began != 0 {
 			done += at.Sub(t.began)
 		}

@@ -171,7 +171,28 @@ func randomWorld(seed uint64) *scenarios.World {
 		b.randomFaults(rnd)
 	}
 	b.randomExtras(rand.New(rand.NewPCG(seed, 2)))
+	b.randomAuctions(rand.New(rand.NewPCG(seed, 3)))
 	return b.world()
+}
+
+// randomAuctions turns some worlds into one of Rackspace Spot, whose prices are
+// at times far above what a node is worth.
+func (b *builder) randomAuctions(rnd *rand.Rand) {
+	if rnd.IntN(5) > 0 {
+		return
+	}
+	b.auctions()
+	for i := range b.w.Markets {
+		if !b.w.Markets[i].Auction() {
+			continue
+		}
+		c := &b.w.Prices[i]
+		for k := range c.Price {
+			if c.Price[k] != policy.NoPrice {
+				c.Price[k] = c.Price[k] * policy.Money(1+rnd.IntN(400)*rnd.IntN(2)) / 100
+			}
+		}
+	}
 }
 
 // randomExtras adds what few clusters have. It draws from a stream of its own,

@@ -97,6 +97,23 @@ func (c *Curve) Bill(life, window Span) policy.Money {
 	return round(c.integral(in.To) - c.integral(in.From))
 }
 
+// BillAtMost returns what Bill does for a node that never pays more than most
+// an hour, such as its bid in an auction.
+func (c *Curve) BillAtMost(life, window Span, most policy.Money) policy.Money {
+	life.To = max(life.To, life.From.Add(MinimumBilled))
+	in := life.Clip(window)
+	sum := int64(0)
+	for i, from := c.index(in.From), in.From; from < in.To; i++ {
+		to := in.To
+		if i+1 < len(c.at) {
+			to = min(to, c.at[i+1])
+		}
+		sum += int64(min(c.price[i], most)) * int64(to-from)
+		from = to
+	}
+	return round(sum)
+}
+
 // Flat returns what a node at one price costs inside window for a life, as
 // Curve.Bill does.
 func Flat(price policy.Money, life, window Span) policy.Money {

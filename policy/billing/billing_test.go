@@ -149,3 +149,18 @@ func TestCommitted(t *testing.T) {
 		t.Errorf("$100 less 29 %% is %v", got)
 	}
 }
+
+// TestBillAtMost cuts the price off at what the node pays at most.
+func TestBillAtMost(t *testing.T) {
+	c := billing.NewCurve([]policy.Time{0, 3_600_000, 7_200_000}, []policy.Money{100, 300, 50})
+	window := billing.Span{From: 0, To: 10_800_000}
+	for _, x := range []struct {
+		from, to policy.Time
+		most     policy.Money
+		want     policy.Money
+	}{{0, 10_800_000, 200, 350}, {0, 10_800_000, 1000, 450}, {1_800_000, 5_400_000, 200, 150}, {0, 1, 60, 1}} {
+		if got := c.BillAtMost(billing.Span{From: x.from, To: x.to}, window, x.most); got != x.want {
+			t.Errorf("from %d to %d at most %d: %d, want %d", x.from, x.to, x.most, got, x.want)
+		}
+	}
+}

@@ -4,7 +4,7 @@
 // It tells every pool, once, to buy on demand only. It drains nothing by
 // choice; packing and consolidation are the provisioner's, as they are for
 // every other policy. Where no provisioner serves a pool it buys what pending
-// pods need.
+// pods need and gives back what they do not, by the same code as the others.
 package ondemand
 
 import (
@@ -37,8 +37,9 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 		})
 	}
 	plan.Drains = place.Notices(s)
-	plan.Launches, plan.Holds = place.Shortages(s, func(policy.PoolID) float64 { return 0 })
+	share := func(policy.PoolID) float64 { return 0 }
+	plan.Launches, plan.Holds = place.Shortages(s, share)
 	plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
 	m.Decisions++
-	return plan, m
+	return place.Consolidate(s, plan, m, share)
 }

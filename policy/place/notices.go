@@ -21,7 +21,7 @@ func Notices(s *policy.Snapshot) []policy.Drain {
 			Reason: policy.ReasonNotice, Text: "the provider takes the node back",
 		}}
 		if n.Market != policy.None && s.Markets[n.Market].Offered {
-			d.Why.Before = s.Markets[n.Market].Price
+			d.Why.Before = s.Markets[n.Market].Charge()
 		}
 		drains = append(drains, d)
 	}

@@ -63,18 +63,25 @@ func MarketsOf(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityT
 	return markets
 }
 
-// open reports whether m is offered and has not refused us lately.
+// open reports whether m is offered, has not refused us lately and, if it is an
+// auction, charges no more than the node is worth.
 func open(s *policy.Snapshot, m policy.MarketID) bool {
 	x := &s.Markets[m]
 	refused := x.Experience.Refused
-	return x.Offered && (refused == 0 || s.Now.Sub(refused) >= refusalMemory)
+	return x.Offered && (refused == 0 || s.Now.Sub(refused) >= refusalMemory) && !outpriced(x)
+}
+
+// outpriced reports whether m is an auction whose nodes cost more than they do
+// on demand.
+func outpriced(m *policy.Market) bool {
+	return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand
 }
 
 func offerOf(s *policy.Snapshot, pool policy.PoolID, m policy.MarketID) Offer {
 	x := &s.Markets[m]
 	t := &s.Types[x.Type]
 	return Offer{
-		Pool: pool, Market: m, Price: x.Price,
+		Pool: pool, Market: m, Price: x.Charge(),
 		Allocatable: t.Allocatable, VolumesMax: t.VolumesMax, GPUResource: t.GPUResource,
 		Labels: NodeLabels(s.Types, s.Zones, &s.Pools[pool], x), Taints: s.Pools[pool].Taints,
 	}
@@ -83,7 +90,7 @@ func offerOf(s *policy.Snapshot, pool policy.PoolID, m policy.MarketID) Offer {
 // byPrice sorts markets by price, then id.
 func byPrice(s *policy.Snapshot, markets []policy.MarketID) {
 	slices.SortFunc(markets, func(a, b policy.MarketID) int {
-		return cmp.Or(cmp.Compare(s.Markets[a].Price, s.Markets[b].Price), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(s.Markets[a].Charge(), s.Markets[b].Charge()), cmp.Compare(a, b))
 	})
 }
 
@@ -91,10 +98,30 @@ func byPrice(s *policy.Snapshot, markets []policy.MarketID) {
 // charged the market's price whatever was bid, so the bid is what a node is
 // worth: its price on demand.
 func bidOf(m *policy.Market) policy.Money {
-	if m.Provider != "rackspace" || m.Capacity != policy.Spot {
+	if !m.Auction() {
 		return 0
 	}
-	return policy.Bid(max(m.OnDemand, m.Price))
+	return policy.Bid(max(m.OnDemand, m.Charge()))
+}
+
+// Bid returns the most that a node of pool is worth in one of its auctions: what
+// a steer names where others buy for the pool. It is 0 without auctions.
+func Bid(s *policy.Snapshot, pool policy.PoolID) policy.Money {
+	bid := policy.Money(0)
+	for _, m := range s.Pools[pool].Markets {
+		bid = max(bid, bidOf(&s.Markets[m]))
+	}
+	return bid
+}
+
+// named returns what of markets, cheapest first, one launch names: at most
+// marketsMax, or the first alone if it is an auction, where a bid is for one
+// class of machine.
+func named(s *policy.Snapshot, markets []policy.MarketID) []policy.MarketID {
+	if len(markets) > 0 && s.Markets[markets[0]].Auction() {
+		return markets[:1]
+	}
+	return markets[:min(len(markets), marketsMax)]
 }
 
 // A room is what the limits of a pool and the provider's quotas still let us
@@ -112,6 +139,13 @@ func roomOf(s *policy.Snapshot, pool policy.PoolID) room {
 		r.quotas[i] = s.Quotas[i].VCPU
 	}
 	return r
+}
+
+// clone returns a room that is counted down by itself.
+func (r *room) clone() room {
+	c := *r
+	c.quotas = slices.Clone(r.quotas)
+	return c
 }
 
 // has reports whether one node of m may be bought.

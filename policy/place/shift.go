@@ -306,26 +306,74 @@ func (m *mover) replace(n *policy.Node, pods []policy.Pod, after Standing) bool 
 		m.at = after
 		return true
 	}
-	markets := m.holding(pods, launches)
-	if len(markets) == 0 {
+	bought := m.replacements(pods, launches)
+	if len(bought) == 0 {
 		m.holds = append(m.holds, m.hold(n.ID, policy.ReasonInfeasible, "no node of the other capacity type that is offered holds its pods"))
 		return false
 	}
-	size := m.s.ShareUnits(m.o.Pool, markets[0])
-	after.Total += size
-	if m.to == policy.Spot {
-		after.Spot += size
+	for _, markets := range bought {
+		size := m.s.ShareUnits(m.o.Pool, markets[0])
+		after.Total += size
+		if m.to == policy.Spot {
+			after.Spot += size
+		}
 	}
 	if m.overshoots(after, n) {
 		return false
 	}
 	m.at = after
 	if !launches {
-		m.drain(n, nil, markets[0])
+		m.drain(n, nil, bought[0][0])
 		return true
 	}
-	m.launch(n, markets)
+	m.launch(n, bought)
 	return true
+}
+
+// splitMax is the most nodes that replace one.
+const splitMax = 4
+
+// replacements returns, for each node to be bought for pods, the markets in which
+// it may be, cheapest first. It is one node where one will do; in a pool that we
+// serve ourselves several where they cost less together, as where an auction
+// asks far less for a small machine than for a large one.
+func (m *mover) replacements(pods []policy.Pod, launches bool) [][]policy.MarketID {
+	single := m.holding(pods, launches)
+	if !selfServed(*m.pool) {
+		if len(single) == 0 {
+			return nil
+		}
+		return [][]policy.MarketID{single}
+	}
+	offers := make([]Offer, 0, offersAtOnce)
+	for i := 0; i < len(m.markets) && len(offers) < offersAtOnce; i++ {
+		if m.room.has(m.markets[i]) {
+			offers = append(offers, m.offer(i))
+		}
+	}
+	bins, unplaced, total := m.sp.Pack(pods, offers)
+	several := len(bins) > 0 && len(bins) <= splitMax && len(unplaced) == 0
+	switch {
+	case several && (len(single) == 0 || total < m.s.Markets[single[0]].Charge()):
+	case len(single) == 0:
+		return nil
+	default:
+		return [][]policy.MarketID{single}
+	}
+	all := make([][]policy.MarketID, len(bins))
+	left := m.room.clone()
+	for i := range bins {
+		for _, o := range bins[i].Offers {
+			if len(all[i]) < marketsMax && left.has(offers[o].Market) {
+				all[i] = append(all[i], offers[o].Market)
+			}
+		}
+		if len(all[i]) == 0 {
+			return nil // the limits leave room for the first of them only
+		}
+		left.take(all[i][0])
+	}
+	return all
 }
 
 // holding returns up to marketsMax markets of the other type, cheapest first,
@@ -375,23 +423,30 @@ func (m *mover) offer(i int) Offer {
 	return m.offers[i]
 }
 
-// launch plans a node in one of markets and the drain of n that waits for it.
-// The token comes from the node replaced: it is replaced once per plan.
-func (m *mover) launch(n *policy.Node, markets []policy.MarketID) {
-	largest, bid := markets[0], policy.Money(0)
-	for _, id := range markets {
-		if m.s.Types[m.s.Markets[id].Type].VCPU > m.s.Types[m.s.Markets[largest].Type].VCPU {
-			largest = id
+// launch plans the nodes of bought, each in one of its markets, and the drain of
+// n that waits for them. The tokens come from the node replaced: it is replaced
+// once per plan.
+func (m *mover) launch(n *policy.Node, bought [][]policy.MarketID) {
+	tokens := make([]string, len(bought))
+	cost := policy.Money(0)
+	for i, markets := range bought {
+		why := m.why(n, markets[0], m.runnerUp(markets))
+		markets = named(m.s, markets)
+		largest := markets[0]
+		for _, id := range markets {
+			if m.s.Types[m.s.Markets[id].Type].VCPU > m.s.Types[m.s.Markets[largest].Type].VCPU {
+				largest = id
+			}
 		}
-		bid = max(bid, bidOf(&m.s.Markets[id]))
+		m.room.take(largest)
+		tokens[i] = policy.Token(m.s.Now, m.pool.Name, n.Name, i)
+		m.launches = append(m.launches, policy.Launch{
+			Token: tokens[i], Pool: m.o.Pool, Markets: markets, Replaces: n.ID, Bid: bidOf(&m.s.Markets[markets[0]]), Why: why,
+		})
+		cost += m.s.Markets[markets[0]].Charge()
 	}
-	m.room.take(largest)
-	token := policy.Token(m.s.Now, m.pool.Name, n.Name, 0)
-	m.launches = append(m.launches, policy.Launch{
-		Token: token, Pool: m.o.Pool, Markets: markets, Replaces: n.ID, Bid: bid,
-		Why: m.why(n, markets[0], m.runnerUp(markets)),
-	})
-	m.drain(n, []string{token}, markets[0])
+	m.drain(n, tokens, bought[0][0])
+	m.drains[len(m.drains)-1].Why.After = cost
 }
 
 func (m *mover) runnerUp(markets []policy.MarketID) string {
@@ -407,9 +462,9 @@ func (m *mover) drain(n *policy.Node, after []string, market policy.MarketID) {
 
 // why accounts for the move of n, with market in its place if any.
 func (m *mover) why(n *policy.Node, market policy.MarketID, runnerUp string) policy.Why {
-	w := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.s.Markets[n.Market].Price, RunnerUp: runnerUp}
+	w := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.s.Markets[n.Market].Charge(), RunnerUp: runnerUp}
 	if market != policy.None {
-		w.After = m.s.Markets[market].Price
+		w.After = m.s.Markets[market].Charge()
 	}
 	return w
 }

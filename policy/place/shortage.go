@@ -8,13 +8,16 @@ import (
 )
 
 // Shortages plans the launches that pending pods need in pools that no
-// provisioner serves, at the spot share that share gives for a pool. Pods that
-// fit on nodes that are there or on their way need nothing. Pools are asked in
-// their order; pods that fit in none of them are named in a hold.
+// provisioner serves, at the spot share that share gives for a pool. The pods of
+// nodes under notice in such pools count as pending, so that new places are
+// bought before they are evicted. Pods that fit on nodes that are there or on
+// their way need nothing. Pools are asked in their order; pods that fit in none
+// of them are named in a hold.
 func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.Launch, []policy.Hold) {
 	if !slices.ContainsFunc(s.Pools, selfServed) {
 		return nil, nil
 	}
+	s = evicted(s)
 	pods := pending(s)
 	if len(pods) == 0 {
 		return nil, nil
@@ -32,6 +35,32 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 	return b.launches, []policy.Hold{{Pool: policy.None, Node: policy.None, Why: policy.Why{
 		Reason: policy.ReasonShortage, Text: "pending pods fit in no market that is offered to a pool",
 	}}}
+}
+
+// evicted returns the snapshot as it will be when nodes under notice are being
+// drained, for the pools that no provisioner serves. Without such nodes it is
+// the snapshot.
+func evicted(s *policy.Snapshot) *policy.Snapshot {
+	leaving := func(n policy.Node) bool {
+		return n.ReclaimAt != 0 && n.Phase >= policy.NodeRegistered && n.Pool >= 0 && selfServed(s.Pools[n.Pool])
+	}
+	if !slices.ContainsFunc(s.Nodes, leaving) {
+		return s
+	}
+	x := *s
+	x.Nodes, x.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
+	for i := range x.Pods {
+		q := &x.Pods[i]
+		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(s.Nodes[q.Node]) {
+			q.Phase, q.Node = policy.PodPending, policy.None
+		}
+	}
+	for i := range x.Nodes {
+		if n := &x.Nodes[i]; leaving(*n) && n.Phase < policy.NodeDraining {
+			n.Phase = policy.NodeDraining // it takes no pods any more
+		}
+	}
+	return &x
 }
 
 func selfServed(p policy.Pool) bool {
@@ -146,17 +175,18 @@ func (b *buyer) order(pool policy.PoolID, room *room, bin Bin, offers []Offer) (
 	for _, i := range bin.Offers {
 		if m := offers[i].Market; len(l.Markets) < marketsMax && room.has(m) {
 			l.Markets = append(l.Markets, m)
-			l.Bid = max(l.Bid, bidOf(&b.s.Markets[m]))
 		}
 	}
 	if len(l.Markets) == 0 {
 		return l, 0, false
 	}
 	cheapest := &b.s.Markets[l.Markets[0]]
-	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: cheapest.Price}
+	l.Bid = bidOf(cheapest)
+	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: cheapest.Charge()}
 	if len(l.Markets) > 1 {
 		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
 	}
+	l.Markets = named(b.s, l.Markets)
 	return l, b.s.ShareUnits(pool, l.Markets[0]), true
 }
 

@@ -13,6 +13,9 @@
 //	ended       pods that went away since the step before
 //	plan        one row per entry of the plan, with reason, words and dollars
 //
+// and SHA256SUMS, the digests of these files, which are checked before a segment
+// is read.
+//
 // All tables but steps, ended and plan hold differences: a row says what the
 // entry of that slot is from that step on. The first step of a segment has a
 // row for every entry, so each segment is read without those before it.

@@ -57,50 +57,101 @@ func (r *planRow) String() string {
 // Explain says what was known of the node or pool called name at s, and what
 // the plan does about it and why.
 func Explain(s *Step, name string) (string, error) {
-	snap := s.Snapshot
-	var b strings.Builder
-	fmt.Fprintf(&b, "step %d at %v\n", s.Number, snap.Now)
-	pool, node := policy.PoolID(policy.None), policy.NodeID(policy.None)
-	for i := range snap.Nodes {
-		if n := &snap.Nodes[i]; n.Live() && n.Name == name {
-			node, pool = policy.NodeID(i), n.Pool
-			explainNode(&b, snap, n)
-		}
-	}
-	for i := range snap.Pools {
-		if p := &snap.Pools[i]; node == policy.None && p.Name == name {
-			pool = policy.PoolID(i)
-			explainPool(&b, snap, policy.PoolID(i))
-		}
-	}
+	q := Query{Node: name, Pool: name}
+	pool, node := q.subject(s.Snapshot)
 	if node == policy.None && pool == policy.None {
 		return "", fmt.Errorf("%q at step %d: %w", name, s.Number, ErrNoSuch)
 	}
-	rows, err := toPlanRows(s.Number, snap, &s.Plan)
-	if err != nil {
-		return "", err
-	}
-	said := 0
-	for i := range rows {
-		if concerns(&rows[i], snap, pool, node) {
-			fmt.Fprintf(&b, "  %s\n", &rows[i])
-			said++
-		}
-	}
-	if said == 0 {
-		b.WriteString("  the plan leaves it as it is and gives no reason\n")
-	}
-	return b.String(), nil
+	var b strings.Builder
+	err := explain(&b, s, pool, node)
+	return b.String(), err
 }
 
-// concerns reports whether an entry is about the node, or about its pool as a
-// whole; without a node, about the pool or any node of it.
-func concerns(r *planRow, s *policy.Snapshot, pool policy.PoolID, node policy.NodeID) bool {
-	at := policy.NodeID(r.NodeID)
+// explain writes what was known of a node, or of a pool when node is None, and
+// what the plan does about it.
+func explain(b *strings.Builder, s *Step, pool policy.PoolID, node policy.NodeID) error {
+	snap := s.Snapshot
+	header(b, s)
 	if node != policy.None {
-		return at == node || at == policy.None && r.PoolID == int32(pool)
+		explainNode(b, snap, &snap.Nodes[node])
+	} else {
+		explainPool(b, snap, pool)
+		remembered(b, s, pool)
+	}
+	rows, err := toPlanRows(s.Number, snap, &s.Plan)
+	if err != nil {
+		return err
+	}
+	said := false
+	for i := range rows {
+		if own(&rows[i], snap, pool, node) {
+			fmt.Fprintf(b, "  %s\n", line(&rows[i], snap))
+			said = true
+		}
+	}
+	switch {
+	case said:
+	case node != policy.None:
+		quietNode(b, s, &snap.Nodes[node])
+	default:
+		quietPool(b, s, pool)
+	}
+	around := false
+	for i := range rows {
+		if node != policy.None && !own(&rows[i], snap, pool, node) && ofPool(&rows[i], pool) {
+			if !around {
+				fmt.Fprintf(b, "  of its pool, %s:\n", snap.Pools[pool].Name)
+				around = true
+			}
+			fmt.Fprintf(b, "    %s\n", line(&rows[i], snap))
+		}
+	}
+	return nil
+}
+
+// line returns the entry on one line with the names of its markets, of which it
+// holds the ids.
+func line(r *planRow, s *policy.Snapshot) string {
+	var ids []policy.MarketID
+	if err := fromJSON(r.Markets, &ids); err != nil || len(ids) == 0 {
+		return r.String()
+	}
+	const most = 3
+	var names []string
+	for _, id := range ids {
+		if in(int(id), len(s.Markets)) {
+			names = append(names, s.Markets[id].Name)
+		}
+	}
+	named := *r
+	named.Markets = strings.Join(names[:min(most, len(names))], ", ")
+	if rest := len(names) - most; rest > 0 {
+		named.Markets += fmt.Sprintf(" and %d more", rest)
+	}
+	return named.String()
+}
+
+// header writes which step it is.
+func header(b *strings.Builder, s *Step) {
+	fmt.Fprintf(b, "step %d at %v, the next at %v or sooner\n", s.Number, s.Snapshot.Now, s.Plan.Wake)
+}
+
+// own reports whether an entry is about the node or a pod on it; without a
+// node, about the pool or any node of it or pod on one.
+func own(r *planRow, s *policy.Snapshot, pool policy.PoolID, node policy.NodeID) bool {
+	at := policy.NodeID(r.NodeID)
+	if in(int(r.PodID), len(s.Pods)) {
+		at = s.Pods[r.PodID].Node
+	}
+	if node != policy.None {
+		return at == node
 	}
 	return r.PoolID == int32(pool) || in(int(at), len(s.Nodes)) && s.Nodes[at].Pool == pool
+}
+
+// ofPool reports whether an entry is about a pool as a whole, or buys for it.
+func ofPool(r *planRow, pool policy.PoolID) bool {
+	return pool != policy.None && r.NodeID == policy.None && r.PoolID == int32(pool)
 }
 
 func explainNode(b *strings.Builder, s *policy.Snapshot, n *policy.Node) {

@@ -136,6 +136,9 @@ type segmentReader struct {
 func openSegment(dir string, number int) (*segmentReader, error) {
 	g := &segmentReader{}
 	d := segmentDir(dir, number)
+	if err := checkSums(d); err != nil {
+		return nil, err
+	}
 	err := errors.Join(
 		from(g, &g.steps, d, tableSteps, func(r *stepRow) int64 { return r.Step }),
 		from(g, &g.types, d, tableTypes, func(r *specRow) int64 { return r.Step }),

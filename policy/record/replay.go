@@ -68,6 +68,9 @@ func sameMemory(a, b *policy.Memory) bool {
 	}
 	for i := range a.Pools {
 		x, y := a.Pools[i], b.Pools[i]
+		if len(x.Idle) == 0 && len(y.Idle) == 0 {
+			x.Idle, y.Idle = nil, nil
+		}
 		if len(x.Backoff) == 0 && len(y.Backoff) == 0 {
 			x.Backoff, y.Backoff = nil, nil
 		}

@@ -196,6 +196,9 @@ func (g *segment) close() error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if err := writeSums(g.dir); err != nil {
+		return err
+	}
 	return os.Rename(g.dir, g.final)
 }
 

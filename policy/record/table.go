@@ -113,11 +113,20 @@ func sameColumns(a, b *parquet.Schema) bool {
 		return false
 	}
 	for i := range x {
-		if filepath.Join(x[i]...) != filepath.Join(y[i]...) {
+		if filepath.Join(x[i]...) != filepath.Join(y[i]...) || !sameKind(a, b, x[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameKind compares how the values of a column are stored. The decoder takes
+// the file's word for it, and reads another kind as whatever bytes lie there.
+func sameKind(a, b *parquet.Schema, path []string) bool {
+	x, xOK := a.Lookup(path...)
+	y, yOK := b.Lookup(path...)
+	return xOK && yOK && x.Node.Type().Kind() == y.Node.Type().Kind() &&
+		x.MaxDefinitionLevel == y.MaxDefinitionLevel && x.MaxRepetitionLevel == y.MaxRepetitionLevel
 }
 
 // each calls f for every row of the given step, in order. The row is valid

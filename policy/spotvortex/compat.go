@@ -87,16 +87,18 @@ func (p *Policy) decideCompat(s *policy.Snapshot, m policy.Memory, all *scratch)
 	c.steer()
 	c.drain()
 	// The agent presumes somebody who provisions; where a pool has nobody, what
-	// is pending is bought at the share that it was steered to.
-	launches, holds := place.Shortages(s, func(id policy.PoolID) float64 {
+	// is pending is bought at the share that it was steered to, and what is not
+	// needed is given back.
+	share := func(id policy.PoolID) float64 {
 		if !s.Pools[id].Steer.Set {
 			return p.cfg.TargetShare
 		}
 		return s.Pools[id].Steer.Share
-	})
+	}
+	launches, holds := place.Shortages(s, share)
 	c.plan.Launches = append(c.plan.Launches, launches...)
 	c.plan.Holds = append(c.plan.Holds, holds...)
-	return c.plan, m
+	return place.Consolidate(s, c.plan, m, share)
 }
 
 // managed reports whether the agent sees n: a node of a pool, of a known
@@ -400,7 +402,7 @@ func (c *compat) steer() {
 			why.Text, why.RunnerUp = "most of its nodes ask to try spot first", "on-demand first"
 			why.Before, why.After = m.OnDemand, m.Price
 		}
-		c.plan.Steers = append(c.plan.Steers, policy.Steer{Pool: pool.ID, Share: share, Fallback: true, Why: why})
+		c.plan.Steers = append(c.plan.Steers, policy.Steer{Pool: pool.ID, Share: share, Fallback: true, Bid: place.Bid(c.s, pool.ID), Why: why})
 	}
 }
 

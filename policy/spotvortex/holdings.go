@@ -133,7 +133,10 @@ func (h *holdings) look(s *policy.Snapshot, pool *policy.Pool) {
 		}
 		switch m.Capacity {
 		case policy.Spot:
-			h.spot.add(id, m.Price.Float()/part)
+			if m.Auction() && m.Charge() > m.OnDemand {
+				continue // no such node is bid for
+			}
+			h.spot.add(id, m.Charge().Float()/part)
 		case policy.OnDemand:
 			h.fixed.add(id, m.Price.Float()/part)
 		}
@@ -144,7 +147,7 @@ func (h *holdings) look(s *policy.Snapshot, pool *policy.Pool) {
 func (h *holdings) hold(s *policy.Snapshot, n *policy.Node) {
 	m := &s.Markets[n.Market]
 	part, units := h.needs.part(&n.Allocatable), s.ShareUnits(n.Pool, n.Market)
-	price := m.Price
+	price := m.Charge()
 	if !m.Offered {
 		price = m.OnDemand // what it would cost if it had to be had elsewhere
 	}

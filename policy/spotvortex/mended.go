@@ -23,10 +23,10 @@ func (p *Policy) decideMended(s *policy.Snapshot, m policy.Memory, sc *scratch) 
 			t.decide(&s.Pools[i], &pools[i])
 		}
 	}
-	launches, holds := place.Shortages(t.evicted(), t.steered)
+	launches, holds := place.Shortages(t.s, t.steered)
 	t.plan.Launches = append(launches, t.plan.Launches...)
 	t.plan.Holds = append(t.plan.Holds, holds...)
-	return t.plan, t.memory
+	return place.Consolidate(s, t.plan, t.memory, t.steered)
 }
 
 // A turn is one decision on its way.
@@ -225,7 +225,7 @@ func (t *turn) steer(c *course, share float64) {
 		why.Before, why.RunnerUp = c.h.costAt(c.share), fmt.Sprintf("hold what is held, %.2f", c.share)
 	}
 	t.plan.Steers = append(t.plan.Steers, policy.Steer{
-		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Why: why,
+		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Bid: place.Bid(t.s, c.pool.ID), Why: why,
 	})
 }
 
@@ -328,34 +328,4 @@ func (t *turn) move(c *course, o place.ShiftOptions) {
 	t.plan.Launches = append(t.plan.Launches, launches...)
 	t.plan.Drains = append(t.plan.Drains, drains...)
 	t.plan.Holds = append(t.plan.Holds, holds...)
-}
-
-// evicted returns the snapshot as it will be when the drains under notice have
-// begun, for the pools that no provisioner serves: their pods ask for a place
-// now, and not when they are evicted. Without such drains it is the snapshot.
-func (t *turn) evicted() *policy.Snapshot {
-	leaving := func(n *policy.Node) bool {
-		return n.ReclaimAt != 0 && n.Phase >= policy.NodeRegistered && n.Pool >= 0 && t.s.Pools[n.Pool].Provisioner == policy.ProvisionerNone
-	}
-	any := false
-	for i := range t.s.Nodes {
-		any = any || leaving(&t.s.Nodes[i])
-	}
-	if !any {
-		return t.s
-	}
-	s := *t.s
-	s.Nodes, s.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; leaving(n) && n.Phase < policy.NodeDraining {
-			n.Phase = policy.NodeDraining // it takes no pods any more
-		}
-	}
-	for i := range s.Pods {
-		q := &s.Pods[i]
-		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(&s.Nodes[q.Node]) {
-			q.Phase, q.Node = policy.PodPending, policy.None
-		}
-	}
-	return &s
 }

@@ -39,7 +39,8 @@ func (e *Policy) Name() string { return e.name }
 // Decide steers each pool to the share and moves it there.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
-	plan.Launches, plan.Holds = place.Shortages(s, func(p policy.PoolID) float64 { return e.share(&s.Pools[p]) })
+	wanted := func(p policy.PoolID) float64 { return e.share(&s.Pools[p]) }
+	plan.Launches, plan.Holds = place.Shortages(s, wanted)
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if p.Mode == policy.ModeOff {
@@ -48,7 +49,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		share := e.share(p)
 		if !p.Steer.Set || p.Steer.Share != share {
 			plan.Steers = append(plan.Steers, policy.Steer{
-				Pool: p.ID, Share: share, Exact: p.Share.Exact, Fallback: p.OnDemandFallback,
+				Pool: p.ID, Share: share, Exact: p.Share.Exact, Fallback: p.OnDemandFallback, Bid: place.Bid(s, p.ID),
 				Why: policy.Why{Reason: policy.ReasonConfigured, Text: "the policy holds a fixed spot share"},
 			})
 		}
@@ -67,7 +68,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		plan.Holds = append(plan.Holds, holds...)
 	}
 	m.Decisions++
-	return plan, m
+	return place.Consolidate(s, plan, m, wanted)
 }
 
 // share returns the wanted share within the bounds of p.

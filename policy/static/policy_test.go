@@ -99,7 +99,7 @@ func apply(s *policy.Snapshot, plan *policy.Plan) {
 	for _, st := range plan.Steers {
 		s.Pools[st.Pool].Steer = policy.SteerState{Set: true, Share: st.Share, Since: s.Now}
 	}
-	to := make(map[policy.NodeID]policy.NodeID)
+	to := make(map[policy.NodeID][]policy.NodeID)
 	for _, l := range plan.Launches {
 		m := &s.Markets[l.Markets[0]]
 		it := &s.Types[m.Type]
@@ -108,7 +108,7 @@ func apply(s *policy.Snapshot, plan *policy.Plan) {
 			Allocatable: it.Allocatable, VolumesMax: it.VolumesMax, GPUResource: it.GPUResource, Launched: s.Now,
 			Labels: place.NodeLabels(s.Types, s.Zones, &s.Pools[l.Pool], m),
 		}
-		to[l.Replaces] = n.ID
+		to[l.Replaces] = append(to[l.Replaces], n.ID)
 		s.Nodes = append(s.Nodes, n)
 	}
 	sp := place.FromSnapshot(s)
@@ -117,7 +117,12 @@ func apply(s *policy.Snapshot, plan *policy.Plan) {
 			pod := &s.Pods[id]
 			sp.Unbind(pod, d.Node)
 			pod.Phase, pod.Node, pod.Bound, pod.ReadySince = policy.PodPending, policy.None, 0, 0
-			target, ok := to[d.Node]
+			target, ok := policy.NodeID(policy.None), false
+			for _, n := range to[d.Node] {
+				if !ok && sp.Check(pod, n) == place.OK {
+					target, ok = n, true
+				}
+			}
 			for n := range s.Nodes {
 				if !ok && policy.NodeID(n) != d.Node && s.Nodes[n].Pool == s.Nodes[d.Node].Pool && sp.Check(pod, policy.NodeID(n)) == place.OK {
 					target, ok = policy.NodeID(n), true

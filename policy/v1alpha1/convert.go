@@ -15,12 +15,17 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Provider returns whose markets the pool buys in.
-func (p *CapacityPool) Provider() string {
-	if p.Spec.Backend.Rackspace != nil {
-		return "rackspace"
+// BuysFrom reports whether the pool may buy from provider. Karpenter has
+// implementations for every cloud that posts prices; Auto Scaling groups are
+// those of AWS, and the auction is Rackspace's.
+func (p *CapacityPool) BuysFrom(provider string) bool {
+	switch b := &p.Spec.Backend; {
+	case b.Rackspace != nil:
+		return provider == policy.Rackspace
+	case b.AutoScalingGroups != nil:
+		return provider == "aws"
 	}
-	return "aws"
+	return provider != policy.Rackspace
 }
 
 // Pool returns the configuration that p states, with ID 0 and without markets,

@@ -38,6 +38,9 @@ func (m *Markets) asksFor(t *policy.InstanceType) bool {
 	if strings.Contains(t.Name, ".metal") {
 		return false
 	}
+	if t.Provider == policy.Rackspace && t.Category == "bm" && len(m.Families)+len(m.Categories) == 0 {
+		return false
+	}
 	return t.Capacity.GPU == 0 || len(m.Families) > 0 || len(m.Categories) > 0 || m.MinGPUs != nil && *m.MinGPUs > 0
 }
 

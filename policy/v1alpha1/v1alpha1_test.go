@@ -155,12 +155,12 @@ func TestTakeType(t *testing.T) {
 
 func TestProvider(t *testing.T) {
 	p := karpenterPool()
-	if p.Provider() != "aws" {
-		t.Errorf("Karpenter buys at %s", p.Provider())
+	if !p.BuysFrom("aws") || !p.BuysFrom("azure") || p.BuysFrom("rackspace") {
+		t.Error("Karpenter buys at AWS, Azure and not at the auction")
 	}
 	p.Spec.Backend = Backend{Rackspace: &RackspaceBackend{}}
-	if got := p.Pool(); p.Provider() != "rackspace" || got.Provisioner != policy.ProvisionerNone || !got.Levers.Launch || got.Levers.Weights {
-		t.Errorf("at %s: %+v", p.Provider(), got)
+	if got := p.Pool(); !p.BuysFrom("rackspace") || p.BuysFrom("aws") || got.Provisioner != policy.ProvisionerNone || !got.Levers.Launch || got.Levers.Weights {
+		t.Errorf("%+v", got)
 	}
 }
 

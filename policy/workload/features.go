@@ -137,7 +137,8 @@ func Of(s *policy.Snapshot, pool policy.PoolID, o Options) Features {
 // A pool counts as spread over the zones of its nodes; unless compat, also over
 // those in which its spot markets are offered now: what is lost in one zone can
 // be had again in another, and a pool that begins on one zone's on-demand nodes
-// may leave it.
+// may leave it. Auctions count like zones: each takes nodes at a price of its
+// own, and what is lost in one can be had again in another.
 func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	g := &sc.pools
 	g.N = len(s.Pools)
@@ -158,11 +159,15 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	for p := range s.Pools {
 		g.GPU[p] = s.CountsGPUs(policy.PoolID(p))
 		mine := zones[p*len(s.Zones) : (p+1)*len(s.Zones)]
+		auctions := int32(0)
 		if !o.Compat {
 			for _, id := range s.Pools[p].Markets {
 				m := &s.Markets[id]
 				if m.Capacity == policy.Spot && m.Offered {
 					mine[m.Zone] = true
+					if m.Auction() {
+						auctions++
+					}
 				}
 			}
 		}
@@ -171,6 +176,7 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 				g.Zones[p]++
 			}
 		}
+		g.Zones[p] = max(g.Zones[p], auctions)
 	}
 	return CollectBy(s, *g, o, sc)
 }

@@ -1,0 +1,197 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// ErrNoStep means that a recording has no step of that number or time.
+var ErrNoStep = errors.New("no such step")
+
+// A Query says which decision is to be explained, and of what.
+type Query struct {
+	// Number is that of the step; 0 for the last one at or before At.
+	Number int64
+	At     policy.Time
+
+	// Node or Pool is what is asked about, at most one of them; none asks about
+	// the whole plan.
+	Node, Pool string
+}
+
+// Explain says why something was done, or why nothing was: what was known, what
+// the plan says with its reasons and dollars, and when the same node or pool
+// was last decided about.
+func (r *Recording) Explain(q Query) (string, error) {
+	x := explanation{q: q}
+	var found *Step
+	last := int64(0)
+	for s, err := range r.Steps() {
+		if err != nil {
+			return "", err
+		}
+		if last = s.Number; q.Number > 0 && s.Number == q.Number {
+			found = s
+			break
+		}
+		if q.Number == 0 {
+			if s.Snapshot.Now > q.At {
+				if found == nil {
+					return "", fmt.Errorf("%w: %s begins at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, q.At)
+				}
+				break
+			}
+			if found != nil {
+				x.passed(found)
+			}
+			found = s
+			continue
+		}
+		x.passed(s)
+	}
+	if found == nil {
+		return "", fmt.Errorf("%w: %s has %d steps, none of number %d", ErrNoStep, r.dir, last, q.Number)
+	}
+	return x.text(found)
+}
+
+// An explanation remembers what was last decided about its subject.
+type explanation struct {
+	q Query
+
+	// before is the last entry about the subject ahead of the step, seen the
+	// last step that knew it.
+	before   string
+	beforeAt policy.Time
+	seen     int64
+	err      error
+}
+
+// subject returns what q asks about in a snapshot; none if it is not there.
+func (q *Query) subject(s *policy.Snapshot) (policy.PoolID, policy.NodeID) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; q.Node != "" && n.Live() && n.Name == q.Node {
+			return n.Pool, policy.NodeID(i)
+		}
+	}
+	for i := range s.Pools {
+		if q.Pool != "" && s.Pools[i].Name == q.Pool {
+			return policy.PoolID(i), policy.None
+		}
+	}
+	return policy.None, policy.None
+}
+
+// passed takes note of a step ahead of the one that is explained.
+func (x *explanation) passed(s *Step) {
+	if x.q.Node == "" && x.q.Pool == "" {
+		return
+	}
+	pool, node := x.q.subject(s.Snapshot)
+	if pool == policy.None && node == policy.None {
+		return
+	}
+	x.seen = s.Number
+	rows, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
+	if err != nil && x.err == nil {
+		x.err = err
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Kind != kindHold && own(r, s.Snapshot, pool, node) {
+			x.before, x.beforeAt = line(r, s.Snapshot), s.Snapshot.Now
+		}
+	}
+}
+
+func (x *explanation) text(s *Step) (string, error) {
+	if x.err != nil {
+		return "", x.err
+	}
+	var b strings.Builder
+	if x.q.Node == "" && x.q.Pool == "" {
+		err := explainStep(&b, s)
+		return b.String(), err
+	}
+	pool, node := x.q.subject(s.Snapshot)
+	if pool == policy.None && node == policy.None {
+		return "", x.unknown(s)
+	}
+	if err := explain(&b, s, pool, node); err != nil {
+		return "", err
+	}
+	if x.before != "" {
+		fmt.Fprintf(&b, "last decided about it %v before, at %v:\n  %s\n", s.Snapshot.Now.Sub(x.beforeAt).Round(time.Second), x.beforeAt, x.before)
+	} else if node != policy.None {
+		b.WriteString("nothing was decided about it before\n")
+	}
+	return b.String(), nil
+}
+
+// unknown says that the subject is not there, and when it was.
+func (x *explanation) unknown(s *Step) error {
+	what := "node " + x.q.Node
+	if x.q.Pool != "" {
+		what = "pool " + x.q.Pool
+	}
+	if x.seen > 0 {
+		last := "nothing was decided about it"
+		if x.before != "" {
+			last = fmt.Sprintf("the last decision about it, at %v, was: %s", x.beforeAt, x.before)
+		}
+		return fmt.Errorf("%s at step %d (%v): %w; it was last there at step %d; %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.seen, last)
+	}
+	return fmt.Errorf("%s at step %d (%v): %w, nor was it before; there are %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.known(s.Snapshot))
+}
+
+// known lists names of what could have been asked about.
+func (x *explanation) known(s *policy.Snapshot) string {
+	var names []string
+	if x.q.Pool != "" {
+		for i := range s.Pools {
+			names = append(names, s.Pools[i].Name)
+		}
+	} else {
+		for i := range s.Nodes {
+			if s.Nodes[i].Live() {
+				names = append(names, s.Nodes[i].Name)
+			}
+		}
+	}
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// explainStep writes what was known of every pool and the whole plan.
+func explainStep(b *strings.Builder, s *Step) error {
+	header(b, s)
+	for i := range s.Snapshot.Pools {
+		explainPool(b, s.Snapshot, policy.PoolID(i))
+	}
+	rows, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		b.WriteString("the plan does nothing\n")
+		for i := range s.Snapshot.Pools {
+			fmt.Fprintf(b, "pool %s\n", s.Snapshot.Pools[i].Name)
+			quietPool(b, s, policy.PoolID(i))
+		}
+		return nil
+	}
+	b.WriteString("the plan\n")
+	for i := range rows {
+		fmt.Fprintf(b, "  %s\n", line(&rows[i], s.Snapshot))
+	}
+	return nil
+}

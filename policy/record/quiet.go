@@ -1,0 +1,166 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// quietNode says what speaks for the fact that a plan does nothing with a node
+// by name: who else has it, what forbids it, what a move would save. All of it
+// was known to the decision.
+func quietNode(b *strings.Builder, s *Step, n *policy.Node) {
+	snap := s.Snapshot
+	b.WriteString("  nothing is done with it:\n")
+	if !in(int(n.Pool), len(snap.Pools)) {
+		b.WriteString("    it belongs to no pool, so no policy decides for it\n")
+		return
+	}
+	p := &snap.Pools[n.Pool]
+	var why []string
+	add := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
+	switch {
+	case p.Mode == policy.ModeOff:
+		add("pool %s is off", p.Name)
+	case n.ActedBy != policy.ActorNone:
+		add("%v already works on it", n.ActedBy)
+	case n.Phase < policy.NodeInitialized:
+		add("it is not ready for pods yet")
+	case n.Phase > policy.NodeInitialized:
+		add("it is already on its way out")
+	}
+	if n.DoNotDisrupt {
+		add("it asks not to be disrupted")
+	}
+	m := s.Memory.Pool(p.Name)
+	for _, x := range m.Backoff {
+		if x.Node == n.Name && x.Until > snap.Now {
+			add("it is left alone until %v: its drain was begun %s and did not end it", x.Until, times(x.Tries))
+		}
+	}
+	if snap.Disruptable(n.Pool, policy.Underutilized) == 0 {
+		add("the disruption budget of pool %s lets no node go now", p.Name)
+	}
+	if p.Cooldown > 0 && m.Moved != 0 && snap.Now.Sub(m.Moved) < p.Cooldown {
+		add("pool %s moved nodes %v ago and waits %v between two moves", p.Name, snap.Now.Sub(m.Moved), p.Cooldown)
+	}
+	if n.ReclaimAt == 0 && n.Recommended == 0 {
+		add("the provider has sent neither a notice nor a recommendation")
+	}
+	why = append(why, alternatives(snap, p, n)...)
+	for _, w := range why {
+		b.WriteString("    " + w + "\n")
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// alternatives compares the price that a node pays with the least for which the
+// other markets of its pool sell as much: of its capacity type, and of the other.
+func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
+	if n.Market == policy.None {
+		return nil
+	}
+	own := &s.Markets[n.Market]
+	var out []string
+	if best := cheapest(s, p, n, func(m *policy.Market) bool { return m.Capacity == own.Capacity }); best == nil {
+		out = append(out, fmt.Sprintf("it pays %s/h, and no other %v market of pool %s sells as much", own.Charge().Short(), own.Capacity, p.Name))
+	} else if saving := own.Charge() - best.Charge(); saving <= 0 {
+		out = append(out, fmt.Sprintf("it pays %s/h; the next %v market that sells as much is %s at %s/h, %s/h more",
+			own.Charge().Short(), own.Capacity, best.Name, best.Charge().Short(), (-saving).Short()))
+	} else {
+		text := fmt.Sprintf("it pays %s/h; %s sells as much for %s/h, %s/h less", own.Charge().Short(), best.Name, best.Charge().Short(), saving.Short())
+		if limit := own.Charge().Times(p.SavingsThreshold); saving < limit {
+			text += fmt.Sprintf(", and a move is to save %s/h", limit.Short())
+		} else {
+			text += ", before what a move costs: a replacement beside it, and restarts of its pods"
+		}
+		out = append(out, text)
+	}
+	if best := cheapest(s, p, n, func(m *policy.Market) bool { return m.Capacity != own.Capacity }); best != nil && best.Charge() < own.Charge() {
+		out = append(out, fmt.Sprintf("as %v it would cost %s/h, %s/h less, in %s; how much of that is bought is the share of its pool",
+			best.Capacity, best.Charge().Short(), (own.Charge()-best.Charge()).Short(), best.Name))
+	}
+	return out
+}
+
+// cheapest returns the market of p with the least price, the first by its place
+// in p, among those that are offered, sell as much as n has and are wanted; nil
+// if there is none.
+func cheapest(s *policy.Snapshot, p *policy.Pool, n *policy.Node, wanted func(*policy.Market) bool) *policy.Market {
+	var best *policy.Market
+	for _, id := range p.Markets {
+		m := &s.Markets[id]
+		if id == n.Market || !m.Offered || !wanted(m) || !in(int(m.Type), len(s.Types)) ||
+			!n.Allocatable.Within(s.Types[m.Type].Allocatable) {
+			continue
+		}
+		if best == nil || m.Charge() < best.Charge() {
+			best = m
+		}
+	}
+	return best
+}
+
+// quietPool says what speaks for the fact that a plan does nothing with a pool.
+func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
+	snap := s.Snapshot
+	p := &snap.Pools[pool]
+	b.WriteString("  nothing is done with it:\n")
+	if p.Mode == policy.ModeOff {
+		b.WriteString("    it is off\n")
+		return
+	}
+	pending := 0
+	for i := range snap.Pods {
+		if snap.Pods[i].Phase == policy.PodPending {
+			pending++
+		}
+	}
+	if pending == 0 {
+		b.WriteString("    no pod waits for capacity\n")
+	} else {
+		fmt.Fprintf(b, "    %s for capacity somewhere in the cluster\n", map[bool]string{true: "one pod waits", false: fmt.Sprint(pending) + " pods wait"}[pending == 1])
+	}
+	notices := 0
+	for i := range snap.Nodes {
+		if n := &snap.Nodes[i]; n.Live() && n.Pool == pool && n.ReclaimAt != 0 {
+			notices++
+		}
+	}
+	if notices == 0 {
+		b.WriteString("    no node of it has a notice\n")
+	}
+	if snap.Disruptable(pool, policy.Underutilized) == 0 {
+		b.WriteString("    its disruption budget lets no node go now\n")
+	}
+}
+
+// remembered says what the memory of a pool holds.
+func remembered(b *strings.Builder, s *Step, pool policy.PoolID) {
+	m := s.Memory.Pool(s.Snapshot.Pools[pool].Name)
+	ago := func(t policy.Time) string {
+		return fmt.Sprintf("%v, %v before", t, s.Snapshot.Now.Sub(t).Round(time.Second))
+	}
+	if m.HasTarget {
+		fmt.Fprintf(b, "  wanted share %.3f\n", m.Target)
+	}
+	if m.Moved != 0 {
+		fmt.Fprintf(b, "  last moved nodes by choice at %s\n", ago(m.Moved))
+	}
+	if m.Steered != 0 {
+		fmt.Fprintf(b, "  last told something new at %s\n", ago(m.Steered))
+	}
+	for _, x := range m.Backoff {
+		if x.Until > s.Snapshot.Now {
+			fmt.Fprintf(b, "  node %s is left alone until %v\n", x.Node, x.Until)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package scenarios
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A RawObject is one object of a file of YAML or JSON, for callers that read
+// kinds which no scenario holds. They get the same strictness and the same
+// errors.
+type RawObject struct{ doc document }
+
+// RawObjects cuts a file into its objects; file names it in errors. An object
+// of kind List stands for its items.
+func RawObjects(file string, data []byte) ([]RawObject, error) {
+	docs, err := split(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var all []RawObject
+	for _, d := range docs {
+		items := child(d.node, "items")
+		if d.scalar("kind") != "List" || items == nil {
+			all = append(all, RawObject{d})
+			continue
+		}
+		for _, n := range resolve(items).Content {
+			all = append(all, RawObject{document{file, resolve(n)}})
+		}
+	}
+	return all, nil
+}
+
+// File returns the name of the file that the object stands in.
+func (o *RawObject) File() string { return o.doc.file }
+
+// Scalar returns the text under the keys of path; empty if there is none.
+func (o *RawObject) Scalar(path ...string) string { return o.doc.scalar(path...) }
+
+// Has reports whether the object has the field at path, where "[i]" is the i-th
+// entry of a list, and a value in it.
+func (o *RawObject) Has(path ...string) bool {
+	n := o.at(path)
+	return n != nil && (n.Kind != yaml.ScalarNode || n.Tag != "!!null")
+}
+
+// Line returns the line of the field at path, or of the deepest part of the
+// path that the object has.
+func (o *RawObject) Line(path ...string) int {
+	n := o.doc.node
+	for _, key := range path {
+		next := child(n, key)
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return n.Line
+}
+
+// Decode reads the object into v, a pointer to a struct with JSON tags. A key
+// that v does not have, or that stands twice, is an error. A field of type
+// metav1.FieldsV1 takes whatever stands there and keeps nothing of it. Each
+// error is a *FieldError that says the value too; several are joined.
+func (o *RawObject) Decode(v any) error {
+	dec := &decoder{doc: &o.doc, fields: map[reflect.Type]map[string][]int{}}
+	dec.value(o.doc.node, reflect.ValueOf(v).Elem(), nil)
+	for _, err := range dec.errs {
+		var f *FieldError
+		if errors.As(err, &f) && strings.HasPrefix(f.Problem, unknownKey) {
+			if n := o.at(splitPath(f.Field)); n != nil {
+				f.Problem += "; its value is " + got(n)
+			}
+		}
+	}
+	return errors.Join(dec.errs...)
+}
+
+// unknownKey begins the problem of a key that a type does not have.
+const unknownKey = "unknown key"
+
+// at returns the value at path, nil if there is none.
+func (o *RawObject) at(path []string) *yaml.Node {
+	n := o.doc.node
+	for _, key := range path {
+		if n = child(n, key); n == nil {
+			return nil
+		}
+	}
+	return resolve(n)
+}
+
+// Problem returns an error about the field at path.
+func (o *RawObject) Problem(path []string, format string, args ...any) error {
+	return o.doc.problem(path, format, args...)
+}
+
+// Index is the part of a path that stands for the i-th entry of a list.
+func Index(i int) string { return index(i) }
+
+// JoinPath writes a path as it stands in errors, as in "spec.taints[0].key".
+func JoinPath(path ...string) string { return joinPath(path) }
+
+// InOrder joins errors in the order of the lines that they name.
+func InOrder(errs []error) error { return inOrder(errs) }
