@@ -389,8 +389,16 @@ func (r *Report) oracleLine(g *Group) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("No policy can cost less than $%s (%s): $%s or %s %% saved at the most. Regret is the distance to it, in percent of the on-demand bill.",
+	line := fmt.Sprintf("No policy can cost less than $%s (%s): $%s or %s %% saved at the most. Regret is the distance to it, in percent of the on-demand bill.",
 		money(least), OracleName, money(saved), percent(savedPct))
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if s := p.summary("packing_overhead"); p.Policy == OnDemand && s.N > 0 {
+			line += fmt.Sprintf(" With on-demand markets only it is $%s: on-demand's bill is %s times that, since nodes are whole and take time.",
+				money(p.summary("oracle_on_demand_usd").Median), plain(s.Median, 2))
+		}
+	}
+	return line
 }
 
 // groupTitle heads the table of one group where there are several.

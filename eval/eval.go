@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -29,12 +28,35 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 	if err := checkWeather(&c, runs); err != nil {
 		return nil, err
 	}
-	oracles := make([]policy.Money, len(c.Cases))
-	parallel(c.workers(), len(c.Cases), func(i int) { oracles[i] = Oracle(c.Cases[i].World) })
+	oracles, seeded := bounds(ctx, &c)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("comparing: %w", err)
 	}
-	return newReport(&c, runs, oracles), nil
+	return newReport(&c, runs, oracles, seeded), nil
+}
+
+// bounds returns the bounds of every case, and of every case and seed, ordered
+// by case, those that hold in the weather of the seed. Cases that cannot be run
+// have none.
+func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
+	of, seeded = make([]Bound, len(c.Cases)), make([]Bound, len(c.Cases)*len(c.Seeds))
+	all := make([]*oracle, len(c.Cases))
+	parallel(c.workers(), len(c.Cases), func(i int) {
+		if o, err := newOracle(c.Cases[i].World); err == nil {
+			all[i], of[i] = o, o.every()
+		}
+	})
+	parallel(c.workers(), len(seeded), func(i int) {
+		k := i / len(c.Seeds)
+		seeded[i] = of[k]
+		if all[k] == nil || ctx.Err() != nil {
+			return
+		}
+		if cost, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
+			seeded[i].Cost = max(seeded[i].Cost, cost)
+		}
+	})
+	return of, seeded
 }
 
 // A RunRow is one run with its figures. Rows are ordered by case, then seed,
@@ -153,10 +175,11 @@ func checkWeather(c *Config, runs []RunRow) error {
 }
 
 // measure fills the values of all runs.
-func measure(c *Config, runs []RunRow, oracles []policy.Money) {
+func measure(c *Config, runs []RunRow, seeded []Bound) {
 	n := len(c.Policies)
 	for i := 0; i < len(runs); i += n {
-		m := match{oracle: oracles[runs[i].CaseIndex], discount1y: c.Discount1y, discount3y: c.Discount3y}
+		bound := seeded[i/n]
+		m := match{oracle: bound.Cost, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
 		for j := i; j < i+n; j++ {
 			if runs[j].Policy == OnDemand {
 				m.onDemand = runs[j].Result

@@ -34,6 +34,7 @@ func smallWorld(name string, window int) *scenarios.World {
 			{At: []policy.Time{1}, Price: []policy.Money{100_000}},
 			{At: []policy.Time{1}, Price: []policy.Money{40_000}},
 		},
+		Pools:     []policy.Pool{{Name: "general", Markets: []policy.MarketID{0, 1}}},
 		Templates: []policy.Template{{Name: "default/web", Requests: pod}},
 		Workloads: []scenarios.Workload{{
 			Workload: policy.Workload{Name: "default/web", Kind: policy.KindDeployment},

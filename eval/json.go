@@ -62,6 +62,7 @@ type jsonCase struct {
 	Trace          string   `json:"trace"`
 	TraceDigest    string   `json:"trace_digest"`
 	OracleUSD      float64  `json:"oracle_usd"`
+	OracleODUSD    float64  `json:"oracle_on_demand_usd"`
 	Warnings       []string `json:"warnings"`
 }
 
@@ -222,7 +223,8 @@ func (r *Report) jsonCases() []jsonCase {
 			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.end().String(),
 			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots,
 			ScenarioDigest: hex.EncodeToString(w.Digest[:]), Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
-			OracleUSD: r.Oracles[i].Float(), Warnings: append([]string{}, w.Warnings...),
+			OracleUSD: r.Oracles[i].Cost.Float(), OracleODUSD: r.Oracles[i].OnDemand.Float(),
+			Warnings: append([]string{}, w.Warnings...),
 		})
 	}
 	return out

@@ -114,6 +114,15 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return m.run.WorkLost.Hours(), true }},
 	{"oracle_usd", "$", "A lower bound on bill and outage cost over every policy.", false,
 		func(m *match) (float64, bool) { return m.oracle.Float(), true }},
+	{"oracle_on_demand_usd", "$", "A lower bound on bill and outage cost over the policies that buy on demand only.", false,
+		func(m *match) (float64, bool) { return m.onDemandOracle.Float(), true }},
+	{"packing_overhead", "share", "The on-demand bill as a share of oracle_on_demand_usd: 1 is nodes that are full at all times.", false,
+		func(m *match) (float64, bool) {
+			if m.onDemand == nil || m.onDemandOracle <= 0 {
+				return 0, false
+			}
+			return float64(m.onDemand.Bill) / float64(m.onDemandOracle), true
+		}},
 	{"regret", "share", "Bill and outage cost above the oracle, as a share of the on-demand bill.", true,
 		func(m *match) (float64, bool) {
 			v, ok := m.percentOfBill(m.run.Bill + m.run.OutageCost - m.oracle)
@@ -132,8 +141,8 @@ type match struct {
 	// stand only where the results they come from do.
 	savings, baseSavings policy.Money
 
-	// oracle is the bound of the case.
-	oracle policy.Money
+	// oracle and onDemandOracle are the bounds of the case.
+	oracle, onDemandOracle policy.Money
 
 	discount1y, discount3y float64
 }

@@ -19,8 +19,9 @@ type Report struct {
 	// Traces are those that the cases use, each once.
 	Traces []scenarios.TraceInfo
 
-	// Oracles has the bound of each case.
-	Oracles []policy.Money
+	// Oracles has the bounds of each case that hold whatever the weather. The
+	// metric oracle_usd of a run is that of its seed, which may be above.
+	Oracles []Bound
 
 	// Runs are ordered by case, seed and policy.
 	Runs []RunRow
@@ -162,8 +163,8 @@ func (r *Report) ExitCode() int {
 }
 
 // newReport sums up runs. The runs' values are filled in.
-func newReport(c *Config, runs []RunRow, oracles []policy.Money) *Report {
-	measure(c, runs, oracles)
+func newReport(c *Config, runs []RunRow, oracles, seeded []Bound) *Report {
+	measure(c, runs, seeded)
 	r := &Report{Config: *c, Oracles: oracles, Runs: runs, Level: 1 - errorRate/float64(len(c.Policies))}
 	var clusters []cluster
 	for i, k := range c.Cases {

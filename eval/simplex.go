@@ -2,46 +2,46 @@ package eval
 
 import "math"
 
-// pivotsMax bounds the steps of maximize. Bland's rule ends by itself; the
-// bound is for the rounding that could make it go in circles.
-const pivotsMax = 200
+// pivotsMax bounds the steps of maximize, and blandAfter says after how many of
+// them the rule changes from the steepest column, which is fast, to Bland's,
+// which ends. The bound is for the rounding that could make it go in circles.
+const (
+	pivotsMax  = 400
+	blandAfter = 200
+)
 
 // A program is a small linear program in a table that is used again: maximize
-// gain·y under rows·y ≤ limit and y ≥ 0, with limit ≥ 0.
+// gain·z under rows·z ≤ limits and z ≥ 0, with limits ≥ 0.
 type program struct {
 	columns int
 	table   []float64 // a row per constraint: its coefficients, then its limit
 	gain    []float64 // a coefficient per column, then minus the value
-	basic   []int     // the variable of each row; y has 0…columns−1
+	basic   []int     // the variable of each row; z has 0…columns−1
 	free    []int     // the variable of each column
 }
 
-// reset empties the program for columns variables.
-func (p *program) reset(columns int) {
-	p.columns = columns
+// maximize writes a good z into result and the prices of the constraints into
+// prices: the best ones but for rounding. It is the simplex method on the
+// condensed table, from z = 0.
+func (p *program) maximize(rows [][]float64, limits, gain, result, prices []float64) {
+	p.columns = len(gain)
 	p.table, p.gain, p.basic, p.free = p.table[:0], p.gain[:0], p.basic[:0], p.free[:0]
-}
-
-// maximize writes a good y into result: the best one but for rounding. It is
-// the simplex method on the condensed table, from y = 0, by Bland's rule.
-func (p *program) maximize(rows [][]float64, limits, gain, result []float64) {
-	p.reset(len(gain))
 	for i, row := range rows {
 		p.table = append(append(p.table, row...), limits[i])
-		p.basic = append(p.basic, len(gain)+i)
+		p.basic = append(p.basic, p.columns+i)
 	}
 	for j := range gain {
 		p.free = append(p.free, j)
 	}
 	p.gain = append(append(p.gain, gain...), 0)
-	for range pivotsMax {
-		column := p.entering()
+	for step := range pivotsMax {
+		column := p.entering(step >= blandAfter)
 		if column < 0 {
 			break
 		}
 		row := p.leaving(column)
 		if row < 0 {
-			break // unbounded: no market offers the resource, so no pod can have it
+			break // no constraint has it: its gain has no bound
 		}
 		p.pivot(row, column)
 	}
@@ -51,13 +51,22 @@ func (p *program) maximize(rows [][]float64, limits, gain, result []float64) {
 			result[v] = max(0, p.table[i*(p.columns+1)+p.columns])
 		}
 	}
+	clear(prices)
+	for j, v := range p.free {
+		if v >= p.columns {
+			prices[v-p.columns] = max(0, -p.gain[j])
+		}
+	}
 }
 
-// entering returns the column of the lowest variable that still gains.
-func (p *program) entering() int {
+// entering returns a column that still gains: the one that gains most, or by
+// Bland's rule that of the lowest variable; −1 for none.
+func (p *program) entering(bland bool) int {
 	best := -1
 	for j := range p.columns {
-		if p.gain[j] > 1e-12 && (best < 0 || p.free[j] < p.free[best]) {
+		switch {
+		case p.gain[j] <= 1e-12:
+		case best < 0, bland && p.free[j] < p.free[best], !bland && p.gain[j] > p.gain[best]:
 			best = j
 		}
 	}

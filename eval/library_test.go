@@ -1,0 +1,187 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// libraryWorld returns an embedded world on the trace that it names.
+func libraryWorld(t *testing.T, name string) *scenarios.World {
+	t.Helper()
+	sc, err := scenarios.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, _, err := trace.EmbeddedNamed(cmp.Or(sc.Trace, "embedded"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// A library does runs on embedded worlds. Runs of one seed in one world share
+// its weather.
+type library struct {
+	check bool
+
+	mu       sync.Mutex
+	stages   map[*scenarios.World]*sim.Stage
+	weathers map[libraryKey]*weather.Weather
+}
+
+type libraryKey struct {
+	world *scenarios.World
+	seed  uint64
+}
+
+func newLibrary(check bool) *library {
+	return &library{check: check, stages: map[*scenarios.World]*sim.Stage{}, weathers: map[libraryKey]*weather.Weather{}}
+}
+
+// draw returns the stage of a world and the weather of a seed in it.
+func (l *library) draw(w *scenarios.World, seed uint64) (*sim.Stage, *weather.Weather, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := libraryKey{w, seed}
+	if drawn := l.weathers[key]; drawn != nil {
+		return l.stages[w], drawn, nil
+	}
+	if l.stages[w] == nil {
+		stage, err := sim.NewStage(w)
+		if err != nil {
+			return nil, nil, err
+		}
+		l.stages[w] = stage
+	}
+	drawn, err := l.stages[w].NewWeather(seed)
+	l.weathers[key] = drawn
+	return l.stages[w], drawn, err
+}
+
+// run is a Runner.
+func (l *library) run(ctx context.Context, j Job) (*sim.Result, error) {
+	stage, drawn, err := l.draw(j.World, j.Seed)
+	if err != nil {
+		return nil, err
+	}
+	var named []string
+	for i := range j.World.Pools {
+		named = append(named, j.World.Pools[i].Policy)
+	}
+	p, err := registry.New(j.Policy, registry.Options{Manifests: named})
+	if err != nil {
+		return nil, err
+	}
+	f, err := models.NewClosedForm(models.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	return sim.Run(ctx, sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: drawn, Check: l.check})
+}
+
+// TestLibraryUnderEveryPolicy runs every embedded world under every policy with
+// the checkers on, which panic or fail when pods, nodes or money do not add up.
+// The worlds for measuring speed are left to the benchmarks, and under the race
+// detector only half a day of the longer ones is metered.
+func TestLibraryUnderEveryPolicy(t *testing.T) {
+	l := newLibrary(true)
+	for _, name := range scenarios.Names() {
+		if strings.HasPrefix(name, "bench-") {
+			continue
+		}
+		w := libraryWorld(t, name)
+		if libraryCut && w.Duration > 48*time.Hour {
+			w.Duration = 12 * time.Hour
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range registry.Names() {
+				r, err := l.run(context.Background(), Job{Case: Case{Scenario: name, World: w}, Policy: p, Seed: 1})
+				if err != nil {
+					t.Errorf("%s: %v", p, err)
+					continue
+				}
+				if r.Bill <= 0 {
+					t.Errorf("%s: bill %v", p, r.Bill)
+				}
+			}
+		})
+	}
+}
+
+// Of the policies that only choose how much to put on spot each is best in some
+// worlds of the library and far behind in others: a library in which one of them
+// always won would teach nothing. The worlds here suffice for it and take little
+// time, some of them too much for the race detector; docs/worlds.md has the
+// table of all.
+func TestLibraryTellsPoliciesApart(t *testing.T) {
+	winner := map[string]string{
+		"black-friday": OnDemand, "no-notice": OnDemand,
+		"gpu-inference": "static", "monoculture": "static",
+		"restart": "spot", "tiny": "spot",
+	}
+	seeds := 3
+	if !libraryCut {
+		for name, p := range map[string]string{
+			"long-jobs": OnDemand, "stateful-zonal": OnDemand, "squeeze": "static", "no-pdb": "spot", "zone-outage": "spot",
+		} {
+			winner[name] = p
+		}
+		seeds = 7
+	}
+	// A lead of less than this many points of the on-demand bill is luck.
+	const solid = 5.0
+	c := DefaultConfig()
+	c.Policies, c.Baseline, c.Seeds = []string{OnDemand, "spot", "static"}, OnDemand, DefaultSeeds(seeds)
+	for _, name := range scenarios.Names() {
+		if winner[name] != "" {
+			c.Cases = append(c.Cases, Case{Scenario: name, World: libraryWorld(t, name)})
+		}
+	}
+	r, err := Run(context.Background(), c, newLibrary(false).run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best, behind := map[string]int{}, map[string]int{}
+	every := []int{0, 1, 2}
+	for _, s := range r.standings() {
+		won := slices.Index(c.Policies, winner[s.scenario])
+		for p, name := range c.Policies {
+			distance, known := s.behind(p, every)
+			if !known {
+				t.Fatalf("%s: no figure of %s", s.scenario, name)
+			}
+			switch {
+			case p == won && distance > 0:
+				t.Errorf("%s: %s is %.1f points behind the best, and was to be the best", s.scenario, name, distance)
+			case p == won:
+				best[name]++
+			case distance < solid:
+				t.Errorf("%s: %s is only %.1f points behind %s", s.scenario, name, distance, winner[s.scenario])
+			case distance > behindMark:
+				behind[name]++
+			}
+		}
+	}
+	for _, name := range c.Policies {
+		if best[name] < 2 || behind[name] < 4 {
+			t.Errorf("%s is best in %d worlds and far behind in %d; want at least 2 and 4", name, best[name], behind[name])
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// overheadMax is the most by which on-demand's bill may exceed the bound over
+// on-demand markets in an embedded world.
+const overheadMax = 1.15
+
+// loose are the worlds where the bill is further above the bound, and why. The
+// bound leaves out work that crosses the window's edges, what nodes cost while
+// they start and empty, and that nodes are whole.
+var loose = map[string]float64{
+	"api-throttle":   1.25, // growth over a day in which calls fail
+	"batch-night":    1.55, // jobs of 20 minutes every hour, and of 6 h that cross the edges
+	"black-friday":   1.20, // a steep peak, after which nodes empty slowly
+	"stateful-zonal": 1.30, // few pods, of unlike sizes, that stay where their volumes are
+}
+
+// TestPackingOverhead runs on-demand in every embedded world.
+func TestPackingOverhead(t *testing.T) {
+	tr, err := trace.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range scenarios.Names() {
+		if strings.HasPrefix(name, "bench-") && name != "bench-100" {
+			continue // the same services in greater number
+		}
+		if worldsTried < 1000 && name != "tiny" && name != "squeeze" {
+			continue // slow under the race detector
+		}
+		sc, err := scenarios.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
+		if errors.Is(err, scenarios.ErrNoMarket) {
+			continue // it asks for a trace of its own
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := playOut(w, OnDemand, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound, most := Oracle(w), overheadMax
+		if m, ok := loose[name]; ok {
+			most = m
+		}
+		t.Logf("%s %.3f", name, float64(r.Bill)/float64(bound.OnDemand))
+		if got := float64(r.Bill) / float64(bound.OnDemand); got > most || got < 1 {
+			t.Errorf("%s: on-demand pays %v, %.3f times the bound %v; want 1 to %v", name, r.Bill, got, bound.OnDemand, most)
+		}
+	}
+}
+
+func playOut(w *scenarios.World, spec string, seed uint64) (*sim.Result, error) {
+	stage, err := sim.NewStage(w)
+	if err != nil {
+		return nil, err
+	}
+	p, err := registry.New(spec, registry.Options{})
+	if err != nil {
+		return nil, err
+	}
+	f, err := models.NewClosedForm(models.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	return sim.Run(context.Background(), sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: seed})
+}
+
+// TestNoRunBeatsOracle runs every policy in random worlds, under the bound of the
+// seed. That of on-demand also holds for its own.
+func TestNoRunBeatsOracle(t *testing.T) {
+	worlds := rapid.Custom(drawWorld)
+	policies := append(registry.Names(), "spotvortex:compat=true", "static:share=1")
+	policies = slices.DeleteFunc(policies, func(p string) bool { return p == registry.Manifest })
+	ran, bounds, costs := 0, 0.0, 0.0
+	for i := range worldsTried {
+		w := worlds.Example(i)
+		o, err := newOracle(w)
+		if err != nil {
+			continue // a pod fits nowhere
+		}
+		seed := uint64(i)
+		bound := o.every()
+		under, err := o.under(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		under = max(under, bound.Cost)
+		least := policy.Money(-1)
+		for _, spec := range policies {
+			r, err := playOut(w, spec, seed)
+			if err != nil {
+				t.Fatalf("world %d: %v", i, err)
+			}
+			ran++
+			if got := cost(r); got < under || spec == OnDemand && got < bound.OnDemand {
+				t.Errorf("world %d: %s costs %v, the bound is %v, on demand %v", i, spec, got, under, bound.OnDemand)
+			} else if least < 0 || got < least {
+				least = got
+			}
+		}
+		bounds, costs = bounds+float64(under), costs+float64(least)
+	}
+	t.Logf("%d runs; the bounds are %.0f %% of what the best policies cost", ran, bounds/costs*100)
+	if ran < worldsTried*len(policies)/2 {
+		t.Errorf("only %d runs", ran)
+	}
+}
+
+// drawWorld makes a small world of a few hours that has of everything: zones,
+// sizes, curves, services that grow and shrink, jobs, an agent, recorded
+// availability, and orders of trouble.
+func drawWorld(t *rapid.T) *scenarios.World {
+	w := &scenarios.World{
+		Name: "random", Start: monday, WarmUp: time.Hour, Duration: time.Duration(rapid.IntRange(1, 3).Draw(t, "hours")) * time.Hour,
+		ReadyGrace: time.Duration(rapid.IntRange(0, 20).Draw(t, "grace")) * time.Minute,
+		Intensity:  float64(rapid.SampledFrom([]int{0, 1, 10, 100}).Draw(t, "intensity")), Slots: rapid.IntRange(0, 3).Draw(t, "slots"),
+	}
+	for z := range rapid.IntRange(1, 2).Draw(t, "zones") {
+		w.Zones = append(w.Zones, fmt.Sprintf("z%d", z))
+	}
+	drawMarkets(t, w)
+	w.Pools = []policy.Pool{{Name: "general", OnDemandFallback: true, Share: policy.ShareRange{Max: 1},
+		Consolidation: policy.WhenEmptyOrUnderutilized, Levers: policy.Levers{Weights: true, Limits: true},
+		Budgets: []policy.DisruptionBudget{{Nodes: policy.Quantity{Set: true, Percent: true, N: 50}, Active: true}}}}
+	for m := range w.Markets {
+		w.Pools[0].Markets = append(w.Pools[0].Markets, policy.MarketID(m))
+	}
+	for range rapid.IntRange(1, 2).Draw(t, "services") {
+		drawService(t, w)
+	}
+	if rapid.Bool().Draw(t, "job") {
+		drawJob(t, w)
+	}
+	if rapid.Bool().Draw(t, "agent") {
+		addWork(w, policy.KindDaemonSet, policy.Template{Requests: policy.Resources{CPU: 200, Memory: 1 << 28, Pods: 1}, DaemonSet: true}, scenarios.Workload{})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "faults") {
+		w.Faults = append(w.Faults, scenarios.Fault{
+			Kind:     rapid.SampledFrom([]scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultSqueeze, scenarios.FaultPriceRamp, scenarios.FaultLateNotice, scenarios.FaultSlowNodes, scenarios.FaultOnDemandRefused}).Draw(t, "fault"),
+			At:       w.Start.Add(time.Duration(rapid.IntRange(-30, 100).Draw(t, "minute")) * time.Minute),
+			Duration: time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes")) * time.Minute,
+			Share:    rapid.SampledFrom([]float64{0.5, 1}).Draw(t, "share"), Factor: rapid.SampledFrom([]float64{0.5, 2}).Draw(t, "factor"),
+			Zone: rapid.SampledFrom([]string{"", "z0"}).Draw(t, "zone"),
+		})
+	}
+	return w
+}
+
+func drawMarkets(t *rapid.T, w *scenarios.World) {
+	for i := range rapid.IntRange(1, 3).Draw(t, "types") {
+		cpu := int64(2) << i
+		typ := policy.InstanceType{ID: policy.TypeID(i), Provider: "aws", Name: fmt.Sprintf("t%d.large", i), Family: fmt.Sprintf("t%d", i), Category: "t", Arch: "amd64", VCPU: cpu}
+		typ.Capacity = policy.Resources{CPU: cpu * 1000, Memory: cpu * int64(rapid.IntRange(2, 8).Draw(t, "memory")) << 30, Storage: 20 << 30, Pods: int64(rapid.IntRange(3, 20).Draw(t, "pods"))}
+		typ.Allocatable = typ.Capacity.Minus(policy.Resources{CPU: 100, Memory: 1 << 28})
+		w.Types = append(w.Types, typ)
+		for z, zone := range w.Zones {
+			od := policy.Money(50_000*cpu + int64(rapid.IntRange(0, 9_999).Draw(t, "odd")))
+			for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
+				w.Markets = append(w.Markets, policy.Market{ID: policy.MarketID(len(w.Markets)), Name: fmt.Sprintf("aws/r/%s/%s/%v", zone, typ.Name, c),
+					Provider: "aws", Region: "r", Zone: policy.ZoneID(z), Type: typ.ID, Capacity: c, OnDemand: od, Band: policy.BandUnknown})
+				curve := scenarios.PriceCurve{At: []policy.Time{w.Start.Add(-2 * time.Hour)}, Price: []policy.Money{od}}
+				available := scenarios.AvailabilityCurve{}
+				if c == policy.Spot {
+					curve = drawCurve(t, w, od)
+					if rapid.IntRange(0, 3).Draw(t, "recorded") == 0 {
+						available = drawAvailability(t, w)
+					}
+				}
+				w.Prices, w.Available = append(w.Prices, curve), append(w.Available, available)
+			}
+		}
+	}
+}
+
+// drawCurve returns a price that moves every half hour, or is not offered.
+func drawCurve(t *rapid.T, w *scenarios.World, od policy.Money) scenarios.PriceCurve {
+	var c scenarios.PriceCurve
+	for at := w.Start.Add(-2 * time.Hour); at < w.Start.Add(w.Duration); at = at.Add(30 * time.Minute) {
+		price := od.Times(float64(rapid.IntRange(10, 120).Draw(t, "price")) / 100)
+		if rapid.IntRange(0, 9).Draw(t, "offered") == 0 {
+			price = policy.NoPrice
+		}
+		c.At, c.Price = append(c.At, at), append(c.Price, price)
+	}
+	if slices.Max(c.Price) == policy.NoPrice {
+		c.Price[len(c.Price)-1] = od
+	}
+	return c
+}
+
+func drawAvailability(t *rapid.T, w *scenarios.World) scenarios.AvailabilityCurve {
+	var a scenarios.AvailabilityCurve
+	up := rapid.Bool().Draw(t, "up")
+	for at := w.Start.Add(-2 * time.Hour); at < w.Start.Add(w.Duration); at = at.Add(time.Duration(rapid.IntRange(10, 90).Draw(t, "until")) * time.Minute) {
+		a.At, a.Available = append(a.At, at), append(a.Available, up)
+		up = !up
+	}
+	return a
+}
+
+func drawService(t *rapid.T, w *scenarios.World) {
+	template := policy.Template{Requests: policy.Resources{CPU: int64(rapid.IntRange(1, 7).Draw(t, "cpu")) * 250, Memory: int64(rapid.IntRange(1, 7).Draw(t, "gib")) << 29, Pods: 1},
+		OutagePenalty: -1, MigrationTier: -1}
+	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
+		template.NodeSelector = []policy.Label{{Key: "topology.kubernetes.io/zone", Value: "z0"}}
+	}
+	l := scenarios.Workload{OutagePenalty: float64(rapid.IntRange(0, 4).Draw(t, "penalty"))}
+	at := w.Start.Add(-2 * time.Hour)
+	for range rapid.IntRange(1, 4).Draw(t, "steps") {
+		l.Schedule = append(l.Schedule, scenarios.ReplicaStep{At: at, Replicas: int32(rapid.IntRange(0, 6).Draw(t, "replicas"))})
+		at = at.Add(time.Duration(rapid.IntRange(5, 120).Draw(t, "later")) * time.Minute)
+	}
+	addWork(w, policy.KindDeployment, template, l)
+}
+
+func drawJob(t *rapid.T, w *scenarios.World) {
+	job := &scenarios.Job{Pods: int32(rapid.IntRange(1, 3).Draw(t, "parallel")), Completions: int32(rapid.IntRange(1, 4).Draw(t, "completions")),
+		Work: time.Duration(rapid.IntRange(5, 40).Draw(t, "work")) * time.Minute, Deadline: time.Duration(rapid.IntRange(0, 3).Draw(t, "deadline")) * time.Hour,
+		Checkpoint: time.Duration(rapid.IntRange(0, 1).Draw(t, "checkpoint")) * 5 * time.Minute}
+	at := w.Start.Add(time.Duration(rapid.IntRange(-50, 50).Draw(t, "released")) * time.Minute)
+	for range rapid.IntRange(1, 2).Draw(t, "releases") {
+		job.Releases = append(job.Releases, at)
+		at = at.Add(time.Hour)
+	}
+	addWork(w, policy.KindJob, policy.Template{Requests: policy.Resources{CPU: int64(rapid.IntRange(1, 7).Draw(t, "job cpu")) * 250, Memory: 1 << 30, Pods: 1},
+		OutagePenalty: -1, MigrationTier: -1}, scenarios.Workload{Job: job, OutagePenalty: 1})
+}
+
+// addWork adds a workload with its template.
+func addWork(w *scenarios.World, kind policy.WorkloadKind, template policy.Template, l scenarios.Workload) {
+	id := len(w.Workloads)
+	template.ID, template.Workload = policy.TemplateID(id), policy.WorkloadID(id)
+	template.Name, template.Namespace = fmt.Sprintf("default/w%d", id), "default"
+	l.ID, l.Name, l.Kind = policy.WorkloadID(id), template.Name, kind
+	w.Templates, w.Workloads = append(w.Templates, template), append(w.Workloads, l)
+}
