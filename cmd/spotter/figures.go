@@ -34,8 +34,12 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 		r.VoluntaryEvictions, per(r.VoluntaryEvictions, r.PodDays), r.ReclaimEvictions, per(r.ReclaimEvictions, r.PodDays))
 	s.line("time to ready", "p50 %s, p95 %s", r.TimeToReadyP50.Round(time.Second), r.TimeToReadyP95.Round(time.Second))
 	s.line("nodes", "%.1f node-hours (%.1f spot), spot share %.1f %%", r.NodeHours, r.SpotHours, 100*r.SpotShare)
-	s.line("market", "%d launches, %d refused, %d notices, %d recommendations, %d reclaims, %d drains",
-		r.Launches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, r.Drains)
+	outbid := ""
+	if r.Outbid > 0 {
+		outbid = fmt.Sprintf(" (%d outbid)", r.Outbid)
+	}
+	s.line("market", "%d launches, %d refused, %d notices, %d recommendations, %d reclaims%s, %d drains",
+		r.Launches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, outbid, r.Drains)
 	if r.JobsDone+r.JobsMissed > 0 {
 		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, hours(r.WorkLost))
 	}

@@ -39,6 +39,7 @@ func (p *program) scenarioCommand() *cobra.Command {
 			},
 		},
 		p.scenarioValidateCommand(),
+		p.scenarioFromTraceCommand(),
 	)
 	return c
 }

@@ -1,0 +1,395 @@
+// Package convert turns the configuration of five older programs into
+// CapacityPools and GPUBudgets: LeftoverNodePool, the SpotNodePool of
+// Karpetrack, GPUWorkloadBudget, the config.yaml and runtime.json of the
+// SpotVortex agent, and the flags of the K8s Spot Rescheduler.
+//
+// What cannot be carried over, or means something else from now on, is a
+// warning, and stands as a comment above the object that it concerns. What is
+// not understood is an error: a field that was dropped in silence would be a
+// wish that nobody fulfils.
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// ErrNothing means that the input holds nothing that can be converted.
+var ErrNothing = errors.New("there is nothing to convert")
+
+// Options are what old configuration does not say and a CapacityPool needs.
+// An empty field takes a value that a warning asks to look at.
+type Options struct {
+	// NodeClass is the node class of pools that Karpenter serves.
+	NodeClass string
+
+	// Cloudspace and Org are those of Rackspace pools, Secret names the secret
+	// with their refresh token, as NAME or NAMESPACE/NAME.
+	Cloudspace, Org, Secret string
+
+	// Pools are the names of pools where the old program found them in the
+	// cluster.
+	Pools []string
+
+	// ReadBuckets returns, as JSON, the bounds of workload features in the
+	// file that a runtime file names as feature_buckets.source. Nil reads none.
+	ReadBuckets func(runtimeFile, source string) ([]byte, error)
+
+	// Check makes a policy of what a manifest names, to find out whether it
+	// takes its parameters. Nil checks none.
+	Check func(spec string) error
+}
+
+// An Input is one file.
+type Input struct {
+	// Name is the name in errors and warnings.
+	Name string
+	Data []byte
+}
+
+// A Warning says what changes its meaning, or is left out.
+type Warning struct {
+	File string
+	Line int
+
+	// Field is the path of the old field; empty if it is about the whole.
+	Field string
+	Text  string
+}
+
+// String returns the warning on one line.
+func (w Warning) String() string {
+	at := w.File
+	if w.Line > 0 {
+		at = fmt.Sprintf("%s:%d", w.File, w.Line)
+	}
+	if w.Field == "" {
+		return fmt.Sprintf("%s: %s", at, w.Text)
+	}
+	return fmt.Sprintf("%s: %s: %s", at, w.Field, w.Text)
+}
+
+// A Converted is one new object and what is to be known of it.
+type Converted struct {
+	// Object is a *v1alpha1.CapacityPool or a *v1alpha1.GPUBudget.
+	Object   any
+	Warnings []Warning
+}
+
+// A Result is what a conversion gives.
+type Result struct {
+	Objects []Converted
+
+	// Warnings are those about no object of the result.
+	Warnings []Warning
+}
+
+// All returns every warning, in the order in which [Result.WriteTo] writes
+// them, each once.
+func (r *Result) All() []Warning {
+	all := slices.Clone(r.Warnings)
+	for i := range r.Objects {
+		for _, w := range r.Objects[i].Warnings {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// Convert reads inputs in their order, and flags of the Rescheduler as they
+// stand on its command line; empty for none. All faults are joined.
+func Convert(inputs []Input, flags string, o Options) (*Result, error) {
+	r := &reader{o: o}
+	for _, in := range inputs {
+		objects, err := scenarios.RawObjects(in.Name, in.Data)
+		if err != nil {
+			r.errs = append(r.errs, err)
+			continue
+		}
+		if len(objects) == 0 {
+			r.errs = append(r.errs, fmt.Errorf("%s: %w: it holds no object", in.Name, ErrNothing))
+		}
+		for i := range objects {
+			r.read(&objects[i], in.Data)
+		}
+	}
+	r.finishAgent()
+	r.finishKarpetrack()
+	if strings.TrimSpace(flags) != "" {
+		r.rescheduler(&source{file: "--from-flags"}, words(flags))
+	}
+	r.check()
+	if len(r.errs) > 0 {
+		return nil, scenarios.InOrder(r.errs)
+	}
+	if len(r.result.Objects) == 0 {
+		var why []error
+		for _, w := range r.result.Warnings {
+			why = append(why, errors.New(w.String()))
+		}
+		return nil, errors.Join(append([]error{ErrNothing}, why...)...)
+	}
+	return &r.result, nil
+}
+
+// A reader collects what the inputs hold.
+type reader struct {
+	o      Options
+	result Result
+	errs   []error
+
+	// The agent's two files become pools only together, and the pools of
+	// Karpetrack need what its controller is told.
+	agent      *agent
+	runtime    *agentRuntime
+	karpetrack []karpetrackPool
+	controller karpetrackController
+}
+
+// read converts one object, or keeps it until all are read.
+func (r *reader) read(o *scenarios.RawObject, data []byte) {
+	kind := o.Scalar("kind")
+	if kind == "" {
+		switch {
+		case o.Has("controller"), o.Has("inference"), o.Has("prometheus"):
+			r.readAgent(o)
+		case o.Has("policy_mode"), o.Has("deterministic_policy"), o.Has("risk_multiplier"), o.Has("max_spot_ratio"),
+			o.Has("min_spot_ratio"), o.Has("target_spot_ratio"), o.Has("step_minutes"):
+			r.readRuntime(o, data)
+		default:
+			r.fail(o.Problem([]string{"kind"}, "there is none, and it is neither a config.yaml nor a runtime.json of SpotVortex"))
+		}
+		return
+	}
+	for _, k := range []struct {
+		kind, group string
+		read        func(*scenarios.RawObject)
+	}{
+		{"LeftoverNodePool", "gpu.devplatforms.io", r.leftover},
+		{"SpotNodePool", "karpetrack.io", r.readKarpetrack},
+		{"GPUWorkloadBudget", "budget.zxuhan.dev", r.gpuBudget},
+		{"Deployment", "apps", r.deployment},
+	} {
+		if kind != k.kind {
+			continue
+		}
+		if version := o.Scalar("apiVersion"); !strings.HasPrefix(version, k.group+"/") {
+			r.fail(o.Problem([]string{"apiVersion"}, "%q of a %s, want %s/…", version, kind, k.group))
+			return
+		}
+		k.read(o)
+		return
+	}
+	if kind == "EC2NodeClass" || kind == "SpotNode" {
+		s := source{file: o.File(), object: o}
+		s.warn("", "the %s %q is left out: %s", kind, o.Scalar("metadata", "name"), map[string]string{
+			"EC2NodeClass": "it stays as it is, and pools name it",
+			"SpotNode":     "it is state and not configuration",
+		}[kind])
+		r.result.Warnings = append(r.result.Warnings, s.warnings...)
+		return
+	}
+	r.fail(o.Problem([]string{"kind"}, "%q cannot be converted; known are LeftoverNodePool, SpotNodePool, GPUWorkloadBudget, "+
+		"Deployment (of the Rescheduler or of Karpetrack), and SpotVortex's config.yaml and runtime.json, which have no kind", kind))
+}
+
+func (r *reader) fail(errs ...error) {
+	for _, err := range errs {
+		if err != nil {
+			r.errs = append(r.errs, err)
+		}
+	}
+}
+
+// add takes a new object with the warnings of where it comes from.
+func (r *reader) add(s *source, object any) {
+	r.fail(s.errs...)
+	r.result.Objects = append(r.result.Objects, Converted{object, s.warnings})
+}
+
+// addAlike takes the i-th of several objects that come from one place. What is
+// to be known of all stands at the first.
+func (r *reader) addAlike(s *source, object any, i int, first string) {
+	if i == 0 {
+		r.add(s, object)
+		return
+	}
+	like := source{file: s.file}
+	like.warnings = []Warning{{File: s.file, Text: "what is said of CapacityPool " + first + " holds for " + name(object) + " too"}}
+	r.add(&like, object)
+}
+
+// check holds the new objects against the rules that the API server holds them
+// against, and against the policies that there are.
+func (r *reader) check() {
+	if len(r.errs) > 0 {
+		return
+	}
+	for i := range r.result.Objects {
+		c := &r.result.Objects[i]
+		var faults field.ErrorList
+		switch v := c.Object.(type) {
+		case *v1alpha1.CapacityPool:
+			full := v.DeepCopy()
+			full.Default()
+			faults = full.Validate()
+			if err := r.policy(full.Spec.Policy); err != nil {
+				r.fail(fmt.Errorf("%s: %w", full.Name, err))
+			}
+		case *v1alpha1.GPUBudget:
+			full := v.DeepCopy()
+			full.Default()
+			faults = full.Validate()
+		}
+		for _, e := range faults {
+			r.fail(fmt.Errorf("the new %s: %w", name(c.Object), e))
+		}
+	}
+}
+
+func (r *reader) policy(p *v1alpha1.PolicyRef) error {
+	if p == nil || r.o.Check == nil {
+		return nil
+	}
+	spec := p.Name
+	for _, k := range sorted(p.Parameters) {
+		spec += ":" + k + "=" + p.Parameters[k]
+	}
+	return r.o.Check(spec)
+}
+
+// A source is where a new object comes from, with what is found on the way.
+type source struct {
+	file   string
+	object *scenarios.RawObject // nil for a command line
+
+	warnings []Warning
+	errs     []error
+}
+
+// warn notes something about the field at a path such as "spec.families";
+// about the whole when it is empty.
+func (s *source) warn(path, format string, args ...any) {
+	w := Warning{File: s.file, Field: path, Text: fmt.Sprintf(format, args...)}
+	if s.object != nil {
+		w.Line = s.object.Line(split(path)...)
+	}
+	s.warnings = append(s.warnings, w)
+}
+
+// fail notes that the field at path cannot be read.
+func (s *source) fail(path, format string, args ...any) {
+	if s.object != nil {
+		s.errs = append(s.errs, s.object.Problem(split(path), format, args...))
+		return
+	}
+	s.errs = append(s.errs, fmt.Errorf("%s: %s: %s", s.file, path, fmt.Sprintf(format, args...)))
+}
+
+// has reports whether the old object says something at path.
+func (s *source) has(path string) bool { return s.object.Has(split(path)...) }
+
+// drop warns of each field that is stated and has no counterpart.
+func (s *source) drop(fields ...[2]string) {
+	for _, f := range fields {
+		if s.has(f[0]) {
+			s.warn(f[0], "%sleft out: %s", s.value(f[0]), f[1])
+		}
+	}
+}
+
+// value returns the single value at path with a blank behind; empty for lists
+// and mappings.
+func (s *source) value(path string) string {
+	if v := s.object.Scalar(split(path)...); v != "" {
+		return v + " "
+	}
+	return ""
+}
+
+func split(path string) []string {
+	if path == "" {
+		return nil
+	}
+	return strings.Split(strings.ReplaceAll(path, "[", ".["), ".")
+}
+
+// newPool returns a pool that is called name and does nothing yet.
+func (s *source) newPool(name, policy string) *v1alpha1.CapacityPool {
+	p := &v1alpha1.CapacityPool{}
+	p.APIVersion, p.Kind, p.Name = v1alpha1.GroupVersion.String(), "CapacityPool", name
+	p.Spec.Mode = v1alpha1.ModeShadow
+	p.Spec.Policy = &v1alpha1.PolicyRef{Name: policy}
+	return p
+}
+
+// shadow warns that the new pool does nothing yet. The old programs but one
+// acted as soon as they ran.
+func (s *source) shadow(old string) {
+	s.warn("", "spec.mode is shadow: decisions are taken and recorded and nothing is done; stop %s before it becomes active", old)
+}
+
+// A parameter is what a flag becomes: a key of the new policy.
+type parameter struct{ flag, key, value string }
+
+// stated returns the parameters that the flags of a command line become, each a
+// pair of flag and key.
+func stated(f *pflag.FlagSet, pairs [][2]string) []parameter {
+	var all []parameter
+	for _, x := range pairs {
+		if f.Changed(x[0]) {
+			all = append(all, parameter{x[0], x[1], f.Lookup(x[0]).Value.String()})
+		}
+	}
+	return all
+}
+
+// offer gives parameters to the policy of a pool and, if loud, warns of those
+// that it does not take.
+func (r *reader) offer(s *source, p *v1alpha1.CapacityPool, loud bool, parameters []parameter) {
+	for _, x := range parameters {
+		if r.o.Check != nil {
+			if err := r.o.Check(p.Spec.Policy.Name + ":" + x.key + "=" + x.value); err != nil {
+				if loud {
+					s.warn("", "--%s=%s is left out: %v", x.flag, x.value, err)
+				}
+				continue
+			}
+		}
+		set(p, x.key, x.value)
+	}
+}
+
+// set gives a parameter to the policy of a pool.
+func set(p *v1alpha1.CapacityPool, key, value string) {
+	if p.Spec.Policy.Parameters == nil {
+		p.Spec.Policy.Parameters = map[string]string{}
+	}
+	p.Spec.Policy.Parameters[key] = value
+}
+
+// named is the metadata that is carried over: what the user wrote, and nothing
+// that an API server adds.
+func named(old *metav1.ObjectMeta) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Name: old.Name, Namespace: old.Namespace, Labels: old.Labels}
+	for _, k := range sorted(old.Annotations) {
+		if k != "kubectl.kubernetes.io/last-applied-configuration" {
+			if m.Annotations == nil {
+				m.Annotations = map[string]string{}
+			}
+			m.Annotations[k] = old.Annotations[k]
+		}
+	}
+	return m
+}

@@ -1,0 +1,132 @@
+package convert
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// An oldBudget is a GPUWorkloadBudget, budget.zxuhan.dev/v1alpha1.
+type oldBudget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Selector metav1.LabelSelector `json:"selector"`
+		Resource string               `json:"gpuResourceName"`
+		Quota    struct {
+			GPUHours    *resource.Quantity `json:"gpuHours"`
+			WindowHours *int32             `json:"windowHours"`
+		} `json:"quota"`
+		Enforcement struct {
+			Action string `json:"action"`
+			Grace  *int32 `json:"gracePeriodSeconds"`
+		} `json:"enforcement"`
+	} `json:"spec"`
+
+	// Status is what the old operator found; it is not looked at.
+	Status metav1.FieldsV1 `json:"status"`
+}
+
+// defaultGrace is that of the old operator.
+const defaultGrace = 30
+
+func (r *reader) gpuBudget(o *scenarios.RawObject) {
+	var old oldBudget
+	if err := o.Decode(&old); err != nil {
+		r.fail(err)
+		return
+	}
+	s := &source{file: o.File(), object: o}
+	b := &v1alpha1.GPUBudget{ObjectMeta: named(&old.ObjectMeta)}
+	b.APIVersion, b.Kind = v1alpha1.GroupVersion.String(), "GPUBudget"
+	q, e := &old.Spec.Quota, &old.Spec.Enforcement
+	b.Spec.Selector, b.Spec.ResourceName = old.Spec.Selector, orElse(old.Spec.Resource, "nvidia.com/gpu")
+	s.checkBudget(&old)
+	if q.GPUHours != nil {
+		hours := q.GPUHours.AsApproximateFloat64()
+		b.Spec.Quota.GPUHours = &hours
+	}
+	if q.WindowHours != nil {
+		b.Spec.Quota.WindowHours = *q.WindowHours
+	}
+	grace := int32(defaultGrace)
+	if e.Grace != nil {
+		grace = *e.Grace
+	}
+	period := metav1.Duration{Duration: time.Duration(grace) * time.Second}
+	b.Spec.Enforcement = v1alpha1.Enforcement{Action: v1alpha1.EnforcementAction(e.Action)}
+	s.warnBudget(b, &old, period)
+	r.add(s, b)
+}
+
+// checkBudget holds what the old webhook held.
+func (s *source) checkBudget(old *oldBudget) {
+	q := &old.Spec.Quota
+	if len(old.Spec.Selector.MatchLabels)+len(old.Spec.Selector.MatchExpressions) == 0 {
+		s.fail("spec.selector", "must not be empty: it would choose every pod of the namespace")
+	}
+	if old.Name == "" {
+		s.fail("metadata.name", "must be set")
+	}
+	switch {
+	case q.GPUHours == nil:
+		s.fail("spec.quota.gpuHours", "must be set")
+	case q.GPUHours.Sign() <= 0:
+		s.fail("spec.quota.gpuHours", "%s is not above 0", q.GPUHours)
+	}
+	switch {
+	case q.WindowHours == nil:
+		s.fail("spec.quota.windowHours", "must be set")
+	case *q.WindowHours < 1:
+		s.fail("spec.quota.windowHours", "%d is not at least 1", *q.WindowHours)
+	}
+	switch v1alpha1.EnforcementAction(old.Spec.Enforcement.Action) {
+	case v1alpha1.EnforceEvict, v1alpha1.EnforcePause, v1alpha1.EnforceAlertOnly:
+	default:
+		s.fail("spec.enforcement.action", "%q is none of Evict, Pause and AlertOnly", old.Spec.Enforcement.Action)
+	}
+	if g := old.Spec.Enforcement.Grace; g != nil && *g < 0 {
+		s.fail("spec.enforcement.gracePeriodSeconds", "%d is negative", *g)
+	}
+}
+
+// warnBudget says what the same words mean from now on.
+func (s *source) warnBudget(b *v1alpha1.GPUBudget, old *oldBudget, period metav1.Duration) {
+	s.warn("spec.quota.gpuHours", "%s: pods that were deleted, evicted or restarted count until their hours leave the window, where the "+
+		"operator forgot them at once; so the same quota is spent sooner", old.Spec.Quota.GPUHours)
+	const grace = "spec.enforcement.gracePeriodSeconds"
+	e := &b.Spec.Enforcement
+	switch e.Action {
+	case v1alpha1.EnforceEvict:
+		e.OverQuotaDelay, e.PodGracePeriod = &period, &period
+		s.warn(grace, "%v was both the delay over quota and the grace of an evicted pod, and becomes overQuotaDelay and podGracePeriod; "+
+			"without podGracePeriod a pod has its own terminationGracePeriodSeconds", period.Duration)
+		s.warn("", "spec.gate is not set, as the operator had none: new pods are admitted while the budget is spent and take the place "+
+			"of evicted ones; set gate: true to keep them out")
+	case v1alpha1.EnforcePause:
+		e.OverQuotaDelay = &period
+		s.warn("spec.enforcement.action", "Pause was an annotation that nothing acted on, put on one pod again and again; pods are paused from now on")
+	case v1alpha1.EnforceAlertOnly:
+		if s.has(grace) {
+			s.warn(grace, "%v is left out: it had no effect with AlertOnly", period.Duration)
+		}
+	}
+	if !s.has("metadata.namespace") {
+		s.warn("metadata.namespace", "there is none: the budget holds in the namespace into which it is applied")
+	}
+	if b.Spec.ResourceName == "cpu" {
+		s.warn("spec.gpuResourceName", "cpu is counted in cores, so a GPU-hour is a core-hour")
+	}
+}
+
+func orElse[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}

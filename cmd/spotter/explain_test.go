@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recordedRun runs the tiny world and returns the folder of its recording.
+func recordedRun(t *testing.T, policy string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "steps")
+	code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", policy, "--seed", "5", "--intensity", "20", "--record", dir)
+	if code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	return dir
+}
+
+func TestReplayCommand(t *testing.T) {
+	dir := recordedRun(t, "spotvortex")
+	code, stdout, stderr := call(t, "replay", dir)
+	if code != exitGood || !strings.Contains(stdout, "every plan is the same, bit for bit") || stderr != "" {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = call(t, "replay", dir, "--policy", "static:share=0.9", "--show", "2")
+	if code != exitGate || !strings.Contains(stdout, "taken again by static:share=0.9") || !strings.Contains(stderr, "a check failed") ||
+		strings.Count(stdout, "\nstep ") != 2 || !strings.Contains(stdout, "differences more") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, all, _ := call(t, "replay", dir, "--policy", "static:share=0.9", "--show", "0"); code != exitGate || len(all) <= len(stdout) {
+		t.Errorf("exit code %d, %d bytes after %d", code, len(all), len(stdout))
+	}
+	wrongCallIs(t, "unknown policy", "replay", dir, "--policy", "chance")
+	wrongCallIs(t, "--show", "replay", dir, "--show", "-1")
+	wrongCallIs(t, "no such file", "replay", filepath.Join(dir, "none"))
+	wrongCallIs(t, "no recording", "replay", t.TempDir())
+	if err := os.Truncate(filepath.Join(dir, "segment=00001", "plan.parquet"), 100); err != nil {
+		t.Fatal(err)
+	}
+	wrongCallIs(t, "plan.parquet", "replay", dir)
+	wrongCallIs(t, "plan.parquet", "explain", "--run", dir, "--step", "3")
+}
+
+// A recording of the manifests' own policies is taken again by those.
+func TestReplayManifest(t *testing.T) {
+	world := file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: {name: static, parameters: {share: \"0.25\"}}\n  markets: {families", 1))
+	dir := filepath.Join(t.TempDir(), "steps")
+	if code, _, stderr := call(t, "sim", world, "--record", dir); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	if code, stdout, stderr := call(t, "replay", dir); code != exitGood || !strings.Contains(stdout, "recorded under manifest") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestExplainCommand(t *testing.T) {
+	dir := recordedRun(t, "spotvortex")
+	_, whole, _ := call(t, "explain", "--run", dir, "--step", "1")
+	if !strings.HasPrefix(whole, "step 1 at 20") || !strings.Contains(whole, "pool general: ") || !strings.Contains(whole, "/h → ") {
+		t.Errorf("the first plan reads\n%s", whole)
+	}
+	at := strings.TrimSuffix(strings.Fields(whole)[3], ",")
+	if code, again, stderr := call(t, "explain", "--run", dir, "--at", at); code != exitGood || again != whole {
+		t.Errorf("--at %s: exit code %d\n%s%s", at, code, again, stderr)
+	}
+	if _, pool, _ := call(t, "explain", "--run", dir, "--step", "1", "--pool", "general"); !strings.Contains(pool, "share allowed") {
+		t.Errorf("the pool reads\n%s", pool)
+	}
+	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--node", "z")
+	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--pool", "z")
+	wrongCallIs(t, "no such step", "explain", "--run", dir, "--step", "100000")
+	wrongCallIs(t, "begins at", "explain", "--run", dir, "--at", "2020-01-01")
+	wrongCallIs(t, "--run is missing", "explain", "--step", "1")
+	wrongCallIs(t, "exactly one of --at and --step", "explain", "--run", dir)
+	wrongCallIs(t, "exactly one of --at and --step", "explain", "--run", dir, "--step", "1", "--at", "2026-01-01")
+	wrongCallIs(t, "exclude each other", "explain", "--run", dir, "--step", "1", "--node", "a", "--pool", "b")
+	wrongCallIs(t, "--at", "explain", "--run", dir, "--at", "noon")
+	wrongCallIs(t, "--step", "explain", "--run", dir, "--step", "0")
+}
