@@ -161,8 +161,11 @@ type Template struct {
 	// Critical pods are not moved in haste; GracefulOnly says it for the way.
 	Critical, GracefulOnly bool
 
-	// NotSafeToEvict is cluster-autoscaler.kubernetes.io/safe-to-evict=false.
-	NotSafeToEvict bool
+	// SafeToEvict and NotSafeToEvict are the annotation
+	// cluster-autoscaler.kubernetes.io/safe-to-evict, when it says true and
+	// when it says false. A pod that no controller would make anew may be
+	// evicted when it is said to be safe.
+	SafeToEvict, NotSafeToEvict bool
 
 	// DaemonSet says that one pod runs on every node that it fits.
 	DaemonSet bool

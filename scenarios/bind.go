@@ -73,7 +73,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 	}
 	w.Trace = TraceInfo{
 		Name: tr.Name, From: tr.From, To: tr.To, Synthetic: tr.Synthetic, About: tr.About,
-		Availability: w.Available != nil,
+		Modelled: tr.Meta[trace.MetaModelled] != "", Availability: w.Available != nil,
 	}
 	w.nameZones()
 	w.warnOfFaults()

@@ -374,6 +374,35 @@ func TestBindSignals(t *testing.T) {
 	}
 }
 
+// TestOrigins says of prices and of reclaims each where they come from: one may
+// be recorded where the other is not.
+func TestOrigins(t *testing.T) {
+	seen := series("a", "m5.large", []policy.Time{0, 30}, 1, 1)
+	seen.Available = []int8{1, 0}
+	plain := series("b", "m5.large", []policy.Time{0}, 1)
+	for _, x := range []struct {
+		series            []trace.Series
+		synthetic, priced bool
+		want              string
+	}{
+		{[]trace.Series{plain}, false, true, "recorded prices, reclaims modelled"},
+		{[]trace.Series{seen}, false, true, "recorded prices, reclaims recorded"},
+		{[]trace.Series{seen}, false, false, "modelled prices, reclaims recorded"},
+		{[]trace.Series{seen, plain}, false, false, "modelled prices, reclaims recorded in part and modelled elsewhere"},
+		{[]trace.Series{seen}, true, true, "synthetic prices, reclaims generated"},
+		{[]trace.Series{plain}, true, true, "synthetic prices, reclaims modelled"},
+	} {
+		tr := fourDays(x.series...)
+		if tr.Synthetic = x.synthetic; !x.priced {
+			tr.Meta = map[string]string{trace.MetaModelled: "no prices"}
+		}
+		w := bind(t, parse(t, "{}", ""), tr, BindOptions{Window: 1})
+		if got := w.Trace.Prices() + " prices, reclaims " + w.Reclaims(); got != x.want {
+			t.Errorf("%s, want %s", got, x.want)
+		}
+	}
+}
+
 // Releases lie in warm-up and window, the end left out; a job that is no
 // CronJob's is released when metering begins.
 func TestBindJobs(t *testing.T) {

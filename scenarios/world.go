@@ -75,12 +75,15 @@ func (w *World) Reclaims() string {
 			others++
 		}
 	}
-	said := "modelled"
+	said, seen := "modelled", "recorded"
+	if w.Trace.Synthetic {
+		seen = "generated"
+	}
 	switch {
 	case recorded > 0 && others > 0:
-		said = "recorded in part and modelled elsewhere"
+		said = seen + " in part and modelled elsewhere"
 	case recorded > 0:
-		said = "recorded"
+		said = seen
 	}
 	switch {
 	case auctions == 0:
@@ -119,14 +122,27 @@ type TraceInfo struct {
 	// From and To are the span of the whole trace.
 	From, To policy.Time
 
-	// Synthetic says that the prices were generated and not recorded.
-	Synthetic bool
+	// Synthetic says that the trace was generated and not recorded. Modelled says
+	// that it was recorded, but without prices: those are a share of the price on
+	// demand.
+	Synthetic, Modelled bool
 
 	// Availability says that reclaims are recorded and not modelled.
 	Availability bool
 
 	// About is one line: how it was made, or where it was recorded.
 	About string
+}
+
+// Prices says in a word where the prices come from.
+func (t *TraceInfo) Prices() string {
+	switch {
+	case t.Synthetic:
+		return "synthetic"
+	case t.Modelled:
+		return "modelled"
+	}
+	return "recorded"
 }
 
 // A Workload is a controller of pods with what it wants over time.

@@ -22,7 +22,7 @@ type podCounts struct{ ready, seen, active int32 }
 // A recount is what the checkers count in. They run after every event, and so
 // use it again.
 type recount struct {
-	on     []policy.NodeID // by pod
+	on     []policy.NodeID // by pod, one more than the id of its node, 0 for none
 	counts []podCounts     // by workload
 }
 
@@ -38,8 +38,8 @@ func (r *run) check() error {
 // checkPods holds that every pod is on one node at most, that workloads own
 // what they count, and that ready pods are counted.
 func (r *run) checkPods() error {
-	on := append(r.checked.on[:0], make([]policy.NodeID, len(r.pods))...) // one more than the id, 0 for none
-	r.checked.on = on
+	r.checked.on = append(r.checked.on[:0], make([]policy.NodeID, len(r.pods))...)
+	on := r.checked.on
 	for i := range r.nodes {
 		if r.nodes[i].Phase == policy.NodeGone {
 			continue
@@ -51,8 +51,8 @@ func (r *run) checkPods() error {
 			on[p] = policy.NodeID(i) + 1
 		}
 	}
-	counts := append(r.checked.counts[:0], make([]podCounts, len(r.work))...)
-	r.checked.counts = counts
+	r.checked.counts = append(r.checked.counts[:0], make([]podCounts, len(r.work))...)
+	counts := r.checked.counts
 	for i := range r.pods {
 		p := &r.pods[i]
 		n, bound := on[i]-1, on[i] != 0

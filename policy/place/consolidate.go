@@ -128,8 +128,7 @@ func since(list []policy.Idle, node string) (policy.Time, bool) {
 // now.
 func (c *tidier) stays(p *policy.Pod) bool {
 	t := &c.s.Templates[p.Template]
-	bare := t.Workload == policy.None || c.s.Workloads[t.Workload].Kind == policy.KindBare
-	return bare || p.DoNotDisrupt || t.NotSafeToEvict || t.Critical || t.GracefulOnly ||
+	return bare(c.s, p) || p.DoNotDisrupt || t.NotSafeToEvict || t.Critical || t.GracefulOnly ||
 		len(t.PDBs) > 1 || len(t.PDBs) == 1 && c.s.PDBs[t.PDBs[0]].Allowed == 0
 }
 

@@ -169,6 +169,15 @@ pod one n1`)
 	if launches, _ := place.Shortages(s, at(0)); len(launches) != 0 {
 		t.Errorf("bought twice: %+v", launches)
 	}
+	n.ReclaimAt = s.Now.Add(time.Minute)
+	if launches, _ := place.Shortages(s, at(0)); len(launches) != 1 {
+		t.Errorf("%d launches while the node that was to come is under notice itself, want one", len(launches))
+	}
+	n.ReclaimAt, s.Workloads[0].Kind = 0, policy.KindBare
+	s.Nodes = s.Nodes[:1]
+	if launches, _ := place.Shortages(s, at(0)); len(launches) != 0 {
+		t.Errorf("%+v for a pod that nobody makes anew", launches)
+	}
 }
 
 // TestSeveralForOne replaces a large node by two small ones where an auction asks

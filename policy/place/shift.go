@@ -235,8 +235,7 @@ func (m *mover) movable(n *policy.Node) (pods []policy.Pod, careful, ok bool) {
 		if t.DaemonSet || p.Phase == policy.PodTerminating {
 			continue
 		}
-		bare := t.Workload == policy.None || m.s.Workloads[t.Workload].Kind == policy.KindBare
-		if p.DoNotDisrupt || t.NotSafeToEvict || bare {
+		if p.DoNotDisrupt || t.NotSafeToEvict || bare(m.s, p) {
 			return nil, false, false
 		}
 		careful = careful || t.Critical || t.GracefulOnly

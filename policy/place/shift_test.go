@@ -50,7 +50,7 @@ func TestShiftProperties(t *testing.T) {
 			}
 		}
 		for i := range launches {
-			checkReplacement(t, s, &launches[i])
+			checkReplacement(t, s, launches, &launches[i])
 		}
 		for i := range drains {
 			if n := &s.Nodes[drains[i].Node]; n.DoNotDisrupt || n.ActedBy != policy.ActorNone {
@@ -107,17 +107,24 @@ func overfull(s *policy.Snapshot, sp *place.Space) []policy.NodeID {
 	return over
 }
 
-// checkReplacement puts the pods of the replaced node onto each market of l.
-func checkReplacement(t *rapid.T, s *policy.Snapshot, l *policy.Launch) {
+// checkReplacement puts the pods of the node that l replaces onto each market of
+// l, and of the other launches that replace it.
+func checkReplacement(t *rapid.T, s *policy.Snapshot, launches []policy.Launch, l *policy.Launch) {
 	var need policy.Resources
 	for i := range s.Pods {
 		if p := &s.Pods[i]; p.Node == l.Replaces && p.Phase != policy.PodGone && p.Phase != policy.PodTerminating {
 			need = need.Plus(s.Templates[p.Template].Requests)
 		}
 	}
+	var others policy.Resources
+	for i := range launches {
+		if x := &launches[i]; x.Replaces == l.Replaces && x.Token != l.Token {
+			others = others.Plus(s.Types[s.Markets[x.Markets[0]].Type].Allocatable)
+		}
+	}
 	price := policy.Money(0)
 	for _, m := range l.Markets {
-		if it := &s.Types[s.Markets[m].Type]; !need.Within(it.Allocatable) {
+		if it := &s.Types[s.Markets[m].Type]; !need.Within(it.Allocatable.Plus(others)) {
 			t.Fatalf("%s does not hold %+v", s.Markets[m].Name, need)
 		}
 		if s.Markets[m].Price < price {
@@ -305,7 +312,9 @@ func TestShortagesProperties(t *testing.T) {
 		}
 		waiting := 0
 		for i := range s.Pods {
-			if p := &s.Pods[i]; p.Phase == policy.PodPending {
+			p := &s.Pods[i]
+			noticed := p.Node >= 0 && p.Phase != policy.PodGone && s.Nodes[p.Node].ReclaimAt != 0
+			if p.Phase == policy.PodPending || noticed {
 				waiting++
 			}
 		}

@@ -38,11 +38,12 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 }
 
 // evicted returns the snapshot as it will be when nodes under notice are being
-// drained, for the pools that no provisioner serves. Without such nodes it is
-// the snapshot.
+// drained, for the pools that no provisioner serves: also those on their way,
+// which need not even join before they are taken. Without such nodes it is the
+// snapshot.
 func evicted(s *policy.Snapshot) *policy.Snapshot {
 	leaving := func(n policy.Node) bool {
-		return n.ReclaimAt != 0 && n.Phase >= policy.NodeRegistered && n.Pool >= 0 && selfServed(s.Pools[n.Pool])
+		return n.ReclaimAt != 0 && n.Phase != policy.NodeGone && n.Pool >= 0 && selfServed(s.Pools[n.Pool])
 	}
 	if !slices.ContainsFunc(s.Nodes, leaving) {
 		return s
@@ -51,7 +52,7 @@ func evicted(s *policy.Snapshot) *policy.Snapshot {
 	x.Nodes, x.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
 	for i := range x.Pods {
 		q := &x.Pods[i]
-		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(s.Nodes[q.Node]) {
+		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(s.Nodes[q.Node]) && !bare(s, q) {
 			q.Phase, q.Node = policy.PodPending, policy.None
 		}
 	}
@@ -61,6 +62,12 @@ func evicted(s *policy.Snapshot) *policy.Snapshot {
 		}
 	}
 	return &x
+}
+
+// bare reports whether nobody makes p anew when it is gone.
+func bare(s *policy.Snapshot, p *policy.Pod) bool {
+	w := s.Templates[p.Template].Workload
+	return w == policy.None || s.Workloads[w].Kind == policy.KindBare
 }
 
 func selfServed(p policy.Pool) bool {

@@ -19,8 +19,8 @@ import (
 //	type NAME VCPU                      with 4 GiB for each vCPU
 //	market ZONE TYPE spot|on-demand PRICE [closed] [confidence=X] [band=N] [hazard=X] [refused=DURATION]
 //	pool NAME [none] [off] [min=X] [max=X] [steer=X] [budget=N|N%] [cooldown=DURATION] [fallback] [no-launch]
-//	app NAME CPU [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE]
-//	node NAME POOL ZONE TYPE spot|on-demand [PHASE] [notice] [ours] [by=ACTOR] [do-not-disrupt] [not-ready]
+//	app NAME CPU [memory=GIB] [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE] [on=KEY:VALUE] [priority=N] [preempts=never] [safe-to-evict[=false]]
+//	node NAME POOL ZONE TYPE spot|on-demand [PHASE] [notice] [recommended] [ours] [by=ACTOR] [do-not-disrupt] [not-ready] [label=KEY:VALUE]
 //	pod APP NODE|pending [COUNT]
 //	memory POOL [moved=DURATION] [backoff=NODE]
 //
@@ -239,6 +239,20 @@ func (p *parser) app(w []string) error {
 			b := policy.PDB{ID: policy.PDBID(len(p.s.PDBs)), Name: name, Allowed: int32(allowed)}
 			p.s.PDBs = append(p.s.PDBs, b)
 			t.PDBs = append(t.PDBs, b.ID)
+		case "memory":
+			t.Requests.Memory, err = strconv.ParseInt(o.value, 10, 64)
+			t.Requests.Memory *= gib
+		case "on":
+			key, value, _ := strings.Cut(o.value, ":")
+			t.NodeSelector = append(t.NodeSelector, policy.Label{Key: key, Value: value})
+		case "priority":
+			var priority int
+			priority, err = strconv.Atoi(o.value)
+			t.Priority = int32(priority)
+		case "preempts":
+			t.PreemptionNever = o.value == "never"
+		case "safe-to-evict":
+			t.SafeToEvict, t.NotSafeToEvict = o.value != "false", o.value == "false"
 		case "critical":
 			t.Critical = true
 		case "zone":
@@ -281,12 +295,18 @@ func (p *parser) node(w []string) error {
 			}
 		case "notice":
 			n.NoticeAt, n.ReclaimAt = p.s.Now, p.s.Now.Add(2*time.Minute)
+		case "recommended":
+			n.Recommended = p.s.Now
 		case "ours":
 			n.Token = "token"
 		case "do-not-disrupt":
 			n.DoNotDisrupt = true
 		case "not-ready":
 			n.NotReady = true
+		case "label":
+			key, value, _ := strings.Cut(o.value, ":")
+			n.Labels = append(n.Labels, policy.Label{Key: key, Value: value})
+			slices.SortFunc(n.Labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
 		case "by":
 			for n.ActedBy = policy.ActorUs; n.ActedBy < policy.ActorPerson && n.ActedBy.String() != o.value; {
 				n.ActedBy++

@@ -1,0 +1,6 @@
+//go:build !race
+
+package sim
+
+// worldsDefault is how many random worlds are played.
+const worldsDefault = 800

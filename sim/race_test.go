@@ -1,0 +1,8 @@
+//go:build race
+
+package sim
+
+// worldsDefault is how many random worlds are played under the race detector. It
+// makes everything some eight times slower, and looks for what goes wrong between
+// runs, not within one.
+const worldsDefault = 300
