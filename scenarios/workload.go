@@ -182,7 +182,8 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	t.MigrationTier = a.tier()
 	t.Critical = a.flag(annotationVortexCritical)
 	t.GracefulOnly = a.values[annotationVortexStrategy] == "graceful-only"
-	t.NotSafeToEvict = a.has(annotationSafeToEvict) && !a.flag(annotationSafeToEvict)
+	t.SafeToEvict = a.flag(annotationSafeToEvict)
+	t.NotSafeToEvict = a.has(annotationSafeToEvict) && !t.SafeToEvict
 	l := &load{Workload: Workload{
 		Workload:          policy.Workload{Name: name, Kind: s.kind},
 		OutagePenalty:     penaltyOf(t),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/ondemand"
+	"github.com/spotter-dev/spotter/policy/rescheduler"
 	"github.com/spotter-dev/spotter/policy/spot"
 	"github.com/spotter-dev/spotter/policy/spotvortex"
 	"github.com/spotter-dev/spotter/policy/static"
@@ -62,6 +63,7 @@ func makers() []maker {
 	return []maker{
 		{Manifest, newManifest},
 		{"on-demand", newOnDemand},
+		{"rescheduler", newRescheduler},
 		{"spot", newSpot},
 		{"spotvortex", newSpotVortex},
 		{"static", newStatic},
@@ -159,6 +161,15 @@ func newOnDemand(params []Parameter, _ *Options) (policy.Policy, bool, error) {
 		return nil, false, err
 	}
 	return ondemand.New(cfg), true, nil
+}
+
+func newRescheduler(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := rescheduler.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	p, err := rescheduler.New(cfg)
+	return p, false, err
 }
 
 func newSpot(params []Parameter, _ *Options) (policy.Policy, bool, error) {

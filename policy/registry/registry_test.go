@@ -17,6 +17,7 @@ func TestNew(t *testing.T) {
 	for spec, name := range map[string]string{
 		"on-demand":              "on-demand",
 		"spot":                   "spot",
+		"rescheduler":            "rescheduler",
 		"static":                 "static",
 		"static:share=0.7":       "static:share=0.7",
 		"spotvortex":             "spotvortex",
@@ -43,7 +44,7 @@ func TestNewRefuses(t *testing.T) {
 		is   error
 		says []string
 	}{
-		{"statik", registry.ErrUnknown, []string{`"statik"`, "on-demand, spot, spotvortex, static", `did you mean "static"?`}},
+		{"statik", registry.ErrUnknown, []string{`"statik"`, "spot, spotvortex, static", `did you mean "static"?`}},
 		{"ondemand", registry.ErrUnknown, []string{`did you mean "on-demand"?`}},
 		{"SpotVortex", registry.ErrUnknown, []string{`did you mean "spotvortex"?`}},
 		{"", registry.ErrUnknown, []string{"a name is missing"}},

@@ -1,0 +1,133 @@
+package rescheduler
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// A Config holds the parameters of the policy. Start from [DefaultConfig].
+type Config struct {
+	// OnDemandLabel and SpotLabel tell nodes apart by a label, "name" or
+	// "name=value"; a node with both is spot. Where one is empty the nodes of
+	// its kind are told by what they were bought as.
+	OnDemandLabel, SpotLabel string
+
+	// DrainDelay is the least time between two rounds of drains, in all pools
+	// together. Raising it moves nodes less often.
+	DrainDelay time.Duration
+
+	// Drains is how many nodes one round empties.
+	Drains Drains
+
+	// DeleteNonReplicated lets pods go that no controller would make anew.
+	// They are lost.
+	DeleteNonReplicated bool
+
+	// ScaleUp buys spot nodes for what fits on none that is there, where they
+	// cost less than the node that they replace.
+	ScaleUp bool
+}
+
+// Drains is how many nodes one round of drains empties.
+type Drains string
+
+// The values of Drains: one node, or as many as the disruption budgets of the
+// pools allow.
+const (
+	OneNode  Drains = "one"
+	ByBudget Drains = "budget"
+)
+
+// DefaultConfig returns the limits of the K8s Spot Rescheduler: one node every
+// ten minutes, and no pod that would be lost. Nodes are told apart by what they
+// were bought as.
+func DefaultConfig() Config {
+	return Config{DrainDelay: 10 * time.Minute, Drains: OneNode, ScaleUp: true}
+}
+
+// Set reads the parameter key from value.
+func (c *Config) Set(key, value string) error {
+	next := *c
+	var err error
+	switch key {
+	case "on_demand_label":
+		next.OnDemandLabel, err = value, checkLabel("on demand", value)
+	case "spot_label":
+		next.SpotLabel, err = value, checkLabel("spot", value)
+	case "drain_delay":
+		if next.DrainDelay, err = time.ParseDuration(value); err != nil {
+			err = fmt.Errorf("drain_delay %q is not a duration such as 10m", value)
+		}
+	case "drains":
+		next.Drains = Drains(value)
+	case "delete_non_replicated":
+		next.DeleteNonReplicated, err = parseBool(key, value)
+	case "scale_up":
+		next.ScaleUp, err = parseBool(key, value)
+	default:
+		err = fmt.Errorf("unknown parameter %q: it knows delete_non_replicated, drain_delay, drains, on_demand_label, scale_up, spot_label", key)
+	}
+	if err != nil {
+		return fmt.Errorf("rescheduler: %w", err)
+	}
+	if err := next.validate(); err != nil {
+		return err
+	}
+	*c = next
+	return nil
+}
+
+func parseBool(key, value string) (bool, error) {
+	b, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("%s %q is not true or false", key, value)
+	}
+	return b, nil
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.DrainDelay < 0:
+		return fmt.Errorf("rescheduler: drain_delay %v is negative", c.DrainDelay)
+	case c.Drains != OneNode && c.Drains != ByBudget:
+		return fmt.Errorf("rescheduler: drains %q is neither %s nor %s", c.Drains, OneNode, ByBudget)
+	}
+	if c.OnDemandLabel != "" {
+		if err := checkLabel("on demand", c.OnDemandLabel); err != nil {
+			return fmt.Errorf("rescheduler: %w", err)
+		}
+	}
+	if c.SpotLabel != "" {
+		if err := checkLabel("spot", c.SpotLabel); err != nil {
+			return fmt.Errorf("rescheduler: %w", err)
+		}
+	}
+	return nil
+}
+
+// name returns the name of the policy with c: what differs from the default
+// configuration, in a fixed order.
+func (c Config) name() string {
+	d := DefaultConfig()
+	name := "rescheduler"
+	if c.OnDemandLabel != d.OnDemandLabel {
+		name += ":on_demand_label=" + c.OnDemandLabel
+	}
+	if c.SpotLabel != d.SpotLabel {
+		name += ":spot_label=" + c.SpotLabel
+	}
+	if c.DrainDelay != d.DrainDelay {
+		name += ":drain_delay=" + c.DrainDelay.String()
+	}
+	if c.Drains != d.Drains {
+		name += ":drains=" + string(c.Drains)
+	}
+	if c.DeleteNonReplicated != d.DeleteNonReplicated {
+		name += ":delete_non_replicated=" + strconv.FormatBool(c.DeleteNonReplicated)
+	}
+	if c.ScaleUp != d.ScaleUp {
+		name += ":scale_up=" + strconv.FormatBool(c.ScaleUp)
+	}
+	return name
+}
