@@ -50,14 +50,14 @@ func (r *run) fetchBands(ctx context.Context) error {
 // advice reads the published file, with the pacing and the retries of all
 // other requests.
 func (r *run) advice(ctx context.Context) (*advice, error) {
-	limits := newPacer(r.config.Pace, r.session.stats)
+	limits := r.session.pacer(&r.config.AdvisorURL, "the Spot Instance Advisor", besideAttempts)
 	for attempt := 1; ; attempt++ {
 		release, err := limits.GetAttemptToken(ctx)
 		if err != nil {
 			return nil, err
 		}
 		a, err := r.readAdvice(ctx)
-		if releaseErr := release(err); releaseErr != nil || err == nil || !mayRetry(limits, err) {
+		if releaseErr := release(err); releaseErr != nil || err == nil || attempt == limits.attempts || !mayRetry(limits, err) {
 			return a, errors.Join(err, releaseErr)
 		}
 		delay, err := limits.RetryDelay(attempt, err)

@@ -13,12 +13,16 @@ import (
 // that was written already adds nothing new to what it is made of.
 func (r *run) commit(s *Summary) error {
 	for _, region := range r.plan.Regions {
-		events := r.events(region, s)
+		names, err := r.naming(region)
+		if err != nil {
+			return err
+		}
+		events := r.events(region, names, s)
 		if len(events) == 0 {
 			r.config.warn("AWS has no price of what was asked for in %s", region)
 			continue
 		}
-		files, err := loadDays(r.config.Dir, region, r.plan.From, r.plan.ZoneNames)
+		files, err := loadDays(r.config.Dir, region, r.plan.From, names.meta())
 		if err != nil {
 			return err
 		}
@@ -26,7 +30,7 @@ func (r *run) commit(s *Summary) error {
 			r.config.warn("nothing is on record of %s from %v to %v; the prices before stand for that time",
 				region, files[n-1].t.WholeTo, r.plan.From)
 		}
-		b := r.book(region, files, events, s)
+		b := r.book(region, names, files, events, s)
 		if err := r.writeDays(b, files, s); err != nil {
 			return err
 		}
@@ -39,7 +43,7 @@ func (r *run) commit(s *Summary) error {
 
 // events returns the prices that were fetched of a region, by market,
 // ascending, each once.
-func (r *run) events(region string, s *Summary) map[marketKey][]point[policy.Money] {
+func (r *run) events(region string, names *naming, s *Summary) map[marketKey][]point[policy.Money] {
 	events := map[marketKey][]point[policy.Money]{}
 	for i := range r.pages {
 		p := &r.pages[i]
@@ -47,7 +51,7 @@ func (r *run) events(region string, s *Summary) map[marketKey][]point[policy.Mon
 			continue
 		}
 		for k, at := range p.At {
-			key := marketKey{p.Zones[p.Zone[k]], p.Types[p.Type[k]], r.plan.Product}
+			key := marketKey{names.of(p.Zones[p.Zone[k]]), p.Types[p.Type[k]], r.plan.Product}
 			events[key] = append(events[key], point[policy.Money]{at, p.Price[k]})
 			s.Repeats++
 		}
@@ -60,8 +64,8 @@ func (r *run) events(region string, s *Summary) map[marketKey][]point[policy.Mon
 }
 
 // book joins files, events, and what was published besides.
-func (r *run) book(region string, files []dayFile, events map[marketKey][]point[policy.Money], s *Summary) *book {
-	b := &book{region: region, markets: map[marketKey]*market{}}
+func (r *run) book(region string, names *naming, files []dayFile, events map[marketKey][]point[policy.Money], s *Summary) *book {
+	b := &book{region: region, zones: names.meta(), markets: map[marketKey]*market{}}
 	for i := range files {
 		for k := range files[i].t.Series {
 			series := &files[i].t.Series[k]
@@ -91,7 +95,7 @@ func (r *run) book(region string, files []dayFile, events map[marketKey][]point[
 				s.Bands++
 			}
 		}
-		if score, ok := r.scores[scoreKey{region, key.kind}][key.zone]; ok {
+		if score, ok := r.scores[scoreKey{region, key.kind}][names.id(key.zone)]; ok {
 			m.score = put(m.score, point[int8]{r.plan.Until, score})
 			s.Scores++
 		}
@@ -132,7 +136,7 @@ func (r *run) writeDays(b *book, files []dayFile, s *Summary) error {
 		if len(series) == 0 {
 			continue
 		}
-		wrote, err := r.writeDay(b.region, d, h.from, h.to, series)
+		wrote, err := r.writeDay(b, d, h.from, h.to, series)
 		if err != nil {
 			return err
 		}

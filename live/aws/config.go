@@ -95,10 +95,11 @@ type Config struct {
 
 // A Pace bounds how fast requests follow each other.
 type Pace struct {
-	// PerSecond is the most requests a second. A throttled request halves the
-	// rate, and each success raises it again a little. AWS refills 10 a second
-	// for all callers of an account together (AWS documentation, "Request
-	// throttling for the Amazon EC2 API").
+	// PerSecond is the most requests a second; 0 means 5 at AWS and 1,000 at
+	// another endpoint. A throttled request halves the rate, and each success
+	// raises it again a little. AWS refills some 10 a second for all callers of
+	// an account together (AWS documentation, "Request throttling for the Amazon
+	// EC2 API").
 	PerSecond float64
 
 	// BackoffMin and BackoffMax bound the wait before a retry, which doubles
@@ -114,7 +115,7 @@ func DefaultConfig() Config {
 		OnDemand: true, Scores: true, Bands: true, ScoresMax: 50, ScoreCapacity: 1,
 		AdvisorURL: AdvisorURL,
 		Timeout:    2 * time.Hour, Every: 10 * time.Minute, Overlap: 6 * time.Hour,
-		Pace: Pace{PerSecond: 5, BackoffMin: 250 * time.Millisecond, BackoffMax: 30 * time.Second},
+		Pace: Pace{BackoffMin: 50 * time.Millisecond, BackoffMax: 30 * time.Second},
 		Now:  time.Now,
 	}
 }
@@ -184,7 +185,7 @@ func (c *Config) validateNumbers() error {
 		{"score capacity", float64(c.ScoreCapacity), 1, 1e6},
 		{"time between recordings, in seconds", c.Every.Seconds(), 1, 7 * 86400},
 		{"timeout, in seconds", c.Timeout.Seconds(), 0, 365 * 86400},
-		{"requests a second", c.Pace.PerSecond, 0.01, 1e6},
+		{"requests a second", c.Pace.PerSecond, 0, 1e6},
 	} {
 		if n.value < n.low || n.value > n.high {
 			return fmt.Errorf("%w: %s %v: it must lie within %v and %v", ErrConfig, n.field, n.value, n.low, n.high)

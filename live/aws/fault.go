@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
@@ -25,6 +27,8 @@ var (
 	ErrUnfinished    = errors.New("another recording is unfinished")
 	ErrBusy          = errors.New("another recorder is at work")
 	ErrFolder        = errors.New("no folder of a recorder")
+	ErrRefused       = errors.New("the request is refused")
+	ErrZones         = errors.New("zones cannot be told apart")
 )
 
 // A RequestError is a request that failed for good.
@@ -39,7 +43,7 @@ type RequestError struct {
 // Error says what was asked where and why it failed.
 func (e *RequestError) Error() string {
 	if e.Kind == nil {
-		return fmt.Sprintf("%s in %s: %v", e.Action, e.Region, e.Err)
+		return fmt.Sprintf("%s in %s: %v", e.Action, e.Region, cause(e.Err))
 	}
 	return fmt.Sprintf("%s in %s: %v: %v", e.Action, e.Region, e.Kind, cause(e.Err))
 }
@@ -56,15 +60,24 @@ func (e *RequestError) Unwrap() []error {
 // said, or what the network did.
 func cause(err error) string {
 	var said smithy.APIError
-	if errors.As(err, &said) {
+	if errors.As(err, &said) && said.ErrorCode() != codeUnknown {
 		return fmt.Sprintf("%s: %s", said.ErrorCode(), said.ErrorMessage())
 	}
 	var dial *net.OpError
 	if errors.As(err, &dial) {
 		return dial.Error()
 	}
+	if cut := (*cutShortError)(nil); errors.As(err, &cut) {
+		return cut.Error()
+	}
+	if status := statusOf(err); status != 0 {
+		return statusError(status).Error()
+	}
 	return err.Error()
 }
+
+// codeUnknown is what the SDK calls an error of which the answer tells nothing.
+const codeUnknown = "UnknownError"
 
 // kinds are the codes of AWS for what a user can mend (AWS documentation,
 // "Error codes for the Amazon EC2 API", and the common errors of the JSON
@@ -107,7 +120,29 @@ func fault(ctx context.Context, action, region string, err error) error {
 	case errors.As(err, &dns), errors.As(err, &dial), errors.As(err, &cut), errors.Is(err, errAttemptTimeout):
 		e.Kind = ErrUnreachable
 	}
+	if e.Kind == nil && refuses(statusOf(err)) {
+		e.Kind = ErrRefused
+	}
 	return e
+}
+
+// statusOf returns the status of the answer that err stands for, 0 without one.
+func statusOf(err error) int {
+	var answer *smithyhttp.ResponseError
+	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Response == nil {
+		return 0
+	}
+	return answer.HTTPStatusCode()
+}
+
+// refuses reports whether a status says that asking again is of no use.
+func refuses(status int) bool {
+	return status >= 400 && status < 500 && !busy(status) || status == http.StatusNotImplemented
+}
+
+// busy reports whether a status below 500 asks to come again later.
+func busy(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }
 
 // tokenRefused reports whether err says that a page can no longer be asked

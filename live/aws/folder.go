@@ -90,38 +90,35 @@ func dates(dir, region string) ([]policy.Time, error) {
 	return all, nil
 }
 
-// openDay reads a file and checks that a recorder with these zones wrote it.
-func openDay(dir, region string, date policy.Time, zoneNames bool) (*dayFile, error) {
+// openDay reads a file and checks that a recorder wrote it, which named zones
+// in this way; an empty one is any.
+func openDay(dir, region string, date policy.Time, zones string) (*dayFile, error) {
 	f := &dayFile{path: dayPath(dir, region, date), date: date}
 	var err error
 	if f.t, err = trace.Open(f.path, trace.ReadOptions{}); err != nil {
 		return nil, err
 	}
-	zones := zonesByID
-	if zoneNames {
-		zones = zonesByName
-	}
 	switch meta := f.t.Meta; {
 	case meta[metaSource] != source:
 		return nil, fmt.Errorf("%s: %w: it was not recorded here", f.path, ErrFolder)
-	case meta[metaZones] != zones:
+	case zones != "" && meta[metaZones] != zones:
 		return nil, fmt.Errorf("%s: %w: its zones go by %s and not by %s", f.path, ErrFolder, meta[metaZones], zones)
 	}
 	return f, nil
 }
 
 // newestDay returns the last file of a region, nil without one.
-func newestDay(dir, region string, zoneNames bool) (*dayFile, error) {
+func newestDay(dir, region string) (*dayFile, error) {
 	all, err := dates(dir, region)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return openDay(dir, region, all[len(all)-1], zoneNames)
+	return openDay(dir, region, all[len(all)-1], "")
 }
 
 // loadDays reads what is on record from the day of from on, and the last file
 // before it, which says what was in force.
-func loadDays(dir, region string, from policy.Time, zoneNames bool) ([]dayFile, error) {
+func loadDays(dir, region string, from policy.Time, zones string) ([]dayFile, error) {
 	all, err := dates(dir, region)
 	if err != nil {
 		return nil, err
@@ -130,7 +127,7 @@ func loadDays(dir, region string, from policy.Time, zoneNames bool) ([]dayFile, 
 	first = max(first-1, 0)
 	var files []dayFile
 	for _, d := range all[first:] {
-		f, err := openDay(dir, region, d, zoneNames)
+		f, err := openDay(dir, region, d, zones)
 		if err != nil {
 			return nil, err
 		}
@@ -142,24 +139,21 @@ func loadDays(dir, region string, from policy.Time, zoneNames bool) ([]dayFile, 
 // writeDay puts series into the place of a day's file, if that changes it, and
 // reports whether it did. The file is complete beside its place, and on disk,
 // before it is moved there.
-func (r *run) writeDay(region string, date, from, to policy.Time, series []trace.Series) (bool, error) {
+func (r *run) writeDay(b *book, date, from, to policy.Time, series []trace.Series) (bool, error) {
 	t, err := trace.New("recording", series)
 	if err != nil {
 		return false, err
 	}
 	t.From, t.To, t.WholeFrom, t.WholeTo = from, to, from, to
 	t.About = "prices recorded by spotter trace record from the APIs of AWS"
-	t.Meta = map[string]string{metaSource: source, metaZones: zonesByID}
-	if r.plan.ZoneNames {
-		t.Meta[metaZones] = zonesByName
-	}
+	t.Meta = map[string]string{metaSource: source, metaZones: b.zones}
 	// No reader of the trace takes it for a part before it is in its place: the
 	// name does not end as theirs do.
 	fresh := filepath.Join(r.state, dayTemp)
 	if err := trace.WriteFile(fresh, t); err != nil {
 		return false, err
 	}
-	path := dayPath(r.config.Dir, region, date)
+	path := dayPath(r.config.Dir, b.region, date)
 	same, err := equalFiles(path, fresh)
 	if err != nil {
 		return false, err

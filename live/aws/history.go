@@ -183,15 +183,15 @@ func (r *run) request(w window, token string) *ec2.DescribeSpotPriceHistoryInput
 // window stay: the last of each market holds at its begin.
 func (r *run) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page, error) {
 	p := &page{Region: w.region, From: w.from, Until: w.until, Next: sdk.ToString(answer.NextToken)}
-	zones, kinds := index{}, index{}
+	zones, kinds := index[zoneName]{}, index[string]{}
 	for i := range answer.SpotPriceHistory {
 		row := &answer.SpotPriceHistory[i]
 		kind := string(row.InstanceType)
 		if string(row.ProductDescription) != r.plan.Product || !takes(r.plan.Types, r.plan.Families, kind) {
 			continue
 		}
-		if row.Timestamp == nil || kind == "" {
-			return nil, fmt.Errorf("a row has no time or no type: %v", describe(row))
+		if row.Timestamp == nil || kind == "" || sdk.ToString(row.AvailabilityZone)+sdk.ToString(row.AvailabilityZoneId) == "" {
+			return nil, fmt.Errorf("a row has no time, no type or no zone: %v", describe(row))
 		}
 		at := policy.TimeOf(*row.Timestamp)
 		if at >= r.plan.Until {
@@ -201,10 +201,7 @@ func (r *run) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page,
 		if err != nil {
 			return nil, fmt.Errorf("%w: %v", err, describe(row))
 		}
-		zone, err := r.zone(w.region, sdk.ToString(row.AvailabilityZone), sdk.ToString(row.AvailabilityZoneId))
-		if err != nil {
-			return nil, err
-		}
+		zone := zoneName{sdk.ToString(row.AvailabilityZone), sdk.ToString(row.AvailabilityZoneId)}
 		p.Zone, p.Type = append(p.Zone, zones.of(zone, &p.Zones)), append(p.Type, kinds.of(kind, &p.Types))
 		p.At, p.Price = append(p.At, at), append(p.Price, price)
 	}
@@ -218,9 +215,9 @@ func describe(row *types.SpotPrice) string {
 }
 
 // An index numbers names.
-type index map[string]int
+type index[T comparable] map[T]int
 
-func (x index) of(name string, names *[]string) int {
+func (x index[T]) of(name T, names *[]T) int {
 	i, ok := x[name]
 	if !ok {
 		i = len(*names)

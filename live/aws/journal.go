@@ -48,10 +48,11 @@ type plan struct {
 	Present bool `json:"present,omitempty"`
 }
 
-// A zonesEntry holds the IDs of the zones of a region by name.
+// A zonesEntry holds the IDs of the zones of a region by name, none where AWS
+// refused to list them.
 type zonesEntry struct {
 	Region string            `json:"region"`
-	IDs    map[string]string `json:"ids"`
+	IDs    map[string]string `json:"ids,omitempty"`
 }
 
 // A page is one answer of DescribeSpotPriceHistory for the window From…Until
@@ -62,7 +63,7 @@ type page struct {
 	From   policy.Time    `json:"from"`
 	Until  policy.Time    `json:"until"`
 	Next   string         `json:"next,omitempty"` // empty: the window is complete
-	Zones  []string       `json:"zones,omitempty"`
+	Zones  []zoneName     `json:"zones,omitempty"`
 	Types  []string       `json:"types,omitempty"`
 	Zone   []int          `json:"zone,omitempty"`
 	Type   []int          `json:"type,omitempty"`
@@ -92,7 +93,7 @@ type scoresEntry struct {
 }
 
 // journalMagic begins the file and names the version of its entries.
-const journalMagic = "spotter record 1\n"
+const journalMagic = "spotter record 2\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

@@ -104,6 +104,10 @@ func TestWhole(t *testing.T) {
 		{"application/x-amz-json-1.1", "", 400, false},
 		{"text/html", "<html>bad gateway", 502, true},
 		{"", "", 200, false},
+		{"text/xml", `<?xml version="1.0"?><A x="1" />`, 200, true},
+		{"text/xml", `<A x="1"><b/>`, 200, false},
+		{"text/plain", "<A><b>", 200, false},
+		{"", "<x:A></x:A>", 200, true},
 	} {
 		answer := &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {c.kind}}}
 		if err := whole(answer, []byte(c.body)); (err == nil) != c.whole {

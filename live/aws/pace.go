@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,12 +25,59 @@ const (
 	unmetsMax = 12
 )
 
+// besideAttempts are the most attempts of what a recording of prices can do
+// without, and besideWait bounds the wait between two of them: a quarter of a
+// minute in all. longAttempts are after how many a person is told.
+const (
+	besideAttempts = 10
+	besideWait     = 4 * time.Second
+	longAttempts   = 8
+)
+
+// The rates at which requests are sent where none was chosen: at AWS, which
+// counts them for all callers of an account together, and at another endpoint,
+// which is somebody's own.
+const (
+	ratePublic = 5
+	rateOwn    = 1000
+)
+
+// at returns the pace at an endpoint, nil for that of AWS.
+func (p Pace) at(endpoint *string) Pace {
+	if p.PerSecond > 0 {
+		return p
+	}
+	p.PerSecond = ratePublic
+	if endpoint == nil {
+		return p
+	}
+	u, err := url.Parse(*endpoint)
+	if err != nil {
+		return p
+	}
+	for _, domain := range []string{"amazonaws.com", "amazonaws.com.cn", "api.aws"} {
+		if host := u.Hostname(); host == domain || strings.HasSuffix(host, "."+domain) {
+			return p
+		}
+	}
+	p.PerSecond = rateOwn
+	return p
+}
+
 // A pacer decides when a request is sent and whether it is sent again. It is
 // the retryer of the clients of one region and service. Its rate falls by half
 // when AWS throttles and rises by a twentieth of its bound with each success.
 type pacer struct {
 	pace  Pace
 	stats *stats
+
+	// attempts are the most of one request; 0 is any number, which the timeout
+	// bounds.
+	attempts int
+
+	// waiting, if not nil, is told of a request that has failed so often that a
+	// person may wonder what is going on.
+	waiting func(err error)
 
 	mu      sync.Mutex
 	rate    float64   // requests a second
@@ -63,16 +113,22 @@ func (p *pacer) IsErrorRetryable(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
+	if busy(statusOf(err)) {
+		return true
+	}
 	var broken *smithy.DeserializationError
 	var cut *cutShortError
+	if refuses(statusOf(err)) && errors.As(err, &broken) {
+		return false // it is refused in another form than that of the service
+	}
 	if errors.As(err, &broken) || errors.As(err, &cut) {
 		return true
 	}
 	return retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == sdk.TrueTernary
 }
 
-// MaxAttempts returns 0: the timeout bounds the attempts.
-func (p *pacer) MaxAttempts() int { return 0 }
+// MaxAttempts returns the most attempts of one request, 0 for any number.
+func (p *pacer) MaxAttempts() int { return p.attempts }
 
 // RetryDelay returns how long to wait before the next attempt, and gives up
 // early on an address at which nobody has answered yet.
@@ -91,11 +147,17 @@ func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	if !p.reached && !throttled && attempt >= limit {
 		return 0, err
 	}
+	if attempt == longAttempts && p.waiting != nil {
+		p.waiting(err)
+	}
 	p.stats.add(0, 0, 1)
 	p.draws++
 	delay := p.pace.BackoffMin << min(max(attempt-1, 0), 20)
 	if delay <= 0 || delay > p.pace.BackoffMax {
 		delay = p.pace.BackoffMax
+	}
+	if p.attempts > 0 {
+		delay = min(delay, besideWait)
 	}
 	// Callers that were throttled together must not come back together.
 	spread := chance.Stream(p.draws, "backoff").Float()
@@ -140,7 +202,8 @@ func (p *pacer) GetAttemptToken(ctx context.Context) (func(error) error, error) 
 
 // isThrottle reports whether AWS asks for fewer requests.
 func isThrottle(err error) bool {
-	return retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == sdk.TrueTernary
+	return statusOf(err) == http.StatusTooManyRequests ||
+		retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == sdk.TrueTernary
 }
 
 // sleep waits for d or for the end of ctx.

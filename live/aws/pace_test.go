@@ -3,11 +3,13 @@ package aws
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 var (
@@ -57,6 +59,43 @@ func TestPace(t *testing.T) {
 			t.Errorf("throttled for long, %v requests a second, want a hundredth of the bound", p.rate)
 		}
 	})
+}
+
+// Requests to AWS keep to the share of a good neighbour, those to another
+// endpoint need not, and what was chosen holds everywhere.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[string]float64{
+		"": ratePublic, "https://ec2.us-east-1.amazonaws.com": ratePublic, "https://vpce-1.ec2.us-east-1.vpce.amazonaws.com": ratePublic,
+		"https://ec2.us-east-1.api.aws": ratePublic, "http://127.0.0.1:4566": rateOwn, "http://amazonaws.com.example": rateOwn,
+	} {
+		at := &endpoint
+		if endpoint == "" {
+			at = nil
+		}
+		if got := (Pace{}).at(at).PerSecond; got != want {
+			t.Errorf("%q: %v requests a second, want %v", endpoint, got, want)
+		}
+		if got := (Pace{PerSecond: 7}).at(at).PerSecond; got != 7 {
+			t.Errorf("%q: %v requests a second where 7 were chosen", endpoint, got)
+		}
+	}
+}
+
+// An answer below 500 is asked for again only where it says so, in whatever
+// form it comes.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	p := newPacer(Pace{PerSecond: 1000}, &stats{})
+	for status, want := range map[int]bool{400: false, 404: false, 408: true, 429: true, 500: true, 501: false, 503: true} {
+		err := &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: internal}
+		if p.IsErrorRetryable(err) != want {
+			t.Errorf("%d: retried is %v", status, !want)
+		}
+		if isThrottle(err) != (status == 429) {
+			t.Errorf("%d: taken for throttling is %v", status, isThrottle(err))
+		}
+	}
 }
 
 // The wait doubles up to its bound and is spread over its upper half. Nobody

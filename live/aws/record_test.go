@@ -221,11 +221,11 @@ func hash(t *testing.T, dir string) string {
 func TestNoRowLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	base := uint64(time.Now().UnixNano())
-	for i := range uint64(5) {
+	for i := range uint64(4) {
 		seed := base + i
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			const days = 4
+			const days = 3
 			state := draw(seed, days+1)
 			_, url := serve(t, state, hostile(seed))
 			dir := filepath.Join(t.TempDir(), "trace")
@@ -296,16 +296,16 @@ func TestSignals(t *testing.T) {
 // all, in whichever order they come.
 func TestTwiceIsOnce(t *testing.T) {
 	t.Parallel()
-	state := draw(11, 6)
+	state := draw(11, 4)
 	_, url := serve(t, state, hostile(11))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	hashes := map[string][]string{}
 	for name, parts := range map[string][][2]int{ // days before the end: from, until
-		"one":                 {{5, 0}},
-		"two":                 {{5, 2}, {3, 0}},
-		"the first part last": {{2, 0}, {5, 0}},
-		"many":                {{5, 4}, {5, 3}, {3, 1}, {2, 0}},
+		"one":                 {{3, 0}},
+		"two":                 {{3, 1}, {2, 0}},
+		"the first part last": {{1, 0}, {3, 0}},
+		"many":                {{3, 2}, {3, 1}, {2, 0}},
 	} {
 		wg.Go(func() {
 			dir := t.TempDir()
@@ -482,6 +482,7 @@ func TestFaults(t *testing.T) {
 		{"history", aws.ErrPermission, "ec2:DescribeSpotPriceHistory in eu-west-1", fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}}, nil},
 		{"expired", aws.ErrExpired, "ExpiredToken", fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "ExpiredToken"}}, nil},
 		{"refused", aws.ErrCredentials, "AuthFailure", fake.Faults{Deny: map[string]string{"DescribeAvailabilityZones": "AuthFailure"}}, nil},
+		{"refused for good", aws.ErrRefused, "InvalidParameterCombination", fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "InvalidParameterCombination"}}, nil},
 		{"region not enabled", aws.ErrRegion, "OptInRequired", fake.Faults{Deny: map[string]string{"DescribeAvailabilityZones": "OptInRequired"}}, nil},
 		{"nobody there", aws.ErrUnreachable, "connection refused", fake.Faults{}, func(c *aws.Config) { c.Endpoint = "http://127.0.0.1:1" }},
 		{"throttled for ever", aws.ErrTimeout, "time is over", fake.Faults{Throttle: 1}, func(c *aws.Config) { c.Timeout = 300 * time.Millisecond }},
@@ -532,6 +533,81 @@ func TestWithout(t *testing.T) {
 		}
 	}
 	compare(t, prices(open(t, dir)), truth(state, fake.Linux, end.Add(-24*time.Hour), end))
+}
+
+// A server that answers for prices alone is recorded all the same. Zones then
+// go by the IDs that come with the prices, and else by name.
+func TestPricesOnly(t *testing.T) {
+	t.Parallel()
+	state := draw(41, 2)
+	for _, noIDs := range []bool{false, true} {
+		server, url := serve(t, state, fake.Faults{PricesOnly: true, NoZoneIDs: noIDs, PageMax: 20})
+		dir := t.TempDir()
+		c := settingsOf(dir, url, end, 1)
+		var said []string
+		c.Warn = func(text string) { said = append(said, text) }
+		record(t, c)
+		want := truth(state, fake.Linux, end.Add(-24*time.Hour), end)
+		if noIDs {
+			want = named(state, want)
+		}
+		compare(t, prices(open(t, dir)), want)
+		if byName := strings.Contains(strings.Join(said, "\n"), "go by name"); byName != noIDs {
+			t.Errorf("without IDs %v: %q", noIDs, said)
+		}
+		asked := 0
+		for _, call := range server.Calls() {
+			if call.Action != "DescribeSpotPriceHistory" {
+				asked++
+			}
+		}
+		if asked > 10 {
+			t.Errorf("%d requests of what was refused", asked)
+		}
+		if s := record(t, c); s.Files != 0 {
+			t.Errorf("%d files written again", s.Files)
+		}
+	}
+}
+
+// named replaces the IDs of zones by names.
+func named(state *fake.State, rows map[string][]string) map[string][]string {
+	all := map[string][]string{}
+	for key, v := range rows {
+		for _, r := range state.Regions {
+			for _, z := range r.Zones {
+				key = strings.ReplaceAll(key, "/"+z.ID+"/", "/"+z.Name+"/")
+			}
+		}
+		all[key] = v
+	}
+	return all
+}
+
+// Zones that cannot be listed for now are no reason to name them otherwise: the
+// prices are kept until they can.
+func TestZonesDown(t *testing.T) {
+	t.Parallel()
+	state := draw(43, 2)
+	server, url := serve(t, state, fake.Faults{ZonesDown: true, NoZoneIDs: true})
+	dir := t.TempDir()
+	c := settingsOf(dir, url, end, 1)
+	r, err := aws.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Record(t.Context()); !errors.Is(err, aws.ErrZones) {
+		t.Fatalf("error %v, want %v", err, aws.ErrZones)
+	}
+	server.SetFaults(fake.Faults{NoZoneIDs: true})
+	before := len(server.Calls())
+	record(t, c)
+	compare(t, prices(open(t, dir)), truth(state, fake.Linux, end.Add(-24*time.Hour), end))
+	for _, call := range server.Calls()[before:] {
+		if call.Action == "DescribeSpotPriceHistory" {
+			t.Error("prices were asked for again")
+		}
+	}
 }
 
 // The quota of placement scores counts configurations over a day, whatever

@@ -139,7 +139,7 @@ func (r *Recorder) span(newest policy.Time) *plan {
 func (r *Recorder) newest() (policy.Time, error) {
 	var least policy.Time
 	for i, region := range sorted(r.config.Regions) {
-		f, err := newestDay(r.config.Dir, region, r.config.ZoneNames)
+		f, err := newestDay(r.config.Dir, region)
 		if err != nil || f == nil {
 			return 0, err
 		}

@@ -1,15 +1,9 @@
 package aws
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -22,11 +16,11 @@ type run struct {
 	journal *journal
 	session *session
 
-	zones    map[string]map[string]string // IDs by region and name
+	zones    map[string]map[string]string // IDs by region and name; nil where they were refused
 	onDemand map[string]map[string]policy.Money
 	bands    *bandsEntry
-	scores   map[scoreKey]map[string]int8
-	over     bool // AWS takes no further configuration of scores
+	scores   map[scoreKey]map[string]int8 // by zone ID
+	over     bool                         // AWS takes no further configuration of scores
 
 	pages  []page
 	seen   map[string]bool // markets' region and type, as "region type"
@@ -121,47 +115,4 @@ func (r *run) without(what string, err error) error {
 	}
 	r.config.warn("%s are left out: %v", what, err)
 	return nil
-}
-
-// fetchZones learns the IDs of the zones of a region, whether or not the
-// account uses them.
-func (r *run) fetchZones(ctx context.Context, region string) error {
-	if r.zones[region] != nil {
-		return nil
-	}
-	all := true
-	answer, err := r.session.ec2(region).DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
-	if err != nil {
-		return fault(ctx, actionZones, region, err)
-	}
-	ids := map[string]string{}
-	for _, z := range answer.AvailabilityZones {
-		if z.ZoneName != nil && z.ZoneId != nil {
-			ids[*z.ZoneName] = *z.ZoneId
-		}
-	}
-	if len(ids) == 0 {
-		return fault(ctx, actionZones, region, fmt.Errorf("the answer names no zone"))
-	}
-	return r.keep(entry{Zones: &zonesEntry{Region: region, IDs: ids}})
-}
-
-// zone returns how a zone goes in the trace, given its name or its ID.
-func (r *run) zone(region, name, id string) (string, error) {
-	ids := r.zones[region]
-	if !r.plan.ZoneNames {
-		if id = cmp.Or(id, ids[name]); id == "" {
-			return "", fmt.Errorf("zone %q of %s has no ID", name, region)
-		}
-		return id, nil
-	}
-	if name != "" {
-		return name, nil
-	}
-	for _, n := range slices.Sorted(maps.Keys(ids)) {
-		if ids[n] == id {
-			return n, nil
-		}
-	}
-	return "", fmt.Errorf("zone %q of %s has no name", id, region)
 }

@@ -138,7 +138,7 @@ func (r *run) fetchScore(ctx context.Context, region, kind string) error {
 	}
 	scores := map[string]int8{}
 	for restarts := 0; ; {
-		answer, err := r.session.ec2(region).GetSpotPlacementScores(ctx, in)
+		answer, err := r.session.ec2Beside(region).GetSpotPlacementScores(ctx, in)
 		if err != nil && in.NextToken != nil && tokenRefused(err) && restarts < restartsMax {
 			in.NextToken, restarts = nil, restarts+1
 			continue
@@ -156,11 +156,7 @@ func (r *run) fetchScore(ctx context.Context, region, kind string) error {
 			if *s.Score < 1 || *s.Score > scoreMax {
 				return fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is none of 1…%d", *s.Score, kind, scoreMax))
 			}
-			zone, err := r.zone(region, "", *s.AvailabilityZoneId)
-			if err != nil {
-				return fault(ctx, actionScores, region, err)
-			}
-			scores[zone] = int8(*s.Score)
+			scores[*s.AvailabilityZoneId] = int8(*s.Score)
 		}
 		if in.NextToken = answer.NextToken; sdk.ToString(in.NextToken) == "" {
 			break

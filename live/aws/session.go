@@ -23,8 +23,10 @@ type session struct {
 	pace     Pace
 	base     sdk.Config
 	http     *wholeClient
-	regions  map[string]*ec2.Client
+	prices   map[string]*ec2.Client // by region
+	beside   map[string]*ec2.Client // by region, for what prices can do without
 	stats    *stats
+	warn     func(format string, args ...any)
 }
 
 // newSession finds credentials by the default chain of the SDK.
@@ -45,36 +47,54 @@ func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
 	}
 	return &session{
 		endpoint: c.Endpoint, pace: c.Pace, base: base, http: newWholeClient(base.HTTPClient),
-		regions: map[string]*ec2.Client{}, stats: s,
+		prices: map[string]*ec2.Client{}, beside: map[string]*ec2.Client{}, stats: s, warn: c.warn,
 	}, nil
 }
 
-// ec2 returns the client of a region. Retries and the check of whole answers
+// ec2 returns the client for the prices of a region, which does not give up.
+func (s *session) ec2(region string) *ec2.Client { return s.client(s.prices, region, 0) }
+
+// ec2Beside returns the client for what else there is of a region.
+func (s *session) ec2Beside(region string) *ec2.Client {
+	return s.client(s.beside, region, besideAttempts)
+}
+
+// client returns the client of a region. Retries and the check of whole answers
 // are for it alone: the sources of credentials keep their own.
-func (s *session) ec2(region string) *ec2.Client {
-	if c := s.regions[region]; c != nil {
+func (s *session) client(known map[string]*ec2.Client, region string, attempts int) *ec2.Client {
+	if c := known[region]; c != nil {
 		return c
 	}
-	limits := newPacer(s.pace, s.stats)
 	c := ec2.NewFromConfig(s.base, func(o *ec2.Options) {
-		o.Region, o.Retryer, o.RetryMaxAttempts, o.HTTPClient = region, limits, 0, s.http
 		if s.endpoint != "" {
 			o.BaseEndpoint = sdk.String(s.endpoint)
 		}
+		o.Region, o.RetryMaxAttempts, o.HTTPClient = region, 0, s.http
+		o.Retryer = s.pacer(o.BaseEndpoint, "EC2 of "+region, attempts)
 	})
-	s.regions[region] = c
+	known[region] = c
 	return c
 }
 
 // pricing returns the client of the price list.
 func (s *session) pricing() *pricing.Client {
-	limits := newPacer(s.pace, s.stats)
 	return pricing.NewFromConfig(s.base, func(o *pricing.Options) {
-		o.Region, o.Retryer, o.RetryMaxAttempts, o.HTTPClient = pricingRegion, limits, 0, s.http
 		if s.endpoint != "" {
 			o.BaseEndpoint = sdk.String(s.endpoint)
 		}
+		o.Region, o.RetryMaxAttempts, o.HTTPClient = pricingRegion, 0, s.http
+		o.Retryer = s.pacer(o.BaseEndpoint, "the price list", besideAttempts)
 	})
+}
+
+// pacer returns one for the requests to an endpoint, nil for that of AWS.
+func (s *session) pacer(endpoint *string, name string, attempts int) *pacer {
+	p := newPacer(s.pace.at(endpoint), s.stats)
+	p.attempts = attempts
+	p.waiting = func(err error) {
+		s.warn("%s does not answer as it should, and is asked again: %s", name, cause(err))
+	}
+	return p
 }
 
 func firstLine(s string) string {

@@ -149,6 +149,7 @@ func within[T comparable](instants map[policy.Time]bool, l timeline[T], begin, e
 // A book is all that is known of one region.
 type book struct {
 	region  string
+	zones   string // how zones are named, for the metadata
 	markets map[marketKey]*market
 }
 

@@ -33,7 +33,7 @@ type doer interface {
 }
 
 // attemptMax is how long one attempt may take.
-const attemptMax = 60 * time.Second
+const attemptMax = 30 * time.Second
 
 // bodyMax is the most bytes of an answer; a page of a thousand prices has a
 // quarter of a million.
@@ -83,23 +83,37 @@ func attemptError(r *http.Request, err error) error {
 func whole(answer *http.Response, body []byte) error {
 	kind := answer.Header.Get("Content-Type")
 	text := bytes.TrimSpace(body)
+	// A server that does not name the kind of its answer still cuts it short.
+	if answer.StatusCode == http.StatusOK && bytes.HasPrefix(text, []byte("<")) {
+		kind = "xml"
+	}
 	switch {
-	case strings.Contains(kind, "json") && !json.Valid(text):
-		return &cutShortError{what: fmt.Sprintf("%d bytes of JSON have no end", len(text))}
-	case strings.Contains(kind, "xml") && !bytes.HasSuffix(text, []byte("</"+rootOf(text)+">")):
-		return &cutShortError{what: fmt.Sprintf("%d bytes of XML have no end", len(text))}
 	case len(text) == 0 && answer.StatusCode == http.StatusOK:
 		return &cutShortError{what: "it is empty"}
+	case strings.Contains(kind, "json") && !json.Valid(text):
+		return &cutShortError{what: fmt.Sprintf("%d bytes of JSON without an end", len(text))}
+	case strings.Contains(kind, "xml") && !closed(text):
+		return &cutShortError{what: fmt.Sprintf("%d bytes of XML without an end", len(text))}
 	}
 	return nil
 }
 
-// rootOf returns the name of the root element, "?" without one.
-func rootOf(text []byte) string {
+// closed reports whether a document ends as it began.
+func closed(text []byte) bool {
+	root, rest := rootOf(text)
+	if end := bytes.IndexByte(rest, '>'); end == len(rest)-1 && bytes.HasSuffix(rest, []byte("/>")) {
+		return true // the root has no content
+	}
+	return bytes.HasSuffix(text, []byte("</"+root+">"))
+}
+
+// rootOf returns the name of the root element, "?" without one, and what
+// follows the name.
+func rootOf(text []byte) (name string, rest []byte) {
 	for {
 		i := bytes.IndexByte(text, '<')
 		if i < 0 || i+1 == len(text) {
-			return "?"
+			return "?", nil
 		}
 		text = text[i+1:]
 		if text[0] != '?' && text[0] != '!' {
@@ -107,7 +121,7 @@ func rootOf(text []byte) string {
 		}
 	}
 	if end := bytes.IndexAny(text, " \t\r\n/>"); end > 0 {
-		return string(text[:end])
+		return string(text[:end]), text[end:]
 	}
-	return "?"
+	return "?", nil
 }

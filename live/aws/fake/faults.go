@@ -40,6 +40,13 @@ type Faults struct {
 	// API do.
 	NoZoneIDs bool
 
+	// PricesOnly refuses all but prices, and that in the protocol of EC2, as a
+	// server that knows no more does.
+	PricesOnly bool
+
+	// ZonesDown answers 500 to whoever lists zones.
+	ZonesDown bool
+
 	// Deny refuses actions with a code of AWS, as UnauthorizedOperation.
 	Deny map[string]string
 
@@ -96,6 +103,10 @@ var (
 // denied says no with a code of a test's choice.
 func denied(code string) *apiError {
 	return &apiError{http.StatusForbidden, code, "You are not authorized to perform this operation."}
+}
+
+func errUnknown(action string) *apiError {
+	return &apiError{http.StatusBadRequest, "InvalidAction", "The action " + action + " is not valid for this web service."}
 }
 
 func badParameter(message string) *apiError {

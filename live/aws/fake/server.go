@@ -103,6 +103,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case failing:
 		no = errInternal
 	default:
+		if s.faults.PricesOnly && call.Action != "DescribeSpotPriceHistory" {
+			protocol, no = query{s}, errUnknown(call.Action)
+			break
+		}
 		a, no = protocol.answer(call, body)
 	}
 	status := http.StatusOK
@@ -219,13 +223,16 @@ func (q query) answer(c *Call, _ []byte) (answer, *apiError) {
 	var no *apiError
 	switch c.Action {
 	case "DescribeAvailabilityZones":
+		if q.faults.ZonesDown {
+			return answer{}, errInternal
+		}
 		result = q.describeAvailabilityZones(c.Region, r)
 	case "DescribeSpotPriceHistory":
 		result, no = q.describeSpotPriceHistory(c.Region, r, c.Form)
 	case "GetSpotPlacementScores":
 		result, no = q.getSpotPlacementScores(c.Form)
 	default:
-		no = &apiError{http.StatusBadRequest, "InvalidAction", "The action " + c.Action + " is not valid for this web service."}
+		no = errUnknown(c.Action)
 	}
 	if no != nil {
 		return answer{}, no
