@@ -21,9 +21,12 @@ build:
 run: build
 	$(BIN) eval
 
+# test races everything, and then runs without the race detector what reads
+# whole recordings, which it would make take an hour.
 test:
 	$(GO) vet ./...
-	$(GO) test -race -timeout 15m ./...
+	$(GO) test -race -timeout 20m ./...
+	$(GO) test -run 'Record|Import|Refit|Preset|Figures|Like' -timeout 20m ./scenarios/trace/...
 
 # same runs equal weeks with builds for several machines and compares hashes.
 same:

@@ -44,7 +44,7 @@ func (r *Report) csvLine(i int) []string {
 		weather, hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
 	}
 	t := &run.World.Trace
-	return append(line, failure, weather, hash, t.Name, t.From.String(), t.To.String(), kind(t), r.reclaims(t),
+	return append(line, failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
 		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
 }
 

@@ -297,7 +297,7 @@ func TestReclaimsSaidAsTheyAre(t *testing.T) {
 		w := c.Cases[0].World
 		w.Markets = append(w.Markets, policy.Market{ID: 2, Name: "aws/r/b/m5.large/spot", Capacity: policy.Spot})
 		w.Prices = append(w.Prices, w.Prices[1])
-		w.Available, w.Trace.Availability = x.available, x.available != nil
+		w.Available, w.Trace.Availability, w.Trace.Synthetic = x.available, x.available != nil, false
 		r, err := Run(context.Background(), c, fake{}.run)
 		if err != nil {
 			t.Fatal(err)

@@ -203,7 +203,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
-		out.Traces = append(out.Traces, jsonTrace{t.Name, t.From.String(), t.To.String(), kind(t), r.reclaims(t), t.About})
+		out.Traces = append(out.Traces, jsonTrace{t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t), t.About})
 	}
 	for i := range r.Groups {
 		out.Groups = append(out.Groups, r.jsonGroup(&r.Groups[i]))

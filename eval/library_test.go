@@ -107,7 +107,7 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 		}
 		w := libraryWorld(t, name)
 		if libraryCut && w.Duration > 48*time.Hour {
-			w.Duration = 12 * time.Hour
+			w.Duration, w.WarmUp = 12*time.Hour, 6*time.Hour
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,7 @@ func TestLibraryTellsPoliciesApart(t *testing.T) {
 		"gpu-inference": "static", "monoculture": "static",
 		"restart": "spot", "tiny": "spot",
 	}
-	seeds := 3
+	seeds := 2
 	if !libraryCut {
 		for name, p := range map[string]string{
 			"long-jobs": OnDemand, "stateful-zonal": OnDemand, "squeeze": "static", "no-pdb": "spot", "zone-outage": "spot",

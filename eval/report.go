@@ -341,14 +341,6 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 	return out
 }
 
-// kind says whether prices are recorded or synthetic.
-func kind(t *scenarios.TraceInfo) string {
-	if t.Synthetic {
-		return "synthetic"
-	}
-	return "recorded"
-}
-
 // reclaims says where reclaims come from in the cases that use trace t: a
 // trace may have recorded the availability of some markets only.
 func (r *Report) reclaims(t *scenarios.TraceInfo) string {
@@ -387,9 +379,10 @@ func (r *Report) Notes() []string {
 		if t.About != "" {
 			name += " (" + strings.TrimSuffix(t.About, ".") + ")"
 		}
-		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, kind(t), instant(t.From), instant(t.To), r.reclaims(t)))
+		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, t.Prices(), instant(t.From), instant(t.To), r.reclaims(t)))
 	}
 	notes = append(notes,
+		"Capacity, that is when launches are refused, comes from where the reclaims come from; notices and recommendations are always modelled.",
 		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
 		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
 		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")

@@ -68,11 +68,8 @@ func workloads(w *bufio.Writer, r *sim.Result) {
 
 // traceLine says where prices and reclaims come from.
 func traceLine(w *scenarios.World) string {
-	t, kind := &w.Trace, "recorded"
-	if t.Synthetic {
-		kind = "synthetic"
-	}
-	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, minute(t.From), minute(t.To), kind, w.Reclaims())
+	t := &w.Trace
+	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, minute(t.From), minute(t.To), t.Prices(), w.Reclaims())
 }
 
 func minute(t policy.Time) string { return t.Std().Format("2006-01-02 15:04") }

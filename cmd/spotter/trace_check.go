@@ -189,7 +189,7 @@ func (p *program) openRecording(path string) (*trace.Trace, error) {
 	}
 	srcs, err := recordings(path)
 	if err != nil {
-		return nil, wrong(err, traceAdvice(err))
+		return nil, wrong(err, "give a trace, a recording, a folder of either, or \"embedded\"")
 	}
 	if srcs == nil {
 		t, err := openTrace(path)

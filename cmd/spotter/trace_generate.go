@@ -34,7 +34,10 @@ func (p *program) traceGenerateCommand() *cobra.Command {
 			"synthetic, by which law, parameters and seed. Equal commands give equal bytes.\n\n" +
 			"--like fits the law to a trace or a recording, and takes its span and markets\n" +
 			"where --from, --days and --markets do not say otherwise; see how near it came\n" +
-			"with `spotter trace check`. The presets were fitted to recordings:\n\n" + presetLines(),
+			"with `spotter trace check`. With --like the draw is one of several whose seeds\n" +
+			"follow from --seed: the first that comes near the recording in the figures it is\n" +
+			"judged by, else the nearest.\n\n" +
+			"The presets were fitted to recordings, and are drawn with --seed itself:\n\n" + presetLines(),
 		Example: "  spotter trace generate --preset aws-2024 --seed 7 --markets 500 --days 90 -o drawn\n" +
 			"  spotter trace generate --like prices.csv.gz --seed 1 -o drawn\n" +
 			"  spotter trace check drawn --against prices.csv.gz",
@@ -192,6 +195,9 @@ func (g *generating) draw(c generate.Config, law generate.AvailabilityLaw) (*tra
 		return nil, wrong(err, "change --from or --days")
 	}
 	t.Meta["seed_given"] = fmt.Sprint(g.seed)
+	if g.like != "" {
+		t.Meta["seed_choice"] = generate.SeedChoice
+	}
 	if !g.availability {
 		return t, nil
 	}
@@ -218,6 +224,9 @@ func (g *generating) report(w io.Writer, t *trace.Trace) error {
 	}
 	if _, err := fmt.Fprintf(w, "written to %s; see what they are like with `spotter trace info%s`", g.dir, argument(shell([]string{g.dir}))); err != nil {
 		return err
+	}
+	if preset, err := generate.FindPreset(g.preset); err == nil && preset.Limits != "" {
+		fmt.Fprintf(w, "\nwhat draws of %s miss of the recording: %s", g.preset, preset.Limits)
 	}
 	if g.like != "" {
 		fmt.Fprintf(w, ",\nand how near they come with `spotter trace check %s --against %s`", shell([]string{g.dir}), shell([]string{g.like}))

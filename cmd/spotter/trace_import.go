@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -116,6 +117,10 @@ func (p *program) traceImport(srcs []string, im *importing) error {
 
 func importAdvice(err error) string {
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "name files that are there; `spotter trace import --help` has examples"
+	case errors.Is(err, trace.ErrCorrupt):
+		return "fetch or record it again"
 	case errors.Is(err, trace.ErrBadRows):
 		return "leave --strict out to count such rows and go on"
 	case errors.Is(err, trace.ErrNoRegion):

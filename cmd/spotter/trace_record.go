@@ -60,7 +60,7 @@ func (p *program) traceRecordCommand() *cobra.Command {
 	flags.BoolVar(&r.follow, "follow", false, "keep recording until interrupted")
 	flags.DurationVar(&r.Every, "every", r.Every, "with --follow: record every `TIME`")
 	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "give one recording, all retries included, at most `TIME`; 0 is no bound")
-	flags.Float64Var(&r.Pace.PerSecond, "rate", r.Pace.PerSecond, "send at most `N` requests a second")
+	flags.Float64Var(&r.Pace.PerSecond, "rate", r.Pace.PerSecond, "send at most `N` requests a second (default 5 at AWS, 1000 at another endpoint)")
 	flags.StringVar(&r.AdvisorURL, "advisor-url", r.AdvisorURL, "read interruption bands from `URL`")
 	flags.StringVar(&r.Endpoint, "endpoint", "", "send requests to `URL` (default: AWS_ENDPOINT_URL, else AWS)")
 	flags.BoolVar(&r.printPolicy, "print-iam-policy", false, "print the least IAM policy and do nothing")
@@ -211,6 +211,8 @@ func recordFault(r *recordCall, err error) error {
 		{aws.ErrExpired, "renew the credentials, for example by `aws sso login`; " + again},
 		{aws.ErrCredentials, "check the credentials with `aws sts get-caller-identity`"},
 		{aws.ErrPermission, "allow the action; `spotter trace record --print-iam-policy` prints the least policy"},
+		{aws.ErrRefused, "check AWS_ENDPOINT_URL or --endpoint if one is set, and --product, --types and --families"},
+		{aws.ErrZones, again + "; --zone-names, in a new folder, needs no IDs"},
 		{aws.ErrRegion, "check the name of the region, and that the account has it enabled"},
 		{aws.ErrUnreachable, "check the network, and AWS_ENDPOINT_URL or --endpoint if one is set; " + again},
 		{aws.ErrNothing, "check --types, --families and --product; not every type is sold in every region"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -32,11 +33,23 @@ type cursor struct {
 	row int64
 
 	// dictionary is that of the page, nil if its values stand in it plainly. A
-	// row group has one at most for each column; its entries are decoded into
-	// prices, where badPrice marks faults, or into codes.
+	// row group has one at most for each column; decoded says that table holds
+	// its entries.
 	dictionary parquet.Dictionary
-	prices     []policy.Money
-	codes      []int32
+	decoded    bool
+	table      *table
+}
+
+// A table holds the decoded entries of the dictionary of a column: prices,
+// where badPrice marks faults, or codes of names.
+type table struct {
+	prices []policy.Money
+	codes  []int32
+
+	// text and ends are the names of the codes as they are stored. Most files
+	// of a trace have the same names as the one before.
+	text []byte
+	ends []uint32
 }
 
 // badPrice marks an entry of a dictionary that is no price. Whether a row uses
@@ -196,7 +209,7 @@ func (c *cursor) pageMoney(dst []policy.Money) error {
 	data := c.page.Data()
 	if c.dictionary != nil {
 		c.decodePrices()
-		prices := c.prices
+		prices := c.table.prices
 		for i, code := range data.Int32()[c.value : c.value+len(dst)] {
 			if uint(code) >= uint(len(prices)) {
 				return c.fault(c.rowOf(i), "", errCode(code, len(prices)))
@@ -243,16 +256,21 @@ func (c *cursor) badPrice(i int, v float64) error {
 }
 
 func (c *cursor) decodePrices() {
-	if len(c.prices) > 0 {
+	if c.decoded {
 		return
 	}
-	for i := range c.dictionary.Len() {
-		m, ok := money(c.dictionary.Index(int32(i)).Double())
+	c.decoded = true
+	data := c.dictionary.Page().Data()
+	values := data.Double()
+	prices := slices.Grow(c.table.prices[:0], len(values))[:len(values)]
+	for i, v := range values {
+		m, ok := money(v)
 		if !ok {
 			m = badPrice
 		}
-		c.prices = append(c.prices, m)
+		prices[i] = m
 	}
+	c.table.prices = prices
 }
 
 // names reads len(dst) names as codes of symbols; absent stands for null, and
@@ -293,12 +311,8 @@ func (c *cursor) pageNames(dst []int32, symbols *symbols) error {
 		}
 		return nil
 	}
-	if len(c.codes) == 0 {
-		for i := range c.dictionary.Len() {
-			c.codes = append(c.codes, symbols.code(c.dictionary.Index(int32(i)).ByteArray()))
-		}
-	}
-	codes := c.codes
+	c.decodeNames(symbols)
+	codes := c.table.codes
 	for i, code := range data.Int32()[c.value : c.value+len(dst)] {
 		if uint(code) >= uint(len(codes)) {
 			return c.fault(c.rowOf(i), "", errCode(code, len(codes)))
@@ -306,6 +320,23 @@ func (c *cursor) pageNames(dst []int32, symbols *symbols) error {
 		dst[i] = codes[code]
 	}
 	return nil
+}
+
+func (c *cursor) decodeNames(symbols *symbols) {
+	if c.decoded {
+		return
+	}
+	c.decoded = true
+	data := c.dictionary.Page().Data()
+	text, ends := data.ByteArray()
+	t := c.table
+	if len(ends) > 0 && bytes.Equal(text, t.text) && slices.Equal(ends, t.ends) {
+		return
+	}
+	t.text, t.ends, t.codes = append(t.text[:0], text...), append(t.ends[:0], ends...), t.codes[:0]
+	for i := range c.dictionary.Len() {
+		t.codes = append(t.codes, symbols.code(text[ends[i]:ends[i+1]]))
+	}
 }
 
 // numbers reads len(dst) values of a column that few traces have, one by one;

@@ -169,6 +169,7 @@ type importer struct {
 	ids, names bool // zones of AWS were met by ID, by name
 	last       says // what the row spoke of that was taken last
 
+	zeros     int // on-demand prices that are written 0
 	snapshots int // sources of a snapshot that did not say when it was taken
 	warnings  []string
 
@@ -244,7 +245,13 @@ func (im *importer) content(r *bufio.Reader) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
+	if mark := []byte("\ufeff"); bytes.HasPrefix(head, mark) { // spreadsheets put it before what they write
+		if _, err := r.Discard(len(mark)); err != nil {
+			return err
+		}
+		head = head[len(mark):]
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
 	switch {
 	case len(text) == 0:
 		return fmt.Errorf("%w: it holds nothing", ErrEmpty)
@@ -282,7 +289,7 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 		return absent, nil
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) || bytes.ContainsAny(text, "xX_") { // as 0x1p-2 and 1_000 in Go
 		return 0, fmt.Errorf("price %q is no number", text)
 	}
 	m, ok := money(v)
@@ -302,8 +309,8 @@ func instant(text []byte) (policy.Time, error) {
 		at = policy.Time(v * 1000)
 	} else if v, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
 		at = policy.TimeOf(v)
-	} else if v, err := time.Parse(time.DateTime, string(text)); err == nil {
-		at = policy.TimeOf(v)
+	} else if v, ok := dateTime(string(text)); ok {
+		at = v
 	} else {
 		return 0, fmt.Errorf("time %q is neither Unix seconds nor RFC 3339", text)
 	}
@@ -311,6 +318,17 @@ func instant(text []byte) (policy.Time, error) {
 		return 0, fmt.Errorf("time %q is not between 1970 and 2200", text)
 	}
 	return at, nil
+}
+
+// dateTime reads a time in one of the ways in which databases and Python print
+// it: with a blank for the T, without a zone, which then is UTC, or both.
+func dateTime(text string) (policy.Time, bool) {
+	for _, layout := range [...]string{time.DateTime, time.DateTime + "Z07:00", "2006-01-02T15:04:05"} {
+		if v, err := time.Parse(layout, text); err == nil {
+			return policy.TimeOf(v), true
+		}
+	}
+	return 0, false
 }
 
 // trace sorts the events and makes series of them.
@@ -353,6 +371,9 @@ func (im *importer) trace(srcs []string) (*Trace, error) {
 	}
 	if im.ids && im.names {
 		im.warn("zones are given by ID and by name; names differ between accounts, so the two cannot be joined")
+	}
+	if im.zeros > 0 {
+		im.warn("%d on-demand prices are written 0 and taken as unknown", im.zeros)
 	}
 	t.Warnings = append(t.Warnings, im.warnings...)
 	im.fill(t)

@@ -192,19 +192,52 @@ func eachLine(r io.Reader, visit func(line int, row []byte) error) error {
 	return nil
 }
 
-// splitRow cuts a line at its commas. None of the values can hold one.
+// splitRow cuts a line at its commas but for those within quotes.
 func splitRow(row []byte, fields [][]byte) [][]byte {
 	for {
-		field, rest, more := bytes.Cut(row, []byte{','})
-		field = bytes.TrimSpace(field)
-		if n := len(field); n >= 2 && field[0] == '"' && field[n-1] == '"' {
-			field = field[1 : n-1]
+		row = bytes.TrimLeft(row, " \t")
+		field, rest, more := cutQuoted(row)
+		if field == nil {
+			field, rest, more = bytes.Cut(row, []byte{','})
+			field = bytes.TrimSpace(field)
 		}
 		if fields = append(fields, field); !more || len(fields) == csvFieldsMax {
 			return fields
 		}
 		row = rest
 	}
+}
+
+// cutQuoted returns the field in quotes with which row begins, in which a quote
+// is written twice, and what follows the comma behind it. The field is nil if
+// there is none, as where a quote is left open: what is no field must not eat
+// the ones behind it.
+func cutQuoted(row []byte) (field, rest []byte, more bool) {
+	if len(row) == 0 || row[0] != '"' {
+		return nil, nil, false
+	}
+	end := 1
+	for doubled := false; end < len(row); end++ {
+		if row[end] != '"' {
+			continue
+		}
+		if end+1 < len(row) && row[end+1] == '"' {
+			end, doubled = end+1, true
+			continue
+		}
+		rest = bytes.TrimLeft(row[end+1:], " \t")
+		if len(rest) > 0 && rest[0] != ',' {
+			return nil, nil, false
+		}
+		if field = row[1:end]; doubled {
+			field = bytes.ReplaceAll(field, []byte(`""`), []byte(`"`))
+		}
+		if field = bytes.TrimSpace(field); field == nil {
+			field = []byte{}
+		}
+		return field, bytes.TrimPrefix(rest, []byte{','}), len(rest) > 0
+	}
+	return nil, nil, false
 }
 
 // row makes an event of the fields of a line.
@@ -326,6 +359,9 @@ func (im *importer) priced(r rawEvent) (e event, err error) {
 	}
 	if e.onDemand, err = price(r.onDemand, 0); err != nil {
 		return e, err
+	}
+	if e.onDemand == 0 && len(r.onDemand) > 0 {
+		im.zeros++
 	}
 	e.says = saysSpot
 	return e, nil

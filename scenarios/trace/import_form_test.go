@@ -137,7 +137,8 @@ rackspace/us-east-iad-1/us-east-iad-1/gp.vs1.medium-iad 01T00:00:00 spot=0.001 b
 rackspace/us-east-iad-1/us-east-iad-1/gp.vs1.medium-iad 03T00:00:00 spot=0.001 bids=0 0.006 0.01
 `, gcp, azure, rackspace)
 	want := []string{rackspace + ":5: no price", rackspace + `:6: bid: price "x" is no number`}
-	if !reflect.DeepEqual(report.BadRows, want) || report.Repeats != 1 || len(tr.Warnings) != 0 ||
+	if !reflect.DeepEqual(report.BadRows, want) || report.Repeats != 1 ||
+		!reflect.DeepEqual(tr.Warnings, []string{"1 on-demand prices are written 0 and taken as unknown"}) ||
 		!reflect.DeepEqual(report.UnknownTypes, []string{"azure/DCasv5 Type 1", "gcp/acc:V100:8"}) {
 		t.Errorf("%+v", report)
 	}

@@ -40,7 +40,9 @@ func load(name string, files []source, o ReadOptions) (*Trace, error) {
 	s := newScanner(&o, b.add)
 	s.meta = b.meta
 	for i := range files {
-		b.expect(files, i)
+		if i > 0 && (files[i].provider != files[i-1].provider || files[i].region != files[i-1].region) {
+			b.flush()
+		}
 		if err := s.file(&files[i]); err != nil {
 			return nil, err
 		}
@@ -132,7 +134,8 @@ func chosen(choice []string, name string) bool {
 // A builder puts the rows of files together into series.
 type builder struct {
 	o      *ReadOptions
-	series []Series
+	pages  [][]Series           // see of
+	opened int32                // how many series there are
 	index  map[marketCode]int32 // of the series of a market; -1 if not wanted
 
 	// after[i] is the series that followed series i when it was last read. A
@@ -142,19 +145,18 @@ type builder struct {
 	codes []marketCode
 	at    int32 // the series that was read last; -1 before the first
 
+	tails []tail // of each series
+	rows  rowLog // the rows that are not yet in their series
+
 	info map[string]string
 	from policy.Time
 	to   policy.Time
-	rows int64
+	read int64 // rows
 
 	unmarked bool // a file does not say whether it was generated
 
 	seen   policy.Time // the earliest time of any row
 	seenTo policy.Time // the latest
-
-	// reading and of say that the file being read is so manieth of its region,
-	// and of how many.
-	reading, of int
 
 	// first and last bound the times that the metadata of the current file
 	// allow.
@@ -163,33 +165,6 @@ type builder struct {
 
 func newBuilder(o *ReadOptions) *builder {
 	return &builder{o: o, index: map[marketCode]int32{}, info: map[string]string{}, seen: timeMax, at: -1}
-}
-
-// expect notes how much of a region is read before file i.
-func (b *builder) expect(files []source, i int) {
-	same := func(k int) bool {
-		return files[k].provider == files[i].provider && files[k].region == files[i].region
-	}
-	if i > 0 && same(i-1) {
-		b.reading++
-		return
-	}
-	b.reading, b.of = 0, 1
-	for k := i + 1; k < len(files) && same(k); k++ {
-		b.of++
-	}
-}
-
-// room makes room for as many spells as s will have if its market goes on
-// changing as often as in the files that were read. To double the room again
-// and again would copy every spell twice.
-func (b *builder) room(s *Series) {
-	n := len(s.At)
-	more := 16 + n*(b.of-b.reading-1)/(b.reading+1)
-	s.At, s.Spot = slices.Grow(s.At, more), slices.Grow(s.Spot, more)
-	if s.OnDemand != nil {
-		s.OnDemand = slices.Grow(s.OnDemand, more)
-	}
 }
 
 // meta takes in the metadata of a file. Files of one trace say the same; where
@@ -232,12 +207,24 @@ func (b *builder) span(key string, at policy.Time) {
 
 // add takes in the rows of a batch.
 func (b *builder) add(batch *Batch) error {
-	b.rows += int64(batch.Rows)
+	b.read += int64(batch.Rows)
+	var block *logBlock
+	if batch.extras() || batch.ProbeGap != nil {
+		b.flush()
+	} else {
+		block = b.block()
+	}
 	begin := 0
 	for i := range batch.Runs {
 		end := batch.Runs[i].End
 		if k := b.find(batch, i); k >= 0 {
-			if err := b.append(&b.series[k], batch, begin, end); err != nil {
+			var err error
+			if block != nil && !b.tails[k].wide {
+				err = b.log(block, k, batch, begin, end)
+			} else {
+				err = b.append(k, batch, begin, end)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -251,7 +238,7 @@ func (b *builder) add(batch *Batch) error {
 func (b *builder) find(batch *Batch, i int) int32 {
 	code := batch.Runs[i].market
 	if b.at >= 0 {
-		if next := b.after[b.at]; next >= 0 && b.codes[next] == code {
+		if next := b.after[b.at]; next >= 0 && b.codes[next].equal(&code) {
 			b.at = next
 			return next
 		}
@@ -270,27 +257,35 @@ func (b *builder) find(batch *Batch, i int) int32 {
 	return k
 }
 
+// seriesPage is how many series are allocated at once.
+const seriesPage = 256
+
+// of returns series k. Series are large and there are thousands of them, so
+// that they stand in pages, which are never copied to make room for more.
+func (b *builder) of(k int32) *Series { return &b.pages[k/seriesPage][k%seriesPage] }
+
 func (b *builder) open(name [5]string, code marketCode) int32 {
 	if !chosen(b.o.Providers, name[0]) || !chosen(b.o.Regions, name[1]) || !chosen(b.o.Types, name[3]) {
 		b.index[code] = -1
 		return -1
 	}
-	k := int32(len(b.series))
+	k := b.opened
+	if b.opened++; int(k)/seriesPage == len(b.pages) {
+		b.pages = append(b.pages, make([]Series, seriesPage))
+	}
 	b.index[code] = k
-	b.series = append(b.series, Series{
-		Provider: name[0], Region: name[1], Zone: name[2], Type: name[3], Product: name[4],
-	})
+	*b.of(k) = Series{Provider: name[0], Region: name[1], Zone: name[2], Type: name[3], Product: name[4]}
 	b.after = append(b.after, -1)
 	b.codes = append(b.codes, code)
+	b.tails = append(b.tails, noTail)
 	return k
 }
 
-// append adds rows begin to end of the batch, all of the market of s.
-func (b *builder) append(s *Series, batch *Batch, begin, end int) error {
+// append adds rows begin to end of the batch, all of series k, of which none
+// is in the log.
+func (b *builder) append(k int32, batch *Batch, begin, end int) error {
+	s := b.of(k)
 	extras := batch.extras() || s.extras()
-	if !extras && batch.ProbeGap == nil && s.ProbeGap == nil {
-		return b.appendPrices(s, batch, begin, end)
-	}
 	for i := begin; i < end; i++ {
 		at, v := batch.Time[i], batch.sample(i, extras)
 		if at < b.first || at > b.last {
@@ -299,7 +294,7 @@ func (b *builder) append(s *Series, batch *Batch, begin, end int) error {
 		if n := len(s.At); n > 0 {
 			same := v.spot == s.Spot[n-1] && v.onDemand == s.onDemand(n-1) && (!extras || v == s.sample(n-1))
 			if at < s.At[n-1] || at == s.At[n-1] && !same {
-				return clockError(batch, i, s)
+				return clockError(batch, i, s, s.At[n-1])
 			}
 			if same {
 				b.seenTo = max(b.seenTo, at)
@@ -309,46 +304,10 @@ func (b *builder) append(s *Series, batch *Batch, begin, end int) error {
 		s.push(at, v, batch.probeGap(i), extras)
 		b.seen, b.seenTo = min(b.seen, at), max(b.seenTo, at)
 	}
-	return nil
-}
-
-// appendPrices does the same where there is nothing but prices, as in nearly
-// all rows of nearly all traces.
-func (b *builder) appendPrices(s *Series, batch *Batch, begin, end int) error {
-	last, n := blank, len(s.At)
-	if n > 0 {
-		last.spot, last.onDemand = s.Spot[n-1], s.onDemand(n-1)
-	}
-	for i := begin; i < end; i++ {
-		at, spot, onDemand := batch.Time[i], batch.Spot[i], policy.Money(0)
-		if batch.OnDemand != nil {
-			onDemand = batch.OnDemand[i]
-		}
-		if at < b.first || at > b.last {
-			return b.outside(batch, i)
-		}
-		b.seenTo = max(b.seenTo, at)
-		if n > 0 {
-			same := spot == last.spot && onDemand == last.onDemand
-			if at < s.At[n-1] || at == s.At[n-1] && !same {
-				return clockError(batch, i, s)
-			}
-			if same {
-				continue
-			}
-		}
-		b.seen = min(b.seen, at)
-		if n == cap(s.At) && b.reading > 0 {
-			b.room(s)
-		}
-		s.At, s.Spot = append(s.At, at), append(s.Spot, spot)
-		if s.OnDemand != nil {
-			s.OnDemand = append(s.OnDemand, onDemand)
-		} else {
-			pushColumn(&s.OnDemand, n, onDemand, 0)
-		}
-		last.spot, last.onDemand = spot, onDemand
-		n++
+	if n := len(s.At); n > 0 {
+		t := &b.tails[k]
+		t.at, t.spot, t.onDemand = s.At[n-1], s.Spot[n-1], s.onDemand(n-1)
+		t.wide = t.wide || s.extras() || s.ProbeGap != nil
 	}
 	return nil
 }
@@ -389,8 +348,10 @@ func (s *Series) onDemand(i int) policy.Money {
 	return s.OnDemand[i]
 }
 
-func clockError(batch *Batch, i int, s *Series) error {
-	last, at := s.At[len(s.At)-1], batch.Time[i]
+// clockError reports row i of a batch, which is not later than the last spell
+// of its series.
+func clockError(batch *Batch, i int, s *Series, last policy.Time) error {
+	at := batch.Time[i]
 	err := fmt.Errorf("%w: market %s has %v after %v", ErrOrder, s.Name(), at, last)
 	if at == last {
 		err = fmt.Errorf("%w: market %s has two different rows at %v", ErrOrder, s.Name(), at)
@@ -465,9 +426,10 @@ func pushColumn[T comparable](col *[]T, n int, v, unknown T) {
 
 // trace returns what was read.
 func (b *builder) trace() (*Trace, error) {
-	if b.rows == 0 {
+	if b.read == 0 {
 		return nil, fmt.Errorf("%w: it has no rows", ErrEmpty)
 	}
+	b.flush()
 	t := &Trace{
 		WholeFrom: b.from, WholeTo: b.to,
 		Synthetic: b.info[metaSynthetic] == "true", About: b.info[metaAbout], Unmarked: b.unmarked,
@@ -491,12 +453,7 @@ func (b *builder) trace() (*Trace, error) {
 	if said := t.Meta[MetaModelled]; said != "" {
 		t.Warnings = append(t.Warnings, said)
 	}
-	for i := range b.series {
-		if b.series[i].clip(b.o); len(b.series[i].At) > 0 {
-			b.series[i].dropUnknown()
-			t.Series = append(t.Series, b.series[i])
-		}
-	}
+	t.Series = b.wanted()
 	if len(t.Series) == 0 || t.From > t.To {
 		return nil, fmt.Errorf("%w: no market in the span, regions and types asked for; it covers %v to %v%s",
 			ErrEmpty, t.WholeFrom, t.WholeTo, b.choice())
@@ -504,10 +461,24 @@ func (b *builder) trace() (*Trace, error) {
 	return t, t.order()
 }
 
+// wanted returns the series that have spells in the span asked for.
+func (b *builder) wanted() []Series {
+	series := make([]Series, 0, b.opened)
+	for k := range b.opened {
+		s := b.of(k)
+		s.clip(b.o)
+		s.dropUnknown()
+		if len(s.At) > 0 {
+			series = append(series, *s)
+		}
+	}
+	return series
+}
+
 func (b *builder) choice() string {
 	var names []string
-	for _, s := range b.series {
-		names = append(names, s.Region)
+	for k := range b.opened {
+		names = append(names, b.of(k).Region)
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

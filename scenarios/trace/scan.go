@@ -88,6 +88,12 @@ type Run struct {
 // product.
 type marketCode [5]int32
 
+// equal reports whether both are of one market. It takes a fraction of the
+// time of ==, which calls a comparison of memory.
+func (m *marketCode) equal(o *marketCode) bool {
+	return m[3] == o[3] && m[2] == o[2] && m[1] == o[1] && m[0] == o[0] && m[4] == o[4]
+}
+
 // Market returns the provider, region, zone, type and product of run i.
 func (b *Batch) Market(i int) (m [5]string) {
 	for k, code := range b.Runs[i].market {
@@ -126,9 +132,18 @@ type scanner struct {
 	symbols symbols
 	linux   int32 // the code of ProductLinux
 	codes   [5][]int32
+	differs []int32 // of each row from the one before
+	ends    []int32
 	floats  [6][]float64
 	time    []policy.Time
 	money   [5][]policy.Money
+
+	// tables are those of the dictionaries of the columns that are read, by
+	// place, and data is the content of the file: kept, so that the next file
+	// needs no new memory.
+	tables []table
+	data   []byte
+	header []format.KeyValue // the metadata that were found sound last
 
 	// meta is called with each file before its rows.
 	meta func(*parquet.File) error
@@ -149,7 +164,7 @@ func (s *scanner) file(src *source) (err error) {
 			err = &FileError{File: src.path, Err: fmt.Errorf("%w: %v", ErrCorrupt, r)}
 		}
 	}()
-	r, size, closer, err := src.open()
+	r, size, closer, err := src.open(&s.data)
 	if err != nil {
 		return err
 	}
@@ -157,6 +172,9 @@ func (s *scanner) file(src *source) (err error) {
 	f, err := openParquet(src.path, r, size)
 	if err != nil {
 		return err
+	}
+	if err := s.checkHeader(f); err != nil {
+		return &FileError{File: src.path, Err: err}
 	}
 	if s.meta != nil {
 		if err := s.meta(f); err != nil {
@@ -182,6 +200,20 @@ func (s *scanner) file(src *source) (err error) {
 	return nil
 }
 
+// checkHeader fails when the metadata of f are damaged, are of another version
+// or name columns that f lacks. Files of one trace have the same metadata, of
+// which the checksum is computed once.
+func (s *scanner) checkHeader(f *parquet.File) error {
+	header := f.Metadata().KeyValueMetadata
+	if s.header == nil || !slices.Equal(header, s.header) {
+		if err := checkHeader(header); err != nil {
+			return err
+		}
+		s.header = header
+	}
+	return checkColumns(f)
+}
+
 func openParquet(path string, r io.ReaderAt, size int64) (*parquet.File, error) {
 	if err := checkFrame(r, size); err != nil {
 		return nil, &FileError{File: path, Err: err}
@@ -190,9 +222,6 @@ func openParquet(path string, r io.ReaderAt, size int64) (*parquet.File, error) 
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<16))
 	if err != nil {
 		return nil, &FileError{File: path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
-	}
-	if err := checkHeader(f); err != nil {
-		return nil, &FileError{File: path, Err: err}
 	}
 	return f, nil
 }
@@ -275,13 +304,16 @@ func (s *scanner) after(group parquet.RowGroup, leaves []leaf) bool {
 // file.
 func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, row int64) error {
 	cursors := make([]cursor, len(leaves))
+	for len(s.tables) < len(leaves) {
+		s.tables = append(s.tables, table{})
+	}
 	chunks := f.RowGroups()[g].ColumnChunks()
 	rows := f.Metadata().RowGroups[g].NumRows
 	for i, l := range leaves {
 		if err := checkPages(f, &f.Metadata().RowGroups[g].Columns[l.index].MetaData, rows); err != nil {
 			return &FileError{File: src.path, Column: l.name, Err: err}
 		}
-		cursors[i] = cursor{leaf: l, file: src.path, pages: chunks[l.index].Pages(), row: row}
+		cursors[i] = cursor{leaf: l, file: src.path, pages: chunks[l.index].Pages(), row: row, table: &s.tables[i]}
 		defer cursors[i].close()
 	}
 	names, err := s.marketNames(src, f, leaves)
@@ -297,7 +329,7 @@ func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, row 
 			}
 		}
 		if s.o.Columns.has(ColumnMarket) {
-			s.findRuns(names, leaves, n)
+			s.findRuns(names, n)
 		}
 		if err := s.visit(&s.batch); err != nil {
 			return err
@@ -408,37 +440,58 @@ func (s *scanner) marketNames(src *source, f *parquet.File, leaves []leaf) (name
 	return names, nil
 }
 
-// findRuns fills in the runs of the n rows of the batch.
-func (s *scanner) findRuns(names marketCode, leaves []leaf, n int) {
+// constant reports whether all codes of col, which is not empty, are equal.
+func constant(col []int32) bool {
+	first := col[0]
+	for _, code := range col {
+		if code != first {
+			return false
+		}
+	}
+	return true
+}
+
+// findRuns fills in the runs of the n rows of the batch. It has no branch that
+// depends on the data for each row, since a market has a few rows only and the
+// processor would guess wrong at the end of each.
+func (s *scanner) findRuns(names marketCode, n int) {
 	var cols [5][]int32
 	var at [5]int
 	varying := 0
+	differs := buffer(&s.differs, n)
+	clear(differs)
 	for k, code := range names {
-		if code == -1 {
-			cols[varying], at[varying] = s.codes[k][:n], k
-			varying++
+		if code != -1 {
+			continue
+		}
+		col := s.codes[k][:n]
+		if constant(col) {
+			names[k] = col[0]
+			continue
+		}
+		cols[varying], at[varying] = col, k
+		varying++
+		for i, code := range col[1:] {
+			differs[i+1] |= code ^ col[i]
 		}
 	}
-	fill := func(row int) {
-		for v := range varying {
-			names[at[v]] = cols[v][row]
+	ends := buffer(&s.ends, n)
+	found := 0
+	for row, d := range differs {
+		ends[found] = int32(row)
+		if d != 0 {
+			found++
 		}
 	}
-	runs := s.batch.Runs
-	begin := 0
-	for row := 1; row < n; row++ {
-		same := true
-		for _, col := range cols[:varying] {
-			same = same && col[row] == col[row-1]
+	ends[found] = int32(n)
+	runs, begin := s.batch.Runs, int32(0)
+	for _, end := range ends[:found+1] {
+		for v, col := range cols[:varying] {
+			names[at[v]] = col[begin]
 		}
-		if !same {
-			fill(begin)
-			runs = append(runs, Run{market: names, End: row})
-			begin = row
-		}
+		runs = append(runs, Run{market: names, End: int(end)})
+		begin = end
 	}
-	fill(begin)
-	runs = append(runs, Run{market: names, End: n})
 	s.batch.Runs = runs
 }
 
@@ -454,7 +507,9 @@ type source struct {
 // call for each page.
 const smallFile = 8 << 20
 
-func (src *source) open() (io.ReaderAt, int64, func(), error) {
+// open returns the content of a file and how long it is. A small one is read to
+// buf.
+func (src *source) open(buf *[]byte) (io.ReaderAt, int64, func(), error) {
 	if src.data != nil {
 		return bytes.NewReader(src.data), int64(len(src.data)), func() {}, nil
 	}
@@ -471,7 +526,8 @@ func (src *source) open() (io.ReaderAt, int64, func(), error) {
 		return f, info.Size(), func() { f.Close() }, nil
 	}
 	defer f.Close()
-	data := make([]byte, info.Size())
+	data := slices.Grow((*buf)[:0], int(info.Size()))[:info.Size()]
+	*buf = data
 	if _, err := io.ReadFull(f, data); err != nil {
 		return nil, 0, nil, &FileError{File: src.path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
 	}

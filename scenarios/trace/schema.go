@@ -84,12 +84,11 @@ func headerSum(meta map[string]string) string {
 	return strconv.FormatUint(portable.Hash(b), 16)
 }
 
-// checkHeader compares the metadata of f, if it has any of ours, with its
-// checksum, the version of the schema and the columns that are there. Columns
-// may have been added since.
-func checkHeader(f *parquet.File) error {
+// checkHeader compares the metadata of a file, if there are any of ours, with
+// their checksum and the version of the schema.
+func checkHeader(header []format.KeyValue) error {
 	meta := map[string]string{}
-	for _, kv := range f.Metadata().KeyValueMetadata {
+	for _, kv := range header {
 		meta[kv.Key] = kv.Value
 	}
 	if version, ok := meta[metaSchema]; ok && version != schemaVersion {
@@ -98,11 +97,18 @@ func checkHeader(f *parquet.File) error {
 	if sum, ok := meta[metaSum]; ok && sum != headerSum(meta) {
 		return fmt.Errorf("%w: its metadata do not fit their checksum", ErrCorrupt)
 	}
-	if meta[metaColumns] == "" {
+	return nil
+}
+
+// checkColumns fails when f lacks a column that it was written with. Columns
+// may have been added since.
+func checkColumns(f *parquet.File) error {
+	written, _ := f.Lookup(metaColumns)
+	if written == "" {
 		return nil
 	}
 	columns := f.Root().Columns()
-	for name := range strings.SplitSeq(meta[metaColumns], ",") {
+	for name := range strings.SplitSeq(written, ",") {
 		if !slices.ContainsFunc(columns, func(c *parquet.Column) bool { return c.Name() == name }) {
 			return fmt.Errorf("%w: column %s was written and is missing; the file has %s", ErrColumn, name, columnNames(columns))
 		}

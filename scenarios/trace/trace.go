@@ -349,14 +349,17 @@ func digest(series []Series) [32]byte {
 		for _, name := range [...]string{s.Provider, s.Region, s.Zone, s.Type, s.Product} {
 			d.text(name)
 		}
-		column(&d, s.At, func(v policy.Time) uint64 { return uint64(v) })
-		column(&d, s.Spot, func(v policy.Money) uint64 { return uint64(v) })
-		column(&d, s.OnDemand, func(v policy.Money) uint64 { return uint64(v) })
+		words(&d, s.At)
+		words(&d, s.Spot)
+		words(&d, s.OnDemand)
 		for _, col := range [...][]int8{s.Available, s.Band, s.Score} {
-			column(&d, col, func(v int8) uint64 { return uint64(v) })
+			words(&d, col)
 		}
 		for _, col := range [...][]float64{s.Hazard, s.TrueHazard} {
-			column(&d, col, math.Float64bits)
+			d.word(uint64(len(col)))
+			for _, v := range col {
+				d.word(math.Float64bits(v))
+			}
 		}
 		d.later(s)
 	}
@@ -371,12 +374,12 @@ func (d *digester) later(s *Series) {
 	const mark = 1 << 63
 	if s.ProbeGap != nil {
 		d.word(mark)
-		column(d, s.ProbeGap, func(v int32) uint64 { return uint64(v) })
+		words(d, s.ProbeGap)
 	}
 	for k, col := range s.Bids {
 		if col != nil {
 			d.word(mark + 1 + uint64(k))
-			column(d, col, func(v policy.Money) uint64 { return uint64(v) })
+			words(d, col)
 		}
 	}
 }
@@ -401,17 +404,27 @@ func (d *digester) word(v uint64) {
 
 func (d *digester) text(s string) {
 	d.word(uint64(len(s)))
-	d.flush()
-	io.WriteString(d.hash, s)
+	if len(d.buf)+len(s) > cap(d.buf) {
+		d.flush()
+	}
+	if len(s) > cap(d.buf) {
+		io.WriteString(d.hash, s)
+		return
+	}
+	d.buf = append(d.buf, s...)
 }
 
-func column[T any](d *digester, col []T, bits func(T) uint64) {
+// words takes in a column of whole numbers. Nearly all of what is hashed comes
+// through here.
+func words[T ~int8 | ~int32 | ~int64](d *digester, col []T) {
 	d.word(uint64(len(col)))
 	for len(col) > 0 {
 		begin, n := len(d.buf), min(len(col), (cap(d.buf)-len(d.buf))/8)
 		d.buf = d.buf[:begin+8*n]
-		for i, v := range col[:n] {
-			binary.LittleEndian.PutUint64(d.buf[begin+8*i:], bits(v))
+		buf := d.buf[begin:]
+		for _, v := range col[:n] {
+			binary.LittleEndian.PutUint64(buf, uint64(v))
+			buf = buf[8:]
 		}
 		if col = col[n:]; len(col) > 0 {
 			d.flush()

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -65,7 +64,7 @@ type Spell struct {
 // PriceSpells returns what s, a series of t, cost.
 func PriceSpells(t *trace.Trace, s *trace.Series) []Spell {
 	p := pathOf(s, nil, t.To)
-	fallback, _ := catalog.OnDemand(s.Provider, s.Region, s.Type)
+	fallback, _ := onDemandOf(s)
 	spells := make([]Spell, len(p.at))
 	for i, at := range p.at {
 		end := p.end

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -21,10 +20,11 @@ type Inventory struct {
 	Types, Markets, Rows      int
 
 	// Markets with a recorded availability, hazard, band and on-demand price;
-	// Catalog has those that only the catalog prices on demand, Unpriced names
-	// those that nothing does.
-	WithAvailability, WithHazard, WithBand, WithOnDemand, Catalog int
-	Unpriced                                                      []string
+	// Catalog has those that only the catalog prices on demand, Derived those
+	// that nobody does and a model stands in for, Unpriced names those without
+	// any price.
+	WithAvailability, WithHazard, WithBand, WithOnDemand, Catalog, Derived int
+	Unpriced                                                               []string
 
 	Warnings []string
 	Digest   [32]byte
@@ -51,9 +51,12 @@ func Info(t *trace.Trace) *Inventory {
 		v.WithBand += one(m.Band != nil)
 		v.WithOnDemand += one(m.OnDemand != nil)
 		if m.OnDemand == nil {
-			if _, ok := catalog.OnDemand(m.Provider, m.Region, m.Type); ok {
+			switch price, derived := onDemandOf(m); {
+			case derived:
+				v.Derived++
+			case price > 0:
 				v.Catalog++
-			} else {
+			default:
 				v.Unpriced = append(v.Unpriced, m.Name())
 			}
 		}
@@ -104,7 +107,7 @@ func (v *Inventory) Text() string {
 	line("spot / on-demand", "%s / %s / %s (5th, 50th, 95th percentile of time)",
 		number3(p.Ratio[1]), number3(p.Ratio[3]), number3(p.Ratio[5]))
 	line("zones of one type", "daily moves correlate by %s (median)", number3(p.ZoneCorrelation))
-	line("on-demand prices", "%d recorded, %d from the catalog, %d unknown", v.WithOnDemand, v.Catalog, len(v.Unpriced))
+	line("on-demand prices", "%s", v.onDemand())
 	if len(v.Unpriced) > 0 {
 		line("", "unknown: %s; runs leave these out", few(v.Unpriced, 5))
 	}
@@ -126,6 +129,14 @@ func (v *Inventory) origin() string {
 		return "of unknown origin (the files do not say)"
 	}
 	return "recorded"
+}
+
+func (v *Inventory) onDemand() string {
+	text := fmt.Sprintf("%d recorded, %d from the catalog, %d unknown", v.WithOnDemand, v.Catalog, len(v.Unpriced))
+	if v.Derived > 0 {
+		text += fmt.Sprintf(", %d modelled: nobody publishes one", v.Derived)
+	}
+	return text
 }
 
 func (v *Inventory) availability() string {

@@ -71,7 +71,7 @@ func TestInfoText(t *testing.T) {
 		text := Info(tr).Text()
 		for _, want := range []string{
 			c.want, "2026-01-01 00:00Z to 2026-01-06 00:00Z (5.0 days)",
-			"aws, gcp", "4 of 3 instance types", "for 1 markets", "1 unknown",
+			"aws, gcp", "4 of 3 instance types", "for 1 markets", "2 unknown",
 			"gcp/us-central1/us-central1-a/n2 odd/name",
 		} {
 			if !strings.Contains(text, want) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -55,7 +54,7 @@ type inspector struct {
 	t        *trace.Trace
 	findings []Finding
 
-	zero, dear, leap, above, free, unpriced, unoffered, contradiction, truth []string
+	zero, dear, leap, above, free, unpriced, derived, unoffered, contradiction, truth []string
 }
 
 // Inspect looks for what cannot be and for what is remarkable. Findings are in
@@ -71,6 +70,7 @@ func Inspect(t *trace.Trace) []Finding {
 	x.whole()
 	x.report("above-on-demand", false, x.above, "Spot above the on-demand price is worth nothing; only auctions have it")
 	x.report("without-on-demand", false, x.unpriced, "neither the trace nor the catalog has an on-demand price: runs leave these out")
+	x.report("on-demand-modelled", false, x.derived, "nobody publishes an on-demand price: ratios are to that of a type of AWS of that size")
 	x.report("price-zero", false, x.zero, "some lists write 0 for what is not sold, and runs take it so")
 	x.report("never-offered", false, x.unoffered, "no price at any time")
 	x.report("available-unsold", false, x.contradiction, "a node is said to be had while there is no price")
@@ -90,7 +90,7 @@ func (x *inspector) report(name string, failure bool, names []string, why string
 // market looks at one series.
 func (x *inspector) market(s *trace.Series) {
 	name := s.Name()
-	fallback, _ := catalog.OnDemand(s.Provider, s.Region, s.Type)
+	fallback, derived := onDemandOf(s)
 	var zero, dear, leap, above, moved, contradiction bool
 	priced := fallback > 0
 	var last, cheapest, dearest policy.Money
@@ -120,6 +120,7 @@ func (x *inspector) market(s *trace.Series) {
 	note(&x.above, above, name)
 	note(&x.free, moved, name)
 	note(&x.unpriced, !priced, name)
+	note(&x.derived, derived && dearest == 0, name)
 	note(&x.unoffered, !everOffered(s), name)
 	note(&x.contradiction, contradiction, name)
 	note(&x.truth, s.TrueHazard != nil, name)

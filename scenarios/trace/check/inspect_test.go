@@ -86,3 +86,36 @@ func TestSilentDays(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// Rackspace publishes no on-demand price. Runs put a modelled one in its place,
+// so that such a trace is no failure, and a price level that is off shows.
+func TestModelledOnDemand(t *testing.T) {
+	class := func(factor float64) *trace.Trace {
+		var all []trace.Series
+		for _, kind := range []string{"gp.vs1.medium-iad", "gp.vs1.large-iad", "ch.vs1.large-iad"} {
+			all = append(all, trace.Series{
+				Provider: "rackspace", Region: "us-east-iad-1", Zone: "us-east-iad-1", Type: kind,
+				At:   []policy.Time{at(1, 0), at(2, 0)},
+				Spot: []policy.Money{policy.Dollars(0.005 * factor), policy.Dollars(0.006 * factor)},
+			})
+		}
+		return made(t, "auction", at(5, 0), all...)
+	}
+	found := Inspect(class(1))
+	if len(found) != 1 || found[0].Name != "on-demand-modelled" || found[0].Failure || found[0].Count != 3 {
+		t.Errorf("%+v", found)
+	}
+	if v := Info(class(1)); v.Derived != 3 || len(v.Unpriced) != 0 || !strings.Contains(v.Text(), "3 modelled") {
+		t.Errorf("%d modelled, %v unknown", v.Derived, v.Unpriced)
+	}
+	for factor, passed := range map[float64]bool{1: true, 1.2: false, 0.8: false} {
+		c, err := Compare(class(factor), class(1), Options{})
+		if err != nil || c.Passed != passed {
+			t.Errorf("prices × %v: passed is %v, %v", factor, c.Passed, err)
+		}
+	}
+	s := &class(1).Series[0]
+	if spells := PriceSpells(class(1), s); !(spells[0].Ratio > 0) {
+		t.Errorf("no ratio to draw: %+v", spells)
+	}
+}

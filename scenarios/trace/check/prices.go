@@ -6,7 +6,6 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -106,7 +105,7 @@ func (x *tally) changes(p *path) {
 
 // ratio adds spot over on-demand of one market.
 func (x *tally) ratio(s *trace.Series, p *path) {
-	fallback, _ := catalog.OnDemand(s.Provider, s.Region, s.Type)
+	fallback, _ := onDemandOf(s)
 	known, spike := false, -1.0 // hours of the spell above, -1 outside of one
 	for j, at := range p.at {
 		end := p.end

@@ -32,8 +32,8 @@ type Fitted struct {
 // one draw of a law differ from those of another by about as much as two
 // recordings would. Of some draws with the markets and the span of the trace,
 // each from a seed that follows from the given one, it chooses the first that is
-// near enough to the trace in its figures, else the nearest; what is asked for now, such as more
-// days, has no part in the choice.
+// near enough to the trace in its figures, else the nearest. What is asked for
+// now, such as more days, has no part in the choice.
 func (f *Fitted) Seed(given uint64) uint64 {
 	best, least := given, math.Inf(1)
 	n := int(bound(candidateRows/f.fitter.rows(), 6, 60))
@@ -47,6 +47,10 @@ func (f *Fitted) Seed(given uint64) uint64 {
 	return best
 }
 
+// SeedChoice says in a sentence what [Fitted.Seed] does.
+const SeedChoice = "the draw is one of several whose seeds follow from the given one: " +
+	"the first that comes near the recording in the figures it is judged by, else the nearest"
+
 // candidateRows bounds the work of choosing among draws, and nearEnough ends it:
 // no figure is off by more than half of what is still alike.
 const (
@@ -58,10 +62,19 @@ const (
 // was seen, compares, and corrects the law, a fixed number of times, so that
 // equal traces give equal laws. What a fetcher hid that looked four times a
 // day is thereby undone.
-func Fit(t *trace.Trace) (*Fitted, error) {
+func Fit(t *trace.Trace) (*Fitted, error) { return FitFor(t, nil) }
+
+// FitFor fits a law that, drawn for markets, is like a trace of others. Which
+// types are drawn has a part in the figures, as prices are whole units: a cheap
+// type changes more seldom than a dear one that moves as often. No markets are
+// those of the trace.
+func FitFor(t *trace.Trace, markets []Market) (*Fitted, error) {
 	f, err := newFitter(t)
 	if err != nil {
 		return nil, fmt.Errorf("fitting %s: %w", t.Name, err)
+	}
+	if f.drawn = markets; len(markets) == 0 {
+		f.drawn = f.Markets
 	}
 	for k := range rounds {
 		f.round(k)
@@ -85,7 +98,7 @@ func newFitter(t *trace.Trace) (*fitter, error) {
 	}
 	f.sampling = check.SamplingOf(t)
 	f.Law.Unit = f.unit()
-	f.target = f.measure(f.series)
+	f.target = f.measure(f.series, f.Markets)
 	f.begin(t)
 	return f, f.Law.validate()
 }
@@ -101,6 +114,7 @@ const (
 type fitter struct {
 	*Fitted
 	series   []trace.Series
+	drawn    []Market // those that draws are made of
 	sampling check.Sampling
 	target   moments
 }
@@ -161,6 +175,9 @@ func (f *fitter) begin(t *trace.Trace) {
 	l.Kind = f.kind()
 	l.Least = portable.Exp(m.ratio[1])
 	l.Most = max(portable.Exp(m.ratio[len(nodes)-1]), 1.01*l.Least)
+	if !f.above() { // the cells of the table may reach beyond what was seen
+		l.Most = min(l.Most, max(1, 1.01*l.Least))
+	}
 	l.Level = m.levels.spread(m.levelShared, portable.Log(l.Least), portable.Log(l.Most))
 	l.Still, l.StillShared = m.stillAt, min(m.stillShared, 0.75)
 	l.Together = 0.3
@@ -178,7 +195,7 @@ func (f *fitter) begin(t *trace.Trace) {
 	}
 	switch l.Kind {
 	case Walk:
-		l.Walk = &WalkLaw{Momentum: 0.8, Jitter: 0.3, Cycle: 20, Skip: 0.05, TickLeast: 4.6, TickMost: 7.3}
+		l.Walk = &WalkLaw{Momentum: 0.8, Jitter: 0.3, Cycle: 20, Skip: 0.05, TickLeast: 4.6, TickMost: 7.3, Hidden: 1}
 		f.clock()
 	case Auction:
 		f.beginAuction()
@@ -187,6 +204,23 @@ func (f *fitter) begin(t *trace.Trace) {
 	case List:
 		f.beginList()
 	}
+}
+
+// above reports whether a price was ever above on-demand.
+func (f *fitter) above() bool {
+	for i := range f.series {
+		s := &f.series[i]
+		for j, p := range s.Spot {
+			onDemand := f.Markets[i].OnDemand
+			if s.OnDemand != nil && s.OnDemand[j] > 0 {
+				onDemand = s.OnDemand[j]
+			}
+			if p > onDemand {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // spread returns t as a spread within bounds. A table of nothing, because no
@@ -283,17 +317,17 @@ func (f *fitter) rows() float64 {
 
 // once returns the moments of one draw.
 func (f *fitter) once(seed uint64) moments {
-	c := Config{Seed: seed, From: f.From, To: f.To, Markets: f.Markets, Law: f.Law}
+	c := Config{Seed: seed, From: f.From, To: f.To, Markets: f.drawn, Law: f.Law}
 	series, err := draw(&c)
 	if err != nil {
 		panic(fmt.Sprintf("generate: a fit left the bounds of its law: %v", err))
 	}
-	return f.measure(series)
+	return f.measure(series, f.drawn)
 }
 
-// measure returns the moments of series as the trace was seen.
-func (f *fitter) measure(series []trace.Series) moments {
-	return measure(watch(series, f.Markets, f.Law.Unit, &f.sampling, f.From, f.To), f.From, f.To)
+// measure returns the moments of the series of markets as the trace was seen.
+func (f *fitter) measure(series []trace.Series, markets []Market) moments {
+	return measure(watch(series, markets, f.Law.Unit, &f.sampling, f.From, f.To), f.From, f.To)
 }
 
 // correct moves every parameter towards what would have given the target.

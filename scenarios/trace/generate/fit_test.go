@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,37 +80,130 @@ func TestFitRecordings(t *testing.T) {
 	}
 }
 
+// Presets are held to what --preset promises: drawn with as many markets and
+// days as the recording they are named after has, at least four of five seeds
+// pass the check against it.
+func TestPresetsLikeRecordings(t *testing.T) {
+	if underRace {
+		t.Skip("comparing with recordings takes minutes under the race detector, and what it runs is run by TestPresetFigures there")
+	}
+	for name, file := range map[string]string{
+		"aws-2021":       "aws_api_us-east-1_2021-03-02_2021-04-30.csv.gz",
+		"aws-quiet-2020": "aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz",
+		"aws-2024":       "aws_skypilot_us-east-2_2023-11_2024-02.csv.gz",
+	} {
+		tr := recorded(t, file)
+		days := int((tr.To - tr.From + day - 1) / day)
+		missed := map[uint64][]string{}
+		for seed := uint64(1); seed <= 5; seed++ {
+			c := byPreset(t, name, seed, len(tr.Series), days)
+			if names := passes(t, generated(t, c), tr); len(names) > 0 {
+				missed[seed] = names
+			}
+		}
+		if len(missed) > 1 {
+			t.Errorf("%s: seeds missed %v", name, missed)
+		}
+	}
+}
+
 // A law that is fitted to a draw of a known law has its figures again, also
 // where the draw was looked at four times a day only, which hides a part of
-// the changes and mixes neighbouring steps.
+// the changes and mixes neighbouring steps. The sizes of single draws of ninety
+// markets scatter by a tenth about those of their law, so it is the mean of
+// some draws that is compared; what is left is the scatter of the one draw that
+// the fit saw.
 func TestFitRecovers(t *testing.T) {
 	c := byPreset(t, "aws-2021", 11, 90, 30)
 	truth := generated(t, c)
+	want := check.Measure(truth, check.Options{}).Prices
 	views := map[string]*trace.Trace{"four looks a day": polled(t, truth)}
 	if !underRace {
 		views["every change"] = truth
 	}
 	for name, tr := range views {
-		f := fit(t, tr)
-		// Unseen, the draw must be like the truth, of which the fit saw less.
-		s := check.Measure(generated(t, Config{Seed: f.Seed(1), From: c.From, To: c.To, Markets: c.Markets, Law: f.Law}), check.Options{}).Prices
-		want := check.Measure(truth, check.Options{}).Prices
-		for _, x := range []struct {
-			name           string
-			got, want, off float64
-		}{
-			{"changes a day", s.RateMean, want.RateMean, 0.15 * want.RateMean},
-			{"unmoved", s.Unmoved, want.Unmoved, 0.05},
-			{"ratio p50", s.Ratio[3], want.Ratio[3], 0.1 * want.Ratio[3]},
-			{"ratio p95", s.Ratio[5], want.Ratio[5], 0.15 * want.Ratio[5]},
-			{"autocorrelation", s.Autocorrelation, want.Autocorrelation, 0.15},
-			{"zones", s.ZoneCorrelation, want.ZoneCorrelation, 0.12},
-			// How a step is made of several that no look saw apart is known less.
-			{"median step", s.StepMedian, want.StepMedian, 0.45 * want.StepMedian},
-		} {
-			if !(math.Abs(x.got-x.want) <= x.off) {
-				t.Errorf("%s: %s is %.4f, want %.4f ± %.4f", name, x.name, x.got, x.want, x.off)
+		law := fit(t, tr).Law
+		var mean [7]float64
+		const draws = 6
+		for seed := uint64(1); seed <= draws; seed++ {
+			// Unseen, the draws must be like the truth, of which the fit saw less.
+			s := check.Measure(generated(t, Config{Seed: seed, From: c.From, To: c.To, Markets: c.Markets, Law: law}), check.Options{}).Prices
+			for i, v := range [...]float64{s.RateMean, s.Unmoved, s.Ratio[3], s.Ratio[5], s.Autocorrelation, s.ZoneCorrelation, s.StepMedian} {
+				mean[i] += v / draws
 			}
+		}
+		for i, x := range [...]struct {
+			name      string
+			want, off float64
+		}{
+			{"changes a day", want.RateMean, 0.1 * want.RateMean},
+			{"unmoved", want.Unmoved, 0.05},
+			{"ratio p50", want.Ratio[3], 0.05 * want.Ratio[3]},
+			{"ratio p95", want.Ratio[5], 0.05 * want.Ratio[5]},
+			{"autocorrelation", want.Autocorrelation, 0.1},
+			{"zones", want.ZoneCorrelation, 0.05},
+			{"median step", want.StepMedian, 0.2 * want.StepMedian},
+		} {
+			if !(math.Abs(mean[i]-x.want) <= x.off) {
+				t.Errorf("%s: %s is %.4f, want %.4f ± %.4f", name, x.name, mean[i], x.want, x.off)
+			}
+		}
+	}
+}
+
+// A law that is fitted for other, cheaper markets than those of a trace, whose
+// prices hide most moves in the unit, has the rate of the trace on them.
+func TestFitForOtherMarkets(t *testing.T) {
+	c := byPreset(t, "aws-2021", 3, 60, 20)
+	for i := range c.Law.Still {
+		c.Law.Still[i] = 0
+	}
+	c.Law.Activity = constant(1)
+	truth := generated(t, c)
+	cheap := slices.Clone(c.Markets)
+	for i := range cheap {
+		cheap[i].OnDemand = max(4000, cheap[i].OnDemand/20)
+	}
+	rate := func(markets []Market, law Law) float64 {
+		const draws = 8
+		mean := 0.0
+		for seed := uint64(1); seed <= draws; seed++ {
+			d := Config{Seed: seed, From: c.From, To: c.To, Markets: markets, Law: law}
+			mean += check.Measure(generated(t, d), check.Options{}).Prices.RateMean / draws
+		}
+		return mean
+	}
+	want := check.Measure(truth, check.Options{}).Prices.RateMean
+	fitted, err := FitFor(truth, cheap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rate(cheap, fitted.Law); !(math.Abs(got/want-1) < 0.2) {
+		t.Errorf("%.3f changes a day, want about %.3f", got, want)
+	}
+	if got := rate(cheap, fit(t, truth).Law); got/want > 0.8 {
+		t.Errorf("a fit for the markets of the trace has %.3f changes a day on cheap ones, of %.3f", got, want)
+	}
+}
+
+// A law goes above on-demand only where its trace did.
+func TestFitBound(t *testing.T) {
+	for name, x := range map[string]struct {
+		last  policy.Money
+		above bool
+	}{"at on-demand": {96_000, false}, "above on-demand": {96_100, true}} {
+		s := trace.Series{Provider: "aws", Region: "us-east-1", Zone: "us-east-1a", Type: "m5.large"}
+		for i, p := range []policy.Money{95_000, 95_500, x.last, x.last - 500} {
+			s.At = append(s.At, embeddedBegin+policy.Time(i)*7*hour)
+			s.Spot, s.OnDemand = append(s.Spot, p), append(s.OnDemand, 96_000)
+		}
+		tr, err := trace.New(name, []trace.Series{s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.To = embeddedBegin + 20*day
+		if most := fit(t, tr).Law.Most; most > 1 != x.above {
+			t.Errorf("%s: the law goes up to %v", name, most)
 		}
 	}
 }

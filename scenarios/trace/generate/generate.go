@@ -209,8 +209,18 @@ func (c *Config) newPath(i int, drawn profile) *path {
 
 // note records the price at time at, if it is another.
 func (p *path) note(at policy.Time) {
-	p.price = max(1, math.Round(p.exact()))
+	p.price = max(1, min(math.Round(p.exact()), p.dearest()))
 	p.push(at)
+}
+
+// dearest returns the most units that a price may have. Rounding must not carry
+// it above on-demand, whose price need not be a whole number of units, where
+// the law keeps it below.
+func (p *path) dearest() float64 {
+	if p.c.Law.Most > 1 {
+		return math.Inf(1)
+	}
+	return float64(p.market.OnDemand / p.c.Law.Unit)
 }
 
 // exact returns the price in units.

@@ -113,6 +113,12 @@ type WalkLaw struct {
 
 	// Skip is the share of ticks within a spell at which the price stays.
 	Skip float64 `json:"skip"`
+
+	// Hidden says what becomes of the moves that the unit of prices hides. At 0
+	// a market moves so much more that its price changes as often as its
+	// activity says, as far as it can; at 1 it does not, so that a cheap market
+	// changes more seldom than a dear one.
+	Hidden float64 `json:"hidden,omitempty"`
 }
 
 // An AuctionLaw has the parameters of an auction.
@@ -229,6 +235,7 @@ func (w *WalkLaw) validate() error {
 		share("walk.jitter", w.Jitter),
 		within("walk.cycle_days", w.Cycle, 0.5, 1e4),
 		within("walk.skip", w.Skip, 0, 0.99),
+		share("walk.hidden", w.Hidden),
 	)
 }
 

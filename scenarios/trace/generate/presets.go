@@ -33,6 +33,11 @@ type Preset struct {
 	// Source says which recording the law was fitted to.
 	Source string `json:"source"`
 
+	// Limits says which figures of the recording draws miss, and why; it is
+	// empty where at least four of five seeds pass `trace check`, both of as many
+	// markets and days as the recording has and of the numbers below.
+	Limits string `json:"limits,omitempty"`
+
 	// Region is where the first markets lie; those that do not fit there lie
 	// in the other regions of the provider.
 	Region string `json:"region"`

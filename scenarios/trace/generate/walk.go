@@ -205,7 +205,11 @@ func (p *path) pace() float64 {
 	w := p.c.Law.Walk
 	ticks := 48 / (w.TickLeast + w.TickMost) * (1 - w.Skip)
 	unit := float64(p.c.Law.Unit) / (float64(p.market.OnDemand) * portable.Exp(p.level))
-	return min(1, p.activity/(ticks*seenShare(p.size, unit)))
+	seen := seenShare(p.size, unit)
+	if w.Hidden > 0 {
+		seen = portable.Pow(seen, 1-w.Hidden)
+	}
+	return min(1, p.activity/(ticks*seen))
 }
 
 // seenShare returns the share of normal steps of deviation size that change a
