@@ -89,7 +89,7 @@ type leavingNode struct {
 	node     NodeID
 	pods     int  // that have to go elsewhere
 	critical bool // one is critical, or to be moved gracefully only
-	pinned   bool // one must not be disrupted, or nothing would make it anew
+	pinned   bool // one must not be disrupted, or nothing would make it anew and its owner did not call it safe to evict
 	stuck    bool // a disruption budget lets one of them never go
 	replaced bool // the plan buys a replacement that was let through
 	refused  bool // the plan bought a replacement that was held
@@ -241,7 +241,7 @@ func (r *review) surveyPods() {
 		l := r.node(p.Node)
 		l.pods++
 		l.critical = l.critical || t.Critical || t.GracefulOnly
-		l.pinned = l.pinned || p.DoNotDisrupt || t.NotSafeToEvict || s.bare(t)
+		l.pinned = l.pinned || p.DoNotDisrupt || t.NotSafeToEvict || s.bare(t) && !t.SafeToEvict
 		l.stuck = l.stuck || s.stuck(p, t)
 	}
 }

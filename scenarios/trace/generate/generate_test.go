@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -328,7 +329,9 @@ func TestRefuses(t *testing.T) {
 		c := byPreset(t, "aws-2024", 1, 4, 3)
 		w := *c.Law.Walk
 		c.Law.Walk = &w
-		c.Law.Level, c.Law.Activity, c.Law.Size = c.Law.Level.clone(), c.Law.Activity.clone(), c.Law.Size.clone()
+		for _, s := range []*Spread{&c.Law.Level, &c.Law.Activity, &c.Law.Size} {
+			s.Quantiles = slices.Clone(s.Quantiles)
+		}
 		change(&c)
 		if _, err := Generate(c); !errors.Is(err, trace.ErrValue) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

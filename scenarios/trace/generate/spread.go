@@ -89,9 +89,6 @@ func (s *Spread) validate(name string, least, most float64) error {
 	return share(name+".shared", s.Shared)
 }
 
-// clone returns a copy whose table is its own.
-func (s *Spread) clone() Spread { return Spread{slices.Clone(s.Quantiles), s.Shared} }
-
 // adjust moves the table by what change returns for each of its values, keeps
 // it within bounds, and puts it in order again.
 func (s *Spread) adjust(least, most float64, change func(i int, v float64) float64) {
