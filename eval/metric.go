@@ -100,6 +100,7 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return seconds(m.run.TimeToReadyP95), true }},
 	{"node_launches", "count", "Nodes bought.", false, count(func(r *sim.Result) int64 { return r.Launches })},
 	{"refusals", "count", "Launches refused for lack of capacity.", false, count(func(r *sim.Result) int64 { return r.Refusals })},
+	{"outbid", "count", "Of the nodes that the provider took, those whose bid a market price rose above.", false, count(func(r *sim.Result) int64 { return r.Outbid })},
 	{"reclaims", "count", "Nodes that the provider took.", false, count(func(r *sim.Result) int64 { return r.Reclaims })},
 	{"notices", "count", "Notices given before a reclaim.", false, count(func(r *sim.Result) int64 { return r.Notices })},
 	{"recommendations", "count", "Rebalance recommendations given.", false, count(func(r *sim.Result) int64 { return r.Recommendations })},
