@@ -37,7 +37,7 @@ same:
 bench: build
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
-	$(GO) test -run '^$$' -bench '^BenchmarkRead' -benchtime 5x -timeout 15m ./scenarios/trace
+	$(GO) test -run '^$$' -bench '^Benchmark(Read|Open)' -benchtime 5x -timeout 15m ./scenarios/trace
 	$(GO) test -run '^$$' -bench '^BenchmarkGenerate' -benchtime 3x -timeout 15m ./scenarios/trace/generate
 
 # The linter is a module of its own: what it requires is not what we require.
