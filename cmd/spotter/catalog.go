@@ -114,10 +114,18 @@ func (p *program) catalog(f *catalog.Filter, format string) error {
 }
 
 // checkCatalog puts the providers that are meant in place of "all", and refuses
-// providers and regions that the catalog does not hold.
+// providers, regions and bounds that there cannot be.
 func checkCatalog(f *catalog.Filter) error {
 	if slices.Contains(f.Providers, allProviders) || len(f.Providers) == 0 {
 		f.Providers = catalog.Providers()
+	}
+	for _, bound := range [...]struct {
+		flag  string
+		value int64
+	}{{"min-vcpu", f.MinVCPU}, {"max-vcpu", f.MaxVCPU}, {"min-gpus", f.MinGPUs}} {
+		if bound.value < 0 {
+			return wrong(fmt.Errorf("--%s: %d is negative", bound.flag, bound.value), "give a number from 0 up")
+		}
 	}
 	var regions []string
 	for i, provider := range f.Providers {
