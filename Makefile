@@ -21,12 +21,13 @@ build:
 run: build
 	$(BIN) eval
 
-# test races everything, and then runs without the race detector what reads
-# whole recordings, which it would make take an hour.
+# test races everything, and then runs without the race detector what it cuts
+# short: whole recordings, and all embedded worlds to their ends.
 test:
 	$(GO) vet ./...
 	$(GO) test -race -timeout 20m ./...
 	$(GO) test -run 'Record|Import|Refit|Preset|Figures|Like' -timeout 20m ./scenarios/trace/...
+	$(GO) test -run '^TestLibrary' -timeout 20m ./eval
 
 # same runs equal weeks with builds for several machines and compares hashes.
 same:

@@ -60,7 +60,7 @@ func TestRecordedPrices(t *testing.T) {
 
 func compareRecorded(t *testing.T, file string, want *published) {
 	if (testing.Short() || underRace) && want.Changes > 150_000 {
-		t.Skip("reading it takes seconds")
+		t.Skipf("%s takes the race detector too long; make test reads it without", file)
 	}
 	tr, _, err := trace.Import([]string{policytest.Recording(t, "prices/"+file)}, trace.ImportOptions{})
 	if err != nil {

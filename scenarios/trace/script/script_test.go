@@ -164,7 +164,7 @@ func TestCompatibleFile(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "..", "shared", "compat", "spotvortex", "fake-price-scenarios.json")
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("the collection of files is not there")
+		t.Skip("there is no folder ../shared/compat beside the checkout")
 	}
 	if err != nil {
 		t.Fatal(err)
