@@ -12,7 +12,7 @@ export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build run test same bench lint fmt generate clean
+.PHONY: build run results acceptance test same bench lint fmt generate clean
 
 build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
@@ -21,24 +21,35 @@ build:
 run: build
 	$(BIN) eval
 
+# results makes docs/results.md anew: every policy in every embedded world.
+results: build
+	$(BIN) eval all --policies all,spotvortex:compat=true --seeds 5 --format markdown --out docs/results.md
+
+# acceptance holds the policy portfolio to what docs/acceptance.md asks of it,
+# on recorded weeks: make acceptance TRACE1=us-east-1 TRACE2=us-east-2.
+acceptance: build
+	SPOTTER=$(BIN) eval/acceptance.sh '$(TRACE1)' '$(TRACE2)'
+
 # test races everything, and then runs without the race detector what it cuts
-# short: whole recordings, and all embedded worlds to their ends.
+# short: whole recordings, all embedded worlds to their ends, and 800 random worlds.
 test:
 	$(GO) vet ./...
 	$(GO) test -race -timeout 20m ./...
 	$(GO) test -run 'Record|Import|Refit|Preset|Figures|Like' -timeout 20m ./scenarios/trace/...
 	$(GO) test -run '^TestLibrary' -timeout 20m ./eval
+	$(GO) test -run '^Test(RandomWorlds|Observe)$$' -timeout 20m ./sim
 
 # same runs equal weeks with builds for several machines and compares hashes.
 same:
 	.ci/same
 
-# bench measures whole processes (CPU seconds, resident memory), the reader of
-# traces and the generator. Its figures are those of an idle machine.
+# bench measures whole processes (CPU seconds, resident memory), the decisions
+# of every policy, the reader of traces and the generator. Its figures are those of an idle machine.
 bench: build
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^Benchmark(Read|Open)' -benchtime 5x -timeout 15m ./scenarios/trace
+	$(GO) test -run '^$$' -bench '^BenchmarkDecide' -benchtime 1x -timeout 30m ./eval
 	$(GO) test -run '^$$' -bench '^BenchmarkGenerate' -benchtime 3x -timeout 15m ./scenarios/trace/generate
 
 # The linter is a module of its own: what it requires is not what we require.

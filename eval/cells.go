@@ -172,10 +172,18 @@ func exact(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
+// titledMax is how many scenarios a title names; more are counted.
+const titledMax = 4
+
 // title says what is compared, in one line.
 func (r *Report) title() string {
 	var names []string
-	for _, g := range r.scenarios() {
+	scenarios := r.scenarios()
+	if len(scenarios) > titledMax {
+		names = []string{plural(len(scenarios), "scenario") + " (" + plural(len(r.Config.Cases), "window") + ")"}
+		scenarios = nil
+	}
+	for _, g := range scenarios {
 		first := r.Config.Cases[g.Cases[0]].World
 		last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
 		names = append(names, fmt.Sprintf("%s (%s, %s to %s)", r.Config.Cases[g.Cases[0]].Scenario,
@@ -325,9 +333,13 @@ func (r *Report) gateLine(g *GateResult) string {
 	if g.Actual.Known {
 		actual = plain(g.Actual.V, digitsFor(g.Actual.V, g.Gate.Value))
 	}
-	bare := g.Gate
-	bare.Policy = ""
-	line := fmt.Sprintf("%s %s: %s, is %s", mark, g.Policy, bare, actual)
+	who := g.Gate
+	who.Policy = g.Policy
+	line := fmt.Sprintf("%s %s: %s, is %s", mark, who.who(), g.Gate.condition(), actual)
+	if g.Case >= 0 {
+		k := &r.Config.Cases[g.Case]
+		line += fmt.Sprintf(" in %s from %s on", k.Scenario, instant(k.World.Start))
+	}
 	if g.Missing > 0 {
 		line += fmt.Sprintf("; %s without a value", plural(g.Missing, "run"))
 	}
@@ -397,6 +409,9 @@ func (r *Report) oracleLine(g *Group) string {
 			line += fmt.Sprintf(" With on-demand markets only it is $%s: on-demand's bill is %s times that, since nodes are whole and take time.",
 				money(p.summary("oracle_on_demand_usd").Median), plain(s.Median, 2))
 		}
+	}
+	if r.budgeted(g) {
+		line += " It knows no budgets: what these keep out might be served in it, so no policy may come near."
 	}
 	return line
 }

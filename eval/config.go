@@ -214,6 +214,13 @@ func (c *Config) validateGates() error {
 			return fmt.Errorf("%w: gate %q: policy %q is not compared; compared are %s",
 				ErrConfig, g, g.Policy, strings.Join(c.Policies, ", "))
 		}
+		if g.Versus != "" && !slices.Contains(c.Policies, g.Versus) {
+			return fmt.Errorf("%w: gate %q: policy %q is not compared; compared are %s",
+				ErrConfig, g, g.Versus, strings.Join(c.Policies, ", "))
+		}
+		if g.Scenario != "" && !slices.ContainsFunc(c.Cases, func(k Case) bool { return k.Scenario == g.Scenario }) {
+			return fmt.Errorf("%w: gate %q: scenario %q is not among those compared", ErrConfig, g, g.Scenario)
+		}
 		if len(g.holdsFor(c)) == 0 {
 			return fmt.Errorf("%w: gate %q holds for no policy: only %s and the baseline %s are compared",
 				ErrConfig, g, OnDemand, c.Baseline)

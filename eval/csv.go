@@ -9,14 +9,14 @@ import (
 
 // WriteCSV writes a line per run: what was run, its figures, and what is
 // needed to know where they come from and to repeat them. A figure that is
-// unknown is empty.
+// unknown is empty; "worst" marks the worst run of a policy in a scenario.
 func (r *Report) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	heading := []string{"scenario", "window", "from", "to", "seed", "policy", "role"}
 	for i := range metrics {
 		heading = append(heading, metrics[i].Name)
 	}
-	heading = append(heading, "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
+	heading = append(heading, "worst", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
 		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation")
 	if err := out.Write(heading); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *Report) csvLine(i int) []string {
 		weather, hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
 	}
 	t := &run.World.Trace
-	return append(line, failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
+	return append(line, strconv.FormatBool(r.isWorst(i)), failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
 		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
 }
 

@@ -19,6 +19,14 @@ type Gate struct {
 	// every policy but the baseline and on-demand.
 	Policy string
 
+	// Versus, when set, is the policy that takes the place of the baseline:
+	// metrics that compare with it do so, and of all others the difference to
+	// it in the same case and seed is judged.
+	Versus string
+
+	// Scenario, when set, is the only one whose runs are judged.
+	Scenario string
+
 	Metric    string
 	Statistic Statistic
 
@@ -37,12 +45,12 @@ func StandingGates() []Gate {
 	}
 }
 
-// gateForm is POLICY:METRIC.STAT OP VALUE. A policy may hold colons and equal
-// signs of its own; a metric holds neither.
-var gateForm = regexp.MustCompile(`^(?:(.*):)?\s*([A-Za-z0-9_]+)\.([A-Za-z0-9]+)\s*(<=|>=|==|!=|<|>)\s*([^\s=<>]\S*)$`)
+// gateForm is [WHO:]METRIC.STAT OP VALUE. A policy and the path of a scenario
+// may hold colons and equal signs of their own; a metric holds neither.
+var gateForm = regexp.MustCompile(`^(?:(.*):)?\s*([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)\s*(<=|>=|==|!=|<|>)\s*([^\s=<>]\S*)$`)
 
-// ParseGate reads a gate of the form [POLICY:]METRIC.STAT OP VALUE, where
-// METRIC follows the last colon.
+// ParseGate reads a gate of the form [WHO:]METRIC.STAT OP VALUE, where METRIC
+// follows the last colon and WHO is [POLICY] [vs POLICY] [in SCENARIO].
 func ParseGate(text string) (Gate, error) {
 	wrong := func(format string, args ...any) (Gate, error) {
 		return Gate{}, fmt.Errorf("%w %q: %s", ErrGate, text, fmt.Sprintf(format, args...))
@@ -52,15 +60,23 @@ func ParseGate(text string) (Gate, error) {
 	if part == nil {
 		return wrong("want [POLICY:]METRIC.STAT OP VALUE with OP one of < <= > >= == !=, as in outage_delta.max<=0")
 	}
-	g := Gate{Policy: strings.TrimSpace(part[1]), Metric: part[2], Statistic: Statistic(part[3]), Op: part[4]}
-	if g.Policy == "" && strings.Contains(text, ":") {
+	g := Gate{Metric: part[2], Statistic: Statistic(part[3]), Op: part[4]}
+	who := strings.TrimSpace(part[1])
+	if who == "" && strings.Contains(text, ":") {
 		return wrong("the policy before the colon is empty")
 	}
-	if metricIndex(g.Metric) < 0 {
+	if !g.readWho(who) {
+		return wrong("%q is not [POLICY] [vs POLICY] [in SCENARIO]", who)
+	}
+	m := metricIndex(g.Metric)
+	if m < 0 {
 		return wrong("there is no metric %q; the metrics are %s", g.Metric, metricNames())
 	}
 	if !slices.Contains(Statistics(), g.Statistic) {
 		return wrong("there is no statistic %q; the statistics are %v", g.Statistic, Statistics())
+	}
+	if (g.Statistic == Low || g.Statistic == High) && !metrics[m].interval {
+		return wrong("there is no interval of %s, and so no %s", g.Metric, g.Statistic)
 	}
 	value, err := strconv.ParseFloat(part[5], 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
@@ -70,20 +86,57 @@ func ParseGate(text string) (Gate, error) {
 	return g, nil
 }
 
+// readWho reads [POLICY] [vs POLICY] [in SCENARIO]; false when who is anything
+// else. The path of a scenario may hold spaces, a policy does not.
+func (g *Gate) readWho(who string) bool {
+	rest := " " + who + " "
+	if policies, scenario, ok := strings.Cut(rest, " in "); ok {
+		rest, g.Scenario = policies, strings.TrimSpace(scenario)
+		if g.Scenario == "" {
+			return false
+		}
+	}
+	if policy, versus, ok := strings.Cut(rest, " vs "); ok {
+		rest, g.Versus = policy, strings.TrimSpace(versus)
+		if g.Versus == "" {
+			return false
+		}
+	}
+	g.Policy = strings.TrimSpace(rest)
+	return !strings.ContainsAny(g.Policy+g.Versus, " \t")
+}
+
 // String returns the gate as ParseGate reads it.
 func (g Gate) String() string {
-	s := fmt.Sprintf("%s.%s %s %s", g.Metric, g.Statistic, g.Op, strconv.FormatFloat(g.Value, 'f', -1, 64))
-	if g.Policy != "" {
-		s = g.Policy + ":" + s
+	s := g.condition()
+	if who := g.who(); who != "" {
+		s = who + ":" + s
 	}
 	return s
+}
+
+// condition is the gate without whom it holds for.
+func (g Gate) condition() string {
+	return fmt.Sprintf("%s.%s %s %s", g.Metric, g.Statistic, g.Op, strconv.FormatFloat(g.Value, 'f', -1, 64))
+}
+
+// who is what stands before the colon.
+func (g Gate) who() string {
+	s := g.Policy
+	if g.Versus != "" {
+		s += " vs " + g.Versus
+	}
+	if g.Scenario != "" {
+		s += " in " + g.Scenario
+	}
+	return strings.TrimSpace(s)
 }
 
 // holdsFor returns the places in c.Policies of those that must meet g.
 func (g Gate) holdsFor(c *Config) []int {
 	var policies []int
 	for i, p := range c.Policies {
-		if g.Policy == p || g.Policy == "" && c.trial(p) {
+		if g.Policy == p || g.Policy == "" && c.trial(p) && p != g.Versus {
 			policies = append(policies, i)
 		}
 	}
@@ -127,31 +180,102 @@ type GateResult struct {
 	// Run is the run that has the judged value, where the statistic is min or
 	// max; else -1. It indexes Report.Runs.
 	Run int
+
+	// Case is the window that has the judged value, where the statistic is
+	// window_min or window_max; else -1. It indexes Config.Cases.
+	Case int
 }
 
 // judge applies g to the runs of one policy.
 func (g Gate) judge(r *Report, p int) GateResult {
-	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Run: -1}
+	result := g.look(r, p)
+	result.Pass = result.Missing == 0 && result.Actual.Known && g.met(result.Actual.V)
+	return result
+}
+
+// look works out what g judges of one policy, without a verdict.
+func (g Gate) look(r *Report, p int) GateResult {
+	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Run: -1, Case: -1}
+	group := r.groupOf(g.Scenario)
 	m := metricIndex(g.Metric)
+	var all []int
+	windows := make([]Value, len(group.Cases))
+	for i, k := range group.Cases {
+		runs := r.indices(k, p)
+		all = append(all, runs...)
+		var values []float64
+		for _, run := range runs {
+			if v := g.value(r, run, m); v.Known {
+				values = append(values, v.V)
+			}
+		}
+		if len(values) > 0 {
+			windows[i] = Value{summarize(values).Median, true}
+		}
+	}
+	var cells []int
 	var values []float64
-	for i := p; i < len(r.Runs); i += len(r.Config.Policies) {
-		v := r.Runs[i].value(m)
+	best := Value{}
+	for _, i := range all {
+		v := g.value(r, i, m)
 		if !v.Known {
 			result.Missing++
 			continue
 		}
-		values = append(values, v.V)
-		if g.Statistic == Min || g.Statistic == Max {
-			if result.Run < 0 || (v.V < r.Runs[result.Run].value(m).V) == (g.Statistic == Min) && v.V != r.Runs[result.Run].value(m).V {
-				result.Run = i
-			}
+		cells, values = append(cells, i/len(r.Config.Policies)), append(values, v.V)
+		if g.Statistic == Min && (!best.Known || v.V < best.V) || g.Statistic == Max && (!best.Known || v.V > best.V) {
+			result.Run, best = i, v
 		}
 	}
-	if len(values) > 0 {
-		summary := summarize(values)
-		v, _ := summary.Of(g.Statistic)
+	summary := summarize(values)
+	summary.Windows = summarizeWindows(windows)
+	if (g.Statistic == Low || g.Statistic == High) && r.intervalsOver(group) != overNothing {
+		summary.MedianInterval, _ = r.draws.intervals(cells, values, r.Level)
+	}
+	if w := &summary.Windows; g.Statistic == WindowMin && w.N > 0 {
+		result.Case = group.Cases[w.First]
+	} else if g.Statistic == WindowMax && w.N > 0 {
+		result.Case = group.Cases[w.Last]
+	}
+	if v, ok := summary.Of(g.Statistic); ok {
 		result.Actual = Value{v, true}
 	}
-	result.Pass = result.Missing == 0 && result.Actual.Known && g.met(result.Actual.V)
 	return result
+}
+
+// value returns what g judges of run i: its metric m, or how it compares with
+// the policy that takes the place of the baseline.
+func (g Gate) value(r *Report, i, m int) Value {
+	v := r.Runs[i].value(m)
+	if g.Versus == "" || !v.Known {
+		return v
+	}
+	n := len(r.Config.Policies)
+	first := i / n * n
+	other := &r.Runs[first+slices.Index(r.Config.Policies, g.Versus)]
+	if other.Err != nil {
+		return Value{}
+	}
+	if slices.Contains(comparisons, g.Metric) {
+		m := match{run: r.Runs[i].Result, baseline: other.Result}
+		if od := &r.Runs[first+slices.Index(r.Config.Policies, OnDemand)]; od.Err == nil {
+			m.onDemand = od.Result
+		}
+		return m.measure()[metricIndex(g.Metric)]
+	}
+	o := other.value(m)
+	return Value{v.V - o.V, o.Known}
+}
+
+// groupOf returns the group of one scenario, that of all runs for "".
+func (r *Report) groupOf(scenario string) *Group {
+	if scenario == "" || len(r.Groups) == 1 {
+		return &r.Groups[0]
+	}
+	for i := range r.Groups {
+		if r.Groups[i].Scenario == scenario {
+			return &r.Groups[i]
+		}
+	}
+	panic("eval: gate on the scenario " + scenario + ", which was not run")
 }

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 )
@@ -12,12 +13,16 @@ func TestParseGate(t *testing.T) {
 		text string
 		want Gate
 	}{
-		{"outage_delta.max<=0", Gate{"", "outage_delta", Max, "<=", 0}},
-		{"  net_profit_improvement_pct.median >= 2 ", Gate{"", "net_profit_improvement_pct", Median, ">=", 2}},
-		{"spot:regret.p95<0.25", Gate{"spot", "regret", P95, "<", 0.25}},
-		{"spotvortex:compat=true:bill_usd.mean>1e3", Gate{"spotvortex:compat=true", "bill_usd", Mean, ">", 1000}},
-		{"static:share=0.5:outage_delta.min != -3", Gate{"static:share=0.5", "outage_delta", Min, "!=", -3}},
-		{"static:share=0.3:jobs_missed.p75==0", Gate{"static:share=0.3", "jobs_missed", P75, "==", 0}},
+		{"outage_delta.max<=0", Gate{Metric: "outage_delta", Statistic: Max, Op: "<=", Value: 0}},
+		{"  net_profit_improvement_pct.median >= 2 ", Gate{Metric: "net_profit_improvement_pct", Statistic: Median, Op: ">=", Value: 2}},
+		{"spot:regret.p95<0.25", Gate{Policy: "spot", Metric: "regret", Statistic: P95, Op: "<", Value: 0.25}},
+		{"spotvortex:compat=true:bill_usd.mean>1e3", Gate{Policy: "spotvortex:compat=true", Metric: "bill_usd", Statistic: Mean, Op: ">", Value: 1000}},
+		{"static:share=0.5:outage_delta.min != -3", Gate{Policy: "static:share=0.5", Metric: "outage_delta", Statistic: Min, Op: "!=", Value: -3}},
+		{"static:share=0.3:jobs_missed.p75==0", Gate{Policy: "static:share=0.3", Metric: "jobs_missed", Statistic: P75, Op: "==", Value: 0}},
+		{"karpetrack vs static:share=0.5:regret.window_max <= 0.2", Gate{Policy: "karpetrack", Versus: "static:share=0.5", Metric: "regret", Statistic: WindowMax, Op: "<=", Value: 0.2}},
+		{"vs spot:net_savings_delta_pct.low>2", Gate{Versus: "spot", Metric: "net_savings_delta_pct", Statistic: Low, Op: ">", Value: 2}},
+		{"in my worlds/a:b.yaml:regret.median<1", Gate{Scenario: "my worlds/a:b.yaml", Metric: "regret", Statistic: Median, Op: "<", Value: 1}},
+		{"spot vs static in web-week:outage_delta.windows_positive==0", Gate{Policy: "spot", Versus: "static", Scenario: "web-week", Metric: "outage_delta", Statistic: WindowsPositive, Op: "==", Value: 0}},
 	} {
 		got, err := ParseGate(x.text)
 		if err != nil || got != x.want {
@@ -39,6 +44,10 @@ func TestParseGate(t *testing.T) {
 		{"outage_delta.max<=NaN", `"NaN" is not a number`},
 		{"outage_delta.max<=Inf", `"Inf" is not a number`},
 		{":outage_delta.max<=0", "the policy before the colon is empty"},
+		{"spot static:outage_delta.max<=0", `"spot static" is not [POLICY] [vs POLICY] [in SCENARIO]`},
+		{"spot vs :outage_delta.max<=0", "is not [POLICY] [vs POLICY]"},
+		{"in :outage_delta.max<=0", "is not [POLICY]"},
+		{"incidents.low>0", "there is no interval of incidents"},
 	} {
 		if _, err := ParseGate(x.text); !errors.Is(err, ErrGate) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("ParseGate(%q) gives the error %v, want one saying %q", x.text, err, x.says)
@@ -124,5 +133,101 @@ func TestMissingRunFailsGate(t *testing.T) {
 		if r.ExitCode() != 3 || r.Missing() != 1 {
 			t.Errorf("without a run of %s the exit code is %d and %d are missing", x.broken, r.ExitCode(), r.Missing())
 		}
+	}
+}
+
+// TestGateVersus judges a policy by another one in place of the baseline: what
+// compares by itself does so with that one, of the rest the difference counts.
+func TestGateVersus(t *testing.T) {
+	c := shown()
+	c.Gates = []Gate{
+		mustGate(t, "spot vs static:outage_delta.max<=0"),
+		mustGate(t, "spot vs static:spot_share.min==0.5"),
+		mustGate(t, "spot vs static:net_savings_delta_pct.median>0"),
+		mustGate(t, "vs static:spot_share.max<=0"),
+	}
+	r, err := Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var minutes []float64
+	var deltas []float64
+	for i := 0; i < len(r.Runs); i += 4 {
+		onDemand, spot, static := r.Runs[i].Result, r.Runs[i+1].Result, r.Runs[i+2].Result
+		minutes = append(minutes, float64(spot.OutageMinutes-static.OutageMinutes))
+		deltas = append(deltas, float64(cost(static)-cost(spot))/float64(onDemand.Bill)*100)
+	}
+	for i, want := range []float64{summarize(minutes).Max, 0.5, summarize(deltas).Median, 0.5} {
+		if got := r.Gates[i].Actual.V; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v is judged by %v, want %v", r.Gates[i].Gate, got, want)
+		}
+	}
+	if len(r.Gates) != 4 || r.Gates[3].Policy != "spot" {
+		t.Errorf("the gate for everybody is held against %v, want spot alone: static is what it is compared with", r.Gates[3:])
+	}
+}
+
+// TestGateWindows judges windows: a window's value is the median over its
+// seeds, of one scenario where the gate names one.
+func TestGateWindows(t *testing.T) {
+	c := shown()
+	c.Cases, c.Gates = cases(3, "web-week", "batch-night"), nil
+	for _, text := range []string{
+		"spot in batch-night:net_savings_delta_pct.window_min>=0",
+		"spot:net_savings_delta_pct.window_max<0",
+		"spot:net_savings_delta_pct.windows_positive>=1",
+		"static:net_savings_delta_pct.windows_positive==0",
+		"spot:net_savings_delta_pct.low<0",
+	} {
+		c.Gates = append(c.Gates, mustGate(t, text))
+	}
+	r, err := Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mustMetric("net_savings_delta_pct")
+	least, greatest := 0, 0
+	report := policyReport(r, "spot")
+	for k, w := range report.Windows {
+		if k >= 3 && (least < 3 || w.Medians[m].V < report.Windows[least].Medians[m].V) {
+			least = k
+		}
+		if w.Medians[m].V > report.Windows[greatest].Medians[m].V {
+			greatest = k
+		}
+	}
+	interval := report.Summaries[m].MedianInterval
+	for i, want := range []struct {
+		actual float64
+		window int
+		pass   bool
+	}{
+		{report.Windows[least].Medians[m].V, least, true},
+		{report.Windows[greatest].Medians[m].V, greatest, false},
+		{1, -1, true}, {0, -1, true}, {interval.Low, -1, false},
+	} {
+		if g := r.Gates[i]; g.Actual.V != want.actual || g.Case != want.window || g.Pass != want.pass {
+			t.Errorf("%v: %+v, want %+v", g.Gate, g, want)
+		}
+	}
+	for _, text := range []string{"spot vs nobody:regret.max<1", "spot in nowhere:regret.max<1"} {
+		c.Gates = []Gate{mustGate(t, text)}
+		if _, err := Run(context.Background(), c, fake{}.run); !errors.Is(err, ErrConfig) {
+			t.Errorf("%s gives the error %v, want %v", text, err, ErrConfig)
+		}
+	}
+}
+
+// TestGateWithoutInterval: one seed of few windows leaves nothing to resample,
+// and a gate on the interval's end fails for want of a value.
+func TestGateWithoutInterval(t *testing.T) {
+	c := shown()
+	c.Seeds, c.Gates = []uint64{1}, []Gate{mustGate(t, "spot:bill_usd.low>=0")}
+	r, err := Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := r.Gates[0]; g.Pass || g.Actual.Known {
+		t.Errorf("%+v, want no value and no pass", g)
 	}
 }

@@ -69,6 +69,8 @@ type jsonCase struct {
 type jsonGate struct {
 	Gate      string   `json:"gate"`
 	Policy    string   `json:"policy"`
+	Versus    string   `json:"versus,omitempty"`
+	Scenario  string   `json:"scenario,omitempty"`
 	Metric    string   `json:"metric"`
 	Statistic string   `json:"statistic"`
 	Op        string   `json:"op"`
@@ -83,6 +85,7 @@ type jsonGroup struct {
 	Scenario      string       `json:"scenario"`
 	Windows       int          `json:"windows"`
 	IntervalsOver string       `json:"intervals_over"`
+	BestStatic    string       `json:"best_static,omitempty"`
 	Policies      []jsonPolicy `json:"policies"`
 }
 
@@ -111,6 +114,11 @@ type jsonSummary struct {
 	Max            *float64    `json:"max,omitempty"`
 	MedianInterval *[2]float64 `json:"median_interval,omitempty"`
 	MeanInterval   *[2]float64 `json:"mean_interval,omitempty"`
+
+	WindowMin       *float64 `json:"window_min,omitempty"`
+	WindowMedian    *float64 `json:"window_median,omitempty"`
+	WindowMax       *float64 `json:"window_max,omitempty"`
+	WindowsPositive *float64 `json:"windows_positive,omitempty"`
 }
 
 type jsonWindow struct {
@@ -158,6 +166,21 @@ type jsonRun struct {
 	Hash     string   `json:"hash,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	Command  string   `json:"command"`
+
+	Budgets []jsonBudget `json:"budgets,omitempty"`
+}
+
+type jsonBudget struct {
+	Name         string  `json:"name"`
+	Action       string  `json:"action"`
+	DeviceHours  float64 `json:"device_hours"`
+	WindowHours  float64 `json:"window_device_hours"`
+	WindowUSD    float64 `json:"window_usd"`
+	Peak         float64 `json:"peak"`
+	SpentMinutes int64   `json:"spent_min"`
+	GateMinutes  int64   `json:"gate_closed_min"`
+	Evictions    int64   `json:"evictions"`
+	Pauses       int64   `json:"pauses"`
 }
 
 // An ordered is an object whose keys stand in the order in which they were
@@ -234,7 +257,7 @@ func (r *Report) jsonGates() []jsonGate {
 	out := []jsonGate{}
 	for i := range r.Gates {
 		g := &r.Gates[i]
-		j := jsonGate{Gate: g.Gate.String(), Policy: g.Policy, Metric: g.Gate.Metric, Statistic: string(g.Gate.Statistic),
+		j := jsonGate{Gate: g.Gate.String(), Policy: g.Policy, Versus: g.Gate.Versus, Scenario: g.Gate.Scenario, Metric: g.Gate.Metric, Statistic: string(g.Gate.Statistic),
 			Op: g.Gate.Op, Value: g.Gate.Value, Missing: g.Missing, Pass: g.Pass}
 		if g.Actual.Known {
 			j.Actual = &g.Actual.V
@@ -249,6 +272,9 @@ func (r *Report) jsonGates() []jsonGate {
 
 func (r *Report) jsonGroup(g *Group) jsonGroup {
 	out := jsonGroup{Scenario: g.Scenario, Windows: g.Windows, IntervalsOver: r.intervalsOver(g)}
+	if f, ok := r.frontierOf(g); ok {
+		out.BestStatic = r.Config.Policies[f.best]
+	}
 	for i := range g.Policies {
 		out.Policies = append(out.Policies, r.jsonPolicy(&g.Policies[i]))
 	}
@@ -289,6 +315,10 @@ func (r *Report) jsonRuns() []jsonRun {
 		} else {
 			j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
 			j.Warnings = run.Result.Warnings
+			for _, b := range run.Result.Budgets {
+				j.Budgets = append(j.Budgets, jsonBudget{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
+					b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})
+			}
 		}
 		out = append(out, j)
 	}
@@ -332,6 +362,9 @@ func summary(s *Summary) jsonSummary {
 	}
 	if i := s.MeanInterval; i != nil {
 		out.MeanInterval = &[2]float64{i.Low, i.High}
+	}
+	if w := &s.Windows; w.N > 0 {
+		out.WindowMin, out.WindowMedian, out.WindowMax, out.WindowsPositive = &w.Min, &w.Median, &w.Max, &w.Positive
 	}
 	return out
 }

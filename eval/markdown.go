@@ -6,32 +6,24 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes the report as GitHub's Markdown.
+// WriteMarkdown writes the report as GitHub's Markdown. With several scenarios
+// it begins with what compares them.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	b := new(bytes.Buffer)
 	b.WriteString("# " + escape(r.title()) + "\n")
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		if t := r.groupTitle(g); t != "" {
-			b.WriteString("\n## " + escape(t) + "\n")
-		}
-		var heading []string
-		for _, c := range columns {
-			heading = append(heading, strings.TrimSpace(c.top+" "+c.under))
-		}
-		markdownTable(b, heading, r.rows(g, columns))
-		if heading, rows := r.windowTable(g); rows != nil {
-			markdownTable(b, heading, rows)
-		}
-		if line := r.oracleLine(g); line != "" {
-			b.WriteString("\n" + escape(line) + "\n")
-		}
-	}
 	if heading, rows := r.standingTable(); rows != nil {
+		b.WriteString("\nNet savings in percent of the on-demand bill, after what outages cost: medians over runs, and in brackets the distance from the best of the row in points.\n")
+		markdownTable(b, heading, rows)
+		markdownList(b, "Where each is best", r.standingLines())
+	}
+	if heading, rows := r.worstTable(); rows != nil {
+		b.WriteString("\n## Worst runs by scenario\n\nThe run with the most outage minutes above the baseline's, then with the least saved: net savings in percent of the on-demand bill, outage minutes, and the seed.\n")
 		markdownTable(b, heading, rows)
 	}
-	markdownList(b, "Where each is best", r.standingLines())
 	markdownList(b, "Gates", r.gateLines())
+	for i := range r.Groups {
+		r.markdownGroup(b, &r.Groups[i])
+	}
 	markdownList(b, "Runs with outages", r.outageLines())
 	markdownList(b, "Worst runs", r.worstLines())
 	markdownList(b, "Missing runs", r.missingLines())
@@ -39,6 +31,26 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	markdownList(b, "Configuration", r.settings())
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// markdownGroup writes the tables of g.
+func (r *Report) markdownGroup(b *bytes.Buffer, g *Group) {
+	if t := r.groupTitle(g); t != "" {
+		b.WriteString("\n## " + escape(t) + "\n")
+	}
+	var heading []string
+	for _, c := range columns {
+		heading = append(heading, strings.TrimSpace(c.top+" "+c.under))
+	}
+	markdownTable(b, heading, r.rows(g, columns))
+	for _, table := range []func(*Group) ([]string, [][]string){r.windowTable, r.weeksTable, r.frontierTable} {
+		if heading, rows := table(g); rows != nil {
+			markdownTable(b, heading, rows)
+		}
+	}
+	if line := r.oracleLine(g); line != "" {
+		b.WriteString("\n" + escape(line) + "\n")
+	}
 }
 
 func markdownTable(b *bytes.Buffer, heading []string, rows [][]string) {

@@ -117,9 +117,9 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return m.oracle.Float(), true }},
 	{"oracle_on_demand_usd", "$", "A lower bound on bill and outage cost over the policies that buy on demand only.", false,
 		func(m *match) (float64, bool) { return m.onDemandOracle.Float(), true }},
-	{"packing_overhead", "share", "The on-demand bill as a share of oracle_on_demand_usd: 1 is nodes that are full at all times.", false,
+	{"packing_overhead", "share", "The on-demand bill as a share of oracle_on_demand_usd: 1 is nodes that are full at all times; unknown with budgets, since the bill is without what they keep out.", false,
 		func(m *match) (float64, bool) {
-			if m.onDemand == nil || m.onDemandOracle <= 0 {
+			if m.onDemand == nil || m.onDemandOracle <= 0 || len(m.onDemand.Budgets) > 0 {
 				return 0, false
 			}
 			return float64(m.onDemand.Bill) / float64(m.onDemandOracle), true
@@ -131,7 +131,38 @@ var metrics = []Metric{
 		}},
 	{"attainable_share", "share", "On-demand's cost less the run's, as a share of on-demand's cost less the oracle.", true,
 		attainable},
+	{"spared_usd", "$", "What the nodes would have cost more without commitments; it is in no bill.", false,
+		func(m *match) (float64, bool) { return m.run.Spared.Float(), true }},
+	{"commitment_fee_usd", "$", "What was paid in advance for the window, the same for every policy and in no bill; unknown where a fee is not stated.", false,
+		func(m *match) (float64, bool) {
+			return m.run.CommitmentFee.Float(), m.run.CommitmentFee != policy.NoPrice
+		}},
+	{"budget_peak", "share", "The largest part of a quota that was used within the window of its budget: above 1 it was exceeded.", false,
+		budgets(func(r *sim.BudgetResult, sum float64) float64 { return max(sum, r.Peak) })},
+	{"budget_spent_min", "min", "Minutes for which a budget was spent, summed over budgets.", false,
+		budgets(func(r *sim.BudgetResult, sum float64) float64 { return sum + float64(r.OverMinutes) })},
+	{"gate_closed_min", "min", "Minutes for which the gate of a budget was closed, summed over budgets.", false,
+		budgets(func(r *sim.BudgetResult, sum float64) float64 { return sum + float64(r.ClosedMinutes) })},
+	{"budget_evictions", "count", "Pods evicted and jobs suspended for budgets.", false,
+		budgets(func(r *sim.BudgetResult, sum float64) float64 { return sum + float64(r.Evictions+r.Pauses) })},
+	{"kept_out_usd", "$", "The part of unserved_usd that was missing behind closed gates.", false,
+		func(m *match) (float64, bool) { return m.run.KeptOut.Float(), len(m.run.Budgets) > 0 }},
 }
+
+// budgets makes a figure of the budgets of a run, unknown without one.
+func budgets(add func(r *sim.BudgetResult, sum float64) float64) func(*match) (float64, bool) {
+	return func(m *match) (float64, bool) {
+		sum := 0.0
+		for i := range m.run.Budgets {
+			sum = add(&m.run.Budgets[i], sum)
+		}
+		return sum, len(m.run.Budgets) > 0
+	}
+}
+
+// comparisons are the metrics that compare with the baseline by themselves. Of
+// the others the difference to another policy is the comparison.
+var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored", "outage_delta"}
 
 // A match is one run beside those that it is measured against, of the same
 // case and seed. onDemand and baseline are nil when their run is missing.

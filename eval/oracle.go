@@ -34,23 +34,36 @@ type Bound struct {
 //
 //   - A service that wants d pods and has r pays at least rate·r + 2·value·(d−r),
 //     and this is at least rate·d.
-//   - A job released in the window, early enough that no run is excused from it,
-//     has each hour of its work done between its release and its end, by at most
-//     as many pods at once as it has, or pays 2·value for it. The cheapest
-//     pieces that can hold the work cost no more than any that do.
+//   - A job released early enough that no run is excused from it has each hour of
+//     its work done between its release and its end, by at most as many pods at
+//     once as it has, or pays 2·value for it. What can be done of it before the
+//     window costs nothing; to every completion of the others belongs the start of
+//     a pod. The cheapest pieces that can hold the work cost no more than any that
+//     do.
+//
+// Sharper than prices of resources are prices of pods such that no whole pods
+// that fit a node of a kind are together worth more than it costs: they are its
+// pods' rates at once. Whether they are such is searched exactly; for a kind of
+// which the search takes too long its prices of resources are left.
 //
 // Any prices give a bound. Those used are the best: they come from the linear
-// program whose columns are nodes of a kind, each with a mix of pods that just
-// fits, whose rows are the workloads, and in which a pod may stay unserved. The
-// rates that it finds are worked out again from the prices alone, with every
-// rounding downward, so that a fault of the solver can only lower the bound.
-// Where work of jobs goes is found by turns: it decides how good the bound is
-// and not whether it holds.
+// program whose columns are nodes of a kind, each with pods that just fit, whose
+// rows are the workloads, and in which a pod may stay unserved. The rates that it
+// finds are worked out again from the prices alone, with every rounding downward,
+// so that a fault of the solver can only lower the bound. Where work of jobs goes
+// is found by turns: it decides how good the bound is and not whether it holds.
 //
-// What is left out only lowers it: whole nodes, start-up, overlap, reclaims and
-// refusals, slots, spreading, disruption budgets, shares and limits. A market
-// counts as closed only where no slot of it could hold a node: which is when
-// depends on the weather, so that the bound of a seed is above that of all.
+// What was paid for in advance is a node of a kind that costs nothing, as long as
+// the amount lasts. Let each commitment have a value per unit: then such a node
+// costs its part of that value, for as many as there are, and the value of the
+// whole amount is taken off the bound. Any values will do, and the best are again
+// those of the program, which has a row for each commitment.
+//
+// What is left out only lowers it: whole nodes, the start-up of nodes, overlap,
+// reclaims and refusals, slots, spreading over zones, disruption budgets, shares
+// and limits. A market counts as closed only where no slot of it could hold a
+// node: which is when depends on the weather, so that the bound of a seed is above
+// that of all.
 //
 // A world that cannot be run has bounds of 0.
 func Oracle(w *scenarios.World) Bound {
@@ -88,11 +101,12 @@ type oracle struct {
 	window billing.Span
 
 	sites    []site
+	apart    [][]int
 	services []demand
 	jobs     []batch
 
-	// value is what a missing pod of each workload costs per hour: 2 × its pod
-	// value, in micro-dollars.
+	// value is what a missing pod of each workload costs per hour, in
+	// micro-dollars: 2 × its pod value, and less for jobs, see missing.
 	value []float64
 }
 
@@ -103,9 +117,10 @@ func newOracle(w *scenarios.World) (*oracle, error) {
 	}
 	o := &oracle{world: w, stage: stage, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
 	for i := range w.Workloads {
-		o.value = append(o.value, 2*float64(stage.PodValue(policy.WorkloadID(i))))
+		o.value = append(o.value, o.missing(i))
 	}
 	o.findSites()
+	o.findApart()
 	o.readServices()
 	o.readJobs()
 	return o, nil
@@ -113,7 +128,7 @@ func newOracle(w *scenarios.World) (*oracle, error) {
 
 // jobRounds is how often jobs' work is placed anew where there are jobs. Each
 // round costs as much as the first; the bound is the best one's.
-const jobRounds = 4
+const jobRounds = 8
 
 // bound returns the bound over policies that buy in the markets admitted only,
 // in one weather, or in every one where sky is nil.
@@ -130,10 +145,11 @@ func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather)
 	}
 	best := policy.Money(0)
 	for round := range rounds {
-		var all sum
+		var all, owned sum
 		p := newPacking(f, o.value)
 		for i := range pieces {
 			pieces[i].rates = p.solve(&pieces[i])
+			owned.add(pieces[i].owned, pieces[i].milliseconds())
 			for j, n := range pieces[i].wanted {
 				all.add(pieces[i].rates[j], int64(n)*pieces[i].milliseconds())
 			}
@@ -141,7 +157,7 @@ func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather)
 		for i := range jobs {
 			jobs[i].settle(pieces, &all, 1/float64(round+2))
 		}
-		best = max(best, all.money()-o.rounding())
+		best = max(best, all.money()-owned.moneyUp()-o.rounding())
 	}
 	return best
 }
@@ -185,6 +201,10 @@ type piece struct {
 	// rates is what a pod of each workload costs at least, in millionths of a
 	// micro-dollar per hour.
 	rates []int64
+
+	// owned is what the commitments are taken to be worth, to be given back, in
+	// the same unit.
+	owned int64
 }
 
 // cut divides the window into pieces.
@@ -244,4 +264,12 @@ func (t *sum) money() policy.Money {
 	}
 	quotient, _ := bits.Div64(t.high, t.low, unit)
 	return policy.Money(min(quotient, math.MaxInt64))
+}
+
+// moneyUp returns the sum in whole micro-dollars, rounded up.
+func (t *sum) moneyUp() policy.Money {
+	if t.high == 0 && t.low == 0 {
+		return 0
+	}
+	return min(t.money(), math.MaxInt64-1) + 1
 }

@@ -88,7 +88,7 @@ const firstNodeMax = 30 * time.Minute
 type batch struct {
 	workload int
 	span     billing.Span // in which its work is done, if it is
-	work     int64        // pod-milliseconds
+	work     int64        // pod-milliseconds, the start of a pod for each completion among them
 	pods     int64        // that run at once, at most
 
 	// from and to are the pieces that span covers; guess is the pods thought to
@@ -97,8 +97,9 @@ type batch struct {
 	guess    []float64
 }
 
-// readJobs fills jobs: those released in the window and early enough to be
-// finished even if the first node is long in coming.
+// readJobs fills jobs: those released early enough to be finished even if the
+// first node is long in coming. Of one released before the window what could be
+// done until it begins counts as done, at no cost.
 func (o *oracle) readJobs() {
 	d := sim.DefaultDelays()
 	for i := range o.world.Workloads {
@@ -114,13 +115,50 @@ func (o *oracle) readJobs() {
 			if job.Deadline > 0 {
 				end = min(end, released.Add(job.Deadline))
 			}
-			if released < o.window.From || released.Add(need) > end {
+			if released.Add(need) > end || end <= o.window.From {
 				continue
 			}
-			o.jobs = append(o.jobs, batch{workload: i, span: billing.Span{From: released, To: end},
-				work: int64(job.Completions) * job.Work.Milliseconds(), pods: int64(job.Pods)})
+			work := int64(job.Completions) * (job.Work + o.startMin(i)).Milliseconds()
+			if released < o.window.From {
+				work = int64(job.Completions)*job.Work.Milliseconds() - int64(job.Pods)*int64(o.window.From-released)
+			}
+			if work > 0 {
+				o.jobs = append(o.jobs, batch{workload: i, span: billing.Span{From: max(released, o.window.From), To: end}, work: work, pods: int64(job.Pods)})
+			}
 		}
 	}
+}
+
+// startMin returns the least time for which a pod of workload i lies on a node
+// before it works: its container starts, and it gets ready.
+func (o *oracle) startMin(i int) time.Duration {
+	d, quickest := sim.DefaultDelays(), 1.0
+	for k := range o.world.Faults {
+		if f := &o.world.Faults[k]; f.Kind == scenarios.FaultSlowNodes {
+			quickest = min(quickest, max(0, f.Factor))
+		}
+	}
+	ready := d.Ready
+	if stated := o.world.Templates[i].Startup; stated > 0 {
+		ready = stated
+	}
+	return time.Duration(float64(d.Start+ready) * quickest).Truncate(time.Millisecond)
+}
+
+// missing returns what a pod of workload i that is not there costs per hour, in
+// micro-dollars: twice its value. Of a job it is what work left undone costs,
+// spread over the time that doing it takes a pod, start included.
+//
+// A completion of which the part d of the work W is done, and d is not 0, keeps a
+// pod for d and the start s at least. It pays 2·value·(W−d) for the rest, and one
+// of which nothing is done pays 2·value·W. At a rate of 2·value·W/(W+s) for each
+// hour of W+s that no pod was kept, neither pays less.
+func (o *oracle) missing(i int) float64 {
+	value := 2 * float64(o.stage.PodValue(policy.WorkloadID(i)))
+	if job := o.world.Workloads[i].Job; job != nil && job.Work > 0 {
+		value = below(value * below(float64(job.Work)/float64(job.Work+o.startMin(i))))
+	}
+	return max(0, value)
 }
 
 // spread begins with the work of b at an even pace over its span.

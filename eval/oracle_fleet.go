@@ -98,7 +98,20 @@ func holds(room, requests *[resources]int64) bool {
 }
 
 // A fleet is the kinds of node that a set of markets offers.
-type fleet struct{ kinds []nodeKind }
+type fleet struct {
+	kinds  []nodeKind
+	covers []cover
+}
+
+// A cover is a commitment: free nodes with a bound. Its unit is what the node
+// that takes most of it takes.
+type cover struct {
+	commitment policy.Commitment
+
+	// amount is in units, rounded up, and list what a unit costs per hour on
+	// demand, for scale.
+	amount, list float64
+}
 
 // A nodeKind is nodes that are alike to pods: only the cheapest is of use.
 type nodeKind struct {
@@ -109,9 +122,22 @@ type nodeKind struct {
 	// its takers sum to at most 1 in each row. They are rounded down.
 	rows [][]float64
 
+	// room, asked and apart say the same of whole pods, exactly: what a node has,
+	// what a pod of each taker requests, and sets of takers of which a node holds
+	// one pod in all.
+	room  [resources]int64
+	asked [][resources]int64
+	apart [][]bool
+
 	// price is the least price of the kind's markets from at on.
 	at    []policy.Time
 	price []policy.Money
+
+	// takes is what a node of the kind takes at least of each commitment, in its
+	// units and rounded down; 0 for one that does not cover it. list is the price
+	// on demand of one that is covered, for scale.
+	takes []float64
+	list  float64
 }
 
 // priceAt returns the price at t.
@@ -145,11 +171,51 @@ func (o *oracle) newFleet(admitted func(*policy.Market) bool, sky *weather.Weath
 		f.kinds = append(f.kinds, o.newKind(s))
 		f.kinds[k].at, f.kinds[k].price = o.least(curves[k])
 	}
+	f.own(o, of, admitted)
 	return f
 }
 
+// own tells the fleet what commitments cover of its kinds. A covered node can be
+// had at all times, on demand also where no slot of the market could hold it:
+// that only lowers the bound.
+func (f *fleet) own(o *oracle, of []*site, admitted func(*policy.Market) bool) {
+	w := o.world
+	for i := range w.Commitments {
+		c := &w.Commitments[i]
+		least, most := make([]int64, len(f.kinds)), int64(0)
+		next := cover{commitment: *c}
+		for j := range o.sites {
+			s, m := &o.sites[j], &w.Markets[o.sites[j].market]
+			takes := c.Takes(m, &w.Types[m.Type], w.Zones[m.Zone])
+			if takes == 0 || m.OnDemand <= 0 || !admitted(m) {
+				continue
+			}
+			k := slices.IndexFunc(of, func(x *site) bool { return x.room == s.room && slices.Equal(x.takes, s.takes) })
+			if least[k] == 0 || takes < least[k] {
+				least[k] = takes
+			}
+			f.kinds[k].list = max(f.kinds[k].list, float64(m.OnDemand))
+			if takes > most {
+				most, next.list = takes, float64(m.OnDemand)
+			}
+		}
+		if most == 0 {
+			continue
+		}
+		next.amount = above(float64(c.Amount) / float64(most))
+		for k := range f.kinds {
+			part := 0.0
+			if least[k] > 0 {
+				part = below(float64(least[k]) / float64(most))
+			}
+			f.kinds[k].takes = append(f.kinds[k].takes, part)
+		}
+		f.covers = append(f.covers, next)
+	}
+}
+
 func (o *oracle) newKind(s *site) nodeKind {
-	k := nodeKind{}
+	k := nodeKind{room: s.room}
 	var requests [][resources]int64
 	for i, takes := range s.takes {
 		if takes {
@@ -167,6 +233,18 @@ func (o *oracle) newKind(s *site) nodeKind {
 		}
 		k.rows = appendRows(k.rows, asked, room)
 	}
+	for _, apart := range o.apart {
+		row, set := make([]float64, len(k.takers)), make([]bool, len(k.takers))
+		for i, w := range k.takers {
+			if set[i] = slices.Contains(apart, w); set[i] {
+				row[i] = 1
+			}
+		}
+		if slices.Contains(set, true) && !slices.ContainsFunc(k.rows, func(x []float64) bool { return slices.Equal(x, row) }) {
+			k.rows, k.apart = append(k.rows, row), append(k.apart, set)
+		}
+	}
+	k.asked = requests
 	return k
 }
 

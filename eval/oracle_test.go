@@ -109,7 +109,7 @@ func TestOracleJob(t *testing.T) {
 	w := smallWorld("w", 0)
 	w.Workloads[0].Schedule = nil
 	w.Workloads[0].Kind = policy.KindJob
-	w.Workloads[0].Job = &scenarios.Job{Releases: []policy.Time{w.Start.Add(2 * time.Hour)}, Pods: 2, Completions: 4, Work: time.Hour, Deadline: 10 * time.Hour}
+	w.Workloads[0].Job = &scenarios.Job{Releases: []policy.Time{w.Start.Add(2 * time.Hour)}, Pods: 2, Completions: 4, Work: time.Hour - 12*time.Second, Deadline: 10 * time.Hour}
 	cheap := func(from, to time.Duration) {
 		w.Prices[1] = scenarios.PriceCurve{At: []policy.Time{1, w.Start.Add(from), w.Start.Add(to)}, Price: []policy.Money{80_000, 20_000, 80_000}}
 	}
@@ -127,7 +127,14 @@ func TestOracleJob(t *testing.T) {
 	near(t, "released too late to be finished", Oracle(w).Cost, 0)
 	w.Workloads[0].Job.Releases[0] = w.Start.Add(-time.Hour)
 	cheap(12*time.Hour, 20*time.Hour)
-	near(t, "released before the window", Oracle(w).Cost, 0)
+	// Two pods may have worked for an hour until the window begins. What is left
+	// of four times 59 min 48 s are 7,152 s, at $0.01 an hour, but for what the
+	// meter may round off.
+	if got, most := Oracle(w).Cost, policy.Dollars(0.01*7152/3600); got > most || got < most-5 {
+		t.Errorf("released an hour before the window: the bound is %v, want %v", got, most)
+	}
+	w.Workloads[0].Job.Releases[0] = w.Start.Add(-2 * time.Hour)
+	near(t, "released so long before the window that all may be done", Oracle(w).Cost, 0)
 }
 
 // near allows for the rounding of the floats inside.
@@ -273,7 +280,7 @@ func TestHonest(t *testing.T) {
 		}
 		rows := [][]float64{{0.5, 1. / 3}, {0.25, 1. / 3}, {1. / 7, 1. / 3}}
 		price := policy.Money(rapid.Int64Range(1, 1e9).Draw(t, "price"))
-		a, b := leastRate(price, rows, 0, duals), leastRate(price, rows, 1, duals)
+		a, b := leastRate(int64(price)*perMicroDollar, rows, 0, duals), leastRate(int64(price)*perMicroDollar, rows, 1, duals)
 		if 2*a > int64(price)*perMicroDollar || 3*b > int64(price)*perMicroDollar {
 			t.Fatalf("rates %d and %d are too high for a node of %d", a, b, price)
 		}
@@ -421,6 +428,9 @@ func (b *brute) serve(h int, nodes []policy.MarketID, costs []float64) {
 			}
 		}
 	}
+	if len(w.Commitments) > 0 {
+		bill -= b.paid(nodes)
+	}
 	var place func(workload, served, node int, cost float64)
 	place = func(workload, served, node int, cost float64) {
 		if workload == len(w.Workloads) {
@@ -453,6 +463,42 @@ func (b *brute) serve(h int, nodes []policy.MarketID, costs []float64) {
 	place(0, 0, 0, 0)
 }
 
+// TestOracleApart: two services of which no two pods share a node pay for a node
+// each, however small they are, and one that may lie beside them does not.
+func TestOracleApart(t *testing.T) {
+	w := smallWorld("w", 0)
+	w.Templates[0].Requests, w.Templates[0].Labels, w.Templates[0].Namespace = policy.Resources{CPU: 100, Memory: 1 << 20, Pods: 1}, []policy.Label{{Key: "app", Value: "web"}}, "default"
+	other := w.Templates[0]
+	other.ID, other.Workload, other.Name = 1, 1, "default/other"
+	w.Templates, w.Workloads = append(w.Templates, other), append(w.Workloads, w.Workloads[0])
+	w.Workloads[1].ID, w.Workloads[1].Name = 1, "default/other"
+	together := Oracle(w).OnDemand
+	term := policy.PodTerm{TopologyKey: hostname, Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
+	for i := range w.Templates {
+		w.Templates[i].PodAntiAffinity = []policy.PodTerm{term}
+	}
+	// A pod that is missing costs 2 × its value; only nodes are to be compared.
+	o, err := newOracle(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range o.value {
+		o.value[i] = 1e9
+	}
+	if got, want := o.bound(onDemandOnly, nil), policy.Money(8*100_000*24)-10; got < want || got > want+10 {
+		t.Errorf("8 pods that lie apart cost %v at least, want %v", got, want)
+	}
+	if most := policy.Money(8 * 100_000 * 24 / 10); together > most {
+		t.Errorf("8 pods of a twentieth of a node cost %v at least where they may lie together, want under %v", together, most)
+	}
+	for i := range w.Templates {
+		w.Templates[i].PodAntiAffinity[0].TopologyKey = "topology.kubernetes.io/zone"
+	}
+	if got := Oracle(w).OnDemand; got != together {
+		t.Errorf("pods that keep apart by zone cost %v at least, want %v: how many zones there are is not asked", got, together)
+	}
+}
+
 // TestOracleIsBound: nothing that can be done in a tiny world costs less. The
 // bound is of use too: over all worlds it is not far below.
 func TestOracleIsBound(t *testing.T) {
@@ -475,13 +521,14 @@ func TestOracleIsBound(t *testing.T) {
 	}
 }
 
-// TestOracleIsBoundForJobs adds a job without haste, of work in whole hours.
+// TestOracleIsBoundForJobs adds a job without haste, of work that takes a pod an
+// hour with its start.
 func TestOracleIsBoundForJobs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawTiny(t)
 		id := len(w.Workloads)
 		job := &scenarios.Job{Releases: []policy.Time{w.Start}, Pods: int32(rapid.IntRange(1, 2).Draw(t, "job pods")),
-			Completions: int32(rapid.IntRange(1, 2).Draw(t, "completions")), Work: time.Hour}
+			Completions: int32(rapid.IntRange(1, 2).Draw(t, "completions")), Work: time.Hour - 12*time.Second}
 		w.Workloads = append(w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: policy.WorkloadID(id), Kind: policy.KindJob}, Job: job})
 		w.Templates = append(w.Templates, policy.Template{ID: policy.TemplateID(id), Workload: policy.WorkloadID(id), Name: "default/job",
 			Requests: policy.Resources{CPU: 1000, Memory: 1 << 30, Pods: 1}})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/spotter-dev/spotter/sim"
@@ -26,6 +27,16 @@ func TestOutputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	weeks := shown()
+	weeks.Policies = append(weeks.Policies, "static:share=0.2", "static:share=0.4")
+	weeks.Cases, weeks.Gates = cases(windowsMin, "batch-night", "web-week"), []Gate{
+		mustGate(t, "spot vs static:share=0.4 in web-week:net_savings_delta_pct.windows_positive >= 0.9"),
+		mustGate(t, "spot:net_savings_delta_pct.window_min >= 20"), mustGate(t, "spot:net_savings_delta_pct.low > 2"),
+	}
+	long, err := Run(context.Background(), weeks, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range []struct {
 		file   string
 		report *Report
@@ -37,6 +48,8 @@ func TestOutputs(t *testing.T) {
 		{"report.md", r, Markdown, 0},
 		{"report.csv", r, CSV, 0},
 		{"several.txt", several, Table, 120},
+		{"weeks.txt", long, Table, 120},
+		{"weeks.md", long, Markdown, 0},
 	} {
 		var out bytes.Buffer
 		if err := x.report.Write(&out, x.format, x.width); err != nil {
@@ -88,6 +101,70 @@ func TestCSVHeading(t *testing.T) {
 			t.Errorf("two columns are called %s", name)
 		}
 		seen[name] = true
+	}
+}
+
+// TestWorstInCSV: the lines marked as worst are one per policy and scenario, the
+// same that JSON names.
+func TestWorstInCSV(t *testing.T) {
+	c := shown()
+	c.Cases = cases(3, "batch-night", "web-week")
+	r, err := Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := 0
+	for i := range r.Runs {
+		if !r.isWorst(i) {
+			continue
+		}
+		marked++
+		for j := range r.Runs {
+			if r.Runs[j].Policy == r.Runs[i].Policy && r.Runs[j].Scenario == r.Runs[i].Scenario && r.worse(j, i) {
+				t.Errorf("run %d is worse than run %d, which is marked as the worst", j, i)
+			}
+		}
+	}
+	if want := 2 * len(r.Config.Policies); marked != want {
+		t.Errorf("%d runs are marked, want %d", marked, want)
+	}
+}
+
+// TestFrontier: the best mix is the one that saves most, and others are compared
+// with it run by run.
+func TestFrontier(t *testing.T) {
+	c := shown()
+	c.Policies = append(c.Policies, "static:share=0.2", "static:share=0.4")
+	r, err := Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &r.Groups[0]
+	f, ok := r.frontierOf(g)
+	if !ok || len(f.mixes) != 2 {
+		t.Fatalf("frontier %+v, %v", f, ok)
+	}
+	for _, p := range f.mixes {
+		if a, b := g.Policies[p].summary("net_savings_pct").Median, g.Policies[f.best].summary("net_savings_pct").Median; a > b {
+			t.Errorf("%s saves %v, the best %v", g.Policies[p].Policy, a, b)
+		}
+	}
+	spot := slices.Index(c.Policies, "spot")
+	var over []float64
+	n := len(r.Config.Policies)
+	for i := 0; i < len(r.Runs); i += n {
+		m := mustMetric("net_savings_pct")
+		over = append(over, r.Runs[i+spot].value(m).V-r.Runs[i+f.best].value(m).V)
+	}
+	if got, want := r.frontierRow(g, spot, f.best)[4], signed(summarize(over).Median, 1); got != want {
+		t.Errorf("spot stands %s over the best, want %s", got, want)
+	}
+	c.Policies = c.Policies[:5]
+	if r, err = Run(context.Background(), c, fake{}.run); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.frontierOf(&r.Groups[0]); ok {
+		t.Error("one mix is a frontier")
 	}
 }
 

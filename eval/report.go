@@ -36,6 +36,9 @@ type Report struct {
 
 	// Gates are the verdicts, in the order of Config.Gates and Config.Policies.
 	Gates []GateResult
+
+	// draws are those of every interval.
+	draws *bootstrap
 }
 
 // A Group is a set of cases that is summed up together.
@@ -173,10 +176,10 @@ func newReport(c *Config, runs []RunRow, oracles, seeded []Bound) *Report {
 		}
 		clusters = append(clusters, cluster{k.Scenario, i * len(c.Seeds)})
 	}
-	draws := newBootstrap(clusters, len(c.Seeds))
+	r.draws = newBootstrap(clusters, len(c.Seeds))
 	for _, g := range r.groups() {
 		for p := range c.Policies {
-			g.Policies = append(g.Policies, r.summarizePolicy(&g, p, draws))
+			g.Policies = append(g.Policies, r.summarizePolicy(&g, p))
 		}
 		r.Groups = append(r.Groups, g)
 	}
@@ -223,7 +226,7 @@ func (r *Report) indices(k, p int) []int {
 }
 
 // summarizePolicy sums up policy p over the cases of g.
-func (r *Report) summarizePolicy(g *Group, p int, draws *bootstrap) PolicyReport {
+func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	out := PolicyReport{Policy: r.Config.Policies[p], Worst: -1}
 	var all []int
 	for _, k := range g.Cases {
@@ -249,8 +252,13 @@ func (r *Report) summarizePolicy(g *Group, p int, draws *bootstrap) PolicyReport
 		cells, values := r.known(all, m)
 		s := summarize(values)
 		if metrics[m].interval && r.intervalsOver(g) != overNothing {
-			s.MedianInterval, s.MeanInterval = draws.intervals(cells, values, r.Level)
+			s.MedianInterval, s.MeanInterval = r.draws.intervals(cells, values, r.Level)
 		}
+		windows := make([]Value, len(out.Windows))
+		for i := range out.Windows {
+			windows[i] = out.Windows[i].Medians[m]
+		}
+		s.Windows = summarizeWindows(windows)
 		out.Summaries = append(out.Summaries, s)
 	}
 	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
@@ -396,6 +404,9 @@ func (r *Report) Notes() []string {
 		notes = append(notes, fmt.Sprintf("One seed and fewer than %d windows give no intervals: the result holds for these windows only, under this one weather.", windowsMin))
 	}
 	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
+	if i := slices.IndexFunc(r.Config.Cases, func(k Case) bool { return len(k.World.Budgets) > 0 }); i >= 0 {
+		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
+	}
 	for i := range r.Config.Cases {
 		for _, w := range r.Config.Cases[i].World.Warnings {
 			note := r.Config.Cases[i].Scenario + ": " + w
@@ -405,6 +416,13 @@ func (r *Report) Notes() []string {
 		}
 	}
 	return notes
+}
+
+// budgeted reports whether a case of g has budgets.
+func (r *Report) budgeted(g *Group) bool {
+	return slices.ContainsFunc(r.Config.Cases, func(k Case) bool {
+		return (g.Scenario == "" || k.Scenario == g.Scenario) && len(k.World.Budgets) > 0
+	})
 }
 
 // instant formats t to the minute, or to the day at midnight.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/sim"
 )
 
 const schemaDoc = "../docs/eval-schema.md"
@@ -47,13 +49,16 @@ func TestSchema(t *testing.T) {
 		t.Errorf("%s has not the metrics of this package; write them with -rewrite-golden", filepath.Base(schemaDoc))
 	}
 	c := shown()
+	c.Policies = append(c.Policies, "static:share=0.2", "static:share=0.4")
 	c.Cases = cases(1, "batch-night", "web-week")
+	c.Gates = append(c.Gates, mustGate(t, "spot vs static in web-week:outage_delta.max<=0"))
 	c.Cases[0].World.Warnings = []string{"market x left out: it has no on-demand price"}
 	r, err := Run(context.Background(), c, fake{fail: func(j Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
+	r.Runs[0].Result.Budgets = []sim.BudgetResult{{Name: "ml/b"}}
 	var out bytes.Buffer
 	if err := r.WriteJSON(&out); err != nil {
 		t.Fatal(err)
@@ -65,7 +70,7 @@ func TestSchema(t *testing.T) {
 	found := map[string]bool{}
 	walk(value, "", found)
 	var documented []string
-	keys, _, _ := strings.Cut(string(doc), "## Metrics")
+	keys, _, _ := strings.Cut(string(doc), "## Gates")
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(keys, -1) {
 		documented = append(documented, m[1])
 		if !found[m[1]] {

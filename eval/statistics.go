@@ -37,8 +37,28 @@ const (
 	P95    Statistic = "p95"
 )
 
+// The statistics of windows and of confidence. A window's value is the median
+// over its seeds, so that these speak of weeks and not of luck within one.
+const (
+	// Low and High are the ends of the interval of the median, at the
+	// confidence of the report. Only some metrics have one.
+	Low  Statistic = "low"
+	High Statistic = "high"
+
+	// WindowMin, WindowMedian and WindowMax are the least, the middle and the
+	// greatest of the windows' values.
+	WindowMin    Statistic = "window_min"
+	WindowMedian Statistic = "window_median"
+	WindowMax    Statistic = "window_max"
+
+	// WindowsPositive is the share of the windows whose value is above 0.
+	WindowsPositive Statistic = "windows_positive"
+)
+
 // Statistics lists them in the order of outputs.
-func Statistics() []Statistic { return []Statistic{Mean, Median, P5, P25, P75, P95, Min, Max} }
+func Statistics() []Statistic {
+	return []Statistic{Mean, Median, P5, P25, P75, P95, Min, Max, Low, High, WindowMin, WindowMedian, WindowMax, WindowsPositive}
+}
 
 // A Summary is what the values of one metric over many runs come to. It holds
 // nothing when N is 0.
@@ -48,14 +68,47 @@ type Summary struct {
 	P5, P25, P75, P95            float64
 	Min, Max                     float64
 	MedianInterval, MeanInterval *Interval // nil where none is computed
+	Windows                      WindowSummary
+}
+
+// A WindowSummary is what the medians of windows over their seeds come to. It
+// holds nothing when N is 0.
+type WindowSummary struct {
+	N                int // windows that have a value
+	Min, Median, Max float64
+	Positive         float64 // share of those above 0
+
+	// First and Last are the places in the list of windows of the one with the
+	// least value and of the one with the greatest.
+	First, Last int
 }
 
 // An Interval holds a statistic with the confidence that its report states.
 type Interval struct{ Low, High float64 }
 
-// Of returns the statistic called s; false when there is none of that name.
+// Of returns the statistic called name; false when there is none of that name,
+// or when nothing is known from which it could be had.
 func (s *Summary) Of(name Statistic) (float64, bool) {
+	if s.N == 0 {
+		return 0, false
+	}
 	switch name {
+	case Low, High:
+		if s.MedianInterval == nil {
+			return 0, false
+		}
+		if name == Low {
+			return s.MedianInterval.Low, true
+		}
+		return s.MedianInterval.High, true
+	case WindowMin:
+		return s.Windows.Min, true
+	case WindowMedian:
+		return s.Windows.Median, true
+	case WindowMax:
+		return s.Windows.Max, true
+	case WindowsPositive:
+		return s.Windows.Positive, true
 	case Mean:
 		return s.Mean, true
 	case Median:
@@ -92,6 +145,35 @@ func summarize(values []float64) Summary {
 		P5: quantile(sorted, 0.05), P25: quantile(sorted, 0.25), P75: quantile(sorted, 0.75), P95: quantile(sorted, 0.95),
 		Min: sorted[0], Max: sorted[len(sorted)-1],
 	}
+}
+
+// summarizeWindows describes the values of windows, of which some may have none.
+func summarizeWindows(values []Value) WindowSummary {
+	s := WindowSummary{First: -1, Last: -1}
+	var known []float64
+	positive := 0
+	for i, v := range values {
+		if !v.Known {
+			continue
+		}
+		known = append(known, v.V)
+		if v.V > 0 {
+			positive++
+		}
+		if s.First < 0 || v.V < values[s.First].V {
+			s.First = i
+		}
+		if s.Last < 0 || v.V > values[s.Last].V {
+			s.Last = i
+		}
+	}
+	if s.N = len(known); s.N == 0 {
+		return s
+	}
+	slices.Sort(known)
+	s.Min, s.Median, s.Max = known[0], quantile(known, 0.5), known[s.N-1]
+	s.Positive = float64(positive) / float64(s.N)
+	return s
 }
 
 // quantile returns the q-quantile of a list that is ascending and not empty.

@@ -32,6 +32,12 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 			p.blank()
 			p.grid([][]string{heading}, rows)
 		}
+		for _, table := range []func(*Group) ([]string, [][]string){r.weeksTable, r.frontierTable} {
+			if heading, rows := table(g); rows != nil {
+				p.blank()
+				p.grid([][]string{heading}, rows)
+			}
+		}
 		if line := r.oracleLine(g); line != "" {
 			p.blank()
 			p.text("", line)
@@ -40,9 +46,11 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 			p.text("", "Left out for want of width: "+left+".")
 		}
 	}
-	if heading, rows := r.standingTable(); rows != nil {
-		p.blank()
-		p.grid([][]string{heading}, rows)
+	for _, table := range []func() ([]string, [][]string){r.standingTable, r.worstTable} {
+		if heading, rows := table(); rows != nil {
+			p.blank()
+			p.grid([][]string{heading}, rows)
+		}
 	}
 	p.list("Where each is best", r.standingLines())
 	p.list("Gates", r.gateLines())

@@ -12,7 +12,8 @@ import (
 //
 // A guardrail never holds a node under notice: staying is no longer an option
 // there, and only the work of somebody else is left alone. Nor does one hold
-// for ever what a small cluster cannot divide: one node may always move.
+// for ever what a small cluster cannot divide: one node may always move, also
+// while a node that somebody else cordoned stands there.
 //
 // It panics when cfg is not valid; [GuardConfig.Validate] tells before.
 func Guard(p Policy, cfg GuardConfig) Policy {
@@ -67,33 +68,52 @@ type review struct {
 	leaving []leavingNode
 
 	// replacements are the launches for drains that are not held themselves.
-	replacements []Launch
+	replacements []replacement
 
 	// slot[n] is 1 + the index in leaving of node n, 0 without one.
 	slot []int32
+
+	// vacancies are the nodes that stay, less what pods let go before take.
+	vacancies []vacancy
 
 	// movesLeft is how many more nodes may go by choice in the whole cluster.
 	movesLeft int
 }
 
+// A replacement is a launch that a drain waits for or is replaced by. It is
+// counted with the first such drain that is let through, and no more than once:
+// one node does not make up for two.
+type replacement struct {
+	launch  *Launch
+	room    Resources // that it brings at least, whichever market it comes from
+	counted bool
+}
+
 // A guardedPool is what the guardrails know of a pool.
 type guardedPool struct {
-	requested, allocatable Resources // of usable nodes
-	underutilized, empty   int       // what is left of the budgets
-	spot, total            int64     // in units of the share, after the plan so far
-	asked, moved           bool      // a drain by choice was planned; and was let through
+	// requested and allocatable are of usable nodes, after the plan so far.
+	requested, allocatable Resources
+
+	ours, kept           int   // nodes that we empty already, and drains let through
+	underutilized, empty int   // what is left of the budgets
+	spot, total          int64 // in units of the share, after the plan so far
+	asked, moved         bool  // a drain by choice was planned; and was let through
 }
 
 // A leavingNode is a node that the plan drains, and what runs there.
 type leavingNode struct {
 	node     NodeID
-	pods     int  // that have to go elsewhere
-	critical bool // one is critical, or to be moved gracefully only
-	pinned   bool // one must not be disrupted, or nothing would make it anew and its owner did not call it safe to evict
-	stuck    bool // a disruption budget lets one of them never go
-	replaced bool // the plan buys a replacement that was let through
-	refused  bool // the plan bought a replacement that was held
-	kept     bool // the drain was let through
+	pods     int       // that have to go elsewhere
+	asked    Resources // by them
+	going    Resources // by pods that end with the node
+	movers   []PodID   // those that asked is the sum of
+	critical bool      // one is critical, or to be moved gracefully only
+	pinned   bool      // one must not be disrupted, or nothing would make it anew and its owner did not call it safe to evict
+	stuck    bool      // a disruption budget lets one of them never go
+	replaced bool      // the plan buys a replacement that was let through
+	settled  bool      // its pods took room on other nodes
+	refused  bool      // the plan bought a replacement that was held
+	kept     bool      // the drain was let through
 }
 
 // moves reviews launches and drains together, since each may need the other.
@@ -117,10 +137,23 @@ func (r *review) moves(launches []Launch, drains []Drain) {
 			}
 			n.kept = true
 			r.charge(d)
-			r.plan.Drains = append(r.plan.Drains, *d)
+			r.plan.Drains = append(r.plan.Drains, r.hurried(d))
 		}
 	}
 	r.keepLaunches(launches, drains, held)
+}
+
+// hurried returns d as it is carried out. A node under notice waits for no
+// replacement, which could not come in time, and is left before it is taken.
+func (r *review) hurried(d *Drain) Drain {
+	x := *d
+	if taken := r.s.Nodes[d.Node].ReclaimAt; taken != 0 {
+		x.After = nil
+		if x.Deadline == 0 || x.Deadline > taken {
+			x.Deadline = taken
+		}
+	}
+	return x
 }
 
 // urgent reports whether d empties a node under notice.
@@ -139,12 +172,29 @@ func (r *review) launches(launches []Launch) []bool {
 			n := r.node(l.Replaces)
 			n.replaced = n.replaced || !held[i]
 			n.refused = n.refused || held[i]
-			if !held[i] {
-				r.replacements = append(r.replacements, *l)
-			}
+		}
+		if !held[i] {
+			r.replacements = append(r.replacements, replacement{launch: l, room: r.leastRoom(l.Markets)})
 		}
 	}
 	return held
+}
+
+// leastRoom returns what a node bought in any of markets brings at least.
+func (r *review) leastRoom(markets []MarketID) Resources {
+	var least Resources
+	for i, m := range markets {
+		x := r.s.Types[r.s.Markets[m].Type].Allocatable
+		if i == 0 {
+			least = x
+			continue
+		}
+		least = Resources{
+			CPU: min(least.CPU, x.CPU), Memory: min(least.Memory, x.Memory), Storage: min(least.Storage, x.Storage),
+			GPU: min(least.GPU, x.GPU), Pods: min(least.Pods, x.Pods),
+		}
+	}
+	return least
 }
 
 // keepLaunches lets through what is neither held itself nor meant only for
@@ -205,22 +255,37 @@ func (r *review) survey(drains []Drain) {
 		h := s.Holding(PoolID(i))
 		p.spot, p.total = h.Spot, h.Spot+h.Fixed
 	}
-	nodes, going := 0, 0
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
+	r.surveyNodes()
+	r.surveyPods()
+	r.surveyRoom()
+}
+
+// surveyNodes counts what may still go. What others empty counts against the
+// fraction too, but not to the last node: a node that somebody cordoned and
+// forgot would else hold a small cluster for as long as it stands.
+func (r *review) surveyNodes() {
+	nodes, going, others := 0, 0, 0
+	for i := range r.s.Nodes {
+		n := &r.s.Nodes[i]
 		if n.Pool == None || n.Phase < NodeInitialized {
 			continue
 		}
 		nodes++
+		p := &r.pools[n.Pool]
 		switch {
+		case n.ReclaimAt == 0 && n.ActedBy > ActorUs:
+			others++
 		case n.Phase > NodeInitialized || n.ActedBy != ActorNone || n.ReclaimAt != 0:
 			going++
+			p.ours++
 		case n.Usable():
-			r.pools[n.Pool].allocatable = r.pools[n.Pool].allocatable.Plus(n.Allocatable)
+			p.allocatable = p.allocatable.Plus(n.Allocatable)
 		}
 	}
 	r.movesLeft = max(1, int(r.cfg.FractionMax*float64(nodes))) - going
-	r.surveyPods()
+	if r.movesLeft > 0 {
+		r.movesLeft = max(1, r.movesLeft-others)
+	}
 }
 
 func (r *review) surveyPods() {
@@ -235,11 +300,21 @@ func (r *review) surveyPods() {
 		if n.Pool != None && n.Usable() && n.ActedBy == ActorNone {
 			r.pools[n.Pool].requested = r.pools[n.Pool].requested.Plus(t.Requests)
 		}
-		if r.slot[p.Node] == 0 || t.DaemonSet || p.Phase == PodTerminating {
+		if r.slot[p.Node] == 0 {
 			continue
 		}
 		l := r.node(p.Node)
+		if t.DaemonSet || p.Phase == PodTerminating {
+			l.going = l.going.Plus(t.Requests)
+			continue
+		}
 		l.pods++
+		if s.bare(t) {
+			l.going = l.going.Plus(t.Requests)
+		} else {
+			l.asked = l.asked.Plus(t.Requests)
+			l.movers = append(l.movers, p.ID)
+		}
 		l.critical = l.critical || t.Critical || t.GracefulOnly
 		l.pinned = l.pinned || p.DoNotDisrupt || t.NotSafeToEvict || s.bare(t) && !t.SafeToEvict
 		l.stuck = l.stuck || s.stuck(p, t)
@@ -342,12 +417,54 @@ func (r *review) charge(d *Drain) {
 		return
 	}
 	p := &r.pools[n.Pool]
+	if l := r.node(d.Node); !l.settled && (r.urgent(d) || !l.replaced && len(d.After) == 0) {
+		l.settled = r.settle(l) // they go now; without room for all of them they wait for a new node
+	}
+	p.kept++
 	p.underutilized--
 	p.empty--
 	if r.urgent(d) {
-		return // already counted among those on their way out
+		// The node is counted among those on their way out; its pods are not
+		// yet among those that the rest of the pool has to carry.
+		p.requested, p.allocatable = r.room(d)
+		r.count(d)
+		return
 	}
 	r.movesLeft--
 	p.moved = true
 	p.spot, p.total = r.after(d)
+	p.requested, p.allocatable = r.room(d)
+	r.count(d)
+}
+
+// comes reports whether x stands for what d drains and is not counted yet.
+func (x *replacement) comes(d *Drain) bool {
+	return !x.counted && (x.launch.Replaces == d.Node || slices.Contains(d.After, x.launch.Token))
+}
+
+// count marks what stands for d as counted.
+func (r *review) count(d *Drain) {
+	for i := range r.replacements {
+		x := &r.replacements[i]
+		x.counted = x.counted || x.comes(d)
+	}
+}
+
+// room returns what the pool of d's node has to carry, and on what, once d is
+// done and what stands for it has come.
+func (r *review) room(d *Drain) (requested, allocatable Resources) {
+	n, l := &r.s.Nodes[d.Node], r.node(d.Node)
+	p := &r.pools[n.Pool]
+	requested, allocatable = p.requested, p.allocatable
+	if n.Usable() {
+		requested, allocatable = requested.Minus(l.going), allocatable.Minus(n.Allocatable)
+	} else {
+		requested = requested.Plus(l.asked)
+	}
+	for i := range r.replacements {
+		if x := &r.replacements[i]; x.comes(d) {
+			allocatable = allocatable.Plus(x.room)
+		}
+	}
+	return requested, allocatable
 }

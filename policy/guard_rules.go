@@ -29,6 +29,9 @@ func (r *review) verdict(d *Drain, l *leavingNode) (Reason, string) {
 	if text := r.tooFar(d, n, l); text != "" {
 		return ReasonGuardrail, text
 	}
+	if text := r.crowds(d, l, n); text != "" {
+		return ReasonGuardrail, text
+	}
 	return "", ""
 }
 
@@ -44,6 +47,11 @@ func (r *review) tooSoon(d *Drain, n *Node) (Reason, string) {
 	if cooldown == 0 {
 		cooldown = r.cfg.Cooldown
 	}
+	if d.Why.Reason == ReasonRisk {
+		// What leaves a market that is about to turn does not wait as long as
+		// an owner may want between two changes made for money.
+		cooldown = min(cooldown, r.cfg.Cooldown)
+	}
 	if d.Why.Reason != ReasonRebalance && m.Moved != 0 && r.s.Now.Sub(m.Moved) < cooldown {
 		return ReasonCooldown, "cooldown: the pool was moved a short while ago"
 	}
@@ -55,24 +63,73 @@ func (r *review) disturbs(d *Drain, l *leavingNode, n *Node) string {
 	switch {
 	case n.DoNotDisrupt:
 		return "do-not-disrupt: the node is annotated"
+	case n.AtGroupMin:
+		return "least size: the node's group would launch another in its place"
 	case l.pinned:
 		return "do-not-disrupt: a pod of the node must not be evicted"
 	case l.stuck:
 		return "PDB slack: a disruption budget allows no eviction"
 	case l.refused && !l.replaced:
 		return "low confidence: its replacement is held"
-	case l.pods == 0:
-		return ""
-	case l.critical && len(d.After) == 0:
+	case l.critical && l.pods > 0 && len(d.After) == 0:
 		return "critical workload: it moves only after its replacement is ready"
 	}
-	switch used := utilization(r.pools[n.Pool].requested, r.pools[n.Pool].allocatable); {
+	return ""
+}
+
+// crowds holds what leaves too little room for the pods that have to go
+// elsewhere, with what was let through before counted as done.
+func (r *review) crowds(d *Drain, l *leavingNode, n *Node) string {
+	if l.pods == 0 {
+		return ""
+	}
+	p, pool := &r.pools[n.Pool], &r.s.Pools[n.Pool]
+	used := utilization(p.requested, p.allocatable)
+	if !pool.Levers.Launch && pool.Provisioner != ProvisionerNone {
+		// Nobody can be told to buy first here: pods that wait make the
+		// provisioner buy, so they are few at a time.
+		if used > r.cfg.UtilizationTight && p.ours+p.kept > 0 {
+			return "high utilization: one node at a time where the provisioner alone can buy"
+		}
+		return ""
+	}
+	switch {
 	case used > r.cfg.UtilizationFull && len(d.After) == 0:
 		return "high utilization: the replacement must be ready first"
-	case used > r.cfg.UtilizationTight && len(d.After) == 0 && !l.replaced:
+	case used > r.cfg.UtilizationTight && len(d.After) == 0 && !l.replaced && !r.makesDo(d, l):
 		return "high utilization: the pool has no room without a replacement"
 	}
+	if (l.replaced || len(d.After) > 0) && !r.holdsAll(d) {
+		return "replacements: less capacity comes than goes, and there is no room for the rest"
+	}
 	return ""
+}
+
+// makesDo reports whether the pods of d's node have room on the others, which
+// then are not too full for another move. The room is theirs from now on.
+func (r *review) makesDo(d *Drain, l *leavingNode) bool {
+	requested, allocatable := r.room(d)
+	l.settled = utilization(requested, allocatable) <= r.cfg.UtilizationFull && r.settle(l)
+	return l.settled
+}
+
+// holdsAll reports whether the nodes of all pools can carry what they have to
+// once d is done and what stands for it has come, or are at least no worse off
+// than without it. Where a single node replaces several this tells when it no
+// longer does.
+func (r *review) holdsAll(d *Drain) bool {
+	before, after := Resources{}, Resources{}
+	for i := range r.pools {
+		p := &r.pools[i]
+		spare := p.allocatable.Minus(p.requested)
+		before = before.Plus(spare)
+		if PoolID(i) == r.s.Nodes[d.Node].Pool {
+			requested, allocatable := r.room(d)
+			spare = allocatable.Minus(requested)
+		}
+		after = after.Plus(spare)
+	}
+	return after.CPU >= min(0, before.CPU) && after.Memory >= min(0, before.Memory) && after.GPU >= min(0, before.GPU)
 }
 
 // tooFar holds what passes a limit of the pool or of the cluster.
@@ -93,14 +150,26 @@ func (r *review) tooFar(d *Drain, n *Node, l *leavingNode) string {
 	case total == 0 || p.total == 0:
 		return ""
 	}
-	before, after := float64(p.spot)/float64(p.total), float64(spot)/float64(total)
-	switch {
-	case after < before && after < pool.Share.Min:
-		return "spot share: it would fall below the pool's minimum"
-	case after > before && after > pool.Share.Max:
-		return "spot share: it would rise above the pool's maximum"
+	grain := 0.0
+	if pool.Share.Exact && n.Market != None {
+		grain = float64(r.s.ShareUnits(n.Pool, n.Market)) / 2 / float64(total)
 	}
-	return ""
+	return pool.Share.strays(float64(p.spot)/float64(p.total), float64(spot)/float64(total), grain)
+}
+
+// strays returns why a move from share before to share after leads out of the
+// range, and "" where it does not. Whole nodes may not hit a narrow range: less
+// than grain beside it counts as within, and from outside a move may end on the
+// other side, if nearer to it.
+func (x *ShareRange) strays(before, after, grain float64) string {
+	off := func(share float64) float64 { return max(0, x.Min-share, share-x.Max) }
+	switch {
+	case after == before || off(after) == 0 || off(after) < max(grain, off(before)):
+		return ""
+	case after < before:
+		return "spot share: it would fall below the pool's minimum"
+	}
+	return "spot share: it would rise above the pool's maximum"
 }
 
 // after returns what the pool holds on spot and in all once d is done and the
@@ -117,8 +186,8 @@ func (r *review) after(d *Drain) (spot, total int64) {
 		}
 	}
 	for i := range r.replacements {
-		l := &r.replacements[i]
-		if l.Replaces != d.Node || len(l.Markets) == 0 {
+		l := r.replacements[i].launch
+		if len(l.Markets) == 0 || !r.replacements[i].comes(d) {
 			continue
 		}
 		size := r.s.ShareUnits(n.Pool, l.Markets[0])

@@ -19,6 +19,7 @@ import (
 //	n1        drain n1
 //	n1@2      launch in market 2, and drain n1 once it is there
 //	n1/2      launch in market 2 for n1, and drain n1 at once
+//	n1~0      drain n1 once the launch of the first word is there
 //	n1=empty  drain n1 for that reason
 //	steer=0.5 steer every pool to that share
 //	buy=2     launch in market 2 for pending pods
@@ -55,6 +56,7 @@ func (p scripted) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 		}
 		name, market, after := strings.Cut(name, "@")
 		name, atOnce, parallel := strings.Cut(name, "/")
+		name, earlier, shared := strings.Cut(name, "~")
 		d.Node = nodeCalled(s, name)
 		if after || parallel {
 			l := launch(i, market+atOnce, d.Node, why)
@@ -62,6 +64,9 @@ func (p scripted) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 			if after {
 				d.After = []string{l.Token}
 			}
+		}
+		if shared {
+			d.After = []string{"token" + earlier}
 		}
 		plan.Drains = append(plan.Drains, d)
 	}
@@ -86,7 +91,12 @@ func nodeCalled(s *policy.Snapshot, name string) policy.NodeID {
 
 func TestGuard(t *testing.T) {
 	policytest.Stories(t, "testdata/guard", func(spec string) (policy.Policy, error) {
-		return policy.Guard(scripted(spec), policy.DefaultGuardConfig()), nil
+		cfg := policy.DefaultGuardConfig()
+		script, all := strings.CutPrefix(spec, "all:") // nodes may go at once
+		if all {
+			cfg.FractionMax = 1
+		}
+		return policy.Guard(scripted(script), cfg), nil
 	})
 }
 
@@ -142,6 +152,11 @@ func TestGuardProperties(t *testing.T) {
 			if n.ReclaimAt != 0 && n.Pool != policy.None && n.Phase == policy.NodeInitialized && !others && !drained {
 				t.Fatalf("%s is under notice and was held:\n%s", n.Name, plan.Format(s))
 			}
+			for _, d := range plan.Drains {
+				if d.Node == n.ID && n.ReclaimAt != 0 && (len(d.After) > 0 || d.Deadline == 0 || d.Deadline > n.ReclaimAt) {
+					t.Fatalf("%s is taken at %v and its drain waits for %v until %v", n.Name, n.ReclaimAt, d.After, d.Deadline)
+				}
+			}
 			if drained && others {
 				t.Fatalf("%s is in the hands of %v and was drained", n.Name, n.ActedBy)
 			}
@@ -183,23 +198,56 @@ func checkLimits(t *rapid.T, s *policy.Snapshot, plan *policy.Plan, cfg policy.G
 			all++
 		}
 	}
-	nodes, going := 0, 0
+	nodes, ours, others := 0, 0, 0
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool == policy.None || n.Phase < policy.NodeInitialized {
 			continue
 		}
 		nodes++
-		if n.Phase > policy.NodeInitialized || n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 {
-			going++
+		switch {
+		case n.ActedBy > policy.ActorUs && n.ReclaimAt == 0:
+			others++
+		case n.Phase > policy.NodeInitialized || n.ActedBy != policy.ActorNone || n.ReclaimAt != 0:
+			ours++
 		}
 	}
-	if all > 0 && all+going > max(1, int(cfg.FractionMax*float64(nodes))) {
-		t.Fatalf("%d of %d nodes are on their way out and %d are added", going, nodes, all)
+	limit := max(1, int(cfg.FractionMax*float64(nodes)))
+	if all > 0 && all+ours > limit {
+		t.Fatalf("%d of %d nodes are on their way out and %d are added", ours, nodes, all)
+	}
+	if all > 1 && all+ours+others > limit {
+		t.Fatalf("%d of %d nodes are on their way out, %d by others, and %d are added", ours+others, nodes, others, all)
 	}
 	for i, n := range byChoice {
 		if allowed := s.Disruptable(policy.PoolID(i), policy.Underutilized); n > allowed {
 			t.Fatalf("pool %d: %d drains, %d allowed", i, n, allowed)
+		}
+	}
+}
+
+// TestGuardNeverDeadlocks moves one node of clusters of every small size, with
+// any number of the others in somebody else's hands: it may always go.
+func TestGuardNeverDeadlocks(t *testing.T) {
+	g := policy.Guard(scripted("n00@1"), policy.DefaultGuardConfig())
+	for size := 1; size <= 20; size++ {
+		for others := range size {
+			var b strings.Builder
+			b.WriteString("type b.4 4\nmarket z b.4 on-demand 0.2\nmarket z b.4 spot 0.06\npool web\napp one 1\n")
+			for i := range size {
+				by := ""
+				if i >= size-others {
+					by = []string{" by=karpenter", " by=person", " by=nth draining"}[i%3]
+				}
+				fmt.Fprintf(&b, "node n%02d web z b.4 on-demand%s\npod one n%02d 3\n", i, by, i)
+			}
+			s, m, err := policytest.Parse(b.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan, _ := g.Decide(s, m); len(plan.Drains) != 1 {
+				t.Fatalf("with %d of %d nodes in others' hands the node is held:\n%s", others, size, plan.Format(s))
+			}
 		}
 	}
 }
@@ -272,4 +320,81 @@ func TestGuardConfig(t *testing.T) {
 			t.Errorf("%s: %v", c.field, err)
 		}
 	}
+}
+
+// TestGuardMovesOn gives clusters of one to twenty nodes a policy that wants to
+// replace every node, with some of them on their way out, in other hands or backed
+// off, and each pool's last move a moment ago. Nothing forbids a move, so one
+// happens before the longest back-off and the longest cooldown are over; and
+// until then what comes under notice goes at once.
+func TestGuardMovesOn(t *testing.T) {
+	const steps = 10 * time.Minute
+	rapid.Check(t, func(t *rapid.T) {
+		s, m := drawSmall(t)
+		g := policy.Guard(eager{[]int{2}}, policy.DefaultGuardConfig())
+		bound := s.Now.Add(policy.DefaultGuardConfig().BackoffMax + time.Hour + steps)
+		for ; s.Now <= bound; s.Now = s.Now.Add(steps) {
+			var plan policy.Plan
+			plan, m = g.Decide(s, m)
+			drained := map[policy.NodeID]bool{}
+			for _, d := range plan.Drains {
+				if s.Nodes[d.Node].ReclaimAt == 0 {
+					return
+				}
+				drained[d.Node] = true
+			}
+			for i := range s.Nodes {
+				n := &s.Nodes[i]
+				if n.ReclaimAt != 0 && n.Phase == policy.NodeInitialized && n.ActedBy == policy.ActorNone && !drained[n.ID] {
+					t.Fatalf("%s is under notice and held:\n%s", n.Name, plan.Format(s))
+				}
+				// Whatever is on its way out is gone a step later. Whom a person
+				// cordoned stays for ever.
+				if n.ReclaimAt != 0 || n.Phase == policy.NodeDraining || n.ActedBy == policy.ActorKarpenter {
+					n.Phase, n.ReclaimAt, n.NoticeAt, n.ActedBy = policy.NodeGone, 0, 0, policy.ActorNone
+				}
+			}
+			s.Pods = slices.DeleteFunc(s.Pods, func(p policy.Pod) bool { return s.Nodes[p.Node].Phase == policy.NodeGone })
+			for i := range s.Pods {
+				s.Pods[i].ID = policy.PodID(i)
+			}
+		}
+		t.Fatalf("nothing has moved by %v: %d nodes", bound, len(s.Nodes))
+	})
+}
+
+// drawSmall draws a cluster of which n00 is nobody's and the others whatever.
+func drawSmall(t *rapid.T) (*policy.Snapshot, policy.Memory) {
+	var b strings.Builder
+	b.WriteString("type b.4 4\nmarket z b.4 on-demand 0.2\nmarket z b.4 spot 0.06\napp one 1\n")
+	pools := rapid.IntRange(1, 3).Draw(t, "pools")
+	for i := range pools {
+		fmt.Fprintf(&b, "pool p%d%s%s\n", i,
+			rapid.SampledFrom([]string{"", " budget=10%", " budget=1"}).Draw(t, "budget"),
+			rapid.SampledFrom([]string{"", " cooldown=5m", " cooldown=1h"}).Draw(t, "cooldown"))
+	}
+	states := []string{"", "", "", " notice", " draining", " by=karpenter", " by=person", " by=person draining"}
+	size := rapid.IntRange(1, 20).Draw(t, "size")
+	for i := range size {
+		state := ""
+		if i > 0 {
+			state = rapid.SampledFrom(states).Draw(t, "state")
+		}
+		capacity := rapid.SampledFrom([]string{"spot", "on-demand"}).Draw(t, "capacity")
+		fmt.Fprintf(&b, "node n%02d p%d z b.4 %s%s\npod one n%02d %d\n", i, i%pools, capacity, state, i, rapid.IntRange(1, 4).Draw(t, "pods"))
+	}
+	s, m, err := policytest.Parse(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Pools {
+		p := policy.PoolMemory{Name: s.Pools[i].Name, Moved: s.Now - 1}
+		for k := range s.Nodes {
+			if s.Nodes[k].Pool == policy.PoolID(i) && rapid.Bool().Draw(t, "backed off") {
+				p.Backoff = append(p.Backoff, policy.Backoff{Node: s.Nodes[k].Name, Tries: 9, Until: s.Now.Add(policy.DefaultGuardConfig().BackoffMax)})
+			}
+		}
+		m = m.With(p)
+	}
+	return s, m
 }

@@ -12,6 +12,9 @@ type Memory struct {
 
 	// Pools are ascending by Name.
 	Pools []PoolMemory
+
+	// Budgets are ascending by Name.
+	Budgets []BudgetMemory
 }
 
 // A PoolMemory is what is remembered of one pool.
@@ -30,12 +33,60 @@ type PoolMemory struct {
 	// while it is not. It gives a policy its hysteresis.
 	Below Time
 
+	// Selected are the names of the markets that a policy which ranks markets
+	// last chose, ascending. Kept are those that it steered to besides since
+	// nodes of the pool live there, ascending.
+	Selected, Kept []string
+
+	// SpotOnly says that the pool was last told not to go on demand where spot
+	// is refused, since there is spot that has not been tried.
+	SpotOnly bool
+
+	// Batched is when a batch of pending pods was last closed and bought for.
+	Batched Time
+
+	// Packed is when the pool was last packed anew on paper, and Wave the
+	// replacement of several of its nodes together that followed from it.
+	Packed Time
+	Wave   Wave
+
 	// Backoff are nodes whose drain was given up, ascending by Node.
 	Backoff []Backoff
+
+	// Shocks are the losses of many spot nodes at once.
+	Shocks Shocks
 
 	// Idle are the nodes on which nothing runs, ascending by Node. It is kept
 	// for pools that no provisioner consolidates.
 	Idle []Idle
+}
+
+// A Wave replaces several nodes together: their replacements were launched at
+// Since, and they are drained once these have stood for a while. The zero Wave
+// is none.
+type Wave struct {
+	Since Time
+
+	// Nodes are the nodes that go, ascending. Tokens are those of the launches
+	// in their place.
+	Nodes, Tokens []string
+}
+
+// Shocks counts how often a pool lost many of its spot nodes together. The zero
+// Shocks has met none.
+type Shocks struct {
+	// Count is of those so far, each counting less the longer ago it was, and
+	// Depth the part of the spot nodes that one took, as of At, when the last was.
+	Count, Depth float64
+	At           Time
+
+	// Since is when the span began in which losses are counted now, with Nodes
+	// spot nodes and Reclaims that the pool's markets had met before. Lost is the
+	// part of the nodes that were lost in the span before.
+	Since    Time
+	Nodes    int
+	Reclaims float64
+	Lost     float64
 }
 
 // An Idle says since when a node has run no pod but those of DaemonSets.

@@ -89,6 +89,10 @@ type Node struct {
 	// DoNotDisrupt says that the node carries karpenter.sh/do-not-disrupt.
 	DoNotDisrupt bool
 
+	// AtGroupMin says that the Auto Scaling group of the node is at its least
+	// size: what is terminated there the group launches again.
+	AtGroupMin bool
+
 	// Token is the token of the Launch that it came from; empty if not ours.
 	Token string
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // A Plan is what to do now. The zero Plan does nothing.
@@ -13,8 +14,9 @@ type Plan struct {
 	Steers   []Steer
 	Launches []Launch
 	Drains   []Drain
-	Evicts   []Evict
 	Gates    []Gate
+	Pauses   []Pause
+	Evicts   []Evict
 
 	// Holds say what was left alone, and why.
 	Holds []Hold
@@ -60,6 +62,7 @@ const (
 	ReasonConfigured Reason = "configured"  // the manifest says so
 	ReasonInfeasible Reason = "infeasible"  // its pods fit nowhere else
 	ReasonInProgress Reason = "in-progress" // somebody already works on it
+	ReasonBudget     Reason = "budget"      // a budget is spent, or has room again
 )
 
 // A Steer says what a pool may buy from now on. It moves no running node: one
@@ -84,6 +87,12 @@ type Steer struct {
 
 	// Bid is the most to pay per node-hour where the market takes bids.
 	Bid Money
+
+	// EmptyOnly tells the pool's provisioner to remove empty nodes only, as a
+	// NodePool with consolidationPolicy WhenEmpty does: the policy moves pods to
+	// save money itself. Without it the provisioner does as the pool's manifest
+	// says. It never makes a provisioner remove more than that.
+	EmptyOnly bool
 
 	Why Why
 }
@@ -120,13 +129,38 @@ type Drain struct {
 	// drain is given up and undone. Zero means the actuator's own limit.
 	Deadline Time
 
+	// Gentle asks that no pod be evicted while that would leave its workload
+	// with fewer ready pods than it must have, also where no disruption budget
+	// says so: the pods of one workload then leave one after the other. A pod that
+	// is the only one wanted goes all the same, since no wait would help it. It
+	// does not hold a node back that the provider takes.
+	Gentle bool
+
 	Why Why
 }
 
 // An Evict asks that one pod be evicted.
 type Evict struct {
 	Pod PodID
+
+	// Budget is the one that it is evicted for; empty without.
+	Budget string
+
+	// Grace is the time that the pod gets to end, where HasGrace says so; else
+	// it has its own.
+	Grace    time.Duration
+	HasGrace bool
+
 	Why Why
+}
+
+// A Pause asks that a job be suspended for a budget, or let go on. A suspended
+// job has no pods, and goes on from its last checkpoint.
+type Pause struct {
+	Workload WorkloadID
+	Budget   string
+	Paused   bool
+	Why      Why
 }
 
 // A Gate opens or closes admission for a budget.
@@ -174,15 +208,22 @@ func (p *Plan) Format(s *Snapshot) string {
 		}
 		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
 	}
-	for _, x := range p.Evicts {
-		fmt.Fprintf(&b, "evict %s (%s)\n", s.Pods[x.Pod].Name, x.Why.Reason)
-	}
 	for _, x := range p.Gates {
 		state := "open"
 		if x.Closed {
 			state = "closed"
 		}
 		fmt.Fprintf(&b, "gate %s %s (%s)\n", x.Budget, state, x.Why.Reason)
+	}
+	for _, x := range p.Pauses {
+		verb := "resume"
+		if x.Paused {
+			verb = "pause"
+		}
+		fmt.Fprintf(&b, "%s %s (%s)\n", verb, s.Workloads[x.Workload].Name, x.Why.Reason)
+	}
+	for _, x := range p.Evicts {
+		fmt.Fprintf(&b, "evict %s (%s)\n", s.Pods[x.Pod].Name, x.Why.Reason)
 	}
 	for _, x := range p.Holds {
 		b.WriteString("hold")

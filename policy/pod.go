@@ -108,6 +108,9 @@ type Workload struct {
 	// remains of it as far as its checkpoints tell, in pod-time.
 	Deadline Time
 	Work     time.Duration
+
+	// Suspended says that a job is suspended: it has no pods until it goes on.
+	Suspended bool
 }
 
 // A Template is the specification that pods have in common.
@@ -154,6 +157,14 @@ type Template struct {
 
 	// OutagePenalty is in hours, and below zero when the user stated none.
 	OutagePenalty float64
+
+	// OutageCost is what the user stated that an hour of an outage costs, in
+	// place of the penalty; 0 when nothing was stated.
+	OutageCost Money
+
+	// Duration is how long a pod of a job works, and Checkpoint how often it
+	// makes its work safe, as the user stated them; 0 when nothing was stated.
+	Duration, Checkpoint time.Duration
 
 	// MigrationTier is SpotVortex's annotation (0, 1 or 2); below zero is none.
 	MigrationTier int8

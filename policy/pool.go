@@ -52,6 +52,9 @@ type Pool struct {
 	// OnDemandFallback lets a refused spot launch go to on-demand.
 	OnDemandFallback bool
 
+	// Choice is how a policy that ranks markets narrows them down.
+	Choice MarketChoice
+
 	// Limits are what the pool may hold in all; zero components are unlimited.
 	// Used is what it holds now, launching nodes included.
 	Limits, Used Resources
@@ -94,6 +97,20 @@ type ShareRange struct {
 
 	// HasTarget says that the user stated Target.
 	HasTarget bool
+}
+
+// A MarketChoice is what a manifest says of the choice among the markets of a
+// pool. A policy that ranks markets makes it anew whenever prices and scores
+// have changed; for the others Markets is narrowed down beforehand.
+type MarketChoice struct {
+	// ScoreMin is the least placement score, 0 to 10, of a spot market. HasScoreMin
+	// says that the user stated it: 0 lets every market pass.
+	ScoreMin    int8
+	HasScoreMin bool
+
+	// TypesMax and ZonesMax are the most instance types and zones to buy in at
+	// a time; 0 means that the user stated none.
+	TypesMax, ZonesMax int32
 }
 
 // Levers are the ways in which a backend lets the share be changed.
@@ -139,7 +156,9 @@ type DisruptionBudget struct {
 // Disruptable returns how many more nodes of pool may be disrupted now for
 // reason, as Karpenter counts: over the pool's initialized nodes, percentages
 // rounded up, less the nodes that are not ready or going away, or are marked to
-// go once their replacement is there. Without a budget in force there is no bound and it returns the number of nodes.
+// go once their replacement is there. A node that a person cordoned and did not
+// delete is none of these. Without a budget in force there is no bound and it
+// returns the number of nodes.
 func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 	nodes, down := 0, 0
 	for i := range s.Nodes {
@@ -148,7 +167,7 @@ func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 			continue
 		}
 		nodes++
-		if n.NotReady || n.Phase > NodeInitialized || n.ActedBy != ActorNone {
+		if n.NotReady || n.Phase > NodeInitialized || n.ActedBy != ActorNone && n.ActedBy != ActorPerson {
 			down++
 		}
 	}

@@ -32,12 +32,19 @@ type Snapshot struct {
 	PDBs      []PDB
 	Pods      []Pod
 
+	// Budgets bound what pods may use, ascending by name.
+	Budgets []Budget
+
 	// Ended are the pods that went away since the snapshot before, in the
 	// order in which they did.
 	Ended []EndedPod
 
 	// Quotas are what the provider still lets us buy.
 	Quotas []Quota
+
+	// Commitments are what was paid for in advance, ascending by name. See
+	// [Snapshot.Coverage].
+	Commitments []Commitment
 
 	// Sources tell how old each part of the snapshot is.
 	Sources []Source

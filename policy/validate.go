@@ -1,6 +1,9 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Validate reports the first rule that s breaks. Observers of the outside
 // world call it at the boundary, once; policies assume that it holds.
@@ -10,7 +13,7 @@ func (s *Snapshot) Validate() error {
 	}
 	for _, check := range [...]func() error{
 		s.validateTypes, s.validateMarkets, s.validatePools, s.validateTemplates,
-		s.validateNodes, s.validatePods, s.validatePDBs,
+		s.validateNodes, s.validatePods, s.validatePDBs, s.validateBudgets, s.validateCommitments,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -166,6 +169,46 @@ func (s *Snapshot) validatePDBs() error {
 			return fmt.Errorf("snapshot: budget %q sets both minAvailable and maxUnavailable", p.Name)
 		case p.Allowed < 0:
 			return fmt.Errorf("snapshot: budget %q allows %d disruptions", p.Name, p.Allowed)
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) validateCommitments() error {
+	for i := range s.Commitments {
+		c := &s.Commitments[i]
+		switch {
+		case c.Name == "":
+			return fmt.Errorf("snapshot: commitment %d has no name", i)
+		case i > 0 && s.Commitments[i-1].Name >= c.Name:
+			return fmt.Errorf("snapshot: commitment %q is not after %q", c.Name, s.Commitments[i-1].Name)
+		case c.Unit > CoverDollars:
+			return fmt.Errorf("snapshot: commitment %q: unit %d is not known", c.Name, c.Unit)
+		case c.Amount < 0 || c.Amount > CommitmentMax:
+			return fmt.Errorf("snapshot: commitment %q: amount %d is not from 0 to %d", c.Name, c.Amount, CommitmentMax)
+		case c.Unused < 0 || c.Unused > c.Amount:
+			return fmt.Errorf("snapshot: commitment %q: %d unused is not from 0 to %d", c.Name, c.Unused, c.Amount)
+		case c.Fee < 0 && c.Fee != NoPrice:
+			return fmt.Errorf("snapshot: commitment %q: fee %v is negative", c.Name, c.Fee)
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) validateBudgets() error {
+	for i := range s.Budgets {
+		b := &s.Budgets[i]
+		switch {
+		case i > 0 && s.Budgets[i-1].Name >= b.Name:
+			return fmt.Errorf("snapshot: budget %q is not after %q", b.Name, s.Budgets[i-1].Name)
+		case b.Window < time.Hour:
+			return fmt.Errorf("snapshot: budget %q: window %v is less than an hour", b.Name, b.Window)
+		case !b.HasGPUHours && !b.HasDollars:
+			return fmt.Errorf("snapshot: budget %q has no quota", b.Name)
+		case b.HasGPUHours && !(b.GPUHours >= 0) || b.HasDollars && b.Dollars < 0:
+			return fmt.Errorf("snapshot: budget %q: quota %v, %v is negative", b.Name, b.GPUHours, b.Dollars)
+		case b.OverQuotaDelay < 0 || b.PodGrace < 0:
+			return fmt.Errorf("snapshot: budget %q: delay %v or grace %v is negative", b.Name, b.OverQuotaDelay, b.PodGrace)
 		}
 	}
 	return nil

@@ -53,8 +53,10 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 		ReadyGrace:  sc.ReadyGrace,
 		Templates:   sc.templates,
 		PDBs:        sc.pdbs,
+		Budgets:     sc.Budgets,
 		Intensity:   sc.Intensity,
 		Slots:       sc.Slots,
+		Groups:      sc.Groups,
 		Warnings:    slices.Concat(sc.Warnings, tr.Warnings),
 	}
 	if o.Intensity != nil {
@@ -76,6 +78,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 		Modelled: tr.Meta[trace.MetaModelled] != "", Availability: w.Available != nil,
 	}
 	w.nameZones()
+	w.commit(sc)
 	w.warnOfFaults()
 	return w, w.seed(sc)
 }

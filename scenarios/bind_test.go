@@ -295,6 +295,12 @@ func TestBindPools(t *testing.T) {
 			t.Errorf("%s: got  %s\nwant %s", markets, strings.Join(got, " "), want)
 		}
 	}
+	ranked := parse(t, "{maxZones: 1, maxInstanceTypes: 1, minPlacementScore: 9}", "")
+	ranked.pools[0].spec.Spec.Policy = &v1alpha1.PolicyRef{Name: "leftover"}
+	w := bind(t, ranked, tr, BindOptions{})
+	if want := (policy.MarketChoice{ScoreMin: 9, HasScoreMin: true, TypesMax: 1, ZonesMax: 1}); w.Pools[0].Choice != want || len(w.Pools[0].Markets) != 18 {
+		t.Errorf("a pool whose policy ranks markets has %d of them and %+v, want 18 and %+v", len(w.Pools[0].Markets), w.Pools[0].Choice, want)
+	}
 	other := parse(t, "{}", "")
 	other.pools[0].spec.Spec.Backend = v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{}}
 	if _, err := Bind(other, tr, BindOptions{}); !errors.Is(err, ErrNoMarket) {
@@ -351,7 +357,7 @@ func TestBindSignals(t *testing.T) {
 	s := series("a", "m5.large", []policy.Time{0, 2, 30, 31, 40}, 1, 1, 1, 1, 1)
 	s.Available = []int8{1, -1, 0, 0, 1}
 	s.ProbeGap = []int32{0, 60, 120, 180, 240}
-	s.Band, s.Score = []int8{2, 3, 4, 4, 4}, []int8{-1, 7, 8, 8, 8}
+	s.Band, s.Score = []int8{2, 3, -1, -1, 4}, []int8{-1, 7, 8, 8, 8}
 	s.Bids[0], s.Bids[2] = []policy.Money{1, 2, 3, 3, 3}, []policy.Money{0, 5, 6, 6, 6}
 	tr := fourDays(s, series("b", "m5.large", []policy.Time{0}, 1))
 	w := bind(t, parse(t, "{}", ""), tr, BindOptions{Window: 1})
@@ -368,6 +374,28 @@ func TestBindSignals(t *testing.T) {
 	}
 	if !reflect.DeepEqual(w.Available[1], want) || w.Available[0].At != nil || w.Available[3].At != nil || !w.Trace.Availability {
 		t.Errorf("availability %+v, want %+v", w.Available, want)
+	}
+	for _, x := range []struct {
+		market int
+		at     policy.Time
+		score  int8
+		band   policy.Band
+		bids   [3]policy.Money
+	}{
+		{1, -1, -1, 0, [3]policy.Money{}}, {1, 2, 7, 3, [3]policy.Money{2, 0, 5}}, {1, 29, 7, 3, [3]policy.Money{2, 0, 5}},
+		{1, 30, 8, 3, [3]policy.Money{3, 0, 6}}, {1, 31, 8, 3, [3]policy.Money{3, 0, 6}}, {1, 90, 8, 4, [3]policy.Money{3, 0, 6}},
+		{0, 30, -1, 0, [3]policy.Money{}}, {3, 30, -1, 0, [3]policy.Money{}},
+	} {
+		m := policy.Market{BandModelled: true}
+		w.Signals[x.market].Publish(&m, newDay+x.at*hours)
+		if m.PlacementScore != x.score || m.Band != x.band || m.BidPercentiles != x.bids || m.BandModelled != (x.band == 0) {
+			t.Errorf("market %d in hour %d: score %d, band %d, modelled %t, bids %v, want %+v",
+				x.market, x.at, m.PlacementScore, m.Band, m.BandModelled, m.BidPercentiles, x)
+		}
+	}
+	s.Available, s.ProbeGap = nil, nil
+	if drawn := bind(t, parse(t, "{}", ""), fourDays(s), BindOptions{Window: 1}); drawn.Signals[1].Band != nil || drawn.Signals[1].Score == nil {
+		t.Error("the band changes in a run whose reclaims are drawn from the first one, or no score is known")
 	}
 	if w := bind(t, parse(t, "{minPlacementScore: 8}", ""), tr, BindOptions{Window: 1}); names(w) != "b/m5.large/on-demand b/m5.large/spot" || w.Available != nil {
 		t.Errorf("with a least score of 8: %s; a market without one stays", names(w))
@@ -585,6 +613,38 @@ spec: {template: {spec: {containers: [{name: main}]}}}
 	for b.Loop() {
 		if _, err := Bind(sc, tr, BindOptions{}); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// What is on the disk of its node is told: the Cluster Autoscaler leaves such pods
+// where they are. Memory is no disk.
+func TestLocalStorage(t *testing.T) {
+	for volumes, want := range map[string]bool{
+		"[]":                                false,
+		"[{name: a, emptyDir: {}}]":         true,
+		"[{name: a, hostPath: {path: /a}}]": true,
+		"[{name: a, emptyDir: {medium: Memory}}, {name: b, configMap: {name: c}}]": false,
+	} {
+		sc := parse(t, "{families: [m5]}", `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: thumbnails, namespace: web}
+spec:
+  selector: {matchLabels: {app: thumbnails}}
+  template:
+    metadata: {labels: {app: thumbnails}}
+    spec:
+      containers: [{name: main, image: a, resources: {requests: {cpu: 1, memory: 1Gi}}}]
+      volumes: `+volumes+`
+`)
+		for i := range sc.loads {
+			if l := &sc.loads[i]; l.Name == "web/thumbnails" && l.LocalStorage != want {
+				t.Errorf("volumes %s: local storage %v, want %v", volumes, l.LocalStorage, want)
+			}
+		}
+		if len(sc.Warnings) > 0 {
+			t.Errorf("volumes %s: warnings %q", volumes, sc.Warnings)
 		}
 	}
 }

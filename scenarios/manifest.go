@@ -34,9 +34,16 @@ type manifestSpec struct {
 	// Nodes are there when warm-up begins.
 	Nodes []nodesSpec `json:"nodes"`
 
+	// Commitments are what was paid for in advance.
+	Commitments []commitmentSpec `json:"commitments"`
+
 	// Trace is a file or folder, seen from the folder of the scenario; none
 	// leaves it to the caller.
 	Trace string `json:"trace"`
+
+	// Groups bound the size of Auto Scaling groups, which in a cloud the groups
+	// say themselves.
+	Groups groupsSpec `json:"groups"`
 
 	Market marketSpec  `json:"market"`
 	Faults []faultSpec `json:"faults"`
@@ -50,6 +57,13 @@ type nodesSpec struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
+}
+
+// A groupsSpec bounds the desired size of every Auto Scaling group. Each pair of
+// spot and on demand has one of either kind.
+type groupsSpec struct {
+	MinSize *int32 `json:"minSize"` // none means 0
+	MaxSize *int32 `json:"maxSize"` // none leaves it to the limits of the pool
 }
 
 type marketSpec struct {
@@ -166,8 +180,33 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 			sc.Reserve, sc.reserveStated = policy.Dollars(*x), true
 		}
 	}
-	errs = append(errs, sc.readNodes(s.Nodes, doc)...)
-	return append(errs, sc.readFaults(s.Faults, doc)...)
+	return slices.Concat(errs, sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
+		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
+}
+
+func (sc *Scenario) readGroups(g *groupsSpec, doc *document) []error {
+	var errs []error
+	for _, x := range []struct {
+		name  string
+		from  *int32
+		least int32
+		to    *int
+	}{{"minSize", g.MinSize, 0, &sc.Groups.Min}, {"maxSize", g.MaxSize, 1, &sc.Groups.Max}} {
+		if x.from == nil {
+			continue
+		}
+		if why := outside(*x.from, x.least, nodesMax); why != "" {
+			errs = append(errs, doc.problem([]string{"spec", "groups", x.name}, "%s", why))
+		}
+		*x.to = int(*x.from)
+	}
+	if sc.Groups.Max > 0 && sc.Groups.Max < sc.Groups.Min {
+		errs = append(errs, doc.problem([]string{"spec", "groups", "maxSize"}, "%d is below minSize %d", sc.Groups.Max, sc.Groups.Min))
+	}
+	if sc.Groups != (GroupBounds{}) && !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.spec.Spec.Backend.AutoScalingGroups != nil }) {
+		sc.warn("groups have no effect: no CapacityPool has Auto Scaling groups")
+	}
+	return errs
 }
 
 func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {

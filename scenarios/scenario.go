@@ -49,11 +49,14 @@ type Scenario struct {
 	Intensity float64
 	Slots     int
 
+	// Groups bound the size of every Auto Scaling group.
+	Groups GroupBounds
+
 	// Reserve is the least that a node of an auction is charged per hour.
 	Reserve policy.Money
 
-	// Budgets are the accelerator budgets, ascending by namespace and name.
-	Budgets []v1alpha1.GPUBudget
+	// Budgets are the accelerator budgets, ascending by name.
+	Budgets []policy.Budget
 
 	// Warnings say what of the file has no effect.
 	Warnings []string
@@ -62,6 +65,7 @@ type Scenario struct {
 	file            string
 	pools           []pool
 	nodes           []nodesSpec
+	commitments     []policy.Commitment // ascending by name
 	faults          []Fault
 	faultsAt        []time.Duration // from Start, for each fault
 	templates       []policy.Template
@@ -172,6 +176,9 @@ func (sc *Scenario) Validate() error {
 	return nil
 }
 
+// Commitments returns what was paid for in advance, ascending by name.
+func (sc *Scenario) Commitments() []policy.Commitment { return slices.Clone(sc.commitments) }
+
 // Pools returns the pools as their manifests state them, ascending by name and
 // without markets, which a trace gives.
 func (sc *Scenario) Pools() []policy.Pool {
@@ -280,7 +287,11 @@ func (sc *Scenario) read(objects []object) []error {
 			for _, e := range v.Validate() {
 				errs = append(errs, objects[i].doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
 			}
-			sc.Budgets = append(sc.Budgets, *v)
+			selector, err := selectorOf(&v.Spec.Selector)
+			if err != nil {
+				errs = append(errs, objects[i].doc.problem([]string{"spec", "selector"}, "%v", err))
+			}
+			sc.Budgets = append(sc.Budgets, v.Budget(cmp.Or(v.Namespace, "default"), selector))
 		}
 	}
 	for i := range objects {
@@ -390,11 +401,9 @@ func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []er
 // limits says what of the scenario a run does not play.
 func (sc *Scenario) limits() {
 	for i := range sc.Budgets {
-		sc.warn("GPUBudget %s/%s is checked, but no run enforces it", sc.Budgets[i].Namespace, sc.Budgets[i].Name)
-	}
-	for i := range sc.pools {
-		if sc.pools[i].spec.Spec.Backend.AutoScalingGroups != nil {
-			sc.warn("CapacityPool %s: its Auto Scaling groups are played as a provisioner that launches nodes for pending pods and removes none", sc.pools[i].spec.Name)
+		b := &sc.Budgets[i]
+		if !slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return b.Counts(&t) > 0 }) {
+			sc.warn("GPUBudget %s selects no workload that requests %s", b.Name, b.Resource)
 		}
 	}
 }
@@ -406,9 +415,7 @@ func (sc *Scenario) order() {
 	slices.SortFunc(sc.templates, func(a, b policy.Template) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.loads, func(a, b load) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.pdbs, func(a, b policy.PDB) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(sc.Budgets, func(a, b v1alpha1.GPUBudget) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(sc.Budgets, func(a, b policy.Budget) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sc.templates {
 		sc.templates[i].ID, sc.templates[i].Workload = policy.TemplateID(i), policy.WorkloadID(i)
 		sc.loads[i].ID = policy.WorkloadID(i)
@@ -419,7 +426,7 @@ func (sc *Scenario) order() {
 		selected := false
 		for j := range sc.templates {
 			t := &sc.templates[j]
-			if t.Namespace == b.Namespace && matches(&b.Selector, t.Labels) {
+			if t.Namespace == b.Namespace && b.Selector.Matches(t.Labels) {
 				t.PDBs = append(t.PDBs, b.ID)
 				selected = true
 			}
@@ -428,32 +435,6 @@ func (sc *Scenario) order() {
 			sc.warn("PodDisruptionBudget %s selects no workload", b.Name)
 		}
 	}
-}
-
-// matches reports whether s selects pods with these labels.
-func matches(s *policy.Selector, labels []policy.Label) bool {
-	if s.Everything {
-		return true
-	}
-	for i := range s.Requirements {
-		q := &s.Requirements[i]
-		v, has := policy.FindLabel(labels, q.Key)
-		ok := false
-		switch q.Op {
-		case policy.OpIn:
-			ok = has && slices.Contains(q.Values, v)
-		case policy.OpNotIn:
-			ok = !has || !slices.Contains(q.Values, v)
-		case policy.OpExists:
-			ok = has
-		case policy.OpDoesNotExist:
-			ok = !has
-		}
-		if !ok {
-			return false
-		}
-	}
-	return len(s.Requirements) > 0
 }
 
 // splitPath cuts "spec.taints[0].key" into its keys.

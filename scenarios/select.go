@@ -188,12 +188,15 @@ func (x *selection) choose(p *v1alpha1.CapacityPool) []int {
 	var taken []int
 	for i := range x.offers {
 		o := &x.offers[i]
-		if p.BuysFrom(o.series.Provider) && m.Take(o.series.Region, o.series.Zone, o.t) && o.affordable(m) {
+		if p.BuysFrom(o.series.Provider) && m.Take(o.series.Region, o.series.Zone, o.t) && o.affordable(m) && (p.RanksMarkets() || o.scored(m)) {
 			taken = append(taken, i)
 		}
 	}
 	if len(m.Regions) < 2 {
 		taken = x.onePlace(taken, p)
+	}
+	if p.RanksMarkets() {
+		return taken
 	}
 	if m.MaxInstanceTypes != nil {
 		taken = x.cheapestTypes(taken, int(*m.MaxInstanceTypes))
@@ -238,17 +241,19 @@ func (x *selection) fullestPlace(taken []int) place {
 	return best
 }
 
-// affordable compares with the bounds on price and placement score as of the
-// begin. The bound on price is that of the dearer, on-demand, since a pool
-// that falls back must be able to; one that nobody published bounds nothing.
+// affordable compares with the bound on price as of the begin. It is that of the
+// dearer, on-demand, since a pool that falls back must be able to; a price that
+// nobody published bounds nothing.
 func (o *offer) affordable(m *v1alpha1.Markets) bool {
 	dearest := o.spot
 	if o.basis == "" {
 		dearest = max(dearest, o.onDemand)
 	}
-	if m.MaxPrice != nil && dearest > policy.Dollars(*m.MaxPrice) {
-		return false
-	}
+	return m.MaxPrice == nil || dearest <= policy.Dollars(*m.MaxPrice)
+}
+
+// scored compares with the bound on the placement score as of the begin.
+func (o *offer) scored(m *v1alpha1.Markets) bool {
 	if m.MinPlacementScore != nil && o.series.Score != nil {
 		score := o.series.Score[o.first]
 		return score < 0 || int32(score) >= *m.MinPlacementScore
@@ -339,12 +344,13 @@ type listing struct {
 	market    policy.Market
 	price     PriceCurve
 	available AvailabilityCurve
+	signals   SignalCurve
 	offer     int
 }
 
 func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID) {
 	all := make([]listing, 0, 2*len(x.offers))
-	recorded := false
+	recorded, signalled := false, false
 	for i := range x.offers {
 		if !used[i] {
 			continue
@@ -370,7 +376,8 @@ func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID
 		spot.Offered, spot.Price, spot.PricedAt = l.price.Price[0] != policy.NoPrice, max(0, l.price.Price[0]), min(l.price.At[0], x.begin)
 		o.publish(&spot)
 		l.market = spot
-		recorded = recorded || l.available.At != nil
+		l.signals = o.signals()
+		recorded, signalled = recorded || l.available.At != nil, signalled || l.signals.At != nil
 		all = append(all, l)
 	}
 	slices.SortFunc(all, func(a, b listing) int { return strings.Compare(a.market.Name, b.market.Name) })
@@ -378,12 +385,18 @@ func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID
 	if recorded {
 		w.Available = make([]AvailabilityCurve, len(all))
 	}
+	if signalled {
+		w.Signals = make([]SignalCurve, len(all))
+	}
 	for i := range all {
 		id := policy.MarketID(i)
 		all[i].market.ID = id
 		w.Markets[i], w.Prices[i] = all[i].market, all[i].price
 		if recorded {
 			w.Available[i] = all[i].available
+		}
+		if signalled {
+			w.Signals[i] = all[i].signals
 		}
 		if o := &x.offers[all[i].offer]; all[i].market.Capacity == policy.Spot {
 			o.spotID = id
@@ -406,6 +419,48 @@ func (o *offer) publish(m *policy.Market) {
 			m.BidPercentiles[k] = bids[o.first]
 		}
 	}
+}
+
+// signals returns what is published over the run. It shares the memory of the
+// trace when that can be.
+func (o *offer) signals() SignalCurve {
+	s := o.series
+	within := func(column []int8) []int8 {
+		if column == nil {
+			return nil
+		}
+		return column[o.first:o.last]
+	}
+	c := SignalCurve{Score: within(s.Score)}
+	known := c.Score != nil
+	for k, bids := range s.Bids {
+		if bids != nil {
+			c.Bids[k], known = bids[o.first:o.last], true
+		}
+	}
+	if s.Available != nil && s.Band != nil {
+		c.Band, known = carried(within(s.Band)), true
+	}
+	if known {
+		c.At = s.At[o.first:o.last]
+	}
+	return c
+}
+
+// carried returns column with what is known in the place of what is unknown after
+// it: what was published holds until something else is.
+func carried(column []int8) []int8 {
+	own := false
+	for i := 1; i < len(column); i++ {
+		if column[i] >= 0 || column[i-1] < 0 {
+			continue
+		}
+		if !own {
+			column, own = slices.Clone(column), true
+		}
+		column[i] = column[i-1]
+	}
+	return column
 }
 
 // curve returns the spot price over the run. It shares the memory of the trace

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,7 @@ func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
 	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, nil, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
 	errs = append(errs, l.readJob(doc, []string{"spec"}, &o.Spec, a)...)
+	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
 	l.listed = a.releases()
 	sc.keep(t, l)
 	return append(errs, a.errs...)
@@ -105,6 +107,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 		o.Spec.JobTemplate.Annotations, job}
 	t, l, a, errs := sc.readWorkload(doc, &s)
 	errs = append(errs, l.readJob(doc, []string{"spec", "jobTemplate", "spec"}, &o.Spec.JobTemplate.Spec, a)...)
+	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
 	text := o.Spec.Schedule
 	if o.Spec.TimeZone != nil {
 		text = "CRON_TZ=" + *o.Spec.TimeZone + " " + text
@@ -169,7 +172,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 		switch {
 		case err != nil:
 			r.errs = append(r.errs, doc.problem([]string{"spec", "selector"}, "%v", err))
-		case !matches(&sel, t.Labels):
+		case !sel.Matches(t.Labels):
 			r.errs = append(r.errs, doc.problem([]string{"spec", "selector"}, "does not match the labels of the pod template"))
 		}
 	}
@@ -179,6 +182,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	a.add(s.podPath, s.pod.Annotations)
 	t.Startup = a.duration(time.Second, annotationStartup, annotationVortexStartup)
 	t.OutagePenalty = a.penalty()
+	t.OutageCost = a.costPerHour()
 	t.MigrationTier = a.tier()
 	t.Critical = a.flag(annotationVortexCritical)
 	t.GracefulOnly = a.values[annotationVortexStrategy] == "graceful-only"
@@ -187,10 +191,19 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	l := &load{Workload: Workload{
 		Workload:          policy.Workload{Name: name, Kind: s.kind},
 		OutagePenalty:     penaltyOf(t),
-		OutageCostPerHour: a.costPerHour(),
+		OutageCostPerHour: t.OutageCost,
 		DoNotDisrupt:      a.flag(annotationDoNotDisrupt),
+		LocalStorage:      writesLocally(s.pod.Spec.Volumes),
 	}}
 	return t, l, a, r.errs
+}
+
+// writesLocally reports whether a volume is on the disk of the node, where it is
+// lost with the node.
+func writesLocally(volumes []corev1.Volume) bool {
+	return slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
+		return v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
+	})
 }
 
 // penaltyOf returns the hours of pod value that an incident costs: as stated,

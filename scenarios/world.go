@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -35,6 +36,10 @@ type World struct {
 	// Available, per market, is a recorded availability; nil without one.
 	Available []AvailabilityCurve
 
+	// Signals, per market, are what is published besides prices; nil where the
+	// trace has none.
+	Signals []SignalCurve
+
 	Pools     []policy.Pool
 	Templates []policy.Template
 
@@ -42,9 +47,17 @@ type World struct {
 	Workloads []Workload
 	PDBs      []policy.PDB
 
+	// Budgets bound what pods may use, ascending by name. They are the same for
+	// every policy.
+	Budgets []policy.Budget
+
 	// Seeds are the nodes that are there when warm-up begins; none means the
 	// cheapest on-demand packing.
 	Seeds []NodeSeed
+
+	// Commitments are what was paid for in advance, ascending by name. They are
+	// the same for every policy.
+	Commitments []policy.Commitment
 
 	Faults []Fault
 
@@ -53,11 +66,18 @@ type World struct {
 	Intensity float64
 	Slots     int
 
+	// Groups bound the size of every Auto Scaling group.
+	Groups GroupBounds
+
 	Trace TraceInfo
 
 	// Warnings say what was left out, and why.
 	Warnings []string
 }
+
+// GroupBounds bound the desired size of an Auto Scaling group; a Max of 0 leaves
+// it to the limits of the pool.
+type GroupBounds struct{ Min, Max int }
 
 // Reclaims says where the reclaims of w come from: "recorded" where every spot
 // market has a recorded availability, "modelled" where none has, and "decided by
@@ -100,6 +120,48 @@ func (w *World) Reclaims() string {
 type PriceCurve struct {
 	At    []policy.Time
 	Price []policy.Money
+}
+
+// A SignalCurve is what is published of a market besides its price over the run:
+// element i of a column is in force from At[i]. A column is nil where the trace has
+// none. Without points nothing is ever published.
+type SignalCurve struct {
+	At []policy.Time
+
+	// Score is the placement score, below zero where none is known.
+	Score []int8
+
+	// Bids are those at the 20th, 50th and 80th percentile, 0 where unknown.
+	Bids [3][]policy.Money
+
+	// Band is the band of interruption, below zero before the first one. It is nil
+	// where reclaims are drawn: they are drawn from the band at the begin, which
+	// then holds for the run, or forecasts would be made from a band that nothing
+	// follows.
+	Band []int8
+}
+
+// Publish writes into m what is in force at now.
+func (c *SignalCurve) Publish(m *policy.Market, now policy.Time) {
+	i, exact := slices.BinarySearch(c.At, now)
+	if !exact {
+		i--
+	}
+	m.PlacementScore, m.BidPercentiles = -1, [3]policy.Money{}
+	if i < 0 {
+		return
+	}
+	if c.Score != nil {
+		m.PlacementScore = max(-1, c.Score[i])
+	}
+	for k, bids := range c.Bids {
+		if bids != nil {
+			m.BidPercentiles[k] = bids[i]
+		}
+	}
+	if c.Band != nil && c.Band[i] >= 0 {
+		m.Band, m.BandModelled = policy.Band(c.Band[i]), false
+	}
 }
 
 // An AvailabilityCurve says when a recorded availability changed: from At[i] on
@@ -164,6 +226,11 @@ type Workload struct {
 
 	// DoNotDisrupt says that its pods carry karpenter.sh/do-not-disrupt.
 	DoNotDisrupt bool
+
+	// LocalStorage says that its pods write to the disk of their node, by a
+	// volume of kind emptyDir or hostPath: the Cluster Autoscaler leaves such
+	// nodes alone.
+	LocalStorage bool
 }
 
 // A ReplicaStep is a change of the wanted replicas.

@@ -13,10 +13,14 @@ import (
 // errThrottled is what a call of the cloud answers while a fault says so.
 var errThrottled = errors.New("request limit exceeded (ordered by the scenario)")
 
+// errLeastSize is why a node stays whose group may not become smaller: what is
+// terminated there comes back.
+var errLeastSize = errors.New("its group is at its least size")
+
 // Steer tells a pool what to buy from now on.
 func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &r.poolX[x.Pool]
-	p.share, p.exact, p.fallback, p.bid, p.allowed = x.Share, x.Exact, x.Fallback, x.Bid, nil
+	p.share, p.exact, p.fallback, p.bid, p.empty, p.allowed = x.Share, x.Exact, x.Fallback, x.Bid, x.EmptyOnly, nil
 	if x.Markets != nil {
 		p.allowed = make([]bool, len(s.Markets))
 		for _, m := range x.Markets {
@@ -89,6 +93,9 @@ func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) er
 		}
 		bid = policy.Bid(bid)
 	}
+	if r.grouped(l.Pool) {
+		return r.launchInGroup(l.Pool, fit, l.Token)
+	}
 	m, slot, ok := r.allocate(fit, bid)
 	if !ok {
 		r.refuse(l.Pool, fit)
@@ -110,6 +117,10 @@ func (r *run) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) erro
 	if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs && n.ReclaimAt == 0 {
 		return fmt.Errorf("node %s is in the hands of %v", n.Name, n.ActedBy)
 	}
+	if g := r.groupOf(d.Node); g != nil && n.ReclaimAt == 0 && r.nodeX[d.Node].drain < 0 && !r.maySpare(g) {
+		return fmt.Errorf("node %s: %w", n.Name, errLeastSize)
+	}
+	r.nodeX[d.Node].gentle = d.Gentle
 	r.startDrain(d.Node, slices.Clone(d.After), d.Deadline, policy.ActorUs)
 	return nil
 }

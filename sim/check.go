@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
@@ -13,6 +14,7 @@ type lived struct {
 	from, to policy.Time
 	bid      policy.Money // 0 where there is no auction
 	amount   policy.Money
+	born     int // its place in the order of launches
 }
 
 // podCounts are pods of one workload: those that serve, those that the cluster
@@ -32,7 +34,37 @@ func (r *run) check() error {
 	if err := r.checkPods(); err != nil {
 		return err
 	}
+	if err := r.checkGroups(); err != nil {
+		return err
+	}
 	return r.checkNodes()
+}
+
+// checkGroups holds that Auto Scaling groups count what they have, and have no
+// more than they are to hold.
+func (r *run) checkGroups() error {
+	if r.auto == nil {
+		return nil
+	}
+	live := make([]int, len(r.auto.groups))
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		if n.Phase == policy.NodeGone || r.nodeX[i].billed || r.world.Pools[n.Pool].Provisioner != policy.ProvisionerClusterAutoscaler {
+			continue
+		}
+		for g := range r.auto.groups {
+			if x := &r.auto.groups[g]; x.pool == n.Pool && slices.Contains(x.markets, n.Market) {
+				live[g]++
+			}
+		}
+	}
+	for g := range live {
+		x := &r.auto.groups[g]
+		if x.live != live[g] || x.live > x.desired || x.desired < r.world.Groups.Min {
+			return fmt.Errorf("group %d of pool %s counts %d instances of %d, there are %d", g, r.pools[x.pool].Name, x.live, x.desired, live[g])
+		}
+	}
+	return nil
 }
 
 // checkPods holds that every pod is on one node at most, that workloads own
@@ -133,7 +165,15 @@ func (r *run) checkEviction(id policy.PodID) {
 // that it is the same to the micro-dollar.
 func (r *run) checkMoney() error {
 	var sum policy.Money
+	committed := r.recountCommitted()
 	for _, l := range r.lives {
+		if r.metered(l.market) {
+			if want := committed[l.born]; l.amount != want {
+				return fmt.Errorf("a node in %s from %v to %v was billed %v under commitments, it is %v", r.world.Markets[l.market].Name, l.from, l.to, l.amount, want)
+			}
+			sum += l.amount
+			continue
+		}
 		life := billing.Span{From: l.from, To: max(l.to, l.from.Add(billing.MinimumBilled))}.Clip(r.window)
 		c, reserve := &r.stage.prices[l.market], r.world.Markets[l.market].Reserve
 		total, price := int64(0), policy.NoPrice

@@ -90,7 +90,7 @@ func (r *run) continueDrain(i int, gen int32) {
 		if r.world.Templates[r.pods[p].Template].DaemonSet || r.pods[p].Phase == policy.PodTerminating {
 			continue
 		}
-		if !r.evict(p, d.forced) {
+		if gentle := r.nodeX[d.node].gentle && d.actor == policy.ActorUs && !d.forced; gentle && !r.spare(p) || !r.evict(p, d.forced) {
 			blocked = true
 		}
 	}
@@ -139,6 +139,9 @@ func (r *run) undoDrain(i int) {
 	d := &r.drains[i]
 	n := &r.nodes[d.node]
 	r.log.add(r.q.now, logUndrained, n.Name, "", 0)
+	if d.actor == policy.ActorClusterAutoscaler {
+		r.auto.failed = r.q.now
+	}
 	if d.cordoned && n.Phase == policy.NodeDraining {
 		n.Phase = policy.NodeInitialized
 		r.space.SetNode(n)
@@ -161,6 +164,20 @@ func (r *run) endDrain(i int) {
 		r.active = slices.Delete(r.active, k, k+1)
 	}
 	r.wantConsolidate()
+}
+
+// spare reports whether the workload of a pod can do without it: whether as many
+// of the others are ready as must be of the number that it wants. Jobs have no
+// such number, and a pod that is the only one wanted is never spared: it goes when
+// it is asked to.
+func (r *run) spare(id policy.PodID) bool {
+	p := &r.pods[id]
+	t := &r.world.Templates[p.Template]
+	if p.Phase != policy.PodReady || t.Workload < 0 || r.world.Workloads[t.Workload].Job != nil {
+		return true
+	}
+	g := &r.gauges[t.Workload]
+	return g.wanted <= 1 || g.seen-1 >= r.requiredOf(t.Workload, g.wanted)
 }
 
 // evict asks for the eviction of a pod as the API server answers it: a budget

@@ -15,6 +15,7 @@ type poolState struct {
 	share    float64
 	exact    bool
 	fallback bool
+	empty    bool         // remove empty nodes only, whatever the manifest says
 	bid      policy.Money // in auctions; 0 is what a node is worth there
 	allowed  []bool       // by market; nil means all of the pool
 	launches int
@@ -28,6 +29,10 @@ func defaultShare(p *policy.Pool) float64 { return p.Share.Min }
 // wantProvision opens the batch window of the provisioner, or leaves it open.
 // New pods do not wait until those are tried again for which nothing was found.
 func (r *run) wantProvision() {
+	r.wantScan()
+	if r.onlyGroups {
+		return
+	}
 	at := r.q.now.Add(r.delays.BatchIdle)
 	if r.provisionAt != 0 && (!r.fresh || r.provisionAt <= at) {
 		return
@@ -65,7 +70,7 @@ func (r *run) provision() {
 	}
 	refused := false
 	for p := range r.pools {
-		if r.pools[p].Provisioner == policy.ProvisionerNone || len(pods) == 0 {
+		if r.pools[p].Provisioner != policy.ProvisionerKarpenter || len(pods) == 0 {
 			continue
 		}
 		var bad bool
@@ -292,6 +297,7 @@ func (r *run) sizes(pool policy.PoolID) (spot, total int64) {
 
 // wantConsolidate plans a look for savings, now that something has changed.
 func (r *run) wantConsolidate() {
+	r.wantScan()
 	after := time.Duration(-1)
 	for i := range r.pools {
 		if p := &r.pools[i]; p.Provisioner == policy.ProvisionerKarpenter && p.Consolidation != policy.ConsolidateNever {
@@ -338,12 +344,14 @@ func (r *run) consolidate() {
 			continue
 		}
 		r.refreshBudgets(policy.PoolID(p))
-		candidates, waiting := r.candidates(policy.PoolID(p))
-		again = again || waiting
+		candidates, due := r.candidates(policy.PoolID(p))
+		if due != 0 {
+			r.lookAt(max(due, r.q.now.Add(r.delays.Consolidate)))
+		}
 		var empty []policy.NodeID
 		var used []policy.NodeID
 		for _, n := range candidates {
-			if r.nodeX[n].pods == 0 && r.nodeX[n].nominated == 0 {
+			if r.nodeX[n].pods == 0 {
 				empty = append(empty, n)
 			} else if r.movable(n) {
 				used = append(used, n)
@@ -361,7 +369,7 @@ func (r *run) consolidate() {
 		if min(len(empty), budget) > 0 {
 			continue
 		}
-		if pool.Consolidation != policy.WhenEmptyOrUnderutilized || r.poolX[p].exact {
+		if pool.Consolidation != policy.WhenEmptyOrUnderutilized || r.poolX[p].exact || r.poolX[p].empty {
 			continue
 		}
 		if r.unsettled() {
@@ -398,25 +406,58 @@ func (r *run) unsettled() bool {
 }
 
 // candidates returns the nodes of pool that may be consolidated, cheapest to
-// disrupt first, and whether others will be later.
-func (r *run) candidates(pool policy.PoolID) (nodes []policy.NodeID, waiting bool) {
+// disrupt first, and when the next of the others will have been left alone for
+// long enough; 0 for none.
+func (r *run) candidates(pool policy.PoolID) (nodes []policy.NodeID, due policy.Time) {
 	nodes = r.nodeBuf[:0]
 	for i := range r.nodes {
 		n, x := &r.nodes[i], &r.nodeX[i]
 		if n.Pool != pool || !n.Usable() || n.DoNotDisrupt || n.ActedBy != policy.ActorNone {
 			continue
 		}
-		if r.q.now.Sub(x.changed) < r.pools[pool].ConsolidateAfter {
-			waiting = true
+		if r.unrested(n.ID) {
+			if t := x.changed.Add(r.pools[pool].ConsolidateAfter); due == 0 || t < due {
+				due = t
+			}
 			continue
 		}
-		nodes = append(nodes, n.ID)
+		if x.nominated == 0 {
+			nodes = append(nodes, n.ID)
+		}
 	}
 	slices.SortFunc(nodes, func(a, b policy.NodeID) int {
 		return cmp.Or(cmp.Compare(r.nodeX[a].pods, r.nodeX[b].pods), cmp.Compare(a, b))
 	})
 	r.nodeBuf = nodes
-	return nodes, waiting
+	return nodes, due
+}
+
+// unrested reports whether pods came to node id or left it within the pool's
+// consolidateAfter. Karpenter counts from the last of them; until then it neither
+// removes the node nor, since version 1.14, moves pods onto it from nodes that it
+// would remove.
+func (r *run) unrested(id policy.NodeID) bool {
+	p := &r.pools[r.nodes[id].Pool]
+	return p.Provisioner == policy.ProvisionerKarpenter && p.Consolidation != policy.ConsolidateNever &&
+		r.q.now.Sub(r.nodeX[id].changed) < p.ConsolidateAfter
+}
+
+// shutUnrested lets node id take no pods for the rest of a look for savings.
+func (r *run) shutUnrested(id policy.NodeID) {
+	n := r.nodes[id]
+	n.Phase = policy.NodeDraining
+	r.space.SetNode(&n)
+	r.sched.changed(id)
+	r.closed = append(r.closed, id)
+}
+
+// reopenUnrested ends what shutUnrested began.
+func (r *run) reopenUnrested() {
+	for _, id := range r.closed {
+		r.space.SetNode(&r.nodes[id])
+		r.sched.changed(id)
+	}
+	r.closed = r.closed[:0]
 }
 
 // movable reports whether every pod of n may be evicted now.
@@ -440,6 +481,7 @@ func (r *run) consolidateUsed(pool policy.PoolID, used []policy.NodeID) bool {
 	if budget == 0 || len(used) == 0 {
 		return false
 	}
+	defer r.reopenUnrested()
 	// Karpenter seeks the largest number of first candidates by bisection.
 	low, high := 2, min(len(used), budget, multiMax)
 	if r.poolX[pool].tried > 0 {
@@ -497,7 +539,7 @@ type outlook struct {
 func (r *run) newOutlook(pool policy.PoolID) *outlook {
 	o := &outlook{roomiest: policy.None}
 	for i := range r.nodes {
-		if !r.nodes[i].Usable() {
+		if !r.nodes[i].Usable() || r.unrested(policy.NodeID(i)) {
 			continue
 		}
 		if free := r.space.Free(policy.NodeID(i)).CPU; free > o.room {
@@ -587,7 +629,8 @@ func (r *run) try(pool policy.PoolID, nodes []policy.NodeID) *replacement {
 	}
 	r.movedBuf = moved
 	slices.SortStableFunc(moved, func(a, b policy.Pod) int {
-		return cmp.Compare(r.world.Templates[b.Template].Priority, r.world.Templates[a.Template].Priority)
+		return cmp.Or(cmp.Compare(r.comesBackLate(&a), r.comesBackLate(&b)),
+			cmp.Compare(r.world.Templates[b.Template].Priority, r.world.Templates[a.Template].Priority))
 	})
 	left := r.placeMoved(moved)
 	var markets []policy.MarketID
@@ -611,6 +654,15 @@ func (r *run) try(pool policy.PoolID, nodes []policy.NodeID) *replacement {
 		return nil
 	}
 	return &replacement{slices.Clone(nodes), markets}
+}
+
+// comesBackLate is 1 for a pod of a StatefulSet, which is made anew only once the
+// evicted one has ended. Others are made at once and take their places first.
+func (r *run) comesBackLate(p *policy.Pod) int {
+	if w := r.world.Templates[p.Template].Workload; r.world.Workloads[w].Kind == policy.KindStatefulSet {
+		return 1
+	}
+	return 0
 }
 
 // holdsUp reports whether moved pods all find a place once there is a node of
@@ -641,13 +693,18 @@ func (r *run) placeMoved(moved []policy.Pod) (left []policy.Pod) {
 	for i := range moved {
 		p := moved[i]
 		p.Node, p.Phase = policy.None, policy.PodPending
-		if to, ok := r.sched.pick(&p); ok {
-			r.space.Reserve(&p, to)
-			r.sched.changed(to)
-			touched = append(touched, to)
-		} else {
-			left = append(left, p)
+		to, ok := r.sched.pick(&p)
+		for ok && int(to) < len(r.nodes) && r.unrested(to) {
+			r.shutUnrested(to)
+			to, ok = r.sched.pick(&p)
 		}
+		if !ok {
+			left = append(left, p)
+			continue
+		}
+		r.space.Reserve(&p, to)
+		r.sched.changed(to)
+		touched = append(touched, to)
 	}
 	r.touchedBuf = touched
 	return left

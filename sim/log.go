@@ -46,6 +46,8 @@ const (
 	logJobMissed
 	logFault
 	logOutbid
+	logGate
+	logPaused
 )
 
 var recordNames = [...]string{
@@ -55,6 +57,7 @@ var recordNames = [...]string{
 	logBound: "bound", logReady: "ready", logEvicted: "evicted", logLost: "lost", logEnded: "ended",
 	logReplicas: "replicas", logIncident: "incident", logRecovered: "recovered", logReleased: "released",
 	logJobDone: "job-done", logJobMissed: "job-missed", logFault: "fault", logOutbid: "outbid",
+	logGate: "gate", logPaused: "paused",
 }
 
 // A journal is the event log of a run: hashed always, written out on request.

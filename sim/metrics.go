@@ -28,7 +28,14 @@ type gauge struct {
 	// was lost still count until that is noticed.
 	seen int32
 
+	// gated says that a closed gate keeps new pods out. Until spared, after it has
+	// opened, no more is required than the pods that were admitted then.
+	gated    bool
+	spared   policy.Time
+	admitted int32
+
 	missingMS int64 // pod-milliseconds of max(0, desired − ready)
+	gatedMS   int64 // of them those behind a closed gate
 	fullMS    int64 // milliseconds with ready ≥ desired
 	readyMS   int64 // pod-milliseconds ready
 	spotMS    int64 // of them on spot
@@ -58,6 +65,9 @@ func (g *gauge) advance(now policy.Time, window billing.Span) {
 		g.fullMS += ms
 	} else {
 		g.missingMS += ms * int64(g.desired-g.ready)
+		if g.gated {
+			g.gatedMS += ms * int64(g.desired-g.ready)
+		}
 	}
 	g.readyMS += ms * int64(g.ready)
 	g.spotMS += ms * int64(g.readySpot)

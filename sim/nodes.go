@@ -16,6 +16,7 @@ import (
 // A nodeState is what the simulator knows of a node beyond its policy.Node.
 type nodeState struct {
 	gen       int32 // changes whenever the slot gets a new owner
+	born      int   // how many nodes were launched up to this one
 	slot      int32 // of its market
 	drain     int32 // index into run.drains, or -1
 	pods      int32 // bound to it, DaemonSets' left out
@@ -27,7 +28,16 @@ type nodeState struct {
 	held      bool // it counts as capacity held
 	counted   bool // its reclaim is counted
 	met       bool // its reclaim is in the experience that snapshots show
-	changed   policy.Time
+	stood     bool // it was not needed when the Cluster Autoscaler looked last
+	gentle    bool // a drain of ours may leave no workload below what it must have
+
+	// changed is when it was initialized, or when a pod came to it or began to
+	// leave it last; DaemonSets' do not count.
+	changed policy.Time
+
+	// unneeded is since when the Cluster Autoscaler could do without it; 0 when
+	// it cannot.
+	unneeded policy.Time
 
 	// reclaim is when the weather takes the node, and outbid when it is to go
 	// since the market price passed its bid at passed; 0 is never.
@@ -69,6 +79,7 @@ func (r *run) newNode(pool policy.PoolID, m policy.MarketID, s int32) policy.Nod
 		x.size = typ.Allocatable.GPU
 	}
 	r.launched++
+	x.born = r.launched
 	r.nodes[id] = policy.Node{ID: id, Name: p.Name + "-" + strconv.Itoa(r.launched), Pool: pool, Market: m,
 		Phase: policy.NodeLaunching, Allocatable: typ.Allocatable, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 		Labels: r.labels(pool, m), Taints: p.Taints, Launched: r.q.now}
@@ -79,6 +90,8 @@ func (r *run) newNode(pool policy.PoolID, m policy.MarketID, s int32) policy.Nod
 	ms.meet(r.q.now)
 	ms.seen.Launches++
 	ms.running++
+	r.startMeter(id)
+	r.joinGroup(id)
 	r.touchNode(id)
 	return id
 }
@@ -123,8 +136,8 @@ func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token st
 // expireAfter.
 func (r *run) planEnd(id policy.NodeID) {
 	n, x := &r.nodes[id], &r.nodeX[id]
-	if after := r.world.Pools[n.Pool].ExpireAfter; after > 0 {
-		r.q.add(r.q.now.Add(after), evExpire, int32(id), 0, x.gen)
+	if p := &r.world.Pools[n.Pool]; p.ExpireAfter > 0 && p.Provisioner != policy.ProvisionerNone {
+		r.q.add(r.q.now.Add(p.ExpireAfter), evExpire, int32(id), 0, x.gen)
 	}
 	end := func(rec weather.Reclaim, outbid int32) policy.Time {
 		if rec.Notice != 0 {
@@ -171,6 +184,9 @@ func (r *run) initialize(id policy.NodeID) {
 		}
 	}
 	r.log.add(r.q.now, logInitialized, n.Name, "", 0)
+	if g := r.groupOf(id); g != nil {
+		g.recover(r.q.now)
+	}
 	r.open(id)
 	r.wakeDrains(n.Token)
 }
@@ -322,6 +338,7 @@ func (r *run) stop(id policy.NodeID) {
 	r.bill(id, r.q.now)
 	r.hold(id, false)
 	r.market[r.nodes[id].Market].free(r.nodeX[id].slot)
+	r.leaveGroup(id)
 }
 
 // vanish takes a node that is gone out of what the cluster counts.
@@ -354,6 +371,9 @@ func (r *run) bill(id policy.NodeID, t policy.Time) {
 		// After the price has passed its bid a node pays its bid to the end.
 		amount = r.stage.curves[n.Market].BillAtMost(life, r.window, n.Bid)
 	}
+	if r.metered(n.Market) {
+		amount = r.stopMeter(id, t)
+	}
 	r.result.Bill += amount
 	if x.spot {
 		r.result.SpotBill += amount
@@ -361,7 +381,7 @@ func (r *run) bill(id policy.NodeID, t policy.Time) {
 		r.result.OnDemandBill += amount
 	}
 	if r.cfg.Check {
-		r.lives = append(r.lives, lived{n.Market, n.Launched, t, n.Bid, amount})
+		r.lives = append(r.lives, lived{n.Market, n.Launched, t, n.Bid, amount, x.born})
 	}
 	r.log.add(t, logBill, n.Name, "", int64(amount))
 }
@@ -369,6 +389,7 @@ func (r *run) bill(id policy.NodeID, t policy.Time) {
 // deleteNode gives back a node that was emptied.
 func (r *run) deleteNode(id policy.NodeID) {
 	if !r.nodeX[id].billed {
+		r.release(id)
 		r.stop(id)
 	}
 	r.log.add(r.q.now, logDeleted, r.nodes[id].Name, "", 0)
@@ -420,16 +441,22 @@ func (r *run) forgetNode(id policy.NodeID) {
 	}
 }
 
-// expire empties a node that has reached the pool's expireAfter. It is tried
-// again for as long as the node is there: a drain may be given up, by a budget
-// that allows none or because somebody else had begun it.
+// expire empties a node that has reached the pool's expireAfter, as Karpenter does
+// and as an Auto Scaling group with a greatest age of its instances: no other is
+// bought first. Where nobody provisions nobody expires nodes either, and a policy
+// may replace them. It is tried again for as long as the node is there: a drain may
+// be given up, by a budget that allows none or because somebody else had begun it.
 func (r *run) expire(id policy.NodeID) {
 	if r.nodeX[id].billed {
 		return
 	}
 	r.q.add(r.q.now.Add(r.delays.DrainMax+r.delays.EvictRetry), evExpire, int32(id), 0, r.nodeX[id].gen)
+	actor := policy.ActorKarpenter
+	if r.grouped(r.nodes[id].Pool) {
+		actor = policy.ActorNTH // the group ends the instance, and this drains it first
+	}
 	if r.nodes[id].Phase == policy.NodeInitialized && r.nodeX[id].drain < 0 {
-		r.startDrain(id, nil, 0, policy.ActorKarpenter)
+		r.startDrain(id, nil, 0, actor)
 	}
 }
 

@@ -30,6 +30,7 @@ func (r *run) newViews() {
 		for i := range w.Workloads {
 			s.Workloads[i] = w.Workloads[i].Workload
 		}
+		s.Commitments = slices.Clone(w.Commitments)
 		s.Sources = []policy.Source{{Name: "prices"}, {Name: "cluster"}}
 		for i := range s.Markets {
 			s.Markets[i].Band, s.Markets[i].BandModelled = r.weather.Band(i)
@@ -52,10 +53,14 @@ func (r *run) Observe(context.Context) (*policy.Snapshot, error) {
 	s := &v.snap
 	s.Now = r.q.now
 	r.observeMarkets(s)
+	for i := range s.Commitments {
+		s.Commitments[i].Unused = r.account.Coverage().Unused(i)
+	}
 	for i := range r.pools {
 		r.refreshBudgets(policy.PoolID(i))
 	}
 	copy(s.Pools, r.pools)
+	s.Budgets = r.budgets
 	for i := range s.Pools {
 		s.Pools[i].Actions = nil
 	}
@@ -100,6 +105,9 @@ func (r *run) observeMarkets(s *policy.Snapshot) {
 			m.Price = 0
 		}
 		m.PricedAt = min(r.stage.prices[i].At[ms.cursor], r.q.now)
+		if r.world.Signals != nil {
+			r.world.Signals[i].Publish(m, r.q.now)
+		}
 		if row := r.stage.grid[i]; row != nil {
 			m.History = row[k-historySize+1 : k+1 : k+1]
 		}
@@ -116,7 +124,7 @@ func (r *run) observeWork(s *policy.Snapshot, id policy.WorkloadID) {
 	if r.world.Workloads[id].Job == nil {
 		return
 	}
-	w.Replicas, w.Deadline, w.Work = r.work[id].active, 0, 0
+	w.Replicas, w.Deadline, w.Work, w.Suspended = r.work[id].active, 0, 0, r.suspended[id]
 	for _, i := range r.jobsOf[id] {
 		j := &r.jobs[i]
 		if j.due != 0 && !j.settled && (w.Deadline == 0 || j.due < w.Deadline) {

@@ -51,6 +51,7 @@ func (r *run) newPod(w policy.WorkloadID) policy.PodID {
 	x.place = int32(len(ws.pods))
 	ws.pods = append(ws.pods, id)
 	ws.active++
+	r.recountRequired(w)
 	r.touchPod(id)
 	r.log.add(r.q.now, logCreated, r.pods[id].Name, "", 0)
 	return id
@@ -143,14 +144,19 @@ func (r *run) bind(id policy.PodID, n policy.NodeID) {
 		r.nodeX[p.Nominated].nominated--
 	}
 	p.Node, p.Nominated, p.Phase, p.Bound = n, policy.None, policy.PodStarting, r.q.now
+	if r.nodeX[n].unneeded != 0 {
+		r.wantScan() // it is needed again
+	}
 	r.space.Bind(p, n)
 	r.sched.changed(n)
+	r.holdDevices(p.Template, 1)
 	x.spot = r.nodeX[n].spot
 	t := &r.world.Templates[p.Template]
 	if len(t.Volumes) > 0 && p.VolumeZone == policy.None {
 		r.bindVolumes(id, n)
 	}
 	if !t.DaemonSet {
+		r.nodeX[n].changed = r.q.now
 		r.nodeX[n].pods++
 		r.held.advance(r.q.now, r.window)
 		r.held.boundPods++
@@ -242,6 +248,11 @@ func (r *run) serve(w policy.WorkloadID, d int32, spot bool) {
 
 // deletePod asks a pod to end. Its place on the node is free when it has.
 func (r *run) deletePod(id policy.PodID, cause policy.EndCause) {
+	r.deletePodWithin(id, cause, r.world.Templates[r.pods[id].Template].Grace)
+}
+
+// deletePodWithin asks a pod to end within grace.
+func (r *run) deletePodWithin(id policy.PodID, cause policy.EndCause, grace time.Duration) {
 	p := &r.pods[id]
 	switch p.Phase {
 	case policy.PodGone, policy.PodTerminating:
@@ -251,12 +262,11 @@ func (r *run) deletePod(id policy.PodID, cause policy.EndCause) {
 		r.podGone(id, cause)
 		return
 	}
-	grace := min(r.delays.Terminate, r.world.Templates[p.Template].Grace)
 	r.retire(id)
 	if r.podX[id].lost {
 		return // no kubelet ends it: it goes with the Node
 	}
-	r.q.add(r.q.now.Add(grace), evPodGone, int32(id), int32(cause), r.podX[id].gen)
+	r.q.add(r.q.now.Add(min(r.delays.Terminate, grace)), evPodGone, int32(id), int32(cause), r.podX[id].gen)
 }
 
 // retire takes a pod out of what its workload counts: it serves no longer and
@@ -273,6 +283,9 @@ func (r *run) retire(id policy.PodID) {
 		p.Nominated = policy.None
 	}
 	if p.Node != policy.None {
+		if !r.world.Templates[p.Template].DaemonSet {
+			r.nodeX[p.Node].changed = r.q.now
+		}
 		// A terminating pod holds its place but counts in no spread.
 		r.space.Terminating(p, p.Node)
 		r.sched.changed(p.Node)
@@ -280,6 +293,7 @@ func (r *run) retire(id policy.PodID) {
 	p.Phase, p.Deleting = policy.PodTerminating, r.q.now
 	w := r.world.Templates[p.Template].Workload
 	r.work[w].active--
+	r.recountRequired(w)
 	r.touchPod(id)
 	if ready {
 		r.countReady(id, -1)
@@ -302,6 +316,7 @@ func (r *run) podGone(id policy.PodID, cause policy.EndCause) {
 		ended.Node = r.nodes[n].Name
 		r.space.Unbind(p, n)
 		r.sched.changed(n)
+		r.holdDevices(p.Template, -1)
 		if !r.world.Templates[p.Template].DaemonSet {
 			r.nodeX[n].pods--
 			r.held.advance(r.q.now, r.window)

@@ -17,6 +17,7 @@ const (
 	evFault                        // fault a begins or ends
 	evReplicas                     // workload a reaches step b of its schedule
 	evGrace                        // a growth of workload a begins to count
+	evRetry                        // workload a tries again to make pods that a gate denied
 	evRelease                      // job a releases instance b
 	evJobDeadline                  // job instance a is due
 	evRegistered                   // node a joins
@@ -30,9 +31,11 @@ const (
 	evPodFinished                  // pod a has done its work
 	evDrain                        // drain a goes on
 	evExpire                       // node a reaches the pool's expireAfter
+	evFill                         // group a launches what it is missing
 	evSchedule                     // the scheduler tries the pending pods
 	evProvision                    // the provisioner's batch window closes
 	evConsolidate                  // the provisioner looks for savings
+	evScan                         // the Cluster Autoscaler looks at the cluster
 	evStep                         // the policy decides
 )
 

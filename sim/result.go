@@ -18,6 +18,11 @@ type Result struct {
 	// Bill is what the nodes cost, of which OnDemandBill and SpotBill.
 	Bill, OnDemandBill, SpotBill policy.Money
 
+	// CommitmentFee is what was paid in advance for the window, in no bill since it
+	// is the same whatever is done; policy.NoPrice where that is not known. Spared
+	// is what the nodes would have cost more without.
+	CommitmentFee, Spared policy.Money
+
 	// UnservedCost is 2 × unserved, IncidentCost the penalties of incidents,
 	// JobCost that of work not finished in time. OutageCost is their sum.
 	UnservedCost, IncidentCost, JobCost, OutageCost policy.Money
@@ -58,6 +63,11 @@ type Result struct {
 
 	Workloads []WorkloadResult
 
+	// KeptOut is the part of Unserved that was missing behind a closed gate.
+	KeptOut policy.Money
+
+	Budgets []BudgetResult
+
 	// Decisions is the number of steps, Events that of events handled.
 	Decisions, Events int64
 
@@ -79,4 +89,26 @@ type WorkloadResult struct {
 	OutageCost    policy.Money
 	Availability  float64
 	SpotShare     float64 // spot part of its ready pod-hours
+}
+
+// A BudgetResult is what one budget came to.
+type BudgetResult struct {
+	Name   string
+	Action policy.BudgetAction
+
+	// GPUHours are device-hours that its pods held within the metered window,
+	// counted apart from the ledger.
+	GPUHours float64
+
+	// WindowHours and WindowCost are what the ledger has within the budget's own
+	// window at the last decision, and Peak the largest part of a quota that it
+	// ever had: 1 is all of it.
+	WindowHours float64
+	WindowCost  policy.Money
+	Peak        float64
+
+	// OverMinutes is how long it was spent, ClosedMinutes how long its gate was
+	// closed; Evictions are pods evicted and Pauses jobs suspended for it.
+	OverMinutes, ClosedMinutes int64
+	Evictions, Pauses          int64
 }

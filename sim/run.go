@@ -40,6 +40,9 @@ type Config struct {
 
 	// Delays replace DefaultDelays when set.
 	Delays *Delays
+
+	// Autoscaler replaces DefaultAutoscaler when set.
+	Autoscaler *Autoscaler
 }
 
 // Run plays cfg.Policy through the stage's warm-up and window.
@@ -91,10 +94,18 @@ type run struct {
 	failedPods []policy.PodID
 	lowest     int32 // the least priority of any template
 
-	work     []workState
-	gauges   []gauge
-	pdbs     []policy.PDB
-	pdbOf    [][]policy.WorkloadID
+	work   []workState
+	gauges []gauge
+	pdbs   []policy.PDB
+	pdbOf  [][]policy.WorkloadID
+
+	// budgets are as every snapshot shows them; budgetsOf says by template, and so
+	// by workload, which of them count its pods, and suspended which jobs are.
+	budgets   []policy.Budget
+	budgetX   []budgetState
+	budgetsOf [][]int32
+	suspended []bool
+
 	jobs     []jobRun
 	jobsOf   [][]int32 // by workload, the instances that have work left
 	drains   []drain
@@ -103,7 +114,9 @@ type run struct {
 	pools    []policy.Pool // as every snapshot shows them
 	poolX    []poolState
 	inflight []policy.NodeID // launched and not yet initialized
+	auto     *autoscaler     // nil where no pool has Auto Scaling groups
 	held     holding
+	account  *billing.Account // of nodes on demand; nil where nothing was paid for in advance
 	daemons  []policy.TemplateID
 
 	// What is planned already, so that it is planned once: the scheduler and
@@ -121,7 +134,9 @@ type run struct {
 	slowFactor float64
 	modelDown  bool
 
+	onlyGroups bool // no pool has another provisioner than the Cluster Autoscaler
 	readyTimes []int64
+	closed     []policy.NodeID // nodes that a look for savings moves no pods to
 	nodeBuf    []policy.NodeID // this and the next three are scratch
 	touchedBuf []policy.NodeID
 	movedBuf   []policy.Pod
@@ -156,7 +171,10 @@ func newRun(cfg Config) (*run, error) {
 	r.sched = newScheduler(r.space, r.world.Templates)
 	r.q.now = st.begin
 	r.newMarkets()
+	r.newGroups()
+	r.newAccount()
 	r.newWorkloads()
+	r.newBudgets()
 	r.newViews()
 	r.driver = r.newDriver(policy.Memory{})
 	return r, nil
@@ -164,7 +182,7 @@ func newRun(cfg Config) (*run, error) {
 
 // newDriver returns a driver of the run's policy that starts from memory m.
 func (r *run) newDriver(m policy.Memory) *driver.Driver {
-	w := driver.World{Observer: r, Actuator: r, Store: r, Recorder: r.cfg.Recorder}
+	w := driver.World{Observer: r, Actuator: r, Enforcer: r, Store: r, Recorder: r.cfg.Recorder}
 	if r.cfg.Forecaster != nil {
 		w.Forecaster = faultyForecaster{r}
 	}
@@ -223,6 +241,8 @@ func (r *run) handle(e *event) {
 		r.stepReplicas(policy.WorkloadID(e.a), int(e.b))
 	case evGrace:
 		r.countGrowth(policy.WorkloadID(e.a))
+	case evRetry:
+		r.retryPods(policy.WorkloadID(e.a))
 	case evRelease:
 		r.releaseJob(policy.WorkloadID(e.a), int(e.b))
 	case evJobDeadline:
@@ -243,6 +263,10 @@ func (r *run) handle(e *event) {
 		r.provision()
 	case evConsolidate:
 		r.consolidate()
+	case evScan:
+		r.scan()
+	case evFill:
+		r.fill(e.a)
 	case evStep:
 		r.step(e.gen)
 	}
@@ -325,6 +349,7 @@ func (r *run) step(int32) {
 // Save keeps the memory, as a store that survives the controller does.
 func (r *run) Save(_ context.Context, m *policy.Memory) error {
 	r.saved = *m
+	r.noteBudgets(m)
 	return nil
 }
 
@@ -340,6 +365,7 @@ func (r *run) finish() (*Result, error) {
 		}
 	}
 	r.fillFigures()
+	r.fillBudgets()
 	if r.cfg.Check {
 		if err := r.checkMoney(); err != nil {
 			return nil, err

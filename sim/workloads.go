@@ -20,6 +20,9 @@ type workState struct {
 	// shrinking says that pods are being deleted one by one until active is
 	// what is wanted.
 	shrinking bool
+
+	// denied is since when a closed gate has denied it a pod that it wants.
+	denied policy.Time
 }
 
 func (w *workState) volumeZone(ordinal int32) policy.ZoneID {
@@ -148,21 +151,25 @@ func (r *run) replicasAt(w policy.WorkloadID, t policy.Time) int32 {
 // setRequired derives the required part of what is desired: the strictest
 // matching budget, or without one all but a quarter (at least one may miss).
 func (r *run) setRequired(w policy.WorkloadID) {
-	g := &r.gauges[w]
+	r.gauges[w].required = r.admitted(w, r.requiredOf(w, r.gauges[w].desired))
+}
+
+// requiredOf returns the part of the pods of w that must be ready when so many
+// are desired.
+func (r *run) requiredOf(w policy.WorkloadID, desired int32) int32 {
 	pdbs := r.world.Templates[w].PDBs
 	if len(pdbs) == 0 {
-		g.required = g.desired - max(1, g.desired/4)
-		if g.desired >= 1 {
-			g.required = max(g.required, 1)
+		required := desired - max(1, desired/4)
+		if desired >= 1 {
+			required = max(required, 1)
 		}
-		g.required = max(g.required, 0)
-		return
+		return max(required, 0)
 	}
-	g.required = 0
+	required := int32(0)
 	for _, p := range pdbs {
-		g.required = max(g.required, r.world.PDBs[p].Required(g.desired))
+		required = max(required, r.world.PDBs[p].Required(desired))
 	}
-	g.required = min(g.required, g.desired)
+	return min(required, desired)
 }
 
 // reconcile makes a workload have the pods that it wants.
@@ -176,6 +183,10 @@ func (r *run) reconcile(w policy.WorkloadID) {
 		return
 	}
 	for ws.active < want {
+		if r.shut(w) {
+			r.denied(w)
+			break
+		}
 		r.enqueue(r.newPod(w))
 	}
 	if ws.active > want && !ws.shrinking {
@@ -204,6 +215,10 @@ func (r *run) reconcileOrdered(w policy.WorkloadID) {
 		if r.pods[id].Phase != policy.PodReady && r.podX[id].ordinal < r.freeOrdinal(w) {
 			return
 		}
+	}
+	if r.shut(w) {
+		r.denied(w)
+		return
 	}
 	r.enqueue(r.newPod(w))
 }
@@ -351,6 +366,13 @@ func (r *run) reconcileJob(i int) {
 			break
 		}
 		if t := &j.tasks[k]; !t.over && t.running == policy.None {
+			if r.suspended[j.work] {
+				break
+			}
+			if r.shut(j.work) {
+				r.denied(j.work)
+				break
+			}
 			id := r.newPod(j.work)
 			r.podX[id].job, r.podX[id].task = int32(i), int32(k)
 			t.running, t.began = id, 0

@@ -171,8 +171,34 @@ func randomWorld(seed uint64) *scenarios.World {
 		b.randomFaults(rnd)
 	}
 	b.randomExtras(rand.New(rand.NewPCG(seed, 2)))
+	b.randomGroups(rand.New(rand.NewPCG(seed, 4)))
 	b.randomAuctions(rand.New(rand.NewPCG(seed, 3)))
+	b.randomBudgets(rand.New(rand.NewPCG(seed, 5)))
+	b.randomCommitments(rand.New(rand.NewPCG(seed, 5)))
 	return b.world()
+}
+
+// randomGroups lets the Cluster Autoscaler serve the pools of some worlds.
+func (b *builder) randomGroups(rnd *rand.Rand) {
+	if rnd.IntN(4) > 0 {
+		return
+	}
+	for i := range b.w.Pools {
+		if rnd.IntN(4) > 0 {
+			b.groups(&b.w.Pools[i])
+		}
+	}
+	for i := range b.w.Workloads {
+		b.w.Workloads[i].LocalStorage = rnd.IntN(8) == 0
+	}
+	if rnd.IntN(3) == 0 {
+		b.w.Groups = scenarios.GroupBounds{Min: rnd.IntN(3), Max: 3 + rnd.IntN(10)}
+	}
+}
+
+// groups makes p a pool of Auto Scaling groups.
+func (b *builder) groups(p *policy.Pool) {
+	p.Provisioner, p.Levers = policy.ProvisionerClusterAutoscaler, policy.Levers{Limits: true, Launch: true}
 }
 
 // randomAuctions turns some worlds into one of Rackspace Spot, whose prices are

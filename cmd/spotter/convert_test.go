@@ -30,8 +30,7 @@ func TestConvertIntoScenario(t *testing.T) {
 	if printed != string(text) {
 		t.Errorf("the terminal gets\n%s\nand the file\n%s", printed, text)
 	}
-	// The policy is another one, so that this holds whichever there are.
-	pool := strings.Replace(string(text), "name: leftover", "name: static", 1)
+	pool := string(text)
 	world := file(t, "world.yaml", "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: w}\nspec: {duration: 24h}\n---\n"+
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n"+
 		"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]}\n---\n"+pool)

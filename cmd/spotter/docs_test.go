@@ -43,19 +43,12 @@ func TestMarketPageHasEveryConstant(t *testing.T) {
 	}
 }
 
-// The page on the library has a row for every embedded world, and the command
-// and the table of results for all but those for measuring speed.
+// The page on the library says what every embedded world teaches.
 func TestWorldsPageHasEveryWorld(t *testing.T) {
 	page := document(t, "worlds.md")
 	for _, name := range scenarios.Names() {
-		if strings.HasPrefix(name, "bench-") {
-			continue
-		}
-		if n := strings.Count(page, "\n| "+name+" |"); n < 2 {
-			t.Errorf("%s stands in %d rows, want one that says what it teaches and one of results", name, n)
-		}
-		if !regexp.MustCompile(`(?m)^spotter eval .*\b` + name + `\b`).MatchString(page) {
-			t.Errorf("%s is not in the command that makes the table", name)
+		if !strings.HasPrefix(name, "bench-") && !strings.Contains(page, "\n| "+name+" |") {
+			t.Errorf("%s has no row that says what it teaches", name)
 		}
 	}
 }

@@ -26,7 +26,8 @@ const defaultScenario = "web-week"
 type evalFlags struct {
 	market
 	policies, baseline, seeds string
-	windows                   int
+	windows                   string
+	every                     time.Duration
 	format, out               string
 	gates                     []string
 	discount1y, discount3y    float64
@@ -41,13 +42,18 @@ func (p *program) evalCommand() *cobra.Command {
 		Long: "eval runs every policy over every window of every scenario under the same\n" +
 			"weather, once per seed, and compares what they save and what outages they cost.\n\n" +
 			"A SCENARIO is an embedded name (see `spotter scenario list`) or a file; without\n" +
-			"one it is " + defaultScenario + ". Windows lie back to back from --from, each as long as the\n" +
-			"scenario. A policy is written NAME[:key=value…]. The policies on-demand and the\n" +
-			"baseline are always run. The policy manifest is what the pools' manifests name.\n\n" +
+			"one it is " + defaultScenario + ", and all means every embedded one but those for measuring\n" +
+			"speed. Windows lie back to back from --from, each as long as the scenario; all of\n" +
+			"them, or those from number A to number B, lie over a trace after its first week.\n" +
+			"A policy is written NAME[:key=value…]; all means every policy that has a name, and\n" +
+			"key=A..B/STEP one for each step. The policies on-demand and the baseline are\n" +
+			"always run. The policy manifest is what the pools' manifests name.\n\n" +
 			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke.",
 		Example: "  spotter eval\n" +
 			"  spotter eval web-week batch-night --policies static:share=0.7,spotvortex --seeds 50\n" +
 			"  spotter eval web-week --trace prices --from 2023-03-01 --windows 8\n" +
+			"  spotter eval web-week batch-night --trace prices --windows 26-45 --every 168h --seeds 1001-1020\n" +
+			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +
 			"  spotter eval web-week --policies static --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return p.eval(c.Context(), &f, args) },
@@ -57,10 +63,11 @@ func (p *program) evalCommand() *cobra.Command {
 	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
 	flags.StringVar(&f.baseline, "baseline", d.Baseline, "policy `P` that the others are compared with")
 	flags.StringVar(&f.seeds, "seeds", "20", "seeds of the weather, `N|A-B`: N means 1…N")
-	flags.IntVar(&f.windows, "windows", 1, "number `N` of windows, back to back")
+	flags.StringVar(&f.windows, "windows", "1", "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B")
+	flags.DurationVar(&f.every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
 	flags.StringVar(&f.format, "format", string(eval.Table), "output `F`: table, json, markdown or csv")
 	flags.StringVar(&f.out, "out", "", "write to `FILE` instead of the terminal")
-	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds, as [POLICY:]METRIC.STAT OP VALUE; may be repeated")
+	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	complete(c, "policies", registry.Names())
@@ -137,9 +144,6 @@ func (p *program) evalConfig(f *evalFlags, args []string) (*eval.Config, error) 
 	if cfg.Seeds, err = parseSeeds(f.seeds); err != nil {
 		return nil, wrong(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
 	}
-	if f.windows < 1 {
-		return nil, wrong(fmt.Errorf("--windows: %d is not a number of windows", f.windows), "give 1 or more")
-	}
 	for _, d := range []struct {
 		flag  string
 		share float64
@@ -163,7 +167,7 @@ func (p *program) evalConfig(f *evalFlags, args []string) (*eval.Config, error) 
 	}
 	switch {
 	case f.policies != "":
-		if cfg.Policies, err = registry.Parse(f.policies); err != nil {
+		if cfg.Policies, err = parsePolicies(f.policies); err != nil {
 			return nil, wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
 		}
 	case slices.ContainsFunc(cfg.Cases, func(k eval.Case) bool { return len(manifests(k.World)) > 0 }):
@@ -174,32 +178,6 @@ func (p *program) evalConfig(f *evalFlags, args []string) (*eval.Config, error) 
 }
 
 const policyAdvice = "write policies as in --policies on-demand,static:share=0.7"
-
-// cases loads and binds every window of every scenario, and says what was left
-// out.
-func (p *program) cases(f *evalFlags, args []string) ([]eval.Case, error) {
-	if len(args) == 0 {
-		args = []string{defaultScenario}
-	}
-	opened := traces{}
-	warned := map[string]bool{}
-	var cases []eval.Case
-	for _, name := range args {
-		sc, err := loadScenario(name)
-		if err != nil {
-			return nil, err
-		}
-		for window := range f.windows {
-			w, err := f.bind(sc, opened, window)
-			if err != nil {
-				return nil, err
-			}
-			p.warn(warned, w.Warnings)
-			cases = append(cases, eval.Case{Scenario: name, Window: window, World: w})
-		}
-	}
-	return cases, nil
-}
 
 // warn prints each warning once.
 func (p *program) warn(warned map[string]bool, warnings []string) {

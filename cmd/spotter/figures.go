@@ -27,6 +27,9 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 	fmt.Fprintf(s.w, "%s\n\n", traceLine(w))
 
 	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
+	if len(w.Commitments) > 0 {
+		s.line("commitments", "%s", commitments(r))
+	}
 	s.line("outage cost", "%s (unserved %s, incidents %s, jobs %s)", usd(r.OutageCost), usd(r.UnservedCost), usd(r.IncidentCost), usd(r.JobCost))
 	s.line("outages", "%d min in %d incidents", r.OutageMinutes, r.Incidents)
 	s.line("availability", "%.4f %%", 100*r.Availability)
@@ -43,10 +46,24 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 	if r.JobsDone+r.JobsMissed > 0 {
 		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, hours(r.WorkLost))
 	}
+	if r.KeptOut > 0 {
+		s.line("kept out", "%s of the unserved was missing behind closed gates", usd(r.KeptOut))
+	}
 	s.line("decisions", "%d, over %d events", r.Decisions, r.Events)
 	workloads(s.w, r)
+	budgets(s.w, w, r)
 	fmt.Fprintf(s.w, "\nweather %x\nhash %x\n", r.Weather, r.Hash)
 	return s.w.Flush()
+}
+
+// commitments says what was paid for in advance did. Its fee is in no bill, since
+// it is the same whatever a policy does.
+func commitments(r *sim.Result) string {
+	text := fmt.Sprintf("%s spared by what was paid for in advance", usd(r.Spared))
+	if r.CommitmentFee != policy.NoPrice {
+		text += fmt.Sprintf(" (for %s, which is in no bill)", usd(r.CommitmentFee))
+	}
+	return text
 }
 
 // workloads prints the workloads that had incidents.
@@ -64,6 +81,34 @@ func workloads(w *bufio.Writer, r *sim.Result) {
 		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %14s %12.4f %% %5.1f %%\n",
 			x.Name, x.Kind, x.OutageMinutes, x.Incidents, usd(x.OutageCost), 100*x.Availability, 100*x.SpotShare)
 	}
+}
+
+// budgets prints what the budgets of the world came to.
+func budgets(w *bufio.Writer, world *scenarios.World, r *sim.Result) {
+	if len(r.Budgets) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n  %-24s %-9s %26s %9s %6s %9s %10s %8s %7s\n", "budget", "action", "quota", "gpu-hours", "peak", "min spent", "min closed", "evicted", "paused")
+	for i := range r.Budgets {
+		x := &r.Budgets[i]
+		fmt.Fprintf(w, "  %-24s %-9s %26s %9.1f %4.0f %% %9d %10d %8d %7d\n", x.Name, x.Action, quota(&world.Budgets[i]), x.GPUHours, 100*x.Peak,
+			x.OverMinutes, x.ClosedMinutes, x.Evictions, x.Pauses)
+	}
+}
+
+// quota writes what a budget grants within its window.
+func quota(b *policy.Budget) string {
+	text := ""
+	if b.HasGPUHours {
+		text = fmt.Sprintf("%g GPU-h", b.GPUHours)
+	}
+	if b.HasGPUHours && b.HasDollars {
+		text += ", "
+	}
+	if b.HasDollars {
+		text += b.Dollars.Short()
+	}
+	return fmt.Sprintf("%s in %s", text, hours(b.Window))
 }
 
 // traceLine says where prices and reclaims come from.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,9 +32,9 @@ func (m *market) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
 }
 
-// options returns how to bind window i.
-func (m *market) options(window int) (scenarios.BindOptions, error) {
-	o := scenarios.BindOptions{Window: window}
+// options returns how to bind a world.
+func (m *market) options() (scenarios.BindOptions, error) {
+	var o scenarios.BindOptions
 	if m.from != "" {
 		from, err := parseTime(m.from)
 		if err != nil {
@@ -156,8 +157,14 @@ func (t traces) open(path string) (*trace.Trace, error) {
 	return tr, nil
 }
 
-// bind returns the world of window i of sc.
+// bind returns the world of window i of sc, back to back.
 func (m *market) bind(sc *scenarios.Scenario, opened traces, window int) (*scenarios.World, error) {
+	return m.bindAt(sc, opened, windowRange{}, time.Duration(window)*sc.Duration)
+}
+
+// bindAt returns the world of the window of sc that begins so much after the
+// first one that r counts.
+func (m *market) bindAt(sc *scenarios.Scenario, opened traces, r windowRange, after time.Duration) (*scenarios.World, error) {
 	path := m.trace
 	if path == "" {
 		path = sc.Trace
@@ -166,10 +173,11 @@ func (m *market) bind(sc *scenarios.Scenario, opened traces, window int) (*scena
 	if err != nil {
 		return nil, err
 	}
-	o, err := m.options(window)
+	o, err := m.options()
 	if err != nil {
 		return nil, err
 	}
+	o.From = cmp.Or(r.begin(o.From, sc.Start, tr.From), sc.Start, tr.From).Add(after)
 	w, err := scenarios.Bind(sc, tr, o)
 	if err != nil {
 		return nil, wrong(err, "see what the trace holds with `spotter trace info"+argument(path)+"`, and choose with --from, --windows and --trace")

@@ -73,6 +73,7 @@ func (p *program) validateScenarios(m *market, names []string) error {
 			continue
 		}
 		p.warn(warned, sc.Warnings)
+		owned := sc.Commitments()
 		if err := manifestPolicies(name, sc); err != nil {
 			errs = append(errs, err)
 			continue
@@ -86,8 +87,15 @@ func (p *program) validateScenarios(m *market, names []string) error {
 			p.warn(warned, w.Warnings)
 		}
 		if err := p.output("", func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s: good, runs %s after %s of warm-up\n", name, hours(sc.Duration), hours(sc.WarmUp))
-			return err
+			if _, err := fmt.Fprintf(w, "%s: good, runs %s after %s of warm-up\n", name, hours(sc.Duration), hours(sc.WarmUp)); err != nil {
+				return err
+			}
+			for i := range owned {
+				if _, err := fmt.Fprintf(w, "  commitment %s covers %s\n", owned[i].Name, owned[i].Scope()); err != nil {
+					return err
+				}
+			}
+			return nil
 		}); err != nil {
 			return err
 		}

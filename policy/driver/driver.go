@@ -36,8 +36,9 @@ type Actuator interface {
 
 // An Enforcer carries out what budgets ask for.
 type Enforcer interface {
-	Evict(context.Context, *policy.Snapshot, *policy.Evict) error
 	Gate(context.Context, *policy.Snapshot, *policy.Gate) error
+	Pause(context.Context, *policy.Snapshot, *policy.Pause) error
+	Evict(context.Context, *policy.Snapshot, *policy.Evict) error
 }
 
 // A Store keeps the memory across restarts. It copies what it keeps.
@@ -149,6 +150,11 @@ func (d *Driver) act(ctx context.Context, s *policy.Snapshot, p *policy.Plan, er
 	for i := range p.Gates {
 		if err := d.world.Enforcer.Gate(ctx, s, &p.Gates[i]); err != nil {
 			errs = append(errs, fmt.Errorf("gating %s: %w", p.Gates[i].Budget, err))
+		}
+	}
+	for i := range p.Pauses {
+		if err := d.world.Enforcer.Pause(ctx, s, &p.Pauses[i]); err != nil {
+			errs = append(errs, fmt.Errorf("pausing %s: %w", s.Workloads[p.Pauses[i].Workload].Name, err))
 		}
 	}
 	for i := range p.Evicts {

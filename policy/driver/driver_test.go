@@ -63,6 +63,10 @@ func (w *world) Evict(_ context.Context, s *policy.Snapshot, x *policy.Evict) er
 	return w.say("evict %s", s.Pods[x.Pod].Name)
 }
 
+func (w *world) Pause(_ context.Context, s *policy.Snapshot, x *policy.Pause) error {
+	return w.say("pause %s", s.Workloads[x.Workload].Name)
+}
+
 func (w *world) Gate(_ context.Context, _ *policy.Snapshot, x *policy.Gate) error {
 	return w.say("gate %s", x.Budget)
 }
@@ -82,6 +86,7 @@ func setup() (*world, fixed) {
 		snapshot: &policy.Snapshot{
 			Now: 100, Markets: make([]policy.Market, 1), Pools: []policy.Pool{{Name: "web"}},
 			Nodes: []policy.Node{{Name: "n0"}, {Name: "n1"}}, Pods: []policy.Pod{{Name: "p0"}},
+			Workloads: []policy.Workload{{Name: "j0"}},
 		},
 		fails: make(map[string]error),
 	}
@@ -91,6 +96,7 @@ func setup() (*world, fixed) {
 		Drains:   []policy.Drain{{Node: 1}, {Node: 0}},
 		Evicts:   []policy.Evict{{}},
 		Gates:    []policy.Gate{{Budget: "team"}},
+		Pauses:   []policy.Pause{{Paused: true}},
 		Wake:     101,
 	}}
 }
@@ -100,7 +106,7 @@ func (w *world) all() driver.World {
 }
 
 // TestStepOrder saves before it acts, acts in the order of the plan, closes
-// gates before it evicts, and records last.
+// gates before it suspends and evicts, and records last.
 func TestStepOrder(t *testing.T) {
 	w, p := setup()
 	d := driver.New(w.all(), p, policy.Memory{Decisions: 7})
@@ -110,7 +116,7 @@ func TestStepOrder(t *testing.T) {
 		if err != nil || step.Warning != nil {
 			t.Fatal(err, step.Warning)
 		}
-		want := "observe, forecast, save, steer 0.5, launch a, launch b, drain n1, drain n0, gate team, evict p0, record"
+		want := "observe, forecast, save, steer 0.5, launch a, launch b, drain n1, drain n0, gate team, pause j0, evict p0, record"
 		if got := strings.Join(w.said, ", "); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

@@ -41,5 +41,5 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	plan.Launches, plan.Holds = place.Shortages(s, share)
 	plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
 	m.Decisions++
-	return place.Consolidate(s, plan, m, share)
+	return place.Tidy(s, plan, m, place.TidyOptions{Share: share, Tight: true})
 }

@@ -47,7 +47,8 @@ type Bin struct {
 // position is the rank of an offer by price, then market.
 type shelf struct {
 	offers []Offer
-	rank   []int // offer by position
+	filled []Offer // those that the shelf was filled with; a copy, compared with others
+	rank   []int   // offer by position
 	class  []int32
 	shape  []int32
 	pool   []int32
@@ -69,8 +70,48 @@ type shape struct {
 	gpu        int16
 }
 
+// shelvesMax is how many shelves a space keeps: one for each capacity type, for
+// two sets of pods that are tried in turn.
+const shelvesMax = 4
+
+// shelve returns offers as a shelf. Many sets of pods are tried on the same
+// offers, so that the last shelves are kept, the latest first. It is in use until
+// the next trial begins.
 func (sp *Space) shelve(offers []Offer) *shelf {
-	sh := &shelf{offers: offers, rank: make([]int, len(offers)), all: newBitset(len(offers))}
+	at := slices.IndexFunc(sp.shelves, func(sh *shelf) bool { return sh.sells(offers) })
+	if at < 0 {
+		if len(sp.shelves) < shelvesMax {
+			sp.shelves = append(sp.shelves, nil)
+		}
+		at = len(sp.shelves) - 1
+		sp.shelves[at] = sp.fillShelf(offers)
+	}
+	sh := sp.shelves[at]
+	copy(sp.shelves[1:at+1], sp.shelves[:at])
+	sp.shelves[0], sh.offers = sh, offers // their bounds may be others
+	return sh
+}
+
+// sells reports whether the shelf of offers would be the same but for the bounds
+// on what is bought. Lists of labels and taints are compared by where they lie,
+// as they are never written.
+func (sh *shelf) sells(offers []Offer) bool {
+	if len(offers) != len(sh.filled) {
+		return false
+	}
+	for i := range offers {
+		x, y := &sh.filled[i], &offers[i]
+		if x.Price != y.Price || x.Market != y.Market || x.Pool != y.Pool || x.Allocatable != y.Allocatable ||
+			x.VolumesMax != y.VolumesMax || x.GPUResource != y.GPUResource ||
+			keyOf(x.Labels, x.Taints) != keyOf(y.Labels, y.Taints) {
+			return false
+		}
+	}
+	return true
+}
+
+func (sp *Space) fillShelf(offers []Offer) *shelf {
+	sh := &shelf{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)), all: newBitset(len(offers))}
 	for i := range offers {
 		sh.rank[i] = i
 	}

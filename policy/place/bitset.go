@@ -47,6 +47,16 @@ func (b bitset) meets(x bitset) bool {
 	return false
 }
 
+// within reports whether x holds all of b.
+func (b bitset) within(x bitset) bool {
+	for i := range b {
+		if b[i]&^x[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // next returns the smallest element that is at least i, or -1.
 func (b bitset) next(i int32) int32 {
 	w := int(i >> 6)

@@ -28,16 +28,38 @@ const cheaperBy = 0.15
 // Consolidate adds to plan what a provisioner would do to save money in the
 // pools that none serves, as their consolidation policies say: it gives back
 // nodes on which nothing runs, then nodes whose pods fit on others, then
-// replaces one by cheaper ones of its capacity type. share gives the wanted
+// replaces one or several by cheaper ones of their capacity type. share gives the wanted
 // spot share of a pool, which it leaves as near as it is. It keeps in the memory
 // since when nodes are empty, and lets the policy wake when one is due.
 func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, share func(policy.PoolID) float64) (policy.Plan, policy.Memory) {
+	return Tidy(s, plan, m, TidyOptions{Share: share})
+}
+
+// TidyOptions say what is given back of the pools that nobody else serves.
+type TidyOptions struct {
+	// Share gives the wanted spot share of a pool.
+	Share func(policy.PoolID) float64
+
+	// UsedBelow is the mean of the requested shares of CPU and memory below
+	// which a node is given back whose pods fit on others; 0 sets no limit.
+	UsedBelow float64
+
+	// Keep says that no node is replaced by cheaper ones.
+	Keep bool
+
+	// Tight says that no room is left free: a node goes whenever its pods fit on
+	// others. It is for policies without guardrails, which would hold it.
+	Tight bool
+}
+
+// Tidy does what Consolidate does, within o.
+func Tidy(s *policy.Snapshot, plan policy.Plan, m policy.Memory, o TidyOptions) (policy.Plan, policy.Memory) {
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if !selfServed(*p) || p.Consolidation == policy.ConsolidateNever {
 			continue
 		}
-		c := tidier{s: s, pool: p, plan: &plan, share: share(p.ID), memory: m.Pool(p.Name)}
+		c := tidier{s: s, pool: p, plan: &plan, o: o, share: o.Share(p.ID), memory: m.Pool(p.Name)}
 		c.survey()
 		if !slices.Equal(c.idle, c.memory.Idle) {
 			c.memory.Idle = c.idle
@@ -45,6 +67,10 @@ func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, share fu
 		}
 		if c.dropEmpty() == 0 && p.Consolidation == policy.WhenEmptyOrUnderutilized && !p.Share.Exact {
 			c.dropUsed()
+		}
+		if c.merged {
+			c.memory.Packed = s.Now
+			m = m.With(c.memory)
 		}
 	}
 	return plan, m
@@ -55,6 +81,7 @@ type tidier struct {
 	s      *policy.Snapshot
 	pool   *policy.Pool
 	plan   *policy.Plan
+	o      TidyOptions
 	share  float64
 	memory policy.PoolMemory
 
@@ -65,6 +92,7 @@ type tidier struct {
 	pinned  []bool        // by node: one of them must stay, or may not go now
 	moving  bool          // pods of the pool are on their way from node to node
 	arrives bool          // a node is on its way
+	merged  bool          // several nodes are replaced together
 }
 
 // survey reads what runs where, and since when nodes are empty.
@@ -135,7 +163,14 @@ func (c *tidier) stays(p *policy.Pod) bool {
 // mayGo reports whether node n is one that may be given back by choice.
 func (c *tidier) mayGo(n *policy.Node) bool {
 	return n.Pool == c.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && n.Market != policy.None &&
-		!c.memory.BackedOff(n.Name, c.s.Now) && !slices.ContainsFunc(c.plan.Drains, func(d policy.Drain) bool { return d.Node == n.ID })
+		!c.memory.BackedOff(n.Name, c.s.Now) && !c.inWave(n) && !slices.ContainsFunc(c.plan.Drains, func(d policy.Drain) bool { return d.Node == n.ID })
+}
+
+// inWave reports whether n is part of a wave under way: what it brought stands
+// empty until the nodes go that it takes the place of.
+func (c *tidier) inWave(n *policy.Node) bool {
+	w := &c.memory.Wave
+	return w.Since != 0 && (slices.Contains(w.Nodes, n.Name) || n.Token != "" && slices.Contains(w.Tokens, n.Token))
 }
 
 // awaited returns the empty nodes that pending pods fit on, one for each pod: the
@@ -212,7 +247,7 @@ func (c *tidier) drain(n *policy.Node, after []string, why policy.Why) {
 // are to go themselves, or else replaces one by cheaper ones. It waits while
 // anything else is on the move.
 func (c *tidier) dropUsed() {
-	if c.moving || c.arrives || len(c.plan.Launches) > 0 || len(c.plan.Drains) > 0 {
+	if c.moving || c.arrives || c.memory.Wave.Since != 0 || len(c.plan.Launches) > 0 || len(c.plan.Drains) > 0 {
 		return
 	}
 	left := c.left(policy.Underutilized)
@@ -224,18 +259,33 @@ func (c *tidier) dropUsed() {
 		Pool: c.pool.ID, Share: c.share, Reason: policy.ReasonCheaper, Text: "its pods fit on other nodes",
 	}}
 	m.prepare()
+	m.tight = c.o.Tight
 	m.targets = slices.DeleteFunc(usable(c.s), func(n policy.NodeID) bool { return c.pods[n] == 0 && c.s.Nodes[n].Pool == c.pool.ID })
+	if c.o.UsedBelow > 0 {
+		nodes = slices.DeleteFunc(nodes, func(n policy.NodeID) bool { return used(m.sp, n) >= c.o.UsedBelow })
+	}
 	EmptiestFirst(c.s, m.sp, nodes)
 	for _, id := range nodes[:min(len(nodes), triesMax)] {
 		if len(m.drains) < left && m.without(&c.s.Nodes[id]) {
 			m.targets = slices.DeleteFunc(m.targets, func(t policy.NodeID) bool { return t == id })
 		}
 	}
-	if len(m.drains) == 0 {
-		c.replaceOne(&m, nodes)
+	if len(m.drains) == 0 && !c.o.Keep {
+		if due := c.memory.Packed.Add(mergeEvery); !c.replaceOne(&m, nodes) && (c.memory.Packed == 0 || due <= c.s.Now) {
+			c.merged = c.replaceSeveral(&m, nodes, left)
+		}
 	}
 	c.plan.Launches = append(c.plan.Launches, m.launches...)
 	c.plan.Drains = append(c.plan.Drains, m.drains...)
+}
+
+// used returns the mean of the shares of CPU and memory that are requested of n.
+func used(sp *Space, n policy.NodeID) float64 {
+	have, asked := sp.Allocatable(n), sp.Requested(n)
+	if have.CPU <= 0 || have.Memory <= 0 {
+		return 1
+	}
+	return (float64(asked.CPU)/float64(have.CPU) + float64(asked.Memory)/float64(have.Memory)) / 2
 }
 
 // candidates returns the nodes whose pods may be moved and have been where they
@@ -298,29 +348,17 @@ func (m *mover) without(n *policy.Node) bool {
 }
 
 // replaceOne plans to replace the first node, dearest first, whose pods cheaper
-// nodes of the same capacity type hold.
-func (c *tidier) replaceOne(m *mover, nodes []policy.NodeID) {
+// nodes of the same capacity type hold, and reports whether there is one.
+func (c *tidier) replaceOne(m *mover, nodes []policy.NodeID) bool {
 	s := c.s
 	slices.SortStableFunc(nodes, func(a, b policy.NodeID) int {
-		return cmp.Compare(s.Markets[s.Nodes[b].Market].Charge(), s.Markets[s.Nodes[a].Market].Charge())
+		return cmp.Compare(m.cover.Saving(s.Nodes[b].Market), m.cover.Saving(s.Nodes[a].Market))
 	})
 	m.o.Text = "its pods cost less elsewhere"
-	least := c.pool.SavingsThreshold
-	if least == 0 {
-		least = cheaperBy
-	}
 	for _, id := range nodes[:min(len(nodes), cheaperMax)] {
 		n := &s.Nodes[id]
-		old := &s.Markets[n.Market]
-		most := old.Charge().Times(1 - least)
-		m.from, m.to, m.markets, m.offers = old.Capacity, old.Capacity, m.markets[:0], nil
-		for _, id := range c.pool.Markets {
-			if x := &s.Markets[id]; x.Capacity == old.Capacity && open(s, id) && x.Charge() <= most {
-				m.markets = append(m.markets, id)
-			}
-		}
-		byPrice(s, m.markets)
-		m.markets = m.markets[:min(len(m.markets), offersMax)]
+		most := m.cover.Saving(n.Market).Times(1 - c.threshold())
+		m.sell(s.Markets[n.Market].Capacity, most)
 		pods, _, ok := m.movable(n)
 		if !ok || len(m.markets) == 0 {
 			continue
@@ -333,11 +371,12 @@ func (c *tidier) replaceOne(m *mover, nodes []policy.NodeID) {
 			m.sp.Bind(&pods[i], n.ID)
 		}
 		for _, markets := range bought {
-			cost += s.Markets[markets[0]].Charge()
+			cost += m.cover.Marginal(markets[0])
 		}
 		if len(bought) > 0 && cost <= most {
 			m.launch(n, bought)
-			return
+			return true
 		}
 	}
+	return false
 }

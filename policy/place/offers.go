@@ -41,12 +41,18 @@ func NodeLabels(types []policy.InstanceType, zones []string, pool *policy.Pool, 
 
 // Offers returns what can be bought for pool with the given capacity type now,
 // in the order of the pool's markets. A market that refused us within the last
-// half hour is left out.
+// half hour is left out. The price is what one more node costs beyond what was
+// paid for in advance.
 func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []Offer {
+	return offersUnder(s, s.Coverage(), pool, capacity)
+}
+
+// offersUnder returns the offers at the prices that cover leaves.
+func offersUnder(s *policy.Snapshot, cover *policy.Coverage, pool policy.PoolID, capacity policy.CapacityType) []Offer {
 	var offers []Offer
 	for _, m := range s.Pools[pool].Markets {
 		if s.Markets[m].Capacity == capacity && open(s, m) {
-			offers = append(offers, offerOf(s, pool, m))
+			offers = append(offers, offerOf(s, cover, pool, m))
 		}
 	}
 	return offers
@@ -77,20 +83,20 @@ func outpriced(m *policy.Market) bool {
 	return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand
 }
 
-func offerOf(s *policy.Snapshot, pool policy.PoolID, m policy.MarketID) Offer {
+func offerOf(s *policy.Snapshot, cover *policy.Coverage, pool policy.PoolID, m policy.MarketID) Offer {
 	x := &s.Markets[m]
 	t := &s.Types[x.Type]
 	return Offer{
-		Pool: pool, Market: m, Price: x.Charge(),
+		Pool: pool, Market: m, Price: offered(cover, s, m),
 		Allocatable: t.Allocatable, VolumesMax: t.VolumesMax, GPUResource: t.GPUResource,
 		Labels: NodeLabels(s.Types, s.Zones, &s.Pools[pool], x), Taints: s.Pools[pool].Taints,
 	}
 }
 
-// byPrice sorts markets by price, then id.
-func byPrice(s *policy.Snapshot, markets []policy.MarketID) {
+// byPrice sorts markets by what one more node costs, then id.
+func byPrice(cover *policy.Coverage, markets []policy.MarketID) {
 	slices.SortFunc(markets, func(a, b policy.MarketID) int {
-		return cmp.Or(cmp.Compare(s.Markets[a].Charge(), s.Markets[b].Charge()), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(cover.Marginal(a), cover.Marginal(b)), cmp.Compare(a, b))
 	})
 }
 
@@ -116,10 +122,23 @@ func Bid(s *policy.Snapshot, pool policy.PoolID) policy.Money {
 
 // named returns what of markets, cheapest first, one launch names: at most
 // marketsMax, or the first alone if it is an auction, where a bid is for one
-// class of machine.
-func named(s *policy.Snapshot, markets []policy.MarketID) []policy.MarketID {
-	if len(markets) > 0 && s.Markets[markets[0]].Auction() {
+// class of machine. Where the first was paid for in advance, others are named only
+// if they cost no more beyond that: the provider chooses by list prices.
+func named(s *policy.Snapshot, cover *policy.Coverage, markets []policy.MarketID) []policy.MarketID {
+	if len(markets) == 0 {
+		return nil
+	}
+	first := &s.Markets[markets[0]]
+	if first.Auction() {
 		return markets[:1]
+	}
+	if least := cover.Marginal(first.ID); least < first.Charge() {
+		for i, m := range markets {
+			if cover.Marginal(m) > least {
+				markets = markets[:i]
+				break
+			}
+		}
 	}
 	return markets[:min(len(markets), marketsMax)]
 }
@@ -168,15 +187,26 @@ func (r *room) has(m policy.MarketID) bool {
 	return true
 }
 
-// take counts one node of m as bought.
-func (r *room) take(m policy.MarketID) {
-	x := &r.s.Markets[m]
-	t := &r.s.Types[x.Type]
-	r.used = r.used.Plus(t.Capacity)
-	for i := range r.s.Quotas {
-		if r.counts(&r.s.Quotas[i], x, t) {
-			r.quotas[i] -= t.VCPU
+// take counts one node as bought in any of markets: the provider chooses, so it is
+// as large as the largest of them in every respect.
+func (r *room) take(markets []policy.MarketID) {
+	var most policy.Resources
+	vcpu := make([]int64, len(r.quotas))
+	for _, m := range markets {
+		x := &r.s.Markets[m]
+		t := &r.s.Types[x.Type]
+		c := &t.Capacity
+		most.CPU, most.Memory = max(most.CPU, c.CPU), max(most.Memory, c.Memory)
+		most.GPU, most.Storage = max(most.GPU, c.GPU), max(most.Storage, c.Storage)
+		for i := range r.s.Quotas {
+			if r.counts(&r.s.Quotas[i], x, t) {
+				vcpu[i] = max(vcpu[i], t.VCPU)
+			}
 		}
+	}
+	r.used = r.used.Plus(most)
+	for i := range vcpu {
+		r.quotas[i] -= vcpu[i]
 	}
 }
 

@@ -3,6 +3,7 @@ package place_test
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -163,6 +164,33 @@ func TestBinsHoldTheirPods(t *testing.T) {
 				w.replay(t, at, bins, offers)
 			})
 		})
+	}
+}
+
+// TestOffersAreReadAgain packs with one space at prices and bounds that change in
+// place, and with a new space at each.
+func TestOffersAreReadAgain(t *testing.T) {
+	snapshot := fleetSnapshot(1, 20, false)
+	for i := range snapshot.Pods {
+		snapshot.Pods[i].Node, snapshot.Pods[i].Phase = policy.None, policy.PodPending
+	}
+	kept, offers := place.New(snapshot.Templates, snapshot.Zones), market(6)
+	for round := range 12 {
+		for i := range offers {
+			offers[i].Price += policy.Money(round*(i*37%11)) * 1000
+			offers[i].Max = (round + i) % 3
+			if round%4 == 3 {
+				offers[i].Allocatable.CPU -= 300
+			}
+		}
+		fresh := place.New(snapshot.Templates, snapshot.Zones)
+		for range 2 { // the second time the offers are known
+			bins, unplaced, total := kept.Pack(snapshot.Pods, offers)
+			want, wantLeft, wantTotal := fresh.Pack(snapshot.Pods, offers)
+			if total != wantTotal || !reflect.DeepEqual(bins, want) || !slices.Equal(unplaced, wantLeft) {
+				t.Fatalf("round %d: %v for %v, want %v for %v", round, bins, total, want, wantTotal)
+			}
+		}
 	}
 }
 

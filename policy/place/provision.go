@@ -97,12 +97,20 @@ func (tr *trial) joinFirst(i int32, candidates *[]*bin) bool {
 	return false
 }
 
-// openBin returns a new bin with one pod of lot i, or nil.
+// openBin returns a new bin with one pod of lot i, or nil. Where no bin of the
+// allowed offers takes the pod, or no more of them are sold, it is one of the
+// fallback at once: were the pod to wait for its turn after the others, they would
+// be placed as if it was not there.
 func (tr *trial) openBin(i int32, allowed bitset) *bin {
-	sh, l := tr.shelf, &tr.lots[i]
-	if tr.fallback != nil && !l.fit.meets(allowed) {
-		allowed = tr.fallback
+	b := tr.openBinOf(i, allowed)
+	if b == nil && tr.fallback != nil && !tr.fallback.equal(allowed) {
+		b = tr.openBinOf(i, tr.fallback)
 	}
+	return b
+}
+
+func (tr *trial) openBinOf(i int32, allowed bitset) *bin {
+	sh, l := tr.shelf, &tr.lots[i]
 	for _, pool := range sh.ofPool {
 		alive := slices.Clone(l.fit)
 		alive.and(allowed)

@@ -1,7 +1,9 @@
 package place
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -68,8 +70,12 @@ func Balance(s *policy.Snapshot, pool policy.PoolID) Standing {
 }
 
 // Off reports whether the pool is away from share by at least one of its nodes
-// of mean size. A pool that is nearer is left alone, so that it comes to rest.
+// of mean size. A pool that is nearer is left alone, so that it comes to rest: but
+// for a share of nothing or all, which no move passes.
 func (b Standing) Off(share float64) bool {
+	if share == 0 || share == 1 {
+		return b.Nodes > 0 && b.away(share) > 0
+	}
 	return b.Nodes > 0 && b.away(share)*float64(b.Nodes) >= float64(b.Total)
 }
 
@@ -113,6 +119,9 @@ func Shift(s *policy.Snapshot, sp *Space, o ShiftOptions) ([]policy.Launch, []po
 		return nil, nil, []policy.Hold{m.hold(policy.None, policy.ReasonInfeasible, "no market of the other capacity type is open to the pool")}
 	}
 	EmptiestFirst(s, m.sp, sources)
+	slices.SortStableFunc(sources, func(a, b policy.NodeID) int {
+		return cmp.Compare(m.paidFor(a), m.paidFor(b)) // what was paid for goes last: it saves nothing
+	})
 	// A node that cannot be moved is passed over, but not without end: what is
 	// tried is counted, so that a stuck pool costs little.
 	for tries := 4*left + 8; len(sources) > 0 && tries > 0 && left > 0; sources = sources[1:] {
@@ -142,12 +151,15 @@ type mover struct {
 	at Standing
 
 	room    room
+	cover   *policy.Coverage  // of the nodes that are there
 	markets []policy.MarketID // to buy in, cheapest first
 	offers  []Offer           // of the first of markets; made when first needed
 	targets []policy.NodeID   // running nodes of the other type
 
-	// requested and allocatable are of the pool's usable nodes.
+	// requested and allocatable are of the pool's usable nodes. tight says that
+	// no room is left free in them.
 	requested, allocatable policy.Resources
+	tight                  bool
 
 	launches []policy.Launch
 	drains   []policy.Drain
@@ -175,13 +187,13 @@ func (m *mover) prepare() {
 	if m.sp == nil {
 		m.sp = FromSnapshot(m.s)
 	}
-	m.room = roomOf(m.s, m.o.Pool)
+	m.room, m.cover = roomOf(m.s, m.o.Pool), m.s.Coverage()
 	for _, id := range m.pool.Markets {
 		if m.s.Markets[id].Capacity == m.to && open(m.s, id) {
 			m.markets = append(m.markets, id)
 		}
 	}
-	byPrice(m.s, m.markets)
+	byPrice(m.cover, m.markets)
 	m.markets = m.markets[:min(len(m.markets), offersMax)]
 	for i := range m.s.Nodes {
 		n := &m.s.Nodes[i]
@@ -194,6 +206,15 @@ func (m *mover) prepare() {
 			m.targets = append(m.targets, n.ID)
 		}
 	}
+}
+
+// paidFor is 1 for a node that saves nothing when it goes, since it was paid for in
+// advance, else 0.
+func (m *mover) paidFor(n policy.NodeID) int {
+	if at := m.s.Nodes[n].Market; m.cover.Covers(at) && m.cover.Saving(at) == 0 {
+		return 1
+	}
+	return 0
 }
 
 func (m *mover) size(n *policy.Node) int64 { return m.s.ShareUnits(m.o.Pool, n.Market) }
@@ -247,7 +268,12 @@ func (m *mover) movable(n *policy.Node) (pods []policy.Pod, careful, ok bool) {
 // roomWithout reports whether the pool stays roomy when n goes and its pods
 // stay in the pool.
 func (m *mover) roomWithout(n *policy.Node) bool {
-	left := m.allocatable.Minus(n.Allocatable)
+	return m.tight || m.roomy(m.allocatable.Minus(n.Allocatable))
+}
+
+// roomy reports whether what the pool's pods ask for leaves room in nodes that have
+// this for pods.
+func (m *mover) roomy(left policy.Resources) bool {
 	for _, c := range [...][2]int64{
 		{m.requested.CPU, left.CPU}, {m.requested.Memory, left.Memory}, {m.requested.GPU, left.GPU},
 	} {
@@ -353,7 +379,7 @@ func (m *mover) replacements(pods []policy.Pod, launches bool) [][]policy.Market
 	bins, unplaced, total := m.sp.Pack(pods, offers)
 	several := len(bins) > 0 && len(bins) <= splitMax && len(unplaced) == 0
 	switch {
-	case several && (len(single) == 0 || total < m.s.Markets[single[0]].Charge()):
+	case several && (len(single) == 0 || total < offered(m.cover, m.s, single[0])):
 	case len(single) == 0:
 		return nil
 	default:
@@ -370,7 +396,7 @@ func (m *mover) replacements(pods []policy.Pod, launches bool) [][]policy.Market
 		if len(all[i]) == 0 {
 			return nil // the limits leave room for the first of them only
 		}
-		left.take(all[i][0])
+		left.take(all[i])
 	}
 	return all
 }
@@ -417,7 +443,7 @@ func (m *mover) offer(i int) Offer {
 		m.offers = make([]Offer, len(m.markets))
 	}
 	if m.offers[i].Labels == nil {
-		m.offers[i] = offerOf(m.s, m.o.Pool, m.markets[i])
+		m.offers[i] = offerOf(m.s, m.cover, m.o.Pool, m.markets[i])
 	}
 	return m.offers[i]
 }
@@ -430,19 +456,13 @@ func (m *mover) launch(n *policy.Node, bought [][]policy.MarketID) {
 	cost := policy.Money(0)
 	for i, markets := range bought {
 		why := m.why(n, markets[0], m.runnerUp(markets))
-		markets = named(m.s, markets)
-		largest := markets[0]
-		for _, id := range markets {
-			if m.s.Types[m.s.Markets[id].Type].VCPU > m.s.Types[m.s.Markets[largest].Type].VCPU {
-				largest = id
-			}
-		}
-		m.room.take(largest)
+		markets = named(m.s, m.cover, markets)
+		m.room.take(markets)
 		tokens[i] = policy.Token(m.s.Now, m.pool.Name, n.Name, i)
 		m.launches = append(m.launches, policy.Launch{
 			Token: tokens[i], Pool: m.o.Pool, Markets: markets, Replaces: n.ID, Bid: bidOf(&m.s.Markets[markets[0]]), Why: why,
 		})
-		cost += m.s.Markets[markets[0]].Charge()
+		cost += m.cover.Marginal(markets[0])
 	}
 	m.drain(n, tokens, bought[0][0])
 	m.drains[len(m.drains)-1].Why.After = cost
@@ -461,9 +481,9 @@ func (m *mover) drain(n *policy.Node, after []string, market policy.MarketID) {
 
 // why accounts for the move of n, with market in its place if any.
 func (m *mover) why(n *policy.Node, market policy.MarketID, runnerUp string) policy.Why {
-	w := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.s.Markets[n.Market].Charge(), RunnerUp: runnerUp}
+	w := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.cover.Saving(n.Market), RunnerUp: runnerUp}
 	if market != policy.None {
-		w.After = m.s.Markets[market].Charge()
+		w.After = m.cover.Marginal(market)
 	}
 	return w
 }

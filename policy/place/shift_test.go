@@ -251,6 +251,10 @@ func TestBalance(t *testing.T) {
 			t.Errorf("0 of 12 on 3 nodes is off %v: %v", share, !want)
 		}
 	}
+	// A last small node on demand is less than a node of mean size, and still one.
+	if b := (place.Standing{Spot: 11, Total: 12, Nodes: 3}); !b.Off(1) || b.Off(0.99) {
+		t.Error("11 of 12 on 3 nodes is at rest with a share of 1, or is not with one of 0.99")
+	}
 }
 
 func TestNodeLabels(t *testing.T) {

@@ -22,7 +22,7 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	b := buyer{s: s, sp: FromSnapshot(s)}
+	b := buyer{s: s, sp: FromSnapshot(s), cover: s.Coverage()}
 	pods = b.settle(pods)
 	for i := range s.Pools {
 		if len(pods) > 0 && selfServed(s.Pools[i]) {
@@ -92,8 +92,11 @@ func pending(s *policy.Snapshot) []policy.Pod {
 
 // A buyer plans what to buy for pending pods.
 type buyer struct {
-	s        *policy.Snapshot
-	sp       *Space
+	s  *policy.Snapshot
+	sp *Space
+
+	// cover counts the nodes that are there and those that are planned.
+	cover    *policy.Coverage
 	launches []policy.Launch
 }
 
@@ -132,12 +135,13 @@ func (b *buyer) settle(pods []policy.Pod) []policy.Pod {
 func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []policy.Pod {
 	p := &b.s.Pools[pool]
 	room := roomOf(b.s, pool)
-	spot, fixed := Offers(b.s, pool, policy.Spot), Offers(b.s, pool, policy.OnDemand)
+	spot, fixed := Offers(b.s, pool, policy.Spot), offersUnder(b.s, b.cover, pool, policy.OnDemand)
 	at := Balance(b.s, pool)
 	rest := pods
 	if share > 0 && len(spot) > 0 {
-		bins, unplaced, _ := b.sp.Pack(pods, spot)
-		rest = pick(pods, unplaced)
+		packing := b.sp.PackProven(pods, spot)
+		bins := packing.Bins
+		rest = pick(pods, packing.Unplaced)
 		for i := range bins {
 			l, size, ok := b.order(pool, &room, bins[i], spot)
 			inBin := pick(pods, bins[i].Pods)
@@ -148,21 +152,47 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 				continue
 			}
 			at.Spot += size
+			l.Why.Text += "; " + packing.Quality()
 			b.add(&room, l)
 		}
 	}
 	if len(rest) == 0 || len(fixed) == 0 || share == 1 && !p.OnDemandFallback {
 		return rest
 	}
-	bins, unplaced, _ := b.sp.Pack(rest, fixed)
-	left := pick(rest, unplaced)
-	for i := range bins {
-		l, _, ok := b.order(pool, &room, bins[i], fixed)
-		if !ok {
-			left = append(left, pick(rest, bins[i].Pods)...)
-			continue
+	return b.buyFixed(pool, &room, rest, fixed)
+}
+
+// repricesMax is how often on-demand nodes are packed anew since what was paid for
+// in advance is used up.
+const repricesMax = 8
+
+// buyFixed plans on-demand nodes for pods and returns those that it cannot serve.
+// An offer holds for one node: where commitments are used up by the nodes before,
+// the rest is packed anew at the prices that are then left.
+func (b *buyer) buyFixed(pool policy.PoolID, room *room, pods []policy.Pod, offers []Offer) (left []policy.Pod) {
+	for round := 0; len(pods) > 0; round++ {
+		if round > 0 {
+			offers = offersUnder(b.s, b.cover, pool, policy.OnDemand)
 		}
-		b.add(&room, l)
+		packing := b.sp.PackProven(pods, offers)
+		bins := packing.Bins
+		left = append(left, pick(pods, packing.Unplaced)...)
+		var again []policy.Pod
+		for i := range bins {
+			first := &offers[bins[i].Offers[0]]
+			if round < repricesMax && offered(b.cover, b.s, first.Market) > first.Price {
+				again = append(again, pick(pods, bins[i].Pods)...)
+				continue
+			}
+			l, _, ok := b.order(pool, room, bins[i], offers)
+			if !ok {
+				left = append(left, pick(pods, bins[i].Pods)...)
+				continue
+			}
+			l.Why.Text += "; " + packing.Quality()
+			b.add(room, l)
+		}
+		pods = again
 	}
 	return left
 }
@@ -189,17 +219,18 @@ func (b *buyer) order(pool policy.PoolID, room *room, bin Bin, offers []Offer) (
 	}
 	cheapest := &b.s.Markets[l.Markets[0]]
 	l.Bid = bidOf(cheapest)
-	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: cheapest.Charge()}
+	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: b.cover.Marginal(l.Markets[0])}
 	if len(l.Markets) > 1 {
 		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
 	}
-	l.Markets = named(b.s, l.Markets)
+	l.Markets = named(b.s, b.cover, l.Markets)
 	return l, b.s.ShareUnits(pool, l.Markets[0]), true
 }
 
 // add plans the launch l.
 func (b *buyer) add(room *room, l policy.Launch) {
-	room.take(l.Markets[0])
+	room.take(l.Markets)
+	b.cover.Add(l.Markets[0], 1)
 	l.Token = policy.Token(b.s.Now, b.s.Pools[l.Pool].Name, b.s.Markets[l.Markets[0]].Name, len(b.launches))
 	b.launches = append(b.launches, l)
 }

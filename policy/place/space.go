@@ -34,6 +34,9 @@ type Space struct {
 
 	reserved []reservation
 
+	// shelves are the last that offers were put on, the latest first.
+	shelves []*shelf
+
 	// loading says that many nodes are being set, and that presentAll follows.
 	loading bool
 }

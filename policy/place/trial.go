@@ -22,8 +22,8 @@ type trial struct {
 
 	domain []presence // domains that offers add to spread constraints
 
-	// fallback are the offers for lots that suit none of those they are to be
-	// provisioned on; nil for none.
+	// fallback are the offers for pods that none of those they are to be
+	// provisioned on takes; nil for none.
 	fallback bitset
 
 	// scratch of join and pin
@@ -84,9 +84,9 @@ func (sp *Space) newTrial(pods []policy.Pod, offers []Offer) *trial {
 	return tr
 }
 
-// announce adds the domains in which l could be bought to those that its
-// spread constraints know: once a node stands there they will count, and an
-// empty one then bounds all others.
+// announce adds the domains in which l could be bought, or others must be, to
+// those that its spread constraints know: once a node stands there they will
+// count, and an empty one then bounds all others.
 func (tr *trial) announce(l *lot) {
 	sp, sh := tr.sp, tr.shelf
 	for _, c := range l.kind.spreads {
@@ -95,7 +95,7 @@ func (tr *trial) announce(l *lot) {
 			continue
 		}
 		for d, positions := range sh.ofDomain[c.key] {
-			if d > 0 && tr.buyable(l, positions) {
+			if d > 0 && (tr.buyable(l, positions) || tr.confines(&sp.tallies[c.tally], positions)) {
 				sp.tallies[c.tally].node(int32(d-1), 1)
 				tr.domain = append(tr.domain, presence{c.tally, int32(d - 1)})
 			}
@@ -108,6 +108,27 @@ func (tr *trial) announce(l *lot) {
 func (tr *trial) buyable(l *lot, positions bitset) bool {
 	for at := positions.next(0); at >= 0; at = positions.next(at + 1) {
 		if tr.sp.suits(l.template, tr.shelf.class[at], "", "") == OK {
+			return true
+		}
+	}
+	return false
+}
+
+// confines reports whether some of the pods can be bought for at these positions
+// alone, on nodes that t counts. Such nodes count for constraints of pods that may
+// not run there, too, unless they ask for other taint and affinity policies.
+func (tr *trial) confines(t *tally, positions bitset) bool {
+	for i := range tr.lots {
+		fit := tr.lots[i].fit
+		if !fit.within(positions) {
+			continue
+		}
+		at := fit.next(0)
+		counts := at >= 0
+		for ; counts && at >= 0; at = fit.next(at + 1) {
+			counts = tr.sp.classCounts(t.among, tr.shelf.class[at], "", "")
+		}
+		if counts {
 			return true
 		}
 	}

@@ -13,7 +13,7 @@ func Check(s *policy.Snapshot, p *policy.Plan) error {
 	if p.Wake <= s.Now {
 		return fmt.Errorf("wake %v is not after now, %v", p.Wake, s.Now)
 	}
-	for _, check := range [...]func(*policy.Snapshot, *policy.Plan) error{checkSteers, checkLaunches, checkDrains, checkHolds} {
+	for _, check := range [...]func(*policy.Snapshot, *policy.Plan) error{checkSteers, checkLaunches, checkDrains, checkBudgets, checkHolds} {
 		if err := check(s, p); err != nil {
 			return err
 		}
@@ -108,6 +108,43 @@ func checkDrains(s *policy.Snapshot, p *policy.Plan) error {
 		}
 		if err := checkWhy(x.Why); err != nil {
 			return fmt.Errorf("drain %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func checkBudgets(s *policy.Snapshot, p *policy.Plan) error {
+	known := func(name string) bool {
+		return slices.ContainsFunc(s.Budgets, func(b policy.Budget) bool { return b.Name == name })
+	}
+	var gates []string
+	for _, x := range p.Gates {
+		if !known(x.Budget) || slices.Contains(gates, x.Budget) {
+			return fmt.Errorf("gate %s: there is no such budget, or it is planned twice", x.Budget)
+		}
+		gates = append(gates, x.Budget)
+		if err := checkWhy(x.Why); err != nil {
+			return fmt.Errorf("gate %s: %w", x.Budget, err)
+		}
+	}
+	for _, x := range p.Pauses {
+		w := &s.Workloads[x.Workload]
+		if w.Kind != policy.KindJob || x.Paused && !known(x.Budget) { // a job also goes on when its budget is no more
+			return fmt.Errorf("pause %s: it is no job, or there is no budget %s", w.Name, x.Budget)
+		}
+		if err := checkWhy(x.Why); err != nil {
+			return fmt.Errorf("pause %s: %w", w.Name, err)
+		}
+	}
+	evicted := make([]bool, len(s.Pods))
+	for _, x := range p.Evicts {
+		pod := &s.Pods[x.Pod]
+		if pod.Phase != policy.PodStarting && pod.Phase != policy.PodReady || evicted[x.Pod] {
+			return fmt.Errorf("evict %s: it is %v, or planned twice", pod.Name, pod.Phase)
+		}
+		evicted[x.Pod] = true
+		if err := checkWhy(x.Why); err != nil {
+			return fmt.Errorf("evict %s: %w", pod.Name, err)
 		}
 	}
 	return nil

@@ -45,16 +45,22 @@ func TestCheck(t *testing.T) {
 			p.Launches[0].Replaces = 1
 			p.Drains = nil
 		},
-		"launch in web: the":   func(_ *policy.Snapshot, p *policy.Plan) { p.Launches[0].Why.Reason = "" },
-		"which is empty":       func(s *policy.Snapshot, p *policy.Plan) { s.Nodes[0] = policy.Node{}; p.Launches = nil },
-		"drain n0: planned":    func(_ *policy.Snapshot, p *policy.Plan) { p.Drains = append(p.Drains, p.Drains[0]) },
-		"belongs to no pool":   func(s *policy.Snapshot, _ *policy.Plan) { s.Nodes[0].Pool = policy.None },
-		"draining already":     func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Node = 2 },
-		"nth is at it":         func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Node = 3 },
-		"pool off is off":      func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Node = 4 },
-		"plan does not launch": func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].After = []string{"other"} },
-		"drain n0: the":        func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Why = policy.Why{} },
-		"hold: the":            func(_ *policy.Snapshot, p *policy.Plan) { p.Holds = []policy.Hold{{}} },
+		"launch in web: the":      func(_ *policy.Snapshot, p *policy.Plan) { p.Launches[0].Why.Reason = "" },
+		"which is empty":          func(s *policy.Snapshot, p *policy.Plan) { s.Nodes[0] = policy.Node{}; p.Launches = nil },
+		"drain n0: planned":       func(_ *policy.Snapshot, p *policy.Plan) { p.Drains = append(p.Drains, p.Drains[0]) },
+		"belongs to no pool":      func(s *policy.Snapshot, _ *policy.Plan) { s.Nodes[0].Pool = policy.None },
+		"draining already":        func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Node = 2 },
+		"nth is at it":            func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Node = 3 },
+		"pool off is off":         func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Node = 4 },
+		"plan does not launch":    func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].After = []string{"other"} },
+		"drain n0: the":           func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Why = policy.Why{} },
+		"there is no such budget": func(_ *policy.Snapshot, p *policy.Plan) { p.Gates = []policy.Gate{{Budget: "b", Why: why}} },
+		"it is no job":            func(_ *policy.Snapshot, p *policy.Plan) { p.Pauses = []policy.Pause{{Why: why}} },
+		"evict default/one-0: it is": func(_ *policy.Snapshot, p *policy.Plan) {
+			p.Evicts = []policy.Evict{{Pod: 0, Why: why}, {Pod: 0, Why: why}}
+		},
+		"evict default/one-0: the": func(_ *policy.Snapshot, p *policy.Plan) { p.Evicts = []policy.Evict{{Pod: 0}} },
+		"hold: the":                func(_ *policy.Snapshot, p *policy.Plan) { p.Holds = []policy.Hold{{}} },
 	} {
 		s, _, err := policytest.Parse(story)
 		if err != nil {

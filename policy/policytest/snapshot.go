@@ -31,6 +31,7 @@ func Snapshot() *rapid.Generator[*policy.Snapshot] {
 		g.nodes()
 		g.pods()
 		g.budgets()
+		g.commitments()
 		s.Sources = []policy.Source{{Name: "prices", At: now}}
 		if err := s.Validate(); err != nil {
 			t.Fatalf("generated snapshot: %v", err)
@@ -77,6 +78,18 @@ func (g *generator) chance(name string, percent int) bool {
 
 func (g *generator) minutesAgo(name string) policy.Time {
 	return g.s.Now.Add(-time.Duration(rapid.IntRange(0, 500).Draw(g.t, name)) * time.Minute)
+}
+
+// commitments gives some clusters reserved instances of one of their types, of
+// which nodes may use a part.
+func (g *generator) commitments() {
+	if !g.chance("commitment", 20) {
+		return
+	}
+	n := rapid.Int64Range(1, 3).Draw(g.t, "reserved")
+	of := rapid.SampledFrom(g.s.Types).Draw(g.t, "reserved type")
+	g.s.Commitments = []policy.Commitment{{Name: "reserved", Type: of.Name, Amount: n, Fee: policy.NoPrice}}
+	g.s.Commitments[0].Unused = g.s.Coverage().Unused(0)
 }
 
 func (g *generator) types() {
@@ -255,6 +268,7 @@ func (g *generator) nodes() {
 			n.NoticeAt, n.ReclaimAt = g.s.Now.Add(-time.Second), g.s.Now.Add(119*time.Second)
 		}
 		n.NotReady, n.DoNotDisrupt = g.chance("notReady", 5), g.chance("doNotDisrupt", 5)
+		n.AtGroupMin = n.Pool != policy.None && g.s.Pools[n.Pool].Provisioner == policy.ProvisionerClusterAutoscaler && g.chance("groupMin", 10)
 		if g.chance("acted", 15) {
 			n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorUs, policy.ActorKarpenter, policy.ActorNTH}).Draw(t, "actedBy")
 		}

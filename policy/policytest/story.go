@@ -16,13 +16,16 @@ import (
 // Stories runs the decisions that are written in the files of dir. Each
 // "decide" names the policy to build and describes a snapshot a line at a time:
 //
-//	type NAME VCPU                      with 4 GiB for each vCPU
-//	market ZONE TYPE spot|on-demand PRICE [closed] [confidence=X] [band=N] [hazard=X] [refused=DURATION]
-//	pool NAME [none] [off] [min=X] [max=X] [steer=X] [budget=N|N%] [cooldown=DURATION] [fallback] [no-launch]
-//	app NAME CPU [memory=GIB] [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE] [on=KEY:VALUE] [priority=N] [preempts=never] [safe-to-evict[=false]]
-//	node NAME POOL ZONE TYPE spot|on-demand [PHASE] [notice] [recommended] [ours] [by=ACTOR] [do-not-disrupt] [not-ready] [label=KEY:VALUE]
-//	pod APP NODE|pending [COUNT]
-//	memory POOL [moved=DURATION] [backoff=NODE]
+//	type NAME VCPU [gpus=N] [arch=ARCH] with 4 GiB for each vCPU; the family is what stands before the dot
+//	market ZONE TYPE spot|on-demand PRICE [closed] [confidence=X] [band=N] [hazard=X] [score=N] [refused=DURATION] [reclaimed=DURATION] [priced=DURATION] [auction] [bids=P20/P50/P80]
+//	pool NAME [none] [off] [min=X] [max=X] [exact=X] [steer=X] [budget=N|N%] [cooldown=DURATION] [fallback] [no-launch] [after=DURATION] [expire-after=DURATION] [threshold=X] [when-empty] [taint=KEY] [score=N] [types=N] [zones=N]
+//	app NAME CPU [memory=GIB] [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE] [on=KEY:VALUE] [priority=N] [preempts=never] [safe-to-evict[=false]] [gpus=N] [tolerates=KEY] [spread] [replicas=N]
+//	node NAME POOL ZONE TYPE spot|on-demand [PHASE] [notice] [recommended] [ours] [by=ACTOR] [do-not-disrupt] [not-ready] [label=KEY:VALUE] [age=DURATION] [token=NAME]
+//	pod APP NODE|pending [COUNT [CREATED]]
+//	memory POOL [moved=DURATION] [backoff=NODE] [batched=DURATION] [packed=DURATION] [wave=DURATION/NODES/TOKENS] [steered=DURATION] [selected=ZONE/TYPE/CAPACITY,…] [kept=ZONE/TYPE/CAPACITY,…] [spot-only]
+//	reserved NAME TYPE COUNT [zone=ZONE]   instances that were paid for in advance
+//	plan NAME DOLLARS                   an hour on demand that a savings plan covers
+//	prices AGE                          since they were last read
 //
 // Durations are before now. The answer is the plan, the account of each hold,
 // and what the memory says of pools that were moved. After a wanted change of
@@ -79,7 +82,36 @@ func Parse(text string) (*policy.Snapshot, policy.Memory, error) {
 			return nil, policy.Memory{}, fmt.Errorf("line %d, %q: %w", i+1, line, err)
 		}
 	}
+	cover := p.s.Coverage()
+	for i := range p.s.Commitments {
+		p.s.Commitments[i].Unused = cover.Unused(i)
+	}
 	return p.s, p.m, p.s.Validate()
+}
+
+func (p *parser) reserved(w []string) error {
+	n, err := strconv.ParseInt(w[2], 10, 32)
+	if err != nil {
+		return err
+	}
+	c := policy.Commitment{Name: w[0], Type: w[1], Amount: n, Fee: policy.NoPrice}
+	for _, o := range options(w[3:]) {
+		if o.key != "zone" {
+			return fmt.Errorf("unknown option %q", o.key)
+		}
+		c.Zone = o.value
+	}
+	p.s.Commitments = append(p.s.Commitments, c)
+	return nil
+}
+
+func (p *parser) plan(w []string) error {
+	hourly, err := strconv.ParseFloat(w[1], 64)
+	if err != nil {
+		return err
+	}
+	p.s.Commitments = append(p.s.Commitments, policy.Commitment{Name: w[0], Unit: policy.CoverDollars, Amount: int64(policy.Dollars(hourly)), Fee: policy.NoPrice})
+	return nil
 }
 
 // A parser builds a snapshot. Names must come in the order of the tables, so
@@ -96,6 +128,7 @@ func (p *parser) line(words []string) error {
 	}{
 		"type": {2, p.instanceType}, "market": {4, p.market}, "pool": {1, p.pool}, "app": {2, p.app},
 		"node": {5, p.node}, "pod": {2, p.pod}, "memory": {1, p.memory},
+		"prices": {1, p.prices}, "reserved": {3, p.reserved}, "plan": {2, p.plan},
 	}
 	k, ok := kinds[words[0]]
 	if !ok {
@@ -113,10 +146,38 @@ func (p *parser) instanceType(w []string) error {
 		return err
 	}
 	r := policy.Resources{CPU: vcpu * 1000, Memory: vcpu * 4 * gib, Storage: 20 * gib, Pods: 50}
-	p.s.Types = append(p.s.Types, policy.InstanceType{
-		ID: policy.TypeID(len(p.s.Types)), Name: w[0], Provider: "aws", Arch: "amd64", VCPU: vcpu, Capacity: r, Allocatable: r, VolumesMax: 25,
-	})
+	family, _, _ := strings.Cut(w[0], ".")
+	t := policy.InstanceType{
+		ID: policy.TypeID(len(p.s.Types)), Name: w[0], Provider: "aws", Family: family, Arch: "amd64", VCPU: vcpu, VolumesMax: 25,
+	}
+	for _, o := range options(w[2:]) {
+		switch o.key {
+		case "arch":
+			t.Arch = o.value
+		case "gpus":
+			t.GPUResource = "nvidia.com/gpu"
+			if r.GPU, err = strconv.ParseInt(o.value, 10, 64); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("unknown option %q", o.key)
+		}
+	}
+	t.Capacity, t.Allocatable = r, r
+	p.s.Types = append(p.s.Types, t)
 	return nil
+}
+
+// experience reads when a market last refused us, or took a node of ours.
+func (p *parser) experience(x *policy.Experience, o option) error {
+	ago, err := p.ago(o.value)
+	x.At = p.s.Now
+	if o.key == "refused" {
+		x.Refused, x.Refusals = ago, 1
+	} else {
+		x.Reclaimed, x.Reclaims = ago, 1
+	}
+	return err
 }
 
 func (p *parser) market(w []string) error {
@@ -154,9 +215,22 @@ func (p *parser) market(w []string) error {
 			var band int
 			band, err = strconv.Atoi(o.value)
 			m.Band = policy.Band(band)
-		case "refused":
-			m.Experience.Refused, err = p.ago(o.value)
-			m.Experience.At, m.Experience.Refusals = p.s.Now, 1
+		case "score":
+			var score int
+			score, err = strconv.Atoi(o.value)
+			m.PlacementScore = int8(score)
+		case "priced":
+			m.PricedAt, err = p.ago(o.value)
+		case "auction":
+			m.Provider, m.OnDemand = policy.Rackspace, policy.Dollar
+		case "bids":
+			for k, text := range strings.SplitN(o.value, "/", 3) {
+				var bid float64
+				bid, err = strconv.ParseFloat(text, 64)
+				m.BidPercentiles[k] = policy.Dollars(bid)
+			}
+		case "refused", "reclaimed":
+			err = p.experience(&m.Experience, o)
 		default:
 			err = fmt.Errorf("unknown option %q", o.key)
 		}
@@ -187,6 +261,9 @@ func (p *parser) pool(w []string) error {
 			q.Share.Min, err = strconv.ParseFloat(o.value, 64)
 		case "max":
 			q.Share.Max, err = strconv.ParseFloat(o.value, 64)
+		case "exact":
+			q.Share.Target, err = strconv.ParseFloat(o.value, 64)
+			q.Share.Min, q.Share.Max, q.Share.Exact, q.Share.HasTarget = q.Share.Target, q.Share.Target, true, true
 		case "steer":
 			q.Steer = policy.SteerState{Set: true, Since: Epoch}
 			q.Steer.Share, err = strconv.ParseFloat(o.value, 64)
@@ -199,10 +276,24 @@ func (p *parser) pool(w []string) error {
 			})
 		case "cooldown":
 			q.Cooldown, err = time.ParseDuration(o.value)
+		case "expire-after":
+			q.ExpireAfter, err = time.ParseDuration(o.value)
+		case "threshold":
+			q.SavingsThreshold, err = strconv.ParseFloat(o.value, 64)
+		case "when-empty":
+			q.Consolidation = policy.WhenEmpty
 		case "fallback":
 			q.OnDemandFallback = true
 		case "no-launch":
 			q.Levers.Launch = false
+		case "since":
+			q.Steer.Since, err = p.ago(o.value)
+		case "after":
+			q.ConsolidateAfter, err = time.ParseDuration(o.value)
+		case "taint":
+			q.Taints = append(q.Taints, policy.Taint{Key: o.value, Effect: policy.NoSchedule})
+		case "score", "types", "zones":
+			err = choice(&q.Choice, o)
 		default:
 			err = fmt.Errorf("unknown option %q", o.key)
 		}
@@ -214,6 +305,20 @@ func (p *parser) pool(w []string) error {
 	return nil
 }
 
+// choice reads what a manifest says of the choice among markets.
+func choice(c *policy.MarketChoice, o option) error {
+	n, err := strconv.Atoi(o.value)
+	switch o.key {
+	case "score":
+		c.ScoreMin, c.HasScoreMin = int8(n), true
+	case "types":
+		c.TypesMax = int32(n)
+	case "zones":
+		c.ZonesMax = int32(n)
+	}
+	return err
+}
+
 func (p *parser) app(w []string) error {
 	cpu, err := strconv.ParseFloat(w[1], 64)
 	if err != nil {
@@ -221,52 +326,82 @@ func (p *parser) app(w []string) error {
 	}
 	id := policy.WorkloadID(len(p.s.Workloads))
 	name := "default/" + w[0]
-	kind := policy.KindDeployment
+	x := policy.Workload{ID: id, Name: name, Kind: policy.KindDeployment}
 	t := policy.Template{
 		ID: policy.TemplateID(id), Workload: id, Name: name, Namespace: "default",
 		Requests: policy.Resources{CPU: int64(cpu * 1000), Memory: gib, Pods: 1}, OutagePenalty: -1, MigrationTier: -1,
 	}
 	for _, o := range options(w[2:]) {
-		switch o.key {
-		case "kind":
-			for kind = policy.KindBare; kind < policy.KindDaemonSet && kind.String() != o.value; {
-				kind++
-			}
-			t.DaemonSet = kind == policy.KindDaemonSet
-		case "pdb":
-			var allowed int
-			allowed, err = strconv.Atoi(o.value)
-			b := policy.PDB{ID: policy.PDBID(len(p.s.PDBs)), Name: name, Allowed: int32(allowed)}
-			p.s.PDBs = append(p.s.PDBs, b)
-			t.PDBs = append(t.PDBs, b.ID)
-		case "memory":
-			t.Requests.Memory, err = strconv.ParseInt(o.value, 10, 64)
-			t.Requests.Memory *= gib
-		case "on":
-			key, value, _ := strings.Cut(o.value, ":")
-			t.NodeSelector = append(t.NodeSelector, policy.Label{Key: key, Value: value})
-		case "priority":
-			var priority int
-			priority, err = strconv.Atoi(o.value)
-			t.Priority = int32(priority)
-		case "preempts":
-			t.PreemptionNever = o.value == "never"
-		case "safe-to-evict":
-			t.SafeToEvict, t.NotSafeToEvict = o.value != "false", o.value == "false"
-		case "critical":
-			t.Critical = true
-		case "zone":
-			t.NodeSelector = []policy.Label{{Key: "topology.kubernetes.io/zone", Value: o.value}}
-		default:
-			err = fmt.Errorf("unknown option %q", o.key)
-		}
-		if err != nil {
+		if err := p.appOption(&x, &t, o); err != nil {
 			return err
 		}
 	}
-	p.s.Workloads = append(p.s.Workloads, policy.Workload{ID: id, Name: name, Kind: kind})
+	for _, b := range t.PDBs {
+		if x.Replicas > 0 { // what the budget allows is then what it says, too
+			p.s.PDBs[b].MaxUnavailable = policy.Quantity{Set: true, N: p.s.PDBs[b].Allowed}
+		}
+	}
+	p.s.Workloads = append(p.s.Workloads, x)
 	p.s.Templates = append(p.s.Templates, t)
 	return nil
+}
+
+// appOption reads what a line says of the workload x and of the pods t of it.
+func (p *parser) appOption(x *policy.Workload, t *policy.Template, o option) (err error) {
+	switch o.key {
+	case "kind":
+		for x.Kind = policy.KindBare; x.Kind < policy.KindDaemonSet && x.Kind.String() != o.value; {
+			x.Kind++
+		}
+		t.DaemonSet = x.Kind == policy.KindDaemonSet
+	case "pdb":
+		b := policy.PDB{ID: policy.PDBID(len(p.s.PDBs)), Name: x.Name}
+		b.Allowed, err = count(o.value)
+		p.s.PDBs = append(p.s.PDBs, b)
+		t.PDBs = append(t.PDBs, b.ID)
+	case "memory":
+		t.Requests.Memory, err = strconv.ParseInt(o.value, 10, 64)
+		t.Requests.Memory *= gib
+	case "priority":
+		t.Priority, err = count(o.value)
+	case "preempts":
+		t.PreemptionNever = o.value == "never"
+	case "safe-to-evict":
+		t.SafeToEvict, t.NotSafeToEvict = o.value != "false", o.value == "false"
+	case "critical":
+		t.Critical = true
+	case "replicas":
+		x.Replicas, err = count(o.value)
+	case "gpus":
+		t.GPUResource = "nvidia.com/gpu"
+		t.Requests.GPU, err = strconv.ParseInt(o.value, 10, 64)
+	default:
+		return whereOption(t, o)
+	}
+	return err
+}
+
+// whereOption reads what bounds the nodes on which the pods of t may run.
+func whereOption(t *policy.Template, o option) error {
+	switch o.key {
+	case "on":
+		key, value, _ := strings.Cut(o.value, ":")
+		t.NodeSelector = append(t.NodeSelector, policy.Label{Key: key, Value: value})
+	case "tolerates":
+		t.Tolerations = append(t.Tolerations, policy.Toleration{Key: o.value, Exists: true})
+	case "spread":
+		t.Spread = append(t.Spread, policy.Spread{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1})
+	case "zone":
+		t.NodeSelector = []policy.Label{{Key: "topology.kubernetes.io/zone", Value: o.value}}
+	default:
+		return fmt.Errorf("unknown option %q", o.key)
+	}
+	return nil
+}
+
+func count(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int32(n), err
 }
 
 func (p *parser) node(w []string) error {
@@ -280,7 +415,7 @@ func (p *parser) node(w []string) error {
 	it := &p.s.Types[m.Type]
 	n := policy.Node{
 		ID: policy.NodeID(len(p.s.Nodes)), Name: w[0], Pool: policy.PoolID(pool), Market: m.ID, Phase: policy.NodeInitialized,
-		Allocatable: it.Allocatable, VolumesMax: it.VolumesMax, Launched: Epoch,
+		Allocatable: it.Allocatable, VolumesMax: it.VolumesMax, GPUResource: it.GPUResource, Launched: Epoch,
 		Labels: []policy.Label{
 			{Key: "karpenter.sh/capacity-type", Value: m.Capacity.String()},
 			{Key: "node.kubernetes.io/instance-type", Value: it.Name},
@@ -301,6 +436,16 @@ func (p *parser) node(w []string) error {
 			n.Token = "token"
 		case "do-not-disrupt":
 			n.DoNotDisrupt = true
+		case "group-min":
+			n.AtGroupMin = true
+		case "age":
+			at, err := p.ago(o.value)
+			if err != nil {
+				return err
+			}
+			n.Launched, n.Initialized = at, at
+		case "token":
+			n.Token = o.value
 		case "not-ready":
 			n.NotReady = true
 		case "label":
@@ -335,10 +480,17 @@ func (p *parser) pod(w []string) error {
 			return err
 		}
 	}
+	created := Epoch
+	if len(w) > 3 {
+		var err error
+		if created, err = p.ago(w[3]); err != nil {
+			return err
+		}
+	}
 	for range count {
 		x := policy.Pod{
 			ID: policy.PodID(len(p.s.Pods)), Template: policy.TemplateID(t), Phase: policy.PodPending,
-			Node: policy.NodeID(node), Nominated: policy.None, VolumeZone: policy.None, Created: Epoch,
+			Node: policy.NodeID(node), Nominated: policy.None, VolumeZone: policy.None, Created: created,
 		}
 		x.Name = fmt.Sprintf("default/%s-%d", w[0], x.ID)
 		if node >= 0 {
@@ -359,14 +511,61 @@ func (p *parser) memory(w []string) error {
 				return err
 			}
 			m.Moved = at
+		case "wave":
+			parts := strings.SplitN(o.value, "/", 3) // DURATION/NODE+NODE/TOKEN+TOKEN
+			at, err := p.ago(parts[0])
+			if err != nil || len(parts) < 3 {
+				return fmt.Errorf("wave %q is not DURATION/NODES/TOKENS", o.value)
+			}
+			m.Wave = policy.Wave{Since: at, Nodes: strings.Split(parts[1], "+"), Tokens: strings.Split(parts[2], "+")}
+		case "batched", "packed":
+			at, err := p.ago(o.value)
+			if err != nil {
+				return err
+			}
+			if o.key == "batched" {
+				m.Batched = at
+			} else {
+				m.Packed = at
+			}
 		case "backoff":
 			m.Backoff = append(m.Backoff, policy.Backoff{Node: o.value, Until: p.s.Now + 1, Tries: 1})
+		case "steered":
+			at, err := p.ago(o.value)
+			if err != nil {
+				return err
+			}
+			m.Steered = at
+		case "selected":
+			m.Selected = marketNames(o.value)
+		case "spot-only":
+			m.SpotOnly = true
+		case "kept":
+			m.Kept = marketNames(o.value)
 		default:
 			return fmt.Errorf("unknown option %q", o.key)
 		}
 	}
 	p.m = p.m.With(m)
 	return nil
+}
+
+// marketNames returns the names of markets written as ZONE/TYPE/CAPACITY,
+// ascending.
+func marketNames(list string) []string {
+	var names []string
+	for _, m := range strings.Split(list, ",") {
+		names = append(names, "aws/region/"+m)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// prices says how long ago prices were last read.
+func (p *parser) prices(w []string) error {
+	at, err := p.ago(w[0])
+	p.s.Sources = append(p.s.Sources, policy.Source{Name: "prices", At: at})
+	return err
 }
 
 func (p *parser) typeOf(name string) (policy.TypeID, error) {

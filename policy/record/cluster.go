@@ -92,12 +92,13 @@ type workloadRow struct {
 	Ready    int32  `parquet:"ready"`
 	Deadline int64  `parquet:"deadline,optional,timestamp(millisecond)"`
 	Work     int64  `parquet:"work_ns"`
+	Stopped  bool   `parquet:"suspended"`
 }
 
 func toWorkloadRow(step int64, slot int, w *policy.Workload) workloadRow {
 	return workloadRow{
 		Step: step, Slot: int32(slot), ID: int32(w.ID), Name: w.Name, Kind: w.Kind.String(),
-		Replicas: w.Replicas, Ready: w.Ready, Deadline: int64(w.Deadline), Work: int64(w.Work),
+		Replicas: w.Replicas, Ready: w.Ready, Deadline: int64(w.Deadline), Work: int64(w.Work), Stopped: w.Suspended,
 	}
 }
 
@@ -105,7 +106,7 @@ func (r *workloadRow) workload() (policy.Workload, error) {
 	kind, err := parse(r.Kind, policy.KindDaemonSet)
 	return policy.Workload{
 		ID: policy.WorkloadID(r.ID), Name: r.Name, Kind: kind, Replicas: r.Replicas, Ready: r.Ready,
-		Deadline: policy.Time(r.Deadline), Work: time.Duration(r.Work),
+		Deadline: policy.Time(r.Deadline), Work: time.Duration(r.Work), Suspended: r.Stopped,
 	}, err
 }
 

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -15,13 +16,21 @@ var ErrNoSuch = errors.New("neither a node nor a pool of this step")
 // dollars on both sides.
 func (r *planRow) String() string {
 	var b strings.Builder
-	b.WriteString(r.Kind)
-	for _, name := range []string{r.Pool, r.Node, r.Pod, r.Budget} {
+	if r.Kind == kindPause && !r.Closed {
+		b.WriteString("resume")
+	} else {
+		b.WriteString(r.Kind)
+	}
+	for _, name := range []string{r.Pool, r.Node, r.Pod, r.Workload} {
 		if name != "" {
 			b.WriteString(" " + name)
 		}
 	}
 	switch r.Kind {
+	case kindPause, kindEvict:
+		if r.Budget != "" {
+			b.WriteString(" for " + r.Budget)
+		}
 	case kindSteer:
 		fmt.Fprintf(&b, " share=%v", r.Share)
 		if r.Exact {
@@ -33,7 +42,7 @@ func (r *planRow) String() string {
 	case kindLaunch:
 		fmt.Fprintf(&b, " in %s or another of %s, token %s", r.Market, r.Markets, r.Token)
 	case kindGate:
-		fmt.Fprintf(&b, " closed=%v", r.Closed)
+		fmt.Fprintf(&b, " of %s %s", r.Budget, map[bool]string{true: "closes", false: "opens"}[r.Closed])
 	}
 	if r.After != "" {
 		fmt.Fprintf(&b, " after=%s", r.After)
@@ -136,9 +145,15 @@ func header(b *strings.Builder, s *Step) {
 	fmt.Fprintf(b, "step %d at %v, the next at %v or sooner\n", s.Number, s.Snapshot.Now, s.Plan.Wake)
 }
 
-// own reports whether an entry is about the node or a pod on it; without a
-// node, about the pool or any node of it or pod on one.
+// own reports whether an entry is about the node or a pod on it, or suspends a
+// job that has one; without a node, about the pool or any node of it or pod on one.
 func own(r *planRow, s *policy.Snapshot, pool policy.PoolID, node policy.NodeID) bool {
+	if r.Kind == kindPause {
+		return slices.ContainsFunc(s.Pods, func(p policy.Pod) bool {
+			job := in(int(p.Template), len(s.Templates)) && int32(s.Templates[p.Template].Workload) == r.WorkloadID
+			return job && in(int(p.Node), len(s.Nodes)) && (p.Node == node || node == policy.None && s.Nodes[p.Node].Pool == pool)
+		})
+	}
 	at := policy.NodeID(r.NodeID)
 	if in(int(r.PodID), len(s.Pods)) {
 		at = s.Pods[r.PodID].Node
@@ -199,4 +214,28 @@ func explainPool(b *strings.Builder, s *policy.Snapshot, pool policy.PoolID) {
 		fmt.Fprintf(b, ", steered to %.3f at %v", p.Steer.Share, p.Steer.Since)
 	}
 	b.WriteString("\n")
+}
+
+// explainBudgets says what was known of every budget: what of it was used as of
+// the decision before, its gate, and the jobs that were suspended for it.
+func explainBudgets(b *strings.Builder, s *Step) {
+	for i := range s.Snapshot.Budgets {
+		x := &s.Snapshot.Budgets[i]
+		fmt.Fprintf(b, "budget %s (%v)", x.Name, x.Action)
+		if m := s.Memory.Budget(x.Name); m != nil {
+			fmt.Fprintf(b, ": %.2f device-hours and %s were used within %d h as of %v", float64(m.Used)/3.6e9, m.Cost.Short(), int64(x.Window.Hours()), m.Counted)
+			if m.Over != 0 {
+				fmt.Fprintf(b, ", spent since %v", m.Over)
+			}
+		}
+		if x.Closed {
+			b.WriteString(", gate closed")
+		}
+		for k := range s.Snapshot.Workloads {
+			if w := &s.Snapshot.Workloads[k]; w.Suspended && s.Memory.Budget(x.Name) != nil && slices.Contains(s.Memory.Budget(x.Name).Paused, w.Name) {
+				fmt.Fprintf(b, ", %s suspended", w.Name)
+			}
+		}
+		b.WriteString("\n")
+	}
 }

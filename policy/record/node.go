@@ -24,6 +24,7 @@ type nodeRow struct {
 	NotReady     bool      `parquet:"not_ready"`
 	ActedBy      string    `parquet:"acted_by,dict"`
 	DoNotDisrupt bool      `parquet:"do_not_disrupt"`
+	AtGroupMin   bool      `parquet:"at_group_min"`
 	Token        string    `parquet:"token,dict"`
 	Bid          int64     `parquet:"bid,decimal(6:18)"`
 	Launched     int64     `parquet:"launched_at,optional,timestamp(millisecond)"`
@@ -50,7 +51,7 @@ func toNodeRow(step int64, slot int, n *policy.Node) (nodeRow, error) {
 		Pool: int32(n.Pool), Market: int32(n.Market), Phase: n.Phase.String(),
 		Allocatable: toResources(n.Allocatable), VolumesMax: n.VolumesMax, GPUResource: n.GPUResource,
 		Labels: labels, Taints: taints, NotReady: n.NotReady, ActedBy: n.ActedBy.String(),
-		DoNotDisrupt: n.DoNotDisrupt, Token: n.Token, Bid: int64(n.Bid),
+		DoNotDisrupt: n.DoNotDisrupt, AtGroupMin: n.AtGroupMin, Token: n.Token, Bid: int64(n.Bid),
 		Launched: int64(n.Launched), Registered: int64(n.Registered),
 		Initialized: int64(n.Initialized), Deleting: int64(n.Deleting),
 		NoticeAt: int64(n.NoticeAt), ReclaimAt: int64(n.ReclaimAt),
@@ -62,7 +63,7 @@ func (r *nodeRow) node() (policy.Node, error) {
 	n := policy.Node{
 		ID: policy.NodeID(r.ID), Name: r.Name, Pool: policy.PoolID(r.Pool), Market: policy.MarketID(r.Market),
 		Allocatable: r.Allocatable.resources(), VolumesMax: r.VolumesMax, GPUResource: r.GPUResource,
-		NotReady: r.NotReady, DoNotDisrupt: r.DoNotDisrupt, Token: r.Token, Bid: policy.Money(r.Bid),
+		NotReady: r.NotReady, DoNotDisrupt: r.DoNotDisrupt, AtGroupMin: r.AtGroupMin, Token: r.Token, Bid: policy.Money(r.Bid),
 		Launched: policy.Time(r.Launched), Registered: policy.Time(r.Registered),
 		Initialized: policy.Time(r.Initialized), Deleting: policy.Time(r.Deleting),
 		NoticeAt: policy.Time(r.NoticeAt), ReclaimAt: policy.Time(r.ReclaimAt),
@@ -88,7 +89,7 @@ func sameNode(a, b *policy.Node) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Pool == b.Pool && a.Market == b.Market &&
 		a.Phase == b.Phase && a.Allocatable == b.Allocatable && a.VolumesMax == b.VolumesMax &&
 		a.GPUResource == b.GPUResource && a.NotReady == b.NotReady && a.ActedBy == b.ActedBy &&
-		a.DoNotDisrupt == b.DoNotDisrupt && a.Token == b.Token && a.Bid == b.Bid &&
+		a.DoNotDisrupt == b.DoNotDisrupt && a.AtGroupMin == b.AtGroupMin && a.Token == b.Token && a.Bid == b.Bid &&
 		a.Launched == b.Launched && a.Registered == b.Registered && a.Initialized == b.Initialized &&
 		a.Deleting == b.Deleting && a.NoticeAt == b.NoticeAt && a.ReclaimAt == b.ReclaimAt &&
 		a.Recommended == b.Recommended && a.Nominated == b.Nominated &&

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -11,8 +12,9 @@ const (
 	kindSteer  = "steer"
 	kindLaunch = "launch"
 	kindDrain  = "drain"
-	kindEvict  = "evict"
 	kindGate   = "gate"
+	kindPause  = "pause"
+	kindEvict  = "evict"
 	kindHold   = "hold"
 )
 
@@ -36,11 +38,17 @@ type planRow struct {
 	Share      float64   `parquet:"share"`
 	Exact      bool      `parquet:"exact"`
 	Fallback   bool      `parquet:"fallback"`
+	EmptyOnly  bool      `parquet:"empty_only"`
+	Gentle     bool      `parquet:"gentle"`
 	Limits     resources `parquet:"limits"`
 	Bid        int64     `parquet:"bid,decimal(6:18)"`
 	Deadline   int64     `parquet:"deadline,optional,timestamp(millisecond)"`
 	Budget     string    `parquet:"budget,dict"`
-	Closed     bool      `parquet:"closed"`
+	Closed     bool      `parquet:"closed"` // of a pause: the job is suspended
+	WorkloadID int32     `parquet:"workload_id"`
+	Workload   string    `parquet:"workload,dict"`
+	Grace      int64     `parquet:"grace_ns"`
+	HasGrace   bool      `parquet:"has_grace"`
 	Reason     string    `parquet:"reason,dict"`
 	Text       string    `parquet:"text,dict"`
 	CostBefore int64     `parquet:"cost_before,decimal(6:18)"`
@@ -56,7 +64,7 @@ func toPlanRows(step int64, s *policy.Snapshot, p *policy.Plan) ([]planRow, erro
 		x := &p.Steers[i]
 		r := b.add(kindSteer, i, x.Pool, policy.None, policy.None, &x.Why)
 		r.Share, r.Exact, r.Fallback, r.Bid = x.Share, x.Exact, x.Fallback, int64(x.Bid)
-		r.Limits = toResources(x.Limits)
+		r.Limits, r.EmptyOnly = toResources(x.Limits), x.EmptyOnly
 		b.markets(r, x.Markets)
 	}
 	for i := range p.Launches {
@@ -68,16 +76,26 @@ func toPlanRows(step int64, s *policy.Snapshot, p *policy.Plan) ([]planRow, erro
 	for i := range p.Drains {
 		x := &p.Drains[i]
 		r := b.add(kindDrain, i, policy.None, x.Node, policy.None, &x.Why)
-		r.Deadline = int64(x.Deadline)
+		r.Deadline, r.Gentle = int64(x.Deadline), x.Gentle
 		r.After = b.json(x.After)
-	}
-	for i := range p.Evicts {
-		b.add(kindEvict, i, policy.None, policy.None, p.Evicts[i].Pod, &p.Evicts[i].Why)
 	}
 	for i := range p.Gates {
 		x := &p.Gates[i]
 		r := b.add(kindGate, i, policy.None, policy.None, policy.None, &x.Why)
 		r.Budget, r.Closed = x.Budget, x.Closed
+	}
+	for i := range p.Pauses {
+		x := &p.Pauses[i]
+		r := b.add(kindPause, i, policy.None, policy.None, policy.None, &x.Why)
+		r.Budget, r.Closed, r.WorkloadID = x.Budget, x.Paused, int32(x.Workload)
+		if in(int(x.Workload), len(s.Workloads)) {
+			r.Workload = s.Workloads[x.Workload].Name
+		}
+	}
+	for i := range p.Evicts {
+		x := &p.Evicts[i]
+		r := b.add(kindEvict, i, policy.None, policy.None, x.Pod, &x.Why)
+		r.Budget, r.Grace, r.HasGrace = x.Budget, int64(x.Grace), x.HasGrace
 	}
 	for i := range p.Holds {
 		b.add(kindHold, i, p.Holds[i].Pool, p.Holds[i].Node, policy.None, &p.Holds[i].Why)
@@ -97,7 +115,7 @@ func (b *planRows) add(kind string, i int, pool policy.PoolID, node policy.NodeI
 	s := b.snapshot
 	r := planRow{
 		Step: b.step, Position: int32(i), Kind: kind,
-		PoolID: int32(pool), NodeID: int32(node), PodID: int32(pod),
+		PoolID: int32(pool), NodeID: int32(node), PodID: int32(pod), WorkloadID: policy.None,
 		Reason: string(why.Reason), Text: why.Text, RunnerUp: why.RunnerUp,
 		CostBefore: int64(why.Before), CostAfter: int64(why.After),
 	}
@@ -146,22 +164,26 @@ func (r *planRow) addTo(p *policy.Plan) error {
 	case kindSteer:
 		p.Steers = append(p.Steers, policy.Steer{
 			Pool: pool, Share: r.Share, Exact: r.Exact, Markets: markets, Fallback: r.Fallback,
-			Limits: r.Limits.resources(), Bid: policy.Money(r.Bid), Why: why,
+			Limits: r.Limits.resources(), Bid: policy.Money(r.Bid), EmptyOnly: r.EmptyOnly, Why: why,
 		})
 	case kindLaunch:
 		p.Launches = append(p.Launches, policy.Launch{
 			Token: r.Token, Pool: pool, Markets: markets, Replaces: node, Bid: policy.Money(r.Bid), Why: why,
 		})
 	case kindDrain:
-		d := policy.Drain{Node: node, Deadline: policy.Time(r.Deadline), Why: why}
+		d := policy.Drain{Node: node, Deadline: policy.Time(r.Deadline), Gentle: r.Gentle, Why: why}
 		if err := fromJSON(r.After, &d.After); err != nil {
 			return fmt.Errorf("tokens of a drain: %w", err)
 		}
 		p.Drains = append(p.Drains, d)
 	case kindEvict:
-		p.Evicts = append(p.Evicts, policy.Evict{Pod: policy.PodID(r.PodID), Why: why})
+		p.Evicts = append(p.Evicts, policy.Evict{
+			Pod: policy.PodID(r.PodID), Budget: r.Budget, Grace: time.Duration(r.Grace), HasGrace: r.HasGrace, Why: why,
+		})
 	case kindGate:
 		p.Gates = append(p.Gates, policy.Gate{Budget: r.Budget, Closed: r.Closed, Why: why})
+	case kindPause:
+		p.Pauses = append(p.Pauses, policy.Pause{Workload: policy.WorkloadID(r.WorkloadID), Budget: r.Budget, Paused: r.Closed, Why: why})
 	case kindHold:
 		p.Holds = append(p.Holds, policy.Hold{Pool: pool, Node: node, Why: why})
 	default:

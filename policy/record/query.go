@@ -177,6 +177,7 @@ func explainStep(b *strings.Builder, s *Step) error {
 	for i := range s.Snapshot.Pools {
 		explainPool(b, s.Snapshot, policy.PoolID(i))
 	}
+	explainBudgets(b, s)
 	rows, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
 	if err != nil {
 		return err

@@ -34,6 +34,9 @@ func quietNode(b *strings.Builder, s *Step, n *policy.Node) {
 	if n.DoNotDisrupt {
 		add("it asks not to be disrupted")
 	}
+	if n.AtGroupMin {
+		add("its group is at its least size and would launch another in its place")
+	}
 	m := s.Memory.Pool(p.Name)
 	for _, x := range m.Backoff {
 		if x.Node == n.Name && x.Until > snap.Now {
@@ -62,51 +65,68 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// alternatives compares the price that a node pays with the least for which the
-// other markets of its pool sell as much: of its capacity type, and of the other.
+// alternatives compares what a node costs with the least for which the other
+// markets of its pool sell as much: of its capacity type, and of the other. What
+// was paid for in advance costs nothing more.
 func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
 	if n.Market == policy.None {
 		return nil
 	}
-	own := &s.Markets[n.Market]
+	own, cover := &s.Markets[n.Market], coverage(s)
+	pays := cover.Saving(n.Market)
+	if cover.Covers(n.Market) && pays == 0 {
+		return []string{fmt.Sprintf("it was paid for in advance: of the %s/h that its market asks, nothing is saved when it goes", own.Charge().Short())}
+	}
 	var out []string
-	if best := cheapest(s, p, n, func(m *policy.Market) bool { return m.Capacity == own.Capacity }); best == nil {
-		out = append(out, fmt.Sprintf("it pays %s/h, and no other %v market of pool %s sells as much", own.Charge().Short(), own.Capacity, p.Name))
-	} else if saving := own.Charge() - best.Charge(); saving <= 0 {
+	best, price := cheapest(s, cover, p, n, func(m *policy.Market) bool { return m.Capacity == own.Capacity })
+	if saving := pays - price; best == nil {
+		out = append(out, fmt.Sprintf("it pays %s/h, and no other %v market of pool %s sells as much", pays.Short(), own.Capacity, p.Name))
+	} else if saving <= 0 {
 		out = append(out, fmt.Sprintf("it pays %s/h; the next %v market that sells as much is %s at %s/h, %s/h more",
-			own.Charge().Short(), own.Capacity, best.Name, best.Charge().Short(), (-saving).Short()))
+			pays.Short(), own.Capacity, best.Name, price.Short(), (-saving).Short()))
 	} else {
-		text := fmt.Sprintf("it pays %s/h; %s sells as much for %s/h, %s/h less", own.Charge().Short(), best.Name, best.Charge().Short(), saving.Short())
-		if limit := own.Charge().Times(p.SavingsThreshold); saving < limit {
+		text := fmt.Sprintf("it pays %s/h; %s sells as much for %s/h, %s/h less", pays.Short(), best.Name, price.Short(), saving.Short())
+		if limit := pays.Times(p.SavingsThreshold); saving < limit {
 			text += fmt.Sprintf(", and a move is to save %s/h", limit.Short())
 		} else {
 			text += ", before what a move costs: a replacement beside it, and restarts of its pods"
 		}
 		out = append(out, text)
 	}
-	if best := cheapest(s, p, n, func(m *policy.Market) bool { return m.Capacity != own.Capacity }); best != nil && best.Charge() < own.Charge() {
+	if best, price := cheapest(s, cover, p, n, func(m *policy.Market) bool { return m.Capacity != own.Capacity }); best != nil && price < pays {
 		out = append(out, fmt.Sprintf("as %v it would cost %s/h, %s/h less, in %s; how much of that is bought is the share of its pool",
-			best.Capacity, best.Charge().Short(), (own.Charge()-best.Charge()).Short(), best.Name))
+			best.Capacity, price.Short(), (pays-price).Short(), best.Name))
 	}
 	return out
 }
 
+// coverage returns what commitments pay for of the nodes of s. A recording may be
+// damaged where nothing was read yet: then it is as if there were none.
+func coverage(s *policy.Snapshot) *policy.Coverage {
+	if len(s.Commitments) > 0 && s.Validate() != nil {
+		bare := *s
+		bare.Commitments = nil
+		return bare.Coverage()
+	}
+	return s.Coverage()
+}
+
 // cheapest returns the market of p with the least price, the first by its place
 // in p, among those that are offered, sell as much as n has and are wanted; nil
-// if there is none.
-func cheapest(s *policy.Snapshot, p *policy.Pool, n *policy.Node, wanted func(*policy.Market) bool) *policy.Market {
-	var best *policy.Market
+// if there is none. The price is what one more node costs beyond what was paid for
+// in advance.
+func cheapest(s *policy.Snapshot, cover *policy.Coverage, p *policy.Pool, n *policy.Node, wanted func(*policy.Market) bool) (best *policy.Market, price policy.Money) {
 	for _, id := range p.Markets {
 		m := &s.Markets[id]
 		if id == n.Market || !m.Offered || !wanted(m) || !in(int(m.Type), len(s.Types)) ||
 			!n.Allocatable.Within(s.Types[m.Type].Allocatable) {
 			continue
 		}
-		if best == nil || m.Charge() < best.Charge() {
-			best = m
+		if x := cover.Marginal(id); best == nil || x < price {
+			best, price = m, x
 		}
 	}
-	return best
+	return best, price
 }
 
 // quietPool says what speaks for the fact that a plan does nothing with a pool.
@@ -128,6 +148,11 @@ func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 		b.WriteString("    no pod waits for capacity\n")
 	} else {
 		fmt.Fprintf(b, "    %s for capacity somewhere in the cluster\n", map[bool]string{true: "one pod waits", false: fmt.Sprint(pending) + " pods wait"}[pending == 1])
+	}
+	for i := range snap.Budgets {
+		if snap.Budgets[i].Closed {
+			fmt.Fprintf(b, "    the gate of budget %s is closed: its pods are not made and need none\n", snap.Budgets[i].Name)
+		}
 	}
 	notices := 0
 	for i := range snap.Nodes {

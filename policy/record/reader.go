@@ -219,9 +219,9 @@ func (g *segmentReader) apply(row *stepRow) error {
 		advance(l.Markets, l.Now, policy.Time(row.Now))
 	}
 	l.Now = policy.Time(row.Now)
-	l.Zones, l.Quotas, l.Sources = nil, nil, nil
-	if err := errors.Join(fromJSON(row.Zones, &l.Zones), fromJSON(row.Quotas, &l.Quotas),
-		fromJSON(row.Sources, &l.Sources)); err != nil {
+	l.Zones, l.Quotas, l.Commitments, l.Sources, l.Budgets = nil, nil, nil, nil, nil
+	if err := errors.Join(fromJSON(row.Zones, &l.Zones), fromJSON(row.Quotas, &l.Quotas), fromJSON(row.Commits, &l.Commitments),
+		fromJSON(row.Sources, &l.Sources), fromJSON(row.Budgets, &l.Budgets)); err != nil {
 		return fmt.Errorf("%s: step %d: %w: %w", g.steps.path, step, ErrCorrupt, err)
 	}
 	return errors.Join(

@@ -121,6 +121,7 @@ func steps(t *testing.T, r *rand.Rand, n int) []*Step {
 		s.Templates, s.Workloads, s.PDBs = change(t, r, s.Templates), change(t, r, s.Workloads), change(t, r, s.PDBs)
 		s.Ended, s.Zones = random[[]policy.EndedPod](t, r), random[[]string](t, r)
 		s.Quotas, s.Sources = random[[]policy.Quota](t, r), random[[]policy.Source](t, r)
+		s.Commitments = random[[]policy.Commitment](t, r)
 		s.Now += policy.Time(r.Int64N(2_000_000)) + 1
 		copied := s
 		out = append(out, &Step{

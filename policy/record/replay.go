@@ -63,8 +63,13 @@ func Replay(r *Recording, p policy.Policy) (steps int, differences []Difference,
 
 // sameMemory compares as the store does: a list without entries is none.
 func sameMemory(a, b *policy.Memory) bool {
-	if a.Decisions != b.Decisions || len(a.Pools) != len(b.Pools) {
+	if a.Decisions != b.Decisions || len(a.Pools) != len(b.Pools) || len(a.Budgets) != len(b.Budgets) {
 		return false
+	}
+	for i := range a.Budgets {
+		if !reflect.DeepEqual(a.Budgets[i], b.Budgets[i]) {
+			return false
+		}
 	}
 	for i := range a.Pools {
 		x, y := a.Pools[i], b.Pools[i]

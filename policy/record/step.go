@@ -33,7 +33,9 @@ type stepRow struct {
 	Pods      int32  `parquet:"pods"`
 	Zones     string `parquet:"zones,json,dict"`
 	Quotas    string `parquet:"quotas,json,dict"`
+	Commits   string `parquet:"commitments,json,dict"`
 	Sources   string `parquet:"sources,json"`
+	Budgets   string `parquet:"budgets,json,dict"`
 }
 
 func toStepRow(step int64, s *policy.Snapshot, m *policy.Memory, wake policy.Time) (stepRow, error) {
@@ -46,7 +48,7 @@ func toStepRow(step int64, s *policy.Snapshot, m *policy.Memory, wake policy.Tim
 	for _, c := range []struct {
 		to *string
 		v  any
-	}{{&r.Memory, m}, {&r.Zones, s.Zones}, {&r.Quotas, s.Quotas}, {&r.Sources, s.Sources}} {
+	}{{&r.Memory, m}, {&r.Zones, s.Zones}, {&r.Quotas, s.Quotas}, {&r.Commits, s.Commitments}, {&r.Sources, s.Sources}, {&r.Budgets, s.Budgets}} {
 		var err error
 		if *c.to, err = toJSON(c.v); err != nil {
 			return r, err

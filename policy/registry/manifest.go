@@ -28,7 +28,7 @@ func newManifest(params []Parameter, o *Options) (policy.Policy, bool, error) {
 		if name, _, err := split(spec); err == nil && name == Manifest {
 			return nil, false, fmt.Errorf("%w: a manifest names the policy %q", ErrUnknown, Manifest)
 		}
-		p, err := New(spec, *o)
+		p, err := newGuarded(spec, *o)
 		if err != nil {
 			return nil, false, fmt.Errorf("named by a manifest: %w", err)
 		}
@@ -151,6 +151,7 @@ func (r *router) join(plan, part *policy.Plan, s *policy.Snapshot, k int) {
 			plan.Holds = append(plan.Holds, x)
 		}
 	}
+	plan.Pauses = append(plan.Pauses, part.Pauses...)
 	plan.Evicts = append(plan.Evicts, part.Evicts...)
 	plan.Gates = append(plan.Gates, part.Gates...)
 	if plan.Wake == 0 || part.Wake < plan.Wake {

@@ -1,6 +1,6 @@
 // Package registry makes policies from what a user writes: a name and
 // parameters, as in "static:share=0.7". It puts the guardrails around those
-// that are to have them, and lets the policy named "manifest" decide for each
+// that are to have them and the budgets around all, and lets the policy named "manifest" decide for each
 // pool as its manifest says.
 package registry
 
@@ -11,7 +11,11 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/karpetrack"
+	"github.com/spotter-dev/spotter/policy/leftover"
 	"github.com/spotter-dev/spotter/policy/ondemand"
+	"github.com/spotter-dev/spotter/policy/portfolio"
 	"github.com/spotter-dev/spotter/policy/rescheduler"
 	"github.com/spotter-dev/spotter/policy/spot"
 	"github.com/spotter-dev/spotter/policy/spotvortex"
@@ -61,8 +65,11 @@ type maker struct {
 // makers returns the known policies by name.
 func makers() []maker {
 	return []maker{
+		{"karpetrack", newKarpetrack},
+		{"leftover", newLeftover},
 		{Manifest, newManifest},
 		{"on-demand", newOnDemand},
+		{"portfolio", newPortfolio},
 		{"rescheduler", newRescheduler},
 		{"spot", newSpot},
 		{"spotvortex", newSpotVortex},
@@ -80,8 +87,18 @@ func Names() []string {
 }
 
 // New returns the policy of spec, "NAME[:key=value[:key=value…]]", with the
-// guardrails around it that it is to have.
+// guardrails around it that it is to have, and the budgets of the cluster around
+// both: no policy is without these.
 func New(spec string, o Options) (policy.Policy, error) {
+	p, err := newGuarded(spec, o)
+	if err != nil {
+		return nil, err
+	}
+	return budget.Around(p, budget.DefaultConfig()), nil
+}
+
+// newGuarded returns the policy of spec without budgets.
+func newGuarded(spec string, o Options) (policy.Policy, error) {
 	name, params, err := split(spec)
 	if err != nil {
 		return nil, err
@@ -155,12 +172,39 @@ func set(params []Parameter, config interface{ Set(key, value string) error }) e
 	return nil
 }
 
+func newLeftover(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := leftover.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	p, err := leftover.New(cfg)
+	return p, false, err
+}
+
+func newKarpetrack(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := karpetrack.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	p, err := karpetrack.New(cfg)
+	return p, false, err
+}
+
 func newOnDemand(params []Parameter, _ *Options) (policy.Policy, bool, error) {
 	cfg := ondemand.DefaultConfig()
 	if err := set(params, &cfg); err != nil {
 		return nil, false, err
 	}
 	return ondemand.New(cfg), true, nil
+}
+
+func newPortfolio(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := portfolio.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	p, err := portfolio.New(cfg)
+	return p, false, err
 }
 
 func newRescheduler(params []Parameter, _ *Options) (policy.Policy, bool, error) {

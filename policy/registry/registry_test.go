@@ -15,14 +15,16 @@ import (
 
 func TestNew(t *testing.T) {
 	for spec, name := range map[string]string{
-		"on-demand":              "on-demand",
-		"spot":                   "spot",
-		"rescheduler":            "rescheduler",
-		"static":                 "static",
-		"static:share=0.7":       "static:share=0.7",
-		"spotvortex":             "spotvortex",
-		"spotvortex:compat=true": "spotvortex:compat=true",
-		"manifest":               "manifest",
+		"on-demand":                             "on-demand",
+		"spot":                                  "spot",
+		"rescheduler":                           "rescheduler",
+		"leftover":                              "leftover",
+		"leftover:families=g5+g4dn:max_zones=3": "leftover:families=g4dn+g5:max_zones=3",
+		"static":                                "static",
+		"static:share=0.7":                      "static:share=0.7",
+		"spotvortex":                            "spotvortex",
+		"spotvortex:compat=true":                "spotvortex:compat=true",
+		"manifest":                              "manifest",
 	} {
 		p, err := registry.New(spec, registry.Options{})
 		if err != nil {
@@ -60,6 +62,8 @@ func TestNewRefuses(t *testing.T) {
 		{"spotvortex:min=0.9:max=0.5", registry.ErrParameter, []string{"min = 0.9", "max = 0.5"}},
 		{"spotvortex:max=0.5:min=0.9", registry.ErrParameter, []string{"min = 0.9", "max = 0.5"}},
 		{"spotvortex:step=5s", registry.ErrParameter, []string{"step = 5s", "[1m0s, 2h0m0s]"}},
+		{"leftover:max_zones=0", registry.ErrParameter, []string{"max_zones 0", "[1, 1000]"}},
+		{"leftover:zones=2", registry.ErrParameter, []string{`"zones"`, "it knows families"}},
 		{"spotvortex:nothing=1", registry.ErrParameter, []string{`"nothing"`}},
 		{"spotvortex:runtime=x.json", registry.ErrParameter, []string{"cannot be read here"}},
 	} {
@@ -163,14 +167,18 @@ pod one n3
 // that is followed to the letter would not be what it says it is.
 func TestBare(t *testing.T) {
 	for spec, bare := range map[string]bool{
-		"on-demand": true, "spot": true, "spotvortex:compat=true": true, "static": false, "spotvortex": false,
+		"on-demand": true, "spot": true, "spotvortex:compat=true": true, "static": false, "spotvortex": false, "leftover": false,
 	} {
 		p, err := registry.New(spec, registry.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if guarded := strings.HasSuffix(fmt.Sprintf("%T", p), ".guarded"); guarded == bare {
-			t.Errorf("%s is a %T", spec, p)
+		around, ok := p.(interface{ Inside() policy.Policy })
+		if !ok {
+			t.Fatalf("%s is a %T, without budgets", spec, p)
+		}
+		if guarded := strings.HasSuffix(fmt.Sprintf("%T", around.Inside()), ".guarded"); guarded == bare {
+			t.Errorf("%s is a %T", spec, around.Inside())
 		}
 	}
 }

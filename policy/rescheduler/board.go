@@ -15,7 +15,7 @@ import (
 const triesMax = 48
 
 // tightAt is the utilization of a pool above which its pods are not left to the
-// room of other nodes: the guardrails would hold the drain.
+// room of other nodes: the guardrails would hold many such drains.
 const tightAt = 0.85
 
 // A drain is undone after a quarter of an hour. One whose pods can only go a few
@@ -34,7 +34,8 @@ type board struct {
 	s *policy.Snapshot
 
 	sp      *place.Space
-	targets []policy.NodeID // spot nodes that take pods, the fullest first
+	cover   *policy.Coverage // of the nodes that are left after the drains planned so far
+	targets []policy.NodeID  // spot nodes that take pods, the fullest first
 
 	// full[t] says that no target has room for a pod of template t, whose
 	// place depends on no other pod: that stays so for the round.
@@ -69,7 +70,7 @@ type step struct {
 }
 
 func newBoard(e *Policy, s *policy.Snapshot) *board {
-	b := &board{e: e, s: s, sp: place.FromSnapshot(s), full: make([]bool, len(s.Templates)), allowed: make([]int32, len(s.PDBs))}
+	b := &board{e: e, s: s, sp: place.FromSnapshot(s), cover: s.Coverage(), full: make([]bool, len(s.Templates)), allowed: make([]int32, len(s.PDBs))}
 	for i := range s.PDBs {
 		b.allowed[i] = s.PDBs[i].Allowed
 	}
@@ -182,6 +183,9 @@ func (b *board) move(n *policy.Node) policy.Why {
 	if hold.Reason != "" || len(pods) == 0 {
 		return hold // an empty node is the provisioner's to give back
 	}
+	if b.paid(n) {
+		return policy.Why{Reason: policy.ReasonNoEdge, Text: "it was paid for in advance: nothing would be saved"}
+	}
 	need, hold := b.evictable(pods)
 	if hold.Reason != "" {
 		return hold
@@ -207,7 +211,14 @@ func (b *board) move(n *policy.Node) policy.Why {
 		b.allowed[i] -= min(b.allowed[i], need[i])
 	}
 	b.pools[n.Pool].left--
+	b.cover.Add(n.Market, -1)
 	return policy.Why{}
+}
+
+// paid reports whether giving n back saves nothing, since commitments pay for it
+// and would cover no other node instead.
+func (b *board) paid(n *policy.Node) bool {
+	return n.Market != policy.None && b.s.Markets[n.Market].Offered && b.cover.Covers(n.Market) && b.cover.Saving(n.Market) == 0
 }
 
 // leavers returns the pods that have to leave n, those that ask for the most CPU
@@ -394,7 +405,7 @@ func (b *board) leave(n *policy.Node) {
 	b.pools[n.Pool].at, _ = b.without(n)
 	why := policy.Why{Reason: ReasonRoom, Text: "all of its pods fit on spot nodes that are there"}
 	if n.Market != policy.None && b.s.Markets[n.Market].Offered {
-		why.Before = b.s.Markets[n.Market].Charge()
+		why.Before = b.cover.Saving(n.Market)
 	}
 	b.drains = append(b.drains, policy.Drain{Node: n.ID, Why: why})
 }

@@ -41,7 +41,7 @@ func (b *board) replace(n *policy.Node, pods []*policy.Pod) policy.Why {
 	if !b.e.cfg.ScaleUp || n.Market == policy.None || !b.s.Markets[n.Market].Offered {
 		return full
 	}
-	before := b.s.Markets[n.Market].Charge()
+	before := b.cover.Saving(n.Market)
 	most := before - before.Times(threshold(&b.s.Pools[n.Pool]))
 	bought, cost := b.nodesFor(n.Pool, pods, most)
 	switch {

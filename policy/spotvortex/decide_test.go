@@ -14,7 +14,9 @@ import (
 // TestDecide runs the decisions written in testdata/decide. After a wanted
 // change of behaviour run "go test ./policy/spotvortex -rewrite" and read the
 // diff. "world" sets what the decisions after it have in common; each adds
-// lines of its own. Arguments of "decide" are parameters of the policy.
+// lines of its own. Arguments of "decide" are parameters of the policy; besides
+// them "dollars" shows what is at stake and "guarded" puts the guardrails around
+// it, whose accounts are then shown.
 func TestDecide(t *testing.T) {
 	datadriven.Walk(t, "testdata/decide", func(t *testing.T, path string) {
 		base := ""
@@ -28,10 +30,10 @@ func TestDecide(t *testing.T) {
 				d.Fatalf(t, "unknown command %q", d.Cmd)
 			}
 			cfg := spotvortex.Shipped()
-			dollars := false
+			dollars, guarded := false, false
 			for _, a := range d.CmdArgs {
-				if a.Key == "dollars" {
-					dollars = true
+				if a.Key == "dollars" || a.Key == "guarded" {
+					dollars, guarded = dollars || a.Key == "dollars", guarded || a.Key == "guarded"
 					continue
 				}
 				value := "true"
@@ -43,8 +45,18 @@ func TestDecide(t *testing.T) {
 				}
 			}
 			w := parseWorld(t, base+"\n"+d.Input)
-			plan, next := spotvortex.New(cfg).Decide(&w.s, w.m)
-			return format(&w.s, &plan, &next, dollars)
+			var p policy.Policy = spotvortex.New(cfg)
+			if guarded {
+				p = policy.Guard(p, policy.DefaultGuardConfig())
+			}
+			plan, next := p.Decide(&w.s, w.m)
+			told := format(&w.s, &plan, &next, dollars)
+			for _, h := range plan.Holds {
+				if guarded {
+					told += fmt.Sprintf("  %s\n", h.Why.Text)
+				}
+			}
+			return told
 		})
 	})
 }
@@ -54,10 +66,15 @@ func format(s *policy.Snapshot, plan *policy.Plan, m *policy.Memory, dollars boo
 	b.WriteString(plan.Format(s))
 	if dollars {
 		for _, x := range plan.Steers {
-			fmt.Fprintf(&b, "steer %s: %s → %s an hour instead of: %s\n", s.Pools[x.Pool].Name, x.Why.Before.Short(), x.Why.After.Short(), x.Why.RunnerUp)
+			fmt.Fprintf(&b, "steer %s: %s; second: %s\n", s.Pools[x.Pool].Name, x.Why.Text, x.Why.RunnerUp)
+		}
+		for _, x := range plan.Holds {
+			if x.Node == policy.None {
+				fmt.Fprintf(&b, "hold %s: %s; second: %s\n", s.Pools[x.Pool].Name, x.Why.Text, x.Why.RunnerUp)
+			}
 		}
 		for _, x := range plan.Drains {
-			fmt.Fprintf(&b, "drain %s: %s → %s an hour: %s\n", s.Nodes[x.Node].Name, x.Why.Before.Short(), x.Why.After.Short(), x.Why.Text)
+			fmt.Fprintf(&b, "drain %s: %s\n", s.Nodes[x.Node].Name, x.Why.Text)
 		}
 	}
 	for i := range m.Pools {

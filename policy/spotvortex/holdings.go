@@ -14,10 +14,12 @@ type holdings struct {
 	// standing counts moves under way as done.
 	standing place.Standing
 
-	// Over the initialized nodes that nobody empties: prices of all of them,
-	// and of those not on spot; how much of the pool's needs they carry.
-	cost, fixedCost       policy.Money
+	// Over the initialized nodes that nobody empties, carried is how much of the
+	// pool's needs they carry. Of those not on spot fixedCarried is the same,
+	// fixedCost what they cost, and fixedSaved what each saves when it goes: less
+	// where it was paid for in advance.
 	carried, fixedCarried float64
+	fixedCost, fixedSaved policy.Money
 
 	// scores are sums of the risk scores of the spot nodes held, weighted by
 	// their units.
@@ -33,8 +35,9 @@ type holdings struct {
 	recommended      int
 	recommendedUnits int64
 
-	// spot and fixed are the cheapest markets that could be bought in now.
-	spot, fixed bargains
+	// spot and fixed are the cheapest markets that could be bought in now, and
+	// beyond those on demand at what they cost more than was paid in advance.
+	spot, fixed, beyond bargains
 }
 
 // bargainsMax is how many markets stand for what would be bought: enough that
@@ -106,22 +109,23 @@ func (sc *scratch) survey(s *policy.Snapshot, features []workload.Features) []ho
 		sc.pools = make([]holdings, len(s.Pools))
 	}
 	sc.pools = sc.pools[:len(s.Pools)]
+	cover := s.Coverage()
 	for i := range sc.pools {
 		h := &sc.pools[i]
 		*h = holdings{features: &features[i], needs: needsOf(&features[i]), standing: place.Balance(s, policy.PoolID(i))}
-		h.look(s, &s.Pools[i])
+		h.look(s, cover, &s.Pools[i])
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool >= 0 && n.Market >= 0 && n.Usable() && n.ActedBy == policy.ActorNone {
-			sc.pools[n.Pool].hold(s, n)
+			sc.pools[n.Pool].hold(s, cover, n)
 		}
 	}
 	return sc.pools
 }
 
 // look finds the bargains among the pool's markets.
-func (h *holdings) look(s *policy.Snapshot, pool *policy.Pool) {
+func (h *holdings) look(s *policy.Snapshot, cover *policy.Coverage, pool *policy.Pool) {
 	for _, id := range pool.Markets {
 		m := &s.Markets[id]
 		if !m.Offered {
@@ -139,27 +143,31 @@ func (h *holdings) look(s *policy.Snapshot, pool *policy.Pool) {
 			h.spot.add(id, m.Charge().Float()/part)
 		case policy.OnDemand:
 			h.fixed.add(id, m.Price.Float()/part)
+			h.beyond.add(id, cover.Marginal(id).Float()/part)
 		}
 	}
 }
 
 // hold counts a node of the pool.
-func (h *holdings) hold(s *policy.Snapshot, n *policy.Node) {
+func (h *holdings) hold(s *policy.Snapshot, cover *policy.Coverage, n *policy.Node) {
 	m := &s.Markets[n.Market]
 	part, units := h.needs.part(&n.Allocatable), s.ShareUnits(n.Pool, n.Market)
 	price := m.Charge()
 	if !m.Offered {
 		price = m.OnDemand // what it would cost if it had to be had elsewhere
 	}
-	h.cost += price
 	h.carried += part
 	if n.Launched > 0 && n.Initialized > n.Launched {
 		h.boots++
 		h.bootTime += int64(n.Initialized - n.Launched)
 	}
 	if m.Capacity != policy.Spot {
-		h.fixedCost += price
 		h.fixedCarried += part
+		h.fixedCost += price
+		if cover.Covers(n.Market) {
+			price = min(price, cover.Saving(n.Market))
+		}
+		h.fixedSaved += price
 		return
 	}
 	h.spotUnits += units
@@ -202,26 +210,34 @@ func (h *holdings) grain() float64 {
 	return 1 / float64(h.standing.Nodes)
 }
 
-// prices returns the dollars per hour of one node of the pool's mean size: on
-// spot where it would be bought now, and on demand as the on-demand nodes are
-// paid, or would be where there are none. Where no spot is offered it costs as
-// much as on-demand, so that nothing can be saved.
-func (h *holdings) prices() (spot, fixed float64) {
+// A tariff is the dollars per hour of one node of a pool's mean size.
+type tariff struct {
+	// spot is on spot where it would be bought now. Where none is offered it
+	// costs as much as on demand, so that nothing can be saved.
+	spot float64
+
+	// fixed is what one on-demand node fewer saves, or one more costs where there
+	// are none, and worth what it costs by itself: they differ where nodes were
+	// paid for in advance.
+	fixed, worth float64
+}
+
+// tariff returns the prices of a node of the pool's mean size.
+func (h *holdings) tariff() tariff {
 	node := 1.0
 	if h.standing.Nodes > 0 && h.carried > 0 {
 		node = h.carried / float64(h.standing.Nodes)
 	}
-	switch {
-	case h.fixedCarried > 0:
-		fixed = float64(h.fixedCost.Float()/h.fixedCarried) * node
-	case h.fixed.n > 0:
-		fixed = float64(h.fixed.mean() * node)
+	t := tariff{fixed: float64(h.beyond.mean() * node), worth: float64(h.fixed.mean() * node)}
+	if h.fixedCarried > 0 {
+		t.fixed = float64(h.fixedSaved.Float()/h.fixedCarried) * node
+		t.worth = float64(h.fixedCost.Float()/h.fixedCarried) * node
 	}
-	spot = fixed
+	t.spot = t.fixed
 	if h.spot.n > 0 {
-		spot = float64(h.spot.mean() * node)
+		t.spot = float64(h.spot.mean() * node)
 	}
-	return spot, fixed
+	return t
 }
 
 // bootDefault is how long a node is taken to need from its launch until it
@@ -236,25 +252,25 @@ const undoneCost = 2
 // costs once: the replacement runs beside the old node while it boots and the
 // old one while the pods restart on the replacement; meanwhile their work is
 // not done; and pods whose workload has no second replica suffer an outage.
-func (h *holdings) migrationCost(spot, fixed float64) float64 {
+func (h *holdings) migrationCost(t tariff) float64 {
 	boot := float64(bootDefault)
 	if h.boots > 0 {
 		boot = float64(h.bootTime) / 1000 / float64(h.boots)
 	}
 	f := h.features
 	restart := f.Startup / 3600
-	double := float64(boot/3600*spot) + float64(restart*fixed)
-	value := float64(f.Utilization * fixed)
+	double := float64(boot/3600*t.spot) + float64(restart*t.fixed)
+	value := float64(f.Utilization * t.worth)
 	lost := float64(undoneCost*restart) + float64(f.Single*f.Penalty)
 	return double + float64(value*lost)
 }
 
 // costAt returns the dollars per hour of carrying the pool's needs with
-// that share on spot.
+// that share on spot, where every on-demand node costs what the next one saves.
 func (h *holdings) costAt(share float64) policy.Money {
-	fixed := h.fixed.mean()
+	fixed := h.beyond.mean()
 	if h.fixedCarried > 0 {
-		fixed = h.fixedCost.Float() / h.fixedCarried
+		fixed = h.fixedSaved.Float() / h.fixedCarried
 	}
 	spot := fixed
 	if h.spot.n > 0 {

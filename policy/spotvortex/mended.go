@@ -11,7 +11,10 @@ import (
 )
 
 // reasons of this form that the agent does not know.
-const reasonCalm policy.Reason = "waiting-for-calm"
+const (
+	reasonCalm  policy.Reason = "waiting-for-calm"
+	reasonGrain policy.Reason = "whole-nodes"
+)
 
 // decideMended applies the rules pool by pool.
 func (p *Policy) decideMended(s *policy.Snapshot, m policy.Memory, sc *scratch) (policy.Plan, policy.Memory) {
@@ -88,11 +91,10 @@ func (t *turn) decide(pool *policy.Pool, h *holdings) {
 
 // state returns what the rules read.
 func (h *holdings) state() State {
-	spot, fixed := h.prices()
-	f := h.features
+	t, f := h.tariff(), h.features
 	return State{
-		SpotPrice: spot, OnDemandPrice: fixed, Startup: f.Startup, Penalty: f.Penalty,
-		MigrationCost: h.migrationCost(spot, fixed), Priority: f.Priority,
+		SpotPrice: t.spot, OnDemandPrice: t.fixed, Startup: f.Startup, Penalty: f.Penalty,
+		MigrationCost: h.migrationCost(t), Priority: f.Priority,
 		Utilization: f.Utilization, Share: h.share(), Grain: h.grain(),
 	}
 }
@@ -140,8 +142,9 @@ type course struct {
 // did not, if it has to wait.
 //
 // A change counts from the share that is held: a target that runs ahead of it
-// would have to be undone before it could mean less. Nothing that the pods can
-// bear is taken away for their sake, and nothing added beyond it.
+// would have to be undone before it could mean less. It is a node at least:
+// ten points of five nodes would move none. Nothing that the pods can bear is
+// taken away for their sake, and nothing added beyond it.
 func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason) {
 	m, change := c.memory, c.d.Action.Change()
 	if c.pool.Share.Exact {
@@ -155,11 +158,11 @@ func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason
 	case change != 0 && !c.due(now):
 		return policy.ReasonCooldown
 	case change < 0:
-		target = max(min(target, c.share+change), c.floor())
+		target = max(min(target, c.share-max(-change, c.h.grain())), c.floor())
 	case change > 0 && now.Sub(m.Below) < c.cfg.Calm:
 		return reasonCalm
 	case change > 0:
-		target = min(max(target, c.share+change), c.d.Cap)
+		target = min(max(target, c.share+max(change, c.h.grain())), c.d.Cap)
 	case capacity < lowRisk && c.due(now):
 		target += float64(c.cfg.Rules.Drift * (c.cfg.TargetShare - target))
 	}
@@ -206,8 +209,12 @@ func (c *course) steer() float64 {
 	if c.d.Reason == SafetyFreeze {
 		share = min(share, c.share)
 	}
-	return math.Round(max(share, c.pool.Share.Min)*1000) / 1000
+	return math.Round(max(share, c.pool.Share.Min)*1000) / 1000 // see shareRounding
 }
+
+// shareRounding is how far the share that a pool is told may lie from the one
+// that was meant, since it has three decimals.
+const shareRounding = 0.0005
 
 // steerGrain is the least difference for which a pool is told anew.
 const steerGrain = 0.01
@@ -218,12 +225,12 @@ func (t *turn) steer(c *course, share float64) {
 	if was.Set && (share == was.Share || math.Abs(share-was.Share) < steerGrain && share != 0 && share != 1) {
 		return
 	}
-	why := policy.Why{Reason: policy.Reason(c.d.Reason), Text: text(c.d.Reason), After: c.h.costAt(share)}
+	from, second := c.share, fmt.Sprintf("hold what is held, %.2f", c.share)
 	if was.Set {
-		why.Before, why.RunnerUp = c.h.costAt(was.Share), fmt.Sprintf("keep the share at %.2f", was.Share)
-	} else {
-		why.Before, why.RunnerUp = c.h.costAt(c.share), fmt.Sprintf("hold what is held, %.2f", c.share)
+		from, second = was.Share, fmt.Sprintf("keep the share at %.2f", was.Share)
 	}
+	why := c.account(policy.Reason(c.d.Reason), text(c.d.Reason), from, share)
+	why.RunnerUp = second
 	t.plan.Steers = append(t.plan.Steers, policy.Steer{
 		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Bid: place.Bid(t.s, c.pool.ID), Why: why,
 	})
@@ -239,10 +246,18 @@ func (t *turn) steered(id policy.PoolID) float64 {
 	return t.s.Pools[id].Steer.Share
 }
 
+// hold leaves the pool alone. What comes second is the share at the cap.
 func (t *turn) hold(c *course, reason policy.Reason, text string) {
-	t.plan.Holds = append(t.plan.Holds, policy.Hold{Pool: c.pool.ID, Node: policy.None, Why: policy.Why{
-		Reason: reason, Text: text, Before: c.h.costAt(c.share), After: c.h.costAt(c.d.Cap),
-	}})
+	why := c.account(reason, text, c.share, c.d.Cap)
+	why.RunnerUp = fmt.Sprintf("a share of %.2f", c.d.Cap)
+	t.plan.Holds = append(t.plan.Holds, policy.Hold{Pool: c.pool.ID, Node: policy.None, Why: why})
+}
+
+// account says text with what the pool costs an hour at two shares.
+func (c *course) account(reason policy.Reason, text string, from, to float64) policy.Why {
+	why := policy.Why{Reason: reason, Before: c.h.costAt(from), After: c.h.costAt(to)}
+	why.Text = fmt.Sprintf("%s; a share of %.2f costs %s an hour, one of %.2f %s", text, from, why.Before.Short(), to, why.After.Short())
+	return why
 }
 
 func waitText(wait policy.Reason) string {
@@ -253,9 +268,13 @@ func waitText(wait policy.Reason) string {
 }
 
 // shift moves running nodes towards share, as many as the decision's size and
-// the pool's budgets let.
+// the pool's budgets let. A pool within a node of it is left alone, so that it
+// comes to rest.
 func (t *turn) shift(c *course, share float64) {
-	if !c.h.standing.Off(share) {
+	if !c.off(share) && !c.first(share) {
+		if !c.pool.Share.Exact {
+			t.hold(c, reasonGrain, "the share is within a node of what is wanted")
+		}
 		return
 	}
 	// A decision for less spot never ends in more of it, nor the other way
@@ -274,6 +293,19 @@ func (t *turn) shift(c *course, share float64) {
 		}
 	}
 	t.move(c, place.ShiftOptions{Share: share, DrainsMax: t.drainsMax(c), Reason: reason, Text: text(c.d.Reason)})
+}
+
+// off reports whether the pool is away from share by at least one of its nodes
+// of mean size.
+func (c *course) off(share float64) bool {
+	return c.h.standing.Nodes > 0 && math.Abs(share-c.share) >= c.h.grain()-shareRounding
+}
+
+// first reports whether the pool holds nothing on spot and its first node there
+// would bring it nearer to share. A pool of a few nodes would else wait for
+// ever for a share that is worth a whole one of them.
+func (c *course) first(share float64) bool {
+	return c.h.standing.Spot == 0 && share > c.h.grain()/2
 }
 
 // drainsMax returns how many nodes the decision may have on the move: as many
@@ -325,7 +357,18 @@ func (t *turn) move(c *course, o place.ShiftOptions) {
 		return c.memory.BackedOff(node, t.s.Now) || skip != nil && skip(node)
 	}
 	launches, drains, holds := place.Shift(t.s, t.space, o)
+	for i := range launches {
+		priced(&launches[i].Why)
+	}
+	for i := range drains {
+		priced(&drains[i].Why)
+	}
 	t.plan.Launches = append(t.plan.Launches, launches...)
 	t.plan.Drains = append(t.plan.Drains, drains...)
 	t.plan.Holds = append(t.plan.Holds, holds...)
+}
+
+// priced adds to what a move says of itself the dollars on both sides.
+func priced(why *policy.Why) {
+	why.Text = fmt.Sprintf("%s; %s an hour becomes %s", why.Text, why.Before.Short(), why.After.Short())
 }

@@ -20,7 +20,7 @@ const epoch = policy.Time(1_767_225_600_000) // 2026-01-01
 //	type NAME vcpu=N mem=GIB [gpu=N]
 //	market TYPE ZONE spot=$ od=$ [c=P] [r=P] [model] [closed]    (in place of an earlier one)
 //	scores c=P r=P                  of every spot market so far
-//	pool NAME [min=] [max=] [target=] [exact=] [none|groups] [budget=N|N%] [steer=] [cooldown=]
+//	pool NAME [min=] [max=] [target=] [exact=] [none|groups] [budget=N|N%] [steer=] [cooldown=] [shadow]
 //	nodes N POOL TYPE ZONE spot|od [notice=DUR] [recommended] [launching] [karpenter]
 //	pdb NAME allowed=N healthy=N desired=N expected=N
 //	pods N NAME POOL cpu=MILLI [mem=MIB] [kind=] [startup=DUR] [penalty=H] [class=] [pdb=] [tier=] [replicas=] [critical] [ns=]
@@ -233,6 +233,9 @@ func (w *world) pool(name string, o options) {
 	}
 	if _, ok := o.values["steer"]; ok {
 		p.Steer = policy.SteerState{Set: true, Share: o.number("steer", 0), Since: epoch.Add(-time.Hour)}
+	}
+	if o.has("shadow") {
+		p.Mode = policy.ModeShadow
 	}
 	if o.has("none") {
 		p.Provisioner = policy.ProvisionerNone

@@ -143,7 +143,8 @@ type Markets struct {
 	// InstanceTypes such as "m5.large".
 	// +optional
 	InstanceTypes []string `json:"instanceTypes,omitempty"`
-	// Categories are the letters before the generation, such as "m".
+	// Categories are the letters before the generation, such as "m"; on Rackspace
+	// Spot gp, ch, mh, gpu and bm, or the words of its feed for them.
 	// +optional
 	Categories []string `json:"categories,omitempty"`
 	// Architectures as in kubernetes.io/arch; none means amd64.
@@ -177,18 +178,21 @@ type Markets struct {
 	MaxPrice *float64 `json:"maxPrice,omitempty"`
 
 	// MinPlacementScore is the least placement score of a spot market, where
-	// the provider publishes one.
+	// the provider publishes one. A policy that ranks markets (leftover) asks
+	// for it at every decision; for the others it is asked for once.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MinPlacementScore *int32 `json:"minPlacementScore,omitempty"`
 
-	// MaxInstanceTypes keeps only so many types, the cheapest per vCPU.
+	// MaxInstanceTypes keeps only so many types, the cheapest per vCPU. A policy
+	// that ranks markets chooses them anew as prices move.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxInstanceTypes *int32 `json:"maxInstanceTypes,omitempty"`
 
-	// MaxZones keeps only so many zones, those with the most markets.
+	// MaxZones keeps only so many zones, those with the most markets. A policy
+	// that ranks markets chooses them anew as prices move.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxZones *int32 `json:"maxZones,omitempty"`
@@ -289,6 +293,8 @@ type Disruption struct {
 	ConsolidateAfter *metav1.Duration `json:"consolidateAfter,omitempty"`
 
 	// ExpireAfter is the age at which a node is replaced; 0s means never.
+	// Karpenter and Auto Scaling groups see to it. Where only a policy launches
+	// nodes it is up to the policy, and of ours karpetrack does so.
 	// +kubebuilder:default="720h"
 	// +optional
 	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`

@@ -38,6 +38,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 		Policy:           s.Policy.spec(),
 		Share:            s.Capacity.share(),
 		OnDemandFallback: orElse(s.Capacity.OnDemandFallback, true),
+		Choice:           s.Markets.choice(),
 		Limits:           s.Capacity.limits(),
 		Budgets:          []policy.DisruptionBudget{d.budget()},
 		Consolidation: map[ConsolidationPolicy]policy.Consolidation{
@@ -92,6 +93,21 @@ func (c *Capacity) share() policy.ShareRange {
 	s := policy.ShareRange{Min: orElse(c.SpotShare.Min, 0), Max: orElse(c.SpotShare.Max, 1)}
 	s.Target, s.HasTarget = orElse(c.SpotShare.Target, s.Min), c.SpotShare.Target != nil
 	return s
+}
+
+func (m *Markets) choice() policy.MarketChoice {
+	c := policy.MarketChoice{TypesMax: orElse(m.MaxInstanceTypes, 0), ZonesMax: orElse(m.MaxZones, 0)}
+	if m.MinPlacementScore != nil {
+		c.ScoreMin, c.HasScoreMin = int8(*m.MinPlacementScore), true
+	}
+	return c
+}
+
+// RanksMarkets reports whether the policy that the manifest names chooses among
+// the pool's markets itself, each time it decides: the bounds on types, zones
+// and placement scores are then left to it.
+func (p *CapacityPool) RanksMarkets() bool {
+	return p.Spec.Policy != nil && p.Spec.Policy.Name == "leftover"
 }
 
 func (c *Capacity) limits() policy.Resources {
@@ -173,4 +189,23 @@ func whole(q *resource.Quantity) int64 {
 		return 0
 	}
 	return q.Value()
+}
+
+// Budget returns what b states, with a selector that the caller has read, and
+// with an open gate. b is valid and has its defaults.
+func (b *GPUBudget) Budget(namespace string, selector policy.Selector) policy.Budget {
+	q, e := &b.Spec.Quota, &b.Spec.Enforcement
+	return policy.Budget{
+		Name: namespace + "/" + b.Name, Namespace: namespace, Selector: selector, Resource: b.Spec.ResourceName,
+		GPUHours: orElse(q.GPUHours, 0), HasGPUHours: q.GPUHours != nil,
+		Dollars: policy.Dollars(orElse(q.Dollars, 0)), HasDollars: q.Dollars != nil,
+		Window:      time.Duration(q.WindowHours) * time.Hour,
+		LiveObjects: b.Spec.Accounting == AccountLiveObjects,
+		Action: map[EnforcementAction]policy.BudgetAction{
+			EnforceEvict: policy.BudgetEvict, EnforcePause: policy.BudgetPause,
+		}[e.Action],
+		OverQuotaDelay: duration(e.OverQuotaDelay),
+		PodGrace:       duration(e.PodGracePeriod), HasPodGrace: e.PodGracePeriod != nil,
+		Gate: b.Spec.Gate,
+	}
 }

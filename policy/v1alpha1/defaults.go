@@ -41,4 +41,7 @@ func (b *GPUBudget) Default() {
 	if b.Spec.Enforcement.Action == "" {
 		b.Spec.Enforcement.Action = EnforceAlertOnly
 	}
+	if b.Spec.Accounting == "" {
+		b.Spec.Accounting = AccountLedger
+	}
 }

@@ -46,10 +46,30 @@ type GPUBudgetSpec struct {
 	// +optional
 	Enforcement Enforcement `json:"enforcement,omitempty"`
 
-	// Gate keeps new pods from being scheduled while the budget is spent.
+	// Gate keeps new pods from being admitted as soon as the budget is spent.
+	// Evict and Pause do so anyway when they begin, since the controllers of the
+	// pods would make them anew.
 	// +optional
 	Gate bool `json:"gate,omitempty"`
+
+	// Accounting is what counts: Ledger is all that was used within the window,
+	// also by pods that are gone; LiveObjects only what the pods used that are
+	// there.
+	// +kubebuilder:default=Ledger
+	// +optional
+	Accounting Accounting `json:"accounting,omitempty"`
 }
+
+// An Accounting is a way to count use.
+//
+// +kubebuilder:validation:Enum=Ledger;LiveObjects
+type Accounting string
+
+// The ways to count.
+const (
+	AccountLedger      Accounting = "Ledger"
+	AccountLiveObjects Accounting = "LiveObjects"
+)
 
 // A Quota is what may be used within a window.
 //
@@ -58,11 +78,13 @@ type Quota struct {
 	// GPUHours is in devices × hours.
 	// +optional
 	GPUHours *float64 `json:"gpuHours,omitempty"`
-	// Dollars is what the devices may cost.
+	// Dollars is what the devices may cost: of the price of its node a pod is
+	// charged the part that its devices are of the node's.
 	// +optional
 	Dollars *float64 `json:"dollars,omitempty"`
-	// WindowHours is the length of the sliding window.
+	// WindowHours is the length of the sliding window, at most a year.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8784
 	WindowHours int32 `json:"windowHours"`
 }
 

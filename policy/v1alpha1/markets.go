@@ -17,7 +17,7 @@ func (m *Markets) Take(region, zone string, t *policy.InstanceType) bool {
 func (m *Markets) TakeType(t *policy.InstanceType) bool {
 	switch {
 	case !allows(m.InstanceTypes, t.Name), !allows(m.Families, t.Family),
-		!allows(m.Categories, t.Category), !allows(m.Architectures, t.Arch):
+		!allowsCategory(m.Categories, t.Category), !allows(m.Architectures, t.Arch):
 		return false
 	case m.MinVCPU != nil && t.VCPU < int64(*m.MinVCPU), m.MaxVCPU != nil && t.VCPU > int64(*m.MaxVCPU):
 		return false
@@ -60,3 +60,27 @@ func nominal(t *policy.InstanceType) int64 {
 
 // allows reports whether list holds v or restricts nothing.
 func allows(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+// allowsCategory is allows for categories, those of Rackspace Spot in the words of
+// its feed as well.
+func allowsCategory(list []string, v string) bool {
+	return len(list) == 0 || slices.ContainsFunc(list, func(c string) bool { return c == v || Category(c) == v })
+}
+
+// Category returns the short name of what Rackspace Spot calls a category in its
+// feed, such as "gp" for "General Purpose"; any other word comes back as it is.
+func Category(word string) string {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "gp", "general purpose":
+		return "gp"
+	case "ch", "compute heavy":
+		return "ch"
+	case "mh", "memory heavy":
+		return "mh"
+	case "bm", "bare metal":
+		return "bm"
+	case "gpu", "gpu accelerated":
+		return "gpu"
+	}
+	return word
+}

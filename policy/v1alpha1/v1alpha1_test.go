@@ -189,3 +189,60 @@ func TestScheme(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultCategoryWithoutAlias takes the classes of Rackspace Spot by the short
+// name of their category and by the words that its feed has for it.
+func TestFaultCategoryWithoutAlias(t *testing.T) {
+	for category, words := range map[string][]string{
+		"gp": {"gp", "General Purpose", " general purpose"}, "ch": {"ch", "Compute Heavy"}, "mh": {"mh", "Memory Heavy"},
+		"bm": {"bm", "Bare Metal"}, "gpu": {"gpu", "GPU Accelerated"},
+	} {
+		for _, word := range words {
+			m := Markets{Categories: []string{word}}
+			for _, c := range []string{"gp", "ch", "mh", "bm", "gpu"} {
+				if got := m.TakeType(&policy.InstanceType{Provider: policy.Rackspace, Category: c}); got != (c == category) {
+					t.Errorf("%q takes a class of category %s: %v", word, c, got)
+				}
+			}
+		}
+	}
+}
+
+// TestBudget converts a budget with everything, and one with next to nothing.
+func TestBudget(t *testing.T) {
+	b := &GPUBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	b.Spec.Quota = Quota{GPUHours: ptr(96.5), Dollars: ptr(30.0), WindowHours: 24}
+	b.Spec.Enforcement = Enforcement{Action: EnforceEvict, OverQuotaDelay: &metav1.Duration{Duration: time.Minute}, PodGracePeriod: &metav1.Duration{}}
+	b.Spec.Gate, b.Spec.Accounting = true, AccountLiveObjects
+	b.Default()
+	selector := policy.Selector{Everything: true}
+	want := policy.Budget{
+		Name: "ml/b", Namespace: "ml", Selector: selector, Resource: "nvidia.com/gpu", GPUHours: 96.5, HasGPUHours: true,
+		Dollars: 30 * policy.Dollar, HasDollars: true, Window: 24 * time.Hour, LiveObjects: true, Action: policy.BudgetEvict,
+		OverQuotaDelay: time.Minute, HasPodGrace: true, Gate: true,
+	}
+	if got := b.Budget("ml", selector); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	least := &GPUBudget{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: GPUBudgetSpec{Quota: Quota{Dollars: ptr(1.0), WindowHours: 1}}}
+	least.Default()
+	if errs := least.Validate(); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want = policy.Budget{Name: "ml/c", Namespace: "ml", Resource: "nvidia.com/gpu", Dollars: policy.Dollar, HasDollars: true, Window: time.Hour}
+	if got := least.Budget("ml", policy.Selector{}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	for field, change := range map[string]func(*GPUBudgetSpec){
+		"spec.quota.windowHours": func(s *GPUBudgetSpec) { s.Quota.WindowHours = 8785 },
+		"spec.quota.dollars":     func(s *GPUBudgetSpec) { s.Quota.Dollars = ptr(1e13) },
+		"spec.resourceName":      func(s *GPUBudgetSpec) { s.ResourceName = "memory" },
+		"spec.accounting":        func(s *GPUBudgetSpec) { s.Accounting = "Guesses" },
+	} {
+		x := least.DeepCopy()
+		change(&x.Spec)
+		if errs := x.Validate(); len(errs) != 1 || errs[0].Field != field {
+			t.Errorf("%s: got %v", field, errs)
+		}
+	}
+}

@@ -154,6 +154,9 @@ func (b *GPUBudget) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := required(field.NewPath("metadata", "name"), b.Name)
 	errs = append(errs, required(spec.Child("resourceName"), b.Spec.ResourceName)...)
+	if slices.Contains(uncounted, b.Spec.ResourceName) {
+		errs = append(errs, field.Invalid(spec.Child("resourceName"), b.Spec.ResourceName, "must be an accelerator, or cpu"))
+	}
 	q, quota := &b.Spec.Quota, spec.Child("quota")
 	if q.GPUHours == nil && q.Dollars == nil {
 		errs = append(errs, field.Required(quota, "gpuHours or dollars must be set"))
@@ -162,11 +165,18 @@ func (b *GPUBudget) Validate() field.ErrorList {
 		name string
 		v    *float64
 	}{{"gpuHours", q.GPUHours}, {"dollars", q.Dollars}} {
-		if x.v != nil && !(*x.v >= 0) {
+		switch {
+		case x.v == nil:
+		case !(*x.v >= 0):
 			errs = append(errs, field.Invalid(quota.Child(x.name), *x.v, "must not be negative"))
+		case *x.v > quotaMax:
+			errs = append(errs, field.Invalid(quota.Child(x.name), *x.v, "must be at most 1e12"))
 		}
 	}
 	errs = append(errs, atLeast(quota.Child("windowHours"), &q.WindowHours, 1)...)
+	if q.WindowHours > windowHoursMax {
+		errs = append(errs, field.Invalid(quota.Child("windowHours"), q.WindowHours, "must be at most "+strconv.Itoa(windowHoursMax)))
+	}
 	e, at := &b.Spec.Enforcement, spec.Child("enforcement")
 	for _, x := range [...]struct {
 		name string
@@ -176,8 +186,18 @@ func (b *GPUBudget) Validate() field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child(x.name), x.d.Duration.String(), "must not be negative"))
 		}
 	}
+	errs = append(errs, oneOf(spec.Child("accounting"), b.Spec.Accounting, AccountLedger, AccountLiveObjects)...)
 	return append(errs, oneOf(at.Child("action"), e.Action, EnforceEvict, EnforcePause, EnforceAlertOnly)...)
 }
+
+// uncounted are resources that pods request and no budget counts.
+var uncounted = []string{"memory", "ephemeral-storage", "pods"}
+
+// quotaMax keeps a quota within what can be counted in millionths of a dollar.
+const quotaMax = 1e12
+
+// windowHoursMax bounds the window of a budget by a year, and so its ledger.
+const windowHoursMax = 8784
 
 func required(at *field.Path, s string) field.ErrorList {
 	if s == "" {

@@ -191,6 +191,10 @@ func (r *reader) finishKarpetrackPool(k *karpetrackPool) {
 	s.warn("", "pods are evicted from a node that goes, within their PodDisruptionBudgets, where Karpetrack cordoned it and waited for "+
 		"them to leave by themselves")
 	r.offer(s, p, true, r.controller.parameters)
+	if m.MaxPrice != nil {
+		// The field bounds which markets there are, the parameter what is paid in them.
+		r.offer(s, p, false, []parameter{{key: "max_price", value: strconv.FormatFloat(*m.MaxPrice, 'g', -1, 64)}})
+	}
 	s.shadow("Karpetrack")
 	s.warnings = append(s.warnings, r.controller.warnings...)
 	r.add(s, p)
@@ -225,14 +229,10 @@ func (r *reader) rackspace(s *source, p *v1alpha1.CapacityPool) {
 
 // categories reads the short names of categories and the words of the feed.
 func (s *source) categories(m *v1alpha1.Markets, old []string) {
-	known := map[string]string{
-		"gp": "gp", "ch": "ch", "mh": "mh", "gpu": "gpu", "bm": "bm",
-		"general purpose": "gp", "compute heavy": "ch", "memory heavy": "mh", "bare metal": "bm", "gpu accelerated": "gpu",
-	}
 	for i, c := range old {
 		at := "spec.categories" + scenarios.Index(i)
-		short, ok := known[strings.ToLower(strings.TrimSpace(c))]
-		if !ok {
+		short := v1alpha1.Category(c)
+		if !slices.Contains([]string{"gp", "ch", "mh", "bm", "gpu"}, short) {
 			s.fail(at, "%q is none of gp, ch, mh, bm and gpu", c)
 			continue
 		}

@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"slices"
+	"time"
+)
+
+// A BudgetAction is what is done to pods whose budget is spent.
+type BudgetAction uint8
+
+// The actions. BudgetAlert only says so; BudgetPause suspends jobs and
+// BudgetEvict evicts pods, both behind a closed gate.
+const (
+	BudgetAlert BudgetAction = iota
+	BudgetPause
+	BudgetEvict
+)
+
+// String returns the name that manifests use.
+func (a BudgetAction) String() string {
+	return [...]string{"AlertOnly", "Pause", "Evict"}[a]
+}
+
+// A Budget bounds what the pods that it selects may use of one resource within
+// a sliding window (a GPUBudget), as seen at Snapshot.Now.
+type Budget struct {
+	Name      string // "namespace/name"
+	Namespace string
+
+	// Selector chooses pods of Namespace; of these only the ones that request
+	// Resource count.
+	Selector Selector
+	Resource string
+
+	// GPUHours is the quota in devices × hours and Dollars that of what the
+	// devices cost; HasGPUHours and HasDollars say which are set. The budget is
+	// spent when one of them is.
+	GPUHours    float64
+	Dollars     Money
+	HasGPUHours bool
+	HasDollars  bool
+
+	// Window is the length of the sliding window.
+	Window time.Duration
+
+	// LiveObjects counts only the pods that are there, as long as they are:
+	// what a deleted pod used is forgotten.
+	LiveObjects bool
+
+	Action BudgetAction
+
+	// OverQuotaDelay is how long the budget must be spent before Action.
+	OverQuotaDelay time.Duration
+
+	// PodGrace is the grace of an evicted pod where HasPodGrace says so, else
+	// it has its own.
+	PodGrace    time.Duration
+	HasPodGrace bool
+
+	// Gate closes admission as soon as the budget is spent. Pause and Evict
+	// close it anyway, when they begin.
+	Gate bool
+
+	// Closed says that admission is closed now.
+	Closed bool
+}
+
+// Matches reports whether s selects what carries labels.
+func (s *Selector) Matches(labels []Label) bool {
+	if s.Everything {
+		return true
+	}
+	for i := range s.Requirements {
+		q := &s.Requirements[i]
+		v, has := FindLabel(labels, q.Key)
+		ok := false
+		switch q.Op {
+		case OpIn:
+			ok = has && slices.Contains(q.Values, v)
+		case OpNotIn:
+			ok = !has || !slices.Contains(q.Values, v)
+		case OpExists:
+			ok = has
+		case OpDoesNotExist:
+			ok = !has
+		}
+		if !ok {
+			return false
+		}
+	}
+	return len(s.Requirements) > 0
+}
+
+// Counts returns what one pod of t uses of the budget's resource while it holds
+// a node, in thousandths of a device (of a core for "cpu"); 0 when the budget
+// does not select it.
+func (b *Budget) Counts(t *Template) int64 {
+	if t.Namespace != b.Namespace || t.DaemonSet {
+		return 0
+	}
+	n := b.of(&t.Requests, t.GPUResource)
+	if n <= 0 || !b.Selector.Matches(t.Labels) {
+		return 0
+	}
+	return n
+}
+
+// Share returns n thousandths of a device of the budget's resource as a part of
+// what node has of it, in [0, 1].
+func (b *Budget) Share(n int64, node *Node) float64 {
+	all := b.of(&node.Allocatable, node.GPUResource)
+	if all <= 0 {
+		return 0
+	}
+	return min(1, float64(n)/float64(all))
+}
+
+// of returns how much r holds of the budget's resource, in thousandths.
+func (b *Budget) of(r *Resources, gpuResource string) int64 {
+	switch b.Resource {
+	case "cpu":
+		return r.CPU
+	case gpuResource:
+		return r.GPU * 1000
+	}
+	return 0
+}
+
+// A BudgetMemory is what is remembered of one budget: its ledger, and what was
+// done about it.
+type BudgetMemory struct {
+	Name string
+
+	// Buckets are the ledger, ascending by Hour; hours without use are left out,
+	// and those that have left the window.
+	Buckets []BudgetBucket
+
+	// Counted is up to when use was booked, zero before the first time.
+	Counted Time
+
+	// Used and Cost are what was used within the window as of the last
+	// decision, in thousandths of a device × milliseconds and in dollars.
+	Used int64
+	Cost Money
+
+	// DevicePrice is what a device cost per hour when the budget's pods were
+	// last seen on nodes with a price; 0 if they never were.
+	DevicePrice Money
+
+	// Over is since when the budget has been spent; zero while it is not.
+	Over Time
+
+	// Closed says that its gate was ordered to close, and Ordered when the gate
+	// was last ordered to change.
+	Closed  bool
+	Ordered Time
+
+	// Enforced is when a pod was last evicted or a job last suspended for it.
+	// Asked are the pods that were asked to go, ascending by Pod.
+	Enforced Time
+	Asked    []AskedPod
+
+	// Paused are the jobs that were suspended for it, ascending.
+	Paused []string
+}
+
+// A BudgetBucket is what the pods of a budget used within one hour of UTC.
+type BudgetBucket struct {
+	Hour Time // the begin of the hour
+
+	// Used is in thousandths of a device × milliseconds, Cost in dollars.
+	Used int64
+	Cost Money
+}
+
+// An AskedPod is a pod that was asked to go, and when.
+type AskedPod struct {
+	Pod string
+	At  Time
+}
+
+// Budget returns what is remembered of the budget called name, nil if nothing
+// is. It is not to be changed.
+func (m *Memory) Budget(name string) *BudgetMemory {
+	for i := range m.Budgets {
+		if m.Budgets[i].Name == name {
+			return &m.Budgets[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package budget
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Config holds what is the same for all budgets. Start from [DefaultConfig].
+type Config struct {
+	// Room is the part of a quota that must have come free before a closed gate
+	// opens again, in [0, 1], and JobRoom that of budgets that suspend jobs, which
+	// redo some work each time. Raising them opens gates later and for longer.
+	Room, JobRoom float64
+
+	// Pace is the least time between two evictions, or two jobs suspended, for
+	// one budget. Raising it lets spent budgets be exceeded by more, and leaves
+	// more time for pods to end by themselves.
+	Pace time.Duration
+
+	// Retry is how long a pod that was asked to go, and a gate that was ordered
+	// to change, is waited for before it is asked again. Raising it asks less
+	// often where a disruption budget refuses.
+	Retry time.Duration
+
+	// Soonest is the least time until the next step that is asked for. Raising
+	// it decides less often around the moment at which a budget is spent.
+	Soonest time.Duration
+}
+
+// DefaultConfig returns what is used where nothing is given, with the ten
+// seconds between two evictions of gpu-k8s-operator.
+func DefaultConfig() Config {
+	return Config{Room: 0.10, JobRoom: 0.25, Pace: 10 * time.Second, Retry: 2 * time.Minute, Soonest: time.Second}
+}
+
+// Validate names the first field that is out of its range, and its value.
+func (c Config) Validate() error {
+	switch {
+	case !(c.Room >= 0 && c.Room <= 1):
+		return fmt.Errorf("budget: room %v is not in [0, 1]", c.Room)
+	case !(c.JobRoom >= 0 && c.JobRoom <= 1):
+		return fmt.Errorf("budget: job room %v is not in [0, 1]", c.JobRoom)
+	case c.Pace < 0:
+		return fmt.Errorf("budget: pace %v is negative", c.Pace)
+	case c.Retry < 0:
+		return fmt.Errorf("budget: retry %v is negative", c.Retry)
+	case c.Soonest < time.Millisecond:
+		return fmt.Errorf("budget: soonest %v is less than a millisecond", c.Soonest)
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package budget
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An enforcement adds to one plan what the budgets want.
+type enforcement struct {
+	cfg     *Config
+	s       *policy.Snapshot
+	before  *policy.Memory
+	plan    *policy.Plan
+	tallies []tally
+
+	// picked are the pods that this plan evicts.
+	picked []policy.PodID
+}
+
+// judge finds out, for all budgets before anything is done for one, which are
+// spent and which gates are to be closed.
+func (e *enforcement) judge() {
+	for i := range e.tallies {
+		t := &e.tallies[i]
+		b := t.budget
+		t.over = t.use.atLeast(b, 1)
+		switch {
+		case !t.over:
+			t.next.Over = 0
+		case t.next.Over == 0:
+			t.next.Over = e.s.Now
+		}
+		t.enforcing = t.over && b.Action != policy.BudgetAlert && e.s.Now >= t.next.Over.Add(b.OverQuotaDelay)
+		gated := b.Gate || b.Action != policy.BudgetAlert
+		t.closed = t.over && (b.Gate || t.enforcing) || gated && t.next.Closed && t.use.atLeast(b, 1-e.room(t))
+	}
+}
+
+// room is the part of the quota of t that must be free for its gate to open.
+func (e *enforcement) room(t *tally) float64 {
+	if t.budget.Action == policy.BudgetPause {
+		return e.cfg.JobRoom
+	}
+	return e.cfg.Room
+}
+
+// act orders gates, pauses and evictions, and asks to be woken in time.
+func (e *enforcement) act() {
+	p := e.plan // what is appended must not reach lists of the policy inside
+	p.Gates, p.Pauses, p.Evicts, p.Holds = slices.Clip(p.Gates), slices.Clip(p.Pauses), slices.Clip(p.Evicts), slices.Clip(p.Holds)
+	for i := range e.tallies {
+		t := &e.tallies[i]
+		e.gate(t)
+		e.forget(t)
+		switch {
+		case t.over && t.budget.Action == policy.BudgetAlert:
+			e.hold(t, "spent, and nothing is to be done about its pods")
+		case t.enforcing && !t.budget.Closed:
+			e.hold(t, "spent, and its pods stay until the gate is closed: their controllers would make them anew")
+		case t.enforcing && t.budget.Action == policy.BudgetPause:
+			e.pause(t)
+		case t.enforcing:
+			e.evict(t)
+		}
+		if !t.closed {
+			t.next.Paused = e.resume(t.budget.Name, t.next.Paused, t.state())
+		}
+		e.wake(t)
+	}
+}
+
+// gate orders the gate of t to change where it is not as it should be. An order
+// that was given is given again only after a while.
+func (e *enforcement) gate(t *tally) {
+	b := t.budget
+	again := t.next.Closed == t.closed && e.s.Now < t.next.Ordered.Add(e.cfg.Retry)
+	t.next.Closed = t.closed
+	if t.closed == b.Closed || again {
+		return
+	}
+	t.next.Ordered = e.s.Now
+	text := fmt.Sprintf("%s: %s", b.Name, t.state())
+	if t.closed {
+		text += ", so no new pod is admitted; " + e.reopening(t)
+	} else {
+		text += ", so pods are admitted again"
+	}
+	e.plan.Gates = append(e.plan.Gates, policy.Gate{Budget: b.Name, Closed: t.closed, Why: policy.Why{
+		Reason: policy.ReasonBudget, Text: text, Before: t.now.cost, After: t.now.cost,
+	}})
+}
+
+// reopening says when the gate of t will open again.
+func (e *enforcement) reopening(t *tally) string {
+	at := e.reopens(t, e.s.Now.Add(t.budget.Window))
+	switch {
+	case at == 0 && t.now.devices > 0:
+		return "it opens when fewer of its pods run"
+	case at == 0:
+		return "it stays closed"
+	case t.leaves():
+		return fmt.Sprintf("it opens at %v when all its pods have gone", at)
+	}
+	return fmt.Sprintf("it opens at %v if its pods go on as now", at)
+}
+
+// leaves reports whether the pods of t are made to go, so that they use nothing
+// from now on.
+func (t *tally) leaves() bool { return t.budget.Action != policy.BudgetAlert }
+
+// reopens returns when there will be room again; zero if that cannot be told, or
+// is after horizon.
+func (e *enforcement) reopens(t *tally, horizon policy.Time) policy.Time {
+	if t.budget.LiveObjects {
+		return 0
+	}
+	r := t.now
+	if t.leaves() {
+		r = rate{}
+	}
+	return t.ledger.crossing(t.budget, e.s.Now, horizon, r, 1-e.room(t), false)
+}
+
+// state says how much of the budget of t is used.
+func (t *tally) state() string {
+	var parts []string
+	if b := t.budget; b.HasGPUHours {
+		unit := "GPU-hours"
+		if b.Resource == "cpu" {
+			unit = "core-hours"
+		}
+		parts = append(parts, fmt.Sprintf("%.2f of %g %s", t.use.hours(), b.GPUHours, unit))
+	}
+	if b := t.budget; b.HasDollars {
+		parts = append(parts, fmt.Sprintf("%s of %s", t.use.cost.Short(), b.Dollars.Short()))
+	}
+	return strings.Join(parts, " and ") + " are used within " + window(t.budget.Window)
+}
+
+// window formats a number of whole hours.
+func window(d time.Duration) string { return fmt.Sprintf("%d h", int64(d.Hours())) }
+
+func (e *enforcement) hold(t *tally, text string) {
+	e.plan.Holds = append(e.plan.Holds, policy.Hold{Pool: policy.None, Node: policy.None, Why: policy.Why{
+		Reason: policy.ReasonBudget, Text: fmt.Sprintf("%s: %s: %s", t.budget.Name, t.state(), text),
+		Before: t.now.cost, After: t.now.cost,
+	}})
+}
+
+// wake asks for a step when t will next want something.
+func (e *enforcement) wake(t *tally) {
+	b, now := t.budget, e.s.Now
+	at := func(x policy.Time) {
+		if x > now {
+			e.plan.Wake = min(e.plan.Wake, max(x, now.Add(e.cfg.Soonest)))
+		}
+	}
+	if t.closed != b.Closed && t.next.Ordered == now {
+		at(now.Add(e.cfg.Soonest)) // to see that it is so
+	}
+	switch {
+	case !t.over && t.now.devices > 0:
+		at(e.spentAt(t))
+	case t.over && b.Action != policy.BudgetAlert && !t.enforcing:
+		at(t.next.Over.Add(b.OverQuotaDelay))
+	}
+	if t.closed {
+		at(e.reopens(t, e.plan.Wake))
+	}
+}
+
+// spentAt returns when the budget of t will be spent as its pods go on; zero if
+// that is not before the next step.
+func (e *enforcement) spentAt(t *tally) policy.Time {
+	if !t.budget.LiveObjects {
+		return t.ledger.crossing(t.budget, e.s.Now, e.plan.Wake, t.now, 1, true)
+	}
+	// Live pods never count less as they go on, but for what leaves the window.
+	l := ledger{{Hour: e.s.Now, Used: t.use.used, Cost: t.use.cost}}
+	return l.crossing(t.budget, e.s.Now, e.plan.Wake, t.now, 1, true)
+}
+
+// keepNodes takes drains from the plan whose pods would not be admitted again,
+// and the launches that were to replace these nodes. A node under notice is
+// lost anyway, and so is drained.
+func (e *enforcement) keepNodes(counted []bool) {
+	if len(e.plan.Drains) == 0 || !slices.ContainsFunc(e.tallies, func(t tally) bool { return t.closed }) {
+		return
+	}
+	kept := make([]string, len(e.s.Nodes)) // by node, the budget that keeps it
+	for i := range e.s.Pods {
+		p := &e.s.Pods[i]
+		if !holds(p) || p.Phase == policy.PodTerminating || !counted[p.Template] || e.s.Nodes[p.Node].ReclaimAt != 0 {
+			continue
+		}
+		for k := range e.tallies {
+			if t := &e.tallies[k]; t.closed && t.counts[p.Template] > 0 {
+				kept[p.Node] = t.budget.Name
+				break
+			}
+		}
+	}
+	var tokens []string
+	drains := make([]policy.Drain, 0, len(e.plan.Drains))
+	for _, d := range e.plan.Drains {
+		if kept[d.Node] == "" {
+			drains = append(drains, d)
+			continue
+		}
+		tokens = append(tokens, d.After...)
+		why := d.Why
+		why.Reason = policy.ReasonBudget
+		why.Text = kept[d.Node] + ": its gate is closed, and pods of the node would not be admitted again"
+		e.plan.Holds = append(e.plan.Holds, policy.Hold{Pool: e.s.Nodes[d.Node].Pool, Node: d.Node, Why: why})
+	}
+	e.plan.Drains = drains
+	e.dropLaunches(kept, tokens)
+}
+
+// dropLaunches takes the launches from the plan that replace a node which is
+// kept, or that only drains which were dropped wait for.
+func (e *enforcement) dropLaunches(kept, tokens []string) {
+	needed := func(token string) bool {
+		return slices.ContainsFunc(e.plan.Drains, func(d policy.Drain) bool { return slices.Contains(d.After, token) })
+	}
+	launches := make([]policy.Launch, 0, len(e.plan.Launches))
+	for _, l := range e.plan.Launches {
+		replaces := l.Replaces != policy.None && kept[l.Replaces] != ""
+		if !replaces && !slices.Contains(tokens, l.Token) || needed(l.Token) {
+			launches = append(launches, l)
+		}
+	}
+	e.plan.Launches = launches
+}

@@ -1,0 +1,263 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// mergeMax is the most nodes that are replaced together, and mergeEvery the least
+// time between two such rounds in a pool: each moves many pods, and the need for
+// them rises again within hours.
+const (
+	mergeMax   = 8
+	mergeEvery = time.Hour
+)
+
+// A drain is undone after a quarter of an hour. Nodes whose pods can only go a few
+// at a time are not emptied together unless that can end in drainTime. Where a pod
+// does not say how long it takes to start, startupUsual is assumed.
+const (
+	drainTime    = 10 * time.Minute
+	startupUsual = time.Minute
+)
+
+// A Floor is the least that one CPU, one byte of memory and one accelerator cost, in
+// dollars an hour; 0 where none is sold. Nothing that holds pods costs less than
+// what they ask for at these prices.
+type Floor [3]float64
+
+// FloorOf returns the floor of what can be bought.
+func FloorOf(offers []Offer) (f Floor) {
+	for i := range offers {
+		o := &offers[i]
+		for r, have := range [...]int64{o.Allocatable.CPU, o.Allocatable.Memory, o.Allocatable.GPU} {
+			if have <= 0 {
+				continue
+			}
+			if unit := o.Price.Float() / float64(have); f[r] == 0 || unit < f[r] {
+				f[r] = unit
+			}
+		}
+	}
+	return f
+}
+
+// Cost returns the least that need costs, in dollars an hour; far more than any
+// price where a part of it is not sold.
+func (f Floor) Cost(need policy.Resources) float64 {
+	least := 0.0
+	for r, want := range [...]int64{need.CPU, need.Memory, need.GPU} {
+		switch {
+		case want == 0:
+		case f[r] == 0:
+			return 1e9
+		default:
+			least = max(least, float64(want)*f[r])
+		}
+	}
+	return least
+}
+
+// A merger is what several nodes of one capacity type are replaced by.
+type merger struct {
+	nodes  []policy.NodeID
+	bought [][]policy.MarketID // for each new node its markets, cheapest first
+	before policy.Money
+	cost   policy.Money
+}
+
+// replaceSeveral plans to replace the nodes that waste most by fewer or cheaper ones
+// of their capacity type, as many together as saves most, and reports whether there
+// are any. The pods go to other nodes first, as far as these have room.
+func (c *tidier) replaceSeveral(m *mover, nodes []policy.NodeID, left int) bool {
+	var best merger
+	for _, capacity := range [...]policy.CapacityType{policy.OnDemand, policy.Spot} {
+		group := slices.DeleteFunc(slices.Clone(nodes), func(n policy.NodeID) bool {
+			return c.s.Markets[c.s.Nodes[n].Market].Capacity != capacity
+		})
+		if len(group) < 2 {
+			continue
+		}
+		m.sell(capacity, policy.Money(1<<62))
+		c.wastefulFirst(m, group)
+		for n := 2; n <= min(len(group), left, mergeMax); n++ {
+			x, ok := c.tryMerge(m, group[:n])
+			if ok && x.before-x.cost > best.before-best.cost {
+				best = x
+			}
+		}
+	}
+	if len(best.nodes) == 0 {
+		return false
+	}
+	m.o.Text = "with those of other nodes its pods cost less elsewhere"
+	m.launch(&c.s.Nodes[best.nodes[0]], best.bought)
+	first := m.drains[len(m.drains)-1]
+	m.drains[len(m.drains)-1].Why.Before, m.drains[len(m.drains)-1].Why.After = best.before, best.cost
+	for _, id := range best.nodes[1:] {
+		m.drain(&c.s.Nodes[id], first.After, policy.None)
+		m.drains[len(m.drains)-1].Why.Before, m.drains[len(m.drains)-1].Why.After = best.before, best.cost
+	}
+	return true
+}
+
+// sell makes m buy in the pool's open markets of a capacity type that cost at most
+// the given price.
+func (m *mover) sell(capacity policy.CapacityType, most policy.Money) {
+	m.from, m.to, m.markets, m.offers = capacity, capacity, m.markets[:0], nil
+	for _, id := range m.pool.Markets {
+		if x := &m.s.Markets[id]; x.Capacity == capacity && open(m.s, id) && m.cover.Marginal(id) <= most {
+			m.markets = append(m.markets, id)
+		}
+	}
+	byPrice(m.cover, m.markets)
+	m.markets = m.markets[:min(len(m.markets), offersMax)]
+}
+
+// wastefulFirst sorts nodes by what they cost above the least that their pods cost
+// in the markets of m.
+func (c *tidier) wastefulFirst(m *mover, nodes []policy.NodeID) {
+	offers := make([]Offer, len(m.markets))
+	for i := range m.markets {
+		offers[i] = m.offer(i)
+	}
+	floor := FloorOf(offers)
+	waste := make([]policy.Money, len(c.s.Nodes))
+	for _, id := range nodes {
+		waste[id] = m.cover.Saving(c.s.Nodes[id].Market) - policy.Dollars(min(floor.Cost(m.sp.Requested(id)), 1e6))
+	}
+	slices.SortFunc(nodes, func(x, y policy.NodeID) int {
+		return cmp.Or(cmp.Compare(waste[y], waste[x]), cmp.Compare(c.s.Nodes[x].Name, c.s.Nodes[y].Name))
+	})
+}
+
+// tryMerge works out what it costs to do without nodes, and reports whether it saves
+// enough. The space is left as it was.
+func (c *tidier) tryMerge(m *mover, nodes []policy.NodeID) (merger, bool) {
+	x := merger{nodes: nodes}
+	var pods []policy.Pod
+	for _, id := range nodes {
+		mine, _, ok := m.movable(&c.s.Nodes[id])
+		if !ok {
+			return x, false
+		}
+		x.before += m.cover.Saving(c.s.Nodes[id].Market)
+		pods = append(pods, mine...)
+	}
+	if !c.endsInTime(pods) {
+		return x, false
+	}
+	for i := range pods {
+		m.sp.Unbind(&pods[i], pods[i].Node)
+	}
+	rest, at := m.settle(pods, nodes)
+	if len(rest) > 0 {
+		x.bought = m.replacements(rest, true)
+	}
+	for i := range at {
+		m.sp.Unbind(&at[i].pod, at[i].node)
+	}
+	for i := range pods {
+		m.sp.Bind(&pods[i], pods[i].Node)
+	}
+	if len(x.bought) == 0 {
+		return x, false // what needs nothing new goes without a replacement, one by one
+	}
+	for _, markets := range x.bought {
+		x.cost += m.cover.Marginal(markets[0])
+	}
+	return x, c.pays(m, &x) && c.keepsShare(m, &x) && m.roomAfter(&x)
+}
+
+// pays reports whether x saves the threshold of what its nodes cost on demand: what
+// it costs to move pods does not fall with the price of the nodes they run on.
+func (c *tidier) pays(m *mover, x *merger) bool {
+	worth := policy.Money(0)
+	for _, id := range x.nodes {
+		at := c.s.Nodes[id].Market
+		worth += max(c.s.Markets[at].OnDemand, m.cover.Saving(at))
+	}
+	return x.before-x.cost >= worth.Times(c.threshold())
+}
+
+// roomAfter reports whether the pool is as roomy after x as it is to be.
+func (m *mover) roomAfter(x *merger) bool {
+	left := m.allocatable
+	for _, id := range x.nodes {
+		left = left.Minus(m.s.Nodes[id].Allocatable)
+	}
+	for _, markets := range x.bought {
+		left = left.Plus(m.s.Types[m.s.Markets[markets[0]].Type].Allocatable)
+	}
+	return m.tight || m.roomy(left)
+}
+
+// threshold returns the least part of its price for which a node of the pool is
+// replaced.
+func (c *tidier) threshold() float64 {
+	if c.pool.SavingsThreshold > 0 {
+		return c.pool.SavingsThreshold
+	}
+	return cheaperBy
+}
+
+// keepsShare reports whether the pool stays as near to its share as it is, or
+// within half of the largest node that goes.
+func (c *tidier) keepsShare(m *mover, x *merger) bool {
+	after, largest := m.at, int64(0)
+	spot := int64(0)
+	for _, id := range x.nodes {
+		size := m.size(&c.s.Nodes[id])
+		after.Total, spot, largest = after.Total-size, spot-size, max(largest, size)
+	}
+	for _, markets := range x.bought {
+		size := c.s.ShareUnits(c.pool.ID, markets[0])
+		after.Total, spot = after.Total+size, spot+size
+	}
+	if c.s.Markets[c.s.Nodes[x.nodes[0]].Market].Capacity == policy.Spot {
+		after.Spot += spot
+	}
+	return after.away(m.o.Share) <= max(m.at.away(m.o.Share), float64(largest)/2)
+}
+
+// endsInTime reports whether the disruption budgets let pods go before their drains
+// would be undone.
+func (c *tidier) endsInTime(pods []policy.Pod) bool {
+	need := make([]int32, len(c.s.PDBs))
+	for i := range pods {
+		t := &c.s.Templates[pods[i].Template]
+		for _, id := range t.PDBs {
+			need[id]++
+			left, turn := c.s.PDBs[id].Allowed, t.Grace+max(t.Startup, startupUsual)
+			if left <= 0 || time.Duration((need[id]-1)/left)*turn > drainTime {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A seat is where a pod was put.
+type seat struct {
+	pod  policy.Pod
+	node policy.NodeID
+}
+
+// settle binds pods, which are bound nowhere, to the targets of m that are not among
+// nodes, and returns those that find no place there and where the others are.
+func (m *mover) settle(pods []policy.Pod, nodes []policy.NodeID) (rest []policy.Pod, at []seat) {
+	for i := range pods {
+		p := &pods[i]
+		k := slices.IndexFunc(m.targets, func(n policy.NodeID) bool { return !slices.Contains(nodes, n) && m.sp.Check(p, n) == OK })
+		if k < 0 {
+			rest = append(rest, *p)
+			continue
+		}
+		m.sp.Bind(p, m.targets[k])
+		at = append(at, seat{*p, m.targets[k]})
+	}
+	return rest, at
+}

@@ -1,0 +1,206 @@
+package portfolio
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// A Config holds the parameters of the policy. Start from [DefaultConfig].
+type Config struct {
+	// Share, where Fixed is set, is the part of every pool's capacity that is to
+	// be spot, in [0, 1], within what the pool allows. Markets are then chosen as
+	// ever, and everything else is done as the policy static does: it shows what
+	// the choice of markets is worth alone. Raising it saves more and risks more.
+	Share float64
+	Fixed bool
+
+	// Holding is how long a saving is expected to last: a move has to pay for
+	// itself in that time. Raising it moves more for smaller savings.
+	Holding time.Duration
+
+	// Lasting is the same for what a cheaper market saves: prices move far more
+	// slowly than demand does.
+	Lasting time.Duration
+
+	// Interval is the least time between two rounds of moves in a pool that
+	// states no cooldown. Raising it moves more nodes at once, and pods more
+	// seldom.
+	Interval time.Duration
+
+	// Disturbance is what it is taken to cost that a workload has fewer ready pods
+	// than it wants, as a multiple of what all pods of a service are worth in that
+	// time, in the mean over the services: what its users, its caches and its
+	// neighbours have of it. Raising it moves less, and keeps to markets that are
+	// reclaimed less.
+	Disturbance float64
+
+	// Edge is the least part of what nodes cost that has to be saved by others in
+	// their place, where the pool states none. Raising it moves less.
+	Edge float64
+
+	// Margin is by how much, as a part, spot has to be cheaper than on demand, its
+	// losses counted in, and Return for how long, before a pool that left spot goes
+	// back to it. Raising them goes back later.
+	Margin float64
+	Return time.Duration
+
+	// Choices is how many spot markets of a zone are bought in. Raising it
+	// spreads nodes more, over dearer markets.
+	Choices int
+
+	// Width is how much dearer than the best market of its zone one may be that
+	// is bought in, as a part. Raising it has the same effect.
+	Width float64
+
+	// MarketRisk, TypeRisk and ZoneRisk are by how much dearer, as a part, a node
+	// is taken to be when all of the pool's capacity stands in its market, in its
+	// type, in its zone. Raising them spreads nodes more.
+	MarketRisk, TypeRisk, ZoneRisk float64
+
+	// Cores is the largest node that is bought where the pods allow, in vCPUs.
+	Cores int
+}
+
+// DefaultConfig returns the parameters that were chosen on recorded prices.
+func DefaultConfig() Config {
+	return Config{
+		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 40, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 8, MarketRisk: 0.5, TypeRisk: 0.5, ZoneRisk: 0.3,
+	}
+}
+
+// Set reads the parameter key from value.
+func (c *Config) Set(key, value string) error {
+	next := *c
+	var err error
+	switch key {
+	case "share":
+		next.Fixed = true
+		next.Share, err = number(key, value)
+	case "holding":
+		next.Holding, err = span(key, value)
+	case "lasting":
+		next.Lasting, err = span(key, value)
+	case "interval":
+		next.Interval, err = span(key, value)
+	case "disturbance":
+		next.Disturbance, err = number(key, value)
+	case "edge":
+		next.Edge, err = number(key, value)
+	case "margin":
+		next.Margin, err = number(key, value)
+	case "return":
+		next.Return, err = span(key, value)
+	case "choices":
+		if next.Choices, err = strconv.Atoi(value); err != nil {
+			err = fmt.Errorf("choices %q is not a whole number", value)
+		}
+	case "market_risk":
+		next.MarketRisk, err = number(key, value)
+	case "type_risk":
+		next.TypeRisk, err = number(key, value)
+	case "zone_risk":
+		next.ZoneRisk, err = number(key, value)
+	case "cores":
+		if next.Cores, err = strconv.Atoi(value); err != nil {
+			err = fmt.Errorf("cores %q is not a whole number", value)
+		}
+	case "width":
+		next.Width, err = number(key, value)
+	default:
+		err = fmt.Errorf("unknown parameter %q: it knows choices, cores, disturbance, edge, holding, interval, lasting, margin, market_risk, return, share, type_risk, width, zone_risk", key)
+	}
+	if err != nil {
+		return fmt.Errorf("portfolio: %w", err)
+	}
+	if err := next.Validate(); err != nil {
+		return err
+	}
+	*c = next
+	return nil
+}
+
+func number(key, value string) (float64, error) {
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q is not a number", key, value)
+	}
+	return x, nil
+}
+
+func span(key, value string) (time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q is not a duration such as 6h", key, value)
+	}
+	return d, nil
+}
+
+// Validate names the first parameter that is out of its range, and its value.
+func (c Config) Validate() error {
+	switch {
+	case !(c.Share >= 0 && c.Share <= 1):
+		return fmt.Errorf("portfolio: share %v is not in [0, 1]", c.Share)
+	case c.Holding <= 0:
+		return fmt.Errorf("portfolio: holding %v is not positive", c.Holding)
+	case c.Lasting <= 0:
+		return fmt.Errorf("portfolio: lasting %v is not positive", c.Lasting)
+	case c.Return < 0:
+		return fmt.Errorf("portfolio: return %v is negative", c.Return)
+	case c.Interval < 0:
+		return fmt.Errorf("portfolio: interval %v is negative", c.Interval)
+	case !(c.Disturbance >= 0 && c.Disturbance <= 1e6):
+		return fmt.Errorf("portfolio: disturbance %v is not in [0, 1000000]", c.Disturbance)
+	case !(c.Edge >= 0 && c.Edge < 1):
+		return fmt.Errorf("portfolio: edge %v is not in [0, 1)", c.Edge)
+	case c.Choices < 1:
+		return fmt.Errorf("portfolio: choices %d is less than 1", c.Choices)
+	case !(c.Width >= 0 && c.Width <= 10):
+		return fmt.Errorf("portfolio: width %v is not in [0, 10]", c.Width)
+	case !(c.Margin >= 0 && c.Margin < 1):
+		return fmt.Errorf("portfolio: margin %v is not in [0, 1)", c.Margin)
+	case c.Cores < 1:
+		return fmt.Errorf("portfolio: cores %d is less than 1", c.Cores)
+	}
+	for _, r := range [...]struct {
+		key  string
+		risk float64
+	}{{"market_risk", c.MarketRisk}, {"type_risk", c.TypeRisk}, {"zone_risk", c.ZoneRisk}} {
+		if !(r.risk >= 0 && r.risk <= 100) {
+			return fmt.Errorf("portfolio: %s %v is not in [0, 100]", r.key, r.risk)
+		}
+	}
+	return nil
+}
+
+// name returns the name of the policy with c: what differs from the default
+// configuration, in a fixed order.
+func (c Config) name() string {
+	d := DefaultConfig()
+	name := "portfolio"
+	float := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for _, p := range [...]struct {
+		differs bool
+		text    string
+	}{
+		{c.Fixed, "share=" + float(c.Share)},
+		{c.Holding != d.Holding, "holding=" + c.Holding.String()},
+		{c.Lasting != d.Lasting, "lasting=" + c.Lasting.String()},
+		{c.Interval != d.Interval, "interval=" + c.Interval.String()},
+		{c.Disturbance != d.Disturbance, "disturbance=" + float(c.Disturbance)},
+		{c.Edge != d.Edge, "edge=" + float(c.Edge)},
+		{c.Margin != d.Margin, "margin=" + float(c.Margin)},
+		{c.Return != d.Return, "return=" + c.Return.String()},
+		{c.Choices != d.Choices, "choices=" + strconv.Itoa(c.Choices)},
+		{c.MarketRisk != d.MarketRisk, "market_risk=" + float(c.MarketRisk)},
+		{c.TypeRisk != d.TypeRisk, "type_risk=" + float(c.TypeRisk)},
+		{c.ZoneRisk != d.ZoneRisk, "zone_risk=" + float(c.ZoneRisk)},
+		{c.Cores != d.Cores, "cores=" + strconv.Itoa(c.Cores)},
+		{c.Width != d.Width, "width=" + float(c.Width)},
+	} {
+		if p.differs {
+			name += ":" + p.text
+		}
+	}
+	return name
+}

@@ -1,0 +1,87 @@
+package portfolio
+
+import (
+	"math"
+	"testing"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
+)
+
+func deskOf(t *testing.T, text string) *desk {
+	t.Helper()
+	s, _, err := policytest.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.cover = s.Coverage()
+	d := newDesk(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
+	d.look()
+	return d
+}
+
+const twoMarkets = `
+type a.4 4
+market y a.4 on-demand 0.20
+market y a.4 spot 0.08 hazard=0.01
+market z a.4 on-demand 0.20
+market z a.4 spot 0.06
+pool web
+app api 1 pdb=2 replicas=6
+node n1 web z a.4 spot
+node n2 web z a.4 spot
+pod api n1 3
+pod api n2 3`
+
+// TestLoss: a pod is worth $0.05 an hour, and so the service $0.30. Forty times
+// that is $0.20 a minute; a lost pod serves again after 2.5 minutes, and twice its
+// value for that time comes on top.
+func TestLoss(t *testing.T) {
+	d := deskOf(t, twoMarkets)
+	pod := 2.5*0.20 + 2*0.05*2.5/60
+	if got := d.e.losses[0]; math.Abs(got-pod) > 1e-9 {
+		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
+	}
+	// One pod a core, four cores a node, a hundredth of a reclaim an hour.
+	if got, want := d.e.costs[1], 0.08+0.01*4*pod; math.Abs(got-want) > 1e-9 {
+		t.Errorf("a node in the risky market costs %v an hour, not %v", got, want)
+	}
+	if got := d.e.costs[3]; math.Abs(got-0.06) > 1e-9 {
+		t.Errorf("a node in the safe market costs %v an hour", got)
+	}
+}
+
+// TestCrowd: all that the pool has stands in one market, so one more node there is
+// taken to be dearer by the three risks together.
+func TestCrowd(t *testing.T) {
+	d := deskOf(t, twoMarkets)
+	cfg := d.e.cfg
+	if got, want := d.crowd.factor(d, 3), 1+cfg.MarketRisk+cfg.TypeRisk+cfg.ZoneRisk; math.Abs(got-want) > 1e-9 {
+		t.Errorf("the factor of the crowded market is %v, not %v", got, want)
+	}
+	if got, want := d.crowd.factor(d, 1), 1+cfg.TypeRisk; math.Abs(got-want) > 1e-9 {
+		t.Errorf("the factor of the other market is %v, not %v", got, want)
+	}
+	if got := d.crowd.factor(d, 0); got != 1 {
+		t.Errorf("the factor on demand is %v", got)
+	}
+}
+
+// TestWorth: no market sells a node for less than all that it offers is worth, and
+// the cheapest sells at that.
+func TestWorth(t *testing.T) {
+	d := deskOf(t, twoMarkets)
+	w := d.appraise(true)
+	for _, m := range []policy.MarketID{1, 3} {
+		if got := w.of(d.s.Types[0].Allocatable); got > d.e.costs[m]+1e-9 {
+			t.Errorf("market %d sells for %v what is worth %v", m, d.e.costs[m], got)
+		}
+	}
+	if got := w.of(d.s.Types[0].Allocatable); math.Abs(got-0.06) > 1e-9 {
+		t.Errorf("the cheapest node is worth %v", got)
+	}
+}

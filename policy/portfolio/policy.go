@@ -1,0 +1,67 @@
+package portfolio
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A Policy holds a portfolio of markets in every pool. It works in memory of its
+// own and serves one goroutine at a time.
+type Policy struct {
+	cfg  Config
+	name string
+
+	exposure workload.Exposure
+	cover    *policy.Coverage // of the snapshot in hand and what is planned on it
+	costs    []float64        // by market, dollars an hour for a node with what its loss costs
+
+	// By template: what the sudden loss of a pod costs in dollars, what a pod is
+	// worth an hour, and for how many minutes its workload is short of it.
+	losses, values, minutes []float64
+
+	keys   []int64   // of nodes and services, while they are counted
+	shares []float64 // by pool, of those that are not off
+}
+
+// New returns the policy, or says which parameter is out of range.
+func New(cfg Config) (*Policy, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Policy{cfg: cfg, name: cfg.name()}, nil
+}
+
+// Name returns "portfolio", with the parameters that differ from their defaults.
+func (e *Policy) Name() string { return e.name }
+
+// Decide steers every pool to the markets that are worth most, buys what nobody
+// else buys, and moves what it pays to move.
+func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
+	wanted := func(p policy.PoolID) float64 { return e.shares[p] }
+	e.shares = resized(e.shares, len(s.Pools))
+	e.cover = s.Coverage()
+	desks := make([]*desk, len(s.Pools))
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
+			desks[i] = newDesk(e, s, p, &plan, m.Pool(p.Name))
+			desks[i].look()
+			e.shares[i] = desks[i].share
+		}
+	}
+	plan.Launches, plan.Holds = place.Shortages(s, wanted)
+	e.exposure.Read(s)
+	for _, d := range desks {
+		if d == nil {
+			continue
+		}
+		d.decide()
+		if d.changed {
+			m = m.With(d.memory)
+		}
+	}
+	e.tell(s, &plan)
+	m.Decisions++
+	return place.Consolidate(s, plan, m, wanted)
+}

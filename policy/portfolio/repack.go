@@ -1,0 +1,649 @@
+package portfolio
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// The counts that bound a look for moves: nodes tried, markets offered for what
+// is bought in their place, nodes bought for one, and markets named in a launch.
+const (
+	triesMax   = 40
+	offersMax  = 64
+	splitMax   = 4
+	marketsMax = 6
+)
+
+// A round is what moves together in one pool.
+type round struct {
+	launches []policy.Launch
+	drains   []policy.Drain
+
+	// moved counts the pods of each workload that go.
+	moved []int32
+
+	// gain is what the round saves while that lasts, in dollars, and overlap what
+	// both the old and the new nodes cost together while pods move, with the work
+	// of jobs that is done again.
+	gain, overlap float64
+}
+
+// A mover plans the moves of one pool.
+type mover struct {
+	*desk
+	round
+	offers  []place.Offer // those that trial takes: priced at what they cost with their risk
+	sorts   [2]sort       // on demand, and spot
+	at      place.Standing
+	targets []policy.NodeID
+	tokens  []string          // of the nodes bought so far, whose ids follow the snapshot's
+	bought  []policy.MarketID // of them
+	left    int
+	pods    []int32 // by node
+	pinned  []bool
+	minutes []float64 // by workload: how long it is short of a pod that moves
+	value   []float64 // by workload: what a pod is worth, in dollars an hour
+	slack   []int32   // by workload: pods that may be missing
+	penalty []float64 // by workload: dollars for a pod that may not be missing and is
+
+	// strict says that every node has to pay for the disturbance that it begins;
+	// otherwise the round has to, as a whole.
+	strict bool
+}
+
+// A sort is what the pool can buy on demand, or on spot.
+type sort struct {
+	offers []place.Offer
+	worth  worth
+}
+
+// of returns the place of spot and of everything else in mover.sorts.
+func of(spot bool) int {
+	if spot {
+		return 1
+	}
+	return 0
+}
+
+// repack moves pods off the nodes that are worth least for what they cost.
+func (d *desk) repack() {
+	s := d.s
+	interval := d.pool.Cooldown
+	if interval == 0 {
+		interval = d.e.cfg.Interval
+	}
+	if d.memory.Moved != 0 && s.Now.Sub(d.memory.Moved) < interval || d.busy() {
+		return
+	}
+	left := s.Disruptable(d.pool.ID, policy.Underutilized)
+	if left <= 0 {
+		return
+	}
+	for _, strict := range [...]bool{false, true} {
+		m := mover{desk: d, left: left, strict: strict, at: place.Balance(s, d.pool.ID)}
+		some := m.plan()
+		pays := some && m.gain > m.disturbance()+m.overlap
+		if pays {
+			d.out.Launches = append(d.out.Launches, m.launches...)
+			d.out.Drains = append(d.out.Drains, m.drains...)
+		}
+		if pays || !some || strict {
+			m.weigh()
+			return
+		}
+		// The moves that were tried stand in what was read.
+		d.sp, d.e.cover = nil, s.Coverage()
+		d.readCrowd()
+		d.e.exposure.Read(s)
+	}
+}
+
+// plan collects a round, and reports whether there is anything in it.
+func (m *mover) plan() bool {
+	m.survey()
+	m.appraise()
+	candidates := m.candidates()
+	for i := 0; i < len(candidates) && i < triesMax && m.left > 0; i++ {
+		m.try(&m.s.Nodes[candidates[i].node])
+	}
+	return len(m.drains) > 0
+}
+
+// disturbance returns what the moves of the round are taken to cost in dollars:
+// every workload is short for as long as its pods take to come back, as many
+// times as they have to go one after the other.
+func (m *mover) disturbance() float64 {
+	sum := 0.0
+	for w, k := range m.moved {
+		sum += m.waves(policy.WorkloadID(w), k)
+	}
+	return sum
+}
+
+func (m *mover) waves(w policy.WorkloadID, k int32) float64 {
+	if k == 0 {
+		return 0
+	}
+	at := max(1, m.slack[w])
+	waves := (k + at - 1) / at
+	cost := float64(float64(waves)*m.minutes[w])*m.short() + float64(m.value[w]*m.minutes[w])*float64(k)/30
+	if m.slack[w] < 1 {
+		cost += float64(m.penalty[w] * float64(k))
+	}
+	return cost
+}
+
+// busy reports whether nodes or pods are on their way.
+func (d *desk) busy() bool {
+	for i := range d.s.Nodes {
+		n := &d.s.Nodes[i]
+		if n.Pool != d.pool.ID || n.Phase == policy.NodeGone {
+			continue
+		}
+		if n.Phase < policy.NodeInitialized || n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 {
+			return true
+		}
+	}
+	for i := range d.s.Pods {
+		if p := &d.s.Pods[i]; p.Phase == policy.PodPending && !p.Gated {
+			return true
+		}
+	}
+	return len(d.out.Drains)+len(d.out.Launches) > 0
+}
+
+func (m *mover) survey() {
+	s := m.s
+	m.pods, m.pinned = make([]int32, len(s.Nodes)), make([]bool, len(s.Nodes))
+	m.moved, m.minutes, m.slack = make([]int32, len(s.Workloads)), make([]float64, len(s.Workloads)), make([]int32, len(s.Workloads))
+	m.value, m.penalty = make([]float64, len(s.Workloads)), make([]float64, len(s.Workloads))
+	ready := make([]int32, len(s.Workloads))
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodGone || p.Node < 0 || s.Templates[p.Template].DaemonSet {
+			continue
+		}
+		m.pods[p.Node]++
+		m.pinned[p.Node] = m.pinned[p.Node] || p.Phase != policy.PodReady || m.stays(p)
+		if w := s.Templates[p.Template].Workload; w >= 0 && p.Phase == policy.PodReady {
+			ready[w]++
+			m.minutes[w] = max(m.minutes[w], (p.ReadySince.Sub(p.Bound) + restartDelay).Minutes())
+		}
+	}
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		if t.Workload < 0 {
+			continue
+		}
+		m.value[t.Workload] = m.e.values[t.ID]
+		if t.Startup > 0 {
+			m.minutes[t.Workload] = (t.Startup + restartDelay).Minutes()
+		}
+		switch {
+		case s.Workloads[t.Workload].Kind == policy.KindJob: // its work counts, see redone
+		case t.OutageCost > 0:
+			m.penalty[t.Workload] = float64(t.OutageCost.Float()*m.minutes[t.Workload]) / 60
+		default:
+			m.penalty[t.Workload] = float64(m.value[t.Workload] * penaltyHours(t))
+		}
+		m.slack[t.Workload] = ready[t.Workload] - workload.Required(s, t, s.Workloads[t.Workload].Replicas)
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool == m.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && m.pods[i] > 0 {
+			m.targets = append(m.targets, n.ID)
+		}
+	}
+}
+
+// restartDelay is what passes besides its start-up until an evicted pod serves
+// again elsewhere.
+const restartDelay = 20 * time.Second
+
+// stays reports whether p may not be moved by choice.
+func (m *mover) stays(p *policy.Pod) bool {
+	s := m.s
+	t := &s.Templates[p.Template]
+	if t.Workload < 0 || p.DoNotDisrupt || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
+		return true
+	}
+	w := &s.Workloads[t.Workload]
+	return w.Kind == policy.KindBare || w.Replicas <= 1 && !m.brief(t)
+}
+
+// brief reports whether the only pod of a service is back within a minute when it
+// is moved: outages are told in minutes, and so short a one is weighed like any
+// other cost of a move.
+func (m *mover) brief(t *policy.Template) bool {
+	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
+}
+
+// A candidate is a node and what is wasted on it.
+type candidate struct {
+	node  policy.NodeID
+	waste float64 // dollars an hour for each pod that has to go
+}
+
+func (m *mover) candidates() []candidate {
+	s := m.s
+	var list []candidate
+	for _, id := range m.targets {
+		n := &s.Nodes[id]
+		if m.pinned[id] || n.DoNotDisrupt || n.Market < 0 || m.memory.BackedOff(n.Name, s.Now) {
+			continue
+		}
+		waste := m.keeping(n) - m.worth(n).of(m.used(id))
+		if waste <= 0 && n.Recommended == 0 {
+			continue
+		}
+		list = append(list, candidate{id, waste / float64(1+m.pods[id])})
+	}
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.waste, a.waste), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
+	})
+	return list
+}
+
+// used returns what the pods on a node ask for, DaemonSets' left out.
+func (m *mover) used(id policy.NodeID) policy.Resources {
+	var r policy.Resources
+	for _, p := range m.space().Pods(id) {
+		if t := &m.s.Templates[m.s.Pods[p].Template]; !t.DaemonSet {
+			r = r.Plus(t.Requests)
+		}
+	}
+	return r
+}
+
+// worth returns what the resources of n are worth to the pool: on spot where a
+// node in its place would be that.
+func (m *mover) worth(n *policy.Node) *worth {
+	return &m.sorts[of(m.spotFor(n))].worth
+}
+
+// spotFor reports whether a node in place of n is to be spot: whether the pool is
+// then nearer to its share.
+func (m *mover) spotFor(n *policy.Node) bool {
+	size := m.size(n)
+	spot, total := float64(m.at.Spot), float64(m.at.Total)
+	if m.isSpot(n) {
+		spot -= size
+	}
+	return spot+size/2 <= float64(m.share*total) && m.share > 0
+}
+
+func (m *mover) isSpot(n *policy.Node) bool { return m.s.Markets[n.Market].Capacity == policy.Spot }
+
+func (m *mover) size(n *policy.Node) float64 { return float64(m.s.ShareUnits(m.pool.ID, n.Market)) }
+
+// appraise finds what can be bought.
+func (m *mover) appraise() {
+	for _, spot := range [...]bool{false, true} {
+		capacity := policy.OnDemand
+		if spot {
+			capacity = policy.Spot
+		}
+		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), worth: m.desk.appraise(spot)}
+	}
+	m.reprice()
+}
+
+// offersOf returns the best offers of a capacity type, of which the pool's limits
+// and the provider's quotas leave room for one node more.
+func (m *mover) offersOf(capacity policy.CapacityType) []place.Offer {
+	s := m.s
+	unit := make([]float64, len(s.Markets))
+	for _, r := range m.ranked {
+		unit[r.market] = r.unit
+	}
+	offers := slices.DeleteFunc(place.Offers(s, m.pool.ID, capacity), func(o place.Offer) bool {
+		return unit[o.Market] == 0 || !m.room(o.Market)
+	})
+	slices.SortStableFunc(offers, func(a, b place.Offer) int { return cmp.Compare(unit[a.Market], unit[b.Market]) })
+	return offers[:min(len(offers), offersMax)]
+}
+
+// room reports whether limits and quotas leave room for a node of id besides what
+// the round buys already.
+func (m *mover) room(id policy.MarketID) bool {
+	s, x := m.s, &m.s.Markets[id]
+	t := &s.Types[x.Type]
+	used, cores := m.pool.Used.Plus(t.Capacity), t.VCPU
+	for i := range m.launches {
+		more := &s.Types[s.Markets[m.launches[i].Markets[0]].Type]
+		used, cores = used.Plus(more.Capacity), cores+more.VCPU
+	}
+	limits := &m.pool.Limits
+	if limits.CPU > 0 && used.CPU > limits.CPU || limits.Memory > 0 && used.Memory > limits.Memory || limits.GPU > 0 && used.GPU > limits.GPU {
+		return false
+	}
+	for i := range s.Quotas {
+		q := &s.Quotas[i]
+		if q.Region == x.Region && q.Capacity == x.Capacity && q.VCPU < cores && (len(q.Families) == 0 || slices.Contains(q.Families, t.Family)) {
+			return false
+		}
+	}
+	return true
+}
+
+// reprice gives the offers the prices that they have as the pool stands now: what
+// they cost and the risk of crowding.
+func (m *mover) reprice() {
+	for k := range m.sorts {
+		offers := m.sorts[k].offers
+		for i := range offers {
+			o := &offers[i]
+			o.Price = policy.Dollars(m.buying(o.Market) * m.crowd.factor(m.desk, o.Market))
+		}
+		slices.SortStableFunc(offers, func(a, b place.Offer) int {
+			return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
+		})
+	}
+}
+
+// A trial is the attempt to empty one node.
+type trial struct {
+	node  *policy.Node
+	pods  []policy.Pod
+	at    []policy.NodeID // where each of pods goes; None for those in bins
+	rest  []policy.Pod    // of pods those that need new nodes, at index in pods
+	index []int
+	bins  []place.Bin
+	to    []policy.MarketID // by pod, where it goes
+
+	before, after policy.Money // dollars an hour
+}
+
+// try plans to empty n if that pays.
+func (m *mover) try(n *policy.Node) {
+	t := trial{node: n, before: policy.Dollars(m.keeping(n))}
+	if !m.unload(&t) {
+		return
+	}
+	for i := range t.pods {
+		to := m.target(&t.pods[i], n.ID)
+		t.at = append(t.at, to)
+		if to < 0 {
+			t.rest, t.index = append(t.rest, t.pods[i]), append(t.index, i)
+			continue
+		}
+		m.sp.Bind(&t.pods[i], to)
+	}
+	m.offers = m.sorts[of(m.spotFor(n))].offers
+	if free := m.paidFor(); m.spotFor(n) && len(free) > 0 {
+		m.offers = append(free, m.offers...)
+	}
+	if m.buy(&t) && m.keepsShare(&t) && m.pays(&t) && !m.exposes(&t) {
+		m.carryOut(&t)
+		return
+	}
+	for i := range t.pods {
+		if t.at[i] >= 0 {
+			m.sp.Unbind(&t.pods[i], t.at[i])
+		}
+		m.sp.Bind(&t.pods[i], n.ID)
+	}
+}
+
+// paidFor returns the offers on demand that were paid for in advance, cheapest
+// first.
+func (m *mover) paidFor() []place.Offer {
+	var free []place.Offer
+	for _, o := range m.sorts[of(false)].offers {
+		if m.e.cover.Covers(o.Market) && m.e.cover.Marginal(o.Market) == 0 {
+			free = append(free, o)
+		}
+	}
+	return free
+}
+
+// unload takes the pods off the node, largest first. It reports false when pods
+// of other nodes are to come here.
+func (m *mover) unload(t *trial) bool {
+	s := m.s
+	for _, id := range m.space().Pods(t.node.ID) {
+		p := &s.Pods[id]
+		if s.Templates[p.Template].DaemonSet || p.Phase == policy.PodTerminating {
+			continue
+		}
+		if p.Node != t.node.ID {
+			return false
+		}
+		t.pods = append(t.pods, *p)
+	}
+	largestFirst(s, t.pods)
+	for i := range t.pods {
+		m.sp.Unbind(&t.pods[i], t.node.ID)
+	}
+	return true
+}
+
+func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
+	slices.SortFunc(pods, func(a, b policy.Pod) int {
+		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// buy finds the nodes to be bought for what has no place.
+func (m *mover) buy(t *trial) bool {
+	var unplaced []int
+	if len(t.rest) > 0 {
+		t.bins, unplaced, _ = m.sp.Pack(t.rest, m.offers)
+	}
+	for i := range t.at {
+		to := policy.MarketID(policy.None)
+		if t.at[i] >= 0 {
+			to = m.marketOf(t.at[i])
+		}
+		t.to = append(t.to, to)
+	}
+	for i := range t.bins {
+		for _, k := range t.bins[i].Pods {
+			t.to[t.index[k]] = m.offers[t.bins[i].Offers[0]].Market
+		}
+		t.after += policy.Dollars(m.buying(m.offers[t.bins[i].Offers[0]].Market))
+	}
+	return len(unplaced) == 0 && len(t.bins) <= splitMax
+}
+
+// keepsShare reports whether the pool is not further from its share with t by
+// more than half of its node.
+func (m *mover) keepsShare(t *trial) bool {
+	after := m.standing(t)
+	return m.away(after) <= max(m.away(m.at), m.size(t.node)/2)
+}
+
+// away returns the distance of a pool that stands at x from its share, in units.
+func (m *mover) away(x place.Standing) float64 {
+	if m.share >= 1 {
+		return 0 // it is on its way there, by whatever moves pay
+	}
+	return math.Abs(float64(m.share*float64(x.Total)) - float64(x.Spot))
+}
+
+// standing returns where the pool stands after t.
+func (m *mover) standing(t *trial) place.Standing {
+	x := m.at
+	x.Total -= int64(m.size(t.node))
+	if m.isSpot(t.node) {
+		x.Spot -= int64(m.size(t.node))
+	}
+	for i := range t.bins {
+		id := m.offers[t.bins[i].Offers[0]].Market
+		size := m.s.ShareUnits(m.pool.ID, id)
+		x.Total += size
+		if m.s.Markets[id].Capacity == policy.Spot {
+			x.Spot += size
+		}
+	}
+	return x
+}
+
+// pays reports whether the saving of t is worth its disturbance.
+func (m *mover) pays(t *trial) bool {
+	edge := m.e.cfg.Edge
+	if m.pool.SavingsThreshold > 0 {
+		edge = m.pool.SavingsThreshold
+	}
+	saving := t.before - t.after
+	if saving < t.before.Times(edge) && m.recommended(t.node, t.pods) == 0 {
+		return false
+	}
+	more := make([]int32, len(m.moved))
+	for i := range t.pods {
+		more[m.s.Templates[t.pods[i].Template].Workload]++
+	}
+	cost := t.after.Float()*overlapHours + m.redone(t.pods)
+	for w, k := range more {
+		if k == 0 {
+			continue
+		}
+		was := m.moved[w]
+		if was == 0 && !m.strict {
+			was = 1
+		}
+		cost += m.waves(policy.WorkloadID(w), m.moved[w]+k) - m.waves(policy.WorkloadID(w), was)
+	}
+	return m.worthOf(t) > cost
+}
+
+// worthOf returns what t saves while the saving lasts, in dollars. What the
+// node's market asks above the best one is saved for long, the rest until the
+// demand is another.
+func (m *mover) worthOf(t *trial) float64 {
+	saving := (t.before - t.after).Float()
+	if saving < 0 {
+		return float64(saving*m.e.cfg.Holding.Hours()) + m.recommended(t.node, t.pods)
+	}
+	premium := min(max(0, t.before.Float()-m.worth(t.node).of(t.node.Allocatable)), saving)
+	return float64(premium*m.e.cfg.Lasting.Hours()) + float64((saving-premium)*m.e.cfg.Holding.Hours()) + m.recommended(t.node, t.pods)
+}
+
+// overlapHours is how long a node and its replacement are paid for both.
+const overlapHours = 0.05
+
+// target returns the node other than from that takes p: the fullest of those where
+// it adds nothing to what the loss of one group would take, else of all.
+func (m *mover) target(p *policy.Pod, from policy.NodeID) policy.NodeID {
+	best, free, adds := policy.NodeID(policy.None), int64(0), false
+	for _, id := range m.targets {
+		if id == from || m.sp.Check(p, id) != place.OK {
+			continue
+		}
+		more := from >= 0 && m.e.exposure.ChangeOf(m.s.Templates[p.Template].Workload, 1, from, m.marketOf(id)) > 0
+		if f := m.sp.Free(id).CPU; best < 0 || adds && !more || adds == more && f < free {
+			best, free, adds = id, f, more
+		}
+	}
+	return best
+}
+
+// marketOf returns the market of a node that is there, or that the round buys.
+func (m *mover) marketOf(id policy.NodeID) policy.MarketID {
+	if k := int(id) - len(m.s.Nodes); k >= 0 {
+		return m.bought[k]
+	}
+	return m.s.Nodes[id].Market
+}
+
+// exposes moves the pods of t on paper, and reports whether more pods would then
+// stand in one group than their workloads can spare. If so they are put back.
+func (m *mover) exposes(t *trial) bool {
+	e, from := &m.e.exposure, t.node.ID
+	excess := int32(0)
+	move := func(sign int32) {
+		for i := range t.pods {
+			w, to := m.s.Templates[t.pods[i].Template].Workload, t.to[i]
+			if sign > 0 {
+				excess += e.ChangeOf(w, 1, from, to)
+			}
+			e.MoveOf(w, sign, from, to)
+		}
+	}
+	move(1)
+	if excess > 0 && m.isSpot(t.node) {
+		move(-1)
+		return true
+	}
+	return false
+}
+
+// carryOut plans what was found.
+func (m *mover) carryOut(t *trial) {
+	s, n := m.s, t.node
+	why := policy.Why{Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its %d pods cost less elsewhere", len(t.pods)), Before: t.before, After: t.after}
+	if t.after >= t.before {
+		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends to leave, and the loss of its %d pods would cost more than to move them", len(t.pods))
+	}
+	d := policy.Drain{Node: n.ID, Gentle: true, Why: why}
+	for _, at := range t.at {
+		if k := int(at) - len(s.Nodes); k >= 0 && !slices.Contains(d.After, m.tokens[k]) {
+			d.After = append(d.After, m.tokens[k])
+		}
+	}
+	for i := range t.bins {
+		l := m.launch(t, i, why)
+		d.After = append(d.After, l.Token)
+		m.launches = append(m.launches, l)
+	}
+	for i := range t.pods {
+		m.moved[s.Templates[t.pods[i].Template].Workload]++
+	}
+	m.targets = slices.DeleteFunc(m.targets, func(t policy.NodeID) bool { return t == n.ID })
+	m.drains = append(m.drains, d)
+	m.gain += m.worthOf(t)
+	m.overlap += t.after.Float()*overlapHours + m.redone(t.pods)
+	m.left--
+	m.at = m.standing(t)
+	m.count(n.Market, -1)
+	for i := range t.bins {
+		m.count(m.offers[t.bins[i].Offers[0]].Market, 1)
+	}
+	if len(t.bins) > 0 {
+		m.reprice()
+	}
+}
+
+// count adds nodes of a market to what the pool holds.
+func (m *mover) count(id policy.MarketID, n int) {
+	m.crowd.add(m.desk, id, float64(n))
+	m.e.cover.Add(id, n)
+}
+
+// launch plans the i-th node of t, and lets it stand in the space.
+func (m *mover) launch(t *trial, i int, why policy.Why) policy.Launch {
+	s, b := m.s, &t.bins[i]
+	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
+	first := &m.offers[b.Offers[0]]
+	for _, o := range b.Offers {
+		x := &m.offers[o]
+		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
+			continue
+		}
+		if len(l.Markets) < marketsMax && float64(x.Price) <= float64(first.Price)*1.05 {
+			l.Markets = append(l.Markets, x.Market)
+		} else if l.Why.RunnerUp == "" {
+			l.Why.RunnerUp = s.Markets[x.Market].Name
+		}
+	}
+	id := policy.NodeID(len(s.Nodes) + len(m.tokens))
+	m.tokens, m.bought = append(m.tokens, l.Token), append(m.bought, first.Market)
+	m.sp.SetNode(&policy.Node{
+		ID: id, Name: l.Token, Pool: m.pool.ID, Market: first.Market, Phase: policy.NodeInitialized,
+		Allocatable: first.Allocatable.Minus(m.sp.Daemons(first.Labels, first.Taints)), VolumesMax: first.VolumesMax,
+		GPUResource: first.GPUResource, Labels: first.Labels, Taints: first.Taints,
+	})
+	for _, k := range b.Pods {
+		m.sp.Bind(&t.rest[k], id)
+	}
+	m.targets = append(m.targets, id)
+	return l
+}

@@ -1,0 +1,54 @@
+package portfolio_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
+)
+
+// TestReturns follows a pool that spot has become too dear for: it leaves at
+// once, and comes back only when spot has been cheaper by the margin for the
+// whole of the return time.
+func TestReturns(t *testing.T) {
+	s, m, err := policytest.Parse(`
+type a.4 4
+market y a.4 spot 0.25
+market z a.4 on-demand 0.20
+market z a.4 spot 0.25
+pool web steer=1
+app api 1 pdb=1 replicas=2
+node n1 web z a.4 spot
+pod api n1 2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build("disturbance=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		after time.Duration
+		price float64
+		want  float64
+	}{
+		{0, 0.25, 0},
+		{10 * time.Minute, 0.19, 0}, // cheaper, but not by the margin
+		{10 * time.Minute, 0.10, 0}, // the return time begins
+		{time.Hour, 0.10, 0},
+		{10 * time.Minute, 0.19, 0}, // and begins again
+		{10 * time.Minute, 0.10, 0},
+		{119 * time.Minute, 0.10, 0},
+		{time.Minute, 0.10, 1},
+		{10 * time.Minute, 0.19, 1}, // within the margin nothing changes
+		{10 * time.Minute, 0.21, 0},
+	} {
+		s.Now = s.Now.Add(c.after)
+		s.Markets[0].Price, s.Markets[2].Price = policy.Dollars(c.price), policy.Dollars(c.price)
+		_, m = p.Decide(s, m)
+		if got := m.Pool("web").Target; got != c.want {
+			t.Fatalf("at %v and $%v the share is %v, not %v", s.Now, c.price, got, c.want)
+		}
+	}
+}

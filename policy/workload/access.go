@@ -1,0 +1,227 @@
+package workload
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An access finds the markets in which the pods of a template may run, as far as
+// selectors, affinity, taints and size tell: no cluster is full to it.
+type access struct {
+	s *policy.Snapshot
+
+	// classes are the distinct constraints met so far, each with its markets
+	// in markets[from:to].
+	classes []class
+	markets []policy.MarketID
+
+	seen []bool // by zone, while one workload is looked at
+}
+
+// A class stands for all templates that ask the same of a node but for size.
+type class struct {
+	like     policy.TemplateID
+	from, to int32
+}
+
+func (r *access) read(s *policy.Snapshot) {
+	r.s, r.classes, r.markets = s, r.classes[:0], r.markets[:0]
+}
+
+// best computes how evenly the pods of row i could lie.
+func (x *Exposure) best(i int) {
+	e, r, s := &x.rows[i], &x.access, x.s
+	e.bestMarket, e.bestZone = e.desired, e.desired
+	if e.template < 0 {
+		return
+	}
+	t := &s.Templates[e.template]
+	r.seen = fit(r.seen, len(s.Zones))
+	spot, zones, onDemand := int32(0), int32(0), false
+	for _, m := range r.of(t) {
+		market := &s.Markets[m]
+		if !t.Requests.Within(s.Types[market.Type].Allocatable) {
+			continue
+		}
+		if market.Capacity == policy.Spot {
+			spot++
+		} else {
+			onDemand = true
+		}
+		if !r.seen[market.Zone] {
+			r.seen[market.Zone] = true
+			zones++
+		}
+		if onDemand && int(zones) == len(s.Zones) {
+			break
+		}
+	}
+	row := x.counts[i*x.groups : (i+1)*x.groups]
+	onSpot, fixed := int32(0), int32(0)
+	for _, n := range row[:len(s.Markets)] {
+		onSpot += n
+	}
+	onDemand = onDemand || onSpot < e.standing
+	for z, n := range row[len(s.Markets):] {
+		if n > 0 && !r.seen[z] {
+			zones++ // it runs there, whatever is sold now
+		}
+		fixed = max(fixed, x.fixed[i*len(s.Zones)+z])
+	}
+	if together(t) {
+		zones = 1
+	}
+	e.bestZone = max(even(e.desired, zones), fixed)
+	if e.bestMarket = even(e.desired, spot); onDemand {
+		e.bestMarket = 0
+	}
+}
+
+// together reports whether t wants its pods in one zone: whether a required
+// affinity to pods of its own kind names the zone. Anti-affinity and topology
+// spread ask for no less than an even spread and change nothing here.
+func together(t *policy.Template) bool {
+	return slices.ContainsFunc(t.PodAffinity, func(a policy.PodTerm) bool {
+		own := a.AllSpaces || len(a.Namespaces) == 0 || slices.Contains(a.Namespaces, t.Namespace)
+		return a.Weight == 0 && a.TopologyKey == zoneLabel && own && a.Selector.Matches(t.Labels)
+	})
+}
+
+// even returns the largest part of n pods that are spread evenly over k groups.
+func even(n, k int32) int32 {
+	if k <= 1 {
+		return n
+	}
+	return (n + k - 1) / k
+}
+
+// of returns the markets in which pods of t may run. The list belongs to r.
+func (r *access) of(t *policy.Template) []policy.MarketID {
+	for i := range r.classes {
+		c := &r.classes[i]
+		if alike(t, &r.s.Templates[c.like]) {
+			return r.markets[c.from:c.to]
+		}
+	}
+	c := class{like: t.ID, from: int32(len(r.markets))}
+	for p := range r.s.Pools {
+		pool := &r.s.Pools[p]
+		if pool.Mode == policy.ModeOff || !tolerated(t, pool.Taints) {
+			continue
+		}
+		for _, m := range pool.Markets {
+			if r.sold(pool, m) && !slices.Contains(r.markets[c.from:], m) && r.wanted(t, pool, m) {
+				r.markets = append(r.markets, m)
+			}
+		}
+	}
+	c.to = int32(len(r.markets))
+	r.classes = append(r.classes, c)
+	return r.markets[c.from:c.to]
+}
+
+// sold reports whether pool may buy in m now.
+func (r *access) sold(pool *policy.Pool, m policy.MarketID) bool {
+	x := &r.s.Markets[m]
+	if x.Capacity == policy.Spot {
+		return x.Offered && pool.Share.Max > 0
+	}
+	return x.Offered && pool.Share.Min < 1
+}
+
+// alike reports whether a and b ask the same of a node but for size.
+func alike(a, b *policy.Template) bool {
+	return slices.Equal(a.NodeSelector, b.NodeSelector) && slices.Equal(a.Tolerations, b.Tolerations) &&
+		slices.EqualFunc(a.Affinity, b.Affinity, func(x, y policy.NodeTerm) bool {
+			return slices.EqualFunc(x.Labels, y.Labels, sameRequirement) && slices.EqualFunc(x.Fields, y.Fields, sameRequirement)
+		})
+}
+
+func sameRequirement(a, b policy.Requirement) bool {
+	return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
+}
+
+// tolerated reports whether t tolerates all taints that keep pods away.
+func tolerated(t *policy.Template, taints []policy.Taint) bool {
+	for i := range taints {
+		x := &taints[i]
+		if x.Effect != policy.PreferNoSchedule && !slices.ContainsFunc(t.Tolerations, func(o policy.Toleration) bool {
+			return (o.Effect == policy.EffectAny || o.Effect == x.Effect) && (o.Key == "" || o.Key == x.Key) && (o.Exists || o.Value == x.Value)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// wanted reports whether node selector and required affinity of t let its pods
+// onto a node of m in pool. Labels that no market fixes are taken to match: who
+// makes the node may give it them.
+func (r *access) wanted(t *policy.Template, pool *policy.Pool, m policy.MarketID) bool {
+	for i := range t.NodeSelector {
+		value, known := r.label(pool, m, t.NodeSelector[i].Key)
+		if known && value != t.NodeSelector[i].Value {
+			return false
+		}
+	}
+	return len(t.Affinity) == 0 || slices.ContainsFunc(t.Affinity, func(term policy.NodeTerm) bool {
+		for i := range term.Labels {
+			value, known := r.label(pool, m, term.Labels[i].Key)
+			if known && !meets(&term.Labels[i], value) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// meets reports whether a label that is there with value meets q.
+func meets(q *policy.Requirement, value string) bool {
+	switch q.Op {
+	case policy.OpIn:
+		return slices.Contains(q.Values, value)
+	case policy.OpNotIn:
+		return !slices.Contains(q.Values, value)
+	case policy.OpExists:
+		return true
+	case policy.OpDoesNotExist:
+		return false
+	}
+	have, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || len(q.Values) != 1 {
+		return false
+	}
+	want, err := strconv.ParseInt(q.Values[0], 10, 64)
+	if err != nil {
+		return false
+	}
+	if q.Op == policy.OpGt {
+		return have > want
+	}
+	return have < want
+}
+
+// label returns the value that a node of m in pool has for key, and whether
+// market and pool fix it.
+func (r *access) label(pool *policy.Pool, m policy.MarketID, key string) (string, bool) {
+	x := &r.s.Markets[m]
+	it := &r.s.Types[x.Type]
+	switch key {
+	case zoneLabel:
+		return r.s.Zones[x.Zone], true
+	case "karpenter.sh/capacity-type":
+		return x.Capacity.String(), true
+	case "node.kubernetes.io/instance-type":
+		return it.Name, true
+	case "topology.kubernetes.io/region":
+		return x.Region, true
+	case "kubernetes.io/arch":
+		return it.Arch, true
+	}
+	if value, ok := policy.FindLabel(pool.Labels, key); ok {
+		return value, true
+	}
+	return policy.FindLabel(it.Labels, key)
+}

@@ -1,0 +1,54 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// TestBudgetsOfAWorld reads the budgets of an embedded world, and warns of one
+// that selects nothing.
+func TestBudgetsOfAWorld(t *testing.T) {
+	sc, err := Load("gpu-budget")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counted []string
+	for i := range w.Budgets {
+		b := &w.Budgets[i]
+		for k := range w.Templates {
+			if n := b.Counts(&w.Templates[k]); n > 0 {
+				counted = append(counted, strings.Join([]string{b.Name, b.Action.String(), w.Templates[k].Name}, " "))
+				if n != 1000 {
+					t.Errorf("%s counts %d thousandths for a device of %s", b.Name, n, w.Templates[k].Name)
+				}
+			}
+		}
+	}
+	want := "ml/notebooks Evict ml/notebook, ml/training Pause ml/train, ml/training Pause ml/tune, " +
+		"ml/whole-team AlertOnly ml/notebook, ml/whole-team AlertOnly ml/train, ml/whole-team AlertOnly ml/tune"
+	if got := strings.Join(counted, ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if b := w.Budgets[1]; b.Dollars != 40*policy.Dollar || b.HasGPUHours || b.Window != 24*time.Hour || b.OverQuotaDelay != 10*time.Minute {
+		t.Errorf("%+v", b)
+	}
+	text, err := Source("gpu-budget")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err = Parse("w.yaml", []byte(strings.Replace(string(text), "{app: notebook}}\n  quota", "{app: notbook}}\n  quota", 1)))
+	if err != nil || len(sc.Warnings) != 1 || !strings.Contains(sc.Warnings[0], "GPUBudget ml/notebooks selects no workload that requests nvidia.com/gpu") {
+		t.Errorf("warnings %q, %v", sc.Warnings, err)
+	}
+	_, err = Parse("w.yaml", []byte(strings.Replace(string(text), "operator: In", "operator: Near", 1)))
+	if err == nil || !strings.Contains(err.Error(), "spec.selector") {
+		t.Errorf("an operator that there is not: %v", err)
+	}
+}

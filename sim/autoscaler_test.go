@@ -1,0 +1,582 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// grouped returns a calm world of one service on Auto Scaling groups: two pods
+// to a node of four cores.
+func grouped(replicas int32, steps ...scenarios.ReplicaStep) *builder {
+	b := one(replicas, steps...)
+	b.groups(&b.w.Pools[0])
+	return b
+}
+
+// when returns the instants of the lines that hold all the words.
+func when(t *testing.T, lines []string, words ...string) []policy.Time {
+	t.Helper()
+	var times []policy.Time
+	for _, line := range lines {
+		if count([]string{line}, words...) == 0 {
+			continue
+		}
+		stamp, _, _ := strings.Cut(line, " ")
+		x, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, policy.TimeOf(x))
+	}
+	return times
+}
+
+// Ten pods fill five nodes; at six nothing is wanted any more. The nodes are
+// unneeded from the next scan on and go together ten minutes later.
+func TestGroupEmptyNodesGoAfterTenMinutes(t *testing.T) {
+	_, log := play(t, grouped(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).world(), "on-demand")
+	deleted := when(t, log, " deleted ")
+	if len(deleted) != 5 {
+		t.Fatalf("%d nodes went, want 5", len(deleted))
+	}
+	for _, d := range deleted {
+		if d != deleted[0] || d < at(6*time.Hour+10*time.Minute) || d > at(6*time.Hour+10*time.Minute+20*time.Second) {
+			t.Errorf("a node went at %v, want all together ten minutes after six", d)
+		}
+	}
+}
+
+// Twenty-four pods fill twelve nodes; with at most ten at once the last two go a
+// scan later.
+func TestGroupTenEmptyNodesAtOnce(t *testing.T) {
+	_, log := play(t, grouped(24, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).world(), "on-demand")
+	deleted := when(t, log, " deleted ")
+	if len(deleted) != 12 || deleted[9] != deleted[0] || deleted[11] != deleted[0].Add(10*time.Second) {
+		t.Errorf("nodes went at %v, want ten and then two ten seconds later", deleted)
+	}
+}
+
+// thinned has six nodes of which, from six on, each holds one pod: three can go.
+func thinned() *builder {
+	b := grouped(0)
+	for i := range 6 {
+		id := policy.WorkloadID(len(b.w.Workloads))
+		b.workload("pair-"+string(rune('a'+i)), policy.KindDeployment, 2, policy.Resources{CPU: 1800, Memory: gib})
+		b.w.Workloads[id].Schedule = append(b.w.Workloads[id].Schedule, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 1})
+	}
+	return b
+}
+
+// Nodes with pods go one at a time, and each only ten minutes after it became
+// unneeded.
+func TestGroupDrainsOneAtATime(t *testing.T) {
+	_, log := play(t, thinned().world(), "on-demand")
+	begun, gone := when(t, log, " draining "), when(t, log, " deleted ")
+	if len(begun) < 2 || len(begun) != len(gone) {
+		t.Fatalf("%d drains, %d nodes given back; want some", len(begun), len(gone))
+	}
+	if begun[0] < at(6*time.Hour+10*time.Minute) {
+		t.Errorf("the first drain begins at %v, before ten minutes are over", begun[0])
+	}
+	for i := 1; i < len(begun); i++ {
+		if begun[i] < gone[i-1] {
+			t.Errorf("drain %d begins at %v, before the one before it ended at %v", i, begun[i], gone[i-1])
+		}
+	}
+}
+
+// What holds a node: a budget that allows no eviction, a pod that is not safe to
+// evict, one that writes to the node's disk, one of the system without a budget,
+// and one that nobody would make anew. What is called safe holds none.
+func TestGroupPodsThatHoldNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b *builder)
+		holds  bool
+	}{
+		"nothing": {func(*builder) {}, false},
+		"budget":  {func(b *builder) { b.eachPair(func(w policy.WorkloadID) { b.budget(w, policy.Quantity{Set: true}) }) }, true},
+		"wide budget": {func(b *builder) {
+			b.eachPair(func(w policy.WorkloadID) { b.budget(w, policy.Quantity{Set: true, N: 1}) })
+		}, false},
+		"not safe":      {func(b *builder) { b.eachPair(func(w policy.WorkloadID) { b.w.Templates[w].NotSafeToEvict = true }) }, true},
+		"local storage": {func(b *builder) { b.eachPair(func(w policy.WorkloadID) { b.w.Workloads[w].LocalStorage = true }) }, true},
+		"called safe": {func(b *builder) {
+			b.eachPair(func(w policy.WorkloadID) { b.w.Workloads[w].LocalStorage, b.w.Templates[w].SafeToEvict = true, true })
+		}, false},
+		"system":    {func(b *builder) { b.eachPair(func(w policy.WorkloadID) { b.w.Templates[w].Namespace = "kube-system" }) }, true},
+		"kept pool": {func(b *builder) { b.w.Pools[0].Consolidation = policy.ConsolidateNever }, true},
+	} {
+		b := thinned()
+		c.change(b)
+		_, log := play(t, b.world(), "on-demand")
+		if held := count(log, " draining ")+count(log, " deleted ") == 0; held != c.holds {
+			t.Errorf("%s: nodes held %v, want %v", name, held, c.holds)
+		}
+	}
+}
+
+// eachPair calls f for each workload of thinned.
+func (b *builder) eachPair(f func(policy.WorkloadID)) {
+	for i := 1; i < len(b.w.Workloads); i++ {
+		f(policy.WorkloadID(i))
+	}
+}
+
+// Two pods of one workload share each node, and its budget lets one go at a time:
+// that is too little for a node, which is not even begun to be drained. With two
+// at a time nodes go.
+func TestGroupBudgetForWholeNodes(t *testing.T) {
+	for allowed, gone := range map[int32]bool{1: false, 2: true} {
+		b := grouped(0)
+		b.w.Workloads[0].Schedule[0].Replicas = 0
+		b.workload("small", policy.KindDeployment, 2, policy.Resources{CPU: 800, Memory: gib})
+		b.budget(1, policy.Quantity{Set: true, N: allowed})
+		b.workload("filler", policy.KindDeployment, 1, policy.Resources{CPU: 1600, Memory: gib})
+		b.workload("other", policy.KindDeployment, 1, policy.Resources{CPU: 2000, Memory: gib})
+		b.w.Workloads[2].Schedule = append(b.w.Workloads[2].Schedule, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
+		_, log := play(t, b.world(), "on-demand")
+		if begun := count(log, " draining ") > 0; begun != gone || begun != (count(log, " deleted ") > 0) {
+			t.Errorf("a budget of %d: drains begun %v, want %v", allowed, begun, gone)
+		}
+	}
+}
+
+// A node that is empty takes no pods in thought: of one empty node and one with a
+// pod only the empty one goes, and the pod stays where it is.
+func TestGroupEmptyNodesAreNoRoom(t *testing.T) {
+	b := grouped(0)
+	for i, left := range []int32{1, 0} {
+		b.workload("pair-"+string(rune('a'+i)), policy.KindDeployment, 2, policy.Resources{CPU: 1800, Memory: gib})
+		b.w.Workloads[i+1].Schedule = append(b.w.Workloads[i+1].Schedule, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: left})
+	}
+	_, log := play(t, b.world(), "on-demand")
+	if gone, evicted, launched := count(log, " deleted "), count(log, " evicted "), count(log, " launch "); gone != 1 || evicted != 0 || launched != 0 {
+		t.Errorf("%d nodes went, %d pods were evicted and %d nodes launched, want 1, 0 and 0", gone, evicted, launched)
+	}
+}
+
+// What keeps a node of a group: that it does not take pods, that it is to go, that
+// somebody works on it or does not want it disturbed, that a pod was promised a
+// place there, that it is used, and that our own drain still needs it.
+func TestGroupMayScaleIn(t *testing.T) {
+	for name, change := range map[string]func(r *run){
+		"not initialized": func(r *run) { r.nodes[0].Phase = policy.NodeRegistered },
+		"not ready":       func(r *run) { r.nodes[0].NotReady = true },
+		"notice":          func(r *run) { r.nodes[0].ReclaimAt = r.q.now + 1 },
+		"do not disrupt":  func(r *run) { r.nodes[0].DoNotDisrupt = true },
+		"worked on":       func(r *run) { r.nodes[0].ActedBy = policy.ActorNTH },
+		"promised":        func(r *run) { r.nodeX[0].nominated = 1 },
+		"used":            func(r *run) { r.auto.UtilizationMax = 0.4 },
+		"empty only":      func(r *run) { r.poolX[0].empty = true },
+		"exact":           func(r *run) { r.poolX[0].exact = true },
+		"awaited": func(r *run) {
+			r.nodes[0].Token = "ours"
+			r.startDrain(1, []string{"to come"}, 0, policy.ActorUs)
+		},
+	} {
+		b := grouped(0)
+		for _, pod := range []string{"a", "b"} { // 1.8 of 3.9 cores on each of two nodes
+			b.workload(pod, policy.KindDeployment, 1, policy.Resources{CPU: 1800, Memory: gib})
+		}
+		w := b.world()
+		w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
+		r, err := newRun(Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.begin()
+		r.tokens["to come"] = 0
+		r.nodes[0].Token = ""
+		if !r.mayScaleIn(0) {
+			t.Fatalf("%s: the node may not go before anything is changed", name)
+		}
+		if change(r); r.mayScaleIn(0) {
+			t.Errorf("%s: the node may go", name)
+		}
+	}
+}
+
+// The replacement of a node is bought, and then the budget lets no pod go for ten
+// minutes, since a new one takes so long to start. The replacement stays empty and
+// is protected, however soon nodes are given back.
+func TestGroupKeepsReplacements(t *testing.T) {
+	b := grouped(4)
+	b.w.WarmUp = 0
+	late := b.workload("late", policy.KindDeployment, 0, policy.Resources{CPU: 50, Memory: gib})
+	late.Startup = 10 * time.Minute
+	late.PodAffinity = []policy.PodTerm{{TopologyKey: labelHost, Weight: 100, Selector: policy.Selector{ // not on the node that is drained
+		Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"first"}}}}}}
+	b.w.Workloads[1].Schedule = append(b.w.Workloads[1].Schedule, scenarios.ReplicaStep{At: at(20 * time.Second), Replicas: 1})
+	b.budget(0, policy.Quantity{Set: true, N: 1})
+	b.w.Templates[1].PDBs = b.w.Templates[0].PDBs
+	b.workload("first", policy.KindDeployment, 1, policy.Resources{CPU: 200, Memory: gib})
+	a := DefaultAutoscaler()
+	a.UnneededTime = 20 * time.Second
+	var out bytes.Buffer
+	mustRun(t, Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=1"), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	log := slices.Collect(strings.Lines(out.String()))
+	ready, evicted, gone := when(t, log, " initialized "), when(t, log, " evicted default/web"), when(t, log, " deleted ")
+	if len(ready) == 0 || len(evicted) == 0 || len(gone) == 0 {
+		t.Fatalf("%d nodes joined, %d pods were evicted, %d nodes went; want some", len(ready), len(evicted), len(gone))
+	}
+	if ready[0] > at(2*time.Minute) || evicted[0] < at(10*time.Minute) || gone[0] < evicted[0] {
+		t.Errorf("the replacement joined at %v, the first pod moved at %v and the first node went at %v, want 00:01, 00:10 and later",
+			ready[0], evicted[0], gone[0])
+	}
+}
+
+// After groups grew no node is given back for ten minutes: the drains that would
+// begin at 6:10 wait for the growth of 6:08.
+func TestGroupDelayAfterAdd(t *testing.T) {
+	b := thinned()
+	b.workload("late", policy.KindDeployment, 0, policy.Resources{CPU: 3500, Memory: gib})
+	id := len(b.w.Workloads) - 1
+	b.w.Workloads[id].Schedule = append(b.w.Workloads[id].Schedule, scenarios.ReplicaStep{At: at(6*time.Hour + 8*time.Minute), Replicas: 1})
+	_, log := play(t, b.world(), "on-demand")
+	if begun := when(t, log, " draining "); len(begun) == 0 || begun[0] < at(6*time.Hour+18*time.Minute) {
+		t.Errorf("drains begin at %v, want none before 6:18", begun)
+	}
+}
+
+// A node that goes by our drain is terminated with decrement: its group does not
+// replace it. The same node lost to the provider comes back in a minute or so.
+func TestGroupReplacesWhatIsLost(t *testing.T) {
+	b := grouped(8)
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(3 * time.Hour), Duration: time.Minute, Zone: "z0"}}
+	_, log := play(t, b.world(), "on-demand")
+	lost, launched := when(t, log, " reclaimed "), when(t, log, " launch ")
+	if len(lost) == 0 || len(launched) < len(lost) {
+		t.Fatalf("%d nodes lost, %d launched", len(lost), len(launched))
+	}
+	for i := range lost {
+		if d := launched[i].Sub(lost[len(lost)-1]); d < 0 || d > 2*time.Minute {
+			t.Errorf("a node was launched %v after the last loss, want within two minutes", d)
+		}
+	}
+}
+
+// Moving half of four nodes to spot takes as many launches as drains, and leaves
+// four nodes: no group replaces what was drained.
+func TestGroupSwap(t *testing.T) {
+	b := grouped(8)
+	b.w.WarmUp = 0
+	res, log := play(t, b.world(), "static")
+	if n := count(log, " deleted "); n != 2 || res.Launches != 2+4 && res.Launches != 2 {
+		t.Errorf("%d launches and %d nodes given back, want two each (and four nodes at the start)", res.Launches, n)
+	}
+	if res.NodeHours > 4*12+1 || res.SpotShare < 0.45 {
+		t.Errorf("%.1f node-hours at spot share %.2f, want 48 and little more at a half", res.NodeHours, res.SpotShare)
+	}
+}
+
+// Spot has nothing to give when four more pods come at six. The group is seen to
+// be short a minute later and backs off, and the group on demand grows instead:
+// the pods wait for two minutes more than they would.
+func TestGroupFallsBack(t *testing.T) {
+	b := grouped(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 8})
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(5*time.Hour + 30*time.Minute), Duration: 4 * time.Hour, Share: 1}}
+	for i := range b.w.Markets { // what runs is not taken
+		if b.w.Markets[i].Capacity == policy.OnDemand {
+			b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: policy.MarketID(i), Count: 2}}
+			break
+		}
+	}
+	_, log := play(t, b.world(), "spot")
+	launched := when(t, log, "T06:", " launch ", "on-demand")
+	if len(launched) != 2 || launched[0] < at(6*time.Hour+time.Minute) || launched[0] > at(6*time.Hour+2*time.Minute) {
+		t.Errorf("on-demand nodes were launched at %v, want two between 6:01 and 6:02", launched)
+	}
+}
+
+// Without a way back to on-demand the pods wait for spot. The group backs off for
+// five, then ten minutes and so on, and is found short a minute after each attempt.
+func TestGroupBacksOff(t *testing.T) {
+	b := grouped(0, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
+	b.w.Pools[0].OnDemandFallback = false
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(5 * time.Hour), Duration: 3 * time.Hour, Share: 1}}
+	_, log := play(t, b.world(), "spot")
+	refused := when(t, log, " refused ")
+	if len(refused) < 4 {
+		t.Fatalf("%d refusals, want several", len(refused))
+	}
+	for i, least := range []time.Duration{6 * time.Minute, 11 * time.Minute, 21 * time.Minute} {
+		if d := refused[i+1].Sub(refused[i]); d < least || d > least+2*time.Minute {
+			t.Errorf("%v between attempts %d and %d, want %v and the time to see it", d, i, i+1, least)
+		}
+	}
+	if n := count(log, " launch ", "/spot "); n != 2 {
+		t.Errorf("%d spot nodes came when spot reopened, want 2", n)
+	}
+}
+
+// What a group is still to launch counts as on its way: spot is closed for the
+// first forty seconds in which four pods wait, and when the group tries again it
+// launches two nodes for them and no more.
+func TestGroupCountsWhatIsMissing(t *testing.T) {
+	b := grouped(0, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(5*time.Hour + 30*time.Minute), Duration: 30*time.Minute + 40*time.Second, Share: 1}}
+	_, log := play(t, b.world(), "spot")
+	if n := count(log, " launch "); n != 2 || count(log, " refused ") != 1 {
+		t.Errorf("%d nodes were launched after %d refusals, want 2 after 1", n, count(log, " refused "))
+	}
+}
+
+// A node that cannot be emptied in time is given up, and for three minutes no
+// other is tried.
+func TestGroupDelayAfterFailure(t *testing.T) {
+	a := DefaultAutoscaler()
+	a.EvictionMax = time.Second // pods take five to end
+	var out bytes.Buffer
+	mustRun(t, Config{Stage: mustStage(t, thinned().world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	log := slices.Collect(strings.Lines(out.String()))
+	begun, undone := when(t, log, "T06:", " draining "), when(t, log, "T06:", " undrained ")
+	if len(begun) < 2 || len(undone) == 0 {
+		t.Fatalf("%d drains, %d undone; want some", len(begun), len(undone))
+	}
+	if d := begun[1].Sub(undone[0]); d < 3*time.Minute {
+		t.Errorf("the next drain begins %v after the failure, want 3 min at least", d)
+	}
+}
+
+func TestBackOffDoubles(t *testing.T) {
+	a, now := DefaultAutoscaler(), at(0)
+	var g scalingGroup
+	for i, want := range []time.Duration{5, 10, 20, 30, 30} {
+		g.backOff(&a, now)
+		if got := g.backedOff.Sub(now); got != want*time.Minute {
+			t.Errorf("failure %d costs %v, want %v min", i, got, want)
+		}
+		now = g.backedOff
+	}
+	if g.backOff(&a, now.Add(4*time.Hour)); g.wait != a.BackoffMin {
+		t.Errorf("four hours later a failure costs %v, want %v", g.wait, a.BackoffMin)
+	}
+}
+
+// Nodes that take forty times as long to join are given up after a quarter of an
+// hour, and their group backs off.
+func TestGroupGivesUpSlowNodes(t *testing.T) {
+	b := grouped(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSlowNodes, At: at(5 * time.Hour), Duration: 90 * time.Minute, Factor: 40}}
+	_, log := play(t, b.world(), "on-demand")
+	launched, gone := when(t, log, " launch "), when(t, log, " deleted ")
+	if len(launched) < 2 || len(gone) == 0 {
+		t.Fatalf("%d launches, %d given up", len(launched), len(gone))
+	}
+	if d := gone[0].Sub(launched[0]); d < 15*time.Minute || d > 15*time.Minute+20*time.Second {
+		t.Errorf("the node was given up after %v, want 15 min", d)
+	}
+	if d := launched[1].Sub(gone[0]); d < 5*time.Minute {
+		t.Errorf("the group grew again after %v, want five minutes at least", d)
+	}
+}
+
+// Four instances of a group that spans two zones are two in each.
+func TestGroupBalancesZones(t *testing.T) {
+	_, log := play(t, grouped(0, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 8}).world(), "on-demand")
+	if a, b := count(log, " launch ", "/z0/"), count(log, " launch ", "/z1/"); a != 2 || b != 2 {
+		t.Errorf("%d nodes in one zone and %d in the other, want 2 each", a, b)
+	}
+}
+
+// Where pods are spread over zones by force each zone has a pair of groups, and
+// the pods all find a node.
+func TestGroupPerZone(t *testing.T) {
+	b := grouped(0, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 8})
+	b.w.Templates[0].Spread = []policy.Spread{{TopologyKey: labelZone, MaxSkew: 1, Selector: policy.Selector{
+		Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}}
+	w := b.world()
+	r, err := newRun(Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.auto.groups); n != 4 {
+		t.Errorf("%d groups, want two for each of two zones", n)
+	}
+	_, log := play(t, w, "on-demand")
+	if n := count(log, " ready "); n != 8 {
+		t.Errorf("%d pods became ready, want 8", n)
+	}
+}
+
+// Nodes of two sizes make two classes. The expander takes the size that leaves
+// least unused: a pod of seven cores makes the larger one grow, one of 3.5 cores
+// the smaller one.
+func TestGroupExpander(t *testing.T) {
+	for cpu, want := range map[int64]string{7000: "t1.large", 3500: "t0.large"} {
+		b := newBuilder(12 * time.Hour)
+		b.w.Intensity, b.w.WarmUp = 0, time.Hour
+		b.markets(1, 2, false)
+		b.groups(b.pool("p"))
+		b.workload("web", policy.KindDeployment, 0, policy.Resources{CPU: cpu, Memory: cpu * 3 * gib / 1000})
+		b.w.Workloads[0].Schedule = append(b.w.Workloads[0].Schedule, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 3})
+		_, log := play(t, b.world(), "on-demand")
+		if n := count(log, " launch ", want); n != 3 || count(log, " launch ") != 3 {
+			t.Errorf("pods of %d m: %d of %d nodes are %s, want 3 of 3", cpu, n, count(log, " launch "), want)
+		}
+	}
+}
+
+// A group at its least size gives up no node: a drain of ours would only make it
+// launch another.
+func TestGroupLeastSize(t *testing.T) {
+	b := grouped(8)
+	b.w.WarmUp = 0
+	b.w.Groups.Min = 4
+	held := 0
+	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=0.9"), Forecaster: mustForecaster(t), Seed: 1, Check: true}
+	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
+		for i := range p.Holds {
+			if strings.Contains(p.Holds[i].Why.Text, "least size") {
+				held++
+			}
+		}
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			if onDemand := n.Live() && s.Markets[n.Market].Capacity == policy.OnDemand; onDemand && !n.AtGroupMin {
+				t.Errorf("at %v node %s is not shown to be one of the least that its group holds", s.Now, n.Name)
+			}
+		}
+	}
+	res := mustRun(t, cfg)
+	if want := policy.Money(4 * 12 * 200_000); res.OnDemandBill != want {
+		t.Errorf("the nodes on demand cost %v, want %v: four to the end", res.OnDemandBill, want)
+	}
+	if held == 0 {
+		t.Error("no drain was held since the group is at its least size")
+	}
+}
+
+// Of five nodes without pods the Cluster Autoscaler leaves the two that are the
+// least of their group, and only then do snapshots show them as such. A drain that
+// is under way counts as done.
+func TestGroupScalesInToLeastSize(t *testing.T) {
+	b := grouped(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
+	b.w.Groups.Min = 2
+	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
+	shown := map[int]int{} // by nodes there are, the most that were shown as the least
+	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
+		live, least := 0, 0
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.Live() && s.Markets[n.Market].Capacity == policy.OnDemand {
+				live++
+				if n.AtGroupMin {
+					least++
+				}
+			}
+		}
+		shown[live] = max(shown[live], least)
+	}
+	if res := mustRun(t, cfg); res.Launches != 0 {
+		t.Errorf("%d nodes were launched in the window, want none", res.Launches)
+	}
+	if len(shown) != 2 || shown[5] != 0 || shown[2] != 2 {
+		t.Errorf("by the number of nodes, so many were shown as the least: %v, want 0 of 5 and 2 of 2", shown)
+	}
+
+	r, err := newRun(Config{Stage: cfg.Stage, Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.begin()
+	g := r.groupOf(0)
+	r.tokens["awaited"], r.nodes[4].Phase = 4, policy.NodeRegistered
+	for id := range policy.NodeID(3) {
+		if !r.maySpare(g) {
+			t.Errorf("with %d of 5 leaving a group that is to hold 2 may spare no other", id)
+		}
+		r.startDrain(id, []string{"awaited"}, 0, policy.ActorUs)
+	}
+	if r.maySpare(g) {
+		t.Error("with 3 of 5 leaving a group that is to hold 2 may spare another")
+	}
+	if err := r.Drain(t.Context(), nil, &policy.Drain{Node: 3}); !errors.Is(err, errLeastSize) {
+		t.Errorf("a drain of the fourth ends with %v, want %v", err, errLeastSize)
+	}
+}
+
+// A call that fails makes the group back off for five minutes.
+func TestGroupCallFails(t *testing.T) {
+	b := grouped(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultAPIError, At: at(5*time.Hour + 59*time.Minute), Duration: 3 * time.Minute, Share: 1}}
+	_, log := play(t, b.world(), "on-demand")
+	launched := when(t, log, "T06:", " launch ")
+	if len(launched) != 1 || launched[0] < at(6*time.Hour+5*time.Minute) || launched[0] > at(6*time.Hour+7*time.Minute) {
+		t.Errorf("launched at %v, want once between 6:05 and 6:07", launched)
+	}
+}
+
+// A node that is about to go is tainted softly, and no longer once it is needed
+// again.
+func TestGroupSoftTaint(t *testing.T) {
+	b := grouped(8, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 1}, scenarios.ReplicaStep{At: at(6*time.Hour + 17*time.Minute), Replicas: 8})
+	a := DefaultAutoscaler()
+	a.UnneededTime = time.Hour
+	tainted := map[bool]int{}
+	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Autoscaler: &a}
+	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
+		for i := range s.Nodes {
+			if s.Nodes[i].Live() && len(s.Nodes[i].Taints) > 0 {
+				tainted[s.Now > at(6*time.Hour) && s.Now < at(6*time.Hour+18*time.Minute)]++
+			}
+		}
+	}
+	mustRun(t, cfg)
+	if tainted[true] == 0 || tainted[false] != 0 {
+		t.Errorf("%d soft taints were seen while nodes were unneeded and %d at other times, want some and none", tainted[true], tainted[false])
+	}
+}
+
+// A group ends an instance that is as old as the pool allows, after it was
+// drained, and launches another.
+func TestGroupExpire(t *testing.T) {
+	b := grouped(4)
+	b.w.Pools[0].ExpireAfter = 4 * time.Hour
+	res, log := play(t, b.world(), "on-demand")
+	if n := count(log, " deleted "); n < 4 || res.NodeHours > 12*3 {
+		t.Errorf("%d nodes expired in %.1f node-hours, want four or more in about 24", n, res.NodeHours)
+	}
+}
+
+// The group of an instance that has reached its age is not made smaller: it
+// launches another within two minutes, though no pod asks for one.
+func TestGroupExpireReplaces(t *testing.T) {
+	b := grouped(4, scenarios.ReplicaStep{At: at(2 * time.Hour), Replicas: 0})
+	b.w.Pools[0].ExpireAfter, b.w.Pools[0].Consolidation = 6*time.Hour, policy.ConsolidateNever
+	_, log := play(t, b.world(), "on-demand")
+	gone, launched := when(t, log, " deleted "), when(t, log, " launch ")
+	if len(gone) < 2 || len(launched) < len(gone) {
+		t.Fatalf("%d nodes expired and %d were launched, want two or more and as many", len(gone), len(launched))
+	}
+	for i := range gone {
+		if d := launched[i].Sub(gone[i]); d <= 0 || d > 2*time.Minute {
+			t.Errorf("a node was launched %v after one had gone, want within two minutes", d)
+		}
+	}
+}
+
+// Two runs on groups are the same, on one processor and on all.
+func TestGroupSameHash(t *testing.T) {
+	w := stormy(100)
+	w.Pools[0].Provisioner, w.Pools[0].Levers = policy.ProvisionerClusterAutoscaler, policy.Levers{Limits: true, Launch: true}
+	stage := mustStage(t, w)
+	run := func() *Result {
+		return mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "rescheduler"), Forecaster: mustForecaster(t), Seed: 3})
+	}
+	first := run()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if second := run(); first.Hash != second.Hash || first.Bill != second.Bill {
+		t.Errorf("two runs differ: %x and %x; repeat with -seed=3", first.Hash[:8], second.Hash[:8])
+	}
+	if first.Reclaims == 0 || first.SpotShare < 0.5 {
+		t.Errorf("%d reclaims at spot share %.2f, want some of both", first.Reclaims, first.SpotShare)
+	}
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// newAccount begins to meter what commitments may cover. Without commitments
+// nothing needs it.
+func (r *run) newAccount() {
+	w := r.world
+	if len(w.Commitments) == 0 {
+		return
+	}
+	cover := policy.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
+	r.account = billing.NewAccount(cover, w.Markets, r.stage.curves, r.window)
+	for i := range w.Commitments {
+		if w.Commitments[i].Fee == policy.NoPrice {
+			r.result.CommitmentFee = policy.NoPrice
+			return
+		}
+		r.result.CommitmentFee += billing.Flat(w.Commitments[i].Fee, r.window, r.window)
+	}
+}
+
+// metered reports whether nodes of market m are billed by the account.
+func (r *run) metered(m policy.MarketID) bool { return r.account != nil && r.account.Covers(m) }
+
+// startMeter begins the bill of a node that was launched now.
+func (r *run) startMeter(id policy.NodeID) {
+	if m := r.nodes[id].Market; r.metered(m) {
+		r.account.Start(int(id), m, r.q.now)
+	}
+}
+
+// stopMeter ends the bill of a node at t and returns it.
+func (r *run) stopMeter(id policy.NodeID, t policy.Time) policy.Money {
+	bill, spared := r.account.Stop(int(id), r.nodes[id].Market, t)
+	r.result.Spared += spared
+	return bill
+}
+
+// recountCommitted counts again, in the plain way, what each node is billed of
+// which commitments may pay a part, by its place in the order of launches: it
+// cuts time wherever one of them comes or goes, and shares out anew what is
+// covered in each piece.
+func (r *run) recountCommitted() map[int]policy.Money {
+	if r.account == nil {
+		return nil
+	}
+	var lives []lived
+	var cuts []policy.Time
+	for _, l := range r.lives {
+		if r.metered(l.market) {
+			lives, cuts = append(lives, l), append(cuts, l.from, l.to)
+		}
+	}
+	slices.SortFunc(lives, func(a, b lived) int { return cmp.Compare(a.born, b.born) })
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	owed, last := make([]*big.Int, len(lives)), make([]policy.Money, len(lives))
+	for i := range owed {
+		owed[i] = new(big.Int)
+	}
+	for k := 0; k+1 < len(cuts); k++ {
+		for i, open := range r.openParts(lives, cuts[k]) {
+			if open >= 0 {
+				last[i] = r.world.Markets[lives[i].market].OnDemand - open
+				r.owe(owed[i], &lives[i], billing.Span{From: cuts[k], To: cuts[k+1]}, open)
+			}
+		}
+	}
+	out := make(map[int]policy.Money)
+	for i := range lives {
+		l, list := &lives[i], r.world.Markets[lives[i].market].OnDemand
+		if least := l.from.Add(billing.MinimumBilled); least > l.to {
+			r.owe(owed[i], l, billing.Span{From: l.to, To: least}, list-last[i])
+		}
+		unit := new(big.Int).Mul(big.NewInt(int64(list)), big.NewInt(3_600_000))
+		up := new(big.Int).Add(owed[i], new(big.Int).Sub(unit, big.NewInt(1)))
+		full := r.stage.curves[l.market].Bill(billing.Span{From: l.from, To: l.to}, r.window)
+		out[l.born] = min(policy.Money(up.Div(up, unit).Int64()), full)
+	}
+	return out
+}
+
+// openParts returns what is left open of the list price of each life at t, −1
+// for those that do not run then.
+func (r *run) openParts(lives []lived, t policy.Time) []policy.Money {
+	w := r.world
+	cover := policy.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
+	for i := range lives {
+		if lives[i].from <= t && t < lives[i].to {
+			cover.Add(lives[i].market, 1)
+		}
+	}
+	left, open := make([]policy.Money, len(w.Markets)), make([]policy.Money, len(lives))
+	for m := range left {
+		left[m] = cover.Paid(policy.MarketID(m))
+	}
+	for i := range lives {
+		open[i] = -1
+		if m := lives[i].market; lives[i].from <= t && t < lives[i].to {
+			paid := min(left[m], w.Markets[m].OnDemand)
+			left[m] -= paid
+			open[i] = w.Markets[m].OnDemand - paid
+		}
+	}
+	return open
+}
+
+// owe adds price × milliseconds × open to sum, millisecond by price segment.
+func (r *run) owe(sum *big.Int, l *lived, s billing.Span, open policy.Money) {
+	in, c := s.Clip(r.window), &r.stage.prices[l.market]
+	for k := range c.At {
+		from, to := max(in.From, c.At[k]), in.To
+		if k == 0 {
+			from = in.From
+		}
+		if k+1 < len(c.At) {
+			to = min(to, c.At[k+1])
+		}
+		if to > from {
+			x := big.NewInt(int64(c.Price[k]) * int64(to-from))
+			sum.Add(sum, x.Mul(x, big.NewInt(int64(open))))
+		}
+	}
+}
