@@ -54,6 +54,8 @@ var architecture = []rule{
 	{pkg: "scenarios", ours: []string{"policy", "policy/v1alpha1", "scenarios/chance", "scenarios/catalog", "scenarios/weather", "scenarios/trace"}},
 	{pkg: "sim", ours: []string{"policy", "policy/place", "policy/billing", "policy/driver", "policy/portable", "scenarios/..."}},
 	{pkg: "eval/chart", ours: []string{"policy"}},
+	{pkg: "eval/timeline", ours: []string{"sim", "policy/...", "scenarios/..."}},
+	{pkg: "eval/report", ours: []string{"eval", "eval/chart", "eval/timeline", "sim", "policy/...", "scenarios/..."}},
 	{pkg: "eval", ours: []string{"sim", "policy/...", "scenarios/...", "models"}},
 	{pkg: "live", ours: []string{"policy/...", "models", "scenarios/..."}},
 	{pkg: "live/*", ours: []string{"policy/...", "models", "scenarios/...", "live"}},

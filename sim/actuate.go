@@ -124,3 +124,23 @@ func (r *run) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) erro
 	r.startDrain(d.Node, slices.Clone(d.After), d.Deadline, policy.ActorUs)
 	return nil
 }
+
+// DeletionCost gives the pods of a node the cost by which their workloads choose
+// what to delete.
+func (r *run) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
+	if r.weather.CallFails(r.q.now) {
+		return errThrottled
+	}
+	changed := false
+	for _, id := range r.space.Pods(x.Node) {
+		if !x.Ranks(s, &r.pods[id]) {
+			continue
+		}
+		r.pods[id].DeletionCost, changed = x.Cost, true
+		r.touchPod(id)
+	}
+	if changed {
+		r.log.add(r.q.now, logDeletionCost, r.nodes[x.Node].Name, "", int64(x.Cost))
+	}
+	return nil
+}

@@ -48,6 +48,7 @@ const (
 	logOutbid
 	logGate
 	logPaused
+	logDeletionCost
 )
 
 var recordNames = [...]string{
@@ -57,7 +58,7 @@ var recordNames = [...]string{
 	logBound: "bound", logReady: "ready", logEvicted: "evicted", logLost: "lost", logEnded: "ended",
 	logReplicas: "replicas", logIncident: "incident", logRecovered: "recovered", logReleased: "released",
 	logJobDone: "job-done", logJobMissed: "job-missed", logFault: "fault", logOutbid: "outbid",
-	logGate: "gate", logPaused: "paused",
+	logGate: "gate", logPaused: "paused", logDeletionCost: "deletion-cost",
 }
 
 // A journal is the event log of a run: hashed always, written out on request.
@@ -69,6 +70,8 @@ type journal struct {
 	sum hash.Hash
 	buf []byte
 	out *bufio.Writer // nil without a log
+
+	watch Watcher // nil without one
 }
 
 func newJournal(header []byte, out io.Writer) *journal {
@@ -96,6 +99,9 @@ func (j *journal) add(at policy.Time, kind recordKind, subject, object string, a
 	j.buf = binary.LittleEndian.AppendUint64(b, uint64(amount))
 	if j.out != nil {
 		fmt.Fprintf(j.out, "%v %s %s %s %d\n", at, recordNames[kind], orDash(subject), orDash(object), amount)
+	}
+	if j.watch != nil {
+		j.watch.Happened(Entry{At: at, Kind: recordNames[kind], Subject: subject, Object: object, Amount: amount})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/place"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/scenarios/weather"
@@ -296,6 +295,9 @@ func (r *run) countReclaim(id policy.NodeID) {
 		if outbid {
 			r.result.Outbid++
 		}
+		if r.cfg.Sample > 0 {
+			r.result.Taken = append(r.result.Taken, Taken{r.q.now, n.Market})
+		}
 	}
 	if outbid {
 		r.log.add(r.q.now, logOutbid, n.Name, r.world.Markets[n.Market].Name, int64(n.Bid))
@@ -337,6 +339,7 @@ func (r *run) stranded(id policy.PodID) {
 func (r *run) stop(id policy.NodeID) {
 	r.bill(id, r.q.now)
 	r.hold(id, false)
+	r.touched(id)
 	r.market[r.nodes[id].Market].free(r.nodeX[id].slot)
 	r.leaveGroup(id)
 }
@@ -365,12 +368,7 @@ func (r *run) vanish(id policy.NodeID) {
 func (r *run) bill(id policy.NodeID, t policy.Time) {
 	n, x := &r.nodes[id], &r.nodeX[id]
 	x.billed = true
-	life := billing.Span{From: n.Launched, To: t}
-	amount := r.stage.curves[n.Market].Bill(life, r.window)
-	if x.passed != 0 {
-		// After the price has passed its bid a node pays its bid to the end.
-		amount = r.stage.curves[n.Market].BillAtMost(life, r.window, n.Bid)
-	}
+	amount := r.owed(id, t)
 	if r.metered(n.Market) {
 		amount = r.stopMeter(id, t)
 	}
@@ -461,6 +459,7 @@ func (r *run) expire(id policy.NodeID) {
 }
 
 func (r *run) touchNode(id policy.NodeID) {
+	r.touched(id)
 	x := &r.nodeX[id]
 	for v := range r.view {
 		if bit := uint8(1) << v; x.dirty&bit == 0 {

@@ -51,6 +51,7 @@ func (r *run) newPod(w policy.WorkloadID) policy.PodID {
 	x.place = int32(len(ws.pods))
 	ws.pods = append(ws.pods, id)
 	ws.active++
+	r.touchedWork(w)
 	r.recountRequired(w)
 	r.touchPod(id)
 	r.log.add(r.q.now, logCreated, r.pods[id].Name, "", 0)
@@ -149,6 +150,7 @@ func (r *run) bind(id policy.PodID, n policy.NodeID) {
 	}
 	r.space.Bind(p, n)
 	r.sched.changed(n)
+	r.touched(n)
 	r.holdDevices(p.Template, 1)
 	x.spot = r.nodeX[n].spot
 	t := &r.world.Templates[p.Template]
@@ -244,6 +246,7 @@ func (r *run) serve(w policy.WorkloadID, d int32, spot bool) {
 	if spot {
 		g.readySpot += d
 	}
+	r.touchedWork(w)
 }
 
 // deletePod asks a pod to end. Its place on the node is free when it has.
@@ -293,6 +296,7 @@ func (r *run) retire(id policy.PodID) {
 	p.Phase, p.Deleting = policy.PodTerminating, r.q.now
 	w := r.world.Templates[p.Template].Workload
 	r.work[w].active--
+	r.touchedWork(w)
 	r.recountRequired(w)
 	r.touchPod(id)
 	if ready {
@@ -316,6 +320,7 @@ func (r *run) podGone(id policy.PodID, cause policy.EndCause) {
 		ended.Node = r.nodes[n].Name
 		r.space.Unbind(p, n)
 		r.sched.changed(n)
+		r.touched(n)
 		r.holdDevices(p.Template, -1)
 		if !r.world.Templates[p.Template].DaemonSet {
 			r.nodeX[n].pods--

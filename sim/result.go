@@ -74,6 +74,12 @@ type Result struct {
 	// Weather covers everything exogenous, Hash everything that happened.
 	Weather, Hash [32]byte
 
+	// Samples are what the run had come to at each multiple of Config.Sample after
+	// the begin of the window, and at its end. Taken are its reclaims in order, one
+	// for each that Reclaims counts. Both are empty where Config.Sample is 0.
+	Samples []Sample
+	Taken   []Taken
+
 	// Warnings are faults that did not stop the run, each kind once.
 	Warnings []string
 }

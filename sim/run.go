@@ -38,6 +38,13 @@ type Config struct {
 	// may be reused; nil is not called.
 	Observed func(*policy.Snapshot, *policy.Plan)
 
+	// Watch is told of everything as it happens; nil is not told.
+	Watch Watcher
+
+	// Sample is how often Result.Samples has an entry; 0 leaves it empty, and
+	// Result.Taken too. Lowering it makes a run slower and its result larger.
+	Sample time.Duration
+
 	// Delays replace DefaultDelays when set.
 	Delays *Delays
 
@@ -62,6 +69,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 // store of its driver.
 type run struct {
 	cfg     Config
+	watched watched
 	stage   *Stage
 	world   *scenarios.World
 	weather *weather.Weather
@@ -157,6 +165,9 @@ func newRun(cfg Config) (*run, error) {
 	if cfg.Delays != nil {
 		r.delays = *cfg.Delays
 	}
+	if err := cfg.checkSample(st.window); err != nil {
+		return nil, err
+	}
 	r.weather = cfg.Weather
 	if r.weather == nil {
 		w, err := st.NewWeather(cfg.Seed)
@@ -167,6 +178,8 @@ func newRun(cfg Config) (*run, error) {
 	}
 	r.result = &Result{Scenario: r.world.Name, Policy: cfg.Policy.Name(), Seed: cfg.Seed, Window: st.window, Weather: r.weather.Digest()}
 	r.log = newJournal(r.header(), cfg.Log)
+	r.log.watch = cfg.Watch
+	r.watched.sampleAt = st.window.From
 	r.space = place.New(r.world.Templates, r.world.Zones)
 	r.sched = newScheduler(r.space, r.world.Templates)
 	r.q.now = st.begin
@@ -182,7 +195,7 @@ func newRun(cfg Config) (*run, error) {
 
 // newDriver returns a driver of the run's policy that starts from memory m.
 func (r *run) newDriver(m policy.Memory) *driver.Driver {
-	w := driver.World{Observer: r, Actuator: r, Enforcer: r, Store: r, Recorder: r.cfg.Recorder}
+	w := driver.World{Observer: r, Actuator: r, Ranker: r, Enforcer: r, Store: r, Recorder: r.cfg.Recorder}
 	if r.cfg.Forecaster != nil {
 		w.Forecaster = faultyForecaster{r}
 	}
@@ -222,6 +235,9 @@ func (r *run) play(ctx context.Context) error {
 		r.handle(&e)
 		if r.failure == nil && r.cfg.Check {
 			r.failure = r.check()
+		}
+		if r.failure == nil && (r.cfg.Watch != nil || r.cfg.Sample > 0) {
+			r.passInstant()
 		}
 		if r.failure != nil {
 			return fmt.Errorf("at %v (%v after start): %w", r.q.now, r.q.now.Sub(r.world.Start), r.failure)
@@ -376,6 +392,7 @@ func (r *run) finish() (*Result, error) {
 		r.log.add(end, logIncident, w.Name, "", w.OutageMinutes)
 	}
 	r.log.add(end, logBill, "", "", int64(r.result.Bill))
+	r.passEnd()
 	var err error
 	r.result.Hash, err = r.log.digest()
 	if err != nil {

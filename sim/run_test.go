@@ -123,11 +123,16 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 	if seed/uint64(len(specs))%3 != 0 {
 		return nil
 	}
-	// The same once more, without the checkers, gives the same. A third of the
+	// The same once more, watched and without the checkers, gives the same. A third of the
 	// worlds of every policy says so as well as all of them.
+	witness := &witness{}
 	cfg.Policy, cfg.Check, cfg.Observed = mustPolicy(t, specs[seed%uint64(len(specs))]), false, nil
+	cfg.Watch, cfg.Sample = witness, 5*time.Hour
 	again, err := Run(context.Background(), cfg)
 	if err != nil {
+		return err
+	}
+	if err := witness.against(again); err != nil {
 		return err
 	}
 	if res.Hash != again.Hash || res.Weather != again.Weather {

@@ -152,6 +152,7 @@ func (r *run) replicasAt(w policy.WorkloadID, t policy.Time) int32 {
 // matching budget, or without one all but a quarter (at least one may miss).
 func (r *run) setRequired(w policy.WorkloadID) {
 	r.gauges[w].required = r.admitted(w, r.requiredOf(w, r.gauges[w].desired))
+	r.touchedWork(w)
 }
 
 // requiredOf returns the part of the pods of w that must be ready when so many
@@ -233,12 +234,13 @@ func (r *run) freeOrdinal(w policy.WorkloadID) int32 {
 }
 
 // scaleDown deletes n pods in the ReplicaSet controller's order: not bound,
-// then not ready, then those with most siblings on their node, then the
-// youngest.
+// then not ready, then those with the lowest deletion cost, then those with most
+// siblings on their node, then the youngest.
 func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 	type victim struct {
 		id       policy.PodID
 		stage    int
+		cost     int32
 		siblings int
 		since    policy.Time
 	}
@@ -254,7 +256,7 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 		if p.Phase == policy.PodTerminating {
 			continue
 		}
-		v := victim{id: id, since: p.Created}
+		v := victim{id: id, cost: p.DeletionCost, since: p.Created}
 		switch p.Phase {
 		case policy.PodStarting:
 			v.stage = 1
@@ -267,8 +269,8 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 		all = append(all, v)
 	}
 	slices.SortFunc(all, func(a, b victim) int {
-		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(b.siblings, a.siblings),
-			cmp.Compare(b.since, a.since), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.cost, b.cost),
+			cmp.Compare(b.siblings, a.siblings), cmp.Compare(b.since, a.since), cmp.Compare(a.id, b.id))
 	})
 	r.work[w].shrinking = true
 	for _, v := range all[:n] {
@@ -278,6 +280,7 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 }
 
 func (r *run) touchWork(w policy.WorkloadID) {
+	r.touchedWork(w)
 	ws := &r.work[w]
 	for v := range r.view {
 		if bit := uint8(1) << v; ws.dirty&bit == 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,33 +25,48 @@ type namedPicture struct {
 	picture chart.Picture
 }
 
-// draw writes the pictures of r into dir. All are drawn before the first is
-// written.
+// draw writes the pictures of r into dir.
 func (r *checked) draw(dir string, format chart.Format, dark bool) error {
 	theme := chart.Light
 	if dark {
 		theme = chart.Dark
 	}
-	var files []string
-	var contents [][]byte
-	for _, n := range r.pictures(theme) {
-		var b bytes.Buffer
-		if err := chart.Write(&b, format, n.picture); err != nil {
-			return err
-		}
-		files = append(files, filepath.Join(dir, n.name+"."+format.String()))
-		contents = append(contents, b.Bytes())
+	pictures := r.pictures(theme)
+	files := make([]string, len(pictures))
+	for i := range pictures {
+		files[i] = filepath.Join(dir, pictures[i].name+"."+format.String())
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	err := drawInto(files, format, pictures)
+	if errors.Is(err, chart.ErrValue) {
+		return err
+	}
+	if err != nil {
 		return wrong(err, "give --plot a folder that can be written")
 	}
+	return nil
+}
+
+// drawInto writes a picture into each file, and makes the folders that they lie
+// in. All are drawn before the first is written.
+func drawInto(files []string, format chart.Format, pictures []namedPicture) error {
+	contents := make([][]byte, len(files))
+	for i := range files {
+		var b bytes.Buffer
+		if err := chart.Write(&b, format, pictures[i].picture); err != nil {
+			return fmt.Errorf("%s: %w", pictures[i].name, err)
+		}
+		contents[i] = b.Bytes()
+	}
 	for i, file := range files {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
 		err := replaceFile(file, func(w io.Writer) error {
 			_, err := w.Write(contents[i])
 			return err
 		})
 		if err != nil {
-			return wrong(err, "give --plot a folder that can be written")
+			return err
 		}
 	}
 	return nil

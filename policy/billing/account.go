@@ -71,19 +71,32 @@ func (a *Account) Start(node int, m policy.MarketID, t policy.Time) {
 // that was is rounded up to the micro-dollar.
 func (a *Account) Stop(node int, m policy.MarketID, t policy.Time) (bill, spared policy.Money) {
 	i := slices.IndexFunc(a.running[m], func(x *tab) bool { return x.node == node })
-	x := a.running[m][i]
+	bill, spared = a.ended(*a.running[m][i], t)
 	a.running[m] = slices.Delete(a.running[m], i, i+1)
-	life := Span{x.from, t}
-	full := a.curves[m].Bill(life, a.window)
-	a.settle(x, t)
-	x.paid = x.last
-	a.settle(x, max(t, x.from.Add(MinimumBilled)))
 	a.cover.Add(m, -1)
 	a.share(t)
+	return bill, spared
+}
+
+// Owes returns what Stop would bill for a node of market m that runs on, and
+// changes nothing.
+func (a *Account) Owes(node int, m policy.MarketID, t policy.Time) policy.Money {
+	i := slices.IndexFunc(a.running[m], func(x *tab) bool { return x.node == node })
+	bill, _ := a.ended(*a.running[m][i], t)
+	return bill
+}
+
+// ended returns what is billed for a life that ends at t, and what commitments
+// spared of that.
+func (a *Account) ended(x tab, t policy.Time) (bill, spared policy.Money) {
+	full := a.curves[x.market].Bill(Span{x.from, t}, a.window)
+	a.settle(&x, t)
+	x.paid = x.last
+	a.settle(&x, max(t, x.from.Add(MinimumBilled)))
 	if !x.helped {
 		return full, 0
 	}
-	bill = min(x.owed(a.markets[m].OnDemand), full)
+	bill = min(x.owed(a.markets[x.market].OnDemand), full)
 	return bill, full - bill
 }
 

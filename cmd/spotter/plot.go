@@ -1,0 +1,339 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// plotFlags are the flags of plot.
+type plotFlags struct {
+	market
+	policies      string
+	seed          uint64
+	what, out     string
+	format        string
+	since, until  string
+	dark          bool
+	width, height int
+}
+
+func (p *program) plotCommand() *cobra.Command {
+	var f plotFlags
+	c := &cobra.Command{
+		Use:   "plot DIR|SCENARIO",
+		Short: "Draw a recorded or a fresh run: prices, fleet, savings",
+		Long: "plot draws what sim --record or a cluster recorded in the folder DIR, or plays\n" +
+			"SCENARIO under one or more policies and draws that.\n\n" +
+			"  prices     spot prices of the markets most used\n" +
+			"  fleet      nodes on spot and on demand\n" +
+			"  savings    saved so far, outages deducted, against on-demand in the same weather;\n" +
+			"             of a recording, against its own nodes at on-demand prices\n" +
+			"  reclaims   where nodes ran, and where and when they were taken\n" +
+			"  workloads  when pods were missing, and when that was an outage",
+		Example: "  spotter plot web-week -o pictures\n" +
+			"  spotter plot web-week --policies portfolio,spotvortex --what savings -o savings.svg\n" +
+			"  spotter plot steps --what fleet,reclaims --since 24h --until 72h",
+		Args:              arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(c *cobra.Command, args []string) error { return p.plot(c.Context(), &f, args[0]) },
+	}
+	flags := c.Flags()
+	f.register(flags)
+	flags.StringVar(&f.policies, "policies", registry.Manifest, "play the policies `LIST`, as NAME[:key=value…],…; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
+	flags.StringVar(&f.what, "what", "prices,fleet,savings", "draw `LIST` of prices, fleet, savings, reclaims and workloads")
+	flags.StringVarP(&f.out, "out", "o", ".", "write into the folder `DIR`, or one picture to FILE.png or FILE.svg")
+	flags.StringVar(&f.format, "format", "", "png or svg (default: as the name in --out says, else png)")
+	flags.StringVar(&f.since, "since", "", "draw from `TIME` on, as 2026-01-03, RFC 3339 or 36h after the begin (default: when metering begins)")
+	flags.StringVar(&f.until, "until", "", "draw up to `TIME`, likewise (default: the end)")
+	flags.BoolVar(&f.dark, "dark", false, "draw on dark paper")
+	flags.IntVar(&f.width, "width", 0, "width in pixels `N` (default 720)")
+	flags.IntVar(&f.height, "height", 0, "height in pixels `N` (default: as the picture needs)")
+	complete(c, "policies", registry.Names())
+	complete(c, "what", plotNames())
+	complete(c, "format", []string{"png", "svg"})
+	return c
+}
+
+// A plotted is what is drawn: runs in one weather, or one recording.
+type plotted struct {
+	runs []*timeline.Timeline
+
+	// onDemand is the run that savings are counted against; nil for a recording.
+	onDemand *timeline.Timeline
+
+	// source says where the numbers come from, and from and to what is drawn.
+	source   string
+	from, to policy.Time
+	frame    chart.Frame
+
+	// views are the runs that were gone through.
+	views map[*timeline.Timeline]*seen
+}
+
+func (p *program) plot(ctx context.Context, f *plotFlags, name string) error {
+	what, err := parseWhat(f.what)
+	if err != nil {
+		return err
+	}
+	format, single, err := f.target(what)
+	if err != nil {
+		return err
+	}
+	d := &plotted{views: map[*timeline.Timeline]*seen{}, frame: chart.Frame{Width: f.width, Height: f.height}}
+	if f.dark {
+		d.frame.Theme = chart.Dark
+	}
+	if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
+		err = p.plotRecording(f, d, name)
+	} else {
+		err = p.plotScenario(ctx, f, d, name, slices.Contains(what, "savings"))
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.cut(f); err != nil {
+		return err
+	}
+	pictures, err := d.pictures(what)
+	if err != nil {
+		return err
+	}
+	files, err := writePictures(f.out, single, format, pictures)
+	if errors.Is(err, chart.ErrValue) {
+		return wrong(err, "choose another size, or a longer time with --since and --until")
+	}
+	if err != nil {
+		return wrong(fmt.Errorf("--out: %w", err), "give --out a folder that can be written")
+	}
+	for _, file := range files {
+		if _, err := fmt.Fprintln(p.stdout, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseWhat reads the list of pictures.
+func parseWhat(list string) ([]string, error) {
+	var what []string
+	for _, name := range strings.Split(list, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(plotNames(), name) {
+			return nil, wrong(fmt.Errorf("--what: there is no picture %q", name), "choose of "+strings.Join(plotNames(), ", "))
+		}
+		if !slices.Contains(what, name) {
+			what = append(what, name)
+		}
+	}
+	return what, nil
+}
+
+// target returns the format, and whether --out names a file and not a folder.
+func (f *plotFlags) target(what []string) (format chart.Format, single bool, err error) {
+	name := f.format
+	if ext := strings.TrimPrefix(filepath.Ext(f.out), "."); ext == "png" || ext == "svg" {
+		if info, statErr := os.Stat(f.out); statErr != nil || !info.IsDir() {
+			single = true
+			if name != "" && name != ext {
+				return 0, false, wrong(fmt.Errorf("--format: %s, and --out is %s", name, f.out), "leave --format out")
+			}
+			if name = ext; len(what) > 1 {
+				return 0, false, wrong(fmt.Errorf("--out: %s is one file, --what asks for %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
+			}
+			if err := checkTarget(f.out); err != nil {
+				return 0, false, wrong(fmt.Errorf("--out: %w", err), "give --out a file in a folder that is there and can be written")
+			}
+		}
+	}
+	if name == "" {
+		name = "png"
+	}
+	if format, err = chart.ParseFormat(name); err != nil {
+		return 0, false, wrong(fmt.Errorf("--format: %w", err), "choose svg or png")
+	}
+	if info, statErr := os.Stat(f.out); statErr == nil && !single && !info.IsDir() {
+		return 0, false, wrong(fmt.Errorf("--out: %s is a file", f.out), "give --out a folder, or a file that ends in .png or .svg")
+	}
+	return format, single, nil
+}
+
+// plotRecording reads the recording in dir.
+func (p *program) plotRecording(f *plotFlags, d *plotted, dir string) error {
+	for _, name := range []string{"policies", "seed", "trace", "from", "intensity"} {
+		if f.flags.Changed(name) {
+			return wrong(fmt.Errorf("--%s: %s is a recording, in which that is settled", name, dir), "leave --"+name+" out, or name a scenario")
+		}
+	}
+	r, err := p.openSteps(dir)
+	if err != nil {
+		return err
+	}
+	t, err := timeline.Load(r)
+	if err != nil {
+		return broken(err)
+	}
+	d.runs = []*timeline.Timeline{t}
+	about := t.About()
+	d.source = fmt.Sprintf("recorded decisions of %s under %s, seed %d", about.Scenario, about.Policy, about.Seed)
+	if about.Seed == 0 {
+		d.source = fmt.Sprintf("recorded decisions under %s", about.Policy)
+	}
+	d.source += "; " + recordedPrices(about.Note) + "; seen at the steps"
+	return nil
+}
+
+// recordedPrices says where the prices of a recording come from, as far as the
+// command that made it tells.
+func recordedPrices(note string) string {
+	const unknown = "whether its prices are synthetic it does not say"
+	words := strings.Fields(note)
+	if len(words) < 3 || words[0] != "spotter" || words[1] != "sim" {
+		return unknown
+	}
+	path := ""
+	if i := slices.Index(words, "--trace"); i > 0 && i+1 < len(words) {
+		path = words[i+1]
+	} else if sc, err := scenarios.Load(words[2]); err == nil {
+		path = sc.Trace
+	} else {
+		return unknown
+	}
+	tr, err := openTrace(path)
+	if err != nil {
+		return unknown
+	}
+	info := scenarios.TraceInfo{Synthetic: tr.Synthetic}
+	return "prices " + info.Prices()
+}
+
+// plotScenario plays the scenario under each policy, and under on-demand where
+// savings are drawn.
+func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, name string, savings bool) error {
+	specs, err := parsePolicies(f.policies)
+	if err != nil {
+		return wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
+	}
+	sc, err := loadScenario(name)
+	if err != nil {
+		return err
+	}
+	w, err := f.bind(sc, traces{}, 0)
+	if err != nil {
+		return err
+	}
+	p.warn(map[string]bool{}, w.Warnings)
+	d.source = fmt.Sprintf("%s, seed %d; prices %s, reclaims %s", w.Name, f.seed, w.Trace.Prices(), w.Reclaims())
+	all := specs
+	if savings && !slices.Contains(specs, eval.OnDemand) {
+		all = append(slices.Clone(specs), eval.OnDemand)
+	}
+	runs, err := p.playAll(ctx, eval.Job{Case: eval.Case{Scenario: name, World: w}, Seed: f.seed}, all)
+	if err != nil {
+		return err
+	}
+	if i := slices.Index(all, eval.OnDemand); i >= 0 {
+		d.onDemand = runs[i]
+	}
+	d.runs = runs[:len(specs)]
+	return nil
+}
+
+// playAll plays j under each policy into a timeline of its own.
+func (p *program) playAll(ctx context.Context, j eval.Job, specs []string) ([]*timeline.Timeline, error) {
+	runner := newRunner()
+	configs := make([]sim.Config, len(specs))
+	for i, spec := range specs {
+		j.Policy = spec
+		var err error
+		if configs[i], err = runner.config(j); err != nil {
+			return nil, err
+		}
+	}
+	runs, errs := make([]*timeline.Timeline, len(specs)), make([]error, len(specs))
+	var wait sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range specs {
+		wait.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			cfg := configs[i]
+			runs[i] = timeline.New(cfg.Stage, specs[i], cfg.Seed)
+			runs[i].Watch(&cfg)
+			res, err := sim.Run(ctx, cfg)
+			runs[i].Finish(res, err)
+			errs[i] = err
+		})
+	}
+	wait.Wait()
+	return runs, errors.Join(errs...)
+}
+
+// cut sets what is drawn.
+func (d *plotted) cut(f *plotFlags) error {
+	begin, from, to := d.runs[0].Span()
+	d.from, d.to = from, to
+	for _, side := range [...]struct {
+		flag, value string
+		at          *policy.Time
+	}{{"--since", f.since, &d.from}, {"--until", f.until, &d.to}} {
+		if side.value == "" {
+			continue
+		}
+		at, err := parseInstant(side.value, from)
+		if err != nil {
+			return wrong(fmt.Errorf("%s: %w", side.flag, err), "give a time as 2026-01-03T14:00:00Z, or hours after the begin as 36h")
+		}
+		if at < begin || at > to {
+			return wrong(fmt.Errorf("%s: %v is not within the run, %v to %v", side.flag, at, begin, to), "choose a time within it")
+		}
+		*side.at = at
+	}
+	if d.from >= d.to {
+		return wrong(fmt.Errorf("--since: %v is not before %v, where the pictures end", d.from, d.to), "choose another --since or --until")
+	}
+	return nil
+}
+
+// parseInstant reads a time, or a duration after begin.
+func parseInstant(s string, begin policy.Time) (policy.Time, error) {
+	if after, err := time.ParseDuration(s); err == nil {
+		return begin.Add(after), nil
+	}
+	at, err := parseTime(s)
+	if err != nil {
+		return 0, fmt.Errorf("%w, nor a duration", err)
+	}
+	return at, nil
+}
+
+// writePictures draws all pictures and then writes them into the folder out, or
+// the only one into the file out. It returns the files.
+func writePictures(out string, single bool, format chart.Format, pictures []namedPicture) ([]string, error) {
+	if single {
+		return []string{out}, drawInto([]string{out}, format, pictures)
+	}
+	var files []string
+	for i := range pictures {
+		files = append(files, filepath.Join(out, pictures[i].name+"."+format.String()))
+	}
+	return files, drawInto(files, format, pictures)
+}

@@ -1,0 +1,444 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+const (
+	// plotPoints are the instants at which a run is looked at for a picture.
+	plotPoints = 600
+
+	// marketsDrawn bounds the prices of one picture.
+	marketsDrawn = 5
+
+	// leastWidth is the least part of a picture's width that something takes that
+	// happened in an instant.
+	leastWidth = 1.0 / 260
+)
+
+// plotPictures are the pictures by name. Those that are of one run are drawn for
+// each.
+var plotPictures = []struct {
+	name string
+	all  func(*plotted) (chart.Picture, error)
+	each func(*plotted, *seen) chart.Picture
+}{
+	{name: "prices", all: (*plotted).prices},
+	{name: "fleet", each: (*plotted).fleet},
+	{name: "savings", all: (*plotted).savings},
+	{name: "reclaims", each: (*plotted).reclaims},
+	{name: "workloads", each: (*plotted).workloads},
+}
+
+func plotNames() []string {
+	names := make([]string, len(plotPictures))
+	for i := range names {
+		names[i] = plotPictures[i].name
+	}
+	return names
+}
+
+// A seen is what one run was at even instants.
+type seen struct {
+	run *timeline.Timeline
+	at  []policy.Time
+
+	// By instant: nodes on spot and on demand, the on-demand price of all per hour,
+	// and costs.
+	spot, onDemand []float64
+	hourly         []policy.Money
+	costs          []timeline.Costs
+
+	// markets is how many nodes each market held, by market and instant; ready,
+	// likewise, whether a workload had fewer pods than it wanted.
+	markets [][]int32
+	missing [][]bool
+
+	// where is the market in which a node was seen, by name.
+	where map[string]int32
+}
+
+// look goes through a run, once.
+func (d *plotted) look(t *timeline.Timeline) *seen {
+	if s := d.views[t]; s != nil {
+		return s
+	}
+	s := &seen{run: t, where: map[string]int32{}, markets: make([][]int32, len(t.Markets())), missing: make([][]bool, len(t.Workloads()))}
+	for m := range s.markets {
+		s.markets[m] = make([]int32, plotPoints)
+	}
+	var f timeline.Frame
+	for i := range plotPoints {
+		at := d.from + (d.to-d.from)*policy.Time(i)/(plotPoints-1)
+		t.At(at, &f)
+		spot, onDemand, hourly := 0.0, 0.0, policy.Money(0)
+		for k := range f.Nodes {
+			n := &f.Nodes[k]
+			if n.Market >= 0 {
+				s.markets[n.Market][i]++
+				s.where[n.Name] = n.Market
+				hourly += t.Markets()[n.Market].OnDemand
+			}
+			switch {
+			case n.Phase < policy.NodeInitialized:
+			case n.Spot:
+				spot++
+			default:
+				onDemand++
+			}
+		}
+		for w := range f.Workloads {
+			s.missing[w] = append(s.missing[w], f.Workloads[w].Ready < f.Workloads[w].Desired)
+		}
+		s.at, s.costs, s.hourly = append(s.at, at), append(s.costs, f.Costs), append(s.hourly, hourly)
+		s.spot, s.onDemand = append(s.spot, spot), append(s.onDemand, onDemand)
+	}
+	d.views[t] = s
+	return s
+}
+
+// pictures draws what is asked for.
+func (d *plotted) pictures(what []string) ([]namedPicture, error) {
+	var all []namedPicture
+	for _, k := range plotPictures {
+		if !slices.Contains(what, k.name) {
+			continue
+		}
+		if k.all != nil {
+			picture, err := k.all(d)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, namedPicture{k.name, picture})
+			continue
+		}
+		for i := range d.runs {
+			name := k.name
+			if len(d.runs) > 1 {
+				name += "-" + fileName(d.runs[i].About().Policy)
+			}
+			all = append(all, namedPicture{name, k.each(d, d.look(d.runs[i]))})
+		}
+	}
+	return all, nil
+}
+
+// fileName makes of a policy with parameters what a file may be called.
+func fileName(spec string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.=", r) {
+			return r
+		}
+		return '-'
+	}, spec)
+}
+
+// framed returns the frame of a picture of the run t, or of all where it is nil.
+func (d *plotted) framed(title string, t *timeline.Timeline) chart.Frame {
+	f := d.frame
+	f.Title, f.Note = title, d.source
+	f.X = chart.Axis{Time: true, From: seconds(d.from), To: seconds(d.to)}
+	if t != nil && !t.About().Recorded {
+		f.Title += " — " + t.About().Policy
+	}
+	return f
+}
+
+// used returns the spot markets in which runs held nodes, most node-time first;
+// where no run held any, those of the types that they held on demand.
+func (d *plotted) used() (markets []int, none bool) {
+	held := make([]int64, len(d.runs[0].Markets()))
+	for _, t := range d.runs {
+		s := d.look(t)
+		for m := range s.markets {
+			for _, n := range s.markets[m] {
+				held[m] += int64(n)
+			}
+		}
+	}
+	info := d.runs[0].Markets()
+	for m := range held {
+		if info[m].Spot && held[m] > 0 {
+			markets = append(markets, m)
+		}
+	}
+	if none = len(markets) == 0; none {
+		for m := range held {
+			if c := info[m].Counterpart; info[m].Spot && c >= 0 && held[c] > 0 {
+				markets = append(markets, m)
+			}
+		}
+	}
+	slices.SortStableFunc(markets, func(a, b int) int { return cmp.Compare(held[b], held[a]) })
+	return markets, none
+}
+
+// prices draws the prices of the markets most used, as parts of those on demand:
+// sizes differ, and parts compare.
+func (d *plotted) prices() (chart.Picture, error) {
+	markets, none := d.used()
+	if len(markets) == 0 {
+		return nil, wrong(fmt.Errorf("--what: no spot market has a price to draw"), "leave prices out of --what")
+	}
+	t := d.runs[0]
+	shown := markets[:min(marketsDrawn, len(markets))]
+	title := fmt.Sprintf("Prices of the %d spot markets most used, of %d", len(shown), len(markets))
+	switch {
+	case none:
+		title = fmt.Sprintf("No spot was used; prices of %d of %d markets with the types held", len(shown), len(markets))
+	case len(shown) == len(markets):
+		title = "Prices of the spot markets used"
+	}
+	pic := &chart.Lines{Frame: d.framed(title, nil)}
+	pic.Y = chart.Axis{Label: "share of the on-demand price", Percent: true}
+	top := 1.05
+	for _, m := range shown {
+		info := &t.Markets()[m]
+		line := chart.Line{Name: info.Zone + " " + info.Type, Step: true}
+		at, prices := t.Prices(m, d.from, d.to, 2000)
+		for i := range at {
+			y := math.NaN()
+			if prices[i] != policy.NoPrice && info.OnDemand > 0 {
+				y = prices[i].Float() / info.OnDemand.Float()
+				top = max(top, 1.05*y)
+			}
+			line.X, line.Y = append(line.X, seconds(at[i])), append(line.Y, y)
+		}
+		if len(at) > 0 {
+			line.X, line.Y = append(line.X, seconds(d.to)), append(line.Y, line.Y[len(line.Y)-1])
+		}
+		pic.Series = append(pic.Series, line)
+	}
+	pic.Y.From, pic.Y.To = 0, top
+	pic.Series = append(pic.Series, chart.Line{Name: "on demand", Dashed: true, X: []float64{seconds(d.from), seconds(d.to)}, Y: []float64{1, 1}})
+	return pic, nil
+}
+
+// fleet draws how many nodes there were.
+func (d *plotted) fleet(s *seen) chart.Picture {
+	pic := &chart.Lines{Frame: d.framed("Nodes", s.run)}
+	pic.Y = chart.Axis{Label: "initialized nodes"}
+	x, all, most := make([]float64, len(s.at)), make([]float64, len(s.at)), 1.0
+	for i := range s.at {
+		x[i], all[i] = seconds(s.at[i]), s.spot[i]+s.onDemand[i]
+		most = max(most, all[i])
+	}
+	pic.Y.From, pic.Y.To = 0, 1.05*most
+	pic.Series = []chart.Line{
+		{Name: "spot", X: x, Y: s.spot, Step: true}, {Name: "on demand", X: x, Y: s.onDemand, Step: true},
+		{Name: "all", X: x, Y: all, Step: true, Dashed: true},
+	}
+	return pic
+}
+
+// savings draws what was saved so far.
+func (d *plotted) savings() (chart.Picture, error) {
+	pic := &chart.Lines{Frame: d.framed("Saved so far against on-demand, outages deducted", nil)}
+	pic.Y = chart.Axis{Label: "$"}
+	if d.onDemand == nil {
+		pic.Title = "Saved so far against the same nodes at on-demand prices"
+	}
+	for _, t := range d.runs {
+		s := d.look(t)
+		line := chart.Line{Name: t.About().Policy}
+		base, bill := d.baseline(s)
+		for i := range s.at {
+			line.X = append(line.X, seconds(s.at[i]))
+			line.Y = append(line.Y, (base[i] - s.costs[i].Bill - s.costs[i].OutageCost).Float())
+		}
+		if bill > 0 {
+			saved := line.Y[len(line.Y)-1]
+			line.Name += fmt.Sprintf(": %s, %.1f %%", wholeDollars(saved), 100*saved/bill.Float())
+		}
+		pic.Series = append(pic.Series, line)
+	}
+	if len(pic.Series) == 1 {
+		pic.Title += " — " + pic.Series[0].Name // a line alone has no legend
+	}
+	return pic, nil
+}
+
+func wholeDollars(x float64) string {
+	if x < 0 {
+		return fmt.Sprintf("−$%.0f", -x)
+	}
+	return fmt.Sprintf("$%.0f", x)
+}
+
+// baseline returns the cost that s is compared with, by instant, and the bill in
+// it at the last one, of which savings are a share.
+func (d *plotted) baseline(s *seen) (base []policy.Money, bill policy.Money) {
+	base = make([]policy.Money, len(s.at))
+	if d.onDemand != nil {
+		o := d.look(d.onDemand)
+		for i := range base {
+			base[i] = o.costs[i].Bill + o.costs[i].OutageCost
+		}
+		return base, o.costs[len(o.costs)-1].Bill
+	}
+	// Of a recording only its own nodes are known: at on-demand prices they cost
+	// what they do per hour for as long as they were seen. What came before the
+	// part that is drawn is left out on both sides.
+	base[0] = s.costs[0].Bill
+	for i := 1; i < len(base); i++ {
+		base[i] = base[i-1] + (s.hourly[i-1]+s.hourly[i])/2*policy.Money(s.at[i]-s.at[i-1])/3_600_000
+	}
+	return base, base[len(base)-1]
+}
+
+// reclaims draws where nodes ran, and when they were taken there.
+func (d *plotted) reclaims(s *seen) chart.Picture {
+	taken, told := d.taken(s)
+	pic := &chart.Raster{States: []string{"nodes ran here", "a node was reclaimed", "a node under notice was given back"}}
+	count := func(m int) int { return len(taken[m]) + len(told[m]) }
+	var rows []int
+	total, back := 0, 0
+	for m := range s.markets {
+		if total, back = total+len(taken[m]), back+len(told[m]); s.run.Markets()[m].Spot && (count(m) > 0 || slices.Max(s.markets[m]) > 0) {
+			rows = append(rows, m)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
+	pic.Frame = d.framed(fmt.Sprintf("%d nodes reclaimed, %d given back under notice", total, back), s.run)
+	if len(rows) > rowsShown {
+		pic.Note += fmt.Sprintf("; the %d of %d markets used with most reclaims", rowsShown, len(rows))
+		rows = rows[:rowsShown]
+	}
+	mark := (seconds(d.to) - seconds(d.from)) * leastWidth
+	for _, m := range rows {
+		info := &s.run.Markets()[m]
+		strip := chart.Strip{Name: info.Zone + " " + info.Type, Spans: spans(s.at, func(i int) bool { return s.markets[m][i] > 0 }, 0)}
+		for state, times := range [][]policy.Time{taken[m], told[m]} {
+			for _, at := range times {
+				strip.Spans = append(strip.Spans, chart.Span{From: seconds(at) - mark/2, To: seconds(at) + mark/2, State: state + 1})
+			}
+		}
+		pic.Rows = append(pic.Rows, strip)
+	}
+	if len(pic.Rows) == 0 {
+		pic.Rows = []chart.Strip{{Name: "no spot market", Spans: []chart.Span{{From: seconds(d.from), To: seconds(d.to), State: 0}}}}
+		pic.States = []string{"no spot node ran"}
+	}
+	d.tall(&pic.Frame, len(pic.Rows))
+	return pic
+}
+
+// tall gives a raster the height that its rows need.
+func (d *plotted) tall(f *chart.Frame, rows int) {
+	if f.Height == 0 {
+		f.Height = 130 + 26*max(rows, 4)
+	}
+}
+
+// taken returns when nodes were reclaimed, and when nodes under notice were given
+// back before, by market.
+func (d *plotted) taken(s *seen) (taken, told map[int][]policy.Time) {
+	taken, told = map[int][]policy.Time{}, map[int][]policy.Time{}
+	index := map[string]int{}
+	for m := range s.run.Markets() {
+		index[s.run.Markets()[m].Name] = m
+	}
+	noticed := map[string]bool{}
+	for i := range s.run.Events() {
+		e := s.run.Event(i)
+		if e.At > d.to {
+			break
+		}
+		switch e.Kind {
+		case timeline.Launched:
+			if m, ok := index[e.Object]; ok {
+				s.where[e.Subject] = int32(m)
+			}
+		case timeline.Noticed:
+			noticed[e.Subject] = true
+		case timeline.Reclaimed, timeline.Deleted:
+			m, ok := s.where[e.Subject]
+			switch {
+			case e.At < d.from || !ok:
+			case e.Kind == timeline.Reclaimed:
+				taken[int(m)] = append(taken[int(m)], e.At)
+			case noticed[e.Subject]:
+				told[int(m)] = append(told[int(m)], e.At)
+			}
+		}
+	}
+	return taken, told
+}
+
+// workloads draws when pods were missing.
+func (d *plotted) workloads(s *seen) chart.Picture {
+	pic := &chart.Raster{Frame: d.framed("When pods were missing", s.run), States: []string{"as many ready as wanted", "outage: fewer than required", "some missing"}}
+	down := d.outages(s.run)
+	var rows []int
+	for w := range s.missing {
+		if s.run.Workloads()[w].Kind != policy.KindDaemonSet {
+			rows = append(rows, w)
+		}
+	}
+	count := func(w int) int { return len(down[s.run.Workloads()[w].Name]) }
+	if len(rows) > rowsShown {
+		slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
+		pic.Note += fmt.Sprintf("; the %d of %d workloads with most outages", rowsShown, len(rows))
+		rows = rows[:rowsShown]
+	}
+	for _, w := range rows {
+		name := s.run.Workloads()[w].Name
+		strip := chart.Strip{Name: name, Spans: []chart.Span{{From: seconds(d.from), To: seconds(d.to), State: 0}}}
+		strip.Spans = append(strip.Spans, spans(s.at, func(i int) bool { return s.missing[w][i] }, 2)...)
+		strip.Spans = append(strip.Spans, down[name]...)
+		pic.Rows = append(pic.Rows, strip)
+	}
+	d.tall(&pic.Frame, len(pic.Rows))
+	return pic
+}
+
+// outages returns when workloads were below what they must have, by name, each
+// wide enough to be seen.
+func (d *plotted) outages(t *timeline.Timeline) map[string][]chart.Span {
+	least := (seconds(d.to) - seconds(d.from)) * leastWidth
+	began, out := map[string]policy.Time{}, map[string][]chart.Span{}
+	end := func(name string, to policy.Time) {
+		if from := began[name]; to >= d.from && from <= d.to {
+			out[name] = append(out[name], chart.Span{From: seconds(from), To: max(seconds(to), seconds(from)+least), State: 1})
+		}
+		delete(began, name)
+	}
+	for i := range t.Events() {
+		switch e := t.Event(i); e.Kind {
+		case timeline.OutageBegan:
+			began[e.Subject] = e.At
+		case timeline.OutageEnded:
+			end(e.Subject, e.At)
+		}
+	}
+	for i := range t.Workloads() {
+		if name := t.Workloads()[i].Name; began[name] != 0 {
+			end(name, d.to)
+		}
+	}
+	return out
+}
+
+// spans returns the stretches of at in which something held.
+func spans(at []policy.Time, held func(int) bool, state int) []chart.Span {
+	var out []chart.Span
+	for i := 0; i+1 < len(at); i++ {
+		if !held(i) {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].To == seconds(at[i]) {
+			out[n-1].To = seconds(at[i+1])
+		} else {
+			out = append(out, chart.Span{From: seconds(at[i]), To: seconds(at[i+1]), State: state})
+		}
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package timeline
+
+import (
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// costStep is how far the instants lie apart at which money is counted, besides
+// those at which an outage begins or ends. What lies between two of them is
+// reckoned evenly: nodes are paid by time, and so is most of what is missed.
+const costStep = policy.Time(5 * time.Minute / time.Millisecond)
+
+// A CostPoint is the costs at an instant.
+type CostPoint struct {
+	At policy.Time
+	Costs
+}
+
+// counts are the parts of Costs that change at once.
+type counts struct {
+	reclaims, evictions int64
+	nodes, spotNodes    int32
+	size, spotSize      int64
+}
+
+func countsOf(s *sim.Sample) counts {
+	return counts{reclaims: s.Reclaims, evictions: s.Evictions, nodes: int32(s.Nodes), spotNodes: int32(s.SpotNodes),
+		size: s.Size * 1000, spotSize: s.SpotSize * 1000}
+}
+
+func costsOf(s *sim.Sample) Costs {
+	c := Costs{Bill: s.Bill, OutageCost: s.OutageCost, OutageMinutes: s.OutageMinutes}
+	return c.with(countsOf(s))
+}
+
+func (c Costs) with(n counts) Costs {
+	c.Reclaims, c.Evictions, c.Nodes, c.SpotNodes, c.Size, c.SpotSize = n.reclaims, n.evictions, n.nodes, n.spotNodes, n.size, n.spotSize
+	return c
+}
+
+// addCosts notes the costs at an instant that is not before the last one.
+func (t *Timeline) addCosts(at policy.Time, c Costs) {
+	if n := len(t.costs); n > 0 && t.costs[n-1].At == at {
+		t.costs = t.costs[:n-1]
+	}
+	t.costs = append(t.costs, CostPoint{at, c})
+}
+
+// costsAt returns the costs at an instant.
+func (t *Timeline) costsAt(at policy.Time) Costs {
+	n, _ := t.counts.value(at)
+	low, high := 0, len(t.costs) // the first point after at
+	for low < high {
+		if middle := (low + high) / 2; t.costs[middle].At <= at {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low == 0 {
+		return Costs{}.with(n)
+	}
+	a := &t.costs[low-1]
+	c := a.Costs
+	if low < len(t.costs) {
+		b := &t.costs[low]
+		gone, all := policy.Money(at-a.At), policy.Money(b.At-a.At)
+		c.Bill += (b.Bill - a.Bill) * gone / all
+		c.OutageCost += (b.OutageCost - a.OutageCost) * gone / all
+	}
+	return c.with(n)
+}
+
+// Costs appends to into the costs so far at so many instants, two or more, that
+// stand evenly from the begin of the metered window to its end: those that are
+// there already, and the last one that is.
+func (t *Timeline) Costs(points int, into []CostPoint) []CostPoint {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.until < t.from {
+		return into
+	}
+	points = max(points, 2)
+	for i := range points {
+		at := t.from + (t.to-t.from)*policy.Time(i)/policy.Time(points-1)
+		if at > t.until {
+			return append(into, CostPoint{t.until, t.costsAt(t.until)})
+		}
+		into = append(into, CostPoint{at, t.costsAt(at)})
+	}
+	return into
+}
+
+// Prices returns prices of a market, each in force from its instant on: the one at
+// from, and those up to to that are there. Where there are more than points of
+// them they are read at so many even instants.
+func (t *Timeline) Prices(market int, from, to policy.Time, points int) ([]policy.Time, []policy.Money) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return stretch(&t.prices[market], from, min(to, t.until), points, func(p policy.Money) policy.Money { return p })
+}
+
+// Hazards returns the forecast hazards of a market likewise, in reclaims per
+// node-hour.
+func (t *Timeline) Hazards(market int, from, to policy.Time, points int) ([]policy.Time, []float64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return stretch(&t.hazards[market], from, min(to, t.until), points, hazard.perHour)
+}
+
+// stretch returns the values of h from one instant to another.
+func stretch[T comparable, R any](h *history[T], from, to policy.Time, points int, of func(T) R) (at []policy.Time, what []R) {
+	if from > to {
+		return nil, nil
+	}
+	points = max(points, 2)
+	first, last := max(h.find(from), 0), h.find(to)
+	if last-first >= points {
+		for i := range points {
+			x := from + (to-from)*policy.Time(i)/policy.Time(points-1)
+			if v, ok := h.value(x); ok {
+				at, what = append(at, x), append(what, of(v))
+			}
+		}
+		return at, what
+	}
+	for i := first; i <= last; i++ {
+		at, what = append(at, max(from, h.at[i])), append(what, of(h.what[i]))
+	}
+	return at, what
+}

@@ -1,0 +1,106 @@
+package timeline
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// An eventRow is an Event as it is held.
+type eventRow struct {
+	at              policy.Time
+	amount          int64
+	subject, object uint32
+	kind            Kind
+}
+
+var kindNames = [...]string{
+	Launched: "launched", Refused: "refused", Joined: "joined", Noticed: "noticed", Recommended: "recommended to leave",
+	Reclaimed: "reclaimed", Outbid: "outbid", Draining: "draining", Undrained: "drain given up", Deleted: "deleted",
+	PodEvicted: "pod evicted", PodLost: "pod lost", OutageBegan: "outage began", OutageEnded: "outage ended",
+	ReplicasChanged: "replicas changed", JobDone: "job done", JobMissed: "job missed its deadline",
+	FaultBegan: "fault began", FaultEnded: "fault ended", GateClosed: "gate closed", GateOpened: "gate opened",
+	Paused: "job suspended", Resumed: "job resumed",
+}
+
+var faultNames = [...]string{
+	scenarios.FaultZoneOutage: "zone outage", scenarios.FaultSqueeze: "squeeze", scenarios.FaultPriceRamp: "price ramp",
+	scenarios.FaultAPIThrottle: "API throttled", scenarios.FaultAPIError: "API down", scenarios.FaultLateNotice: "late notices",
+	scenarios.FaultSlowNodes: "slow nodes", scenarios.FaultControllerDown: "controller down", scenarios.FaultModelFails: "model fails",
+	scenarios.FaultOnDemandRefused: "on-demand refused",
+}
+
+// String returns the kind in words.
+func (k Kind) String() string { return kindNames[k] }
+
+// addEvent notes an event that is not before the last one.
+func (t *Timeline) addEvent(at policy.Time, kind Kind, subject, object string, amount int64) {
+	t.events = append(t.events, eventRow{at: at, kind: kind, subject: t.names.id(subject), object: t.names.id(object), amount: amount})
+}
+
+// lastEvent returns the place of the last event at or before an instant, -1 for
+// none.
+func (t *Timeline) lastEvent(at policy.Time) int {
+	return sort.Search(len(t.events), func(i int) bool { return t.events[i].at > at }) - 1
+}
+
+// Events returns how many events are there.
+func (t *Timeline) Events() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.events)
+}
+
+// Event returns the i-th event, from 0.
+func (t *Timeline) Event(i int) Event {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	e := &t.events[i]
+	return Event{At: e.at, Kind: e.kind, Subject: t.names.list[e.subject], Object: t.names.list[e.object], Amount: e.amount}
+}
+
+// NextEvent returns the place of the first event after an instant, of one of the
+// kinds if any are given, and whether there is one.
+func (t *Timeline) NextEvent(after policy.Time, kinds ...Kind) (int, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for i := t.lastEvent(after) + 1; i < len(t.events); i++ {
+		if len(kinds) == 0 || slices.Contains(kinds, t.events[i].kind) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// PreviousEvent returns the place of the last event before an instant likewise.
+func (t *Timeline) PreviousEvent(before policy.Time, kinds ...Kind) (int, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for i := t.lastEvent(before - 1); i >= 0; i-- {
+		if len(kinds) == 0 || slices.Contains(kinds, t.events[i].kind) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// EventsAbout appends to into the places of the last events, at most so many and
+// newest first, at or before an instant that name the given node, workload,
+// market, pool, fault or budget.
+func (t *Timeline) EventsAbout(name string, until policy.Time, most int, into []int) []int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	id, ok := t.names.find(name)
+	if !ok || name == "" {
+		return into
+	}
+	for i := t.lastEvent(until); i >= 0 && most > 0; i-- {
+		if e := &t.events[i]; e.subject == id || e.object == id {
+			into = append(into, i)
+			most--
+		}
+	}
+	return into
+}

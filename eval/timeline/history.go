@@ -1,0 +1,71 @@
+package timeline
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A history is the values that one thing took: what[i] from at[i] on. It holds an
+// entry for each change and none in between, so any instant of it is found in few
+// steps without going through those before.
+type history[T comparable] struct {
+	at   []policy.Time
+	what []T
+}
+
+// add says that the value is x from t on. Instants must not descend; the last one
+// said of an instant holds.
+func (h *history[T]) add(t policy.Time, x T) {
+	n := len(h.at)
+	if n > 0 && h.at[n-1] == t {
+		n--
+		h.at, h.what = h.at[:n], h.what[:n]
+	}
+	if n > 0 && h.what[n-1] == x {
+		return
+	}
+	h.at, h.what = append(h.at, t), append(h.what, x)
+}
+
+// find returns the place of the value at t, -1 before the first.
+func (h *history[T]) find(t policy.Time) int { return lastAt(h.at, t) }
+
+// value returns the value at t, and whether there is one.
+func (h *history[T]) value(t policy.Time) (x T, ok bool) {
+	i := h.find(t)
+	if i < 0 {
+		return x, false
+	}
+	return h.what[i], true
+}
+
+// lastAt returns the last place whose instant is at or before t, -1 for none.
+func lastAt(at []policy.Time, t policy.Time) int {
+	i, _ := slices.BinarySearch(at, t+1)
+	return i - 1
+}
+
+// names gives each string a number, so that it is held once.
+type names struct {
+	list []string
+	ids  map[string]uint32
+}
+
+func newNames() *names { return &names{list: []string{""}, ids: map[string]uint32{"": 0}} }
+
+func (n *names) id(s string) uint32 {
+	id, ok := n.ids[s]
+	if !ok {
+		id = uint32(len(n.list))
+		n.list = append(n.list, s)
+		n.ids[s] = id
+	}
+	return id
+}
+
+// find returns the number of s, and whether it has one.
+func (n *names) find(s string) (uint32, bool) {
+	id, ok := n.ids[s]
+	return id, ok
+}

@@ -1,0 +1,449 @@
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/record"
+)
+
+// growthGrace is how long growth of a workload does not count in a recording,
+// which does not say: what scenarios have that say nothing either.
+const growthGrace = 10 * time.Minute
+
+// Load reads a whole recording, of a simulation or of a cluster. It knows what
+// the steps saw: nodes, pods, workloads and prices are those of the step before,
+// and what left between two steps left at the second. Costs are only a bill,
+// reckoned from the first step on as prices × time of the nodes that were seen,
+// bids as the most that is paid and nothing paid in advance; what outages cost is
+// not known. A pod that serves no longer on a lost node counts until the cluster
+// noticed.
+func Load(r *record.Recording) (*Timeline, error) {
+	t := &Timeline{about: About{Scenario: r.Meta.Scenario, Policy: r.Meta.Policy, Seed: r.Meta.Seed, Recorded: true, Note: r.Meta.Note}, ended: true}
+	t.names = newNames()
+	l := &loader{t: t}
+	for step, err := range r.Steps() {
+		if err != nil {
+			return nil, fmt.Errorf("reading the recording: %w", err)
+		}
+		if err := l.step(step); err != nil {
+			return nil, err
+		}
+	}
+	if l.last == nil {
+		return nil, fmt.Errorf("the recording has no step: %w", record.ErrNoRecording)
+	}
+	l.bill()
+	return t, nil
+}
+
+// A loader fills a timeline from steps.
+type loader struct {
+	t    *Timeline
+	last *policy.Snapshot
+
+	// Where the entries of a snapshot stand in the tables of the timeline: the
+	// tables of a cluster change.
+	market, pool, work, budget places
+
+	// By place: the least that a market charges; whether a workload is below what
+	// it must have, whether it is suspended, and what it wanted.
+	reserve   []policy.Money
+	short     []bool
+	suspended []bool
+	replicas  []history[int32]
+
+	// lives are all nodes. By slot: the place of the one that is there, -1 for
+	// none, its name, and what its pods request.
+	lives     []life
+	alive     []int
+	names     []string
+	requested []policy.Resources
+	pods      []int32
+
+	counts counts
+}
+
+// A life is how long a node was seen to run.
+type life struct {
+	market   int32
+	from, to policy.Time
+	bid      policy.Money
+}
+
+// places say where things stand in a table to which new ones are added: of[i] is
+// the place of the i-th of a snapshot.
+type places struct {
+	of   []int32
+	seen map[string]int32
+}
+
+// follow brings p in line with n things, and returns which of them are new.
+func (p *places) follow(n int, name func(int) string) (fresh []int) {
+	if p.seen == nil {
+		p.seen = map[string]int32{}
+	}
+	p.of = p.of[:0]
+	for i := range n {
+		k, ok := p.seen[name(i)]
+		if !ok {
+			k = int32(len(p.seen))
+			p.seen[name(i)] = k
+			fresh = append(fresh, i)
+		}
+		p.of = append(p.of, k)
+	}
+	return fresh
+}
+
+// at returns the place of the i-th thing, -1 for none.
+func (p *places) at(i int32) int32 {
+	if i < 0 {
+		return -1
+	}
+	return p.of[i]
+}
+
+// follow brings the tables in line with those of s.
+func (l *loader) follow(s *policy.Snapshot) {
+	t := l.t
+	var markets []policy.Market
+	for _, i := range l.market.follow(len(s.Markets), func(i int) string { return s.Markets[i].Name }) {
+		markets = append(markets, s.Markets[i])
+		l.reserve = append(l.reserve, s.Markets[i].Reserve)
+	}
+	t.addMarkets(s.Types, s.Zones, markets)
+	for _, i := range l.pool.follow(len(s.Pools), func(i int) string { return s.Pools[i].Name }) {
+		t.addPool(&s.Pools[i])
+	}
+	for _, i := range l.work.follow(len(s.Workloads), func(i int) string { return s.Workloads[i].Name }) {
+		t.addWorkload(&s.Workloads[i], 0)
+		l.short, l.suspended = append(l.short, false), append(l.suspended, s.Workloads[i].Suspended)
+		l.replicas = append(l.replicas, history[int32]{})
+	}
+	for _, i := range l.budget.follow(len(s.Budgets), func(i int) string { return s.Budgets[i].Name }) {
+		t.addBudget(&s.Budgets[i])
+	}
+}
+
+// step adds one step.
+func (l *loader) step(st *record.Step) error {
+	s, t := st.Snapshot, l.t
+	if l.last == nil {
+		t.warmup, t.from = s.Now, s.Now
+	} else if s.Now <= l.last.Now {
+		return fmt.Errorf("step %d is of %v, not after the one before it: %w", st.Number, s.Now, record.ErrCorrupt)
+	}
+	l.follow(s)
+	begun := len(t.events)
+	l.reckon(s)
+	l.nodes(s)
+	l.workloads(s)
+	for i := range s.Ended {
+		l.podEnded(s, &s.Ended[i])
+	}
+	l.markets(s)
+	for i := range s.Budgets {
+		b, k := &s.Budgets[i], l.budget.of[i]
+		was, _ := t.ledgers[k].value(s.Now)
+		if b.Closed != was.Closed {
+			t.addEvent(s.Now, pick(b.Closed, GateClosed, GateOpened), b.Name, "", 0)
+		}
+		t.ledgers[k].add(s.Now, budgetOf(st.Memory.Budget(b.Name), b.Closed))
+	}
+	slices.SortStableFunc(t.events[begun:], func(a, b eventRow) int { return cmp.Compare(a.at, b.at) })
+	t.addDecision(s, &st.Plan)
+	t.counts.add(s.Now, l.counts)
+	t.until, t.to, l.last = s.Now, s.Now, s
+	return nil
+}
+
+func (l *loader) markets(s *policy.Snapshot) {
+	for i := range s.Markets {
+		m, k := &s.Markets[i], l.market.of[i]
+		price := policy.NoPrice
+		if m.Offered {
+			price = m.Price
+		}
+		at := l.since(s, m.PricedAt)
+		if l.last != nil {
+			at = max(at, l.last.Now+1) // that step saw another price, or the same
+		}
+		l.t.prices[k].add(at, price)
+		l.t.hazards[k].add(s.Now, hazardOf(m))
+	}
+}
+
+// since returns an instant that a snapshot tells of, not before the step before,
+// which did not know of it.
+func (l *loader) since(s *policy.Snapshot, at policy.Time) policy.Time {
+	if l.last != nil {
+		at = max(at, l.last.Now)
+	}
+	return min(at, s.Now)
+}
+
+// reckon sums up what the pods of each node request.
+func (l *loader) reckon(s *policy.Snapshot) {
+	for len(l.requested) < len(s.Nodes) {
+		l.requested, l.pods = append(l.requested, policy.Resources{}), append(l.pods, 0)
+		l.alive, l.names = append(l.alive, -1), append(l.names, "")
+		l.t.nodes = append(l.t.nodes, history[nodeState]{})
+	}
+	clear(l.requested)
+	clear(l.pods)
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodGone || p.Node == policy.None {
+			continue
+		}
+		tpl := &s.Templates[p.Template]
+		l.requested[p.Node] = l.requested[p.Node].Plus(tpl.Requests)
+		if !tpl.DaemonSet {
+			l.pods[p.Node]++
+		}
+	}
+}
+
+// nodes adds what became of the nodes.
+func (l *loader) nodes(s *policy.Snapshot) {
+	t := l.t
+	l.counts.nodes, l.counts.spotNodes, l.counts.size, l.counts.spotSize = 0, 0, 0, 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if l.names[i] != "" && (!n.Live() || n.Name != l.names[i]) {
+			l.left(s, i)
+		}
+		if !n.Live() {
+			continue
+		}
+		if l.names[i] == "" {
+			l.came(s, n)
+		}
+		l.changed(s, n)
+		t.nodes[i].add(s.Now, t.stateOf(n, l.pool.at(int32(n.Pool)), l.market.at(int32(n.Market)), l.requested[i], l.pods[i]))
+		if n.Phase >= policy.NodeInitialized && n.Market >= 0 {
+			l.hold(s, n)
+		}
+	}
+}
+
+func (l *loader) hold(s *policy.Snapshot, n *policy.Node) {
+	size := 1000 * s.Types[s.Markets[n.Market].Type].VCPU
+	l.counts.nodes++
+	l.counts.size += size
+	if s.Markets[n.Market].Capacity == policy.Spot {
+		l.counts.spotNodes++
+		l.counts.spotSize += size
+	}
+}
+
+func (l *loader) came(s *policy.Snapshot, n *policy.Node) {
+	l.names[n.ID] = n.Name
+	market, price := "", policy.Money(0)
+	if n.Market >= 0 {
+		market = s.Markets[n.Market].Name
+		price = s.Markets[n.Market].Charge()
+		l.alive[n.ID] = len(l.lives)
+		l.lives = append(l.lives, life{market: l.market.of[n.Market], from: n.Launched, bid: n.Bid})
+	}
+	if l.last != nil {
+		l.t.addEvent(l.since(s, n.Launched), Launched, n.Name, market, int64(price))
+	}
+}
+
+// changed adds what a node has that it had not at the step before.
+func (l *loader) changed(s *policy.Snapshot, n *policy.Node) {
+	if l.last == nil {
+		return
+	}
+	t := l.t
+	was, _ := t.nodes[n.ID].value(l.last.Now)
+	if !was.there || t.names.list[was.name] != n.Name {
+		was = nodeState{phase: policy.NodeLaunching}
+	}
+	if was.phase < policy.NodeInitialized && n.Phase >= policy.NodeInitialized {
+		t.addEvent(l.since(s, n.Initialized), Joined, n.Name, "", 0)
+	}
+	if was.notice == 0 && n.ReclaimAt != 0 {
+		l.counts.reclaims++
+		t.addEvent(l.since(s, n.NoticeAt), Noticed, n.Name, "", int64(n.ReclaimAt))
+	}
+	if !was.recommended && n.Recommended != 0 {
+		t.addEvent(l.since(s, n.Recommended), Recommended, n.Name, "", 0)
+	}
+	switch {
+	case was.phase < policy.NodeDraining && n.Phase >= policy.NodeDraining:
+		t.addEvent(s.Now, Draining, n.Name, "", 0)
+	case was.phase == policy.NodeDraining && n.Phase == policy.NodeInitialized:
+		t.addEvent(s.Now, Undrained, n.Name, "", 0)
+	}
+}
+
+// left adds that the node of a slot is there no more. It was reclaimed where it
+// took pods with it, or where its time was up and nobody had emptied it.
+func (l *loader) left(s *policy.Snapshot, slot int) {
+	t, name := l.t, l.names[slot]
+	was, _ := t.nodes[slot].value(l.last.Now)
+	lost, emptied := false, was.phase >= policy.NodeDraining
+	for i := range s.Ended {
+		if e := &s.Ended[i]; e.Node == name {
+			lost, emptied = lost || e.Cause == policy.EndReclaimed, emptied || e.Cause == policy.EndEvicted
+		}
+	}
+	taken := lost || was.notice != 0 && was.notice <= s.Now && !emptied
+	market := ""
+	if was.market >= 0 {
+		market = t.markets[was.market].Name
+	}
+	if taken {
+		if was.notice == 0 {
+			l.counts.reclaims++
+		}
+		t.addEvent(s.Now, Reclaimed, name, market, 0)
+	} else {
+		t.addEvent(s.Now, Deleted, name, "", 0)
+	}
+	if k := l.alive[slot]; k >= 0 {
+		l.lives[k].to = s.Now
+	}
+	l.names[slot], l.alive[slot] = "", -1
+	t.nodes[slot].add(s.Now, nodeState{})
+}
+
+func (l *loader) podEnded(s *policy.Snapshot, e *policy.EndedPod) {
+	tpl := &s.Templates[e.Template]
+	switch {
+	case e.Cause == policy.EndEvicted && !tpl.DaemonSet:
+		l.counts.evictions++
+		l.t.addEvent(l.since(s, e.End), PodEvicted, e.Node, tpl.Name, 0)
+	case e.Cause == policy.EndReclaimed:
+		l.t.addEvent(l.since(s, e.End), PodLost, e.Node, tpl.Name, 0)
+	}
+}
+
+// workloads adds where the workloads stand. What must be ready is what the
+// strictest budget asks for, or without one all but a quarter.
+func (l *loader) workloads(s *policy.Snapshot) {
+	t := l.t
+	onSpot := make([]int32, len(s.Workloads))
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase != policy.PodReady || p.Node == policy.None {
+			continue
+		}
+		if m, w := s.Nodes[p.Node].Market, s.Templates[p.Template].Workload; m >= 0 && w >= 0 && s.Markets[m].Capacity == policy.Spot {
+			onSpot[w]++
+		}
+	}
+	for i := range s.Workloads {
+		w, k := &s.Workloads[i], l.work.of[i]
+		scaled := w.Kind != policy.KindJob && w.Kind != policy.KindDaemonSet
+		if was, ok := l.replicas[k].value(s.Now); ok && was != w.Replicas && scaled {
+			t.addEvent(s.Now, ReplicasChanged, w.Name, "", int64(w.Replicas))
+		}
+		l.replicas[k].add(s.Now, w.Replicas)
+		state := Workload{Desired: w.Replicas, Ready: w.Ready, OnSpot: onSpot[i]}
+		if scaled {
+			state.Desired = l.desired(k, s.Now)
+			state.Required = required(s, policy.WorkloadID(i), state.Desired)
+		}
+		t.work[k].add(s.Now, state)
+		if short := state.Ready < state.Required; short != l.short[k] {
+			l.short[k] = short
+			t.addEvent(s.Now, pick(short, OutageBegan, OutageEnded), w.Name, "", int64(state.Required-state.Ready))
+		}
+		if w.Suspended != l.suspended[k] {
+			l.suspended[k] = w.Suspended
+			t.addEvent(s.Now, pick(w.Suspended, Paused, Resumed), w.Name, "", 0)
+		}
+	}
+}
+
+// desired returns what the workload at place k wanted throughout the grace before
+// now.
+func (l *loader) desired(k int32, now policy.Time) int32 {
+	h := &l.replicas[k]
+	least := h.what[len(h.what)-1]
+	for i := len(h.at) - 1; i >= 0; i-- {
+		least = min(least, h.what[i])
+		if h.at[i] <= now.Add(-growthGrace) {
+			break
+		}
+	}
+	return least
+}
+
+// required returns how many of the desired pods of w must be ready.
+func required(s *policy.Snapshot, w policy.WorkloadID, desired int32) int32 {
+	least, bound := max(desired-max(1, desired/4), min(desired, 1)), false
+	for i := range s.Templates {
+		if s.Templates[i].Workload != w {
+			continue
+		}
+		for _, p := range s.Templates[i].PDBs {
+			if !bound {
+				least, bound = 0, true
+			}
+			least = max(least, s.PDBs[p].Required(desired))
+		}
+	}
+	return min(least, desired)
+}
+
+// bill reckons what the nodes that were seen cost.
+func (l *loader) bill() {
+	t := l.t
+	window := billing.Span{From: t.from, To: t.to}
+	for i := range l.lives {
+		if l.lives[i].to == 0 {
+			l.lives[i].to = t.to
+		}
+	}
+	curves := make([]*billing.Curve, len(t.markets))
+	for i := range curves {
+		curves[i] = l.curve(i)
+	}
+	amount := func(x *life, to policy.Time) policy.Money {
+		if curves[x.market] == nil {
+			return 0 // it never had a price
+		}
+		span := billing.Span{From: x.from, To: to}
+		if x.bid > 0 {
+			return curves[x.market].BillAtMost(span, window, x.bid)
+		}
+		return curves[x.market].Bill(span, window)
+	}
+	for at := t.from; ; at = min(at+costStep, t.to) {
+		var c Costs
+		for i := range l.lives {
+			if x := &l.lives[i]; x.from < at {
+				c.Bill += amount(x, min(x.to, at))
+			}
+		}
+		t.addCosts(at, c)
+		if at == t.to {
+			return
+		}
+	}
+}
+
+// curve returns what a node of the market at place k was charged over the
+// recording, nil if it never had a price.
+func (l *loader) curve(k int) *billing.Curve {
+	h, known := &l.t.prices[k], false
+	prices := slices.Clone(h.what)
+	for i := range prices {
+		if prices[i] != policy.NoPrice {
+			prices[i], known = max(prices[i], l.reserve[k]), true
+		}
+	}
+	if !known {
+		return nil
+	}
+	return billing.NewCurve(h.at, prices)
+}

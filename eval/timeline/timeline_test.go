@@ -1,0 +1,576 @@
+package timeline
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// world returns an embedded world, cut to length.
+func world(t testing.TB, name string, length time.Duration) *scenarios.World {
+	t.Helper()
+	sc, err := scenarios.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := trace.Embedded()
+	if named, ok, e := trace.EmbeddedNamed(sc.Trace); ok {
+		tr, err = named, e
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{From: tr.From})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if length > 0 {
+		w.Duration = min(w.Duration, length)
+	}
+	return w
+}
+
+func config(t testing.TB, w *scenarios.World, spec string) sim.Config {
+	t.Helper()
+	stage, err := sim.NewStage(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := registry.New(spec, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := models.NewClosedForm(models.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: 5}
+}
+
+// watched plays cfg into a timeline.
+func watched(t testing.TB, cfg sim.Config, spec string) (*Timeline, *sim.Result) {
+	t.Helper()
+	tl := New(cfg.Stage, spec, cfg.Seed)
+	tl.Watch(&cfg)
+	res, err := sim.Run(context.Background(), cfg)
+	tl.Finish(res, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl, res
+}
+
+// cases are worlds in which nodes come and go, are outbid, budgets close gates, and
+// faults strike.
+var cases = []struct{ world, policy string }{
+	{"squeeze", "portfolio"}, {"bidding-war", "spotvortex"}, {"gpu-budget", "spotvortex"}, {"zone-outage", "spot"}, {"asg-web", "rescheduler"}, {"committed", "static"},
+}
+
+const caseLength = 30 * time.Hour
+
+// A plain keeps everything whenever it changes, in the simplest way.
+type plain struct {
+	sim.Watcher
+	t       *Timeline
+	nodes   map[policy.NodeID]Node
+	slots   policy.NodeID
+	frames  []Frame
+	samples []sim.Sample // at whole costSteps
+}
+
+func (p *plain) Settled(m *sim.Moment) {
+	p.Watcher.Settled(m)
+	for _, id := range m.Nodes() {
+		p.slots = max(p.slots, id+1)
+	}
+	clear(p.nodes) // it looks at all of them: what it was not told of it would miss
+	for id := range p.slots {
+		n, requested, pods, ok := m.Node(id)
+		if !ok {
+			continue
+		}
+		x := Node{Name: n.Name, Pool: int32(n.Pool), Market: int32(n.Market), Phase: n.Phase, Spot: p.t.markets[n.Market].Spot, Since: n.Launched,
+			CPU: int16(requested.CPU * 1000 / n.Allocatable.CPU), Memory: int16(float64(requested.Memory) / float64(n.Allocatable.Memory) * 1000),
+			GPU: -1, Pods: int16(pods), Notice: n.ReclaimAt, Recommended: n.Recommended != 0, By: n.ActedBy}
+		if n.Allocatable.GPU > 0 {
+			x.GPU = int16(requested.GPU * 1000 / n.Allocatable.GPU)
+		}
+		p.nodes[id] = x
+	}
+	f := Frame{At: m.Now}
+	for _, n := range p.nodes {
+		f.Nodes = append(f.Nodes, n)
+	}
+	slices.SortFunc(f.Nodes, func(a, b Node) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	for i := range p.t.workloads {
+		f.Workloads = append(f.Workloads, Workload(m.Workload(policy.WorkloadID(i))))
+	}
+	for i := range m.Budgets() {
+		f.Budgets = append(f.Budgets, budgetOf(m.Budget(i)))
+	}
+	c := m.Costs(m.Now)
+	f.Costs = costsOf(&c)
+	p.frames = append(p.frames, f)
+	for k := int64(0); ; k++ {
+		at := p.t.warmup.Add(time.Duration(k) * 5 * time.Minute)
+		if at >= m.Next {
+			break
+		}
+		if at >= m.Now {
+			p.samples = append(p.samples, m.Costs(at))
+		}
+	}
+}
+
+// TestAtIsReplay compares the frame of many instants, in any order and into one
+// Frame, with what a plain replay has there; and costs at whole five minutes, and
+// at the end, with what the simulator says.
+func TestAtIsReplay(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.world+" "+c.policy, func(t *testing.T) {
+			cfg := config(t, world(t, c.world, caseLength), c.policy)
+			tl := New(cfg.Stage, c.policy, cfg.Seed)
+			tl.Watch(&cfg)
+			p := &plain{Watcher: cfg.Watch, t: tl, nodes: map[policy.NodeID]Node{}}
+			cfg.Watch = p
+			res, err := sim.Run(context.Background(), cfg)
+			tl.Finish(res, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seed := uint64(time.Now().UnixNano())
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			begin, _, to := tl.Span()
+			var f Frame
+			for range 500 {
+				at := begin + policy.Time(rnd.Int64N(int64(to-begin+1)))
+				k := len(p.frames) - 1
+				for p.frames[k].At > at {
+					k--
+				}
+				tl.At(at, &f)
+				want := p.frames[k]
+				if f.At != at || !slices.Equal(f.Nodes, want.Nodes) || !slices.Equal(f.Workloads, want.Workloads) || !slices.Equal(f.Budgets, want.Budgets) {
+					t.Fatalf("seed %d: at %v (since %v)\n%+v\nwant\n%+v", seed, at, want.At, f, want)
+				}
+				got := Costs{}.with(counts{f.Costs.Reclaims, f.Costs.Evictions, f.Costs.Nodes, f.Costs.SpotNodes, f.Costs.Size, f.Costs.SpotSize})
+				want.Costs.Bill, want.Costs.OutageCost, want.Costs.OutageMinutes = 0, 0, 0
+				if got != want.Costs {
+					t.Fatalf("seed %d: at %v %+v, want %+v", seed, at, got, want.Costs)
+				}
+				i := int(at-begin) / int(costStep)
+				low, high := p.samples[i].Bill, res.Bill
+				if i+1 < len(p.samples) {
+					high = p.samples[i+1].Bill
+				}
+				if f.Costs.Bill < low || f.Costs.Bill > high {
+					t.Fatalf("seed %d: at %v the bill is %v, not in %v … %v", seed, at, f.Costs.Bill, low, high)
+				}
+			}
+			for _, s := range p.samples {
+				tl.At(s.At, &f)
+				if want := costsOf(&s); f.Costs != want {
+					t.Fatalf("at %v %+v, want %+v", s.At, f.Costs, want)
+				}
+			}
+			tl.At(to, &f)
+			if f.Costs.Bill != res.Bill || f.Costs.OutageCost != res.OutageCost || f.Costs.OutageMinutes != res.OutageMinutes ||
+				f.Costs.Reclaims != res.Reclaims || f.Costs.Evictions != res.VoluntaryEvictions {
+				t.Errorf("the end is %+v, the result %v, %v, %d min", f.Costs, res.Bill, res.OutageCost, res.OutageMinutes)
+			}
+		})
+	}
+}
+
+// TestAtNeverChanges reads a timeline from several goroutines while it is filled:
+// a frame of an instant up to Until is the same when it is read again at the end.
+func TestAtNeverChanges(t *testing.T) {
+	cfg := config(t, world(t, "squeeze", caseLength), "spotvortex")
+	tl := New(cfg.Stage, "spotvortex", cfg.Seed)
+	tl.Watch(&cfg)
+	seen := make(chan []Frame)
+	for reader := range uint64(3) {
+		go func() {
+			rnd := rand.New(rand.NewPCG(reader, 2))
+			var kept []Frame
+			for {
+				begin, _, _ := tl.Span()
+				until := tl.Until()
+				if until >= begin {
+					var f Frame
+					at := until // where what is yet to come could show
+					if rnd.IntN(2) == 0 {
+						at = begin + policy.Time(rnd.Int64N(int64(until-begin+1)))
+					}
+					tl.At(at, &f)
+					kept = append(kept, f)
+					if f.Decision >= 0 {
+						tl.Decision(f.Decision)
+					}
+					if f.Event >= 0 {
+						tl.EventsAbout(tl.Event(f.Event).Subject, at, 10, nil)
+					}
+					tl.NextEvent(at, Reclaimed, OutageBegan)
+					tl.Costs(50, nil)
+				}
+				if _, _, done := tl.Ended(); done || len(kept) >= 150 {
+					seen <- kept
+					return
+				}
+			}
+		}()
+	}
+	res, err := sim.Run(context.Background(), cfg)
+	tl.Finish(res, err)
+	total := 0
+	for range 3 {
+		for _, f := range <-seen {
+			var again Frame
+			tl.At(f.At, &again)
+			total++
+			if !reflect.DeepEqual(f, again) {
+				t.Fatalf("at %v there was\n%+v\nand later\n%+v", f.At, f, again)
+			}
+		}
+	}
+	if r, e, done := tl.Ended(); r != res || e != err || !done || err != nil || total == 0 {
+		t.Errorf("ended with %v, %v, %v after %d frames", r, e, done, total)
+	}
+}
+
+// TestWatchChangesNothing compares hashes with and without a timeline.
+func TestWatchChangesNothing(t *testing.T) {
+	for _, c := range cases {
+		w := world(t, c.world, caseLength)
+		_, res := watched(t, config(t, w, c.policy), c.policy)
+		plain, err := sim.Run(context.Background(), config(t, w, c.policy))
+		if err != nil || plain.Hash != res.Hash {
+			t.Errorf("%s: hashes %x and %x, %v", c.world, plain.Hash[:4], res.Hash[:4], err)
+		}
+	}
+}
+
+// recorded plays cfg into a timeline and a recording, which it opens.
+func recorded(t *testing.T, cfg sim.Config, spec string) (tl, loaded *Timeline, res *sim.Result, steps []policy.Time) {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := record.NewWriter(dir, record.Meta{Policy: spec, Scenario: "x", Seed: cfg.Seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Recorder = w
+	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) { steps = append(steps, s.Now) }
+	tl, res = watched(t, cfg, spec)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loaded, err = Load(r); err != nil {
+		t.Fatal(err)
+	}
+	return tl, loaded, res, steps
+}
+
+// TestLoad compares a recording with the timeline of the same run in what a
+// recording can know: decisions, prices and forecasts; and at the steps every
+// node and workload in which nothing changed at the very instant of the step (a
+// snapshot is from before the plan is carried out) and which the provider has not
+// taken unnoticed.
+func TestLoad(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.world+" "+c.policy, func(t *testing.T) {
+			tl, loaded, _, steps := recorded(t, config(t, world(t, c.world, caseLength), c.policy), c.policy)
+			if loaded.Decisions() != tl.Decisions() || tl.Decisions() == 0 {
+				t.Fatalf("%d decisions are recorded, %d were taken", loaded.Decisions(), tl.Decisions())
+			}
+			for i := range tl.Decisions() {
+				if !reflect.DeepEqual(tl.Decision(i), loaded.Decision(i)) {
+					t.Fatalf("decision %d is %+v, recorded is %+v", i, tl.Decision(i), loaded.Decision(i))
+				}
+			}
+			var a, b Frame
+			compared, skipped := 0, 0
+			for _, at := range steps {
+				tl.At(at, &a)
+				loaded.At(at, &b)
+				if !slices.Equal(a.Markets, b.Markets) {
+					t.Fatalf("at %v the markets differ", at)
+				}
+				for w := range a.Workloads {
+					if k := tl.workloads[w].Kind; k == policy.KindDaemonSet || tl.stirred(w, at) {
+						continue
+					}
+					x, y := a.Workloads[w], b.Workloads[w]
+					if x.Ready != y.Ready || x.OnSpot != y.OnSpot || tl.workloads[w].Kind == policy.KindJob && x.Desired != y.Desired {
+						t.Fatalf("at %v %s is %+v, recorded %+v", at, tl.workloads[w].Name, x, y)
+					}
+				}
+				for _, n := range a.Nodes {
+					k, found := slices.BinarySearchFunc(b.Nodes, n.Name, func(x Node, name string) int {
+						switch {
+						case x.Name < name:
+							return -1
+						case x.Name > name:
+							return 1
+						}
+						return 0
+					})
+					switch {
+					case tl.moved(n.Name, at):
+						skipped++
+					case !found || b.Nodes[k] != n:
+						t.Fatalf("at %v %+v is recorded as (%v) %+v", at, n, found, b.Nodes[min(k, len(b.Nodes)-1)])
+					default:
+						compared++
+					}
+				}
+			}
+			if compared < 5*skipped || compared == 0 {
+				t.Errorf("%d nodes were compared, %d were not", compared, skipped)
+			}
+		})
+	}
+}
+
+// stirred reports whether workload w changed at an instant, or has pods on a node
+// that was taken shortly before.
+func (t *Timeline) stirred(w int, at policy.Time) bool {
+	if i := t.work[w].find(at); i >= 0 && t.work[w].at[i] == at {
+		return true
+	}
+	i, ok := t.PreviousEvent(at+1, Reclaimed)
+	return ok && t.Event(i).At > at.Add(-2*time.Minute)
+}
+
+// moved reports whether the node of a name changed at an instant.
+func (t *Timeline) moved(name string, at policy.Time) bool {
+	for i := range t.nodes {
+		if k := t.nodes[i].find(at); k >= 0 && t.names.list[t.nodes[i].what[k].name] == name {
+			return t.nodes[i].at[k] == at
+		}
+	}
+	return false
+}
+
+// TestLoadEvents holds that what a recording tells of has the instants at which it
+// happened, and that nothing but nodes too short-lived for any step is missing.
+func TestLoadEvents(t *testing.T) {
+	tl, loaded, res, steps := recorded(t, config(t, world(t, "squeeze", 0), "spot"), "spot")
+	of := func(t *Timeline, kind Kind) map[string]policy.Time {
+		out := map[string]policy.Time{}
+		for i := range t.Events() {
+			if e := t.Event(i); e.Kind == kind && e.At > steps[0] {
+				out[e.Subject] = e.At
+			}
+			if i > 0 && t.Event(i).At < t.Event(i-1).At {
+				panic("events descend")
+			}
+		}
+		return out
+	}
+	for _, kind := range []Kind{Launched, Joined, Noticed, Recommended} {
+		all, seen := of(tl, kind), of(loaded, kind)
+		exact := 0
+		for name, at := range seen {
+			if all[name] != at {
+				t.Errorf("%s of %s is recorded at %v, it was at %v", kind, name, at, all[name])
+			}
+			exact++
+		}
+		if exact*10 < 8*len(all) || kind != Recommended && exact == 0 {
+			t.Errorf("%d of %d events %q are recorded", exact, len(all), kind)
+		}
+	}
+	if taken, seen := of(tl, Reclaimed), of(loaded, Reclaimed); len(seen) == 0 || len(seen) > len(taken) {
+		t.Errorf("%d of %d reclaims are recorded", len(seen), len(taken))
+	}
+	var f Frame
+	loaded.At(loaded.Until(), &f)
+	if f.Costs.Evictions < res.VoluntaryEvictions || f.Costs.Reclaims < res.Reclaims {
+		t.Errorf("%+v has less than the metered part, %d and %d", f.Costs, res.VoluntaryEvictions, res.Reclaims)
+	}
+}
+
+// TestLoadBill reckons the bill of a run without warm-up from what the steps saw.
+// It lacks only that nodes left and steps ended between two steps.
+func TestLoadBill(t *testing.T) {
+	for _, name := range []string{"squeeze", "bidding-war"} {
+		w := world(t, name, caseLength)
+		w.WarmUp = 0
+		_, loaded, res, _ := recorded(t, config(t, w, "spotvortex"), "spotvortex")
+		var f Frame
+		loaded.At(loaded.Until(), &f)
+		if got, want := f.Costs.Bill.Float(), res.Bill.Float(); got < 0.97*want || got > 1.03*want {
+			t.Errorf("%s: the steps saw %v of nodes, the bill is %v", name, f.Costs.Bill, res.Bill)
+		}
+	}
+}
+
+// TestEvents goes through the events forth and back.
+func TestEvents(t *testing.T) {
+	tl, res := watched(t, config(t, world(t, "squeeze", caseLength), "spot"), "spot")
+	_, from, _ := tl.Span()
+	count := map[Kind]int64{}
+	for i := range tl.Events() {
+		if e := tl.Event(i); e.At >= from {
+			count[e.Kind]++
+		}
+	}
+	if count[Launched] != res.Launches || count[Noticed] != res.Notices || count[Refused] != res.Refusals || count[Draining] != res.Drains {
+		t.Errorf("%v, the result has %d launches, %d notices, %d refusals, %d drains", count, res.Launches, res.Notices, res.Refusals, res.Drains)
+	}
+	for _, kinds := range [][]Kind{nil, {Reclaimed}, {Reclaimed, OutageBegan}} {
+		var forth, back []policy.Time
+		for i, ok := tl.NextEvent(0, kinds...); ok; i, ok = tl.NextEvent(tl.Event(i).At, kinds...) {
+			forth = append(forth, tl.Event(i).At)
+		}
+		for i, ok := tl.PreviousEvent(tl.Until()+1, kinds...); ok; i, ok = tl.PreviousEvent(tl.Event(i).At, kinds...) {
+			back = append(back, tl.Event(i).At)
+		}
+		slices.Reverse(back)
+		if !slices.Equal(forth, back) || len(forth) == 0 {
+			t.Errorf("%v: %d instants forth, %d back", kinds, len(forth), len(back))
+		}
+	}
+	i, ok := tl.NextEvent(0, Reclaimed)
+	if !ok {
+		t.Fatal("nothing was reclaimed")
+	}
+	e := tl.Event(i)
+	about := tl.EventsAbout(e.Subject, e.At, 100, nil)
+	if !slices.Contains(about, i) {
+		t.Errorf("what is told about %s leaves its end out", e.Subject)
+	}
+	first := tl.Event(about[len(about)-1])
+	if first.Kind != Launched || first.Object != e.Object {
+		t.Errorf("the first of %s, which was reclaimed in %s, is %+v", e.Subject, e.Object, first)
+	}
+	for _, k := range about {
+		if x := tl.Event(k); x.Subject != e.Subject && x.Object != e.Subject {
+			t.Errorf("%+v is not about %s", x, e.Subject)
+		}
+	}
+}
+
+// TestOutages: what is told of outages adds up to the minutes of the result but
+// for the grace in which short recoveries count as none, and each one that ends
+// began before.
+func TestOutages(t *testing.T) {
+	tl, res := watched(t, config(t, world(t, "zone-outage", 0), "spot"), "spot")
+	_, from, to := tl.Span()
+	open := map[string]policy.Time{}
+	ms := int64(0)
+	for i := range tl.Events() {
+		switch e := tl.Event(i); e.Kind {
+		case OutageBegan:
+			if open[e.Subject] != 0 || e.Amount <= 0 {
+				t.Fatalf("%+v began twice", e)
+			}
+			open[e.Subject] = e.At
+		case OutageEnded:
+			if open[e.Subject] == 0 {
+				t.Fatalf("%+v never began", e)
+			}
+			ms += max(0, int64(e.At-max(from, open[e.Subject])))
+			delete(open, e.Subject)
+		}
+	}
+	for _, at := range open {
+		ms += int64(to - max(from, at))
+	}
+	if minutes := ms / 60_000; res.OutageMinutes == 0 || minutes < res.OutageMinutes || minutes > res.OutageMinutes+res.Incidents {
+		t.Errorf("outages last %d minutes, the result says %d in %d incidents", minutes, res.OutageMinutes, res.Incidents)
+	}
+}
+
+// TestDecisions holds that every plan that is not empty is there, with its words.
+func TestDecisions(t *testing.T) {
+	cfg := config(t, world(t, "squeeze", caseLength), "portfolio")
+	var want []int
+	launches := map[string]int{}
+	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
+		if n := len(p.Steers) + len(p.Launches) + len(p.Drains) + len(p.Gates) + len(p.Pauses) + len(p.Evicts) + len(p.Holds); n > 0 {
+			want = append(want, n)
+		}
+		for i := range p.Drains {
+			launches[s.Nodes[p.Drains[i].Node].Name+string(p.Drains[i].Why.Reason)+p.Drains[i].Why.Text]++
+		}
+	}
+	tl, _ := watched(t, cfg, "portfolio")
+	var got []int
+	for i := range tl.Decisions() {
+		d := tl.Decision(i)
+		got = append(got, len(d.Entries))
+		for k, e := range d.Entries {
+			if e.Verb == Drain {
+				launches[e.Subject+string(e.Why.Reason)+e.Why.Text]--
+				if n, at, ok := tl.DecisionAbout(e.Subject, d.At); !ok || n != i || tl.Decision(n).Entries[at].Subject != e.Subject || at > k {
+					t.Errorf("the last decision about %s at %v is %d, want %d", e.Subject, d.At, n, i)
+				}
+			}
+		}
+	}
+	if !slices.Equal(got, want) || len(got) == 0 {
+		t.Errorf("decisions have %v entries, the plans %v", got, want)
+	}
+	for name, n := range launches {
+		if n != 0 {
+			t.Errorf("the drain %q is there %d times too few", name, n)
+		}
+	}
+}
+
+// TestSeries reads prices and costs for a chart.
+func TestSeries(t *testing.T) {
+	w := world(t, "squeeze", caseLength)
+	tl, res := watched(t, config(t, w, "spot"), "spot")
+	_, from, to := tl.Span()
+	var f Frame
+	moved := 0
+	for m := range tl.Markets() {
+		at, price := tl.Prices(m, from, to, 10_000)
+		if len(at) != len(price) || len(at) == 0 || at[0] != from {
+			t.Fatalf("market %d: %d instants from %v, %d prices", m, len(at), at[0], len(price))
+		}
+		for i := range at {
+			tl.At(at[i], &f)
+			if f.Markets[m].Price != price[i] {
+				t.Fatalf("market %d at %v is %v, its series says %v", m, at[i], f.Markets[m].Price, price[i])
+			}
+		}
+		if moved += len(at) - 1; len(at) > 6 {
+			if few, _ := tl.Prices(m, from, to, 6); len(few) != 6 || few[0] != from || few[5] != to {
+				t.Errorf("six points are %v", few)
+			}
+		}
+		if hat, hazards := tl.Hazards(m, from, to, 50); len(hat) != len(hazards) || tl.Markets()[m].Spot && len(hat) == 0 {
+			t.Errorf("market %d has %d hazards at %d instants", m, len(hazards), len(hat))
+		}
+	}
+	if moved == 0 {
+		t.Error("no price moved")
+	}
+	points := tl.Costs(25, nil)
+	if len(points) != 25 || points[0].At != from || points[24].At != to || points[24].Bill != res.Bill || points[0].Bill != 0 {
+		t.Errorf("costs are %+v", points)
+	}
+}

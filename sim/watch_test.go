@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// A witness is a Watcher that believes nothing: it holds what it is told against
+// what it was told before.
+type witness struct {
+	entries map[string]int
+	nodes   map[policy.NodeID]string
+	last    Sample
+	until   policy.Time
+	bad     error
+}
+
+func (w *witness) complain(format string, args ...any) {
+	if w.bad == nil {
+		w.bad = fmt.Errorf(format, args...)
+	}
+}
+
+func (w *witness) Happened(e Entry) {
+	if w.entries == nil {
+		w.entries = map[string]int{}
+	}
+	w.entries[e.Kind]++
+	if e.At < w.until {
+		w.complain("%s of %s at %v comes after %v was settled", e.Kind, e.Subject, e.At, w.until)
+	}
+}
+
+func (w *witness) Settled(m *Moment) {
+	if m.Now < w.until || m.Next < m.Now {
+		w.complain("settled %v up to %v after %v", m.Now, m.Next, w.until)
+	}
+	w.until = m.Next
+	if w.nodes == nil {
+		w.nodes = map[policy.NodeID]string{}
+	}
+	for _, id := range m.Nodes() {
+		delete(w.nodes, id)
+		if n, requested, pods, ok := m.Node(id); ok {
+			w.nodes[id] = n.Name
+			if !requested.Within(n.Allocatable) || pods < 0 {
+				w.complain("%s holds %d pods of %+v", n.Name, pods, requested)
+			}
+		}
+	}
+	if m.Now-w.last.At < policy.Time(time.Hour/time.Millisecond) && m.Now != m.Next {
+		return
+	}
+	s := m.Costs(m.Now)
+	if s.Bill < w.last.Bill || s.OutageCost < w.last.OutageCost || s.OutageMinutes < w.last.OutageMinutes || s.Evictions < w.last.Evictions {
+		w.complain("%+v is less than %+v", s, w.last)
+	}
+	w.last = s
+	alive := 0
+	for i := range m.run.nodes {
+		if _, _, _, ok := m.Node(policy.NodeID(i)); ok {
+			alive++
+			if m.run.nodes[i].Name != w.nodes[policy.NodeID(i)] {
+				w.complain("at %v nobody told of %s", m.Now, m.run.nodes[i].Name)
+			}
+		}
+	}
+	if alive != len(w.nodes) {
+		w.complain("at %v %d nodes are there, %d were told of", m.Now, alive, len(w.nodes))
+	}
+}
+
+// against returns what does not agree between what the witness saw and the result.
+func (w *witness) against(res *Result) error {
+	last := Sample{At: res.Window.To, Bill: res.Bill, OutageCost: res.OutageCost, OutageMinutes: res.OutageMinutes,
+		Reclaims: res.Reclaims, Evictions: res.VoluntaryEvictions,
+		Nodes: w.last.Nodes, SpotNodes: w.last.SpotNodes, Size: w.last.Size, SpotSize: w.last.SpotSize}
+	switch {
+	case w.bad != nil:
+		return w.bad
+	case w.last != last:
+		return fmt.Errorf("the end came to %+v, the result is %+v", w.last, last)
+	case len(res.Samples) > 0 && res.Samples[len(res.Samples)-1] != last:
+		return fmt.Errorf("the last sample is %+v, the result is %+v", res.Samples[len(res.Samples)-1], last)
+	case int64(w.entries["step"]) != res.Decisions:
+		return fmt.Errorf("told of %d steps of %d", w.entries["step"], res.Decisions)
+	}
+	return nil
+}
+
+// playWatched plays cfg with and without a watcher and samples, and holds that this
+// moves nothing and that what was told adds up to the result.
+func playWatched(t *testing.T, cfg Config, spec string) *Result {
+	t.Helper()
+	cfg.Policy, cfg.Forecaster = mustPolicy(t, spec), mustForecaster(t)
+	plain := mustRun(t, cfg)
+	w := &witness{}
+	cfg.Policy, cfg.Forecaster, cfg.Watch, cfg.Sample = mustPolicy(t, spec), mustForecaster(t), w, time.Hour
+	res := mustRun(t, cfg)
+	if plain.Hash != res.Hash || plain.Events != res.Events {
+		t.Errorf("watched, the run has another hash, %x and not %x, or other events", res.Hash[:4], plain.Hash[:4])
+	}
+	if err := w.against(res); err != nil {
+		t.Error(err)
+	}
+	if len(plain.Samples) != 0 || len(plain.Taken) != 0 {
+		t.Errorf("%d samples and %d reclaims were kept unasked", len(plain.Samples), len(plain.Taken))
+	}
+	if int64(len(res.Taken)) != res.Reclaims {
+		t.Errorf("%d reclaims are kept of %d", len(res.Taken), res.Reclaims)
+	}
+	return res
+}
+
+// TestWatch plays worlds of every kind that bills or fails in a way of its own.
+func TestWatch(t *testing.T) {
+	auctions := war().seeded(6)
+	jobs := newBuilder(48 * time.Hour)
+	jobs.w.Intensity = 60
+	jobs.markets(2, 2, true)
+	jobs.pool("p")
+	jobs.trainer()
+	for name, w := range map[string]*scenarios.World{"stormy": stormy(60), "auctions": auctions, "commitments": reserve(2), "jobs": jobs.world()} {
+		for _, spec := range []string{"on-demand", "spot", "spotvortex"} {
+			t.Run(name+" "+spec, func(t *testing.T) {
+				playWatched(t, Config{Stage: mustStage(t, w), Seed: 3}, spec)
+			})
+		}
+	}
+}
+
+// TestSamples: three nodes of $0.20 cost $0.60 an hour; samples stand at whole
+// multiples and at the end, which is none here.
+func TestSamples(t *testing.T) {
+	cfg := Config{Stage: mustStage(t, calmWorld()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: 7 * time.Hour}
+	res := mustRun(t, cfg)
+	var want []Sample
+	for hours := time.Duration(0); hours < 55; hours += 7 {
+		h := min(hours, 48)
+		want = append(want, Sample{At: testStart.Add(h * time.Hour), Bill: 600_000 * policy.Money(h), Nodes: 3, Size: 12})
+	}
+	if !slices.Equal(res.Samples, want) {
+		t.Errorf("got %+v, want %+v", res.Samples, want)
+	}
+}
+
+// TestSampleIsTheEnd holds that a sample is what the run would have come to had it
+// ended then: a window cut short at a sample has its bill and its outage cost.
+// Nothing in these worlds looks ahead to the end but jobs, and there are none.
+func TestSampleIsTheEnd(t *testing.T) {
+	for _, spec := range []string{"spot", "static:share=0.9"} {
+		long := mustRun(t, Config{Stage: mustStage(t, stormy(60)), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
+		if long.OutageCost == 0 || long.Reclaims == 0 {
+			t.Fatalf("%s: nothing failed", spec)
+		}
+		for _, s := range long.Samples[1:] {
+			st := mustStage(t, stormy(60))
+			st.window = billing.Span{From: st.window.From, To: s.At}
+			wide := mustStage(t, stormy(60))
+			w, err := wide.NewWeather(4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			short := mustRun(t, Config{Stage: st, Weather: w, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4})
+			if short.Bill != s.Bill || short.OutageCost != s.OutageCost || short.OutageMinutes != s.OutageMinutes ||
+				short.Reclaims != s.Reclaims || short.VoluntaryEvictions != s.Evictions {
+				t.Errorf("%s: ended at %v the run came to %v and %v (%d min), the sample says %+v", spec, s.At, short.Bill, short.OutageCost, short.OutageMinutes, s)
+			}
+		}
+	}
+}
+
+// TestSampleRefused: a sample of a part of a millisecond, or of a millionth of the
+// window, is a slip.
+func TestSampleRefused(t *testing.T) {
+	for _, d := range []time.Duration{-time.Hour, time.Nanosecond, time.Millisecond} {
+		w := calmWorld()
+		w.Duration = 400 * time.Hour
+		if _, err := Run(t.Context(), Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: d}); err == nil {
+			t.Errorf("samples every %v are taken", d)
+		}
+	}
+}
