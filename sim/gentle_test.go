@@ -83,3 +83,24 @@ func TestEmptyOnly(t *testing.T) {
 		t.Errorf("%d evictions where only empty nodes may go, %d where others may", kept.VoluntaryEvictions, free.VoluntaryEvictions)
 	}
 }
+
+// TestGentleDrainOfASinglePod empties the node of a workload that wants one pod: to
+// wait until another is ready would be to wait for ever, so it goes and is short for
+// as long as it takes to serve again. One of two waits for the other.
+func TestGentleDrainOfASinglePod(t *testing.T) {
+	for _, c := range []struct {
+		replicas  int32
+		evictions int64
+		short     bool
+	}{{1, 1, true}, {2, 2, false}} {
+		b := newBuilder(4 * time.Hour)
+		b.w.Intensity, b.w.WarmUp = 0, time.Hour
+		b.markets(1, 2, false)
+		b.pool("p").Consolidation = policy.ConsolidateNever
+		b.workload("web", policy.KindDeployment, c.replicas, policy.Resources{CPU: 1800, Memory: gib})
+		res, log := empty(t, b, emptier{gentle: true})
+		if got := int64(res.VoluntaryEvictions); got != c.evictions || (res.Incidents > 0) != c.short || strings.Contains(log, " undrained ") {
+			t.Errorf("%d replicas: %d evictions and %d incidents, want %d and some: %v", c.replicas, got, res.Incidents, c.evictions, c.short)
+		}
+	}
+}

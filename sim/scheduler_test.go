@@ -11,6 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
@@ -453,7 +454,7 @@ func TestSchedulerAllocatesNothing(t *testing.T) {
 	for range 50 {
 		round()
 	}
-	if n := testing.AllocsPerRun(20, round); n != 0 {
+	if n := policytest.Allocations(20, round); n != 0 {
 		t.Errorf("binding 400 pods allocates %v times, want none", n)
 	}
 }

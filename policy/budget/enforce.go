@@ -186,10 +186,11 @@ func (e *enforcement) spentAt(t *tally) policy.Time {
 
 // keepNodes takes drains from the plan whose pods would not be admitted again,
 // and the launches that were to replace these nodes. A node under notice is
-// lost anyway, and so is drained.
-func (e *enforcement) keepNodes(counted []bool) {
+// lost anyway, and so is drained. It returns by node whether a drain was taken, nil
+// if none was.
+func (e *enforcement) keepNodes(counted []bool) (held []bool) {
 	if len(e.plan.Drains) == 0 || !slices.ContainsFunc(e.tallies, func(t tally) bool { return t.closed }) {
-		return
+		return nil
 	}
 	kept := make([]string, len(e.s.Nodes)) // by node, the budget that keeps it
 	for i := range e.s.Pods {
@@ -211,6 +212,10 @@ func (e *enforcement) keepNodes(counted []bool) {
 			drains = append(drains, d)
 			continue
 		}
+		if held == nil {
+			held = make([]bool, len(e.s.Nodes))
+		}
+		held[d.Node] = true
 		tokens = append(tokens, d.After...)
 		why := d.Why
 		why.Reason = policy.ReasonBudget
@@ -219,6 +224,50 @@ func (e *enforcement) keepNodes(counted []bool) {
 	}
 	e.plan.Drains = drains
 	e.dropLaunches(kept, tokens)
+	return held
+}
+
+// forgetMoves undoes what m notes of the drains that were taken from the plan, as
+// the guardrails do for those that they hold: a pool of which nothing moves was not
+// moved, and a node that was not tried is not left alone for it.
+func (e *enforcement) forgetMoves(m policy.Memory, held []bool) policy.Memory {
+	moves := make([]bool, len(e.s.Pools))
+	for i := range e.plan.Drains {
+		if n := &e.s.Nodes[e.plan.Drains[i].Node]; n.Pool != policy.None && n.ReclaimAt == 0 {
+			moves[n.Pool] = true
+		}
+	}
+	for i := range e.s.Nodes {
+		n := &e.s.Nodes[i]
+		if !held[i] || n.Pool == policy.None {
+			continue
+		}
+		pool := m.Pool(e.s.Pools[n.Pool].Name)
+		before := e.before.Pool(pool.Name)
+		if !moves[n.Pool] {
+			pool.Moved = before.Moved
+		}
+		pool.Backoff = restored(pool.Backoff, before.Backoff, n.Name)
+		m = m.With(pool)
+	}
+	return m
+}
+
+// restored returns list with what before says of node.
+func restored(list, before []policy.Backoff, node string) []policy.Backoff {
+	named := func(b policy.Backoff) bool { return b.Node == node }
+	at, was := slices.IndexFunc(list, named), slices.IndexFunc(before, named)
+	switch {
+	case at >= 0 && was >= 0:
+		list = slices.Clone(list)
+		list[at] = before[was]
+	case at >= 0:
+		list = slices.Delete(slices.Clone(list), at, at+1)
+		if len(list) == 0 {
+			return nil
+		}
+	}
+	return list
 }
 
 // dropLaunches takes the launches from the plan that replace a node which is

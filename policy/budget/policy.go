@@ -26,6 +26,7 @@ type around struct {
 	tallies []tally
 	counted []bool // by template: some budget counts its pods
 	picked  []policy.PodID
+	pods    []policy.Pod
 }
 
 // Name returns the name of the policy inside: budgets are the cluster's.
@@ -36,12 +37,39 @@ func (a *around) Inside() policy.Policy { return a.policy }
 
 // Decide returns the plan of the policy inside and what the budgets want.
 func (a *around) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	plan, next := a.policy.Decide(s, m)
+	plan, next := a.policy.Decide(a.settled(s), m)
 	if len(s.Budgets) == 0 && len(m.Budgets) == 0 {
 		next.Budgets = nil
 		return plan, next
 	}
 	return a.enforce(s, m, plan, next)
+}
+
+// settled returns s as the policy inside is to see it: the pods that a closed gate
+// would not admit again are not to be disrupted, so that it looks for other nodes
+// and does not plan the same drain again and again. Without a closed gate it is s.
+func (a *around) settled(s *policy.Snapshot) *policy.Snapshot {
+	x := s
+	for i := range s.Budgets {
+		b := &s.Budgets[i]
+		if !b.Closed {
+			continue
+		}
+		for k := range s.Pods {
+			p := &s.Pods[k]
+			if !holds(p) || p.Phase == policy.PodTerminating || b.Counts(&s.Templates[p.Template]) == 0 {
+				continue
+			}
+			if x == s {
+				a.pods = append(a.pods[:0], s.Pods...)
+				x = new(policy.Snapshot)
+				*x = *s
+				x.Pods = a.pods
+			}
+			x.Pods[k].DoNotDisrupt = true
+		}
+	}
+	return x
 }
 
 // enforce is apart from Decide so that a cluster without budgets, the usual one,
@@ -52,7 +80,9 @@ func (a *around) enforce(s *policy.Snapshot, m policy.Memory, plan policy.Plan, 
 	next.Budgets = make([]policy.BudgetMemory, len(a.tallies))
 	e.judge()
 	e.act()
-	e.keepNodes(a.counted)
+	if kept := e.keepNodes(a.counted); kept != nil {
+		next = e.forgetMoves(next, kept)
+	}
 	for i := range a.tallies {
 		next.Budgets[i] = a.tallies[i].next
 	}

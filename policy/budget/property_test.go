@@ -205,7 +205,7 @@ func TestTransparent(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Around(&ordered{}, DefaultConfig())
-	if n := testing.AllocsPerRun(100, func() { p.Decide(s, m) }); n > 0 {
+	if n := policytest.Allocations(100, func() { p.Decide(s, m) }); n > 0 {
 		t.Errorf("%v allocations without a budget", n)
 	}
 }
@@ -221,7 +221,7 @@ func TestAllocations(t *testing.T) {
 		}
 		p := Around(&ordered{}, DefaultConfig())
 		_, m := p.Decide(s, policy.Memory{})
-		return testing.AllocsPerRun(20, func() { p.Decide(s, m) })
+		return policytest.Allocations(20, func() { p.Decide(s, m) })
 	}
 	if few, many := allocations(100), allocations(1000); many > few+10 {
 		t.Errorf("%v allocations for 1000 pods, %v for 100", many, few)

@@ -26,6 +26,9 @@ import (
 //	suspended APP
 //	drain NODE [launch|free] [after=NODE] the policy inside wants it, after a launch that
 //	                                     replaces it, one for nobody, that of another node
+//	tried NODE                           its drain did not end, and it may be tried again
+//	guarded                              guardrails stand around the policy inside, and what
+//	                                     is remembered of the pools is told too
 //
 // After a wanted change run the test with -rewrite and read the difference.
 func TestStories(t *testing.T) {
@@ -35,11 +38,19 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
-			plan, next := Around(x.inside, DefaultConfig()).Decide(x.s, x.m)
+			inside := policy.Policy(x.inside)
+			if x.guarded {
+				inside = policy.Guard(inside, policy.DefaultGuardConfig())
+			}
+			plan, next := Around(inside, DefaultConfig()).Decide(x.s, x.m)
 			if err := policytest.Check(x.s, &plan); err != nil {
 				d.Fatalf(t, "%v", err)
 			}
-			return tell(x.s, &plan, &next)
+			told := tell(x.s, &plan, &next)
+			if x.guarded {
+				told += tellPools(x.s, &next)
+			}
+			return told
 		})
 	})
 }
@@ -92,6 +103,25 @@ func tell(s *policy.Snapshot, plan *policy.Plan, next *policy.Memory) string {
 	return b.String()
 }
 
+// tellPools writes when pools were moved and which nodes are left alone for a while.
+func tellPools(s *policy.Snapshot, next *policy.Memory) string {
+	var b strings.Builder
+	for i := range s.Pools {
+		pool := next.Pool(s.Pools[i].Name)
+		fmt.Fprintf(&b, "%s:", pool.Name)
+		if pool.Moved == 0 {
+			b.WriteString(" never moved")
+		} else {
+			fmt.Fprintf(&b, " moved %v ago", s.Now.Sub(pool.Moved))
+		}
+		for _, x := range pool.Backoff {
+			fmt.Fprintf(&b, ", %s left alone for %v after %d", x.Node, x.Until.Sub(s.Now), x.Tries)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
 // An ordered policy plans what a story says.
 type ordered struct{ plan policy.Plan }
 
@@ -106,9 +136,10 @@ func (o *ordered) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 
 // A story is what one of them describes.
 type story struct {
-	s      *policy.Snapshot
-	m      policy.Memory
-	inside *ordered
+	s       *policy.Snapshot
+	m       policy.Memory
+	inside  *ordered
+	guarded bool
 }
 
 func parseStory(text string) (*story, error) {
@@ -116,7 +147,7 @@ func parseStory(text string) (*story, error) {
 	for _, line := range strings.Split(text, "\n") {
 		word, _, _ := strings.Cut(line, " ")
 		switch word {
-		case "gpus", "budget", "bound", "ended", "used", "remember", "suspended", "drain":
+		case "gpus", "budget", "bound", "ended", "used", "remember", "suspended", "drain", "tried", "guarded":
 			own = append(own, line)
 		default:
 			rest = append(rest, line)
@@ -126,7 +157,7 @@ func parseStory(text string) (*story, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &story{s, m, &ordered{}}
+	x := &story{s: s, m: m, inside: &ordered{}}
 	for i := range s.Types {
 		s.Types[i].Allocatable.GPU, s.Types[i].GPUResource = 8, "nvidia.com/gpu"
 	}
@@ -200,6 +231,12 @@ func (x *story) line(w []string) error {
 		s.Workloads[x.template(w[1]).Workload].Suspended = true
 	case "drain":
 		x.drain(w[1:])
+	case "tried":
+		m := x.m.Pool(x.s.Pools[0].Name)
+		m.Backoff = append(m.Backoff, policy.Backoff{Node: w[1], Until: x.ago("1h"), Tries: 2})
+		x.m = x.m.With(m)
+	case "guarded":
+		x.guarded = true
 	}
 	return nil
 }

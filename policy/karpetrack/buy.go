@@ -128,11 +128,11 @@ func (b *board) purchase(c policy.CapacityType, pods []policy.Pod, nodesMax int,
 	// The provider chooses among the markets of a launch, so each node may be
 	// dearer than the cheapest by its part of what is left to the limit.
 	spare := (most - packing.Total) / policy.Money(len(bins))
-	used := b.used
+	left := b.room.Clone()
 	for i := range bins {
 		for _, o := range bins[i].Offers {
 			x := &offers[o]
-			if len(p.nodes[i]) < marketsMax && x.Price <= offers[bins[i].Offers[0]].Price+spare && b.may(x.Market, used) {
+			if len(p.nodes[i]) < marketsMax && x.Price <= offers[bins[i].Offers[0]].Price+spare && left.Has(x.Market) {
 				p.nodes[i] = append(p.nodes[i], x.Market)
 			}
 		}
@@ -142,7 +142,7 @@ func (b *board) purchase(c policy.CapacityType, pods []policy.Pod, nodesMax int,
 		if b.s.Markets[p.nodes[i][0]].Auction() {
 			p.nodes[i] = p.nodes[i][:1] // a bid is for one class of machine
 		}
-		used = used.Plus(b.largest(p.nodes[i]))
+		left.Take(p.nodes[i])
 	}
 	p.cost = b.dearest(p.nodes)
 	return p, p.cost <= most
@@ -156,39 +156,4 @@ func (b *board) dearest(nodes [][]policy.MarketID) policy.Money {
 		total += b.s.Markets[markets[0]].Charge()
 	}
 	return total
-}
-
-// largest returns the capacity of the largest machine of markets, component by
-// component.
-func (b *board) largest(markets []policy.MarketID) policy.Resources {
-	var r policy.Resources
-	for _, m := range markets {
-		c := &b.s.Types[b.s.Markets[m].Type].Capacity
-		r.CPU, r.Memory, r.Storage, r.GPU = max(r.CPU, c.CPU), max(r.Memory, c.Memory), max(r.Storage, c.Storage), max(r.GPU, c.GPU)
-	}
-	return r
-}
-
-// may reports whether the limits of the pool and the provider's quotas leave room
-// for a node of market besides used.
-func (b *board) may(id policy.MarketID, used policy.Resources) bool {
-	x := &b.s.Markets[id]
-	t := &b.s.Types[x.Type]
-	after := b.pool.Used.Plus(used).Plus(t.Capacity)
-	limits := &b.pool.Limits
-	for _, c := range [...][2]int64{
-		{limits.CPU, after.CPU}, {limits.Memory, after.Memory}, {limits.GPU, after.GPU}, {limits.Storage, after.Storage},
-	} {
-		if c[0] > 0 && c[1] > c[0] {
-			return false
-		}
-	}
-	for i := range b.s.Quotas {
-		q := &b.s.Quotas[i]
-		counts := q.Region == x.Region && q.Capacity == x.Capacity && (len(q.Families) == 0 || slices.Contains(q.Families, t.Family))
-		if counts && q.VCPU < (used.CPU+999)/1000+t.VCPU {
-			return false
-		}
-	}
-	return true
 }

@@ -10,40 +10,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// build makes the policy of "key=value[;key=value…]"; with "guarded" in front of
-// it, inside the guardrails.
-func build(spec string) (policy.Policy, error) {
-	cfg := karpetrack.DefaultConfig()
-	guarded := false
-	for _, part := range strings.Split(spec, ";") {
-		key, value, ok := strings.Cut(part, "=")
-		if !ok {
-			guarded = guarded || part == "guarded"
-			continue
-		}
-		if err := cfg.Set(key, value); err != nil {
-			return nil, err
-		}
-	}
-	p, err := karpetrack.New(cfg)
-	if err != nil || !guarded {
-		return p, err
-	}
-	return policy.Guard(p, policy.DefaultGuardConfig()), nil
-}
+// build makes the policy of a story.
+var build = policytest.Builder(karpetrack.DefaultConfig, karpetrack.New)
 
 func TestRules(t *testing.T) {
-	for _, spec := range []string{"", "threshold=0;underutilized=1;removal_delay=0s;batch_window=0s;max_price=0.3"} {
-		t.Run("karpetrack:"+spec, func(t *testing.T) {
-			policytest.Run(t, func() policy.Policy {
-				p, err := build(spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return p
-			})
-		})
-	}
+	policytest.Rules(t, build, "", "threshold=0;underutilized=1;removal_delay=0s;batch_window=0s;max_price=0.3")
 }
 
 func TestDecide(t *testing.T) { policytest.Stories(t, "testdata/decide", build) }

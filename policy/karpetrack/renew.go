@@ -104,12 +104,12 @@ type board struct {
 	nodes   []policy.NodeID // that may be replaced
 	offers  [2][]place.Offer
 	made    [2]bool
-	used    policy.Resources // of what is bought on this board
-	changed bool             // the memory was written
+	room    place.Room // after what is bought on this board
+	changed bool       // the memory was written
 }
 
 func newBoard(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *board {
-	return &board{e: e, s: s, plan: plan, pool: &s.Pools[id], share: e.wanted(s)(id), cover: s.Coverage(), memory: pm}
+	return &board{e: e, s: s, plan: plan, pool: &s.Pools[id], share: e.wanted(s)(id), cover: s.Coverage(), room: place.RoomOf(s, id), memory: pm}
 }
 
 // unsettled reports whether the pool is on the move anyway: pods wait for nodes
@@ -309,7 +309,7 @@ func (b *board) launch(key string, nodes []policy.NodeID, p purchase, why policy
 		b.plan.Launches = append(b.plan.Launches, policy.Launch{
 			Token: tokens[i], Pool: b.pool.ID, Markets: markets, Replaces: nodes[min(i, len(nodes)-1)], Why: w,
 		})
-		b.used = b.used.Plus(b.largest(markets))
+		b.room.Take(markets)
 	}
 	return tokens
 }

@@ -157,9 +157,7 @@ func (b *board) tryGroup(nodes []policy.NodeID, c policy.CapacityType) (group, b
 	if len(rest) > 0 {
 		g.buy, ok = b.purchase(c, rest, len(nodes), b.limit(g.before))
 	}
-	for i := range at {
-		sp.Unbind(&at[i].pod, at[i].node)
-	}
+	sp.Unsettle(at)
 	b.setDown(pods)
 	if !ok || len(rest) == 0 {
 		return g, false // what needs nothing new is consolidation, which needs no wave
@@ -178,16 +176,9 @@ func (b *board) tryGroup(nodes []policy.NodeID, c policy.CapacityType) (group, b
 	return g, b.keeps(g.after)
 }
 
-// A seat is where a pod was put.
-type seat struct {
-	pod  policy.Pod
-	node policy.NodeID
-}
-
 // displace binds pods to the usable nodes of the pool for which may holds, and
 // returns those that find no place there and where the others are.
-func (b *board) displace(pods []policy.Pod, may func(*policy.Node) bool) (rest []policy.Pod, at []seat) {
-	sp := b.space()
+func (b *board) displace(pods []policy.Pod, may func(*policy.Node) bool) (rest []policy.Pod, at []place.Seat) {
 	var targets []policy.NodeID
 	for i := range b.s.Nodes {
 		n := &b.s.Nodes[i]
@@ -195,16 +186,7 @@ func (b *board) displace(pods []policy.Pod, may func(*policy.Node) bool) (rest [
 			targets = append(targets, n.ID)
 		}
 	}
-	for i := range pods {
-		k := slices.IndexFunc(targets, func(n policy.NodeID) bool { return sp.Check(&pods[i], n) == place.OK })
-		if k < 0 {
-			rest = append(rest, pods[i])
-			continue
-		}
-		sp.Bind(&pods[i], targets[k])
-		at = append(at, seat{pods[i], targets[k]})
-	}
-	return rest, at
+	return b.space().Settle(pods, targets)
 }
 
 // open plans the launches of g and returns the wave that they begin.
@@ -374,9 +356,7 @@ func (b *board) fits(n *policy.Node, pods []policy.Pod, w *policy.Wave) bool {
 	if len(rest) == 0 {
 		return true
 	}
-	for i := range at {
-		sp.Unbind(&at[i].pod, at[i].node)
-	}
+	sp.Unsettle(at)
 	b.setDown(pods)
 	return false
 }

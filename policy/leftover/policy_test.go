@@ -14,20 +14,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// build returns the policy with the parameters of spec, "KEY=VALUE[:KEY=VALUE…]".
-func build(spec string) (*leftover.Policy, error) {
-	cfg := leftover.DefaultConfig()
-	for _, p := range strings.Split(spec, ":") {
-		if key, value, ok := strings.Cut(p, "="); ok {
-			if err := cfg.Set(key, value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return leftover.New(cfg)
-}
+// build makes the policy of a story.
+var build = policytest.Builder(leftover.DefaultConfig, leftover.New)
 
-func must(t interface{ Fatal(...any) }, spec string) *leftover.Policy {
+func must(t interface{ Fatal(...any) }, spec string) policy.Policy {
 	p, err := build(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -36,11 +26,7 @@ func must(t interface{ Fatal(...any) }, spec string) *leftover.Policy {
 }
 
 func TestRules(t *testing.T) {
-	for _, spec := range []string{"", "max_instance_types=1:max_zones=1:price_margin=0"} {
-		t.Run("leftover:"+spec, func(t *testing.T) {
-			policytest.Run(t, func() policy.Policy { return must(t, spec) })
-		})
-	}
+	policytest.Rules(t, build, "", "max_instance_types=1;max_zones=1;price_margin=0")
 }
 
 // TestDecide runs the stories. The answer is the plan, and below each steer what
@@ -104,7 +90,7 @@ func TestParameters(t *testing.T) {
 		"min_placement_score=5":  "leftover",
 		"min_placement_score=0":  "leftover:min_placement_score=0",
 		"families=g5+g4dn":       "leftover:families=g4dn+g5",
-		"max_zones=3:min_gpus=2": "leftover:max_zones=3:min_gpus=2",
+		"max_zones=3;min_gpus=2": "leftover:max_zones=3:min_gpus=2",
 		"price_margin=0.25":      "leftover:price_margin=0.25",
 		"price_window=1h":        "leftover:price_window=1h0m0s",
 		"score_margin=0":         "leftover:score_margin=0",
@@ -146,7 +132,7 @@ func TestNeverLeavesLiveMarketsOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")
 		m := policytest.Memory(s).Draw(t, "memory")
-		plan, _ := must(t, "max_instance_types=1:max_zones=1").Decide(s, m)
+		plan, _ := must(t, "max_instance_types=1;max_zones=1").Decide(s, m)
 		for _, x := range plan.Steers {
 			for i := range s.Nodes {
 				n := &s.Nodes[i]

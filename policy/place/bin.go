@@ -189,6 +189,10 @@ type lot struct {
 	// be known of a bin before it takes one of these pods.
 	keys []int32
 
+	// doubtful are the tallies of other pods' constraints by anything but the host
+	// that count pods of the lot at some of the offers in fit, and at others not.
+	doubtful []int32
+
 	// loose says that nothing but labels and room bounds where the pods go.
 	loose bool
 }

@@ -153,13 +153,12 @@ func (c *tidier) tryMerge(m *mover, nodes []policy.NodeID) (merger, bool) {
 	for i := range pods {
 		m.sp.Unbind(&pods[i], pods[i].Node)
 	}
-	rest, at := m.settle(pods, nodes)
+	others := slices.DeleteFunc(slices.Clone(m.targets), func(n policy.NodeID) bool { return slices.Contains(nodes, n) })
+	rest, at := m.sp.Settle(pods, others)
 	if len(rest) > 0 {
 		x.bought = m.replacements(rest, true)
 	}
-	for i := range at {
-		m.sp.Unbind(&at[i].pod, at[i].node)
-	}
+	m.sp.Unsettle(at)
 	for i := range pods {
 		m.sp.Bind(&pods[i], pods[i].Node)
 	}
@@ -238,26 +237,4 @@ func (c *tidier) endsInTime(pods []policy.Pod) bool {
 		}
 	}
 	return true
-}
-
-// A seat is where a pod was put.
-type seat struct {
-	pod  policy.Pod
-	node policy.NodeID
-}
-
-// settle binds pods, which are bound nowhere, to the targets of m that are not among
-// nodes, and returns those that find no place there and where the others are.
-func (m *mover) settle(pods []policy.Pod, nodes []policy.NodeID) (rest []policy.Pod, at []seat) {
-	for i := range pods {
-		p := &pods[i]
-		k := slices.IndexFunc(m.targets, func(n policy.NodeID) bool { return !slices.Contains(nodes, n) && m.sp.Check(p, n) == OK })
-		if k < 0 {
-			rest = append(rest, *p)
-			continue
-		}
-		m.sp.Bind(p, m.targets[k])
-		at = append(at, seat{*p, m.targets[k]})
-	}
-	return rest, at
 }

@@ -126,6 +126,11 @@ func (tr *trial) widen(l *load, allowed bitset) {
 			l.alive.andNot(sh.ofShape[s])
 		}
 	}
+	if l.bin != nil {
+		for _, p := range l.parts {
+			tr.agree(l.alive, &tr.lots[p.lot], l.bin.claim)
+		}
+	}
 }
 
 // needs returns what parts request together; shared claims are left out.

@@ -42,47 +42,70 @@ func (w *world) buy(bins []place.Bin, offers []place.Offer) []policy.NodeID {
 	return ids
 }
 
+// A placing is a pod and the node that was bought for it.
+type placing struct {
+	pod  *policy.Pod
+	node policy.NodeID
+}
+
 // replay binds the pods of each bin to its node as the plain cluster lets it,
 // the largest pods first as they were placed: pods that come earlier than they
-// were meant to may take what others need. It fails when some cannot be bound.
+// were meant to may take what others need. Those that have to wait for others are
+// tried again at once, or when all have been tried. It fails when some cannot be
+// bound either way. Nodes on their way are there before those that were bought.
 func (w *world) replay(t *rapid.T, pods []int, bins []place.Bin, offers []place.Offer) {
-	ids := w.buy(bins, offers)
-	type bound struct {
-		pod  *policy.Pod
-		node policy.NodeID
-	}
-	var order []bound
-	for i := range bins {
-		for _, k := range bins[i].Pods {
-			order = append(order, bound{&w.pods[pods[k]], ids[i]})
+	for i := range w.nodes {
+		if w.nodes[i].Phase == policy.NodeLaunching {
+			w.nodes[i].Phase = policy.NodeRegistered
 		}
 	}
-	compare := func(a, b bound) int {
+	ids := w.buy(bins, offers)
+	var order []placing
+	for i := range bins {
+		for _, k := range bins[i].Pods {
+			order = append(order, placing{&w.pods[pods[k]], ids[i]})
+		}
+	}
+	compare := func(a, b placing) int {
 		x, y := &w.templates[a.pod.Template], &w.templates[b.pod.Template]
 		return cmp.Or(cmp.Compare(y.Requests.CPU, x.Requests.CPU), cmp.Compare(y.Requests.Memory, x.Requests.Memory),
 			cmp.Compare(y.Requests.GPU, x.Requests.GPU), cmp.Compare(x.ID, y.ID))
 	}
 	slices.SortStableFunc(order, compare)
-	for progress := true; progress; {
-		progress = false
-		for end := 1; end <= len(order); end++ {
+	var stuck *placing
+	for _, atOnce := range []bool{true, false} {
+		for i := range order {
+			order[i].pod.Node, order[i].pod.Phase = policy.None, policy.PodPending
+		}
+		for begin, end := 0, 1; end <= len(order); end++ {
 			if end < len(order) && compare(order[end-1], order[end]) == 0 {
 				continue
 			}
-			for again := true; again; {
-				again = false
-				for _, o := range order[:end] {
-					if o.pod.Node < 0 && w.check(o.pod, o.node) == place.OK {
-						o.pod.Node, o.pod.Phase = o.node, policy.PodReady
-						again, progress = true, true
-					}
-				}
+			if atOnce {
+				begin = 0
 			}
+			w.bindAll(order[begin:end])
+			begin = end
 		}
+		w.bindAll(order)
+		at := slices.IndexFunc(order, func(o placing) bool { return o.pod.Node < 0 })
+		if at < 0 {
+			return
+		}
+		stuck = &order[at]
 	}
-	for _, o := range order {
-		if o.pod.Node < 0 {
-			t.Fatalf("pod %d does not fit node %d after the others: %v\n%+v", o.pod.ID, o.node, w.check(o.pod, o.node), bins)
+	t.Fatalf("pod %d does not fit node %d after the others: %v\n%+v", stuck.pod.ID, stuck.node, w.check(stuck.pod, stuck.node), bins)
+}
+
+// bindAll binds those of list that can be, again and again until none can.
+func (w *world) bindAll(list []placing) {
+	for again := true; again; {
+		again = false
+		for _, o := range list {
+			if o.pod.Node < 0 && w.check(o.pod, o.node) == place.OK {
+				o.pod.Node, o.pod.Phase = o.node, policy.PodReady
+				again = true
+			}
 		}
 	}
 }

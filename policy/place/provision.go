@@ -216,6 +216,7 @@ func (tr *trial) join(b *bin, i int32) outcome {
 	if !known {
 		copy(b.domain, tr.best)
 	}
+	tr.agree(cand, l, at)
 	tr.lay(b, at)
 	b.used, b.gpu, b.volumes = need, gpu, volumes
 	tr.commit(b, i, cand)
@@ -271,17 +272,17 @@ func (tr *trial) commit(b *bin, i int32, alive bitset) {
 
 // countsIn reports whether t counts pods of l in b. Where the offers that
 // remain differ in that, a count by host takes the pod in, which can only
-// refuse more later, and for other keys the cheapest offer decides.
+// refuse more later; for other keys they do not differ.
 func (tr *trial) countsIn(t *tally, l *lot, b *bin) bool {
 	if t.among == nil || t.among.owner == l.template {
 		return true
 	}
+	if t.key != keyHost {
+		return tr.sp.classCounts(t.among, tr.shelf.class[b.claim], "", "")
+	}
 	for at := b.alive.next(0); at >= 0; at = b.alive.next(at + 1) {
 		if tr.sp.classCounts(t.among, tr.shelf.class[at], "", "") {
 			return true
-		}
-		if t.key != keyHost {
-			return false
 		}
 	}
 	return false

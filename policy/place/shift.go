@@ -150,7 +150,7 @@ type mover struct {
 	// at is where the pool stands after the moves planned so far.
 	at Standing
 
-	room    room
+	room    Room
 	cover   *policy.Coverage  // of the nodes that are there
 	markets []policy.MarketID // to buy in, cheapest first
 	offers  []Offer           // of the first of markets; made when first needed
@@ -187,7 +187,7 @@ func (m *mover) prepare() {
 	if m.sp == nil {
 		m.sp = FromSnapshot(m.s)
 	}
-	m.room, m.cover = roomOf(m.s, m.o.Pool), m.s.Coverage()
+	m.room, m.cover = RoomOf(m.s, m.o.Pool), m.s.Coverage()
 	for _, id := range m.pool.Markets {
 		if m.s.Markets[id].Capacity == m.to && open(m.s, id) {
 			m.markets = append(m.markets, id)
@@ -372,7 +372,7 @@ func (m *mover) replacements(pods []policy.Pod, launches bool) [][]policy.Market
 	}
 	offers := make([]Offer, 0, offersAtOnce)
 	for i := 0; i < len(m.markets) && len(offers) < offersAtOnce; i++ {
-		if m.room.has(m.markets[i]) {
+		if m.room.Has(m.markets[i]) {
 			offers = append(offers, m.offer(i))
 		}
 	}
@@ -386,17 +386,17 @@ func (m *mover) replacements(pods []policy.Pod, launches bool) [][]policy.Market
 		return [][]policy.MarketID{single}
 	}
 	all := make([][]policy.MarketID, len(bins))
-	left := m.room.clone()
+	left := m.room.Clone()
 	for i := range bins {
 		for _, o := range bins[i].Offers {
-			if len(all[i]) < marketsMax && left.has(offers[o].Market) {
+			if len(all[i]) < marketsMax && left.Has(offers[o].Market) {
 				all[i] = append(all[i], offers[o].Market)
 			}
 		}
 		if len(all[i]) == 0 {
 			return nil // the limits leave room for the first of them only
 		}
-		left.take(all[i])
+		left.Take(all[i])
 	}
 	return all
 }
@@ -415,7 +415,7 @@ func (m *mover) holding(pods []policy.Pod, oneNode bool) []policy.MarketID {
 		for ; next < len(m.markets) && len(offers) < offersAtOnce; next++ {
 			id := m.markets[next]
 			fits := !oneNode || need.Within(m.s.Types[m.s.Markets[id].Type].Allocatable)
-			if fits && m.room.has(id) {
+			if fits && m.room.Has(id) {
 				offers = append(offers, m.offer(next))
 			}
 		}
@@ -457,7 +457,7 @@ func (m *mover) launch(n *policy.Node, bought [][]policy.MarketID) {
 	for i, markets := range bought {
 		why := m.why(n, markets[0], m.runnerUp(markets))
 		markets = named(m.s, m.cover, markets)
-		m.room.take(markets)
+		m.room.Take(markets)
 		tokens[i] = policy.Token(m.s.Now, m.pool.Name, n.Name, i)
 		m.launches = append(m.launches, policy.Launch{
 			Token: tokens[i], Pool: m.o.Pool, Markets: markets, Replaces: n.ID, Bid: bidOf(&m.s.Markets[markets[0]]), Why: why,

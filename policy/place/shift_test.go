@@ -28,6 +28,7 @@ func parse(t *testing.T, text string) *policy.Snapshot {
 func TestShiftProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")
+		s.Pools[0].Mode = policy.ModeActive // who calls Shift has looked at it
 		o := place.ShiftOptions{
 			Pool: 0, Share: rapid.SampledFrom([]float64{0, 0.25, 0.5, 1}).Draw(t, "share"),
 			DrainsMax: rapid.IntRange(0, 6).Draw(t, "drainsMax"), Reason: policy.ReasonShare, Text: "a test",
@@ -36,7 +37,6 @@ func TestShiftProperties(t *testing.T) {
 		over := overfull(s, sp)
 		launches, drains, holds := place.Shift(s, sp, o)
 		plan := policy.Plan{Launches: launches, Drains: drains, Holds: holds, Wake: s.Now + 1}
-		s.Pools[0].Mode = policy.ModeActive // who calls Shift has looked at it
 		if err := policytest.Check(s, &plan); err != nil {
 			t.Fatal(err)
 		}

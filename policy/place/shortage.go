@@ -22,7 +22,7 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	b := buyer{s: s, sp: FromSnapshot(s), cover: s.Coverage()}
+	b := buyer{s: s, sp: FromSnapshot(s), cover: s.Coverage(), rooms: Rooms(s)}
 	pods = b.settle(pods)
 	for i := range s.Pools {
 		if len(pods) > 0 && selfServed(s.Pools[i]) {
@@ -97,6 +97,7 @@ type buyer struct {
 
 	// cover counts the nodes that are there and those that are planned.
 	cover    *policy.Coverage
+	rooms    []Room // by pool
 	launches []policy.Launch
 }
 
@@ -134,7 +135,7 @@ func (b *buyer) settle(pods []policy.Pod) []policy.Pod {
 // what spot cannot serve goes to on-demand where that is allowed.
 func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []policy.Pod {
 	p := &b.s.Pools[pool]
-	room := roomOf(b.s, pool)
+	room := &b.rooms[pool]
 	spot, fixed := Offers(b.s, pool, policy.Spot), offersUnder(b.s, b.cover, pool, policy.OnDemand)
 	at := Balance(b.s, pool)
 	rest := pods
@@ -143,7 +144,7 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 		bins := packing.Bins
 		rest = pick(pods, packing.Unplaced)
 		for i := range bins {
-			l, size, ok := b.order(pool, &room, bins[i], spot)
+			l, size, ok := b.order(pool, room, bins[i], spot)
 			inBin := pick(pods, bins[i].Pods)
 			beyond := float64(at.Spot+size)-float64(share*float64(at.Total+size)) > float64(size)/2
 			at.Total += size // on demand the node will be about as large
@@ -153,13 +154,13 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 			}
 			at.Spot += size
 			l.Why.Text += "; " + packing.Quality()
-			b.add(&room, l)
+			b.add(room, l)
 		}
 	}
 	if len(rest) == 0 || len(fixed) == 0 || share == 1 && !p.OnDemandFallback {
 		return rest
 	}
-	return b.buyFixed(pool, &room, rest, fixed)
+	return b.buyFixed(pool, room, rest, fixed)
 }
 
 // repricesMax is how often on-demand nodes are packed anew since what was paid for
@@ -169,7 +170,7 @@ const repricesMax = 8
 // buyFixed plans on-demand nodes for pods and returns those that it cannot serve.
 // An offer holds for one node: where commitments are used up by the nodes before,
 // the rest is packed anew at the prices that are then left.
-func (b *buyer) buyFixed(pool policy.PoolID, room *room, pods []policy.Pod, offers []Offer) (left []policy.Pod) {
+func (b *buyer) buyFixed(pool policy.PoolID, room *Room, pods []policy.Pod, offers []Offer) (left []policy.Pod) {
 	for round := 0; len(pods) > 0; round++ {
 		if round > 0 {
 			offers = offersUnder(b.s, b.cover, pool, policy.OnDemand)
@@ -207,10 +208,10 @@ func pick(pods []policy.Pod, index []int) []policy.Pod {
 
 // order returns the launch for bin and its size in units of the share. It
 // reports false when limits and quotas leave no market for it.
-func (b *buyer) order(pool policy.PoolID, room *room, bin Bin, offers []Offer) (policy.Launch, int64, bool) {
+func (b *buyer) order(pool policy.PoolID, room *Room, bin Bin, offers []Offer) (policy.Launch, int64, bool) {
 	l := policy.Launch{Pool: pool, Replaces: policy.None}
 	for _, i := range bin.Offers {
-		if m := offers[i].Market; len(l.Markets) < marketsMax && room.has(m) {
+		if m := offers[i].Market; len(l.Markets) < marketsMax && room.Has(m) {
 			l.Markets = append(l.Markets, m)
 		}
 	}
@@ -228,8 +229,8 @@ func (b *buyer) order(pool policy.PoolID, room *room, bin Bin, offers []Offer) (
 }
 
 // add plans the launch l.
-func (b *buyer) add(room *room, l policy.Launch) {
-	room.take(l.Markets)
+func (b *buyer) add(room *Room, l policy.Launch) {
+	room.Take(l.Markets)
 	b.cover.Add(l.Markets[0], 1)
 	l.Token = policy.Token(b.s.Now, b.s.Pools[l.Pool].Name, b.s.Markets[l.Markets[0]].Name, len(b.launches))
 	b.launches = append(b.launches, l)

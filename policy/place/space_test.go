@@ -9,6 +9,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
 var (
@@ -347,7 +348,7 @@ func TestReservedPlacesCountInTheFirstDomain(t *testing.T) {
 // TestCheckAllocatesNothing guards the hot path.
 func TestCheckAllocatesNothing(t *testing.T) {
 	sp, pods := fleet(50, 200, true)
-	if n := testing.AllocsPerRun(100, func() {
+	if n := policytest.Allocations(100, func() {
 		for i := range pods[:20] {
 			for n := range policy.NodeID(50) {
 				sp.Check(&pods[i], n)
@@ -356,7 +357,7 @@ func TestCheckAllocatesNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("1,000 checks allocate %v times, want 0", n)
 	}
-	if n := testing.AllocsPerRun(100, func() {
+	if n := policytest.Allocations(100, func() {
 		p := &pods[0]
 		sp.Unbind(p, p.Node)
 		sp.Bind(p, p.Node)

@@ -22,6 +22,10 @@ type trial struct {
 
 	domain []presence // domains that offers add to spread constraints
 
+	// counting are, by tally, the positions at which it counts pods; nil where
+	// no lot is in doubt about it.
+	counting []bitset
+
 	// fallback are the offers for pods that none of those they are to be
 	// provisioned on takes; nil for none.
 	fallback bitset
@@ -80,6 +84,7 @@ func (sp *Space) newTrial(pods []policy.Pod, offers []Offer) *trial {
 	tr.here, tr.best = make([]int32, len(sp.keys)), make([]int32, len(sp.keys))
 	for i := range tr.lots {
 		tr.announce(&tr.lots[i])
+		tr.doubt(&tr.lots[i])
 	}
 	return tr
 }
@@ -99,6 +104,23 @@ func (tr *trial) announce(l *lot) {
 				sp.tallies[c.tally].node(int32(d-1), 1)
 				tr.domain = append(tr.domain, presence{c.tally, int32(d - 1)})
 			}
+		}
+		tr.expect(c)
+	}
+}
+
+// expect adds the domains of nodes that are on their way: they will be there before
+// what is bought now.
+func (tr *trial) expect(c spread) {
+	t := &tr.sp.tallies[c.tally]
+	for n := range tr.sp.slots {
+		id := policy.NodeID(n)
+		if tr.sp.slots[n].state != coming || !tr.sp.counts(t, id) {
+			continue
+		}
+		if d := tr.sp.domain(c.key, id); d >= 0 {
+			t.node(d, 1)
+			tr.domain = append(tr.domain, presence{c.tally, d})
 		}
 	}
 }
@@ -212,7 +234,7 @@ func (tr *trial) settle(plan func(allowed bitset, want []int32) []load) ([]Bin, 
 	)
 	for again := true; again; {
 		again = false
-		loads := plan(allowed, want)
+		loads := tr.plan(plan, allowed, want)
 		for i := range loads {
 			l := &loads[i]
 			for range l.times {

@@ -13,7 +13,7 @@ func Check(s *policy.Snapshot, p *policy.Plan) error {
 	if p.Wake <= s.Now {
 		return fmt.Errorf("wake %v is not after now, %v", p.Wake, s.Now)
 	}
-	for _, check := range [...]func(*policy.Snapshot, *policy.Plan) error{checkSteers, checkLaunches, checkDrains, checkBudgets, checkHolds} {
+	for _, check := range [...]func(*policy.Snapshot, *policy.Plan) error{checkSteers, checkLaunches, checkDrains, checkDeletionCosts, checkBudgets, checkHolds} {
 		if err := check(s, p); err != nil {
 			return err
 		}
@@ -108,6 +108,27 @@ func checkDrains(s *policy.Snapshot, p *policy.Plan) error {
 		}
 		if err := checkWhy(x.Why); err != nil {
 			return fmt.Errorf("drain %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func checkDeletionCosts(s *policy.Snapshot, p *policy.Plan) error {
+	told := make([]bool, len(s.Nodes))
+	for i := range p.DeletionCosts {
+		x := &p.DeletionCosts[i]
+		n := &s.Nodes[x.Node]
+		switch {
+		case !n.Live() || told[x.Node]:
+			return fmt.Errorf("deletion-cost %s: slot %d is empty, or it is planned twice", n.Name, x.Node)
+		case n.Pool == policy.None || s.Pools[n.Pool].Mode == policy.ModeOff:
+			return fmt.Errorf("deletion-cost %s: it is in no pool, or in one that is off", n.Name)
+		case !slices.ContainsFunc(s.Pods, func(p policy.Pod) bool { return x.Ranks(s, &p) }):
+			return fmt.Errorf("deletion-cost %s: no pod of it would have another cost than %d", n.Name, x.Cost)
+		}
+		told[x.Node] = true
+		if err := checkWhy(x.Why); err != nil {
+			return fmt.Errorf("deletion-cost %s: %w", n.Name, err)
 		}
 	}
 	return nil

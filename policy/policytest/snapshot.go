@@ -307,6 +307,10 @@ func (g *generator) bind(p *policy.Pod, pt *policy.Template, w *policy.Workload,
 	}
 	g.free[node] = g.free[node].Minus(pt.Requests)
 	p.Node, p.Bound = node, p.Created
+	if g.chance("deletionCost", 20) {
+		p.DeletionCost = rapid.Int32Range(-3, 3).Draw(g.t, "cost")
+		p.DeletionCostFixed = g.chance("fixed", 20)
+	}
 	p.Phase = rapid.SampledFrom([]policy.PodPhase{
 		policy.PodReady, policy.PodReady, policy.PodReady, policy.PodStarting, policy.PodTerminating,
 	}).Draw(g.t, "podPhase")

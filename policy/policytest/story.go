@@ -16,18 +16,18 @@ import (
 // Stories runs the decisions that are written in the files of dir. Each
 // "decide" names the policy to build and describes a snapshot a line at a time:
 //
-//	type NAME VCPU [gpus=N] [arch=ARCH] with 4 GiB for each vCPU; the family is what stands before the dot
+//	type NAME VCPU [gpus=N] [arch=ARCH] [allocatable=CPU] with 4 GiB for each vCPU; the family is what stands before the dot
 //	market ZONE TYPE spot|on-demand PRICE [closed] [confidence=X] [band=N] [hazard=X] [score=N] [refused=DURATION] [reclaimed=DURATION] [priced=DURATION] [auction] [bids=P20/P50/P80]
 //	pool NAME [none] [off] [min=X] [max=X] [exact=X] [steer=X] [budget=N|N%] [cooldown=DURATION] [fallback] [no-launch] [after=DURATION] [expire-after=DURATION] [threshold=X] [when-empty] [taint=KEY] [score=N] [types=N] [zones=N]
-//	app NAME CPU [memory=GIB] [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE] [on=KEY:VALUE] [priority=N] [preempts=never] [safe-to-evict[=false]] [gpus=N] [tolerates=KEY] [spread] [replicas=N]
+//	app NAME CPU [memory=GIB] [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE] [on=KEY:VALUE] [priority=N] [preempts=never] [safe-to-evict[=false]] [gpus=N] [tolerates=KEY] [spread] [near=APP] [port=N] [replicas=N]
 //	node NAME POOL ZONE TYPE spot|on-demand [PHASE] [notice] [recommended] [ours] [by=ACTOR] [do-not-disrupt] [not-ready] [label=KEY:VALUE] [age=DURATION] [token=NAME]
-//	pod APP NODE|pending [COUNT [CREATED]]
+//	pod APP NODE|pending [COUNT [CREATED [DELETION-COST]]]
 //	memory POOL [moved=DURATION] [backoff=NODE] [batched=DURATION] [packed=DURATION] [wave=DURATION/NODES/TOKENS] [steered=DURATION] [selected=ZONE/TYPE/CAPACITY,…] [kept=ZONE/TYPE/CAPACITY,…] [spot-only]
 //	reserved NAME TYPE COUNT [zone=ZONE]   instances that were paid for in advance
 //	plan NAME DOLLARS                   an hour on demand that a savings plan covers
 //	prices AGE                          since they were last read
 //
-// Durations are before now. The answer is the plan, the account of each hold,
+// Durations are before now. The answer is the plan, its bids, the account of each hold,
 // and what the memory says of pools that were moved. After a wanted change of
 // behaviour run the test with -rewrite and read the difference.
 func Stories(t *testing.T, dir string, build func(spec string) (policy.Policy, error)) {
@@ -55,6 +55,11 @@ func Stories(t *testing.T, dir string, build func(spec string) (policy.Policy, e
 func account(s *policy.Snapshot, plan *policy.Plan, next *policy.Memory) string {
 	var b strings.Builder
 	b.WriteString(plan.Format(s))
+	for i, l := range plan.Launches {
+		if l.Bid != 0 {
+			fmt.Fprintf(&b, "  launch %d bids %s\n", i+1, l.Bid.Short())
+		}
+	}
 	for _, h := range plan.Holds {
 		fmt.Fprintf(&b, "  %s\n", h.Why.Text)
 	}
@@ -145,7 +150,7 @@ func (p *parser) instanceType(w []string) error {
 	if err != nil {
 		return err
 	}
-	r := policy.Resources{CPU: vcpu * 1000, Memory: vcpu * 4 * gib, Storage: 20 * gib, Pods: 50}
+	r, free := policy.Resources{CPU: vcpu * 1000, Memory: vcpu * 4 * gib, Storage: 20 * gib, Pods: 50}, float64(vcpu)
 	family, _, _ := strings.Cut(w[0], ".")
 	t := policy.InstanceType{
 		ID: policy.TypeID(len(p.s.Types)), Name: w[0], Provider: "aws", Family: family, Arch: "amd64", VCPU: vcpu, VolumesMax: 25,
@@ -154,6 +159,10 @@ func (p *parser) instanceType(w []string) error {
 		switch o.key {
 		case "arch":
 			t.Arch = o.value
+		case "allocatable":
+			if free, err = strconv.ParseFloat(o.value, 64); err != nil {
+				return err
+			}
 		case "gpus":
 			t.GPUResource = "nvidia.com/gpu"
 			if r.GPU, err = strconv.ParseInt(o.value, 10, 64); err != nil {
@@ -164,6 +173,7 @@ func (p *parser) instanceType(w []string) error {
 		}
 	}
 	t.Capacity, t.Allocatable = r, r
+	t.Allocatable.CPU = int64(free * 1000)
 	p.s.Types = append(p.s.Types, t)
 	return nil
 }
@@ -328,7 +338,7 @@ func (p *parser) app(w []string) error {
 	name := "default/" + w[0]
 	x := policy.Workload{ID: id, Name: name, Kind: policy.KindDeployment}
 	t := policy.Template{
-		ID: policy.TemplateID(id), Workload: id, Name: name, Namespace: "default",
+		ID: policy.TemplateID(id), Workload: id, Name: name, Namespace: "default", Labels: []policy.Label{{Key: "app", Value: w[0]}},
 		Requests: policy.Resources{CPU: int64(cpu * 1000), Memory: gib, Pods: 1}, OutagePenalty: -1, MigrationTier: -1,
 	}
 	for _, o := range options(w[2:]) {
@@ -389,6 +399,15 @@ func whereOption(t *policy.Template, o option) error {
 		t.NodeSelector = append(t.NodeSelector, policy.Label{Key: key, Value: value})
 	case "tolerates":
 		t.Tolerations = append(t.Tolerations, policy.Toleration{Key: o.value, Exists: true})
+	case "near":
+		t.PodAffinity = append(t.PodAffinity, policy.PodTerm{
+			TopologyKey: "topology.kubernetes.io/zone",
+			Selector:    policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{o.value}}}},
+		})
+	case "port":
+		port, err := count(o.value)
+		t.HostPorts = append(t.HostPorts, policy.HostPort{Port: port})
+		return err
 	case "spread":
 		t.Spread = append(t.Spread, policy.Spread{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1})
 	case "zone":
@@ -487,10 +506,17 @@ func (p *parser) pod(w []string) error {
 			return err
 		}
 	}
+	cost := 0
+	if len(w) > 4 {
+		var err error
+		if cost, err = strconv.Atoi(w[4]); err != nil {
+			return err
+		}
+	}
 	for range count {
 		x := policy.Pod{
 			ID: policy.PodID(len(p.s.Pods)), Template: policy.TemplateID(t), Phase: policy.PodPending,
-			Node: policy.NodeID(node), Nominated: policy.None, VolumeZone: policy.None, Created: created,
+			Node: policy.NodeID(node), Nominated: policy.None, VolumeZone: policy.None, Created: created, DeletionCost: int32(cost),
 		}
 		x.Name = fmt.Sprintf("default/%s-%d", w[0], x.ID)
 		if node >= 0 {

@@ -151,6 +151,11 @@ func (r *router) join(plan, part *policy.Plan, s *policy.Snapshot, k int) {
 			plan.Holds = append(plan.Holds, x)
 		}
 	}
+	for _, x := range part.DeletionCosts {
+		if own(s.Nodes[x.Node].Pool) {
+			plan.DeletionCosts = append(plan.DeletionCosts, x)
+		}
+	}
 	plan.Pauses = append(plan.Pauses, part.Pauses...)
 	plan.Evicts = append(plan.Evicts, part.Evicts...)
 	plan.Gates = append(plan.Gates, part.Gates...)

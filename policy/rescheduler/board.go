@@ -45,6 +45,7 @@ type board struct {
 	allowed []int32
 
 	pools []boardPool
+	rooms []place.Room // by pool, after what the round buys
 
 	steps []step // what was done to sp for the node at hand
 
@@ -74,7 +75,7 @@ func newBoard(e *Policy, s *policy.Snapshot) *board {
 	for i := range s.PDBs {
 		b.allowed[i] = s.PDBs[i].Allowed
 	}
-	b.pools = make([]boardPool, len(s.Pools))
+	b.pools, b.rooms = make([]boardPool, len(s.Pools)), place.Rooms(s)
 	requested, allocatable := make([]policy.Resources, len(s.Pools)), make([]policy.Resources, len(s.Pools))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

@@ -31,7 +31,6 @@ const trustedAt = 0.5
 type market struct {
 	made   bool
 	offers []place.Offer // cheapest first
-	used   policy.Resources
 }
 
 // replace plans to buy spot nodes for pods, which have no place, and to drain n
@@ -97,11 +96,11 @@ func (b *board) nodesFor(pool policy.PoolID, pods []*policy.Pod, most policy.Mon
 	// dearer than the cheapest by its part of what is left to the limit.
 	spare := (most - total) / policy.Money(len(bins))
 	bought := make([][]policy.MarketID, len(bins))
-	var more policy.Resources
+	left := b.rooms[pool].Clone()
 	for i := range bins {
 		for _, o := range bins[i].Offers {
 			x := &offers[o]
-			if len(bought[i]) < marketsMax && x.Price <= offers[bins[i].Offers[0]].Price+spare && b.may(pool, x.Market, more) {
+			if len(bought[i]) < marketsMax && x.Price <= offers[bins[i].Offers[0]].Price+spare && left.Has(x.Market) {
 				bought[i] = append(bought[i], x.Market)
 			}
 		}
@@ -111,21 +110,9 @@ func (b *board) nodesFor(pool policy.PoolID, pods []*policy.Pod, most policy.Mon
 		if b.s.Markets[bought[i][0]].Auction() {
 			bought[i] = bought[i][:1] // a bid is for one class of machine
 		}
-		more = more.Plus(b.largest(bought[i]))
+		left.Take(bought[i])
 	}
-	b.pools[pool].market.used = b.pools[pool].market.used.Plus(more)
 	return bought, total
-}
-
-// largest returns the capacity of the largest machine of markets, component by
-// component.
-func (b *board) largest(markets []policy.MarketID) policy.Resources {
-	var r policy.Resources
-	for _, m := range markets {
-		c := &b.s.Types[b.s.Markets[m].Type].Capacity
-		r.CPU, r.Memory, r.Storage, r.GPU = max(r.CPU, c.CPU), max(r.Memory, c.Memory), max(r.Storage, c.Storage), max(r.GPU, c.GPU)
-	}
-	return r
 }
 
 // offers returns what spot can be bought for pool, cheapest first.
@@ -135,7 +122,7 @@ func (b *board) offers(pool policy.PoolID) []place.Offer {
 		m.made = true
 		m.offers = slices.DeleteFunc(place.Offers(b.s, pool, policy.Spot), func(o place.Offer) bool {
 			f := &b.s.Markets[o.Market].Forecast
-			return f.Source != policy.SourceNone && f.Confidence < trustedAt || !b.may(pool, o.Market, policy.Resources{})
+			return f.Source != policy.SourceNone && f.Confidence < trustedAt || !b.rooms[pool].Has(o.Market)
 		})
 		slices.SortStableFunc(m.offers, func(x, y place.Offer) int {
 			return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market))
@@ -143,34 +130,6 @@ func (b *board) offers(pool policy.PoolID) []place.Offer {
 		m.offers = m.offers[:min(len(m.offers), offersMax)]
 	}
 	return m.offers
-}
-
-// may reports whether the limits of pool and the provider's quotas leave room for
-// one node of market besides more and what this round buys already.
-func (b *board) may(pool policy.PoolID, id policy.MarketID, more policy.Resources) bool {
-	x := &b.s.Markets[id]
-	t := &b.s.Types[x.Type]
-	limits := b.s.Pools[pool].Limits
-	after := b.s.Pools[pool].Used.Plus(b.pools[pool].market.used).Plus(more).Plus(t.Capacity)
-	for _, c := range [...][2]int64{
-		{limits.CPU, after.CPU}, {limits.Memory, after.Memory}, {limits.GPU, after.GPU}, {limits.Storage, after.Storage},
-	} {
-		if c[0] > 0 && c[1] > c[0] {
-			return false
-		}
-	}
-	vcpu := (more.CPU+999)/1000 + t.VCPU
-	for i := range b.pools {
-		vcpu += (b.pools[i].market.used.CPU + 999) / 1000
-	}
-	for i := range b.s.Quotas {
-		q := &b.s.Quotas[i]
-		counts := q.Region == x.Region && q.Capacity == x.Capacity && (len(q.Families) == 0 || slices.Contains(q.Families, t.Family))
-		if counts && q.VCPU < vcpu {
-			return false
-		}
-	}
-	return true
 }
 
 // order plans the nodes of bought and the drain of n that waits for them. Where
@@ -183,8 +142,9 @@ func (b *board) order(n *policy.Node, bought [][]policy.MarketID, before, cost p
 	}
 	drain := policy.Drain{Node: n.ID, Why: why}
 	for i, markets := range bought {
+		b.rooms[p.ID].Take(markets)
 		if !p.Levers.Launch && p.Provisioner != policy.ProvisionerNone {
-			break
+			continue
 		}
 		x := &b.s.Markets[markets[0]]
 		l := policy.Launch{

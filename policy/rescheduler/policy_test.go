@@ -5,45 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/rescheduler"
 )
 
-// build makes the policy of "key=value[;key=value…]"; with "guarded" in front of
-// it, inside the guardrails.
-func build(spec string) (policy.Policy, error) {
-	cfg := rescheduler.DefaultConfig()
-	guarded := false
-	for _, part := range strings.Split(spec, ";") {
-		key, value, ok := strings.Cut(part, "=")
-		if !ok {
-			guarded = guarded || part == "guarded"
-			continue
-		}
-		if err := cfg.Set(key, value); err != nil {
-			return nil, err
-		}
-	}
-	p, err := rescheduler.New(cfg)
-	if err != nil || !guarded {
-		return p, err
-	}
-	return policy.Guard(p, policy.DefaultGuardConfig()), nil
-}
+// build makes the policy of a story.
+var build = policytest.Builder(rescheduler.DefaultConfig, rescheduler.New)
 
 func TestRules(t *testing.T) {
-	for _, spec := range []string{"", "drains=budget;delete_non_replicated=true;spot_label=karpenter.sh/capacity-type=spot"} {
-		t.Run("rescheduler:"+spec, func(t *testing.T) {
-			policytest.Run(t, func() policy.Policy {
-				p, err := build(spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return p
-			})
-		})
-	}
+	policytest.Rules(t, build, "", "drains=budget;delete_non_replicated=true;spot_label=karpenter.sh/capacity-type=spot")
 }
 
 func TestDecide(t *testing.T) { policytest.Stories(t, "testdata/decide", build) }

@@ -281,8 +281,10 @@ const Parameters = "compat, target, min, max, risk_multiplier, step, cooldown, c
 func (c *Config) Set(key, value string) error {
 	n := *c
 	var err error
+	form := "a number"
 	switch key {
 	case "compat":
+		form = "true or false"
 		n.Compat, err = strconv.ParseBool(value)
 	case "target":
 		n.TargetShare, err = strconv.ParseFloat(value, 64)
@@ -296,16 +298,19 @@ func (c *Config) Set(key, value string) error {
 	case "drain_share":
 		n.DrainShareMax, err = strconv.ParseFloat(value, 64)
 	case "step":
+		form = "a duration such as 10m"
 		n.Step, err = time.ParseDuration(value)
 	case "cooldown":
+		form = "a duration such as 10m"
 		n.Cooldown, err = time.ParseDuration(value)
 	case "calm":
+		form = "a duration such as 10m"
 		n.Calm, err = time.ParseDuration(value)
 	default:
 		return fmt.Errorf("spotvortex: there is no parameter %q; there are %s", key, Parameters)
 	}
 	if err != nil {
-		return fmt.Errorf("spotvortex: %s = %q is not readable: %w", key, value, err)
+		return fmt.Errorf("spotvortex: %s %q is not %s", key, value, form)
 	}
 	if err := n.Validate(); err != nil {
 		return err

@@ -157,8 +157,8 @@ func TestSet(t *testing.T) {
 	}
 	before := c
 	for _, c1 := range [][3]string{
-		{"targt", "1", `no parameter "targt"`}, {"target", "half", `target = "half"`}, {"target", "1.5", "target = 1.5 is not in [0, 1]"},
-		{"risk_multiplier", "NaN", "risk_multiplier"}, {"step", "10", `step = "10"`}, {"min", "0.9", "above max"}, {"compat", "yes!", "compat"},
+		{"targt", "1", `no parameter "targt"`}, {"target", "half", `target "half" is not a number`}, {"target", "1.5", "target = 1.5 is not in [0, 1]"},
+		{"risk_multiplier", "NaN", "risk_multiplier"}, {"step", "10", `step "10" is not a duration`}, {"min", "0.9", "above max"}, {"compat", "yes!", `compat "yes!" is not true or false`},
 	} {
 		if err := c.Set(c1[0], c1[1]); err == nil || !strings.Contains(err.Error(), c1[2]) {
 			t.Errorf("%s=%s: got %v, want an error with %q", c1[0], c1[1], err, c1[2])

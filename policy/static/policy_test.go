@@ -13,28 +13,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/static"
 )
 
-func build(spec string) (policy.Policy, error) {
-	cfg := static.DefaultConfig()
-	if key, value, ok := strings.Cut(spec, "="); ok {
-		if err := cfg.Set(key, value); err != nil {
-			return nil, err
-		}
-	}
-	return static.New(cfg)
-}
+// build makes the policy of a story.
+var build = policytest.Builder(static.DefaultConfig, static.New)
 
 func TestRules(t *testing.T) {
-	for _, spec := range []string{"", "share=1"} {
-		t.Run("static:"+spec, func(t *testing.T) {
-			policytest.Run(t, func() policy.Policy {
-				p, err := build(spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return p
-			})
-		})
-	}
+	policytest.Rules(t, build, "", "share=1")
 }
 
 func TestDecide(t *testing.T) { policytest.Stories(t, "testdata/decide", build) }

@@ -341,7 +341,7 @@ func TestExposureMemory(t *testing.T) {
 	s := large()
 	var x workload.Exposure
 	x.Read(s)
-	if n := testing.AllocsPerRun(20, func() { x.Read(s) }); n > 0 {
+	if n := policytest.Allocations(20, func() { x.Read(s) }); n > 0 {
 		t.Errorf("reading again costs %v allocations", n)
 	}
 }

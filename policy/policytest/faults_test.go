@@ -1,0 +1,67 @@
+package policytest_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFaultsHaveStories holds docs/faults.md against the tree: every story and test
+// that it links to is there, every row has one, and every story that is named after a
+// fault stands in it.
+func TestFaultsHaveStories(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\[([A-Za-z_0-9]+)\]\(\.\./([^)]+)\)`)
+	var listed []string
+	for row := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| fault |") {
+			continue
+		}
+		links := link.FindAllStringSubmatch(row, -1)
+		if len(links) == 0 {
+			t.Errorf("no story: %s", row)
+		}
+		for _, x := range links {
+			listed = append(listed, x[2])
+			file, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(x[2])))
+			switch {
+			case err != nil:
+				t.Errorf("%s: %v", x[1], err)
+			case strings.HasSuffix(x[2], ".go"):
+				if !bytes.Contains(file, []byte("func "+x[1]+"(t *testing.T)")) {
+					t.Errorf("%s has no test %s", x[2], x[1])
+				}
+			case path.Base(x[2]) != x[1]+".txt":
+				t.Errorf("%s is called %s", x[2], x[1])
+			case !bytes.HasPrefix(file, []byte("# ")):
+				t.Errorf("%s does not begin with why", x[2])
+			}
+		}
+	}
+	if len(listed) < 60 {
+		t.Errorf("%d stories are listed, want 60 at least", len(listed))
+	}
+	err = filepath.WalkDir(filepath.Join(root, "policy"), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), "fault_") {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err == nil && !slices.Contains(listed, filepath.ToSlash(rel)) {
+			t.Errorf("docs/faults.md lacks %s", filepath.ToSlash(rel))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
