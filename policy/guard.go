@@ -34,7 +34,7 @@ func (g *guarded) Name() string { return g.policy.Name() }
 // Decide returns the guarded policy's plan without what the guardrails hold.
 func (g *guarded) Decide(s *Snapshot, m Memory) (Plan, Memory) {
 	plan, next := g.policy.Decide(s, m)
-	if len(plan.Steers)+len(plan.Launches)+len(plan.Drains) == 0 {
+	if len(plan.Steers)+len(plan.Launches)+len(plan.Drains)+len(plan.DeletionCosts) == 0 {
 		return plan, next
 	}
 	return g.review(s, m, plan, next)
@@ -51,6 +51,9 @@ func (g *guarded) review(s *Snapshot, m Memory, plan Plan, next Memory) (Plan, M
 	if len(plan.Drains)+len(plan.Launches) > 0 {
 		r.moves(plan.Launches, plan.Drains)
 		next = r.remember(next)
+	}
+	if len(plan.DeletionCosts) > 0 {
+		r.patches(plan.DeletionCosts)
 	}
 	return r.plan, next
 }

@@ -34,6 +34,11 @@ type GuardConfig struct {
 	// and did not end it. It doubles with each try, up to BackoffMax. Raising
 	// them tries undrainable nodes less often.
 	BackoffMin, BackoffMax time.Duration
+
+	// PatchesMax is how many pods are given a deletion cost in one step; those of
+	// one node always are. Raising it orders a large cluster sooner, with more
+	// writes to the API server at a time.
+	PatchesMax int
 }
 
 // DefaultGuardConfig returns the limits used where none are given: a tenth of
@@ -48,6 +53,7 @@ func DefaultGuardConfig() GuardConfig {
 		Cooldown:         10 * time.Minute,
 		BackoffMin:       30 * time.Minute,
 		BackoffMax:       6 * time.Hour,
+		PatchesMax:       500,
 	}
 }
 
@@ -66,6 +72,8 @@ func (c GuardConfig) Validate() error {
 		return fmt.Errorf("guardrails: cooldown %v is negative", c.Cooldown)
 	case c.BackoffMin < 0:
 		return fmt.Errorf("guardrails: backoff min %v is negative", c.BackoffMin)
+	case c.PatchesMax < 1:
+		return fmt.Errorf("guardrails: patches max %d is less than 1", c.PatchesMax)
 	case c.BackoffMax < c.BackoffMin:
 		return fmt.Errorf("guardrails: backoff max %v is less than the min, %v", c.BackoffMax, c.BackoffMin)
 	}

@@ -262,7 +262,7 @@ func TestGuardLeavesPlansAlone(t *testing.T) {
 	if g.Name() != "scripted" {
 		t.Errorf("the guarded policy is called %q", g.Name())
 	}
-	if n := testing.AllocsPerRun(100, func() { g.Decide(s, m) }); n > 0 {
+	if n := policytest.Allocations(100, func() { g.Decide(s, m) }); n > 0 {
 		t.Errorf("an empty plan costs %v allocations", n)
 	}
 }
@@ -312,6 +312,7 @@ func TestGuardConfig(t *testing.T) {
 		{"utilization full 0.1", func(c *policy.GuardConfig) { c.UtilizationFull = 0.1 }},
 		{"cooldown -1s", func(c *policy.GuardConfig) { c.Cooldown = -time.Second }},
 		{"backoff min -1s", func(c *policy.GuardConfig) { c.BackoffMin = -time.Second }},
+		{"patches max 0", func(c *policy.GuardConfig) { c.PatchesMax = 0 }},
 		{"backoff max 1s", func(c *policy.GuardConfig) { c.BackoffMax = time.Second }},
 	} {
 		cfg := policy.DefaultGuardConfig()

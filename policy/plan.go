@@ -14,9 +14,13 @@ type Plan struct {
 	Steers   []Steer
 	Launches []Launch
 	Drains   []Drain
-	Gates    []Gate
-	Pauses   []Pause
-	Evicts   []Evict
+
+	// DeletionCosts say whose pods go first when workloads shrink.
+	DeletionCosts []DeletionCost
+
+	Gates  []Gate
+	Pauses []Pause
+	Evicts []Evict
 
 	// Holds say what was left alone, and why.
 	Holds []Hold
@@ -139,6 +143,32 @@ type Drain struct {
 	Why Why
 }
 
+// A DeletionCost asks that the pods on a node which Deployments own be given a
+// deletion cost, so that a workload that shrinks lets pods of the node go before
+// those of nodes with a higher one: what a node holds is then gone without an
+// eviction. Pods whose cost somebody else set keep it. It is best effort, as the
+// API says of the annotation; pods that come to the node later have none until it
+// is asked for again.
+type DeletionCost struct {
+	Node NodeID
+
+	// Cost is the annotation's value. Pods without one count as 0.
+	Cost int32
+
+	Why Why
+}
+
+// Ranks reports whether x is to change the deletion cost of p: whether a
+// Deployment owns p, which stands on the node, and p has another cost that is ours
+// to change.
+func (x *DeletionCost) Ranks(s *Snapshot, p *Pod) bool {
+	if p.Node != x.Node || p.DeletionCostFixed || p.DeletionCost == x.Cost || p.Phase != PodStarting && p.Phase != PodReady {
+		return false
+	}
+	w := s.Templates[p.Template].Workload
+	return w != None && s.Workloads[w].Kind == KindDeployment
+}
+
 // An Evict asks that one pod be evicted.
 type Evict struct {
 	Pod PodID
@@ -207,6 +237,9 @@ func (p *Plan) Format(s *Snapshot) string {
 			fmt.Fprintf(&b, " after=%d", len(x.After))
 		}
 		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
+	}
+	for _, x := range p.DeletionCosts {
+		fmt.Fprintf(&b, "deletion-cost %s %d (%s)\n", s.Nodes[x.Node].Name, x.Cost, x.Why.Reason)
 	}
 	for _, x := range p.Gates {
 		state := "open"

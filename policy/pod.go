@@ -45,6 +45,13 @@ type Pod struct {
 
 	// Deleting is when its deletion was asked for; zero if it was not.
 	Deleting Time
+
+	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost,
+	// 0 without: when a ReplicaSet shrinks, of pods that are alike in being ready
+	// those with a lower cost go first. DeletionCostFixed says that somebody else
+	// set it, and that it is not ours to change.
+	DeletionCost      int32
+	DeletionCostFixed bool
 }
 
 // An EndedPod is a pod that went away since the snapshot before.

@@ -34,6 +34,12 @@ type Actuator interface {
 	Drain(context.Context, *policy.Snapshot, *policy.Drain) error
 }
 
+// A Ranker gives pods a deletion cost. A call that fails is made good by a later
+// step, which sees the costs that there are.
+type Ranker interface {
+	DeletionCost(context.Context, *policy.Snapshot, *policy.DeletionCost) error
+}
+
 // An Enforcer carries out what budgets ask for.
 type Enforcer interface {
 	Gate(context.Context, *policy.Snapshot, *policy.Gate) error
@@ -55,12 +61,13 @@ type Recorder interface {
 // to give. It is an answer of the market and not a fault.
 var ErrNoCapacity = errors.New("no capacity")
 
-// A World is all that a driver touches. Forecaster, Enforcer and Recorder may
-// be nil.
+// A World is all that a driver touches. Forecaster, Ranker, Enforcer and Recorder
+// may be nil.
 type World struct {
 	Observer   Observer
 	Forecaster Forecaster
 	Actuator   Actuator
+	Ranker     Ranker
 	Enforcer   Enforcer
 	Store      Store
 	Recorder   Recorder
@@ -144,9 +151,21 @@ func (d *Driver) act(ctx context.Context, s *policy.Snapshot, p *policy.Plan, er
 			errs = append(errs, fmt.Errorf("draining %s: %w", s.Nodes[p.Drains[i].Node].Name, err))
 		}
 	}
+	if d.world.Ranker != nil {
+		for i := range p.DeletionCosts {
+			if err := d.world.Ranker.DeletionCost(ctx, s, &p.DeletionCosts[i]); err != nil {
+				errs = append(errs, fmt.Errorf("ranking the pods of %s: %w", s.Nodes[p.DeletionCosts[i].Node].Name, err))
+			}
+		}
+	}
 	if d.world.Enforcer == nil {
 		return errs
 	}
+	return d.enforce(ctx, s, p, errs)
+}
+
+// enforce carries out what budgets ask for.
+func (d *Driver) enforce(ctx context.Context, s *policy.Snapshot, p *policy.Plan, errs []error) []error {
 	for i := range p.Gates {
 		if err := d.world.Enforcer.Gate(ctx, s, &p.Gates[i]); err != nil {
 			errs = append(errs, fmt.Errorf("gating %s: %w", p.Gates[i].Budget, err))

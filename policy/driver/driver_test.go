@@ -59,6 +59,10 @@ func (w *world) Drain(_ context.Context, s *policy.Snapshot, x *policy.Drain) er
 	return w.say("drain %s", s.Nodes[x.Node].Name)
 }
 
+func (w *world) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
+	return w.say("cost %s %d", s.Nodes[x.Node].Name, x.Cost)
+}
+
 func (w *world) Evict(_ context.Context, s *policy.Snapshot, x *policy.Evict) error {
 	return w.say("evict %s", s.Pods[x.Pod].Name)
 }
@@ -95,14 +99,16 @@ func setup() (*world, fixed) {
 		Launches: []policy.Launch{{Token: "a"}, {Token: "b"}},
 		Drains:   []policy.Drain{{Node: 1}, {Node: 0}},
 		Evicts:   []policy.Evict{{}},
-		Gates:    []policy.Gate{{Budget: "team"}},
-		Pauses:   []policy.Pause{{Paused: true}},
-		Wake:     101,
+
+		DeletionCosts: []policy.DeletionCost{{Node: 1, Cost: -3}},
+		Gates:         []policy.Gate{{Budget: "team"}},
+		Pauses:        []policy.Pause{{Paused: true}},
+		Wake:          101,
 	}}
 }
 
 func (w *world) all() driver.World {
-	return driver.World{Observer: w, Forecaster: w, Actuator: w, Enforcer: w, Store: w, Recorder: w}
+	return driver.World{Observer: w, Forecaster: w, Actuator: w, Ranker: w, Enforcer: w, Store: w, Recorder: w}
 }
 
 // TestStepOrder saves before it acts, acts in the order of the plan, closes
@@ -116,7 +122,7 @@ func TestStepOrder(t *testing.T) {
 		if err != nil || step.Warning != nil {
 			t.Fatal(err, step.Warning)
 		}
-		want := "observe, forecast, save, steer 0.5, launch a, launch b, drain n1, drain n0, gate team, pause j0, evict p0, record"
+		want := "observe, forecast, save, steer 0.5, launch a, launch b, drain n1, drain n0, cost n1 -3, gate team, pause j0, evict p0, record"
 		if got := strings.Join(w.said, ", "); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

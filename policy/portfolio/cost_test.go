@@ -37,12 +37,12 @@ node n2 web z a.4 spot
 pod api n1 3
 pod api n2 3`
 
-// TestLoss: a pod is worth $0.05 an hour, and so the service $0.30. Forty times
-// that is $0.20 a minute; a lost pod serves again after 2.5 minutes, and twice its
+// TestLoss: a pod is worth $0.05 an hour, and so the service $0.30. Sixty times
+// that is $0.30 a minute; a lost pod serves again after 2.5 minutes, and twice its
 // value for that time comes on top.
 func TestLoss(t *testing.T) {
 	d := deskOf(t, twoMarkets)
-	pod := 2.5*0.20 + 2*0.05*2.5/60
+	pod := 2.5*0.30 + 2*0.05*2.5/60
 	if got := d.e.losses[0]; math.Abs(got-pod) > 1e-9 {
 		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
 	}

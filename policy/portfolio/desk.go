@@ -32,6 +32,9 @@ type desk struct {
 	// demand is what the pods of the pool ask for, DaemonSets' left out.
 	demand policy.Resources
 
+	// daemons is what the pods of DaemonSets ask for on a node, in the mean.
+	daemons policy.Resources
+
 	// services are the workloads with pods here, and serviceOf those of the
 	// templates, or None.
 	services  []service
@@ -88,6 +91,7 @@ func (d *desk) decide() {
 	d.replace()
 	d.balance()
 	d.repack()
+	d.order()
 }
 
 // tidies reports whether the policy moves pods in the pool to save money, and the
@@ -121,6 +125,12 @@ func (d *desk) balance() {
 // readDemand sums what the pods of the pool ask for.
 func (d *desk) readDemand() {
 	s := d.s
+	nodes := int64(0)
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == d.pool.ID && n.Usable() {
+			nodes++
+		}
+	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
@@ -128,6 +138,9 @@ func (d *desk) readDemand() {
 		}
 		t := &s.Templates[p.Template]
 		if t.DaemonSet {
+			if p.Node >= 0 && s.Nodes[p.Node].Pool == d.pool.ID && s.Nodes[p.Node].Usable() {
+				d.daemons = d.daemons.Plus(t.Requests)
+			}
 			continue
 		}
 		at := p.Node
@@ -138,6 +151,10 @@ func (d *desk) readDemand() {
 			d.demand = d.demand.Plus(t.Requests)
 			d.lossAll += d.lossOf(p)
 		}
+	}
+	if nodes > 0 {
+		x := &d.daemons
+		*x = policy.Resources{CPU: x.CPU / nodes, Memory: x.Memory / nodes, Storage: x.Storage / nodes, GPU: x.GPU / nodes}
 	}
 }
 

@@ -69,7 +69,7 @@ func TestSet(t *testing.T) {
 		"share=0.5":      "portfolio:share=0.5",
 		"holding=8h":     "portfolio",
 		"disturbance=5":  "portfolio:disturbance=5",
-		"cores=16":       "portfolio:cores=16",
+		"cores=4":        "portfolio:cores=4",
 		"zone_risk=0.75": "portfolio:zone_risk=0.75",
 	} {
 		p, err := build(spec)

@@ -53,9 +53,8 @@ type mover struct {
 	slack   []int32   // by workload: pods that may be missing
 	penalty []float64 // by workload: dollars for a pod that may not be missing and is
 
-	// strict says that every node has to pay for the disturbance that it begins;
-	// otherwise the round has to, as a whole.
-	strict bool
+	list  []candidate
+	group group // whose workloads the round may move
 }
 
 // A sort is what the pool can buy on demand, or on spot.
@@ -86,32 +85,42 @@ func (d *desk) repack() {
 	if left <= 0 {
 		return
 	}
-	for _, strict := range [...]bool{false, true} {
-		m := mover{desk: d, left: left, strict: strict, at: place.Balance(s, d.pool.ID)}
-		some := m.plan()
-		pays := some && m.gain > m.disturbance()+m.overlap
-		if pays {
-			d.out.Launches = append(d.out.Launches, m.launches...)
-			d.out.Drains = append(d.out.Drains, m.drains...)
+	m := mover{desk: d}
+	m.begin(left)
+	for _, g := range append(m.groups(), group{strict: true}) {
+		if m.group = g; m.plan() {
+			if m.gain > m.disturbance()+m.overlap {
+				d.out.Launches = append(d.out.Launches, m.launches...)
+				d.out.Drains = append(d.out.Drains, m.drains...)
+				break
+			}
+			// The moves that were tried stand in what was read.
+			d.sp, d.e.cover = nil, s.Coverage()
+			d.readCrowd()
+			d.e.exposure.Read(s)
+			m = mover{desk: d}
+			m.begin(left)
 		}
-		if pays || !some || strict {
-			m.weigh()
-			return
-		}
-		// The moves that were tried stand in what was read.
-		d.sp, d.e.cover = nil, s.Coverage()
-		d.readCrowd()
-		d.e.exposure.Read(s)
 	}
+	m.weigh()
+}
+
+// begin reads what moves are planned on.
+func (m *mover) begin(left int) {
+	m.left, m.at = left, place.Balance(m.s, m.pool.ID)
+	m.survey()
+	m.appraise()
+	m.list = m.candidates()
 }
 
 // plan collects a round, and reports whether there is anything in it.
 func (m *mover) plan() bool {
-	m.survey()
-	m.appraise()
-	candidates := m.candidates()
-	for i := 0; i < len(candidates) && i < triesMax && m.left > 0; i++ {
-		m.try(&m.s.Nodes[candidates[i].node])
+	tries := 0
+	for i := 0; i < len(m.list) && tries < triesMax && m.left > 0; i++ {
+		if c := &m.list[i]; m.group.strict || m.group.holds(c) {
+			m.try(&m.s.Nodes[c.node])
+			tries++
+		}
 	}
 	return len(m.drains) > 0
 }
@@ -229,6 +238,14 @@ func (m *mover) brief(t *policy.Template) bool {
 type candidate struct {
 	node  policy.NodeID
 	waste float64 // dollars an hour for each pod that has to go
+	gain  float64 // dollars that its going may save
+	pods  []moving
+}
+
+// A moving is a number of pods of a workload that go together.
+type moving struct {
+	workload policy.WorkloadID
+	pods     int32
 }
 
 func (m *mover) candidates() []candidate {
@@ -243,7 +260,10 @@ func (m *mover) candidates() []candidate {
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}
-		list = append(list, candidate{id, waste / float64(1+m.pods[id])})
+		list = append(list, candidate{
+			node: id, waste: waste / float64(1+m.pods[id]), pods: m.movers(id),
+			gain: m.lasts(n, waste),
+		})
 	}
 	slices.SortFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.waste, a.waste), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
@@ -304,15 +324,15 @@ func (m *mover) offersOf(capacity policy.CapacityType) []place.Offer {
 		unit[r.market] = r.unit
 	}
 	offers := slices.DeleteFunc(place.Offers(s, m.pool.ID, capacity), func(o place.Offer) bool {
-		return unit[o.Market] == 0 || !m.room(o.Market)
+		return unit[o.Market] == 0 || !m.allows(o.Market)
 	})
 	slices.SortStableFunc(offers, func(a, b place.Offer) int { return cmp.Compare(unit[a.Market], unit[b.Market]) })
 	return offers[:min(len(offers), offersMax)]
 }
 
-// room reports whether limits and quotas leave room for a node of id besides what
+// allows reports whether limits and quotas leave room for a node of id besides what
 // the round buys already.
-func (m *mover) room(id policy.MarketID) bool {
+func (m *mover) allows(id policy.MarketID) bool {
 	s, x := m.s, &m.s.Markets[id]
 	t := &s.Types[x.Type]
 	used, cores := m.pool.Used.Plus(t.Capacity), t.VCPU
@@ -507,8 +527,8 @@ func (m *mover) pays(t *trial) bool {
 			continue
 		}
 		was := m.moved[w]
-		if was == 0 && !m.strict {
-			was = 1
+		if was == 0 && !m.group.strict {
+			was = 1 // the round as a whole pays for it
 		}
 		cost += m.waves(policy.WorkloadID(w), m.moved[w]+k) - m.waves(policy.WorkloadID(w), was)
 	}
@@ -519,13 +539,25 @@ func (m *mover) pays(t *trial) bool {
 // node's market asks above the best one is saved for long, the rest until the
 // demand is another.
 func (m *mover) worthOf(t *trial) float64 {
-	saving := (t.before - t.after).Float()
-	if saving < 0 {
-		return float64(saving*m.e.cfg.Holding.Hours()) + m.recommended(t.node, t.pods)
-	}
-	premium := min(max(0, t.before.Float()-m.worth(t.node).of(t.node.Allocatable)), saving)
-	return float64(premium*m.e.cfg.Lasting.Hours()) + float64((saving-premium)*m.e.cfg.Holding.Hours()) + m.recommended(t.node, t.pods)
+	return m.lasts(t.node, (t.before-t.after).Float()) + m.recommended(t.node, t.pods)
 }
+
+// lasts returns what a saving of so many dollars an hour at node n comes to while
+// it lasts.
+func (m *mover) lasts(n *policy.Node, saving float64) float64 {
+	if saving < 0 {
+		return float64(saving * m.e.cfg.Holding.Hours())
+	}
+	lasting := m.e.cfg.Lasting
+	if !m.isSpot(n) && m.spotFor(n) {
+		lasting = settled
+	}
+	premium := min(max(0, m.keeping(n)-m.worth(n).of(n.Allocatable.Minus(m.daemons))), saving)
+	return float64(premium*lasting.Hours()) + float64((saving-premium)*m.e.cfg.Holding.Hours())
+}
+
+// settled is how long it lasts that spot costs less than on demand.
+const settled = 72 * time.Hour
 
 // overlapHours is how long a node and its replacement are paid for both.
 const overlapHours = 0.05

@@ -47,7 +47,7 @@ func (d *desk) worthAt(ratio float64, spot bool) worth {
 		if m.Capacity == policy.Spot != spot {
 			continue
 		}
-		a := &d.s.Types[m.Type].Allocatable
+		a := d.room(m.Type)
 		size := float64(a.CPU) + float64(ratio*float64(a.Memory))/(1<<20)
 		if d.demand.GPU > 0 {
 			size = float64(a.GPU)
@@ -64,4 +64,9 @@ func (d *desk) worthAt(ratio float64, spot bool) worth {
 		return worth{gpu: least}
 	}
 	return worth{cpu: least, memory: float64(least*ratio) / (1 << 20)}
+}
+
+// room returns what a node of type t leaves to pods besides those of DaemonSets.
+func (d *desk) room(t policy.TypeID) policy.Resources {
+	return d.s.Types[t].Allocatable.Minus(d.daemons)
 }

@@ -41,6 +41,8 @@ func (r *planRow) String() string {
 		}
 	case kindLaunch:
 		fmt.Fprintf(&b, " in %s or another of %s, token %s", r.Market, r.Markets, r.Token)
+	case kindDeletionCost:
+		fmt.Fprintf(&b, " %d", r.Cost)
 	case kindGate:
 		fmt.Fprintf(&b, " of %s %s", r.Budget, map[bool]string{true: "closes", false: "opens"}[r.Closed])
 	}

@@ -10,7 +10,7 @@ import (
 
 // SchemaVersion is the version of the tables that this package writes and the
 // only one that it reads.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // Errors that callers tell apart with errors.Is.
 var (

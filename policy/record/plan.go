@@ -16,6 +16,8 @@ const (
 	kindPause  = "pause"
 	kindEvict  = "evict"
 	kindHold   = "hold"
+
+	kindDeletionCost = "deletion-cost"
 )
 
 // A planRow is one entry of a plan. Each kind uses the columns that it has;
@@ -49,6 +51,7 @@ type planRow struct {
 	Workload   string    `parquet:"workload,dict"`
 	Grace      int64     `parquet:"grace_ns"`
 	HasGrace   bool      `parquet:"has_grace"`
+	Cost       int32     `parquet:"deletion_cost"`
 	Reason     string    `parquet:"reason,dict"`
 	Text       string    `parquet:"text,dict"`
 	CostBefore int64     `parquet:"cost_before,decimal(6:18)"`
@@ -78,6 +81,10 @@ func toPlanRows(step int64, s *policy.Snapshot, p *policy.Plan) ([]planRow, erro
 		r := b.add(kindDrain, i, policy.None, x.Node, policy.None, &x.Why)
 		r.Deadline, r.Gentle = int64(x.Deadline), x.Gentle
 		r.After = b.json(x.After)
+	}
+	for i := range p.DeletionCosts {
+		x := &p.DeletionCosts[i]
+		b.add(kindDeletionCost, i, policy.None, x.Node, policy.None, &x.Why).Cost = x.Cost
 	}
 	for i := range p.Gates {
 		x := &p.Gates[i]
@@ -176,6 +183,8 @@ func (r *planRow) addTo(p *policy.Plan) error {
 			return fmt.Errorf("tokens of a drain: %w", err)
 		}
 		p.Drains = append(p.Drains, d)
+	case kindDeletionCost:
+		p.DeletionCosts = append(p.DeletionCosts, policy.DeletionCost{Node: node, Cost: r.Cost, Why: why})
 	case kindEvict:
 		p.Evicts = append(p.Evicts, policy.Evict{
 			Pod: policy.PodID(r.PodID), Budget: r.Budget, Grace: time.Duration(r.Grace), HasGrace: r.HasGrace, Why: why,
