@@ -24,6 +24,8 @@ type jsonReport struct {
 	MissingCount  int         `json:"missing_count"`
 	Passed        bool        `json:"passed"`
 	Gates         []jsonGate  `json:"gates"`
+	Comparison    *jsonOther  `json:"comparison,omitempty"`
+	Warnings      []string    `json:"warnings"`
 	Groups        []jsonGroup `json:"groups"`
 	Runs          []jsonRun   `json:"runs"`
 	Notes         []string    `json:"notes"`
@@ -219,7 +221,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Config: jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
 			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Resamples: resamples, Confidence: r.Level},
 		Cases: r.jsonCases(), RunCount: len(r.Runs), MissingCount: r.Missing(), Passed: r.ExitCode() == 0,
-		Gates: r.jsonGates(), Runs: r.jsonRuns(), Notes: r.Notes(),
+		Gates: r.jsonGates(), Comparison: r.Comparison.json(), Warnings: append([]string{}, r.Warnings()...), Runs: r.jsonRuns(), Notes: r.Notes(),
 	}
 	for _, g := range c.Gates {
 		out.Config.Gates = append(out.Config.Gates, g.String())

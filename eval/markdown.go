@@ -2,55 +2,229 @@ package eval
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
-// WriteMarkdown writes the report as GitHub's Markdown. With several scenarios
-// it begins with what compares them.
+// MarkdownMax is the greatest size of a report in Markdown, in bytes. GitHub
+// takes 65,536 characters for a comment; what is left is for who posts it.
+const MarkdownMax = 64<<10 - 1<<10
+
+// A block is a part of the report in Markdown that can lose rows. What is left
+// out first has the greatest rank.
+type block struct {
+	head string
+	rows []string
+	rank int
+
+	// what the rows are, in the plural, for the line that says how many of them
+	// were left out.
+	what string
+}
+
+// The ranks of blocks. The verdict stands above all of them and is never cut.
+const (
+	rankWhy    = iota // what failed, what was compared, how to repeat the worst
+	rankNote          // what a reader should know
+	rankFound         // the tables of all scenarios
+	rankDetail        // the tables of one scenario
+)
+
+// WriteMarkdown writes the report as GitHub's Markdown. It begins with the
+// verdict; with several scenarios what compares them follows. It is at most
+// [MarkdownMax] long: what does not fit is left out, least important first, and
+// a line says so.
 func (r *Report) WriteMarkdown(w io.Writer) error {
-	b := new(bytes.Buffer)
-	b.WriteString("# " + escape(r.title()) + "\n")
-	if heading, rows := r.standingTable(); rows != nil {
-		b.WriteString("\nNet savings in percent of the on-demand bill, after what outages cost: medians over runs, and in brackets the distance from the best of the row in points.\n")
-		markdownTable(b, heading, rows)
-		markdownList(b, "Where each is best", r.standingLines())
+	head := "# " + escape(r.title()) + "\n\n**" + escape(r.verdictLine()) + "**\n"
+	if c := r.Comparison; c != nil {
+		head += "\n" + escape(c.Headline()) + "\n"
 	}
-	if heading, rows := r.worstTable(); rows != nil {
-		b.WriteString("\n## Worst runs by scenario\n\nThe run with the most outage minutes above the baseline's, then with the least saved: net savings in percent of the on-demand bill, outage minutes, and the seed.\n")
-		markdownTable(b, heading, rows)
-	}
-	markdownList(b, "Gates", r.gateLines())
-	for i := range r.Groups {
-		r.markdownGroup(b, &r.Groups[i])
-	}
-	markdownList(b, "Runs with outages", r.outageLines())
-	markdownList(b, "Worst runs", r.worstLines())
-	markdownList(b, "Missing runs", r.missingLines())
-	markdownList(b, "Notes", r.Notes())
-	markdownList(b, "Configuration", r.settings())
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, cutToFit(head, r.blocks(), MarkdownMax))
 	return err
 }
 
-// markdownGroup writes the tables of g.
-func (r *Report) markdownGroup(b *bytes.Buffer, g *Group) {
+// blocks are the parts of the report below its verdict, in the order of reading.
+func (r *Report) blocks() []block {
+	var out []block
+	failed, passed := r.gatesByVerdict()
+	out = append(out, listBlock("Gates", failed, rankWhy))
+	if len(failed) == 0 {
+		out = append(out, listBlock("Gates", passed, rankNote))
+	} else {
+		out = append(out, listBlock("Gates that passed", passed, rankNote))
+	}
+	if c := r.Comparison; c != nil {
+		heading, rows := c.table()
+		out = append(out, listBlock(c.title(), c.lines(), rankWhy), tableBlock("", heading, rows, rankWhy, "changes"))
+	}
+	out = append(out, listBlock("Warnings", r.Warnings(), rankWhy))
+	if heading, rows := r.standingTable(); rows != nil {
+		const about = "\nNet savings in percent of the on-demand bill, after what outages cost: medians over runs, and in brackets the distance from the best of the row in points.\n"
+		out = append(out, tableBlock(about, heading, rows, rankFound, "scenarios"))
+		out = append(out, listBlock("Where each is best", r.standingLines(), rankFound))
+	}
+	if heading, rows := r.worstTable(); rows != nil {
+		const about = "\n## Worst runs by scenario\n\nThe run with the most outage minutes above the baseline's, then with the least saved: net savings in percent of the on-demand bill, outage minutes, and the seed.\n"
+		out = append(out, tableBlock(about, heading, rows, rankFound, "scenarios"))
+	}
+	for i := range r.Groups {
+		rank := rankDetail
+		if i == 0 {
+			rank = rankFound
+		}
+		out = append(out, r.groupBlocks(&r.Groups[i], rank)...)
+	}
+	return append(out, listBlock("Runs with outages", r.outageLines(), rankFound), listBlock("Worst runs", r.worstLines(), rankWhy),
+		listBlock("Missing runs", r.missingLines(), rankWhy), listBlock("Notes", r.Notes(), rankNote), listBlock("Configuration", r.settings(), rankNote))
+}
+
+// gatesByVerdict splits the lines of the gates.
+func (r *Report) gatesByVerdict() (failed, passed []string) {
+	for i := range r.Gates {
+		if line := r.gateLine(&r.Gates[i]); r.Gates[i].Pass {
+			passed = append(passed, line)
+		} else {
+			failed = append(failed, line)
+		}
+	}
+	return failed, passed
+}
+
+// groupBlocks are the tables of g.
+func (r *Report) groupBlocks(g *Group, rank int) []block {
+	title := ""
 	if t := r.groupTitle(g); t != "" {
-		b.WriteString("\n## " + escape(t) + "\n")
+		title = "\n## " + escape(t) + "\n"
 	}
 	var heading []string
 	for _, c := range columns {
 		heading = append(heading, strings.TrimSpace(c.top+" "+c.under))
 	}
-	markdownTable(b, heading, r.rows(g, columns))
+	out := []block{tableBlock(title, heading, r.rows(g, columns), rank, "policies")}
 	for _, table := range []func(*Group) ([]string, [][]string){r.windowTable, r.weeksTable, r.frontierTable} {
 		if heading, rows := table(g); rows != nil {
-			markdownTable(b, heading, rows)
+			out = append(out, tableBlock("", heading, rows, rank, "rows"))
 		}
 	}
 	if line := r.oracleLine(g); line != "" {
-		b.WriteString("\n" + escape(line) + "\n")
+		out = append(out, block{rows: []string{"\n" + escape(line) + "\n"}, rank: rank, what: "sentences"})
 	}
+	return out
+}
+
+// cutToFit joins head and blocks to at most size bytes. Of the blocks with the
+// greatest rank the last loses its last rows first. What failed and how to
+// repeat the worst run is cut only where that alone is too long, and then each
+// list keeps its part of the room.
+func cutToFit(head string, blocks []block, size int) string {
+	total := len(head)
+	texts := make([]string, len(blocks))
+	for i := range blocks {
+		texts[i] = blocks[i].text(len(blocks[i].rows))
+		total += len(texts[i])
+	}
+	if total <= size {
+		return head + strings.Join(texts, "")
+	}
+	const note = "\n*%d tables of single scenarios left out to fit; the other formats have all.*\n"
+	gone := 0
+	total += len(note) + len(strconv.Itoa(len(blocks)))
+	for rank := rankDetail; rank > rankWhy; rank-- {
+		for i := len(blocks) - 1; i >= 0 && total > size; i-- {
+			if blocks[i].rank != rank || len(blocks[i].rows) == 0 {
+				continue
+			}
+			total -= len(texts[i])
+			if texts[i] = blocks[i].shortened(size - total); len(texts[i]) > size-total && rank == rankDetail {
+				texts[i] = ""
+				gone++
+			}
+			total += len(texts[i])
+		}
+	}
+	if total <= size {
+		out := head + strings.Join(texts, "")
+		if gone > 0 {
+			out += fmt.Sprintf(note, gone)
+		}
+		return out
+	}
+	head += "\nAll tables and notes were left out to fit; the other formats have them.\n"
+	why := 0
+	for i := range blocks {
+		if blocks[i].rank == rankWhy && len(blocks[i].rows) > 0 {
+			why++
+		}
+	}
+	out := head
+	for i := range blocks {
+		if blocks[i].rank == rankWhy && len(blocks[i].rows) > 0 {
+			out += blocks[i].shortened((size - len(head)) / why)
+		}
+	}
+	return out
+}
+
+// text returns the block with its first n rows, and with how many were left
+// out.
+func (k *block) text(n int) string {
+	if len(k.rows) == 0 {
+		return ""
+	}
+	left := ""
+	if gone := len(k.rows) - n; gone > 0 {
+		left = fmt.Sprintf("\n*%d of %d %s left out to fit; the other formats have all.*\n", gone, len(k.rows), k.what)
+	}
+	if n == 0 {
+		return firstHeading(k.head) + left
+	}
+	return k.head + strings.Join(k.rows[:n], "") + left
+}
+
+// shortened returns as much of the block as fits into size bytes. It may be
+// longer where not even the line that says what is missing fits.
+func (k *block) shortened(size int) string {
+	n := len(k.rows)
+	for n > 0 && len(k.text(n)) > size {
+		n--
+	}
+	return k.text(n)
+}
+
+// firstHeading returns the heading of a block without what belongs to its rows.
+func firstHeading(head string) string {
+	for _, line := range strings.Split(head, "\n") {
+		if strings.HasPrefix(line, "#") {
+			return "\n" + line + "\n"
+		}
+	}
+	return ""
+}
+
+// tableBlock makes a table a block.
+func tableBlock(about string, heading []string, rows [][]string, rank int, what string) block {
+	var b bytes.Buffer
+	markdownTable(&b, heading, rows)
+	lines := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
+	const above = 3 // a blank line, the heading and the rule
+	out := block{head: about + strings.Join(lines[:above], ""), rank: rank, what: what}
+	for _, l := range lines[above:] {
+		out.rows = append(out.rows, strings.TrimSuffix(l, "\n")+"\n")
+	}
+	return out
+}
+
+// listBlock makes a list a block.
+func listBlock(heading string, items []string, rank int) block {
+	out := block{head: "\n## " + escape(heading) + "\n\n", rank: rank, what: "lines"}
+	for _, item := range items {
+		var b bytes.Buffer
+		markdownItem(&b, item)
+		out.rows = append(out.rows, b.String())
+	}
+	return out
 }
 
 func markdownTable(b *bytes.Buffer, heading []string, rows [][]string) {
@@ -69,20 +243,15 @@ func markdownTable(b *bytes.Buffer, heading []string, rows [][]string) {
 	}
 }
 
-// markdownList writes items; a command after a line break becomes code.
-func markdownList(b *bytes.Buffer, heading string, items []string) {
-	if len(items) == 0 {
-		return
+// markdownItem writes one item of a list; a command after a line break becomes
+// code.
+func markdownItem(b *bytes.Buffer, item string) {
+	first, command, _ := strings.Cut(item, "\n")
+	b.WriteString("- " + escape(first))
+	if command = strings.TrimSpace(command); command != "" {
+		b.WriteString(" `" + command + "`")
 	}
-	b.WriteString("\n## " + heading + "\n\n")
-	for _, item := range items {
-		first, command, _ := strings.Cut(item, "\n")
-		b.WriteString("- " + escape(first))
-		if command = strings.TrimSpace(command); command != "" {
-			b.WriteString(" `" + command + "`")
-		}
-		b.WriteByte('\n')
-	}
+	b.WriteByte('\n')
 }
 
 // escape keeps s from being read as markup.

@@ -14,10 +14,16 @@ const (
 	JSON     Format = "json"
 	Markdown Format = "markdown"
 	CSV      Format = "csv"
+
+	// JUnit is the XML that CI servers read, GitHub the workflow commands that
+	// become annotations, SARIF what code scanning reads.
+	JUnit  Format = "junit"
+	GitHub Format = "github"
+	SARIF  Format = "sarif"
 )
 
 // Formats lists them.
-func Formats() []Format { return []Format{Table, JSON, Markdown, CSV} }
+func Formats() []Format { return []Format{Table, JSON, Markdown, CSV, JUnit, GitHub, SARIF} }
 
 // Write writes the report in format f. Width is that of the terminal, in
 // columns, and is read by the table only; 0 means 120.
@@ -31,6 +37,12 @@ func (r *Report) Write(w io.Writer, f Format, width int) error {
 		return r.WriteMarkdown(w)
 	case CSV:
 		return r.WriteCSV(w)
+	case JUnit:
+		return r.WriteJUnit(w)
+	case GitHub:
+		return r.WriteGitHub(w)
+	case SARIF:
+		return r.WriteSARIF(w)
 	}
 	return fmt.Errorf("%w: format %q is none of %v", ErrConfig, f, Formats())
 }

@@ -37,6 +37,10 @@ type Report struct {
 	// Gates are the verdicts, in the order of Config.Gates and Config.Policies.
 	Gates []GateResult
 
+	// Comparison is the difference to another build, nil where none was asked
+	// for. [Report.Compare] sets it.
+	Comparison *Comparison
+
 	// draws are those of every interval.
 	draws *bootstrap
 }
@@ -154,12 +158,13 @@ func (r *Report) Missing() int {
 }
 
 // ExitCode returns what a program that made the report should end with: 3 when
-// runs are missing, 1 when a gate failed, else 0.
+// runs are missing, 1 when a gate or the comparison with another build failed,
+// else 0.
 func (r *Report) ExitCode() int {
 	switch {
 	case r.Missing() > 0:
 		return 3
-	case r.Failed():
+	case r.Failed(), r.Comparison != nil && r.Comparison.Verdict == Worse:
 		return 1
 	}
 	return 0

@@ -54,6 +54,8 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 	}
 	p.list("Where each is best", r.standingLines())
 	p.list("Gates", r.gateLines())
+	p.comparison(r.Comparison)
+	p.list("Warnings", r.Warnings())
 	p.list("Runs with outages", r.outageLines())
 	p.list("Worst runs", r.worstLines())
 	p.list("Missing runs: "+fmt.Sprint(r.Missing()), r.missingLines())
@@ -61,6 +63,17 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 	p.list("Configuration", r.settings())
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// comparison writes the difference to another build, nothing without one.
+func (p *printer) comparison(c *Comparison) {
+	if c == nil {
+		return
+	}
+	p.list(c.title(), c.lines())
+	p.blank()
+	heading, rows := c.table()
+	p.grid([][]string{heading}, rows)
 }
 
 // gateLines are the verdicts in words.

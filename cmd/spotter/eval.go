@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +27,10 @@ type evalFlags struct {
 	policies, baseline, seeds string
 	windows                   string
 	every                     time.Duration
-	format, out               string
+	format                    string
+	out                       []string
+	compare, seedsFrom        string
+	report                    string
 	gates                     []string
 	discount1y, discount3y    float64
 }
@@ -54,6 +56,7 @@ func (p *program) evalCommand() *cobra.Command {
 			"  spotter eval web-week --trace prices --from 2023-03-01 --windows 8\n" +
 			"  spotter eval web-week batch-night --trace prices --windows 26-45 --every 168h --seeds 1001-1020\n" +
 			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +
+			"  spotter eval web-week --policies portfolio --compare ./spotter-base --out - --out results.json --out junit.xml\n" +
 			"  spotter eval web-week --policies static --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return p.eval(c.Context(), &f, args) },
@@ -65,19 +68,33 @@ func (p *program) evalCommand() *cobra.Command {
 	flags.StringVar(&f.seeds, "seeds", "20", "seeds of the weather, `N|A-B`: N means 1…N")
 	flags.StringVar(&f.windows, "windows", "1", "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B")
 	flags.DurationVar(&f.every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
-	flags.StringVar(&f.format, "format", string(eval.Table), "output `F`: table, json, markdown or csv")
-	flags.StringVar(&f.out, "out", "", "write to `FILE` instead of the terminal")
+	flags.StringVar(&f.format, "format", string(eval.Table), "output `F`: "+formatList())
+	flags.StringArrayVar(&f.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
+	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells")
+	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
+	flags.StringVar(&f.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	complete(c, "policies", registry.Names())
 	complete(c, "baseline", registry.Names())
-	complete(c, "format", []string{"table", "json", "markdown", "csv"})
+	complete(c, "format", strings.Split(formatList(), ", "))
 	return c
 }
 
 func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
-	cfg, err := p.evalConfig(f, args)
+	other, err := p.openCompare(ctx, f)
+	if err != nil {
+		return err
+	}
+	cfg, err := p.evalConfig(f, other, args)
+	if err != nil {
+		return err
+	}
+	targets, err := f.targets()
+	if err == nil {
+		err = checkTargets(targets)
+	}
 	if err != nil {
 		return err
 	}
@@ -85,13 +102,11 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 	if err := r.try(cfg); err != nil {
 		return err
 	}
-	if f.out != "" {
-		if err := checkTarget(f.out); err != nil {
-			return wrong(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
-		}
+	if err := f.checkReport(); err != nil {
+		return err
 	}
 	bar := p.progress(cfg)
-	report, err := eval.Run(ctx, *cfg, r.run)
+	report, err := eval.Run(ctx, *cfg, f.runner(r))
 	if bar != nil {
 		err = errors.Join(err, bar.Clear())
 	}
@@ -101,18 +116,20 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 		}
 		return err
 	}
-	err = p.output(f.out, func(w io.Writer) error { return report.Write(w, eval.Format(f.format), p.width(f.out)) })
-	if err != nil {
+	if err := p.compare(ctx, f, other, report, r.run); err != nil {
 		return err
 	}
-	return p.verdict(report, f.out)
+	if err := p.write(report, targets); err != nil {
+		return err
+	}
+	if err := p.writeReport(f, report); err != nil {
+		return err
+	}
+	return p.verdict(report)
 }
 
 // verdict returns what the report means for the exit code.
-func (p *program) verdict(report *eval.Report, out string) error {
-	if out != "" {
-		fmt.Fprintf(p.stderr, "report written to %s\n", out)
-	}
+func (p *program) verdict(report *eval.Report) error {
 	if n := report.Missing(); n > 0 {
 		var first *eval.RunRow
 		for i := range report.Runs {
@@ -132,17 +149,20 @@ func (p *program) verdict(report *eval.Report, out string) error {
 	if failed > 0 {
 		return fmt.Errorf("%w: %d of %d failed, the report shows which", errGate, failed, len(report.Gates))
 	}
+	if c := report.Comparison; c != nil && c.Verdict == eval.Worse {
+		return fmt.Errorf("%w: worse than %s: %s", errGate, c.Other, c.Headline())
+	}
 	return nil
 }
 
 // evalConfig turns flags into what is compared. It reads scenarios and traces.
-func (p *program) evalConfig(f *evalFlags, args []string) (*eval.Config, error) {
+func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
 	cfg := eval.DefaultConfig()
 	cfg.Baseline, cfg.Version, cfg.Invocation = f.baseline, version, p.invocation()
 	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
 	var err error
-	if cfg.Seeds, err = parseSeeds(f.seeds); err != nil {
-		return nil, wrong(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
+	if cfg.Seeds, err = f.seedsOf(other); err != nil {
+		return nil, err
 	}
 	for _, d := range []struct {
 		flag  string
@@ -151,9 +171,6 @@ func (p *program) evalConfig(f *evalFlags, args []string) (*eval.Config, error) 
 		if !(d.share >= 0 && d.share < 1) {
 			return nil, wrong(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29 % off")
 		}
-	}
-	if !slices.Contains(eval.Formats(), eval.Format(f.format)) {
-		return nil, wrong(fmt.Errorf("--format: %q is unknown", f.format), "give one of table, json, markdown and csv")
 	}
 	for _, text := range f.gates {
 		g, err := eval.ParseGate(text)

@@ -2,18 +2,19 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Bars are a value for each class, side by side for several series. The axis
-// of values begins at 0 unless it is given other bounds.
+// Bars are the parts of a whole for each class: a bar to the right for each,
+// the series one behind the other in it. Values are 0 or above.
 type Bars struct {
 	Frame
 
-	// Classes are the names below the bars.
+	// Classes are the names of the bars, from the top.
 	Classes []string
 	Series  []Bar
 }
@@ -24,82 +25,66 @@ type Bar struct {
 	Y    []float64
 }
 
-// Histogram counts values into equal classes between from and to; values
-// outside go to the outermost.
-func Histogram(frame Frame, name string, values []float64, from, to float64, classes int) *Bars {
-	b := &Bars{Frame: frame, Series: []Bar{{Name: name, Y: make([]float64, classes)}}}
-	width := (to - from) / float64(classes)
-	for i := range classes {
-		b.Classes = append(b.Classes, number(from+float64(float64(i)*width), width, frame.X.Percent))
-	}
-	for _, v := range values {
-		b.Series[0].Y[max(0, min(classes-1, int((v-from)/width)))]++
-	}
-	return b
-}
-
 func (b *Bars) frame() *Frame { return &b.Frame }
 
 func (b *Bars) compose() (*plot.Plot, []key, error) {
 	p := b.newPlot()
 	colours := b.Theme.palette()
-	p.Add(lattice{colours})
+	p.Add(lattice{colours, true})
+	ends := make([]float64, len(b.Classes))
 	var keys []key
 	for i := range b.Series {
-		if s := &b.Series[i]; len(s.Y) != len(b.Classes) {
+		s := &b.Series[i]
+		if len(s.Y) != len(b.Classes) {
 			return nil, nil, fmt.Errorf("%w: %q has %d bars for %d classes", ErrValue, s.Name, len(s.Y), len(b.Classes))
 		}
-		p.Add(bars{b, i, colours.hue(i)})
-		keys = append(keys, key{name: b.Series[i].Name, colour: colours.hue(i), filled: true})
+		from := slices.Clone(ends)
+		for k, v := range s.Y {
+			if !(v >= 0) {
+				return nil, nil, fmt.Errorf("%w: bar %q of %q is %v", ErrValue, s.Name, b.Classes[k], v)
+			}
+			ends[k] += v
+		}
+		p.Add(bars{from: from, to: slices.Clone(ends), hue: colours.hue(i)})
+		keys = append(keys, key{name: s.Name, colour: colours.hue(i), filled: true})
 	}
-	p.X.Tick.Marker = classTicks(b.Classes)
-	p.X.Min, p.X.Max = -0.5, float64(len(b.Classes))-0.5
+	down(p, b.Classes)
 	return p, keys, nil
 }
 
-// classTicks name every class, or every second, third … where they are many.
-type classTicks []string
-
-// Ticks is plot.Ticker.
-func (t classTicks) Ticks(float64, float64) []plot.Tick {
-	const most = 12
-	every := (len(t) + most - 1) / most
-	var ticks []plot.Tick
-	for i, name := range t {
-		if i%every == 0 {
-			ticks = append(ticks, plot.Tick{Value: float64(i), Label: name})
-		}
-	}
-	return ticks
+// down names rows from the top, on an axis with a place for each.
+func down(p *plot.Plot, rows []string) {
+	p.Y.Tick.Marker = downTicks(rows)
+	p.Y.Min, p.Y.Max = -0.5, float64(len(rows))-0.5
+	p.Y.Tick.LineStyle.Width = 0
 }
 
-// bars draws one series.
+// halfRow is half the height of what stands in a row: a part of the row, and no
+// more than looks well where rows are few.
+func halfRow(y func(float64) vg.Length) vg.Length { return min((y(0.64)-y(0))/2, 9) }
+
+// bars draws one series from where the one before it ends.
 type bars struct {
-	*Bars
-	index int
-	hue   colour
+	from, to []float64
+	hue      colour
 }
 
 // DataRange is plot.DataRanger.
 func (b bars) DataRange() (xmin, xmax, ymin, ymax float64) {
-	ymin, ymax = plotter.Range(plotter.Values(b.Series[b.index].Y))
-	if !b.Y.Log {
-		ymin, ymax = min(0, ymin), max(0, ymax)
+	if len(b.to) == 0 {
+		return 0, 0, 0, 0
 	}
-	return -0.5, float64(len(b.Classes)) - 0.5, ymin, ymax
+	return 0, slices.Max(b.to), -0.5, float64(len(b.to)) - 0.5
 }
 
 // Plot is plot.Plotter.
 func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	const group = 0.8 // of a class; the rest is the gap
-	width := group / float64(len(b.Series))
-	base := max(0, p.Y.Min)
-	if b.Bars.Y.Log {
-		base = p.Y.Min
-	}
-	for i, v := range b.Series[b.index].Y {
-		left := float64(i) - group/2 + float64(float64(b.index)*width)
-		box(c, b.hue, x(left), y(base), x(left+width), y(v))
+	for i := range b.to {
+		middle := float64(len(b.to) - 1 - i)
+		half := halfRow(y)
+		if from, to := x(b.from[i]), x(b.to[i]); to > from {
+			box(c, b.hue, from, y(middle)-half, to, y(middle)+half)
+		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package chart turns numbers into pictures: lines and steps, distribution
-// functions, points with intervals, bars, grids of values and rasters of
-// states over time, as SVG or PNG.
+// functions, points with intervals, bars of parts, boxes of distributions,
+// grids of amounts and rasters of states over time, as SVG or PNG.
 //
 // A picture is a value that is filled in and given to [Write]. It knows nothing
 // of where its numbers come from; its Note says that for whoever sees the

@@ -27,6 +27,10 @@ type Frame struct {
 	X, Y  Axis
 	Theme Theme
 
+	// ID begins the identifiers that tie an SVG to its title and description
+	// where several stand in one page. Empty leaves them out.
+	ID string
+
 	// Width and Height are in pixels of a screen; 0 means 720 and 420.
 	Width, Height int
 }
@@ -69,12 +73,13 @@ func (f *Frame) size() (w, h vg.Length, err error) {
 	return vg.Length(width), vg.Length(height), nil
 }
 
-// A key is an entry of the legend.
+// A key is an entry of the legend: a line, or a filled box, or a glyph.
 type key struct {
 	name   string
 	colour colour
-	dashed bool
+	dashes []vg.Length
 	filled bool
+	glyph  draw.GlyphDrawer
 }
 
 // style returns the style of words of a size.
@@ -145,7 +150,7 @@ func (f *Frame) draw(c draw.Canvas, keys []key, p *plot.Plot) {
 	c.SetColor(colours.paper)
 	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	if f.Title != "" {
+	if f.Title != "" && f.Theme != Page {
 		title := style(15, colours.ink)
 		title.Font.Weight = font.WeightBold
 		for _, line := range wrap(title, f.Title, c.Max.X-c.Min.X) {
@@ -189,7 +194,7 @@ func (f *Frame) legend(c draw.Canvas, keys []key) vg.Length {
 	if len(keys) < 2 {
 		return 4
 	}
-	const swatch, gap, line = 18, 16, 18
+	const swatch, gap, line = 22, 16, 18
 	words := style(11, f.Theme.palette().ink)
 	at := vg.Point{X: c.Min.X, Y: c.Max.Y - 2}
 	height := vg.Length(line)
@@ -199,26 +204,29 @@ func (f *Frame) legend(c draw.Canvas, keys []key) vg.Length {
 			at = vg.Point{X: c.Min.X, Y: at.Y - line}
 			height += line
 		}
-		middle := at.Y - 7
-		if k.filled {
-			c.FillPolygon(k.colour, []vg.Point{
-				{X: at.X, Y: middle - 5}, {X: at.X + swatch, Y: middle - 5}, {X: at.X + swatch, Y: middle + 5}, {X: at.X, Y: middle + 5},
-			})
-		} else {
-			c.StrokeLine2(stroke(k.colour, 2.5, k.dashed), at.X, middle, at.X+swatch, middle)
-		}
+		k.paint(c, vg.Point{X: at.X, Y: at.Y - 7}, swatch)
 		c.FillText(words, vg.Point{X: at.X + swatch + 6, Y: at.Y}, k.name)
 		at.X += width + gap
 	}
 	return height + 4
 }
 
-func stroke(colour color.Color, width float64, dashed bool) draw.LineStyle {
-	s := draw.LineStyle{Color: colour, Width: vg.Length(width)}
-	if dashed {
-		s.Dashes = []vg.Length{6, 4}
+// paint draws the sign of k from its left end on.
+func (k *key) paint(c draw.Canvas, left vg.Point, width vg.Length) {
+	switch {
+	case k.glyph != nil:
+		c.DrawGlyphNoClip(draw.GlyphStyle{Color: k.colour, Radius: 4.5, Shape: k.glyph}, vg.Point{X: left.X + width/2, Y: left.Y})
+	case k.filled:
+		c.FillPolygon(k.colour, []vg.Point{
+			{X: left.X, Y: left.Y - 5}, {X: left.X + width, Y: left.Y - 5}, {X: left.X + width, Y: left.Y + 5}, {X: left.X, Y: left.Y + 5},
+		})
+	default:
+		c.StrokeLine2(stroke(k.colour, 2.5, k.dashes), left.X, left.Y, left.X+width, left.Y)
 	}
-	return s
+}
+
+func stroke(colour color.Color, width float64, dashes []vg.Length) draw.LineStyle {
+	return draw.LineStyle{Color: colour, Width: vg.Length(width), Dashes: dashes}
 }
 
 // wrap breaks s between words where a line would be wider than room.

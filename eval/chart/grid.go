@@ -3,41 +3,78 @@ package chart
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A Grid is a value for each pair of names, written into its cell and shown by
-// its colour.
+// A Grid is a count for each row and each stretch of the x axis, shown by the
+// colour of its cell: one of a few, so that the legend tells what each means.
 type Grid struct {
 	Frame
-	Rows, Columns []string
+	Rows []string
 
-	// Values holds a list for each row; NaN is left blank. Low and High are the
-	// values of the ends of the colours; where Low ≥ High the values say.
-	Values    [][]float64
-	Low, High float64
+	// Edges are the bounds of the stretches, ascending, one more than those.
+	Edges []float64
+
+	// Values holds a list for each row. What is 0 or below is left blank.
+	Values [][]int
 }
 
 func (g *Grid) frame() *Frame { return &g.Frame }
 
 func (g *Grid) compose() (*plot.Plot, []key, error) {
 	p := g.newPlot()
-	if len(g.Values) != len(g.Rows) || len(g.Rows) == 0 || len(g.Columns) == 0 {
-		return nil, nil, fmt.Errorf("%w: %d lists of values for %d rows of %d", ErrValue, len(g.Values), len(g.Rows), len(g.Columns))
+	if len(g.Values) != len(g.Rows) || len(g.Rows) == 0 || len(g.Edges) < 2 {
+		return nil, nil, fmt.Errorf("%w: %d lists of values for %d rows, %d edges", ErrValue, len(g.Values), len(g.Rows), len(g.Edges))
 	}
 	for i, row := range g.Values {
-		if len(row) != len(g.Columns) {
-			return nil, nil, fmt.Errorf("%w: row %q has %d values for %d columns", ErrValue, g.Rows[i], len(row), len(g.Columns))
+		if len(row) != len(g.Edges)-1 {
+			return nil, nil, fmt.Errorf("%w: row %q has %d values for %d edges", ErrValue, g.Rows[i], len(row), len(g.Edges))
 		}
 	}
 	p.Add(grid{g})
-	p.X.Tick.Marker, p.Y.Tick.Marker = classTicks(g.Columns), downTicks(g.Rows)
-	p.X.Min, p.X.Max = -0.5, float64(len(g.Columns))-0.5
-	p.Y.Min, p.Y.Max = -0.5, float64(len(g.Rows))-0.5
-	return p, nil, nil
+	down(p, g.Rows)
+	p.X.Min, p.X.Max = g.Edges[0], g.Edges[len(g.Edges)-1]
+	var keys []key
+	colours := g.Theme.palette()
+	from := 1
+	for _, s := range g.steps() {
+		name := strconv.Itoa(s.upTo)
+		if from < s.upTo {
+			name = strconv.Itoa(from) + "–" + name
+		}
+		keys = append(keys, key{name: name, colour: colours.level(s.level), filled: true})
+		from = s.upTo + 1
+	}
+	return p, keys, nil
+}
+
+// A step is a colour of the grid and the greatest count that has it.
+type step struct{ upTo, level int }
+
+// steps divides counts among the colours, evenly; there are fewer of them than
+// colours where counts are few.
+func (g *Grid) steps() []step {
+	most := 0
+	for _, row := range g.Values {
+		for _, v := range row {
+			most = max(most, v)
+		}
+	}
+	var all []step
+	for i := range levels {
+		upTo := (most*(i+1) + levels - 1) / levels
+		if n := len(all); n > 0 && all[n-1].upTo == upTo {
+			all[n-1].level = i
+		} else if upTo > 0 {
+			all = append(all, step{upTo, i})
+		}
+	}
+	return all
 }
 
 // downTicks name rows from the top.
@@ -54,44 +91,32 @@ func (t downTicks) Ticks(float64, float64) []plot.Tick {
 
 type grid struct{ *Grid }
 
-func (g grid) ends() (low, high float64) {
-	if low, high = g.Low, g.High; low < high {
-		return low, high
-	}
-	low, high = math.Inf(1), math.Inf(-1)
-	for _, row := range g.Values {
-		for _, v := range row {
-			if !math.IsNaN(v) {
-				low, high = min(low, v), max(high, v)
-			}
-		}
-	}
-	return low, high
-}
-
 // Plot is plot.Plotter.
 func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	low, high := g.ends()
-	colours := g.Theme.palette()
+	steps := g.steps()
+	var paths [levels]vg.Path // cells of one colour are one shape
 	for i, row := range g.Values {
 		middle := float64(len(g.Rows) - 1 - i)
 		for j, v := range row {
-			if math.IsNaN(v) {
+			if v <= 0 {
 				continue
 			}
-			share := (v - low) / (high - low)
-			if !(high > low) {
-				share = 0.5
-			}
-			at := float64(j)
-			box(c, colours.between(share), x(at-0.48), y(middle-0.46), x(at+0.48), y(middle+0.46))
-			word := style(10, colours.ink)
-			if share > 0.55 {
-				word.Color = colours.paper
-			}
-			word.XAlign, word.YAlign = draw.XCenter, draw.YCenter
-			c.FillText(word, vg.Point{X: x(at), Y: y(middle)}, fmt.Sprintf("%.2f", v))
+			at := steps[slices.IndexFunc(steps, func(s step) bool { return v <= s.upTo })].level
+			left, right := x(g.Edges[j]), x(g.Edges[j+1])
+			bottom, top := y(middle-0.42), y(middle+0.42)
+			path := &paths[at]
+			path.Move(vg.Point{X: left, Y: bottom})
+			path.Line(vg.Point{X: right, Y: bottom})
+			path.Line(vg.Point{X: right, Y: top})
+			path.Line(vg.Point{X: left, Y: top})
+			path.Close()
+		}
+	}
+	for i, path := range paths {
+		if len(path) > 0 {
+			c.SetColor(g.Theme.palette().level(i))
+			c.Fill(path)
 		}
 	}
 }
@@ -147,7 +172,7 @@ func (r *Raster) compose() (*plot.Plot, []key, error) {
 func (t Theme) state(i int) colour {
 	c := t.palette()
 	if i == 0 {
-		return c.between(0.25)
+		return c.level(0)
 	}
 	return c.hue(i)
 }

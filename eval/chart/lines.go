@@ -14,12 +14,33 @@ import (
 type Lines struct {
 	Frame
 	Series []Line
+
+	// Distinct gives each line dashes of its own, for those who see no colours.
+	Distinct bool
+}
+
+// dashes are the patterns of lines that differ: none, then what is told apart
+// at the width of a legend.
+var dashes = [][]vg.Length{nil, {7, 3}, {2, 2}, {7, 2, 2, 2}, {4, 2}, {11, 3}, {7, 2, 2, 2, 2, 2}, {1, 3}, {4, 4}, {11, 2, 4, 2}, {3, 5}}
+
+// pattern returns the dashes of series i at a place among the colours.
+func (l *Lines) pattern(i, place int) []vg.Length {
+	switch {
+	case l.Series[i].Dashed:
+		return []vg.Length{6, 4}
+	case l.Distinct:
+		return dashes[place%len(dashes)]
+	}
+	return nil
 }
 
 // A Line is one of them. X ascends. A NaN in Y leaves a gap.
 type Line struct {
 	Name string
 	X, Y []float64
+
+	// Colour is the place of its colour, from 1; 0 means that of the line.
+	Colour int
 
 	// Step holds a value until the next one, as prices do.
 	Step bool
@@ -36,10 +57,12 @@ func (l *Lines) frame() *Frame { return &l.Frame }
 func (l *Lines) compose() (*plot.Plot, []key, error) {
 	p := l.newPlot()
 	colours := l.Theme.palette()
-	p.Add(lattice{colours})
+	p.Add(lattice{colours, false})
 	var keys []key
 	for i := range l.Series {
-		s, hue := &l.Series[i], colours.hue(i)
+		s := &l.Series[i]
+		at := place(i, s.Colour)
+		hue, pattern := colours.hue(at), l.pattern(i, at)
 		if len(s.X) != len(s.Y) || len(s.Low) != len(s.High) || s.Low != nil && len(s.Low) != len(s.X) {
 			return nil, nil, fmt.Errorf("%w: line %q has %d x, %d y and %d, %d bounds", ErrValue, s.Name, len(s.X), len(s.Y), len(s.Low), len(s.High))
 		}
@@ -53,12 +76,12 @@ func (l *Lines) compose() (*plot.Plot, []key, error) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("%w: line %q: %w", ErrValue, s.Name, err)
 			}
-			if line.LineStyle = stroke(hue, 1.8, s.Dashed); s.Step {
+			if line.LineStyle = stroke(hue, 1.8, pattern); s.Step {
 				line.StepStyle = plotter.PostStep
 			}
 			p.Add(line)
 		}
-		keys = append(keys, key{name: s.Name, colour: hue, dashed: s.Dashed})
+		keys = append(keys, key{name: s.Name, colour: hue, dashes: pattern})
 	}
 	return p, keys, nil
 }
@@ -105,16 +128,24 @@ func band(p *plot.Plot, s *Line, hue colour) error {
 }
 
 // A lattice is the faint lines at the named ticks.
-type lattice struct{ colours *palette }
+type lattice struct {
+	colours *palette
+
+	// rows says that y counts rows, between which lines would say nothing.
+	rows bool
+}
 
 // Plot is plot.Plotter.
 func (l lattice) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	line := stroke(l.colours.grid, 0.75, false)
+	line := stroke(l.colours.grid, 0.75, nil)
 	for _, t := range p.X.Tick.Marker.Ticks(p.X.Min, p.X.Max) {
 		if t.Label != "" {
 			c.StrokeLine2(line, x(t.Value), c.Min.Y, x(t.Value), c.Max.Y)
 		}
+	}
+	if l.rows {
+		return
 	}
 	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
 		if t.Label != "" {

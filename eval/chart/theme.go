@@ -1,6 +1,12 @@
 package chart
 
-import "image/color"
+import (
+	"fmt"
+	"image/color"
+	"regexp"
+	"strconv"
+	"strings"
+)
 
 // A colour has its transparency beside it, not multiplied in.
 type colour = color.NRGBA
@@ -8,20 +14,24 @@ type colour = color.NRGBA
 // A Theme is the colours of a picture.
 type Theme uint8
 
-// The themes. Both use hues that people with the common kinds of colour
-// blindness tell apart.
+// The themes. Light and Dark use hues that people with the common kinds of
+// colour blindness tell apart. Page is for SVG inside an HTML page: its colours
+// are custom properties, which the page sets to [Theme.Properties] of Light or
+// Dark and may change while it is shown; its title is left to the page. As PNG
+// it is Light.
 const (
 	Light Theme = iota
 	Dark
+	Page
 )
 
 // A palette is what a theme paints with.
 type palette struct {
 	paper, ink, faint, grid colour
 
-	// series are the hues of series, in order: those of Okabe and Ito (Color
-	// Universal Design, 2008), yellow left out where paper is white, and each
-	// bright enough on dark paper.
+	// series are the hues of series, in order: after those of Okabe and Ito
+	// (Color Universal Design, 2008), each with a contrast to paper of 3:1 or
+	// more, as what must be seen in a picture needs.
 	series []colour
 
 	// low and high are the ends of the scale of a grid of values.
@@ -36,23 +46,106 @@ var palettes = [...]palette{
 	Light: {
 		paper: rgb(0xffffff), ink: rgb(0x1f2328), faint: rgb(0x59636e), grid: rgb(0xe2e5e9),
 		series: []colour{
-			rgb(0x0072b2), rgb(0xd55e00), rgb(0x009e73), rgb(0xcc79a7), rgb(0xe69f00), rgb(0x56b4e9), rgb(0x4d4d4d),
+			rgb(0x0072b2), rgb(0xd55e00), rgb(0x008a64), rgb(0xc15d98), rgb(0xa87400), rgb(0x6f4e9c), rgb(0x4d4d4d),
 		},
 		low: rgb(0xf1f5f9), high: rgb(0x004a74),
 	},
 	Dark: {
 		paper: rgb(0x0d1117), ink: rgb(0xe6edf3), faint: rgb(0x9198a1), grid: rgb(0x272d36),
 		series: []colour{
-			rgb(0x56b4e9), rgb(0xe69f00), rgb(0x2fc79a), rgb(0xe08fbf), rgb(0xf0e442), rgb(0xff7f45), rgb(0xb4bac2),
+			rgb(0x56b4e9), rgb(0xff8c42), rgb(0x2fc79a), rgb(0xe08fbf), rgb(0xf0e442), rgb(0xa48be0), rgb(0xb4bac2),
 		},
 		low: rgb(0x161f2a), high: rgb(0x7cc8f5),
 	},
 }
 
-func (t Theme) palette() *palette { return &palettes[min(int(t), len(palettes)-1)] }
+func (t Theme) palette() *palette {
+	if t == Page {
+		return &palettes[Light]
+	}
+	return &palettes[min(int(t), len(palettes)-1)]
+}
+
+// A role is a colour under the name of the custom property that stands for it.
+type role struct {
+	name   string
+	colour colour
+}
+
+// roles are all colours that pictures use.
+func (p *palette) roles() []role {
+	all := []role{{"paper", p.paper}, {"ink", p.ink}, {"faint", p.faint}, {"grid", p.grid}}
+	for i, c := range p.series {
+		all = append(all, role{fmt.Sprintf("series-%d", i), c})
+	}
+	for i := range levels {
+		all = append(all, role{fmt.Sprintf("level-%d", i), p.level(i)})
+	}
+	return all
+}
+
+// Properties returns the colours of t as declarations of the custom properties
+// that pictures of the theme Page use.
+func (t Theme) Properties() string {
+	var b strings.Builder
+	for _, r := range t.palette().roles() {
+		fmt.Fprintf(&b, "--chart-%s:#%02x%02x%02x;", r.name, r.colour.R, r.colour.G, r.colour.B)
+	}
+	return b.String()
+}
+
+var (
+	styles = regexp.MustCompile(`style="[^"]*"`)
+	hexes  = regexp.MustCompile(`:#[0-9A-F]{6}`)
+	faces  = regexp.MustCompile(`font-family:[^;]*;font-variant:[^;]*;font-weight:normal;font-style:normal;`)
+)
+
+// restyle makes the colours of a drawing those of the page around it, and
+// leaves the typeface to it.
+func restyle(drawing []byte) []byte {
+	roles := palettes[Light].roles()
+	return styles.ReplaceAllFunc(drawing, func(style []byte) []byte {
+		style = faces.ReplaceAll(style, nil)
+		return hexes.ReplaceAllFunc(style, func(hex []byte) []byte {
+			value, err := strconv.ParseUint(string(hex[2:]), 16, 32)
+			if err != nil {
+				return hex
+			}
+			c := rgb(uint32(value))
+			for _, r := range roles {
+				if near(r.colour, c) {
+					return []byte(":var(--chart-" + r.name + ")")
+				}
+			}
+			return hex
+		})
+	})
+}
+
+// near reports whether b is a as a drawing has it: what is transparent was
+// multiplied and divided by its transparency, and rounded twice.
+func near(a, b colour) bool {
+	off := func(x, y uint8) bool { return max(x, y)-min(x, y) > 2 }
+	return !off(a.R, b.R) && !off(a.G, b.G) && !off(a.B, b.B)
+}
 
 // hue returns the colour of the i-th series.
 func (p *palette) hue(i int) colour { return p.series[i%len(p.series)] }
+
+// place is that of the colour of series i: its own unless one is asked for,
+// where the first is 1.
+func place(i, asked int) int {
+	if asked > 0 {
+		return asked - 1
+	}
+	return i
+}
+
+// levels is how many colours a scale of values has.
+const levels = 5
+
+// level returns a colour of the scale, from 0 to levels − 1.
+func (p *palette) level(i int) colour { return p.between(float64(i+1) / levels) }
 
 // veil returns c, mostly transparent.
 func veil(c colour, alpha uint8) colour {

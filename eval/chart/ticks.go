@@ -122,16 +122,25 @@ func (timeTicks) Ticks(low, high float64) []plot.Tick {
 	if at < 0 {
 		return monthTicks(low, high)
 	}
-	step, layout := steps[at], "Jan 2"
-	if step < day {
-		layout = "Jan 2 15:04"
-	}
+	step := steps[at]
 	var ticks []plot.Tick
 	for k := math.Ceil(low / step); float64(k*step) <= high; k++ {
 		v := float64(k * step)
-		ticks = append(ticks, plot.Tick{Value: v, Label: time.Unix(int64(v), 0).UTC().Format(layout)})
+		ticks = append(ticks, plot.Tick{Value: v, Label: time.Unix(int64(v), 0).UTC().Format(layout(v, len(ticks) == 0))})
 	}
 	return ticks
+}
+
+// layout is that of a tick: midnights are days, the rest are times, of which
+// the first says its day too.
+func layout(at float64, first bool) string {
+	switch u := time.Unix(int64(at), 0).UTC(); {
+	case u.Hour() == 0 && u.Minute() == 0:
+		return "Jan 2"
+	case first:
+		return "Jan 2 15:04"
+	}
+	return "15:04"
 }
 
 func monthTicks(low, high float64) []plot.Tick {

@@ -35,7 +35,7 @@ func ParseFormat(s string) (Format, error) {
 }
 
 // A Picture is something that can be drawn: *[Lines], *[Points], *[Bars],
-// *[Grid] or *[Raster].
+// *[Boxes], *[Grid] or *[Raster].
 type Picture interface {
 	frame() *Frame
 
@@ -84,14 +84,24 @@ func (f *Frame) svg(w io.Writer, drawing []byte, width, height vg.Length) error 
 	if !ok {
 		return fmt.Errorf("chart %q: the drawing has no head", f.Title)
 	}
-	body = bytes.ReplaceAll(body, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
 	detail := f.Detail
 	if detail == "" {
 		detail = f.Title + ". " + f.Note
 	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="%g" height="%g" viewBox="0 0 %g %g" role="img">
-<title>%s</title>
-<desc>%s</desc>
-%s`, float64(width), float64(height), float64(width), float64(height), html.EscapeString(f.Title), html.EscapeString(detail), body)
+	if f.Theme == Page {
+		body = restyle(body)
+	} else {
+		body = bytes.ReplaceAll(body, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
+	}
+	title, desc, labels := "<title>", "<desc>", ""
+	if f.ID != "" {
+		id := html.EscapeString(f.ID)
+		title, desc = `<title id="`+id+`-t">`, `<desc id="`+id+`-d">`
+		labels = ` aria-labelledby="` + id + `-t" aria-describedby="` + id + `-d"`
+	}
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %g %g" role="img"%s>
+%s%s</title>
+%s%s</desc>
+%s`, float64(width), float64(height), float64(width), float64(height), labels, title, html.EscapeString(f.Title), desc, html.EscapeString(detail), body)
 	return err
 }

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs spotter eval and writes what came of it to $GITHUB_OUTPUT and to the
+# summary of the job. It ends well even where a gate failed: the code to end the
+# job with is the output "code", so that the comment is written before.
+set -euo pipefail
+
+out=$(mktemp -d "${RUNNER_TEMP:-/tmp}/spotter-report.XXXXXX")
+args=(--seeds "$SEEDS")
+option() { # flag, value: nothing for an empty value
+  if [ -n "$2" ]; then args+=("$1" "$2"); fi
+}
+option --policies "${POLICIES:-}"
+option --baseline "${BASELINE:-}"
+option --windows "${WINDOWS:-}"
+option --trace "${TRACE:-}"
+option --compare "${BASE:-}"
+if [ -n "${BASE:-}" ]; then option --seeds-from "${BASE_COMMIT:-}"; fi
+while IFS= read -r gate; do
+  if [ -n "${gate//[[:space:]]/}" ]; then args+=(--gate "$gate"); fi
+done <<<"${GATES:-}"
+args+=(--out "table=$out/spotter.txt" --out "json=$out/spotter.json" --out "markdown=$out/spotter.md"
+  --out "junit=$out/spotter.xml" --out "sarif=$out/spotter.sarif" --out github=-)
+# shellcheck disable=SC2153 # SCENARIOS is given by the step
+read -r -d '' -a scenarios <<<"$SCENARIOS" || true
+
+code=0
+"$SPOTTER" eval "${args[@]}" -- "${scenarios[@]}" || code=$?
+
+put() { printf '%s=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"; }
+put code "$code"
+if [ ! -s "$out/spotter.json" ]; then
+  put verdict error
+  echo "::error title=spotter::spotter eval ended with $code and without a report"
+  exit 0
+fi
+cat "$out/spotter.txt"
+cat "$out/spotter.md" >>"$GITHUB_STEP_SUMMARY"
+
+from() { jq -r "$1" "$out/spotter.json"; }
+case $code in
+  0) if [ "$(from '.warnings | length')" = 0 ]; then verdict=pass; else verdict=warn; fi ;;
+  1) verdict=fail ;;
+  *) verdict=error ;;
+esac
+put verdict "$verdict"
+put headline "$(from '.comparison.headline // ""')"
+put net-savings "$(from '.comparison.net_savings_usd_per_week // ""')"
+put outages "$(from '.comparison.outage_minutes_per_week // ""')"
+put json "$out/spotter.json"
+put markdown "$out/spotter.md"
+put junit "$out/spotter.xml"
+put sarif "$out/spotter.sarif"

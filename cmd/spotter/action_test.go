@@ -1,0 +1,362 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// actionFolder is where the steps of action.yml are.
+var actionFolder = filepath.Join("..", "..", ".github", "action")
+
+// step runs a step of the action as a runner does and returns what it printed
+// and its outputs.
+func step(t *testing.T, name string, env ...string) (said string, outputs map[string]string, code int) {
+	t.Helper()
+	for _, tool := range []string{"bash", "jq", "curl", "git"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the steps of the action need %s: %v", tool, err)
+		}
+	}
+	dir := t.TempDir()
+	out := filepath.Join(dir, "output")
+	c := exec.CommandContext(t.Context(), "bash", filepath.Join(actionFolder, name+".sh")) //nolint:gosec // a file of this repository
+	c.Env = append(os.Environ(), append([]string{"GITHUB_OUTPUT=" + out, "RUNNER_TEMP=" + dir}, env...)...)
+	text, err := c.CombinedOutput()
+	if err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	outputs = map[string]string{}
+	data, _ := os.ReadFile(out) // there is none where nothing was put out
+	for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		outputs[key] = value
+	}
+	return string(text), outputs, c.ProcessState.ExitCode()
+}
+
+// TestActionEval runs the step that compares, with a gate that holds, one that
+// does not, and words that a shell would take for its own.
+func TestActionEval(t *testing.T) {
+	spotter := otherSpotter(t, "v1.0.0")
+	evil := filepath.Join(t.TempDir(), "evil")
+	for _, c := range []struct{ name, gates, scenario, code, verdict string }{
+		{"good", "on-demand:outage_minutes.max <= 0\n\n  \n", "tiny", "0", "pass"},
+		{"a gate fails", "on-demand:bill_usd.max <= 1", "tiny", "1", "fail"},
+		{"a wrong call", "", "$(touch " + evil + ");`touch " + evil + "`", "2", "error"},
+		{"a flag is no scenario", "", "--help", "2", "error"},
+	} {
+		summary := filepath.Join(t.TempDir(), "summary")
+		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE="+spotter, "BASE_COMMIT=41405d6", "SCENARIOS="+c.scenario, "POLICIES=on-demand",
+			"BASELINE=on-demand", "SEEDS=2", "GATES="+c.gates, "GITHUB_STEP_SUMMARY="+summary)
+		if code != 0 || out["code"] != c.code || out["verdict"] != c.verdict {
+			t.Errorf("%s: exit %d, outputs %v\n%s", c.name, code, out, said)
+			continue
+		}
+		if _, err := os.Stat(evil); err == nil {
+			t.Fatalf("%s: an input was run", c.name)
+		}
+		if c.verdict == "error" {
+			continue
+		}
+		md, err := os.ReadFile(summary)
+		if err != nil || !strings.HasPrefix(string(md), "# tiny") || out["headline"] != "this change: none, every run is equal" ||
+			out["net-savings"] != "0" || out["outages"] != "0" || !strings.Contains(said, "::notice title=spotter::this change") {
+			t.Errorf("%s: %v, outputs %v\n%s", c.name, err, out, said)
+		}
+		for _, key := range []string{"json", "markdown", "junit", "sarif"} {
+			if info, err := os.Stat(out[key]); err != nil || info.Size() == 0 {
+				t.Errorf("%s: output %s: %v", c.name, key, err)
+			}
+		}
+	}
+}
+
+// TestActionBuild finds the program and what to compare it with: elsewhere than
+// in Spotter's repository the same program in the files of the base.
+func TestActionBuild(t *testing.T) {
+	spotter := otherSpotter(t, "v1.0.0")
+	repo := t.TempDir()
+	git := func(args ...string) string {
+		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-C", repo}, args...)...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q")
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(repo, "w.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git("add", "w.yaml")
+		git("commit", "-qm", "x")
+	}
+	write("old")
+	base := git("rev-parse", "HEAD")
+	write("new")
+	script, err := filepath.Abs(actionFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := actionFolder
+	actionFolder = script
+	t.Cleanup(func() { actionFolder = old })
+	t.Chdir(repo)
+	said, out, code := step(t, "build", "BINARY="+spotter, "BASE_SHA="+base, "COMPARE=")
+	if code != 0 || out["commit"] != base || out["base"] == "" {
+		t.Fatalf("exit %d, %v\n%s", code, out, said)
+	}
+	wrapper, err := os.ReadFile(out["base"])
+	if err != nil || !strings.Contains(string(wrapper), "exec ") {
+		t.Fatalf("%s: %v", wrapper, err)
+	}
+	folder := filepath.Join(filepath.Dir(out["base"]), "base", "w.yaml")
+	if text, err := os.ReadFile(folder); err != nil || string(text) != "old" {
+		t.Errorf("the base has %q, %v", text, err)
+	}
+	if o, err := openOther(t.Context(), out["base"]); err != nil || o.version != "v1.0.0" {
+		t.Errorf("the base is %+v, %v", o, err)
+	}
+	if _, out, code = step(t, "build", "BINARY="+spotter, "BASE_SHA="+base, "COMPARE=none"); code != 0 || out["base"] != "" {
+		t.Errorf("compare none: exit %d, %v", code, out)
+	}
+	if said, _, code = step(t, "build", "BINARY="+spotter, "COMPARE=nowhere"); code != 2 || !strings.Contains(said, "there is no commit nowhere") {
+		t.Errorf("a commit that is not there: exit %d, %s", code, said)
+	}
+	if said, _, code = step(t, "build", "BINARY=/nowhere"); code != 2 || !strings.Contains(said, "is no program") {
+		t.Errorf("a binary that is not there: exit %d, %s", code, said)
+	}
+}
+
+// A fakeGitHub has the comments of one pull request and answers as GitHub does
+// on the wire.
+type fakeGitHub struct {
+	mu       sync.Mutex
+	comments []fakeComment
+	writes   int
+	forbid   bool
+}
+
+type fakeComment struct {
+	ID   int    `json:"id"`
+	Body string `json:"body"`
+}
+
+func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var in fakeComment
+	if data, err := io.ReadAll(r.Body); err == nil && len(data) > 0 && json.Unmarshal(data, &in) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	const list, one = "/repos/o/r/issues/7/comments", "/repos/o/r/issues/comments/"
+	switch {
+	case r.Header.Get("Authorization") != "Bearer secret":
+		w.WriteHeader(http.StatusUnauthorized)
+	case r.Method == http.MethodGet && r.URL.Path == list:
+		page := 0
+		if _, err := fmt.Sscan(r.URL.Query().Get("page"), &page); err != nil || page < 1 {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			return
+		}
+		from, to := min(100*(page-1), len(g.comments)), min(100*page, len(g.comments))
+		if err := json.NewEncoder(w).Encode(append([]fakeComment{}, g.comments[from:to]...)); err != nil {
+			panic(err)
+		}
+	case g.forbid:
+		w.WriteHeader(http.StatusForbidden)
+	case len([]rune(in.Body)) > 65536:
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	case r.Method == http.MethodPost && r.URL.Path == list:
+		g.writes++
+		g.comments = append(g.comments, fakeComment{len(g.comments) + 1, in.Body})
+		w.WriteHeader(http.StatusCreated)
+	case r.Method == http.MethodPatch && strings.HasPrefix(r.URL.Path, one):
+		id := 0
+		if _, err := fmt.Sscan(strings.TrimPrefix(r.URL.Path, one), &id); err != nil || id < 1 || id > len(g.comments) {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		g.writes++
+		g.comments[id-1].Body = in.Body
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// TestActionComment: one comment, begun by a change that is beyond chance and
+// brought up to date in place, wherever among the others it stands.
+func TestActionComment(t *testing.T) {
+	g := &fakeGitHub{}
+	for i := range 130 {
+		g.comments = append(g.comments, fakeComment{i + 1, "look, it says <!-- spotter eval: default -->"})
+	}
+	server := httptest.NewServer(g)
+	defer server.Close()
+	comment := func(headline string, beyond bool, text string, env ...string) string {
+		t.Helper()
+		report := file(t, "r.json", fmt.Sprintf(`{"comparison": {"headline": %q, "beyond_noise": %v}}`, headline, beyond))
+		said, _, code := step(t, "comment", append([]string{"REPORT=" + report, "MARKDOWN=" + file(t, "r.md", text), "NUMBER=7", "KEY=default",
+			"TOKEN=secret", "GITHUB_API_URL=" + server.URL, "GITHUB_REPOSITORY=o/r"}, env...)...)
+		if code != 0 || strings.Contains(said, "secret") {
+			t.Fatalf("exit %d: %s", code, said)
+		}
+		return said
+	}
+	if comment("within", false, "a"); g.writes != 0 {
+		t.Fatal("a change within noise begins a comment")
+	}
+	comment("net savings −$412/week", true, "whole `$(report)` \"x\"")
+	if len(g.comments) != 131 || !strings.HasPrefix(g.comments[130].Body, "<!-- spotter eval: default -->\n### net savings −$412/week\n") ||
+		!strings.Contains(g.comments[130].Body, "whole `$(report)` \"x\"") {
+		t.Fatalf("%d comments, the last %q", len(g.comments), g.comments[len(g.comments)-1].Body)
+	}
+	if comment("net savings −$412/week", true, "whole `$(report)` \"x\""); g.writes != 1 {
+		t.Error("an equal comment is written again")
+	}
+	comment("none", false, "b")
+	if len(g.comments) != 131 || !strings.Contains(g.comments[130].Body, "### none") || !strings.Contains(g.comments[130].Body, "within what chance explains") {
+		t.Errorf("it is not corrected: %q", g.comments[130].Body)
+	}
+	if comment("other job", true, "b", "KEY=other"); len(g.comments) != 132 {
+		t.Error("two jobs share a comment")
+	}
+	comment("long", true, strings.Repeat("é", 70_000))
+	if n := len([]rune(g.comments[130].Body)); n != 65536 || !strings.HasSuffix(strings.TrimSpace(g.comments[130].Body), "</details>") {
+		t.Errorf("a long one has %d characters", n)
+	}
+	g.forbid = true
+	if said := comment("fork", true, "c"); !strings.Contains(said, "::notice") || !strings.Contains(said, "403") {
+		t.Errorf("a fork: %s", said)
+	}
+	if said := comment("down", true, "c", "GITHUB_API_URL=http://127.0.0.1:1"); !strings.Contains(said, "::warning") {
+		t.Errorf("a server that is not there: %s", said)
+	}
+	if said := comment("no pull request", true, "c", "NUMBER="); !strings.Contains(said, "no comment") {
+		t.Errorf("no pull request: %s", said)
+	}
+}
+
+// TestActionFile: inputs reach scripts by the environment alone, and every
+// input and output that the file states is used.
+func TestActionFile(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "action.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var action struct {
+		Inputs  map[string]struct{ Description string }
+		Outputs map[string]struct{ Value string }
+		Runs    struct {
+			Using string
+			Steps []struct {
+				ID, Run, Shell, Uses string
+				Env                  map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &action); err != nil {
+		t.Fatal(err)
+	}
+	scripts := ""
+	for _, s := range action.Runs.Steps {
+		if strings.Contains(s.Run, "${{") {
+			t.Errorf("step %q takes an expression into its script", s.Run)
+		}
+		if (s.Run == "") == (s.Uses == "") || s.Run != "" && s.Shell == "" {
+			t.Errorf("step %+v is none", s)
+		}
+		if m := regexp.MustCompile(`action/(\w+)\.sh`).FindStringSubmatch(s.Run); m != nil {
+			script, err := os.ReadFile(filepath.Join(actionFolder, m[1]+".sh"))
+			if err != nil {
+				t.Error(err)
+			}
+			for name := range s.Env {
+				if name != "ACTION_PATH" && !strings.Contains(string(script), name) {
+					t.Errorf("%s.sh does not read %s", m[1], name)
+				}
+			}
+			scripts += string(script)
+		}
+	}
+	for name, in := range action.Inputs {
+		if in.Description == "" || !strings.Contains(string(text), "inputs."+name) {
+			t.Errorf("input %s is not used or not described", name)
+		}
+	}
+	for name, out := range action.Outputs {
+		if !strings.Contains(scripts, "put "+name+" ") || !strings.Contains(out.Value, "steps.eval.outputs."+name) {
+			t.Errorf("output %s is never put out", name)
+		}
+	}
+}
+
+// TestWorkflowExamples: the workflows of docs/ci.md are YAML, and give the
+// action inputs that it has.
+func TestWorkflowExamples(t *testing.T) {
+	var action struct{ Inputs map[string]any }
+	text, err := os.ReadFile(filepath.Join("..", "..", "action.yml"))
+	if err == nil {
+		err = yaml.Unmarshal(text, &action)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(document(t, "ci.md"), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d workflows, want one of GitHub and one of GitLab", len(blocks))
+	}
+	var github struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string
+				With map[string]any
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(blocks[0][1]), &github); err != nil {
+		t.Fatal(err)
+	}
+	used := false
+	for _, s := range github.Jobs["spot"].Steps {
+		if !strings.HasPrefix(s.Uses, "spotter-dev/spotter@") {
+			continue
+		}
+		used = true
+		for name := range s.With {
+			if _, ok := action.Inputs[name]; !ok {
+				t.Errorf("the action has no input %s", name)
+			}
+		}
+	}
+	if !used {
+		t.Error("the workflow does not use the action")
+	}
+	var gitlab struct {
+		Spot struct{ Script []string }
+	}
+	if err := yaml.Unmarshal([]byte(blocks[1][1]), &gitlab); err != nil {
+		t.Fatal(err)
+	}
+	if len(gitlab.Spot.Script) != 4 {
+		t.Fatalf("%d commands", len(gitlab.Spot.Script))
+	}
+	command := strings.Replace(gitlab.Spot.Script[3], "./spotter ", "spotter ", 1)
+	if understood(t, "docs/ci.md", command) != 1 {
+		t.Errorf("%s is not a command of spotter", command)
+	}
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+const (
+	// versionWait is how long another build may take to say its version.
+	versionWait = time.Minute
+
+	// stopWait is how long it may take to end when it is asked to.
+	stopWait = 10 * time.Second
+
+	// toldMax is how much of what it writes to its standard error is kept, in
+	// bytes: the end of it, where the reason stands.
+	toldMax = 4 << 10
+
+	// versionMax bounds, in bytes, what is read of its version.
+	versionMax = 4 << 10
+)
+
+// unknownVersion is that of a build to which the linker gave none.
+const unknownVersion = "unknown"
+
+const otherAdvice = "give --compare the path of another build of spotter, as the one of the base branch"
+
+// An otherBuild is another build of this program, run as a process. All that is
+// asked of it is `spotter version` and `spotter eval --format json`, whose
+// schema docs/eval-schema.md describes.
+type otherBuild struct {
+	path, version string
+
+	// flags are those of this call that choose what is run.
+	flags []string
+
+	// say tells the user what is being done.
+	say func(format string, args ...any)
+}
+
+// openOther finds out what the program at path is.
+func openOther(ctx context.Context, path string) (*otherBuild, error) {
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return nil, wrong(fmt.Errorf("--compare: %w", err), otherAdvice)
+	}
+	short, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	o := &otherBuild{path: found}
+	var out []byte
+	told, err := o.call(short, []string{"version"}, func(r io.Reader) (err error) {
+		out, err = io.ReadAll(io.LimitReader(r, versionMax))
+		if err == nil && len(out) == versionMax {
+			err = errors.New("it writes more than a version")
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("asking %s for its version: stopped: %w", path, ctx.Err())
+	}
+	fields := strings.Fields(string(out))
+	if err != nil || len(fields) < 2 || fields[0] != "spotter" {
+		why := fmt.Sprintf("`%s version` says %s", path, strconv.Quote(firstOf(string(out))))
+		if err != nil {
+			why = fmt.Sprintf("`%s version`: %v%s", path, err, because(told))
+		}
+		return nil, wrong(fmt.Errorf("--compare: %s is no spotter: %s", path, why), otherAdvice)
+	}
+	o.version = fields[1]
+	return o, nil
+}
+
+// Runs asks the other build for its runs. It implements [eval.Other].
+func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]eval.OtherRun, error) {
+	args := append([]string{"eval"}, o.flags...)
+	args = append(args, "--policies", strings.Join(policies, ","), "--seeds", fmt.Sprintf("%d-%d", seeds[0], seeds[len(seeds)-1]),
+		"--format", "json", "--", scenario)
+	o.say("comparing with spotter %s: %s, seeds %d to %d", o.version, scenario, seeds[0], seeds[len(seeds)-1])
+	var runs []eval.OtherRun
+	told, err := o.call(ctx, args, func(r io.Reader) (err error) {
+		runs, err = eval.ReadRuns(r)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("comparing with %s: stopped: %w", o.path, ctx.Err())
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == exitWrong:
+		return nil, fmt.Errorf("%w: %s", eval.ErrRefused, reason(told))
+	case errors.As(err, &exit) && exit.ExitCode() == exitBroke && len(runs) > 0:
+		return runs, nil // some of them broke, and each says so
+	case err != nil:
+		return nil, fmt.Errorf("comparing with %s: `%s`: %w%s", o.path, shell(append([]string{o.path}, args...)), err, because(told))
+	}
+	return runs, nil
+}
+
+// call runs the program and lets read have its standard output. It returns the
+// end of its standard error. Where the output ends too early, what the process
+// says of itself goes before what reading it came to.
+func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reader) error) (told string, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c := exec.CommandContext(ctx, o.path, args...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = stopWait
+	var stderr tail
+	c.Stderr = &stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := c.Start(); err != nil {
+		return "", err
+	}
+	readErr := read(out)
+	if readErr == nil {
+		_, readErr = io.Copy(io.Discard, out)
+	}
+	if ended := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF); readErr != nil && !ended {
+		stop()
+		_ = c.Wait() // it was stopped: what it ends with says nothing
+		return stderr.String(), readErr
+	}
+	if err := c.Wait(); err != nil {
+		return stderr.String(), err
+	}
+	return stderr.String(), readErr
+}
+
+// because puts what a process told into an error, nothing if it told nothing.
+func because(told string) string {
+	if r := reason(told); r != "" {
+		return ": " + r
+	}
+	return ""
+}
+
+// reason returns the line of told that says what went wrong: the first with the
+// program's name before it, else the last.
+func reason(told string) string {
+	lines := strings.Split(strings.TrimSpace(told), "\n")
+	for _, l := range lines {
+		if text, ok := strings.CutPrefix(l, "spotter: "); ok {
+			return text
+		}
+	}
+	return lines[len(lines)-1]
+}
+
+func firstOf(s string) string {
+	first, _, _ := strings.Cut(s, "\n")
+	return first
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.b = append(t.b, b...)
+	if len(t.b) > toldMax {
+		t.b = t.b[len(t.b)-toldMax:]
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string { return string(t.b) }
+
+// openCompare opens what --compare names, nil without it.
+func (p *program) openCompare(ctx context.Context, f *evalFlags) (*otherBuild, error) {
+	if f.compare == "" {
+		if f.flags.Changed("compare") {
+			return nil, wrong(errors.New("--compare: it names no program"), otherAdvice)
+		}
+		return nil, nil
+	}
+	o, err := openOther(ctx, f.compare)
+	if err != nil {
+		return nil, err
+	}
+	o.say = func(format string, args ...any) { fmt.Fprintf(p.stderr, format+"\n", args...) }
+	for _, name := range []string{"trace", "from", "intensity", "windows", "every"} {
+		if fl := f.flags.Lookup(name); fl.Changed {
+			o.flags = append(o.flags, "--"+name, fl.Value.String())
+		}
+	}
+	o.flags = append(o.flags, "--baseline", f.baseline)
+	return o, nil
+}
+
+// compare puts the difference to another build into report.
+func (p *program) compare(ctx context.Context, f *evalFlags, o *otherBuild, report *eval.Report, runner eval.Runner) error {
+	if o == nil {
+		return nil
+	}
+	if err := report.Compare(ctx, o, runner); err != nil {
+		return err
+	}
+	report.Comparison.Other, report.Comparison.Version = f.compare, o.version
+	return nil
+}
+
+// seedsOf returns the seeds of a call. A number of them begins at 1, or where a
+// text says, such as the commit that a change is compared with: nobody can
+// choose what a change is tried on, and every try of it has the same.
+func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
+	seeds, err := parseSeeds(f.seeds)
+	if err != nil {
+		return nil, wrong(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
+	}
+	from := f.seedsFrom
+	if f.flags.Changed("seeds-from") && from == "" {
+		return nil, wrong(errors.New("--seeds-from: it is empty"), "give the commit that the change is compared with")
+	}
+	if strings.Contains(f.seeds, "-") {
+		if from != "" {
+			return nil, wrong(fmt.Errorf("--seeds-from: --seeds %s says already where they begin", f.seeds), "give --seeds a number of seeds")
+		}
+		return seeds, nil
+	}
+	if from == "" && o != nil && o.version != unknownVersion {
+		from = o.version
+	}
+	if from == "" {
+		return seeds, nil
+	}
+	first := firstSeed(from)
+	for i := range seeds {
+		seeds[i] = first + uint64(i)
+	}
+	return seeds, nil
+}
+
+// seedsFirstMax is the greatest number at which seeds of a text begin: nine
+// digits can be read and typed.
+const seedsFirstMax = 999_999_999
+
+// firstSeed returns where the seeds of a text begin.
+func firstSeed(text string) uint64 {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	n := uint64(0)
+	for _, b := range sum[:7] {
+		n = n<<8 | uint64(b)
+	}
+	return 1 + n%seedsFirstMax
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// asSpotter is the variable that turns the test program into spotter itself, so
+// that another build can be run without building one.
+const asSpotter = "SPOTTER_TEST_RUNS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asSpotter) == "" {
+		os.Exit(m.Run())
+	}
+	version = os.Getenv(asSpotter)
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// otherSpotter returns the path of a spotter that says it is of a version.
+func otherSpotter(t *testing.T, named string) string {
+	t.Helper()
+	t.Setenv(asSpotter, named)
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// script writes a shell script that can be run.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil { //nolint:gosec // it has to be run
+		t.Fatal(err)
+	}
+	return path
+}
+
+// small are the arguments of a comparison that takes a second.
+func small(more ...string) []string {
+	return append([]string{"eval", "tiny", "--policies", "on-demand", "--baseline", "on-demand", "--seeds", "2"}, more...)
+}
+
+// TestCompareWithItself: a build does not differ from itself, and the seeds come
+// of the version that the other one says it has.
+func TestCompareWithItself(t *testing.T) {
+	dir := t.TempDir()
+	out := func(name string) string { return filepath.Join(dir, name) }
+	code, stdout, stderr := call(t, small("--compare", otherSpotter(t, "v9.8.7-3-gabcdef"), "--out", "-",
+		"--out", out("r.json"), "--out", out("r.xml"), "--out", out("r.md"), "--out", "github="+out("r.txt"))...)
+	if code != exitGood || !strings.Contains(stdout, "this change: none, every run is equal") || !strings.Contains(stdout, "Compared with v9.8.7-3-gabcdef (") {
+		t.Fatalf("exit %d: %s\n%s", code, stderr, stdout)
+	}
+	var report struct {
+		Config     struct{ Seeds []uint64 }
+		Comparison struct {
+			Verdict, Version string
+			BeyondNoise      bool `json:"beyond_noise"`
+		}
+	}
+	data, err := os.ReadFile(out("r.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &report)
+	}
+	first := firstSeed("v9.8.7-3-gabcdef")
+	if err != nil || report.Comparison.Verdict != "no change" || report.Comparison.BeyondNoise ||
+		len(report.Config.Seeds) != 2 || report.Config.Seeds[0] != first || report.Config.Seeds[1] != first+1 {
+		t.Errorf("%v: %+v, want seeds from %d on", err, report, first)
+	}
+	for name, begin := range map[string]string{"r.xml": "<?xml", "r.md": "# tiny", "r.txt": "::notice title=spotter::this change: none"} {
+		if text, err := os.ReadFile(out(name)); err != nil || !strings.HasPrefix(string(text), begin) {
+			t.Errorf("%s begins %.40q, want %q: %v", name, text, begin, err)
+		}
+	}
+}
+
+// TestSeedsFrom: equal commits give equal seeds and others give others, and
+// whoever names the seeds is not overruled.
+func TestSeedsFrom(t *testing.T) {
+	if a, b := firstSeed("41405d6"), firstSeed("41405d6\n"); a != b || a == firstSeed("41405d7") || a == 0 {
+		t.Errorf("seeds of 41405d6 begin at %d and at %d", a, b)
+	}
+	_, out, _ := call(t, small("--seeds-from", "41405d6", "--format", "csv")...)
+	if want := "tiny,0,2026-01-01T00:00:00.000Z,2026-01-08T00:00:00.000Z,217693666,"; firstSeed("41405d6") != 217693666 || !strings.Contains(out, want) {
+		t.Errorf("the first seed is %d:\n%.3000s", firstSeed("41405d6"), out)
+	}
+	wrongCallIs(t, "--seeds-from", "eval", "--seeds", "3-4", "--seeds-from", "41405d6")
+	wrongCallIs(t, "--seeds-from", "eval", "--seeds-from", "")
+	code, _, stderr := call(t, small("--compare", otherSpotter(t, "v1"), "--seeds", "7-8")...)
+	if code != exitGood || !strings.Contains(stderr, "tiny, seeds 7 to 8") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// TestCompareWrong: what cannot be compared with is a wrong call, said before
+// anything is run, and what breaks on the way is named with what it said.
+func TestCompareWrong(t *testing.T) {
+	for _, c := range []struct{ name, path, want string }{
+		{"nothing", "", "--compare: it names no program"},
+		{"no file", filepath.Join(t.TempDir(), "gone"), "no such file"},
+		{"a folder", t.TempDir(), "--compare"},
+		{"no program", file(t, "text", "hello"), "permission denied"},
+		{"another program", script(t, "echo hello"), `is no spotter: `},
+		{"one that says nothing", script(t, "exit 0"), "is no spotter"},
+		{"one that fails", script(t, "echo 'no such thing' >&2; exit 7"), "no such thing"},
+		{"one that never ends", script(t, "exec yes spotter"), "is no spotter"},
+	} {
+		code, out, stderr := call(t, small("--compare", c.path)...)
+		if code != exitWrong || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "give --compare the path") {
+			t.Errorf("%s: exit %d, %q, want %q", c.name, code, stderr, c.want)
+		}
+	}
+	const version = "if [ $1 = version ]; then echo 'spotter v1 (go)'; exit 0; fi\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"a crash", "echo 'panic: gone' >&2; exit 3", "panic: gone"},
+		{"a signal", "kill -9 $$", "killed"},
+		{"no report", "echo usage", "invalid character"},
+		{"half a report", `printf '{"schema_version": 1, "runs": ['`, "unexpected EOF"},
+		{"an empty one", "exit 0", "EOF"},
+		{"another schema", `printf '{"schema_version": 9}'`, "schema_version is 9"},
+	} {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "r.json")
+		code, _, stderr := call(t, small("--compare", script(t, version+c.text), "--out", out)...)
+		if code != exitBroke || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "comparing with") {
+			t.Errorf("%s: exit %d, %q, want %q", c.name, code, stderr, c.want)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v is left, %v", c.name, left, err)
+		}
+	}
+}
+
+// TestCompareOlder: a build that knows neither the world nor the policy is no
+// pass and no failure.
+func TestCompareOlder(t *testing.T) {
+	other := script(t, "if [ $1 = version ]; then echo 'spotter v1 (go)'; exit 0; fi\n"+
+		"echo 'spotter: scenario \"tiny\" is not known' >&2; echo 'give another' >&2; exit 2")
+	code, out, stderr := call(t, small("--compare", other)...)
+	if code != exitGood || !strings.Contains(out, `not in the other build: tiny: refused: scenario "tiny" is not known`) ||
+		!strings.Contains(out, "⚠ this change: nothing could be compared") {
+		t.Errorf("exit %d: %s\n%s", code, stderr, out)
+	}
+}
+
+// TestCompareStopped: who stops the comparison is not told that it went well.
+func TestCompareStopped(t *testing.T) {
+	started := filepath.Join(t.TempDir(), "started")
+	other := script(t, "if [ $1 = version ]; then echo 'spotter v1 (go)'; exit 0; fi\ntouch "+started+"; exec sleep 600")
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		for {
+			if _, err := os.Stat(started); err == nil {
+				stop()
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	var out, errs strings.Builder
+	if code := run(ctx, small("--compare", other), &out, &errs); code != exitBroke || out.Len() > 0 || !strings.Contains(errs.String(), "stopped") {
+		t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
+	}
+}
+
+// TestTargets: where each output goes and in which format.
+func TestTargets(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "table>"},
+		{"--format json", "json>"},
+		{"--out a.json", "json>a.json"},
+		{"--out a.out", "table>a.out"},
+		{"--format markdown --out a.json", "markdown>a.json"}, // who names it means it
+		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt"},
+		{"--out github=- --out junit=x.json", "github> junit>x.json"},
+		{"--out ./a=b.json", "json>./a=b.json"},
+		{"--format csv --out - --out json=x", "csv> json>x"},
+	} {
+		var f evalFlags
+		f.flags = pflag.NewFlagSet("eval", pflag.ContinueOnError)
+		f.flags.StringVar(&f.format, "format", "table", "")
+		f.flags.StringArrayVar(&f.out, "out", nil, "")
+		if err := f.flags.Parse(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.targets()
+		var texts []string
+		for _, x := range got {
+			texts = append(texts, string(x.format)+">"+x.path)
+		}
+		if text := strings.Join(texts, " "); err != nil || text != c.want {
+			t.Errorf("%s: %s, %v, want %s", c.args, text, err, c.want)
+		}
+	}
+	wrongCallIs(t, "--out", "eval", "--out", "json=")
+	wrongCallIs(t, `format "md" is unknown`, "eval", "--out", "md=a.txt")
+	wrongCallIs(t, "--out", "eval", "--out", "")
+	wrongCallIs(t, "named twice", "eval", "--out", "a.json", "--out", "csv=a.json")
+	wrongCallIs(t, "named twice", "eval", "--out", "-", "--out", "json=-")
+	wrongCallIs(t, "--out", "eval", "--out", filepath.Join(t.TempDir(), "gone", "a.json"))
+}

@@ -1,0 +1,49 @@
+package eval
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// annotationsMax is how many annotations of a kind GitHub shows for a step.
+const annotationsMax = 10
+
+// WriteGitHub writes the findings as workflow commands, which GitHub shows as
+// annotations of the run: what went wrong as errors, what could not be
+// estimated as warnings, and the headline of a comparison as a notice. GitHub
+// shows ten of a kind; where there are more, the tenth says how many.
+func (r *Report) WriteGitHub(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	if r.Comparison != nil {
+		annotate(b, "notice", "spotter", r.Comparison.Headline())
+	}
+	for _, kind := range []struct {
+		name string
+		bad  bool
+	}{{"error", true}, {"warning", false}} {
+		var of []finding
+		for _, f := range r.findings() {
+			if f.bad == kind.bad {
+				of = append(of, f)
+			}
+		}
+		for i, f := range of {
+			if i == annotationsMax-1 && len(of) > annotationsMax {
+				annotate(b, kind.name, "spotter", fmt.Sprintf("and %d more, which the report shows", len(of)-i))
+				break
+			}
+			annotate(b, kind.name, "spotter: "+f.title, f.detail)
+		}
+	}
+	return b.Flush()
+}
+
+// annotate writes one command. What would end it, or a property of it, is
+// written as GitHub reads it back.
+func annotate(w io.Writer, kind, title, text string) {
+	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	fmt.Fprintf(w, "::%s title=%s::%s\n", kind, property.Replace(title), data.Replace(text))
+}

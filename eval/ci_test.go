@@ -1,0 +1,184 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// ciReport has everything that CI is told: a gate that fails, one without a
+// value, a run that broke, and a build that is worse in one of two scenarios.
+func ciReport(t *testing.T) *Report {
+	t.Helper()
+	c := shown()
+	c.Cases = cases(1, "batch-night", "worlds/shop.yaml")
+	c.Gates = append(c.Gates, mustGate(t, "spot:kept_out_usd.max <= 0"))
+	r, err := Run(t.Context(), c, fake{fail: func(j Job) bool { return j.Policy == "static" && j.Seed == 3 }}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &fakeOther{config: &r.Config, change: func(x *OtherRun) {
+		if x.Scenario == "worlds/shop.yaml" {
+			cheaper("spot", constant(3))(x)
+		}
+	}}
+	if err := r.Compare(t.Context(), o, fake{}.run); err != nil {
+		t.Fatal(err)
+	}
+	r.Comparison.Other, r.Comparison.Version = "./base", "v0.0.9"
+	return r
+}
+
+// TestCIOutputs compares what CI reads with files that were looked at.
+func TestCIOutputs(t *testing.T) {
+	r := ciReport(t)
+	for file, f := range map[string]Format{"ci.md": Markdown, "ci.txt": Table, "ci.xml": JUnit, "ci.github": GitHub, "ci.sarif": SARIF} {
+		var out bytes.Buffer
+		if err := r.Write(&out, f, 120); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, file, out.Bytes())
+	}
+}
+
+// TestCounts: the totals of the JUnit report are those of its tests, and every
+// warning of the report stands in every output.
+func TestCounts(t *testing.T) {
+	r := ciReport(t)
+	var out bytes.Buffer
+	if err := r.WriteJUnit(&out); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	var suites junitSuites
+	if err := xml.Unmarshal(out.Bytes(), &suites); err != nil {
+		t.Fatal(err)
+	}
+	for what, want := range map[string]int{"<testcase ": suites.Tests, "<failure ": suites.Failures, "<error ": suites.Errors, "<skipped ": suites.Skipped} {
+		if got := strings.Count(text, what); got != want || want == 0 {
+			t.Errorf("%d %s, the total says %d", got, what, want)
+		}
+	}
+	warnings := r.Warnings()
+	if len(warnings) < 4 {
+		t.Fatalf("warnings %q", warnings)
+	}
+	for _, f := range []Format{Table, Markdown, JSON, JUnit, GitHub, SARIF} {
+		out.Reset()
+		if err := r.Write(&out, f, 10_000); err != nil {
+			t.Fatal(err)
+		}
+		plainText := strings.NewReplacer(`\_`, "_", "&gt;", ">", "&lt;", "<", `\u003c`, "<", `&#39;`, "'").Replace(out.String())
+		for _, w := range warnings {
+			if !strings.Contains(plainText, w) {
+				t.Errorf("%s lacks the warning %q", f, w)
+			}
+		}
+	}
+}
+
+// TestHostile: names that a user chose end no command, element or cell.
+func TestHostile(t *testing.T) {
+	const evil = "a%\r\n::error::b]]><script>|`*x*\x01\"'&,:"
+	c := shown()
+	c.Cases = cases(1, evil)
+	r, err := Run(t.Context(), c, fake{fail: func(j Job) bool { return j.Policy == "spot" }}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.WriteGitHub(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		if !strings.HasPrefix(line, "::error title=spotter") && !strings.HasPrefix(line, "::warning title=spotter") || strings.Contains(line, "\r") {
+			t.Errorf("a command of its own: %q", line)
+		}
+	}
+	out.Reset()
+	if err := r.WriteJUnit(&out); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(out.Bytes(), new(junitSuites)); err != nil {
+		t.Errorf("JUnit: %v", err)
+	}
+	out.Reset()
+	if err := r.WriteSARIF(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(out.Bytes()) {
+		t.Error("SARIF is no JSON")
+	}
+	out.Reset()
+	if err := r.WriteMarkdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "<script>") && !strings.Contains(out.String(), "`") {
+		t.Error("Markdown with an element of the user's")
+	}
+}
+
+// TestAnnotationsMax: GitHub shows ten of a kind, so the tenth counts the rest.
+func TestAnnotationsMax(t *testing.T) {
+	c := shown()
+	c.Gates = nil
+	for i := range 30 {
+		c.Gates = append(c.Gates, mustGate(t, fmt.Sprintf("spot:bill_usd.min >= %d", 100+i)))
+	}
+	r, err := Run(t.Context(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.WriteGitHub(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != annotationsMax || !strings.Contains(lines[annotationsMax-1], "and 21 more") {
+		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+// TestMarkdownFits: however much was compared, the summary fits, and the
+// verdict, failed gates and the command of the worst run are in it.
+func TestMarkdownFits(t *testing.T) {
+	for _, size := range []struct{ policies, worlds, gates int }{{4, 1, 1}, {40, 30, 2}, {6, 400, 1}, {300, 2, 8}} {
+		c := shown()
+		c.Seeds, c.Gates = DefaultSeeds(1), nil
+		for i := range size.policies - 3 {
+			c.Policies = append(c.Policies, fmt.Sprintf("static:share=0.%04d", i))
+		}
+		var names []string
+		for i := range size.worlds {
+			names = append(names, fmt.Sprintf("world-%d", i))
+		}
+		c.Cases = cases(1, names...)
+		for i := range size.gates {
+			c.Gates = append(c.Gates, mustGate(t, fmt.Sprintf("outage_delta.max <= %d", -1-i)))
+		}
+		r, err := Run(context.Background(), c, fake{}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := r.WriteMarkdown(&out); err != nil {
+			t.Fatal(err)
+		}
+		text := out.String()
+		failed := fmt.Sprintf("%d of %d gates failed", len(r.Gates), len(r.Gates))
+		worst := strings.TrimSpace(strings.SplitN(r.worstLines()[0], "\n", 2)[1])
+		if len(text) > MarkdownMax || !strings.Contains(text, failed) || !strings.Contains(text, "- ✗ spot") || !strings.Contains(text, worst) {
+			t.Errorf("%+v: %d bytes:\n%.3000s", size, len(text), text)
+		}
+		if kept := strings.Contains(text, "## Notes") && strings.Contains(text, "\n|:--|"); kept != (size.policies < 300) {
+			t.Errorf("%+v: notes and a table are there: %v", size, kept)
+		}
+		if cut := strings.Contains(text, "left out to fit"); cut != (size.policies > 4 || size.worlds > 1) {
+			t.Errorf("%+v: %d bytes, cut %v", size, len(text), cut)
+		}
+	}
+}

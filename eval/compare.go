@@ -1,0 +1,288 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// ErrRefused is wrapped by what [Other] returns when the other build does not
+// know a scenario, a policy or a flag, and so has nothing to compare with.
+var ErrRefused = errors.New("refused")
+
+const (
+	// lossMax is how many points of the on-demand bill a change may cost. It
+	// is what is lost to chance alone when a decision moves by a minute.
+	lossMax = 0.2
+
+	// pairsMin is the least number of pairs that an interval is taken of. One
+	// of fewer would be an interval in name only.
+	pairsMin = 8
+
+	// looksMax is how often the seeds are looked at: as asked for, doubled, and
+	// doubled again.
+	looksMax = 3
+)
+
+// An Other is another build of this program, as of the branch that a change is
+// to be merged into.
+type Other interface {
+	// Runs does every window of a scenario under the given policies and seeds.
+	Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]OtherRun, error)
+}
+
+// An OtherRun is what a comparison needs to know of one run.
+type OtherRun struct {
+	Scenario string
+	Window   int
+	Seed     uint64
+	Policy   string
+
+	// Weather and Hash are in hexadecimal.
+	Weather, Hash    string
+	Bill, OutageCost policy.Money
+	OutageMinutes    int64
+
+	// Err is why the run is missing; the figures are then not to be read.
+	Err string
+}
+
+// A Verdict is what a comparison of two builds comes to.
+type Verdict string
+
+// The verdicts, from good to bad. All but the last let a change through; those
+// in the middle are warnings.
+const (
+	Equal         Verdict = "no change"      // every run is equal to the other's
+	NoWorse       Verdict = "pass"           // what may be lost is within the tolerance
+	Undecided     Verdict = "undecided"      // four times the seeds do not tell
+	NotComparable Verdict = "not comparable" // other weather, or nothing to compare with
+	Worse         Verdict = "fail"           // net savings or outages are worse beyond the tolerance
+)
+
+// A Comparison is what distinguishes this build from another one. Both have run
+// the same cells (scenario, window, seed and policy); the difference is taken
+// cell by cell. Net savings of both are those against the on-demand run of the
+// other build: a change cannot look good by making on-demand dear.
+type Comparison struct {
+	// Other is the other program as the user named it, Version what it calls
+	// itself.
+	Other, Version string
+
+	// Seeds are those that were run in the end, in the order of the looks.
+	Seeds []uint64
+
+	// Verdict is that of all Changes together.
+	Verdict Verdict
+
+	// Changes has one of each policy over all scenarios that can be compared,
+	// in the order of Config.Policies, and then, where there are several
+	// scenarios, one of each scenario and policy.
+	Changes []Change
+
+	// Warnings say what could not be estimated, and why.
+	Warnings []string
+}
+
+// A Change is the difference that a build makes to one policy.
+type Change struct {
+	// Scenario is empty for all that can be compared.
+	Scenario, Policy string
+
+	// Pairs is how many cells both builds ran, Changed in how many of them
+	// something else happened, Missing how many one of them lacks.
+	Pairs, Changed, Missing int
+
+	// Savings is the change of net savings, Outage that of outage cost, both in
+	// points of the other build's on-demand bill: more Savings is better, more
+	// Outage worse.
+	Savings, Outage Difference
+
+	// SavingsWeek is the change of net savings in dollars, OutageWeek that of
+	// outage minutes, both for a week.
+	SavingsWeek, OutageWeek float64
+
+	Verdict Verdict
+}
+
+// A Difference is a mean over pairs. The mean and not the median, since an
+// outage in one run of ten costs money in the mean of them and nothing in the
+// middle one.
+type Difference struct {
+	Mean float64
+
+	// Interval is nil with fewer than 8 pairs.
+	Interval *Interval
+}
+
+// Compare runs the cells of r with another build and puts the difference into
+// r.Comparison. Where it is undecided it doubles the seeds, twice at most; the
+// runs of more seeds stand in the comparison alone.
+func (r *Report) Compare(ctx context.Context, other Other, runner Runner) error {
+	p := pairing{config: &r.Config, known: map[string][]string{}, strange: map[string]bool{}}
+	c := &Comparison{}
+	runs, seeds := r.Runs, r.Config.Seeds
+	for look := 1; ; look++ {
+		if err := p.add(ctx, other, runs, seeds); err != nil {
+			return err
+		}
+		c.Changes, c.Seeds = p.changes(), p.seeds
+		c.Warnings = p.warnings()
+		c.judge(len(p.strange) > 0 || p.missing)
+		c.Warnings = append(c.Warnings, c.unknowns()...)
+		next := p.more()
+		if !c.open() || look == looksMax || next == nil {
+			break
+		}
+		more := r.Config
+		more.Seeds = next
+		var err error
+		if runs, err = play(ctx, &more, runner); err == nil {
+			err = checkWeather(&more, runs)
+		}
+		if err != nil {
+			return err
+		}
+		seeds = next
+	}
+	r.Comparison = c
+	return nil
+}
+
+// open reports whether more seeds may tell what these do not.
+func (c *Comparison) open() bool {
+	return c.Verdict != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool {
+		return x.Scenario == "" && x.Verdict == Undecided
+	})
+}
+
+// judge sets the verdict. A scenario alone can fail a change and not pass it:
+// what a change does to one of many is lost in the mean of all. Unpaired says
+// that there are cells which only one of the builds could run.
+func (c *Comparison) judge(unpaired bool) {
+	worst := Equal
+	order := []Verdict{Equal, NoWorse, Undecided, NotComparable, Worse}
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		if x.Scenario != "" && x.Verdict != Worse {
+			continue
+		}
+		if slices.Index(order, x.Verdict) > slices.Index(order, worst) {
+			worst = x.Verdict
+		}
+	}
+	if unpaired && worst != Worse {
+		worst = NotComparable
+	}
+	c.Verdict = worst
+}
+
+// unknowns name the policies of which the seeds do not tell.
+func (c *Comparison) unknowns() []string {
+	var names []string
+	for i := range c.Changes {
+		if x := &c.Changes[i]; x.Scenario == "" && x.Verdict == Undecided {
+			names = append(names, x.Policy)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("undecided after %s: whether %s lost more than %s points cannot be told", plural(len(c.Seeds), "seed"), strings.Join(names, ", "), exact(lossMax))}
+}
+
+// BeyondNoise reports whether something changed that chance does not explain,
+// so that somebody has to be told.
+func (c *Comparison) BeyondNoise() bool {
+	apart := func(d Difference) bool {
+		return d.Interval != nil && (d.Interval.Low > 0 || d.Interval.High < 0)
+	}
+	return c.Verdict == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool {
+		return x.Scenario == "" && (apart(x.Savings) || apart(x.Outage))
+	})
+}
+
+// Headline says in one line what the change does. Of several policies it is
+// the one that loses most among those with the worst verdict, and the one that
+// changes most where none fails.
+func (c *Comparison) Headline() string {
+	x := c.main()
+	switch {
+	case x == nil:
+		return "this change: nothing could be compared"
+	case c.Verdict == Equal:
+		return "this change: none, every run is equal"
+	}
+	line := "this change: net savings " + dollars(x.SavingsWeek) + "/week, outages " + minutes(x.OutageWeek)
+	changed := 0
+	for i := range c.Changes {
+		if y := &c.Changes[i]; y.Scenario == "" && y.Changed > 0 {
+			changed++
+		}
+	}
+	line += " (" + x.Policy
+	if x.Scenario != "" {
+		line += " in " + x.Scenario
+	}
+	if changed > 1 {
+		line += fmt.Sprintf(", of %s that changed", countPolicies(changed))
+	}
+	return line + ")"
+}
+
+// main returns the change that the headline is about, nil without any.
+func (c *Comparison) main() *Change {
+	var best *Change
+	rank := func(x *Change) float64 {
+		switch {
+		case x.Verdict == Worse:
+			return 1e12 + max(-x.Savings.Mean, x.Outage.Mean)
+		case x.Scenario != "" || x.Pairs == 0:
+			return -1
+		}
+		return max(math.Abs(x.Savings.Mean), math.Abs(x.Outage.Mean))
+	}
+	for i := range c.Changes {
+		if x := &c.Changes[i]; rank(x) >= 0 && (best == nil || rank(x) > rank(best)) {
+			best = x
+		}
+	}
+	return best
+}
+
+// dollars formats an amount with its sign, as −$412.
+func dollars(x float64) string {
+	text := money(math.Abs(x))
+	switch {
+	case strings.Trim(text, "0.") == "":
+		return "+$0"
+	case x < 0:
+		return "−$" + text
+	}
+	return "+$" + text
+}
+
+// minutes formats outage minutes of a week with their sign, as +0.
+func minutes(x float64) string {
+	text := plain(math.Abs(x), 1)
+	text = strings.TrimSuffix(text, ".0")
+	switch {
+	case text == "0":
+		return "+0"
+	case x < 0:
+		return "−" + text + " min/week"
+	}
+	return "+" + text + " min/week"
+}
+
+// weekly scales what happens in a window to a week.
+func weekly(x float64, window time.Duration) float64 {
+	const week = 7 * 24 * time.Hour
+	return x * (float64(week) / float64(window))
+}

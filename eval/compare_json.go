@@ -1,0 +1,62 @@
+package eval
+
+type jsonOther struct {
+	Other       string       `json:"other"`
+	Version     string       `json:"version"`
+	Seeds       []uint64     `json:"seeds"`
+	Verdict     Verdict      `json:"verdict"`
+	Headline    string       `json:"headline"`
+	BeyondNoise bool         `json:"beyond_noise"`
+	SavingsWeek *float64     `json:"net_savings_usd_per_week,omitempty"`
+	OutageWeek  *float64     `json:"outage_minutes_per_week,omitempty"`
+	Changes     []jsonChange `json:"changes"`
+	Warnings    []string     `json:"warnings"`
+}
+
+type jsonChange struct {
+	Scenario    string         `json:"scenario"`
+	Policy      string         `json:"policy"`
+	Verdict     Verdict        `json:"verdict"`
+	Pairs       int            `json:"pairs"`
+	Changed     int            `json:"changed"`
+	Missing     int            `json:"missing"`
+	Savings     jsonDifference `json:"net_savings_points"`
+	Outage      jsonDifference `json:"outage_cost_points"`
+	SavingsWeek *float64       `json:"net_savings_usd_per_week,omitempty"`
+	OutageWeek  *float64       `json:"outage_minutes_per_week,omitempty"`
+}
+
+type jsonDifference struct {
+	Mean     *float64    `json:"mean,omitempty"`
+	Interval *[2]float64 `json:"interval,omitempty"`
+}
+
+// json returns what the JSON output has of c, nil without one.
+func (c *Comparison) json() *jsonOther {
+	if c == nil {
+		return nil
+	}
+	out := &jsonOther{Other: c.Other, Version: c.Version, Seeds: c.Seeds, Verdict: c.Verdict, Headline: c.Headline(),
+		BeyondNoise: c.BeyondNoise(), Changes: []jsonChange{}, Warnings: append([]string{}, c.Warnings...)}
+	if x := c.main(); x != nil {
+		out.SavingsWeek, out.OutageWeek = &x.SavingsWeek, &x.OutageWeek
+	}
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		j := jsonChange{Scenario: x.Scenario, Policy: x.Policy, Verdict: x.Verdict, Pairs: x.Pairs, Changed: x.Changed, Missing: x.Missing}
+		if x.Pairs > 0 {
+			j.Savings, j.Outage = x.Savings.json(), x.Outage.json()
+			j.SavingsWeek, j.OutageWeek = &x.SavingsWeek, &x.OutageWeek
+		}
+		out.Changes = append(out.Changes, j)
+	}
+	return out
+}
+
+func (d *Difference) json() jsonDifference {
+	out := jsonDifference{Mean: &d.Mean}
+	if i := d.Interval; i != nil {
+		out.Interval = &[2]float64{i.Low, i.High}
+	}
+	return out
+}

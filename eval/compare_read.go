@@ -1,0 +1,54 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// ReadRuns reads the runs of a report that was written as JSON, by this build or
+// another one.
+func ReadRuns(r io.Reader) ([]OtherRun, error) {
+	var in struct {
+		SchemaVersion *int `json:"schema_version"`
+		Runs          []struct {
+			Scenario string `json:"scenario"`
+			Window   int    `json:"window"`
+			Seed     uint64 `json:"seed"`
+			Policy   string `json:"policy"`
+			Error    string `json:"error"`
+			Weather  string `json:"weather"`
+			Hash     string `json:"hash"`
+			Metrics  struct {
+				Bill    *float64 `json:"bill_usd"`
+				Outage  *float64 `json:"outage_cost_usd"`
+				Minutes *float64 `json:"outage_minutes"`
+			} `json:"metrics"`
+		} `json:"runs"`
+	}
+	d := json.NewDecoder(r)
+	if err := d.Decode(&in); err != nil {
+		return nil, fmt.Errorf("reading a report: %w", err)
+	}
+	if in.SchemaVersion == nil {
+		return nil, fmt.Errorf("reading a report: it has no schema_version")
+	}
+	if *in.SchemaVersion != SchemaVersion {
+		return nil, fmt.Errorf("reading a report: its schema_version is %d, and this build reads %d", *in.SchemaVersion, SchemaVersion)
+	}
+	out := make([]OtherRun, 0, len(in.Runs))
+	for i := range in.Runs {
+		x := &in.Runs[i]
+		o := OtherRun{Scenario: x.Scenario, Window: x.Window, Seed: x.Seed, Policy: x.Policy, Weather: x.Weather, Hash: x.Hash, Err: x.Error}
+		if m := &x.Metrics; x.Error == "" {
+			if m.Bill == nil || m.Outage == nil || m.Minutes == nil || x.Weather == "" || x.Hash == "" {
+				return nil, fmt.Errorf("reading a report: runs[%d] lacks one of bill_usd, outage_cost_usd, outage_minutes, weather and hash", i)
+			}
+			o.Bill, o.OutageCost, o.OutageMinutes = policy.Dollars(*m.Bill), policy.Dollars(*m.Outage), int64(*m.Minutes)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}

@@ -1,0 +1,173 @@
+package eval
+
+import (
+	"encoding/xml"
+	"io"
+	"strings"
+)
+
+// A junitSuites is the root of a JUnit report, as CI servers read it: the
+// elements and attributes that all of them know, and no times, since equal
+// runs give equal files.
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitMessage `xml:"failure"`
+	Error   *junitMessage `xml:"error"`
+	Skipped *junitMessage `xml:"skipped"`
+	Out     string        `xml:"system-out,omitempty"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// message puts a text of one or more lines into an element: the first line is
+// what lists show.
+func message(text string) *junitMessage {
+	return &junitMessage{firstLine(text), text}
+}
+
+// WriteJUnit writes the report as JUnit XML: a test for each gate and policy,
+// for the runs of each policy in each scenario, and for each change against
+// another build. What could not be estimated is a skipped test, which is what
+// JUnit has between a pass and a failure; a gate without a value is an error.
+func (r *Report) WriteJUnit(w io.Writer) error {
+	out := junitSuites{Name: "spotter eval"}
+	for _, s := range []junitSuite{
+		{Name: "gates", Cases: r.junitGates()},
+		{Name: "runs", Cases: r.junitRuns()},
+		{Name: "comparison", Cases: r.junitComparison()},
+		{Name: "estimates", Cases: r.junitEstimates()},
+	} {
+		if len(s.Cases) == 0 {
+			continue
+		}
+		s.count()
+		out.Tests, out.Failures = out.Tests+s.Tests, out.Failures+s.Failures
+		out.Errors, out.Skipped = out.Errors+s.Errors, out.Skipped+s.Skipped
+		out.Suites = append(out.Suites, s)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(out); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func (s *junitSuite) count() {
+	s.Tests = len(s.Cases)
+	for i := range s.Cases {
+		switch c := &s.Cases[i]; {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+	}
+}
+
+func (r *Report) junitGates() []junitCase {
+	var out []junitCase
+	for i := range r.Gates {
+		g := &r.Gates[i]
+		who := g.Gate
+		who.Policy = g.Policy
+		c := junitCase{Class: "spotter.gates", Name: who.String()}
+		switch line := r.gateLine(g); {
+		case g.Pass:
+			c.Out = line
+		case g.Estimated():
+			c.Failure = message(line)
+		default:
+			c.Error = message(line)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// junitRuns has a test per scenario and policy, with the worst run of each.
+func (r *Report) junitRuns() []junitCase {
+	var out []junitCase
+	for _, g := range r.scenarios() {
+		scenario := r.Config.Cases[g.Cases[0]].Scenario
+		for p := range g.Policies {
+			c := junitCase{Class: "spotter.runs." + scenario, Name: r.Config.Policies[p]}
+			if worst := g.Policies[p].Worst; worst >= 0 {
+				c.Out = "worst run: " + r.command(worst)
+			}
+			var broke []string
+			for _, k := range g.Cases {
+				for _, i := range r.indices(k, p) {
+					if err := r.Runs[i].Err; err != nil {
+						broke = append(broke, firstLine(err.Error())+"\n"+r.command(i))
+					}
+				}
+			}
+			if len(broke) > 0 {
+				c.Error = message(strings.Join(broke, "\n"))
+				c.Error.Message = plural(len(broke), "run") + " broke: " + c.Error.Message
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (r *Report) junitComparison() []junitCase {
+	if r.Comparison == nil {
+		return nil
+	}
+	var out []junitCase
+	for i := range r.Comparison.Changes {
+		x := &r.Comparison.Changes[i]
+		c := junitCase{Class: "spotter.comparison", Name: x.name()}
+		switch x.Verdict {
+		case Worse:
+			c.Failure = message(x.sentence())
+		case Undecided, NotComparable:
+			c.Skipped = message(x.sentence())
+		default:
+			c.Out = x.sentence()
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// junitEstimates are the warnings.
+func (r *Report) junitEstimates() []junitCase {
+	var out []junitCase
+	for _, text := range r.Warnings() {
+		out = append(out, junitCase{Class: "spotter.estimates", Name: text, Skipped: message(text)})
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package report
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// A definition is a figure in words.
+type definition struct{ Name, Unit, About string }
+
+// definitions are those of all figures.
+func definitions() []definition {
+	var out []definition
+	for _, m := range eval.Metrics() {
+		out = append(out, definition{m.Name, m.Unit, m.About})
+	}
+	return out
+}
+
+// traces has where prices come from.
+func traces(r *eval.Report) table {
+	t := table{
+		Caption: "Prices",
+		Head: []heading{{Text: "Trace", Words: true}, {Text: "Prices are", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true},
+			{Text: "What it is", Words: true}},
+	}
+	for i := range r.Traces {
+		x := &r.Traces[i]
+		kind := cell{Text: x.Prices(), Class: "words"}
+		if x.Synthetic {
+			kind.Class = "bad words"
+		}
+		t.Rows = append(t.Rows, []cell{{Text: x.Name}, kind, {Text: instant(x.From), Class: "words"}, {Text: instant(x.To), Class: "words"},
+			{Text: x.About, Class: "words prose"}})
+	}
+	return t
+}
+
+// worlds has what was run, a row for each window.
+func worlds(r *eval.Report) table {
+	t := table{
+		Caption: "Worlds and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of squeezes. The bound is what no policy can undercut, bill and outage cost together.",
+		Head: []heading{{Text: "World", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true}, {Text: "Warm-up"}, {Text: "Ready grace"}, {Text: "Intensity"},
+			{Text: "Markets"}, {Text: "Slots", Words: true}, {Text: "Reclaims are", Words: true}, {Text: "Bound"}, {Text: "Scenario digest", Words: true}, {Text: "Trace digest", Words: true}},
+	}
+	for i := range r.Config.Cases {
+		k := &r.Config.Cases[i]
+		w := k.World
+		slots := "drawn by seed"
+		if w.Slots > 0 {
+			slots = fixed(float64(w.Slots), 0)
+		}
+		bound := cell{Text: none}
+		if i < len(r.Oracles) && r.Oracles[i].Cost > 0 {
+			bound.Text = dollars(r.Oracles[i].Cost.Float())
+		}
+		t.Rows = append(t.Rows, []cell{
+			{Text: k.Scenario}, {Text: instant(w.Start), Class: "words"}, {Text: instant(w.Start.Add(w.Duration)), Class: "words"},
+			{Text: length(w.WarmUp)}, {Text: length(w.ReadyGrace)}, {Text: exact(w.Intensity)}, {Text: fixed(float64(len(w.Markets)), 0)},
+			{Text: slots, Class: "words"}, {Text: w.Reclaims(), Class: "words"}, bound,
+			{Text: hex.EncodeToString(w.Digest[:])[:16], Class: "words code"}, {Text: hex.EncodeToString(w.TraceDigest[:])[:16], Class: "words code"},
+		})
+	}
+	return t
+}
+
+// model has the constants of the market model with what each rests on.
+func model() table {
+	t := table{
+		Caption: "The market model",
+		Note:    "What is neither in the trace nor in the scenario is drawn by seed from these. Policies of one comparison meet the same draws.",
+		Head:    []heading{{Text: "Constant", Words: true}, {Text: "Value", Words: true}, {Text: "Basis", Words: true}, {Text: "Source", Words: true}},
+	}
+	p := weather.DefaultParams()
+	for _, a := range p.Assumptions() {
+		t.Rows = append(t.Rows, []cell{{Text: a.Name}, {Text: a.Value, Class: "words prose"}, {Text: fmt.Sprint(a.Basis), Class: "words"}, {Text: a.Source, Class: "words prose"}})
+	}
+	return t
+}
+
+// A setting is one of the configuration.
+type setting struct {
+	Name, Value string
+
+	// Command is shown as one that can be copied.
+	Command string
+}
+
+// settings are the configuration, but for what the table of worlds has.
+func settings(r *eval.Report) []setting {
+	c := &r.Config
+	out := []setting{
+		{Name: "Policies", Value: strings.Join(c.Policies, ", ")},
+		{Name: "Baseline", Value: c.Baseline},
+		{Name: "Discounts of commitments", Value: fmt.Sprintf("%.4g %% for one year, %.4g %% for three (modelled)", c.Discount1y*100, c.Discount3y*100)},
+		{Name: "Confidence", Value: fmt.Sprintf("%.4g %% each, so that the intervals of all policies hold together at 95 %%", r.Level*100)},
+	}
+	for _, line := range r.Settings() {
+		name, rest, _ := strings.Cut(line, " ")
+		switch _, command, found := strings.Cut(line, "\n"); {
+		case found:
+			out = append(out, setting{Name: "Repeat it with", Command: strings.TrimSpace(command)})
+		case name == "seeds" || name == "gate" || name == "version":
+			out = append(out, setting{Name: strings.ToUpper(name[:1]) + name[1:], Value: rest})
+		}
+	}
+	return out
+}

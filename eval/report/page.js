@@ -1,0 +1,82 @@
+'use strict';
+(() => {
+  const button = (text, label, act) => {
+    const b = document.createElement('button');
+    b.type = 'button';
+    b.className = 'small';
+    b.textContent = text;
+    if (label) b.setAttribute('aria-label', label);
+    b.addEventListener('click', () => act(b));
+    return b;
+  };
+  const tools = document.getElementById('tools');
+
+  const worlds = [...document.querySelectorAll('#worlds > details')];
+  if (worlds.length > 1) {
+    tools.append(button('Open all worlds', '', b => {
+      const open = !worlds.every(d => d.open);
+      worlds.forEach(d => { d.open = open; });
+      b.textContent = open ? 'Close all worlds' : 'Open all worlds';
+    }));
+  }
+  const root = document.documentElement;
+  const dark = () => root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  const theme = button('', '', b => {
+    root.dataset.theme = dark() ? 'light' : 'dark';
+    b.textContent = dark() ? 'Light colours' : 'Dark colours';
+  });
+  theme.textContent = dark() ? 'Light colours' : 'Dark colours';
+  tools.append(theme);
+
+  for (const box of document.querySelectorAll('.command')) {
+    const code = box.querySelector('code');
+    box.append(button('Copy', 'Copy the command ' + code.textContent, async b => {
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        b.textContent = 'Copied';
+      } catch {
+        getSelection().selectAllChildren(code);
+        b.textContent = 'Selected';
+      }
+      setTimeout(() => { b.textContent = 'Copy'; }, 2000);
+    }));
+  }
+
+  const key = cell => {
+    const text = cell.dataset.sort ?? cell.textContent;
+    const number = Number(text);
+    return text !== '' && !Number.isNaN(number) ? number : text;
+  };
+  for (const table of document.querySelectorAll('table.sortable')) {
+    const body = table.tBodies[0];
+    [...table.tHead.rows[0].cells].forEach((th, column) => {
+      const b = document.createElement('button');
+      b.type = 'button';
+      b.append(...th.childNodes);
+      const arrow = document.createElement('span');
+      arrow.className = 'arrow';
+      arrow.setAttribute('aria-hidden', 'true');
+      b.firstChild.after(arrow);
+      th.append(b);
+      b.addEventListener('click', () => {
+        const up = th.getAttribute('aria-sort') !== 'ascending';
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute('aria-sort');
+        th.setAttribute('aria-sort', up ? 'ascending' : 'descending');
+        const rows = [...body.rows].map(row => [key(row.cells[column]), row]);
+        rows.sort(([a], [c]) => {
+          const order = typeof a === 'number' && typeof c === 'number' ? a - c : String(a).localeCompare(String(c), 'en');
+          return up ? order : -order;
+        });
+        body.append(...rows.map(([, row]) => row));
+      });
+    });
+  }
+
+  const reveal = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const details = target && target.closest('details');
+    if (details) details.open = true;
+  };
+  addEventListener('hashchange', reveal);
+  reveal();
+})();

@@ -1,0 +1,312 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A figure is a picture with the words below it.
+type figure struct {
+	Title, Note string
+	SVG         template.HTML
+}
+
+const (
+	pictureWidth  = 440
+	pictureHeight = 300
+
+	// rowHeight is that of a row of a picture of rows.
+	rowHeight = 26
+
+	// dotsMax is how many runs of a policy a picture shows.
+	dotsMax = 200
+)
+
+// An artist draws the pictures of one group.
+type artist struct {
+	r  *eval.Report
+	g  *eval.Group
+	id string
+
+	// shown are the policies that lines are drawn of: all but fixed mixes, of
+	// which the best stands for the others.
+	shown []int
+
+	// dots says that single runs are shown.
+	dots bool
+
+	figures []figure
+	err     error
+}
+
+// pictures draws g. Those over time are left out with overTime false: they
+// would lay worlds over each other that have nothing in common.
+func pictures(r *eval.Report, g *eval.Group, id string, overTime bool) ([]figure, error) {
+	a := &artist{r: r, g: g, id: id, dots: overTime}
+	mixes, best, ok := r.Frontier(g)
+	for p := range r.Config.Policies {
+		if !ok || p == best || !slices.Contains(mixes, p) {
+			a.shown = append(a.shown, p)
+		}
+	}
+	a.scatter()
+	a.distribution()
+	if overTime {
+		a.costs()
+		a.spotShare()
+		a.parts()
+		a.reclaims()
+	}
+	return a.figures, a.err
+}
+
+// frame returns what the next picture of a has in common with the others.
+func (a *artist) frame(title, x, y string, rows int) chart.Frame {
+	height := pictureHeight
+	if rows > 0 {
+		height = max(200, 110+rows*rowHeight)
+	}
+	return chart.Frame{
+		Title: title, X: chart.Axis{Label: x}, Y: chart.Axis{Label: y}, Theme: chart.Page,
+		ID: fmt.Sprintf("%s-%d", a.id, len(a.figures)+1), Width: pictureWidth, Height: height,
+	}
+}
+
+// add draws p with the words below it. Detail is for those who do not see it.
+func (a *artist) add(p chart.Picture, f *chart.Frame, note string, detail []string) {
+	if a.err != nil {
+		return
+	}
+	f.Detail = strings.Join(detail, " ")
+	var b bytes.Buffer
+	if err := chart.Write(&b, chart.SVG, p); err != nil {
+		a.err = fmt.Errorf("drawing: %w", err)
+		return
+	}
+	a.figures = append(a.figures, figure{f.Title, note, template.HTML(b.String())}) //nolint:gosec // chart escapes all words
+}
+
+// colour is the place of the colour of policy p. Fixed mixes that are not shown
+// by themselves share one.
+func (a *artist) colour(p int) int {
+	if i := slices.Index(a.shown, p); i >= 0 {
+		return i + 1
+	}
+	return len(a.shown) + 1
+}
+
+// name is that of policy p as pictures have it.
+func (a *artist) name(p int) string { return short(a.r.Config.Policies[p]) }
+
+// scatter shows what each policy saves beside what its outages cost, with the
+// fixed mixes joined.
+func (a *artist) scatter() {
+	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of the on-demand bill (mean)", "net savings, % of the on-demand bill (median)", 0)}
+	var detail []string
+	mixes, best, ok := a.r.Frontier(a.g)
+	if ok {
+		pic.Series = append(pic.Series, a.frontier(mixes))
+		detail = append(detail, fmt.Sprintf("The best fixed mix is %s.", a.r.Config.Policies[best]))
+	}
+	for p := range a.g.Policies {
+		if ok && slices.Contains(mixes, p) {
+			continue
+		}
+		c, drawn := a.cloud(p)
+		if !drawn {
+			continue
+		}
+		pic.Series = append(pic.Series, c)
+		detail = append(detail, fmt.Sprintf("%s saves %s with outages of %s.", a.r.Config.Policies[p], percent(c.Y[0]), percent(c.X[0])))
+	}
+	if len(pic.Series) < 2 { // nothing to compare
+		return
+	}
+	note := "Up and to the left is better. Bars are intervals."
+	if a.dots {
+		note = "Up and to the left is better. Bars are intervals, dots single runs."
+	}
+	if ok {
+		note += " Joined are the fixed mixes: what can be had by choosing nothing but how much to put on spot."
+	}
+	a.add(pic, &pic.Frame, note, detail)
+}
+
+// frontier is the fixed mixes in the order of their cost of outages.
+func (a *artist) frontier(mixes []int) chart.Cloud {
+	c := chart.Cloud{Name: "fixed mixes (frontier)", Joined: true, Colour: len(a.shown) + 1}
+	for _, p := range mixes {
+		if one, ok := a.cloud(p); ok {
+			c.X, c.Y = append(c.X, one.X[0]), append(c.Y, one.Y[0])
+		}
+	}
+	return c
+}
+
+// cloud is policy p with its runs around it; false without runs to compare.
+func (a *artist) cloud(p int) (chart.Cloud, bool) {
+	x := &a.g.Policies[p]
+	saved, cost, bill := x.Summary("net_savings_pct"), x.Summary("outage_cost_usd"), x.Summary("on_demand_bill_usd")
+	if saved.N == 0 || bill.Mean <= 0 {
+		return chart.Cloud{}, false
+	}
+	c := chart.Cloud{Name: a.name(p), Colour: a.colour(p), X: []float64{cost.Mean / bill.Mean * 100}, Y: []float64{saved.Median}}
+	if i := saved.MedianInterval; i != nil {
+		c.YLow, c.YHigh = []float64{i.Low}, []float64{i.High}
+	}
+	if i := cost.MeanInterval; i != nil {
+		c.XLow, c.XHigh = []float64{i.Low / bill.Mean * 100}, []float64{i.High / bill.Mean * 100}
+	}
+	if !a.dots {
+		return c, true
+	}
+	runs := runsOf(a.r, a.g, p)
+	for k := range min(len(runs), dotsMax) {
+		run := &a.r.Runs[runs[k*len(runs)/min(len(runs), dotsMax)]]
+		y, cost, bill := run.Value("net_savings_pct"), run.Value("outage_cost_usd"), run.Value("on_demand_bill_usd")
+		if y.Known && bill.Known && bill.V > 0 {
+			c.SmallX, c.SmallY = append(c.SmallX, cost.V/bill.V*100), append(c.SmallY, y.V)
+		}
+	}
+	return c, true
+}
+
+// distribution shows the net savings of all runs of each policy.
+func (a *artist) distribution() {
+	pic := &chart.Boxes{Frame: a.frame("Net savings over seeds", "net savings, % of the on-demand bill", "", len(a.g.Policies))}
+	thinned := false
+	var detail []string
+	for p := range a.g.Policies {
+		x := &a.g.Policies[p]
+		s := x.Summary("net_savings_pct")
+		if s.N == 0 || x.Policy == eval.OnDemand {
+			continue
+		}
+		box := chart.Box{Name: a.name(p), Colour: a.colour(p), Least: s.Min, Q1: s.P25, Median: s.Median, Q3: s.P75, Greatest: s.Max}
+		all := values(a.r, a.g, p, "net_savings_pct")
+		slices.Sort(all)
+		n := min(len(all), dotsMax)
+		thinned = thinned || n < len(all)
+		for k := range n {
+			box.Dots = append(box.Dots, all[k*len(all)/n])
+		}
+		pic.Rows = append(pic.Rows, box)
+		detail = append(detail, fmt.Sprintf("%s: from %s to %s, median %s, the middle half from %s to %s.", x.Policy, percent(s.Min), percent(s.Max), percent(s.Median), percent(s.P25), percent(s.P75)))
+	}
+	if len(pic.Rows) == 0 {
+		return
+	}
+	note := "A dot is a run, the box holds the middle half of them, the bar in it is the median, and lines reach to the least and the greatest."
+	if thinned {
+		note += fmt.Sprintf(" Of a policy's runs %d are drawn, evenly over their order.", dotsMax)
+	}
+	a.add(pic, &pic.Frame, note, detail)
+}
+
+// axis returns the axis over the time of a window and what an hour is on it.
+func (a *artist) axis() (label string, scale float64) {
+	if a.r.Config.Cases[a.g.Cases[0]].World.Duration > 72*time.Hour {
+		return "days since the window began", 24
+	}
+	return "hours since the window began", 1
+}
+
+// costs shows bill and outage cost so far.
+func (a *artist) costs() {
+	a.course("Bill and outage cost so far", "$ since the window began (median of runs)", false,
+		func(s sim.Sample) (float64, bool) { return (s.Bill + s.OutageCost).Float(), true },
+		"ends at", dollars, "What the nodes cost and what outages cost, from the begin of the window on.")
+}
+
+// spotShare shows the part of the fleet that is on spot.
+func (a *artist) spotShare() {
+	a.course("Spot share", "of the vCPUs (or GPUs) that run, median of runs", true,
+		func(s sim.Sample) (float64, bool) { return float64(s.SpotSize) / float64(max(1, s.Size)), s.Size > 0 },
+		"ends at", share, "The part of what runs that is on spot.")
+}
+
+// course draws a figure over time for each policy that lines are drawn of.
+func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float64, bool), ends string, format func(float64) string, note string) {
+	label, scale := a.axis()
+	pic := &chart.Lines{Frame: a.frame(title, label, y, 0), Distinct: true}
+	if shares {
+		pic.Y.From, pic.Y.To, pic.Y.Percent = 0, 1, true
+	}
+	var detail []string
+	for _, p := range a.shown {
+		c := medianCourse(a.r, a.g, p, of)
+		if len(c.x) == 0 {
+			continue
+		}
+		for i := range c.x {
+			c.x[i] /= scale
+		}
+		pic.Series = append(pic.Series, chart.Line{Name: a.name(p), Colour: a.colour(p), X: c.x, Y: c.y})
+		detail = append(detail, fmt.Sprintf("%s %s %s.", a.r.Config.Policies[p], ends, format(c.y[len(c.y)-1])))
+	}
+	if len(pic.Series) == 0 {
+		return
+	}
+	if len(a.shown) < len(a.r.Config.Policies) {
+		note += " Of the fixed mixes only the best is shown."
+	}
+	a.add(pic, &pic.Frame, note, detail)
+}
+
+// parts shows what the cost of each policy consists of.
+func (a *artist) parts() {
+	pic := &chart.Bars{Frame: a.frame("What the money goes to", "$ in a window (mean of runs)", "", len(a.g.Policies))}
+	pic.Series = []chart.Bar{{Name: "on-demand nodes"}, {Name: "spot nodes"}, {Name: "outages"}}
+	var detail []string
+	for p := range a.g.Policies {
+		runs := runsOf(a.r, a.g, p)
+		if len(runs) == 0 {
+			continue
+		}
+		sums := make([]float64, len(pic.Series))
+		for _, i := range runs {
+			res := a.r.Runs[i].Result
+			for k, m := range [...]float64{res.OnDemandBill.Float(), res.SpotBill.Float(), res.OutageCost.Float()} {
+				sums[k] += m / float64(len(runs))
+			}
+		}
+		pic.Classes = append(pic.Classes, a.name(p))
+		for k := range sums {
+			pic.Series[k].Y = append(pic.Series[k].Y, sums[k])
+		}
+		detail = append(detail, fmt.Sprintf("%s: on-demand nodes %s, spot nodes %s, outages %s.", a.r.Config.Policies[p], dollars(sums[0]), dollars(sums[1]), dollars(sums[2])))
+	}
+	if len(pic.Classes) == 0 {
+		return
+	}
+	a.add(pic, &pic.Frame, "The shorter the bar, the less it all costs.", detail)
+}
+
+// reclaims shows where and when the provider took nodes.
+func (a *artist) reclaims() {
+	m := reclaims(a.r, a.g)
+	if m.total == 0 {
+		return
+	}
+	pic := &chart.Grid{Frame: a.frame("Reclaims by market and time", "", "", len(m.rows)), Rows: m.rows, Edges: m.edges, Values: m.values}
+	pic.X.Time = true
+	var detail []string
+	for i, name := range m.rows {
+		sum := 0
+		for _, v := range m.values[i] {
+			sum += v
+		}
+		detail = append(detail, fmt.Sprintf("%s: %s.", name, plural(sum, "node")))
+	}
+	hours := (m.edges[1] - m.edges[0]) / 3600
+	a.add(pic, &pic.Frame, fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
+		hours, plural(m.total, "node"), plural(m.runs, "run")), detail)
+}

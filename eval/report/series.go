@@ -1,0 +1,178 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// samplesOf is about how many samples a window has: an hourly week.
+const samplesOf = 168
+
+// SampleEvery returns how often runs of a window of the given length are to be
+// sampled (sim.Config.Sample) for the charts over time: whole minutes.
+func SampleEvery(window time.Duration) time.Duration {
+	return max(time.Minute, (window/samplesOf+time.Minute-1)/time.Minute*time.Minute)
+}
+
+// runsOf returns the places in r.Runs of policy p over the cases of g.
+func runsOf(r *eval.Report, g *eval.Group, p int) []int {
+	seeds, policies := len(r.Config.Seeds), len(r.Config.Policies)
+	var out []int
+	for _, k := range g.Cases {
+		for s := range seeds {
+			if i := (k*seeds+s)*policies + p; r.Runs[i].Err == nil {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+// values returns the known values of a metric in the runs of policy p.
+func values(r *eval.Report, g *eval.Group, p int, metric string) []float64 {
+	var out []float64
+	for _, i := range runsOf(r, g, p) {
+		if v := r.Runs[i].Value(metric); v.Known {
+			out = append(out, v.V)
+		}
+	}
+	return out
+}
+
+// A course is a figure over the time since a window began, in hours.
+type course struct{ x, y []float64 }
+
+// medianCourse returns the medians over the runs of policy p of what of makes of
+// each sample; it is empty where runs were not sampled.
+func medianCourse(r *eval.Report, g *eval.Group, p int, of func(sim.Sample) (float64, bool)) course {
+	var c course
+	runs := runsOf(r, g, p)
+	for k := 0; ; k++ {
+		var at policy.Time
+		var values []float64
+		more := false
+		for _, i := range runs {
+			samples := r.Runs[i].Result.Samples
+			if k >= len(samples) {
+				continue
+			}
+			more = true
+			at = samples[k].At - r.Runs[i].Result.Window.From
+			if v, ok := of(samples[k]); ok {
+				values = append(values, v)
+			}
+		}
+		if !more {
+			return c
+		}
+		if len(values) > 0 {
+			c.x = append(c.x, float64(at)/3_600_000)
+			c.y = append(c.y, middle(values))
+		}
+	}
+}
+
+// middle returns the median of values, which it sorts.
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// A reclaimMap counts the nodes that the provider took, by market and time.
+type reclaimMap struct {
+	rows   []string
+	edges  []float64 // seconds since 1970
+	values [][]int
+
+	// total is the nodes taken in all runs, runs how many those are.
+	total, runs int
+}
+
+const (
+	mapColumns = 84 // two hours of a week
+	mapRows    = 14
+)
+
+// reclaims counts the reclaims of g over all policies and seeds. The
+// markets with few of them share a row.
+func reclaims(r *eval.Report, g *eval.Group) reclaimMap {
+	first, last := r.Config.Cases[g.Cases[0]].World, r.Config.Cases[g.Cases[len(g.Cases)-1]].World
+	from, to := first.Start.Std().Unix(), last.Start.Add(last.Duration).Std().Unix()
+	m := reclaimMap{}
+	for i := range mapColumns + 1 {
+		m.edges = append(m.edges, float64(from)+float64(float64(to-from)*float64(i))/mapColumns)
+	}
+	counts := map[string][]int{}
+	for p := range r.Config.Policies {
+		for _, i := range runsOf(r, g, p) {
+			run := &r.Runs[i]
+			if len(run.Result.Samples) == 0 {
+				continue
+			}
+			m.runs++
+			for _, taken := range run.Result.Taken {
+				at := int(float64(mapColumns) * float64(taken.At.Std().Unix()-from) / float64(to-from))
+				if at < 0 || at >= mapColumns {
+					continue
+				}
+				name := marketName(run.World, taken.Market)
+				if counts[name] == nil {
+					counts[name] = make([]int, mapColumns)
+				}
+				counts[name][at]++
+				m.total++
+			}
+		}
+	}
+	m.fold(counts)
+	return m
+}
+
+// marketName is that of a market without what all of them share.
+func marketName(w *scenarios.World, id policy.MarketID) string {
+	if int(id) >= len(w.Markets) || id < 0 {
+		return "unknown market"
+	}
+	parts := strings.Split(w.Markets[id].Name, "/")
+	if len(parts) < 4 {
+		return w.Markets[id].Name
+	}
+	return parts[2] + " " + parts[3]
+}
+
+// fold makes rows of counts, the markets with the most first and the rest in
+// one.
+func (m *reclaimMap) fold(counts map[string][]int) {
+	names := make([]string, 0, len(counts))
+	sum := map[string]int{}
+	for name, row := range counts {
+		names = append(names, name)
+		for _, v := range row {
+			sum[name] += v
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
+	kept := names[:min(len(names), mapRows)]
+	rest := names[len(kept):]
+	slices.Sort(kept)
+	for _, name := range kept {
+		m.rows, m.values = append(m.rows, name), append(m.values, counts[name])
+	}
+	if len(rest) > 0 {
+		others := make([]int, mapColumns)
+		for _, name := range rest {
+			for i, v := range counts[name] {
+				others[i] += v
+			}
+		}
+		m.rows, m.values = append(m.rows, plural(len(rest), "other market")), append(m.values, others)
+	}
+}

@@ -1,0 +1,336 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A table is one of the page.
+type table struct {
+	Caption string
+	Note    string
+	Head    []heading
+	Rows    [][]cell
+
+	// Sortable says that its order means nothing.
+	Sortable bool
+}
+
+// A heading is that of a column.
+type heading struct {
+	Text, Unit string
+
+	// Words says that the column has no numbers.
+	Words bool
+}
+
+// A cell is one of a table. The first of a row is its heading.
+type cell struct {
+	Text, Sub string
+
+	// Sort is what rows are ordered by; empty means Text.
+	Sort string
+
+	// Class is how it looks: "good", "bad", "best" or "words".
+	Class string
+
+	// Command is one that can be copied, below the text.
+	Command string
+}
+
+// A column is one figure of the comparison of a group.
+type column struct {
+	heading
+	cell func(*eval.Report, *eval.PolicyReport) cell
+}
+
+// columns answer, from left to right: who saves how much, is it better than the
+// baseline, at what outage, and how.
+var columns = []column{
+	{heading{Text: "Bill", Unit: "median"}, median("bill_usd", dollars)},
+	{heading{Text: "Saved", Unit: "median"}, median("net_savings_usd", dollars)},
+	{heading{Text: "Saved", Unit: "% of on-demand bill"}, interval("net_savings_pct", func(x float64) string { return fixed(x, 1) })},
+	{heading{Text: "Change on baseline", Unit: "points"}, change},
+	{heading{Text: "Outage minutes", Unit: "median / most"}, outage},
+	{heading{Text: "Against baseline", Unit: "most, minutes"}, against},
+	{heading{Text: "Outage cost", Unit: "mean"}, outageCost},
+	{heading{Text: "Available", Unit: "median"}, median("availability", availability)},
+	{heading{Text: "Spot share", Unit: "median"}, median("spot_share", share)},
+	{heading{Text: "Moved", Unit: "per pod-day"}, median("voluntary_evictions_per_pod_day", rate)},
+	{heading{Text: "Lost", Unit: "per pod-day"}, median("reclaim_evictions_per_pod_day", rate)},
+	{heading{Text: "Of the attainable", Unit: "median"}, median("attainable_share", share)},
+	{heading{Text: "Regret", Unit: "median"}, median("regret", share)},
+	{heading{Text: "Runs", Unit: "with a result"}, runs},
+}
+
+// median makes a cell of the median of a metric.
+func median(metric string, format func(float64) string) func(*eval.Report, *eval.PolicyReport) cell {
+	return func(_ *eval.Report, p *eval.PolicyReport) cell {
+		s := p.Summary(metric)
+		if s.N == 0 {
+			return unknown()
+		}
+		return number(s.Median, format(s.Median))
+	}
+}
+
+// interval makes a cell of the median of a metric with its interval below.
+func interval(metric string, format func(float64) string) func(*eval.Report, *eval.PolicyReport) cell {
+	return func(_ *eval.Report, p *eval.PolicyReport) cell {
+		s := p.Summary(metric)
+		if s.N == 0 {
+			return unknown()
+		}
+		c := number(s.Median, format(s.Median))
+		c.Sub = between(s.MedianInterval, format)
+		return c
+	}
+}
+
+// between writes an interval on one line, nothing where there is none.
+func between(i *eval.Interval, format func(float64) string) string {
+	if i == nil {
+		return ""
+	}
+	return format(i.Low) + "\u00a0to\u00a0" + format(i.High)
+}
+
+// unknown is the cell of a figure that no run has.
+func unknown() cell { return cell{Text: none, Sort: "-1e300"} }
+
+// number is a cell of a value.
+func number(v float64, text string) cell { return cell{Text: text, Sort: exact(v)} }
+
+func change(r *eval.Report, p *eval.PolicyReport) cell {
+	s := p.Summary("net_savings_delta_pct")
+	switch {
+	case p.Policy == r.Config.Baseline:
+		return cell{Text: "baseline", Sort: "0"}
+	case s.N == 0:
+		return unknown()
+	}
+	points := func(x float64) string { return signed(x, 1) }
+	c := number(s.Median, points(s.Median))
+	c.Sub = between(s.MedianInterval, points)
+	if i := s.MedianInterval; i != nil && i.Low > 0 {
+		c.Class = "good"
+	} else if i != nil && i.High < 0 {
+		c.Class = "bad"
+	}
+	return c
+}
+
+func outage(_ *eval.Report, p *eval.PolicyReport) cell {
+	s := p.Summary("outage_minutes")
+	if s.N == 0 {
+		return unknown()
+	}
+	return number(s.Max, minutes(s.Median)+" / "+minutes(s.Max))
+}
+
+func against(r *eval.Report, p *eval.PolicyReport) cell {
+	s := p.Summary("outage_delta")
+	switch {
+	case p.Policy == r.Config.Baseline:
+		return cell{Text: "baseline", Sort: "0"}
+	case s.N == 0:
+		return unknown()
+	}
+	c := number(s.Max, signed(s.Max, 0))
+	if s.Max > 0 {
+		c.Class = "bad"
+	}
+	return c
+}
+
+func outageCost(_ *eval.Report, p *eval.PolicyReport) cell {
+	s := p.Summary("outage_cost_usd")
+	if s.N == 0 {
+		return unknown()
+	}
+	return number(s.Mean, dollars(s.Mean))
+}
+
+func runs(_ *eval.Report, p *eval.PolicyReport) cell {
+	c := number(float64(p.Runs-p.Missing), fixed(float64(p.Runs-p.Missing), 0))
+	if p.Missing > 0 {
+		c.Sub, c.Class = plural(p.Missing, "run")+" missing", "bad"
+	}
+	return c
+}
+
+// comparison is the table of the policies of g.
+func comparison(r *eval.Report, g *eval.Group, name string) table {
+	t := table{
+		Caption: "Policies over " + name, Sortable: true,
+		Note: intervalNote(r, g), Head: []heading{{Text: "Policy", Words: true}},
+	}
+	for _, c := range columns {
+		t.Head = append(t.Head, c.heading)
+	}
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		row := []cell{{Text: p.Policy, Sub: role(r, p.Policy)}}
+		for _, c := range columns {
+			row = append(row, c.cell(r, p))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// role says what part a policy has, nothing where it is compared.
+func role(r *eval.Report, p string) string {
+	switch {
+	case p == eval.OnDemand && p == r.Config.Baseline:
+		return "reference and baseline"
+	case p == eval.OnDemand:
+		return "reference"
+	case p == r.Config.Baseline:
+		return "baseline"
+	}
+	return ""
+}
+
+// intervalNote says what the intervals of g are.
+func intervalNote(r *eval.Report, g *eval.Group) string {
+	if !r.HasIntervals(g) {
+		return "There are no intervals: one seed and few windows have nothing to resample."
+	}
+	over := "seeds within these windows"
+	if g.OverWindows() {
+		over = "windows and the seeds in them"
+	}
+	return fmt.Sprintf("Below a figure stands its %.4g %% interval, over %s. A change that is certain at that level is coloured and in bold.", r.Level*100, over)
+}
+
+// matrix has a row for each world and a column for each policy.
+func matrix(r *eval.Report) table {
+	t := table{
+		Caption: "Net savings by world and policy, in percent of the on-demand bill", Sortable: true,
+		Note: "Medians over runs, after what outages cost, with their intervals. The best of each row is in bold with a star. Below it are the outage minutes of the worst run.",
+		Head: []heading{{Text: "World", Words: true}},
+	}
+	for _, p := range r.Config.Policies {
+		t.Head = append(t.Head, heading{Text: p, Unit: role(r, p)})
+	}
+	groups := r.Scenarios()
+	for i := range groups {
+		t.Rows = append(t.Rows, matrixRow(&groups[i]))
+	}
+	return t
+}
+
+func matrixRow(g *eval.Group) []cell {
+	row := []cell{{Text: g.Scenario}}
+	best := bestSaved(g)
+	for p := range g.Policies {
+		s := g.Policies[p].Summary("net_savings_pct")
+		if s.N == 0 {
+			row = append(row, unknown())
+			continue
+		}
+		c := number(s.Median, fixed(s.Median, 1))
+		var below []string
+		if i := s.MedianInterval; i != nil && i.Low < i.High {
+			below = append(below, between(i, func(x float64) string { return fixed(x, 1) }))
+		}
+		if most := g.Policies[p].Summary("outage_minutes").Max; most > 0 {
+			below = append(below, minutes(most)+"\u00a0min\u00a0out")
+		}
+		c.Sub = strings.Join(below, " ")
+		if p == best {
+			c.Text, c.Class = "★ "+c.Text, "best"
+		}
+		row = append(row, c)
+	}
+	return row
+}
+
+// bestSaved returns the policy with the greatest median net savings, the first
+// among equals, -1 without runs.
+func bestSaved(g *eval.Group) int {
+	best := -1
+	for p := range g.Policies {
+		s := g.Policies[p].Summary("net_savings_pct")
+		if s.N > 0 && (best < 0 || s.Median > g.Policies[best].Summary("net_savings_pct").Median) {
+			best = p
+		}
+	}
+	return best
+}
+
+// windows has the change on the baseline of each window of g; nothing with one.
+func windows(r *eval.Report, g *eval.Group) *table {
+	if len(g.Cases) < 2 {
+		return nil
+	}
+	t := &table{
+		Caption: "Change on the baseline by window, in points of the on-demand bill", Sortable: true,
+		Note: "Medians over the seeds of a window.", Head: []heading{{Text: "Window from", Words: true}},
+	}
+	metric := slices.IndexFunc(eval.Metrics(), func(m eval.Metric) bool { return m.Name == "net_savings_delta_pct" })
+	for p := range g.Policies {
+		if name := g.Policies[p].Policy; name != r.Config.Baseline {
+			t.Head = append(t.Head, heading{Text: name})
+		}
+	}
+	for i, k := range g.Cases {
+		row := []cell{{Text: instant(r.Config.Cases[k].World.Start)}}
+		for p := range g.Policies {
+			if g.Policies[p].Policy == r.Config.Baseline {
+				continue
+			}
+			c := unknown()
+			if v := g.Policies[p].Windows[i].Medians[metric]; v.Known {
+				if c = number(v.V, signed(v.V, 1)); v.V < 0 {
+					c.Class = "bad"
+				}
+			}
+			row = append(row, c)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// workloads has what became of each workload under each policy of g.
+func workloads(g *eval.Group) *table {
+	t := &table{
+		Caption: "Workloads", Sortable: true, Note: "Means over runs, and the outage minutes of the worst.",
+		Head: []heading{{Text: "Workload", Words: true}, {Text: "Policy", Words: true}, {Text: "Kind", Words: true}, {Text: "Outage minutes", Unit: "mean"}, {Text: "Outage minutes", Unit: "most"},
+			{Text: "Incidents", Unit: "mean"}, {Text: "Outage cost", Unit: "mean"}, {Text: "Available", Unit: "mean"}, {Text: "Spot share", Unit: "mean"}, {Text: "Pod value", Unit: "$ per hour"}},
+	}
+	most := 0
+	for p := range g.Policies {
+		most = max(most, len(g.Policies[p].Workloads))
+	}
+	for w := range most {
+		for p := range g.Policies {
+			if of := g.Policies[p].Workloads; w < len(of) {
+				t.Rows = append(t.Rows, workloadRow(&of[w], g.Policies[p].Policy))
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return t
+}
+
+func workloadRow(w *eval.WorkloadReport, policy string) []cell {
+	row := []cell{
+		{Text: w.Name}, {Text: policy, Class: "words"}, {Text: w.Kind.String(), Class: "words"},
+		number(w.OutageMinutes, fixed(w.OutageMinutes, 1)), number(float64(w.OutageMax), fixed(float64(w.OutageMax), 0)),
+		number(w.Incidents, fixed(w.Incidents, 2)), number(w.OutageCost, dollars(w.OutageCost)),
+		number(w.Availability, availability(w.Availability)), number(w.SpotShare, share(w.SpotShare)),
+		number(w.PodValue.Float(), fixed(w.PodValue.Float(), 4)),
+	}
+	if w.OutageMax > 0 {
+		row[4].Class = "bad"
+	}
+	return row
+}

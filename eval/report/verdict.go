@@ -1,0 +1,197 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A verdict is what a reader who reads nothing else should know.
+type verdict struct {
+	// State is "passed", "failed", "incomplete" or "none", Badge it in words.
+	State, Badge string
+
+	Sentences []string
+	Cards     []card
+}
+
+// A card is one figure in large type.
+type card struct{ Label, Value, Sub string }
+
+func newVerdict(r *eval.Report) verdict {
+	v := verdict{State: "passed", Badge: "Gates passed"}
+	switch {
+	case r.Missing() > 0:
+		v.State, v.Badge = "incomplete", "Runs are missing"
+	case r.Failed():
+		v.State, v.Badge = "failed", "Gates failed"
+	case r.Comparison != nil && r.Comparison.Verdict == eval.Worse:
+		v.State, v.Badge = "failed", "Worse than the other build"
+	case len(r.Gates) == 0:
+		v.State, v.Badge = "none", "No gate was set"
+	}
+	g := &r.Groups[0]
+	p := chosen(r, g)
+	if p < 0 {
+		v.Sentences = append(v.Sentences, "No run has a result that could be compared.", gateSentence(r))
+		return v
+	}
+	x := &g.Policies[p]
+	v.Sentences = append(v.Sentences, savedSentence(r, g, x), outageSentence(r, x))
+	if r.Missing() > 0 {
+		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
+	}
+	v.Sentences = append(v.Sentences, gateSentence(r))
+	if r.Comparison != nil {
+		v.Sentences = append(v.Sentences, buildSentence(r.Comparison))
+	}
+	v.Cards = cards(r, x)
+	return v
+}
+
+// chosen returns the policy that the verdict is about: of those that fail no
+// gate the one that saves most in the median run, else of all that were
+// compared, else the baseline. -1 where nothing ran.
+func chosen(r *eval.Report, g *eval.Group) int {
+	best, bestFails := -1, false
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		s := p.Summary("net_savings_pct")
+		if s.N == 0 || !r.Config.Trial(p.Policy) {
+			continue
+		}
+		fails := slices.ContainsFunc(r.Gates, func(x eval.GateResult) bool { return x.Policy == p.Policy && !x.Pass })
+		better := best < 0 || bestFails && !fails ||
+			bestFails == fails && s.Median > g.Policies[best].Summary("net_savings_pct").Median
+		if better {
+			best, bestFails = i, fails
+		}
+	}
+	if best >= 0 {
+		return best
+	}
+	base := slices.Index(r.Config.Policies, r.Config.Baseline)
+	if g.Policies[base].Summary("net_savings_pct").N == 0 {
+		return -1
+	}
+	return base
+}
+
+// savedSentence says what p saves, against on-demand and against the baseline.
+func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
+	s := p.Summary("net_savings_pct")
+	text := fmt.Sprintf("The policy %s saves %s of the on-demand bill in the median run", p.Policy, percent(s.Median))
+	if s.Median < 0 {
+		text = fmt.Sprintf("The policy %s costs %s of the on-demand bill more than on-demand in the median run", p.Policy, percent(-s.Median))
+	}
+	if p.Policy == eval.OnDemand {
+		text = "Nothing but on-demand was run, the reference that savings are measured against"
+	} else if len(g.Cases) == 1 {
+		w := r.Config.Cases[g.Cases[0]].World
+		text += fmt.Sprintf(" (%s of %s in %s)", dollars(p.Summary("net_savings_usd").Median), dollars(p.Summary("on_demand_bill_usd").Median), length(w.Duration))
+	} else if groups := r.Scenarios(); len(groups) > 1 {
+		first := 0
+		for i := range groups {
+			if b := bestSaved(&groups[i]); b >= 0 && groups[i].Policies[b].Policy == p.Policy {
+				first++
+			}
+		}
+		text += fmt.Sprintf(" over %s, and the most of all in %d of them", plural(len(groups), "world"), first)
+	}
+	if p.Policy == r.Config.Baseline || p.Policy == eval.OnDemand {
+		return text + "."
+	}
+	return text + "; " + changeWords(r, g, p) + "."
+}
+
+// changeWords compares p with the baseline.
+func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
+	d := p.Summary("net_savings_delta_pct")
+	if d.N == 0 {
+		return "against the baseline " + r.Config.Baseline + " nothing could be estimated"
+	}
+	text := fmt.Sprintf("that is %s points more than the baseline %s", fixed(d.Median, 1), r.Config.Baseline)
+	switch {
+	case d.Median < 0:
+		text = fmt.Sprintf("that is %s points less than the baseline %s", fixed(-d.Median, 1), r.Config.Baseline)
+	case fixed(d.Median, 1) == "0.0":
+		text = "that is as much as the baseline " + r.Config.Baseline
+	}
+	i := d.MedianInterval
+	if i == nil {
+		return text + " (no interval: too little was run)"
+	}
+	only := ""
+	if !g.OverWindows() {
+		only = ", for these windows only"
+	}
+	text += fmt.Sprintf(" (%.4g %% interval %s to %s%s)", r.Level*100, signed(i.Low, 1), signed(i.High, 1), only)
+	if i.Low <= 0 && i.High >= 0 {
+		text += ", which may be chance"
+	}
+	return text
+}
+
+// outageSentence says what outages p has.
+func outageSentence(r *eval.Report, p *eval.PolicyReport) string {
+	s, d := p.Summary("outage_minutes"), p.Summary("outage_delta")
+	text := "It has no outage in any run"
+	if s.Max > 0 {
+		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst", minutes(s.Median), minutes(s.Max))
+	} else if p.Outages.Of > 1 {
+		text = fmt.Sprintf("It has no outage in any of %s (with 95 %% certainty in at most %s %% of such runs)", plural(p.Outages.Of, "run"), fixed(p.Outages.Bound*100, 1))
+	}
+	switch {
+	case p.Policy == r.Config.Baseline || d.N == 0:
+		return text + "."
+	case d.Max > 0:
+		return fmt.Sprintf("%s, and in %d of %s more than the baseline, by up to %s.", text, p.Worse.Count, plural(p.Worse.Of, "run"), plural(int(d.Max), "minute"))
+	}
+	return text + ", never more than the baseline under the same weather."
+}
+
+// gateSentence says how many gates held.
+func gateSentence(r *eval.Report) string {
+	failed := 0
+	for i := range r.Gates {
+		if !r.Gates[i].Pass {
+			failed++
+		}
+	}
+	switch {
+	case len(r.Gates) == 0:
+		return "No gate was set, so nothing was demanded of it."
+	case failed == 0 && len(r.Gates) == 1:
+		return "The one gate passed."
+	case failed == 0:
+		return fmt.Sprintf("All %d gates passed.", len(r.Gates))
+	}
+	return fmt.Sprintf("%d of %s failed.", failed, plural(len(r.Gates), "gate"))
+}
+
+// cards are the figures of the verdict in large type.
+func cards(r *eval.Report, p *eval.PolicyReport) []card {
+	saved, delta := p.Summary("net_savings_pct"), p.Summary("net_savings_delta_pct")
+	out := []card{{"Saved by " + p.Policy, percent(saved.Median), between(saved.MedianInterval, func(x float64) string { return fixed(x, 1) })}}
+	if p.Policy != r.Config.Baseline && delta.N > 0 {
+		out = append(out, card{"Against " + r.Config.Baseline, signed(delta.Median, 1) + " points",
+			between(delta.MedianInterval, func(x float64) string { return signed(x, 1) })})
+	}
+	s := p.Summary("outage_minutes")
+	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run"},
+		card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
+	if a := p.Summary("attainable_share"); a.N > 0 {
+		out = append(out, card{"Of the attainable", share(a.Median), "what a bound over all policies leaves"})
+	}
+	passed := 0
+	for i := range r.Gates {
+		if r.Gates[i].Pass {
+			passed++
+		}
+	}
+	if n := len(r.Gates); n > 0 {
+		out = append(out, card{"Gates", fmt.Sprintf("%d of %d", passed, n), "passed"})
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// The verdict says in words what was found, and never more than that.
+func TestVerdict(t *testing.T) {
+	gate := func(text string) []eval.Gate {
+		g, err := eval.ParseGate(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []eval.Gate{g}
+	}
+	for name, c := range map[string]struct {
+		set   func(*eval.Config)
+		fail  func(eval.Job) bool
+		state string
+		says  []string
+		hides []string
+	}{
+		"the best that fails no gate": {
+			set:   func(*eval.Config) {},
+			state: "failed", says: []string{"The policy static:share=0.3 saves", "points more than the baseline spotvortex", "3 of 8 gates failed."},
+		},
+		"the best of all": {
+			set:   func(c *eval.Config) { c.Gates = gate("spot:net_savings_pct.median > 0") },
+			state: "passed", says: []string{"The policy spot saves", "in 8 of 10 runs more than the baseline, by up to 1 minute.", "The one gate passed."},
+		},
+		"no gate": {
+			set:   func(c *eval.Config) { c.Gates = nil },
+			state: "none", says: []string{"No gate was set, so nothing was demanded of it."}, hides: []string{"passed"},
+		},
+		"a run is missing": {
+			set: func(c *eval.Config) { c.Gates = nil }, fail: func(j eval.Job) bool { return j.Seed == 1 && j.Policy == "spot" && j.Window == 0 },
+			state: "incomplete", says: []string{"1 of 60 runs broke, so these figures are incomplete."},
+		},
+		"nothing ran": {
+			set: func(c *eval.Config) { c.Gates = nil }, fail: func(eval.Job) bool { return true },
+			state: "incomplete", says: []string{"No run has a result that could be compared."}, hides: []string{"saves"},
+		},
+		"one seed": {
+			set:   func(c *eval.Config) { c.Seeds, c.Gates = eval.DefaultSeeds(1), nil },
+			state: "none", says: []string{"(no interval: too little was run)"},
+		},
+		"worse than on-demand": {
+			set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"worse"}, nil },
+			state: "none", says: []string{"The policy worse costs 1", "more than on-demand", "points less than the baseline"},
+		},
+		"only the baseline": {
+			set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"spotvortex"}, nil },
+			state: "none", says: []string{"The policy spotvortex saves"}, hides: []string{"baseline spotvortex", "Against"},
+		},
+		"only on-demand": {
+			set:   func(c *eval.Config) { c.Policies, c.Baseline, c.Gates = []string{eval.OnDemand}, eval.OnDemand, nil },
+			state: "none", says: []string{"Nothing but on-demand was run"},
+		},
+	} {
+		cfg := shown("web-week")
+		c.set(&cfg)
+		r := compared(t, cfg, fake{fail: c.fail})
+		v := newVerdict(r)
+		text := strings.Join(v.Sentences, " ")
+		if v.State != c.state {
+			t.Errorf("%s: the state is %q, want %q", name, v.State, c.state)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q lacks %q", name, text, want)
+			}
+		}
+		for _, never := range c.hides {
+			if strings.Contains(text, never) {
+				t.Errorf("%s: %q says %q", name, text, never)
+			}
+		}
+		written(t, r) // whatever was found, there is a page of it
+	}
+}
+
+// What may be chance is said to be.
+func TestChance(t *testing.T) {
+	cfg := shown("web-week")
+	cfg.Policies, cfg.Gates = []string{"static:share=0.3", "twin"}, nil
+	cfg.Baseline = "static:share=0.3"
+	spotOf["twin"] = 0.3
+	if text := strings.Join(newVerdict(compared(t, cfg, fake{})).Sentences, " "); !strings.Contains(text, "that is as much as the baseline") || !strings.Contains(text, "which may be chance") {
+		t.Errorf("two equal policies: %q", text)
+	}
+}
+
+// A comparison with another build stands in the verdict, which it can fail.
+func TestBuilds(t *testing.T) {
+	cfg := shown("web-week")
+	cfg.Gates = nil
+	r := compared(t, cfg, fake{})
+	if page := written(t, r); strings.Contains(page, "The other build") {
+		t.Error("a page without another build speaks of one")
+	}
+	r.Comparison = &eval.Comparison{Other: "./base", Version: "v0.9<b>", Verdict: eval.Worse, Changes: []eval.Change{{
+		Policy: "portfolio", Pairs: 10, Changed: 4, Savings: eval.Difference{Mean: -1.25, Interval: &eval.Interval{Low: -1.5, High: -1}},
+		SavingsWeek: -412, OutageWeek: 3, Verdict: eval.Worse,
+	}}}
+	if v := newVerdict(r); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This build is worse than ./base (v0.9<b>)") {
+		t.Errorf("the verdict is %q, %q", v.State, v.Sentences)
+	}
+	page := written(t, r)
+	for _, want := range []string{"This build against ./base (v0.9&lt;b&gt;)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$412", "4 of 10"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// Missing runs, figures without a value, worlds' warnings and synthetic prices
+// stand among the warnings, with the command that repeats what broke.
+func TestWarnings(t *testing.T) {
+	cfg := shown("web-week", "batch-night")
+	cfg.Cases[0].World.Warnings = []string{"3 markets were left out"}
+	cfg.Cases[2].World.Trace.Synthetic = false
+	cfg.Cases[3].World.Trace.Synthetic = false
+	r := compared(t, cfg, fake{fail: func(j eval.Job) bool { return j.Policy == eval.OnDemand && j.Seed < 3 }})
+	var all []string
+	for _, w := range warnings(r) {
+		all = append(all, w.Text+" "+w.Command)
+	}
+	text := strings.Join(all, "\n")
+	for _, want := range []string{
+		"The prices are synthetic: the trace embedded was generated",
+		"Reclaims and refused launches are modelled.",
+		`The run of on-demand in web-week with seed 1 is missing: the cloud fell down spotter sim web-week --policy on-demand --seed 1`,
+		"And 3 more runs are missing.", "8 of 120 runs broke.",
+		"net_savings_pct of spot has no value in 8 of 20 runs.",
+		"fewer than eight windows",
+		"web-week: 3 markets were left out",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "The prices are synthetic"); n != 1 {
+		t.Errorf("said %d times that prices are synthetic", n)
+	}
+	page := written(t, r)
+	if !regexp.MustCompile(`(?s)id="warnings".*The prices are synthetic.*id="gates"`).MatchString(page) {
+		t.Error("the page does not warn before its figures")
+	}
+}

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A warning is something that a reader must not miss.
+type warning struct {
+	Text string
+
+	// Command repeats what it speaks of; empty without one.
+	Command string
+}
+
+// missingShown is how many missing runs are named.
+const missingShown = 5
+
+// warnings are what speaks against taking the figures as they are.
+func warnings(r *eval.Report) []warning {
+	var out []warning
+	for i := range r.Traces {
+		t := &r.Traces[i]
+		switch {
+		case t.Synthetic:
+			out = append(out, warning{Text: fmt.Sprintf("The prices are synthetic: the trace %s was generated and not recorded (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
+		case t.Modelled:
+			out = append(out, warning{Text: fmt.Sprintf("The trace %s has no prices of its own: they are modelled as a share of the price on demand.", t.Name)})
+		}
+	}
+	out = append(out, reclaimWarnings(r)...)
+	out = append(out, missingRuns(r)...)
+	for _, text := range r.Warnings() {
+		out = append(out, warning{Text: sentence(text)})
+	}
+	if !r.Groups[0].OverWindows() && r.HasIntervals(&r.Groups[0]) {
+		out = append(out, warning{Text: "There are fewer than eight windows of a world, so intervals are over seeds alone: the figures hold for these windows only."})
+	}
+	return append(out, noted(r)...)
+}
+
+// sentence ends text as one and begins it with a capital where that is a word
+// and not a name.
+func sentence(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	return strings.TrimSuffix(text, ".") + "."
+}
+
+// reclaimWarnings say where reclaims come from unless all were recorded.
+func reclaimWarnings(r *eval.Report) []warning {
+	var said []string
+	for i := range r.Config.Cases {
+		if s := r.Config.Cases[i].World.Reclaims(); !slices.Contains(said, s) {
+			said = append(said, s)
+		}
+	}
+	const always = " Notices and rebalance recommendations are always modelled."
+	switch {
+	case len(said) == 1 && said[0] == "recorded":
+		return []warning{{Text: "Reclaims and refused launches are recorded." + always}}
+	case len(said) == 1:
+		return []warning{{Text: "Reclaims and refused launches are " + said[0] + "." + always}}
+	}
+	return []warning{{Text: "Reclaims and refused launches are " + strings.Join(said, " in some worlds, ") + " in others." + always}}
+}
+
+// missingRuns name the runs that broke, the first ones with their error.
+func missingRuns(r *eval.Report) []warning {
+	var out []warning
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		if run.Err == nil {
+			continue
+		}
+		if len(out) == missingShown {
+			return append(out, warning{Text: fmt.Sprintf("And %s are missing.", plural(r.Missing()-missingShown, "more run"))})
+		}
+		first, _, _ := strings.Cut(run.Err.Error(), "\n")
+		out = append(out, warning{
+			Text:    fmt.Sprintf("The run of %s in %s with seed %d is missing: %s", run.Policy, run.Scenario, run.Seed, first),
+			Command: r.Command(i),
+		})
+	}
+	return out
+}
+
+// noted are what worlds and runs warn of: each warning of a world once, and of
+// the runs of a world how many warn and the first of what they say.
+func noted(r *eval.Report) []warning {
+	var out []warning
+	for i := range r.Config.Cases {
+		k := &r.Config.Cases[i]
+		for _, text := range k.World.Warnings {
+			if w := (warning{Text: k.Scenario + ": " + text}); !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
+	}
+	groups := r.Scenarios()
+	for i := range groups {
+		warned, of, first := 0, 0, ""
+		for p := range r.Config.Policies {
+			for _, at := range runsOf(r, &groups[i], p) {
+				run := &r.Runs[at]
+				of++
+				if len(run.Result.Warnings) == 0 {
+					continue
+				}
+				if warned++; first == "" {
+					first, _, _ = strings.Cut(run.Policy+": "+run.Result.Warnings[0], "\n")
+				}
+			}
+		}
+		if warned > 0 {
+			name := r.Config.Cases[groups[i].Cases[0]].Scenario
+			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s met faults that did not stop them, first %s", name, warned, plural(of, "run"), first)})
+		}
+	}
+	return out
+}

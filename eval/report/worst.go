@@ -1,0 +1,75 @@
+package report
+
+import (
+	"strconv"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// worst has the worst run of each policy of g with the command that repeats it.
+func worst(r *eval.Report, g *eval.Group, name string) table {
+	t := table{
+		Caption: "Worst run of each policy over " + name,
+		Note:    "The run with the most outage minutes above the baseline's; among equals the one that saves least beside it.",
+		Head: []heading{{Text: "Policy", Words: true}, {Text: "World", Words: true}, {Text: "Window from", Words: true}, {Text: "Seed"}, {Text: "Saved", Unit: "%"},
+			{Text: "Outage minutes"}, {Text: "Against baseline", Unit: "minutes"}, {Text: "Repeat it with", Words: true}},
+	}
+	for p := range g.Policies {
+		if i := g.Policies[p].Worst; i >= 0 {
+			t.Rows = append(t.Rows, worstRow(r, i))
+		}
+	}
+	return t
+}
+
+func worstRow(r *eval.Report, i int) []cell {
+	run := &r.Runs[i]
+	saved, delta := unknown(), unknown()
+	if v := run.Value("net_savings_pct"); v.Known {
+		saved = number(v.V, fixed(v.V, 1))
+	}
+	if v := run.Value("outage_delta"); v.Known {
+		if delta = number(v.V, signed(v.V, 0)); v.V > 0 {
+			delta.Class = "bad"
+		}
+	}
+	if run.Policy == r.Config.Baseline {
+		delta = cell{Text: "baseline", Sort: "0"}
+	}
+	out := run.Value("outage_minutes").V
+	return []cell{
+		{Text: run.Policy}, {Text: run.Scenario, Class: "words"}, {Text: instant(run.World.Start), Class: "words"},
+		{Text: strconv.FormatUint(run.Seed, 10)}, saved, number(out, minutes(out)), delta,
+		{Class: "words", Command: r.Command(i)},
+	}
+}
+
+// outages says in how many runs each policy had any, and where there was none
+// how rare they may still be.
+func outages(r *eval.Report, g *eval.Group) table {
+	t := table{
+		Caption: "Runs with outages",
+		Note:    "Where there was none, the exact 95 % bound says how often there may be one all the same, if runs are independent.",
+		Head:    []heading{{Text: "Policy", Words: true}, {Text: "Runs with an outage"}, {Text: "More minutes than the baseline"}},
+	}
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		more := cell{Text: none, Sort: "-1"}
+		if r.Config.Trial(p.Policy) {
+			more = occurrence(p.Worse)
+		}
+		t.Rows = append(t.Rows, []cell{{Text: p.Policy, Sub: role(r, p.Policy)}, occurrence(p.Outages), more})
+	}
+	return t
+}
+
+func occurrence(o eval.Occurrence) cell {
+	if o.Of == 0 {
+		return unknown()
+	}
+	c := number(float64(o.Count), fixed(float64(o.Count), 0)+" of "+fixed(float64(o.Of), 0))
+	if o.Count == 0 {
+		c.Sub = "at most " + fixed(o.Bound*100, 1) + " %"
+	}
+	return c
+}

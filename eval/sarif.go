@@ -1,0 +1,113 @@
+package eval
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// sarifPlace is the file that findings stand at which are about no scenario
+// that is a file: code scanning shows nothing without a place.
+const sarifPlace = "README.md"
+
+type sarifLog struct {
+	Schema  string     `json:"$schema"`
+	Version string     `json:"version"`
+	Runs    []sarifRun `json:"runs"`
+}
+
+type sarifRun struct {
+	Tool    sarifTool     `json:"tool"`
+	Results []sarifResult `json:"results"`
+}
+
+type sarifTool struct {
+	Driver sarifDriver `json:"driver"`
+}
+
+type sarifDriver struct {
+	Name    string      `json:"name"`
+	Version string      `json:"version,omitempty"`
+	Rules   []sarifRule `json:"rules"`
+}
+
+type sarifRule struct {
+	ID    string    `json:"id"`
+	Short sarifText `json:"shortDescription"`
+}
+
+type sarifText struct {
+	Text string `json:"text"`
+}
+
+type sarifResult struct {
+	RuleID    string          `json:"ruleId"`
+	Level     string          `json:"level"`
+	Message   sarifText       `json:"message"`
+	Locations []sarifLocation `json:"locations"`
+}
+
+type sarifLocation struct {
+	Physical sarifPhysical `json:"physicalLocation"`
+}
+
+type sarifPhysical struct {
+	Artifact sarifArtifact `json:"artifactLocation"`
+	Region   sarifRegion   `json:"region"`
+}
+
+type sarifArtifact struct {
+	URI string `json:"uri"`
+}
+
+type sarifRegion struct {
+	StartLine int `json:"startLine"`
+}
+
+// WriteSARIF writes the findings as SARIF 2.1.0, for code scanning. A finding
+// about a scenario that is a file stands at the file's first line.
+func (r *Report) WriteSARIF(w io.Writer) error {
+	run := sarifRun{Results: []sarifResult{}, Tool: sarifTool{sarifDriver{Name: "spotter", Version: r.Config.Version, Rules: []sarifRule{
+		{ruleGate, sarifText{"A gate on savings or outages failed"}},
+		{ruleRun, sarifText{"A simulated run broke"}},
+		{ruleComparison, sarifText{"Net savings or outages are worse than those of the build compared with"}},
+		{ruleEstimate, sarifText{"Something could not be estimated"}},
+	}}}}
+	for _, f := range r.findings() {
+		level := "warning"
+		if f.bad {
+			level = "error"
+		}
+		run.Results = append(run.Results, sarifResult{f.rule, level, sarifText{f.title + ": " + f.detail}, []sarifLocation{{
+			sarifPhysical{sarifArtifact{r.place(f.scenario)}, sarifRegion{1}},
+		}}})
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+}
+
+// place returns the file that a finding about a scenario stands at: the
+// scenario's, else the first that is a file.
+func (r *Report) place(scenario string) string {
+	for i := range r.Config.Cases {
+		name := r.Config.Cases[i].Scenario
+		if (scenario == "" || scenario == name) && !embedded(name) {
+			return strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "./")
+		}
+	}
+	return sarifPlace
+}
+
+// embedded reports whether name is a scenario of the library and no file.
+func embedded(name string) bool {
+	for _, n := range scenarios.Names() {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}

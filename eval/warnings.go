@@ -1,0 +1,40 @@
+package eval
+
+import "fmt"
+
+// shownMetrics are those of which a report that lacks them has to warn: what
+// its table shows.
+var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "net_savings_delta_pct", "outage_minutes", "outage_delta", "regret"}
+
+// Warnings say what could not be estimated. None of it counts as good: a gate
+// without a value fails, and what a reader might take for a result is named.
+func (r *Report) Warnings() []string {
+	var out []string
+	if n := r.Missing(); n > 0 {
+		out = append(out, fmt.Sprintf("%d of %s broke", n, plural(len(r.Runs), "run")))
+	}
+	for i := range r.Gates {
+		if g := &r.Gates[i]; !g.Estimated() {
+			out = append(out, "gate without a verdict: "+firstLine(r.gateLine(g))+": it counts as failed")
+		}
+	}
+	for i := range r.Groups[0].Policies {
+		p := &r.Groups[0].Policies[i]
+		for _, name := range shownMetrics {
+			if n := p.summary(name).N; n < p.Runs-p.Missing {
+				out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s", name, p.Policy, p.Runs-p.Missing-n, plural(p.Runs-p.Missing, "run")))
+			}
+		}
+	}
+	if r.intervalsOver(&r.Groups[0]) == overNothing {
+		out = append(out, "there are no intervals: one seed says nothing of others")
+	}
+	if r.Comparison != nil {
+		out = append(out, r.Comparison.Warnings...)
+	}
+	return out
+}
+
+// Estimated reports whether the gate had a value of every run to judge by. One
+// that had not fails, but for want of an answer and not for a bad one.
+func (g *GateResult) Estimated() bool { return g.Missing == 0 && g.Actual.Known }
