@@ -1,0 +1,319 @@
+package draw
+
+import (
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Unit is what the values of a chart are.
+type Unit uint8
+
+// The units: dollars an hour, dollars, a share of one shown in percent, plain
+// counts.
+const (
+	UnitPrice Unit = iota
+	UnitDollars
+	UnitPercent
+	UnitCount
+)
+
+// A Series is one line of a chart.
+type Series struct {
+	Name string
+	Ink  Ink
+
+	// Key is the letter that stands at the end of the line and before the name.
+	Key rune
+
+	// At are ascending instants, Value the value from each on; NaN is a gap.
+	At    []policy.Time
+	Value []float64
+
+	// Straight joins values by straight lines instead of steps. Dotted leaves
+	// gaps in the line.
+	Straight, Dotted bool
+}
+
+// A Mark is an instant at which something happened.
+type Mark struct {
+	At    policy.Time
+	Glyph rune
+	Ink   Ink
+}
+
+// A Level is a value that does not change: an on-demand price, the end value of
+// the oracle.
+type Level struct {
+	Name  string
+	Value float64
+	Ink   Ink
+
+	// End draws only a mark at the right end instead of a line.
+	End bool
+}
+
+// A Chart shows values over time in braille: an axis of values on the left, of
+// days below, names of the series at the right, each with a letter that also
+// stands at its end, so that they can be told apart without colour. Charts of
+// one width have their plots in the same columns.
+type Chart struct {
+	Series   []Series
+	Levels   []Level
+	Marks    []Mark
+	From, To policy.Time
+
+	// Now is where the cursor stands, zero without one; the names at the right
+	// give the values then. Until is how far values are known, zero for all.
+	Now, Until policy.Time
+
+	Unit Unit
+
+	// Log draws a logarithmic axis where all values are positive; Zero takes 0
+	// into the axis.
+	Log, Zero bool
+
+	// Empty is said where there is nothing to draw.
+	Empty string
+}
+
+// A chartLook is where the parts of a chart stand on one canvas.
+type chartLook struct {
+	left, right int // columns of the axis and of the names
+	w, h        int // of the plot
+	top         int // lines above the plot: names that have no room at the right
+	axis, days  bool
+}
+
+func (ch Chart) look(w, h int) chartLook {
+	l := chartLook{}
+	switch {
+	case w >= 110:
+		l.right = 36
+	case w >= 72:
+		l.right = 30
+	}
+	if w >= 24 {
+		l.left = 8
+	}
+	if l.right == 0 && h >= 5 {
+		l.top = 1
+	}
+	l.days, l.axis = h >= 5, h >= 4
+	l.w, l.h = w-l.left-l.right, h-l.top
+	if l.days {
+		l.h--
+	}
+	if l.axis {
+		l.h--
+	}
+	return l
+}
+
+// Draw fills c.
+func (ch Chart) Draw(c Canvas) {
+	l := ch.look(c.w, c.h)
+	low, high, found := ch.bounds()
+	if !found || ch.To <= ch.From || l.w < 2 || l.h < 1 {
+		Message{Text: ch.Empty}.Draw(c)
+		return
+	}
+	s := scaleOf(low, high, ch.Log, l.h*4)
+	area := c.Sub(l.left, l.top, l.w, l.h)
+	if l.left > 0 {
+		ch.drawValues(c.Sub(0, l.top, l.left, l.h), s)
+	}
+	ch.drawCursor(area)
+	ch.drawLevels(area, s)
+	ch.drawSeries(area, s)
+	if l.axis {
+		ch.drawAxis(c.Sub(l.left-1, l.top+l.h, l.w+1, 1), l.left > 0)
+	}
+	if l.days {
+		drawTicks(c.Sub(l.left, l.top+l.h+1, l.w, 1), ch.From, ch.To, ink(Muted))
+	}
+	switch {
+	case l.right > 0:
+		ch.drawNames(c.Sub(l.left+l.w+1, l.top, l.right-1, l.h), s)
+	case l.top > 0:
+		ch.drawNameLine(c.Sub(0, 0, c.w, 1))
+	}
+}
+
+// bounds returns the least and greatest value in sight, false without any.
+func (ch Chart) bounds() (low, high float64, found bool) {
+	low, high = math.Inf(1), math.Inf(-1)
+	take := func(v float64) {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			low, high, found = min(low, v), max(high, v), true
+		}
+	}
+	for _, s := range ch.Series {
+		for i := range min(len(s.At), len(s.Value)) {
+			// A value holds up to the next instant.
+			after := i+1 < len(s.At) && s.At[i+1] <= ch.From
+			if s.At[i] <= ch.last() && !after {
+				take(s.Value[i])
+			}
+		}
+	}
+	if !found {
+		return 0, 0, false
+	}
+	for _, l := range ch.Levels {
+		take(l.Value)
+	}
+	if ch.Zero {
+		take(0)
+	}
+	return low, high, true
+}
+
+// last returns the last instant whose values are known.
+func (ch Chart) last() policy.Time {
+	if ch.Until != 0 && ch.Until < ch.To {
+		return ch.Until
+	}
+	return ch.To
+}
+
+// drawValues writes the axis of values.
+func (ch Chart) drawValues(c Canvas, s scale) {
+	for y := range c.h {
+		c.Set(c.w-1, y, '│', ink(Faint))
+	}
+	values, step := s.ticks(max(c.h/2, 2))
+	free := c.h
+	for _, v := range values {
+		y := s.y(v) / 4
+		if y < 0 || y >= free {
+			continue
+		}
+		text := ch.Unit.label(v, step)
+		c.Text(max(c.w-1-Width(text), 0), y, Cut(text, c.w-1), ink(Muted))
+		c.Set(c.w-1, y, '┤', ink(Faint))
+		free = y - 1
+	}
+}
+
+// drawCursor draws the line of the shown time.
+func (ch Chart) drawCursor(c Canvas) {
+	if ch.Now == 0 {
+		return
+	}
+	x := column(ch.Now, ch.From, ch.To, c.w)
+	for y := range c.h {
+		c.Set(x, y, '│', ink(Now))
+	}
+}
+
+// drawLevels draws values that do not change, behind the series.
+func (ch Chart) drawLevels(c Canvas, s scale) {
+	for _, l := range ch.Levels {
+		y := s.y(l.Value) / 4
+		if l.End {
+			c.Set(c.w-1, y, '◁', ink(l.Ink).bold())
+			continue
+		}
+		for x := range c.w {
+			c.Set(x, y, '╌', ink(l.Ink))
+		}
+	}
+}
+
+// drawSeries draws the lines, the first one last: it is in front.
+func (ch Chart) drawSeries(c Canvas, s scale) {
+	p := newPlot(c.w, c.h)
+	ends := make([][2]int, len(ch.Series))
+	for i := len(ch.Series) - 1; i >= 0; i-- {
+		ends[i][0], ends[i][1] = ch.trace(p, ch.Series[i], s)
+	}
+	p.draw(c)
+	taken := map[[2]int]bool{}
+	for i, one := range ch.Series {
+		x, y := ends[i][0]/2, ends[i][1]/4
+		if one.Key == 0 || ends[i][0] < 0 || y < 0 || y >= c.h {
+			continue
+		}
+		for x = min(x+1, c.w-1); x > 0 && taken[[2]int{x, y}]; {
+			x--
+		}
+		taken[[2]int{x, y}] = true
+		c.Set(x, y, one.Key, ink(one.Ink).bold())
+	}
+}
+
+// trace draws one line and returns its last dot, -1 where it has none.
+func (ch Chart) trace(p plot, s Series, sc scale) (endX, endY int) {
+	endX, endY = -1, -1
+	until, joined := ch.last(), false
+	for i := range min(len(s.At), len(s.Value)) {
+		if s.At[i] > until {
+			break
+		}
+		end := until
+		if i+1 < len(s.At) {
+			end = min(end, s.At[i+1])
+		}
+		if v := s.Value[i]; math.IsNaN(v) || math.IsInf(v, 0) || end < ch.From {
+			joined = false
+			continue
+		}
+		x, y := column(s.At[i], ch.From, ch.To, p.w*2), sc.y(s.Value[i])
+		switch {
+		case joined && s.Straight:
+			p.line(endX, endY, x, y, s.Ink, s.Dotted)
+		case joined:
+			p.line(x, endY, x, y, s.Ink, s.Dotted)
+		}
+		endX, endY, joined = x, y, true
+		if !s.Straight {
+			endX = column(end, ch.From, ch.To, p.w*2)
+		}
+		p.line(x, y, endX, y, s.Ink, s.Dotted)
+	}
+	return endX, endY
+}
+
+// drawAxis writes the line under the plot with its marks; beyond what is known
+// it is broken. Its first column is the corner.
+func (ch Chart) drawAxis(c Canvas, corner bool) {
+	x0 := 1
+	if corner {
+		c.Set(0, 0, '└', ink(Faint))
+	} else {
+		x0 = 0
+	}
+	w := c.w - x0
+	known := column(ch.last(), ch.From, ch.To, w)
+	for x := range w {
+		line := '─'
+		if x > known {
+			line = '╌'
+		}
+		c.Set(x0+x, 0, line, ink(Faint))
+	}
+	for _, t := range timeTicks(ch.From, ch.To, w) {
+		c.Set(x0+column(t.at, ch.From, ch.To, w), 0, '┴', ink(Faint))
+	}
+	if ch.Now != 0 {
+		if x := column(ch.Now, ch.From, ch.To, w); x >= 0 {
+			c.Set(x0+x, 0, '┴', ink(Now))
+		}
+	}
+	for _, m := range ch.Marks {
+		if x := column(m.At, ch.From, ch.To, w); x >= 0 && m.At <= ch.last() {
+			c.Set(x0+x, 0, m.Glyph, ink(m.Ink).bold())
+		}
+	}
+}
+
+// TimeAt returns the instant of column x on a canvas of w columns and h lines,
+// for the mouse; false beside the plot.
+func (ch Chart) TimeAt(w, h, x int) (policy.Time, bool) {
+	l := ch.look(w, h)
+	if x -= l.left; x < 0 || x >= l.w {
+		return 0, false
+	}
+	return instant(x, ch.From, ch.To, l.w), true
+}

@@ -1,0 +1,247 @@
+package draw
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// monday is the begin of the week that the fixtures are of, wednesday the
+// instant they are shown at.
+var (
+	monday    = policy.TimeOf(time.Date(2024, 3, 4, 0, 0, 0, 0, time.UTC))
+	wednesday = monday.Add(62*time.Hour + 5*time.Minute)
+	sunday    = monday.Add(7 * 24 * time.Hour)
+)
+
+// fixtureGrid returns a grid of n nodes over two pools and markets markets.
+func fixtureGrid(n, markets int) Grid {
+	r := rand.New(rand.NewPCG(1, 2))
+	g := Grid{Pools: []string{"general", "batch"}, Now: wednesday}
+	sizes := []string{"large", "xlarge", "2xlarge", "4xlarge"}
+	for i := range markets {
+		g.Markets = append(g.Markets, GridMarket{
+			Type: []string{"m5", "m6i", "c6i", "r5", "c7g"}[i%5] + "." + sizes[i%4], Zone: "us-east-1" + string(rune('a'+i%6)),
+			Spot: i%7 != 3, Price: policy.Dollars(0.02 + 0.013*float64(i%9)),
+		})
+	}
+	for i := range n {
+		m := int32(float64(markets) * math.Pow(r.Float64(), 2))
+		node := timeline.Node{
+			Name: fmt.Sprintf("ip-10-%d-%d-%d.ec2.internal", i%7, i/250, i%250), Market: m, Spot: g.Markets[m].Spot,
+			Phase: policy.NodeInitialized, CPU: int16(r.IntN(1001)), Memory: int16(r.IntN(800)), GPU: -1, Pods: int16(r.IntN(20)),
+			Since: wednesday.Add(-time.Duration(r.IntN(40*60)) * time.Minute),
+		}
+		if m%3 == 2 {
+			node.Pool = 1
+		}
+		switch x := r.IntN(100); {
+		case x < 2:
+			node.Phase, node.CPU, node.Memory, node.Pods = policy.NodeLaunching, 0, 0, 0
+		case x < 3:
+			node.Phase, node.CPU, node.Memory, node.Pods = policy.NodeRegistered, 0, 0, 0
+		case x < 6:
+			node.Phase = policy.NodeDraining
+		case x < 7:
+			node.Phase = policy.NodeDeleting
+		case x < 9 && node.Spot:
+			node.Notice = wednesday.Add(time.Duration(r.IntN(120)) * time.Second)
+		case x < 10 && node.Spot:
+			node.Recommended = true
+		}
+		g.Nodes = append(g.Nodes, node)
+	}
+	return g
+}
+
+// fixturePrices returns a chart of the prices of n markets, one with a gap.
+func fixturePrices(n, points int) Chart {
+	r := rand.New(rand.NewPCG(3, 4))
+	ch := Chart{
+		From: monday, To: sunday, Now: wednesday, Until: monday.Add(100 * time.Hour), Unit: UnitPrice,
+		Levels: []Level{{Name: "m5.large on-demand", Value: 0.096, Ink: OnDemand}},
+		Marks:  []Mark{{At: monday.Add(20 * time.Hour), Glyph: '▼', Ink: Bad}, {At: monday.Add(47 * time.Hour), Glyph: '▼', Ink: Bad}},
+	}
+	for i := range n {
+		s := Series{Name: fmt.Sprintf("m5.large us-east-1%c", 'a'+i), Key: rune('A' + i), Ink: SeriesInk(i)}
+		v := 0.025 + 0.012*float64(i)
+		for p := range points {
+			v = max(v+(r.Float64()-0.5)*0.003, 0.012)
+			shown := v
+			if i == 1 && p > points/3 && p < points*2/5 {
+				shown = math.NaN()
+			}
+			s.At = append(s.At, monday.Add(time.Duration(p)*7*24*time.Hour/time.Duration(points)))
+			s.Value = append(s.Value, shown)
+		}
+		ch.Series = append(ch.Series, s)
+	}
+	return ch
+}
+
+// fixtureHazard returns a small chart of chances.
+func fixtureHazard() Chart {
+	ch := fixturePrices(3, 168)
+	ch.Unit, ch.Levels, ch.Marks, ch.Zero = UnitPercent, nil, nil, true
+	for i := range ch.Series {
+		for p := range ch.Series[i].Value {
+			ch.Series[i].Value[p] *= 3
+		}
+	}
+	return ch
+}
+
+// fixtureSavings returns cumulative savings of three policies, one of them below
+// 0.
+func fixtureSavings() Chart {
+	ch := Chart{
+		From: monday, To: sunday, Now: wednesday, Until: monday.Add(100 * time.Hour), Unit: UnitDollars, Zero: true,
+		Levels: []Level{{Name: "on-demand", Value: 0, Ink: OnDemand}, {Name: "oracle at the end", Value: 1840, Ink: Good, End: true}},
+		Marks:  []Mark{{At: monday.Add(31 * time.Hour), Glyph: 'x', Ink: Bad}},
+	}
+	for i, name := range []string{"portfolio", "spotvortex", "spot"} {
+		s := Series{Name: name, Key: rune('A' + i), Ink: SeriesInk(i), Straight: true}
+		for h := range 169 {
+			v := float64(h) * []float64{10, 7.5, 9}[i]
+			if i == 2 && h > 30 {
+				v -= 700
+			}
+			s.At, s.Value = append(s.At, monday.Add(time.Duration(h)*time.Hour)), append(s.Value, v)
+		}
+		ch.Series = append(ch.Series, s)
+	}
+	return ch
+}
+
+func fixtureWorkloads() Table {
+	return Workloads([]WorkloadRow{
+		{Name: "shop/checkout", Kind: "Deployment", Ready: 12, Required: 9, Desired: 12, OnSpot: 8},
+		{Name: "shop/search-indexer-with-a-long-name", Kind: "Deployment", Ready: 5, Required: 6, Desired: 8, OnSpot: 5, Out: true, Outage: 14},
+		{Name: "data/kafka", Kind: "StatefulSet", Ready: 3, Required: 2, Desired: 3, Outage: 3},
+		{Name: "web/frontend", Kind: "Deployment", Ready: 117, Required: 90, Desired: 120, OnSpot: 110},
+		{Name: "night/report", Kind: "Job", Outage: -1},
+	}, 1)
+}
+
+func fixtureMarkets(selected int) Table {
+	var rows []MarketRow
+	for i := range 14 {
+		m := MarketRow{
+			Type: fmt.Sprintf("m5.%dxlarge", 1<<(i%4)), Zone: "us-east-1" + string(rune('a'+i%5)), Spot: i%5 != 4,
+			Price: policy.Dollars(0.031 * float64(i+1)), OnDemand: policy.Dollars(0.096 * float64(i+1)),
+			Hazard: 0.00004 * float64(i*i), Nodes: (20 - i) % 13, Reclaims: i % 3,
+		}
+		if !m.Spot {
+			m.Price = m.OnDemand
+		}
+		if i == 6 {
+			m.Price = policy.NoPrice
+		}
+		if i < 3 {
+			m.Key, m.Ink = rune('A'+i), SeriesInk(i)
+		}
+		rows = append(rows, m)
+	}
+	return Markets(rows, selected)
+}
+
+func fixtureBudgets() Table {
+	return Budgets([]BudgetRow{
+		{Name: "team-a/training", GPUHours: 61.5, HourMax: 100},
+		{Name: "team-b/research", GPUHours: 48, HourMax: 48, Dollars: policy.Dollars(312.4), MoneyMax: policy.Dollars(500), Spent: true, Closed: true},
+	}, 0)
+}
+
+// fixtureLog returns decisions of a few steps around wednesday.
+func fixtureLog() Log {
+	var at []policy.Time
+	var entries []timeline.Entry
+	add := func(t policy.Time, e timeline.Entry) { at, entries = append(at, t), append(entries, e) }
+	for h := -3; h < 3; h++ {
+		t := wednesday.Add(time.Duration(h)*time.Hour - 5*time.Minute)
+		add(t, timeline.Entry{Verb: timeline.Steer, Subject: "general", Pool: "general", Detail: "share 0.80 of 12 markets", Why: policy.Why{
+			Reason: "cheaper", Text: "expected cost falls by more than a move costs", Before: policy.Dollars(14.2), After: policy.Dollars(13.05), RunnerUp: "share 0.70",
+		}})
+		for i := range 3 + h {
+			add(t, timeline.Entry{Verb: timeline.Drain, Subject: fmt.Sprintf("ip-10-0-3-%d.ec2.internal", 17+i), Pool: "general", Why: policy.Why{
+				Reason: "cheaper", Text: "m6i.large us-east-1b costs a third of it", Before: policy.Dollars(0.096), After: policy.Dollars(0.031), RunnerUp: "m5.large us-east-1a $0.0330/h",
+			}})
+		}
+		if h == 0 {
+			add(t, timeline.Entry{Verb: timeline.Launch, Market: "aws/us-east-1/us-east-1a/c6i.2xlarge/spot", Pool: "batch", Why: policy.Why{
+				Reason: "shortage", Text: "4 pods have no room", After: policy.Dollars(0.124),
+			}})
+			add(t, timeline.Entry{Verb: timeline.Hold, Subject: "ip-10-0-9-4.ec2.internal", Pool: "general", Why: policy.Why{Reason: "pdb", Text: "the PDB of shop/checkout allows no disruption now", Before: policy.Dollars(0.096), After: policy.Dollars(0.031)}})
+		}
+	}
+	return Log{Entries: Group(at, entries), Now: wednesday, Selected: 5, Empty: "no decisions yet"}
+}
+
+func fixturePanel() Panel {
+	return Panel{Sections: []Section{
+		{"Node", []Item{
+			{Key: "name", Value: "ip-10-0-3-17.ec2.internal"}, {Key: "market", Value: "m5.large us-east-1a, spot", Ink: Spot},
+			{Key: "price", Value: "$0.0312/h, 33% of on-demand"}, {Key: "cpu", Value: "83%", Bar: &Meter{Value: 83, Whole: 100, Ink: Good}},
+			{Key: "memory", Value: "41%", Bar: &Meter{Value: 41, Whole: 100, Ink: Good}},
+		}},
+		{"Why it is there", []Item{
+			{Value: "Launched Tue 09:10 because 4 pods had no room: the cheapest of 12 open markets after the cost of a reclaim ($0.0061/h) and of concentration ($0.0009/h) were added."},
+			{Key: "runner-up", Value: "m6i.large us-east-1b $0.0330/h"},
+		}},
+		{"History", []Item{
+			{Key: "Tue 09:10", Value: "launched"}, {Key: "Tue 09:12", Value: "joined"}, {Key: "Wed 14:03", Value: "notice: taken in 2m", Ink: Bad},
+		}},
+	}}
+}
+
+func fixtureScrub() Scrub {
+	return Scrub{
+		WarmUp: monday.Add(-24 * time.Hour), From: monday, To: sunday, Now: wednesday, Until: monday.Add(100 * time.Hour),
+		Marks: []Mark{
+			{At: monday.Add(20 * time.Hour), Glyph: '▼', Ink: Bad}, {At: monday.Add(47 * time.Hour), Glyph: '▼', Ink: Bad},
+			{At: monday.Add(63 * time.Hour), Glyph: '·', Ink: Accent}, {At: monday.Add(150 * time.Hour), Glyph: '▼', Ink: Bad},
+		},
+		Outages: [][2]policy.Time{{monday.Add(47 * time.Hour), monday.Add(50 * time.Hour)}},
+	}
+}
+
+func fixtureHelp() Help {
+	return Help{Groups: []KeyGroup{
+		{"Time", []Key{{"space", "play or pause"}, {"← →", "previous, next event"}, {"[ ]", "previous, next decision"}, {"h l", "an hour"}, {"H L", "a day"}, {"t", "go to a time"}}},
+		{"Panes", []Key{{"1-6", "focus"}, {"z", "full screen"}, {"tab", "other policy"}}},
+		{"Look", []Key{{"enter", "inspect"}, {"esc", "back"}, {"/", "filter"}, {"?", "help"}, {"q", "quit"}}},
+	}}
+}
+
+// A screenful draws all widgets as a whole screen would.
+type screenful struct{ nodes int }
+
+func (s screenful) Draw(c Canvas) {
+	header, rest := c.Cut(1)
+	Bar{
+		Left:   []Part{Strong("spotter", Accent), Say("  web-week  ", Title), Strong("portfolio", Series0)},
+		Middle: []Part{Strong("Wed 14:05", Title), Say("  ▸ 1 h/s", Muted)},
+		Right:  []Part{Strong("synthetic trace", Warn), Say("  saves ", Muted), Strong("$612.40 (43%)", Good)},
+	}.Draw(header)
+	rest, hints := rest.Cut(rest.Height() - 1)
+	Hints{{"space", "play"}, {"← →", "event"}, {"[ ]", "decision"}, {"g", "next…"}, {"/", "filter"}, {"tab", "policy"}, {"?", "help"}, {"q", "quit"}}.Draw(hints)
+	rest, scrub := rest.Cut(rest.Height() - 3)
+	fixtureScrub().Draw(scrub.Sub(1, 0, scrub.Width()-2, 3))
+	upper, lower := rest.Cut(rest.Height() * 3 / 5)
+	left, right := upper.Split(upper.Width() * 3 / 5)
+	g := fixtureGrid(s.nodes, 40)
+	g.Selected = g.Nodes[min(7, len(g.Nodes)-1)].Name
+	g.Draw(Box{Key: '1', Title: "Nodes", Right: Thousands(int64(s.nodes)), Focused: true}.Frame(left))
+	prices, savings := right.Cut(right.Height() / 2)
+	fixturePrices(4, 500).Draw(Box{Key: '2', Title: "Prices $/h"}.Frame(prices))
+	fixtureSavings().Draw(Box{Key: '3', Title: "Net savings $", Right: "against on-demand"}.Frame(savings))
+	left, right = lower.Split(lower.Width() / 2)
+	fixtureLog().Draw(Box{Key: '5', Title: "Decisions"}.Frame(left))
+	workloads, budgets := right.Cut(right.Height() / 2)
+	fixtureWorkloads().Draw(Box{Key: '4', Title: "Workloads"}.Frame(workloads))
+	fixtureBudgets().Draw(Box{Key: '6', Title: "Budgets"}.Frame(budgets))
+}

@@ -1,0 +1,204 @@
+package draw
+
+import "strings"
+
+// A Part is a piece of a line in one style.
+type Part struct {
+	Text  string
+	Style Style
+}
+
+// Say returns a part with an ink.
+func Say(text string, i Ink) Part { return Part{Text: text, Style: Style{Ink: i}} }
+
+// Strong returns a part with an ink, in bold.
+func Strong(text string, i Ink) Part { return Part{Text: text, Style: Style{Ink: i, Attr: Bold}} }
+
+// A Box is a border with a title, the key that focuses it before the title and
+// a status at the right end of the title line. The border of a focused one is
+// heavy, so that it shows without colour.
+type Box struct {
+	Key     rune // 0 without one
+	Title   string
+	Right   string
+	Focused bool
+}
+
+// Frame draws the border of b at the edges of c and returns what lies within.
+// A canvas of fewer than three lines or columns has no room for one: it is
+// returned as it is.
+func (b Box) Frame(c Canvas) Canvas {
+	w, h := c.w, c.h
+	if w < 3 || h < 3 {
+		return c
+	}
+	border, line, title := []rune("╭─╮│╯╰"), ink(Faint), ink(Title).bold()
+	if b.Focused {
+		border, line, title = []rune("┏━┓┃┛┗"), ink(Accent), ink(Accent).bold()
+	}
+	for x := 1; x < w-1; x++ {
+		c.Set(x, 0, border[1], line)
+		c.Set(x, h-1, border[1], line)
+	}
+	for y := 1; y < h-1; y++ {
+		c.Set(0, y, border[3], line)
+		c.Set(w-1, y, border[3], line)
+	}
+	c.Set(0, 0, border[0], line)
+	c.Set(w-1, 0, border[2], line)
+	c.Set(w-1, h-1, border[4], line)
+	c.Set(0, h-1, border[5], line)
+	b.title(c.Sub(2, 0, w-4, 1), title)
+	return c.Sub(1, 1, w-2, h-2)
+}
+
+// title writes the key, the title and, where both fit, the status.
+func (b Box) title(c Canvas, s Style) {
+	x := 0
+	if b.Title != "" {
+		x = c.Text(0, 0, " ", s)
+		if b.Key != 0 {
+			x = c.Text(x, 0, string(b.Key), ink(Muted))
+			x = c.Text(x, 0, " ", s)
+		}
+		x = c.Text(x, 0, Cut(b.Title, c.w-x-1), s)
+		x = c.Text(x, 0, " ", s)
+	}
+	if rw := Width(b.Right) + 2; b.Right != "" && x+1+rw <= c.w {
+		c.Text(c.w-rw, 0, " "+b.Right+" ", ink(Muted))
+	}
+}
+
+// Popup returns the middle of c, blanked, within a focused border: w columns and
+// h lines with the border, less where c is smaller.
+func Popup(c Canvas, title string, w, h int) Canvas {
+	w, h = min(max(w, 0), c.w), min(max(h, 0), c.h)
+	s := c.Sub((c.w-w)/2, (c.h-h)/2, w, h)
+	s.Fill(0, Style{})
+	return Box{Title: title, Focused: true}.Frame(s)
+}
+
+// A Bar is one line with a background: Left and Right at its ends, Middle
+// between them. When they do not fit, first Middle goes, then Right is cut.
+type Bar struct{ Left, Middle, Right []Part }
+
+// Draw fills the first line of c.
+func (b Bar) Draw(c Canvas) {
+	c, _ = c.Cut(1)
+	left, middle, right := partsWidth(b.Left), partsWidth(b.Middle), partsWidth(b.Right)
+	writeParts(c, 1, b.Left)
+	if room := c.w - 2 - left - 2; right > 0 && room > 3 {
+		at := c.w - 1 - min(right, room)
+		_, end := c.Split(at)
+		writeParts(end.Sub(0, 0, end.w-1, 1), 0, b.Right)
+		if gap := at - 1 - left - 4; middle > 0 && middle <= gap {
+			// The middle of the line, where the ends leave it.
+			writeParts(c, min(max((c.w-middle)/2, left+3), at-2-middle), b.Middle)
+		}
+	} else if middle > 0 && middle <= room {
+		writeParts(c, left+3, b.Middle)
+	}
+	c.Restyle(func(s Style) Style {
+		if s.Ground == Own {
+			s.Ground = Stripe
+		}
+		return s
+	})
+}
+
+func partsWidth(ps []Part) int {
+	n := 0
+	for _, p := range ps {
+		n += Width(p.Text)
+	}
+	return n
+}
+
+// writeParts writes ps from column x on and returns the column after them. What
+// does not fit ends in an ellipsis.
+func writeParts(c Canvas, x int, ps []Part) int {
+	for _, p := range ps {
+		if x >= c.w {
+			break
+		}
+		x = c.Text(x, 0, Cut(p.Text, c.w-x), p.Style)
+	}
+	return x
+}
+
+// A Key is a key and what it does.
+type Key struct{ Keys, What string }
+
+// Hints is one line of keys; those at its end that do not fit are left out.
+type Hints []Key
+
+// Draw fills the first line of c.
+func (h Hints) Draw(c Canvas) {
+	x := 1
+	for _, k := range h {
+		w := Width(k.Keys) + 1 + Width(k.What)
+		if x+w > c.w {
+			return
+		}
+		x = c.Text(x, 0, k.Keys, ink(Accent).bold()) + 1
+		x = c.Text(x, 0, k.What, ink(Muted)) + 2
+	}
+}
+
+// A Message is text in the middle of an otherwise empty canvas, wrapped.
+type Message struct {
+	Title, Text string
+}
+
+// Draw fills c.
+func (m Message) Draw(c Canvas) {
+	w := min(c.w-2, 72)
+	var lines []string
+	if m.Title != "" {
+		lines = Wrap(m.Title, w)
+	}
+	titles := len(lines)
+	for _, part := range strings.Split(m.Text, "\n") {
+		if m.Text != "" {
+			lines = append(lines, Wrap(part, w)...)
+		}
+	}
+	y := max((c.h-len(lines))/2, 0)
+	for i, l := range lines {
+		s := ink(Muted)
+		if i < titles {
+			s = ink(Title).bold()
+		}
+		c.Text((c.w-Width(l))/2, y+i, l, s)
+	}
+}
+
+// window returns the first of count rows to show in h lines so that the selected
+// one is in sight, with rows around it, and small moves scroll nothing: it moves
+// by half a page.
+func window(selected, count, h int) int {
+	if h <= 0 || count <= h || selected < 0 {
+		return 0
+	}
+	step := max(h/2, 1)
+	top := selected/step*step - (h-step)/2
+	return min(max(top, 0), count-h)
+}
+
+// writeMore says on the last line of c how many rows of what there are above and
+// below those shown.
+func writeMore(c Canvas, above, below int, what string) {
+	if c.h == 0 || above+below <= 0 {
+		return
+	}
+	s := "… "
+	switch {
+	case above > 0 && below > 0:
+		s += Thousands(int64(above)) + " " + what + " above, " + Thousands(int64(below)) + " below"
+	case above > 0:
+		s += Thousands(int64(above)) + " more " + what + " above"
+	default:
+		s += Thousands(int64(below)) + " more " + what + " below"
+	}
+	c.Text(1, c.h-1, Cut(s, c.w-1), ink(Muted))
+}

@@ -1,0 +1,269 @@
+package draw
+
+import "cmp"
+
+// A gridGroup is the nodes of one pool on one market: a stretch of the order.
+type gridGroup struct {
+	pool, market int32
+	first, count int
+}
+
+// A gridRow is one line: cells of a group, or with no cells the title of its
+// pool.
+type gridRow struct{ group, first, count int }
+
+// A gridLabel is the widths of what stands before the cells; 0 for what is left
+// out.
+type gridLabel struct{ kind, zone, price, number, width int }
+
+// A gridLook is how a grid is laid out on one canvas.
+type gridLook struct {
+	order    []int32 // places in Grid.Nodes as they are drawn
+	groups   []gridGroup
+	rows     []gridRow
+	label    gridLabel
+	cell     int // columns of one cell
+	selected int // place in order, -1 without one
+
+	head, legend, more bool
+	body               int // lines of rows
+	top                int // the first row shown
+}
+
+// first returns the line of the first row.
+func (l gridLook) first() int {
+	if l.head {
+		return 1
+	}
+	return 0
+}
+
+// listMin is the least columns that a node on a line of its own takes.
+const listMin = 34
+
+// look lays g out on w columns and h lines: a line for each node where there are
+// so many lines; else the widest cells with which every market takes one line,
+// so that lengths compare; else the widest with which all fit, or the narrowest.
+func (g Grid) look(w, h int) gridLook {
+	l := gridLook{head: h >= 5, legend: h >= 8, body: h, selected: -1}
+	if l.head {
+		l.body--
+	}
+	if l.legend {
+		l.body--
+	}
+	g.arrange(&l)
+	l.label = g.labels(w, l.groups)
+	l.fit(w - l.label.width)
+	if len(l.rows) > l.body && l.body >= 3 {
+		l.more = true
+		l.body--
+	}
+	l.top = window(l.rowOf(l.selected), len(l.rows), l.body)
+	return l
+}
+
+// fit chooses the width of cells and cuts the groups into rows of w columns.
+func (l *gridLook) fit(w int) {
+	longest := 0
+	for _, g := range l.groups {
+		longest = max(longest, g.count)
+	}
+	if l.titles()+len(l.order) <= l.body && w >= listMin {
+		l.cell = w
+		l.rows = rowsOf(l.groups, 1)
+		return
+	}
+	for l.cell = 3; l.cell > 1; l.cell-- {
+		if longest*l.cell <= w {
+			break
+		}
+	}
+	if longest*l.cell > w {
+		for l.cell = 3; l.cell > 1; l.cell-- {
+			if len(rowsOf(l.groups, max(w/l.cell, 1))) <= l.body {
+				break
+			}
+		}
+	}
+	l.rows = rowsOf(l.groups, max(w/l.cell, 1))
+}
+
+// arrange fills the order and the groups: by pool, then spot before on-demand,
+// then by market.
+func (g Grid) arrange(l *gridLook) {
+	markets := len(g.Markets) + 1
+	counts := make([]int32, (len(g.Pools)+1)*2*markets)
+	place := func(i int) int {
+		n := g.Nodes[i]
+		// Nodes of no pool and markets not known come last in theirs.
+		pool, market := len(g.Pools), len(g.Markets)
+		if n.Pool >= 0 && int(n.Pool) < pool {
+			pool = int(n.Pool)
+		}
+		if n.Market >= 0 && int(n.Market) < market {
+			market = int(n.Market)
+		}
+		second := 1
+		if n.Spot {
+			second = 0
+		}
+		return (pool*2+second)*markets + market
+	}
+	for i := range g.Nodes {
+		counts[place(i)]++
+	}
+	next := int32(0)
+	for k, n := range counts {
+		if n > 0 {
+			l.groups = append(l.groups, gridGroup{first: int(next), count: int(n)})
+		}
+		counts[k], next = next, next+n
+	}
+	l.order = make([]int32, len(g.Nodes))
+	for i, n := range g.Nodes {
+		k := place(i)
+		at := counts[k]
+		l.order[at], counts[k] = int32(i), at+1
+		if g.Selected != "" && n.Name == g.Selected {
+			l.selected = int(at)
+		}
+	}
+	for i := range l.groups {
+		first := g.Nodes[l.order[l.groups[i].first]]
+		l.groups[i].pool, l.groups[i].market = first.Pool, first.Market
+	}
+}
+
+// labels returns the widths of labels in w columns. They take little more than
+// half of them, and depend on all markets, not on those in use, so that cells do not
+// move about while time runs.
+func (g Grid) labels(w int, groups []gridGroup) gridLabel {
+	l := gridLabel{kind: 7, zone: 0, number: 3}
+	for _, group := range groups {
+		l.number = max(l.number, Width(Thousands(int64(group.count))))
+	}
+	for _, m := range g.Markets {
+		l.kind, l.zone = max(l.kind, len(m.Type)), max(l.zone, len(m.Zone))
+	}
+	l.kind, l.zone, l.price = min(l.kind, 18), min(l.zone, 16), 8
+	sum := func() int {
+		n := 2 + l.kind + 1 + l.number + 1
+		if l.zone > 0 {
+			n += l.zone + 1
+		}
+		if l.price > 0 {
+			n += l.price + 1
+		}
+		return n
+	}
+	for _, narrow := range []func(){
+		func() { l.zone = min(l.zone, 10) },
+		func() { l.price = 0 },
+		func() { l.kind = min(l.kind, 12) },
+		func() { l.zone = min(l.zone, 6) },
+		func() { l.zone = 0 },
+		func() { l.kind = 5 },
+	} {
+		if sum()*9 > w*5 {
+			narrow()
+		}
+	}
+	l.width = min(sum(), w)
+	return l
+}
+
+// rowsOf returns the lines of groups with so many cells in each.
+func rowsOf(groups []gridGroup, cells int) []gridRow {
+	rows := make([]gridRow, 0, 2*len(groups))
+	for i, g := range groups {
+		if i == 0 || groups[i-1].pool != g.pool {
+			rows = append(rows, gridRow{group: i})
+		}
+		for n := 0; n < g.count; n += cells {
+			rows = append(rows, gridRow{i, g.first + n, min(cells, g.count-n)})
+		}
+	}
+	return rows
+}
+
+// titles returns how many pools there are lines for.
+func (l gridLook) titles() int {
+	n := 0
+	for i, g := range l.groups {
+		if i == 0 || l.groups[i-1].pool != g.pool {
+			n++
+		}
+	}
+	return n
+}
+
+// rowOf returns the row of the node at a place in the order, -1 for none.
+func (l gridLook) rowOf(at int) int {
+	if at < 0 {
+		return -1
+	}
+	for i, r := range l.rows {
+		if at >= r.first && at < r.first+r.count {
+			return i
+		}
+	}
+	return -1
+}
+
+// hidden returns how many nodes are above and below those shown.
+func (l gridLook) hidden() (above, below int) {
+	for i, r := range l.rows {
+		switch {
+		case i < l.top:
+			above += r.count
+		case i >= l.top+l.body:
+			below += r.count
+		}
+	}
+	return above, below
+}
+
+// NodeAt returns the place in Nodes of the node drawn at x, y on a canvas of w
+// columns and h lines, false where there is none.
+func (g Grid) NodeAt(w, h, x, y int) (int, bool) {
+	l := g.look(w, h)
+	y -= l.first()
+	if y < 0 || y >= l.body || l.top+y >= len(l.rows) || x < l.label.width {
+		return 0, false
+	}
+	r := l.rows[l.top+y]
+	i := (x - l.label.width) / l.cell
+	if i >= r.count {
+		return 0, false
+	}
+	return int(l.order[r.first+i]), true
+}
+
+// Move returns the place in Nodes of the node dx cells after and dy lines below
+// the selected one, as they are drawn on w columns and h lines; the first one
+// without a selection, -1 without nodes. It stops at the ends.
+func (g Grid) Move(w, h, dx, dy int) int {
+	if len(g.Nodes) == 0 {
+		return -1
+	}
+	l := g.look(w, h)
+	if l.selected < 0 {
+		return int(l.order[0])
+	}
+	at := min(max(l.selected+dx, 0), len(l.order)-1)
+	row := l.rowOf(at)
+	column := at - l.rows[row].first
+	for step := cmp.Compare(dy, 0); dy != 0; dy -= step {
+		next := row + step
+		for next >= 0 && next < len(l.rows) && l.rows[next].count == 0 {
+			next += step
+		}
+		if next < 0 || next >= len(l.rows) {
+			break
+		}
+		row = next
+		at = l.rows[row].first + min(column, l.rows[row].count-1)
+	}
+	return int(l.order[at])
+}

@@ -1,0 +1,178 @@
+package draw
+
+import (
+	"strconv"
+
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A LogEntry is one entry of a decision, or several equal ones of the same step.
+type LogEntry struct {
+	At    policy.Time
+	Entry timeline.Entry
+
+	// First is the place of the first entry among those given to Group, Count how
+	// many there are. Before and After are the sum of their hourly costs.
+	First, Count  int
+	Before, After policy.Money
+}
+
+// Group joins neighbours of one instant that do the same for the same reason in
+// the same pool. at and entries run in step, ascending by time.
+func Group(at []policy.Time, entries []timeline.Entry) []LogEntry {
+	var out []LogEntry
+	for i, e := range entries {
+		if n := len(out); n > 0 && out[n-1].At == at[i] && alike(out[n-1].Entry, e) {
+			l := &out[n-1]
+			l.Count++
+			l.Before, l.After = l.Before+e.Why.Before, l.After+e.Why.After
+			continue
+		}
+		out = append(out, LogEntry{At: at[i], Entry: e, First: i, Count: 1, Before: e.Why.Before, After: e.Why.After})
+	}
+	return out
+}
+
+// alike says whether two entries read the same but for what they are about.
+// Steers are each of a pool of their own and never alike.
+func alike(a, b timeline.Entry) bool {
+	return a.Verb == b.Verb && a.Verb != timeline.Steer && a.Pool == b.Pool && a.Market == b.Market && a.Why.Reason == b.Why.Reason
+}
+
+// VerbName returns the word for what an entry does, and its ink.
+func VerbName(v timeline.Verb) (string, Ink) {
+	switch v {
+	case timeline.Steer:
+		return "steer", Accent
+	case timeline.Launch:
+		return "launch", Launching
+	case timeline.Drain:
+		return "drain", Draining
+	case timeline.Gate:
+		return "gate", Warn
+	case timeline.Pause:
+		return "pause", Warn
+	case timeline.Evict:
+		return "evict", Bad
+	default:
+		return "hold", Muted
+	}
+}
+
+// Subject returns what the entry is about, as "12 nodes of general" where it
+// stands for several.
+func (l LogEntry) Subject() string {
+	e := l.Entry
+	switch {
+	case l.Count > 1:
+		s := strconv.Itoa(l.Count) + " " + things(e.Verb)
+		if e.Verb == timeline.Launch && e.Market != "" {
+			return s + " in " + e.Market
+		}
+		if e.Pool != "" {
+			s += " of " + e.Pool
+		}
+		return s
+	case e.Verb == timeline.Launch && e.Market != "":
+		return e.Market
+	case e.Subject != "":
+		return e.Subject
+	default:
+		return e.Pool
+	}
+}
+
+// things is what several entries of a verb are about.
+func things(v timeline.Verb) string {
+	switch v {
+	case timeline.Launch, timeline.Drain:
+		return "nodes"
+	case timeline.Evict:
+		return "pods"
+	case timeline.Gate, timeline.Pause:
+		return "workloads"
+	case timeline.Hold:
+		return "holds"
+	default:
+		return "entries"
+	}
+}
+
+// A Log shows decisions, ascending by time. Those later than Now are dimmed:
+// they are known because the run is ahead of what is shown.
+type Log struct {
+	Entries  []LogEntry
+	Now      policy.Time
+	Selected int // place in Entries, -1 without one; always in sight
+	Empty    string
+}
+
+// Draw fills c.
+func (l Log) Draw(c Canvas) { l.table().Draw(c) }
+
+// RowAt returns the place in Entries of what is drawn at line y on a canvas of h
+// lines.
+func (l Log) RowAt(h, y int) (int, bool) { return l.table().RowAt(h, y) }
+
+func (l Log) table() Table {
+	t := Table{Selected: l.Selected, Empty: l.Empty, Columns: []Column{
+		{Title: "Time (UTC)"},
+		{Title: "Does"},
+		{Title: "What", Middle: true, Min: 12, Max: 44},
+		{Title: "Reason", Max: 18, Rank: 2},
+		{Title: "$/h", Right: true, Rank: 1},
+		{Title: "Before → after", Rank: 4},
+		{Title: "Why", Min: 24, Rank: 3},
+		{Title: "Runner-up", Min: 16, Max: 36, Rank: 5},
+	}}
+	for i, e := range l.Entries {
+		if l.Now != 0 && e.At > l.Now {
+			t.Dimmed++
+		}
+		f := e.fields()
+		if i > 0 && e.At == l.Entries[i-1].At {
+			f[0].Ink = Muted
+		}
+		t.Rows = append(t.Rows, f)
+	}
+	return t
+}
+
+func (l LogEntry) fields() []Field {
+	e := l.Entry
+	verb, tint := VerbName(e.Verb)
+	change, costs := Field{Text: none, Ink: Muted}, ""
+	if l.Before != 0 || l.After != 0 {
+		d := l.After - l.Before
+		change = Field{Text: Signed(d), Ink: Good}
+		if d > 0 {
+			change.Ink = Warn
+		}
+		if e.Verb == timeline.Hold { // it was not done
+			change = Field{Text: "(" + change.Text + ")", Ink: Muted}
+		}
+		costs = Price(l.Before) + " → " + Price(l.After)
+	}
+	why := e.Why.Text
+	if e.Detail != "" {
+		if why != "" {
+			why = e.Detail + " · " + why
+		} else {
+			why = e.Detail
+		}
+	}
+	if l.Count > 1 && why != "" {
+		why = "e.g. " + why // the words of the first one
+	}
+	return []Field{
+		{Text: Day(l.At)},
+		{Text: verb, Ink: tint, Bold: true},
+		{Text: l.Subject()},
+		{Text: string(e.Why.Reason), Ink: Muted},
+		change,
+		{Text: costs, Ink: Muted},
+		{Text: why, Ink: Muted},
+		{Text: e.Why.RunnerUp, Ink: Muted},
+	}
+}

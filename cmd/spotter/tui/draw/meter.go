@@ -1,0 +1,46 @@
+package draw
+
+// A Meter is a bar of parts of a whole.
+type Meter struct {
+	// Value is drawn full, up to Whole; Tick marks a place that must be reached,
+	// 0 without one.
+	Value, Tick, Whole float64
+	Ink                Ink
+}
+
+// Draw fills the first line of c.
+func (m Meter) Draw(c Canvas) { m.draw(c) }
+
+var eighths = []rune(" ▏▎▍▌▋▊▉█")
+
+// draw fills the first line of c: eighths of columns up to the value, dots up to
+// the whole, a line where the tick is.
+func (m Meter) draw(c Canvas) {
+	if c.w == 0 || !(m.Whole > 0) {
+		return
+	}
+	part := func(x float64) float64 { return min(max(x/m.Whole, 0), 1) }
+	full := int(part(m.Value)*float64(c.w*8) + 0.5)
+	if m.Value > 0 {
+		full = max(full, 1)
+	}
+	for x := range c.w {
+		switch n := min(full-x*8, 8); {
+		case n > 0:
+			c.Set(x, 0, eighths[n], ink(m.Ink))
+		default:
+			c.Set(x, 0, '·', ink(Faint))
+		}
+	}
+	if m.Tick > 0 {
+		s := ink(Title)
+		x := min(int(part(m.Tick)*float64(c.w)), c.w-1)
+		if m.Value < m.Tick {
+			s = ink(Bad)
+		}
+		if x*8 < full {
+			s.Ground = m.Ink
+		}
+		c.Set(x, 0, '│', s.bold())
+	}
+}

@@ -1,0 +1,162 @@
+package draw
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/rivo/uniseg"
+)
+
+// fitting returns what a cell holds for r and how many columns that takes. A
+// rune that terminals join with its neighbours or act on (control characters,
+// halves of flags, jamo, modifiers) would shift the rest of the line: it becomes
+// a dot. Marks that combine take no column and are dropped.
+func fitting(r rune) (rune, int) {
+	switch {
+	case r == 0 || r == ' ':
+		return r, 1
+	case r > ' ' && r < 0x7f:
+		return r, 1
+	case isDrawing(r):
+		return r, 1
+	case r < ' ' || r == 0x7f || r == utf8.RuneError:
+		return '·', 1
+	case unicode.In(r, unicode.M, unicode.Cf, unicode.Zl, unicode.Zp):
+		return r, 0
+	}
+	if joins(r) {
+		return '·', 1
+	}
+	switch ansi.StringWidth(string(r)) {
+	case 1:
+		return r, 1
+	case 2:
+		return r, 2
+	}
+	return '·', 1
+}
+
+// joins says whether r may form one character with what stands beside it.
+func joins(r rune) bool {
+	switch {
+	case r >= 0x1100 && r < 0x1200, r >= 0xa960 && r < 0xa980, r >= 0xd7b0 && r < 0xd800: // jamo
+		return true
+	case r >= 0x1f1e6 && r < 0x1f200: // halves of flags
+		return true
+	case r >= 0x80 && r < 0xa0: // control characters
+		return true
+	}
+	return uniseg.GraphemeClusterCount("a"+string(r)+"a") != 3
+}
+
+// isWide says whether r takes two columns.
+func isWide(r rune) bool { return r >= 0x1100 && !isDrawing(r) && runeWidth(r) == 2 }
+
+// isDrawing says whether r is of the boxes, blocks, shapes and braille that
+// widgets draw with, all of one column.
+func isDrawing(r rune) bool { return r >= 0x2500 && r < 0x25fd || r >= 0x2800 && r < 0x2900 }
+
+// runeWidth returns the columns that r takes on a canvas.
+func runeWidth(r rune) int {
+	if r >= ' ' && r < 0x7f {
+		return 1
+	}
+	_, w := fitting(r)
+	return w
+}
+
+// Width returns the columns that s takes on a canvas. What a terminal would act
+// on or join with its neighbours is drawn as a dot.
+func Width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// Cut returns s in at most w columns, with an ellipsis for what is left out at
+// its end.
+func Cut(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if len(s) <= w || Width(s) <= w {
+		return s
+	}
+	return s[:prefix(s, w-1)] + "…"
+}
+
+// CutMiddle returns s in at most w columns, with an ellipsis for what is left
+// out in its middle: both ends of a node's name matter.
+func CutMiddle(s string, w int) string {
+	if w < 5 {
+		return Cut(s, w)
+	}
+	if len(s) <= w || Width(s) <= w {
+		return s
+	}
+	head := w / 2
+	return s[:prefix(s, head)] + "…" + s[suffix(s, w-1-head):]
+}
+
+// prefix returns how many bytes of s fit in w columns.
+func prefix(s string, w int) int {
+	for i, r := range s {
+		if w -= runeWidth(r); w < 0 {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// suffix returns where the longest end of s that fits in w columns begins.
+func suffix(s string, w int) int {
+	end := len(s)
+	for end > 0 {
+		r, n := utf8.DecodeLastRuneInString(s[:end])
+		if w -= runeWidth(r); w < 0 {
+			return end
+		}
+		end -= n
+	}
+	return 0
+}
+
+// Wrap returns s in lines of at most w columns, broken at blanks where it can.
+// An empty s is one empty line.
+func Wrap(s string, w int) []string {
+	if w <= 0 {
+		return nil
+	}
+	var lines []string
+	line, n := "", 0
+	for _, word := range strings.Fields(s) {
+		for {
+			if lw := Width(word); line == "" && lw <= w {
+				line, n = word, lw
+				break
+			} else if line != "" && n+1+lw <= w {
+				line, n = line+" "+word, n+1+lw
+				break
+			}
+			if line == "" { // longer than a line
+				at := max(prefix(word, w), firstRune(word))
+				lines, word = append(lines, word[:at]), word[at:]
+				continue
+			}
+			lines, line, n = append(lines, line), "", 0
+		}
+	}
+	if line != "" || len(lines) == 0 {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func firstRune(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}

@@ -1,0 +1,311 @@
+package tui
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/tui/draw"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// lists are what the panes of one run show, ready to be drawn.
+type lists struct {
+	grid draw.Grid
+
+	// markets are rows of the table, ids the places of the markets in them, and
+	// likewise workloads and budgets.
+	markets     []draw.MarketRow
+	marketIDs   []int32
+	workloads   []draw.WorkloadRow
+	workloadIDs []int32
+	budgets     []draw.BudgetRow
+	budgetIDs   []int32
+
+	// charted are the markets in the charts, the first in the chart first.
+	charted         []int32
+	prices, hazards draw.Chart
+	chartedUntil    policy.Time
+
+	// log holds the entries of the decisions around the shown time, and entries
+	// which of them each one is.
+	log     draw.Log
+	entries []entryID
+	logged  logKey
+
+	reclaimed []int32 // per market, up to the shown time
+}
+
+// list makes what the panes of s show of its frame.
+func (s *show) list(m *Model) {
+	now := m.at()
+	s.listNodes(now, m.filters[Nodes], m.chosen[Nodes])
+	s.listMarkets(now, m.filters[Markets], m.chosen[Markets])
+	s.listWorkloads(now, m.filters[Workloads])
+	s.listBudgets(m.filters[Budgets])
+	s.listDecisions(now, m.filters[Decisions])
+}
+
+// matches reports whether the words of a filter, in lower case, all stand in one
+// of the texts.
+func matches(filter string, texts ...string) bool {
+	if filter == "" {
+		return true
+	}
+	for word := range strings.FieldsSeq(filter) {
+		if !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), word) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// listNodes leaves those that the filter lets through. What is in danger can be
+// filtered for by its phase and by "notice" and "rebalance".
+func (s *show) listNodes(now policy.Time, filter, selected string) {
+	g := &s.grid
+	if len(g.Markets) != len(s.markets) {
+		g.Pools, g.Markets = s.pools, make([]draw.GridMarket, len(s.markets))
+		for i, m := range s.markets {
+			g.Markets[i] = draw.GridMarket{Type: m.Type, Zone: m.Zone, Spot: m.Spot}
+		}
+	}
+	for i := range s.frame.Markets {
+		g.Markets[i].Price = s.frame.Markets[i].Price
+	}
+	g.Now, g.Selected = now, selected
+	if filter == "" {
+		g.Nodes = s.frame.Nodes
+		return
+	}
+	g.Nodes = nil
+	for i := range s.frame.Nodes {
+		n := &s.frame.Nodes[i]
+		if matches(filter, n.Name, s.poolName(n.Pool), s.marketName(n.Market), n.Phase.String(), capacity(n.Spot), dangerOf(n)) {
+			g.Nodes = append(g.Nodes, *n)
+		}
+	}
+}
+
+func (s *show) poolName(i int32) string {
+	if i < 0 {
+		return "no pool"
+	}
+	return s.pools[i]
+}
+
+func (s *show) marketName(i int32) string {
+	if i < 0 {
+		return "unknown market"
+	}
+	return s.markets[i].Name
+}
+
+func capacity(spot bool) string {
+	if spot {
+		return "spot"
+	}
+	return "on-demand"
+}
+
+func dangerOf(n *timeline.Node) string {
+	switch {
+	case n.Notice != 0:
+		return "notice"
+	case n.Recommended:
+		return "rebalance recommended"
+	}
+	return ""
+}
+
+// listMarkets puts those first in which most nodes are.
+func (s *show) listMarkets(now policy.Time, filter, selected string) {
+	s.reclaimed = slices.Grow(s.reclaimed[:0], len(s.markets))[:len(s.markets)]
+	clear(s.reclaimed)
+	for _, r := range s.reclaims {
+		if r.at <= now && r.market >= 0 {
+			s.reclaimed[r.market]++
+		}
+	}
+	s.marketIDs = s.marketIDs[:0]
+	for i := range s.markets {
+		if matches(filter, s.markets[i].Name) {
+			s.marketIDs = append(s.marketIDs, int32(i))
+		}
+	}
+	slices.SortStableFunc(s.marketIDs, func(a, b int32) int { return cmp.Compare(s.inUse[b], s.inUse[a]) })
+	s.chart(now, selected)
+	s.marketsRows()
+}
+
+func (s *show) marketsRows() {
+	s.lists.markets = s.lists.markets[:0]
+	for _, id := range s.marketIDs {
+		m, f := &s.markets[id], &s.frame.Markets[id]
+		row := draw.MarketRow{Type: m.Type, Zone: s.shortZone(m.Zone), Spot: m.Spot, Price: f.Price, OnDemand: m.OnDemand, Hazard: f.Hazard,
+			Nodes: int(s.inUse[id]), Reclaims: int(s.reclaimed[id])}
+		if i := slices.Index(s.charted, id); i >= 0 {
+			row.Key, row.Ink = letter(i), draw.SeriesInk(i)
+		}
+		s.lists.markets = append(s.lists.markets, row)
+	}
+}
+
+func (s *show) listWorkloads(now policy.Time, filter string) {
+	s.workloadIDs, s.lists.workloads = s.workloadIDs[:0], s.lists.workloads[:0]
+	for i := range s.workloads {
+		if w := &s.workloads[i]; matches(filter, w.Name, w.Kind.String()) {
+			s.workloadIDs = append(s.workloadIDs, int32(i))
+		}
+	}
+	// Nobody misses a DaemonSet: they come last.
+	slices.SortStableFunc(s.workloadIDs, func(a, b int32) int { return cmp.Compare(s.rank(a), s.rank(b)) })
+	for _, i := range s.workloadIDs {
+		w, f := &s.workloads[i], &s.frame.Workloads[i]
+		total, _ := s.outageOf(i, now)
+		desired := f.Desired
+		if w.Kind == policy.KindDaemonSet {
+			desired = max(desired, f.Ready) // it wants a pod on every node, whatever is written
+		}
+		s.lists.workloads = append(s.lists.workloads, draw.WorkloadRow{Name: w.Name, Kind: w.Kind.String(), Ready: f.Ready, Required: f.Required,
+			Desired: desired, OnSpot: f.OnSpot, Out: f.Ready < f.Required, Outage: int64(total / 60_000)})
+	}
+}
+
+func (s *show) rank(workload int32) int {
+	if s.workloads[workload].Kind == policy.KindDaemonSet {
+		return 1
+	}
+	return 0
+}
+
+func (s *show) listBudgets(filter string) {
+	s.budgetIDs, s.lists.budgets = s.budgetIDs[:0], s.lists.budgets[:0]
+	for i := range s.budgets {
+		b, f := &s.budgets[i], &s.frame.Budgets[i]
+		if !matches(filter, b.Name) {
+			continue
+		}
+		row := draw.BudgetRow{Name: b.Name, GPUHours: f.GPUHours, Dollars: f.Dollars, Spent: f.Spent, Closed: f.Closed}
+		if b.HasGPUHours {
+			row.HourMax = b.GPUHours
+		}
+		if b.HasDollars {
+			row.MoneyMax = b.Dollars
+		}
+		s.budgetIDs = append(s.budgetIDs, int32(i))
+		s.lists.budgets = append(s.lists.budgets, row)
+	}
+}
+
+// An entryID is the place of a decision and of one of its entries.
+type entryID struct{ decision, entry int }
+
+// follow selects what was decided last, whenever that is.
+var follow = entryID{-1, -1}
+
+// A logKey is what the entries of a log depend on.
+type logKey struct {
+	decision, decisions int
+	filter              string
+	open                bool
+}
+
+// How many entries of decisions are kept before and after the shown time, and
+// how many decisions are looked through for those that a filter lets through.
+const (
+	entriesBefore, entriesAfter = 240, 60
+	decisionsLooked             = 1500
+)
+
+// listDecisions gathers the entries around the shown time.
+func (s *show) listDecisions(now policy.Time, filter string) {
+	middle, at := s.frame.Decision, s.entry
+	if at != follow {
+		middle = at.decision
+	}
+	if k := (logKey{middle, s.decisions, filter, true}); k != s.logged {
+		s.logged = k
+		s.gather(middle, filter)
+	}
+	s.log.Now, s.log.Selected = now, s.selectedEntry(at)
+	s.log.Empty = "nothing decided yet"
+	if filter != "" {
+		s.log.Empty = "no decision near this time has “" + filter + "”"
+	}
+}
+
+// gather reads the entries of the decisions around the one in the middle.
+func (s *show) gather(middle int, filter string) {
+	var at []policy.Time
+	var entries []timeline.Entry
+	s.entries = s.entries[:0]
+	first, n := middle, 0
+	for ; first >= 0 && n < entriesBefore && middle-first < decisionsLooked; first-- {
+		n += s.countEntries(first, filter)
+	}
+	n = 0
+	for i := max(first+1, 0); i < s.decisions && (i <= middle || n < entriesAfter && i-middle < decisionsLooked); i++ {
+		d := s.Timeline.Decision(i)
+		for k := range d.Entries {
+			if !entryMatches(filter, &d.Entries[k]) {
+				continue
+			}
+			at, entries = append(at, d.At), append(entries, s.readable(d.Entries[k]))
+			s.entries = append(s.entries, entryID{i, k})
+			if i > middle {
+				n++
+			}
+		}
+	}
+	s.log.Entries = draw.Group(at, entries)
+}
+
+// readable returns an entry with markets written as everywhere on the screen.
+func (s *show) readable(e timeline.Entry) timeline.Entry {
+	e.Market, e.Why.RunnerUp = s.place(e.Market), s.place(e.Why.RunnerUp)
+	return e
+}
+
+func (s *show) countEntries(decision int, filter string) int {
+	d, n := s.Timeline.Decision(decision), 0
+	for k := range d.Entries {
+		if entryMatches(filter, &d.Entries[k]) {
+			n++
+		}
+	}
+	return n
+}
+
+func entryMatches(filter string, e *timeline.Entry) bool {
+	return filter == "" || matches(filter, verb(e.Verb), e.Subject, e.Pool, e.Market, string(e.Why.Reason), e.Why.Text, e.Detail)
+}
+
+// selectedEntry returns the place in the log of the entry chosen, or of the first
+// one of what was decided last.
+func (s *show) selectedEntry(at entryID) int {
+	selected := -1
+	for i := range s.log.Entries {
+		e := &s.log.Entries[i]
+		id := s.entries[e.First]
+		switch {
+		case at == follow && id.decision > s.frame.Decision:
+			return selected
+		case at == follow && (selected < 0 || s.entries[s.log.Entries[selected].First].decision != id.decision):
+			selected = i
+		case at != follow && id.decision == at.decision && at.entry >= id.entry && at.entry < id.entry+max(e.Count, 1):
+			return i
+		}
+	}
+	return selected
+}
+
+// verb names what an entry does.
+func verb(v timeline.Verb) string {
+	names := [...]string{"steer", "launch", "drain", "gate", "pause", "evict", "hold"}
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return "other"
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+)
+
+// TestTUICall checks what is said of a wrong call before there is a screen; the
+// output of a test is no terminal, so a right one ends there.
+func TestTUICall(t *testing.T) {
+	dir := recordedRun(t, "spotvortex")
+	wrongCallIs(t, "not a terminal", "tui")
+	wrongCallIs(t, "not a terminal", "tui", "squeeze", "--policies", "portfolio,static:share=0.7", "--seed", "7", "--color", "16", "--background", "light")
+	wrongCallIs(t, "not a terminal", "tui", "--run", dir)
+	wrongCallIs(t, "no such scenario", "tui", "nowhere")
+	wrongCallIs(t, "--policies", "tui", "--policies", "")
+	wrongCallIs(t, "unknown policy", "tui", "--policies", "chance")
+	wrongCallIs(t, "bad parameter", "tui", "--policies", "static:share=7")
+	wrongCallIs(t, "7 are more than the 6", "tui", "--policies", "static:share=0.1..0.7/0.1")
+	wrongCallIs(t, `"pink" is none of`, "tui", "--color", "pink")
+	wrongCallIs(t, `"sky" is none of`, "tui", "--background", "sky")
+	wrongCallIs(t, "--intensity", "tui", "--intensity", "-1")
+	wrongCallIs(t, "--from", "tui", "--from", "yesterday")
+	wrongCallIs(t, "no such file", "tui", "--run", dir+"-none")
+	wrongCallIs(t, "no recording", "tui", "--run", t.TempDir())
+	wrongCallIs(t, "has its own scenario", "tui", "web-week", "--run", dir)
+	wrongCallIs(t, "has its own scenario", "tui", "--seed", "2", "--run", dir)
+	wrongCallIs(t, "3 recordings", "tui", "--run", dir, "--run", dir, "--run", dir)
+}
