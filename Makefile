@@ -44,12 +44,15 @@ same:
 	.ci/same
 
 # bench measures whole processes (CPU seconds, resident memory), the decisions
-# of every policy, the reader of traces and the generator. Its figures are those of an idle machine.
+# of every policy, the reader of traces, the generator, timelines and the frames of the
+# terminal. Its figures are those of an idle machine.
 bench: build
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^Benchmark(Read|Open)' -benchtime 5x -timeout 15m ./scenarios/trace
 	$(GO) test -run '^$$' -bench '^BenchmarkDecide' -benchtime 1x -timeout 30m ./eval
+	$(GO) test -run '^$$' -bench '^Benchmark(At|Fill)' -benchtime 5x -timeout 15m ./eval/timeline
+	$(GO) test -run '^$$' -bench '^Benchmark(View|Scrub|Frame)' -benchtime 100x -timeout 15m ./cmd/spotter/tui/...
 	$(GO) test -run '^$$' -bench '^BenchmarkGenerate' -benchtime 3x -timeout 15m ./scenarios/trace/generate
 
 # The linter is a module of its own: what it requires is not what we require.

@@ -71,6 +71,7 @@ done
 for half in "first $trace1 $weeks" "second $trace2 all"; do
 	# shellcheck disable=SC2086
 	set -- $half
+	# shellcheck disable=SC2086
 	check "$1-profit" $worlds --trace "$2" --windows "$3" --seeds "$seeds" --policies "$policy" \
 		--gate "$policy:net_profit_improvement_pct.median >= 10" \
 		--gate "$policy:net_profit_improvement_pct.low > 2" \

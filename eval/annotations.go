@@ -12,10 +12,12 @@ const annotationsMax = 10
 
 // WriteGitHub writes the findings as workflow commands, which GitHub shows as
 // annotations of the run: what went wrong as errors, what could not be
-// estimated as warnings, and the headline of a comparison as a notice. GitHub
-// shows ten of a kind; where there are more, the tenth says how many.
+// estimated as warnings, and as notices what the runs were on and the headline of
+// a comparison. GitHub shows ten of a kind; where there are more, the tenth says
+// how many.
 func (r *Report) WriteGitHub(w io.Writer) error {
 	b := bufio.NewWriter(w)
+	annotate(b, "notice", "spotter: prices", strings.Join(r.traceNotes(), "\n"))
 	if r.Comparison != nil {
 		annotate(b, "notice", "spotter", r.Comparison.Headline())
 	}

@@ -20,12 +20,20 @@ type junitSuites struct {
 }
 
 type junitSuite struct {
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Cases    []junitCase `xml:"testcase"`
+	Name     string `xml:"name,attr"`
+	Tests    int    `xml:"tests,attr"`
+	Failures int    `xml:"failures,attr"`
+	Errors   int    `xml:"errors,attr"`
+	Skipped  int    `xml:"skipped,attr"`
+
+	// Properties say what the runs were on.
+	Properties []junitProperty `xml:"properties>property"`
+	Cases      []junitCase     `xml:"testcase"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type junitCase struct {
@@ -54,6 +62,10 @@ func message(text string) *junitMessage {
 // JUnit has between a pass and a failure; a gate without a value is an error.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{Name: "spotter eval"}
+	var properties []junitProperty
+	for _, note := range r.traceNotes() {
+		properties = append(properties, junitProperty{"trace", note})
+	}
 	for _, s := range []junitSuite{
 		{Name: "gates", Cases: r.junitGates()},
 		{Name: "runs", Cases: r.junitRuns()},
@@ -64,6 +76,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 			continue
 		}
 		s.count()
+		s.Properties = properties
 		out.Tests, out.Failures = out.Tests+s.Tests, out.Failures+s.Failures
 		out.Errors, out.Skipped = out.Errors+s.Errors, out.Skipped+s.Skipped
 		out.Suites = append(out.Suites, s)

@@ -383,8 +383,9 @@ func (k *Case) end() policy.Time { return k.World.Start.Add(k.World.Duration) }
 // command returns the command that repeats run i.
 func (r *Report) command(i int) string { return r.Config.Command(r.Runs[i].Job) }
 
-// Notes are the sentences that every output carries, in plain words.
-func (r *Report) Notes() []string {
+// traceNotes say of each trace what it is, and whether its prices and reclaims are
+// recorded. Every output carries them.
+func (r *Report) traceNotes() []string {
 	var notes []string
 	for i := range r.Traces {
 		t := &r.Traces[i]
@@ -394,6 +395,12 @@ func (r *Report) Notes() []string {
 		}
 		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, t.Prices(), instant(t.From), instant(t.To), r.reclaims(t)))
 	}
+	return notes
+}
+
+// Notes are the sentences below the tables, in plain words.
+func (r *Report) Notes() []string {
+	notes := r.traceNotes()
 	notes = append(notes,
 		"Capacity, that is when launches are refused, comes from where the reclaims come from; notices and recommendations are always modelled.",
 		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",

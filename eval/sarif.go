@@ -21,6 +21,13 @@ type sarifLog struct {
 type sarifRun struct {
 	Tool    sarifTool     `json:"tool"`
 	Results []sarifResult `json:"results"`
+
+	// Properties say what the runs were on.
+	Properties sarifProperties `json:"properties"`
+}
+
+type sarifProperties struct {
+	Traces []string `json:"traces"`
 }
 
 type sarifTool struct {
@@ -69,7 +76,7 @@ type sarifRegion struct {
 // WriteSARIF writes the findings as SARIF 2.1.0, for code scanning. A finding
 // about a scenario that is a file stands at the file's first line.
 func (r *Report) WriteSARIF(w io.Writer) error {
-	run := sarifRun{Results: []sarifResult{}, Tool: sarifTool{sarifDriver{Name: "spotter", Version: r.Config.Version, Rules: []sarifRule{
+	run := sarifRun{Results: []sarifResult{}, Properties: sarifProperties{r.traceNotes()}, Tool: sarifTool{sarifDriver{Name: "spotter", Version: r.Config.Version, Rules: []sarifRule{
 		{ruleGate, sarifText{"A gate on savings or outages failed"}},
 		{ruleRun, sarifText{"A simulated run broke"}},
 		{ruleComparison, sarifText{"Net savings or outages are worse than those of the build compared with"}},
