@@ -31,12 +31,14 @@ acceptance: build
 	SPOTTER=$(BIN) eval/acceptance.sh '$(TRACE1)' '$(TRACE2)'
 
 # test races everything, and then runs without the race detector what it cuts
-# short: whole recordings, all embedded worlds to their ends, and 800 random worlds.
+# short: whole recordings, all embedded worlds to their ends, builds that are worse
+# on purpose, and 800 random worlds.
 test:
 	$(GO) vet ./...
 	$(GO) test -race -timeout 20m ./...
 	$(GO) test -run 'Record|Import|Refit|Preset|Figures|Like' -timeout 20m ./scenarios/trace/...
 	$(GO) test -run '^TestLibrary' -timeout 20m ./eval
+	$(GO) test -run '^TestGate$$' -timeout 20m ./cmd/spotter
 	$(GO) test -run '^Test(RandomWorlds|Observe)$$' -timeout 20m ./sim
 
 # same runs equal weeks with builds for several machines and compares hashes.

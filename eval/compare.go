@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrRefused is wrapped by what [Other] returns when the other build does not
+// ErrRefused is wrapped by what [Other] returns when the other side does not
 // know a scenario, a policy or a flag, and so has nothing to compare with.
 var ErrRefused = errors.New("refused")
 
@@ -30,11 +31,47 @@ const (
 	looksMax = 3
 )
 
-// An Other is another build of this program, as of the branch that a change is
-// to be merged into.
+// An Other does the runs of the other side of a comparison, which is as of the
+// branch that a change is to be merged into.
 type Other interface {
 	// Runs does every window of a scenario under the given policies and seeds.
 	Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]OtherRun, error)
+}
+
+// An Against says what this program and its files are compared with: another
+// program, the same program on other files, or both.
+type Against struct {
+	Other
+
+	// Program is the other program as the user named it and Version what it
+	// calls itself. Program is empty where it is this one.
+	Program, Version string
+
+	// Files is the folder of the other files, empty where both sides read the
+	// same.
+	Files string
+
+	// Judged are the policies whose change counts; none means all that are run.
+	Judged []string
+}
+
+// name says in words what the other side is.
+func (a *Against) name() string {
+	program := a.Program
+	if program != "" && a.Version != "" {
+		program = a.Version + " (" + a.Program + ")"
+	}
+	files := a.Files
+	if filepath.IsAbs(files) {
+		files = filepath.Base(files) // the rest is of one machine
+	}
+	switch {
+	case files == "":
+		return program
+	case program == "":
+		return "the files in " + files
+	}
+	return program + " on the files in " + files
 }
 
 // An OtherRun is what a comparison needs to know of one run.
@@ -49,31 +86,39 @@ type OtherRun struct {
 	Bill, OutageCost policy.Money
 	OutageMinutes    int64
 
+	grounds
+
 	// Err is why the run is missing; the figures are then not to be read.
 	Err string
 }
 
-// A Verdict is what a comparison of two builds comes to.
+// A Verdict is what a comparison comes to.
 type Verdict string
 
 // The verdicts, from good to bad. All but the last let a change through; those
 // in the middle are warnings.
 const (
-	Equal         Verdict = "no change"      // every run is equal to the other's
+	Equal         Verdict = "no change"      // every run is equal to the other side's
 	NoWorse       Verdict = "pass"           // what may be lost is within the tolerance
 	Undecided     Verdict = "undecided"      // four times the seeds do not tell
 	NotComparable Verdict = "not comparable" // other weather, or nothing to compare with
 	Worse         Verdict = "fail"           // net savings or outages are worse beyond the tolerance
 )
 
-// A Comparison is what distinguishes this build from another one. Both have run
-// the same cells (scenario, window, seed and policy); the difference is taken
-// cell by cell. Net savings of both are those against the on-demand run of the
-// other build: a change cannot look good by making on-demand dear.
+// A Comparison is what distinguishes this program and its files from another
+// side. Both have run the same cells (scenario, window, seed and policy); the
+// difference is taken cell by cell. Net savings of both are those against the
+// on-demand run of the other side: a change cannot look good by making on-demand
+// dear. Only where another demand is met each side is measured against its own,
+// in shares of it: what has to be done for more pods, or need not be done for
+// fewer, is neither a loss nor a gain.
 type Comparison struct {
-	// Other is the other program as the user named it, Version what it calls
-	// itself.
-	Other, Version string
+	// Other says in words what was compared with.
+	Other string
+
+	// Program and Version are those of the other program, empty where it is
+	// this one; Files is the folder of the other files, empty without any.
+	Program, Version, Files string
 
 	// Seeds are those that were run in the end, in the order of the looks.
 	Seeds []uint64
@@ -90,23 +135,26 @@ type Comparison struct {
 	Warnings []string
 }
 
-// A Change is the difference that a build makes to one policy.
+// A Change is the difference to one policy.
 type Change struct {
 	// Scenario is empty for all that can be compared.
 	Scenario, Policy string
 
-	// Pairs is how many cells both builds ran, Changed in how many of them
-	// something else happened, Missing how many one of them lacks.
-	Pairs, Changed, Missing int
+	// Pairs is how many cells both sides ran, Changed in how many of them
+	// something else happened, Missing how many one of them lacks, and Demand
+	// in how many pairs another demand was met.
+	Pairs, Changed, Missing, Demand int
 
 	// Savings is the change of net savings, Outage that of outage cost, both in
-	// points of the other build's on-demand bill: more Savings is better, more
-	// Outage worse.
+	// points of the other side's on-demand bill: more Savings is better, more
+	// Outage worse. Where another demand is met both are changes of shares, each
+	// side's of its own on-demand bill.
 	Savings, Outage Difference
 
 	// SavingsWeek is the change of net savings in dollars, OutageWeek that of
-	// outage minutes, both for a week.
-	SavingsWeek, OutageWeek float64
+	// outage minutes, OnDemandWeek that of the on-demand bill in dollars, all for
+	// a week.
+	SavingsWeek, OutageWeek, OnDemandWeek float64
 
 	Verdict Verdict
 }
@@ -121,15 +169,15 @@ type Difference struct {
 	Interval *Interval
 }
 
-// Compare runs the cells of r with another build and puts the difference into
+// Compare runs the cells of r on the other side and puts the difference into
 // r.Comparison. Where it is undecided it doubles the seeds, twice at most; the
 // runs of more seeds stand in the comparison alone.
-func (r *Report) Compare(ctx context.Context, other Other, runner Runner) error {
-	p := pairing{config: &r.Config, known: map[string][]string{}, strange: map[string]bool{}}
-	c := &Comparison{}
+func (r *Report) Compare(ctx context.Context, a Against, runner Runner) error {
+	p := newPairing(&r.Config, a)
+	c := &Comparison{Other: a.name(), Program: a.Program, Version: a.Version, Files: a.Files}
 	runs, seeds := r.Runs, r.Config.Seeds
 	for look := 1; ; look++ {
-		if err := p.add(ctx, other, runs, seeds); err != nil {
+		if err := p.add(ctx, runs, seeds); err != nil {
 			return err
 		}
 		c.Changes, c.Seeds = p.changes(), p.seeds
@@ -164,7 +212,7 @@ func (c *Comparison) open() bool {
 
 // judge sets the verdict. A scenario alone can fail a change and not pass it:
 // what a change does to one of many is lost in the mean of all. Unpaired says
-// that there are cells which only one of the builds could run.
+// that there are cells which only one of the sides could run.
 func (c *Comparison) judge(unpaired bool) {
 	worst := Equal
 	order := []Verdict{Equal, NoWorse, Undecided, NotComparable, Worse}
@@ -233,7 +281,11 @@ func (c *Comparison) Headline() string {
 	if changed > 1 {
 		line += fmt.Sprintf(", of %s that changed", countPolicies(changed))
 	}
-	return line + ")"
+	line += ")"
+	if x.Demand > 0 {
+		line += ", at another demand: on-demand bill " + dollars(x.OnDemandWeek) + "/week"
+	}
+	return line
 }
 
 // main returns the change that the headline is about, nil without any.

@@ -2,7 +2,9 @@ package eval
 
 type jsonOther struct {
 	Other       string       `json:"other"`
-	Version     string       `json:"version"`
+	Program     string       `json:"program,omitempty"`
+	Version     string       `json:"version,omitempty"`
+	Files       string       `json:"files,omitempty"`
 	Seeds       []uint64     `json:"seeds"`
 	Verdict     Verdict      `json:"verdict"`
 	Headline    string       `json:"headline"`
@@ -24,6 +26,8 @@ type jsonChange struct {
 	Outage      jsonDifference `json:"outage_cost_points"`
 	SavingsWeek *float64       `json:"net_savings_usd_per_week,omitempty"`
 	OutageWeek  *float64       `json:"outage_minutes_per_week,omitempty"`
+	Demand      int            `json:"other_demand,omitempty"`
+	OnDemand    *float64       `json:"on_demand_usd_per_week,omitempty"`
 }
 
 type jsonDifference struct {
@@ -36,17 +40,17 @@ func (c *Comparison) json() *jsonOther {
 	if c == nil {
 		return nil
 	}
-	out := &jsonOther{Other: c.Other, Version: c.Version, Seeds: c.Seeds, Verdict: c.Verdict, Headline: c.Headline(),
+	out := &jsonOther{Other: c.Other, Program: c.Program, Version: c.Version, Files: c.Files, Seeds: c.Seeds, Verdict: c.Verdict, Headline: c.Headline(),
 		BeyondNoise: c.BeyondNoise(), Changes: []jsonChange{}, Warnings: append([]string{}, c.Warnings...)}
 	if x := c.main(); x != nil {
 		out.SavingsWeek, out.OutageWeek = &x.SavingsWeek, &x.OutageWeek
 	}
 	for i := range c.Changes {
 		x := &c.Changes[i]
-		j := jsonChange{Scenario: x.Scenario, Policy: x.Policy, Verdict: x.Verdict, Pairs: x.Pairs, Changed: x.Changed, Missing: x.Missing}
+		j := jsonChange{Scenario: x.Scenario, Policy: x.Policy, Verdict: x.Verdict, Pairs: x.Pairs, Changed: x.Changed, Missing: x.Missing, Demand: x.Demand}
 		if x.Pairs > 0 {
 			j.Savings, j.Outage = x.Savings.json(), x.Outage.json()
-			j.SavingsWeek, j.OutageWeek = &x.SavingsWeek, &x.OutageWeek
+			j.SavingsWeek, j.OutageWeek, j.OnDemand = &x.SavingsWeek, &x.OutageWeek, &x.OnDemandWeek
 		}
 		out.Changes = append(out.Changes, j)
 	}

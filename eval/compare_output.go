@@ -2,16 +2,13 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // title says with what c compares, over what.
 func (c *Comparison) title() string {
-	name := c.Other
-	if c.Version != "" {
-		name = c.Version + " (" + c.Other + ")"
-	}
-	return "Compared with " + name + ", seeds " + seedList(c.Seeds)
+	return "Compared with " + c.Other + ", seeds " + seedList(c.Seeds)
 }
 
 // summary says what the verdict means, in a sentence.
@@ -19,7 +16,7 @@ func (c *Comparison) summary() string {
 	limit := exact(lossMax) + " points of the on-demand bill"
 	switch c.Verdict {
 	case Equal:
-		return "No change: both builds did the same in every run."
+		return "No change: both sides did the same in every run."
 	case NoWorse:
 		return "Pass: neither net savings nor outage cost is worse by more than " + limit + "."
 	case Worse:
@@ -27,7 +24,7 @@ func (c *Comparison) summary() string {
 	case Undecided:
 		return "Undecided: these seeds do not tell whether net savings or outage cost is worse by more than " + limit + "."
 	}
-	return "Not comparable: some of what this build ran has nothing to be compared with."
+	return "Not comparable: some of what was run has nothing to be compared with."
 }
 
 // mark is the sign before a verdict.
@@ -43,7 +40,11 @@ func (v Verdict) mark() string {
 
 // lines are headline and verdict.
 func (c *Comparison) lines() []string {
-	return []string{c.Verdict.mark() + " " + c.Headline(), c.summary()}
+	out := []string{c.Verdict.mark() + " " + c.Headline(), c.summary()}
+	if slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Demand > 0 }) {
+		out = append(out, "Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
+	}
+	return out
 }
 
 // table returns heading and rows of the changes. Of single scenarios it has

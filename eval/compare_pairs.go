@@ -10,18 +10,21 @@ import (
 	"strings"
 )
 
-// A pairing collects the cells of two builds, seeds after seeds.
+// A pairing collects the cells of two sides, seeds after seeds.
 type pairing struct {
-	config *Config
-	seeds  []uint64
-	pairs  []cellPair // of all seeds, by seed, then case, then policy
+	config  *Config
+	against Against
+	grounds []grounds // ours, by case
+	judged  []int     // indices of Config.Policies
+	seeds   []uint64
+	pairs   []cellPair // of all seeds, by seed, then case, then policy
 
-	// known are the policies of a scenario that the other build has, and
-	// strange the scenarios that met other weather there.
+	// known are the policies of a scenario that the other side has, and
+	// strange the scenarios in which it met other conditions.
 	known   map[string][]string
 	strange map[string]bool
 
-	// refused says of scenarios and policies why the other build has none of
+	// refused says of scenarios and policies why the other side has none of
 	// them, in the order in which that was found out.
 	refused []string
 
@@ -31,13 +34,15 @@ type pairing struct {
 	lacks   string
 }
 
-// A cellPair is one cell. It holds nothing unless both builds ran it.
+// A cellPair is one cell. It holds nothing unless both sides ran it.
 type cellPair struct {
 	both            bool
 	changed         bool
-	savings, outage float64 // points of the other build's on-demand bill
+	demand          bool    // another one
+	savings, outage float64 // points of the other side's on-demand bill, or of each one's own
 	savingsWeek     float64 // dollars
 	outageWeek      float64 // minutes
+	onDemandWeek    float64 // dollars
 }
 
 type cellKey struct {
@@ -47,12 +52,25 @@ type cellKey struct {
 	policy   string
 }
 
-// add lets the other build run seeds and pairs what it did with runs, which are
+func newPairing(c *Config, a Against) *pairing {
+	p := &pairing{config: c, against: a, known: map[string][]string{}, strange: map[string]bool{}}
+	for i := range c.Cases {
+		p.grounds = append(p.grounds, groundsOf(c.Cases[i].World))
+	}
+	for i, name := range c.Policies {
+		if len(a.Judged) == 0 || slices.Contains(a.Judged, name) {
+			p.judged = append(p.judged, i)
+		}
+	}
+	return p
+}
+
+// add lets the other side run seeds and pairs what it did with runs, which are
 // ours of the same seeds.
-func (p *pairing) add(ctx context.Context, other Other, runs []RunRow, seeds []uint64) error {
+func (p *pairing) add(ctx context.Context, runs []RunRow, seeds []uint64) error {
 	theirs := map[cellKey]*OtherRun{}
 	for _, scenario := range p.scenarios() {
-		rows, err := p.ask(ctx, other, scenario, seeds)
+		rows, err := p.ask(ctx, scenario, seeds)
 		if err != nil {
 			return err
 		}
@@ -61,10 +79,10 @@ func (p *pairing) add(ctx context.Context, other Other, runs []RunRow, seeds []u
 			theirs[cellKey{r.Scenario, r.Window, r.Seed, r.Policy}] = r
 		}
 	}
-	p.strangers(runs, theirs)
+	p.strangers(runs, len(seeds), theirs)
 	pairs := make([]cellPair, len(runs))
 	for i := range runs {
-		pairs[i] = p.pair(&runs[i], theirs)
+		pairs[i] = p.pair(runs, i, len(seeds), theirs)
 	}
 	// Runs are ordered by case, seed and policy; the pairs of all looks by seed
 	// first, so that those of the next look follow.
@@ -89,10 +107,11 @@ func (p *pairing) scenarios() []string {
 	return names
 }
 
-// ask lets the other build run a scenario. One that refuses the whole is asked
+// ask lets the other side run a scenario. One that refuses the whole is asked
 // about each policy by itself: a change that adds a policy leaves the others to
 // be compared.
-func (p *pairing) ask(ctx context.Context, other Other, scenario string, seeds []uint64) ([]OtherRun, error) {
+func (p *pairing) ask(ctx context.Context, scenario string, seeds []uint64) ([]OtherRun, error) {
+	other := p.against.Other
 	policies, asked := p.known[scenario]
 	if asked && len(policies) == 0 {
 		return nil, nil
@@ -124,24 +143,41 @@ func (p *pairing) ask(ctx context.Context, other Other, scenario string, seeds [
 	}
 	p.refused = append(p.refused, why...)
 	if len(why) == 0 {
-		return nil, fmt.Errorf("%s: the other build takes each policy and not all of them: %w", scenario, err)
+		return nil, fmt.Errorf("%s: the other side takes each policy and not all of them: %w", scenario, err)
 	}
 	return other.Runs(ctx, scenario, first, seeds)
 }
 
-// strangers notes the scenarios that met other weather.
-func (p *pairing) strangers(runs []RunRow, theirs map[cellKey]*OtherRun) {
+// caseOf returns the index of the case of runs[i], of so many seeds each.
+func (p *pairing) caseOf(i, seeds int) int { return i / (seeds * len(p.config.Policies)) }
+
+// strangers notes the scenarios in which the sides met other conditions.
+func (p *pairing) strangers(runs []RunRow, seeds int, theirs map[cellKey]*OtherRun) {
 	for i := range runs {
 		r := &runs[i]
 		o := theirs[cellKey{r.Scenario, r.Window, r.Seed, r.Policy}]
-		if o != nil && o.Err == "" && r.Err == nil && o.Weather != hex.EncodeToString(r.Result.Weather[:]) {
+		if o != nil && o.Err == "" && r.Err == nil && !p.alike(r, o, &p.grounds[p.caseOf(i, seeds)]) {
 			p.strange[r.Scenario] = true
 		}
 	}
 }
 
-// pair returns the cell of r.
-func (p *pairing) pair(r *RunRow, theirs map[cellKey]*OtherRun) cellPair {
+// alike reports whether r and o met the same conditions. Where one program
+// drew for both, a market has the same weather whatever other markets there
+// are: then scenarios that differ in what they may buy are alike too.
+func (p *pairing) alike(r *RunRow, o *OtherRun, own *grounds) bool {
+	switch {
+	case o.conditions != "" && o.conditions != own.conditions:
+		return false
+	case o.Weather == hex.EncodeToString(r.Result.Weather[:]):
+		return true
+	}
+	return p.against.Program == "" && o.conditions != ""
+}
+
+// pair returns the cell of runs[i].
+func (p *pairing) pair(runs []RunRow, i, seeds int, theirs map[cellKey]*OtherRun) cellPair {
+	r := &runs[i]
 	key := cellKey{r.Scenario, r.Window, r.Seed, r.Policy}
 	if p.strange[r.Scenario] || !slices.Contains(p.known[r.Scenario], r.Policy) {
 		return cellPair{}
@@ -149,26 +185,51 @@ func (p *pairing) pair(r *RunRow, theirs map[cellKey]*OtherRun) cellPair {
 	o := theirs[key]
 	key.policy = OnDemand
 	od := theirs[key]
+	n := len(p.config.Policies)
+	ownOD := &runs[i-i%n+slices.Index(p.config.Policies, OnDemand)]
+	own := &p.grounds[p.caseOf(i, seeds)]
 	switch {
 	case r.Err != nil:
 		p.lack(r, "ours: "+firstLine(r.Err.Error()))
 	case o == nil:
-		p.lack(r, "the other build does not report it")
+		p.lack(r, "the other side does not report it")
 	case o.Err != "":
-		p.lack(r, "the other build's: "+firstLine(o.Err))
+		p.lack(r, "the other side's: "+firstLine(o.Err))
 	case od == nil || od.Err != "" || od.Bill <= 0:
-		p.lack(r, "the other build has no on-demand bill")
+		p.lack(r, "the other side has no on-demand bill")
+	case ownOD.Err != nil || ownOD.Result.Bill <= 0:
+		p.lack(r, "ours has no on-demand bill")
 	default:
-		saved := o.Bill + o.OutageCost - r.Result.Bill - r.Result.OutageCost
-		outage := r.Result.OutageCost - o.OutageCost
-		return cellPair{
-			both: true, changed: o.Hash != hex.EncodeToString(r.Result.Hash[:]),
-			savings: float64(saved) / float64(od.Bill) * 100, outage: float64(outage) / float64(od.Bill) * 100,
-			savingsWeek: weekly(saved.Float(), r.World.Duration),
-			outageWeek:  weekly(float64(r.Result.OutageMinutes-o.OutageMinutes), r.World.Duration),
-		}
+		return differ(r, ownOD, o, od, own)
 	}
 	return cellPair{}
+}
+
+// differ returns the difference of r to o, which have the on-demand runs ownOD
+// and od.
+func differ(r, ownOD *RunRow, o, od *OtherRun, own *grounds) cellPair {
+	mine := r.Result
+	x := cellPair{both: true, changed: o.Hash != hex.EncodeToString(mine.Hash[:])}
+	if o.file != "" && o.file != own.file {
+		// The hash covers the file, so it says nothing.
+		x.changed = o.Bill != mine.Bill || o.OutageCost != mine.OutageCost || o.OutageMinutes != mine.OutageMinutes
+	}
+	saved := o.Bill + o.OutageCost - mine.Bill - mine.OutageCost
+	basis := float64(od.Bill)
+	x.savings, x.outage = float64(saved)/basis*100, float64(mine.OutageCost-o.OutageCost)/basis*100
+	base := ownOD.Result
+	if x.demand = o.demand != "" && o.demand != own.demand; x.demand {
+		saved += base.Bill + base.OutageCost - od.Bill - od.OutageCost
+		ownBasis := float64(base.Bill)
+		x.savings = 100 * (float64(base.Bill+base.OutageCost-mine.Bill-mine.OutageCost)/ownBasis -
+			float64(od.Bill+od.OutageCost-o.Bill-o.OutageCost)/basis)
+		x.outage = 100 * (float64(mine.OutageCost)/ownBasis - float64(o.OutageCost)/basis)
+	}
+	window := r.World.Duration
+	x.savingsWeek = weekly(saved.Float(), window)
+	x.outageWeek = weekly(float64(mine.OutageMinutes-o.OutageMinutes), window)
+	x.onDemandWeek = weekly((base.Bill - od.Bill).Float(), window)
+	return x
 }
 
 func (p *pairing) lack(r *RunRow, why string) {
@@ -192,17 +253,17 @@ func (p *pairing) changes() []Change {
 	}
 	draws := newBootstrap(clusters, len(p.seeds))
 	names := p.scenarios()
-	level := 1 - errorRate/float64(len(c.Policies))
+	level := 1 - errorRate/float64(len(p.judged))
 	var out []Change
-	for i := range c.Policies {
+	for _, i := range p.judged {
 		out = append(out, p.change(draws, "", i, level))
 	}
 	if len(names) < 2 {
 		return out
 	}
-	level = 1 - errorRate/float64(len(c.Policies)*len(names))
+	level = 1 - errorRate/float64(len(p.judged)*len(names))
 	for _, name := range names {
-		for i := range c.Policies {
+		for _, i := range p.judged {
 			out = append(out, p.change(draws, name, i, level))
 		}
 	}
@@ -231,13 +292,18 @@ func (p *pairing) change(draws *bootstrap, scenario string, policy int, level fl
 			}
 			cells = append(cells, k*len(p.seeds)+s)
 			savings, outage = append(savings, x.savings), append(outage, x.outage)
+			if x.demand {
+				out.Demand++
+			}
 			out.SavingsWeek += x.savingsWeek
 			out.OutageWeek += x.outageWeek
+			out.OnDemandWeek += x.onDemandWeek
 		}
 	}
 	if out.Pairs > 0 {
 		out.SavingsWeek /= float64(out.Pairs)
 		out.OutageWeek /= float64(out.Pairs)
+		out.OnDemandWeek /= float64(out.Pairs)
 		out.Savings, out.Outage = difference(draws, cells, savings, level), difference(draws, cells, outage, level)
 	}
 	out.Verdict = out.judge()
@@ -290,11 +356,11 @@ func (p *pairing) warnings() []string {
 	var out []string
 	for _, name := range p.scenarios() {
 		if p.strange[name] {
-			out = append(out, name+" is not comparable: the two builds met different weather there")
+			out = append(out, name+" is not comparable: the two sides met another weather there, or other prices or faults")
 		}
 	}
 	for _, why := range p.refused {
-		out = append(out, "not in the other build: "+why)
+		out = append(out, "the other side cannot run "+why)
 	}
 	if p.missing {
 		out = append(out, "runs are missing from the comparison; the first: "+p.lacks)

@@ -13,7 +13,14 @@ import (
 func ReadRuns(r io.Reader) ([]OtherRun, error) {
 	var in struct {
 		SchemaVersion *int `json:"schema_version"`
-		Runs          []struct {
+		Cases         []struct {
+			Scenario   string `json:"scenario"`
+			Window     int    `json:"window"`
+			File       string `json:"scenario_digest"`
+			Conditions string `json:"conditions_digest"`
+			Demand     string `json:"demand_digest"`
+		} `json:"cases"`
+		Runs []struct {
 			Scenario string `json:"scenario"`
 			Window   int    `json:"window"`
 			Seed     uint64 `json:"seed"`
@@ -38,10 +45,20 @@ func ReadRuns(r io.Reader) ([]OtherRun, error) {
 	if *in.SchemaVersion != SchemaVersion {
 		return nil, fmt.Errorf("reading a report: its schema_version is %d, and this build reads %d", *in.SchemaVersion, SchemaVersion)
 	}
+	type window struct {
+		scenario string
+		number   int
+	}
+	of := map[window]grounds{}
+	for i := range in.Cases {
+		k := &in.Cases[i]
+		of[window{k.Scenario, k.Window}] = grounds{file: k.File, conditions: k.Conditions, demand: k.Demand}
+	}
 	out := make([]OtherRun, 0, len(in.Runs))
 	for i := range in.Runs {
 		x := &in.Runs[i]
-		o := OtherRun{Scenario: x.Scenario, Window: x.Window, Seed: x.Seed, Policy: x.Policy, Weather: x.Weather, Hash: x.Hash, Err: x.Error}
+		o := OtherRun{Scenario: x.Scenario, Window: x.Window, Seed: x.Seed, Policy: x.Policy, Weather: x.Weather, Hash: x.Hash, Err: x.Error,
+			grounds: of[window{x.Scenario, x.Window}]}
 		if m := &x.Metrics; x.Error == "" {
 			if m.Bill == nil || m.Outage == nil || m.Minutes == nil || x.Weather == "" || x.Hash == "" {
 				return nil, fmt.Errorf("reading a report: runs[%d] lacks one of bill_usd, outage_cost_usd, outage_minutes, weather and hash", i)

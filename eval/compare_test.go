@@ -60,6 +60,11 @@ func (o *fakeOther) Runs(ctx context.Context, scenario string, policies []string
 	return out, nil
 }
 
+// against is o as another program.
+func (o *fakeOther) against() Against {
+	return Against{Other: o, Program: "./base", Version: "v0.0.9"}
+}
+
 // setAgainst returns a report that was compared with other.
 func setAgainst(t *testing.T, c Config, o *fakeOther) *Report {
 	t.Helper()
@@ -68,10 +73,9 @@ func setAgainst(t *testing.T, c Config, o *fakeOther) *Report {
 		t.Fatal(err)
 	}
 	o.config = &r.Config
-	if err := r.Compare(t.Context(), o, fake{}.run); err != nil {
+	if err := r.Compare(t.Context(), o.against(), fake{}.run); err != nil {
 		t.Fatal(err)
 	}
-	r.Comparison.Other, r.Comparison.Version = "./base", "v0.0.9"
 	return r
 }
 
@@ -309,7 +313,7 @@ func TestCompareStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Compare(t.Context(), crashing{}, fake{}.run); !errors.Is(err, errCloud) || r.Comparison != nil {
+	if err := r.Compare(t.Context(), Against{Other: crashing{}}, fake{}.run); !errors.Is(err, errCloud) || r.Comparison != nil {
 		t.Errorf("%v, %+v", err, r.Comparison)
 	}
 }

@@ -92,7 +92,7 @@ type Runner func(context.Context, Job) (*sim.Result, error)
 
 // DefaultPolicies are compared when the user names none.
 func DefaultPolicies() []string {
-	return []string{OnDemand, "spot", "static", "spotvortex", "spotvortex:compat=true"}
+	return []string{OnDemand, "spot", "static", "spotvortex", "spotvortex:compat=true", "portfolio"}
 }
 
 // DefaultSeeds returns the seeds 1…n.

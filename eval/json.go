@@ -61,6 +61,8 @@ type jsonCase struct {
 	Intensity      float64  `json:"intensity"`
 	Slots          int      `json:"slots"`
 	ScenarioDigest string   `json:"scenario_digest"`
+	Conditions     string   `json:"conditions_digest"`
+	Demand         string   `json:"demand_digest"`
 	Trace          string   `json:"trace"`
 	TraceDigest    string   `json:"trace_digest"`
 	OracleUSD      float64  `json:"oracle_usd"`
@@ -244,10 +246,11 @@ func (r *Report) jsonCases() []jsonCase {
 	for i := range r.Config.Cases {
 		k := &r.Config.Cases[i]
 		w := k.World
+		g := groundsOf(w)
 		out = append(out, jsonCase{
 			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.end().String(),
 			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots,
-			ScenarioDigest: hex.EncodeToString(w.Digest[:]), Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
+			ScenarioDigest: g.file, Conditions: g.conditions, Demand: g.demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
 			OracleUSD: r.Oracles[i].Cost.Float(), OracleODUSD: r.Oracles[i].OnDemand.Float(),
 			Warnings: append([]string{}, w.Warnings...),
 		})

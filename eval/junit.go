@@ -58,7 +58,7 @@ func message(text string) *junitMessage {
 
 // WriteJUnit writes the report as JUnit XML: a test for each gate and policy,
 // for the runs of each policy in each scenario, and for each change against
-// another build. What could not be estimated is a skipped test, which is what
+// the other side. What could not be estimated is a skipped test, which is what
 // JUnit has between a pass and a failure; a gate without a value is an error.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{Name: "spotter eval"}

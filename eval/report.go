@@ -37,7 +37,7 @@ type Report struct {
 	// Gates are the verdicts, in the order of Config.Gates and Config.Policies.
 	Gates []GateResult
 
-	// Comparison is the difference to another build, nil where none was asked
+	// Comparison is the difference to the other side, nil where none was asked
 	// for. [Report.Compare] sets it.
 	Comparison *Comparison
 
@@ -158,7 +158,7 @@ func (r *Report) Missing() int {
 }
 
 // ExitCode returns what a program that made the report should end with: 3 when
-// runs are missing, 1 when a gate or the comparison with another build failed,
+// runs are missing, 1 when a gate or the comparison with the other side failed,
 // else 0.
 func (r *Report) ExitCode() int {
 	switch {

@@ -79,7 +79,7 @@ func (r *Report) WriteSARIF(w io.Writer) error {
 	run := sarifRun{Results: []sarifResult{}, Properties: sarifProperties{r.traceNotes()}, Tool: sarifTool{sarifDriver{Name: "spotter", Version: r.Config.Version, Rules: []sarifRule{
 		{ruleGate, sarifText{"A gate on savings or outages failed"}},
 		{ruleRun, sarifText{"A simulated run broke"}},
-		{ruleComparison, sarifText{"Net savings or outages are worse than those of the build compared with"}},
+		{ruleComparison, sarifText{"Net savings or outages are worse than those of what was compared with"}},
 		{ruleEstimate, sarifText{"Something could not be estimated"}},
 	}}}}
 	for _, f := range r.findings() {

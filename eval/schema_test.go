@@ -59,7 +59,7 @@ func TestSchema(t *testing.T) {
 	}
 	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
 	r.Runs[0].Result.Budgets = []sim.BudgetResult{{Name: "ml/b"}}
-	r.Comparison = &Comparison{Seeds: DefaultSeeds(8), Changes: []Change{{Policy: "spot", Pairs: 8,
+	r.Comparison = &Comparison{Program: "./base", Version: "v1", Files: "base", Seeds: DefaultSeeds(8), Changes: []Change{{Policy: "spot", Pairs: 8, Demand: 8,
 		Savings: Difference{Interval: &Interval{}}, Outage: Difference{Interval: &Interval{}}}}}
 	var out bytes.Buffer
 	if err := r.WriteJSON(&out); err != nil {

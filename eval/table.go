@@ -65,7 +65,7 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 	return err
 }
 
-// comparison writes the difference to another build, nothing without one.
+// comparison writes the difference to the other side, nothing without one.
 func (p *printer) comparison(c *Comparison) {
 	if c == nil {
 		return

@@ -99,7 +99,7 @@ func TestGentleDrainOfASinglePod(t *testing.T) {
 		b.pool("p").Consolidation = policy.ConsolidateNever
 		b.workload("web", policy.KindDeployment, c.replicas, policy.Resources{CPU: 1800, Memory: gib})
 		res, log := empty(t, b, emptier{gentle: true})
-		if got := int64(res.VoluntaryEvictions); got != c.evictions || (res.Incidents > 0) != c.short || strings.Contains(log, " undrained ") {
+		if got := res.VoluntaryEvictions; got != c.evictions || (res.Incidents > 0) != c.short || strings.Contains(log, " undrained ") {
 			t.Errorf("%d replicas: %d evictions and %d incidents, want %d and some: %v", c.replicas, got, res.Incidents, c.evictions, c.short)
 		}
 	}

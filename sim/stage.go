@@ -224,7 +224,7 @@ func (s *Stage) valuePods() error {
 // NewWeather draws everything exogenous of a run of the world under seed.
 func (s *Stage) NewWeather(seed uint64) (*weather.Weather, error) {
 	w := s.world
-	cfg := weather.Config{Seed: seed, Scenario: w.Digest, Trace: w.TraceDigest, From: s.begin, To: s.window.To, Intensity: w.Intensity, Slots: w.Slots, Params: weather.DefaultParams()}
+	cfg := weather.Config{Seed: seed, Trace: w.TraceDigest, From: s.begin, To: s.window.To, Intensity: w.Intensity, Slots: w.Slots, Params: weather.DefaultParams()}
 	for i := range w.Faults {
 		f := &w.Faults[i]
 		squeeze := weather.Squeeze{At: f.At, Duration: f.Duration, Depth: f.Share, Zone: f.Zone, Type: f.Type, Capacity: f.Capacity}

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Finds or builds the spotter to run and the one to compare with, and writes
-# where they are to $GITHUB_OUTPUT: spotter, base (empty for none) and commit.
+# Finds or builds the spotter to run and what to compare with, and writes where
+# they are to $GITHUB_OUTPUT: spotter; commit, the one to compare with; files, a
+# folder with the files of that commit; and base, another spotter. The last three
+# are empty for none.
 #
-# Where the repository is Spotter's own, the base is built from the commit to
-# compare with. Elsewhere it is the same spotter, run in the files of that
-# commit: then the change is what the repository's scenarios say.
+# Where the repository is Spotter's own, the base is built from the commit too.
+# Elsewhere the same spotter runs the files of both.
 set -euo pipefail
 
 work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/spotter.XXXXXX")
@@ -32,7 +33,7 @@ spotter=$(realpath "$spotter")
 
 commit=${COMPARE:-}
 if [ -z "$commit" ]; then commit=${BASE_SHA:-}; fi
-base=${BASE_BINARY:-}
+base=${BASE_BINARY:-} files=''
 if [ "$commit" = none ]; then
   commit='' base=''
 elif [ -n "$commit" ]; then
@@ -47,18 +48,18 @@ if [ -n "$base" ]; then
     echo "::error title=spotter::base-binary: $base is no program" && exit 2
   fi
   base=$(realpath "$base")
-elif [ -n "$commit" ]; then
-  git worktree add --quiet --detach "$work/base" "$commit"
-  base=$work/spotter-base
-  if ours; then
-    build "$work/base" "$base"
-  else
-    printf '#!/usr/bin/env bash\ncd %q && exec %q "$@"\n' "$work/base" "$spotter" >"$base"
-    chmod +x "$base"
+fi
+if [ -n "$commit" ]; then
+  files=$work/${commit:0:12}
+  git worktree add --quiet --detach "$files" "$commit"
+  if [ -z "$base" ] && ours; then
+    base=$work/spotter-base
+    build "$files" "$base"
   fi
 fi
 {
   echo "spotter=$spotter"
   echo "base=$base"
+  echo "files=$files"
   echo "commit=$commit"
 } >>"$GITHUB_OUTPUT"

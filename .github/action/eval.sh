@@ -14,7 +14,8 @@ option --baseline "${BASELINE:-}"
 option --windows "${WINDOWS:-}"
 option --trace "${TRACE:-}"
 option --compare "${BASE:-}"
-if [ -n "${BASE:-}" ]; then option --seeds-from "${BASE_COMMIT:-}"; fi
+option --compare-scenarios "${BASE_FILES:-}"
+option --seeds-from "${BASE_COMMIT:-}"
 while IFS= read -r gate; do
   if [ -n "${gate//[[:space:]]/}" ]; then args+=(--gate "$gate"); fi
 done <<<"${GATES:-}"

@@ -29,7 +29,7 @@ type evalFlags struct {
 	every                     time.Duration
 	format                    string
 	out                       []string
-	compare, seedsFrom        string
+	compare, files, seedsFrom string
 	report                    string
 	gates                     []string
 	discount1y, discount3y    float64
@@ -57,6 +57,7 @@ func (p *program) evalCommand() *cobra.Command {
 			"  spotter eval web-week batch-night --trace prices --windows 26-45 --every 168h --seeds 1001-1020\n" +
 			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +
 			"  spotter eval web-week --policies portfolio --compare ./spotter-base --out - --out results.json --out junit.xml\n" +
+			"  spotter eval worlds/shop.yaml --compare-scenarios ../base --seeds-from 41405d6\n" +
 			"  spotter eval web-week --policies static --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return p.eval(c.Context(), &f, args) },
@@ -70,7 +71,8 @@ func (p *program) evalCommand() *cobra.Command {
 	flags.DurationVar(&f.every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
 	flags.StringVar(&f.format, "format", string(eval.Table), "output `F`: "+formatList())
 	flags.StringArrayVar(&f.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
-	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells")
+	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
+	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
 	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
 	flags.StringVar(&f.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
@@ -83,7 +85,7 @@ func (p *program) evalCommand() *cobra.Command {
 }
 
 func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
-	other, err := p.openCompare(ctx, f)
+	other, err := p.openCompare(ctx, f, args)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 		}
 		return err
 	}
-	if err := p.compare(ctx, f, other, report, r.run); err != nil {
+	if err := compare(ctx, f, other, cfg, report, r.run); err != nil {
 		return err
 	}
 	if err := p.write(report, targets); err != nil {
@@ -187,6 +189,8 @@ func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*e
 		if cfg.Policies, err = parsePolicies(f.policies); err != nil {
 			return nil, wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
 		}
+	case f.files != "":
+		cfg.Policies = []string{registry.Manifest}
 	case slices.ContainsFunc(cfg.Cases, func(k eval.Case) bool { return len(manifests(k.World)) > 0 }):
 		cfg.Policies = append(cfg.Policies, registry.Manifest)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -35,11 +36,21 @@ const unknownVersion = "unknown"
 
 const otherAdvice = "give --compare the path of another build of spotter, as the one of the base branch"
 
-// An otherBuild is another build of this program, run as a process. All that is
+const filesAdvice = "give --compare-scenarios a folder with the files to compare with, as `git worktree add ../base main` makes one"
+
+// An otherBuild is another build of this program, or this one in another
+// folder, run as a process. All that is
 // asked of it is `spotter version` and `spotter eval --format json`, whose
 // schema docs/eval-schema.md describes.
 type otherBuild struct {
 	path, version string
+
+	// name says to the user what is being compared with.
+	name string
+
+	// dir is the folder from which it reads files, empty for the one of this
+	// call.
+	dir string
 
 	// flags are those of this call that choose what is run.
 	flags []string
@@ -52,6 +63,9 @@ type otherBuild struct {
 func openOther(ctx context.Context, path string) (*otherBuild, error) {
 	found, err := exec.LookPath(path)
 	if err != nil {
+		return nil, wrong(fmt.Errorf("--compare: %w", err), otherAdvice)
+	}
+	if found, err = filepath.Abs(found); err != nil { // it may be run in another folder
 		return nil, wrong(fmt.Errorf("--compare: %w", err), otherAdvice)
 	}
 	short, cancel := context.WithTimeout(ctx, versionWait)
@@ -76,7 +90,7 @@ func openOther(ctx context.Context, path string) (*otherBuild, error) {
 		}
 		return nil, wrong(fmt.Errorf("--compare: %s is no spotter: %s", path, why), otherAdvice)
 	}
-	o.version = fields[1]
+	o.version, o.name = fields[1], "spotter "+fields[1]
 	return o, nil
 }
 
@@ -85,7 +99,7 @@ func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []strin
 	args := append([]string{"eval"}, o.flags...)
 	args = append(args, "--policies", strings.Join(policies, ","), "--seeds", fmt.Sprintf("%d-%d", seeds[0], seeds[len(seeds)-1]),
 		"--format", "json", "--", scenario)
-	o.say("comparing with spotter %s: %s, seeds %d to %d", o.version, scenario, seeds[0], seeds[len(seeds)-1])
+	o.say("comparing with %s: %s, seeds %d to %d", o.name, scenario, seeds[0], seeds[len(seeds)-1])
 	var runs []eval.OtherRun
 	told, err := o.call(ctx, args, func(r io.Reader) (err error) {
 		runs, err = eval.ReadRuns(r)
@@ -113,6 +127,7 @@ func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reade
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := exec.CommandContext(ctx, o.path, args...)
+	c.Dir = o.dir
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = stopWait
 	var stderr tail
@@ -177,38 +192,85 @@ func (t *tail) Write(b []byte) (int, error) {
 
 func (t *tail) String() string { return string(t.b) }
 
-// openCompare opens what --compare names, nil without it.
-func (p *program) openCompare(ctx context.Context, f *evalFlags) (*otherBuild, error) {
-	if f.compare == "" {
-		if f.flags.Changed("compare") {
-			return nil, wrong(errors.New("--compare: it names no program"), otherAdvice)
-		}
-		return nil, nil
-	}
-	o, err := openOther(ctx, f.compare)
-	if err != nil {
+// openCompare opens what --compare and --compare-scenarios name, nil without
+// them.
+func (p *program) openCompare(ctx context.Context, f *evalFlags, args []string) (*otherBuild, error) {
+	if err := f.checkFiles(args); err != nil {
 		return nil, err
 	}
+	var o *otherBuild
+	var err error
+	switch {
+	case f.compare != "":
+		if o, err = openOther(ctx, f.compare); err != nil {
+			return nil, err
+		}
+	case f.flags.Changed("compare"):
+		return nil, wrong(errors.New("--compare: it names no program"), otherAdvice)
+	case f.files != "":
+		path, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("finding this program to run it in %s: %w", f.files, err)
+		}
+		o = &otherBuild{path: path, name: "the files in " + f.files}
+	default:
+		return nil, nil
+	}
+	o.dir = f.files
 	o.say = func(format string, args ...any) { fmt.Fprintf(p.stderr, format+"\n", args...) }
 	for _, name := range []string{"trace", "from", "intensity", "windows", "every"} {
-		if fl := f.flags.Lookup(name); fl.Changed {
-			o.flags = append(o.flags, "--"+name, fl.Value.String())
+		fl := f.flags.Lookup(name)
+		if !fl.Changed {
+			continue
 		}
+		value := fl.Value.String()
+		if name == "trace" && o.dir != "" && value != "" && !strings.HasPrefix(value, "embedded:") {
+			// Prices named by the call are those of both sides.
+			if value, err = filepath.Abs(value); err != nil {
+				return nil, wrong(fmt.Errorf("--trace: %w", err), "give the path of a trace")
+			}
+		}
+		o.flags = append(o.flags, "--"+name, value)
 	}
 	o.flags = append(o.flags, "--baseline", f.baseline)
 	return o, nil
 }
 
-// compare puts the difference to another build into report.
-func (p *program) compare(ctx context.Context, f *evalFlags, o *otherBuild, report *eval.Report, runner eval.Runner) error {
+// checkFiles reports whether the scenarios args can be looked for in the folder
+// of --compare-scenarios.
+func (f *evalFlags) checkFiles(args []string) error {
+	if f.files == "" {
+		if f.flags.Changed("compare-scenarios") {
+			return wrong(errors.New("--compare-scenarios: it names no folder"), filesAdvice)
+		}
+		return nil
+	}
+	switch about, err := os.Stat(f.files); {
+	case err != nil:
+		return wrong(fmt.Errorf("--compare-scenarios: %w", err), filesAdvice)
+	case !about.IsDir():
+		return wrong(fmt.Errorf("--compare-scenarios: %s is no folder", f.files), filesAdvice)
+	}
+	for _, a := range args {
+		if !filepath.IsLocal(a) {
+			return wrong(fmt.Errorf("--compare-scenarios: %s is not below this folder, so there is none of the same path in %s", a, f.files),
+				"run eval in the folder that holds the scenarios, and name them from there")
+		}
+	}
+	return nil
+}
+
+// compare puts the difference to the other side into report.
+func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config, report *eval.Report, runner eval.Runner) error {
 	if o == nil {
 		return nil
 	}
-	if err := report.Compare(ctx, o, runner); err != nil {
-		return err
+	a := eval.Against{Other: o, Program: f.compare, Version: o.version, Files: f.files}
+	if f.files != "" {
+		// What a manifest says changes policies too that nobody asks about.
+		a.Judged = cfg.Policies
 	}
-	report.Comparison.Other, report.Comparison.Version = f.compare, o.version
-	return nil
+	return report.Compare(ctx, a, runner)
 }
 
 // seedsOf returns the seeds of a call. A number of them begins at 1, or where a

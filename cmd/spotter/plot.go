@@ -209,7 +209,7 @@ func recordedPrices(note string) string {
 	if len(words) < 3 || words[0] != "spotter" || words[1] != "sim" {
 		return unknown
 	}
-	path := ""
+	var path string
 	if i := slices.Index(words, "--trace"); i > 0 && i+1 < len(words) {
 		path = words[i+1]
 	} else if sc, err := scenarios.Load(words[2]); err == nil {

@@ -73,8 +73,11 @@ func (p *program) tui(ctx context.Context, f *tuiFlags, args []string) error {
 	if err := f.terminal.Check(); err != nil {
 		return wrong(err, "run `spotter tui --help`")
 	}
-	title, play := "", func(context.Context, func(any)) {}
-	var err error
+	var (
+		title string
+		play  func(context.Context, func(any))
+		err   error
+	)
 	if f.runs != nil {
 		title, play, err = f.recordings(args)
 	} else {

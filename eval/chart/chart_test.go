@@ -221,7 +221,7 @@ func TestPage(t *testing.T) {
 	for name, p := range examples(Page) {
 		p.frame().ID = `c"1`
 		data := string(drawn(t, SVG, p))
-		body := data[strings.Index(data, "</desc>"):]
+		_, body, _ := strings.Cut(data, "</desc>")
 		if found := regexp.MustCompile(`#[0-9A-Fa-f]{6}|font-family`).FindString(body); found != "" {
 			t.Errorf("%s has %s of its own", name, found)
 		}
@@ -316,7 +316,7 @@ func TestDistinct(t *testing.T) {
 func TestGridLevels(t *testing.T) {
 	g := &Grid{Frame{Title: "g", Theme: Page}, []string{"a"}, []float64{0, 1, 2, 3, 4}, [][]int{{0, 1, 5, 10}}}
 	svg := string(drawn(t, SVG, g))
-	body := svg[strings.Index(svg, "9–10"):]
+	_, body, _ := strings.Cut(svg, "9–10")
 	got := regexp.MustCompile(`fill:var\(--chart-level-\d\)`).FindAllString(body, -1)
 	if want := "[fill:var(--chart-level-0) fill:var(--chart-level-2) fill:var(--chart-level-4)]"; fmt.Sprint(got) != want {
 		t.Errorf("cells are %v, want %s", got, want)

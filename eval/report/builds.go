@@ -2,16 +2,16 @@ package report
 
 import "github.com/spotter-dev/spotter/eval"
 
-// builds has what distinguishes this build from another one; nothing where none
-// was compared with.
+// builds has what distinguishes this side of a comparison from the other one;
+// nothing without a comparison.
 func builds(r *eval.Report) *table {
 	c := r.Comparison
 	if c == nil {
 		return nil
 	}
 	t := &table{
-		Caption: "This build against " + c.Other + " (" + c.Version + ")",
-		Note:    "Means over cells that both ran, in points of the other build's on-demand bill, with their intervals. More savings are better, more outage cost is worse.",
+		Caption: "Compared with " + c.Other,
+		Note:    "Means over cells that both sides ran, in points of the other side's on-demand bill, with their intervals. More savings are better, more outage cost is worse.",
 		Head: []heading{{Text: "Policy", Words: true}, {Text: "World", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
 			{Text: "Net savings", Unit: "$ a week"}, {Text: "Outage minutes", Unit: "a week"}, {Text: "Cells", Unit: "that differ"}},
 	}
@@ -48,11 +48,11 @@ func difference(d eval.Difference) cell {
 	return c
 }
 
-// buildSentence says what the comparison with another build came to.
+// buildSentence says what the comparison with the other side came to.
 func buildSentence(c *eval.Comparison) string {
 	verdict := map[eval.Verdict]string{
 		eval.Equal: "equal to", eval.NoWorse: "no worse than", eval.Worse: "worse than",
 		eval.Undecided: "not told apart with certainty from", eval.NotComparable: "not comparable with",
 	}[c.Verdict]
-	return "This build is " + verdict + " " + c.Other + " (" + c.Version + "); " + c.Headline() + "."
+	return "This is " + verdict + " " + c.Other + "; " + c.Headline() + "."
 }

@@ -20,8 +20,8 @@ type figure struct {
 }
 
 const (
-	pictureWidth  = 440
-	pictureHeight = 300
+	pictureWidth  = 392
+	pictureHeight = 280
 
 	// rowHeight is that of a row of a picture of rows.
 	rowHeight = 26

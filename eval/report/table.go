@@ -184,12 +184,13 @@ func comparison(r *eval.Report, g *eval.Group, name string) table {
 
 // role says what part a policy has, nothing where it is compared.
 func role(r *eval.Report, p string) string {
+	reference, baseline := p == eval.OnDemand, p == r.Config.Baseline
 	switch {
-	case p == eval.OnDemand && p == r.Config.Baseline:
+	case reference && baseline:
 		return "reference and baseline"
-	case p == eval.OnDemand:
+	case reference:
 		return "reference"
-	case p == r.Config.Baseline:
+	case baseline:
 		return "baseline"
 	}
 	return ""

@@ -27,7 +27,7 @@ func newVerdict(r *eval.Report) verdict {
 	case r.Failed():
 		v.State, v.Badge = "failed", "Gates failed"
 	case r.Comparison != nil && r.Comparison.Verdict == eval.Worse:
-		v.State, v.Badge = "failed", "Worse than the other build"
+		v.State, v.Badge = "failed", "Worse than what it was compared with"
 	case len(r.Gates) == 0:
 		v.State, v.Badge = "none", "No gate was set"
 	}

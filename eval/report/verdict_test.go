@@ -94,23 +94,23 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// A comparison with another build stands in the verdict, which it can fail.
+// A comparison with another side stands in the verdict, which it can fail.
 func TestBuilds(t *testing.T) {
 	cfg := shown("web-week")
 	cfg.Gates = nil
 	r := compared(t, cfg, fake{})
-	if page := written(t, r); strings.Contains(page, "The other build") {
-		t.Error("a page without another build speaks of one")
+	if page := written(t, r); strings.Contains(page, "Compared with ") {
+		t.Error("a page without a comparison speaks of one")
 	}
-	r.Comparison = &eval.Comparison{Other: "./base", Version: "v0.9<b>", Verdict: eval.Worse, Changes: []eval.Change{{
+	r.Comparison = &eval.Comparison{Other: "v0.9<b> (./base)", Verdict: eval.Worse, Changes: []eval.Change{{
 		Policy: "portfolio", Pairs: 10, Changed: 4, Savings: eval.Difference{Mean: -1.25, Interval: &eval.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Verdict: eval.Worse,
 	}}}
-	if v := newVerdict(r); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This build is worse than ./base (v0.9<b>)") {
+	if v := newVerdict(r); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This is worse than v0.9<b> (./base)") {
 		t.Errorf("the verdict is %q, %q", v.State, v.Sentences)
 	}
 	page := written(t, r)
-	for _, want := range []string{"This build against ./base (v0.9&lt;b&gt;)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$412", "4 of 10"} {
+	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$412", "4 of 10"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type entryRow struct {
 	verb                                                  Verb
 }
 
-var verbNames = [...]string{Steer: "steer", Launch: "launch", Drain: "drain", Gate: "gate", Pause: "pause", Evict: "evict", Hold: "hold"}
+var verbNames = [...]string{Steer: "steer", Launch: "launch", Drain: "drain", Rank: "rank", Gate: "gate", Pause: "pause", Evict: "evict", Hold: "hold"}
 
 // String returns the verb in a word.
 func (v Verb) String() string { return verbNames[v] }
@@ -38,6 +39,20 @@ func (t *Timeline) addDecision(s *policy.Snapshot, p *policy.Plan) {
 		n := &s.Nodes[x.Node]
 		t.addEntry(Drain, n.Name, poolName(s, n.Pool), "", drainDetail(s.Now, x), &x.Why)
 	}
+	for i := range p.DeletionCosts {
+		x := &p.DeletionCosts[i]
+		n := &s.Nodes[x.Node]
+		t.addEntry(Rank, n.Name, poolName(s, n.Pool), "", fmt.Sprintf("deletion cost %d, of which the lowest leaves first", x.Cost), &x.Why)
+	}
+	t.addLimits(s, p)
+	t.addHolds(s, p)
+	if len(t.entries) > first {
+		t.decisions = append(t.decisions, decisionRow{s.Now, p.Wake, int32(first)})
+	}
+}
+
+// addLimits notes what budgets ask for.
+func (t *Timeline) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Gates {
 		x := &p.Gates[i]
 		t.addEntry(Gate, x.Budget, "", "", choose(x.Closed, "close it to new pods", "open it again"), &x.Why)
@@ -57,6 +72,10 @@ func (t *Timeline) addDecision(s *policy.Snapshot, p *policy.Plan) {
 		}
 		t.addEntry(Evict, s.Pods[x.Pod].Name, "", "", detail, &x.Why)
 	}
+}
+
+// addHolds notes what was left alone.
+func (t *Timeline) addHolds(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Holds {
 		x := &p.Holds[i]
 		pool, subject := poolName(s, x.Pool), ""
@@ -70,9 +89,6 @@ func (t *Timeline) addDecision(s *policy.Snapshot, p *policy.Plan) {
 			subject = pool
 		}
 		t.addEntry(Hold, subject, pool, "", "", &x.Why)
-	}
-	if len(t.entries) > first {
-		t.decisions = append(t.decisions, decisionRow{s.Now, p.Wake, int32(first)})
 	}
 }
 
@@ -211,28 +227,43 @@ func (t *Timeline) Decision(i int) Decision {
 	return d
 }
 
-// NextDecision returns the place of the first decision after an instant, and
-// whether there is one.
-func (t *Timeline) NextDecision(after policy.Time) (int, bool) {
+// NextDecision returns the place of the first decision after an instant, that has
+// an entry of one of the verbs if any are given, and whether there is one.
+func (t *Timeline) NextDecision(after policy.Time, verbs ...Verb) (int, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	i := t.lastDecision(after) + 1
-	return i, i < len(t.decisions)
+	for i := t.lastDecision(after) + 1; i < len(t.decisions); i++ {
+		if t.does(i, verbs) {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // PreviousDecision returns the place of the last decision before an instant
 // likewise.
-func (t *Timeline) PreviousDecision(before policy.Time) (int, bool) {
+func (t *Timeline) PreviousDecision(before policy.Time, verbs ...Verb) (int, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	i := t.lastDecision(before - 1)
-	return max(i, 0), i >= 0
+	for i := t.lastDecision(before - 1); i >= 0; i-- {
+		if t.does(i, verbs) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// does reports whether decision i has an entry of one of the verbs, or of any
+// where none is given.
+func (t *Timeline) does(i int, verbs []Verb) bool {
+	first, end := t.entriesOf(i)
+	return len(verbs) == 0 || slices.ContainsFunc(t.entries[first:end], func(e entryRow) bool { return slices.Contains(verbs, e.verb) })
 }
 
 // DecisionAbout returns the last decision at or before an instant that has an
 // entry about the given node, pod, workload, pool or budget, and the place of that
-// entry.
-func (t *Timeline) DecisionAbout(name string, until policy.Time) (decision, entry int, ok bool) {
+// entry; of one of the verbs if any are given.
+func (t *Timeline) DecisionAbout(name string, until policy.Time, verbs ...Verb) (decision, entry int, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	id, known := t.names.find(name)
@@ -242,7 +273,7 @@ func (t *Timeline) DecisionAbout(name string, until policy.Time) (decision, entr
 	for i := t.lastDecision(until); i >= 0; i-- {
 		first, end := t.entriesOf(i)
 		for k := first; k < end; k++ {
-			if t.entries[k].subject == id {
+			if e := &t.entries[k]; e.subject == id && (len(verbs) == 0 || slices.Contains(verbs, e.verb)) {
 				return i, k - first, true
 			}
 		}

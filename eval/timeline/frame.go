@@ -160,6 +160,7 @@ const (
 	Steer Verb = iota
 	Launch
 	Drain
+	Rank
 	Gate
 	Pause
 	Evict

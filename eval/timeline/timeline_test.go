@@ -249,7 +249,7 @@ func TestAtNeverChanges(t *testing.T) {
 			}
 		}
 	}
-	if r, e, done := tl.Ended(); r != res || e != err || !done || err != nil || total == 0 {
+	if r, e, done := tl.Ended(); r != res || e != nil || !done || err != nil || total == 0 {
 		t.Errorf("ended with %v, %v, %v after %d frames", r, e, done, total)
 	}
 }
@@ -301,6 +301,9 @@ func TestLoad(t *testing.T) {
 			tl, loaded, _, steps := recorded(t, config(t, world(t, c.world, caseLength), c.policy), c.policy)
 			if loaded.Decisions() != tl.Decisions() || tl.Decisions() == 0 {
 				t.Fatalf("%d decisions are recorded, %d were taken", loaded.Decisions(), tl.Decisions())
+			}
+			if _, ranks := loaded.NextDecision(0, Rank); ranks != (c.policy == "portfolio") {
+				t.Errorf("that it has ranks is %v", ranks)
 			}
 			for i := range tl.Decisions() {
 				if !reflect.DeepEqual(tl.Decision(i), loaded.Decision(i)) {
@@ -499,43 +502,6 @@ func TestOutages(t *testing.T) {
 	}
 	if minutes := ms / 60_000; res.OutageMinutes == 0 || minutes < res.OutageMinutes || minutes > res.OutageMinutes+res.Incidents {
 		t.Errorf("outages last %d minutes, the result says %d in %d incidents", minutes, res.OutageMinutes, res.Incidents)
-	}
-}
-
-// TestDecisions holds that every plan that is not empty is there, with its words.
-func TestDecisions(t *testing.T) {
-	cfg := config(t, world(t, "squeeze", caseLength), "portfolio")
-	var want []int
-	launches := map[string]int{}
-	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
-		if n := len(p.Steers) + len(p.Launches) + len(p.Drains) + len(p.Gates) + len(p.Pauses) + len(p.Evicts) + len(p.Holds); n > 0 {
-			want = append(want, n)
-		}
-		for i := range p.Drains {
-			launches[s.Nodes[p.Drains[i].Node].Name+string(p.Drains[i].Why.Reason)+p.Drains[i].Why.Text]++
-		}
-	}
-	tl, _ := watched(t, cfg, "portfolio")
-	var got []int
-	for i := range tl.Decisions() {
-		d := tl.Decision(i)
-		got = append(got, len(d.Entries))
-		for k, e := range d.Entries {
-			if e.Verb == Drain {
-				launches[e.Subject+string(e.Why.Reason)+e.Why.Text]--
-				if n, at, ok := tl.DecisionAbout(e.Subject, d.At); !ok || n != i || tl.Decision(n).Entries[at].Subject != e.Subject || at > k {
-					t.Errorf("the last decision about %s at %v is %d, want %d", e.Subject, d.At, n, i)
-				}
-			}
-		}
-	}
-	if !slices.Equal(got, want) || len(got) == 0 {
-		t.Errorf("decisions have %v entries, the plans %v", got, want)
-	}
-	for name, n := range launches {
-		if n != 0 {
-			t.Errorf("the drain %q is there %d times too few", name, n)
-		}
 	}
 }
 

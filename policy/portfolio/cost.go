@@ -188,13 +188,14 @@ func (d *desk) rank() {
 	}
 	cores := max(float64(need.CPU)/1000, 0.001)
 	d.ranked = d.ranked[:0]
+	largest := d.largest()
 	for _, id := range d.pool.Markets {
 		m := &s.Markets[id]
 		if !m.Offered || m.Experience.Refused != 0 && s.Now.Sub(m.Experience.Refused) < refusalMemory {
 			continue
 		}
 		t := &s.Types[m.Type]
-		if t.VCPU > int64(d.e.cfg.Cores) {
+		if t.VCPU > largest {
 			continue
 		}
 		share := need.LargestShare(t.Allocatable)
@@ -208,13 +209,27 @@ func (d *desk) rank() {
 	})
 }
 
+// What one node may take with it: a pool is bought no node of more than
+// smallCores vCPUs that is a larger part of its demand than one in nodesLeast.
+const (
+	nodesLeast = 16
+	smallCores = 8
+)
+
+// largest returns the largest node that is bought, in vCPUs.
+func (d *desk) largest() int64 {
+	return min(int64(d.e.cfg.Cores), max(d.demand.CPU/1000/nodesLeast, smallCores))
+}
+
 // refusalMemory is how long a market that refused us is not asked again.
 const refusalMemory = 30 * time.Minute
 
 // selected returns the markets to buy in, ascending: of each zone some of the
 // best on spot, and all that are on demand. Pods that must be spread over zones
 // are bought for in all of them at once, so zones are given different types as
-// far as these cost about the same: then not all of them are lost together.
+// far as these cost about the same: then not all of them are lost together. A
+// market that holds all that a service can bear to lose is left out while its
+// zone has another that costs little more.
 func (d *desk) selected() []policy.MarketID {
 	s, cfg := d.s, &d.e.cfg
 	var markets []policy.MarketID
@@ -231,15 +246,24 @@ func (d *desk) selected() []policy.MarketID {
 			best[m.Zone] = x
 		}
 	}
+	full := d.full(best)
 	for range cfg.Choices {
 		for z := range s.Zones {
 			pick, least := -1, 0.0
 			for i, r := range d.ranked {
 				m := &s.Markets[r.market]
-				if taken[i] || m.Capacity != policy.Spot || int(m.Zone) != z || d.crowded(r) > best[z]*(1+cfg.Width) {
+				if taken[i] || m.Capacity != policy.Spot || int(m.Zone) != z {
 					continue
 				}
-				if x := d.crowded(r) * (1 + float64(cfg.TypeRisk*float64(uses[m.Type]))/float64(len(s.Zones))); pick < 0 || x < least {
+				width := cfg.Width
+				if !full[i] {
+					width *= wider
+				}
+				if d.crowded(r) > best[z]*(1+width) || pick >= 0 && full[i] && !full[pick] {
+					continue
+				}
+				x := d.crowded(r) * (1 + float64(cfg.TypeRisk*float64(uses[m.Type]))/float64(len(s.Zones)))
+				if pick < 0 || x < least || full[pick] && !full[i] {
 					pick, least = i, x
 				}
 			}
@@ -252,6 +276,41 @@ func (d *desk) selected() []policy.MarketID {
 	}
 	slices.Sort(markets)
 	return markets
+}
+
+// wider is how many times as much dearer than the best market of its zone one may be
+// that is bought in so that services stay spread.
+const wider = 1.25
+
+// full reports, by place in the ranking, which spot markets hold as many pods of a
+// service as it can bear to lose, or as its even spread over the markets would put
+// there that are about as cheap as the best of their zones.
+func (d *desk) full(best []float64) []bool {
+	s, e := d.s, d.e
+	full := make([]bool, len(d.ranked))
+	choice := int32(0)
+	for _, r := range d.ranked {
+		if m := &s.Markets[r.market]; m.Capacity == policy.Spot && d.crowded(r) <= best[m.Zone]*(1+e.cfg.Width) {
+			choice++
+		}
+	}
+	for w := range s.Workloads {
+		id := policy.WorkloadID(w)
+		if !e.exposure.Tracks(id) {
+			continue
+		}
+		l := e.exposure.Loss(id)
+		most := max(l.Slack(), (l.Desired+choice-1)/max(choice, 1))
+		if l.Desired <= 1 || l.Market.Pods < most {
+			continue
+		}
+		for i, r := range d.ranked {
+			if s.Markets[r.market].Capacity == policy.Spot && e.exposure.Pods(id, workload.Group{Market: r.market, Zone: policy.None}) >= most {
+				full[i] = true
+			}
+		}
+	}
+	return full
 }
 
 // crowded returns the unit cost of r with the risk of concentration.

@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -83,5 +84,56 @@ func TestWorth(t *testing.T) {
 	}
 	if got := w.of(d.s.Types[0].Allocatable); math.Abs(got-0.06) > 1e-9 {
 		t.Errorf("the cheapest node is worth %v", got)
+	}
+}
+
+// TestLargest: a node is at most a sixteenth of what the pool's pods ask for, or 8
+// vCPUs where that is more, and never more than is configured.
+func TestLargest(t *testing.T) {
+	big := strings.ReplaceAll(twoMarkets, "app api 1", "app api 33")
+	for _, c := range []struct {
+		world string
+		cores int
+		want  int64
+	}{{twoMarkets, 16, 8}, {twoMarkets, 4, 4}, {big, 16, 12}, {big, 96, 12}, {big, 8, 8}} {
+		d := deskOf(t, c.world)
+		d.e.cfg.Cores = c.cores
+		if got := d.largest(); got != c.want {
+			t.Errorf("of %d cores asked for at most %d are bought in one node with cores=%d, not %d", d.demand.CPU/1000, got, c.cores, c.want)
+		}
+	}
+}
+
+// TestFullLeftOut: the cheapest market holds the two pods that api can lose, so it is
+// left out as long as its zone has three others that cost about the same, and bought in
+// again where there are only two.
+func TestFullLeftOut(t *testing.T) {
+	const full = "aws/region/z/a.4/spot"
+	for last, want := range map[string]bool{"0.0603": false, "0.0900": true} {
+		d := deskOf(t, `
+type a.4 4
+type b.4 4
+type c.4 4
+type d.4 4
+market z a.4 on-demand 0.20
+market z a.4 spot 0.06
+market z b.4 spot 0.0601
+market z c.4 spot 0.0602
+market z d.4 spot `+last+`
+pool web
+app api 1 pdb=2 replicas=6
+node n1 web z a.4 spot
+node n2 web z a.4 on-demand
+pod api n1 2
+pod api n2 4`)
+		d.e.cfg.MarketRisk, d.e.cfg.TypeRisk, d.e.cfg.ZoneRisk = 0, 0, 0
+		d.e.exposure.Read(d.s)
+		got := false
+		for _, id := range d.selected() {
+			got = got || d.s.Markets[id].Name == full
+		}
+		if got != want {
+			t.Errorf("with the last market at %s the full one is bought in: %v", last, got)
+		}
 	}
 }

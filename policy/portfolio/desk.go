@@ -56,6 +56,9 @@ type desk struct {
 	// sp is made when it is first needed.
 	sp *place.Space
 
+	// refused holds the nodes that stay for the sake of a limit.
+	refused []policy.Hold
+
 	// ranked are the markets of the pool that are open, best first within each
 	// capacity type.
 	ranked []ranked
@@ -84,6 +87,7 @@ func (d *desk) look() {
 func (d *desk) decide() {
 	d.price() // of this pool again: the costs are shared
 	d.steer()
+	defer d.tellRefused()
 	if !d.tidies() {
 		d.balance()
 		return
@@ -100,6 +104,10 @@ func (d *desk) tidies() bool {
 	return !d.e.cfg.Fixed && d.pool.Provisioner == policy.ProvisionerKarpenter && d.pool.Levers.Launch
 }
 
+// shiftsMax is how often other nodes are sought for the share when none of those
+// found may go.
+const shiftsMax = 4
+
 // balance moves the pool towards its share where it stands away from it.
 func (d *desk) balance() {
 	if !place.Balance(d.s, d.pool.ID).Off(d.share) {
@@ -109,11 +117,29 @@ func (d *desk) balance() {
 		return // to replace what is dear does the same, and weighs it
 	}
 	rest := d.resting()
-	launches, drains, holds := place.Shift(d.s, nil, place.ShiftOptions{
-		Pool: d.pool.ID, Share: d.share, DrainsMax: d.s.Disruptable(d.pool.ID, policy.Underutilized),
-		Reason: policy.ReasonShare, Text: "towards the wanted spot share",
-		Backoff: func(node string) bool { return d.memory.BackedOff(node, d.s.Now) || slices.Contains(rest, node) },
-	})
+	var launches []policy.Launch
+	var drains []policy.Drain
+	var holds []policy.Hold
+	for range shiftsMax {
+		var stay []policy.NodeID
+		moved := len(d.e.moved)
+		launches, drains, holds = place.Shift(d.s, nil, place.ShiftOptions{
+			Pool: d.pool.ID, Share: d.share, DrainsMax: d.s.Disruptable(d.pool.ID, policy.Underutilized),
+			Reason: policy.ReasonShare, Text: "towards the wanted spot share",
+			Backoff: func(node string) bool { return d.memory.BackedOff(node, d.s.Now) || slices.Contains(rest, node) },
+		})
+		if at := place.Balance(d.s, d.pool.ID); float64(at.Spot) < float64(d.share*float64(at.Total)) {
+			break // a share is held as stated, and one that was chosen counts what can be lost
+		}
+		launches, drains, stay = d.within(launches, drains)
+		if len(stay) == 0 || len(drains) > 0 {
+			break
+		}
+		d.e.undo(moved)
+		for _, n := range stay {
+			rest = append(rest, d.s.Nodes[n].Name)
+		}
+	}
 	for i := range drains {
 		drains[i].Gentle = true
 	}

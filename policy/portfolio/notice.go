@@ -31,7 +31,7 @@ func (d *desk) replace() {
 	largestFirst(s, pods)
 	t := trial{node: &s.Nodes[nodes[0]], pods: pods}
 	for i := range pods {
-		to := m.target(&pods[i], policy.None)
+		to := m.target(&pods[i], policy.None, nil)
 		t.at = append(t.at, to)
 		if to >= 0 {
 			m.sp.Bind(&pods[i], to)

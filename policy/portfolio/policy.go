@@ -1,6 +1,8 @@
 package portfolio
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/place"
 	"github.com/spotter-dev/spotter/policy/workload"
@@ -13,6 +15,7 @@ type Policy struct {
 	name string
 
 	exposure workload.Exposure
+	moved    []shift          // on paper, since exposure was read
 	cover    *policy.Coverage // of the snapshot in hand and what is planned on it
 	costs    []float64        // by market, dollars an hour for a node with what its loss costs
 
@@ -52,6 +55,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	}
 	plan.Launches, plan.Holds = place.Shortages(s, wanted)
 	e.exposure.Read(s)
+	e.moved = e.moved[:0]
 	for _, d := range desks {
 		if d == nil {
 			continue
@@ -63,5 +67,49 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	}
 	e.tell(s, &plan)
 	m.Decisions++
-	return place.Consolidate(s, plan, m, wanted)
+	launches, drains := len(plan.Launches), len(plan.Drains)
+	plan, m = place.Consolidate(s, plan, m, wanted)
+	for _, d := range desks {
+		if d != nil {
+			d.keepWithin(&plan, launches, drains)
+		}
+	}
+	return plan, m
+}
+
+// keepWithin takes out of plan what breaks a limit of the pool among the launches and
+// drains from the given ones on, and says so.
+func (d *desk) keepWithin(plan *policy.Plan, launches, drains int) {
+	d.out, d.refused = plan, nil
+	var bought []policy.Launch
+	var going []policy.Drain
+	others := plan.Launches[:launches:launches]
+	for _, l := range plan.Launches[launches:] {
+		if l.Pool == d.pool.ID {
+			bought = append(bought, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	left := plan.Drains[:drains:drains]
+	for _, x := range plan.Drains[drains:] {
+		if d.s.Nodes[x.Node].Pool == d.pool.ID {
+			going = append(going, x)
+		} else {
+			left = append(left, x)
+		}
+	}
+	if len(going) == 0 {
+		return
+	}
+	if slices.ContainsFunc(left[:drains], func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
+		plan.Launches, plan.Drains = others, left
+		plan.Holds = append(plan.Holds, policy.Hold{Pool: d.pool.ID, Node: policy.None, Why: policy.Why{
+			Reason: policy.ReasonInProgress, Text: "nodes that could be given back may have to take the pods of those that are emptied",
+		}})
+		return
+	}
+	bought, going, _ = d.within(bought, going)
+	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(left, going)
+	d.tellRefused()
 }

@@ -3,7 +3,6 @@ package portfolio
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -87,6 +86,7 @@ func (d *desk) repack() {
 	}
 	m := mover{desk: d}
 	m.begin(left)
+	moved := len(d.e.moved)
 	for _, g := range append(m.groups(), group{strict: true}) {
 		if m.group = g; m.plan() {
 			if m.gain > m.disturbance()+m.overlap {
@@ -97,7 +97,7 @@ func (d *desk) repack() {
 			// The moves that were tried stand in what was read.
 			d.sp, d.e.cover = nil, s.Coverage()
 			d.readCrowd()
-			d.e.exposure.Read(s)
+			d.e.undo(moved)
 			m = mover{desk: d}
 			m.begin(left)
 		}
@@ -368,246 +368,6 @@ func (m *mover) reprice() {
 	}
 }
 
-// A trial is the attempt to empty one node.
-type trial struct {
-	node  *policy.Node
-	pods  []policy.Pod
-	at    []policy.NodeID // where each of pods goes; None for those in bins
-	rest  []policy.Pod    // of pods those that need new nodes, at index in pods
-	index []int
-	bins  []place.Bin
-	to    []policy.MarketID // by pod, where it goes
-
-	before, after policy.Money // dollars an hour
-}
-
-// try plans to empty n if that pays.
-func (m *mover) try(n *policy.Node) {
-	t := trial{node: n, before: policy.Dollars(m.keeping(n))}
-	if !m.unload(&t) {
-		return
-	}
-	for i := range t.pods {
-		to := m.target(&t.pods[i], n.ID)
-		t.at = append(t.at, to)
-		if to < 0 {
-			t.rest, t.index = append(t.rest, t.pods[i]), append(t.index, i)
-			continue
-		}
-		m.sp.Bind(&t.pods[i], to)
-	}
-	m.offers = m.sorts[of(m.spotFor(n))].offers
-	if free := m.paidFor(); m.spotFor(n) && len(free) > 0 {
-		m.offers = append(free, m.offers...)
-	}
-	if m.buy(&t) && m.keepsShare(&t) && m.pays(&t) && !m.exposes(&t) {
-		m.carryOut(&t)
-		return
-	}
-	for i := range t.pods {
-		if t.at[i] >= 0 {
-			m.sp.Unbind(&t.pods[i], t.at[i])
-		}
-		m.sp.Bind(&t.pods[i], n.ID)
-	}
-}
-
-// paidFor returns the offers on demand that were paid for in advance, cheapest
-// first.
-func (m *mover) paidFor() []place.Offer {
-	var free []place.Offer
-	for _, o := range m.sorts[of(false)].offers {
-		if m.e.cover.Covers(o.Market) && m.e.cover.Marginal(o.Market) == 0 {
-			free = append(free, o)
-		}
-	}
-	return free
-}
-
-// unload takes the pods off the node, largest first. It reports false when pods
-// of other nodes are to come here.
-func (m *mover) unload(t *trial) bool {
-	s := m.s
-	for _, id := range m.space().Pods(t.node.ID) {
-		p := &s.Pods[id]
-		if s.Templates[p.Template].DaemonSet || p.Phase == policy.PodTerminating {
-			continue
-		}
-		if p.Node != t.node.ID {
-			return false
-		}
-		t.pods = append(t.pods, *p)
-	}
-	largestFirst(s, t.pods)
-	for i := range t.pods {
-		m.sp.Unbind(&t.pods[i], t.node.ID)
-	}
-	return true
-}
-
-func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
-	slices.SortFunc(pods, func(a, b policy.Pod) int {
-		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
-		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
-	})
-}
-
-// buy finds the nodes to be bought for what has no place.
-func (m *mover) buy(t *trial) bool {
-	var unplaced []int
-	if len(t.rest) > 0 {
-		t.bins, unplaced, _ = m.sp.Pack(t.rest, m.offers)
-	}
-	for i := range t.at {
-		to := policy.MarketID(policy.None)
-		if t.at[i] >= 0 {
-			to = m.marketOf(t.at[i])
-		}
-		t.to = append(t.to, to)
-	}
-	for i := range t.bins {
-		for _, k := range t.bins[i].Pods {
-			t.to[t.index[k]] = m.offers[t.bins[i].Offers[0]].Market
-		}
-		t.after += policy.Dollars(m.buying(m.offers[t.bins[i].Offers[0]].Market))
-	}
-	return len(unplaced) == 0 && len(t.bins) <= splitMax
-}
-
-// keepsShare reports whether the pool is not further from its share with t by
-// more than half of its node.
-func (m *mover) keepsShare(t *trial) bool {
-	after := m.standing(t)
-	return m.away(after) <= max(m.away(m.at), m.size(t.node)/2)
-}
-
-// away returns the distance of a pool that stands at x from its share, in units.
-func (m *mover) away(x place.Standing) float64 {
-	if m.share >= 1 {
-		return 0 // it is on its way there, by whatever moves pay
-	}
-	return math.Abs(float64(m.share*float64(x.Total)) - float64(x.Spot))
-}
-
-// standing returns where the pool stands after t.
-func (m *mover) standing(t *trial) place.Standing {
-	x := m.at
-	x.Total -= int64(m.size(t.node))
-	if m.isSpot(t.node) {
-		x.Spot -= int64(m.size(t.node))
-	}
-	for i := range t.bins {
-		id := m.offers[t.bins[i].Offers[0]].Market
-		size := m.s.ShareUnits(m.pool.ID, id)
-		x.Total += size
-		if m.s.Markets[id].Capacity == policy.Spot {
-			x.Spot += size
-		}
-	}
-	return x
-}
-
-// pays reports whether the saving of t is worth its disturbance.
-func (m *mover) pays(t *trial) bool {
-	edge := m.e.cfg.Edge
-	if m.pool.SavingsThreshold > 0 {
-		edge = m.pool.SavingsThreshold
-	}
-	saving := t.before - t.after
-	if saving < t.before.Times(edge) && m.recommended(t.node, t.pods) == 0 {
-		return false
-	}
-	more := make([]int32, len(m.moved))
-	for i := range t.pods {
-		more[m.s.Templates[t.pods[i].Template].Workload]++
-	}
-	cost := t.after.Float()*overlapHours + m.redone(t.pods)
-	for w, k := range more {
-		if k == 0 {
-			continue
-		}
-		was := m.moved[w]
-		if was == 0 && !m.group.strict {
-			was = 1 // the round as a whole pays for it
-		}
-		cost += m.waves(policy.WorkloadID(w), m.moved[w]+k) - m.waves(policy.WorkloadID(w), was)
-	}
-	return m.worthOf(t) > cost
-}
-
-// worthOf returns what t saves while the saving lasts, in dollars. What the
-// node's market asks above the best one is saved for long, the rest until the
-// demand is another.
-func (m *mover) worthOf(t *trial) float64 {
-	return m.lasts(t.node, (t.before-t.after).Float()) + m.recommended(t.node, t.pods)
-}
-
-// lasts returns what a saving of so many dollars an hour at node n comes to while
-// it lasts.
-func (m *mover) lasts(n *policy.Node, saving float64) float64 {
-	if saving < 0 {
-		return float64(saving * m.e.cfg.Holding.Hours())
-	}
-	lasting := m.e.cfg.Lasting
-	if !m.isSpot(n) && m.spotFor(n) {
-		lasting = settled
-	}
-	premium := min(max(0, m.keeping(n)-m.worth(n).of(n.Allocatable.Minus(m.daemons))), saving)
-	return float64(premium*lasting.Hours()) + float64((saving-premium)*m.e.cfg.Holding.Hours())
-}
-
-// settled is how long it lasts that spot costs less than on demand.
-const settled = 72 * time.Hour
-
-// overlapHours is how long a node and its replacement are paid for both.
-const overlapHours = 0.05
-
-// target returns the node other than from that takes p: the fullest of those where
-// it adds nothing to what the loss of one group would take, else of all.
-func (m *mover) target(p *policy.Pod, from policy.NodeID) policy.NodeID {
-	best, free, adds := policy.NodeID(policy.None), int64(0), false
-	for _, id := range m.targets {
-		if id == from || m.sp.Check(p, id) != place.OK {
-			continue
-		}
-		more := from >= 0 && m.e.exposure.ChangeOf(m.s.Templates[p.Template].Workload, 1, from, m.marketOf(id)) > 0
-		if f := m.sp.Free(id).CPU; best < 0 || adds && !more || adds == more && f < free {
-			best, free, adds = id, f, more
-		}
-	}
-	return best
-}
-
-// marketOf returns the market of a node that is there, or that the round buys.
-func (m *mover) marketOf(id policy.NodeID) policy.MarketID {
-	if k := int(id) - len(m.s.Nodes); k >= 0 {
-		return m.bought[k]
-	}
-	return m.s.Nodes[id].Market
-}
-
-// exposes moves the pods of t on paper, and reports whether more pods would then
-// stand in one group than their workloads can spare. If so they are put back.
-func (m *mover) exposes(t *trial) bool {
-	e, from := &m.e.exposure, t.node.ID
-	excess := int32(0)
-	move := func(sign int32) {
-		for i := range t.pods {
-			w, to := m.s.Templates[t.pods[i].Template].Workload, t.to[i]
-			if sign > 0 {
-				excess += e.ChangeOf(w, 1, from, to)
-			}
-			e.MoveOf(w, sign, from, to)
-		}
-	}
-	move(1)
-	if excess > 0 && m.isSpot(t.node) {
-		move(-1)
-		return true
-	}
-	return false
-}
-
 // carryOut plans what was found.
 func (m *mover) carryOut(t *trial) {
 	s, n := m.s, t.node
@@ -644,6 +404,18 @@ func (m *mover) carryOut(t *trial) {
 	}
 }
 
+// bears reports whether no limit of t is broken if b stands in market id.
+func (m *mover) bears(t *trial, b *place.Bin, id policy.MarketID) bool {
+	if len(t.limits) == 0 || id == m.offers[b.Offers[0]].Market {
+		return true
+	}
+	there := make([]shift, 0, len(b.Pods))
+	for _, k := range b.Pods {
+		there = append(there, m.shift(t, t.index[k], t.to[t.index[k]]))
+	}
+	return m.e.bears(t.limits, there, id)
+}
+
 // count adds nodes of a market to what the pool holds.
 func (m *mover) count(id policy.MarketID, n int) {
 	m.crowd.add(m.desk, id, float64(n))
@@ -660,22 +432,28 @@ func (m *mover) launch(t *trial, i int, why policy.Why) policy.Launch {
 		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
 			continue
 		}
-		if len(l.Markets) < marketsMax && float64(x.Price) <= float64(first.Price)*1.05 {
+		if len(l.Markets) < marketsMax && float64(x.Price) <= float64(first.Price)*1.05 && m.bears(t, b, x.Market) {
 			l.Markets = append(l.Markets, x.Market)
 		} else if l.Why.RunnerUp == "" {
 			l.Why.RunnerUp = s.Markets[x.Market].Name
 		}
 	}
-	id := policy.NodeID(len(s.Nodes) + len(m.tokens))
-	m.tokens, m.bought = append(m.tokens, l.Token), append(m.bought, first.Market)
-	m.sp.SetNode(&policy.Node{
-		ID: id, Name: l.Token, Pool: m.pool.ID, Market: first.Market, Phase: policy.NodeInitialized,
-		Allocatable: first.Allocatable.Minus(m.sp.Daemons(first.Labels, first.Taints)), VolumesMax: first.VolumesMax,
-		GPUResource: first.GPUResource, Labels: first.Labels, Taints: first.Taints,
-	})
+	id := m.stand(first, l.Token)
 	for _, k := range b.Pods {
 		m.sp.Bind(&t.rest[k], id)
 	}
-	m.targets = append(m.targets, id)
 	return l
+}
+
+// stand lets a node of offer o stand in the space, and returns its id there.
+func (m *mover) stand(o *place.Offer, token string) policy.NodeID {
+	id := policy.NodeID(len(m.s.Nodes) + len(m.tokens))
+	m.tokens, m.bought = append(m.tokens, token), append(m.bought, o.Market)
+	m.sp.SetNode(&policy.Node{
+		ID: id, Name: token, Pool: m.pool.ID, Market: o.Market, Phase: policy.NodeInitialized,
+		Allocatable: o.Allocatable.Minus(m.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
+		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
+	})
+	m.targets = append(m.targets, id)
+	return id
 }

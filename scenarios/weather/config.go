@@ -94,9 +94,9 @@ type Config struct {
 	// Seed chooses the weather among all that are equally likely.
 	Seed uint64
 
-	// Scenario and Trace are the digests of what the weather is drawn for.
-	// They stand at the head of [Weather.Digest] and change no draw.
-	Scenario, Trace [32]byte
+	// Trace is the digest of the trace that the weather is drawn for. It stands
+	// at the head of [Weather.Digest] and changes no draw.
+	Trace [32]byte
 
 	// From is the begin of the run, warm-up included, and To its end. The
 	// weather is drawn to one hour beyond To, so that notices before To of

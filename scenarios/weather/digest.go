@@ -10,7 +10,7 @@ import (
 )
 
 // digestVersion changes whenever the records do.
-const digestVersion = 2
+const digestVersion = 3
 
 // The kinds of record that are hashed.
 const (
@@ -21,7 +21,6 @@ const (
 	recordAlarm
 	recordLateNotice
 	recordAPIFault
-	recordScenario
 	recordTrace
 )
 
@@ -29,11 +28,13 @@ const (
 // numbers.
 const recordSize = 1 + 3 + 4 + 8 + 3*8
 
-// Digest returns the SHA-256 of what the weather was drawn for (the digests of
-// scenario and trace, the seed, the span) and of everything that was drawn: of every market its
-// band, its slots, the spells in which it is closed, and each slot's reclaims
-// with their announcements and its false alarms. Equal digests mean equal
-// weather. It does not depend on the order of the markets.
+// Digest returns the SHA-256 of what the weather was drawn for (the digest of
+// the trace, the settings of the market, the seed, the span) and of everything
+// that was drawn: of every market its band, its slots, the spells in which it is
+// closed, and each slot's reclaims with their announcements and its false alarms.
+// Equal digests mean equal weather. It does not depend on the order of the
+// markets, nor on anything that a scenario decides itself, such as policies and
+// workloads: scenarios that differ in these alone are compared under one weather.
 func (w *Weather) Digest() [32]byte {
 	w.digest.Do(func() {
 		d := digester{sum: sha256.New(), buf: make([]byte, 0, 256*recordSize)}
@@ -79,8 +80,7 @@ func (d *digester) record(kind, flags uint8, slot int32, market, x, y, z uint64)
 
 func (d *digester) header(c *Config) {
 	d.record(recordHeader, digestVersion, int32(c.Slots), c.Seed, uint64(c.From), uint64(c.To), math.Float64bits(c.Intensity))
-	d.name(recordScenario, c.Scenario)
-	d.name(recordTrace, c.Trace)
+	d.trace(c.Trace)
 	for _, s := range c.LateNotices {
 		d.record(recordLateNotice, 0, 0, uint64(s.Delay), uint64(s.At), uint64(s.Duration), math.Float64bits(s.Share))
 	}
@@ -89,10 +89,10 @@ func (d *digester) header(c *Config) {
 	}
 }
 
-// name writes the digest of an input as four numbers.
-func (d *digester) name(kind uint8, sum [32]byte) {
+// trace writes the digest of the trace as four numbers.
+func (d *digester) trace(sum [32]byte) {
 	n := func(i int) uint64 { return binary.LittleEndian.Uint64(sum[8*i:]) }
-	d.record(kind, 0, 0, n(0), n(1), n(2), n(3))
+	d.record(recordTrace, 0, 0, n(0), n(1), n(2), n(3))
 }
 
 func (d *digester) market(w *Weather, m *market) {

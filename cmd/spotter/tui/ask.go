@@ -62,7 +62,7 @@ func (m *Model) goTo(text string) {
 	case err != nil:
 		m.note = err.Error()
 	case t < s.warmup || t > s.to:
-		m.note = text + " is outside " + draw.Day(s.warmup) + " " + s.warmup.Std().Format("2 Jan") + " to " + draw.Day(s.to) + " " + s.to.Std().Format("2 Jan 2006")
+		m.note = text + " is outside " + draw.Date(s.warmup) + " to " + draw.Date(s.to) + s.to.Std().Format(" 2006")
 	default:
 		m.seek(t)
 	}

@@ -58,7 +58,7 @@ func (m *Model) subjectOf(s *show) subject {
 // onward is what comes behind a subject.
 func (m *Model) onward(s *show, from *subject) (subject, bool) {
 	if from.pane != Decisions {
-		d, k, ok := s.Timeline.DecisionAbout(from.name, m.at())
+		d, k, ok := s.decided(from.name, m.at())
 		return subject{Decisions, from.name, entryID{d, k}}, ok
 	}
 	e := s.entryOf(from.entry)
@@ -181,10 +181,31 @@ func inkOf(k timeline.Kind) draw.Ink {
 	return draw.Own
 }
 
+// decided returns the last decision about something, up to an instant, and the
+// entry; one that only ranks a node where there is no other.
+func (s *show) decided(name string, now policy.Time) (decision, entry int, ok bool) {
+	if d, k, ok := s.Timeline.DecisionAbout(name, now, judging...); ok {
+		return d, k, ok
+	}
+	return s.Timeline.DecisionAbout(name, now)
+}
+
+// ranked says when the pods of a node leave as workloads shrink, nothing where
+// that was not decided, or where [show.why] says so already.
+func (s *show) ranked(name string, now policy.Time) []draw.Item {
+	d, k, ok := s.Timeline.DecisionAbout(name, now, timeline.Rank)
+	if _, _, other := s.Timeline.DecisionAbout(name, now, judging...); !ok || !other {
+		return nil
+	}
+	all := s.Timeline.Decision(d)
+	e := &all.Entries[k]
+	return []draw.Item{{Key: "ranked", Value: draw.Day(all.At) + ", " + e.Detail + ": " + e.Why.Text}}
+}
+
 // why is the last decision about something, up to an instant.
 func (s *show) why(name string, now policy.Time) draw.Section {
 	section := draw.Section{Title: "Why: the last decision about it"}
-	d, k, ok := s.Timeline.DecisionAbout(name, now)
+	d, k, ok := s.decided(name, now)
 	if !ok {
 		section.Items = []draw.Item{{Value: "nothing has been decided about it so far", Ink: draw.Muted}}
 		return section
@@ -196,7 +217,7 @@ func (s *show) why(name string, now policy.Time) draw.Section {
 
 // reasons are the account that an entry gives of itself.
 func (s *show) reasons(e *timeline.Entry) []draw.Item {
-	items := []draw.Item{{Key: "what", Value: join(verb(e.Verb), e.Subject), Ink: draw.Title}}
+	items := []draw.Item{{Key: "what", Value: join(e.Verb.String(), e.Subject), Ink: draw.Title}}
 	if e.Detail != "" {
 		items = append(items, draw.Item{Key: "how", Value: e.Detail})
 	}
@@ -235,7 +256,7 @@ func (s *show) ofNode(name string, now policy.Time) []draw.Section {
 		f = &s.past
 		what.Title = "What it was at " + draw.DaySecond(at) + ", before it went"
 	}
-	what.Items = s.lookOf(n, f, at)
+	what.Items = append(s.lookOf(n, f, at), s.ranked(name, now)...)
 	return []draw.Section{what, s.why(name, now), s.possible(n.Market), s.history(name, now)}
 }
 
@@ -313,7 +334,7 @@ func (s *show) priced(market int32) string {
 
 // taken says a hazard in words.
 func taken(hazard float64) string {
-	return draw.Percent(monthly(hazard)) + " of nodes taken in a month"
+	return draw.Percent(draw.PerMonth(hazard)) + " of nodes taken in a month"
 }
 
 // possible are the other markets of the same instance type, cheapest first.

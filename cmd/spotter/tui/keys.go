@@ -12,7 +12,8 @@ type keyMap struct {
 
 	run, both, pane, panes, zoom           key.Binding
 	up, down, next, previous, page, pageUp key.Binding
-	inspect, back, filter, help, quit      key.Binding
+	inspect, back, filter, holds           key.Binding
+	help, quit                             key.Binding
 }
 
 func bind(label, does string, keys ...string) key.Binding {
@@ -39,7 +40,7 @@ var keys = keyMap{
 
 	outage:   bind("  o", "outage", "o", "O"),
 	reclaim:  bind("  r", "reclaim", "r", "R"),
-	decision: bind("  d", "decision", "d", "D"),
+	decision: bind("  d", "decision that moves", "d", "D"),
 
 	run:      bind("tab", "other policy", "tab"),
 	both:     bind("b", "two side by side", "b"),
@@ -55,6 +56,7 @@ var keys = keyMap{
 	inspect:  bind("enter", "inspect", "enter"),
 	back:     bind("esc", "back", "esc"),
 	filter:   bind("/", "filter", "/"),
+	holds:    bind("a", "all decisions, holds too", "a"),
 	help:     bind("?", "help", "?"),
 	quit:     bind("q", "quit", "q", "ctrl+c"),
 }
@@ -71,6 +73,6 @@ func (k *keyMap) groups() []group {
 		{"Time", []key.Binding{k.play, k.faster, k.slower, k.nextEvent, k.lastEvent, k.nextDecision, k.lastDecide,
 			k.hour, k.hourBack, k.day, k.dayBack, k.begin, k.end, k.goTo, k.jump, k.jumpBack, k.outage, k.reclaim, k.decision}},
 		{"Screen", []key.Binding{k.run, k.both, k.pane, k.panes, k.zoom, k.help, k.quit}},
-		{"Pane", []key.Binding{k.up, k.down, k.previous, k.next, k.pageUp, k.page, k.inspect, k.back, k.filter}},
+		{"Pane", []key.Binding{k.up, k.down, k.previous, k.next, k.pageUp, k.page, k.inspect, k.back, k.filter, k.holds}},
 	}
 }

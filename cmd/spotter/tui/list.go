@@ -32,7 +32,7 @@ type lists struct {
 	// which of them each one is.
 	log     draw.Log
 	entries []entryID
-	logged  logKey
+	logged  *logKey // nil before the first time
 
 	reclaimed []int32 // per market, up to the shown time
 }
@@ -44,7 +44,7 @@ func (s *show) list(m *Model) {
 	s.listMarkets(now, m.filters[Markets], m.chosen[Markets])
 	s.listWorkloads(now, m.filters[Workloads])
 	s.listBudgets(m.filters[Budgets])
-	s.listDecisions(now, m.filters[Decisions])
+	s.listDecisions(now, m.filters[Decisions], m.withHolds())
 }
 
 // matches reports whether the words of a filter, in lower case, all stand in one
@@ -61,6 +61,9 @@ func matches(filter string, texts ...string) bool {
 	return true
 }
 
+// nothingHas says that a filter lets nothing through.
+func nothingHas(filter string) string { return "nothing here has “" + filter + "”" }
+
 // listNodes leaves those that the filter lets through. What is in danger can be
 // filtered for by its phase and by "notice" and "rebalance".
 func (s *show) listNodes(now policy.Time, filter, selected string) {
@@ -74,12 +77,12 @@ func (s *show) listNodes(now policy.Time, filter, selected string) {
 	for i := range s.frame.Markets {
 		g.Markets[i].Price = s.frame.Markets[i].Price
 	}
-	g.Now, g.Selected = now, selected
+	g.Now, g.Selected, g.Empty = now, selected, "no nodes"
 	if filter == "" {
 		g.Nodes = s.frame.Nodes
 		return
 	}
-	g.Nodes = nil
+	g.Nodes, g.Empty = nil, nothingHas(filter)
 	for i := range s.frame.Nodes {
 		n := &s.frame.Nodes[i]
 		if matches(filter, n.Name, s.poolName(n.Pool), s.marketName(n.Market), n.Phase.String(), capacity(n.Spot), dangerOf(n)) {
@@ -207,9 +210,9 @@ var follow = entryID{-1, -1}
 
 // A logKey is what the entries of a log depend on.
 type logKey struct {
-	decision, decisions int
-	filter              string
-	open                bool
+	middle, decisions int
+	filter            string
+	holds             bool
 }
 
 // How many entries of decisions are kept before and after the shown time, and
@@ -220,42 +223,64 @@ const (
 )
 
 // listDecisions gathers the entries around the shown time.
-func (s *show) listDecisions(now policy.Time, filter string) {
-	middle, at := s.frame.Decision, s.entry
-	if at != follow {
-		middle = at.decision
+func (s *show) listDecisions(now policy.Time, filter string, holds bool) {
+	middle, n := s.frame.Decision, s.decisions
+	if s.entry != follow {
+		middle = s.entry.decision
 	}
-	if k := (logKey{middle, s.decisions, filter, true}); k != s.logged {
-		s.logged = k
-		s.gather(middle, filter)
+	of := func(i int) int { return i }
+	if !holds {
+		i, found := slices.BinarySearch(s.acts, middle)
+		if !found {
+			i--
+		}
+		middle, n, of = i, len(s.acts), func(i int) int { return s.acts[i] }
 	}
-	s.log.Now, s.log.Selected = now, s.selectedEntry(at)
-	s.log.Empty = "nothing decided yet"
-	if filter != "" {
+	if k := (logKey{middle, n, filter, holds}); s.logged == nil || k != *s.logged {
+		s.logged = &k
+		s.gather(middle, n, of, filter, holds)
+	}
+	s.log.Now, s.log.Selected = now, s.selectedEntry(s.entry)
+	switch {
+	case filter != "":
 		s.log.Empty = "no decision near this time has “" + filter + "”"
+	case !holds && s.frame.Decision >= 0:
+		s.log.Empty = "nothing was changed so far; a shows what was held back"
+	default:
+		s.log.Empty = "nothing decided yet"
+	}
+	if filter != "" && !holds {
+		s.log.Empty += "; a looks among holds too"
 	}
 }
 
-// gather reads the entries of the decisions around the one in the middle.
-func (s *show) gather(middle int, filter string) {
+// gather reads the entries around the one in the middle of n decisions, of which
+// the i-th is of(i) in the timeline.
+func (s *show) gather(middle, n int, of func(int) int, filter string, holds bool) {
 	var at []policy.Time
 	var entries []timeline.Entry
 	s.entries = s.entries[:0]
-	first, n := middle, 0
-	for ; first >= 0 && n < entriesBefore && middle-first < decisionsLooked; first-- {
-		n += s.countEntries(first, filter)
-	}
-	n = 0
-	for i := max(first+1, 0); i < s.decisions && (i <= middle || n < entriesAfter && i-middle < decisionsLooked); i++ {
-		d := s.Timeline.Decision(i)
+	passes := func(e *timeline.Entry) bool { return (holds || e.Verb != timeline.Hold) && entryMatches(filter, e) }
+	first, count := middle, 0
+	for ; first >= 0 && count < entriesBefore && middle-first < decisionsLooked; first-- {
+		d := s.Timeline.Decision(of(first))
 		for k := range d.Entries {
-			if !entryMatches(filter, &d.Entries[k]) {
+			if passes(&d.Entries[k]) {
+				count++
+			}
+		}
+	}
+	count = 0
+	for i := max(first+1, 0); i < n && (i <= middle || count < entriesAfter && i-middle < decisionsLooked); i++ {
+		d := s.Timeline.Decision(of(i))
+		for k := range d.Entries {
+			if !passes(&d.Entries[k]) {
 				continue
 			}
 			at, entries = append(at, d.At), append(entries, s.readable(d.Entries[k]))
-			s.entries = append(s.entries, entryID{i, k})
+			s.entries = append(s.entries, entryID{of(i), k})
 			if i > middle {
-				n++
+				count++
 			}
 		}
 	}
@@ -268,18 +293,8 @@ func (s *show) readable(e timeline.Entry) timeline.Entry {
 	return e
 }
 
-func (s *show) countEntries(decision int, filter string) int {
-	d, n := s.Timeline.Decision(decision), 0
-	for k := range d.Entries {
-		if entryMatches(filter, &d.Entries[k]) {
-			n++
-		}
-	}
-	return n
-}
-
 func entryMatches(filter string, e *timeline.Entry) bool {
-	return filter == "" || matches(filter, verb(e.Verb), e.Subject, e.Pool, e.Market, string(e.Why.Reason), e.Why.Text, e.Detail)
+	return filter == "" || matches(filter, e.Verb.String(), e.Subject, e.Pool, e.Market, string(e.Why.Reason), e.Why.Text, e.Detail)
 }
 
 // selectedEntry returns the place in the log of the entry chosen, or of the first
@@ -301,11 +316,22 @@ func (s *show) selectedEntry(at entryID) int {
 	return selected
 }
 
-// verb names what an entry does.
-func verb(v timeline.Verb) string {
-	names := [...]string{"steer", "launch", "drain", "gate", "pause", "evict", "hold"}
-	if int(v) < len(names) {
-		return names[v]
-	}
-	return "other"
+// What entries do: moving changes nodes or pods at once; acting is all but to hold
+// something back; judging is all but to rank, which says of a node only when its
+// pods leave as workloads shrink.
+var (
+	moving  = []timeline.Verb{timeline.Launch, timeline.Drain, timeline.Gate, timeline.Pause, timeline.Evict}
+	acting  = append([]timeline.Verb{timeline.Steer, timeline.Rank}, moving...)
+	judging = append([]timeline.Verb{timeline.Steer, timeline.Hold}, moving...)
+)
+
+// does reports whether a decision has an entry of one of the verbs.
+func does(d *timeline.Decision, verbs []timeline.Verb) bool {
+	return slices.ContainsFunc(d.Entries, func(e timeline.Entry) bool { return slices.Contains(verbs, e.Verb) })
+}
+
+// withHolds reports whether what was held back is among the decisions: a viewer
+// who filters for it wants to see it.
+func (m *Model) withHolds() bool {
+	return m.holds || slices.Contains(strings.Fields(m.filters[Decisions]), timeline.Hold.String())
 }

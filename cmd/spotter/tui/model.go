@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -59,6 +60,7 @@ type Model struct {
 	focus      int
 	pane       Pane
 	both, zoom bool
+	holds      bool // decisions that held something back are listed too
 	chosen     [paneCount]string
 	filters    [paneCount]string
 
@@ -111,14 +113,7 @@ func (m *Model) all() []*show {
 	return append(append([]*show{}, m.shows...), m.baseline)
 }
 
-func (m *Model) isShown(s *show) bool {
-	for _, x := range m.shows {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
+func (m *Model) isShown(s *show) bool { return slices.Contains(m.shows, s) }
 
 // shown is the run that has the focus, nil while nothing is open.
 func (m *Model) shown() *show {
@@ -147,7 +142,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.ticking = false
 		m.passed(time.Time(msg))
 	case tea.KeyMsg:
-		if cmd := m.press(msg); cmd != nil {
+		if cmd := m.pressAll(msg); cmd != nil {
 			return m, cmd
 		}
 	case tea.MouseMsg:
@@ -266,6 +261,26 @@ func (m *Model) refresh() {
 	}
 	m.know()
 	m.scroll = min(m.scroll, m.scrollMax())
+}
+
+// pressAll does what keys say: those that came at once, as over a slow line, are
+// one message. Text that was pasted is for a question and nothing else.
+func (m *Model) pressAll(k tea.KeyMsg) tea.Cmd {
+	if k.Type != tea.KeyRunes || len(k.Runes) < 2 {
+		return m.press(k)
+	}
+	if k.Paste {
+		if m.asked != nothing {
+			m.answer(k)
+		}
+		return nil
+	}
+	for _, r := range k.Runes {
+		if cmd := m.press(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: k.Alt}); cmd != nil {
+			return cmd
+		}
+	}
+	return nil
 }
 
 // press does what a key says. It returns a command only to quit.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -23,13 +24,13 @@ func (m *Model) pressTime(k tea.KeyMsg) bool {
 	case key.Matches(k, keys.slower):
 		m.clock.faster(-1)
 	case key.Matches(k, keys.nextEvent):
-		m.stepEvent(1)
+		m.stepEvent(1, "event")
 	case key.Matches(k, keys.lastEvent):
-		m.stepEvent(-1)
+		m.stepEvent(-1, "event")
 	case key.Matches(k, keys.nextDecision):
-		m.stepDecision(1)
+		m.stepDecision(1, "decision", m.stepped()...)
 	case key.Matches(k, keys.lastDecide):
-		m.stepDecision(-1)
+		m.stepDecision(-1, "decision", m.stepped()...)
 	case key.Matches(k, keys.hour):
 		m.seek(now.Add(time.Hour))
 	case key.Matches(k, keys.hourBack):
@@ -46,7 +47,7 @@ func (m *Model) pressTime(k tea.KeyMsg) bool {
 		m.ask(forMoment)
 	case key.Matches(k, keys.jump), key.Matches(k, keys.jumpBack):
 		m.prefix = k.Runes[0]
-		m.note = "o outage · r reclaim · d decision"
+		m.note = "o outage · r reclaim · d decision that moves something"
 	default:
 		return false
 	}
@@ -80,17 +81,17 @@ func (m *Model) stop(t policy.Time, note string) {
 }
 
 // stepEvent goes to the next instant at which something happened, or the last one
-// before.
-func (m *Model) stepEvent(by int, kinds ...timeline.Kind) {
-	s, what := m.shown(), "event"
-	i, ok := 0, false
+// before; of one of the kinds if any are given, which are called what.
+func (m *Model) stepEvent(by int, what string, kinds ...timeline.Kind) {
+	s := m.shown()
+	var (
+		i  int
+		ok bool
+	)
 	if by > 0 {
 		i, ok = s.Timeline.NextEvent(m.at(), kinds...)
 	} else {
 		i, ok = s.Timeline.PreviousEvent(m.at(), kinds...)
-	}
-	if len(kinds) > 0 {
-		what = happening(kinds[0])
 	}
 	if !ok {
 		m.clock.playing = false
@@ -133,25 +134,51 @@ func (m *Model) follow(e *timeline.Event) {
 	}
 }
 
-// stepDecision goes to the next decision or the one before.
-func (m *Model) stepDecision(by int) {
+// stepped are the verbs of the decisions to step through, none for all.
+func (m *Model) stepped() []timeline.Verb {
+	if m.withHolds() {
+		return nil
+	}
+	return acting
+}
+
+// stepDecision goes to the next decision with one of the verbs, or the one before.
+func (m *Model) stepDecision(by int, what string, verbs ...timeline.Verb) {
 	s := m.shown()
-	i, ok := 0, false
+	var (
+		i  int
+		ok bool
+	)
 	if by > 0 {
-		i, ok = s.Timeline.NextDecision(m.at())
+		i, ok = s.Timeline.NextDecision(m.at(), verbs...)
 	} else {
-		i, ok = s.Timeline.PreviousDecision(m.at())
+		i, ok = s.Timeline.PreviousDecision(m.at(), verbs...)
 	}
 	if !ok {
-		m.note = m.none(by, "decision")
+		m.note = m.none(by, what)
 		return
 	}
 	d := s.Timeline.Decision(i)
 	if d.At > m.limit() {
-		m.note = m.none(by, "decision")
+		m.note = m.none(by, what)
 		return
 	}
-	m.stop(d.At, fmt.Sprintf("%s  decision with %s", draw.Day(d.At), counted(len(d.Entries), "entry", "entries")))
+	m.stop(d.At, draw.Day(d.At)+"  decided: "+tally(&d))
+}
+
+// tally says what a decision does, as "2 drains, 3 holds".
+func tally(d *timeline.Decision) string {
+	var counts [timeline.Hold + 1]int
+	for i := range d.Entries {
+		counts[d.Entries[i].Verb]++
+	}
+	var parts []string
+	for v, n := range counts {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, timeline.Verb(v)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // jump completes g or G.
@@ -163,11 +190,11 @@ func (m *Model) jump(k tea.KeyMsg) {
 	m.prefix = 0
 	switch {
 	case key.Matches(k, keys.outage):
-		m.stepEvent(by, timeline.OutageBegan)
+		m.stepEvent(by, "outage", timeline.OutageBegan)
 	case key.Matches(k, keys.reclaim):
-		m.stepEvent(by, timeline.Reclaimed)
+		m.stepEvent(by, "reclaim", timeline.Reclaimed)
 	case key.Matches(k, keys.decision):
-		m.stepDecision(by)
+		m.stepDecision(by, "decision that moves something", moving...)
 	case key.Matches(k, keys.jump):
 		m.seek(m.shown().from)
 	case key.Matches(k, keys.jumpBack):
@@ -176,15 +203,4 @@ func (m *Model) jump(k tea.KeyMsg) {
 	default:
 		m.note = "after g or G comes o, r or d"
 	}
-}
-
-// happening names a kind of event.
-func happening(k timeline.Kind) string {
-	names := [...]string{"launch", "refusal", "join", "notice", "recommendation", "reclaim", "reclaim", "drain", "end of a drain",
-		"deletion", "eviction", "loss of a pod", "outage", "end of an outage", "change of replicas", "job done", "job missed",
-		"fault", "end of a fault", "closed gate", "opened gate", "pause", "resumption"}
-	if int(k) < len(names) {
-		return names[k]
-	}
-	return "event"
 }

@@ -63,6 +63,12 @@ func (m *Model) pressPane(k tea.KeyMsg) bool {
 		m.goBack()
 	case key.Matches(k, keys.filter):
 		m.ask(forFilter)
+	case key.Matches(k, keys.holds):
+		m.holds = !m.holds
+		m.note = "decisions without holds: what was changed"
+		if m.holds {
+			m.note = "decisions with holds: what was left alone, and why"
+		}
 	default:
 		return false
 	}

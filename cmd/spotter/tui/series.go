@@ -3,6 +3,7 @@ package tui
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
@@ -15,9 +16,6 @@ const (
 	chartedMax  = 5
 	chartPoints = 400
 )
-
-// hoursAMonth is what a month has when a hazard is told per month.
-const hoursAMonth = 730
 
 // chart makes the charts of the spot markets in which most nodes are, and of the
 // one that is selected. Prices are read again only when others are shown or more
@@ -37,7 +35,7 @@ func (s *show) chart(now policy.Time, selected string) {
 	hazard := draw.Chart{From: s.from, To: s.to, Now: now, Until: s.until, Unit: draw.UnitPercent, Zero: true, Empty: "no forecast"}
 	for i, id := range charted {
 		m := &s.markets[id]
-		line := draw.Series{Name: m.Type + " " + s.shortZone(m.Zone), Key: letter(i), Ink: draw.SeriesInk(i)}
+		line := draw.Series{Name: m.Type + " " + s.shortZone(m.Zone), Short: shortType(m.Type) + " " + s.shortZone(m.Zone), Key: letter(i), Ink: draw.SeriesInk(i)}
 		at, prices := s.Timeline.Prices(int(id), s.from, s.until, chartPoints)
 		line.At, line.Value = at, make([]float64, len(prices))
 		for k, p := range prices {
@@ -50,21 +48,20 @@ func (s *show) chart(now policy.Time, selected string) {
 		line.At, line.Value = s.Timeline.Hazards(int(id), s.from, s.until, chartPoints)
 		line.Value = slices.Clone(line.Value)
 		for k := range line.Value {
-			line.Value[k] = monthly(line.Value[k])
+			line.Value[k] = draw.PerMonth(line.Value[k])
 		}
 		hazard.Series = append(hazard.Series, line)
 		price.Marks = append(price.Marks, s.reclaimsOf(id, i)...)
 	}
 	if len(charted) > 0 {
 		m := &s.markets[charted[0]]
-		price.Levels = []draw.Level{{Name: "on-demand " + m.Type, Value: m.OnDemand.Float(), Ink: draw.OnDemand}}
+		price.Levels = []draw.Level{{Name: "on-demand " + m.Type, Short: "on-demand", Value: m.OnDemand.Float(), Ink: draw.OnDemand}}
 	}
 	s.prices, s.hazards = price, hazard
 }
 
-// monthly turns reclaims per node-hour into the part of nodes that is taken
-// within a month.
-func monthly(hazard float64) float64 { return -math.Expm1(-hazard * hoursAMonth) }
+// shortType is the name of an instance type where there is little room.
+func shortType(name string) string { return strings.Replace(name, "xlarge", "xl", 1) }
 
 // charts are the places of the markets to be charted: what is selected, the spot
 // markets in use, and where none is those that sell what is.
@@ -173,6 +170,8 @@ func (m *Model) savingsChart() draw.Chart {
 		l := m.savings[i].Series
 		if saved, ok := m.saved(m.savings[i].show); ok {
 			l = through(l, now, saved.Float())
+		} else if s := m.savings[i].show; m.baseline == nil && now <= s.until {
+			l = through(l, now, spent(&s.frame.Costs).Float())
 		}
 		c.Series = append(c.Series, l)
 	}

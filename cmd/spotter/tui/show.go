@@ -38,10 +38,12 @@ type show struct {
 
 	// events and decisions are how many were there then. What follows was read from
 	// them: the nodes that the provider took, the times in which a workload had less
-	// than it must, and when a decision moved something; each ascending.
+	// than it must, the places of the decisions that did more than hold something
+	// back, and when one moved something; each ascending.
 	events, decisions int
 	reclaims          []reclaim
 	outages           []outage
+	acts              []int
 	moved             []policy.Time
 
 	// frame is the run at the shown time, inUse the nodes of each market in it.
@@ -124,18 +126,16 @@ func (s *show) look() bool {
 		s.happened(s.Timeline.Event(s.events))
 	}
 	for n := s.Timeline.Decisions(); s.decisions < n; s.decisions++ {
-		if d := s.Timeline.Decision(s.decisions); moves(&d) {
+		d := s.Timeline.Decision(s.decisions)
+		if does(&d, acting) {
+			s.acts = append(s.acts, s.decisions)
+		}
+		if does(&d, moving) {
 			s.moved = append(s.moved, d.At)
 		}
 	}
 	s.costs = s.Timeline.Costs(costPoints, s.costs[:0])
 	return true
-}
-
-// moves reports whether a decision did more than hold or steer, which many do at
-// every step.
-func moves(d *timeline.Decision) bool {
-	return slices.ContainsFunc(d.Entries, func(e timeline.Entry) bool { return e.Verb != timeline.Hold && e.Verb != timeline.Steer })
 }
 
 // happened notes what of an event is shown on more than the log.
@@ -156,7 +156,7 @@ func (s *show) happened(e timeline.Event) {
 	}
 }
 
-// show brings the frame to the instant at.
+// at brings the frame to an instant.
 func (s *show) at(at policy.Time) {
 	s.Timeline.At(at, &s.frame)
 	clear(s.inUse)

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +26,7 @@ func (m *Model) drawHeader(c draw.Canvas) {
 		left = append(left, m.nameOf(i, x)...)
 	}
 	draw.Bar{Left: left, Right: []draw.Part{draw.Say(m.origin(s)+" ", m.originInk(s))}}.Draw(first)
-	if c.Width() < widthFigures {
-		draw.Bar{Left: m.place(s), Right: m.shortFigures(s)}.Draw(second)
-		return
-	}
-	draw.Bar{Left: m.position(s), Right: m.figures(s)}.Draw(second)
+	draw.Bar{Left: m.moment(s), More: m.position(s), Right: m.figures(s, c.Width() >= widthFigures)}.Draw(second)
 }
 
 // nameOf is a policy in the header; those on the screen stand out, by brackets
@@ -79,8 +76,8 @@ func (m *Model) originInk(s *show) draw.Ink {
 	return draw.Muted
 }
 
-// place says at what time the screen stands, and how it moves.
-func (m *Model) place(s *show) []draw.Part {
+// moment says at what time the screen stands, and how it moves.
+func (m *Model) moment(s *show) []draw.Part {
 	state := draw.Strong(" ▌▌ paused  ", draw.Warn)
 	ahead := !s.done && m.clock.now >= m.limit()
 	switch {
@@ -91,12 +88,11 @@ func (m *Model) place(s *show) []draw.Part {
 	case m.clock.playing:
 		state = draw.Strong(" ► "+m.clock.pace()+"  ", draw.Good)
 	}
-	now := m.at()
-	day := draw.Day(now) + " "
+	day := draw.Day(m.at())
 	if m.width >= widthSome {
-		day += now.Std().Format("2 Jan ")
+		day = draw.Date(m.at())
 	}
-	parts := []draw.Part{state, draw.Strong(day, draw.Title)}
+	parts := []draw.Part{state, draw.Strong(day+" ", draw.Title)}
 	if s.err != nil {
 		parts = append(parts, draw.Strong(" run failed: "+s.err.Error(), draw.Bad))
 	}
@@ -106,42 +102,42 @@ func (m *Model) place(s *show) []draw.Part {
 // position says where the shown time stands in the run.
 func (m *Model) position(s *show) []draw.Part {
 	now := m.at()
-	parts := m.place(s)
+	var text string
 	switch {
 	case now < s.from:
-		parts = append(parts, draw.Say(" warm-up, "+spell((s.from.Sub(now)+time.Minute-1).Truncate(time.Minute))+" before it counts ", draw.Muted))
+		text = "warm-up, " + spell((s.from.Sub(now) + time.Minute - 1).Truncate(time.Minute)) + " before it counts"
 	case now >= s.to:
-		parts = append(parts, draw.Say(" the end ", draw.Muted))
-	case m.width >= widthMany:
-		parts = append(parts, draw.Say(" "+spell(now.Sub(s.from).Truncate(time.Minute))+" in ", draw.Muted))
+		text = "the end"
+	default:
+		text = fmt.Sprintf("day %d of %d", now.Sub(s.from)/(24*time.Hour)+1, (s.to.Sub(s.from)+24*time.Hour-1)/(24*time.Hour))
 	}
+	parts := []draw.Part{draw.Say("· "+text+" ", draw.Muted)}
 	if !s.done {
 		parts = append(parts, draw.Say(" simulated to "+draw.Day(s.until)+" ", draw.Accent))
 	}
 	return parts
 }
 
-// figures are what the run has come to at the shown time.
-func (m *Model) figures(s *show) []draw.Part {
+// figures are what the run has come to at the shown time; on a narrow screen those
+// for which there is room.
+func (m *Model) figures(s *show, all bool) []draw.Part {
 	k := &s.frame.Costs
-	spot := 0
-	for i := range s.frame.Nodes {
-		if s.frame.Nodes[i].Spot {
-			spot++
+	var parts []draw.Part
+	if all {
+		spot := 0
+		for i := range s.frame.Nodes {
+			if s.frame.Nodes[i].Spot {
+				spot++
+			}
 		}
+		parts = append(parts, draw.Say(fmt.Sprintf("%s (%d spot)  ", counted(len(s.frame.Nodes), "node", "nodes"), spot), draw.Title))
 	}
-	parts := []draw.Part{draw.Say(fmt.Sprintf("%s (%d spot)  ", counted(len(s.frame.Nodes), "node", "nodes"), spot), draw.Title),
-		draw.Say("bill "+draw.Dollars(k.Bill)+"  ", draw.Title), outageFigure(k)}
-	if saved, ok := m.saved(s); ok {
+	parts = append(parts, draw.Say("bill "+draw.Dollars(k.Bill)+"  ", draw.Title), outageFigure(k))
+	saved, ok := m.saved(s)
+	switch {
+	case ok && all:
 		parts = append(parts, draw.Strong("net savings "+draw.Signed(saved)+share(saved, m.baseline.frame.Costs.Bill)+" ", gain(saved)))
-	}
-	return parts
-}
-
-// shortFigures are those for which a narrow screen has room.
-func (m *Model) shortFigures(s *show) []draw.Part {
-	parts := []draw.Part{draw.Say("bill "+draw.Dollars(s.frame.Costs.Bill)+"  ", draw.Title), outageFigure(&s.frame.Costs)}
-	if saved, ok := m.saved(s); ok {
+	case ok:
 		parts = append(parts, draw.Strong("saved "+draw.Signed(saved)+" ", gain(saved)))
 	}
 	return parts
@@ -250,7 +246,7 @@ func (m *Model) statusOf(s *show, p Pane) string {
 			text = counted(out, "outage", "outages") + " · " + text
 		}
 	case Decisions:
-		text = fmt.Sprintf("%s of %s", draw.Thousands(int64(s.frame.Decision+1)), draw.Thousands(int64(s.decisions)))
+		text = m.decisionsStatus(s)
 	case Budgets:
 		text = numbers(len(s.budgetIDs), len(s.budgets))
 	}
@@ -258,6 +254,16 @@ func (m *Model) statusOf(s *show, p Pane) string {
 		text += " /" + m.filters[p]
 	}
 	return text
+}
+
+// decisionsStatus says how many decisions there are up to the shown time, and
+// whether those that only held something back are among them.
+func (m *Model) decisionsStatus(s *show) string {
+	if m.withHolds() {
+		return fmt.Sprintf("%s of %s · a: no holds", draw.Thousands(int64(s.frame.Decision+1)), draw.Thousands(int64(s.decisions)))
+	}
+	i, _ := slices.BinarySearch(s.acts, s.frame.Decision+1)
+	return fmt.Sprintf("%s of %s · a: holds", draw.Thousands(int64(i)), draw.Thousands(int64(len(s.acts))))
 }
 
 func numbers(shown, all int) string {
@@ -307,15 +313,25 @@ func (m *Model) savingsStatus() string {
 	return "against on-demand"
 }
 
+// policyMin is the width from which on the name of a policy is cut rather than a
+// figure left out.
+const policyMin = 24
+
+// savedColumn is the first of the columns that say what is saved.
+const savedColumn = 4
+
 // savingsTable says what each run has come to at the shown time.
 func (m *Model) savingsTable(selected int) draw.Table {
-	t := draw.Table{Selected: selected, Columns: []draw.Column{{Title: "policy", Min: 8}, {Title: "bill", Right: true, Rank: 1},
+	t := draw.Table{Selected: selected, Columns: []draw.Column{{Title: "policy", Min: policyMin, Middle: true}, {Title: "bill", Right: true, Rank: 1},
 		{Title: "outage", Right: true, Rank: 2}, {Title: "reclaims", Right: true, Rank: 4}, {Title: "net savings", Right: true}, {Title: "%", Right: true, Rank: 3}}}
 	for i, s := range m.shows {
 		t.Rows = append(t.Rows, m.savingsRow(s, i))
 	}
 	if b := m.baseline; b != nil && !m.isShown(b) {
 		t.Rows = append(t.Rows, m.savingsRow(b, -1))
+	}
+	if m.baseline == nil { // there is nothing to save against
+		t.Columns = t.Columns[:savedColumn]
 	}
 	return t
 }
@@ -332,8 +348,8 @@ func (m *Model) savingsRow(s *show, series int) []draw.Field {
 		return append([]draw.Field{name}, draw.Field{Text: "simulating…", Ink: draw.Accent}, draw.Field{}, draw.Field{}, draw.Field{}, draw.Field{})
 	}
 	if saved, ok := m.saved(s); ok {
-		row[4] = draw.Field{Text: draw.Signed(saved), Ink: gain(saved)}
-		row[5] = draw.Field{Text: strings.Trim(share(saved, m.baseline.frame.Costs.Bill), " ()"), Ink: gain(saved)}
+		row[savedColumn] = draw.Field{Text: draw.Signed(saved), Ink: gain(saved)}
+		row[savedColumn+1] = draw.Field{Text: strings.Trim(share(saved, m.baseline.frame.Costs.Bill), " ()"), Ink: gain(saved)}
 	}
 	return row
 }

@@ -145,7 +145,7 @@ func (s *show) ofDecision(id entryID) []draw.Section {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such decision", Ink: draw.Warn}}}}
 	}
 	d := s.Timeline.Decision(id.decision)
-	what := draw.Section{Title: "What and why", Items: append([]draw.Item{{Key: "at", Value: draw.DaySecond(d.At) + d.At.Std().Format(" 2 Jan 2006")}}, s.reasons(e)...)}
+	what := draw.Section{Title: "What and why", Items: append([]draw.Item{{Key: "at", Value: draw.DaySecond(d.At)}}, s.reasons(e)...)}
 	if e.Pool != "" {
 		what.Items = append(what.Items, draw.Item{Key: "pool", Value: e.Pool})
 	}
@@ -155,7 +155,7 @@ func (s *show) ofDecision(id entryID) []draw.Section {
 	with := draw.Section{Title: fmt.Sprintf("All %s of this decision", counted(len(d.Entries), "entry", "entries"))}
 	for i := range d.Entries {
 		x := &d.Entries[i]
-		with.Items = append(with.Items, draw.Item{Key: verb(x.Verb), Value: join(x.Subject, "("+string(x.Why.Reason)+") "+x.Detail)})
+		with.Items = append(with.Items, draw.Item{Key: x.Verb.String(), Value: join(x.Subject, "("+string(x.Why.Reason)+") "+x.Detail)})
 	}
 	with.Items = append(with.Items, draw.Item{Key: "next", Value: "decides again by " + draw.DaySecond(d.Wake), Ink: draw.Muted})
 	sections := []draw.Section{what}

@@ -188,7 +188,7 @@ func (m *Model) table(s *show, p Pane) draw.Table {
 	}
 	switch {
 	case m.filters[p] != "":
-		t.Empty = "nothing here has “" + m.filters[p] + "”"
+		t.Empty = nothingHas(m.filters[p])
 	case p == Budgets:
 		t.Empty = "this world has no budgets"
 	}

@@ -194,12 +194,11 @@ func timeTicks(from, to policy.Time, w int) []timeTick {
 
 func tickAt(at policy.Time, step time.Duration) timeTick {
 	s := at.Std()
-	day := s.Hour() == 0 && s.Minute() == 0
 	switch {
 	case step >= 7*24*time.Hour:
 		return timeTick{at, s.Format("2 Jan"), true}
-	case day:
-		return timeTick{at, weekdays[s.Weekday()] + " " + strconv.Itoa(s.Day()), true}
+	case s.Hour() == 0 && s.Minute() == 0:
+		return timeTick{at, day(s), true}
 	default:
 		return timeTick{at, two(s.Hour()) + ":" + two(s.Minute()), false}
 	}

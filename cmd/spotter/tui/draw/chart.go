@@ -23,6 +23,9 @@ type Series struct {
 	Name string
 	Ink  Ink
 
+	// Short is the name where there is little room, the same if empty.
+	Short string
+
 	// Key is the letter that stands at the end of the line and before the name.
 	Key rune
 
@@ -46,6 +49,7 @@ type Mark struct {
 // the oracle.
 type Level struct {
 	Name  string
+	Short string // as that of a Series
 	Value float64
 	Ink   Ink
 
@@ -77,6 +81,10 @@ type Chart struct {
 	Empty string
 }
 
+// twoNameLines is the height from which on names that do not fit in one line above
+// the plot take two.
+const twoNameLines = 8
+
 // A chartLook is where the parts of a chart stand on one canvas.
 type chartLook struct {
 	left, right int // columns of the axis and of the names
@@ -98,6 +106,9 @@ func (ch Chart) look(w, h int) chartLook {
 	}
 	if l.right == 0 && h >= 5 {
 		l.top = 1
+		if h >= twoNameLines && len(ch.nameLines(w, 1)[0]) < len(ch.Series)+len(ch.Levels) {
+			l.top = 2
+		}
 	}
 	l.days, l.axis = h >= 5, h >= 4
 	l.w, l.h = w-l.left-l.right, h-l.top
@@ -136,7 +147,7 @@ func (ch Chart) Draw(c Canvas) {
 	case l.right > 0:
 		ch.drawNames(c.Sub(l.left+l.w+1, l.top, l.right-1, l.h), s)
 	case l.top > 0:
-		ch.drawNameLine(c.Sub(0, 0, c.w, 1))
+		ch.drawNameLines(c.Sub(0, 0, c.w, l.top))
 	}
 }
 
@@ -182,7 +193,7 @@ func (ch Chart) drawValues(c Canvas, s scale) {
 	for y := range c.h {
 		c.Set(c.w-1, y, '│', ink(Faint))
 	}
-	values, step := s.ticks(max(c.h/2, 2))
+	values, step := s.ticks(max((c.h+1)/2, 2))
 	free := c.h
 	for _, v := range values {
 		y := s.y(v) / 4

@@ -10,6 +10,7 @@ import (
 type chartName struct {
 	key   string
 	name  string
+	short string
 	value float64
 	ink   Ink
 	line  int // where it would best stand
@@ -22,7 +23,7 @@ type chartName struct {
 func (ch Chart) names(s scale) []chartName {
 	var all []chartName
 	for _, one := range ch.Series {
-		n := chartName{key: "─", name: one.Name, value: ch.valueOf(one), ink: one.Ink, line: -1}
+		n := chartName{key: "─", name: one.Name, short: cmp.Or(one.Short, one.Name), value: ch.valueOf(one), ink: one.Ink, line: -1}
 		if one.Key != 0 {
 			n.key = string(one.Key)
 		}
@@ -36,7 +37,7 @@ func (ch Chart) names(s scale) []chartName {
 		if l.End {
 			key = "◁"
 		}
-		all = append(all, chartName{key: key, name: l.Name, value: l.Value, ink: l.Ink, line: s.y(l.Value) / 4})
+		all = append(all, chartName{key: key, name: l.Name, short: cmp.Or(l.Short, l.Name), value: l.Value, ink: l.Ink, line: s.y(l.Value) / 4})
 	}
 	return all
 }
@@ -103,35 +104,78 @@ func (ch Chart) drawNames(c Canvas, s scale) {
 	}
 }
 
-// nameMin is the least columns of a name in a line of names that still says
-// which one it is.
-const nameMin = 13
-
-// drawNameLine writes the names in one line above the plot: with their values
-// where all fit, else cut, and the last ones as a number where they would say
-// nothing any more.
-func (ch Chart) drawNameLine(c Canvas) {
-	all := ch.names(scale{low: 0, high: 1, dots: 2})
-	full := make([]int, len(all)) // with the gap behind it
-	short := make([]int, len(all))
-	sum := 0
-	for i, n := range all {
-		short[i] = 2 + Width(n.name) + 2
-		full[i] = short[i] + Width(ch.Unit.text(n.value)) + 1
-		sum += full[i]
+// width returns the columns that n takes in a line of names.
+func (n chartName) width(u Unit) int {
+	w := 2 + Width(n.name)
+	if !n.bare {
+		w += 1 + Width(u.text(n.value))
 	}
+	return w
+}
+
+// nameGap is the columns between two names in a line.
+const nameGap = 2
+
+// nameLines spreads the names over so many lines of w columns: with their values
+// where all fit, else without, else short. What still has no room is left out,
+// from the end; room is then left for how many that are.
+func (ch Chart) nameLines(w, lines int) [][]chartName {
+	all := ch.names(scale{low: 0, high: 1, dots: 2})
+	var out [][]chartName
+	for _, change := range []func(n *chartName){
+		func(*chartName) {},
+		func(n *chartName) { n.bare = true },
+		func(n *chartName) { n.name = n.short },
+	} {
+		for i := range all {
+			change(&all[i])
+		}
+		var fit int
+		if out, fit = ch.spreadNames(all, w, lines, 0); fit == len(all) {
+			return out
+		}
+	}
+	out, _ = ch.spreadNames(all, w, lines, Width(" +"+Thousands(int64(len(all)))))
+	return out
+}
+
+// spreadNames puts as many names as fit into so many lines of w columns, with some
+// columns to spare at the end of the last, and returns how many they are.
+func (ch Chart) spreadNames(all []chartName, w, lines, spare int) (out [][]chartName, fit int) {
+	out = make([][]chartName, lines)
+	line, x := 0, 0
+	for _, n := range all {
+		need := n.width(ch.Unit)
+		if x > 0 && x+need > w && line+1 < lines {
+			line, x = line+1, 0
+		}
+		room := w
+		if line+1 == lines {
+			room -= spare
+		}
+		if x > 0 && x+need > room {
+			break
+		}
+		out[line], fit, x = append(out[line], n), fit+1, x+need+nameGap
+	}
+	return out, fit
+}
+
+// drawNameLines writes the names above the plot, and how many have no room.
+func (ch Chart) drawNameLines(c Canvas) {
+	left := len(ch.Series) + len(ch.Levels)
 	x := 0
-	for i, n := range all {
-		room := full[i]
-		if sum > c.w {
-			n.bare, room = true, min(short[i], max((c.w-x)/(len(all)-i), nameMin+4))
+	for y, line := range ch.nameLines(c.w, c.h) {
+		x = 0
+		for _, n := range line {
+			w := n.width(ch.Unit)
+			n.draw(c.Sub(x, y, w, 1), 0, ch.Unit)
+			x += w + nameGap
 		}
-		rest := len(all) - i
-		if more := "+" + Thousands(int64(rest)); x+room-2 > c.w || rest > 1 && x+room+Width(more) > c.w {
-			c.Text(x, 0, more, ink(Muted))
-			return
-		}
-		n.draw(c.Sub(x, 0, room-2, 1), 0, ch.Unit)
-		x += room
+		left -= len(line)
+	}
+	if left > 0 {
+		more := " +" + Thousands(int64(left))
+		c.Text(max(min(x-1, c.w-len(more)), 0), c.h-1, more, ink(Muted))
 	}
 }

@@ -223,9 +223,9 @@ type screenful struct{ nodes int }
 func (s screenful) Draw(c Canvas) {
 	header, rest := c.Cut(1)
 	Bar{
-		Left:   []Part{Strong("spotter", Accent), Say("  web-week  ", Title), Strong("portfolio", Series0)},
-		Middle: []Part{Strong("Wed 14:05", Title), Say("  ▸ 1 h/s", Muted)},
-		Right:  []Part{Strong("synthetic trace", Warn), Say("  saves ", Muted), Strong("$612.40 (43%)", Good)},
+		Left:  []Part{Strong("spotter", Accent), Say("  web-week  ", Title), Strong("portfolio", Series0)},
+		More:  []Part{Strong("  Wed 6 14:05", Title), Say("  ▸ 1 h/s", Muted)},
+		Right: []Part{Strong("synthetic trace", Warn), Say("  saves ", Muted), Strong("$612.40 (43%)", Good)},
 	}.Draw(header)
 	rest, hints := rest.Cut(rest.Height() - 1)
 	Hints{{"space", "play"}, {"← →", "event"}, {"[ ]", "decision"}, {"g", "next…"}, {"/", "filter"}, {"tab", "policy"}, {"?", "help"}, {"q", "quit"}}.Draw(hints)

@@ -25,9 +25,13 @@ func Dollars(m policy.Money) string {
 	return sign + "$" + strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// Signed returns an amount as Dollars does, with a plus for a gain.
+// Signed returns an amount as Dollars does, with a plus for a gain; less than half
+// a cent has no sign.
 func Signed(m policy.Money) string {
-	if m > 0 {
+	switch {
+	case m.Float() < 0.005 && m.Float() > -0.005:
+		return Dollars(0)
+	case m > 0:
 		return "+" + Dollars(m)
 	}
 	return Dollars(m)
@@ -84,15 +88,27 @@ func Percent(x float64) string {
 
 var weekdays = [...]string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 
-// Day returns the day of the week and the time of an instant in UTC, as
-// "Wed 14:05"; an instant that is not set as a dash.
+// Day returns the day and the time of an instant in UTC, as "Wed 7 14:05": a week
+// with its warm-up has two days of one name. An instant that is not set is a dash.
 func Day(t policy.Time) string {
 	if t == 0 {
 		return none
 	}
 	s := t.Std()
-	return weekdays[s.Weekday()] + " " + two(s.Hour()) + ":" + two(s.Minute())
+	return day(s) + " " + two(s.Hour()) + ":" + two(s.Minute())
 }
+
+// Date returns an instant as Day does, with its month: "Wed 7 Jan 14:05".
+func Date(t policy.Time) string {
+	if t == 0 {
+		return none
+	}
+	s := t.Std()
+	return day(s) + s.Format(" Jan ") + two(s.Hour()) + ":" + two(s.Minute())
+}
+
+// day returns the day of an instant, as "Wed 7".
+func day(s time.Time) string { return weekdays[s.Weekday()] + " " + strconv.Itoa(s.Day()) }
 
 // DaySecond returns an instant as Day does, with its seconds.
 func DaySecond(t policy.Time) string {

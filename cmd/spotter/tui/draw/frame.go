@@ -78,25 +78,31 @@ func Popup(c Canvas, title string, w, h int) Canvas {
 	return Box{Title: title, Focused: true}.Frame(s)
 }
 
-// A Bar is one line with a background: Left and Right at its ends, Middle
-// between them. When they do not fit, first Middle goes, then Right is cut.
-type Bar struct{ Left, Middle, Right []Part }
+// A Bar is one line with a background: Left and Right at its ends, and More behind
+// Left as far as all fit. When Left and Right do not, Right is cut.
+type Bar struct {
+	Left, Right []Part
+
+	// More is what can be left out, the last part first.
+	More []Part
+}
 
 // Draw fills the first line of c.
 func (b Bar) Draw(c Canvas) {
 	c, _ = c.Cut(1)
-	left, middle, right := partsWidth(b.Left), partsWidth(b.Middle), partsWidth(b.Right)
-	writeParts(c, 1, b.Left)
-	if room := c.w - 2 - left - 2; right > 0 && room > 3 {
-		at := c.w - 1 - min(right, room)
-		_, end := c.Split(at)
+	left, right := partsWidth(b.Left), partsWidth(b.Right)
+	x := writeParts(c, 1, b.Left)
+	room := c.w - 2 - left - 2
+	if right > 0 && room > 3 {
+		_, end := c.Split(c.w - 1 - min(right, room))
 		writeParts(end.Sub(0, 0, end.w-1, 1), 0, b.Right)
-		if gap := at - 1 - left - 4; middle > 0 && middle <= gap {
-			// The middle of the line, where the ends leave it.
-			writeParts(c, min(max((c.w-middle)/2, left+3), at-2-middle), b.Middle)
+		room -= right
+	}
+	for _, p := range b.More {
+		if room -= Width(p.Text); room < 0 {
+			break
 		}
-	} else if middle > 0 && middle <= room {
-		writeParts(c, left+3, b.Middle)
+		x = writeParts(c, x, []Part{p})
 	}
 	c.Restyle(func(s Style) Style {
 		if s.Ground == Own {

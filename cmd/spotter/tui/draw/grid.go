@@ -34,12 +34,15 @@ type Grid struct {
 	// Selected is the name of the selected node, empty without one. It is always
 	// in sight.
 	Selected string
+
+	// Empty is said where there are no nodes.
+	Empty string
 }
 
 // Draw fills c.
 func (g Grid) Draw(c Canvas) {
 	if len(g.Nodes) == 0 {
-		Message{Text: "no nodes"}.Draw(c)
+		Message{Text: g.Empty}.Draw(c)
 		return
 	}
 	l := g.look(c.w, c.h)
@@ -49,10 +52,9 @@ func (g Grid) Draw(c Canvas) {
 	body := c.Sub(0, l.first(), c.w, l.body)
 	for y := range min(l.body, len(l.rows)-l.top) {
 		r := l.rows[l.top+y]
-		switch {
-		case r.count == 0:
+		if r.count == 0 {
 			g.drawPool(body, y, l.groups[r.group].pool, l)
-		default:
+		} else {
 			g.drawRow(body, y, r, l)
 		}
 	}

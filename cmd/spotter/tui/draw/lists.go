@@ -97,7 +97,7 @@ func Markets(rows []MarketRow, selected int) Table {
 	t := Table{Selected: selected, Empty: "no markets", Columns: []Column{
 		{Title: ""},
 		{Title: ""},
-		{Title: "Market", Middle: true, Min: 8, Max: 24},
+		{Title: "Market", Middle: true, Min: 12, Max: 24},
 		{Title: "Zone", Middle: true, Min: 5, Max: 18},
 		{Title: "$/h", Right: true},
 		{Title: "of on-demand", Right: true, Rank: 3},

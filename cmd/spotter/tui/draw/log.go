@@ -40,23 +40,21 @@ func alike(a, b timeline.Entry) bool {
 	return a.Verb == b.Verb && a.Verb != timeline.Steer && a.Pool == b.Pool && a.Market == b.Market && a.Why.Reason == b.Why.Reason
 }
 
-// VerbName returns the word for what an entry does, and its ink.
-func VerbName(v timeline.Verb) (string, Ink) {
+// verbInk returns the ink of what an entry does.
+func verbInk(v timeline.Verb) Ink {
 	switch v {
-	case timeline.Steer:
-		return "steer", Accent
+	case timeline.Steer, timeline.Rank:
+		return Accent
 	case timeline.Launch:
-		return "launch", Launching
+		return Launching
 	case timeline.Drain:
-		return "drain", Draining
-	case timeline.Gate:
-		return "gate", Warn
-	case timeline.Pause:
-		return "pause", Warn
+		return Draining
+	case timeline.Gate, timeline.Pause:
+		return Warn
 	case timeline.Evict:
-		return "evict", Bad
+		return Bad
 	default:
-		return "hold", Muted
+		return Muted
 	}
 }
 
@@ -86,7 +84,7 @@ func (l LogEntry) Subject() string {
 // things is what several entries of a verb are about.
 func things(v timeline.Verb) string {
 	switch v {
-	case timeline.Launch, timeline.Drain:
+	case timeline.Launch, timeline.Drain, timeline.Rank:
 		return "nodes"
 	case timeline.Evict:
 		return "pods"
@@ -119,7 +117,7 @@ func (l Log) table() Table {
 	t := Table{Selected: l.Selected, Empty: l.Empty, Columns: []Column{
 		{Title: "Time (UTC)"},
 		{Title: "Does"},
-		{Title: "What", Middle: true, Min: 12, Max: 44},
+		{Title: "What", Middle: true, Min: 20, Max: 44},
 		{Title: "Reason", Max: 18, Rank: 2},
 		{Title: "$/h", Right: true, Rank: 1},
 		{Title: "Before → after", Rank: 4},
@@ -139,9 +137,22 @@ func (l Log) table() Table {
 	return t
 }
 
+// why says how and why, what matters more first: of a rank that is the place among
+// the others and not the figure.
+func (l LogEntry) why() string {
+	e := l.Entry
+	first, second := e.Detail, e.Why.Text
+	if e.Verb == timeline.Rank {
+		first, second = second, first
+	}
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + " · " + second
+}
+
 func (l LogEntry) fields() []Field {
 	e := l.Entry
-	verb, tint := VerbName(e.Verb)
 	change, costs := Field{Text: none, Ink: Muted}, ""
 	if l.Before != 0 || l.After != 0 {
 		d := l.After - l.Before
@@ -149,26 +160,23 @@ func (l LogEntry) fields() []Field {
 		if d > 0 {
 			change.Ink = Warn
 		}
-		if e.Verb == timeline.Hold { // it was not done
+		if e.Verb == timeline.Hold || e.Verb == timeline.Rank { // it was not done, or is not yet
 			change = Field{Text: "(" + change.Text + ")", Ink: Muted}
 		}
 		costs = Price(l.Before) + " → " + Price(l.After)
 	}
-	why := e.Why.Text
-	if e.Detail != "" {
-		if why != "" {
-			why = e.Detail + " · " + why
-		} else {
-			why = e.Detail
-		}
+	what := Field{Text: l.Subject()}
+	if what.Text == "" { // it is about the cluster: the words say more than nothing
+		what = Field{Text: e.Why.Text, Ink: Muted}
 	}
+	why := l.why()
 	if l.Count > 1 && why != "" {
 		why = "e.g. " + why // the words of the first one
 	}
 	return []Field{
 		{Text: Day(l.At)},
-		{Text: verb, Ink: tint, Bold: true},
-		{Text: l.Subject()},
+		{Text: e.Verb.String(), Ink: verbInk(e.Verb), Bold: true},
+		what,
 		{Text: string(e.Why.Reason), Ink: Muted},
 		change,
 		{Text: costs, Ink: Muted},

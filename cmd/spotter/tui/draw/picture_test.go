@@ -88,7 +88,7 @@ func css(parameters, fore, back string, table [16]string) string {
 		case n == 7:
 			reverse = true
 		case n == 38, n == 48:
-			colour := ""
+			var colour string
 			if p[i+1] == "2" {
 				colour = "rgb(" + p[i+2] + "," + p[i+3] + "," + p[i+4] + ")"
 				i += 4

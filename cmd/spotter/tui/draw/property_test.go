@@ -61,13 +61,13 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 	}
 	ch.Series = slice(rapid.Custom(func(t *rapid.T) Series {
 		return Series{
-			Name: words.Draw(t, "name"), Key: rapid.SampledFrom([]rune{0, 'A', 'B', '語', '\x1b'}).Draw(t, "key"), Ink: SeriesInk(rapid.IntRange(-2, 9).Draw(t, "ink")),
+			Name: words.Draw(t, "name"), Short: words.Draw(t, "short"), Key: rapid.SampledFrom([]rune{0, 'A', 'B', '語', '\x1b'}).Draw(t, "key"), Ink: SeriesInk(rapid.IntRange(-2, 9).Draw(t, "ink")),
 			At: slice(instants, 9).Draw(t, "at"), Value: slice(values, 9).Draw(t, "value"),
 			Straight: rapid.Bool().Draw(t, "straight"), Dotted: rapid.Bool().Draw(t, "dotted"),
 		}
 	}), 5).Draw(t, "series")
 	ch.Levels = slice(rapid.Custom(func(t *rapid.T) Level {
-		return Level{words.Draw(t, "name"), values.Draw(t, "value"), Good, rapid.Bool().Draw(t, "end")}
+		return Level{words.Draw(t, "name"), words.Draw(t, "short"), values.Draw(t, "value"), Good, rapid.Bool().Draw(t, "end")}
 	}), 3).Draw(t, "levels")
 	ch.Marks = slice(rapid.Custom(func(t *rapid.T) Mark {
 		return Mark{instants.Draw(t, "at"), rapid.Rune().Draw(t, "glyph"), Bad}
@@ -100,7 +100,7 @@ var tables = rapid.Custom(func(t *rapid.T) Table {
 		var at []policy.Time
 		entries := slice(rapid.Custom(func(t *rapid.T) timeline.Entry {
 			return timeline.Entry{
-				Verb: timeline.Verb(rapid.IntRange(0, 8).Draw(t, "verb")), Subject: words.Draw(t, "subject"), Pool: words.Draw(t, "pool"), Market: words.Draw(t, "market"),
+				Verb: timeline.Verb(rapid.IntRange(0, int(timeline.Hold)).Draw(t, "verb")), Subject: words.Draw(t, "subject"), Pool: words.Draw(t, "pool"), Market: words.Draw(t, "market"),
 				Why: policy.Why{Reason: "cheaper", Text: words.Draw(t, "text"), Before: amounts.Draw(t, "before"), After: amounts.Draw(t, "after"), RunnerUp: words.Draw(t, "second")},
 			}
 		}), 30).Draw(t, "entries")
@@ -129,7 +129,7 @@ var lines = rapid.Custom(func(t *rapid.T) Widget {
 	keys := slice(rapid.Custom(func(t *rapid.T) Key { return Key{words.Draw(t, "keys"), words.Draw(t, "what")} }), 6)
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
-		return Bar{parts.Draw(t, "left"), parts.Draw(t, "middle"), parts.Draw(t, "right")}
+		return Bar{parts.Draw(t, "left"), parts.Draw(t, "right"), parts.Draw(t, "more")}
 	case 1:
 		return Hints(keys.Draw(t, "keys"))
 	case 2:

@@ -295,9 +295,9 @@ func TestPanelScrolls(t *testing.T) {
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Dollars(policy.Dollars(12.3)), "$12.30"}, {Dollars(policy.Dollars(-0.005)), "-$0.01"}, {Dollars(policy.Dollars(999.999)), "$1,000"}, {Dollars(policy.Dollars(-1234567)), "-$1,234,567"},
-		{Signed(policy.Dollars(2)), "+$2.00"}, {Signed(0), "$0.00"}, {Price(policy.NoPrice), none}, {Price(0), "$0"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.500/h"},
+		{Signed(policy.Dollars(2)), "+$2.00"}, {Signed(0), "$0.00"}, {Signed(policy.Dollars(-0.004)), "$0.00"}, {Signed(policy.Dollars(-0.006)), "-$0.01"}, {Price(policy.NoPrice), none}, {Price(0), "$0"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.500/h"},
 		{Percent(0.834), "83%"}, {Percent(0.004), "0.4%"}, {Percent(math.NaN()), none}, {Percent(1), "100%"},
-		{Day(wednesday), "Wed 14:05"}, {DaySecond(wednesday.Add(7 * time.Second)), "Wed 14:05:07"}, {Day(0), none},
+		{Day(wednesday), "Wed 6 14:05"}, {Date(wednesday), "Wed 6 Mar 14:05"}, {Date(0), none}, {DaySecond(wednesday.Add(7 * time.Second)), "Wed 6 14:05:07"}, {Day(0), none},
 		{Span(42 * time.Second), "42s"}, {Span(3*time.Hour + 12*time.Minute), "3h12m"}, {Span(52 * time.Hour), "2d4h"}, {Span(-time.Minute), "-1m"}, {Thousands(-1234567), "-1,234,567"}, {Thousands(100), "100"},
 		{CutMiddle("ip-10-0-3-17.ec2.internal", 12), "ip-10-…ernal"}, {Cut("abcdef", 4), "abc…"}, {Cut("日本語", 4), "日…"},
 	} {

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// reclaims draws where nodes ran, and when they were taken there.
+func (d *plotted) reclaims(s *seen) chart.Picture {
+	taken, told := d.taken(s)
+	pic := &chart.Raster{States: []string{"nodes ran here", "a node was reclaimed", "a node under notice was given back"}}
+	count := func(m int) int { return len(taken[m]) + len(told[m]) }
+	var rows []int
+	total, back := 0, 0
+	for m := range s.markets {
+		if total, back = total+len(taken[m]), back+len(told[m]); s.run.Markets()[m].Spot && (count(m) > 0 || slices.Max(s.markets[m]) > 0) {
+			rows = append(rows, m)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
+	pic.Frame = d.framed(fmt.Sprintf("%d nodes reclaimed, %d given back under notice", total, back), s.run)
+	if len(rows) > rowsShown {
+		pic.Note += fmt.Sprintf("; the %d of %d markets used with most reclaims", rowsShown, len(rows))
+		rows = rows[:rowsShown]
+	}
+	mark := (seconds(d.to) - seconds(d.from)) * leastWidth
+	for _, m := range rows {
+		info := &s.run.Markets()[m]
+		strip := chart.Strip{Name: info.Zone + " " + info.Type, Spans: spans(s.at, func(i int) bool { return s.markets[m][i] > 0 }, 0)}
+		for state, times := range [][]policy.Time{taken[m], told[m]} {
+			for _, at := range times {
+				strip.Spans = append(strip.Spans, chart.Span{From: seconds(at) - mark/2, To: seconds(at) + mark/2, State: state + 1})
+			}
+		}
+		pic.Rows = append(pic.Rows, strip)
+	}
+	if len(pic.Rows) == 0 {
+		pic.Rows = []chart.Strip{{Name: "no spot market", Spans: []chart.Span{{From: seconds(d.from), To: seconds(d.to), State: 0}}}}
+		pic.States = []string{"no spot node ran"}
+	}
+	d.tall(&pic.Frame, len(pic.Rows))
+	return pic
+}
+
+// tall gives a raster the height that its rows need.
+func (d *plotted) tall(f *chart.Frame, rows int) {
+	if f.Height == 0 {
+		f.Height = 130 + 26*max(rows, 4)
+	}
+}
+
+// taken returns when nodes were reclaimed, and when nodes under notice were given
+// back before, by market.
+func (d *plotted) taken(s *seen) (taken, told map[int][]policy.Time) {
+	taken, told = map[int][]policy.Time{}, map[int][]policy.Time{}
+	index := map[string]int{}
+	for m := range s.run.Markets() {
+		index[s.run.Markets()[m].Name] = m
+	}
+	noticed := map[string]bool{}
+	for i := range s.run.Events() {
+		e := s.run.Event(i)
+		if e.At > d.to {
+			break
+		}
+		switch e.Kind {
+		case timeline.Launched:
+			if m, ok := index[e.Object]; ok {
+				s.where[e.Subject] = int32(m)
+			}
+		case timeline.Noticed:
+			noticed[e.Subject] = true
+		case timeline.Reclaimed, timeline.Deleted:
+			m, ok := s.where[e.Subject]
+			switch {
+			case e.At < d.from || !ok:
+			case e.Kind == timeline.Reclaimed:
+				taken[int(m)] = append(taken[int(m)], e.At)
+			case noticed[e.Subject]:
+				told[int(m)] = append(told[int(m)], e.At)
+			}
+		}
+	}
+	return taken, told
+}
+
+// workloads draws when pods were missing.
+func (d *plotted) workloads(s *seen) chart.Picture {
+	pic := &chart.Raster{Frame: d.framed("When pods were missing", s.run), States: []string{"as many ready as wanted", "outage: fewer than required", "some missing"}}
+	down := d.outages(s.run)
+	var rows []int
+	for w := range s.missing {
+		if s.run.Workloads()[w].Kind != policy.KindDaemonSet {
+			rows = append(rows, w)
+		}
+	}
+	count := func(w int) int { return len(down[s.run.Workloads()[w].Name]) }
+	if len(rows) > rowsShown {
+		slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
+		pic.Note += fmt.Sprintf("; the %d of %d workloads with most outages", rowsShown, len(rows))
+		rows = rows[:rowsShown]
+	}
+	for _, w := range rows {
+		name := s.run.Workloads()[w].Name
+		strip := chart.Strip{Name: name, Spans: []chart.Span{{From: seconds(d.from), To: seconds(d.to), State: 0}}}
+		strip.Spans = append(strip.Spans, spans(s.at, func(i int) bool { return s.missing[w][i] }, 2)...)
+		strip.Spans = append(strip.Spans, down[name]...)
+		pic.Rows = append(pic.Rows, strip)
+	}
+	d.tall(&pic.Frame, len(pic.Rows))
+	return pic
+}
+
+// outages returns when workloads were below what they must have, by name, each
+// wide enough to be seen.
+func (d *plotted) outages(t *timeline.Timeline) map[string][]chart.Span {
+	least := (seconds(d.to) - seconds(d.from)) * leastWidth
+	began, out := map[string]policy.Time{}, map[string][]chart.Span{}
+	end := func(name string, to policy.Time) {
+		if from := began[name]; to >= d.from && from <= d.to {
+			out[name] = append(out[name], chart.Span{From: seconds(from), To: max(seconds(to), seconds(from)+least), State: 1})
+		}
+		delete(began, name)
+	}
+	for i := range t.Events() {
+		switch e := t.Event(i); e.Kind {
+		case timeline.OutageBegan:
+			began[e.Subject] = e.At
+		case timeline.OutageEnded:
+			end(e.Subject, e.At)
+		}
+	}
+	for i := range t.Workloads() {
+		if name := t.Workloads()[i].Name; began[name] != 0 {
+			end(name, d.to)
+		}
+	}
+	return out
+}
+
+// spans returns the stretches of at in which something held.
+func spans(at []policy.Time, held func(int) bool, state int) []chart.Span {
+	var out []chart.Span
+	for i := 0; i+1 < len(at); i++ {
+		if !held(i) {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].To == seconds(at[i]) {
+			out[n-1].To = seconds(at[i+1])
+		} else {
+			out = append(out, chart.Span{From: seconds(at[i]), To: seconds(at[i+1]), State: state})
+		}
+	}
+	return out
+}
