@@ -368,9 +368,11 @@ func (r *run) vanish(id policy.NodeID) {
 func (r *run) bill(id policy.NodeID, t policy.Time) {
 	n, x := &r.nodes[id], &r.nodeX[id]
 	x.billed = true
-	amount := r.owed(id, t)
+	var amount policy.Money
 	if r.metered(n.Market) {
 		amount = r.stopMeter(id, t)
+	} else {
+		amount = r.owed(id, t)
 	}
 	r.result.Bill += amount
 	if x.spot {

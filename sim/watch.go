@@ -101,7 +101,8 @@ func (m *Moment) Costs(at policy.Time) Sample { return m.run.sample(at) }
 type Sample struct {
 	At policy.Time
 
-	// Bill is what the nodes that ran would have cost had they all stopped at At;
+	// Bill is what the nodes that ran would have cost had they all stopped at At,
+	// where commitments may cover them without the least time that is billed;
 	// OutageCost counts incidents in hand as if they were over, and jobs once they
 	// are due.
 	Bill, OutageCost policy.Money
@@ -223,7 +224,8 @@ func (r *run) counts(at policy.Time) Sample {
 		Nodes: h.nodes, SpotNodes: h.spotNodes, Size: h.size, SpotSize: h.spotSize}
 }
 
-// owed returns what a running node would be billed if it stopped at t.
+// owed returns what a running node would be billed if it stopped at t, and of one
+// that commitments may cover what it has come to.
 func (r *run) owed(id policy.NodeID, t policy.Time) policy.Money {
 	n, x := &r.nodes[id], &r.nodeX[id]
 	life := billing.Span{From: n.Launched, To: t}

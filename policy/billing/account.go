@@ -78,12 +78,14 @@ func (a *Account) Stop(node int, m policy.MarketID, t policy.Time) (bill, spared
 	return bill, spared
 }
 
-// Owes returns what Stop would bill for a node of market m that runs on, and
-// changes nothing.
+// Owes returns what a node of market m that runs on has come to at t, and changes
+// nothing. It never falls as t goes on: the minute that Stop bills at least is left
+// out, since commitments may yet pay for what is to come of it.
 func (a *Account) Owes(node int, m policy.MarketID, t policy.Time) policy.Money {
 	i := slices.IndexFunc(a.running[m], func(x *tab) bool { return x.node == node })
-	bill, _ := a.ended(*a.running[m][i], t)
-	return bill
+	x := *a.running[m][i]
+	a.settle(&x, t)
+	return a.billed(&x, a.curves[m].accrued(Span{x.from, t}, a.window))
 }
 
 // ended returns what is billed for a life that ends at t, and what commitments
@@ -93,11 +95,16 @@ func (a *Account) ended(x tab, t policy.Time) (bill, spared policy.Money) {
 	a.settle(&x, t)
 	x.paid = x.last
 	a.settle(&x, max(t, x.from.Add(MinimumBilled)))
-	if !x.helped {
-		return full, 0
-	}
-	bill = min(x.owed(a.markets[x.market].OnDemand), full)
+	bill = a.billed(&x, full)
 	return bill, full - bill
+}
+
+// billed returns what is billed of the full amount for what x is summed up to.
+func (a *Account) billed(x *tab, full policy.Money) policy.Money {
+	if !x.helped {
+		return full
+	}
+	return min(x.owed(a.markets[x.market].OnDemand), full)
 }
 
 // share gives each node its part of what commitments pay from t on.

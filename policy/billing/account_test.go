@@ -68,3 +68,26 @@ func TestAccountWithoutCommitments(t *testing.T) {
 	a.Start(1, 0, 5*hour)
 	stop(t, a, 1, 12*hour+1, a.curves[0].Bill(Span{5 * hour, 12*hour + 1}, a.window), 0)
 }
+
+// TestAccountOwes: what a node has come to never falls, also where a commitment
+// covers it from its first minute on, and is what it is billed in the end.
+func TestAccountOwes(t *testing.T) {
+	a := account(policy.Commitment{Name: "r", Amount: 1})
+	a.Start(1, 0, 11*hour)
+	a.Start(2, 0, 11*hour)
+	last := policy.Money(0)
+	owes := func(at policy.Time) {
+		t.Helper()
+		now := a.Owes(2, 0, at)
+		if now < last {
+			t.Errorf("at %v it owes %v after %v", at, now, last)
+		}
+		last = now
+	}
+	owes(11 * hour)
+	owes(11*hour + 1000)
+	stop(t, a, 1, 11*hour+1000, 0, 1667) // from here on it is covered
+	owes(11*hour + 1000)
+	owes(12 * hour)
+	stop(t, a, 2, 12*hour, last, 100_000-last)
+}

@@ -90,6 +90,11 @@ func (s Span) Length() time.Duration { return s.To.Sub(s.From) }
 // the window's edges. It is rounded half up to one micro-dollar, once.
 func (c *Curve) Bill(life, window Span) policy.Money {
 	life.To = max(life.To, life.From.Add(MinimumBilled))
+	return c.accrued(life, window)
+}
+
+// accrued returns what Bill does without a least time that is billed.
+func (c *Curve) accrued(life, window Span) policy.Money {
 	in := life.Clip(window)
 	if in.To <= in.From {
 		return 0
