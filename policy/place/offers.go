@@ -3,7 +3,6 @@ package place
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -32,11 +31,21 @@ func NodeLabels(types []policy.InstanceType, zones []string, pool *policy.Pool, 
 		policy.Label{Key: "topology.kubernetes.io/region", Value: m.Region},
 		policy.Label{Key: "topology.kubernetes.io/zone", Value: zones[m.Zone]},
 	)
-	labels = append(labels, pool.Labels...)
-	labels = append(labels, t.Labels...)
-	// A stable sort keeps the first of each key in front.
-	slices.SortStableFunc(labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
-	return slices.CompactFunc(labels, func(a, b policy.Label) bool { return a.Key == b.Key })
+	return withLabels(withLabels(labels, pool.Labels), t.Labels)
+}
+
+// withLabels inserts more into labels, both ascending, where the key is not there.
+func withLabels(labels, more []policy.Label) []policy.Label {
+	i := 0
+	for _, l := range more {
+		for i < len(labels) && labels[i].Key < l.Key {
+			i++
+		}
+		if i == len(labels) || labels[i].Key != l.Key {
+			labels = slices.Insert(labels, i, l)
+		}
+	}
+	return labels
 }
 
 // Offers returns what can be bought for pool with the given capacity type now,
@@ -47,13 +56,27 @@ func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType
 	return offersUnder(s, s.Coverage(), pool, capacity)
 }
 
+// OffersIn returns the offers of Offers in the given markets alone, in their order.
+// It saves to make out the others where a few of many are wanted.
+func OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []Offer {
+	cover := s.Coverage()
+	offers := make([]Offer, 0, len(markets))
+	for _, m := range markets {
+		offers = append(offers, offerOf(s, cover, pool, m))
+	}
+	return offers
+}
+
+// OpenMarkets returns the markets that Offers has offers of.
+func OpenMarkets(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []policy.MarketID {
+	return slices.DeleteFunc(MarketsOf(s, pool, capacity), func(m policy.MarketID) bool { return !open(s, m) })
+}
+
 // offersUnder returns the offers at the prices that cover leaves.
 func offersUnder(s *policy.Snapshot, cover *policy.Coverage, pool policy.PoolID, capacity policy.CapacityType) []Offer {
 	var offers []Offer
-	for _, m := range s.Pools[pool].Markets {
-		if s.Markets[m].Capacity == capacity && open(s, m) {
-			offers = append(offers, offerOf(s, cover, pool, m))
-		}
+	for _, m := range OpenMarkets(s, pool, capacity) {
+		offers = append(offers, offerOf(s, cover, pool, m))
 	}
 	return offers
 }

@@ -104,7 +104,8 @@ func (m *mover) grow(g *group, list []candidate) bool {
 // expects returns what a round of g is expected to save in dollars, as far as that
 // can be told without looking for places.
 func (m *mover) expects(g *group, list []candidate) float64 {
-	moved := make([]int32, len(m.s.Workloads))
+	moved := m.expected
+	clear(moved)
 	sum, left := 0.0, m.left
 	for i := range list {
 		c := &list[i]

@@ -52,8 +52,9 @@ type mover struct {
 	slack   []int32   // by workload: pods that may be missing
 	penalty []float64 // by workload: dollars for a pod that may not be missing and is
 
-	list  []candidate
-	group group // whose workloads the round may move
+	list     []candidate
+	group    group   // whose workloads the round may move
+	expected []int32 // by workload, of a round while it is only expected
 }
 
 // A sort is what the pool can buy on demand, or on spot.
@@ -84,8 +85,9 @@ func (d *desk) repack() {
 	if left <= 0 {
 		return
 	}
-	m := mover{desk: d}
-	m.begin(left)
+	first := mover{desk: d}
+	first.begin(left)
+	m := first.again()
 	moved := len(d.e.moved)
 	for _, g := range append(m.groups(), group{strict: true}) {
 		if m.group = g; m.plan() {
@@ -98,8 +100,7 @@ func (d *desk) repack() {
 			d.sp, d.e.cover = nil, s.Coverage()
 			d.readCrowd()
 			d.e.undo(moved)
-			m = mover{desk: d}
-			m.begin(left)
+			m = first.again()
 		}
 	}
 	m.weigh()
@@ -111,6 +112,17 @@ func (m *mover) begin(left int) {
 	m.survey()
 	m.appraise()
 	m.list = m.candidates()
+}
+
+// again returns a mover that has read what m has, and has planned nothing. m has not
+// either.
+func (m *mover) again() mover {
+	next := *m
+	next.targets, next.moved = slices.Clone(m.targets), slices.Clone(m.moved)
+	for k := range next.sorts {
+		next.sorts[k].offers = slices.Clone(m.sorts[k].offers)
+	}
+	return next
 }
 
 // plan collects a round, and reports whether there is anything in it.
@@ -171,6 +183,7 @@ func (d *desk) busy() bool {
 func (m *mover) survey() {
 	s := m.s
 	m.pods, m.pinned = make([]int32, len(s.Nodes)), make([]bool, len(s.Nodes))
+	m.expected = make([]int32, len(s.Workloads))
 	m.moved, m.minutes, m.slack = make([]int32, len(s.Workloads)), make([]float64, len(s.Workloads)), make([]int32, len(s.Workloads))
 	m.value, m.penalty = make([]float64, len(s.Workloads)), make([]float64, len(s.Workloads))
 	ready := make([]int32, len(s.Workloads))
@@ -323,11 +336,11 @@ func (m *mover) offersOf(capacity policy.CapacityType) []place.Offer {
 	for _, r := range m.ranked {
 		unit[r.market] = r.unit
 	}
-	offers := slices.DeleteFunc(place.Offers(s, m.pool.ID, capacity), func(o place.Offer) bool {
-		return unit[o.Market] == 0 || !m.allows(o.Market)
+	markets := slices.DeleteFunc(place.OpenMarkets(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
+		return unit[id] == 0 || !m.allows(id)
 	})
-	slices.SortStableFunc(offers, func(a, b place.Offer) int { return cmp.Compare(unit[a.Market], unit[b.Market]) })
-	return offers[:min(len(offers), offersMax)]
+	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
+	return place.OffersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
 }
 
 // allows reports whether limits and quotas leave room for a node of id besides what
