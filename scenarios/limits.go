@@ -3,9 +3,6 @@ package scenarios
 import (
 	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // The bounds of what a scenario may ask for. They lie far beyond the clusters
@@ -27,16 +24,6 @@ const (
 	// durationMost bounds the warm-up and the metered time.
 	durationMost = 10 * 365 * 24 * time.Hour
 )
-
-// requestMax returns the most of a resource that a pod may ask for. Beyond it
-// the sums over a cluster would leave the range of an integer, and a pod that
-// fits nowhere would seem to fit everywhere.
-func requestMax(k corev1.ResourceName) resource.Quantity {
-	if k == corev1.ResourceMemory || k == corev1.ResourceEphemeralStorage {
-		return resource.MustParse("1Pi")
-	}
-	return resource.MustParse("1M")
-}
 
 // outside says why n is not from least to most; it is empty when it is.
 func outside(n, least, most int32) string {

@@ -16,12 +16,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -71,21 +71,14 @@ type Scenario struct {
 	templates       []policy.Template
 	loads           []load // one for each template
 	pdbs            []policy.PDB
-	priorities      map[string]priority
-	defaultPriority priority
+	priorities      map[string]kube.Priority
+	defaultPriority kube.Priority
 }
 
 // A pool is a CapacityPool with its place in the file.
 type pool struct {
 	spec v1alpha1.CapacityPool
 	doc  *document
-}
-
-// A priority is what a PriorityClass gives.
-type priority struct {
-	name  string
-	value int32
-	never bool
 }
 
 // Names returns the names of the embedded scenarios in order.
@@ -145,12 +138,9 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		return nil, &FieldError{File: file, Line: 1, Problem: "the file holds no object"}
 	}
 	sc := &Scenario{
-		Digest: sha256.Sum256(data),
-		file:   file,
-		priorities: map[string]priority{
-			"system-cluster-critical": {name: "system-cluster-critical", value: 2_000_000_000},
-			"system-node-critical":    {name: "system-node-critical", value: 2_000_001_000},
-		},
+		Digest:     sha256.Sum256(data),
+		file:       file,
+		priorities: kube.SystemPriorities(),
 	}
 	objects, errs := decodeAll(docs)
 	if len(errs) > 0 {
@@ -287,7 +277,7 @@ func (sc *Scenario) read(objects []object) []error {
 			for _, e := range v.Validate() {
 				errs = append(errs, objects[i].doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
 			}
-			selector, err := selectorOf(&v.Spec.Selector)
+			selector, err := kube.Selector(&v.Spec.Selector)
 			if err != nil {
 				errs = append(errs, objects[i].doc.problem([]string{"spec", "selector"}, "%v", err))
 			}
@@ -363,7 +353,7 @@ func (sc *Scenario) readRest(objects []object) []error {
 }
 
 func (sc *Scenario) readPriority(o *schedulingv1.PriorityClass) {
-	p := priority{o.Name, o.Value, o.PreemptionPolicy != nil && *o.PreemptionPolicy == corev1.PreemptNever}
+	p := kube.PriorityOf(o)
 	sc.priorities[o.Name] = p
 	if o.GlobalDefault {
 		sc.defaultPriority = p
@@ -371,29 +361,11 @@ func (sc *Scenario) readPriority(o *schedulingv1.PriorityClass) {
 }
 
 func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []error {
-	namespace := cmp.Or(o.Namespace, "default")
-	b := policy.PDB{
-		Name:                 namespace + "/" + o.Name,
-		Namespace:            namespace,
-		MinAvailable:         v1alpha1.Quantity(o.Spec.MinAvailable),
-		MaxUnavailable:       v1alpha1.Quantity(o.Spec.MaxUnavailable),
-		AlwaysAllowUnhealthy: o.Spec.UnhealthyPodEvictionPolicy != nil && *o.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
-	}
 	var errs []error
-	var err error
-	if b.Selector, err = selectorOf(o.Spec.Selector); err != nil {
-		errs = append(errs, doc.problem([]string{"spec", "selector"}, "%v", err))
-	}
-	switch {
-	case o.Spec.MinAvailable != nil && o.Spec.MaxUnavailable != nil:
-		errs = append(errs, doc.problem([]string{"spec", "maxUnavailable"}, "minAvailable is set too"))
-	case o.Spec.MinAvailable == nil && o.Spec.MaxUnavailable == nil:
-		errs = append(errs, doc.problem([]string{"spec"}, "minAvailable or maxUnavailable must be set"))
-	case o.Spec.MinAvailable != nil && !b.MinAvailable.Set:
-		errs = append(errs, doc.problem([]string{"spec", "minAvailable"}, "%q is not a number or percentage", o.Spec.MinAvailable.String()))
-	case o.Spec.MaxUnavailable != nil && !b.MaxUnavailable.Set:
-		errs = append(errs, doc.problem([]string{"spec", "maxUnavailable"}, "%q is not a number or percentage", o.Spec.MaxUnavailable.String()))
-	}
+	b := kube.PDB(o, func(path []string, format string, args ...any) {
+		errs = append(errs, doc.problem(path, format, args...))
+	})
+	b.Allowed, b.Healthy, b.Desired, b.Expected = 0, 0, 0, 0 // of another cluster
 	sc.pdbs = append(sc.pdbs, b)
 	return errs
 }

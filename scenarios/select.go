@@ -46,14 +46,14 @@ type selection struct {
 
 	// places holds the provider and region of each cluster: of a cloudspace by
 	// its name, of the cluster that everything else serves by the empty one.
-	places map[string]place
+	places map[string]v1alpha1.Place
+
+	// wares are the offers as pools see them, once the first has chosen.
+	wares []v1alpha1.Offer
 
 	// Markets that were left out, by name.
 	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
 }
-
-// A place is where a cluster lies.
-type place struct{ provider, region string }
 
 // firstDay is how long after the begin of a trace a market may first be seen
 // and still count as sold from its begin: a recording names each market at its
@@ -61,7 +61,7 @@ type place struct{ provider, region string }
 const firstDay = policy.Time(24 * 3600 * 1000)
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
-	x := &selection{tr: tr, begin: begin, start: start, end: end, types: map[string]*policy.InstanceType{}, places: map[string]place{}}
+	x := &selection{tr: tr, begin: begin, start: start, end: end, types: map[string]*policy.InstanceType{}, places: map[string]v1alpha1.Place{}}
 	x.offers = make([]offer, 0, len(tr.Series))
 	for i := range tr.Series {
 		s := &tr.Series[i]
@@ -182,131 +182,28 @@ func firstPrice(prices []policy.Money) policy.Money {
 	return policy.NoPrice
 }
 
-// choose returns the offers that a pool takes, ascending.
+// choose returns the offers that a pool takes, ascending. Prices and scores are
+// those as of the begin.
 func (x *selection) choose(p *v1alpha1.CapacityPool) []int {
-	m := &p.Spec.Markets
-	var taken []int
-	for i := range x.offers {
-		o := &x.offers[i]
-		if p.BuysFrom(o.series.Provider) && m.Take(o.series.Region, o.series.Zone, o.t) && o.affordable(m) && (p.RanksMarkets() || o.scored(m)) {
-			taken = append(taken, i)
+	if x.wares == nil {
+		x.wares = make([]v1alpha1.Offer, len(x.offers))
+		for i := range x.offers {
+			x.wares[i] = x.offers[i].ware()
 		}
 	}
-	if len(m.Regions) < 2 {
-		taken = x.onePlace(taken, p)
-	}
-	if p.RanksMarkets() {
-		return taken
-	}
-	if m.MaxInstanceTypes != nil {
-		taken = x.cheapestTypes(taken, int(*m.MaxInstanceTypes))
-	}
-	if m.MaxZones != nil {
-		taken = x.fullestZones(taken, int(*m.MaxZones))
-	}
-	return taken
+	return p.Choose(x.wares, x.places)
 }
 
-// onePlace keeps the offers of the region in which the pool's cluster lies. No
-// manifest says which that is: it is the one with the most offers for the first
-// pool of the cluster, the first by name among equals.
-func (x *selection) onePlace(taken []int, p *v1alpha1.CapacityPool) []int {
-	cluster := ""
-	if p.Spec.Backend.Rackspace != nil {
-		cluster = p.Spec.Backend.Rackspace.Cloudspace
+// ware returns what a pool sees of o.
+func (o *offer) ware() v1alpha1.Offer {
+	w := v1alpha1.Offer{
+		Provider: o.series.Provider, Region: o.series.Region, Zone: o.series.Zone, Type: o.t,
+		OnDemand: o.onDemand, Modelled: o.basis != "", Spot: o.spot, Score: -1,
 	}
-	at, known := x.places[cluster]
-	if !known && len(taken) > 0 {
-		at = x.fullestPlace(taken)
-		x.places[cluster] = at
+	if o.series.Score != nil {
+		w.Score = o.series.Score[o.first]
 	}
-	return slices.DeleteFunc(taken, func(i int) bool { return x.placeOf(i) != at })
-}
-
-func (x *selection) placeOf(i int) place {
-	return place{x.offers[i].series.Provider, x.offers[i].series.Region}
-}
-
-func (x *selection) fullestPlace(taken []int) place {
-	counts := map[place]int{}
-	for _, i := range taken {
-		counts[x.placeOf(i)]++
-	}
-	best := x.placeOf(taken[0])
-	for _, i := range taken { // offers are ascending by provider and region
-		if p := x.placeOf(i); counts[p] > counts[best] {
-			best = p
-		}
-	}
-	return best
-}
-
-// affordable compares with the bound on price as of the begin. It is that of the
-// dearer, on-demand, since a pool that falls back must be able to; a price that
-// nobody published bounds nothing.
-func (o *offer) affordable(m *v1alpha1.Markets) bool {
-	dearest := o.spot
-	if o.basis == "" {
-		dearest = max(dearest, o.onDemand)
-	}
-	return m.MaxPrice == nil || dearest <= policy.Dollars(*m.MaxPrice)
-}
-
-// scored compares with the bound on the placement score as of the begin.
-func (o *offer) scored(m *v1alpha1.Markets) bool {
-	if m.MinPlacementScore != nil && o.series.Score != nil {
-		score := o.series.Score[o.first]
-		return score < 0 || int32(score) >= *m.MinPlacementScore
-	}
-	return true
-}
-
-// cheapestTypes keeps the offers of the n types that cost least per vCPU on
-// demand, the first by name among equals.
-func (x *selection) cheapestTypes(taken []int, n int) []int {
-	var best []*offer
-	for _, i := range taken {
-		o := &x.offers[i]
-		k := slices.IndexFunc(best, func(b *offer) bool { return b.t == o.t })
-		switch {
-		case k < 0:
-			best = append(best, o)
-		case o.onDemand < best[k].onDemand:
-			best[k] = o
-		}
-	}
-	slices.SortFunc(best, func(a, b *offer) int {
-		return cmp.Or(cmp.Compare(int64(a.onDemand)*b.t.VCPU, int64(b.onDemand)*a.t.VCPU), cmp.Compare(a.t.Name, b.t.Name))
-	})
-	best = best[:min(n, len(best))]
-	return slices.DeleteFunc(taken, func(i int) bool {
-		return !slices.ContainsFunc(best, func(b *offer) bool { return b.t == x.offers[i].t })
-	})
-}
-
-// fullestZones keeps the offers of the n zones with the most offers, the first
-// by name among equals.
-func (x *selection) fullestZones(taken []int, n int) []int {
-	type zone struct {
-		name  string
-		count int
-	}
-	var zones []zone
-	for _, i := range taken {
-		name := x.offers[i].series.Zone
-		k := slices.IndexFunc(zones, func(z zone) bool { return z.name == name })
-		if k < 0 {
-			zones, k = append(zones, zone{name: name}), len(zones)
-		}
-		zones[k].count++
-	}
-	slices.SortFunc(zones, func(a, b zone) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.name, b.name))
-	})
-	zones = zones[:min(n, len(zones))]
-	return slices.DeleteFunc(taken, func(i int) bool {
-		return !slices.ContainsFunc(zones, func(z zone) bool { return z.name == x.offers[i].series.Zone })
-	})
+	return w
 }
 
 // tabulate writes the types, zones and markets of all pools into w, ordered by
@@ -543,10 +440,10 @@ func (x *selection) assumptions(sc *Scenario) []string {
 		at := x.places[cluster]
 		switch {
 		case cluster != "":
-			all = append(all, fmt.Sprintf("cloudspace %s lies in %s: a cloudspace has one region", cluster, at.region))
-		case slices.ContainsFunc(x.offers, func(o offer) bool { return o.series.Provider == at.provider && o.series.Region != at.region }):
+			all = append(all, fmt.Sprintf("cloudspace %s lies in %s: a cloudspace has one region", cluster, at.Region))
+		case slices.ContainsFunc(x.offers, func(o offer) bool { return o.series.Provider == at.Provider && o.series.Region != at.Region }):
 			all = append(all, fmt.Sprintf("the cluster lies in %s/%s, of several regions that the trace has: a cluster has one unless markets.regions names more",
-				at.provider, at.region))
+				at.Provider, at.Region))
 		}
 	}
 	return all

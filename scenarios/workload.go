@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // A load is a workload as its manifest states it, before it has a time.
@@ -56,29 +57,19 @@ func (sc *Scenario) readStatefulSet(doc *document, o *appsv1.StatefulSet) []erro
 func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	a.refuse("DaemonSet", annotationReplicas, annotationDuration, annotationCheckpoint, annotationDeadline, annotationReleases)
+	a.refuse("DaemonSet", annotationReplicas, kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, annotationReleases)
 	t.DaemonSet = true
-	t.Tolerations = append(t.Tolerations, daemonTolerations...)
+	t.Tolerations = append(t.Tolerations, kube.DaemonTolerations()...)
 	sc.keep(t, l)
 	return append(errs, a.errs...)
-}
-
-// daemonTolerations are those that the DaemonSet controller gives to its pods.
-var daemonTolerations = []policy.Toleration{
-	{Key: "node.kubernetes.io/not-ready", Exists: true, Effect: policy.NoExecute},
-	{Key: "node.kubernetes.io/unreachable", Exists: true, Effect: policy.NoExecute},
-	{Key: "node.kubernetes.io/disk-pressure", Exists: true, Effect: policy.NoSchedule},
-	{Key: "node.kubernetes.io/memory-pressure", Exists: true, Effect: policy.NoSchedule},
-	{Key: "node.kubernetes.io/pid-pressure", Exists: true, Effect: policy.NoSchedule},
-	{Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: policy.NoSchedule},
 }
 
 // readService reads a workload that wants a number of pods at all times.
 func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claims []corev1.PersistentVolumeClaim) []error {
 	t, l, a, errs := sc.readWorkload(doc, s)
-	a.refuse(s.kind.String(), annotationDuration, annotationCheckpoint, annotationDeadline, annotationReleases)
+	a.refuse(s.kind.String(), kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, annotationReleases)
 	for i := range claims {
-		t.Volumes = append(t.Volumes, volumeOf(&claims[i].Spec))
+		t.Volumes = append(t.Volumes, kube.Volume(&claims[i].Spec))
 	}
 	l.replicas, l.schedule = 1, a.schedule()
 	if replicas != nil {
@@ -143,12 +134,12 @@ func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *anno
 	l.Job.Completions = l.Job.Pods // a queue of work, one item for each pod
 	set("completions", s.Completions, completionsMax, &l.Job.Completions)
 	l.Job.Pods = min(l.Job.Pods, l.Job.Completions)
-	l.Job.Work = a.duration(time.Second, annotationDuration)
-	if !a.has(annotationDuration) {
-		errs = append(errs, doc.problem([]string{"metadata", "annotations"}, "a job needs the annotation %s", annotationDuration))
+	l.Job.Work = a.Duration(time.Second, kube.AnnotationDuration)
+	if !a.Has(kube.AnnotationDuration) {
+		errs = append(errs, doc.problem([]string{"metadata", "annotations"}, "a job needs the annotation %s", kube.AnnotationDuration))
 	}
-	l.Job.Checkpoint = a.duration(time.Second, annotationCheckpoint)
-	l.Job.Deadline = a.duration(time.Second, annotationDeadline)
+	l.Job.Checkpoint = a.Duration(time.Second, kube.AnnotationCheckpoint)
+	l.Job.Deadline = a.Duration(time.Second, kube.AnnotationDeadline)
 	if l.Job.Deadline == 0 && s.ActiveDeadlineSeconds != nil {
 		l.Job.Deadline = time.Duration(*s.ActiveDeadlineSeconds) * time.Second
 	}
@@ -162,40 +153,29 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	namespace := cmp.Or(s.meta.Namespace, "default")
 	name := namespace + "/" + s.meta.Name
 	t := &policy.Template{Name: name, Namespace: namespace}
-	r := &podReader{sc: sc, doc: doc, path: s.podPath}
-	r.read(t, s.pod)
-	if len(s.pod.Spec.Containers) == 0 {
-		r.fail([]string{"spec", "containers"}, "must not be empty")
-	}
+	errs := sc.readPod(doc, s.podPath, t, s.pod)
 	if s.selector != nil {
-		sel, err := selectorOf(s.selector)
+		sel, err := kube.Selector(s.selector)
 		switch {
 		case err != nil:
-			r.errs = append(r.errs, doc.problem([]string{"spec", "selector"}, "%v", err))
+			errs = append(errs, doc.problem([]string{"spec", "selector"}, "%v", err))
 		case !sel.Matches(t.Labels):
-			r.errs = append(r.errs, doc.problem([]string{"spec", "selector"}, "does not match the labels of the pod template"))
+			errs = append(errs, doc.problem([]string{"spec", "selector"}, "does not match the labels of the pod template"))
 		}
 	}
-	a := &annotations{doc: doc}
+	a := newAnnotations(doc)
 	a.add(nil, s.meta.Annotations)
 	a.add(s.betweenPath, s.between)
 	a.add(s.podPath, s.pod.Annotations)
-	t.Startup = a.duration(time.Second, annotationStartup, annotationVortexStartup)
-	t.OutagePenalty = a.penalty()
-	t.OutageCost = a.costPerHour()
-	t.MigrationTier = a.tier()
-	t.Critical = a.flag(annotationVortexCritical)
-	t.GracefulOnly = a.values[annotationVortexStrategy] == "graceful-only"
-	t.SafeToEvict = a.flag(annotationSafeToEvict)
-	t.NotSafeToEvict = a.has(annotationSafeToEvict) && !t.SafeToEvict
+	a.Fill(t)
 	l := &load{Workload: Workload{
 		Workload:          policy.Workload{Name: name, Kind: s.kind},
 		OutagePenalty:     penaltyOf(t),
 		OutageCostPerHour: t.OutageCost,
-		DoNotDisrupt:      a.flag(annotationDoNotDisrupt),
+		DoNotDisrupt:      a.Flag(kube.AnnotationDoNotDisrupt),
 		LocalStorage:      writesLocally(s.pod.Spec.Volumes),
 	}}
-	return t, l, a, r.errs
+	return t, l, a, errs
 }
 
 // writesLocally reports whether a volume is on the disk of the node, where it is

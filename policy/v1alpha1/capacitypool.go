@@ -15,15 +15,18 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=cpool,categories=spotter
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.name`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
 // +kubebuilder:printcolumn:name="Spot",type=string,JSONPath=`.status.spotShare`
 // +kubebuilder:printcolumn:name="Savings",type=string,JSONPath=`.status.savingsPerHour`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 58",message="the name must have at most 58 characters, since names of node pools are made of it"
 type CapacityPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec   CapacityPoolSpec   `json:"spec"`
-	Status CapacityPoolStatus `json:"status,omitempty"`
+	Status CapacityPoolStatus `json:"status,omitempty,omitzero"`
 }
 
 // A CapacityPoolList is a list of pools.
@@ -42,10 +45,12 @@ type CapacityPoolSpec struct {
 
 	// Markets restricts what may be bought; nothing stated allows all that
 	// the backend sells.
+	// +kubebuilder:default={}
 	// +optional
 	Markets Markets `json:"markets,omitempty"`
 
 	// Capacity is how much may be held, and how much of it as spot.
+	// +kubebuilder:default={}
 	// +optional
 	Capacity Capacity `json:"capacity,omitempty"`
 
@@ -58,6 +63,7 @@ type CapacityPoolSpec struct {
 	Policy *PolicyRef `json:"policy,omitempty"`
 
 	// Disruption bounds how running nodes are touched.
+	// +kubebuilder:default={}
 	// +optional
 	Disruption Disruption `json:"disruption,omitempty"`
 
@@ -98,6 +104,7 @@ type Backend struct {
 type KarpenterBackend struct {
 	// NodeClassName names the node class of the node pools that are made.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	NodeClassName string `json:"nodeClassName,omitempty"`
 
@@ -111,91 +118,30 @@ type KarpenterBackend struct {
 type AutoScalingGroupsBackend struct {
 	// DiscoveryTags are the tags that the groups carry.
 	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && size(self[k]) <= 256)",message="keys must have 1 to 128 characters and values at most 256"
 	DiscoveryTags map[string]string `json:"discoveryTags"`
+
+	// AllowGroupReplacement permits changes to a group for which the group itself
+	// replaces instances, blind to disruption budgets: those of the distribution
+	// of a mixed-instances group.
+	// +optional
+	AllowGroupReplacement bool `json:"allowGroupReplacement,omitempty"`
 }
 
 // A RackspaceBackend buys nodes at Rackspace Spot; no provisioner stands
 // between.
 type RackspaceBackend struct {
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Cloudspace string `json:"cloudspace"`
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Org string `json:"org"`
 
 	// CredentialsSecretRef names the secret with the refresh token.
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) >= 1 && size(self.name) <= 253",message="name must not be empty"
 	CredentialsSecretRef corev1.SecretReference `json:"credentialsSecretRef"`
-}
-
-// Markets restricts what a pool may buy. Each list that is empty, and each
-// bound that is absent, restricts nothing.
-//
-// Types with accelerators and bare-metal types are left out unless the pool
-// asks for them by minGPUs, or by instance type, family or category, as
-// Karpenter prefers the others.
-type Markets struct {
-	// +optional
-	Regions []string `json:"regions,omitempty"`
-	// +optional
-	Zones []string `json:"zones,omitempty"`
-	// Families such as "m5".
-	// +optional
-	Families []string `json:"families,omitempty"`
-	// InstanceTypes such as "m5.large".
-	// +optional
-	InstanceTypes []string `json:"instanceTypes,omitempty"`
-	// Categories are the letters before the generation, such as "m"; on Rackspace
-	// Spot gp, ch, mh, gpu and bm, or the words of its feed for them.
-	// +optional
-	Categories []string `json:"categories,omitempty"`
-	// Architectures as in kubernetes.io/arch; none means amd64.
-	// +kubebuilder:validation:items:Enum=amd64;arm64
-	// +optional
-	Architectures []string `json:"architectures,omitempty"`
-
-	// MinVCPU and MaxVCPU bound the size of one node. Without an upper bound
-	// the cheapest packing may be one huge node, and its loss takes all
-	// replicas of a service at once.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	MinVCPU *int32 `json:"minVCPU,omitempty"`
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	MaxVCPU *int32 `json:"maxVCPU,omitempty"`
-
-	// MinMemory is the least memory of one node as sold.
-	// +optional
-	MinMemory *resource.Quantity `json:"minMemory,omitempty"`
-
-	// MinGPUs is the least number of accelerators of one node.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	MinGPUs *int32 `json:"minGPUs,omitempty"`
-
-	// MaxPrice is the most that one node may cost, in $ per hour.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:ExclusiveMinimum=true
-	// +optional
-	MaxPrice *float64 `json:"maxPrice,omitempty"`
-
-	// MinPlacementScore is the least placement score of a spot market, where
-	// the provider publishes one. A policy that ranks markets (leftover) asks
-	// for it at every decision; for the others it is asked for once.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=10
-	// +optional
-	MinPlacementScore *int32 `json:"minPlacementScore,omitempty"`
-
-	// MaxInstanceTypes keeps only so many types, the cheapest per vCPU. A policy
-	// that ranks markets chooses them anew as prices move.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	MaxInstanceTypes *int32 `json:"maxInstanceTypes,omitempty"`
-
-	// MaxZones keeps only so many zones, those with the most markets. A policy
-	// that ranks markets chooses them anew as prices move.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	MaxZones *int32 `json:"maxZones,omitempty"`
 }
 
 // Capacity is how much a pool may hold, and how much of it as spot.
@@ -225,6 +171,7 @@ type Capacity struct {
 // A SpotShare is a range in [0, 1]; absent bounds are 0 and 1.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",message="min must not be above max"
+// +kubebuilder:validation:XValidation:rule="!has(self.target) || ((!has(self.min) || self.min <= self.target) && (!has(self.max) || self.target <= self.max))",message="target must lie between min and max"
 type SpotShare struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1
@@ -243,18 +190,26 @@ type SpotShare struct {
 
 // Limits are upper bounds of what a pool holds; absent ones are none.
 type Limits struct {
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",message="must be a quantity and not negative"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",message="must be a quantity and not negative"
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",message="must be a quantity and not negative"
 	// +optional
 	GPU *resource.Quantity `json:"gpu,omitempty"`
 }
 
 // A NodeTemplate is what every node of a pool carries.
 type NodeTemplate struct {
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 317 && size(self[k]) <= 63)",message="keys must have 1 to 317 characters and values at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="effects must be NoSchedule, PreferNoSchedule or NoExecute"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, size(t.key) >= 1 && size(t.key) <= 317 && (!has(t.value) || size(t.value) <= 63))",message="keys must have 1 to 317 characters and values at most 63"
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
@@ -262,24 +217,40 @@ type NodeTemplate struct {
 // A PolicyRef names a policy and its parameters.
 type PolicyRef struct {
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
+
+	// Parameters are those of the policy, as `spotter sim --policy` takes them.
+	// +kubebuilder:validation:MaxProperties=24
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 63 && size(self[k]) <= 256)",message="keys must have 1 to 63 characters and values at most 256"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains(':'))",message="keys must hold no colon"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains(','))",message="keys must hold no comma"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains('='))",message="keys must hold no equals sign"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].contains(':'))",message="values must hold no colon"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].contains(','))",message="values must hold no comma"
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
 // A Disruption bounds how running nodes are touched by choice.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(self.duration)",message="schedule and duration must be set together"
 type Disruption struct {
 	// Budget is how many nodes may be disrupted at once, as a number or as a
 	// percentage of the pool's nodes.
 	// +kubebuilder:default="10%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : size(self) <= 8 && self.matches('^0*(100|[0-9]{1,2})%$')",message="must be a number or a percentage such as 10%, from 0% to 100%"
 	// +optional
 	Budget *intstr.IntOrString `json:"budget,omitempty"`
 
 	// Schedule is a cron expression in UTC at which the budget comes into
 	// force, and Duration how long it then holds. Both or neither are set;
 	// without them it holds always.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and not negative"
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
@@ -289,6 +260,7 @@ type Disruption struct {
 	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
 
 	// ConsolidateAfter is how long a node must be left alone before.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and not negative"
 	// +optional
 	ConsolidateAfter *metav1.Duration `json:"consolidateAfter,omitempty"`
 
@@ -296,6 +268,7 @@ type Disruption struct {
 	// Karpenter and Auto Scaling groups see to it. Where only a policy launches
 	// nodes it is up to the policy, and of ours karpetrack does so.
 	// +kubebuilder:default="720h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and not negative"
 	// +optional
 	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`
 
@@ -308,6 +281,7 @@ type Disruption struct {
 
 	// Cooldown is the least time between two changes; absent leaves it to the
 	// policy.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and not negative"
 	// +optional
 	Cooldown *metav1.Duration `json:"cooldown,omitempty"`
 }
@@ -326,12 +300,34 @@ const (
 
 // A CapacityPoolStatus is what was last seen and decided.
 type CapacityPoolStatus struct {
+	// ObservedGeneration is that of the spec which was last decided on.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions say how the pool fares. Ready sums them up.
+	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// SelectedMarkets are the markets that may be bought now.
+	// Mode is how far decisions are carried out at present: the lesser of what the
+	// pool and the controller are set to.
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// Nodes is the number of nodes held, of which SpotNodes are spot and
+	// OnDemandNodes on demand.
+	// +optional
+	Nodes int32 `json:"nodes"`
+	// +optional
+	SpotNodes int32 `json:"spotNodes"`
+	// +optional
+	OnDemandNodes int32 `json:"onDemandNodes"`
+
+	// SelectedMarkets are the markets that may be bought now, the first of them
+	// where there are more than 256.
+	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	SelectedMarkets []MarketStatus `json:"selectedMarkets,omitempty"`
 
@@ -345,6 +341,7 @@ type CapacityPoolStatus struct {
 	SavingsPerHour string `json:"savingsPerHour,omitempty"`
 
 	// LastDecisionID is that of the decision last taken, for `spotter explain`.
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	LastDecisionID string `json:"lastDecisionID,omitempty"`
 }

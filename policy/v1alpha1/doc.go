@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.1 object paths=.
+//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.1 object crd:allowDangerousTypes=true paths=. output:crd:dir=../../live/crd
 
 // GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "spotter.dev", Version: "v1alpha1"}

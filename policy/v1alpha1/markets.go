@@ -4,8 +4,107 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/spotter-dev/spotter/policy"
 )
+
+// Markets restricts what a pool may buy. Each list that is empty, and each
+// bound that is absent, restricts nothing.
+//
+// Types with accelerators and bare-metal types are left out unless the pool
+// asks for them by minGPUs, or by instance type, family or category, as
+// Karpenter prefers the others.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minVCPU) || !has(self.maxVCPU) || self.minVCPU <= self.maxVCPU",message="minVCPU must not be above maxVCPU"
+type Markets struct {
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Regions []string `json:"regions,omitempty"`
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Zones []string `json:"zones,omitempty"`
+	// Families such as "m5".
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Families []string `json:"families,omitempty"`
+	// InstanceTypes such as "m5.large".
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	InstanceTypes []string `json:"instanceTypes,omitempty"`
+	// Categories are the letters before the generation, such as "m"; on Rackspace
+	// Spot gp, ch, mh, gpu and bm, or the words of its feed for them.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Categories []string `json:"categories,omitempty"`
+	// Architectures as in kubernetes.io/arch; none means amd64.
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=amd64;arm64
+	// +kubebuilder:default={amd64}
+	// +optional
+	Architectures []string `json:"architectures,omitempty"`
+
+	// MinVCPU and MaxVCPU bound the size of one node. Without an upper bound
+	// the cheapest packing may be one huge node, and its loss takes all
+	// replicas of a service at once.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	MinVCPU *int32 `json:"minVCPU,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	MaxVCPU *int32 `json:"maxVCPU,omitempty"`
+
+	// MinMemory is the least memory of one node as sold.
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",message="must be a quantity and not negative"
+	// +optional
+	MinMemory *resource.Quantity `json:"minMemory,omitempty"`
+
+	// MinGPUs is the least number of accelerators of one node.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	MinGPUs *int32 `json:"minGPUs,omitempty"`
+
+	// MaxPrice is the most that one node may cost, in $ per hour.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=true
+	// +optional
+	MaxPrice *float64 `json:"maxPrice,omitempty"`
+
+	// MinPlacementScore is the least placement score of a spot market, where
+	// the provider publishes one. A policy that ranks markets (leftover) asks
+	// for it at every decision; for the others it is asked for once.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +optional
+	MinPlacementScore *int32 `json:"minPlacementScore,omitempty"`
+
+	// MaxInstanceTypes keeps only so many types, the cheapest per vCPU. A policy
+	// that ranks markets chooses them anew as prices move.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	// +optional
+	MaxInstanceTypes *int32 `json:"maxInstanceTypes,omitempty"`
+
+	// MaxZones keeps only so many zones, those with the most markets. A policy
+	// that ranks markets chooses them anew as prices move.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +optional
+	MaxZones *int32 `json:"maxZones,omitempty"`
+}
 
 // Take reports whether a node of type t in the region and zone may be bought
 // as far as its place and size go. m has its defaults.

@@ -9,16 +9,18 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=spotter
+// +kubebuilder:resource:scope=Cluster,shortName=snode,categories=spotter
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Market",type=string,JSONPath=`.spec.market`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.pool`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type SpotNode struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec   SpotNodeSpec   `json:"spec"`
-	Status SpotNodeStatus `json:"status,omitempty"`
+	Status SpotNodeStatus `json:"status,omitempty,omitzero"`
 }
 
 // A SpotNodeList is a list of nodes.
@@ -30,19 +32,29 @@ type SpotNodeList struct {
 	Items           []SpotNode `json:"items"`
 }
 
-// A SpotNodeSpec is what was asked for.
+// A SpotNodeSpec is what was asked for. Only the bid may change.
+//
+// +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool && self.market == oldSelf.market && self.token == oldSelf.token",message="pool, market and token cannot be changed"
 type SpotNodeSpec struct {
 	// Pool names the CapacityPool.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=58
 	Pool string `json:"pool"`
 
 	// Market is "provider/region/zone/type/capacity-type".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Market string `json:"market"`
 
 	// Token makes the order idempotent.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
 	Token string `json:"token"`
 
 	// BidPerHour is the most to pay, in $ as decimal text; empty where the
 	// market takes no bids.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
 	// +optional
 	BidPerHour string `json:"bidPerHour,omitempty"`
 }
@@ -63,6 +75,10 @@ const (
 
 // A SpotNodeStatus is what became of it.
 type SpotNodeStatus struct {
+	// ObservedGeneration is that of the spec which was last acted on.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// +optional
 	Phase SpotNodePhase `json:"phase,omitempty"`
 	// ProviderID is that of the Node object.
@@ -70,6 +86,7 @@ type SpotNodeStatus struct {
 	ProviderID string `json:"providerID,omitempty"`
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
+	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -19,9 +18,12 @@ func (p *CapacityPool) Validate() field.ErrorList {
 	errs = append(errs, p.Spec.Markets.validate(spec.Child("markets"))...)
 	errs = append(errs, p.Spec.Capacity.validate(spec.Child("capacity"))...)
 	errs = append(errs, p.Spec.Disruption.validate(spec.Child("disruption"))...)
+	errs = append(errs, p.Spec.Template.validate(spec.Child("template"))...)
+	name := field.NewPath("metadata", "name")
 	if p.Name == "" {
-		errs = append(errs, field.Required(field.NewPath("metadata", "name"), "a pool has a name"))
+		errs = append(errs, field.Required(name, "a pool has a name"))
 	}
+	errs = append(errs, atMost(name, p.Name, poolNameMax)...)
 	if x := p.Spec.Policy; x != nil {
 		errs = append(errs, x.validate(spec.Child("policy"))...)
 	}
@@ -30,8 +32,10 @@ func (p *CapacityPool) Validate() field.ErrorList {
 
 func (r *PolicyRef) validate(at *field.Path) field.ErrorList {
 	errs := required(at.Child("name"), r.Name)
+	errs = append(errs, atMost(at.Child("name"), r.Name, wordMax)...)
+	errs = append(errs, entries(at.Child("parameters"), r.Parameters, parametersMax, wordMax, parameterValueMax)...)
 	for _, k := range slices.Sorted(maps.Keys(r.Parameters)) {
-		if v := r.Parameters[k]; k == "" || strings.ContainsAny(k+v, ":,") || strings.Contains(k, "=") {
+		if v := r.Parameters[k]; strings.ContainsAny(k+v, ":,") || strings.Contains(k, "=") {
 			errs = append(errs, field.Invalid(at.Child("parameters"), k+"="+v, "must hold no colon or comma, and the key no equals sign"))
 		}
 	}
@@ -55,29 +59,41 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("karpenter"), b.Karpenter.NodeClassName,
 				"exactly one of nodeClassName and nodeClassSelector must be set"))
 		}
+		errs = append(errs, atMost(at.Child("karpenter", "nodeClassName"), b.Karpenter.NodeClassName, nameMax)...)
 	case b.AutoScalingGroups != nil:
 		if len(b.AutoScalingGroups.DiscoveryTags) == 0 {
 			errs = append(errs, field.Required(at.Child("autoScalingGroups", "discoveryTags"), "at least one tag finds the groups"))
 		}
+		errs = append(errs, entries(at.Child("autoScalingGroups", "discoveryTags"), b.AutoScalingGroups.DiscoveryTags, tagsMax, tagKeyMax, tagValueMax)...)
 	default:
 		r := at.Child("rackspace")
 		errs = append(errs, required(r.Child("cloudspace"), b.Rackspace.Cloudspace)...)
 		errs = append(errs, required(r.Child("org"), b.Rackspace.Org)...)
 		errs = append(errs, required(r.Child("credentialsSecretRef", "name"), b.Rackspace.CredentialsSecretRef.Name)...)
+		errs = append(errs, atMost(r.Child("cloudspace"), b.Rackspace.Cloudspace, nameMax)...)
+		errs = append(errs, atMost(r.Child("org"), b.Rackspace.Org, nameMax)...)
+		errs = append(errs, atMost(r.Child("credentialsSecretRef", "name"), b.Rackspace.CredentialsSecretRef.Name, nameMax)...)
 	}
 	return errs
 }
 
 func (m *Markets) validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := words(at.Child("regions"), m.Regions, placesMax)
+	errs = append(errs, words(at.Child("zones"), m.Zones, placesMax)...)
+	errs = append(errs, words(at.Child("families"), m.Families, familiesMax)...)
+	errs = append(errs, words(at.Child("instanceTypes"), m.InstanceTypes, typesMax)...)
+	errs = append(errs, words(at.Child("categories"), m.Categories, placesMax)...)
+	if len(m.Architectures) > 2 {
+		errs = append(errs, field.TooMany(at.Child("architectures"), len(m.Architectures), 2))
+	}
 	for i, a := range m.Architectures {
 		errs = append(errs, oneOf(at.Child("architectures").Index(i), a, "amd64", "arm64")...)
 	}
-	errs = append(errs, atLeast(at.Child("minVCPU"), m.MinVCPU, 1)...)
-	errs = append(errs, atLeast(at.Child("maxVCPU"), m.MaxVCPU, 1)...)
-	errs = append(errs, atLeast(at.Child("minGPUs"), m.MinGPUs, 0)...)
-	errs = append(errs, atLeast(at.Child("maxInstanceTypes"), m.MaxInstanceTypes, 1)...)
-	errs = append(errs, atLeast(at.Child("maxZones"), m.MaxZones, 1)...)
+	errs = append(errs, within(at.Child("minVCPU"), m.MinVCPU, 1, vcpuMax)...)
+	errs = append(errs, within(at.Child("maxVCPU"), m.MaxVCPU, 1, vcpuMax)...)
+	errs = append(errs, within(at.Child("minGPUs"), m.MinGPUs, 0, gpusMax)...)
+	errs = append(errs, within(at.Child("maxInstanceTypes"), m.MaxInstanceTypes, 1, typesMax)...)
+	errs = append(errs, within(at.Child("maxZones"), m.MaxZones, 1, placesMax)...)
 	errs = append(errs, notNegative(at.Child("minMemory"), m.MinMemory)...)
 	if m.MinVCPU != nil && m.MaxVCPU != nil && *m.MinVCPU > *m.MaxVCPU {
 		errs = append(errs, field.Invalid(at.Child("minVCPU"), *m.MinVCPU, "must not be above maxVCPU, "+strconv.Itoa(int(*m.MaxVCPU))))
@@ -136,14 +152,11 @@ func (d *Disruption) validate(at *field.Path) field.ErrorList {
 	if (d.Schedule != "") != (d.Duration != nil) {
 		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "schedule and duration must be set together"))
 	}
-	for _, x := range [...]struct {
-		name string
-		d    *metav1.Duration
-	}{{"duration", d.Duration}, {"consolidateAfter", d.ConsolidateAfter}, {"expireAfter", d.ExpireAfter}, {"cooldown", d.Cooldown}} {
-		if x.d != nil && x.d.Duration < 0 {
-			errs = append(errs, field.Invalid(at.Child(x.name), x.d.Duration.String(), "must not be negative"))
-		}
-	}
+	errs = append(errs, atMost(at.Child("schedule"), d.Schedule, scheduleMax)...)
+	errs = append(errs, period(at.Child("duration"), d.Duration)...)
+	errs = append(errs, period(at.Child("consolidateAfter"), d.ConsolidateAfter)...)
+	errs = append(errs, period(at.Child("expireAfter"), d.ExpireAfter)...)
+	errs = append(errs, period(at.Child("cooldown"), d.Cooldown)...)
 	errs = append(errs, share(at.Child("savingsThreshold"), d.SavingsThreshold)...)
 	return append(errs, oneOf(at.Child("consolidationPolicy"), d.ConsolidationPolicy,
 		ConsolidateWhenEmptyOrUnderutilized, ConsolidateWhenEmpty, ConsolidateNever)...)
@@ -153,6 +166,9 @@ func (d *Disruption) validate(at *field.Path) field.ErrorList {
 func (b *GPUBudget) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := required(field.NewPath("metadata", "name"), b.Name)
+	errs = append(errs, atMost(field.NewPath("metadata", "name"), b.Name, budgetNameMax)...)
+	errs = append(errs, selector(spec.Child("selector"), &b.Spec.Selector)...)
+	errs = append(errs, atMost(spec.Child("resourceName"), b.Spec.ResourceName, keyMax)...)
 	errs = append(errs, required(spec.Child("resourceName"), b.Spec.ResourceName)...)
 	if slices.Contains(uncounted, b.Spec.ResourceName) {
 		errs = append(errs, field.Invalid(spec.Child("resourceName"), b.Spec.ResourceName, "must be an accelerator, or cpu"))
@@ -173,19 +189,10 @@ func (b *GPUBudget) Validate() field.ErrorList {
 			errs = append(errs, field.Invalid(quota.Child(x.name), *x.v, "must be at most 1e12"))
 		}
 	}
-	errs = append(errs, atLeast(quota.Child("windowHours"), &q.WindowHours, 1)...)
-	if q.WindowHours > windowHoursMax {
-		errs = append(errs, field.Invalid(quota.Child("windowHours"), q.WindowHours, "must be at most "+strconv.Itoa(windowHoursMax)))
-	}
+	errs = append(errs, within(quota.Child("windowHours"), &q.WindowHours, 1, windowHoursMax)...)
 	e, at := &b.Spec.Enforcement, spec.Child("enforcement")
-	for _, x := range [...]struct {
-		name string
-		d    *metav1.Duration
-	}{{"overQuotaDelay", e.OverQuotaDelay}, {"podGracePeriod", e.PodGracePeriod}} {
-		if x.d != nil && x.d.Duration < 0 {
-			errs = append(errs, field.Invalid(at.Child(x.name), x.d.Duration.String(), "must not be negative"))
-		}
-	}
+	errs = append(errs, period(at.Child("overQuotaDelay"), e.OverQuotaDelay)...)
+	errs = append(errs, period(at.Child("podGracePeriod"), e.PodGracePeriod)...)
 	errs = append(errs, oneOf(spec.Child("accounting"), b.Spec.Accounting, AccountLedger, AccountLiveObjects)...)
 	return append(errs, oneOf(at.Child("action"), e.Action, EnforceEvict, EnforcePause, EnforceAlertOnly)...)
 }
@@ -213,11 +220,15 @@ func oneOf[T ~string](at *field.Path, v T, allowed ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(at, v, allowed)}
 }
 
-func atLeast(at *field.Path, v *int32, least int32) field.ErrorList {
-	if v == nil || *v >= least {
-		return nil
+func within(at *field.Path, v *int32, least, most int32) field.ErrorList {
+	switch {
+	case v == nil:
+	case *v < least:
+		return field.ErrorList{field.Invalid(at, *v, "must be at least "+strconv.Itoa(int(least)))}
+	case *v > most:
+		return field.ErrorList{field.Invalid(at, *v, "must be at most "+strconv.Itoa(int(most)))}
 	}
-	return field.ErrorList{field.Invalid(at, *v, "must be at least "+strconv.Itoa(int(least)))}
+	return nil
 }
 
 // share also refuses NaN.
@@ -245,9 +256,9 @@ type count struct {
 func quantity(v *intstr.IntOrString) (count, string) {
 	c := count{n: v.IntVal}
 	if v.Type == intstr.String {
-		digits, percent := strings.CutSuffix(v.StrVal, "%")
-		n, err := strconv.ParseInt(digits, 10, 32)
-		if err != nil || !percent {
+		text, percent := strings.CutSuffix(v.StrVal, "%")
+		n, err := strconv.ParseUint(text, 10, 31) // no sign
+		if err != nil || !percent || len(v.StrVal) > 8 {
 			return c, "must be a number or a percentage such as 10%"
 		}
 		c = count{int32(n), true}

@@ -361,6 +361,14 @@ func (in *GPUBudgetStatus) DeepCopyInto(out *GPUBudgetStatus) {
 	*out = *in
 	out.Consumed = in.Consumed
 	out.Remaining = in.Remaining
+	if in.ReopensAt != nil {
+		in, out := &in.ReopensAt, &out.ReopensAt
+		*out = (*in).DeepCopy()
+	}
+	if in.CountedAt != nil {
+		in, out := &in.CountedAt, &out.CountedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

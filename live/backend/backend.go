@@ -1,0 +1,174 @@
+// Package backend is what the controller and a backend know of each other:
+// Karpenter, Auto Scaling groups and Rackspace Spot each provision the nodes of
+// the pools that name them. It holds no logic.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Backend changes what the pools that name it hold.
+//
+// Steer and Launch may be called again with the same argument and then have no
+// further effect. Launch returns driver.ErrNoCapacity, wrapped or not, when the
+// market has nothing to give, and a [Held] when it is not done for a reason that
+// the user should read.
+type Backend interface {
+	Steer(context.Context, *policy.Snapshot, *policy.Steer) error
+	Launch(context.Context, *policy.Snapshot, *policy.Launch) error
+	Giver
+}
+
+// A Giver is the backend's part in a drain. The node is as it was last read.
+type Giver interface {
+	// Prepare readies a node before it is cordoned: it keeps others from replacing
+	// or ending it. A [Held] keeps the drain from beginning. It may be called again.
+	Prepare(ctx context.Context, node *corev1.Node) error
+
+	// Replaced reports how far the launches of the tokens have come together.
+	Replaced(ctx context.Context, tokens []string) (Replacement, error)
+
+	// Release gives an emptied node back to whoever made it, and returns
+	// [ErrNotYet] while something is in the way that passes by itself, such as a
+	// volume that is still attached. From its first success on nothing is undone.
+	Release(ctx context.Context, node *corev1.Node) error
+
+	// Undo takes back what Prepare did, and what it kept for the replacements of
+	// the tokens.
+	Undo(ctx context.Context, node *corev1.Node, tokens []string) error
+
+	// Settle ends what was kept for the replacements once the node is gone, such as
+	// their protection from being scaled in.
+	Settle(ctx context.Context, tokens []string) error
+}
+
+// A Replacement is how far the nodes have come that a drain waits for.
+type Replacement uint8
+
+// What may have become of launches: one that failed fails all.
+const (
+	ReplacementWaiting Replacement = iota
+	ReplacementReady               // all are initialized
+	ReplacementFailed
+)
+
+// ErrNotYet says that a call is to be made again later.
+var ErrNotYet = errors.New("not yet")
+
+// A Held says that something was left as it is, and why, in a sentence for the
+// user. Reason is the CamelCase reason of a condition or an Event.
+type Held struct{ Reason, Message string }
+
+// Error returns the message.
+func (h *Held) Error() string { return h.Reason + ": " + h.Message }
+
+// Hold returns a [Held].
+func Hold(reason, format string, args ...any) error {
+	return &Held{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// A Machine is a node as its backend knows it, from the order to its end, also
+// while there is no Node object. Fields that the backend does not know are zero:
+// what the Node object says then holds.
+type Machine struct {
+	// Name is unique for ever within the backend: of the NodeClaim, the instance,
+	// the SpotNode.
+	Name string
+
+	// Pool is the CapacityPool's name and Market the market's, as
+	// [policy.Market.Name].
+	Pool, Market string
+
+	// ProviderID and Node are those of the Node object, once known.
+	ProviderID, Node string
+
+	// Phase is NodeLaunching until there is a Node object, and NodeDeleting once
+	// the backend gives the machine back. Between, the Node object tells.
+	Phase policy.NodePhase
+
+	// Token is that of the Launch it came from; empty where we did not order it.
+	Token string
+
+	// Bid is the most that we pay per hour where the market takes bids.
+	Bid policy.Money
+
+	// Launched is when the order was given.
+	Launched policy.Time
+
+	// ActedBy is who is ending it, as far as the backend can tell.
+	ActedBy policy.Actor
+
+	// AtGroupMin is [policy.Node.AtGroupMin].
+	AtGroupMin bool
+
+	// Allocatable, Labels and Taints are those expected of its Node; zero means
+	// those of the type and the pool.
+	Allocatable policy.Resources
+	Labels      []policy.Label
+	Taints      []policy.Taint
+}
+
+// A Notice is a warning from the provider, or from who reads them for us.
+type Notice struct {
+	// Machine is the instance ID or a ProviderID that ends in it, or the name of
+	// the Node.
+	Machine string
+
+	// At is when the provider said so. ReclaimAt is when it takes the machine;
+	// zero for a rebalance recommendation, which names no time.
+	At, ReclaimAt policy.Time
+
+	// ActedBy is who else drains the node because of it; ActorNone when nobody.
+	ActedBy policy.Actor
+
+	// Source is where it was read: "sqs", "karpenter", "nth", "node".
+	Source string
+}
+
+// An Event is something that our own cluster met in a market.
+type Event struct {
+	Kind   EventKind
+	Pool   string // empty when it is not known
+	Market string
+	At     policy.Time
+}
+
+// An EventKind is what was met.
+type EventKind uint8
+
+// What may be met: the first three are what [policy.Experience] counts. A launch
+// that a quota of the account refuses says nothing about the market and is met as
+// MetQuota instead of MetRefusal.
+const (
+	MetLaunch EventKind = iota
+	MetRefusal
+	MetReclaim
+	MetQuota
+)
+
+// A Sink takes what a backend learns, at any time and from any goroutine.
+type Sink interface {
+	// SetMachine tells of a machine, or of a change to one; the last call holds.
+	SetMachine(backend string, m Machine)
+
+	// DropMachine says that a machine is no more.
+	DropMachine(backend, name string)
+
+	// SetSteer says what a pool was last told, as far as its objects show.
+	SetSteer(pool string, s policy.SteerState)
+
+	// Notice tells of a warning.
+	Notice(Notice)
+
+	// Meet tells of an event, once.
+	Meet(Event)
+
+	// Wake asks for a step soon; reason is one word for the log.
+	Wake(reason string)
+}

@@ -1,0 +1,126 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// accelerators are the extended resources that a node type can offer.
+var accelerators = []string{"amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi", "nvidia.com/gpu"}
+
+// requestMax returns the most of a resource that a pod may ask for. Beyond it
+// the sums over a cluster would leave the range of an integer, and a pod that
+// fits nowhere would seem to fit everywhere.
+func requestMax(k corev1.ResourceName) resource.Quantity {
+	if k == corev1.ResourceMemory || k == corev1.ResourceEphemeralStorage {
+		return resource.MustParse("1Pi")
+	}
+	return resource.MustParse("1M")
+}
+
+// NodeResources returns what a node offers and the accelerator that it has; of
+// several the first by name.
+func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
+	r := policy.Resources{
+		CPU: l.Cpu().MilliValue(), Memory: l.Memory().Value(), Storage: l.StorageEphemeral().Value(), Pods: l.Pods().Value(),
+	}
+	for _, k := range accelerators {
+		if q, ok := l[corev1.ResourceName(k)]; ok && q.Sign() > 0 {
+			r.GPU = q.Value()
+			return r, k
+		}
+	}
+	return r, ""
+}
+
+// requests returns the effective requests of one pod, as the scheduler counts
+// them: the larger of what runs at once and of what each init container needs
+// beside the sidecars started before it, plus the overhead.
+func (r *Reader) requests(name string, s *corev1.PodSpec) (policy.Resources, string) {
+	total := corev1.ResourceList{}
+	for i := range s.Containers {
+		add(total, containerRequests(s.Containers[i].Resources))
+	}
+	sidecars, starting := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range s.InitContainers {
+		c := &s.InitContainers[i]
+		need := containerRequests(c.Resources)
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(total, need)
+			add(sidecars, need)
+			atLeast(starting, sidecars)
+			continue
+		}
+		add(need, sidecars)
+		atLeast(starting, need)
+	}
+	atLeast(total, starting)
+	if s.Resources != nil { // the pod's own requests replace the sum
+		maps.Copy(total, containerRequests(corev1.ResourceRequirements{Requests: s.Resources.Requests, Limits: s.Resources.Limits}))
+	}
+	add(total, s.Overhead)
+	return r.resources(name, total)
+}
+
+// containerRequests returns requests, completed by limits as the API server
+// does.
+func containerRequests(c corev1.ResourceRequirements) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	maps.Copy(all, c.Limits)
+	maps.Copy(all, c.Requests)
+	return all
+}
+
+func add(to, x corev1.ResourceList) {
+	for k, q := range x {
+		sum := to[k].DeepCopy()
+		sum.Add(q)
+		to[k] = sum
+	}
+}
+
+func atLeast(to, x corev1.ResourceList) {
+	for k, q := range x {
+		if have, ok := to[k]; !ok || have.Cmp(q) < 0 {
+			to[k] = q
+		}
+	}
+}
+
+func (r *Reader) resources(name string, total corev1.ResourceList) (policy.Resources, string) {
+	out, gpu := policy.Resources{Pods: 1}, ""
+	for _, k := range slices.Sorted(maps.Keys(total)) {
+		q := total[k]
+		if q.Sign() < 0 {
+			r.Fail.tell([]string{"spec", "containers"}, "%s of %s is negative", k, q.String())
+			continue
+		}
+		if most := requestMax(k); q.Cmp(most) > 0 {
+			r.Fail.tell([]string{"spec", "containers"}, "%s of %s is more than %s", k, q.String(), most.String())
+			q = most
+		}
+		switch {
+		case q.Sign() == 0:
+		case k == corev1.ResourceCPU:
+			out.CPU = q.MilliValue()
+		case k == corev1.ResourceMemory:
+			out.Memory = q.Value()
+		case k == corev1.ResourceEphemeralStorage:
+			out.Storage = q.Value()
+		case slices.Contains(accelerators, string(k)):
+			if gpu != "" {
+				r.Fail.tell([]string{"spec", "containers"}, "asks for both %s and %s", gpu, k)
+				continue
+			}
+			out.GPU, gpu = q.Value(), string(k)
+		default:
+			r.warn("%s: its request for %s is left out: no node type of the catalog offers it", name, k)
+		}
+	}
+	return out, gpu
+}

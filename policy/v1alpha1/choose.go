@@ -1,0 +1,162 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An Offer is one instance type in one zone, sold as spot and on demand, as far as
+// the choice of a pool goes.
+// +kubebuilder:object:generate=false
+type Offer struct {
+	Provider, Region, Zone string
+
+	// Type is the same pointer in all offers of a type.
+	Type *policy.InstanceType
+
+	// OnDemand is the price of a node-hour on demand. Modelled says that nobody
+	// published it: it then bounds nothing.
+	OnDemand policy.Money
+	Modelled bool
+
+	// Spot is the price as spot, policy.NoPrice where none is known. Score is the
+	// placement score, below zero where none is known.
+	Spot  policy.Money
+	Score int8
+}
+
+// A Place is where a cluster lies.
+// +kubebuilder:object:generate=false
+type Place struct{ Provider, Region string }
+
+// Cluster names the cluster that p serves: its cloudspace, or nothing, which is the
+// cluster of all other pools.
+func (p *CapacityPool) Cluster() string {
+	if p.Spec.Backend.Rackspace != nil {
+		return p.Spec.Backend.Rackspace.Cloudspace
+	}
+	return ""
+}
+
+// Choose returns the indices of the offers that p takes, ascending. Offers are
+// ascending by provider, region, zone and type; p has its defaults.
+//
+// A pool that does not name several regions buys in the one in which its cluster
+// lies. Places says which that is, by [CapacityPool.Cluster]. A cluster that it does
+// not name lies in the region with the most offers for its first pool, the first by
+// name among equals, and is added.
+func (p *CapacityPool) Choose(offers []Offer, places map[string]Place) []int {
+	m := &p.Spec.Markets
+	var taken []int
+	for i := range offers {
+		o := &offers[i]
+		if p.BuysFrom(o.Provider) && m.Take(o.Region, o.Zone, o.Type) && o.affordable(m) && (p.RanksMarkets() || o.scored(m)) {
+			taken = append(taken, i)
+		}
+	}
+	if len(m.Regions) < 2 {
+		taken = p.onePlace(offers, taken, places)
+	}
+	if p.RanksMarkets() {
+		return taken
+	}
+	if m.MaxInstanceTypes != nil {
+		taken = cheapestTypes(offers, taken, int(*m.MaxInstanceTypes))
+	}
+	if m.MaxZones != nil {
+		taken = fullestZones(offers, taken, int(*m.MaxZones))
+	}
+	return taken
+}
+
+// onePlace keeps the offers of the region in which the pool's cluster lies.
+func (p *CapacityPool) onePlace(offers []Offer, taken []int, places map[string]Place) []int {
+	at, known := places[p.Cluster()]
+	if !known && len(taken) > 0 {
+		at = fullestPlace(offers, taken)
+		places[p.Cluster()] = at
+	}
+	return slices.DeleteFunc(taken, func(i int) bool { return offers[i].place() != at })
+}
+
+func (o *Offer) place() Place { return Place{o.Provider, o.Region} }
+
+func fullestPlace(offers []Offer, taken []int) Place {
+	counts := map[Place]int{}
+	for _, i := range taken {
+		counts[offers[i].place()]++
+	}
+	best := offers[taken[0]].place()
+	for _, i := range taken { // offers are ascending by provider and region
+		if p := offers[i].place(); counts[p] > counts[best] {
+			best = p
+		}
+	}
+	return best
+}
+
+// affordable compares with the bound on price. What counts is the price of the
+// dearer, on-demand, since a pool that falls back must be able to; a price that
+// nobody published bounds nothing.
+func (o *Offer) affordable(m *Markets) bool {
+	dearest := o.Spot
+	if !o.Modelled {
+		dearest = max(dearest, o.OnDemand)
+	}
+	return m.MaxPrice == nil || dearest <= policy.Dollars(*m.MaxPrice)
+}
+
+// scored compares with the bound on the placement score.
+func (o *Offer) scored(m *Markets) bool {
+	return m.MinPlacementScore == nil || o.Score < 0 || int32(o.Score) >= *m.MinPlacementScore
+}
+
+// cheapestTypes keeps the offers of the n types that cost least per vCPU on
+// demand, the first by name among equals.
+func cheapestTypes(offers []Offer, taken []int, n int) []int {
+	var best []*Offer
+	for _, i := range taken {
+		o := &offers[i]
+		k := slices.IndexFunc(best, func(b *Offer) bool { return b.Type == o.Type })
+		switch {
+		case k < 0:
+			best = append(best, o)
+		case o.OnDemand < best[k].OnDemand:
+			best[k] = o
+		}
+	}
+	slices.SortFunc(best, func(a, b *Offer) int {
+		return cmp.Or(cmp.Compare(int64(a.OnDemand)*b.Type.VCPU, int64(b.OnDemand)*a.Type.VCPU), cmp.Compare(a.Type.Name, b.Type.Name))
+	})
+	best = best[:min(n, len(best))]
+	return slices.DeleteFunc(taken, func(i int) bool {
+		return !slices.ContainsFunc(best, func(b *Offer) bool { return b.Type == offers[i].Type })
+	})
+}
+
+// fullestZones keeps the offers of the n zones with the most offers, the first
+// by name among equals.
+func fullestZones(offers []Offer, taken []int, n int) []int {
+	type zone struct {
+		name  string
+		count int
+	}
+	var zones []zone
+	for _, i := range taken {
+		name := offers[i].Zone
+		k := slices.IndexFunc(zones, func(z zone) bool { return z.name == name })
+		if k < 0 {
+			zones, k = append(zones, zone{name: name}), len(zones)
+		}
+		zones[k].count++
+	}
+	slices.SortFunc(zones, func(a, b zone) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.name, b.name))
+	})
+	zones = zones[:min(n, len(zones))]
+	return slices.DeleteFunc(taken, func(i int) bool {
+		return !slices.ContainsFunc(zones, func(z zone) bool { return z.name == offers[i].Zone })
+	})
+}
