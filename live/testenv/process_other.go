@@ -1,0 +1,12 @@
+//go:build !unix
+
+package testenv
+
+import (
+	"errors"
+	"os/exec"
+)
+
+func ownGroup(*exec.Cmd) {}
+
+func (e *Env) signal(string, bool) error { return errors.New("needs signals of Unix") }
