@@ -23,40 +23,51 @@ const bandMax = 4
 
 // fetchBands reads the interruption bands of all regions.
 func (r *run) fetchBands(ctx context.Context) error {
-	all, err := r.advice(ctx)
+	bands, err := r.session.bands(ctx, r.config.AdvisorURL, r.plan)
 	if err != nil {
-		return fault(ctx, actionAdvisor, r.config.AdvisorURL, err)
+		return err
 	}
-	e := &bandsEntry{Regions: map[string]map[string]int8{}}
 	for _, region := range r.plan.Regions {
+		if len(bands[region]) == 0 {
+			r.config.warn("the Spot Instance Advisor names no type of %s", region)
+		}
+	}
+	return r.keep(entry{Bands: &bandsEntry{Regions: bands}})
+}
+
+// bands returns the interruption bands of the regions and types of p.
+func (s *session) bands(ctx context.Context, url string, p *plan) (map[string]map[string]int8, error) {
+	all, err := s.advice(ctx, url)
+	if err != nil {
+		return nil, fault(ctx, actionAdvisor, url, err)
+	}
+	regions := map[string]map[string]int8{}
+	for _, region := range p.Regions {
 		bands := map[string]int8{}
-		for kind, v := range all.Regions[region][advisorProduct(r.plan.Product)] {
-			if !takes(r.plan.Types, r.plan.Families, kind) || v.Band == nil {
+		for kind, v := range all.Regions[region][advisorProduct(p.Product)] {
+			if !takes(p.Types, p.Families, kind) || v.Band == nil {
 				continue
 			}
 			if *v.Band < 0 || *v.Band > bandMax {
-				return fault(ctx, actionAdvisor, r.config.AdvisorURL, fmt.Errorf("band %d of %s in %s is none of 0…%d", *v.Band, kind, region, bandMax))
+				return nil, fault(ctx, actionAdvisor, url, fmt.Errorf("band %d of %s in %s is none of 0…%d", *v.Band, kind, region, bandMax))
 			}
 			bands[kind] = int8(*v.Band)
 		}
-		if len(bands) == 0 {
-			r.config.warn("the Spot Instance Advisor names no type of %s", region)
-		}
-		e.Regions[region] = bands
+		regions[region] = bands
 	}
-	return r.keep(entry{Bands: e})
+	return regions, nil
 }
 
 // advice reads the published file, with the pacing and the retries of all
 // other requests.
-func (r *run) advice(ctx context.Context) (*advice, error) {
-	limits := r.session.pacer(&r.config.AdvisorURL, "the Spot Instance Advisor", besideAttempts)
+func (s *session) advice(ctx context.Context, url string) (*advice, error) {
+	limits := s.pacer(&url, "the Spot Instance Advisor", besideAttempts)
 	for attempt := 1; ; attempt++ {
 		release, err := limits.GetAttemptToken(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a, err := r.readAdvice(ctx)
+		a, err := s.readAdvice(ctx, url)
 		if releaseErr := release(err); releaseErr != nil || err == nil || attempt == limits.attempts || !mayRetry(limits, err) {
 			return a, errors.Join(err, releaseErr)
 		}
@@ -85,12 +96,12 @@ func mayRetry(limits *pacer, err error) bool {
 	return limits.IsErrorRetryable(err)
 }
 
-func (r *run) readAdvice(ctx context.Context) (*advice, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.config.AdvisorURL, nil)
+func (s *session) readAdvice(ctx context.Context, url string) (*advice, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := r.session.http.Do(request)
+	answer, err := s.http.Do(request)
 	if err != nil {
 		return nil, err
 	}

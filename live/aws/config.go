@@ -138,9 +138,6 @@ func (c *Config) validate() error {
 	fault := func(field, value, rule string) error {
 		return fmt.Errorf("%w: %s %q: %s", ErrConfig, field, value, rule)
 	}
-	if c.Dir == "" {
-		return fault("folder", c.Dir, "it must be named")
-	}
 	if len(c.Regions) == 0 {
 		return fault("region", "", "at least one must be named")
 	}

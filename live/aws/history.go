@@ -136,14 +136,14 @@ func (r *run) lastToken(w window) string {
 func (r *run) read(ctx context.Context, w window, token string) (refused bool, err error) {
 	used := map[string]bool{}
 	for {
-		answer, err := r.session.ec2(w.region).DescribeSpotPriceHistory(ctx, r.request(w, token))
+		answer, err := r.session.ec2(w.region).DescribeSpotPriceHistory(ctx, r.plan.request(w, token))
 		if err != nil {
 			if token != "" && tokenRefused(err) {
 				return true, nil
 			}
 			return false, fault(ctx, actionHistory, w.region, err)
 		}
-		p, err := r.page(w, answer)
+		p, err := r.plan.page(w, answer)
 		if err != nil {
 			return false, fault(ctx, actionHistory, w.region, err)
 		}
@@ -160,14 +160,14 @@ func (r *run) read(ctx context.Context, w window, token string) (refused bool, e
 	}
 }
 
-func (r *run) request(w window, token string) *ec2.DescribeSpotPriceHistoryInput {
+func (p *plan) request(w window, token string) *ec2.DescribeSpotPriceHistoryInput {
 	from, until := w.from.Std(), w.until.Std()
 	in := &ec2.DescribeSpotPriceHistoryInput{
 		StartTime: &from, EndTime: &until, MaxResults: sdk.Int32(pageMax),
-		ProductDescriptions: []string{r.plan.Product},
+		ProductDescriptions: []string{p.Product},
 	}
-	wanted := slices.Clone(r.plan.Types)
-	for _, family := range r.plan.Families {
+	wanted := slices.Clone(p.Types)
+	for _, family := range p.Families {
 		wanted = append(wanted, family+".*")
 	}
 	if len(wanted) > 0 {
@@ -181,31 +181,40 @@ func (r *run) request(w window, token string) *ec2.DescribeSpotPriceHistoryInput
 
 // page takes from an answer what the plan asks for. Rows from before the
 // window stay: the last of each market holds at its begin.
-func (r *run) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page, error) {
-	p := &page{Region: w.region, From: w.from, Until: w.until, Next: sdk.ToString(answer.NextToken)}
+func (p *plan) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page, error) {
+	g := &page{Region: w.region, From: w.from, Until: w.until, Next: sdk.ToString(answer.NextToken)}
 	zones, kinds := index[zoneName]{}, index[string]{}
 	for i := range answer.SpotPriceHistory {
-		row := &answer.SpotPriceHistory[i]
-		kind := string(row.InstanceType)
-		if string(row.ProductDescription) != r.plan.Product || !takes(r.plan.Types, r.plan.Families, kind) {
-			continue
-		}
-		if row.Timestamp == nil || kind == "" || sdk.ToString(row.AvailabilityZone)+sdk.ToString(row.AvailabilityZoneId) == "" {
-			return nil, fmt.Errorf("a row has no time, no type or no zone: %v", describe(row))
-		}
-		at := policy.TimeOf(*row.Timestamp)
-		if at >= r.plan.Until {
-			continue
-		}
-		price, err := dollars(sdk.ToString(row.SpotPrice))
+		row, asked, err := p.row(&answer.SpotPriceHistory[i])
 		if err != nil {
-			return nil, fmt.Errorf("%w: %v", err, describe(row))
+			return nil, err
 		}
-		zone := zoneName{sdk.ToString(row.AvailabilityZone), sdk.ToString(row.AvailabilityZoneId)}
-		p.Zone, p.Type = append(p.Zone, zones.of(zone, &p.Zones)), append(p.Type, kinds.of(kind, &p.Types))
-		p.At, p.Price = append(p.At, at), append(p.Price, price)
+		if !asked {
+			continue
+		}
+		g.Zone, g.Type = append(g.Zone, zones.of(zoneName{row.ZoneName, row.ZoneID}, &g.Zones)), append(g.Type, kinds.of(row.Type, &g.Types))
+		g.At, g.Price = append(g.At, row.At), append(g.Price, row.Price)
 	}
-	return p, nil
+	return g, nil
+}
+
+// row reads a row of an answer. Asked is false for one that p does not ask for.
+func (p *plan) row(row *types.SpotPrice) (price SpotPrice, asked bool, err error) {
+	kind := string(row.InstanceType)
+	if string(row.ProductDescription) != p.Product || !takes(p.Types, p.Families, kind) {
+		return SpotPrice{}, false, nil
+	}
+	price = SpotPrice{ZoneName: sdk.ToString(row.AvailabilityZone), ZoneID: sdk.ToString(row.AvailabilityZoneId), Type: kind}
+	if row.Timestamp == nil || kind == "" || price.ZoneName+price.ZoneID == "" {
+		return SpotPrice{}, false, fmt.Errorf("a row has no time, no type or no zone: %v", describe(row))
+	}
+	if price.At = policy.TimeOf(*row.Timestamp); price.At >= p.Until {
+		return SpotPrice{}, false, nil
+	}
+	if price.Price, err = dollars(sdk.ToString(row.SpotPrice)); err != nil {
+		return SpotPrice{}, false, fmt.Errorf("%w: %v", err, describe(row))
+	}
+	return price, true, nil
 }
 
 // describe writes a row for an error.

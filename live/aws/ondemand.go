@@ -39,11 +39,24 @@ func (r *run) fetchOnDemand(ctx context.Context, region string) error {
 	if r.onDemand[region] != nil {
 		return nil
 	}
+	prices, err := r.session.onDemand(ctx, region, r.plan)
+	if err != nil {
+		return err
+	}
+	if len(prices) == 0 {
+		r.config.warn("the price list names no on-demand price for %s; the catalog's prices stand in", region)
+	}
+	return r.keep(entry{OnDemand: &onDemandEntry{Region: region, Prices: prices}})
+}
+
+// onDemand returns the on-demand prices of a region for the product and the types of
+// p, from the price list.
+func (s *session) onDemand(ctx context.Context, region string, p *plan) (map[string]policy.Money, error) {
 	prices := map[string]policy.Money{}
-	client := r.session.pricing()
+	client := s.pricing()
 	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), MaxResults: sdk.Int32(100)}
 	for _, f := range [...][2]string{
-		{"regionCode", region}, {"operatingSystem", pricingSystem(r.plan.Product)}, {"tenancy", "Shared"},
+		{"regionCode", region}, {"operatingSystem", pricingSystem(p.Product)}, {"tenancy", "Shared"},
 		{"capacitystatus", "Used"}, {"preInstalledSw", "NA"}, {"marketoption", "OnDemand"},
 	} {
 		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(f[0]), Value: sdk.String(f[1])})
@@ -55,36 +68,32 @@ func (r *run) fetchOnDemand(ctx context.Context, region string) error {
 			continue
 		}
 		if err != nil {
-			return fault(ctx, actionProducts, pricingRegion, err)
+			return nil, fault(ctx, actionProducts, pricingRegion, err)
 		}
 		for _, text := range answer.PriceList {
-			if err := r.offer(prices, region, text); err != nil {
-				return fault(ctx, actionProducts, pricingRegion, err)
+			if err := p.offer(prices, region, text); err != nil {
+				return nil, fault(ctx, actionProducts, pricingRegion, err)
 			}
 		}
 		if in.NextToken = answer.NextToken; sdk.ToString(in.NextToken) == "" {
-			break
+			return prices, nil
 		}
 	}
-	if len(prices) == 0 {
-		r.config.warn("the price list names no on-demand price for %s; the catalog's prices stand in", region)
-	}
-	return r.keep(entry{OnDemand: &onDemandEntry{Region: region, Prices: prices}})
 }
 
 // offer takes in an element of the price list. Of several prices of a type the
 // lowest above zero holds: the others are those of licences and reservations.
-func (r *run) offer(prices map[string]policy.Money, region, text string) error {
-	var p product
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
+func (p *plan) offer(prices map[string]policy.Money, region, text string) error {
+	var x product
+	if err := json.Unmarshal([]byte(text), &x); err != nil {
 		return fmt.Errorf("an element of the price list is no JSON: %w", err)
 	}
-	a := &p.Product.Attributes
+	a := &x.Product.Attributes
 	if a.RegionCode != region || a.Tenancy != "Shared" || a.Capacity != "Used" || a.Software != "NA" ||
-		a.System != pricingSystem(r.plan.Product) || !takes(r.plan.Types, r.plan.Families, a.InstanceType) {
+		a.System != pricingSystem(p.Product) || !takes(p.Types, p.Families, a.InstanceType) {
 		return nil
 	}
-	for _, term := range p.Terms.OnDemand {
+	for _, term := range x.Terms.OnDemand {
 		for _, d := range term.PriceDimensions {
 			text, ok := d.PricePerUnit["USD"]
 			if !ok || d.Unit != "Hrs" {

@@ -21,11 +21,17 @@ const IAMPolicy = `{
 }
 `
 
-// The actions of IAM that a recorder needs.
+// ReaderActions are those that an account must allow a [Reader], ascending. A
+// reader without one of them does without what that would tell.
+var ReaderActions = []string{actionZones, actionOffers, actionTypes, actionHistory, actionScores, actionProducts}
+
+// The actions of IAM that recorders and readers need.
 const (
 	actionZones    = "ec2:DescribeAvailabilityZones"
 	actionHistory  = "ec2:DescribeSpotPriceHistory"
 	actionScores   = "ec2:GetSpotPlacementScores"
 	actionProducts = "pricing:GetProducts"
+	actionTypes    = "ec2:DescribeInstanceTypes"
+	actionOffers   = "ec2:DescribeInstanceTypeOfferings"
 	actionAdvisor  = "reading the Spot Instance Advisor"
 )

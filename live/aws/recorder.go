@@ -56,6 +56,9 @@ type Summary struct {
 
 // New returns a recorder. It asks for nothing yet.
 func New(c Config) (*Recorder, error) {
+	if c.Dir == "" {
+		return nil, fmt.Errorf("%w: folder %q: it must be named", ErrConfig, c.Dir)
+	}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,9 @@ type scoreQuota struct {
 
 func readQuota(path string, now policy.Time) (*scoreQuota, error) {
 	q := &scoreQuota{path: path, First: map[string]policy.Time{}}
+	if path == "" {
+		return q, nil // it is kept in memory only
+	}
 	body, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return q, nil
@@ -45,12 +48,17 @@ func readQuota(path string, now policy.Time) (*scoreQuota, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the count of asked placement scores, %s: %w", path, err)
 	}
+	q.forget(now)
+	return q, nil
+}
+
+// forget leaves out what counts no more.
+func (q *scoreQuota) forget(now policy.Time) {
 	for key, at := range q.First {
 		if now.Sub(at) >= quotaSpan {
 			delete(q.First, key)
 		}
 	}
-	return q, nil
 }
 
 // use counts a configuration, on disk before it is asked for, and reports
@@ -63,6 +71,9 @@ func (q *scoreQuota) use(key string, most int, now policy.Time) (bool, error) {
 		return false, nil
 	}
 	q.First[key] = now
+	if q.path == "" {
+		return true, nil
+	}
 	body, err := json.MarshalIndent(q, "", "  ")
 	if err != nil {
 		return false, err
@@ -132,37 +143,49 @@ func (r *run) scored(region string) []string {
 
 // fetchScore asks for the scores of one type in the zones of one region.
 func (r *run) fetchScore(ctx context.Context, region, kind string) error {
+	scores, over, err := r.session.score(ctx, region, kind, r.config.ScoreCapacity)
+	switch {
+	case err != nil:
+		return err
+	case over:
+		return r.keep(entry{Scores: &scoresEntry{Over: true}})
+	}
+	return r.keep(entry{Scores: &scoresEntry{Region: region, Type: kind, Scores: scores}})
+}
+
+// score returns the scores of one type in the zones of one region, by zone ID, for
+// a number of nodes. Over says that AWS takes no new configuration today.
+func (s *session) score(ctx context.Context, region, kind string, capacity int) (scores map[string]int8, over bool, err error) {
 	in := &ec2.GetSpotPlacementScoresInput{
 		InstanceTypes: []string{kind}, RegionNames: []string{region},
-		SingleAvailabilityZone: sdk.Bool(true), TargetCapacity: sdk.Int32(int32(r.config.ScoreCapacity)),
+		SingleAvailabilityZone: sdk.Bool(true), TargetCapacity: sdk.Int32(int32(capacity)),
 	}
-	scores := map[string]int8{}
+	scores = map[string]int8{}
 	for restarts := 0; ; {
-		answer, err := r.session.ec2Beside(region).GetSpotPlacementScores(ctx, in)
+		answer, err := s.ec2Beside(region).GetSpotPlacementScores(ctx, in)
 		if err != nil && in.NextToken != nil && tokenRefused(err) && restarts < restartsMax {
 			in.NextToken, restarts = nil, restarts+1
 			continue
 		}
 		if quotaOver(err) {
-			return r.keep(entry{Scores: &scoresEntry{Over: true}})
+			return nil, true, nil
 		}
 		if err != nil {
-			return fault(ctx, actionScores, region, err)
+			return nil, false, fault(ctx, actionScores, region, err)
 		}
-		for _, s := range answer.SpotPlacementScores {
-			if s.AvailabilityZoneId == nil || s.Score == nil || sdk.ToString(s.Region) != region {
+		for _, x := range answer.SpotPlacementScores {
+			if x.AvailabilityZoneId == nil || x.Score == nil || sdk.ToString(x.Region) != region {
 				continue
 			}
-			if *s.Score < 1 || *s.Score > scoreMax {
-				return fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is none of 1…%d", *s.Score, kind, scoreMax))
+			if *x.Score < 1 || *x.Score > scoreMax {
+				return nil, false, fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is none of 1…%d", *x.Score, kind, scoreMax))
 			}
-			scores[*s.AvailabilityZoneId] = int8(*s.Score)
+			scores[*x.AvailabilityZoneId] = int8(*x.Score)
 		}
 		if in.NextToken = answer.NextToken; sdk.ToString(in.NextToken) == "" {
-			break
+			return scores, false, nil
 		}
 	}
-	return r.keep(entry{Scores: &scoresEntry{Region: region, Type: kind, Scores: scores}})
 }
 
 // quotaOver reports whether AWS takes no new configuration today.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -27,6 +28,8 @@ type session struct {
 	beside   map[string]*ec2.Client // by region, for what prices can do without
 	stats    *stats
 	warn     func(format string, args ...any)
+
+	mu sync.Mutex // guards prices and beside
 }
 
 // newSession finds credentials by the default chain of the SDK.
@@ -62,6 +65,8 @@ func (s *session) ec2Beside(region string) *ec2.Client {
 // client returns the client of a region. Retries and the check of whole answers
 // are for it alone: the sources of credentials keep their own.
 func (s *session) client(known map[string]*ec2.Client, region string, attempts int) *ec2.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c := known[region]; c != nil {
 		return c
 	}

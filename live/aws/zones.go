@@ -17,7 +17,7 @@ func (r *run) fetchZones(ctx context.Context, region string) error {
 	if _, asked := r.zones[region]; asked {
 		return nil
 	}
-	ids, err := r.listZones(ctx, region)
+	ids, err := r.session.listZones(ctx, region)
 	var failed *RequestError
 	switch {
 	case err == nil:
@@ -35,9 +35,9 @@ func (r *run) fetchZones(ctx context.Context, region string) error {
 }
 
 // listZones returns the IDs of the zones of a region by name.
-func (r *run) listZones(ctx context.Context, region string) (map[string]string, error) {
+func (s *session) listZones(ctx context.Context, region string) (map[string]string, error) {
 	all := true
-	answer, err := r.session.ec2Beside(region).DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
+	answer, err := s.ec2Beside(region).DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
 	if err != nil {
 		return nil, fault(ctx, actionZones, region, err)
 	}

@@ -44,6 +44,9 @@ type Faults struct {
 	// server that knows no more does.
 	PricesOnly bool
 
+	// Silent never answers.
+	Silent bool
+
 	// ZonesDown answers 500 to whoever lists zones.
 	ZonesDown bool
 

@@ -22,6 +22,7 @@ const AdvisorPath = "/spot-advisor-data.json"
 // A Call is a request that was answered.
 type Call struct {
 	Action, Region string
+	Key            string // that the request was signed by
 	Status         int
 	Form           url.Values // of a query
 }
@@ -72,6 +73,13 @@ func (s *Server) SetServed(f func(action string, status int)) {
 	s.served = f
 }
 
+// Change lets f change the state.
+func (s *Server) Change(f func(*State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.state)
+}
+
 // Calls returns the requests so far.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
@@ -92,6 +100,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
+	if s.faults.Silent {
+		s.mu.Unlock()
+		<-r.Context().Done()
+		return
+	}
 	call, protocol := s.call(r, body)
 	n := len(s.calls)
 	hit := s.faults.draw(n)
@@ -154,6 +167,8 @@ func (s *Server) call(r *http.Request, body []byte) (*Call, protocol) {
 		return &Call{Action: "SpotAdvisor"}, advisor{s}
 	}
 	c := &Call{Region: signedRegion(r.Header.Get("Authorization"))}
+	_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	c.Key, _, _ = strings.Cut(signed, "/")
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		_, c.Action, _ = strings.Cut(target, ".")
 		return c, priceList{s}
@@ -231,6 +246,10 @@ func (q query) answer(c *Call, _ []byte) (answer, *apiError) {
 		result, no = q.describeSpotPriceHistory(c.Region, r, c.Form)
 	case "GetSpotPlacementScores":
 		result, no = q.getSpotPlacementScores(c.Form)
+	case "DescribeInstanceTypes":
+		result, no = q.describeInstanceTypes(c.Region, r, c.Form)
+	case "DescribeInstanceTypeOfferings":
+		result, no = q.describeInstanceTypeOfferings(c.Region, r, c.Form)
 	default:
 		no = errUnknown(c.Action)
 	}

@@ -31,6 +31,9 @@ type Region struct {
 	// Events are ascending by time.
 	Events []Event
 
+	// Kinds are the types that EC2 describes.
+	Kinds []Kind
+
 	// OnDemand is the on-demand price by type, in dollars.
 	OnDemand map[string]string
 

@@ -1,0 +1,311 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Reader asks for the present, as a controller does that goes on asking. It
+// writes no trace. It may be used by any number of goroutines at once.
+//
+// A request is tried again for a quarter of a minute and then fails, so that who
+// asks can go on with what was known before. Credentials are looked for at the
+// first request, and again after AWS has said that they have expired.
+type Reader struct {
+	config Config
+	stats  stats
+
+	mu      sync.Mutex
+	session *session
+	quota   *scoreQuota
+}
+
+// NewReader returns a reader of the regions, the types and the product of c. Of the
+// span of a recording it takes no note. Where Dir is set, it is a folder that is
+// there, and the placement scores that were asked for are counted in it, so that the
+// quota of AWS holds over a restart.
+func NewReader(c Config) (*Reader, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Reader{config: c}, nil
+}
+
+// Regions returns those of the configuration, ascending.
+func (r *Reader) Regions() []string { return sorted(r.config.Regions) }
+
+// Chosen reports whether types were chosen, by name or by family: without, a
+// reader asks for all that a region has.
+func (r *Reader) Chosen() bool { return len(r.config.Types)+len(r.config.Families) > 0 }
+
+// open returns the session, a new one at first.
+func (r *Reader) open(ctx context.Context) (*session, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.session == nil {
+		s, err := newSession(ctx, &r.config, &r.stats)
+		if err != nil {
+			return nil, err
+		}
+		r.session = s
+	}
+	return r.session, nil
+}
+
+// expired makes the next request look for credentials again if err says that those
+// there were have expired.
+func (r *Reader) expired(err error) error {
+	if errors.Is(err, ErrExpired) || errors.Is(err, ErrCredentials) {
+		r.mu.Lock()
+		r.session = nil
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// plan is what is asked for, until an instant.
+func (r *Reader) plan(until policy.Time) *plan {
+	c := &r.config
+	return &plan{
+		Regions: sorted(c.Regions), Types: sorted(c.Types), Families: sorted(c.Families), Product: c.Product,
+		Until: until, Present: true,
+	}
+}
+
+// A SpotPrice is a price that came into force at At. Of the zone's name and ID one
+// may be missing.
+type SpotPrice struct {
+	ZoneName, ZoneID, Type string
+	At                     policy.Time
+	Price                  policy.Money
+}
+
+// Prices returns the spot prices of a region that came into force in a span, which a
+// request names in whole seconds, in any order, and of each market the one in force at its begin. Rows
+// that cannot be read are left out and counted.
+func (r *Reader) Prices(ctx context.Context, region string, from, until policy.Time) (prices []SpotPrice, unreadable int, err error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	p, w := r.plan(until), window{region, from, until}
+	for range restartsMax {
+		prices, unreadable, err = p.pages(ctx, s, w)
+		if !tokenRefused(err) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, 0, r.expired(fault(ctx, actionHistory, region, err))
+	}
+	return prices, unreadable, nil
+}
+
+// errCircle is returned for pages that lead to each other.
+var errCircle = errors.New("its pages go in a circle")
+
+// pages reads all pages of w.
+func (p *plan) pages(ctx context.Context, s *session, w window) (prices []SpotPrice, unreadable int, err error) {
+	used := map[string]bool{}
+	for token := ""; ; {
+		answer, err := s.ec2Beside(w.region).DescribeSpotPriceHistory(ctx, p.request(w, token))
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range answer.SpotPriceHistory {
+			row, asked, err := p.row(&answer.SpotPriceHistory[i])
+			switch {
+			case err != nil:
+				unreadable++
+			case asked:
+				prices = append(prices, row)
+			}
+		}
+		if token = sdk.ToString(answer.NextToken); token == "" {
+			return prices, unreadable, nil
+		}
+		if used[token] {
+			return nil, 0, errCircle
+		}
+		used[token] = true
+	}
+}
+
+// Zones returns the IDs of the zones of a region by name.
+func (r *Reader) Zones(ctx context.Context, region string) (map[string]string, error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.listZones(ctx, region)
+	return ids, r.expired(err)
+}
+
+// OnDemand returns the on-demand prices of a region by type.
+func (r *Reader) OnDemand(ctx context.Context, region string) (map[string]policy.Money, error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	prices, err := s.onDemand(ctx, region, r.plan(0))
+	return prices, r.expired(err)
+}
+
+// Bands returns the interruption bands of all regions by region and type.
+func (r *Reader) Bands(ctx context.Context) (map[string]map[string]int8, error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.bands(ctx, r.config.AdvisorURL, r.plan(0))
+}
+
+// Scores returns the placement scores of the types in a region by type and zone ID,
+// as far as the quota of Config.ScoresMax and that of AWS go, in the order of the
+// types; one that was asked for within a day counts no more. Left is how many it left
+// out. With an error it returns those that it has.
+func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (scores map[string]map[string]int8, left int, err error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	scores = map[string]map[string]int8{}
+	for i, kind := range kinds {
+		ok, err := r.useQuota(region, kind)
+		if err != nil {
+			return scores, left, err
+		}
+		if !ok {
+			left++
+			continue
+		}
+		of, over, err := s.score(ctx, region, kind, r.config.ScoreCapacity)
+		if err != nil {
+			return scores, left + len(kinds) - i, r.expired(err)
+		}
+		if over {
+			left++ // one that AWS knows already may still be answered
+			continue
+		}
+		scores[kind] = of
+	}
+	return scores, left, nil
+}
+
+// useQuota counts the asking for a placement score and reports whether the quota
+// admits it.
+func (r *Reader) useQuota(region, kind string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := policy.TimeOf(r.config.Now())
+	if r.quota == nil {
+		path := ""
+		if r.config.Dir != "" {
+			path = filepath.Join(r.config.Dir, "scores.json")
+		}
+		quota, err := readQuota(path, now)
+		if err != nil {
+			return false, err
+		}
+		r.quota = quota
+	}
+	r.quota.forget(now)
+	return r.quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax, now)
+}
+
+// An InstanceType is what EC2 tells of a type.
+type InstanceType struct {
+	Name            string
+	Arch            string // as EC2 writes it: "x86_64" or "arm64"
+	VCPU, MemoryMiB int64
+
+	// GPUs is the number of accelerators, GPUName their model and GPUMaker their
+	// make, as EC2 writes them.
+	GPUs              int64
+	GPUName, GPUMaker string
+
+	ENIs, IPv4, Mbps int64
+}
+
+// Types returns the types of a region that take x86-64 or ARM, as far as EC2
+// describes them whole.
+func (r *Reader) Types(ctx context.Context, region string) ([]InstanceType, error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []InstanceType
+	pages := ec2.NewDescribeInstanceTypesPaginator(s.ec2Beside(region), &ec2.DescribeInstanceTypesInput{MaxResults: sdk.Int32(100)},
+		func(o *ec2.DescribeInstanceTypesPaginatorOptions) { o.StopOnDuplicateToken = true })
+	for pages.HasMorePages() {
+		answer, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, r.expired(fault(ctx, actionTypes, region, err))
+		}
+		for i := range answer.InstanceTypes {
+			if t, ok := describeType(&answer.InstanceTypes[i]); ok && takes(r.config.Types, r.config.Families, t.Name) {
+				all = append(all, t)
+			}
+		}
+	}
+	return all, nil
+}
+
+// describeType reads what EC2 tells of a type; ok is false when a size is missing.
+func describeType(x *types.InstanceTypeInfo) (t InstanceType, ok bool) {
+	if x.VCpuInfo == nil || x.MemoryInfo == nil || x.NetworkInfo == nil || x.ProcessorInfo == nil {
+		return t, false
+	}
+	t = InstanceType{
+		Name: string(x.InstanceType), VCPU: int64(sdk.ToInt32(x.VCpuInfo.DefaultVCpus)), MemoryMiB: sdk.ToInt64(x.MemoryInfo.SizeInMiB),
+		ENIs: int64(sdk.ToInt32(x.NetworkInfo.MaximumNetworkInterfaces)), IPv4: int64(sdk.ToInt32(x.NetworkInfo.Ipv4AddressesPerInterface)),
+	}
+	for _, a := range x.ProcessorInfo.SupportedArchitectures {
+		if a == types.ArchitectureTypeX8664 || a == types.ArchitectureTypeArm64 {
+			t.Arch = string(a)
+		}
+	}
+	if len(x.NetworkInfo.NetworkCards) > 0 {
+		t.Mbps = int64(sdk.ToFloat64(x.NetworkInfo.NetworkCards[0].BaselineBandwidthInGbps) * 1000)
+	}
+	if x.GpuInfo != nil {
+		for _, g := range x.GpuInfo.Gpus {
+			t.GPUs += int64(sdk.ToInt32(g.Count))
+			t.GPUName, t.GPUMaker = sdk.ToString(g.Name), sdk.ToString(g.Manufacturer)
+		}
+	}
+	return t, t.Name != "" && t.Arch != "" && t.VCPU > 0 && t.MemoryMiB > 0 && t.ENIs > 0 && t.IPv4 > 1
+}
+
+// Offerings returns which zones of a region, by name, sell which types.
+func (r *Reader) Offerings(ctx context.Context, region string) (zones map[string][]string, err error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	zones = map[string][]string{}
+	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(s.ec2Beside(region), &ec2.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZone, MaxResults: sdk.Int32(pageMax),
+	}, func(o *ec2.DescribeInstanceTypeOfferingsPaginatorOptions) { o.StopOnDuplicateToken = true })
+	for pages.HasMorePages() {
+		answer, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, r.expired(fault(ctx, actionOffers, region, err))
+		}
+		for _, o := range answer.InstanceTypeOfferings {
+			if zone := sdk.ToString(o.Location); zone != "" && takes(r.config.Types, r.config.Families, string(o.InstanceType)) {
+				zones[zone] = append(zones[zone], string(o.InstanceType))
+			}
+		}
+	}
+	return zones, nil
+}

@@ -1,0 +1,146 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "shuffle the events by this seed")
+
+// A follower is the recorder of a simulated run that shows every step to one
+// observer, as the objects that have changed, in random order.
+type follower struct {
+	t      *testing.T
+	mirror *mirror
+	seed   uint64
+	steps  int
+	most   int
+	before map[string]bool // the pods that the observer saw last
+	ended  int
+}
+
+func (f *follower) Record(_ context.Context, s *policy.Snapshot, _ *policy.Memory, _ *policy.Plan) error {
+	f.steps++
+	seen := f.mirror.show(s)
+	if d := differences(canon(s), canon(seen)); d != nil {
+		f.t.Fatalf("step %d at %v, seed %d: what was updated is not what is (- is, + seen):\n%s", f.steps, s.Now, f.seed, strings.Join(d[:min(12, len(d))], "\n"))
+	}
+	f.checkEnded(s, seen)
+	if f.steps >= f.most {
+		return errEnough
+	}
+	return nil
+}
+
+// checkEnded holds that every pod that was seen and is gone is told of once.
+func (f *follower) checkEnded(s, seen *policy.Snapshot) {
+	now := map[string]bool{}
+	for i := range s.Pods {
+		if p := &s.Pods[i]; p.Phase != policy.PodGone {
+			now[p.Name+p.Created.String()] = true
+		}
+	}
+	gone := 0
+	for p := range f.before {
+		if !now[p] {
+			gone++
+		}
+	}
+	if len(seen.Ended) != gone {
+		f.t.Fatalf("step %d, seed %d: %d pods ended and %d are told of", f.steps, f.seed, gone, len(seen.Ended))
+	}
+	for _, e := range seen.Ended {
+		name := seen.Templates[e.Template].Name
+		if !strings.HasPrefix(e.Name, name+"-") || e.End != s.Now {
+			f.t.Fatalf("step %d, seed %d: %+v of template %s", f.steps, f.seed, e, name)
+		}
+		if i := slices.IndexFunc(s.Ended, func(x policy.EndedPod) bool { return x.Name == e.Name && x.Start == e.Start }); i < 0 {
+			f.t.Fatalf("step %d, seed %d: %+v did not end in the simulator", f.steps, f.seed, e)
+		}
+	}
+	f.ended += gone
+	f.before = now
+}
+
+// TestUpdatedIsRebuilt plays worlds and sends each change of them in random order:
+// after every step the tables that were updated show what the simulator shows, as
+// those do that were built anew ([TestSimulatorAndLiveAgree]).
+func TestUpdatedIsRebuilt(t *testing.T) {
+	tr, err := trace.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	for _, c := range []struct{ world, policy string }{{"tiny", "spot"}, {"stateful-zonal", "spot"}, {"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
+		t.Run(c.world, func(t *testing.T) {
+			sc, err := scenarios.Load(c.world)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.WarmUp, w.Intensity = min(w.WarmUp, time.Hour), 5
+			stage, err := sim.NewStage(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			forecaster, err := models.NewClosedForm(models.DefaultConfig())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := registry.New(c.policy, registry.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &follower{t: t, mirror: newMirror(t, manifestsOf(t, c.world)), seed: seed, most: 150}
+			f.mirror.shuffle = rand.New(rand.NewPCG(seed, 1))
+			_, err = sim.Run(context.Background(), sim.Config{Stage: stage, Policy: p, Forecaster: forecaster, Seed: 1, Recorder: f})
+			if err != nil && !errors.Is(err, errEnough) {
+				t.Fatal(err)
+			}
+			if f.ended == 0 {
+				t.Error("no pod ended")
+			}
+			f.experience()
+			t.Logf("%d steps, %d pods ended, %d events", f.steps, f.ended, len(f.mirror.book.met))
+		})
+	}
+}
+
+// experience holds that every node that was launched after the begin counts once as
+// a launch, and at most once as a reclaim.
+func (f *follower) experience() {
+	launches, reclaims := 0, 0
+	for _, e := range f.mirror.book.met {
+		switch e.Kind {
+		case 0:
+			launches++
+		case 2:
+			reclaims++
+		}
+	}
+	if launches == 0 || reclaims > launches+f.mirror.initial {
+		f.t.Errorf("seed %d: %d launches, %d reclaims, %d nodes at the begin", f.seed, launches, reclaims, f.mirror.initial)
+	}
+	if launches != len(f.mirror.seen)-f.mirror.initial {
+		f.t.Errorf("seed %d: %d launches of %d nodes, %d of them there at the begin", f.seed, launches, len(f.mirror.seen), f.mirror.initial)
+	}
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A stream is what one kind of object comes by.
+type stream struct {
+	name string
+
+	// synced reports whether all objects that there were have been handled.
+	synced func() bool
+
+	// version returns up to where the stream was heard; nil where that is not
+	// known.
+	version func() string
+
+	// heard is the version that was last seen, and at when it was new.
+	heard string
+	at    policy.Time
+}
+
+// SetupWithManager makes the observer hear of everything that it reads. Every
+// replica does so, whether it leads or not.
+func (o *Observer) SetupWithManager(mgr manager.Manager) error {
+	return o.Follow(context.Background(), mgr.GetCache())
+}
+
+// Follow makes the observer hear of everything that c holds and will hold.
+func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
+	for _, err := range []error{
+		follow(ctx, o, c, "nodes", &corev1.Node{}, o.setNode, o.dropNode),
+		follow(ctx, o, c, "pods", &corev1.Pod{}, o.setPod, o.dropPod),
+		follow(ctx, o, c, "namespaces", &corev1.Namespace{}, o.setNamespace, o.dropNamespace),
+		follow(ctx, o, c, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, o.setClaim, o.dropClaim),
+		follow(ctx, o, c, "persistentvolumes", &corev1.PersistentVolume{}, o.setVolume, o.dropVolume),
+		follow(ctx, o, c, "replicasets", &appsv1.ReplicaSet{}, o.setReplicaSet, o.dropReplicaSet),
+		follow(ctx, o, c, "deployments", &appsv1.Deployment{}, o.setDeployment, o.dropDeployment),
+		follow(ctx, o, c, "statefulsets", &appsv1.StatefulSet{}, o.setStatefulSet, o.dropStatefulSet),
+		follow(ctx, o, c, "daemonsets", &appsv1.DaemonSet{}, o.setDaemonSet, o.dropDaemonSet),
+		follow(ctx, o, c, "jobs", &batchv1.Job{}, o.setJob, o.dropJob),
+		follow(ctx, o, c, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, o.setPDB, o.dropPDB),
+		follow(ctx, o, c, "priorityclasses", &schedulingv1.PriorityClass{}, o.setPriority, o.dropPriority),
+		follow(ctx, o, c, "capacitypools", &v1alpha1.CapacityPool{}, o.setPool, o.dropPool),
+		follow(ctx, o, c, "gpubudgets", &v1alpha1.GPUBudget{}, o.setBudget, o.dropBudget),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow calls set and drop, under the lock, with what the informer of like tells.
+func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers, name string, like T, set, drop func(T)) error {
+	informer, err := c.GetInformer(ctx, like, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", name, err)
+	}
+	s := &stream{name: name}
+	handle := func(do func(T)) func(any) {
+		return func(x any) {
+			if gone, ok := x.(toolscache.DeletedFinalStateUnknown); ok {
+				x = gone.Obj
+			}
+			obj, ok := x.(T)
+			if !ok {
+				return
+			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			s.at = policy.TimeOf(o.cfg.Clock.Now())
+			do(obj)
+		}
+	}
+	reg, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: handle(set), DeleteFunc: handle(drop),
+		UpdateFunc: func(_, x any) { handle(set)(x) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", name, err)
+	}
+	s.synced = reg.HasSynced
+	if v, ok := informer.(interface{ LastSyncResourceVersion() string }); ok {
+		s.version = v.LastSyncResourceVersion
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.streams = append(o.streams, s)
+	return nil
+}
+
+// wait returns once everything that there was has been handled.
+func (o *Observer) wait(ctx context.Context) error {
+	for {
+		late := o.late()
+		if late == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("reading %s of the cluster: %w", late, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// late names a stream that has not yet told all; empty when all have.
+func (o *Observer) late() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.streams {
+		if !s.synced() {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// sources tells up to when each kind of object was heard of: the API server moves
+// the version of a stream that lives about once a minute, also when nothing
+// changes, so one that stands still is cut off.
+func (o *Observer) sources() []policy.Source {
+	all := make([]policy.Source, len(o.streams))
+	for i, s := range o.streams {
+		if s.version == nil {
+			s.at = o.now
+		} else if v := s.version(); v == "" || v != s.heard || s.at == 0 {
+			s.heard, s.at = v, o.now
+		}
+		all[i] = policy.Source{Name: s.name, At: min(s.at, o.now)}
+	}
+	return all
+}
+
+// Stalled names the kinds of object that nothing was heard of for longer than
+// Config.DataMax as of the last snapshot.
+func (o *Observer) Stalled() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var names []string
+	for _, s := range o.streams {
+		if o.now.Sub(s.at) > o.cfg.DataMax {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}

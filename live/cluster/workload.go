@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+)
+
+// A workloadKey names a controller of pods.
+type workloadKey struct {
+	name string // "namespace/name"
+	kind policy.WorkloadKind
+}
+
+// An ownerRef is what owns a ReplicaSet, the zero one nothing that is known; bare
+// sets stand for themselves.
+type ownerRef struct {
+	deployment string // "namespace/name"
+	uid        string
+}
+
+// A workload is a controller of pods, or what is known of one from its pods.
+type workload struct {
+	key workloadKey
+	id  policy.WorkloadID
+
+	// known says that its object is there. What follows is from the object.
+	known       bool
+	annotations map[string]string
+	replicas    int32
+	spec        *corev1.PodTemplateSpec
+	claims      []corev1.PersistentVolumeClaim
+	deadline    policy.Time
+	work        time.Duration
+	suspended   bool
+
+	// declared is the template by its object: of a DaemonSet always, of others while
+	// they have no pods. It is nil until it is read.
+	declared *template
+
+	pods, ready int32 // of the table of pods
+	waiting     bool  // its declared template is to be read again
+}
+
+// key returns "namespace/name" of an object.
+func key(o metav1.Object) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+// workload returns the entry of a workload, a new one if there is none.
+func (o *Observer) workload(k workloadKey) *workload {
+	w := o.workloads[k]
+	if w == nil {
+		w = &workload{key: k, waiting: true}
+		o.workloads[k] = w
+		o.shifted = true
+	}
+	return w
+}
+
+// describe takes in what the object of a workload says that all kinds have in
+// common. Its pods are read again when its annotations have changed.
+func (o *Observer) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1.PodTemplateSpec, replicas *int32) *workload {
+	w := o.workload(k)
+	if a := relevant(meta.Annotations); !maps.Equal(a, w.annotations) {
+		w.annotations = a
+		o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
+	}
+	if !w.known {
+		w.known = true
+		o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
+	}
+	w.spec, w.waiting = spec, true
+	w.replicas = 1
+	if replicas != nil {
+		w.replicas = *replicas
+	}
+	return w
+}
+
+// relevant returns the annotations of a workload that count for its pods too.
+func relevant(all map[string]string) map[string]string {
+	var some map[string]string
+	for k, v := range all {
+		if strings.HasPrefix(k, kube.OwnPrefix) || strings.HasPrefix(k, "spotvortex.io/") ||
+			strings.HasPrefix(k, "cluster-autoscaler.kubernetes.io/") || k == kube.AnnotationDoNotDisrupt {
+			if some == nil {
+				some = map[string]string{}
+			}
+			some[k] = v
+		}
+	}
+	return some
+}
+
+// forget takes in that the object of a workload is gone. Its pods may stay for a
+// while.
+func (o *Observer) forget(k workloadKey) {
+	w := o.workloads[k]
+	if w == nil {
+		return
+	}
+	w.known, w.annotations, w.spec, w.claims, w.replicas, w.waiting = false, nil, nil, nil, 0, true
+	o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
+}
+
+func (o *Observer) setDeployment(d *appsv1.Deployment) {
+	o.describe(workloadKey{key(d), policy.KindDeployment}, &d.ObjectMeta, &d.Spec.Template, d.Spec.Replicas)
+}
+
+func (o *Observer) dropDeployment(d *appsv1.Deployment) {
+	o.forget(workloadKey{key(d), policy.KindDeployment})
+}
+
+func (o *Observer) setStatefulSet(s *appsv1.StatefulSet) {
+	w := o.describe(workloadKey{key(s), policy.KindStatefulSet}, &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas)
+	w.claims = s.Spec.VolumeClaimTemplates
+}
+
+func (o *Observer) dropStatefulSet(s *appsv1.StatefulSet) {
+	o.forget(workloadKey{key(s), policy.KindStatefulSet})
+}
+
+func (o *Observer) setDaemonSet(d *appsv1.DaemonSet) {
+	none := int32(0)
+	w := o.describe(workloadKey{key(d), policy.KindDaemonSet}, &d.ObjectMeta, &d.Spec.Template, &none)
+	// Its pods take their template from the object.
+	o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
+}
+
+func (o *Observer) dropDaemonSet(d *appsv1.DaemonSet) {
+	o.forget(workloadKey{key(d), policy.KindDaemonSet})
+}
+
+// setReplicaSet notes which Deployment a set belongs to. One that belongs to none is
+// a workload of its own, which is scaled and rolled as a Deployment's are.
+func (o *Observer) setReplicaSet(r *appsv1.ReplicaSet) {
+	name := key(r)
+	ref := ownerRef{uid: string(r.UID)}
+	if c := metav1.GetControllerOf(r); c != nil && c.Kind == "Deployment" {
+		ref.deployment = r.Namespace + "/" + c.Name
+	}
+	if o.replicas[name] != ref {
+		o.replicas[name] = ref
+		o.dirtyPods(func(x *podEntry) bool { return x.set == name })
+	}
+	if ref.deployment == "" {
+		o.describe(workloadKey{name, policy.KindDeployment}, &r.ObjectMeta, &r.Spec.Template, r.Spec.Replicas)
+	}
+}
+
+func (o *Observer) dropReplicaSet(r *appsv1.ReplicaSet) {
+	name := key(r)
+	if o.replicas[name].uid != string(r.UID) {
+		return
+	}
+	if o.replicas[name].deployment == "" {
+		o.forget(workloadKey{name, policy.KindDeployment})
+	}
+	delete(o.replicas, name)
+}
+
+// setJob takes in a job: what is left of it, by the completions that are still to
+// come and by what its annotations say that one takes. One that is over is none any more.
+func (o *Observer) setJob(j *batchv1.Job) {
+	if over(j) {
+		o.forget(workloadKey{key(j), policy.KindJob})
+		return
+	}
+	w := o.describe(workloadKey{key(j), policy.KindJob}, &j.ObjectMeta, &j.Spec.Template, j.Spec.Parallelism)
+	completions := w.replicas // a queue of work, one item for each pod
+	if j.Spec.Completions != nil {
+		completions = *j.Spec.Completions
+	}
+	left := max(0, completions-j.Status.Succeeded)
+	w.suspended = j.Spec.Suspend != nil && *j.Spec.Suspend
+	w.replicas = min(w.replicas, left)
+	if w.suspended {
+		w.replicas = 0
+	}
+	a := o.annotationsOf(key(j), w.annotations, j.Spec.Template.Annotations)
+	w.work = time.Duration(left) * a.Duration(time.Second, kube.AnnotationDuration)
+	begin := j.CreationTimestamp.Time
+	limit := a.Duration(time.Second, kube.AnnotationDeadline)
+	if limit == 0 && j.Spec.ActiveDeadlineSeconds != nil {
+		limit = time.Duration(*j.Spec.ActiveDeadlineSeconds) * time.Second
+		if j.Status.StartTime != nil {
+			begin = j.Status.StartTime.Time
+		}
+	}
+	w.deadline = 0
+	if limit > 0 && left > 0 {
+		w.deadline = policy.TimeOf(begin).Add(limit)
+	}
+}
+
+// over reports whether a job has completed or failed.
+func over(j *batchv1.Job) bool {
+	for i := range j.Status.Conditions {
+		c := &j.Status.Conditions[i]
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *Observer) dropJob(j *batchv1.Job) { o.forget(workloadKey{key(j), policy.KindJob}) }
+
+// annotationsOf returns the annotations of a workload and of its pods; those of the
+// pods count when both have one.
+func (o *Observer) annotationsOf(of string, workload, pod map[string]string) *kube.Annotations {
+	all := maps.Clone(workload)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, relevant(pod))
+	return &kube.Annotations{Values: all, Fail: func(key, format string, args ...any) {
+		o.complain(of, key+": "+sprintf(format, args...))
+	}}
+}
+
+// owner returns the workload that a pod belongs to, nil for one that no controller
+// would make anew, and the ReplicaSet between.
+func (o *Observer) owner(p *corev1.Pod) (*workload, string) {
+	c := metav1.GetControllerOf(p)
+	if c == nil {
+		return nil, ""
+	}
+	name := p.Namespace + "/" + c.Name
+	switch c.Kind {
+	case "ReplicaSet":
+		k := workloadKey{name, policy.KindDeployment}
+		if d := o.replicas[name].deployment; d != "" {
+			k.name = d
+		}
+		return o.workload(k), name
+	case "Job":
+		return o.workload(workloadKey{name, policy.KindJob}), ""
+	case "DaemonSet":
+		return o.workload(workloadKey{name, policy.KindDaemonSet}), ""
+	case "Node": // a static pod, which its kubelet makes
+		return nil, ""
+	}
+	// A StatefulSet, and controllers that we do not know: these are taken to be as
+	// careful with their pods.
+	return o.workload(workloadKey{name, policy.KindStatefulSet}), ""
+}

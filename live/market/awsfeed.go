@@ -1,0 +1,263 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// An AWSConfig says how often AWS is asked.
+type AWSConfig struct {
+	// Prices is the time between two readings of spot prices. AWS publishes a
+	// change within minutes and changes a price a few times a day; each reading
+	// takes a request for every thousand markets.
+	Prices time.Duration
+
+	// Scores is that of placement scores: one request for each type in each region.
+	Scores time.Duration
+
+	// Lists is that of on-demand prices, interruption bands, zones, types and
+	// offerings, which change rarely.
+	Lists time.Duration
+
+	// Overlap is how much of what was told is asked for again, because AWS
+	// publishes some prices late.
+	Overlap time.Duration
+}
+
+// DefaultAWSConfig returns readings every 5 minutes, every hour and once a day.
+func DefaultAWSConfig() AWSConfig {
+	return AWSConfig{Prices: 5 * time.Minute, Scores: time.Hour, Lists: 24 * time.Hour, Overlap: time.Hour}
+}
+
+func (c *AWSConfig) validate() error {
+	for _, d := range []struct {
+		field      string
+		value, low time.Duration
+	}{{"Prices", c.Prices, time.Second}, {"Scores", c.Scores, time.Second}, {"Lists", c.Lists, time.Second}, {"Overlap", c.Overlap, 0}} {
+		if d.value < d.low || d.value > 7*24*time.Hour {
+			return fmt.Errorf("%w: AWS %s %v: it must lie within %v and a week", ErrConfig, d.field, d.value, d.low)
+		}
+	}
+	return nil
+}
+
+// NewAWS returns the feeds of the EC2 API, the price list and the Spot Instance
+// Advisor: they are read apart, so that a failure of one ages none of the others.
+func NewAWS(r *aws.Reader, c AWSConfig) ([]Feed, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return []Feed{
+		awsFeed{"aws-spot-prices", c.Prices, awsPrices{r, c.Overlap}.read},
+		awsFeed{"aws-offerings", c.Lists, awsLists{r}.readOfferings},
+		awsFeed{"aws-on-demand-prices", c.Lists, awsLists{r}.readOnDemand},
+		awsFeed{"aws-interruption-bands", c.Lists, awsLists{r}.readBands},
+		awsFeed{"aws-placement-scores", c.Scores, awsLists{r}.readScores},
+	}, nil
+}
+
+// An awsFeed is one kind of facts.
+type awsFeed struct {
+	name  string
+	every time.Duration
+	read  func(context.Context, Ask) (*Update, error)
+}
+
+// Name implements [Feed].
+func (f awsFeed) Name() string { return f.name }
+
+// Every implements [Feed].
+func (f awsFeed) Every() time.Duration { return f.every }
+
+// Read implements [Feed].
+func (f awsFeed) Read(ctx context.Context, ask Ask) (*Update, error) { return f.read(ctx, ask) }
+
+// awsPrices reads spot prices.
+type awsPrices struct {
+	reader  *aws.Reader
+	overlap time.Duration
+}
+
+// read asks for what is new, and at first for as long as snapshots tell of. AWS
+// names every market in each answer, at least with the price in force at its begin:
+// a market that it does not name is not known to be sold.
+func (p awsPrices) read(ctx context.Context, ask Ask) (*Update, error) {
+	const second = policy.Time(time.Second / time.Millisecond)
+	u := &Update{AsOf: ask.Now - ask.Now%second} // as precise as a request
+	from := u.AsOf - (historySize+1)*gridStep
+	if ask.Since > 0 {
+		from = max(from, ask.Since.Add(-p.overlap))
+	}
+	var errs []error
+	for _, region := range p.reader.Regions() {
+		prices, unreadable, err := p.reader.Prices(ctx, region, from-from%second, u.AsOf)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if unreadable > 0 {
+			u.Warnings = append(u.Warnings, fmt.Sprintf("%d prices of %s cannot be read", unreadable, region))
+		}
+		if len(prices) == 0 {
+			u.Warnings = append(u.Warnings, fmt.Sprintf("AWS names no spot price of %s", region))
+		}
+		zones := map[string]string{}
+		for _, x := range prices {
+			zone := x.ZoneName
+			switch {
+			case zone == "":
+				zone = x.ZoneID
+			case x.ZoneID != "":
+				zones[x.ZoneName] = x.ZoneID
+			}
+			u.Spot = append(u.Spot, Price{Provider: catalog.AWS, Region: region, Zone: zone, Type: x.Type, At: x.At, Price: x.Price})
+		}
+		u.Zones = append(u.Zones, named(region, zones)...)
+	}
+	return u, errors.Join(errs...)
+}
+
+// named returns zones whose IDs are known by name, ascending.
+func named(region string, ids map[string]string) []Zone {
+	var all []Zone
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		all = append(all, Zone{catalog.AWS, region, name, ids[name]})
+	}
+	return all
+}
+
+// awsLists reads what changes rarely.
+type awsLists struct{ reader *aws.Reader }
+
+// readOfferings reads zones, what they sell, and the types that the catalog does not
+// hold.
+func (l awsLists) readOfferings(ctx context.Context, ask Ask) (*Update, error) {
+	u := &Update{AsOf: ask.Now}
+	var errs []error
+	for _, region := range l.reader.Regions() {
+		ids, err := l.reader.Zones(ctx, region)
+		errs = append(errs, err)
+		u.Zones = append(u.Zones, named(region, ids)...)
+		kinds, err := l.reader.Types(ctx, region)
+		errs = append(errs, err)
+		for i := range kinds {
+			if _, known := catalog.Lookup(catalog.AWS, kinds[i].Name); !known {
+				u.Types = append(u.Types, described(&kinds[i]))
+			}
+		}
+		zones, err := l.reader.Offerings(ctx, region)
+		errs = append(errs, err)
+		for _, zone := range slices.Sorted(maps.Keys(zones)) {
+			for _, kind := range zones[zone] {
+				u.Offerings = append(u.Offerings, Offering{catalog.AWS, region, zone, kind})
+			}
+		}
+	}
+	return u, errors.Join(errs...)
+}
+
+// makers are the kinds of accelerators of the catalog by the names that EC2 has for
+// their makers.
+var makers = map[string]string{"NVIDIA": "nvidia", "AMD": "amd", "Habana": "gaudi", "AWS": "neuron"}
+
+// described returns a type as the catalog would have it.
+func described(x *aws.InstanceType) policy.InstanceType {
+	return catalog.FromAWS(catalog.Description{
+		Name: x.Name, VCPU: x.VCPU, MemoryMiB: x.MemoryMiB,
+		GPUs: x.GPUs, GPUName: gpuName(x.GPUName), GPUKind: makers[x.GPUMaker],
+		ENIs: x.ENIs, IPv4: x.IPv4, Mbps: x.Mbps,
+	})
+}
+
+// gpuName writes the name of a model as Karpenter's labels do: "T4" is "t4".
+func gpuName(name string) string {
+	var b []rune
+	for _, c := range name {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		case c == ' ':
+			c = '-'
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// readOnDemand reads the price list.
+func (l awsLists) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
+	u := &Update{AsOf: ask.Now}
+	var errs []error
+	for _, region := range l.reader.Regions() {
+		prices, err := l.reader.OnDemand(ctx, region)
+		errs = append(errs, err)
+		if err == nil && len(prices) == 0 {
+			u.Warnings = append(u.Warnings, fmt.Sprintf("the price list names no on-demand price for %s; the catalog's prices stand in", region))
+		}
+		for _, kind := range slices.Sorted(maps.Keys(prices)) {
+			u.OnDemand = append(u.OnDemand, OnDemandPrice{Provider: catalog.AWS, Region: region, Type: kind, Price: prices[kind]})
+		}
+	}
+	return u, errors.Join(errs...)
+}
+
+// readBands reads the Spot Instance Advisor.
+func (l awsLists) readBands(ctx context.Context, ask Ask) (*Update, error) {
+	bands, err := l.reader.Bands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u := &Update{AsOf: ask.Now}
+	for _, region := range l.reader.Regions() {
+		if len(bands[region]) == 0 {
+			u.Warnings = append(u.Warnings, fmt.Sprintf("the Spot Instance Advisor names no type of %s", region))
+		}
+		for _, kind := range slices.Sorted(maps.Keys(bands[region])) {
+			u.Bands = append(u.Bands, PublishedBand{catalog.AWS, region, kind, policy.Band(bands[region][kind])})
+		}
+	}
+	return u, nil
+}
+
+// readScores reads the placement scores of the types that are wanted, by the IDs of
+// zones.
+func (l awsLists) readScores(ctx context.Context, ask Ask) (*Update, error) {
+	if len(ask.Wanted) == 0 {
+		return nil, ErrNothingWanted
+	}
+	u := &Update{AsOf: ask.Now}
+	var errs []error
+	for _, region := range l.reader.Regions() {
+		var kinds []string
+		for _, w := range ask.Wanted {
+			if w.Provider == catalog.AWS && w.Region == region {
+				kinds = append(kinds, w.Type)
+			}
+		}
+		if len(kinds) == 0 {
+			continue
+		}
+		ids, err := l.reader.Zones(ctx, region)
+		errs = append(errs, err)
+		u.Zones = append(u.Zones, named(region, ids)...)
+		scores, left, err := l.reader.Scores(ctx, region, kinds)
+		errs = append(errs, err)
+		if left > 0 {
+			u.Warnings = append(u.Warnings, fmt.Sprintf("%d of %d types of %s are without placement scores: the quota of configurations a day is used up", left, len(kinds), region))
+		}
+		for _, kind := range kinds {
+			for _, zone := range slices.Sorted(maps.Keys(scores[kind])) {
+				u.Scores = append(u.Scores, PublishedScore{catalog.AWS, region, zone, kind, scores[kind][zone]})
+			}
+		}
+	}
+	return u, errors.Join(errs...)
+}

@@ -1,0 +1,249 @@
+package market
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A Book is what is known of markets. It may be used by any number of goroutines
+// at once.
+type Book struct {
+	config Config
+
+	mu    sync.Mutex
+	known knowledge
+	pools []*v1alpha1.CapacityPool // those of Use; nil before it
+
+	table   table
+	changed bool   // the tables no longer hold what they should
+	omitted string // what was said of offers that they leave out
+
+	met    map[string]*meeting // by the name of the market
+	quotas quotas
+	feeds  []feedState
+
+	places map[string]v1alpha1.Place
+
+	counting sync.Mutex // guards counts, and is taken before mu
+	counts   []int64    // nodes by market, of the last call of Running
+
+	saving  sync.Mutex // held while the cache is written
+	savedAt policy.Time
+}
+
+// New returns a book that knows what its cache holds. It asks no feed yet.
+func New(c Config) (*Book, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	b := &Book{
+		config: c, known: newKnowledge(), changed: true,
+		met: map[string]*meeting{}, places: map[string]v1alpha1.Place{}, feeds: make([]feedState, len(c.Feeds)),
+	}
+	for cluster, p := range c.Places {
+		b.places[cluster] = v1alpha1.Place(p)
+	}
+	if err := b.load(); err != nil {
+		return nil, err
+	}
+	b.tabulate()
+	return b, nil
+}
+
+// Use says which pools there are. The tables then hold the markets that one of
+// them may buy in by place, type and size, and those that [Book.Find] was asked
+// for; before the first call they hold all that is known. The pools have their
+// defaults and are not written afterwards.
+func (b *Book) Use(pools []*v1alpha1.CapacityPool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slices.EqualFunc(b.pools, pools, func(p, q *v1alpha1.CapacityPool) bool { return p == q }) && b.pools != nil {
+		return
+	}
+	b.pools = append(make([]*v1alpha1.CapacityPool, 0, len(pools)), pools...)
+	b.changed = true
+}
+
+// Place says in which region a cluster lies: see [Config.Places].
+func (b *Book) Place(cluster, provider, region string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.places[cluster] = v1alpha1.Place{Provider: provider, Region: region}
+}
+
+// NameZone says by which ID a zone goes, as nodes tell it that carry both. Feeds that
+// name zones by their IDs are then joined with those that name them as nodes do.
+func (b *Book) NameZone(z Zone) {
+	if z.Provider == "" || z.Region == "" || z.Name == "" || z.ID == "" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known.nameZone(place{z.Provider, z.Region}, z.ID, z.Name) {
+		b.changed = true
+	}
+}
+
+// Fill writes into s what is known at now: Types, Zones, Markets, Quotas,
+// Commitments and Sources, whose slices it may reuse; the caller appends the sources
+// of its own. Types, Zones and the History of markets are shared and never
+// written. Forecasts are left empty.
+//
+// Identifiers change only here: see [Book.Generation].
+func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed {
+		b.tabulate()
+	}
+	b.refresh(now)
+	s.Types, s.Zones = b.table.types, b.table.zones
+	s.Markets = append(s.Markets[:0], b.table.markets...)
+	s.Quotas = b.quotas.fill(s.Quotas[:0], &b.config, now)
+	s.Commitments = append(s.Commitments[:0], b.table.commitments...)
+	s.Sources = b.sources(s.Sources[:0])
+}
+
+// Settle writes what of the commitments of s covers no node of s, once its nodes
+// are there.
+func (b *Book) Settle(s *policy.Snapshot) {
+	if len(s.Commitments) == 0 {
+		return
+	}
+	coverage := s.Coverage()
+	for i := range s.Commitments {
+		s.Commitments[i].Unused = coverage.Unused(i)
+	}
+}
+
+// Generation changes whenever a call of [Book.Fill] has changed what identifiers
+// of types, zones or markets stand for.
+func (b *Book) Generation() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.table.generation
+}
+
+// Choose returns the markets that a pool takes, ascending: those of the last Fill
+// that its manifest allows at their present prices and scores, by the very rules of
+// a scenario. p is valid and has its defaults.
+func (b *Book) Choose(p *v1alpha1.CapacityPool) []policy.MarketID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ids []policy.MarketID
+	for _, i := range p.Choose(b.table.offers, b.places) {
+		for _, id := range b.table.sold[i] {
+			if id != policy.None {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Find returns the market of a node, policy.None where the tables do not hold it.
+// The zone may go by its name or its ID. A market that can be described but is not
+// in the tables will be after the next Fill.
+func (b *Book) Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := place{provider, region}
+	key := offerKey{at, b.known.zoneName(at, zone), instanceType}
+	if id := b.find(key.market(c)); id != policy.None {
+		return id
+	}
+	if zone != "" && region != "" && !b.known.asked[key] && b.known.typeOf(provider, instanceType) != nil {
+		b.known.asked[key] = true
+		b.known.sight(key)
+		b.changed = true
+	}
+	return policy.None
+}
+
+// Lookup returns the market of that name, as [policy.Market.Name] is written, and
+// policy.None where the tables do not hold it.
+func (b *Book) Lookup(name string) policy.MarketID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.find(name)
+}
+
+func (b *Book) find(name string) policy.MarketID {
+	i, ok := slices.BinarySearchFunc(b.table.markets, name, func(m policy.Market, name string) int { return strings.Compare(m.Name, name) })
+	if !ok {
+		return policy.None
+	}
+	return policy.MarketID(i)
+}
+
+// Meet counts what our own cluster met in a market. The tables need not hold it.
+func (b *Book) Meet(e backend.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := policy.TimeOf(b.config.Clock.Now())
+	if e.At == 0 || e.At > now {
+		e.At = now
+	}
+	if e.Kind == backend.MetQuota {
+		b.quotas.meet(&b.table, b.find(e.Market), e.At)
+		return
+	}
+	if e.Market == "" {
+		return
+	}
+	m := b.met[e.Market]
+	if m == nil {
+		m = &meeting{}
+		b.met[e.Market] = m
+		b.link(e.Market, m)
+	}
+	m.take(e, b.config.RefusalSpan, b.config.RunningGapMax)
+}
+
+// Running says how many nodes run in each market from now on. Between two calls
+// the nodes of the first add to the node-hours of their markets. Nodes is called with
+// the identifiers of the last Fill; when another goroutine has filled meanwhile, the
+// call counts for nothing.
+func (b *Book) Running(now policy.Time, nodes func(policy.MarketID) int) {
+	b.counting.Lock()
+	defer b.counting.Unlock()
+	b.mu.Lock()
+	generation, n := b.table.generation, len(b.table.markets)
+	b.mu.Unlock()
+	b.counts = slices.Grow(b.counts[:0], n)[:n]
+	for i := range b.counts {
+		b.counts[i] = int64(nodes(policy.MarketID(i)))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.table.generation != generation {
+		return
+	}
+	for i, n := range b.counts {
+		m := b.table.met[i]
+		switch {
+		case m == nil && n == 0:
+			continue
+		case m == nil:
+			m = &meeting{}
+			b.met[b.table.markets[i].Name], b.table.met[i] = m, m
+		}
+		m.meet(now, b.config.RunningGapMax)
+		m.running = n
+	}
+	b.quotas.count(b.config.Limits, &b.table, b.counts)
+}
+
+// sources tells how old what each feed brought is, in the order of the feeds.
+func (b *Book) sources(all []policy.Source) []policy.Source {
+	for i, f := range b.config.Feeds {
+		all = append(all, policy.Source{Name: f.Name(), At: b.feeds[i].asOf})
+	}
+	return all
+}

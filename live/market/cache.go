@@ -1,0 +1,247 @@
+package market
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+const (
+	// cacheVersion is that of the form of a cache: another one is not read.
+	cacheVersion = 1
+
+	// cacheEvery is how long what feeds told may be lost when the process is
+	// killed: it is then asked for again.
+	cacheEvery = 5 * time.Minute
+
+	// cacheReadMax bounds what a cache may unpack to.
+	cacheReadMax = 1 << 30
+)
+
+// A cached is what a cache holds, in an order of its own, so that the same
+// knowledge gives the same bytes.
+type cached struct {
+	Version int                   `json:"version"`
+	Saved   policy.Time           `json:"saved"`
+	Feeds   []cachedFeed          `json:"feeds"`
+	Zones   []Zone                `json:"zones"`
+	Types   []policy.InstanceType `json:"types"`
+	Offers  []cachedOffer         `json:"offers"`
+	Listed  []cachedListed        `json:"onDemand"`
+	Bands   []cachedBand          `json:"bands"`
+}
+
+type cachedFeed struct {
+	Name   string      `json:"name"`
+	AsOf   policy.Time `json:"asOf"`
+	ReadAt policy.Time `json:"readAt"`
+}
+
+type cachedOffer struct {
+	Offering
+	Points   []point         `json:"points,omitempty"`
+	Told     policy.Time     `json:"told,omitempty"`
+	Reserve  policy.Money    `json:"reserve,omitempty"`
+	Bids     [3]policy.Money `json:"bids"`
+	Score    int8            `json:"score"`
+	ScoredAt policy.Time     `json:"scoredAt,omitempty"`
+}
+
+type cachedListed struct {
+	TypeInRegion
+	Points   []point `json:"points"`
+	Modelled bool    `json:"modelled,omitempty"`
+}
+
+type cachedBand struct {
+	TypeInRegion
+	Band policy.Band `json:"band"`
+	At   policy.Time `json:"at"`
+}
+
+// load reads the cache. One that cannot be read is as good as none: it is said in
+// the log, and feeds are asked for everything.
+func (b *Book) load() error {
+	if b.config.Cache == "" {
+		return nil
+	}
+	if info, err := os.Stat(filepath.Dir(b.config.Cache)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%w: Cache %q: its folder is not there: %w", ErrConfig, b.config.Cache, cmp.Or(err, fs.ErrInvalid))
+	}
+	body, err := os.ReadFile(b.config.Cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var c cached
+	if err == nil {
+		err = unpack(body, &c)
+	}
+	if now := policy.TimeOf(b.config.Clock.Now()); err == nil && c.Saved > now.Add(skewMax) {
+		err = fmt.Errorf("it is of %v, and now is %v", c.Saved, now)
+	}
+	if err == nil {
+		err = b.adopt(&c)
+	}
+	if err != nil {
+		b.known, b.feeds = newKnowledge(), make([]feedState, len(b.config.Feeds))
+		b.config.Log.Warn("the cache of markets is not used", "file", b.config.Cache, "error", err)
+	}
+	return nil
+}
+
+func unpack(body []byte, c *cached) error {
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(z, cacheReadMax)).Decode(c); err != nil {
+		return err
+	}
+	if c.Version != cacheVersion {
+		return fmt.Errorf("its version is %d, and %d is known", c.Version, cacheVersion)
+	}
+	return nil
+}
+
+// adopt takes over what a cache holds.
+func (b *Book) adopt(c *cached) error {
+	k := &b.known
+	for _, z := range c.Zones {
+		k.nameZone(place{z.Provider, z.Region}, z.ID, z.Name)
+	}
+	for _, t := range c.Types {
+		k.described[typeKey{t.Provider, t.Name}] = t
+	}
+	for i := range c.Offers {
+		x := &c.Offers[i]
+		o, _ := k.sight(offerKey{place{x.Provider, x.Region}, x.Zone, x.Type})
+		o.told, o.reserve, o.bids, o.score, o.scoredAt = x.Told, x.Reserve, x.Bids, x.Score, x.ScoredAt
+		if err := o.spot.adopt(x.Points); err != nil {
+			return fmt.Errorf("%s: %w", o.key.market(policy.Spot), err)
+		}
+	}
+	for i := range c.Listed {
+		x := &c.Listed[i]
+		l := &listed{modelled: x.Modelled, curve: curve{always: true}}
+		if err := l.curve.adopt(x.Points); err != nil || len(x.Points) == 0 {
+			return fmt.Errorf("price on demand of %s in %s: %w", x.Type, x.Region, cmp.Or(err, io.ErrUnexpectedEOF))
+		}
+		k.onDemand[typeAt{place{x.Provider, x.Region}, x.Type}] = l
+	}
+	for _, x := range c.Bands {
+		k.bands[typeAt{place{x.Provider, x.Region}, x.Type}] = &banded{x.Band, x.At}
+	}
+	for i, f := range b.config.Feeds {
+		for _, s := range c.Feeds {
+			if s.Name == f.Name() {
+				b.feeds[i].asOf, b.feeds[i].readAt = s.AsOf, s.ReadAt
+			}
+		}
+	}
+	return nil
+}
+
+// adopt takes over points that were kept.
+func (c *curve) adopt(points []point) error {
+	for i, p := range points {
+		if p.Price != policy.NoPrice && (p.Price <= 0 || p.Price > priceMax) || i > 0 && p.At <= points[i-1].At {
+			return fmt.Errorf("price %v at %v", p.Price, p.At)
+		}
+	}
+	c.points = points
+	return nil
+}
+
+// saveSometimes writes the cache if it has not been for a while.
+func (b *Book) saveSometimes(now policy.Time) error {
+	b.mu.Lock()
+	due := b.savedAt == 0 || now.Sub(b.savedAt) >= cacheEvery
+	b.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return b.save()
+}
+
+// save writes the cache beside its place and then moves it there.
+func (b *Book) save() error {
+	if b.config.Cache == "" {
+		return nil
+	}
+	b.saving.Lock()
+	defer b.saving.Unlock()
+	b.mu.Lock()
+	c := b.cached()
+	b.savedAt = c.Saved
+	b.mu.Unlock()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if err := errors.Join(json.NewEncoder(z).Encode(c), z.Close()); err != nil {
+		return fmt.Errorf("keeping what is known of markets: %w", err)
+	}
+	beside := b.config.Cache + ".new"
+	err := os.WriteFile(beside, packed.Bytes(), 0o600)
+	if err == nil {
+		err = os.Rename(beside, b.config.Cache)
+	}
+	if err != nil {
+		return fmt.Errorf("keeping what is known of markets: %w", errors.Join(err, os.RemoveAll(beside)))
+	}
+	return nil
+}
+
+// cached returns what is to be kept: what feeds told, and nothing of the catalog.
+func (b *Book) cached() *cached {
+	c := &cached{Version: cacheVersion, Saved: policy.TimeOf(b.config.Clock.Now())}
+	for i, f := range b.config.Feeds {
+		c.Feeds = append(c.Feeds, cachedFeed{f.Name(), b.feeds[i].asOf, b.feeds[i].readAt})
+	}
+	for at, names := range b.known.zones {
+		for id, name := range names {
+			c.Zones = append(c.Zones, Zone{at.provider, at.region, name, id})
+		}
+	}
+	slices.SortFunc(c.Zones, func(x, y Zone) int {
+		return cmp.Or(cmp.Compare(x.Provider, y.Provider), cmp.Compare(x.Region, y.Region), cmp.Compare(x.ID, y.ID))
+	})
+	for _, t := range b.known.described {
+		c.Types = append(c.Types, t)
+	}
+	slices.SortFunc(c.Types, func(x, y policy.InstanceType) int {
+		return cmp.Or(strings.Compare(x.Provider, y.Provider), strings.Compare(x.Name, y.Name))
+	})
+	for key, o := range b.known.offers {
+		c.Offers = append(c.Offers, cachedOffer{Offering{key.provider, key.region, key.zone, key.kind},
+			slices.Clone(o.spot.points), o.told, o.reserve, o.bids, o.score, o.scoredAt})
+	}
+	slices.SortFunc(c.Offers, func(x, y cachedOffer) int {
+		return cmp.Or(strings.Compare(x.Provider, y.Provider), strings.Compare(x.Region, y.Region), strings.Compare(x.Zone, y.Zone), strings.Compare(x.Type, y.Type))
+	})
+	for at, l := range b.known.onDemand {
+		if !l.catalog {
+			c.Listed = append(c.Listed, cachedListed{TypeInRegion{at.provider, at.region, at.kind}, slices.Clone(l.curve.points), l.modelled})
+		}
+	}
+	slices.SortFunc(c.Listed, func(x, y cachedListed) int { return x.compare(&y.TypeInRegion) })
+	for at, x := range b.known.bands {
+		c.Bands = append(c.Bands, cachedBand{TypeInRegion{at.provider, at.region, at.kind}, x.band, x.at})
+	}
+	slices.SortFunc(c.Bands, func(x, y cachedBand) int { return x.compare(&y.TypeInRegion) })
+	return c
+}
+
+func (t *TypeInRegion) compare(u *TypeInRegion) int {
+	return cmp.Or(strings.Compare(t.Provider, u.Provider), strings.Compare(t.Region, u.Region), strings.Compare(t.Type, u.Type))
+}

@@ -1,0 +1,160 @@
+package market
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// pool returns a Karpenter pool.
+func pool(change func(*v1alpha1.CapacityPool)) *v1alpha1.CapacityPool {
+	p := &v1alpha1.CapacityPool{}
+	p.Name = "p"
+	p.Spec.Backend.Karpenter = &v1alpha1.KarpenterBackend{}
+	change(p)
+	return p
+}
+
+// A pool takes what its manifest allows at the prices and scores of now, spot and on
+// demand, of the region in which its cluster lies; several providers stand beside
+// each other.
+func TestChoose(t *testing.T) {
+	d := newDesk(t, nil)
+	far := spot("us-east-1a", "m5.large", noon, 0.03)
+	far.Region = "us-east-1"
+	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw", At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
+	d.tell(t, Update{
+		Spot: []Price{
+			spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1b", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), far, class,
+		},
+		Scores: []PublishedScore{{"aws", "eu-west-1", "eu-west-1b", "m5.large", 2}},
+	})
+	s := d.fill(t)
+	names := func(p *v1alpha1.CapacityPool) string {
+		var all []string
+		for _, id := range d.Choose(p) {
+			m := &s.Markets[id]
+			all = append(all, strings.Join(strings.Split(m.Name, "/")[2:], "/"))
+		}
+		return strings.Join(all, " ")
+	}
+	price, score := 0.1, int32(3)
+	for _, c := range []struct {
+		name   string
+		change func(*v1alpha1.CapacityPool)
+		want   string
+	}{
+		{"all of the fullest region", func(*v1alpha1.CapacityPool) {},
+			"eu-west-1a/c5.large/on-demand eu-west-1a/c5.large/spot eu-west-1a/m5.large/on-demand eu-west-1a/m5.large/spot eu-west-1b/m5.large/on-demand eu-west-1b/m5.large/spot"},
+		{"a zone", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.Zones = []string{"eu-west-1b"} }, "eu-west-1b/m5.large/on-demand eu-west-1b/m5.large/spot"},
+		{"a price", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.MaxPrice = &price }, "eu-west-1a/c5.large/on-demand eu-west-1a/c5.large/spot"},
+		{"a score", func(p *v1alpha1.CapacityPool) {
+			p.Spec.Markets.MinPlacementScore = &score
+			p.Spec.Markets.Families = []string{"m5"}
+		}, "eu-west-1a/m5.large/on-demand eu-west-1a/m5.large/spot"},
+		{"another provider", func(p *v1alpha1.CapacityPool) {
+			p.Spec.Backend = v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{Cloudspace: "c"}}
+		}, "us-central-dfw-1/gp.vs1.large-dfw/on-demand us-central-dfw-1/gp.vs1.large-dfw/spot"},
+	} {
+		if got := names(pool(c.change)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if m := &s.Markets[d.Lookup("rackspace/us-central-dfw-1/us-central-dfw-1/gp.vs1.large-dfw/spot")]; !m.Auction() || m.Reserve != policy.Dollars(0.005) {
+		t.Errorf("%+v", m)
+	}
+	d.Place("", "aws", "us-east-1")
+	if got := names(pool(func(*v1alpha1.CapacityPool) {})); got != "us-east-1a/m5.large/on-demand us-east-1a/m5.large/spot" {
+		t.Errorf("in the region that was told: %s", got)
+	}
+}
+
+// Once it is told the pools the tables hold what they may buy, whatever it costs just
+// now, and what nodes run on.
+func TestUse(t *testing.T) {
+	d := newDesk(t, nil)
+	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "r5.large", noon, 0.03)}})
+	d.fill(t)
+	d.Running(d.now(), func(id policy.MarketID) int {
+		if id == d.table.sold[2][0] {
+			return 3
+		}
+		return 0
+	})
+	price := 0.001
+	d.Use([]*v1alpha1.CapacityPool{pool(func(p *v1alpha1.CapacityPool) {
+		p.Spec.Markets.Families, p.Spec.Markets.MaxPrice = []string{"m5"}, &price
+	})})
+	if got := len(d.fill(t).Types); got != 2 {
+		t.Errorf("%d types, want m5.large of the pool and r5.large of the nodes", got)
+	}
+	if d.Find("aws", "eu-west-1", "eu-west-1a", "c5.large", policy.Spot) != policy.None {
+		t.Error("a market of no pool is held")
+	}
+	if got := len(d.fill(t).Types); got != 3 {
+		t.Errorf("%d types after a node of the third was asked for", got)
+	}
+}
+
+// Quotas are what nodes leave of the limits, and nothing for a while of one that a
+// launch met, of all families that count against it.
+func TestQuotas(t *testing.T) {
+	d := newDesk(t, func(c *Config) {
+		c.Limits = []Limit{{Name: "L-34B43A08", Region: "eu-west-1", Capacity: policy.Spot, Families: []string{"m5"}, VCPU: 64}}
+	})
+	d.tell(t, Update{Spot: []Price{
+		spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "g4dn.xlarge", noon, 0.3),
+	}})
+	d.fill(t)
+	id := d.Lookup(m5a)
+	d.Running(d.now(), func(m policy.MarketID) int {
+		if m == id {
+			return 30
+		}
+		return 1
+	})
+	want := policy.Quota{Name: "L-34B43A08", Region: "eu-west-1", Capacity: policy.Spot, Families: []string{"m5"}, VCPU: 4}
+	equal := func(a, b policy.Quota) bool {
+		return a.Name == b.Name && a.Region == b.Region && a.Capacity == b.Capacity && slices.Equal(a.Families, b.Families) && a.VCPU == b.VCPU
+	}
+	if got := d.fill(t).Quotas; len(got) != 1 || !equal(got[0], want) {
+		t.Errorf("quotas %+v, want %+v", got, want)
+	}
+	d.Meet(backend.Event{Kind: backend.MetQuota, Market: m5a, At: d.now()})
+	d.Meet(backend.Event{Kind: backend.MetQuota, Market: "aws/nowhere", At: d.now()})
+	spent := policy.Quota{Name: "Running Spot Standard (A, C, D, H, I, M, R, T, Z) instances", Region: "eu-west-1", Capacity: policy.Spot, Families: []string{"c5", "m5"}}
+	s := d.fill(t)
+	if got := s.Quotas; len(got) != 2 || !equal(got[1], spent) {
+		t.Errorf("quotas %+v, want %+v", got, spent)
+	}
+	if e := s.Markets[id].Experience; e.Refusals != 0 || e.Refused != 0 {
+		t.Errorf("the market is blamed for the quota: %+v", e)
+	}
+	d.clock.Step(15 * time.Minute)
+	if got := d.fill(t).Quotas; len(got) != 1 {
+		t.Errorf("quotas %+v after the span", got)
+	}
+}
+
+// Commitments stand in order, unused but for what nodes on demand take.
+func TestCommitments(t *testing.T) {
+	d := newDesk(t, func(c *Config) {
+		c.Commitments = []policy.Commitment{{Name: "z", Type: "m5.large", Amount: 3, Fee: policy.NoPrice}, {Name: "a", Type: "c5.large", Amount: 2, Fee: policy.NoPrice}}
+	})
+	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.04)}})
+	for range 2 { // what one snapshot settles is not left over in the next
+		s := d.fill(t)
+		for i := range 2 {
+			s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: "n", Market: d.Lookup(m5d), Phase: policy.NodeInitialized})
+		}
+		d.Settle(s)
+		if c := s.Commitments; len(c) != 2 || c[0].Name != "a" || c[0].Unused != 2 || c[1].Unused != 1 {
+			t.Errorf("%+v", c)
+		}
+	}
+}

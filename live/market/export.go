@@ -1,0 +1,123 @@
+package market
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// exportVersion is that of the form of an export.
+const exportVersion = 1
+
+// exportReadMax bounds what an export may unpack to.
+const exportReadMax = 64 << 20
+
+// ErrImport is returned for an export that cannot be read.
+var ErrImport = errors.New("no export of a book")
+
+// An export is what must survive a restart of what our cluster met: nobody else
+// can tell it again.
+type export struct {
+	Version int        `json:"version"`
+	Markets []exported `json:"markets"`
+}
+
+// exported is what was met in a market. Running are the nodes that ran in it when
+// they were last counted, so that their hours go on over a restart.
+type exported struct {
+	Name       string            `json:"name"`
+	Running    int64             `json:"running,omitempty"`
+	Counted    policy.Time       `json:"counted,omitempty"`
+	Experience policy.Experience `json:"experience"`
+}
+
+// Export returns what our cluster met, compressed and at most Config.ExportMax bytes
+// long. The same experience gives the same bytes.
+func (b *Book) Export() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]exported, 0, len(b.met))
+	for name, m := range b.met {
+		all = append(all, exported{name, m.running, m.counted, m.seen})
+	}
+	// Those with nodes and then those met last come first: what does not fit is
+	// cut off at the end.
+	slices.SortFunc(all, func(x, y exported) int {
+		return cmp.Or(cmp.Compare(min(1, y.Running), min(1, x.Running)), cmp.Compare(y.lastMet(), x.lastMet()), cmp.Compare(x.Name, y.Name))
+	})
+	for n := len(all); ; n = n * 3 / 4 {
+		if packed := pack(all[:n]); len(packed) <= b.config.ExportMax || n == 0 {
+			return packed
+		}
+	}
+}
+
+// lastMet is the last instant that counted in a market, or that at which the count
+// stands.
+func (x *exported) lastMet() policy.Time {
+	return cmp.Or(max(x.Experience.Refused, x.Experience.Reclaimed), x.Experience.At)
+}
+
+func pack(all []exported) []byte {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(x, y exported) int { return cmp.Compare(x.Name, y.Name) })
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	// Neither can fail: the buffer takes all, and the counts are finite.
+	_ = json.NewEncoder(z).Encode(export{exportVersion, all})
+	_ = z.Close()
+	return packed.Bytes()
+}
+
+// Import takes in what [Book.Export] returned. It replaces what was met before. An
+// export that cannot be read changes nothing.
+func (b *Book) Import(packed []byte) error {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrImport, err)
+	}
+	var e export
+	if err := json.NewDecoder(io.LimitReader(z, exportReadMax)).Decode(&e); err != nil {
+		return fmt.Errorf("%w: %w", ErrImport, err)
+	}
+	if e.Version != exportVersion {
+		return fmt.Errorf("%w: version %d, and %d is known", ErrImport, e.Version, exportVersion)
+	}
+	met := make(map[string]*meeting, len(e.Markets))
+	for i := range e.Markets {
+		x := &e.Markets[i]
+		if err := x.check(); err != nil {
+			return fmt.Errorf("%w: market %q: %w", ErrImport, x.Name, err)
+		}
+		met[x.Name] = &meeting{seen: x.Experience, running: x.Running, counted: x.Counted, imported: true}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.met = met
+	for i := range b.table.met {
+		b.table.met[i] = met[b.table.markets[i].Name]
+		b.table.markets[i].Experience = policy.Experience{}
+	}
+	return nil
+}
+
+// check refuses counts that cannot be.
+func (x *exported) check() error {
+	e := &x.Experience
+	for _, n := range []float64{e.Launches, e.Refusals, e.Reclaims, e.NodeHours, float64(x.Running), float64(e.At)} {
+		if !(n >= 0) {
+			return fmt.Errorf("count %v is below zero", n)
+		}
+	}
+	if x.Name == "" {
+		return errors.New("it has no name")
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package market
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// A place is a region of a provider.
+type place struct{ provider, region string }
+
+// An offerKey names an instance type in a zone.
+type offerKey struct {
+	place
+	zone, kind string
+}
+
+// market returns the name of a market.
+func (k offerKey) market(c policy.CapacityType) string {
+	return k.provider + "/" + k.region + "/" + k.zone + "/" + k.kind + "/" + c.String()
+}
+
+// A typeAt names an instance type in a region.
+type typeAt struct {
+	place
+	kind string
+}
+
+type typeKey struct{ provider, kind string }
+
+// An offer is what is known of an instance type in a zone.
+type offer struct {
+	key offerKey
+
+	// spot is empty where no feed ever told a price.
+	spot curve
+
+	// told is the instant up to which the spot price is known.
+	told policy.Time
+
+	reserve policy.Money
+	bids    [3]policy.Money
+
+	score    int8 // below zero: unknown
+	scoredAt policy.Time
+}
+
+// A listed is a price on demand.
+type listed struct {
+	curve    curve
+	modelled bool
+
+	// catalog says that no feed told it: the first that does replaces it.
+	catalog bool
+}
+
+// A banded is a published band.
+type banded struct {
+	band policy.Band
+	at   policy.Time
+}
+
+// knowledge is all that feeds told, in whatever order.
+type knowledge struct {
+	zones     map[place]map[string]string // names by ID
+	described map[typeKey]policy.InstanceType
+	types     map[typeKey]*policy.InstanceType // nil: looked for and not found
+	offers    map[offerKey]*offer
+	onDemand  map[typeAt]*listed
+	bands     map[typeAt]*banded
+	asked     map[offerKey]bool // by Find
+}
+
+func newKnowledge() knowledge {
+	return knowledge{
+		zones: map[place]map[string]string{}, described: map[typeKey]policy.InstanceType{}, types: map[typeKey]*policy.InstanceType{},
+		offers: map[offerKey]*offer{}, onDemand: map[typeAt]*listed{}, bands: map[typeAt]*banded{}, asked: map[offerKey]bool{},
+	}
+}
+
+// zoneName returns the name of a zone that goes by its name or its ID.
+func (k *knowledge) zoneName(at place, zone string) string { return cmp.Or(k.zones[at][zone], zone) }
+
+// typeOf returns the instance type, nil where neither the catalog nor a feed
+// describes it, or where nothing of it is left for pods.
+func (k *knowledge) typeOf(provider, name string) *policy.InstanceType {
+	key := typeKey{provider, name}
+	t, seen := k.types[key]
+	if !seen {
+		found, ok := catalog.Lookup(provider, name)
+		if !ok {
+			found, ok = k.described[key]
+		}
+		if a := &found.Allocatable; ok && a.CPU > 0 && a.Memory > 0 && a.Pods > 0 {
+			t = &found
+		}
+		k.types[key] = t
+	}
+	return t
+}
+
+// sight returns the offer of that name, a new one where it was not known.
+func (k *knowledge) sight(key offerKey) (o *offer, isNew bool) {
+	if o := k.offers[key]; o != nil {
+		return o, false
+	}
+	o = &offer{key: key, score: -1}
+	k.offers[key] = o
+	return o, true
+}
+
+// listedFor returns the price on demand that holds where no feed told one: that of
+// the catalog; nil where nobody knows it.
+func (k *knowledge) listedFor(at typeAt) *listed {
+	if l := k.onDemand[at]; l != nil {
+		return l
+	}
+	price, known := catalog.OnDemand(at.provider, at.region, at.kind)
+	modelled := false
+	if !known {
+		price, _, known = catalog.OnDemandModelled(at.provider, at.region, at.kind)
+		modelled = true
+	}
+	if !known {
+		return nil
+	}
+	l := &listed{modelled: modelled, catalog: true, curve: curve{always: true}}
+	l.curve.put(catalogDate(at.provider), price)
+	k.onDemand[at] = l
+	return l
+}
+
+// catalogDate is when the list of a provider was made.
+func catalogDate(provider string) policy.Time {
+	at, err := time.Parse(time.DateOnly, catalog.Date(provider))
+	if err != nil {
+		return 1 // never of a provider that has a price
+	}
+	return policy.TimeOf(at)
+}
+
+// published reports whether l is a price that the provider states, so that others
+// can be judged by it.
+func (l *listed) published() bool { return l != nil && !l.modelled }
+
+func compareKeys(a, b offerKey) int {
+	return cmp.Or(strings.Compare(a.provider, b.provider), strings.Compare(a.region, b.region),
+		strings.Compare(a.zone, b.zone), strings.Compare(a.kind, b.kind))
+}

@@ -1,0 +1,210 @@
+package market
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A feedState is how reading a feed goes.
+type feedState struct {
+	asOf   policy.Time // of the last update that was taken
+	readAt policy.Time // when it was
+	failed int         // readings in a row
+	err    error       // of the last reading; nil when it went well
+	said   string      // in the log, of the last reading
+}
+
+// A Health is how reading a feed goes.
+type Health struct {
+	Feed string
+
+	// AsOf is the instant up to which the feed told; zero if it never did.
+	AsOf policy.Time
+
+	// Failed is the number of readings in a row that failed, and Err why the last
+	// did or what of it could not be; nil when all is well.
+	Failed int
+	Err    error
+}
+
+// Health returns how reading each feed goes, in the order of the feeds.
+func (b *Book) Health() []Health {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]Health, len(b.feeds))
+	for i, s := range b.feeds {
+		all[i] = Health{b.config.Feeds[i].Name(), s.asOf, s.failed, s.err}
+	}
+	return all
+}
+
+// Run reads the feeds until ctx ends, which is its good end, and then writes the
+// cache. A feed that fails is read again, ever more rarely; it stops no other.
+func (b *Book) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	for i := range b.config.Feeds {
+		all.Go(func() { b.follow(ctx, i) })
+	}
+	<-ctx.Done()
+	all.Wait()
+	return b.save()
+}
+
+// Refresh reads every feed once, one after the other, and returns what failed. It is
+// for callers that need prices before their first step.
+func (b *Book) Refresh(ctx context.Context) error {
+	var errs []error
+	for i := range b.config.Feeds {
+		if err := b.read(ctx, i); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", b.config.Feeds[i].Name(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// follow reads feed i again and again. What the cache holds is not asked for again
+// before its time.
+func (b *Book) follow(ctx context.Context, i int) {
+	wait := b.due(i)
+	for sleep(ctx, b, wait) {
+		err := b.read(ctx, i)
+		if ctx.Err() != nil {
+			return
+		}
+		wait = b.config.Feeds[i].Every()
+		switch {
+		case errors.Is(err, ErrNothingWanted):
+			wait = min(wait, b.config.RetryMin)
+		case err != nil:
+			wait = min(wait, b.backoff(i))
+		}
+	}
+}
+
+// due returns how long until feed i is to be read first.
+func (b *Book) due(i int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &b.feeds[i]
+	if s.readAt == 0 {
+		return 0
+	}
+	return min(b.config.Feeds[i].Every(), s.readAt.Add(b.config.Feeds[i].Every()).Sub(policy.TimeOf(b.config.Clock.Now())))
+}
+
+// backoff returns how long to wait after the last failure of feed i.
+func (b *Book) backoff(i int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wait := b.config.RetryMin << min(max(b.feeds[i].failed-1, 0), 20)
+	if wait <= 0 || wait > b.config.RetryMax {
+		return b.config.RetryMax
+	}
+	return wait
+}
+
+// sleep waits and reports whether ctx goes on.
+func sleep(ctx context.Context, b *Book, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := b.config.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C():
+		return true
+	}
+}
+
+// read reads feed i once and takes in what it told, also when it told only a part.
+// It returns an error when the feed failed; values of it that cannot be are left
+// out, and said in the log and by Health.
+func (b *Book) read(ctx context.Context, i int) error {
+	ctx, stop := context.WithTimeout(ctx, b.config.Timeout)
+	defer stop()
+	feed, ask := b.config.Feeds[i], b.ask(i)
+	u, err := feed.Read(ctx, ask)
+	if err == nil && u == nil {
+		err = errors.New("it told nothing")
+	}
+	var wrong error
+	if u != nil {
+		wrong = b.take(u, ask)
+	}
+	b.note(i, ask, u, err, wrong)
+	if err == nil && b.config.Cache != "" {
+		if err := b.saveSometimes(ask.Now); err != nil {
+			b.config.Log.Warn("what is known of markets could not be kept", "error", err)
+		}
+	}
+	return err
+}
+
+func (b *Book) ask(i int) Ask {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Ask{Now: policy.TimeOf(b.config.Clock.Now()), Since: b.feeds[i].asOf, Wanted: b.wanted()}
+}
+
+// note writes down how a reading went. What was said in the log of the reading
+// before is not said again.
+func (b *Book) note(i int, ask Ask, u *Update, err, wrong error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &b.feeds[i]
+	s.err = cmp.Or(err, wrong)
+	if errors.Is(err, ErrNothingWanted) {
+		s.err = nil
+		return
+	}
+	said := fmt.Sprint(err, wrong)
+	if u != nil {
+		said += strings.Join(u.Warnings, "\n")
+	}
+	if said != s.said {
+		s.said = said
+		b.say(b.config.Feeds[i].Name(), u, err, wrong)
+	}
+	if err != nil || errors.Is(wrong, errNoAsOf) {
+		s.failed++
+		return
+	}
+	s.failed, s.readAt, s.asOf = 0, ask.Now, max(s.asOf, u.AsOf)
+}
+
+// say writes into the log how a reading went.
+func (b *Book) say(feed string, u *Update, err, wrong error) {
+	if err != nil {
+		b.config.Log.Warn("reading of markets failed; what was known before holds", "feed", feed, "error", err)
+	}
+	if wrong != nil {
+		b.config.Log.Warn("some of what was told of markets cannot be, and is left out", "feed", feed, "error", wrong)
+	}
+	if u == nil {
+		return
+	}
+	for _, text := range u.Warnings {
+		b.config.Log.Warn("not all is known of markets", "feed", feed, "what", text)
+	}
+}
+
+// wanted returns the types that the tables hold, by region.
+func (b *Book) wanted() []TypeInRegion {
+	var all []TypeInRegion
+	for i := range b.table.from {
+		key := b.table.from[i].offer.key
+		all = append(all, TypeInRegion{key.provider, key.region, key.kind})
+	}
+	slices.SortFunc(all, func(a, b TypeInRegion) int { return a.compare(&b) })
+	return slices.Compact(all)
+}

@@ -1,0 +1,249 @@
+package market
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A table is what snapshots are filled from. Its identifiers stand as long as it
+// does.
+type table struct {
+	generation uint64
+
+	types       []policy.InstanceType
+	zones       []string
+	markets     []policy.Market
+	commitments []policy.Commitment
+
+	// rows tell where the markets come from, met what our cluster met in each; nil
+	// where it met nothing.
+	rows []row
+	met  []*meeting
+
+	// offers are what pools choose from, ascending by provider, region, zone and
+	// type, and sold their markets: spot, which may be none, and on demand.
+	offers []v1alpha1.Offer
+	from   []row // of each offer
+	sold   [][2]policy.MarketID
+}
+
+// A row joins what is known of a market.
+type row struct {
+	offer *offer
+	price *listed
+	band  *banded // nil where none was published
+}
+
+// tabulate makes the tables anew. The generation stays where all identifiers do.
+func (b *Book) tabulate() {
+	b.changed = false
+	keys := make([]offerKey, 0, len(b.known.offers))
+	for key := range b.known.offers {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compareKeys)
+	t := table{generation: b.table.generation, commitments: b.config.commitments()}
+	var omitted omissions
+	var types []*policy.InstanceType
+	owner := map[string]string{} // of the name of a type
+	for _, key := range keys {
+		kind := b.known.typeOf(key.provider, key.kind)
+		if kind == nil {
+			omitted.unknown = append(omitted.unknown, key)
+			continue
+		}
+		if !b.wants(key, kind) {
+			continue
+		}
+		price := b.known.listedFor(typeAt{key.place, key.kind})
+		if price == nil {
+			omitted.unpriced = append(omitted.unpriced, key)
+			continue
+		}
+		switch first, taken := owner[kind.Name]; {
+		case !taken:
+			owner[kind.Name] = key.provider
+			types = append(types, kind)
+		case first != key.provider:
+			omitted.twice = append(omitted.twice, key) // a name stands for one type
+			continue
+		}
+		t.zones = append(t.zones, key.zone)
+		t.from = append(t.from, row{b.known.offers[key], price, b.known.bands[typeAt{key.place, key.kind}]})
+		t.offers = append(t.offers, v1alpha1.Offer{
+			Provider: key.provider, Region: key.region, Zone: key.zone, Type: kind, Spot: policy.NoPrice, Score: -1,
+		})
+	}
+	slices.Sort(t.zones)
+	t.zones = slices.Compact(t.zones)
+	slices.SortFunc(types, func(a, b *policy.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	ids := make(map[string]policy.TypeID, len(types))
+	for i, kind := range types {
+		t.types = append(t.types, *kind)
+		t.types[i].ID = policy.TypeID(i)
+		ids[kind.Name] = policy.TypeID(i)
+	}
+	t.list(ids)
+	if !t.same(&b.table) {
+		t.generation++
+	}
+	b.table = t
+	b.sayOmitted(&omitted)
+	for i := range t.markets {
+		b.table.met[i] = b.met[t.markets[i].Name]
+	}
+}
+
+// omissions are offers that no table holds though they may be sold.
+type omissions struct{ unknown, unpriced, twice []offerKey }
+
+// sayOmitted writes into the log what was left out, if that has changed.
+func (b *Book) sayOmitted(o *omissions) {
+	var said string
+	for _, x := range []struct {
+		why  string
+		keys []offerKey
+	}{
+		{"nobody describes their type, or it leaves nothing for pods", o.unknown},
+		{"nobody knows their price on demand", o.unpriced},
+		{"another provider has a type of their name", o.twice},
+	} {
+		if n := len(x.keys); n > 0 {
+			k := x.keys[0]
+			said += fmt.Sprintf("%d because %s, the first %s/%s/%s/%s; ", n, x.why, k.provider, k.region, k.zone, k.kind)
+		}
+	}
+	if said = strings.TrimSuffix(said, "; "); said != b.omitted {
+		b.omitted = said
+		if said != "" {
+			b.config.Log.Warn("offers are left out of the markets", "left out", said)
+		}
+	}
+}
+
+// wants reports whether the tables are to hold an offer: a pool may buy it, a node
+// runs on it, or it was asked for.
+func (b *Book) wants(key offerKey, kind *policy.InstanceType) bool {
+	if b.pools == nil || b.known.asked[key] {
+		return true
+	}
+	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
+		if m := b.met[key.market(c)]; m != nil && m.running > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.pools, func(p *v1alpha1.CapacityPool) bool {
+		return p.BuysFrom(key.provider) && p.Spec.Markets.Take(key.region, key.zone, kind)
+	})
+}
+
+// list writes the markets of all offers, ascending by name.
+func (t *table) list(ids map[string]policy.TypeID) {
+	type listing struct {
+		market policy.Market
+		offer  int
+	}
+	var all []listing
+	for i := range t.from {
+		r, key := &t.from[i], t.from[i].offer.key
+		zone, _ := slices.BinarySearch(t.zones, key.zone)
+		m := policy.Market{
+			Provider: key.provider, Region: key.region, Zone: policy.ZoneID(zone), Type: ids[key.kind],
+			OnDemandModelled: r.price.modelled, Band: policy.BandUnknown, PlacementScore: -1,
+		}
+		for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
+			if c == policy.Spot && len(r.offer.spot.points) == 0 {
+				continue
+			}
+			m.Name, m.Capacity = key.market(c), c
+			all = append(all, listing{m, i})
+		}
+	}
+	slices.SortFunc(all, func(a, b listing) int { return cmp.Compare(a.market.Name, b.market.Name) })
+	t.sold = slices.Repeat([][2]policy.MarketID{{policy.None, policy.None}}, len(t.from))
+	t.markets, t.rows = make([]policy.Market, len(all)), make([]row, len(all))
+	t.met = make([]*meeting, len(all))
+	for i := range all {
+		m, of := &all[i].market, all[i].offer
+		m.ID = policy.MarketID(i)
+		t.markets[i], t.rows[i] = *m, t.from[of]
+		if m.Capacity == policy.Spot {
+			t.sold[of][0] = m.ID
+		} else {
+			t.sold[of][1] = m.ID
+		}
+	}
+}
+
+// same reports whether all identifiers of t and u stand for the same.
+func (t *table) same(u *table) bool {
+	return slices.Equal(t.zones, u.zones) &&
+		slices.EqualFunc(t.types, u.types, func(a, b policy.InstanceType) bool { return a.Name == b.Name && a.Provider == b.Provider }) &&
+		slices.EqualFunc(t.markets, u.markets, func(a, b policy.Market) bool { return a.Name == b.Name })
+}
+
+// refresh writes into the tables what holds at now.
+func (b *Book) refresh(now policy.Time) {
+	t := &b.table
+	for i := range t.markets {
+		m, r := &t.markets[i], &t.rows[i]
+		m.OnDemand, _, _ = r.price.curve.at(now)
+		m.OnDemandModelled = r.price.modelled
+		if m.Capacity == policy.Spot {
+			b.refreshSpot(m, r.offer, now)
+		} else {
+			m.Offered, m.Price = true, m.OnDemand
+			_, m.PricedAt, _ = r.price.curve.at(now)
+			m.History = r.price.curve.history(now)
+		}
+		m.Band = policy.BandUnknown
+		if r.band != nil && now.Sub(r.band.at) <= b.config.BandsStaleAfter {
+			m.Band = r.band.band
+		}
+		m.PlacementScore = -1
+		if r.offer.score >= 0 && now.Sub(r.offer.scoredAt) <= b.config.SignalsStaleAfter {
+			m.PlacementScore = r.offer.score
+		}
+		if x := t.met[i]; x != nil {
+			x.meet(now, b.config.RunningGapMax)
+			m.Experience = x.seen
+		}
+	}
+	for i := range t.offers {
+		o, r := &t.offers[i], &t.from[i]
+		o.Modelled = r.price.modelled
+		o.OnDemand, _, _ = r.price.curve.at(now)
+		if id := t.sold[i][0]; id != policy.None {
+			o.Spot, o.Score = policy.NoPrice, t.markets[id].PlacementScore
+			if t.markets[id].Price > 0 {
+				o.Spot = t.markets[id].Price
+			}
+		}
+	}
+}
+
+// refreshSpot writes the price of a spot market. One whose price was told too long
+// ago, or that sells nothing, is not offered; its last price stays for the accounts
+// of the nodes that run there.
+func (b *Book) refreshSpot(m *policy.Market, o *offer, now policy.Time) {
+	price, since, known := o.spot.at(now)
+	m.Offered = known && price > 0 && now.Sub(o.told) <= b.config.StaleAfter
+	if price <= 0 {
+		price = o.spot.lastOffered(now)
+	}
+	m.Price, m.PricedAt = price, since
+	m.Reserve, m.BidPercentiles = o.reserve, o.bids
+	m.History = o.spot.history(now)
+}
+
+// link gives the market of that name, if the tables hold it, what was met there.
+func (b *Book) link(name string, m *meeting) {
+	if id := b.find(name); id != policy.None {
+		b.table.met[id] = m
+	}
+}

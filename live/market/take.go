@@ -1,0 +1,246 @@
+package market
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+const (
+	// priceMax is above any price of a node-hour.
+	priceMax = 100_000 * policy.Dollar
+
+	// dearMax is how many times the published price on demand a spot price may be.
+	// AWS charges no more than the price on demand, and did at most ten times as
+	// much when spot was an auction.
+	dearMax = 10
+
+	// skewMax is how far a provider's clock may be ahead of ours.
+	skewMax = 5 * time.Minute
+)
+
+// faults counts what an update told that cannot be.
+type faults struct {
+	count int
+	first error
+}
+
+func (f *faults) add(format string, args ...any) {
+	f.count++
+	if f.first == nil {
+		f.first = fmt.Errorf(format, args...)
+	}
+}
+
+// err returns what was wrong, nil if nothing was.
+func (f *faults) err() error {
+	switch f.count {
+	case 0:
+		return nil
+	case 1:
+		return f.first
+	}
+	return fmt.Errorf("%w (and %d more like it)", f.first, f.count-1)
+}
+
+// errNoAsOf is returned for an update that does not say what instant it tells of.
+var errNoAsOf = errors.New("the update does not say as of when it is")
+
+// take takes in an update and returns what of it cannot be. The rest stands.
+func (b *Book) take(u *Update, ask Ask) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u.AsOf <= 0 {
+		return errNoAsOf
+	}
+	u.AsOf = min(u.AsOf, ask.Now)
+	var f faults
+	b.takeFacts(u, &f)
+	for i := range u.OnDemand {
+		b.takeOnDemand(&u.OnDemand[i], u.AsOf, &f)
+	}
+	for i := range u.Spot {
+		b.takeSpot(&u.Spot[i], u.AsOf, ask.Now, &f)
+	}
+	b.takeSignals(u, &f)
+	for _, o := range b.known.offers {
+		o.spot.prune(ask.Now)
+	}
+	return f.err()
+}
+
+// takeFacts takes in zones, types and what is sold where.
+func (b *Book) takeFacts(u *Update, f *faults) {
+	for _, z := range u.Zones {
+		if z.Provider == "" || z.Region == "" || z.Name == "" || z.ID == "" {
+			f.add("zone %+v: a part of it is missing", z)
+			continue
+		}
+		if b.known.nameZone(place{z.Provider, z.Region}, z.ID, z.Name) {
+			b.changed = true
+		}
+	}
+	for _, t := range u.Types {
+		key := typeKey{t.Provider, t.Name}
+		if t.Provider == "" || t.Name == "" || t.VCPU <= 0 || t.Allocatable.CPU <= 0 || t.Allocatable.Memory <= 0 || t.Allocatable.Pods <= 0 {
+			f.add("type %s %s: nothing of it is left for pods: %+v", t.Provider, t.Name, t.Allocatable)
+			continue
+		}
+		if _, known := b.known.described[key]; !known {
+			b.changed = true
+		}
+		b.known.described[key] = t
+		if b.known.types[key] == nil {
+			delete(b.known.types, key) // it was looked for in vain
+		}
+	}
+	for _, o := range u.Offerings {
+		at := place{o.Provider, o.Region}
+		if o.Provider == "" || o.Region == "" || o.Zone == "" || o.Type == "" {
+			f.add("offering %+v: a part of it is missing", o)
+			continue
+		}
+		if _, isNew := b.known.sight(offerKey{at, b.known.zoneName(at, o.Zone), o.Type}); isNew {
+			b.changed = true
+		}
+	}
+}
+
+// takeOnDemand takes in a price on demand. It holds from when it is told: nobody
+// says since when it does.
+func (b *Book) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
+	at := typeAt{place{p.Provider, p.Region}, p.Type}
+	if p.Provider == "" || p.Region == "" || p.Type == "" || p.Price <= 0 || p.Price > priceMax {
+		f.add("price on demand of %s in %s %s: %v is none", p.Type, p.Provider, p.Region, p.Price)
+		return
+	}
+	l := b.known.onDemand[at]
+	switch {
+	case l == nil || l.catalog:
+		b.known.onDemand[at] = &listed{modelled: p.Modelled, curve: curve{always: true}}
+		b.known.onDemand[at].curve.put(asOf, p.Price)
+		b.changed = true
+	case p.Modelled && !l.modelled: // what is published stands
+	default:
+		l.modelled = p.Modelled
+		if now, _, _ := l.curve.at(asOf); now != p.Price {
+			l.curve.put(asOf, p.Price)
+		}
+	}
+}
+
+// takeSpot takes in a spot price.
+func (b *Book) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
+	at := place{p.Provider, p.Region}
+	key := offerKey{at, b.known.zoneName(at, p.Zone), p.Type}
+	switch list := b.known.listedFor(typeAt{at, p.Type}); {
+	case p.Provider == "" || p.Region == "" || p.Zone == "" || p.Type == "":
+		f.add("spot price %+v: a part of its market's name is missing", *p)
+		return
+	case p.Price != policy.NoPrice && (p.Price <= 0 || p.Price > priceMax):
+		f.add("spot price of %s: %v is none", key.market(policy.Spot), p.Price)
+		return
+	case p.At < 0 || p.At > now.Add(skewMax):
+		f.add("spot price of %s: it is of %v, and now is %v", key.market(policy.Spot), p.At, now)
+		return
+	case p.Provider != policy.Rackspace && list.published() && p.Price/dearMax > list.curve.newest():
+		f.add("spot price of %s: %v is more than %d times the price on demand", key.market(policy.Spot), p.Price, dearMax)
+		return
+	}
+	o, isNew := b.known.sight(key)
+	if isNew || len(o.spot.points) == 0 {
+		b.changed = true
+	}
+	since := p.At
+	if since == 0 {
+		if price, _, ok := o.spot.at(asOf); !ok || price != p.Price {
+			o.spot.put(asOf, p.Price)
+		}
+	} else {
+		o.spot.put(since, p.Price)
+	}
+	told := asOf
+	if p.KnownTo > 0 {
+		told = min(p.KnownTo, asOf)
+	}
+	o.told = max(o.told, told)
+	o.reserve, o.bids = max(0, p.Reserve), p.Bids
+}
+
+// takeSignals takes in bands and scores.
+func (b *Book) takeSignals(u *Update, f *faults) {
+	for _, p := range u.Bands {
+		at := typeAt{place{p.Provider, p.Region}, p.Type}
+		if p.Band < 0 || p.Band > 4 {
+			f.add("interruption band of %s in %s: %d is none of 0…4", p.Type, p.Region, p.Band)
+			continue
+		}
+		x := b.known.bands[at]
+		if x == nil {
+			x = &banded{}
+			b.known.bands[at], b.changed = x, true
+		}
+		if u.AsOf >= x.at {
+			x.band, x.at = p.Band, u.AsOf
+		}
+	}
+	for _, p := range u.Scores {
+		at := place{p.Provider, p.Region}
+		if p.Score != -1 && (p.Score < 1 || p.Score > 10) {
+			f.add("placement score of %s in %s: %d is none of 1…10", p.Type, p.Zone, p.Score)
+			continue
+		}
+		if o := b.known.offers[offerKey{at, b.known.zoneName(at, p.Zone), p.Type}]; o != nil && u.AsOf >= o.scoredAt {
+			o.score, o.scoredAt = p.Score, u.AsOf
+		}
+	}
+}
+
+// newest returns the price that was told last, 0 without one.
+func (c *curve) newest() policy.Money {
+	if len(c.points) == 0 {
+		return 0
+	}
+	return c.points[len(c.points)-1].Price
+}
+
+// nameZone notes the name of a zone and moves to it what went by its ID. It reports
+// whether that was new.
+func (k *knowledge) nameZone(at place, id, name string) bool {
+	if k.zones[at] == nil {
+		k.zones[at] = map[string]string{}
+	}
+	if k.zones[at][id] == name {
+		return false
+	}
+	k.zones[at][id] = name
+	for key, o := range k.offers {
+		if key.place != at || key.zone != id || id == name {
+			continue
+		}
+		delete(k.offers, key)
+		key.zone = name
+		o.key = key
+		if other := k.offers[key]; other != nil {
+			other.merge(o)
+		} else {
+			k.offers[key] = o
+		}
+	}
+	return true
+}
+
+// merge takes in what is known of the same offer under another name of its zone.
+func (o *offer) merge(p *offer) {
+	for _, x := range p.spot.points {
+		o.spot.put(x.At, x.Price)
+	}
+	if p.told > o.told {
+		o.told, o.reserve, o.bids = p.told, p.reserve, p.bids
+	}
+	if p.scoredAt > o.scoredAt {
+		o.score, o.scoredAt = p.score, p.scoredAt
+	}
+}

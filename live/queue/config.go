@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"k8s.io/utils/clock"
+)
+
+// ErrConfig is returned for a configuration that cannot be meant.
+var ErrConfig = errors.New("wrong setting")
+
+// A Config says which queue is read and how.
+type Config struct {
+	// URL is that of the queue. It is to be the target of rules of EventBridge that
+	// are Spotter's own.
+	URL string
+
+	// Region is where the queue lies, and Endpoint replaces the address of AWS;
+	// empty means those of the environment.
+	Region, Endpoint string
+
+	// Others are the URLs or names of the queues that others read, beside those
+	// that are found in the cluster.
+	Others []string
+
+	// Wait is how long a request waits for a message, in whole seconds from 1 to 20.
+	// Raising it takes fewer requests.
+	Wait time.Duration
+
+	// Visibility is how long a message that was received is hidden. Raising it
+	// delays what a leader that died has taken and not handled.
+	Visibility time.Duration
+
+	// Timeout bounds one request, beside the time for which it waits for a message.
+	Timeout time.Duration
+
+	// ReceivesMax is how often a message that cannot be read is received before it
+	// is deleted.
+	ReceivesMax int
+
+	// InterruptionLate is how old an interruption warning may be. AWS takes the
+	// instance two minutes after it. RecommendationLate is the same for rebalance
+	// recommendations.
+	InterruptionLate, RecommendationLate time.Duration
+
+	// CheckEvery is the time from one look for others that read the queue to the
+	// next.
+	CheckEvery time.Duration
+
+	// BackoffMin and BackoffMax bound the wait after a request that failed, which
+	// doubles from one to the next.
+	BackoffMin, BackoffMax time.Duration
+
+	Clock clock.WithTicker
+	Log   *slog.Logger
+}
+
+// DefaultConfig returns a configuration without a queue.
+func DefaultConfig() Config {
+	return Config{
+		Wait: 20 * time.Second, Visibility: 30 * time.Second, Timeout: 15 * time.Second, ReceivesMax: 3,
+		InterruptionLate: 2 * time.Minute, RecommendationLate: time.Hour, CheckEvery: 10 * time.Minute,
+		BackoffMin: time.Second, BackoffMax: time.Minute,
+		Clock: clock.RealClock{}, Log: slog.Default(),
+	}
+}
+
+// validate names the field that is wrong and its value.
+func (c *Config) validate() error {
+	if err := address("URL", c.URL, true); err != nil {
+		return err
+	}
+	if err := address("Endpoint", c.Endpoint, false); err != nil {
+		return err
+	}
+	for _, d := range []struct {
+		field            string
+		value, low, high time.Duration
+	}{
+		{"Wait", c.Wait, time.Second, 20 * time.Second},
+		{"Visibility", c.Visibility, time.Second, 12 * time.Hour},
+		{"Timeout", c.Timeout, time.Millisecond, time.Hour},
+		{"InterruptionLate", c.InterruptionLate, time.Second, time.Hour},
+		{"RecommendationLate", c.RecommendationLate, time.Second, 24 * time.Hour},
+		{"CheckEvery", c.CheckEvery, time.Millisecond, 24 * time.Hour},
+		{"BackoffMin", c.BackoffMin, time.Millisecond, time.Hour},
+		{"BackoffMax", c.BackoffMax, c.BackoffMin, time.Hour},
+	} {
+		if d.value < d.low || d.value > d.high {
+			return fmt.Errorf("%w: queue %s %v: it must lie within %v and %v", ErrConfig, d.field, d.value, d.low, d.high)
+		}
+	}
+	if c.ReceivesMax < 1 || c.ReceivesMax > 1000 {
+		return fmt.Errorf("%w: queue ReceivesMax %d: it must lie within 1 and 1000", ErrConfig, c.ReceivesMax)
+	}
+	if c.Clock == nil || c.Log == nil {
+		return fmt.Errorf("%w: queue: Clock and Log must be set", ErrConfig)
+	}
+	return nil
+}
+
+func address(field, value string, needed bool) error {
+	if value == "" && !needed {
+		return nil
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%w: queue %s %q: it must begin with http:// or https:// and a host", ErrConfig, field, value)
+	}
+	return nil
+}
+
+// Dial returns a client by the default chain of credentials. It asks for nothing
+// yet.
+func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
+	var options []func(*config.LoadOptions) error
+	if c.Region != "" {
+		options = append(options, config.WithRegion(c.Region))
+	}
+	base, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of AWS cannot be read: %w", err)
+	}
+	if base.Region == "" {
+		return nil, fmt.Errorf("%w: queue Region \"\": it must be named here or in AWS_REGION", ErrConfig)
+	}
+	return sqs.NewFromConfig(base, func(o *sqs.Options) {
+		// A Queue waits and asks again by itself. One message whose checksum is
+		// wrong would make the SDK refuse all that came with it, again and again;
+		// read, it is one that cannot be read.
+		o.Retryer, o.DisableMessageChecksumValidation = sdk.NopRetryer{}, true
+		if c.Endpoint != "" {
+			o.BaseEndpoint = sdk.String(c.Endpoint)
+		}
+	}), nil
+}

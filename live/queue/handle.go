@@ -1,0 +1,141 @@
+package queue
+
+import (
+	"strconv"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// source is where notices of this package were read.
+const source = "sqs"
+
+// soon is how long before a scheduled change it is a notice with a deadline. One that
+// is further off is like a recommendation: there is time to leave without haste.
+const soon = 30 * 60 * 1000
+
+// handle gives a message to the sink and then to be deleted. One that cannot be read
+// comes again some times, since a newer version beside us may know it, and is then
+// deleted, too.
+func (q *Queue) handle(x *types.Message) {
+	m, err := read(sdk.ToString(x.Body))
+	if err != nil {
+		q.count(func(c *Counts) { c.Malformed++ })
+		if q.first("malformed: " + err.Error()) {
+			q.config.Log.Warn("a message of the queue cannot be read", "queue", q.config.URL, "message", sdk.ToString(x.MessageId), "error", err)
+		}
+		if receives(x) >= q.config.ReceivesMax {
+			q.finish(x)
+		}
+		return
+	}
+	if m.id != "" && q.seen.has(m.id) {
+		q.count(func(c *Counts) { c.Repeated++ })
+		q.finish(x)
+		return
+	}
+	q.give(m)
+	if m.id != "" {
+		q.seen.add(m.id)
+	}
+	q.finish(x)
+}
+
+// finish has a message deleted.
+func (q *Queue) finish(x *types.Message) {
+	q.done = append(q.done, sdk.ToString(x.ReceiptHandle))
+}
+
+// receives returns how often a message was received, this time included.
+func receives(x *types.Message) int {
+	n, err := strconv.Atoi(x.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// give tells the sink what a message says.
+func (q *Queue) give(m *message) {
+	now := policy.TimeOf(q.config.Clock.Now())
+	switch m.kind {
+	case kindInterruption:
+		q.count(func(c *Counts) { c.Interruptions++ })
+		if now.Sub(m.at) > q.config.InterruptionLate {
+			q.late()
+			return
+		}
+		q.notice(m, m.reclaimAt)
+	case kindRecommendation:
+		q.count(func(c *Counts) { c.Recommendations++ })
+		if now.Sub(m.at) > q.config.RecommendationLate {
+			q.late()
+			return
+		}
+		q.notice(m, 0)
+	case kindScheduledChange:
+		q.count(func(c *Counts) { c.ScheduledChanges++ })
+		switch {
+		case m.reclaimAt <= now:
+			q.late()
+		case m.reclaimAt-now <= soon:
+			q.notice(m, m.reclaimAt)
+		default:
+			q.notice(m, 0)
+		}
+	case kindStateChange:
+		q.count(func(c *Counts) { c.StateChanges++ })
+		if m.state != "pending" && m.state != "running" {
+			q.sink.Wake("state-change")
+		}
+	case kindLifecycle:
+		q.count(func(c *Counts) { c.Lifecycle++ })
+	case kindUnknown, kindOther:
+		q.count(func(c *Counts) { c.Unknown++ })
+		if q.first(m.name) {
+			q.config.Log.Warn("the queue holds messages that are nothing to us; they are deleted", "queue", q.config.URL, "kind", m.name)
+		}
+	}
+}
+
+// notice tells of instances that are warned.
+func (q *Queue) notice(m *message, reclaimAt policy.Time) {
+	for _, id := range m.instances {
+		q.sink.Notice(backend.Notice{Machine: id, At: m.at, ReclaimAt: reclaimAt, Source: source})
+	}
+}
+
+// late says that something has happened already: what is there shows it.
+func (q *Queue) late() {
+	q.count(func(c *Counts) { c.Late++ })
+	q.sink.Wake("late-notice")
+}
+
+// recentMax is how many events are remembered, those of a busy hour.
+const recentMax = 10_000
+
+// A recent remembers the names that were added last.
+type recent struct {
+	known map[string]bool
+	order []string
+	next  int
+}
+
+func newRecent(most int) recent {
+	return recent{known: make(map[string]bool, most), order: make([]string, most)}
+}
+
+func (r *recent) has(name string) bool { return r.known[name] }
+
+// add adds a name in the place of the oldest.
+func (r *recent) add(name string) {
+	if r.known[name] {
+		return
+	}
+	delete(r.known, r.order[r.next])
+	r.order[r.next], r.known[name] = name, true
+	r.next = (r.next + 1) % len(r.order)
+}

@@ -1,0 +1,156 @@
+package queue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A kind is what a message tells of.
+type kind uint8
+
+const (
+	kindUnknown kind = iota
+	kindInterruption
+	kindRecommendation
+	kindStateChange
+	kindScheduledChange
+	kindLifecycle
+	kindOther // of EC2 or AWS Health, and nothing to us
+)
+
+// A message is what EventBridge says, read.
+type message struct {
+	kind kind
+	id   string // of the event: a repetition has the same
+	name string // as EventBridge has it
+
+	at        policy.Time
+	reclaimAt policy.Time
+	instances []string
+	state     string
+}
+
+// errMessage is what all messages that cannot be read have in common.
+var errMessage = errors.New("the message cannot be read")
+
+// envelope is the form of all events of EventBridge (AWS documentation, "AWS service
+// event metadata").
+type envelope struct {
+	ID         string          `json:"id"`
+	DetailType string          `json:"detail-type"`
+	Source     string          `json:"source"`
+	Time       *time.Time      `json:"time"`
+	Detail     json.RawMessage `json:"detail"`
+
+	// An Auto Scaling group that writes into the queue itself, or a test of it.
+	Transition string `json:"LifecycleTransition"`
+	Event      string `json:"Event"`
+}
+
+// detail holds the fields of the details that matter.
+type detail struct {
+	Instance string `json:"instance-id"`
+	Action   string `json:"instance-action"`
+	State    string `json:"state"`
+
+	Service  string `json:"service"`
+	Category string `json:"eventTypeCategory"`
+	Status   string `json:"statusCode"`
+	Start    string `json:"startTime"`
+	Affected []struct {
+		Value string `json:"entityValue"`
+	} `json:"affectedEntities"`
+}
+
+// read reads the body of a message.
+func read(body string) (*message, error) {
+	var e envelope
+	if err := json.Unmarshal([]byte(body), &e); err != nil {
+		return nil, fmt.Errorf("%w: %w", errMessage, err)
+	}
+	m := &message{id: e.ID, name: e.Source + " " + e.DetailType}
+	switch {
+	case e.Transition != "" || strings.HasPrefix(e.Event, "autoscaling:"):
+		m.kind, m.name = kindLifecycle, "Auto Scaling "+e.Transition+e.Event
+		return m, nil
+	case e.DetailType == "" || e.Source == "":
+		return nil, fmt.Errorf("%w: it is no event of EventBridge: it has no detail-type or no source", errMessage)
+	}
+	switch e.DetailType {
+	case "EC2 Spot Instance Interruption Warning":
+		m.kind = kindInterruption
+	case "EC2 Instance Rebalance Recommendation":
+		m.kind = kindRecommendation
+	case "EC2 Instance State-change Notification":
+		m.kind = kindStateChange
+	case "AWS Health Event":
+		m.kind = kindScheduledChange
+	case "EC2 Instance-launch Lifecycle Action", "EC2 Instance-terminate Lifecycle Action":
+		m.kind = kindLifecycle
+		return m, nil
+	default:
+		return m, nil
+	}
+	return m, m.readDetail(&e)
+}
+
+// readDetail reads what the event says about instances.
+func (m *message) readDetail(e *envelope) error {
+	var d detail
+	if err := json.Unmarshal(e.Detail, &d); err != nil {
+		return fmt.Errorf("%w: detail of %q: %w", errMessage, e.DetailType, err)
+	}
+	if e.Time == nil {
+		return fmt.Errorf("%w: %q has no time", errMessage, e.DetailType)
+	}
+	m.at, m.state = policy.TimeOf(*e.Time), d.State
+	if m.kind == kindScheduledChange {
+		return m.readHealth(&d)
+	}
+	if !instance(d.Instance) {
+		return fmt.Errorf("%w: %q names no instance: %q", errMessage, e.DetailType, d.Instance)
+	}
+	m.instances = []string{d.Instance}
+	if m.kind == kindInterruption {
+		m.reclaimAt = m.at.Add(warning)
+		if d.Action == "hibernate" {
+			m.reclaimAt = m.at // it begins at once (AWS documentation, "Hibernate interrupted Spot Instances")
+		}
+	}
+	return nil
+}
+
+// warning is how long before it takes an instance AWS says so (AWS documentation,
+// "Spot Instance interruption notices").
+const warning = 2 * time.Minute
+
+// readHealth reads a scheduled change of instances. What else AWS Health tells is
+// nothing to us.
+func (m *message) readHealth(d *detail) error {
+	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {
+		m.kind = kindOther
+		return nil
+	}
+	start, err := time.Parse(time.RFC1123, d.Start)
+	if err != nil {
+		return fmt.Errorf("%w: a scheduled change begins at %q", errMessage, d.Start)
+	}
+	m.reclaimAt = policy.TimeOf(start)
+	for _, a := range d.Affected {
+		if instance(a.Value) {
+			m.instances = append(m.instances, a.Value)
+		}
+	}
+	if len(m.instances) == 0 {
+		m.kind = kindOther // a host or a volume
+	}
+	return nil
+}
+
+// instance reports whether id is that of an instance.
+func instance(id string) bool { return strings.HasPrefix(id, "i-") && len(id) > len("i-") }

@@ -1,0 +1,254 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+)
+
+// batchMax is the most messages of one request (AWS documentation).
+const batchMax = 10
+
+// A Queue reads one queue into a Sink.
+type Queue struct {
+	config Config
+	sqs    *sqs.Client
+	reader client.Reader
+	sink   backend.Sink
+
+	seen     recent // IDs of events that the sink has taken
+	failures int    // requests in a row
+	checked  time.Time
+	done     []string // receipts of what is to be deleted
+
+	mu     sync.Mutex
+	counts Counts
+	err    error
+	rivals []Rival
+	told   map[string]bool // what was said once
+}
+
+// Counts are how many messages there were of each kind since the start.
+type Counts struct {
+	Interruptions, Recommendations, StateChanges, ScheduledChanges int
+
+	// Lifecycle are the lifecycle events of Auto Scaling groups, which are left to
+	// those, and Unknown what nobody here knows. Malformed cannot be read.
+	Lifecycle, Unknown, Malformed int
+
+	// Repeated were taken before, and Late told of what has happened already.
+	Repeated, Late int
+
+	// Deleted are those that were deleted, and Failures the requests that failed.
+	Deleted, Failures int
+}
+
+// New returns a queue. Reader, if not nil, is where others that read queues are
+// looked for.
+func New(c Config, s *sqs.Client, reader client.Reader, sink backend.Sink) (*Queue, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Queue{config: c, sqs: s, reader: reader, sink: sink, seen: newRecent(recentMax), told: map[string]bool{}}, nil
+}
+
+// Counts returns the counts of messages.
+func (q *Queue) Counts() Counts {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.counts
+}
+
+// Err returns why nothing is read just now, nil when all is well: an [ErrRival], or
+// what AWS said.
+func (q *Queue) Err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err
+}
+
+// NeedLeaderElection makes a manager run the queue in the leader only: consumers of
+// a queue compete.
+func (q *Queue) NeedLeaderElection() bool { return true }
+
+// Start is [Queue.Run], for a manager.
+func (q *Queue) Start(ctx context.Context) error { return q.Run(ctx) }
+
+// Run reads until ctx ends, which is its good end. A request that fails is made
+// again, ever more rarely. While another consumer reads the queue nothing is read.
+func (q *Queue) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := q.once(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		q.note(err)
+		switch {
+		case errors.Is(err, ErrRival):
+			q.sleep(ctx, q.config.CheckEvery)
+		case err != nil:
+			q.sleep(ctx, q.backoff())
+		}
+	}
+	q.leave(ctx)
+	return nil //nolint:nilerr // the end of ctx is how Run is stopped
+}
+
+// once looks for rivals if it is time, deletes what is done and receives.
+func (q *Queue) once(ctx context.Context) error {
+	if now := q.config.Clock.Now(); q.checked.IsZero() || now.Sub(q.checked) >= q.config.CheckEvery {
+		if err := q.Check(ctx); err != nil {
+			return err
+		}
+		q.checked = now
+	}
+	if err := q.forget(ctx); err != nil {
+		return err
+	}
+	short, stop := context.WithTimeout(ctx, q.config.Wait+q.config.Timeout)
+	defer stop()
+	answer, err := q.sqs.ReceiveMessage(short, &sqs.ReceiveMessageInput{
+		QueueUrl: &q.config.URL, MaxNumberOfMessages: batchMax,
+		WaitTimeSeconds: int32(q.config.Wait.Seconds()), VisibilityTimeout: int32(q.config.Visibility.Seconds()),
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
+	})
+	if err != nil {
+		return q.failed("receiving messages", err)
+	}
+	for i := range answer.Messages {
+		q.handle(&answer.Messages[i])
+	}
+	return q.forget(ctx)
+}
+
+// leave deletes what is done at the end, so that the next leader does not read it
+// again. What it misses comes again and does no harm.
+func (q *Queue) leave(ctx context.Context) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveMax)
+	defer stop()
+	if err := q.forget(ctx); err != nil {
+		q.config.Log.Info("messages that were taken will come again", "queue", q.config.URL, "error", err)
+	}
+}
+
+// leaveMax is how long leave may take.
+const leaveMax = 2 * time.Second
+
+// forget deletes what is done. What AWS does not delete is deleted with the next.
+func (q *Queue) forget(ctx context.Context) error {
+	for len(q.done) > 0 {
+		n := min(batchMax, len(q.done))
+		in := &sqs.DeleteMessageBatchInput{QueueUrl: &q.config.URL}
+		for i := range q.done[:n] {
+			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: sdk.String(strconv.Itoa(i)), ReceiptHandle: &q.done[i]})
+		}
+		answer, err := q.remove(ctx, in)
+		if err != nil {
+			return q.failed("deleting messages", err)
+		}
+		var again []string
+		for _, x := range answer.Failed {
+			// A receipt that is refused for good is of a message that comes again.
+			if i, err := strconv.Atoi(sdk.ToString(x.Id)); err == nil && i >= 0 && i < n && !x.SenderFault {
+				again = append(again, q.done[i])
+			}
+		}
+		q.count(func(c *Counts) { c.Deleted += n - len(answer.Failed) })
+		q.done = append(q.done[n:], again...)
+		if len(again) == n {
+			return q.failed("deleting messages", fmt.Errorf("none of %d was deleted: %s", n, sdk.ToString(answer.Failed[0].Message)))
+		}
+	}
+	return nil
+}
+
+func (q *Queue) remove(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+	ctx, stop := context.WithTimeout(ctx, q.config.Timeout)
+	defer stop()
+	return q.sqs.DeleteMessageBatch(ctx, in)
+}
+
+// failed returns err with what was being done. Credentials that have expired are
+// looked for again.
+func (q *Queue) failed(doing string, err error) error {
+	q.count(func(c *Counts) { c.Failures++ })
+	var said smithy.APIError
+	if errors.As(err, &said) {
+		switch said.ErrorCode() {
+		case "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException":
+			if cache, ok := q.sqs.Options().Credentials.(interface{ Invalidate() }); ok {
+				cache.Invalidate()
+			}
+		}
+	}
+	return fmt.Errorf("%s of %s: %w", doing, q.config.URL, err)
+}
+
+// note keeps how the last round went and says in the log what has changed.
+func (q *Queue) note(err error) {
+	q.mu.Lock()
+	before := q.err
+	q.err = err
+	q.mu.Unlock()
+	switch err {
+	case nil:
+		q.failures = 0
+		if before != nil {
+			q.config.Log.Info("the queue is read again", "queue", q.config.URL)
+		}
+	default:
+		q.failures++
+		if before == nil || before.Error() != err.Error() {
+			q.config.Log.Warn("the queue is not read", "queue", q.config.URL, "error", err)
+		}
+	}
+}
+
+func (q *Queue) backoff() time.Duration {
+	wait := q.config.BackoffMin << min(max(q.failures-1, 0), 20)
+	if wait <= 0 || wait > q.config.BackoffMax {
+		return q.config.BackoffMax
+	}
+	return wait
+}
+
+func (q *Queue) sleep(ctx context.Context, d time.Duration) {
+	t := q.config.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C():
+	}
+}
+
+func (q *Queue) count(f func(*Counts)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f(&q.counts)
+}
+
+// first reports whether a thing is to be said in the log, which it is once in a
+// process.
+func (q *Queue) first(what string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.told[what] || len(q.told) >= toldMax {
+		return false
+	}
+	q.told[what] = true
+	return true
+}
+
+// toldMax bounds what is remembered of what was said.
+const toldMax = 1000
