@@ -1,0 +1,353 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/limit"
+	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A cluster is a real one with a pipeline that reads from a manager's cache, as a
+// user of its own that has the rights it needs and no more.
+type cluster struct {
+	t     *testing.T
+	env   *testenv.Env
+	ns    string
+	mgr   ctrl.Manager
+	cfg   *rest.Config
+	giver *machines
+}
+
+// rights are those that the pipeline needs.
+var rights = []rbacv1.PolicyRule{
+	{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
+	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}},
+	{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+	{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "list", "watch"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: []string{"get"}},
+	{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"volumeattachments"}, Verbs: []string{"get", "list", "watch"}},
+}
+
+func newCluster(t *testing.T, user string) *cluster {
+	t.Helper()
+	env := testenv.Start(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 300 * time.Millisecond})
+	c := &cluster{t: t, env: env, ns: env.Namespace(t), cfg: env.User(t, user, rights...)}
+	c.giver = &machines{c: c, how: map[string]backend.Replacement{}, settled: map[string]bool{}}
+	ctrl.SetLogger(logr.Discard())
+	limiter, err := limit.New(limit.Config{Rate: 200, Burst: 200, PauseMax: time.Second, Clock: DefaultConfig().Clock})
+	c.must(err)
+	skip := true
+	options := ctrl.Options{Scheme: env.Scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{}}
+	options.Controller.SkipNameValidation = &skip
+	c.mgr, err = ctrl.NewManager(limiter.Wrap(c.cfg, false), options)
+	c.must(err)
+	c.must(SetupIndexes(t.Context(), c.mgr.GetFieldIndexer()))
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = c.mgr.Start(ctx) })
+	t.Cleanup(func() { cancel(); wait.Wait() })
+	for _, o := range []client.Object{&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}} {
+		_, err := c.mgr.GetCache().GetInformer(ctx, o)
+		c.must(err)
+	}
+	if !c.mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("the cache did not fill")
+	}
+	return c
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// pipeline returns one with limits that fit a test.
+func (c *cluster) pipeline() *Pipeline {
+	cfg := DefaultConfig()
+	cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg.Interval, cfg.EvictRetry = 100*time.Millisecond, 500*time.Millisecond
+	p, err := New(cfg, c.mgr.GetClient(), c.mgr.GetAPIReader(), c.giver)
+	c.must(err)
+	return p
+}
+
+// run has p run until the test calls stop.
+func (c *cluster) run(p *Pipeline) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = p.Run(ctx) })
+	return func() { cancel(); wait.Wait() }
+}
+
+// nodes adds nodes of its own and makes them the only ones that its workloads use.
+func (c *cluster) nodes(names ...string) {
+	for _, name := range names {
+		n := testenv.Node(name, "8", "16Gi")
+		n.Labels["test"] = c.ns
+		c.env.AddNode(c.t, n)
+	}
+}
+
+// deploy makes a Deployment and waits until its pods are ready.
+func (c *cluster) deploy(name string, replicas int32, changes ...func(*corev1.PodSpec)) {
+	labels := map[string]string{appLabel: name}
+	spec := corev1.PodSpec{
+		NodeSelector: map[string]string{"test": c.ns},
+		Containers:   []corev1.Container{{Name: "c", Image: "c"}},
+	}
+	for _, change := range changes {
+		change(&spec)
+	}
+	c.must(c.env.Client.Create(c.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{testenv.StartupTime: "500ms"}}, Spec: spec},
+		},
+	}))
+	c.ready(name, replicas)
+}
+
+func (c *cluster) ready(name string, replicas int32) {
+	c.t.Helper()
+	testenv.Eventually(c.t, name+" is ready", func() error {
+		d := &appsv1.Deployment{}
+		err := c.env.Client.Get(c.t.Context(), client.ObjectKey{Namespace: c.ns, Name: name}, d)
+		if err == nil && d.Status.ReadyReplicas != replicas {
+			err = fmt.Errorf("%d of %d are ready", d.Status.ReadyReplicas, replicas)
+		}
+		return err
+	})
+}
+
+// budget makes a disruption budget and waits until it counts.
+func (c *cluster) budget(name, app string, unavailable int32) {
+	n := intstr.FromInt32(unavailable)
+	b := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}},
+	}
+	c.must(c.env.Client.Create(c.t.Context(), b))
+	testenv.Eventually(c.t, name+" counts, also in the cache", func() error {
+		err := c.mgr.GetClient().Get(c.t.Context(), client.ObjectKeyFromObject(b), b)
+		if err == nil && b.Status.ObservedGeneration == 0 {
+			err = errors.New("it has no status")
+		}
+		return err
+	})
+}
+
+// gone waits until a node is no more.
+func (c *cluster) gone(name string) {
+	c.t.Helper()
+	testenv.Eventually(c.t, name+" is gone", func() error {
+		n := &corev1.Node{}
+		err := c.env.Client.Get(c.t.Context(), client.ObjectKey{Name: name}, n)
+		if err == nil {
+			return fmt.Errorf("it is there: %v", n.Annotations)
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// machines is a backend that deletes the Node object of what is given back.
+type machines struct {
+	c       *cluster
+	mu      sync.Mutex
+	how     map[string]backend.Replacement
+	settled map[string]bool
+}
+
+func (m *machines) Giver(string) (backend.Giver, error)         { return m, nil }
+func (m *machines) Prepare(context.Context, *corev1.Node) error { return nil }
+func (m *machines) Replaced(_ context.Context, tokens []string) (backend.Replacement, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range tokens {
+		if m.how[t] != backend.ReplacementReady {
+			return m.how[t], nil
+		}
+	}
+	return backend.ReplacementReady, nil
+}
+
+// Release deletes the node. No pod that has to leave may be on it.
+func (m *machines) Release(ctx context.Context, n *corev1.Node) error {
+	pods := &corev1.PodList{}
+	if err := m.c.env.Client.List(ctx, pods, client.MatchingFields{"spec.nodeName": n.Name}); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if !stays(&pods.Items[i]) {
+			m.c.t.Errorf("node %s was given back with pod %s", n.Name, pods.Items[i].Name)
+		}
+	}
+	return client.IgnoreNotFound(m.c.env.Client.Delete(ctx, n.DeepCopy()))
+}
+
+func (m *machines) Undo(ctx context.Context, _ *corev1.Node, tokens []string) error {
+	return m.Settle(ctx, tokens)
+}
+
+func (m *machines) Settle(_ context.Context, tokens []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range tokens {
+		m.settled[t] = true
+	}
+	return nil
+}
+
+// TestRule10OnCluster drains real nodes: under a budget one pod at a time, with
+// two budgets not at all, with a bare pod under a notice only. The user that does
+// it has only the rights that the pipeline names.
+func TestRule10OnCluster(t *testing.T) {
+	c := newCluster(t, "drainer")
+	c.nodes("drain-a", "drain-b", "drain-c")
+	c.deploy("web", 6)
+	c.budget("web", "web", 1)
+	p := c.pipeline()
+	defer c.run(p)()
+	mark := c.env.Mark()
+	s, d := planned("drain-a")
+	c.must(p.Start(t.Context(), s, d))
+	c.gone("drain-a")
+	c.ready("web", 6)
+
+	c.budget("web2", "web", 1)
+	s, d = planned("drain-b")
+	held := new(backend.Held)
+	if err := p.Start(t.Context(), s, d); !errors.As(err, &held) || held.Reason != "SeveralBudgets" {
+		t.Errorf("a node whose pods have two budgets: %v", err)
+	}
+	// What the API server itself says to it is recognised as well.
+	pods := &corev1.PodList{}
+	c.must(c.env.Client.List(t.Context(), pods, client.InNamespace(c.ns)))
+	if reply := Evict(t.Context(), c.mgr.GetClient(), &pods.Items[0], nil, true); reply.Answer != AnswerSeveral {
+		t.Errorf("the API server's answer to two budgets is read as %v: %s", reply.Answer, reply.Message)
+	}
+	stale := pods.Items[0].DeepCopy()
+	stale.UID = "another"
+	if reply := Evict(t.Context(), c.mgr.GetClient(), stale, nil, true); reply.Answer != AnswerGone && reply.Answer != AnswerSeveral {
+		t.Errorf("a pod of another UID: %v: %s", reply.Answer, reply.Message)
+	}
+	s, d = planned("drain-b", notice(20*time.Second))
+	c.must(p.Start(t.Context(), s, d))
+	testenv.Eventually(t, "drain-b is closed", func() error {
+		n := &corev1.Node{}
+		err := c.env.Client.Get(t.Context(), client.ObjectKey{Name: "drain-b"}, n)
+		if err == nil && !(n.Spec.Unschedulable && tainted(n)) {
+			err = errors.New("it is open")
+		}
+		return err
+	})
+	c.must(c.env.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "drain-b"}})) // the provider takes it
+	testenv.Eventually(t, "the drain is over", func() error {
+		if left := p.Status(); len(left) > 0 {
+			return fmt.Errorf("%+v", left)
+		}
+		return nil
+	})
+	c.onlyEvictions(mark, "drainer")
+}
+
+// onlyEvictions fails the test if the user has written anything but marks on
+// nodes and evictions.
+func (c *cluster) onlyEvictions(mark testenv.Mark, user string) {
+	c.t.Helper()
+	events := c.env.Audit(c.t, mark, func(e testenv.AuditEvent) bool { return e.User == user && e.Writes() })
+	if len(events) == 0 {
+		c.t.Error("the audit log knows of no write")
+	}
+	for _, e := range events {
+		if e.Resource == "nodes" && e.Verb == "patch" || e.Resource == "pods" && e.Subresource == "eviction" {
+			continue
+		}
+		c.t.Errorf("it wrote %v", e)
+	}
+}
+
+// TestRule11OnCluster kills the process at random times of random drains and has
+// another settle them: after Recover no node is left cordoned by us, and in the
+// end all pods are ready. Persons and conflicts are the real ones.
+func TestRule11OnCluster(t *testing.T) {
+	c := newCluster(t, "killed")
+	c.nodes("kill-a", "kill-b", "kill-c")
+	c.deploy("web", 6)
+	c.budget("web", "web", 1)
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for i := range 24 {
+		name := []string{"kill-a", "kill-b", "kill-c"}[rnd.IntN(3)]
+		p := c.pipeline()
+		stop := c.run(p)
+		token := fmt.Sprintf("t%d", i)
+		how := backend.Replacement(rnd.IntN(3))
+		c.giver.mu.Lock()
+		c.giver.how[token] = how
+		c.giver.mu.Unlock()
+		s, d := planned(name, after(token), func(_ *policy.Node, d *policy.Drain) { d.Gentle = rnd.IntN(2) == 0 })
+		_ = p.Start(t.Context(), s, d)
+		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+		stop() // in the midst of whatever it does
+		next := c.pipeline()
+		settled, err := next.Recover(t.Context())
+		if err != nil {
+			t.Errorf("seed %d, drain %d: %v", seed, i, err)
+		}
+		stop = c.run(next)
+		testenv.Eventually(t, "all is settled", func() error { return c.settled(next) })
+		stop()
+		n := &corev1.Node{}
+		if err := c.env.Client.Get(t.Context(), client.ObjectKey{Name: name}, n); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			c.nodes(name) // it was given back: another comes in its place
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, drain %d: settled %+v", seed, i, settled)
+		}
+	}
+	c.ready("web", 6)
+}
+
+// settled returns an error while a node carries a mark of ours.
+func (c *cluster) settled(p *Pipeline) error {
+	nodes := &corev1.NodeList{}
+	if err := c.env.Client.List(c.t.Context(), nodes, client.MatchingLabels{"test": c.ns}); err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		if _, ours := readState(&nodes.Items[i]); ours || nodes.Items[i].Spec.Unschedulable {
+			return fmt.Errorf("node %s: %v, %+v", nodes.Items[i].Name, nodes.Items[i].Annotations, p.Status())
+		}
+	}
+	return nil
+}

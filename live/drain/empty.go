@@ -1,0 +1,150 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The times of retries that no configuration changes.
+const (
+	// askAgain is how long an evicted pod may look as if nothing had happened
+	// before it is asked for once more.
+	askAgain = 30 * time.Second
+
+	// urgentRetry is the time between two tries where every second counts.
+	urgentRetry = time.Second
+)
+
+// evictAll asks for the eviction of those of pods whose turn it is. It returns
+// the phase that follows.
+func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Phase, error) {
+	for _, pod := range pods {
+		if !d.urgent() && r.overdue() || r.fence != nil || ctx.Err() != nil {
+			break
+		}
+		t := d.try(pod)
+		if !r.turn(d, pod, t) {
+			continue
+		}
+		reply, asked, err := r.ask(ctx, d, pod, t)
+		if err != nil {
+			return d.Phase, err
+		}
+		if !asked {
+			continue
+		}
+		if m := r.p.cfg.Meter; m != nil {
+			m.Evicted(d.Pool, reply.Answer)
+		}
+		if next := r.heed(d, pod, t, reply); next != d.Phase {
+			return next, nil
+		}
+	}
+	d.cause = d.waitsFor(pods)
+	return d.Phase, r.fence
+}
+
+func (d *drain) try(pod *corev1.Pod) *try {
+	t, ok := d.tries[pod.UID]
+	if !ok {
+		t = &try{}
+		d.tries[pod.UID] = t
+	}
+	return t
+}
+
+// turn reports whether pod is to be asked for now.
+func (r *round) turn(d *drain, pod *corev1.Pod, t *try) bool {
+	if r.now().Before(t.retryAt) {
+		return false
+	}
+	late := d.urgent() && t.grace == 0 // it was not told yet that it must hurry
+	if pod.DeletionTimestamp != nil {
+		return late && pod.DeletionTimestamp.After(d.ReclaimAt.Std())
+	}
+	return t.asked.IsZero() || r.now().Sub(t.asked) >= askAgain
+}
+
+// ask asks for the eviction of pod, unless its workload cannot spare it.
+func (r *round) ask(ctx context.Context, d *drain, pod *corev1.Pod, t *try) (reply Reply, asked bool, err error) {
+	var w *workload
+	if d.Gentle && !d.urgent() {
+		if w, err = r.spare(ctx, pod); err != nil {
+			return Reply{}, false, err
+		}
+		if w == nil {
+			t.answer = Reply{Answer: AnswerBlocked, Message: "its workload has too few other ready pods"}
+			return Reply{}, false, nil
+		}
+	}
+	var grace *int64
+	if d.urgent() {
+		if g := shortened(pod, r.now(), d.ReclaimAt.Std()); g < graceOf(pod) {
+			grace = &g
+		}
+	}
+	err = r.write(ctx, func(ctx context.Context) error {
+		reply = Evict(ctx, r.writer(d), pod, grace, false)
+		return nil
+	})
+	if (err != nil || reply.Answer != AnswerEvicted) && w != nil {
+		r.unspare(w, pod)
+	}
+	if err != nil {
+		return Reply{}, false, err
+	}
+	if grace != nil && reply.Answer == AnswerEvicted {
+		t.grace = *grace
+	}
+	return reply, true, nil
+}
+
+// heed notes what became of the eviction of pod and returns the phase to go to.
+func (r *round) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
+	retry := r.p.cfg.EvictRetry
+	if d.urgent() {
+		retry = urgentRetry
+	}
+	t.answer = reply
+	t.retryAt = r.now().Add(max(retry, reply.After))
+	switch reply.Answer {
+	case AnswerEvicted:
+		t.asked, t.retryAt = r.now(), time.Time{}
+		r.p.mu.Lock()
+		r.p.evicted[pod.UID] = r.now()
+		r.p.mu.Unlock()
+	case AnswerGone:
+		t.asked, t.retryAt = r.now(), time.Time{} // the cache will show it
+	case AnswerSeveral, AnswerForbidden:
+		if d.urgent() {
+			t.retryAt = r.now().Add(askAgain) // it goes down with the node
+			break
+		}
+		reason := "SeveralBudgets"
+		if reply.Answer == AnswerForbidden {
+			reason = "EvictionForbidden"
+		}
+		return d.fail(reason, fmt.Sprintf("pod %s/%s cannot be evicted: %s", pod.Namespace, pod.Name, reply.Message))
+	}
+	return d.Phase
+}
+
+// waitsFor says in a sentence what keeps the node from being empty.
+func (d *drain) waitsFor(pods []*corev1.Pod) string {
+	for _, pod := range pods {
+		t := d.tries[pod.UID]
+		if pod.DeletionTimestamp == nil && t != nil && t.asked.IsZero() && t.answer.Message != "" {
+			return fmt.Sprintf("%d pods are left; %s/%s: %s", len(pods), pod.Namespace, pod.Name, t.answer.Message)
+		}
+	}
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil {
+			return fmt.Sprintf("%d pods are left; %s/%s is terminating and was to end by %s", len(pods), pod.Namespace, pod.Name,
+				pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+		}
+	}
+	return fmt.Sprintf("%d pods are left", len(pods))
+}

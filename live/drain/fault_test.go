@@ -1,0 +1,477 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// quick shortens the limits, so that a test waits for fewer seconds of its own.
+func quick(c *Config) {
+	c.DrainMax, c.CheckMax, c.EvictRetry = 100*time.Second, 20*time.Second, 5*time.Second
+	c.Interval = 5 * time.Second
+	c.VolumesMax, c.ReleaseMax, c.LateMax = 10*time.Second, 40*time.Second, 60*time.Second
+}
+
+var all = flag.Bool("all", false, "strike with every error, not with one in three at random")
+
+// TestErrors strikes every kind of call with every kind of error for three
+// minutes, and then lets the world be calm: whatever became of the drain, nothing
+// of ours may be left, and nothing may crash.
+func TestErrors(t *testing.T) {
+	resource := schema.GroupResource{Resource: "things"}
+	faults := map[string]error{
+		"conflict":  apierrors.NewConflict(resource, "x", errors.New("changed")),
+		"throttled": apierrors.NewTooManyRequests("later", 1),
+		"internal":  apierrors.NewInternalError(errors.New("etcd")),
+		"timeout":   context.DeadlineExceeded,
+		"forbidden": apierrors.NewForbidden(resource, "x", errors.New("RBAC")),
+		"gone":      apierrors.NewNotFound(resource, "x"),
+		"held":      backend.Hold("Busy", "somebody else is at it"),
+		"not yet":   fmt.Errorf("a volume: %w", backend.ErrNotYet),
+	}
+	calls := []string{
+		"get Node", "list PodList", "list PodDisruptionBudgetList", "patch Node", "rehearse", "evict", "list VolumeAttachmentList",
+		"get ReplicaSet", "get Deployment", "prepare", "replaced", "release", "undo", "settle",
+	}
+	rnd := rand.New(rand.NewPCG(rand.Uint64(), 0)) // a failure names its case
+	for _, op := range calls {
+		for _, name := range slices.Sorted(maps.Keys(faults)) {
+			if op == "get Node" && name == "gone" {
+				continue // it is gone, then
+			}
+			for _, nth := range []int{1, 3} {
+				if nth > 1 && op != "patch Node" && op != "evict" {
+					continue // the first call is like the others
+				}
+				if rnd.IntN(3) > 0 && !*all {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%d", op, name, nth), func(t *testing.T) {
+					inWorld(t, func(t *testing.T, w *world) { strike(w, on(op, nth, 0, faults[name])) })
+				})
+			}
+		}
+	}
+}
+
+// strike drains two nodes, one of them under a notice later, with a fault.
+func strike(w *world, fault func(string) error) {
+	w.node("a")
+	w.node("b")
+	w.node("c")
+	w.app("web", "a", "a", "b")
+	w.budget("x", "web", 1)
+	w.giver.keep(backend.ReplacementReady, "t1")
+	p := w.pipeline(quick)
+	stop := w.running(p)
+	w.faulty(fault)
+	for _, x := range []struct {
+		node   string
+		tokens []string
+	}{{"a", []string{"t1"}}, {"b", nil}} {
+		s, d := planned(x.node, after(x.tokens...), func(_ *policy.Node, d *policy.Drain) { d.Gentle = true })
+		_ = p.Start(context.Background(), s, d)
+	}
+	time.Sleep(45 * time.Second)
+	s, _ := planned("b", notice(time.Minute))
+	p.Hurry(s)
+	time.Sleep(time.Minute)
+	w.reclaim("b")
+	time.Sleep(75 * time.Second)
+	w.faulty(nil)
+	time.Sleep(100 * time.Second)
+	stop()
+	w.giver.forgetUnordered(p, "t1")
+	w.clean("after the fault")
+	if len(p.Status()) > 0 {
+		w.t.Errorf("drains are left: %+v", p.Status())
+	}
+}
+
+// forgetUnordered drops what is kept for a drain that was refused before it was
+// an order: the error said so, and the plan is made anew.
+func (g *giver) forgetUnordered(p *Pipeline, tokens ...string) {
+	if len(p.Status()) == 0 && len(g.calls) == 0 {
+		g.forget(tokens)
+	}
+}
+
+// errDead is what the calls of a process answer that has been killed.
+var errDead = errors.New("killed")
+
+// A killer lets a process die at its nth call: before it is made, or after it was
+// made and before the answer came.
+type killer struct {
+	nth  int
+	late bool
+	dead bool
+	n    int
+	last string // the call that it died at
+}
+
+func (k *killer) before(op string) error {
+	if k.dead {
+		return errDead
+	}
+	k.n++
+	if k.n == k.nth {
+		k.last = op
+		if !k.late {
+			k.dead = true
+			return errDead
+		}
+	}
+	return nil
+}
+
+func (k *killer) after(string) error {
+	if k.late && k.n == k.nth {
+		k.dead = true
+		return errDead
+	}
+	return nil
+}
+
+// TestRule11Killed kills the process at 100 random calls of a drain, before or
+// after the call has had its effect, and lets another take over: within a minute
+// of its first step no node is left cordoned by us but one that the provider or
+// the backend takes, and in the end nothing is left of either.
+func TestRule11Killed(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	last := map[bool]int{} // the calls that a drain takes
+	for _, urgent := range []bool{false, true} {
+		inWorld(t, func(_ *testing.T, w *world) {
+			k := &killer{nth: -1}
+			killedAt(w, k, urgent)
+			last[urgent] = k.n
+		})
+	}
+	for range 100 {
+		urgent, late := rnd.IntN(2) == 0, rnd.IntN(2) == 0
+		k := &killer{nth: 1 + rnd.IntN(last[urgent]), late: late}
+		inWorld(t, func(t *testing.T, w *world) {
+			if !killedAt(w, k, urgent) {
+				t.Errorf("call %d of %d did not come", k.nth, last[urgent])
+			}
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// killedAt drains node a until k kills the process, and has another settle it. It
+// reports whether the process was killed before it was done.
+func killedAt(w *world, k *killer, urgent bool) bool {
+	ctx, where := context.Background(), func() string {
+		return fmt.Sprintf("urgent %t, killed at call %d (%s, late %t)", urgent, k.nth, k.last, k.late)
+	}
+	w.node("a")
+	w.node("b")
+	w.app("web", "a", "a", "b")
+	w.budget("x", "web", 1)
+	w.must(w.api.Create(ctx, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "a"}}))
+	w.giver.keep(backend.ReplacementReady, "t1")
+	p := w.pipeline(quick, func(c *Config) { c.Parallel = 1 })
+	var changes []func(*policy.Node, *policy.Drain)
+	changes = append(changes, after("t1"))
+	if urgent {
+		changes = append(changes, notice(90*time.Second))
+	}
+	w.begin(p, "a", changes...)
+	w.fault, w.lost = k.before, k.after
+	for range 80 {
+		if k.dead || len(p.Status()) == 0 {
+			break
+		}
+		_ = p.Pass(ctx)
+		time.Sleep(time.Second)
+		w.tick()
+	}
+	w.fault, w.lost = nil, nil
+	if !k.dead {
+		w.clean("without a kill")
+		return false
+	}
+	next := w.pipeline(quick)
+	_, err := next.Recover(ctx)
+	if err != nil {
+		w.t.Errorf("%s: %v", where(), err)
+	}
+	if n := w.read("a"); n != nil && n.Spec.Unschedulable && phase(next, "a") != PhaseReleased && !urgent {
+		w.t.Errorf("%s: the node is left cordoned, %+v", where(), next.Status())
+	}
+	stop := w.running(next)
+	if urgent {
+		time.Sleep(90 * time.Second)
+		w.reclaim("a")
+	}
+	for i := 0; i < 20 && len(next.Status()) > 0; i++ {
+		time.Sleep(5 * time.Second)
+	}
+	stop()
+	w.giver.settleLaunched("t1")
+	w.clean("%s", where())
+	return true
+}
+
+// settleLaunched drops what is kept for a launch whose drain died before it was
+// written down anywhere. That is the backend's to find: nobody else knows of it.
+func (g *giver) settleLaunched(token string) {
+	if !slices.Contains(g.calls, "prepare a") {
+		g.forget([]string{token})
+	}
+}
+
+// TestRule11Recover holds that a new leader finishes what is under a notice,
+// undoes the rest and says which.
+func TestRule11Recover(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"empty", "notice", "stuck", "broken", "late", "theirs"} {
+			w.node(name)
+		}
+		w.app("web", "stuck", "notice")
+		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
+		w.giver.notYet = 2
+		p := w.pipeline()
+		ctx := context.Background()
+		w.begin(p, "notice", notice(2*time.Minute))
+		w.begin(p, "stuck")
+		w.begin(p, "empty")
+		for range 2 {
+			w.must(p.Pass(ctx))
+		}
+		taint := corev1.Taint{Key: TaintDraining, Effect: corev1.TaintEffectNoSchedule}
+		w.change("broken", func(n *corev1.Node) {
+			annotate(n, AnnotationDrain, "{")
+			annotate(n, AnnotationCordon, "x")
+			n.Spec.Unschedulable, n.Spec.Taints = true, []corev1.Taint{taint}
+		})
+		w.change("late", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{taint} })
+		w.change("theirs", func(n *corev1.Node) { n.Spec.Unschedulable = true; annotate(n, "test/cordoned", "x") })
+
+		next, start := w.pipeline(), time.Now()
+		s, err := next.Recover(ctx)
+		w.must(err)
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if want := []string{"broken", "late", "stuck"}; !slices.Equal(s.Undone, want) {
+			t.Errorf("undone %v, want %v", s.Undone, want)
+		}
+		if want := []string{"empty: it is empty and was given back", "notice: the provider takes it"}; !slices.Equal(s.Left, want) {
+			t.Errorf("left %v, want %v", s.Left, want)
+		}
+		for _, name := range []string{"stuck", "broken", "late", "theirs"} {
+			n := w.read(name)
+			if _, ours := readState(n); ours || n.Spec.Unschedulable != (name == "theirs") {
+				t.Errorf("node %s is left as %v, %+v", name, n.Annotations, n.Spec)
+			}
+		}
+		w.faulty(nil)
+		before := len(w.evictions)
+		w.must(next.Pass(ctx))
+		if len(w.evictions) != before+1 {
+			t.Error("the drain under a notice did not go on")
+		}
+	})
+}
+
+// TestRule11RecoverLater holds that an API server that is down at first, and a
+// backend that fails, are waited for.
+func TestRule11RecoverLater(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.node("a")
+		w.app("web", "a")
+		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
+		p := w.pipeline()
+		ctx := context.Background()
+		w.begin(p, "a")
+		w.must(p.Pass(ctx))
+		down, undo := 0, 0
+		w.faulty(func(op string) error {
+			switch op {
+			case "list NodeList":
+				if down++; down < 10 {
+					return apierrors.NewInternalError(errors.New("down"))
+				}
+			case "undo":
+				if undo++; undo < 3 {
+					return errors.New("throttled")
+				}
+			}
+			return nil
+		})
+		next := w.pipeline()
+		s, err := next.Recover(ctx)
+		if err != nil || !slices.Equal(s.Undone, []string{"a"}) {
+			t.Errorf("settled %+v, %v", s, err)
+		}
+		w.clean("after the recovery")
+	})
+}
+
+// TestRandomDrains plays random schedules: drains with and without replacements,
+// notices, budgets, persons, faults and kills. At the end of each nothing of ours
+// is left.
+func TestRandomDrains(t *testing.T) {
+	first := rand.Uint64()
+	for i := range uint64(200) {
+		seed := first + i
+		inWorld(t, func(t *testing.T, w *world) { playRandom(w, rand.New(rand.NewPCG(seed, 0))) })
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// A play is one random schedule.
+type play struct {
+	*world
+	rnd    *rand.Rand
+	p      *Pipeline
+	stop   func()
+	tokens int
+	taken  map[string]time.Time // when the provider takes a node
+}
+
+func playRandom(w *world, rnd *rand.Rand) {
+	x := &play{world: w, rnd: rnd, taken: map[string]time.Time{}}
+	x.furnish()
+	x.restart()
+	chance := 0.1 * rnd.Float64()
+	faults := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+	w.faulty(func(string) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if faults.Float64() < chance {
+			return apierrors.NewInternalError(errors.New("chance"))
+		}
+		return nil
+	})
+	for range 12 {
+		x.move()
+		time.Sleep(time.Duration(rnd.IntN(15000)) * time.Millisecond)
+		x.reclaimDue()
+	}
+	w.faulty(nil)
+	for i := 0; i < 24 && (len(x.p.Status()) > 0 || len(x.taken) > 0); i++ { // all limits together
+		time.Sleep(10 * time.Second)
+		x.reclaimDue()
+	}
+	x.stop()
+	if left := x.p.Status(); len(left) > 0 {
+		w.t.Errorf("drains are left: %+v", left)
+	}
+	w.giver.mu.Lock()
+	clear(w.giver.kept) // of orders that died with their process
+	w.giver.mu.Unlock()
+	w.clean("at the end")
+}
+
+// furnish makes nodes and workloads.
+func (x *play) furnish() {
+	nodes := []string{"a", "b", "c", "d"}
+	for _, n := range nodes {
+		x.node(n)
+	}
+	for i := range 1 + x.rnd.IntN(3) {
+		name := fmt.Sprintf("app%d", i)
+		var on []string
+		for range 1 + x.rnd.IntN(4) {
+			on = append(on, nodes[x.rnd.IntN(3)])
+		}
+		x.app(name, on...)
+		for b := range x.rnd.IntN(3) {
+			if b == 0 || x.rnd.IntN(4) == 0 {
+				x.budget(fmt.Sprintf("%s-%d", name, b), name, int32(x.rnd.IntN(3)))
+			}
+		}
+	}
+	if x.rnd.IntN(4) == 0 {
+		x.pod("", "a")
+	}
+	if x.rnd.IntN(4) == 0 {
+		x.pod("slow", "b", func(p *corev1.Pod) { p.Annotations[stopsAfter] = "25s" })
+	}
+}
+
+// move does one thing at random.
+func (x *play) move() {
+	name := string(rune('a' + x.rnd.IntN(3)))
+	n := x.read(name)
+	if n == nil {
+		return
+	}
+	switch x.rnd.IntN(8) {
+	case 0:
+		x.stop()
+		x.restart()
+	case 1:
+		if _, known := x.taken[name]; !known {
+			x.taken[name] = time.Now().Add(time.Duration(20+x.rnd.IntN(100)) * time.Second)
+			s, _ := planned(name, func(n *policy.Node, _ *policy.Drain) { n.ReclaimAt = policy.TimeOf(x.taken[name]) })
+			x.p.Hurry(s)
+		}
+	case 2:
+		x.change(name, func(n *corev1.Node) { n.Spec.Unschedulable = false; delete(n.Annotations, "test/cordoned") })
+	case 3:
+		if !n.Spec.Unschedulable && !tainted(n) {
+			x.change(name, func(n *corev1.Node) { n.Spec.Unschedulable = true; annotate(n, "test/cordoned", "x") })
+		}
+	default:
+		x.drain(name)
+	}
+}
+
+func (x *play) drain(name string) {
+	s, d := planned(name)
+	for range x.rnd.IntN(3) {
+		x.tokens++
+		token := fmt.Sprintf("t%d", x.tokens)
+		x.giver.keep(backend.Replacement(x.rnd.IntN(3)), token)
+		d.After = append(d.After, token)
+	}
+	d.Gentle = x.rnd.IntN(2) == 0
+	if at, known := x.taken[name]; known {
+		s.Nodes[0].ReclaimAt = policy.TimeOf(at)
+	}
+	_ = x.p.Start(context.Background(), s, d)
+}
+
+// restart has a new process take over.
+func (x *play) restart() {
+	x.p = x.pipeline(quick)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, _ = x.p.Recover(ctx)
+	x.stop = x.running(x.p)
+}
+
+// reclaimDue removes the nodes whose time has come; one of four is spared.
+func (x *play) reclaimDue() {
+	for _, name := range slices.Sorted(maps.Keys(x.taken)) {
+		if time.Now().After(x.taken[name]) {
+			if delete(x.taken, name); x.rnd.IntN(4) > 0 {
+				x.reclaim(name)
+			}
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A workload is a controller of pods that serve: how many it wants, and how many
+// are ready that have not been evicted.
+type workload struct {
+	selector *metav1.LabelSelector
+	wanted   int32
+	ready    int32
+
+	// free says that nothing is known of how many it must have.
+	free bool
+}
+
+// spare returns the workload of pod, one ready pod the poorer, if it can do
+// without the pod, and nil if not. It reads workloads from the API server, since
+// the number that is wanted now is what counts.
+//
+// As the plan has it: what is not ready is spared, and so is a pod that is the
+// only one wanted, since no wait would help it. Jobs have no number of pods to
+// be ready.
+func (r *round) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
+	mine, err := r.budgetsOf(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, err := r.workloadOf(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if w.free || w.wanted <= 1 || !ready(pod) {
+		return w, nil
+	}
+	if w.ready-1 < required(w.wanted, mine) {
+		return nil, nil
+	}
+	w.ready--
+	return w, nil
+}
+
+// unspare takes back that pod was counted as leaving.
+func (r *round) unspare(w *workload, pod *corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !w.free && w.wanted > 1 && ready(pod) {
+		w.ready++
+	}
+}
+
+// workloadOf returns the workload of pod. The caller holds mu.
+func (r *round) workloadOf(ctx context.Context, pod *corev1.Pod) (*workload, error) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return &workload{free: true}, nil
+	}
+	if w, ok := r.workloads[owner.UID]; ok {
+		return w, nil
+	}
+	w, uid, err := r.readWorkload(ctx, pod.Namespace, owner)
+	if apierrors.IsNotFound(err) {
+		w, err = &workload{free: true}, nil // nobody wants its pods any more
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s/%s: %w", owner.Kind, pod.Namespace, owner.Name, err)
+	}
+	if known, ok := r.workloads[uid]; ok {
+		w = known // another ReplicaSet of the same Deployment
+	} else if !w.free {
+		if w.ready, err = r.countReady(ctx, pod.Namespace, w.selector); err != nil {
+			return nil, err
+		}
+	}
+	r.workloads[owner.UID], r.workloads[uid] = w, w
+	return w, nil
+}
+
+// readWorkload reads the controller owner, or what owns it in turn.
+func (r *round) readWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (w *workload, uid types.UID, err error) {
+	key := client.ObjectKey{Namespace: namespace, Name: owner.Name}
+	get := func(o client.Object) error {
+		return r.call(ctx, func(ctx context.Context) error { return r.p.reader.Get(ctx, key, o) })
+	}
+	switch owner.Kind {
+	case "ReplicaSet":
+		set := &appsv1.ReplicaSet{}
+		if err := get(set); err != nil {
+			return nil, owner.UID, err
+		}
+		above := metav1.GetControllerOf(set)
+		if above == nil || above.Kind != "Deployment" {
+			return serving(set.Spec.Replicas, set.Spec.Selector), owner.UID, nil
+		}
+		key.Name = above.Name
+		deployment := &appsv1.Deployment{}
+		if err := get(deployment); err != nil {
+			return nil, above.UID, err
+		}
+		return serving(deployment.Spec.Replicas, deployment.Spec.Selector), above.UID, nil
+	case "StatefulSet":
+		set := &appsv1.StatefulSet{}
+		if err := get(set); err != nil {
+			return nil, owner.UID, err
+		}
+		return serving(set.Spec.Replicas, set.Spec.Selector), owner.UID, nil
+	case "ReplicationController":
+		rc := &corev1.ReplicationController{}
+		if err := get(rc); err != nil {
+			return nil, owner.UID, err
+		}
+		return serving(rc.Spec.Replicas, &metav1.LabelSelector{MatchLabels: rc.Spec.Selector}), owner.UID, nil
+	}
+	return &workload{free: true}, owner.UID, nil
+}
+
+func serving(replicas *int32, selector *metav1.LabelSelector) *workload {
+	w := &workload{wanted: 1, selector: selector}
+	if replicas != nil {
+		w.wanted = *replicas
+	}
+	return w
+}
+
+// countReady counts the ready pods that selector selects and that were not
+// evicted a moment ago.
+func (r *round) countReady(ctx context.Context, namespace string, selector *metav1.LabelSelector) (int32, error) {
+	chosen, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return 0, fmt.Errorf("reading a selector in %s: %w", namespace, err)
+	}
+	pods := &corev1.PodList{}
+	err = r.call(ctx, func(ctx context.Context) error {
+		return r.p.client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: chosen}, client.UnsafeDisableDeepCopy)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("listing the pods of a workload in %s: %w", namespace, err)
+	}
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	n := int32(0)
+	for i := range pods.Items {
+		if _, evicted := r.p.evicted[pods.Items[i].UID]; !evicted && ready(&pods.Items[i]) {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,172 @@
+package drain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The marks on a Node. They are the memory of the pipeline: a new leader finds in
+// them what the one before has begun.
+const (
+	// AnnotationDrain holds the state of a drain as JSON. A node that carries it is
+	// being acted on by us.
+	AnnotationDrain = "spotter.dev/drain"
+
+	// AnnotationCordon says that we made the node unschedulable, and why. Only a
+	// node that carries it is ever made schedulable by us: taking it away takes the
+	// cordon over.
+	AnnotationCordon = "spotter.dev/cordon"
+
+	// TaintDraining keeps pods off that would come back to the node. Pods that
+	// tolerate it stay.
+	TaintDraining = "spotter.dev/draining"
+)
+
+// FieldOwner is the manager of the fields that the pipeline writes.
+const FieldOwner = "spotter"
+
+// textMax bounds the sentence that is kept on a node, in bytes.
+const textMax = 512
+
+// A state is what is kept of a drain on its node.
+type state struct {
+	Phase Phase         `json:"phase"`
+	Pool  string        `json:"pool,omitempty"`
+	Why   policy.Reason `json:"reason,omitempty"`
+	Text  string        `json:"text,omitempty"`
+
+	// Since is when it began, Deadline by when it is given up and ReclaimAt when
+	// the provider takes the node, if it said so; in milliseconds since 1970.
+	Since     policy.Time `json:"since"`
+	Deadline  policy.Time `json:"deadline,omitempty"`
+	ReclaimAt policy.Time `json:"reclaimAt,omitempty"`
+
+	// After are the tokens of the launches that it waits for.
+	After  []string `json:"after,omitempty"`
+	Gentle bool     `json:"gentle,omitempty"`
+
+	// Failure is why it is being undone.
+	Failure string `json:"failure,omitempty"`
+}
+
+// urgent reports whether the provider takes the node.
+func (s *state) urgent() bool { return s.ReclaimAt != 0 }
+
+// readState returns the state that n carries, and whether it carries any mark of
+// ours. A state that cannot be read is one to be undone.
+func readState(n *corev1.Node) (state, bool) {
+	text, ok := n.Annotations[AnnotationDrain]
+	if !ok {
+		_, cordoned := n.Annotations[AnnotationCordon]
+		return state{Phase: PhaseUndoing}, cordoned || tainted(n)
+	}
+	var s state
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return state{Phase: PhaseUndoing, Failure: "its mark cannot be read: " + err.Error()}, true
+	}
+	return s, true
+}
+
+func (s *state) write(n *corev1.Node) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("drain: state %+v: %v", *s, err))
+	}
+	annotate(n, AnnotationDrain, string(text))
+}
+
+func annotate(n *corev1.Node, key, value string) {
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	n.Annotations[key] = value
+}
+
+func tainted(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, isOurs)
+}
+
+func isOurs(t corev1.Taint) bool { return t.Key == TaintDraining }
+
+// cordon makes n unschedulable and taints it. A cordon of somebody else stays
+// theirs.
+func cordon(n *corev1.Node, s *state) {
+	if !n.Spec.Unschedulable {
+		n.Spec.Unschedulable = true
+		annotate(n, AnnotationCordon, bounded(string(s.Why)+": "+s.Text))
+	}
+	if !tainted(n) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: TaintDraining, Effect: corev1.TaintEffectNoSchedule})
+	}
+	s.write(n)
+}
+
+// uncordon takes back what cordon did.
+func uncordon(n *corev1.Node) {
+	if _, ours := n.Annotations[AnnotationCordon]; ours {
+		n.Spec.Unschedulable = false
+		delete(n.Annotations, AnnotationCordon)
+	}
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
+}
+
+func bounded(text string) string {
+	if len(text) <= textMax {
+		return text
+	}
+	return text[:textMax]
+}
+
+// patchTries is how often a node is read again because somebody else wrote it in
+// between.
+const patchTries = 5
+
+// patchNode changes n, which is as it was last read, and returns it as it then
+// is. The resourceVersion goes along, since taints are one atomic list: what
+// somebody else wrote in between is read again and kept. A change that changes
+// nothing is not written. A node of another UID is as good as none.
+func patchNode(ctx context.Context, w client.Client, r client.Reader, n *corev1.Node, change func(*corev1.Node)) (*corev1.Node, error) {
+	for try := 0; ; try++ {
+		changed := n.DeepCopy()
+		change(changed)
+		patch := client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})
+		if same(n, changed) {
+			return n, nil
+		}
+		err := w.Patch(ctx, changed, patch, client.FieldOwner(FieldOwner))
+		if err == nil {
+			return changed, nil
+		}
+		if !apierrors.IsConflict(err) || try == patchTries-1 {
+			return nil, fmt.Errorf("marking node %s: %w", n.Name, err)
+		}
+		fresh := &corev1.Node{}
+		if err := r.Get(ctx, client.ObjectKeyFromObject(n), fresh); err != nil {
+			return nil, fmt.Errorf("reading node %s again: %w", n.Name, err)
+		}
+		if fresh.UID != n.UID {
+			return nil, fmt.Errorf("reading node %s again: %w", n.Name, errOther)
+		}
+		n = fresh
+	}
+}
+
+// same reports whether a and b carry the same marks.
+func same(a, b *corev1.Node) bool {
+	return a.Spec.Unschedulable == b.Spec.Unschedulable && tainted(a) == tainted(b) &&
+		sameAnnotation(a, b, AnnotationDrain) && sameAnnotation(a, b, AnnotationCordon)
+}
+
+func sameAnnotation(a, b *corev1.Node, key string) bool {
+	x, inA := a.Annotations[key]
+	y, inB := b.Annotations[key]
+	return inA == inB && x == y
+}

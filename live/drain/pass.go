@@ -1,0 +1,344 @@
+package drain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// errOther says that another node has the name by now.
+var errOther = errors.New("another node has its name")
+
+// evictedMax is how long the cache may lag behind an eviction.
+const evictedMax = 5 * time.Minute
+
+// A round is one pass over the drains. It reads what several of them ask for
+// once.
+type round struct {
+	p     *Pipeline
+	start time.Time
+
+	fenced sync.Once
+	fence  error
+
+	mu        sync.Mutex
+	budgets   map[string][]policyv1.PodDisruptionBudget
+	workloads map[types.UID]*workload
+}
+
+func (p *Pipeline) newRound() *round {
+	return &round{p: p, start: p.cfg.Clock.Now(), budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{}}
+}
+
+// Pass does for each drain what can be done now. The error is of what failed and
+// will be tried again.
+func (p *Pipeline) Pass(ctx context.Context) error {
+	return p.pass(ctx, func(*drain) bool { return true })
+}
+
+// pass does so for the drains that which chooses.
+func (p *Pipeline) pass(ctx context.Context, which func(*drain) bool) error {
+	p.passing.Lock()
+	defer p.passing.Unlock()
+	r := p.newRound()
+	work := p.due(which)
+	failed := make([]error, len(work))
+	places := make(chan struct{}, p.cfg.Parallel)
+	var wait sync.WaitGroup
+	for i, d := range work {
+		places <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-places }()
+			if !d.urgent() && r.overdue() {
+				return
+			}
+			if err := r.work(ctx, d); err != nil {
+				failed[i] = fmt.Errorf("draining %s: %w", d.node, err)
+			}
+		})
+	}
+	wait.Wait()
+	p.forget()
+	return errors.Join(failed...)
+}
+
+// due returns the drains to work on with what was asked of them: first those of
+// nodes that the provider takes, the next to be taken first.
+func (p *Pipeline) due(which func(*drain) bool) []*drain {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var work []*drain
+	for _, d := range p.drains {
+		d.obey()
+		if which(d) && (!p.halted || d.Phase == PhaseUndoing || d.Phase == PhaseReleased) {
+			work = append(work, d)
+		}
+	}
+	slices.SortFunc(work, func(a, b *drain) int {
+		if a.urgent() != b.urgent() {
+			if a.urgent() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.ReclaimAt, b.ReclaimAt), cmp.Compare(a.Since, b.Since), cmp.Compare(a.node, b.node))
+	})
+	return work
+}
+
+// obey takes over what was asked of d since the last pass.
+func (d *drain) obey() {
+	d.Gentle = d.order.gentle
+	if d.order.reclaimAt != d.ReclaimAt {
+		d.ReclaimAt, d.reset, d.retryAt = d.order.reclaimAt, true, time.Time{}
+		for _, t := range d.tries {
+			t.retryAt = time.Time{}
+		}
+	}
+	if d.order.undo != "" && d.Phase != PhaseReleased && d.Phase != PhaseUndoing {
+		d.Phase, d.retryAt = d.fail("Stopped", d.order.undo), time.Time{}
+	}
+	d.order.undo = ""
+}
+
+// work brings one drain as far as it gets now.
+func (r *round) work(ctx context.Context, d *drain) error {
+	err := r.advance(ctx, d)
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	if err != nil {
+		d.cause = bounded(err.Error())
+	}
+	d.shown = d.status()
+	return err
+}
+
+// advance goes from phase to phase until one has to wait.
+func (r *round) advance(ctx context.Context, d *drain) error {
+	for {
+		node, err := r.node(ctx, d)
+		if apierrors.IsNotFound(err) || errors.Is(err, errOther) {
+			return r.gone(ctx, d)
+		}
+		if err != nil {
+			return err
+		}
+		if node.DeletionTimestamp != nil && d.Phase != PhaseUndoing && d.Phase != PhaseReleased {
+			r.enter(d, PhaseReleased) // somebody else has it deleted, and nothing of ours keeps it
+		}
+		if node, err = r.remember(ctx, d, node); err != nil {
+			return err
+		}
+		next, err := r.phase(ctx, d, node)
+		if err != nil || next == "" {
+			return err
+		}
+		if next == d.Phase {
+			return nil
+		}
+		r.enter(d, next)
+	}
+}
+
+// phase does what the drain's phase asks for and returns the next one; the same
+// if it has to wait, and none once the drain is over.
+func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
+	d.cause = ""
+	switch d.Phase {
+	case PhaseChecking:
+		return r.check(ctx, d)
+	case PhasePreparing:
+		return r.prepare(ctx, d, node)
+	case PhaseWaiting:
+		return r.await(ctx, d, node)
+	case PhaseEvicting:
+		return r.empty(ctx, d, node)
+	case PhaseDetaching:
+		return r.detach(ctx, d, node)
+	case PhaseReleasing:
+		return r.release(ctx, d, node)
+	case PhaseReleased:
+		d.cause = "waiting for the node to go away"
+		return d.Phase, nil
+	case PhaseUndoing:
+		return r.undo(ctx, d, node)
+	}
+	panic(fmt.Sprintf("drain: node %s is in phase %q", d.node, d.Phase))
+}
+
+func (r *round) enter(d *drain, next Phase) {
+	d.Phase, d.retryAt = next, time.Time{}
+	if m := r.p.cfg.Meter; m != nil {
+		m.Entered(d.Pool, next)
+	}
+}
+
+// node returns the node of d as it was last read or written. What the cache says
+// of its end is confirmed by the API server.
+func (r *round) node(ctx context.Context, d *drain) (*corev1.Node, error) {
+	key := client.ObjectKey{Name: d.node}
+	n := &corev1.Node{}
+	err := r.call(ctx, func(ctx context.Context) error { return r.p.client.Get(ctx, key, n) })
+	if apierrors.IsNotFound(err) || err == nil && d.uid != "" && n.UID != d.uid {
+		n = &corev1.Node{}
+		err = r.call(ctx, func(ctx context.Context) error { return r.p.reader.Get(ctx, key, n) })
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case d.uid == "":
+		d.uid = n.UID
+	case d.uid != n.UID:
+		return nil, errOther
+	}
+	if d.last != nil && older(n, d.last) {
+		return d.last, nil
+	}
+	return n, nil
+}
+
+// older reports whether a is an earlier state of b.
+func older(a, b *corev1.Node) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order < 0
+}
+
+// fresh reads the node from the API server.
+func (r *round) fresh(ctx context.Context, d *drain) (*corev1.Node, error) {
+	n := &corev1.Node{}
+	err := r.call(ctx, func(ctx context.Context) error {
+		return r.p.reader.Get(ctx, client.ObjectKey{Name: d.node}, n)
+	})
+	if err == nil && n.UID != d.uid {
+		err = errOther
+	}
+	return n, err
+}
+
+// mark writes the marks of d on its node, with the phase to come.
+func (r *round) mark(ctx context.Context, d *drain, node *corev1.Node, phase Phase, change func(*corev1.Node)) (*corev1.Node, error) {
+	err := r.write(ctx, func(ctx context.Context) error {
+		changed, err := patchNode(ctx, r.writer(d), r.p.reader, node, change)
+		if err == nil {
+			node = changed
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.last, d.saved, d.reset = node, phase, false
+	_, d.kept = readState(node)
+	return node, nil
+}
+
+// remember writes the state of d again where a notice has changed it.
+func (r *round) remember(ctx context.Context, d *drain, node *corev1.Node) (*corev1.Node, error) {
+	if !d.reset || !d.kept || d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
+		return node, nil
+	}
+	s := d.state
+	s.Phase = d.saved
+	return r.mark(ctx, d, node, d.saved, s.write)
+}
+
+// call makes one call, which does not last for ever.
+func (r *round) call(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, r.p.cfg.CallMax)
+	defer cancel()
+	return f(ctx)
+}
+
+// write makes a call that changes something, unless somebody else may lead.
+func (r *round) write(ctx context.Context, f func(context.Context) error) error {
+	r.fenced.Do(func() {
+		if r.p.cfg.Fence != nil {
+			r.fence = r.p.cfg.Fence(ctx)
+		}
+	})
+	if r.fence != nil {
+		return fmt.Errorf("not written, another may lead: %w", r.fence)
+	}
+	return r.call(ctx, f)
+}
+
+func (r *round) writer(d *drain) client.Client {
+	if d.urgent() {
+		return r.p.cfg.Urgent
+	}
+	return r.p.client
+}
+
+func (r *round) now() time.Time { return r.p.cfg.Clock.Now() }
+
+// overdue reports whether the pass has lasted so long that it should begin
+// nothing more that can wait.
+func (r *round) overdue() bool { return r.p.cfg.Clock.Since(r.start) >= r.p.cfg.PassMax }
+
+// forget drops evictions that the cache must have seen by now.
+func (p *Pipeline) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for uid, at := range p.evicted {
+		if p.cfg.Clock.Since(at) > evictedMax {
+			delete(p.evicted, uid)
+		}
+	}
+}
+
+// gone ends the drain of a node that is no more.
+func (r *round) gone(ctx context.Context, d *drain) error {
+	giver, err := r.p.givers.Giver(d.Pool)
+	if err != nil {
+		r.p.cfg.Log.Warn("nothing is settled", "node", d.node, "error", err)
+	} else if err := r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, d.After) }); err != nil {
+		return fmt.Errorf("settling its replacements: %w", err)
+	}
+	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {
+		r.end(d, nil, OutcomeHeld, d.reason, d.Failure)
+		return nil
+	}
+	r.end(d, nil, OutcomeDone, "Drained", "the node is gone")
+	return nil
+}
+
+// end takes d off the list and says what became of it.
+func (r *round) end(d *drain, node *corev1.Node, outcome Outcome, reason, message string) {
+	p := r.p
+	p.mu.Lock()
+	if p.drains[d.node] == d {
+		delete(p.drains, d.node)
+	}
+	d.over = outcome
+	p.mu.Unlock()
+	result := Result{
+		Node: d.node, Pool: d.Pool, Outcome: outcome, Reason: reason, Message: message,
+		Took: policy.TimeOf(r.now()).Sub(d.Since), Urgent: d.urgent(),
+	}
+	p.cfg.Log.Info("drain ended", "node", d.node, "pool", d.Pool, "outcome", outcome, "reason", reason, "message", message)
+	if p.cfg.Meter != nil {
+		p.cfg.Meter.Ended(result)
+	}
+	if node != nil {
+		r.tell(node, corev1.EventTypeWarning, reason, "DrainEnded", "drain %s: %s", outcome, message)
+	}
+}
+
+func (r *round) tell(node *corev1.Node, kind, reason, action, note string, args ...any) {
+	if e := r.p.cfg.Events; e != nil {
+		e.Eventf(node, nil, kind, reason, action, note, args...)
+	}
+}

@@ -1,0 +1,261 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// late reports whether the drain's time is over. A node that the provider takes
+// has no such limit.
+func (d *drain) late(now time.Time) bool {
+	return !d.urgent() && policy.TimeOf(now) >= d.Deadline
+}
+
+// fail turns the drain back, for a CamelCase reason and a sentence.
+func (d *drain) fail(reason, message string) Phase {
+	d.reason, d.Failure, d.outcome = reason, bounded(message), OutcomeUndone
+	if d.saved == "" || d.saved == PhasePreparing {
+		d.outcome = OutcomeHeld
+	}
+	return PhaseUndoing
+}
+
+// prepare has the backend ready the node. The node carries our mark before, so
+// that nobody forgets to take back what the backend does.
+func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
+	switch {
+	case d.late(r.now()):
+		return d.fail("Deadline", "its backend was not ready for it in time: "+d.cause), nil
+	case !d.urgent() && node.Spec.Unschedulable:
+		return d.fail("Cordoned", "somebody else cordoned the node"), nil
+	case r.now().Before(d.retryAt):
+		return d.Phase, nil
+	}
+	giver, err := r.p.givers.Giver(d.Pool)
+	if err != nil {
+		return d.fail("NoBackend", err.Error()), nil
+	}
+	if d.saved != PhasePreparing {
+		s := d.state
+		s.Phase = PhasePreparing
+		if node, err = r.mark(ctx, d, node, PhasePreparing, s.write); err != nil {
+			return d.Phase, err
+		}
+	}
+	err = r.write(ctx, func(ctx context.Context) error { return giver.Prepare(ctx, node) })
+	held := new(backend.Held)
+	switch {
+	case err == nil:
+		return PhaseWaiting, nil
+	case errors.As(err, &held):
+		return d.fail(held.Reason, held.Message), nil
+	case d.urgent() && r.fence == nil:
+		r.p.cfg.Log.Warn("drained without its backend, since the provider takes it", "node", d.node, "error", err)
+		return PhaseWaiting, nil
+	}
+	d.retryAt = r.now().Add(r.p.cfg.EvictRetry)
+	return d.Phase, fmt.Errorf("preparing: %w", err)
+}
+
+// await waits for the replacements and then cordons the node.
+func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
+	if d.urgent() {
+		return r.cordon(ctx, d, node)
+	}
+	if len(d.After) == 0 {
+		return r.cordon(ctx, d, node)
+	}
+	giver, err := r.p.givers.Giver(d.Pool)
+	if err != nil {
+		return d.fail("NoBackend", err.Error()), nil
+	}
+	var how backend.Replacement
+	err = r.call(ctx, func(ctx context.Context) (err error) {
+		how, err = giver.Replaced(ctx, d.After)
+		return err
+	})
+	wait := "waiting for its replacements"
+	switch {
+	case err == nil && how == backend.ReplacementFailed:
+		return d.fail("ReplacementFailed", "a node that was to take its pods did not come"), nil
+	case err == nil && how == backend.ReplacementReady:
+		wait, err = r.admitAgain(ctx, d)
+		if held := new(backend.Held); errors.As(err, &held) {
+			return d.fail(held.Reason, held.Message), nil
+		}
+		if err == nil && wait == "" {
+			return r.cordon(ctx, d, node)
+		}
+	}
+	if d.late(r.now()) {
+		return d.fail("Deadline", "its time was over: "+wait), nil
+	}
+	d.cause = wait
+	return d.Phase, err
+}
+
+// admitAgain looks once more at what may have changed during the wait.
+func (r *round) admitAgain(ctx context.Context, d *drain) (string, error) {
+	if r.now().Before(d.retryAt) {
+		return "waiting to ask again for its evictions", nil
+	}
+	wait, err := r.admit(ctx, d)
+	if wait != "" {
+		d.retryAt = r.now().Add(r.p.cfg.EvictRetry)
+	}
+	return wait, err
+}
+
+// cordon closes the node to new pods.
+func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
+	s := d.state
+	s.Phase = PhaseEvicting
+	node, err := r.mark(ctx, d, node, PhaseEvicting, func(n *corev1.Node) { cordon(n, &s) })
+	if err != nil {
+		return d.Phase, err
+	}
+	if _, ours := node.Annotations[AnnotationCordon]; !ours && !d.urgent() {
+		return d.fail("Cordoned", "somebody else cordoned the node"), nil
+	}
+	r.tell(node, corev1.EventTypeNormal, "Draining", "Drain", "%s: %s", d.Why, d.Text)
+	return PhaseEvicting, nil
+}
+
+// takenOver reports whether somebody has undone our cordon or made it their own,
+// which the API server confirms: the cache may show the time before it.
+func (r *round) takenOver(ctx context.Context, d *drain, node *corev1.Node) (bool, error) {
+	if d.urgent() {
+		return false, nil // the provider takes it, whoever wants it
+	}
+	lost := func(n *corev1.Node) bool {
+		_, ours := n.Annotations[AnnotationCordon]
+		return !ours || !n.Spec.Unschedulable
+	}
+	if !lost(node) {
+		return false, nil
+	}
+	node, err := r.fresh(ctx, d)
+	return err == nil && lost(node), err
+}
+
+// empty has the pods evicted.
+func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
+	taken, err := r.takenOver(ctx, d, node)
+	switch {
+	case err != nil:
+		return d.Phase, err
+	case taken:
+		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
+	case d.urgent() && r.now().Sub(d.ReclaimAt.Std()) > r.p.cfg.LateMax:
+		return d.fail("NotTaken", "the provider announced to take the node and did not"), nil
+	}
+	pods, err := r.leaving(ctx, d.node)
+	if err != nil {
+		return d.Phase, err
+	}
+	if len(pods) == 0 {
+		if pods, err = r.left(ctx, d.node); err != nil {
+			return d.Phase, err
+		}
+	}
+	if len(pods) == 0 {
+		d.emptyAt = r.now()
+		return PhaseDetaching, nil
+	}
+	next, err := r.evictAll(ctx, d, pods)
+	if next == PhaseEvicting && d.late(r.now()) {
+		return d.fail("Deadline", "its time was over: "+d.cause), nil
+	}
+	return next, err
+}
+
+// detach waits for the volumes of the pods to come off, up to a limit.
+func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
+	if taken, err := r.takenOver(ctx, d, node); err != nil || taken {
+		if taken {
+			return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
+		}
+		return d.Phase, err
+	}
+	attached := &storagev1.VolumeAttachmentList{}
+	err := r.call(ctx, func(ctx context.Context) error {
+		return r.p.client.List(ctx, attached, client.MatchingFields{IndexAttachmentNode: d.node}, client.UnsafeDisableDeepCopy)
+	})
+	if err != nil {
+		return d.Phase, fmt.Errorf("listing volume attachments: %w", err)
+	}
+	if n := len(attached.Items); n > 0 && r.now().Sub(d.emptyAt) < r.p.cfg.VolumesMax {
+		d.cause = fmt.Sprintf("waiting for %d volumes to be detached, %s first", n, attached.Items[0].Name)
+		return d.Phase, nil
+	}
+	// Pods that came at the last moment are not in the cache yet.
+	pods, err := r.left(ctx, d.node)
+	if err != nil {
+		return d.Phase, err
+	}
+	if len(pods) > 0 {
+		return PhaseEvicting, nil
+	}
+	return PhaseReleasing, nil
+}
+
+// release gives the empty node back. What was kept for the replacements is
+// settled before: the pods have moved, and once the node is gone nothing would
+// tell a new leader of them.
+func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
+	giver, err := r.p.givers.Giver(d.Pool)
+	if err != nil {
+		return d.fail("NoBackend", err.Error()), nil
+	}
+	if r.now().Before(d.retryAt) {
+		return d.Phase, nil
+	}
+	if d.saved != PhaseReleasing {
+		s := d.state
+		s.Phase = PhaseReleasing
+		if node, err = r.mark(ctx, d, node, PhaseReleasing, s.write); err != nil {
+			return d.Phase, err
+		}
+		d.askedAt = r.now()
+	}
+	taken, err := r.takenOver(ctx, d, node)
+	if err == nil && taken && !d.mayBe {
+		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
+	}
+	if err == nil && !d.settled {
+		err = r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, d.After) })
+		d.settled = err == nil
+	}
+	if err == nil {
+		err = r.write(ctx, func(ctx context.Context) error { return giver.Release(ctx, node) })
+	}
+	return r.released(d, node, err)
+}
+
+// released goes on from what the backend said.
+func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) {
+	held := new(backend.Held)
+	switch {
+	case err == nil:
+		r.tell(node, corev1.EventTypeNormal, "Drained", "Drain", "the node is empty and was given back")
+		return PhaseReleased, nil
+	case errors.As(err, &held) && !d.mayBe:
+		return d.fail(held.Reason, held.Message), nil
+	case r.now().Sub(d.askedAt) >= r.p.cfg.ReleaseMax:
+		return d.fail("ReleaseFailed", "its backend did not take it: "+err.Error()), nil
+	case errors.Is(err, backend.ErrNotYet):
+		d.cause = err.Error()
+		return d.Phase, nil
+	}
+	d.retryAt = r.now().Add(r.p.cfg.EvictRetry)
+	return d.Phase, fmt.Errorf("giving it back: %w", err)
+}

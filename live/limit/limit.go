@@ -1,0 +1,244 @@
+// Package limit bounds how fast the controller writes to the API server. A
+// [Limiter] stands between client-go and the network, so that nothing that uses
+// a client can get around it: not the event recorder, not a status writer.
+//
+// Reads pass. So do requests that change nothing though their verb is a write:
+// dry runs and reviews of tokens and of access. Leases pass as well, and are
+// counted: a leader that waits for its own writes would lose its lease to them.
+// What is written for nodes that the provider is about to take goes first.
+package limit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+)
+
+// A Config holds the bounds of a [Limiter]. Start from [DefaultConfig].
+type Config struct {
+	// Rate is how many writes a second are sent in the long run. Raising it
+	// moves pods sooner and leaves the API server less for others.
+	Rate float64
+
+	// Burst is how many writes may be sent at once after a quiet time. Raising
+	// it lets a step with many writes end sooner.
+	Burst int
+
+	// PauseMax is the longest that an overloaded API server can have us stop
+	// writing for by one answer. Raising it obeys it further.
+	PauseMax time.Duration
+
+	// Clock tells the time.
+	Clock clock.Clock
+}
+
+// DefaultConfig returns the bounds that the controller runs with: 5 writes a
+// second and 50 at once.
+func DefaultConfig() Config {
+	return Config{Rate: 5, Burst: 50, PauseMax: 30 * time.Second, Clock: clock.RealClock{}}
+}
+
+func (c *Config) validate() error {
+	switch {
+	case !(c.Rate > 0):
+		return fmt.Errorf("limit: rate %v is not above 0", c.Rate)
+	case c.Burst < 1:
+		return fmt.Errorf("limit: burst %d is less than 1", c.Burst)
+	case c.PauseMax < 0:
+		return fmt.Errorf("limit: pause max %v is negative", c.PauseMax)
+	case c.Clock == nil:
+		return fmt.Errorf("limit: clock is not set")
+	}
+	return nil
+}
+
+// A Limiter paces the writes of all configurations that it has wrapped
+// together. It may be used by several goroutines.
+type Limiter struct {
+	cfg Config
+
+	mu     sync.Mutex
+	bucket *rate.Limiter
+
+	// urgent and ordinary are who waits, first come first. The head of urgent,
+	// or else that of ordinary, is next.
+	urgent, ordinary []*waiter
+
+	// paused is until when the API server asked us to write nothing.
+	paused time.Time
+
+	counts map[string]*Count
+}
+
+// A waiter is one write that has not been sent yet. turn holds a value after it
+// has become the next.
+type waiter struct {
+	urgent bool
+	turn   chan struct{}
+}
+
+// A Count is what was written with one verb of HTTP.
+type Count struct {
+	// Verb is POST, PUT, PATCH or DELETE; "lease" is any write of a Lease.
+	Verb string
+
+	// Writes is how many were sent, Urgent how many of them went first, and
+	// Throttled how many the API server sent back with 429 or 503.
+	Writes, Urgent, Throttled uint64
+
+	// Waited is how long they were kept back in all.
+	Waited time.Duration
+}
+
+// New returns a limiter, or an error that names the field that is wrong.
+func New(cfg Config) (*Limiter, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Limiter{cfg: cfg, bucket: rate.NewLimiter(rate.Limit(cfg.Rate), cfg.Burst), counts: map[string]*Count{}}, nil
+}
+
+// Counts returns what was written so far, ascending by verb.
+func (l *Limiter) Counts() []Count {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Count, 0, len(l.counts))
+	for _, c := range l.counts {
+		all = append(all, *c)
+	}
+	slices.SortFunc(all, func(a, b Count) int { return cmp.Compare(a.Verb, b.Verb) })
+	return all
+}
+
+// wait returns when the write may be sent, or with the error of ctx.
+func (l *Limiter) wait(ctx context.Context, urgent bool) error {
+	w := l.join(urgent)
+	defer l.leave(w)
+	for {
+		delay, next := l.take(w)
+		if next && delay == 0 {
+			return nil
+		}
+		if err := l.sleep(ctx, w, delay, next); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits for w to become the next or, where it is, for the delay.
+func (l *Limiter) sleep(ctx context.Context, w *waiter, delay time.Duration, next bool) error {
+	if !next {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.turn:
+			return nil
+		}
+	}
+	timer := l.cfg.Clock.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C():
+		return nil
+	}
+}
+
+// take takes a token for w if it is the next and there is one. Else it returns
+// how long that will last at least.
+func (l *Limiter) take(w *waiter) (delay time.Duration, next bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head() != w {
+		return 0, false
+	}
+	now := l.cfg.Clock.Now()
+	if now.Before(l.paused) {
+		return l.paused.Sub(now), true
+	}
+	r := l.bucket.ReserveN(now, 1)
+	if delay = r.DelayFrom(now); delay > 0 {
+		r.CancelAt(now)
+	}
+	return delay, true
+}
+
+func (l *Limiter) head() *waiter {
+	if len(l.urgent) > 0 {
+		return l.urgent[0]
+	}
+	if len(l.ordinary) > 0 {
+		return l.ordinary[0]
+	}
+	return nil
+}
+
+func (l *Limiter) join(urgent bool) *waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := &waiter{urgent: urgent, turn: make(chan struct{}, 1)}
+	if urgent {
+		l.urgent = append(l.urgent, w)
+	} else {
+		l.ordinary = append(l.ordinary, w)
+	}
+	return w
+}
+
+// leave takes w out of its queue and tells who is the next now.
+func (l *Limiter) leave(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := &l.ordinary
+	if w.urgent {
+		queue = &l.urgent
+	}
+	if i := slices.Index(*queue, w); i >= 0 {
+		*queue = slices.Delete(*queue, i, i+1)
+	}
+	if h := l.head(); h != nil {
+		select {
+		case h.turn <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sent counts a write that was let through.
+func (l *Limiter) sent(verb string, urgent bool, waited time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.count(verb)
+	c.Writes++
+	c.Waited += waited
+	if urgent {
+		c.Urgent++
+	}
+}
+
+// throttled counts a write that was sent back, and stops all writes for pause.
+func (l *Limiter) throttled(verb string, pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count(verb).Throttled++
+	until := l.cfg.Clock.Now().Add(min(pause, l.cfg.PauseMax))
+	if until.After(l.paused) {
+		l.paused = until
+	}
+}
+
+func (l *Limiter) count(verb string) *Count {
+	c, ok := l.counts[verb]
+	if !ok {
+		c = &Count{Verb: verb}
+		l.counts[verb] = c
+	}
+	return c
+}

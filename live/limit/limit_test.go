@@ -1,0 +1,308 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// A server answers requests and notes when they came.
+type server struct {
+	mu     sync.Mutex
+	came   []request
+	answer func(*http.Request) *http.Response // nil means 200
+}
+
+type request struct {
+	what string
+	at   time.Time
+}
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.came = append(s.came, request{r.Method + " " + r.URL.Path, time.Now()})
+	if s.answer != nil {
+		if resp := s.answer(r); resp != nil {
+			return resp, nil
+		}
+	}
+	return respond(http.StatusOK, nil), nil
+}
+
+func respond(code int, header map[string]string) *http.Response {
+	resp := &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}
+	for k, v := range header {
+		resp.Header.Set(k, v)
+	}
+	return resp
+}
+
+// inBubble gives f a limiter and its transports, where time is waited for.
+func inBubble(t *testing.T, cfg Config, f func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &server{}
+		f(t, l, s, &transport{limiter: l, next: s}, &transport{limiter: l, next: s, urgent: true})
+	})
+}
+
+//nolint:bodyclose // transports of these tests answer without a body
+func send(t *transport, method, url string) (*http.Response, error) {
+	r, err := http.NewRequest(method, "http://server"+url, strings.NewReader("{}"))
+	if err != nil {
+		return nil, err
+	}
+	return t.RoundTrip(r)
+}
+
+// TestRule19Rate holds the pace: 50 writes at once, and then 5 a second.
+func TestRule19Rate(t *testing.T) {
+	inBubble(t, DefaultConfig(), func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
+		start := time.Now()
+		var wait sync.WaitGroup
+		for i := range 100 {
+			wait.Go(func() {
+				method := []string{"POST", "PUT", "PATCH", "DELETE"}[i%4]
+				if _, err := send(ordinary, method, "/api/v1/namespaces/a/pods"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		for n, r := range s.came {
+			want := time.Duration(max(0, n-49)) * 200 * time.Millisecond
+			if got := r.at.Sub(start); (got - want).Abs() > time.Millisecond {
+				t.Fatalf("write %d was sent after %v, want %v", n+1, got, want)
+			}
+		}
+		total := uint64(0)
+		for _, c := range l.Counts() {
+			if c.Writes != 25 {
+				t.Errorf("%s: %d writes", c.Verb, c.Writes)
+			}
+			total += c.Writes
+		}
+		if total != 100 {
+			t.Errorf("%d writes were counted", total)
+		}
+	})
+}
+
+// TestRule19Passes holds what never waits: reads, what changes nothing, and
+// Leases, without which the leader would be lost.
+func TestRule19Passes(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Burst, cfg.Rate = 1, 0.001
+	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
+		s.answer = func(r *http.Request) *http.Response {
+			if strings.HasSuffix(r.URL.Path, "/pods") && r.Method == http.MethodPost {
+				return respond(http.StatusTooManyRequests, map[string]string{"Retry-After": "30"})
+			}
+			return nil
+		}
+		if _, err := send(ordinary, "POST", "/api/v1/namespaces/a/pods"); err != nil { // takes the only token, and meets a pause
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for _, x := range []struct{ method, url string }{
+			{"GET", "/api/v1/pods"},
+			{"PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/x"},
+			{"POST", "/api/v1/namespaces/a/pods/p/eviction?dryRun=All"},
+			{"POST", "/apis/authentication.k8s.io/v1/tokenreviews"},
+			{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"},
+		} {
+			if _, err := send(ordinary, x.method, x.url); err != nil {
+				t.Error(err)
+			}
+		}
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("they waited for %v", waited)
+		}
+		if got := fmt.Sprint(l.Counts()); !strings.Contains(got, "lease 1") || len(l.Counts()) != 2 {
+			t.Errorf("counted %v", got)
+		}
+	})
+}
+
+// TestRule19Urgent holds that drains under a notice go first, also before those
+// who have waited longer, and that the rest go in the order in which they came.
+func TestRule19Urgent(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Burst, cfg.Rate = 1, 1
+	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
+		var wait sync.WaitGroup
+		for i, x := range []*transport{ordinary, ordinary, ordinary, urgent, urgent} {
+			wait.Go(func() {
+				if _, err := send(x, "PATCH", fmt.Sprintf("/%d", i)); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		wait.Wait()
+		var order []string
+		for _, r := range s.came {
+			order = append(order, r.what)
+		}
+		if want := "[PATCH /0 PATCH /3 PATCH /4 PATCH /1 PATCH /2]"; fmt.Sprint(order) != want {
+			t.Errorf("sent in the order %v, want %s", order, want)
+		}
+		if c := l.Counts()[0]; c.Urgent != 2 || c.Waited != 10*time.Second {
+			t.Errorf("counted %+v, want 2 urgent ones and 1+2+3+4 s waited", c)
+		}
+	})
+}
+
+// TestRule19RetryAfter holds that an overloaded server is left alone for as long
+// as it asks, and that the answer of a disruption budget concerns one pod only.
+func TestRule19RetryAfter(t *testing.T) {
+	for _, x := range []struct {
+		name, url   string
+		code        int
+		contentType string
+		pause       time.Duration
+		header      bool // the caller still sees Retry-After
+	}{
+		{"overloaded", "/api/v1/nodes/a", 429, "text/plain; charset=utf-8", 7 * time.Second, true},
+		{"unavailable", "/api/v1/nodes/a", 503, "application/json", 7 * time.Second, true},
+		{"budget", "/api/v1/namespaces/a/pods/p/eviction", 429, "application/json", 0, false},
+		{"overloaded at an eviction", "/api/v1/namespaces/a/pods/p/eviction", 429, "text/plain; charset=utf-8", 7 * time.Second, false},
+		{"rehearsed eviction", "/api/v1/namespaces/a/pods/p/eviction?dryRun=All", 429, "application/json", 0, false},
+		{"conflict", "/api/v1/nodes/a", 409, "application/json", 0, true},
+	} {
+		inBubble(t, DefaultConfig(), func(t *testing.T, _ *Limiter, s *server, ordinary, urgent *transport) {
+			s.answer = func(*http.Request) *http.Response {
+				return respond(x.code, map[string]string{"Retry-After": "7", "Content-Type": x.contentType})
+			}
+			resp, err := send(ordinary, "POST", x.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := resp.Header.Get("Retry-After") != ""; got != x.header {
+				t.Errorf("%s: the caller sees Retry-After %t, want %t", x.name, got, x.header)
+			}
+			s.answer = nil
+			start := time.Now()
+			if _, err := send(urgent, "PATCH", "/api/v1/nodes/b"); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(start); got != x.pause {
+				t.Errorf("%s: the next write waited for %v, want %v", x.name, got, x.pause)
+			}
+		})
+	}
+}
+
+// Who gives up waiting is forgotten, and does not hold up the others.
+func TestGivingUp(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Burst, cfg.Rate = 1, 0.1
+	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
+		if _, err := send(ordinary, "POST", "/0"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		closed := &body{}
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://server/1", closed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			if _, err := urgent.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+		synctest.Wait()
+		wait.Go(func() {
+			if _, err := send(ordinary, "POST", "/2"); err != nil {
+				t.Error(err)
+			}
+		})
+		wait.Wait()
+		if !closed.closed {
+			t.Error("the body of the request was not closed")
+		}
+		if len(s.came) != 2 || s.came[1].at.Sub(s.came[0].at) != 10*time.Second {
+			t.Errorf("sent %v", s.came)
+		}
+		if l.head() != nil {
+			t.Error("somebody is still waiting")
+		}
+	})
+}
+
+type body struct{ closed bool }
+
+func (b *body) Read([]byte) (int, error) { return 0, io.EOF }
+func (b *body) Close() error             { b.closed = true; return nil }
+
+// TestClient has client-go itself write through the limiter: an eviction that a
+// budget refuses comes back at once, with the time to wait in its status.
+func TestClient(t *testing.T) {
+	http429 := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":10}}`
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Retry-After", "10")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, http429)
+	}))
+	defer s.Close()
+	l, err := New(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &rest.Config{Host: s.URL, QPS: 1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	c, err := kubernetes.NewForConfig(l.Wrap(cfg, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.CoreV1().RESTClient().Post().Namespace("a").Resource("pods").Name("p").SubResource("eviction").
+		Body(&metav1.Status{}).Do(t.Context()).Into(&corev1.Pod{})
+	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != 10 || asked != 1 {
+		t.Errorf("asked %d times, with %v", asked, err)
+	}
+	if cfg.QPS != 1 || cfg.WrapTransport != nil {
+		t.Error("the configuration that was given was changed")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, x := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Rate = 0 }, "limit: rate 0 is not above 0"},
+		{func(c *Config) { c.Burst = 0 }, "limit: burst 0 is less than 1"},
+		{func(c *Config) { c.PauseMax = -1 }, "limit: pause max -1ns is negative"},
+		{func(c *Config) { c.Clock = nil }, "limit: clock is not set"},
+	} {
+		cfg := DefaultConfig()
+		x.change(&cfg)
+		if _, err := New(cfg); err == nil || err.Error() != x.want {
+			t.Errorf("%v, want %s", err, x.want)
+		}
+	}
+}
