@@ -1,0 +1,297 @@
+package asg
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	scaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	compute "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	managed "github.com/aws/aws-sdk-go-v2/service/eks/types"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A cloud is the part of AWS that is used. Reads follow all pages. Every write
+// asks the fence first.
+type cloud struct {
+	scaling *autoscaling.Client
+	compute *ec2.Client
+	managed *eks.Client
+	fence   func(context.Context) error
+}
+
+func newCloud(cfg *Config, base sdk.Config) *cloud {
+	retryer := func() sdk.Retryer {
+		return retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff = cfg.AttemptsMax, cfg.BackoffMax
+		})
+	}
+	var endpoint *string
+	if cfg.Endpoint != "" {
+		endpoint = sdk.String(cfg.Endpoint)
+	}
+	base = base.Copy()
+	base.Region = cfg.Region
+	base.RetryMaxAttempts = 0
+	return &cloud{
+		fence: cfg.Fence,
+		scaling: autoscaling.NewFromConfig(base, func(o *autoscaling.Options) {
+			o.Retryer, o.BaseEndpoint = retryer(), endpoint
+		}),
+		compute: ec2.NewFromConfig(base, func(o *ec2.Options) { o.Retryer, o.BaseEndpoint = retryer(), endpoint }),
+		managed: eks.NewFromConfig(base, func(o *eks.Options) { o.Retryer, o.BaseEndpoint = retryer(), endpoint }),
+	}
+}
+
+// mayWrite asks the fence.
+func (c *cloud) mayWrite(ctx context.Context) error {
+	if c.fence == nil {
+		return nil
+	}
+	if err := c.fence(ctx); err != nil {
+		return &fencedError{err}
+	}
+	return nil
+}
+
+// once keeps the SDK from sending a request twice: an absolute size that is sent
+// again may lower what somebody else has raised meanwhile.
+func once(o *autoscaling.Options) { o.Retryer = sdk.NopRetryer{} }
+
+// groups returns the groups that carry all of the tags, an empty value standing
+// for any.
+func (c *cloud) groups(ctx context.Context, tags map[string]string) ([]scaling.AutoScalingGroup, error) {
+	in := &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: sdk.Int32(100)}
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		f := scaling.Filter{Name: sdk.String("tag:" + k), Values: []string{tags[k]}}
+		if tags[k] == "" {
+			f = scaling.Filter{Name: sdk.String("tag-key"), Values: []string{k}}
+		}
+		in.Filters = append(in.Filters, f)
+	}
+	var all []scaling.AutoScalingGroup
+	for p := autoscaling.NewDescribeAutoScalingGroupsPaginator(c.scaling, in); p.HasMorePages(); {
+		out, err := p.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, out.AutoScalingGroups...)
+	}
+	return all, nil
+}
+
+// group returns one group; nil where it does not exist.
+func (c *cloud) group(ctx context.Context, name string) (*scaling.AutoScalingGroup, error) {
+	out, err := c.scaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
+	if err != nil || len(out.AutoScalingGroups) == 0 {
+		return nil, err
+	}
+	return &out.AutoScalingGroups[0], nil
+}
+
+// activitiesMax is how many scaling activities are read of a group, the newest.
+const activitiesMax = 50
+
+// activities returns the newest scaling activities of a group, newest first.
+func (c *cloud) activities(ctx context.Context, name string) ([]activity, error) {
+	in := &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(activitiesMax)}
+	var all []activity
+	for p := autoscaling.NewDescribeScalingActivitiesPaginator(c.scaling, in); p.HasMorePages() && len(all) < activitiesMax; {
+		out, err := p.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range out.Activities {
+			all = append(all, activityOf(&out.Activities[i]))
+		}
+	}
+	return all, nil
+}
+
+// hooked reports whether a hook of a group holds up the end of its instances.
+func (c *cloud) hooked(ctx context.Context, name string) (bool, error) {
+	out, err := c.scaling.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &name})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(out.LifecycleHooks, func(h scaling.LifecycleHook) bool {
+		return sdk.ToString(h.LifecycleTransition) == "autoscaling:EC2_INSTANCE_TERMINATING"
+	}), nil
+}
+
+// A bought is how an instance was bought, and when. EC2 still tells of one for a
+// while after it has ended.
+type bought struct {
+	spot, ended bool
+	at          policy.Time
+}
+
+// instances returns how instances were bought. Those that are not known yet are
+// left out.
+func (c *cloud) instances(ctx context.Context, ids []string) (map[string]bought, error) {
+	const filterMax = 200 // values of one filter (AWS documentation, DescribeInstances)
+	found := map[string]bought{}
+	for part := range slices.Chunk(ids, filterMax) {
+		in := &ec2.DescribeInstancesInput{Filters: []compute.Filter{{Name: sdk.String("instance-id"), Values: part}}}
+		for p := ec2.NewDescribeInstancesPaginator(c.compute, in); p.HasMorePages(); {
+			out, err := p.NextPage(ctx)
+			if err != nil {
+				return found, err
+			}
+			for _, r := range out.Reservations {
+				for _, i := range r.Instances {
+					ended := i.State != nil && (i.State.Name == compute.InstanceStateNameTerminated || i.State.Name == compute.InstanceStateNameShuttingDown)
+					found[sdk.ToString(i.InstanceId)] = bought{i.InstanceLifecycle == compute.InstanceLifecycleTypeSpot, ended, timeOf(i.LaunchTime)}
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+func timeOf(t *time.Time) policy.Time {
+	if t == nil {
+		return 0
+	}
+	return policy.TimeOf(*t)
+}
+
+// A template is what of a launch template says which market a group buys in.
+type template struct {
+	kind string
+	spot bool
+}
+
+// template returns a version of a launch template.
+func (c *cloud) template(ctx context.Context, id, version string) (template, error) {
+	out, err := c.compute.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: &id, Versions: []string{version}})
+	if err != nil || len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil {
+		return template{}, err
+	}
+	d := out.LaunchTemplateVersions[0].LaunchTemplateData
+	return template{string(d.InstanceType), d.InstanceMarketOptions != nil && d.InstanceMarketOptions.MarketType == compute.MarketTypeSpot}, nil
+}
+
+// nodegroup returns a managed node group.
+func (c *cloud) nodegroup(ctx context.Context, cluster, name string) (*managed.Nodegroup, error) {
+	out, err := c.managed.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: &cluster, NodegroupName: &name})
+	if err != nil {
+		return nil, err
+	}
+	return out.Nodegroup, nil
+}
+
+// setDesired asks for a size, once.
+func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) error {
+	if err := c.mayWrite(ctx); err != nil {
+		return err
+	}
+	size := sdk.Int32(int32(n))
+	if g.nodegroup != "" {
+		_, err := c.managed.UpdateNodegroupConfig(ctx, &eks.UpdateNodegroupConfigInput{ClusterName: &g.cluster, NodegroupName: &g.nodegroup,
+			ClientRequestToken: &token, ScalingConfig: &managed.NodegroupScalingConfig{DesiredSize: size}})
+		return err
+	}
+	_, err := c.scaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: &g.name, DesiredCapacity: size,
+		HonorCooldown: sdk.Bool(false)}, once)
+	return err
+}
+
+// terminate ends an instance and lowers what its group is to hold, once.
+func (c *cloud) terminate(ctx context.Context, id string) error {
+	if err := c.mayWrite(ctx); err != nil {
+		return err
+	}
+	_, err := c.scaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{
+		InstanceId: &id, ShouldDecrementDesiredCapacity: sdk.Bool(true)}, once)
+	return err
+}
+
+// protect sets whether the group may choose an instance when it scales in.
+func (c *cloud) protect(ctx context.Context, group, id string, on bool) error {
+	if err := c.mayWrite(ctx); err != nil {
+		return err
+	}
+	_, err := c.scaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &group,
+		InstanceIds: []string{id}, ProtectedFromScaleIn: &on})
+	return err
+}
+
+// tag writes a tag of a group or of its managed node group. It is not passed on to
+// instances.
+func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
+	if err := c.mayWrite(ctx); err != nil {
+		return err
+	}
+	if g.nodegroup != "" {
+		_, err := c.managed.TagResource(ctx, &eks.TagResourceInput{ResourceArn: &g.arn, Tags: map[string]string{key: value}})
+		return err
+	}
+	_, err := c.scaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []scaling.Tag{{ResourceId: &g.name,
+		ResourceType: sdk.String("auto-scaling-group"), Key: &key, Value: &value, PropagateAtLaunch: sdk.Bool(false)}}})
+	return err
+}
+
+// untag removes a tag; one that is not there is no error.
+func (c *cloud) untag(ctx context.Context, g *group, key string) error {
+	if err := c.mayWrite(ctx); err != nil {
+		return err
+	}
+	if g.nodegroup != "" {
+		_, err := c.managed.UntagResource(ctx, &eks.UntagResourceInput{ResourceArn: &g.arn, TagKeys: []string{key}})
+		return err
+	}
+	_, err := c.scaling.DeleteTags(ctx, &autoscaling.DeleteTagsInput{Tags: []scaling.Tag{{ResourceId: &g.name,
+		ResourceType: sdk.String("auto-scaling-group"), Key: &key}}})
+	return err
+}
+
+// setMax bounds a group.
+func (c *cloud) setMax(ctx context.Context, g *group, n int) error {
+	if err := c.mayWrite(ctx); err != nil {
+		return err
+	}
+	_, err := c.scaling.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name, MaxSize: sdk.Int32(int32(n))})
+	return err
+}
+
+// setOnDemand sets the part that a mixed group buys on demand. The group replaces
+// what it has too many of.
+func (c *cloud) setOnDemand(ctx context.Context, g *group, percent int) error {
+	if err := c.mayWrite(ctx); err != nil {
+		return err
+	}
+	_, err := c.scaling.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name,
+		MixedInstancesPolicy: &scaling.MixedInstancesPolicy{InstancesDistribution: &scaling.InstancesDistribution{
+			OnDemandPercentageAboveBaseCapacity: sdk.Int32(int32(percent))}}})
+	return err
+}
+
+// activityOf reads a scaling activity. Instances and zones stand in its
+// description and details as AWS words them: "Launching a new EC2 instance: i-…".
+func activityOf(x *scaling.Activity) activity {
+	a := activity{id: sdk.ToString(x.ActivityId), start: timeOf(x.StartTime)}
+	description := sdk.ToString(x.Description)
+	a.launches = strings.HasPrefix(description, "Launching")
+	if !a.launches {
+		return a
+	}
+	if _, after, ok := strings.Cut(description, "instance: "); ok {
+		a.instance, _, _ = strings.Cut(after, " ")
+	}
+	a.failed = x.StatusCode == scaling.ScalingActivityStatusCodeFailed || x.StatusCode == scaling.ScalingActivityStatusCodeCancelled
+	a.refused = a.failed && lacksCapacity(description+sdk.ToString(x.StatusMessage))
+	if _, after, ok := strings.Cut(sdk.ToString(x.Details), `"Availability Zone":"`); ok {
+		a.zone, _, _ = strings.Cut(after, `"`)
+	}
+	return a
+}

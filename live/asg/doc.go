@@ -1,0 +1,58 @@
+// Package asg works on Auto Scaling groups and EKS managed node groups, beside
+// the Cluster Autoscaler that grows and shrinks them.
+//
+// A group is found by the tags that a CapacityPool names; its types, zones and
+// purchase options say which markets it buys in. Reading never changes anything:
+// [Backend.Poll] tells the sink of every instance, of refused launches and of
+// what a pool was last told. Only the calls of [backend.Backend] and
+// [Backend.Tidy] write.
+//
+// Three rules keep the peace with the Cluster Autoscaler, which writes absolute
+// sizes from a cache. The desired size is only ever raised, by one and from a read
+// made for it; it goes down only by terminating one certain instance with
+// decrement. Nodes that carry its ToBeDeleted taint are its own. And both nodes of
+// a swap carry its scale-down-disabled annotation until the swap has ended, unless
+// the user has set a value there.
+//
+// # What a launch leaves behind
+//
+// A launch is written down before the desired size is raised, as a tag of the
+// group named spotter.dev/launch-TOKEN (of the managed node group where there is
+// one, whose Auto Scaling group is not ours to write to). The tag lives and dies
+// with the group, is read with it at no cost, needs no other store and can be read
+// by any user. It names the newest scaling activity of before, so the instance of
+// the launch is the first that a later activity brought and no other launch has:
+// no clock of ours is compared with one of AWS. A token that is written down is
+// never asked for again, so a crash at any point can lose a launch, which then
+// counts as failed, but cannot double one.
+//
+// # Permissions
+//
+// [ReadActions] are all that watching needs, and all that shadow mode ever calls.
+// [WriteActions] are needed besides where a pool is active.
+package asg
+
+// ReadActions are the actions of IAM that watching needs.
+var ReadActions = []string{
+	"autoscaling:DescribeAutoScalingGroups",
+	"autoscaling:DescribeLifecycleHooks",
+	"autoscaling:DescribeScalingActivities",
+	"ec2:DescribeInstances",
+	"ec2:DescribeLaunchTemplateVersions",
+	"eks:DescribeNodegroup",
+}
+
+// WriteActions are the actions of IAM that active pools need besides.
+// UpdateAutoScalingGroup is called only for pools that allow it by
+// [AnnotationBounds] or [AnnotationReplacement].
+var WriteActions = []string{
+	"autoscaling:CreateOrUpdateTags",
+	"autoscaling:DeleteTags",
+	"autoscaling:SetDesiredCapacity",
+	"autoscaling:SetInstanceProtection",
+	"autoscaling:TerminateInstanceInAutoScalingGroup",
+	"autoscaling:UpdateAutoScalingGroup",
+	"eks:TagResource",
+	"eks:UntagResource",
+	"eks:UpdateNodegroupConfig",
+}

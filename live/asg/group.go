@@ -1,0 +1,290 @@
+package asg
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	scaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Tags that say to which managed node group a group belongs (EKS).
+const (
+	tagNodegroup = "eks:nodegroup-name"
+	tagCluster   = "eks:cluster-name"
+)
+
+// Tags by which the Cluster Autoscaler is told what a new node of a group will be
+// like.
+const (
+	tagNodeLabel = "k8s.io/cluster-autoscaler/node-template/label/"
+	tagNodeTaint = "k8s.io/cluster-autoscaler/node-template/taint/"
+)
+
+// A group is an Auto Scaling group as it was last read.
+type group struct {
+	name, pool        string
+	min, max, desired int
+
+	// zones and types are ascending. No types means that they are chosen by
+	// attributes, and any will do.
+	zones, types []string
+
+	// onDemandPercent is the part bought on demand: 100 or 0 but for groups that
+	// mix the two. base is how many are on demand before that part counts. policy
+	// says that the group has a mixed-instances policy.
+	onDemandPercent, base int
+	policy                bool
+
+	// template and version are the launch template of a group without one.
+	template, version string
+
+	// rebalances says that the group evens out its zones by ending instances.
+	rebalances bool
+
+	// nodegroup, cluster and arn are those of its managed node group; empty for a
+	// group of its own. tags are the node group's then.
+	// own are the group's in any case.
+	nodegroup, cluster, arn string
+	tags, own               map[string]string
+
+	// labels and taints are those expected of its nodes.
+	labels []policy.Label
+	taints []policy.Taint
+
+	instances []instance
+	launches  []launch
+
+	// activities are the newest, newest first, where they were asked for.
+	activities []activity
+
+	// read is when it was, and noted when its managed node group was.
+	read, noted policy.Time
+}
+
+// An instance is one of a group.
+type instance struct {
+	id, zone, kind string
+	state          scaling.LifecycleState
+	protected      bool
+}
+
+// ending reports whether the group is giving the instance up.
+func (i *instance) ending() bool {
+	return strings.HasPrefix(string(i.state), "Terminat") || i.state == scaling.LifecycleStateDetaching || i.state == scaling.LifecycleStateDetached
+}
+
+// groupOf reads a group. Its launch template and node group are not in it.
+func groupOf(x *scaling.AutoScalingGroup) *group {
+	g := &group{name: sdk.ToString(x.AutoScalingGroupName), onDemandPercent: 100,
+		min: int(sdk.ToInt32(x.MinSize)), max: int(sdk.ToInt32(x.MaxSize)), desired: int(sdk.ToInt32(x.DesiredCapacity)),
+		zones: slices.Sorted(slices.Values(x.AvailabilityZones)), tags: map[string]string{}}
+	for i := range x.Instances {
+		in := &x.Instances[i]
+		g.instances = append(g.instances, instance{id: sdk.ToString(in.InstanceId), zone: sdk.ToString(in.AvailabilityZone),
+			kind: sdk.ToString(in.InstanceType), state: in.LifecycleState, protected: sdk.ToBool(in.ProtectedFromScaleIn)})
+	}
+	slices.SortFunc(g.instances, func(a, b instance) int { return cmp.Compare(a.id, b.id) })
+	for _, t := range x.Tags {
+		g.tags[sdk.ToString(t.Key)] = sdk.ToString(t.Value)
+	}
+	g.own = g.tags
+	g.nodegroup, g.cluster = g.tags[tagNodegroup], g.tags[tagCluster]
+	g.labels, g.taints = expected(g.tags)
+	g.rebalances = len(g.zones) > 1 && !slices.ContainsFunc(x.SuspendedProcesses, func(p scaling.SuspendedProcess) bool {
+		return sdk.ToString(p.ProcessName) == "AZRebalance"
+	})
+	if t := x.LaunchTemplate; t != nil {
+		g.template, g.version = sdk.ToString(t.LaunchTemplateId), cmp.Or(sdk.ToString(t.Version), "$Default")
+	}
+	if m := x.MixedInstancesPolicy; m != nil {
+		g.readMixed(m)
+	}
+	g.launches = decodeLaunches(g.tags)
+	return g
+}
+
+// readMixed reads a mixed-instances policy. What AWS leaves out has its default:
+// nothing before the part counts, and all on demand after that.
+func (g *group) readMixed(m *scaling.MixedInstancesPolicy) {
+	g.policy = true
+	if d := m.InstancesDistribution; d != nil {
+		g.base = int(sdk.ToInt32(d.OnDemandBaseCapacity))
+		if d.OnDemandPercentageAboveBaseCapacity != nil {
+			g.onDemandPercent = int(*d.OnDemandPercentageAboveBaseCapacity)
+		}
+	}
+	if m.LaunchTemplate == nil {
+		return
+	}
+	if t := m.LaunchTemplate.LaunchTemplateSpecification; t != nil {
+		g.template, g.version = sdk.ToString(t.LaunchTemplateId), cmp.Or(sdk.ToString(t.Version), "$Default")
+	}
+	for _, o := range m.LaunchTemplate.Overrides {
+		if o.InstanceRequirements != nil {
+			g.types = nil
+			return
+		}
+		g.types = append(g.types, sdk.ToString(o.InstanceType))
+	}
+	slices.Sort(g.types)
+	g.types = slices.Compact(g.types)
+}
+
+// expected returns the labels and taints that the tags for the Cluster Autoscaler
+// state, ascending.
+func expected(tags map[string]string) (labels []policy.Label, taints []policy.Taint) {
+	for k, v := range tags {
+		if name, ok := strings.CutPrefix(k, tagNodeLabel); ok {
+			labels = append(labels, policy.Label{Key: name, Value: v})
+		}
+		if name, ok := strings.CutPrefix(k, tagNodeTaint); ok {
+			value, effect, _ := strings.Cut(v, ":")
+			taints = append(taints, policy.Taint{Key: name, Value: value, Effect: effectOf(effect)})
+		}
+	}
+	slices.SortFunc(labels, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(taints, func(a, b policy.Taint) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect)) })
+	return labels, taints
+}
+
+func effectOf(effect string) policy.TaintEffect {
+	switch corev1.TaintEffect(effect) {
+	case corev1.TaintEffectPreferNoSchedule:
+		return policy.PreferNoSchedule
+	case corev1.TaintEffectNoExecute:
+		return policy.NoExecute
+	}
+	return policy.NoSchedule
+}
+
+// mixes reports whether g buys both on demand and spot.
+func (g *group) mixes() bool {
+	return g.onDemandPercent > 0 && g.onDemandPercent < 100 || g.base > 0 && g.onDemandPercent < 100
+}
+
+// offers reports whether g may launch in the market.
+func (g *group) offers(zone, kind string, c policy.CapacityType) bool {
+	if g.types != nil && !slices.Contains(g.types, kind) || !slices.Contains(g.zones, zone) {
+		return false
+	}
+	return g.mixes() || (c == policy.Spot) == (g.onDemandPercent == 0)
+}
+
+// live returns how many instances g has that are not ending.
+func (g *group) live() int {
+	n := 0
+	for i := range g.instances {
+		if !g.instances[i].ending() {
+			n++
+		}
+	}
+	return n
+}
+
+// missing returns how many instances are still to be launched.
+func (g *group) missing() int { return max(0, g.desired-g.live()) }
+
+func (g *group) find(id string) *instance {
+	if i, ok := slices.BinarySearchFunc(g.instances, id, func(x instance, id string) int { return cmp.Compare(x.id, id) }); ok {
+		return &g.instances[i]
+	}
+	return nil
+}
+
+func (g *group) has(id string) bool { return g.find(id) != nil }
+
+// launch returns the launch of a token; nil if there is none.
+func (g *group) launch(token string) *launch {
+	for i := range g.launches {
+		if g.launches[i].token == token {
+			return &g.launches[i]
+		}
+	}
+	return nil
+}
+
+// tokenOf returns the token of the launch that an instance came from.
+func (g *group) tokenOf(id string) string {
+	for i := range g.launches {
+		if g.launches[i].instance == id {
+			return g.launches[i].token
+		}
+	}
+	return ""
+}
+
+// balanced reports whether the zones of g still differ by at most one instance
+// when those called gone are no more: else the group would launch in one zone and
+// end an instance in another.
+func (g *group) balanced(gone func(id string) bool) bool {
+	n := make([]int, len(g.zones))
+	for i := range g.instances {
+		x := &g.instances[i]
+		if z, ok := slices.BinarySearch(g.zones, x.zone); ok && !x.ending() && !gone(x.id) {
+			n[z]++
+		}
+	}
+	return len(n) == 0 || slices.Max(n)-slices.Min(n) <= 1
+}
+
+// marketName returns the name of a market as [policy.Market.Name].
+func marketName(region, zone, kind string, c policy.CapacityType) string {
+	return "aws/" + region + "/" + zone + "/" + kind + "/" + c.String()
+}
+
+func capacityOf(spot bool) policy.CapacityType {
+	if spot {
+		return policy.Spot
+	}
+	return policy.OnDemand
+}
+
+// providerID returns what the Node of an instance carries.
+func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
+
+// instanceID returns the instance of a Node, or of anything else that names one by
+// its ID at the end.
+func instanceID(providerID string) (string, bool) {
+	id := providerID[strings.LastIndex(providerID, "/")+1:]
+	return id, strings.HasPrefix(id, "i-")
+}
+
+// A steered is what a pool was last told, as the tag TagSteer says.
+type steered struct {
+	share float64
+	since policy.Time
+}
+
+// TagSteer is the tag of the first group of a pool that says what it was last
+// told.
+const TagSteer = "spotter.dev/steer"
+
+func (s steered) encode() string {
+	return "share=" + strconv.FormatFloat(s.share, 'f', -1, 64) + " since=" + strconv.FormatInt(int64(s.since), 10)
+}
+
+func decodeSteer(value string) (steered, bool) {
+	var s steered
+	for _, word := range strings.Fields(value) {
+		name, v, _ := strings.Cut(word, "=")
+		var err error
+		switch name {
+		case "share":
+			s.share, err = strconv.ParseFloat(v, 64)
+		case "since":
+			var ms int64
+			ms, err = strconv.ParseInt(v, 10, 64)
+			s.since = policy.Time(ms)
+		}
+		if err != nil {
+			return steered{}, false
+		}
+	}
+	return s, s.since != 0 && s.share >= 0 && s.share <= 1
+}

@@ -1,0 +1,139 @@
+package asg
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+)
+
+// AnnotationSwap says that a node is part of a swap, and as what: the node that
+// goes or the one that comes. AnnotationKept says that we set ScaleDownDisabled
+// for it: without that its value is somebody else's.
+const (
+	AnnotationSwap = "spotter.dev/group-swap"
+	AnnotationKept = "spotter.dev/scale-down-disabled-by"
+
+	swapSource      = "source"
+	swapReplacement = "replacement"
+	keptByUs        = "spotter"
+)
+
+// ScaleDownDisabled keeps the Cluster Autoscaler from removing a node, and
+// TaintToBeDeleted is its taint on one that it is removing.
+const (
+	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	TaintToBeDeleted  = "ToBeDeletedByClusterAutoscaler"
+)
+
+// fieldOwner is the name under which Kubernetes keeps what we wrote.
+const fieldOwner = client.FieldOwner("spotter")
+
+func tainted(n *corev1.Node, key string) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
+// ready reports whether pods can start on n: its kubelet says so, and whoever has
+// to prepare it is done.
+func ready(n *corev1.Node) bool {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized"} {
+		if tainted(n, key) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// mark makes a node part of a swap, and keeps the Cluster Autoscaler from removing
+// it unless the user has decided on that already.
+func (b *Backend) mark(ctx context.Context, name, as string) error {
+	return b.annotate(ctx, name, func(a map[string]string) {
+		a[AnnotationSwap] = as
+		if _, set := a[ScaleDownDisabled]; !set {
+			a[ScaleDownDisabled], a[AnnotationKept] = "true", keptByUs
+		}
+	})
+}
+
+// unmark ends a node's part in a swap, if it has that one. What somebody has set
+// since, stays.
+func (b *Backend) unmark(ctx context.Context, name, as string) error {
+	return b.annotate(ctx, name, func(a map[string]string) {
+		if a[AnnotationSwap] != as {
+			return
+		}
+		if a[AnnotationKept] == keptByUs && a[ScaleDownDisabled] == "true" {
+			delete(a, ScaleDownDisabled)
+		}
+		delete(a, AnnotationKept)
+		delete(a, AnnotationSwap)
+	})
+}
+
+// annotate changes the annotations of a node as the API server has it, against its
+// resource version: what another writes at the same time is read and decided on again. A node that is
+// gone needs nothing.
+func (b *Backend) annotate(ctx context.Context, name string, change func(map[string]string)) error {
+	const tries = 3
+	var err error
+	for range tries {
+		var node corev1.Node
+		err = b.reader.Get(ctx, client.ObjectKey{Name: name}, &node)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading node %s: %w", name, err)
+		}
+		before := node.DeepCopy()
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		change(node.Annotations)
+		if maps.Equal(before.Annotations, node.Annotations) {
+			return nil
+		}
+		err = b.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
+		if err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if apierrors.IsForbidden(err) {
+		return backend.Hold(ReasonDenied, "annotating node %s: %v", name, err)
+	}
+	return fmt.Errorf("annotating node %s: %w", name, err)
+}
+
+// busy reports whether pods stand on a node that are not those of DaemonSets, and
+// neither finished nor mirrors of files. It asks the API server itself.
+func (b *Backend) busy(ctx context.Context, name string) (bool, error) {
+	var pods corev1.PodList
+	if err := b.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
+		return false, fmt.Errorf("listing the pods of node %s: %w", name, err)
+	}
+	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
+		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			return false
+		}
+		if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+			return false
+		}
+		for _, o := range p.OwnerReferences {
+			if o.Controller != nil && *o.Controller && o.Kind == "DaemonSet" {
+				return false
+			}
+		}
+		return true
+	}), nil
+}

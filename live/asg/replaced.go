@@ -1,0 +1,184 @@
+package asg
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/backend"
+)
+
+// A Stage is how far a launch has come.
+type Stage uint8
+
+// The stages of a launch.
+const (
+	StageFailed     Stage = iota
+	StageNoInstance       // the group has launched nothing
+	StagePending          // there is an instance, in Pending or held in Pending:Wait
+	StageNotJoined        // in service, without a Node
+	StageNotReady         // joined, and not ready for pods
+	StageReady
+)
+
+// String returns the name used in output.
+func (s Stage) String() string {
+	return [...]string{"failed", "no instance", "pending", "not joined", "not ready", "ready"}[s]
+}
+
+// Replaced reports how far the launches of the tokens have come together. Who asks
+// has a drain that waits for them, so it protects their instances from scale-in as
+// soon as that can be done.
+func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
+	all := backend.ReplacementReady
+	for _, token := range tokens {
+		stage, err := b.Progress(ctx, token)
+		switch {
+		case err != nil:
+			return backend.ReplacementWaiting, err
+		case stage == StageFailed:
+			return backend.ReplacementFailed, nil
+		case stage != StageReady:
+			all = backend.ReplacementWaiting
+		}
+	}
+	return all, nil
+}
+
+// Progress reports how far one launch has come that a drain waits for, and protects
+// its instance.
+func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
+	b.acting.Lock()
+	defer b.acting.Unlock()
+	if err := b.known(ctx); err != nil {
+		return StageNoInstance, err
+	}
+	has := func(g *group) bool { return g.launch(token) != nil }
+	g := b.groupWith(has)
+	if g == nil {
+		if err := b.Poll(ctx); err != nil {
+			return StageNoInstance, held(err, "looking for the launch %s", token)
+		}
+		if g = b.groupWith(has); g == nil {
+			return StageFailed, nil
+		}
+	}
+	g, err := b.recent(ctx, g.name)
+	if isHeld(err, ReasonGone) {
+		return StageFailed, nil
+	}
+	if err != nil {
+		return StageNoInstance, err
+	}
+	l := g.launch(token)
+	if l == nil || l.abandoned {
+		return StageFailed, nil
+	}
+	if l.instance == "" {
+		return b.awaitInstance(ctx, g, token)
+	}
+	return b.stageOf(ctx, g, *l)
+}
+
+// awaitInstance looks whether a launch has brought an instance, and writes down
+// which.
+func (b *Backend) awaitInstance(ctx context.Context, g *group, token string) (Stage, error) {
+	activities, err := b.resolve(ctx, g)
+	if err != nil {
+		return StageNoInstance, err
+	}
+	l := *g.launch(token)
+	if l.instance != "" {
+		if err := b.keep(ctx, g, l); err != nil {
+			return StagePending, err
+		}
+		return b.stageOf(ctx, g, l)
+	}
+	if refused(since(activities, l.after)) || b.age(&l) > b.cfg.InstanceMax {
+		return StageFailed, nil
+	}
+	return StageNoInstance, nil
+}
+
+// stageOf returns how far the instance of a launch has come.
+func (b *Backend) stageOf(ctx context.Context, g *group, l launch) (Stage, error) {
+	i := g.find(l.instance)
+	late := b.age(&l) > b.cfg.JoinMax
+	switch {
+	case i == nil:
+		if b.seenLately(g, l.instance) {
+			return StagePending, nil
+		}
+		return StageFailed, nil
+	case i.ending():
+		return StageFailed, nil
+	case i.state != "InService":
+		return orFailed(StagePending, late), nil
+	}
+	l.replaces = true
+	if err := b.shield(ctx, g, i, &l); err != nil {
+		return StageNotJoined, err
+	}
+	nodes, err := b.nodesByInstance(ctx)
+	if err != nil {
+		return StageNotJoined, err
+	}
+	node := nodes[i.id]
+	if node == nil {
+		return orFailed(StageNotJoined, late), nil
+	}
+	if node.Annotations[AnnotationSwap] != swapReplacement {
+		if err := b.mark(ctx, node.Name, swapReplacement); err != nil {
+			return StageNotReady, err
+		}
+	}
+	if !ready(node) {
+		return orFailed(StageNotReady, b.age(&l) > b.cfg.ReadyMax), nil
+	}
+	return StageReady, nil
+}
+
+func orFailed(s Stage, late bool) Stage {
+	if late {
+		return StageFailed
+	}
+	return s
+}
+
+// seenLately reports whether an instance that a read lacks may only be too new for
+// it: the sink was not told yet that it is no more.
+func (b *Backend) seenLately(g *group, id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slices.ContainsFunc(g.activities, func(a activity) bool { return a.instance == id && b.now().Sub(a.start) < writingMax }) {
+		return true
+	}
+	_, told := b.told[id]
+	return told
+}
+
+// shield protects the instance of a launch from scale-in, unless its group protects
+// all. The group of a managed node group is not written
+// to: there the annotation of the Node has to do. That we did it is written down
+// first, so that a crash between the two leaves no protection that nobody ends.
+func (b *Backend) shield(ctx context.Context, g *group, i *instance, l *launch) error {
+	if i.protected || g.nodegroup != "" {
+		return nil
+	}
+	if !l.protected {
+		l.protected = true
+		if err := b.keep(ctx, g, *l); err != nil {
+			return err
+		}
+	}
+	if err := b.cloud.protect(ctx, g.name, i.id, true); err != nil {
+		return held(err, "protecting instance %s from scale-in", i.id)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i.protected = true
+	return nil
+}
+
+// age returns how long ago a launch was asked for.
+func (b *Backend) age(l *launch) time.Duration { return b.now().Sub(l.at) }

@@ -1,0 +1,227 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Annotations of a CapacityPool by which its owner allows more than launches and
+// terminations of single instances.
+const (
+	// AnnotationBounds, "max", allows the greatest size of groups that buy only
+	// spot to be written, so that the Cluster Autoscaler cannot grow them beyond
+	// the wanted share. The size that the user chose is kept in TagMax.
+	AnnotationBounds = "spotter.dev/group-bounds"
+
+	// AnnotationReplacement, "true", allows the purchase options of a live group to
+	// be written that mixes spot and on demand, for which the group replaces
+	// instances without asking a disruption budget.
+	AnnotationReplacement = "spotter.dev/allow-group-replacement"
+)
+
+// TagMax is the tag of a group whose greatest size we have written.
+const TagMax = "spotter.dev/max-size"
+
+// boundSlack is how far a bound stays above what a group is to hold. Lowering a
+// bound below that makes the group end instances, and the Cluster Autoscaler may
+// raise the size between our read and our write.
+const boundSlack = 2
+
+// Steer notes what a pool is to buy, and tells its groups as far as its owner
+// allows. Which of two groups grows is otherwise up to the expander of the Cluster
+// Autoscaler, and the share is reached by launches and drains. A group that mixes
+// spot and on demand is held.
+func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
+	b.acting.Lock()
+	defer b.acting.Unlock()
+	pool := s.Pools[x.Pool].Name
+	if err := b.known(ctx); err != nil {
+		return b.remember(pool, err)
+	}
+	return b.remember(pool, b.steer(ctx, s, x, pool))
+}
+
+func (b *Backend) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer, pool string) error {
+	var groups []*group
+	for _, g := range b.all() {
+		if g.pool != pool {
+			continue
+		}
+		g, err := b.fresh(ctx, g.name)
+		if err != nil {
+			return err
+		}
+		groups = append(groups, g)
+	}
+	if len(groups) == 0 {
+		return backend.Hold(ReasonNoGroup, "pool %s has no Auto Scaling group", pool)
+	}
+	var errs []error
+	for i, g := range groups {
+		switch {
+		case g.mixes():
+			errs = append(errs, b.mix(ctx, s, x, g))
+		case g.onDemandPercent == 0 && g.nodegroup == "":
+			errs = append(errs, b.bound(ctx, groups, i, x.Share))
+		}
+	}
+	return errors.Join(append(errs, b.noteSteer(ctx, groups[0], pool, x.Share))...)
+}
+
+// noteSteer writes down what a pool was told, where that is new.
+func (b *Backend) noteSteer(ctx context.Context, g *group, pool string, share float64) error {
+	was, ok := decodeSteer(g.tags[TagSteer])
+	if ok && was.share == share {
+		return nil
+	}
+	now := steered{share, b.now()}
+	if err := b.cloud.tag(ctx, g, TagSteer, now.encode()); err != nil {
+		return held(err, "writing down at the group %s what pool %s was told", g.name, pool)
+	}
+	b.mu.Lock()
+	g.tags[TagSteer] = now.encode()
+	b.mu.Unlock()
+	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: share, Since: now.since})
+	return nil
+}
+
+// allowances returns what the owner of a pool allows.
+func (b *Backend) allowances(pool string) poolOf {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.IndexFunc(b.pools, func(p poolOf) bool { return p.name == pool }); i >= 0 {
+		return b.pools[i]
+	}
+	return poolOf{name: pool}
+}
+
+// A bounds is the tag TagMax: the greatest size that the user chose, the one that
+// we wrote, and the one before it, which is there still if the write got lost.
+type bounds struct{ user, ours, was int }
+
+func (m bounds) encode() string { return fmt.Sprintf("user=%d ours=%d was=%d", m.user, m.ours, m.was) }
+
+func decodeBounds(value string) (bounds, bool) {
+	var m bounds
+	fields := map[string]*int{"user": &m.user, "ours": &m.ours, "was": &m.was}
+	found := 0
+	for _, word := range strings.Fields(value) {
+		name, v, _ := strings.Cut(word, "=")
+		n, err := strconv.Atoi(v)
+		if p := fields[name]; p != nil && err == nil {
+			*p = n
+			found++
+		}
+	}
+	return m, found == len(fields)
+}
+
+// bound keeps a group of spot instances from growing beyond the share, and gives
+// the user's own bound back once that is not wanted or not allowed any more.
+func (b *Backend) bound(ctx context.Context, groups []*group, at int, share float64) error {
+	g := groups[at]
+	m, ours := decodeBounds(g.tags[TagMax])
+	allowed := b.allowances(g.pool).bounds
+	if !ours && (!allowed || share >= 1) {
+		return nil
+	}
+	if !ours || g.max != m.ours && g.max != m.was {
+		m.user = g.max // the user has chosen another since
+	}
+	want := m.user
+	if allowed && share < 1 {
+		want = min(m.user, max(g.min, g.desired+max(boundSlack, roomFor(groups, share))))
+	}
+	if want == m.user && ours && g.max == want {
+		return heldOr(b.cloud.untag(ctx, g, TagMax), "striking out the bound of the group %s", g.name)
+	}
+	if want == g.max {
+		return nil
+	}
+	m = bounds{m.user, want, g.max}
+	if err := b.cloud.tag(ctx, g, TagMax, m.encode()); err != nil {
+		return held(err, "writing down the bound of the group %s", g.name)
+	}
+	if err := b.cloud.setMax(ctx, g, want); err != nil {
+		return held(err, "bounding the group %s", g.name)
+	}
+	if want == m.user {
+		return heldOr(b.cloud.untag(ctx, g, TagMax), "striking out the bound of the group %s", g.name)
+	}
+	return nil
+}
+
+// roomFor returns how many more spot instances groups may hold together for their
+// part to stay at the share.
+func roomFor(groups []*group, share float64) int {
+	spot, all := 0, 0
+	for _, g := range groups {
+		all += g.desired
+		if g.onDemandPercent == 0 {
+			spot += g.desired
+		}
+	}
+	return max(0, int(math.Ceil(float64(share*float64(all))))-spot)
+}
+
+func heldOr(err error, doing string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return held(err, doing, args...)
+}
+
+// mix steers a group that buys both on demand and spot by its purchase options. The
+// group then replaces instances by itself, so it is done only where the owner allows
+// that and a hook holds up the end of an instance; each instance that the group will
+// replace counts as a drain, and only so many are let go as may be disrupted now.
+func (b *Backend) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, g *group) error {
+	want := int(math.Round(float64(100 * (1 - x.Share))))
+	if want == g.onDemandPercent {
+		return nil
+	}
+	replaced := (abs(want-g.onDemandPercent)*g.desired + 99) / 100
+	if !b.allowances(g.pool).replaces {
+		return backend.Hold(ReasonReplaces, "to buy %d%% on demand instead of %d%% the group %s would replace about %d of its %d instances without asking a disruption budget; "+
+			"use a group for each capacity type, or allow it by the annotation %s", want, g.onDemandPercent, g.name, replaced, g.desired, AnnotationReplacement)
+	}
+	if g.nodegroup != "" {
+		return backend.Hold(ReasonEKS, "the purchase options of the managed node group %s cannot be changed", g.nodegroup)
+	}
+	hooked, err := b.cloud.hooked(ctx, g.name)
+	if err != nil {
+		return held(err, "reading the lifecycle hooks of the group %s", g.name)
+	}
+	if !hooked {
+		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, and no lifecycle hook holds up their end until they are drained",
+			g.name, replaced, g.desired)
+	}
+	may := s.Disruptable(x.Pool, policy.Underutilized)
+	step := abs(want - g.onDemandPercent)
+	if g.desired > 0 {
+		step = min(step, may*100/g.desired)
+	}
+	if step == 0 {
+		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, and %d may be disrupted now", g.name, replaced, g.desired, may)
+	}
+	if want < g.onDemandPercent {
+		step = -step
+	}
+	if err := b.cloud.setOnDemand(ctx, g, g.onDemandPercent+step); err != nil {
+		return held(err, "writing the purchase options of the group %s", g.name)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g.onDemandPercent += step
+	return nil
+}
+
+func abs(n int) int { return max(n, -n) }

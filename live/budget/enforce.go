@@ -1,0 +1,233 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// PausedBy is the annotation of Jobs that were suspended for a budget; its value is
+// the budget. A Job without it is not ours to let go on.
+const PausedBy = "spotter.dev/paused-by"
+
+// queueName is the label of Jobs that Kueue suspends and lets go on.
+const queueName = "kueue.x-k8s.io/queue-name"
+
+// errNotEnforcing is the answer to orders that come while nothing may be enforced.
+var errNotEnforcing = backend.Hold("Shadow", "budgets are watched and not enforced")
+
+func split(name string) (namespace, rest string) {
+	namespace, rest, _ = strings.Cut(name, "/")
+	return namespace, rest
+}
+
+// Gate opens or closes the gate of a budget in its status, which the admission
+// policy reads.
+func (k *Keeper) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) error {
+	if !k.enforcing() {
+		return errNotEnforcing
+	}
+	b, err := k.budget(ctx, x.Budget)
+	if apierrors.IsNotFound(err) {
+		return nil // nothing is left to be kept out
+	}
+	if err != nil {
+		return err
+	}
+	next := b.DeepCopy()
+	next.Status.Gate, next.Status.ReopensAt = v1alpha1.GateOpen, nil
+	if x.Closed {
+		next.Status.Gate, next.Status.ReopensAt = v1alpha1.GateClosed, k.reopens(s, x.Budget)
+	}
+	now := metav1.NewTime(s.Now.Std())
+	next.Status.CountedAt = &now
+	if err := k.client.Status().Update(ctx, next, fieldOwner); err != nil {
+		return fmt.Errorf("writing the gate of GPUBudget %s: %w", x.Budget, err)
+	}
+	if b.Status.Gate != next.Status.Gate {
+		k.cfg.Log.Info("gate", "budget", x.Budget, "gate", next.Status.Gate, "why", x.Why.Text)
+		k.tell(next, x.Closed, "Gate"+string(next.Status.Gate), x.Why.Text)
+	}
+	return nil
+}
+
+// budget reads the object of a budget as the API server has it: the cache may not
+// yet hold what was written a moment ago.
+func (k *Keeper) budget(ctx context.Context, name string) (*v1alpha1.GPUBudget, error) {
+	b := &v1alpha1.GPUBudget{}
+	namespace, rest := split(name)
+	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rest}, b); err != nil {
+		return nil, fmt.Errorf("reading GPUBudget %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// tell makes an Event of what happened to a budget.
+func (k *Keeper) tell(b *v1alpha1.GPUBudget, warn bool, reason, text string) {
+	if k.cfg.Events == nil {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if warn {
+		kind = corev1.EventTypeWarning
+	}
+	k.cfg.Events.Eventf(b, nil, kind, reason, "Gate", "%s", text)
+}
+
+// Pause suspends a Job or lets it go on, by spec.suspend. Whatever else suspends and
+// starts the Job, such as Kueue, keeps the say: it is held.
+func (k *Keeper) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause) error {
+	if !k.enforcing() {
+		return errNotEnforcing
+	}
+	w := &s.Workloads[x.Workload]
+	if w.Kind != policy.KindJob {
+		return backend.Hold("NotAJob", "%s is no Job, and only Jobs can be suspended", w.Name)
+	}
+	namespace, name := split(w.Name)
+	var job batchv1.Job
+	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading Job %s: %w", w.Name, err)
+	}
+	next, err := paused(&job, x)
+	if next == nil || err != nil {
+		return err
+	}
+	patch := client.MergeFromWithOptions(&job, client.MergeFromWithOptimisticLock{})
+	if err := k.client.Patch(ctx, next, patch, fieldOwner); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("suspending Job %s (%t) for %s: %w", w.Name, x.Paused, x.Budget, err)
+	}
+	k.cfg.Log.Info("job", "job", w.Name, "suspended", x.Paused, "budget", x.Budget, "why", x.Why.Text)
+	return nil
+}
+
+// paused returns the job as it should be; nil when it is so or is not ours to change.
+func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
+	suspended := job.Spec.Suspend != nil && *job.Spec.Suspend
+	_, ours := job.Annotations[PausedBy]
+	if x.Paused == suspended || suspended && !ours {
+		return nil, nil
+	}
+	if x.Paused {
+		if who := suspender(job); who != "" {
+			return nil, backend.Hold("SuspendedByOther", "Job %s/%s is suspended and started by %s, which would undo it", job.Namespace, job.Name, who)
+		}
+	}
+	next := job.DeepCopy()
+	want := x.Paused
+	next.Spec.Suspend = &want
+	if x.Paused {
+		if next.Annotations == nil {
+			next.Annotations = map[string]string{}
+		}
+		next.Annotations[PausedBy] = x.Budget
+	} else {
+		delete(next.Annotations, PausedBy)
+	}
+	return next, nil
+}
+
+// suspender names who else suspends a job; empty if nobody does.
+func suspender(job *batchv1.Job) string {
+	if job.Labels[queueName] != "" {
+		return "Kueue"
+	}
+	if by := job.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName {
+		return *by
+	}
+	if c := metav1.GetControllerOf(job); c != nil && c.Kind != "CronJob" {
+		return c.Kind + " " + c.Name
+	}
+	return ""
+}
+
+// Evict evicts a pod, with the grace of the budget where it states one. That a
+// disruption budget refuses is an answer: the policy asks again. A pod that its
+// controller would make anew is only evicted behind a closed gate.
+//
+// The client's transport must take Retry-After from answers to evictions, as that of
+// live/limit does: client-go would wait for it ten times over and hold up the step.
+func (k *Keeper) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict) error {
+	if !k.enforcing() {
+		return errNotEnforcing
+	}
+	name := s.Pods[x.Pod].Name
+	namespace, rest := split(name)
+	var pod corev1.Pod
+	if err := k.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rest}, &pod); err != nil {
+		return ignoreGone(fmt.Errorf("reading pod %s: %w", name, err))
+	}
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	if err := k.behindGate(ctx, &pod, x.Budget); err != nil {
+		return err
+	}
+	eviction := &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: rest},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+	}
+	if x.HasGrace {
+		seconds := int64(x.Grace.Seconds())
+		eviction.DeleteOptions.GracePeriodSeconds = &seconds
+	}
+	err := k.client.SubResource("eviction").Create(ctx, &pod, eviction)
+	switch {
+	case err == nil:
+		k.cfg.Log.Info("evicted", "pod", name, "budget", x.Budget, "why", x.Why.Text)
+		return nil
+	case apierrors.IsTooManyRequests(err):
+		return nil
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
+		return backend.Hold("TwoDisruptionBudgets", "pod %s is under more than one PodDisruptionBudget and cannot be evicted", name)
+	case apierrors.IsConflict(err):
+		return nil // another pod of its name
+	}
+	return ignoreGone(fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, err))
+}
+
+// behindGate holds the eviction of a pod that would come back.
+func (k *Keeper) behindGate(ctx context.Context, pod *corev1.Pod, budget string) error {
+	if metav1.GetControllerOf(pod) == nil || budget == "" {
+		return nil
+	}
+	b, err := k.budget(ctx, budget)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	if b.Status.Gate != v1alpha1.GateClosed {
+		return backend.Hold("GateOpen", "the gate of %s is not closed, so that the pod %s/%s would be made anew", budget, pod.Namespace, pod.Name)
+	}
+	gated, err := k.gated(ctx, pod.Namespace)
+	if err != nil {
+		return err
+	}
+	if !gated {
+		return backend.Hold("NamespaceNotGated", "namespace %s has no label %s=%s, so that the pod %s would be made anew", pod.Namespace, GateLabel, GateEnabled, pod.Name)
+	}
+	return nil
+}
+
+// ignoreGone returns nil for an error that says that the object is gone.
+func ignoreGone(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

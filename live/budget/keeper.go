@@ -1,0 +1,150 @@
+package budget
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// GateLabel is the label, and GateEnabled the value, of namespaces in which a closed
+// gate keeps pods out. Users set it.
+const (
+	GateLabel   = "spotter.dev/budget-gate"
+	GateEnabled = "enabled"
+)
+
+// fieldOwner is under which name fields are written.
+const fieldOwner = client.FieldOwner("spotter")
+
+// A Config says how budgets are kept. Start from [DefaultConfig].
+type Config struct {
+	// Namespace is where the ledgers are, that of the controller.
+	Namespace string
+
+	// Enforcing reports whether budgets may be enforced now. Nil is never: nothing
+	// is written but ledgers and status.
+	Enforcing func() bool
+
+	// Policy is the configuration of the decisions, for when a gate will open.
+	Policy policybudget.Config
+
+	// SaveEvery is how long a ledger is kept back of which only the use has
+	// changed. Raising it writes less and, when the controller is killed, loses
+	// more of what pods used that ended meanwhile.
+	SaveEvery time.Duration
+
+	// StatusEvery is the least time between two writes of a status that tell of
+	// nothing but use. Raising it writes less and lets the figures be older.
+	StatusEvery time.Duration
+
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
+	Events events.EventRecorder // may be nil
+}
+
+// DefaultConfig returns the configuration of a controller in a namespace, which
+// enforces nothing.
+func DefaultConfig(namespace string) Config {
+	return Config{
+		Namespace: namespace, Policy: policybudget.DefaultConfig(), SaveEvery: time.Minute, StatusEvery: time.Minute,
+		Clock: clock.RealClock{}, Log: slog.Default(),
+	}
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Namespace == "":
+		return errors.New("budget: namespace is empty")
+	case c.SaveEvery < 0:
+		return fmt.Errorf("budget: save every %v is negative", c.SaveEvery)
+	case c.StatusEvery < 0 || c.StatusEvery > confirmEvery:
+		return fmt.Errorf("budget: status every %v is not in [0, %v]", c.StatusEvery, confirmEvery)
+	case c.Clock == nil:
+		return errors.New("budget: clock is nil")
+	case c.Log == nil:
+		return errors.New("budget: log is nil")
+	}
+	return c.Policy.Validate()
+}
+
+// A Keeper keeps the budgets of a cluster: their ledgers, their gates and their
+// status.
+type Keeper struct {
+	cfg    Config
+	client client.Client
+	reader client.Reader
+
+	mu      sync.Mutex
+	ledgers map[string]*corev1.ConfigMap // by budget, as last read or written
+	tried   map[string][]byte            // by budget, what was sent without an answer
+	saved   map[string]saved             // by budget
+	memory  []policy.BudgetMemory        // as last given to Save
+}
+
+// New returns a keeper. The client reads from a cache, the reader from the API
+// server.
+func New(cfg Config, c client.Client, reader client.Reader) (*Keeper, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Keeper{cfg: cfg, client: c, reader: reader, ledgers: map[string]*corev1.ConfigMap{}, tried: map[string][]byte{}, saved: map[string]saved{}}, nil
+}
+
+func (k *Keeper) enforcing() bool { return k.cfg.Enforcing != nil && k.cfg.Enforcing() }
+
+// read returns what b says, or what is wrong with it.
+func read(b *v1alpha1.GPUBudget) (policy.Budget, error) {
+	b = b.DeepCopy()
+	b.Default()
+	if err := b.Validate().ToAggregate(); err != nil {
+		return policy.Budget{}, err
+	}
+	selector, err := kube.Selector(&b.Spec.Selector)
+	if err != nil {
+		return policy.Budget{}, fmt.Errorf("spec.selector: %w", err)
+	}
+	x := b.Budget(b.Namespace, selector)
+	x.Closed = b.Status.Gate == v1alpha1.GateClosed
+	return x, nil
+}
+
+// Table returns the budgets of a snapshot, ascending by name: those of the
+// namespaces, or all where none is given. One that is not valid bounds nothing and
+// is left out.
+func Table(list []v1alpha1.GPUBudget, namespaces ...string) []policy.Budget {
+	var all []policy.Budget
+	for i := range list {
+		if len(namespaces) > 0 && !slices.Contains(namespaces, list[i].Namespace) {
+			continue
+		}
+		if b, err := read(&list[i]); err == nil {
+			all = append(all, b)
+		}
+	}
+	slices.SortFunc(all, func(a, b policy.Budget) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// gated reports whether a closed gate keeps pods of a namespace out.
+func (k *Keeper) gated(ctx context.Context, namespace string) (bool, error) {
+	var ns corev1.Namespace
+	if err := k.client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return false, fmt.Errorf("reading namespace %s: %w", namespace, err)
+	}
+	return ns.Labels[GateLabel] == GateEnabled && namespace != "kube-system", nil
+}

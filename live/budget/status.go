@@ -1,0 +1,205 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// confirmEvery is how often a closed gate is confirmed at the latest. The admission
+// policy takes one that was not for half an hour to be open, since nobody is left
+// who could open it.
+const confirmEvery = 10 * time.Minute
+
+// Report brings the status of every budget up to date after a step on s. It belongs
+// behind [Keeper.Save] of the memory that the step led to. Budgets that fail are
+// told together and do not keep the others from being written.
+func (k *Keeper) Report(ctx context.Context, s *policy.Snapshot) error {
+	var list v1alpha1.GPUBudgetList
+	if err := k.client.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing GPUBudgets: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		if err := k.report(ctx, s, &list.Items[i]); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// report writes the status of one budget, if it has changed enough.
+func (k *Keeper) report(ctx context.Context, s *policy.Snapshot, b *v1alpha1.GPUBudget) error {
+	next := b.DeepCopy()
+	st := &next.Status
+	st.ObservedGeneration = b.Generation
+	name := b.Namespace + "/" + b.Name
+	if _, err := read(b); err != nil {
+		st.Gate, st.ReopensAt = v1alpha1.GateOpen, nil
+		k.condition(next, v1alpha1.ConditionReady, false, "Invalid", err.Error())
+	} else {
+		i := slices.IndexFunc(s.Budgets, func(x policy.Budget) bool { return x.Name == name })
+		m := k.remembered(name)
+		if i < 0 || m == nil {
+			return nil // the next step knows it
+		}
+		if err := k.fill(ctx, s, &s.Budgets[i], m, next); err != nil {
+			return err
+		}
+	}
+	if !k.due(&b.Status, st) {
+		return nil
+	}
+	if err := k.client.Status().Update(ctx, next, fieldOwner); err != nil {
+		if apierrors.IsConflict(err) {
+			return nil // the cache was behind; the next step writes it
+		}
+		return fmt.Errorf("writing the status of GPUBudget %s: %w", name, err)
+	}
+	return nil
+}
+
+// remembered returns what was last saved of a budget, nil if nothing was.
+func (k *Keeper) remembered(name string) *policy.BudgetMemory {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range k.memory {
+		if k.memory[i].Name == name {
+			m := k.memory[i]
+			return &m
+		}
+	}
+	return nil
+}
+
+// fill writes what is known of a budget into the status of o.
+func (k *Keeper) fill(ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, o *v1alpha1.GPUBudget) error {
+	st := &o.Status
+	used, cost := float64(m.Used)/(1000*3.6e6), m.Cost
+	look := policybudget.Look(k.cfg.Policy, s, b, m)
+	st.TrackedPods = int32(look.Pods)
+	if b.LiveObjects {
+		account, err := k.account(ctx, b, o.Spec.ResourceName, s.Now)
+		if err != nil {
+			return err
+		}
+		used, st.TrackedPods = account.Consumed, int32(account.Tracked)
+	}
+	st.Consumed = v1alpha1.Usage{GPUHours: hours(used)}
+	st.Remaining = v1alpha1.Usage{}
+	if b.HasGPUHours {
+		st.Remaining.GPUHours = hours(max(0, b.GPUHours-used))
+	}
+	if b.HasDollars {
+		st.Consumed.Dollars, st.Remaining.Dollars = dollars(cost), dollars(max(0, b.Dollars-cost))
+	}
+	now := metav1.NewTime(s.Now.Std().Truncate(time.Second))
+	st.CountedAt = &now
+	st.Gate, st.ReopensAt = v1alpha1.GateOpen, nil
+	if m.Closed {
+		st.Gate = v1alpha1.GateWouldClose
+		if k.enforcing() {
+			st.Gate = v1alpha1.GateClosed
+		}
+		st.ReopensAt = instant(look.Reopens)
+	}
+	k.condition(o, v1alpha1.ConditionReady, true, "Counting", "its use is counted")
+	if m.Over != 0 {
+		k.condition(o, v1alpha1.ConditionSpent, true, "QuotaReached", "since "+m.Over.Std().Format(time.RFC3339))
+	} else {
+		k.condition(o, v1alpha1.ConditionSpent, false, "WithinQuota", "less than the quota is used within the window")
+	}
+	return k.enforced(ctx, o)
+}
+
+// enforced says whether a closed gate would keep pods out.
+func (k *Keeper) enforced(ctx context.Context, o *v1alpha1.GPUBudget) error {
+	gated, err := k.gated(ctx, o.Namespace)
+	switch {
+	case err != nil:
+		return err
+	case !k.enforcing():
+		k.condition(o, v1alpha1.ConditionGateEnforced, false, "Shadow", "budgets are watched and not enforced")
+	case !gated:
+		k.condition(o, v1alpha1.ConditionGateEnforced, false, "NamespaceNotGated", "the namespace has no label "+GateLabel+"="+GateEnabled)
+	default:
+		k.condition(o, v1alpha1.ConditionGateEnforced, true, "Enabled", "a closed gate keeps pods out where the admission policy is installed")
+	}
+	return nil
+}
+
+func (k *Keeper) condition(o *v1alpha1.GPUBudget, kind string, holds bool, reason, message string) {
+	c := metav1.Condition{
+		Type: kind, Status: metav1.ConditionFalse, ObservedGeneration: o.Generation, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(k.cfg.Clock.Now()),
+	}
+	if holds {
+		c.Status = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&o.Status.Conditions, c)
+}
+
+// due reports whether next is to be written in the place of old: at once when more
+// than use has changed, else once in a while.
+func (k *Keeper) due(old, next *v1alpha1.GPUBudgetStatus) bool {
+	a, b := old.DeepCopy(), next.DeepCopy()
+	for _, x := range []*v1alpha1.GPUBudgetStatus{a, b} {
+		x.CountedAt, x.ReopensAt, x.Consumed, x.Remaining = nil, nil, v1alpha1.Usage{}, v1alpha1.Usage{}
+	}
+	if !equality.Semantic.DeepEqual(a, b) || old.CountedAt == nil {
+		return true
+	}
+	if next.CountedAt == nil {
+		return false
+	}
+	age := next.CountedAt.Sub(old.CountedAt.Time)
+	moved := old.Consumed != next.Consumed || old.Remaining != next.Remaining || !old.ReopensAt.Equal(next.ReopensAt)
+	return moved && age >= k.cfg.StatusEvery || next.Gate == v1alpha1.GateClosed && age >= confirmEvery/2
+}
+
+// reopens returns when the gate of a budget is expected to open, nil if that cannot
+// be told.
+func (k *Keeper) reopens(s *policy.Snapshot, name string) *metav1.Time {
+	i := slices.IndexFunc(s.Budgets, func(x policy.Budget) bool { return x.Name == name })
+	m := k.remembered(name)
+	if i < 0 || m == nil {
+		return nil
+	}
+	return instant(policybudget.Look(k.cfg.Policy, s, &s.Budgets[i], m).Reopens)
+}
+
+// instant returns t as the API server keeps it, rounded up to the second.
+func instant(t policy.Time) *metav1.Time {
+	if t == 0 {
+		return nil
+	}
+	x := metav1.NewTime(t.Std().Add(time.Second - time.Millisecond).Truncate(time.Second))
+	return &x
+}
+
+func hours(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+
+func dollars(m policy.Money) string { return strconv.FormatFloat(m.Float(), 'f', 2, 64) }
+
+// account counts the pods of a budget that are there, as its accounting asks.
+func (k *Keeper) account(ctx context.Context, b *policy.Budget, resource string, now policy.Time) (policybudget.Account, error) {
+	var pods corev1.PodList
+	if err := k.client.List(ctx, &pods, client.InNamespace(b.Namespace)); err != nil {
+		return policybudget.Account{}, fmt.Errorf("listing the pods of namespace %s: %w", b.Namespace, err)
+	}
+	return Count(b, resource, pods.Items, now.Std()), nil
+}

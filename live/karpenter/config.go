@@ -1,0 +1,139 @@
+package karpenter
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Annotations, labels and taints that this package writes. All that is put on a
+// NodeClaim is copied by Karpenter to its Node.
+const (
+	// PoolLabel names the CapacityPool on NodePools, NodeClaims and Nodes.
+	PoolLabel = "spotter.dev/pool"
+
+	// AdoptAnnotation on a NodePool that we did not make names the CapacityPool that
+	// may write its weight and limits.
+	AdoptAnnotation = "spotter.dev/adopt"
+
+	// SteerAnnotation on a NodePool is what the pool was last told, as JSON.
+	SteerAnnotation = "spotter.dev/steer"
+
+	// WrittenAnnotation on a NodePool is when we last wrote it, in RFC 3339.
+	WrittenAnnotation = "spotter.dev/written"
+
+	// NarrowingAnnotation on a NodePool is since when it buys nothing, in RFC 3339, so
+	// that it can be narrowed once what Karpenter had under way is there.
+	NarrowingAnnotation = "spotter.dev/narrowing"
+
+	// TokenAnnotation on a NodeClaim is the token of the Launch that it came from,
+	// and MarketsAnnotation the names of the markets that were asked, by commas.
+	TokenAnnotation   = "spotter.dev/launch-token"
+	MarketsAnnotation = "spotter.dev/markets"
+
+	// ProtectedAnnotation says that karpenter.sh/do-not-disrupt beside it is ours:
+	// why and since when, such as "drain 2026-01-02T15:04:05Z".
+	ProtectedAnnotation = "spotter.dev/protected"
+)
+
+// fieldOwner is the name under which we apply and create.
+const fieldOwner = "spotter"
+
+// BackendName is the name of this backend in calls of a Sink.
+const BackendName = "karpenter"
+
+// A Config says how to work with Karpenter.
+type Config struct {
+	// Clock tells the time.
+	Clock clock.PassiveClock
+
+	// Log takes what happens; nil means nothing is logged.
+	Log *slog.Logger
+
+	// NodeClass is the kind of the node classes. Empty lets it be found among those
+	// of the providers that are known.
+	NodeClass schema.GroupVersionKind
+
+	// Provider and Region name those of nodes that do not say it themselves.
+	Provider, Region string
+
+	// Since is up to when events were told to the sink before: what is older is not
+	// told again. Zero means the instant of New.
+	Since policy.Time
+
+	// WriteEvery is the least time between two changes to the NodePools of a pool.
+	// Raising it lets limits and markets lag behind the plan for longer.
+	WriteEvery time.Duration
+
+	// NarrowAfter is how long a NodePool for spot buys nothing before a market is
+	// dropped from it: Karpenter may be about to make a claim from what it read before,
+	// whose node would then drift. It is longer than Karpenter collects pods (10 s) and
+	// validates a replacement (15 s). Raising it sends more of a sudden demand to
+	// on-demand.
+	NarrowAfter time.Duration
+
+	// LaunchTimeout is how long a NodeClaim of ours may stay without a machine: while
+	// there is one, Karpenter neither provisions nor disrupts anywhere. Raising it
+	// bears slower providers.
+	LaunchTimeout time.Duration
+
+	// UnlaunchedMax is the most NodeClaims of ours without a machine at a time.
+	UnlaunchedMax int
+
+	// ProtectMax is how long a node may stay protected from Karpenter by us when no
+	// drain of ours is at work, as after a crash.
+	ProtectMax time.Duration
+
+	// VolumeWaitMax is how long an emptied node is kept for volumes that stay
+	// attached. Karpenter waits for them again by its own rules.
+	VolumeWaitMax time.Duration
+
+	// SpotWeight and OnDemandWeight are the weights of the two NodePools while spot
+	// goes first; they change places when no spot is wanted.
+	SpotWeight, OnDemandWeight int32
+}
+
+// DefaultConfig returns the configuration in use unless stated otherwise.
+func DefaultConfig() Config {
+	return Config{
+		Clock:         clock.RealClock{},
+		WriteEvery:    10 * time.Minute,
+		NarrowAfter:   20 * time.Second,
+		LaunchTimeout: time.Minute,
+		UnlaunchedMax: 3,
+		ProtectMax:    20 * time.Minute,
+		VolumeWaitMax: 6 * time.Minute,
+		SpotWeight:    50, OnDemandWeight: 40,
+	}
+}
+
+// weightMax is the greatest weight that a NodePool may have.
+const weightMax = 100
+
+func (c *Config) validate() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"WriteEvery", c.WriteEvery}, {"NarrowAfter", c.NarrowAfter}, {"LaunchTimeout", c.LaunchTimeout}, {"ProtectMax", c.ProtectMax}, {"VolumeWaitMax", c.VolumeWaitMax},
+	} {
+		if d.value <= 0 {
+			return fmt.Errorf("karpenter: %s is %v, want more than 0", d.name, d.value)
+		}
+	}
+	switch {
+	case c.Clock == nil:
+		return fmt.Errorf("karpenter: Clock is not set")
+	case c.UnlaunchedMax < 1:
+		return fmt.Errorf("karpenter: UnlaunchedMax is %d, want at least 1", c.UnlaunchedMax)
+	case c.OnDemandWeight < 1 || c.SpotWeight <= c.OnDemandWeight || c.SpotWeight > weightMax:
+		return fmt.Errorf("karpenter: SpotWeight is %d and OnDemandWeight %d, want 1 ≤ OnDemandWeight < SpotWeight ≤ %d",
+			c.SpotWeight, c.OnDemandWeight, weightMax)
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+// Package karpenter lets a policy work with Karpenter: it steers by node pools,
+// launches single nodes by node claims, and gives emptied nodes back by deleting
+// their claims.
+//
+// A CapacityPool has two NodePools, "<pool>-spot" and "<pool>-od", whose capacity
+// type is fixed for ever. They are made here and applied without force, only with
+// the fields that this package owns: lists such as requirements and budgets are
+// atomic and cannot be shared with another manager. NodePools that somebody else
+// made are only read, unless they carry the annotation [AdoptAnnotation]: then
+// their weight and limits are written and nothing else.
+//
+// Nothing that is written here makes a running node drift. The requirements hold
+// every market in which nodes live, and are narrowed once the last of them is gone;
+// what the hash of a NodePool covers (labels, taints, node class, expiry) stays as
+// it was created while the pool has nodes. Nothing owns a NodePool, so that none is
+// deleted with the pool, the chart or the custom resource definitions.
+//
+// Watching always runs; writes happen only in calls of [Backend].
+package karpenter

@@ -1,0 +1,356 @@
+package karpenter
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/driver"
+)
+
+// A launchEnd is how a launch of ours ended that came to nothing, and when.
+type launchEnd struct {
+	at      policy.Time
+	markets []string
+}
+
+// launchEndsKept is how long the end of a launch is remembered, so that the same
+// launch asked for again is answered and not repeated.
+const launchEndsKept = time.Hour
+
+// ClaimName returns the name of the NodeClaim of a token: the token itself where it
+// may stand in a name, as those of [policy.Token], else its hash.
+func ClaimName(token string) string {
+	if name := "spotter-" + token; len(validation.IsDNS1123Label(name)) == 0 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(token))
+	return "spotter-" + hex.EncodeToString(sum[:16])
+}
+
+// Launch makes a NodeClaim as Karpenter makes its own. It is not made where the
+// limits of the NodePool leave no room, which only Karpenter's own provisioner would
+// look at; where the node class is not ready; and while [Config.UnlaunchedMax] others
+// have no machine yet.
+func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
+	if err := checkLaunch(s, l); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	end, ended := b.launches[l.Token]
+	b.mu.Unlock()
+	if ended {
+		return fmt.Errorf("launch %s was refused by %s: %w", l.Token, strings.Join(end.markets, ", "), driver.ErrNoCapacity)
+	}
+	name := ClaimName(l.Token)
+	err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &karpv1.NodeClaim{})
+	if err == nil {
+		return nil // made before
+	}
+	pool := &s.Pools[l.Pool]
+	if !apierrors.IsNotFound(err) {
+		return b.karpenterError(pool.Name, "reading NodeClaim "+name, err)
+	}
+	nodePool, claims, err := b.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)
+	if err != nil {
+		return err
+	}
+	if err := b.room(claims); err != nil {
+		return err
+	}
+	markets, err := allowedMarkets(s, l, nodePool)
+	if err != nil {
+		return err
+	}
+	claim := b.claim(s, l, nodePool, name, markets)
+	if err := limitsLeave(s, nodePool, claims, markets); err != nil {
+		return err
+	}
+	if err := b.classReady(ctx, nodePool); err != nil {
+		return err
+	}
+	err = b.client.Create(ctx, claim, client.FieldOwner(fieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("making NodeClaim %s: %w", name, err)
+	}
+	b.log.Info("NodeClaim made", "pool", pool.Name, "nodeClaim", name, "markets", claim.Annotations[MarketsAnnotation])
+	return nil
+}
+
+func checkLaunch(s *policy.Snapshot, l *policy.Launch) error {
+	if l.Token == "" || len(l.Markets) == 0 {
+		return fmt.Errorf("launch without a token or a market")
+	}
+	for _, m := range l.Markets {
+		if !slices.Contains(s.Pools[l.Pool].Markets, m) {
+			return fmt.Errorf("market %s is not one of pool %s", s.Markets[m].Name, s.Pools[l.Pool].Name)
+		}
+		if s.Markets[m].Capacity != s.Markets[l.Markets[0]].Capacity {
+			return fmt.Errorf("markets %s and %s differ in capacity type", s.Markets[l.Markets[0]].Name, s.Markets[m].Name)
+		}
+	}
+	return nil
+}
+
+// target returns the NodePool from which a launch is made, and all NodeClaims.
+func (b *Backend) target(ctx context.Context, pool *policy.Pool, c policy.CapacityType) (*karpv1.NodePool, []karpv1.NodeClaim, error) {
+	all, err := b.nodePoolsNow(ctx)
+	if err != nil {
+		return nil, nil, b.karpenterError(pool.Name, "", err)
+	}
+	var found *karpv1.NodePool
+	for i := range all {
+		n := &all[i]
+		ours := n.Name == NodePoolName(pool.Name, c) && n.Labels[PoolLabel] == pool.Name
+		r := scheduling.NewNodeSelectorRequirementsWithMinValues(n.Spec.Template.Spec.Requirements...)
+		adopted := n.Annotations[AdoptAnnotation] == pool.Name && r.Get(karpv1.CapacityTypeLabelKey).Has(c.String())
+		if n.DeletionTimestamp.IsZero() && (ours || adopted && found == nil) {
+			found = n
+		}
+	}
+	switch {
+	case found == nil:
+		return nil, nil, backend.Hold("NodePoolMissing", "pool %s has no NodePool for %s yet", pool.Name, c)
+	case found.Annotations[karpv1.NodePoolHashAnnotationKey] == "":
+		return nil, nil, backend.Hold("NodePoolNotReady", "Karpenter has not yet seen NodePool %s", found.Name)
+	}
+	claims, err := b.claimsNow(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return found, claims, nil
+}
+
+// room returns a Held while as many claims of ours as may be have no machine.
+func (b *Backend) room(claims []karpv1.NodeClaim) error {
+	n := 0
+	for i := range claims {
+		if c := &claims[i]; c.Annotations[TokenAnnotation] != "" && !launched(c) && c.DeletionTimestamp.IsZero() {
+			n++
+		}
+	}
+	if n >= b.cfg.UnlaunchedMax {
+		return backend.Hold("LaunchesUnderWay", "%d NodeClaims have no machine yet, and while one has none Karpenter does nothing anywhere", n)
+	}
+	return nil
+}
+
+// allowedMarkets returns those markets of a launch that lie within the NodePool: a
+// node outside would drift at once. A claim names types and zones apart, so that the
+// markets are such that it can ask for no other.
+func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([]policy.MarketID, error) {
+	r := scheduling.NewNodeSelectorRequirementsWithMinValues(n.Spec.Template.Spec.Requirements...)
+	types, zones := r.Get(corev1.LabelInstanceTypeStable), r.Get(corev1.LabelTopologyZone)
+	var inside []Offer
+	for _, m := range l.Markets {
+		if o := offerOf(s, m); types.Has(o.Type) && zones.Has(o.Zone) {
+			inside = append(inside, o)
+		}
+	}
+	t, z := product(inside)
+	var markets []policy.MarketID
+	for _, m := range l.Markets {
+		if o := offerOf(s, m); slices.Contains(t, o.Type) && slices.Contains(z, o.Zone) {
+			markets = append(markets, m)
+		}
+	}
+	if len(markets) == 0 {
+		return nil, backend.Hold("OutsideNodePool", "NodePool %s allows none of the %d markets of the launch yet", n.Name, len(l.Markets))
+	}
+	return markets, nil
+}
+
+// limitsLeave returns a Held where the largest machine that may come exceeds the
+// limits of the NodePool together with what it has.
+func limitsLeave(s *policy.Snapshot, n *karpv1.NodePool, claims []karpv1.NodeClaim, markets []policy.MarketID) error {
+	for name, limit := range n.Spec.Limits {
+		used := resource.Quantity{}
+		for i := range claims {
+			if c := &claims[i]; c.Labels[karpv1.NodePoolLabelKey] == n.Name && c.DeletionTimestamp.IsZero() {
+				used.Add(capacityOf(s, c)[name])
+			}
+		}
+		largest := resource.Quantity{}
+		for _, m := range markets {
+			if q := quantities(s, m)[name]; q.Cmp(largest) > 0 {
+				largest = q
+			}
+		}
+		used.Add(largest)
+		if used.Cmp(limit) > 0 {
+			return backend.Hold("LimitReached", "NodePool %s is limited to %s of %s, and would hold %s", n.Name, limit.String(), name, used.String())
+		}
+	}
+	return nil
+}
+
+// capacityOf returns what a claim counts against limits. One that has no machine yet
+// counts as the largest type that it may become.
+func capacityOf(s *policy.Snapshot, c *karpv1.NodeClaim) corev1.ResourceList {
+	if len(c.Status.Capacity) > 0 {
+		out := maps.Clone(c.Status.Capacity)
+		out["nodes"] = *resource.NewQuantity(1, resource.DecimalSI)
+		return out
+	}
+	most := corev1.ResourceList{"nodes": *resource.NewQuantity(1, resource.DecimalSI)}
+	for _, r := range c.Spec.Requirements {
+		if r.Key != corev1.LabelInstanceTypeStable || r.Operator != corev1.NodeSelectorOpIn {
+			continue
+		}
+		for i := range s.Types {
+			if t := &s.Types[i]; slices.Contains(r.Values, t.Name) {
+				for k, q := range typeQuantities(t) {
+					if was := most[k]; q.Cmp(was) > 0 {
+						most[k] = q
+					}
+				}
+			}
+		}
+	}
+	return most
+}
+
+func quantities(s *policy.Snapshot, m policy.MarketID) corev1.ResourceList {
+	return typeQuantities(&s.Types[s.Markets[m].Type])
+}
+
+func typeQuantities(t *policy.InstanceType) corev1.ResourceList {
+	l := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(t.VCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(t.Capacity.Memory, resource.BinarySI),
+		"nodes":               *resource.NewQuantity(1, resource.DecimalSI),
+	}
+	if t.GPUResource != "" {
+		l[corev1.ResourceName(t.GPUResource)] = *resource.NewQuantity(t.Capacity.GPU, resource.DecimalSI)
+	}
+	return l
+}
+
+// claim returns the NodeClaim of a launch. It is protected, since Karpenter removes
+// an empty node, until the pods have moved that it is for.
+func (b *Backend) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool, name string, markets []policy.MarketID) *karpv1.NodeClaim {
+	t := n.Spec.Template.Spec
+	labels := maps.Clone(n.Spec.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[PoolLabel] = s.Pools[l.Pool].Name
+	labels[karpv1.NodePoolLabelKey] = n.Name
+	labels[karpv1.NodeClassLabelKey(t.NodeClassRef.GroupKind())] = t.NodeClassRef.Name
+	annotations := maps.Clone(n.Spec.Template.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for _, k := range [...]string{karpv1.NodePoolHashAnnotationKey, karpv1.NodePoolHashVersionAnnotationKey} {
+		annotations[k] = n.Annotations[k]
+	}
+	var offers []Offer
+	var names []string
+	for _, m := range markets {
+		offers, names = append(offers, offerOf(s, m)), append(names, s.Markets[m].Name)
+	}
+	annotations[TokenAnnotation], annotations[MarketsAnnotation] = l.Token, strings.Join(names, ",")
+	annotations[karpv1.DoNotDisruptAnnotationKey], annotations[ProtectedAnnotation] = "true", b.protection(protectedReplacement)
+	yes := true
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: labels, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: groupVersion.String(), Kind: nodePoolKind.Kind, Name: n.Name, UID: n.UID, BlockOwnerDeletion: &yes,
+			}},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			Taints: t.Taints, StartupTaints: t.StartupTaints, NodeClassRef: t.NodeClassRef,
+			ExpireAfter: t.ExpireAfter, TerminationGracePeriod: t.TerminationGracePeriod,
+			Requirements: claimRequirements(n, s.Markets[markets[0]].Capacity, offers),
+			Resources:    karpv1.ResourceRequirements{Requests: requests(s, l)},
+		},
+	}
+}
+
+// claimRequirements are the NodePool's, narrowed to the markets of the launch.
+func claimRequirements(n *karpv1.NodePool, c policy.CapacityType, offers []Offer) []karpv1.NodeSelectorRequirementWithMinValues {
+	own := Requirements(c.String(), offers, nil)
+	for _, r := range n.Spec.Template.Spec.Requirements {
+		if !slices.ContainsFunc(own, func(x karpv1.NodeSelectorRequirementWithMinValues) bool { return x.Key == r.Key }) {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
+// requests returns what the new node must hold: the pods of the node that it
+// replaces, DaemonSets included, or one pod of every DaemonSet.
+func requests(s *policy.Snapshot, l *policy.Launch) corev1.ResourceList {
+	var sum policy.Resources
+	gpu := ""
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if l.Replaces < 0 || p.Node != l.Replaces || p.Phase != policy.PodStarting && p.Phase != policy.PodReady {
+			continue
+		}
+		t := &s.Templates[p.Template]
+		sum = sum.Plus(t.Requests)
+		if t.GPUResource != "" {
+			gpu = t.GPUResource
+		}
+	}
+	for i := range s.Templates {
+		if t := &s.Templates[i]; l.Replaces < 0 && t.DaemonSet && mayServe(&s.Pools[l.Pool], &policy.Template{Tolerations: t.Tolerations, NodeSelector: t.NodeSelector}) {
+			sum = sum.Plus(t.Requests)
+		}
+	}
+	out := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(sum.CPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(sum.Memory, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(max(1, sum.Pods), resource.DecimalSI),
+	}
+	if sum.GPU > 0 && gpu != "" {
+		out[corev1.ResourceName(gpu)] = *resource.NewQuantity(sum.GPU, resource.DecimalSI)
+	}
+	return out
+}
+
+// Why a node is protected by us: it is being drained, or the pods that it is for
+// have not come yet.
+const (
+	protectedDrain       = "drain"
+	protectedReplacement = "replacement"
+)
+
+// protection is the value of [ProtectedAnnotation].
+func (b *Backend) protection(why string) string {
+	return why + " " + b.now().Std().Format(time.RFC3339)
+}
+
+// protectedSince returns why and since when an object is protected by us.
+func protectedSince(annotations map[string]string) (why string, since policy.Time, ours bool) {
+	why, at, ok := strings.Cut(annotations[ProtectedAnnotation], " ")
+	if !ok {
+		return "", 0, annotations[ProtectedAnnotation] != ""
+	}
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return why, 0, true
+	}
+	return why, policy.TimeOf(t), true
+}

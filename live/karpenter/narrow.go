@@ -1,0 +1,131 @@
+package karpenter
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// wanted returns the markets that the NodePool of a capacity type is to buy in. That
+// of on-demand takes the overflow, and buys the cheapest that fits: it has all of the
+// pool's, whatever the steer says.
+func (w *site) wanted(c policy.CapacityType) []Offer {
+	if c == policy.Spot {
+		return w.t.offers(w.s, w.pool, c)
+	}
+	all := steering{All: true}
+	return all.offers(w.s, w.pool, c)
+}
+
+// narrow returns the requirements to write now where next leaves out what the
+// NodePool has. Karpenter may be about to make a claim from what it read a moment
+// ago: so a NodePool for spot first buys nothing for a while, in which on-demand
+// takes what is asked for, and is then narrowed by what lives. since is the beginning
+// of that while, if it lasts; done says that it is over, however it ends. A NodePool
+// that no other stands in for is never closed: it is narrowed when nothing is under
+// way.
+func (b *Backend) narrow(w *site, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
+	next []karpv1.NodeSelectorRequirementWithMinValues,
+) (reqs []karpv1.NodeSelectorRequirementWithMinValues, since policy.Time, done bool) {
+	old := was.Spec.Template.Spec.Requirements
+	if at, err := time.Parse(time.RFC3339, live.GetAnnotations()[NarrowingAnnotation]); err == nil {
+		since = policy.TimeOf(at)
+	}
+	if !narrows(old, next) {
+		return next, 0, since != 0
+	}
+	wide := Requirements(c.String(), offersOf(old), offersOf(next))
+	standsIn := c == policy.Spot && (w.t.Fallback || w.t.Share < 1)
+	switch {
+	case !standsIn && w.underWay(was.Name):
+		return wide, 0, since != 0
+	case !standsIn:
+		return next, 0, since != 0
+	case since == 0:
+		since = b.now()
+	case b.now().Sub(since) >= b.cfg.NarrowAfter && !w.unlaunched(was.Name):
+		return next, 0, true
+	}
+	h.limits = nothing()
+	return wide, since, false
+}
+
+// underWay reports whether Karpenter has or is about to have something to buy.
+func (w *site) underWay(nodePool string) bool {
+	return w.unlaunched(nodePool) || slices.ContainsFunc(w.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
+}
+
+// unlaunched reports whether a claim of the NodePool has no machine yet.
+func (w *site) unlaunched(nodePool string) bool {
+	return slices.ContainsFunc(w.claims, func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
+}
+
+// outside reports whether a NodePool excludes a market in which its nodes live, or
+// may come to live.
+func outside(was *karpv1.NodePool, there []Offer) bool {
+	r := scheduling.NewNodeSelectorRequirementsWithMinValues(was.Spec.Template.Spec.Requirements...)
+	types, zones := r.Get(corev1.LabelInstanceTypeStable), r.Get(corev1.LabelTopologyZone)
+	return slices.ContainsFunc(there, func(o Offer) bool {
+		return o.Type != "" && !types.Has(o.Type) || o.Zone != "" && !zones.Has(o.Zone)
+	})
+}
+
+// hold returns the template to write: wanted if no node stands in its way, else the
+// one that the nodes were made from, which is said.
+func (b *Backend) hold(w *site, was *karpv1.NodePool, wanted object) (object, error) {
+	next := was.DeepCopy()
+	u := &unstructured.Unstructured{Object: object{"spec": object{"template": wanted}}}
+	var asked karpv1.NodePool
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &asked); err != nil {
+		return nil, fmt.Errorf("reading the template of pool %s: %w", w.pool.Name, err)
+	}
+	reqs := next.Spec.Template.Spec.Requirements
+	next.Spec.Template = asked.Spec.Template
+	next.Spec.Template.Spec.Requirements = reqs
+	fixed := fixedTemplate(was)
+	if next.Hash() == was.Hash() {
+		b.say(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes are made from the template that the pool states")
+		return fixed, nil
+	}
+	n := 0
+	for i := range w.claims {
+		if w.claims[i].Labels[karpv1.NodePoolLabelKey] == was.Name {
+			n++
+		}
+	}
+	if n == 0 {
+		return wanted, nil
+	}
+	b.say(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
+		fmt.Sprintf("the labels, taints, node class or expiry of the pool were changed; NodePool %s keeps the old ones, since the change would replace %d nodes", was.Name, n))
+	return fixed, nil
+}
+
+// tellWider says in how many spot markets Karpenter may buy that the plan leaves out.
+func (b *Backend) tellWider(w *site, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
+	if c != policy.Spot {
+		return
+	}
+	r := scheduling.NewNodeSelectorRequirementsWithMinValues(reqs...)
+	wanted, wider := w.wanted(c), 0
+	for _, id := range w.pool.Markets {
+		if o := offerOf(w.s, id); w.s.Markets[id].Capacity == c && !slices.Contains(wanted, o) &&
+			r.Get(corev1.LabelInstanceTypeStable).Has(o.Type) && r.Get(corev1.LabelTopologyZone).Has(o.Zone) {
+			wider++
+		}
+	}
+	if wider == 0 {
+		b.say(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned", "Karpenter buys in no spot market that the plan leaves out")
+		return
+	}
+	b.say(w.pool.Name, ConditionMarketsWidened, true, "TypesAndZones",
+		fmt.Sprintf("NodePool %s allows %d markets that the plan leaves out: nodes live there, or another zone has the type", NodePoolName(w.pool.Name, c), wider))
+}

@@ -1,0 +1,179 @@
+package karpenter
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+)
+
+// An Offer is an instance type in a zone: a market of a NodePool, whose provider,
+// region and capacity type are fixed. Either part is empty where it is not known.
+type Offer struct{ Type, Zone string }
+
+// Requirements returns those of a NodePool of the capacity type that buys in the
+// markets wanted and excludes none in which nodes live. A NodePool names types and
+// zones apart and buys in every pair of them, so that it may buy in more markets than
+// are wanted where zones are given different types. The other way, to name only types
+// wanted in every zone, would keep pods from being spread over zones.
+//
+// It returns nil where nothing is wanted and nothing lives.
+func Requirements(capacity string, wanted, live []Offer) []karpv1.NodeSelectorRequirementWithMinValues {
+	var types, zones []string
+	for _, o := range slices.Concat(wanted, live) {
+		types, zones = with(types, o.Type), with(zones, o.Zone)
+	}
+	if len(types) == 0 || len(zones) == 0 {
+		return nil
+	}
+	return []karpv1.NodeSelectorRequirementWithMinValues{
+		in(karpv1.CapacityTypeLabelKey, capacity), in(corev1.LabelInstanceTypeStable, types...), in(corev1.LabelTopologyZone, zones...),
+	}
+}
+
+// offersOf returns types and zones that requirements of this package name, each as
+// half an offer.
+func offersOf(reqs []karpv1.NodeSelectorRequirementWithMinValues) []Offer {
+	var all []Offer
+	for _, r := range reqs {
+		for _, v := range r.Values {
+			switch r.Key {
+			case corev1.LabelInstanceTypeStable:
+				all = append(all, Offer{Type: v})
+			case corev1.LabelTopologyZone:
+				all = append(all, Offer{Zone: v})
+			}
+		}
+	}
+	return all
+}
+
+// narrows reports whether next leaves out a type or a zone that was names.
+func narrows(was, next []karpv1.NodeSelectorRequirementWithMinValues) bool {
+	there := offersOf(next)
+	return slices.ContainsFunc(offersOf(was), func(o Offer) bool { return !slices.Contains(there, o) })
+}
+
+func in(key string, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
+	return karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+// with returns the ascending list all with v in it; an empty v is in none.
+func with(all []string, v string) []string {
+	at, found := slices.BinarySearch(all, v)
+	if found || v == "" {
+		return all
+	}
+	return slices.Insert(all, at, v)
+}
+
+// product returns types and zones, ascending, all of whose pairs are in offers, and
+// so that there are as many pairs as can be; of equals those with more zones. A claim
+// that names them asks for no other market.
+//
+// The types of a largest product are those that are sold in all of its zones, and
+// its zones are an intersection of those of its types. With the few zones of a
+// region all intersections are soon found.
+func product(offers []Offer) (types, zones []string) {
+	zonesOf := map[string][]string{}
+	for _, o := range offers {
+		zonesOf[o.Type] = with(zonesOf[o.Type], o.Zone)
+	}
+	names := slices.Sorted(maps.Keys(zonesOf))
+	var sets [][]string // of zones; each once
+	for _, t := range names {
+		for _, known := range slices.Clone(sets) {
+			sets = withSet(sets, intersection(known, zonesOf[t]))
+		}
+		sets = withSet(sets, zonesOf[t])
+		if len(sets) > zoneSetsMax {
+			break
+		}
+	}
+	best := 0
+	slices.SortFunc(sets, func(a, b []string) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
+	for _, set := range sets {
+		var sold []string
+		for _, t := range names {
+			if containsAll(zonesOf[t], set) {
+				sold = append(sold, t)
+			}
+		}
+		if n := len(sold) * len(set); n > best {
+			best, types, zones = n, sold, slices.Clone(set)
+		}
+	}
+	return types, zones
+}
+
+// zoneSetsMax bounds the search: eight zones have 255 sets.
+const zoneSetsMax = 255
+
+func withSet(sets [][]string, set []string) [][]string {
+	if len(set) == 0 || slices.ContainsFunc(sets, func(x []string) bool { return slices.Equal(x, set) }) {
+		return sets
+	}
+	return append(sets, set)
+}
+
+func intersection(a, b []string) []string {
+	var both []string
+	for _, v := range a {
+		if slices.Contains(b, v) {
+			both = append(both, v)
+		}
+	}
+	return both
+}
+
+func containsAll(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(v string) bool { return !slices.Contains(all, v) })
+}
+
+// DriftCount returns how many of the claims Karpenter would find drifted, and so
+// replace, were pool as given: those with a machine that its requirements exclude,
+// or that were made from another template. Claims of other NodePools do not count.
+func DriftCount(pool *karpv1.NodePool, claims []karpv1.NodeClaim) int {
+	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(pool.Spec.Template.Spec.Requirements...)
+	hash, n := pool.Hash(), 0
+	for i := range claims {
+		c := &claims[i]
+		if c.Labels[karpv1.NodePoolLabelKey] != pool.Name || !launched(c) {
+			continue
+		}
+		outside := scheduling.NewLabelRequirements(c.Labels).Compatible(wanted) != nil
+		version, made := c.Annotations[karpv1.NodePoolHashVersionAnnotationKey], c.Annotations[karpv1.NodePoolHashAnnotationKey]
+		if outside || version == karpv1.NodePoolHashVersion && made != "" && made != hash {
+			n++
+		}
+	}
+	return n
+}
+
+// liveOffers returns the markets in which the claims of a NodePool live, or may
+// come to live: one without a machine may still be given any that it asks for.
+func liveOffers(nodePool string, claims []karpv1.NodeClaim) []Offer {
+	var live []Offer
+	for i := range claims {
+		c := &claims[i]
+		if c.Labels[karpv1.NodePoolLabelKey] != nodePool {
+			continue
+		}
+		if t, z := c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone]; t != "" && z != "" {
+			live = append(live, Offer{t, z})
+			continue
+		}
+		for _, r := range c.Spec.Requirements {
+			if r.Operator == corev1.NodeSelectorOpIn {
+				live = append(live, offersOf([]karpv1.NodeSelectorRequirementWithMinValues{r})...)
+			}
+		}
+	}
+	return live
+}
+
+// launched reports whether a claim has a machine.
+func launched(c *karpv1.NodeClaim) bool { return c.Status.ProviderID != "" }

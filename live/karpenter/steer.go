@@ -1,0 +1,341 @@
+package karpenter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// Steer tells a pool what to buy. NodePools are written at most once in
+// [Config.WriteEvery] unless there is an emergency: until then the steer is kept,
+// [Backend.Tend] writes it when it is due, and a Held says when that is.
+func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
+	pool := &s.Pools[x.Pool]
+	t := steeringOf(s, x)
+	b.mu.Lock()
+	p := b.pool(pool.Name)
+	if p.wanted.Since != 0 && p.wanted.same(&t) {
+		t.Since = p.wanted.Since
+	} else {
+		p.pending = true
+	}
+	p.wanted = t
+	b.mu.Unlock()
+	return b.write(ctx, s, pool, emergency(x.Why.Reason))
+}
+
+// emergency reports whether a steer cannot wait: capacity is missing or about to.
+func emergency(r policy.Reason) bool {
+	switch r {
+	case policy.ReasonNotice, policy.ReasonShortage, policy.ReasonFallback, policy.ReasonRisk:
+		return true
+	}
+	return false
+}
+
+// A site is all that is read of a pool to write its NodePools.
+type site struct {
+	s      *policy.Snapshot
+	pool   *policy.Pool
+	object *v1alpha1.CapacityPool
+	class  karpv1.NodeClassReference
+	t      steering
+	halves [len(capacities)]half
+	live   []unstructured.Unstructured // all NodePools
+	claims []karpv1.NodeClaim
+}
+
+// write brings the NodePools of a pool to what is wanted and what now lives there.
+// It does nothing before a first steer, and nothing that changes nothing.
+func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, urgent bool) error {
+	w, err := b.read(ctx, s, pool)
+	if err != nil || w == nil {
+		return err
+	}
+	var changes []*unstructured.Unstructured
+	drifting := false
+	for i, c := range capacities {
+		u, drifts, err := b.change(w, c, &w.halves[i])
+		if err != nil {
+			return err
+		}
+		if u != nil {
+			changes, drifting = append(changes, u), drifting || drifts
+		}
+	}
+	b.mu.Lock()
+	p := b.pool(pool.Name)
+	written, now := p.written, b.now()
+	b.mu.Unlock()
+	if len(changes) == 0 {
+		b.inForce(pool.Name, &w.t)
+		return nil
+	}
+	urgent = urgent || drifting || written == 0
+	if due := written.Add(b.cfg.WriteEvery); !urgent && due > now {
+		return backend.Hold("Paced", "the NodePools of %s were changed at %v and are changed again at %v", pool.Name, written, due)
+	}
+	return b.apply(ctx, w, changes, now)
+}
+
+// read reads what write needs. It returns nil where nothing was ever steered.
+func (b *Backend) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool) (*site, error) {
+	w := &site{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
+	if err := b.client.Get(ctx, client.ObjectKey{Name: pool.Name}, w.object); err != nil {
+		return nil, fmt.Errorf("reading CapacityPool %s: %w", pool.Name, err)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(groupVersion.WithKind("NodePoolList"))
+	if err := b.reader.List(ctx, list); err != nil {
+		return nil, b.karpenterError(pool.Name, "listing NodePools", err)
+	}
+	w.live = list.Items
+	var err error
+	if w.claims, err = b.claimsNow(ctx); err != nil {
+		return nil, b.karpenterError(pool.Name, "", err)
+	}
+	b.recall(w)
+	if w.t.Since == 0 {
+		return nil, nil
+	}
+	if w.class, err = b.nodeClass(ctx, w.object); err != nil {
+		return nil, b.karpenterError(pool.Name, "finding the node class", err)
+	}
+	b.say(pool.Name, ConditionKarpenter, true, "Found", "Karpenter and node class "+w.class.Name+" are there")
+	h := holdingsOf(s, pool, &w.t)
+	spot, onDemand := b.cfg.divide(pool, &w.t, &h, b.refusedLately(pool))
+	w.halves = [...]half{spot, onDemand}
+	return w, nil
+}
+
+// refusedLately reports whether a launch of pool failed within the time between two
+// writes.
+func (b *Backend) refusedLately(pool *policy.Pool) bool {
+	return pool.Refused != 0 && b.now().Sub(pool.Refused) < b.cfg.WriteEvery
+}
+
+// recall sets what is wanted of the pool, and when it was last written: as told in
+// this process, else as its NodePools say.
+func (b *Backend) recall(w *site) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pool(w.pool.Name)
+	for _, c := range capacities {
+		u := find(w.live, NodePoolName(w.pool.Name, c))
+		if u == nil || u.GetLabels()[PoolLabel] != w.pool.Name {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339, u.GetAnnotations()[WrittenAnnotation]); err == nil {
+			p.written = max(p.written, policy.TimeOf(at))
+		}
+		if t, ok := readSteering(u.GetAnnotations()[SteerAnnotation]); ok && p.wanted.Since == 0 {
+			p.wanted = t
+		}
+	}
+	w.t = p.wanted
+}
+
+func find(all []unstructured.Unstructured, name string) *unstructured.Unstructured {
+	for i := range all {
+		if all[i].GetName() == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// change returns what is to be applied to the NodePool of a capacity type, nil where
+// that would change nothing, and whether nodes would drift if it were not.
+func (b *Backend) change(w *site, c policy.CapacityType, h *half) (u *unstructured.Unstructured, drifting bool, err error) {
+	if live := w.adopted(c); live != nil {
+		u = adopted(live.GetName(), *h)
+		if upToDate(u, live) {
+			return nil, false, nil
+		}
+		return u, false, nil
+	}
+	name := NodePoolName(w.pool.Name, c)
+	live := find(w.live, name)
+	if live != nil && live.GetLabels()[PoolLabel] != w.pool.Name {
+		return nil, false, backend.Hold("NameTaken", "NodePool %s is there and is not ours; annotate it %s=%s to let its weight and limits be written",
+			name, AdoptAnnotation, w.pool.Name)
+	}
+	wanted, there := w.wanted(c), liveOffers(name, w.claims)
+	reqs := Requirements(c.String(), wanted, there)
+	if len(wanted) == 0 {
+		h.limits = nothing()
+	}
+	fixed := template(w.object, w.class)
+	if live == nil {
+		if len(reqs) == 0 {
+			return nil, false, nil // nothing to buy, and nothing there
+		}
+		return manifest(name, w.object, *h, fixed, reqs), false, nil
+	}
+	was, err := typed(live)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(reqs) == 0 {
+		reqs = was.Spec.Template.Spec.Requirements
+	}
+	fixed, err = b.hold(w, was, fixed)
+	if err != nil {
+		return nil, false, err
+	}
+	reqs, since, done := b.narrow(w, c, h, live, was, reqs)
+	u = manifest(name, w.object, *h, fixed, reqs)
+	if since != 0 {
+		u.SetAnnotations(map[string]string{NarrowingAnnotation: since.Std().Format(time.RFC3339)})
+	}
+	b.tellWider(w, c, reqs)
+	if upToDate(u, live) {
+		return nil, false, nil
+	}
+	return u, done || outside(was, there), nil
+}
+
+// adopted returns the NodePool of somebody else that stands for the capacity type.
+func (w *site) adopted(c policy.CapacityType) *unstructured.Unstructured {
+	for i := range w.live {
+		u := &w.live[i]
+		if u.GetAnnotations()[AdoptAnnotation] != w.pool.Name || u.GetLabels()[PoolLabel] == w.pool.Name {
+			continue
+		}
+		n, err := typed(u)
+		if err != nil {
+			continue
+		}
+		r := scheduling.NewNodeSelectorRequirementsWithMinValues(n.Spec.Template.Spec.Requirements...).Get(karpv1.CapacityTypeLabelKey)
+		if r.Has(c.String()) && (c == policy.Spot || !r.Has(karpv1.CapacityTypeSpot)) {
+			return u
+		}
+	}
+	return nil
+}
+
+func typed(u *unstructured.Unstructured) (*karpv1.NodePool, error) {
+	n := &karpv1.NodePool{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, n); err != nil {
+		return nil, fmt.Errorf("reading NodePool %s: %w", u.GetName(), err)
+	}
+	return n, nil
+}
+
+// apply writes the changes and looks once more: a claim that Karpenter made in
+// between from a wider NodePool widens it again.
+func (b *Backend) apply(ctx context.Context, w *site, changes []*unstructured.Unstructured, now policy.Time) error {
+	b.mu.Lock()
+	b.pool(w.pool.Name).written = now // also of a write that fails: it is not retried at once
+	b.mu.Unlock()
+	for _, u := range changes {
+		if u.GetLabels()[PoolLabel] != "" {
+			annotate(u, &w.t, now)
+		}
+		if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
+			return b.conflict(w.pool.Name, u.GetName(), err)
+		}
+		b.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", u.GetName(), "share", w.t.Share)
+	}
+	b.say(w.pool.Name, ConditionFieldConflict, false, "None", "no other manager holds a field that is written here")
+	b.inForce(w.pool.Name, &w.t)
+	return b.widen(ctx, w)
+}
+
+// annotate puts on a NodePool of ours what it was told, and when.
+func annotate(u *unstructured.Unstructured, t *steering, now policy.Time) {
+	a := u.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[SteerAnnotation], a[WrittenAnnotation] = t.text(), now.Std().Format(time.RFC3339)
+	u.SetAnnotations(a)
+}
+
+// widen repeats the write where a node came to live outside of a NodePool meanwhile.
+func (b *Backend) widen(ctx context.Context, w *site) error {
+	claims, err := b.claimsNow(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the next Tend looks again
+	}
+	if slices.EqualFunc(claims, w.claims, func(x, y karpv1.NodeClaim) bool { return x.UID == y.UID }) {
+		return nil
+	}
+	next, err := b.read(ctx, w.s, w.pool)
+	if err != nil || next == nil {
+		return err
+	}
+	for i, c := range capacities {
+		u, drifting, err := b.change(next, c, &next.halves[i])
+		if err != nil || u == nil || !drifting {
+			continue
+		}
+		annotate(u, &next.t, b.now())
+		if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
+			return b.conflict(w.pool.Name, u.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// inForce notes, and tells the sink, that t is what the pool was told.
+func (b *Backend) inForce(pool string, t *steering) {
+	b.mu.Lock()
+	b.pool(pool).pending = false
+	b.mu.Unlock()
+	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
+}
+
+// conflict returns what became of a write: a Held where another manager has a field,
+// which is not tried again before the next write is due.
+func (b *Backend) conflict(pool, nodePool string, err error) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return fmt.Errorf("writing NodePool %s: %w", nodePool, err)
+	}
+	var held []string
+	for _, c := range status.Status().Details.Causes {
+		if c.Type == metav1.CauseTypeFieldManagerConflict {
+			held = append(held, fmt.Sprintf("%s: %s", c.Field, c.Message))
+		}
+	}
+	if len(held) == 0 {
+		return fmt.Errorf("writing NodePool %s: %w", nodePool, err)
+	}
+	slices.Sort(held)
+	message := fmt.Sprintf("another manager holds fields of NodePool %s, which is left as it is: %s", nodePool, strings.Join(held, "; "))
+	b.say(pool, ConditionFieldConflict, true, "OtherManager", message)
+	return backend.Hold("FieldConflict", "%s", message)
+}
+
+// karpenterError returns err, or a Held where Karpenter or its node class is not
+// there.
+func (b *Backend) karpenterError(pool, doing string, err error) error {
+	var held *backend.Held
+	switch {
+	case missing(err):
+		held = &backend.Held{Reason: "KarpenterMissing", Message: "the API server knows no NodePools: Karpenter is not installed"}
+	case errors.As(err, &held):
+	case doing == "":
+		return err
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	b.say(pool, ConditionKarpenter, false, held.Reason, held.Message)
+	return held
+}

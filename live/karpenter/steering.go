@@ -1,0 +1,100 @@
+package karpenter
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A steering is a policy.Steer that outlives its snapshot: it names things by name.
+// It is kept as an annotation of the NodePools, and found there after a restart.
+type steering struct {
+	Share     float64 `json:"share"`
+	Exact     bool    `json:"exact,omitempty"`
+	Fallback  bool    `json:"fallback,omitempty"`
+	EmptyOnly bool    `json:"emptyOnly,omitempty"`
+
+	// Limits are those of the steer, zero where it sets none.
+	Limits policy.Resources `json:"limits,omitzero"`
+
+	// Markets are the names of those to buy in, ascending; All says that they are
+	// all of the pool, whichever these are.
+	Markets []string `json:"markets,omitempty"`
+	All     bool     `json:"all,omitempty"`
+
+	// Since is when the share was told.
+	Since policy.Time `json:"since"`
+}
+
+// steeringOf returns x by name.
+func steeringOf(s *policy.Snapshot, x *policy.Steer) steering {
+	t := steering{
+		Share: x.Share, Exact: x.Exact, Fallback: x.Fallback, EmptyOnly: x.EmptyOnly, Limits: x.Limits,
+		All: x.Markets == nil, Since: s.Now,
+	}
+	for _, m := range x.Markets {
+		t.Markets = append(t.Markets, s.Markets[m].Name)
+	}
+	slices.Sort(t.Markets)
+	return t
+}
+
+// same reports whether t and u tell the same, whenever they did.
+func (t *steering) same(u *steering) bool {
+	a, b := *t, *u
+	a.Since, b.Since = 0, 0
+	return a.text() == b.text()
+}
+
+func (t *steering) text() string {
+	b, err := json.Marshal(t)
+	if err != nil {
+		panic(fmt.Sprintf("karpenter: a steering %+v has no text: %v", *t, err)) // a share that is no number
+	}
+	return string(b)
+}
+
+// readSteering reads an annotation; ok is false where there is none to be read.
+func readSteering(text string) (t steering, ok bool) {
+	if text == "" || json.Unmarshal([]byte(text), &t) != nil || t.Share < 0 || t.Share > 1 {
+		return steering{}, false
+	}
+	return t, true
+}
+
+// offers returns the instance types and zones of the capacity type that t wants of
+// pool, in the order of the pool's markets.
+func (t *steering) offers(s *policy.Snapshot, pool *policy.Pool, capacity policy.CapacityType) []Offer {
+	var all []Offer
+	for _, id := range pool.Markets {
+		m := &s.Markets[id]
+		if m.Capacity != capacity {
+			continue
+		}
+		if t.All || t.names(m.Name) {
+			all = append(all, offerOf(s, id))
+		}
+	}
+	return all
+}
+
+func offerOf(s *policy.Snapshot, id policy.MarketID) Offer {
+	m := &s.Markets[id]
+	return Offer{Type: s.Types[m.Type].Name, Zone: s.Zones[m.Zone]}
+}
+
+// A marketName is a market's name in its parts.
+type marketName struct{ provider, region, zone, typ, capacity string }
+
+func (m marketName) String() string {
+	return strings.Join([]string{m.provider, m.region, m.zone, m.typ, m.capacity}, "/")
+}
+
+// names reports whether market is among those that t names.
+func (t *steering) names(market string) bool {
+	_, found := slices.BinarySearch(t.Markets, market)
+	return found
+}

@@ -1,0 +1,201 @@
+package karpenter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// Tend does what passes with time, for the pools of s that are active. It is to be
+// called once a step, after the plan: it writes steers that had to wait and limits
+// that follow what the pools hold, narrows NodePools where the last node of a market
+// is gone, ends launches that got no machine in time, removes protections that a
+// crash left, and deletes NodePools of ours whose CapacityPool and nodes are gone.
+func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
+	var errs []error
+	active := map[string]bool{}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Provisioner != policy.ProvisionerKarpenter || p.Mode != policy.ModeActive {
+			continue
+		}
+		active[p.Name] = true
+		if err := b.write(ctx, s, p, b.squeezed(p)); err != nil && !paced(err) {
+			errs = append(errs, fmt.Errorf("tending pool %s: %w", p.Name, err))
+		}
+	}
+	if len(active) == 0 {
+		return errors.Join(errs...)
+	}
+	claims, err := b.claimsNow(ctx)
+	if missing(err) {
+		return errors.Join(errs...) // told where it matters: in the conditions of pools
+	}
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	errs = append(errs, b.expire(ctx, claims), b.sweep(ctx, claims), b.collect(ctx))
+	return errors.Join(errs...)
+}
+
+// paced reports whether err says that a write has to wait.
+func paced(err error) bool {
+	var h *backend.Held
+	return errors.As(err, &h) && h.Reason == "Paced"
+}
+
+// squeezed reports whether spot was refused to a pool with limits since they were
+// last divided: on-demand then needs the room that was kept for spot.
+func (b *Backend) squeezed(p *policy.Pool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return p.Limits != (policy.Resources{}) && p.Refused > b.pool(p.Name).written
+}
+
+// expire deletes claims of ours that have no machine in time: until then Karpenter
+// neither provisions nor disrupts anywhere.
+func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
+	now := b.now()
+	b.mu.Lock()
+	for token, end := range b.launches {
+		if now.Sub(end.at) > launchEndsKept {
+			delete(b.launches, token)
+		}
+	}
+	b.mu.Unlock()
+	var errs []error
+	for i := range claims {
+		c := &claims[i]
+		if c.Annotations[TokenAnnotation] == "" || launched(c) || !c.DeletionTimestamp.IsZero() ||
+			now.Sub(policy.TimeOf(c.CreationTimestamp.Time)) < b.cfg.LaunchTimeout {
+			continue
+		}
+		b.mu.Lock()
+		pool := b.poolOf(c)
+		b.released[c.Name] = true
+		b.mu.Unlock()
+		uid := c.UID
+		if err := b.client.Delete(ctx, c, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			b.mu.Lock()
+			delete(b.released, c.Name)
+			b.mu.Unlock()
+			errs = append(errs, fmt.Errorf("deleting NodeClaim %s, which has no machine after %v: %w", c.Name, b.cfg.LaunchTimeout, err))
+			continue
+		}
+		b.log.Info("launch given up", "nodeClaim", c.Name, "pool", pool)
+		b.refuse(c, pool, now)
+	}
+	return errors.Join(errs...)
+}
+
+// sweep removes protections of ours that are older than ProtectMax while no drain of
+// ours is at work on the node, or in its NodePool.
+func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
+	var nodes corev1.NodeList
+	if err := b.client.List(ctx, &nodes, client.HasLabels{karpv1.NodePoolLabelKey}); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	draining, there := map[string]bool{}, map[string]bool{}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		there[n.Name] = true
+		if _, ok := n.Annotations[drain.AnnotationDrain]; ok {
+			draining[n.Labels[karpv1.NodePoolLabelKey]] = true
+		}
+	}
+	b.mu.Lock()
+	for name := range b.prepared {
+		if !there[name] {
+			delete(b.prepared, name)
+		}
+	}
+	b.mu.Unlock()
+	var errs []error
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		_, at, ours := protectedSince(n.Annotations)
+		_, ourDrain := n.Annotations[drain.AnnotationDrain]
+		if !ours || ourDrain || b.now().Sub(at) < b.cfg.ProtectMax {
+			continue
+		}
+		if why, _, _ := protectedSince(n.Annotations); why == protectedReplacement && anyDrains(draining) {
+			continue // its pods may be on their way
+		}
+		errs = append(errs, b.unprotect(ctx, &corev1.Node{}, n.Name, n.Annotations))
+	}
+	for i := range claims {
+		c := &claims[i]
+		if _, at, ours := protectedSince(c.Annotations); ours && !anyDrains(draining) && b.now().Sub(at) >= b.cfg.ProtectMax {
+			errs = append(errs, b.unprotect(ctx, &karpv1.NodeClaim{}, c.Name, c.Annotations))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func anyDrains(pools map[string]bool) bool { return len(pools) > 0 }
+
+// collect deletes the NodePools of ours whose CapacityPool is gone, once no node and
+// no claim of theirs is left. Should Karpenter make a claim at that very moment, it
+// is orphaned and not deleted with its owner.
+func (b *Backend) collect(ctx context.Context) error {
+	pools, err := b.nodePoolsNow(ctx)
+	if err != nil {
+		return err
+	}
+	var all v1alpha1.CapacityPoolList
+	if err := b.reader.List(ctx, &all); err != nil {
+		if apierrors.IsNotFound(err) || missing(err) {
+			return nil // our own definitions are gone: all stays as it is
+		}
+		return fmt.Errorf("listing CapacityPools: %w", err)
+	}
+	there := map[string]bool{}
+	for i := range all.Items {
+		there[all.Items[i].Name] = true
+	}
+	var errs []error
+	for i := range pools {
+		n := &pools[i]
+		owner := n.Labels[PoolLabel]
+		ours := owner != "" && (n.Name == NodePoolName(owner, policy.Spot) || n.Name == NodePoolName(owner, policy.OnDemand))
+		if !ours || there[owner] || !n.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if empty, err := b.unused(ctx, n.Name); err != nil || !empty {
+			errs = append(errs, err)
+			continue
+		}
+		uid, version := n.UID, n.ResourceVersion
+		err := b.client.Delete(ctx, n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			errs = append(errs, fmt.Errorf("deleting NodePool %s: %w", n.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unused reports whether the API server has neither a Node nor a NodeClaim of a
+// NodePool.
+func (b *Backend) unused(ctx context.Context, nodePool string) (bool, error) {
+	of := client.MatchingLabels{karpv1.NodePoolLabelKey: nodePool}
+	var nodes corev1.NodeList
+	if err := b.reader.List(ctx, &nodes, of, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing the nodes of NodePool %s: %w", nodePool, err)
+	}
+	var claims karpv1.NodeClaimList
+	if err := b.reader.List(ctx, &claims, of, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", nodePool, err)
+	}
+	return len(nodes.Items) == 0 && len(claims.Items) == 0, nil
+}

@@ -1,0 +1,154 @@
+package rackspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// secretKeys are the keys under which a secret may hold the refresh token; the
+// first is ours, the others are those of other tools for Rackspace Spot.
+var secretKeys = []string{"refresh-token", "refreshToken", "RACKSPACE_SPOT_REFRESH_TOKEN"}
+
+// An accountKey is what tells one account from another.
+type accountKey struct {
+	org, cloudspace string
+	secret          types.NamespacedName
+}
+
+// An account is a cloudspace and the credentials to it. Pools that name the same
+// share one.
+type account struct {
+	key accountKey
+
+	mu        sync.Mutex
+	cloud     *cloud
+	refresh   string
+	read      policy.Time // when the secret was last read
+	namespace string
+	region    string
+	refused   string      // a refresh token that was not accepted
+	refusedAt policy.Time // when
+}
+
+// A session is an account that is ready for calls.
+type session struct {
+	cloud      *cloud
+	namespace  string // of the organisation's objects
+	cloudspace string
+	region     string
+}
+
+// keyOf returns the account that a pool names.
+func (b *Backend) keyOf(p *v1alpha1.CapacityPool) accountKey {
+	r := p.Spec.Backend.Rackspace
+	k := accountKey{org: r.Org, cloudspace: r.Cloudspace}
+	k.secret = types.NamespacedName{Namespace: r.CredentialsSecretRef.Namespace, Name: r.CredentialsSecretRef.Name}
+	if k.secret.Namespace == "" {
+		k.secret.Namespace = b.cfg.Namespace
+	}
+	return k
+}
+
+// open readies an account: it reads the secret again from time to time, so that one
+// that was rotated is picked up, and asks once where the cloudspace lies.
+func (b *Backend) open(ctx context.Context, k accountKey) (session, error) {
+	b.mu.Lock()
+	a := b.accounts[k]
+	if a == nil {
+		a = &account{key: k}
+		b.accounts[k] = a
+	}
+	b.mu.Unlock()
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := b.readSecret(ctx, a); err != nil {
+		return session{}, err
+	}
+	if a.namespace == "" || a.region == "" {
+		if err := a.locate(ctx); err != nil {
+			return session{}, b.note(a, err)
+		}
+	}
+	return session{cloud: a.cloud, namespace: a.namespace, cloudspace: k.cloudspace, region: a.region}, nil
+}
+
+// readSecret brings the refresh token up to date. One that was refused is not
+// tried again before the secret changes, or before as much time as a bid may take.
+func (b *Backend) readSecret(ctx context.Context, a *account) error {
+	now := b.now()
+	if a.cloud == nil || a.refused != "" || now.Sub(a.read) >= b.cfg.Poll {
+		var s corev1.Secret
+		if err := b.reader.Get(ctx, a.key.secret, &s); err != nil {
+			if a.cloud != nil && a.refused == "" {
+				b.cfg.Log.Warn("the credentials secret cannot be read; what it last held is used", "secret", a.key.secret, "error", err)
+				return nil
+			}
+			return fmt.Errorf("%w: reading secret %s: %w", errCredentials, a.key.secret, err)
+		}
+		token := ""
+		for _, k := range secretKeys {
+			if token = strings.TrimSpace(string(s.Data[k])); token != "" {
+				break
+			}
+		}
+		if token == "" {
+			return fmt.Errorf("%w: secret %s has no key %s", errCredentials, a.key.secret, secretKeys[0])
+		}
+		a.read = now
+		if token != a.refresh {
+			a.refresh, a.cloud, a.refused = token, newCloud(&b.cfg, token), ""
+		}
+	}
+	if a.refused == a.refresh && now.Sub(a.refusedAt) < b.cfg.WinMax {
+		return fmt.Errorf("%w: Rackspace refused the refresh token of secret %s at %v", errCredentials, a.key.secret, a.refusedAt)
+	}
+	return nil
+}
+
+// locate finds the organisation's namespace and the cloudspace's region.
+func (a *account) locate(ctx context.Context) error {
+	namespace, err := a.cloud.namespace(ctx, a.key.org)
+	if err != nil {
+		return err
+	}
+	c, err := a.cloud.cloudspace(ctx, namespace, a.key.cloudspace)
+	if err != nil {
+		return err
+	}
+	if c.Spec.Region == "" {
+		return fmt.Errorf("cloudspace %s has no region", a.key.cloudspace)
+	}
+	a.namespace, a.region = namespace, c.Spec.Region
+	return nil
+}
+
+// note remembers that the login refused the refresh token, if it did.
+func (b *Backend) note(a *account, err error) error {
+	if errors.Is(err, errLogin) {
+		a.refused, a.refusedAt = a.refresh, b.now()
+	}
+	return err
+}
+
+// failed is note for an answer that came after open.
+func (b *Backend) failed(k accountKey, err error) error {
+	if !errors.Is(err, errLogin) {
+		return err
+	}
+	b.mu.Lock()
+	a := b.accounts[k]
+	b.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return b.note(a, err)
+}

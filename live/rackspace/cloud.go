@@ -1,0 +1,271 @@
+package rackspace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// bodyMax bounds an answer; all server classes together have a tenth of it.
+const bodyMax = 16 << 20
+
+// pagesMax bounds a list that would go on for ever.
+const pagesMax = 1000
+
+// A cloud is the API with the credentials of one account.
+type cloud struct {
+	cfg    *Config
+	http   *http.Client
+	tokens *tokenSource // nil where no credentials are needed
+}
+
+// newCloud returns the API with a refresh token; an empty one reads only what is
+// public.
+func newCloud(cfg *Config, refresh string) *cloud {
+	c := &cloud{cfg: cfg, http: &http.Client{Transport: cfg.Transport, Timeout: cfg.Timeout}}
+	if refresh != "" {
+		c.tokens = &tokenSource{c: c, refresh: refresh}
+	}
+	return c
+}
+
+// A request is what is sent, and in words what for.
+type request struct {
+	what, method, url string
+	contentType       string
+	body              []byte
+	token             string
+}
+
+// call sends a request with an access token and reads the answer into out. A
+// token that is refused is renewed once.
+func (c *cloud) call(ctx context.Context, what, method, path string, in, out any) error {
+	r := request{what: what, method: method, url: c.cfg.Endpoint + path, contentType: "application/json"}
+	if method == http.MethodPatch {
+		r.contentType = "application/merge-patch+json"
+	}
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		r.body = body
+	}
+	body, token, err := c.send(ctx, r)
+	if has(err, http.StatusUnauthorized) && token != "" {
+		first := err
+		c.tokens.reject(token)
+		body, _, err = c.send(ctx, r)
+		if err != nil && !answered(first) {
+			err = &unsure{err}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if out == nil {
+		return nil
+	}
+	return decode(what, body, out)
+}
+
+// send makes a request with an access token, which it returns.
+func (c *cloud) send(ctx context.Context, r request) (body []byte, token string, err error) {
+	if token, err = c.tokens.token(ctx); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", r.what, err)
+	}
+	r.token = token
+	body, err = c.attempts(ctx, r)
+	return body, token, err
+}
+
+// decode reads an answer whole. Fields that it does not know are left out; a
+// field of another type, and an answer that ends too early, are errors.
+func decode(what string, body []byte, out any) error {
+	if err := json.Unmarshal(body, out); err != nil {
+		var field *json.UnmarshalTypeError
+		if errors.As(err, &field) {
+			return fmt.Errorf("%s: field %s is a %s: %w", what, field.Field, field.Value, err)
+		}
+		return fmt.Errorf("%s: reading the answer: %w", what, err)
+	}
+	return nil
+}
+
+// attempts sends a request until it is answered, waiting longer each time. What
+// will not pass by itself comes back at once.
+func (c *cloud) attempts(ctx context.Context, r request) ([]byte, error) {
+	wait, open := c.cfg.BackoffMin, false
+	for try := 1; ; try++ {
+		body, err := c.attempt(ctx, r)
+		if err == nil {
+			return body, nil
+		}
+		var f *fault
+		if errors.As(err, &f); f == nil || f.Status >= 500 {
+			open = true
+		}
+		if f != nil && !f.passes() || ctx.Err() != nil || try == c.cfg.Attempts || f != nil && f.Wait > c.cfg.BackoffMax {
+			if open && f != nil && f.Status < 500 {
+				err = &unsure{err}
+			}
+			return nil, err
+		}
+		pause := wait
+		if f != nil && f.Wait > 0 {
+			pause = f.Wait
+		}
+		select {
+		case <-ctx.Done():
+			return nil, &unsure{err}
+		case <-c.cfg.Clock.After(pause):
+		}
+		wait = min(2*wait, c.cfg.BackoffMax)
+	}
+}
+
+func (c *cloud) attempt(ctx context.Context, r request) ([]byte, error) {
+	q, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.what, err)
+	}
+	if r.body != nil {
+		q.Header.Set("Content-Type", r.contentType)
+	}
+	q.Header.Set("Accept", "application/json")
+	if r.token != "" {
+		q.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	answer, err := c.http.Do(q)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.what, err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyMax+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: reading the answer: %w", r.what, err)
+	case len(body) > bodyMax:
+		return nil, fmt.Errorf("%s: the answer has more than %d bytes", r.what, bodyMax)
+	case answer.StatusCode >= 300:
+		return nil, faultOf(r.what, answer.StatusCode, body, retryAfter(answer.Header, c.cfg.Clock.Now()))
+	}
+	return body, nil
+}
+
+// retryAfter returns how long the answer asks to wait: seconds, or until a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if n, err := strconv.Atoi(text); err == nil && n > 0 {
+		return time.Duration(n) * time.Second
+	}
+	if t, err := http.ParseTime(text); err == nil {
+		return max(0, t.Sub(now))
+	}
+	return 0
+}
+
+// list reads all pages of a list.
+func list[T any](ctx context.Context, c *cloud, what, path string, query url.Values) ([]T, error) {
+	var all []T
+	for range pagesMax {
+		p := path
+		if len(query) > 0 {
+			p += "?" + query.Encode()
+		}
+		var one page[T]
+		if err := c.call(ctx, what, http.MethodGet, p, nil, &one); err != nil {
+			return nil, err
+		}
+		all = append(all, one.Items...)
+		if one.Metadata.Continue == "" {
+			return all, nil
+		}
+		query = cloned(query)
+		query.Set("continue", one.Metadata.Continue)
+	}
+	return nil, fmt.Errorf("%s: the list has more than %d pages", what, pagesMax)
+}
+
+func cloned(v url.Values) url.Values {
+	out := url.Values{}
+	for k, x := range v {
+		out[k] = x
+	}
+	return out
+}
+
+// namespace returns that of the organisation called org, by name or id.
+func (c *cloud) namespace(ctx context.Context, org string) (string, error) {
+	var all organisations
+	if err := c.call(ctx, "listing organizations", http.MethodGet, "/apis/auth.ngpc.rxt.io/v1/organizations", nil, &all); err != nil {
+		return "", err
+	}
+	for _, o := range all.Organizations {
+		if o.ID != "" && (o.Name == org || o.ID == org || namespaceOf(o.ID) == org) {
+			return namespaceOf(o.ID), nil
+		}
+	}
+	return "", fmt.Errorf("organization %q is not among the %d that the credentials may see", org, len(all.Organizations))
+}
+
+func (c *cloud) cloudspace(ctx context.Context, namespace, name string) (*cloudSpace, error) {
+	var out cloudSpace
+	path := "/apis/ngpc.rxt.io/v1/namespaces/" + url.PathEscape(namespace) + "/cloudspaces/" + url.PathEscape(name)
+	return &out, c.call(ctx, "reading cloudspace "+name, http.MethodGet, path, nil, &out)
+}
+
+func (c *cloud) serverClasses(ctx context.Context) ([]serverClass, error) {
+	return list[serverClass](ctx, c, "listing server classes", "/apis/ngpc.rxt.io/v1/serverclasses", nil)
+}
+
+func poolPath(namespace string, k kind, name string) string {
+	path := "/apis/ngpc.rxt.io/v1/namespaces/" + url.PathEscape(namespace) + "/" + string(k)
+	if name != "" {
+		path += "/" + url.PathEscape(name)
+	}
+	return path
+}
+
+// pools returns the node pools of a cloudspace.
+func (c *cloud) pools(ctx context.Context, namespace, cloudspace string, k kind) ([]nodePool, error) {
+	what := fmt.Sprintf("listing the %s of cloudspace %s", k, cloudspace)
+	all, err := list[nodePool](ctx, c, what, poolPath(namespace, k, ""), url.Values{"labelSelector": {cloudspaceLabel + "=" + cloudspace}})
+	if err != nil {
+		return nil, err
+	}
+	mine := all[:0]
+	for _, p := range all {
+		if p.Spec.CloudSpace == cloudspace {
+			p.Kind = k.object() // items of a list may come without it
+			mine = append(mine, p)
+		}
+	}
+	return mine, nil
+}
+
+func (c *cloud) pool(ctx context.Context, namespace string, k kind, name string) (*nodePool, error) {
+	var out nodePool
+	return &out, c.call(ctx, fmt.Sprintf("reading %s %s", k.object(), name), http.MethodGet, poolPath(namespace, k, name), nil, &out)
+}
+
+func (c *cloud) createPool(ctx context.Context, namespace string, k kind, p *nodePool) error {
+	what := fmt.Sprintf("creating %s %s (serverClass %s)", k.object(), p.Metadata.Name, p.Spec.ServerClass)
+	return c.call(ctx, what, http.MethodPost, poolPath(namespace, k, ""), p, nil)
+}
+
+// deletePool removes a node pool and its machine. One that is gone is no error.
+func (c *cloud) deletePool(ctx context.Context, namespace string, k kind, name string) error {
+	err := c.call(ctx, fmt.Sprintf("deleting %s %s", k.object(), name), http.MethodDelete, poolPath(namespace, k, name), nil, nil)
+	if has(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}

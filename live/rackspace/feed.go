@@ -1,0 +1,310 @@
+package rackspace
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// feedEvery is how often prices are read; Rackspace settles an auction every few
+// minutes.
+const feedEvery = time.Minute
+
+// A Feed tells of the markets of the regions in which our cloudspaces lie: sizes,
+// market prices and bids from the public price feed, and on-demand prices and
+// least bids from the API as far as a [Backend] has read them there.
+type Feed struct {
+	cfg   Config
+	cloud *cloud
+
+	mu      sync.Mutex
+	regions []string // ascending
+	classes map[string]*serverClass
+	floors  map[string]floor
+}
+
+// A floor is the least bid that the API named when it refused one.
+type floor struct {
+	price policy.Money
+	at    policy.Time
+}
+
+// floorSpan is how long a floor stands over what the price feed says, which lags
+// behind the auction.
+const floorSpan = 10 * time.Minute
+
+// NewFeed returns a feed that knows no region yet.
+func NewFeed(cfg Config) (*Feed, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	f := &Feed{cfg: cfg, classes: map[string]*serverClass{}, floors: map[string]floor{}}
+	f.cloud = newCloud(&f.cfg, "")
+	return f, nil
+}
+
+// Name names the feed among the sources of a snapshot.
+func (f *Feed) Name() string { return "rackspace-prices" }
+
+// Every is how long after one reading the next begins.
+func (f *Feed) Every() time.Duration { return feedEvery }
+
+// learn takes in the server classes and the regions of cloudspaces.
+func (f *Feed) learn(classes []serverClass, regions []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range classes {
+		f.classes[classes[i].Metadata.Name] = &classes[i]
+	}
+	f.regions = slices.Sorted(maps.Keys(setOf(append(regions, f.regions...))))
+}
+
+func setOf(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+// refused notes the least bid that a class was said to take.
+func (f *Feed) refused(class string, price policy.Money, at policy.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.floors[class] = floor{price, at}
+}
+
+// marketPrice returns the price at which the auction of a class stood when it was
+// last read.
+func (f *Feed) marketPrice(class string) (policy.Money, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.classes[class]
+	if c == nil {
+		return 0, false
+	}
+	m, ok, err := c.Status.SpotPricing.Market.money()
+	return m, ok && err == nil
+}
+
+// A feedClass is a server class in the public price feed.
+type feedClass struct {
+	Price    amount `json:"market_price"`
+	P20      amount `json:"20_percentile"`
+	P50      amount `json:"50_percentile"`
+	P80      amount `json:"80_percentile"`
+	CPU      amount `json:"cpu"`
+	Memory   amount `json:"memory"`
+	GPU      amount `json:"gpu"`
+	Category string `json:"category"`
+}
+
+// Read reads the price feed.
+func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error) {
+	const what = "reading the prices of Rackspace Spot"
+	body, err := f.cloud.attempts(ctx, request{what: what, method: http.MethodGet, url: f.cfg.PricesURL})
+	if err != nil {
+		return nil, err
+	}
+	var all struct {
+		Regions map[string]struct {
+			Classes map[string]json.RawMessage `json:"serverclasses"`
+		} `json:"regions"`
+	}
+	if err := decode(what, body, &all); err != nil {
+		return nil, err
+	}
+	if len(all.Regions) == 0 {
+		return nil, fmt.Errorf("%s: the answer names no region", what)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := &market.Update{AsOf: ask.Now}
+	if len(f.regions) == 0 {
+		u.Warnings = append(u.Warnings, "the region of no cloudspace is known yet, so that no market is told of")
+	}
+	for _, region := range f.regions {
+		classes := all.Regions[region].Classes
+		if len(classes) == 0 {
+			u.Warnings = append(u.Warnings, fmt.Sprintf("the feed names no server class of region %s", region))
+		}
+		for _, name := range slices.Sorted(maps.Keys(classes)) {
+			if err := f.tell(u, region, name, classes[name]); err != nil {
+				u.Warnings = append(u.Warnings, fmt.Sprintf("server class %s of %s: %v", name, region, err))
+			}
+		}
+	}
+	return u, nil
+}
+
+// tell adds what the feed says of one class.
+func (f *Feed) tell(u *market.Update, region, name string, raw json.RawMessage) error {
+	var c feedClass
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return err
+	}
+	price, ok, err := c.Price.money()
+	if err != nil || !ok {
+		return cmp.Or(err, fmt.Errorf("there is no market price"))
+	}
+	class := f.classes[name]
+	t, err := typeOf(name, &c, class)
+	if err != nil {
+		return err
+	}
+	p := market.Price{Provider: policy.Rackspace, Region: region, Zone: region, Type: name, Price: price, Reserve: policy.BidStep}
+	for i, x := range [...]amount{c.P20, c.P50, c.P80} {
+		if p.Bids[i], _, err = x.money(); err != nil {
+			return err
+		}
+	}
+	if class != nil {
+		if now, ok, err := class.Status.SpotPricing.Market.money(); err == nil && ok && now > 0 {
+			p.Price = now // the API is ahead of the public feed
+		}
+		if least, ok, err := class.Spec.MinBid.money(); err == nil && ok && least > 0 {
+			p.Reserve = least
+		}
+	}
+	if x, ok := f.floors[name]; ok && u.AsOf.Sub(x.at) < floorSpan {
+		p.Price = max(p.Price, x.price)
+	}
+	u.Types = append(u.Types, t)
+	u.Spot = append(u.Spot, p)
+	f.tellOnDemand(u, region, name, class)
+	return nil
+}
+
+// tellOnDemand adds the on-demand price of a class: the published one, which can
+// be bought, or one modelled for comparison.
+func (f *Feed) tellOnDemand(u *market.Update, region, name string, class *serverClass) {
+	od := market.OnDemandPrice{Provider: policy.Rackspace, Region: region, Type: name}
+	if class != nil {
+		if cost, ok, err := hourly(class); err == nil && ok && cost > 0 {
+			od.Price = cost
+			u.OnDemand = append(u.OnDemand, od)
+			u.Offerings = append(u.Offerings, market.Offering{Provider: policy.Rackspace, Region: region, Zone: region, Type: name})
+			return
+		}
+	}
+	if cost, _, ok := catalog.OnDemandModelled(policy.Rackspace, region, name); ok {
+		od.Price, od.Modelled = cost, true
+		u.OnDemand = append(u.OnDemand, od)
+	}
+}
+
+// hourly returns the on-demand price of a class for an hour.
+func hourly(c *serverClass) (policy.Money, bool, error) {
+	cost, ok, err := c.Spec.OnDemandPricing.Cost.money()
+	switch strings.ToLower(c.Spec.OnDemandPricing.Interval) {
+	case "", "hour", "hourly", "h", "per hour":
+		return cost, ok, err
+	case "month", "monthly":
+		return cost / policy.HoursPerMonth, ok, err
+	}
+	return 0, false, nil
+}
+
+// typeOf describes a class: as the catalog does, else by what the feed says of it.
+func typeOf(name string, c *feedClass, class *serverClass) (policy.InstanceType, error) {
+	if t, ok := catalog.Lookup(policy.Rackspace, name); ok {
+		return t, nil
+	}
+	like, ok := catalog.Lookup(policy.Rackspace, modelClass)
+	if !ok {
+		return like, fmt.Errorf("the catalog has no %s to describe it by", modelClass)
+	}
+	vcpu, err := quantity(c.CPU.text, 1)
+	if err != nil || vcpu < 1 {
+		return like, fmt.Errorf("cpu is %q", c.CPU.text)
+	}
+	memory, err := quantity(c.Memory.text, gib)
+	if err != nil || memory < gib {
+		return like, fmt.Errorf("memory is %q", c.Memory.text)
+	}
+	t := policy.InstanceType{
+		Provider: policy.Rackspace, Name: name, Category: v1alpha1.Category(c.Category), Arch: like.Arch, VCPU: int64(vcpu),
+		Capacity: like.Capacity, VolumesMax: like.VolumesMax,
+	}
+	t.Family, _, _ = strings.Cut(name, "-")
+	if i := strings.LastIndex(t.Family, "."); strings.Count(t.Family, ".") > 1 {
+		t.Family = t.Family[:i]
+	}
+	// The kernel reports a fiftieth and 64 MiB less than what is sold.
+	const mib = 1 << 20
+	sold := int64(memory) / mib
+	t.Capacity.CPU, t.Capacity.Memory, t.Capacity.GPU = int64(vcpu)*1000, (sold-sold/50-64)*mib, gpus(c, class)
+	if t.Capacity.GPU > 0 {
+		t.GPUResource = "nvidia.com/gpu"
+	}
+	kept := like.Capacity.Minus(like.Allocatable)
+	t.Allocatable = t.Capacity.Minus(policy.Resources{CPU: kept.CPU, Memory: kept.Memory, Storage: kept.Storage})
+	t.Labels = []policy.Label{
+		{Key: "kubernetes.io/arch", Value: t.Arch}, {Key: "node.kubernetes.io/instance-type", Value: name},
+		{Key: classLabel, Value: name},
+	}
+	return t, nil
+}
+
+// modelClass is a class of the catalog. What is kept back from pods is the same on
+// every node, so it is read off this one.
+const modelClass = "gp.vs1.medium-iad"
+
+// classLabel is the node label that names the server class. The label
+// node.kubernetes.io/instance-type has there the name of a flavour.
+const classLabel = "servers.ngpc.rxt.io/class"
+
+// gpus returns how many accelerators a class has: what is stated, else one for a
+// class of accelerators, as all that were seen have.
+func gpus(c *feedClass, class *serverClass) int64 {
+	texts := []string{c.GPU.text}
+	if class != nil {
+		texts = append(texts, class.Spec.Resources.GPU.text)
+	}
+	for _, text := range texts {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+			return n
+		}
+	}
+	if v1alpha1.Category(c.Category) == "gpu" {
+		return 1
+	}
+	return 0
+}
+
+const gib = 1 << 30
+
+// quantity reads a number with or without a unit of memory, as "3.75GB", which at
+// Rackspace is of 1024³ bytes. Without one it is in unit.
+func quantity(text string, unit float64) (float64, error) {
+	text = strings.TrimSpace(text)
+	i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
+	if i >= 0 {
+		switch strings.TrimSpace(strings.ToUpper(text[i:])) {
+		case "GB", "GIB", "G", "GI":
+			unit = gib
+		case "MB", "MIB", "M", "MI":
+			unit = 1 << 20
+		case "TB", "TIB", "T", "TI":
+			unit = 1 << 40
+		default:
+			return 0, fmt.Errorf("the unit of %q is not known", text)
+		}
+		text = text[:i]
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	return x * unit, err
+}

@@ -1,0 +1,172 @@
+package rackspace
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// Prepare notes in the ledger that the node is to go. A node whose pool has other
+// machines is left: the API could take any of them.
+func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
+	m, err := b.spotNodeOf(node.Labels, node.Name)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	over, grown, going := m.over(), m.size > 1, m.draining
+	b.mu.Unlock()
+	if grown {
+		return backend.Hold("NodePoolGrown", "Somebody gave node pool %s more than one machine. The API cannot say which of them is to go, so node %s is left.", m.order.nodePool, node.Name)
+	}
+	if over || going {
+		return nil
+	}
+	if err := b.patchStatus(ctx, m, func(m *machine) { m.draining = true }); err != nil {
+		b.mu.Lock()
+		m.draining = false // the drain does not begin
+		b.mu.Unlock()
+		return held(err)
+	}
+	return nil
+}
+
+// Replaced reports how far the nodes of the tokens have come.
+func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
+	all := backend.ReplacementReady
+	for _, token := range tokens {
+		r, err := b.replaced(ctx, token)
+		if err != nil {
+			return backend.ReplacementWaiting, held(err)
+		}
+		switch r {
+		case backend.ReplacementFailed:
+			return r, nil
+		case backend.ReplacementWaiting:
+			all = r
+		}
+	}
+	return all, nil
+}
+
+// replaced looks for the order of one token that did not fail; none means that
+// there is no node to come.
+func (b *Backend) replaced(ctx context.Context, token string) (backend.Replacement, error) {
+	var list v1alpha1.SpotNodeList
+	if err := b.reader.List(ctx, &list, client.MatchingLabels{tokenLabel: hashed(token)}); err != nil {
+		return backend.ReplacementWaiting, fmt.Errorf("reading the ledger: %w", err)
+	}
+	for i := range list.Items {
+		n := &list.Items[i]
+		o, err := orderOf(n)
+		if err != nil || n.Spec.Token != token {
+			continue
+		}
+		m := b.remember(n, o)
+		b.mu.Lock()
+		over, lost, name := m.over(), m.outbid != 0, m.node
+		b.mu.Unlock()
+		if over || lost {
+			continue
+		}
+		if name == "" {
+			return backend.ReplacementWaiting, nil
+		}
+		var node corev1.Node
+		if err := b.client.Get(ctx, client.ObjectKey{Name: name}, &node); client.IgnoreNotFound(err) != nil {
+			return backend.ReplacementWaiting, fmt.Errorf("reading node %s: %w", name, err)
+		}
+		if node.Name != "" && initialized(&node) {
+			return backend.ReplacementReady, nil
+		}
+		return backend.ReplacementWaiting, nil
+	}
+	return backend.ReplacementFailed, nil
+}
+
+// Release gives a node back: its node pool, which has no other, is deleted. A pool
+// that is gone is a success.
+func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
+	m, err := b.spotNodeOf(node.Labels, node.Name)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	current, over, grown := m.node, m.over(), m.size > 1
+	b.mu.Unlock()
+	switch {
+	case over:
+		return nil // Pass sees to the rest
+	case grown:
+		return backend.Hold("NodePoolGrown", "Somebody gave node pool %s more than one machine.", m.order.nodePool)
+	case current != "" && current != node.Name:
+		b.cfg.Log.Info("the machine of a node pool was exchanged; the one to give back is gone", "node", node.Name, "now", current)
+		return nil
+	}
+	if err := b.withdraw(ctx, m); err != nil {
+		return held(err)
+	}
+	// The pool is deleted, which nothing undoes. A ledger that does not say so yet
+	// is put right by Pass.
+	if err := b.patchStatus(ctx, m, func(m *machine) { m.released = true }); err != nil {
+		b.cfg.Log.Warn("a node was given back, and the ledger does not say so yet", "spotnode", m.order.name, "error", err)
+	}
+	b.sink.SetMachine(Name, b.snapshot(m))
+	return nil
+}
+
+// withdraw deletes the node pool of an order.
+func (b *Backend) withdraw(ctx context.Context, m *machine) error {
+	var pool v1alpha1.CapacityPool
+	if err := b.client.Get(ctx, client.ObjectKey{Name: m.order.pool}, &pool); err != nil {
+		return fmt.Errorf("reading the CapacityPool of SpotNode %s: %w", m.order.name, err)
+	}
+	if pool.Spec.Backend.Rackspace == nil || pool.Spec.Backend.Rackspace.Cloudspace != m.order.cloudspace {
+		return backend.Hold("CloudspaceChanged", "SpotNode %s was ordered for cloudspace %s, which CapacityPool %s does not name any more.", m.order.name, m.order.cloudspace, m.order.pool)
+	}
+	k := b.keyOf(&pool)
+	a, err := b.open(ctx, k)
+	if err != nil {
+		return err
+	}
+	if err := b.fence(ctx); err != nil {
+		return err
+	}
+	return b.failed(k, a.cloud.deletePool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool))
+}
+
+// Undo takes back what Prepare did. Nothing was kept for the replacements.
+func (b *Backend) Undo(ctx context.Context, node *corev1.Node, _ []string) error {
+	m, err := b.spotNodeOf(node.Labels, node.Name)
+	if err != nil {
+		return nil //nolint:nilerr // Prepare refused it too, so there is nothing to undo.
+	}
+	b.mu.Lock()
+	draining := m.draining
+	b.mu.Unlock()
+	if !draining {
+		return nil
+	}
+	return held(b.patchStatus(ctx, m, func(m *machine) { m.draining = false }))
+}
+
+// Settle has nothing to end: nobody else shrinks these node pools.
+func (b *Backend) Settle(context.Context, []string) error { return nil }
+
+// bidOf returns what a node pool bids, 0 where that cannot be read.
+func bidOf(p *nodePool) policy.Money {
+	if p.Spec.BidPrice == nil {
+		return 0
+	}
+	bid, _, err := p.Spec.BidPrice.money()
+	if err != nil {
+		return 0
+	}
+	return bid
+}

@@ -1,0 +1,202 @@
+package rackspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An amount is a decimal number of the API, which states prices and sizes as text
+// and, in older objects and in the feed, as numbers. Text may carry a dollar sign.
+type amount struct {
+	text string // empty when absent
+}
+
+// UnmarshalJSON reads text, a number or null.
+func (a *amount) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	if text == "null" {
+		return nil
+	}
+	switch text[0] {
+	case '"':
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+	case '{', '[', 't', 'f':
+		return fmt.Errorf("%s is no number", text)
+	}
+	a.text = strings.TrimPrefix(strings.TrimSpace(text), "$")
+	return nil
+}
+
+// MarshalJSON writes text, as the API does.
+func (a amount) MarshalJSON() ([]byte, error) { return json.Marshal(a.text) }
+
+// money returns the amount in dollars to the millionth; ok is false where there is
+// none.
+func (a amount) money() (m policy.Money, ok bool, err error) {
+	if a.text == "" {
+		return 0, false, nil
+	}
+	x, err := strconv.ParseFloat(a.text, 64)
+	if err != nil || !(x >= 0 && x <= dollarsMax) {
+		return 0, false, fmt.Errorf("%q is no amount of dollars", a.text)
+	}
+	return policy.Dollars(x), true, nil
+}
+
+// dollarsMax is more than any machine costs in an hour.
+const dollarsMax = 1e6
+
+// amountOf writes m with the six decimals that it has, without trailing zeros
+// beyond the third.
+func amountOf(m policy.Money) amount {
+	text := strings.TrimPrefix(m.String(), "$")
+	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > 4 {
+		text = text[:len(text)-1]
+	}
+	return amount{text}
+}
+
+// A kind is a collection of node pools.
+type kind string
+
+// The kinds of node pools.
+const (
+	spotPools     kind = "spotnodepools"
+	onDemandPools kind = "ondemandnodepools"
+)
+
+// object returns the name of one of the kind.
+func (k kind) object() string {
+	if k == spotPools {
+		return "SpotNodePool"
+	}
+	return "OnDemandNodePool"
+}
+
+// kindOf returns where nodes of a capacity type are bought.
+func kindOf(c policy.CapacityType) kind {
+	if c == policy.Spot {
+		return spotPools
+	}
+	return onDemandPools
+}
+
+// apiVersion is the version of the objects that we write and read.
+const apiVersion = "ngpc.rxt.io/v1"
+
+// cloudspaceLabel names the cloudspace of a node pool.
+const cloudspaceLabel = "ngpc.rxt.io/cloudspace"
+
+// A nodePool is a SpotNodePool or an OnDemandNodePool. Fields that we do not name
+// are left alone: a change is a merge patch.
+type nodePool struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Metadata   poolMetadata `json:"metadata"`
+	Spec       poolSpec     `json:"spec"`
+	Status     poolStatus   `json:"status,omitzero"`
+}
+
+type poolMetadata struct {
+	Name              string            `json:"name"`
+	Namespace         string            `json:"namespace"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	CreationTimestamp time.Time         `json:"creationTimestamp,omitzero"`
+}
+
+type poolSpec struct {
+	ServerClass       string            `json:"serverClass"`
+	Desired           int               `json:"desired"`
+	CloudSpace        string            `json:"cloudSpace"`
+	BidPrice          *amount           `json:"bidPrice,omitempty"` // of spot pools
+	CustomLabels      map[string]string `json:"customLabels,omitempty"`
+	CustomAnnotations map[string]string `json:"customAnnotations,omitempty"`
+	CustomTaints      []corev1.Taint    `json:"customTaints,omitempty"`
+	Autoscaling       autoscaling       `json:"autoscaling"`
+}
+
+type autoscaling struct {
+	Enabled  bool `json:"enabled"`
+	MinNodes int  `json:"minNodes,omitempty"`
+	MaxNodes int  `json:"maxNodes,omitempty"`
+}
+
+type poolStatus struct {
+	BidStatus      string `json:"bidStatus,omitempty"`
+	WonCount       int    `json:"wonCount,omitempty"`
+	ReservedStatus string `json:"reservedStatus,omitempty"`
+	ReservedCount  int    `json:"reservedCount,omitempty"`
+}
+
+// given returns how many machines the pool was given.
+func (p *nodePool) given() int { return max(p.Status.WonCount, p.Status.ReservedCount) }
+
+// A serverClass is a size of machine in one region, and its market.
+type serverClass struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Category        string `json:"category"`
+		FlavorType      string `json:"flavorType"`
+		Region          string `json:"region"`
+		MinBid          amount `json:"minBidPricePerHour"`
+		OnDemandPricing struct {
+			Cost     amount `json:"cost"`
+			Interval string `json:"interval"`
+		} `json:"onDemandPricing"`
+		Resources struct {
+			CPU    amount `json:"cpu"`
+			Memory amount `json:"memory"`
+			GPU    amount `json:"gpu"`
+		} `json:"resources"`
+	} `json:"spec"`
+	Status struct {
+		SpotPricing struct {
+			Market amount `json:"marketPricePerHour"`
+		} `json:"spotPricing"`
+	} `json:"status"`
+}
+
+// A cloudSpace is a cluster at Rackspace Spot.
+type cloudSpace struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Region string `json:"region"`
+	} `json:"spec"`
+	Status struct {
+		Phase  string `json:"phase"`
+		Health string `json:"health"`
+		Reason string `json:"reason"`
+	} `json:"status"`
+}
+
+// A page is a part of a list.
+type page[T any] struct {
+	Items    []T `json:"items"`
+	Metadata struct {
+		Continue string `json:"continue"`
+	} `json:"metadata"`
+}
+
+// organisations is the list of them, which has no pages.
+type organisations struct {
+	Organizations []struct {
+		Name string `json:"name"`
+		ID   string `json:"id"`
+	} `json:"organizations"`
+}
+
+// namespaceOf returns the namespace of an organisation's objects.
+func namespaceOf(id string) string { return strings.ReplaceAll(strings.ToLower(id), "_", "-") }

@@ -1,0 +1,193 @@
+package rackspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// NodePoolUnknown is the type of the condition of a CapacityPool in whose
+// cloudspace a node pool has our label and is none of our orders.
+const NodePoolUnknown = "NodePoolUnknown"
+
+// Pass brings the ledger and the cloud together, upon what [Backend.Poll] last saw:
+// it finds out what became of orders that nobody saw through, withdraws bids that
+// failed or were outbid so that they do not win later, adopts node pools that the
+// ledger lost, and writes what was seen. Pools that are not active are left alone.
+func (b *Backend) Pass(ctx context.Context) error {
+	b.mu.Lock()
+	names := b.names()
+	b.mu.Unlock()
+	var errs []error
+	for _, name := range names {
+		b.mu.Lock()
+		m := b.machines[name]
+		ready := m != nil && b.tended(m.order.pool)
+		b.mu.Unlock()
+		if !ready {
+			continue
+		}
+		if err := b.tend(ctx, m); err != nil {
+			errs = append(errs, fmt.Errorf("SpotNode %s: %w", name, err))
+		}
+		if ctx.Err() != nil {
+			return errors.Join(errs...)
+		}
+	}
+	return errors.Join(append(errs, b.adopt(ctx)...)...)
+}
+
+// tended reports whether a pool is active and its cloudspace was read of late; b.mu
+// is held.
+func (b *Backend) tended(pool string) bool {
+	p := b.pools[pool]
+	return p != nil && p.active && p.answered != 0 && b.now().Sub(p.answered) < 4*b.cfg.Poll
+}
+
+// tend does what one machine needs.
+func (b *Backend) tend(ctx context.Context, m *machine) error {
+	b.mu.Lock()
+	now := b.now()
+	unknown := m.ordered == 0 && !m.over() && now.Sub(m.order.at) >= b.cfg.Settle
+	over, listed := m.over(), m.listed
+	// A refused order is kept for calls that are made again.
+	done := m.ended() && (m.failed == 0 || now.Sub(m.failed) >= b.cfg.Keep)
+	b.mu.Unlock()
+	switch {
+	case unknown:
+		return b.resolve(ctx, m)
+	case over && listed:
+		if err := b.withdraw(ctx, m); err != nil {
+			return err
+		}
+	case done:
+		return b.close(ctx, m)
+	}
+	return b.patchStatus(ctx, m, func(*machine) {})
+}
+
+// resolve finds out whether the API has an order. It was not listed for a while;
+// what it knows by name is ours, and what it does not is not coming. The deletion
+// makes sure of that.
+func (b *Backend) resolve(ctx context.Context, m *machine) error {
+	there, err := b.there(ctx, m)
+	if err != nil {
+		return err
+	}
+	if there {
+		b.cfg.Log.Info("an order that was not seen through is adopted", "spotnode", m.order.name)
+		return b.patchStatus(ctx, m, func(m *machine) { m.ordered = b.now() })
+	}
+	if err := b.withdraw(ctx, m); err != nil {
+		return err
+	}
+	b.cfg.Log.Info("an order that was never given is removed", "spotnode", m.order.name)
+	b.erase(ctx, m)
+	return nil
+}
+
+// there reports whether the API has the node pool of an order.
+func (b *Backend) there(ctx context.Context, m *machine) (bool, error) {
+	var pool v1alpha1.CapacityPool
+	if err := b.client.Get(ctx, client.ObjectKey{Name: m.order.pool}, &pool); err != nil {
+		return false, fmt.Errorf("reading CapacityPool %s: %w", m.order.pool, err)
+	}
+	if pool.Spec.Backend.Rackspace == nil || pool.Spec.Backend.Rackspace.Cloudspace != m.order.cloudspace {
+		return false, fmt.Errorf("CapacityPool %s does not name cloudspace %s any more", pool.Name, m.order.cloudspace)
+	}
+	k := b.keyOf(&pool)
+	a, err := b.open(ctx, k)
+	if err != nil {
+		return false, err
+	}
+	_, err = a.cloud.pool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool)
+	if has(err, http.StatusNotFound) {
+		return false, nil
+	}
+	return err == nil, b.failed(k, err)
+}
+
+// close takes a machine of which nothing is left out of the ledger.
+func (b *Backend) close(ctx context.Context, m *machine) error {
+	there, err := b.there(ctx, m)
+	if err != nil {
+		return err
+	}
+	if there {
+		return b.withdraw(ctx, m) // the list lagged
+	}
+	node, err := b.nodeOf(ctx, m)
+	if err != nil || node != nil {
+		return err
+	}
+	b.erase(ctx, m)
+	return nil
+}
+
+// adopt writes the orders of strays into the ledger again. One is believed when it
+// was listed for a while, since the list may still show what was just deleted, and
+// the API knows it by name.
+func (b *Backend) adopt(ctx context.Context) (errs []error) {
+	b.mu.Lock()
+	var ripe []*stray
+	unknown := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(b.strays)) {
+		x := b.strays[name]
+		if x.last.Sub(x.since) < b.cfg.Settle {
+			continue
+		}
+		if x.broken != nil {
+			unknown[x.order.pool] = x.broken.Error()
+		} else if b.tended(x.order.pool) {
+			ripe = append(ripe, x)
+		}
+	}
+	b.mu.Unlock()
+	b.judgeStrays(unknown)
+	for _, x := range ripe {
+		if err := b.adoptOne(ctx, x.order); err != nil {
+			errs = append(errs, fmt.Errorf("adopting node pool %s: %w", x.order.nodePool, err))
+		}
+	}
+	return errs
+}
+
+func (b *Backend) adoptOne(ctx context.Context, o order) error {
+	if there, err := b.there(ctx, &machine{order: o}); err != nil || !there {
+		return err
+	}
+	n := o.spotNode()
+	if err := b.client.Create(ctx, n, owner); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil // it is read with the next poll
+		}
+		return held(fmt.Errorf("writing SpotNode %s: %w", o.name, err))
+	}
+	b.cfg.Log.Info("a node pool that the ledger had lost is adopted", "spotnode", o.name, "market", o.market)
+	m := b.remember(n, o)
+	return b.patchStatus(ctx, m, func(m *machine) { m.ordered, m.listed = b.now(), true })
+}
+
+// judgeStrays writes the condition of pools about node pools that cannot be read.
+func (b *Backend) judgeStrays(unknown map[string]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
+		c := metav1.Condition{Type: NodePoolUnknown, Status: metav1.ConditionFalse, Reason: "AllKnown", Message: "Every node pool with our label is one of our orders."}
+		if text, bad := unknown[name]; bad {
+			c.Status, c.Reason, c.Message = metav1.ConditionTrue, "NotOurOrder", text+"; it is left as it is."
+		}
+		c.LastTransitionTime = metav1.NewTime(b.cfg.Clock.Now())
+		meta.SetStatusCondition(&b.pools[name].conditions, c)
+	}
+}

@@ -1,0 +1,114 @@
+package rackspace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// steerAnnotation keeps on a CapacityPool what it was last told, since nothing at
+// Rackspace would show it.
+const steerAnnotation = "spotter.dev/steer"
+
+// A steer is what a pool was last told. Nobody provisions here but the policy, so
+// share, markets and bid say what it means to buy, and bind nothing; the limits
+// bound every launch.
+type steer struct {
+	Share   float64  `json:"share"`
+	Since   string   `json:"since"`
+	Markets []string `json:"markets,omitempty"`
+	Bid     string   `json:"bidPerHour,omitempty"`
+
+	// Limits are in thousandths of a core, bytes and devices; 0 leaves the pool's.
+	CPU    int64 `json:"cpuMilli,omitempty"`
+	Memory int64 `json:"memoryBytes,omitempty"`
+	GPU    int64 `json:"gpu,omitempty"`
+}
+
+// marketsMax bounds what the annotation names of the markets.
+const marketsMax = 50
+
+// Steer writes down what a pool was told. It changes no running node, and no bid: a
+// bid is for the life of a node.
+func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
+	name := s.Pools[x.Pool].Name
+	var p v1alpha1.CapacityPool
+	if err := b.client.Get(ctx, client.ObjectKey{Name: name}, &p); err != nil {
+		return held(fmt.Errorf("reading the CapacityPool: %w", err))
+	}
+	next := steer{Share: x.Share, Since: s.Now.String(), CPU: x.Limits.CPU, Memory: x.Limits.Memory, GPU: x.Limits.GPU}
+	for _, m := range x.Markets[:min(len(x.Markets), marketsMax)] {
+		next.Markets = append(next.Markets, s.Markets[m].Name)
+	}
+	if x.Bid > 0 {
+		next.Bid = amountOf(policy.Bid(x.Bid)).text
+	}
+	last := steerOf(&p)
+	// A limit that the steer leaves as it is stays.
+	for _, l := range []struct{ next, last *int64 }{{&next.CPU, &last.CPU}, {&next.Memory, &last.Memory}, {&next.GPU, &last.GPU}} {
+		if *l.next == 0 {
+			*l.next = *l.last
+		}
+	}
+	if last.Since != "" && sameSteer(next, last) {
+		return nil
+	}
+	text, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("writing down the steer: %w", err)
+	}
+	before := p.DeepCopy()
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[steerAnnotation] = string(text)
+	if err := b.client.Patch(ctx, &p, client.MergeFrom(before), owner); err != nil {
+		return held(fmt.Errorf("writing annotation %s: %w", steerAnnotation, err))
+	}
+	b.steered(name, next)
+	return nil
+}
+
+// steered tells the sink of a steer, and keeps it for launches.
+func (b *Backend) steered(pool string, x steer) {
+	b.mu.Lock()
+	b.pool(pool).steer = x
+	b.mu.Unlock()
+	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: x.Share, Since: instant(x.Since)})
+}
+
+// steerOf reads what a pool was last told; zero where nothing that can be read is
+// there.
+func steerOf(p *v1alpha1.CapacityPool) steer {
+	var x steer
+	if json.Unmarshal([]byte(p.Annotations[steerAnnotation]), &x) != nil || instant(x.Since) == 0 {
+		return steer{}
+	}
+	return x
+}
+
+// sameSteer reports whether a and b say the same, whenever they did.
+func sameSteer(a, b steer) bool {
+	a.Since, b.Since = "", ""
+	return reflect.DeepEqual(a, b)
+}
+
+// bound returns the user's limits with the steer's, none of them above the user's.
+func (x steer) bound(user policy.Resources) policy.Resources {
+	user.CPU, user.Memory, user.GPU = least(user.CPU, x.CPU), least(user.Memory, x.Memory), least(user.GPU, x.GPU)
+	return user
+}
+
+// least returns the lower of two limits of which 0 is none.
+func least(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
