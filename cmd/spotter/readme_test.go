@@ -14,7 +14,7 @@ import (
 func TestReadmeCommands(t *testing.T) {
 	seen := 0
 	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/recording.md", "docs/record.md", "docs/convert.md", "docs/plot.md", "docs/explain.md", "docs/replay.md",
-		"docs/market.md", "docs/worlds.md", "docs/budgets.md", "docs/acceptance.md", "docs/eval-schema.md", "docs/ci.md"} {
+		"docs/market.md", "docs/worlds.md", "docs/budgets.md", "docs/acceptance.md", "docs/eval-schema.md", "docs/ci.md", "docs/run.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live"
+	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// shadowRules are what the controller may do in shadow: read, and write what rule 13
+// lists.
+var shadowRules = []rbacv1.PolicyRule{
+	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "update", "patch"}},
+	{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "update", "patch", "delete"}},
+	{APIGroups: []string{"spotter.dev"}, Resources: []string{"capacitypools/status", "gpubudgets/status", "spotnodes/status"}, Verbs: []string{"update", "patch"}},
+	{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}},
+	{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+	{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+}
+
+// shadowWrites is rule 13 as the audit log shows it: resource, and for objects that
+// others have too, whose they are.
+var shadowWrites = regexp.MustCompile(`^(` + strings.Join([]string{
+	`leases \S+/spotter-leader`,
+	`configmaps \S+/(spotter-memory-\S*|spotter-ledger-\S*)`,
+	`(capacitypools|gpubudgets|spotnodes)/status \S+`,
+	`events \S+`,
+	`(tokenreviews|subjectaccessreviews) \S*`,
+}, "|") + `)$`)
+
+// asProcess says that this test binary is to be the program itself, with its signals.
+const asProcess = "SPOTTER_TEST_PROCESS"
+
+func init() {
+	if os.Getenv(asProcess) != "" {
+		main()
+	}
+}
+
+// A replica is a process of the controller, as a user runs it.
+type replica struct {
+	cmd    *exec.Cmd
+	metric string // where its metrics are
+
+	mu  sync.Mutex
+	log bytes.Buffer
+	end chan error
+}
+
+func (r *replica) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.Write(b)
+}
+
+func (r *replica) said() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.String()
+}
+
+// A stage is a cluster with one pool, and what replicas are started with.
+type stage struct {
+	env        *testenv.Env
+	namespace  string
+	binary     string
+	kubeconfig string
+}
+
+func newStage(t *testing.T, rules []rbacv1.PolicyRule) *stage {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts an API server and processes")
+	}
+	env := testenv.New(t, testenv.Options{})
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{env: env, namespace: env.Namespace(t), binary: binary}
+	s.kubeconfig = writeKubeconfig(t, env.User(t, "spotter", rules...))
+	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CapacityPoolSpec{
+		Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
+		Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": "web"}},
+		Markets:  v1alpha1.Markets{Regions: []string{"us-east-1"}, InstanceTypes: []string{"m5.large"}},
+	}}
+	if err := env.Client.Create(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func writeKubeconfig(t *testing.T, cfg *rest.Config) string {
+	t.Helper()
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		t.Fatal(err)
+	}
+	k := clientcmdapi.NewConfig()
+	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken}
+	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	k.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// start starts a replica, which ends with the test.
+func (s *stage) start(t *testing.T, args ...string) *replica {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	r := &replica{end: make(chan error, 1), metric: "http://" + address + "/metrics"}
+	r.cmd = exec.Command(s.binary, append([]string{
+		"run", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace, "--policies", "static:share=0.5", "--health-probe-bind-address", "0",
+		"--metrics-bind-address", address, "--metrics-secure=false", "--log-format", "text", "--panic-dir", t.TempDir(),
+	}, args...)...)
+	r.cmd.Stdout, r.cmd.Stderr = r, r
+	r.cmd.Env = append(os.Environ(), asProcess+"=1", "GOMAXPROCS=1")
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { r.end <- r.cmd.Wait() }()
+	t.Cleanup(func() {
+		r.cmd.Process.Kill() // it may have ended
+		if t.Failed() {
+			t.Logf("replica %d:\n%s", r.cmd.Process.Pid, r.said())
+		}
+	})
+	return r
+}
+
+// leader returns who holds the lease, and the version of the memory's head.
+func (s *stage) leader(ctx context.Context) (holder, version string, err error) {
+	var lease coordinationv1.Lease
+	if err := s.env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: live.LeaseName}, &lease); err != nil {
+		return "", "", err
+	}
+	if lease.Spec.HolderIdentity != nil {
+		holder = *lease.Spec.HolderIdentity
+	}
+	var head corev1.ConfigMap
+	err = s.env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "spotter-memory-head"}, &head)
+	return holder, head.ResourceVersion, err
+}
+
+// leads waits until the replica leads and has taken a step after the version of the
+// memory, and returns the version that it wrote.
+func (s *stage) leads(t *testing.T, r *replica, after string) string {
+	t.Helper()
+	pid := fmt.Sprintf("_%d_", r.cmd.Process.Pid)
+	now := ""
+	testenv.Eventually(t, "the replica leads and steps", func() error {
+		holder, version, err := s.leader(t.Context())
+		switch {
+		case err != nil:
+			return err
+		case !strings.Contains(holder, pid):
+			return fmt.Errorf("%s leads", holder)
+		case version == after:
+			return errors.New("it has taken no step yet")
+		}
+		now = version
+		return nil
+	})
+	return now
+}
+
+// TestRule13ShadowAudit runs the controller in shadow on a pool that asks to be
+// active, and finds nothing in the audit log but what rule 13 lists.
+func TestRule13ShadowAudit(t *testing.T) {
+	s := newStage(t, shadowRules)
+	mark := s.env.Mark()
+	r := s.start(t, "--mode", "shadow")
+	s.leads(t, r, "")
+	testenv.Eventually(t, "the pool is ready in shadow", func() error {
+		var p v1alpha1.CapacityPool
+		if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: "web"}, &p); err != nil {
+			return err
+		}
+		if p.Status.Mode != v1alpha1.ModeShadow || p.Status.LastDecisionID == "" {
+			return fmt.Errorf("status %+v", p.Status)
+		}
+		return nil
+	})
+	body := get(t, r.metric)
+	for _, want := range []string{`spotter_leader 1`, `spotter_active 0`, `spotter_plan_entries_total{kind="steer",outcome="shadow",pool="web"}`, `spotter_api_writes_total{verb="lease"}`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-r.end; err != nil {
+		t.Errorf("asked to end it says %v", err)
+	}
+	writes := s.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Writes() })
+	seen := map[string]bool{}
+	for _, e := range writes {
+		what := e.Resource
+		if e.Subresource != "" {
+			what += "/" + e.Subresource
+		}
+		seen[what] = true
+		what += " " + strings.TrimPrefix(e.Namespace+"/", "/") + e.Name
+		if !shadowWrites.MatchString(what) {
+			t.Errorf("in shadow it wrote %s: %v", what, e)
+		}
+	}
+	for _, want := range []string{"leases", "configmaps", "capacitypools/status"} {
+		if !seen[want] {
+			t.Errorf("the audit log shows no write of %s, so that it proves nothing: %v", want, seen)
+		}
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestRule14HandOver runs two replicas and measures how long it takes until the other
+// leads and has taken its first step: after a kill, which it learns of when the lease
+// runs out, and after SIGTERM, when the lease is given up.
+func TestRule14HandOver(t *testing.T) {
+	s := newStage(t, shadowRules)
+	a := s.start(t)
+	version := s.leads(t, a, "")
+	b := s.start(t)
+	testenv.Eventually(t, "the second replica waits", func() error {
+		if !strings.Contains(b.said(), "lease") {
+			return errors.New("it has not tried to lead")
+		}
+		return nil
+	})
+	begun := time.Now()
+	if err := a.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.end
+	version = s.leads(t, b, version)
+	killed := time.Since(begun)
+	c := s.start(t)
+	testenv.Eventually(t, "the third replica waits", func() error {
+		if !strings.Contains(c.said(), "lease") {
+			return errors.New("it has not tried to lead")
+		}
+		return nil
+	})
+	begun = time.Now()
+	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-b.end; err != nil {
+		t.Errorf("asked to end it says %v", err)
+	}
+	s.leads(t, c, version)
+	asked := time.Since(begun)
+	t.Logf("hand-over: %v after a kill, %v after SIGTERM", killed.Round(10*time.Millisecond), asked.Round(10*time.Millisecond))
+	if asked >= killed {
+		t.Errorf("after SIGTERM it takes %v, and %v after a kill: the lease is not given up", asked, killed)
+	}
+	if both := strings.Count(a.said(), "msg=leading") + strings.Count(b.said(), "msg=leading") + strings.Count(c.said(), "msg=leading"); both != 3 {
+		t.Errorf("three replicas led %d times in all", both)
+	}
+}

@@ -1,0 +1,383 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/go-logr/logr"
+
+	"github.com/spotter-dev/spotter/live"
+	"github.com/spotter-dev/spotter/live/asg"
+	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/budget"
+	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/live/limit"
+	livemarket "github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/queue"
+	"github.com/spotter-dev/spotter/live/rackspace"
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// cluster returns how the API server is reached.
+func (f *liveCall) cluster() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if err != nil {
+		return nil, wrong(fmt.Errorf("no cluster: %w", err), "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
+	}
+	cfg.UserAgent = "spotter/" + version
+	return cfg, nil
+}
+
+// A wiring joins what a running controller is made of. Each part is made by what
+// the one before needs.
+type wiring struct {
+	f        *liveCall
+	log      *slog.Logger
+	rest     *rest.Config
+	policies *runner
+
+	manager    manager.Manager
+	lease      *live.Lease
+	limiter    *limit.Limiter
+	metrics    *metrics.Metrics
+	book       *livemarket.Book
+	observer   *cluster.Observer
+	pipeline   *drain.Pipeline
+	controller *live.Controller
+	parts      live.Parts
+
+	closers []io.Closer
+}
+
+func (w *wiring) close() {
+	for _, c := range slices.Backward(w.closers) {
+		if err := c.Close(); err != nil {
+			w.log.Error("closing", "error", err)
+		}
+	}
+}
+
+// connect makes all parts and hands them to the manager.
+func (w *wiring) connect(ctx context.Context) error {
+	ctrl.SetLogger(logr.FromSlogHandler(w.log.Handler()))
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	var err error
+	if w.limiter, err = limit.New(limit.DefaultConfig()); err != nil {
+		return err
+	}
+	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.compat, Writes: w.limiter.Counts}); err != nil {
+		return err
+	}
+	w.manager, w.lease, err = live.NewManager(&w.f.Config, w.f.serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
+	if err != nil {
+		return wrong(err, "see that the API server is reached, and that the addresses are free")
+	}
+	w.parts = live.Parts{
+		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.policies),
+		Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
+		Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+	}
+	for _, make := range []func(context.Context) error{
+		w.observe, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide,
+	} {
+		if err := make(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// everywhere has the manager run f on every replica.
+func (w *wiring) everywhere(f func(context.Context) error) error {
+	return w.manager.Add(watching(f))
+}
+
+type watching func(context.Context) error
+
+func (f watching) Start(ctx context.Context) error { return f(ctx) }
+func (watching) NeedLeaderElection() bool          { return false }
+
+// observe makes the book of markets and what watches the cluster.
+func (w *wiring) observe(ctx context.Context) error {
+	c := livemarket.DefaultConfig()
+	c.Cache, c.Log = w.f.cache, w.log
+	if w.f.trace != "" {
+		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.trace, Every: time.Minute, Regions: w.f.regions})
+		if err != nil {
+			return wrong(fmt.Errorf("--trace: %w", err), "give the folder of a trace")
+		}
+		c.Feeds = append(c.Feeds, feed)
+	} else if len(w.f.regions) > 0 {
+		feeds, err := w.askAWS()
+		if err != nil {
+			return wrong(fmt.Errorf("--region: %w", err), "name regions of AWS, as us-east-1")
+		}
+		c.Feeds = append(c.Feeds, feeds...)
+	}
+	if slices.Contains(w.f.backends, "rackspace") {
+		feed, err := rackspace.NewFeed(rackspace.DefaultConfig())
+		if err != nil {
+			return err
+		}
+		c.Feeds = append(c.Feeds, feed)
+	}
+	var err error
+	if w.book, err = livemarket.New(c); err != nil {
+		return wrong(err, "run `spotter run --help`")
+	}
+	o := cluster.DefaultConfig()
+	o.Log, o.Provider = w.log, w.f.provider
+	for _, l := range w.f.labels {
+		label, err := kube.ParseCapacityLabel(l)
+		if err != nil {
+			return wrong(fmt.Errorf("--spot-label: %w", err), "write it as name or name=value")
+		}
+		o.Capacity.Own = append(o.Capacity.Own, label)
+	}
+	if w.observer, err = cluster.New(o, w.book); err != nil {
+		return err
+	}
+	forecaster, err := models.NewClosedForm(models.DefaultConfig())
+	if err != nil {
+		return err
+	}
+	w.parts.Observer, w.parts.Wakes, w.parts.Forecaster = w.observer, w.observer.Wakes(), forecaster
+	w.parts.Experience, w.parts.Referee = w.book, w.observer
+	w.parts.Judges = append(w.parts.Judges, w.observer)
+	return errors.Join(w.everywhere(w.book.Run), w.observer.SetupWithManager(w.manager))
+}
+
+// askAWS returns the feeds of AWS.
+func (w *wiring) askAWS() ([]livemarket.Feed, error) {
+	c := aws.DefaultConfig()
+	c.Regions, c.Families, c.Endpoint = w.f.regions, w.f.families, w.f.awsEndpoint
+	r, err := aws.NewReader(c)
+	if err != nil {
+		return nil, err
+	}
+	return livemarket.NewAWS(r, livemarket.DefaultAWSConfig())
+}
+
+// provision makes the backends.
+func (w *wiring) provision(ctx context.Context) error {
+	c, r := w.manager.GetClient(), w.manager.GetAPIReader()
+	for _, name := range w.f.backends {
+		switch name {
+		case "karpenter":
+			cfg := karpenter.DefaultConfig()
+			cfg.Log, cfg.Provider = w.log, w.f.provider
+			if len(w.f.regions) > 0 {
+				cfg.Region = w.f.regions[0]
+			}
+			b, err := karpenter.New(cfg, c, r, w.observer)
+			if err != nil {
+				return err
+			}
+			w.join(policy.ProvisionerKarpenter, b, b, b)
+			if err := b.SetupWithManager(w.manager); err != nil {
+				return err
+			}
+		case "asg":
+			if err := w.provisionASG(ctx, c, r); err != nil {
+				return err
+			}
+		case "rackspace":
+			cfg := rackspace.DefaultConfig()
+			cfg.Namespace, cfg.Fence, cfg.Log = w.f.Namespace, w.lease.Fence, w.log
+			b, err := rackspace.New(cfg, c, r, w.observer)
+			if err != nil {
+				return err
+			}
+			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(ctx) }))
+			if err := w.everywhere(b.Run); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
+	cfg := asg.DefaultConfig()
+	cfg.Region, cfg.Endpoint, cfg.Fence, cfg.Log = w.f.regions[0], w.f.awsEndpoint, w.lease.Fence, w.log
+	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region))
+	if err != nil {
+		return wrong(fmt.Errorf("AWS: %w", err), "give credentials as the AWS CLI takes them")
+	}
+	b, err := asg.New(cfg, base, c, r, w.observer)
+	if err != nil {
+		return wrong(err, "run `spotter run --help`")
+	}
+	w.join(policy.ProvisionerClusterAutoscaler, b, nil, tends(func(ctx context.Context, _ *policy.Snapshot) error {
+		nodes, tokens := []string{}, []string{}
+		for _, d := range w.pipeline.Status() {
+			nodes, tokens = append(nodes, d.Node), append(tokens, d.After...)
+		}
+		return b.Tidy(ctx, nodes, tokens)
+	}))
+	return b.SetupWithManager(w.manager)
+}
+
+// join adds a backend, what it knows of pools and what is to be done for it.
+func (w *wiring) join(of policy.Provisioner, b backend.Backend, judge live.Judge, tender live.Tender) {
+	w.parts.Backends[of] = b
+	if judge != nil {
+		w.parts.Judges = append(w.parts.Judges, judge)
+	}
+	w.parts.Tenders = append(w.parts.Tenders, tender)
+}
+
+// tends is a function as a live.Tender.
+type tends func(context.Context, *policy.Snapshot) error
+
+func (f tends) Tend(ctx context.Context, s *policy.Snapshot) error { return f(ctx, s) }
+
+// drain makes the pipeline that empties nodes, and what ranks pods.
+func (w *wiring) drain(ctx context.Context) error {
+	urgent, err := client.New(w.limiter.Wrap(w.rest, true), client.Options{
+		Scheme: w.manager.GetScheme(), Mapper: w.manager.GetRESTMapper(), Cache: &client.CacheOptions{Reader: w.manager.GetCache()},
+	})
+	if err != nil {
+		return err
+	}
+	cfg := drain.DefaultConfig()
+	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, urgent
+	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w.metrics}
+	if w.pipeline, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), givers{w}); err != nil {
+		return err
+	}
+	ranker := drain.NewRanker(w.manager.GetClient(), w.lease.Fence)
+	w.parts.Drains, w.parts.Ranker = w.pipeline, ranker
+	w.parts.Workers = append(w.parts.Workers, func(ctx context.Context) error {
+		return ranker.Run(ctx, func(err error) { w.log.Warn("ranking pods", "error", err) })
+	})
+	return drain.SetupIndexes(ctx, w.manager.GetFieldIndexer())
+}
+
+// budgets makes what keeps GPUBudgets.
+func (w *wiring) budgets(context.Context) error {
+	cfg := budget.DefaultConfig(w.f.Namespace)
+	cfg.Log, cfg.Events = w.log, w.parts.Events
+	cfg.Enforcing = func() bool { return w.controller.Enforcing() }
+	keeper, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	w.parts.Ledger, w.parts.Enforcer = keeper, keeper
+	w.parts.Reporters = append(w.parts.Reporters, keeper)
+	return nil
+}
+
+// notices reads our own queue, if there is one.
+func (w *wiring) notices(ctx context.Context) error {
+	if w.f.queue == "" {
+		return nil
+	}
+	cfg := queue.DefaultConfig()
+	cfg.URL, cfg.Endpoint, cfg.Log = w.f.queue, w.f.awsEndpoint, w.log
+	if len(w.f.regions) > 0 {
+		cfg.Region = w.f.regions[0]
+	}
+	sqs, err := queue.Dial(ctx, cfg)
+	if err != nil {
+		return wrong(fmt.Errorf("--queue-url: %w", err), "give credentials as the AWS CLI takes them")
+	}
+	q, err := queue.New(cfg, sqs, w.manager.GetAPIReader(), w.observer)
+	if err != nil {
+		return wrong(fmt.Errorf("--queue-url: %w", err), "give the URL of a queue, as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
+	}
+	return w.manager.Add(q)
+}
+
+// records keeps what is decided, and on what a policy panicked.
+func (w *wiring) records(context.Context) error {
+	meta := record.Meta{Version: version, Policy: w.f.policies, Scenario: "live"}
+	w.parts.Panics = &panicRecorder{dir: w.f.panics, meta: meta}
+	if w.f.record == "" {
+		return nil
+	}
+	r, err := record.NewWriter(w.f.record, meta)
+	if err != nil {
+		return wrong(fmt.Errorf("--record: %w", err), "give --record a folder that is new, empty, or of the same policies")
+	}
+	w.parts.Recorder = r
+	w.closers = append(w.closers, r)
+	return nil
+}
+
+// traces sends a trace of each step where the environment names a collector.
+func (w *wiring) traces(ctx context.Context) error {
+	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+		return nil
+	}
+	exporter, err := otlptracegrpc.New(ctx)
+	if err != nil {
+		return wrong(fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err), "name a collector that speaks OTLP over gRPC, as http://collector:4317")
+	}
+	about, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK())
+	if err != nil {
+		return wrong(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err), "write it as key=value,key=value")
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	w.closers = append(w.closers, tracer{provider})
+	w.parts.Tracer = provider.Tracer("spotter", trace.WithInstrumentationVersion(version))
+	return nil
+}
+
+// A tracer is closed by sending what is left.
+type tracer struct{ *sdktrace.TracerProvider }
+
+// traceFlush bounds how long a collector that is gone holds up the end.
+const traceFlush = 2 * time.Second
+
+// Close sends what is left.
+func (t tracer) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
+	defer cancel()
+	return t.Shutdown(ctx)
+}
+
+// decide makes the controller, which the manager starts once it leads.
+func (w *wiring) decide(context.Context) error {
+	c, err := live.New(w.f.Config, w.parts)
+	if err != nil {
+		return wrong(err, policyAdvice)
+	}
+	w.controller = c
+	return w.manager.Add(c)
+}

@@ -1,0 +1,367 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/driver"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+func (w *world) pool(t testing.TB) *v1alpha1.CapacityPool {
+	t.Helper()
+	var p v1alpha1.CapacityPool
+	if err := w.client.Get(context.Background(), client.ObjectKey{Name: "web"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+func (w *world) condition(t testing.TB, kind string) metav1.Condition {
+	t.Helper()
+	x := meta.FindStatusCondition(w.pool(t).Status.Conditions, kind)
+	if x == nil {
+		return metav1.Condition{}
+	}
+	return *x
+}
+
+// TestLoop steps when it starts, when the plan wakes, at once on a notice, again
+// after a failure and with more patience each time, and settles drains in the end.
+func TestLoop(t *testing.T) {
+	w := newWorld(t, 1, interceptor.Funcs{})
+	c, err := New(w.cfg, w.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Start(ctx) }()
+	steps := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.seen)
+	}
+	until(t, "the first step is taken", func() bool { return steps() == 1 })
+	for steps() == 1 {
+		w.clock.Step(time.Second)
+		time.Sleep(2 * time.Millisecond)
+	}
+	if second := w.seen[1].Std(); second.Before(t0.Add(10 * time.Minute)) {
+		t.Errorf("the plan wakes at %v and the second step is at %v", t0.Add(10*time.Minute), second)
+	}
+	w.wakes <- "notice"
+	until(t, "the notice has its step", func() bool { return steps() == 3 })
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("asked to end it returns %v", err)
+	}
+	if got := w.take(); !slices.Equal(got, []string{"recover", "shutdown"}) {
+		t.Errorf("it did %v", got)
+	}
+}
+
+// TestRetries waits longer after each failure, at most RetryMax, and as usual after
+// a step that went through.
+func TestRetries(t *testing.T) {
+	w := newWorld(t, 1, interceptor.Funcs{})
+	fails := 4
+	w.parts.Observer = observerFunc(func(ctx context.Context) (*policy.Snapshot, error) {
+		s, err := w.Observe(ctx)
+		if fails--; fails >= 0 {
+			return nil, errors.New("the watches are behind")
+		}
+		return s, err
+	})
+	w.cfg.RetryMax = 20 * time.Second
+	c, err := New(w.cfg, w.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Start(ctx) }()
+	for {
+		w.mu.Lock()
+		n := len(w.seen)
+		w.mu.Unlock()
+		if n == 5 {
+			break
+		}
+		w.clock.Step(time.Second)
+		time.Sleep(2 * time.Millisecond)
+	}
+	cancel()
+	<-done
+	for i, least := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 20 * time.Second} {
+		if gap := w.seen[i+1].Sub(w.seen[i]); gap < least || gap > least+15*time.Second {
+			t.Errorf("retry %d comes after %v, want %v", i+1, gap, least)
+		}
+	}
+}
+
+type observerFunc func(context.Context) (*policy.Snapshot, error)
+
+func (f observerFunc) Observe(ctx context.Context) (*policy.Snapshot, error) { return f(ctx) }
+
+// TestPanickingPolicy obeys notices and touches nothing else, keeps the snapshot,
+// says so, and asks a policy made anew at the next step.
+func TestPanickingPolicy(t *testing.T) {
+	w := newWorld(t, 2, interceptor.Funcs{})
+	w.snapshot.Nodes[1].ReclaimAt = policy.TimeOf(t0.Add(2 * time.Minute))
+	made := 0
+	w.parts.Policy = func([]string) (policy.Policy, error) { made++; return w, nil }
+	kept := &keeps{}
+	w.parts.Panics = kept
+	w.decide = func(s *policy.Snapshot, _ policy.Memory) (policy.Plan, policy.Memory) {
+		panic(fmt.Sprintf("no market at %v", s.Now))
+	}
+	c := w.controller(t)
+	c.memory.Decisions = 0
+	w.take()
+	step(t, c)
+	if got := w.take(); !slices.Equal(got, []string{"drain n001"}) {
+		t.Errorf("it did %v, want the node under notice emptied and nothing else", got)
+	}
+	if kept.steps != 1 || kept.plan.Drains == nil {
+		t.Errorf("%d snapshots are kept", kept.steps)
+	}
+	if x := w.condition(t, ConditionDegraded); x.Status != "True" || x.Reason != "PolicyPanicked" || !strings.Contains(x.Message, "no market at 2026") {
+		t.Errorf("condition %+v", x)
+	}
+	if x := w.condition(t, ConditionReady); x.Status != "False" || x.Reason != ConditionDegraded {
+		t.Errorf("condition %+v", x)
+	}
+	w.decide = drains
+	step(t, c)
+	if made != 2 {
+		t.Errorf("the policy was made %d times, want anew after it panicked", made)
+	}
+	if x := w.condition(t, ConditionDegraded); x.Status != "False" {
+		t.Errorf("condition %+v", x)
+	}
+	if c.memory.Decisions != 2 {
+		t.Errorf("%d decisions are counted, want both", c.memory.Decisions)
+	}
+}
+
+type keeps struct {
+	steps int
+	plan  policy.Plan
+}
+
+func (k *keeps) Record(_ context.Context, _ *policy.Snapshot, _ *policy.Memory, p *policy.Plan) error {
+	k.steps++
+	k.plan = *p
+	return nil
+}
+
+// TestPolicyOfPools makes the policy for what the pools name, leaves out what cannot
+// be made and says so on the pool.
+func TestPolicyOfPools(t *testing.T) {
+	w := newWorld(t, 1, interceptor.Funcs{})
+	var asked [][]string
+	w.parts.Policy = func(named []string) (policy.Policy, error) {
+		asked = append(asked, named)
+		if slices.Contains(named, "nonsense") {
+			return nil, errors.New(`unknown policy "nonsense"`)
+		}
+		return w, nil
+	}
+	c := w.controller(t)
+	w.snapshot.Pools[0].Policy = "nonsense"
+	step(t, c)
+	if x := w.condition(t, ConditionPolicyInvalid); x.Status != "True" || !strings.Contains(x.Message, "nonsense") {
+		t.Errorf("condition %+v", x)
+	}
+	n := len(asked)
+	step(t, c)
+	if len(asked) != n {
+		t.Error("it is made anew though the pools name the same")
+	}
+	w.snapshot.Pools[0].Policy = "static"
+	step(t, c)
+	if x := w.condition(t, ConditionPolicyInvalid); x.Status != "False" || !slices.Equal(asked[len(asked)-1], []string{"static"}) {
+		t.Errorf("asked %v, condition %+v", asked, x)
+	}
+}
+
+// TestAnswers tells a hold from a refusal from a failure.
+func TestAnswers(t *testing.T) {
+	w := newWorld(t, 1, interceptor.Funcs{})
+	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+		m.Decisions++
+		return policy.Plan{
+			Steers: []policy.Steer{{Share: 0.5}}, Wake: s.Now + 1000,
+			Launches: []policy.Launch{{Token: "a", Replaces: policy.None, Markets: []policy.MarketID{1}}, {Token: "b", Replaces: policy.None, Markets: []policy.MarketID{1}}},
+		}, m
+	}
+	w.answer["steer 0.5"] = backend.Hold("TooSoon", "the last write is 3 minutes old")
+	w.answer["launch a"] = fmt.Errorf("spot: %w", driver.ErrNoCapacity)
+	c := w.controller(t)
+	step(t, c)
+	if x := w.condition(t, ConditionHeld); x.Status != "True" || x.Reason != "TooSoon" || x.Message != "the last write is 3 minutes old" {
+		t.Errorf("condition %+v", x)
+	}
+	if x := w.condition(t, ConditionDegraded); x.Status == "True" {
+		t.Errorf("a refusal is no fault: %+v", x)
+	}
+	w.answer["launch b"] = errors.New("500 from the API server")
+	step(t, c)
+	if x := w.condition(t, ConditionDegraded); x.Status != "True" || x.Reason != "ActionFailed" || !strings.Contains(x.Message, "500") {
+		t.Errorf("condition %+v", x)
+	}
+}
+
+// TestMissingBackend holds what nobody can carry out.
+func TestMissingBackend(t *testing.T) {
+	w := newWorld(t, 1, interceptor.Funcs{})
+	w.decide, w.parts.Backends = drains, nil
+	c := w.controller(t)
+	w.take()
+	step(t, c)
+	if got := w.take(); len(got) != 0 {
+		t.Errorf("it did %v", got)
+	}
+	if x := w.condition(t, ConditionHeld); x.Status != "True" || x.Reason != "BackendMissing" {
+		t.Errorf("condition %+v", x)
+	}
+}
+
+// TestStatus writes what is held, at once when a condition changes and else only now
+// and then, and never the same twice.
+func TestStatus(t *testing.T) {
+	writes := 0
+	w := newWorld(t, 2, interceptor.Funcs{
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			writes++
+			return c.SubResource(sub).Update(ctx, o, opts...)
+		},
+	})
+	w.snapshot.Nodes[1].Market = 1
+	c := w.controller(t)
+	step(t, c)
+	st := w.pool(t).Status
+	if st.Nodes != 2 || st.SpotNodes != 1 || st.OnDemandNodes != 1 || st.SpotShare != "50%" || st.SavingsPerHour != "$0.06" ||
+		st.LastDecisionID != "2026-03-02T08:00:00.000Z" || st.ObservedGeneration != 3 || len(st.SelectedMarkets) != 2 {
+		t.Errorf("status %+v", st)
+	}
+	for range 5 {
+		w.clock.Step(time.Second)
+		step(t, c)
+	}
+	if writes != 1 {
+		t.Errorf("%d writes of a status that did not change", writes)
+	}
+	w.snapshot.Nodes[0].Market = 1
+	step(t, c)
+	if writes != 1 {
+		t.Errorf("%d writes within a minute of figures that changed", writes)
+	}
+	w.clock.Step(time.Minute)
+	step(t, c)
+	if writes != 2 || w.pool(t).Status.SpotShare != "100%" {
+		t.Errorf("%d writes after a minute, share %s", writes, w.pool(t).Status.SpotShare)
+	}
+	w.clock.Step(time.Minute)
+	step(t, c)
+	if writes != 2 {
+		t.Errorf("%d writes, the last of what had not changed", writes)
+	}
+	w.snapshot.Sources = []policy.Source{{Name: "prices", At: policy.TimeOf(t0.Add(-2 * time.Hour))}}
+	step(t, c)
+	if x := w.condition(t, ConditionPricesStale); writes != 3 || x.Status != "True" {
+		t.Errorf("%d writes, condition %+v", writes, x)
+	}
+}
+
+// TestStatusOfGoneObject survives pools that are deleted, or changed by others,
+// while their status is written.
+func TestStatusOfGoneObject(t *testing.T) {
+	w := newWorld(t, 1, interceptor.Funcs{})
+	c := w.controller(t)
+	if err := w.client.Delete(context.Background(), w.pool(t)); err != nil {
+		t.Fatal(err)
+	}
+	step(t, c)
+}
+
+func (w *world) flip(t testing.TB, value string) {
+	t.Helper()
+	ctx := context.Background()
+	x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: w.cfg.KillSwitch}}
+	if err := client.IgnoreNotFound(w.client.Delete(ctx, x.DeepCopy())); err != nil {
+		t.Fatal(err)
+	}
+	if value == "" {
+		return
+	}
+	x.Annotations = map[string]string{KillSwitchAnnotation: value}
+	if err := w.client.Create(ctx, x); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRule20KillSwitch stops everything, says what was undone and what was left, and
+// goes on only when the switch says so: while its object is lost, nothing changes.
+func TestRule20KillSwitch(t *testing.T) {
+	w := newWorld(t, 3, interceptor.Funcs{})
+	w.decide = drains
+	w.snapshot.Nodes[2].ReclaimAt = policy.TimeOf(t0.Add(time.Minute))
+	c := w.controller(t)
+	w.take()
+	for _, x := range []struct {
+		value string
+		want  []string
+		why   string
+	}{
+		{"", []string{"drain n000", "drain n002"}, "without a switch all goes its way"},
+		{"false", []string{"drain n000", "drain n002"}, "so it does with a switch that is off"},
+		{"true", []string{"halt"}, "switched on, what is half done is taken back and nothing is begun"},
+		{"true", nil, "it stays so"},
+		{"", nil, "an object that is lost changes nothing"},
+		{"perhaps", nil, "nor does one that says neither"},
+		{"false", []string{"resume", "drain n000", "drain n002"}, "switched off, it goes on, one node first"},
+		{"", []string{"drain n000", "drain n002"}, "an object that is lost changes nothing here either"},
+	} {
+		w.flip(t, x.value)
+		step(t, c)
+		if got := w.take(); !slices.Equal(got, x.want) {
+			t.Errorf("%s: %v, want %v", x.why, got, x.want)
+		}
+		if stopped := w.condition(t, ConditionStopped); (stopped.Status == "True") != c.kill.stopped {
+			t.Errorf("%s: condition %+v", x.why, stopped)
+		} else if c.kill.stopped && !strings.Contains(stopped.Message, "undone: n001; left: n002 (its machine is being given back)") {
+			t.Errorf("%s: it does not say what became of the drains: %s", x.why, stopped.Message)
+		}
+	}
+}
+
+// TestRule20KillSwitchSurvives keeps a new leader stopped though the object of the
+// switch is gone by then.
+func TestRule20KillSwitchSurvives(t *testing.T) {
+	w := newWorld(t, 3, interceptor.Funcs{})
+	w.decide = drains
+	w.flip(t, "true")
+	step(t, w.controller(t))
+	w.flip(t, "")
+	w.take()
+	c := w.controller(t)
+	step(t, c)
+	if got := w.take(); !slices.Equal(got, []string{"recover", "halt"}) {
+		t.Errorf("the next leader did %v", got)
+	}
+}

@@ -1,0 +1,33 @@
+package live
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// noteMax bounds the words of an Event; the API server refuses more than a
+// kibibyte.
+const noteMax = 1000
+
+// event tells the user of a pool that something happened to it.
+func (c *Controller) event(pool *v1alpha1.CapacityPool, warning bool, reason, action, note string) {
+	if c.parts.Events == nil || pool == nil {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	c.parts.Events.Eventf(pool, nil, kind, reason, action, "%s", clip(note, noteMax))
+}
+
+// clip cuts text that is longer than most bytes, at a letter.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}

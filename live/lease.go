@@ -1,0 +1,99 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+)
+
+// ErrSuperseded says that another replica leads. Who meets it ends without doing
+// anything more.
+var ErrSuperseded = errors.New("another replica leads")
+
+// LeaseName is the name of the lease that replicas compete for.
+const LeaseName = "spotter-leader"
+
+// A Lease is the leader's. Election alone does not keep a leader that was asleep
+// from acting after another was elected, so that it is read again before the first
+// write of each step.
+type Lease struct {
+	client   coordinationv1.LeasesGetter
+	lock     *resourcelock.LeaseLock
+	duration time.Duration
+	clock    clock.PassiveClock
+
+	mu sync.Mutex
+
+	// until is up to when what was read last keeps others out.
+	until time.Time
+}
+
+// NewLease returns the lease of cfg. The client has a timeout of its own, shorter
+// than the time in which a leader must renew.
+func NewLease(cfg *Config, r *rest.Config, c clock.PassiveClock) (*Lease, error) {
+	quick := rest.CopyConfig(r)
+	quick.Timeout = cfg.RenewDeadline / 2
+	client, err := coordinationv1.NewForConfig(quick)
+	if err != nil {
+		return nil, fmt.Errorf("client of the lease: %w", err)
+	}
+	return &Lease{
+		client: client, duration: cfg.LeaseDuration, clock: c,
+		lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: cfg.Namespace, Name: LeaseName}, Client: client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
+		},
+	}, nil
+}
+
+// Fence returns nil while this replica holds the lease, and [ErrSuperseded] once
+// another does. It reads the lease at the first call after [Lease.Lower], and when
+// what it has read has run out.
+func (l *Lease) Fence(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.clock.Now().Before(l.until) {
+		return nil
+	}
+	got, err := l.client.Leases(l.lock.LeaseMeta.Namespace).Get(ctx, l.lock.LeaseMeta.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the lease before acting: %w", err)
+	}
+	holder, until := "", time.Time{}
+	if got.Spec.HolderIdentity != nil {
+		holder = *got.Spec.HolderIdentity
+	}
+	if got.Spec.RenewTime != nil {
+		until = got.Spec.RenewTime.Add(l.duration)
+	}
+	if holder != l.lock.LockConfig.Identity {
+		return fmt.Errorf("the lease is held by %q: %w", holder, ErrSuperseded)
+	}
+	if !l.clock.Now().Before(until) {
+		return fmt.Errorf("the lease ran out at %v: %w", until.UTC().Format(time.RFC3339), ErrSuperseded)
+	}
+	l.until = until
+	return nil
+}
+
+// Lower makes the next call of [Lease.Fence] read the lease again.
+func (l *Lease) Lower() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	l.until = time.Time{}
+	l.mu.Unlock()
+}

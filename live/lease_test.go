@@ -1,0 +1,116 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// apiErrors are the ways in which an API server can fail that say nothing of another
+// leader.
+func apiErrors() []error {
+	r := schema.GroupResource{Resource: "things"}
+	return []error{
+		apierrors.NewTooManyRequests("slow down", 1), apierrors.NewInternalError(errors.New("etcd")), apierrors.NewServerTimeout(r, "update", 1),
+		apierrors.NewUnauthorized("the token expired"), apierrors.NewForbidden(r, "x", errors.New("RBAC")), apierrors.NewServiceUnavailable("starting"),
+		context.DeadlineExceeded, io.ErrUnexpectedEOF,
+	}
+}
+
+// TestRule14Fence lets nothing be done once another replica holds the lease, or ours
+// has run out, and reads it once a step and when what was read has run out.
+func TestRule14Fence(t *testing.T) {
+	clock := clocktesting.NewFakeClock(t0)
+	holder, renewed := "replica-a", t0
+	reads := 0
+	var failure error
+	kube := kubefake.NewClientset()
+	kube.PrependReactor("get", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
+		reads++
+		return true, &coordination.Lease{Spec: coordination.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: renewed}}}, failure
+	})
+	l := &Lease{client: kube.CoordinationV1(), duration: 8 * time.Second, clock: clock, lock: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: "spotter", Name: LeaseName}, LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-a"},
+	}}
+	ctx := context.Background()
+	for range 3 {
+		if err := l.Fence(ctx); err != nil || reads != 1 {
+			t.Fatalf("%v after %d reads", err, reads)
+		}
+	}
+	clock.Step(7 * time.Second)
+	if err := l.Fence(ctx); err != nil || reads != 1 {
+		t.Errorf("%v after %d reads", err, reads)
+	}
+	clock.Step(time.Second)
+	if err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) || reads != 2 {
+		t.Errorf("a lease that ran out: %v after %d reads", err, reads)
+	}
+	renewed = clock.Now()
+	if err := l.Fence(ctx); err != nil {
+		t.Errorf("renewed: %v", err)
+	}
+	holder = "replica-b"
+	if err := l.Fence(ctx); err != nil {
+		t.Errorf("nobody can have taken it so soon: %v", err)
+	}
+	l.Lower()
+	if err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("held by another: %v", err)
+	}
+	holder = "replica-a"
+	for _, failure = range apiErrors() {
+		l.Lower()
+		if err := l.Fence(ctx); !errors.Is(err, failure) || errors.Is(err, ErrSuperseded) {
+			t.Errorf("%v: %v", failure, err)
+		}
+	}
+	var none *Lease
+	if err := none.Fence(ctx); err != nil {
+		t.Errorf("without election: %v", err)
+	}
+	none.Lower()
+}
+
+// TestRule14FencedStep does nothing of a plan when the lease is lost between saving
+// and acting, and ends.
+func TestRule14FencedStep(t *testing.T) {
+	w := newWorld(t, 3, interceptor.Funcs{})
+	w.decide = drains
+	c := w.controller(t)
+	w.take()
+	c.actuator.fence = func(context.Context) error { return ErrSuperseded }
+	if _, err := c.step(context.Background(), nil); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("the step says %v", err)
+	}
+	if got := w.take(); len(got) != 0 {
+		t.Errorf("it did %v", got)
+	}
+	c.actuator.superseded = nil
+	c.actuator.fence = func(context.Context) error { return context.DeadlineExceeded }
+	w.clock.Step(time.Minute)
+	step(t, c)
+	if got := w.take(); len(got) != 0 {
+		t.Errorf("without knowing who leads it did %v", got)
+	}
+	c.actuator.fence = func(context.Context) error { return nil }
+	w.clock.Step(time.Minute)
+	step(t, c)
+	if got := w.take(); !slices.Equal(got, []string{"drain n000"}) {
+		t.Errorf("leading again it did %v", got)
+	}
+}

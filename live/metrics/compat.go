@@ -1,0 +1,296 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Systems are those under whose names metrics can be told. Karpetrack and the
+// leftover operator have none of their own beside those of every controller, which
+// are always there.
+var Systems = []string{"gpu-operator", "karpetrack", "leftover", "rescheduler", "spotvortex"}
+
+// nodesMax bounds the series of metrics that another system has one of per node.
+const nodesMax = 1000
+
+// compatible tells what happened under the names of one system.
+type compatible interface {
+	step(*Step)
+	entry(kind, outcome string)
+	evicted(answer string)
+	drained(node, outcome string)
+}
+
+// newCompatible makes the metrics of a system; nil for one that has none.
+func newCompatible(name string, b *builder) (compatible, error) {
+	switch name {
+	case "spotvortex":
+		return newSpotVortex(b), nil
+	case "rescheduler":
+		return newRescheduler(b), nil
+	case "gpu-operator":
+		return newGPUOperator(b), nil
+	case "karpetrack", "leftover":
+		return nil, nil
+	}
+	return nil, fmt.Errorf("metrics of %q are not known: known are %s", name, strings.Join(Systems, ", "))
+}
+
+// spotVortex has what SpotVortex tells and this controller knows. What SpotVortex
+// registers and never sets is set here where there is a number for it.
+type spotVortex struct {
+	actions, blocked                       *prometheus.CounterVec
+	spotPrice, odPrice, saving, risk       *prometheus.GaugeVec
+	managed, draining                      *prometheus.GaugeVec
+	ratioTarget, ratioCurrent              *prometheus.GaugeVec
+	potential, potentialTotal, optimizable *prometheus.GaugeVec
+	evictions                              *prometheus.CounterVec
+}
+
+func newSpotVortex(b *builder) *spotVortex {
+	return &spotVortex{
+		actions:        b.counter("spotvortex_action_taken_total", "Actions that were carried out.", "action"),
+		blocked:        b.counter("spotvortex_guardrail_blocked_total", "Actions that a guardrail held.", "guardrail"),
+		spotPrice:      b.gauge("spotvortex_spot_price_usd", "Spot price per hour of a market in use.", "instance", "zone"),
+		odPrice:        b.gauge("spotvortex_ondemand_price_usd", "Price per hour on demand of a type in use.", "instance"),
+		saving:         b.gauge("spotvortex_savings_usd_hourly", "What all pools cost less per hour than on demand."),
+		managed:        b.gauge("spotvortex_nodes_managed", "Nodes of all pools."),
+		draining:       b.gauge("spotvortex_nodes_draining", "Nodes that are being emptied."),
+		risk:           b.gauge("spotvortex_risk_score", "Risk of a shortage of capacity, the highest of a pool's nodes in a zone.", "pool", "zone"),
+		ratioTarget:    b.gauge("spotvortex_spot_ratio_target", "Spot share that is wanted.", "pool"),
+		ratioCurrent:   b.gauge("spotvortex_spot_ratio_current", "Spot share that is held.", "pool"),
+		potential:      b.gauge("spotvortex_potential_savings_hourly_usd", "On-demand less spot price of a node on demand.", "node", "pool", "instance_type"),
+		potentialTotal: b.gauge("spotvortex_potential_savings_pool_total_usd", "The same of a whole pool over 720 hours.", "pool"),
+		optimizable:    b.gauge("spotvortex_nodes_optimizable", "Nodes on demand that spot would be cheaper for.", "pool"),
+		evictions:      b.counter("spotvortex_pod_evictions_total", "Pods that were evicted."),
+	}
+}
+
+func (c *spotVortex) step(x *Step) {
+	for _, v := range []*prometheus.GaugeVec{c.spotPrice, c.odPrice, c.risk, c.ratioTarget, c.ratioCurrent, c.potential, c.potentialTotal, c.optimizable} {
+		v.Reset()
+	}
+	s := x.Snapshot
+	var saving policy.Money
+	for i := range x.Pools {
+		p := &x.Pools[i]
+		saving += p.SavingPerHour
+		c.ratioCurrent.WithLabelValues(p.Name).Set(p.Share)
+		if m := x.Memory.Pool(p.Name); m.HasTarget {
+			c.ratioTarget.WithLabelValues(p.Name).Set(m.Target)
+		}
+	}
+	c.saving.WithLabelValues().Set(saving.Float())
+	for _, h := range x.Plan.Holds {
+		c.blocked.WithLabelValues(string(h.Why.Reason)).Inc()
+	}
+	c.nodes(s)
+}
+
+// nodes tells of what runs.
+func (c *spotVortex) nodes(s *policy.Snapshot) {
+	spot := cheapestSpot(s)
+	managed, draining, told := 0, 0, 0
+	risk := map[[2]string]float64{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if !n.Live() || n.Pool < 0 || n.Market < 0 {
+			continue
+		}
+		managed++
+		if n.Phase == policy.NodeDraining {
+			draining++
+		}
+		m := &s.Markets[n.Market]
+		kind, zone, pool := s.Types[m.Type].Name, s.Zones[m.Zone], s.Pools[n.Pool].Name
+		c.odPrice.WithLabelValues(kind).Set(m.OnDemand.Float())
+		risk[[2]string{pool, zone}] = max(risk[[2]string{pool, zone}], m.Forecast.Capacity)
+		if m.Capacity == policy.Spot && m.Offered {
+			c.spotPrice.WithLabelValues(kind, zone).Set(m.Charge().Float())
+		}
+		cheap, sold := spot[[2]int32{int32(m.Type), int32(m.Zone)}]
+		if m.Capacity != policy.OnDemand || !sold || cheap >= m.OnDemand {
+			continue
+		}
+		c.optimizable.WithLabelValues(pool).Inc()
+		c.potentialTotal.WithLabelValues(pool).Add(((m.OnDemand - cheap) * 720).Float())
+		if told++; told <= nodesMax {
+			c.potential.WithLabelValues(n.Name, pool, kind).Set((m.OnDemand - cheap).Float())
+		}
+	}
+	for at, score := range risk {
+		c.risk.WithLabelValues(at[0], at[1]).Set(score)
+	}
+	c.managed.WithLabelValues().Set(float64(managed))
+	c.draining.WithLabelValues().Set(float64(draining))
+}
+
+// cheapestSpot returns the spot price by type and zone.
+func cheapestSpot(s *policy.Snapshot) map[[2]int32]policy.Money {
+	spot := make(map[[2]int32]policy.Money, len(s.Markets)/2)
+	for i := range s.Markets {
+		if m := &s.Markets[i]; m.Capacity == policy.Spot && m.Offered {
+			spot[[2]int32{int32(m.Type), int32(m.Zone)}] = m.Charge()
+		}
+	}
+	return spot
+}
+
+func (c *spotVortex) entry(kind, outcome string) {
+	if outcome == "done" {
+		c.actions.WithLabelValues(kind).Inc()
+	}
+}
+
+func (c *spotVortex) evicted(answer string) {
+	if answer == "evicted" {
+		c.evictions.WithLabelValues().Inc()
+	}
+}
+
+func (c *spotVortex) drained(string, string) {}
+
+// rescheduler has what the Spot rescheduler tells.
+type rescheduler struct {
+	pods, nodes *prometheus.GaugeVec
+	drains      *prometheus.CounterVec
+	evictedPods *prometheus.CounterVec
+
+	// seen are the nodes that have a series of drains, the oldest first. Drains end
+	// in several goroutines.
+	mu   sync.Mutex
+	seen []string
+}
+
+func newRescheduler(b *builder) *rescheduler {
+	return &rescheduler{
+		pods:        b.gauge("spot_rescheduler_node_pods_count", "Pods on a node.", "node_type", "node"),
+		nodes:       b.gauge("spot_rescheduler_nodes_count", "Nodes of a type.", "node_type"),
+		drains:      b.counter("spot_rescheduler_node_drain_total", "Drains by how they ended.", "drain_state", "node"),
+		evictedPods: b.counter("spot_rescheduler_evicted_pods_total", "Pods that were evicted."),
+	}
+}
+
+func (c *rescheduler) step(x *Step) {
+	c.pods.Reset()
+	c.nodes.Reset()
+	s := x.Snapshot
+	pods := make([]int, len(s.Nodes))
+	for i := range s.Pods {
+		if p := &s.Pods[i]; p.Phase != policy.PodGone && p.Node >= 0 && p.Template >= 0 && !s.Templates[p.Template].DaemonSet {
+			pods[p.Node]++
+		}
+	}
+	told := 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if !n.Live() || n.Pool < 0 || n.Market < 0 {
+			continue
+		}
+		kind := s.Markets[n.Market].Capacity.String()
+		c.nodes.WithLabelValues(kind).Inc()
+		if told++; told <= nodesMax {
+			c.pods.WithLabelValues(kind, n.Name).Set(float64(pods[i]))
+		}
+	}
+}
+
+func (c *rescheduler) entry(string, string) {}
+
+func (c *rescheduler) evicted(answer string) {
+	if answer == "evicted" {
+		c.evictedPods.WithLabelValues().Inc()
+	}
+}
+
+// drained counts a drain by its node. Nodes come and go for ever, so that only the
+// last ones keep a series.
+func (c *rescheduler) drained(node, outcome string) {
+	state := "Failure"
+	if outcome == "done" {
+		state = "Success"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drains.WithLabelValues(state, node).Inc()
+	if !slices.Contains(c.seen, node) {
+		c.seen = append(c.seen, node)
+	}
+	if len(c.seen) > nodesMax {
+		c.drains.DeletePartialMatch(prometheus.Labels{"node": c.seen[0]})
+		c.seen = slices.Delete(c.seen, 0, 1)
+	}
+}
+
+// gpuOperator has what the GPU budget operator tells.
+type gpuOperator struct {
+	consumed, remaining, tracked *prometheus.GaugeVec
+	actions                      *prometheus.CounterVec
+}
+
+func newGPUOperator(b *builder) *gpuOperator {
+	return &gpuOperator{
+		consumed:  b.gauge("gwb_consumed_gpu_hours", "Device-hours used within the window.", "namespace", "name"),
+		remaining: b.gauge("gwb_remaining_gpu_hours", "Device-hours left within the window.", "namespace", "name"),
+		tracked:   b.gauge("gwb_tracked_pods", "Pods that count now.", "namespace", "name"),
+		actions:   b.counter("gwb_enforcement_actions_total", "Pods evicted and jobs suspended.", "namespace", "name", "action"),
+	}
+}
+
+func (c *gpuOperator) step(x *Step) {
+	for _, v := range []*prometheus.GaugeVec{c.consumed, c.remaining, c.tracked} {
+		v.Reset()
+	}
+	s := x.Snapshot
+	for i := range s.Budgets {
+		b := &s.Budgets[i]
+		namespace, name, _ := strings.Cut(b.Name, "/")
+		used := 0.0
+		if m := x.Memory.Budget(b.Name); m != nil {
+			used = DeviceHours(m.Used)
+		}
+		c.consumed.WithLabelValues(namespace, name).Set(used)
+		if b.HasGPUHours {
+			c.remaining.WithLabelValues(namespace, name).Set(max(0, b.GPUHours-used))
+		}
+		c.tracked.WithLabelValues(namespace, name).Set(float64(tracked(s, b)))
+	}
+	if !x.Active || x.Stopped {
+		return
+	}
+	for _, e := range x.Plan.Evicts {
+		if namespace, name, ok := strings.Cut(e.Budget, "/"); ok {
+			c.actions.WithLabelValues(namespace, name, "Evict").Inc()
+		}
+	}
+	for _, p := range x.Plan.Pauses {
+		if namespace, name, ok := strings.Cut(p.Budget, "/"); ok && p.Paused {
+			c.actions.WithLabelValues(namespace, name, "Pause").Inc()
+		}
+	}
+}
+
+// tracked returns how many pods count for a budget now.
+func tracked(s *policy.Snapshot, b *policy.Budget) int {
+	counts := make([]bool, len(s.Templates))
+	for i := range s.Templates {
+		counts[i] = b.Counts(&s.Templates[i]) > 0
+	}
+	n := 0
+	for i := range s.Pods {
+		if p := &s.Pods[i]; p.Phase != policy.PodGone && p.Template >= 0 && counts[p.Template] {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *gpuOperator) entry(string, string)   {}
+func (c *gpuOperator) evicted(string)         {}
+func (c *gpuOperator) drained(string, string) {}

@@ -1,0 +1,366 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/spotter-dev/spotter/live/limit"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Metrics are the metrics of one controller. Its methods may be called from several
+// goroutines, and on a nil *Metrics do nothing.
+type Metrics struct {
+	stepSeconds, phaseSeconds       *prometheus.HistogramVec
+	steps, wakes                    *prometheus.CounterVec
+	entries, drains, evictions      *prometheus.CounterVec
+	drainSeconds                    *prometheus.HistogramVec
+	panics                          prometheus.Counter
+	leader, stopped, active         prometheus.Gauge
+	pool                            poolGauges
+	price, hazard, marketNodes, age *prometheus.GaugeVec
+	budgetUsed, budgetQuota, gate   *prometheus.GaugeVec
+	draining                        *prometheus.GaugeVec
+
+	compat []compatible
+}
+
+// poolGauges are those that have a pool, and those of its namespaces.
+type poolGauges struct {
+	mode, share, nodes, perHour, paid, onDemand     *prometheus.GaugeVec
+	saved, savedNamespace, shadowSaved, shadowMoves *prometheus.GaugeVec
+}
+
+// A Config says which metrics there are.
+type Config struct {
+	// Compat are the systems under whose names the same is told too; see [Systems].
+	Compat []string
+
+	// Writes tells how much was written to the API server; nil tells nothing.
+	Writes func() []limit.Count
+}
+
+// stepBuckets are in seconds, about the quarter of a second that a step may take.
+var stepBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+// drainBuckets are in seconds, up to the hour.
+var drainBuckets = []float64{5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600}
+
+// New makes the metrics and registers them.
+func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
+	m := &Metrics{}
+	b := builder{r: r}
+	m.stepSeconds = b.histogram("spotter_step_duration_seconds", "Time that one step took, from observing to recording.", stepBuckets)
+	m.phaseSeconds = b.histogram("spotter_step_phase_duration_seconds", "Time that a part of a step took.", stepBuckets, "phase")
+	m.steps = b.counter("spotter_decisions_total", "Steps taken, by how they ended.", "result")
+	m.wakes = b.counter("spotter_wakes_total", "Reasons for which steps were taken.", "reason")
+	m.entries = b.counter("spotter_plan_entries_total", "Entries of plans, by what became of them.", "pool", "kind", "outcome")
+	m.drains = b.counter("spotter_drains_total", "Drains that came into a phase.", "pool", "phase")
+	m.drainSeconds = b.histogram("spotter_drain_duration_seconds", "Time from the order of a drain to its end.", drainBuckets, "pool", "outcome")
+	m.evictions = b.counter("spotter_evictions_total", "Evictions that were asked for, by the answer.", "pool", "answer")
+	m.draining = b.gauge("spotter_nodes_draining", "Nodes that are being emptied by us.", "pool", "phase")
+	m.panics = b.counter("spotter_policy_panics_total", "Decisions on which the policy panicked.").WithLabelValues()
+	m.leader = b.gauge("spotter_leader", "1 on the replica that leads.").WithLabelValues()
+	m.stopped = b.gauge("spotter_stopped", "1 while the kill switch is on.").WithLabelValues()
+	m.active = b.gauge("spotter_active", "1 where the controller may change anything at all, 0 in shadow.").WithLabelValues()
+	m.pool.register(&b)
+	m.price = b.gauge("spotter_market_price_dollars", "Price of one node for one hour in a market in use.", "market")
+	m.hazard = b.gauge("spotter_market_hazard", "Reclaims per node-hour expected in a market in use.", "market")
+	m.marketNodes = b.gauge("spotter_market_nodes", "Nodes in a market.", "market")
+	m.age = b.gauge("spotter_source_age_seconds", "Age of the newest datum of a source.", "source")
+	m.budgetUsed = b.gauge("spotter_budget_used_gpu_hours", "Device-hours used within the window of a budget.", "budget")
+	m.budgetQuota = b.gauge("spotter_budget_quota_gpu_hours", "Device-hours that a budget allows within its window.", "budget")
+	m.gate = b.gauge("spotter_budget_gate_closed", "1 while the gate of a budget is closed.", "budget")
+	if cfg.Writes != nil {
+		b.add(writes{cfg.Writes}, "spotter_api_writes_total")
+	}
+	for _, name := range cfg.Compat {
+		c, err := newCompatible(name, &b)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			m.compat = append(m.compat, c)
+		}
+	}
+	return m, errors.Join(b.errs...)
+}
+
+func (p *poolGauges) register(b *builder) {
+	p.mode = b.gauge("spotter_pool_active", "1 where what is decided for a pool is carried out, 0 where not.", "pool")
+	p.share = b.gauge("spotter_pool_spot_share", "Part of a pool's capacity that is spot, 0 to 1.", "pool")
+	p.nodes = b.gauge("spotter_pool_nodes", "Nodes of a pool.", "pool", "capacity_type")
+	p.perHour = b.gauge("spotter_pool_savings_dollars_per_hour", "What a pool costs less per hour than the same nodes on demand.", "pool")
+	p.paid = b.gauge("spotter_pool_paid_dollars", "What a pool's nodes cost since it was first seen.", "pool")
+	p.onDemand = b.gauge("spotter_pool_on_demand_dollars", "What the same nodes would have cost on demand.", "pool")
+	p.saved = b.gauge("spotter_pool_saved_dollars", "What was not paid, against the same nodes on demand and under commitments (modelled).", "pool", "against")
+	p.savedNamespace = b.gauge("spotter_namespace_saved_dollars", "What was not paid for the nodes that a namespace uses, against the same nodes on demand.", "pool", "namespace")
+	p.shadowSaved = b.gauge("spotter_pool_shadow_saved_dollars", "What moves would have saved that were not made since the pool is not active.", "pool")
+	p.shadowMoves = b.gauge("spotter_pool_shadow_moves", "Nodes that would have been moved and still stand.", "pool")
+}
+
+// A builder makes metrics and keeps what goes wrong with them.
+type builder struct {
+	r    prometheus.Registerer
+	errs []error
+}
+
+func (b *builder) add(c prometheus.Collector, name string) {
+	if err := b.r.Register(c); err != nil {
+		b.errs = append(b.errs, fmt.Errorf("metric %s: %w", name, err))
+	}
+}
+
+func (b *builder) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	b.add(v, name)
+	return v
+}
+
+func (b *builder) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	b.add(v, name)
+	return v
+}
+
+func (b *builder) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	b.add(v, name)
+	return v
+}
+
+// A Pool is what is told of one pool.
+type Pool struct {
+	Name             string
+	Active           bool
+	Share            float64
+	Spot, OnDemand   int
+	SavingPerHour    policy.Money
+	Paid, AtOnDemand policy.Money
+
+	// Saved is by what it is compared with: "on-demand", "commitment-1y"…
+	Saved map[string]policy.Money
+
+	// Namespaces is what was saved by namespace.
+	Namespaces map[string]policy.Money
+
+	ShadowSaved policy.Money
+	ShadowMoves int
+}
+
+// A Step is what is told of one step.
+type Step struct {
+	Snapshot *policy.Snapshot
+	Memory   *policy.Memory
+	Plan     *policy.Plan
+	Pools    []Pool // by PoolID
+	Took     time.Duration
+	Wakes    []string
+	Stopped  bool
+	Active   bool
+}
+
+// Step tells of a step that went through.
+func (m *Metrics) Step(x *Step) {
+	if m == nil {
+		return
+	}
+	m.steps.WithLabelValues("done").Inc()
+	m.stepSeconds.WithLabelValues().Observe(x.Took.Seconds())
+	for _, w := range x.Wakes {
+		m.wakes.WithLabelValues(w).Inc()
+	}
+	m.stopped.Set(one(x.Stopped))
+	m.active.Set(one(x.Active))
+	m.pool.set(x.Pools)
+	m.markets(x.Snapshot)
+	m.budgets(x.Snapshot, x.Memory)
+	m.age.Reset()
+	for _, s := range x.Snapshot.Sources {
+		if s.At != 0 {
+			m.age.WithLabelValues(s.Name).Set(x.Snapshot.Now.Sub(s.At).Seconds())
+		}
+	}
+	for _, c := range m.compat {
+		c.step(x)
+	}
+}
+
+// Failed tells of a step that did not go through.
+func (m *Metrics) Failed() {
+	if m != nil {
+		m.steps.WithLabelValues("failed").Inc()
+	}
+}
+
+// Phase tells how long a part of a step took.
+func (m *Metrics) Phase(name string, took time.Duration) {
+	if m != nil {
+		m.phaseSeconds.WithLabelValues(name).Observe(took.Seconds())
+	}
+}
+
+// Entry tells what became of an entry of a plan.
+func (m *Metrics) Entry(kind, pool, outcome string) {
+	if m == nil {
+		return
+	}
+	m.entries.WithLabelValues(pool, kind, outcome).Inc()
+	for _, c := range m.compat {
+		c.entry(kind, outcome)
+	}
+}
+
+// Panicked tells that a policy did.
+func (m *Metrics) Panicked() {
+	if m != nil {
+		m.panics.Inc()
+	}
+}
+
+// Leads tells whether this replica leads.
+func (m *Metrics) Leads(is bool) {
+	if m != nil {
+		m.leader.Set(one(is))
+	}
+}
+
+// Entered tells that a drain came into a phase.
+func (m *Metrics) Entered(pool, phase string) {
+	if m != nil {
+		m.drains.WithLabelValues(pool, phase).Inc()
+	}
+}
+
+// Evicted tells how an eviction was answered.
+func (m *Metrics) Evicted(pool, answer string) {
+	if m == nil {
+		return
+	}
+	m.evictions.WithLabelValues(pool, answer).Inc()
+	for _, c := range m.compat {
+		c.evicted(answer)
+	}
+}
+
+// Drained tells how a drain ended.
+func (m *Metrics) Drained(pool, node, outcome string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.drains.WithLabelValues(pool, outcome).Inc()
+	m.drainSeconds.WithLabelValues(pool, outcome).Observe(took.Seconds())
+	for _, c := range m.compat {
+		c.drained(node, outcome)
+	}
+}
+
+// A Draining is how many nodes of a pool are in a phase of being emptied.
+type Draining struct {
+	Pool, Phase string
+	Nodes       int
+}
+
+// Draining tells which nodes are being emptied.
+func (m *Metrics) Draining(all []Draining) {
+	if m == nil {
+		return
+	}
+	m.draining.Reset()
+	for _, d := range all {
+		m.draining.WithLabelValues(d.Pool, d.Phase).Add(float64(d.Nodes))
+	}
+}
+
+func (p *poolGauges) set(pools []Pool) {
+	for _, v := range []*prometheus.GaugeVec{p.mode, p.share, p.nodes, p.perHour, p.paid, p.onDemand, p.saved, p.savedNamespace, p.shadowSaved, p.shadowMoves} {
+		v.Reset() // pools that are gone leave no series behind
+	}
+	for i := range pools {
+		x := &pools[i]
+		p.mode.WithLabelValues(x.Name).Set(one(x.Active))
+		p.share.WithLabelValues(x.Name).Set(x.Share)
+		p.nodes.WithLabelValues(x.Name, policy.Spot.String()).Set(float64(x.Spot))
+		p.nodes.WithLabelValues(x.Name, policy.OnDemand.String()).Set(float64(x.OnDemand))
+		p.perHour.WithLabelValues(x.Name).Set(x.SavingPerHour.Float())
+		p.paid.WithLabelValues(x.Name).Set(x.Paid.Float())
+		p.onDemand.WithLabelValues(x.Name).Set(x.AtOnDemand.Float())
+		for against, amount := range x.Saved {
+			p.saved.WithLabelValues(x.Name, against).Set(amount.Float())
+		}
+		for namespace, amount := range x.Namespaces {
+			p.savedNamespace.WithLabelValues(x.Name, namespace).Set(amount.Float())
+		}
+		p.shadowSaved.WithLabelValues(x.Name).Set(x.ShadowSaved.Float())
+		p.shadowMoves.WithLabelValues(x.Name).Set(float64(x.ShadowMoves))
+	}
+}
+
+// marketsMax bounds the markets that are told of.
+const marketsMax = 100
+
+// markets tells of the markets in use, those with the most nodes first.
+func (m *Metrics) markets(s *policy.Snapshot) {
+	for _, v := range []*prometheus.GaugeVec{m.price, m.hazard, m.marketNodes} {
+		v.Reset()
+	}
+	count := make(map[policy.MarketID]int)
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() && n.Market >= 0 {
+			count[n.Market]++
+		}
+	}
+	used := make([]policy.MarketID, 0, len(count))
+	for id := range count {
+		used = append(used, id)
+	}
+	slices.SortFunc(used, func(a, b policy.MarketID) int {
+		if count[a] != count[b] {
+			return count[b] - count[a]
+		}
+		return strings.Compare(s.Markets[a].Name, s.Markets[b].Name)
+	})
+	for _, id := range used[:min(len(used), marketsMax)] {
+		x := &s.Markets[id]
+		m.marketNodes.WithLabelValues(x.Name).Set(float64(count[id]))
+		m.hazard.WithLabelValues(x.Name).Set(x.Forecast.Hazard)
+		if x.Offered {
+			m.price.WithLabelValues(x.Name).Set(x.Charge().Float())
+		}
+	}
+}
+
+// budgets tells how far budgets are used.
+func (m *Metrics) budgets(s *policy.Snapshot, mem *policy.Memory) {
+	for _, v := range []*prometheus.GaugeVec{m.budgetUsed, m.budgetQuota, m.gate} {
+		v.Reset()
+	}
+	for i := range s.Budgets {
+		b := &s.Budgets[i]
+		m.gate.WithLabelValues(b.Name).Set(one(b.Closed))
+		if b.HasGPUHours {
+			m.budgetQuota.WithLabelValues(b.Name).Set(b.GPUHours)
+		}
+		if x := mem.Budget(b.Name); x != nil {
+			m.budgetUsed.WithLabelValues(b.Name).Set(DeviceHours(x.Used))
+		}
+	}
+}
+
+// DeviceHours returns what the ledger of a budget counts in thousandths of a device
+// × milliseconds.
+func DeviceHours(used int64) float64 {
+	return float64(used) / 1000 / float64(time.Hour/time.Millisecond)
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

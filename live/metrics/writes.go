@@ -1,0 +1,32 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/spotter-dev/spotter/live/limit"
+)
+
+// writes tells what the limiter of API writes has counted, when it is asked.
+type writes struct{ counts func() []limit.Count }
+
+var (
+	writesSent = prometheus.NewDesc("spotter_api_writes_total", "Writes that were sent to the API server.", []string{"verb"}, nil)
+	writesBack = prometheus.NewDesc("spotter_api_writes_throttled_total", "Writes that the API server sent back since it is overloaded.", []string{"verb"}, nil)
+	writesWait = prometheus.NewDesc("spotter_api_write_wait_seconds_total", "Time that writes were kept back by our own limit.", []string{"verb"}, nil)
+)
+
+// Describe names the metrics.
+func (w writes) Describe(to chan<- *prometheus.Desc) {
+	to <- writesSent
+	to <- writesBack
+	to <- writesWait
+}
+
+// Collect tells the counts.
+func (w writes) Collect(to chan<- prometheus.Metric) {
+	for _, c := range w.counts() {
+		to <- prometheus.MustNewConstMetric(writesSent, prometheus.CounterValue, float64(c.Writes), c.Verb)
+		to <- prometheus.MustNewConstMetric(writesBack, prometheus.CounterValue, float64(c.Throttled), c.Verb)
+		to <- prometheus.MustNewConstMetric(writesWait, prometheus.CounterValue, c.Waited.Seconds(), c.Verb)
+	}
+}

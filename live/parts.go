@@ -1,0 +1,128 @@
+package live
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/driver"
+)
+
+// Drains empties nodes, one pipeline for all backends.
+type Drains interface {
+	// Start begins to empty a node. It may be called again.
+	Start(context.Context, *policy.Snapshot, *policy.Drain) error
+
+	// Hurry tells of notices, also for nodes that are being emptied already.
+	Hurry(*policy.Snapshot)
+
+	// Run works on what was started until the context ends.
+	Run(context.Context) error
+
+	Ending
+}
+
+// An Ending is how drains that are half done come to an end. Each of the three
+// says which of them were taken back and which were left, and why.
+type Ending interface {
+	// Recover settles what a leader before this one left, before the first step.
+	Recover(context.Context) (drain.Settled, error)
+
+	// Halt takes back what can be taken back, and starts nothing until Resume.
+	Halt(context.Context) (drain.Settled, error)
+
+	// Resume lets drains be started again.
+	Resume()
+
+	// Shutdown finishes or takes back what is half done, since the process ends.
+	Shutdown(context.Context) (drain.Settled, error)
+}
+
+// A Ledger keeps what is remembered of budgets, each in an object of its own.
+type Ledger interface {
+	Load(context.Context) ([]policy.BudgetMemory, error)
+	Save(context.Context, []policy.BudgetMemory) error
+
+	// Flush writes what Save kept back to write less.
+	Flush(context.Context) error
+}
+
+// An Experience is what was met in the markets, as bytes that survive a restart.
+type Experience interface {
+	Export() []byte
+	Import([]byte) error
+}
+
+// A Judge says what holds of a pool that only it can know, as conditions of its
+// CapacityPool. It is asked after each step.
+type Judge interface {
+	Conditions(pool string) []metav1.Condition
+}
+
+// A Referee names the pools that must not be touched since they lay claim to the
+// same nodes, each with the reason in a sentence.
+type Referee interface{ Conflicts() map[string]string }
+
+// A Tender does for a backend what passes with time: what had to wait, what a crash
+// left, what came to nothing. It is called after each step in which something may be
+// changed at all, with a snapshot in which the mode of a pool is how far it goes at
+// present.
+type Tender interface {
+	Tend(context.Context, *policy.Snapshot) error
+}
+
+// A Reporter writes the status of objects of ours other than CapacityPools, after
+// each step and in every mode.
+type Reporter interface {
+	Report(context.Context, *policy.Snapshot) error
+}
+
+// Parts are what a controller is put together from. Forecaster, Ranker, Enforcer,
+// Ledger, Experience, Referee, Recorder, Panics and Wakes may be nil, and Judges,
+// Tenders, Reporters, Workers and Backends empty.
+type Parts struct {
+	Observer   driver.Observer
+	Wakes      <-chan string
+	Forecaster driver.Forecaster
+	Ranker     driver.Ranker
+	Enforcer   driver.Enforcer
+	Recorder   driver.Recorder
+	Drains     Drains
+	Backends   map[policy.Provisioner]backend.Backend
+
+	// Policy makes the policy for pools that name these policies.
+	Policy func(manifests []string) (policy.Policy, error)
+
+	Ledger     Ledger
+	Experience Experience
+	Referee    Referee
+	Judges     []Judge
+	Tenders    []Tender
+	Reporters  []Reporter
+
+	// Workers run while this replica leads, until their context ends.
+	Workers []func(context.Context) error
+
+	// Panics keeps the snapshots on which a policy panicked.
+	Panics driver.Recorder
+
+	// Client reads from the cache and writes, Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+
+	Lease   *Lease // nil without leader election
+	Clock   clock.WithTicker
+	Log     *slog.Logger
+	Metrics *metrics.Metrics
+	Tracer  trace.Tracer
+}

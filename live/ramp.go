@@ -1,0 +1,100 @@
+package live
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The stages of a ramp.
+const (
+	rampOne     = iota // one node in all
+	rampPercent        // one node in a hundred
+	rampDone           // as much as the policy and its budgets want
+)
+
+// A ramp lets a pool that has just become active move one node, then one in a
+// hundred, and only then as much as its budgets allow: what is wrong with a
+// cluster, a permission or a manifest is met on one node first. It stands in the
+// memory of the pool, and begins anew whenever the pool becomes active.
+type ramp struct {
+	Stage int `json:"stage,omitempty"`
+
+	// Moving are the nodes that were let through in this stage and still stand,
+	// ascending by node.
+	Moving []rampMove `json:"moving,omitempty"`
+
+	// Moved is how many went away in this stage as was wanted.
+	Moved int `json:"moved,omitempty"`
+}
+
+// A rampMove is a node that was let through, and when it was last ordered to go.
+type rampMove struct {
+	Node    string      `json:"node"`
+	Ordered policy.Time `json:"ordered"`
+
+	// Noticed says that the provider takes the node: its end shows nothing.
+	Noticed bool `json:"noticed,omitempty"`
+}
+
+// allowance returns how many nodes of a pool may be under way at once.
+func (r *ramp) allowance(nodes int) int {
+	switch r.Stage {
+	case rampOne:
+		return 1
+	case rampPercent:
+		return max(1, nodes/100)
+	}
+	return nodes
+}
+
+// admit reports whether the node may be moved by choice now.
+func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
+	if r.Stage >= rampDone {
+		return true
+	}
+	i, found := slices.BinarySearchFunc(r.Moving, node, func(m rampMove, name string) int {
+		switch {
+		case m.Node < name:
+			return -1
+		case m.Node > name:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		r.Moving[i].Ordered = now
+		return true
+	}
+	if len(r.Moving)+r.Moved >= r.allowance(nodes) {
+		return false
+	}
+	r.Moving = slices.Insert(r.Moving, i, rampMove{Node: node, Ordered: now})
+	return true
+}
+
+// observe takes note of what became of the nodes that were let through: those that
+// are gone have moved, those that nobody has touched for the time settle have not.
+// The stage is over when all that it let through have moved.
+func (r *ramp) observe(standing map[string]*policy.Node, now policy.Time, settle time.Duration) {
+	if r.Stage >= rampDone {
+		return
+	}
+	r.Moving = slices.DeleteFunc(r.Moving, func(m rampMove) bool {
+		n := standing[m.Node]
+		if n == nil {
+			if !m.Noticed {
+				r.Moved++
+			}
+			return true
+		}
+		return n.ActedBy != policy.ActorUs && n.Phase <= policy.NodeInitialized && now.Sub(m.Ordered) >= settle
+	})
+	for i := range r.Moving {
+		r.Moving[i].Noticed = standing[r.Moving[i].Node].ReclaimAt != 0
+	}
+	if r.Moved > 0 && len(r.Moving) == 0 {
+		*r = ramp{Stage: r.Stage + 1}
+	}
+}

@@ -1,0 +1,145 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// TestRule17Ramp lets a pool that has just become active move one node, then one in
+// a hundred, then what its policy wants, and begins anew after a spell in shadow.
+func TestRule17Ramp(t *testing.T) {
+	w := newWorld(t, 300, interceptor.Funcs{})
+	w.decide = drains
+	c := w.controller(t)
+	w.take()
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 1 {
+		t.Fatalf("the first active step drains %v", got)
+	}
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 1 || got[0] != "drain n000" {
+		t.Fatalf("while the first node stands %v is drained, want n000 again and no other", got)
+	}
+	w.gone("n000")
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 2 {
+		t.Fatalf("in a pool of 299 nodes %v is drained, want one in a hundred", got)
+	}
+	w.gone("n001", "n002")
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 297 {
+		t.Fatalf("after the ramp %d of 297 nodes are drained", count(got, "drain"))
+	}
+	w.snapshot.Pools[0].Mode = policy.ModeShadow
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 0 {
+		t.Fatalf("in shadow %v is drained", got)
+	}
+	w.snapshot.Pools[0].Mode = policy.ModeActive
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 1 {
+		t.Fatalf("active again, %d nodes are drained at once", count(got, "drain"))
+	}
+}
+
+// gone lets nodes go away.
+func (w *world) gone(names ...string) {
+	for _, name := range names {
+		for i := range w.snapshot.Nodes {
+			if w.snapshot.Nodes[i].Name == name {
+				w.snapshot.Nodes[i].Phase = policy.NodeGone
+			}
+		}
+	}
+}
+
+// TestRule17RampSurvives remembers what was let through before it is done: a new
+// leader moves no second node.
+func TestRule17RampSurvives(t *testing.T) {
+	w := newWorld(t, 300, interceptor.Funcs{})
+	w.decide = drains
+	first := w.controller(t)
+	w.take()
+	step(t, first)
+	if got := w.take(); len(got) != 1 {
+		t.Fatal(got)
+	}
+	second := w.controller(t)
+	w.take()
+	step(t, second)
+	if got := w.take(); len(got) != 1 || got[0] != "drain n000" {
+		t.Errorf("the next leader drains %v, want the same node and no other", got)
+	}
+}
+
+// TestRule17Notices empties nodes under notice whatever the ramp.
+func TestRule17Notices(t *testing.T) {
+	w := newWorld(t, 5, interceptor.Funcs{})
+	w.decide = drains
+	for i := range w.snapshot.Nodes {
+		w.snapshot.Nodes[i].ReclaimAt = policy.TimeOf(t0.Add(2 * time.Minute))
+	}
+	c := w.controller(t)
+	w.take()
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 5 {
+		t.Errorf("of five nodes under notice %v are drained", got)
+	}
+}
+
+// TestRampOfFailures gives up on a node that nobody touches, shows nothing by one
+// that the provider took, and moves on only after a move that worked.
+func TestRampOfFailures(t *testing.T) {
+	now := policy.TimeOf(t0)
+	node := &policy.Node{Name: "a", Phase: policy.NodeInitialized}
+	var r ramp
+	if !r.admit("a", 50, now) || r.admit("b", 50, now) {
+		t.Fatal("one node is let through, and no second")
+	}
+	r.observe(map[string]*policy.Node{"a": node}, now.Add(29*time.Minute), 30*time.Minute)
+	if r.admit("b", 50, now) {
+		t.Error("a second node is let through before the first had its time")
+	}
+	r.observe(map[string]*policy.Node{"a": node}, now.Add(30*time.Minute), 30*time.Minute)
+	if !r.admit("b", 50, now) || r.Stage != rampOne {
+		t.Error("after a move that came to nothing another node is not tried")
+	}
+	taken := &policy.Node{Name: "b", Phase: policy.NodeInitialized, ReclaimAt: 1}
+	r.observe(map[string]*policy.Node{"b": taken}, now, time.Hour)
+	r.observe(nil, now, time.Hour)
+	if r.Stage != rampOne {
+		t.Error("a node that the provider took counts as moved")
+	}
+	r.admit("c", 50, now)
+	r.observe(nil, now, time.Hour)
+	if r.Stage != rampPercent || r.allowance(50) != 1 || r.allowance(250) != 2 {
+		t.Errorf("stage %d allows %d of 50 and %d of 250", r.Stage, r.allowance(50), r.allowance(250))
+	}
+}
+
+// TestRule17Conflict touches nothing of pools that lay claim to the same nodes.
+func TestRule17Conflict(t *testing.T) {
+	w := newWorld(t, 3, interceptor.Funcs{})
+	w.decide = drains
+	w.parts.Referee = claims{"web": "pool api selects the same nodes"}
+	c := w.controller(t)
+	w.take()
+	step(t, c)
+	if got := w.take(); len(got) != 0 {
+		t.Errorf("with a conflict %v is done", got)
+	}
+	if x := w.condition(t, ConditionConflict); x.Status != "True" || x.Message != "pool api selects the same nodes" {
+		t.Errorf("condition %+v", x)
+	}
+	if x := w.condition(t, ConditionReady); x.Status != "False" || x.Reason != ConditionConflict {
+		t.Errorf("condition %+v", x)
+	}
+}
+
+type claims map[string]string
+
+func (c claims) Conflicts() map[string]string { return c }

@@ -1,0 +1,106 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// at returns a snapshot as of some minutes after t0.
+func at(s policy.Snapshot, minutes int) *policy.Snapshot {
+	s.Now = policy.TimeOf(t0.Add(time.Duration(minutes) * time.Minute))
+	return &s
+}
+
+// TestSavings meters a spot node by hand: half an hour at $0.04 and half at $0.06
+// is $0.05, where on demand is $0.10. Of that a pod that asks for half of the node
+// bears half.
+func TestSavings(t *testing.T) {
+	s := snapshotOf(1)
+	s.Nodes[0].Market = 1
+	s.Templates = []policy.Template{{Namespace: "shop", Requests: policy.Resources{CPU: 1000}}}
+	s.Pods = []policy.Pod{{Name: "shop/a", Phase: policy.PodReady, Node: 0}}
+	var m meter
+	book := &Savings{}
+	m.read(at(s, 0), []*Savings{book})
+	dear := s
+	dear.Markets = append([]policy.Market(nil), s.Markets...)
+	dear.Markets[1].Price, dear.Markets[1].PricedAt = 60_000, policy.TimeOf(t0.Add(30*time.Minute))
+	m.read(at(dear, 60), []*Savings{book})
+	if book.Total != (Account{Paid: 50_000, OnDemand: 100_000}) {
+		t.Errorf("the hour cost %+v", book.Total)
+	}
+	if got := book.namespace("shop"); *got != (Account{Paid: 25_000, OnDemand: 50_000}) {
+		t.Errorf("namespace shop: %+v", *got)
+	}
+	if got := book.namespace(noNamespace); *got != (Account{Paid: 25_000, OnDemand: 50_000}) {
+		t.Errorf("unused: %+v", *got)
+	}
+	if got := book.Total.SavedAgainst(0.29); got != 21_000 { // 0.10 × 0.71 − 0.05
+		t.Errorf("against a commitment of 29 %% %v were saved", got)
+	}
+	m.read(at(dear, 60), []*Savings{book})
+	if book.Total.Paid != 50_000 {
+		t.Errorf("read twice at one instant, it is %v", book.Total.Paid)
+	}
+}
+
+// TestSavingsOfNewNodes charges a node from when it was launched, and the price in
+// force where the market was withdrawn, and counts what has no price as such.
+func TestSavingsOfNewNodes(t *testing.T) {
+	s := snapshotOf(1)
+	s.Nodes[0].Market, s.Nodes[0].Launched = 1, policy.TimeOf(t0.Add(-time.Minute))
+	book := &Savings{}
+	var m meter
+	m.read(at(s, 0), []*Savings{book})
+	s.Nodes = append(s.Nodes, s.Nodes[0], s.Nodes[0])
+	s.Nodes[1].ID, s.Nodes[1].Launched = 1, policy.TimeOf(t0.Add(30*time.Minute))
+	s.Nodes[2].ID, s.Nodes[2].Market = 2, policy.None
+	m.read(at(s, 60), []*Savings{book})
+	if book.Total.Paid != 60_000 || book.Unpriced != 3_600_000 {
+		t.Errorf("paid %v, without a price %d ms", book.Total.Paid, book.Unpriced)
+	}
+	gone := s
+	gone.Markets = append([]policy.Market(nil), s.Markets...)
+	gone.Markets[1].Offered, gone.Markets[1].Price = false, policy.NoPrice
+	m.read(at(gone, 90), []*Savings{book})
+	if book.Total.Paid != 100_000 {
+		t.Errorf("half an hour of two nodes in a market that was withdrawn makes it %v", book.Total.Paid)
+	}
+	m.read(at(s, 60*10), []*Savings{book})
+	if got := book.Total.Paid - 100_000; got != 80_000 {
+		t.Errorf("of a gap of more than eight hours %v count, want its last hour", got)
+	}
+}
+
+// TestSavingsUnderCommitment pays nothing for a node that a commitment covers, and
+// half for two of which it covers one.
+func TestSavingsUnderCommitment(t *testing.T) {
+	for nodes, want := range map[int]policy.Money{1: 0, 2: 100_000} {
+		s := snapshotOf(nodes)
+		s.Commitments = []policy.Commitment{{Name: "ri", Type: "m5.large", Unit: policy.CoverNodes, Amount: 1}}
+		book := &Savings{}
+		var m meter
+		m.read(at(s, 0), []*Savings{book})
+		m.read(at(s, 60), []*Savings{book})
+		if book.Total.Paid != want {
+			t.Errorf("%d nodes: paid %v, want %v", nodes, book.Total.Paid, want)
+		}
+	}
+}
+
+// TestNamespacesAreBounded counts those beyond the bound together and loses nothing.
+func TestNamespacesAreBounded(t *testing.T) {
+	book := &Savings{}
+	for i := range 2 * namespacesMax {
+		book.namespace(string(rune('a'+i%26)) + time.Duration(i).String()).add(Account{Paid: 1, OnDemand: 2})
+	}
+	sum := Account{}
+	for _, n := range book.Namespaces {
+		sum.add(n.Account)
+	}
+	if len(book.Namespaces) != namespacesMax+1 || sum != (Account{Paid: 2 * namespacesMax, OnDemand: 4 * namespacesMax}) {
+		t.Errorf("%d namespaces hold %+v", len(book.Namespaces), sum)
+	}
+}

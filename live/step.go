@@ -1,0 +1,251 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/driver"
+)
+
+// step takes one decision and says what came of it. It returns when the next is
+// due.
+func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time, err error) {
+	begun := c.parts.Clock.Now()
+	ctx, span := c.parts.Tracer.Start(ctx, "step", trace.WithAttributes(attribute.StringSlice("spotter.wakes", reasons)))
+	defer func() {
+		if bug := recover(); bug != nil {
+			err = fmt.Errorf("panic: %v\n%s", bug, debug.Stack())
+		}
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+	}()
+	c.parts.Lease.Lower()
+	c.turnSwitch(ctx)
+	c.times = phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
+	done, err := c.driver.Step(ctx)
+	if err == nil {
+		err = c.actuator.superseded
+	}
+	if err != nil {
+		return due, err
+	}
+	span.SetAttributes(attribute.String("spotter.decision", decisionID(done.Snapshot)))
+	c.tend(ctx, done.Snapshot)
+	c.tell(ctx, &done, reasons, begun)
+	return c.dueAfter(&done.Plan), nil
+}
+
+// tend lets backends do what passes with time, for the pools that may be touched.
+func (c *Controller) tend(ctx context.Context, s *policy.Snapshot) {
+	if c.allowed(policy.ModeActive) != outcomeDone || len(c.parts.Tenders) == 0 {
+		return
+	}
+	view := *s
+	view.Pools = slices.Clone(s.Pools)
+	for i := range view.Pools {
+		switch c.verdict(&s.Pools[i]) {
+		case outcomeDone:
+		case outcomeOff:
+			view.Pools[i].Mode = policy.ModeOff
+		default:
+			view.Pools[i].Mode = policy.ModeShadow
+		}
+	}
+	for _, t := range c.parts.Tenders {
+		if err := c.actuator.call(ctx, func() error { return t.Tend(ctx, &view) }); err != nil {
+			c.parts.Log.Warn("tending what the backends hold", "decision", decisionID(s), "error", err)
+		}
+	}
+}
+
+// dueAfter returns when a plan is to be looked at again.
+func (c *Controller) dueAfter(p *policy.Plan) time.Time {
+	latest := c.parts.Clock.Now().Add(c.cfg.StepMax)
+	if wake := p.Wake.Std(); wake.Before(latest) {
+		return wake
+	}
+	return latest
+}
+
+// tell says what a step came to: in the status of the pools, in metrics, in the
+// log. A step is not undone because it could not be told.
+func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
+	s, p := done.Snapshot, &done.Plan
+	if err := c.report(ctx, s); err != nil {
+		c.parts.Log.Warn("the status of pools is not up to date", "decision", decisionID(s), "error", err)
+	}
+	for _, r := range c.parts.Reporters {
+		if err := r.Report(ctx, s); err != nil {
+			c.parts.Log.Warn("a status is not up to date", "decision", decisionID(s), "error", err)
+		}
+	}
+	c.saveExperience(ctx, false)
+	c.parts.Metrics.Step(&metrics.Step{
+		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: c.parts.Clock.Since(begun), Wakes: reasons,
+		Stopped: c.kill.stopped, Active: c.cfg.Mode == policy.ModeActive,
+	})
+	level := c.parts.Log.Info
+	if done.Warning != nil {
+		level = c.parts.Log.Warn
+	}
+	level("step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
+		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", c.parts.Clock.Since(begun),
+		"warning", done.Warning)
+}
+
+func liveNodes(s *policy.Snapshot) int {
+	n := 0
+	for i := range s.Nodes {
+		if s.Nodes[i].Live() {
+			n++
+		}
+	}
+	return n
+}
+
+// poolMetrics returns what is told of each pool.
+func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
+	all := make([]metrics.Pool, len(s.Pools))
+	for i := range s.Pools {
+		p, b, f := &s.Pools[i], c.store.book(s.Pools[i].Name), c.counted[i]
+		h := s.Holding(p.ID)
+		all[i] = metrics.Pool{
+			Name: p.Name, Active: c.verdict(p) == outcomeDone, Share: h.Share(), Spot: int(f.spot), OnDemand: int(f.onDemand),
+			SavingPerHour: f.saving, Paid: b.Savings.Total.Paid, AtOnDemand: b.Savings.Total.OnDemand,
+			Saved: map[string]policy.Money{
+				"on-demand":     b.Savings.Total.Saved(),
+				"commitment-1y": b.Savings.Total.SavedAgainst(c.cfg.Discount1y),
+				"commitment-3y": b.Savings.Total.SavedAgainst(c.cfg.Discount3y),
+			},
+			Namespaces: make(map[string]policy.Money, len(b.Savings.Namespaces)), ShadowSaved: b.Shadow.Saved, ShadowMoves: len(b.Shadow.Moves),
+		}
+		for _, n := range b.Savings.Namespaces {
+			all[i].Namespaces[n.Name] = n.Saved()
+		}
+	}
+	return all
+}
+
+// decided is told of a plan before the memory is saved.
+func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
+	c.times.end("decide")
+	c.judge(s, p)
+	if c.decider.panicked == "" {
+		return
+	}
+	c.parts.Metrics.Panicked()
+	c.parts.Log.Error("the policy panicked: only nodes under notice are touched", "decision", decisionID(s), "panic", c.decider.panicked)
+	if c.parts.Panics == nil {
+		return
+	}
+	if err := c.parts.Panics.Record(context.Background(), s, &c.memory, p); err != nil {
+		c.parts.Log.Error("the snapshot on which the policy panicked is not kept", "decision", decisionID(s), "error", err)
+	}
+}
+
+// eyes is the driver's Observer: it adds up what passed since the last snapshot.
+type eyes struct{ c *Controller }
+
+func (e eyes) Observe(ctx context.Context) (*policy.Snapshot, error) {
+	c := e.c
+	ctx, end := c.times.begin(ctx, "observe")
+	defer end()
+	s, err := c.parts.Observer.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.seen(s)
+	return s, nil
+}
+
+// seen takes note of what a snapshot shows.
+func (c *Controller) seen(s *policy.Snapshot) {
+	c.parts.Drains.Hurry(s)
+	c.conflicts = nil
+	if c.parts.Referee != nil {
+		c.conflicts = c.parts.Referee.Conflicts()
+	}
+	savings := make([]*Savings, len(s.Pools))
+	wanted := map[string]*policy.Node{}
+	for i := range s.Pools {
+		b := c.store.book(s.Pools[i].Name)
+		savings[i] = &b.Savings
+		for _, m := range b.Ramp.Moving {
+			wanted[m.Node] = nil
+		}
+		for _, m := range b.Shadow.Moves {
+			wanted[m.Node] = nil
+		}
+	}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() && len(wanted) > 0 {
+			if _, is := wanted[n.Name]; is {
+				wanted[n.Name] = n
+			}
+		}
+	}
+	for i := range s.Pools {
+		b := c.store.book(s.Pools[i].Name)
+		b.Ramp.observe(wanted, s.Now, c.cfg.Settle)
+		b.Shadow.observe(wanted, s.Now)
+	}
+	c.meter.read(s, savings)
+	c.store.head.Metered, c.store.head.Charged = s.Now, c.meter.charged
+}
+
+// foresight is the driver's Forecaster.
+type foresight struct{ c *Controller }
+
+func (f foresight) Forecast(s *policy.Snapshot, m *policy.Memory) error {
+	c := f.c
+	c.forecast = nil
+	if c.parts.Forecaster != nil {
+		c.forecast = c.parts.Forecaster.Forecast(s, m)
+	}
+	c.times.end("forecast")
+	return c.forecast
+}
+
+// keeper is the driver's Store.
+type keeper struct{ c *Controller }
+
+func (k keeper) Save(ctx context.Context, m *policy.Memory) error {
+	ctx, end := k.c.times.begin(ctx, "save")
+	defer end()
+	if err := k.c.store.Save(ctx, m); err != nil {
+		return err
+	}
+	k.c.memory = *m
+	return nil
+}
+
+// scribe is the driver's Recorder. What is recorded is what was decided, whatever
+// was let through. A recorder that fails stops no step: it is said, and tried
+// again with the next.
+type scribe struct{ c *Controller }
+
+func (r scribe) Record(ctx context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
+	c := r.c
+	c.times.end("act")
+	if c.parts.Recorder == nil {
+		return nil
+	}
+	ctx, end := c.times.begin(ctx, "record")
+	defer end()
+	if err := c.parts.Recorder.Record(ctx, s, m, p); err != nil {
+		c.parts.Log.Error("the decision is not recorded", "decision", decisionID(s), "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package live
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// How the objects of the memory are marked. What an object remembers stands in the
+// label, what pool it is of in the annotation: the name of a pool may be longer
+// than that of a label's value.
+const (
+	memoryLabel      = "spotter.dev/memory"
+	memoryPool       = "spotter.dev/pool"
+	memoryKey        = "memory"
+	memoryHead       = "head"
+	memoryBook       = "pool"
+	memoryExperience = "experience"
+	memoryPrefix     = "spotter-memory"
+)
+
+// fieldOwner is under which name fields are written.
+const fieldOwner = client.FieldOwner("spotter")
+
+// A Store keeps the memory in ConfigMaps of its own: one for the cluster, one for
+// each pool and one for what was met in the markets. Each is updated at the
+// version that was read or written last. One that somebody else has written since
+// shows another leader, and the answer is [ErrSuperseded].
+//
+// Objects of pools that are gone stay: the pool may come back, and what it saved
+// was saved.
+type Store struct {
+	client    client.Client
+	reader    client.Reader
+	namespace string
+	ledger    Ledger // nil where budgets are remembered by nobody
+
+	head  head
+	books map[string]*poolBook // by pool
+
+	// kept are the objects as they were last written or read, by name, and tried
+	// what was last sent: an answer that was lost must not look like another leader.
+	kept  map[string]*corev1.ConfigMap
+	tried map[string][]byte
+
+	// matter is, by pool, what was last saved of that which must be saved before
+	// anything is done, and figures when the rest was.
+	matter  map[string]string
+	figures map[string]policy.Time
+	every   time.Duration
+}
+
+// newStore returns a store that has read nothing yet.
+func newStore(cfg *Config, parts *Parts) *Store {
+	return &Store{client: parts.Client, reader: parts.Reader, namespace: cfg.Namespace, ledger: parts.Ledger, every: cfg.ExperienceEvery}
+}
+
+// Load reads what the leader before this one saved, from the API server and not
+// from a cache, and returns the memory of the policy and what was met in the
+// markets.
+func (t *Store) Load(ctx context.Context) (policy.Memory, []byte, error) {
+	t.head, t.books = head{Format: memoryFormat}, map[string]*poolBook{}
+	t.kept, t.tried = map[string]*corev1.ConfigMap{}, map[string][]byte{}
+	t.matter, t.figures = map[string]string{}, map[string]policy.Time{}
+	var list corev1.ConfigMapList
+	if err := t.reader.List(ctx, &list, client.InNamespace(t.namespace), client.HasLabels{memoryLabel}); err != nil {
+		return policy.Memory{}, nil, fmt.Errorf("reading the memory in namespace %s: %w", t.namespace, err)
+	}
+	var experience []byte
+	for i := range list.Items {
+		x := &list.Items[i]
+		t.kept[x.Name] = x
+		data := x.BinaryData[memoryKey]
+		var err error
+		switch x.Labels[memoryLabel] {
+		case memoryHead:
+			if err = unpack(data, &t.head); err == nil {
+				err = checkFormat(t.head.Format)
+			}
+		case memoryBook:
+			err = t.readBook(x, data)
+		case memoryExperience:
+			experience = data
+		}
+		if err != nil {
+			return policy.Memory{}, nil, fmt.Errorf("memory in ConfigMap %s/%s: %w", x.Namespace, x.Name, err)
+		}
+	}
+	m := policy.Memory{Decisions: t.head.Decisions}
+	for _, b := range t.books {
+		if b.Memory.Name != "" {
+			m.Pools = append(m.Pools, b.Memory)
+		}
+	}
+	slices.SortFunc(m.Pools, func(a, b policy.PoolMemory) int { return cmp.Compare(a.Name, b.Name) })
+	if t.ledger != nil {
+		var err error
+		if m.Budgets, err = t.ledger.Load(ctx); err != nil {
+			return policy.Memory{}, nil, fmt.Errorf("reading the ledgers of budgets: %w", err)
+		}
+	}
+	return m, experience, nil
+}
+
+func (t *Store) readBook(x *corev1.ConfigMap, data []byte) error {
+	b := &poolBook{}
+	if err := unpack(data, b); err != nil {
+		return err
+	}
+	if err := checkFormat(b.Format); err != nil {
+		return err
+	}
+	name := x.Annotations[memoryPool]
+	if name == "" || memoryName(memoryBook, name) != x.Name {
+		return fmt.Errorf("annotation %s is %q, which is not the pool that it is named for", memoryPool, name)
+	}
+	t.books[name] = b
+	return nil
+}
+
+func checkFormat(format int) error {
+	if format < 1 || format > memoryFormat {
+		return fmt.Errorf("format %d is not known: a later version wrote it", format)
+	}
+	return nil
+}
+
+// book returns what is remembered of a pool, to be changed before the next save.
+func (t *Store) book(pool string) *poolBook {
+	b := t.books[pool]
+	if b == nil {
+		b = &poolBook{Format: memoryFormat}
+		t.books[pool] = b
+	}
+	return b
+}
+
+// Save writes what has changed, the head first. Of what only counts, such as
+// savings, it keeps the API server free for a while.
+func (t *Store) Save(ctx context.Context, m *policy.Memory) error { return t.save(ctx, m, false) }
+
+func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error {
+	t.head.Decisions = m.Decisions
+	data, err := pack(&t.head)
+	if err != nil {
+		return err
+	}
+	if len(data) > memoryMax {
+		return fmt.Errorf("memory of the cluster is %d bytes, above %d", len(data), memoryMax)
+	}
+	if err := t.write(ctx, memoryHead, "", data); err != nil {
+		return err
+	}
+	for i := range m.Pools {
+		t.book(m.Pools[i].Name).Memory = m.Pools[i]
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.books)) {
+		if err := t.saveBook(ctx, name, figures); err != nil {
+			return err
+		}
+	}
+	if t.ledger == nil {
+		return nil
+	}
+	if err := t.ledger.Save(ctx, m.Budgets); err != nil {
+		return fmt.Errorf("saving the ledgers of budgets: %w", conflict(err))
+	}
+	return nil
+}
+
+// saveBook writes the book of a pool when anything in it changed that must be known
+// before something is done, or when its figures are due.
+func (t *Store) saveBook(ctx context.Context, pool string, figures bool) error {
+	b := t.books[pool]
+	plain, err := json.Marshal(poolBook{Memory: b.Memory, Ramp: b.Ramp, Active: b.Active})
+	if err != nil {
+		return fmt.Errorf("memory of pool %s: %w", pool, err)
+	}
+	matter := string(plain)
+	if !figures && matter == t.matter[pool] && t.head.Metered.Sub(t.figures[pool]) < t.every {
+		return nil
+	}
+	data, err := packBook(b)
+	if err != nil {
+		return err
+	}
+	if err := t.write(ctx, memoryBook, pool, data); err != nil {
+		return err
+	}
+	t.matter[pool], t.figures[pool] = matter, t.head.Metered
+	return nil
+}
+
+// SaveExperience writes what was met in the markets.
+func (t *Store) SaveExperience(ctx context.Context, data []byte) error {
+	if len(data) > memoryMax {
+		return fmt.Errorf("what was met in the markets is %d bytes, above %d", len(data), memoryMax)
+	}
+	return t.write(ctx, memoryExperience, "", data)
+}
+
+// write brings one object to hold data, if it does not. An object that holds what
+// was sent last was written by us, though the answer was lost.
+func (t *Store) write(ctx context.Context, kind, pool string, data []byte) error {
+	name := memoryName(kind, pool)
+	if old := t.kept[name]; old != nil && bytes.Equal(old.BinaryData[memoryKey], data) {
+		return nil
+	}
+	err := t.send(ctx, kind, pool, data)
+	if tried := t.tried[name]; err != nil && errors.Is(conflict(err), ErrSuperseded) && tried != nil {
+		var there corev1.ConfigMap
+		if readErr := t.reader.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: name}, &there); readErr != nil {
+			return fmt.Errorf("reading ConfigMap %s/%s after a conflict: %w", t.namespace, name, readErr)
+		}
+		if bytes.Equal(there.BinaryData[memoryKey], tried) {
+			t.kept[name] = &there
+			err = t.send(ctx, kind, pool, data)
+		}
+	}
+	if err == nil {
+		delete(t.tried, name)
+		return nil
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		delete(t.kept, name) // somebody deleted it; the next step makes it anew
+	case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
+		t.tried[name] = data
+	}
+	return fmt.Errorf("saving ConfigMap %s/%s: %w", t.namespace, name, conflict(err))
+}
+
+// send makes the object or brings it to hold data.
+func (t *Store) send(ctx context.Context, kind, pool string, data []byte) error {
+	name := memoryName(kind, pool)
+	next := &corev1.ConfigMap{}
+	if old := t.kept[name]; old != nil {
+		old.DeepCopyInto(next)
+		next.BinaryData = map[string][]byte{memoryKey: data}
+		if err := t.client.Update(ctx, next, fieldOwner); err != nil {
+			return err
+		}
+		t.kept[name] = next
+		return nil
+	}
+	next.ObjectMeta = metav1.ObjectMeta{Namespace: t.namespace, Name: name, Labels: map[string]string{memoryLabel: kind}}
+	if pool != "" {
+		next.Annotations = map[string]string{memoryPool: pool}
+	}
+	next.BinaryData = map[string][]byte{memoryKey: data}
+	if err := t.client.Create(ctx, next, fieldOwner); err != nil {
+		return err
+	}
+	t.kept[name] = next
+	return nil
+}
+
+// conflict makes [ErrSuperseded] of an answer that says that somebody else has
+// written meanwhile: only a leader writes these objects.
+func conflict(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return errors.Join(ErrSuperseded, err)
+	}
+	return err
+}
+
+// memoryName returns the name of an object. The name of a pool may be as long as
+// that of a ConfigMap, so that the object is named for its hash.
+func memoryName(kind, pool string) string {
+	if pool == "" {
+		return memoryPrefix + "-" + kind
+	}
+	sum := sha256.Sum256([]byte(pool))
+	return memoryPrefix + "-" + kind + "-" + hex.EncodeToString(sum[:8])
+}

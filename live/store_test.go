@@ -1,0 +1,221 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// TestRule14Memory gives back what was saved, over a restart.
+func TestRule14Memory(t *testing.T) {
+	w := newWorld(t, 0, interceptor.Funcs{})
+	ctx := context.Background()
+	s := newStore(&w.cfg, &w.parts)
+	if m, _, err := s.Load(ctx); err != nil || !reflect.DeepEqual(m, policy.Memory{}) {
+		t.Fatalf("a new cluster remembers %+v, %v", m, err)
+	}
+	long := strings.Repeat("a-long-name-of-a-pool.", 11)
+	m := policy.Memory{Decisions: 7, Pools: []policy.PoolMemory{
+		{Name: long, Target: 0.5, HasTarget: true, Selected: []string{"x", "y"}},
+		{Name: "web", Moved: 5, Backoff: []policy.Backoff{{Node: "n1", Until: 9, Tries: 2}}},
+	}}
+	s.book("web").Savings.Total.Paid = 42
+	if err := s.Save(ctx, &m); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SaveExperience(ctx, []byte("met")); err != nil {
+		t.Fatal(err)
+	}
+	again := newStore(&w.cfg, &w.parts)
+	got, met, err := again.Load(ctx)
+	if err != nil || !reflect.DeepEqual(got, m) || string(met) != "met" || again.book("web").Savings.Total.Paid != 42 {
+		t.Errorf("remembered %+v, %q, %v; want %+v", got, met, err, m)
+	}
+}
+
+// TestRule14OtherLeader saves nothing once another leader has written, does nothing
+// of its plan and ends with the reason.
+func TestRule14OtherLeader(t *testing.T) {
+	w := newWorld(t, 3, interceptor.Funcs{})
+	w.decide = drains
+	old, next := w.controller(t), w.controller(t)
+	w.take()
+	next.cfg.Identity, next.store.head.Writer = "replica-b", "replica-b"
+	step(t, next)
+	if got := w.take(); count(got, "drain") != 1 {
+		t.Fatalf("the new leader did %v", got)
+	}
+	w.clock.Step(time.Second)
+	_, err := old.step(context.Background(), nil)
+	if !errors.Is(err, ErrSuperseded) {
+		t.Errorf("the old leader got %v", err)
+	}
+	if got := w.take(); len(got) != 0 {
+		t.Errorf("the old leader did %v", got)
+	}
+	fresh := w.controller(t)
+	step(t, next)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err = fresh.loop(ctx)
+	if !errors.Is(err, ErrSuperseded) {
+		t.Errorf("the loop of a leader that is none ends with %v", err)
+	}
+}
+
+// TestRule14FirstWrite takes one that was there before for another leader's too.
+func TestRule14FirstWrite(t *testing.T) {
+	w := newWorld(t, 1, interceptor.Funcs{})
+	a, b := w.controller(t), w.controller(t)
+	b.store.head.Writer = "replica-b"
+	step(t, a)
+	w.clock.Step(time.Second)
+	if _, err := b.step(context.Background(), nil); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("two replicas made the memory of one cluster: %v", err)
+	}
+}
+
+// TestRule14LostAnswer does not take its own write, the answer to which was lost, for
+// another leader's.
+func TestRule14LostAnswer(t *testing.T) {
+	lose := 0
+	lost := errors.New("timeout: the answer was lost")
+	w := newWorld(t, 1, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := c.Create(ctx, o, opts...); err != nil || lose == 0 {
+				return err
+			}
+			lose--
+			return lost
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := c.Update(ctx, o, opts...); err != nil || lose == 0 {
+				return err
+			}
+			lose--
+			return lost
+		},
+	})
+	c := w.controller(t)
+	for i := range 3 {
+		lose = 1
+		if _, err := c.step(context.Background(), nil); !errors.Is(err, lost) {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		w.clock.Step(time.Minute)
+		step(t, c)
+		w.clock.Step(time.Minute)
+	}
+}
+
+// TestRule14APIErrors survives every answer of the API server: the step fails, nothing
+// is done, and a later one goes through.
+func TestRule14APIErrors(t *testing.T) {
+	var answer error
+	w := newWorld(t, 2, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if answer != nil {
+				return answer
+			}
+			return c.Update(ctx, o, opts...)
+		},
+	})
+	w.decide = drains
+	c := w.controller(t)
+	step(t, c)
+	for _, code := range apiErrors() {
+		w.clock.Step(time.Minute)
+		w.take()
+		answer = code
+		if _, err := c.step(context.Background(), nil); !errors.Is(err, code) || errors.Is(err, ErrSuperseded) {
+			t.Errorf("%v: the step says %v", code, err)
+		}
+		if got := w.take(); len(got) != 0 {
+			t.Errorf("%v: without a memory it did %v", code, got)
+		}
+		answer = nil
+		step(t, c)
+		if got := w.take(); count(got, "drain") == 0 {
+			t.Errorf("%v: nothing is done afterwards", code)
+		}
+	}
+}
+
+// TestMemoryIsBounded drops what can be done without before an object grows above its
+// bound.
+func TestMemoryIsBounded(t *testing.T) {
+	b := &poolBook{Format: memoryFormat, Memory: policy.PoolMemory{Name: "web"}}
+	for i := range 200_000 {
+		name := fmt.Sprintf("ip-10-%d-%d-%d.ec2.internal", i*7919%251, i*104729%241, i*1299709%239)
+		b.Memory.Idle = append(b.Memory.Idle, policy.Idle{Node: name, Since: policy.Time(i * i)})
+	}
+	data, err := packBook(b)
+	if err != nil || len(data) > memoryMax {
+		t.Fatalf("%d bytes, %v", len(data), err)
+	}
+	for i := range 100_000 {
+		b.Memory.Selected = append(b.Memory.Selected, fmt.Sprintf("%x", i*i*2654435761))
+	}
+	if _, err := packBook(b); err == nil || !strings.Contains(err.Error(), "pool web") {
+		t.Errorf("what fits nowhere is saved: %v", err)
+	}
+}
+
+// TestMemoryOfLaterVersion refuses what it does not know.
+func TestMemoryOfLaterVersion(t *testing.T) {
+	w := newWorld(t, 0, interceptor.Funcs{})
+	ctx := context.Background()
+	s := newStore(&w.cfg, &w.parts)
+	if _, _, err := s.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.head.Format = memoryFormat + 1
+	if err := s.Save(ctx, &policy.Memory{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := newStore(&w.cfg, &w.parts).Load(ctx); err == nil || !strings.Contains(err.Error(), "later version") {
+		t.Errorf("it read it: %v", err)
+	}
+	var x corev1.ConfigMap
+	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.cfg.Namespace, Name: "spotter-memory-head"}, &x); err != nil {
+		t.Fatal(err)
+	}
+	x.BinaryData[memoryKey] = []byte("torn")
+	if err := w.client.Update(ctx, &x); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := newStore(&w.cfg, &w.parts).Load(ctx); err == nil || !strings.Contains(err.Error(), "spotter-memory-head") {
+		t.Errorf("what is torn is read, or not named: %v", err)
+	}
+}
+
+// TestFiguresAreSavedNowAndThen writes the object of a pool when what must be known
+// changes, and else every few minutes.
+func TestFiguresAreSavedNowAndThen(t *testing.T) {
+	writes := map[string]int{}
+	w := newWorld(t, 2, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			writes[o.GetName()]++
+			return c.Update(ctx, o, opts...)
+		},
+	})
+	c := w.controller(t)
+	for range 20 { // five minutes
+		step(t, c)
+		w.clock.Step(15 * time.Second)
+	}
+	step(t, c)
+	if head, pool := writes["spotter-memory-head"], writes[memoryName(memoryBook, "web")]; head != 20 || pool != 1 {
+		t.Errorf("in five minutes of 21 steps the head was written %d times anew and the pool %d times", head, pool)
+	}
+}
