@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +18,8 @@ import (
 
 // replayFlags are the flags of replay.
 type replayFlags struct {
-	policy string
-	show   int
+	policies []string
+	show     int
 }
 
 func (p *program) replayCommand() *cobra.Command {
@@ -26,16 +29,17 @@ func (p *program) replayCommand() *cobra.Command {
 		Short: "Take recorded decisions again and say where they differ",
 		Long: "replay takes every decision of a recording again, from the snapshot and the memory\n" +
 			"that it was taken from, and compares plan and memory bit by bit. With --policy it\n" +
-			"says what another policy would have decided at each step in the same place. It\n" +
-			"exits with 1 when anything differs.",
+			"says what another policy would have decided at each step in the same place. The\n" +
+			"recording may be one that is being written. It exits with 1 when anything differs.",
 		Example: "  spotter replay steps\n" +
-			"  spotter replay steps --policy static:share=0.7 --show 5",
+			"  spotter replay steps --policy static:share=0.7 --show 5\n" +
+			"  spotter replay /var/lib/spotter/record --policy spot --policy portfolio",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return p.replay(&f, args[0]) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.policy, "policy", "", "policy `P`, as NAME[:key=value…] (default: the recorded one)")
-	flags.IntVar(&f.show, "show", 20, "show at most `N` differences; 0 shows all")
+	flags.StringArrayVar(&f.policies, "policy", nil, "policy `P`, as NAME[:key=value…], given once for each to compare with (default: the recorded one)")
+	flags.IntVar(&f.show, "show", 20, "show at most `N` differences of each policy; 0 shows all")
 	complete(c, "policy", registry.Names())
 	return c
 }
@@ -48,78 +52,180 @@ func (p *program) replay(f *replayFlags, dir string) error {
 	if err != nil {
 		return err
 	}
-	spec := f.policy
-	if spec == "" {
-		spec = r.Meta.Policy
-		if r.Meta.Version != version {
-			p.warn(map[string]bool{}, []string{fmt.Sprintf("recorded by version %s, taken again by version %s", r.Meta.Version, version)})
+	specs := f.policies
+	if len(specs) == 0 {
+		specs = []string{""}
+	}
+	for _, spec := range specs { // all faults of the call before the work begins
+		if _, err := newPolicies().make(cmp.Or(spec, r.Meta.Policy), nil); err != nil {
+			return wrong(err, policyAdvice)
 		}
 	}
-	again, err := recordedPolicy(r, spec)
-	if err != nil {
-		return err
+	total := 0
+	for i, spec := range specs {
+		again := newReplay(spec)
+		c, err := again.compare(r, f.show)
+		if err != nil {
+			return err
+		}
+		p.warn(map[string]bool{}, again.warnings())
+		if err := p.output("", func(w io.Writer) error { return again.report(w, i, r, &c) }); err != nil {
+			return err
+		}
+		total += c.Total
 	}
-	steps, differences, err := record.Replay(r, again)
-	if err != nil {
-		return broken(err)
-	}
-	if err := p.output("", func(w io.Writer) error { return f.report(w, r, spec, steps, differences) }); err != nil {
-		return err
-	}
-	if len(differences) > 0 {
-		return fmt.Errorf("%s: %d differences: %w", dir, len(differences), errCheck)
+	if total > 0 {
+		return fmt.Errorf("%s: %d differences: %w", dir, total, errCheck)
 	}
 	return nil
 }
 
-// recordedPolicy makes a policy for the pools of a recording.
-func recordedPolicy(r *record.Recording, spec string) (policy.Policy, error) {
-	var manifests []string
-	for s, err := range r.Steps() {
-		if err != nil {
-			return nil, broken(err)
-		}
-		for i := range s.Snapshot.Pools {
-			if named := s.Snapshot.Pools[i].Policy; named != "" && !slices.Contains(manifests, named) {
-				manifests = append(manifests, named)
-			}
-		}
-		if spec != registry.Manifest {
-			break // only the manifests' policies can be named in a later step for the first time
-		}
-	}
-	p, err := registry.New(spec, registry.Options{ReadRuntime: newRunner().readRuntime, Manifests: manifests})
-	if err != nil {
-		return nil, wrong(err, policyAdvice)
-	}
-	return p, nil
+// A replay takes a recording again with one policy.
+type replay struct {
+	spec     string // empty for what each step was recorded under
+	policies *policies
+
+	// recorded are the policies and versions of the steps, in the order in which
+	// they came.
+	recorded, versions []string
 }
 
-func (f *replayFlags) report(out io.Writer, r *record.Recording, spec string, steps int, differences []record.Difference) error {
+func newReplay(spec string) *replay { return &replay{spec: spec, policies: newPolicies()} }
+
+func (a *replay) compare(r *record.Recording, most int) (record.Comparison, error) {
+	var failed error
+	c, err := record.Compare(r, func(s *record.Step) (policy.Policy, error) {
+		a.recorded, a.versions = once(a.recorded, s.Meta.Policy), once(a.versions, s.Meta.Version)
+		p, err := a.policies.of(cmp.Or(a.spec, s.Meta.Policy), s.Snapshot)
+		if err != nil {
+			failed = wrong(fmt.Errorf("step %d: %w", s.Number, err), policyAdvice)
+		}
+		return p, err
+	}, record.Comparing{Memory: a.spec == "", Most: most})
+	if failed != nil {
+		return c, failed
+	}
+	if err != nil {
+		return c, broken(err)
+	}
+	return c, nil
+}
+
+// once appends s to list if it is not in it.
+func once(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// warnings says what may make decisions differ, beside the policy.
+func (a *replay) warnings() (out []string) {
+	if a.spec == "" {
+		for _, v := range a.versions {
+			if v != version {
+				out = append(out, fmt.Sprintf("recorded by version %s, taken again by version %s", v, version))
+			}
+		}
+	}
+	return append(out, a.policies.refused...)
+}
+
+// policies makes the policies of a recording, each once.
+type policies struct {
+	made    map[string]policy.Policy
+	refused []string
+}
+
+func newPolicies() *policies { return &policies{made: map[string]policy.Policy{}} }
+
+// of returns the policy spec for a snapshot, with what the manifests of its pools
+// name. One of these that cannot be made is left out, as a controller leaves it out.
+func (m *policies) of(spec string, s *policy.Snapshot) (policy.Policy, error) {
+	var named []string
+	if spec == registry.Manifest {
+		for i := range s.Pools {
+			if x := s.Pools[i].Policy; x != "" {
+				named = once(named, x)
+			}
+		}
+		slices.Sort(named)
+	}
+	key := strings.Join(append([]string{spec}, named...), "\x00")
+	if p := m.made[key]; p != nil {
+		return p, nil
+	}
+	p, err := m.make(spec, named)
+	if err != nil && len(named) > 0 {
+		good := slices.DeleteFunc(slices.Clone(named), func(x string) bool {
+			_, err := m.make(spec, []string{x})
+			if err != nil {
+				m.refused = once(m.refused, fmt.Sprintf("the policy of a pool is left out: %v", err))
+			}
+			return err != nil
+		})
+		p, err = m.make(spec, good)
+	}
+	if err == nil {
+		m.made[key] = p
+	}
+	return p, err
+}
+
+func (m *policies) make(spec string, manifests []string) (policy.Policy, error) {
+	return registry.New(spec, registry.Options{ReadRuntime: newRunner().readRuntime, Manifests: manifests})
+}
+
+// report writes what a comparison found, after an empty line where it is not the first.
+func (a *replay) report(out io.Writer, place int, r *record.Recording, c *record.Comparison) error {
 	w := bufio.NewWriter(out)
-	fmt.Fprintf(w, "%d steps of %s", steps, r.Meta.Scenario)
+	if place > 0 {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "%d steps of %s", c.Steps, r.Meta.Scenario)
 	if r.Meta.Seed != 0 {
 		fmt.Fprintf(w, ", seed %d", r.Meta.Seed)
 	}
-	fmt.Fprintf(w, ", recorded under %s, taken again by %s: ", r.Meta.Policy, spec)
-	if len(differences) == 0 {
+	recorded := strings.Join(a.recorded, ", then ")
+	fmt.Fprintf(w, ", recorded under %s, taken again by %s: ", recorded, cmp.Or(a.spec, recorded))
+	if c.Total == 0 {
 		fmt.Fprintln(w, "every plan is the same, bit for bit")
 		return w.Flush()
 	}
-	at := map[int64]bool{}
-	for i := range differences {
-		at[differences[i].Step] = true
+	fmt.Fprintf(w, "%d differ\n", c.Differing)
+	if err := tallies(w, &c.Recorded, &c.Again); err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "%d differ\n", len(at))
-	shown := differences
-	if f.show > 0 && len(shown) > f.show {
-		shown = shown[:f.show]
+	for i := range c.Differences {
+		fmt.Fprint(w, c.Differences[i].String())
 	}
-	for i := range shown {
-		fmt.Fprint(w, shown[i].String())
-	}
-	if rest := len(differences) - len(shown); rest > 0 {
+	if rest := c.Total - len(c.Differences); rest > 0 {
 		fmt.Fprintf(w, "and %d differences more; --show 0 shows all\n", rest)
+	}
+	return w.Flush()
+}
+
+// tallies writes what the plans of both sides ask for, beside each other.
+func tallies(out io.Writer, recorded, again *record.Tally) error {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\trecorded\tagain\t")
+	for _, row := range []struct {
+		name string
+		a, b int
+	}{
+		{"steers", recorded.Steers, again.Steers}, {"launches", recorded.Launches, again.Launches},
+		{"drains", recorded.Drains, again.Drains}, {"deletion costs", recorded.DeletionCosts, again.DeletionCosts},
+		{"gates", recorded.Gates, again.Gates}, {"pauses", recorded.Pauses, again.Pauses},
+		{"evictions", recorded.Evicts, again.Evicts}, {"holds", recorded.Holds, again.Holds},
+		{"entries with dollars", recorded.Priced, again.Priced},
+	} {
+		if row.a != 0 || row.b != 0 {
+			fmt.Fprintf(w, "%s\t%d\t%d\t\n", row.name, row.a, row.b)
+		}
+	}
+	if recorded.Priced+again.Priced > 0 {
+		fmt.Fprintf(w, "$/h without them\t%s\t%s\t\n", recorded.Before.Short(), again.Before.Short())
+		fmt.Fprintf(w, "$/h with them\t%s\t%s\t\n", recorded.After.Short(), again.After.Short())
 	}
 	return w.Flush()
 }

@@ -8,9 +8,12 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// SchemaVersion is the version of the tables that this package writes and the
-// only one that it reads.
-const SchemaVersion = 3
+// SchemaVersion is the version of the tables that this package writes. It reads
+// this one and schemaWhole, in which no segment continues another.
+const (
+	SchemaVersion = 4
+	schemaWhole   = 3
+)
 
 // Errors that callers tell apart with errors.Is.
 var (
@@ -51,10 +54,15 @@ const (
 	keyScenario = "spotter.scenario"
 	keySeed     = "spotter.seed"
 	keyNote     = "spotter.note"
+
+	// keyContinues is "true" in the files of a segment whose rows go on from the
+	// last step of the segment before.
+	keyContinues = "spotter.continues"
 )
 
-func (m *Meta) options() []parquet.WriterOption {
+func (m *Meta) options(continues bool) []parquet.WriterOption {
 	return []parquet.WriterOption{
+		parquet.KeyValueMetadata(keyContinues, strconv.FormatBool(continues)),
 		parquet.KeyValueMetadata(keySchema, strconv.Itoa(SchemaVersion)),
 		parquet.KeyValueMetadata(keyVersion, m.Version),
 		parquet.KeyValueMetadata(keyPolicy, m.Policy),
@@ -69,8 +77,8 @@ func readMeta(lookup func(string) (string, bool)) (Meta, error) {
 	if !ok {
 		return Meta{}, fmt.Errorf("no key %s: %w", keySchema, ErrCorrupt)
 	}
-	if schema != strconv.Itoa(SchemaVersion) {
-		return Meta{}, fmt.Errorf("schema version %s, this program reads %d: %w", schema, SchemaVersion, ErrSchema)
+	if schema != strconv.Itoa(SchemaVersion) && schema != strconv.Itoa(schemaWhole) {
+		return Meta{}, fmt.Errorf("schema version %s, this program reads %d and %d: %w", schema, schemaWhole, SchemaVersion, ErrSchema)
 	}
 	var m Meta
 	m.Version, _ = lookup(keyVersion)

@@ -31,7 +31,7 @@ func quiet(t *testing.T) *Recording {
 	t.Helper()
 	dir := t.TempDir()
 	w := newWriter(t, dir, testMeta)
-	w.stepsMax = 2
+	w.limits.Steps = 2
 	size := policy.Resources{CPU: 2000, Memory: 1 << 30, Pods: 10}
 	var m policy.Memory
 	for i := range policy.Time(5) {

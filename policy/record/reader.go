@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -40,15 +41,36 @@ func Open(dir string) (*Recording, error) {
 		}
 		return nil, fmt.Errorf("%s: no folder %s… in it: %w", dir, finished, ErrNoRecording)
 	}
-	path := filepath.Join(segmentDir(dir, r.segments[0]), tableSteps+".parquet")
+	for i, number := range r.segments {
+		r.Meta, _, err = metaOf(segmentDir(dir, number))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || !removed(dir, number) {
+			r.segments = r.segments[i:]
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// metaOf returns what the files of a segment say of it.
+func metaOf(dir string) (m Meta, continues bool, err error) {
+	path := filepath.Join(dir, tableSteps+".parquet")
+	defer func() {
+		if p := recover(); p != nil { // the decoder panics on some damaged footers
+			err = fmt.Errorf("%s: %v: %w", path, p, ErrCorrupt)
+		}
+	}()
 	f, pf, err := openFile(path)
 	if err != nil {
-		return nil, missing(err)
+		return m, false, missing(err)
 	}
-	if r.Meta, err = readMeta(pf.Lookup); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	if m, err = readMeta(pf.Lookup); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return r, f.Close()
+	c, _ := pf.Lookup(keyContinues)
+	return m, c == "true", errors.Join(err, f.Close())
 }
 
 // missing makes a file that is not there in a complete segment a corruption.
@@ -63,15 +85,81 @@ func segmentDir(dir string, number int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%05d", finished, number))
 }
 
-// Steps yields the steps in order. An error ends it.
-func (r *Recording) Steps() iter.Seq2[*Step, error] {
+// Steps yields the steps in order. An error ends it. A number that is left out
+// stands for steps that were not recorded.
+//
+// The recording may be one that is being written and whose oldest segments are
+// being removed: it begins with the first that is there and begins anew.
+func (r *Recording) Steps() iter.Seq2[*Step, error] { return r.from(0) }
+
+// from yields the steps of the segments from the given number on, and of those
+// before it what it takes to read them.
+func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
-		for _, number := range r.segments {
-			if !r.segmentSteps(number, yield) {
+		var last *policy.Snapshot // what the segment before ended with
+		before := 0
+		for _, number := range r.segments[r.whole(first):] {
+			g, err := openSegment(r.dir, number)
+			if before == 0 && errors.Is(err, fs.ErrNotExist) && removed(r.dir, number) {
+				continue
+			}
+			if err == nil && g.continues && last == nil && before == 0 {
+				if err = g.close(); err == nil {
+					continue // those that it continues were removed
+				}
+			}
+			if err == nil && g.continues && before != number-1 {
+				err = errors.Join(fmt.Errorf("%s continues segment %d, which is not there: %w", segmentDir(r.dir, number), number-1, ErrCorrupt), g.close())
+			}
+			if err != nil {
+				yield(nil, err)
 				return
 			}
+			if g.continues {
+				g.last = *last
+			}
+			if !g.yield(number >= first, yield) {
+				return
+			}
+			before, last = number, &g.last
 		}
 	}
+}
+
+// whole returns the place among the segments of the last that begins anew and has
+// at most the given number; 0 where there is none.
+func (r *Recording) whole(number int) int {
+	for i := range slices.Backward(r.segments) {
+		if r.segments[i] > number {
+			continue
+		}
+		if _, continues, err := metaOf(segmentDir(r.dir, r.segments[i])); err == nil && !continues {
+			return i
+		}
+	}
+	return 0
+}
+
+// removed reports whether a segment that was there when the folder was listed is
+// there no more.
+func removed(dir string, number int) bool {
+	_, err := os.Stat(segmentDir(dir, number))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Last returns the last step, without reading more than it takes.
+func (r *Recording) Last() (*Step, error) {
+	var last *Step
+	for s, err := range r.from(r.segments[len(r.segments)-1]) {
+		if err != nil {
+			return nil, err
+		}
+		last = s
+	}
+	if last == nil {
+		return nil, fmt.Errorf("%s: no segment that begins anew is in it: %w", r.dir, ErrNoRecording)
+	}
+	return last, nil
 }
 
 // Step returns the step of the given number.
@@ -89,12 +177,8 @@ func (r *Recording) Step(number int64) (*Step, error) {
 	return nil, fmt.Errorf("the recording %s has no step %d; its last is %d", r.dir, number, last)
 }
 
-func (r *Recording) segmentSteps(number int, yield func(*Step, error) bool) (more bool) {
-	g, err := openSegment(r.dir, number)
-	if err != nil {
-		yield(nil, err)
-		return false
-	}
+// yield hands on the steps of the segment, or only reads them, and closes it.
+func (g *segmentReader) yield(wanted bool, yield func(*Step, error) bool) (more bool) {
 	defer func() {
 		if err := g.close(); err != nil && more {
 			more = yield(nil, err)
@@ -109,7 +193,7 @@ func (r *Recording) segmentSteps(number int, yield func(*Step, error) bool) (mor
 		if s == nil {
 			return true
 		}
-		if !yield(s, nil) {
+		if wanted && !yield(s, nil) {
 			return false
 		}
 	}
@@ -130,6 +214,11 @@ type segmentReader struct {
 	plan      *source[planRow]
 	closers   []func() error
 
+	// continues says that the rows go on from last, which is what the segment
+	// before ended with.
+	continues bool
+	meta      *Meta
+
 	last policy.Snapshot
 }
 
@@ -139,7 +228,12 @@ func openSegment(dir string, number int) (*segmentReader, error) {
 	if err := checkSums(d); err != nil {
 		return nil, err
 	}
-	err := errors.Join(
+	meta, continues, err := metaOf(d)
+	if err != nil {
+		return nil, err
+	}
+	g.meta, g.continues = &meta, continues
+	err = errors.Join(
 		from(g, &g.steps, d, tableSteps, func(r *stepRow) int64 { return r.Step }),
 		from(g, &g.types, d, tableTypes, func(r *specRow) int64 { return r.Step }),
 		from(g, &g.markets, d, tableMarkets, func(r *marketRow) int64 { return r.Step }),
@@ -197,7 +291,7 @@ func (g *segmentReader) read() (*Step, error) {
 	if err := g.apply(&row); err != nil {
 		return nil, err
 	}
-	st := &Step{Number: row.Step, Snapshot: g.copy(), Plan: policy.Plan{Wake: policy.Time(row.Wake)}}
+	st := &Step{Number: row.Step, Meta: g.meta, Snapshot: g.copy(), Plan: policy.Plan{Wake: policy.Time(row.Wake)}}
 	if err := fromJSON(row.Memory, &st.Memory); err != nil {
 		return nil, fmt.Errorf("%s: memory of step %d: %w: %w", g.steps.path, row.Step, ErrCorrupt, err)
 	}

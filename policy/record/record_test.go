@@ -181,13 +181,17 @@ func TestRoundTrip(t *testing.T) {
 		want := steps(t, r, 9)
 		dir := t.TempDir()
 		w := newWriter(t, dir, testMeta)
-		w.stepsMax = 1 + r.IntN(6)
+		w.limits.Steps = 1 + r.IntN(6)
 		write(t, w, want)
 		got := read(t, dir)
 		if len(got) != len(want) {
 			t.Fatalf("%d steps read of %d; repeat with -seed=%d", len(got), len(want), seed)
 		}
 		for i := range want {
+			if *got[i].Meta != testMeta {
+				t.Fatalf("step %d is of %+v", i, got[i].Meta)
+			}
+			got[i].Meta = nil
 			if path := unequal(reflect.ValueOf(want[i]), reflect.ValueOf(got[i]), "step"); path != "" {
 				t.Fatalf("%s differs; repeat with -seed=%d", path, seed)
 			}
@@ -248,6 +252,7 @@ func TestHistoryTakesNoRows(t *testing.T) {
 	write(t, newWriter(t, dir, testMeta), want)
 	got := read(t, dir)
 	for i := range want {
+		got[i].Meta = nil
 		if path := unequal(reflect.ValueOf(want[i]), reflect.ValueOf(got[i]), "step"); path != "" {
 			t.Fatal(path)
 		}
@@ -305,7 +310,7 @@ func TestContradictingRows(t *testing.T) {
 		s := small(1)
 		s.Snapshot.Pods = make([]policy.Pod, 2)
 		write(t, newWriter(t, dir, testMeta), []*Step{s})
-		pods, err := create[podRow](segmentDir(dir, 1), tablePods, &testMeta)
+		pods, err := create[podRow](segmentDir(dir, 1), tablePods, &testMeta, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +333,7 @@ func small(now policy.Time) *Step {
 func TestUnfinishedSegmentIsReported(t *testing.T) {
 	dir := t.TempDir()
 	w := newWriter(t, dir, testMeta)
-	w.stepsMax = 2
+	w.limits.Steps = 2
 	for now := range policy.Time(5) {
 		s := small(now + 1)
 		if err := w.Record(context.Background(), s.Snapshot, &s.Memory, &s.Plan); err != nil {

@@ -31,34 +31,10 @@ func orNothing(s string) string {
 }
 
 // Replay takes every decision of r again with p and returns the number of steps
-// and where the two differ, down to the last bit.
-//
-// The memory that a decision leaves behind is compared with the one that the
-// next step began with.
+// and where the two differ, down to the last bit. See [Compare].
 func Replay(r *Recording, p policy.Policy) (steps int, differences []Difference, err error) {
-	var before *Step
-	var left policy.Memory
-	for s, err := range r.Steps() {
-		if err != nil {
-			return steps, differences, err
-		}
-		if before != nil && !sameMemory(&left, &s.Memory) {
-			differences = append(differences, Difference{
-				Step: before.Number, Now: before.Snapshot.Now,
-				Recorded: fmt.Sprintf("memory %+v", s.Memory), Again: fmt.Sprintf("memory %+v", left),
-			})
-		}
-		var plan policy.Plan
-		plan, left = p.Decide(s.Snapshot, s.Memory)
-		d, err := Diff(s, &plan)
-		if err != nil {
-			return steps, differences, err
-		}
-		differences = append(differences, d...)
-		before = s
-		steps++
-	}
-	return steps, differences, nil
+	c, err := Compare(r, func(*Step) (policy.Policy, error) { return p, nil }, Comparing{Memory: true})
+	return c.Steps, c.Differences, err
 }
 
 // sameMemory compares as the store does: a list without entries is none.
@@ -97,7 +73,11 @@ func Diff(s *Step, again *policy.Plan) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Difference
+	return diff(s, again, a, b), nil
+}
+
+// diff is Diff on the rows of both plans.
+func diff(s *Step, again *policy.Plan, a, b []planRow) (out []Difference) {
 	add := func(recorded, again string) {
 		out = append(out, Difference{Step: s.Number, Now: s.Snapshot.Now, Recorded: recorded, Again: again})
 	}
@@ -114,7 +94,7 @@ func Diff(s *Step, again *policy.Plan) ([]Difference, error) {
 	if s.Plan.Wake != again.Wake {
 		add(fmt.Sprintf("wake %v", s.Plan.Wake), fmt.Sprintf("wake %v", again.Wake))
 	}
-	return out, nil
+	return out
 }
 
 // samePlanRow compares the share by its bits: -0 and 0 are two decisions.

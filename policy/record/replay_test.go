@@ -2,7 +2,9 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,7 +37,7 @@ func played(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	w := newWriter(t, dir, testMeta)
-	w.stepsMax = 3
+	w.limits.Steps = 3
 	var m policy.Memory
 	for i := range policy.Time(10) {
 		s := &policy.Snapshot{
@@ -158,5 +160,87 @@ func TestExplain(t *testing.T) {
 	}
 	if _, err := r.Step(11); err == nil || !strings.Contains(err.Error(), "its last is 10") {
 		t.Errorf("unknown step: %v", err)
+	}
+}
+
+// Both sides of a comparison are counted with their dollars, a step that differs in
+// two entries is one step, and of many differences the first are kept.
+func TestCompare(t *testing.T) {
+	r, err := Open(played(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compare(r, func(s *Step) (policy.Policy, error) {
+		if s.Number > 7 {
+			return counting{skip: s.Memory.Decisions + 1}, nil
+		}
+		return counting{}, nil
+	}, Comparing{Most: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Steps != 10 || c.Differing != 3 || c.Total != 6 || len(c.Differences) != 2 || c.Differences[0].Step != 8 {
+		t.Errorf("%+v", c)
+	}
+	// Ten drains from $0.020000…$0.020009 to $0.01 each; the last three are not taken again.
+	want := Tally{Drains: 10, Holds: 10, Priced: 10, Before: 200_045, After: 100_000}
+	if c.Recorded != want {
+		t.Errorf("recorded %+v, want %+v", c.Recorded, want)
+	}
+	want = Tally{Drains: 7, Holds: 7, Priced: 7, Before: 140_021, After: 70_000}
+	if c.Again != want {
+		t.Errorf("again %+v, want %+v", c.Again, want)
+	}
+}
+
+// panicking cannot decide at all.
+type panicking struct{ counting }
+
+func (panicking) Decide(*policy.Snapshot, policy.Memory) (policy.Plan, policy.Memory) {
+	panic("no such node")
+}
+
+func TestReplayOfPanic(t *testing.T) {
+	r, err := Open(played(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compare(r, func(*Step) (policy.Policy, error) { return panicking{}, nil }, Comparing{})
+	if err != nil || c.Differing != 10 || c.Again != (Tally{}) || !strings.Contains(c.Differences[0].Again, "panicked: no such node") {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Where a number is left out a step was not recorded, and the memory that it left
+// behind is not compared with the next.
+func TestReplayOverGap(t *testing.T) {
+	dir := t.TempDir()
+	var m policy.Memory
+	for _, skip := range []bool{false, true} {
+		dir := filepath.Join(dir, fmt.Sprint(skip))
+		w := newWriter(t, dir, testMeta)
+		for i := range policy.Time(3) {
+			s := &policy.Snapshot{Now: 600_000 * (i + 1), Markets: []policy.Market{{}}, Nodes: []policy.Node{{Name: "a"}}}
+			plan, after := counting{}.Decide(s, m)
+			if i != 1 { // the second step is not recorded
+				if err := w.Record(t.Context(), s, &m, &plan); err != nil {
+					t.Fatal(err)
+				}
+			} else if skip {
+				w.Skip()
+			}
+			m = after
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, differences, err := Replay(r, counting{})
+		if err != nil || n != 2 || (len(differences) == 0) != skip {
+			t.Errorf("gap said %v: %d steps, differences %v, %v", skip, n, differences, err)
+		}
 	}
 }

@@ -30,6 +30,9 @@ const (
 type segment struct {
 	dir, final string
 
+	// continues says that the rows go on from the segment before.
+	continues bool
+
 	steps     *sink[stepRow]
 	types     *sink[specRow]
 	markets   *sink[marketRow]
@@ -56,16 +59,22 @@ type closer interface {
 	count() int
 }
 
-func createSegment(dir string, number int, meta *Meta) (*segment, error) {
+// createSegment begins a segment. It continues the one before from last; nil
+// begins anew, with a row for every entry.
+func createSegment(dir string, number int, meta *Meta, last *policy.Snapshot) (*segment, error) {
 	g := &segment{
-		dir:   filepath.Join(dir, fmt.Sprintf("%s%05d", unfinished, number)),
-		final: filepath.Join(dir, fmt.Sprintf("%s%05d", finished, number)),
+		continues: last != nil,
+		dir:       filepath.Join(dir, fmt.Sprintf("%s%05d", unfinished, number)),
+		final:     filepath.Join(dir, fmt.Sprintf("%s%05d", finished, number)),
 	}
 	if err := os.RemoveAll(g.dir); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(g.dir, 0o755); err != nil {
 		return nil, err
+	}
+	if last != nil {
+		g.last = *last
 	}
 	err := errors.Join(
 		into(g, &g.steps, tableSteps, meta), into(g, &g.types, tableTypes, meta),
@@ -82,7 +91,7 @@ func createSegment(dir string, number int, meta *Meta) (*segment, error) {
 
 // into creates one table of g and notes that it must be closed.
 func into[R any](g *segment, to **sink[R], name string, meta *Meta) error {
-	s, err := create[R](g.dir, name, meta)
+	s, err := create[R](g.dir, name, meta, g.continues)
 	if err != nil {
 		return err
 	}
@@ -92,23 +101,18 @@ func into[R any](g *segment, to **sink[R], name string, meta *Meta) error {
 }
 
 // write adds one step.
-func (g *segment) write(step int64, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
-	row, err := toStepRow(step, s, m, p.Wake)
-	if err != nil {
-		return err
-	}
+func (g *segment) write(step int64, e *Entry) error {
+	row := e.row
+	row.Step = step
 	g.steps.add(row)
-	if err := g.writeTables(step, s); err != nil {
+	if err := g.writeTables(step, e.snapshot); err != nil {
 		return err
 	}
-	for i := range s.Ended {
-		g.ended.add(toEndedRow(step, &s.Ended[i]))
+	for i := range e.snapshot.Ended {
+		g.ended.add(toEndedRow(step, &e.snapshot.Ended[i]))
 	}
-	rows, err := toPlanRows(step, s, p)
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
+	for _, r := range e.plan {
+		r.Step = step
 		g.plan.add(r)
 	}
 	for _, t := range g.open {
@@ -187,7 +191,9 @@ func (g *segment) rows() int {
 	return n
 }
 
-// close completes the segment and gives it its name.
+// close completes the segment and gives it its name. Every file is on the disk
+// before the name is, and the name before close returns: a segment that readers
+// find outlives a crash of the machine.
 func (g *segment) close() error {
 	var errs []error
 	for _, t := range g.open {
@@ -199,7 +205,13 @@ func (g *segment) close() error {
 	if err := writeSums(g.dir); err != nil {
 		return err
 	}
-	return os.Rename(g.dir, g.final)
+	if err := syncDir(g.dir); err != nil {
+		return err
+	}
+	if err := os.Rename(g.dir, g.final); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(g.final))
 }
 
 // abandon closes the files and leaves the segment unfinished.

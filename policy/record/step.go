@@ -6,8 +6,12 @@ import (
 
 // A Step is one decision as it was recorded.
 type Step struct {
-	// Number counts the steps of a recording from 1.
+	// Number counts the steps of a recording from 1. Where steps were not
+	// recorded a number is left out.
 	Number int64
+
+	// Meta is that of the segment which holds the step. It is shared.
+	Meta *Meta
 
 	// Snapshot and Memory went in, Plan came out. They are the reader's own
 	// and stay as they are when the next step is read.

@@ -23,12 +23,12 @@ type sink[R any] struct {
 	n    int
 }
 
-func create[R any](dir, name string, meta *Meta) (*sink[R], error) {
+func create[R any](dir, name string, meta *Meta, continues bool) (*sink[R], error) {
 	f, err := os.Create(filepath.Join(dir, name+".parquet"))
 	if err != nil {
 		return nil, err
 	}
-	options := append(meta.options(),
+	options := append(meta.options(continues),
 		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowGroupRows))
 	return &sink[R]{file: f, w: parquet.NewGenericWriter[R](f, options...)}, nil
 }

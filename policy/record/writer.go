@@ -1,12 +1,17 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
@@ -19,27 +24,44 @@ const (
 	unfinished = "unfinished-"
 )
 
-// When a segment is full. A crash loses the segment being written: at the
-// usual step of ten minutes at most a day. The bound on rows keeps a segment of
-// a large and restless cluster within some tens of megabytes.
-const (
-	stepsMax = 144
-	rowsMax  = 1_000_000
-)
+// Limits say when a segment is full. Zero is no limit.
+type Limits struct {
+	// Steps and Rows are the most of a segment. Raising Rows takes more memory,
+	// since rows wait for their row group.
+	Steps, Rows int
+
+	// Age is the longest time between the first step of a segment and the last.
+	Age time.Duration
+
+	// Whole is the time after which a segment begins anew, with a row for every
+	// entry; until then each continues the one before, and can be read only
+	// together with those from the last that began anew. At 0 every segment does.
+	Whole time.Duration
+}
+
+// DefaultLimits are those of a run that is recorded to its end. A crash loses the
+// segment being written: at the usual step of ten minutes at most a day. The bound
+// on rows keeps a segment of a large and restless cluster within some tens of
+// megabytes.
+func DefaultLimits() Limits { return Limits{Steps: 144, Rows: 1_000_000} }
 
 // A Writer records steps. It is a driver.Recorder and copies what it keeps. It
 // is used by one goroutine.
 type Writer struct {
-	dir  string
-	meta Meta
-
-	// stepsMax is the number of steps in a full segment.
-	stepsMax int
+	dir    string
+	meta   Meta
+	limits Limits
 
 	number  int   // of the segment being written, or of the last
-	step    int64 // steps recorded, in all segments
-	steps   int   // those of the segment being written
+	step    int64 // the number of the last step, in all segments
+	steps   int   // how many the segment being written has
 	segment *segment
+
+	// first is the instant of the first step of the segment being written, whole
+	// that of the last segment that began anew. last is what the segment before
+	// ended with, nil when there is none to continue.
+	first, whole policy.Time
+	last         *policy.Snapshot
 
 	// failed is the first error; a segment with a hole in it must not become
 	// a complete one.
@@ -52,18 +74,33 @@ var _ driver.Recorder = (*Writer)(nil)
 // there. A recording in it that has the same meta is continued with a new
 // segment; anything else there is ErrOtherRecording.
 func NewWriter(dir string, meta Meta) (*Writer, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("recording: %w", err)
-	}
-	w := &Writer{dir: dir, meta: meta, stepsMax: stepsMax}
-	if err := w.resume(); err != nil {
+	w := &Writer{dir: dir, meta: meta, limits: DefaultLimits()}
+	if err := w.resume(func(m *Meta) bool { return *m == meta }); err != nil {
 		return nil, fmt.Errorf("recording to %s: %w", dir, err)
 	}
 	return w, nil
 }
 
-// resume finds the number of the last segment and step in the folder.
-func (w *Writer) resume() error {
+// Resume returns a writer that goes on with what dir holds of the same scenario
+// and seed, recorded by whichever version under whichever policy: a controller is
+// upgraded and told other things in the middle of its recording. One number is
+// left out before its first step, as after any gap; see [Writer.Skip].
+func Resume(dir string, meta Meta, limits Limits) (*Writer, error) {
+	w := &Writer{dir: dir, meta: meta, limits: limits}
+	if err := w.resume(func(m *Meta) bool { return m.Scenario == meta.Scenario && m.Seed == meta.Seed }); err != nil {
+		return nil, fmt.Errorf("recording to %s: %w", dir, err)
+	}
+	if w.step > 0 {
+		w.step++
+	}
+	return w, nil
+}
+
+// resume makes the folder and finds the number of the last segment and step in it.
+func (w *Writer) resume(same func(*Meta) bool) error {
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return err
+	}
 	found, err := list(w.dir)
 	if err != nil {
 		return err
@@ -78,7 +115,7 @@ func (w *Writer) resume() error {
 	if err != nil {
 		return err
 	}
-	if rec.Meta != w.meta {
+	if !same(&rec.Meta) {
 		return fmt.Errorf("it holds %s with %s, seed %d: %w", rec.Meta.Scenario, rec.Meta.Policy, rec.Meta.Seed, ErrOtherRecording)
 	}
 	w.number = found.finished[len(found.finished)-1]
@@ -86,31 +123,79 @@ func (w *Writer) resume() error {
 	return err
 }
 
+// A Place is how far a recording goes: the numbers of its last segment and step.
+type Place struct {
+	Segment int
+	Step    int64
+}
+
+// Place returns how far the recording goes, the segment being written included.
+func (w *Writer) Place() Place { return Place{Segment: w.number, Step: w.step} }
+
+// After makes the next segment and step come after those of p, which another
+// writer of the same recording wrote elsewhere. It is called before the first
+// step.
+func (w *Writer) After(p Place) {
+	if p.Segment > w.number {
+		w.number = p.Segment
+	}
+	if p.Step >= w.step {
+		w.step = p.Step + 1
+	}
+}
+
+// Skip leaves out the number of a step. It tells readers that steps were taken
+// which were not recorded, so that what follows does not begin where the step
+// before ended.
+func (w *Writer) Skip() { w.step++ }
+
 // Record adds one step.
 func (w *Writer) Record(_ context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
+	e, err := newEntry(s, m, p)
+	if err != nil {
+		w.failed = cmp.Or(w.failed, fmt.Errorf("recording the step at %v: %w", s.Now, err))
+		return w.failed
+	}
+	return w.Write(e)
+}
+
+// Write adds one step that was made ready before.
+func (w *Writer) Write(e *Entry) error {
 	if w.failed != nil {
 		return w.failed
 	}
-	if err := w.record(s, m, p); err != nil {
-		w.failed = fmt.Errorf("recording the step at %v: %w", s.Now, err)
+	if err := w.write(e); err != nil {
+		w.failed = fmt.Errorf("recording the step at %v: %w", e.Now(), err)
 	}
 	return w.failed
 }
 
-func (w *Writer) record(s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
+func (w *Writer) write(e *Entry) error {
+	now := e.Now()
+	if age := w.limits.Age; w.segment != nil && age > 0 && now.Sub(w.first) >= age {
+		if err := w.finish(); err != nil {
+			return err
+		}
+	}
 	if w.segment == nil {
-		g, err := createSegment(w.dir, w.number+1, &w.meta)
+		if w.last != nil && now.Sub(w.whole) >= w.limits.Whole {
+			w.last = nil
+		}
+		g, err := createSegment(w.dir, w.number+1, &w.meta, w.last)
 		if err != nil {
 			return err
 		}
-		w.segment, w.steps, w.number = g, 0, w.number+1
+		if w.last == nil {
+			w.whole = now
+		}
+		w.segment, w.steps, w.first, w.number = g, 0, now, w.number+1
 	}
 	w.step++
-	w.steps++
-	if err := w.segment.write(w.step, s, m, p); err != nil {
+	if err := w.segment.write(w.step, e); err != nil {
 		return err
 	}
-	if w.steps >= w.stepsMax || w.segment.rows() >= rowsMax {
+	w.steps++
+	if l := w.limits; l.Steps > 0 && w.steps >= l.Steps || l.Rows > 0 && w.segment.rows() >= l.Rows {
 		return w.finish()
 	}
 	return nil
@@ -118,29 +203,60 @@ func (w *Writer) record(s *policy.Snapshot, m *policy.Memory, p *policy.Plan) er
 
 func (w *Writer) finish() error {
 	g := w.segment
-	w.segment = nil
-	return g.close()
+	w.segment, w.last = nil, nil
+	if w.limits.Whole > 0 {
+		w.last = &g.last
+	}
+	if err := g.close(); err != nil {
+		return err
+	}
+	w.steps = 0
+	return nil
+}
+
+// Complete makes a segment of the steps so far, which readers then find. Without
+// a step since the last it does nothing.
+func (w *Writer) Complete() error {
+	if w.failed == nil && w.segment != nil {
+		if err := w.finish(); err != nil {
+			w.failed = fmt.Errorf("completing segment %d of %s: %w", w.number, w.dir, err)
+		}
+	}
+	return w.failed
 }
 
 // Close completes the recording. After a failed Record it leaves the segment
 // unfinished and returns nil, for the failure was returned before.
 func (w *Writer) Close() error {
-	if w.segment == nil {
+	if w.failed != nil {
+		if g := w.segment; g != nil {
+			w.segment = nil
+			return g.abandon()
+		}
 		return nil
 	}
-	if w.failed != nil {
-		g := w.segment
-		w.segment = nil
-		return g.abandon()
-	}
-	if err := w.finish(); err != nil {
-		return fmt.Errorf("completing segment %d of %s: %w", w.number, w.dir, err)
-	}
-	return nil
+	return w.Complete()
 }
 
+// Discard ends a writer that failed: what it left unfinished is removed, which
+// gives back the room that it took. It returns how many steps are lost with it.
+func (w *Writer) Discard() (steps int, err error) {
+	if g := w.segment; g != nil {
+		err = g.abandon()
+		w.segment = nil
+	}
+	if w.failed == nil {
+		w.failed = errors.New("the writer was discarded")
+	}
+	return w.steps, errors.Join(err, os.RemoveAll(filepath.Join(w.dir, fmt.Sprintf("%s%05d", unfinished, w.number))))
+}
+
+// lostFound is in the root of every ext file system, and so of a volume that a
+// recording has for itself.
+const lostFound = "lost+found"
+
 // A listing is what a folder holds: the numbers of segments, ascending, and
-// names that are none.
+// names that are none. Names that begin with a dot are left to others.
 type listing struct {
 	finished   []int
 	unfinished []string
@@ -149,14 +265,18 @@ type listing struct {
 
 func list(dir string) (listing, error) {
 	var l listing
-	entries, err := os.ReadDir(dir) // sorted by name; numbers have equal length up to 99,999
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return l, err
 	}
 	for _, e := range entries {
 		if number, ok := strings.CutPrefix(e.Name(), finished); ok && e.IsDir() {
 			if n, err := strconv.Atoi(number); err == nil {
-				l.finished = append(l.finished, n)
+				if _, err := os.Stat(filepath.Join(dir, e.Name(), tableSteps+".parquet")); errors.Is(err, fs.ErrNotExist) {
+					l.unfinished = append(l.unfinished, e.Name()) // a copy of it broke off: steps is copied last
+				} else {
+					l.finished = append(l.finished, n)
+				}
 				continue
 			}
 		}
@@ -164,8 +284,11 @@ func list(dir string) (listing, error) {
 			l.unfinished = append(l.unfinished, e.Name())
 			continue
 		}
-		l.other = append(l.other, e.Name())
+		if !strings.HasPrefix(e.Name(), ".") && e.Name() != lostFound {
+			l.other = append(l.other, e.Name())
+		}
 	}
+	slices.Sort(l.finished) // names sort like their numbers only up to 99,999
 	return l, nil
 }
 

@@ -1,0 +1,225 @@
+package keep
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/keep/fake"
+)
+
+// bucketConfig returns a configuration that uploads to b, to the prefix cluster/a.
+func bucketConfig(t *testing.T, b *fake.Bucket, dir string) Config {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	c := testConfig(t, dir)
+	c.Bucket, c.Region, c.Endpoint = "s3://records/cluster/a", "us-east-1", server.URL
+	return c
+}
+
+// download writes what the bucket holds under the prefix, as `aws s3 sync` does.
+func download(t *testing.T, b *fake.Bucket) string {
+	t.Helper()
+	dir := t.TempDir()
+	for key, o := range b.Objects() {
+		name, ok := strings.CutPrefix(key, "cluster/a/")
+		if !ok {
+			t.Fatalf("object %s is outside of the prefix", key)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, o.Body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func giveAll(t *testing.T, r *Recorder, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		if err := give(t, r, i); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the queue is empty", func() bool { return len(r.queue) == 0 })
+	}
+}
+
+// What is downloaded is what was recorded, encrypted as asked, also where a replica
+// with an empty folder goes on.
+func TestUpload(t *testing.T) {
+	b := fake.New("records", 3)
+	c := bucketConfig(t, b, t.TempDir())
+	c.Encryption, c.KMSKey = "aws:kms", "key/1"
+	r := start(t, c)
+	giveAll(t, r, 0, 8)
+	closed(t, r)
+	c.Dir = t.TempDir()
+	r = start(t, c)
+	giveAll(t, r, 8, 10)
+	closed(t, r)
+	dir := download(t, b)
+	if got := fmt.Sprint(decisions(t, dir)); got != "[0 1 2 3 4 5 6 7 8 9]" {
+		t.Errorf("steps %s", got)
+	}
+	for key, o := range b.Objects() {
+		if o.Encryption != "aws:kms" || o.KMSKey != "key/1" {
+			t.Errorf("%s is encrypted by %q with %q", key, o.Encryption, o.KMSKey)
+		}
+	}
+}
+
+// Requests that fail are sent again, and while the bucket is down steps are still
+// recorded in the folder; Err says so, and everything is uploaded later, by this
+// process or the next.
+func TestBucketDown(t *testing.T) {
+	b := fake.New("records", 3)
+	dir := t.TempDir()
+	c := bucketConfig(t, b, dir)
+	r := start(t, c)
+	b.Fail(503, 500, 503)
+	giveAll(t, r, 0, 3)
+	until(t, "two segments are uploaded", func() bool { return !r.carrier.lacks(2) })
+	b.Down(403)
+	giveAll(t, r, 3, 6)
+	until(t, "the fault is known", func() bool { return r.Err() != nil })
+	until(t, "the folder has them", func() bool { return len(decisions(t, dir)) == 5 })
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := r.Close(ctx); err == nil || !strings.Contains(err.Error(), "s3://records/cluster/a/segment=00003") {
+		t.Errorf("closing with segments that are not uploaded: %v", err)
+	}
+	b.Down(0)
+	before := len(b.Requests())
+	r = start(t, c)
+	until(t, "the rest is uploaded", func() bool { return !r.carrier.lacks(6) })
+	closed(t, r)
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1 2 3 4 5]" {
+		t.Errorf("steps %s", got)
+	}
+	if slices.ContainsFunc(b.Requests()[before:], func(s string) bool { return strings.Contains(s, "segment=00001") }) {
+		t.Error("a segment that was uploaded is uploaded again")
+	}
+}
+
+// An upload that breaks off, here ahead of its last file, is no segment to readers,
+// and is made good.
+func TestUploadBreaksOff(t *testing.T) {
+	b := fake.New("records", 3)
+	c := bucketConfig(t, b, t.TempDir())
+	var puts atomic.Int32
+	b.Before(func(method, _ string) {
+		if method == "PUT" {
+			if puts.Add(1) == 11 {
+				b.Down(403)
+			}
+		}
+	})
+	r := start(t, c)
+	giveAll(t, r, 0, 2)
+	until(t, "the upload breaks off", func() bool { return r.Err() != nil })
+	if n := len(b.Objects()); n != 11 {
+		t.Fatalf("%d objects", n)
+	}
+	if got := decisions(t, download(t, b)); got != nil {
+		t.Errorf("steps %v of a segment that is not whole", got)
+	}
+	b.Down(0)
+	until(t, "it is made good", func() bool { return r.Err() == nil })
+	closed(t, r)
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1]" {
+		t.Errorf("steps %s", got)
+	}
+}
+
+// A recorder whose number another one took leaves that one's segment alone, keeps
+// its own in the folder, and goes on after it with a segment that begins anew.
+func TestNumberTaken(t *testing.T) {
+	b := fake.New("records", 3)
+	dir := t.TempDir()
+	r := start(t, bucketConfig(t, b, dir))
+	giveAll(t, r, 0, 1)
+	until(t, "the first step is written", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "unfinished-00001"))
+		return err == nil
+	})
+	other := "cluster/a/segment=00001/" + firstFile
+	b.Put(other, fake.Object{Body: []byte("x"), Metadata: map[string]string{metaDigest: "d", metaStep: "7"}})
+	giveAll(t, r, 1, 2) // completes segment 1, whose number is taken
+	until(t, "the number is known as taken", func() bool { return !r.carrier.lacks(1) })
+	giveAll(t, r, 2, 5)
+	closed(t, r)
+	if o := b.Objects()[other]; string(o.Body) != "x" {
+		t.Error("the other's segment was written over")
+	}
+	// Segment 1 was taken, 2 continues it and has step 1.
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[2 3 4]" {
+		t.Errorf("steps %s in the bucket", got)
+	}
+	if got := fmt.Sprint(decisions(t, dir)); got != "[0 1 2 3 4]" {
+		t.Errorf("steps %s in the folder", got)
+	}
+}
+
+// A bucket that hangs holds up no step.
+func TestBucketHangs(t *testing.T) {
+	b := fake.New("records", 3)
+	c := bucketConfig(t, b, t.TempDir())
+	c.Queue = 4
+	release := make(chan struct{})
+	b.Before(func(string, string) { <-release })
+	r := start(t, c)
+	for i := range 20 { // returns although nothing can be written
+		give(t, r, i)
+	}
+	if n := r.Lost(); n < 15 || n > 16 {
+		t.Errorf("%d of 20 steps are lost with a queue of 4", n)
+	}
+	close(release)
+	closed(t, r)
+}
+
+// What the bucket does not have stays in the folder however old it is.
+func TestRetentionWaitsForBucket(t *testing.T) {
+	b := fake.New("records", 3)
+	dir := t.TempDir()
+	r := start(t, testConfig(t, dir)) // without a bucket
+	giveAll(t, r, 0, 13)
+	closed(t, r)
+	c := bucketConfig(t, b, dir)
+	c.Keep = time.Nanosecond
+	put := make(chan struct{})
+	b.Before(func(method, _ string) {
+		if method == "PUT" {
+			<-put
+		}
+	})
+	r = start(t, c)
+	giveAll(t, r, 13, 14)
+	until(t, "the step is written", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "unfinished-00014"))
+		return err == nil
+	})
+	close(put)
+	closed(t, r)
+	if got := decisions(t, dir); len(got) != 14 {
+		t.Errorf("steps %v remain", got)
+	}
+	if got := decisions(t, download(t, b)); len(got) != 14 {
+		t.Errorf("steps %v are in the bucket", got)
+	}
+}

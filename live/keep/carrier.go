@@ -1,0 +1,217 @@
+package keep
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy/record"
+)
+
+// sentName is the file that says which segments of the folder were uploaded.
+const sentName = ".uploaded.json"
+
+// A sent says up to which segment all were uploaded, and where to.
+type sent struct {
+	Bucket  string
+	Segment int
+}
+
+// A carrier uploads complete segments in their order, one at a time.
+type carrier struct {
+	r *Recorder
+	b *bucket
+
+	// wake is sent to when there may be something to upload; done is closed at the
+	// end of run.
+	wake chan struct{}
+	done chan struct{}
+
+	mu    sync.Mutex
+	sent  int
+	fault fault
+
+	// taken says that a number was taken by another recorder: the segments on from
+	// it stay in the folder, up to one that begins anew after those of the bucket.
+	taken bool
+}
+
+// newCarrier returns one for the folder and bucket of r.
+func newCarrier(ctx context.Context, r *Recorder) (*carrier, error) {
+	b, err := dial(ctx, &r.cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &carrier{r: r, b: b, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	text, err := os.ReadFile(filepath.Join(r.cfg.Dir, sentName))
+	var s sent
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case json.Unmarshal(text, &s) != nil:
+		r.cfg.Log.Warn("which segments were uploaded cannot be read; all are uploaded again", "file", filepath.Join(r.cfg.Dir, sentName))
+	case s.Bucket == b.url():
+		c.sent = s.Segment
+	}
+	return c, nil
+}
+
+// notify says that there may be something to upload. A nil carrier has nothing to do.
+func (c *carrier) notify() {
+	if c == nil {
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lacks reports whether a segment is not uploaded yet. Without a bucket all are where
+// they are to be.
+func (c *carrier) lacks(segment int) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return segment > c.sent
+}
+
+// moved reports, once, that the numbers of the writer are taken: it has to begin
+// anew after those of the bucket.
+func (c *carrier) moved() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.taken
+	c.taken = false
+	return t
+}
+
+func (c *carrier) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault.err == nil {
+		return nil
+	}
+	return fmt.Errorf("since %s: %w", c.fault.since.UTC().Format(time.RFC3339), c.fault.err)
+}
+
+// run uploads until ctx ends, and after a fault waits and tries again.
+func (c *carrier) run(ctx context.Context) {
+	defer close(c.done)
+	wait := time.Duration(0)
+	for {
+		err := c.pass(ctx)
+		c.fail(err)
+		if err == nil {
+			wait = 0
+			select {
+			case <-c.wake:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		wait = min(max(2*wait, c.r.cfg.RetryMin), c.r.cfg.RetryMax)
+		again := c.r.cfg.Clock.NewTimer(wait)
+		select {
+		case <-again.C():
+		case <-ctx.Done():
+			again.Stop()
+			return
+		}
+	}
+}
+
+// finish uploads what is left, until ctx ends.
+func (c *carrier) finish(ctx context.Context) {
+	c.r.cancel()
+	<-c.done
+	c.fail(c.pass(ctx))
+}
+
+func (c *carrier) fail(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	log := c.r.cfg.Log
+	switch {
+	case err == nil && c.fault.err != nil:
+		log.Info("segments are uploaded again", "bucket", c.b.url(), "after", c.r.cfg.Clock.Now().Sub(c.fault.since))
+		c.fault = fault{}
+	case err != nil && c.fault.err == nil:
+		log.Error("segments cannot be uploaded, and wait in the folder", "bucket", c.b.url(), "error", err)
+		c.fault = fault{err, c.r.cfg.Clock.Now()}
+	case err != nil:
+		c.fault.err = err
+	}
+}
+
+// pass uploads every segment that is complete and not uploaded.
+func (c *carrier) pass(ctx context.Context) error {
+	skip := false
+	for {
+		c.mu.Lock()
+		last := c.sent
+		c.mu.Unlock()
+		s, ok, err := record.After(c.r.cfg.Dir, last)
+		if errors.Is(err, fs.ErrNotExist) && !ok || err == nil && !ok {
+			return nil
+		}
+		if errors.Is(err, record.ErrCorrupt) {
+			c.r.cfg.Log.Error("a damaged segment is not uploaded", "segment", s.Number, "error", err)
+			skip, err = true, nil
+		} else if err == nil && !(skip && s.Continues) {
+			err = c.b.upload(ctx, s)
+			skip = errors.Is(err, errTaken)
+		}
+		if errors.Is(err, errTaken) {
+			c.r.cfg.Log.Error("a segment stays in the folder alone", "segment", s.Number, "error", err)
+			c.mu.Lock()
+			c.taken = true
+			c.mu.Unlock()
+			err = nil
+		}
+		if err == nil {
+			err = c.uploaded(s.Number)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// uploaded notes that all segments up to number are dealt with.
+func (c *carrier) uploaded(number int) error {
+	text, err := json.Marshal(sent{Bucket: c.b.url(), Segment: number})
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.r.cfg.Dir, sentName)
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = number
+	return nil
+}
+
+func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }

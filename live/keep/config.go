@@ -1,0 +1,141 @@
+package keep
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"k8s.io/utils/clock"
+)
+
+// ErrConfig is returned for a configuration that cannot be meant.
+var ErrConfig = errors.New("wrong setting")
+
+// ErrBusy means that another recorder has the folder.
+var ErrBusy = errors.New("another recorder is at work")
+
+// A Config says where a record is kept and for how long.
+type Config struct {
+	// Dir is the folder, for this recorder alone: one of a volume, or of the
+	// container, where a restart loses what no bucket has.
+	Dir string
+
+	// Bucket is where complete segments are uploaded, as s3://bucket/prefix; empty
+	// is nowhere. Region and Endpoint replace those of the environment.
+	// Encryption is AES256, aws:kms or empty for what the bucket does by itself,
+	// and KMSKey the key of aws:kms, empty for the account's own.
+	Bucket, Region, Endpoint string
+	Encryption, KMSKey       string
+
+	// Complete is how long a step waits at most until readers find it, and what a
+	// crash may lose. Raising it makes fewer and larger segments.
+	Complete time.Duration
+
+	// Whole is the time from a segment that begins anew to the next. Raising it
+	// takes less room, and more time to read the newest state.
+	Whole time.Duration
+
+	// Rows is the most of a segment. Raising it takes more memory.
+	Rows int
+
+	// Keep and KeepBytes are how long segments are kept in Dir, and how much of
+	// them; zero is no limit. In a bucket its own lifecycle rules say so.
+	Keep      time.Duration
+	KeepBytes int64
+
+	// Queue is how many steps may wait to be written. Raising it takes memory, of
+	// the size of a snapshot each, and bridges a longer fault.
+	Queue int
+
+	// RetryMin and RetryMax bound the wait after a fault, which doubles from one to
+	// the next.
+	RetryMin, RetryMax time.Duration
+
+	// Timeout bounds one request to the bucket, with its attempts.
+	Timeout time.Duration
+
+	Clock clock.WithTicker
+	Log   *slog.Logger
+}
+
+// DefaultConfig keeps seven days and at most 4 GiB.
+func DefaultConfig() Config {
+	return Config{
+		Complete: 5 * time.Minute, Whole: time.Hour, Rows: 100_000,
+		Keep: 7 * 24 * time.Hour, KeepBytes: 4 << 30, Queue: 8,
+		RetryMin: time.Second, RetryMax: time.Minute, Timeout: time.Minute,
+		Clock: clock.RealClock{}, Log: slog.Default(),
+	}
+}
+
+func (c *Config) validate() error {
+	if c.Dir == "" {
+		return fmt.Errorf("%w: record Dir \"\": it must name a folder", ErrConfig)
+	}
+	for _, d := range []struct {
+		field            string
+		value, low, high time.Duration
+	}{
+		{"Complete", c.Complete, time.Second, time.Hour},
+		{"Whole", c.Whole, c.Complete, 24 * time.Hour},
+		{"RetryMin", c.RetryMin, time.Millisecond, time.Hour},
+		{"RetryMax", c.RetryMax, c.RetryMin, time.Hour},
+		{"Timeout", c.Timeout, time.Second, time.Hour},
+	} {
+		if d.value < d.low || d.value > d.high {
+			return fmt.Errorf("%w: record %s %v: it must lie within %v and %v", ErrConfig, d.field, d.value, d.low, d.high)
+		}
+	}
+	switch {
+	case c.Keep < 0:
+		return fmt.Errorf("%w: record Keep %v: it is negative", ErrConfig, c.Keep)
+	case c.KeepBytes < 0:
+		return fmt.Errorf("%w: record KeepBytes %d: it is negative", ErrConfig, c.KeepBytes)
+	case c.Rows < 1000 || c.Rows > 10_000_000:
+		return fmt.Errorf("%w: record Rows %d: it must lie within 1000 and 10000000", ErrConfig, c.Rows)
+	case c.Queue < 1 || c.Queue > 1000:
+		return fmt.Errorf("%w: record Queue %d: it must lie within 1 and 1000", ErrConfig, c.Queue)
+	case c.Clock == nil || c.Log == nil:
+		return fmt.Errorf("%w: record: Clock and Log must be set", ErrConfig)
+	}
+	return c.validateBucket()
+}
+
+// validateBucket checks what says where segments are uploaded.
+func (c *Config) validateBucket() error {
+	if c.Bucket == "" {
+		return nil
+	}
+	if _, _, err := parseBucket(c.Bucket); err != nil {
+		return err
+	}
+	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("%w: record Endpoint %q: it must begin with http:// or https:// and a host", ErrConfig, c.Endpoint)
+	}
+	switch types.ServerSideEncryption(c.Encryption) {
+	case "", types.ServerSideEncryptionAes256, types.ServerSideEncryptionAwsKms:
+	default:
+		return fmt.Errorf("%w: record Encryption %q: it must be AES256, aws:kms or empty", ErrConfig, c.Encryption)
+	}
+	if c.KMSKey != "" && c.Encryption != string(types.ServerSideEncryptionAwsKms) {
+		return fmt.Errorf("%w: record KMSKey %q: it needs Encryption aws:kms", ErrConfig, c.KMSKey)
+	}
+	return nil
+}
+
+// parseBucket takes s3://bucket/prefix apart. The prefix ends with a slash where it
+// is not empty.
+func parseBucket(s string) (name, prefix string, err error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", "", fmt.Errorf("%w: record Bucket %q: it must be s3://bucket or s3://bucket/prefix", ErrConfig, s)
+	}
+	if prefix = strings.Trim(u.Path, "/"); prefix != "" {
+		prefix += "/"
+	}
+	return u.Host, prefix, nil
+}

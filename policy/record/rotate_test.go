@@ -1,0 +1,249 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// resumed returns a writer whose segments have two steps and begin anew each hour.
+func resumed(t *testing.T, dir string, meta Meta) *Writer {
+	t.Helper()
+	w, err := Resume(dir, meta, Limits{Steps: 2, Whole: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func record(t *testing.T, w *Writer, steps []*Step) {
+	t.Helper()
+	for _, s := range steps {
+		if err := w.Record(t.Context(), s.Snapshot, &s.Memory, &s.Plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func equalSteps(t *testing.T, want, got []*Step, seed uint64) {
+	t.Helper()
+	if len(want) != len(got) {
+		t.Fatalf("%d steps read, want %d; repeat with -seed=%d", len(got), len(want), seed)
+	}
+	for i := range want {
+		a, b := *want[i], *got[i]
+		a.Meta, b.Meta, a.Number, b.Number = nil, nil, 0, 0
+		if path := unequal(reflect.ValueOf(a), reflect.ValueOf(b), fmt.Sprintf("step %d", i)); path != "" {
+			t.Fatalf("%s differs; repeat with -seed=%d", path, seed)
+		}
+	}
+}
+
+func whole(t *testing.T, dir string) (numbers []int) {
+	t.Helper()
+	found, err := list(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range found.finished {
+		_, continues, err := metaOf(segmentDir(dir, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !continues {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// Segments that continue each other give back the very steps, also across a
+// restart in the middle, under another version and policy, which leaves out a
+// number and begins anew.
+func TestSegmentsContinue(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	want := steps(t, rand.New(rand.NewPCG(seed, 0)), 21)
+	for i := range want { // ten minutes apart: six to an hour
+		want[i].Snapshot.Now = policy.Time(1_700_000_000_000 + i*600_000)
+		for k := range want[i].Snapshot.Markets {
+			want[i].Snapshot.Markets[k].History = nil
+			want[i].Snapshot.Markets[k].Offered = false
+		}
+	}
+	dir := t.TempDir()
+	w := resumed(t, dir, testMeta)
+	record(t, w, want[:13])
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	later := testMeta
+	later.Version, later.Policy = "v2", "spot"
+	w = resumed(t, dir, later)
+	record(t, w, want[13:])
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, dir)
+	equalSteps(t, want, got, seed)
+	if got[12].Number != 13 || got[13].Number != 15 || *got[12].Meta != testMeta || *got[13].Meta != later {
+		t.Errorf("around the restart: steps %d and %d, of %+v and %+v", got[12].Number, got[13].Number, *got[12].Meta, *got[13].Meta)
+	}
+	// 13 steps are segments 1…7, anew at the first, seventh and thirteenth step;
+	// those after the restart 8…11, anew at once and six steps later.
+	if got := fmt.Sprint(whole(t, dir)); got != "[1 4 7 8 11]" {
+		t.Errorf("segments %s begin anew", got)
+	}
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := r.Last()
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalSteps(t, want[20:], []*Step{last}, seed)
+}
+
+// What retention leaves begins with a segment that begins anew, and a reader that
+// listed the folder before reads that much.
+func TestPrune(t *testing.T) {
+	dir := t.TempDir()
+	w := resumed(t, dir, testMeta)
+	var all []*Step
+	for i := range 20 {
+		s := small(policy.Time(1_700_000_000_000 + i*600_000))
+		s.Snapshot.Pods = []policy.Pod{{Name: fmt.Sprint("p", i), Phase: policy.PodReady}}
+		all = append(all, s)
+	}
+	record(t, w, all)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := Open(dir) // segments 1…10, anew at 1, 4, 7 and 10
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	keep := Retention{Age: time.Hour}
+	if n, err := Prune(dir, keep, now.Add(30*time.Minute), nil); err != nil || n != 0 {
+		t.Errorf("%d removed before their time, %v", n, err)
+	}
+	late := now.Add(2 * time.Hour)
+	if n, err := Prune(dir, keep, late, func(n int) bool { return n == 5 }); err != nil || n != 3 {
+		t.Errorf("%d removed ahead of one that is spared, want 3: %v", n, err)
+	}
+	if got := read(t, dir); len(got) != 14 || got[0].Number != 7 || got[0].Snapshot.Pods[0].Name != "p6" {
+		t.Errorf("%d steps from %d on, want 14 from 7", len(got), got[0].Number)
+	}
+	n := 0
+	for s, err := range before.Steps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 1 && s.Number != 7 {
+			t.Errorf("a reader from before begins at step %d", s.Number)
+		}
+	}
+	if n != 14 {
+		t.Errorf("a reader from before has %d steps", n)
+	}
+	// The last group stays however little is allowed.
+	if n, err := Prune(dir, Retention{Bytes: 1}, now, nil); err != nil || n != 6 {
+		t.Errorf("%d removed, want 6: %v", n, err)
+	}
+	if got := read(t, dir); len(got) != 2 || got[0].Number != 19 {
+		t.Errorf("%d steps remain", len(got))
+	}
+}
+
+// A segment in the middle that is gone is an error and not a shorter recording.
+func TestSegmentsMissing(t *testing.T) {
+	dir := t.TempDir()
+	w := resumed(t, dir, testMeta)
+	for i := range 6 {
+		record(t, w, []*Step{small(policy.Time(1_700_000_000_000 + i))})
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(segmentDir(dir, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := readAll(dir); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("reading without segment 2: %v", err)
+	}
+	if err := os.RemoveAll(segmentDir(dir, 1)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Last(); !errors.Is(err, ErrNoRecording) {
+		t.Errorf("only segments that continue others: %v", err)
+	}
+}
+
+// Discard gives the room back, and the writer after it goes on with a gap.
+func TestDiscard(t *testing.T) {
+	dir := t.TempDir()
+	w := resumed(t, dir, testMeta)
+	record(t, w, []*Step{small(1), small(2), small(3)})
+	if n, err := w.Discard(); n != 1 || err != nil {
+		t.Errorf("%d steps lost, want 1: %v", n, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+	if err := w.Write(&Entry{snapshot: &policy.Snapshot{}}); err == nil {
+		t.Error("a discarded writer writes")
+	}
+	w = resumed(t, dir, testMeta)
+	w.Skip()
+	w.After(Place{Segment: 7, Step: 40})
+	record(t, w, []*Step{small(4)})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, dir); len(got) != 3 || got[2].Number != 42 || w.Place() != (Place{8, 42}) {
+		t.Errorf("step %d at %+v", got[len(got)-1].Number, w.Place())
+	}
+}
+
+// An entry holds nothing that the observer may write again.
+func TestEntryCopies(t *testing.T) {
+	labels, history := []policy.Label{{Key: "k", Value: "1"}}, []policy.Money{1}
+	s := &policy.Snapshot{
+		Now: 1, Nodes: []policy.Node{{Name: "a", Labels: labels}}, Pods: []policy.Pod{{Name: "p"}},
+		Markets: []policy.Market{{Name: "m", History: history}}, Zones: []string{"z"},
+		Pools: []policy.Pool{{Name: "web", Markets: []policy.MarketID{0}}},
+	}
+	plan := policy.Plan{Wake: 2, Drains: []policy.Drain{{Node: 0, After: []string{"x"}, Why: policy.Why{Text: "old"}}}}
+	m := policy.Memory{Pools: []policy.PoolMemory{{Name: "web"}}}
+	e, err := NewEntry(s, &m, &plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels[0].Value, history[0], s.Pods[0].Name, s.Zones[0], s.Now = "2", 2, "q", "y", 9
+	s.Pools[0].Markets[0], plan.Drains[0].Why.Text, m.Pools[0].Name = 5, "new", "new"
+	dir := t.TempDir()
+	w := newWriter(t, dir, testMeta)
+	if err := errors.Join(w.Write(e), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, dir)[0]
+	x := got.Snapshot
+	if x.Now != 1 || x.Nodes[0].Labels[0].Value != "1" || x.Markets[0].History[0] != 1 || x.Pods[0].Name != "p" ||
+		x.Zones[0] != "z" || x.Pools[0].Markets[0] != 0 || got.Plan.Drains[0].Why.Text != "old" || got.Memory.Pools[0].Name != "web" {
+		t.Errorf("the entry reads %+v, %+v, %+v", x, got.Plan, got.Memory)
+	}
+}
