@@ -43,6 +43,9 @@ type actuator struct {
 	held   []held
 	failed []error
 
+	// young says that a move waits for a node to grow older.
+	young bool
+
 	// superseded is set once another replica is seen to lead: nothing more is done.
 	superseded error
 }
@@ -55,7 +58,7 @@ var (
 
 // begin forgets the step before.
 func (a *actuator) begin(v *verdicts, pools int) {
-	a.verdicts, a.held, a.failed = v, make([]held, pools), make([]error, pools)
+	a.verdicts, a.held, a.failed, a.young = v, make([]held, pools), make([]error, pools), false
 }
 
 // Steer tells a pool's backend what to buy from now on.
@@ -65,12 +68,20 @@ func (a *actuator) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Stee
 
 // Launch asks a pool's backend for one node.
 func (a *actuator) Launch(ctx context.Context, s *policy.Snapshot, x *policy.Launch) error {
-	return a.act(ctx, s, "launch", x.Pool, a.verdicts.launch(s, x), func(b backend.Backend) error { return b.Launch(ctx, s, x) })
+	v := a.verdicts.launch(s, x)
+	if v == outcomeHeld {
+		a.tellYoung(s, x.Replaces)
+	}
+	return a.act(ctx, s, "launch", x.Pool, v, func(b backend.Backend) error { return b.Launch(ctx, s, x) })
 }
 
 // Drain begins to empty one node.
 func (a *actuator) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
-	return a.act(ctx, s, "drain", s.Nodes[x.Node].Pool, a.verdicts.drain(s, x), func(backend.Backend) error {
+	v := a.verdicts.drain(s, x)
+	if v == outcomeHeld {
+		a.tellYoung(s, x.Node)
+	}
+	return a.act(ctx, s, "drain", s.Nodes[x.Node].Pool, v, func(backend.Backend) error {
 		return a.parts.Drains.Start(ctx, s, x)
 	})
 }
@@ -167,6 +178,16 @@ func (a *actuator) answer(pool policy.PoolID, err error) (outcome, error) {
 		return outcomeRefused, err
 	}
 	return outcomeFailed, err
+}
+
+// tellYoung says that a move waits for a node that is so young that pods may have been
+// promised a place on it.
+func (a *actuator) tellYoung(s *policy.Snapshot, n policy.NodeID) {
+	if n < 0 || s.Nodes[n].Pool < 0 {
+		return
+	}
+	a.young = true
+	a.tell(s.Nodes[n].Pool, held{"Nominated", "node " + s.Nodes[n].Name + " is so young that Karpenter may have promised it to pods"})
 }
 
 func (a *actuator) tell(pool policy.PoolID, h held) {

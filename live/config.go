@@ -38,6 +38,15 @@ type Config struct {
 	// StepMax is the longest time between two steps, whatever a plan asks for.
 	StepMax time.Duration
 
+	// TendEvery is the longest time between two looks at what the backends hold, also
+	// where no step is due. Raising it leaves launches that got no machine, and limits
+	// that lag behind, for longer.
+	TendEvery time.Duration
+
+	// PricesWait bounds how long the first step waits for prices: without any it would
+	// decide by what the catalog says alone.
+	PricesWait time.Duration
+
 	// Retry is how long the next step waits after one that failed, doubling up to
 	// RetryMax while it goes on.
 	Retry, RetryMax time.Duration
@@ -73,7 +82,7 @@ func DefaultConfig() Config {
 	return Config{
 		Mode: policy.ModeShadow, Namespace: "spotter", LeaderElect: true,
 		LeaseDuration: 8 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second,
-		Collect: 10 * time.Second, StepMax: 10 * time.Minute,
+		Collect: 10 * time.Second, StepMax: 10 * time.Minute, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
 		Retry: 5 * time.Second, RetryMax: time.Minute,
 		Shutdown:   20 * time.Second,
 		KillSwitch: "spotter-kill-switch", SwitchEvery: 10 * time.Second,
@@ -102,7 +111,7 @@ func (c *Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
+		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"TendEvery", c.TendEvery}, {"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
 		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle", c.Settle},
 	} {
 		if d.value <= 0 {

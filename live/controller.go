@@ -45,6 +45,15 @@ type Controller struct {
 	forecast  error
 	times     phases
 
+	// acting is held by who changes something: a step, or what tends the backends
+	// between two. last is the snapshot of the last step.
+	acting sync.Mutex
+	last   *policy.Snapshot
+
+	// ended is the last drain of each pool that came to an end.
+	results sync.Mutex
+	ended   map[string]endedDrain
+
 	// reported is when the status of a pool was last written, experience when what
 	// was met in the markets was saved, settled what the kill switch undid and left.
 	reported   map[string]time.Time
@@ -69,7 +78,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 		parts.Tracer = noop.NewTracerProvider().Tracer("spotter")
 	}
 	c := &Controller{
-		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), poll: make(chan string, 1), reported: map[string]time.Time{},
+		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), poll: make(chan string, 1), reported: map[string]time.Time{}, ended: map[string]endedDrain{},
 		kill:  killSwitch{reader: parts.Reader, key: client.ObjectKey{Namespace: cfg.Namespace, Name: cfg.KillSwitch}},
 		alarm: alarm{clock: parts.Clock, collect: cfg.Collect, wakes: parts.Wakes},
 	}
@@ -112,6 +121,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		}
 		return err
 	}
+	c.awaitPrices(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
@@ -123,6 +133,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		})
 	}
 	all.Go(func() { c.watchSwitch(running) })
+	all.Go(func() { c.tendBetween(running) })
 	err := c.loop(ctx)
 	stop()
 	all.Wait()
@@ -165,6 +176,22 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	c.parts.Log.Info("leading", "decisions", memory.Decisions, "pools", len(memory.Pools), "undone", settled.Undone, "left", settled.Left,
 		"took", c.parts.Clock.Since(begun))
 	return nil
+}
+
+// awaitPrices waits until every source of prices was asked, but not for ever: one
+// that hangs must not keep nodes under notice waiting.
+func (c *Controller) awaitPrices(ctx context.Context) {
+	if c.parts.Priced == nil {
+		return
+	}
+	timer := c.parts.Clock.NewTimer(c.cfg.PricesWait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-c.parts.Priced:
+	case <-timer.C():
+		c.parts.Log.Warn("the first step does not wait any longer for prices", "waited", c.cfg.PricesWait)
+	}
 }
 
 // loop steps whenever a step is due.

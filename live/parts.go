@@ -25,6 +25,10 @@ type Drains interface {
 	// Hurry tells of notices, also for nodes that are being emptied already.
 	Hurry(*policy.Snapshot)
 
+	// Status returns the drains as they stand. One that has only been ordered shows
+	// nowhere else: its node carries no mark yet.
+	Status() []drain.Status
+
 	// Run works on what was started until the context ends.
 	Run(context.Context) error
 
@@ -74,8 +78,8 @@ type Referee interface{ Conflicts() map[string]string }
 
 // A Tender does for a backend what passes with time: what had to wait, what a crash
 // left, what came to nothing. It is called after each step in which something may be
-// changed at all, with a snapshot in which the mode of a pool is how far it goes at
-// present.
+// changed at all, and every Config.TendEvery between two steps, with the last snapshot,
+// in which the mode of a pool is how far it goes at present.
 type Tender interface {
 	Tend(context.Context, *policy.Snapshot) error
 }
@@ -87,7 +91,7 @@ type Reporter interface {
 }
 
 // Parts are what a controller is put together from. Forecaster, Ranker, Enforcer,
-// Ledger, Experience, Referee, Recorder, Panics and Wakes may be nil, and Judges,
+// Ledger, Experience, Referee, Recorder, Panics, Wakes and Priced may be nil, and Judges,
 // Tenders, Reporters, Workers and Backends empty.
 type Parts struct {
 	Observer   driver.Observer
@@ -98,6 +102,10 @@ type Parts struct {
 	Recorder   driver.Recorder
 	Drains     Drains
 	Backends   map[policy.Provisioner]backend.Backend
+
+	// Priced is closed once every source of prices was asked. The first step waits for
+	// it, for at most Config.PricesWait.
+	Priced <-chan struct{}
 
 	// Policy makes the policy for pools that name these policies.
 	Policy func(manifests []string) (policy.Policy, error)

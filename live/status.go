@@ -96,7 +96,7 @@ func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id poli
 		}
 		if c.setCondition(st, v, object.Generation) {
 			changed = true
-			c.event(object, v.holds != (v.kind == ConditionReady), v.reason, "Decide", v.kind+": "+v.message)
+			c.event(object, bad(v), v.reason, "Decide", v.kind+": "+v.message)
 		}
 	}
 	for _, j := range c.parts.Judges {
@@ -104,7 +104,9 @@ func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id poli
 			v := verified{x.Type, x.Status == metav1.ConditionTrue, x.Reason, x.Message}
 			if c.setCondition(st, v, object.Generation) {
 				changed = true
-				c.event(object, v.holds, v.reason, "Provision", v.kind+": "+v.message)
+				if before := meta.FindStatusCondition(object.Status.Conditions, v.kind); before != nil || bad(v) {
+					c.event(object, bad(v), v.reason, "Provision", v.kind+": "+v.message)
+				}
 			}
 		}
 	}
@@ -121,6 +123,21 @@ func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id poli
 	}
 	c.reported[object.Name] = now
 	return nil
+}
+
+// problems are the conditions that tell of a problem while they hold; all others do
+// while they do not. Ramping and UsageKnown never do.
+var problems = []string{
+	ConditionDegraded, ConditionHeld, ConditionConflict, ConditionPolicyInvalid, ConditionPricesStale, ConditionStopped,
+	"FieldConflict", "TemplateHeld", "MarketsWidened", "CredentialsInvalid",
+}
+
+// bad reports whether a condition tells of a problem.
+func bad(v verified) bool {
+	if v.kind == ConditionRamping || v.kind == "UsageKnown" {
+		return false
+	}
+	return v.holds == slices.Contains(problems, v.kind)
 }
 
 // setCondition sets one condition and reports whether its status or reason is new.
@@ -180,6 +197,9 @@ func (c *Controller) conditions(s *policy.Snapshot, id policy.PoolID) []verified
 	p := &s.Pools[id]
 	book := c.store.book(p.Name)
 	held, failed := c.actuator.held[id], c.actuator.failed[id]
+	if held.reason == "" {
+		held = c.heldDrain(p.Name)
+	}
 	all := []verified{
 		{ConditionConflict, c.conflicts[p.Name] != "", either(c.conflicts[p.Name] != "", "SameNodes", "NoConflict"), c.conflicts[p.Name]},
 		{ConditionPolicyInvalid, c.decider.refused[p.Policy] != "", either(c.decider.refused[p.Policy] != "", "NotMade", "Made"), c.decider.refused[p.Policy]},

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
@@ -31,6 +32,9 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 		}
 		span.End()
 	}()
+	c.acting.Lock()
+	defer c.acting.Unlock()
+	c.last = nil // what was counted is of this step from now on
 	c.parts.Lease.Lower()
 	c.turnSwitch(ctx)
 	c.times = phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
@@ -42,6 +46,7 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 		return due, err
 	}
 	span.SetAttributes(attribute.String("spotter.decision", decisionID(done.Snapshot)))
+	c.last = done.Snapshot
 	c.tend(ctx, done.Snapshot)
 	c.tell(ctx, &done, reasons, begun)
 	return c.dueAfter(&done.Plan), nil
@@ -70,9 +75,38 @@ func (c *Controller) tend(ctx context.Context, s *policy.Snapshot) {
 	}
 }
 
+// tendBetween tends the backends and the status of pools between two steps, with the
+// snapshot of the last.
+func (c *Controller) tendBetween(ctx context.Context) {
+	ticker := c.parts.Clock.NewTicker(c.cfg.TendEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		c.acting.Lock()
+		if c.last != nil && c.parts.Clock.Since(c.last.Now.Std()) >= c.cfg.TendEvery && c.actuator.superseded == nil {
+			c.parts.Lease.Lower()
+			c.tend(ctx, c.last)
+			if err := c.report(ctx, c.last); err != nil { // figures that were not due at the step
+				c.parts.Log.Warn("the status of pools is not up to date", "error", err)
+			}
+		}
+		c.acting.Unlock()
+	}
+}
+
+// youngRetry is how soon a plan is made again that waited for nodes to grow older.
+const youngRetry = time.Minute
+
 // dueAfter returns when a plan is to be looked at again.
 func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 	latest := c.parts.Clock.Now().Add(c.cfg.StepMax)
+	if c.actuator.young {
+		latest = c.parts.Clock.Now().Add(min(c.cfg.StepMax, youngRetry))
+	}
 	if wake := p.Wake.Std(); wake.Before(latest) {
 		return wake
 	}
@@ -92,6 +126,7 @@ func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []stri
 		}
 	}
 	c.saveExperience(ctx, false)
+	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))
 	c.parts.Metrics.Step(&metrics.Step{
 		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: c.parts.Clock.Since(begun), Wakes: reasons,
 		Stopped: c.kill.stopped, Active: c.cfg.Mode == policy.ModeActive,
@@ -103,6 +138,20 @@ func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []stri
 	level("step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
 		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", c.parts.Clock.Since(begun),
 		"warning", done.Warning)
+}
+
+// draining counts the drains of each pool by their phase.
+func draining(all []drain.Status) []metrics.Draining {
+	var counts []metrics.Draining
+	for _, d := range all {
+		i := slices.IndexFunc(counts, func(x metrics.Draining) bool { return x.Pool == d.Pool && x.Phase == string(d.Phase) })
+		if i < 0 {
+			i = len(counts)
+			counts = append(counts, metrics.Draining{Pool: d.Pool, Phase: string(d.Phase)})
+		}
+		counts[i].Nodes++
+	}
+	return counts
 }
 
 func liveNodes(s *policy.Snapshot) int {
@@ -166,8 +215,33 @@ func (e eyes) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.claim(s)
 	c.seen(s)
 	return s, nil
+}
+
+// claim marks the nodes that we drain as in our hands. The marks on the nodes say so
+// too, but later: a drain is checked before it is begun, and the watch lags. Nodes that
+// Karpenter may have promised to pods it marks as not to be disrupted: a policy that
+// chose one would have its drain held, and wait out its own cooldown for nothing.
+func (c *Controller) claim(s *policy.Snapshot) {
+	drains := c.parts.Drains.Status()
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Phase == policy.NodeGone {
+			continue
+		}
+		if n.Pool >= 0 && nominated(s, n.ID) {
+			n.DoNotDisrupt = true
+		}
+		if n.ActedBy != policy.ActorNone {
+			continue
+		}
+		_, ours := slices.BinarySearchFunc(drains, n.Name, func(d drain.Status, name string) int { return strings.Compare(d.Node, name) })
+		if ours {
+			n.ActedBy = policy.ActorUs
+		}
+	}
 }
 
 // seen takes note of what a snapshot shows.

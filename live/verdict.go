@@ -28,10 +28,18 @@ func (v *verdicts) node(s *policy.Snapshot, n policy.NodeID) outcome {
 		return outcomeHeld // no pool of ours holds it
 	case v.pools[pool] != outcomeDone:
 		return v.pools[pool]
+	case nominated(s, n):
+		return outcomeHeld
 	case v.ramping[pool] && !v.admitted[n]:
 		return outcomeRamp
 	}
 	return outcomeDone
+}
+
+// nominated reports whether pods may have been promised a place on a node by now. Its
+// backend would hold the drain, and the machine in its place be bought for nothing.
+func nominated(s *policy.Snapshot, n policy.NodeID) bool {
+	return s.Pools[s.Nodes[n].Pool].Provisioner == policy.ProvisionerKarpenter && s.Nodes[n].Nominated == s.Now
 }
 
 // drain is the verdict on a drain. A node that the provider takes is no move.
@@ -71,7 +79,7 @@ func (c *Controller) judge(s *policy.Snapshot, p *policy.Plan) {
 		v.ramping[i] = books[i].Ramp.Stage < rampDone
 	}
 	admit := func(n policy.NodeID) {
-		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !v.obeying {
+		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !v.obeying && !nominated(s, n) {
 			v.admitted[n] = v.admitted[n] || books[pool].Ramp.admit(s.Nodes[n].Name, nodes[pool], s.Now)
 		}
 	}

@@ -41,6 +41,7 @@ type world struct {
 	said     []string
 	seen     []policy.Time // when the world was observed
 	answer   map[string]error
+	draining []drain.Status
 
 	client client.Client
 	wakes  chan string
@@ -186,6 +187,12 @@ func (w *world) Start(_ context.Context, s *policy.Snapshot, x *policy.Drain) er
 
 func (w *world) Hurry(*policy.Snapshot) {}
 
+func (w *world) Status() []drain.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.draining
+}
+
 func (w *world) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
@@ -199,7 +206,7 @@ func (w *world) Halt(context.Context) (drain.Settled, error) {
 	return drain.Settled{Undone: []string{"n001"}, Left: []string{"n002 (its machine is being given back)"}}, w.say("halt")
 }
 
-func (w *world) Resume() { w.say("resume") } //nolint:errcheck // it only notes
+func (w *world) Resume() { w.say("resume") }
 
 func (w *world) Shutdown(context.Context) (drain.Settled, error) {
 	return drain.Settled{}, w.say("shutdown")

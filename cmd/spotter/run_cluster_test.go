@@ -116,7 +116,7 @@ func newStage(t *testing.T, rules []rbacv1.PolicyRule) *stage {
 	return s
 }
 
-func writeKubeconfig(t *testing.T, cfg *rest.Config) string {
+func writeKubeconfig(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
 	if err := rest.LoadTLSFiles(cfg); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
-	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -33,13 +32,18 @@ func (g givers) Giver(pool string) (backend.Giver, error) {
 }
 
 // drainMeter counts what the pipeline does.
-type drainMeter struct{ to *metrics.Metrics }
+type drainMeter struct{ w *wiring }
 
-func (m drainMeter) Entered(pool string, phase drain.Phase)   { m.to.Entered(pool, string(phase)) }
-func (m drainMeter) Evicted(pool string, answer drain.Answer) { m.to.Evicted(pool, answer.String()) }
+func (m drainMeter) Entered(pool string, phase drain.Phase) { m.w.metrics.Entered(pool, string(phase)) }
 
+func (m drainMeter) Evicted(pool string, answer drain.Answer) {
+	m.w.metrics.Evicted(pool, answer.String())
+}
+
+// Ended also lets the conditions of the pool say what became of the drain.
 func (m drainMeter) Ended(r drain.Result) {
-	m.to.Drained(r.Pool, r.Node, string(r.Outcome), r.Took)
+	m.w.metrics.Drained(r.Pool, r.Node, string(r.Outcome), r.Took)
+	m.w.controller.DrainEnded(r)
 }
 
 // panicsMax bounds how many snapshots are kept on which a policy panicked: the

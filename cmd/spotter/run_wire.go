@@ -19,6 +19,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,7 +31,6 @@ import (
 
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/asg"
-	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/budget"
 	"github.com/spotter-dev/spotter/live/cluster"
@@ -39,11 +39,8 @@ import (
 	"github.com/spotter-dev/spotter/live/limit"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/metrics"
-	"github.com/spotter-dev/spotter/live/queue"
 	"github.com/spotter-dev/spotter/live/rackspace"
-	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -74,6 +71,8 @@ type wiring struct {
 	metrics    *metrics.Metrics
 	book       *livemarket.Book
 	observer   *cluster.Observer
+	rackspace  *rackspace.Feed
+	groups     *asg.Backend
 	pipeline   *drain.Pipeline
 	controller *live.Controller
 	parts      live.Parts
@@ -93,7 +92,7 @@ func (w *wiring) close() {
 func (w *wiring) connect(ctx context.Context) error {
 	ctrl.SetLogger(logr.FromSlogHandler(w.log.Handler()))
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metricsv1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	var err error
@@ -132,67 +131,6 @@ type watching func(context.Context) error
 func (f watching) Start(ctx context.Context) error { return f(ctx) }
 func (watching) NeedLeaderElection() bool          { return false }
 
-// observe makes the book of markets and what watches the cluster.
-func (w *wiring) observe(ctx context.Context) error {
-	c := livemarket.DefaultConfig()
-	c.Cache, c.Log = w.f.cache, w.log
-	if w.f.trace != "" {
-		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.trace, Every: time.Minute, Regions: w.f.regions})
-		if err != nil {
-			return wrong(fmt.Errorf("--trace: %w", err), "give the folder of a trace")
-		}
-		c.Feeds = append(c.Feeds, feed)
-	} else if len(w.f.regions) > 0 {
-		feeds, err := w.askAWS()
-		if err != nil {
-			return wrong(fmt.Errorf("--region: %w", err), "name regions of AWS, as us-east-1")
-		}
-		c.Feeds = append(c.Feeds, feeds...)
-	}
-	if slices.Contains(w.f.backends, "rackspace") {
-		feed, err := rackspace.NewFeed(rackspace.DefaultConfig())
-		if err != nil {
-			return err
-		}
-		c.Feeds = append(c.Feeds, feed)
-	}
-	var err error
-	if w.book, err = livemarket.New(c); err != nil {
-		return wrong(err, "run `spotter run --help`")
-	}
-	o := cluster.DefaultConfig()
-	o.Log, o.Provider = w.log, w.f.provider
-	for _, l := range w.f.labels {
-		label, err := kube.ParseCapacityLabel(l)
-		if err != nil {
-			return wrong(fmt.Errorf("--spot-label: %w", err), "write it as name or name=value")
-		}
-		o.Capacity.Own = append(o.Capacity.Own, label)
-	}
-	if w.observer, err = cluster.New(o, w.book); err != nil {
-		return err
-	}
-	forecaster, err := models.NewClosedForm(models.DefaultConfig())
-	if err != nil {
-		return err
-	}
-	w.parts.Observer, w.parts.Wakes, w.parts.Forecaster = w.observer, w.observer.Wakes(), forecaster
-	w.parts.Experience, w.parts.Referee = w.book, w.observer
-	w.parts.Judges = append(w.parts.Judges, w.observer)
-	return errors.Join(w.everywhere(w.book.Run), w.observer.SetupWithManager(w.manager))
-}
-
-// askAWS returns the feeds of AWS.
-func (w *wiring) askAWS() ([]livemarket.Feed, error) {
-	c := aws.DefaultConfig()
-	c.Regions, c.Families, c.Endpoint = w.f.regions, w.f.families, w.f.awsEndpoint
-	r, err := aws.NewReader(c)
-	if err != nil {
-		return nil, err
-	}
-	return livemarket.NewAWS(r, livemarket.DefaultAWSConfig())
-}
-
 // provision makes the backends.
 func (w *wiring) provision(ctx context.Context) error {
 	c, r := w.manager.GetClient(), w.manager.GetAPIReader()
@@ -200,7 +138,7 @@ func (w *wiring) provision(ctx context.Context) error {
 		switch name {
 		case "karpenter":
 			cfg := karpenter.DefaultConfig()
-			cfg.Log, cfg.Provider = w.log, w.f.provider
+			cfg.Log, cfg.Provider, cfg.Since = w.log, w.f.provider, policy.TimeOf(time.Now().Add(-noticeLead))
 			if len(w.f.regions) > 0 {
 				cfg.Region = w.f.regions[0]
 			}
@@ -218,7 +156,8 @@ func (w *wiring) provision(ctx context.Context) error {
 			}
 		case "rackspace":
 			cfg := rackspace.DefaultConfig()
-			cfg.Namespace, cfg.Fence, cfg.Log = w.f.Namespace, w.lease.Fence, w.log
+			cfg.Namespace, cfg.Fence, cfg.Log, cfg.Feed = w.f.Namespace, w.lease.Fence, w.log, w.rackspace
+			cfg.Located = func(cloudspace, region string) { w.book.Place(cloudspace, policy.Rackspace, region) }
 			b, err := rackspace.New(cfg, c, r, w.observer)
 			if err != nil {
 				return err
@@ -243,7 +182,8 @@ func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Rea
 	if err != nil {
 		return wrong(err, "run `spotter run --help`")
 	}
-	w.join(policy.ProvisionerClusterAutoscaler, b, nil, tends(func(ctx context.Context, _ *policy.Snapshot) error {
+	w.groups = b
+	w.join(policy.ProvisionerClusterAutoscaler, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error {
 		nodes, tokens := []string{}, []string{}
 		for _, d := range w.pipeline.Status() {
 			nodes, tokens = append(nodes, d.Node), append(tokens, d.After...)
@@ -256,9 +196,7 @@ func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Rea
 // join adds a backend, what it knows of pools and what is to be done for it.
 func (w *wiring) join(of policy.Provisioner, b backend.Backend, judge live.Judge, tender live.Tender) {
 	w.parts.Backends[of] = b
-	if judge != nil {
-		w.parts.Judges = append(w.parts.Judges, judge)
-	}
+	w.parts.Judges = append(w.parts.Judges, judge)
 	w.parts.Tenders = append(w.parts.Tenders, tender)
 }
 
@@ -277,7 +215,7 @@ func (w *wiring) drain(ctx context.Context) error {
 	}
 	cfg := drain.DefaultConfig()
 	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, urgent
-	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w.metrics}
+	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}
 	if w.pipeline, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), givers{w}); err != nil {
 		return err
 	}
@@ -301,27 +239,6 @@ func (w *wiring) budgets(context.Context) error {
 	w.parts.Ledger, w.parts.Enforcer = keeper, keeper
 	w.parts.Reporters = append(w.parts.Reporters, keeper)
 	return nil
-}
-
-// notices reads our own queue, if there is one.
-func (w *wiring) notices(ctx context.Context) error {
-	if w.f.queue == "" {
-		return nil
-	}
-	cfg := queue.DefaultConfig()
-	cfg.URL, cfg.Endpoint, cfg.Log = w.f.queue, w.f.awsEndpoint, w.log
-	if len(w.f.regions) > 0 {
-		cfg.Region = w.f.regions[0]
-	}
-	sqs, err := queue.Dial(ctx, cfg)
-	if err != nil {
-		return wrong(fmt.Errorf("--queue-url: %w", err), "give credentials as the AWS CLI takes them")
-	}
-	q, err := queue.New(cfg, sqs, w.manager.GetAPIReader(), w.observer)
-	if err != nil {
-		return wrong(fmt.Errorf("--queue-url: %w", err), "give the URL of a queue, as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
-	}
-	return w.manager.Add(q)
 }
 
 // records keeps what is decided, and on what a policy panicked.

@@ -28,7 +28,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	if tainted(node, TaintToBeDeleted) {
-		return backend.Hold(ReasonAutoscaler, "the Cluster Autoscaler is removing node %s", node.Name)
+		return backend.Leave(policy.ActorClusterAutoscaler, ReasonAutoscaler, "the Cluster Autoscaler is removing node %s", node.Name)
 	}
 	if err := b.mayLeave(ctx, node.Name, id, g); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (b *Backend) mayLeave(ctx context.Context, node, id string, g *group) error
 		return backend.Hold(ReasonLifecycle, "instance %s of node %s is not in service in the group %s", id, node, g.name)
 	}
 	if eks {
-		return backend.Hold(ReasonEKS, "EKS replaces and drains node %s by itself, as it is recommended to leave", node)
+		return backend.Leave(policy.ActorEKS, ReasonEKS, "EKS replaces and drains node %s by itself, as it is recommended to leave", node)
 	}
 	leaving, err := b.leaving(ctx, g, id)
 	if err != nil {

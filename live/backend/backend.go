@@ -63,7 +63,13 @@ var ErrNotYet = errors.New("not yet")
 
 // A Held says that something was left as it is, and why, in a sentence for the
 // user. Reason is the CamelCase reason of a condition or an Event.
-type Held struct{ Reason, Message string }
+type Held struct {
+	Reason, Message string
+
+	// By is who else is at work on it, ActorNone when nobody is. Under a notice a drain
+	// goes on without its backend, unless somebody else drains the node.
+	By policy.Actor
+}
 
 // Error returns the message.
 func (h *Held) Error() string { return h.Reason + ": " + h.Message }
@@ -71,6 +77,11 @@ func (h *Held) Error() string { return h.Reason + ": " + h.Message }
 // Hold returns a [Held].
 func Hold(reason, format string, args ...any) error {
 	return &Held{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Leave returns a [Held] for what is in the hands of somebody else.
+func Leave(by policy.Actor, reason, format string, args ...any) error {
+	return &Held{Reason: reason, Message: fmt.Sprintf(format, args...), By: by}
 }
 
 // A Machine is a node as its backend knows it, from the order to its end, also

@@ -91,8 +91,8 @@ func TestDrain(t *testing.T) {
 		if w.read("a") != nil {
 			t.Error("the node was not given back")
 		}
-		if len(w.evictions) != 3 {
-			t.Errorf("%d pods were evicted, want 3", len(w.evictions))
+		if len(w.evicted()) != 3 {
+			t.Errorf("%d pods were evicted, want 3", len(w.evicted()))
 		}
 		if len(l.results) != 1 || l.results[0].Outcome != OutcomeDone {
 			t.Errorf("it ended as %+v", l.results)
@@ -133,7 +133,7 @@ func TestFailedReplacement(t *testing.T) {
 		if len(l.results) != 1 || l.results[0].Reason != "ReplacementFailed" || l.results[0].Outcome != OutcomeHeld {
 			t.Errorf("it ended as %+v", l.results)
 		}
-		if len(w.evictions) > 0 {
+		if len(w.evicted()) > 0 {
 			t.Error("pods were evicted without their replacement")
 		}
 		w.clean("after the failure")
@@ -153,8 +153,8 @@ func TestNoticeMidDrain(t *testing.T) {
 		s, _ := planned("a", notice(2*time.Minute))
 		p.Hurry(s)
 		time.Sleep(time.Second)
-		if len(w.evictions) != 2 {
-			t.Errorf("%d pods were evicted a second after the notice, want 2", len(w.evictions))
+		if len(w.evicted()) != 2 {
+			t.Errorf("%d pods were evicted a second after the notice, want 2", len(w.evicted()))
 		}
 		if s, _ := readState(w.read("a")); s.ReclaimAt == 0 {
 			t.Error("a new leader would not know of the notice")
@@ -214,11 +214,11 @@ func TestVolumes(t *testing.T) {
 					w.must(w.api.Delete(context.Background(), volume))
 				}()
 				time.Sleep(x.want - 10*time.Second)
-				if slices.Contains(w.giver.calls, "release a") {
+				if slices.Contains(w.giver.called(), "release a") {
 					t.Error("it was given back with a volume attached")
 				}
 				time.Sleep(10 * time.Second)
-				if !slices.Contains(w.giver.calls, "release a") {
+				if !slices.Contains(w.giver.called(), "release a") {
 					t.Errorf("it was not given back %v after the start", time.Since(start))
 				}
 				time.Sleep(x.comeOff)

@@ -286,9 +286,9 @@ func TestRule11Recover(t *testing.T) {
 			}
 		}
 		w.faulty(nil)
-		before := len(w.evictions)
+		before := len(w.evicted())
 		w.must(next.Pass(ctx))
-		if len(w.evictions) != before+1 {
+		if len(w.evicted()) != before+1 {
 			t.Error("the drain under a notice did not go on")
 		}
 	})

@@ -56,7 +56,7 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	switch {
 	case err == nil:
 		return PhaseWaiting, nil
-	case errors.As(err, &held):
+	case errors.As(err, &held) && (!d.urgent() || held.By != policy.ActorNone):
 		return d.fail(held.Reason, held.Message), nil
 	case d.urgent() && r.fence == nil:
 		r.p.cfg.Log.Warn("drained without its backend, since the provider takes it", "node", d.node, "error", err)

@@ -220,13 +220,13 @@ func TestRule10Notice(t *testing.T) {
 		w.reclaim("a")
 		time.Sleep(10 * time.Second)
 		stop()
-		if len(w.evictions) != 4 {
-			t.Fatalf("%d pods were evicted, want 4: %v", len(w.evictions), w.evictions)
+		if len(w.evicted()) != 4 {
+			t.Fatalf("%d pods were evicted, want 4: %v", len(w.evicted()), w.evicted())
 		}
-		if !strings.HasPrefix(w.evictions[0].pod, "critical") {
-			t.Errorf("%s went first", w.evictions[0].pod)
+		if !strings.HasPrefix(w.evicted()[0].pod, "critical") {
+			t.Errorf("%s went first", w.evicted()[0].pod)
 		}
-		for _, e := range w.evictions {
+		for _, e := range w.evicted() {
 			slow := strings.HasPrefix(e.pod, "slow")
 			if slow && (e.grace == nil || *e.grace < 100 || *e.grace > 118) || !slow && e.grace != nil {
 				t.Errorf("pod %s got a grace of %v", e.pod, e.grace)
@@ -448,8 +448,8 @@ func TestRule14Fence(t *testing.T) {
 		if asked != 5 {
 			t.Errorf("asked %d times in 5 passes", asked)
 		}
-		if len(w.evictions) > 0 || len(w.giver.calls) > 0 {
-			t.Errorf("evicted %v, called %v", w.evictions, w.giver.calls)
+		if len(w.evicted()) > 0 || len(w.giver.called()) > 0 {
+			t.Errorf("evicted %v, called %v", w.evicted(), w.giver.called())
 		}
 		w.clean("behind the fence")
 	})
@@ -491,14 +491,14 @@ func TestRule20Halt(t *testing.T) {
 			t.Error("the wrong nodes are cordoned")
 		}
 		w.faulty(nil)
-		before := len(w.evictions)
+		before := len(w.evicted())
 		w.must(p.Pass(ctx))
-		if len(w.evictions) != before {
+		if len(w.evicted()) != before {
 			t.Error("a pod was evicted behind the kill switch")
 		}
 		p.Resume()
 		w.must(p.Pass(ctx))
-		if len(w.evictions) != before+1 {
+		if len(w.evicted()) != before+1 {
 			t.Error("the node under notice was forgotten")
 		}
 		w.begin(p, "stuck")
@@ -527,4 +527,30 @@ func TestRule20Shutdown(t *testing.T) {
 		w.giver.take()
 		w.clean("after the end")
 	})
+}
+
+// TestRule09HeldUnderNotice: under a notice a drain goes on without a backend that holds
+// it, unless somebody else drains the node.
+func TestRule09HeldUnderNotice(t *testing.T) {
+	for _, x := range []struct {
+		answer  error
+		evicted int
+	}{
+		{backend.Hold("DoNotDisrupt", "the user protects it"), 1},
+		{backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is ending it"), 0},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.node("a")
+			w.pod("", "a")
+			w.faulty(on("prepare", 1, 0, x.answer))
+			p := w.pipeline()
+			stop := w.running(p)
+			w.begin(p, "a", notice(2*time.Minute))
+			time.Sleep(time.Minute)
+			stop()
+			if len(w.evicted()) != x.evicted {
+				t.Errorf("%v: %d pods were evicted, want %d", x.answer, len(w.evicted()), x.evicted)
+			}
+		})
+	}
 }

@@ -49,6 +49,7 @@ type world struct {
 	api   client.WithWatch // without faults
 	giver *giver
 
+	striking  sync.Mutex // held while a fault is asked
 	mu        sync.Mutex
 	fault     func(op string) error // asked before each call; nil means none
 	lost      func(op string) error // asked after each call
@@ -145,18 +146,31 @@ func (w *world) guard(ctx context.Context, op string, f func() error) error {
 	w.mu.Lock()
 	fault, lost := w.fault, w.lost
 	w.mu.Unlock()
-	if fault != nil {
-		if err := fault(op); err != nil {
-			return err
-		}
+	if err := w.strike(fault, op); err != nil {
+		return err
 	}
 	err := f()
-	if lost != nil {
-		if lost := lost(op); lost != nil {
-			return lost
-		}
+	if err := w.strike(lost, op); err != nil {
+		return err
 	}
 	return err
+}
+
+// strike asks a fault, one call at a time: faults count their calls.
+func (w *world) strike(fault func(op string) error, op string) error {
+	if fault == nil {
+		return nil
+	}
+	w.striking.Lock()
+	defer w.striking.Unlock()
+	return fault(op)
+}
+
+// evicted returns the evictions that were accepted so far.
+func (w *world) evicted() []eviction {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.evictions)
 }
 
 // breach notes that something happened which never must.
@@ -598,6 +612,13 @@ func (g *giver) Giver(pool string) (backend.Giver, error) {
 		return nil, fmt.Errorf("there is no pool %s", pool)
 	}
 	return g, nil
+}
+
+// called returns what was asked of the backend so far.
+func (g *giver) called() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.calls)
 }
 
 // keep has the backend keep the replacements of tokens, as a Launch does.

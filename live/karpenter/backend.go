@@ -52,6 +52,7 @@ type Backend struct {
 	prepared   map[string]bool        // Nodes that we protected for a drain
 	waiting    map[string]policy.Time // since when an empty Node waits for its volumes
 	interrupts map[string]bool        // UIDs of interruption Events told of
+	classKind  schema.GroupKind       // of node class, as found last
 }
 
 // A poolState is what is remembered of one CapacityPool between calls.
@@ -109,15 +110,6 @@ func (b *Backend) nodePoolsNow(ctx context.Context) ([]karpv1.NodePool, error) {
 	var list karpv1.NodePoolList
 	if err := b.reader.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing NodePools: %w", err)
-	}
-	return list.Items, nil
-}
-
-// claimsNow reads the NodeClaims from the API server.
-func (b *Backend) claimsNow(ctx context.Context) ([]karpv1.NodeClaim, error) {
-	var list karpv1.NodeClaimList
-	if err := b.reader.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	return list.Items, nil
 }

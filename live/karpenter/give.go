@@ -33,7 +33,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	case claim == nil:
 		return backend.Hold("NodeClaimMissing", "node %s has no NodeClaim, so that nobody would give its machine back", node.Name)
 	case going(claim, node):
-		return backend.Hold("KarpenterActs", "Karpenter is ending node %s", node.Name)
+		return backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is ending node %s", node.Name)
 	}
 	why, _, ours := protectedSince(node.Annotations)
 	if ours && why == protectedDrain {

@@ -45,7 +45,7 @@ func ClaimName(token string) string {
 }
 
 // Launch makes a NodeClaim as Karpenter makes its own. It is not made where the
-// limits of the NodePool leave no room, which only Karpenter's own provisioner would
+// limits of the pool leave no room, which only Karpenter's own provisioner would
 // look at; where the node class is not ready; and while [Config.UnlaunchedMax] others
 // have no machine yet.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
@@ -67,6 +67,9 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if !apierrors.IsNotFound(err) {
 		return b.karpenterError(pool.Name, "reading NodeClaim "+name, err)
 	}
+	if err := b.room(b.unlaunched()); err != nil {
+		return err // so much can be told without asking the API server
+	}
 	nodePool, claims, err := b.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 		return err
 	}
 	claim := b.claim(s, l, nodePool, name, markets)
-	if err := limitsLeave(s, nodePool, claims, markets); err != nil {
+	if err := b.limitsLeave(s, pool, nodePool, claims, markets); err != nil {
 		return err
 	}
 	if err := b.classReady(ctx, nodePool); err != nil {
@@ -180,12 +183,15 @@ func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([
 }
 
 // limitsLeave returns a Held where the largest machine that may come exceeds the
-// limits of the NodePool together with what it has.
-func limitsLeave(s *policy.Snapshot, n *karpv1.NodePool, claims []karpv1.NodeClaim, markets []policy.MarketID) error {
-	for name, limit := range n.Spec.Limits {
-		used := resource.Quantity{}
+// limits that the user set the pool, together with what it has. Those of the NodePool
+// divide Karpenter's own launches between the capacity types, follow what the pool
+// holds, and lag behind it: the plan has weighed the share already.
+func (b *Backend) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.NodePool, claims []karpv1.NodeClaim, markets []policy.MarketID) error {
+	limits := (&holdings{gpu: gpuOf(s, pool)}).list(leftOf(pool.Limits, policy.Resources{}))
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		limit, used := limits[name], resource.Quantity{}
 		for i := range claims {
-			if c := &claims[i]; c.Labels[karpv1.NodePoolLabelKey] == n.Name && c.DeletionTimestamp.IsZero() {
+			if c := &claims[i]; (c.Labels[karpv1.NodePoolLabelKey] == n.Name || b.isOf(c, pool.Name)) && c.DeletionTimestamp.IsZero() {
 				used.Add(capacityOf(s, c)[name])
 			}
 		}
@@ -197,10 +203,17 @@ func limitsLeave(s *policy.Snapshot, n *karpv1.NodePool, claims []karpv1.NodeCla
 		}
 		used.Add(largest)
 		if used.Cmp(limit) > 0 {
-			return backend.Hold("LimitReached", "NodePool %s is limited to %s of %s, and would hold %s", n.Name, limit.String(), name, used.String())
+			return backend.Hold("LimitReached", "pool %s is limited to %s of %s, and would hold %s", pool.Name, limit.String(), name, used.String())
 		}
 	}
 	return nil
+}
+
+// isOf reports whether a claim is of a CapacityPool.
+func (b *Backend) isOf(c *karpv1.NodeClaim, pool string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.poolOf(c) == pool
 }
 
 // capacityOf returns what a claim counts against limits. One that has no machine yet

@@ -133,11 +133,7 @@ func TestRule04Held(t *testing.T) {
 		}},
 		{"LimitReached", func(b *bench, s *policy.Snapshot, _ *policy.Launch) {
 			b.karpenterNode("n1", "web-spot", s, market(s, 1, 0, policy.Spot))
-			n := b.nodePool("web-spot")
-			n.Spec.Limits = karpv1.Limits(quantities(s, market(s, 1, 0, policy.Spot))) // one node of 4 vCPU
-			if err := b.client.Update(b.t.Context(), n); err != nil {
-				b.t.Fatal(err)
-			}
+			s.Pools[0].Limits = policy.Resources{CPU: 4000} // one node of 4 vCPU
 		}},
 		{"OutsideNodePool", func(b *bench, s *policy.Snapshot, l *policy.Launch) {
 			n := b.nodePool("web-spot")
@@ -300,4 +296,19 @@ func TestClaimName(t *testing.T) {
 	if a == b || len(a) > 63 || strings.ToLower(a) != a {
 		t.Errorf("names %s and %s", a, b)
 	}
+}
+
+// TestRule04OwnLimits: the limits by which a NodePool keeps to its share hold back
+// Karpenter and not the plan, which has weighed the share.
+func TestRule04OwnLimits(t *testing.T) {
+	b, s := launchBench(t)
+	n := b.nodePool("web-spot")
+	n.Spec.Limits = karpv1.Limits(nothing())
+	if err := b.client.Update(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Launch(t.Context(), s, spotLaunch(s, "token-x")); err != nil {
+		t.Fatal(err)
+	}
+	b.claim(ClaimName("token-x"))
 }

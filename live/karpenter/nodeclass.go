@@ -31,9 +31,20 @@ func (b *Backend) nodeClassKind() (schema.GroupVersionKind, error) {
 	if !b.cfg.NodeClass.Empty() {
 		return b.cfg.NodeClass, nil
 	}
-	for _, k := range nodeClassKinds {
+	// A kind that is not there is asked of the API server each time: the one found
+	// last is tried first.
+	b.mu.Lock()
+	kinds := append([]schema.GroupKind{b.classKind}, nodeClassKinds...)
+	b.mu.Unlock()
+	for _, k := range kinds {
+		if k.Empty() {
+			continue
+		}
 		m, err := b.client.RESTMapper().RESTMapping(k)
 		if err == nil {
+			b.mu.Lock()
+			b.classKind = k
+			b.mu.Unlock()
 			return m.GroupVersionKind, nil
 		}
 		if !meta.IsNoMatchError(err) {

@@ -106,7 +106,7 @@ func (b *Backend) read(ctx context.Context, s *policy.Snapshot, pool *policy.Poo
 	}
 	w.live = list.Items
 	var err error
-	if w.claims, err = b.claimsNow(ctx); err != nil {
+	if w.claims, err = b.claimsNow(ctx, claimsOf(pool.Name)); err != nil {
 		return nil, b.karpenterError(pool.Name, "", err)
 	}
 	b.recall(w)
@@ -269,7 +269,7 @@ func annotate(u *unstructured.Unstructured, t *steering, now policy.Time) {
 
 // widen repeats the write where a node came to live outside of a NodePool meanwhile.
 func (b *Backend) widen(ctx context.Context, w *site) error {
-	claims, err := b.claimsNow(ctx)
+	claims, err := b.claimsNow(ctx, claimsOf(w.pool.Name))
 	if err != nil {
 		return nil //nolint:nilerr // the next Tend looks again
 	}

@@ -100,11 +100,18 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 }
 
 // sweep removes protections of ours that are older than ProtectMax while no drain of
-// ours is at work on the node, or in its NodePool.
+// ours is at work on the node, or in its NodePool, and those of nodes whose claim has
+// lost its own.
 func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
 	var nodes corev1.NodeList
 	if err := b.client.List(ctx, &nodes, client.HasLabels{karpv1.NodePoolLabelKey}); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
+	}
+	settled := map[string]bool{} // nodes whose claim is not protected any more
+	for i := range claims {
+		if _, _, ours := protectedSince(claims[i].Annotations); !ours && claims[i].Status.NodeName != "" {
+			settled[claims[i].Status.NodeName] = true
+		}
 	}
 	draining, there := map[string]bool{}, map[string]bool{}
 	for i := range nodes.Items {
@@ -124,12 +131,17 @@ func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
 	var errs []error
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		_, at, ours := protectedSince(n.Annotations)
+		why, at, ours := protectedSince(n.Annotations)
 		_, ourDrain := n.Annotations[drain.AnnotationDrain]
+		if ours && !ourDrain && why == protectedReplacement && settled[n.Name] {
+			// Karpenter copied the mark to the Node while it was taken off the claim.
+			errs = append(errs, b.unprotect(ctx, &corev1.Node{}, n.Name, n.Annotations))
+			continue
+		}
 		if !ours || ourDrain || b.now().Sub(at) < b.cfg.ProtectMax {
 			continue
 		}
-		if why, _, _ := protectedSince(n.Annotations); why == protectedReplacement && anyDrains(draining) {
+		if why == protectedReplacement && anyDrains(draining) {
 			continue // its pods may be on their way
 		}
 		errs = append(errs, b.unprotect(ctx, &corev1.Node{}, n.Name, n.Annotations))

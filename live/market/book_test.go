@@ -347,7 +347,13 @@ func TestAllAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for _, f := range []func(){
 		func() { _ = d.Refresh(t.Context()) },
-		func() { s := &policy.Snapshot{}; d.Fill(s, d.now()); _ = slices.Max(s.Markets[0].History) },
+		func() {
+			s := &policy.Snapshot{}
+			d.Fill(s, d.now())
+			for i := range s.Markets {
+				_ = slices.Max(s.Markets[i].History)
+			}
+		},
 		func() { d.Meet(backend.Event{Kind: backend.MetRefusal, Market: m5a, At: d.now()}) },
 		func() { d.Running(d.now(), func(policy.MarketID) int { return 2 }) },
 		func() { d.Find("aws", "eu-west-1", "eu-west-1a", "m5.large", policy.Spot) },

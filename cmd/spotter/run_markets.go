@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/live/cluster"
+	livemarket "github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/live/rackspace"
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+)
+
+// observe makes the book of markets and what watches the cluster.
+func (w *wiring) observe(ctx context.Context) error {
+	c := livemarket.DefaultConfig()
+	c.Cache, c.Log = w.f.cache, w.log
+	if w.f.trace != "" {
+		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.trace, Every: time.Minute, Regions: w.f.regions})
+		if err != nil {
+			return wrong(fmt.Errorf("--trace: %w", err), "give the folder of a trace")
+		}
+		c.Feeds = append(c.Feeds, feed)
+	} else if len(w.f.regions) > 0 {
+		feeds, err := w.askAWS()
+		if err != nil {
+			return wrong(fmt.Errorf("--region: %w", err), "name regions of AWS, as us-east-1")
+		}
+		c.Feeds = append(c.Feeds, feeds...)
+	}
+	if slices.Contains(w.f.backends, "rackspace") {
+		var err error
+		if w.rackspace, err = rackspace.NewFeed(rackspace.DefaultConfig()); err != nil {
+			return err
+		}
+		c.Feeds = append(c.Feeds, w.rackspace)
+	}
+	var err error
+	if w.book, err = livemarket.New(c); err != nil {
+		return wrong(err, "run `spotter run --help`")
+	}
+	o := cluster.DefaultConfig()
+	o.Log, o.Provider = w.log, w.f.provider
+	for _, l := range w.f.labels {
+		label, err := kube.ParseCapacityLabel(l)
+		if err != nil {
+			return wrong(fmt.Errorf("--spot-label: %w", err), "write it as name or name=value")
+		}
+		o.Capacity.Own = append(o.Capacity.Own, label)
+	}
+	if w.observer, err = cluster.New(o, w.book); err != nil {
+		return err
+	}
+	forecaster, err := models.NewClosedForm(models.DefaultConfig())
+	if err != nil {
+		return err
+	}
+	w.parts.Observer, w.parts.Wakes, w.parts.Forecaster = w.observer, w.observer.Wakes(), forecaster
+	w.parts.Experience, w.parts.Referee = w.book, w.observer
+	w.parts.Judges = append(w.parts.Judges, w.observer, judged(w.pricesRead))
+	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.provider, book: w.book})
+	return errors.Join(w.everywhere(w.readPrices()), w.everywhere(w.readUsage), w.observer.SetupWithManager(w.manager))
+}
+
+// readPrices returns what reads the feeds, each once at first, and lets the first step
+// know when that is done.
+func (w *wiring) readPrices() func(context.Context) error {
+	priced := make(chan struct{})
+	w.parts.Priced = priced
+	return func(ctx context.Context) error {
+		if err := w.book.Refresh(ctx); err != nil && ctx.Err() == nil {
+			w.log.Warn("not all is known of markets at first", "error", err)
+		}
+		close(priced)
+		return w.book.Run(ctx)
+	}
+}
+
+// usageEvery is how often it is read what nodes use: as often as metrics-server
+// measures it by default.
+const usageEvery = time.Minute
+
+func (w *wiring) readUsage(ctx context.Context) error {
+	return w.observer.FollowUsage(ctx, w.manager.GetAPIReader(), clock.RealClock{}, usageEvery)
+}
+
+// judged is a function as a live.Judge.
+type judged func(pool string) []metav1.Condition
+
+func (f judged) Conditions(pool string) []metav1.Condition { return f(pool) }
+
+// conditionPrices says whether every source of prices answers.
+const conditionPrices = "PricesRead"
+
+// pricesRead says whether every feed was read the last time.
+func (w *wiring) pricesRead(string) []metav1.Condition {
+	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "every source of prices answers"}
+	var failed []string
+	feeds := w.book.Health()
+	for _, h := range feeds {
+		if h.Err != nil {
+			failed = append(failed, fmt.Sprintf("%s: %v", h.Feed, h.Err))
+		}
+	}
+	switch {
+	case len(feeds) == 0:
+		c.Status, c.Reason = metav1.ConditionFalse, "NoSource"
+		c.Message = "no source of prices is given: prices on demand are those of the catalog, and no spot market is known"
+	case len(failed) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "SourceFailed", "what was known before holds; "+strings.Join(failed, "; ")
+	}
+	return []metav1.Condition{c}
+}
+
+// A zoneNamer tells the book by which IDs zones go, as nodes say it.
+type zoneNamer struct {
+	reader   client.Reader
+	provider string
+	book     *livemarket.Book
+	told     map[livemarket.Zone]bool
+}
+
+// labelZoneID is the ID of a node's zone at AWS; the name of one zone differs between
+// accounts.
+const labelZoneID = "topology.k8s.aws/zone-id"
+
+// Report implements live.Reporter. It writes nothing.
+func (z *zoneNamer) Report(ctx context.Context, _ *policy.Snapshot) error {
+	var nodes corev1.NodeList
+	if err := z.reader.List(ctx, &nodes, client.HasLabels{labelZoneID}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		l := nodes.Items[i].Labels
+		zone := livemarket.Zone{Provider: z.provider, Region: l[corev1.LabelTopologyRegion], Name: l[corev1.LabelTopologyZone], ID: l[labelZoneID]}
+		if z.told[zone] {
+			continue
+		}
+		if z.told == nil {
+			z.told = map[livemarket.Zone]bool{}
+		}
+		z.told[zone] = true
+		z.book.NameZone(zone)
+	}
+	return nil
+}
+
+// askAWS returns the feeds of AWS.
+func (w *wiring) askAWS() ([]livemarket.Feed, error) {
+	c := aws.DefaultConfig()
+	c.Regions, c.Families, c.Endpoint = w.f.regions, w.f.families, w.f.awsEndpoint
+	if w.f.cache != "" {
+		c.Dir = filepath.Dir(w.f.cache) // the quota of placement scores is counted through a restart
+	}
+	r, err := aws.NewReader(c)
+	if err != nil {
+		return nil, err
+	}
+	return livemarket.NewAWS(r, livemarket.DefaultAWSConfig())
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/spotter-dev/spotter/live/testenv"
+)
+
+// A traceSink is a collector that keeps the names of spans and who sent them.
+type traceSink struct {
+	collector.UnimplementedTraceServiceServer
+
+	mu       sync.Mutex
+	spans    map[string]int
+	services map[string]bool
+}
+
+func (s *traceSink) Export(_ context.Context, x *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range x.ResourceSpans {
+		for _, a := range r.Resource.Attributes {
+			if a.Key == "service.name" {
+				s.services[a.Value.GetStringValue()] = true
+			}
+		}
+		for _, scope := range r.ScopeSpans {
+			for _, span := range scope.Spans {
+				s.spans[span.Name]++
+			}
+		}
+	}
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+// TestRunTelemetry: metrics are served over TLS, to nobody who is not known or may not
+// read them; and the spans of a step arrive at a collector.
+func TestRunTelemetry(t *testing.T) {
+	sink := &traceSink{spans: map[string]int{}, services: map[string]bool{}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, sink)
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+l.Addr().String())
+	t.Setenv("OTEL_SERVICE_NAME", "spotter-test")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+
+	s := newStage(t, shadowRules)
+	r := s.start(t, "--metrics-secure=true")
+	s.leads(t, r, "")
+	url := strings.Replace(r.metric, "http://", "https://", 1)
+	reader := s.env.ServiceAccount(t, s.namespace, "reader", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
+	stranger := s.env.ServiceAccount(t, s.namespace, "stranger")
+	for _, c := range []struct {
+		who, token string
+		want       int
+	}{
+		{"nobody", "", http.StatusUnauthorized},
+		{"a stranger", stranger.BearerToken, http.StatusForbidden},
+		{"a reader", reader.BearerToken, http.StatusOK},
+	} {
+		testenv.Eventually(t, c.who+" is answered", func() error {
+			status, body, err := scrape(t.Context(), url, c.token)
+			switch {
+			case err != nil:
+				return err
+			case status != c.want:
+				return fmt.Errorf("%s gets %d, want %d", c.who, status, c.want)
+			case (status == http.StatusOK) != strings.Contains(body, "spotter_leader 1"):
+				return fmt.Errorf("%s reads %d bytes", c.who, len(body))
+			}
+			return nil
+		})
+	}
+	testenv.Eventually(t, "the spans of a step arrive", func() error {
+		sink.mu.Lock()
+		defer sink.mu.Unlock()
+		for _, name := range []string{"step", "observe", "decide", "save"} {
+			if sink.spans[name] == 0 {
+				return fmt.Errorf("no span %s among %v", name, sink.spans)
+			}
+		}
+		if !sink.services["spotter-test"] {
+			return errors.New("they do not say whose they are")
+		}
+		return nil
+	})
+}
+
+// scrape reads metrics with a token, which may be empty.
+func scrape(ctx context.Context, url, token string) (status int, body string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // its certificate is its own
+	answer, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text), err
+}

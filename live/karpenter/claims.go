@@ -1,0 +1,94 @@
+package karpenter
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// fetchMax is the most NodeClaims that are read one by one. Where more than these are
+// not known from the watches as they are, all are read whole.
+const fetchMax = 20
+
+// claimsOf chooses the NodeClaims of the NodePools of ours for a CapacityPool.
+func claimsOf(pool string) client.ListOption {
+	var names []string
+	for _, c := range capacities {
+		names = append(names, NodePoolName(pool, c))
+	}
+	r, err := labels.NewRequirement(karpv1.NodePoolLabelKey, selection.In, names)
+	if err != nil {
+		panic(fmt.Sprintf("karpenter: names of NodePools %q: %v", names, err))
+	}
+	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*r)}
+}
+
+// claimsNow returns the NodeClaims as the API server has them now; they are shared and
+// never written. The API server is asked for their versions, and for the whole only of
+// what the watches do not know in that version: they come as JSON, a thousand of which
+// take longer to read than all the rest of a step.
+func (b *Backend) claimsNow(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
+	var versions metav1.PartialObjectMetadataList
+	versions.SetGroupVersionKind(groupVersion.WithKind("NodeClaimList"))
+	if err := b.reader.List(ctx, &versions, of...); err != nil {
+		return nil, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	all, unknown := b.watched(versions.Items)
+	if len(unknown) > fetchMax {
+		var list karpv1.NodeClaimList
+		if err := b.reader.List(ctx, &list, of...); err != nil {
+			return nil, fmt.Errorf("listing NodeClaims: %w", err)
+		}
+		return list.Items, nil
+	}
+	gone := map[int]bool{}
+	for _, i := range unknown {
+		err := b.reader.Get(ctx, client.ObjectKey{Name: versions.Items[i].Name}, &all[i])
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading NodeClaim %s: %w", versions.Items[i].Name, err)
+		}
+		gone[i] = err != nil
+	}
+	there := all[:0]
+	for i := range all {
+		if !gone[i] {
+			there = append(there, all[i])
+		}
+	}
+	return there, nil
+}
+
+// watched returns the NodeClaims that the watches have in these versions, and the
+// indices of those that they have not.
+func (b *Backend) watched(versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim, unknown []int) {
+	all = make([]karpv1.NodeClaim, len(versions))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range versions {
+		v := &versions[i]
+		if s := b.claims[v.Name]; s != nil && s.claim.UID == v.UID && s.claim.ResourceVersion == v.ResourceVersion {
+			all[i] = *s.claim
+		} else {
+			unknown = append(unknown, i)
+		}
+	}
+	return all, unknown
+}
+
+// unlaunched returns the NodeClaims that have no machine yet, as the watches know.
+func (b *Backend) unlaunched() []karpv1.NodeClaim {
+	var all []karpv1.NodeClaim
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.claims { // in no order: they are counted
+		if !launched(s.claim) {
+			all = append(all, *s.claim)
+		}
+	}
+	return all
+}
