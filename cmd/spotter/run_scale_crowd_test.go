@@ -1,0 +1,303 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
+	"sigs.k8s.io/karpenter/pkg/apis"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// What a crowd is made of, whatever its size.
+const (
+	crowdPools    = 4
+	crowdSpaces   = 10
+	crowdReplicas = 50 // pods of each Deployment
+	crowdPerNode  = 8  // pods of Deployments on each node
+	crowdDaemons  = 2  // DaemonSets, with a pod on each node
+	crowdRegion   = "us-east-1"
+)
+
+var (
+	crowdZones = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
+	crowdTypes = []string{"m5.2xlarge", "m5a.2xlarge", "m6i.2xlarge", "c5.2xlarge", "c6i.2xlarge", "r5.2xlarge", "r6i.2xlarge"}
+)
+
+// A crowd is a cluster of many nodes and of ten pods to a node. Nodes, pods and
+// NodeClaims are written as kubelets and Karpenter would have them, since these are
+// too slow for so many; what binds pods and counts disruption budgets is real.
+type crowd struct {
+	env    *testenv.Env
+	client client.WithWatch
+	nodes  int
+
+	apps []*appsv1.ReplicaSet // by number; their pods carry the number
+	sets []*appsv1.DaemonSet
+}
+
+// allRules let a user do everything.
+var allRules = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+
+// newCrowd starts a cluster and fills it.
+func newCrowd(b *testing.B, nodes int) *crowd {
+	b.Helper()
+	c := &crowd{nodes: nodes, env: testenv.New(b, testenv.Options{
+		ControllerManager: true, Scheduler: true, CRDs: append(slices.Clone(apis.CRDs), kwokapis.CRDs...),
+		Args: map[string][]string{
+			testenv.ControllerManager: {"--controllers=disruption-controller,serviceaccount-controller"},
+			testenv.Etcd:              {"--quota-backend-bytes=8000000000"},
+		},
+	})}
+	if err := karpenter.AddToScheme(c.env.Scheme); err != nil {
+		b.Fatal(err)
+	}
+	cfg := c.env.User(b, "system:kwok", allRules) // of whose writes the audit log keeps little
+	cfg.QPS = -1
+	var err error
+	if c.client, err = client.NewWithWatch(cfg, client.Options{Scheme: c.env.Scheme}); err != nil {
+		b.Fatal(err)
+	}
+	begun := time.Now()
+	for _, step := range []func(context.Context) error{c.makeSpaces, c.makePools, c.makeApps, c.makeNodes, c.makePods} {
+		if err := step(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Logf("%d nodes and %d pods made in %v", nodes, nodes*(crowdPerNode+crowdDaemons), time.Since(begun).Round(time.Second))
+	return c
+}
+
+// many calls f with 0…n-1, several at a time, and returns the first error.
+func many(n int, f func(int) error) error {
+	const workers = 24
+	var first error
+	var once sync.Once
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range workers {
+		all.Go(func() {
+			for i := range next {
+				if err := f(i); err != nil {
+					once.Do(func() { first = err })
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	return first
+}
+
+func crowdSpace(app int) string { return fmt.Sprintf("shop-%d", app%crowdSpaces) }
+func crowdPool(i int) string    { return fmt.Sprintf("pool-%d", i%crowdPools) }
+
+func (c *crowd) makeSpaces(ctx context.Context) error {
+	for i := range crowdSpaces {
+		if err := c.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crowdSpace(i)}}); err != nil {
+			return err
+		}
+	}
+	end := time.Now().Add(time.Minute)
+	for i := range crowdSpaces {
+		for {
+			err := c.client.Get(ctx, client.ObjectKey{Namespace: crowdSpace(i), Name: "default"}, &corev1.ServiceAccount{})
+			if err == nil {
+				break
+			}
+			if !apierrors.IsNotFound(err) || time.Now().After(end) {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+func (c *crowd) makePools(ctx context.Context) error {
+	class := &unstructured.Unstructured{}
+	class.SetAPIVersion("karpenter.kwok.sh/v1alpha1")
+	class.SetKind("KWOKNodeClass")
+	class.SetName("default")
+	if err := c.client.Create(ctx, class); err != nil {
+		return err
+	}
+	for i := range crowdPools {
+		err := c.client.Create(ctx, &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: crowdPool(i)}, Spec: v1alpha1.CapacityPoolSpec{
+			Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
+			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": crowdPool(i)}},
+			Markets:  v1alpha1.Markets{Regions: []string{crowdRegion}},
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crowdTemplate is a pod as users write them, with what a controller does not need.
+func crowdTemplate(name, pool string, cpu, memory int64) corev1.PodTemplateSpec {
+	var environment []corev1.EnvVar
+	for _, k := range []string{"LISTEN", "UPSTREAM", "LOG_LEVEL", "REGION", "TIMEOUT", "POOL_SIZE", "FEATURES", "VERSION"} {
+		environment = append(environment, corev1.EnvVar{Name: k, Value: name + " has something to say of " + strings.ToLower(k)})
+	}
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
+	need := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(memory<<20, resource.BinarySI)}
+	t := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name, "team": "shop", "version": "v1"}, Annotations: map[string]string{"prometheus.io/scrape": "true"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: "registry.example/shop/" + name + ":v1.2.3", Env: environment, ReadinessProbe: probe, LivenessProbe: probe,
+			Ports: []corev1.ContainerPort{{ContainerPort: 8080}}, Resources: corev1.ResourceRequirements{Requests: need},
+		}}},
+	}
+	if pool != "" {
+		t.Spec.NodeSelector = map[string]string{"pool": pool}
+	}
+	return t
+}
+
+// makeApps makes Deployments with their ReplicaSets, and DaemonSets.
+func (c *crowd) makeApps(ctx context.Context) error {
+	c.apps = make([]*appsv1.ReplicaSet, c.nodes*crowdPerNode/crowdReplicas)
+	replicas := int32(crowdReplicas)
+	err := many(len(c.apps), func(i int) error {
+		name := fmt.Sprintf("app-%d", i)
+		template := crowdTemplate(name, crowdPool(i), 450+100*int64(i%4), 1024+256*int64(i%3))
+		meta := metav1.ObjectMeta{Namespace: crowdSpace(i), Name: name, Labels: template.Labels}
+		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+		d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template}}
+		if err := c.client.Create(ctx, d); err != nil {
+			return err
+		}
+		meta.Name += "-5d"
+		meta.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
+		c.apps[i] = &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: selector, Template: template}}
+		return c.client.Create(ctx, c.apps[i])
+	})
+	for i := range crowdDaemons {
+		name := fmt.Sprintf("agent-%d", i)
+		template := crowdTemplate(name, "", 50, 64)
+		template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		s := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template}}
+		if err := c.client.Create(ctx, s); err != nil {
+			return err
+		}
+		c.sets = append(c.sets, s)
+	}
+	return err
+}
+
+// makeNodes makes a NodeClaim and a Node for each, half of them spot.
+func (c *crowd) makeNodes(ctx context.Context) error {
+	return many(c.nodes, func(i int) error {
+		capacity, pool := "spot", crowdPool(i)
+		nodePool := pool + "-spot"
+		if i/crowdPools%2 == 0 {
+			capacity, nodePool = "on-demand", pool+"-od"
+		}
+		claim := &karpv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", nodePool, i), Labels: map[string]string{karpv1.NodePoolLabelKey: nodePool}},
+			Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
+				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{capacity}}}},
+		}
+		if err := c.client.Create(ctx, claim); err != nil {
+			return err
+		}
+		return c.join(ctx, claim, pool, crowdTypes[i%len(crowdTypes)], crowdZones[i%len(crowdZones)], capacity)
+	})
+}
+
+// makePods makes all pods where they run, and then, since each pod would change
+// their status, disruption budgets for every second Deployment.
+func (c *crowd) makePods(ctx context.Context) error {
+	of := c.nodes / crowdPools
+	err := many(len(c.apps)*crowdReplicas, func(i int) error {
+		app := i / crowdReplicas
+		k := (app/crowdPools*crowdReplicas + i%crowdReplicas) % of
+		return c.addPod(ctx, app, c.nodeName(k*crowdPools+app%crowdPools))
+	})
+	if err != nil {
+		return err
+	}
+	most := intstr.FromString("10%")
+	return many(len(c.apps)/2, func(i int) error {
+		s := c.apps[2*i]
+		return c.client.Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Labels["app"]},
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: s.Spec.Selector, MaxUnavailable: &most}})
+	})
+}
+
+// nodeName returns the name of the node that was made as number i.
+func (c *crowd) nodeName(i int) string {
+	if i/crowdPools%2 == 0 {
+		return fmt.Sprintf("node-%s-od-%d", crowdPool(i), i)
+	}
+	return fmt.Sprintf("node-%s-spot-%d", crowdPool(i), i)
+}
+
+// crowdTrace writes the prices of some three hundred spot markets, hour by hour over
+// the last two days, and returns the folder.
+func crowdTrace(b *testing.B) string {
+	b.Helper()
+	families := []string{"m5", "m5a", "m6i", "m6a", "c5", "c5a", "c6i", "c6a", "r5", "r5a", "r6i", "r6a"}
+	walk := rand.New(rand.NewPCG(1, 2))
+	now := time.Now()
+	var all []trace.Series
+	for _, name := range catalog.Types(catalog.AWS) {
+		family, size, _ := strings.Cut(name, ".")
+		onDemand, known := catalog.OnDemand(catalog.AWS, crowdRegion, name)
+		if !slices.Contains(families, family) || size == "metal" || !known {
+			continue
+		}
+		for _, zone := range crowdZones {
+			s := trace.Series{Provider: catalog.AWS, Region: crowdRegion, Zone: zone, Type: name}
+			part := 0.3 + 0.4*walk.Float64()
+			for h := -48; h <= 0; h++ {
+				part = min(1, max(0.1, part*(0.99+0.02*walk.Float64())))
+				s.At = append(s.At, policy.TimeOf(now.Add(time.Duration(h)*time.Hour)))
+				s.Spot, s.OnDemand = append(s.Spot, policy.Dollars(part*onDemand.Float())), append(s.OnDemand, onDemand)
+			}
+			all = append(all, s)
+		}
+	}
+	b.Logf("prices of %d spot markets", len(all))
+	t, err := trace.New("crowd", all)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := filepath.Join(b.TempDir(), "prices")
+	if err := trace.Write(dir, t); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}

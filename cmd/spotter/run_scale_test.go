@@ -1,0 +1,307 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// How a run at scale is measured.
+const (
+	scaleSteps = 110
+	scaleEvery = 3 * time.Second
+	scaleMax   = 10 * time.Minute
+)
+
+// BenchmarkProcessRun measures `spotter run` beside a real API server: a thousand
+// nodes and ten thousand pods under two policies in both modes, and five times as
+// many under one. Prices are those of some three hundred spot markets, one pod in a
+// hundred is replaced a minute, and a step is taken every three seconds, more often
+// than anything that can wait asks for. Aims at a thousand nodes: a step takes
+// at most 250 ms (p99), the process 400 MB, and it writes at most 5 times a second.
+//
+// The program is SPOTTER=FILE where that is set, else it is built. With
+// SPOTTER_PROFILE=DIR the profiles of processor and heap are left there.
+func BenchmarkProcessRun(b *testing.B) {
+	for _, nodes := range []int{1000, 5000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			c := newCrowd(b, nodes)
+			prices := crowdTrace(b)
+			policies := []string{"portfolio", "spotvortex"}
+			if nodes > 1000 {
+				policies = policies[:1]
+			}
+			for _, p := range policies {
+				for _, mode := range []string{"shadow", "active"} {
+					b.Run(p+"/"+mode, func(b *testing.B) {
+						for b.Loop() {
+							c.measure(b, prices, p, mode)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// A scaleRun is a process that is measured, and what its log tells.
+type scaleRun struct {
+	cmd     *exec.Cmd
+	metrics string
+	pprof   string
+
+	mu    sync.Mutex
+	steps []time.Duration
+	plans map[string]int // entries of plans by kind
+	tail  []string
+	done  chan struct{}
+}
+
+// follow takes the log of the process, line by line.
+func (r *scaleRun) follow(log io.Reader) {
+	defer close(r.done)
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var x struct {
+			Msg, Level               string
+			Took                     time.Duration
+			Steers, Launches, Drains int
+		}
+		r.mu.Lock()
+		err := json.Unmarshal(lines.Bytes(), &x)
+		switch {
+		case err == nil && x.Msg == "step":
+			r.steps = append(r.steps, x.Took)
+			r.plans["launches"] += x.Launches
+			r.plans["drains"] += x.Drains
+		case err != nil || x.Level != "INFO":
+			r.tail = append(r.tail, lines.Text())
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *scaleRun) counted() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.steps)
+}
+
+// measure runs the program until it has taken enough steps, and reports what it took.
+func (c *crowd) measure(b *testing.B, prices, policies, mode string) {
+	r := c.startRun(b, prices, policies, mode)
+	stop := c.play(b)
+	defer stop()
+	begun := time.Now()
+	r.await(b, 1)
+	first, from, before := r.usage(b), time.Now(), r.writes(b)
+	r.await(b, scaleSteps/2)
+	r.profile(b, policies+"-"+mode)
+	r.await(b, scaleSteps)
+	last, after, took := r.usage(b), r.writes(b), time.Since(from)
+	b.Logf("ready after %v\n%s", from.Sub(begun).Round(time.Millisecond), r.phases(b))
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		b.Fatal(err)
+	}
+	<-r.done
+	if err := r.cmd.Wait(); err != nil {
+		b.Errorf("asked to end it says %v", err)
+	}
+	slices.Sort(r.steps)
+	b.Logf("%s %s: %d steps over %v; %v planned; complaints: %d\n%s", policies, mode, len(r.steps), took.Round(time.Second), r.plans, len(r.tail), strings.Join(r.tail[:min(len(r.tail), 8)], "\n"))
+	at := func(q float64) float64 {
+		return float64(r.steps[int(math.Ceil(q*float64(len(r.steps))))-1].Microseconds()) / 1000
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(at(0.5), "p50-ms")
+	b.ReportMetric(at(0.99), "p99-ms")
+	b.ReportMetric(at(1), "max-ms")
+	b.ReportMetric(last.peak, "MB-peak")
+	b.ReportMetric(last.resident, "MB-end")
+	b.ReportMetric((last.cpu-first.cpu)/took.Hours(), "cpu-s/h")
+	b.ReportMetric((after-before)/took.Seconds(), "writes/s")
+}
+
+// startRun starts the program as a user does.
+func (c *crowd) startRun(b *testing.B, prices, policies, mode string) *scaleRun {
+	b.Helper()
+	program := os.Getenv("SPOTTER")
+	if program == "" {
+		var err error
+		if program, err = binary(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "spotter-" + policies + "-" + mode}}
+	if err := c.client.Create(b.Context(), namespace); err != nil {
+		b.Fatal(err)
+	}
+	access := writeKubeconfig(b, c.env.User(b, "spotter", allRules))
+	address, profiler := freeAddress(b), freeAddress(b)
+	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
+	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--namespace", namespace.Name, "--mode", mode, "--policies", policies,
+		"--trace", prices, "--step", scaleEvery.String(), "--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address", "0",
+		"--pprof-bind-address", profiler, "--panic-dir", b.TempDir())
+	log, err := r.cmd.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	go r.follow(log)
+	return r
+}
+
+// freeAddress returns an address at which nobody listens.
+func freeAddress(b *testing.B) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// await waits until so many steps were taken.
+func (r *scaleRun) await(b *testing.B, steps int) {
+	b.Helper()
+	for end := time.Now().Add(scaleMax); r.counted() < steps; time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-r.done:
+			b.Fatalf("it ended after %d steps:\n%s", r.counted(), strings.Join(r.tail, "\n"))
+		default:
+		}
+		if time.Now().After(end) {
+			b.Fatalf("%d steps of %d within %v", r.counted(), steps, scaleMax)
+		}
+	}
+}
+
+// A scaleUsage is what the kernel says of a process: seconds of processor, and MB of
+// 1,000,000 bytes now and at most.
+type scaleUsage struct{ cpu, resident, peak float64 }
+
+var residentOf = regexp.MustCompile(`(?m)^(VmHWM|VmRSS):\s+(\d+) kB$`)
+
+func (r *scaleRun) usage(b *testing.B) (u scaleUsage) {
+	b.Helper()
+	dir := filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid))
+	status, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, m := range residentOf.FindAllStringSubmatch(string(status), -1) {
+		kb, _ := strconv.ParseFloat(m[2], 64)
+		if m[1] == "VmHWM" {
+			u.peak = kb * 1024 / 1e6
+		} else {
+			u.resident = kb * 1024 / 1e6
+		}
+	}
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the name may hold spaces
+	fields := strings.Fields(string(rest))
+	for _, f := range fields[11:13] { // user and system, in ticks of which Linux has 100 a second
+		ticks, _ := strconv.ParseFloat(f, 64)
+		u.cpu += ticks / 100
+	}
+	return u
+}
+
+var writesOf = regexp.MustCompile(`(?m)^spotter_api_writes_total\{verb="(\w+)"\} (\S+)$`)
+
+// writes returns how often the process has written to the API server, leases included.
+func (r *scaleRun) writes(b *testing.B) (sum float64) {
+	b.Helper()
+	for _, m := range writesOf.FindAllStringSubmatch(string(r.fetch(b, r.metrics)), -1) {
+		n, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
+}
+
+var phasesOf = regexp.MustCompile(`(?m)^spotter_step_phase_duration_seconds_(sum|count)\{phase="(\w+)"\} (\S+)$`)
+
+// phases returns the mean time of each part of a step, and what was written.
+func (r *scaleRun) phases(b *testing.B) string {
+	b.Helper()
+	page := string(r.fetch(b, r.metrics))
+	sums, counts := map[string]float64{}, map[string]float64{}
+	for _, m := range phasesOf.FindAllStringSubmatch(page, -1) {
+		n, _ := strconv.ParseFloat(m[3], 64)
+		if m[1] == "sum" {
+			sums[m[2]] = n
+		} else {
+			counts[m[2]] = n
+		}
+	}
+	var all []string
+	for name, n := range counts {
+		all = append(all, fmt.Sprintf("%s %.1f ms", name, 1000*sums[name]/n))
+	}
+	slices.Sort(all)
+	for _, m := range writesOf.FindAllStringSubmatch(page, -1) {
+		all = append(all, "writes of "+m[1]+" "+m[2])
+	}
+	return strings.Join(all, ", ")
+}
+
+// profile leaves profiles where they are asked for.
+func (r *scaleRun) profile(b *testing.B, name string) {
+	b.Helper()
+	dir := os.Getenv("SPOTTER_PROFILE")
+	if dir == "" {
+		return
+	}
+	for _, kind := range []string{"heap", "profile?seconds=20"} {
+		file, _, _ := strings.Cut(kind, "?")
+		if err := os.WriteFile(filepath.Join(dir, name+"."+file), r.fetch(b, r.pprof+kind), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (r *scaleRun) fetch(b *testing.B, url string) []byte {
+	b.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		b.Fatalf("%s: %s, %v", url, resp.Status, err)
+	}
+	return data
+}
