@@ -142,9 +142,12 @@ func TestRule04LaunchedNode(t *testing.T) {
 	p := newPlant(t)
 	p.steer(policy.Steer{Share: 1, Fallback: true})
 	p.launch("token-a")
-	if got := p.heard.met(backend.MetLaunch); len(got) != 1 || !strings.HasSuffix(got[0], "/spot") {
-		t.Errorf("launches told %v", got)
-	}
+	testenv.Eventually(t, "the launch is told", func() error {
+		if got := p.heard.met(backend.MetLaunch); len(got) != 1 || !strings.HasSuffix(got[0], "/spot") {
+			return fmt.Errorf("launches told %v", got)
+		}
+		return nil
+	})
 	if err := p.Settle(t.Context(), []string{"token-a"}); err != nil {
 		t.Fatal(err)
 	}
