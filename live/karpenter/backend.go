@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,7 +78,7 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Since == 0 {
-		cfg.Since = policy.TimeOf(cfg.Clock.Now())
+		cfg.Since = policy.TimeOf(cfg.Clock.Now().Truncate(time.Second))
 	}
 	return &Backend{
 		cfg: cfg, log: cfg.Log.With("backend", BackendName), client: c, reader: r, sink: sink,

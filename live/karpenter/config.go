@@ -63,7 +63,7 @@ type Config struct {
 	Provider, Region string
 
 	// Since is up to when events were told to the sink before: what is older is not
-	// told again. Zero means the instant of New.
+	// told again. Zero means the second of New: conditions tell no less.
 	Since policy.Time
 
 	// WriteEvery is the least time between two changes to the NodePools of a pool.

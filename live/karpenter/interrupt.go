@@ -62,7 +62,7 @@ func (b *Backend) seeEvent(e *corev1.Event) {
 	told := b.interrupts[key]
 	b.interrupts[key] = true
 	b.mu.Unlock()
-	if told || at <= b.cfg.Since {
+	if told || at < b.cfg.Since {
 		return
 	}
 	n := backend.Notice{Machine: e.InvolvedObject.Name, At: at, Source: BackendName}

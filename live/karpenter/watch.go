@@ -150,7 +150,7 @@ func (b *Backend) seeClaim(c *karpv1.NodeClaim) {
 	}
 	b.mu.Unlock()
 	b.sink.SetMachine(BackendName, m)
-	if at := launchedAt(c); !told && at > b.cfg.Since && m.Market != "" {
+	if at := launchedAt(c); !told && at != 0 && at >= b.cfg.Since && m.Market != "" {
 		b.sink.Meet(backend.Event{Kind: backend.MetLaunch, Pool: m.Pool, Market: m.Market, At: at})
 	}
 }

@@ -92,7 +92,7 @@ func TestInterruptionEvents(t *testing.T) {
 		t.Errorf("reclaims %v", got)
 	}
 	b.restart()
-	b.cfg.Since = t0
+	b.cfg.Since = t0.Add(time.Second)
 	b.seeEvent(event("SpotInterrupted", at))
 	if len(b.heard.notices) != 2 {
 		t.Error("an event from before the start was told again")
