@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -82,8 +83,19 @@ func (p *program) explain(f *explainFlags) error {
 	})
 }
 
+// notInBucket refuses the URL of a bucket where a folder is wanted.
+func notInBucket(what, dir string) error {
+	if !strings.HasPrefix(dir, "s3://") {
+		return nil
+	}
+	return wrong(fmt.Errorf("%s: %s lies in a bucket, and recordings are read from folders", what, dir), "fetch it with `aws s3 sync "+dir+" DIR` and give DIR")
+}
+
 // openSteps opens a recording of decisions and says what of it is not read.
 func (p *program) openSteps(dir string) (*record.Recording, error) {
+	if err := notInBucket("the recording", dir); err != nil {
+		return nil, err
+	}
 	r, err := record.Open(dir)
 	if err != nil {
 		return nil, broken(err)
@@ -97,7 +109,7 @@ func (p *program) openSteps(dir string) (*record.Recording, error) {
 func broken(err error) error {
 	for _, of := range []error{record.ErrNoRecording, record.ErrCorrupt, record.ErrSchema, fs.ErrNotExist} {
 		if errors.Is(err, of) {
-			return wrong(err, "give a folder that `spotter sim --record DIR` wrote")
+			return wrong(err, "give a folder that `spotter sim --record` or `spotter run --record` wrote")
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -32,6 +33,8 @@ type tuiFlags struct {
 	policies string
 	seed     uint64
 	runs     []string
+	live     string
+	since    time.Duration
 	terminal tui.Terminal
 
 	// warnings are said when the screen has gone.
@@ -48,10 +51,13 @@ func (p *program) tuiCommand() *cobra.Command {
 			"to any moment, while the runs are simulated as fast as they can be. Panes show\n" +
 			"the nodes, the markets, the savings, the workloads, the decisions with their\n" +
 			"reasons and dollars, and the budgets. Press ? for all keys.\n\n" +
-			"Without a SCENARIO it is " + defaultScenario + ". With --run it plays what sim --record wrote.",
+			"Without a SCENARIO it is " + defaultScenario + ". With --run it plays what sim --record wrote.\n" +
+			"With --live it follows the record of a running controller: the screen stands at the\n" +
+			"last decision and goes on with it, and can be set to any moment before.",
 		Example: "  spotter tui\n" +
 			"  spotter tui squeeze --policies portfolio,static:share=0.7 --seed 7\n" +
-			"  spotter tui --run steps",
+			"  spotter tui --run steps\n" +
+			"  spotter tui --live /var/lib/spotter/record",
 		Args:              arguments(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return p.tui(c.Context(), &f, args) },
@@ -61,6 +67,8 @@ func (p *program) tuiCommand() *cobra.Command {
 	flags.StringVar(&f.policies, "policies", "portfolio,spotvortex", "policies to play, `NAME[:key=value…],…`; the first two stand side by side")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
 	flags.StringArrayVar(&f.runs, "run", nil, "play the recording in the folder `DIR` that sim --record wrote; may be given twice")
+	flags.StringVar(&f.live, "live", "", "follow the record in the folder `DIR` that a controller writes")
+	flags.DurationVar(&f.since, "since", liveSince, "with --live begin `TIME` before now; 0 with the whole record")
 	flags.StringVar(&f.terminal.Color, "color", "auto", "colours `N`: "+strings.Join(tui.Colors, ", "))
 	flags.StringVar(&f.terminal.Background, "background", "auto", "what lies behind them, `B`: "+strings.Join(tui.Backgrounds, ", "))
 	complete(c, "policies", registry.Names())
@@ -78,7 +86,11 @@ func (p *program) tui(ctx context.Context, f *tuiFlags, args []string) error {
 		play  func(context.Context, func(any))
 		err   error
 	)
-	if f.runs != nil {
+	if f.live != "" || f.flags.Changed("live") {
+		title, play, err = f.follow(args)
+	} else if f.flags.Changed("since") {
+		err = wrong(errors.New("--since: it is for --live"), "leave it out")
+	} else if f.runs != nil {
 		title, play, err = f.recordings(args)
 	} else {
 		title, play, err = p.fresh(f, args)
@@ -122,6 +134,9 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 	}
 	var opened []*record.Recording
 	for _, dir := range f.runs {
+		if err := notInBucket("--run", dir); err != nil {
+			return "", nil, err
+		}
 		r, err := record.Open(dir)
 		if err != nil {
 			return "", nil, broken(fmt.Errorf("--run: %w", err))

@@ -62,7 +62,7 @@ func dial(ctx context.Context, c *Config) (*bucket, error) {
 		return nil, fmt.Errorf("the configuration of AWS cannot be read: %w", err)
 	}
 	if base.Region == "" {
-		return nil, fmt.Errorf("%w: record Region \"\": it must be named here or in AWS_REGION", ErrConfig)
+		return nil, &FieldError{Field: "Region", Value: "", Problem: "it must be named here or in AWS_REGION"}
 	}
 	b.client = s3.NewFromConfig(base, func(o *s3.Options) {
 		if c.Endpoint != "" {

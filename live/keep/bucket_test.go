@@ -106,9 +106,10 @@ func TestBucketDown(t *testing.T) {
 	b.Down(0)
 	before := len(b.Requests())
 	r = start(t, c)
+	giveAll(t, r, 6, 7)
 	until(t, "the rest is uploaded", func() bool { return !r.carrier.lacks(6) })
 	closed(t, r)
-	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1 2 3 4 5]" {
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1 2 3 4 5 6]" {
 		t.Errorf("steps %s", got)
 	}
 	if slices.ContainsFunc(b.Requests()[before:], func(s string) bool { return strings.Contains(s, "segment=00001") }) {
@@ -221,5 +222,109 @@ func TestRetentionWaitsForBucket(t *testing.T) {
 	}
 	if got := decisions(t, download(t, b)); len(got) != 14 {
 		t.Errorf("steps %v are in the bucket", got)
+	}
+}
+
+// A replica that stands by on the same folder asks nothing of the bucket, and when it
+// takes over goes on after what the one before it uploaded meanwhile.
+func TestStandbyUploadsNothing(t *testing.T) {
+	b := fake.New("records", 3)
+	dir := t.TempDir()
+	c := bucketConfig(t, b, dir)
+	a := start(t, c)
+	giveAll(t, a, 0, 3)
+	until(t, "two segments are uploaded", func() bool { return !a.carrier.lacks(2) })
+	asked := len(b.Requests())
+	standby := start(t, c)
+	if err := standby.Close(t.Context()); err != nil {
+		t.Errorf("closing a replica that never led: %v", err)
+	}
+	if now := b.Requests()[asked:]; len(now) > 0 {
+		t.Errorf("the one that stands by asked for %q", now)
+	}
+	standby = start(t, c)
+	closed(t, a)
+	asked = len(b.Requests())
+	giveAll(t, standby, 3, 4)
+	closed(t, standby)
+	for _, q := range b.Requests()[asked:] {
+		if strings.HasPrefix(q, "PUT") && !strings.Contains(q, "segment=00004") {
+			t.Errorf("after taking over it asked for %s", q)
+		}
+	}
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1 2 3]" {
+		t.Errorf("steps %s", got)
+	}
+}
+
+// Closing may be waited for longer than at first: what the bucket did not take in
+// the time that a hand-over leaves is uploaded after it.
+func TestCloseAgain(t *testing.T) {
+	b := fake.New("records", 3)
+	dir := t.TempDir()
+	c := bucketConfig(t, b, dir)
+	r := start(t, c)
+	giveAll(t, r, 0, 1)
+	until(t, "the step is written", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "unfinished-00001"))
+		return err == nil
+	})
+	b.Down(403)
+	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if err := r.Close(short); err == nil {
+		t.Error("closed although the bucket takes nothing")
+	}
+	if _, uploading := r.Faults(); uploading == nil {
+		t.Error("that uploading fails is not known")
+	}
+	if got := fmt.Sprint(decisions(t, dir)); got != "[0]" {
+		t.Errorf("steps %s in the folder", got)
+	}
+	b.Down(0)
+	closed(t, r)
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0]" {
+		t.Errorf("steps %s in the bucket", got)
+	}
+}
+
+// Flushing leaves nothing behind that only this recorder knows, and it goes on.
+func TestFlush(t *testing.T) {
+	b := fake.New("records", 3)
+	dir := t.TempDir()
+	r := start(t, bucketConfig(t, b, dir))
+	if err := r.Flush(t.Context()); err != nil {
+		t.Errorf("flushing before the first step: %v", err)
+	}
+	for i := range 3 {
+		if err := give(t, r, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1 2]" {
+		t.Errorf("steps %s in the bucket after a flush", got)
+	}
+	if err := give(t, r, 3); err != nil {
+		t.Fatal(err)
+	}
+	b.Down(403)
+	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if err := r.Flush(short); err == nil {
+		t.Error("flushed although the bucket takes nothing")
+	}
+	if got := fmt.Sprint(decisions(t, dir)); got != "[0 1 2 3]" {
+		t.Errorf("steps %s in the folder after a flush that failed", got)
+	}
+	b.Down(0)
+	closed(t, r)
+	if err := r.Flush(t.Context()); err != nil {
+		t.Errorf("flushing what is closed: %v", err)
+	}
+	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1 2 3]" {
+		t.Errorf("steps %s in the bucket at last", got)
 	}
 }

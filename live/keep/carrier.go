@@ -29,10 +29,11 @@ type carrier struct {
 	r *Recorder
 	b *bucket
 
-	// wake is sent to when there may be something to upload; done is closed at the
-	// end of run.
-	wake chan struct{}
-	done chan struct{}
+	// wake is sent to when there may be something to upload, and flush when somebody
+	// waits for that. begun is closed when run begins, done when it has ended.
+	wake        chan struct{}
+	flush       chan chan struct{}
+	begun, done chan struct{}
 
 	mu    sync.Mutex
 	sent  int
@@ -49,19 +50,42 @@ func newCarrier(ctx context.Context, r *Recorder) (*carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &carrier{r: r, b: b, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	text, err := os.ReadFile(filepath.Join(r.cfg.Dir, sentName))
+	return &carrier{r: r, b: b, wake: make(chan struct{}, 1), flush: make(chan chan struct{}), begun: make(chan struct{}), done: make(chan struct{})}, nil
+}
+
+// begin starts to upload, once, when the folder is ours: a replica that stands by
+// uploads nothing, and learns only then what the one before it has uploaded.
+func (c *carrier) begin(ctx context.Context) error {
+	if c == nil || c.runs() {
+		return nil
+	}
+	path := filepath.Join(c.r.cfg.Dir, sentName)
+	text, err := os.ReadFile(path)
 	var s sent
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, err
+		return err
 	case json.Unmarshal(text, &s) != nil:
-		r.cfg.Log.Warn("which segments were uploaded cannot be read; all are uploaded again", "file", filepath.Join(r.cfg.Dir, sentName))
-	case s.Bucket == b.url():
+		c.r.cfg.Log.Warn("which segments were uploaded cannot be read; all are uploaded again", "file", path)
+	case s.Bucket == c.b.url():
+		c.mu.Lock()
 		c.sent = s.Segment
+		c.mu.Unlock()
 	}
-	return c, nil
+	close(c.begun)
+	go c.run(ctx)
+	return nil
+}
+
+// runs reports whether the folder was taken, so that its segments are uploaded.
+func (c *carrier) runs() bool {
+	select {
+	case <-c.begun:
+		return true
+	default:
+		return false
+	}
 }
 
 // notify says that there may be something to upload. A nil carrier has nothing to do.
@@ -119,15 +143,22 @@ func (c *carrier) run(ctx context.Context) {
 			wait = 0
 			select {
 			case <-c.wake:
-				continue
+			case uploaded := <-c.flush:
+				c.fail(c.pass(ctx))
+				close(uploaded)
 			case <-ctx.Done():
 				return
 			}
+			continue
 		}
 		wait = min(max(2*wait, c.r.cfg.RetryMin), c.r.cfg.RetryMax)
 		again := c.r.cfg.Clock.NewTimer(wait)
 		select {
 		case <-again.C():
+		case uploaded := <-c.flush:
+			again.Stop()
+			c.fail(c.pass(ctx))
+			close(uploaded)
 		case <-ctx.Done():
 			again.Stop()
 			return
@@ -135,9 +166,34 @@ func (c *carrier) run(ctx context.Context) {
 	}
 }
 
-// finish uploads what is left, until ctx ends.
+// drain waits until what is complete was tried to upload, or ctx ends. A nil carrier
+// has nothing to do.
+func (c *carrier) drain(ctx context.Context) error {
+	if c == nil || !c.runs() {
+		return nil
+	}
+	uploaded := make(chan struct{})
+	select {
+	case c.flush <- uploaded:
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-uploaded:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// finish uploads what is left, until ctx ends. It may be called again.
 func (c *carrier) finish(ctx context.Context) {
 	c.r.cancel()
+	if !c.runs() {
+		return
+	}
 	<-c.done
 	c.fail(c.pass(ctx))
 }
@@ -201,16 +257,28 @@ func (c *carrier) uploaded(number int) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.r.cfg.Dir, sentName)
-	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := c.note(text); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent = number
+	return nil
+}
+
+// note replaces the file that says what was uploaded.
+func (c *carrier) note(text []byte) error {
+	f, err := os.CreateTemp(c.r.cfg.Dir, sentName+"-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(c.r.cfg.Dir, sentName))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,37 @@ import (
 
 // ErrConfig is returned for a configuration that cannot be meant.
 var ErrConfig = errors.New("wrong setting")
+
+// A FieldError is an [ErrConfig] that says which setting it is.
+type FieldError struct {
+	// Field is that of [Config], Value what it says, and Problem what is wrong with
+	// that, as the end of a sentence.
+	Field   string
+	Value   any
+	Problem string
+
+	// cause is the error that Problem tells of, nil where it is the value itself.
+	cause error
+}
+
+// Error names the field, its value and what is wrong.
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("record %s %s: %s", e.Field, e.Shown(), e.Problem)
+}
+
+// Shown returns the value as a person writes it.
+func (e *FieldError) Shown() string {
+	if s, ok := e.Value.(string); ok {
+		return strconv.Quote(s)
+	}
+	return fmt.Sprint(e.Value)
+}
+
+// Unwrap returns what was met with the value, nil where it is wrong by itself.
+func (e *FieldError) Unwrap() error { return e.cause }
+
+// Is makes every such error an ErrConfig.
+func (e *FieldError) Is(target error) bool { return target == ErrConfig }
 
 // ErrBusy means that another recorder has the folder.
 var ErrBusy = errors.New("another recorder is at work")
@@ -72,9 +104,10 @@ func DefaultConfig() Config {
 	}
 }
 
-func (c *Config) validate() error {
+// Validate returns a [FieldError] for the first setting that cannot be meant.
+func (c *Config) Validate() error {
 	if c.Dir == "" {
-		return fmt.Errorf("%w: record Dir \"\": it must name a folder", ErrConfig)
+		return &FieldError{Field: "Dir", Value: c.Dir, Problem: "it must name a folder"}
 	}
 	for _, d := range []struct {
 		field            string
@@ -87,20 +120,22 @@ func (c *Config) validate() error {
 		{"Timeout", c.Timeout, time.Second, time.Hour},
 	} {
 		if d.value < d.low || d.value > d.high {
-			return fmt.Errorf("%w: record %s %v: it must lie within %v and %v", ErrConfig, d.field, d.value, d.low, d.high)
+			return &FieldError{Field: d.field, Value: d.value, Problem: fmt.Sprintf("it must lie within %v and %v", d.low, d.high)}
 		}
 	}
 	switch {
 	case c.Keep < 0:
-		return fmt.Errorf("%w: record Keep %v: it is negative", ErrConfig, c.Keep)
+		return &FieldError{Field: "Keep", Value: c.Keep, Problem: "it is negative"}
 	case c.KeepBytes < 0:
-		return fmt.Errorf("%w: record KeepBytes %d: it is negative", ErrConfig, c.KeepBytes)
+		return &FieldError{Field: "KeepBytes", Value: c.KeepBytes, Problem: "it is negative"}
 	case c.Rows < 1000 || c.Rows > 10_000_000:
-		return fmt.Errorf("%w: record Rows %d: it must lie within 1000 and 10000000", ErrConfig, c.Rows)
+		return &FieldError{Field: "Rows", Value: c.Rows, Problem: "it must lie within 1000 and 10000000"}
 	case c.Queue < 1 || c.Queue > 1000:
-		return fmt.Errorf("%w: record Queue %d: it must lie within 1 and 1000", ErrConfig, c.Queue)
-	case c.Clock == nil || c.Log == nil:
-		return fmt.Errorf("%w: record: Clock and Log must be set", ErrConfig)
+		return &FieldError{Field: "Queue", Value: c.Queue, Problem: "it must lie within 1 and 1000"}
+	case c.Clock == nil:
+		return &FieldError{Field: "Clock", Value: "", Problem: "it must be set"}
+	case c.Log == nil:
+		return &FieldError{Field: "Log", Value: "", Problem: "it must be set"}
 	}
 	return c.validateBucket()
 }
@@ -114,15 +149,15 @@ func (c *Config) validateBucket() error {
 		return err
 	}
 	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("%w: record Endpoint %q: it must begin with http:// or https:// and a host", ErrConfig, c.Endpoint)
+		return &FieldError{Field: "Endpoint", Value: c.Endpoint, Problem: "it must begin with http:// or https:// and a host"}
 	}
 	switch types.ServerSideEncryption(c.Encryption) {
 	case "", types.ServerSideEncryptionAes256, types.ServerSideEncryptionAwsKms:
 	default:
-		return fmt.Errorf("%w: record Encryption %q: it must be AES256, aws:kms or empty", ErrConfig, c.Encryption)
+		return &FieldError{Field: "Encryption", Value: c.Encryption, Problem: "it must be AES256, aws:kms or empty"}
 	}
 	if c.KMSKey != "" && c.Encryption != string(types.ServerSideEncryptionAwsKms) {
-		return fmt.Errorf("%w: record KMSKey %q: it needs Encryption aws:kms", ErrConfig, c.KMSKey)
+		return &FieldError{Field: "KMSKey", Value: c.KMSKey, Problem: "it needs the encryption aws:kms"}
 	}
 	return nil
 }
@@ -132,7 +167,7 @@ func (c *Config) validateBucket() error {
 func parseBucket(s string) (name, prefix string, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", "", fmt.Errorf("%w: record Bucket %q: it must be s3://bucket or s3://bucket/prefix", ErrConfig, s)
+		return "", "", &FieldError{Field: "Bucket", Value: s, Problem: "it must be s3://bucket or s3://bucket/prefix"}
 	}
 	if prefix = strings.Trim(u.Path, "/"); prefix != "" {
 		prefix += "/"

@@ -20,6 +20,7 @@ type Recorder struct {
 	meta record.Meta
 
 	queue   chan item
+	flush   chan chan struct{}
 	closing chan struct{}
 	close   sync.Once
 	cancel  context.CancelFunc
@@ -57,14 +58,14 @@ var _ driver.Recorder = (*Recorder)(nil)
 // folder and the bucket are taken with the first step: replicas that stand by share
 // them with the one that leads.
 func New(c Config, meta record.Meta) (*Recorder, error) {
-	if err := c.validate(); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if err := usable(c.Dir, meta); err != nil {
-		return nil, fmt.Errorf("%w: record Dir %s: %w", ErrConfig, c.Dir, err)
+		return nil, &FieldError{Field: "Dir", Value: c.Dir, Problem: err.Error(), cause: err}
 	}
 	r := &Recorder{
-		cfg: c, meta: meta, queue: make(chan item, c.Queue),
+		cfg: c, meta: meta, queue: make(chan item, c.Queue), flush: make(chan chan struct{}),
 		closing: make(chan struct{}), written: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,7 +76,6 @@ func New(c Config, meta record.Meta) (*Recorder, error) {
 			cancel()
 			return nil, err
 		}
-		go r.carrier.run(ctx)
 	}
 	go newScribe(ctx, r).run()
 	return r, nil
@@ -143,17 +143,20 @@ var errSlow = errors.New("steps are left out of the record: writing is slower th
 
 // Err returns what keeps steps or segments from being recorded now, nil when
 // nothing does.
-func (r *Recorder) Err() error {
+func (r *Recorder) Err() error { return errors.Join(r.Faults()) }
+
+// Faults returns what keeps steps from being written to the folder now, and what
+// keeps segments from being uploaded; each nil when nothing does.
+func (r *Recorder) Faults() (writing, uploading error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var errs []error
 	if r.fault.err != nil {
-		errs = append(errs, fmt.Errorf("since %s: %w", r.fault.since.UTC().Format(time.RFC3339), r.fault.err))
+		writing = fmt.Errorf("since %s: %w", r.fault.since.UTC().Format(time.RFC3339), r.fault.err)
 	}
 	if r.carrier != nil {
-		errs = append(errs, r.carrier.err())
+		uploading = r.carrier.err()
 	}
-	return errors.Join(errs...)
+	return writing, uploading
 }
 
 // Lost returns how many steps were left out since the recorder was made.
@@ -185,14 +188,34 @@ func (r *Recorder) fail(err error) {
 	}
 }
 
+// Flush writes the steps that wait, completes the segment and uploads what is left to
+// upload, until ctx ends, and goes on. It returns what is then not recorded. A leader
+// calls it before it lets another one lead, which finds in a bucket all that it needs
+// to know.
+func (r *Recorder) Flush(ctx context.Context) error {
+	written := make(chan struct{})
+	select {
+	case r.flush <- written:
+	case <-r.written:
+		return r.Err()
+	case <-ctx.Done():
+		return fmt.Errorf("flushing the record: %w", errors.Join(ctx.Err(), r.Err()))
+	}
+	<-written
+	if err := r.carrier.drain(ctx); err != nil {
+		return fmt.Errorf("flushing the record: %w", err)
+	}
+	return r.Err()
+}
+
 // Close writes the steps that wait, completes the segment and uploads what is left
-// to upload, until ctx ends. It returns what is then not recorded.
+// to upload, until ctx ends. It returns what is then not recorded. It may be called
+// again to wait longer; no step is taken after the first call.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.close.Do(func() { close(r.closing) })
 	select {
 	case <-r.written:
 	case <-ctx.Done():
-		r.cancel()
 		return fmt.Errorf("closing the record: %w", errors.Join(ctx.Err(), r.Err()))
 	}
 	if r.carrier != nil {

@@ -35,6 +35,7 @@ func start(t *testing.T, c Config) *Recorder {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		r.cancel()
 		ctx, stop := context.WithTimeout(context.Background(), time.Millisecond)
 		defer stop()
 		r.Close(ctx)

@@ -57,6 +57,10 @@ func (s *scribe) run() {
 		case <-expired(s.complete):
 			s.complete = nil
 			s.finish()
+		case written := <-s.r.flush:
+			s.drain()
+			s.finish()
+			close(written)
 		case <-s.r.closing:
 			s.end()
 			return
@@ -143,6 +147,9 @@ func (s *scribe) open() error {
 		}
 		s.lock = f
 	}
+	if err := s.r.carrier.begin(s.ctx); err != nil {
+		return err
+	}
 	w, err := record.Resume(c.Dir, s.r.meta, record.Limits{Rows: c.Rows, Age: c.Complete, Whole: c.Whole})
 	if err != nil {
 		return err
@@ -211,15 +218,24 @@ func (s *scribe) prune(now bool) {
 	}
 }
 
-// end writes what waits, once, completes the segment and gives the folder back.
-func (s *scribe) end() {
+// drain writes what waits, once.
+func (s *scribe) drain() {
 	if s.waiting != nil {
+		if s.again != nil {
+			s.again.Stop()
+			s.again = nil
+		}
 		s.put(s.waiting)
 	}
 	for s.waiting == nil && len(s.r.queue) > 0 {
 		it := <-s.r.queue
 		s.put(&it)
 	}
+}
+
+// end writes what waits, once, completes the segment and gives the folder back.
+func (s *scribe) end() {
+	s.drain()
 	if s.waiting != nil {
 		s.r.lose(1 + len(s.r.queue))
 	}

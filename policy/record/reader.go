@@ -147,36 +147,6 @@ func removed(dir string, number int) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Last returns the last step, without reading more than it takes.
-func (r *Recording) Last() (*Step, error) {
-	var last *Step
-	for s, err := range r.from(r.segments[len(r.segments)-1]) {
-		if err != nil {
-			return nil, err
-		}
-		last = s
-	}
-	if last == nil {
-		return nil, fmt.Errorf("%s: no segment that begins anew is in it: %w", r.dir, ErrNoRecording)
-	}
-	return last, nil
-}
-
-// Step returns the step of the given number.
-func (r *Recording) Step(number int64) (*Step, error) {
-	last := int64(0)
-	for s, err := range r.Steps() {
-		if err != nil {
-			return nil, err
-		}
-		if s.Number == number {
-			return s, nil
-		}
-		last = s.Number
-	}
-	return nil, fmt.Errorf("the recording %s has no step %d; its last is %d", r.dir, number, last)
-}
-
 // yield hands on the steps of the segment, or only reads them, and closes it.
 func (g *segmentReader) yield(wanted bool, yield func(*Step, error) bool) (more bool) {
 	defer func() {

@@ -23,6 +23,10 @@ type Opened struct {
 	// Baseline is the run of on-demand in the same weather, which savings are
 	// against; nil without one.
 	Baseline *timeline.Timeline
+
+	// Live says that the run is the record of a controller, which goes on: it is
+	// shown at its end, and [Grown] brings what came.
+	Live bool
 }
 
 // Bounded is the message that the oracle has found what no policy costs less than.
@@ -51,6 +55,9 @@ type Model struct {
 
 	// failed is why there is nothing to show.
 	failed error
+
+	// live is what is known of a record that goes on.
+	live live
 
 	clock   clock
 	ticking bool
@@ -135,6 +142,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.open(msg)
 	case Bounded:
 		m.bound = msg.Cost
+	case Grown:
+		m.grow(msg)
+	case Looked:
+		m.live.at, m.live.trouble = msg.At, msg.Err
 	case Failed:
 		m.failed = msg.Err
 		return m, tea.Quit
@@ -167,6 +178,10 @@ func (m *Model) open(o Opened) {
 		m.baseline = newShow(Run{Name: "on-demand", Timeline: o.Baseline})
 	}
 	m.clock.now = m.shows[0].from
+	if o.Live {
+		m.live.on, m.clock.playing = true, false
+		m.clock.now = m.shows[0].to
+	}
 	m.measure()
 }
 

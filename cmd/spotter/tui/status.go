@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/tui/draw"
-	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -52,7 +51,10 @@ func (m *Model) nameOf(i int, s *show) []draw.Part {
 // origin says where the prices come from, and the seed.
 func (m *Model) origin(s *show) string {
 	var parts []string
-	if s.about.Recorded {
+	switch {
+	case m.live.on:
+		parts = append(parts, m.live.says(s.to))
+	case s.about.Recorded:
 		parts = append(parts, "recording, seen at its steps")
 	}
 	switch {
@@ -70,7 +72,7 @@ func (m *Model) origin(s *show) string {
 func (s *show) synthetic() bool { return s.Synthetic || s.about.Trace.Synthetic }
 
 func (m *Model) originInk(s *show) draw.Ink {
-	if s.synthetic() {
+	if s.synthetic() || m.live.on && (m.live.trouble != nil || m.live.silent(s.to)) {
 		return draw.Warn
 	}
 	return draw.Muted
@@ -81,6 +83,8 @@ func (m *Model) moment(s *show) []draw.Part {
 	state := draw.Strong(" ▌▌ paused  ", draw.Warn)
 	ahead := !s.done && m.clock.now >= m.limit()
 	switch {
+	case m.live.on && m.clock.now >= s.to:
+		state = draw.Strong(" ● live  ", draw.Good)
 	case ahead && m.clock.playing:
 		state = draw.Strong(" ► simulating…  ", draw.Accent)
 	case ahead:
@@ -106,6 +110,8 @@ func (m *Model) position(s *show) []draw.Part {
 	switch {
 	case now < s.from:
 		text = "warm-up, " + spell((s.from.Sub(now) + time.Minute - 1).Truncate(time.Minute)) + " before it counts"
+	case now >= s.to && m.live.on:
+		text = "the last decision"
 	case now >= s.to:
 		text = "the end"
 	default:
@@ -132,7 +138,7 @@ func (m *Model) figures(s *show, all bool) []draw.Part {
 		}
 		parts = append(parts, draw.Say(fmt.Sprintf("%s (%d spot)  ", counted(len(s.frame.Nodes), "node", "nodes"), spot), draw.Title))
 	}
-	parts = append(parts, draw.Say("bill "+draw.Dollars(k.Bill)+"  ", draw.Title), outageFigure(k))
+	parts = append(parts, draw.Say("bill "+draw.Dollars(k.Bill)+"  ", draw.Title), outageFigure(s))
 	saved, ok := m.saved(s)
 	switch {
 	case ok && all:
@@ -143,7 +149,13 @@ func (m *Model) figures(s *show, all bool) []draw.Part {
 	return parts
 }
 
-func outageFigure(k *timeline.Costs) draw.Part {
+// outageFigure says how long outages were and what they cost. A recording tells
+// neither: it has the instants of decisions alone.
+func outageFigure(s *show) draw.Part {
+	k := &s.frame.Costs
+	if s.about.Recorded {
+		return draw.Say("outage cost not known  ", draw.Muted)
+	}
 	ink := draw.Muted
 	if k.OutageMinutes > 0 || k.OutageCost > 0 {
 		ink = draw.Bad
@@ -344,6 +356,9 @@ func (m *Model) savingsRow(s *show, series int) []draw.Field {
 		name = draw.Field{Text: string(letter(series)) + " " + s.Name, Ink: draw.SeriesInk(series)}
 	}
 	row := []draw.Field{name, {Text: draw.Dollars(k.Bill)}, {Text: draw.Dollars(k.OutageCost)}, {Text: draw.Thousands(k.Reclaims)}, {Text: "–"}, {Text: "–"}}
+	if s.about.Recorded {
+		row[2].Text = "–"
+	}
 	if m.at() > s.until {
 		return append([]draw.Field{name}, draw.Field{Text: "simulating…", Ink: draw.Accent}, draw.Field{}, draw.Field{}, draw.Field{}, draw.Field{})
 	}

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/tui/draw"
@@ -188,10 +189,13 @@ func (m *Model) ofPolicy(name string) []draw.Section {
 
 func (m *Model) ofRun(s *show) []draw.Section {
 	k := &s.frame.Costs
-	so := draw.Section{Title: "So far, at the time shown", Items: []draw.Item{{Key: "bill", Value: draw.Dollars(k.Bill)},
-		{Key: "outage cost", Value: draw.Dollars(k.OutageCost)}, {Key: "outages", Value: counted(int(k.OutageMinutes), "minute", "minutes")},
+	outages := []draw.Item{{Key: "outage cost", Value: draw.Dollars(k.OutageCost)}, {Key: "outages", Value: counted(int(k.OutageMinutes), "minute", "minutes")}}
+	if s.about.Recorded {
+		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone", Ink: draw.Muted}}
+	}
+	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill", Value: draw.Dollars(k.Bill)}}, outages, []draw.Item{
 		{Key: "reclaims", Value: draw.Thousands(k.Reclaims)}, {Key: "evictions", Value: draw.Thousands(k.Evictions) + " by choice"},
-		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}}}
+		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}})}
 	if k.Size > 0 {
 		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: draw.Percent(float64(k.SpotSize) / float64(k.Size))})
 	}

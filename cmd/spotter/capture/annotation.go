@@ -1,0 +1,56 @@
+package capture
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy/kube"
+)
+
+// startMost is the longest start that is taken for one: a pod that became ready later
+// had something else to wait for.
+const startMost = 30 * time.Minute
+
+// ownAnnotations returns those of a workload. Where nobody states how long its pods
+// take to start it is the median of how long they took.
+func ownAnnotations(x *load) map[string]string {
+	out := map[string]string{}
+	start := x.t.Startup
+	if start == 0 && len(x.starts) > 0 {
+		slices.Sort(x.starts)
+		start = min(x.starts[len(x.starts)/2].Round(time.Second), startMost)
+	}
+	if start > 0 {
+		out[kube.AnnotationStartup] = start.String()
+	}
+	if x.t.OutagePenalty >= 0 {
+		out[kube.AnnotationPenalty] = strconv.FormatFloat(x.t.OutagePenalty, 'g', -1, 64)
+	}
+	if x.t.OutageCost > 0 {
+		out[kube.AnnotationCostPerH] = strconv.FormatFloat(x.t.OutageCost.Float(), 'f', -1, 64)
+	}
+	return out
+}
+
+// podAnnotations returns those that others than we read on pods. That pods are not to
+// be disrupted holds for a template where it holds for most of them.
+func podAnnotations(x *load) map[string]string {
+	out := map[string]string{}
+	if x.t.MigrationTier >= 0 {
+		out["spotvortex.io/migration-tier"] = strconv.Itoa(int(x.t.MigrationTier))
+	}
+	if x.t.Critical {
+		out["spotvortex.io/critical"] = "true"
+	}
+	if x.t.GracefulOnly {
+		out["spotvortex.io/migration-strategy"] = "graceful-only"
+	}
+	if x.t.SafeToEvict || x.t.NotSafeToEvict {
+		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = strconv.FormatBool(x.t.SafeToEvict)
+	}
+	if 2*x.fixed > x.pods {
+		out[kube.AnnotationDoNotDisrupt] = "true"
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// Options say how a snapshot is read.
+type Options struct {
+	// Name is that of the scenario.
+	Name string
+
+	// Pools and Budgets are the manifests of the cluster where they are known. A
+	// snapshot alone says of a pool which markets it buys in and not why.
+	Pools   []v1alpha1.CapacityPool
+	Budgets []v1alpha1.GPUBudget
+
+	// Provider sells the nodes that no market tells, and Capacity tells spot nodes
+	// among them.
+	Provider string
+	Capacity kube.CapacityResolver
+
+	// JobDuration is the running time of jobs that state none.
+	JobDuration time.Duration
+
+	// OnDemand begins with nodes on demand where the cluster has spot.
+	OnDemand bool
+
+	// Anonymise replaces every name that people chose.
+	Anonymise bool
+}
+
+// A Captured is a cluster as a scenario that has no prices yet.
+type Captured struct {
+	// Nodes, Pools, Workloads and Pods count what is in it, and Spot the nodes that
+	// are spot.
+	Nodes, Spot, Pools, Workloads, Pods int
+
+	// Assumed says what the snapshot did not tell and was chosen, Left what of the
+	// snapshot is not in the scenario.
+	Assumed, Left []string
+
+	name        string
+	seeds       []seed
+	commitments []commitment
+	objects     []any
+	pools       []v1alpha1.CapacityPool // with defaults, and their own names
+}
+
+// A capturer is a snapshot being read.
+type capturer struct {
+	s     *policy.Snapshot
+	o     *Options
+	names *names
+	out   *Captured
+
+	// places tells where each node is, pools which there are, ascending by name.
+	places []place
+	pools  []*pool
+
+	// left counts what is left out, by why.
+	left map[string]int
+
+	// taken are the names of workloads that were given away, pdbs the disruption
+	// budgets that select one of them, classes the priority classes that they have.
+	taken   map[string]bool
+	pdbs    map[policy.PDBID]bool
+	classes map[string]priorityClass
+}
+
+// Take makes a scenario of s. It fails where nothing could be run: a cluster none of
+// whose nodes is of a type that the catalog knows.
+func Take(s *policy.Snapshot, o Options) (*Captured, error) {
+	c := &capturer{
+		s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name}, left: map[string]int{},
+		taken: map[string]bool{}, pdbs: map[policy.PDBID]bool{}, classes: map[string]priorityClass{},
+	}
+	c.placeNodes()
+	if len(c.pools) == 0 {
+		return nil, fmt.Errorf("nothing can be bought: there is neither a CapacityPool nor a node of a known instance type%s", c.reasons())
+	}
+	c.labelPools()
+	pools := c.manifests()
+	work := c.workloads()
+	if len(work) == 0 {
+		return nil, fmt.Errorf("nothing is wanted: there is no workload with pods on nodes that are captured%s", c.reasons())
+	}
+	c.checkSelectors()
+	c.out.objects = slices.Concat(pools, c.priorityClasses(), work, c.disruptionBudgets(), c.budgets())
+	c.out.seeds, c.out.commitments = c.seeds(), c.commitmentsOf()
+	c.out.Left = append(c.out.Left, c.reasonList()...)
+	return c.out, nil
+}
+
+// leave counts n things that are left out.
+func (c *capturer) leave(n int, format string, args ...any) {
+	c.left[fmt.Sprintf(format, args...)] += n
+}
+
+func (c *capturer) assume(format string, args ...any) {
+	c.out.Assumed = append(c.out.Assumed, fmt.Sprintf(format, args...))
+}
+
+// reasonList says what was left out, what is most first.
+func (c *capturer) reasonList() []string {
+	var all []string
+	for why := range c.left {
+		all = append(all, why)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(c.left[b], c.left[a]), cmp.Compare(a, b)) })
+	for i, why := range all {
+		all[i] = fmt.Sprintf("%d %s", c.left[why], why)
+	}
+	return all
+}
+
+func (c *capturer) reasons() string {
+	if len(c.left) == 0 {
+		return ""
+	}
+	return "; left out: " + strings.Join(c.reasonList(), "; ")
+}

@@ -1,0 +1,140 @@
+package capture
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// A place is where a node is: in which pool, and of which market. The zero one is
+// that of a node which is left out.
+type place struct {
+	pool                         *pool
+	provider, region, zone, kind string
+	capacity                     policy.CapacityType
+}
+
+// A seed is a number of equal nodes that the scenario begins with.
+type seed struct {
+	Pool         string `json:"pool"`
+	Count        int    `json:"count"`
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+
+	provider, region string
+}
+
+// The labels that say that a node is of the control plane.
+var controlPlane = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
+// placeNodes finds out where every node is, and makes the pools.
+func (c *capturer) placeNodes() {
+	c.statedPools()
+	c.places = make([]place, len(c.s.Nodes))
+	for i := range c.s.Nodes {
+		n := &c.s.Nodes[i]
+		switch {
+		case n.Phase == policy.NodeGone:
+			continue
+		case n.Phase == policy.NodeDeleting:
+			c.leave(1, "nodes that were going away")
+			continue
+		case hasLabel(n, controlPlane):
+			c.leave(1, "nodes of the control plane, with the pods on them")
+			continue
+		}
+		at, ok := c.marketOf(n)
+		if !ok {
+			continue
+		}
+		at.pool = c.poolOf(n, &at)
+		at.pool.nodes = append(at.pool.nodes, n.ID)
+		c.places[i] = at
+		c.out.Nodes++
+		if at.capacity == policy.Spot {
+			c.out.Spot++
+		}
+	}
+	slices.SortFunc(c.pools, func(a, b *pool) int { return cmp.Compare(a.name, b.name) })
+	c.derive()
+}
+
+func hasLabel(n *policy.Node, keys []string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { _, has := n.Label(k); return has })
+}
+
+// marketOf returns the market of a node: the one that the snapshot tells, else what
+// its labels say. Reserved capacity is played as on demand, which it costs less than.
+func (c *capturer) marketOf(n *policy.Node) (at place, ok bool) {
+	if n.Market >= 0 {
+		m := &c.s.Markets[n.Market]
+		at = place{nil, m.Provider, m.Region, c.s.Zones[m.Zone], c.s.Types[m.Type].Name, m.Capacity}
+	} else {
+		at.provider = c.o.Provider
+		at.region, _ = n.Label(corev1.LabelTopologyRegion)
+		at.zone, _ = n.Label(corev1.LabelTopologyZone)
+		at.kind, _ = n.Label(corev1.LabelInstanceTypeStable)
+		labels := make(map[string]string, len(n.Labels))
+		for _, l := range n.Labels {
+			labels[l.Key] = l.Value
+		}
+		at.capacity, _ = c.o.Capacity.Resolve(labels)
+	}
+	if _, known := catalog.Lookup(at.provider, at.kind); !known && n.Market < 0 {
+		if i := slices.IndexFunc(catalog.Providers(), func(p string) bool { _, sells := catalog.Lookup(p, at.kind); return sells }); i >= 0 {
+			at.provider = catalog.Providers()[i]
+		}
+	}
+	if at.capacity == policy.Reserved || c.o.OnDemand {
+		at.capacity = policy.OnDemand
+	}
+	switch _, known := catalog.Lookup(at.provider, at.kind); {
+	case at.kind == "" || at.zone == "" || at.region == "":
+		c.leave(1, "nodes that do not say their region, zone and instance type, with the pods on them")
+		return place{}, false
+	case !known:
+		c.leave(1, "nodes of type %s, which the catalog of %s does not hold, with the pods on them", at.kind, at.provider)
+		return place{}, false
+	}
+	return at, true
+}
+
+// in reports whether a node is in the scenario; pods that wait for one are.
+func (c *capturer) in(n policy.NodeID) bool { return n < 0 || c.places[n].pool != nil }
+
+// seeds returns the nodes, equal ones together.
+func (c *capturer) seeds() []seed {
+	var all []seed
+	for i := range c.places {
+		p := &c.places[i]
+		if p.pool == nil {
+			continue
+		}
+		x := seed{
+			Pool: c.names.pool(p.pool.name), InstanceType: p.kind, Zone: p.zone, CapacityType: p.capacity.String(),
+			provider: p.provider, region: p.region,
+		}
+		k := slices.IndexFunc(all, func(y seed) bool { y.Count = 0; return x == y })
+		if k < 0 {
+			k = len(all)
+			all = append(all, x)
+		}
+		all[k].Count++
+	}
+	slices.SortFunc(all, func(a, b seed) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	})
+	return all
+}
+
+// takes reports whether the manifest of a pool allows a market.
+func takes(p *v1alpha1.CapacityPool, at *place) bool {
+	t, ok := catalog.Lookup(at.provider, at.kind)
+	return ok && p.BuysFrom(at.provider) && p.Spec.Markets.Take(at.region, at.zone, &t)
+}

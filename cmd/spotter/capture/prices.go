@@ -1,0 +1,243 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/generate"
+)
+
+// Prices makes a trace of what a recording saw of the markets. It begins with the
+// price history of its first step, at most four hours before that, and ends with its
+// last.
+func Prices(name string, steps iter.Seq2[*record.Step, error]) (*trace.Trace, error) {
+	all := map[string]*trace.Series{}
+	var last policy.Time
+	for st, err := range steps {
+		if err != nil {
+			return nil, err
+		}
+		s := st.Snapshot
+		last = s.Now
+		for i := range s.Markets {
+			m := &s.Markets[i]
+			if m.Capacity != policy.Spot {
+				continue
+			}
+			key := strings.TrimSuffix(m.Name, "/"+m.Capacity.String())
+			x := all[key]
+			if x == nil {
+				x = &trace.Series{Provider: m.Provider, Region: m.Region, Zone: s.Zones[m.Zone], Type: s.Types[m.Type].Name}
+				all[key] = x
+				history(x, m, s.Now)
+			}
+			price := policy.NoPrice
+			if m.Offered {
+				price = m.Price
+			}
+			see(x, s.Now, price, m)
+		}
+	}
+	series := make([]trace.Series, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		series = append(series, *all[key])
+	}
+	t, err := trace.New(name, series)
+	if err != nil {
+		return nil, err
+	}
+	t.To = max(t.To, last)
+	t.WholeTo = t.To
+	t.About = "prices as a recording of decisions saw them"
+	return t, nil
+}
+
+// gridStep is the step of the price history of a snapshot.
+const gridStep = policy.Time(10 * 60 * 1000)
+
+// history takes in what the first snapshot knows of the hours before it.
+func history(x *trace.Series, m *policy.Market, now policy.Time) {
+	newest := now - now%gridStep
+	for i, price := range m.History {
+		if at := newest - policy.Time(len(m.History)-1-i)*gridStep; at < now && at > 0 {
+			see(x, at, price, m)
+		}
+	}
+}
+
+// see adds what was seen of a market at an instant later than all before.
+func see(x *trace.Series, at policy.Time, price policy.Money, m *policy.Market) {
+	if n := len(x.At); n > 0 && x.At[n-1] >= at {
+		return
+	}
+	band := int8(-1)
+	if !m.BandModelled {
+		band = int8(m.Band)
+	}
+	x.At, x.Spot = append(x.At, at), append(x.Spot, price)
+	x.OnDemand = append(x.OnDemand, onDemand(m))
+	x.Band, x.Score = append(x.Band, band), append(x.Score, m.PlacementScore)
+	for k := range x.Bids {
+		x.Bids[k] = append(x.Bids[k], m.BidPercentiles[k])
+	}
+}
+
+// onDemand returns the published price, 0 for one that was derived: it is derived
+// again where it is needed, and said to be.
+func onDemand(m *policy.Market) policy.Money {
+	if m.OnDemandModelled {
+		return 0
+	}
+	return m.OnDemand
+}
+
+// drawnMax is the most markets that prices are drawn for: a pool may buy any of
+// thousands, and a run reads all of them.
+const drawnMax = 1200
+
+// laws name those by which the prices of a provider are drawn.
+var laws = map[string]string{catalog.AWS: "aws-2024", catalog.GCP: "gcp-2024", catalog.Azure: "azure-2024", catalog.Rackspace: "rackspace-2026"}
+
+// Draw makes synthetic prices for what the pools of a captured cluster may buy, from
+// its nodes on to the cheapest per vCPU.
+func (c *Captured) Draw(seed uint64, from, to policy.Time) (*trace.Trace, error) {
+	markets, err := c.markets()
+	if err != nil {
+		return nil, err
+	}
+	preset, err := generate.FindPreset(laws[markets[0].Provider])
+	if err != nil {
+		return nil, err
+	}
+	t, err := generate.Generate(generate.Config{Seed: seed, From: from, To: to, Markets: markets, Law: preset.Law})
+	if err != nil {
+		return nil, err
+	}
+	c.Assumed = append(c.Assumed, fmt.Sprintf("the prices are synthetic: on-demand prices are those of the catalog, spot prices are drawn as those of %s are, with seed %d", preset.Law.Name, seed))
+	return t, nil
+}
+
+// A ware is a market that may be bought, and whether a node is of it.
+type ware struct {
+	generate.Market
+	held bool
+	vcpu int64
+}
+
+// markets returns what prices are drawn for, ascending by name.
+func (c *Captured) markets() ([]generate.Market, error) {
+	wares := map[string]ware{}
+	put := func(w ware) {
+		key := w.Provider + "/" + w.Region + "/" + w.Zone + "/" + w.Type
+		w.held = w.held || wares[key].held
+		wares[key] = w
+	}
+	for _, s := range c.seeds {
+		price, t, ok := priced(s.provider, s.region, s.InstanceType)
+		if !ok {
+			return nil, fmt.Errorf("nobody knows the price on demand of %s in %s %s: give a trace that has it", s.InstanceType, s.provider, s.region)
+		}
+		put(ware{generate.Market{Provider: s.provider, Region: s.region, Zone: s.Zone, Type: s.InstanceType, OnDemand: price}, true, t.VCPU})
+	}
+	for _, at := range c.regions() {
+		for _, name := range catalog.Types(at.provider) {
+			price, t, ok := priced(at.provider, at.region, name)
+			if !ok {
+				continue
+			}
+			for _, zone := range at.zones {
+				if c.buys(at.provider, at.region, zone, &t) {
+					put(ware{generate.Market{Provider: at.provider, Region: at.region, Zone: zone, Type: name, OnDemand: price}, false, t.VCPU})
+				}
+			}
+		}
+	}
+	if len(wares) == 0 {
+		return nil, fmt.Errorf("the catalog has nothing that a pool may buy: give a trace")
+	}
+	list := slices.Collect(maps.Values(wares))
+	slices.SortFunc(list, func(a, b ware) int {
+		if a.held != b.held {
+			return map[bool]int{true: -1, false: 1}[a.held]
+		}
+		return cmp.Or(cmp.Compare(int64(a.OnDemand)*b.vcpu, int64(b.OnDemand)*a.vcpu), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone))
+	})
+	if len(list) > drawnMax {
+		c.Left = append(c.Left, fmt.Sprintf("%d of %d markets that pools may buy in, those that cost most per vCPU: prices are drawn for no more than %d", len(list)-drawnMax, len(list), drawnMax))
+		list = list[:drawnMax]
+	}
+	out := make([]generate.Market, len(list))
+	for i := range list {
+		out[i] = list[i].Market
+	}
+	slices.SortFunc(out, func(a, b generate.Market) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Type, b.Type))
+	})
+	return out, nil
+}
+
+// priced returns a type of the catalog and its price on demand, derived where nobody
+// publishes one.
+func priced(provider, region, name string) (policy.Money, policy.InstanceType, bool) {
+	t, ok := catalog.Lookup(provider, name)
+	if !ok {
+		return 0, t, false
+	}
+	price, ok := catalog.OnDemand(provider, region, name)
+	if !ok || price <= 0 {
+		price, _, ok = catalog.OnDemandModelled(provider, region, name)
+	}
+	return price, t, ok && price > 0
+}
+
+// A region is where a pool buys, with the zones there: those in which nodes are, and
+// where no node is those of the catalog.
+type region struct {
+	provider, region string
+	zones            []string
+}
+
+func (c *Captured) regions() (out []region) {
+	for _, s := range c.seeds {
+		i := slices.IndexFunc(out, func(r region) bool { return r.provider == s.provider && r.region == s.region })
+		if i < 0 {
+			i = len(out)
+			out = append(out, region{provider: s.provider, region: s.region})
+		}
+		out[i].zones = add(out[i].zones, s.Zone)
+	}
+	for i := range c.pools {
+		for _, name := range c.pools[i].Spec.Markets.Regions {
+			for _, provider := range catalog.Providers() {
+				known := slices.ContainsFunc(out, func(r region) bool { return r.provider == provider && r.region == name })
+				if !known && c.pools[i].BuysFrom(provider) && slices.Contains(catalog.Regions(provider), name) {
+					out = append(out, region{provider, name, catalog.Zones(provider, name)})
+				}
+			}
+		}
+		for _, zone := range c.pools[i].Spec.Markets.Zones {
+			for k := range out {
+				if slices.Contains(catalog.Zones(out[k].provider, out[k].region), zone) {
+					out[k].zones = add(out[k].zones, zone)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// buys reports whether any pool may buy a type in a zone.
+func (c *Captured) buys(provider, region, zone string, t *policy.InstanceType) bool {
+	return slices.ContainsFunc(c.pools, func(p v1alpha1.CapacityPool) bool {
+		return p.BuysFrom(provider) && p.Spec.Markets.Take(region, zone, t)
+	})
+}

@@ -1,0 +1,251 @@
+package capture
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// operators are the names of the operators of selectors.
+var operators = [...]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}
+
+const (
+	keyCapacity = "karpenter.sh/capacity-type"
+	keyHost     = corev1.LabelHostname
+)
+
+// selector writes requirements as a selector of labels; nil for one that matches
+// nothing.
+func (c *capturer) selector(s *policy.Selector) *metav1.LabelSelector {
+	if len(s.Requirements) == 0 && !s.Everything {
+		return nil
+	}
+	out := &metav1.LabelSelector{}
+	for i := range s.Requirements {
+		q := &s.Requirements[i]
+		key := c.names.key(q.Key)
+		if _, twice := out.MatchLabels[key]; q.Op == policy.OpIn && len(q.Values) == 1 && !twice {
+			if out.MatchLabels == nil {
+				out.MatchLabels = map[string]string{}
+			}
+			out.MatchLabels[key] = c.names.value(q.Key, q.Values[0])
+			continue
+		}
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOperator(operators[q.Op]), Values: c.values(q),
+		})
+	}
+	return out
+}
+
+func (c *capturer) values(q *policy.Requirement) (out []string) {
+	for _, v := range q.Values {
+		out = append(out, c.names.value(q.Key, v))
+	}
+	return out
+}
+
+// nodeSelector returns that of a template. What asks for spot or on demand by the
+// label of another system asks for it by Karpenter's, which all nodes of a run carry,
+// and a node that is named is left open: no run has it.
+func (c *capturer) nodeSelector(t *policy.Template) map[string]string {
+	var out map[string]string
+	for _, l := range t.NodeSelector {
+		if l.Key == keyHost {
+			c.assume("the pods of %s, which are bound to one node by name, may run on any", c.names.qualified(t.Name, "app"))
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		if capacity, ok := c.capacity(l.Key, l.Value); ok {
+			out[keyCapacity] = capacity
+			continue
+		}
+		out[c.names.key(l.Key)] = c.names.value(l.Key, l.Value)
+	}
+	return out
+}
+
+// capacity returns the capacity type that a label of another system names.
+func (c *capturer) capacity(key, value string) (string, bool) {
+	t, ok := c.o.Capacity.Resolve(map[string]string{key: value})
+	return t.String(), ok
+}
+
+func (c *capturer) affinity(t *policy.Template) *corev1.Affinity {
+	var a corev1.Affinity
+	if len(t.Affinity)+len(t.Preferred) > 0 {
+		a.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	for i := range t.Affinity {
+		n := a.NodeAffinity
+		if n.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+			n.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
+		}
+		terms := &n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		*terms = append(*terms, c.term(&t.Affinity[i]))
+	}
+	for i := range t.Preferred {
+		x := &t.Preferred[i]
+		a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
+			corev1.PreferredSchedulingTerm{Weight: x.Weight, Preference: c.term(&x.Term)})
+	}
+	if required, preferred := c.podTerms(t.PodAffinity); len(required)+len(preferred) > 0 {
+		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required, PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+	}
+	if required, preferred := c.podTerms(t.PodAntiAffinity); len(required)+len(preferred) > 0 {
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required, PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+	}
+	if a == (corev1.Affinity{}) {
+		return nil
+	}
+	return &a
+}
+
+func (c *capturer) term(t *policy.NodeTerm) (out corev1.NodeSelectorTerm) {
+	for i := range t.Labels {
+		out.MatchExpressions = append(out.MatchExpressions, c.nodeRequirement(&t.Labels[i]))
+	}
+	for i := range t.Fields {
+		q := &t.Fields[i]
+		r := corev1.NodeSelectorRequirement{Key: q.Key, Operator: corev1.NodeSelectorOperator(operators[q.Op])}
+		for _, v := range q.Values {
+			r.Values = append(r.Values, c.names.of("node", v))
+		}
+		out.MatchFields = append(out.MatchFields, r)
+	}
+	return out
+}
+
+func (c *capturer) nodeRequirement(q *policy.Requirement) corev1.NodeSelectorRequirement {
+	r := corev1.NodeSelectorRequirement{Key: c.names.key(q.Key), Operator: corev1.NodeSelectorOperator(operators[q.Op]), Values: c.values(q)}
+	if q.Op != policy.OpIn && q.Op != policy.OpNotIn || len(q.Values) == 0 {
+		return r
+	}
+	var translated []string
+	for _, v := range q.Values {
+		capacity, ok := c.capacity(q.Key, v)
+		if !ok {
+			return r
+		}
+		translated = append(translated, capacity)
+	}
+	r.Key, r.Values = keyCapacity, translated
+	return r
+}
+
+func (c *capturer) podTerms(terms []policy.PodTerm) (required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+	for i := range terms {
+		x := &terms[i]
+		y := corev1.PodAffinityTerm{TopologyKey: c.names.key(x.TopologyKey), LabelSelector: c.selector(&x.Selector)}
+		for _, n := range x.Namespaces {
+			y.Namespaces = append(y.Namespaces, c.names.namespace(n))
+		}
+		if x.AllSpaces {
+			y.NamespaceSelector = &metav1.LabelSelector{}
+		}
+		if x.Weight == 0 {
+			required = append(required, y)
+		} else {
+			preferred = append(preferred, corev1.WeightedPodAffinityTerm{Weight: x.Weight, PodAffinityTerm: y})
+		}
+	}
+	return required, preferred
+}
+
+// asked returns the labels of nodes that the pods of a template must have.
+func asked(t *policy.Template) (keys []string) {
+	for _, l := range t.NodeSelector {
+		keys = append(keys, l.Key)
+	}
+	for i := range t.Affinity {
+		for _, q := range t.Affinity[i].Labels {
+			if q.Op == policy.OpIn || q.Op == policy.OpExists {
+				keys = append(keys, q.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// carried reports whether every node of a run carries a label by itself.
+func (c *capturer) carried(key string) bool {
+	switch key {
+	case keyCapacity, "karpenter.sh/nodepool", corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelInstanceTypeStable,
+		corev1.LabelTopologyRegion, corev1.LabelTopologyZone, keyHost:
+		return true
+	}
+	if _, ok := c.capacity(key, "spot"); ok {
+		return true
+	}
+	return strings.HasPrefix(key, "karpenter.k8s.aws/instance-") && slices.Contains(catalog.Providers(), c.o.Provider)
+}
+
+// labelPools gives pools the labels that pods ask for and that all of their nodes
+// have, whoever put them there.
+func (c *capturer) labelPools() {
+	for i := range c.s.Templates {
+		for _, key := range asked(&c.s.Templates[i]) {
+			if c.carried(key) {
+				continue
+			}
+			for _, p := range c.pools {
+				if v, ok := c.common(p, key); ok {
+					p.labels[key] = v
+				}
+			}
+		}
+	}
+}
+
+// common returns the value of a label that all nodes of a pool have and its manifest
+// does not state.
+func (c *capturer) common(p *pool, key string) (string, bool) {
+	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 {
+		return "", false
+	}
+	first, has := c.s.Nodes[p.nodes[0]].Label(key)
+	for _, id := range p.nodes {
+		if v, ok := c.s.Nodes[id].Label(key); !ok || v != first {
+			return "", false
+		}
+	}
+	if p.labels == nil {
+		p.labels = map[string]string{}
+	}
+	return first, has
+}
+
+// checkSelectors says which labels pods ask for that no node of a run will have.
+func (c *capturer) checkSelectors() {
+	missing := map[string]int{}
+	for i := range c.s.Templates {
+		for _, key := range asked(&c.s.Templates[i]) {
+			known := c.carried(key) || slices.ContainsFunc(c.pools, func(p *pool) bool {
+				_, stated := p.manifest.Spec.Template.Labels[key]
+				_, found := p.labels[key]
+				return stated || found
+			})
+			if !known {
+				missing[key]++
+			}
+		}
+	}
+	for _, key := range keysOf(truths(missing)) {
+		c.out.Left = append(c.out.Left, "the label "+c.names.key(key)+" of nodes, which pods ask for and which not all nodes of any pool have: these pods will wait for ever")
+	}
+}
+
+func truths(counts map[string]int) map[string]bool {
+	out := map[string]bool{}
+	for k := range counts {
+		out[k] = true
+	}
+	return out
+}

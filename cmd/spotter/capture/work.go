@@ -1,0 +1,254 @@
+package capture
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+)
+
+// A load is what wants pods: a workload, or bare pods that are alike.
+type load struct {
+	name  string // "namespace/name"
+	kind  policy.WorkloadKind
+	t     *policy.Template
+	w     *policy.Workload // nil for bare pods
+	pods  int32            // that are captured
+	away  int32            // on nodes that are not
+	fixed int32            // of pods, those not to be disrupted
+
+	// starts are how long its pods took from being bound to being ready.
+	starts []time.Duration
+}
+
+// loads returns what wants pods, ascending by name.
+func (c *capturer) loads() []*load {
+	byTemplate := make([]load, len(c.s.Templates))
+	for i := range c.s.Pods {
+		p := &c.s.Pods[i]
+		if p.Phase == policy.PodGone {
+			continue
+		}
+		x := &byTemplate[p.Template]
+		if !c.in(p.Node) {
+			x.away++
+			continue
+		}
+		x.pods++
+		if p.DoNotDisrupt {
+			x.fixed++
+		}
+		if p.ReadySince > p.Bound && p.Bound > 0 {
+			x.starts = append(x.starts, p.ReadySince.Sub(p.Bound))
+		}
+	}
+	var all []*load
+	bare := map[string]*load{}
+	owned := make([]*load, len(c.s.Workloads))
+	for i := range c.s.Templates {
+		t, x := &c.s.Templates[i], &byTemplate[i]
+		x.t = t
+		if t.Workload >= 0 {
+			w := &c.s.Workloads[t.Workload]
+			owned[w.ID] = owned[w.ID].join(x)
+			owned[w.ID].name, owned[w.ID].kind, owned[w.ID].w = w.Name, w.Kind, w
+			continue
+		}
+		key := alike(t)
+		if bare[key] == nil {
+			x.name, x.kind = t.Name, policy.KindBare
+			bare[key] = x
+			all = append(all, x)
+			continue
+		}
+		bare[key].join(x)
+	}
+	for _, x := range owned {
+		if x != nil {
+			all = append(all, x)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *load) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind)) })
+	return all
+}
+
+// join adds y to x, which may be nil. The template with the most pods stands for all.
+func (x *load) join(y *load) *load {
+	if x == nil {
+		return y
+	}
+	if y.pods > x.pods {
+		x.t = y.t
+	}
+	x.pods, x.away, x.fixed, x.starts = x.pods+y.pods, x.away+y.away, x.fixed+y.fixed, append(x.starts, y.starts...)
+	return x
+}
+
+// alike returns what bare pods have in common that are the same but for their names.
+func alike(t *policy.Template) string {
+	same := *t
+	same.ID, same.Name = 0, t.Namespace
+	text, err := json.Marshal(&same)
+	if err != nil {
+		panic(fmt.Sprintf("capture: template %s: %v", t.Name, err))
+	}
+	return string(text)
+}
+
+// workloads returns the manifests of all that wants pods.
+func (c *capturer) workloads() []any {
+	var out []any
+	bare := 0
+	for _, x := range c.loads() {
+		if m := c.manifestOf(x); m != nil {
+			if x.kind == policy.KindBare && !x.t.DaemonSet {
+				bare += int(x.pods)
+			}
+			out = append(out, m)
+		}
+	}
+	if bare > 0 {
+		c.assume("%d pods without a controller are Deployments, which make a lost pod anew", bare)
+	}
+	c.out.Workloads = len(out)
+	return out
+}
+
+// manifestOf returns the manifest of a load; nil for one that wants nothing.
+func (c *capturer) manifestOf(x *load) any {
+	n := x.pods
+	if x.w != nil && x.kind != policy.KindJob {
+		n = max(0, x.w.Replicas-x.away)
+	}
+	if x.away > 0 && !x.t.DaemonSet {
+		c.leave(int(x.away), "pods on nodes that are not captured")
+	}
+	switch {
+	case x.kind == policy.KindDaemonSet || x.t.DaemonSet:
+		m, pod := c.parts(x, "DaemonSet")
+		c.out.Pods += int(x.pods)
+		return &appsv1.DaemonSet{TypeMeta: apps("DaemonSet"), ObjectMeta: m, Spec: appsv1.DaemonSetSpec{Selector: c.own(x), Template: pod}}
+	case x.kind == policy.KindJob:
+		return c.job(x)
+	case n == 0:
+		c.leave(1, "workloads that want no pods")
+		return nil
+	}
+	c.out.Pods += int(n)
+	if x.kind == policy.KindStatefulSet {
+		m, pod := c.parts(x, "StatefulSet")
+		_, name := split(m.Namespace + "/" + m.Name)
+		return &appsv1.StatefulSet{TypeMeta: apps("StatefulSet"), ObjectMeta: m, Spec: appsv1.StatefulSetSpec{
+			Replicas: &n, ServiceName: name, Selector: c.own(x), Template: pod, VolumeClaimTemplates: claims(x.t),
+		}}
+	}
+	m, pod := c.parts(x, "Deployment")
+	return &appsv1.Deployment{TypeMeta: apps("Deployment"), ObjectMeta: m, Spec: appsv1.DeploymentSpec{Replicas: &n, Selector: c.own(x), Template: pod}}
+}
+
+func apps(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "apps/v1", Kind: kind} }
+
+// job returns what is left of a job: the completions that are still to come.
+func (c *capturer) job(x *load) any {
+	pods := x.w.Replicas - x.away
+	if x.w.Suspended {
+		pods = max(1, pods)
+	}
+	if pods <= 0 {
+		c.leave(1, "jobs that have all of their pods done")
+		return nil
+	}
+	work := x.t.Duration
+	if work == 0 {
+		work = c.o.JobDuration
+		c.assume("job %s, which does not say how long a completion takes, takes %v", c.names.qualified(x.name, "job"), work)
+	}
+	completions := pods
+	if x.t.Duration > 0 && x.w.Work > 0 {
+		completions = max(pods, int32((x.w.Work+work-1)/work))
+	}
+	m, pod := c.parts(x, "Job")
+	m.Annotations[kube.AnnotationDuration] = work.String()
+	if x.t.Checkpoint > 0 {
+		m.Annotations[kube.AnnotationCheckpoint] = x.t.Checkpoint.String()
+	}
+	if left := x.w.Deadline.Sub(c.s.Now); x.w.Deadline > 0 {
+		m.Annotations[kube.AnnotationDeadline] = max(left, time.Second).Round(time.Second).String()
+	}
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	c.out.Pods += int(pods)
+	spec := batchv1.JobSpec{Parallelism: &pods, Completions: &completions, Template: pod}
+	if x.w.Suspended {
+		spec.Suspend = &x.w.Suspended
+	}
+	return &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: m, Spec: spec}
+}
+
+// parts returns the metadata of a workload and the template of its pods.
+func (c *capturer) parts(x *load, kind string) (metav1.ObjectMeta, corev1.PodTemplateSpec) {
+	namespace, name := split(c.names.qualified(x.name, "app"))
+	for c.taken[namespace+"/"+name] { // two kinds may have one name, and a scenario knows workloads by theirs
+		name += "-" + strings.ToLower(kind)
+	}
+	c.taken[namespace+"/"+name] = true
+	for _, id := range x.t.PDBs {
+		c.pdbs[id] = true
+	}
+	m := metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: ownAnnotations(x)}
+	pod := corev1.PodTemplateSpec{Spec: c.podSpec(x)}
+	pod.Labels = c.labels(x)
+	pod.Annotations = podAnnotations(x)
+	return m, pod
+}
+
+func split(qualified string) (namespace, name string) {
+	namespace, name, ok := strings.Cut(qualified, "/")
+	if !ok {
+		return metav1.NamespaceDefault, qualified
+	}
+	return namespace, name
+}
+
+// revisionLabels tell the generations of one workload apart.
+var revisionLabels = []string{"pod-template-hash", "controller-revision-hash", "pod-template-generation"}
+
+// labelWorkload stands in for the labels of pods that have none.
+const labelWorkload = "spotter.dev/workload"
+
+// labels returns those of the pods of a load.
+func (c *capturer) labels(x *load) map[string]string {
+	out := map[string]string{}
+	for _, l := range x.t.Labels {
+		out[c.names.key(l.Key)] = c.names.value(l.Key, l.Value)
+	}
+	if len(out) == 0 {
+		_, name := split(c.names.qualified(x.name, "app"))
+		out[labelWorkload] = name
+	}
+	return out
+}
+
+// own returns a selector of the pods of a load.
+func (c *capturer) own(x *load) *metav1.LabelSelector {
+	all := c.labels(x)
+	s := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for k, v := range all {
+		if !slices.Contains(revisionLabels, k) {
+			s.MatchLabels[k] = v
+		}
+	}
+	if len(s.MatchLabels) == 0 {
+		s.MatchLabels = all
+	}
+	return s
+}

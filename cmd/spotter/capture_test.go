@@ -1,0 +1,268 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// TestCaptureCalls refuses what cannot be meant, and writes nothing.
+func TestCaptureCalls(t *testing.T) {
+	dir := t.TempDir()
+	there := file(t, "there.yaml", "x")
+	out := filepath.Join(dir, "c.yaml")
+	for want, args := range map[string][]string{
+		"-o is missing":                          {},
+		there + " is there already":              {"-o", there},
+		"no such file or directory":              {"-o", filepath.Join(dir, "nowhere", "c.yaml"), "--run", dir},
+		`--at: "7" needs --run`:                  {"-o", out, "--at", "7"},
+		"--run: a recording has its own cluster": {"-o", out, "--run", dir, "--context", "x"},
+		"--duration: 5m0s is less than 1h0m0s":   {"-o", out, "--duration", "5m"},
+		"--warm-up: -1s is negative":             {"-o", out, "--warm-up=-1s"},
+		"--job-duration: 0s is not above 0":      {"-o", out, "--job-duration", "0"},
+		`--provider: "lan" is not known`:         {"-o", out, "--provider", "lan"},
+		`--nodes: "none" is neither`:             {"-o", out, "--nodes", "none"},
+		`--spot-label: "=x" is not of the form`:  {"-o", out, "--spot-label", "=x"},
+		"no recording":                           {"-o", out, "--run", dir},
+		"no cluster":                             {"-o", out, "--kubeconfig", filepath.Join(dir, "nowhere")},
+	} {
+		wrongCallIs(t, want, append([]string{"capture"}, args...)...)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("refused calls left %v, %v", entries, err)
+	}
+	if text, err := os.ReadFile(there); err != nil || string(text) != "x" {
+		t.Errorf("what was there is %q, %v", text, err)
+	}
+}
+
+// TestCaptureRecording captures a step of a recorded run: the scenario begins with the
+// very nodes of that step at the very prices, and a run of it keeps all invariants.
+func TestCaptureRecording(t *testing.T) {
+	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
+	scenario := file(t, "tiny.yaml", tiny)
+	if code, _, stderr := call(t, "sim", scenario, "--policy", "static:share=0.5", "--seed", "3", "--record", rec); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	out := filepath.Join(dir, "then.yaml")
+	code, stdout, stderr := call(t, "capture", "-o", out, "--run", rec, "--at", "20")
+	if code != exitGood || !strings.Contains(stdout, "written to "+out) {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r, err := record.Open(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	then, err := r.Step(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := firstStep(t, out)
+	if want, got := holdings(then.Snapshot), holdings(now); !maps.Equal(want, got) {
+		t.Errorf("the run begins with %v, and the recording has %v", got, want)
+	}
+	if want, got := hourly(then.Snapshot), hourly(now); want != got || want == 0 {
+		t.Errorf("the run begins at %v an hour, and the recording was at %v", got, want)
+	}
+	wrongCallIs(t, "is there already", "capture", "-o", out, "--run", rec)
+	if code, _, stderr := call(t, "capture", "-o", out, "--run", rec, "--force", "--nodes", "on-demand"); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	if h := firstStep(t, out).Holding(0); (&h).Share() != 0 || h.Nodes == 0 {
+		t.Errorf("on demand it begins with %+v", h)
+	}
+	wrongCallIs(t, "no step 99999", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
+	wrongCallIs(t, "begins at", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
+	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "static") {
+		t.Errorf("eval: exit code %d\n%s%s", code, again, stderr)
+	}
+}
+
+// firstStep plays a scenario with every invariant held and returns what its first
+// decision was taken on.
+func firstStep(t *testing.T, scenario string) *policy.Snapshot {
+	t.Helper()
+	rec := filepath.Join(t.TempDir(), "played")
+	if code, stdout, stderr := call(t, "sim", scenario, "--policy", "static:share=0.5", "--check", "--record", rec); code != exitGood {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r, err := record.Open(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := r.Step(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first.Snapshot
+}
+
+// holdings counts the nodes of each market, hourly adds up their prices.
+func holdings(s *policy.Snapshot) map[string]int {
+	out := map[string]int{}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() && n.Phase != policy.NodeDeleting {
+			out[s.Markets[n.Market].Name]++
+		}
+	}
+	return out
+}
+
+func hourly(s *policy.Snapshot) (sum policy.Money) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() && n.Phase != policy.NodeDeleting {
+			sum += s.Markets[n.Market].Charge()
+		}
+	}
+	return sum
+}
+
+// crew makes a cluster of a pool on Karpenter, a node group that no pool holds, and a
+// Deployment and a DaemonSet on them.
+func crew(t *testing.T, env *testenv.Env) {
+	t.Helper()
+	node := func(name, kind, zone string, labels map[string]string) {
+		n := testenv.Node(name, "4", "15Gi")
+		maps.Copy(n.Labels, map[string]string{
+			corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "us-east-1",
+		})
+		maps.Copy(n.Labels, labels)
+		n.Spec.ProviderID = "aws:///" + zone + "/i-" + name
+		env.AddNode(t, n)
+	}
+	web := func(capacity string) map[string]string {
+		return map[string]string{"karpenter.sh/nodepool": "web-" + capacity, "karpenter.sh/capacity-type": capacity, "karpenter.sh/initialized": "true", "pool": "web"}
+	}
+	node("w1", "m5.xlarge", "us-east-1a", web("spot"))
+	node("w2", "m5.xlarge", "us-east-1b", web("spot"))
+	node("w3", "m5.xlarge", "us-east-1a", web("on-demand"))
+	node("g1", "c5.xlarge", "us-east-1b", map[string]string{"eks.amazonaws.com/nodegroup": "batch", "eks.amazonaws.com/capacityType": "ON_DEMAND"})
+	labels := map[string]string{"app": "shop"}
+	pod := func(cpu string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: "secret.registry/shop:1", Env: []corev1.EnvVar{{Name: "TOKEN", Value: "hidden"}},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")}},
+		}}}}
+	}
+	six := int32(6)
+	low := intstr.FromString("50%")
+	agent := pod("100m")
+	agent.Labels = map[string]string{"app": "agent"}
+	for _, o := range []client.Object{
+		&v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CapacityPoolSpec{
+			Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
+			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": "web"}},
+			Markets:  v1alpha1.Markets{Regions: []string{"us-east-1"}, Zones: []string{"us-east-1a", "us-east-1b"}, Families: []string{"m5", "m6i", "c5"}},
+		}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default"}, Spec: appsv1.DeploymentSpec{
+			Replicas: &six, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pod("1"),
+		}},
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "default"}, Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: agent.Labels}, Template: agent,
+		}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default"}, Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &low, Selector: &metav1.LabelSelector{MatchLabels: labels},
+		}},
+	} {
+		if err := env.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testenv.Eventually(t, "six pods of the shop run", func() error {
+		var pods corev1.PodList
+		if err := env.Client.List(t.Context(), &pods, client.MatchingLabels(labels)); err != nil {
+			return err
+		}
+		running := 0
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if running != int(six) {
+			return fmt.Errorf("%d run", running)
+		}
+		return nil
+	})
+}
+
+// TestCaptureCluster captures a cluster with rights to read and no others: the run
+// begins with its nodes and share, costs at that moment what they cost, keeps all
+// invariants, and nothing of what containers hold is told. What may not be read is
+// said by the right that is missing.
+func TestCaptureCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server and processes")
+	}
+	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true})
+	crew(t, env)
+	reader := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
+	kubeconfig := writeKubeconfig(t, env.User(t, "reader", reader))
+	mark := env.Mark()
+	out := filepath.Join(t.TempDir(), "cluster.yaml")
+	code, stdout, stderr := call(t, "capture", "-o", out, "--kubeconfig", kubeconfig, "--duration", "24h")
+	if code != exitGood || !strings.Contains(stdout, "4 nodes in 2 pools, 2 workloads") || !strings.Contains(stdout, "synthetic prices") {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if writes := env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "reader" && e.Writes() }); len(writes) > 0 {
+		t.Errorf("it wrote %v", writes)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"hidden", "TOKEN", "secret.registry"} {
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%s is told:\n%s", secret, text)
+		}
+	}
+	s := firstStep(t, out)
+	want := map[string]int{
+		"aws/us-east-1/us-east-1a/m5.xlarge/spot": 1, "aws/us-east-1/us-east-1b/m5.xlarge/spot": 1,
+		"aws/us-east-1/us-east-1a/m5.xlarge/on-demand": 1, "aws/us-east-1/us-east-1b/c5.xlarge/on-demand": 1,
+	}
+	if got := holdings(s); !maps.Equal(got, want) {
+		t.Errorf("the run begins with %v, want %v\n%s", got, want, text)
+	}
+	sum := policy.Money(0)
+	for i := range s.Markets {
+		sum += policy.Money(want[s.Markets[i].Name]) * s.Markets[i].Price
+	}
+	if got := hourly(s); got != sum || sum == 0 {
+		t.Errorf("it begins at %v an hour, and the nodes of the cluster cost %v", got, sum)
+	}
+	held := s.Holding(1)
+	if share := held.Share(); fmt.Sprintf("%.3f", share) != "0.667" {
+		t.Errorf("the spot share of %s is %v, and 2 of 3 equal nodes are spot", s.Pools[1].Name, share)
+	}
+
+	wrongCallIs(t, "the right to list pods is missing", "capture", "-o", filepath.Join(t.TempDir(), "x.yaml"), "--kubeconfig",
+		writeKubeconfig(t, env.User(t, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})))
+	some := writeKubeconfig(t, env.User(t, "some", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}))
+	less := filepath.Join(t.TempDir(), "less.yaml")
+	code, stdout, stderr = call(t, "capture", "-o", less, "--kubeconfig", some)
+	if code != exitGood || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
+		t.Errorf("with rights on nodes and pods alone: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if _, err := os.Stat(less); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
