@@ -128,8 +128,13 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 type zoneNamer struct {
 	reader   client.Reader
 	provider string
-	book     *livemarket.Book
+	book     zoneBook
 	told     map[livemarket.Zone]bool
+}
+
+// A zoneBook joins the name and the ID of a zone; [livemarket.Book] is one.
+type zoneBook interface {
+	NameZone(livemarket.Zone)
 }
 
 // labelZoneID is the ID of a node's zone at AWS; the name of one zone differs between

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/queue"
 	"github.com/spotter-dev/spotter/policy"
@@ -35,12 +35,18 @@ func (w *wiring) notices(ctx context.Context) error {
 	if err != nil {
 		return wrong(fmt.Errorf("--queue-url: %w", err), "give credentials as the AWS CLI takes them")
 	}
-	sink := &noticeSink{Sink: w.observer, nodes: w.manager.GetClient(), groups: w.groups}
+	sink := &noticeSink{Sink: w.observer, nodes: w.manager.GetClient()}
+	if w.groups != nil {
+		sink.groups = w.groups
+	}
 	q, err := queue.New(cfg, sqs, w.manager.GetAPIReader(), sink)
 	if err != nil {
 		return wrong(fmt.Errorf("--queue-url: %w", err), "give the URL of a queue, as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
 	}
 	sink.rivals = q.Rivals
+	if err := ctrlmetrics.Registry.Register(q); err != nil {
+		return fmt.Errorf("metrics of the queue: %w", err)
+	}
 	w.parts.Judges = append(w.parts.Judges, judged(func(string) []metav1.Condition { return noticesRead(q.Err()) }))
 	return w.manager.Add(q)
 }
@@ -64,8 +70,14 @@ func noticesRead(err error) []metav1.Condition {
 type noticeSink struct {
 	backend.Sink
 	nodes  client.Reader
-	groups *asg.Backend // nil without
+	groups warned // nil without
 	rivals func() []queue.Rival
+}
+
+// A warned takes a warning and says who else drains the node because of it;
+// [asg.Regions] is one.
+type warned interface {
+	Notice(backend.Notice) policy.Actor
 }
 
 // Notice implements backend.Sink.

@@ -14,6 +14,9 @@
 // a swap carry its scale-down-disabled annotation until the swap has ended, unless
 // the user has set a value there.
 //
+// A [Backend] works in one region. [Regions] are several of them as one backend, and
+// what a controller uses: a pool may have groups in all.
+//
 // # What a launch leaves behind
 //
 // A launch is written down before the desired size is raised, as a tag of the

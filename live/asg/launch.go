@@ -29,6 +29,9 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	return b.remember(pool, b.launchIn(ctx, s, l, pool))
 }
 
+// passedOver are the reasons for which a launch tries the next group.
+var passedOver = []string{ReasonAtMax, ReasonInFlight, ReasonBusy, ReasonTags, ReasonGone, ReasonConflict}
+
 func (b *Backend) launchIn(ctx context.Context, s *policy.Snapshot, l *policy.Launch, pool string) error {
 	if b.groupWith(func(g *group) bool { return g.launch(l.Token) != nil }) != nil {
 		return nil
@@ -44,7 +47,7 @@ func (b *Backend) launchIn(ctx context.Context, s *policy.Snapshot, l *policy.La
 		switch {
 		case errors.Is(err, driver.ErrNoCapacity):
 			short = true
-		case isHeld(err, ReasonAtMax, ReasonInFlight, ReasonBusy, ReasonTags, ReasonGone, ReasonConflict):
+		case isHeld(err, passedOver...):
 			full = err
 		default:
 			return err

@@ -3,6 +3,7 @@ package asg
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,7 +50,21 @@ func (b *Backend) tell(nodes map[string]*corev1.Node, first bool) *telling {
 			delete(b.endings, name)
 		}
 	}
+	b.forgetNotices()
 	return t
+}
+
+// noticeFor is how long a warning is kept of an instance that no group has.
+const noticeFor = 15 * time.Minute
+
+// forgetNotices drops warnings of instances that are in none of the groups.
+func (b *Backend) forgetNotices() {
+	for _, warned := range []map[string]policy.Time{b.reclaims, b.advised} {
+		maps.DeleteFunc(warned, func(id string, at policy.Time) bool {
+			_, ours := b.told[id]
+			return !ours && b.now().Sub(at) > noticeFor
+		})
+	}
 }
 
 // machineOf returns an instance as the sink is told of it.

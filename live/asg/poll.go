@@ -56,6 +56,9 @@ func (b *Backend) poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.mu.Lock()
+	b.pools = pools // also where their groups cannot be read, which conditions then say
+	b.mu.Unlock()
 	groups, err := b.readGroups(ctx, pools)
 	if err != nil {
 		return err
@@ -84,7 +87,7 @@ func (b *Backend) poll(ctx context.Context) error {
 		g.read = began
 		b.overlay(g)
 	}
-	b.pools, b.groups, b.polled = pools, groups, b.now()
+	b.groups, b.polled = groups, b.now()
 	told := b.tell(nodes, first)
 	b.mu.Unlock()
 	told.send(b.sink)
@@ -233,7 +236,7 @@ func (b *Backend) readBought(ctx context.Context, groups []*group) error {
 	return nil
 }
 
-// nodesByInstance returns the Nodes by the instance that each is.
+// nodesByInstance returns the Nodes of the region by the instance that each is.
 func (b *Backend) nodesByInstance(ctx context.Context) (map[string]*corev1.Node, error) {
 	var list corev1.NodeList
 	if err := b.client.List(ctx, &list); err != nil {
@@ -241,7 +244,7 @@ func (b *Backend) nodesByInstance(ctx context.Context) (map[string]*corev1.Node,
 	}
 	nodes := make(map[string]*corev1.Node, len(list.Items))
 	for i := range list.Items {
-		if id, ok := instanceID(list.Items[i].Spec.ProviderID); ok {
+		if id, ok := instanceID(list.Items[i].Spec.ProviderID); ok && within(b.cfg.Region, &list.Items[i]) {
 			nodes[id] = &list.Items[i]
 		}
 	}

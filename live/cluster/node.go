@@ -161,6 +161,9 @@ func (o *Observer) readSize(n *policy.Node, obj *corev1.Node) {
 			n.VolumesMax = int32(q.Value())
 		}
 	}
+	if limit := o.csi[obj.Name]; limit > 0 {
+		n.VolumesMax = limit
+	}
 	if n.VolumesMax == 0 {
 		n.VolumesMax = volumesMaxUnknown
 	}

@@ -37,6 +37,7 @@ type Observer struct {
 	workloads  map[workloadKey]*workload
 	replicas   map[string]ownerRef // what owns each ReplicaSet, by its name
 	volumes    volumes
+	csi        map[string]int32 // how many volumes a node takes, by its name
 	priorities map[string]kube.Priority
 	preset     kube.Priority                // of pods without a class
 	namespaces map[string]map[string]string // labels by name

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +50,7 @@ func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 		follow(ctx, o, c, "namespaces", &corev1.Namespace{}, o.setNamespace, o.dropNamespace),
 		follow(ctx, o, c, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, o.setClaim, o.dropClaim),
 		follow(ctx, o, c, "persistentvolumes", &corev1.PersistentVolume{}, o.setVolume, o.dropVolume),
+		follow(ctx, o, c, "csinodes", &storagev1.CSINode{}, o.setCSINode, o.dropCSINode),
 		follow(ctx, o, c, "replicasets", &appsv1.ReplicaSet{}, o.setReplicaSet, o.dropReplicaSet),
 		follow(ctx, o, c, "deployments", &appsv1.Deployment{}, o.setDeployment, o.dropDeployment),
 		follow(ctx, o, c, "statefulsets", &appsv1.StatefulSet{}, o.setStatefulSet, o.dropStatefulSet),

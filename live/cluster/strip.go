@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +25,7 @@ func CacheOptions(o cache.Options) cache.Options {
 		&appsv1.ReplicaSet{}: stripReplicaSet, &appsv1.Deployment{}: stripDeployment,
 		&appsv1.StatefulSet{}: stripStatefulSet, &appsv1.DaemonSet{}: stripDaemonSet, &batchv1.Job{}: stripJob,
 		&corev1.PersistentVolume{}: stripMeta, &corev1.PersistentVolumeClaim{}: stripMeta, &corev1.Namespace{}: stripMeta,
-		&v1alpha1.CapacityPool{}: stripMeta, &v1alpha1.GPUBudget{}: stripMeta,
+		&storagev1.CSINode{}: stripMeta, &v1alpha1.CapacityPool{}: stripMeta, &v1alpha1.GPUBudget{}: stripMeta,
 	} {
 		o.ByObject[like] = cache.ByObject{Transform: strip}
 	}

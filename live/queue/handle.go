@@ -32,6 +32,7 @@ func (q *Queue) handle(x *types.Message) {
 		}
 		return
 	}
+	q.heard(m.at)
 	if m.id != "" && q.seen.has(m.id) {
 		q.count(func(c *Counts) { c.Repeated++ })
 		q.finish(x)
@@ -42,6 +43,13 @@ func (q *Queue) handle(x *types.Message) {
 		q.seen.add(m.id)
 	}
 	q.finish(x)
+}
+
+// heard notes when an event was; one of a kind that is not read has no time.
+func (q *Queue) heard(at policy.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sent = max(q.sent, at)
 }
 
 // finish has a message deleted.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // batchMax is the most messages of one request (AWS documentation).
@@ -34,13 +35,21 @@ type Queue struct {
 
 	mu     sync.Mutex
 	counts Counts
+	sent   policy.Time // when the event was, of which the last message told
 	err    error
+
+	// running says that Run was begun and has not ended.
+	running bool
+
 	rivals []Rival
 	told   map[string]bool // what was said once
 }
 
 // Counts are how many messages there were of each kind since the start.
 type Counts struct {
+	// Received are all, those that came again included.
+	Received int
+
 	Interruptions, Recommendations, StateChanges, ScheduledChanges int
 
 	// Lifecycle are the lifecycle events of Auto Scaling groups, which are left to
@@ -88,6 +97,8 @@ func (q *Queue) Start(ctx context.Context) error { return q.Run(ctx) }
 // Run reads until ctx ends, which is its good end. A request that fails is made
 // again, ever more rarely. While another consumer reads the queue nothing is read.
 func (q *Queue) Run(ctx context.Context) error {
+	q.runs(true)
+	defer q.runs(false)
 	for ctx.Err() == nil {
 		err := q.once(ctx)
 		if ctx.Err() != nil {
@@ -102,7 +113,13 @@ func (q *Queue) Run(ctx context.Context) error {
 		}
 	}
 	q.leave(ctx)
-	return nil //nolint:nilerr // the end of ctx is how Run is stopped
+	return nil
+}
+
+func (q *Queue) runs(is bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running = is
 }
 
 // once looks for rivals if it is time, deletes what is done and receives.
@@ -126,6 +143,7 @@ func (q *Queue) once(ctx context.Context) error {
 	if err != nil {
 		return q.failed("receiving messages", err)
 	}
+	q.count(func(c *Counts) { c.Received += len(answer.Messages) })
 	for i := range answer.Messages {
 		q.handle(&answer.Messages[i])
 	}

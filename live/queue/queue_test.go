@@ -193,7 +193,7 @@ func TestRule09EveryKindOfMessage(t *testing.T) {
 	}
 	c := s.queue.Counts()
 	c.Failures = 0
-	if want := (queue.Counts{Interruptions: 1, Recommendations: 1, StateChanges: 2, ScheduledChanges: 2, Lifecycle: 2, Unknown: 2, Deleted: 10}); c != want {
+	if want := (queue.Counts{Received: 10, Interruptions: 1, Recommendations: 1, StateChanges: 2, ScheduledChanges: 2, Lifecycle: 2, Unknown: 2, Deleted: 10}); c != want {
 		t.Errorf("counts %+v, want %+v", c, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
@@ -202,7 +203,7 @@ func (s *Server) launch(g *held, zones []string, cause string) bool {
 				continue
 			}
 			s.serial++
-			i := Instance{ID: fmt.Sprintf("i-%017x", s.serial), Zone: z, Type: t, State: Pending, Spot: spot,
+			i := Instance{ID: fmt.Sprintf("i-%08x%09x", uint32(portable.HashString(s.region)), s.serial), Zone: z, Type: t, State: Pending, Spot: spot,
 				Protected: g.NewProtected, Launched: s.now, due: s.now.Add(s.Delays.Boot)}
 			g.Instances = append(g.Instances, i)
 			s.begin(g, Activity{Status: "InProgress", Description: "Launching a new EC2 instance: " + i.ID, Cause: cause, Zone: z, Instance: i.ID})

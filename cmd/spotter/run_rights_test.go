@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
+
+	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// bind lets a user do in the cluster and in a namespace what a controller that is run
+// like this needs, and nothing else.
+func bind(t *testing.T, env *testenv.Env, user, namespace string, setup rights.Setup) *rest.Config {
+	t.Helper()
+	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rights.Rules(setup, rights.OwnNamespace)}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}
+	for _, o := range []client.Object{own, binding} {
+		if err := env.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return env.User(t, user, rights.Rules(setup, rights.Cluster)...) // made last: it waits until rules hold
+}
+
+// TestRule13RightsAreExact runs the controller in shadow with the rights that are
+// documented and no more. The audit log then shows that nothing was denied to it, and
+// that it has made use of what it was granted.
+func TestRule13RightsAreExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server and a process")
+	}
+	setup := rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.SecureMetrics, rights.Karpenter}}
+	s := exactStage(t, setup)
+	env := s.env
+	budget := newGPUBudget(t, env)
+	mark := env.Mark()
+	running := s.start(t, "--mode", "shadow", "--metrics-secure", "--step", "2s")
+	kept := func() *replica { // as a Deployment does: one that could not renew its lease has ended
+		select {
+		case <-running.end:
+			running = s.start(t, "--mode", "shadow", "--metrics-secure", "--step", "2s")
+		default:
+		}
+		return running
+	}
+	awaitLedger(t, s, kept, true)
+	scrapeAs(t, env, kept)
+	if err := env.Client.Delete(t.Context(), budget); err != nil {
+		t.Fatal(err)
+	}
+	awaitLedger(t, s, kept, false)
+	if err := kept().cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-running.end
+	did := env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Resource != "" })
+	for _, e := range did {
+		if e.Code == http.StatusForbidden {
+			t.Errorf("it was not let: %v", e)
+		}
+	}
+	unused(t, did, setup, []string{
+		"list metrics.k8s.io/nodes",  // there is no metrics-server
+		"patch events.k8s.io/events", // nothing was said twice
+	})
+}
+
+// unused fails the test for what was granted and not used, but for what is expected.
+func unused(t *testing.T, did []testenv.AuditEvent, setup rights.Setup, expected []string) {
+	t.Helper()
+	used := map[string]bool{}
+	for _, e := range did {
+		what := e.Resource
+		if e.Subresource != "" {
+			what += "/" + e.Subresource
+		}
+		used[e.Verb+" "+e.Group+"/"+what] = true
+		if e.Verb == "watch" { // which a server before 1.34 cannot begin with what there is
+			used["list "+e.Group+"/"+what] = true
+		}
+	}
+	for _, scope := range []rights.Scope{rights.Cluster, rights.OwnNamespace} {
+		for _, rule := range rights.Rules(setup, scope) {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if what := verb + " " + rule.APIGroups[0] + "/" + resource; !used[what] && !slices.Contains(expected, what) {
+						t.Errorf("granted and not used: %s", what)
+					}
+				}
+			}
+		}
+	}
+}
+
+// newGPUBudget makes a budget in a namespace of its own.
+func newGPUBudget(t *testing.T, env *testenv.Env) *v1alpha1.GPUBudget {
+	t.Helper()
+	ten := 10.0
+	b := &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(t), Name: "notebooks"}, Spec: v1alpha1.GPUBudgetSpec{
+		Quota: v1alpha1.Quota{GPUHours: &ten, WindowHours: 24}, Gate: true,
+	}}
+	if err := env.Client.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// awaitLedger waits until there is a ledger, or none any more.
+func awaitLedger(t *testing.T, s *stage, kept func() *replica, there bool) {
+	t.Helper()
+	testenv.Eventually(t, fmt.Sprintf("a ledger is there: %t", there), func() error {
+		kept()
+		var all corev1.ConfigMapList
+		if err := s.env.Client.List(t.Context(), &all, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		found := slices.ContainsFunc(all.Items, func(m corev1.ConfigMap) bool { return strings.HasPrefix(m.Name, "spotter-ledger-") })
+		if found != there {
+			return fmt.Errorf("there is one: %t", found)
+		}
+		return nil
+	})
+}
+
+// scrapeAs asks for the metrics as who may and as who may not.
+func scrapeAs(t *testing.T, env *testenv.Env, kept func() *replica) {
+	t.Helper()
+	namespace := env.Namespace(t)
+	reader := rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}
+	for name, want := range map[string]int{"prometheus": http.StatusOK, "somebody": http.StatusForbidden} {
+		var rules []rbacv1.PolicyRule
+		if want == http.StatusOK {
+			rules = append(rules, reader)
+		}
+		cfg := env.ServiceAccount(t, namespace, name, rules...)
+		testenv.Eventually(t, name+" is answered", func() error {
+			return ask(t.Context(), strings.Replace(kept().metric, "http://", "https://", 1), cfg.BearerToken, want)
+		})
+	}
+}
+
+func ask(ctx context.Context, url, token string, want int) error {
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // its certificate is its own
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	q.Header.Set("Authorization", "Bearer "+token)
+	resp, err := c.Do(q)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != want {
+		return fmt.Errorf("the answer is %s, want %d", resp.Status, want)
+	}
+	return nil
+}
+
+// exactStage is a stage whose user has the rights that are documented for a setup.
+func exactStage(t *testing.T, setup rights.Setup) *stage {
+	t.Helper()
+	env := testenv.New(t, testenv.Options{CRDs: karpenterapis.CRDs})
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{env: env, namespace: env.Namespace(t), binary: binary}
+	s.kubeconfig = writeKubeconfig(t, bind(t, env, "spotter", s.namespace, setup))
+	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CapacityPoolSpec{
+		Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
+		Markets: v1alpha1.Markets{Regions: []string{"us-east-1"}, InstanceTypes: []string{"m5.large"}},
+	}}
+	if err := env.Client.Create(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestRightThatIsMissing runs a controller that may not read disruption budgets: it
+// says so, decides nothing without them, and does not end; once it may it goes on by
+// itself.
+func TestRightThatIsMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server and a process")
+	}
+	setup := rights.Setup{Parts: []rights.Part{rights.LeaderElection, rights.Karpenter}}
+	s := exactStage(t, setup)
+	less := slices.DeleteFunc(rights.Rules(setup, rights.Cluster), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "poddisruptionbudgets") })
+	s.env.User(t, "spotter", less...)
+	r := s.start(t, "--step", "2s")
+	for range 3 { // it is tried again, ever more rarely
+		before := strings.Count(r.said(), "poddisruptionbudgets")
+		testenv.Eventually(t, "it says what it may not read", func() error {
+			if said := r.said(); strings.Count(said, "poddisruptionbudgets") == before || !strings.Contains(said, "forbidden") {
+				return fmt.Errorf("it says %q", said)
+			}
+			return nil
+		})
+	}
+	if _, version, _ := s.leader(t.Context()); version != "" {
+		t.Error("it has decided without knowing the disruption budgets")
+	}
+	select {
+	case err := <-r.end:
+		t.Fatalf("it has ended: %v", err)
+	default:
+	}
+	s.env.User(t, "spotter", rights.Rules(setup, rights.Cluster)...)
+	s.leads(t, r, "")
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"cmp"
+
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// blockDrivers are the drivers of the volumes that pods commonly have, by provider.
+// A node says of each of its drivers how many volumes it takes, and a snapshot holds
+// one number.
+var blockDrivers = map[string]bool{"ebs.csi.aws.com": true, "disk.csi.azure.com": true, "pd.csi.storage.gke.io": true, "cinder.csi.openstack.org": true}
+
+// csiMax returns how many volumes a node takes by what its drivers say: that of its
+// block devices, else the least of any. It is 0 where none says.
+func csiMax(x *storagev1.CSINode) int32 {
+	block, least := int32(0), int32(0)
+	for i := range x.Spec.Drivers {
+		d := &x.Spec.Drivers[i]
+		if d.Allocatable == nil || d.Allocatable.Count == nil || *d.Allocatable.Count <= 0 {
+			continue
+		}
+		n := *d.Allocatable.Count
+		if blockDrivers[d.Name] {
+			block = n
+		}
+		if least == 0 || n < least {
+			least = n
+		}
+	}
+	return cmp.Or(block, least)
+}
+
+// setCSINode takes in what the drivers of a node say.
+func (o *Observer) setCSINode(x *storagev1.CSINode) { o.limitVolumes(x.Name, csiMax(x)) }
+
+func (o *Observer) dropCSINode(x *storagev1.CSINode) { o.limitVolumes(x.Name, 0) }
+
+// limitVolumes notes how many volumes a node takes, 0 where that is not known.
+func (o *Observer) limitVolumes(node string, n int32) {
+	if o.csi[node] == n {
+		return
+	}
+	if o.csi == nil {
+		o.csi = map[string]int32{}
+	}
+	o.csi[node] = n
+	if n == 0 {
+		delete(o.csi, node)
+	}
+	if i, known := o.byName[node]; known {
+		o.touchNode(i)
+	}
+}

@@ -1,0 +1,125 @@
+package rights
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// titles are those of the parts in the documentation, with what turns them on.
+var titles = map[Part]string{
+	Core: "Every controller", LeaderElection: "Leader election (`--leader-elect`, the default)",
+	SecureMetrics: "Metrics behind authentication (`--metrics-secure`, the default)",
+	Karpenter:     "Karpenter (`--backends karpenter`, the default)", Groups: "Auto Scaling groups (`--backends asg`)",
+	Rackspace: "Rackspace Spot (`--backends rackspace`)", Prices: "Prices from AWS (`--region`)",
+	Queue: "Warnings from SQS (`--queue-url`)", Bucket: "Recordings in S3 (`--record-bucket`)",
+}
+
+const preface = `# Rights
+
+What ` + "`spotter run`" + ` must be let do, and nothing besides. It is written from the package ` + "`live/rights`" + `, which the
+chart is tested against, and which tests hold against the log of a real API server and of servers that play AWS.
+
+*Shadow* rights are needed in every mode. *Active* ones only where the controller is started with ` + "`--mode active`" + `; grant
+none of them to one that is to look and touch nothing. Rows that say what happens without them may be left out.
+
+`
+
+const between = `
+## AWS
+
+The policy of the role that the controller takes on. What is called with "*" knows no narrower resource; limit the rest
+to what the table names. In shadow nothing is asked for that changes anything but the queue.
+
+`
+
+const afterword = `
+Rackspace Spot knows no rights: a refresh token may do what its account may. In shadow Spotter only reads with it.
+`
+
+// Document returns the documentation of all rights, in Markdown.
+func Document() []byte {
+	var b strings.Builder
+	b.WriteString(preface)
+	b.WriteString("## Kubernetes\n")
+	for _, p := range Parts() {
+		writeRights(&b, p)
+	}
+	b.WriteString(between)
+	b.WriteString("| part | mode | action | on | for | without |\n|:--|:--|:--|:--|:--|:--|\n")
+	for _, p := range AWS() {
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %s | %s |\n", p.Part, mode(p.Active), p.Action, p.On, p.Why, p.Without)
+	}
+	writePolicies(&b)
+	b.WriteString(afterword)
+	return []byte(b.String())
+}
+
+func mode(active bool) string {
+	if active {
+		return "active"
+	}
+	return "shadow"
+}
+
+// writeRights writes the table of one part; nothing where it asks for nothing.
+func writeRights(b *strings.Builder, p Part) {
+	rows := slices.DeleteFunc(Kubernetes(), func(r Right) bool { return r.Part != p })
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### %s\n\n", titles[p])
+	b.WriteString("| mode | in | resources | verbs | for | without |\n|:--|:--|:--|:--|:--|:--|\n")
+	for _, r := range rows {
+		resources := make([]string, len(r.Resources))
+		for i, x := range r.Resources {
+			resources[i] = "`" + strings.TrimSuffix(x+"."+r.Group, ".") + "`"
+			if at, sub, ok := strings.Cut(x, "/"); ok {
+				resources[i] = "`" + strings.TrimSuffix(at+"."+r.Group, ".") + "/" + sub + "`"
+			}
+		}
+		names := ""
+		if len(r.Names) > 0 {
+			names = " named `" + strings.Join(r.Names, "`, `") + "`"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s%s | %s | %s | %s |\n", mode(r.Active), r.Scope, strings.Join(resources, ", "), names,
+			strings.Join(r.Verbs, ", "), r.Why, cmp.Or(r.Without, "needed"))
+	}
+}
+
+// writePolicies writes the policies of two common setups, to be copied.
+func writePolicies(b *strings.Builder) {
+	for _, x := range []struct {
+		title string
+		setup Setup
+	}{
+		{"Shadow or active on Karpenter, with prices and a queue of warnings", Setup{Parts: []Part{Prices, Queue}}},
+		{"Active on Auto Scaling groups, with prices and a queue of warnings", Setup{Active: true, Parts: []Part{Groups, Prices, Queue}}},
+	} {
+		fmt.Fprintf(b, "\n### %s\n\n```json\n%s\n```\n", x.title, Policy(x.setup))
+	}
+}
+
+// A statement is one of an IAM policy.
+type statement struct {
+	Effect   string
+	Action   []string
+	Resource string
+}
+
+// Policy returns an IAM policy that allows what a controller needs, whatever it is on.
+// What works without is in it, keys of the user's own left out.
+func Policy(s Setup) []byte {
+	allow := statement{Effect: "Allow", Action: Actions(s), Resource: "*"}
+	allow.Action = slices.DeleteFunc(allow.Action, func(a string) bool { return strings.HasPrefix(a, "kms:") })
+	text, err := json.MarshalIndent(struct {
+		Version   string
+		Statement []statement
+	}{"2012-10-17", []statement{allow}}, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("rights: a policy of plain strings: %v", err))
+	}
+	return text
+}

@@ -1,0 +1,128 @@
+package rights
+
+// The groups of the API server, and verbs that go together.
+const (
+	groupApps       = "apps"
+	groupBatch      = "batch"
+	groupPolicy     = "policy"
+	groupScheduling = "scheduling.k8s.io"
+	groupStorage    = "storage.k8s.io"
+	groupLeases     = "coordination.k8s.io"
+	groupEvents     = "events.k8s.io"
+	groupMetrics    = "metrics.k8s.io"
+	groupOurs       = "spotter.dev"
+	groupKarpenter  = "karpenter.sh"
+)
+
+var watch = []string{"list", "watch"}
+
+// Kubernetes returns what the API server is asked for, by part, what shadow mode
+// needs first.
+func Kubernetes() []Right {
+	var all []Right
+	for _, part := range [][]Right{coreRights(), coreActive(), processRights(), karpenterRights(), rackspaceRights(), queueRights()} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// coreRights are what every controller does: it watches, and writes its own objects.
+func coreRights() []Right {
+	return []Right{
+		{Part: Core, Scope: Cluster, Resources: []string{"nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"}, Verbs: watch,
+			Why: "The snapshot: what runs where, and what it asks for."},
+		{Part: Core, Scope: Cluster, Group: groupApps, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: watch,
+			Why: "The snapshot: how many pods a workload wants."},
+		{Part: Core, Scope: Cluster, Group: groupBatch, Resources: []string{"jobs"}, Verbs: watch, Why: "The snapshot: the work of Jobs."},
+		{Part: Core, Scope: Cluster, Group: groupPolicy, Resources: []string{"poddisruptionbudgets"}, Verbs: watch,
+			Why: "The snapshot, and what a drain may evict."},
+		{Part: Core, Scope: Cluster, Group: groupScheduling, Resources: []string{"priorityclasses"}, Verbs: watch, Why: "The snapshot: which pods go before which."},
+		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"csinodes"}, Verbs: watch, Why: "How many volumes a node takes."},
+		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"volumeattachments"}, Verbs: watch,
+			Why: "A node is not given back while volumes are attached to it."},
+		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: watch, Why: "What is to be decided for."},
+		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets"}, Verbs: []string{"get", "list", "watch"},
+			Why: "What is to be counted. It is read again before a ledger is deleted and before a gate is written."},
+		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools/status", "gpubudgets/status"}, Verbs: []string{"update"},
+			Why: "Conditions, prices, shares, savings and gates."},
+		{Part: Core, Scope: Cluster, Group: groupEvents, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
+			Without: "`kubectl describe` tells nothing of what happened; conditions and log do.",
+			Why:     "Events on CapacityPools and GPUBudgets and, when active, on nodes."},
+		{Part: Core, Scope: Cluster, Group: groupMetrics, Resources: []string{"nodes"}, Verbs: []string{"list"},
+			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "What nodes use, by metrics-server."},
+		{Part: Core, Scope: OwnNamespace, Resources: []string{"configmaps"}, Verbs: []string{"create", "delete", "get", "list", "update"},
+			Why: "What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget."},
+	}
+}
+
+// coreActive are what a controller that acts does besides.
+func coreActive() []Right {
+	return []Right{
+		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"},
+			Why: "Cordon, taint and annotations of a drain, and taking them back."},
+		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods"}, Verbs: []string{"patch"},
+			Without: "A workload that shrinks does not give up the pods of nodes first that are to be emptied.",
+			Why:     "The annotation `controller.kubernetes.io/pod-deletion-cost`."},
+		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "Evictions, by drains and by budgets."},
+		{Part: Core, Active: true, Scope: Cluster, Group: groupApps, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: []string{"get"},
+			Why: "How many pods a workload wants now, before one of them is evicted."},
+		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"replicationcontrollers"}, Verbs: []string{"get"}, Why: "The same."},
+		{Part: Core, Active: true, Scope: Cluster, Group: groupBatch, Resources: []string{"jobs"}, Verbs: []string{"get", "patch"},
+			Without: "Budgets with the action `Pause` suspend nothing and say so.", Why: "`spec.suspend` of Jobs under a budget with the action `Pause`."},
+	}
+}
+
+// processRights are those of the process itself.
+func processRights() []Right {
+	return []Right{
+		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Verbs: []string{"create"}, Why: "The lease `spotter-leader`."},
+		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Names: []string{"spotter-leader"}, Verbs: []string{"get", "update"},
+			Why: "Leading, and making sure of it before anything is written."},
+		{Part: SecureMetrics, Scope: Cluster, Group: "authentication.k8s.io", Resources: []string{"tokenreviews"}, Verbs: []string{"create"}, Why: "Who asks for metrics."},
+		{Part: SecureMetrics, Scope: Cluster, Group: "authorization.k8s.io", Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},
+			Why: "Whether they may `get` the path `/metrics`."},
+	}
+}
+
+// nodeClasses are the kinds of node class that providers of Karpenter have, by group.
+var nodeClasses = []struct{ group, resource string }{
+	{"karpenter.azure.com", "aksnodeclasses"}, {"karpenter.k8s.aws", "ec2nodeclasses"},
+	{"karpenter.k8s.gcp", "gcenodeclasses"}, {"karpenter.kwok.sh", "kwoknodeclasses"},
+}
+
+func karpenterRights() []Right {
+	all := []Right{
+		{Part: Karpenter, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodeclaims", "nodepools"}, Verbs: watch, Why: "Which machines there are and come."},
+		{Part: Karpenter, Scope: Cluster, Resources: []string{"events"}, Verbs: watch,
+			Without: "Warnings that only Karpenter reads are seen when it taints the node.", Why: "Events on NodeClaims, in which Karpenter passes on warnings."},
+		{Part: Karpenter, Active: true, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodepools"}, Verbs: []string{"create", "delete", "get", "patch"},
+			Why: "NodePools of our own, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone."},
+		{Part: Karpenter, Active: true, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "delete", "get", "patch"},
+			Why: "Replacements that come first, and giving emptied nodes back."},
+	}
+	for _, c := range nodeClasses {
+		all = append(all, Right{Part: Karpenter, Active: true, Scope: Cluster, Group: c.group, Resources: []string{c.resource}, Verbs: []string{"get", "list"},
+			Without: "Needed for the provider of Karpenter that is installed; the others are never asked for.", Why: "Whether the node class is there and ready."})
+	}
+	return all
+}
+
+func rackspaceRights() []Right {
+	return []Right{
+		{Part: Rackspace, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes"}, Verbs: []string{"list"}, Why: "The ledger of orders."},
+		{Part: Rackspace, Scope: Secrets, Resources: []string{"secrets"}, Verbs: []string{"get"}, Why: "The refresh token that a CapacityPool names."},
+		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes"}, Verbs: []string{"create", "delete", "get"},
+			Why: "An order is written down before it is given."},
+		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes/status"}, Verbs: []string{"patch"}, Why: "What became of an order."},
+		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: []string{"patch"},
+			Why: "The annotation `spotter.dev/steer`: what a pool was last told."},
+	}
+}
+
+func queueRights() []Right {
+	const without = "Another consumer of the queue that takes its name from a ConfigMap, or that runs where workloads may not be listed, is not found."
+	return []Right{
+		{Part: Queue, Scope: Cluster, Resources: []string{"configmaps"}, Verbs: []string{"get"}, Without: without,
+			Why: "From which queue Karpenter and the Node Termination Handler read."},
+	}
+}

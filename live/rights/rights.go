@@ -1,0 +1,158 @@
+// Package rights says what a controller must be let do, of the API server and of AWS,
+// by the mode it runs in and by what of it is used. The documentation is written from
+// it, and tests hold the chart and the logs of servers against it: what is not here is
+// not done, and what is here is.
+package rights
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// A Part is something of a controller that may be used or not.
+type Part string
+
+// The parts. Core is what every controller has.
+const (
+	Core           Part = "core"
+	LeaderElection Part = "leader-election" // --leader-elect, the default
+	SecureMetrics  Part = "secure-metrics"  // --metrics-secure, the default
+	Karpenter      Part = "karpenter"       // --backends karpenter, the default
+	Groups         Part = "asg"             // --backends asg
+	Rackspace      Part = "rackspace"       // --backends rackspace
+	Prices         Part = "prices"          // --region, without --trace
+	Queue          Part = "queue"           // --queue-url
+	Bucket         Part = "bucket"          // --record-bucket
+)
+
+// Parts returns all of them, Core first.
+func Parts() []Part {
+	return []Part{Core, LeaderElection, SecureMetrics, Karpenter, Groups, Rackspace, Prices, Queue, Bucket}
+}
+
+// A Scope is where a right of the API server is granted.
+type Scope string
+
+// The scopes. Those of the cluster are granted by a ClusterRole and its binding,
+// the others by a Role: in the namespace that the controller keeps its own objects in,
+// or in that of the secrets which CapacityPools name.
+const (
+	Cluster      Scope = "cluster"
+	OwnNamespace Scope = "own namespace"
+	Secrets      Scope = "namespace of the secret"
+)
+
+// A Setup is how a controller is run.
+type Setup struct {
+	// Active says that it may act, and not only look: --mode active.
+	Active bool
+
+	// Parts are those that are used; Core always is.
+	Parts []Part
+}
+
+// needs reports whether a right of a part counts, which may be needed by an active
+// controller only.
+func (s Setup) needs(p Part, active bool) bool {
+	return (s.Active || !active) && (p == Core || slices.Contains(s.Parts, p))
+}
+
+// A Right is something that the API server is asked for.
+type Right struct {
+	Part Part
+
+	// Active says that only an active controller asks for it.
+	Active bool
+
+	Scope     Scope
+	Group     string // empty is that of pods and nodes
+	Resources []string
+
+	// Names are those of the only objects that are asked for; none for all.
+	Names []string
+	Verbs []string
+
+	// Without says what happens where it is not granted; empty where the controller
+	// does not work then.
+	Without string
+
+	// Why says what it is for, in words for the documentation.
+	Why string
+}
+
+// Rules returns the rules of a role that grant what a controller needs in a scope,
+// each resource once for the same names, in an order that does not change.
+func Rules(s Setup, in Scope) []rbacv1.PolicyRule {
+	type object struct{ group, resource, names string }
+	verbs := map[object]map[string]bool{}
+	for _, r := range Kubernetes() {
+		if r.Scope != in || !s.needs(r.Part, r.Active) {
+			continue
+		}
+		for _, resource := range r.Resources {
+			o := object{r.Group, resource, strings.Join(r.Names, " ")}
+			if verbs[o] == nil {
+				verbs[o] = map[string]bool{}
+			}
+			for _, v := range r.Verbs {
+				verbs[o][v] = true
+			}
+		}
+	}
+	type grant struct{ group, names, verbs string }
+	grants := map[grant][]string{}
+	for o, v := range verbs {
+		g := grant{o.group, o.names, strings.Join(slices.Sorted(maps.Keys(v)), " ")}
+		grants[g] = append(grants[g], o.resource)
+	}
+	var rules []rbacv1.PolicyRule
+	for g, resources := range grants {
+		slices.Sort(resources)
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{g.group}, Resources: resources, ResourceNames: strings.Fields(g.names), Verbs: strings.Fields(g.verbs),
+		})
+	}
+	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int {
+		return cmp.Or(cmp.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources),
+			slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
+	})
+	return rules
+}
+
+// A Permission is something that AWS is asked for.
+type Permission struct {
+	Part Part
+
+	// Active says that only an active controller asks for it.
+	Active bool
+
+	// Action is that of IAM, as "sqs:ReceiveMessage".
+	Action string
+
+	// On is what the statement that allows it may be limited to; "*" where IAM knows
+	// no narrower resource.
+	On string
+
+	// Without says what happens where it is not allowed; empty where that part of the
+	// controller does not work then.
+	Without string
+
+	// Why says what it is for, in words for the documentation.
+	Why string
+}
+
+// Actions returns the actions of IAM that a controller needs, ascending.
+func Actions(s Setup) []string {
+	var all []string
+	for _, p := range AWS() {
+		if s.needs(p.Part, p.Active) {
+			all = append(all, p.Action)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

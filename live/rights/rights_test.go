@@ -1,0 +1,135 @@
+package rights_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/spotter-dev/spotter/live/asg"
+	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/live/rights"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write docs/rights.md anew")
+
+type rbac = rbacv1.PolicyRule
+
+const document = "../../docs/rights.md"
+
+// The documentation is what the package says.
+func TestDocument(t *testing.T) {
+	want := rights.Document()
+	if *rewrite {
+		if err := os.WriteFile(document, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/rights.md is not what live/rights says; run go test ./live/rights -rewrite")
+	}
+}
+
+// full is a controller that uses everything.
+func full(active bool) rights.Setup { return rights.Setup{Active: active, Parts: rights.Parts()} }
+
+// writing are the verbs that change something.
+var writing = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// In shadow nothing may be written but what rule 13 lists, whatever is used.
+func TestRule13RightsInShadow(t *testing.T) {
+	may := []string{
+		"coordination.k8s.io/leases", "spotter.dev/capacitypools/status", "spotter.dev/gpubudgets/status", "/configmaps",
+		"events.k8s.io/events", "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews",
+	}
+	seen := 0
+	for _, scope := range []rights.Scope{rights.Cluster, rights.OwnNamespace, rights.Secrets} {
+		for _, r := range rights.Rules(full(false), scope) {
+			if !slices.ContainsFunc(r.Verbs, func(v string) bool { return slices.Contains(writing, v) }) {
+				continue
+			}
+			for _, resource := range r.Resources {
+				seen++
+				if what := r.APIGroups[0] + "/" + resource; !slices.Contains(may, what) {
+					t.Errorf("in shadow %s may be written: %v", what, r)
+				}
+				if resource == "configmaps" && scope != rights.OwnNamespace {
+					t.Errorf("ConfigMaps may be written in the %s", scope)
+				}
+			}
+		}
+	}
+	if seen < len(may) {
+		t.Errorf("%d resources may be written in shadow, want %d", seen, len(may))
+	}
+	for _, a := range rights.Actions(full(false)) {
+		_, name, _ := strings.Cut(a, ":")
+		reads := slices.ContainsFunc([]string{"Describe", "Get", "List", "Receive", "Decrypt"}, func(p string) bool { return strings.HasPrefix(name, p) })
+		ours := slices.Contains([]string{"sqs:DeleteMessage", "s3:PutObject", "kms:GenerateDataKey"}, a)
+		if !reads && !ours {
+			t.Errorf("in shadow %s is allowed", a)
+		}
+	}
+}
+
+// What the code that talks to AWS says that it asks for, which its own tests hold
+// against what servers were asked for, is what is listed here.
+func TestActionsAreThoseOfTheCode(t *testing.T) {
+	only := func(active bool, p rights.Part) []string {
+		return rights.Actions(rights.Setup{Active: active, Parts: []rights.Part{p}})
+	}
+	for _, c := range []struct {
+		what      string
+		got, want []string
+	}{
+		{"groups in shadow", only(false, rights.Groups), asg.ReadActions},
+		{"groups when active", only(true, rights.Groups), slices.Concat(asg.ReadActions, asg.WriteActions)},
+		{"prices", only(true, rights.Prices), aws.ReaderActions},
+	} {
+		slices.Sort(c.want)
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s: listed are %v, asked for is %v", c.what, c.got, c.want)
+		}
+	}
+}
+
+// The rules of a role name a resource once for the same names, and leave out what is
+// not used.
+func TestRules(t *testing.T) {
+	for _, active := range []bool{false, true} {
+		for _, scope := range []rights.Scope{rights.Cluster, rights.OwnNamespace, rights.Secrets} {
+			seen := map[string]bool{}
+			for _, r := range rights.Rules(full(active), scope) {
+				for _, resource := range r.Resources {
+					key := r.APIGroups[0] + "/" + resource + " " + strings.Join(r.ResourceNames, ",")
+					if seen[key] {
+						t.Errorf("%s, active %t: %s is in two rules", scope, active, key)
+					}
+					seen[key] = true
+				}
+			}
+		}
+	}
+	for _, r := range rights.Rules(rights.Setup{Active: true}, rights.Cluster) {
+		if g := r.APIGroups[0]; g == "karpenter.sh" || slices.Contains(r.Resources, "spotnodes") || slices.Contains(r.Resources, "tokenreviews") {
+			t.Errorf("%v is granted to a controller that has no use for it", r)
+		}
+	}
+	if got := rights.Rules(rights.Setup{}, rights.Secrets); len(got) > 0 {
+		t.Errorf("secrets may be read without Rackspace: %v", got)
+	}
+	nodes := slices.IndexFunc(rights.Rules(rights.Setup{Active: true}, rights.Cluster), func(r rbac) bool {
+		return slices.Contains(r.Resources, "nodes") && r.APIGroups[0] == "" && slices.Equal(r.Verbs, []string{"get", "list", "patch", "watch"})
+	})
+	if nodes < 0 {
+		t.Error("no rule joins what is needed of nodes in shadow and when active")
+	}
+}
