@@ -91,7 +91,7 @@ type Reporter interface {
 }
 
 // Parts are what a controller is put together from. Forecaster, Ranker, Enforcer,
-// Ledger, Experience, Referee, Recorder, Panics, Wakes and Priced may be nil, and Judges,
+// Ledger, Experience, Referee, Recorder, Panics, Wakes, Priced and Urgent may be nil, and Judges,
 // Tenders, Reporters, Workers and Backends empty.
 type Parts struct {
 	Observer   driver.Observer
@@ -127,6 +127,10 @@ type Parts struct {
 	Client client.Client
 	Reader client.Reader
 	Events events.EventRecorder
+
+	// Urgent writes what must not wait for other writes: the memory, since until it is
+	// saved nothing is done, for a node under notice neither. Nil means Client.
+	Urgent client.Client
 
 	Lease   *Lease // nil without leader election
 	Clock   clock.WithTicker

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -19,7 +20,20 @@ type phases struct {
 	// since is when the phase before ended, and parent the span of the step.
 	since  time.Time
 	parent context.Context //nolint:containedctx // Decide takes none, and its span still has a parent
+
+	// ended are the phases that are over, in order.
+	ended []phase
 }
+
+// A phase is one part of a step and how long it took.
+type phase struct {
+	name string
+	took time.Duration
+}
+
+// phaseTend is what the backends do after a step. It is told apart from the step: what
+// the step answers has been done by then.
+const phaseTend = "tend"
 
 // begin opens a phase that is given a context, and returns what closes it.
 func (p *phases) begin(ctx context.Context, name string) (context.Context, func()) {
@@ -28,7 +42,7 @@ func (p *phases) begin(ctx context.Context, name string) (context.Context, func(
 	inner, span := p.tracer.Start(ctx, name, trace.WithTimestamp(from))
 	return inner, func() {
 		p.since = p.clock.Now()
-		p.metrics.Phase(name, p.since.Sub(from))
+		p.over(name, p.since.Sub(from))
 		span.End(trace.WithTimestamp(p.since))
 	}
 }
@@ -40,7 +54,31 @@ func (p *phases) end(name string) {
 	}
 	now := p.clock.Now()
 	_, span := p.tracer.Start(p.parent, name, trace.WithTimestamp(p.since))
-	p.metrics.Phase(name, now.Sub(p.since))
+	p.over(name, now.Sub(p.since))
 	span.End(trace.WithTimestamp(now))
 	p.since = now
+}
+
+func (p *phases) over(name string, took time.Duration) {
+	p.ended = append(p.ended, phase{name, took})
+	p.metrics.Phase(name, took)
+}
+
+// of returns how long a phase took that is over, 0 where it was none.
+func (p *phases) of(name string) time.Duration {
+	for _, x := range p.ended {
+		if x.name == name {
+			return x.took
+		}
+	}
+	return 0
+}
+
+// log returns the phases that are over, for the log.
+func (p *phases) log() slog.Attr {
+	all := make([]any, 0, len(p.ended))
+	for _, x := range p.ended {
+		all = append(all, slog.Duration(x.name, x.took))
+	}
+	return slog.Group("phases", all...)
 }

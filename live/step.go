@@ -47,7 +47,9 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 	}
 	span.SetAttributes(attribute.String("spotter.decision", decisionID(done.Snapshot)))
 	c.last = done.Snapshot
-	c.tend(ctx, done.Snapshot)
+	inner, end := c.times.begin(ctx, phaseTend)
+	c.tend(inner, done.Snapshot)
+	end()
 	c.tell(ctx, &done, reasons, begun)
 	return c.dueAfter(&done.Plan), nil
 }
@@ -114,9 +116,30 @@ func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 }
 
 // tell says what a step came to: in the status of the pools, in metrics, in the
-// log. A step is not undone because it could not be told.
+// log. A step is not undone because it could not be told. What it took is told without
+// the tending of the backends.
 func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
 	s, p := done.Snapshot, &done.Plan
+	c.tellStatus(ctx, s)
+	took := c.parts.Clock.Since(begun) - c.times.of(phaseTend)
+	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))
+	c.parts.Metrics.Step(&metrics.Step{
+		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: took, Wakes: reasons,
+		Stopped: c.kill.stopped, Active: c.cfg.Mode == policy.ModeActive,
+	})
+	level := c.parts.Log.Info
+	if done.Warning != nil {
+		level = c.parts.Log.Warn
+	}
+	level("step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
+		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took,
+		"warning", done.Warning, c.times.log())
+}
+
+// tellStatus writes what a step came to where users look.
+func (c *Controller) tellStatus(ctx context.Context, s *policy.Snapshot) {
+	ctx, end := c.times.begin(ctx, "tell")
+	defer end()
 	if err := c.report(ctx, s); err != nil {
 		c.parts.Log.Warn("the status of pools is not up to date", "decision", decisionID(s), "error", err)
 	}
@@ -126,18 +149,6 @@ func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []stri
 		}
 	}
 	c.saveExperience(ctx, false)
-	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))
-	c.parts.Metrics.Step(&metrics.Step{
-		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: c.parts.Clock.Since(begun), Wakes: reasons,
-		Stopped: c.kill.stopped, Active: c.cfg.Mode == policy.ModeActive,
-	})
-	level := c.parts.Log.Info
-	if done.Warning != nil {
-		level = c.parts.Log.Warn
-	}
-	level("step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
-		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", c.parts.Clock.Since(begun),
-		"warning", done.Warning)
 }
 
 // draining counts the drains of each pool by their phase.

@@ -67,7 +67,7 @@ type Store struct {
 
 // newStore returns a store that has read nothing yet.
 func newStore(cfg *Config, parts *Parts) *Store {
-	return &Store{client: parts.Client, reader: parts.Reader, namespace: cfg.Namespace, ledger: parts.Ledger, every: cfg.ExperienceEvery}
+	return &Store{client: cmp.Or(parts.Urgent, parts.Client), reader: parts.Reader, namespace: cfg.Namespace, ledger: parts.Ledger, every: cfg.ExperienceEvery}
 }
 
 // Load reads what the leader before this one saved, from the API server and not
@@ -184,10 +184,16 @@ func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error 
 }
 
 // saveBook writes the book of a pool when anything in it changed that must be known
-// before something is done, or when its figures are due.
+// before something is done, or when its figures are due. Nothing is done to a pool that
+// is not active, whose policy may plan the same anew at every step: of that only what
+// passed since the figures were saved is lost with the process.
 func (t *Store) saveBook(ctx context.Context, pool string, figures bool) error {
 	b := t.books[pool]
-	plain, err := json.Marshal(poolBook{Memory: b.Memory, Ramp: b.Ramp, Active: b.Active})
+	known := poolBook{Active: b.Active}
+	if b.Active {
+		known.Memory, known.Ramp = b.Memory, b.Ramp
+	}
+	plain, err := json.Marshal(known)
 	if err != nil {
 		return fmt.Errorf("memory of pool %s: %w", pool, err)
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,32 @@ func TestRule14FirstWrite(t *testing.T) {
 	w.clock.Step(time.Second)
 	if _, err := b.step(context.Background(), nil); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("two replicas made the memory of one cluster: %v", err)
+	}
+}
+
+// TestMemoryGoesFirst writes the memory by the client whose writes go first: nothing is
+// done before it is saved.
+func TestMemoryGoesFirst(t *testing.T) {
+	refuse := func(o client.Object) error {
+		if _, memory := o.(*corev1.ConfigMap); memory {
+			return errors.New("it waits its turn")
+		}
+		return nil
+	}
+	w := newWorld(t, 1, interceptor.Funcs{})
+	w.parts.Urgent = w.client
+	w.parts.Client = interceptor.NewClient(w.client, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return cmp.Or(refuse(o), c.Create(ctx, o, opts...))
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return cmp.Or(refuse(o), c.Update(ctx, o, opts...))
+		},
+	})
+	c := w.controller(t)
+	for range 2 {
+		step(t, c)
+		w.clock.Step(time.Minute)
 	}
 }
 
@@ -217,5 +244,38 @@ func TestFiguresAreSavedNowAndThen(t *testing.T) {
 	step(t, c)
 	if head, pool := writes["spotter-memory-head"], writes[memoryName(memoryBook, "web")]; head != 20 || pool != 1 {
 		t.Errorf("in five minutes of 21 steps the head was written %d times anew and the pool %d times", head, pool)
+	}
+}
+
+// TestShadowWritesLittle: what a policy remembers is saved at every step in which it
+// changes where something may be done, and with the figures where nothing is.
+func TestShadowWritesLittle(t *testing.T) {
+	for mode, want := range map[policy.Mode]int{policy.ModeShadow: 1, policy.ModeActive: 20} {
+		writes := 0
+		w := newWorld(t, 2, interceptor.Funcs{
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if o.GetName() == memoryName(memoryBook, "web") {
+					writes++
+				}
+				return c.Update(ctx, o, opts...)
+			},
+		})
+		w.cfg.Mode = mode
+		w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+			m.Decisions++
+			m = m.With(policy.PoolMemory{Name: "web", Steered: s.Now})
+			return policy.Plan{Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
+		}
+		c := w.controller(t)
+		for range 21 { // five minutes
+			step(t, c)
+			w.clock.Step(15 * time.Second)
+		}
+		if writes != want {
+			t.Errorf("%v: in five minutes of 21 steps the memory of the pool was written %d times anew, want %d", mode, writes, want)
+		}
+		if _, _, err := c.store.Load(context.Background()); err != nil || c.store.book("web").Memory.Steered == 0 {
+			t.Errorf("%v: what was saved is %+v, %v", mode, c.store.book("web").Memory, err)
+		}
 	}
 }

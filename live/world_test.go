@@ -43,7 +43,7 @@ type world struct {
 	answer   map[string]error
 	draining []drain.Status
 
-	client client.Client
+	client client.WithWatch
 	wakes  chan string
 	parts  Parts
 	cfg    Config

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -21,7 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
 	"sigs.k8s.io/karpenter/pkg/apis"
@@ -43,6 +47,10 @@ const (
 	crowdPerNode  = 8  // pods of Deployments on each node
 	crowdDaemons  = 2  // DaemonSets, with a pod on each node
 	crowdRegion   = "us-east-1"
+
+	// crowdCooldown keeps pools at work: ten minutes and more pass else from one round of
+	// moves to the next.
+	crowdCooldown = 30 * time.Second
 )
 
 var (
@@ -55,7 +63,8 @@ var (
 // too slow for so many; what binds pods and counts disruption budgets is real.
 type crowd struct {
 	env    *testenv.Env
-	client client.WithWatch
+	config *rest.Config
+	client client.Client
 	nodes  int
 
 	apps []*appsv1.ReplicaSet // by number; their pods carry the number
@@ -78,10 +87,10 @@ func newCrowd(b *testing.B, nodes int) *crowd {
 	if err := karpenter.AddToScheme(c.env.Scheme); err != nil {
 		b.Fatal(err)
 	}
-	cfg := c.env.User(b, "system:kwok", allRules) // of whose writes the audit log keeps little
-	cfg.QPS = -1
+	c.config = c.env.User(b, "system:kwok", allRules) // of whose writes the audit log keeps little
+	c.config.QPS = -1
 	var err error
-	if c.client, err = client.NewWithWatch(cfg, client.Options{Scheme: c.env.Scheme}); err != nil {
+	if c.client, err = client.New(c.config, client.Options{Scheme: c.env.Scheme}); err != nil {
 		b.Fatal(err)
 	}
 	begun := time.Now()
@@ -154,8 +163,9 @@ func (c *crowd) makePools(ctx context.Context) error {
 	for i := range crowdPools {
 		err := c.client.Create(ctx, &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: crowdPool(i)}, Spec: v1alpha1.CapacityPoolSpec{
 			Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
-			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": crowdPool(i)}},
-			Markets:  v1alpha1.Markets{Regions: []string{crowdRegion}},
+			Template:   v1alpha1.NodeTemplate{Labels: map[string]string{"pool": crowdPool(i)}},
+			Markets:    v1alpha1.Markets{Regions: []string{crowdRegion}},
+			Disruption: v1alpha1.Disruption{Cooldown: &metav1.Duration{Duration: crowdCooldown}},
 		}})
 		if err != nil {
 			return err
@@ -263,6 +273,52 @@ func (c *crowd) nodeName(i int) string {
 		return fmt.Sprintf("node-%s-od-%d", crowdPool(i), i)
 	}
 	return fmt.Sprintf("node-%s-spot-%d", crowdPool(i), i)
+}
+
+// names returns the UIDs of the nodes by their names.
+func (c *crowd) names(b *testing.B) map[string]types.UID {
+	b.Helper()
+	var l metav1.PartialObjectMetadataList
+	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := c.client.List(b.Context(), &l); err != nil {
+		b.Fatal(err)
+	}
+	all := make(map[string]types.UID, len(l.Items))
+	for i := range l.Items {
+		all[l.Items[i].Name] = l.Items[i].UID
+	}
+	return all
+}
+
+// replaced returns how many of the nodes are gone.
+func (c *crowd) replaced(b *testing.B, before map[string]types.UID) (gone int) {
+	b.Helper()
+	now := c.names(b)
+	for name, uid := range before {
+		if now[name] != uid {
+			gone++
+		}
+	}
+	return gone
+}
+
+// written tells what the program has written since the mark, most first.
+func (c *crowd) written(b *testing.B, since testenv.Mark) string {
+	b.Helper()
+	counts := map[string]int{}
+	for _, e := range c.env.Audit(b, since, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Writes() }) {
+		what := e.Verb + " " + e.Resource
+		if e.Subresource != "" {
+			what += "/" + e.Subresource
+		}
+		counts[fmt.Sprintf("%s: %d", what, e.Code)]++
+	}
+	keys := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x, y)) })
+	var lines []string
+	for _, k := range keys {
+		lines = append(lines, fmt.Sprintf("%6d %s", counts[k], k))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // crowdTrace writes the prices of some three hundred spot markets, hour by hour over

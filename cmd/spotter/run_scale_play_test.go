@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -38,6 +40,10 @@ func (c *crowd) join(ctx context.Context, claim *karpv1.NodeClaim, pool, kind, z
 	}}, Spec: corev1.NodeSpec{ProviderID: "aws:///" + zone + "/i-" + claim.Name}}
 	if err := c.client.Create(ctx, node); err != nil {
 		return fmt.Errorf("node: %w", err)
+	}
+	node.Spec.Taints = nil // a new node is given that of one that is not ready, and nothing is scheduled there
+	if err := c.client.Update(ctx, node); err != nil {
+		return fmt.Errorf("taints of node: %w", err)
 	}
 	now := metav1.Now()
 	node.Status.Capacity, node.Status.Allocatable = list(t.Capacity), list(t.Allocatable)
@@ -134,31 +140,44 @@ func (c *crowd) play(b *testing.B) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var all sync.WaitGroup
-	follow := func(of client.ObjectList, f func(watch.EventType, any) error) {
-		w, err := c.client.Watch(ctx, of)
+	seen, err := cache.New(c.config, cache.Options{Scheme: c.env.Scheme, DefaultTransform: cache.TransformStripManagedFields()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	follow := func(of client.Object, f func(watch.EventType, any) error) {
+		informer, err := seen.GetInformer(ctx, of)
 		if err != nil {
 			b.Fatal(err)
 		}
-		all.Go(func() {
-			defer w.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case e, open := <-w.ResultChan():
-					if !open {
-						return
-					}
-					if err := f(e.Type, e.Object); err != nil && ctx.Err() == nil {
-						b.Logf("playing: %v", err)
-					}
-				}
+		say := func(e watch.EventType, o any) {
+			if shared, is := o.(client.Object); is {
+				o = shared.DeepCopyObject()
 			}
-		})
+			if err := f(e, o); err != nil && ctx.Err() == nil {
+				b.Logf("playing: %v", err)
+			}
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { say(watch.Added, o) },
+			UpdateFunc: func(_, o any) { say(watch.Modified, o) },
+			DeleteFunc: func(o any) {
+				if last, missed := o.(toolscache.DeletedFinalStateUnknown); missed {
+					o = last.Obj
+				}
+				say(watch.Deleted, o)
+			},
+		}); err != nil {
+			b.Fatal(err)
+		}
 	}
-	follow(&corev1.PodList{}, func(e watch.EventType, o any) error { return c.playPod(ctx, e, o) })
-	follow(&karpv1.NodeClaimList{}, func(e watch.EventType, o any) error { return c.playClaim(ctx, e, o) })
-	follow(&karpv1.NodePoolList{}, func(e watch.EventType, o any) error { return c.playNodePool(ctx, e, o) })
+	all.Go(func() {
+		if err := seen.Start(ctx); err != nil {
+			b.Errorf("playing: %v", err)
+		}
+	})
+	follow(&corev1.Pod{}, func(e watch.EventType, o any) error { return c.playPod(ctx, e, o) })
+	follow(&karpv1.NodeClaim{}, func(e watch.EventType, o any) error { return c.playClaim(ctx, e, o) })
+	follow(&karpv1.NodePool{}, func(e watch.EventType, o any) error { return c.playNodePool(ctx, e, o) })
 	all.Go(func() { c.every(ctx, b, time.Minute/time.Duration(c.nodes*crowdPerNode/100), c.churn) })
 	all.Go(func() { c.every(ctx, b, 5*time.Minute/time.Duration(c.nodes), c.heartbeat) })
 	return func() { cancel(); all.Wait() }

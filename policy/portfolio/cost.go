@@ -80,13 +80,19 @@ func (d *desk) readLosses() {
 	e.losses = resized(e.losses, len(s.Templates))
 	e.values = resized(e.values, len(s.Templates))
 	e.minutes = resized(e.minutes, len(s.Templates))
+	clear(e.valueOf)
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		e.minutes[i] = (t.Startup + lossDelay).Minutes()
 		if t.Startup == 0 {
 			e.minutes[i] += usualStartup.Minutes()
 		}
-		e.values[i] = d.value(t)
+		value, known := e.valueOf[t.Requests]
+		if !known {
+			value = d.value(t.Requests)
+			e.valueOf[t.Requests] = value
+		}
+		e.values[i] = value
 	}
 	d.readService()
 	for i := range s.Templates {
@@ -154,16 +160,16 @@ func penaltyHours(t *policy.Template) float64 {
 	return 4
 }
 
-// value returns what a pod of t is worth an hour: its part of the cheapest node
-// on demand.
-func (d *desk) value(t *policy.Template) float64 {
+// value returns what a pod that asks for r is worth an hour: its part of the
+// cheapest node on demand.
+func (d *desk) value(r policy.Resources) float64 {
 	best := 0.0
 	for _, id := range d.pool.Markets {
 		m := &d.s.Markets[id]
 		if m.Capacity != policy.OnDemand || !m.Offered {
 			continue
 		}
-		if x := t.Requests.LargestShare(d.s.Types[m.Type].Allocatable); x <= 1 {
+		if x := r.LargestShare(d.s.Types[m.Type].Allocatable); x <= 1 {
 			if v := x * m.Charge().Float(); best == 0 || v < best {
 				best = v
 			}

@@ -56,6 +56,20 @@ func TestLoss(t *testing.T) {
 	}
 }
 
+// TestWorthByPool: a pod is worth its part of the cheapest node of the pool in hand,
+// whatever it was worth in the pool before.
+func TestWorthByPool(t *testing.T) {
+	d := deskOf(t, twoMarkets)
+	dear := d.s.Pools[0]
+	dear.Markets = d.pool.Markets[:2]
+	d.s.Markets[0].Price, d.s.Markets[0].OnDemand = 400_000, 400_000
+	d.pool = &dear
+	d.readLosses()
+	if got := d.e.values[0]; math.Abs(got-0.10) > 1e-9 {
+		t.Errorf("in the dear pool a pod is worth %v an hour, not 0.10", got)
+	}
+}
+
 // TestCrowd: all that the pool has stands in one market, so one more node there is
 // taken to be dearer by the three risks together.
 func TestCrowd(t *testing.T) {

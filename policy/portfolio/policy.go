@@ -23,6 +23,10 @@ type Policy struct {
 	// worth an hour, and for how many minutes its workload is short of it.
 	losses, values, minutes []float64
 
+	// valueOf is what a pod is worth in the pool in hand by what it asks for: many
+	// templates ask for the same.
+	valueOf map[policy.Resources]float64
+
 	keys   []int64   // of nodes and services, while they are counted
 	shares []float64 // by pool, of those that are not off
 }
@@ -32,7 +36,7 @@ func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Policy{cfg: cfg, name: cfg.name()}, nil
+	return &Policy{cfg: cfg, name: cfg.name(), valueOf: map[policy.Resources]float64{}}, nil
 }
 
 // Name returns "portfolio", with the parameters that differ from their defaults.
