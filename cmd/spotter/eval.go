@@ -101,6 +101,9 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 		return err
 	}
 	r := newRunner()
+	if err := p.skip(r, cfg); err != nil {
+		return err
+	}
 	if err := r.try(cfg); err != nil {
 		return err
 	}
@@ -118,6 +121,7 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 		}
 		return err
 	}
+	p.warn(map[string]bool{}, r.unanswered())
 	if err := compare(ctx, f, other, cfg, report, r.run); err != nil {
 		return err
 	}

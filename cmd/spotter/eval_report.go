@@ -58,7 +58,7 @@ func (f *evalFlags) runner(r *runner) eval.Runner {
 			return nil, err
 		}
 		cfg.Sample = report.SampleEvery(j.World.Duration)
-		return sim.Run(ctx, cfg)
+		return r.play(ctx, j, cfg)
 	}
 }
 

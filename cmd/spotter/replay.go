@@ -173,7 +173,8 @@ func (m *policies) of(spec string, s *policy.Snapshot) (policy.Policy, error) {
 }
 
 func (m *policies) make(spec string, manifests []string) (policy.Policy, error) {
-	return registry.New(spec, registry.Options{ReadRuntime: newRunner().readRuntime, Manifests: manifests})
+	recorded := func(string) error { return nil } // the forecasts of a bundle are in the recording
+	return registry.New(spec, registry.Options{ReadRuntime: newRunner().readRuntime, OpenBundle: recorded, Manifests: manifests})
 }
 
 // report writes what a comparison found, after an empty line where it is not the first.

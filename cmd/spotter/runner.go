@@ -28,7 +28,11 @@ type runner struct {
 	// so a few are enough, and all of them would be gigabytes.
 	weathers []weatherOf
 
-	files runtimeFiles
+	files   runtimeFiles
+	bundles bundles
+
+	// answered says by policy how often bundles had an answer.
+	answered map[string]models.Counts
 }
 
 type weatherOf struct {
@@ -84,7 +88,7 @@ func (r *runner) weather(stage *sim.Stage, w *scenarios.World, seed uint64) (*we
 // policy returns a new policy for one run in w: a policy may keep scratch
 // memory, so no two runs share one.
 func (r *runner) policy(spec string, w *scenarios.World) (policy.Policy, error) {
-	p, err := registry.New(spec, registry.Options{ReadRuntime: r.readRuntime, Manifests: manifests(w)})
+	p, err := registry.New(spec, registry.Options{ReadRuntime: r.readRuntime, OpenBundle: r.checkBundle, Manifests: manifests(w)})
 	if err != nil {
 		return nil, wrong(err, policyAdvice)
 	}
@@ -107,9 +111,13 @@ func (r *runner) config(j eval.Job) (sim.Config, error) {
 	if err != nil {
 		return sim.Config{}, fmt.Errorf("weather of seed %d: %w", j.Seed, err)
 	}
-	f, err := models.NewClosedForm(models.DefaultConfig())
+	specs := []string{j.Policy}
+	if j.Policy == registry.Manifest {
+		specs = manifests(j.World)
+	}
+	f, err := r.forecaster(specs...)
 	if err != nil {
-		return sim.Config{}, fmt.Errorf("closed-form forecaster: %w", err)
+		return sim.Config{}, err
 	}
 	return sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w}, nil
 }
@@ -120,7 +128,7 @@ func (r *runner) run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sim.Run(ctx, cfg)
+	return r.play(ctx, j, cfg)
 }
 
 // try makes every policy and stage once, so that what is wrong with them is

@@ -111,7 +111,7 @@ func manifestPolicies(file string, sc *scenarios.Scenario) error {
 		if pool.Policy == "" {
 			continue
 		}
-		if _, err := registry.New(registry.Manifest, registry.Options{ReadRuntime: r.readRuntime, Manifests: []string{pool.Policy}}); err != nil {
+		if _, err := registry.New(registry.Manifest, registry.Options{ReadRuntime: r.readRuntime, OpenBundle: r.checkBundle, Manifests: []string{pool.Policy}}); err != nil {
 			return wrong(fmt.Errorf("%s: CapacityPool %s: %w", file, pool.Name, err), "mend spec.policy of that pool")
 		}
 	}

@@ -62,23 +62,24 @@ func (p *program) sim(ctx context.Context, f *simFlags, name string) error {
 	}
 	p.warn(map[string]bool{}, w.Warnings)
 	job := eval.Job{Case: eval.Case{Scenario: name, World: w}, Policy: f.policy, Seed: f.seed}
-	cfg, err := newRunner().config(job)
+	runs := newRunner()
+	cfg, err := runs.config(job)
 	if err != nil {
 		return err
 	}
 	cfg.Check = f.check
-	r, err := p.simWith(ctx, f, job, cfg)
+	r, err := p.simWith(ctx, f, runs, job, cfg)
 	if err != nil {
 		return err
 	}
-	p.warn(map[string]bool{}, r.Warnings)
+	p.warn(map[string]bool{}, append(r.Warnings, runs.unanswered()...))
 	return p.output("", func(out io.Writer) error { return figures(out, w, r) })
 }
 
 // simWith runs cfg with the log and the recording that the flags ask for.
-func (p *program) simWith(ctx context.Context, f *simFlags, job eval.Job, cfg sim.Config) (r *sim.Result, err error) {
+func (p *program) simWith(ctx context.Context, f *simFlags, runs *runner, job eval.Job, cfg sim.Config) (r *sim.Result, err error) {
 	play := func() error {
-		r, err = sim.Run(ctx, cfg)
+		r, err = runs.play(ctx, job, cfg)
 		return err
 	}
 	if f.record != "" {

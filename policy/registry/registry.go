@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/karpetrack"
 	"github.com/spotter-dev/spotter/policy/leftover"
+	"github.com/spotter-dev/spotter/policy/model"
 	"github.com/spotter-dev/spotter/policy/ondemand"
 	"github.com/spotter-dev/spotter/policy/portfolio"
 	"github.com/spotter-dev/spotter/policy/rescheduler"
@@ -48,6 +50,11 @@ type Options struct {
 	// refuses the parameter. It is given by who may read files.
 	ReadRuntime func(path string) (spotvortex.Config, error)
 
+	// OpenBundle says what is wrong with the bundle of trained models in a
+	// folder, for NAME:bundle=DIR. Nil refuses the parameter. It is given by who
+	// sees to it that snapshots have the forecasts of that bundle.
+	OpenBundle func(dir string) error
+
 	// Manifests are the policies that the pools of the world name, for
 	// "manifest": they are made, and their faults found, beforehand.
 	Manifests []string
@@ -68,6 +75,7 @@ func makers() []maker {
 		{"karpetrack", newKarpetrack},
 		{"leftover", newLeftover},
 		{Manifest, newManifest},
+		{trained, newModel},
 		{"on-demand", newOnDemand},
 		{"portfolio", newPortfolio},
 		{"rescheduler", newRescheduler},
@@ -77,13 +85,100 @@ func makers() []maker {
 	}
 }
 
-// Names returns the known names, ascending.
+// trained is the policy that follows the action values of a bundle, and can do
+// nothing without one.
+const trained = "model"
+
+// fed are the policies that read forecasts, so that a bundle may be named to
+// them.
+var fed = []string{trained, "portfolio", "spotvortex"}
+
+// Names returns the names of the policies that can be had without parameters,
+// ascending: all but the one that needs a bundle.
 func Names() []string {
+	return slices.DeleteFunc(known(), func(name string) bool { return name == trained })
+}
+
+// known returns every name, ascending.
+func known() []string {
 	var names []string
 	for _, m := range makers() {
 		names = append(names, m.name)
 	}
 	return names
+}
+
+// A Bundle is what a policy wants of trained models.
+type Bundle struct {
+	// Dir is the folder of the bundle, empty for a policy that names none.
+	Dir string
+
+	// Actions says that the policy reads the values of actions.
+	Actions bool
+
+	// Letter says that the policy follows the SpotVortex agent to the letter,
+	// which takes a market outside of a bundle's scope for lost.
+	Letter bool
+}
+
+// BundleOf returns what the policy of spec wants of trained models.
+func BundleOf(spec string) (Bundle, error) {
+	name, params, err := split(spec)
+	if err != nil {
+		return Bundle{}, err
+	}
+	rest, dir := withoutBundle(params)
+	b := Bundle{Dir: dir, Actions: name == trained}
+	for _, p := range rest {
+		if name == "spotvortex" && p.Key == "compat" {
+			b.Letter, _ = strconv.ParseBool(p.Value) // New refuses what is neither
+		}
+	}
+	return b, nil
+}
+
+// withoutBundle takes the bundle out of params.
+func withoutBundle(params []Parameter) (rest []Parameter, dir string) {
+	i := slices.IndexFunc(params, func(p Parameter) bool { return p.Key == "bundle" })
+	if i < 0 {
+		return params, ""
+	}
+	return slices.Delete(slices.Clone(params), i, i+1), params[i].Value
+}
+
+// A bundled is a policy that decides on the forecasts of a bundle.
+type bundled struct {
+	policy.Policy
+	dir string
+}
+
+// Name returns the name of the policy with the bundle that it was given.
+func (b *bundled) Name() string { return b.Policy.Name() + ":bundle=" + b.dir }
+
+// withBundle makes the policy m of params, of which a bundle may be one.
+func withBundle(m maker, params []Parameter, o *Options) (policy.Policy, bool, error) {
+	if !slices.Contains(fed, m.name) {
+		return m.make(params, o)
+	}
+	rest, dir := withoutBundle(params)
+	switch {
+	case dir == "" && len(rest) < len(params):
+		return nil, false, fmt.Errorf("%w: bundle names no folder", ErrParameter)
+	case dir == "" && m.name == trained:
+		return nil, false, fmt.Errorf("%w: bundle is missing: name the folder of trained models, as in %s:bundle=DIR", ErrParameter, trained)
+	case dir == "":
+		return m.make(params, o)
+	case o.OpenBundle == nil:
+		return nil, false, fmt.Errorf("%w: bundle %q cannot be used here", ErrParameter, dir)
+	}
+	if err := o.OpenBundle(dir); err != nil {
+		return nil, false, fmt.Errorf("%w: bundle: %w", ErrParameter, err)
+	}
+	p, bare, err := m.make(rest, o)
+	if err != nil {
+		return nil, false, err
+	}
+	return &bundled{p, dir}, bare, nil
 }
 
 // New returns the policy of spec, "NAME[:key=value[:key=value…]]", with the
@@ -113,9 +208,9 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 	all := makers()
 	i := slices.IndexFunc(all, func(m maker) bool { return m.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w %q: known are %s%s", ErrUnknown, name, strings.Join(Names(), ", "), suggestion(name))
+		return nil, fmt.Errorf("%w %q: known are %s%s", ErrUnknown, name, strings.Join(known(), ", "), suggestion(name))
 	}
-	p, bare, err := all[i].make(params, &o)
+	p, bare, err := withBundle(all[i], params, &o)
 	if err != nil {
 		return nil, fmt.Errorf("policy %q: %w", spec, err)
 	}
@@ -187,6 +282,15 @@ func newKarpetrack(params []Parameter, _ *Options) (policy.Policy, bool, error) 
 		return nil, false, err
 	}
 	p, err := karpetrack.New(cfg)
+	return p, false, err
+}
+
+func newModel(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := model.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	p, err := model.New(cfg)
 	return p, false, err
 }
 
@@ -269,9 +373,9 @@ func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) 
 // suggestion names the known policy nearest to name, if one is near.
 func suggestion(name string) string {
 	best, least := "", 4
-	for _, known := range Names() {
-		if d := distance(strings.ToLower(name), known); d < least {
-			best, least = known, d
+	for _, other := range known() {
+		if d := distance(strings.ToLower(name), other); d < least {
+			best, least = other, d
 		}
 	}
 	if best == "" {

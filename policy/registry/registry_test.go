@@ -66,6 +66,11 @@ func TestNewRefuses(t *testing.T) {
 		{"leftover:zones=2", registry.ErrParameter, []string{`"zones"`, "it knows families"}},
 		{"spotvortex:nothing=1", registry.ErrParameter, []string{`"nothing"`}},
 		{"spotvortex:runtime=x.json", registry.ErrParameter, []string{"cannot be read here"}},
+		{"spotvortex:bundle=x", registry.ErrParameter, []string{`bundle "x" cannot be used here`}},
+		{"spotvortex:bundle=", registry.ErrParameter, []string{"bundle names no folder"}},
+		{"static:bundle=x", registry.ErrParameter, []string{`"bundle"`}},
+		{"model", registry.ErrParameter, []string{"bundle is missing", "model:bundle=DIR"}},
+		{"models", registry.ErrUnknown, []string{`did you mean "model"?`}},
 	} {
 		_, err := registry.New(c.spec, registry.Options{})
 		if !errors.Is(err, c.is) {
@@ -118,6 +123,50 @@ func TestRuntime(t *testing.T) {
 	}
 	if _, err := registry.New("spotvortex:runtime=b.json", o); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("missing file: %v", err)
+	}
+}
+
+// TestBundle takes a bundle for the policies that read forecasts, keeps it in
+// their names, and asks whether it is good.
+func TestBundle(t *testing.T) {
+	asked := ""
+	o := registry.Options{OpenBundle: func(dir string) error {
+		asked = dir
+		if dir == "bad" {
+			return errors.New("a byte is flipped")
+		}
+		return nil
+	}}
+	for spec, want := range map[string]registry.Bundle{
+		"model:bundle=a/b":                   {Dir: "a/b", Actions: true},
+		"model:margin=0.1:bundle=a":          {Dir: "a", Actions: true},
+		"portfolio:bundle=a":                 {Dir: "a"},
+		"spotvortex:bundle=a":                {Dir: "a"},
+		"spotvortex:compat=true:bundle=a":    {Dir: "a", Letter: true},
+		"spotvortex:bundle=a:compat=false":   {Dir: "a"},
+		"spotvortex:compat=true:target=0.25": {Letter: true},
+		"static":                             {},
+	} {
+		asked = ""
+		p, err := registry.New(spec, o)
+		if err != nil || asked != want.Dir {
+			t.Errorf("%s: asked for %q, %v", spec, asked, err)
+			continue
+		}
+		if again, err := registry.New(p.Name(), o); err != nil || again.Name() != p.Name() {
+			t.Errorf("%s: its name %s does not make it again: %v", spec, p.Name(), err)
+		}
+		for _, s := range []string{spec, p.Name()} {
+			if got, err := registry.BundleOf(s); err != nil || got != want {
+				t.Errorf("%s: %+v, %v, want %+v", s, got, err, want)
+			}
+		}
+	}
+	if _, err := registry.New("model:bundle=bad", o); !errors.Is(err, registry.ErrParameter) || !strings.Contains(err.Error(), "a byte is flipped") {
+		t.Error(err)
+	}
+	if slices.Contains(registry.Names(), "model") {
+		t.Error("model is among the policies that need no parameter")
 	}
 }
 

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/models/onnx"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+func (p *program) modelsCommand() *cobra.Command {
+	c := group("models", "Verify, describe and measure bundles of trained models")
+	c.Long = "A bundle is a folder with " + models.ManifestName + ", ONNX graphs and their weights. A\n" +
+		"policy is given one as in model:bundle=DIR, spotvortex:bundle=DIR or portfolio:bundle=DIR."
+	c.AddCommand(p.modelsVerifyCommand(), p.modelsInfoCommand(), p.modelsBenchCommand())
+	return c
+}
+
+func (p *program) modelsVerifyCommand() *cobra.Command {
+	var cloud string
+	c := &cobra.Command{
+		Use:   "verify DIR",
+		Short: "Check every file of a bundle, its graphs and that they answer",
+		Long: "verify checks the checksum of every file that the manifest lists, that weights lie\n" +
+			"in listed files only, the names and shapes of what goes into the graphs and comes\n" +
+			"out, and that each answers an ordinary input with numbers.\n\n" +
+			"Exit code: 0 good, 1 a check failed, 2 the call is wrong.",
+		Example: "  spotter models verify bundle\n  spotter models verify bundle --cloud gcp",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsVerify(args[0], cloud) },
+	}
+	c.Flags().StringVar(&cloud, "cloud", bundleCloud, "the cloud `NAME` that the bundle must be for; empty takes any")
+	return c
+}
+
+func (p *program) modelsVerify(dir, cloud string) error {
+	if err := checkFolder(dir); err != nil {
+		return err
+	}
+	b, err := readBundle(dir, cloud)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCheck, err)
+	}
+	library, version, err := startONNX()
+	if errors.Is(err, onnx.ErrUnavailable) && os.Getenv("SPOTTER_ONNXRUNTIME") != "" {
+		return wrong(err, onnxAdvice)
+	}
+	if errors.Is(err, onnx.ErrUnavailable) {
+		return p.output("", func(w io.Writer) error {
+			fmt.Fprintf(w, "%s: %d files and %d graphs are as the manifest says\n", dir, len(b.Files), len(nets(b)))
+			_, err := fmt.Fprintf(w, "skipped: whether the graphs answer; ONNX Runtime is not here: %s\n", onnxAdvice)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	o, err := openSessions(b)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", errCheck, dir, err)
+	}
+	return errors.Join(p.output("", func(w io.Writer) error {
+		fmt.Fprintf(w, "%s: %d files and %d graphs are as the manifest says\n", dir, len(b.Files), len(nets(b)))
+		_, err := fmt.Fprintf(w, "they answer under ONNX Runtime %s (%s)\n", version, library)
+		return err
+	}), o.close())
+}
+
+// checkFolder makes a folder that cannot be read a wrong call.
+func checkFolder(dir string) error {
+	if _, err := readFolder(dir); err != nil {
+		return wrong(err, "give the folder of a bundle, in which "+models.ManifestName+" lies")
+	}
+	return nil
+}
+
+// A namedNet is a graph with what it is for.
+type namedNet struct {
+	name string
+	*models.Net
+}
+
+// nets returns the graphs of b.
+func nets(b *models.Bundle) []namedNet {
+	var all []namedNet
+	if b.Forecaster != nil {
+		all = append(all, namedNet{"forecaster", b.Forecaster})
+	}
+	if b.Actions != nil {
+		all = append(all, namedNet{"actions", b.Actions})
+	}
+	return all
+}
+
+func (p *program) modelsInfoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "info DIR",
+		Short:   "Say what a bundle is for, what it is fed and how good it was",
+		Example: "  spotter models info bundle",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkFolder(args[0]); err != nil {
+				return err
+			}
+			b, err := readBundle(args[0], "")
+			if err != nil {
+				return fmt.Errorf("%w: %w", errCheck, err)
+			}
+			return p.output("", func(w io.Writer) error { return describe(w, b) })
+		},
+	}
+}
+
+// describe prints what b says of itself.
+func describe(out io.Writer, b *models.Bundle) error {
+	m := b.Manifest
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "schema\t%s\n", m.Schema)
+	fmt.Fprintf(w, "made\t%s\n", m.Generated)
+	fmt.Fprintf(w, "fingerprint\t%s\n", b.Fingerprint)
+	fmt.Fprintf(w, "cloud\t%s\n", b.Scope.Cloud)
+	fmt.Fprintf(w, "families\t%s\n", strings.Join(b.Scope.Families, " "))
+	for _, n := range nets(b) {
+		fmt.Fprintf(w, "%s\t%s, fed %s\n", n.name, n.Model.Graph, n.Model.Features)
+		fmt.Fprintf(w, "\tin\t%s\n", n.Graph.Inputs[0])
+		for i, name := range n.Names() {
+			fmt.Fprintf(w, "\t%s\t%s\n", name, n.Outputs[i])
+		}
+		if n.Model.HorizonHours > 0 {
+			fmt.Fprintf(w, "\thorizon\t%g h\n", n.Model.HorizonHours)
+		}
+	}
+	if t := m.Training; t != nil {
+		fmt.Fprintf(w, "trained on\t%s\n\tSHA-256\t%s\n", t.Data, t.Fingerprint)
+	} else {
+		fmt.Fprintf(w, "trained on\tthe manifest does not say\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
+		fmt.Fprintf(w, "%s\t%.4f\n", name, m.Metrics[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Calibration)) {
+		for _, bin := range m.Calibration[name] {
+			fmt.Fprintf(w, "calibration of %s\t%d cases\tforetold %.3f\tcame true %.3f\n", name, bin.Cases, bin.Predicted, bin.Observed)
+		}
+	}
+	for _, f := range b.Files {
+		fmt.Fprintf(w, "file\t%s\t%d bytes\n", f.Path, f.Bytes)
+	}
+	return w.Flush()
+}
+
+// benchFlags are the flags of models bench.
+type benchFlags struct {
+	markets, ticks int
+}
+
+func (p *program) modelsBenchCommand() *cobra.Command {
+	f := benchFlags{}
+	c := &cobra.Command{
+		Use:   "bench DIR",
+		Short: "Measure what a forecast costs",
+		Long: "bench forecasts markets whose prices all change, tick by tick, on one thread, and\n" +
+			"prints the median, the 99th percentile and the greatest time of a tick, and the\n" +
+			"processor time of all of them, which other load on the machine changes least.",
+		Example: "  spotter models bench bundle\n  spotter models bench bundle --markets 2000 --ticks 50",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsBench(args[0], f) },
+	}
+	c.Flags().IntVar(&f.markets, "markets", 300, "forecast `N` markets at a time")
+	c.Flags().IntVar(&f.ticks, "ticks", 200, "forecast them `N` times")
+	return c
+}
+
+func (p *program) modelsBench(dir string, f benchFlags) error {
+	for _, x := range []struct {
+		flag string
+		n    int
+	}{{"--markets", f.markets}, {"--ticks", f.ticks}} {
+		if x.n < 1 || x.n > 100_000 {
+			return wrong(fmt.Errorf("%s: %d is not from 1 to 100,000", x.flag, x.n), "run `spotter models bench --help`")
+		}
+	}
+	if err := checkFolder(dir); err != nil {
+		return err
+	}
+	var opened bundles
+	o, err := opened.get(dir)
+	if err != nil {
+		return wrong(err, bundleAdvice)
+	}
+	if o.Forecaster == nil {
+		return wrong(fmt.Errorf("%s: the bundle has no forecaster", dir), bundleAdvice)
+	}
+	closed, err := models.NewClosedForm(models.DefaultConfig())
+	if err != nil {
+		return err
+	}
+	t, err := models.NewTrained(o.Bundle, closed, o.forecaster, o.actions, models.TrainedConfig{})
+	if err != nil {
+		return err
+	}
+	s := benchSnapshot(o.Scope, f.markets)
+	times := make([]time.Duration, f.ticks)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, _ := processorTime()
+	for i := range times {
+		move(s, i)
+		start := time.Now()
+		if err := t.Forecast(s, &policy.Memory{}); err != nil {
+			return errors.Join(err, o.close())
+		}
+		times[i] = time.Since(start)
+	}
+	after, known := processorTime()
+	if n := t.Counts().Scored; n != f.markets*f.ticks {
+		return fmt.Errorf("%d of %d forecasts were the bundle's: %s", n, f.markets*f.ticks, t.Counts())
+	}
+	slices.Sort(times)
+	return errors.Join(p.output("", func(w io.Writer) error {
+		fmt.Fprintf(w, "%d markets, %d ticks\n", f.markets, f.ticks)
+		fmt.Fprintf(w, "a tick takes %.2f ms in the median, %.2f in 99 of 100, %.2f at most\n",
+			milliseconds(times[len(times)/2]), milliseconds(times[(len(times)*99-1)/100]), milliseconds(times[len(times)-1]))
+		if known {
+			fmt.Fprintf(w, "and %.2f ms of processor time in the mean\n", milliseconds(after-before)/float64(f.ticks))
+		}
+		return nil
+	}), o.close())
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// benchSnapshot returns a pool of n markets of the first family of a scope.
+func benchSnapshot(scope models.Scope, n int) *policy.Snapshot {
+	family := strings.TrimRight(scope.Families[0], ".*")
+	name := family
+	if !strings.Contains(name, ".") {
+		name += ".large"
+	}
+	s := &policy.Snapshot{
+		Now: 1_700_000_000_000, Zones: []string{"a"},
+		Types: []policy.InstanceType{{Provider: scope.Cloud, Name: name, Family: family, VCPU: 2}},
+		Pools: []policy.Pool{{Name: "bench", Mode: policy.ModeActive}},
+	}
+	for i := range n {
+		s.Markets = append(s.Markets, policy.Market{
+			ID: policy.MarketID(i), Capacity: policy.Spot, Offered: true, Band: 1,
+			OnDemand: policy.Dollars(1), History: make([]policy.Money, 24),
+		})
+		s.Pools[0].Markets = append(s.Pools[0].Markets, policy.MarketID(i))
+	}
+	return s
+}
+
+// move goes on by ten minutes, with another price in every market.
+func move(s *policy.Snapshot, tick int) {
+	s.Now = s.Now.Add(10 * time.Minute)
+	for i := range s.Markets {
+		m := &s.Markets[i]
+		m.Price = policy.Dollars(0.3 + 0.1*math.Abs(float64((tick+i)%20-10))/10)
+		copy(m.History, m.History[1:])
+		m.History[len(m.History)-1] = m.Price
+	}
+}

@@ -1,0 +1,209 @@
+package models
+
+import (
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The builders of features. A change of what one builds is a new version: a
+// graph must be fed what it was trained on.
+const (
+	// MarketFeaturesV1 are what the SpotVortex agent feeds its forecaster:
+	// prices of one market over twelve steps.
+	MarketFeaturesV1 = "spotvortex-market/1"
+
+	// PoolFeaturesV1 are what it feeds its action values: prices, scores and
+	// workload of one pool.
+	PoolFeaturesV1 = "spotvortex-pool/1"
+)
+
+// The outputs of graphs, by what they mean.
+const (
+	outputCapacity = "capacity"
+	outputRuntime  = "runtime"
+	outputValues   = "values"
+)
+
+// ActionCount is the number of actions that are valued: hold, 10 and 30 points
+// less spot, 10 and 30 more, and none at all.
+const ActionCount = 6
+
+// Shapes of a row.
+const (
+	steps        = 12
+	stepFeatures = 10
+	poolFeatures = 13
+	longHistory  = 2 * steps
+)
+
+var (
+	marketRow = []int64{steps, stepFeatures}
+	poolRow   = []int64{poolFeatures}
+
+	// marketNames and poolNames hold the names of what each builder builds.
+	marketNames = map[string][]string{MarketFeaturesV1: {
+		"spot_price", "on_demand_price", "lag_1", "lag_3", "rolling_std", "hour", "weekday", "weekend", "step_from_end", "steps",
+	}}
+	poolNames = map[string][]string{PoolFeaturesV1: {
+		"spot_price", "on_demand_price", "volatility", "capacity_score", "runtime_score", "startup", "migration_cost",
+		"utilization", "steps_since_migration", "outage_penalty", "is_spot", "share", "target_share",
+	}}
+)
+
+// A MarketState is what the features of a market are built from. Prices are
+// dollars per node-hour.
+type MarketState struct {
+	Spot, OnDemand float64
+
+	// History are prices, oldest first.
+	History []float64
+
+	Now policy.Time
+}
+
+// window returns the last twelve prices: every second of the last 24 where
+// there are so many, else what there is behind copies of the price now.
+func (m *MarketState) window() [steps]float64 {
+	var w [steps]float64
+	h := m.History
+	switch {
+	case len(h) >= longHistory:
+		h = h[len(h)-longHistory:]
+		for i := range w {
+			w[i] = h[2*i+1]
+		}
+	default:
+		h = h[max(0, len(h)-steps):]
+		for i := range w {
+			w[i] = m.Spot
+		}
+		copy(w[steps-len(h):], h)
+	}
+	return w
+}
+
+// Row writes the features of m, step by step, into row, which has room for
+// them.
+func (m *MarketState) Row(row []float32) {
+	w := m.window()
+	now := m.Now.Std().UTC()
+	hour, weekday := float64(now.Hour())/24, float64(now.Weekday())/7
+	weekend := 0.0
+	if d := now.Weekday(); d == 0 || d == 6 {
+		weekend = 1
+	}
+	for t := range steps {
+		at := row[t*stepFeatures : (t+1)*stepFeatures]
+		lag1, lag3 := w[t], w[t]
+		if t >= 1 {
+			lag1 = w[t-1]
+		}
+		if t >= 3 {
+			lag3 = w[t-3]
+		}
+		for i, x := range [stepFeatures]float64{
+			w[t], m.OnDemand, lag1, lag3, deviation(w[:t+1]), hour, weekday, weekend, float64(t - steps + 1), steps,
+		} {
+			at[i] = float32(x)
+		}
+	}
+}
+
+// deviation returns the sample standard deviation of x, 0 of less than two.
+func deviation(x []float64) float64 {
+	if len(x) < 2 {
+		return 0
+	}
+	mean := 0.0
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	sum := 0.0
+	for _, v := range x {
+		sum += float64((v - mean) * (v - mean))
+	}
+	return math.Sqrt(sum / float64(len(x)-1))
+}
+
+// A PoolState is what the features of a pool are built from.
+type PoolState struct {
+	// Market is the one that stands for the pool, Capacity and Runtime are its
+	// scores.
+	Market            MarketState
+	Capacity, Runtime float64
+
+	// Startup is in seconds, MigrationCost in dollars per node moved, Penalty
+	// in hours. Steps is how many of ten minutes the last move lies back.
+	Startup, MigrationCost, Penalty, Steps float64
+
+	Utilization float64
+
+	// Spot says that most of the pool is on spot.
+	Spot bool
+
+	Share, Target float64
+}
+
+// Row writes the features of p into row, each limited to [0, 1].
+func (p *PoolState) Row(row []float32) {
+	spot := 0.0
+	if p.Spot {
+		spot = 1
+	}
+	h := p.Market.History
+	for i, x := range [poolFeatures]float64{
+		p.Market.Spot / 100, p.Market.OnDemand / 100, deviation(h[max(0, len(h)-steps):]), p.Capacity, p.Runtime,
+		p.Startup / 300, p.MigrationCost / 10, p.Utilization, p.Steps / 100, p.Penalty / 10, spot, p.Share, p.Target,
+	} {
+		row[i] = float32(max(0, min(1, x)))
+	}
+}
+
+// normalise applies n to rows of as many features as it has.
+func (n *Normalisation) normalise(rows []float32) {
+	if n == nil {
+		return
+	}
+	for i := range rows {
+		f := i % len(n.Mean)
+		rows[i] = float32((float64(rows[i]) - n.Mean[f]) / n.Scale[f])
+	}
+}
+
+// sixth is the step of an output with several that is read, counted from 0.
+const sixth = 5
+
+// score reads one number of a row of an output: of quantiles the middle one,
+// of steps ahead the sixth, or the last where there are fewer.
+func score(t Tensor, row []float32) float64 {
+	switch len(t.Shape) {
+	case 2:
+		return float64(row[len(row)/2])
+	case 3:
+		quantiles := int(t.Shape[2])
+		step := min(sixth, int(t.Shape[1])-1)
+		return float64(row[step*quantiles+quantiles/2])
+	}
+	return float64(row[0])
+}
+
+// prices returns the known ones of a history, in dollars, in the memory of buf.
+func prices(buf []float64, history []policy.Money) []float64 {
+	buf = slices.Grow(buf[:0], len(history))
+	for _, p := range history {
+		if p != policy.NoPrice {
+			buf = append(buf, p.Float())
+		}
+	}
+	return buf
+}
+
+// MarketFeatureNames returns the names of what [MarketFeaturesV1] builds for
+// each step.
+func MarketFeatureNames() []string { return slices.Clone(marketNames[MarketFeaturesV1]) }
+
+// PoolFeatureNames returns the names of what [PoolFeaturesV1] builds.
+func PoolFeatureNames() []string { return slices.Clone(poolNames[PoolFeaturesV1]) }

@@ -1,0 +1,130 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// scored is what is kept of the markets between calls. A score depends on the
+// row of features alone, so one whose row is as before is not asked for again.
+type scored struct {
+	last []lastScore // by market
+
+	asked   []policy.MarketID
+	in      []float32
+	out     [][]float32
+	history []float64
+}
+
+type lastScore struct {
+	row               []float32
+	capacity, runtime float64
+}
+
+// runtimeMax is the largest runtime score from which a hazard is taken: the
+// logarithm knows no bound.
+const runtimeMax = 1 - 1e-6
+
+// scoreMarkets writes the forecasts of all spot markets in scope that a pool
+// can use.
+func (f *Trained) scoreMarkets(s *policy.Snapshot) error {
+	sc := &f.scores
+	if len(sc.last) != len(s.Markets) {
+		sc.last = make([]lastScore, len(s.Markets))
+	}
+	net := f.bundle.Forecaster
+	sc.asked, sc.in = sc.asked[:0], sc.in[:0]
+	for i := range s.Markets {
+		m := &s.Markets[i]
+		if m.Capacity != policy.Spot || !f.wanted[i] || m.Forecast.Source == policy.SourceRecorded {
+			continue
+		}
+		switch {
+		case !f.kinds[m.Type].covered:
+			f.counts.OutOfScope++
+			if f.cfg.Unsupported {
+				m.Forecast.Capacity, m.Forecast.Runtime, m.Forecast.Confidence = 1, 1, 0
+				m.Forecast.Source = policy.SourceModel
+			}
+		case !m.Offered || m.OnDemand <= 0:
+			f.counts.Unpriced++
+		default:
+			at := len(sc.in)
+			sc.in = slices.Grow(sc.in, net.Width)[:at+net.Width]
+			f.market(s, m).Row(sc.in[at:])
+			if last := &sc.last[i]; last.row != nil && slices.Equal(last.row, sc.in[at:]) {
+				sc.in = sc.in[:at]
+				f.write(m, last)
+				continue
+			}
+			sc.asked = append(sc.asked, m.ID)
+		}
+	}
+	return f.ask(s)
+}
+
+// market returns what the features of m are built from.
+func (f *Trained) market(s *policy.Snapshot, m *policy.Market) *MarketState {
+	f.scores.history = prices(f.scores.history, m.History)
+	return &MarketState{Spot: m.Charge().Float(), OnDemand: m.OnDemand.Float(), History: f.scores.history, Now: s.Now}
+}
+
+// ask scores the markets whose features are new.
+func (f *Trained) ask(s *policy.Snapshot) error {
+	sc, net := &f.scores, f.bundle.Forecaster
+	rows := len(sc.asked)
+	if rows == 0 {
+		return nil
+	}
+	for i, id := range sc.asked { // before they are normalised
+		last := &sc.last[id]
+		last.row = append(last.row[:0], sc.in[i*net.Width:(i+1)*net.Width]...)
+	}
+	net.Model.Normalisation.normalise(sc.in)
+	sc.out = net.space(sc.out, rows)
+	if err := f.forecaster.Run(rows, sc.in, sc.out); err != nil {
+		f.counts.Failed += rows
+		for _, id := range sc.asked {
+			sc.last[id].row = nil
+		}
+		return fmt.Errorf("scoring %d markets: %w", rows, err)
+	}
+	failed := policy.MarketID(policy.None)
+	names := net.Names()
+	for i, id := range sc.asked {
+		last := &sc.last[id]
+		for k, name := range names {
+			x := score(net.Outputs[k], sc.out[k][i*net.Widths[k]:(i+1)*net.Widths[k]])
+			if name == outputCapacity {
+				last.capacity = x
+			} else {
+				last.runtime = x
+			}
+		}
+		if !isScore(last.capacity) || !isScore(last.runtime) {
+			last.row = nil
+			f.counts.Failed++
+			failed = id
+			continue
+		}
+		f.write(&s.Markets[id], last)
+	}
+	if failed >= 0 {
+		return fmt.Errorf("%s: its scores of %s are not in [0, 1]", net.Model.Graph, s.Markets[failed].Name)
+	}
+	return nil
+}
+
+// write puts a score into the forecast of m. Where the bundle does not say what
+// time its runtime score is of, the hazard stays the closed form's.
+func (f *Trained) write(m *policy.Market, x *lastScore) {
+	f.counts.Scored++
+	if h := f.bundle.Forecaster.Model.HorizonHours; h > 0 {
+		m.Forecast.Hazard = -portable.Log(1-min(x.runtime, runtimeMax)) / h
+	}
+	m.Forecast.Capacity, m.Forecast.Runtime = x.capacity, x.runtime
+	m.Forecast.Confidence, m.Forecast.Source = f.bundle.Manifest.Confidence, policy.SourceModel
+}

@@ -1,0 +1,130 @@
+package model_test
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/model"
+	"github.com/spotter-dev/spotter/policy/policytest"
+)
+
+// build makes the policy of a story.
+var build = policytest.Builder(model.DefaultConfig, model.New)
+
+func TestRules(t *testing.T) {
+	policytest.Rules(t, build, "", "cap=false;margin=0.5;cooldown=1h")
+}
+
+// TestDecide runs the stories of testdata/decide, in the language of
+// [policytest.Stories]; values=Q0/…/Q5 are those of the first pool.
+func TestDecide(t *testing.T) {
+	datadriven.Walk(t, "testdata/decide", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			spec, values := "", ""
+			d.MaybeScanArgs(t, "policy", &spec)
+			d.MaybeScanArgs(t, "values", &values)
+			p, err := build(spec)
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			s, m, err := policytest.Parse(d.Input)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			if values != "" {
+				s.Pools[0].Actions = numbers(t, values)
+			}
+			plan, next := p.Decide(s, m)
+			if err := policytest.Check(s, &plan); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			out := plan.Format(s)
+			for _, h := range plan.Holds {
+				out += fmt.Sprintf("  %s; second: %s\n", h.Why.Text, h.Why.RunnerUp)
+			}
+			for _, x := range plan.Steers {
+				out += fmt.Sprintf("  %s; second: %s\n", x.Why.Text, x.Why.RunnerUp)
+			}
+			for _, pool := range next.Pools {
+				out += fmt.Sprintf("target of %s: %g\n", pool.Name, pool.Target)
+			}
+			return out
+		})
+	})
+}
+
+func numbers(t *testing.T, list string) []float64 {
+	var all []float64
+	for _, word := range strings.Split(list, "/") {
+		x, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// TestStaysWithinBounds draws any values: the target lies within what the pool
+// allows, more is never bought because less is valued, and a pool without values
+// keeps its target.
+func TestStaysWithinBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := policytest.Snapshot().Draw(t, "snapshot")
+		m := policytest.Memory(s).Draw(t, "memory")
+		for i := range s.Pools {
+			if rapid.Bool().Draw(t, "valued") {
+				s.Pools[i].Actions = rapid.SliceOfN(rapid.Float64Range(-5, 5), 6, 6).Draw(t, "values")
+			}
+		}
+		p, err := model.New(model.DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, next := p.Decide(s, m)
+		if err := policytest.Check(s, &plan); err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Pools {
+			pool := &s.Pools[i]
+			was, now := m.Pool(pool.Name), next.Pool(pool.Name)
+			if pool.Mode == policy.ModeOff || pool.Share.Exact {
+				continue
+			}
+			if now.Steered == s.Now && was.HasTarget && (now.Target < pool.Share.Min-5e-4 || now.Target > pool.Share.Max+5e-4) {
+				t.Fatalf("%s is told %v, outside of [%v, %v]", pool.Name, now.Target, pool.Share.Min, pool.Share.Max)
+			}
+			if len(pool.Actions) == 0 && was.HasTarget && math.Abs(now.Target-was.Target) > 5e-4 &&
+				was.Target >= pool.Share.Min && was.Target <= pool.Share.Max && now.Target > was.Target {
+				t.Fatalf("%s has no values and goes from %v to %v", pool.Name, was.Target, now.Target)
+			}
+		}
+	})
+}
+
+func TestParameters(t *testing.T) {
+	for spec, want := range map[string]string{
+		"": "model", "cap=true": "model", "cap=false": "model:cap=false", "margin=0.5;cooldown=1h": "model:cooldown=1h0m0s:margin=0.5",
+	} {
+		p, err := build(spec)
+		if err != nil || p.Name() != want {
+			t.Errorf("%q is %v, %v, want %s", spec, p, err, want)
+		}
+	}
+	for spec, want := range map[string]string{
+		"margin=-1": "margin -1 is not in [0, 1e6]", "margin=NaN": "margin NaN", "margin=x": "margin \"x\" is not a number",
+		"cooldown=1": "cooldown \"1\" is not a duration", "cooldown=-1m": "cooldown -1m0s", "cap=yes": "cap \"yes\" is not true or false",
+		"share=1": "unknown parameter \"share\"",
+	} {
+		if _, err := build(spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+}
