@@ -20,13 +20,14 @@ export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build run results acceptance test same bench lint fmt generate testenv clean
+.PHONY: build run results acceptance test same bench lint fmt generate testenv charttools onnxruntime clean
 
 build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
 
 # run compares the default policies over 20 seeds on the embedded week.
 run: build
+	@.ci/tools/onnxruntime/fetch --optional
 	$(BIN) eval
 
 # results makes docs/results.md anew: every policy in every embedded world.
@@ -42,11 +43,13 @@ acceptance: build
 # short: whole recordings, all embedded worlds to their ends, builds that are worse
 # on purpose, and 800 random worlds.
 test:
+	@.ci/tools/onnxruntime/fetch --optional
 	$(GO) vet ./...
 	$(GO) test -race -timeout 40m ./...
 	$(GO) test -run 'Record|Import|Refit|Preset|Figures|Like' -timeout 20m ./scenarios/trace/...
 	$(GO) test -run '^TestLibrary' -timeout 20m ./eval
 	$(GO) test -run '^TestGate$$' -timeout 20m ./cmd/spotter
+	$(GO) test -run '^TestNoLeak$$' -timeout 20m ./models/onnx
 	$(GO) test -run '^Test(RandomWorlds|Observe)$$' -timeout 20m ./sim
 
 # same runs equal weeks with builds for several machines and compares hashes.
@@ -88,6 +91,24 @@ $(TESTENV)/kwok: .ci/tools/kwok/go.mod .ci/tools/kwok/go.sum
 $(TESTENV)/karpenter-kwok: $(wildcard .ci/tools/karpenter/*)
 	cd .ci/tools/karpenter && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../../$@ .
 
+# charttools builds what the charts are held with: Helm, kubeconform and promtool, some
+# 25 CPU-minutes the first time, seconds afterwards.
+charttools: bin/helm bin/kubeconform bin/promtool
+
+bin/helm: .ci/tools/helm/go.mod .ci/tools/helm/go.sum
+	cd .ci/tools/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
+
+bin/kubeconform: .ci/tools/kubeconform/go.mod .ci/tools/kubeconform/go.sum
+	cd .ci/tools/kubeconform && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../../$@ github.com/yannh/kubeconform/cmd/kubeconform
+
+bin/promtool: .ci/tools/promtool/go.mod .ci/tools/promtool/go.sum
+	cd .ci/tools/promtool && CGO_ENABLED=0 $(GO) build -tags remove_all_sd -trimpath -ldflags '-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool
+
+# onnxruntime puts the library that runs trained models into bin/: some 90 MB by npm
+# the first time, nothing afterwards. Without it such policies are skipped.
+onnxruntime:
+	.ci/tools/onnxruntime/fetch
+
 lint: $(LINT)
 	$(LINT) run
 
@@ -96,6 +117,7 @@ fmt: $(LINT)
 
 generate:
 	$(GO) generate ./...
+	$(GO) generate ./charts
 
 clean:
 	rm -rf bin

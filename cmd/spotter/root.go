@@ -71,7 +71,7 @@ func (p *program) root() *cobra.Command {
 		}
 	}
 	root.AddCommand(p.evalCommand(), p.simCommand(), p.traceCommand(), p.scenarioCommand(),
-		p.catalogCommand(), p.convertCommand(), p.explainCommand(), p.replayCommand(), p.plotCommand(), p.versionCommand(), p.tuiCommand(), p.runCommand())
+		p.catalogCommand(), p.convertCommand(), p.captureCommand(), p.explainCommand(), p.replayCommand(), p.plotCommand(), p.versionCommand(), p.tuiCommand(), p.modelsCommand(), p.runCommand(), p.cleanupCommand(), p.statusCommand())
 	// Completion keeps the writer that it finds, so it comes after them.
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)

@@ -32,7 +32,8 @@ type liveCall struct {
 	mode, policies        string
 	kubeconfig, context   string
 	backends              []string
-	record, panics        string
+	record                recordingCall
+	panics                string
 	trace, cache          string
 	regions, families     []string
 	provider, awsEndpoint string
@@ -67,6 +68,7 @@ func (p *program) runCommand() *cobra.Command {
 	complete(c, "policies", registry.Names())
 	complete(c, "backends", backendNames)
 	complete(c, "region", catalog.Regions(catalog.AWS))
+	complete(c, "record-encryption", []string{"AES256", "aws:kms"})
 	complete(c, "log-level", []string{"debug", "info", "warn", "error"})
 	complete(c, "log-format", []string{"json", "text"})
 	complete(c, "compat-metrics", metrics.Systems)
@@ -92,11 +94,11 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.serving.Pprof, "pprof-bind-address", "", "serve the Go profiler on `ADDRESS` (default: off)")
 	flags.StringSliceVar(&f.compat, "compat-metrics", nil, "serve metrics also under the names of `SYSTEM,…`: "+strings.Join(metrics.Systems, ", "))
 
-	flags.StringVar(&f.record, "record", "", "record every decision as Parquet in the folder `DIR`")
+	f.record.register(flags)
 	flags.StringVar(&f.panics, "panic-dir", "", "keep the snapshots on which a policy panicked in the folder `DIR` (default: spotter-panics in the folder for temporary files)")
 
 	flags.StringVar(&f.trace, "trace", "", "take prices from the trace `DIR`, as `spotter trace record --follow` fills it")
-	flags.StringSliceVar(&f.regions, "region", nil, "ask AWS for the prices of `REGION,…`; the first is that of the groups of --backends asg")
+	flags.StringSliceVar(&f.regions, "region", nil, "ask AWS for the prices of `REGION,…`, and for the groups of --backends asg")
 	flags.StringSliceVar(&f.families, "families", nil, "ask AWS for instance types of `FAMILY,…` only, as m5,c6i")
 	flags.StringVar(&f.cache, "price-cache", "", "keep prices in `FILE`, so that a restart asks only for what is new")
 	flags.StringVar(&f.queue, "queue-url", "", "read notices from the SQS queue `URL`, which nobody else reads")
@@ -127,7 +129,7 @@ func (f *liveCall) check() error {
 		}
 	}
 	if slices.Contains(f.backends, "asg") && len(f.regions) == 0 {
-		return wrong(errors.New("--backends asg needs --region: the groups lie in one"), "give --region, as us-east-1")
+		return wrong(errors.New("--backends asg needs --region: where the groups lie"), "give --region, as us-east-1,us-west-2")
 	}
 	for _, s := range f.compat {
 		if !slices.Contains(metrics.Systems, s) {
@@ -159,6 +161,9 @@ func (f *liveCall) check() error {
 	f.Identity = identity()
 	if err := f.Validate(); err != nil {
 		return wrong(err, "run `spotter run --help`")
+	}
+	if err := f.record.check(f.regions); err != nil {
+		return err
 	}
 	_, err := f.logger(io.Discard)
 	return err

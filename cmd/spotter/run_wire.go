@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -41,7 +40,6 @@ import (
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -72,7 +70,7 @@ type wiring struct {
 	book       *livemarket.Book
 	observer   *cluster.Observer
 	rackspace  *rackspace.Feed
-	groups     *asg.Backend
+	groups     *asg.Regions
 	pipeline   *drain.Pipeline
 	controller *live.Controller
 	parts      live.Parts
@@ -131,80 +129,6 @@ type watching func(context.Context) error
 func (f watching) Start(ctx context.Context) error { return f(ctx) }
 func (watching) NeedLeaderElection() bool          { return false }
 
-// provision makes the backends.
-func (w *wiring) provision(ctx context.Context) error {
-	c, r := w.manager.GetClient(), w.manager.GetAPIReader()
-	for _, name := range w.f.backends {
-		switch name {
-		case "karpenter":
-			cfg := karpenter.DefaultConfig()
-			cfg.Log, cfg.Provider, cfg.Since = w.log, w.f.provider, policy.TimeOf(time.Now().Add(-noticeLead))
-			if len(w.f.regions) > 0 {
-				cfg.Region = w.f.regions[0]
-			}
-			b, err := karpenter.New(cfg, c, r, w.observer)
-			if err != nil {
-				return err
-			}
-			w.join(policy.ProvisionerKarpenter, b, b, b)
-			if err := b.SetupWithManager(w.manager); err != nil {
-				return err
-			}
-		case "asg":
-			if err := w.provisionASG(ctx, c, r); err != nil {
-				return err
-			}
-		case "rackspace":
-			cfg := rackspace.DefaultConfig()
-			cfg.Namespace, cfg.Fence, cfg.Log, cfg.Feed = w.f.Namespace, w.lease.Fence, w.log, w.rackspace
-			cfg.Located = func(cloudspace, region string) { w.book.Place(cloudspace, policy.Rackspace, region) }
-			b, err := rackspace.New(cfg, c, r, w.observer)
-			if err != nil {
-				return err
-			}
-			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(ctx) }))
-			if err := w.everywhere(b.Run); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
-	cfg := asg.DefaultConfig()
-	cfg.Region, cfg.Endpoint, cfg.Fence, cfg.Log = w.f.regions[0], w.f.awsEndpoint, w.lease.Fence, w.log
-	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region))
-	if err != nil {
-		return wrong(fmt.Errorf("AWS: %w", err), "give credentials as the AWS CLI takes them")
-	}
-	b, err := asg.New(cfg, base, c, r, w.observer)
-	if err != nil {
-		return wrong(err, "run `spotter run --help`")
-	}
-	w.groups = b
-	w.join(policy.ProvisionerClusterAutoscaler, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error {
-		nodes, tokens := []string{}, []string{}
-		for _, d := range w.pipeline.Status() {
-			nodes, tokens = append(nodes, d.Node), append(tokens, d.After...)
-		}
-		return b.Tidy(ctx, nodes, tokens)
-	}))
-	return b.SetupWithManager(w.manager)
-}
-
-// join adds a backend, what it knows of pools and what is to be done for it.
-func (w *wiring) join(of policy.Provisioner, b backend.Backend, judge live.Judge, tender live.Tender) {
-	w.parts.Backends[of] = b
-	w.parts.Judges = append(w.parts.Judges, judge)
-	w.parts.Tenders = append(w.parts.Tenders, tender)
-}
-
-// tends is a function as a live.Tender.
-type tends func(context.Context, *policy.Snapshot) error
-
-func (f tends) Tend(ctx context.Context, s *policy.Snapshot) error { return f(ctx, s) }
-
 // drain makes the pipeline that empties nodes, and what ranks pods.
 func (w *wiring) drain(ctx context.Context) error {
 	urgent, err := client.New(w.limiter.Wrap(w.rest, true), client.Options{
@@ -213,6 +137,7 @@ func (w *wiring) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.parts.Urgent = urgent
 	cfg := drain.DefaultConfig()
 	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, urgent
 	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}
@@ -238,22 +163,6 @@ func (w *wiring) budgets(context.Context) error {
 	}
 	w.parts.Ledger, w.parts.Enforcer = keeper, keeper
 	w.parts.Reporters = append(w.parts.Reporters, keeper)
-	return nil
-}
-
-// records keeps what is decided, and on what a policy panicked.
-func (w *wiring) records(context.Context) error {
-	meta := record.Meta{Version: version, Policy: w.f.policies, Scenario: "live"}
-	w.parts.Panics = &panicRecorder{dir: w.f.panics, meta: meta}
-	if w.f.record == "" {
-		return nil
-	}
-	r, err := record.NewWriter(w.f.record, meta)
-	if err != nil {
-		return wrong(fmt.Errorf("--record: %w", err), "give --record a folder that is new, empty, or of the same policies")
-	}
-	w.parts.Recorder = r
-	w.closers = append(w.closers, r)
 	return nil
 }
 

@@ -1,0 +1,155 @@
+// Package charts makes those parts of the Helm charts that follow from the program:
+// the definitions of our kinds, the admission policy that is the gate of budgets, and
+// the rules of the roles; and the table of values, which follows from their comments.
+// `make generate` writes them, and a test compares.
+package charts
+
+//go:generate go run gen.go
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spotter-dev/spotter/live/crd"
+	"github.com/spotter-dev/spotter/live/rights"
+)
+
+// A File is a part of a chart that is made and not written.
+type File struct {
+	// Path is that below the folder of the charts.
+	Path string
+	Data []byte
+}
+
+// note begins every file.
+const note = "{{- /* Made by `make generate`; do not edit. */}}\n"
+
+// Files returns all files that are made, in an order that does not change. values is
+// the values.yaml of the chart spotter.
+func Files(values []byte) ([]File, error) {
+	var all []File
+	for _, name := range crd.Files() {
+		base := "crd-" + strings.TrimPrefix(name, "spotter.dev_")
+		all = append(all,
+			File{filepath.Join("spotter-crds", "templates", base), []byte(note + definition(crd.File(name)))},
+			File{filepath.Join("spotter", "templates", base), []byte(note + "{{- if .Values.crds.install }}\n" + definition(crd.File(name)) + "{{- end }}\n")},
+		)
+	}
+	page, err := readme(values)
+	if err != nil {
+		return nil, err
+	}
+	return append(all,
+		page,
+		File{filepath.Join("spotter", "templates", "budgetgate.yaml"), []byte(note + "{{- if .Values.budgetGate.install }}\n" + gate(crd.GateFile()) + "{{- end }}\n")},
+		File{filepath.Join("spotter", "templates", "_rules.tpl"), rules()},
+	), nil
+}
+
+// Write writes all files below dir, the folder of the charts.
+func Write(dir string) error {
+	values, err := os.ReadFile(filepath.Join(dir, "spotter", "values.yaml"))
+	if err != nil {
+		return err
+	}
+	all, err := Files(values)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		if err := os.WriteFile(filepath.Join(dir, f.Path), f.Data, 0o644); err != nil {
+			return fmt.Errorf("writing a file of a chart: %w", err)
+		}
+	}
+	return nil
+}
+
+// chartLabels are put on everything.
+const chartLabels = "  labels:\n    {{- include \"spotter.labels\" . | nindent 4 }}\n"
+
+// definition returns a manifest of a definition as a template: with the chart's
+// labels, and kept when the release goes, since all objects of the kind would go with
+// it.
+func definition(manifest []byte) string {
+	text := strings.TrimPrefix(string(manifest), "---\n")
+	return strings.Replace(text, "  annotations:\n", chartLabels+"  annotations:\n    helm.sh/resource-policy: keep\n", 1)
+}
+
+// gate returns the manifest of the gate as a template.
+func gate(manifest []byte) string {
+	return strings.ReplaceAll(string(manifest), "metadata:\n  name: ", "metadata:\n"+chartLabels+"  name: ")
+}
+
+// scopes are the roles that rights are granted by.
+var scopes = []struct {
+	scope    rights.Scope
+	template string
+	about    string
+}{
+	{rights.Cluster, "spotter.rules.cluster", "What is granted in the whole cluster."},
+	{rights.OwnNamespace, "spotter.rules.namespace", "What is granted in the release's namespace."},
+}
+
+// rules returns the templates of the rules of all roles.
+func rules() []byte {
+	var b bytes.Buffer
+	b.WriteString(note)
+	for _, s := range scopes {
+		fmt.Fprintf(&b, "\n{{- /* %s */}}\n{{- define %q -}}\n", s.about, s.template)
+		for _, r := range rights.Kubernetes() {
+			if r.Scope == s.scope {
+				rule(&b, &r)
+			}
+		}
+		b.WriteString("{{- end }}\n")
+	}
+	return b.Bytes()
+}
+
+// rule writes one rule, under the condition that the values ask for it.
+func rule(b *bytes.Buffer, r *rights.Right) {
+	when := condition(r)
+	if when != "" {
+		fmt.Fprintf(b, "{{- if %s }}\n", when)
+	}
+	fmt.Fprintf(b, "# %s\n- apiGroups: [%q]\n  resources: [%s]\n", r.Why, r.Group, strings.Join(r.Resources, ", "))
+	if len(r.Names) > 0 {
+		fmt.Fprintf(b, "  resourceNames: [%s]\n", strings.Join(r.Names, ", "))
+	}
+	fmt.Fprintf(b, "  verbs: [%s]\n", strings.Join(r.Verbs, ", "))
+	if when != "" {
+		b.WriteString("{{- end }}\n")
+	}
+}
+
+// parts say by which values a part of the controller is used. One that is missing is
+// always used.
+var parts = map[rights.Part]string{
+	rights.SecureMetrics: `.Values.metrics.secure`,
+	rights.Karpenter:     `(has "karpenter" .Values.backends)`,
+	rights.Groups:        `(has "asg" .Values.backends)`,
+	rights.Rackspace:     `(has "rackspace" .Values.backends)`,
+	rights.Queue:         `.Values.aws.queueURL`,
+}
+
+// condition returns when a right is granted; empty is always.
+func condition(r *rights.Right) string {
+	var all []string
+	if r.Active {
+		all = append(all, `(eq .Values.mode "active")`)
+	}
+	if when := parts[r.Part]; when != "" {
+		all = append(all, when)
+	}
+	// The kinds of node classes are those of different clouds: nobody has them all.
+	if r.Part == rights.Karpenter && r.Group != "" && r.Group != "karpenter.sh" {
+		all = append(all, fmt.Sprintf("(has %q .Values.karpenter.nodeClassGroups)", r.Group))
+	}
+	if len(all) > 1 {
+		return "and " + strings.Join(all, " ")
+	}
+	return strings.Join(all, "")
+}

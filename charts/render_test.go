@@ -1,0 +1,278 @@
+package charts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/spotter-dev/spotter/live/rights"
+)
+
+// as turns an object into one of a type, and refuses fields that the type lacks.
+func as[T any](t testing.TB, o *unstructured.Unstructured) *T {
+	t.Helper()
+	x := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, x, true); err != nil {
+		t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
+	}
+	return x
+}
+
+// clusterKinds are those of the charts that have no namespace.
+var clusterKinds = []string{"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+// TestRender renders every profile and looks at what holds for all of them.
+func TestRender(t *testing.T) {
+	h := newHelm(t, "")
+	for _, p := range profiles() {
+		t.Run(p.name, func(t *testing.T) {
+			_, all := h.render(t, "spotter", p.set...)
+			seen := map[string]bool{}
+			for _, o := range all {
+				id := fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+				if seen[id] {
+					t.Errorf("%s is made twice", id)
+				}
+				seen[id] = true
+				if slices.Contains(clusterKinds, o.GetKind()) != (o.GetNamespace() == "") {
+					t.Errorf("%s is in the wrong namespace", id)
+				}
+				if o.GetLabels()["app.kubernetes.io/instance"] != release {
+					t.Errorf("%s has the labels %v", id, o.GetLabels())
+				}
+				if strings.HasPrefix(o.GetAPIVersion(), "spotter.dev/") {
+					t.Errorf("%s: the chart makes no object of ours", id)
+				}
+				if o.GetKind() == "CustomResourceDefinition" && o.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+					t.Errorf("%s would go with the release, and all objects with it", id)
+				}
+			}
+			checkPods(t, all)
+			checkSelectors(t, all)
+		})
+	}
+}
+
+// checkPods holds all pods to what keeps a process from doing harm.
+func checkPods(t *testing.T, all []*unstructured.Unstructured) {
+	t.Helper()
+	n := 0
+	for _, o := range all {
+		var pod corev1.PodSpec
+		switch o.GetKind() {
+		case "Deployment":
+			pod = as[appsv1.Deployment](t, o).Spec.Template.Spec
+		case "Job":
+			spec, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "spec")
+			pod = *as[corev1.PodSpec](t, &unstructured.Unstructured{Object: spec})
+		default:
+			continue
+		}
+		n++
+		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s %s runs as %+v", o.GetKind(), o.GetName(), s)
+		}
+		for _, c := range pod.Containers {
+			s := c.SecurityContext
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+				s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+				t.Errorf("%s %s: container %s runs as %+v", o.GetKind(), o.GetName(), c.Name, s)
+			}
+			for _, m := range c.VolumeMounts {
+				if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+					t.Errorf("%s mounts the volume %s, which is not there", o.GetName(), m.Name)
+				}
+			}
+		}
+	}
+	if n < 2 {
+		t.Errorf("%d objects have pods, want at least the controller and the test", n)
+	}
+}
+
+// checkSelectors sees that what selects pods selects those of the controller, and no
+// pod of a hook.
+func checkSelectors(t *testing.T, all []*unstructured.Unstructured) {
+	t.Helper()
+	pods := map[string]labels.Set{}
+	for _, o := range all {
+		if o.GetKind() == "Deployment" || o.GetKind() == "Job" {
+			l, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+			pods[o.GetKind()+" "+o.GetName()] = l
+		}
+	}
+	for _, o := range all {
+		var selector *metav1.LabelSelector
+		switch o.GetKind() {
+		case "Deployment":
+			selector = as[appsv1.Deployment](t, o).Spec.Selector
+		case "PodDisruptionBudget":
+			selector = as[policyv1.PodDisruptionBudget](t, o).Spec.Selector
+		case "NetworkPolicy":
+			selector = &as[networkingv1.NetworkPolicy](t, o).Spec.PodSelector
+		case "Service":
+			selector = &metav1.LabelSelector{MatchLabels: as[corev1.Service](t, o).Spec.Selector}
+		default:
+			continue
+		}
+		s, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, set := range pods {
+			if s.Matches(set) != strings.HasPrefix(who, "Deployment ") {
+				t.Errorf("%s %s and the pods of %s: selected %v", o.GetKind(), o.GetName(), who, s.Matches(set))
+			}
+		}
+	}
+}
+
+// A grant is one verb on one resource.
+type grant struct{ group, resource, name, verb string }
+
+func (g grant) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s.%s %s", g.verb, g.resource, g.group, g.name))
+}
+
+// grants returns what rules let do, one by one.
+func grants(rules []rbacv1.PolicyRule) map[grant]bool {
+	all := map[grant]bool{}
+	for _, r := range rules {
+		names := r.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				for _, name := range names {
+					for _, verb := range r.Verbs {
+						all[grant{group, resource, name, verb}] = true
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestRights holds the roles of each mode and backend against what the controller
+// asks for, right by right: nothing is missing, and nothing is granted besides.
+func TestRights(t *testing.T) {
+	h := newHelm(t, "")
+	for backend, parts := range map[string][]rights.Part{
+		"karpenter": {rights.Karpenter}, "asg": {rights.Groups, rights.Prices}, "rackspace": {rights.Rackspace},
+		"all": {rights.Karpenter, rights.Groups, rights.Rackspace, rights.Prices, rights.Queue},
+	} {
+		for _, mode := range []string{"shadow", "active"} {
+			for _, secure := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s-%s-%t", mode, backend, secure), func(t *testing.T) {
+					setup := rights.Setup{Active: mode == "active", Parts: append([]rights.Part{rights.LeaderElection}, parts...)}
+					if secure {
+						setup.Parts = append(setup.Parts, rights.SecureMetrics)
+					}
+					set := append([]string{"--set", "mode=" + mode, "--set", fmt.Sprintf("metrics.secure=%t", secure)}, backendValues[backend]...)
+					_, all := h.render(t, "spotter", set...)
+					sameRights(t, grants(as[rbacv1.ClusterRole](t, find(t, all, "ClusterRole", ":"+release)).Rules), ofOneCloud(rights.Rules(setup, rights.Cluster)))
+					sameRights(t, grants(as[rbacv1.Role](t, find(t, all, "Role", release)).Rules), grants(rights.Rules(setup, rights.OwnNamespace)))
+					if slices.Contains(parts, rights.Rackspace) {
+						want := map[grant]bool{{"", "secrets", "rackspace-spot", "get"}: true}
+						sameRights(t, grants(as[rbacv1.Role](t, find(t, all, "Role", "-credentials-0")).Rules), want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// ofOneCloud leaves out the node classes of clouds that are not asked for by default.
+func ofOneCloud(rules []rbacv1.PolicyRule) map[grant]bool {
+	all := grants(rules)
+	for g := range all {
+		if strings.HasSuffix(g.resource, "nodeclasses") && g.group != "karpenter.k8s.aws" {
+			delete(all, g)
+		}
+	}
+	return all
+}
+
+func sameRights(t *testing.T, got, want map[grant]bool) {
+	t.Helper()
+	if len(want) == 0 {
+		t.Error("nothing is wanted, so that nothing is shown")
+	}
+	for g := range want {
+		if !got[g] {
+			t.Errorf("not granted: %v", g)
+		}
+	}
+	for g := range got {
+		if !want[g] {
+			t.Errorf("granted and not asked for: %v", g)
+		}
+	}
+}
+
+// TestShadowWritesNothing: in shadow no role lets anything be changed but what rule 13
+// names: the lease, memory, Events, status, and reviews.
+func TestShadowWritesNothing(t *testing.T) {
+	h := newHelm(t, "")
+	_, all := h.render(t, "spotter", append([]string{"--set", "mode=shadow"}, backendValues["all"]...)...)
+	may := map[string][]string{
+		"ClusterRole": {"capacitypools/status", "gpubudgets/status", "spotnodes/status", "events", "tokenreviews", "subjectaccessreviews"},
+		"Role":        {"configmaps", "leases"},
+	}
+	n := 0
+	for _, o := range all {
+		if o.GetAnnotations()["helm.sh/hook"] != "" || may[o.GetKind()] == nil {
+			continue
+		}
+		for g := range grants(as[rbacv1.ClusterRole](t, &unstructured.Unstructured{Object: map[string]any{"rules": o.Object["rules"]}}).Rules) {
+			if slices.Contains([]string{"get", "list", "watch"}, g.verb) {
+				continue
+			}
+			n++
+			if !slices.Contains(may[o.GetKind()], g.resource) {
+				t.Errorf("%s %s grants in shadow: %v", o.GetKind(), o.GetName(), g)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no write is granted at all, so that nothing is shown")
+	}
+}
+
+// TestCRDChart: both charts make the same definitions.
+func TestCRDChart(t *testing.T) {
+	h := newHelm(t, "")
+	_, both := h.render(t, "spotter")
+	_, alone := h.render(t, "spotter-crds")
+	if len(alone) != 3 {
+		t.Fatalf("the chart spotter-crds makes %d objects", len(alone))
+	}
+	for _, o := range alone {
+		twin := find(t, both, "CustomResourceDefinition", o.GetName())
+		if fmt.Sprint(twin.Object["spec"]) != fmt.Sprint(o.Object["spec"]) {
+			t.Errorf("%s differs between the charts", o.GetName())
+		}
+		if o.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+			t.Errorf("%s would go with the release", o.GetName())
+		}
+	}
+	_, none := h.render(t, "spotter", "--set", "crds.install=false")
+	for _, o := range none {
+		if o.GetKind() == "CustomResourceDefinition" {
+			t.Errorf("crds.install=false makes %s", o.GetName())
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package charts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
+	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
+
+	"github.com/spotter-dev/spotter/live/crd"
+	"github.com/spotter-dev/spotter/live/testenv"
+)
+
+// A site is a cluster that the chart is installed in. Its nodes are played, so that
+// pods become ready and run nothing: what a pod would run is run by the test, with the
+// arguments and the service account that the chart gives it.
+type site struct {
+	env    *testenv.Env
+	helm   *helm
+	binary string
+}
+
+// newSite starts a cluster that knows Karpenter's kinds and none of ours.
+func newSite(t *testing.T) *site {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a cluster")
+	}
+	h := newHelm(t, "")
+	options := testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 100 * time.Millisecond}
+	options.CRDs = append(slices.Clone(karpenterapis.CRDs), kwokapis.CRDs...)
+	env := testenv.New(t, options)
+	h.kubeconfig = env.Kubeconfig
+	s := &site{env: env, helm: h, binary: build(t)}
+	for _, d := range crd.Objects() {
+		if err := env.Client.Delete(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Eventually(t, d.Name+" is gone", func() error {
+			if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); !apierrors.IsNotFound(err) {
+				return errors.Join(errors.New("it is there"), err)
+			}
+			return nil
+		})
+	}
+	for _, name := range []string{"chart-a", "chart-b"} {
+		env.AddNode(t, testenv.Node(name, "4", "16Gi"))
+	}
+	return s
+}
+
+// build returns the program, built if SPOTTER does not name it.
+func build(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("SPOTTER"); path != "" {
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "spotter")
+	if out, err := exec.Command("go", "build", "-o", path, "../cmd/spotter").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// account returns a file by which a process is the service account of the chart.
+func (s *site) account(t *testing.T, name string) string {
+	t.Helper()
+	cfg := s.env.ServiceAccount(t, namespace, name)
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		t.Fatal(err)
+	}
+	k := clientcmdapi.NewConfig()
+	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken}
+	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	k.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), name)
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A process is what a container of the chart would run.
+type process struct {
+	cmd     *exec.Cmd
+	metrics string // the address of its metrics
+	end     chan error
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// start starts what a container is told to run. Only folders and addresses differ,
+// since it is in no container.
+func (s *site) start(t *testing.T, args []string, kubeconfig string) *process {
+	t.Helper()
+	p := &process{end: make(chan error, 1), metrics: freeAddress(t)}
+	folder := t.TempDir()
+	var all []string
+	for _, a := range args {
+		a = strings.ReplaceAll(a, "/var/lib/spotter", folder)
+		a = strings.ReplaceAll(a, "--metrics-bind-address=:8443", "--metrics-bind-address="+p.metrics)
+		all = append(all, strings.ReplaceAll(a, "--health-probe-bind-address=:8081", "--health-probe-bind-address=0"))
+	}
+	p.cmd = exec.Command(s.binary, append(all, "--kubeconfig", kubeconfig)...)
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.end <- p.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		if t.Failed() {
+			said := p.said()
+			t.Logf("%v said at the end:\n%s", all[0], said[max(0, len(said)-4000):])
+		}
+	})
+	return p
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// stop asks a process to end, as a kubelet does, and waits until it has.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-p.end; err != nil {
+		t.Fatalf("asked to end it says %v\n%s", err, p.said())
+	}
+}
+
+// controller starts what the Deployment runs, as the service account that it names.
+func (s *site) controller(t *testing.T) *process {
+	t.Helper()
+	var d appsv1.Deployment
+	s.get(t, release, &d)
+	pod := d.Spec.Template.Spec
+	return s.start(t, pod.Containers[0].Args, s.account(t, pod.ServiceAccountName))
+}
+
+func (s *site) get(t *testing.T, name string, o client.Object) {
+	t.Helper()
+	if err := s.env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// job waits until the pod of a hook's Job runs, and starts what it would run.
+func (s *site) job(t *testing.T, name string) (*process, *corev1.Pod) {
+	t.Helper()
+	pod := &corev1.Pod{}
+	testenv.Eventually(t, "the pod of Job "+name+" runs", func() error {
+		var pods corev1.PodList
+		if err := s.env.Client.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{batchv1.JobNameLabel: name}); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning {
+				pod = &pods.Items[i]
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d pods", len(pods.Items))
+	})
+	return s.start(t, pod.Spec.Containers[0].Args, s.account(t, pod.Spec.ServiceAccountName)), pod
+}
+
+// ended says of a pod that its container has ended well.
+func (s *site) ended(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	before := pod.DeepCopy()
+	pod.Status.Phase = corev1.PodSucceeded
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Ready = false
+		pod.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+	}
+	if err := s.env.Client.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inBackground runs Helm beside the test.
+func (s *site) inBackground(args ...string) chan error {
+	end := make(chan error, 1)
+	go func() {
+		_, err := s.helm.run(args...)
+		end <- err
+	}()
+	return end
+}
+
+// kept returns the UIDs of what is remembered, by the names of the objects.
+func (s *site) kept(ctx context.Context) (map[string]string, error) {
+	var all corev1.ConfigMapList
+	if err := s.env.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	kept := map[string]string{}
+	for i := range all.Items {
+		if x := &all.Items[i]; strings.HasPrefix(x.Name, "spotter-memory-") || strings.HasPrefix(x.Name, "spotter-ledger-") {
+			kept[x.Name] = string(x.UID)
+		}
+	}
+	if len(kept) == 0 {
+		return nil, errors.New("nothing is remembered")
+	}
+	return kept, nil
+}
+
+// head returns the version of what is written at every step.
+func (s *site) head(ctx context.Context) string {
+	var x corev1.ConfigMap
+	if err := s.env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "spotter-memory-head"}, &x); err != nil {
+		return ""
+	}
+	return x.ResourceVersion
+}
+
+// uses returns what a service account asked the API server for since a mark, and
+// fails the test for every request that was denied.
+func (s *site) uses(t *testing.T, since testenv.Mark, account string) map[grant]bool {
+	t.Helper()
+	user := "system:serviceaccount:" + namespace + ":" + account
+	used := map[grant]bool{}
+	for _, e := range s.env.Audit(t, since, func(e testenv.AuditEvent) bool { return e.User == user }) {
+		if e.Code == 403 || e.Code == 401 {
+			t.Errorf("denied: %v %s", e, e.URI)
+		}
+		if e.Resource == "" {
+			continue // discovery, which everybody may
+		}
+		resource := e.Resource
+		if e.Subresource != "" {
+			resource += "/" + e.Subresource
+		}
+		used[grant{e.Group, resource, "", e.Verb}] = true
+	}
+	if len(used) == 0 {
+		t.Errorf("%s asked for nothing", user)
+	}
+	return used
+}

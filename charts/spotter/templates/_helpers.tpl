@@ -1,0 +1,127 @@
+{{- define "spotter.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* The name of all objects; short enough for the endings that are put to it. */}}
+{{- define "spotter.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains (include "spotter.name" .) .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "spotter.name" .) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "spotter.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "spotter.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "spotter.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "spotter.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | trunc 63 | quote }}
+app.kubernetes.io/part-of: spotter
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "spotter.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "spotter.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "spotter.image" -}}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- end }}
+{{- end }}
+
+{{- define "spotter.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "spotter.podSecurityContext" -}}
+runAsNonRoot: true
+{{- with .Values.podSecurity }}
+{{- if ne .runAsUser nil }}
+runAsUser: {{ .runAsUser | int64 }}
+{{- end }}
+{{- if ne .runAsGroup nil }}
+runAsGroup: {{ .runAsGroup | int64 }}
+{{- end }}
+{{- if ne .fsGroup nil }}
+fsGroup: {{ .fsGroup | int64 }}
+{{- end }}
+{{- end }}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "spotter.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- /* What no schema can say, since it is about two values that stand apart. */}}
+{{- define "spotter.check" -}}
+{{- $p := .Values.record.persistence }}
+{{- if and .Values.record.enabled $p.enabled (not $p.existingClaim) (gt (int .Values.replicas) 1) (not (has "ReadWriteMany" $p.accessModes)) }}
+{{- fail (printf "record.persistence.accessModes is %v and replicas is %d: only a ReadWriteMany volume can be mounted by several replicas; set replicas to 1, or record.persistence.enabled to false" $p.accessModes (int .Values.replicas)) }}
+{{- end }}
+{{- end }}
+
+{{- /* What the pods of jobs have in common with each other. */}}
+{{- define "spotter.onceSpec" -}}
+restartPolicy: Never
+{{- include "spotter.pullSecrets" . }}
+securityContext:
+  {{- include "spotter.podSecurityContext" . | nindent 2 }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+tolerations:
+# Every node may be one that we drain, or that was cordoned.
+- {key: spotter.dev/draining, operator: Exists}
+- {key: node.kubernetes.io/unschedulable, operator: Exists}
+{{- with .Values.tolerations }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "spotter.onceContainer" -}}
+image: {{ include "spotter.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+resources:
+  requests: {cpu: 50m, memory: 64Mi}
+  limits: {memory: 512Mi}
+securityContext:
+  {{- include "spotter.containerSecurityContext" . | nindent 2 }}
+{{- end }}
+
+{{- /* Labels and annotations of a hook: the chart's context, the component and the hook. */}}
+{{- define "spotter.hook" -}}
+{{- $ := index . 0 }}
+  labels:
+    {{- include "spotter.labels" $ | nindent 4 }}
+    app.kubernetes.io/component: {{ index . 1 }}
+  annotations:
+    helm.sh/hook: {{ index . 2 }}
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

@@ -1,0 +1,196 @@
+{{- /* Made by `make generate`; do not edit. */}}
+
+{{- /* What is granted in the whole cluster. */}}
+{{- define "spotter.rules.cluster" -}}
+# The snapshot: what runs where, and what it asks for.
+- apiGroups: [""]
+  resources: [nodes, pods, namespaces, persistentvolumeclaims, persistentvolumes]
+  verbs: [list, watch]
+# The snapshot: how many pods a workload wants.
+- apiGroups: ["apps"]
+  resources: [daemonsets, deployments, replicasets, statefulsets]
+  verbs: [list, watch]
+# The snapshot: the work of Jobs.
+- apiGroups: ["batch"]
+  resources: [jobs]
+  verbs: [list, watch]
+# The snapshot, and what a drain may evict.
+- apiGroups: ["policy"]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+# The snapshot: which pods go before which.
+- apiGroups: ["scheduling.k8s.io"]
+  resources: [priorityclasses]
+  verbs: [list, watch]
+# How many volumes a node takes.
+- apiGroups: ["storage.k8s.io"]
+  resources: [csinodes]
+  verbs: [list, watch]
+# A node is not given back while volumes are attached to it.
+- apiGroups: ["storage.k8s.io"]
+  resources: [volumeattachments]
+  verbs: [list, watch]
+# What is to be decided for.
+- apiGroups: ["spotter.dev"]
+  resources: [capacitypools]
+  verbs: [list, watch]
+# What is to be counted. It is read again before a ledger is deleted and before a gate is written.
+- apiGroups: ["spotter.dev"]
+  resources: [gpubudgets]
+  verbs: [get, list, watch]
+# Conditions, prices, shares, savings and gates.
+- apiGroups: ["spotter.dev"]
+  resources: [capacitypools/status, gpubudgets/status]
+  verbs: [update]
+# Events on CapacityPools and GPUBudgets and, when active, on nodes.
+- apiGroups: ["events.k8s.io"]
+  resources: [events]
+  verbs: [create, patch]
+# What nodes use, by metrics-server.
+- apiGroups: ["metrics.k8s.io"]
+  resources: [nodes]
+  verbs: [list]
+{{- if (eq .Values.mode "active") }}
+# Cordon, taint and annotations of a drain, and taking them back.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, patch]
+{{- end }}
+{{- if (eq .Values.mode "active") }}
+# The annotation `controller.kubernetes.io/pod-deletion-cost`.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch]
+{{- end }}
+{{- if (eq .Values.mode "active") }}
+# Evictions, by drains and by budgets.
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+{{- end }}
+{{- if (eq .Values.mode "active") }}
+# How many pods a workload wants now, before one of them is evicted.
+- apiGroups: ["apps"]
+  resources: [deployments, replicasets, statefulsets]
+  verbs: [get]
+{{- end }}
+{{- if (eq .Values.mode "active") }}
+# The same.
+- apiGroups: [""]
+  resources: [replicationcontrollers]
+  verbs: [get]
+{{- end }}
+{{- if (eq .Values.mode "active") }}
+# `spec.suspend` of Jobs under a budget with the action `Pause`.
+- apiGroups: ["batch"]
+  resources: [jobs]
+  verbs: [get, patch]
+{{- end }}
+{{- if .Values.metrics.secure }}
+# Who asks for metrics.
+- apiGroups: ["authentication.k8s.io"]
+  resources: [tokenreviews]
+  verbs: [create]
+{{- end }}
+{{- if .Values.metrics.secure }}
+# Whether they may `get` the path `/metrics`.
+- apiGroups: ["authorization.k8s.io"]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}
+{{- if (has "karpenter" .Values.backends) }}
+# Which machines there are and come.
+- apiGroups: ["karpenter.sh"]
+  resources: [nodeclaims, nodepools]
+  verbs: [list, watch]
+{{- end }}
+{{- if (has "karpenter" .Values.backends) }}
+# Events on NodeClaims, in which Karpenter passes on warnings.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list, watch]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) }}
+# NodePools of our own, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone.
+- apiGroups: ["karpenter.sh"]
+  resources: [nodepools]
+  verbs: [create, delete, get, patch]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) }}
+# Replacements that come first, and giving emptied nodes back.
+- apiGroups: ["karpenter.sh"]
+  resources: [nodeclaims]
+  verbs: [create, delete, get, patch]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.azure.com" .Values.karpenter.nodeClassGroups) }}
+# Whether the node class is there and ready.
+- apiGroups: ["karpenter.azure.com"]
+  resources: [aksnodeclasses]
+  verbs: [get, list]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.k8s.aws" .Values.karpenter.nodeClassGroups) }}
+# Whether the node class is there and ready.
+- apiGroups: ["karpenter.k8s.aws"]
+  resources: [ec2nodeclasses]
+  verbs: [get, list]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.k8s.gcp" .Values.karpenter.nodeClassGroups) }}
+# Whether the node class is there and ready.
+- apiGroups: ["karpenter.k8s.gcp"]
+  resources: [gcenodeclasses]
+  verbs: [get, list]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.kwok.sh" .Values.karpenter.nodeClassGroups) }}
+# Whether the node class is there and ready.
+- apiGroups: ["karpenter.kwok.sh"]
+  resources: [kwoknodeclasses]
+  verbs: [get, list]
+{{- end }}
+{{- if (has "rackspace" .Values.backends) }}
+# The ledger of orders.
+- apiGroups: ["spotter.dev"]
+  resources: [spotnodes]
+  verbs: [list]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
+# An order is written down before it is given.
+- apiGroups: ["spotter.dev"]
+  resources: [spotnodes]
+  verbs: [create, delete, get]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
+# What became of an order.
+- apiGroups: ["spotter.dev"]
+  resources: [spotnodes/status]
+  verbs: [patch]
+{{- end }}
+{{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
+# The annotation `spotter.dev/steer`: what a pool was last told.
+- apiGroups: ["spotter.dev"]
+  resources: [capacitypools]
+  verbs: [patch]
+{{- end }}
+{{- if .Values.aws.queueURL }}
+# From which queue Karpenter and the Node Termination Handler read.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get]
+{{- end }}
+{{- end }}
+
+{{- /* What is granted in the release's namespace. */}}
+{{- define "spotter.rules.namespace" -}}
+# What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create, delete, get, list, update]
+# The lease `spotter-leader`.
+- apiGroups: ["coordination.k8s.io"]
+  resources: [leases]
+  verbs: [create]
+# Leading, and making sure of it before anything is written.
+- apiGroups: ["coordination.k8s.io"]
+  resources: [leases]
+  resourceNames: [spotter-leader]
+  verbs: [get, update]
+{{- end }}
