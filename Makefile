@@ -41,14 +41,14 @@ acceptance: build
 
 # test races everything, and then runs without the race detector what it cuts
 # short: whole recordings, all embedded worlds to their ends, builds that are worse
-# on purpose, and 800 random worlds.
+# on purpose, a controller beside a real Karpenter, and 800 random worlds.
 test:
 	@.ci/tools/onnxruntime/fetch --optional
 	$(GO) vet ./...
 	$(GO) test -race -timeout 40m ./...
 	$(GO) test -run 'Record|Import|Refit|Preset|Figures|Like' -timeout 20m ./scenarios/trace/...
 	$(GO) test -run '^TestLibrary' -timeout 20m ./eval
-	$(GO) test -run '^TestGate$$' -timeout 20m ./cmd/spotter
+	$(GO) test -run '^Test(Gate|RunKarpenter)$$' -timeout 20m ./cmd/spotter
 	$(GO) test -run '^TestNoLeak$$' -timeout 20m ./models/onnx
 	$(GO) test -run '^Test(RandomWorlds|Observe)$$' -timeout 20m ./sim
 

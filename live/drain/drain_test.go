@@ -347,6 +347,54 @@ func TestNodeDeletedUnderUs(t *testing.T) {
 	})
 }
 
+// A replacement that two nodes are emptied onto is kept until both have moved, and
+// given free when both are undone at once.
+func TestSharedReplacement(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.node("a")
+		w.node("b")
+		w.app("web", "a")
+		w.pod("stuck", "b", func(p *corev1.Pod) {
+			p.Annotations[stopsAfter] = "100h"
+			grace := int64(1 << 20)
+			p.Spec.TerminationGracePeriodSeconds = &grace
+		})
+		w.giver.keep(backend.ReplacementReady, "t1")
+		kept := func() bool {
+			w.giver.mu.Lock()
+			defer w.giver.mu.Unlock()
+			return w.giver.kept["t1"]
+		}
+		p := w.pipeline()
+		stop := w.running(p)
+		w.begin(p, "a", after("t1"))
+		w.begin(p, "b", after("t1"))
+		time.Sleep(time.Minute)
+		if w.read("a") != nil || phase(p, "b") != PhaseEvicting || !kept() {
+			t.Errorf("node a stands: %v, b is %s, its replacement is kept: %v", w.read("a") != nil, phase(p, "b"), kept())
+		}
+		w.node("c")
+		w.pod("stuck-too", "c", func(p *corev1.Pod) {
+			p.Annotations[stopsAfter] = "100h"
+			grace := int64(1 << 20)
+			p.Spec.TerminationGracePeriodSeconds = &grace
+		})
+		w.begin(p, "c", after("t1"))
+		time.Sleep(10 * time.Second)
+		if phase(p, "c") != PhaseEvicting {
+			t.Errorf("c is %s", phase(p, "c"))
+		}
+		if _, err := p.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if kept() {
+			t.Error("the replacement is still kept when both drains are undone")
+		}
+		w.clean("after all")
+	})
+}
+
 // A pod that never ends does not keep the node cordoned for ever.
 func TestStuckPod(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -83,6 +83,7 @@ func (p *Pipeline) due(which func(*drain) bool) []*drain {
 	var work []*drain
 	for _, d := range p.drains {
 		d.obey()
+		d.shown.Phase = d.Phase
 		if which(d) && (!p.halted || d.Phase == PhaseUndoing || d.Phase == PhaseReleased) {
 			work = append(work, d)
 		}
@@ -181,9 +182,37 @@ func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 
 func (r *round) enter(d *drain, next Phase) {
 	d.Phase, d.retryAt = next, time.Time{}
+	r.p.mu.Lock()
+	d.shown.Phase = next // at once: see freed
+	r.p.mu.Unlock()
 	if m := r.p.cfg.Meter; m != nil {
 		m.Entered(d.Pool, next)
 	}
+}
+
+// freed returns those of the launches that d is for that no other drain still has pods
+// to move to: several nodes may be emptied onto one. Each drain shows its phase before
+// it looks, so that of two that end together one at least finds the launch free.
+func (p *Pipeline) freed(d *drain) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.After), func(token string) bool {
+		for _, x := range p.drains {
+			if x != d && x.shown.moves() && slices.Contains(x.shown.After, token) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// moves reports whether the drain has pods to move yet, as far as it has come.
+func (s *Status) moves() bool {
+	switch s.Phase {
+	case PhaseChecking, PhasePreparing, PhaseWaiting, PhaseEvicting:
+		return true
+	}
+	return false
 }
 
 // node returns the node of d as it was last read or written. What the cache says
@@ -304,7 +333,7 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	giver, err := r.p.givers.Giver(d.Pool)
 	if err != nil {
 		r.p.cfg.Log.Warn("nothing is settled", "node", d.node, "error", err)
-	} else if err := r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, d.After) }); err != nil {
+	} else if err := r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) }); err != nil {
 		return fmt.Errorf("settling its replacements: %w", err)
 	}
 	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {

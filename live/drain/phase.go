@@ -232,7 +232,7 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
 	}
 	if err == nil && !d.settled {
-		err = r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, d.After) })
+		err = r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) })
 		d.settled = err == nil
 	}
 	if err == nil {

@@ -56,7 +56,7 @@ func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) er
 		r.p.cfg.Log.Warn("undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
 		return nil
 	}
-	if err := r.write(ctx, func(ctx context.Context) error { return giver.Undo(ctx, node, d.After) }); err != nil {
+	if err := r.write(ctx, func(ctx context.Context) error { return giver.Undo(ctx, node, r.p.freed(d)) }); err != nil {
 		return fmt.Errorf("undoing what its backend did: %w", err)
 	}
 	return nil

@@ -52,16 +52,19 @@ type Backend struct {
 	released   map[string]bool        // NodeClaims that we deleted
 	prepared   map[string]bool        // Nodes that we protected for a drain
 	waiting    map[string]policy.Time // since when an empty Node waits for its volumes
+	idle       map[string]policy.Time // since when nothing is seen that a NodeClaim or Node is protected for
 	interrupts map[string]bool        // UIDs of interruption Events told of
 	classKind  schema.GroupKind       // of node class, as found last
 }
 
 // A poolState is what is remembered of one CapacityPool between calls.
 type poolState struct {
-	wanted  steering
-	pending bool // wanted is not yet written
+	wanted steering
 
-	written    policy.Time // when a NodePool of the pool was last written
+	// written is when more than the weight and limits of a NodePool was last changed,
+	// limited when anything was, and conflict when another manager held a field.
+	written, limited, conflict policy.Time
+
 	conditions map[string]metav1.Condition
 }
 
@@ -84,7 +87,7 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 		cfg: cfg, log: cfg.Log.With("backend", BackendName), client: c, reader: r, sink: sink,
 		pools: map[string]*poolState{}, nodePools: map[string]string{}, claims: map[string]*seenClaim{},
 		launches: map[string]launchEnd{}, released: map[string]bool{},
-		prepared: map[string]bool{}, waiting: map[string]policy.Time{}, interrupts: map[string]bool{},
+		prepared: map[string]bool{}, waiting: map[string]policy.Time{}, idle: map[string]policy.Time{}, interrupts: map[string]bool{},
 	}, nil
 }
 

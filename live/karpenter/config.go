@@ -36,6 +36,9 @@ const (
 	TokenAnnotation   = "spotter.dev/launch-token"
 	MarketsAnnotation = "spotter.dev/markets"
 
+	// ReplacesAnnotation on a NodeClaim names the Node whose pods it is for.
+	ReplacesAnnotation = "spotter.dev/replaces"
+
 	// ProtectedAnnotation says that karpenter.sh/do-not-disrupt beside it is ours:
 	// why and since when, such as "drain 2026-01-02T15:04:05Z".
 	ProtectedAnnotation = "spotter.dev/protected"
@@ -66,9 +69,15 @@ type Config struct {
 	// told again. Zero means the second of New: conditions tell no less.
 	Since policy.Time
 
-	// WriteEvery is the least time between two changes to the NodePools of a pool.
-	// Raising it lets limits and markets lag behind the plan for longer.
+	// WriteEvery is the least time between two changes to the markets and disruption
+	// settings of the NodePools of a pool. Raising it lets markets lag behind the plan
+	// for longer.
 	WriteEvery time.Duration
+
+	// LimitsEvery is the least time between two changes to their weights and limits,
+	// which touch no running node, while no pod waits for them. Raising it writes less,
+	// and has more of what a pool grows by bought on demand.
+	LimitsEvery time.Duration
 
 	// NarrowAfter is how long a NodePool for spot buys nothing before a market is
 	// dropped from it: Karpenter may be about to make a claim from what it read before,
@@ -85,9 +94,16 @@ type Config struct {
 	// UnlaunchedMax is the most NodeClaims of ours without a machine at a time.
 	UnlaunchedMax int
 
-	// ProtectMax is how long a node may stay protected from Karpenter by us when no
-	// drain of ours is at work, as after a crash.
+	// ProtectMax is how long a node that replaces none may stay protected from Karpenter
+	// by us, when no drain of ours is at work.
 	ProtectMax time.Duration
+
+	// ProtectIdle is how long a node stays protected when the drain that it was
+	// protected for is not at work: it was not begun yet, a crash ended it, or the node
+	// is gone and its pods have not been made again. It is longer than a drain waits
+	// before it begins (1 min) and than Kubernetes lets pods of a lost node be (40 s).
+	// Raising it keeps nodes for nothing after a crash, lowering it buys them twice.
+	ProtectIdle time.Duration
 
 	// VolumeWaitMax is how long an emptied node is kept for volumes that stay
 	// attached. Karpenter waits for them again by its own rules.
@@ -103,10 +119,12 @@ func DefaultConfig() Config {
 	return Config{
 		Clock:         clock.RealClock{},
 		WriteEvery:    10 * time.Minute,
+		LimitsEvery:   10 * time.Second, // as often as Karpenter looks for nodes to remove
 		NarrowAfter:   20 * time.Second,
 		LaunchTimeout: time.Minute,
 		UnlaunchedMax: 3,
 		ProtectMax:    20 * time.Minute,
+		ProtectIdle:   2 * time.Minute,
 		VolumeWaitMax: 6 * time.Minute,
 		SpotWeight:    50, OnDemandWeight: 40,
 	}
@@ -120,7 +138,7 @@ func (c *Config) validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"WriteEvery", c.WriteEvery}, {"NarrowAfter", c.NarrowAfter}, {"LaunchTimeout", c.LaunchTimeout}, {"ProtectMax", c.ProtectMax}, {"VolumeWaitMax", c.VolumeWaitMax},
+		{"WriteEvery", c.WriteEvery}, {"LimitsEvery", c.LimitsEvery}, {"NarrowAfter", c.NarrowAfter}, {"LaunchTimeout", c.LaunchTimeout}, {"ProtectMax", c.ProtectMax}, {"ProtectIdle", c.ProtectIdle}, {"VolumeWaitMax", c.VolumeWaitMax},
 	} {
 		if d.value <= 0 {
 			return fmt.Errorf("karpenter: %s is %v, want more than 0", d.name, d.value)

@@ -12,8 +12,15 @@
 // Nothing that is written here makes a running node drift. The requirements hold
 // every market in which nodes live, and are narrowed once the last of them is gone;
 // what the hash of a NodePool covers (labels, taints, node class, expiry) stays as
-// it was created while the pool has nodes. Nothing owns a NodePool, so that none is
+// it was created while the pool has nodes. Such writes, and those that start or stop
+// consolidation, are rare; weight and limits, which touch no running node, follow the
+// pool as it grows. Nothing owns a NodePool, so that none is
 // deleted with the pool, the chart or the custom resource definitions.
+//
+// A machine that is launched in place of another is kept from Karpenter, which would
+// remove it while it is empty, until the pods have moved; so is a node while it is
+// drained. The marks for that never outlive what they are for by long, also after a
+// crash.
 //
 // Watching always runs; writes happen only in calls of [Backend].
 package karpenter

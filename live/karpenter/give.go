@@ -42,7 +42,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	if node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true" && !ours {
 		return backend.Hold("DoNotDisrupt", "node %s carries %s, and not from us", node.Name, karpv1.DoNotDisruptAnnotationKey)
 	}
-	if !underNotice(node) {
+	if d, _ := drainOf(node); d.ReclaimAt == 0 {
 		if err := b.mayDisrupt(ctx, claim, node); err != nil {
 			return err
 		}
@@ -61,14 +61,6 @@ func going(c *karpv1.NodeClaim, node *corev1.Node) bool {
 		}
 	}
 	return false
-}
-
-// underNotice reports whether the drain of a node says that the provider takes it.
-func underNotice(node *corev1.Node) bool {
-	var state struct {
-		ReclaimAt policy.Time `json:"reclaimAt"`
-	}
-	return json.Unmarshal([]byte(node.Annotations[drain.AnnotationDrain]), &state) == nil && state.ReclaimAt != 0
 }
 
 // mayDisrupt returns a Held while Karpenter could not have disrupted a node itself.
@@ -165,20 +157,6 @@ func ready(n *corev1.Node) bool {
 		}
 	}
 	return false
-}
-
-// protect marks a node so that Karpenter leaves it alone, and that it was we.
-func (b *Backend) protect(ctx context.Context, node *corev1.Node) error {
-	err := b.annotate(ctx, &corev1.Node{}, node.Name, map[string]any{
-		karpv1.DoNotDisruptAnnotationKey: "true", ProtectedAnnotation: b.protection(protectedDrain),
-	})
-	if err != nil {
-		return fmt.Errorf("protecting node %s: %w", node.Name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.prepared[node.Name] = true
-	return nil
 }
 
 // annotate sets annotations of an object, and removes those that are nil.
@@ -330,49 +308,4 @@ func (b *Backend) Settle(ctx context.Context, tokens []string) error {
 		errs = append(errs, b.unprotectClaim(ctx, ClaimName(token)))
 	}
 	return errors.Join(errs...)
-}
-
-// unprotectClaim takes our protection off a NodeClaim, and then off its Node, to
-// which Karpenter copied it.
-func (b *Backend) unprotectClaim(ctx context.Context, name string) error {
-	var c karpv1.NodeClaim
-	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading NodeClaim %s: %w", name, err)
-	}
-	if err := b.unprotect(ctx, &karpv1.NodeClaim{}, name, c.Annotations); err != nil {
-		return fmt.Errorf("NodeClaim %s: %w", name, err)
-	}
-	if c.Status.NodeName == "" {
-		return nil
-	}
-	return b.unprotectNode(ctx, c.Status.NodeName)
-}
-
-func (b *Backend) unprotectNode(ctx context.Context, name string) error {
-	var n corev1.Node
-	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading node %s: %w", name, err)
-	}
-	if err := b.unprotect(ctx, &corev1.Node{}, name, n.Annotations); err != nil {
-		return fmt.Errorf("node %s: %w", name, err)
-	}
-	return nil
-}
-
-// unprotect removes our protection; one that is not ours stays.
-func (b *Backend) unprotect(ctx context.Context, o client.Object, name string, annotations map[string]string) error {
-	if _, _, ours := protectedSince(annotations); !ours {
-		return nil
-	}
-	err := b.annotate(ctx, o, name, map[string]any{karpv1.DoNotDisruptAnnotationKey: nil, ProtectedAnnotation: nil})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing its protection: %w", err)
-	}
-	return nil
 }

@@ -282,6 +282,9 @@ func (b *Backend) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool
 		offers, names = append(offers, offerOf(s, m)), append(names, s.Markets[m].Name)
 	}
 	annotations[TokenAnnotation], annotations[MarketsAnnotation] = l.Token, strings.Join(names, ",")
+	if l.Replaces >= 0 {
+		annotations[ReplacesAnnotation] = s.Nodes[l.Replaces].Name
+	}
 	annotations[karpv1.DoNotDisruptAnnotationKey], annotations[ProtectedAnnotation] = "true", b.protection(protectedReplacement)
 	yes := true
 	return &karpv1.NodeClaim{
@@ -341,29 +344,4 @@ func requests(s *policy.Snapshot, l *policy.Launch) corev1.ResourceList {
 		out[corev1.ResourceName(gpu)] = *resource.NewQuantity(sum.GPU, resource.DecimalSI)
 	}
 	return out
-}
-
-// Why a node is protected by us: it is being drained, or the pods that it is for
-// have not come yet.
-const (
-	protectedDrain       = "drain"
-	protectedReplacement = "replacement"
-)
-
-// protection is the value of [ProtectedAnnotation].
-func (b *Backend) protection(why string) string {
-	return why + " " + b.now().Std().Format(time.RFC3339)
-}
-
-// protectedSince returns why and since when an object is protected by us.
-func protectedSince(annotations map[string]string) (why string, since policy.Time, ours bool) {
-	why, at, ok := strings.Cut(annotations[ProtectedAnnotation], " ")
-	if !ok {
-		return "", 0, annotations[ProtectedAnnotation] != ""
-	}
-	t, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		return why, 0, true
-	}
-	return why, policy.TimeOf(t), true
 }

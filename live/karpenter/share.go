@@ -118,8 +118,9 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 // as t says.
 //
 // The spot NodePool goes first and is limited to its share of what there is and is
-// asked for, and half of its smallest node more: as a node is bought as spot where
-// that brings the share nearer. On-demand takes the overflow. It is limited only by
+// asked for, one node at least since Karpenter buys before we see for whom, and half of
+// its smallest node more: as a node is bought as spot where that brings the share
+// nearer. On-demand takes the overflow. It is limited only by
 // what the user allows the pool in all; of the room that is left there, on-demand
 // keeps half for spot that is refused, and what pending pods need once it was. Where
 // a whole pool is to be spot without a fallback, on-demand buys nothing.
@@ -135,8 +136,8 @@ func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused boo
 	}
 	target := int64(math.MaxInt64)
 	if t.Share < 1 {
-		all := h.total().Plus(h.pending)
-		target = int64(math.Ceil(t.Share*float64(h.unit(all)))) + h.step/2
+		all := h.unit(h.total()) + max(h.unit(h.pending), h.step)
+		target = int64(math.Ceil(t.Share*float64(all))) + h.step/2
 	}
 	var spotMax, onDemandMax policy.Resources
 	spotMax.CPU, onDemandMax.CPU = c.rooms(t, h, refused, bound.CPU, target, func(r policy.Resources) int64 { return r.CPU }, h.gpu == "")

@@ -10,7 +10,8 @@ import (
 )
 
 // TestRule06Divide reads off weights and limits what a steer comes to. The nodes have
-// 4 vCPU, the smallest type 2: half of that is added to the spot limit.
+// 4 vCPU, the smallest type 2: so much more is expected at least, and half of it is
+// added to the spot limit.
 func TestRule06Divide(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, c := range []struct {
@@ -31,12 +32,14 @@ func TestRule06Divide(t *testing.T) {
 		{why: "all spot without a fallback", steer: policy.Steer{Share: 1}, spot: 2, wantSpot: "", wantOD: "0"},
 		{why: "no spot: what is there stays, nothing is bought", steer: policy.Steer{Share: 0, Fallback: true}, spot: 2, od: 1, wantSpot: "0", wantOD: "", odFirst: true},
 		{why: "half of 16 vCPU and 4 asked for is 10, and half of 2", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 3, pending: 4, wantSpot: "11", wantOD: ""},
-		{why: "an exact ratio leaves consolidation to the policy", steer: policy.Steer{Share: 0.25, Exact: true, Fallback: true}, spot: 1, od: 3, wantSpot: "5", wantOD: "", empty: true, emptyOD: true},
-		{why: "a floor of on-demand does so for on-demand", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1, wantSpot: "5", wantOD: "", emptyOD: true, onDemandMin: 0.5},
+		{why: "of a pool that is empty the first node is spot at a half", steer: policy.Steer{Share: 0.5, Fallback: true}, wantSpot: "2", wantOD: ""},
+		{why: "and on demand at a quarter: 500m, and half of 2, is no node", steer: policy.Steer{Share: 0.25, Fallback: true}, wantSpot: "1500m", wantOD: ""},
+		{why: "an exact ratio leaves consolidation to the policy: a quarter of 16 and 2", steer: policy.Steer{Share: 0.25, Exact: true, Fallback: true}, spot: 1, od: 3, wantSpot: "5500m", wantOD: "", empty: true, emptyOD: true},
+		{why: "a floor of on-demand does so for on-demand", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1, wantSpot: "6", wantOD: "", emptyOD: true, onDemandMin: 0.5},
 		{why: "the policy tidies itself", steer: policy.Steer{Share: 1, Fallback: true, EmptyOnly: true}, wantSpot: "", wantOD: "", empty: true, emptyOD: true},
 		{why: "of 12 vCPU left in a limit of 20 on-demand keeps 6", steer: policy.Steer{Share: 1, Fallback: true}, spot: 2, limit: 20, wantSpot: "14", wantOD: "6"},
 		{why: "once spot was refused it keeps the 10 that are asked for", steer: policy.Steer{Share: 1, Fallback: true}, spot: 2, limit: 20, pending: 10, refused: true, wantSpot: "10", wantOD: "10"},
-		{why: "a share takes of the room only what it is short of", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1, limit: 40, wantSpot: "5", wantOD: "35"},
+		{why: "a share takes of the room only what it is short of", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1, limit: 40, wantSpot: "6", wantOD: "34"},
 		{why: "a limit of the steer below the user's", steer: policy.Steer{Share: 0, Limits: policy.Resources{CPU: 16_000}}, spot: 1, od: 1, limit: 40, wantSpot: "0", wantOD: "12", odFirst: true},
 	} {
 		s := world(1)

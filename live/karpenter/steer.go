@@ -1,6 +1,7 @@
 package karpenter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Steer tells a pool what to buy. NodePools are written at most once in
-// [Config.WriteEvery] unless there is an emergency: until then the steer is kept,
-// [Backend.Tend] writes it when it is due, and a Held says when that is.
+// Steer tells a pool what to buy. What it changes of markets and of consolidation is
+// written at most once in [Config.WriteEvery] unless there is an emergency: until then
+// the steer is kept, [Backend.Tend] writes it when it is due, and a Held says when that
+// is. Its weights and limits are in force before.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	pool := &s.Pools[x.Pool]
 	t := steeringOf(s, x)
@@ -31,8 +33,6 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	p := b.pool(pool.Name)
 	if p.wanted.Since != 0 && p.wanted.same(&t) {
 		t.Since = p.wanted.Since
-	} else {
-		p.pending = true
 	}
 	p.wanted = t
 	b.mu.Unlock()
@@ -60,37 +60,43 @@ type site struct {
 	claims []karpv1.NodeClaim
 }
 
-// write brings the NodePools of a pool to what is wanted and what now lives there.
-// It does nothing before a first steer, and nothing that changes nothing.
+// write brings the NodePools of a pool to what is wanted and what now lives there, at
+// the pace that what is written allows. It does nothing before a first steer, and
+// nothing that changes nothing.
 func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, urgent bool) error {
 	w, err := b.read(ctx, s, pool)
 	if err != nil || w == nil {
 		return err
 	}
-	var changes []*unstructured.Unstructured
-	drifting := false
+	var edits []edit
 	for i, c := range capacities {
-		u, drifts, err := b.change(w, c, &w.halves[i])
+		x, err := b.change(w, c, &w.halves[i])
 		if err != nil {
 			return err
 		}
-		if u != nil {
-			changes, drifting = append(changes, u), drifting || drifts
+		if x != nil {
+			edits = append(edits, *x)
+			urgent = urgent || x.drifting
 		}
 	}
 	b.mu.Lock()
-	p := b.pool(pool.Name)
-	written, now := p.written, b.now()
+	written := b.pool(pool.Name).written
 	b.mu.Unlock()
-	if len(changes) == 0 {
+	switch {
+	case len(edits) == 0:
 		b.inForce(pool.Name, &w.t)
 		return nil
+	case urgent || written == 0:
+		return b.apply(ctx, w, edits, b.now())
 	}
-	urgent = urgent || drifting || written == 0
-	if due := written.Add(b.cfg.WriteEvery); !urgent && due > now {
-		return backend.Hold("Paced", "the NodePools of %s were changed at %v and are changed again at %v", pool.Name, written, due)
+	now, full, wait := b.paced(w, edits)
+	switch {
+	case full:
+		return b.apply(ctx, w, now, b.now())
+	case len(now) > 0:
+		return cmp.Or(b.apply(ctx, w, now, written), wait)
 	}
-	return b.apply(ctx, w, changes, now)
+	return wait
 }
 
 // read reads what write needs. It returns nil where nothing was ever steered.
@@ -159,20 +165,20 @@ func find(all []unstructured.Unstructured, name string) *unstructured.Unstructur
 	return nil
 }
 
-// change returns what is to be applied to the NodePool of a capacity type, nil where
-// that would change nothing, and whether nodes would drift if it were not.
-func (b *Backend) change(w *site, c policy.CapacityType, h *half) (u *unstructured.Unstructured, drifting bool, err error) {
+// change returns what is to be changed of the NodePool of a capacity type, nil where
+// nothing is.
+func (b *Backend) change(w *site, c policy.CapacityType, h *half) (*edit, error) {
 	if live := w.adopted(c); live != nil {
-		u = adopted(live.GetName(), *h)
+		u := adopted(live.GetName(), *h)
 		if upToDate(u, live) {
-			return nil, false, nil
+			return nil, nil
 		}
-		return u, false, nil
+		return &edit{full: u, live: live, plain: *h}, nil
 	}
 	name := NodePoolName(w.pool.Name, c)
 	live := find(w.live, name)
 	if live != nil && live.GetLabels()[PoolLabel] != w.pool.Name {
-		return nil, false, backend.Hold("NameTaken", "NodePool %s is there and is not ours; annotate it %s=%s to let its weight and limits be written",
+		return nil, backend.Hold("NameTaken", "NodePool %s is there and is not ours; annotate it %s=%s to let its weight and limits be written",
 			name, AdoptAnnotation, w.pool.Name)
 	}
 	wanted, there := w.wanted(c), liveOffers(name, w.claims)
@@ -180,34 +186,34 @@ func (b *Backend) change(w *site, c policy.CapacityType, h *half) (u *unstructur
 	if len(wanted) == 0 {
 		h.limits = nothing()
 	}
-	fixed := template(w.object, w.class)
+	fixed, plain := template(w.object, w.class), *h
 	if live == nil {
 		if len(reqs) == 0 {
-			return nil, false, nil // nothing to buy, and nothing there
+			return nil, nil // nothing to buy, and nothing there
 		}
-		return manifest(name, w.object, *h, fixed, reqs), false, nil
+		return &edit{full: manifest(name, w.object, *h, fixed, reqs), plain: plain}, nil
 	}
 	was, err := typed(live)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if len(reqs) == 0 {
 		reqs = was.Spec.Template.Spec.Requirements
 	}
 	fixed, err = b.hold(w, was, fixed)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	reqs, since, done := b.narrow(w, c, h, live, was, reqs)
-	u = manifest(name, w.object, *h, fixed, reqs)
+	u := manifest(name, w.object, *h, fixed, reqs)
 	if since != 0 {
 		u.SetAnnotations(map[string]string{NarrowingAnnotation: since.Std().Format(time.RFC3339)})
 	}
 	b.tellWider(w, c, reqs)
 	if upToDate(u, live) {
-		return nil, false, nil
+		return nil, nil
 	}
-	return u, done || outside(was, there), nil
+	return &edit{full: u, live: live, plain: plain, drifting: done || outside(was, there)}, nil
 }
 
 // adopted returns the NodePool of somebody else that stands for the capacity type.
@@ -237,24 +243,34 @@ func typed(u *unstructured.Unstructured) (*karpv1.NodePool, error) {
 	return n, nil
 }
 
-// apply writes the changes and looks once more: a claim that Karpenter made in
-// between from a wider NodePool widens it again.
-func (b *Backend) apply(ctx context.Context, w *site, changes []*unstructured.Unstructured, now policy.Time) error {
+// apply does the edits and looks once more: a claim that Karpenter made in between
+// from a wider NodePool widens it again. written is when more than weights and limits
+// was last changed, this write included.
+func (b *Backend) apply(ctx context.Context, w *site, edits []edit, written policy.Time) error {
 	b.mu.Lock()
-	b.pool(w.pool.Name).written = now // also of a write that fails: it is not retried at once
+	p := b.pool(w.pool.Name)
+	p.written, p.limited = written, b.now() // also of a write that fails: it is not retried at once
 	b.mu.Unlock()
-	for _, u := range changes {
-		if u.GetLabels()[PoolLabel] != "" {
-			annotate(u, &w.t, now)
+	for _, x := range edits {
+		if err := b.put(ctx, w, x.full, written); err != nil {
+			return err
 		}
-		if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
-			return b.conflict(w.pool.Name, u.GetName(), err)
-		}
-		b.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", u.GetName(), "share", w.t.Share)
+		b.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", x.full.GetName(), "share", w.t.Share)
 	}
 	b.say(w.pool.Name, ConditionFieldConflict, false, "None", "no other manager holds a field that is written here")
 	b.inForce(w.pool.Name, &w.t)
 	return b.widen(ctx, w)
+}
+
+// put applies u.
+func (b *Backend) put(ctx context.Context, w *site, u *unstructured.Unstructured, written policy.Time) error {
+	if u.GetLabels()[PoolLabel] != "" {
+		annotate(u, &w.t, written)
+	}
+	if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
+		return b.conflict(w.pool.Name, u.GetName(), err)
+	}
+	return nil
 }
 
 // annotate puts on a NodePool of ours what it was told, and when.
@@ -281,23 +297,19 @@ func (b *Backend) widen(ctx context.Context, w *site) error {
 		return err
 	}
 	for i, c := range capacities {
-		u, drifting, err := b.change(next, c, &next.halves[i])
-		if err != nil || u == nil || !drifting {
+		x, err := b.change(next, c, &next.halves[i])
+		if err != nil || x == nil || !x.drifting {
 			continue
 		}
-		annotate(u, &next.t, b.now())
-		if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
-			return b.conflict(w.pool.Name, u.GetName(), err)
+		if err := b.put(ctx, next, x.full, b.now()); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// inForce notes, and tells the sink, that t is what the pool was told.
+// inForce tells the sink that t is what the pool was told.
 func (b *Backend) inForce(pool string, t *steering) {
-	b.mu.Lock()
-	b.pool(pool).pending = false
-	b.mu.Unlock()
 	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
 }
 
@@ -320,6 +332,9 @@ func (b *Backend) conflict(pool, nodePool string, err error) error {
 	slices.Sort(held)
 	message := fmt.Sprintf("another manager holds fields of NodePool %s, which is left as it is: %s", nodePool, strings.Join(held, "; "))
 	b.say(pool, ConditionFieldConflict, true, "OtherManager", message)
+	b.mu.Lock()
+	b.pool(pool).conflict = b.now()
+	b.mu.Unlock()
 	return backend.Hold("FieldConflict", "%s", message)
 }
 

@@ -113,7 +113,7 @@ func TestRule01Adopted(t *testing.T) {
 	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
 	n := b.nodePool("batch")
 	limit := n.Spec.Limits["cpu"]
-	if n.Spec.Weight == nil || *n.Spec.Weight != 50 || limit.String() != "3" {
+	if n.Spec.Weight == nil || *n.Spec.Weight != 50 || limit.String() != "4" {
 		t.Errorf("weight %v, limit %v", n.Spec.Weight, limit.String())
 	}
 	if got := valuesOf(n, corev1.LabelInstanceTypeStable); !slices.Equal(got, []string{"a"}) || n.Labels[PoolLabel] != "" || n.Annotations[SteerAnnotation] != "" {
@@ -239,31 +239,98 @@ func TestRule02NeverClosedAlone(t *testing.T) {
 	}
 }
 
-// TestRule02Paced: a second write waits, across a restart too, unless capacity is
-// missing.
+// TestRule02Paced: a second change of the markets waits, across a restart too, unless
+// capacity is missing.
 func TestRule02Paced(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := world(b.now())
-	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
+	all := policy.Steer{Share: 1, Fallback: true}
+	only := policy.Steer{Share: 1, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.Spot)}}
+	closes := func() bool { return isClosed(b.nodePool("web-spot")) } // as it does before it is narrowed
+	b.mustSteer(s, all)
 	b.clock.Step(time.Minute)
-	holds(t, b.steer(s, policy.Steer{Share: 0, Fallback: true}), "Paced")
-	if got := b.heard.steers["web"].Share; got != 1 {
-		t.Errorf("the sink was told a share of %v that is not in force", got)
-	}
+	holds(t, b.steer(s, only), "Paced")
 	b.restart()
-	holds(t, b.steer(s, policy.Steer{Share: 0, Fallback: true}), "Paced")
-	b.mustSteer(s, policy.Steer{Share: 0, Fallback: true, Why: policy.Why{Reason: policy.ReasonShortage}})
-	if n := b.nodePool("web-spot"); *n.Spec.Weight != 40 {
-		t.Errorf("weight %d, limits %v", *n.Spec.Weight, n.Spec.Limits)
+	holds(t, b.steer(s, only), "Paced")
+	if closes() || len(b.writes) != 2 {
+		t.Errorf("narrowed at once: %v", b.writes)
 	}
+	only.Why.Reason = policy.ReasonShortage
+	b.mustSteer(s, only)
+	if !closes() {
+		t.Error("an emergency waits")
+	}
+	b.mustSteer(s, all)
 	b.clock.Step(time.Minute)
-	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true}), "Paced")
+	only.Why.Reason = policy.ReasonCheaper
+	holds(t, b.steer(s, only), "Paced")
 	b.clock.Step(10 * time.Minute)
 	if err := b.Tend(t.Context(), s); err != nil { // what waited is written
 		t.Fatal(err)
 	}
-	if got := b.heard.steers["web"].Share; got != 1 {
-		t.Errorf("share %v in force after the wait, want 1", got)
+	if !closes() {
+		t.Error("what waited is not written when it is due")
+	}
+}
+
+// TestRule02LimitsAreQuick: weights and limits follow a pool that grows, at once while
+// pods wait and else every ten seconds; and they go ahead of markets and consolidation,
+// which wait. No node drifts, and what waited is written when it is due.
+func TestRule02LimitsAreQuick(t *testing.T) {
+	b := newBench(t, capacityPool(), nodeClass(true))
+	s := world(b.now())
+	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
+	limit := func() string { return cpuOf(half{limits: corev1.ResourceList(b.nodePool("web-spot").Spec.Limits)}) }
+	tend := func(after time.Duration, want, why string) {
+		t.Helper()
+		b.clock.Step(after)
+		s.Now = b.now()
+		if err := b.Tend(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if got := limit(); got != want {
+			t.Errorf("%s: spot is limited to %s, want %s", why, got, want)
+		}
+	}
+	tend(time.Second, "2", "half of the first node")
+	s.Templates = []policy.Template{{Requests: policy.Resources{CPU: 10_000, Pods: 1}}}
+	s.Pods = []policy.Pod{{Phase: policy.PodPending, Node: policy.None, Nominated: policy.None}}
+	tend(time.Second, "6", "half of the 10 vCPU that pods wait for")
+	s.Pods = nil
+	var claims []karpv1.NodeClaim
+	for i, c := range []policy.CapacityType{policy.Spot, policy.OnDemand, policy.OnDemand} {
+		m := market(s, 1, 0, c)
+		withNode(s, fmt.Sprint("n", i), m)
+		claim, _ := b.karpenterNode(fmt.Sprint("n", i), NodePoolName("web", c), s, m)
+		claims = append(claims, *claim)
+	}
+	tend(time.Second, "6", "changed a moment ago")
+	tend(10*time.Second, "8", "half of 12 vCPU and a node more")
+
+	s.Now = b.now()
+	x := policy.Steer{Share: 0, EmptyOnly: true, Fallback: true, Markets: []policy.MarketID{market(s, 1, 0, policy.Spot)}}
+	b.clock.Step(11 * time.Second)
+	holds(t, b.steer(s, x), "Paced")
+	n := b.nodePool("web-spot")
+	if limit() != "0" || *n.Spec.Weight != 40 {
+		t.Errorf("no spot is wanted, and it is limited to %s with the weight %d", limit(), *n.Spec.Weight)
+	}
+	if n.Spec.Disruption.ConsolidationPolicy != karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized || len(valuesOf(n, corev1.LabelInstanceTypeStable)) != 3 ||
+		n.Annotations[NarrowingAnnotation] != "" {
+		t.Errorf("before it is due it was changed to %+v with %v", n.Spec.Disruption, n.Spec.Template.Spec.Requirements)
+	}
+	if d := DriftCount(n, claims[:1]); d != 0 {
+		t.Errorf("%d nodes would drift", d)
+	}
+	b.restart()
+	tend(10*time.Minute, "0", "due")
+	n = b.nodePool("web-spot")
+	if n.Spec.Disruption.ConsolidationPolicy != karpv1.ConsolidationPolicyWhenEmpty {
+		t.Errorf("when it is due it has %+v", n.Spec.Disruption)
+	}
+	tend(2*DefaultConfig().NarrowAfter, "0", "narrowed")
+	if got := valuesOf(b.nodePool("web-spot"), corev1.LabelInstanceTypeStable); len(got) != 1 {
+		t.Errorf("it still buys %v", got)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
-	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -20,8 +19,8 @@ import (
 // Tend does what passes with time, for the pools of s that are active. It is to be
 // called once a step, after the plan: it writes steers that had to wait and limits
 // that follow what the pools hold, narrows NodePools where the last node of a market
-// is gone, ends launches that got no machine in time, removes protections that a
-// crash left, and deletes NodePools of ours whose CapacityPool and nodes are gone.
+// is gone, ends launches that got no machine in time, removes protections that nothing
+// asks for any more, and deletes NodePools of ours whose CapacityPool and nodes are gone.
 func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	var errs []error
 	active := map[string]bool{}
@@ -60,7 +59,8 @@ func paced(err error) bool {
 func (b *Backend) squeezed(p *policy.Pool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return p.Limits != (policy.Resources{}) && p.Refused > b.pool(p.Name).written
+	state := b.pool(p.Name)
+	return p.Limits != (policy.Resources{}) && p.Refused > max(state.written, state.limited)
 }
 
 // expire deletes claims of ours that have no machine in time: until then Karpenter
@@ -98,64 +98,6 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 	}
 	return errors.Join(errs...)
 }
-
-// sweep removes protections of ours that are older than ProtectMax while no drain of
-// ours is at work on the node, or in its NodePool, and those of nodes whose claim has
-// lost its own.
-func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
-	var nodes corev1.NodeList
-	if err := b.client.List(ctx, &nodes, client.HasLabels{karpv1.NodePoolLabelKey}); err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
-	}
-	settled := map[string]bool{} // nodes whose claim is not protected any more
-	for i := range claims {
-		if _, _, ours := protectedSince(claims[i].Annotations); !ours && claims[i].Status.NodeName != "" {
-			settled[claims[i].Status.NodeName] = true
-		}
-	}
-	draining, there := map[string]bool{}, map[string]bool{}
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		there[n.Name] = true
-		if _, ok := n.Annotations[drain.AnnotationDrain]; ok {
-			draining[n.Labels[karpv1.NodePoolLabelKey]] = true
-		}
-	}
-	b.mu.Lock()
-	for name := range b.prepared {
-		if !there[name] {
-			delete(b.prepared, name)
-		}
-	}
-	b.mu.Unlock()
-	var errs []error
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		why, at, ours := protectedSince(n.Annotations)
-		_, ourDrain := n.Annotations[drain.AnnotationDrain]
-		if ours && !ourDrain && why == protectedReplacement && settled[n.Name] {
-			// Karpenter copied the mark to the Node while it was taken off the claim.
-			errs = append(errs, b.unprotect(ctx, &corev1.Node{}, n.Name, n.Annotations))
-			continue
-		}
-		if !ours || ourDrain || b.now().Sub(at) < b.cfg.ProtectMax {
-			continue
-		}
-		if why == protectedReplacement && anyDrains(draining) {
-			continue // its pods may be on their way
-		}
-		errs = append(errs, b.unprotect(ctx, &corev1.Node{}, n.Name, n.Annotations))
-	}
-	for i := range claims {
-		c := &claims[i]
-		if _, at, ours := protectedSince(c.Annotations); ours && !anyDrains(draining) && b.now().Sub(at) >= b.cfg.ProtectMax {
-			errs = append(errs, b.unprotect(ctx, &karpv1.NodeClaim{}, c.Name, c.Annotations))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func anyDrains(pools map[string]bool) bool { return len(pools) > 0 }
 
 // collect deletes the NodePools of ours whose CapacityPool is gone, once no node and
 // no claim of theirs is left. Should Karpenter make a claim at that very moment, it

@@ -123,7 +123,7 @@ func TestRegion(t *testing.T) {
 // TestConfig: a configuration that cannot be is refused with its field.
 func TestConfig(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"WriteEvery": func(c *Config) { c.WriteEvery = 0 }, "LaunchTimeout": func(c *Config) { c.LaunchTimeout = -1 },
+		"WriteEvery": func(c *Config) { c.WriteEvery = 0 }, "LimitsEvery": func(c *Config) { c.LimitsEvery = 0 }, "LaunchTimeout": func(c *Config) { c.LaunchTimeout = -1 },
 		"Clock": func(c *Config) { c.Clock = nil }, "UnlaunchedMax": func(c *Config) { c.UnlaunchedMax = 0 },
 		"SpotWeight": func(c *Config) { c.SpotWeight = 101 }, "OnDemandWeight": func(c *Config) { c.OnDemandWeight = 60 },
 	} {

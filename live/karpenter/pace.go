@@ -1,0 +1,123 @@
+package karpenter
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// What a write may do to running nodes decides how soon it may follow the one before.
+//
+// The template, whose requirements are the markets, makes nodes drift; the disruption
+// settings start and stop consolidation. They change at most once in
+// [Config.WriteEvery], unless there is an emergency.
+//
+// Weight and limits touch no node that runs: Karpenter's hash covers the template
+// alone, a limit below what is held removes nothing, and a weight is looked at only
+// when something is bought. They are what a growing pool needs soon, since what they do
+// not allow as spot is bought on demand, and moved later at the price of an eviction.
+// So they may change every [Config.LimitsEvery], and at once while pods of the pool
+// find no place.
+
+// An edit is what is to be changed of one NodePool.
+type edit struct {
+	// full is all of it, and live the NodePool as it is; nil where there is none.
+	full, live *unstructured.Unstructured
+
+	// plain is how the NodePool is to buy when it need not be narrowed.
+	plain half
+
+	// drifting says that nodes would drift if it were not done.
+	drifting bool
+}
+
+// paced returns which of edits may be done now, and whether that changes anything but
+// weights and limits. The error is a Held that says what waits, and until when.
+func (b *Backend) paced(w *site, edits []edit) (now []edit, full bool, err error) {
+	light, rest, err := b.quick(w, edits)
+	if err != nil {
+		return nil, false, err
+	}
+	b.mu.Lock()
+	p := b.pool(w.pool.Name)
+	written, limited, conflict := p.written, p.limited, p.conflict
+	b.mu.Unlock()
+	if conflict != 0 && conflict.Add(b.cfg.WriteEvery) > b.now() {
+		return nil, false, backend.Hold("Paced", "another manager held fields of the NodePools of %s at %v: they are tried again at %v",
+			w.pool.Name, conflict, conflict.Add(b.cfg.WriteEvery))
+	}
+	due := written.Add(b.cfg.WriteEvery)
+	switch {
+	case rest && due <= b.now():
+		return edits, true, nil
+	case len(light) > 0 && limited.Add(b.cfg.LimitsEvery) > b.now() && !w.starved():
+		return nil, false, backend.Hold("Paced", "the limits of the NodePools of %s were changed at %v and are changed again at %v",
+			w.pool.Name, limited, limited.Add(b.cfg.LimitsEvery))
+	case rest:
+		err = backend.Hold("Paced", "the markets of the NodePools of %s were changed at %v and are changed again at %v", w.pool.Name, written, due)
+	}
+	return light, false, err
+}
+
+// quick returns edits as far as they change weights and limits. rest says that there is
+// more to them.
+func (b *Backend) quick(w *site, edits []edit) (light []edit, rest bool, err error) {
+	for _, x := range edits {
+		if x.live == nil || x.live.GetAnnotations()[NarrowingAnnotation] != "" {
+			rest = true // it is to be made, or buys nothing so that it can be narrowed
+			continue
+		}
+		u := x.full
+		if x.live.GetLabels()[PoolLabel] == w.pool.Name {
+			if u, err = onlyLimits(x); err != nil {
+				return nil, false, err
+			}
+			rest = rest || !upToDate(x.full, u)
+		}
+		if !upToDate(u, x.live) {
+			light = append(light, edit{full: u, live: x.live})
+		}
+	}
+	return light, rest, nil
+}
+
+// onlyLimits returns what to apply to a NodePool of ours so that nothing but its weight
+// and its limits change. All fields that are ours are in it: one that were left out
+// would be removed.
+func onlyLimits(x edit) (*unstructured.Unstructured, error) {
+	was, err := typed(x.live)
+	if err != nil {
+		return nil, err
+	}
+	fixed := fixedTemplate(was)
+	fixed["spec"].(object)["requirements"] = requirementList(was.Spec.Template.Spec.Requirements)
+	there, _, err := unstructured.NestedMap(x.live.Object, "spec", "disruption")
+	if err != nil {
+		return nil, fmt.Errorf("reading NodePool %s: %w", was.Name, err)
+	}
+	mine, _, _ := unstructured.NestedMap(x.full.Object, "spec", "disruption")
+	kept := object{}
+	for k := range mine {
+		if v, ok := there[k]; ok {
+			kept[k] = v
+		}
+	}
+	spec := object{"weight": int64(x.plain.weight), "template": fixed, "disruption": kept}
+	if l := limitList(x.plain.limits); len(l) > 0 {
+		spec["limits"] = l
+	}
+	u := &unstructured.Unstructured{Object: object{"spec": spec}}
+	u.SetGroupVersionKind(nodePoolKind)
+	u.SetName(was.Name)
+	u.SetLabels(x.full.GetLabels())
+	return u, nil
+}
+
+// starved reports whether pods that may run in the pool find no place.
+func (w *site) starved() bool {
+	h := holdingsOf(w.s, w.pool, &w.t)
+	return h.pending != policy.Resources{}
+}
