@@ -166,7 +166,7 @@ func (r *Report) verdictLine() string {
 		mark = "⚠"
 	}
 	if len(parts) == 0 {
-		parts = []string{"no gate was asked for"}
+		mark, parts = "○", []string{"no gate was asked for"} // nothing was demanded, so nothing was met
 	}
 	return mark + " " + strings.Join(parts, ", ")
 }

@@ -30,7 +30,7 @@ func seed(t testing.TB, name string) fstest.MapFS {
 	}
 	dir = filepath.Join(dir, "spotvortex", name)
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip(err)
+		t.Skipf("%v: the bundles of the SpotVortex agent are not here; name their folder by SPOTTER_COMPAT", err)
 	}
 	files := fstest.MapFS{}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {

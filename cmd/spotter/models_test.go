@@ -16,7 +16,7 @@ func bundle(t *testing.T) string {
 	}
 	dir = filepath.Join(dir, "spotvortex", "models")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip(err)
+		t.Skipf("%v: the bundles of the SpotVortex agent are not here; name their folder by SPOTTER_COMPAT", err)
 	}
 	return dir
 }

@@ -45,7 +45,7 @@ func shared(t testing.TB, variable, name string) string {
 		dir = filepath.Join("..", "..", "..", "shared", name)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip(err)
+		t.Skipf("%v: name the folder by %s", err, variable)
 	}
 	return dir
 }
@@ -351,7 +351,7 @@ func resident(t *testing.T) int {
 	runtime.GC()
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("%v: resident memory is read from /proc alone", err)
 	}
 	var size, pages int
 	if _, err := fmt.Sscan(string(data), &size, &pages); err != nil {
