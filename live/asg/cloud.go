@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	managed "github.com/aws/aws-sdk-go-v2/service/eks/types"
 
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -40,7 +41,7 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 	}
 	base = base.Copy()
 	base.Region = cfg.Region
-	base.RetryMaxAttempts = 0
+	base.RetryMaxAttempts, base.HTTPClient = 0, wire.Client(base.HTTPClient)
 	return &cloud{
 		fence: cfg.Fence,
 		scaling: autoscaling.NewFromConfig(base, func(o *autoscaling.Options) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
 // errAttemptTimeout marks that one attempt, and not the recording, took too
@@ -46,7 +48,7 @@ func newWholeClient(inner doer) *wholeClient {
 	if !ok {
 		b = awshttp.NewBuildableClient()
 	}
-	return &wholeClient{client: b.WithTimeout(attemptMax)}
+	return &wholeClient{client: wire.Client(b.WithTimeout(attemptMax))}
 }
 
 // Do sends a request and reads its whole answer.

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
@@ -64,6 +65,7 @@ func dial(ctx context.Context, c *Config) (*bucket, error) {
 	if base.Region == "" {
 		return nil, &FieldError{Field: "Region", Value: "", Problem: "it must be named here or in AWS_REGION"}
 	}
+	base.HTTPClient = wire.Client(base.HTTPClient)
 	b.client = s3.NewFromConfig(base, func(o *s3.Options) {
 		if c.Endpoint != "" {
 			o.BaseEndpoint, o.UsePathStyle = sdk.String(c.Endpoint), true

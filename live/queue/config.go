@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"k8s.io/utils/clock"
+
+	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
@@ -132,6 +134,7 @@ func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
 	if base.Region == "" {
 		return nil, fmt.Errorf("%w: queue Region \"\": it must be named here or in AWS_REGION", ErrConfig)
 	}
+	base.HTTPClient = wire.Client(base.HTTPClient)
 	return sqs.NewFromConfig(base, func(o *sqs.Options) {
 		// A Queue waits and asks again by itself. One message whose checksum is
 		// wrong would make the SDK refuse all that came with it, again and again;
