@@ -62,6 +62,7 @@ var architecture = []rule{
 	{pkg: "live/backend", ours: []string{"policy", "policy/driver"}},
 	{pkg: "live/testenv", ours: []string{"policy", "policy/v1alpha1", "live/crd"}},
 	{pkg: "live/*", ours: []string{"policy/...", "models", "scenarios/...", "live/..."}},
+	{pkg: "live/aws/wire"},
 	{pkg: "live/*/fake", ours: []string{"policy/...", "models", "scenarios/...", "live/backend"}},
 	{pkg: "charts", ours: []string{"live/crd", "live/rights"}},
 	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "cmd/..."}},
