@@ -54,6 +54,7 @@ type mover struct {
 
 	list     []candidate
 	group    group   // whose workloads the round may move
+	apart    bool    // whether pods of one node may go to several markets for a limit
 	expected []int32 // by workload, of a round while it is only expected
 }
 
@@ -89,8 +90,13 @@ func (d *desk) repack() {
 	first.begin(left)
 	m := first.again()
 	moved := len(d.e.moved)
-	for _, g := range append(m.groups(), group{strict: true}) {
-		if m.group = g; m.plan() {
+	groups := append(m.groups(), group{strict: true})
+	for k := range 2 * len(groups) {
+		m.group, m.apart = groups[k%len(groups)], k >= len(groups)
+		if m.apart && len(d.refused) == 0 {
+			break
+		}
+		if m.plan() {
 			if m.gain > m.disturbance()+m.overlap {
 				d.out.Launches = append(d.out.Launches, m.launches...)
 				d.out.Drains = append(d.out.Drains, m.drains...)
@@ -172,12 +178,35 @@ func (d *desk) busy() bool {
 			return true
 		}
 	}
+	return d.awaits() || len(d.out.Drains)+len(d.out.Launches) > 0
+}
+
+// stuck is how long a pod waits until it is asked whether the pool could serve it.
+const stuck = 10 * time.Minute
+
+// awaits reports whether a pod waits for a node that may be of this pool. One that no
+// node which the pool may buy would hold, even of a market that is closed now, waits
+// for something else and would keep all nodes where they are for ever.
+func (d *desk) awaits() bool {
+	var offers []place.Offer
+	hopeless := make(map[policy.TemplateID]bool)
 	for i := range d.s.Pods {
-		if p := &d.s.Pods[i]; p.Phase == policy.PodPending && !p.Gated {
+		p := &d.s.Pods[i]
+		if p.Phase != policy.PodPending || p.Gated || hopeless[p.Template] && p.VolumeZone < 0 {
+			continue
+		}
+		if d.s.Now.Sub(p.Created) < stuck {
 			return true
 		}
+		if offers == nil {
+			offers = place.OffersIn(d.s, d.pool.ID, d.pool.Markets)
+		}
+		if _, unplaced, _ := d.space().Pack([]policy.Pod{*p}, offers); len(unplaced) == 0 {
+			return true
+		}
+		hopeless[p.Template] = hopeless[p.Template] || p.VolumeZone < 0
 	}
-	return len(d.out.Drains)+len(d.out.Launches) > 0
+	return false
 }
 
 func (m *mover) survey() {

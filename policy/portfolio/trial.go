@@ -21,6 +21,7 @@ type trial struct {
 	to    []policy.MarketID // by pod, where it goes
 
 	limits []limit // of the workloads of pods
+	apart  bool    // pods that may not stand in one market go to several
 	began  int     // how many pods had a new place on paper before
 
 	before, after policy.Money // dollars an hour
@@ -86,6 +87,10 @@ func (m *mover) settle(t *trial) bool {
 		}
 		m.e.undo(seated)
 		m.refuse(t.node.ID, w, g)
+		if m.apart && !t.apart && m.surplus(t, w) {
+			t.apart = true
+			continue
+		}
 		m.offers = slices.DeleteFunc(slices.Clone(m.offers), func(o place.Offer) bool { return inGroup(m.s, g, o.Market) })
 	}
 	return false
@@ -133,11 +138,8 @@ func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
 
 // buy finds the nodes to be bought for what has no place.
 func (m *mover) buy(t *trial) bool {
-	var unplaced []int
-	t.bins, t.to, t.after = nil, t.to[:0], 0
-	if len(t.rest) > 0 {
-		t.bins, unplaced, _ = m.sp.Pack(t.rest, m.offers)
-	}
+	t.to, t.after = t.to[:0], 0
+	placed := m.pack(t)
 	for i := range t.at {
 		to := policy.MarketID(policy.None)
 		if t.at[i] >= 0 {
@@ -151,7 +153,7 @@ func (m *mover) buy(t *trial) bool {
 		}
 		t.after += policy.Dollars(m.buying(m.offers[t.bins[i].Offers[0]].Market))
 	}
-	return len(unplaced) == 0 && len(t.bins) <= splitMax
+	return placed && len(t.bins) <= splitMax
 }
 
 // keepsShare reports whether the pool is not further from its share with t by
