@@ -83,7 +83,7 @@ func checkPods(t *testing.T, all []*unstructured.Unstructured) {
 		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s %s runs as %+v", o.GetKind(), o.GetName(), s)
 		}
-		for _, c := range pod.Containers {
+		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			s := c.SecurityContext
 			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
 				s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
@@ -273,6 +273,80 @@ func TestCRDChart(t *testing.T) {
 	for _, o := range none {
 		if o.GetKind() == "CustomResourceDefinition" {
 			t.Errorf("crds.install=false makes %s", o.GetName())
+		}
+	}
+}
+
+// TestModelsAreMounted: bundles lie where policies are told that they lie, by a claim
+// or copied from an image, and the controller cannot write them.
+func TestModelsAreMounted(t *testing.T) {
+	h := newHelm(t, "")
+	for _, p := range profiles() {
+		if !strings.HasPrefix(p.name, "models-") {
+			continue
+		}
+		_, all := h.render(t, "spotter", p.set...)
+		pod := as[appsv1.Deployment](t, find(t, all, "Deployment", release)).Spec.Template.Spec
+		var claim string
+		for _, v := range pod.Volumes {
+			if v.Name == "models" && v.PersistentVolumeClaim != nil {
+				claim = v.PersistentVolumeClaim.ClaimName
+			}
+		}
+		mount := corev1.VolumeMount{Name: "models", MountPath: "/var/lib/spotter/models", ReadOnly: true}
+		if !slices.Contains(pod.Containers[0].VolumeMounts, mount) {
+			t.Errorf("%s: the controller mounts %v", p.name, pod.Containers[0].VolumeMounts)
+		}
+		switch p.name {
+		case "models-claim":
+			if claim != "bundles" || len(pod.InitContainers) > 0 || !slices.Contains(pod.Containers[0].Env, corev1.EnvVar{Name: "SPOTTER_ONNXRUNTIME", Value: "/var/lib/spotter/models/libonnxruntime.so.1"}) {
+				t.Errorf("the claim is %q; environment %v", claim, pod.Containers[0].Env)
+			}
+		case "models-image":
+			if claim != "" || len(pod.InitContainers) != 1 || !slices.Equal(pod.InitContainers[0].Command, []string{"cp", "-R", "/b/.", "/var/lib/spotter/models/"}) ||
+				!slices.Contains(pod.Containers[0].Args, "--model-timeout=2s") {
+				t.Errorf("what copies them is %+v, arguments %v", pod.InitContainers, pod.Containers[0].Args)
+			}
+		}
+	}
+}
+
+// TestPrometheusIsReached: the controller is told where Prometheus is and by what to be
+// let in, and may reach its port where nothing else is let out.
+func TestPrometheusIsReached(t *testing.T) {
+	h := newHelm(t, "")
+	for name, want := range map[string]struct {
+		port int
+		args []string
+	}{
+		"prometheus": {9091, []string{"--prometheus-url=https://thanos.monitoring:9091/x", "--prometheus-cpu-query=sum by (node) (cores)", "--prometheus-memory-query=bytes",
+			"--prometheus-token-file=/etc/spotter/prometheus-token/token", "--prometheus-ca-file=/etc/spotter/prometheus-ca/ca.crt", "--prometheus-timeout=10s"}},
+		"prometheus-account": {80, []string{"--prometheus-url=http://prometheus", "--prometheus-token-file=/var/run/secrets/kubernetes.io/serviceaccount/token"}},
+		"defaults":           {0, nil},
+	} {
+		all := profiles()
+		p := all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })]
+		_, made := h.render(t, "spotter", p.set...)
+		args := as[appsv1.Deployment](t, find(t, made, "Deployment", release)).Spec.Template.Spec.Containers[0].Args
+		for _, a := range want.args {
+			if !slices.Contains(args, a) {
+				t.Errorf("%s: %s is missing among %v", name, a, args)
+			}
+		}
+		if got := strings.Count(strings.Join(args, " "), "--prometheus-"); want.args == nil && got > 0 {
+			t.Errorf("%s: the arguments are %v", name, args)
+		}
+		if want.port == 0 {
+			continue
+		}
+		var ports []int
+		for _, r := range as[networkingv1.NetworkPolicy](t, find(t, made, "NetworkPolicy", release)).Spec.Egress {
+			for _, x := range r.Ports {
+				ports = append(ports, x.Port.IntValue())
+			}
+		}
+		if !slices.Equal(ports, []int{53, 53, 443, 6443, want.port}) {
+			t.Errorf("%s: out to the ports %v", name, ports)
 		}
 	}
 }

@@ -50,6 +50,14 @@ func TestRefusals(t *testing.T) {
 		{"networkPolicy.egress.ports={70000}", []string{"ports", "maximum"}},
 		{"podSecurity.runAsUser=0", []string{"runAsUser", "minimum"}},
 		{"prices.tracePath=../..", []string{"tracePath"}},
+		{"models.claim=A", []string{"models", "claim"}},
+		{"models.image.path=models", []string{"models", "path"}},
+		{"models.timeout=soon", []string{"models", "timeout"}},
+		{"models.onnxRuntime=lib.so", []string{"models", "onnxRuntime"}},
+		{"usage.prometheus.url=prometheus:9090", []string{"usage", "prometheus", "url"}},
+		{"usage.prometheus.url=http://a:b@c", []string{"usage", "prometheus", "url"}},
+		{"usage.prometheus.tokenSecret.key=", []string{"tokenSecret", "key"}},
+		{"usage.prometheus.timeout=10", []string{"prometheus", "timeout"}},
 		{"cleanup.timeoutSeconds=1", []string{"cleanup", "timeoutSeconds"}},
 		{"fullnameOverride=Spotter", []string{"fullnameOverride"}},
 		{"env[0].value=x", []string{"env", "name"}},
@@ -82,6 +90,20 @@ func TestSharedVolumeRefused(t *testing.T) {
 	_, err := h.run("template", release, "spotter", "--set", "record.persistence.enabled=true", "--set", "record.persistence.accessModes={ReadWriteOnce}")
 	if err == nil || !strings.Contains(err.Error(), "set replicas to 1") {
 		t.Errorf("two replicas with one ReadWriteOnce volume: %v", err)
+	}
+}
+
+// TestContradictionsRefused: of two values that exclude each other both are named.
+func TestContradictionsRefused(t *testing.T) {
+	h := newHelm(t, "")
+	for _, c := range []struct{ set, a, b string }{
+		{"models.claim=a,models.image.name=b", "models.claim", "models.image.name"},
+		{"usage.prometheus.cpuQuery=up", "usage.prometheus.url is empty", "mean nothing"},
+		{"usage.prometheus.url=http://p,usage.prometheus.serviceAccountToken=true,usage.prometheus.tokenSecret.name=x", "tokenSecret.name", "serviceAccountToken"},
+	} {
+		if _, err := h.run("template", release, "spotter", "--set", c.set); err == nil || !strings.Contains(err.Error(), c.a) || !strings.Contains(err.Error(), c.b) {
+			t.Errorf("%s: %v", c.set, err)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type Controller struct {
 	decider  *decider
 	actuator *actuator
 	driver   *driver.Driver
+	herald   *herald
 	kill     killSwitch
 	alarm    alarm
 
@@ -50,9 +51,11 @@ type Controller struct {
 	acting sync.Mutex
 	last   *policy.Snapshot
 
-	// ended is the last drain of each pool that came to an end.
-	results sync.Mutex
-	ended   map[string]endedDrain
+	// ended is the last drain of each pool that came to an end, fruitless the nodes of
+	// those that came to nothing since the ramps were told.
+	results   sync.Mutex
+	ended     map[string]endedDrain
+	fruitless map[string]bool
 
 	// reported is when the status of a pool was last written, experience when what
 	// was met in the markets was saved, settled what the kill switch undid and left.
@@ -78,9 +81,10 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 		parts.Tracer = noop.NewTracerProvider().Tracer("spotter")
 	}
 	c := &Controller{
-		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), poll: make(chan string, 1), reported: map[string]time.Time{}, ended: map[string]endedDrain{},
-		kill:  killSwitch{reader: parts.Reader, key: client.ObjectKey{Namespace: cfg.Namespace, Name: cfg.KillSwitch}},
-		alarm: alarm{clock: parts.Clock, collect: cfg.Collect, wakes: parts.Wakes},
+		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), poll: make(chan string, 1), reported: map[string]time.Time{}, ended: map[string]endedDrain{}, fruitless: map[string]bool{},
+		herald: newHerald(&parts),
+		kill:   killSwitch{reader: parts.Reader, key: client.ObjectKey{Namespace: cfg.Namespace, Name: cfg.KillSwitch}},
+		alarm:  alarm{clock: parts.Clock, collect: cfg.Collect, wakes: parts.Wakes},
 	}
 	var err error
 	if c.decider, err = newDecider(parts.Policy, c.decided); err != nil {
@@ -132,9 +136,13 @@ func (c *Controller) Start(ctx context.Context) error {
 			}
 		})
 	}
+	all.Go(func() { c.herald.run(running) })
 	all.Go(func() { c.watchSwitch(running) })
 	all.Go(func() { c.tendBetween(running) })
-	err := c.loop(ctx)
+	var err error
+	if c.awaitCluster(ctx) == nil { // else the process is to end
+		err = c.loop(ctx)
+	}
 	stop()
 	all.Wait()
 	if err != nil {
@@ -163,6 +171,7 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	c.store.head.Writer = c.cfg.Identity
 	c.memory, c.meter.charged = memory, c.store.head.Charged
 	c.kill.stopped = c.store.head.Stopped
+	c.resumeRamps()
 	c.driver = driver.New(driver.World{
 		Observer: eyes{c}, Forecaster: foresight{c}, Actuator: c.actuator, Ranker: c.actuator, Enforcer: c.actuator,
 		Store: keeper{c}, Recorder: scribe{c},
@@ -175,6 +184,20 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	}
 	c.parts.Log.Info("leading", "decisions", memory.Decisions, "pools", len(memory.Pools), "undone", settled.Undone, "left", settled.Left,
 		"took", c.parts.Clock.Since(begun))
+	return nil
+}
+
+// awaitCluster waits until the whole cluster was read once.
+func (c *Controller) awaitCluster(ctx context.Context) error {
+	r, is := c.parts.Observer.(Awaited)
+	if !is {
+		return nil
+	}
+	begun := c.parts.Clock.Now()
+	if err := r.Await(ctx); err != nil {
+		return err
+	}
+	c.parts.Log.Info("the cluster is read", "took", c.parts.Clock.Since(begun))
 	return nil
 }
 

@@ -84,6 +84,10 @@ type Tender interface {
 	Tend(context.Context, *policy.Snapshot) error
 }
 
+// An Awaited is an Observer that has to read the whole cluster once before it can tell of
+// it. It is waited for before the first step, so that what a step takes is its own.
+type Awaited interface{ Await(context.Context) error }
+
 // A Reporter writes the status of objects of ours other than CapacityPools, after
 // each step and in every mode.
 type Reporter interface {

@@ -75,9 +75,10 @@ func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 }
 
 // observe takes note of what became of the nodes that were let through: those that
-// are gone have moved, those that nobody has touched for the time settle have not.
-// The stage is over when all that it let through have moved.
-func (r *ramp) observe(standing map[string]*policy.Node, now policy.Time, settle time.Duration) {
+// are gone have moved. Those whose drain came to nothing have not, as fruitless tells,
+// and neither have those that nobody has touched for the time settle. What fruitless
+// told is taken from it. The stage is over when all that it let through have moved.
+func (r *ramp) observe(standing map[string]*policy.Node, fruitless map[string]bool, now policy.Time, settle time.Duration) {
 	if r.Stage >= rampDone {
 		return
 	}
@@ -89,7 +90,12 @@ func (r *ramp) observe(standing map[string]*policy.Node, now policy.Time, settle
 			}
 			return true
 		}
-		return n.ActedBy != policy.ActorUs && n.Phase <= policy.NodeInitialized && now.Sub(m.Ordered) >= settle
+		untouched := n.ActedBy != policy.ActorUs && n.Phase <= policy.NodeInitialized
+		over := untouched && (fruitless[m.Node] || now.Sub(m.Ordered) >= settle)
+		if over {
+			delete(fruitless, m.Node)
+		}
+		return over
 	})
 	for i := range r.Moving {
 		r.Moving[i].Noticed = standing[r.Moving[i].Node].ReclaimAt != 0

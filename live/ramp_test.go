@@ -1,11 +1,13 @@
 package live
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -100,24 +102,74 @@ func TestRampOfFailures(t *testing.T) {
 	if !r.admit("a", 50, now) || r.admit("b", 50, now) {
 		t.Fatal("one node is let through, and no second")
 	}
-	r.observe(map[string]*policy.Node{"a": node}, now.Add(29*time.Minute), 30*time.Minute)
+	r.observe(map[string]*policy.Node{"a": node}, nil, now.Add(29*time.Minute), 30*time.Minute)
 	if r.admit("b", 50, now) {
 		t.Error("a second node is let through before the first had its time")
 	}
-	r.observe(map[string]*policy.Node{"a": node}, now.Add(30*time.Minute), 30*time.Minute)
+	r.observe(map[string]*policy.Node{"a": node}, nil, now.Add(30*time.Minute), 30*time.Minute)
 	if !r.admit("b", 50, now) || r.Stage != rampOne {
 		t.Error("after a move that came to nothing another node is not tried")
 	}
 	taken := &policy.Node{Name: "b", Phase: policy.NodeInitialized, ReclaimAt: 1}
-	r.observe(map[string]*policy.Node{"b": taken}, now, time.Hour)
-	r.observe(nil, now, time.Hour)
+	r.observe(map[string]*policy.Node{"b": taken}, nil, now, time.Hour)
+	r.observe(nil, nil, now, time.Hour)
 	if r.Stage != rampOne {
 		t.Error("a node that the provider took counts as moved")
 	}
 	r.admit("c", 50, now)
-	r.observe(nil, now, time.Hour)
+	r.observe(nil, nil, now, time.Hour)
 	if r.Stage != rampPercent || r.allowance(50) != 1 || r.allowance(250) != 2 {
 		t.Errorf("stage %d allows %d of 50 and %d of 250", r.Stage, r.allowance(50), r.allowance(250))
+	}
+}
+
+// TestRule17Undone lets another node be moved at once when the drain of the first was
+// taken back, by this leader or by the one that came after it, and counts it as nothing.
+func TestRule17Undone(t *testing.T) {
+	for name, undo := range map[string]func(*world, *Controller) *Controller{
+		"this leader": func(w *world, c *Controller) *Controller {
+			c.DrainEnded(drain.Result{Node: "n000", Pool: "web", Outcome: drain.OutcomeUndone, Reason: "Deadline"})
+			return c
+		},
+		"the next leader": func(w *world, _ *Controller) *Controller { return w.controller(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 300, interceptor.Funcs{})
+			w.decide = drains
+			c := w.controller(t)
+			step(t, c)
+			w.draining = []drain.Status{{Node: "n000", Pool: "web"}}
+			c = undo(w, c)
+			w.without("n000") // the policy waits before it tries the same node again
+			w.take()
+			step(t, c)
+			if got := w.take(); count(got, "drain") != 0 {
+				t.Fatalf("while n000 is still being undone %v is drained", got)
+			}
+			w.draining = nil
+			step(t, c)
+			if got := w.take(); count(got, "drain") != 1 || got[0] != "drain n001" {
+				t.Errorf("after n000 was undone %v is drained, want n001 and no other", got)
+			}
+			if r := c.store.book("web").Ramp; r.Stage != rampOne || r.Moved != 0 {
+				t.Errorf("the ramp is at %+v: what was undone counts as moved", r)
+			}
+			w.clock.Step(time.Minute)
+			step(t, c)
+			if got := w.take(); count(got, "drain") != 1 || got[0] != "drain n001" {
+				t.Errorf("what was told of n000 still holds: %v is drained", got)
+			}
+		})
+	}
+}
+
+// without has the policy leave a node alone.
+func (w *world) without(name string) {
+	decide := w.decide
+	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+		p, m := decide(s, m)
+		p.Drains = slices.DeleteFunc(p.Drains, func(d policy.Drain) bool { return s.Nodes[d.Node].Name == name })
+		return p, m
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,13 +83,15 @@ func (c *Controller) objects(ctx context.Context) (map[string]*v1alpha1.Capacity
 // reportPool writes the status of one pool, and its Events, when there is something
 // new to say: figures at most once in a while, conditions at once.
 func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id policy.PoolID, object *v1alpha1.CapacityPool) error {
+	was := c.herald.current(object)
 	next := object.DeepCopy()
+	was.DeepCopyInto(&next.Status)
 	st := &next.Status
 	c.figures(s, id, st)
 	st.ObservedGeneration = object.Generation
 	changed := false
 	for _, v := range c.conditions(s, id) {
-		before := meta.FindStatusCondition(object.Status.Conditions, v.kind)
+		before := meta.FindStatusCondition(was.Conditions, v.kind)
 		if before == nil && !v.holds && v.kind != ConditionReady {
 			continue // what never held is not worth a line
 		}
@@ -104,21 +105,18 @@ func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id poli
 			v := verified{x.Type, x.Status == metav1.ConditionTrue, x.Reason, x.Message}
 			if c.setCondition(st, v, object.Generation) {
 				changed = true
-				if before := meta.FindStatusCondition(object.Status.Conditions, v.kind); before != nil || bad(v) {
+				if before := meta.FindStatusCondition(was.Conditions, v.kind); before != nil || bad(v) {
 					c.event(object, bad(v), v.reason, "Provision", v.kind+": "+v.message)
 				}
 			}
 		}
 	}
 	now := c.parts.Clock.Now()
-	due := now.Sub(c.reported[object.Name]) >= c.cfg.StatusEvery
-	if !changed && (!due || equalStatus(&object.Status, st)) {
+	due := c.herald.lost(object.Name) || now.Sub(c.reported[object.Name]) >= c.cfg.StatusEvery
+	if !changed && (!due || equalStatus(was, st)) {
 		return nil
 	}
-	if err := c.parts.Client.Status().Update(ctx, next, fieldOwner); err != nil {
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // the next step sees what there is then
-		}
+	if err := c.herald.tell(ctx, next); err != nil {
 		return fmt.Errorf("writing the status of CapacityPool %s: %w", object.Name, err)
 	}
 	c.reported[object.Name] = now

@@ -281,10 +281,9 @@ func (c *Controller) seen(s *policy.Snapshot) {
 			}
 		}
 	}
+	c.watchRamps(s, wanted)
 	for i := range s.Pools {
-		b := c.store.book(s.Pools[i].Name)
-		b.Ramp.observe(wanted, s.Now, c.cfg.Settle)
-		b.Shadow.observe(wanted, s.Now)
+		c.store.book(s.Pools[i].Name).Shadow.observe(wanted, s.Now)
 	}
 	c.meter.read(s, savings)
 	c.store.head.Metered, c.store.head.Charged = s.Now, c.meter.charged

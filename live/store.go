@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,16 +54,22 @@ type Store struct {
 	head  head
 	books map[string]*poolBook // by pool
 
-	// kept are the objects as they were last written or read, by name, and tried
-	// what was last sent: an answer that was lost must not look like another leader.
-	kept  map[string]*corev1.ConfigMap
-	tried map[string][]byte
+	// kept are the objects by name. Each is written by one goroutine at a time.
+	kept  map[string]*keptObject
+	every time.Duration
+}
 
-	// matter is, by pool, what was last saved of that which must be saved before
+// A keptObject is one object of the memory.
+type keptObject struct {
+	// object is as it was last written or read, nil where there is none, and tried what
+	// was last sent: an answer that was lost must not look like another leader.
+	object *corev1.ConfigMap
+	tried  []byte
+
+	// matter is, of a pool, what was last saved of that which must be saved before
 	// anything is done, and figures when the rest was.
-	matter  map[string]string
-	figures map[string]policy.Time
-	every   time.Duration
+	matter  string
+	figures policy.Time
 }
 
 // newStore returns a store that has read nothing yet.
@@ -75,8 +82,7 @@ func newStore(cfg *Config, parts *Parts) *Store {
 // markets.
 func (t *Store) Load(ctx context.Context) (policy.Memory, []byte, error) {
 	t.head, t.books = head{Format: memoryFormat}, map[string]*poolBook{}
-	t.kept, t.tried = map[string]*corev1.ConfigMap{}, map[string][]byte{}
-	t.matter, t.figures = map[string]string{}, map[string]policy.Time{}
+	t.kept = map[string]*keptObject{}
 	var list corev1.ConfigMapList
 	if err := t.reader.List(ctx, &list, client.InNamespace(t.namespace), client.HasLabels{memoryLabel}); err != nil {
 		return policy.Memory{}, nil, fmt.Errorf("reading the memory in namespace %s: %w", t.namespace, err)
@@ -84,7 +90,7 @@ func (t *Store) Load(ctx context.Context) (policy.Memory, []byte, error) {
 	var experience []byte
 	for i := range list.Items {
 		x := &list.Items[i]
-		t.kept[x.Name] = x
+		t.object(x.Name).object = x
 		data := x.BinaryData[memoryKey]
 		var err error
 		switch x.Labels[memoryLabel] {
@@ -150,8 +156,18 @@ func (t *Store) book(pool string) *poolBook {
 	return b
 }
 
-// Save writes what has changed, the head first. Of what only counts, such as
-// savings, it keeps the API server free for a while.
+// object returns what is kept of an object, to be changed.
+func (t *Store) object(name string) *keptObject {
+	k := t.kept[name]
+	if k == nil {
+		k = &keptObject{}
+		t.kept[name] = k
+	}
+	return k
+}
+
+// Save writes what has changed: the head first, and then the books of the pools side by
+// side. Of what only counts, such as savings, it keeps the API server free for a while.
 func (t *Store) Save(ctx context.Context, m *policy.Memory) error { return t.save(ctx, m, false) }
 
 func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error {
@@ -163,16 +179,14 @@ func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error 
 	if len(data) > memoryMax {
 		return fmt.Errorf("memory of the cluster is %d bytes, above %d", len(data), memoryMax)
 	}
-	if err := t.write(ctx, memoryHead, "", data); err != nil {
+	if err := t.write(ctx, memoryHead, "", t.object(memoryName(memoryHead, "")), data); err != nil {
 		return err
 	}
 	for i := range m.Pools {
 		t.book(m.Pools[i].Name).Memory = m.Pools[i]
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.books)) {
-		if err := t.saveBook(ctx, name, figures); err != nil {
-			return err
-		}
+	if err := t.saveBooks(ctx, figures); err != nil {
+		return err
 	}
 	if t.ledger == nil {
 		return nil
@@ -183,11 +197,25 @@ func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error 
 	return nil
 }
 
+// saveBooks writes the books of all pools, and returns the error of the first by name
+// once all have ended.
+func (t *Store) saveBooks(ctx context.Context, figures bool) error {
+	names := slices.Sorted(maps.Keys(t.books))
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		k := t.object(memoryName(memoryBook, name))
+		all.Go(func() { errs[i] = t.saveBook(ctx, name, k, figures) })
+	}
+	all.Wait()
+	return cmp.Or(errs...)
+}
+
 // saveBook writes the book of a pool when anything in it changed that must be known
 // before something is done, or when its figures are due. Nothing is done to a pool that
 // is not active, whose policy may plan the same anew at every step: of that only what
 // passed since the figures were saved is lost with the process.
-func (t *Store) saveBook(ctx context.Context, pool string, figures bool) error {
+func (t *Store) saveBook(ctx context.Context, pool string, k *keptObject, figures bool) error {
 	b := t.books[pool]
 	known := poolBook{Active: b.Active}
 	if b.Active {
@@ -198,17 +226,17 @@ func (t *Store) saveBook(ctx context.Context, pool string, figures bool) error {
 		return fmt.Errorf("memory of pool %s: %w", pool, err)
 	}
 	matter := string(plain)
-	if !figures && matter == t.matter[pool] && t.head.Metered.Sub(t.figures[pool]) < t.every {
+	if !figures && matter == k.matter && t.head.Metered.Sub(k.figures) < t.every {
 		return nil
 	}
 	data, err := packBook(b)
 	if err != nil {
 		return err
 	}
-	if err := t.write(ctx, memoryBook, pool, data); err != nil {
+	if err := t.write(ctx, memoryBook, pool, k, data); err != nil {
 		return err
 	}
-	t.matter[pool], t.figures[pool] = matter, t.head.Metered
+	k.matter, k.figures = matter, t.head.Metered
 	return nil
 }
 
@@ -217,54 +245,53 @@ func (t *Store) SaveExperience(ctx context.Context, data []byte) error {
 	if len(data) > memoryMax {
 		return fmt.Errorf("what was met in the markets is %d bytes, above %d", len(data), memoryMax)
 	}
-	return t.write(ctx, memoryExperience, "", data)
+	return t.write(ctx, memoryExperience, "", t.object(memoryName(memoryExperience, "")), data)
 }
 
 // write brings one object to hold data, if it does not. An object that holds what
 // was sent last was written by us, though the answer was lost.
-func (t *Store) write(ctx context.Context, kind, pool string, data []byte) error {
+func (t *Store) write(ctx context.Context, kind, pool string, k *keptObject, data []byte) error {
 	name := memoryName(kind, pool)
-	if old := t.kept[name]; old != nil && bytes.Equal(old.BinaryData[memoryKey], data) {
+	if k.object != nil && bytes.Equal(k.object.BinaryData[memoryKey], data) {
 		return nil
 	}
-	err := t.send(ctx, kind, pool, data)
-	if tried := t.tried[name]; err != nil && errors.Is(conflict(err), ErrSuperseded) && tried != nil {
+	err := t.send(ctx, kind, pool, k, data)
+	if err != nil && errors.Is(conflict(err), ErrSuperseded) && k.tried != nil {
 		var there corev1.ConfigMap
 		if readErr := t.reader.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: name}, &there); readErr != nil {
 			return fmt.Errorf("reading ConfigMap %s/%s after a conflict: %w", t.namespace, name, readErr)
 		}
-		if bytes.Equal(there.BinaryData[memoryKey], tried) {
-			t.kept[name] = &there
-			err = t.send(ctx, kind, pool, data)
+		if bytes.Equal(there.BinaryData[memoryKey], k.tried) {
+			k.object = &there
+			err = t.send(ctx, kind, pool, k, data)
 		}
 	}
 	if err == nil {
-		delete(t.tried, name)
+		k.tried = nil
 		return nil
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		delete(t.kept, name) // somebody deleted it; the next step makes it anew
+		k.object = nil // somebody deleted it; the next step makes it anew
 	case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
-		t.tried[name] = data
+		k.tried = data
 	}
 	return fmt.Errorf("saving ConfigMap %s/%s: %w", t.namespace, name, conflict(err))
 }
 
 // send makes the object or brings it to hold data.
-func (t *Store) send(ctx context.Context, kind, pool string, data []byte) error {
-	name := memoryName(kind, pool)
+func (t *Store) send(ctx context.Context, kind, pool string, k *keptObject, data []byte) error {
 	next := &corev1.ConfigMap{}
-	if old := t.kept[name]; old != nil {
-		old.DeepCopyInto(next)
+	if k.object != nil {
+		k.object.DeepCopyInto(next)
 		next.BinaryData = map[string][]byte{memoryKey: data}
 		if err := t.client.Update(ctx, next, fieldOwner); err != nil {
 			return err
 		}
-		t.kept[name] = next
+		k.object = next
 		return nil
 	}
-	next.ObjectMeta = metav1.ObjectMeta{Namespace: t.namespace, Name: name, Labels: map[string]string{memoryLabel: kind}}
+	next.ObjectMeta = metav1.ObjectMeta{Namespace: t.namespace, Name: memoryName(kind, pool), Labels: map[string]string{memoryLabel: kind}}
 	if pool != "" {
 		next.Annotations = map[string]string{memoryPool: pool}
 	}
@@ -272,7 +299,7 @@ func (t *Store) send(ctx context.Context, kind, pool string, data []byte) error 
 	if err := t.client.Create(ctx, next, fieldOwner); err != nil {
 		return err
 	}
-	t.kept[name] = next
+	k.object = next
 	return nil
 }
 

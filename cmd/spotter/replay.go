@@ -88,6 +88,11 @@ type replay struct {
 	// recorded are the policies and versions of the steps, in the order in which
 	// they came.
 	recorded, versions []string
+
+	// modelled says that a model made a forecast of the recording, bundled are the
+	// policies that decide on such.
+	modelled bool
+	bundled  []string
 }
 
 func newReplay(spec string) *replay { return &replay{spec: spec, policies: newPolicies()} }
@@ -96,6 +101,7 @@ func (a *replay) compare(r *record.Recording, most int) (record.Comparison, erro
 	var failed error
 	c, err := record.Compare(r, func(s *record.Step) (policy.Policy, error) {
 		a.recorded, a.versions = once(a.recorded, s.Meta.Policy), once(a.versions, s.Meta.Version)
+		a.look(s.Snapshot, cmp.Or(a.spec, s.Meta.Policy))
 		p, err := a.policies.of(cmp.Or(a.spec, s.Meta.Policy), s.Snapshot)
 		if err != nil {
 			failed = wrong(fmt.Errorf("step %d: %w", s.Number, err), policyAdvice)
@@ -109,6 +115,22 @@ func (a *replay) compare(r *record.Recording, most int) (record.Comparison, erro
 		return c, broken(err)
 	}
 	return c, nil
+}
+
+// look takes note of what the forecasts of a step are of, and of who wants them.
+func (a *replay) look(s *policy.Snapshot, spec string) {
+	a.modelled = a.modelled || slices.ContainsFunc(s.Markets, func(m policy.Market) bool { return m.Forecast.Source == policy.SourceModel })
+	specs := []string{spec}
+	if spec == registry.Manifest {
+		for i := range s.Pools {
+			specs = append(specs, s.Pools[i].Policy)
+		}
+	}
+	for _, x := range specs {
+		if b, err := registry.BundleOf(x); err == nil && b.Dir != "" {
+			a.bundled = once(a.bundled, x)
+		}
+	}
 }
 
 // once appends s to list if it is not in it.
@@ -126,6 +148,11 @@ func (a *replay) warnings() (out []string) {
 			if v != version {
 				out = append(out, fmt.Sprintf("recorded by version %s, taken again by version %s", v, version))
 			}
+		}
+	}
+	if !a.modelled {
+		for _, x := range a.bundled {
+			out = append(out, x+" decides on the closed form: no forecast in the recording is of a model, and a replay asks none; record with the bundle to see what it does")
 		}
 	}
 	return append(out, a.policies.refused...)

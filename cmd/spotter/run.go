@@ -41,6 +41,11 @@ type liveCall struct {
 	labels                []string
 	level, format         string
 	compat                []string
+	modelLate             time.Duration
+	usage                 usageCall
+
+	// runs makes the policies, and has verified the bundle that --policies names.
+	runs *runner
 }
 
 // The backends that --backends may name.
@@ -78,6 +83,7 @@ func (p *program) runCommand() *cobra.Command {
 func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "shadow", "`MODE` shadow changes nothing; active goes as far as each pool's spec.mode")
 	flags.StringVar(&f.policies, "policies", registry.Manifest, "policy `P` for all pools, as NAME[:key=value…]; manifest is what each pool names, "+registry.DefaultPolicy+" where it names none")
+	flags.DurationVar(&f.modelLate, "model-timeout", 5*time.Second, "let a bundle that a policy names take at most `TIME` for a forecast; the closed form stands in for one that is late")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
 	flags.StringVar(&f.context, "context", "", "use the context `NAME` of the kubeconfig")
 	flags.StringVar(&f.Namespace, "namespace", "", "keep the lease, the memory and the kill switch in namespace `NAME` (default: the pod's own, else spotter)")
@@ -96,6 +102,8 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 
 	f.record.register(flags)
 	flags.StringVar(&f.panics, "panic-dir", "", "keep the snapshots on which a policy panicked in the folder `DIR` (default: spotter-panics in the folder for temporary files)")
+
+	f.usage.register(flags)
 
 	flags.StringVar(&f.trace, "trace", "", "take prices from the trace `DIR`, as `spotter trace record --follow` fills it")
 	flags.StringSliceVar(&f.regions, "region", nil, "ask AWS for the prices of `REGION,…`, and for the groups of --backends asg")
@@ -146,14 +154,8 @@ func (f *liveCall) check() error {
 			return wrong(fmt.Errorf("--trace: %w", err), "give the folder of a trace, as `spotter trace record` writes it")
 		}
 	}
-	if specs, err := registry.Parse(f.policies); err != nil || len(specs) != 1 {
-		if err == nil {
-			err = fmt.Errorf("%d policies are given, and one decides", len(specs))
-		}
-		return wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
-	}
-	if _, err := newRunner().livePolicy(f.policies)(nil); err != nil {
-		return wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
+	if err := f.checkPolicy(); err != nil {
+		return err
 	}
 	if f.Namespace == "" {
 		f.Namespace = ownNamespace()
@@ -165,14 +167,42 @@ func (f *liveCall) check() error {
 	if err := f.record.check(f.regions); err != nil {
 		return err
 	}
+	if err := f.usage.check(); err != nil {
+		return err
+	}
 	_, err := f.logger(io.Discard)
 	return err
 }
 
-// livePolicy returns what makes a policy for pools that name these.
+// checkPolicy finds what is wrong with the policy and with the bundle that it names.
+func (f *liveCall) checkPolicy() error {
+	if f.modelLate <= 0 {
+		return wrong(fmt.Errorf("--model-timeout: %v is not positive", f.modelLate), "give it as 5s")
+	}
+	specs, err := registry.Parse(f.policies)
+	if err == nil && len(specs) != 1 {
+		err = fmt.Errorf("%d policies are given, and one decides", len(specs))
+	}
+	f.runs = newRunner()
+	if err == nil {
+		_, err = f.runs.livePolicy(f.policies)(nil)
+	}
+	if err != nil {
+		return wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
+	}
+	if _, err := f.runs.forecaster(f.policies); err != nil {
+		return fmt.Errorf("--policies %s: %w", f.policies, err)
+	}
+	return nil
+}
+
+// livePolicy returns what makes a policy for pools that name these. Their bundles are
+// opened by a [liveModel]: what is wrong with one is no fault of the policy, which
+// then decides on the closed form.
 func (r *runner) livePolicy(spec string) func([]string) (policy.Policy, error) {
+	elsewhere := func(string) error { return nil }
 	return func(named []string) (policy.Policy, error) {
-		return registry.New(spec, registry.Options{ReadRuntime: r.readRuntime, Manifests: named})
+		return registry.New(spec, registry.Options{ReadRuntime: r.readRuntime, OpenBundle: elsewhere, Manifests: named})
 	}
 }
 
@@ -228,7 +258,7 @@ func (p *program) live(ctx context.Context, f *liveCall) error {
 	if err != nil {
 		return err
 	}
-	w := wiring{f: f, log: log, rest: cluster, policies: newRunner()}
+	w := wiring{f: f, log: log, rest: cluster, policies: f.runs}
 	defer w.close()
 	if err := w.connect(ctx); err != nil {
 		return err

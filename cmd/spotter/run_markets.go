@@ -11,14 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/cluster"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/rackspace"
-	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 )
@@ -63,11 +61,7 @@ func (w *wiring) observe(ctx context.Context) error {
 	if w.observer, err = cluster.New(o, w.book); err != nil {
 		return err
 	}
-	forecaster, err := models.NewClosedForm(models.DefaultConfig())
-	if err != nil {
-		return err
-	}
-	w.parts.Observer, w.parts.Wakes, w.parts.Forecaster = w.observer, w.observer.Wakes(), forecaster
+	w.parts.Observer, w.parts.Wakes = w.observer, w.observer.Wakes()
 	w.parts.Experience, w.parts.Referee = w.book, w.observer
 	w.parts.Judges = append(w.parts.Judges, w.observer, judged(w.pricesRead))
 	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.provider, book: w.book})
@@ -88,14 +82,6 @@ func (w *wiring) readPrices() func(context.Context) error {
 	}
 }
 
-// usageEvery is how often it is read what nodes use: as often as metrics-server
-// measures it by default.
-const usageEvery = time.Minute
-
-func (w *wiring) readUsage(ctx context.Context) error {
-	return w.observer.FollowUsage(ctx, w.manager.GetAPIReader(), clock.RealClock{}, usageEvery)
-}
-
 // judged is a function as a live.Judge.
 type judged func(pool string) []metav1.Condition
 
@@ -104,14 +90,18 @@ func (f judged) Conditions(pool string) []metav1.Condition { return f(pool) }
 // conditionPrices says whether every source of prices answers.
 const conditionPrices = "PricesRead"
 
-// pricesRead says whether every feed was read the last time.
+// pricesRead says whether every feed was read the last time. Until one was asked
+// nothing is known of it, which is not that it answers.
 func (w *wiring) pricesRead(string) []metav1.Condition {
 	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "every source of prices answers"}
-	var failed []string
+	var failed, unread []string
 	feeds := w.book.Health()
 	for _, h := range feeds {
-		if h.Err != nil {
+		switch {
+		case h.Err != nil:
 			failed = append(failed, fmt.Sprintf("%s: %v", h.Feed, h.Err))
+		case !h.Asked:
+			unread = append(unread, h.Feed)
 		}
 	}
 	switch {
@@ -120,6 +110,8 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 		c.Message = "no source of prices is given: prices on demand are those of the catalog, and no spot market is known"
 	case len(failed) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "SourceFailed", "what was known before holds; "+strings.Join(failed, "; ")
+	case len(unread) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotRead", "not read yet since this replica began: "+strings.Join(unread, ", ")
 	}
 	return []metav1.Condition{c}
 }

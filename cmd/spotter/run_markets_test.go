@@ -33,8 +33,17 @@ func (f *feedOf) Read(_ context.Context, ask livemarket.Ask) (*livemarket.Update
 	return &livemarket.Update{AsOf: ask.Now}, nil
 }
 
+// names joins those of feeds.
+func names(feeds []livemarket.Feed) string {
+	var all []string
+	for _, f := range feeds {
+		all = append(all, f.Name())
+	}
+	return strings.Join(all, ", ")
+}
+
 // The condition names every source of prices that does not answer, and says where there
-// is none.
+// is none or none was read yet.
 func TestConditionPricesRead(t *testing.T) {
 	w := &wiring{}
 	prices := func(feeds ...livemarket.Feed) metav1.Condition {
@@ -44,6 +53,9 @@ func TestConditionPricesRead(t *testing.T) {
 		var err error
 		if w.book, err = livemarket.New(c); err != nil {
 			t.Fatal(err)
+		}
+		if c := w.pricesRead("web")[0]; len(feeds) > 0 && (c.Status != metav1.ConditionFalse || c.Reason != "NotRead" || !strings.HasSuffix(c.Message, ": "+names(feeds))) {
+			t.Errorf("before any feed was read: %+v", c)
 		}
 		_ = w.book.Refresh(t.Context()) // what fails is what is asked for
 		all := w.pricesRead("web")
@@ -62,6 +74,9 @@ func TestConditionPricesRead(t *testing.T) {
 	if c := prices(&feedOf{name: "a"}, broken, &feedOf{"c", errors.New("timeout")}); c.Status != metav1.ConditionFalse || c.Reason != "SourceFailed" ||
 		!strings.Contains(c.Message, "b: AccessDenied; c: timeout") || strings.Contains(c.Message, "a:") {
 		t.Errorf("two do not answer: %+v", c)
+	}
+	if c := prices(&feedOf{"b", livemarket.ErrNothingWanted}); c.Status != metav1.ConditionTrue {
+		t.Errorf("nothing is wanted of it: %+v", c)
 	}
 	broken.err = nil
 	if c := prices(broken); c.Status != metav1.ConditionTrue {

@@ -104,19 +104,30 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err != nil {
 		return wrong(err, "see that the API server is reached, and that the addresses are free")
 	}
+	ahead, err := w.writer(w.limiter.WrapAhead(w.rest))
+	if err != nil {
+		return err
+	}
 	w.parts = live.Parts{
 		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.policies),
 		Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
-		Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+		Urgent: ahead, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
-		w.observe, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide,
+		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide,
 	} {
 		if err := make(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writer returns a client that reads from the manager's cache and writes as cfg does.
+func (w *wiring) writer(cfg *rest.Config) (client.Client, error) {
+	return client.New(cfg, client.Options{
+		Scheme: w.manager.GetScheme(), Mapper: w.manager.GetRESTMapper(), Cache: &client.CacheOptions{Reader: w.manager.GetCache()},
+	})
 }
 
 // everywhere has the manager run f on every replica.
@@ -131,13 +142,10 @@ func (watching) NeedLeaderElection() bool          { return false }
 
 // drain makes the pipeline that empties nodes, and what ranks pods.
 func (w *wiring) drain(ctx context.Context) error {
-	urgent, err := client.New(w.limiter.Wrap(w.rest, true), client.Options{
-		Scheme: w.manager.GetScheme(), Mapper: w.manager.GetRESTMapper(), Cache: &client.CacheOptions{Reader: w.manager.GetCache()},
-	})
+	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
 	if err != nil {
 		return err
 	}
-	w.parts.Urgent = urgent
 	cfg := drain.DefaultConfig()
 	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, urgent
 	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}

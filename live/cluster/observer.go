@@ -95,7 +95,7 @@ const (
 // used again. It fails until everything was read once, and for a snapshot that
 // breaks the rules of snapshots, which then is a fault of ours.
 func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
-	if err := o.wait(ctx); err != nil {
+	if err := o.Await(ctx); err != nil {
 		return nil, err
 	}
 	o.mu.Lock()

@@ -107,8 +107,8 @@ func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers
 	return nil
 }
 
-// wait returns once everything that there was has been handled.
-func (o *Observer) wait(ctx context.Context) error {
+// Await returns once everything that there was has been handled.
+func (o *Observer) Await(ctx context.Context) error {
 	for {
 		late := o.late()
 		if late == "" {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,27 +27,55 @@ const SourceUsage = "usage"
 // ConditionUsage says whether the usage of nodes is known.
 const ConditionUsage = "UsageKnown"
 
-// A usage is what nodes use, as metrics-server measured it.
+// A Usage is what nodes use, as somebody measured it.
+type Usage struct {
+	// Nodes are what each uses, by its name; one that is not known is not there.
+	Nodes map[string]policy.Resources
+
+	// At is when it was measured, zero where that is not said.
+	At policy.Time
+
+	// Odd says in words what was left out.
+	Odd []string
+}
+
+// A UsageSource measures what nodes use. An error is a [UsageError] where its reason
+// can be told in a word.
+type UsageSource interface {
+	Read(context.Context) (Usage, error)
+}
+
+// A UsageError says why usage cannot be read, by the reason of a condition.
+type UsageError struct{ Reason, Text string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+// A usage is what nodes use, as it was read last.
 type usage struct {
 	at    policy.Time // of the newest measurement; zero without
 	nodes map[string]policy.Resources
 
-	// reason and why say why it is not known; empty when it is.
+	// reason and why say why it is not known; empty when it is. part says what of it
+	// is not.
 	reason, why string
+	part        string
 }
 
-// FollowUsage reads what nodes use from metrics-server, through r, until ctx ends,
-// which is its good end. Decisions are made on what pods request; usage is for the
-// reader of their account. A cluster without metrics-server has none, which the
-// condition [ConditionUsage] says.
-func (o *Observer) FollowUsage(ctx context.Context, r client.Reader, c clock.WithTicker, every time.Duration) error {
+// FollowUsage reads what nodes use until ctx ends, which is its good end. Decisions
+// are made on what pods request; usage is for the reader of their account. Where it
+// cannot be read the condition [ConditionUsage] says why, and what was read before
+// stands and grows old.
+func (o *Observer) FollowUsage(ctx context.Context, from UsageSource, c clock.WithTicker, every time.Duration) error {
 	if every <= 0 {
 		return fmt.Errorf("cluster: usage is to be read every %v, which is not above 0", every)
+	}
+	if o.Await(ctx) != nil { // until its nodes are known each would be another cluster's
+		return nil
 	}
 	tick := c.NewTicker(every)
 	defer tick.Stop()
 	for {
-		o.readUsage(ctx, r)
+		o.readUsage(ctx, from)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -55,38 +85,91 @@ func (o *Observer) FollowUsage(ctx context.Context, r client.Reader, c clock.Wit
 }
 
 // readUsage reads once. What was read before stands when it fails, and grows old.
-func (o *Observer) readUsage(ctx context.Context, r client.Reader) {
-	var list metricsv1beta1.NodeMetricsList
-	err := r.List(ctx, &list)
+func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
+	u, err := from.Read(ctx)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	known := make(map[string]policy.Resources, len(u.Nodes))
+	for name, size := range u.Nodes {
+		if _, here := o.byName[name]; here {
+			known[name] = size
+		}
+	}
+	if err == nil && len(known) == 0 && len(u.Nodes) > 0 {
+		err = &UsageError{"NoSuchNodes", joined(fmt.Sprintf("none of the %d nodes that were measured, such as %q, is of this cluster", len(u.Nodes), least(u.Nodes)), u.Odd)}
+	}
 	if err != nil {
-		o.usage.reason, o.usage.why = unusable(err)
+		o.usage.reason, o.usage.why = "Failed", "what nodes use could not be read: "+err.Error()
+		var told *UsageError
+		if errors.As(err, &told) {
+			o.usage.reason, o.usage.why = told.Reason, told.Text
+		}
 		return
 	}
-	u := usage{nodes: make(map[string]policy.Resources, len(list.Items)), at: o.usage.at}
-	for i := range list.Items {
-		m := &list.Items[i]
-		size, _ := kube.NodeResources(m.Usage)
-		u.nodes[m.Name] = size
-		u.at = max(u.at, o.clamp(policy.TimeOf(m.Timestamp.Time)))
+	if foreign := len(u.Nodes) - len(known); foreign > 0 {
+		u.Odd = append(u.Odd, fmt.Sprintf("%d nodes that were measured are not of this cluster", foreign))
 	}
-	if len(u.nodes) == 0 {
-		u.reason, u.why = "NoMetrics", "metrics-server has measured no node yet"
+	o.usage = usage{at: max(o.usage.at, o.clamp(u.At)), nodes: known}
+	if len(u.Odd) > 0 {
+		o.usage.part = joined(fmt.Sprintf("what %d nodes use is known", len(known)), u.Odd)
 	}
-	o.usage = u
 }
 
-// unusable says why usage cannot be read.
-func unusable(err error) (reason, why string) {
+// oddMax is how many oddities are told; the rest are counted.
+const oddMax = 3
+
+// joined puts oddities behind a text.
+func joined(text string, odd []string) string {
+	if len(odd) == 0 {
+		return text
+	}
+	told := text + "; " + strings.Join(odd[:min(len(odd), oddMax)], "; ")
+	if more := len(odd) - oddMax; more > 0 {
+		told += fmt.Sprintf("; and %d more", more)
+	}
+	return told
+}
+
+// least returns the first of names, so that equal answers are told in equal words.
+func least(nodes map[string]policy.Resources) string {
+	return slices.Min(slices.Collect(maps.Keys(nodes)))
+}
+
+// metricsServer is a [UsageSource] that lists what metrics-server measured.
+type metricsServer struct{ client.Reader }
+
+// NewMetricsServer returns a source that lists what metrics-server measured.
+func NewMetricsServer(r client.Reader) UsageSource { return metricsServer{r} }
+
+// Read implements [UsageSource].
+func (m metricsServer) Read(ctx context.Context) (Usage, error) {
+	var list metricsv1beta1.NodeMetricsList
+	if err := m.List(ctx, &list); err != nil {
+		return Usage{}, unusable(err)
+	}
+	u := Usage{Nodes: make(map[string]policy.Resources, len(list.Items))}
+	for i := range list.Items {
+		x := &list.Items[i]
+		size, _ := kube.NodeResources(x.Usage)
+		u.Nodes[x.Name] = size
+		u.At = max(u.At, policy.TimeOf(x.Timestamp.Time))
+	}
+	if len(u.Nodes) == 0 {
+		return u, &UsageError{"NoMetrics", "metrics-server has measured no node yet"}
+	}
+	return u, nil
+}
+
+// unusable says why metrics-server cannot be read.
+func unusable(err error) error {
 	var partial *discovery.ErrGroupDiscoveryFailed
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), errors.As(err, &partial):
-		return "NoMetricsServer", "the cluster has no metrics-server, so what nodes really use is not known; decisions go by what pods request"
+		return &UsageError{"NoMetricsServer", "the cluster has no metrics-server, so what nodes really use is not known; decisions go by what pods request"}
 	case apierrors.IsForbidden(err):
-		return "Forbidden", "what nodes use may not be read: " + err.Error()
+		return &UsageError{"Forbidden", "what nodes use may not be read: " + err.Error()}
 	}
-	return "Failed", "what nodes use could not be read: " + err.Error()
+	return err
 }
 
 // Usage returns what nodes use, by their names, and as of when; zero when it is not
@@ -104,6 +187,9 @@ func (u *usage) condition() metav1.Condition {
 		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: u.reason, Message: u.why}
 	case u.at == 0:
 		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "what nodes use was not read"}
+	}
+	if u.part != "" {
+		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionTrue, Reason: "MeasuredInPart", Message: u.part}
 	}
 	return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionTrue, Reason: "Measured"}
 }

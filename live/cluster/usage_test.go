@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 	read := func() metav1.Condition {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		if err := l.observer.FollowUsage(ctx, r, clocktesting.NewFakeClock(epoch), time.Minute); err != nil {
+		if err := l.observer.FollowUsage(ctx, cluster.NewMetricsServer(r), clocktesting.NewFakeClock(epoch), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		all := l.observer.Conditions("p")
@@ -87,7 +87,7 @@ func TestUsage(t *testing.T) {
 	if i := source(s); i < 0 || s.Sources[i].At != at(-time.Minute) {
 		t.Errorf("%+v", s.Sources)
 	}
-	if err := l.observer.FollowUsage(t.Context(), r, clocktesting.NewFakeClock(epoch), 0); err == nil {
+	if err := l.observer.FollowUsage(t.Context(), cluster.NewMetricsServer(r), clocktesting.NewFakeClock(epoch), 0); err == nil {
 		t.Error("usage is read every 0 s")
 	}
 }

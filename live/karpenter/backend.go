@@ -41,6 +41,7 @@ type Backend struct {
 	cfg    Config
 	log    *slog.Logger
 	client client.Client // reads from the cache
+	ahead  client.Client // writes what a step waits for
 	reader client.Reader // reads from the API server
 	sink   backend.Sink
 
@@ -80,11 +81,14 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Ahead == nil {
+		cfg.Ahead = c
+	}
 	if cfg.Since == 0 {
 		cfg.Since = policy.TimeOf(cfg.Clock.Now().Truncate(time.Second))
 	}
 	return &Backend{
-		cfg: cfg, log: cfg.Log.With("backend", BackendName), client: c, reader: r, sink: sink,
+		cfg: cfg, log: cfg.Log.With("backend", BackendName), client: c, ahead: cfg.Ahead, reader: r, sink: sink,
 		pools: map[string]*poolState{}, nodePools: map[string]string{}, claims: map[string]*seenClaim{},
 		launches: map[string]launchEnd{}, released: map[string]bool{},
 		prepared: map[string]bool{}, waiting: map[string]policy.Time{}, idle: map[string]policy.Time{}, interrupts: map[string]bool{},
@@ -122,7 +126,7 @@ func (b *Backend) nodePoolsNow(ctx context.Context) ([]karpv1.NodePool, error) {
 // is none.
 func (b *Backend) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
 	var list karpv1.NodeClaimList
-	if err := b.client.List(ctx, &list); err != nil {
+	if err := b.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	name := ""

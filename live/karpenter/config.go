@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -57,6 +58,10 @@ type Config struct {
 
 	// Log takes what happens; nil means nothing is logged.
 	Log *slog.Logger
+
+	// Ahead writes what a step waits for: what is steered, launched and tended. Nil means
+	// the client of New.
+	Ahead client.Client
 
 	// NodeClass is the kind of the node classes. Empty lets it be found among those
 	// of the providers that are known.

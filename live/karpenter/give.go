@@ -76,7 +76,7 @@ func (b *Backend) mayDisrupt(ctx context.Context, claim *karpv1.NodeClaim, node 
 		return backend.Hold("Nominated", "node %s is so young that Karpenter may have promised it to pods; until %s", node.Name, until.UTC().Format(time.RFC3339))
 	}
 	var nodes corev1.NodeList
-	if err := b.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: pool.Name}); err != nil {
+	if err := b.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: pool.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the nodes of NodePool %s: %w", pool.Name, err)
 	}
 	allowed, down, err := b.disruptable(pool, nodes.Items, node.Name)
@@ -159,14 +159,14 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-// annotate sets annotations of an object, and removes those that are nil.
-func (b *Backend) annotate(ctx context.Context, o client.Object, name string, annotations map[string]any) error {
+// annotate sets annotations of an object by w, and removes those that are nil.
+func annotate(ctx context.Context, w client.Writer, o client.Object, name string, annotations map[string]any) error {
 	patch, err := json.Marshal(object{"metadata": object{"annotations": annotations}})
 	if err != nil {
 		return err
 	}
 	o.SetName(name)
-	return b.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+	return w.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
 }
 
 // Replaced reports how far the NodeClaims of the tokens have come. One that is not
@@ -298,14 +298,14 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 	b.mu.Lock()
 	delete(b.prepared, node.Name)
 	b.mu.Unlock()
-	return errors.Join(b.unprotectNode(ctx, node.Name), b.Settle(ctx, tokens))
+	return errors.Join(b.unprotectNode(ctx, b.client, node.Name), b.Settle(ctx, tokens))
 }
 
 // Settle lets Karpenter act again on the replacements.
 func (b *Backend) Settle(ctx context.Context, tokens []string) error {
 	var errs []error
 	for _, token := range tokens {
-		errs = append(errs, b.unprotectClaim(ctx, ClaimName(token)))
+		errs = append(errs, b.unprotectClaim(ctx, b.client, ClaimName(token)))
 	}
 	return errors.Join(errs...)
 }

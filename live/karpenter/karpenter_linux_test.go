@@ -278,7 +278,11 @@ func TestRule05Drain(t *testing.T) {
 		t.Fatal(err)
 	}
 	quiet(t, 10*time.Second, func() error {
-		if err := p.collect(t.Context()); err != nil {
+		seen, err := p.look(t.Context())
+		if err != nil {
+			return err
+		}
+		if err := p.collect(t.Context(), &policy.Snapshot{}, seen.nodePools); err != nil {
 			return err
 		}
 		return p.client.Get(t.Context(), client.ObjectKey{Name: n.Name}, &corev1.Node{})

@@ -88,7 +88,7 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err := b.classReady(ctx, nodePool); err != nil {
 		return err
 	}
-	err = b.client.Create(ctx, claim, client.FieldOwner(fieldOwner))
+	err = b.ahead.Create(ctx, claim, client.FieldOwner(fieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -286,13 +286,13 @@ func (b *Backend) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool
 		annotations[ReplacesAnnotation] = s.Nodes[l.Replaces].Name
 	}
 	annotations[karpv1.DoNotDisruptAnnotationKey], annotations[ProtectedAnnotation] = "true", b.protection(protectedReplacement)
-	yes := true
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: labels, Annotations: annotations,
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: groupVersion.String(), Kind: nodePoolKind.Kind, Name: n.Name, UID: n.UID, BlockOwnerDeletion: &yes,
-			}},
+			// Karpenter has the NodePool's deletion wait for its claims as well. To ask for
+			// that takes the right to write the NodePool's finalizers where
+			// OwnerReferencesPermissionEnforcement is on, and the claim goes in either case.
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: groupVersion.String(), Kind: nodePoolKind.Kind, Name: n.Name, UID: n.UID}},
 		},
 		Spec: karpv1.NodeClaimSpec{
 			Taints: t.Taints, StartupTaints: t.StartupTaints, NodeClassRef: t.NodeClassRef,

@@ -46,7 +46,7 @@ func protectedSince(annotations map[string]string) (why string, since policy.Tim
 
 // protect marks a node so that Karpenter leaves it alone, and that it was we.
 func (b *Backend) protect(ctx context.Context, node *corev1.Node) error {
-	err := b.annotate(ctx, &corev1.Node{}, node.Name, map[string]any{
+	err := annotate(ctx, b.client, &corev1.Node{}, node.Name, map[string]any{
 		karpv1.DoNotDisruptAnnotationKey: "true", ProtectedAnnotation: b.protection(protectedDrain),
 	})
 	if err != nil {
@@ -73,7 +73,8 @@ func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 	return d, ours
 }
 
-// A ward is what protections are judged by: the Nodes, and the drains of ours.
+// A ward is what protections are judged by: the Nodes, which are shared and never
+// written, and the drains of ours.
 type ward struct {
 	nodes    map[string]*corev1.Node
 	draining bool            // any
@@ -82,7 +83,7 @@ type ward struct {
 
 func (b *Backend) ward(ctx context.Context) (*ward, error) {
 	var list corev1.NodeList
-	if err := b.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey}); err != nil {
+	if err := b.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	w := &ward{nodes: map[string]*corev1.Node{}, waited: map[string]bool{}}
@@ -125,7 +126,7 @@ func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
 		over, err := b.over(ctx, c, w, idle)
 		if over {
 			b.log.Info("no longer protected", "nodeClaim", c.Name, "replaced", c.Annotations[ReplacesAnnotation])
-			err = b.unprotectClaim(ctx, c.Name)
+			err = b.unprotectClaim(ctx, b.ahead, c.Name)
 		}
 		errs = append(errs, err)
 	}
@@ -141,7 +142,7 @@ func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
 			over = b.idleFor("node "+name, idle) >= b.cfg.ProtectIdle
 		}
 		if over || b.now().Sub(at) >= b.cfg.ProtectMax && !w.draining {
-			errs = append(errs, b.unprotect(ctx, &corev1.Node{}, name, n.Annotations))
+			errs = append(errs, unprotect(ctx, b.ahead, &corev1.Node{}, name, n.Annotations))
 		}
 	}
 	b.keepIdle(idle)
@@ -205,7 +206,7 @@ func (b *Backend) busy(ctx context.Context, node string) (bool, error) {
 
 // unprotectClaim takes our protection off a NodeClaim, and then off its Node, to
 // which Karpenter copied it.
-func (b *Backend) unprotectClaim(ctx context.Context, name string) error {
+func (b *Backend) unprotectClaim(ctx context.Context, w client.Writer, name string) error {
 	var c karpv1.NodeClaim
 	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -213,16 +214,16 @@ func (b *Backend) unprotectClaim(ctx context.Context, name string) error {
 		}
 		return fmt.Errorf("reading NodeClaim %s: %w", name, err)
 	}
-	if err := b.unprotect(ctx, &karpv1.NodeClaim{}, name, c.Annotations); err != nil {
+	if err := unprotect(ctx, w, &karpv1.NodeClaim{}, name, c.Annotations); err != nil {
 		return fmt.Errorf("NodeClaim %s: %w", name, err)
 	}
 	if c.Status.NodeName == "" {
 		return nil
 	}
-	return b.unprotectNode(ctx, c.Status.NodeName)
+	return b.unprotectNode(ctx, w, c.Status.NodeName)
 }
 
-func (b *Backend) unprotectNode(ctx context.Context, name string) error {
+func (b *Backend) unprotectNode(ctx context.Context, w client.Writer, name string) error {
 	var n corev1.Node
 	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -230,18 +231,18 @@ func (b *Backend) unprotectNode(ctx context.Context, name string) error {
 		}
 		return fmt.Errorf("reading node %s: %w", name, err)
 	}
-	if err := b.unprotect(ctx, &corev1.Node{}, name, n.Annotations); err != nil {
+	if err := unprotect(ctx, w, &corev1.Node{}, name, n.Annotations); err != nil {
 		return fmt.Errorf("node %s: %w", name, err)
 	}
 	return nil
 }
 
 // unprotect removes our protection; one that is not ours stays.
-func (b *Backend) unprotect(ctx context.Context, o client.Object, name string, annotations map[string]string) error {
+func unprotect(ctx context.Context, w client.Writer, o client.Object, name string, annotations map[string]string) error {
 	if _, _, ours := protectedSince(annotations); !ours {
 		return nil
 	}
-	err := b.annotate(ctx, o, name, map[string]any{karpv1.DoNotDisruptAnnotationKey: nil, ProtectedAnnotation: nil})
+	err := annotate(ctx, w, o, name, map[string]any{karpv1.DoNotDisruptAnnotationKey: nil, ProtectedAnnotation: nil})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing its protection: %w", err)
 	}

@@ -36,7 +36,7 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	}
 	p.wanted = t
 	b.mu.Unlock()
-	return b.write(ctx, s, pool, emergency(x.Why.Reason))
+	return b.write(ctx, s, pool, nil, emergency(x.Why.Reason))
 }
 
 // emergency reports whether a steer cannot wait: capacity is missing or about to.
@@ -57,14 +57,47 @@ type site struct {
 	t      steering
 	halves [len(capacities)]half
 	live   []unstructured.Unstructured // all NodePools
-	claims []karpv1.NodeClaim
+	claims []karpv1.NodeClaim          // of the pool's own NodePools
+}
+
+// A sight is what the API server holds of Karpenter's objects, read once for all pools.
+type sight struct {
+	nodePools []unstructured.Unstructured
+	claims    []karpv1.NodeClaim
+}
+
+// look reads the NodePools, and the NodeClaims that are chosen, from the API server.
+func (b *Backend) look(ctx context.Context, of ...client.ListOption) (*sight, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(groupVersion.WithKind("NodePoolList"))
+	if err := b.reader.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing NodePools: %w", err)
+	}
+	claims, err := b.claimsNow(ctx, of...)
+	if err != nil {
+		return nil, err
+	}
+	return &sight{list.Items, claims}, nil
+}
+
+// of returns the claims of the NodePools of ours for a CapacityPool.
+func (x *sight) of(pool string) []karpv1.NodeClaim {
+	var all []karpv1.NodeClaim
+	for i := range x.claims {
+		for _, c := range capacities {
+			if x.claims[i].Labels[karpv1.NodePoolLabelKey] == NodePoolName(pool, c) {
+				all = append(all, x.claims[i])
+			}
+		}
+	}
+	return all
 }
 
 // write brings the NodePools of a pool to what is wanted and what now lives there, at
 // the pace that what is written allows. It does nothing before a first steer, and
-// nothing that changes nothing.
-func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, urgent bool) error {
-	w, err := b.read(ctx, s, pool)
+// nothing that changes nothing. seen is what was read just now; nil has it read.
+func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *sight, urgent bool) error {
+	w, err := b.read(ctx, s, pool, seen)
 	if err != nil || w == nil {
 		return err
 	}
@@ -100,21 +133,18 @@ func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Po
 }
 
 // read reads what write needs. It returns nil where nothing was ever steered.
-func (b *Backend) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool) (*site, error) {
+func (b *Backend) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *sight) (*site, error) {
 	w := &site{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
 	if err := b.client.Get(ctx, client.ObjectKey{Name: pool.Name}, w.object); err != nil {
 		return nil, fmt.Errorf("reading CapacityPool %s: %w", pool.Name, err)
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(groupVersion.WithKind("NodePoolList"))
-	if err := b.reader.List(ctx, list); err != nil {
-		return nil, b.karpenterError(pool.Name, "listing NodePools", err)
-	}
-	w.live = list.Items
 	var err error
-	if w.claims, err = b.claimsNow(ctx, claimsOf(pool.Name)); err != nil {
-		return nil, b.karpenterError(pool.Name, "", err)
+	if seen == nil {
+		if seen, err = b.look(ctx, claimsOf(pool.Name)); err != nil {
+			return nil, b.karpenterError(pool.Name, "", err)
+		}
 	}
+	w.live, w.claims = seen.nodePools, seen.of(pool.Name)
 	b.recall(w)
 	if w.t.Since == 0 {
 		return nil, nil
@@ -265,16 +295,16 @@ func (b *Backend) apply(ctx context.Context, w *site, edits []edit, written poli
 // put applies u.
 func (b *Backend) put(ctx context.Context, w *site, u *unstructured.Unstructured, written policy.Time) error {
 	if u.GetLabels()[PoolLabel] != "" {
-		annotate(u, &w.t, written)
+		say(u, &w.t, written)
 	}
-	if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
+	if err := b.ahead.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
 		return b.conflict(w.pool.Name, u.GetName(), err)
 	}
 	return nil
 }
 
-// annotate puts on a NodePool of ours what it was told, and when.
-func annotate(u *unstructured.Unstructured, t *steering, now policy.Time) {
+// say puts on a NodePool of ours what it was told, and when.
+func say(u *unstructured.Unstructured, t *steering, now policy.Time) {
 	a := u.GetAnnotations()
 	if a == nil {
 		a = map[string]string{}
@@ -292,7 +322,7 @@ func (b *Backend) widen(ctx context.Context, w *site) error {
 	if slices.EqualFunc(claims, w.claims, func(x, y karpv1.NodeClaim) bool { return x.UID == y.UID }) {
 		return nil
 	}
-	next, err := b.read(ctx, w.s, w.pool)
+	next, err := b.read(ctx, w.s, w.pool, nil)
 	if err != nil || next == nil {
 		return err
 	}

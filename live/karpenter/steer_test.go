@@ -447,7 +447,11 @@ func TestRule03OurDefinitionsGone(t *testing.T) {
 		}
 		return nil
 	}
-	if err := b.collect(t.Context()); err != nil {
+	seen, err := b.look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.collect(t.Context(), &policy.Snapshot{}, seen.nodePools); err != nil {
 		t.Fatal(err)
 	}
 	if b.nodePool("web-spot") == nil || b.nodePool("web-od") == nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -22,29 +24,32 @@ import (
 // is gone, ends launches that got no machine in time, removes protections that nothing
 // asks for any more, and deletes NodePools of ours whose CapacityPool and nodes are gone.
 func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
-	var errs []error
-	active := map[string]bool{}
+	var active []*policy.Pool
 	for i := range s.Pools {
-		p := &s.Pools[i]
-		if p.Provisioner != policy.ProvisionerKarpenter || p.Mode != policy.ModeActive {
-			continue
-		}
-		active[p.Name] = true
-		if err := b.write(ctx, s, p, b.squeezed(p)); err != nil && !paced(err) {
-			errs = append(errs, fmt.Errorf("tending pool %s: %w", p.Name, err))
+		if p := &s.Pools[i]; p.Provisioner == policy.ProvisionerKarpenter && p.Mode == policy.ModeActive {
+			active = append(active, p)
 		}
 	}
 	if len(active) == 0 {
-		return errors.Join(errs...)
+		return nil
 	}
-	claims, err := b.claimsNow(ctx)
-	if missing(err) {
-		return errors.Join(errs...) // told where it matters: in the conditions of pools
+	var errs []error
+	seen, err := b.look(ctx)
+	for _, p := range active {
+		tended := err
+		if err == nil {
+			tended = b.write(ctx, s, p, seen, b.squeezed(p))
+		} else if missing(err) {
+			tended = b.karpenterError(p.Name, "", err) // told in the conditions of the pool
+		}
+		if tended != nil && !paced(tended) {
+			errs = append(errs, fmt.Errorf("tending pool %s: %w", p.Name, tended))
+		}
 	}
 	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return errors.Join(errs...)
 	}
-	errs = append(errs, b.expire(ctx, claims), b.sweep(ctx, claims), b.collect(ctx))
+	errs = append(errs, b.expire(ctx, seen.claims), b.sweep(ctx, seen.claims), b.collect(ctx, s, seen.nodePools))
 	return errors.Join(errs...)
 }
 
@@ -86,7 +91,7 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 		b.released[c.Name] = true
 		b.mu.Unlock()
 		uid := c.UID
-		if err := b.client.Delete(ctx, c, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := b.ahead.Delete(ctx, c, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			b.mu.Lock()
 			delete(b.released, c.Name)
 			b.mu.Unlock()
@@ -102,10 +107,19 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 // collect deletes the NodePools of ours whose CapacityPool is gone, once no node and
 // no claim of theirs is left. Should Karpenter make a claim at that very moment, it
 // is orphaned and not deleted with its owner.
-func (b *Backend) collect(ctx context.Context) error {
-	pools, err := b.nodePoolsNow(ctx)
-	if err != nil {
-		return err
+func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []unstructured.Unstructured) error {
+	var left []*unstructured.Unstructured // of which s has no pool
+	for i := range nodePools {
+		n := &nodePools[i]
+		owner := n.GetLabels()[PoolLabel]
+		ours := owner != "" && (n.GetName() == NodePoolName(owner, policy.Spot) || n.GetName() == NodePoolName(owner, policy.OnDemand))
+		seen := slices.ContainsFunc(s.Pools, func(p policy.Pool) bool { return p.Name == owner })
+		if ours && !seen && n.GetDeletionTimestamp().IsZero() {
+			left = append(left, n)
+		}
+	}
+	if len(left) == 0 {
+		return nil
 	}
 	var all v1alpha1.CapacityPoolList
 	if err := b.reader.List(ctx, &all); err != nil {
@@ -114,26 +128,20 @@ func (b *Backend) collect(ctx context.Context) error {
 		}
 		return fmt.Errorf("listing CapacityPools: %w", err)
 	}
-	there := map[string]bool{}
-	for i := range all.Items {
-		there[all.Items[i].Name] = true
-	}
 	var errs []error
-	for i := range pools {
-		n := &pools[i]
-		owner := n.Labels[PoolLabel]
-		ours := owner != "" && (n.Name == NodePoolName(owner, policy.Spot) || n.Name == NodePoolName(owner, policy.OnDemand))
-		if !ours || there[owner] || !n.DeletionTimestamp.IsZero() {
+	for _, n := range left {
+		owner := n.GetLabels()[PoolLabel]
+		if slices.ContainsFunc(all.Items, func(p v1alpha1.CapacityPool) bool { return p.Name == owner }) {
 			continue
 		}
-		if empty, err := b.unused(ctx, n.Name); err != nil || !empty {
+		if empty, err := b.unused(ctx, n.GetName()); err != nil || !empty {
 			errs = append(errs, err)
 			continue
 		}
-		uid, version := n.UID, n.ResourceVersion
-		err := b.client.Delete(ctx, n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		uid, version := n.GetUID(), n.GetResourceVersion()
+		err := b.ahead.Delete(ctx, n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			errs = append(errs, fmt.Errorf("deleting NodePool %s: %w", n.Name, err))
+			errs = append(errs, fmt.Errorf("deleting NodePool %s: %w", n.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)

@@ -3,9 +3,11 @@
 // a client can get around it: not the event recorder, not a status writer.
 //
 // Reads pass. So do requests that change nothing though their verb is a write:
-// dry runs and reviews of tokens and of access. Leases pass as well, and are
-// counted: a leader that waits for its own writes would lose its lease to them.
-// What is written for nodes that the provider is about to take goes first.
+// dry runs and reviews of tokens and of access. Leases pass as well, since a leader
+// that waits for its own writes would lose its lease to them, but the other writes make
+// up for them.
+// What a step cannot go on without, such as the memory, goes first, then what is
+// written for nodes that the provider is about to take.
 package limit
 
 import (
@@ -30,6 +32,12 @@ type Config struct {
 	// it lets a step with many writes end sooner.
 	Burst int
 
+	// Kept is how many of Burst are kept for what goes ahead of all other writes, so
+	// that it need not wait for its turn while nodes are drained; 0 keeps none. The
+	// others make up for it: the rate is that of all together. Raising it lets more
+	// that a step waits for be written at once, and less of the rest.
+	Kept int
+
 	// PauseMax is the longest that an overloaded API server can have us stop
 	// writing for by one answer. Raising it obeys it further.
 	PauseMax time.Duration
@@ -41,7 +49,7 @@ type Config struct {
 // DefaultConfig returns the bounds that the controller runs with: 5 writes a
 // second and 50 at once.
 func DefaultConfig() Config {
-	return Config{Rate: 5, Burst: 50, PauseMax: 30 * time.Second, Clock: clock.RealClock{}}
+	return Config{Rate: 5, Burst: 50, Kept: 20, PauseMax: 30 * time.Second, Clock: clock.RealClock{}}
 }
 
 func (c *Config) validate() error {
@@ -50,6 +58,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("limit: rate %v is not above 0", c.Rate)
 	case c.Burst < 1:
 		return fmt.Errorf("limit: burst %d is less than 1", c.Burst)
+	case c.Kept < 0 || c.Kept >= max(1, c.Burst):
+		return fmt.Errorf("limit: kept %d is not between 0 and burst %d", c.Kept, c.Burst)
 	case c.PauseMax < 0:
 		return fmt.Errorf("limit: pause max %v is negative", c.PauseMax)
 	case c.Clock == nil:
@@ -63,12 +73,14 @@ func (c *Config) validate() error {
 type Limiter struct {
 	cfg Config
 
+	// bucket holds the writes that any may take. What goes ahead may overdraw it by
+	// Config.Kept.
 	mu     sync.Mutex
 	bucket *rate.Limiter
 
-	// urgent and ordinary are who waits, first come first. The head of urgent,
-	// or else that of ordinary, is next.
-	urgent, ordinary []*waiter
+	// waiting is who waits, by rank, first come first. The head of the highest rank is
+	// next.
+	waiting [ranks][]*waiter
 
 	// paused is until when the API server asked us to write nothing.
 	paused time.Time
@@ -76,11 +88,22 @@ type Limiter struct {
 	counts map[string]*Count
 }
 
+// A rank says before what a write goes.
+type rank uint8
+
+// The ranks.
+const (
+	ordinary rank = iota
+	urgent        // for nodes that the provider is about to take
+	ahead         // what a step cannot go on without
+	ranks
+)
+
 // A waiter is one write that has not been sent yet. turn holds a value after it
 // has become the next.
 type waiter struct {
-	urgent bool
-	turn   chan struct{}
+	rank rank
+	turn chan struct{}
 }
 
 // A Count is what was written with one verb of HTTP.
@@ -88,7 +111,7 @@ type Count struct {
 	// Verb is POST, PUT, PATCH or DELETE; "lease" is any write of a Lease.
 	Verb string
 
-	// Writes is how many were sent, Urgent how many of them went first, and
+	// Writes is how many were sent, Urgent how many of them went before others, and
 	// Throttled how many the API server sent back with 429 or 503.
 	Writes, Urgent, Throttled uint64
 
@@ -101,7 +124,7 @@ func New(cfg Config) (*Limiter, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Limiter{cfg: cfg, bucket: rate.NewLimiter(rate.Limit(cfg.Rate), cfg.Burst), counts: map[string]*Count{}}, nil
+	return &Limiter{cfg: cfg, bucket: rate.NewLimiter(rate.Limit(cfg.Rate), cfg.Burst-cfg.Kept), counts: map[string]*Count{}}, nil
 }
 
 // Counts returns what was written so far, ascending by verb.
@@ -117,8 +140,8 @@ func (l *Limiter) Counts() []Count {
 }
 
 // wait returns when the write may be sent, or with the error of ctx.
-func (l *Limiter) wait(ctx context.Context, urgent bool) error {
-	w := l.join(urgent)
+func (l *Limiter) wait(ctx context.Context, r rank) error {
+	w := l.join(r)
 	defer l.leave(w)
 	for {
 		delay, next := l.take(w)
@@ -164,31 +187,31 @@ func (l *Limiter) take(w *waiter) (delay time.Duration, next bool) {
 		return l.paused.Sub(now), true
 	}
 	r := l.bucket.ReserveN(now, 1)
-	if delay = r.DelayFrom(now); delay > 0 {
+	delay = r.DelayFrom(now)
+	if w.rank == ahead {
+		kept := time.Duration(float64(l.cfg.Kept) / l.cfg.Rate * float64(time.Second))
+		delay = max(0, delay-kept)
+	}
+	if delay > 0 {
 		r.CancelAt(now)
 	}
 	return delay, true
 }
 
 func (l *Limiter) head() *waiter {
-	if len(l.urgent) > 0 {
-		return l.urgent[0]
-	}
-	if len(l.ordinary) > 0 {
-		return l.ordinary[0]
+	for _, queue := range slices.Backward(l.waiting[:]) {
+		if len(queue) > 0 {
+			return queue[0]
+		}
 	}
 	return nil
 }
 
-func (l *Limiter) join(urgent bool) *waiter {
+func (l *Limiter) join(r rank) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := &waiter{urgent: urgent, turn: make(chan struct{}, 1)}
-	if urgent {
-		l.urgent = append(l.urgent, w)
-	} else {
-		l.ordinary = append(l.ordinary, w)
-	}
+	w := &waiter{rank: r, turn: make(chan struct{}, 1)}
+	l.waiting[r] = append(l.waiting[r], w)
 	return w
 }
 
@@ -196,10 +219,7 @@ func (l *Limiter) join(urgent bool) *waiter {
 func (l *Limiter) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queue := &l.ordinary
-	if w.urgent {
-		queue = &l.urgent
-	}
+	queue := &l.waiting[w.rank]
 	if i := slices.Index(*queue, w); i >= 0 {
 		*queue = slices.Delete(*queue, i, i+1)
 	}
@@ -211,14 +231,21 @@ func (l *Limiter) leave(w *waiter) {
 	}
 }
 
+// charge takes a token for a write that does not wait for one.
+func (l *Limiter) charge() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bucket.ReserveN(l.cfg.Clock.Now(), 1)
+}
+
 // sent counts a write that was let through.
-func (l *Limiter) sent(verb string, urgent bool, waited time.Duration) {
+func (l *Limiter) sent(verb string, r rank, waited time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.count(verb)
 	c.Writes++
 	c.Waited += waited
-	if urgent {
+	if r > ordinary {
 		c.Urgent++
 	}
 }

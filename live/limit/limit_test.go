@@ -61,7 +61,7 @@ func inBubble(t *testing.T, cfg Config, f func(t *testing.T, l *Limiter, s *serv
 			t.Fatal(err)
 		}
 		s := &server{}
-		f(t, l, s, &transport{limiter: l, next: s}, &transport{limiter: l, next: s, urgent: true})
+		f(t, l, s, &transport{limiter: l, next: s}, &transport{limiter: l, next: s, rank: urgent})
 	})
 }
 
@@ -80,7 +80,9 @@ func send(t *transport, method, url string) (http.Header, error) {
 
 // TestRule19Rate holds the pace: 50 writes at once, and then 5 a second.
 func TestRule19Rate(t *testing.T) {
-	inBubble(t, DefaultConfig(), func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
+	cfg := DefaultConfig()
+	cfg.Kept = 0
+	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
 		start := time.Now()
 		var wait sync.WaitGroup
 		for i := range 100 {
@@ -115,7 +117,7 @@ func TestRule19Rate(t *testing.T) {
 // Leases, without which the leader would be lost.
 func TestRule19Passes(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Burst, cfg.Rate = 1, 0.001
+	cfg.Burst, cfg.Kept, cfg.Rate = 1, 0, 0.001
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
 		s.answer = func(r *http.Request) *http.Response {
 			if strings.HasSuffix(r.URL.Path, "/pods") && r.Method == http.MethodPost {
@@ -151,7 +153,7 @@ func TestRule19Passes(t *testing.T) {
 // who have waited longer, and that the rest go in the order in which they came.
 func TestRule19Urgent(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Burst, cfg.Rate = 1, 1
+	cfg.Burst, cfg.Kept, cfg.Rate = 1, 0, 1
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
 		var wait sync.WaitGroup
 		for i, x := range []*transport{ordinary, ordinary, ordinary, urgent, urgent} {
@@ -172,6 +174,82 @@ func TestRule19Urgent(t *testing.T) {
 		}
 		if c := l.Counts()[0]; c.Urgent != 2 || c.Waited != 10*time.Second {
 			t.Errorf("counted %+v, want 2 urgent ones and 1+2+3+4 s waited", c)
+		}
+	})
+}
+
+// TestRule19Ahead holds that what a step waits for goes before all others and without
+// waiting while they wait, that no more than the burst goes at once with it, and that the
+// rate is that of all together.
+func TestRule19Ahead(t *testing.T) {
+	cfg := DefaultConfig() // 50 at once, of which 20 are kept
+	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
+		first := &transport{limiter: l, next: s, rank: ahead}
+		start := time.Now()
+		var wait sync.WaitGroup
+		for i := range 60 {
+			x := ordinary
+			if i%2 == 0 {
+				x = urgent
+			}
+			wait.Go(func() {
+				if _, err := send(x, "PATCH", "/other"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := len(s.came); n != 30 {
+			t.Fatalf("%d others were sent at once, want 30", n)
+		}
+		for i := range 21 {
+			if _, err := send(first, "PUT", "/memory"); err != nil {
+				t.Fatal(err)
+			}
+			want := time.Duration(max(0, i-19)) * 200 * time.Millisecond
+			if got := time.Since(start); got != want {
+				t.Fatalf("write %d ahead was sent after %v, want %v", i+1, got, want)
+			}
+		}
+		wait.Wait()
+		for n, r := range s.came {
+			least := time.Duration(max(0, n-49)) * 200 * time.Millisecond
+			if got := r.at.Sub(start); got < least {
+				t.Fatalf("write %d was sent after %v: more than 50 at once and 5 a second", n+1, got)
+			}
+		}
+		if got := s.came[len(s.came)-1].at.Sub(start); got != (81-30)*200*time.Millisecond {
+			t.Errorf("the last was sent after %v: what went ahead is not paid back", got)
+		}
+	})
+}
+
+// TestRule19Leases holds that Leases never wait and that the rate is that of all writes,
+// theirs included.
+func TestRule19Leases(t *testing.T) {
+	inBubble(t, DefaultConfig(), func(t *testing.T, _ *Limiter, s *server, ordinary, _ *transport) {
+		start := time.Now()
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			for range 60 {
+				asked := time.Now()
+				if _, err := send(ordinary, "PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/x"); err != nil {
+					t.Error(err)
+				}
+				if waited := time.Since(asked); waited != 0 {
+					t.Errorf("the lease waited for %v", waited)
+				}
+				time.Sleep(time.Second)
+			}
+		})
+		for time.Since(start) < time.Minute {
+			if _, err := send(ordinary, "PATCH", "/api/v1/nodes/a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wait.Wait()
+		if n, most := len(s.came), 30+60*5+1; n > most || n < most-5 {
+			t.Errorf("%d writes in a minute, want the %d of the rate after a quiet time", n, most)
 		}
 	})
 }
@@ -219,7 +297,7 @@ func TestRule19RetryAfter(t *testing.T) {
 // Who gives up waiting is forgotten, and does not hold up the others.
 func TestGivingUp(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Burst, cfg.Rate = 1, 0.1
+	cfg.Burst, cfg.Kept, cfg.Rate = 1, 0, 0.1
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
 		if _, err := send(ordinary, "POST", "/0"); err != nil {
 			t.Fatal(err)
@@ -300,6 +378,8 @@ func TestConfig(t *testing.T) {
 	}{
 		{func(c *Config) { c.Rate = 0 }, "limit: rate 0 is not above 0"},
 		{func(c *Config) { c.Burst = 0 }, "limit: burst 0 is less than 1"},
+		{func(c *Config) { c.Kept = -1 }, "limit: kept -1 is not between 0 and burst 50"},
+		{func(c *Config) { c.Kept = 50 }, "limit: kept 50 is not between 0 and burst 50"},
 		{func(c *Config) { c.PauseMax = -1 }, "limit: pause max -1ns is negative"},
 		{func(c *Config) { c.Clock = nil }, "limit: clock is not set"},
 	} {

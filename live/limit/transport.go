@@ -17,11 +17,23 @@ const verbLease = "lease"
 // one to what must not wait.
 //
 // It turns client-go's own limiter off, which would hold up reads too.
-func (l *Limiter) Wrap(cfg *rest.Config, urgent bool) *rest.Config {
+func (l *Limiter) Wrap(cfg *rest.Config, first bool) *rest.Config {
+	if first {
+		return l.wrap(cfg, urgent)
+	}
+	return l.wrap(cfg, ordinary)
+}
+
+// WrapAhead returns a copy of cfg whose clients' writes go before all others, the urgent
+// ones too, and may use what [Config.Kept] keeps. It is for the few that a step waits
+// for.
+func (l *Limiter) WrapAhead(cfg *rest.Config) *rest.Config { return l.wrap(cfg, ahead) }
+
+func (l *Limiter) wrap(cfg *rest.Config, r rank) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.QPS, wrapped.RateLimiter = -1, nil
 	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{limiter: l, next: next, urgent: urgent}
+		return &transport{limiter: l, next: next, rank: r}
 	})
 	return wrapped
 }
@@ -30,7 +42,7 @@ func (l *Limiter) Wrap(cfg *rest.Config, urgent bool) *rest.Config {
 type transport struct {
 	limiter *Limiter
 	next    http.RoundTripper
-	urgent  bool
+	rank    rank
 }
 
 // RoundTrip sends r when its turn has come.
@@ -45,13 +57,14 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	verb, start := r.Method, t.limiter.cfg.Clock.Now()
 	if strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/") {
 		verb = verbLease
-	} else if err := t.limiter.wait(r.Context(), t.urgent); err != nil {
+		t.limiter.charge()
+	} else if err := t.limiter.wait(r.Context(), t.rank); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // a RoundTripper closes the body also when it fails
 		}
 		return nil, err
 	}
-	t.limiter.sent(verb, t.urgent, t.limiter.cfg.Clock.Since(start))
+	t.limiter.sent(verb, t.rank, t.limiter.cfg.Clock.Since(start))
 	resp, err := t.next.RoundTrip(r)
 	if err == nil {
 		t.answered(verb, r, resp)

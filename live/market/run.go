@@ -17,6 +17,7 @@ import (
 type feedState struct {
 	asOf   policy.Time // of the last update that was taken
 	readAt policy.Time // when it was
+	asked  bool        // whether a reading has ended since the book was made
 	failed int         // readings in a row
 	err    error       // of the last reading; nil when it went well
 	said   string      // in the log, of the last reading
@@ -25,6 +26,10 @@ type feedState struct {
 // A Health is how reading a feed goes.
 type Health struct {
 	Feed string
+
+	// Asked says that a reading has ended since the book was made, well or not.
+	// What a cache holds was read by another process.
+	Asked bool
 
 	// AsOf is the instant up to which the feed told; zero if it never did.
 	AsOf policy.Time
@@ -41,7 +46,7 @@ func (b *Book) Health() []Health {
 	defer b.mu.Unlock()
 	all := make([]Health, len(b.feeds))
 	for i, s := range b.feeds {
-		all[i] = Health{b.config.Feeds[i].Name(), s.asOf, s.failed, s.err}
+		all[i] = Health{Feed: b.config.Feeds[i].Name(), Asked: s.asked, AsOf: s.asOf, Failed: s.failed, Err: s.err}
 	}
 	return all
 }
@@ -162,6 +167,7 @@ func (b *Book) note(i int, ask Ask, u *Update, err, wrong error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := &b.feeds[i]
+	s.asked = true
 	s.err = cmp.Or(err, wrong)
 	if errors.Is(err, ErrNothingWanted) {
 		s.err = nil

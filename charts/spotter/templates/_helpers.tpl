@@ -75,11 +75,28 @@ capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
+{{- /* The port of a URL. */}}
+{{- define "spotter.portOf" -}}
+{{- $url := urlParse . }}
+{{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" }}
+{{- $port | default (ternary "443" "80" (eq $url.scheme "https")) }}
+{{- end }}
+
 {{- /* What no schema can say, since it is about two values that stand apart. */}}
 {{- define "spotter.check" -}}
 {{- $p := .Values.record.persistence }}
 {{- if and .Values.record.enabled $p.enabled (not $p.existingClaim) (gt (int .Values.replicas) 1) (not (has "ReadWriteMany" $p.accessModes)) }}
 {{- fail (printf "record.persistence.accessModes is %v and replicas is %d: only a ReadWriteMany volume can be mounted by several replicas; set replicas to 1, or record.persistence.enabled to false" $p.accessModes (int .Values.replicas)) }}
+{{- end }}
+{{- if and .Values.models.claim .Values.models.image.name }}
+{{- fail "models.claim and models.image.name are both set: bundles come from one of them" }}
+{{- end }}
+{{- $u := .Values.usage.prometheus }}
+{{- if and (not $u.url) (or $u.cpuQuery $u.memoryQuery $u.serviceAccountToken $u.tokenSecret.name $u.caConfigMap.name) }}
+{{- fail "usage.prometheus.url is empty: Prometheus is not asked without it, and the other values of usage.prometheus mean nothing" }}
+{{- end }}
+{{- if and $u.tokenSecret.name $u.serviceAccountToken }}
+{{- fail "usage.prometheus.tokenSecret.name and usage.prometheus.serviceAccountToken are both set: one token is shown" }}
 {{- end }}
 {{- end }}
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/live/queue/fake"
+	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/live/testenv"
+)
+
+// actionsOf are the actions of IAM that each request needs, by the method and whether
+// it is of an object for S3, and by the name of the action for SQS, whose batches need
+// the right to do one.
+var actionsOf = map[string]string{
+	"GET": "s3:ListBucket", "HEAD object": "s3:GetObject", "GET object": "s3:GetObject", "PUT object": "s3:PutObject",
+	"ReceiveMessage": "sqs:ReceiveMessage", "DeleteMessage": "sqs:DeleteMessage", "DeleteMessageBatch": "sqs:DeleteMessage",
+}
+
+// TestAWSRightsAreExact has a controller in shadow record to a bucket and read a queue,
+// and the next one go on with both: together they ask for exactly what is documented,
+// and in the bucket for nothing beside their prefix.
+func TestAWSRightsAreExact(t *testing.T) {
+	s := newStage(t, shadowRules)
+	messages := fake.New()
+	messages.Send(`{"detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","detail":{"instance-id":"i-0123456789abcdef0","instance-action":"terminate"}}`)
+	sqs := httptest.NewServer(messages)
+	defer sqs.Close()
+	t.Setenv("AWS_REGION", "us-east-1")
+	bucket, flags := newRecords(t, "")
+	flags = append(flags, "--queue-url", "https://sqs.us-east-1.amazonaws.com/123456789012/spotter", "--endpoint", sqs.URL)
+	for range 2 { // the second meets what the first has left in the bucket
+		dir := filepath.Join(t.TempDir(), "record")
+		r := s.start(t, append(flags, "--record", dir)...)
+		testenv.Eventually(t, "three decisions are found", func() error {
+			if n := decisionsIn(t, dir); n < 3 {
+				return fmt.Errorf("%d are", n)
+			}
+			if messages.Len() > 0 {
+				return errors.New("a message lies in the queue")
+			}
+			return nil
+		})
+		stop(t, r)
+	}
+	setup := rights.Setup{Parts: []rights.Part{rights.Bucket, rights.Queue}}
+	want := slices.DeleteFunc(rights.Actions(setup), func(a string) bool { return strings.HasPrefix(a, "kms:") }) // by AWS itself, for us
+	if got := slices.Sorted(maps.Keys(asksOf(t, bucket.Requests(), messages.Calls()))); !slices.Equal(got, want) {
+		t.Errorf("asked for %v, documented are %v", got, want)
+	}
+}
+
+// asksOf returns the actions of IAM that requests need.
+func asksOf(t *testing.T, s3 []string, sqs []fake.Call) map[string]bool {
+	t.Helper()
+	asked := map[string]bool{}
+	ask := func(what, request string) {
+		if actionsOf[what] == "" {
+			t.Errorf("nobody knows what right %q needs", request)
+			return
+		}
+		asked[actionsOf[what]] = true
+	}
+	for _, r := range s3 {
+		method, key, _ := strings.Cut(r, " ")
+		if key == "" {
+			ask(method, r)
+			continue
+		}
+		if !strings.HasPrefix(key, "a/") {
+			t.Errorf("%s: it lies beside the prefix", r)
+		}
+		ask(method+" object", r)
+	}
+	for _, c := range sqs {
+		ask(c.Action, c.Action)
+	}
+	return asked
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// TestUsageCall refuses what cannot be meant of Prometheus, by flag and value.
+func TestUsageCall(t *testing.T) {
+	none, junk := filepath.Join(t.TempDir(), "none"), file(t, "junk.pem", "no certificate")
+	const url = "https://prometheus.monitoring:9090"
+	for want, args := range map[string][]string{
+		"--prometheus-cpu-query: Prometheus is not asked without --prometheus-url": {"--prometheus-cpu-query", "up"},
+		"--prometheus-timeout: Prometheus is not asked":                            {"--prometheus-timeout", "1s"},
+		`--prometheus-url: "prometheus:9090" is not of the form`:                   {"--prometheus-url", "prometheus:9090"},
+		"--prometheus-url: http://a:xxxxx@b holds a user or a password":            {"--prometheus-url", "http://a:b@b"},
+		"--prometheus-token-file: open " + none:                                    {"--prometheus-url", url, "--prometheus-token-file", none},
+		"--prometheus-ca-file: ":                                                   {"--prometheus-url", url, "--prometheus-ca-file", none},
+		"--prometheus-ca-file: unable to load root certificates":                   {"--prometheus-url", url, "--prometheus-ca-file", junk},
+		"--prometheus-memory-query: the query is empty":                            {"--prometheus-url", url, "--prometheus-memory-query", ""},
+		"--prometheus-timeout: -1s is not positive":                                {"--prometheus-url", url, "--prometheus-timeout", "-1s"},
+	} {
+		wrongCallIs(t, want, append([]string{"run"}, args...)...)
+	}
+}
+
+// TestRunUsage reads usage from a Prometheus that wants a token, over TLS by an
+// authority of its own, and asks no metrics-server.
+func TestRunUsage(t *testing.T) {
+	s := newStage(t, shadowRules)
+	if err := s.env.Client.Create(t.Context(), testenv.Node("n1", "4", "16Gi")); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sesame" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.URL.Path != "/prefix/api/v1/query" || !strings.Contains(r.FormValue("query"), "container_") {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"node":"n1"},"value":[%d,"2"]}]}}`, metav1.Now().Unix())
+	}))
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := file(t, "token", "sesame\n")
+	mark := s.env.Mark()
+	a := s.start(t, "--prometheus-url", server.URL+"/prefix", "--prometheus-ca-file", ca, "--prometheus-token-file", token, "--step", "2s")
+	usageIs(t, s, metav1.ConditionTrue, "Measured")
+	if n := len(s.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Group == "metrics.k8s.io" })); n > 0 {
+		t.Errorf("metrics-server was asked %d times beside Prometheus", n)
+	}
+	if body := get(t, a.metric); !strings.Contains(body, `spotter_source_age_seconds{source="usage"}`) {
+		t.Error("the metrics lack the age of usage")
+	}
+	stop(t, a)
+	b := s.start(t, "--prometheus-url", server.URL+"/prefix", "--prometheus-ca-file", ca, "--step", "2s")
+	usageIs(t, s, metav1.ConditionFalse, "Unauthorized")
+	stop(t, b)
+}
+
+// usageIs waits until the pool says of usage what it is to say.
+func usageIs(t *testing.T, s *stage, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	testenv.Eventually(t, "usage is "+reason, func() error {
+		var p v1alpha1.CapacityPool
+		if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: "web"}, &p); err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(p.Status.Conditions, cluster.ConditionUsage); c == nil || c.Status != status || c.Reason != reason {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+}
