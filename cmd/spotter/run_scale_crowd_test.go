@@ -316,9 +316,9 @@ func (c *crowd) written(b *testing.B, since testenv.Mark) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x, y)) })
 	var lines []string
 	for _, k := range keys {
-		lines = append(lines, fmt.Sprintf("%6d %s", counts[k], k))
+		lines = append(lines, fmt.Sprintf("%d %s", counts[k], k))
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, ", ")
 }
 
 // crowdTrace writes the prices of some three hundred spot markets, hour by hour over

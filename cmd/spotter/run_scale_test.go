@@ -34,6 +34,7 @@ const (
 	scaleMoves = 200 // steps of a run that moves nodes: at least ten minutes
 	scaleEvery = 3 * time.Second
 	scaleMax   = 20 * time.Minute
+	scaleAim   = 250 * time.Millisecond // of a step
 )
 
 // A scaleCase is one run that is measured.
@@ -62,8 +63,10 @@ var scaleCases = []scaleCase{
 // A step is from observing to the status of pools. Waiting for the API server is in
 // it, so that its time depends on the machine and on who else is at work there; the
 // time of the processor that the whole process took for each step does so less.
-// What the backends tend after a step is told apart. The writes of the first minute,
-// in which everything is made that there was not, are not in those a second.
+// What the backends tend after a step is told apart, and so is what passes until a
+// step has decided. Steady are the steps after the first minute, in which everything
+// is made that there was not; the writes a second are of that time, too. All others
+// are of the whole run, the first step included.
 //
 // The program is SPOTTER=FILE where that is set, else it is built. With
 // SPOTTER_PROFILE=DIR the profiles of processor and heap are left there.
@@ -154,13 +157,14 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 	r.await(b, x.steps)
 	last, took := r.usage(b), time.Since(from)
 	writes, counted = r.writes(b)-writes, r.counted()-counted
-	b.Logf("ready after %v\n%s\n%s", ready.Round(time.Millisecond), r.phases(b), c.written(b, mark))
+	phases, written := r.phases(b), c.written(b, mark)
 	b.ReportMetric(float64(c.replaced(b, before)), "nodes-moved")
 	r.end(b)
-	b.Logf("%s: %d steps; over the last %d, %v: %v planned; complaints: %d\n%s", x.name, len(r.steps), counted, took.Round(time.Second), r.plans, len(r.tail),
-		strings.Join(r.tail[:min(len(r.tail), 8)], "\n"))
 	b.ReportMetric(0, "ns/op")
-	r.report(b)
+	r.report(b, len(r.steps)-counted)
+	b.Logf("%s: ready after %v; %d steps, on average %s; over the last %d, %v: %v planned, written: %s; complaints: %d\n%s", x.name,
+		ready.Round(time.Millisecond), len(r.steps), phases, counted, took.Round(time.Second), r.plans, written, len(r.tail),
+		strings.Join(r.tail[:min(len(r.tail), 3)], "\n")) // of more than ten lines the testing package cuts what is left
 	b.ReportMetric(last.peak, "MB-peak")
 	b.ReportMetric(last.resident, "MB-end")
 	b.ReportMetric(1000*(last.cpu-first.cpu)/float64(counted), "cpu-ms/step")
@@ -168,26 +172,45 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 	b.ReportMetric(writes/took.Seconds(), "writes/s")
 }
 
-// report tells what steps took, and what the backends tended after them, and of the
-// longest step what it took that long for.
-func (r *scaleRun) report(b *testing.B) {
+// report tells what steps took, what passed until they had decided, and what the
+// backends tended after them, and of the longest steps what they took that long for.
+// The steps from steady on are also told by themselves.
+func (r *scaleRun) report(b *testing.B, steady int) {
 	b.Helper()
-	slowest := slices.MaxFunc(r.steps, func(x, y scaleStep) int { return cmp.Compare(x.took, y.took) })
-	b.Logf("the longest step: %v, of which %v", slowest.took, slowest.phases)
-	quantile := func(of func(scaleStep) time.Duration, q float64) float64 {
-		all := make([]time.Duration, len(r.steps))
-		for i, x := range r.steps {
-			all[i] = of(x)
-		}
-		slices.Sort(all)
-		return float64(all[int(math.Ceil(q*float64(len(all))))-1].Microseconds()) / 1000
+	slowest := slices.Clone(r.steps)
+	slices.SortFunc(slowest, func(x, y scaleStep) int { return cmp.Compare(y.took, x.took) })
+	for _, x := range slowest[:min(3, len(slowest))] {
+		b.Logf("among the longest steps: %v, of which %v", x.took, x.phases)
 	}
-	took, tended := func(x scaleStep) time.Duration { return x.took }, func(x scaleStep) time.Duration { return x.phases["tend"] }
-	b.ReportMetric(quantile(took, 0.5), "p50-ms")
-	b.ReportMetric(quantile(took, 0.99), "p99-ms")
-	b.ReportMetric(quantile(took, 1), "max-ms")
-	b.ReportMetric(quantile(tended, 0.5), "tend-p50-ms")
-	b.ReportMetric(quantile(tended, 0.99), "tend-p99-ms")
+	took := func(x scaleStep) time.Duration { return x.took }
+	tended := func(x scaleStep) time.Duration { return x.phases["tend"] }
+	decided := func(x scaleStep) time.Duration {
+		return x.phases["observe"] + x.phases["forecast"] + x.phases["decide"]
+	}
+	for name, of := range map[string]func(scaleStep) time.Duration{"": took, "decided-": decided, "tend-": tended} {
+		b.ReportMetric(quantileOf(r.steps, of, 0.5), name+"p50-ms")
+		b.ReportMetric(quantileOf(r.steps, of, 0.99), name+"p99-ms")
+	}
+	b.ReportMetric(quantileOf(r.steps, took, 1), "max-ms")
+	b.ReportMetric(quantileOf(r.steps[steady:], took, 0.99), "steady-p99-ms")
+	b.ReportMetric(quantileOf(r.steps[steady:], took, 1), "steady-max-ms")
+	within := 0
+	for _, x := range r.steps {
+		if x.took <= scaleAim {
+			within++
+		}
+	}
+	b.ReportMetric(100*float64(within)/float64(len(r.steps)), "%-within-aim")
+}
+
+// quantileOf returns a quantile of what steps took, in milliseconds.
+func quantileOf(steps []scaleStep, of func(scaleStep) time.Duration, q float64) float64 {
+	all := make([]time.Duration, len(steps))
+	for i, x := range steps {
+		all[i] = of(x)
+	}
+	slices.Sort(all)
+	return float64(all[int(math.Ceil(q*float64(len(all))))-1].Microseconds()) / 1000
 }
 
 // end asks the process to end.

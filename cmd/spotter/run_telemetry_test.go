@@ -64,7 +64,7 @@ func TestRunTelemetry(t *testing.T) {
 
 	s := newStage(t, shadowRules)
 	r := s.start(t, "--metrics-secure=true")
-	s.leads(t, r, "")
+	s.leads(t, r)
 	url := strings.Replace(r.metric, "http://", "https://", 1)
 	reader := s.env.ServiceAccount(t, s.namespace, "reader", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
 	stranger := s.env.ServiceAccount(t, s.namespace, "stranger")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,47 +26,93 @@ type goldenPod struct {
 	GPUs  float64 `json:"gpus"`
 }
 
-// TestGolden counts the pods of gpu-k8s-operator as real Pod objects. An API server
-// keeps times to the second and devices by the piece: so the times are rounded
-// before, for the pods and for what they are compared with, and cores stand for
-// devices. What is compared with is held to the golden figures to 1e-9 in
-// policy/budget; against those themselves the difference is what rounding explains.
-func TestGolden(t *testing.T) {
-	env := testenv.Start(t, testenv.Options{})
-	var cases []struct {
-		Pods   []goldenPod
-		Quota  float64 `json:"quota_gpu_hours"`
-		Window int64   `json:"window_ns"`
-		Want   struct {
-			Consumed float64
-			Tracked  int `json:"tracked_pods"`
-		}
+// A goldenCase is what gpu-k8s-operator made of some pods.
+type goldenCase struct {
+	Pods   []goldenPod
+	Quota  float64 `json:"quota_gpu_hours"`
+	Window int64   `json:"window_ns"`
+	Want   struct {
+		Consumed, Remaining float64
+		Over                bool
+		Tracked             int `json:"tracked_pods"`
 	}
+}
+
+func goldenCases(t *testing.T) (cases []goldenCase) {
+	t.Helper()
 	if err := json.Unmarshal(policytest.Golden(t, "gpu_accounting.json"), &cases); err != nil {
 		t.Fatal(err)
 	}
-	if len(cases) > 120 {
-		cases = cases[:120] // some hundred pods, made one by one
+	if len(cases) < 300 {
+		t.Fatalf("%d cases are too few", len(cases))
 	}
-	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	ns := env.Namespace(t)
-	for i, c := range cases {
+	return cases
+}
+
+// budget returns the budget of the pods that are labelled with the name of the case.
+func (c *goldenCase) budget(namespace, name string) *policy.Budget {
+	return &policy.Budget{Namespace: namespace, GPUHours: c.Quota, Window: time.Duration(c.Window),
+		Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "case", Op: policy.OpIn, Values: []string{name}}}}}
+}
+
+// goldenNow is when the cases are counted.
+var goldenNow = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// goldenDevices stands for the devices of the cases, some of which are parts of one:
+// an API server takes those only of a resource that has parts.
+const goldenDevices = "cpu"
+
+// same reports whether two accounts are the same but for the last bits of their sums.
+func same(a, b policybudget.Account) bool {
+	return math.Abs(a.Consumed-b.Consumed) <= 1e-9 && math.Abs(a.Remaining-b.Remaining) <= 1e-9 && a.Tracked == b.Tracked && a.Over == b.Over
+}
+
+// TestGoldenToTheNanosecond counts the pods of gpu-k8s-operator to the nanosecond, and
+// those that request fewer than no devices, as no API server would have them.
+func TestGoldenToTheNanosecond(t *testing.T) {
+	for i, c := range goldenCases(t) {
 		name := fmt.Sprint("case-", i)
+		other, running := (&goldenPod{Start: -int64(time.Hour), GPUs: 1}).pod("ns", "another", 1)
+		other.Status = running
+		pods := []corev1.Pod{*other}
+		for _, p := range c.Pods {
+			pod, status := p.pod("ns", name, 1)
+			pod.Status = status
+			pods = append(pods, *pod)
+		}
+		want := policybudget.Account{Consumed: c.Want.Consumed, Remaining: c.Want.Remaining, Over: c.Want.Over, Tracked: c.Want.Tracked}
+		if got := Count(c.budget("ns", name), goldenDevices, pods, goldenNow); !same(got, want) {
+			t.Errorf("case %d: %+v, and gpu-k8s-operator has %+v", i, got, want)
+		}
+	}
+}
+
+// TestGolden counts the same pods from a real API server. That keeps times to the
+// second and refuses requests below nothing, so there the account is to be that of the
+// rounded pods, and to differ from gpu-k8s-operator's by no more than rounding explains.
+func TestGolden(t *testing.T) {
+	env := testenv.Start(t, testenv.Options{})
+	cases := goldenCases(t)
+	ns := env.Namespace(t)
+	makeGolden(t, env, ns, cases)
+	var pods corev1.PodList
+	if err := env.Client.List(t.Context(), &pods, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
 		rounding := 0.0
 		var objects []policybudget.Object
 		for _, p := range c.Pods {
-			objects = append(objects, makeGolden(t, env, ns, name, now, p))
+			o := policybudget.Object{Start: time.Duration(p.Start).Round(time.Second), Devices: max(0, p.GPUs)}
+			if p.End != nil {
+				o.End, o.Ended = time.Duration(*p.End).Round(time.Second), true
+			}
+			objects = append(objects, o)
 			rounding += max(0, p.GPUs) * 1 / 3600
 		}
-		var pods corev1.PodList
-		if err := env.Client.List(t.Context(), &pods, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
-		b := policy.Budget{Namespace: ns, GPUHours: c.Quota, Window: time.Duration(c.Window),
-			Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "case", Op: policy.OpIn, Values: []string{name}}}}}
-		got := Count(&b, "cpu", pods.Items, now)
-		want := policybudget.CountObjects(b.Window, c.Quota, objects)
-		if math.Abs(got.Consumed-want.Consumed) > 1e-9 || math.Abs(got.Remaining-want.Remaining) > 1e-9 || got.Tracked != want.Tracked || got.Over != want.Over {
+		b := c.budget(ns, fmt.Sprint("case-", i))
+		got := Count(b, goldenDevices, pods.Items, goldenNow)
+		if want := policybudget.CountObjects(b.Window, c.Quota, objects); !same(got, want) {
 			t.Errorf("case %d: %+v, want %+v", i, got, want)
 		}
 		if math.Abs(got.Consumed-c.Want.Consumed) > rounding+1e-9 || got.Tracked != c.Want.Tracked {
@@ -74,31 +121,51 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// makeGolden makes a pod and returns how it is to be seen.
-func makeGolden(t *testing.T, env *testenv.Env, ns, name string, now time.Time, p goldenPod) policybudget.Object {
+// makeGolden makes the pods of all cases, some at a time.
+func makeGolden(t *testing.T, env *testenv.Env, ns string, cases []goldenCase) {
 	t.Helper()
+	var all sync.WaitGroup
+	turns := make(chan struct{}, 8)
+	for i, c := range cases {
+		for _, p := range c.Pods {
+			turns <- struct{}{}
+			all.Go(func() {
+				defer func() { <-turns }()
+				p.GPUs = max(0, p.GPUs)
+				pod, status := p.pod(ns, fmt.Sprint("case-", i), time.Second)
+				err := env.Client.Create(t.Context(), pod)
+				if err == nil {
+					pod.Status = status
+					err = env.Client.Status().Update(t.Context(), pod)
+				}
+				if err != nil {
+					t.Errorf("case %d: %v", i, err)
+				}
+			})
+		}
+	}
+	if all.Wait(); t.Failed() {
+		t.FailNow()
+	}
+}
+
+// pod returns the Pod of a case and its status, with times to the unit.
+func (p *goldenPod) pod(ns, name string, unit time.Duration) (*corev1.Pod, corev1.PodStatus) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: name + "-", Labels: label("case", name)},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
 	}
-	if p.GPUs > 0 {
-		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": *resource.NewMilliQuantity(int64(math.Round(p.GPUs*1000)), resource.DecimalSI)}
+	if p.GPUs != 0 {
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{goldenDevices: *resource.NewMilliQuantity(int64(math.Round(p.GPUs*1000)), resource.DecimalSI)}
 	}
-	if err := env.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	start := time.Duration(p.Start).Round(time.Second)
-	o := policybudget.Object{Start: start, Devices: max(0, p.GPUs)}
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: now.Add(start)}}
+	at := func(ns int64) metav1.Time { return metav1.NewTime(goldenNow.Add(time.Duration(ns).Round(unit))) }
+	start := at(p.Start)
+	status := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &start}
 	if p.End != nil {
-		o.End, o.Ended = time.Duration(*p.End).Round(time.Second), true
-		pod.Status.Phase = corev1.PodSucceeded
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{StartedAt: *pod.Status.StartTime, FinishedAt: metav1.NewTime(now.Add(o.End))},
+		status.Phase = corev1.PodSucceeded
+		status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{StartedAt: start, FinishedAt: at(*p.End)},
 		}}}
 	}
-	if err := env.Client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return pod, status
 }

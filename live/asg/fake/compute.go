@@ -60,6 +60,9 @@ func (p compute) describeInstances(form url.Values) (answer, *apiError) {
 			if i.Spot {
 				r.Lifecycle = "spot"
 			}
+			if i.State == Terminating {
+				r.State = "shutting-down"
+			}
 			rows = append(rows, r)
 		}
 	}
