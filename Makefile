@@ -20,7 +20,7 @@ export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build run results acceptance test same bench lint fmt generate testenv charttools onnxruntime clean
+.PHONY: build run results acceptance test play same bench lint fmt generate testenv charttools onnxruntime image image-test image-lock install-yaml clean
 
 build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
@@ -51,6 +51,11 @@ test:
 	$(GO) test -run '^Test(Gate|RunKarpenter)$$' -timeout 20m ./cmd/spotter
 	$(GO) test -run '^TestNoLeak$$' -timeout 20m ./models/onnx
 	$(GO) test -run '^Test(RandomWorlds|Observe)$$' -timeout 20m ./sim
+
+# play has things happen at random to a controller beside a real Karpenter, after make
+# testenv: make play PLAY='-play.seed=3 -play.for=2m'.
+play:
+	$(GO) test -run '^TestRunKarpenterPlay$$' -count 1 -v -timeout 30m ./cmd/spotter $(PLAY)
 
 # same runs equal weeks with builds for several machines and compares hashes.
 same:
@@ -109,6 +114,33 @@ bin/promtool: .ci/tools/promtool/go.mod .ci/tools/promtool/go.sum
 onnxruntime:
 	.ci/tools/onnxruntime/fetch
 
+# image makes the container image without a container engine: an OCI layout in dist/,
+# of packages of Debian 12, ONNX Runtime and the program, with a bill of materials
+# beside it. It needs a Debian 12. IMAGE_ARCH=amd64,arm64 makes it for both. image-test
+# runs what is in it, and makes it once more; image-lock pins the newest packages.
+IMAGE_VERSION ?= $(VERSION:v%=%)
+IMAGE_ARCH    ?= $(shell $(GO) env GOARCH)
+IMAGE_FLAGS   ?=
+IMAGE         := dist/spotter-$(IMAGE_VERSION).oci.tar
+
+image: bin/imagetool
+	bin/imagetool build --arch $(IMAGE_ARCH) --version $(IMAGE_VERSION) --out $(IMAGE) $(IMAGE_FLAGS)
+
+image-test: image
+	cd .ci/tools/image && SPOTTER_IMAGE=$(CURDIR)/$(IMAGE) SPOTTER_IMAGE_FLAGS='$(IMAGE_FLAGS)' $(GO) test -count 1 -v -timeout 20m .
+
+image-lock: bin/imagetool
+	bin/imagetool lock
+
+bin/imagetool: $(wildcard .ci/tools/image/*)
+	cd .ci/tools/image && CGO_ENABLED=0 $(GO) build -trimpath -o ../../../$@ .
+
+# install-yaml renders the chart for those without Helm. DIGEST=sha256:… pins the image.
+CHART ?= charts/spotter
+
+install-yaml: bin/helm
+	build/install-yaml $(CHART) dist/install.yaml $(DIGEST)
+
 lint: $(LINT)
 	$(LINT) run
 
@@ -120,4 +152,4 @@ generate:
 	$(GO) generate ./charts
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

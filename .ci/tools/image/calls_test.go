@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+)
+
+// TestBroken reads an archive and refuses one of which one byte was changed.
+func TestBroken(t *testing.T) {
+	img, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.OS, config.Architecture = "linux", "amd64"
+	if img, err = mutate.ConfigFile(img, config); err != nil {
+		t.Fatal(err)
+	}
+	b := &builder{work: t.TempDir(), version: "1", at: time.Unix(1, 0)}
+	file := filepath.Join(b.work, "x.oci.tar")
+	if _, err := b.archive([]edition{{"amd64", img, []byte("{}")}}, file); err != nil {
+		t.Fatal(err)
+	}
+	a, err := open(file, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.bills[0].Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := img.Digest(); err != nil || m.Subject == nil || m.Subject.Digest != digest {
+		t.Errorf("the bill of materials is of %+v, want %s: %v", m.Subject, digest, err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	blob, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(data, blob)
+	if at < 0 {
+		t.Fatal("the layer is not in the archive")
+	}
+	data[at+len(blob)/2] ^= 1
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(file, t.TempDir()); err == nil {
+		t.Error("an archive with a changed byte is taken")
+	}
+}
+
+// TestCalls refuses what is wrongly called, with exit code 2.
+func TestCalls(t *testing.T) {
+	for _, c := range []struct{ args, says string }{
+		{"", "no command"},
+		{"bake", `"bake"`},
+		{"build x", "1 arguments"},
+		{"build --arch riscv64", `"riscv64"`},
+		{"build --arch amd64,amd64", "once"},
+		{"build --version a/b", `"a/b"`},
+		{"stage --arch amd64", "--out"},
+		{"stage --arch amd64,arm64 --out x", "takes one"},
+		{"unpack nowhere.tar x", "nowhere.tar"},
+	} {
+		err := run(t.Context(), strings.Fields(c.args), io.Discard, io.Discard)
+		if err == nil || !errors.As(err, &errWrong{}) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("imagetool %s: %v", c.args, err)
+		}
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "today")
+	if err := run(t.Context(), []string{"build"}, io.Discard, io.Discard); err == nil || !errors.As(err, &errWrong{}) || !strings.Contains(err.Error(), `"today"`) {
+		t.Errorf("SOURCE_DATE_EPOCH=today: %v", err)
+	}
+}
+
+// TestLock holds the pins to what is needed, and to what `make onnxruntime` fetches.
+func TestLock(t *testing.T) {
+	all, err := readLock(filepath.Join(root, lockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetch, err := os.ReadFile(filepath.Join(root, ".ci", "tools", "onnxruntime", "fetch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range architectures() {
+		packages, err := of(all, "debian", arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range packages {
+			names = append(names, p.name)
+		}
+		if !slices.Equal(names, debianPackages) {
+			t.Errorf("%s: pinned are %v, want %v", arch, names, debianPackages)
+		}
+		runtimes, err := of(all, "npm", arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range runtimes {
+			if !strings.Contains(string(fetch), "sum="+p.sum) || !strings.Contains(string(fetch), "version="+p.version) {
+				t.Errorf("%s: %s with the SHA-256 %s is not what make onnxruntime fetches", arch, p, p.sum)
+			}
+		}
+	}
+	for text, says := range map[string]string{
+		"debian libc6 1 amd64":               "4 words",
+		"pip a 1 amd64 00":                   `"pip"`,
+		"npm a 1 sparc 00":                   `"sparc"`,
+		"debian libc6 1 amd64 00zz":          `"00zz"`,
+		all[0].line() + "\n" + all[0].line(): "twice",
+	} {
+		name := filepath.Join(t.TempDir(), "lock")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readLock(name); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func (p pin) line() string {
+	return strings.Join([]string{p.source, p.name, p.version, p.arch, p.sum}, " ")
+}

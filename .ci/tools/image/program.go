@@ -1,0 +1,137 @@
+package main
+
+import (
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// program is where the program stands in the image.
+const program = "usr/bin/spotter"
+
+// goEnv is what the program is built with for an architecture. It needs cgo, by which
+// it loads ONNX Runtime, and so a C compiler for that architecture.
+func goEnv(arch string) ([]string, error) {
+	env := []string{"CGO_ENABLED=1", "GOOS=linux", "GOARCH=" + arch}
+	if arch == runtime.GOARCH && runtime.GOOS == "linux" {
+		return env, nil
+	}
+	p := platforms[arch]
+	if _, err := exec.LookPath(p.compiler); err != nil {
+		return nil, wrong(fmt.Errorf("building for %s: %w: Debian has it in %s", arch, err, p.packages))
+	}
+	return append(env, "CC="+p.compiler), nil
+}
+
+// compile builds the program and returns its file.
+func (b *builder) compile(arch string) (string, error) {
+	env, err := goEnv(arch)
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(b.work, "spotter-"+arch)
+	return out, b.run(b.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+b.version, "-o", out, "./cmd/spotter")
+}
+
+// programTree returns the program with its licences and those of all modules that
+// are linked into it.
+func (b *builder) programTree(arch, file string) (tree, error) {
+	binary, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	t := tree{program: {mode: 0o755, data: binary}}
+	own, err := os.ReadFile(filepath.Join(b.root, "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
+	t.file("usr/share/doc/spotter/LICENSE", own)
+	return t, b.addLicences(t, arch, file)
+}
+
+// licenceName is what files with licences and notices are called.
+var licenceName = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notices?|copyright|patents|authors)([-._].*)?$`)
+
+// addLicences adds the licences of the modules that a program is made of: the files
+// beside each linked package and above it, up to its module. A module without any
+// is an error: it may not be passed on.
+func (b *builder) addLicences(t tree, arch, file string) error {
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	missing := map[string]bool{}
+	for _, m := range info.Deps {
+		missing[m.Path] = true
+	}
+	env, err := goEnv(arch)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}", "./cmd/spotter")
+	cmd.Dir, cmd.Env, cmd.Stderr = b.root, append(os.Environ(), env...), b.said
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) != 4 || f[1] == "" {
+			continue // the standard library, or this module
+		}
+		n, err := addLicencesOf(t, f[0]+"@"+f[1], f[2], f[3])
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			delete(missing, f[0])
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("modules without a licence: %s", strings.Join(sortedKeys(missing), ", "))
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return err
+	}
+	n, err := addLicencesOf(t, "go", strings.TrimSpace(string(root)), strings.TrimSpace(string(root)))
+	if err == nil && n == 0 {
+		err = errors.New("the Go distribution has no LICENSE file")
+	}
+	return err
+}
+
+// addLicencesOf adds the files with licences in dir and above, up to the folder of
+// the module, and returns how many there are.
+func addLicencesOf(t tree, module, top, dir string) (int, error) {
+	n := 0
+	for ; strings.HasPrefix(dir, top); dir = filepath.Dir(dir) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return 0, err
+		}
+		rel, err := filepath.Rel(top, dir)
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range entries {
+			if !e.Type().IsRegular() || !licenceName.MatchString(e.Name()) || slices.Contains([]string{".go", ".sh", ".py"}, filepath.Ext(e.Name())) {
+				continue
+			}
+			n++
+			data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return 0, err
+			}
+			t.file(filepath.ToSlash(filepath.Join("usr/share/doc/spotter/licenses", module, rel, e.Name())), data)
+		}
+	}
+	return n, nil
+}
