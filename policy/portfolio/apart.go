@@ -38,10 +38,15 @@ func (m *mover) pack(t *trial) bool {
 			for k := range b.Pods {
 				b.Pods[k] = now[b.Pods[k]]
 			}
-			for k := range b.Offers {
-				b.Offers[k] = slices.IndexFunc(m.offers, func(o place.Offer) bool { return o.Market == offers[b.Offers[k]].Market })
+			if len(offers) < len(m.offers) {
+				for k := range b.Offers {
+					b.Offers[k] = slices.IndexFunc(m.offers, func(o place.Offer) bool { return o.Market == offers[b.Offers[k]].Market })
+				}
 			}
 			t.bins = append(t.bins, b)
+		}
+		if len(left) == 0 {
+			break
 		}
 		offers = slices.DeleteFunc(slices.Clone(offers), func(o place.Offer) bool { return slices.Contains(used, o.Market) })
 	}
