@@ -20,10 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/live/testenv"
 )
 
-var (
-	playSeed = flag.Uint64("play.seed", 0, "seed of the random play on Karpenter; 0 takes a new one")
-	playFor  = flag.Duration("play.for", 40*time.Second, "how long the random play on Karpenter lasts")
-)
+var playFor = flag.Duration("play.for", 40*time.Second, "how long the random play on Karpenter lasts")
 
 // A play is a plant to which things happen at random.
 type play struct {
@@ -42,14 +39,11 @@ func TestRunKarpenterPlay(t *testing.T) {
 	if raced {
 		t.Skip("it runs alone, without the race detector: make play")
 	}
-	seed := *playSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := testenv.Seed(t)
 	p := &play{plant: newPlant(t), rng: rand.New(rand.NewPCG(seed, 1)), did: map[string]int{}}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("repeat with -play.seed=%d -play.for=%v", seed, *playFor)
+			t.Logf("it lasted -play.for=%v", *playFor)
 		}
 	})
 	mark := p.env.Mark()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -68,9 +69,12 @@ func TestRunUsage(t *testing.T) {
 	if n := len(s.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Group == "metrics.k8s.io" })); n > 0 {
 		t.Errorf("metrics-server was asked %d times beside Prometheus", n)
 	}
-	if body := get(t, a.metric); !strings.Contains(body, `spotter_source_age_seconds{source="usage"}`) {
-		t.Error("the metrics lack the age of usage")
-	}
+	testenv.Eventually(t, "the metrics have the age of usage", func() error { // they are told after the status
+		if body := get(t, a.metric); !strings.Contains(body, `spotter_source_age_seconds{source="usage"}`) {
+			return errors.New("they lack it")
+		}
+		return nil
+	})
 	stop(t, a)
 	b := s.start(t, "--prometheus-url", server.URL+"/prefix", "--prometheus-ca-file", ca, "--step", "2s")
 	usageIs(t, s, metav1.ConditionFalse, "Unauthorized")

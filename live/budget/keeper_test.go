@@ -219,8 +219,8 @@ func TestRule12Evict(t *testing.T) {
 	if err := x.keeper.Evict(t.Context(), x.snap, order); !held(err, "NamespaceNotGated") {
 		t.Fatalf("in a namespace without a gate: %v", err)
 	}
-	ns.Labels[GateLabel] = GateEnabled
-	if err := x.env.Client.Update(t.Context(), ns); err != nil {
+	gated := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+GateLabel+`":"`+GateEnabled+`"}}}`))
+	if err := x.env.Client.Patch(t.Context(), ns, gated); err != nil {
 		t.Fatal(err)
 	}
 	mark := x.env.Mark()

@@ -3,13 +3,13 @@ package cluster_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/registry"
@@ -17,8 +17,6 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/sim"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "shuffle the events by this seed")
 
 // A follower is the recorder of a simulated run that shows every step to one
 // observer, as the objects that have changed, in random order.
@@ -83,10 +81,7 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := testenv.Seed(t)
 	for _, c := range []struct{ world, policy string }{{"tiny", "spot"}, {"stateful-zonal", "spot"}, {"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
 		t.Run(c.world, func(t *testing.T) {
 			sc, err := scenarios.Load(c.world)

@@ -192,10 +192,7 @@ func TestServerUpdatedIsRebuilt(t *testing.T) {
 	x := newSite(t, "churn", 3)
 	o := x.observer()
 	x.start()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := testenv.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 2))
 	for i := range 3 {
 		x.must(x.env.Client.Create(t.Context(), x.deployment(fmt.Sprintf("app-%d", i), 3)))

@@ -301,7 +301,7 @@ func TestRule11OnCluster(t *testing.T) {
 	c.nodes("kill-a", "kill-b", "kill-c")
 	c.deploy("web", 6)
 	c.budget("web", "web", 1)
-	seed := rand.Uint64()
+	seed := testenv.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for i := range 24 {
 		name := []string{"kill-a", "kill-b", "kill-c"}[rnd.IntN(3)]

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -153,7 +154,7 @@ func (k *killer) after(string) error {
 // of its first step no node is left cordoned by us but one that the provider or
 // the backend takes, and in the end nothing is left of either.
 func TestRule11Killed(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testenv.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	last := map[bool]int{} // the calls that a drain takes
 	for _, urgent := range []bool{false, true} {
@@ -332,7 +333,7 @@ func TestRule11RecoverLater(t *testing.T) {
 // notices, budgets, persons, faults and kills. At the end of each nothing of ours
 // is left.
 func TestRandomDrains(t *testing.T) {
-	first := rand.Uint64()
+	first := testenv.Seed(t)
 	for i := range uint64(200) {
 		seed := first + i
 		inWorld(t, func(t *testing.T, w *world) { playRandom(w, rand.New(rand.NewPCG(seed, 0))) })

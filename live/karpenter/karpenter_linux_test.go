@@ -19,6 +19,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -37,15 +38,14 @@ import (
 // have said so.
 func TestRule02RandomSteers(t *testing.T) {
 	p := newPlant(t)
-	seed := rand.Uint64()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	p.steer(policy.Steer{Share: 1, Fallback: true})
 	p.deploy("shop", "1500m", 2)
 	p.running("shop", 2)
 	last, changes := 0, 0
 	shares := []float64{0, 0.25, 0.5, 0.75, 1}
-	for i := range 100 {
+	enough := func() bool { return len(p.claimsSeen()) >= 3 && changes >= 3 }
+	for i := 0; i < 100 || i < 600 && !enough(); i++ { // a busy machine adds nodes late
 		x := policy.Steer{Share: shares[rng.IntN(len(shares))], Exact: rng.IntN(2) == 0, EmptyOnly: rng.IntN(2) == 0}
 		x.Fallback = x.Share == 1 || rng.IntN(2) == 0
 		for m := range world(1).Markets {
@@ -66,24 +66,17 @@ func TestRule02RandomSteers(t *testing.T) {
 	p.scale("shop", 4)
 	p.running("shop", 4)
 	t.Logf("%d nodes were there in all, and the types of the spot NodePool changed %d times", len(p.claimsSeen()), changes)
-	if len(p.claimsSeen()) < 3 || changes < 3 {
+	if !enough() {
 		t.Error("that nothing drifted says little")
 	}
 	if d := p.drifted(); len(d) > 0 {
-		t.Fatalf("drifted: %v; repeat with seed %d", d, seed)
+		t.Fatalf("drifted: %v", d)
 	}
-	var n karpv1.NodePool
-	if err := p.client.Get(t.Context(), client.ObjectKey{Name: "web-spot"}, &n); err != nil {
-		t.Fatal(err)
-	}
-	n.Spec.Template.Spec.Requirements = Requirements("spot", []Offer{{"c-8x-amd64-linux", "test-zone-c"}}, nil)
-	od := karpv1.NodePool{}
-	if err := p.client.Get(t.Context(), client.ObjectKey{Name: "web-od"}, &od); err != nil {
-		t.Fatal(err)
-	}
-	od.Spec.Template.Spec.Requirements = Requirements("on-demand", []Offer{{"c-8x-amd64-linux", "test-zone-c"}}, nil)
-	for _, x := range []*karpv1.NodePool{&n, &od} {
-		if err := p.client.Update(t.Context(), x); err != nil {
+	for name, capacity := range map[string]string{"web-spot": "spot", "web-od": "on-demand"} {
+		n := p.nodePool(name)
+		before := n.DeepCopy()
+		n.Spec.Template.Spec.Requirements = Requirements(capacity, []Offer{{"c-8x-amd64-linux", "test-zone-c"}}, nil)
+		if err := p.client.Patch(t.Context(), n, client.MergeFrom(before)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,10 +288,12 @@ func TestRule05Drain(t *testing.T) {
 // empty does what the drain pipeline does between Prepare and Release.
 func (p *plant) empty(name string) {
 	p.t.Helper()
-	n := p.node(name)
-	n.Spec.Unschedulable = true
-	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule})
-	if err := p.client.Update(p.t.Context(), n); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // a patch would replace the taints of others
+		n := p.node(name)
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule})
+		return p.client.Update(p.t.Context(), n)
+	}); err != nil {
 		p.t.Fatal(err)
 	}
 	var pods corev1.PodList

@@ -118,9 +118,10 @@ func release(w *world, env *testenv.Env) {
 		if n.Labels["servers.ngpc.rxt.io/type"] != "ondemand" {
 			continue
 		}
-		// Nobody here takes away the taint of new nodes.
+		// Nobody here takes away the taint of new nodes, and nobody else writes taints.
+		before := n.DeepCopy()
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
-		if err := env.Client.Update(w.ctx, n); err != nil {
+		if err := env.Client.Patch(w.ctx, n, client.MergeFrom(before)); err != nil {
 			w.t.Fatal(err)
 		}
 		if r, err := w.b.Replaced(w.ctx, []string{"t2"}); err != nil || r != backend.ReplacementReady {
