@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/live/asg/fake"
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // An instance that is not in service is its group's, or somebody's who put it on
@@ -93,4 +95,31 @@ func TestRule07TakenOutOfItsGroup(t *testing.T) {
 	if got := w.writes(); len(got) > 0 {
 		t.Errorf("wrote %v", got)
 	}
+}
+
+// A launch that was refused keeps nothing from growing once the size is what it was
+// and there is capacity again.
+func TestLaunchAfterRefusal(t *testing.T) {
+	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	market := func(set func(string)) {
+		for _, zone := range zones {
+			for _, kind := range spotGroup(0).Types {
+				set(fake.Market(zone, kind, true))
+			}
+		}
+	}
+	market(func(m string) { w.cloud.Shut(m) })
+	w.must(w.launch("t1", policy.Spot))
+	for i := 0; w.replaced("t1") != backend.ReplacementFailed; i++ {
+		if i > 60 {
+			t.Fatal("the launch is not refused")
+		}
+		w.pass(5 * time.Second)
+	}
+	w.must(w.backend.Undo(w.ctx(), w.node(w.cloud.Group("web-od").Instances[0].ID), []string{"t1"}))
+	w.cloud.Edit("web-spot", func(g *fake.Group) { g.Desired = 3 })
+	market(func(m string) { w.cloud.Open(m) })
+	w.pass(w.cfg.RaiseEvery + time.Minute)
+	w.must(w.launch("t2", policy.Spot))
+	w.awaitReady("web-spot", "t2")
 }

@@ -120,7 +120,7 @@ func (c *contest) check(doing string) {
 	ended := c.cloud.Ended()
 	for _, id := range ended[c.seen:] {
 		if n := c.podsOn(id); n > 0 {
-			c.t.Fatalf("%s: %s was ended with %d pods on it; repeat with seed %d", doing, id, n, c.seed)
+			c.t.Fatalf("%s: %s was ended with %d pods on it; repeat with -rival.seed=%d", doing, id, n, c.seed)
 		}
 	}
 	c.seen = len(ended)

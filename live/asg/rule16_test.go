@@ -1,9 +1,8 @@
 package asg
 
 import (
+	"flag"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,14 +11,15 @@ import (
 	"github.com/spotter-dev/spotter/live/asg/fake"
 )
 
+var rivalSeed = flag.Uint64("rival.seed", 0, "play this seed alone against the Cluster Autoscaler; 0 plays 1,000")
+
 // The Cluster Autoscaler and we work on the same groups at the same time, and it
 // comes between any two of our calls. No node with pods is ended, sizes come to
-// rest, and what is held in the end is what the pods need. SPOTTER_SEED repeats one
-// seed.
+// rest, and what is held in the end is what the pods need.
 func TestRule16Rival(t *testing.T) {
 	first, last := uint64(1), uint64(1000)
-	if n, err := strconv.ParseUint(os.Getenv("SPOTTER_SEED"), 10, 64); err == nil {
-		first, last = n, n
+	if *rivalSeed > 0 {
+		first, last = *rivalSeed, *rivalSeed
 	} else if testing.Short() {
 		last = 50
 	}
@@ -109,15 +109,15 @@ func (c *contest) rest(sizes string, calm int) {
 		held += g.Desired
 		spare += g.Min
 		if live := len(g.Instances); live != g.Desired {
-			c.t.Errorf("%s has %d of %d instances; repeat with seed %d", g.Name, live, g.Desired, c.seed)
+			c.t.Errorf("%s has %d of %d instances; repeat with -rival.seed=%d", g.Name, live, g.Desired, c.seed)
 		}
 	}
 	if c.pending() > 0 || c.swap != nil || calm < 9 || held < needed || held > needed+spare {
-		c.t.Errorf("%d pods are pending, swap %v, calm for %d turns, %s for %d pods; repeat with seed %d",
+		c.t.Errorf("%d pods are pending, swap %v, calm for %d turns, %s for %d pods; repeat with -rival.seed=%d",
 			c.pending(), c.swap, calm, sizes, len(c.pods), c.seed)
 	}
 	if left := c.left(); len(left) > 0 {
-		c.t.Errorf("left behind: %s; repeat with seed %d", strings.Join(left, ", "), c.seed)
+		c.t.Errorf("left behind: %s; repeat with -rival.seed=%d", strings.Join(left, ", "), c.seed)
 	}
 	if c.t.Failed() {
 		c.t.FailNow()
