@@ -1,9 +1,11 @@
 package budget
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -11,12 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/policytest"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // A goldenPod is one of gpu-k8s-operator's, with times seen from now.
@@ -89,7 +94,8 @@ func TestGoldenToTheNanosecond(t *testing.T) {
 
 // TestGolden counts the same pods from a real API server. That keeps times to the
 // second and refuses requests below nothing, so there the account is to be that of the
-// rounded pods, and to differ from gpu-k8s-operator's by no more than rounding explains.
+// rounded pods, and to differ from gpu-k8s-operator's by no more than rounding explains;
+// and so is what GPUBudgets say in their status.
 func TestGolden(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	cases := goldenCases(t)
@@ -119,6 +125,90 @@ func TestGolden(t *testing.T) {
 			t.Errorf("case %d: %+v, and gpu-k8s-operator has %+v", i, got, c.Want)
 		}
 	}
+	goldenInStatus(t, env, ns, cases)
+}
+
+// goldenInStatus has the controller's keeper tell of a GPUBudget a case, that counts
+// what is there: what is seen of them is what gpu-k8s-operator would show, to the
+// thousandth and as far as the rounding of times explains. A window of no hours is not
+// to be had.
+func goldenInStatus(t *testing.T, env *testenv.Env, ns string, cases []goldenCase) {
+	t.Helper()
+	k := newKeeper(t, testingclock.NewFakeClock(goldenNow), cached(t, env, ns), false)
+	list := makeBudgets(t, env, ns, cases)
+	snap := &policy.Snapshot{Now: policy.TimeOf(goldenNow), Budgets: Table(list, ns)}
+	for i := range snap.Budgets {
+		k.memory = append(k.memory, policy.BudgetMemory{Name: snap.Budgets[i].Name})
+	}
+	if err := k.Report(t.Context(), snap); err != nil {
+		t.Fatal(err)
+	}
+	var seen v1alpha1.GPUBudgetList
+	if err := env.Client.List(t.Context(), &seen, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen.Items) < 300 || len(seen.Items) != len(list) {
+		t.Fatalf("%d of %d budgets are there", len(seen.Items), len(list))
+	}
+	for i := range seen.Items {
+		var n int
+		if _, err := fmt.Sscanf(seen.Items[i].Name, "case-%d", &n); err != nil {
+			t.Fatal(err)
+		}
+		c, st := &cases[n], &seen.Items[i].Status
+		rounding := 0.0011
+		for _, p := range c.Pods {
+			rounding += max(0, p.GPUs) / 3600
+		}
+		used, errUsed := strconv.ParseFloat(st.Consumed.GPUHours, 64)
+		left, errLeft := strconv.ParseFloat(st.Remaining.GPUHours, 64)
+		if errUsed != nil || errLeft != nil || int(st.TrackedPods) != c.Want.Tracked ||
+			math.Abs(used-c.Want.Consumed) > rounding || math.Abs(left-c.Want.Remaining) > rounding {
+			t.Errorf("case %d: status %+v, and gpu-k8s-operator has %+v", n, *st, c.Want)
+		}
+	}
+}
+
+// cached returns a client that reads from a cache of a namespace, as the controller's
+// does.
+func cached(t *testing.T, env *testenv.Env, ns string) client.Client {
+	t.Helper()
+	seen, err := cache.New(env.Config, cache.Options{Scheme: env.Scheme, DefaultNamespaces: map[string]cache.Config{ns: {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { ended <- seen.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	c, err := client.New(env.Config, client.Options{Scheme: env.Scheme, Cache: &client.CacheOptions{Reader: seen}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// makeBudgets makes a GPUBudget of the pods of each case that has a window.
+func makeBudgets(t *testing.T, env *testenv.Env, ns string, cases []goldenCase) (list []v1alpha1.GPUBudget) {
+	t.Helper()
+	for i := range cases {
+		name := fmt.Sprint("case-", i)
+		b := &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: v1alpha1.GPUBudgetSpec{
+			Selector: metav1.LabelSelector{MatchLabels: label("case", name)}, ResourceName: goldenDevices, Accounting: v1alpha1.AccountLiveObjects,
+			Quota: v1alpha1.Quota{GPUHours: &cases[i].Quota, WindowHours: int32(time.Duration(cases[i].Window) / time.Hour)},
+		}}
+		if b.Spec.Quota.WindowHours == 0 {
+			continue
+		}
+		if err := env.Client.Create(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, *b)
+	}
+	return list
 }
 
 // makeGolden makes the pods of all cases, some at a time.
