@@ -35,6 +35,9 @@ type actuator struct {
 	parts *Parts
 	fence func(context.Context) error
 
+	// refused is told of a node whose drain was not begun.
+	refused func(node string)
+
 	// verdicts are on the plan that is carried out.
 	verdicts *verdicts
 
@@ -82,7 +85,11 @@ func (a *actuator) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Drai
 		a.tellYoung(s, x.Node)
 	}
 	return a.act(ctx, s, "drain", s.Nodes[x.Node].Pool, v, func(backend.Backend) error {
-		return a.parts.Drains.Start(ctx, s, x)
+		err := a.parts.Drains.Start(ctx, s, x)
+		if err != nil {
+			a.refused(s.Nodes[x.Node].Name)
+		}
+		return err
 	})
 }
 

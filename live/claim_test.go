@@ -104,7 +104,7 @@ func TestTendBetween(t *testing.T) {
 	<-calls
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { c.tendBetween(ctx); close(done) }()
+	go func() { c.tendBeside(ctx); close(done) }()
 	until(t, "the ticker runs", w.clock.HasWaiters)
 	w.clock.Step(c.cfg.TendEvery)
 	if s := <-calls; len(s.Nodes) != 1 {

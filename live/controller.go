@@ -31,6 +31,10 @@ type Controller struct {
 	kill     killSwitch
 	alarm    alarm
 
+	// obeySwitch waits for the kill switch to be read in this step, and does what it
+	// says; no more than once.
+	obeySwitch func()
+
 	// poll takes what the controller itself finds between two steps. on mirrors
 	// kill.stopped for who watches the switch meanwhile.
 	poll chan string
@@ -46,10 +50,16 @@ type Controller struct {
 	forecast  error
 	times     phases
 
-	// acting is held by who changes something: a step, or what tends the backends
-	// between two. last is the snapshot of the last step.
-	acting sync.Mutex
-	last   *policy.Snapshot
+	// stage keeps a step and what tends the backends apart. last is the snapshot of the
+	// last step, nil while one is taken.
+	stage stage
+	last  *policy.Snapshot
+
+	// beside says that the backends are tended beside the steps, and stepped that one
+	// was taken. tended is how long that took, until a step has told it.
+	beside  atomic.Bool
+	stepped chan struct{}
+	tended  atomic.Int64
 
 	// ended is the last drain of each pool that came to an end, fruitless the nodes of
 	// those that came to nothing since the ramps were told.
@@ -81,7 +91,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 		parts.Tracer = noop.NewTracerProvider().Tracer("spotter")
 	}
 	c := &Controller{
-		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), poll: make(chan string, 1), reported: map[string]time.Time{}, ended: map[string]endedDrain{}, fruitless: map[string]bool{},
+		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), poll: make(chan string, 1), stepped: make(chan struct{}, 1), reported: map[string]time.Time{}, ended: map[string]endedDrain{}, fruitless: map[string]bool{},
 		herald: newHerald(&parts),
 		kill:   killSwitch{reader: parts.Reader, key: client.ObjectKey{Namespace: cfg.Namespace, Name: cfg.KillSwitch}},
 		alarm:  alarm{clock: parts.Clock, collect: cfg.Collect, wakes: parts.Wakes},
@@ -90,7 +100,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 	if c.decider, err = newDecider(parts.Policy, c.decided); err != nil {
 		return nil, err
 	}
-	c.actuator = &actuator{parts: &c.parts, fence: parts.Lease.Fence}
+	c.actuator = &actuator{parts: &c.parts, fence: parts.Lease.Fence, refused: c.drainRefused}
 	return c, nil
 }
 
@@ -138,7 +148,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	}
 	all.Go(func() { c.herald.run(running) })
 	all.Go(func() { c.watchSwitch(running) })
-	all.Go(func() { c.tendBetween(running) })
+	all.Go(func() { c.tendBeside(running) })
 	var err error
 	if c.awaitCluster(ctx) == nil { // else the process is to end
 		err = c.loop(ctx)
@@ -178,7 +188,7 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	}, c.decider, memory)
 	var settled drain.Settled
 	if c.cfg.Mode == policy.ModeActive { // in shadow no node is written, not even to undo
-		if settled, err = c.parts.Drains.Recover(ctx); err != nil {
+		if settled, err = c.settleDrains(ctx, c.parts.Drains.Recover); err != nil {
 			c.parts.Log.Error("settling what the leader before left", "error", err)
 		}
 	}
@@ -263,14 +273,31 @@ func (c *Controller) watchSwitch(ctx context.Context) {
 	}
 }
 
-// turnSwitch reads the kill switch and does what it says to what is half done. What
-// could not be taken back is tried again at the next step, and so it is when this
-// replica comes to lead while the switch is on.
-func (c *Controller) turnSwitch(ctx context.Context) {
-	changed := c.kill.read(ctx)
+// readSwitch begins to read the kill switch and returns what obeys it. It is read beside
+// what the step looks at and decides, and obeyed before anything is saved or done.
+func (c *Controller) readSwitch(ctx context.Context) (obey func()) {
+	next, read, changed := c.kill, make(chan struct{}), false
+	go func() {
+		defer close(read)
+		changed = next.read(ctx)
+	}()
+	return sync.OnceFunc(func() {
+		ctx, end := c.times.begin(ctx, "switch")
+		defer end()
+		<-read
+		c.kill.stopped, c.kill.missing = next.stopped, next.missing // who watches it reads the rest
+		c.turnSwitch(ctx, changed)
+	})
+}
+
+// turnSwitch does what the kill switch says to what is half done. What could not be
+// taken back is tried again at the next step, and so it is when this replica comes to
+// lead while the switch is on.
+func (c *Controller) turnSwitch(ctx context.Context, changed bool) {
 	c.store.head.Stopped = c.kill.stopped
 	switch {
 	case c.kill.stopped && !c.on.Load():
+		c.takeStage(ctx, true)
 		settled, err := c.halt(ctx)
 		c.settled = says(settled)
 		c.on.Store(err == nil)
@@ -291,7 +318,7 @@ func (c *Controller) halt(ctx context.Context) (drain.Settled, error) {
 	if err := c.parts.Lease.Fence(ctx); err != nil {
 		return drain.Settled{}, err
 	}
-	return c.parts.Drains.Halt(ctx)
+	return c.settleDrains(ctx, c.parts.Drains.Halt)
 }
 
 // says tells what was taken back and what was left.
@@ -306,8 +333,8 @@ func says(s drain.Settled) string {
 	return strings.Join(parts, "; ")
 }
 
-// shutDown finishes or takes back drains and saves what is remembered, while the
-// lease is still held.
+// shutDown saves what is remembered and finishes or takes back drains, while the lease
+// is still held.
 func (c *Controller) shutDown(ctx context.Context) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Shutdown)
 	defer cancel()
@@ -315,13 +342,6 @@ func (c *Controller) shutDown(ctx context.Context) {
 	if err := c.parts.Lease.Fence(ending); err != nil {
 		c.parts.Log.Error("stopping without settling drains", "error", err)
 		return
-	}
-	var settled drain.Settled
-	var err error
-	if c.cfg.Mode == policy.ModeActive {
-		if settled, err = c.parts.Drains.Shutdown(ending); err != nil {
-			c.parts.Log.Error("settling drains before the end", "error", err)
-		}
 	}
 	if err := c.store.save(ending, &c.memory, true); err != nil {
 		c.parts.Log.Error("saving the memory before the end", "error", err)
@@ -332,7 +352,23 @@ func (c *Controller) shutDown(ctx context.Context) {
 		}
 	}
 	c.saveExperience(ending, true)
+	var settled drain.Settled
+	var err error
+	if c.cfg.Mode == policy.ModeActive { // last, since it may take all of the time that is left
+		if settled, err = c.settleDrains(ending, c.parts.Drains.Shutdown); err != nil {
+			c.parts.Log.Error("settling drains before the end", "error", err)
+		}
+	}
 	c.parts.Log.Info("stopped", "undone", settled.Undone, "left", settled.Left)
+}
+
+// settleDrains takes back what is half done. Nothing is waited for meanwhile that what is
+// written for it need let go first.
+func (c *Controller) settleDrains(ctx context.Context, how func(context.Context) (drain.Settled, error)) (drain.Settled, error) {
+	if c.parts.Hasten != nil {
+		defer c.parts.Hasten()()
+	}
+	return how(ctx)
 }
 
 // saveExperience saves what was met in the markets when it is time to.

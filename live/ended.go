@@ -30,6 +30,14 @@ func (c *Controller) DrainEnded(r drain.Result) {
 	}
 }
 
+// drainRefused takes note of a drain that was not begun: the place of its node in the
+// ramp is given back, as that of one whose drain came to nothing.
+func (c *Controller) drainRefused(node string) {
+	c.results.Lock()
+	defer c.results.Unlock()
+	c.fruitless[node] = true
+}
+
 // watchRamps lets the ramps of all pools take note of what became of the nodes that they
 // let through. What is told of other nodes is forgotten. A node whose marks are still
 // seen, or that is drained anew, stays among the fruitless until it is out of our hands.

@@ -79,7 +79,8 @@ type Referee interface{ Conflicts() map[string]string }
 // A Tender does for a backend what passes with time: what had to wait, what a crash
 // left, what came to nothing. It is called after each step in which something may be
 // changed at all, and every Config.TendEvery between two steps, with the last snapshot,
-// in which the mode of a pool is how far it goes at present.
+// in which the mode of a pool is how far it goes at present. It runs while the next step
+// looks and decides; its context ends when that step has waited long enough to act.
 type Tender interface {
 	Tend(context.Context, *policy.Snapshot) error
 }
@@ -95,8 +96,8 @@ type Reporter interface {
 }
 
 // Parts are what a controller is put together from. Forecaster, Ranker, Enforcer,
-// Ledger, Experience, Referee, Recorder, Panics, Wakes, Priced and Urgent may be nil, and Judges,
-// Tenders, Reporters, Workers and Backends empty.
+// Ledger, Experience, Referee, Recorder, Panics, Wakes, Priced, Urgent and Hasten may be
+// nil, and Judges, Tenders, Reporters, Workers and Backends empty.
 type Parts struct {
 	Observer   driver.Observer
 	Wakes      <-chan string
@@ -135,6 +136,11 @@ type Parts struct {
 	// Urgent writes what must not wait for other writes: the memory, since until it is
 	// saved nothing is done, for a node under notice neither. Nil means Client.
 	Urgent client.Client
+
+	// Hasten lets all writes go as far ahead as those of Urgent until what it returns is
+	// called: while drains are taken back, which is to be over before the process ends, no
+	// step is waited for.
+	Hasten func() (end func())
 
 	Lease   *Lease // nil without leader election
 	Clock   clock.WithTicker

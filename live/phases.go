@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -31,9 +32,13 @@ type phase struct {
 	took time.Duration
 }
 
-// phaseTend is what the backends do after a step. It is told apart from the step: what
-// the step answers has been done by then.
-const phaseTend = "tend"
+// The phases that not every step has. phaseTend is what the backends do beside the
+// steps: it is told apart from the step, since what the step answers has been done by
+// then. phaseWait is how long the step waits for it.
+const (
+	phaseTend = "tend"
+	phaseWait = "wait"
+)
 
 // begin opens a phase that is given a context, and returns what closes it.
 func (p *phases) begin(ctx context.Context, name string) (context.Context, func()) {
@@ -60,8 +65,12 @@ func (p *phases) end(name string) {
 }
 
 func (p *phases) over(name string, took time.Duration) {
-	p.ended = append(p.ended, phase{name, took})
 	p.metrics.Phase(name, took)
+	if i := slices.IndexFunc(p.ended, func(x phase) bool { return x.name == name }); i >= 0 {
+		p.ended[i].took += took
+		return
+	}
+	p.ended = append(p.ended, phase{name, took})
 }
 
 // of returns how long a phase took that is over, 0 where it was none.

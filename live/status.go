@@ -26,6 +26,9 @@ const (
 	ConditionPricesStale   = "PricesStale"   // prices are too old to buy by
 	ConditionRamping       = "Ramping"       // it has just become active and moves only few nodes
 	ConditionStopped       = "Stopped"       // the kill switch is on
+
+	// ConditionModelUsed a Judge sets, and only of pools whose policy names a bundle.
+	ConditionModelUsed = "ModelUsed"
 )
 
 // selectedMax bounds the markets in a status, as its definition does, and
@@ -100,8 +103,10 @@ func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id poli
 			c.event(object, bad(v), v.reason, "Decide", v.kind+": "+v.message)
 		}
 	}
+	modelled := false
 	for _, j := range c.parts.Judges {
 		for _, x := range j.Conditions(object.Name) {
+			modelled = modelled || x.Type == ConditionModelUsed
 			v := verified{x.Type, x.Status == metav1.ConditionTrue, x.Reason, x.Message}
 			if c.setCondition(st, v, object.Generation) {
 				changed = true
@@ -110,6 +115,9 @@ func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id poli
 				}
 			}
 		}
+	}
+	if !modelled { // its policy dropped the bundle while nobody was there to tell
+		changed = meta.RemoveStatusCondition(&st.Conditions, ConditionModelUsed) || changed
 	}
 	now := c.parts.Clock.Now()
 	due := c.herald.lost(object.Name) || now.Sub(c.reported[object.Name]) >= c.cfg.StatusEvery

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -32,12 +33,17 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 		}
 		span.End()
 	}()
-	c.acting.Lock()
-	defer c.acting.Unlock()
+	c.times = phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
+	if !c.stage.seen.TryLock() {
+		_, end := c.times.begin(ctx, phaseWait)
+		c.stage.seen.Lock()
+		end()
+	}
+	defer c.stage.leave()
 	c.last = nil // what was counted is of this step from now on
 	c.parts.Lease.Lower()
-	c.turnSwitch(ctx)
-	c.times = phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
+	c.obeySwitch = c.readSwitch(ctx)
+	defer c.obeySwitch() // also in a step that comes to no decision
 	done, err := c.driver.Step(ctx)
 	if err == nil {
 		err = c.actuator.superseded
@@ -47,56 +53,27 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 	}
 	span.SetAttributes(attribute.String("spotter.decision", decisionID(done.Snapshot)))
 	c.last = done.Snapshot
-	inner, end := c.times.begin(ctx, phaseTend)
-	c.tend(inner, done.Snapshot)
-	end()
 	c.tell(ctx, &done, reasons, begun)
 	return c.dueAfter(&done.Plan), nil
 }
 
-// tend lets backends do what passes with time, for the pools that may be touched.
-func (c *Controller) tend(ctx context.Context, s *policy.Snapshot) {
-	if c.allowed(policy.ModeActive) != outcomeDone || len(c.parts.Tenders) == 0 {
+// tendAfter has the backends tended after a step: beside the steps or, while nobody does
+// that, at once. It adds what they took to the phases: of this step, or since the last.
+func (c *Controller) tendAfter(ctx context.Context, s *policy.Snapshot) {
+	if c.beside.Load() {
+		if took := c.tended.Swap(0); took > 0 {
+			c.times.ended = append(c.times.ended, phase{phaseTend, time.Duration(took)})
+		}
+		select {
+		case c.stepped <- struct{}{}:
+		default:
+		}
 		return
 	}
-	view := *s
-	view.Pools = slices.Clone(s.Pools)
-	for i := range view.Pools {
-		switch c.verdict(&s.Pools[i]) {
-		case outcomeDone:
-		case outcomeOff:
-			view.Pools[i].Mode = policy.ModeOff
-		default:
-			view.Pools[i].Mode = policy.ModeShadow
-		}
-	}
-	for _, t := range c.parts.Tenders {
-		if err := c.actuator.call(ctx, func() error { return t.Tend(ctx, &view) }); err != nil {
-			c.parts.Log.Warn("tending what the backends hold", "decision", decisionID(s), "error", err)
-		}
-	}
-}
-
-// tendBetween tends the backends and the status of pools between two steps, with the
-// snapshot of the last.
-func (c *Controller) tendBetween(ctx context.Context) {
-	ticker := c.parts.Clock.NewTicker(c.cfg.TendEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		c.acting.Lock()
-		if c.last != nil && c.parts.Clock.Since(c.last.Now.Std()) >= c.cfg.TendEvery && c.actuator.superseded == nil {
-			c.parts.Lease.Lower()
-			c.tend(ctx, c.last)
-			if err := c.report(ctx, c.last); err != nil { // figures that were not due at the step
-				c.parts.Log.Warn("the status of pools is not up to date", "error", err)
-			}
-		}
-		c.acting.Unlock()
+	if view := c.tendable(s); view != nil {
+		inner, end := c.times.begin(ctx, phaseTend)
+		c.tend(inner, view)
+		end()
 	}
 }
 
@@ -117,11 +94,12 @@ func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 
 // tell says what a step came to: in the status of the pools, in metrics, in the
 // log. A step is not undone because it could not be told. What it took is told without
-// the tending of the backends.
+// the tending of the backends, which comes after.
 func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
 	s, p := done.Snapshot, &done.Plan
 	c.tellStatus(ctx, s)
-	took := c.parts.Clock.Since(begun) - c.times.of(phaseTend)
+	took := c.parts.Clock.Since(begun)
+	c.tendAfter(ctx, s)
 	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))
 	c.parts.Metrics.Step(&metrics.Step{
 		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: took, Wakes: reasons,
@@ -201,7 +179,9 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 // decided is told of a plan before the memory is saved.
 func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 	c.times.end("decide")
+	c.obeySwitch()
 	c.judge(s, p)
+	c.times.end("judge")
 	if c.decider.panicked == "" {
 		return
 	}
@@ -306,12 +286,29 @@ func (f foresight) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 type keeper struct{ c *Controller }
 
 func (k keeper) Save(ctx context.Context, m *policy.Memory) error {
-	ctx, end := k.c.times.begin(ctx, "save")
-	defer end()
-	if err := k.c.store.Save(ctx, m); err != nil {
+	c := k.c
+	if err := c.save(ctx, m); err != nil {
 		return err
 	}
-	k.c.memory = *m
+	c.takeStage(ctx, false)
+	return nil
+}
+
+// save saves what was decided. Where something is to be done of it, the lease is read
+// meanwhile: it has to be before the first write of a step, and neither waits for the
+// other.
+func (c *Controller) save(ctx context.Context, m *policy.Memory) error {
+	ctx, end := c.times.begin(ctx, "save")
+	defer end()
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	if fence := c.actuator.fence; c.actuator.verdicts.acts {
+		reading.Go(func() { _ = fence(ctx) }) // who acts asks again, and is told the same
+	}
+	if err := c.store.Save(ctx, m); err != nil {
+		return err
+	}
+	c.memory = *m
 	return nil
 }
 

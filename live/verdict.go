@@ -1,6 +1,8 @@
 package live
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -9,6 +11,9 @@ import (
 type verdicts struct {
 	pools   []outcome // by PoolID
 	budgets outcome
+
+	// acts says that something of the plan may be carried out.
+	acts bool
 
 	// obeying says that the plan is not that of a policy: only nodes under notice
 	// are touched.
@@ -95,6 +100,8 @@ func (c *Controller) judge(s *policy.Snapshot, p *policy.Plan) {
 			admit(n)
 		}
 	}
+	may := v.budgets == outcomeDone || slices.Contains(v.pools, outcomeDone)
+	v.acts = may && len(p.Steers)+len(p.Launches)+len(p.Drains)+len(p.DeletionCosts)+len(p.Gates)+len(p.Pauses)+len(p.Evicts) > 0
 	c.actuator.begin(v, len(s.Pools))
 }
 

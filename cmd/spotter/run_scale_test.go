@@ -63,21 +63,32 @@ var scaleCases = []scaleCase{
 // A step is from observing to the status of pools. Waiting for the API server is in
 // it, so that its time depends on the machine and on who else is at work there; the
 // time of the processor that the whole process took for each step does so less.
-// What the backends tend after a step is told apart, and so is what passes until a
-// step has decided. Steady are the steps after the first minute, in which everything
-// is made that there was not; the writes a second are of that time, too. All others
-// are of the whole run, the first step included.
+// What the backends are tended for beside the steps is told apart, and so is what passes
+// until a step has decided, and what of a step is in none of its phases. Steady are the
+// steps after the first minute, in which everything is made that there was not; the
+// writes a second are of that time, too. All others are of the whole run, the first step
+// included.
 //
 // The program is SPOTTER=FILE where that is set, else it is built. With
-// SPOTTER_PROFILE=DIR the profiles of processor and heap are left there.
+// SPOTTER_PROFILE=DIR the profiles of processor and heap are left there. SPOTTER_NODES=N
+// and SPOTTER_STEPS=N take a crowd and runs of another size: what such a run tells of the
+// parts of a step holds, the aims do not.
 func BenchmarkProcessRun(b *testing.B) {
-	for _, nodes := range []int{1000, 5000} {
+	sizes := []int{1000, 5000}
+	if n := scaleOf(b, "SPOTTER_NODES", crowdPools*crowdReplicas/crowdPerNode); n > 0 {
+		sizes = []int{n}
+	}
+	steps := scaleOf(b, "SPOTTER_STEPS", 2*int(time.Minute/scaleEvery)) // the first minute is not steady
+	for _, nodes := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			c := newCrowd(b, nodes)
 			prices := crowdTrace(b)
 			for _, x := range scaleCases {
 				if nodes > 1000 && !x.large {
 					continue
+				}
+				if steps > 0 {
+					x.steps = steps
 				}
 				b.Run(x.name, func(b *testing.B) {
 					for b.Loop() {
@@ -89,10 +100,34 @@ func BenchmarkProcessRun(b *testing.B) {
 	}
 }
 
+// scaleOf returns the number that a variable of the environment sets, 0 where none is.
+func scaleOf(b *testing.B, variable string, least int) int {
+	b.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least {
+		b.Fatalf("%s=%s is no number of at least %d", variable, text, least)
+	}
+	return n
+}
+
 // A scaleStep is one step as the log tells of it.
 type scaleStep struct {
 	took   time.Duration
 	phases map[string]time.Duration
+}
+
+// untimed returns what of a step is in none of its phases. What the backends are tended
+// for is in none of the step.
+func (x scaleStep) untimed() time.Duration {
+	left := x.took + x.phases["tend"]
+	for _, took := range x.phases {
+		left -= took
+	}
+	return left
 }
 
 // A scaleRun is a process that is measured, and what its log tells.
@@ -192,6 +227,7 @@ func (r *scaleRun) report(b *testing.B, steady int) {
 		b.ReportMetric(quantileOf(r.steps, of, 0.99), name+"p99-ms")
 	}
 	b.ReportMetric(quantileOf(r.steps, took, 1), "max-ms")
+	b.ReportMetric(quantileOf(r.steps, scaleStep.untimed, 1), "untimed-max-ms")
 	b.ReportMetric(quantileOf(r.steps[steady:], took, 0.99), "steady-p99-ms")
 	b.ReportMetric(quantileOf(r.steps[steady:], took, 1), "steady-max-ms")
 	within := 0

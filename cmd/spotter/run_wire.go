@@ -111,7 +111,7 @@ func (w *wiring) connect(ctx context.Context) error {
 	w.parts = live.Parts{
 		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.policies),
 		Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
-		Urgent: ahead, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+		Urgent: ahead, Hasten: w.limiter.Hasten, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
 		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide,

@@ -53,7 +53,8 @@ type Config struct {
 	// before the first write of each pass; nil means that there is nobody else.
 	Fence func(context.Context) error
 
-	// Urgent writes for nodes under a notice; nil means the ordinary client.
+	// Urgent writes for nodes under a notice, and what is taken back of drains; nil means
+	// the ordinary client.
 	Urgent client.Client
 
 	// DrainMax is how long a drain without a deadline may take before it is

@@ -31,6 +31,14 @@ type round struct {
 	p     *Pipeline
 	start time.Time
 
+	// ending says that the process is to end: only nodes that are empty, or that the
+	// provider takes, are worked on.
+	ending bool
+
+	// uncordoning says that of an undo only the first part is done, which lets pods onto
+	// the node again.
+	uncordoning bool
+
 	fenced sync.Once
 	fence  error
 
@@ -40,20 +48,20 @@ type round struct {
 }
 
 func (p *Pipeline) newRound() *round {
-	return &round{p: p, start: p.cfg.Clock.Now(), budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{}}
+	return &round{p: p, budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{}}
 }
 
 // Pass does for each drain what can be done now. The error is of what failed and
 // will be tried again.
 func (p *Pipeline) Pass(ctx context.Context) error {
-	return p.pass(ctx, func(*drain) bool { return true })
+	return p.pass(ctx, p.newRound(), func(*drain) bool { return true })
 }
 
-// pass does so for the drains that which chooses.
-func (p *Pipeline) pass(ctx context.Context, which func(*drain) bool) error {
+// pass does so as r for the drains that which chooses.
+func (p *Pipeline) pass(ctx context.Context, r *round, which func(*drain) bool) error {
 	p.passing.Lock()
 	defer p.passing.Unlock()
-	r := p.newRound()
+	r.start = p.cfg.Clock.Now()
 	work := p.due(which)
 	failed := make([]error, len(work))
 	places := make(chan struct{}, p.cfg.Parallel)
@@ -62,7 +70,7 @@ func (p *Pipeline) pass(ctx context.Context, which func(*drain) bool) error {
 		places <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-places }()
-			if !d.urgent() && r.overdue() {
+			if !d.urgent() && (r.overdue() || r.ending && r.busy(ctx, d)) {
 				return
 			}
 			if err := r.work(ctx, d); err != nil {
@@ -73,6 +81,12 @@ func (p *Pipeline) pass(ctx context.Context, which func(*drain) bool) error {
 	wait.Wait()
 	p.forget()
 	return errors.Join(failed...)
+}
+
+// busy reports whether pods have yet to leave the node of d, as far as can be told.
+func (r *round) busy(ctx context.Context, d *drain) bool {
+	pods, err := r.leaving(ctx, d.node)
+	return err != nil || len(pods) > 0
 }
 
 // due returns the drains to work on with what was asked of them: first those of
@@ -304,8 +318,10 @@ func (r *round) write(ctx context.Context, f func(context.Context) error) error 
 	return r.call(ctx, f)
 }
 
+// writer returns the client that writes the node of d. What is taken back goes before
+// what is begun.
 func (r *round) writer(d *drain) client.Client {
-	if d.urgent() {
+	if d.urgent() || d.Phase == PhaseUndoing {
 		return r.p.cfg.Urgent
 	}
 	return r.p.client

@@ -29,7 +29,7 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 			return d.Phase, err
 		}
 	}
-	if r.now().Before(d.retryAt) {
+	if r.uncordoning || r.now().Before(d.retryAt) {
 		return d.Phase, nil
 	}
 	if d.kept || len(d.After) > 0 {
@@ -150,11 +150,14 @@ func (p *Pipeline) Resume() {
 }
 
 // Shutdown finishes what is all but done and undoes the rest, since the process
-// ends. What it leaves is for the next leader.
+// ends. It evicts no pod but from nodes that the provider takes. What it leaves is for
+// the next leader.
 func (p *Pipeline) Shutdown(ctx context.Context) (Settled, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.RecoverMax)
 	defer cancel()
-	err := p.Pass(ctx)
+	last := p.newRound()
+	last.ending = true
+	err := p.pass(ctx, last, func(*drain) bool { return true })
 	p.mu.Lock()
 	p.halted = true
 	p.mu.Unlock()
@@ -162,12 +165,17 @@ func (p *Pipeline) Shutdown(ctx context.Context) (Settled, error) {
 	return settled, errors.Join(err, undone)
 }
 
-// settle undoes all drains that can be undone, and waits for the end of it.
+// settle undoes all drains that can be undone, and waits for the end of it. All nodes
+// take pods again before anything else is taken back of one: should the time run out,
+// that is what must not be left.
 func (p *Pipeline) settle(ctx context.Context, why string) (Settled, error) {
 	start := p.cfg.Clock.Now()
 	all := p.orderUndo(why, false)
+	first := p.newRound()
+	first.uncordoning = true
+	_ = p.pass(ctx, first, func(d *drain) bool { return d.Phase == PhaseUndoing }) // what fails is tried again
 	for {
-		err := p.pass(ctx, func(d *drain) bool { return d.Phase == PhaseUndoing || d.Phase == PhaseReleasing })
+		err := p.pass(ctx, p.newRound(), func(d *drain) bool { return d.Phase == PhaseUndoing || d.Phase == PhaseReleasing })
 		if p.cfg.Clock.Since(start) > p.cfg.RecoverMax/2 {
 			p.orderUndo(why, true)
 		}

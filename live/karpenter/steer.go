@@ -279,10 +279,16 @@ func typed(u *unstructured.Unstructured) (*karpv1.NodePool, error) {
 func (b *Backend) apply(ctx context.Context, w *site, edits []edit, written policy.Time) error {
 	b.mu.Lock()
 	p := b.pool(w.pool.Name)
+	before, limited := p.written, p.limited
 	p.written, p.limited = written, b.now() // also of a write that fails: it is not retried at once
 	b.mu.Unlock()
 	for _, x := range edits {
 		if err := b.put(ctx, w, x.full, written); err != nil {
+			if ctx.Err() != nil { // it was cut short, by a step that does the same
+				b.mu.Lock()
+				p.written, p.limited = before, limited
+				b.mu.Unlock()
+			}
 			return err
 		}
 		b.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", x.full.GetName(), "share", w.t.Share)

@@ -1,6 +1,7 @@
 package karpenter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -270,6 +271,34 @@ func TestRule02Paced(t *testing.T) {
 	}
 	if !closes() {
 		t.Error("what waited is not written when it is due")
+	}
+}
+
+// TestRule02CutShort: a write of markets that a step cut short is due at once, and need
+// not wait as one that was done or has failed.
+func TestRule02CutShort(t *testing.T) {
+	b := newBench(t, capacityPool(), nodeClass(true))
+	s := world(b.now())
+	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
+	b.clock.Step(time.Minute)
+	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.Spot)}}), "Paced")
+	b.clock.Step(10 * time.Minute)
+	ctx, cut := context.WithCancel(t.Context())
+	b.fail = func(verb string, _ any) error {
+		if verb == "apply" {
+			cut()
+		}
+		return ctx.Err()
+	}
+	if err := b.Tend(ctx, s); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want that it was cut short", err)
+	}
+	b.fail = nil
+	if err := b.Tend(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if !isClosed(b.nodePool("web-spot")) {
+		t.Error("what was cut short waits")
 	}
 }
 

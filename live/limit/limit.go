@@ -7,7 +7,8 @@
 // that waits for its own writes would lose its lease to them, but the other writes make
 // up for them.
 // What a step cannot go on without, such as the memory, goes first, then what is
-// written for nodes that the provider is about to take.
+// written for nodes that the provider is about to take. Parts of the burst are kept for
+// the two, so that neither waits because all others have written as much as they may.
 package limit
 
 import (
@@ -32,11 +33,13 @@ type Config struct {
 	// it lets a step with many writes end sooner.
 	Burst int
 
-	// Kept is how many of Burst are kept for what goes ahead of all other writes, so
-	// that it need not wait for its turn while nodes are drained; 0 keeps none. The
-	// others make up for it: the rate is that of all together. Raising it lets more
-	// that a step waits for be written at once, and less of the rest.
-	Kept int
+	// Kept is how many of Burst are kept from ordinary writes, and Reserved how many of
+	// these from the urgent ones as well: they are for what goes ahead of all. So what a
+	// step waits for need not wait for its turn while nodes are drained, under a notice
+	// neither; 0 keeps none. The others make up for it: the rate is that of all together.
+	// Raising Kept lets more be written at once that a step waits for or that is urgent,
+	// and less of the rest; raising Reserved lets less of it be urgent.
+	Kept, Reserved int
 
 	// PauseMax is the longest that an overloaded API server can have us stop
 	// writing for by one answer. Raising it obeys it further.
@@ -47,9 +50,10 @@ type Config struct {
 }
 
 // DefaultConfig returns the bounds that the controller runs with: 5 writes a
-// second and 50 at once.
+// second and 50 at once. Of these 40 are enough for a step that writes the memory of ten
+// pools, their NodePools and three launches; drains under a notice may use half of them.
 func DefaultConfig() Config {
-	return Config{Rate: 5, Burst: 50, Kept: 20, PauseMax: 30 * time.Second, Clock: clock.RealClock{}}
+	return Config{Rate: 5, Burst: 50, Kept: 40, Reserved: 20, PauseMax: 30 * time.Second, Clock: clock.RealClock{}}
 }
 
 func (c *Config) validate() error {
@@ -60,6 +64,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("limit: burst %d is less than 1", c.Burst)
 	case c.Kept < 0 || c.Kept >= max(1, c.Burst):
 		return fmt.Errorf("limit: kept %d is not between 0 and burst %d", c.Kept, c.Burst)
+	case c.Reserved < 0 || c.Reserved > c.Kept:
+		return fmt.Errorf("limit: reserved %d is not between 0 and kept %d", c.Reserved, c.Kept)
 	case c.PauseMax < 0:
 		return fmt.Errorf("limit: pause max %v is negative", c.PauseMax)
 	case c.Clock == nil:
@@ -73,10 +79,11 @@ func (c *Config) validate() error {
 type Limiter struct {
 	cfg Config
 
-	// bucket holds the writes that any may take. What goes ahead may overdraw it by
-	// Config.Kept.
-	mu     sync.Mutex
-	bucket *rate.Limiter
+	// bucket holds the writes that any may take. What is kept from some the others may
+	// overdraw it by. hastened is for how many callers of Hasten all may.
+	mu       sync.Mutex
+	bucket   *rate.Limiter
+	hastened int
 
 	// waiting is who waits, by rank, first come first. The head of the highest rank is
 	// next.
@@ -100,7 +107,7 @@ const (
 )
 
 // A waiter is one write that has not been sent yet. turn holds a value after it
-// has become the next.
+// has become the next, or may wait less long than it was told.
 type waiter struct {
 	rank rank
 	turn chan struct{}
@@ -169,6 +176,8 @@ func (l *Limiter) sleep(ctx context.Context, w *waiter, delay time.Duration, nex
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-w.turn:
+		return nil
 	case <-timer.C():
 		return nil
 	}
@@ -188,14 +197,39 @@ func (l *Limiter) take(w *waiter) (delay time.Duration, next bool) {
 	}
 	r := l.bucket.ReserveN(now, 1)
 	delay = r.DelayFrom(now)
-	if w.rank == ahead {
-		kept := time.Duration(float64(l.cfg.Kept) / l.cfg.Rate * float64(time.Second))
-		delay = max(0, delay-kept)
-	}
+	delay = max(0, delay-time.Duration(float64(l.overdraft(w.rank))/l.cfg.Rate*float64(time.Second)))
 	if delay > 0 {
 		r.CancelAt(now)
 	}
 	return delay, true
+}
+
+// overdraft returns by how many writes one of rank r may overdraw the bucket.
+func (l *Limiter) overdraft(r rank) int {
+	switch {
+	case r == ahead || l.hastened > 0:
+		return l.cfg.Kept
+	case r == urgent:
+		return l.cfg.Kept - l.cfg.Reserved
+	}
+	return 0
+}
+
+// Hasten lets all writes use what is kept from them until the function that it returns
+// is called. It is for what is to be over soon while no step is waited for, such as
+// taking back what is half done before the process ends.
+func (l *Limiter) Hasten() (end func()) {
+	l.hasten(1)
+	return sync.OnceFunc(func() { l.hasten(-1) })
+}
+
+func (l *Limiter) hasten(by int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hastened += by
+	if h := l.head(); h != nil { // it may have a shorter wait now
+		h.call()
+	}
 }
 
 func (l *Limiter) head() *waiter {
@@ -224,10 +258,15 @@ func (l *Limiter) leave(w *waiter) {
 		*queue = slices.Delete(*queue, i, i+1)
 	}
 	if h := l.head(); h != nil {
-		select {
-		case h.turn <- struct{}{}:
-		default:
-		}
+		h.call()
+	}
+}
+
+// call tells w to look again whether it may be sent.
+func (w *waiter) call() {
+	select {
+	case w.turn <- struct{}{}:
+	default:
 	}
 }
 

@@ -81,7 +81,7 @@ func send(t *transport, method, url string) (http.Header, error) {
 // TestRule19Rate holds the pace: 50 writes at once, and then 5 a second.
 func TestRule19Rate(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Kept = 0
+	cfg.Kept, cfg.Reserved = 0, 0
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
 		start := time.Now()
 		var wait sync.WaitGroup
@@ -117,7 +117,7 @@ func TestRule19Rate(t *testing.T) {
 // Leases, without which the leader would be lost.
 func TestRule19Passes(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Burst, cfg.Kept, cfg.Rate = 1, 0, 0.001
+	cfg.Burst, cfg.Kept, cfg.Reserved, cfg.Rate = 1, 0, 0, 0.001
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
 		s.answer = func(r *http.Request) *http.Response {
 			if strings.HasSuffix(r.URL.Path, "/pods") && r.Method == http.MethodPost {
@@ -153,7 +153,7 @@ func TestRule19Passes(t *testing.T) {
 // who have waited longer, and that the rest go in the order in which they came.
 func TestRule19Urgent(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Burst, cfg.Kept, cfg.Rate = 1, 0, 1
+	cfg.Burst, cfg.Kept, cfg.Reserved, cfg.Rate = 1, 0, 0, 1
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
 		var wait sync.WaitGroup
 		for i, x := range []*transport{ordinary, ordinary, ordinary, urgent, urgent} {
@@ -182,7 +182,8 @@ func TestRule19Urgent(t *testing.T) {
 // waiting while they wait, that no more than the burst goes at once with it, and that the
 // rate is that of all together.
 func TestRule19Ahead(t *testing.T) {
-	cfg := DefaultConfig() // 50 at once, of which 20 are kept
+	cfg := DefaultConfig()
+	cfg.Kept, cfg.Reserved = 20, 20 // of 50 at once
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
 		first := &transport{limiter: l, next: s, rank: ahead}
 		start := time.Now()
@@ -224,10 +225,97 @@ func TestRule19Ahead(t *testing.T) {
 	})
 }
 
+// TestRule19Reserved holds that what is urgent need not wait because all others have
+// written as much as they may, and leaves enough for what goes ahead.
+func TestRule19Reserved(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Burst, cfg.Kept, cfg.Reserved = 50, 40, 20
+	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
+		first := &transport{limiter: l, next: s, rank: ahead}
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		most := 0
+		for _, x := range []struct {
+			name   string
+			sender *transport
+			free   int // writes that do not wait
+		}{{"ordinary", ordinary, 10}, {"urgent", urgent, 20}, {"ahead", first, 20}} {
+			for range x.free + 7 { // the last of which wait until the end of ctx
+				wait.Go(func() {
+					if r, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://server/"+x.name, nil); err != nil {
+						t.Error(err)
+					} else if resp, err := x.sender.RoundTrip(r); err == nil {
+						_ = resp.Body.Close()
+					}
+				})
+			}
+			synctest.Wait()
+			if most += x.free; len(s.came) != most {
+				t.Errorf("with those that are %s %d were sent at once, want %d", x.name, len(s.came), most)
+			}
+		}
+		cancel()
+		wait.Wait()
+		if got := time.Since(start); got != 0 {
+			t.Errorf("it took %v", got)
+		}
+	})
+}
+
+// TestRule19Hasten holds that all may use what is kept from them while they are hastened,
+// those too that wait already, no more than that, and none of it afterwards.
+func TestRule19Hasten(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Burst, cfg.Kept, cfg.Reserved = 50, 40, 20
+	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, _ *transport) {
+		start := time.Now()
+		var wait sync.WaitGroup
+		write := func(n int) {
+			for range n {
+				wait.Go(func() {
+					if _, err := send(ordinary, "PATCH", "/node"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		write(40)
+		if n := len(s.came); n != 10 {
+			t.Fatalf("%d were sent at once, want 10", n)
+		}
+		end := l.Hasten()
+		synctest.Wait()
+		if n := len(s.came); n != 40 || time.Since(start) != 0 {
+			t.Errorf("hastened %d are sent after %v, want the 40 that there are at once", n, time.Since(start))
+		}
+		write(12)
+		if n := len(s.came); n != 50 {
+			t.Errorf("hastened %d are sent, want the burst of 50", n)
+		}
+		end()
+		end() // twice is once
+		wait.Wait()
+		if got := time.Since(start); got != (52-10)*200*time.Millisecond {
+			t.Errorf("the last was sent after %v: what was hastened is not paid back", got)
+		}
+		inner, outer := l.Hasten(), l.Hasten()
+		inner()
+		write(40)
+		if n := len(s.came); n != 52+40 {
+			t.Errorf("%d are sent while one of two still hastens, want %d", n, 52+40)
+		}
+		outer()
+		wait.Wait()
+	})
+}
+
 // TestRule19Leases holds that Leases never wait and that the rate is that of all writes,
 // theirs included.
 func TestRule19Leases(t *testing.T) {
-	inBubble(t, DefaultConfig(), func(t *testing.T, _ *Limiter, s *server, ordinary, _ *transport) {
+	cfg := DefaultConfig()
+	inBubble(t, cfg, func(t *testing.T, _ *Limiter, s *server, ordinary, _ *transport) {
 		start := time.Now()
 		var wait sync.WaitGroup
 		wait.Go(func() {
@@ -248,7 +336,7 @@ func TestRule19Leases(t *testing.T) {
 			}
 		}
 		wait.Wait()
-		if n, most := len(s.came), 30+60*5+1; n > most || n < most-5 {
+		if n, most := len(s.came), cfg.Burst-cfg.Kept+60*5+1; n > most || n < most-5 {
 			t.Errorf("%d writes in a minute, want the %d of the rate after a quiet time", n, most)
 		}
 	})
@@ -297,7 +385,7 @@ func TestRule19RetryAfter(t *testing.T) {
 // Who gives up waiting is forgotten, and does not hold up the others.
 func TestGivingUp(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Burst, cfg.Kept, cfg.Rate = 1, 0, 0.1
+	cfg.Burst, cfg.Kept, cfg.Reserved, cfg.Rate = 1, 0, 0, 0.1
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
 		if _, err := send(ordinary, "POST", "/0"); err != nil {
 			t.Fatal(err)
@@ -380,6 +468,8 @@ func TestConfig(t *testing.T) {
 		{func(c *Config) { c.Burst = 0 }, "limit: burst 0 is less than 1"},
 		{func(c *Config) { c.Kept = -1 }, "limit: kept -1 is not between 0 and burst 50"},
 		{func(c *Config) { c.Kept = 50 }, "limit: kept 50 is not between 0 and burst 50"},
+		{func(c *Config) { c.Reserved = -1 }, "limit: reserved -1 is not between 0 and kept 40"},
+		{func(c *Config) { c.Reserved = 41 }, "limit: reserved 41 is not between 0 and kept 40"},
 		{func(c *Config) { c.PauseMax = -1 }, "limit: pause max -1ns is negative"},
 		{func(c *Config) { c.Clock = nil }, "limit: clock is not set"},
 	} {
