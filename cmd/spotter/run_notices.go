@@ -27,7 +27,7 @@ func (w *wiring) notices(ctx context.Context) error {
 		return nil
 	}
 	cfg := queue.DefaultConfig()
-	cfg.URL, cfg.Endpoint, cfg.Log = w.f.queue, w.f.awsEndpoint, w.log
+	cfg.URL, cfg.Endpoint, cfg.Namespace, cfg.Log = w.f.queue, w.f.awsEndpoint, w.f.Namespace, w.log
 	if len(w.f.regions) > 0 {
 		cfg.Region = w.f.regions[0]
 	}

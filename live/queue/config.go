@@ -33,6 +33,10 @@ type Config struct {
 	// that are found in the cluster.
 	Others []string
 
+	// Namespace is Spotter's own. A `spotter run` there holds the same lease, so that
+	// it reads only while we do not, and is no other. Empty knows of none.
+	Namespace string
+
 	// Wait is how long a request waits for a message, in whole seconds from 1 to 20.
 	// Raising it takes fewer requests.
 	Wait time.Duration

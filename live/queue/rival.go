@@ -85,7 +85,7 @@ func (q *Queue) Check(ctx context.Context) error {
 func (q *Queue) look(ctx context.Context) ([]Rival, error) {
 	var all []Rival
 	var errs []error
-	look := looker{q.reader, map[client.ObjectKey]map[string]string{}}
+	look := looker{q.reader, q.config.Namespace, map[client.ObjectKey]map[string]string{}}
 	err := pages(ctx, q.reader, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
 		for i := range l.Items {
 			d := &l.Items[i]
@@ -120,6 +120,7 @@ func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, vi
 // A looker reads the ConfigMaps that containers take variables from, each once.
 type looker struct {
 	reader client.Reader
+	own    string // the namespace of Spotter
 	read   map[client.ObjectKey]map[string]string
 }
 
@@ -134,7 +135,9 @@ func (l *looker) rivals(ctx context.Context, kind, namespace, name string, spec 
 	}
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
-		arguments(slices.Concat(c.Command, c.Args), add)
+		if args := slices.Concat(c.Command, c.Args); namespace != l.own || !slices.Contains(args, "run") {
+			arguments(args, add) // else it is a replica of ours, whose flag has the name of NTH's
+		}
 		for _, v := range c.Env {
 			actor, ours := variables[v.Name]
 			if !ours {

@@ -43,6 +43,12 @@ func TestRule09RefusesTheQueueOfAnother(t *testing.T) {
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Key: "queue"},
 	}}}}
 	fromAll := corev1.Container{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+	replica := corev1.Container{Args: []string{"run", "--mode=active", "--queue-url=" + ours}}
+	elsewhere := func(name string, c corev1.Container) *appsv1.Deployment {
+		d := deployment(name, c)
+		d.Namespace = "spotter-system"
+		return d
+	}
 	daemons := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "nth"},
 		Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{env("QUEUE_URL", ours)}}}},
@@ -68,10 +74,13 @@ func TestRule09RefusesTheQueueOfAnother(t *testing.T) {
 		{name: "an older host", objects: []client.Object{deployment("nth", env("QUEUE_URL", "https://eu-west-1.queue.amazonaws.com/123456789012/spotter"))}, who: "nth", actor: policy.ActorNTH},
 		{name: "another region", objects: []client.Object{deployment("nth", env("QUEUE_URL", "https://sqs.us-east-1.amazonaws.com/123456789012/spotter"))}},
 		{name: "another account", objects: []client.Object{deployment("nth", env("QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/999999999999/spotter"))}},
+		{name: "ourselves", objects: []client.Object{elsewhere("spotter", replica)}},
+		{name: "another Spotter", objects: []client.Object{deployment("spotter", replica)}, who: "Deployment kube-system/spotter", actor: policy.ActorNTH},
+		{name: "our neighbour", objects: []client.Object{elsewhere("nth", corev1.Container{Args: []string{"--queue-url", ours}})}, who: "Deployment spotter-system/nth", actor: policy.ActorNTH},
 		{name: "configured", others: []string{"spotter"}, who: "the configuration"},
 	} {
 		config := queue.DefaultConfig()
-		config.URL, config.Others = ours, c.others
+		config.URL, config.Others, config.Namespace = ours, c.others, "spotter-system"
 		q, err := queue.New(config, nil, kube.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(c.objects...).Build(), &sink{})
 		if err != nil {
 			t.Fatal(err)
