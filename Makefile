@@ -21,7 +21,7 @@ export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build run results acceptance test play same bench lint fmt generate testenv charttools onnxruntime image image-test image-lock install-yaml clean
+.PHONY: build run results acceptance test play same bench lint fmt generate testenv charttools onnxruntime train-forecaster train-q image image-test image-lock install-yaml e2e clean
 
 build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
@@ -101,9 +101,14 @@ $(TESTENV)/kwok: .ci/tools/kwok/go.mod .ci/tools/kwok/go.sum
 $(TESTENV)/karpenter-kwok: $(wildcard .ci/tools/karpenter/*)
 	cd .ci/tools/karpenter && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../../$@ .
 
-# charttools builds what the charts are held with: Helm, kubeconform and promtool, some
-# 25 CPU-minutes the first time, seconds afterwards.
-charttools: bin/helm bin/kubeconform bin/promtool
+# charttools builds what the charts are held with: Helm, kubeconform, promtool and the
+# definitions of Flux, Argo CD and the Prometheus operator, some 25 CPU-minutes the first
+# time, seconds afterwards.
+charttools: bin/helm bin/kubeconform bin/promtool bin/crds
+
+bin/crds: .ci/tools/crds/fetch.go
+	@mkdir -p bin
+	$(GO) run .ci/tools/crds/fetch.go $@
 
 bin/helm: .ci/tools/helm/go.mod .ci/tools/helm/go.sum
 	cd .ci/tools/helm && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
@@ -118,6 +123,28 @@ bin/promtool: .ci/tools/promtool/go.mod .ci/tools/promtool/go.sum
 # the first time, nothing afterwards. Without it such policies are skipped.
 onnxruntime:
 	.ci/tools/onnxruntime/fetch
+
+# train-forecaster makes the forecaster of models/builtin anew, some 10 CPU-minutes:
+# make train-forecaster RECORDINGS='v100 later', each a trace with recorded availability.
+# It needs Debian's PyTorch; nothing else needs Python.
+PYTHON     ?= /usr/bin/python3
+RECORDINGS ?=
+FORECASTER := dist/forecaster
+
+train-forecaster: build
+	@$(PYTHON) -c 'import torch, numpy' || { echo 'PyTorch is not here: apt-get install -y python3-torch libopenblas0-pthread python3-numpy' >&2; exit 2; }
+	@test -n '$(RECORDINGS)' || { echo 'RECORDINGS is empty: name traces with recorded availability' >&2; exit 2; }
+	rm -rf $(FORECASTER)
+	$(BIN) models dataset $(RECORDINGS:%=--recorded %) -o $(FORECASTER)/data
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) models/train/forecaster/train.py $(FORECASTER)/data $(FORECASTER)/bundle
+	$(BIN) models evaluate $(FORECASTER)/data --bundle $(FORECASTER)/bundle --write
+	cp $(FORECASTER)/bundle/forecaster.onnx $(FORECASTER)/bundle/MODEL_MANIFEST.json models/builtin/
+
+# train-q makes the network of the policy model anew, in models/qnet, some 10 CPU-minutes.
+train-q: build
+	rm -rf dist/qnet
+	$(BIN) models train -o dist/qnet
+	cp dist/qnet/actions.onnx dist/qnet/MODEL_MANIFEST.json models/qnet/
 
 # image makes the container image without a container engine: an OCI layout in dist/,
 # of packages of Debian 12, ONNX Runtime and the program, with a bill of materials
@@ -139,6 +166,13 @@ image-lock: bin/imagetool
 
 bin/imagetool: $(wildcard .ci/tools/image/*)
 	cd .ci/tools/image && CGO_ENABLED=0 $(GO) build -trimpath -o ../../../$@ .
+
+# e2e plays two compressed days on the real stack, some fifteen minutes: docs/e2e.md.
+# E2E takes flags of go test, as in make e2e E2E='-run TestDay/Warned'.
+E2E ?=
+
+e2e: build testenv bin/helm
+	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_E2E=1 SPOTTER_TESTENV=required $(GO) test -count 1 -v -timeout 40m $(E2E) ./test/e2e
 
 # install-yaml renders the chart for those without Helm. DIGEST=sha256:… pins the image.
 CHART ?= charts/spotter

@@ -1,6 +1,6 @@
 // Package charts makes those parts of the Helm charts that follow from the program:
 // the definitions of our kinds, the admission policy that is the gate of budgets, and
-// the rules of the roles; and the table of values, which follows from their comments.
+// the rules of the roles; and the tables of values, which follow from their comments.
 // `make generate` writes them, and a test compares.
 package charts
 
@@ -17,7 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/live/rights"
 )
 
-// A File is a part of a chart that is made and not written.
+// A File is a part of a chart, or a page on it, that is made and not written.
 type File struct {
 	// Path is that below the folder of the charts.
 	Path string
@@ -27,9 +27,9 @@ type File struct {
 // note begins every file.
 const note = "{{- /* Made by `make generate`; do not edit. */}}\n"
 
-// Files returns all files that are made, in an order that does not change. values is
-// the values.yaml of the chart spotter.
-func Files(values []byte) ([]File, error) {
+// Files returns all files that are made, in an order that does not change. values and
+// schema are the values.yaml and the values.schema.json of the chart spotter.
+func Files(values, schema []byte) ([]File, error) {
 	var all []File
 	for _, name := range crd.Files() {
 		base := "crd-" + strings.TrimPrefix(name, "spotter.dev_")
@@ -42,8 +42,13 @@ func Files(values []byte) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
+	table, err := reference(values, schema)
+	if err != nil {
+		return nil, err
+	}
 	return append(all,
 		page,
+		table,
 		File{filepath.Join("spotter", "templates", "budgetgate.yaml"), []byte(note + "{{- if .Values.budgetGate.install }}\n" + gate(crd.GateFile()) + "{{- end }}\n")},
 		File{filepath.Join("spotter", "templates", "_rules.tpl"), rules()},
 	), nil
@@ -55,7 +60,11 @@ func Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	all, err := Files(values)
+	schema, err := os.ReadFile(filepath.Join(dir, "spotter", "values.schema.json"))
+	if err != nil {
+		return err
+	}
+	all, err := Files(values, schema)
 	if err != nil {
 		return err
 	}
@@ -133,6 +142,7 @@ var parts = map[rights.Part]string{
 	rights.Groups:        `(has "asg" .Values.backends)`,
 	rights.Rackspace:     `(has "rackspace" .Values.backends)`,
 	rights.Queue:         `.Values.aws.queueURL`,
+	rights.Prometheus:    `.Values.usage.prometheus.url`,
 }
 
 // condition returns when a right is granted; empty is always.
@@ -143,6 +153,9 @@ func condition(r *rights.Right) string {
 	}
 	if when := parts[r.Part]; when != "" {
 		all = append(all, when)
+	}
+	if r.Unless != "" {
+		all = append(all, "(not "+parts[r.Unless]+")")
 	}
 	// The kinds of node classes are those of different clouds: nobody has them all.
 	if r.Part == rights.Karpenter && r.Group != "" && r.Group != "karpenter.sh" {

@@ -23,7 +23,11 @@ func TestGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Files(values)
+	schema, err := os.ReadFile(filepath.Join("spotter", "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Files(values, schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +141,10 @@ type profile struct {
 
 // What each backend needs, so that it may be chosen at all.
 var backendValues = map[string][]string{
-	"karpenter": {"--set", "backends={karpenter}"},
-	"asg":       {"--set", "backends={asg}", "--set", "aws.regions={us-east-1}"},
-	"rackspace": {"--set", "backends={rackspace}", "--set", "rackspace.credentialsSecrets[0].name=rackspace-spot,rackspace.credentialsSecrets[0].namespace=vault"},
+	"karpenter":  {"--set", "backends={karpenter}"},
+	"asg":        {"--set", "backends={asg}", "--set", "aws.regions={us-east-1}"},
+	"rackspace":  {"--set", "backends={rackspace}", "--set", "rackspace.credentialsSecrets[0].name=rackspace-spot,rackspace.credentialsSecrets[0].namespace=vault"},
+	"prometheus": {"--set", "usage.prometheus.url=http://prometheus.monitoring:9090"},
 	"all": {"--set", "backends={karpenter,asg,rackspace}", "--set", "aws.regions={us-east-1,eu-west-1}",
 		"--set", "rackspace.credentialsSecrets[0].name=rackspace-spot", "--set", "aws.queueURL=https://sqs.us-east-1.amazonaws.com/123456789012/spotter"},
 }

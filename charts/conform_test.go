@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/yaml"
 
 	"github.com/spotter-dev/spotter/live/testenv"
 )
@@ -23,13 +25,13 @@ func TestConform(t *testing.T) {
 	}
 	kubeconform := tool(t, "kubeconform")
 	h := newHelm(t, "")
-	env := testenv.New(t, testenv.Options{})
+	env := testenv.New(t, testenv.Options{CRDs: others(t)})
 	schemas := t.TempDir()
 	if n := writeSchemas(t, env, schemas); n < 100 {
 		t.Fatalf("the API server has %d kinds", n)
 	}
 	conform := func(manifests string) (string, error) {
-		cmd := exec.Command(kubeconform, "-strict", "-summary", "-skip", "ServiceMonitor,PrometheusRule",
+		cmd := exec.Command(kubeconform, "-strict", "-summary",
 			"-schema-location", filepath.Join(schemas, "{{.Group}}_{{.ResourceAPIVersion}}_{{.ResourceKind}}.json"))
 		cmd.Stdin = strings.NewReader(manifests)
 		out, err := cmd.CombinedOutput()
@@ -45,13 +47,38 @@ func TestConform(t *testing.T) {
 	if out, err := conform(text); err != nil {
 		t.Errorf("spotter-crds: %v\n%s", err, out)
 	}
-	wrong, _ := h.render(t, "spotter")
-	for _, c := range [][2]string{{"replicas: 2", "replica: 2"}, {"runAsNonRoot: true", "runAsNonRoot: 1"}} {
+	wrong, _ := h.render(t, "spotter", "--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.prometheusRule.enabled=true")
+	for _, c := range [][2]string{
+		{"replicas: 2", "replica: 2"}, {"runAsNonRoot: true", "runAsNonRoot: 1"},
+		{"bearerTokenFile:", "tokenFile:"}, {"interval: 30s", "interval: 30"}, {"scheme: https", "scheme: tls"}, {"- alert: SpotterNoLeader", "- name: SpotterNoLeader"},
+	} {
 		broken := strings.Replace(wrong, c[0], c[1], 1)
 		if out, err := conform(broken); err == nil || broken == wrong {
 			t.Errorf("%q in place of %q is taken:\n%s", c[1], c[0], out)
 		}
 	}
+}
+
+// others returns the definitions of other projects whose kinds we make or show.
+func others(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(tool(t, "crds"), "*.yaml"))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("definitions: %v %v", files, err)
+	}
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, d); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all = append(all, d)
+	}
+	return all
 }
 
 // writeSchemas writes a schema of each kind that the API server knows, and returns

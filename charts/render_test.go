@@ -172,7 +172,7 @@ func TestRights(t *testing.T) {
 	h := newHelm(t, "")
 	for backend, parts := range map[string][]rights.Part{
 		"karpenter": {rights.Karpenter}, "asg": {rights.Groups, rights.Prices}, "rackspace": {rights.Rackspace},
-		"all": {rights.Karpenter, rights.Groups, rights.Rackspace, rights.Prices, rights.Queue},
+		"all": {rights.Karpenter, rights.Groups, rights.Rackspace, rights.Prices, rights.Queue}, "prometheus": {rights.Karpenter, rights.Prometheus},
 	} {
 		for _, mode := range []string{"shadow", "active"} {
 			for _, secure := range []bool{true, false} {

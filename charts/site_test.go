@@ -84,16 +84,21 @@ func build(t *testing.T) string {
 // account returns a file by which a process is the service account of the chart.
 func (s *site) account(t *testing.T, name string) string {
 	t.Helper()
-	cfg := s.env.ServiceAccount(t, namespace, name)
+	return kubeconfigOf(t, s.env.ServiceAccount(t, namespace, name))
+}
+
+// kubeconfigOf writes how a cluster is reached to a file.
+func kubeconfigOf(t *testing.T, cfg *rest.Config) string {
+	t.Helper()
 	if err := rest.LoadTLSFiles(cfg); err != nil {
 		t.Fatal(err)
 	}
 	k := clientcmdapi.NewConfig()
 	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken, ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
 	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	k.CurrentContext = "x"
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*k, path); err != nil {
 		t.Fatal(err)
 	}

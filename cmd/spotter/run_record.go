@@ -55,7 +55,7 @@ func (r *recordingCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&r.KMSKey, "record-kms-key", "", "encrypt with the key `ID` of --record-encryption aws:kms (default: the account's own)")
 	flags.DurationVar(&r.Keep, "record-keep", r.Keep, "keep the record in the folder for `TIME`; 0 for ever")
 	flags.StringVar(&r.bytes, "record-keep-bytes", "4Gi", "keep at most `BYTES` of it there, as 500Mi or 4Gi; 0 is no limit")
-	flags.DurationVar(&r.Complete, "record-complete", r.Complete, "let readers, such as `spotter tui --live`, find a decision after `TIME` at most; shorter makes more files")
+	flags.DurationVar(&r.Complete, "record-complete", r.Complete, "let readers, such as spotter tui --live, find a decision after `TIME` at most; shorter makes more files")
 }
 
 // check finds what is wrong with the flags. regions are those of --region.

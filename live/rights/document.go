@@ -15,6 +15,7 @@ var titles = map[Part]string{
 	Karpenter:     "Karpenter (`--backends karpenter`, the default)", Groups: "Auto Scaling groups (`--backends asg`)",
 	Rackspace: "Rackspace Spot (`--backends rackspace`)", Prices: "Prices from AWS (`--region`)",
 	Queue: "Warnings from SQS (`--queue-url`)", Bucket: "Recordings in S3 (`--record-bucket`)",
+	Prometheus: "Use from Prometheus (`--prometheus-url`)",
 }
 
 const preface = `# Rights

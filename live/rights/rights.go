@@ -27,11 +27,12 @@ const (
 	Prices         Part = "prices"          // --region, without --trace
 	Queue          Part = "queue"           // --queue-url
 	Bucket         Part = "bucket"          // --record-bucket
+	Prometheus     Part = "prometheus"      // --prometheus-url
 )
 
 // Parts returns all of them, Core first.
 func Parts() []Part {
-	return []Part{Core, LeaderElection, SecureMetrics, Karpenter, Groups, Rackspace, Prices, Queue, Bucket}
+	return []Part{Core, LeaderElection, SecureMetrics, Karpenter, Groups, Rackspace, Prices, Queue, Bucket, Prometheus}
 }
 
 // A Scope is where a right of the API server is granted.
@@ -68,6 +69,10 @@ type Right struct {
 	// Active says that only an active controller asks for it.
 	Active bool
 
+	// Unless is the part that takes its place: a controller that uses it does not ask.
+	// Empty is none.
+	Unless Part
+
 	Scope     Scope
 	Group     string // empty is that of pods and nodes
 	Resources []string
@@ -90,7 +95,7 @@ func Rules(s Setup, in Scope) []rbacv1.PolicyRule {
 	type object struct{ group, resource, names string }
 	verbs := map[object]map[string]bool{}
 	for _, r := range Kubernetes() {
-		if r.Scope != in || !s.needs(r.Part, r.Active) {
+		if r.Scope != in || !s.needs(r.Part, r.Active) || r.Unless != "" && s.needs(r.Unless, false) {
 			continue
 		}
 		for _, resource := range r.Resources {

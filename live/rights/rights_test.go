@@ -133,3 +133,16 @@ func TestRules(t *testing.T) {
 		t.Error("no rule joins what is needed of nodes in shadow and when active")
 	}
 }
+
+// What another part takes the place of is granted without that part only.
+func TestPrometheusTakesThePlaceOfMetricsServer(t *testing.T) {
+	for _, c := range []struct {
+		parts []rights.Part
+		want  bool
+	}{{nil, true}, {[]rights.Part{rights.Karpenter}, true}, {[]rights.Part{rights.Prometheus}, false}} {
+		got := slices.ContainsFunc(rights.Rules(rights.Setup{Active: true, Parts: c.parts}, rights.Cluster), func(r rbac) bool { return r.APIGroups[0] == "metrics.k8s.io" })
+		if got != c.want {
+			t.Errorf("with %v the metrics of nodes may be listed: %t", c.parts, got)
+		}
+	}
+}

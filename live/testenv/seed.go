@@ -1,10 +1,10 @@
 package testenv
 
 import (
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // SeedVariable is the environment variable that has random tests repeat a seed.
@@ -14,7 +14,7 @@ const SeedVariable = "SPOTTER_SEED"
 // A test that fails logs how it is repeated.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
-	seed := rand.Uint64()
+	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv(SeedVariable); s != "" {
 		var err error
 		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {

@@ -46,10 +46,12 @@
 - apiGroups: ["events.k8s.io"]
   resources: [events]
   verbs: [create, patch]
-# What nodes use, by metrics-server.
+{{- if (not .Values.usage.prometheus.url) }}
+# What nodes use, by metrics-server; not asked for with `--prometheus-url`.
 - apiGroups: ["metrics.k8s.io"]
   resources: [nodes]
   verbs: [list]
+{{- end }}
 {{- if (eq .Values.mode "active") }}
 # Cordon, taint and annotations of a drain, and taking them back.
 - apiGroups: [""]
