@@ -40,10 +40,12 @@ var architecture = []rule{
 	{pkg: "policy/policytest", ours: []string{"policy", "policy/driver"}},
 	{pkg: "policy/v1alpha1", ours: []string{"policy"}},
 	{pkg: "policy/kube", ours: []string{"policy", "policy/v1alpha1"}},
+	{pkg: "policy/model", ours: []string{"policy", "policy/place", "policy/workload", "policy/portable", "policy/portfolio"}, decides: true},
 	{pkg: "policy/*", ours: []string{"policy", "policy/place", "policy/workload", "policy/portable"}, decides: true},
 	{pkg: "models", ours: []string{"policy", "policy/workload", "policy/portable"}},
 	{pkg: "models/onnx", ours: []string{"models", "policy"}},
-	{pkg: "models/train", ours: []string{"models", "policy/...", "sim", "scenarios/...", "eval"}},
+	{pkg: "models/train/forecaster", ours: []string{"models", "policy/...", "scenarios/..."}},
+	{pkg: "models/train/...", ours: []string{"models", "policy/...", "sim", "scenarios/...", "eval"}},
 	{pkg: "scenarios/chance", ours: []string{"policy/portable"}},
 	{pkg: "scenarios/catalog", ours: []string{"policy"}},
 	{pkg: "scenarios/weather", ours: []string{"policy", "scenarios/catalog", "scenarios/chance", "policy/portable"}},
@@ -65,6 +67,7 @@ var architecture = []rule{
 	{pkg: "live/aws/wire"},
 	{pkg: "live/*/fake", ours: []string{"policy/...", "models", "scenarios/...", "live/backend"}},
 	{pkg: "charts", ours: []string{"live/crd", "live/rights"}},
+	{pkg: "test/..."},
 	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "cmd/..."}},
 }
 

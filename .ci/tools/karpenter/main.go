@@ -1,11 +1,25 @@
 // Command karpenter-kwok is Karpenter's core with its kwok provider, for tests on
 // a real API server: nodes are objects without machines.
 //
-// The kwok provider sells everything at any time. Here the file that
-// REFUSED_MARKETS_FILE names lists markets that refuse: one a line, as
-// "instance-type/zone/capacity-type", each part a pattern as of path.Match. A launch
-// that only they could serve fails for lack of capacity; what refused is then shown
-// as unavailable for REFUSED_FOR (3m without it), as cloud providers do.
+// The kwok provider sells everything at any time, at prices that never move, and
+// takes nothing back. Here
+//
+//   - the file that REFUSED_MARKETS_FILE names lists markets that refuse: one a line,
+//     as "instance-type/zone/capacity-type", each part a pattern as of path.Match. A
+//     launch that only they could serve fails for lack of capacity; what refused is
+//     then shown as unavailable for REFUSED_FOR (3m without it), as cloud providers do;
+//   - the file that PRICES_FILE names holds prices over time, as JSON: by market, named
+//     as above without patterns, a list of {"at": milliseconds since 1970, "price":
+//     millionths of a dollar for an hour}, ascending by time. A market that is not in it
+//     keeps the price of its type;
+//   - the file that TAKEN_FILE names says, a line each, what is announced: "reclaim NODE
+//     TIME" is a node whose machine is gone from that time on, which is written as of
+//     RFC 3339, and "recommend NODE" one that its user is advised to leave. With
+//     INTERRUPTION_CONTROLLER=true Karpenter is told of both and does what Karpenter for
+//     AWS does, which the core does not: of each it makes an Event, and it deletes the
+//     NodeClaim of the first;
+//   - with INSTANCE_IDS=true nodes and their machines are named as AWS names instances,
+//     so that its warnings can be of them.
 package main
 
 import (
@@ -13,6 +27,7 @@ import (
 	"fmt"
 	"os"
 
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	kwok "sigs.k8s.io/karpenter/kwok/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers"
@@ -37,7 +52,22 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	undecorated := &provider{CloudProvider: kwok.NewCloudProvider(ctx, op.GetClient(), types), scarcity: scarce}
+	priced, err := newTariff(os.Getenv("PRICES_FILE"))
+	if err != nil {
+		return err
+	}
+	if file := os.Getenv("TAKEN_FILE"); file != "" {
+		r := &reclaimer{file: file, client: op.GetClient(), events: op.EventRecorder, interrupts: os.Getenv("INTERRUPTION_CONTROLLER") == "true"}
+		if err := op.Add(manager.RunnableFunc(r.run)); err != nil {
+			return err
+		}
+	}
+	named := op.GetClient()
+	asInstances := os.Getenv("INSTANCE_IDS") == "true"
+	if asInstances {
+		named = instances{named}
+	}
+	undecorated := &provider{CloudProvider: kwok.NewCloudProvider(ctx, named, types), scarcity: scarce, tariff: priced, instances: asInstances}
 	provider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
 	cluster := state.NewCluster(op.Clock, op.GetClient(), provider)
 	op.WithControllers(ctx, controllers.NewControllers(

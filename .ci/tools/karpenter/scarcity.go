@@ -17,29 +17,44 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 )
 
-// A provider is the kwok provider with markets that refuse.
+// A provider is the kwok provider with markets that refuse and prices that move.
 type provider struct {
 	*kwok.CloudProvider
 	*scarcity
+	tariff
+
+	// instances says that nodes go by the IDs of instances.
+	instances bool
 }
 
 // Create launches what nodeClaim asks for in a market that does not refuse.
 func (p *provider) Create(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.NodeClaim, error) {
+	launched, err := p.launch(ctx, nodeClaim)
+	if err == nil && p.instances {
+		rename(launched)
+	}
+	return launched, err
+}
+
+func (p *provider) launch(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.NodeClaim, error) {
 	types, err := p.CloudProvider.GetInstanceTypes(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(nodeClaim.Spec.Requirements...)
-	open, refused := p.split(types, wanted)
+	open, refused := p.split(p.price(types), wanted)
+	if len(open)+len(refused) == 0 {
+		return p.CloudProvider.Create(ctx, nodeClaim) // it says what is wrong with the claim
+	}
 	if len(open) == 0 {
 		p.note(refused)
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("all %d markets refuse", len(refused)))
 	}
-	if len(refused) == 0 {
+	if len(refused) == 0 && len(p.tariff) == 0 {
 		return p.CloudProvider.Create(ctx, nodeClaim)
 	}
 	// The cheapest open market is asked for alone: the kwok provider would take the
-	// cheapest of all that the claim allows.
+	// cheapest of all that the claim allows, at the prices that it knows.
 	claim := nodeClaim.DeepCopy()
 	for key, value := range map[string]string{
 		corev1.LabelInstanceTypeStable: open[0].typ, corev1.LabelTopologyZone: open[0].zone, v1.CapacityTypeLabelKey: open[0].capacity,
@@ -52,14 +67,14 @@ func (p *provider) Create(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.Nod
 	return p.CloudProvider.Create(ctx, claim)
 }
 
-// GetInstanceTypes returns all types; offerings that refused lately are not
-// available.
+// GetInstanceTypes returns all types at the prices of now; offerings that refused
+// lately are not available.
 func (p *provider) GetInstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
 	types, err := p.CloudProvider.GetInstanceTypes(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
-	return p.mark(types), nil
+	return p.mark(p.price(types)), nil
 }
 
 // A market is one offering.

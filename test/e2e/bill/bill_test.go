@@ -1,0 +1,104 @@
+package bill_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/test/e2e/bill"
+)
+
+// TestAlone: what Spotter reports is held against code that shares nothing with it.
+func TestAlone(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(name, "github.com/spotter-dev/spotter/") && !strings.HasSuffix(name, "/test/e2e/bill") {
+			t.Errorf("it imports %s", name)
+		}
+	}
+}
+
+// A log writes an audit log as the API server does.
+type log struct{ strings.Builder }
+
+// add writes the answer to a request at so many seconds.
+func (l *log) add(second float64, verb, group, resource, name string, code int, answer any) {
+	text, err := json.Marshal(map[string]any{
+		"verb": verb, "stageTimestamp": at(second), "objectRef": map[string]any{"apiGroup": group, "resource": resource, "name": name},
+		"responseStatus": map[string]any{"code": code}, "responseObject": answer,
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(l, "%s\n", text)
+}
+
+func at(second float64) time.Time {
+	return time.Unix(1_800_000_000, 0).Add(time.Duration(second * float64(time.Second))).UTC()
+}
+
+func ms(second float64) int64 { return at(second).UnixMilli() }
+
+// claim is a NodeClaim that was made at so many seconds, as it is answered.
+func claim(name string, made float64, node, zone string, deleted bool, finalizers ...string) map[string]any {
+	meta := map[string]any{"name": name, "creationTimestamp": at(made), "finalizers": finalizers}
+	labels := map[string]string{"karpenter.sh/nodepool": "web-spot", "karpenter.sh/capacity-type": "spot"}
+	if zone != "" {
+		labels["node.kubernetes.io/instance-type"], labels["topology.kubernetes.io/zone"] = "m5.large", zone
+	}
+	meta["labels"] = labels
+	if deleted {
+		meta["deletionTimestamp"] = at(made)
+	}
+	return map[string]any{"kind": "NodeClaim", "metadata": meta, "status": map[string]any{"nodeName": node}}
+}
+
+// TestBill: one node of $0.36 an hour for 10 s, of which the last 5 at half the price,
+// is $0.00075, and twenty times that in a world that goes twenty times as fast. What is
+// refused or never sold costs nothing; a node that is taken ends before its claim.
+func TestBill(t *testing.T) {
+	const group = "karpenter.sh"
+	var l log
+	l.add(0.4, "create", group, "nodeclaims", "", 201, claim("a", 0, "", "", false))
+	l.add(0.5, "create", group, "nodeclaims", "refused", 403, claim("refused", 0, "", "z", false))
+	l.add(0.6, "create", group, "nodeclaims", "unsold", 201, claim("unsold", 0, "", "", false))
+	l.add(1, "patch", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", false, "f"))
+	l.add(2, "delete", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true, "f"))
+	l.add(2, "delete", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2), "finalizers": []string{"f"}}})
+	l.add(10, "patch", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2)}})
+	l.add(12, "update", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true))
+	l.add(13, "delete", group, "nodeclaims", "unsold", 200, map[string]any{"kind": "Status"})
+	l.WriteString(`{"verb":"create"`) // still being written
+	lives, err := bill.Lives(strings.NewReader(l.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lives) != 2 || lives[0].Ended != ms(10) || lives[0].Sold != ms(1) || lives[1].Ended != ms(13) || !lives[0].Pool("web") || lives[0].Pool("we") {
+		t.Fatalf("read %+v and %+v", lives[0], lives[1:])
+	}
+	prices := bill.Prices{
+		"m5.large/z/spot":      {{At: ms(-100), Price: 360_000}, {At: ms(5), Price: 180_000}, {At: ms(50), Price: 1}},
+		"m5.large/z/on-demand": {{At: ms(100), Price: 720_000}},
+	}
+	for _, c := range []struct {
+		from, to       float64
+		paid, onDemand float64
+	}{{-5, 100, .015, .04}, {4, 6, .003, .008}, {11, 20, 0, 0}} {
+		paid, onDemand, err := prices.Cost(lives[0], ms(c.from), ms(c.to))
+		if err != nil || paid.Dollars(20) != c.paid || onDemand.Dollars(20) != c.onDemand {
+			t.Errorf("from %v to %v it is %v and %v, want %v and %v (%v)", c.from, c.to, paid.Dollars(20), onDemand.Dollars(20), c.paid, c.onDemand, err)
+		}
+	}
+	if paid, _, err := prices.Cost(lives[1], 0, ms(100)); paid != 0 || err != nil {
+		t.Errorf("what was never sold costs %v (%v)", paid, err)
+	}
+	if _, _, err := (bill.Prices{}).Cost(lives[0], 0, ms(100)); err == nil {
+		t.Error("a market without a price costs something")
+	}
+}

@@ -1,0 +1,266 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/testenv"
+)
+
+// The name and the namespace of the release.
+const (
+	release   = "spotter"
+	namespace = "spotter-system"
+)
+
+// username is whom the audit log names for what the release does.
+const username = "system:serviceaccount:" + namespace + ":" + release
+
+// helm runs Helm as administrator.
+func (w *world) helm(args ...string) (string, error) {
+	home := filepath.Join(w.dir, "helm")
+	c := exec.Command(w.helmPath, args...)
+	c.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "KUBECONFIG="+w.env.Kubeconfig)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("helm %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// values are those of the release, in a mode.
+func (w *world) values(mode string) []string {
+	all := []string{
+		"mode=" + mode, "step=5s", "prices.traceClaim=" + w.claim, "prices.tracePath=prices",
+		"karpenter.nodeClassGroups={karpenter.kwok.sh}", "aws.regions={" + region + "}", "metrics.secure=false",
+	}
+	if !w.interrupts {
+		all = append(all, "aws.queueURL="+w.queue.url, "aws.credentials.method=podIdentity")
+		for i, e := range []string{"AWS_ENDPOINT_URL=" + w.queue.server, "AWS_ACCESS_KEY_ID=played", "AWS_SECRET_ACCESS_KEY=played"} {
+			name, value, _ := strings.Cut(e, "=")
+			all = append(all, fmt.Sprintf("env[%d].name=%s", i, name), fmt.Sprintf("env[%d].value=%s", i, value))
+		}
+	}
+	args := []string{"--namespace", namespace, "--wait", "--timeout", "4m"}
+	for _, v := range all {
+		args = append(args, "--set", v)
+	}
+	return args
+}
+
+// install brings the release to a mode, and starts what its Deployment then runs.
+func (w *world) install(t *testing.T, mode string) {
+	t.Helper()
+	chart := filepath.Join("..", "..", "charts", "spotter")
+	if _, err := w.helm(append([]string{"upgrade", "--install", release, chart}, w.values(mode)...)...); err != nil {
+		t.Fatal(err)
+	}
+	w.stop(t)
+	w.start(t)
+	t.Logf("%s  Spotter is installed: %s", w.market.clock(), mode)
+}
+
+// start runs the controller as its Deployment says, as the service account that it
+// names.
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	var d appsv1.Deployment
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release}, &d); err != nil {
+		t.Fatal(err)
+	}
+	w.lead = w.run(t, &d.Spec.Template.Spec)
+}
+
+// A process is what the container of a pod would run.
+type process struct {
+	cmd     *exec.Cmd
+	metrics string // the address of its metrics
+	end     chan error
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// run starts what the container of a pod runs: its arguments and its environment. Only
+// folders and addresses differ, since it is in no container.
+func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
+	t.Helper()
+	container := pod.Containers[0]
+	folder := t.TempDir()
+	p := &process{end: make(chan error, 1), metrics: freeAddress(t)}
+	places := strings.NewReplacer(
+		"/var/lib/spotter/trace", filepath.Join(w.dir, "trace"), "/var/lib/spotter/record", filepath.Join(w.dir, "record"), "/var/lib/spotter", folder,
+		"--metrics-bind-address=:8443", "--metrics-bind-address="+p.metrics, "--health-probe-bind-address=:8081", "--health-probe-bind-address=0",
+	)
+	for _, m := range container.VolumeMounts {
+		if err := os.MkdirAll(places.Replace(m.MountPath), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var args []string
+	for _, a := range container.Args {
+		args = append(args, places.Replace(a))
+	}
+	p.cmd = exec.Command(w.binary, append(args, "--kubeconfig", w.kubeconfig(t, pod.ServiceAccountName))...)
+	p.cmd.Env = append(os.Environ(), "HOME="+folder)
+	for _, e := range container.Env {
+		p.cmd.Env = append(p.cmd.Env, e.Name+"="+e.Value)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.end <- p.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		if t.Failed() {
+			said := p.said()
+			t.Logf("spotter %s said at the end:\n%s", args[0], said[max(0, len(said)-4000):])
+		}
+	})
+	return p
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// kubeconfig returns a file by which a process is a service account of the release.
+func (w *world) kubeconfig(t *testing.T, name string) string {
+	t.Helper()
+	cfg := w.env.ServiceAccount(t, namespace, name)
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		t.Fatal(err)
+	}
+	k := clientcmdapi.NewConfig()
+	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken}
+	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	k.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), name)
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// stop ends the controller as a kubelet does, if it runs.
+func (w *world) stop(t *testing.T) {
+	t.Helper()
+	p := w.lead
+	if w.lead = nil; p == nil {
+		return
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	if err := <-p.end; err != nil && !strings.Contains(p.said(), lostLease) {
+		t.Errorf("asked to end the controller says %v", err)
+	}
+}
+
+// lostLease is what a controller says that ends since the machine was too busy for it
+// to renew its lease in time.
+const lostLease = "leader election lost"
+
+// revive starts the controller again, as a kubelet does, where it lost its lease.
+func (w *world) revive(t *testing.T) {
+	t.Helper()
+	if w.lead == nil {
+		return
+	}
+	select {
+	case err := <-w.lead.end:
+		if !strings.Contains(w.lead.said(), lostLease) {
+			t.Fatalf("the controller ended by itself: %v", err)
+		}
+		t.Logf("%s  the controller lost its lease, since the machine is busy, and is started again", w.market.clock())
+		w.start(t)
+	default:
+	}
+}
+
+// hook runs what the Job of a chart's hook would run, beside Helm, and ends its pod.
+func (w *world) hook(t *testing.T, job string) {
+	t.Helper()
+	pod := &corev1.Pod{}
+	testenv.Eventually(t, "the pod of Job "+job+" runs", func() error {
+		var pods corev1.PodList
+		if err := w.client.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{batchv1.JobNameLabel: job}); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning {
+				pod = &pods.Items[i]
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d pods", len(pods.Items))
+	})
+	p := w.run(t, &pod.Spec)
+	w.unscaled(t)
+	w.stop(t)
+	if err := <-p.end; err != nil {
+		t.Fatalf("%s: %v\n%s", job, err, p.said())
+	}
+	before := pod.DeepCopy()
+	pod.Status.Phase = corev1.PodSucceeded
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Ready = false
+		pod.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+	}
+	if err := w.client.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unscaled waits until no replica of the controller is wanted any more.
+func (w *world) unscaled(t *testing.T) {
+	t.Helper()
+	testenv.Eventually(t, "the Deployment is scaled to none", func() error {
+		var d appsv1.Deployment
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release}, &d); err != nil {
+			return err
+		}
+		if *d.Spec.Replicas != 0 {
+			return fmt.Errorf("%d replicas are wanted", *d.Spec.Replicas)
+		}
+		return nil
+	})
+}

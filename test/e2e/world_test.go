@@ -1,0 +1,267 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
+	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
+
+	"github.com/spotter-dev/spotter/live/crd"
+	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// The environment variables of the day. SPOTTER names the program and SPOTTER_SEED
+// repeats a day, as elsewhere.
+const (
+	wanted = "SPOTTER_E2E"        // a day is played only where it is set
+	factor = "SPOTTER_E2E_FACTOR" // how many times as fast as its clock the market goes
+)
+
+// defaultFactor makes six minutes of a day.
+const defaultFactor = 240
+
+// A world is a cluster, what provides its nodes, and Spotter in it.
+type world struct {
+	env    *testenv.Env
+	client client.WithWatch
+	seed   uint64
+	draw   *rand.Rand
+	dir    string // of what processes outside of the cluster share
+
+	market *market
+	*audience
+
+	// interrupts says that Karpenter is warned of reclaims. Else Spotter is, by a
+	// queue.
+	interrupts bool
+	queue      *queue
+
+	binary, helmPath string
+	claim            string // the PersistentVolumeClaim of the prices
+	lead             *process
+}
+
+// newWorld starts all but Spotter.
+func newWorld(t *testing.T, interrupts bool) *world {
+	t.Helper()
+	w := &world{seed: testenv.Seed(t), dir: t.TempDir(), interrupts: interrupts, binary: program(t), helmPath: tool(t, "helm"), claim: "prices"}
+	w.draw = rand.New(rand.NewPCG(w.seed, 0))
+	options := testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 300 * time.Millisecond}
+	options.CRDs = append(slices.Clone(karpenterapis.CRDs), kwokapis.CRDs...)
+	w.env = testenv.New(t, options)
+	scheme := runtime.NewScheme()
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.client, err = client.NewWithWatch(w.env.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	w.withoutOurs(t)
+	for _, name := range []string{"system-a", "system-b"} {
+		w.env.AddNode(t, testenv.Node(name, "4", "16Gi"))
+	}
+	gpu := testenv.Node("accelerated", "16", "64Gi")
+	gpu.Labels["team"] = "research"
+	gpu.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("8")
+	w.env.AddNode(t, gpu)
+	w.volume(t)
+	w.queue = openQueue(t)
+	w.market = openMarket(t, w.draw, filepath.Join(w.dir, "trace", "prices"), speed(t))
+	w.startKarpenter(t)
+	w.audience = w.watch(t)
+	return w
+}
+
+// speed returns the factor.
+func speed(t *testing.T) int64 {
+	t.Helper()
+	text := os.Getenv(factor)
+	if text == "" {
+		return defaultFactor
+	}
+	k, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || k < 24 || k > 1440 {
+		t.Fatalf("%s is %q, want a whole number from 24 (an hour) to 1440 (a minute)", factor, text)
+	}
+	return k
+}
+
+// program returns the program, built if SPOTTER does not name it.
+func program(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("SPOTTER"); path != "" {
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "spotter")
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", path, "../../cmd/spotter").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// tool returns the path of a program that the Makefile builds into bin.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v; run make e2e", err)
+	}
+	return path
+}
+
+// withoutOurs takes away the definitions that the chart is to install.
+func (w *world) withoutOurs(t *testing.T) {
+	t.Helper()
+	for _, d := range crd.Objects() {
+		if err := w.env.Client.Delete(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Eventually(t, d.Name+" is gone", func() error {
+			if err := w.env.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); !apierrors.IsNotFound(err) {
+				return errors.Join(errors.New("it is there"), err)
+			}
+			return nil
+		})
+	}
+}
+
+// volume makes the volume of the trace, as somebody has who records prices.
+func (w *world) volume(t *testing.T) {
+	t.Helper()
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	none := ""
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: w.claim}, Spec: corev1.PersistentVolumeSpec{
+			Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: filepath.Join(w.dir, "trace")}},
+			ClaimRef:               &corev1.ObjectReference{Namespace: namespace, Name: w.claim},
+		}},
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.claim}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}, VolumeName: w.claim, StorageClassName: &none,
+			Resources: corev1.VolumeResourceRequirements{Requests: size},
+		}},
+	} {
+		if err := w.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refusedFile lists the markets that refuse, and takenFile what is announced of nodes.
+func (w *world) refusedFile() string { return filepath.Join(w.dir, "refused") }
+func (w *world) takenFile() string   { return filepath.Join(w.dir, "taken") }
+
+// startKarpenter runs Karpenter on the market until the test ends.
+func (w *world) startKarpenter(t *testing.T) {
+	t.Helper()
+	path := filepath.Join("..", "..", "bin", "testenv", "karpenter-kwok")
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		path = filepath.Join(dir, "karpenter-kwok")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v; run make e2e", err)
+	}
+	class := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+		"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+	}}}}}
+	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"})
+	class.SetName("default")
+	if err := w.client.Create(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	types, prices := filepath.Join(w.dir, "types.json"), filepath.Join(w.dir, "prices.json")
+	write(t, types, w.market.types(t))
+	write(t, prices, w.market.prices)
+	log, err := os.Create(filepath.Join(w.dir, "karpenter.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path)
+	c.Stdout, c.Stderr = log, log
+	c.Env = append(os.Environ(), "KUBECONFIG="+w.env.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0",
+		"SYSTEM_NAMESPACE=kube-system", "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=2s", "INSTANCE_TYPES_FILE_PATH="+types,
+		"PRICES_FILE="+prices, "REFUSED_MARKETS_FILE="+w.refusedFile(), "REFUSED_FOR=20s", "TAKEN_FILE="+w.takenFile(),
+		"INSTANCE_IDS=true", fmt.Sprintf("INTERRUPTION_CONTROLLER=%t", w.interrupts))
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("Karpenter said at the end:\n%s", text[max(0, len(text)-3000):])
+		}
+		log.Close()
+	})
+}
+
+// write writes a value as JSON.
+func write(t *testing.T, path string, v any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience is how long is waited for what takes seconds on an idle machine.
+const patience = 4 * time.Minute
+
+// until waits until f returns nil, and keeps the controller running meanwhile, as its
+// Deployment does.
+func (w *world) until(t *testing.T, what string, f func(context.Context) error) {
+	t.Helper()
+	err := f(t.Context())
+	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); err = f(t.Context()) {
+		time.Sleep(100 * time.Millisecond)
+		w.revive(t)
+	}
+	if err != nil {
+		out, _ := w.env.Kubectl("get", "cpool,nodepools,nodeclaims,nodes,pods", "-A", "-L", "karpenter.sh/capacity-type")
+		t.Fatalf("waited %v in vain until %s: %v\n%s", patience, what, err, out)
+	}
+	t.Logf("%s  %s", w.market.clock(), what)
+}
+
+// reach waits for an hour of the day. It comes late where what was to be before took
+// longer.
+func (w *world) reach(t *testing.T, hour float64) {
+	t.Helper()
+	for time.Now().Before(w.market.at(hour)) {
+		time.Sleep(min(100*time.Millisecond, time.Until(w.market.at(hour))+time.Millisecond))
+		w.revive(t)
+	}
+}
