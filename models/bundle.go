@@ -88,12 +88,12 @@ func Open(fsys fs.FS, cloud string) (*Bundle, error) {
 		b.Files = append(b.Files, File{p, len(files[p])})
 	}
 	if m.Forecaster != nil {
-		if b.Forecaster, err = newNet(m, m.Forecaster, files, marketRow); err != nil {
+		if b.Forecaster, err = newNet(m, m.Forecaster, files); err != nil {
 			return nil, err
 		}
 	}
 	if m.Actions != nil {
-		if b.Actions, err = newNet(m, m.Actions, files, poolRow); err != nil {
+		if b.Actions, err = newNet(m, m.Actions, files); err != nil {
 			return nil, err
 		}
 		if w := b.Actions.Widths[0]; w != ActionCount {
@@ -150,13 +150,13 @@ func checkEquations(fsys fs.FS) error {
 }
 
 // newNet reads the graph of a model and checks it against what it is fed.
-func newNet(m *Manifest, model *Model, files map[string][]byte, row []int64) (*Net, error) {
+func newNet(m *Manifest, model *Model, files map[string][]byte) (*Net, error) {
 	a, ok := m.artifact(model.Graph)
 	if !ok {
 		return nil, fmt.Errorf("%s: artifacts: %s is missing", ManifestName, model.Graph)
 	}
-	n := &Net{Model: model, Row: row, Width: 1}
-	for _, d := range row {
+	n := &Net{Model: model, Row: rowShapes[model.Features], Width: 1}
+	for _, d := range n.Row {
 		n.Width *= int(d)
 	}
 	var err error

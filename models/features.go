@@ -24,6 +24,10 @@ const (
 	outputCapacity = "capacity"
 	outputRuntime  = "runtime"
 	outputValues   = "values"
+
+	// A forecaster may also answer for six hours, which nothing is decided on.
+	outputCapacity6 = "capacity_6h"
+	outputRuntime6  = "runtime_6h"
 )
 
 // ActionCount is the number of actions that are valued: hold, 10 and 30 points
@@ -39,17 +43,22 @@ const (
 )
 
 var (
-	marketRow = []int64{steps, stepFeatures}
-	poolRow   = []int64{poolFeatures}
+	// rowShapes are the shapes of one row of what each builder builds.
+	rowShapes = map[string][]int64{
+		MarketFeaturesV1: {steps, stepFeatures},
+		MarketFeaturesV2: {marketFeatures},
+		PoolFeaturesV1:   {poolFeatures},
+		PoolFeaturesQ:    {poolFeaturesQ},
+	}
 
 	// marketNames and poolNames hold the names of what each builder builds.
 	marketNames = map[string][]string{MarketFeaturesV1: {
 		"spot_price", "on_demand_price", "lag_1", "lag_3", "rolling_std", "hour", "weekday", "weekend", "step_from_end", "steps",
-	}}
+	}, MarketFeaturesV2: marketNamesV2}
 	poolNames = map[string][]string{PoolFeaturesV1: {
 		"spot_price", "on_demand_price", "volatility", "capacity_score", "runtime_score", "startup", "migration_cost",
 		"utilization", "steps_since_migration", "outage_penalty", "is_spot", "share", "target_share",
-	}}
+	}, PoolFeaturesQ: poolNamesQ}
 )
 
 // A MarketState is what the features of a market are built from. Prices are
@@ -204,6 +213,9 @@ func prices(buf []float64, history []policy.Money) []float64 {
 // MarketFeatureNames returns the names of what [MarketFeaturesV1] builds for
 // each step.
 func MarketFeatureNames() []string { return slices.Clone(marketNames[MarketFeaturesV1]) }
+
+// MarketFeatureNamesV2 returns the names of what [MarketFeaturesV2] builds.
+func MarketFeatureNamesV2() []string { return slices.Clone(marketNames[MarketFeaturesV2]) }
 
 // PoolFeatureNames returns the names of what [PoolFeaturesV1] builds.
 func PoolFeatureNames() []string { return slices.Clone(poolNames[PoolFeaturesV1]) }

@@ -89,9 +89,12 @@ type Model struct {
 
 	Input string `json:"input"`
 
-	// Outputs names the tensors: capacity and runtime of a forecaster, values
-	// of action values.
+	// Outputs names the tensors: capacity and runtime of a forecaster, which
+	// may have capacity_6h and runtime_6h besides, and values of action values.
 	Outputs map[string]string `json:"outputs"`
+
+	// Labels say what each output was trained to foretell.
+	Labels map[string]string `json:"labels,omitempty"`
 
 	// HorizonHours is how far a forecaster looks ahead. Above 0 its runtime
 	// score is a probability, and the hazard -ln(1 - runtime)/horizon.
@@ -253,12 +256,12 @@ func (m *Manifest) checkV2() error {
 		}
 	}
 	if m.Forecaster != nil {
-		if err := m.Forecaster.check(marketNames, outputCapacity, outputRuntime); err != nil {
+		if err := m.Forecaster.check(marketNames, []string{outputCapacity, outputRuntime}, outputCapacity6, outputRuntime6); err != nil {
 			return fmt.Errorf("forecaster: %w", err)
 		}
 	}
 	if m.Actions != nil {
-		if err := m.Actions.check(poolNames, outputValues); err != nil {
+		if err := m.Actions.check(poolNames, []string{outputValues}); err != nil {
 			return fmt.Errorf("actions: %w", err)
 		}
 	}
@@ -267,8 +270,9 @@ func (m *Manifest) checkV2() error {
 
 func isScore(x float64) bool { return x >= 0 && x <= 1 }
 
-// check checks a model that one of builders feeds.
-func (m *Model) check(builders map[string][]string, outputs ...string) error {
+// check checks a model that one of builders feeds. It must have the outputs and
+// may have the others.
+func (m *Model) check(builders map[string][]string, outputs []string, others ...string) error {
 	names, ok := builders[m.Features]
 	switch {
 	case m.Graph == "":
@@ -287,8 +291,15 @@ func (m *Model) check(builders map[string][]string, outputs ...string) error {
 			return fmt.Errorf("outputs: %s is missing", name)
 		}
 	}
-	if len(m.Outputs) != len(outputs) {
-		return fmt.Errorf("outputs: there are %d, want %s", len(m.Outputs), strings.Join(outputs, " and "))
+	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
+		if !slices.Contains(outputs, name) && !slices.Contains(others, name) {
+			return fmt.Errorf("outputs: there are %d and one is %s, want %s", len(m.Outputs), name, strings.Join(outputs, " and "))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		if m.Outputs[name] == "" {
+			return fmt.Errorf("labels: %s is no output", name)
+		}
 	}
 	return m.Normalisation.check(len(names))
 }

@@ -90,7 +90,7 @@ func (c Counts) String() string {
 // graphs, made by open; each is asked once whether it answers.
 func NewTrained(b *Bundle, closed *ClosedForm, forecaster, actions Session, cfg TrainedConfig) (*Trained, error) {
 	f := &Trained{bundle: b, closed: closed, cfg: cfg, forecaster: forecaster, actions: actions}
-	if b.Forecaster == nil || forecaster == nil {
+	if (b.Forecaster == nil || forecaster == nil) && !cfg.Actions {
 		return nil, errors.New("the bundle has no forecaster")
 	}
 	if cfg.Actions && (b.Actions == nil || actions == nil) {
@@ -103,13 +103,7 @@ func NewTrained(b *Bundle, closed *ClosedForm, forecaster, actions Session, cfg 
 // the answer. It finds what names and shapes cannot tell.
 func Probe(net *Net, s Session) error {
 	row := make([]float32, net.Width)
-	market := MarketState{Spot: 0.31, OnDemand: 0.97, Now: 1_700_000_000_000}
-	if len(net.Row) == len(marketRow) {
-		market.Row(row)
-	} else {
-		pool := PoolState{Market: market, Startup: 30, MigrationCost: 1, Penalty: 1, Steps: 5, Utilization: 0.6, Share: 0.6, Target: 0.6}
-		pool.Row(row)
-	}
+	ordinary(net.Model.Features, row)
 	net.Model.Normalisation.normalise(row)
 	out := net.space(nil, 1)
 	if err := s.Run(1, row, out); err != nil {
@@ -123,6 +117,28 @@ func Probe(net *Net, s Session) error {
 		}
 	}
 	return nil
+}
+
+// ordinary writes what a builder builds of an ordinary market or pool.
+func ordinary(features string, row []float32) {
+	market := MarketState{Spot: 0.31, OnDemand: 0.97, Now: 1_700_000_000_000}
+	switch features {
+	case MarketFeaturesV1:
+		market.Row(row)
+	case MarketFeaturesV2:
+		s := &policy.Snapshot{
+			Now: market.Now, Zones: []string{"a"}, Types: []policy.InstanceType{{VCPU: 4}},
+			Markets: []policy.Market{{Name: "a", Capacity: policy.Spot, Offered: true, Price: policy.Dollars(market.Spot), OnDemand: policy.Dollars(market.OnDemand)}},
+		}
+		var rows MarketRows
+		rows.Collect(s)
+		rows.Row(s, 0, row)
+	case PoolFeaturesQ:
+		ordinaryPool(row)
+	case PoolFeaturesV1:
+		pool := PoolState{Market: market, Startup: 30, MigrationCost: 1, Penalty: 1, Steps: 5, Utilization: 0.6, Share: 0.6, Target: 0.6}
+		pool.Row(row)
+	}
 }
 
 // space returns room for the outputs of rows, in the memory of out.
@@ -156,7 +172,10 @@ func (f *Trained) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	}
 	f.counts.Calls++
 	f.look(s)
-	err := f.scoreMarkets(s)
+	var err error
+	if f.forecaster != nil { // else the bundle values actions on what the closed form makes of markets
+		err = f.scoreMarkets(s)
+	}
 	if !f.cfg.Actions {
 		return err
 	}

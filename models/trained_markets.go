@@ -17,6 +17,7 @@ type scored struct {
 	in      []float32
 	out     [][]float32
 	history []float64
+	rows    MarketRows // of the second version
 }
 
 type lastScore struct {
@@ -36,6 +37,10 @@ func (f *Trained) scoreMarkets(s *policy.Snapshot) error {
 		sc.last = make([]lastScore, len(s.Markets))
 	}
 	net := f.bundle.Forecaster
+	second := net.Model.Features == MarketFeaturesV2
+	if second {
+		sc.rows.Collect(s)
+	}
 	sc.asked, sc.in = sc.asked[:0], sc.in[:0]
 	for i := range s.Markets {
 		m := &s.Markets[i]
@@ -54,7 +59,11 @@ func (f *Trained) scoreMarkets(s *policy.Snapshot) error {
 		default:
 			at := len(sc.in)
 			sc.in = slices.Grow(sc.in, net.Width)[:at+net.Width]
-			f.market(s, m).Row(sc.in[at:])
+			if second {
+				sc.rows.Row(s, m.ID, sc.in[at:])
+			} else {
+				f.market(s, m).Row(sc.in[at:])
+			}
 			if last := &sc.last[i]; last.row != nil && slices.Equal(last.row, sc.in[at:]) {
 				sc.in = sc.in[:at]
 				f.write(m, last)
@@ -98,9 +107,10 @@ func (f *Trained) ask(s *policy.Snapshot) error {
 		last := &sc.last[id]
 		for k, name := range names {
 			x := score(net.Outputs[k], sc.out[k][i*net.Widths[k]:(i+1)*net.Widths[k]])
-			if name == outputCapacity {
+			switch name {
+			case outputCapacity:
 				last.capacity = x
-			} else {
+			case outputRuntime:
 				last.runtime = x
 			}
 		}
@@ -127,4 +137,30 @@ func (f *Trained) write(m *policy.Market, x *lastScore) {
 	}
 	m.Forecast.Capacity, m.Forecast.Runtime = x.capacity, x.runtime
 	m.Forecast.Confidence, m.Forecast.Source = f.bundle.Manifest.Confidence, policy.SourceModel
+}
+
+// Scores asks a session of net, a forecaster's, about rows of features that were
+// built and not normalised, and returns its answers by the meaning of the output.
+func Scores(net *Net, session Session, rows []float32, n int) (map[string][]float64, error) {
+	const batch = 4096
+	answers := map[string][]float64{}
+	for begin := 0; begin < n; begin += batch {
+		count := min(batch, n-begin)
+		in := slices.Clone(rows[begin*net.Width : (begin+count)*net.Width])
+		net.Model.Normalisation.normalise(in)
+		out := net.space(nil, count)
+		if err := session.Run(count, in, out); err != nil {
+			return nil, fmt.Errorf("scoring %d rows: %w", count, err)
+		}
+		for k, name := range net.Names() {
+			for i := range count {
+				x := score(net.Outputs[k], out[k][i*net.Widths[k]:(i+1)*net.Widths[k]])
+				if !isScore(x) {
+					return nil, fmt.Errorf("%s: its %s of row %d is %v and not in [0, 1]", net.Model.Graph, name, begin+i+1, x)
+				}
+				answers[name] = append(answers[name], x)
+			}
+		}
+	}
+	return answers, nil
 }

@@ -13,6 +13,7 @@ type valued struct {
 	in     []float32
 	out    [][]float32
 	counts []int // nodes by pool, zone and type
+	rows   PoolRows
 }
 
 // What the agent assumes.
@@ -26,6 +27,9 @@ const (
 // whose market is out of scope, or has no price, has none.
 func (f *Trained) valuePools(s *policy.Snapshot, memory *policy.Memory) error {
 	v, net := &f.pools, f.bundle.Actions
+	if net.Model.Features == PoolFeaturesQ {
+		return f.valueOwn(s, memory)
+	}
 	features := workload.Collect(s, workload.Options{}, &f.scratch)
 	v.count(s)
 	v.asked, v.in = v.asked[:0], v.in[:0]
@@ -44,6 +48,12 @@ func (f *Trained) valuePools(s *policy.Snapshot, memory *policy.Memory) error {
 		f.pool(s, p, m, &features[i], memory).Row(row)
 		v.in, v.asked = append(v.in, row...), append(v.asked, p.ID)
 	}
+	return f.askPools(s)
+}
+
+// askPools values the actions of the pools whose rows were built.
+func (f *Trained) askPools(s *policy.Snapshot) error {
+	v, net := &f.pools, f.bundle.Actions
 	rows := len(v.asked)
 	if rows == 0 {
 		return nil

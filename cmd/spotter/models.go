@@ -24,7 +24,7 @@ func (p *program) modelsCommand() *cobra.Command {
 	c := group("models", "Verify, describe and measure bundles of trained models")
 	c.Long = "A bundle is a folder with " + models.ManifestName + ", ONNX graphs and their weights. A\n" +
 		"policy is given one as in model:bundle=DIR, spotvortex:bundle=DIR or portfolio:bundle=DIR."
-	c.AddCommand(p.modelsVerifyCommand(), p.modelsInfoCommand(), p.modelsBenchCommand())
+	c.AddCommand(p.modelsVerifyCommand(), p.modelsInfoCommand(), p.modelsBenchCommand(), p.modelsDatasetCommand(), p.modelsEvaluateCommand(), p.modelsTrainCommand())
 	return c
 }
 

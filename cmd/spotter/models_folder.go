@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,9 +9,23 @@ import (
 	"github.com/spotter-dev/spotter/models"
 )
 
+// builtinBundle names the bundle that is part of the program, and builtinActions
+// the one with the network of the policy model; "./builtin" is a folder of that
+// name.
+const (
+	builtinBundle  = "builtin"
+	builtinActions = "builtin-actions"
+)
+
 // readFolder says what is wrong with dir as the folder of a bundle, before
 // anything in it is judged.
 func readFolder(dir string) (fs.FS, error) {
+	if dir == builtinBundle {
+		return models.Builtin(), nil
+	}
+	if dir == builtinActions {
+		return models.BuiltinActions(), nil
+	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -23,4 +38,18 @@ func readFolder(dir string) (fs.FS, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return fsys, nil
+}
+
+// emptyFolder says why dir cannot be written to as a new folder.
+func emptyFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return fmt.Errorf("%s is not empty", dir)
+	}
+	return nil
 }

@@ -13,18 +13,26 @@ type Config struct {
 	// still. Raising it moves fewer nodes.
 	Margin float64
 
-	// Cooldown is the least time between two changes of one pool, unless the
-	// pool states a longer one; leaving spot altogether waits for nothing.
-	// Raising it makes the policy slower and moves fewer pods.
+	// Cooldown is how often the share of a pool may change, unless the pool
+	// states a longer time: in the step that follows each multiple of it (UTC),
+	// so that a network is asked as often as it was while it learned. Leaving spot
+	// altogether waits for nothing. Raising it makes the policy slower and moves
+	// fewer pods.
 	Cooldown time.Duration
 
-	// Cap holds the share at what the pods can bear to lose, whatever the
-	// values say. Without it only the guardrails do.
+	// Interval is the least time between two looks at all nodes and markets for
+	// better ones, as long as nothing happens. Raising it costs less processor
+	// time and leaves nodes longer where they are dear.
+	Interval time.Duration
+
+	// Cap holds the share at what the pods can bear to lose with all of their
+	// pool's spot nodes, whatever the values say. Without it they are spread so
+	// that the loss of no one market or zone does harm.
 	Cap bool
 }
 
 // DefaultConfig returns the parameters used where none are given.
-func DefaultConfig() Config { return Config{Cooldown: 10 * time.Minute, Cap: true} }
+func DefaultConfig() Config { return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour} }
 
 // Set reads the parameter key from value.
 func (c *Config) Set(key, value string) error {
@@ -37,11 +45,14 @@ func (c *Config) Set(key, value string) error {
 	case "cooldown":
 		form = "a duration such as 10m"
 		next.Cooldown, err = time.ParseDuration(value)
+	case "interval":
+		form = "a duration such as 10m"
+		next.Interval, err = time.ParseDuration(value)
 	case "cap":
 		form = "true or false"
 		next.Cap, err = strconv.ParseBool(value)
 	default:
-		return fmt.Errorf("model: unknown parameter %q: it knows bundle, cap, cooldown, margin", key)
+		return fmt.Errorf("model: unknown parameter %q: it knows bundle, cap, cooldown, interval, margin", key)
 	}
 	if err != nil {
 		return fmt.Errorf("model: %s %q is not %s", key, value, form)
@@ -53,7 +64,7 @@ func (c *Config) Set(key, value string) error {
 	return nil
 }
 
-// longest is the longest cooldown that makes sense.
+// longest is the longest cooldown or interval that makes sense.
 const longest = 7 * 24 * time.Hour
 
 func (c Config) validate() error {
@@ -62,6 +73,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("model: margin %v is not in [0, 1e6]", c.Margin)
 	case c.Cooldown < 0 || c.Cooldown > longest:
 		return fmt.Errorf("model: cooldown %v is not in [0s, %v]", c.Cooldown, longest)
+	case c.Interval < 0 || c.Interval > longest:
+		return fmt.Errorf("model: interval %v is not in [0s, %v]", c.Interval, longest)
 	}
 	return nil
 }
@@ -75,6 +88,9 @@ func (c Config) name() string {
 	}
 	if c.Cooldown != d.Cooldown {
 		parts = append(parts, "cooldown="+c.Cooldown.String())
+	}
+	if c.Interval != d.Interval {
+		parts = append(parts, "interval="+c.Interval.String())
 	}
 	if c.Margin != d.Margin {
 		parts = append(parts, "margin="+strconv.FormatFloat(c.Margin, 'g', -1, 64))

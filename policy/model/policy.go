@@ -1,5 +1,5 @@
 // Package model is the policy that does what a trained network values most: to
-// hold a pool's spot share, to raise or lower it by ten or thirty points, or to
+// keep a pool's spot share, to raise or lower it by ten or thirty points, or to
 // leave spot.
 //
 // The values are data of the snapshot, so that a decision can be taken again
@@ -7,16 +7,22 @@
 // the network's scope or the network failed, is left at its share: notices,
 // pending pods and what is not needed are dealt with all the same.
 //
-// A change counts from the share that is held and is a node at least; the share
-// stays within the pool's bounds and below what its pods can bear to lose.
+// The network says how much of a pool is to be spot and nothing else. Which
+// markets are bought in, which nodes go for others, and what no move may break is
+// the work of the policy portfolio, which is given pools that have this share.
+// It looks every interval, and at once where the share has changed, nodes are
+// about to be taken or a launch was refused; in between only notices, pending
+// pods and empty nodes are seen to, since to look costs far more than to decide.
 package model
 
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/portfolio"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -47,11 +53,14 @@ var (
 	names   = [actions]string{"hold", "ten points less", "thirty points less", "ten points more", "thirty points more", "leave spot"}
 )
 
-// A Policy follows action values. It does not change after [New], so one policy
-// may serve any number of goroutines.
+// A Policy follows action values. It works in memory of its own and serves one
+// goroutine at a time.
 type Policy struct {
-	cfg  Config
-	name string
+	cfg     Config
+	name    string
+	placer  *portfolio.Policy
+	scratch workload.Scratch
+	pools   []policy.Pool // of the snapshot that the placer is given
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -59,93 +68,169 @@ func New(cfg Config) (*Policy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Policy{cfg: cfg, name: cfg.name()}, nil
+	placer, err := portfolio.New(portfolio.DefaultConfig())
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	return &Policy{cfg: cfg, name: cfg.name(), placer: placer}, nil
 }
 
 // Name returns "model" with the parameters that are not the default ones.
 func (e *Policy) Name() string { return e.name }
 
-// Decide does with each pool what is valued most.
+// Decide gives each pool the share that is valued most and has the nodes placed
+// for it.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	t := turn{cfg: &e.cfg, s: s, memory: m}
-	t.plan = policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
-	features := workload.Collect(s, workload.Options{}, new(workload.Scratch))
+	t := turn{cfg: &e.cfg, s: s, memory: m, courses: make([]course, len(s.Pools))}
+	var features []workload.Features
+	if e.cfg.Cap {
+		features = workload.Collect(s, workload.Options{}, &e.scratch)
+	}
+	look := t.stirred()
 	for i := range s.Pools {
-		if s.Pools[i].Mode != policy.ModeOff {
-			t.decide(&s.Pools[i], &features[i])
+		if s.Pools[i].Mode == policy.ModeOff {
+			continue
+		}
+		c := &t.courses[i]
+		*c = course{pool: &s.Pools[i], memory: m.Pool(s.Pools[i].Name), most: s.Pools[i].Share.Max}
+		if e.cfg.Cap {
+			c.most = max(c.pool.Share.Min, min(c.most, features[i].StableShare()))
+		}
+		changed := t.retarget(c)
+		look = look || changed || !c.pool.Steer.Set || c.memory.Wave.Since != 0
+	}
+	var plan policy.Plan
+	if look {
+		plan, t.memory = e.placer.Decide(e.given(&t), t.memory)
+	} else {
+		plan, t.memory = t.tend()
+	}
+	t.account(&plan)
+	return plan, t.memory
+}
+
+// given returns the snapshot with pools that have no other share than their
+// target.
+func (e *Policy) given(t *turn) *policy.Snapshot {
+	e.pools = append(e.pools[:0], t.s.Pools...)
+	for i := range t.courses {
+		if c := &t.courses[i]; c.pool != nil && !c.pool.Share.Exact {
+			e.pools[i].Share = policy.ShareRange{Min: c.memory.Target, Max: c.memory.Target, Target: c.memory.Target, HasTarget: true}
 		}
 	}
-	launches, holds := place.Shortages(s, t.share)
-	t.plan.Launches = append(launches, t.plan.Launches...)
-	t.plan.Holds = append(t.plan.Holds, holds...)
-	t.memory.Decisions++
-	return place.Consolidate(s, t.plan, t.memory, t.share)
+	view := *t.s
+	view.Pools = e.pools
+	return &view
 }
 
 // A turn is one decision on its way.
 type turn struct {
-	cfg    *Config
-	s      *policy.Snapshot
-	memory policy.Memory
-	plan   policy.Plan
+	cfg     *Config
+	s       *policy.Snapshot
+	memory  policy.Memory
+	courses []course // by pool
 }
 
-// A course is the decision of one pool.
+// A course is the decision of one pool. Its pool is nil where the pool is off.
 type course struct {
 	pool   *policy.Pool
 	memory policy.PoolMemory
 	action int
 
-	// held is the spot share with moves under way counted as done, grain the
-	// part of the pool that one node is, most the largest share allowed.
-	held, grain, most float64
-	standing          place.Standing
+	// most is the largest share allowed, was the target before.
+	most, was float64
+
+	// wait and text say why the pool is left alone, if it is.
+	wait policy.Reason
+	text string
 }
 
-// decide decides one pool.
-func (t *turn) decide(p *policy.Pool, f *workload.Features) {
-	c := course{pool: p, memory: t.memory.Pool(p.Name), standing: place.Balance(t.s, p.ID), most: p.Share.Max}
-	if c.standing.Total > 0 {
-		c.held = float64(c.standing.Spot) / float64(c.standing.Total)
+// stirred reports whether it is time to look at all nodes and markets: once in
+// every interval, and while nodes are about to be taken or after a launch was
+// refused.
+func (t *turn) stirred() bool {
+	interval := policy.Time(t.cfg.Interval.Milliseconds())
+	if interval <= policy.DefaultStep || t.s.Now%interval < policy.DefaultStep {
+		return true
 	}
-	if c.standing.Nodes > 0 {
-		c.grain = 1 / float64(c.standing.Nodes)
+	for i := range t.s.Pools {
+		if p := &t.s.Pools[i]; p.Refused != 0 && t.s.Now-p.Refused < policy.DefaultStep {
+			return true
+		}
 	}
-	if t.cfg.Cap {
-		c.most = max(p.Share.Min, min(c.most, f.StableShare()))
+	return slices.ContainsFunc(t.s.Nodes, func(n policy.Node) bool {
+		return n.Live() && (n.ReclaimAt != 0 || n.Recommended != 0 && t.s.Now-n.Recommended < policy.DefaultStep)
+	})
+}
+
+// retarget moves the target of c as the most valued action asks, and reports
+// whether it did.
+func (t *turn) retarget(c *course) bool {
+	m := &c.memory
+	known := m.HasTarget
+	if !known {
+		m.Target, m.HasTarget = t.start(c), true
 	}
-	was := c.memory
-	if !c.memory.HasTarget {
-		c.memory.Target, c.memory.HasTarget = c.start(), true
-	}
-	c.action = t.most(p)
-	drains := len(t.plan.Drains)
-	wait, text := t.retarget(&c)
-	t.steer(&c)
+	c.was = m.Target
+	target := c.was
+	c.action = t.most(c.pool)
+	change := max(math.Abs(changes[c.action]), t.grain(c))
 	switch {
-	case wait != "":
-		t.hold(&c, wait, text)
-	case p.Share.Exact || c.action != hold:
-		t.shift(&c)
+	case c.pool.Share.Exact:
+		target = c.pool.Share.Target
+	case len(c.pool.Actions) != actions:
+		c.wait, c.text = ReasonUnvalued, "no trained model values what can be done here: the share stays"
+	case c.action == exit:
+		target = c.pool.Share.Min
+	case c.action == hold:
+		c.wait, c.text = ReasonValued, "to hold is valued most"
+	case t.soon(c):
+		c.wait, c.text = policy.ReasonCooldown, "the share may change again when the cooldown is over"
+	case changes[c.action] < 0:
+		target -= change
+	default:
+		target += change
 	}
-	if len(t.plan.Drains) > drains {
-		c.memory.Moved = t.s.Now
+	if !c.pool.Share.Exact {
+		target = c.bounded(target)
 	}
-	if c.memory.Target != was.Target || c.memory.HasTarget != was.HasTarget || c.memory.Moved != was.Moved || c.memory.Steered != was.Steered {
-		t.memory = t.memory.With(c.memory)
+	if known && target == c.was {
+		return false
 	}
+	m.Target = target
+	t.memory = t.memory.With(*m)
+	return true
 }
 
 // start returns the target of a pool that never had one: what its owner states,
 // else what it was told last, else what it holds.
-func (c *course) start() float64 {
+func (t *turn) start(c *course) float64 {
 	switch {
 	case c.pool.Share.HasTarget || c.pool.Share.Exact:
 		return c.pool.Share.Target
 	case c.pool.Steer.Set:
 		return c.bounded(c.pool.Steer.Share)
 	}
-	return c.bounded(c.held)
+	standing := place.Balance(t.s, c.pool.ID)
+	if standing.Total == 0 {
+		return c.bounded(0)
+	}
+	return c.bounded(float64(standing.Spot) / float64(standing.Total))
+}
+
+// grain returns the part of a pool that one node is: a smaller change would move
+// nothing.
+func (t *turn) grain(c *course) float64 {
+	if c.action == hold || c.action == exit {
+		return 0
+	}
+	nodes := 0
+	for i := range t.s.Nodes {
+		if n := &t.s.Nodes[i]; n.Pool == c.pool.ID && n.Usable() {
+			nodes++
+		}
+	}
+	return 1 / float64(max(nodes, 1))
 }
 
 // bounded returns share within what the pool allows and its pods can bear.
@@ -171,64 +256,61 @@ func (t *turn) most(p *policy.Pool) int {
 	return best
 }
 
-// retarget moves the target as the action asks. It returns why the pool is left
-// alone, if it is.
-func (t *turn) retarget(c *course) (wait policy.Reason, text string) {
-	m, change := &c.memory, changes[c.action]
-	target := m.Target
-	switch {
-	case c.pool.Share.Exact:
-		target = c.pool.Share.Target
-	case len(c.pool.Actions) != actions:
-		wait, text = ReasonUnvalued, "no trained model values what can be done here: the share stays"
-	case c.action == exit:
-		target = c.pool.Share.Min
-	case c.action == hold:
-		wait, text = ReasonValued, "to hold is valued most"
-	case t.soon(c):
-		return policy.ReasonCooldown, "the pool was changed a short while ago"
-	case change < 0:
-		target = min(target, c.held-max(-change, c.grain))
-	default:
-		target = max(target, c.held+max(change, c.grain))
-	}
-	if !c.pool.Share.Exact {
-		target = c.bounded(target)
-	}
-	if target != m.Target {
-		m.Target, m.Steered = target, t.s.Now
-	}
-	return wait, text
-}
-
-// soon reports whether the pool was changed so lately that it must wait.
+// soon reports whether the target must wait for the next multiple of the
+// cooldown: it is changed in the first step after one, and once.
 func (t *turn) soon(c *course) bool {
-	last := max(c.memory.Moved, c.memory.Steered)
-	return last != 0 && t.s.Now.Sub(last) < max(t.cfg.Cooldown, c.pool.Cooldown)
+	cooldown := policy.Time(max(t.cfg.Cooldown, c.pool.Cooldown).Milliseconds())
+	if cooldown == 0 {
+		return false
+	}
+	since := t.s.Now % cooldown
+	return since >= policy.DefaultStep || c.memory.Steered != 0 && c.memory.Steered >= t.s.Now-since
 }
 
-// steer tells the pool the share that it may buy, if that is news.
-func (t *turn) steer(c *course) {
-	share := c.memory.Target
-	if c.pool.Steer.Set && c.pool.Steer.Share == share {
-		return
+// tend does what cannot wait for the next look.
+func (t *turn) tend() (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Drains: place.Notices(t.s), Wake: policy.NextStep(t.s.Now, policy.DefaultStep)}
+	plan.Launches, plan.Holds = place.Shortages(t.s, t.share)
+	t.memory.Decisions++
+	return place.Consolidate(t.s, plan, t.memory, t.share)
+}
+
+// share returns the share that a pool is steered to.
+func (t *turn) share(p policy.PoolID) float64 {
+	if t.courses[p].pool != nil {
+		return t.courses[p].memory.Target
 	}
-	text := fmt.Sprintf("%s; the share goes from %.2f to %.2f", t.said(c), c.held, share)
-	if c.action == hold && !c.pool.Share.Exact {
-		text = fmt.Sprintf("%s; the pool keeps to the share of %.2f", t.said(c), share)
+	return t.s.Pools[p].Steer.Share
+}
+
+// account adds to plan why the shares are what they are.
+func (t *turn) account(plan *policy.Plan) {
+	for i := range plan.Steers {
+		x := &plan.Steers[i]
+		c := &t.courses[x.Pool]
+		if c.pool == nil || c.pool.Share.Exact {
+			continue
+		}
+		text := fmt.Sprintf("%s; the share goes from %.2f to %.2f", t.said(c), c.was, x.Share)
+		if c.was == x.Share {
+			text = fmt.Sprintf("%s; the pool keeps to the share of %.2f, in the markets that cost least with their losses", t.said(c), x.Share)
+		}
+		why := t.why(c, text)
+		why.Before, why.After = x.Why.Before, x.Why.After
+		x.Why = why
 	}
-	t.plan.Steers = append(t.plan.Steers, policy.Steer{
-		Pool: c.pool.ID, Share: share, Exact: c.pool.Share.Exact, Fallback: c.pool.OnDemandFallback, Bid: place.Bid(t.s, c.pool.ID),
-		Why: t.why(c, text),
-	})
+	for i := range t.courses {
+		if c := &t.courses[i]; c.wait != "" && !c.pool.Share.Exact {
+			w := t.why(c, c.text)
+			w.Reason = c.wait
+			plan.Holds = append(plan.Holds, policy.Hold{Pool: c.pool.ID, Node: policy.None, Why: w})
+		}
+	}
 }
 
 // said says what was valued most.
 func (t *turn) said(c *course) string {
-	switch {
-	case c.pool.Share.Exact:
-		return "the pool's owner states an exact ratio"
-	case len(c.pool.Actions) != actions:
+	if len(c.pool.Actions) != actions {
 		return "no trained model values what can be done here"
 	}
 	return "valued most is to " + verb(c.action)
@@ -245,62 +327,16 @@ func verb(action int) string {
 // why returns the reason of an entry, with the action that is valued second.
 func (t *turn) why(c *course, text string) policy.Why {
 	w := policy.Why{Reason: ReasonValued, Text: text, RunnerUp: "hold"}
-	switch {
-	case c.pool.Share.Exact:
-		w.Reason = policy.ReasonConfigured
-	case len(c.pool.Actions) != actions:
+	if len(c.pool.Actions) != actions {
 		w.Reason = ReasonUnvalued
-	default:
-		second := -1
-		for a, q := range c.pool.Actions {
-			if a != c.action && (second < 0 || q > c.pool.Actions[second]) {
-				second = a
-			}
+		return w
+	}
+	second := -1
+	for a, q := range c.pool.Actions {
+		if a != c.action && (second < 0 || q > c.pool.Actions[second]) {
+			second = a
 		}
-		w.RunnerUp = fmt.Sprintf("%s, valued %.4f and not %.4f", verb(second), c.pool.Actions[second], c.pool.Actions[c.action])
 	}
+	w.RunnerUp = fmt.Sprintf("%s, valued %.4f and not %.4f", verb(second), c.pool.Actions[second], c.pool.Actions[c.action])
 	return w
-}
-
-// hold leaves the pool alone.
-func (t *turn) hold(c *course, reason policy.Reason, text string) {
-	w := t.why(c, text)
-	w.Reason = reason
-	t.plan.Holds = append(t.plan.Holds, policy.Hold{Pool: c.pool.ID, Node: policy.None, Why: w})
-}
-
-// shift moves running nodes towards the target, as many points of the pool as
-// the action has and its budgets let.
-func (t *turn) shift(c *course) {
-	share := c.memory.Target
-	up := share > c.held
-	if !c.standing.Off(share) || !c.pool.Share.Exact && up != (changes[c.action] > 0) {
-		return
-	}
-	part := math.Abs(changes[c.action])
-	if c.pool.Share.Exact {
-		part = 0.10
-	}
-	most := max(1, int(math.Ceil(float64(part*float64(c.standing.Nodes))-1e-6)))
-	reason := policy.ReasonShare
-	if c.action == exit {
-		reason = policy.ReasonRisk
-	}
-	launches, drains, holds := place.Shift(t.s, nil, place.ShiftOptions{
-		Pool: c.pool.ID, Share: share, DrainsMax: min(most, t.s.Disruptable(c.pool.ID, policy.Underutilized)),
-		Reason: reason, Text: t.said(c),
-		Backoff: func(node string) bool { return c.memory.BackedOff(node, t.s.Now) },
-	})
-	t.plan.Launches = append(t.plan.Launches, launches...)
-	t.plan.Drains = append(t.plan.Drains, drains...)
-	t.plan.Holds = append(t.plan.Holds, holds...)
-}
-
-// share returns the share that a pool is steered to.
-func (t *turn) share(p policy.PoolID) float64 {
-	pool := &t.s.Pools[p]
-	if m := t.memory.Pool(pool.Name); m.HasTarget {
-		return m.Target
-	}
-	return pool.Steer.Share
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
@@ -19,15 +20,18 @@ import (
 var build = policytest.Builder(model.DefaultConfig, model.New)
 
 func TestRules(t *testing.T) {
-	policytest.Rules(t, build, "", "cap=false;margin=0.5;cooldown=1h")
+	policytest.Rules(t, build, "", "cap=true;margin=0.5;cooldown=1h", "interval=10m")
 }
 
 // TestDecide runs the stories of testdata/decide, in the language of
-// [policytest.Stories]; values=Q0/…/Q5 are those of the first pool.
+// [policytest.Stories]; values=Q0/…/Q5 are those of the first pool, and at=DURATION
+// is how long after midnight it is and target=X what it was told before.
 func TestDecide(t *testing.T) {
 	datadriven.Walk(t, "testdata/decide", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			spec, values := "", ""
+			spec, values, at, target := "", "", "0s", ""
+			d.MaybeScanArgs(t, "target", &target)
+			d.MaybeScanArgs(t, "at", &at)
 			d.MaybeScanArgs(t, "policy", &spec)
 			d.MaybeScanArgs(t, "values", &values)
 			p, err := build(spec)
@@ -37,6 +41,16 @@ func TestDecide(t *testing.T) {
 			s, m, err := policytest.Parse(d.Input)
 			if err != nil {
 				d.Fatalf(t, "%v", err)
+			}
+			after, err := time.ParseDuration(at)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			shift(s, &m, after)
+			if target != "" {
+				pool := m.Pool(s.Pools[0].Name)
+				pool.Target, pool.HasTarget = numbers(t, target)[0], true
+				m = m.With(pool)
 			}
 			if values != "" {
 				s.Pools[0].Actions = numbers(t, values)
@@ -58,6 +72,21 @@ func TestDecide(t *testing.T) {
 			return out
 		})
 	})
+}
+
+// shift moves a story to another time of the day.
+func shift(s *policy.Snapshot, m *policy.Memory, by time.Duration) {
+	s.Now = s.Now.Add(by)
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.ReclaimAt != 0 {
+			n.NoticeAt, n.ReclaimAt = n.NoticeAt.Add(by), n.ReclaimAt.Add(by)
+		}
+	}
+	for i := range m.Pools {
+		if p := &m.Pools[i]; p.Steered != 0 {
+			p.Steered = p.Steered.Add(by)
+		}
+	}
 }
 
 func numbers(t *testing.T, list string) []float64 {
@@ -111,7 +140,8 @@ func TestStaysWithinBounds(t *testing.T) {
 
 func TestParameters(t *testing.T) {
 	for spec, want := range map[string]string{
-		"": "model", "cap=true": "model", "cap=false": "model:cap=false", "margin=0.5;cooldown=1h": "model:cooldown=1h0m0s:margin=0.5",
+		"": "model", "cap=false": "model", "cap=true": "model:cap=true", "margin=0.5;cooldown=1h": "model:cooldown=1h0m0s:margin=0.5",
+		"interval=10m;cooldown=30m": "model:interval=10m0s",
 	} {
 		p, err := build(spec)
 		if err != nil || p.Name() != want {
@@ -120,7 +150,7 @@ func TestParameters(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"margin=-1": "margin -1 is not in [0, 1e6]", "margin=NaN": "margin NaN", "margin=x": "margin \"x\" is not a number",
-		"cooldown=1": "cooldown \"1\" is not a duration", "cooldown=-1m": "cooldown -1m0s", "cap=yes": "cap \"yes\" is not true or false",
+		"cooldown=1": "cooldown \"1\" is not a duration", "cooldown=-1m": "cooldown -1m0s", "interval=-1h": "interval -1h0m0s is not in", "cap=yes": "cap \"yes\" is not true or false",
 		"share=1": "unknown parameter \"share\"",
 	} {
 		if _, err := build(spec); err == nil || !strings.Contains(err.Error(), want) {

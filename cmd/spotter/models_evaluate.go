@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/models/train/forecaster"
+)
+
+// evaluateFlags are the flags of models evaluate.
+type evaluateFlags struct {
+	bundle, against string
+	write           bool
+}
+
+func (p *program) modelsEvaluateCommand() *cobra.Command {
+	var f evaluateFlags
+	c := &cobra.Command{
+		Use:   "evaluate DATA --bundle DIR",
+		Short: "Judge a forecaster on the rows of a data set that were held out",
+		Long: "evaluate compares the forecaster of a bundle, on the rows to report on, with the\n" +
+			"closed form, with a logistic on the ratio of price and on-demand price that was\n" +
+			"fitted to the rows to train on, and with the bundle of --against. A skill is how much\n" +
+			"smaller its loss is, in parts of the other's, with a 95 % interval by the bootstrap\n" +
+			"over days of recordings and over generated worlds. Runtime is judged in markets that\n" +
+			"sold at the time. The slope is that of observed on foretold, over bins with at least\n" +
+			"50 events.",
+		Example: "  spotter models evaluate data --bundle bundle\n  spotter models evaluate data --bundle bundle --against agent/models",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsEvaluate(args[0], f) },
+	}
+	c.Flags().StringVar(&f.bundle, "bundle", builtinBundle, "judge the bundle in `DIR`")
+	c.Flags().StringVar(&f.against, "against", "", "compare it with the bundle in `DIR`, of the features of the SpotVortex agent")
+	c.Flags().BoolVar(&f.write, "write", false, "write figures and reliability of recorded markets into the manifest of --bundle")
+	return c
+}
+
+const evaluateAdvice = "give the folder that `spotter models dataset` wrote, and bundles that `spotter models verify` takes"
+
+func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
+	if f.write && f.bundle == builtinBundle {
+		return wrong(fmt.Errorf("--write: the bundle %s is part of the program", builtinBundle), evaluateAdvice)
+	}
+	r, err := forecaster.Read(data)
+	if err != nil {
+		return wrong(fmt.Errorf("%s: %w", data, err), evaluateAdvice)
+	}
+	rows, agent, n := r.Rows()
+	var opened bundles
+	own, err := opened.answers("--bundle", f.bundle, models.MarketFeaturesV2, rows, n)
+	if err != nil {
+		return err
+	}
+	others := map[string]forecaster.Answers{}
+	if f.against != "" {
+		if others[f.against], err = opened.answers("--against", f.against, models.MarketFeaturesV1, agent, n); err != nil {
+			return err
+		}
+	}
+	judged := r.Judge(own, others)
+	if f.write {
+		if err := writeMetrics(f.bundle, judged); err != nil {
+			return err
+		}
+	}
+	return p.output("", func(w io.Writer) error { return tellJudged(w, judged) })
+}
+
+// answers asks the forecaster of a bundle about rows.
+func (b *bundles) answers(flag, dir, features string, rows []float32, n int) (a forecaster.Answers, err error) {
+	o, err := b.get(dir)
+	if err == nil && o.Forecaster == nil {
+		err = errors.New("the bundle has no forecaster")
+	}
+	if err == nil && o.Forecaster.Model.Features != features {
+		err = fmt.Errorf("its forecaster is fed %s and not %s", o.Forecaster.Model.Features, features)
+	}
+	if err != nil {
+		return a, wrong(fmt.Errorf("%s: %s: %w", flag, dir, err), evaluateAdvice)
+	}
+	scores, err := models.Scores(o.Forecaster, o.forecaster, rows, n)
+	if err != nil {
+		return a, fmt.Errorf("%s: %s: %w", flag, dir, err)
+	}
+	for name, x := range scores {
+		if k := forecaster.LabelColumn(name); k >= 0 {
+			a[k] = x
+		}
+	}
+	return a, nil
+}
+
+func tellJudged(out io.Writer, judged []forecaster.Judged) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, j := range judged {
+		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforetold %.5f\tBrier %.5f\tlog loss %.5f\tAUC %.3f\tslope %s\n",
+			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Foretold, j.Brier, j.LogLoss, j.AUC, number(j.Slope))
+		for _, s := range j.Against {
+			fmt.Fprintf(w, "  over %s\t\t\t\tBrier skill %s\tlog-loss skill %s\n", s.Over, withInterval(s.Brier), withInterval(s.LogLoss))
+		}
+	}
+	return w.Flush()
+}
+
+func number(x float64) string {
+	if math.IsNaN(x) {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+func withInterval(x [3]float64) string { return fmt.Sprintf("%+.4f [%+.4f, %+.4f]", x[0], x[1], x[2]) }
+
+// writeMetrics puts what was judged into the manifest of a bundle, which keeps all
+// else that it says.
+func writeMetrics(dir string, judged []forecaster.Judged) error {
+	path := filepath.Join(dir, models.ManifestName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var m models.Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	m.Metrics, m.Calibration = map[string]float64{}, map[string][]models.Bin{}
+	set := func(name string, x float64) {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			m.Metrics[name] = math.Round(x*1e5) / 1e5
+		}
+	}
+	for _, j := range judged {
+		name := strings.NewReplacer(", ", "_", " ", "_").Replace(strings.ToLower(j.Stratum.String())) + "." + j.Label
+		set(name+".brier", j.Brier)
+		set(name+".log_loss", j.LogLoss)
+		set(name+".auc", j.AUC)
+		set(name+".slope", j.Slope)
+		for _, s := range j.Against[:min(2, len(j.Against))] {
+			over := "closed_form"
+			if strings.HasPrefix(s.Over, "logistic") {
+				over = "price_logistic"
+			}
+			set(name+".brier_skill."+over, s.Brier[0])
+			set(name+".log_loss_skill."+over, s.LogLoss[0])
+		}
+		if j.Stratum == forecaster.RecordedGPU {
+			m.Calibration[j.Label] = j.Bins
+		}
+	}
+	text, err = json.MarshalIndent(&m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}

@@ -1,0 +1,352 @@
+package models
+
+import (
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// MarketFeaturesV2 are what a market shows to a cluster that uses it: how its
+// price moved within four hours, what the cluster met there, in other zones of
+// its region and around it, the nodes that run there, and what the closed form
+// makes of it. Nothing is known of a market but what a snapshot holds.
+const MarketFeaturesV2 = "spotter-market/2"
+
+// The features of [MarketFeaturesV2], in their order.
+const (
+	featurePriceRatio  = iota // charge / on-demand
+	featurePriceHour          // its change within an hour
+	featurePriceWindow        // its change within four hours
+	featurePriceSpread        // its standard deviation within four hours
+	featureNoon               // how far the hour of the day, UTC, is from 12
+	featureEvening            // and from 18
+	featureWeekend
+	featureGPU
+	featureVCPU // logarithm to base 2
+	featureBand // from 0 to 1, a half where none is published
+	featureNoBand
+	featureHeld     // logarithm of 1 + nodes
+	featureYoungest // since the last launch of a node that runs
+	featureOldest   // since the first one
+	featureRefused  // since we were refused
+	featureReclaimed
+	featureRate     // logarithm of reclaims per node-hour
+	featureRefusals // share of the launches that were refused
+	featureHours    // logarithm of 1 + node-hours
+	featureOthersHeld
+	featureOthersYoungest
+	featureOthersOldest
+	featureOthersTrouble
+	featureOthersRate
+	featureOthersRefusals
+	featureZoneTrouble   // share of other markets of the zone in trouble
+	featureRegionTrouble // and of the region
+	featureClosedHazard  // logarithm of the closed form's hazard
+	featureClosedCapacity
+	marketFeatures
+)
+
+// marketNamesV2 are the names of the features. The others of a market are the
+// markets of its type in other zones of its region.
+var marketNamesV2 = []string{
+	"price_ratio", "price_change_1h", "price_change_4h", "price_spread", "hour_from_noon", "hour_from_evening", "weekend",
+	"gpu", "vcpu", "band", "band_unknown", "held", "since_last_launch", "since_first_launch", "since_refusal", "since_reclaim",
+	"reclaim_rate", "refusal_share", "node_hours", "others_held", "others_since_last_launch", "others_since_first_launch",
+	"others_since_trouble", "others_reclaim_rate", "others_refusal_share", "zone_trouble", "region_trouble",
+	"closed_form_hazard", "closed_form_capacity",
+}
+
+// Time since is counted in quarters of a doubling from ten minutes, so that a
+// row stays as it is while little changes: never is what lies behind a
+// fortnight.
+const (
+	sinceMax   = 11.0 // log2(1 + hours·6) of a fortnight
+	sinceNever = 12.0
+	quarters   = 4
+	sixteenths = 16
+
+	// troubled is how long a market counts as in trouble after a refusal or a
+	// reclaim.
+	troubled = policy.Time(3_600_000)
+
+	ln2 = 0.693147180559945309417232121458
+)
+
+// A marketView is what is looked up once for all rows of a snapshot.
+type marketView struct {
+	names  []string // of the markets that groups were made for
+	others []int32  // by market: its type in its region
+	class  []int32  // by market: its zone, accelerators apart
+	region []int32  // by market: its region, accelerators apart
+	gpu    []bool
+
+	// members[first[g]:first[g+1]] are the spot markets of group g of others.
+	members []policy.MarketID
+	first   []int32
+
+	met             []met // by market
+	zones, regions  []trouble
+	rowsOf          int // the number of groups of others
+	zonesN, regionN int
+}
+
+// A met is what the cluster knows of one market now.
+type met struct {
+	nodes              int32
+	youngest, oldest   policy.Time // 0 without nodes
+	refused, reclaimed policy.Time // 0 if never
+	launches, refusals float64
+	reclaims, hours    float64
+	known, bad         bool
+}
+
+// A trouble counts markets of which something is known now, and those in trouble.
+type trouble struct{ known, bad int32 }
+
+// MarketRows builds the rows of [MarketFeaturesV2] of one snapshot after another.
+// It keeps nothing of a snapshot but memory, and serves one goroutine.
+type MarketRows struct{ view marketView }
+
+// Collect looks at s, of which [MarketRows.Row] builds rows until the next call.
+// The forecasts in s must be those of the closed form.
+func (b *MarketRows) Collect(s *policy.Snapshot) {
+	v := &b.view
+	v.group(s)
+	v.met = zeroed(v.met, len(s.Markets))
+	v.zones = zeroed(v.zones, v.zonesN)
+	v.regions = zeroed(v.regions, v.regionN)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Phase == policy.NodeGone || n.Market < 0 || n.Launched == 0 || n.ReclaimAt != 0 {
+			continue
+		}
+		x := &v.met[n.Market]
+		if x.nodes == 0 || n.Launched > x.youngest {
+			x.youngest = n.Launched
+		}
+		if x.nodes == 0 || n.Launched < x.oldest {
+			x.oldest = n.Launched
+		}
+		x.nodes++
+	}
+	decay, at := 1.0, s.Now // of the market before: most are stated as of one instant
+	for i := range s.Markets {
+		m, x := &s.Markets[i], &v.met[i]
+		if m.Capacity != policy.Spot {
+			continue
+		}
+		e := &m.Experience
+		if e.At != at {
+			decay, at = decayed(e.At, s.Now), e.At
+		}
+		x.launches, x.refusals = float64(e.Launches*decay), float64(e.Refusals*decay)
+		x.reclaims, x.hours = float64(e.Reclaims*decay), float64(e.NodeHours*decay)
+		x.refused, x.reclaimed = e.Refused, e.Reclaimed
+		last := max(e.Refused, e.Reclaimed)
+		x.bad = last != 0 && s.Now-last < troubled && last > x.youngest
+		x.known = x.bad || x.nodes > 0
+		for _, t := range [...]*trouble{&v.zones[v.class[i]], &v.regions[v.region[i]]} {
+			t.add(x, 1)
+		}
+	}
+}
+
+func (t *trouble) add(x *met, n int32) {
+	if x.known {
+		t.known += n
+	}
+	if x.bad {
+		t.bad += n
+	}
+}
+
+// share returns the part of other markets in trouble, drawn to 0 where few are
+// known.
+func (t trouble) share(x *met) float64 {
+	t.add(x, -1)
+	return float64(t.bad) / float64(t.known+2)
+}
+
+// group finds which markets belong together, when the markets changed.
+func (v *marketView) group(s *policy.Snapshot) {
+	if v.grouped(s) {
+		return
+	}
+	n := len(s.Markets)
+	v.names = make([]string, n)
+	v.others, v.class, v.region = make([]int32, n), make([]int32, n), make([]int32, n)
+	v.gpu = make([]bool, n)
+	type key struct {
+		region string
+		id     int32
+		gpu    bool
+	}
+	var kinds, zones, regions = map[key]int32{}, map[key]int32{}, map[key]int32{}
+	number := func(all map[key]int32, k key) int32 {
+		id, ok := all[k]
+		if !ok {
+			id = int32(len(all))
+			all[k] = id
+		}
+		return id
+	}
+	for i := range s.Markets {
+		m := &s.Markets[i]
+		gpu := s.Types[m.Type].Capacity.GPU > 0 || s.Types[m.Type].Allocatable.GPU > 0
+		v.names[i], v.gpu[i] = m.Name, gpu
+		v.others[i] = number(kinds, key{m.Region, int32(m.Type), gpu})
+		v.class[i] = number(zones, key{m.Region, int32(m.Zone), gpu})
+		v.region[i] = number(regions, key{m.Region, 0, gpu})
+	}
+	v.rowsOf, v.zonesN, v.regionN = len(kinds), len(zones), len(regions)
+	v.first = make([]int32, v.rowsOf+1)
+	v.members = v.members[:0]
+	for g := range v.rowsOf {
+		for i := range s.Markets {
+			if v.others[i] == int32(g) && s.Markets[i].Capacity == policy.Spot {
+				v.members = append(v.members, policy.MarketID(i))
+			}
+		}
+		v.first[g+1] = int32(len(v.members))
+	}
+}
+
+// grouped reports whether the markets of s are those that groups were made for.
+func (v *marketView) grouped(s *policy.Snapshot) bool {
+	if len(v.names) != len(s.Markets) || len(v.names) == 0 {
+		return false
+	}
+	for i := range s.Markets {
+		if v.names[i] != s.Markets[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+// Row writes the features of market m of s, the snapshot that was collected, into
+// row, which has room for them.
+func (b *MarketRows) Row(s *policy.Snapshot, id policy.MarketID, row []float32) {
+	v, m := &b.view, &s.Markets[id]
+	x := &v.met[id]
+	var f [marketFeatures]float64
+	pricesInto(&f, m)
+	hour, day := float64(s.Now.Std().UTC().Hour()), s.Now.Std().UTC().Weekday()
+	f[featureNoon] = math.Abs(hour-12) / 12
+	f[featureEvening] = math.Abs(float64((int(hour)+6)%24)-12) / 12
+	if day == 0 || day == 6 {
+		f[featureWeekend] = 1
+	}
+	if v.gpu[id] {
+		f[featureGPU] = 1
+	}
+	f[featureVCPU] = log2(float64(max(1, s.Types[m.Type].VCPU)))
+	f[featureBand], f[featureNoBand] = 0.5, 1
+	if m.Band >= 0 && m.Band < bandCount {
+		f[featureBand], f[featureNoBand] = float64(m.Band)/(bandCount-1), 0
+	}
+	f[featureHeld] = log2(1 + float64(x.nodes))
+	f[featureYoungest], f[featureOldest] = since(s.Now, x.youngest), since(s.Now, x.oldest)
+	f[featureRefused], f[featureReclaimed] = since(s.Now, x.refused), since(s.Now, x.reclaimed)
+	f[featureRate], f[featureRefusals] = rateOf(x.reclaims, x.hours), shareOf(x.refusals, x.launches)
+	f[featureHours] = grid(log2(1+x.hours), quarters)
+	b.othersInto(&f, s, id)
+	f[featureZoneTrouble] = grid(v.zones[v.class[id]].share(x), sixteenths)
+	f[featureRegionTrouble] = grid(v.regions[v.region[id]].share(x), sixteenths)
+	f[featureClosedHazard] = grid(portable.Log(max(m.Forecast.Hazard, 1e-7)), sixteenths)
+	f[featureClosedCapacity] = grid(m.Forecast.Capacity, 8*sixteenths)
+	for i := range f {
+		row[i] = float32(f[i])
+	}
+}
+
+// pricesInto writes the features of the price, as shares of that on demand.
+func pricesInto(f *[marketFeatures]float64, m *policy.Market) {
+	onDemand := m.OnDemand.Float()
+	if onDemand <= 0 {
+		return
+	}
+	now := m.Charge().Float() / onDemand
+	f[featurePriceRatio] = min(now, 2)
+	const hourAgo = 6 // steps of the history
+	var sum, squares float64
+	n := 0
+	first, hour := now, now
+	for i, p := range m.History {
+		if p == policy.NoPrice {
+			continue
+		}
+		x := max(p, m.Reserve).Float() / onDemand
+		if n == 0 {
+			first = x
+		}
+		if i < len(m.History)-hourAgo {
+			hour = x
+		}
+		d := x - now
+		sum += d
+		squares += float64(d * d)
+		n++
+	}
+	f[featurePriceHour], f[featurePriceWindow] = limit(now-hour), limit(now-first)
+	if n > 1 {
+		mean := sum / float64(n)
+		f[featurePriceSpread] = math.Sqrt(max(0, squares/float64(n)-float64(mean*mean)))
+	}
+}
+
+// othersInto writes what was met in other zones.
+func (b *MarketRows) othersInto(f *[marketFeatures]float64, s *policy.Snapshot, id policy.MarketID) {
+	v := &b.view
+	g := v.others[id]
+	var all met
+	for _, other := range v.members[v.first[g]:v.first[g+1]] {
+		if other == id {
+			continue
+		}
+		x := &v.met[other]
+		if x.nodes > 0 && (all.nodes == 0 || x.oldest < all.oldest) {
+			all.oldest = x.oldest
+		}
+		all.nodes += x.nodes
+		all.youngest = max(all.youngest, x.youngest)
+		all.refused = max(all.refused, x.refused, x.reclaimed)
+		all.launches += x.launches
+		all.refusals += x.refusals
+		all.reclaims += x.reclaims
+		all.hours += x.hours
+	}
+	f[featureOthersHeld] = log2(1 + float64(all.nodes))
+	f[featureOthersYoungest], f[featureOthersOldest] = since(s.Now, all.youngest), since(s.Now, all.oldest)
+	f[featureOthersTrouble] = since(s.Now, all.refused)
+	f[featureOthersRate], f[featureOthersRefusals] = rateOf(all.reclaims, all.hours), shareOf(all.refusals, all.launches)
+}
+
+// since returns how long ago at is on the scale of the features.
+func since(now, at policy.Time) float64 {
+	if at == 0 {
+		return sinceNever
+	}
+	return min(sinceMax, grid(log2(1+float64(max(0, now-at))/600_000), quarters))
+}
+
+// rateOf returns the logarithm of a rate that without experience is one in a
+// thousand hours.
+func rateOf(reclaims, hours float64) float64 {
+	return grid(portable.Log((reclaims+0.02)/(hours+20)), sixteenths)
+}
+
+// shareOf returns the part of the launches that were refused.
+func shareOf(refusals, launches float64) float64 {
+	return grid((refusals+0.05)/(refusals+launches+1), 8*sixteenths)
+}
+
+// grid rounds x to the nearest of n steps to the whole.
+func grid(x float64, n int) float64 {
+	return math.Floor(float64(x*float64(n))+0.5) / float64(n)
+}
+
+func log2(x float64) float64 { return portable.Log(x) / ln2 }
+
+func limit(x float64) float64 { return max(-1, min(x, 1)) }

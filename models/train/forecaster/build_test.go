@@ -1,0 +1,339 @@
+package forecaster
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// midnight is when the recording of the tests begins.
+var midnight = policy.TimeOf(time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC))
+
+// recording returns a type that could be had in a zone of each of two regions
+// from an even to the next odd hour, and not from there to the next even one, and
+// was probed every minute.
+func recording(t *testing.T) *trace.Trace {
+	t.Helper()
+	var all []trace.Series
+	for _, zone := range []string{"us-east-1a", "us-west-2a"} {
+		s := trace.Series{Provider: "aws", Region: zone[:9], Zone: zone, Type: "p3.2xlarge"}
+		for h := range 8 * 24 {
+			s.At, s.Spot = append(s.At, midnight.Add(time.Duration(h)*time.Hour)), append(s.Spot, policy.Dollars(1))
+			s.Available, s.ProbeGap = append(s.Available, int8(1-h%2)), append(s.ProbeGap, 60)
+		}
+		all = append(all, s)
+	}
+	tr, err := trace.New("recorded", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// small returns a configuration that takes little time.
+func small(t *testing.T) Config {
+	c := DefaultConfig()
+	c.Recordings = []*trace.Trace{recording(t)}
+	c.Copies, c.Generated, c.Scarce, c.Days, c.GeneratedShare = 2, 2, 0, 2, 0.02
+	return c
+}
+
+func build(t *testing.T, c Config) *Dataset {
+	t.Helper()
+	d, err := Build(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// shared is what is built once for the tests that only read it.
+var shared struct {
+	sync.Once
+	*Dataset
+}
+
+func once(t *testing.T) *Dataset {
+	t.Helper()
+	shared.Do(func() { shared.Dataset = build(t, small(t)) })
+	if shared.Dataset == nil {
+		t.Fatal("the data of another test could not be built")
+	}
+	return shared.Dataset
+}
+
+// TestRecordedLabels holds labels of a recording to what can be read off it. In
+// an even hour the market sells for what is left of it, so from m minutes past
+// it a launch is refused for m minutes of the next hour, give or take the minute
+// between two probes; and at the turn of the hour, in half of all cases, all
+// slots are taken.
+func TestRecordedLabels(t *testing.T) {
+	d := once(t)
+	whole, some, rows := 0, 0, 0
+	for s := range splits {
+		x := &d.tables[s]
+		for i := range x.len() {
+			row, label := x.rows[i*rowColumns:(i+1)*rowColumns], x.labels[i*labelColumns:(i+1)*labelColumns]
+			past, even := float64(row[rowMinutes]%60), row[rowMinutes]/60%2 == 0
+			if Stratum(row[rowStratum]) != RecordedGPU || past < 2 {
+				continue
+			}
+			rows++
+			if (row[rowOpen] == 1) != even {
+				t.Fatalf("%d minutes past hour %d: open %d", row[rowMinutes]%60, row[rowMinutes]/60, row[rowOpen])
+			}
+			want := past / 60
+			if !even {
+				want = 1 - past/60
+			}
+			if math.Abs(float64(label[labelCapacity])-want) > 1.5/60 || math.Abs(float64(label[labelCapacity6])-0.5) > 3./360 {
+				t.Fatalf("%d minutes past hour %d: capacity %v, want %v and a half", row[rowMinutes]%60, row[rowMinutes]/60, label, want)
+			}
+			if even && label[labelRuntime] == 1 {
+				whole++
+			}
+			if even && past >= 50 && label[labelRuntime] > 0 {
+				some++
+			}
+		}
+	}
+	if rows < 100 || whole < rows/8 || some == 0 {
+		t.Errorf("%d rows, in %d of which all slots are taken and in %d some within minutes", rows, whole, some)
+	}
+}
+
+// TestLabelsSlowly counts labels of a generated world minute by minute and slot
+// by slot.
+func TestLabelsSlowly(t *testing.T) {
+	c := small(t)
+	if err := c.validate(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.newWorld(plan{region: "us-east-1", from: midnight, to: midnight.Add(48 * time.Hour), seed: 7, recording: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closedMinutes := 0
+	for m := 0; m < len(w.markets); m += 4 {
+		for h := range 47 {
+			at := midnight.Add(time.Duration(h)*time.Hour + 7*time.Minute)
+			refused := 0
+			for k := 1; k <= 3600; k++ {
+				if !w.weather.Open(m, at.Add(time.Duration(k)*time.Second)) {
+					refused++
+				}
+			}
+			closedMinutes += refused / 60
+			if got := float64(w.refused(m, at, time.Hour)); math.Abs(got-float64(refused)/3600) > 2./3600 {
+				t.Fatalf("%s at %v: refused %v, want %v", w.markets[m].Name, at, got, float64(refused)/3600)
+			}
+			var got [2]float32
+			w.runtime(m, at, got[:])
+			if !w.weather.Open(m, at) {
+				continue
+			}
+			lost, slots := 0, min(w.weather.Slots(m), slotsMost)
+			for slot := range slots {
+				if r, ok := w.weather.Reclaim(m, slot, at); ok && r.At <= at.Add(6*time.Hour) {
+					lost++
+				}
+			}
+			if want := float32(lost) / float32(slots); got[1] != want || got[0] > got[1] {
+				t.Fatalf("%s at %v: %v is lost, want %v", w.markets[m].Name, at, got, want)
+			}
+		}
+	}
+	if closedMinutes == 0 {
+		t.Error("no market was ever closed")
+	}
+}
+
+// TestSplits keeps regions and times of the splits apart, by the farthest look
+// ahead and back, and their seeds.
+func TestSplits(t *testing.T) {
+	c := small(t)
+	if err := c.validate(); err != nil {
+		t.Fatal(err)
+	}
+	seeds := map[uint64]bool{}
+	for _, p := range c.plans() {
+		if seeds[p.seed] {
+			t.Errorf("seed %d is used twice", p.seed)
+		}
+		seeds[p.seed] = true
+		if held := slices.Contains(c.HoldOut, p.region); held != (p.split == reporting) {
+			t.Errorf("%v in %s", p.split, p.region)
+		}
+		end := p.to.Add(lookAhead + history)
+		if p.split == training && end > c.TrainUntil || p.split == choosing && (p.from < c.TrainUntil || end > c.ChooseUntil) || p.split == reporting && p.from < c.ChooseUntil {
+			t.Errorf("%v from %v to %v, cut at %v and %v", p.split, p.from, p.to, c.TrainUntil, c.ChooseUntil)
+		}
+	}
+}
+
+// TestSameBytes makes equal data twice, reads it and refuses to write over it; and
+// normalises by the rows to train on alone.
+func TestSameBytes(t *testing.T) {
+	dirs := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")}
+	var sums []string
+	for i, dir := range dirs {
+		d := once(t)
+		if i > 0 {
+			d = build(t, small(t))
+		}
+		about, err := d.Write(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, about.Fingerprint)
+		mean := 0.0
+		for i := range d.tables[training].len() {
+			mean += float64(d.tables[training].features[i*len(about.FeatureNames)])
+		}
+		if mean /= float64(d.tables[training].len()); math.Abs(mean-about.Normalisation.Mean[0]) > 1e-5 {
+			t.Errorf("the mean price ratio is %v, want that of the rows to train on, %v", about.Normalisation.Mean[0], mean)
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("fingerprints %v differ", sums)
+	}
+	files, err := filepath.Glob(filepath.Join(dirs[0], "*"))
+	if err != nil || len(files) != 14 {
+		t.Fatalf("%v, %d files", err, len(files))
+	}
+	for _, f := range files {
+		a, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(dirs[1], filepath.Base(f)))
+		if err != nil || string(a) != string(b) {
+			t.Errorf("%s differs: %v", filepath.Base(f), err)
+		}
+	}
+	r, err := Read(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, n := r.Rows(); n != r.About.Splits["report"].Rows || n == 0 {
+		t.Errorf("%d rows to report on, want %d", n, r.About.Splits["report"].Rows)
+	}
+	if _, err := once(t).Write(dirs[0]); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Error(err)
+	}
+	other := small(t)
+	other.Seed, other.Generated, other.Copies = 2, 2, 2
+	if about, err := build(t, other).Write(filepath.Join(t.TempDir(), "c")); err != nil || about.Fingerprint == sums[0] {
+		t.Errorf("%v, another seed has the same fingerprint", err)
+	}
+}
+
+// TestConfigRefused names what is wrong.
+func TestConfigRefused(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		spoil func(*Config)
+	}{
+		{"copies: 1", func(c *Config) { c.Copies = 1 }},
+		{"recorded share: 0", func(c *Config) { c.RecordedShare = 0 }},
+		{"no region is named", func(c *Config) { c.HoldOut = nil }},
+		{"us-east-1 is a region to train on", func(c *Config) { c.HoldOut = []string{"us-east-1"} }},
+		{"neither a recording nor a world", func(c *Config) { c.Recordings, c.Generated = nil, 0 }},
+		{"there must be a day between", func(c *Config) { c.TrainUntil, c.ChooseUntil = midnight, midnight }},
+		{"nothing to report", func(c *Config) { c.HoldOut, c.Generated = []string{"eu-north-1"}, 0 }},
+	} {
+		x := small(t)
+		c.spoil(&x)
+		if _, err := Build(x); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+}
+
+// TestJudge judges a forecaster that knows the label half of the way from the
+// closed form: better than it on every stratum, and well below itself.
+func TestJudge(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if _, err := once(t).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := r.closedForm()
+	var own Answers
+	for k := range own {
+		own[k] = slices.Clone(closed[k])
+		for i := range own[k] {
+			if y := float64(r.labels[i*labelColumns+k]); y == y {
+				own[k][i] = (own[k][i] + y) / 2
+			}
+		}
+	}
+	judged := r.Judge(own, map[string]Answers{"itself": own})
+	if len(judged) < 4 {
+		t.Fatalf("%d strata and labels", len(judged))
+	}
+	for _, j := range judged {
+		if len(j.Against) < 2 || j.Against[0].Over != "closed form" || j.Against[len(j.Against)-1].Over != "itself" {
+			t.Fatalf("%v, %s: against %+v", j.Stratum, j.Label, j.Against)
+		}
+		s, itself := j.Against[0], j.Against[len(j.Against)-1]
+		// Half of the way is a quarter of the squared error, exactly.
+		if j.Brier > 0 && math.Abs(s.Brier[0]-0.75) > 1e-9 {
+			t.Errorf("%v, %s: Brier skill %v, want 0.75", j.Stratum, j.Label, s.Brier)
+		}
+		if itself.Brier != [3]float64{} && j.Brier > 0 || s.Brier[1] > s.Brier[0] || s.Brier[2] < s.Brier[0] {
+			t.Errorf("%v, %s: over itself %v, over the closed form %v", j.Stratum, j.Label, itself.Brier, s.Brier)
+		}
+	}
+}
+
+// TestLogistic finds the two numbers that outcomes were made with.
+func TestLogistic(t *testing.T) {
+	var x, y []float64
+	for i := range 1000 {
+		x = append(x, float64(i)/1000)
+		y = append(y, 1/(1+math.Exp(2-3*x[i])))
+	}
+	if f := fitLogistic(x, y); math.Abs(f[0]+2) > 1e-2 || math.Abs(f[1]-3) > 1e-2 {
+		t.Errorf("%v, want -2 and 3", f)
+	}
+}
+
+// TestClusterMeets meets what runs meet: the experience of a cluster that always
+// holds a node in a market that closes every other hour.
+func TestClusterMeets(t *testing.T) {
+	c := small(t)
+	if err := c.validate(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.newWorld(plan{region: "us-east-1", from: midnight, to: midnight.Add(48 * time.Hour), seed: 3, recording: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newCluster(w)
+	u.wants[0] = want{nodes: 1, retry: tick, turns: []policy.Time{w.from}}
+	for at := w.from; at <= w.to; at = at.Add(tick) {
+		u.advance(at)
+	}
+	e := u.markets[0].seen
+	var s policy.Snapshot
+	u.snapshot(&s)
+	if e.NodeHours < 20 || e.NodeHours > 48 || e.Refusals < 20 || e.Reclaims < 4 || s.Markets[0].Experience != e {
+		t.Errorf("%+v", e)
+	}
+	if got := len(models.MarketFeatureNamesV2()); got != len(once(t).about().FeatureNames) {
+		t.Errorf("%d features", got)
+	}
+}

@@ -1,0 +1,413 @@
+package forecaster
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// A Judged is what a forecaster is worth on rows to report on, for one label and
+// stratum, against others. Runtime is judged in markets that sold at t, where a
+// launch would have got a node.
+type Judged struct {
+	Stratum Stratum
+	Label   string
+	Rows    int
+
+	// Clusters are the days, or the generated worlds, that intervals are of.
+	Clusters int
+
+	// Observed and Foretold are the means of the label and of what was foretold.
+	Observed, Foretold float64
+
+	Brier, LogLoss float64
+
+	// AUC is the probability that of a row with the label above 0 and one
+	// without the former has the higher score.
+	AUC float64
+
+	// Slope is that of the reliability plot: of observed on foretold, over bins
+	// joined until each has SlopeEvents, weighted by rows; NaN with fewer than two
+	// of those.
+	Slope float64
+	Bins  []models.Bin
+
+	Against []Skill
+}
+
+// SlopeEvents is the least number of events in a bin that the slope is taken over:
+// hours of a market in which something was lost, or closed.
+const SlopeEvents = 50
+
+// A Skill is how much better than another forecaster one is, in parts of the
+// other's loss: above 0 it is better. Each has the ends of a 95 % interval by
+// the bootstrap over clusters.
+type Skill struct {
+	Over           string
+	Brier, LogLoss [3]float64 // itself, the lower and the upper end
+}
+
+// A Reading is a data set as it was written, of which the rows to report on and
+// those that a logistic is fitted to are read.
+type Reading struct {
+	About   About
+	columns int
+
+	features, labels, closed, agent []float32
+	rows                            []int32
+
+	ratios, trained []float32 // of the rows to train on: the price ratio, and labels
+	trainedRows     []int32
+}
+
+// Read reads the data set in dir.
+func Read(dir string) (*Reading, error) {
+	text, err := os.ReadFile(filepath.Join(dir, AboutName))
+	if err != nil {
+		return nil, err
+	}
+	r := &Reading{}
+	if err := json.Unmarshal(text, &r.About); err != nil {
+		return nil, fmt.Errorf("%s: %w", AboutName, err)
+	}
+	if r.About.Features != models.MarketFeaturesV2 || !slices.Equal(r.About.FeatureNames, models.MarketFeatureNamesV2()) {
+		return nil, fmt.Errorf("%s: its features are %q and not %s as this program builds it", AboutName, r.About.Features, models.MarketFeaturesV2)
+	}
+	r.columns = len(r.About.FeatureNames)
+	var train []float32
+	for _, f := range []struct {
+		name    string
+		columns int
+		floats  *[]float32
+	}{
+		{"report.features", r.columns, &r.features}, {"report.labels", labelColumns, &r.labels}, {"report.closed", len(ClosedNames), &r.closed},
+		{"report.agent", agentFeatures, &r.agent}, {"train.features", r.columns, &train}, {"train.labels", labelColumns, &r.trained},
+	} {
+		if *f.floats, err = readNPY[float32](dir, f.name+".npy", f.columns); err != nil {
+			return nil, err
+		}
+	}
+	if r.rows, err = readNPY[int32](dir, "report.rows.npy", rowColumns); err == nil {
+		r.trainedRows, err = readNPY[int32](dir, "train.rows.npy", rowColumns)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range len(train) / r.columns {
+		r.ratios = append(r.ratios, train[i*r.columns]) // the first feature
+	}
+	n := len(r.rows) / rowColumns
+	if len(r.features) != n*r.columns || len(r.labels) != n*labelColumns || len(r.closed) != n*len(ClosedNames) || len(r.agent) != n*agentFeatures {
+		return nil, errors.New("the tables to report on have not the same number of rows")
+	}
+	return r, nil
+}
+
+// Rows returns the features of the rows to report on, which a bundle fed with
+// [models.MarketFeaturesV2] is asked for, and those of the SpotVortex agent.
+func (r *Reading) Rows() (own, agent []float32, n int) {
+	return r.features, r.agent, len(r.rows) / rowColumns
+}
+
+// Answers are the scores of a forecaster on the rows to report on, by label; nil
+// where it has none.
+type Answers [labelColumns][]float64
+
+// LabelColumn returns the column of a label, -1 for a name that is none.
+func LabelColumn(name string) int { return slices.Index(LabelNames, name) }
+
+// closedForm returns what the closed form foretold. Its capacity score is of
+// running nodes: that a launch is refused, times the depth of a shortage.
+func (r *Reading) closedForm() Answers {
+	var a Answers
+	depth := models.DefaultConfig().ShortageDepth
+	for k := range a {
+		a[k] = make([]float64, len(r.rows)/rowColumns)
+		for i := range a[k] {
+			hazard, capacity := float64(r.closed[i*len(ClosedNames)]), float64(r.closed[i*len(ClosedNames)+2])
+			switch k {
+			case labelRuntime:
+				a[k][i] = -math.Expm1(-hazard)
+			case labelRuntime6:
+				a[k][i] = -math.Expm1(-6 * hazard)
+			default:
+				a[k][i] = min(1, capacity/depth)
+			}
+		}
+	}
+	return a
+}
+
+// logistic returns what a logistic on the ratio of price and on-demand price
+// foretells, fitted to the rows to train on of each stratum by itself. That it is
+// told the stratum, which no other is, is an advantage. A stratum that is not in
+// the rows to train on has none: NaN.
+func (r *Reading) logistic() Answers {
+	var a Answers
+	for k := range a {
+		a[k] = make([]float64, len(r.rows)/rowColumns)
+		var fits [Strata][2]float64
+		for s := range fits {
+			var x, y []float64
+			for i := range r.ratios {
+				label := r.trained[i*labelColumns+k]
+				if used(r.trainedRows[i*rowColumns:], Stratum(s), k, label) {
+					x, y = append(x, float64(r.ratios[i])), append(y, float64(label))
+				}
+			}
+			fits[s] = fitLogistic(x, y)
+		}
+		for i := range a[k] {
+			f := fits[r.rows[i*rowColumns+rowStratum]]
+			a[k][i] = 1 / (1 + math.Exp(-f[0]-f[1]*float64(r.features[i*r.columns])))
+		}
+	}
+	return a
+}
+
+// used reports whether a row is one of a stratum that a label is judged by.
+func used(row []int32, s Stratum, label int, value float32) bool {
+	return Stratum(row[rowStratum]) == s && value == value && (label >= labelCapacity || row[rowOpen] == 1)
+}
+
+// fitLogistic fits y = 1/(1+exp(-a-bx)) by Newton's method, held back weakly.
+func fitLogistic(x, y []float64) [2]float64 {
+	if len(x) == 0 {
+		return [2]float64{math.NaN(), 0}
+	}
+	mean := 0.0
+	for _, v := range y {
+		mean += v / float64(len(y))
+	}
+	mean = min(max(mean, 1e-6), 1-1e-6)
+	a, b := math.Log(mean/(1-mean)), 0.0
+	for range 30 {
+		var ga, gb, aa, ab, bb float64
+		for i := range x {
+			p := 1 / (1 + math.Exp(-a-b*x[i]))
+			d, w := y[i]-p, p*(1-p)
+			ga, gb = ga+d, gb+d*x[i]
+			aa, ab, bb = aa+w, ab+w*x[i], bb+w*x[i]*x[i]
+		}
+		const hold = 1e-3
+		gb -= hold * b
+		aa, bb = aa+1e-9, bb+hold
+		det := aa*bb - ab*ab
+		if !(det > 0) {
+			break
+		}
+		da, db := (bb*ga-ab*gb)/det, (aa*gb-ab*ga)/det
+		a, b = a+max(-2, min(da, 2)), b+max(-5, min(db, 5))
+	}
+	return [2]float64{a, b}
+}
+
+// lossMin bounds scores for the logarithmic loss.
+const lossMin = 1.0 / 65536
+
+// losses returns the squared and the logarithmic loss of a score.
+func losses(p, y float64) (brier, log float64) {
+	q := min(max(p, lossMin), 1-lossMin)
+	return (p - y) * (p - y), -y*math.Log(q) - (1-y)*math.Log(1-q)
+}
+
+// Judge compares answers, of which others are named, on the rows to report on.
+func (r *Reading) Judge(own Answers, others map[string]Answers) []Judged {
+	against := []string{"closed form", "logistic on price/on-demand"}
+	all := map[string]Answers{against[0]: r.closedForm(), against[1]: r.logistic()}
+	for _, name := range slices.Sorted(keys(others)) {
+		against, all[name] = append(against, name), others[name]
+	}
+	var out []Judged
+	for s := range Strata {
+		for k, label := range LabelNames {
+			if own[k] == nil {
+				continue
+			}
+			j := Judged{Stratum: s, Label: label}
+			at := r.take(&j, s, k, own[k])
+			if j.Rows == 0 {
+				continue
+			}
+			for _, name := range against {
+				if a := all[name]; a[k] != nil && !math.IsNaN(a[k][at[0]]) {
+					j.Against = append(j.Against, r.skill(name, at, k, own[k], a[k]))
+				}
+			}
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+func keys(m map[string]Answers) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// take fills j but for its skills and returns the rows that it is of.
+func (r *Reading) take(j *Judged, s Stratum, k int, own []float64) []int {
+	var at []int
+	clusters := map[int32]bool{}
+	for i := range own {
+		row := r.rows[i*rowColumns : (i+1)*rowColumns]
+		y := float64(r.labels[i*labelColumns+k])
+		if !used(row, s, k, float32(y)) {
+			continue
+		}
+		at = append(at, i)
+		clusters[row[rowCluster]] = true
+		b, l := losses(own[i], y)
+		j.Observed, j.Foretold = j.Observed+y, j.Foretold+own[i]
+		j.Brier, j.LogLoss = j.Brier+b, j.LogLoss+l
+	}
+	n := float64(max(1, len(at)))
+	j.Rows, j.Clusters = len(at), len(clusters)
+	j.Observed, j.Foretold, j.Brier, j.LogLoss = j.Observed/n, j.Foretold/n, j.Brier/n, j.LogLoss/n
+	j.AUC = r.auc(at, k, own)
+	j.Bins, j.Slope = r.reliability(at, k, own)
+	return at
+}
+
+// auc returns the area under the curve, rows with the label above 0 against
+// those without.
+func (r *Reading) auc(at []int, k int, own []float64) float64 {
+	order := slices.Clone(at)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(own[a], own[b]) })
+	var above, below, sum float64
+	for i := 0; i < len(order); {
+		var pos, neg float64
+		e := i
+		for ; e < len(order) && own[order[e]] == own[order[i]]; e++ {
+			if r.labels[order[e]*labelColumns+k] > 0 {
+				pos++
+			} else {
+				neg++
+			}
+		}
+		sum += pos * (below + neg/2)
+		above, below = above+pos, below+neg
+		i = e
+	}
+	return sum / (above * below)
+}
+
+// binsMost is how many bins of equally many rows a reliability plot has.
+const binsMost = 10
+
+// reliability returns the bins of the plot, and the slope over these joined with
+// their neighbours until each has enough events.
+func (r *Reading) reliability(at []int, k int, own []float64) ([]models.Bin, float64) {
+	order := slices.Clone(at)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(own[a], own[b]) })
+	var bins []models.Bin
+	var joined [][]int
+	var open []int
+	for b := range binsMost {
+		part := order[b*len(order)/binsMost : (b+1)*len(order)/binsMost]
+		if len(part) == 0 {
+			continue
+		}
+		bins = append(bins, r.bin(part, k, own))
+		open = append(open, part...)
+		if r.events(open, k) >= SlopeEvents {
+			joined, open = append(joined, open), nil
+		}
+	}
+	if len(joined) > 0 {
+		joined[len(joined)-1] = append(joined[len(joined)-1], open...)
+	}
+	if len(joined) < 2 {
+		return bins, math.NaN()
+	}
+	var w, x, y, xx, xy float64
+	for _, part := range joined {
+		bin, n := r.bin(part, k, own), float64(len(part))
+		w, x, y = w+n, x+n*bin.Predicted, y+n*bin.Observed
+		xx, xy = xx+n*bin.Predicted*bin.Predicted, xy+n*bin.Predicted*bin.Observed
+	}
+	return bins, (w*xy - x*y) / (w*xx - x*x)
+}
+
+// bin returns the means of rows.
+func (r *Reading) bin(part []int, k int, own []float64) models.Bin {
+	bin := models.Bin{Cases: len(part)}
+	for _, i := range part {
+		bin.Predicted += own[i] / float64(len(part))
+		bin.Observed += float64(r.labels[i*labelColumns+k]) / float64(len(part))
+	}
+	return bin
+}
+
+// events counts the hours of markets in which a label is above 0: what many rows
+// of one hour tell is one event.
+func (r *Reading) events(part []int, k int) int {
+	type hour struct{ cluster, market, hour int32 }
+	seen := map[hour]bool{}
+	for _, i := range part {
+		if row := r.rows[i*rowColumns:]; r.labels[i*labelColumns+k] > 0 {
+			seen[hour{row[rowCluster], row[rowMarket], row[rowMinutes] / 60}] = true
+		}
+	}
+	return len(seen)
+}
+
+// resamples is how often the bootstrap draws.
+const resamples = 2000
+
+// skill compares own with other on rows at.
+func (r *Reading) skill(name string, at []int, k int, own, other []float64) Skill {
+	sums := map[int32]*[4]float64{}
+	var order []int32
+	for _, i := range at {
+		c := r.rows[i*rowColumns+rowCluster]
+		x := sums[c]
+		if x == nil {
+			x = &[4]float64{}
+			sums[c] = x
+			order = append(order, c)
+		}
+		y := float64(r.labels[i*labelColumns+k])
+		b, l := losses(own[i], y)
+		ob, ol := losses(other[i], y)
+		x[0], x[1], x[2], x[3] = x[0]+b, x[1]+ob, x[2]+l, x[3]+ol
+	}
+	slices.Sort(order)
+	key := chance.New(1, "bootstrap", name)
+	var brier, log []float64
+	for n := range resamples + 1 {
+		var t [4]float64
+		for i := range order {
+			c := order[i]
+			if n > 0 {
+				c = order[key.At2(uint64(n), uint64(i)).IntN(len(order))]
+			}
+			for q := range t {
+				t[q] += sums[c][q]
+			}
+		}
+		brier, log = append(brier, 1-t[0]/t[1]), append(log, 1-t[2]/t[3])
+	}
+	return Skill{Over: name, Brier: interval(brier), LogLoss: interval(log)}
+}
+
+// interval returns the first of x and the 2.5th and 97.5th percentile of the
+// others.
+func interval(x []float64) [3]float64 {
+	first, rest := x[0], slices.Sorted(slices.Values(x[1:]))
+	n := len(rest)
+	return [3]float64{first, rest[n*25/1000], rest[n-1-n*25/1000]}
+}
