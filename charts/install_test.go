@@ -50,6 +50,7 @@ func TestLifeOfARelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.awaitUse(t, mark)
 	c.stop(t)
 	s.report(t, "shadow", s.uses(t, mark, release))
 
@@ -57,6 +58,7 @@ func TestLifeOfARelease(t *testing.T) {
 	s.helm.must(t, append([]string{"upgrade", release, "spotter", "--set", "mode=active"}, installed...)...)
 	c = s.controller(t)
 	s.decided(t, head, v1alpha1.ModeActive)
+	s.awaitUse(t, mark)
 	c.stop(t)
 	s.report(t, "active", s.uses(t, mark, release))
 	s.same(t, "the upgrade", kept)
@@ -169,8 +171,8 @@ func (s *site) helmTest(t *testing.T) {
 	s.uses(t, mark, release+"-test")
 }
 
-// report holds the rights of the release against what it has used.
-func (s *site) report(t *testing.T, profile string, used map[grant]bool) {
+// rules returns what the release is granted.
+func (s *site) rules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	var role rbacv1.ClusterRole
 	if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: namespace + ":" + release}, &role); err != nil {
@@ -178,7 +180,26 @@ func (s *site) report(t *testing.T, profile string, used map[grant]bool) {
 	}
 	var own rbacv1.Role
 	s.get(t, release, &own)
-	exactly(t, profile, append(role.Rules, own.Rules...), used)
+	return append(role.Rules, own.Rules...)
+}
+
+// awaitUse waits until the controller has used what it is granted: it begins to watch
+// some things only after it has decided.
+func (s *site) awaitUse(t *testing.T, since testenv.Mark) {
+	t.Helper()
+	rules := s.rules(t)
+	testenv.Eventually(t, "all that is granted is used", func() error {
+		if left := unused(rules, s.uses(t, since, release)); len(left) > 0 {
+			return fmt.Errorf("used by nobody: %v", left)
+		}
+		return nil
+	})
+}
+
+// report holds the rights of the release against what it has used.
+func (s *site) report(t *testing.T, profile string, used map[grant]bool) {
+	t.Helper()
+	exactly(t, profile, s.rules(t), used)
 }
 
 // same sees that what was remembered still is.

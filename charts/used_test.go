@@ -112,20 +112,35 @@ func TestRightsUsedElsewhere(t *testing.T) {
 	}
 }
 
+// isUsed reports whether a right is among those that were used.
+func isUsed(g grant, used map[grant]bool) bool {
+	watched := g
+	watched.verb = "watch" // which a server before 1.34 cannot begin with what there is
+	return used[g] || g.verb == "list" && used[watched]
+}
+
+// unused returns the rights that were neither used nor are known to be used elsewhere.
+func unused(rules []rbacv1.PolicyRule, used map[grant]bool) (left []grant) {
+	for g := range plainly(grants(rules)) {
+		if !isUsed(g, used) && elsewhere[g.String()] == "" {
+			left = append(left, g)
+		}
+	}
+	return left
+}
+
 // exactly fails the test for a right that was granted and neither used here nor known
 // to be used elsewhere, and for one that was used and granted by somebody else.
 func exactly(t *testing.T, profile string, rules []rbacv1.PolicyRule, used map[grant]bool) {
 	t.Helper()
 	granted, n := plainly(grants(rules)), 0
 	for g := range granted {
-		watched := g
-		watched.verb = "watch" // which a server before 1.34 cannot begin with what there is
-		switch {
-		case used[g], g.verb == "list" && used[watched]:
+		if isUsed(g, used) {
 			n++
-		case elsewhere[g.String()] == "":
-			t.Errorf("%s: granted and used by nobody: %v", profile, g)
 		}
+	}
+	for _, g := range unused(rules, used) {
+		t.Errorf("%s: granted and used by nobody: %v", profile, g)
 	}
 	for g := range used {
 		if !granted[g] {

@@ -227,13 +227,14 @@ func (r *run) counts(at policy.Time) Sample {
 // owed returns what a running node would be billed if it stopped at t, and of one
 // that commitments may cover what it has come to.
 func (r *run) owed(id policy.NodeID, t policy.Time) policy.Money {
-	n, x := &r.nodes[id], &r.nodeX[id]
+	n := &r.nodes[id]
 	life := billing.Span{From: n.Launched, To: t}
 	switch {
 	case r.metered(n.Market):
 		return r.account.Owes(int(id), n.Market, t)
-	case x.passed != 0:
-		// After the price has passed its bid a node pays its bid to the end.
+	case n.Bid > 0:
+		// A node never pays more than its bid: neither after the price has passed it, to
+		// the end, nor while nothing is offered and the price of before goes on.
 		return r.stage.curves[n.Market].BillAtMost(life, r.window, n.Bid)
 	}
 	return r.stage.curves[n.Market].Bill(life, r.window)

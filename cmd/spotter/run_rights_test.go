@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -198,22 +197,10 @@ func ask(ctx context.Context, url, token string, want int) error {
 	return nil
 }
 
-// watchesAtOnce has the audit log show a watch when it begins and not only when it ends.
-const watchesAtOnce = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-`
-
 // exactStage is a stage whose user has the rights that are documented for a setup.
 func exactStage(t *testing.T, setup rights.Setup) *stage {
 	t.Helper()
-	policy := filepath.Join(t.TempDir(), "audit.yaml")
-	if err := os.WriteFile(policy, []byte(watchesAtOnce), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := testenv.New(t, testenv.Options{CRDs: karpenterapis.CRDs, Args: map[string][]string{testenv.APIServer: {"audit-policy-file=" + policy}}})
+	env := testenv.New(t, testenv.Options{CRDs: karpenterapis.CRDs})
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

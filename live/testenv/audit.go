@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// auditPolicy logs every request when it is answered, and what is written with its
-// content, but for what the parts of Kubernetes do among themselves.
+// auditPolicy logs every request when it is answered, a watch when it begins, too, and
+// what is written with its content, but for what the parts of Kubernetes do among
+// themselves.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [RequestReceived]
 rules:
 - level: Metadata
   users: ["system:kube-controller-manager", "system:kube-scheduler", "system:kwok", "system:apiserver"]
