@@ -263,7 +263,7 @@ func adopted(t *testing.T, env *testenv.Env, pools string) {
 func rightful(t *testing.T, env *testenv.Env) string {
 	t.Helper()
 	setup := rights.Setup{Active: true, Parts: []rights.Part{rights.Karpenter}}
-	return kubeconfigOf(t, env.User(t, "spotter", append(rights.Rules(setup, rights.Cluster), rights.Rules(setup, rights.OwnNamespace)...)...))
+	return testenv.Kubeconfig(t, env.User(t, "spotter", append(rights.Rules(setup, rights.Cluster), rights.Rules(setup, rights.OwnNamespace)...)...))
 }
 
 // held returns nil where a manager, and no other, has applied the weight and the limits

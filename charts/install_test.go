@@ -158,11 +158,11 @@ func (s *site) helmTest(t *testing.T) {
 	mark := s.env.Mark()
 	end := s.inBackground("test", release, "--namespace", namespace, "--timeout", "4m")
 	p, pod := s.job(t, release+"-test")
-	if err := <-p.end; err != nil {
-		t.Errorf("helm test: %v\n%s", err, p.said())
+	if err := <-p.End; err != nil {
+		t.Errorf("helm test: %v\n%s", err, p.Said())
 	}
-	if !strings.Contains(p.said(), " leads\n") || !strings.Contains(p.said(), "web") {
-		t.Errorf("helm test says\n%s", p.said())
+	if !strings.Contains(p.Said(), " leads\n") || !strings.Contains(p.Said(), "web") {
+		t.Errorf("helm test says\n%s", p.Said())
 	}
 	s.ended(t, pod)
 	if err := <-end; err != nil {
@@ -277,10 +277,10 @@ func (s *site) uninstall(t *testing.T, c *process) {
 		return nil
 	})
 	c.stop(t)
-	if err := <-p.end; err != nil {
-		t.Fatalf("cleaning up: %v\n%s", err, p.said())
+	if err := <-p.End; err != nil {
+		t.Fatalf("cleaning up: %v\n%s", err, p.Said())
 	}
-	t.Logf("cleaning up said:\n%s", p.said())
+	t.Logf("cleaning up said:\n%s", p.Said())
 	s.ended(t, pod)
 	if err := <-end; err != nil {
 		t.Fatal(err)

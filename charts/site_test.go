@@ -1,17 +1,14 @@
 package charts
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,9 +16,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
@@ -84,95 +78,38 @@ func build(t *testing.T) string {
 // account returns a file by which a process is the service account of the chart.
 func (s *site) account(t *testing.T, name string) string {
 	t.Helper()
-	return kubeconfigOf(t, s.env.ServiceAccount(t, namespace, name))
-}
-
-// kubeconfigOf writes how a cluster is reached to a file.
-func kubeconfigOf(t *testing.T, cfg *rest.Config) string {
-	t.Helper()
-	if err := rest.LoadTLSFiles(cfg); err != nil {
-		t.Fatal(err)
-	}
-	k := clientcmdapi.NewConfig()
-	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken, ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
-	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	k.CurrentContext = "x"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*k, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testenv.Kubeconfig(t, s.env.ServiceAccount(t, namespace, name))
 }
 
 // A process is what a container of the chart would run.
 type process struct {
-	cmd     *exec.Cmd
+	*testenv.Process
 	metrics string // the address of its metrics
-	end     chan error
-
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *process) said() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
 }
 
 // start starts what a container is told to run. Only folders and addresses differ,
 // since it is in no container.
 func (s *site) start(t *testing.T, args []string, kubeconfig string) *process {
 	t.Helper()
-	p := &process{end: make(chan error, 1), metrics: freeAddress(t)}
+	metrics := testenv.FreeAddress(t)
 	folder := t.TempDir()
 	var all []string
 	for _, a := range args {
 		a = strings.ReplaceAll(a, "/var/lib/spotter", folder)
-		a = strings.ReplaceAll(a, "--metrics-bind-address=:8443", "--metrics-bind-address="+p.metrics)
+		a = strings.ReplaceAll(a, "--metrics-bind-address=:8443", "--metrics-bind-address="+metrics)
 		all = append(all, strings.ReplaceAll(a, "--health-probe-bind-address=:8081", "--health-probe-bind-address=0"))
 	}
-	p.cmd = exec.Command(s.binary, append(all, "--kubeconfig", kubeconfig)...)
-	p.cmd.Stdout, p.cmd.Stderr = p, p
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { p.end <- p.cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
-		if t.Failed() {
-			said := p.said()
-			t.Logf("%v said at the end:\n%s", all[0], said[max(0, len(said)-4000):])
-		}
-	})
-	return p
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return &process{testenv.Run(t, exec.Command(s.binary, append(all, "--kubeconfig", kubeconfig)...)), metrics}
 }
 
 // stop asks a process to end, as a kubelet does, and waits until it has.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := p.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-p.end; err != nil {
-		t.Fatalf("asked to end it says %v\n%s", err, p.said())
+	if err := <-p.End; err != nil {
+		t.Fatalf("asked to end it says %v\n%s", err, p.Said())
 	}
 }
 

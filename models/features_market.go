@@ -1,7 +1,9 @@
 package models
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
@@ -202,13 +204,15 @@ func (v *marketView) group(s *policy.Snapshot) {
 	v.rowsOf, v.zonesN, v.regionN = len(kinds), len(zones), len(regions)
 	v.first = make([]int32, v.rowsOf+1)
 	v.members = v.members[:0]
-	for g := range v.rowsOf {
-		for i := range s.Markets {
-			if v.others[i] == int32(g) && s.Markets[i].Capacity == policy.Spot {
-				v.members = append(v.members, policy.MarketID(i))
-			}
+	for i := range s.Markets {
+		if s.Markets[i].Capacity == policy.Spot {
+			v.members = append(v.members, policy.MarketID(i))
+			v.first[v.others[i]+1]++
 		}
-		v.first[g+1] = int32(len(v.members))
+	}
+	slices.SortStableFunc(v.members, func(a, b policy.MarketID) int { return cmp.Compare(v.others[a], v.others[b]) })
+	for g := range v.rowsOf {
+		v.first[g+1] += v.first[g]
 	}
 }
 

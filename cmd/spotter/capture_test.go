@@ -215,7 +215,7 @@ func TestCaptureCluster(t *testing.T) {
 	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true})
 	crew(t, env)
 	reader := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
-	kubeconfig := writeKubeconfig(t, env.User(t, "reader", reader))
+	kubeconfig := testenv.Kubeconfig(t, env.User(t, "reader", reader))
 	mark := env.Mark()
 	out := filepath.Join(t.TempDir(), "cluster.yaml")
 	code, stdout, stderr := call(t, "capture", "-o", out, "--kubeconfig", kubeconfig, "--duration", "24h")
@@ -255,8 +255,8 @@ func TestCaptureCluster(t *testing.T) {
 	}
 
 	wrongCallIs(t, "the right to list pods is missing", "capture", "-o", filepath.Join(t.TempDir(), "x.yaml"), "--kubeconfig",
-		writeKubeconfig(t, env.User(t, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})))
-	some := writeKubeconfig(t, env.User(t, "some", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}))
+		testenv.Kubeconfig(t, env.User(t, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})))
+	some := testenv.Kubeconfig(t, env.User(t, "some", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}))
 	less := filepath.Join(t.TempDir(), "less.yaml")
 	code, stdout, stderr = call(t, "capture", "-o", less, "--kubeconfig", some)
 	if code != exitGood || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {

@@ -52,7 +52,7 @@ func TestCleanup(t *testing.T) {
 	}
 	env := testenv.New(t, testenv.Options{})
 	namespace := env.Namespace(t)
-	kubeconfig := writeKubeconfig(t, env.User(t, "cleaner", cleanupRules...))
+	kubeconfig := testenv.Kubeconfig(t, env.User(t, "cleaner", cleanupRules...))
 	marked := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "marked", Annotations: map[string]string{
 			drain.AnnotationCordon: "why", drain.AnnotationDrain: "{}", asg.AnnotationSwap: "source", asg.AnnotationKept: "spotter", asg.ScaleDownDisabled: "true", "mine": "1",

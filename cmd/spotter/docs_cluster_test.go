@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -134,7 +133,7 @@ func onCluster(t *testing.T, env *testenv.Env, p *page, program string) int {
 		t.Fatal(err)
 	}
 	x.environment = append(x.environment, "KUBECONFIG=")
-	address := freePort(t)
+	address := testenv.FreeAddress(t)
 	x.flags = " --health-probe-bind-address 0 --metrics-secure=false --metrics-bind-address " + address
 	x.decided = func() {
 		testenv.Eventually(t, "a decision is shown, and counted by this process", func() error {
@@ -159,17 +158,6 @@ func onCluster(t *testing.T, env *testenv.Env, p *page, program string) int {
 		}
 	}
 	return x.run(p, true)
-}
-
-// freePort returns an address that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 var servedType = regexp.MustCompile(`(?m)^# TYPE (spotter_[a-z_]+) (\w+)$`)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -59,11 +58,8 @@ func (p *program) modelsDatasetCommand() *cobra.Command {
 }
 
 func (p *program) modelsDataset(f *datasetFlags) error {
-	if f.dir == "" {
-		return wrong(errors.New("-o is missing: where the data should go"), datasetAdvice)
-	}
-	if err := emptyFolder(f.dir); err != nil {
-		return wrong(fmt.Errorf("-o: %w", err), "name a folder that is new or empty")
+	if err := checkOutput(f.dir, "data", datasetAdvice); err != nil {
+		return err
 	}
 	var err error
 	if f.trainUntil != "" {

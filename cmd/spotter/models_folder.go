@@ -40,16 +40,21 @@ func readFolder(dir string) (fs.FS, error) {
 	return fsys, nil
 }
 
-// emptyFolder says why dir cannot be written to as a new folder.
-func emptyFolder(dir string) error {
+// checkOutput says what is wrong with -o DIR, to which what is to be written; advice
+// says what to read.
+func checkOutput(dir, what, advice string) error {
+	if dir == "" {
+		return wrong(fmt.Errorf("-o is missing: where the %s should go", what), advice)
+	}
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err != nil:
-		return err
-	case len(entries) > 0:
-		return fmt.Errorf("%s is not empty", dir)
+	case err == nil && len(entries) > 0:
+		err = fmt.Errorf("%s is not empty", dir)
+	}
+	if err != nil {
+		return wrong(fmt.Errorf("-o: %w", err), "name a folder that is new or empty")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,11 +51,8 @@ func (p *program) modelsTrainCommand() *cobra.Command {
 }
 
 func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
-	if f.dir == "" {
-		return wrong(errors.New("-o is missing: where the bundle should go"), trainAdvice)
-	}
-	if err := emptyFolder(f.dir); err != nil {
-		return wrong(fmt.Errorf("-o: %w", err), "name a folder that is new or empty")
+	if err := checkOutput(f.dir, "bundle", trainAdvice); err != nil {
+		return err
 	}
 	if err := f.Validate(); err != nil {
 		return wrong(err, trainAdvice)

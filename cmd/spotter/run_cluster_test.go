@@ -8,14 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,9 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live"
@@ -67,24 +61,8 @@ func init() {
 
 // A replica is a process of the controller, as a user runs it.
 type replica struct {
-	cmd    *exec.Cmd
+	*testenv.Process
 	metric string // where its metrics are
-
-	mu  sync.Mutex
-	log bytes.Buffer
-	end chan error
-}
-
-func (r *replica) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.Write(b)
-}
-
-func (r *replica) said() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.String()
 }
 
 // A stage is a cluster with one pool, and what replicas are started with.
@@ -106,7 +84,7 @@ func newStage(t *testing.T, rules []rbacv1.PolicyRule) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{env: env, namespace: env.Namespace(t), binary: binary}
-	s.kubeconfig = writeKubeconfig(t, env.User(t, "spotter", rules...))
+	s.kubeconfig = testenv.Kubeconfig(t, env.User(t, "spotter", rules...))
 	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CapacityPoolSpec{
 		Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
 		Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": "web"}},
@@ -118,50 +96,16 @@ func newStage(t *testing.T, rules []rbacv1.PolicyRule) *stage {
 	return s
 }
 
-func writeKubeconfig(t testing.TB, cfg *rest.Config) string {
-	t.Helper()
-	if err := rest.LoadTLSFiles(cfg); err != nil {
-		t.Fatal(err)
-	}
-	k := clientcmdapi.NewConfig()
-	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken}
-	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	k.CurrentContext = "x"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*k, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // start starts a replica, which ends with the test.
 func (s *stage) start(t *testing.T, args ...string) *replica {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	r := &replica{end: make(chan error, 1), metric: "http://" + address + "/metrics"}
-	r.cmd = exec.Command(s.binary, append([]string{
+	address := testenv.FreeAddress(t)
+	c := exec.Command(s.binary, append([]string{
 		"run", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace, "--policies", "static:share=0.5", "--health-probe-bind-address", "0",
 		"--metrics-bind-address", address, "--metrics-secure=false", "--log-format", "text", "--panic-dir", t.TempDir(),
 	}, args...)...)
-	r.cmd.Stdout, r.cmd.Stderr = r, r
-	r.cmd.Env = append(os.Environ(), asProcess+"=1", "GOMAXPROCS=1")
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { r.end <- r.cmd.Wait() }()
-	t.Cleanup(func() {
-		r.cmd.Process.Kill() // it may have ended
-		if t.Failed() {
-			t.Logf("replica %d:\n%s", r.cmd.Process.Pid, r.said())
-		}
-	})
-	return r
+	c.Env = append(os.Environ(), asProcess+"=1", "GOMAXPROCS=1")
+	return &replica{testenv.Run(t, c), "http://" + address + "/metrics"}
 }
 
 // leader returns who holds the lease, and who has written the head of the memory last,
@@ -189,7 +133,7 @@ func (s *stage) leader(ctx context.Context) (holder, writer string, err error) {
 
 // stepping returns nil once the replica leads and has taken a step.
 func (s *stage) stepping(ctx context.Context, r *replica) error {
-	pid := fmt.Sprintf("_%d_", r.cmd.Process.Pid)
+	pid := fmt.Sprintf("_%d_", r.Cmd.Process.Pid)
 	switch holder, writer, err := s.leader(ctx); {
 	case err != nil:
 		return err
@@ -233,10 +177,10 @@ func TestRule13ShadowAudit(t *testing.T) {
 		}
 		return nil
 	})
-	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := r.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-r.end; err != nil {
+	if err := <-r.End; err != nil {
 		t.Errorf("asked to end it says %v", err)
 	}
 	writes := s.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Writes() })
@@ -282,39 +226,39 @@ func TestRule14HandOver(t *testing.T) {
 	s.leads(t, a)
 	b := s.start(t)
 	testenv.Eventually(t, "the second replica waits", func() error {
-		if !strings.Contains(b.said(), "lease") {
+		if !strings.Contains(b.Said(), "lease") {
 			return errors.New("it has not tried to lead")
 		}
 		return nil
 	})
 	begun := time.Now()
-	if err := a.cmd.Process.Kill(); err != nil {
+	if err := a.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-a.end
+	<-a.End
 	s.leads(t, b)
 	killed := time.Since(begun)
 	c := s.start(t)
 	testenv.Eventually(t, "the third replica waits", func() error {
-		if !strings.Contains(c.said(), "lease") {
+		if !strings.Contains(c.Said(), "lease") {
 			return errors.New("it has not tried to lead")
 		}
 		return nil
 	})
 	begun = time.Now()
-	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := b.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-b.end; err != nil {
+	if err := <-b.End; err != nil {
 		t.Errorf("asked to end it says %v", err)
 	}
-	if holder, _, err := s.leader(t.Context()); err != nil || strings.Contains(holder, fmt.Sprintf("_%d_", b.cmd.Process.Pid)) {
+	if holder, _, err := s.leader(t.Context()); err != nil || strings.Contains(holder, fmt.Sprintf("_%d_", b.Cmd.Process.Pid)) {
 		t.Errorf("after SIGTERM the lease is not given up: %q holds it, %v", holder, err)
 	}
 	s.leads(t, c)
 	asked := time.Since(begun)
 	t.Logf("hand-over: %v after a kill, %v after SIGTERM", killed.Round(10*time.Millisecond), asked.Round(10*time.Millisecond))
-	if both := strings.Count(a.said(), "msg=leading") + strings.Count(b.said(), "msg=leading") + strings.Count(c.said(), "msg=leading"); both != 3 {
+	if both := strings.Count(a.Said(), "msg=leading") + strings.Count(b.Said(), "msg=leading") + strings.Count(c.Said(), "msg=leading"); both != 3 {
 		t.Errorf("three replicas led %d times in all", both)
 	}
 }

@@ -100,7 +100,7 @@ func newPlant(t *testing.T) *plant {
 	if p.client, err = client.NewWithWatch(env.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	p.kubeconfig = writeKubeconfig(t, bind(t, env, "spotter", p.namespace, karpenterRights))
+	p.kubeconfig = testenv.Kubeconfig(t, bind(t, env, "spotter", p.namespace, karpenterRights))
 	p.importPrices(t)
 	p.startKarpenter(t)
 	p.watchBudgets(t)
@@ -386,8 +386,8 @@ func (p *plant) revive(t *testing.T) {
 		return
 	}
 	select {
-	case err := <-p.lead.end:
-		if !strings.Contains(p.lead.said(), "leader election lost") {
+	case err := <-p.lead.End:
+		if !strings.Contains(p.lead.Said(), "leader election lost") {
 			t.Fatalf("the controller ended by itself: %v", err)
 		}
 		t.Log("the controller lost its lease, since the machine is busy, and is started again")
@@ -407,10 +407,10 @@ func (p *plant) stop(t *testing.T, by syscall.Signal) {
 	t.Helper()
 	r := p.lead
 	p.lead = nil
-	if err := r.cmd.Process.Signal(by); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := r.Cmd.Process.Signal(by); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
-	if err := <-r.end; err != nil && by == syscall.SIGTERM && !strings.Contains(r.said(), "leader election lost") {
+	if err := <-r.End; err != nil && by == syscall.SIGTERM && !strings.Contains(r.Said(), "leader election lost") {
 		t.Errorf("asked to end it says %v", err)
 	}
 }

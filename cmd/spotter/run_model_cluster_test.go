@@ -149,10 +149,10 @@ func TestReplayWithoutForecasts(t *testing.T) {
 // stop asks a replica to end and waits until it has.
 func stop(t *testing.T, r *replica) {
 	t.Helper()
-	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := r.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-r.end; err != nil {
+	if err := <-r.End; err != nil {
 		t.Errorf("asked to end it says %v", err)
 	}
 }

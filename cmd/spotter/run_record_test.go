@@ -52,7 +52,7 @@ var stepped = regexp.MustCompile(`msg=step decision=(\S+)`)
 // lastDecision returns the last decision that the replica logged.
 func (r *replica) lastDecision(t *testing.T) string {
 	t.Helper()
-	all := stepped.FindAllStringSubmatch(r.said(), -1)
+	all := stepped.FindAllStringSubmatch(r.Said(), -1)
 	if len(all) == 0 {
 		t.Fatal("it has taken no decision")
 	}
@@ -100,13 +100,13 @@ func TestRunRecord(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
-	if err := a.cmd.Process.Kill(); err != nil {
+	if err := a.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-a.end
+	<-a.End
 	s.leads(t, b)
 	testenv.Eventually(t, "it has logged a decision", func() error { // which it does when the step is at its end
-		if !stepped.MatchString(b.said()) {
+		if !stepped.MatchString(b.Said()) {
 			return errors.New("it has not")
 		}
 		return nil
@@ -115,10 +115,10 @@ func TestRunRecord(t *testing.T) {
 		t.Errorf("of %d decisions that were found %d are left after a kill", found, n)
 	}
 	asked := time.Now()
-	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := b.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-b.end; err != nil {
+	if err := <-b.End; err != nil {
 		t.Errorf("asked to end it says %v", err)
 	}
 	t.Logf("ending with a record took %v", time.Since(asked).Round(time.Millisecond))

@@ -69,7 +69,7 @@ func TestRule13RightsAreExact(t *testing.T) {
 	running := s.start(t, "--mode", "shadow", "--metrics-secure", "--step", "2s")
 	kept := func() *replica { // as a Deployment does: one that could not renew its lease has ended
 		select {
-		case <-running.end:
+		case <-running.End:
 			running = s.start(t, "--mode", "shadow", "--metrics-secure", "--step", "2s")
 		default:
 		}
@@ -89,10 +89,10 @@ func TestRule13RightsAreExact(t *testing.T) {
 			"patch events.k8s.io/events", // nothing was said twice
 		})
 	})
-	if err := kept().cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := kept().Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	<-running.end
+	<-running.End
 	for _, e := range env.Audit(t, mark, ours) {
 		if e.Code == http.StatusForbidden {
 			t.Errorf("it was not let: %v", e)
@@ -206,7 +206,7 @@ func exactStage(t *testing.T, setup rights.Setup) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{env: env, namespace: env.Namespace(t), binary: binary}
-	s.kubeconfig = writeKubeconfig(t, bind(t, env, "spotter", s.namespace, setup))
+	s.kubeconfig = testenv.Kubeconfig(t, bind(t, env, "spotter", s.namespace, setup))
 	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.CapacityPoolSpec{
 		Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
 		Markets: v1alpha1.Markets{Regions: []string{"us-east-1"}, InstanceTypes: []string{"m5.large"}},
@@ -230,9 +230,9 @@ func TestRightThatIsMissing(t *testing.T) {
 	s.env.User(t, "spotter", less...)
 	r := s.start(t, "--step", "2s")
 	for range 3 { // it is tried again, ever more rarely
-		before := strings.Count(r.said(), "poddisruptionbudgets")
+		before := strings.Count(r.Said(), "poddisruptionbudgets")
 		testenv.Eventually(t, "it says what it may not read", func() error {
-			if said := r.said(); strings.Count(said, "poddisruptionbudgets") == before || !strings.Contains(said, "forbidden") {
+			if said := r.Said(); strings.Count(said, "poddisruptionbudgets") == before || !strings.Contains(said, "forbidden") {
 				return fmt.Errorf("it says %q", said)
 			}
 			return nil
@@ -242,7 +242,7 @@ func TestRightThatIsMissing(t *testing.T) {
 		t.Error("it has decided without knowing the disruption budgets")
 	}
 	select {
-	case err := <-r.end:
+	case err := <-r.End:
 		t.Fatalf("it has ended: %v", err)
 	default:
 	}

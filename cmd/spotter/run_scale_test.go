@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,6 +25,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/live/testenv"
 )
 
 // How a run at scale is measured.
@@ -275,8 +276,8 @@ func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 	if err := c.client.Create(b.Context(), namespace); err != nil {
 		b.Fatal(err)
 	}
-	access := writeKubeconfig(b, c.env.User(b, "spotter", allRules))
-	address, profiler := freeAddress(b), freeAddress(b)
+	access := testenv.Kubeconfig(b, c.env.User(b, "spotter", allRules))
+	address, profiler := testenv.FreeAddress(b), testenv.FreeAddress(b)
 	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
 	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--namespace", namespace.Name, "--mode", x.mode, "--policies", x.policies,
 		"--trace", prices, "--step", scaleEvery.String(), "--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address", "0",
@@ -291,17 +292,6 @@ func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 	b.Cleanup(func() { _ = r.cmd.Process.Kill() })
 	go r.follow(log)
 	return r
-}
-
-// freeAddress returns an address at which nobody listens.
-func freeAddress(b *testing.B) string {
-	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // await waits until so many steps were taken.

@@ -1,24 +1,18 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/testenv"
@@ -90,24 +84,8 @@ func (w *world) start(t *testing.T) {
 
 // A process is what the container of a pod would run.
 type process struct {
-	cmd     *exec.Cmd
+	*testenv.Process
 	metrics string // the address of its metrics
-	end     chan error
-
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *process) said() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
 }
 
 // run starts what the container of a pod runs: its arguments and its environment. Only
@@ -116,10 +94,10 @@ func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
 	t.Helper()
 	container := pod.Containers[0]
 	folder := t.TempDir()
-	p := &process{end: make(chan error, 1), metrics: freeAddress(t)}
+	metrics := testenv.FreeAddress(t)
 	places := strings.NewReplacer(
 		"/var/lib/spotter/trace", filepath.Join(w.dir, "trace"), "/var/lib/spotter/record", filepath.Join(w.dir, "record"), "/var/lib/spotter", folder,
-		"--metrics-bind-address=:8443", "--metrics-bind-address="+p.metrics, "--health-probe-bind-address=:8081", "--health-probe-bind-address=0",
+		"--metrics-bind-address=:8443", "--metrics-bind-address="+metrics, "--health-probe-bind-address=:8081", "--health-probe-bind-address=0",
 	)
 	for _, m := range container.VolumeMounts {
 		if err := os.MkdirAll(places.Replace(m.MountPath), 0o755); err != nil {
@@ -130,54 +108,14 @@ func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
 	for _, a := range container.Args {
 		args = append(args, places.Replace(a))
 	}
-	p.cmd = exec.Command(w.binary, append(args, "--kubeconfig", w.kubeconfig(t, pod.ServiceAccountName))...)
-	p.cmd.Env = append(os.Environ(), "HOME="+folder)
+	account := testenv.Kubeconfig(t, w.env.ServiceAccount(t, namespace, pod.ServiceAccountName))
+	c := exec.Command(w.binary, append(args, "--kubeconfig", account)...)
+	c.Env = append(os.Environ(), "HOME="+folder)
 	for _, e := range container.Env {
-		p.cmd.Env = append(p.cmd.Env, e.Name+"="+e.Value)
+		c.Env = append(c.Env, e.Name+"="+e.Value)
 	}
-	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { p.end <- p.cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
-		if t.Failed() {
-			said := p.said()
-			t.Logf("spotter %s said at the end:\n%s", args[0], said[max(0, len(said)-4000):])
-		}
-	})
-	return p
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// kubeconfig returns a file by which a process is a service account of the release.
-func (w *world) kubeconfig(t *testing.T, name string) string {
-	t.Helper()
-	cfg := w.env.ServiceAccount(t, namespace, name)
-	if err := rest.LoadTLSFiles(cfg); err != nil {
-		t.Fatal(err)
-	}
-	k := clientcmdapi.NewConfig()
-	k.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken}
-	k.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	k.CurrentContext = "x"
-	path := filepath.Join(t.TempDir(), name)
-	if err := clientcmd.WriteToFile(*k, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return &process{testenv.Run(t, c), metrics}
 }
 
 // stop ends the controller as a kubelet does, if it runs.
@@ -187,10 +125,10 @@ func (w *world) stop(t *testing.T) {
 	if w.lead = nil; p == nil {
 		return
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
-	if err := <-p.end; err != nil && !strings.Contains(p.said(), lostLease) {
+	if err := <-p.End; err != nil && !strings.Contains(p.Said(), lostLease) {
 		t.Errorf("asked to end the controller says %v", err)
 	}
 }
@@ -206,8 +144,8 @@ func (w *world) revive(t *testing.T) {
 		return
 	}
 	select {
-	case err := <-w.lead.end:
-		if !strings.Contains(w.lead.said(), lostLease) {
+	case err := <-w.lead.End:
+		if !strings.Contains(w.lead.Said(), lostLease) {
 			t.Fatalf("the controller ended by itself: %v", err)
 		}
 		t.Logf("%s  the controller lost its lease, since the machine is busy, and is started again", w.market.clock())
@@ -236,8 +174,8 @@ func (w *world) hook(t *testing.T, job string) {
 	p := w.run(t, &pod.Spec)
 	w.unscaled(t)
 	w.stop(t)
-	if err := <-p.end; err != nil {
-		t.Fatalf("%s: %v\n%s", job, err, p.said())
+	if err := <-p.End; err != nil {
+		t.Fatalf("%s: %v\n%s", job, err, p.Said())
 	}
 	before := pod.DeepCopy()
 	pod.Status.Phase = corev1.PodSucceeded
