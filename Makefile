@@ -21,7 +21,7 @@ export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build run results acceptance test play same bench lint fmt generate testenv charttools onnxruntime train-forecaster train-q image image-test image-lock install-yaml e2e clean
+.PHONY: build run results acceptance test play same bench lint fmt generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml e2e clean
 
 build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
@@ -123,6 +123,18 @@ bin/promtool: .ci/tools/promtool/go.mod .ci/tools/promtool/go.sum
 # the first time, nothing afterwards. Without it such policies are skipped.
 onnxruntime:
 	.ci/tools/onnxruntime/fetch
+
+# train makes both bundles that are shipped anew, side by side and on one thread each,
+# some 20 minutes: byte for byte the same on one kind of processor. DATA is the folder
+# with the recordings of availability (docs/models.md).
+DATA       ?= $(or $(SPOTTER_DATA),../shared/data)
+RECORDED   := availability/1-node/aws-02-15-2023 preemption/1-node/aws-04-19-2023 preemption/1-node/aws-04-22-2023
+
+train: build
+	@test -d '$(DATA)/availability/skypilot' || { echo '$(DATA)/availability/skypilot is not there: name the folder of recordings by DATA' >&2; exit 2; }
+	@rm -rf dist/recorded; mkdir -p dist/recorded
+	@for day in $(RECORDED); do $(BIN) trace import $(DATA)/availability/skypilot/$$day/*.json -o dist/recorded/$${day##*/} || exit; done
+	$(MAKE) -j 2 train-forecaster train-q RECORDINGS='$(addprefix dist/recorded/,$(notdir $(RECORDED)))'
 
 # train-forecaster makes the forecaster of models/builtin anew, some 10 CPU-minutes:
 # make train-forecaster RECORDINGS='v100 later', each a trace with recorded availability.
