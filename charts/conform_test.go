@@ -25,11 +25,15 @@ func TestConform(t *testing.T) {
 	}
 	kubeconform := tool(t, "kubeconform")
 	h := newHelm(t, "")
-	env := testenv.New(t, testenv.Options{CRDs: others(t)})
+	defined := others(t)
+	env := testenv.New(t, testenv.Options{CRDs: defined})
 	schemas := t.TempDir()
-	if n := writeSchemas(t, env, schemas); n < 100 {
-		t.Fatalf("the API server has %d kinds", n)
-	}
+	testenv.Eventually(t, "the API server has schemas of all definitions", func() error {
+		if n := writeSchemas(t, env, schemas); n < 100 {
+			return fmt.Errorf("it has %d kinds", n)
+		}
+		return haveSchemas(schemas, defined)
+	})
 	conform := func(manifests string) (string, error) {
 		cmd := exec.Command(kubeconform, "-strict", "-summary",
 			"-schema-location", filepath.Join(schemas, "{{.Group}}_{{.ResourceAPIVersion}}_{{.ResourceKind}}.json"))
@@ -79,6 +83,20 @@ func others(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 		all = append(all, d)
 	}
 	return all
+}
+
+// haveSchemas fails while a definition has no schema in dir: the API server publishes
+// those of definitions some time after it serves their kinds.
+func haveSchemas(dir string, defined []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, d := range defined {
+		for _, v := range d.Spec.Versions {
+			name := fmt.Sprintf("%s_%s_%s.json", d.Spec.Group, v.Name, strings.ToLower(d.Spec.Names.Kind))
+			if _, err := os.Stat(filepath.Join(dir, name)); v.Served && err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // writeSchemas writes a schema of each kind that the API server knows, and returns
