@@ -34,7 +34,7 @@ func (c *cleaner) undo(ctx context.Context) error {
 		take func(client.Object) []string
 	}{
 		{"node", &corev1.NodeList{}, takeNode},
-		{"NodeClaim", &karpv1.NodeClaimList{}, takeProtection},
+		{"NodeClaim", &karpv1.NodeClaimList{}, takeClaim},
 		{"pod", &corev1.PodList{}, takeCost},
 		{"job", &batchv1.JobList{}, takePause},
 	} {
@@ -134,8 +134,18 @@ func takeNode(o client.Object) []string {
 		}
 	}
 	what = append(what, takeAnnotation(n, drain.AnnotationDrain)...)
-	what = append(what, takeProtection(n)...)
+	what = append(what, takeClaim(n)...)
 	return append(what, takeSwap(n)...)
+}
+
+// takeClaim takes off a NodeClaim what it says of the launch that it came from, which
+// Karpenter copies to its Node, and lets Karpenter act on it again.
+func takeClaim(o client.Object) []string {
+	what := takeProtection(o)
+	for _, key := range []string{karpenter.TokenAnnotation, karpenter.MarketsAnnotation, karpenter.ReplacesAnnotation} {
+		what = append(what, takeAnnotation(o, key)...)
+	}
+	return what
 }
 
 // takeSwap takes off a node the marks of a swap between groups. That the Cluster

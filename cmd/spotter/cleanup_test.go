@@ -18,6 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/live/testenv"
 )
 
@@ -56,6 +57,7 @@ func TestCleanup(t *testing.T) {
 	marked := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "marked", Annotations: map[string]string{
 			drain.AnnotationCordon: "why", drain.AnnotationDrain: "{}", asg.AnnotationSwap: "source", asg.AnnotationKept: "spotter", asg.ScaleDownDisabled: "true", "mine": "1",
+			karpenter.TokenAnnotation: "t", karpenter.MarketsAnnotation: "m", karpenter.ReplacesAnnotation: "n",
 		}},
 		Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule}, {Key: "mine", Effect: corev1.TaintEffectNoSchedule}}},
 	}
