@@ -101,6 +101,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 		return nil, err
 	}
 	c.actuator = &actuator{parts: &c.parts, fence: parts.Lease.Fence, refused: c.drainRefused}
+	c.meter.witness, _ = parts.Observer.(Witness)
 	return c, nil
 }
 

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -26,14 +27,27 @@ const (
 	otherNamespaces = "(others)"
 )
 
+// arrearsMax bounds for how long a node without a known price is charged later, once
+// there is one. What is older stays without a price.
+const arrearsMax = 24 * time.Hour
+
+// openMax bounds the nodes of one pool that are remembered since they are not charged
+// in full; of more, what they owe is lost with the process.
+const openMax = 1000
+
 // An Account is what was paid for nodes and what the same nodes would have cost on
-// demand, since it was opened. It counts lives that were seen: a node that came
-// and went between two steps is not in it. The price on demand is that of the same
-// type in the same region; which other nodes an on-demand cluster would have used
-// is not known here and nothing is claimed about it.
+// demand, since it was opened. The price on demand is that of the same type in the same
+// region; which other nodes an on-demand cluster would have used is not known here and
+// nothing is claimed about it.
 type Account struct {
 	Paid     policy.Money `json:"paid"`
 	OnDemand policy.Money `json:"onDemand"`
+
+	// PaidRest and OnDemandRest are what was rounded off of the sums, half a micro-dollar
+	// up, in micro-dollars × ms per hour: so that they are rounded once, and not at every
+	// reading.
+	PaidRest     int64 `json:"paidRest,omitempty"`
+	OnDemandRest int64 `json:"onDemandRest,omitempty"`
 }
 
 // Saved returns what was not paid.
@@ -48,6 +62,24 @@ func (a Account) SavedAgainst(discount float64) policy.Money {
 func (a *Account) add(b Account) {
 	a.Paid += b.Paid
 	a.OnDemand += b.OnDemand
+	a.charge(b.PaidRest, b.OnDemandRest)
+}
+
+// charge adds amounts in micro-dollars × ms per hour.
+func (a *Account) charge(paid, onDemand int64) {
+	a.Paid, a.PaidRest = carry(a.Paid, a.PaidRest+paid)
+	a.OnDemand, a.OnDemandRest = carry(a.OnDemand, a.OnDemandRest+onDemand)
+}
+
+// carry moves the whole micro-dollars of a rest to the sum, so that what is left lies
+// within half of one.
+func carry(sum policy.Money, rest int64) (policy.Money, int64) {
+	const perHour = int64(time.Hour / time.Millisecond)
+	whole := (rest + perHour/2) / perHour
+	if rest+perHour/2 < whole*perHour {
+		whole-- // a division of what is below zero rounds up
+	}
+	return sum + policy.Money(whole), rest - whole*perHour
 }
 
 // Savings are the accounts of one pool.
@@ -62,8 +94,12 @@ type Savings struct {
 	Namespaces []NamespaceAccount `json:"namespaces,omitempty"`
 
 	// Unpriced is how many node-milliseconds had no known price and are in none of
-	// the accounts.
+	// the accounts. It falls when there comes to be one.
 	Unpriced int64 `json:"unpriced,omitempty"`
+
+	// Open are the nodes that are not charged up to At, ascending by key: they wait for
+	// a price, or went before their first minute was over.
+	Open []tab `json:"open,omitempty"`
 }
 
 // A NamespaceAccount is what one namespace used of a pool.
@@ -72,122 +108,36 @@ type NamespaceAccount struct {
 	Account
 }
 
-// A meter adds to the accounts of all pools what passed between two snapshots.
-type meter struct {
-	// charged are the prices per hour of the markets in use at the last snapshot,
-	// by name: ids belong to one snapshot.
-	charged map[string]policy.Money
-
-	// The rest is scratch: what commitments pay, the nodes by market, and the
-	// namespaces by node.
-	cover  *policy.Coverage
-	nodes  []int64
-	shares [][]nodeShare
-}
-
-// A nodeShare is the part of a node that one namespace asks for.
-type nodeShare struct {
-	namespace string
-	share     float64
-}
-
-// read adds what passed since each account was last read. The accounts are by
-// PoolID.
-func (m *meter) read(s *policy.Snapshot, books []*Savings) {
-	m.cover = s.Coverage()
-	m.count(s)
-	m.divide(s)
-	prices := make(map[string]policy.Money, len(m.charged))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if !n.Live() || n.Pool < 0 {
-			continue
-		}
-		if n.Market >= 0 {
-			x := &s.Markets[n.Market]
-			if old, known := m.charged[x.Name]; known {
-				prices[x.Name] = old // still charged where the market was withdrawn
-			}
-			if x.Offered {
-				prices[x.Name] = x.Charge()
-			}
-		}
-		book := books[n.Pool]
-		window := billing.Span{From: max(book.At, s.Now.Add(-gapMax)), To: s.Now}
-		if book.At != 0 && window.From < window.To && n.Launched < s.Now {
-			m.node(s, n, book, window)
-		}
-	}
-	for _, book := range books {
-		book.At = max(book.At, s.Now)
-		if book.Since == 0 {
-			book.Since = s.Now
-		}
-	}
-	m.charged = prices
-}
-
-// node adds what one node cost within the window.
-func (m *meter) node(s *policy.Snapshot, n *policy.Node, book *Savings, window billing.Span) {
-	life := billing.Span{From: n.Launched, To: s.Now}
-	if n.Market < 0 {
-		book.Unpriced += int64(life.Clip(window).Length() / time.Millisecond)
-		return
-	}
-	x := &s.Markets[n.Market]
-	old, known := m.charged[x.Name]
-	now := policy.NoPrice
-	if x.Offered {
-		now = x.Charge()
-	}
-	if !known {
-		old = now
-	}
-	if now == policy.NoPrice && !known || x.OnDemand <= 0 {
-		book.Unpriced += int64(life.Clip(window).Length() / time.Millisecond)
-		return
-	}
-	changed := min(max(x.PricedAt, window.From), window.To)
-	curve := billing.NewCurve([]policy.Time{min(window.From, life.From) - 1, changed}, []policy.Money{old, now})
-	most := policy.Money(math.MaxInt64)
-	if n.Bid > 0 {
-		most = n.Bid
-	}
-	a := Account{
-		Paid:     curve.BillAtMost(life, window, most),
-		OnDemand: billing.Flat(x.OnDemand, life, window),
-	}
-	if x.Capacity == policy.OnDemand && m.cover.Covers(n.Market) {
-		a.Paid = m.open(x, a.Paid)
-	}
-	book.Total.add(a)
-	m.split(n, book, a)
-}
-
 // open returns what commitments leave of what the nodes of a market on demand are
 // charged, each of them the same part.
-func (m *meter) open(x *policy.Market, paid policy.Money) policy.Money {
-	all := x.OnDemand * policy.Money(max(1, m.nodes[x.ID]))
-	return paid.Times(1 - min(1, m.cover.Paid(x.ID).Float()/all.Float()))
+func (m *meter) open(market policy.MarketID, paid int64) int64 {
+	all := m.s.Markets[market].OnDemand * policy.Money(max(1, m.nodes[market]))
+	left := all - m.cover.Paid(market)
+	if left <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(paid), uint64(min(left, all)))
+	part, _ := bits.Div64(high, low, uint64(all))
+	return int64(part)
 }
 
 // split divides what a node cost among the namespaces of its pods.
-func (m *meter) split(n *policy.Node, book *Savings, a Account) {
-	rest := a
+func (m *meter) split(t *tab, paid, onDemand int64) {
 	sum := 0.0
-	shares := m.shares[n.ID]
-	for i := range shares {
-		sum += shares[i].share
+	for i := range t.shares {
+		sum += t.shares[i].share
 	}
-	for i := range shares {
-		part := shares[i].share / max(1, sum)
-		x := Account{Paid: a.Paid.Times(part), OnDemand: a.OnDemand.Times(part)}
-		rest.Paid -= x.Paid
-		rest.OnDemand -= x.OnDemand
-		book.namespace(shares[i].namespace).add(x)
+	restPaid, restOnDemand := paid, onDemand
+	for i := range t.shares {
+		part := t.shares[i].share / max(1, sum)
+		x := min(restPaid, int64(math.Round(float64(paid)*part)))
+		y := min(restOnDemand, int64(math.Round(float64(onDemand)*part)))
+		restPaid -= x
+		restOnDemand -= y
+		t.book.namespace(t.shares[i].namespace).charge(x, y)
 	}
-	if rest != (Account{}) {
-		book.namespace(noNamespace).add(rest)
+	if restPaid != 0 || restOnDemand != 0 {
+		t.book.namespace(noNamespace).charge(restPaid, restOnDemand)
 	}
 }
 

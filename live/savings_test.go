@@ -1,6 +1,7 @@
 package live
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -55,8 +56,8 @@ func TestSavingsOfNewNodes(t *testing.T) {
 	var m meter
 	m.read(at(s, 0), []*Savings{book})
 	s.Nodes = append(s.Nodes, s.Nodes[0], s.Nodes[0])
-	s.Nodes[1].ID, s.Nodes[1].Launched = 1, policy.TimeOf(t0.Add(30*time.Minute))
-	s.Nodes[2].ID, s.Nodes[2].Market = 2, policy.None
+	s.Nodes[1].ID, s.Nodes[1].Name, s.Nodes[1].Launched = 1, "n001", policy.TimeOf(t0.Add(30*time.Minute))
+	s.Nodes[2].ID, s.Nodes[2].Name, s.Nodes[2].Market = 2, "n002", policy.None
 	m.read(at(s, 60), []*Savings{book})
 	if book.Total.Paid != 60_000 || book.Unpriced != 3_600_000 {
 		t.Errorf("paid %v, without a price %d ms", book.Total.Paid, book.Unpriced)
@@ -102,5 +103,68 @@ func TestNamespacesAreBounded(t *testing.T) {
 	}
 	if len(book.Namespaces) != namespacesMax+1 || sum != (Account{Paid: 2 * namespacesMax, OnDemand: 4 * namespacesMax}) {
 		t.Errorf("%d namespaces hold %+v", len(book.Namespaces), sum)
+	}
+}
+
+// TestSavingsOverRestart charges by the price that was in force before a restart, makes
+// good what had no price, and reads what an earlier version wrote: half an hour each at
+// $0.04 and at $0.06, and an hour at $0.10.
+func TestSavingsOverRestart(t *testing.T) {
+	s := snapshotOf(2)
+	s.Nodes[0].Market, s.Nodes[1].Market, s.Nodes[1].Launched = 1, policy.None, policy.TimeOf(t0)
+	var m meter
+	old := &poolBook{Format: memoryFormat}
+	if err := json.Unmarshal([]byte(`{"format":1,"savings":{"since":1,"at":0,"total":{"paid":7,"onDemand":9}}}`), old); err != nil {
+		t.Fatal(err)
+	}
+	old.Savings.At = policy.TimeOf(t0)
+	m.read(at(s, 0), []*Savings{&old.Savings})
+	m.read(at(s, 20), []*Savings{&old.Savings})
+	data, err := packBook(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next poolBook
+	if err := unpack(data, &next); err != nil {
+		t.Fatal(err)
+	}
+	if next.Savings.Unpriced != 20*60_000 {
+		t.Errorf("%d ms have no price", next.Savings.Unpriced)
+	}
+	s.Nodes[1].Market = 0
+	s.Markets[1].Price, s.Markets[1].PricedAt = 60_000, policy.TimeOf(t0.Add(30*time.Minute))
+	m = meter{charged: m.charged}
+	m.read(at(s, 60), []*Savings{&next.Savings})
+	if got := next.Savings; got.Total != (Account{Paid: 7 + 150_000, OnDemand: 9 + 200_000}) || got.Unpriced != 0 || len(got.Open) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestSavingsOfAPoolThatIsGone: what a node owes whose pool is deleted stays without a
+// price, and is not written down anew with every step.
+func TestSavingsOfAPoolThatIsGone(t *testing.T) {
+	s := snapshotOf(1)
+	s.Markets[0].Offered = false
+	book := &Savings{}
+	var m meter
+	m.read(at(s, 0), []*Savings{book})
+	m.read(at(s, 10), []*Savings{book})
+	s.Nodes = nil
+	m.read(at(s, 11), []*Savings{book})
+	if len(book.Open) != 1 || book.Unpriced != 600_000 {
+		t.Fatalf("after ten minutes without a price: %+v", book)
+	}
+	pools := s.Pools
+	s.Pools = nil
+	for minute := 12; minute < 20; minute++ {
+		m.read(at(s, minute), nil)
+	}
+	if len(book.Open) != 1 {
+		t.Errorf("%d nodes are remembered of one", len(book.Open))
+	}
+	s.Pools, s.Markets[0].Offered = pools, true
+	m.read(at(s, 20), []*Savings{book})
+	if book.Unpriced != 600_000 || len(book.Open) != 0 || book.Total != (Account{}) {
+		t.Errorf("once the pool is back: %+v", book)
 	}
 }

@@ -266,6 +266,10 @@ func (c *Controller) seen(s *policy.Snapshot) {
 		c.store.book(s.Pools[i].Name).Shadow.observe(wanted, s.Now)
 	}
 	c.meter.read(s, savings)
+	for _, t := range c.meter.ended {
+		c.parts.Log.Info("node ended", "pool", s.Pools[slices.Index(savings, t.book)].Name, "node", t.Key, "market", t.Market,
+			"launched", t.Launched, "ended", t.Ended)
+	}
 	c.store.head.Metered, c.store.head.Charged = s.Now, c.meter.charged
 }
 

@@ -29,6 +29,9 @@ func (o *Observer) SetMachine(from string, m backend.Machine) {
 		delete(o.byMachine, e.key) // the newest that lays claim to the node has it
 	}
 	e.key, e.machine = key, &m
+	if e.life == "" {
+		e.life = m.Name
+	}
 	o.byMachine[key] = i
 	if id := instanceOf(m.ProviderID); id != "" {
 		o.byInstance[id] = i
@@ -55,6 +58,7 @@ func (o *Observer) nodeSlot(m *backend.Machine) (int32, bool) {
 // DropMachine takes in that a machine is no more. Its Node object may stay for a
 // while.
 func (o *Observer) DropMachine(from, name string) {
+	at := policy.TimeOf(o.cfg.Clock.Now())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	i, known := o.byMachine[machineKey{from, name}]
@@ -71,10 +75,11 @@ func (o *Observer) DropMachine(from, name string) {
 	if id := instanceOf(e.machine.ProviderID); id != "" && o.byInstance[id] == i {
 		delete(o.byInstance, id)
 	}
+	o.read(i)
 	if e.reclaimAt != 0 { // taken before it joined
-		o.read(i)
 		o.loseNode(i)
 	}
+	o.depart(i, at)
 	o.empty(i)
 }
 

@@ -29,6 +29,14 @@ type nodeTable struct {
 	taken map[string]policy.Time
 
 	labels map[string][]policy.Label // equal lists are one
+
+	// lives are those of the last snapshot by slot, told those that had ended by then,
+	// and departed those that have ended since.
+	lives          []Life
+	told, departed []Gone
+
+	// heard is when what is being taken in of the API server came.
+	heard policy.Time
 }
 
 func (t *nodeTable) init() {
@@ -65,6 +73,12 @@ type nodeEntry struct {
 	initialized policy.Time
 
 	leaving bool // its object is being deleted
+
+	// life is the Key of its Life, seen says that a snapshot had it, and gone is when its
+	// Node object went where its machine is still there.
+	life string
+	seen bool
+	gone policy.Time
 }
 
 // instanceOf returns the last part of a provider ID, which names the instance.
@@ -122,10 +136,17 @@ func (o *Observer) setNode(obj *corev1.Node) {
 		}
 		o.byInstance[instance] = i
 	}
-	o.nodeX[i].object = obj
+	e := &o.nodeX[i]
+	if e.object == nil {
+		e.gone = 0 // its machine is back in the cluster
+	}
+	e.object = obj
+	if e.life == "" {
+		e.life = obj.Name
+	}
 	o.touchNode(i)
 	o.takeEarly(i)
-	o.wakeFor(&o.nodeX[i])
+	o.wakeFor(e)
 }
 
 // machineSlot returns the slot of the machine that the Node object of that name is
@@ -148,6 +169,9 @@ func (o *Observer) adopt(i, j int32) {
 	to, from := &o.nodeX[i], &o.nodeX[j]
 	to.key, to.machine = from.key, from.machine
 	to.launched, to.met = to.launched || from.launched, to.met || from.met
+	if from.seen || !to.seen {
+		to.life, to.seen = from.life, from.seen
+	}
 	if to.reclaimAt == 0 {
 		to.noticeAt, to.reclaimAt = from.noticeAt, from.reclaimAt
 	}
@@ -177,10 +201,11 @@ func (o *Observer) dropNode(obj *corev1.Node) {
 	e := &o.nodeX[i]
 	if e.machine == nil {
 		delete(o.byInstance, instanceOf(obj.Spec.ProviderID))
+		o.depart(i, o.heard)
 		o.empty(i)
 	} else {
 		e.object, e.initialized = nil, 0
-		e.leaving = true
+		e.leaving, e.gone = true, o.heard
 		o.touchNode(i)
 	}
 	o.dirtyPods(func(x *podEntry) bool { return x.node == obj.Name })

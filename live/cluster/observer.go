@@ -109,6 +109,7 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	o.readPods()
 	o.tabulate()
 	o.fillNodes(s)
+	o.fillLives()
 	o.fillWork(s)
 	o.fillPools(s)
 	o.fillEnded(s)

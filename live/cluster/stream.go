@@ -84,9 +84,10 @@ func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers
 			if !ok {
 				return
 			}
+			heard := policy.TimeOf(o.cfg.Clock.Now()) // and not once a snapshot is done that is being built
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			s.at = policy.TimeOf(o.cfg.Clock.Now())
+			s.at, o.heard = heard, heard
 			do(obj)
 		}
 	}

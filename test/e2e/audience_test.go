@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,7 @@ type audience struct {
 	broken  []breach
 	drifted map[string]string // NodeClaims that drifted, with why
 	spells  []spell
+	gone    map[string]time.Time // Nodes and NodeClaims, with when that was heard of
 }
 
 // A breach is a disruption budget with too few healthy pods, and when that was seen.
@@ -39,14 +41,23 @@ type spell struct{ from, to time.Time }
 // watch begins to look.
 func (w *world) watch(t *testing.T) *audience {
 	t.Helper()
-	a := &audience{wants: map[string]int32{}, whole: map[string]bool{}, drifted: map[string]string{}}
-	follow(t, w.client, &policyv1.PodDisruptionBudgetList{}, func(b *policyv1.PodDisruptionBudget) { a.budget(b) })
-	follow(t, w.client, &karpv1.NodeClaimList{}, func(c *karpv1.NodeClaim) { a.claim(c) })
+	a := &audience{wants: map[string]int32{}, whole: map[string]bool{}, drifted: map[string]string{}, gone: map[string]time.Time{}}
+	follow(t, w.client, &policyv1.PodDisruptionBudgetList{}, a.budget, func(string) {})
+	follow(t, w.client, &karpv1.NodeClaimList{}, a.claim, a.end)
+	follow(t, w.client, &corev1.NodeList{}, func(*corev1.Node) {}, a.end)
 	return a
 }
 
-// follow calls see with every object of a kind whenever it changes, until the test ends.
-func follow[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, see func(T)) {
+// end notes that an object is gone.
+func (a *audience) end(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gone[name] = time.Now()
+}
+
+// follow calls see with every object of a kind whenever it changes, and end with the name
+// of one that is gone, until the test ends.
+func follow[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, see func(T), end func(string)) {
 	t.Helper()
 	begin := func() (watch.Interface, error) {
 		return c.Watch(t.Context(), list.DeepCopyObject().(client.ObjectList))
@@ -58,7 +69,11 @@ func follow[T client.Object](t *testing.T, c client.WithWatch, list client.Objec
 	go func() {
 		for {
 			for e := range seen.ResultChan() {
-				if o, ok := e.Object.(T); ok && e.Type != watch.Deleted {
+				o, ok := e.Object.(T)
+				switch {
+				case ok && e.Type == watch.Deleted:
+					end(o.GetName())
+				case ok:
 					see(o)
 				}
 			}

@@ -16,6 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/live/crd"
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/test/e2e/bill"
 )
@@ -75,21 +76,7 @@ func (w *world) leave(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.same(t, "uninstalling", before)
-	var nodes corev1.NodeList
-	if err := w.client.List(t.Context(), &nodes); err != nil {
-		t.Fatal(err)
-	}
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		for key := range n.Annotations {
-			if strings.HasPrefix(key, "spotter.dev/") {
-				t.Errorf("node %s keeps our annotation %s", n.Name, key)
-			}
-		}
-		if n.Spec.Unschedulable {
-			t.Errorf("node %s is cordoned", n.Name)
-		}
-	}
+	w.unmarked(t)
 	for _, d := range crd.Objects() {
 		x := &apiextensionsv1.CustomResourceDefinition{}
 		x.Name = d.Name
@@ -106,6 +93,33 @@ func (w *world) leave(t *testing.T) {
 	w.same(t, "deleting the definitions", before)
 	for workload, pods := range map[string]int{shop: 4, batch: grown, "own": 2} {
 		w.runs(t, "default", workload, pods)
+	}
+}
+
+// unmarked sees that nothing of ours is left on nodes and their NodeClaims.
+func (w *world) unmarked(t *testing.T) {
+	t.Helper()
+	var nodes corev1.NodeList
+	var claims karpv1.NodeClaimList
+	if err := errors.Join(w.client.List(t.Context(), &nodes), w.client.List(t.Context(), &claims)); err != nil {
+		t.Fatal(err)
+	}
+	bare := func(kind string, o client.Object) {
+		for key := range o.GetAnnotations() {
+			if strings.HasPrefix(key, "spotter.dev/") {
+				t.Errorf("%s %s keeps our annotation %s", kind, o.GetName(), key)
+			}
+		}
+	}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		bare("node", n)
+		if n.Spec.Unschedulable || slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == drain.TaintDraining }) {
+			t.Errorf("node %s is cordoned or tainted: %v", n.Name, n.Spec.Taints)
+		}
+	}
+	for i := range claims.Items {
+		bare("NodeClaim", &claims.Items[i])
 	}
 }
 

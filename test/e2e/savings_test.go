@@ -132,133 +132,179 @@ func (w *world) lives(t *testing.T) []*bill.Life {
 	return lives
 }
 
-// A ledger is what a pool costs by the audit log, in what was paid and what would have
-// been on demand.
-type ledger struct {
-	bill [2]bill.Amount
-
-	// rounding is what Spotter rounds: once a node and reading, to the millionth of a
-	// dollar.
-	rounding [2]bill.Amount
-
-	// unseen bounds what passes unseen: a reading tells that a node has come or gone
-	// since the one before, and not when.
-	unseen [2]bill.Amount
-
-	nodes int
+// ends returns when the nodes of Karpenter ended as the controller says, by NodeClaim.
+func (w *world) ends(t *testing.T) map[string]int64 {
+	t.Helper()
+	all := map[string]int64{}
+	for _, p := range w.leads {
+		for line := range strings.Lines(p.Said()) {
+			if !strings.Contains(line, `"node ended"`) {
+				continue
+			}
+			var said struct {
+				Node  string
+				Ended int64
+			}
+			if err := json.Unmarshal([]byte(line), &said); err != nil {
+				t.Fatalf("%v in %s", err, line)
+			}
+			all[said.Node] = said.Ended
+		}
+	}
+	return all
 }
 
-// tally adds up what the nodes of a pool cost until an account was read.
-func (w *world) tally(t *testing.T, pool string, a account, lives []*bill.Life, readings []int64) ledger {
+// A ledger is what a pool costs, in what was paid and what would have been on demand.
+type ledger struct {
+	// bill is by the audit log, and heard what it is where each node ends when Spotter
+	// heard of it.
+	bill, heard [2]bill.Amount
+
+	// blind bounds what Spotter may not have seen: prices that changed twice between two
+	// of its readings, and all that passed while it was being started again.
+	blind [2]bill.Amount
+
+	nodes, unsold int
+}
+
+// billed holds what Spotter reports to have paid and what it would have been on demand
+// against the bill, over the whole day: they are equal to half a cent once it is counted
+// how late Spotter hears of the end of nodes, which is not to be later than a watch tells.
+func (w *world) billed(t *testing.T) {
+	t.Helper()
+	k, accounts := w.market.k, w.remembered(t)
+	for _, pool := range []string{shop, batch} {
+		a, there := accounts[pool]
+		if !there || a.Total.Paid <= 0 {
+			t.Errorf("the account of %s: %+v", pool, a)
+			continue
+		}
+		l := w.tally(t, pool, a)
+		if l.unsold == 0 && a.Unpriced != 0 {
+			t.Errorf("%s: %d ms are told to have no price, and all nodes have been sold", pool, a.Unpriced)
+		}
+		reported := [2]bill.Amount{bill.Micros(a.Total.Paid), bill.Micros(a.Total.OnDemand)}
+		t.Logf("%s: %d nodes: saved $%.4f by the bill, $%.4f as reported", pool, l.nodes, (l.bill[1] - l.bill[0]).Dollars(k), (reported[1] - reported[0]).Dollars(k))
+		for i, what := range []string{"paid", "on demand"} {
+			off := (reported[i] - l.heard[i]).Dollars(k)
+			t.Logf("%s: %s $%.4f by the bill, $%.4f as reported: off by $%.4f, of which $%.4f is for how late the end of nodes is heard of; $%.4f at most is not seen", pool, what,
+				l.bill[i].Dollars(k), reported[i].Dollars(k), (reported[i] - l.bill[i]).Dollars(k), (l.heard[i] - l.bill[i]).Dollars(k), l.blind[i].Dollars(k))
+			if max(off, -off) > l.blind[i].Dollars(k)+0.005 {
+				t.Errorf("%s: what is reported as %s is off by $%.4f", pool, what, off)
+			}
+		}
+	}
+}
+
+// tally adds up what the nodes of a pool cost until its account was read.
+func (w *world) tally(t *testing.T, pool string, a account) ledger {
 	t.Helper()
 	var sum ledger
-	prices := w.market.prices
-	add := func(to *[2]bill.Amount, paid, onDemand bill.Amount, err error) {
+	ends, seen, gaps := w.ends(t), w.seen(t), w.gaps(t, pool)
+	lives := w.lives(t)
+	latest := w.latest(lives)
+	add := func(to *[2]bill.Amount, prices bill.Prices, l *bill.Life, from, until int64) {
+		paid, onDemand, err := prices.Cost(l, from, until)
 		if err != nil {
 			t.Fatal(err)
 		}
 		to[0], to[1] = to[0]+paid, to[1]+onDemand
 	}
 	for _, l := range lives {
-		if !l.Pool(pool) || l.Sold == 0 || l.Made >= a.At {
+		switch {
+		case !l.Pool(pool) || l.Made >= a.At:
+			continue
+		case l.Sold == 0:
+			sum.unsold++
 			continue
 		}
 		sum.nodes++
-		paid, onDemand, err := prices.Cost(l, a.Since, a.At)
-		add(&sum.bill, paid, onDemand, err)
-		for i, r := range readings[1:] {
-			if r > a.At || l.Sold > r || l.Ended != 0 && l.Ended <= r {
-				continue
+		add(&sum.bill, w.market.prices, l, a.Since, a.At)
+		heard := *l
+		for _, g := range gaps {
+			if l.Made < g.to && (l.Ended == 0 || l.Ended > g.from) {
+				t.Logf("%s: what %s cost is not known for %d ms, in which the controller was being started again", pool, l.Claim, g.to-g.from)
+				add(&sum.blind, w.market.prices, l, max(a.Since, g.from), min(a.At, g.to))
 			}
-			paid, onDemand, err := prices.Cost(l, max(a.Since, readings[i]), r)
-			add(&sum.rounding, paid.Rounded()-paid, onDemand.Rounded()-onDemand, err)
 		}
-		paid, onDemand, err = prices.Charge(l, l.Made, next(readings, l.Sold))
-		add(&sum.unseen, paid, onDemand, err)
-		if l.Ended != 0 {
-			paid, onDemand, err = prices.Charge(l, last(readings, l.Ended), next(readings, l.Ended))
-			add(&sum.unseen, paid, onDemand, err)
+		if l.Ended != 0 && l.Ended < a.At && !slices.ContainsFunc(gaps, func(g gap) bool { return l.Ended >= g.from && l.Ended <= g.to }) {
+			heard.Ended = ends[l.Claim]
+			if late := time.Duration(heard.Ended-l.Ended) * time.Millisecond; max(late, -late) > latest {
+				t.Errorf("%s: of the end of %s Spotter heard %v late, and others %v at most (0 is never: %d)", pool, l.Claim, late, latest, heard.Ended)
+			}
+		}
+		add(&sum.heard, w.market.prices, &heard, a.Since, a.At)
+		var known [2]bill.Amount
+		add(&known, seen, &heard, a.Since, a.At)
+		for i, x := range known {
+			var all [2]bill.Amount
+			add(&all, w.market.prices, &heard, a.Since, a.At)
+			sum.blind[i] += max(all[i]-x, x-all[i])
 		}
 	}
 	return sum
 }
 
-// last returns the last reading before an instant, and next the second one after it:
-// what the API server has told may not have been heard at the first.
-func last(readings []int64, at int64) int64 {
-	i, _ := slices.BinarySearch(readings, at)
-	return readings[max(0, i-1)]
-}
-
-func next(readings []int64, at int64) int64 {
-	i, _ := slices.BinarySearch(readings, at)
-	return readings[min(len(readings)-1, i+1)]
-}
-
-// billed holds what Spotter reports to have paid and to have saved against the bill: it
-// is the same to the cent but for what it rounds and what passes between two readings.
-func (w *world) billed(t *testing.T) {
-	t.Helper()
-	lives, readings, k := w.lives(t), w.readings(t), w.market.k
-	accounts := w.remembered(t)
-	for _, pool := range []string{shop, batch} {
-		a, there := accounts[pool]
-		if !there || a.Total.Paid <= 0 || len(readings) < 2 {
-			t.Errorf("the account of %s: %+v", pool, a)
-			continue
+// latest returns how late Spotter may hear that a node has ended: a good deal later than
+// this test, which has a watch of its own.
+func (w *world) latest(lives []*bill.Life) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slowest := time.Duration(0)
+	for _, l := range lives {
+		own := w.gone[l.Claim]
+		if node, there := w.gone[l.Node]; there && (own.IsZero() || node.Before(own)) {
+			own = node
 		}
-		l := w.tally(t, pool, a, lives, readings)
-		reported := [2]bill.Amount{bill.Micros(a.Total.Paid), bill.Micros(a.Total.OnDemand)}
-		t.Logf("%s: %d nodes, %d readings: saved $%.4f by the bill, $%.4f as reported, without %d ms of nodes that had no market yet", pool, l.nodes, len(readings),
-			(l.bill[1] - l.bill[0]).Dollars(k), (reported[1] - reported[0]).Dollars(k), a.Unpriced)
-		for i, what := range []string{"paid", "on demand"} {
-			off := (reported[i] - l.bill[i] - l.rounding[i]).Dollars(k)
-			t.Logf("%s: %s $%.4f by the bill, $%.4f as reported, of which $%.4f is rounding; $%.4f at most is not seen", pool, what,
-				l.bill[i].Dollars(k), reported[i].Dollars(k), l.rounding[i].Dollars(k), l.unseen[i].Dollars(k))
-			if max(off, -off) > l.unseen[i].Dollars(k)+0.005 {
-				t.Errorf("%s: what is reported as %s is off by $%.4f", pool, what, off)
+		if l.Ended != 0 && !own.IsZero() {
+			slowest = max(slowest, own.Sub(time.UnixMilli(l.Ended)))
+		}
+	}
+	return 2*time.Second + 5*slowest
+}
+
+// seen returns the prices that Spotter could see: of those that came between two of its
+// readings the last.
+func (w *world) seen(t *testing.T) bill.Prices {
+	t.Helper()
+	readings := w.readings(t)
+	all := bill.Prices{}
+	for market, prices := range w.market.prices {
+		for i, p := range prices {
+			read, _ := slices.BinarySearch(readings, p.At)
+			if i+1 < len(prices) {
+				if next, _ := slices.BinarySearch(readings, prices[i+1].At); next == read && read > 0 {
+					continue
+				}
+			}
+			all[market] = append(all[market], p)
+		}
+	}
+	return all
+}
+
+// A gap is a stretch of time of which what Spotter had counted was lost.
+type gap struct{ from, to int64 }
+
+// gaps returns those of a pool: from when its account was last written down before the
+// controller ended by itself to its first reading after.
+func (w *world) gaps(t *testing.T, pool string) []gap {
+	t.Helper()
+	var all []gap
+	readings := w.readings(t)
+	for _, at := range w.revived {
+		g := gap{to: at.UnixMilli()}
+		for _, a := range w.accounts(t, pool) {
+			if a.At < g.to {
+				g.from = max(g.from, a.At)
 			}
 		}
-		w.still(t, pool, lives, readings)
-	}
-}
-
-// still holds what Spotter counted while no node of a pool came or went, which is to be
-// what the bill says, to the cent.
-func (w *world) still(t *testing.T, pool string, lives []*bill.Life, readings []int64) {
-	t.Helper()
-	k, series := w.market.k, w.accounts(t, pool)
-	var counted, billed, rounded [2]bill.Amount
-	var span int64
-	for i := 1; i < len(series); i++ {
-		a, b := series[i-1], series[i]
-		from, to := last(readings, last(readings, a.At)), b.At
-		if slices.ContainsFunc(lives, func(l *bill.Life) bool {
-			within := func(at int64) bool { return at != 0 && at > from && at <= to }
-			return l.Pool(pool) && (within(l.Made) || within(l.Sold) || within(l.Ended))
-		}) {
-			continue
+		if i, _ := slices.BinarySearch(readings, g.to); i < len(readings) {
+			g.to = readings[i]
 		}
-		span += b.At - a.At
-		counted[0] += bill.Micros(b.Total.Paid - a.Total.Paid)
-		counted[1] += bill.Micros(b.Total.OnDemand - a.Total.OnDemand)
-		before, after := w.tally(t, pool, account{Since: a.Since, At: a.At}, lives, readings), w.tally(t, pool, account{Since: a.Since, At: b.At}, lives, readings)
-		for j := range billed {
-			billed[j] += after.bill[j] - before.bill[j]
-			rounded[j] += after.rounding[j] - before.rounding[j]
-		}
+		all = append(all, g)
 	}
-	hours := float64(span*k) / 3.6e6
-	t.Logf("%s: in %.1f hours in which no node came or went: $%.4f paid by the bill, $%.4f as reported, of which $%.4f is rounding", pool, hours,
-		billed[0].Dollars(k), counted[0].Dollars(k), rounded[0].Dollars(k))
-	for j, what := range []string{"paid", "on demand"} {
-		if off := (counted[j] - billed[j] - rounded[j]).Dollars(k); max(off, -off) > 0.005 {
-			t.Errorf("%s: while no node came or went what is reported as %s is off by $%.4f", pool, what, off)
-		}
-	}
-	if hours < 1 {
-		t.Errorf("%s: only in %.1f hours no node came or went", pool, hours)
-	}
+	return all
 }
 
 // accounts returns what Spotter remembered of a pool each time that it wrote it down.

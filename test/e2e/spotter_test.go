@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -80,6 +81,7 @@ func (w *world) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.lead = w.run(t, &d.Spec.Template.Spec)
+	w.leads = append(w.leads, w.lead)
 }
 
 // A process is what the container of a pod would run.
@@ -149,6 +151,7 @@ func (w *world) revive(t *testing.T) {
 			t.Fatalf("the controller ended by itself: %v", err)
 		}
 		t.Logf("%s  the controller lost its lease, since the machine is busy, and is started again", w.market.clock())
+		w.revived = append(w.revived, time.Now())
 		w.start(t)
 	default:
 	}

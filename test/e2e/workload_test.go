@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -168,23 +169,22 @@ func (w *world) holds(ctx context.Context, pool string) (holding, error) {
 	return h, nil
 }
 
-// shares waits until the spot share of a pool, by vCPU, lies within one of its nodes of
-// what is wanted.
-func (w *world) shares(t *testing.T, pool string, want float64) {
+// shares waits until the spot share of a pool, by vCPU, is off what is wanted by no more
+// than so many of its nodes.
+func (w *world) shares(t *testing.T, pool string, want, nodes float64) {
 	t.Helper()
-	got := 0.0
-	w.until(t, fmt.Sprintf("the spot share of %s is held at %v", pool, want), func(ctx context.Context) error {
-		h, err := w.holds(ctx, pool)
-		if err != nil {
+	var h holding
+	w.until(t, fmt.Sprintf("the spot share of %s is held at %v", pool, want), func(ctx context.Context) (err error) {
+		if h, err = w.holds(ctx, pool); err != nil {
 			return err
 		}
-		got = h.share()
-		off := got - want
-		if h.cores == 0 || max(off, -off) > float64(h.largest)/float64(h.cores)+1e-9 {
+		off := h.share() - want
+		if h.cores == 0 || max(off, -off) > nodes*float64(h.largest)/float64(h.cores)+1e-9 {
 			return fmt.Errorf("%d of %d vCPU are spot", h.onSpot, h.cores)
 		}
 		return nil
 	})
+	t.Logf("%s  %d of %d nodes of %s are spot", w.market.clock(), len(h.spot), len(h.nodes), pool)
 }
 
 // calm waits until nothing is half done: all nodes of Karpenter are of use, none is
@@ -214,6 +214,11 @@ func (w *world) calm(t *testing.T) {
 			n := &nodes.Items[i]
 			if n.DeletionTimestamp != nil || n.Spec.Unschedulable || len(n.Spec.Taints) > 0 || !used[n.Name] {
 				return fmt.Errorf("node %s: of use %t, cordoned %t, taints %v", n.Name, used[n.Name], n.Spec.Unschedulable, n.Spec.Taints)
+			}
+			for _, key := range []string{drain.AnnotationDrain, drain.AnnotationCordon, karpenter.ProtectedAnnotation} {
+				if mark, there := n.Annotations[key]; there {
+					return fmt.Errorf("node %s is marked: %s=%s", n.Name, key, mark)
+				}
 			}
 		}
 		if len(nodes.Items) != len(claims.Items) {

@@ -62,6 +62,8 @@ type world struct {
 	binary, helmPath string
 	claim            string // the PersistentVolumeClaim of the prices
 	lead             *process
+	leads            []*process  // all that ever were
+	revived          []time.Time // when one was started again that had ended by itself
 }
 
 // newWorld starts all but Spotter.

@@ -55,21 +55,22 @@ const hourly = int64(time.Hour / time.Millisecond)
 // rounded before all is summed up.
 type Amount int64
 
-// Rounded returns the amount in whole millionths of a dollar, half of one up.
-func (a Amount) Rounded() Amount { return Amount((int64(a) + hourly/2) / hourly * hourly) }
-
 // Micros returns what so many millionths of a dollar are.
 func Micros(n int64) Amount { return Amount(n * hourly) }
 
 // Dollars returns the amount of a world that goes k times as fast.
 func (a Amount) Dollars(k int64) float64 { return float64(int64(a)*k) / float64(hourly) / 1e6 }
 
+// least is what a node is charged for at least, in milliseconds: AWS bills by the second
+// and for a minute at least.
+const least = int64(time.Minute / time.Millisecond)
+
 // Cost returns what the life costs within a window, and what it would have cost on
 // demand. One that was never sold costs nothing.
 func (p Prices) Cost(l *Life, from, to int64) (paid, onDemand Amount, err error) {
 	from = max(from, l.Made)
 	if l.Ended != 0 {
-		to = min(to, l.Ended)
+		to = min(to, max(l.Ended, l.Made+least))
 	}
 	if l.Sold == 0 || from >= to {
 		return 0, 0, nil

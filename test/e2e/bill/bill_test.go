@@ -59,9 +59,10 @@ func claim(name string, made float64, node, zone string, deleted bool, finalizer
 	return map[string]any{"kind": "NodeClaim", "metadata": meta, "status": map[string]any{"nodeName": node}}
 }
 
-// TestBill: one node of $0.36 an hour for 10 s, of which the last 5 at half the price,
-// is $0.00075, and twenty times that in a world that goes twenty times as fast. What is
-// refused or never sold costs nothing; a node that is taken ends before its claim.
+// TestBill: one node of $0.36 an hour for 70 s, of which the last 35 at half the price,
+// is $0.00525, and twenty times that in a world that goes twenty times as fast. What is
+// refused or never sold costs nothing; a node that is taken ends before its claim, and
+// one of 10 s is charged for a minute.
 func TestBill(t *testing.T) {
 	const group = "karpenter.sh"
 	var l log
@@ -71,28 +72,31 @@ func TestBill(t *testing.T) {
 	l.add(1, "patch", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", false, "f"))
 	l.add(2, "delete", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true, "f"))
 	l.add(2, "delete", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2), "finalizers": []string{"f"}}})
-	l.add(10, "patch", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2)}})
-	l.add(12, "update", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true))
-	l.add(13, "delete", group, "nodeclaims", "unsold", 200, map[string]any{"kind": "Status"})
+	l.add(70, "patch", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2)}})
+	l.add(72, "update", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true))
+	l.add(73, "delete", group, "nodeclaims", "unsold", 200, map[string]any{"kind": "Status"})
+	l.add(80, "create", group, "nodeclaims", "brief", 201, claim("brief", 80, "", "z", false))
+	l.add(90, "delete", group, "nodeclaims", "brief", 200, map[string]any{"kind": "Status"})
 	l.WriteString(`{"verb":"create"`) // still being written
 	lives, err := bill.Lives(strings.NewReader(l.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(lives) != 2 || lives[0].Ended != ms(10) || lives[0].Sold != ms(1) || lives[1].Ended != ms(13) || !lives[0].Pool("web") || lives[0].Pool("we") {
+	if len(lives) != 3 || lives[0].Ended != ms(70) || lives[0].Sold != ms(1) || lives[1].Ended != ms(73) || !lives[0].Pool("web") || lives[0].Pool("we") {
 		t.Fatalf("read %+v and %+v", lives[0], lives[1:])
 	}
 	prices := bill.Prices{
-		"m5.large/z/spot":      {{At: ms(-100), Price: 360_000}, {At: ms(5), Price: 180_000}, {At: ms(50), Price: 1}},
+		"m5.large/z/spot":      {{At: ms(-100), Price: 360_000}, {At: ms(35), Price: 180_000}, {At: ms(150), Price: 1}},
 		"m5.large/z/on-demand": {{At: ms(100), Price: 720_000}},
 	}
 	for _, c := range []struct {
+		life           int
 		from, to       float64
 		paid, onDemand float64
-	}{{-5, 100, .015, .04}, {4, 6, .003, .008}, {11, 20, 0, 0}} {
-		paid, onDemand, err := prices.Cost(lives[0], ms(c.from), ms(c.to))
+	}{{0, -5, 100, .105, .28}, {0, 34, 36, .003, .008}, {0, 71, 80, 0, 0}, {2, 0, 200, .06, .24}, {2, 0, 100, .02, .08}} {
+		paid, onDemand, err := prices.Cost(lives[c.life], ms(c.from), ms(c.to))
 		if err != nil || paid.Dollars(20) != c.paid || onDemand.Dollars(20) != c.onDemand {
-			t.Errorf("from %v to %v it is %v and %v, want %v and %v (%v)", c.from, c.to, paid.Dollars(20), onDemand.Dollars(20), c.paid, c.onDemand, err)
+			t.Errorf("life %d from %v to %v is %v and %v, want %v and %v (%v)", c.life, c.from, c.to, paid.Dollars(20), onDemand.Dollars(20), c.paid, c.onDemand, err)
 		}
 	}
 	if paid, _, err := prices.Cost(lives[1], 0, ms(100)); paid != 0 || err != nil {

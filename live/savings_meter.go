@@ -1,0 +1,353 @@
+package live
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// A Witness is an Observer that hears of the end of nodes: see [cluster.Observer.Lives].
+// Without one a node is charged until it was last seen, and one that was launched before
+// it was first seen from the step before.
+type Witness interface {
+	Lives() (lives []cluster.Life, gone []cluster.Gone)
+}
+
+// A tab is what is known of one node that is charged: from its launch to its end, at
+// least for billing.MinimumBilled, by the prices in force meanwhile.
+type tab struct {
+	Key      string      `json:"key"`
+	Market   string      `json:"market,omitempty"`
+	Launched policy.Time `json:"launched,omitempty"`
+
+	// Ended is when it went; 0 while it is there.
+	Ended policy.Time `json:"ended,omitempty"`
+
+	// Until is up to when it is charged. It lags behind the account while there is no
+	// price, and Waiting is how much of that is in Savings.Unpriced, in milliseconds.
+	Until   policy.Time  `json:"until"`
+	Waiting int64        `json:"waiting,omitempty"`
+	Bid     policy.Money `json:"bid,omitempty"`
+
+	book   *Savings    // nil while no pool holds the node
+	shares []nodeShare // as of the last snapshot that had it
+	turn   uint64      // the reading that saw it last
+}
+
+// A meter adds to the accounts of all pools what passed between two snapshots.
+type meter struct {
+	witness Witness // who hears of the end of nodes; nil where nobody does
+
+	// charged are the prices per hour of the markets in use at the last snapshot,
+	// by name: ids belong to one snapshot. After a restart they are all that is known
+	// of prices before it.
+	charged map[string]policy.Money
+
+	// tabs are the nodes of the last snapshot by key, nil before the first. left are
+	// those that have ended and are not charged in full, and closed tells up to when
+	// those that went within gapMax were, should one of them be seen again.
+	tabs   map[string]*tab
+	left   []*tab
+	closed map[string]policy.Time
+
+	// at is when the meter was last read and turn how often. Prices are known back to
+	// owed, which is from when a node is not charged yet.
+	at, owed policy.Time
+	turn     uint64
+	rates    map[string]*rate
+
+	ended []*tab // the nodes of the accounts that the last reading found gone
+
+	// The rest is scratch: the snapshot, the accounts by PoolID, what commitments pay,
+	// the nodes by market, and the namespaces by node.
+	s      *policy.Snapshot
+	books  []*Savings
+	cover  *policy.Coverage
+	nodes  []int64
+	shares [][]nodeShare
+}
+
+// A nodeShare is the part of a node that one namespace asks for.
+type nodeShare struct {
+	namespace string
+	share     float64
+}
+
+// read adds what passed since each account was last read. The accounts are by
+// PoolID. Sums do not depend on when it is called, as long as it sees each price.
+func (m *meter) read(s *policy.Snapshot, books []*Savings) {
+	m.s, m.books, m.cover = s, books, s.Coverage()
+	m.turn++
+	m.ended = m.ended[:0]
+	m.count(s)
+	m.divide(s)
+	m.follow(s)
+	fresh := m.tabs == nil
+	if fresh {
+		m.resume()
+	}
+	for _, book := range books {
+		if book.Since == 0 {
+			book.Since, book.At = s.Now, s.Now
+		}
+	}
+	var lives []cluster.Life
+	if m.witness != nil {
+		var gone []cluster.Gone
+		lives, gone = m.witness.Lives()
+		m.bury(gone, fresh)
+	}
+	m.visit(lives, fresh)
+	m.miss()
+	m.settle()
+	m.close()
+}
+
+// resume takes up the tabs that the accounts remember.
+func (m *meter) resume() {
+	m.tabs, m.closed = map[string]*tab{}, map[string]policy.Time{}
+	for _, book := range m.books {
+		for i := range book.Open {
+			t := book.Open[i]
+			t.book = book
+			if t.Ended != 0 {
+				m.left = append(m.left, &t)
+			} else {
+				m.tabs[t.Key] = &t
+			}
+		}
+	}
+}
+
+// bury ends the tabs of nodes that are gone, and opens one for those that were never
+// seen.
+func (m *meter) bury(gone []cluster.Gone, fresh bool) {
+	for i := range gone {
+		g := &gone[i]
+		t := m.tabs[g.Key]
+		if t == nil {
+			pool := slices.IndexFunc(m.s.Pools, func(p policy.Pool) bool { return p.Name == g.Pool })
+			if pool < 0 || g.Launched == 0 {
+				continue
+			}
+			t = &tab{Key: g.Key, Launched: g.Launched, book: m.books[pool]}
+			t.Until = m.from(t, fresh, true)
+		}
+		delete(m.tabs, g.Key)
+		t.Ended, t.Bid, t.Market = g.Ended, cmp.Or(g.Bid, t.Bid), cmp.Or(g.Market, t.Market)
+		m.leave(t)
+	}
+}
+
+// from returns from when a node is charged that the snapshot before did not have. A
+// node that was launched before that and heard of only now is charged for what passed;
+// one that the leader before may have charged is not.
+func (m *meter) from(t *tab, fresh, witnessed bool) policy.Time {
+	known := t.book.At
+	if witnessed && !fresh && t.Launched != 0 {
+		known = max(t.book.Since, m.s.Now.Add(-gapMax), m.closed[t.Key])
+	}
+	return max(known, t.Launched)
+}
+
+// visit brings the tabs of the nodes of the snapshot up to date and charges them.
+func (m *meter) visit(lives []cluster.Life, fresh bool) {
+	for i := range m.s.Nodes {
+		n := &m.s.Nodes[i]
+		if !n.Live() {
+			continue
+		}
+		life, book := cluster.Life{Key: n.Name}, (*Savings)(nil)
+		if len(lives) == len(m.s.Nodes) {
+			life = lives[i]
+		}
+		if n.Pool >= 0 {
+			book = m.books[n.Pool]
+		}
+		t := m.tabs[life.Key]
+		switch {
+		case t == nil:
+			t = &tab{Key: life.Key, Launched: n.Launched, Until: m.s.Now, book: book}
+			if book != nil {
+				t.Until = m.from(t, fresh, lives != nil)
+			}
+			m.tabs[life.Key] = t
+		case t.book != book:
+			t.move(book)
+		}
+		t.turn, t.Launched, t.Ended, t.Bid = m.turn, cmp.Or(n.Launched, t.Launched), life.Ended, n.Bid
+		t.shares = append(t.shares[:0], m.shares[i]...)
+		if n.Market >= 0 && !life.Ordered {
+			t.Market = m.s.Markets[n.Market].Name
+		}
+		m.charge(t)
+	}
+}
+
+// move brings a node to the account of another pool, or of none. What it owed where it
+// was stays without a price.
+func (t *tab) move(book *Savings) {
+	if t.book != nil {
+		t.Until = max(t.Until, t.book.At)
+	}
+	if book != nil {
+		t.Until = max(t.Until, book.Since)
+	}
+	t.book, t.Waiting = book, 0
+}
+
+// miss ends the tabs of nodes that are no longer there, of which nobody told when they
+// went: they are charged until they were last seen.
+func (m *meter) miss() {
+	var missed []*tab
+	for _, t := range m.tabs {
+		if t.turn == m.turn {
+			continue
+		}
+		t.Ended = m.at
+		if m.at == 0 && t.book != nil {
+			t.Ended = t.book.At // the leader before saw it last
+		}
+		missed = append(missed, t)
+	}
+	slices.SortFunc(missed, func(a, b *tab) int { return cmp.Compare(a.Key, b.Key) })
+	for _, t := range missed {
+		delete(m.tabs, t.Key)
+		m.leave(t)
+	}
+}
+
+// leave notes that the node of a tab is gone.
+func (m *meter) leave(t *tab) {
+	m.left = append(m.left, t)
+	if slices.Contains(m.books, t.book) {
+		m.ended = append(m.ended, t)
+	}
+}
+
+// settle charges the nodes that have ended, and forgets those that owe nothing more and
+// those whose pool is gone: what they owe stays without a price.
+func (m *meter) settle() {
+	m.left = slices.DeleteFunc(m.left, func(t *tab) bool {
+		if !slices.Contains(m.books, t.book) {
+			return true
+		}
+		m.charge(t)
+		m.closed[t.Key] = max(t.Until, t.Ended)
+		hopeless := t.Market == "" || m.s.Now.Sub(t.Ended) > arrearsMax
+		return t.Until >= t.end() || hopeless && !m.rates[t.Market].known()
+	})
+	maps.DeleteFunc(m.closed, func(_ string, until policy.Time) bool { return m.s.Now.Sub(until) > gapMax })
+}
+
+// end returns until when a tab is charged: to the end of the node, and at least for
+// the time that is billed.
+func (t *tab) end() policy.Time {
+	if t.Ended == 0 {
+		return math.MaxInt64
+	}
+	if t.Launched == 0 {
+		return t.Ended
+	}
+	return max(t.Ended, t.Launched.Add(billing.MinimumBilled))
+}
+
+// close writes down up to when the accounts count, and what has to be remembered of
+// nodes and of prices.
+func (m *meter) close() {
+	now := m.s.Now
+	for _, book := range m.books {
+		book.At = max(book.At, now)
+		book.Open = nil
+	}
+	m.at, m.owed, m.charged = now, now, make(map[string]policy.Money, len(m.charged))
+	for _, t := range m.tabs { // in no order: what it is written to is sorted
+		m.keep(t)
+	}
+	for _, t := range m.left {
+		m.keep(t)
+	}
+	for _, book := range m.books {
+		slices.SortFunc(book.Open, func(a, b tab) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Launched, b.Launched)) })
+		book.Open = book.Open[:min(len(book.Open), openMax)]
+	}
+	maps.DeleteFunc(m.rates, func(_ string, r *rate) bool { return r.turn != m.turn })
+	m.s, m.books = nil, nil
+}
+
+// keep notes what a tab still needs: the price of its market, those since it was last
+// charged, and where it is not charged up to now that it is remembered.
+func (m *meter) keep(t *tab) {
+	if t.book == nil {
+		return
+	}
+	if r := m.rates[t.Market]; r != nil && len(r.price) > 0 {
+		m.charged[t.Market] = r.price[len(r.price)-1]
+	}
+	if t.Until >= t.end() {
+		return
+	}
+	m.owed = min(m.owed, t.Until)
+	if t.Until != m.at || t.Ended != 0 {
+		t.book.Open = append(t.book.Open, *t)
+	}
+}
+
+// charge adds to its account what a node cost since it was last charged. While no
+// price is known of it that is counted as such, and made good once there is one.
+func (m *meter) charge(t *tab) {
+	now := m.s.Now
+	if t.book == nil {
+		t.Until = now
+		return
+	}
+	if m.gap(t) {
+		m.waive(t, now.Add(-gapMax))
+	}
+	r := m.rates[t.Market]
+	if !r.known() {
+		m.waive(t, now.Add(-arrearsMax))
+		to := now
+		if t.Ended != 0 {
+			to = min(now, t.Ended)
+		}
+		owes := max(0, int64(to-t.Until))
+		t.book.Unpriced += owes - t.Waiting
+		t.Waiting = owes
+		return
+	}
+	span := billing.Span{From: t.Until, To: min(now, t.end())}
+	t.book.Unpriced -= t.Waiting
+	t.Waiting = 0
+	if span.From >= span.To {
+		return
+	}
+	most := policy.Money(math.MaxInt64)
+	if t.Bid > 0 {
+		most = t.Bid
+	}
+	paid, onDemand := r.sum(span, most), int64(r.onDemand)*int64(span.To-span.From)
+	if r.market >= 0 && r.capacity == policy.OnDemand && m.cover.Covers(r.market) {
+		paid = m.open(r.market, paid)
+	}
+	t.Until = span.To
+	t.book.Total.charge(paid, onDemand)
+	m.split(t, paid, onDemand)
+}
+
+// gap reports whether so long passed since the account of a tab was read that only the
+// last part of it counts.
+func (m *meter) gap(t *tab) bool { return m.s.Now.Sub(t.book.At) > gapMax }
+
+// waive gives up what a tab owes from before an instant: it stays without a price.
+func (m *meter) waive(t *tab, before policy.Time) {
+	if t.Until < before {
+		t.Waiting = max(0, t.Waiting-int64(before-t.Until))
+		t.Until = before
+	}
+}

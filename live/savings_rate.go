@@ -1,0 +1,98 @@
+package live
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// A rate is what a market charged over time, as far back as a node may owe: price[i]
+// holds from at[i] on, and the first one before it, too. A market that is withdrawn
+// keeps its price, since a node that still runs is still charged.
+type rate struct {
+	at    []policy.Time
+	price []policy.Money
+
+	// onDemand is the price on demand of the same type, 0 while none is known, and
+	// market is what it is in the snapshot, or policy.None.
+	onDemand policy.Money
+	market   policy.MarketID
+	capacity policy.CapacityType
+	turn     uint64 // the reading that saw it last
+}
+
+// known reports whether it can be said what a node cost, and what it would have.
+func (r *rate) known() bool { return r != nil && len(r.price) > 0 && r.onDemand > 0 }
+
+// follow takes note of the prices of a snapshot.
+func (m *meter) follow(s *policy.Snapshot) {
+	if m.rates == nil {
+		m.rates = make(map[string]*rate, len(s.Markets))
+		for name, price := range m.charged {
+			m.rates[name] = &rate{at: []policy.Time{0}, price: []policy.Money{price}}
+		}
+	}
+	for _, r := range m.rates {
+		r.market = policy.None
+	}
+	back := min(m.owed, s.Now.Add(-gapMax))
+	for i := range s.Markets {
+		x := &s.Markets[i]
+		r := m.rates[x.Name]
+		if r == nil {
+			r = &rate{}
+			m.rates[x.Name] = r
+		}
+		r.market, r.capacity, r.turn = x.ID, x.Capacity, m.turn
+		if x.OnDemand > 0 {
+			r.onDemand = x.OnDemand
+		}
+		if x.Offered {
+			r.change(min(max(x.PricedAt, m.at), s.Now), x.PricedAt, x.Charge())
+		}
+		r.forget(back)
+	}
+}
+
+// change notes a price that is in force from an instant on. What is new of a market of
+// which none was known came at the instant first.
+func (r *rate) change(at, first policy.Time, price policy.Money) {
+	k := len(r.at) - 1
+	switch {
+	case k < 0:
+		r.at, r.price = append(r.at, first), append(r.price, price)
+	case r.price[k] == price:
+	case at <= r.at[k]:
+		r.price[k] = price
+	default:
+		r.at, r.price = append(r.at, at), append(r.price, price)
+	}
+}
+
+// forget drops the prices that held only before an instant.
+func (r *rate) forget(before policy.Time) {
+	k := 0
+	for k+1 < len(r.at) && r.at[k+1] <= before {
+		k++
+	}
+	if k > 0 {
+		r.at, r.price = append(r.at[:0], r.at[k:]...), append(r.price[:0], r.price[k:]...)
+	}
+}
+
+// sum returns price × milliseconds over a span, of which an hour is charged at most so
+// much.
+func (r *rate) sum(span billing.Span, most policy.Money) int64 {
+	total := int64(0)
+	for i, price := range r.price {
+		piece := billing.Span{From: r.at[i], To: span.To}
+		if i == 0 {
+			piece.From = min(piece.From, span.From)
+		}
+		if i+1 < len(r.at) {
+			piece.To = min(piece.To, r.at[i+1])
+		}
+		piece = piece.Clip(span)
+		total += int64(min(price, most)) * int64(piece.To-piece.From)
+	}
+	return total
+}
