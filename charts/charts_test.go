@@ -62,9 +62,20 @@ type helm struct {
 	path, home, kubeconfig string
 }
 
+// The names of the programs: Helm of today, and that of the major version before.
+const (
+	helm4 = "helm"
+	helm3 = "helm3"
+)
+
 func newHelm(t testing.TB, kubeconfig string) *helm {
 	t.Helper()
-	return &helm{path: tool(t, "helm"), home: t.TempDir(), kubeconfig: kubeconfig}
+	return newHelmOf(t, helm4, kubeconfig)
+}
+
+func newHelmOf(t testing.TB, version, kubeconfig string) *helm {
+	t.Helper()
+	return &helm{path: tool(t, version), home: t.TempDir(), kubeconfig: kubeconfig}
 }
 
 // run returns what Helm prints, and what it says where it fails.
@@ -195,14 +206,16 @@ func profiles() []profile {
 	return append(all, switches...)
 }
 
-// TestLint has Helm look at both charts.
+// TestLint has both versions of Helm look at both charts.
 func TestLint(t *testing.T) {
-	h := newHelm(t, "")
-	for _, chart := range []string{"spotter", "spotter-crds"} {
-		if out, err := h.run("lint", "--strict", chart); err != nil {
-			t.Error(err)
-		} else if strings.Contains(out, "[WARNING]") {
-			t.Error(out)
+	for _, version := range []string{helm4, helm3} {
+		h := newHelmOf(t, version, "")
+		for _, chart := range []string{"spotter", "spotter-crds"} {
+			if out, err := h.run("lint", "--strict", chart); err != nil {
+				t.Error(err)
+			} else if strings.Contains(out, "[WARNING]") {
+				t.Errorf("%s: %s", version, out)
+			}
 		}
 	}
 }

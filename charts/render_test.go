@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,12 +34,15 @@ func as[T any](t testing.TB, o *unstructured.Unstructured) *T {
 // clusterKinds are those of the charts that have no namespace.
 var clusterKinds = []string{"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
-// TestRender renders every profile and looks at what holds for all of them.
+// TestRender renders every profile and looks at what holds for all of them. Helm 3
+// makes the same objects.
 func TestRender(t *testing.T) {
-	h := newHelm(t, "")
+	h, before := newHelm(t, ""), newHelmOf(t, helm3, "")
 	for _, p := range profiles() {
 		t.Run(p.name, func(t *testing.T) {
 			_, all := h.render(t, "spotter", p.set...)
+			_, same := before.render(t, "spotter", p.set...)
+			sameObjects(t, all, same)
 			seen := map[string]bool{}
 			for _, o := range all {
 				id := fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
@@ -61,6 +66,27 @@ func TestRender(t *testing.T) {
 			checkPods(t, all)
 			checkSelectors(t, all)
 		})
+	}
+}
+
+// sameObjects holds what two versions of Helm make against each other, in any order.
+func sameObjects(t *testing.T, all, others []*unstructured.Unstructured) {
+	t.Helper()
+	byName := func(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+		list = slices.Clone(list)
+		slices.SortFunc(list, func(a, b *unstructured.Unstructured) int {
+			return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+		})
+		return list
+	}
+	if len(all) != len(others) {
+		t.Fatalf("Helm 4 makes %d objects, and Helm 3 %d", len(all), len(others))
+	}
+	all, others = byName(all), byName(others)
+	for i := range all {
+		if !equality.Semantic.DeepEqual(all[i], others[i]) {
+			t.Errorf("Helm 4 makes\n%v\nand Helm 3\n%v", all[i].Object, others[i].Object)
+		}
 	}
 }
 

@@ -15,7 +15,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
@@ -31,6 +33,9 @@ type site struct {
 	env    *testenv.Env
 	helm   *helm
 	binary string
+
+	// lead is the controller that was started last.
+	lead *process
 }
 
 // newSite starts a cluster that knows Karpenter's kinds and none of ours.
@@ -41,7 +46,7 @@ func newSite(t *testing.T) *site {
 	}
 	h := newHelm(t, "")
 	options := testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 100 * time.Millisecond}
-	options.CRDs = append(slices.Clone(karpenterapis.CRDs), kwokapis.CRDs...)
+	options.CRDs = append(slices.Concat(karpenterapis.CRDs, kwokapis.CRDs), nodeMetrics())
 	env := testenv.New(t, options)
 	h.kubeconfig = env.Kubeconfig
 	s := &site{env: env, helm: h, binary: build(t)}
@@ -60,6 +65,22 @@ func newSite(t *testing.T) *site {
 		env.AddNode(t, testenv.Node(name, "4", "16Gi"))
 	}
 	return s
+}
+
+// nodeMetrics is what metrics-server serves, without it: a list that is empty.
+func nodeMetrics() *apiextensionsv1.CustomResourceDefinition {
+	keep := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "nodes.metrics.k8s.io", Annotations: map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "unapproved, in place of metrics-server"}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "metrics.k8s.io", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "nodes", Singular: "nodemetrics", Kind: "NodeMetrics"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1beta1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
+			}},
+		},
+	}
 }
 
 // build returns the program, built if SPOTTER does not name it.
@@ -105,10 +126,10 @@ func (s *site) start(t *testing.T, args []string, kubeconfig string) *process {
 // stop asks a process to end, as a kubelet does, and waits until it has.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	if err := p.Cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := p.Cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
-	if err := <-p.End; err != nil {
+	if err := <-p.End; err != nil && !strings.Contains(p.Said(), lostLease) {
 		t.Fatalf("asked to end it says %v\n%s", err, p.Said())
 	}
 }
@@ -119,7 +140,28 @@ func (s *site) controller(t *testing.T) *process {
 	var d appsv1.Deployment
 	s.get(t, release, &d)
 	pod := d.Spec.Template.Spec
-	return s.start(t, pod.Containers[0].Args, s.account(t, pod.ServiceAccountName))
+	s.lead = s.start(t, pod.Containers[0].Args, s.account(t, pod.ServiceAccountName))
+	return s.lead
+}
+
+// lostLease is what a controller says that ends since the machine was too busy for it
+// to renew its lease in time.
+const lostLease = "leader election lost"
+
+// revive starts the controller again, as a kubelet does, where it has lost its lease.
+func (s *site) revive(t *testing.T) {
+	t.Helper()
+	c := s.lead
+	select {
+	case err := <-c.End:
+		if !strings.Contains(c.Said(), lostLease) {
+			t.Fatalf("the controller ended by itself: %v\n%s", err, c.Said())
+		}
+		t.Log("the controller lost its lease, since the machine is busy, and is started again")
+		*c = *s.controller(t)
+		s.lead = c
+	default:
+	}
 }
 
 func (s *site) get(t *testing.T, name string, o client.Object) {

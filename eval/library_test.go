@@ -132,27 +132,18 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 // Of the policies that only choose how much to put on spot each is best in some
 // worlds of the library and far behind in others: a library in which one of them
 // always won would teach nothing. The worlds here suffice for it and take little
-// time, some of them too much for the race detector; docs/worlds.md has the
-// table of all.
+// time; docs/worlds.md has the table of all.
 func TestLibraryTellsPoliciesApart(t *testing.T) {
 	winner := map[string]string{
 		"black-friday": OnDemand, "no-notice": OnDemand,
 		"gpu-inference": "static", "monoculture": "static",
 		"restart": "spot", "tiny": "spot",
-	}
-	seeds := 2
-	if !libraryCut {
-		for name, p := range map[string]string{
-			"long-jobs": OnDemand, "stateful-zonal": OnDemand, "squeeze": "static", "no-pdb": "spot", "zone-outage": "spot",
-		} {
-			winner[name] = p
-		}
-		seeds = 7
+		"long-jobs": OnDemand, "stateful-zonal": OnDemand, "squeeze": "static", "no-pdb": "spot", "zone-outage": "spot",
 	}
 	// A lead of less than this many points of the on-demand bill is luck.
 	const solid = 5.0
 	c := DefaultConfig()
-	c.Policies, c.Baseline, c.Seeds = []string{OnDemand, "spot", "static"}, OnDemand, DefaultSeeds(seeds)
+	c.Policies, c.Baseline, c.Seeds = []string{OnDemand, "spot", "static"}, OnDemand, DefaultSeeds(7)
 	for _, name := range scenarios.Names() {
 		if winner[name] != "" {
 			c.Cases = append(c.Cases, Case{Scenario: name, World: libraryWorld(t, name)})

@@ -33,9 +33,6 @@ func TestPackingOverhead(t *testing.T) {
 		if strings.HasPrefix(name, "bench-") && name != "bench-100" {
 			continue // the same services in greater number
 		}
-		if worldsTried < 1000 && name != "tiny" && name != "squeeze" {
-			continue // slow under the race detector
-		}
 		sc, err := scenarios.Load(name)
 		if err != nil {
 			t.Fatal(err)
@@ -74,6 +71,9 @@ func playOut(w *scenarios.World, spec string, seed uint64) (*sim.Result, error) 
 	}
 	return sim.Run(context.Background(), sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: seed})
 }
+
+// worldsTried is the number of random worlds in which every policy is run.
+const worldsTried = 1000
 
 // TestNoRunBeatsOracle runs every policy in random worlds, under the bound of the
 // seed. That of on-demand also holds for its own.

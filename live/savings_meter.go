@@ -18,26 +18,7 @@ type Witness interface {
 	Lives() (lives []cluster.Life, gone []cluster.Gone)
 }
 
-// A tab is what is known of one node that is charged: from its launch to its end, at
-// least for billing.MinimumBilled, by the prices in force meanwhile.
-type tab struct {
-	Key      string      `json:"key"`
-	Market   string      `json:"market,omitempty"`
-	Launched policy.Time `json:"launched,omitempty"`
-
-	// Ended is when it went; 0 while it is there.
-	Ended policy.Time `json:"ended,omitempty"`
-
-	// Until is up to when it is charged. It lags behind the account while there is no
-	// price, and Waiting is how much of that is in Savings.Unpriced, in milliseconds.
-	Until   policy.Time  `json:"until"`
-	Waiting int64        `json:"waiting,omitempty"`
-	Bid     policy.Money `json:"bid,omitempty"`
-
-	book   *Savings    // nil while no pool holds the node
-	shares []nodeShare // as of the last snapshot that had it
-	turn   uint64      // the reading that saw it last
-}
+var _ Witness = (*cluster.Observer)(nil)
 
 // A meter adds to the accounts of all pools what passed between two snapshots.
 type meter struct {
@@ -129,14 +110,17 @@ func (m *meter) resume() {
 func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 	for i := range gone {
 		g := &gone[i]
+		m.merge(&g.Life)
 		t := m.tabs[g.Key]
-		if t == nil {
+		if t != nil {
+			m.antedate(t, g.Launched, fresh, true)
+		} else {
 			pool := slices.IndexFunc(m.s.Pools, func(p policy.Pool) bool { return p.Name == g.Pool })
 			if pool < 0 || g.Launched == 0 {
 				continue
 			}
 			t = &tab{Key: g.Key, Launched: g.Launched, book: m.books[pool]}
-			t.Until = m.from(t, fresh, true)
+			t.begin(m.from(t, fresh, true), fresh)
 		}
 		delete(m.tabs, g.Key)
 		t.Ended, t.Bid, t.Market = g.Ended, cmp.Or(g.Bid, t.Bid), cmp.Or(g.Market, t.Market)
@@ -169,16 +153,19 @@ func (m *meter) visit(lives []cluster.Life, fresh bool) {
 		if n.Pool >= 0 {
 			book = m.books[n.Pool]
 		}
+		m.merge(&life)
 		t := m.tabs[life.Key]
 		switch {
 		case t == nil:
 			t = &tab{Key: life.Key, Launched: n.Launched, Until: m.s.Now, book: book}
 			if book != nil {
-				t.Until = m.from(t, fresh, lives != nil)
+				t.begin(m.from(t, fresh, lives != nil), fresh)
 			}
 			m.tabs[life.Key] = t
 		case t.book != book:
 			t.move(book)
+		default:
+			m.antedate(t, n.Launched, fresh, lives != nil)
 		}
 		t.turn, t.Launched, t.Ended, t.Bid = m.turn, cmp.Or(n.Launched, t.Launched), life.Ended, n.Bid
 		t.shares = append(t.shares[:0], m.shares[i]...)
@@ -187,18 +174,6 @@ func (m *meter) visit(lives []cluster.Life, fresh bool) {
 		}
 		m.charge(t)
 	}
-}
-
-// move brings a node to the account of another pool, or of none. What it owed where it
-// was stays without a price.
-func (t *tab) move(book *Savings) {
-	if t.book != nil {
-		t.Until = max(t.Until, t.book.At)
-	}
-	if book != nil {
-		t.Until = max(t.Until, book.Since)
-	}
-	t.book, t.Waiting = book, 0
 }
 
 // miss ends the tabs of nodes that are no longer there, of which nobody told when they
@@ -243,18 +218,6 @@ func (m *meter) settle() {
 		return t.Until >= t.end() || hopeless && !m.rates[t.Market].known()
 	})
 	maps.DeleteFunc(m.closed, func(_ string, until policy.Time) bool { return m.s.Now.Sub(until) > gapMax })
-}
-
-// end returns until when a tab is charged: to the end of the node, and at least for
-// the time that is billed.
-func (t *tab) end() policy.Time {
-	if t.Ended == 0 {
-		return math.MaxInt64
-	}
-	if t.Launched == 0 {
-		return t.Ended
-	}
-	return max(t.Ended, t.Launched.Add(billing.MinimumBilled))
 }
 
 // close writes down up to when the accounts count, and what has to be remembered of
@@ -331,7 +294,9 @@ func (m *meter) charge(t *tab) {
 	if t.Bid > 0 {
 		most = t.Bid
 	}
-	paid, onDemand := r.sum(span, most), int64(r.onDemand)*int64(span.To-span.From)
+	done := t.paid.Clip(span) // a part of it at most
+	paid := r.sum(span, most) - r.sum(done, most)
+	onDemand := int64(r.onDemand) * int64(span.To-span.From-(done.To-done.From))
 	if r.market >= 0 && r.capacity == policy.OnDemand && m.cover.Covers(r.market) {
 		paid = m.open(r.market, paid)
 	}

@@ -29,7 +29,14 @@ type pastLife struct {
 	market                              int
 	launched, seen, sold, joined, ended policy.Time
 	bid                                 policy.Money
+
+	// matched is when its Node is known to be of its claim: from when it joined until then
+	// there are two nodes, or, where late, no claim is seen before.
+	matched policy.Time
+	late    bool
 }
+
+func (l *pastLife) node(i int) string { return fmt.Sprintf("node-%03d", i) }
 
 func (l *pastLife) key(i int) string { return fmt.Sprintf("claim-%03d", i) }
 
@@ -58,6 +65,12 @@ func newPast(r *rand.Rand, calm bool) *past {
 		l.seen, l.sold, l.joined = l.launched, l.launched, l.launched+within(5*time.Minute)
 		if !calm && l.launched > p.from {
 			l.seen, l.sold = l.launched+within(time.Minute), l.launched+within(20*time.Minute)
+			if matched := l.joined + within(3*time.Minute); matched < p.to && l.seen < l.joined {
+				l.matched, l.sold = matched, l.joined // the Node says of which market it is
+				if l.late = r.IntN(2) == 0; l.late {
+					l.seen = l.joined
+				}
+			}
 		}
 		if r.IntN(3) == 0 {
 			l.bid = 40_000
@@ -124,19 +137,32 @@ func (p *past) look(r *rand.Rand, before, now policy.Time) (*policy.Snapshot, *p
 		}
 		switch {
 		case l.ended > before && l.ended <= now:
-			g := cluster.Gone{Life: cluster.Life{Key: l.key(i), Ended: l.ended}, Launched: l.launched, Bid: l.bid, Pool: "web"}
+			g := cluster.Gone{Life: cluster.Life{Key: l.key(i), Was: l.node(i), Ended: l.ended}, Launched: l.launched, Bid: l.bid, Pool: "web"}
 			if l.ended >= l.sold {
 				g.Market = s.Markets[l.market].Name
 			}
 			w.gone = append(w.gone, g)
 		case l.seen <= now && l.ended > now:
-			n := policy.Node{ID: policy.NodeID(len(s.Nodes)), Name: l.key(i), Market: market, Phase: policy.NodeLaunching,
-				Launched: l.launched, Bid: l.bid, Allocatable: s.Types[0].Allocatable}
-			if now >= l.joined {
-				n.Name, n.Phase = fmt.Sprintf("node-%03d", i), policy.NodeInitialized
+			apart := now >= l.joined && now < l.matched
+			add := func(key, was string, market policy.MarketID, launched policy.Time, ordered bool) {
+				n := policy.Node{ID: policy.NodeID(len(s.Nodes)), Name: key, Market: market, Phase: policy.NodeLaunching,
+					Launched: launched, Bid: l.bid, Allocatable: s.Types[0].Allocatable}
+				if now >= l.joined {
+					n.Name, n.Phase = l.node(i), policy.NodeInitialized
+				}
+				s.Pods = append(s.Pods, policy.Pod{Phase: policy.PodReady, Node: n.ID, Template: policy.TemplateID(i % 2)})
+				s.Nodes, w.lives = append(s.Nodes, n), append(w.lives, cluster.Life{Key: key, Was: was, Ordered: ordered})
 			}
-			s.Pods = append(s.Pods, policy.Pod{Phase: policy.PodReady, Node: n.ID, Template: policy.TemplateID(i % 2)})
-			s.Nodes, w.lives = append(s.Nodes, n), append(w.lives, cluster.Life{Key: l.key(i), Ordered: ordered})
+			if !apart || !l.late {
+				was := ""
+				if !apart {
+					was = l.node(i)
+				}
+				add(l.key(i), was, market, l.launched, ordered || apart)
+			}
+			if apart {
+				add(l.node(i), "", market, l.joined, false)
+			}
 		}
 	}
 	return &s, w

@@ -151,16 +151,16 @@ func TestSavingsOfAPoolThatIsGone(t *testing.T) {
 	m.read(at(s, 10), []*Savings{book})
 	s.Nodes = nil
 	m.read(at(s, 11), []*Savings{book})
-	if len(book.Open) != 1 || book.Unpriced != 600_000 {
-		t.Fatalf("after ten minutes without a price: %+v", book)
+	if len(book.Open) != 1 || book.Unpriced != 600_000 || len(m.ended) != 1 || m.ended[0].Ended != policy.TimeOf(t0.Add(10*time.Minute)) {
+		t.Fatalf("after ten minutes without a price: %+v, and ended have %+v", book, m.ended)
 	}
 	pools := s.Pools
 	s.Pools = nil
 	for minute := 12; minute < 20; minute++ {
 		m.read(at(s, minute), nil)
 	}
-	if len(book.Open) != 1 {
-		t.Errorf("%d nodes are remembered of one", len(book.Open))
+	if len(book.Open) != 1 || len(m.ended) != 0 {
+		t.Errorf("%d nodes are remembered of one, and %d have ended since", len(book.Open), len(m.ended))
 	}
 	s.Pools, s.Markets[0].Offered = pools, true
 	m.read(at(s, 20), []*Savings{book})

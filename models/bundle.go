@@ -10,6 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // A Bundle is a manifest and the graphs that it describes, all of whose files
@@ -101,6 +103,17 @@ func Open(fsys fs.FS, cloud string) (*Bundle, error) {
 		}
 	}
 	return b, nil
+}
+
+// GivesHazard reports whether the hazard in markets of an instance type is taken
+// from the forecaster's score. In other markets it stays the closed form's, also
+// where the bundle scores them.
+func (b *Bundle) GivesHazard(t *policy.InstanceType) bool {
+	if b.Forecaster == nil || b.Forecaster.Model.HorizonHours == 0 {
+		return false
+	}
+	hazards := Scope{b.Scope.Cloud, b.Forecaster.Model.HazardFamilies}
+	return b.Scope.Covers(t) && (len(hazards.Families) == 0 || hazards.Covers(t))
 }
 
 // readArtifacts reads every file that the manifest lists, by path.

@@ -304,6 +304,11 @@ func TestSecondSchema(t *testing.T) {
 		}},
 		{"normalisation: scale 1", func(m map[string]any) { of("normalisation")(forecaster(m))["scale"].([]any)[0] = 0.0 }},
 		{"horizon_hours", func(m map[string]any) { forecaster(m)["horizon_hours"] = -1.0 }},
+		{"hazard_families: a token is empty", func(m map[string]any) { forecaster(m)["hazard_families"] = []string{"m5", ""} }},
+		{"hazard_families: without horizon_hours", func(m map[string]any) {
+			forecaster(m)["hazard_families"] = []string{"m5"}
+			delete(forecaster(m), "horizon_hours")
+		}},
 		{"calibration: runtime: bin 1", func(m map[string]any) {
 			of("calibration")(m)["runtime"].([]any)[0].(map[string]any)["observed"] = 2.0
 		}},

@@ -82,6 +82,13 @@ type marketView struct {
 	class  []int32  // by market: its zone, accelerators apart
 	region []int32  // by market: its region, accelerators apart
 	gpu    []bool
+	vcpu   []float64 // logarithm to base 2
+
+	// clock is what the hour and the day say, the same for all rows.
+	clock [featureWeekend - featureNoon + 1]float64
+
+	// kept are parts of the last row of each market that cost the most to make.
+	kept []keptMarket
 
 	// members[first[g]:first[g+1]] are the spot markets of group g of others.
 	members []policy.MarketID
@@ -115,6 +122,7 @@ type MarketRows struct{ view marketView }
 func (b *MarketRows) Collect(s *policy.Snapshot) {
 	v := &b.view
 	v.group(s)
+	v.clock = clockOf(s.Now)
 	v.met = zeroed(v.met, len(s.Markets))
 	v.zones = zeroed(v.zones, v.zonesN)
 	v.regions = zeroed(v.regions, v.regionN)
@@ -178,7 +186,7 @@ func (v *marketView) group(s *policy.Snapshot) {
 	n := len(s.Markets)
 	v.names = make([]string, n)
 	v.others, v.class, v.region = make([]int32, n), make([]int32, n), make([]int32, n)
-	v.gpu = make([]bool, n)
+	v.gpu, v.vcpu, v.kept = make([]bool, n), make([]float64, n), make([]keptMarket, n)
 	type key struct {
 		region string
 		id     int32
@@ -196,7 +204,7 @@ func (v *marketView) group(s *policy.Snapshot) {
 	for i := range s.Markets {
 		m := &s.Markets[i]
 		gpu := s.Types[m.Type].Capacity.GPU > 0 || s.Types[m.Type].Allocatable.GPU > 0
-		v.names[i], v.gpu[i] = m.Name, gpu
+		v.names[i], v.gpu[i], v.vcpu[i] = m.Name, gpu, log2(float64(max(1, s.Types[m.Type].VCPU)))
 		v.others[i] = number(kinds, key{m.Region, int32(m.Type), gpu})
 		v.class[i] = number(zones, key{m.Region, int32(m.Zone), gpu})
 		v.region[i] = number(regions, key{m.Region, 0, gpu})
@@ -235,22 +243,18 @@ func (b *MarketRows) Row(s *policy.Snapshot, id policy.MarketID, row []float32) 
 	v, m := &b.view, &s.Markets[id]
 	x := &v.met[id]
 	var f [marketFeatures]float64
-	pricesInto(&f, m)
-	hour, day := float64(s.Now.Std().UTC().Hour()), s.Now.Std().UTC().Weekday()
-	f[featureNoon] = math.Abs(hour-12) / 12
-	f[featureEvening] = math.Abs(float64((int(hour)+6)%24)-12) / 12
-	if day == 0 || day == 6 {
-		f[featureWeekend] = 1
-	}
+	kept := &v.kept[id]
+	kept.pricesInto(&f, m)
+	copy(f[featureNoon:], v.clock[:])
 	if v.gpu[id] {
 		f[featureGPU] = 1
 	}
-	f[featureVCPU] = log2(float64(max(1, s.Types[m.Type].VCPU)))
+	f[featureVCPU] = v.vcpu[id]
 	f[featureBand], f[featureNoBand] = 0.5, 1
 	if m.Band >= 0 && m.Band < bandCount {
 		f[featureBand], f[featureNoBand] = float64(m.Band)/(bandCount-1), 0
 	}
-	f[featureHeld] = log2(1 + float64(x.nodes))
+	f[featureHeld] = log2(float64(1 + x.nodes))
 	f[featureYoungest], f[featureOldest] = since(s.Now, x.youngest), since(s.Now, x.oldest)
 	f[featureRefused], f[featureReclaimed] = since(s.Now, x.refused), since(s.Now, x.reclaimed)
 	f[featureRate], f[featureRefusals] = rateOf(x.reclaims, x.hours), shareOf(x.refusals, x.launches)
@@ -258,11 +262,23 @@ func (b *MarketRows) Row(s *policy.Snapshot, id policy.MarketID, row []float32) 
 	b.othersInto(&f, s, id)
 	f[featureZoneTrouble] = grid(v.zones[v.class[id]].share(x), sixteenths)
 	f[featureRegionTrouble] = grid(v.regions[v.region[id]].share(x), sixteenths)
-	f[featureClosedHazard] = grid(portable.Log(max(m.Forecast.Hazard, 1e-7)), sixteenths)
+	f[featureClosedHazard] = kept.logOf(m.Forecast.Hazard)
 	f[featureClosedCapacity] = grid(m.Forecast.Capacity, 8*sixteenths)
 	for i := range f {
 		row[i] = float32(f[i])
 	}
+}
+
+// clockOf returns the features of the hour and the day.
+func clockOf(now policy.Time) (f [featureWeekend - featureNoon + 1]float64) {
+	at := now.Std().UTC()
+	hour, day := float64(at.Hour()), at.Weekday()
+	f[0] = math.Abs(hour-12) / 12
+	f[1] = math.Abs(float64((int(hour)+6)%24)-12) / 12
+	if day == 0 || day == 6 {
+		f[2] = 1
+	}
+	return f
 }
 
 // pricesInto writes the features of the price, as shares of that on demand.
@@ -321,7 +337,7 @@ func (b *MarketRows) othersInto(f *[marketFeatures]float64, s *policy.Snapshot, 
 		all.reclaims += x.reclaims
 		all.hours += x.hours
 	}
-	f[featureOthersHeld] = log2(1 + float64(all.nodes))
+	f[featureOthersHeld] = log2(float64(1 + all.nodes))
 	f[featureOthersYoungest], f[featureOthersOldest] = since(s.Now, all.youngest), since(s.Now, all.oldest)
 	f[featureOthersTrouble] = since(s.Now, all.refused)
 	f[featureOthersRate], f[featureOthersRefusals] = rateOf(all.reclaims, all.hours), shareOf(all.refusals, all.launches)
@@ -335,9 +351,15 @@ func since(now, at policy.Time) float64 {
 	return min(sinceMax, grid(log2(1+float64(max(0, now-at))/600_000), quarters))
 }
 
+// rateNone is what rateOf returns without experience.
+var rateNone = grid(portable.Log(0.02/20), sixteenths)
+
 // rateOf returns the logarithm of a rate that without experience is one in a
 // thousand hours.
 func rateOf(reclaims, hours float64) float64 {
+	if reclaims == 0 && hours == 0 {
+		return rateNone
+	}
 	return grid(portable.Log((reclaims+0.02)/(hours+20)), sixteenths)
 }
 
@@ -351,6 +373,12 @@ func grid(x float64, n int) float64 {
 	return math.Floor(float64(x*float64(n))+0.5) / float64(n)
 }
 
-func log2(x float64) float64 { return portable.Log(x) / ln2 }
+// log2 returns the logarithm to base 2; most that is counted is not there.
+func log2(x float64) float64 {
+	if x == 1 {
+		return 0
+	}
+	return portable.Log(x) / ln2
+}
 
 func limit(x float64) float64 { return max(-1, min(x, 1)) }

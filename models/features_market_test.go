@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
@@ -110,6 +112,50 @@ func TestMarketFeaturesOrder(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
+}
+
+// TestMarketFeaturesKept builds rows of one snapshot after another with one
+// builder, which keeps what has not changed, and holds each to that of a builder
+// which keeps nothing.
+func TestMarketFeaturesKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := region()
+		names := models.MarketFeatureNamesV2()
+		got, want := make([]float32, len(names)), make([]float32, len(names))
+		var kept models.MarketRows
+		for range rapid.IntRange(2, 12).Draw(t, "snapshots") {
+			m := &s.Markets[rapid.IntRange(0, len(s.Markets)-1).Draw(t, "market")]
+			money := policy.Money(rapid.IntRange(1, 4).Draw(t, "dollars")) * policy.Dollars(1)
+			switch rapid.IntRange(0, 7).Draw(t, "change") {
+			case 0:
+				m.Price = money
+			case 1:
+				m.Reserve = money
+			case 2:
+				m.OnDemand = money
+			case 3:
+				m.History[rapid.IntRange(0, len(m.History)-1).Draw(t, "step")] = money
+			case 4:
+				m.History = m.History[1:]
+			case 5:
+				m.Forecast.Hazard = rapid.SampledFrom([]float64{0, 0.25, 1, 2}).Draw(t, "hazard")
+			case 6:
+				m.Experience = policy.Experience{At: s.Now, NodeHours: float64(money.Float()), Reclaims: 1, Reclaimed: s.Now}
+			case 7:
+				s.Now = s.Now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "hours")) * time.Hour)
+			}
+			var fresh models.MarketRows
+			kept.Collect(s)
+			fresh.Collect(s)
+			for i := range s.Markets {
+				kept.Row(s, policy.MarketID(i), got)
+				fresh.Row(s, policy.MarketID(i), want)
+				if !slices.Equal(got, want) {
+					t.Fatalf("market %d: %v\nwant %v", i, got, want)
+				}
+			}
+		}
+	})
 }
 
 // secondVersion returns a forecaster fed with the features of the second version,

@@ -99,6 +99,12 @@ type Model struct {
 	// HorizonHours is how far a forecaster looks ahead. Above 0 its runtime
 	// score is a probability, and the hazard -ln(1 - runtime)/horizon.
 	HorizonHours float64 `json:"horizon_hours,omitempty"`
+
+	// HazardFamilies are the families, as those of the scope, of whose markets a
+	// forecaster's runtime score gives the hazard; none means all in scope. The
+	// hazard of others stays the closed form's, where nothing recorded shows that
+	// the scores are better.
+	HazardFamilies []string `json:"hazard_families,omitempty"`
 }
 
 // A Normalisation takes x to (x - Mean)/Scale, feature by feature.
@@ -285,6 +291,10 @@ func (m *Model) check(builders map[string][]string, outputs []string, others ...
 		return errors.New("input: it is missing")
 	case !(m.HorizonHours >= 0):
 		return fmt.Errorf("horizon_hours: %v is negative", m.HorizonHours)
+	case len(m.HazardFamilies) > 0 && m.HorizonHours == 0:
+		return errors.New("hazard_families: without horizon_hours no hazard is taken from a score")
+	case slices.Contains(m.HazardFamilies, "") || slices.Contains(m.HazardFamilies, "*"):
+		return errors.New("hazard_families: a token is empty")
 	}
 	for _, name := range outputs {
 		if m.Outputs[name] == "" {

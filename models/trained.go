@@ -47,6 +47,7 @@ type Trained struct {
 type coveredType struct {
 	provider, name string
 	covered        bool
+	hazard         bool // is taken from the score
 }
 
 // Counts are how often a [Trained] answered.
@@ -190,7 +191,7 @@ func (f *Trained) look(s *policy.Snapshot) {
 	for i := range s.Types {
 		t, k := &s.Types[i], &f.kinds[i]
 		if k.name != t.Name || k.provider != t.Provider {
-			*k = coveredType{t.Provider, t.Name, f.bundle.Scope.Covers(t)}
+			*k = coveredType{t.Provider, t.Name, f.bundle.Scope.Covers(t), f.bundle.GivesHazard(t)}
 		}
 	}
 	f.wanted = zeroed(f.wanted, len(s.Markets))

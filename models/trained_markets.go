@@ -23,6 +23,7 @@ type scored struct {
 type lastScore struct {
 	row               []float32
 	capacity, runtime float64
+	hazard            float64
 }
 
 // runtimeMax is the largest runtime score from which a hazard is taken: the
@@ -120,6 +121,9 @@ func (f *Trained) ask(s *policy.Snapshot) error {
 			failed = id
 			continue
 		}
+		if h := net.Model.HorizonHours; h > 0 {
+			last.hazard = -portable.Log(1-min(last.runtime, runtimeMax)) / h
+		}
 		f.write(&s.Markets[id], last)
 	}
 	if failed >= 0 {
@@ -129,11 +133,12 @@ func (f *Trained) ask(s *policy.Snapshot) error {
 }
 
 // write puts a score into the forecast of m. Where the bundle does not say what
-// time its runtime score is of, the hazard stays the closed form's.
+// time its runtime score is of, or leaves the hazard of such types alone, it stays
+// the closed form's.
 func (f *Trained) write(m *policy.Market, x *lastScore) {
 	f.counts.Scored++
-	if h := f.bundle.Forecaster.Model.HorizonHours; h > 0 {
-		m.Forecast.Hazard = -portable.Log(1-min(x.runtime, runtimeMax)) / h
+	if f.kinds[m.Type].hazard {
+		m.Forecast.Hazard = x.hazard
 	}
 	m.Forecast.Capacity, m.Forecast.Runtime = x.capacity, x.runtime
 	m.Forecast.Confidence, m.Forecast.Source = f.bundle.Manifest.Confidence, policy.SourceModel

@@ -135,6 +135,26 @@ func TestTrained(t *testing.T) {
 	}
 }
 
+// TestHazardFamilies takes the hazard from the score of the types that the
+// manifest names, and leaves that of the others to the closed form.
+func TestHazardFamilies(t *testing.T) {
+	f, _, _ := fakes(t, models.TrainedConfig{}, func(m map[string]any) {
+		m["forecaster"].(map[string]any)["hazard_families"] = []string{"m5"}
+	})
+	s, plain := shop(), shop()
+	for range 2 { // scored, and remembered
+		if err := errors.Join(f.Forecast(s, &policy.Memory{}), closedForm(t).Forecast(plain, nil)); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []float64{plain.Markets[0].Forecast.Hazard, -math.Log(1 - 0.15)} {
+			got := s.Markets[i].Forecast
+			if !close32(got.Runtime, 0.1+0.05*float64(i)) || !close32(got.Hazard, want) || got.Source != policy.SourceModel {
+				t.Errorf("market %d: %+v, want hazard %v", i, got, want)
+			}
+		}
+	}
+}
+
 func close32(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
 
 // TestTrainedRemembers asks again only for what changed: a price, or the hour.

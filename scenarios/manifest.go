@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -91,6 +92,9 @@ type faultSpec struct {
 	// ZoneNumber stands in place of Zone in a scenario that names no zone: 1 is
 	// the first by name of those that its pools may buy in.
 	ZoneNumber *int32 `json:"zoneNumber"`
+
+	// How is how a model fails; none means gone.
+	How string `json:"how"`
 }
 
 // faultKinds names the kinds of fault as a scenario writes them.
@@ -106,6 +110,9 @@ var faultKinds = map[string]FaultKind{
 	"model-fails":       FaultModelFails,
 	"on-demand-refused": FaultOnDemandRefused,
 }
+
+// modelFailures names the ways in which a model fails as a scenario writes them.
+var modelFailures = map[string]ModelFailure{"gone": ModelGone, "late": ModelLate, "nan": ModelNaN}
 
 // faultNeeds names the field without which a kind of fault says nothing.
 var faultNeeds = map[FaultKind]string{
@@ -252,6 +259,9 @@ func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
 		if f.ZoneNumber != nil {
 			fault.ZoneNumber = int(*f.ZoneNumber)
 		}
+		if kind == FaultModelFails {
+			fault.Model = modelFailures[cmp.Or(f.How, "gone")]
+		}
 		sc.faults = append(sc.faults, fault)
 		sc.faultsAt = append(sc.faultsAt, f.At.Duration)
 	}
@@ -284,6 +294,13 @@ func (f *faultSpec) check(kind FaultKind, doc *document, at func(string) []strin
 	}
 	if f.Capacity != "" && f.Capacity != "spot" && f.Capacity != "on-demand" {
 		errs = append(errs, doc.problem(at("capacityType"), "%q is not spot or on-demand", f.Capacity))
+	}
+	switch _, known := modelFailures[f.How]; {
+	case f.How == "":
+	case kind != FaultModelFails:
+		errs = append(errs, doc.problem(at("how"), "a %s fails in one way only", f.Kind))
+	case !known:
+		errs = append(errs, doc.problem(at("how"), "%q is not gone, late or nan", f.How))
 	}
 	return errs
 }

@@ -338,6 +338,9 @@ func (o *offer) signals() SignalCurve {
 	if s.Available != nil && s.Band != nil {
 		c.Band, known = carried(within(s.Band)), true
 	}
+	if s.Hazard != nil {
+		c.Hazard, known = s.Hazard[o.first:o.last], true
+	}
 	if known {
 		c.At = s.At[o.first:o.last]
 	}

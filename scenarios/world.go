@@ -139,6 +139,26 @@ type SignalCurve struct {
 	// then holds for the run, or forecasts would be made from a band that nothing
 	// follows.
 	Band []int8
+
+	// Hazard is a forecast of reclaims per node-hour that the trace brings, made
+	// from data before its time; below zero where it brings none.
+	Hazard []float64
+}
+
+// HazardAt returns the hazard that the trace foretells at now, and whether it
+// foretells one.
+func (c *SignalCurve) HazardAt(now policy.Time) (hazard float64, ok bool) {
+	if c.Hazard == nil {
+		return 0, false
+	}
+	i, exact := slices.BinarySearch(c.At, now)
+	if !exact {
+		i--
+	}
+	if i < 0 || c.Hazard[i] < 0 {
+		return 0, false
+	}
+	return c.Hazard[i], true
 }
 
 // Publish writes into m what is in force at now.
@@ -281,6 +301,17 @@ const (
 	FaultOnDemandRefused                  // on-demand launches are refused
 )
 
+// A ModelFailure says how a trained model fails.
+type ModelFailure uint8
+
+// The ways in which a model fails. The first is that it does not.
+const (
+	ModelWorks ModelFailure = iota
+	ModelGone               // every call is an error, as when its files are lost
+	ModelLate               // no call ends in time
+	ModelNaN                // every answer is not a number
+)
+
 // A Fault is one spell of trouble.
 type Fault struct {
 	Kind     FaultKind
@@ -300,4 +331,7 @@ type Fault struct {
 	Share  float64
 	Factor float64
 	Delay  time.Duration
+
+	// Model is how a FaultModelFails fails; ModelWorks stands for ModelGone there.
+	Model ModelFailure
 }

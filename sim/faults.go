@@ -8,8 +8,16 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// errModel is what the forecaster answers while a fault says that it fails.
+// errModel is what a forecaster that is no [Breakable] answers while a fault says
+// that the model fails.
 var errModel = errors.New("the model fails (ordered by the scenario)")
+
+// A Breakable is a forecaster with a model that fails when it is told to, in its own
+// way and until it is told otherwise. Meanwhile it leaves the closed form's numbers,
+// and counts what was not answered.
+type Breakable interface {
+	Fail(scenarios.ModelFailure)
+}
 
 // planFaults plans the begin and the end of what the scenario orders. Outages,
 // squeezes, late notices, failing calls and price ramps are in the weather and
@@ -36,7 +44,7 @@ func (r *run) fault(i int, begins bool) {
 	case scenarios.FaultSlowNodes:
 		r.slowFactor = r.slowest()
 	case scenarios.FaultModelFails:
-		r.modelDown = r.ordered(f.Kind)
+		r.modelDown = r.modelFailure()
 	case scenarios.FaultControllerDown:
 		was := r.down
 		r.down = r.ordered(f.Kind)
@@ -55,6 +63,17 @@ func (r *run) ordered(kind scenarios.FaultKind) bool {
 	})
 }
 
+// modelFailure returns how the model fails now, by the first fault in force that says so.
+func (r *run) modelFailure() scenarios.ModelFailure {
+	for i := range r.world.Faults {
+		f := &r.world.Faults[i]
+		if f.Kind == scenarios.FaultModelFails && f.At <= r.q.now && r.q.now < f.At.Add(f.Duration) {
+			return max(f.Model, scenarios.ModelGone)
+		}
+	}
+	return scenarios.ModelWorks
+}
+
 // slowest returns the greatest factor of the slow spells in force, 1 without.
 func (r *run) slowest() float64 {
 	factor := 0.0
@@ -70,13 +89,16 @@ func (r *run) slowest() float64 {
 	return factor
 }
 
-// A faultyForecaster is the run's forecaster, failing when a fault says so. It
-// leaves the closed form's numbers when the model fails.
+// A faultyForecaster is the run's forecaster, failing when a fault says so.
 type faultyForecaster struct{ r *run }
 
 func (f faultyForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
+	b, ok := f.r.cfg.Forecaster.(Breakable)
+	if ok {
+		b.Fail(f.r.modelDown)
+	}
 	err := f.r.cfg.Forecaster.Forecast(s, m)
-	if f.r.modelDown {
+	if !ok && f.r.modelDown != scenarios.ModelWorks {
 		return errors.Join(err, errModel)
 	}
 	return err

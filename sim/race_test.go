@@ -2,10 +2,7 @@
 
 package sim
 
-// worldsDefault and observedWorlds are how many random worlds are played under the
-// race detector. It makes everything some eight times slower, and looks for what
-// goes wrong between runs, not within one: make test plays all of them without it.
-const (
-	worldsDefault  = 100
-	observedWorlds = 15
-)
+// worldsDefault is how many random worlds are played under the race detector. It
+// makes everything some eight times slower, and looks for what goes wrong between
+// runs, not within one: make test plays all of them without it.
+const worldsDefault = 40

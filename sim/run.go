@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -140,7 +141,7 @@ type run struct {
 	// Faults in force.
 	down       bool // the controller
 	slowFactor float64
-	modelDown  bool
+	modelDown  scenarios.ModelFailure
 
 	onlyGroups bool // no pool has another provisioner than the Cluster Autoscaler
 	readyTimes []int64
@@ -198,6 +199,9 @@ func (r *run) newDriver(m policy.Memory) *driver.Driver {
 	w := driver.World{Observer: r, Actuator: r, Ranker: r, Enforcer: r, Store: r, Recorder: r.cfg.Recorder}
 	if r.cfg.Forecaster != nil {
 		w.Forecaster = faultyForecaster{r}
+		if slices.ContainsFunc(r.world.Signals, func(c scenarios.SignalCurve) bool { return c.Hazard != nil }) {
+			w.Forecaster = recordedForecaster{r, w.Forecaster}
+		}
 	}
 	return driver.New(w, r.cfg.Policy, m)
 }

@@ -68,7 +68,7 @@ func (p *program) explain(f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	text, err := r.Explain(f.query)
+	text, meta, err := r.Explain(f.query)
 	switch {
 	case errors.Is(err, record.ErrNoSuch):
 		return wrong(err, "the whole plan of a step, without --node and --pool, names what it is about")
@@ -76,6 +76,9 @@ func (p *program) explain(f *explainFlags) error {
 		return wrong(err, "choose another --step or --at")
 	case err != nil:
 		return broken(err)
+	}
+	if text := otherBundle(meta, meta.Bundle); text != "" {
+		fmt.Fprintf(p.stderr, "warning: %s\n", text)
 	}
 	return p.output("", func(w io.Writer) error {
 		_, err := io.WriteString(w, text)

@@ -187,7 +187,7 @@ func (r *runner) forecaster(specs ...string) (driver.Forecaster, error) {
 	if err != nil {
 		return nil, wrong(fmt.Errorf("bundle: %w", err), bundleAdvice)
 	}
-	f, err := models.NewTrained(b.Bundle, closed, b.forecaster, b.actions, models.TrainedConfig{Unsupported: want.Letter, Actions: want.Actions})
+	f, err := newSimModel(b, closed, models.TrainedConfig{Unsupported: want.Letter, Actions: want.Actions})
 	if err != nil {
 		return nil, wrong(fmt.Errorf("bundle %s: %w", want.Dir, err), bundleAdvice)
 	}
@@ -208,7 +208,7 @@ func fit(a, b registry.Bundle) error {
 // play does a run and counts how often its bundle had an answer.
 func (r *runner) play(ctx context.Context, j eval.Job, cfg sim.Config) (*sim.Result, error) {
 	result, err := sim.Run(ctx, cfg)
-	if f, ok := cfg.Forecaster.(*models.Trained); ok && err == nil {
+	if f, ok := cfg.Forecaster.(*simModel); ok && err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.answered == nil {

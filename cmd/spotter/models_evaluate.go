@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -104,7 +105,7 @@ func tellJudged(out io.Writer, judged []forecaster.Judged) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, j := range judged {
 		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforetold %.5f\tBrier %.5f\tlog loss %.5f\tAUC %.3f\tslope %s\n",
-			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Foretold, j.Brier, j.LogLoss, j.AUC, number(j.Slope))
+			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Foretold, j.Brier, j.LogLoss, j.AUC, slopeText(j.Slope))
 		for _, s := range j.Against {
 			fmt.Fprintf(w, "  over %s\t\t\t\tBrier skill %s\tlog-loss skill %s\n", s.Over, withInterval(s.Brier), withInterval(s.LogLoss))
 		}
@@ -112,17 +113,20 @@ func tellJudged(out io.Writer, judged []forecaster.Judged) error {
 	return w.Flush()
 }
 
-func number(x float64) string {
-	if math.IsNaN(x) {
+func slopeText(x [3]float64) string {
+	switch {
+	case math.IsNaN(x[0]):
 		return "–"
+	case math.IsNaN(x[1]) || math.IsNaN(x[2]):
+		return fmt.Sprintf("%.2f", x[0])
 	}
-	return fmt.Sprintf("%.2f", x)
+	return fmt.Sprintf("%.2f [%.2f, %.2f]", x[0], x[1], x[2])
 }
 
 func withInterval(x [3]float64) string { return fmt.Sprintf("%+.4f [%+.4f, %+.4f]", x[0], x[1], x[2]) }
 
 // writeMetrics puts what was judged into the manifest of a bundle, which keeps all
-// else that it says.
+// else that it says, and the figures of its training.
 func writeMetrics(dir string, judged []forecaster.Judged) error {
 	path := filepath.Join(dir, models.ManifestName)
 	text, err := os.ReadFile(path)
@@ -133,7 +137,11 @@ func writeMetrics(dir string, judged []forecaster.Judged) error {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	m.Metrics, m.Calibration = map[string]float64{}, map[string][]models.Bin{}
+	maps.DeleteFunc(m.Metrics, func(name string, _ float64) bool { return !strings.HasPrefix(name, "cross_fit.") })
+	if m.Metrics == nil {
+		m.Metrics = map[string]float64{}
+	}
+	m.Calibration = map[string][]models.Bin{}
 	set := func(name string, x float64) {
 		if !math.IsNaN(x) && !math.IsInf(x, 0) {
 			m.Metrics[name] = math.Round(x*1e5) / 1e5
@@ -144,7 +152,9 @@ func writeMetrics(dir string, judged []forecaster.Judged) error {
 		set(name+".brier", j.Brier)
 		set(name+".log_loss", j.LogLoss)
 		set(name+".auc", j.AUC)
-		set(name+".slope", j.Slope)
+		set(name+".slope", j.Slope[0])
+		set(name+".slope.lower", j.Slope[1])
+		set(name+".slope.upper", j.Slope[2])
 		for _, s := range j.Against[:min(2, len(j.Against))] {
 			over := "closed_form"
 			if strings.HasPrefix(s.Over, "logistic") {

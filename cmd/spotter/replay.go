@@ -93,15 +93,21 @@ type replay struct {
 	// policies that decide on such.
 	modelled bool
 	bundled  []string
+
+	// others say of which bundles the recorded forecasts are not.
+	others []string
+	judged map[judgedBundle]bool
 }
 
-func newReplay(spec string) *replay { return &replay{spec: spec, policies: newPolicies()} }
+func newReplay(spec string) *replay {
+	return &replay{spec: spec, policies: newPolicies(), judged: map[judgedBundle]bool{}}
+}
 
 func (a *replay) compare(r *record.Recording, most int) (record.Comparison, error) {
 	var failed error
 	c, err := record.Compare(r, func(s *record.Step) (policy.Policy, error) {
 		a.recorded, a.versions = once(a.recorded, s.Meta.Policy), once(a.versions, s.Meta.Version)
-		a.look(s.Snapshot, cmp.Or(a.spec, s.Meta.Policy))
+		a.look(s.Snapshot, s.Meta, cmp.Or(a.spec, s.Meta.Policy))
 		p, err := a.policies.of(cmp.Or(a.spec, s.Meta.Policy), s.Snapshot)
 		if err != nil {
 			failed = wrong(fmt.Errorf("step %d: %w", s.Number, err), policyAdvice)
@@ -118,7 +124,7 @@ func (a *replay) compare(r *record.Recording, most int) (record.Comparison, erro
 }
 
 // look takes note of what the forecasts of a step are of, and of who wants them.
-func (a *replay) look(s *policy.Snapshot, spec string) {
+func (a *replay) look(s *policy.Snapshot, meta *record.Meta, spec string) {
 	a.modelled = a.modelled || slices.ContainsFunc(s.Markets, func(m policy.Market) bool { return m.Forecast.Source == policy.SourceModel })
 	specs := []string{spec}
 	if spec == registry.Manifest {
@@ -129,6 +135,7 @@ func (a *replay) look(s *policy.Snapshot, spec string) {
 	for _, x := range specs {
 		if b, err := registry.BundleOf(x); err == nil && b.Dir != "" {
 			a.bundled = once(a.bundled, x)
+			a.judge(meta, b.Dir)
 		}
 	}
 }
@@ -155,7 +162,7 @@ func (a *replay) warnings() (out []string) {
 			out = append(out, x+" decides on the closed form: no forecast in the recording is of a model, and a replay asks none; record with the bundle to see what it does")
 		}
 	}
-	return append(out, a.policies.refused...)
+	return append(append(out, a.others...), a.policies.refused...)
 }
 
 // policies makes the policies of a recording, each once.

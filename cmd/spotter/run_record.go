@@ -98,7 +98,8 @@ func recordingFault(err error) error {
 
 // records keeps what is decided, and on what a policy panicked.
 func (w *wiring) records(context.Context) error {
-	meta := record.Meta{Version: version, Policy: w.f.policies, Scenario: recordScenario}
+	bundle, sum := w.policies.bundleSum(w.f.policies)
+	meta := record.Meta{Version: version, Policy: w.f.policies, Scenario: recordScenario, Bundle: bundle, BundleSHA256: sum}
 	w.parts.Panics = &panicRecorder{dir: w.f.panics, meta: meta}
 	c := w.f.record.Config
 	if c.Dir == "" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spotter-dev/spotter/live/queue/fake"
 	"github.com/spotter-dev/spotter/live/rights"
@@ -29,7 +30,8 @@ var actionsOf = map[string]string{
 func TestAWSRightsAreExact(t *testing.T) {
 	s := newStage(t, shadowRules)
 	messages := fake.New()
-	messages.Send(`{"detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","detail":{"instance-id":"i-0123456789abcdef0","instance-action":"terminate"}}`)
+	messages.Send(fmt.Sprintf(`{"detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","time":%q,"detail":{"instance-id":"i-0123456789abcdef0","instance-action":"terminate"}}`,
+		time.Now().UTC().Format(time.RFC3339))) // one without a time is left to others for a minute
 	sqs := httptest.NewServer(messages)
 	defer sqs.Close()
 	t.Setenv("AWS_REGION", "us-east-1")

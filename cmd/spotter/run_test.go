@@ -82,8 +82,7 @@ func TestSimLogAndRecord(t *testing.T) {
 }
 
 // The world to compare policies on, decided again with what the registry and
-// the forecasts of the recording give; two days of it, for the race detector's
-// sake.
+// the forecasts of the recording give; two days of it.
 func TestWebWeekReplays(t *testing.T) {
 	text, err := scenarios.Source("web-week")
 	if err != nil {

@@ -111,15 +111,20 @@ func (r *runner) config(j eval.Job) (sim.Config, error) {
 	if err != nil {
 		return sim.Config{}, fmt.Errorf("weather of seed %d: %w", j.Seed, err)
 	}
-	specs := []string{j.Policy}
-	if j.Policy == registry.Manifest {
-		specs = manifests(j.World)
-	}
-	f, err := r.forecaster(specs...)
+	f, err := r.forecaster(specsOf(j)...)
 	if err != nil {
 		return sim.Config{}, err
 	}
 	return sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w}, nil
+}
+
+// specsOf returns the policies of a run as they are written: one, or those that
+// the manifests of its pools name.
+func specsOf(j eval.Job) []string {
+	if j.Policy == registry.Manifest {
+		return manifests(j.World)
+	}
+	return []string{j.Policy}
 }
 
 // run is an eval.Runner.

@@ -85,7 +85,7 @@ func (p *program) simWith(ctx context.Context, f *simFlags, runs *runner, job ev
 	if f.record != "" {
 		inner := play
 		play = func() error {
-			w, err := newRecording(f, job)
+			w, err := newRecording(f, runs, job)
 			if err != nil {
 				return err
 			}
@@ -111,15 +111,16 @@ func (p *program) simWith(ctx context.Context, f *simFlags, runs *runner, job ev
 
 // newRecording opens the folder of --record. A run is recorded whole, so a
 // folder in which something lies is refused.
-func newRecording(f *simFlags, job eval.Job) (*record.Writer, error) {
+func newRecording(f *simFlags, runs *runner, job eval.Job) (*record.Writer, error) {
 	const next = "give --record a folder that is new or empty"
 	entries, err := os.ReadDir(f.record)
 	if err == nil && len(entries) > 0 {
 		return nil, wrong(fmt.Errorf("--record: %s is not empty: %s lies in it", f.record, entries[0].Name()), next)
 	}
+	bundle, sum := runs.bundleSum(specsOf(job)...)
 	w, err := record.NewWriter(f.record, record.Meta{
 		Version: version, Policy: f.policy, Scenario: filepath.Base(job.Scenario), Seed: f.seed,
-		Note: f.command(job),
+		Bundle: bundle, BundleSHA256: sum, Note: f.command(job),
 	})
 	if err != nil {
 		return nil, wrong(fmt.Errorf("--record: %w", err), next)

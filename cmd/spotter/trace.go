@@ -10,7 +10,7 @@ import (
 
 func (p *program) traceCommand() *cobra.Command {
 	c := group("trace", "Import recorded prices and look at traces")
-	c.AddCommand(p.traceImportCommand(), p.traceGenerateCommand(), p.traceInfoCommand(), p.traceCheckCommand(), p.traceRecordCommand())
+	c.AddCommand(p.traceImportCommand(), p.traceForecastCommand(), p.traceGenerateCommand(), p.traceInfoCommand(), p.traceCheckCommand(), p.traceRecordCommand())
 	return c
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/spotter-dev/spotter/live/asg/fake"
 )
 
-var rivalSeed = flag.Uint64("rival.seed", 0, "play this seed alone against the Cluster Autoscaler; 0 plays 1,000")
+var rivalSeed = flag.Uint64("rival.seed", 0, "play this seed alone against the Cluster Autoscaler; 0 plays all")
 
 // The Cluster Autoscaler and we work on the same groups at the same time, and it
 // comes between any two of our calls. No node with pods is ended, sizes come to
 // rest, and what is held in the end is what the pods need.
 func TestRule16Rival(t *testing.T) {
-	first, last := uint64(1), uint64(1000)
+	first, last := uint64(1), uint64(rivalSeeds)
 	if *rivalSeed > 0 {
 		first, last = *rivalSeed, *rivalSeed
 	} else if testing.Short() {

@@ -50,7 +50,7 @@ type stage struct {
 func newStage(t *testing.T, enforcing bool) *stage {
 	t.Helper()
 	env := testenv.Start(t, testenv.Options{})
-	x := &stage{env: env, ns: gatedNamespace(t, env), user: "keeper-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
+	x := &stage{env: env, ns: gatedNamespace(t, env), user: "spotter-keeper-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
 	pace, err := limit.New(limit.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)

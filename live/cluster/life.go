@@ -13,8 +13,11 @@ const goneMax = 2000
 
 // A Life is a node from its order to its end.
 type Life struct {
-	// Key names it all along, where the name of the node changes once it has joined.
-	Key string
+	// Key names it all along, where the name of the node changes once it has joined: that
+	// of its machine, or of its Node where no backend tells of a machine. Was is the key
+	// that its Node had in snapshots from before the two were known to be one; empty where
+	// there were none.
+	Key, Was string
 
 	// Ended is when the observer heard that the Node object was gone, or the machine of
 	// a node that never joined; 0 while it lives.
@@ -52,6 +55,14 @@ func (e *nodeEntry) ordered() bool {
 	return e.object == nil && e.gone == 0 && e.machine != nil && e.machine.ProviderID == ""
 }
 
+// rename gives what is in a slot the key of its machine.
+func (e *nodeEntry) rename(key string) {
+	if e.seen && e.life != key {
+		e.was = e.life
+	}
+	e.life = key
+}
+
 // fillLives notes the lives as of the snapshot that is being built.
 func (o *Observer) fillLives() {
 	o.lives = o.lives[:0]
@@ -59,7 +70,7 @@ func (o *Observer) fillLives() {
 		l := Life{}
 		if e := &o.nodeX[i]; o.nodes[i].Phase != policy.NodeGone {
 			e.seen = true
-			l = Life{Key: e.life, Ended: e.gone, Ordered: e.ordered()}
+			l = Life{Key: e.life, Was: e.was, Ended: e.gone, Ordered: e.ordered()}
 		}
 		o.lives = append(o.lives, l)
 	}
@@ -71,7 +82,7 @@ func (o *Observer) fillLives() {
 // its end was heard of before.
 func (o *Observer) depart(i int32, at policy.Time) {
 	e, n := &o.nodeX[i], &o.nodes[i]
-	g := Gone{Life: Life{Key: e.life, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid, Pool: o.poolName(n.Pool)}
+	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid, Pool: o.poolName(n.Pool)}
 	switch {
 	case e.ordered():
 	case n.Market != policy.None:

@@ -64,3 +64,32 @@ func TestLives(t *testing.T) {
 		t.Errorf("gone are %+v, want the claim since its node went", gone)
 	}
 }
+
+// TestLivesThatTurnOutToBeOne: a Node and its machine are one life from when it is known,
+// under the machine's key, and it is told under which the Node went before.
+func TestLivesThatTurnOutToBeOne(t *testing.T) {
+	for name, early := range map[string]bool{"both were seen": true, "the Node was seen alone": false} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, capacityPool("p"))
+			machine := backend.Machine{Name: "claim", Pool: "p", Phase: policy.NodeLaunching, Launched: at(0)}
+			if early {
+				l.observer.SetMachine("karpenter", machine)
+			}
+			n := node("n")
+			n.Spec.ProviderID = "aws:///us-east-1a/i-n"
+			l.put(n)
+			s := l.observe(time.Minute)
+			lives, _ := l.observer.Lives()
+			if got := lives[nodeIn(t, s, "n").ID]; got != (cluster.Life{Key: "n"}) {
+				t.Errorf("the Node alone is %+v", got)
+			}
+			machine.ProviderID = n.Spec.ProviderID
+			l.observer.SetMachine("karpenter", machine)
+			s = l.observe(2 * time.Minute)
+			lives, gone := l.observer.Lives()
+			if got := lives[nodeIn(t, s, "n").ID]; got != (cluster.Life{Key: "claim", Was: "n"}) || len(gone) != 0 {
+				t.Errorf("both are %+v, and gone are %+v", got, gone)
+			}
+		})
+	}
+}

@@ -28,10 +28,10 @@ func (o *Observer) SetMachine(from string, m backend.Machine) {
 	if e.machine != nil && e.key != key {
 		delete(o.byMachine, e.key) // the newest that lays claim to the node has it
 	}
-	e.key, e.machine = key, &m
-	if e.life == "" {
-		e.life = m.Name
+	if e.machine == nil {
+		e.rename(m.Name)
 	}
+	e.key, e.machine = key, &m
 	o.byMachine[key] = i
 	if id := instanceOf(m.ProviderID); id != "" {
 		o.byInstance[id] = i

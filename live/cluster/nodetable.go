@@ -74,11 +74,11 @@ type nodeEntry struct {
 
 	leaving bool // its object is being deleted
 
-	// life is the Key of its Life, seen says that a snapshot had it, and gone is when its
+	// life and was are of its Life, seen says that a snapshot had it, and gone is when its
 	// Node object went where its machine is still there.
-	life string
-	seen bool
-	gone policy.Time
+	life, was string
+	seen      bool
+	gone      policy.Time
 }
 
 // instanceOf returns the last part of a provider ID, which names the instance.
@@ -169,9 +169,8 @@ func (o *Observer) adopt(i, j int32) {
 	to, from := &o.nodeX[i], &o.nodeX[j]
 	to.key, to.machine = from.key, from.machine
 	to.launched, to.met = to.launched || from.launched, to.met || from.met
-	if from.seen || !to.seen {
-		to.life, to.seen = from.life, from.seen
-	}
+	to.rename(from.life)
+	to.seen = to.seen || from.seen
 	if to.reclaimAt == 0 {
 		to.noticeAt, to.reclaimAt = from.noticeAt, from.reclaimAt
 	}

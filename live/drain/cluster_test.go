@@ -45,10 +45,11 @@ type cluster struct {
 // rights are those that the pipeline needs.
 var rights = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
-	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}},
+	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "patch"}},
 	{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 	{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "list", "watch"}},
 	{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: []string{"get"}},
+	{APIGroups: []string{""}, Resources: []string{"replicationcontrollers"}, Verbs: []string{"get"}},
 	{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"volumeattachments"}, Verbs: []string{"get", "list", "watch"}},
 }
 
@@ -228,7 +229,7 @@ func (m *machines) Settle(_ context.Context, tokens []string) error {
 // two budgets not at all, with a bare pod under a notice only. The user that does
 // it has only the rights that the pipeline names.
 func TestRule10OnCluster(t *testing.T) {
-	c := newCluster(t, "drainer")
+	c := newCluster(t, "spotter-drainer")
 	c.nodes("drain-a", "drain-b", "drain-c")
 	c.deploy("web", 6)
 	c.budget("web", "web", 1)
@@ -274,7 +275,7 @@ func TestRule10OnCluster(t *testing.T) {
 		}
 		return nil
 	})
-	c.onlyEvictions(mark, "drainer")
+	c.onlyEvictions(mark, "spotter-drainer")
 }
 
 // onlyEvictions fails the test if the user has written anything but marks on
@@ -297,7 +298,7 @@ func (c *cluster) onlyEvictions(mark testenv.Mark, user string) {
 // another settle them: after Recover no node is left cordoned by us, and in the
 // end all pods are ready. Persons and conflicts are the real ones.
 func TestRule11OnCluster(t *testing.T) {
-	c := newCluster(t, "killed")
+	c := newCluster(t, "spotter-killed")
 	c.nodes("kill-a", "kill-b", "kill-c")
 	c.deploy("web", 6)
 	c.budget("web", "web", 1)

@@ -334,7 +334,7 @@ func TestRule11RecoverLater(t *testing.T) {
 // is left.
 func TestRandomDrains(t *testing.T) {
 	first := testenv.Seed(t)
-	for i := range uint64(200) {
+	for i := range uint64(randomDrains) {
 		seed := first + i
 		inWorld(t, func(t *testing.T, w *world) { playRandom(w, rand.New(rand.NewPCG(seed, 0))) })
 		if t.Failed() {

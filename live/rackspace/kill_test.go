@@ -197,7 +197,7 @@ func TestKilledAtRandomPoints(t *testing.T) {
 		}
 		return 1<<30 - k.left
 	}()
-	points := 100
+	points := killPoints
 	if testing.Short() {
 		points = 10
 	}

@@ -2,6 +2,7 @@ package rackspace_test
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func TestOnARealAPIServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w.store = userOf(t, env, "rackspace", slices.Concat(reads, writes)...)
+	w.store = userOf(t, env, "spotter-rackspace", slices.Concat(reads, writes)...)
 	w.restart()
 	w.mustLaunch("t1", 42_000, "gp.vs1.medium-iad")
 	w.mustLaunch("t1", 42_000, "gp.vs1.medium-iad")
@@ -150,15 +151,16 @@ func TestRule13ShadowByTheAuditLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.store = userOf(t, env, "shadow", reads...)
+	w.store = userOf(t, env, "spotter-shadow", reads...)
 	w.restart()
 	mark := env.Mark()
 	for range 10 {
 		step(w, env, true)
 		w.read()
 	}
-	for _, e := range env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "shadow" }) {
-		if e.Writes() || e.Code >= 300 {
+	for _, e := range env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter-shadow" }) {
+		busy := e.Code == http.StatusTooManyRequests // while the server fills its cache; the client asks again
+		if e.Writes() || e.Code >= 300 && !busy {
 			t.Errorf("the audit log has %v", e)
 		}
 	}

@@ -21,7 +21,7 @@ var titles = map[Part]string{
 const preface = `# Rights
 
 What ` + "`spotter run`" + ` must be let do, and nothing besides. It is written from the package ` + "`live/rights`" + `, which the
-chart is tested against, and which tests hold against the log of a real API server and of servers that play AWS.
+chart is tested against. [How it is held](#how-this-is-held) against what is done stands at the end.
 
 *Shadow* rights are needed in every mode. *Active* ones only where the controller is started with ` + "`--mode active`" + `; grant
 none of them to one that is to look and touch nothing. Rows that say what happens without them may be left out.
@@ -38,6 +38,25 @@ to what the table names. In shadow nothing is asked for that changes anything bu
 
 const afterword = `
 Rackspace Spot knows no rights: a refresh token may do what its account may. In shadow Spotter only reads with it.
+
+## How this is held
+
+Of AWS, what is asked of the servers that play it is held against the list by tests of each backend.
+
+Of Kubernetes, tests run Spotter against a real API server with role-based access control, as users named ` + "`spotter…`" + ` and as
+the service accounts of the chart. Where ` + "`SPOTTER_RIGHTS_USED`" + ` names a folder, each such test leaves there, from the
+audit log, what these users were let do, under which rules. After all suites a check goes through the folder:
+
+` + "```sh" + `
+mkdir -p $PWD/bin/rights && touch $PWD/bin/rights/begun
+SPOTTER_RIGHTS_USED=$PWD/bin/rights go test ./live/... ./charts/... ./cmd/spotter
+SPOTTER_RIGHTS_COLLECTED=$PWD/bin/rights go test -count 1 -v -run TestGrantedIsUsed ./live/rights
+` + "```" + `
+
+It compares, for each mode and the backends of the chart's values, verb by verb, and fails for what is granted and used by no
+suite, but for a short list with a reason each, and for what a controller asked for that stands nowhere above. The rights of the
+chart's Jobs are held likewise. A test leaves one file, which it writes anew when it runs. Go keeps the results of tests and
+does not run them again; each looks at the file ` + "`begun`" + `, so that in a folder that is new all run.
 `
 
 // Document returns the documentation of all rights, in Markdown.

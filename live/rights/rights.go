@@ -62,6 +62,11 @@ func (s Setup) needs(p Part, active bool) bool {
 	return (s.Active || !active) && (p == Core || slices.Contains(s.Parts, p))
 }
 
+// Needs reports whether a controller asks for what a right grants.
+func (s Setup) Needs(r *Right) bool {
+	return s.needs(r.Part, r.Active) && (r.Unless == "" || !s.needs(r.Unless, false))
+}
+
 // A Right is something that the API server is asked for.
 type Right struct {
 	Part Part
@@ -95,7 +100,7 @@ func Rules(s Setup, in Scope) []rbacv1.PolicyRule {
 	type object struct{ group, resource, names string }
 	verbs := map[object]map[string]bool{}
 	for _, r := range Kubernetes() {
-		if r.Scope != in || !s.needs(r.Part, r.Active) || r.Unless != "" && s.needs(r.Unless, false) {
+		if r.Scope != in || !s.Needs(&r) {
 			continue
 		}
 		for _, resource := range r.Resources {

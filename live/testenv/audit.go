@@ -49,8 +49,10 @@ type AuditEvent struct {
 	URI    string
 	DryRun bool
 
-	// Code is the HTTP status of the answer.
-	Code int
+	// Code is the HTTP status of the answer, and Allowed says that access control let
+	// it be asked for.
+	Code    int
+	Allowed bool
 
 	// Request and Response are JSON, of writes only.
 	Request, Response json.RawMessage
@@ -132,6 +134,7 @@ func parseAudit(line []byte) (AuditEvent, error) {
 		ResponseStatus           struct{ Code int }
 		RequestObject            json.RawMessage
 		ResponseObject           json.RawMessage
+		Annotations              map[string]string
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(line), &raw); err != nil {
 		return AuditEvent{}, err
@@ -141,6 +144,6 @@ func parseAudit(line []byte) (AuditEvent, error) {
 		Time: raw.RequestReceivedTimestamp, User: raw.User.Username, UserAgent: raw.UserAgent, Verb: raw.Verb,
 		Group: o.APIGroup, Resource: o.Resource, Subresource: o.Subresource, Namespace: o.Namespace, Name: o.Name,
 		URI: raw.RequestURI, DryRun: strings.Contains(raw.RequestURI, "dryRun=All") || bytes.Contains(raw.RequestObject, []byte(`"dryRun":["All"]`)),
-		Code: raw.ResponseStatus.Code, Request: raw.RequestObject, Response: raw.ResponseObject,
+		Code: raw.ResponseStatus.Code, Allowed: raw.Annotations["authorization.k8s.io/decision"] == "allow", Request: raw.RequestObject, Response: raw.ResponseObject,
 	}, nil
 }

@@ -22,4 +22,7 @@
 // The binaries are those of `make testenv`, or of the folder that
 // KUBEBUILDER_ASSETS names. Where they are absent the test is skipped, or fails
 // if SPOTTER_TESTENV is "required".
+//
+// What users named spotter, or spotter- and more, were let do is collected where
+// [UseVariable] says so, and held against what they are granted: docs/rights.md.
 package testenv

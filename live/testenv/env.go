@@ -91,6 +91,7 @@ type Env struct {
 	binaries string
 	control  *envtest.Environment
 	guard    *guard
+	uses     collection
 }
 
 var shared struct {
@@ -114,6 +115,7 @@ func Start(t testing.TB, o Options) *Env {
 	if !reflect.DeepEqual(shared.env.options, o) {
 		t.Fatalf("testenv: the cluster of this package runs with the options %+v, and not with %+v", shared.env.options, o)
 	}
+	shared.env.collect(t)
 	return shared.env
 }
 
@@ -125,6 +127,7 @@ func New(t testing.TB, o Options) *Env {
 		t.Fatalf("testenv: %v", err)
 	}
 	t.Cleanup(env.stop)
+	env.collect(t)
 	return env
 }
 

@@ -29,10 +29,17 @@ type Config struct {
 	// pool's spot nodes, whatever the values say. Without it they are spread so
 	// that the loss of no one market or zone does harm.
 	Cap bool
+
+	// Spread is the most nodes that move at once out of spot markets in which more
+	// pods of a service stand than it can spare; 0 leaves them there. Raising it
+	// spreads sooner, and moves more pods.
+	Spread int
 }
 
 // DefaultConfig returns the parameters used where none are given.
-func DefaultConfig() Config { return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour} }
+func DefaultConfig() Config {
+	return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour, Spread: 2}
+}
 
 // Set reads the parameter key from value.
 func (c *Config) Set(key, value string) error {
@@ -48,11 +55,14 @@ func (c *Config) Set(key, value string) error {
 	case "interval":
 		form = "a duration such as 10m"
 		next.Interval, err = time.ParseDuration(value)
+	case "spread":
+		form = "a whole number"
+		next.Spread, err = strconv.Atoi(value)
 	case "cap":
 		form = "true or false"
 		next.Cap, err = strconv.ParseBool(value)
 	default:
-		return fmt.Errorf("model: unknown parameter %q: it knows bundle, cap, cooldown, interval, margin", key)
+		return fmt.Errorf("model: unknown parameter %q: it knows bundle, cap, cooldown, interval, margin, spread", key)
 	}
 	if err != nil {
 		return fmt.Errorf("model: %s %q is not %s", key, value, form)
@@ -67,12 +77,17 @@ func (c *Config) Set(key, value string) error {
 // longest is the longest cooldown or interval that makes sense.
 const longest = 7 * 24 * time.Hour
 
+// spreadMost is the largest number of nodes that makes sense to move at once.
+const spreadMost = 100
+
 func (c Config) validate() error {
 	switch {
 	case !(c.Margin >= 0 && c.Margin <= 1e6):
 		return fmt.Errorf("model: margin %v is not in [0, 1e6]", c.Margin)
 	case c.Cooldown < 0 || c.Cooldown > longest:
 		return fmt.Errorf("model: cooldown %v is not in [0s, %v]", c.Cooldown, longest)
+	case c.Spread < 0 || c.Spread > spreadMost:
+		return fmt.Errorf("model: spread %d is not in [0, %d]", c.Spread, spreadMost)
 	case c.Interval < 0 || c.Interval > longest:
 		return fmt.Errorf("model: interval %v is not in [0s, %v]", c.Interval, longest)
 	}
@@ -94,6 +109,9 @@ func (c Config) name() string {
 	}
 	if c.Margin != d.Margin {
 		parts = append(parts, "margin="+strconv.FormatFloat(c.Margin, 'g', -1, 64))
+	}
+	if c.Spread != d.Spread {
+		parts = append(parts, "spread="+strconv.Itoa(c.Spread))
 	}
 	return strings.Join(parts, ":")
 }

@@ -10,7 +10,8 @@
 // The network says how much of a pool is to be spot and nothing else. Which
 // markets are bought in, which nodes go for others, and what no move may break is
 // the work of the policy portfolio, which is given pools that have this share.
-// It looks every interval, and at once where the share has changed, nodes are
+// In between it spreads: nodes leave a market in which more of a service stand than
+// it can spare. It looks every interval, and at once where the share has changed, nodes are
 // about to be taken or a launch was refused; in between only notices, pending
 // pods and empty nodes are seen to, since to look costs far more than to decide.
 package model
@@ -60,7 +61,11 @@ type Policy struct {
 	name    string
 	placer  *portfolio.Policy
 	scratch workload.Scratch
-	pools   []policy.Pool // of the snapshot that the placer is given
+
+	// exposure counts how services lie on markets, where they are spread.
+	exposure workload.Exposure
+
+	pools []policy.Pool // of the snapshot that the placer is given
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -105,6 +110,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	} else {
 		plan, t.memory = t.tend()
 	}
+	e.spread(&t, &plan)
 	t.account(&plan)
 	return plan, t.memory
 }

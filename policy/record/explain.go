@@ -145,6 +145,9 @@ func line(r *planRow, s *policy.Snapshot) string {
 // header writes which step it is.
 func header(b *strings.Builder, s *Step) {
 	fmt.Fprintf(b, "step %d at %v, the next at %v or sooner\n", s.Number, s.Snapshot.Now, s.Plan.Wake)
+	if m := s.Meta; m != nil && m.Bundle != "" {
+		fmt.Fprintf(b, "the bundle asked is %s, SHA-256 %s\n", m.Bundle, m.BundleSHA256)
+	}
 }
 
 // own reports whether an entry is about the node or a pod on it, or suspends a

@@ -39,6 +39,14 @@ type Meta struct {
 	Policy   string
 	Scenario string
 
+	// Bundle names the bundle that policies of the run asked for forecasts, as
+	// they write it, and BundleSHA256 is the SHA-256 of its manifest in hex: a
+	// folder may hold another bundle tomorrow. Both are empty where no bundle was
+	// asked, where pools of a live cluster each name theirs, and in recordings of
+	// programs that did not write them.
+	Bundle       string
+	BundleSHA256 string
+
 	// Seed is that of the run; 0 for a live cluster.
 	Seed uint64
 
@@ -54,6 +62,8 @@ const (
 	keyScenario = "spotter.scenario"
 	keySeed     = "spotter.seed"
 	keyNote     = "spotter.note"
+	keyBundle   = "spotter.bundle"
+	keySHA256   = "spotter.bundle_sha256"
 
 	// keyContinues is "true" in the files of a segment whose rows go on from the
 	// last step of the segment before.
@@ -61,7 +71,7 @@ const (
 )
 
 func (m *Meta) options(continues bool) []parquet.WriterOption {
-	return []parquet.WriterOption{
+	o := []parquet.WriterOption{
 		parquet.KeyValueMetadata(keyContinues, strconv.FormatBool(continues)),
 		parquet.KeyValueMetadata(keySchema, strconv.Itoa(SchemaVersion)),
 		parquet.KeyValueMetadata(keyVersion, m.Version),
@@ -70,6 +80,10 @@ func (m *Meta) options(continues bool) []parquet.WriterOption {
 		parquet.KeyValueMetadata(keySeed, strconv.FormatUint(m.Seed, 10)),
 		parquet.KeyValueMetadata(keyNote, m.Note),
 	}
+	if m.Bundle != "" {
+		o = append(o, parquet.KeyValueMetadata(keyBundle, m.Bundle), parquet.KeyValueMetadata(keySHA256, m.BundleSHA256))
+	}
+	return o
 }
 
 func readMeta(lookup func(string) (string, bool)) (Meta, error) {
@@ -85,6 +99,8 @@ func readMeta(lookup func(string) (string, bool)) (Meta, error) {
 	m.Policy, _ = lookup(keyPolicy)
 	m.Scenario, _ = lookup(keyScenario)
 	m.Note, _ = lookup(keyNote)
+	m.Bundle, _ = lookup(keyBundle)
+	m.BundleSHA256, _ = lookup(keySHA256)
 	seed, _ := lookup(keySeed)
 	n, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {

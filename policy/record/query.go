@@ -25,14 +25,14 @@ type Query struct {
 
 // Explain says why something was done, or why nothing was: what was known, what
 // the plan says with its reasons and dollars, and when the same node or pool
-// was last decided about.
-func (r *Recording) Explain(q Query) (string, error) {
+// was last decided about. The Meta is that of the decision.
+func (r *Recording) Explain(q Query) (string, *Meta, error) {
 	x := explanation{q: q}
 	var found *Step
 	last := int64(0)
 	for s, err := range r.Steps() {
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if last = s.Number; q.Number > 0 && s.Number == q.Number {
 			found = s
@@ -41,7 +41,7 @@ func (r *Recording) Explain(q Query) (string, error) {
 		if q.Number == 0 {
 			if s.Snapshot.Now > q.At {
 				if found == nil {
-					return "", fmt.Errorf("%w: %s begins at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, q.At)
+					return "", nil, fmt.Errorf("%w: %s begins at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, q.At)
 				}
 				break
 			}
@@ -54,9 +54,10 @@ func (r *Recording) Explain(q Query) (string, error) {
 		x.passed(s)
 	}
 	if found == nil {
-		return "", fmt.Errorf("%w: %s has %d steps, none of number %d", ErrNoStep, r.dir, last, q.Number)
+		return "", nil, fmt.Errorf("%w: %s has %d steps, none of number %d", ErrNoStep, r.dir, last, q.Number)
 	}
-	return x.text(found)
+	text, err := x.text(found)
+	return text, found.Meta, err
 }
 
 // An explanation remembers what was last decided about its subject.

@@ -94,9 +94,11 @@ func TestQuery(t *testing.T) {
 		"the last step":  {Query{At: 1 << 40}, []string{"step 5 at", "the plan does nothing", "no node of it has a notice"}},
 		"the whole plan": {Query{Number: 2}, []string{"the plan\n", "launch web", "drain a"}},
 	} {
-		got, err := r.Explain(c.q)
+		got, meta, err := r.Explain(c.q)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
+		} else if *meta != r.Meta {
+			t.Errorf("%s: the decision is of %+v, want %+v", name, *meta, r.Meta)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
@@ -119,7 +121,7 @@ func TestQueryOfNothing(t *testing.T) {
 		"later step":      {Query{Number: 6}, ErrNoStep, "has 5 steps"},
 		"before it began": {Query{At: 1}, ErrNoStep, "begins at"},
 	} {
-		if _, err := r.Explain(c.q); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := r.Explain(c.q); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -308,9 +308,6 @@ func TestRegionOf(t *testing.T) {
 // The figures are those that were counted from the file by other means.
 func TestImportRecording(t *testing.T) {
 	path := policytest.Recording(t, "prices/aws_skypilot_us-east-2_2023-11_2024-02.csv.gz")
-	if underRace {
-		t.Skip("more than 100,000 rows take the race detector too long; make test reads them without")
-	}
 	tr, report, err := Import([]string{path}, ImportOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -52,8 +52,8 @@ func TestRecordedPrices(t *testing.T) {
 	for name, columns := range recordedPrices {
 		t.Run(strings.TrimPrefix(name, "prices/"), func(t *testing.T) {
 			path := policytest.Recording(t, name)
-			if info, err := os.Stat(path); (testing.Short() || underRace) && err == nil && info.Size() > 1e6 {
-				t.Skip("more than 100,000 rows take the race detector too long; make test reads them without")
+			if info, err := os.Stat(path); testing.Short() && err == nil && info.Size() > 1e6 {
+				t.Skip("more than 100,000 rows take long")
 			}
 			tr, report, err := Import([]string{path}, ImportOptions{})
 			if err != nil {
@@ -104,7 +104,7 @@ func compareStored(t *testing.T, tr *Trace) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "t")
 	write := Write
-	if testing.Short() || underRace {
+	if testing.Short() {
 		write = WriteFile
 	}
 	if err := write(dir, tr); err != nil {

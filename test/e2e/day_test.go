@@ -33,6 +33,7 @@ func TestDay(t *testing.T) {
 	}
 	for name, interrupts := range map[string]bool{"Interrupted": true, "Warned": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has a cluster of its own, and waits most of the time
 			w := newWorld(t, interrupts)
 			t.Cleanup(func() {
 				if t.Failed() {

@@ -43,6 +43,9 @@ func (w *world) helm(args ...string) (string, error) {
 // values are those of the release, in a mode.
 func (w *world) values(mode string) []string {
 	all := []string{
+		// Karpenter would make a node of the users' own for a pod of the release that waits for
+		// its volume.
+		"nodeSelector.team=system",
 		"mode=" + mode, "step=5s", "prices.traceClaim=" + w.claim, "prices.tracePath=prices",
 		"karpenter.nodeClassGroups={karpenter.kwok.sh}", "aws.regions={" + region + "}", "metrics.secure=false",
 	}

@@ -84,7 +84,9 @@ func newWorld(t *testing.T, interrupts bool) *world {
 	}
 	w.withoutOurs(t)
 	for _, name := range []string{"system-a", "system-b"} {
-		w.env.AddNode(t, testenv.Node(name, "4", "16Gi"))
+		n := testenv.Node(name, "4", "16Gi")
+		n.Labels["team"] = "system"
+		w.env.AddNode(t, n)
 	}
 	gpu := testenv.Node("accelerated", "16", "64Gi")
 	gpu.Labels["team"] = "research"

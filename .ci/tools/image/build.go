@@ -97,7 +97,7 @@ func (b *builder) edition(arch string, o options) (edition, error) {
 	if err != nil {
 		return edition{}, err
 	}
-	above, compiled, err := b.above(arch, runtime, o.notices)
+	above, compiled, err := b.above(arch, runtime, o)
 	if err != nil {
 		return edition{}, err
 	}
@@ -105,13 +105,16 @@ func (b *builder) edition(arch string, o options) (edition, error) {
 	if err != nil {
 		return edition{}, err
 	}
-	bill, err := b.bill(arch, compiled, packages, runtime)
+	bill, err := b.bill(materials{arch, compiled, above[len(above)-1].tree, base, packages, runtime, o.locked})
 	return edition{arch, img, bill}, err
 }
 
 // above makes what stands above Debian's packages, and returns the program's file too.
-func (b *builder) above(arch string, runtime pin, notices string) ([]part, string, error) {
-	onnx, err := b.runtimeTree(arch, runtime, notices)
+func (b *builder) above(arch string, runtime pin, o options) ([]part, string, error) {
+	if err := b.checkNotices(o, runtime); err != nil {
+		return nil, "", err
+	}
+	onnx, err := b.runtimeTree(arch, runtime, o.notices)
 	if err != nil {
 		return nil, "", err
 	}
@@ -135,7 +138,7 @@ func (b *builder) stage(arch string, o options) error {
 	if err != nil {
 		return err
 	}
-	parts, _, err := b.above(arch, runtime, o.notices)
+	parts, _, err := b.above(arch, runtime, o)
 	if err != nil {
 		return err
 	}
@@ -168,8 +171,40 @@ func (b *builder) push(ctx context.Context, file, to string, out io.Writer) erro
 	return nil
 }
 
-// lock pins the newest packages for all architectures. Other pins stay as they are.
-func (b *builder) lock() error {
+// checkNotices holds the notices of ONNX Runtime against their pin. Without one they are
+// taken, but with locked.
+func (b *builder) checkNotices(o options, runtime pin) error {
+	if o.notices == "" {
+		return nil
+	}
+	all, err := readLock(filepath.Join(b.root, lockFile))
+	if err != nil {
+		return wrong(err)
+	}
+	got := sumOf(o.notices)
+	if got == "" {
+		return wrong(fmt.Errorf("--onnxruntime-notices %s cannot be read", o.notices))
+	}
+	for _, p := range all {
+		switch {
+		case p.source != noticesSource || p.version != runtime.version:
+		case p.sum != got:
+			return wrong(fmt.Errorf("--onnxruntime-notices %s has the SHA-256 %s, pinned for %s is %s", o.notices, got, p, p.sum))
+		default:
+			return nil
+		}
+	}
+	unpinned := fmt.Errorf("--onnxruntime-notices %s: the notices of ONNX Runtime %s are not pinned in %s: read them and run make image-lock IMAGE_FLAGS='--onnxruntime-notices %s'", o.notices, runtime.version, lockFile, o.notices)
+	if o.locked {
+		return wrong(unpinned)
+	}
+	fmt.Fprintf(b.said, "warning: %v\n", unpinned)
+	return nil
+}
+
+// lock pins the newest packages for all architectures, and the notices of ONNX Runtime
+// where they are given. Other pins stay as they are.
+func (b *builder) lock(o options) error {
 	name := filepath.Join(b.root, lockFile)
 	old, err := readLock(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -180,9 +215,21 @@ func (b *builder) lock() error {
 	}
 	var all []pin
 	for _, p := range old {
-		if p.source != "debian" {
-			all = append(all, p)
+		if p.source == "debian" || p.source == noticesSource && o.notices != "" {
+			continue
 		}
+		all = append(all, p)
+	}
+	if o.notices != "" {
+		_, runtime, err := b.pins(architectures()[0])
+		if err != nil {
+			return err
+		}
+		p := pin{noticesSource, "onnxruntime", runtime.version, "any", sumOf(o.notices)}
+		if p.sum == "" {
+			return wrong(fmt.Errorf("--onnxruntime-notices %s cannot be read", o.notices))
+		}
+		all = append(all, p)
 	}
 	for _, arch := range architectures() {
 		d := &debian{dir: filepath.Join(b.work, "apt-"+arch), arch: arch}

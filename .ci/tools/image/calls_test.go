@@ -135,6 +135,7 @@ func TestLock(t *testing.T) {
 		"debian libc6 1 amd64":               "4 words",
 		"pip a 1 amd64 00":                   `"pip"`,
 		"npm a 1 sparc 00":                   `"sparc"`,
+		"npm a 1 any 00":                     `"any"`,
 		"debian libc6 1 amd64 00zz":          `"00zz"`,
 		all[0].line() + "\n" + all[0].line(): "twice",
 	} {
@@ -144,6 +145,79 @@ func TestLock(t *testing.T) {
 		}
 		if _, err := readLock(name); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestNotices: notices other than those that are pinned are refused, and those that are
+// not pinned where all must be.
+func TestNotices(t *testing.T) {
+	const text = "# x\n"
+	b := &builder{root: t.TempDir(), said: io.Discard}
+	file := filepath.Join(b.root, "notices.txt")
+	lock := filepath.Join(b.root, lockFile)
+	runtime := pin{source: "npm", name: "onnxruntime-node", version: "1.2.3"}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(lock), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		version, sum string
+		locked       bool
+		want         string
+	}{
+		{"1.2.3", sum([]byte(text)), true, ""},
+		{"1.2.3", sum([]byte("y")), false, "pinned for onnxruntime 1.2.3 is " + sum([]byte("y"))},
+		{"1.2.2", sum([]byte(text)), true, "not pinned"},
+		{"1.2.2", sum([]byte(text)), false, ""},
+	} {
+		if err := writeLock(lock, []pin{{noticesSource, "onnxruntime", c.version, "any", c.sum}}); err != nil {
+			t.Fatal(err)
+		}
+		err := b.checkNotices(options{notices: file, locked: c.locked}, runtime)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestLicences: a licence is told by its text, one that only a link speaks of by the
+// text beside it, and a text that nobody knows is an error, as is a copyright file of
+// Debian that nobody has read.
+func TestLicences(t *testing.T) {
+	mit, err := os.ReadFile(filepath.Join(root, "build", "licenses", "onnxruntime", "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	apache, err := os.ReadFile(filepath.Join(root, "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const link = "https://www.apache.org/licenses/LICENSE-2.0"
+	for _, c := range []struct {
+		files map[string]string
+		want  string
+	}{
+		{map[string]string{"LICENSE": string(mit), "NOTICE": "whatever"}, "MIT"},
+		{map[string]string{"LICENSE": string(apache), "x/LICENSE.txt": string(mit)}, "Apache-2.0 AND MIT"},
+		{map[string]string{"LICENSE": string(apache), "LICENSE-link": link}, "Apache-2.0"},
+		{map[string]string{"LICENSE": string(mit), "LICENSE-link": link}, ""},
+		{map[string]string{"LICENSE": "All is mine."}, ""},
+		{map[string]string{"NOTICE": string(mit)}, ""},
+	} {
+		tr := tree{}
+		for name, text := range c.files {
+			tr.file(licencesOf+"m@v1/"+name, []byte(text))
+		}
+		if got, err := moduleLicences(tr, "m@v1"); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%v: %q, want %q: %v", sortedKeys(tr), got, c.want, err)
+		}
+	}
+	for _, name := range debianPackages {
+		if x := debianLicences[name]; x.expression == "" || len(x.sum) != 64 {
+			t.Errorf("%s: %+v", name, x)
+		}
+		if _, err := packageLicence(tree{}, name); err == nil {
+			t.Errorf("%s: a copyright file that nobody has read is taken", name)
 		}
 	}
 }

@@ -316,6 +316,9 @@ func checkBill(t *testing.T, image name.Digest, arch string) {
 	for _, c := range *bom.Components {
 		name, _, _ := strings.Cut(c.PackageURL, "@")
 		found[name] = c.Version != ""
+		if c.Licenses == nil || len(*c.Licenses) != 1 {
+			t.Errorf("%s: %s has no licence", arch, c.PackageURL)
+		}
 	}
 	for _, want := range []string{"pkg:golang/stdlib", "pkg:golang/k8s.io/client-go", "pkg:golang/github.com/spotter-dev/spotter", "pkg:github/microsoft/onnxruntime", "pkg:deb/debian/libc6"} {
 		if !found[want] {

@@ -13,12 +13,13 @@ import (
 
 // A pin is one thing that the image is made of and that is not built here.
 type pin struct {
-	// source is debian or npm.
+	// source is debian, npm or notices: the file with the notices of third parties of
+	// ONNX Runtime, which is no part of its npm package.
 	source  string
 	name    string
 	version string
 
-	// arch is the architecture of the image, as Go calls it.
+	// arch is the architecture of the image, as Go calls it, or any.
 	arch string
 
 	// sum is the SHA-256 of the Debian package, or of the library that is taken out
@@ -28,10 +29,14 @@ type pin struct {
 
 func (p pin) String() string { return p.name + " " + p.version }
 
+// noticesSource is the source of the pin of the notices.
+const noticesSource = "notices"
+
 // lockHeader begins the file of pins.
 const lockHeader = `# What the image is made of besides what is built here: source, name, version,
 # architecture, and the SHA-256 of the Debian package or of the library in the npm
-# package. ` + "`make image-lock`" + ` writes the newest packages of Debian 12.
+# package. ` + "`make image-lock`" + ` writes the newest packages of Debian 12, and with
+# IMAGE_FLAGS='--onnxruntime-notices FILE' the notices of third parties of ONNX Runtime.
 `
 
 // readLock reads the file of pins.
@@ -66,10 +71,10 @@ func readPin(fields []string) (pin, error) {
 		return pin{}, fmt.Errorf("%d words, want source, name, version, architecture and SHA-256", len(fields))
 	}
 	p := pin{fields[0], fields[1], fields[2], fields[3], fields[4]}
-	if p.source != "debian" && p.source != "npm" {
-		return pin{}, fmt.Errorf("source %q: want debian or npm", p.source)
+	if !slices.Contains([]string{"debian", "npm", noticesSource}, p.source) {
+		return pin{}, fmt.Errorf("source %q: want debian, npm or %s", p.source, noticesSource)
 	}
-	if _, ok := platforms[p.arch]; !ok {
+	if _, ok := platforms[p.arch]; !ok && (p.source != noticesSource || p.arch != "any") {
 		return pin{}, fmt.Errorf("architecture %q: want one of %s", p.arch, strings.Join(architectures(), ", "))
 	}
 	if sum, err := hex.DecodeString(p.sum); err != nil || len(sum) != 32 {

@@ -34,7 +34,8 @@ const usage = `usage: imagetool COMMAND …
   push ARCHIVE REPOSITORY:TAG
         sends image and bills to a registry and prints the reference by digest, and
         those of each architecture
-  lock  pins the newest packages of Debian 12
+  lock  [--onnxruntime-notices FILE]
+        pins the newest packages of Debian 12, and the file
 `
 
 // An errWrong is the fault of who calls: exit code 2.
@@ -117,7 +118,7 @@ func run(ctx context.Context, args []string, out, said io.Writer) error {
 	case "stage":
 		return b.stage(archs[0], o)
 	case "lock":
-		return b.lock()
+		return b.lock(o)
 	case "unpack":
 		return unpack(f.Arg(0), archs[0], f.Arg(1), b.work)
 	default:

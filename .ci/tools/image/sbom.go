@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"time"
 
@@ -12,37 +13,79 @@ import (
 	"github.com/google/uuid"
 )
 
-// bill returns the bill of materials of an image as CycloneDX: the program and all
-// modules that are linked into it as the program itself tells them, the packages of
-// Debian, and ONNX Runtime. Equal images have equal bills.
-func (b *builder) bill(arch, file string, packages []pin, runtime pin) ([]byte, error) {
-	info, err := buildinfo.ReadFile(file)
+// materials are what an image is made of.
+type materials struct {
+	arch string
+
+	// file is the program, own what stands in the image of it, base what does of the
+	// packages.
+	file      string
+	own, base tree
+
+	packages []pin
+	runtime  pin
+
+	// locked refuses packages whose licences may have changed since they were read.
+	locked bool
+}
+
+// module returns the licences of a module, or of Go itself.
+func (m *materials) module(path string) (*cdx.Licenses, error) {
+	expression, err := moduleLicences(m.own, path)
 	if err != nil {
 		return nil, err
 	}
+	return licences(expression), nil
+}
+
+// bill returns the bill of materials of an image as CycloneDX: the program and all
+// modules that are linked into it as the program itself tells them, the packages of
+// Debian, and ONNX Runtime, each with its licences, whose texts stand in the trees.
+// Equal images have equal bills.
+func (b *builder) bill(m materials) ([]byte, error) {
+	info, err := buildinfo.ReadFile(m.file)
+	if err != nil {
+		return nil, err
+	}
+	arch := m.arch
 	image := cdx.Component{
 		BOMRef: "image", Type: cdx.ComponentTypeContainer, Name: "spotter", Version: b.version,
 		PackageURL: "pkg:oci/spotter?arch=" + arch + "&repository_url=ghcr.io%2Fspotter-dev%2Fspotter",
-		Licenses:   licence("Apache-2.0"),
+		Licenses:   licences("Apache-2.0"),
 	}
 	main := component(cdx.ComponentTypeApplication, info.Main.Path, b.version, "pkg:golang/"+info.Main.Path+"@"+escape(b.version))
-	main.Licenses, main.Hashes = licence("Apache-2.0"), hash(sumOf(file))
+	main.Licenses, main.Hashes = licences("Apache-2.0"), hash(sumOf(m.file))
 	std := component(cdx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
-	onnx := component(cdx.ComponentTypeLibrary, "onnxruntime", runtime.version, "pkg:github/microsoft/onnxruntime@v"+runtime.version)
-	onnx.Licenses, onnx.Hashes = licence("MIT"), hash(runtime.sum)
+	onnx := component(cdx.ComponentTypeLibrary, "onnxruntime", m.runtime.version, "pkg:github/microsoft/onnxruntime@v"+m.runtime.version)
+	onnx.Licenses, onnx.Hashes = licences("MIT"), hash(m.runtime.sum)
+	if std.Licenses, err = m.module("go"); err != nil {
+		return nil, err
+	}
 	all := []cdx.Component{main, std, onnx}
 	linked := []string{std.BOMRef, onnx.BOMRef}
-	for _, m := range info.Deps {
-		if m.Replace != nil {
-			m = m.Replace
+	for _, d := range info.Deps {
+		found, err := m.module(d.Path + "@" + d.Version)
+		if err != nil {
+			return nil, err
 		}
-		c := component(cdx.ComponentTypeLibrary, m.Path, m.Version, "pkg:golang/"+m.Path+"@"+escape(m.Version))
+		if d.Replace != nil {
+			d = d.Replace
+		}
+		c := component(cdx.ComponentTypeLibrary, d.Path, d.Version, "pkg:golang/"+d.Path+"@"+escape(d.Version))
+		c.Licenses = found
 		all, linked = append(all, c), append(linked, c.BOMRef)
 	}
 	parts := []string{main.BOMRef}
-	for _, p := range packages {
+	for _, p := range m.packages {
 		c := component(cdx.ComponentTypeLibrary, p.name, p.version, "pkg:deb/debian/"+escape(p.name)+"@"+escape(p.version)+"?arch="+arch+"&distro=debian-12")
-		c.Hashes = hash(p.sum)
+		expression, err := packageLicence(m.base, p.name)
+		if err != nil && (m.locked || expression == "") {
+			return nil, err
+		}
+		if err != nil {
+			fmt.Fprintf(b.said, "warning: %v\n", err)
+		}
+		c.Licenses, c.Hashes = licences(expression), hash(p.sum)
 		all, parts = append(all, c), append(parts, c.BOMRef)
 	}
 	bom := cdx.NewBOM()
@@ -67,10 +110,6 @@ func encode(bom *cdx.BOM) ([]byte, error) {
 
 func component(kind cdx.ComponentType, name, version, url string) cdx.Component {
 	return cdx.Component{BOMRef: url, Type: kind, Name: name, Version: version, PackageURL: url}
-}
-
-func licence(id string) *cdx.Licenses {
-	return &cdx.Licenses{{License: &cdx.License{ID: id}}}
 }
 
 func hash(sum string) *[]cdx.Hash {

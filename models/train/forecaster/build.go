@@ -54,13 +54,14 @@ const (
 	rowMarket  // in its world
 	rowOpen    // the market sold at t
 	rowHeld    // nodes of the cluster there
+	rowSource  // the recorded region that the weather is of: an index into About.Sources, or -1
 	rowColumns
 )
 
 // RowNames are the columns of what a row is of, ClosedNames those of the closed
 // form's forecast.
 var (
-	RowNames    = []string{"stratum", "cluster", "minutes", "market", "open", "held"}
+	RowNames    = []string{"stratum", "cluster", "minutes", "market", "open", "held", "source"}
 	ClosedNames = []string{"hazard", "runtime", "capacity"}
 )
 
@@ -230,7 +231,7 @@ func (c *Config) play(p plan, into *table) error {
 	}
 	var rows models.MarketRows
 	var s policy.Snapshot
-	user, draw := newCluster(w), chance.Stream(w.seed, "rows")
+	user, draw, sources := newCluster(w), chance.Stream(w.seed, "rows"), c.sources()
 	step := policy.Time(tick.Milliseconds())
 	for t := w.from + (step-w.from%step)%step; t <= w.to; t += step {
 		user.advance(t)
@@ -251,7 +252,7 @@ func (c *Config) play(p plan, into *table) error {
 		rows.Collect(&s)
 		for _, id := range asked {
 			if s.Markets[id].Offered {
-				w.row(&s, id, &rows, user, into)
+				w.row(&s, id, &rows, user, sources, into)
 			}
 		}
 	}
@@ -259,7 +260,7 @@ func (c *Config) play(p plan, into *table) error {
 }
 
 // row appends the row of a market now.
-func (w *world) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketRows, user *cluster, into *table) {
+func (w *world) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketRows, user *cluster, sources []string, into *table) {
 	m, t := &s.Markets[id], s.Now
 	features := make([]float32, len(models.MarketFeatureNamesV2()))
 	rows.Row(s, id, features)
@@ -293,5 +294,6 @@ func (w *world) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketR
 		row[rowOpen] = 1
 	}
 	row[rowHeld] = int32(len(user.markets[id].held))
+	row[rowSource] = int32(slices.Index(sources, w.source))
 	into.rows = append(into.rows, row[:]...)
 }

@@ -237,6 +237,38 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
+// TestSources names the recorded region that the weather of each row is of, so that
+// a fold can leave out all that a region told: its recording, and the worlds by its
+// law. None is of a region that is held out but rows to report on.
+func TestSources(t *testing.T) {
+	d := once(t)
+	sources := d.about().Sources
+	if !slices.Equal(sources, []string{"us-east-1", "us-west-2"}) {
+		t.Fatal(sources)
+	}
+	for s := range splits {
+		want := int32(slices.Index(sources, "us-east-1"))
+		if s == reporting {
+			want = int32(slices.Index(sources, "us-west-2"))
+		}
+		x := &d.tables[s]
+		for i := range x.len() {
+			row := x.rows[i*rowColumns : (i+1)*rowColumns]
+			if recorded := Stratum(row[rowStratum]) == RecordedGPU; recorded && row[rowSource] != want || !recorded && row[rowSource] != -1 {
+				t.Fatalf("%v: row %v, want source %d of recorded markets", s, row, want)
+			}
+		}
+	}
+	c := small(t)
+	if err := c.validate(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.newWorld(plan{region: "eu-west-1", from: midnight, to: midnight.Add(24 * time.Hour), seed: 5, recording: -1, scarce: true})
+	if err != nil || w.source != "us-east-1" {
+		t.Errorf("%v, a world by the law of %q, want us-east-1", err, w.source)
+	}
+}
+
 // TestConfigRefused names what is wrong.
 func TestConfigRefused(t *testing.T) {
 	for _, c := range []struct {
@@ -296,6 +328,39 @@ func TestJudge(t *testing.T) {
 		if itself.Brier != [3]float64{} && j.Brier > 0 || s.Brier[1] > s.Brier[0] || s.Brier[2] < s.Brier[0] {
 			t.Errorf("%v, %s: over itself %v, over the closed form %v", j.Stratum, j.Label, itself.Brier, s.Brier)
 		}
+	}
+}
+
+// TestSlope finds the slope of a plot whose points lie on a line, with no interval,
+// and with one around it where days differ.
+func TestSlope(t *testing.T) {
+	const days, rows = 20, 400
+	r, own := &Reading{}, []float64{}
+	var at []int
+	for day := range days {
+		for i := range rows {
+			p := float64(i+1) / (2 * rows)
+			at, own = append(at, len(own)), append(own, p)
+			label := make([]float32, labelColumns)
+			label[labelRuntime] = float32(1.5*p + 0.01)
+			r.labels = append(r.labels, label...)
+			row := make([]int32, rowColumns)
+			row[rowCluster], row[rowMinutes] = int32(day), int32(60*i)
+			r.rows = append(r.rows, row...)
+		}
+	}
+	_, slope := r.reliability(at, labelRuntime, own)
+	for _, x := range slope {
+		if math.Abs(x-1.5) > 1e-4 {
+			t.Fatalf("%v, want 1.5 and no interval", slope)
+		}
+	}
+	for i := range own {
+		r.labels[i*labelColumns+labelRuntime] *= float32(r.rows[i*rowColumns+rowCluster]%2) * 2
+	}
+	_, slope = r.reliability(at, labelRuntime, own)
+	if math.Abs(slope[0]-1.5) > 1e-4 || slope[1] < 0.5 || slope[1] > 1.3 || slope[2] < 1.7 || slope[2] > 2.5 {
+		t.Errorf("%v, want 1.5 in an interval of half of the days", slope)
 	}
 }
 

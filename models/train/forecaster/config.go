@@ -53,7 +53,13 @@ type Config struct {
 	// a world that become rows.
 	RecordedShare, GeneratedShare, ScarceShare float64
 
-	laws []weather.Law
+	laws []regionLaw
+}
+
+// A regionLaw is the law that was fitted to a recorded region.
+type regionLaw struct {
+	region string
+	law    weather.Law
 }
 
 // DefaultConfig returns what is made where nothing else is said.
@@ -147,7 +153,7 @@ func (c *Config) fit() error {
 			return fmt.Errorf("recording %s: %w", r.Name, err)
 		}
 		for i := range law.Regions {
-			c.laws = append(c.laws, law.Regions[i].Law)
+			c.laws = append(c.laws, regionLaw{law.Regions[i].Region, law.Regions[i].Law})
 		}
 	}
 	if len(c.laws) == 0 {

@@ -34,10 +34,11 @@ type Judged struct {
 	// without the former has the higher score.
 	AUC float64
 
-	// Slope is that of the reliability plot: of observed on foretold, over bins
-	// joined until each has SlopeEvents, weighted by rows; NaN with fewer than two
-	// of those.
-	Slope float64
+	// Slope is that of the reliability plot, with the ends of its interval: of
+	// observed on foretold, over bins joined until each has SlopeEvents, weighted by
+	// rows; NaN with fewer than two of those. An end is NaN where a resample has no
+	// slope.
+	Slope [3]float64
 	Bins  []models.Bin
 
 	Against []Skill
@@ -303,66 +304,6 @@ func (r *Reading) auc(at []int, k int, own []float64) float64 {
 		i = e
 	}
 	return sum / (above * below)
-}
-
-// binsMost is how many bins of equally many rows a reliability plot has.
-const binsMost = 10
-
-// reliability returns the bins of the plot, and the slope over these joined with
-// their neighbours until each has enough events.
-func (r *Reading) reliability(at []int, k int, own []float64) ([]models.Bin, float64) {
-	order := slices.Clone(at)
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(own[a], own[b]) })
-	var bins []models.Bin
-	var joined [][]int
-	var open []int
-	for b := range binsMost {
-		part := order[b*len(order)/binsMost : (b+1)*len(order)/binsMost]
-		if len(part) == 0 {
-			continue
-		}
-		bins = append(bins, r.bin(part, k, own))
-		open = append(open, part...)
-		if r.events(open, k) >= SlopeEvents {
-			joined, open = append(joined, open), nil
-		}
-	}
-	if len(joined) > 0 {
-		joined[len(joined)-1] = append(joined[len(joined)-1], open...)
-	}
-	if len(joined) < 2 {
-		return bins, math.NaN()
-	}
-	var w, x, y, xx, xy float64
-	for _, part := range joined {
-		bin, n := r.bin(part, k, own), float64(len(part))
-		w, x, y = w+n, x+n*bin.Predicted, y+n*bin.Observed
-		xx, xy = xx+n*bin.Predicted*bin.Predicted, xy+n*bin.Predicted*bin.Observed
-	}
-	return bins, (w*xy - x*y) / (w*xx - x*x)
-}
-
-// bin returns the means of rows.
-func (r *Reading) bin(part []int, k int, own []float64) models.Bin {
-	bin := models.Bin{Cases: len(part)}
-	for _, i := range part {
-		bin.Predicted += own[i] / float64(len(part))
-		bin.Observed += float64(r.labels[i*labelColumns+k]) / float64(len(part))
-	}
-	return bin
-}
-
-// events counts the hours of markets in which a label is above 0: what many rows
-// of one hour tell is one event.
-func (r *Reading) events(part []int, k int) int {
-	type hour struct{ cluster, market, hour int32 }
-	seen := map[hour]bool{}
-	for _, i := range part {
-		if row := r.rows[i*rowColumns:]; r.labels[i*labelColumns+k] > 0 {
-			seen[hour{row[rowCluster], row[rowMarket], row[rowMinutes] / 60}] = true
-		}
-	}
-	return len(seen)
 }
 
 // resamples is how often the bootstrap draws.

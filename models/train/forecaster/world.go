@@ -59,6 +59,10 @@ type world struct {
 	strata  []Stratum
 	prices  []*trace.Series
 	weather *weather.Weather
+
+	// source is the recorded region that the weather was recorded in, or whose law
+	// it is a variant of; empty where there is none.
+	source string
 }
 
 // presets are the laws of prices that worlds are drawn with, in turn.
@@ -78,9 +82,11 @@ func (c *Config) newWorld(p plan) (*world, error) {
 	switch {
 	case p.recording >= 0:
 		offers, ups = recorded(c.Recordings[p.recording], p.region)
+		w.source = p.region
 	case p.scarce:
 		offers = drawnMarkets(key.At1(1), p.region, 0, scarceTypes)
-		params.Scarce = varied(c.laws[key.At1(4).IntN(len(c.laws))], key.At1(5))
+		law := c.laws[key.At1(4).IntN(len(c.laws))]
+		params.Scarce, w.source = varied(law.law, key.At1(5)), law.region
 	default:
 		offers = drawnMarkets(key.At1(1), p.region, commonTypes, scarceTypes)
 	}
@@ -314,15 +320,31 @@ func regionsOf(t *trace.Trace) []string {
 	return slices.Compact(all)
 }
 
-// families returns the families that generated worlds draw their types from,
-// and those of recordings.
-func families() []string {
+// sources returns the regions of all recordings, ascending.
+func (c *Config) sources() []string {
 	var all []string
-	for _, name := range catalog.Types(catalog.AWS) {
-		if t, _ := catalog.Lookup(catalog.AWS, name); t.GPUResource == "nvidia.com/gpu" || isCommon(t.Category) {
-			all = append(all, t.Family)
-		}
+	for _, r := range c.Recordings {
+		all = append(all, regionsOf(r)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// families returns the families that generated worlds draw their types from, which
+// are those of recordings too, and which of them have accelerators.
+func families() (all, accelerated []string) {
+	for _, name := range catalog.Types(catalog.AWS) {
+		t, _ := catalog.Lookup(catalog.AWS, name)
+		switch {
+		case t.GPUResource == "nvidia.com/gpu":
+			accelerated = append(accelerated, t.Family)
+		case isCommon(t.Category):
+			all = append(all, t.Family)
+		}
+	}
+	slices.Sort(accelerated)
+	accelerated = slices.Compact(accelerated)
+	all = append(all, accelerated...)
+	slices.Sort(all)
+	return slices.Compact(all), accelerated
 }

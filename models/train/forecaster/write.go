@@ -32,6 +32,10 @@ type About struct {
 	// Families are the instance families that rows are of.
 	Families []string `json:"families"`
 
+	// Accelerated are those with accelerators, the only kind of which anything was
+	// recorded.
+	Accelerated []string `json:"accelerated_families"`
+
 	Features     string   `json:"features"`
 	FeatureNames []string `json:"feature_names"`
 	Labels       []string `json:"labels"`
@@ -39,6 +43,10 @@ type About struct {
 	Rows         []string `json:"rows"`
 	Closed       []string `json:"closed_form"`
 	Strata       []string `json:"strata"`
+
+	// Sources are the recorded regions, of which rows name the one that their
+	// weather was recorded in or is a variant of.
+	Sources []string `json:"sources"`
 
 	// Normalisation is fitted to the rows to train on alone.
 	Normalisation models.Normalisation `json:"normalisation"`
@@ -107,8 +115,9 @@ func (d *Dataset) about() *About {
 	names := models.MarketFeatureNamesV2()
 	a := &About{
 		Features: models.MarketFeaturesV2, FeatureNames: names, Labels: LabelNames, LabelTexts: LabelTexts, Rows: RowNames, Closed: ClosedNames,
-		Normalisation: normalisation(d.tables[training].features, len(names)), Splits: map[string]Split{}, Families: families(),
+		Normalisation: normalisation(d.tables[training].features, len(names)), Splits: map[string]Split{}, Sources: d.cfg.sources(),
 	}
+	a.Families, a.Accelerated = families()
 	var recordings []string
 	for _, r := range d.cfg.Recordings {
 		recordings = append(recordings, fmt.Sprintf("%s (%v to %v, SHA-256 %x)", r.Name, r.From, r.To, r.Digest[:8]))

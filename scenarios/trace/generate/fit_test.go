@@ -59,9 +59,6 @@ func passes(t *testing.T, a, b *trace.Trace) (missed []string) {
 // 2016 has fifty markets, of which two stand above on-demand all the time and
 // make its 95th percentile: it is fitted, but not held to that.
 func TestFitRecordings(t *testing.T) {
-	if underRace {
-		t.Skip("fits to hundreds of thousands of rows take minutes under the race detector; TestFitRecovers and TestFitOdd run the same code there")
-	}
 	for file, seeds := range map[string]uint64{
 		"aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz": 2,
 		"aws_api_us-east-1_2021-03-02_2021-04-30.csv.gz": 1,
@@ -84,9 +81,6 @@ func TestFitRecordings(t *testing.T) {
 // days as the recording they are named after has, at least four of five seeds
 // pass the check against it.
 func TestPresetsLikeRecordings(t *testing.T) {
-	if underRace {
-		t.Skip("comparing with recordings takes minutes under the race detector, and what it runs is run by TestPresetFigures there")
-	}
 	for name, file := range map[string]string{
 		"aws-2021":       "aws_api_us-east-1_2021-03-02_2021-04-30.csv.gz",
 		"aws-quiet-2020": "aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz",
@@ -117,10 +111,7 @@ func TestFitRecovers(t *testing.T) {
 	c := byPreset(t, "aws-2021", 11, 90, 30)
 	truth := generated(t, c)
 	want := check.Measure(truth, check.Options{}).Prices
-	views := map[string]*trace.Trace{"four looks a day": polled(t, truth)}
-	if !underRace {
-		views["every change"] = truth
-	}
+	views := map[string]*trace.Trace{"four looks a day": polled(t, truth), "every change": truth}
 	for name, tr := range views {
 		law := fit(t, tr).Law
 		var mean [7]float64

@@ -189,10 +189,7 @@ func TestHidden(t *testing.T) {
 func TestPresetFigures(t *testing.T) {
 	type figures struct{ rate, unmoved, p5, p50, p95, momentum, zones [2]float64 }
 	any := [2]float64{-2, 1000}
-	seeds := uint64(3)
-	if underRace {
-		seeds = 1
-	}
+	const seeds = uint64(3)
 	for name, want := range map[string]figures{
 		// Every change, where the recording has what four looks a day show.
 		"aws-2024": {rate: [2]float64{2.8, 3.9}, unmoved: [2]float64{0, 0.02}, p5: [2]float64{0.10, 0.16},

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// drawnTrace writes a small synthetic trace and returns its folder.
+func drawnTrace(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "drawn")
+	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40", "--days", "4", "-o", dir); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	return dir
+}
+
+// foretoldTrace forecasts a trace and returns what was written.
+func foretoldTrace(t *testing.T, dir string, flags ...string) (string, *trace.Trace) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "foretold")
+	code, text, stderr := call(t, append([]string{"trace", "forecast", dir, "--every", "3h", "-o", out}, flags...)...)
+	if code != exitGood || !strings.Contains(text, "nothing is known in them of what a cluster met") {
+		t.Fatalf("exit code %d\n%s%s", code, text, stderr)
+	}
+	got, err := trace.Open(out, trace.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, got
+}
+
+// hazardsOf returns what stands in the column hazard of each market, by name, at every
+// three hours up to an end.
+func hazardsOf(t *trace.Trace, to policy.Time) map[string][]float64 {
+	out := map[string][]float64{}
+	for i := range t.Series {
+		s := &t.Series[i]
+		k := 0
+		for at := t.From; at < to; at = at.Add(3 * time.Hour) {
+			for k+1 < len(s.At) && s.At[k+1] <= at {
+				k++
+			}
+			if s.Hazard != nil && s.At[k] <= at {
+				out[s.Name()] = append(out[s.Name()], s.Hazard[k])
+			}
+		}
+	}
+	return out
+}
+
+// What is foretold at a time follows from prices up to it: without the rest of the trace
+// it is the same. Prices stay as they were, equal commands write equal bytes, and the
+// file says what made it.
+func TestTraceForecast(t *testing.T) {
+	withONNX(t)
+	dir := drawnTrace(t)
+	whole, got := foretoldTrace(t, dir)
+	again, _ := foretoldTrace(t, dir)
+	a, b := bytesOf(t, whole), bytesOf(t, again)
+	for name := range a {
+		if a[name] != b[name] {
+			t.Errorf("%s differs between two equal calls", name)
+		}
+	}
+	was, err := trace.Open(dir, trace.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := was.From.Add(48 * time.Hour)
+	_, part := foretoldTrace(t, dir, "--to", cut.Std().Format(time.RFC3339))
+	early, full := hazardsOf(part, cut), hazardsOf(got, cut)
+	numbers := 0
+	for name, values := range full {
+		for i, h := range values {
+			if h > 0 {
+				numbers++
+			}
+			if early[name][i] != h {
+				t.Fatalf("%s: %v is foretold at the time number %d, and %v without what lies behind %v", name, h, i, early[name][i], cut)
+			}
+		}
+	}
+	if numbers == 0 {
+		t.Error("nothing is foretold")
+	}
+	for i := range was.Series {
+		s, x := &was.Series[i], &got.Series[i]
+		k := 0
+		for j, at := range x.At {
+			for k+1 < len(s.At) && s.At[k+1] <= at {
+				k++
+			}
+			if s.Name() != x.Name() || x.Spot[j] != s.Spot[k] {
+				t.Fatalf("%s costs %v at %v, and %s did %v before", x.Name(), x.Spot[j], at, s.Name(), s.Spot[k])
+			}
+		}
+	}
+	if got.Meta["forecast.bundle"] != "builtin" || len(got.Meta["forecast.sha256"]) != 64 || !got.Synthetic {
+		t.Errorf("the trace says %v, synthetic %v", got.Meta, got.Synthetic)
+	}
+}
+
+// A run on a trace with forecasts gives them to the policy without ONNX Runtime, and
+// leaves to the closed form what the trace says nothing of.
+func TestSimOnForecastTrace(t *testing.T) {
+	withONNX(t)
+	dir, foretold := foretoldTrace(t, drawnTrace(t))
+	without(t)
+	steps := filepath.Join(t.TempDir(), "steps")
+	world := file(t, "tiny.yaml", strings.Replace(tiny, "markets: {families: [m5], maxVCPU: 8}", "markets: {}", 1))
+	if code, _, stderr := call(t, "sim", world, "--trace", dir, "--policy", "portfolio", "--check", "--record", steps); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r, err := record.Open(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*trace.Series{}
+	for i := range foretold.Series {
+		byName[foretold.Series[i].Name()+"/spot"] = &foretold.Series[i]
+	}
+	recorded := 0
+	for s, err := range r.Steps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Snapshot.Markets {
+			m := &s.Snapshot.Markets[i]
+			want, x := -1.0, byName[m.Name]
+			if x != nil && x.Hazard != nil {
+				for k := 0; k < len(x.At) && x.At[k] <= s.Snapshot.Now; k++ {
+					want = x.Hazard[k]
+				}
+			}
+			if got := m.Forecast; (want >= 0) != (got.Source == policy.SourceRecorded) || want >= 0 && got.Hazard != want {
+				t.Fatalf("step %d: %s is foretold %+v, and the trace has %v", s.Number, m.Name, got, want)
+			}
+			if want >= 0 {
+				recorded++
+			}
+		}
+	}
+	if recorded == 0 {
+		t.Error("no forecast is the trace's")
+	}
+}
+
+func TestTraceForecastWrongCalls(t *testing.T) {
+	dir := drawnTrace(t)
+	wrongCallIs(t, "-o is missing", "trace", "forecast", dir)
+	wrongCallIs(t, "--every: 7m0s", "trace", "forecast", dir, "-o", t.TempDir(), "--every", "7m")
+	wrongCallIs(t, "--from", "trace", "forecast", dir, "-o", t.TempDir(), "--from", "monday")
+	wrongCallIs(t, "--to", "trace", "forecast", dir, "-o", t.TempDir(), "--from", "2026-01-02", "--to", "2026-01-01")
+	wrongCallIs(t, "nowhere", "trace", "forecast", filepath.Join(dir, "nowhere"), "-o", t.TempDir())
+	wrongCallIs(t, "embedded", "trace", "forecast", "-o", t.TempDir(), "--from", "2026-01-02")
+	wrongCallIs(t, "--bundle: ", "trace", "forecast", dir, "-o", t.TempDir(), "--bundle", "nowhere")
+	without(t)
+	wrongCallIs(t, onnxAdvice, "trace", "forecast", dir, "-o", t.TempDir())
+}

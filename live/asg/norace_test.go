@@ -1,0 +1,6 @@
+//go:build !race
+
+package asg
+
+// rivalSeeds is how many seeds are played against the Cluster Autoscaler.
+const rivalSeeds = 1000

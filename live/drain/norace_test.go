@@ -1,0 +1,6 @@
+//go:build !race
+
+package drain
+
+// randomDrains is how many random schedules are played.
+const randomDrains = 200

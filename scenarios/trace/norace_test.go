@@ -1,5 +1,0 @@
-//go:build !race
-
-package trace
-
-const underRace = false

@@ -1,7 +1,0 @@
-//go:build race
-
-package trace
-
-// underRace says that the race detector watches, which makes everything some
-// ten times slower.
-const underRace = true
