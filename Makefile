@@ -228,7 +228,7 @@ image-lock: bin/imagetool
 bin/imagetool: $(wildcard .ci/tools/image/*)
 	cd .ci/tools/image && CGO_ENABLED=0 $(GO) build -trimpath -o ../../../$@ .
 
-# e2e plays two compressed days on the real stack, some fifteen minutes: docs/e2e.md.
+# e2e plays two compressed days on the real stack, beside each other: docs/e2e.md.
 # E2E takes flags of go test, as in make e2e E2E='-run TestDay/Warned'.
 E2E ?=
 
