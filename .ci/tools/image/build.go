@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // lockFile is where the pins stand, below the folder of the sources.
@@ -171,8 +172,9 @@ func (b *builder) push(ctx context.Context, file, to string, out io.Writer) erro
 	return nil
 }
 
-// checkNotices holds the notices of ONNX Runtime against their pin. Without one they are
-// taken, but with locked.
+// checkNotices holds the notices of ONNX Runtime against their pin. Where there is none
+// they are taken with a warning that has their sum, to be pinned; with locked, only as
+// long as those of no other version are.
 func (b *builder) checkNotices(o options, runtime pin) error {
 	if o.notices == "" {
 		return nil
@@ -194,8 +196,8 @@ func (b *builder) checkNotices(o options, runtime pin) error {
 			return nil
 		}
 	}
-	unpinned := fmt.Errorf("--onnxruntime-notices %s: the notices of ONNX Runtime %s are not pinned in %s: read them and run make image-lock IMAGE_FLAGS='--onnxruntime-notices %s'", o.notices, runtime.version, lockFile, o.notices)
-	if o.locked {
+	unpinned := fmt.Errorf("--onnxruntime-notices %s (SHA-256 %s): the notices of ONNX Runtime %s are not pinned in %s: read them and run make image-lock IMAGE_FLAGS='--onnxruntime-notices %s'", o.notices, got, runtime.version, lockFile, o.notices)
+	if o.locked && slices.ContainsFunc(all, func(p pin) bool { return p.source == noticesSource }) {
 		return wrong(unpinned)
 	}
 	fmt.Fprintf(b.said, "warning: %v\n", unpinned)

@@ -149,8 +149,9 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestNotices: notices other than those that are pinned are refused, and those that are
-// not pinned where all must be.
+// TestNotices: notices other than those that are pinned are refused, and those of
+// another version where all must be pinned. Where none ever were they are taken, and
+// their sum is told.
 func TestNotices(t *testing.T) {
 	const text = "# x\n"
 	b := &builder{root: t.TempDir(), said: io.Discard}
@@ -177,6 +178,14 @@ func TestNotices(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v", c, err)
 		}
+	}
+	var said bytes.Buffer
+	b.said = &said
+	if err := writeLock(lock, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.checkNotices(options{notices: file, locked: true}, runtime); err != nil || !strings.Contains(said.String(), sum([]byte(text))) {
+		t.Errorf("with no pin at all: %v, said %q", err, said.String())
 	}
 }
 
