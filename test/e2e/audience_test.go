@@ -22,7 +22,7 @@ import (
 type audience struct {
 	mu      sync.Mutex
 	wants   map[string]int32 // how many pods each workload is to have
-	whole   map[string]bool  // the workloads that had enough since
+	whole   map[string]bool  // the workloads of which all pods were healthy since
 	broken  []breach
 	drifted map[string]string // NodeClaims that drifted, with why
 	spells  []spell
@@ -103,8 +103,9 @@ func (a *audience) spoil(from, to time.Time) {
 	a.spells = append(a.spells, spell{from, to})
 }
 
-// budget notes a disruption budget with fewer healthy pods than it wants after it had
-// enough. What it says while it knows of another number of pods is of no account.
+// budget notes a disruption budget with fewer healthy pods than it wants after all were
+// healthy: while nodes join, a pod may become so twice. What it says while it knows of
+// another number of pods is of no account.
 func (a *audience) budget(b *policyv1.PodDisruptionBudget) {
 	if b.Status.ObservedGeneration != b.Generation {
 		return
@@ -113,9 +114,9 @@ func (a *audience) budget(b *policyv1.PodDisruptionBudget) {
 	defer a.mu.Unlock()
 	switch {
 	case b.Status.ExpectedPods != a.wants[b.Name]:
-	case b.Status.CurrentHealthy >= b.Status.DesiredHealthy:
+	case b.Status.CurrentHealthy >= b.Status.ExpectedPods:
 		a.whole[b.Name] = true
-	case a.whole[b.Name]:
+	case b.Status.CurrentHealthy < b.Status.DesiredHealthy && a.whole[b.Name]:
 		a.broken = append(a.broken, breach{time.Now(), fmt.Sprintf("%s has %d healthy pods of %d", b.Name, b.Status.CurrentHealthy, b.Status.DesiredHealthy)})
 	}
 }
