@@ -14,9 +14,10 @@ import (
 
 // A foreteller asks a model of the markets of a trace at one time after another.
 type foreteller struct {
-	in    *trace.Trace
-	model *models.Trained
-	every policy.Time
+	in     *trace.Trace
+	bundle *models.Bundle
+	model  *models.Trained
+	every  policy.Time
 
 	snap policy.Snapshot
 
@@ -62,7 +63,7 @@ func newForeteller(t *trace.Trace, b *openBundle, every time.Duration) (*foretel
 	if b.Bundle.Forecaster.Model.HorizonHours == 0 {
 		return nil, errors.New("its manifest states no horizon, so that no hazard follows from its scores")
 	}
-	x := &foreteller{in: t, every: policy.Time(every.Milliseconds()), foretold: make([]hazardCurve, len(t.Series)), changes: make([]int, len(t.Series))}
+	x := &foreteller{in: t, bundle: b.Bundle, every: policy.Time(every.Milliseconds()), foretold: make([]hazardCurve, len(t.Series)), changes: make([]int, len(t.Series))}
 	if x.model, err = models.NewTrained(b.Bundle, closed, b.forecaster, nil, models.TrainedConfig{}); err != nil {
 		return nil, err
 	}
@@ -186,11 +187,14 @@ func (x *foreteller) price(id int, t policy.Time) policy.Money {
 	return s.Spot[i]
 }
 
-// note keeps what was foretold now, where it is another number than before.
+// note keeps what was foretold now, where it is another number than before. Where the
+// hazard is left to the closed form nothing is: a run has a better one, that knows what
+// its cluster met.
 func (x *foreteller) note() {
 	for id := range x.snap.Markets {
-		f, value := &x.snap.Markets[id].Forecast, -1.0
-		if f.Source == policy.SourceModel {
+		m, value := &x.snap.Markets[id], -1.0
+		f := &m.Forecast
+		if f.Source == policy.SourceModel && x.bundle.GivesHazard(&x.snap.Types[m.Type]) {
 			value = float64(int64(f.Hazard*hazardGrid+0.5)) / hazardGrid
 		}
 		k := x.series[id]

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -17,6 +21,29 @@ func drawnTrace(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "drawn")
 	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40", "--days", "4", "-o", dir); code != exitGood {
 		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	return dir
+}
+
+// hazardOfAll returns the folder of a bundle that is the one shipped, but for giving a
+// hazard to every type: drawn traces have few accelerators.
+func hazardOfAll(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "models", "builtin"))); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "MODEL_MANIFEST.json")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`,\s*"hazard_families": \[[^]]*\]`).ReplaceAll(text, nil)
+	if len(all) == len(text) {
+		t.Fatal("the manifest names no hazard_families")
+	}
+	if err := os.WriteFile(name, all, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -61,8 +88,9 @@ func hazardsOf(t *trace.Trace, to policy.Time) map[string][]float64 {
 func TestTraceForecast(t *testing.T) {
 	withONNX(t)
 	dir := drawnTrace(t)
-	whole, got := foretoldTrace(t, dir)
-	again, _ := foretoldTrace(t, dir)
+	bundle := hazardOfAll(t)
+	whole, got := foretoldTrace(t, dir, "--bundle", bundle)
+	again, _ := foretoldTrace(t, dir, "--bundle", bundle)
 	a, b := bytesOf(t, whole), bytesOf(t, again)
 	for name := range a {
 		if a[name] != b[name] {
@@ -74,7 +102,7 @@ func TestTraceForecast(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut := was.From.Add(48 * time.Hour)
-	_, part := foretoldTrace(t, dir, "--to", cut.Std().Format(time.RFC3339))
+	_, part := foretoldTrace(t, dir, "--bundle", bundle, "--to", cut.Std().Format(time.RFC3339))
 	early, full := hazardsOf(part, cut), hazardsOf(got, cut)
 	numbers := 0
 	for name, values := range full {
@@ -102,8 +130,22 @@ func TestTraceForecast(t *testing.T) {
 			}
 		}
 	}
-	if got.Meta["forecast.bundle"] != "builtin" || len(got.Meta["forecast.sha256"]) != 64 || !got.Synthetic {
+	if got.Meta["forecast.bundle"] != bundle || len(got.Meta["forecast.sha256"]) != 64 || !got.Synthetic {
 		t.Errorf("the trace says %v, synthetic %v", got.Meta, got.Synthetic)
+	}
+}
+
+// Of types whose hazard a bundle leaves to the closed form nothing is written, which in
+// a run would stand for what its cluster met.
+func TestTraceForecastOfAccelerators(t *testing.T) {
+	withONNX(t)
+	_, got := foretoldTrace(t, drawnTrace(t))
+	for i := range got.Series {
+		s := &got.Series[i]
+		kind, _ := catalog.Lookup(s.Provider, s.Type)
+		if s.Hazard != nil && kind.GPUResource == "" && slices.ContainsFunc(s.Hazard, func(h float64) bool { return h >= 0 }) {
+			t.Errorf("%s is foretold %v", s.Name(), s.Hazard)
+		}
 	}
 }
 
@@ -111,7 +153,7 @@ func TestTraceForecast(t *testing.T) {
 // leaves to the closed form what the trace says nothing of.
 func TestSimOnForecastTrace(t *testing.T) {
 	withONNX(t)
-	dir, foretold := foretoldTrace(t, drawnTrace(t))
+	dir, foretold := foretoldTrace(t, drawnTrace(t), "--bundle", hazardOfAll(t))
 	without(t)
 	steps := filepath.Join(t.TempDir(), "steps")
 	world := file(t, "tiny.yaml", strings.Replace(tiny, "markets: {families: [m5], maxVCPU: 8}", "markets: {}", 1))

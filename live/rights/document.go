@@ -45,13 +45,8 @@ Of AWS, what is asked of the servers that play it is held against the list by te
 
 Of Kubernetes, tests run Spotter against a real API server with role-based access control, as users named ` + "`spotter…`" + ` and as
 the service accounts of the chart. Where ` + "`SPOTTER_RIGHTS_USED`" + ` names a folder, each such test leaves there, from the
-audit log, what these users were let do, under which rules. After all suites a check goes through the folder:
-
-` + "```sh" + `
-mkdir -p $PWD/bin/rights && touch $PWD/bin/rights/begun
-SPOTTER_RIGHTS_USED=$PWD/bin/rights go test ./live/... ./charts/... ./cmd/spotter
-SPOTTER_RIGHTS_COLLECTED=$PWD/bin/rights go test -count 1 -v -run TestGrantedIsUsed ./live/rights
-` + "```" + `
+audit log, what these users were let do, under which rules. After all suites ` + "`make test`" + ` goes through what is in ` + "`bin/rights`" + `,
+where ` + "`make testenv charttools`" + ` have made what a cluster needs.
 
 It compares, for each mode and the backends of the chart's values, verb by verb, and fails for what is granted and used by no
 suite, but for a short list with a reason each, and for what a controller asked for that stands nowhere above. The rights of the
