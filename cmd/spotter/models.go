@@ -140,6 +140,9 @@ func describe(out io.Writer, b *models.Bundle) error {
 		}
 		if n.Model.HorizonHours > 0 {
 			fmt.Fprintf(w, "\thorizon\t%g h\n", n.Model.HorizonHours)
+			if of := n.Model.HazardFamilies; len(of) > 0 {
+				fmt.Fprintf(w, "\thazard of\t%s\n", strings.Join(of, " "))
+			}
 		}
 	}
 	if t := m.Training; t != nil {
