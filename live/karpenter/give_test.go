@@ -57,8 +57,9 @@ func TestRule05Prepare(t *testing.T) {
 	if n = again(b, nodes[0]); n.Annotations[karpv1.DoNotDisruptAnnotationKey] != "" || n.Annotations[ProtectedAnnotation] != "" {
 		t.Errorf("annotations %v after Undo", n.Annotations)
 	}
+	before := n.DeepCopy()
 	n.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"}
-	if err := b.client.Update(t.Context(), n); err != nil {
+	if err := b.client.Patch(t.Context(), n, client.MergeFrom(before)); err != nil { // others write to nodes, too
 		t.Fatal(err)
 	}
 	holds(t, b.Prepare(t.Context(), n), "DoNotDisrupt")
