@@ -69,9 +69,12 @@ func (e *Policy) spread(t *turn, plan *policy.Plan) {
 // busy reports whether anything goes on in a pool: nodes come or go, or plan has them
 // come or go.
 func busy(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) bool {
-	return slices.ContainsFunc(s.Nodes, func(n policy.Node) bool {
-		return n.Pool == pool && n.Live() && (!n.Usable() || n.ActedBy != policy.ActorNone)
-	}) || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return s.Nodes[d.Node].Pool == pool }) ||
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == pool && n.Live() && (!n.Usable() || n.ActedBy != policy.ActorNone) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return s.Nodes[d.Node].Pool == pool }) ||
 		slices.ContainsFunc(plan.Launches, func(l policy.Launch) bool { return l.Pool == pool })
 }
 
@@ -104,6 +107,14 @@ func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Pla
 // crowds returns the markets in which too many pods of a service stand, the worst first.
 func (e *Policy) crowds(s *policy.Snapshot) []crowd {
 	var list []crowd
+	var held []policy.MarketID // spot markets with nodes, ascending
+	for i := range s.Nodes {
+		if m := s.Nodes[i].Market; m >= 0 && s.Markets[m].Capacity == policy.Spot {
+			held = append(held, m)
+		}
+	}
+	slices.Sort(held)
+	held = slices.Compact(held)
 	for i := range s.Workloads {
 		w := policy.WorkloadID(i)
 		if !e.exposure.Tracks(w) {
@@ -114,12 +125,9 @@ func (e *Policy) crowds(s *policy.Snapshot) []crowd {
 			continue
 		}
 		allowed, _ := e.exposure.Allowed(w)
-		for m := range s.Markets {
-			if s.Markets[m].Capacity != policy.Spot {
-				continue
-			}
-			if n := e.exposure.Pods(w, workload.Group{Market: policy.MarketID(m), Zone: policy.None}); n > allowed {
-				list = append(list, crowd{w, policy.MarketID(m), n - allowed})
+		for _, m := range held {
+			if n := e.exposure.Pods(w, workload.Group{Market: m, Zone: policy.None}); n > allowed {
+				list = append(list, crowd{w, m, n - allowed})
 			}
 		}
 	}
