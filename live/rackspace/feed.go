@@ -72,6 +72,13 @@ func (f *Feed) learn(classes []serverClass, regions []string) {
 	f.regions = slices.Sorted(maps.Keys(setOf(append(regions, f.regions...))))
 }
 
+// placed reports whether the region of a cloudspace is known.
+func (f *Feed) placed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.regions) > 0
+}
+
 func setOf(names []string) map[string]bool {
 	set := map[string]bool{}
 	for _, n := range names {
@@ -112,9 +119,13 @@ type feedClass struct {
 	Category string `json:"category"`
 }
 
-// Read reads the price feed.
+// Read reads the price feed. Until it is known where a cloudspace lies no market of it
+// is one of ours, and it is asked again soon: the account is read at the same time.
 func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error) {
 	const what = "reading the prices of Rackspace Spot"
+	if !f.placed() {
+		return nil, market.ErrNothingWanted
+	}
 	body, err := f.cloud.attempts(ctx, request{what: what, method: http.MethodGet, url: f.cfg.PricesURL})
 	if err != nil {
 		return nil, err
@@ -133,9 +144,6 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u := &market.Update{AsOf: ask.Now}
-	if len(f.regions) == 0 {
-		u.Warnings = append(u.Warnings, "the region of no cloudspace is known yet, so that no market is told of")
-	}
 	for _, region := range f.regions {
 		classes := all.Regions[region].Classes
 		if len(classes) == 0 {

@@ -1,6 +1,7 @@
 package rackspace_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,8 +29,8 @@ func (w *world) read() *market.Update {
 // is held, not tried.
 func TestFaultOtherRegion(t *testing.T) {
 	w := newWorld(t)
-	if u := w.read(); len(u.Spot) != 0 || len(u.Warnings) == 0 {
-		t.Errorf("before the region is known there are %d prices and warnings %v", len(u.Spot), u.Warnings)
+	if u, err := w.b.Feed().Read(w.ctx, market.Ask{Now: policy.TimeOf(w.clock.Now())}); u != nil || !errors.Is(err, market.ErrNothingWanted) {
+		t.Errorf("before the region is known the feed tells %+v, %v; want to be asked again soon", u, err)
 	}
 	w.mustRun(time.Minute)
 	u := w.read()
