@@ -158,3 +158,23 @@ func TestCommitments(t *testing.T) {
 		}
 	}
 }
+
+// Nobody sells at a price on demand that was derived: it serves for comparison, and a
+// market on demand is offered once its price is published.
+func TestModelledIsNotOffered(t *testing.T) {
+	d := newDesk(t, nil)
+	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw", At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
+	d.tell(t, Update{Spot: []Price{class, spot("eu-west-1a", "m5.large", noon, 0.04)}})
+	for _, published := range []bool{false, true} {
+		if published {
+			d.tell(t, Update{OnDemand: []OnDemandPrice{{Provider: class.Provider, Region: class.Region, Type: class.Type, Price: policy.Dollars(0.05)}}})
+		}
+		s := d.fill(t)
+		for i := range s.Markets {
+			m := &s.Markets[i]
+			if want := m.Provider == "aws" || m.Capacity == policy.Spot || published; m.Offered != want || m.OnDemand <= 0 {
+				t.Errorf("with a published price %t: %s is offered %t, at %v on demand", published, m.Name, m.Offered, m.OnDemand)
+			}
+		}
+	}
+}

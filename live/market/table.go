@@ -197,7 +197,7 @@ func (b *Book) refresh(now policy.Time) {
 		if m.Capacity == policy.Spot {
 			b.refreshSpot(m, r.offer, now)
 		} else {
-			m.Offered, m.Price = true, m.OnDemand
+			m.Offered, m.Price = !m.OnDemandModelled, m.OnDemand // nobody sells at a price that was derived
 			_, m.PricedAt, _ = r.price.curve.at(now)
 			m.History = r.price.curve.history(now)
 		}

@@ -161,16 +161,20 @@ func penaltyHours(t *policy.Template) float64 {
 }
 
 // value returns what a pod that asks for r is worth an hour: its part of the
-// cheapest node on demand.
+// cheapest node on demand, be its price one that serves for comparison only.
 func (d *desk) value(r policy.Resources) float64 {
 	best := 0.0
 	for _, id := range d.pool.Markets {
 		m := &d.s.Markets[id]
-		if m.Capacity != policy.OnDemand || !m.Offered {
+		if m.Capacity != policy.OnDemand || !m.Offered && !m.OnDemandModelled {
 			continue
 		}
+		price := m.Charge()
+		if !m.Offered {
+			price = m.OnDemand
+		}
 		if x := r.LargestShare(d.s.Types[m.Type].Allocatable); x <= 1 {
-			if v := x * m.Charge().Float(); best == 0 || v < best {
+			if v := x * price.Float(); best == 0 || v < best {
 				best = v
 			}
 		}

@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -28,7 +29,11 @@ func (d *desk) choose() {
 	best, now := f.best(p.Share.Min, p.Share.Max), d.memory.Target
 	d.share = best
 	switch {
+	case !d.memory.HasTarget && f.spot <= 0 && f.fixed <= 0:
+		return // no price is known yet, by which to choose what is then held on to
 	case !d.memory.HasTarget:
+	case f.spot > 0 && !d.sold(policy.OnDemand):
+		d.since(0) // there is nothing on demand to return from
 	case f.spot <= 0 && f.fixed > 0 && p.OnDemandFallback:
 		d.share = now // there is nothing to choose from, and what is refused is bought on demand
 		d.since(0)
@@ -56,6 +61,15 @@ func (d *desk) choose() {
 
 // slight is the part of its cost for which a pool does not change its share.
 const slight = 0.01
+
+// sold reports whether the pool has markets of a capacity type that are offered, also
+// while they refuse.
+func (d *desk) sold(c policy.CapacityType) bool {
+	return slices.ContainsFunc(d.pool.Markets, func(id policy.MarketID) bool {
+		m := &d.s.Markets[id]
+		return m.Capacity == c && m.Offered
+	})
+}
 
 // since notes since when spot has been cheap enough to return to.
 func (d *desk) since(t policy.Time) {

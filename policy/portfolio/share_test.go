@@ -52,3 +52,43 @@ pod api n1 2`)
 		}
 	}
 }
+
+// TestNothingOnDemand follows a pool of an auction where nothing is sold on demand: while
+// no price is known it chooses nothing that it would hold on to, and then it is all spot.
+func TestNothingOnDemand(t *testing.T) {
+	s, m, err := policytest.Parse(`
+type a.4 4
+market z a.4 on-demand 0.20
+market z a.4 spot 0.05
+pool web steer=0
+app api 1 pdb=1 replicas=2
+pod api pending 2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pools[0].Provisioner, s.Markets[0].OnDemandModelled = policy.ProvisionerNone, true
+	p, err := build("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Markets[0].Offered, s.Markets[1].Offered = false, false
+	for range 3 {
+		s.Now = s.Now.Add(5 * time.Second)
+		if _, m = p.Decide(s, m); m.Pool("web").HasTarget {
+			t.Fatalf("with no price known it is to be %v spot", m.Pool("web").Target)
+		}
+	}
+	s.Markets[1].Offered = true
+	for _, before := range []float64{1, 0} { // as it chose by itself, and as an earlier version did
+		x := m.Pool("web")
+		if before == 0 {
+			x.Target, x.HasTarget = 0, true
+			m = m.With(x)
+		}
+		s.Now = s.Now.Add(5 * time.Second)
+		var plan policy.Plan
+		if plan, m = p.Decide(s, m); m.Pool("web").Target != 1 || len(plan.Launches) == 0 {
+			t.Fatalf("it is to be %v spot, and launches are %v", m.Pool("web").Target, plan.Launches)
+		}
+	}
+}
