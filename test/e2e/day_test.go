@@ -56,8 +56,11 @@ func (w *world) play(t *testing.T) {
 	w.runs(t, "default", batch, 5)
 	w.shares(t, shop, 0.5, 0.5)
 	w.shares(t, batch, 1, 1)
+	w.won(t)
 	w.calm(t)
 
+	w.reach(t, 5)
+	w.dearer(t)
 	w.reach(t, 8)
 	w.squeeze(t)
 	w.reach(t, 12)
@@ -65,12 +68,15 @@ func (w *world) play(t *testing.T) {
 	w.reach(t, 14)
 	w.taken(t)
 	w.overBudget(t)
+	w.reach(t, 16)
+	w.outbid(t)
 
 	w.reach(t, 23)
 	w.runs(t, "default", shop, 4)
 	w.runs(t, "default", batch, grown)
 	w.runs(t, "default", "own", 2)
 	w.shares(t, shop, 0.5, 0.5)
+	w.won(t)
 	w.calm(t)
 	w.reach(t, 24)
 	w.content(t)
@@ -88,12 +94,15 @@ func (w *world) shadow(t *testing.T) {
 	t.Helper()
 	mark := w.env.Mark()
 	w.install(t, "shadow")
-	w.pool(t, shop, pairs, v1alpha1.PolicyRef{Name: "static", Parameters: map[string]string{"share": "0.5"}})
-	w.pool(t, batch, soldTypes, v1alpha1.PolicyRef{Name: "portfolio"})
+	w.pool(t, shop, byKarpenter, region, pairs, v1alpha1.PolicyRef{Name: "static", Parameters: map[string]string{"share": "0.5"}})
+	w.pool(t, batch, byKarpenter, region, soldTypes, v1alpha1.PolicyRef{Name: "portfolio"})
+	w.token(t)
+	w.pool(t, tasks, byAuction, auctionRegion, boughtClasses, v1alpha1.PolicyRef{Name: "portfolio"})
 	w.deploy(t, shop, 4)
 	w.deploy(t, batch, 5)
+	w.deploy(t, tasks, bids)
 	w.runs(t, "default", "own", 2)
-	for _, name := range []string{shop, batch} {
+	for _, name := range []string{shop, batch, tasks} {
 		w.until(t, "Spotter decides for "+name+" in shadow", func(ctx context.Context) error {
 			var p v1alpha1.CapacityPool
 			if err := w.client.Get(ctx, client.ObjectKey{Name: name}, &p); err != nil {
@@ -111,6 +120,9 @@ func (w *world) shadow(t *testing.T) {
 		if !shadowWrites.MatchString(what) {
 			t.Errorf("in shadow it wrote: %s", what)
 		}
+	}
+	if sent := w.auction.writes(); len(sent) > 0 {
+		t.Errorf("in shadow it asked of the auction: %v", sent)
 	}
 	var pools karpv1.NodePoolList
 	if err := w.client.List(t.Context(), &pools); err != nil || len(pools.Items) != 1 {
@@ -181,7 +193,12 @@ func (w *world) advice(t *testing.T) {
 	t.Helper()
 	before := w.metric(t, `spotter_wakes_total{reason="rebalance"}`)
 	w.recommend(t, w.spotNode(t, batch))
+	revived, last := len(w.revived), time.Now()
 	w.until(t, "Spotter has heard of the recommendation", func(context.Context) error {
+		if len(w.revived) > revived && time.Since(last) > again {
+			before, last = 0, time.Now() // a controller that ended may have taken it with it
+			w.recommend(t, w.spotNode(t, batch))
+		}
 		if now := w.metric(t, `spotter_wakes_total{reason="rebalance"}`); now <= before {
 			return fmt.Errorf("woken %v times by one, as before", now)
 		}
@@ -190,6 +207,10 @@ func (w *world) advice(t *testing.T) {
 	w.runs(t, "default", batch, grown)
 	w.calm(t)
 }
+
+// again is how long a controller that was started again is waited for before a second
+// recommendation is given: the lease of the one before must have ended.
+const again = 45 * time.Second
 
 // taken has the provider take a spot node of each pool after a notice. Their pods run
 // elsewhere in the end.

@@ -20,10 +20,7 @@ type queue struct {
 func openQueue(t *testing.T) *queue {
 	q := &queue{sqs: fake.New()}
 	web := httptest.NewServer(q.sqs)
-	t.Cleanup(func() {
-		web.CloseClientConnections()
-		web.Close()
-	})
+	serve(t, web)
 	q.server, q.url = web.URL, web.URL+"/123456789012/spotter"
 	return q
 }

@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,22 +115,7 @@ func (w *world) readings(t *testing.T) []int64 {
 	return slices.Compact(all)
 }
 
-// lives returns all nodes of Karpenter that ever were.
-func (w *world) lives(t *testing.T) []*bill.Life {
-	t.Helper()
-	log, err := os.Open(filepath.Join(w.env.Dir, "audit.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	lives, err := bill.Lives(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lives
-}
-
-// ends returns when the nodes of Karpenter ended as the controller says, by NodeClaim.
+// ends returns when nodes ended as the controller says, by NodeClaim or SpotNode.
 func (w *world) ends(t *testing.T) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
@@ -156,8 +139,8 @@ func (w *world) ends(t *testing.T) map[string]int64 {
 
 // A ledger is what a pool costs, in what was paid and what would have been on demand.
 type ledger struct {
-	// bill is by the audit log, and heard what it is where each node ends when Spotter
-	// heard of it.
+	// bill is by the audit log and by the log of the auction, and heard what it is by when
+	// Spotter heard of the end of each node, and of the prices of the auction.
 	bill, heard [2]bill.Amount
 
 	// blind bounds what Spotter may not have seen: prices that changed twice between two
@@ -173,21 +156,21 @@ type ledger struct {
 func (w *world) billed(t *testing.T) {
 	t.Helper()
 	k, accounts := w.market.k, w.remembered(t)
-	for _, pool := range []string{shop, batch} {
+	for _, pool := range []string{shop, batch, tasks} {
 		a, there := accounts[pool]
 		if !there || a.Total.Paid <= 0 {
 			t.Errorf("the account of %s: %+v", pool, a)
 			continue
 		}
 		l := w.tally(t, pool, a)
-		if l.unsold == 0 && a.Unpriced != 0 {
+		if l.unsold == 0 && a.Unpriced != 0 && len(w.revived) == 0 {
 			t.Errorf("%s: %d ms are told to have no price, and all nodes have been sold", pool, a.Unpriced)
 		}
 		reported := [2]bill.Amount{bill.Micros(a.Total.Paid), bill.Micros(a.Total.OnDemand)}
 		t.Logf("%s: %d nodes: saved $%.4f by the bill, $%.4f as reported", pool, l.nodes, (l.bill[1] - l.bill[0]).Dollars(k), (reported[1] - reported[0]).Dollars(k))
 		for i, what := range []string{"paid", "on demand"} {
 			off := (reported[i] - l.heard[i]).Dollars(k)
-			t.Logf("%s: %s $%.4f by the bill, $%.4f as reported: off by $%.4f, of which $%.4f is for how late the end of nodes is heard of; $%.4f at most is not seen", pool, what,
+			t.Logf("%s: %s $%.4f by the bill, $%.4f as reported: off by $%.4f, of which $%.4f is for how late it is heard of; $%.4f at most is not seen", pool, what,
 				l.bill[i].Dollars(k), reported[i].Dollars(k), (reported[i] - l.bill[i]).Dollars(k), (l.heard[i] - l.bill[i]).Dollars(k), l.blind[i].Dollars(k))
 			if max(off, -off) > l.blind[i].Dollars(k)+0.005 {
 				t.Errorf("%s: what is reported as %s is off by $%.4f", pool, what, off)
@@ -196,13 +179,27 @@ func (w *world) billed(t *testing.T) {
 	}
 }
 
+// A tariff is the prices of the markets of a pool: as they were, as Spotter was told them,
+// and those of the latter that it could see, which looks once a step.
+type tariff struct{ truth, told, seen bill.Prices }
+
+// tariff returns the prices of the markets of a pool.
+func (w *world) tariff(t *testing.T, pool string) tariff {
+	t.Helper()
+	if pool == tasks {
+		told := w.auction.told(t)
+		return tariff{w.auction.prices(t), told, w.seen(t, told)}
+	}
+	return tariff{w.market.prices, w.market.prices, w.seen(t, w.market.prices)}
+}
+
 // tally adds up what the nodes of a pool cost until its account was read.
 func (w *world) tally(t *testing.T, pool string, a account) ledger {
 	t.Helper()
 	var sum ledger
-	ends, seen, gaps := w.ends(t), w.seen(t), w.gaps(t, pool)
-	lives := w.lives(t)
-	latest := w.latest(lives)
+	begins, ends, prices, gaps := w.orderedAt(t), w.ends(t), w.tariff(t, pool), w.gaps(t, pool)
+	lives := w.livesOf(t, pool)
+	latest := w.latest(append(w.lives(t), lives...))
 	add := func(to *[2]bill.Amount, prices bill.Prices, l *bill.Life, from, until int64) {
 		paid, onDemand, err := prices.Cost(l, from, until)
 		if err != nil {
@@ -212,19 +209,19 @@ func (w *world) tally(t *testing.T, pool string, a account) ledger {
 	}
 	for _, l := range lives {
 		switch {
-		case !l.Pool(pool) || l.Made >= a.At:
+		case l.Made >= a.At:
 			continue
 		case l.Sold == 0:
 			sum.unsold++
 			continue
 		}
 		sum.nodes++
-		add(&sum.bill, w.market.prices, l, a.Since, a.At)
+		add(&sum.bill, prices.truth, l, a.Since, a.At)
 		heard := *l
 		for _, g := range gaps {
 			if l.Made < g.to && (l.Ended == 0 || l.Ended > g.from) {
 				t.Logf("%s: what %s cost is not known for %d ms, in which the controller was being started again", pool, l.Claim, g.to-g.from)
-				add(&sum.blind, w.market.prices, l, max(a.Since, g.from), min(a.At, g.to))
+				add(&sum.blind, prices.truth, l, max(a.Since, g.from), min(a.At, g.to))
 			}
 		}
 		if l.Ended != 0 && l.Ended < a.At && !slices.ContainsFunc(gaps, func(g gap) bool { return l.Ended >= g.from && l.Ended <= g.to }) {
@@ -233,12 +230,17 @@ func (w *world) tally(t *testing.T, pool string, a account) ledger {
 				t.Errorf("%s: of the end of %s Spotter heard %v late, and others %v at most (0 is never: %d)", pool, l.Claim, late, latest, heard.Ended)
 			}
 		}
-		add(&sum.heard, w.market.prices, &heard, a.Since, a.At)
-		var known [2]bill.Amount
-		add(&known, seen, &heard, a.Since, a.At)
+		if at := begins[l.Claim]; at != 0 {
+			heard.Made = at
+			if early := time.Duration(l.Made-at) * time.Millisecond; early < 0 || early > latest {
+				t.Errorf("%s: %s was ordered %v before it was won, and others are heard of %v late at most", pool, l.Claim, early, latest)
+			}
+		}
+		add(&sum.heard, prices.told, &heard, a.Since, a.At)
+		var all, known [2]bill.Amount
+		add(&all, prices.told, &heard, a.Since, a.At)
+		add(&known, prices.seen, &heard, a.Since, a.At)
 		for i, x := range known {
-			var all [2]bill.Amount
-			add(&all, w.market.prices, &heard, a.Since, a.At)
 			sum.blind[i] += max(all[i]-x, x-all[i])
 		}
 	}
@@ -265,11 +267,11 @@ func (w *world) latest(lives []*bill.Life) time.Duration {
 
 // seen returns the prices that Spotter could see: of those that came between two of its
 // readings the last.
-func (w *world) seen(t *testing.T) bill.Prices {
+func (w *world) seen(t *testing.T, told bill.Prices) bill.Prices {
 	t.Helper()
 	readings := w.readings(t)
 	all := bill.Prices{}
-	for market, prices := range w.market.prices {
+	for market, prices := range told {
 		for i, p := range prices {
 			read, _ := slices.BinarySearch(readings, p.At)
 			if i+1 < len(prices) {

@@ -46,15 +46,18 @@ func (w *world) values(mode string) []string {
 		// Karpenter would make a node of the users' own for a pod of the release that waits for
 		// its volume.
 		"nodeSelector.team=system",
+		"backends={karpenter,rackspace}", "rackspace.credentialsSecrets[0].name=" + tokenSecret,
 		"mode=" + mode, "step=5s", "prices.traceClaim=" + w.claim, "prices.tracePath=prices",
 		"karpenter.nodeClassGroups={karpenter.kwok.sh}", "aws.regions={" + region + "}", "metrics.secure=false",
 	}
+	env := []string{"HTTPS_PROXY=" + w.auction.street.proxy, "SSL_CERT_FILE=" + w.auction.street.trust}
 	if !w.interrupts {
 		all = append(all, "aws.queueURL="+w.queue.url, "aws.credentials.method=podIdentity")
-		for i, e := range []string{"AWS_ENDPOINT_URL=" + w.queue.server, "AWS_ACCESS_KEY_ID=played", "AWS_SECRET_ACCESS_KEY=played"} {
-			name, value, _ := strings.Cut(e, "=")
-			all = append(all, fmt.Sprintf("env[%d].name=%s", i, name), fmt.Sprintf("env[%d].value=%s", i, value))
-		}
+		env = append(env, "AWS_ENDPOINT_URL="+w.queue.server, "AWS_ACCESS_KEY_ID=played", "AWS_SECRET_ACCESS_KEY=played")
+	}
+	for i, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		all = append(all, fmt.Sprintf("env[%d].name=%s", i, name), fmt.Sprintf("env[%d].value=%s", i, value))
 	}
 	args := []string{"--namespace", namespace, "--wait", "--timeout", "4m"}
 	for _, v := range all {

@@ -22,20 +22,30 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The pools of the day: shop keeps half on spot, batch is the default policy's.
+// The pools of the day: shop keeps half on spot, batch is the default policy's, and tasks
+// is that of machines that Spotter bids for.
 const (
 	shop  = "shop"
 	batch = "batch"
+	tasks = "tasks"
+)
+
+// The backends of pools.
+var (
+	byKarpenter = v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}
+	byAuction   = v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{
+		Org: "acme", Cloudspace: cloudspace, CredentialsSecretRef: corev1.SecretReference{Name: tokenSecret, Namespace: namespace},
+	}}
 )
 
 // pool makes a CapacityPool that may be acted on.
-func (w *world) pool(t *testing.T, name string, sold []string, policy v1alpha1.PolicyRef) {
+func (w *world) pool(t *testing.T, name string, backend v1alpha1.Backend, region string, sold []string, policy v1alpha1.PolicyRef) {
 	t.Helper()
 	half, soon, cooldown := intstr.FromString("50%"), metav1.Duration{}, metav1.Duration{Duration: 5 * time.Second}
 	if err := w.client.Create(t.Context(), &v1alpha1.CapacityPool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.CapacityPoolSpec{
-			Backend:    v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}},
+			Backend:    backend,
 			Markets:    v1alpha1.Markets{Regions: []string{region}, InstanceTypes: sold},
 			Template:   v1alpha1.NodeTemplate{Labels: map[string]string{"team": name}},
 			Policy:     &policy,

@@ -51,7 +51,8 @@ type world struct {
 	draw   *rand.Rand
 	dir    string // of what processes outside of the cluster share
 
-	market *market
+	market  *market
+	auction *auction
 	*audience
 
 	// interrupts says that Karpenter is warned of reclaims. Else Spotter is, by a
@@ -97,6 +98,7 @@ func newWorld(t *testing.T, interrupts bool) *world {
 	w.market = openMarket(t, w.draw, filepath.Join(w.dir, "trace", "prices"), speed(t))
 	w.startKarpenter(t)
 	w.audience = w.watch(t)
+	w.auction = w.openAuction(t)
 	return w
 }
 

@@ -28,7 +28,11 @@ func (s *Server) Step(ctx context.Context, cluster client.Client) error {
 			if err := s.register(ctx, cluster, p, x, now, gone); err != nil {
 				return err
 			}
-			if !gone {
+			if gone {
+				l := p.life(x)
+				l.Gone = x.taken
+				s.ended = append(s.ended, l)
+			} else {
 				kept = append(kept, x)
 			}
 		}
@@ -63,6 +67,7 @@ func (s *Server) auction(p *pool, now policy.Time) {
 	for _, x := range p.servers {
 		if !wins && x.taken == 0 {
 			x.taken = now.Add(s.state.Notice)
+			x.due = x.taken
 		}
 	}
 	for wins && p.given() < p.spec.Desired && s.free(c) {
@@ -70,7 +75,7 @@ func (s *Server) auction(p *pool, now policy.Time) {
 		s.serial++
 		p.servers = append(p.servers, &server{
 			node: fmt.Sprintf("prod-instance-%06d", s.serial), uuid: fmt.Sprintf("00000000-0000-4000-8000-%012d", s.serial),
-			joins: now.Add(s.state.Join),
+			won: now, joins: now.Add(s.state.Join),
 		})
 	}
 }
@@ -126,8 +131,30 @@ func (s *Server) Machines() []Machine {
 		p := s.pools[name]
 		for _, x := range p.servers {
 			if x.taken == 0 {
-				all = append(all, Machine{Pool: name, Node: x.node, Class: p.spec.ServerClass, Bid: p.bid, Labels: p.spec.CustomLabels})
+				all = append(all, p.machine(x))
 			}
+		}
+	}
+	return all
+}
+
+func (p *pool) machine(x *server) Machine {
+	return Machine{Pool: p.name, Node: x.node, Class: p.spec.ServerClass, Bid: p.bid, Labels: p.spec.CustomLabels}
+}
+
+// life returns what is known of a server while it runs.
+func (p *pool) life(x *server) Life {
+	return Life{Machine: p.machine(x), OnDemand: p.kind != spotPools, Won: x.won, Taken: x.due}
+}
+
+// Lives returns all servers that ever ran, those that are gone first.
+func (s *Server) Lives() []Life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.ended)
+	for _, name := range s.sorted() {
+		for _, x := range s.pools[name].servers {
+			all = append(all, s.pools[name].life(x))
 		}
 	}
 	return all

@@ -26,8 +26,9 @@ const (
 // PricesPath is where the price feed is served.
 const PricesPath = "/percentiles.json"
 
-// A Call is a request that came.
+// A Call is a request that came, and when it was answered.
 type Call struct {
+	At           policy.Time
 	Method, Path string
 	Status       int // 0 where the connection was lost
 	Body         string
@@ -44,6 +45,7 @@ type Server struct {
 	calls  []Call
 	count  uint64
 	serial int
+	ended  []Life
 	issued map[string]time.Time // access tokens and their ends
 }
 
@@ -122,7 +124,7 @@ func (s *Server) log(r *http.Request, status int, body []byte) {
 	if strings.HasPrefix(r.URL.Path, "/oauth/") {
 		text = "" // it holds a secret
 	}
-	s.calls = append(s.calls, Call{r.Method, r.URL.RequestURI(), status, text})
+	s.calls = append(s.calls, Call{s.now(), r.Method, r.URL.RequestURI(), status, text})
 }
 
 // fail answers with a fault, if one is to come.

@@ -86,6 +86,17 @@ type Machine struct {
 	Labels            map[string]string // of its node pool
 }
 
+// A Life is a server from when it was won to when it was given back or taken.
+type Life struct {
+	Machine
+	OnDemand  bool
+	Won, Gone policy.Time // Gone is 0 while it runs
+
+	// Taken is when the provider takes it, or took it, since it was outbid; 0 while
+	// nobody bid more.
+	Taken policy.Time
+}
+
 // A pool is a node pool and its machines.
 type pool struct {
 	kind, name   string
@@ -102,8 +113,9 @@ type pool struct {
 type server struct {
 	node       string
 	uuid       string
-	joins      policy.Time
-	taken      policy.Time // when the provider takes it; 0 while it does not
+	won, joins policy.Time
+	taken      policy.Time // when the provider takes it or has it back; 0 while it does not
+	due        policy.Time // when the provider said that it takes it; 0 while it did not
 	registered bool
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,15 @@ const (
 	OnDemand = "on-demand"
 )
 
+// AtLeast returns the prices of an auction that sells nothing for less.
+func AtLeast(prices []Price, least int64) []Price {
+	all := slices.Clone(prices)
+	for i := range all {
+		all[i].Price = max(all[i].Price, least)
+	}
+	return all
+}
+
 // A Life is one node's, from the creation of its NodeClaim to the end of its Node or of
 // its NodeClaim, whichever is first. Times are in milliseconds since 1970.
 type Life struct {
@@ -38,6 +48,10 @@ type Life struct {
 
 	// Type, Zone and Capacity are its market; empty until it is launched.
 	Type, Zone, Capacity string
+
+	// Bid is the most that an hour of it costs, 0 where there is no bound: who wins an
+	// auction pays its price, which may be above the bid while a machine is still to go.
+	Bid int64
 
 	// Made is when the NodeClaim was created, to the second as the API server has it,
 	// Sold when its market was first written to it, and Ended when it was gone; 0 while
@@ -81,15 +95,20 @@ func (p Prices) Cost(l *Life, from, to int64) (paid, onDemand Amount, err error)
 // Charge returns what a node of the life's market costs from one instant to another,
 // whether it is there or not, and what it would on demand.
 func (p Prices) Charge(l *Life, from, to int64) (paid, onDemand Amount, err error) {
-	if paid, err = p.sum(l.Market(), from, to); err != nil {
+	most := l.Bid
+	if most == 0 {
+		most = math.MaxInt64
+	}
+	if paid, err = p.sum(l.Market(), from, to, most); err != nil {
 		return 0, 0, err
 	}
-	onDemand, err = p.sum(l.Type+"/"+l.Zone+"/"+OnDemand, from, to)
+	onDemand, err = p.sum(l.Type+"/"+l.Zone+"/"+OnDemand, from, to, math.MaxInt64)
 	return paid, onDemand, err
 }
 
-// sum returns the integral of a market's price. The first price holds before its time.
-func (p Prices) sum(market string, from, to int64) (Amount, error) {
+// sum returns the integral of a market's price, or of the most that is paid where that is
+// less. The first price holds before its time.
+func (p Prices) sum(market string, from, to, most int64) (Amount, error) {
 	prices := p[market]
 	if len(prices) == 0 {
 		return 0, fmt.Errorf("no price is known of %s", market)
@@ -104,7 +123,7 @@ func (p Prices) sum(market string, from, to int64) (Amount, error) {
 			end = min(end, prices[i+1].At)
 		}
 		if begin = max(begin, from); begin < end {
-			total += Amount(prices[i].Price * (end - begin))
+			total += Amount(min(prices[i].Price, most) * (end - begin))
 		}
 	}
 	return total, nil
@@ -129,7 +148,19 @@ type object struct {
 		Finalizers        []string
 		Labels            map[string]string
 	}
-	Status struct{ NodeName string }
+	Status status
+}
+
+// A status is that of a NodeClaim. The answer to a deletion has a word in its place.
+type status struct{ NodeName string }
+
+// UnmarshalJSON reads what is an object.
+func (s *status) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return nil
+	}
+	type plain status
+	return json.Unmarshal(text, (*plain)(s))
 }
 
 // gone reports whether nothing is left of an object after a request that was answered

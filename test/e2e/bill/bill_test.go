@@ -74,7 +74,7 @@ func TestBill(t *testing.T) {
 	l.add(2, "delete", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2), "finalizers": []string{"f"}}})
 	l.add(70, "patch", "", "nodes", "node-a", 200, map[string]any{"kind": "Node", "metadata": map[string]any{"deletionTimestamp": at(2)}})
 	l.add(72, "update", group, "nodeclaims", "a", 200, claim("a", 0, "node-a", "z", true))
-	l.add(73, "delete", group, "nodeclaims", "unsold", 200, map[string]any{"kind": "Status"})
+	l.add(73, "delete", group, "nodeclaims", "unsold", 200, map[string]any{"kind": "Status", "status": "Success"})
 	l.add(80, "create", group, "nodeclaims", "brief", 201, claim("brief", 80, "", "z", false))
 	l.add(90, "delete", group, "nodeclaims", "brief", 200, map[string]any{"kind": "Status"})
 	l.WriteString(`{"verb":"create"`) // still being written
@@ -104,5 +104,21 @@ func TestBill(t *testing.T) {
 	}
 	if _, _, err := (bill.Prices{}).Cost(lives[0], 0, ms(100)); err == nil {
 		t.Error("a market without a price costs something")
+	}
+}
+
+// TestAuction: who wins pays the market's price of $0.02, not the bid of $0.10; the
+// reserve of $0.01 where the market stands at $0.001; and the bid where the market stands
+// at $0.30 while the machine is still to go: three hours are $0.13.
+func TestAuction(t *testing.T) {
+	const hour = 3600
+	prices := bill.Prices{
+		"medium/z/spot":      bill.AtLeast([]bill.Price{{At: ms(0), Price: 20_000}, {At: ms(hour), Price: 1_000}, {At: ms(2 * hour), Price: 300_000}}, 10_000),
+		"medium/z/on-demand": {{At: ms(0), Price: 90_000}},
+	}
+	l := &bill.Life{Type: "medium", Zone: "z", Capacity: bill.Spot, Bid: 100_000, Made: ms(0), Sold: ms(0), Ended: ms(3 * hour)}
+	paid, onDemand, err := prices.Cost(l, 0, ms(4*hour))
+	if err != nil || paid.Dollars(1) != .13 || onDemand.Dollars(1) != .27 {
+		t.Errorf("it costs %v, and %v on demand (%v)", paid.Dollars(1), onDemand.Dollars(1), err)
 	}
 }
