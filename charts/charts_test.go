@@ -168,7 +168,7 @@ var switches = []profile{
 	{"irsa", []string{"--set", "aws.regions={us-east-1}", "--set", "aws.credentials.method=irsa", "--set", "aws.credentials.roleARN=arn:aws:iam::123456789012:role/spotter"}},
 	{"pod-identity", []string{"--set", "aws.regions={us-east-1}", "--set", "aws.credentials.method=podIdentity"}},
 	{"secret", []string{"--set", "aws.regions={us-east-1}", "--set", "aws.credentials.method=secret", "--set", "aws.credentials.secretName=aws"}},
-	{"trace", []string{"--set", "prices.traceClaim=prices", "--set", "prices.tracePath=us"}},
+	{"trace", []string{"--set", "prices.traceClaim=prices", "--set", "prices.tracePath=us", "--set", "prices.interval=2m"}},
 	{"models-claim", []string{"--set", "models.claim=bundles", "--set", "policies=model:bundle=/var/lib/spotter/models/a", "--set", "models.onnxRuntime=/var/lib/spotter/models/libonnxruntime.so.1"}},
 	{"models-image", []string{"--set", "models.image.name=registry.example.com/bundles:1", "--set", "models.image.path=/b/", "--set", "models.timeout=2s"}},
 	{"prometheus", []string{"--set", "usage.prometheus.url=https://thanos.monitoring:9091/x", "--set", "usage.prometheus.cpuQuery=sum by (node) (cores)", "--set", "usage.prometheus.memoryQuery=bytes",

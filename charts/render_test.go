@@ -376,3 +376,23 @@ func TestPrometheusIsReached(t *testing.T) {
 		}
 	}
 }
+
+// TestPricesAreRead: the controller is told of the folder of a trace and of how often
+// prices are read, where that is said.
+func TestPricesAreRead(t *testing.T) {
+	h := newHelm(t, "")
+	for name, want := range map[string][]string{
+		"trace":    {"--trace=/var/lib/spotter/trace/us", "--price-interval=2m"},
+		"defaults": nil,
+	} {
+		all := profiles()
+		_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })].set...)
+		args := as[appsv1.Deployment](t, find(t, made, "Deployment", release)).Spec.Template.Spec.Containers[0].Args
+		got := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
+			return !strings.HasPrefix(a, "--trace=") && !strings.HasPrefix(a, "--price-interval")
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: of prices the arguments say %v, not %v", name, got, want)
+		}
+	}
+}

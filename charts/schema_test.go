@@ -50,6 +50,7 @@ func TestRefusals(t *testing.T) {
 		{"networkPolicy.egress.ports={70000}", []string{"ports", "maximum"}},
 		{"podSecurity.runAsUser=0", []string{"runAsUser", "minimum"}},
 		{"prices.tracePath=../..", []string{"tracePath"}},
+		{"prices.interval=often", []string{"prices", "interval"}},
 		{"models.claim=A", []string{"models", "claim"}},
 		{"models.image.path=models", []string{"models", "path"}},
 		{"models.timeout=soon", []string{"models", "timeout"}},

@@ -35,6 +35,7 @@ type liveCall struct {
 	record                recordingCall
 	panics                string
 	trace, cache          string
+	pricesEvery           time.Duration // 0 is as suits each source
 	regions, families     []string
 	provider, awsEndpoint string
 	queue                 string
@@ -108,6 +109,7 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.trace, "trace", "", "take prices from the trace `DIR`, as `spotter trace record --follow` fills it")
 	flags.StringSliceVar(&f.regions, "region", nil, "ask AWS for the prices of `REGION,…`, and for the groups of --backends asg")
 	flags.StringSliceVar(&f.families, "families", nil, "ask AWS for instance types of `FAMILY,…` only, as m5,c6i")
+	flags.DurationVar(&f.pricesEvery, "price-interval", 0, "read spot prices every `TIME` (default: every 5m from AWS, every 1m from a trace and from Rackspace)")
 	flags.StringVar(&f.cache, "price-cache", "", "keep prices in `FILE`, so that a restart asks only for what is new")
 	flags.StringVar(&f.queue, "queue-url", "", "read notices from the SQS queue `URL`, which nobody else reads")
 	flags.StringVar(&f.provider, "provider", "aws", "take nodes that do not say who sells them for those of `NAME`")
@@ -122,6 +124,9 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 		panic(err)
 	}
 }
+
+// pricesEveryMax leaves time for a second reading before prices are too old to be believed.
+const pricesEveryMax = time.Hour
 
 // check finds what is wrong with the flags before anything is reached.
 func (f *liveCall) check() error {
@@ -148,6 +153,9 @@ func (f *liveCall) check() error {
 		if _, err := kube.ParseCapacityLabel(l); err != nil {
 			return wrong(fmt.Errorf("--spot-label: %w", err), "write it as name or name=value")
 		}
+	}
+	if f.pricesEvery != 0 && (f.pricesEvery < time.Second || f.pricesEvery > pricesEveryMax) {
+		return wrong(fmt.Errorf("--price-interval: %v is not from 1s to %v", f.pricesEvery, pricesEveryMax), "give it as 5m")
 	}
 	if f.trace != "" {
 		if _, err := livemarket.NewFolder(livemarket.FolderConfig{Path: f.trace, Every: time.Minute}); err != nil {

@@ -21,6 +21,8 @@ func TestRunCall(t *testing.T) {
 		`--compat-metrics: "datadog" is not known`:                 {"--compat-metrics", "datadog"},
 		`--spot-label: "=x" is not of the form name or name=value`: {"--spot-label", "=x"},
 		`Shutdown -1s is not positive`:                             {"--shutdown-timeout", "-1s"},
+		`--price-interval: 2h0m0s is not from 1s to 1h0m0s`:        {"--price-interval", "2h"},
+		`--price-interval: 20ms is not from 1s`:                    {"--price-interval", "20ms"},
 		`Discount1y 2 is not in [0, 1]`:                            {"--discount-1y", "2"},
 		`no cluster:`:                                              {"--kubeconfig", nowhere},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func (w *wiring) observe(ctx context.Context) error {
 	c := livemarket.DefaultConfig()
 	c.Cache, c.Log = w.f.cache, w.log
 	if w.f.trace != "" {
-		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.trace, Every: time.Minute, Regions: w.f.regions})
+		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.trace, Every: cmp.Or(w.f.pricesEvery, time.Minute), Regions: w.f.regions})
 		if err != nil {
 			return wrong(fmt.Errorf("--trace: %w", err), "give the folder of a trace")
 		}
@@ -39,8 +40,10 @@ func (w *wiring) observe(ctx context.Context) error {
 		c.Feeds = append(c.Feeds, feeds...)
 	}
 	if slices.Contains(w.f.backends, "rackspace") {
+		r := rackspace.DefaultConfig()
+		r.Prices = cmp.Or(w.f.pricesEvery, r.Prices)
 		var err error
-		if w.rackspace, err = rackspace.NewFeed(rackspace.DefaultConfig()); err != nil {
+		if w.rackspace, err = rackspace.NewFeed(r); err != nil {
 			return err
 		}
 		c.Feeds = append(c.Feeds, w.rackspace)
@@ -165,5 +168,7 @@ func (w *wiring) askAWS() ([]livemarket.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return livemarket.NewAWS(r, livemarket.DefaultAWSConfig())
+	every := livemarket.DefaultAWSConfig()
+	every.Prices = cmp.Or(w.f.pricesEvery, every.Prices)
+	return livemarket.NewAWS(r, every)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -127,5 +128,21 @@ func TestZonesAreNamedByNodes(t *testing.T) {
 	})
 	if err := z.Report(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("nodes that cannot be listed: %v", err)
+	}
+}
+
+// Spot prices are read as often as is asked for, and as suits AWS where nothing is.
+func TestPriceInterval(t *testing.T) {
+	for _, every := range []time.Duration{0, 7 * time.Second} {
+		w := &wiring{f: &liveCall{regions: []string{"us-east-1"}, pricesEvery: every}}
+		feeds, err := w.askAWS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range feeds {
+			if spot := f.Name() == "aws-spot-prices"; spot && f.Every() != cmp.Or(every, 5*time.Minute) || !spot && f.Every() == every {
+				t.Errorf("asked for %v, %s is read every %v", every, f.Name(), f.Every())
+			}
+		}
 	}
 }

@@ -31,6 +31,10 @@ type Config struct {
 	// hears later of nodes that were outbid.
 	Poll time.Duration
 
+	// Prices is how long after one reading of the price feed the next begins;
+	// Rackspace settles an auction every few minutes.
+	Prices time.Duration
+
 	// Timeout is how long one attempt of a request may take, and Attempts how
 	// often it is made. BackoffMin is the wait after the first, doubled after each
 	// until BackoffMax, which also bounds the wait that the API asks for.
@@ -81,8 +85,8 @@ func DefaultConfig() Config {
 		PricesURL:     "https://ngpc-prod-public-data.s3.us-east-2.amazonaws.com/percentiles.json",
 		ClientID:      "mwG3lUMV8KyeMqHe4fJ5Bb3nM1vBvRNa",
 		Namespace:     "spotter-system",
-		Poll:          30 * time.Second,
-		Timeout:       15 * time.Second, Attempts: 4, BackoffMin: 500 * time.Millisecond, BackoffMax: 10 * time.Second,
+		Poll:          30 * time.Second, Prices: time.Minute,
+		Timeout: 15 * time.Second, Attempts: 4, BackoffMin: 500 * time.Millisecond, BackoffMax: 10 * time.Second,
 		WinMax: 10 * time.Minute, JoinMax: 25 * time.Minute, Notice: 5 * time.Minute,
 		Settle: 2 * time.Minute, Keep: 10 * time.Minute,
 		Clock: clock.RealClock{}, Log: slog.Default(),
@@ -105,7 +109,7 @@ func (c *Config) validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"Poll", c.Poll}, {"Timeout", c.Timeout}, {"BackoffMin", c.BackoffMin}, {"WinMax", c.WinMax},
+		{"Poll", c.Poll}, {"Prices", c.Prices}, {"Timeout", c.Timeout}, {"BackoffMin", c.BackoffMin}, {"WinMax", c.WinMax},
 		{"Notice", c.Notice}, {"Settle", c.Settle}, {"Keep", c.Keep},
 	} {
 		if x.value <= 0 {

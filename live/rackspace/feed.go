@@ -19,10 +19,6 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// feedEvery is how often prices are read; Rackspace settles an auction every few
-// minutes.
-const feedEvery = time.Minute
-
 // A Feed tells of the markets of the regions in which our cloudspaces lie: sizes,
 // market prices and bids from the public price feed, and on-demand prices and
 // least bids from the API as far as a [Backend] has read them there.
@@ -60,7 +56,7 @@ func NewFeed(cfg Config) (*Feed, error) {
 func (f *Feed) Name() string { return "rackspace-prices" }
 
 // Every is how long after one reading the next begins.
-func (f *Feed) Every() time.Duration { return feedEvery }
+func (f *Feed) Every() time.Duration { return f.cfg.Prices }
 
 // learn takes in the server classes and the regions of cloudspaces.
 func (f *Feed) learn(classes []serverClass, regions []string) {
