@@ -17,7 +17,8 @@ type access struct {
 	classes []class
 	markets []policy.MarketID
 
-	seen []bool // by zone, while one workload is looked at
+	seen  []bool // by zone, while one workload is looked at
+	known []bool // by market, while one class is
 }
 
 // A class stands for all templates that ask the same of a node but for size.
@@ -106,20 +107,34 @@ func (r *access) of(t *policy.Template) []policy.MarketID {
 		}
 	}
 	c := class{like: t.ID, from: int32(len(r.markets))}
+	r.known = fit(r.known, len(r.s.Markets))
 	for p := range r.s.Pools {
 		pool := &r.s.Pools[p]
 		if pool.Mode == policy.ModeOff || !tolerated(t, pool.Taints) {
 			continue
 		}
 		for _, m := range pool.Markets {
-			if r.sold(pool, m) && !slices.Contains(r.markets[c.from:], m) && r.wanted(t, pool, m) {
+			if !r.known[m] && r.sold(pool, m) && r.wanted(t, pool, m) {
+				r.known[m] = true
 				r.markets = append(r.markets, m)
 			}
 		}
 	}
+	r.onDemandFirst(r.markets[c.from:])
 	c.to = int32(len(r.markets))
 	r.classes = append(r.classes, c)
 	return r.markets[c.from:c.to]
+}
+
+// onDemandFirst reorders markets. Who finds one on demand need not count the others.
+func (r *access) onDemandFirst(markets []policy.MarketID) {
+	k := 0
+	for i, m := range markets {
+		if r.s.Markets[m].Capacity != policy.Spot {
+			markets[k], markets[i] = m, markets[k]
+			k++
+		}
+	}
 }
 
 // sold reports whether pool may buy in m now.

@@ -306,17 +306,24 @@ func (x *Exposure) Loss(w policy.WorkloadID) Loss {
 		Market: Exposed{Group: Group{policy.None, policy.None}, Best: e.bestMarket},
 		Zone:   Exposed{Group: Group{policy.None, policy.None}, Best: e.bestZone},
 	}
-	for i, n := range row {
-		worst := &l.Market
-		g := Group{policy.MarketID(i), policy.None}
-		if i >= len(x.s.Markets) {
-			worst, g = &l.Zone, Group{policy.None, policy.ZoneID(i - len(x.s.Markets))}
-		}
-		if n > worst.Pods {
-			worst.Group, worst.Pods = g, n
-		}
+	markets := len(x.s.Markets)
+	if i, n := most(row[:markets]); n > 0 {
+		l.Market.Group.Market, l.Market.Pods = policy.MarketID(i), n
+	}
+	if i, n := most(row[markets:]); n > 0 {
+		l.Zone.Group.Zone, l.Zone.Pods = policy.ZoneID(i), n
 	}
 	return l
+}
+
+// most returns the first of the largest of counts, and 0 where none is above 0.
+func most(counts []int32) (at int, n int32) {
+	for i, k := range counts {
+		if k > n {
+			at, n = i, k
+		}
+	}
+	return at, n
 }
 
 // Pods returns how many pods of w, which must be tracked, stand in g.

@@ -417,3 +417,27 @@ func in(s *policy.Snapshot, n *policy.Node, g workload.Group) bool {
 	}
 	return s.Markets[n.Market].Zone == g.Zone
 }
+
+// TestBestOfMarkets: the best spread is the same in whatever order a pool names its
+// markets, and however often.
+func TestBestOfMarkets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawn(t)
+		if rapid.Bool().Draw(t, "spot alone") {
+			s.Pools = slices.Clone(s.Pools)
+			for i := range s.Pools {
+				s.Pools[i].Share = policy.ShareRange{Min: 1, Max: 1}
+			}
+		}
+		other := *s
+		other.Pools = slices.Clone(s.Pools)
+		for i := range other.Pools {
+			p := &other.Pools[i]
+			p.Markets = slices.Concat(p.Markets, p.Markets)
+			slices.Reverse(p.Markets)
+		}
+		if got, want := workload.Losses(&other), workload.Losses(s); !slices.Equal(got, want) {
+			t.Fatalf("losses are %+v with the markets in another order, and %+v", got, want)
+		}
+	})
+}
