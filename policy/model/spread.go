@@ -84,7 +84,7 @@ func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Pla
 	if len(crowds) == 0 {
 		return
 	}
-	offers := place.Offers(s, p.ID, policy.Spot)
+	offers := place.Sales(s, p.ID, policy.Spot)
 	needs := needsOf(s, p.ID, crowds)
 	for range e.cfg.Spread {
 		best := detour{node: policy.None}

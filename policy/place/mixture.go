@@ -18,6 +18,9 @@ type candidate struct {
 	// stale says that it must be computed again.
 	counts []int32
 	stale  bool
+
+	// worth is the merit of such a node.
+	worth float64
 }
 
 // extend adds the loose pods to p: first into the room that its bins leave,
@@ -197,9 +200,10 @@ func (tr *trial) greedy(loads []load, candidates []candidate, want []int32, by m
 			c := &candidates[i]
 			if c.stale || c.exceeds(want) {
 				tr.fill(c, want)
+				c.worth = tr.merit(c, by, w)
 			}
-			if m := tr.merit(c, by, w); m > most {
-				best, most = i, m
+			if c.worth > most {
+				best, most = i, c.worth
 			}
 		}
 		if best < 0 {

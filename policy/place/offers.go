@@ -56,6 +56,18 @@ func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType
 	return offersUnder(s, s.Coverage(), pool, capacity)
 }
 
+// Sales returns what Offers does without labels and taints, for those who ask what
+// is sold at what price and not whether pods may run there: to make labels costs
+// far more than all the rest of an offer.
+func Sales(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []Offer {
+	cover, markets := s.Coverage(), OpenMarkets(s, pool, capacity)
+	offers := make([]Offer, 0, len(markets))
+	for _, m := range markets {
+		offers = append(offers, saleOf(s, cover, pool, m))
+	}
+	return offers
+}
+
 // OffersIn returns the offers of Offers in the given markets alone, in their order.
 // It saves to make out the others where a few of many are wanted.
 func OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []Offer {
@@ -65,6 +77,48 @@ func OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID)
 		offers = append(offers, offerOf(s, cover, pool, m))
 	}
 	return offers
+}
+
+// Tags keeps the labels of what is offered to a pool from step to step: to make them
+// costs more than all the rest of an offer, and they hardly ever change. The zero
+// value is ready; it serves one goroutine at a time.
+type Tags struct{ made []tagged } // by market
+
+// A tagged is what labels were made of, and the labels.
+type tagged struct {
+	capacity                       policy.CapacityType
+	pool, name, arch, region, zone string
+	ofPool, ofType, labels         []policy.Label
+}
+
+// OffersIn returns what the function of this name does.
+func (x *Tags) OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []Offer {
+	if len(x.made) != len(s.Markets) {
+		x.made = make([]tagged, len(s.Markets))
+	}
+	cover := s.Coverage()
+	offers := make([]Offer, 0, len(markets))
+	for _, m := range markets {
+		o := saleOf(s, cover, pool, m)
+		o.Labels, o.Taints = x.labels(s, &s.Pools[pool], m), s.Pools[pool].Taints
+		offers = append(offers, o)
+	}
+	return offers
+}
+
+// labels returns what NodeLabels does. Lists are never written, and those that labels
+// were made of are held here, so that another list never lies where one of them did.
+func (x *Tags) labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID) []policy.Label {
+	k, m := &x.made[id], &s.Markets[id]
+	t := &s.Types[m.Type]
+	if k.labels == nil || k.capacity != m.Capacity || k.pool != pool.Name || k.name != t.Name || k.arch != t.Arch ||
+		k.region != m.Region || k.zone != s.Zones[m.Zone] || !slices.Equal(k.ofPool, pool.Labels) || !slices.Equal(k.ofType, t.Labels) {
+		*k = tagged{
+			capacity: m.Capacity, pool: pool.Name, name: t.Name, arch: t.Arch, region: m.Region, zone: s.Zones[m.Zone],
+			ofPool: pool.Labels, ofType: t.Labels, labels: NodeLabels(s.Types, s.Zones, pool, m),
+		}
+	}
+	return k.labels
 }
 
 // OpenMarkets returns the markets that Offers has offers of.
@@ -107,12 +161,17 @@ func outpriced(m *policy.Market) bool {
 }
 
 func offerOf(s *policy.Snapshot, cover *policy.Coverage, pool policy.PoolID, m policy.MarketID) Offer {
-	x := &s.Markets[m]
-	t := &s.Types[x.Type]
+	o := saleOf(s, cover, pool, m)
+	o.Labels, o.Taints = NodeLabels(s.Types, s.Zones, &s.Pools[pool], &s.Markets[m]), s.Pools[pool].Taints
+	return o
+}
+
+// saleOf returns the offer without its labels and taints.
+func saleOf(s *policy.Snapshot, cover *policy.Coverage, pool policy.PoolID, m policy.MarketID) Offer {
+	t := &s.Types[s.Markets[m].Type]
 	return Offer{
 		Pool: pool, Market: m, Price: offered(cover, s, m),
 		Allocatable: t.Allocatable, VolumesMax: t.VolumesMax, GPUResource: t.GPUResource,
-		Labels: NodeLabels(s.Types, s.Zones, &s.Pools[pool], x), Taints: s.Pools[pool].Taints,
 	}
 }
 
