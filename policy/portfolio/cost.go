@@ -15,8 +15,9 @@ const steerEvery = 10 * time.Minute
 
 // A ranked is a market and what it is worth.
 type ranked struct {
-	market policy.MarketID
-	unit   float64 // dollars an hour for what one core's worth of the demand needs
+	market   policy.MarketID
+	capacity policy.CapacityType
+	unit     float64 // dollars an hour for what one core's worth of the demand needs
 }
 
 // price computes what a node of each market of the pool costs an hour, with what
@@ -29,6 +30,7 @@ func (d *desk) price() {
 // at least so many nodes are reclaimed in an hour.
 func (d *desk) priceAt(loss, hazard float64) {
 	e, s := d.e, d.s
+	d.worths = [2]appraised{}
 	if len(e.costs) < len(s.Markets) {
 		e.costs = make([]float64, len(s.Markets))
 	}
@@ -212,10 +214,17 @@ func (d *desk) rank() {
 		if share >= 1e9 {
 			continue
 		}
-		d.ranked = append(d.ranked, ranked{id, float64(d.e.costs[id]*share) / cores})
+		d.ranked = append(d.ranked, ranked{id, m.Capacity, float64(d.e.costs[id]*share) / cores})
 	}
+	d.worths = [2]appraised{}
 	slices.SortFunc(d.ranked, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(s.Markets[b.market].Capacity, s.Markets[a.market].Capacity), cmp.Compare(a.unit, b.unit), cmp.Compare(a.market, b.market))
+		if a.capacity != b.capacity {
+			return cmp.Compare(b.capacity, a.capacity)
+		}
+		if a.unit != b.unit {
+			return cmp.Compare(a.unit, b.unit)
+		}
+		return cmp.Compare(a.market, b.market)
 	})
 }
 

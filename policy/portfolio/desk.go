@@ -62,6 +62,10 @@ type desk struct {
 	// ranked are the markets of the pool that are open, best first within each
 	// capacity type.
 	ranked []ranked
+
+	// worths are what the resources sold are worth at the costs of now, on demand
+	// and on spot, as far as that was asked.
+	worths [2]appraised
 }
 
 func newDesk(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *desk {

@@ -11,7 +11,7 @@ import (
 // workload that moves is short once, however many of its pods go, so that nodes
 // which hold the same few are emptied together.
 type group struct {
-	has []bool // by workload
+	has members
 	net float64
 
 	// strict says instead that any may move, and that every node has to pay for
@@ -20,13 +20,35 @@ type group struct {
 }
 
 // holds reports whether all that moves with c is in the group.
-func (g *group) holds(c *candidate) bool {
-	for _, x := range c.pods {
-		if !g.has[x.workload] {
+func (g *group) holds(c *candidate) bool { return c.has.within(g.has) }
+
+// members is a set of workloads, a bit for each.
+type members []uint64
+
+// within reports whether y holds all of x.
+func (x members) within(y members) bool {
+	for i, word := range x {
+		if word&^y[i] != 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// add takes in all of y.
+func (x members) add(y members) {
+	for i, word := range y {
+		x[i] |= word
+	}
+}
+
+// membersOf returns the workloads of list.
+func (m *mover) membersOf(list []moving) members {
+	x := make(members, (len(m.s.Workloads)+63)/64)
+	for _, k := range list {
+		x[k.workload/64] |= 1 << (k.workload % 64)
+	}
+	return x
 }
 
 // groupsMax is how many groups are planned, and beginsMax of how many nodes' own
@@ -59,14 +81,21 @@ func (m *mover) movers(id policy.NodeID) []moving {
 // others as long as that saves more.
 func (m *mover) groups() []group {
 	var groups []group
+	var met []members // all that groups were on their way
 	tried := m.list[:min(len(m.list), triesMax)]
 	for i := range tried[:min(len(tried), beginsMax)] {
-		g := group{has: make([]bool, len(m.s.Workloads))}
-		g.join(&tried[i])
-		g.net = m.expects(&g, tried)
-		for m.grow(&g, tried) {
+		g := group{has: slices.Clone(tried[i].has)}
+		g.net = m.expects(g.has, tried)
+		// What grows out of a set depends on nothing else, so that one which was met
+		// before ends as it did then.
+		known := false
+		for more := true; more && !known; {
+			if known = slices.ContainsFunc(met, func(x members) bool { return slices.Equal(x, g.has) }); !known {
+				met = append(met, g.has)
+				more = m.grow(&g, tried)
+			}
 		}
-		if g.net > 0 && !slices.ContainsFunc(groups, func(x group) bool { return slices.Equal(x.has, g.has) }) {
+		if g.net > 0 && !known {
 			groups = append(groups, g)
 		}
 	}
@@ -74,24 +103,19 @@ func (m *mover) groups() []group {
 	return groups[:min(len(groups), groupsMax)]
 }
 
-func (g *group) join(c *candidate) {
-	for _, x := range c.pods {
-		g.has[x.workload] = true
-	}
-}
-
 // grow takes in the workloads of the node with which g is expected to save most,
 // and reports whether any saves more.
 func (m *mover) grow(g *group, list []candidate) bool {
-	var best group
+	best := group{}
+	next := make(members, len(g.has))
 	for i := range list {
 		if g.holds(&list[i]) {
 			continue
 		}
-		next := group{has: slices.Clone(g.has)}
-		next.join(&list[i])
-		if next.net = m.expects(&next, list); next.net > g.net && (best.has == nil || next.net > best.net) {
-			best = next
+		copy(next, g.has)
+		next.add(list[i].has)
+		if net := m.expects(next, list); net > g.net && (best.has == nil || net > best.net) {
+			best.has, best.net = append(best.has[:0], next...), net
 		}
 	}
 	if best.has == nil {
@@ -101,15 +125,15 @@ func (m *mover) grow(g *group, list []candidate) bool {
 	return true
 }
 
-// expects returns what a round of g is expected to save in dollars, as far as that
-// can be told without looking for places.
-func (m *mover) expects(g *group, list []candidate) float64 {
+// expects returns what a round of the workloads of has is expected to save in
+// dollars, as far as that can be told without looking for places.
+func (m *mover) expects(has members, list []candidate) float64 {
 	moved := m.expected
 	clear(moved)
 	sum, left := 0.0, m.left
 	for i := range list {
 		c := &list[i]
-		if left == 0 || !g.holds(c) {
+		if left == 0 || !c.has.within(has) {
 			continue
 		}
 		gain := c.gain

@@ -89,14 +89,14 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 		}
 	}
 	g.limits = g.e.limits(s, pods)
-	var offers []place.Offer
-	if len(launches) > 0 {
-		offers = slices.Concat(place.Offers(s, g.pool.ID, policy.Spot), place.Offers(s, g.pool.ID, policy.OnDemand))
+	if len(launches) == 0 {
+		return
 	}
+	sold := slices.Concat(place.OpenMarkets(s, g.pool.ID, policy.Spot), place.OpenMarkets(s, g.pool.ID, policy.OnDemand))
 	for i := range launches {
-		if k := slices.IndexFunc(offers, func(o place.Offer) bool { return o.Market == launches[i].Markets[0] }); k >= 0 {
+		if m := launches[i].Markets[0]; slices.Contains(sold, m) {
 			g.space()
-			g.stand(&offers[k], launches[i].Token)
+			g.stand(&g.e.offersIn(s, g.pool.ID, []policy.MarketID{m})[0], launches[i].Token)
 		}
 	}
 }

@@ -28,7 +28,10 @@ type Policy struct {
 	valueOf map[policy.Resources]float64
 
 	keys   []int64   // of nodes and services, while they are counted
+	lures  []lure    // of the pool and capacity type in hand
 	shares []float64 // by pool, of those that are not off
+
+	tags []place.Tags // by pool
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -79,6 +82,14 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		}
 	}
 	return plan, m
+}
+
+// offersIn returns the offers of pool in markets.
+func (e *Policy) offersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []place.Offer {
+	if len(e.tags) != len(s.Pools) {
+		e.tags = make([]place.Tags, len(s.Pools))
+	}
+	return e.tags[pool].OffersIn(s, pool, markets)
 }
 
 // keepWithin takes out of plan what breaks a limit of the pool among the launches and

@@ -52,6 +52,8 @@ type mover struct {
 	slack   []int32   // by workload: pods that may be missing
 	penalty []float64 // by workload: dollars for a pod that may not be missing and is
 
+	waved [][]float64 // by workload and number of pods: what waves found, 0 unknown
+
 	list     []candidate
 	group    group   // whose workloads the round may move
 	apart    bool    // whether pods of one node may go to several markets for a limit
@@ -154,10 +156,24 @@ func (m *mover) disturbance() float64 {
 	return sum
 }
 
+// waves returns what it costs in dollars that k pods of w are moved. It is asked
+// of few numbers again and again, so that what was found is kept.
 func (m *mover) waves(w policy.WorkloadID, k int32) float64 {
 	if k == 0 {
 		return 0
 	}
+	if int(k) >= len(m.waved[w]) {
+		m.waved[w] = append(m.waved[w], make([]float64, int(k)+1-len(m.waved[w]))...)
+	}
+	cost := &m.waved[w][k]
+	if *cost == 0 {
+		*cost = m.wavesOf(w, k)
+	}
+	return *cost
+}
+
+// wavesOf computes what waves returns.
+func (m *mover) wavesOf(w policy.WorkloadID, k int32) float64 {
 	at := max(1, m.slack[w])
 	waves := (k + at - 1) / at
 	cost := float64(float64(waves)*m.minutes[w])*m.short() + float64(m.value[w]*m.minutes[w])*float64(k)/30
@@ -199,7 +215,7 @@ func (d *desk) awaits() bool {
 			return true
 		}
 		if offers == nil {
-			offers = place.OffersIn(d.s, d.pool.ID, d.pool.Markets)
+			offers = d.e.offersIn(d.s, d.pool.ID, d.pool.Markets)
 		}
 		if _, unplaced, _ := d.space().Pack([]policy.Pod{*p}, offers); len(unplaced) == 0 {
 			return true
@@ -215,6 +231,7 @@ func (m *mover) survey() {
 	m.expected = make([]int32, len(s.Workloads))
 	m.moved, m.minutes, m.slack = make([]int32, len(s.Workloads)), make([]float64, len(s.Workloads)), make([]int32, len(s.Workloads))
 	m.value, m.penalty = make([]float64, len(s.Workloads)), make([]float64, len(s.Workloads))
+	m.waved = make([][]float64, len(s.Workloads))
 	ready := make([]int32, len(s.Workloads))
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -282,6 +299,7 @@ type candidate struct {
 	waste float64 // dollars an hour for each pod that has to go
 	gain  float64 // dollars that its going may save
 	pods  []moving
+	has   members // the workloads of pods
 }
 
 // A moving is a number of pods of a workload that go together.
@@ -302,8 +320,9 @@ func (m *mover) candidates() []candidate {
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}
+		pods := m.movers(id)
 		list = append(list, candidate{
-			node: id, waste: waste / float64(1+m.pods[id]), pods: m.movers(id),
+			node: id, waste: waste / float64(1+m.pods[id]), pods: pods, has: m.membersOf(pods),
 			gain: m.lasts(n, waste),
 		})
 	}
@@ -369,7 +388,7 @@ func (m *mover) offersOf(capacity policy.CapacityType) []place.Offer {
 		return unit[id] == 0 || !m.allows(id)
 	})
 	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
-	return place.OffersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
+	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
 }
 
 // allows reports whether limits and quotas leave room for a node of id besides what
