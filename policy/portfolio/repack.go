@@ -40,6 +40,7 @@ type mover struct {
 	round
 	offers  []place.Offer // those that trial takes: priced at what they cost with their risk
 	sorts   [2]sort       // on demand, and spot
+	floors  [2]floor      // of their offers, as far as they were asked for
 	at      place.Standing
 	targets []policy.NodeID
 	tokens  []string          // of the nodes bought so far, whose ids follow the snapshot's
@@ -481,6 +482,7 @@ func (m *mover) bears(t *trial, b *place.Bin, id policy.MarketID) bool {
 func (m *mover) count(id policy.MarketID, n int) {
 	m.crowd.add(m.desk, id, float64(n))
 	m.e.cover.Add(id, n)
+	m.floors = [2]floor{}
 }
 
 // launch plans the i-th node of t, and lets it stand in the space.

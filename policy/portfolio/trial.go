@@ -30,8 +30,22 @@ type trial struct {
 // try plans to empty n if that pays.
 func (m *mover) try(n *policy.Node) {
 	t := trial{node: n, before: policy.Dollars(m.keeping(n))}
-	if !m.unload(&t) {
-		return
+	switch {
+	case !m.seat(&t):
+	case m.settle(&t):
+		m.carryOut(&t)
+	default:
+		m.unseat(&t)
+	}
+}
+
+// seat takes the pods off the node and lets those stand elsewhere that have a place,
+// and says what is offered to the others. It reports false, and changes nothing, when
+// pods are to come to the node.
+func (m *mover) seat(t *trial) bool {
+	n := t.node
+	if !m.unload(t) {
+		return false
 	}
 	t.limits, t.began = m.e.limits(m.s, t.pods), len(m.e.moved)
 	for i := range t.pods {
@@ -42,22 +56,23 @@ func (m *mover) try(n *policy.Node) {
 			continue
 		}
 		m.sp.Bind(&t.pods[i], to)
-		m.e.move(m.shift(&t, i, m.marketOf(to)))
+		m.e.move(m.shift(t, i, m.marketOf(to)))
 	}
 	m.offers = m.sorts[of(m.spotFor(n))].offers
 	if free := m.paidFor(); m.spotFor(n) && len(free) > 0 {
 		m.offers = append(free, m.offers...)
 	}
-	if m.settle(&t) {
-		m.carryOut(&t)
-		return
-	}
+	return true
+}
+
+// unseat takes back what seat did.
+func (m *mover) unseat(t *trial) {
 	m.e.undo(t.began)
 	for i := range t.pods {
 		if t.at[i] >= 0 {
 			m.sp.Unbind(&t.pods[i], t.at[i])
 		}
-		m.sp.Bind(&t.pods[i], n.ID)
+		m.sp.Bind(&t.pods[i], t.node.ID)
 	}
 }
 
@@ -73,6 +88,9 @@ const groupsLeft = 4
 // settle finds the best nodes to buy with which t pays and no limit is broken, and
 // moves the pods there on paper. It reports whether there are any.
 func (m *mover) settle(t *trial) bool {
+	if m.hopeless(t) {
+		return false
+	}
 	seated := len(m.e.moved)
 	for range groupsLeft {
 		if !m.buy(t) || !m.keepsShare(t) || !m.pays(t) {
