@@ -97,6 +97,30 @@ func BenchmarkProcessSim(b *testing.B) {
 	b.Run("bench-2000", func(b *testing.B) { processes(b, "sim", "bench-2000", "--policy", "spotvortex") })
 }
 
+// BenchmarkProcessPolicies measures one run under each policy that costs most and under
+// spotvortex, in turn, so that all meet the same machine; x-POLICY is what one costs in
+// units of spotvortex. Bound: 1.5 for model.
+func BenchmarkProcessPolicies(b *testing.B) {
+	specs := []string{"spotvortex", "spotvortex:bundle=builtin", "model:bundle=builtin-actions", "portfolio", "portfolio:bundle=builtin"}
+	for _, world := range []string{"web-week", "bench-500"} {
+		b.Run(world, func(b *testing.B) {
+			withONNX(b)
+			least := make([]float64, len(specs))
+			for b.Loop() {
+				for i, spec := range specs {
+					if c := process(b, "sim", world, "--policy", spec); least[i] == 0 || c.cpu < least[i] {
+						least[i] = c.cpu
+					}
+				}
+			}
+			for i, spec := range specs {
+				b.ReportMetric(least[i], spec+"-cpu-s")
+				b.ReportMetric(least[i]/least[0], "x-"+spec)
+			}
+		})
+	}
+}
+
 // BenchmarkProcessLinear measures bench-100 over five, ten and twenty days:
 // the time per event is to stay the same.
 func BenchmarkProcessLinear(b *testing.B) {

@@ -22,7 +22,7 @@ func bundle(t *testing.T) string {
 }
 
 // withONNX lets ONNX Runtime be found, or skips the test.
-func withONNX(t *testing.T) {
+func withONNX(t testing.TB) {
 	t.Helper()
 	path := os.Getenv("SPOTTER_ONNXRUNTIME")
 	if path == "" {
