@@ -214,6 +214,27 @@ func (a *auction) told(t *testing.T) bill.Prices {
 	return all
 }
 
+// unread returns for how long Spotter did not ask for the prices of the auction, at most, and
+// of what, from one instant to another.
+func (a *auction) unread(from, to int64) (most time.Duration, what string) {
+	for _, path := range []string{fake.PricesPath, "/serverclasses"} {
+		last := from
+		look := func(at int64) {
+			if gap := time.Duration(at-last) * time.Millisecond; gap > most {
+				most, what = gap, path
+			}
+			last = at
+		}
+		for _, c := range a.server.Calls() {
+			if where, _, _ := strings.Cut(c.Path, "?"); c.Status/100 == 2 && strings.HasSuffix(where, path) && int64(c.At) > last && int64(c.At) < to {
+				look(int64(c.At))
+			}
+		}
+		look(to)
+	}
+	return most, what
+}
+
 // writes returns what was asked of the auction but to read.
 func (a *auction) writes() (all []string) {
 	for _, c := range a.server.Calls() {

@@ -162,6 +162,9 @@ func (w *world) billed(t *testing.T) {
 			t.Errorf("the account of %s: %+v", pool, a)
 			continue
 		}
+		if most, what := w.auction.unread(a.Since, a.At); pool == tasks && most > unreadMax && len(w.revived) == 0 {
+			t.Errorf("%s: for %v nobody asked for %s", pool, most, what)
+		}
 		l := w.tally(t, pool, a)
 		if l.unsold == 0 && a.Unpriced != 0 && len(w.revived) == 0 {
 			t.Errorf("%s: %d ms are told to have no price, and all nodes have been sold", pool, a.Unpriced)
@@ -178,6 +181,10 @@ func (w *world) billed(t *testing.T) {
 		}
 	}
 }
+
+// unreadMax is how long Spotter may not ask for the prices of the auction: the minute from
+// one reading to the next, and what a busy machine takes.
+const unreadMax = 2 * time.Minute
 
 // A tariff is the prices of the markets of a pool: as they were, as Spotter was told them,
 // and those of the latter that it could see, which looks once a step.
