@@ -37,7 +37,8 @@ func (b *builder) compile(arch string) (string, error) {
 		return "", err
 	}
 	out := filepath.Join(b.work, "spotter-"+arch)
-	return out, b.run(b.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+b.version, "-o", out, "./cmd/spotter")
+	return out, b.run(b.root, env, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false",
+		"-ldflags", "-s -w -X main.version="+b.version, "-o", out, "./cmd/spotter")
 }
 
 // programTree returns the program with its licences and those of all modules that
