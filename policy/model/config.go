@@ -34,11 +34,21 @@ type Config struct {
 	// pods of a service stand than it can spare; 0 leaves them there. Raising it
 	// spreads sooner, and moves more pods.
 	Spread int
+
+	// Floor is the largest part of a pool's capacity that stands on demand because
+	// more pods of a service would be lost with a node, a market, a type or a zone of
+	// spot than it can spare; 0 leaves all of it to the share. Raising it costs more
+	// and loses less: docs/models.md says how much.
+	Floor float64
+
+	// Calm has nothing move by choice while a node is about to be taken. Without it
+	// moves go on, and pods that have two minutes may wait for them.
+	Calm bool
 }
 
 // DefaultConfig returns the parameters used where none are given.
 func DefaultConfig() Config {
-	return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour, Spread: 2}
+	return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour, Spread: 2, Calm: true}
 }
 
 // Set reads the parameter key from value.
@@ -58,11 +68,16 @@ func (c *Config) Set(key, value string) error {
 	case "spread":
 		form = "a whole number"
 		next.Spread, err = strconv.Atoi(value)
+	case "calm":
+		form = "true or false"
+		next.Calm, err = strconv.ParseBool(value)
+	case "floor":
+		next.Floor, err = strconv.ParseFloat(value, 64)
 	case "cap":
 		form = "true or false"
 		next.Cap, err = strconv.ParseBool(value)
 	default:
-		return fmt.Errorf("model: unknown parameter %q: it knows bundle, cap, cooldown, interval, margin, spread", key)
+		return fmt.Errorf("model: unknown parameter %q: it knows bundle, calm, cap, cooldown, floor, interval, margin, spread", key)
 	}
 	if err != nil {
 		return fmt.Errorf("model: %s %q is not %s", key, value, form)
@@ -88,6 +103,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("model: cooldown %v is not in [0s, %v]", c.Cooldown, longest)
 	case c.Spread < 0 || c.Spread > spreadMost:
 		return fmt.Errorf("model: spread %d is not in [0, %d]", c.Spread, spreadMost)
+	case !(c.Floor >= 0 && c.Floor <= 1):
+		return fmt.Errorf("model: floor %v is not in [0, 1]", c.Floor)
 	case c.Interval < 0 || c.Interval > longest:
 		return fmt.Errorf("model: interval %v is not in [0s, %v]", c.Interval, longest)
 	}
@@ -98,11 +115,17 @@ func (c Config) validate() error {
 func (c Config) name() string {
 	d := DefaultConfig()
 	parts := []string{"model"}
+	if c.Calm != d.Calm {
+		parts = append(parts, "calm="+strconv.FormatBool(c.Calm))
+	}
 	if c.Cap != d.Cap {
 		parts = append(parts, "cap="+strconv.FormatBool(c.Cap))
 	}
 	if c.Cooldown != d.Cooldown {
 		parts = append(parts, "cooldown="+c.Cooldown.String())
+	}
+	if c.Floor != d.Floor {
+		parts = append(parts, "floor="+strconv.FormatFloat(c.Floor, 'g', -1, 64))
 	}
 	if c.Interval != d.Interval {
 		parts = append(parts, "interval="+c.Interval.String())

@@ -11,9 +11,10 @@
 // markets are bought in, which nodes go for others, and what no move may break is
 // the work of the policy portfolio, which is given pools that have this share.
 // In between it spreads: nodes leave a market in which more of a service stand than
-// it can spare. It looks every interval, and at once where the share has changed, nodes are
-// about to be taken or a launch was refused; in between only notices, pending
-// pods and empty nodes are seen to, since to look costs far more than to decide.
+// it can spare, and go on demand where that is not enough. It looks every interval, and
+// at once where the share has changed, nodes are about to be taken or a launch was
+// refused; in between only notices, pending pods and empty nodes are seen to, since to
+// look costs far more than to decide.
 package model
 
 import (
@@ -65,7 +66,15 @@ type Policy struct {
 	// exposure counts how services lie on markets, where they are spread.
 	exposure workload.Exposure
 
+	// footing is how they lie on other groups, and list the nodes that are weighed.
+	footing footing
+	list    []post
+
+	// moving is by workload how many pods go on demand in this turn.
+	moving []int32
+
 	pools []policy.Pool // of the snapshot that the placer is given
+	nodes []policy.Node // likewise
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -91,6 +100,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	if e.cfg.Cap {
 		features = workload.Collect(s, workload.Options{}, &e.scratch)
 	}
+	t.alarmed = e.cfg.Calm && alarmed(s)
 	look := t.stirred()
 	for i := range s.Pools {
 		if s.Pools[i].Mode == policy.ModeOff {
@@ -107,6 +117,10 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	var plan policy.Plan
 	if look {
 		plan, t.memory = e.placer.Decide(e.given(&t), t.memory)
+		if e.cfg.Floor > 0 {
+			t.restore()
+		}
+		t.calm(&plan)
 	} else {
 		plan, t.memory = t.tend()
 	}
@@ -115,26 +129,16 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, t.memory
 }
 
-// given returns the snapshot with pools that have no other share than their
-// target.
-func (e *Policy) given(t *turn) *policy.Snapshot {
-	e.pools = append(e.pools[:0], t.s.Pools...)
-	for i := range t.courses {
-		if c := &t.courses[i]; c.pool != nil && !c.pool.Share.Exact {
-			e.pools[i].Share = policy.ShareRange{Min: c.memory.Target, Max: c.memory.Target, Target: c.memory.Target, HasTarget: true}
-		}
-	}
-	view := *t.s
-	view.Pools = e.pools
-	return &view
-}
-
 // A turn is one decision on its way.
 type turn struct {
 	cfg     *Config
 	s       *policy.Snapshot
 	memory  policy.Memory
 	courses []course // by pool
+
+	// alarmed says that a node is about to be taken, and read that the exposure is of
+	// this turn.
+	alarmed, read bool
 }
 
 // A course is the decision of one pool. Its pool is nil where the pool is off.
@@ -186,10 +190,12 @@ func (t *turn) retarget(c *course) bool {
 		target = c.pool.Share.Target
 	case len(c.pool.Actions) != actions:
 		c.wait, c.text = ReasonUnvalued, "no trained model values what can be done here: the share stays"
-	case c.action == exit:
-		target = c.pool.Share.Min
 	case c.action == hold:
 		c.wait, c.text = ReasonValued, "to hold is valued most"
+	case t.alarmed:
+		c.wait, c.text = policy.ReasonInProgress, "nodes are about to be taken: the share changes when their pods stand elsewhere"
+	case c.action == exit:
+		target = c.pool.Share.Min
 	case t.soon(c):
 		c.wait, c.text = policy.ReasonCooldown, "the share may change again when the cooldown is over"
 	case changes[c.action] < 0:
@@ -298,7 +304,10 @@ func (t *turn) account(plan *policy.Plan) {
 			continue
 		}
 		text := fmt.Sprintf("%s; the share goes from %.2f to %.2f", t.said(c), c.was, x.Share)
-		if c.was == x.Share {
+		switch {
+		case x.Share < c.memory.Target:
+			text = fmt.Sprintf("%s; of the share of %.2f what services could not spare stays on demand, and %.2f goes to spot", t.said(c), c.memory.Target, x.Share)
+		case c.was == x.Share:
 			text = fmt.Sprintf("%s; the pool keeps to the share of %.2f, in the markets that cost least with their losses", t.said(c), x.Share)
 		}
 		why := t.why(c, text)

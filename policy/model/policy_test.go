@@ -20,7 +20,7 @@ import (
 var build = policytest.Builder(model.DefaultConfig, model.New)
 
 func TestRules(t *testing.T) {
-	policytest.Rules(t, build, "", "cap=true;margin=0.5;cooldown=1h", "interval=10m")
+	policytest.Rules(t, build, "", "calm=false;floor=0;spread=0", "cap=true;margin=0.5;cooldown=1h", "interval=10m")
 }
 
 // TestDecide runs the stories of testdata/decide, in the language of
@@ -141,7 +141,8 @@ func TestStaysWithinBounds(t *testing.T) {
 func TestParameters(t *testing.T) {
 	for spec, want := range map[string]string{
 		"": "model", "cap=false": "model", "cap=true": "model:cap=true", "margin=0.5;cooldown=1h": "model:cooldown=1h0m0s:margin=0.5",
-		"interval=10m;cooldown=30m": "model:interval=10m0s",
+		"interval=10m;cooldown=30m":     "model:interval=10m0s",
+		"calm=false;floor=0.1;spread=0": "model:calm=false:floor=0.1:spread=0",
 	} {
 		p, err := build(spec)
 		if err != nil || p.Name() != want {
@@ -151,6 +152,7 @@ func TestParameters(t *testing.T) {
 	for spec, want := range map[string]string{
 		"margin=-1": "margin -1 is not in [0, 1e6]", "margin=NaN": "margin NaN", "margin=x": "margin \"x\" is not a number",
 		"cooldown=1": "cooldown \"1\" is not a duration", "cooldown=-1m": "cooldown -1m0s", "interval=-1h": "interval -1h0m0s is not in", "cap=yes": "cap \"yes\" is not true or false",
+		"floor=2": "floor 2 is not in [0, 1]", "floor=NaN": "floor NaN", "floor=-0.1": "floor -0.1", "calm=1h": "calm \"1h\" is not true or false",
 		"share=1": "unknown parameter \"share\"",
 	} {
 		if _, err := build(spec); err == nil || !strings.Contains(err.Error(), want) {

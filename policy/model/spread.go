@@ -47,22 +47,23 @@ type detour struct {
 // together and pods are missed before others start. Such crowds come of growth, since a
 // provisioner buys what many pods wait for in the one market that is cheapest then. A
 // few nodes go at a time, each after its replacement in another market of the zone, and
-// only while nothing else goes on in the pool.
+// only while nothing else goes on in the pool. What that leaves the floor takes.
 func (e *Policy) spread(t *turn, plan *policy.Plan) {
-	if e.cfg.Spread == 0 {
+	if e.cfg.Spread == 0 && e.cfg.Floor == 0 {
 		return
 	}
-	read := false
 	for i := range t.courses {
 		c := &t.courses[i]
 		if c.pool == nil || !c.pool.Levers.Launch || busy(t.s, c.pool.ID, plan) {
 			continue
 		}
-		if !read {
-			e.exposure.Read(t.s)
-			read = true
+		e.look(t)
+		if e.cfg.Spread > 0 {
+			e.spreadPool(t.s, c.pool, plan)
 		}
-		e.spreadPool(t.s, c.pool, plan)
+		if e.cfg.Floor > 0 {
+			e.raise(t.s, c.pool, plan)
+		}
 	}
 }
 

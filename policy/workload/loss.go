@@ -128,6 +128,7 @@ type Exposure struct {
 
 // An exposed is the row of one workload.
 type exposed struct {
+	workload                    policy.WorkloadID
 	template                    policy.TemplateID // one of the workload's, or None
 	desired, required, standing int32
 	bestMarket, bestZone        int32
@@ -158,7 +159,7 @@ func (x *Exposure) readWorkloads() {
 		if w.Replicas < 1 || w.Kind != policy.KindDeployment && w.Kind != policy.KindStatefulSet {
 			continue
 		}
-		x.rows = append(x.rows, exposed{template: policy.None, desired: w.Replicas})
+		x.rows = append(x.rows, exposed{workload: policy.WorkloadID(i), template: policy.None, desired: w.Replicas})
 		x.row[i] = int32(len(x.rows))
 	}
 	for i := range s.Templates {
@@ -436,6 +437,14 @@ func (x *Exposure) Move(n policy.NodeID, to policy.MarketID) {
 		x.count(h.row, market, zone, h.n)
 	}
 	x.spot[n], x.zones[n] = market, zone
+}
+
+// On calls visit with each workload that has a desired number and has pods on node n,
+// as they were read, and with how many it has there.
+func (x *Exposure) On(n policy.NodeID, visit func(w policy.WorkloadID, pods int32)) {
+	for _, h := range x.pods[x.from[n]:x.from[n+1]] {
+		visit(x.rows[h.row].workload, h.n)
+	}
 }
 
 // MoveOf takes so many pods of w from where node n stands to market to.

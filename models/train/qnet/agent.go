@@ -114,7 +114,7 @@ func play(ctx context.Context, w *scenarios.World, a *agent) ([][]move, *sim.Res
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := registry.New("model:bundle=trained:cooldown=30m:interval=1h:spread=0", registry.Options{OpenBundle: func(string) error { return nil }})
+	p, err := registry.New("model:bundle=trained:cooldown=30m:interval=1h:spread=0:calm=false:floor=0", registry.Options{OpenBundle: func(string) error { return nil }})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,34 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// alarmed reports whether the provider is about to take a node.
+func alarmed(s *policy.Snapshot) bool {
+	return slices.ContainsFunc(s.Nodes, func(n policy.Node) bool { return n.Live() && n.Pool >= 0 && n.ReclaimAt != 0 })
+}
+
+// calm takes out of plan what moves pods by choice while nodes are about to be taken:
+// the budget of a service lets only so many of its pods go at a time, and those of
+// such nodes have two minutes. Empty nodes are given back all the same.
+func (t *turn) calm(plan *policy.Plan) {
+	if !t.alarmed {
+		return
+	}
+	var awaited []string
+	waits := func(l policy.Launch) bool { return slices.Contains(awaited, l.Token) }
+	plan.Drains = slices.DeleteFunc(slices.Clone(plan.Drains), func(d policy.Drain) bool {
+		chosen := t.s.Nodes[d.Node].ReclaimAt == 0 && d.Why.Reason != policy.ReasonEmpty
+		if chosen {
+			awaited = append(awaited, d.After...)
+		}
+		return chosen
+	})
+	for i := range plan.Drains {
+		awaited = slices.DeleteFunc(awaited, func(token string) bool { return slices.Contains(plan.Drains[i].After, token) })
+	}
+	plan.Launches = slices.DeleteFunc(slices.Clone(plan.Launches), waits)
+}
