@@ -117,9 +117,8 @@ same: build
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside
 # spotvortex; those of the controller beside a cluster of ten thousand pods, after make
-# testenv), the decisions
-# of every policy, the reader of traces, the generator, timelines and the frames of the
-# terminal. Its figures are those of an idle machine.
+# testenv), the decisions of every policy, the reader of traces, the generator, timelines
+# and the frames of the terminal. Its figures are those of an idle machine.
 bench: build
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear|Policies)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
