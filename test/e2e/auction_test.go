@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -238,7 +239,7 @@ func (a *auction) unread(from, to int64) (most time.Duration, what string) {
 // writes returns what was asked of the auction but to read.
 func (a *auction) writes() (all []string) {
 	for _, c := range a.server.Calls() {
-		if c.Method != "GET" && !strings.HasPrefix(c.Path, "/oauth/") {
+		if c.Method != http.MethodGet && !strings.HasPrefix(c.Path, "/oauth/") {
 			all = append(all, fmt.Sprint(c.Method, " ", c.Path, " ", c.Status))
 		}
 	}
