@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -105,13 +106,12 @@ func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []stri
 		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: took, Wakes: reasons,
 		Stopped: c.kill.stopped, Active: c.cfg.Mode == policy.ModeActive,
 	})
-	level := c.parts.Log.Info
+	log, level := c.parts.Log, slog.LevelInfo
 	if done.Warning != nil {
-		level = c.parts.Log.Warn
+		log, level = log.With("warning", done.Warning), slog.LevelWarn
 	}
-	level("step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
-		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took,
-		"warning", done.Warning, c.times.log())
+	log.Log(ctx, level, "step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
+		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took, c.times.log())
 }
 
 // tellStatus writes what a step came to where users look.
