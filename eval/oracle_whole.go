@@ -3,6 +3,8 @@ package eval
 import (
 	"math"
 	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // A filling looks for the whole pods on one node that are worth more than the
@@ -49,8 +51,8 @@ const fillingSteps = 20_000
 func (f *filling) search(k *nodeKind, worth []int64, limit int64) (pods []int32, ok bool) {
 	n := len(k.takers)
 	f.asked, f.apart, f.worth, f.limit, f.left = k.asked, k.apart, worth, limit, k.room
-	f.used = resized(f.used, len(k.apart))
-	f.count, f.found, f.taken = resized(f.count, n), resized(f.found, n), resized(f.taken, n)
+	f.used = policy.Zeroed(f.used, len(k.apart))
+	f.count, f.found, f.taken = policy.Zeroed(f.count, n), policy.Zeroed(f.found, n), policy.Zeroed(f.taken, n)
 	f.most, f.steps = limit, 0
 	f.weigh(n)
 	f.fill(0, 0)
@@ -61,13 +63,6 @@ func (f *filling) search(k *nodeKind, worth []int64, limit int64) (pods []int32,
 		return nil, true
 	}
 	return f.found, true
-}
-
-// resized returns list with n entries, all zero.
-func resized[T any](list []T, n int) []T {
-	list = slices.Grow(list[:0], n)[:n]
-	clear(list)
-	return list
 }
 
 // weigh finds the weights under which a node is worth least, by the linear
@@ -85,8 +80,8 @@ func (f *filling) weigh(n int) {
 		}
 		f.plain, f.resource = append(f.plain, row), append(f.resource, r)
 	}
-	f.gain, f.amounts, f.duals = resized(f.gain, n), resized(f.amounts, n), resized(f.duals, len(f.plain))
-	f.ones = resized(f.ones, len(f.plain))
+	f.gain, f.amounts, f.duals = policy.Zeroed(f.gain, n), policy.Zeroed(f.amounts, n), policy.Zeroed(f.duals, len(f.plain))
+	f.ones = policy.Zeroed(f.ones, len(f.plain))
 	for i := range f.ones {
 		f.ones[i] = 1
 	}
@@ -122,7 +117,7 @@ func (f *filling) weigh(n int) {
 		}
 		return a - b
 	})
-	f.best = resized(f.best, len(f.order)+1)
+	f.best = policy.Zeroed(f.best, len(f.order)+1)
 	for i := len(f.order) - 1; i >= 0; i-- {
 		f.best[i] = max(f.best[i+1], ratio(f.order[i]))
 	}

@@ -240,17 +240,8 @@ func decayed(at, now policy.Time) float64 {
 }
 
 func (all *pooled) reset(s *policy.Snapshot) {
-	all.markets = zeroed(all.markets, len(s.Markets))
-	all.known = zeroed(all.known, len(s.Markets))
-	all.zones = zeroed(all.zones, len(s.Zones))
-	all.types = zeroed(all.types, len(s.Types))
-}
-
-func zeroed[T any](x []T, n int) []T {
-	if cap(x) < n {
-		return make([]T, n)
-	}
-	x = x[:n]
-	clear(x)
-	return x
+	all.markets = policy.Zeroed(all.markets, len(s.Markets))
+	all.known = policy.Zeroed(all.known, len(s.Markets))
+	all.zones = policy.Zeroed(all.zones, len(s.Zones))
+	all.types = policy.Zeroed(all.types, len(s.Types))
 }

@@ -123,9 +123,9 @@ func (b *MarketRows) Collect(s *policy.Snapshot) {
 	v := &b.view
 	v.group(s)
 	v.clock = clockOf(s.Now)
-	v.met = zeroed(v.met, len(s.Markets))
-	v.zones = zeroed(v.zones, v.zonesN)
-	v.regions = zeroed(v.regions, v.regionN)
+	v.met = policy.Zeroed(v.met, len(s.Markets))
+	v.zones = policy.Zeroed(v.zones, v.zonesN)
+	v.regions = policy.Zeroed(v.regions, v.regionN)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Phase == policy.NodeGone || n.Market < 0 || n.Launched == 0 || n.ReclaimAt != 0 {

@@ -194,7 +194,7 @@ func (f *Trained) look(s *policy.Snapshot) {
 			*k = coveredType{t.Provider, t.Name, f.bundle.Scope.Covers(t), f.bundle.GivesHazard(t)}
 		}
 	}
-	f.wanted = zeroed(f.wanted, len(s.Markets))
+	f.wanted = policy.Zeroed(f.wanted, len(s.Markets))
 	for i := range s.Pools {
 		if s.Pools[i].Mode == policy.ModeOff {
 			continue

@@ -107,7 +107,7 @@ func (f *Trained) pool(s *policy.Snapshot, p *policy.Pool, m *policy.Market, w *
 
 // count counts the nodes of each pool by zone and type.
 func (v *valued) count(s *policy.Snapshot) {
-	v.counts = zeroed(v.counts, len(s.Pools)*len(s.Zones)*len(s.Types))
+	v.counts = policy.Zeroed(v.counts, len(s.Pools)*len(s.Zones)*len(s.Types))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool >= 0 && n.Market >= 0 && n.Usable() {

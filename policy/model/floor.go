@@ -45,8 +45,8 @@ type footing struct {
 // read counts what e, which has read s, knows.
 func (f *footing) read(s *policy.Snapshot, e *workload.Exposure) {
 	f.types, f.zones = len(s.Types), len(s.Zones)
-	f.spare, f.fullest = cleared(f.spare, len(s.Workloads)), cleared(f.fullest, len(s.Workloads))
-	f.kinds, f.zone = cleared(f.kinds, len(s.Workloads)*f.types), cleared(f.zone, len(s.Workloads)*f.zones)
+	f.spare, f.fullest = policy.Zeroed(f.spare, len(s.Workloads)), policy.Zeroed(f.fullest, len(s.Workloads))
+	f.kinds, f.zone = policy.Zeroed(f.kinds, len(s.Workloads)*f.types), policy.Zeroed(f.zone, len(s.Workloads)*f.zones)
 	for i := range s.Workloads {
 		if w := policy.WorkloadID(i); e.Tracks(w) {
 			l := e.Loss(w)
@@ -68,16 +68,6 @@ func (f *footing) stand(s *policy.Snapshot, e *workload.Exposure, n *policy.Node
 		f.kinds[int(w)*f.types+int(m.Type)] += pods
 		f.zone[int(w)*f.zones+int(m.Zone)] += pods
 	})
-}
-
-// cleared returns n zeros, in the memory of x where that is enough.
-func cleared(x []int32, n int) []int32 {
-	if cap(x) < n {
-		return make([]int32, n)
-	}
-	x = x[:n]
-	clear(x)
-	return x
 }
 
 func onSpot(s *policy.Snapshot, n *policy.Node) bool {
@@ -232,7 +222,7 @@ func (e *Policy) raise(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
 	}
 	var offers []place.Offer
 	left := raisedMost
-	e.moving = cleared(e.moving, len(s.Workloads))
+	e.moving = policy.Zeroed(e.moving, len(s.Workloads))
 	for _, x := range e.posts(s, p.ID, true) {
 		if left == 0 {
 			return

@@ -79,9 +79,9 @@ func (d *desk) lossPerCore() float64 {
 // workload can spare none, and the work of a job that has to be done again.
 func (d *desk) readLosses() {
 	s, e := d.s, d.e
-	e.losses = resized(e.losses, len(s.Templates))
-	e.values = resized(e.values, len(s.Templates))
-	e.minutes = resized(e.minutes, len(s.Templates))
+	e.losses = policy.Zeroed(e.losses, len(s.Templates))
+	e.values = policy.Zeroed(e.values, len(s.Templates))
+	e.minutes = policy.Zeroed(e.minutes, len(s.Templates))
 	clear(e.valueOf)
 	for i := range s.Templates {
 		t := &s.Templates[i]
@@ -182,13 +182,6 @@ func (d *desk) value(r policy.Resources) float64 {
 		}
 	}
 	return best
-}
-
-func resized(x []float64, n int) []float64 {
-	if cap(x) < n {
-		return make([]float64, n)
-	}
-	return x[:n]
 }
 
 // rank orders the open markets of the pool by what the demand would cost there.

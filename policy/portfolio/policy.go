@@ -50,7 +50,7 @@ func (e *Policy) Name() string { return e.name }
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return e.shares[p] }
-	e.shares = resized(e.shares, len(s.Pools))
+	e.shares = policy.Zeroed(e.shares, len(s.Pools))
 	e.cover = s.Coverage()
 	desks := make([]*desk, len(s.Pools))
 	for i := range s.Pools {

@@ -113,11 +113,11 @@ func (c *compat) place(m *policy.Market) int { return int(m.Type)*len(c.s.Zones)
 // index groups the nodes by type and zone, and finds the spot market of each.
 func (c *compat) index() {
 	s, sc := c.s, c.sc
-	sc.byPlace = zeroed(sc.byPlace, len(s.Types)*len(s.Zones))
-	sc.spotIn = zeroed(sc.spotIn, len(s.Types)*len(s.Zones))
-	sc.zones = zeroed(sc.zones, len(s.Types))
+	sc.byPlace = policy.Zeroed(sc.byPlace, len(s.Types)*len(s.Zones))
+	sc.spotIn = policy.Zeroed(sc.spotIn, len(s.Types)*len(s.Zones))
+	sc.zones = policy.Zeroed(sc.zones, len(s.Types))
 	g := &sc.groups
-	g.N, g.Of = 0, zeroed(g.Of, len(s.Nodes))
+	g.N, g.Of = 0, policy.Zeroed(g.Of, len(s.Nodes))
 	for i := range s.Markets {
 		m := &s.Markets[i]
 		at := c.place(m)
@@ -144,7 +144,7 @@ func (c *compat) index() {
 			c.spot++
 		}
 	}
-	g.Zones, g.GPU = zeroed(g.Zones, g.N), zeroed(g.GPU, g.N)
+	g.Zones, g.GPU = policy.Zeroed(g.Zones, g.N), policy.Zeroed(g.GPU, g.N)
 	for i := range s.Nodes {
 		if g.Of[i] >= 0 {
 			g.Zones[g.Of[i]] = sc.zones[s.Markets[s.Nodes[i].Market].Type]
@@ -156,7 +156,7 @@ func (c *compat) index() {
 // agent does not drain because its own eyes are there.
 func (c *compat) readPods() {
 	s, sc := c.s, c.sc
-	sc.cpu, sc.guarded = zeroed(sc.cpu, len(s.Nodes)), zeroed(sc.guarded, len(s.Nodes))
+	sc.cpu, sc.guarded = policy.Zeroed(sc.cpu, len(s.Nodes)), policy.Zeroed(sc.guarded, len(s.Nodes))
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if p.Phase == policy.PodGone || p.Node < 0 {
@@ -173,8 +173,8 @@ func (c *compat) readPods() {
 // judge decides for the nodes of each pool in each zone.
 func (c *compat) judge(features []workload.Features) {
 	s, sc, zones := c.s, c.sc, len(c.s.Zones)
-	sc.judged = zeroed(sc.judged, len(s.Pools)*zones)
-	sc.members = zeroed(sc.members, len(s.Pools)*zones*len(s.Types))
+	sc.judged = policy.Zeroed(sc.judged, len(s.Pools)*zones)
+	sc.members = policy.Zeroed(sc.members, len(s.Pools)*zones*len(s.Types))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if sc.groups.Of[i] < 0 {
@@ -453,15 +453,4 @@ func (c *compat) swap(n *policy.Node, a Action, why policy.Why) {
 	}
 	l.Token = policy.Token(c.s.Now, c.s.Pools[n.Pool].Name, c.s.Markets[l.Markets[0]].Name, 0)
 	c.plan.Launches = append(c.plan.Launches, l)
-}
-
-// zeroed returns a zeroed slice of length n, in the memory of x where it is
-// enough.
-func zeroed[T any](x []T, n int) []T {
-	if cap(x) < n {
-		return make([]T, n, n+n/4)
-	}
-	x = x[:n]
-	clear(x)
-	return x
 }

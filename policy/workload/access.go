@@ -39,7 +39,7 @@ func (x *Exposure) best(i int) {
 		return
 	}
 	t := &s.Templates[e.template]
-	r.seen = fit(r.seen, len(s.Zones))
+	r.seen = policy.Zeroed(r.seen, len(s.Zones))
 	spot, zones, onDemand := int32(0), int32(0), false
 	for _, m := range r.of(t) {
 		market := &s.Markets[m]
@@ -107,7 +107,7 @@ func (r *access) of(t *policy.Template) []policy.MarketID {
 		}
 	}
 	c := class{like: t.ID, from: int32(len(r.markets))}
-	r.known = fit(r.known, len(r.s.Markets))
+	r.known = policy.Zeroed(r.known, len(r.s.Markets))
 	for p := range r.s.Pools {
 		pool := &r.s.Pools[p]
 		if pool.Mode == policy.ModeOff || !tolerated(t, pool.Taints) {

@@ -142,8 +142,8 @@ func Of(s *policy.Snapshot, pool policy.PoolID, o Options) Features {
 func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	g := &sc.pools
 	g.N = len(s.Pools)
-	g.Of, g.Zones, g.GPU = fit(g.Of, len(s.Nodes)), fit(g.Zones, g.N), fit(g.GPU, g.N)
-	zones := fit(sc.zones, g.N*len(s.Zones))
+	g.Of, g.Zones, g.GPU = policy.Zeroed(g.Of, len(s.Nodes)), policy.Zeroed(g.Zones, g.N), policy.Zeroed(g.GPU, g.N)
+	zones := policy.Zeroed(sc.zones, g.N*len(s.Zones))
 	sc.zones = zones
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -184,7 +184,7 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 // CollectBy returns the features of the groups of g. The slice belongs to sc
 // and is valid until its next use.
 func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features {
-	sc.features = fit(sc.features, g.N)
+	sc.features = policy.Zeroed(sc.features, g.N)
 	sc.readTemplates(s)
 	sc.readNodes(s, g)
 	sc.readPods(s, g, o)
@@ -247,7 +247,7 @@ func (sc *Scratch) readTemplates(s *policy.Snapshot) {
 			sc.restricted = append(sc.restricted, s.PDBs[i].Namespace)
 		}
 	}
-	sc.traits = fit(sc.traits, len(s.Templates))
+	sc.traits = policy.Zeroed(sc.traits, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		kind, replicas := policy.KindBare, int32(1)

@@ -1,0 +1,68 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// account adds to plan why the shares are what they are.
+func (t *turn) account(plan *policy.Plan) {
+	for i := range plan.Steers {
+		x := &plan.Steers[i]
+		c := &t.courses[x.Pool]
+		if c.pool == nil || c.pool.Share.Exact {
+			continue
+		}
+		text := fmt.Sprintf("%s; the share goes from %.2f to %.2f", t.said(c), c.was, x.Share)
+		switch {
+		case x.Share < c.memory.Target:
+			text = fmt.Sprintf("%s; of the share of %.2f what services could not spare stays on demand, and %.2f goes to spot", t.said(c), c.memory.Target, x.Share)
+		case c.was == x.Share:
+			text = fmt.Sprintf("%s; the pool keeps to the share of %.2f, in the markets that cost least with their losses", t.said(c), x.Share)
+		}
+		why := t.why(c, text)
+		why.Before, why.After = x.Why.Before, x.Why.After
+		x.Why = why
+	}
+	for i := range t.courses {
+		if c := &t.courses[i]; c.wait != "" && !c.pool.Share.Exact {
+			w := t.why(c, c.text)
+			w.Reason = c.wait
+			plan.Holds = append(plan.Holds, policy.Hold{Pool: c.pool.ID, Node: policy.None, Why: w})
+		}
+	}
+}
+
+// said says what was valued most.
+func (t *turn) said(c *course) string {
+	if len(c.pool.Actions) != actions {
+		return "no trained model values what can be done here"
+	}
+	return "valued most is to " + verb(c.action)
+}
+
+// verb returns an action as something that is done.
+func verb(action int) string {
+	if action == hold || action == exit {
+		return names[action]
+	}
+	return "hold " + names[action] + " on spot"
+}
+
+// why returns the reason of an entry, with the action that is valued second.
+func (t *turn) why(c *course, text string) policy.Why {
+	w := policy.Why{Reason: ReasonValued, Text: text, RunnerUp: "hold"}
+	if len(c.pool.Actions) != actions {
+		w.Reason = ReasonUnvalued
+		return w
+	}
+	second := -1
+	for a, q := range c.pool.Actions {
+		if a != c.action && (second < 0 || q > c.pool.Actions[second]) {
+			second = a
+		}
+	}
+	w.RunnerUp = fmt.Sprintf("%s, valued %.4f and not %.4f", verb(second), c.pool.Actions[second], c.pool.Actions[c.action])
+	return w
+}
