@@ -73,6 +73,9 @@ type Policy struct {
 	// moving is by workload how many pods go on demand in this turn.
 	moving []int32
 
+	// sales are what is sold on spot, by zone.
+	sales [][]place.Offer
+
 	pools []policy.Pool // of the snapshot that the placer is given
 	nodes []policy.Node // likewise
 }

@@ -85,7 +85,7 @@ func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Pla
 	if len(crowds) == 0 {
 		return
 	}
-	offers := place.Sales(s, p.ID, policy.Spot)
+	e.sort(s, place.Sales(s, p.ID, policy.Spot))
 	needs := needsOf(s, p.ID, crowds)
 	for range e.cfg.Spread {
 		best := detour{node: policy.None}
@@ -93,7 +93,7 @@ func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Pla
 			if needs[id].CPU == 0 || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == policy.NodeID(id) }) {
 				continue
 			}
-			x := e.detour(s, policy.NodeID(id), needs[id], offers)
+			x := e.detour(s, policy.NodeID(id), needs[id])
 			if x.change < best.change || x.change == best.change && x.change < 0 && x.price < best.price {
 				best = x
 			}
@@ -102,6 +102,21 @@ func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Pla
 			return
 		}
 		e.take(s, p, &best, plan)
+	}
+}
+
+// sort keeps offers by zone, each in the order in which it was given: a node moves within
+// its own.
+func (e *Policy) sort(s *policy.Snapshot, offers []place.Offer) {
+	if len(e.sales) < len(s.Zones) {
+		e.sales = append(e.sales, make([][]place.Offer, len(s.Zones)-len(e.sales))...)
+	}
+	for i := range e.sales {
+		e.sales[i] = e.sales[i][:0]
+	}
+	for i := range offers {
+		zone := s.Markets[offers[i].Market].Zone
+		e.sales[zone] = append(e.sales[zone], offers[i])
 	}
 }
 
@@ -162,12 +177,12 @@ func needsOf(s *policy.Snapshot, pool policy.PoolID, crowds []crowd) []policy.Re
 // detour returns the markets of the zone of node id in which its pods stand best, the
 // cheapest of those that serve best first. Its change is 0 where none is better than
 // its own.
-func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resources, offers []place.Offer) detour {
+func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resources) detour {
 	x := detour{node: id}
 	own := &s.Markets[s.Nodes[id].Market]
+	offers, most := e.sales[own.Zone], float64(own.Charge())*spreadPrice
 	fits := func(o *place.Offer) bool {
-		m := &s.Markets[o.Market]
-		return m.Zone == own.Zone && m.Region == own.Region && o.Market != own.ID && float64(o.Price) <= float64(own.Charge())*spreadPrice && need.Within(o.Allocatable)
+		return float64(o.Price) <= most && o.Market != own.ID && need.Within(o.Allocatable) && s.Markets[o.Market].Region == own.Region
 	}
 	for i := range offers {
 		o := &offers[i]
