@@ -40,7 +40,7 @@ func (w *wiring) provision(ctx context.Context) error {
 				return err
 			}
 		case "rackspace":
-			cfg := rackspace.DefaultConfig()
+			cfg := w.auction()
 			cfg.Namespace, cfg.Fence, cfg.Log, cfg.Feed = w.f.Namespace, w.lease.Fence, w.log, w.rackspace
 			cfg.Located = func(cloudspace, region string) { w.book.Place(cloudspace, policy.Rackspace, region) }
 			b, err := rackspace.New(cfg, c, r, w.observer)

@@ -22,6 +22,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
+// auction says how often Rackspace is asked: its API, which is ahead of the public feed of
+// prices, no more rarely than that.
+func (w *wiring) auction() rackspace.Config {
+	c := rackspace.DefaultConfig()
+	c.Prices = cmp.Or(w.f.pricesEvery, c.Prices)
+	c.Poll = min(c.Poll, c.Prices)
+	return c
+}
+
 // observe makes the book of markets and what watches the cluster.
 func (w *wiring) observe(ctx context.Context) error {
 	c := livemarket.DefaultConfig()
@@ -40,10 +49,8 @@ func (w *wiring) observe(ctx context.Context) error {
 		c.Feeds = append(c.Feeds, feeds...)
 	}
 	if slices.Contains(w.f.backends, "rackspace") {
-		r := rackspace.DefaultConfig()
-		r.Prices = cmp.Or(w.f.pricesEvery, r.Prices)
 		var err error
-		if w.rackspace, err = rackspace.NewFeed(r); err != nil {
+		if w.rackspace, err = rackspace.NewFeed(w.auction()); err != nil {
 			return err
 		}
 		c.Feeds = append(c.Feeds, w.rackspace)

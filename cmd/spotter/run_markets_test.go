@@ -131,7 +131,8 @@ func TestZonesAreNamedByNodes(t *testing.T) {
 	}
 }
 
-// Spot prices are read as often as is asked for, and as suits AWS where nothing is.
+// Spot prices are read as often as is asked for, and as suits the provider where nothing
+// is. The API of an auction tells them too, and of outbid nodes: it is polled no more rarely.
 func TestPriceInterval(t *testing.T) {
 	for _, every := range []time.Duration{0, 7 * time.Second} {
 		w := &wiring{f: &liveCall{regions: []string{"us-east-1"}, pricesEvery: every}}
@@ -143,6 +144,12 @@ func TestPriceInterval(t *testing.T) {
 			if spot := f.Name() == "aws-spot-prices"; spot && f.Every() != cmp.Or(every, 5*time.Minute) || !spot && f.Every() == every {
 				t.Errorf("asked for %v, %s is read every %v", every, f.Name(), f.Every())
 			}
+		}
+	}
+	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 30 * time.Second} {
+		w := &wiring{f: &liveCall{pricesEvery: every}}
+		if c := w.auction(); c.Prices != cmp.Or(every, time.Minute) || c.Poll != want {
+			t.Errorf("asked for %v, the auction's prices are read every %v and its API is polled every %v", every, c.Prices, c.Poll)
 		}
 	}
 }

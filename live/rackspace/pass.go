@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,11 +48,15 @@ func (b *Backend) Pass(ctx context.Context) error {
 	return errors.Join(append(errs, b.adopt(ctx)...)...)
 }
 
+// answeredFor is how long an answer of a cloudspace counts at least, however often it is
+// polled: one that is slow has not failed.
+const answeredFor = 2 * time.Minute
+
 // tended reports whether a pool is active and its cloudspace was read of late; b.mu
 // is held.
 func (b *Backend) tended(pool string) bool {
 	p := b.pools[pool]
-	return p != nil && p.active && p.answered != 0 && b.now().Sub(p.answered) < 4*b.cfg.Poll
+	return p != nil && p.active && p.answered != 0 && b.now().Sub(p.answered) < max(4*b.cfg.Poll, answeredFor)
 }
 
 // tend does what one machine needs.

@@ -165,8 +165,7 @@ func (a *auction) put(t *testing.T, class string, price policy.Money, hours floa
 	t.Logf("%s  the market of %s stands at %v", a.market.clock(), class, price)
 }
 
-// slowest is how late a change of a price may be heard of: what machines there are, and
-// what they cost, is asked for every 30 s.
+// slowest is how late a change of a price may be heard of, on a busy machine.
 const slowest = 75 * time.Second
 
 // prices returns what the auction sold at, and what the same machines cost on demand.

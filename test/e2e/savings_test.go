@@ -182,9 +182,9 @@ func (w *world) billed(t *testing.T) {
 	}
 }
 
-// unreadMax is how long Spotter may not ask for the prices of the auction: the minute from
-// one reading to the next, and what a busy machine takes.
-const unreadMax = 2 * time.Minute
+// unreadMax is how long Spotter may not ask for the prices of the auction: from one reading
+// to the next, and what a busy machine takes.
+const unreadMax = pricesEvery + 15*time.Second
 
 // A tariff is the prices of the markets of a pool: as they were, as Spotter was told them,
 // and those of the latter that it could see, which looks once a step.

@@ -25,6 +25,9 @@ const (
 	namespace = "spotter-system"
 )
 
+// pricesEvery is how often prices are asked for: eight minutes of a day.
+const pricesEvery = 2 * time.Second
+
 // username is whom the audit log names for what the release does.
 const username = "system:serviceaccount:" + namespace + ":" + release
 
@@ -48,7 +51,7 @@ func (w *world) values(mode string) []string {
 		"nodeSelector.team=system",
 		"backends={karpenter,rackspace}", "rackspace.credentialsSecrets[0].name=" + tokenSecret,
 		"mode=" + mode, "step=5s", "prices.traceClaim=" + w.claim, "prices.tracePath=prices",
-		"karpenter.nodeClassGroups={karpenter.kwok.sh}", "aws.regions={" + region + "}", "metrics.secure=false",
+		"karpenter.nodeClassGroups={karpenter.kwok.sh}", "aws.regions={" + region + "}", "metrics.secure=false", "prices.interval=" + pricesEvery.String(),
 	}
 	env := []string{"HTTPS_PROXY=" + w.auction.street.proxy, "SSL_CERT_FILE=" + w.auction.street.trust}
 	if !w.interrupts {
