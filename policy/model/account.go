@@ -15,11 +15,11 @@ func (t *turn) account(plan *policy.Plan) {
 			continue
 		}
 		text := fmt.Sprintf("%s; the share goes from %.2f to %.2f", t.said(c), c.was, x.Share)
-		switch {
-		case x.Share < c.memory.Target:
-			text = fmt.Sprintf("%s; of the share of %.2f what services could not spare stays on demand, and %.2f goes to spot", t.said(c), c.memory.Target, x.Share)
-		case c.was == x.Share:
+		if c.was == x.Share {
 			text = fmt.Sprintf("%s; the pool keeps to the share of %.2f, in the markets that cost least with their losses", t.said(c), x.Share)
+		}
+		if c.kept > 0 {
+			text += fmt.Sprintf("; %.0f %% of it stays on demand, which its services could not spare", 100*c.kept)
 		}
 		why := t.why(c, text)
 		why.Before, why.After = x.Why.Before, x.Why.After

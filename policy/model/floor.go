@@ -27,8 +27,8 @@ const borne = 2
 // raisedMost is the most nodes that go on demand at once.
 const raisedMost = 6
 
-// shareSteps is in how many steps the share goes that the floor leaves for spot: each
-// change of it is told to the provisioner.
+// shareSteps is in how many steps the least share on spot goes that the floor leaves, so that
+// it does not change with every pod.
 const shareSteps = 20
 
 // A footing says how the pods of services stand on spot.
@@ -181,9 +181,10 @@ func (t *turn) restore() {
 }
 
 // keep has the placer leave nodes alone that stand on demand for the sake of services,
-// as far as the floor goes, and want on spot what they leave. nodes and e.pools are
-// those that the placer is given. Nodes that do no harm where those before them are on
-// spot too may go there.
+// as far as the floor goes, and lets it want on spot what they leave: what it makes of the
+// other nodes may be all on spot, so that none has to stay dear for the share to come out.
+// nodes and e.pools are those that the placer is given. Nodes that do no harm where those
+// before them are on spot too may go there.
 func (e *Policy) keep(t *turn, nodes []policy.Node) {
 	for i := range t.courses {
 		c := &t.courses[i]
@@ -205,9 +206,9 @@ func (e *Policy) keep(t *turn, nodes []policy.Node) {
 				kept += x.units
 			}
 		}
+		c.kept = float64(kept) / float64(at.Total)
 		x := &e.pools[i].Share
-		most := max(c.pool.Share.Min, math.Round(shareSteps*(1-float64(kept)/float64(at.Total)))/shareSteps)
-		x.Min, x.Max, x.Target = min(x.Min, most), min(x.Max, most), min(x.Target, most)
+		x.Min = min(x.Min, max(c.pool.Share.Min, math.Round(shareSteps*(1-c.kept))/shareSteps))
 	}
 	e.footing.read(t.s, &e.exposure)
 }

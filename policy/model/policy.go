@@ -150,8 +150,9 @@ type course struct {
 	memory policy.PoolMemory
 	action int
 
-	// most is the largest share allowed, was the target before.
-	most, was float64
+	// most is the largest share allowed, was the target before, and kept the part of the
+	// pool that stays on demand for the sake of services.
+	most, was, kept float64
 
 	// wait and text say why the pool is left alone, if it is.
 	wait policy.Reason
