@@ -207,7 +207,10 @@ func (a *auction) told(t *testing.T) bill.Prices {
 		case path == fake.PricesPath && read != 0:
 			for market, prices := range truth {
 				k, _ := slices.BinarySearchFunc(prices, read+1, func(p bill.Price, at int64) int { return int(p.At - at) })
-				all[market] = append(all[market], bill.Price{At: int64(c.At), Price: prices[max(0, k-1)].Price})
+				price, before := prices[max(0, k-1)].Price, all[market]
+				if len(before) == 0 || before[len(before)-1].Price != price {
+					all[market] = append(before, bill.Price{At: int64(c.At), Price: price})
+				}
 			}
 		}
 	}
