@@ -38,7 +38,7 @@ type Config struct {
 	// Floor is the largest part of a pool's capacity that stands on demand because
 	// more pods of a service would be lost with a node, a market, a type or a zone of
 	// spot than it can spare; 0 leaves all of it to the share. Raising it costs more
-	// and loses less: docs/models.md says how much.
+	// and loses less: docs/models.md says how much, and how the default was chosen.
 	Floor float64
 
 	// Calm has nothing move by choice while a node is about to be taken. Without it
@@ -48,7 +48,7 @@ type Config struct {
 
 // DefaultConfig returns the parameters used where none are given.
 func DefaultConfig() Config {
-	return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour, Spread: 2, Calm: true}
+	return Config{Cooldown: 30 * time.Minute, Interval: 4 * time.Hour, Spread: 2, Floor: 0.3, Calm: true}
 }
 
 // Set reads the parameter key from value.
