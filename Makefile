@@ -71,7 +71,7 @@ PURE  := ./policy/... ./models ./eval/chart ./eval/report ./scenarios/catalog ./
   ./cmd/spotter/capture ./cmd/spotter/convert ./cmd/spotter/tui/draw
 MIXED := ./sim ./eval ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
 RACED_TESTS   := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|TrainEnds)$$
-PLAIN_TESTS   := ^Test(MemoryIsBounded|Gate|ActionEval|CaptureRecording|Compare(Scenarios|Demand)|EvalReport|ReplayOfController|WebWeekReplays|RecordedScenariosRun|TraceCheckPlots|BuiltinBundle|SimWithBundle)$$
+PLAIN_TESTS   := ^Test(MemoryIsBounded|Gate|ActionEval|CaptureRecording|Compare(Scenarios|Demand)|EvalReport|ReplayOfController|WebWeekReplays|RecordedScenariosRun|TraceCheckPlots|BuiltinBundle|ActionsGate|SimWithBundle)$$
 MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints)$$
 
 # The longest stand first, so that nothing is left to be waited for alone.

@@ -46,3 +46,19 @@ func TestBuiltinActionsRun(t *testing.T) {
 	}
 	wrongCallIs(t, "has no forecaster", "sim", "zone-outage", "--policy", "portfolio:bundle=builtin-actions")
 }
+
+// TestActionsGate holds the network that the program ships against the baseline in three
+// worlds: it saves more, and has no more outage in the mean.
+func TestActionsGate(t *testing.T) {
+	if raced {
+		t.Skip("it plays whole worlds one after another")
+	}
+	withONNX(t)
+	for _, world := range []string{"web-week", "mixed-pool", "batch-night"} {
+		code, out, stderr := call(t, "eval", world, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
+			"--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0")
+		if code != exitGood || strings.Count(out, "✓") != 2 {
+			t.Errorf("%s: exit %d: %s%s", world, code, out, stderr)
+		}
+	}
+}
