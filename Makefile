@@ -26,7 +26,7 @@ COMPILE := GOGC=400 $(GO)
 
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build run results acceptance test test-raced test-plain play same bench lint fmt generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml e2e clean
+.PHONY: build run results acceptance test test-raced test-plain play same bench lint fmt generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
 build:
 	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
@@ -66,7 +66,7 @@ acceptance: build
 # All random tests of a run share one seed. What fails once is tried once more, since
 # servers and processes are real and the machine may be busy: a fault of ours fails
 # again. What was skipped or tried again is listed at the end.
-PURE  := ./policy/... ./models ./eval/chart ./eval/report ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
+PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/report ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/check ./scenarios/trace/script \
   ./cmd/spotter/capture ./cmd/spotter/convert ./cmd/spotter/tui/draw
 MIXED := ./sim ./eval ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
@@ -245,12 +245,52 @@ image-lock: bin/imagetool
 bin/imagetool: $(wildcard .ci/tools/image/*)
 	cd .ci/tools/image && CGO_ENABLED=0 $(COMPILE) build -o ../../../$@ .
 
+# These hold the simulator against the real code of Karpenter, of its provider for AWS and
+# of kube-scheduler, on STATES random states, half of them from fixed seeds and half from
+# fresh ones or from SEED on: docs/fidelity.md. What differs is written to a file, and
+# STATE repeats one. Each is a module of its own, and stands alone: our requirements change
+# versions of what testenv is built with.
+#
+# KARPENTER lists versions, each with a go.<version>.mod beside go.mod but for that of
+# go.mod itself. SIDE is scheduling or disruption.
+STATES    ?= 1000
+SEED      ?=
+STATE     ?=
+SIDE      ?= scheduling disruption
+KARPENTER ?= 1.14.1
+DIFFER    := dist/differences
+REPEAT     = $(if $(STATE),-state '$(abspath $(STATE))',-n $(STATES) $(if $(SEED),-seed $(SEED)) -out '$(abspath $(DIFFER))')
+
+karpenterdiff:
+	@mkdir -p $(DIFFER)
+	cd .ci/tools/karpenterdiff && for v in $(KARPENTER); do \
+	  mod=go.mod; test ! -e go.$$v.mod || mod=go.$$v.mod; \
+	  GOWORK=off CGO_ENABLED=0 $(COMPILE) build -modfile $$mod -o ../../../bin/karpenterdiff-$$v . || exit; \
+	  for side in $(SIDE); do echo "Karpenter $$v: $$side"; ../../../bin/karpenterdiff-$$v -side $$side $(REPEAT) || exit; done; \
+	done
+
+schedulerdiff:
+	@mkdir -p $(DIFFER)
+	cd .ci/tools/schedulerdiff && GOWORK=off CGO_ENABLED=0 $(COMPILE) build -o ../../../bin/schedulerdiff .
+	bin/schedulerdiff $(REPEAT)
+
+karpenterawsdiff:
+	cd .ci/tools/karpenterawsdiff && $(COMPILE) test -count 1 -v -timeout 30m . -args -n $(STATES) $(if $(SEED),-seed $(SEED))
+
 # e2e plays two compressed days on the real stack, beside each other: docs/e2e.md.
 # E2E takes flags of go test, as in make e2e E2E='-run TestDay/Warned'.
 E2E ?=
 
 e2e: build testenv bin/helm $(RIGHTS)/begun
 	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_E2E=1 SPOTTER_TESTENV=required $(GO) test -count 1 -v -timeout 40m $(E2E) ./test/e2e
+
+# fidelity plays scripted days on the real control plane and in the simulator from the same
+# manifests, offers, prices and weather, beside each other, and compares them: docs/fidelity.md.
+# DAYS names some of reclaims, growth and prices, N is how many runs of each, and KEEP a
+# folder for their records, as in make fidelity DAYS=reclaims N=3 KEEP=test/fidelity/testdata.
+fidelity: testenv
+	SPOTTER_FIDELITY=1 SPOTTER_TESTENV=required SPOTTER_FIDELITY_DAYS='$(DAYS)' SPOTTER_FIDELITY_N=$(or $(N),1) \
+	  SPOTTER_FIDELITY_KEEP='$(abspath $(KEEP))' $(GO) test -count 1 -v -parallel 16 -timeout 60m -run TestReal ./test/fidelity
 
 # install-yaml renders the chart for those without Helm. DIGEST=sha256:… pins the image.
 CHART ?= charts/spotter

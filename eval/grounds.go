@@ -39,9 +39,10 @@ func groundsOf(w *scenarios.World) grounds {
 			Duration, WarmUp time.Duration
 			Intensity        float64
 			Slots            int
+			OnDemand         bool
 			Reserve          policy.Money
 			Faults           []scenarios.Fault
-		}{w.TraceDigest, w.Start, w.Duration, w.WarmUp, w.Intensity, w.Slots, reserveOf(w), w.Faults}),
+		}{w.TraceDigest, w.Start, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages, reserveOf(w), w.Faults}),
 		demand: digestOf(struct {
 			ReadyGrace time.Duration
 			Workloads  []asked

@@ -135,10 +135,9 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 // time; docs/worlds.md has the table of all.
 func TestLibraryTellsPoliciesApart(t *testing.T) {
 	winner := map[string]string{
-		"black-friday": OnDemand, "no-notice": OnDemand,
-		"gpu-inference": "static", "monoculture": "static",
-		"restart": "spot", "tiny": "spot",
-		"long-jobs": OnDemand, "stateful-zonal": OnDemand, "squeeze": "static", "no-pdb": "spot", "zone-outage": "spot",
+		"black-friday": OnDemand, "long-jobs": OnDemand, "stateful-zonal": OnDemand,
+		"restart": "static", "tiny": "static", "squeeze": "static",
+		"no-pdb": "spot", "zone-outage": "spot",
 	}
 	// A lead of less than this many points of the on-demand bill is luck.
 	const solid = 5.0

@@ -20,8 +20,10 @@ import (
 )
 
 // overheadMax is the most by which on-demand's bill may exceed the bound over
-// on-demand markets in an embedded world.
-const overheadMax = 1.15
+// on-demand markets in an embedded world. Karpenter takes preferred spread as
+// required, replaces nodes by one only, and rests after looks in vain, so that
+// clusters that shrink stay well above their packing.
+const overheadMax = 1.3
 
 // TestPackingOverhead runs on-demand in every embedded world.
 func TestPackingOverhead(t *testing.T) {

@@ -402,7 +402,7 @@ func (r *Report) traceNotes() []string {
 func (r *Report) Notes() []string {
 	notes := r.traceNotes()
 	notes = append(notes,
-		"Capacity, that is when launches are refused, comes from where the reclaims come from; notices and recommendations are always modelled.",
+		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
 		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
 		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
 		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")

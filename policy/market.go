@@ -106,9 +106,6 @@ type Market struct {
 	PricedAt Time
 }
 
-// Rackspace is the provider whose spot markets are auctions.
-const Rackspace = "rackspace"
-
 // Auction reports whether m is an auction: a launch names the most that it pays,
 // and the node is lost when the market price rises above that.
 func (m *Market) Auction() bool { return m.Provider == Rackspace && m.Capacity == Spot }

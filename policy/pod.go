@@ -78,11 +78,12 @@ const (
 	EndEvicted            // we or a provisioner evicted it
 	EndReclaimed          // it went down with a node that the provider took
 	EndPreempted          // a pod of higher priority took its place
+	EndGang               // another pod of its gang ended, or its gang was not ready in time
 )
 
 // String returns the name used in output.
 func (c EndCause) String() string {
-	return [...]string{"unknown", "finished", "scaled", "evicted", "reclaimed", "preempted"}[c]
+	return [...]string{"unknown", "finished", "scaled", "evicted", "reclaimed", "preempted", "gang"}[c]
 }
 
 // A WorkloadKind is what owns a pod.
@@ -133,6 +134,11 @@ type Template struct {
 	Requests    Resources
 	GPUResource string
 
+	// AssumedCPU and AssumedMemory are what the scheduler adds to Requests when it
+	// scores nodes, in thousandths of a core and in bytes: 100 and 200 MiB for each
+	// container that states none of them.
+	AssumedCPU, AssumedMemory int64
+
 	Labels []Label
 
 	// Priority is that of the priority class; PriorityClass is its name.
@@ -172,6 +178,11 @@ type Template struct {
 	// Duration is how long a pod of a job works, and Checkpoint how often it
 	// makes its work safe, as the user stated them; 0 when nothing was stated.
 	Duration, Checkpoint time.Duration
+
+	// Gang is how many pods work only all together, this one counted: with one of
+	// them all stop, and do again what none of them had made safe. 0 says that the
+	// pod works on its own.
+	Gang int32
 
 	// MigrationTier is SpotVortex's annotation (0, 1 or 2); below zero is none.
 	MigrationTier int8

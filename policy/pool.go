@@ -30,6 +30,7 @@ const (
 	WhenEmptyOrUnderutilized Consolidation = iota
 	WhenEmpty
 	ConsolidateNever
+	Balanced
 )
 
 // A Pool is capacity managed as one (a CapacityPool), as seen at Snapshot.Now.

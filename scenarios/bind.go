@@ -59,6 +59,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 		Groups:      sc.Groups,
 		Warnings:    slices.Concat(sc.Warnings, tr.Warnings),
 	}
+	w.OnDemandShortages = sc.OnDemandShortages
 	if o.Intensity != nil {
 		w.Intensity = *o.Intensity
 	}
@@ -66,6 +67,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 	for i := range sc.loads {
 		w.Workloads = append(w.Workloads, sc.loads[i].times(begin, start, end))
 	}
+	w.Gangs = sc.gangs()
 	for i, f := range sc.faults {
 		f.At = start.Add(sc.faultsAt[i])
 		w.Faults = append(w.Faults, f)

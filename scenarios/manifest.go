@@ -71,6 +71,10 @@ type marketSpec struct {
 	Intensity *float64 `json:"intensity"`
 	Slots     *int32   `json:"slots"`
 
+	// OnDemandShortages lets launches on demand of scarce types be refused at
+	// times; none means true.
+	OnDemandShortages *bool `json:"onDemandShortages"`
+
 	// Reserve is the least that a node of an auction is charged, in dollars per
 	// hour; none means one bid step.
 	Reserve *float64 `json:"reserve"`
@@ -168,27 +172,37 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	if sc.Trace = s.Trace; sc.Trace == "embedded" {
 		sc.Trace = ""
 	}
+	return slices.Concat(errs, sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
+		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
+}
+
+// readMarket reads what a scenario sets of the market.
+func (sc *Scenario) readMarket(m *marketSpec, doc *document) []error {
+	var errs []error
+	fail := func(format string, value any, field string) {
+		errs = append(errs, doc.problem([]string{"spec", "market", field}, format, value))
+	}
 	sc.Intensity = 1
-	if x := s.Market.Intensity; x != nil {
+	if x := m.Intensity; x != nil {
 		if sc.Intensity = *x; !(*x >= 0 && *x <= 1000) {
-			fail("%v is not from 0 to 1000", *x, "market", "intensity")
+			fail("%v is not from 0 to 1000", *x, "intensity")
 		}
 	}
-	if x := s.Market.Slots; x != nil {
+	if x := m.Slots; x != nil {
 		if sc.Slots = int(*x); *x < 1 {
-			fail("%v is not above 0", *x, "market", "slots")
+			fail("%v is not above 0", *x, "slots")
 		}
 	}
+	sc.OnDemandShortages = m.OnDemandShortages == nil || *m.OnDemandShortages
 	sc.Reserve = policy.BidStep
-	if x := s.Market.Reserve; x != nil {
+	if x := m.Reserve; x != nil {
 		if !(*x >= 0 && *x <= reserveMost) {
-			fail("%v is not from 0 to 1000 dollars per hour", *x, "market", "reserve")
+			fail("%v is not from 0 to 1000 dollars per hour", *x, "reserve")
 		} else {
 			sc.Reserve, sc.reserveStated = policy.Dollars(*x), true
 		}
 	}
-	return slices.Concat(errs, sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
-		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
+	return errs
 }
 
 func (sc *Scenario) readGroups(g *groupsSpec, doc *document) []error {

@@ -53,6 +53,10 @@ func describe(sc *Scenario) string {
 		fmt.Fprintf(&b, "fault %d at %v for %v zone=%q type=%q capacity=%q share=%v factor=%v delay=%v\n",
 			f.Kind, sc.faultsAt[i], f.Duration, f.Zone, f.Type, f.Capacity, f.Share, f.Factor, f.Delay)
 	}
+	for _, g := range sc.gangs() {
+		fmt.Fprintf(&b, "gang %s of %d pods, workloads %v, restarts %d, ready in %v, again in %v\n",
+			g.Name, g.Size, g.Workloads, g.RestartsMax, g.ReadyTimeout, g.RecoveryTimeout)
+	}
 	for i := range sc.templates {
 		t, l := &sc.templates[i], &sc.loads[i]
 		fmt.Fprintf(&b, "%s %s cpu=%d memory=%dMi", l.Kind, t.Name, t.Requests.CPU, t.Requests.Memory>>20)

@@ -16,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,9 @@ type Scenario struct {
 
 	Intensity float64
 	Slots     int
+
+	// OnDemandShortages lets launches on demand of scarce types be refused.
+	OnDemandShortages bool
 
 	// Groups bound the size of every Auto Scaling group.
 	Groups GroupBounds
@@ -150,6 +154,7 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		return nil, inOrder(errs)
 	}
 	sc.order()
+	sc.sizeGangs()
 	sc.limits()
 	return sc, nil
 }
@@ -206,6 +211,8 @@ var kinds = map[string]kind{
 	"StatefulSet":         {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.StatefulSet{}; return o, &o.ObjectMeta }},
 	"DaemonSet":           {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.DaemonSet{}; return o, &o.ObjectMeta }},
 	"Job":                 {"batch/v1", false, func() (any, *metav1.ObjectMeta) { o := &batchv1.Job{}; return o, &o.ObjectMeta }},
+	"JobSet":              {"jobset.x-k8s.io/v1alpha2", false, func() (any, *metav1.ObjectMeta) { o := &jobSet{}; return o, &o.ObjectMeta }},
+	"Pod":                 {"v1", false, func() (any, *metav1.ObjectMeta) { o := &corev1.Pod{}; return o, &o.ObjectMeta }},
 	"CronJob":             {"batch/v1", false, func() (any, *metav1.ObjectMeta) { o := &batchv1.CronJob{}; return o, &o.ObjectMeta }},
 	"PodDisruptionBudget": {"policy/v1", false, func() (any, *metav1.ObjectMeta) { o := &policyv1.PodDisruptionBudget{}; return o, &o.ObjectMeta }},
 	"PriorityClass":       {"scheduling.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
@@ -288,6 +295,7 @@ func (sc *Scenario) read(objects []object) []error {
 		errs = append(errs, sc.readLoad(&objects[i])...)
 	}
 	errs = append(errs, sc.checkNames(objects)...)
+	errs = append(errs, sc.checkGangs()...)
 	return append(errs, sc.readRest(objects)...)
 }
 
@@ -303,6 +311,10 @@ func (sc *Scenario) readLoad(o *object) []error {
 		return sc.readJob(o.doc, v)
 	case *batchv1.CronJob:
 		return sc.readCronJob(o.doc, v)
+	case *jobSet:
+		return sc.readJobSet(o.doc, v)
+	case *corev1.Pod:
+		return sc.readGroupPod(o.doc, v)
 	}
 	return nil
 }
@@ -313,18 +325,23 @@ func (sc *Scenario) checkNames(objects []object) []error {
 	first := map[string]*document{}
 	for i := range objects {
 		o := &objects[i]
-		switch o.value.(type) {
-		case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob:
+		names := []string{o.meta.Name}
+		switch v := o.value.(type) {
+		case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *corev1.Pod:
+		case *jobSet:
+			names = v.names()
 		default:
 			continue
 		}
-		name := cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
-		if d := first[name]; d != nil {
-			errs = append(errs, o.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d",
-				name, d.scalar("kind"), d.node.Line))
-			continue
+		for _, name := range names {
+			name = cmp.Or(o.meta.Namespace, "default") + "/" + name
+			if d := first[name]; d != nil {
+				errs = append(errs, o.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d",
+					name, d.scalar("kind"), d.node.Line))
+				continue
+			}
+			first[name] = o.doc
 		}
-		first[name] = o.doc
 	}
 	return errs
 }

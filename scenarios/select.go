@@ -395,12 +395,19 @@ func (o *offer) availability() AvailabilityCurve {
 		return AvailabilityCurve{}
 	}
 	var c AvailabilityCurve
+	deep := s.Launched != nil
+	for i := o.first; i < o.last; i++ {
+		deep = deep && (s.Available[i] < 0 || s.Launched[i] >= 0)
+	}
 	for i := o.first; i < o.last; i++ {
 		up, k := s.Available[i] > 0, len(c.Available)
-		if s.Available[i] < 0 || k > 0 && c.Available[k-1] == up {
+		if s.Available[i] < 0 || k > 0 && c.Available[k-1] == up && (!deep || c.Nodes[k-1] == s.Launched[i]) {
 			continue
 		}
 		c.At, c.Available = append(c.At, s.At[i]), append(c.Available, up)
+		if deep {
+			c.Nodes = append(c.Nodes, s.Launched[i])
+		}
 		if s.ProbeGap != nil {
 			c.Gap = append(c.Gap, policy.Time(s.ProbeGap[i])*1000)
 		}

@@ -29,6 +29,10 @@ type load struct {
 	releases  cron.Schedule
 	listed    []release
 	suspended bool
+
+	// gang is that to which a job belongs; nil of one whose pods work each on
+	// their own.
+	gang *gangLoad
 }
 
 // A source is a workload's manifest with its pods, whatever its kind.
@@ -88,6 +92,7 @@ func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
 	errs = append(errs, l.readJob(doc, []string{"spec"}, &o.Spec, a)...)
 	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
 	l.listed = a.releases()
+	sc.gangOfJob(doc, l, &o.Spec, o.Labels, a)
 	sc.keep(t, l)
 	return append(errs, a.errs...)
 }
@@ -111,6 +116,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 	if p := o.Spec.ConcurrencyPolicy; p == batchv1.ForbidConcurrent || p == batchv1.ReplaceConcurrent {
 		sc.warn("%s: concurrencyPolicy %s is taken as Allow", t.Name, p)
 	}
+	sc.gangOfJob(doc, l, &o.Spec.JobTemplate.Spec, o.Spec.JobTemplate.Labels, a)
 	l.suspended = l.suspended || o.Spec.Suspend != nil && *o.Spec.Suspend
 	sc.keep(t, l)
 	return append(errs, a.errs...)

@@ -47,6 +47,9 @@ type World struct {
 	Workloads []Workload
 	PDBs      []policy.PDB
 
+	// Gangs are jobs whose pods work only all together, ascending by name.
+	Gangs []Gang
+
 	// Budgets bound what pods may use, ascending by name. They are the same for
 	// every policy.
 	Budgets []policy.Budget
@@ -65,6 +68,10 @@ type World struct {
 	// Slots, when above zero, replaces every market's seeded cap.
 	Intensity float64
 	Slots     int
+
+	// OnDemandShortages has launches on demand of scarce types refused at times,
+	// which is modelled.
+	OnDemandShortages bool
 
 	// Groups bound the size of every Auto Scaling group.
 	Groups GroupBounds
@@ -190,6 +197,10 @@ type AvailabilityCurve struct {
 	At        []policy.Time
 	Available []bool
 
+	// Nodes[i] is how many nodes could be had from At[i] on, above 0 where
+	// Available[i]; nil where only whether one could be had was recorded.
+	Nodes []int32
+
 	// Gap[i] is how long before At[i] the market was last looked at, in
 	// milliseconds: the change happened at one instant in (At[i] − Gap[i],
 	// At[i]]. It is nil where all instants are exact.
@@ -275,6 +286,28 @@ type Job struct {
 
 	// Deadline after release by which the instance must be done; 0 means none.
 	Deadline time.Duration
+}
+
+// A Gang is one or more jobs whose pods work only all together: they begin when
+// all are ready, and when one is lost all end and are made anew.
+type Gang struct {
+	Name string // "namespace/name"
+
+	// Workloads are its jobs, each of which has as many pods as completions and
+	// the same releases.
+	Workloads []policy.WorkloadID
+
+	// Size is the number of pods of all jobs together.
+	Size int32
+
+	// RestartsMax is how often it is made anew before it fails for good; below
+	// zero without end.
+	RestartsMax int32
+
+	// ReadyTimeout is how long after its admission all pods must be ready, or
+	// they are deleted and the gang is admitted again later. RecoveryTimeout is
+	// the same after a pod of a gang at work was lost. 0 is without end.
+	ReadyTimeout, RecoveryTimeout time.Duration
 }
 
 // A NodeSeed is a number of equal nodes present from the start.

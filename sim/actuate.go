@@ -27,6 +27,7 @@ func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) erro
 			p.allowed[m] = true
 		}
 	}
+	r.kar.offersUntil = 0
 	pool := &r.pools[x.Pool]
 	pool.Limits = steered(pool.Limits, r.world.Pools[x.Pool].Limits, x.Limits)
 	pool.Steer = policy.SteerState{Set: true, Share: x.Share, Since: r.q.now}
@@ -34,7 +35,8 @@ func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) erro
 	if len(r.pending) > 0 {
 		r.wantProvision()
 	}
-	r.wantConsolidate()
+	r.wantScan()
+	r.unconsolidated()
 	return nil
 }
 
@@ -137,6 +139,7 @@ func (r *run) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.Dele
 			continue
 		}
 		r.pods[id].DeletionCost, changed = x.Cost, true
+		r.podsChanged(x.Node)
 		r.touchPod(id)
 	}
 	if changed {

@@ -87,7 +87,7 @@ func TestAuctionBill(t *testing.T) {
 }
 
 // TestOutbid lets the price rise to the bid of $0.20 at three, and above it at
-// six: the nodes stay until six, are told then and are gone five minutes later,
+// six: the nodes stay until six, get a notice then and are gone six minutes later,
 // having paid their bid and no more since.
 func TestOutbid(t *testing.T) {
 	b := auction(6, map[int]policy.Money{-48: 1000, 3: 200_000, 6: 200_001, 7: 1000})
@@ -100,11 +100,11 @@ func TestOutbid(t *testing.T) {
 	if n := count(log, "T06:00:00.000Z notice "); n != 3 {
 		t.Errorf("%d notices at six, want 3", n)
 	}
-	if n := count(log, "T06:05:00.000Z reclaimed "); n != 3 {
-		t.Errorf("%d nodes taken at five past six, want 3", n)
+	if n := count(log, "T06:06:00.000Z reclaimed "); n != 3 {
+		t.Errorf("%d nodes taken at six past six, want 3", n)
 	}
-	each := 3*5000 + 3*200_000 + (200_000*5+30)/60 // three hours at the reserve, three and five minutes at the bid
-	if n := count(log, "T06:05:00.000Z bill ", fmt.Sprint(" ", each)); n != 3 {
+	each := 3*5000 + 3*200_000 + (200_000*6+30)/60 // three hours at the reserve, three and six minutes at the bid
+	if n := count(log, "T06:06:00.000Z bill ", fmt.Sprint(" ", each)); n != 3 {
 		t.Errorf("%d nodes billed %d, want 3\n%s", n, each, strings.Join(log, "\n"))
 	}
 }
@@ -119,13 +119,13 @@ func TestOutbidWithoutNotice(t *testing.T) {
 	res := mustRun(t, Config{Stage: mustStage(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			for i := range s.Markets {
-				late := s.Now >= at(6*time.Hour+5*time.Minute+50*time.Second)
+				late := s.Now >= at(6*time.Hour+6*time.Minute+50*time.Second)
 				met[late] = max(met[late], s.Markets[i].Experience.Reclaims)
 			}
 		}})
 	lines := strings.Split(log.String(), "\n")
-	if res.Notices != 0 || res.Outbid != 3 || count(lines, "T06:05:00.000Z reclaimed ") != 3 {
-		t.Errorf("%d notices, %d outbid; want 0 and 3 taken at five past six\n%s", res.Notices, res.Outbid, log.String())
+	if res.Notices != 0 || res.Outbid != 3 || count(lines, "T06:06:00.000Z reclaimed ") != 3 {
+		t.Errorf("%d notices, %d outbid; want 0 and 3 taken at six past six\n%s", res.Notices, res.Outbid, log.String())
 	}
 	if met[false] != 0 || met[true] < 2.9 {
 		t.Errorf("%v reclaims met before the loss was noticed and %v after", met[false], met[true])
@@ -264,8 +264,8 @@ func TestOutbidThenOutage(t *testing.T) {
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			for i := range s.Nodes {
 				n := &s.Nodes[i]
-				if told := n.ReclaimAt; n.Phase != policy.NodeGone && (told != 0) != (s.Now >= at(6*time.Hour)) || told != 0 && told != at(6*time.Hour+5*time.Minute) {
-					t.Errorf("at %v %s is said to go at %v", s.Now, n.Name, told)
+				if end := n.ReclaimAt; n.Phase != policy.NodeGone && (end != 0) != (s.Now >= at(6*time.Hour)) || end != 0 && end != at(6*time.Hour+6*time.Minute) {
+					t.Errorf("at %v %s is said to go at %v", s.Now, n.Name, end)
 				}
 			}
 		}})

@@ -25,9 +25,13 @@ type Autoscaler struct {
 	// after groups grew, and after a node could not be emptied.
 	DelayAfterAdd, DelayAfterFailure time.Duration
 
-	// EmptyMax nodes with nothing on them may go at once, and DrainMax with pods.
-	// CandidatesMax bounds the nodes with pods that one look tries to empty.
-	EmptyMax, DrainMax, CandidatesMax int
+	// EmptyMax nodes may go at once (max-scale-down-parallelism), of which DrainMax
+	// with pods (max-drain-parallelism).
+	EmptyMax, DrainMax int
+
+	// RecheckTime is how long a node is left alone whose pods found no place
+	// elsewhere, or may not be evicted (unremovable-node-recheck-timeout).
+	RecheckTime time.Duration
 
 	// EvictionMax is how long evictions are tried before a node is given up.
 	EvictionMax time.Duration
@@ -46,8 +50,8 @@ type Autoscaler struct {
 	GroupHealth, GroupRetry time.Duration
 }
 
-// DefaultAutoscaler returns the defaults of the Cluster Autoscaler (its FAQ and
-// flags as of version 1.3x) and of groups as its documentation for AWS advises:
+// DefaultAutoscaler returns the defaults of the Cluster Autoscaler
+// (cluster-autoscaler/config/flags/flags.go, version 1.35) and of groups as its documentation for AWS advises:
 // with the AZRebalance process and capacity rebalancing off, since both let a
 // group terminate instances without asking a disruption budget. Similar groups
 // are not balanced.
@@ -55,7 +59,7 @@ func DefaultAutoscaler() Autoscaler {
 	return Autoscaler{
 		ScanInterval: 10 * time.Second, UtilizationMax: 0.5, UnneededTime: 10 * time.Minute,
 		DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute,
-		EmptyMax: 10, DrainMax: 1, CandidatesMax: 30, EvictionMax: 2 * time.Minute,
+		EmptyMax: 10, DrainMax: 1, RecheckTime: 5 * time.Minute, EvictionMax: 2 * time.Minute,
 		ProvisionMax: 15 * time.Minute, CapacityCheck: time.Minute,
 		BackoffMin: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour,
 		GroupHealth: time.Minute, GroupRetry: time.Minute,

@@ -35,9 +35,3 @@ func inForce(schedule string, length time.Duration, t policy.Time) bool {
 	// spell is on.
 	return !s.Next(t.Add(-length).Std()).After(t.Std())
 }
-
-// disruptable returns how many more nodes of pool may be disrupted for reason.
-func (r *run) disruptable(pool policy.PoolID, reason policy.DisruptionReason) int {
-	view := policy.Snapshot{Nodes: r.nodes, Pools: r.pools}
-	return view.Disruptable(pool, reason)
-}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
 // A lived is one node's bill, kept so that the money can be counted again.
@@ -37,7 +39,40 @@ func (r *run) check() error {
 	if err := r.checkGroups(); err != nil {
 		return err
 	}
+	if err := r.checkGangs(); err != nil {
+		return err
+	}
+	if err := r.checkOffers(); err != nil {
+		return err
+	}
 	return r.checkNodes()
+}
+
+// checkOffers holds that the offers kept for Karpenter's replacements are those of now.
+func (r *run) checkOffers() error {
+	k := &r.kar
+	if r.q.now >= k.offersUntil {
+		return nil
+	}
+	now := r.replacements(nil)
+	same := func(a, b place.Offer) bool { return a.Market == b.Market && a.Price == b.Price && a.Pool == b.Pool }
+	if !slices.EqualFunc(k.offers, now, same) {
+		return fmt.Errorf("%d offers are kept for replacements, which are %d others now", len(k.offers), len(now))
+	}
+	return nil
+}
+
+// checkCandidates holds that the candidates for disruption that are kept from look to look
+// are those that a look without memory finds.
+func (r *run) checkCandidates(c *karpenter.Cluster) {
+	whole, fresh := *c, karpenter.Disruptor{}
+	whole.Tracked = false
+	for _, m := range [...]karpenter.Method{karpenter.Emptiness, karpenter.SingleNode} {
+		kept, want := r.kar.disruptor.Candidates(c, m), fresh.Candidates(&whole, m)
+		if !slices.Equal(kept, want) && r.failure == nil {
+			r.failure = fmt.Errorf("%v are kept as candidates for disruption, which are %v", kept, want)
+		}
+	}
 }
 
 // checkGroups holds that Auto Scaling groups count what they have, and have no

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
 // halves has two nodes of two pods each; at six one pod of the first node ends,
@@ -76,11 +78,10 @@ func TestConsolidateAfterEmpty(t *testing.T) {
 }
 
 // Three spot nodes of 7.9 cores: a search of 3.9, a database of 2 with two small
-// services of 1.5, and a batch of 6.4. The database has room beside the search and
-// the services beside the search and the batch; but the services come back first,
-// and take the room that the database was to have. Nothing is moved: or else a new
-// node would be bought for the database, and that again and again.
-func TestDatabaseStays(t *testing.T) {
+// services of 1.5, and a batch of 6.4. By first fit, the largest pod first, the
+// database and a service have room beside the search and the other service beside
+// the batch: Karpenter removes their node in the warm-up, and nothing is moved after that.
+func TestFirstFitBySize(t *testing.T) {
 	b := newBuilder(12 * time.Hour)
 	b.w.Intensity, b.w.WarmUp = 0, time.Hour
 	b.markets(1, 2, false)
@@ -101,8 +102,8 @@ func TestDatabaseStays(t *testing.T) {
 		}
 	}
 	res, log := play(t, b.world(), "spot")
-	if n := count(log, " draining "); n != 0 || res.NodeHours != 3*12 {
-		t.Errorf("%d nodes were drained, %.1f node-hours; want none and 36", n, res.NodeHours)
+	if n := count(log, " draining "); n != 0 || res.NodeHours != 2*12 {
+		t.Errorf("%d nodes were drained after the warm-up, %.1f node-hours; want none and 24", n, res.NodeHours)
 	}
 }
 
@@ -113,12 +114,67 @@ func TestPromisedNodeStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.begin()
-	if nodes, _ := r.candidates(0); len(nodes) != 2 {
-		t.Fatalf("%d candidates, want 2", len(nodes))
+	var d karpenter.Disruptor
+	if used := d.Candidates(r.cluster(), karpenter.SingleNode); len(used) != 2 {
+		t.Fatalf("%d candidates, want 2", len(used))
 	}
 	r.nodeX[1].nominated = 1
-	if nodes, _ := r.candidates(0); len(nodes) != 1 || nodes[0] != 0 {
-		t.Errorf("candidates %v, want the first node alone", nodes)
+	if used := d.Candidates(r.cluster(), karpenter.SingleNode); len(used) != 1 || used[0].Node != 0 {
+		t.Errorf("candidates %v, want the first node alone", used)
+	}
+}
+
+// Empty nodes are looked at once more 15 s after they were found: by then a pod was
+// promised a place on the first, and only the second goes.
+func TestEmptyNodesAreValidated(t *testing.T) {
+	b := one(0)
+	b.w.Pools[0].Budgets = nil
+	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
+	r, err := newRun(Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.begin()
+	found := r.q.now.Add(time.Minute)
+	r.q.now, r.kar.at = found, found
+	r.disrupt()
+	if r.kar.at != found.Add(15*time.Second) || r.kar.command == nil || len(r.kar.command.Candidates) != 2 || len(r.active) != 0 {
+		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", r.kar.command, r.kar.at, found.Add(15*time.Second))
+	}
+	r.nodeX[0].nominated = 1
+	r.q.now = r.kar.at
+	r.disrupt()
+	if a, b := r.nodes[0].Phase, r.nodes[1].Phase; a != policy.NodeInitialized || b == policy.NodeInitialized {
+		t.Errorf("the nodes are %v and %v, want the second taken down alone", a, b)
+	}
+}
+
+// Pods are planned onto nodes by name, initialized ones first, and names end at random:
+// under one seed or another every node is the first of its phase.
+func TestPlansByName(t *testing.T) {
+	stage := mustStage(t, one(12).world())
+	first := map[policy.NodeID]int{}
+	for seed := range uint64(60) {
+		r, err := newRun(Config{Stage: stage, Policy: mustPolicy(t, "on-demand"), Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.begin()
+		late := []policy.NodeID{0, 2, 4} // on their way
+		for _, n := range late {
+			r.nodes[n].Phase = policy.NodeRegistered
+		}
+		list := r.staying(nil)
+		if len(list) != 6 || slices.ContainsFunc(list[:3], func(n policy.NodeID) bool { return slices.Contains(late, n) }) {
+			t.Fatalf("seed %d: planned with %v, want 6 nodes with %v after the others", seed, list, late)
+		}
+		first[list[0]]++
+		first[list[3]]++
+	}
+	for n := range policy.NodeID(6) {
+		if first[n] < 10 {
+			t.Errorf("node %d is first under %d of 60 seeds, want about 20", n, first[n])
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ type Delays struct {
 	// nodes what Register is for others: its staff name 8 to 9 minutes from the
 	// order, since a machine is mostly taken from a lower bid first (2025-05).
 	// RackspaceNotice is from the instant at which the market price rises above
-	// a node's bid, when the provider says so, until it takes the node: its staff
-	// name 5 minutes (2024-03) and 6 (2025-05); the shorter is taken.
+	// a node's bid, when the provider says so, until it takes the node: see
+	// [policy.NoticeLead].
 	RackspaceRegisterMin, RackspaceRegisterMax, RackspaceNotice time.Duration
 
 	// Pull is how long the first pod of a template waits for its image on a
@@ -45,6 +45,11 @@ type Delays struct {
 	// undone.
 	DrainMax time.Duration
 
+	// ReplaceMax is how long Karpenter waits for the nodes that replace others
+	// (disruption/queue.go, minRetryDuration: 10 min; more only where it replaces
+	// more than 7,500 nodes at once).
+	ReplaceMax time.Duration
+
 	// BatchIdle and BatchMax close the provisioner's batch window: this long
 	// after the last new pod, or after the first (Karpenter: 1 s and 10 s).
 	BatchIdle, BatchMax time.Duration
@@ -52,14 +57,6 @@ type Delays struct {
 	// Unavailable is how long a market that refused is not asked again
 	// (Karpenter's cache of insufficient capacity: 3 min).
 	Unavailable time.Duration
-
-	// Consolidate is the least time between two looks for savings.
-	// (Karpenter's disruption loop runs every 10 s and validates for 15 s.)
-	Consolidate time.Duration
-
-	// Reconsider is how long after a look without a result the next one comes
-	// although nothing has changed in the cluster (Karpenter: 5 min).
-	Reconsider time.Duration
 }
 
 // register returns how long nodes of m take at least and at most to join.
@@ -75,10 +72,10 @@ func (d *Delays) register(m *policy.Market) (least, most time.Duration) {
 func DefaultDelays() Delays {
 	return Delays{
 		RegisterMin: 30 * time.Second, RegisterMax: 60 * time.Second, Initialize: 10 * time.Second,
-		RackspaceRegisterMin: 8 * time.Minute, RackspaceRegisterMax: 9 * time.Minute, RackspaceNotice: 5 * time.Minute,
+		RackspaceRegisterMin: 8 * time.Minute, RackspaceRegisterMax: 9 * time.Minute, RackspaceNotice: policy.NoticeLead(policy.Rackspace),
 		Pull: 15 * time.Second, Start: 2 * time.Second, Ready: 10 * time.Second,
 		Terminate: 5 * time.Second, Detect: 50 * time.Second, EvictRetry: 10 * time.Second,
-		DrainMax: 15 * time.Minute, BatchIdle: time.Second, BatchMax: 10 * time.Second,
-		Unavailable: 3 * time.Minute, Consolidate: 25 * time.Second, Reconsider: 5 * time.Minute,
+		DrainMax: 15 * time.Minute, ReplaceMax: 10 * time.Minute, BatchIdle: time.Second, BatchMax: 10 * time.Second,
+		Unavailable: 3 * time.Minute,
 	}
 }

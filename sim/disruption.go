@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -12,13 +13,15 @@ type drain struct {
 	node   policy.NodeID
 	active bool
 	forced bool // the provider takes the node at the deadline
+	pods   bool // there were pods on the node when it began
 
-	// after are the tokens of nodes to wait for, and cordoned says that the
-	// waiting is over.
+	// after are the tokens of nodes to wait for, none when the waiting is over.
+	// cordoned says that the node takes no more pods.
 	after    []string
 	cordoned bool
 	deadline policy.Time
 	retryAt  policy.Time
+	retries  int
 	actor    policy.Actor
 }
 
@@ -38,6 +41,9 @@ func (r *run) startDrain(id policy.NodeID, after []string, deadline policy.Time,
 	}
 	if deadline == 0 {
 		deadline = r.q.now.Add(r.delays.DrainMax)
+		if actor == policy.ActorKarpenter && len(after) > 0 {
+			deadline = r.q.now.Add(r.delays.ReplaceMax)
+		}
 	}
 	if forced {
 		deadline, after = n.ReclaimAt, nil
@@ -47,9 +53,12 @@ func (r *run) startDrain(id policy.NodeID, after []string, deadline policy.Time,
 		i = len(r.drains)
 		r.drains = append(r.drains, drain{})
 	}
-	r.drains[i] = drain{gen: r.drains[i].gen + 1, node: id, active: true, forced: forced, after: after, deadline: deadline, actor: actor}
+	r.drains[i] = drain{gen: r.drains[i].gen + 1, node: id, active: true, forced: forced, pods: x.pods > 0, after: after, deadline: deadline, actor: actor}
 	r.active = append(r.active, int32(i))
 	x.drain, n.ActedBy = int32(i), actor
+	if actor == policy.ActorKarpenter {
+		r.unconsolidated() // the node is marked for deletion
+	}
 	r.touchNode(id)
 	r.q.add(max(deadline, r.q.now), evDrain, int32(i), 0, r.drains[i].gen)
 	r.continueDrain(i, r.drains[i].gen)
@@ -61,36 +70,32 @@ func (r *run) continueDrain(i int, gen int32) {
 	if !d.active || d.gen != gen {
 		return
 	}
-	n := &r.nodes[d.node]
-	if !d.forced && r.q.now >= d.deadline {
+	// Karpenter never gives up a node that it has begun to delete.
+	begun := d.actor == policy.ActorKarpenter && d.after == nil
+	if !d.forced && !begun && r.q.now >= d.deadline {
 		r.undoDrain(i)
 		return
 	}
-	if !d.cordoned {
-		wait, failed := r.waits(d.after)
-		if failed {
-			r.undoDrain(i)
-			return
-		}
-		if wait {
-			return
-		}
-		d.cordoned, d.after = true, nil
-		n.Phase = policy.NodeDraining
-		r.space.SetNode(n)
-		r.sched.changed(d.node)
-		r.touchNode(d.node)
-		r.log.add(r.q.now, logDraining, n.Name, "", int64(d.deadline))
-		if r.q.now >= r.window.From {
-			r.result.Drains++
-		}
+	wait, failed := r.waits(d.after)
+	if failed {
+		r.undoDrain(i)
+		return
 	}
+	// Karpenter taints a node before its replacement is there, so that no pods come
+	// to it any more (disruption/queue.go, StartCommand).
+	if !d.cordoned && (!wait || d.actor == policy.ActorKarpenter) {
+		r.cordon(d)
+	}
+	if wait {
+		return
+	}
+	d.after = nil
 	blocked := false
 	for _, p := range append([]policy.PodID(nil), r.space.Pods(d.node)...) {
 		if r.world.Templates[r.pods[p].Template].DaemonSet || r.pods[p].Phase == policy.PodTerminating {
 			continue
 		}
-		if gentle := r.nodeX[d.node].gentle && d.actor == policy.ActorUs && !d.forced; gentle && !r.spare(p) || !r.evict(p, d.forced) {
+		if gentle := r.nodeX[d.node].gentle && d.actor == policy.ActorUs && !d.forced; gentle && !r.spare(p) || !r.evict(p, d.forced, d.actor) {
 			blocked = true
 		}
 	}
@@ -99,8 +104,22 @@ func (r *run) continueDrain(i int, gen int32) {
 		return
 	}
 	if blocked && d.retryAt <= r.q.now {
-		d.retryAt = r.q.now.Add(r.delays.EvictRetry)
+		d.retryAt = r.q.now.Add(r.evictRetry(d))
 		r.q.add(d.retryAt, evDrain, int32(i), 0, gen)
+	}
+}
+
+// cordon lets the node of a drain take no more pods.
+func (r *run) cordon(d *drain) {
+	n := &r.nodes[d.node]
+	d.cordoned = true
+	n.Phase = policy.NodeDraining
+	r.space.SetNode(n)
+	r.sched.Changed(d.node)
+	r.touchNode(d.node)
+	r.log.add(r.q.now, logDraining, n.Name, "", int64(d.deadline))
+	if r.q.now >= r.window.From {
+		r.result.Drains++
 	}
 }
 
@@ -145,7 +164,7 @@ func (r *run) undoDrain(i int) {
 	if d.cordoned && n.Phase == policy.NodeDraining {
 		n.Phase = policy.NodeInitialized
 		r.space.SetNode(n)
-		r.sched.changed(d.node)
+		r.sched.Changed(d.node)
 	}
 	r.endDrain(i)
 	r.wantSchedule()
@@ -163,7 +182,8 @@ func (r *run) endDrain(i int) {
 	if k := slices.Index(r.active, int32(i)); k >= 0 {
 		r.active = slices.Delete(r.active, k, k+1)
 	}
-	r.wantConsolidate()
+	r.wantScan()
+	r.unconsolidated()
 }
 
 // spare reports whether the workload of a pod can do without it: whether as many
@@ -181,12 +201,14 @@ func (r *run) spare(id policy.PodID) bool {
 }
 
 // evict asks for the eviction of a pod as the API server answers it: a budget
-// may refuse it, and a pod under two budgets is refused for ever.
-func (r *run) evict(id policy.PodID, forced bool) bool {
+// may refuse it, and a pod under two budgets is refused for ever. Nobody asks for one
+// that its owner keeps where it is, unless the node is taken: Karpenter heeds its own
+// annotation alone, others that of the Cluster Autoscaler too.
+func (r *run) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 	p := &r.pods[id]
 	t := &r.world.Templates[p.Template]
 	if p.Phase == policy.PodReady || p.Phase == policy.PodStarting {
-		if len(t.PDBs) > 1 || !forced && (t.NotSafeToEvict || p.DoNotDisrupt) {
+		if len(t.PDBs) > 1 || !forced && (p.DoNotDisrupt || t.NotSafeToEvict && by != policy.ActorKarpenter) {
 			return false
 		}
 		if len(t.PDBs) == 1 && !r.allows(t.PDBs[0], p.Phase) {
@@ -206,6 +228,16 @@ func (r *run) evict(id policy.PodID, forced bool) bool {
 	}
 	r.deletePod(id, policy.EndEvicted)
 	return true
+}
+
+// evictRetry returns how long a refused eviction waits: Karpenter doubles the time
+// from 100 ms (node/termination/terminator/eviction.go).
+func (r *run) evictRetry(d *drain) time.Duration {
+	if d.actor != policy.ActorKarpenter || d.retries >= 10 {
+		return r.delays.EvictRetry
+	}
+	d.retries++
+	return min(100*time.Millisecond<<(d.retries-1), r.delays.EvictRetry)
 }
 
 // allows reports whether budget b lets a pod in the given phase be evicted.

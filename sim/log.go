@@ -49,6 +49,10 @@ const (
 	logGate
 	logPaused
 	logDeletionCost
+	logGangStart
+	logGangRestart
+	logGangRequeued
+	logGangFailed
 )
 
 var recordNames = [...]string{
@@ -59,6 +63,7 @@ var recordNames = [...]string{
 	logReplicas: "replicas", logIncident: "incident", logRecovered: "recovered", logReleased: "released",
 	logJobDone: "job-done", logJobMissed: "job-missed", logFault: "fault", logOutbid: "outbid",
 	logGate: "gate", logPaused: "paused", logDeletionCost: "deletion-cost",
+	logGangStart: "gang-start", logGangRestart: "gang-restart", logGangRequeued: "gang-requeued", logGangFailed: "gang-failed",
 }
 
 // A journal is the event log of a run: hashed always, written out on request.

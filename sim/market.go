@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
 // A marketState is one market in a run.
@@ -28,6 +30,15 @@ func (m *marketState) lowest(limit int) (int32, bool) {
 	}
 	s := len(m.slots) * 64
 	return int32(s), s < limit
+}
+
+// held returns how many slots are taken.
+func (m *marketState) held() int {
+	n := 0
+	for _, word := range m.slots {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }
 
 func (m *marketState) take(s int32) {
@@ -66,6 +77,9 @@ func (r *run) newMarkets() {
 		_, most := r.delays.register(&w.Markets[i])
 		r.registerMax = max(r.registerMax, most)
 	}
+	for i := range w.Types {
+		r.exotic = append(r.exotic, w.Types[i].GPUResource != "" || strings.Contains(w.Types[i].Name, "metal"))
+	}
 	r.pools = slices.Clone(w.Pools)
 	r.poolX = make([]poolState, len(w.Pools))
 	for i := range w.Pools {
@@ -85,9 +99,12 @@ func (r *run) price(m policy.MarketID) (policy.Money, bool) {
 
 // allocate asks the provider for one node in one of the markets, all of one
 // capacity type. For spot it chooses as price-capacity-optimised does: of the
-// markets that are open it drops the worst third by true hazard and takes the
-// cheapest of the rest; ties go to the lower id, which is the lower name. An
-// auction knows no such choice: it takes the cheapest that bid is enough for.
+// markets that are open it drops the worst third by true hazard, unless
+// Config.LowestPrice is set, and takes the cheapest of the rest. An auction knows
+// no such choice: it takes the cheapest that bid is enough for. Among equal prices,
+// such as those of a type on demand in all zones, any is drawn: Karpenter's kwok
+// provider does so (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 says
+// nothing of it.
 func (r *run) allocate(markets []policy.MarketID, bid policy.Money) (m policy.MarketID, slot int32, ok bool) {
 	type offer struct {
 		market policy.MarketID
@@ -98,26 +115,41 @@ func (r *run) allocate(markets []policy.MarketID, bid policy.Money) (m policy.Ma
 	open := make([]offer, 0, len(markets))
 	for _, m := range markets {
 		price, offered := r.price(m)
-		if !offered || r.market[m].unavailable > r.q.now || !r.weather.Open(int(m), r.q.now) || r.tooLow(m, bid) {
+		if !offered || r.market[m].unavailable > r.q.now || r.tooLow(m, bid) {
 			continue
 		}
-		if s, free := r.market[m].lowest(r.weather.Slots(int(m))); free {
+		if s, free := r.freeSlot(m); free {
 			open = append(open, offer{m, s, price, r.weather.TrueHazard(int(m), r.q.now)})
 		}
 	}
 	if len(open) == 0 {
 		return 0, 0, false
 	}
-	if x := &r.world.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() {
+	if x := &r.world.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !r.cfg.LowestPrice {
 		slices.SortFunc(open, func(a, b offer) int {
 			return cmp.Or(cmp.Compare(a.hazard, b.hazard), cmp.Compare(a.market, b.market))
 		})
 		open = open[:len(open)-len(open)/3]
 	}
+	tie := chance.Stream(r.cfg.Seed, "launch-tie").At2(uint64(r.q.now), uint64(r.launched))
 	best := slices.MinFunc(open, func(a, b offer) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.market, b.market))
+		if c := cmp.Compare(a.price, b.price); c != 0 || a.market == b.market {
+			return c
+		}
+		name := func(m policy.MarketID) uint64 { return portable.HashString(r.world.Markets[m].Name) }
+		return cmp.Compare(tie.At1(name(a.market)), tie.At1(name(b.market)))
 	})
 	return best.market, best.slot, true
+}
+
+// freeSlot returns the lowest free slot of market m, and whether the provider has
+// a node for it now: fewer are held than the market is deep.
+func (r *run) freeSlot(m policy.MarketID) (int32, bool) {
+	depth := r.weather.Depth(int(m), r.q.now)
+	if depth < r.weather.Slots(int(m)) && r.market[m].held() >= depth {
+		return 0, false
+	}
+	return r.market[m].lowest(depth)
 }
 
 // buy launches one node in one of the markets. It reports false when the
@@ -149,6 +181,7 @@ func (r *run) refuse(pool policy.PoolID, markets []policy.MarketID) {
 		ms.seen.Refused = r.q.now
 		ms.unavailable = r.q.now.Add(r.delays.Unavailable)
 	}
+	r.kar.offersUntil = 0
 	r.poolX[pool].refused(r, pool)
 }
 

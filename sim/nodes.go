@@ -21,6 +21,7 @@ type nodeState struct {
 	pods      int32 // bound to it, DaemonSets' left out
 	nominated int32 // pending pods that were promised a place
 	dirty     uint8
+	changed   bool // since candidates for disruption were listed
 	spot      bool
 	billed    bool // its bill is made: it runs no longer
 	lost      bool // the provider took it, though the cluster may not know yet
@@ -28,11 +29,22 @@ type nodeState struct {
 	counted   bool // its reclaim is counted
 	met       bool // its reclaim is in the experience that snapshots show
 	stood     bool // it was not needed when the Cluster Autoscaler looked last
+
+	// recheckAt is when the Cluster Autoscaler considers the node again that it
+	// could not empty in thought.
+	recheckAt policy.Time
 	gentle    bool // a drain of ours may leave no workload below what it must have
 
-	// changed is when it was initialized, or when a pod came to it or began to
-	// leave it last; DaemonSets' do not count.
-	changed policy.Time
+	// podEvent is when a pod came to it or began to leave it last, as Karpenter
+	// notes it, 0 for never; DaemonSets' do not count. nominatedUntil is until when
+	// Karpenter does not disrupt it as a pod was promised a place here.
+	podEvent, nominatedUntil policy.Time
+
+	// podsVersion changes with the pods here, their readiness and deletion costs.
+	podsVersion uint64
+
+	// nameKey stands for the random letters that Karpenter ends its name with.
+	nameKey uint64
 
 	// unneeded is since when the Cluster Autoscaler could do without it; 0 when
 	// it cannot.
@@ -72,7 +84,7 @@ func (r *run) newNode(pool policy.PoolID, m policy.MarketID, s int32) policy.Nod
 	market, p := &r.world.Markets[m], &r.world.Pools[pool]
 	typ := &r.world.Types[market.Type]
 	x := &r.nodeX[id]
-	*x = nodeState{gen: x.gen + 1, dirty: x.dirty, slot: s, drain: -1, images: x.images[:0], changed: r.q.now,
+	*x = nodeState{gen: x.gen + 1, podsVersion: x.podsVersion + 1, dirty: x.dirty, changed: x.changed, slot: s, drain: -1, images: x.images[:0],
 		spot: market.Capacity == policy.Spot, size: typ.VCPU}
 	if r.stage.gpuWorld {
 		x.size = typ.Allocatable.GPU
@@ -91,6 +103,8 @@ func (r *run) newNode(pool policy.PoolID, m policy.MarketID, s int32) policy.Nod
 	ms.running++
 	r.startMeter(id)
 	r.joinGroup(id)
+	r.kar.list(r, id)
+	r.unconsolidated()
 	r.touchNode(id)
 	return id
 }
@@ -195,7 +209,7 @@ func (r *run) open(id policy.NodeID) {
 	n := &r.nodes[id]
 	r.hold(id, true)
 	r.space.SetNode(n)
-	r.sched.changed(id)
+	r.sched.Changed(id)
 	for _, t := range r.daemons {
 		pod := policy.Pod{Template: t, Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
 		if r.space.Check(&pod, id) == place.OK {
@@ -203,10 +217,10 @@ func (r *run) open(id policy.NodeID) {
 		}
 	}
 	n.Nominated = 0
-	r.nodeX[id].changed = r.q.now
 	r.touchNode(id)
 	r.wantSchedule()
-	r.wantConsolidate()
+	r.wantScan()
+	r.unconsolidated()
 }
 
 // hold counts a node as capacity held, or no longer.
@@ -327,10 +341,16 @@ func (r *run) stranded(id policy.PodID) {
 		r.result.ReclaimEvictions++
 	}
 	r.log.add(r.q.now, logLost, p.Name, "", 0)
-	if x.job >= 0 {
+	switch {
+	case x.job >= 0 && x.gang >= 0:
+		r.haltGang(x.gang)
+	case x.job >= 0:
 		r.interruptTask(id)
 	}
 	if p.Phase == policy.PodReady {
+		if x.gang >= 0 {
+			r.gangs[x.gang].ready--
+		}
 		r.serve(r.world.Templates[p.Template].Workload, -1, x.spot)
 	}
 }
@@ -424,11 +444,13 @@ func (r *run) forgetNode(id policy.NodeID) {
 		}
 	}
 	r.space.RemoveNode(id)
-	r.sched.changed(id)
+	r.sched.Removed(id)
 	if n.Token != "" {
 		delete(r.tokens, n.Token)
 		r.wakeDrains(n.Token)
 	}
+	r.kar.unlist(r, id)
+	r.unconsolidated()
 	n.Phase, n.Name = policy.NodeGone, ""
 	r.nodeX[id].gen++
 	r.touchNode(id)
@@ -462,6 +484,7 @@ func (r *run) expire(id policy.NodeID) {
 
 func (r *run) touchNode(id policy.NodeID) {
 	r.touched(id)
+	r.changed(id)
 	x := &r.nodeX[id]
 	for v := range r.view {
 		if bit := uint8(1) << v; x.dirty&bit == 0 {
@@ -491,7 +514,7 @@ func (r *run) startNodes() {
 	}
 	for i := range len(r.pods) {
 		if id := policy.PodID(i); r.pods[id].Phase == policy.PodPending {
-			if n, ok := r.sched.pick(&r.pods[id]); ok {
+			if n, ok := r.sched.Pick(&r.pods[id]); ok {
 				r.bind(id, n)
 				r.podReady(id)
 			} else {

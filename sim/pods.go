@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -16,10 +15,12 @@ type podState struct {
 	ordinal int32 // of a StatefulSet's pod
 	job     int32 // index into run.jobs, or -1
 	task    int32 // the completion of the job that it works on
+	gang    int32 // index into run.gangs, or -1
 	dirty   uint8 // one bit for each view that has not seen the change
 	spot    bool  // runs on a spot node
 	lost    bool  // its node was taken: it serves no longer, whatever its phase
 	stuck   bool  // pending, and the provisioner found nothing to buy for it
+	backoff
 }
 
 // newPod creates a pending pod for workload w.
@@ -34,7 +35,7 @@ func (r *run) newPod(w policy.WorkloadID) policy.PodID {
 		r.podX = append(r.podX, podState{})
 	}
 	x := &r.podX[id]
-	*x = podState{gen: x.gen + 1, dirty: x.dirty, job: -1}
+	*x = podState{gen: x.gen + 1, dirty: x.dirty, job: -1, gang: -1}
 	ws := &r.work[w]
 	number := ws.created
 	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
@@ -62,54 +63,108 @@ func (r *run) newPod(w policy.WorkloadID) policy.PodID {
 func (r *run) enqueue(id policy.PodID) {
 	r.pending = append(r.pending, id)
 	r.lastPending, r.fresh = r.q.now, true
-	r.wantSchedule()
+	r.planSchedule()
 }
 
-// wantSchedule lets the scheduler run after the other events of this instant.
+// wantSchedule lets the scheduler try all pending pods after the other events of this
+// instant: something changed that may let one of them fit.
 func (r *run) wantSchedule() {
+	r.moved = true
+	r.planSchedule()
+}
+
+// planSchedule lets the scheduler run after the other events of this instant.
+func (r *run) planSchedule() {
 	if !r.scheduling && len(r.pending) > 0 {
 		r.scheduling = true
 		r.q.add(r.q.now, evSchedule, 0, 0, 0)
 	}
 }
 
-// schedule tries every pending pod once, by priority and then age. Pods of one
-// template that has no place are not tried one by one.
+// schedule tries pending pods once, in the order of the scheduling queue: new ones, and
+// the others where something changed since. Pods of one template that has no place are
+// not tried one by one.
 func (r *run) schedule() {
-	r.scheduling = false
+	moved, nodes := r.moved, r.anyNode()
+	r.scheduling, r.moved = false, false
 	r.pending = slices.DeleteFunc(r.pending, func(id policy.PodID) bool { return r.pods[id].Phase != policy.PodPending })
-	slices.SortFunc(r.pending, func(a, b policy.PodID) int {
-		p, q := &r.pods[a], &r.pods[b]
-		return cmp.Or(cmp.Compare(r.world.Templates[q.Template].Priority, r.world.Templates[p.Template].Priority),
-			cmp.Compare(p.Created, q.Created), cmp.Compare(p.Template, q.Template), cmp.Compare(a, b))
-	})
+	slices.SortFunc(r.pending, r.byQueue)
 	failed := r.failedScratch()
+	clear(r.stays)
+	bound, watching := false, false
 	rest := r.pending[:0]
 	for _, id := range r.pending {
-		p := &r.pods[id]
-		if p.Gated || (failed[p.Template] && p.VolumeZone == policy.None) {
-			r.disappoint(id)
+		p, x := &r.pods[id], &r.podX[id]
+		if !x.due(r.q.now, moved) {
 			rest = append(rest, id)
 			continue
 		}
-		if n, ok := r.sched.pick(p); ok {
-			r.bind(id, n)
+		if !nodes && !p.Gated {
+			r.retry(x)
+			rest = append(rest, id)
 			continue
 		}
-		failed[p.Template] = true
+		alike := p.VolumeZone == policy.None && r.sched.Nominated(id) == policy.None
+		if !p.Gated && (!failed[p.Template] || !alike) {
+			if n, ok := r.sched.Pick(p); ok {
+				r.bind(id, n)
+				bound = true
+				continue
+			}
+			failed[p.Template] = failed[p.Template] || alike
+		}
+		if !p.Gated {
+			x.fail(r.q.now)
+			watching = watching || watchesPods(&r.world.Templates[p.Template])
+		}
 		r.disappoint(id)
 		rest = append(rest, id)
-		r.failedPods = append(r.failedPods, id)
+		if !p.Gated && !(alike && r.stays[p.Template]) {
+			r.stays[p.Template] = !r.preempt(id) && alike
+		}
 	}
 	r.pending = rest
-	for _, id := range r.failedPods {
-		r.preempt(id)
+	for _, v := range r.victims {
+		r.deletePod(v, policy.EndPreempted)
 	}
-	r.failedPods = r.failedPods[:0]
+	r.victims = r.victims[:0]
+	if bound && watching {
+		r.wantSchedule()
+	}
 	if len(r.pending) > 0 {
 		r.planStep(r.q.now.Add(collect))
 		r.wantProvision()
 	}
+}
+
+// preempt makes room for pending pod id, if pods of lower priority can go. They end
+// when all pending pods have been tried: that makes new ones. It reports whether
+// some can.
+func (r *run) preempt(id policy.PodID) bool {
+	p := &r.pods[id]
+	if r.world.Templates[p.Template].Priority <= r.lowest {
+		return false
+	}
+	n, victims := r.sched.Preempt(p, r.pods, r.pdbs)
+	if n == policy.None {
+		return false
+	}
+	r.sched.Nominate(p, n, victims)
+	r.disown(id)
+	r.nominate(id, n)
+	r.victims = append(r.victims, victims...)
+	return true
+}
+
+// spreadTogether reports whether kube-scheduler's default constraints spread pods of
+// t and u together: those of one ReplicaSet or StatefulSet. Scenarios have no
+// Services, so that pods of Jobs and bare pods are not spread.
+func (r *run) spreadTogether(t, u *policy.Template) bool {
+	if t.Workload != u.Workload || t.Workload < 0 {
+		return false
+	}
+	kind := r.world.Workloads[t.Workload].Kind
+	return kind == policy.KindDeployment || kind == policy.KindStatefulSet
 }
 
 // disappoint takes the promise of a place from a pod that did not get it: the
@@ -125,14 +180,23 @@ func (r *run) disappoint(id policy.PodID) {
 			return
 		}
 	}
-	r.nodeX[n].nominated--
-	r.pods[id].Nominated = policy.None
+	r.disown(id)
 	r.touchPod(id)
+}
+
+// disown drops what pod id was promised.
+func (r *run) disown(id policy.PodID) {
+	if n := r.pods[id].Nominated; n != policy.None {
+		r.nodeX[n].nominated--
+		r.changed(n)
+		r.pods[id].Nominated = policy.None
+	}
 }
 
 func (r *run) failedScratch() []bool {
 	if r.failed == nil {
 		r.failed = make([]bool, len(r.world.Templates))
+		r.stays = make([]bool, len(r.world.Templates))
 	}
 	clear(r.failed)
 	return r.failed
@@ -141,15 +205,15 @@ func (r *run) failedScratch() []bool {
 // bind puts a pod onto a node; its containers start there.
 func (r *run) bind(id policy.PodID, n policy.NodeID) {
 	p, x, node := &r.pods[id], &r.podX[id], &r.nodes[n]
-	if p.Nominated != policy.None {
-		r.nodeX[p.Nominated].nominated--
-	}
-	p.Node, p.Nominated, p.Phase, p.Bound = n, policy.None, policy.PodStarting, r.q.now
+	r.disown(id)
+	r.sched.Withdraw(id)
+	p.Node, p.Phase, p.Bound = n, policy.PodStarting, r.q.now
 	if r.nodeX[n].unneeded != 0 {
 		r.wantScan() // it is needed again
 	}
 	r.space.Bind(p, n)
-	r.sched.changed(n)
+	r.podsChanged(n)
+	r.sched.Changed(n)
 	r.touched(n)
 	r.holdDevices(p.Template, 1)
 	x.spot = r.nodeX[n].spot
@@ -157,8 +221,9 @@ func (r *run) bind(id policy.PodID, n policy.NodeID) {
 	if len(t.Volumes) > 0 && p.VolumeZone == policy.None {
 		r.bindVolumes(id, n)
 	}
+	r.unconsolidated()
 	if !t.DaemonSet {
-		r.nodeX[n].changed = r.q.now
+		r.podEvent(n)
 		r.nodeX[n].pods++
 		r.held.advance(r.q.now, r.window)
 		r.held.boundPods++
@@ -208,8 +273,9 @@ func (r *run) podReady(id policy.PodID) {
 		return
 	}
 	p.Phase, p.ReadySince = policy.PodReady, r.q.now
-	if r.heldBack {
-		r.wantConsolidate()
+	r.podsChanged(p.Node)
+	if r.kar.held {
+		r.pollAt(r.q.now)
 	}
 	r.touchPod(id)
 	r.countReady(id, 1)
@@ -218,7 +284,10 @@ func (r *run) podReady(id policy.PodID) {
 	if r.q.now >= r.window.From && r.world.Workloads[w].Kind != policy.KindDaemonSet {
 		r.readyTimes = append(r.readyTimes, int64(r.q.now-p.Created))
 	}
-	if r.podX[id].job >= 0 {
+	switch x := &r.podX[id]; {
+	case x.gang >= 0:
+		r.readyGang(x.gang)
+	case x.job >= 0:
 		r.startTask(id)
 	}
 	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
@@ -281,17 +350,18 @@ func (r *run) retire(id policy.PodID) {
 		r.stopTask(id)
 		r.podX[id].job = -1
 	}
-	if p.Phase == policy.PodPending && p.Nominated != policy.None {
-		r.nodeX[p.Nominated].nominated--
-		p.Nominated = policy.None
+	if p.Phase == policy.PodPending {
+		r.disown(id)
+		r.sched.Withdraw(id)
 	}
 	if p.Node != policy.None {
 		if !r.world.Templates[p.Template].DaemonSet {
-			r.nodeX[p.Node].changed = r.q.now
+			r.podEvent(p.Node)
 		}
 		// A terminating pod holds its place but counts in no spread.
 		r.space.Terminating(p, p.Node)
-		r.sched.changed(p.Node)
+		r.podsChanged(p.Node)
+		r.sched.Changed(p.Node)
 	}
 	p.Phase, p.Deleting = policy.PodTerminating, r.q.now
 	w := r.world.Templates[p.Template].Workload
@@ -304,7 +374,9 @@ func (r *run) retire(id policy.PodID) {
 	} else {
 		r.updatePDBs(w)
 	}
-	if job >= 0 {
+	if x := &r.podX[id]; job >= 0 && x.gang >= 0 {
+		r.loseGang(x.gang)
+	} else if job >= 0 {
 		r.reconcileJob(int(job))
 	} else if r.world.Workloads[w].Kind != policy.KindStatefulSet {
 		r.reconcile(w)
@@ -314,23 +386,25 @@ func (r *run) retire(id policy.PodID) {
 // podGone removes a pod that has ended, or went down with its node.
 func (r *run) podGone(id policy.PodID, cause policy.EndCause) {
 	p, x := &r.pods[id], &r.podX[id]
-	n, w := p.Node, r.world.Templates[p.Template].Workload
+	n, w, gang := p.Node, r.world.Templates[p.Template].Workload, x.gang
 	ended := policy.EndedPod{Name: p.Name, Template: p.Template, Start: p.Bound, End: r.q.now, Cause: cause}
 	if n != policy.None {
 		ended.Node = r.nodes[n].Name
 		r.space.Unbind(p, n)
-		r.sched.changed(n)
+		r.podsChanged(n)
+		r.sched.Changed(n)
 		r.touched(n)
 		r.holdDevices(p.Template, -1)
 		if !r.world.Templates[p.Template].DaemonSet {
 			r.nodeX[n].pods--
 			r.held.advance(r.q.now, r.window)
 			r.held.boundPods--
-			r.wantConsolidate()
+			r.wantScan()
 		}
 	} else if k := slices.Index(r.pending, id); k >= 0 {
 		r.pending = slices.Delete(r.pending, k, k+1) // its slot may be used again at once
 	}
+	r.unconsolidated()
 	r.ended = append(r.ended, ended)
 	r.log.add(r.q.now, logEnded, p.Name, "", int64(cause))
 	ws := &r.work[w]
@@ -343,6 +417,9 @@ func (r *run) podGone(id policy.PodID, cause policy.EndCause) {
 	r.touchPod(id)
 	r.freePods = append(r.freePods, id)
 	r.reconcile(w)
+	if gang >= 0 {
+		r.gangPodGone(gang)
+	}
 	r.wantSchedule()
 	if n != policy.None && r.nodeX[n].drain >= 0 {
 		r.continueDrain(int(r.nodeX[n].drain), r.drains[r.nodeX[n].drain].gen)

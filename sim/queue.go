@@ -29,6 +29,7 @@ const (
 	evPodReady                     // pod a is ready
 	evPodGone                      // pod a has terminated
 	evPodFinished                  // pod a has done its work
+	evGang                         // a timer of gang a, of kind b
 	evDrain                        // drain a goes on
 	evExpire                       // node a reaches the pool's expireAfter
 	evFill                         // group a launches what it is missing

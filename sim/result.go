@@ -61,6 +61,8 @@ type Result struct {
 	JobsDone, JobsMissed int64
 	WorkLost             time.Duration
 
+	Gangs GangResult
+
 	Workloads []WorkloadResult
 
 	// KeptOut is the part of Unserved that was missing behind a closed gate.
@@ -95,6 +97,24 @@ type WorkloadResult struct {
 	OutageCost    policy.Money
 	Availability  float64
 	SpotShare     float64 // spot part of its ready pod-hours
+}
+
+// A GangResult is what the gangs of a run came to: pods that work only all
+// together.
+type GangResult struct {
+	// Started counts instances that began to work for the first time within the
+	// window, NotStarted those that never did, and Failed those that were lost
+	// more often than they may be.
+	Started, NotStarted, Failed int64
+
+	// WaitP50 and WaitP95 are the times from the release of an instance to the
+	// first instant at which all of its pods were ready, in order of size: the
+	// 50th and the 95th percentile of those that started.
+	WaitP50, WaitP95 time.Duration
+
+	// Restarts counts how often all pods were made anew because one was lost,
+	// Requeues how often because they were not ready in time.
+	Restarts, Requeues int64
 }
 
 // A BudgetResult is what one budget came to.

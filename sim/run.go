@@ -13,6 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/place"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim/fleet"
+	"github.com/spotter-dev/spotter/sim/scheduler"
 )
 
 // A Config says what to run. Stage, Policy and Seed are required.
@@ -51,6 +53,11 @@ type Config struct {
 
 	// Autoscaler replaces DefaultAutoscaler when set.
 	Autoscaler *Autoscaler
+
+	// LowestPrice has the provider launch spot in the cheapest open market, as EC2's
+	// allocation strategy lowest-price and Karpenter's kwok provider do. Without it the
+	// strategy is price-capacity-optimised, which Karpenter asks EC2 for.
+	LowestPrice bool
 }
 
 // Run plays cfg.Policy through the stage's warm-up and window.
@@ -84,7 +91,7 @@ type run struct {
 	log     *journal
 	result  *Result
 	space   *place.Space
-	sched   *scheduler
+	sched   *scheduler.Scheduler
 	driver  *driver.Driver
 	saved   policy.Memory
 	failure error
@@ -95,13 +102,14 @@ type run struct {
 	launched  int
 	tokens    map[string]policy.NodeID
 
-	pods       []policy.Pod
-	podX       []podState
-	freePods   []policy.PodID
-	pending    []policy.PodID
-	failed     []bool // this and the next are scratch of schedule
-	failedPods []policy.PodID
-	lowest     int32 // the least priority of any template
+	pods     []policy.Pod
+	podX     []podState
+	freePods []policy.PodID
+	pending  []policy.PodID
+	failed   []bool // by template; this and the next two are scratch of schedule
+	stays    []bool // by template: preemption makes no room
+	victims  []policy.PodID
+	lowest   int32 // the least priority of any template
 
 	work   []workState
 	gauges []gauge
@@ -117,6 +125,9 @@ type run struct {
 
 	jobs     []jobRun
 	jobsOf   [][]int32 // by workload, the instances that have work left
+	gangs    []gangRun
+	gangOf   []int32 // by workload, its gang in the world or -1
+	gangOpen []int32 // by gang of the world, its instance of which not all jobs are released, or -1
 	drains   []drain
 	active   []int32 // drains under way
 	market   []marketState
@@ -131,11 +142,11 @@ type run struct {
 	// What is planned already, so that it is planned once: the scheduler and
 	// the provisioner, and when the next look for savings and step are due.
 	scheduling             bool
+	moved                  bool        // since the scheduler ran last: pods that found no node may find one
+	flushAt                policy.Time // of the last try planned for pods that found no node at all
 	provisionAt            policy.Time
 	fresh                  bool // pods came since the provisioner looked last
-	consolidateAt, stepAt  policy.Time
-	consolidated           policy.Time // when it was last done
-	heldBack               bool        // a node could go but for something that passes
+	stepAt                 policy.Time
 	batchFrom, lastPending policy.Time
 
 	// Faults in force.
@@ -145,12 +156,13 @@ type run struct {
 
 	onlyGroups bool // no pool has another provisioner than the Cluster Autoscaler
 	readyTimes []int64
-	closed     []policy.NodeID // nodes that a look for savings moves no pods to
-	nodeBuf    []policy.NodeID // this and the next three are scratch
-	touchedBuf []policy.NodeID
-	movedBuf   []policy.Pod
-	offerBuf   []place.Offer
-	lives      []lived // kept for the checkers only
+	gangWaits  []int64 // milliseconds from release to the first start
+	kar        consolidation
+	requestBuf []fleet.Offering // scratch
+	exotic     []bool           // by instance type: it has accelerators or is bare metal
+	batch      place.Batch      // of the provisioner; scratch
+	halves     []half           // NodePools that Karpenter serves, in its order
+	lives      []lived          // kept for the checkers only
 	checked    recount
 	pdbsDirty  [2]bool
 	view       [2]view
@@ -182,12 +194,13 @@ func newRun(cfg Config) (*run, error) {
 	r.log.watch = cfg.Watch
 	r.watched.sampleAt = st.window.From
 	r.space = place.New(r.world.Templates, r.world.Zones)
-	r.sched = newScheduler(r.space, r.world.Templates)
+	r.sched = scheduler.New(r.space, r.world.Templates, r.spreadTogether)
 	r.q.now = st.begin
 	r.newMarkets()
 	r.newGroups()
 	r.newAccount()
 	r.newWorkloads()
+	r.newGangs()
 	r.newBudgets()
 	r.newViews()
 	r.driver = r.newDriver(policy.Memory{})
@@ -275,6 +288,8 @@ func (r *run) handle(e *event) {
 		if r.podX[e.a].gen == e.gen {
 			r.handlePod(e.kind(), policy.PodID(e.a), e.b)
 		}
+	case evGang:
+		r.handleGang(e.a, e.b, e.gen)
 	case evDrain:
 		r.continueDrain(int(e.a), e.gen)
 	case evSchedule:
@@ -282,7 +297,7 @@ func (r *run) handle(e *event) {
 	case evProvision:
 		r.provision()
 	case evConsolidate:
-		r.consolidate()
+		r.disrupt()
 	case evScan:
 		r.scan()
 	case evFill:
@@ -386,6 +401,7 @@ func (r *run) finish() (*Result, error) {
 	}
 	r.fillFigures()
 	r.fillBudgets()
+	r.fillGangs()
 	if r.cfg.Check {
 		if err := r.checkMoney(); err != nil {
 			return nil, err

@@ -233,17 +233,7 @@ func TestSameHash(t *testing.T) {
 // it unchanged: nothing of the future is in one.
 func TestNoLeak(t *testing.T) {
 	instant := testStart.Add(20 * time.Hour)
-	observe := func(w *scenarios.World) string {
-		var b strings.Builder
-		cfg := Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 5}
-		cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
-			if s.Now <= instant {
-				fmt.Fprintf(&b, "%+v\n", *s)
-			}
-		}
-		mustRun(t, cfg)
-		return b.String()
-	}
+	observe := func(w *scenarios.World) string { return seenUntil(t, w, instant) }
 	plain := observe(stormy(5))
 	changed := stormy(5)
 	// A reclaim is announced at most an hour before: what is said up to the
@@ -266,6 +256,24 @@ func TestNoLeak(t *testing.T) {
 	if after := observe(longer); after != plain {
 		t.Errorf("a later end changes snapshots before %v", instant)
 	}
+}
+
+// seenUntil plays a world and returns the snapshots up to an instant, as text.
+func seenUntil(t *testing.T, w *scenarios.World, instant policy.Time) string {
+	t.Helper()
+	var b strings.Builder
+	after := false
+	cfg := Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 5}
+	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
+		if after = s.Now > instant; !after {
+			fmt.Fprintf(&b, "%+v\n", *s)
+		}
+	}
+	mustRun(t, cfg)
+	if b.Len() == 0 || !after {
+		t.Fatalf("%d bytes were seen until %v, and something after it: %v", b.Len(), instant, after)
+	}
+	return b.String()
 }
 
 func cut(s string, at int) string { return s[max(0, at-60):min(len(s), at+60)] }

@@ -26,8 +26,7 @@ type move struct {
 }
 
 // shrink finds out which nodes are not needed, and gives back those that have
-// not been for long enough: several empty ones at once, but only one with pods at
-// a time. It returns when there is something to do next, 0 for never.
+// not been for long enough. It returns when there is something to do next, 0 for never.
 func (r *run) shrink() (next policy.Time) {
 	a := r.auto
 	r.findUnneeded()
@@ -38,35 +37,50 @@ func (r *run) shrink() (next policy.Time) {
 	if a.failed != 0 {
 		from = max(from, a.failed.Add(a.DelayAfterFailure))
 	}
-	empty, draining := a.EmptyMax, a.DrainMax
+	all, draining := a.EmptyMax, a.DrainMax
 	for _, d := range r.active {
-		if r.drains[d].actor == policy.ActorClusterAutoscaler {
-			empty, draining = empty-1, draining-1
+		if x := &r.drains[d]; x.actor == policy.ActorClusterAutoscaler {
+			all--
+			if x.pods {
+				draining--
+			}
 		}
 	}
-	for i := range r.nodes {
-		id, x := policy.NodeID(i), &r.nodeX[i]
-		if x.unneeded == 0 || r.nodes[i].Phase != policy.NodeInitialized {
-			continue
-		}
-		due := max(from, x.unneeded.Add(a.UnneededTime))
-		if g := r.groupOf(id); !r.maySpare(g) {
-			continue
-		}
-		switch {
-		case due > r.q.now:
-			if next == 0 || due < next {
-				next = due
+	// Empty nodes come first, and nodes with pods get what they leave
+	// (core/scaledown/budgets/budgets.go, CropNodes).
+	for _, pods := range [...]bool{false, true} {
+		for i := range r.nodes {
+			id, x := policy.NodeID(i), &r.nodeX[i]
+			if x.unneeded == 0 || r.nodes[i].Phase != policy.NodeInitialized || (x.pods > 0) != pods || !r.maySpare(r.groupOf(id)) {
+				continue
 			}
-		case x.pods == 0 && empty > 0:
-			empty--
-			r.scaleIn(id)
-		case x.pods > 0 && draining > 0 && empty > 0:
-			draining, empty = draining-1, empty-1
-			r.scaleIn(id)
+			due := max(from, x.unneeded.Add(a.UnneededTime))
+			switch {
+			case due > r.q.now:
+				next = sooner(next, due)
+			case all > 0 && (!pods || draining > 0):
+				all--
+				if pods {
+					draining--
+				}
+				r.scaleIn(id)
+			}
+		}
+	}
+	for i := range r.nodeX {
+		if x := &r.nodeX[i]; x.recheckAt > r.q.now && r.nodes[i].Phase == policy.NodeInitialized {
+			next = sooner(next, x.recheckAt)
 		}
 	}
 	return next
+}
+
+// sooner returns the earlier of two instants, of which 0 is never.
+func sooner(a, b policy.Time) policy.Time {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
 }
 
 // scaleIn begins to empty node id for good.
@@ -84,27 +98,41 @@ func (r *run) findUnneeded() {
 		s.allowed = append(s.allowed, r.pdbs[i].Allowed)
 	}
 	s.need = append(s.need[:0], s.allowed...)
+	found := 0
 	for i := range r.nodes {
 		id := policy.NodeID(i)
 		switch {
 		case r.nodes[i].Phase == policy.NodeGone || r.groupIndex(id) < 0:
-		case !r.mayScaleIn(id):
+		case !r.mayScaleIn(id) || r.nodeX[i].recheckAt > r.q.now:
 			r.setUnneeded(id, false)
 		case r.nodeX[i].pods == 0:
 			r.setUnneeded(id, true)
 			r.closeInThought(id)
+			found++
 		default:
 			s.candidates = append(s.candidates, id)
 		}
 	}
 	// Nodes that were unneeded before come first, so that what was found once is
-	// not lost to the order in which nodes are looked at.
-	tries := 0
+	// not lost to the order in which nodes are looked at. More than can go soon are
+	// not looked for.
+	limit := r.unneededLimit()
 	for _, before := range [...]bool{true, false} {
 		for _, id := range s.candidates {
-			if r.nodeX[id].stood == before {
-				tries++
-				r.setUnneeded(id, (before || tries <= r.auto.CandidatesMax) && r.budgetsAllow(id) && r.emptyInThought(id))
+			x := &r.nodeX[id]
+			if x.stood != before {
+				continue
+			}
+			if found >= limit {
+				r.setUnneeded(id, false)
+				continue
+			}
+			unneeded := r.budgetsAllow(id) && r.emptyInThought(id)
+			r.setUnneeded(id, unneeded)
+			if unneeded {
+				found++
+			} else {
+				x.recheckAt = r.q.now.Add(r.auto.RecheckTime)
 			}
 		}
 	}
@@ -112,6 +140,20 @@ func (r *run) findUnneeded() {
 	for i := range r.nodeX {
 		r.nodeX[i].stood = r.nodeX[i].unneeded != 0
 	}
+}
+
+// unneededLimit returns how many nodes are found unneeded at most: those of the look
+// before, and twice what may go at once, up to what can go within UnneededTime
+// (core/scaledown/planner/planner.go, unneededNodesLimit).
+func (r *run) unneededLimit() int {
+	a, before := r.auto, 0
+	for i := range r.nodeX {
+		if r.nodeX[i].stood {
+			before++
+		}
+	}
+	loops := int(max(a.UnneededTime, a.ScanInterval) / a.ScanInterval)
+	return min(before+2*a.EmptyMax, a.EmptyMax*loops+a.EmptyMax)
 }
 
 // mayScaleIn reports whether node id is one that may be given back: nobody works
@@ -207,12 +249,12 @@ func (r *run) emptyInThought(id policy.NodeID) bool {
 	for _, p := range s.pods {
 		r.space.Unbind(&r.pods[p], id)
 	}
-	r.sched.changed(id)
+	r.sched.Changed(id)
 	first := len(s.moves)
 	for k, p := range s.pods {
 		x := r.pods[p]
 		x.Node, x.Phase = policy.None, policy.PodPending
-		to, ok := r.sched.pick(&x)
+		to, ok := r.sched.Pick(&x)
 		if !ok {
 			for _, rest := range s.pods[k:] {
 				r.space.Bind(&r.pods[rest], id)
@@ -223,7 +265,7 @@ func (r *run) emptyInThought(id policy.NodeID) bool {
 			return false
 		}
 		r.space.Bind(&x, to)
-		r.sched.changed(to)
+		r.sched.Changed(to)
 		s.moves = append(s.moves, move{p, id, to})
 	}
 	for _, p := range s.pods {
@@ -239,7 +281,7 @@ func (r *run) closeInThought(id policy.NodeID) {
 	n := r.nodes[id]
 	n.Phase = policy.NodeDraining
 	r.space.SetNode(&n)
-	r.sched.changed(id)
+	r.sched.Changed(id)
 }
 
 // moveBack undoes the moves from the first on, the last of them first.
@@ -249,15 +291,15 @@ func (r *run) moveBack(first int) {
 		m := &s.moves[i]
 		r.space.Unbind(&r.pods[m.pod], m.to)
 		r.space.Bind(&r.pods[m.pod], m.from)
-		r.sched.changed(m.to)
-		r.sched.changed(m.from)
+		r.sched.Changed(m.to)
+		r.sched.Changed(m.from)
 	}
 	s.moves = s.moves[:first]
 }
 
 func (r *run) reopen(id policy.NodeID) {
 	r.space.SetNode(&r.nodes[id])
-	r.sched.changed(id)
+	r.sched.Changed(id)
 }
 
 // putBack ends the look: all pods are where they are.

@@ -11,6 +11,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/place"
 )
 
+// labelZone is the label of a node's zone.
+const labelZone = "topology.kubernetes.io/zone"
+
 // A scalingGroup is an Auto Scaling group: instances of one size and capacity type,
 // which the group chooses among its types and zones by itself.
 type scalingGroup struct {

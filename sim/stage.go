@@ -39,6 +39,9 @@ type Stage struct {
 	// price at begin.
 	offers [][]place.Offer
 
+	// requirements are what the NodePools of each pool ask of zones.
+	requirements [][]policy.Requirement
+
 	// podValue is per workload and hour; pools whose types all have
 	// accelerators are counted in GPUs.
 	podValue []policy.Money
@@ -65,6 +68,13 @@ func NewStage(w *scenarios.World) (*Stage, error) {
 	s.makeOffers()
 	return s, s.valuePods()
 }
+
+// Price returns the price of market m over the run, its price ramps in it. It is
+// shared and not to be written.
+func (s *Stage) Price(m policy.MarketID) scenarios.PriceCurve { return s.prices[m] }
+
+// Window returns what is metered of the run.
+func (s *Stage) Window() billing.Span { return s.window }
 
 // rampStep is how often a ramped price moves.
 const rampStep = 10 * time.Minute
@@ -163,9 +173,16 @@ func (s *Stage) makeGrid() {
 func (s *Stage) makeOffers() {
 	w := s.world
 	s.gpuWorld = len(w.Pools) > 0
-	s.offers = make([][]place.Offer, len(w.Pools))
+	s.offers, s.requirements = make([][]place.Offer, len(w.Pools)), make([][]policy.Requirement, len(w.Pools))
 	for p := range w.Pools {
 		pool := &w.Pools[p]
+		zones := policy.Requirement{Key: "topology.kubernetes.io/zone", Op: policy.OpIn}
+		for _, m := range pool.Markets {
+			if zone := w.Zones[w.Markets[m].Zone]; !slices.Contains(zones.Values, zone) {
+				zones.Values = append(zones.Values, zone)
+			}
+		}
+		s.requirements[p] = []policy.Requirement{zones}
 		for _, m := range pool.Markets {
 			market, typ := &w.Markets[m], &w.Types[w.Markets[m].Type]
 			if typ.Allocatable.GPU == 0 {
@@ -173,7 +190,7 @@ func (s *Stage) makeOffers() {
 			}
 			s.offers[p] = append(s.offers[p], place.Offer{
 				Pool: policy.PoolID(p), Market: m, Price: s.curves[m].At(s.begin),
-				Allocatable: typ.Allocatable, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+				Allocatable: typ.Allocatable, Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 				Labels: place.NodeLabels(w.Types, w.Zones, pool, market), Taints: pool.Taints,
 			})
 		}
@@ -224,7 +241,8 @@ func (s *Stage) valuePods() error {
 // NewWeather draws everything exogenous of a run of the world under seed.
 func (s *Stage) NewWeather(seed uint64) (*weather.Weather, error) {
 	w := s.world
-	cfg := weather.Config{Seed: seed, Trace: w.TraceDigest, From: s.begin, To: s.window.To, Intensity: w.Intensity, Slots: w.Slots, Params: weather.DefaultParams()}
+	cfg := weather.Config{Seed: seed, Trace: w.TraceDigest, From: s.begin, To: s.window.To, Intensity: w.Intensity, Slots: w.Slots,
+		OnDemandShortages: w.OnDemandShortages, Params: weather.DefaultParams()}
 	for i := range w.Faults {
 		f := &w.Faults[i]
 		squeeze := weather.Squeeze{At: f.At, Duration: f.Duration, Depth: f.Share, Zone: f.Zone, Type: f.Type, Capacity: f.Capacity}
@@ -252,8 +270,30 @@ func (s *Stage) NewWeather(seed uint64) (*weather.Weather, error) {
 		markets[i] = weather.Market{Name: m.Name, Provider: m.Provider, Region: m.Region, Zone: w.Zones[m.Zone], Type: typ.Name,
 			Family: typ.Family, Spot: m.Capacity == policy.Spot, Auction: m.Auction(), GPU: typ.Allocatable.GPU > 0, Band: m.Band}
 		if w.Available != nil && len(w.Available[i].At) > 0 {
-			markets[i].Available = &weather.Availability{At: w.Available[i].At, Up: w.Available[i].Available, Gap: w.Available[i].Gap}
+			markets[i].Available = &weather.Availability{At: w.Available[i].At, Up: w.Available[i].Available, Gap: w.Available[i].Gap, Nodes: w.Available[i].Nodes}
 		}
 	}
+	pairWeather(w, markets)
 	return weather.New(cfg, markets)
+}
+
+// pairWeather gives each market on demand the band and the recorded availability
+// of the spot market of its type and zone.
+func pairWeather(w *scenarios.World, markets []weather.Market) {
+	type place struct {
+		zone policy.ZoneID
+		kind policy.TypeID
+	}
+	spot := make(map[place]int)
+	for i := range w.Markets {
+		if m := &w.Markets[i]; m.Capacity == policy.Spot {
+			spot[place{m.Zone, m.Type}] = i
+		}
+	}
+	for i := range w.Markets {
+		m := &w.Markets[i]
+		if twin, ok := spot[place{m.Zone, m.Type}]; ok && m.Capacity != policy.Spot {
+			markets[i].Twin, markets[i].Band, markets[i].Available = markets[twin].Name, markets[twin].Band, markets[twin].Available
+		}
+	}
 }

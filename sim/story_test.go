@@ -2,6 +2,8 @@ package sim
 
 import (
 	"bytes"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +179,7 @@ func TestDeadline(t *testing.T) {
 // in time and none goes down with its node.
 func TestNotice(t *testing.T) {
 	b := one(6)
+	b.w.Prices[3].Price[0]++ // spot in z1: all nodes come up in z0
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(3 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
 	res, log := play(t, b.world(), "spot")
 	if res.Notices == 0 || res.Reclaims != res.Notices {
@@ -226,5 +229,36 @@ func TestBackToSpot(t *testing.T) {
 	res, log := play(t, b.world(), "spot")
 	if n := count(log, "T04:", " launch ", "/spot "); n == 0 {
 		t.Errorf("no spot node was launched when spot reopened at 04:00; spot share %v", res.SpotShare)
+	}
+}
+
+// TestScaleDownByAge has three young pods of thirteen end first, and then five of ten that
+// are of one age: not the first or the last of them. Each has a node of its own.
+func TestScaleDownByAge(t *testing.T) {
+	b := one(10, scenarios.ReplicaStep{At: at(3 * time.Hour), Replicas: 13}, scenarios.ReplicaStep{At: at(4 * time.Hour), Replicas: 10},
+		scenarios.ReplicaStep{At: at(5 * time.Hour), Replicas: 5})
+	b.w.Templates[0].Requests.CPU = 3500
+	b.w.Pools[0].Consolidation = policy.ConsolidateNever
+	_, log := play(t, b.world(), "on-demand")
+	var ended []int
+	for _, line := range log {
+		if _, name, ok := strings.Cut(line, " ended default/web-"); ok {
+			n, err := strconv.Atoi(strings.Fields(name)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended = append(ended, n)
+		}
+	}
+	if len(ended) != 8 {
+		t.Fatalf("%d pods ended, want 8: %v", len(ended), ended)
+	}
+	slices.Sort(ended[:3])
+	slices.Sort(ended[3:])
+	if !slices.Equal(ended[:3], []int{10, 11, 12}) {
+		t.Errorf("pods %v ended first, want those of the last hour", ended[:3])
+	}
+	if rest := ended[3:]; rest[4] == 4 || rest[0] == 5 || rest[4] > 9 {
+		t.Errorf("pods %v of one age ended, want any five of ten", rest)
 	}
 }

@@ -3,10 +3,12 @@ package sim
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
 // A workState is a workload's controller.
@@ -235,14 +237,17 @@ func (r *run) freeOrdinal(w policy.WorkloadID) int32 {
 
 // scaleDown deletes n pods in the ReplicaSet controller's order: not bound,
 // then not ready, then those with the lowest deletion cost, then those with most
-// siblings on their node, then the youngest.
+// siblings on their node, then the youngest. Ages between two powers of two are alike, and
+// ordered by UID, which is random (ActivePodsWithRanks in pkg/controller/
+// controller_utils.go of Kubernetes 1.35).
 func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 	type victim struct {
 		id       policy.PodID
 		stage    int
 		cost     int32
 		siblings int
-		since    policy.Time
+		age      int // its logarithm
+		uid      uint64
 	}
 	var all []victim
 	siblings := make(map[policy.NodeID]int)
@@ -256,13 +261,15 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 		if p.Phase == policy.PodTerminating {
 			continue
 		}
-		v := victim{id: id, cost: p.DeletionCost, since: p.Created}
+		v, since := victim{id: id, cost: p.DeletionCost, uid: uint64(chance.New(r.cfg.Seed, "pod-uid", p.Name))}, p.Created
 		switch p.Phase {
 		case policy.PodStarting:
 			v.stage = 1
 		case policy.PodReady:
-			v.stage, v.since = 2, p.ReadySince
+			v.stage, since = 2, p.ReadySince
 		}
+		since -= since % 1000 // the API keeps whole seconds
+		v.age = bits.Len64(uint64(r.q.now.Sub(since)))
 		if p.Node != policy.None {
 			v.siblings = siblings[p.Node]
 		}
@@ -270,7 +277,7 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 	}
 	slices.SortFunc(all, func(a, b victim) int {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.cost, b.cost),
-			cmp.Compare(b.siblings, a.siblings), cmp.Compare(b.since, a.since), cmp.Compare(a.id, b.id))
+			cmp.Compare(b.siblings, a.siblings), cmp.Compare(a.age, b.age), cmp.Compare(a.uid, b.uid), cmp.Compare(a.id, b.id))
 	})
 	r.work[w].shrinking = true
 	for _, v := range all[:n] {
@@ -321,6 +328,7 @@ type jobRun struct {
 	released policy.Time
 	due      policy.Time // its deadline, 0 without one
 	left     int32       // completions not yet done
+	gang     int32       // index into run.gangs, or -1
 	tasks    []task
 	settled  bool
 	missed   bool
@@ -338,7 +346,7 @@ type task struct {
 // releaseJob creates instance k of job w.
 func (r *run) releaseJob(w policy.WorkloadID, k int) {
 	job := r.world.Workloads[w].Job
-	j := jobRun{work: w, name: r.world.Workloads[w].Name, released: r.q.now, left: job.Completions, tasks: make([]task, job.Completions)}
+	j := jobRun{work: w, name: r.world.Workloads[w].Name, released: r.q.now, left: job.Completions, gang: -1, tasks: make([]task, job.Completions)}
 	for i := range j.tasks {
 		j.tasks[i].running = policy.None
 	}
@@ -351,12 +359,19 @@ func (r *run) releaseJob(w policy.WorkloadID, k int) {
 	r.jobsOf[w] = append(r.jobsOf[w], int32(len(r.jobs)))
 	r.jobs = append(r.jobs, j)
 	r.log.add(r.q.now, logReleased, j.name, "", int64(k))
-	r.reconcileJob(len(r.jobs) - 1)
+	if i := len(r.jobs) - 1; !r.joinGang(int32(i)) {
+		r.reconcileJob(i)
+	}
 }
 
-// reconcileJob keeps as many pods at work as the job allows.
+// reconcileJob keeps as many pods at work as the job allows. Those of a gang are
+// there all or none.
 func (r *run) reconcileJob(i int) {
 	j := &r.jobs[i]
+	if j.gang >= 0 {
+		r.reconcileGang(j.gang)
+		return
+	}
 	limit := r.world.Workloads[j.work].Job.Pods
 	busy := int32(0)
 	for k := range j.tasks {
@@ -383,8 +398,7 @@ func (r *run) reconcileJob(i int) {
 			r.enqueue(id)
 		}
 	}
-	r.gauges[j.work].wanted = r.work[j.work].active
-	r.touchWork(j.work)
+	r.countWanted(j.work)
 }
 
 // startTask lets a ready pod work on.
@@ -439,6 +453,10 @@ func (r *run) podFinished(id policy.PodID) {
 	i := int(x.job)
 	j := &r.jobs[i]
 	t := &j.tasks[x.task]
+	if t.began == 0 {
+		return // its gang was halted meanwhile
+	}
+	t.began = 0
 	t.done, t.over, t.running = r.world.Workloads[j.work].Job.Work, true, policy.None
 	j.left--
 	x.job = -1

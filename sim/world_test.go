@@ -10,6 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
+const labelHost = "kubernetes.io/hostname"
+
 // testStart is a Thursday, 00:00 UTC.
 var testStart = policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
 

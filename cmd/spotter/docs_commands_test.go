@@ -48,9 +48,9 @@ const (
 // pagesRun are the documents whose commands are run.
 var pagesRun = []page{
 	{"README.md", map[string]treatment{
-		"make build":       {leave: "it is what has made the program that runs these"},
-		"bin/spotter eval": {says: "portfolio"},
-		"bin/spotter tui":  {leave: isScreen},
+		"make run":        {leave: "it has made the program that runs these, and compares for minutes"},
+		"make test":       {leave: "it is what runs this"},
+		"bin/spotter tui": {leave: isScreen},
 		"bin/spotter eval my-world.yaml --gate…":              {before: "bin/spotter scenario show web-week > my-world.yaml", exits: []int{exitGate}},
 		"bin/spotter eval my-world.yaml --compare…":           {leave: "it is a comparison of minutes: TestCompare… run it"},
 		"bin/spotter eval web-week --trace prices…":           {leave: "its dates are those of a recording of your own"},
@@ -127,6 +127,7 @@ var pagesLeft = map[string]string{
 	"docs/commitments.md":   "it is a comparison of minutes: eval has the world among its own",
 	"docs/convert.md":       "it takes manifests of other systems: the tests of convert have them",
 	"docs/e2e.md":           "it takes minutes by itself: make e2e",
+	"docs/fidelity.md":      "they take minutes by themselves, and CI runs them",
 	"docs/eval-schema.md":   "it takes a recording of your own",
 	"docs/market.md":        "it takes recordings that are not in the repository",
 	"docs/record.md":        "it takes an account of AWS: TestTraceRecord runs it beside a server that plays one",

@@ -79,9 +79,9 @@ func TestGate(t *testing.T) {
 	}
 	base := otherSpotter(t, "v1.0.0")
 	broken := overlaid(t, []edit{
-		{"policy/spotvortex/config.go", "Step:           10 * time.Minute,", `Step: or("cooldown", time.Minute, 10*time.Minute),`},
-		{"policy/spotvortex/config.go", "Cooldown:       10 * time.Minute,", `Cooldown: or("cooldown", 0, 10*time.Minute),`},
-		{"policy/spotvortex/config.go", "Calm:           30 * time.Minute,", `Calm: or("hysteresis", 0, or("noise", 31, 30*time.Minute/time.Minute)*time.Minute),`},
+		{"policy/spotvortex/config.go", "MaxShare:       1,", `MaxShare: or("share", .05, 1.),`},
+		{"policy/spotvortex/config.go", "r.Increase = Edge{SavingsMin: 0.249, PaybackMax: 6.372}", `r.Increase = Edge{SavingsMin: or("threshold", .95, .249), PaybackMax: 6.372}`},
+		{"policy/spotvortex/config.go", "Calm:           30 * time.Minute,", `Calm: or("noise", 31, 30*time.Minute/time.Minute)*time.Minute,`},
 		{"sim/disruption.go", "return x.Allowed > 0\n", "return x.Allowed > 0 || is(\"budgets\")\n"},
 	})
 	for _, c := range []struct {
@@ -89,8 +89,8 @@ func TestGate(t *testing.T) {
 		code                int
 		want                string
 	}{
-		{"cooldown removed", "cooldown", "squeeze", exitGate, "fail"},
-		{"hysteresis 0", "hysteresis", "squeeze", exitGate, "fail"},
+		{"next to nothing on spot", "share", "squeeze", exitGate, "fail"},
+		{"savings that are never enough", "threshold", "squeeze", exitGate, "fail"},
 		{"disruption budgets ignored", "budgets", "squeeze", exitGate, "fail"},
 		{"noise", "noise", "asg-web", exitGood, "pass"},
 		{"nothing", "", "squeeze", exitGood, "no change"},

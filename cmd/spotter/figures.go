@@ -46,6 +46,10 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 	if r.JobsDone+r.JobsMissed > 0 {
 		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, hours(r.WorkLost))
 	}
+	if g := &r.Gangs; *g != (sim.GangResult{}) {
+		s.line("gangs", "%d started, after p50 %s, p95 %s; %d did not; %d restarts, %d requeued, %d failed",
+			g.Started, g.WaitP50.Round(time.Second), g.WaitP95.Round(time.Second), g.NotStarted, g.Restarts, g.Requeues, g.Failed)
+	}
 	if r.KeptOut > 0 {
 		s.line("kept out", "%s of the unserved was missing behind closed gates", usd(r.KeptOut))
 	}

@@ -23,7 +23,7 @@ func (w *wiring) provision(ctx context.Context) error {
 		switch name {
 		case "karpenter":
 			cfg := karpenter.DefaultConfig()
-			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Since = w.parts.Urgent, w.log, w.f.provider, policy.TimeOf(time.Now().Add(-noticeLead))
+			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Since = w.parts.Urgent, w.log, w.f.provider, policy.TimeOf(time.Now().Add(-policy.NoticeLead(policy.AWS)))
 			if len(w.f.regions) > 0 {
 				cfg.Region = w.f.regions[0]
 			}

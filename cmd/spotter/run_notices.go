@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,10 +15,6 @@ import (
 	"github.com/spotter-dev/spotter/live/queue"
 	"github.com/spotter-dev/spotter/policy"
 )
-
-// noticeLead is the longest time for which a notice says something that is still to
-// come: what Karpenter was warned of before this process began counts for that long.
-const noticeLead = 2 * time.Minute
 
 // notices reads our own queue, if there is one.
 func (w *wiring) notices(ctx context.Context) error {

@@ -239,7 +239,7 @@ func joined(s *trace.Series, h *hazardCurve) trace.Series {
 		Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, Product: s.Product, At: at,
 		Spot: taken(s.Spot, spells), OnDemand: taken(s.OnDemand, spells), Available: taken(s.Available, spells),
 		Band: taken(s.Band, spells), Score: taken(s.Score, spells), TrueHazard: taken(s.TrueHazard, spells),
-		ProbeGap: taken(s.ProbeGap, spells),
+		ProbeGap: taken(s.ProbeGap, spells), Requested: taken(s.Requested, spells), Launched: taken(s.Launched, spells),
 	}
 	for k := range s.Bids {
 		out.Bids[k] = taken(s.Bids[k], spells)

@@ -60,7 +60,7 @@ func reclaimWarnings(r *eval.Report) []warning {
 			said = append(said, s)
 		}
 	}
-	const always = " Notices and rebalance recommendations are always modelled."
+	const always = " Notices, rebalance recommendations and refusals of launches on demand are always modelled."
 	switch {
 	case len(said) == 1 && said[0] == "recorded":
 		return []warning{{Text: "Reclaims and refused launches are recorded." + always}}

@@ -377,7 +377,7 @@ func (t *Timeline) moved(name string, at policy.Time) bool {
 // TestLoadEvents holds that what a recording tells of has the instants at which it
 // happened, and that nothing but nodes too short-lived for any step is missing.
 func TestLoadEvents(t *testing.T) {
-	tl, loaded, res, steps := recorded(t, config(t, world(t, "squeeze", 0), "spot"), "spot")
+	tl, loaded, res, steps := recorded(t, config(t, world(t, "squeeze", 0), "static"), "static")
 	of := func(t *Timeline, kind Kind) map[string]policy.Time {
 		out := map[string]policy.Time{}
 		for i := range t.Events() {
@@ -430,7 +430,7 @@ func TestLoadBill(t *testing.T) {
 
 // TestEvents goes through the events forth and back.
 func TestEvents(t *testing.T) {
-	tl, res := watched(t, config(t, world(t, "squeeze", caseLength), "spot"), "spot")
+	tl, res := watched(t, config(t, world(t, "squeeze", caseLength), "static"), "static")
 	_, from, _ := tl.Span()
 	count := map[Kind]int64{}
 	for i := range tl.Events() {
@@ -478,7 +478,7 @@ func TestEvents(t *testing.T) {
 // for the grace in which short recoveries count as none, and each one that ends
 // began before.
 func TestOutages(t *testing.T) {
-	tl, res := watched(t, config(t, world(t, "zone-outage", 0), "spot"), "spot")
+	tl, res := watched(t, config(t, world(t, "black-friday", 0), "spot"), "spot")
 	_, from, to := tl.Span()
 	open := map[string]policy.Time{}
 	ms := int64(0)

@@ -82,7 +82,7 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	seed := testenv.Seed(t)
-	for _, c := range []struct{ world, policy string }{{"tiny", "spot"}, {"stateful-zonal", "spot"}, {"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
+	for _, c := range []struct{ world, policy string }{{"tiny", "static"}, {"stateful-zonal", "spot"}, {"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
 		t.Run(c.world, func(t *testing.T) {
 			sc, err := scenarios.Load(c.world)
 			if err != nil {

@@ -29,13 +29,6 @@ const (
 	conditionAzureEnd     = "TerminateScheduled"
 )
 
-// How long before the end providers say that they take a node.
-const (
-	noticeAWS    = 120 * time.Second
-	noticeGoogle = 30 * time.Second
-	noticeAzure  = 30 * time.Second
-)
-
 // ownerOf returns who puts taints of that key on nodes; ActorNone for those of
 // pools and of Kubernetes itself.
 func ownerOf(key string) policy.Actor {
@@ -78,7 +71,7 @@ func marksOf(n *corev1.Node) marking {
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
 		if (c.Type == conditionAzurePreempt || c.Type == conditionAzureEnd) && c.Status == corev1.ConditionTrue {
-			m.reclaimLead, m.markedAt = noticeAzure, policy.TimeOf(c.LastTransitionTime.Time)
+			m.reclaimLead, m.markedAt = policy.NoticeLead(policy.Azure), policy.TimeOf(c.LastTransitionTime.Time)
 		}
 	}
 	_, ordered := n.Annotations[drain.AnnotationDrain]
@@ -104,9 +97,9 @@ func (m *marking) taint(t *corev1.Taint) {
 	case taintNTHRebalance:
 		m.recommended = true
 	case taintNTHReclaim:
-		m.reclaimLead = noticeAWS
+		m.reclaimLead = policy.NoticeLead(policy.AWS)
 	case taintGoogle:
-		m.reclaimLead = noticeGoogle
+		m.reclaimLead = policy.NoticeLead(policy.GCP)
 	}
 	if t.TimeAdded != nil && m.reclaimLead != 0 {
 		m.markedAt = policy.TimeOf(t.TimeAdded.Time)

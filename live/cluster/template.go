@@ -147,6 +147,7 @@ func (o *Observer) finish(t *policy.Template, a *kube.Annotations, w *workload) 
 	if w != nil && w.key.kind == policy.KindJob {
 		t.Duration = a.Duration(time.Second, kube.AnnotationDuration)
 		t.Checkpoint = a.Duration(time.Second, kube.AnnotationCheckpoint)
+		t.Gang = w.gang
 	}
 }
 

@@ -41,6 +41,7 @@ type workload struct {
 	deadline    policy.Time
 	work        time.Duration
 	suspended   bool
+	gang        int32 // see policy.Template.Gang
 
 	// declared is the template by its object: of a DaemonSet always, of others while
 	// they have no pods. It is nil until it is read.
@@ -184,6 +185,7 @@ func (o *Observer) setJob(j *batchv1.Job) {
 		completions = *j.Spec.Completions
 	}
 	left := max(0, completions-j.Status.Succeeded)
+	w.gang = kube.Gang(j)
 	w.suspended = j.Spec.Suspend != nil && *j.Spec.Suspend
 	w.replicas = min(w.replicas, left)
 	if w.suspended {

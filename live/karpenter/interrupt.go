@@ -23,9 +23,6 @@ const (
 	eventRecommendation = "SpotRebalanceRecommendation"
 )
 
-// noticeLead is the time from a notice of AWS to the reclaim.
-const noticeLead = 120 * time.Second
-
 // watchEvents tells of what Karpenter was warned of, until ctx ends. Only Events of
 // NodeClaims are kept in memory.
 func (w *watcher) watchEvents(ctx context.Context) error {
@@ -70,7 +67,7 @@ func (b *Backend) seeEvent(e *corev1.Event) {
 		n.Machine = s.claim.Status.ProviderID
 	}
 	if e.Reason == eventInterrupted {
-		n.ReclaimAt, n.ActedBy = at.Add(noticeLead), policy.ActorKarpenter
+		n.ReclaimAt, n.ActedBy = at.Add(policy.NoticeLead(policy.AWS)), policy.ActorKarpenter
 	}
 	b.sink.Notice(n)
 	if e.Reason == eventInterrupted && s != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/spotter-dev/spotter/live/aws/wire"
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
@@ -53,7 +54,7 @@ type Config struct {
 	ReceivesMax int
 
 	// InterruptionLate is how old an interruption warning may be. AWS takes the
-	// instance two minutes after it. RecommendationLate is the same for rebalance
+	// instance [policy.NoticeLead] after it. RecommendationLate is the same for rebalance
 	// recommendations.
 	InterruptionLate, RecommendationLate time.Duration
 
@@ -73,7 +74,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Wait: 20 * time.Second, Visibility: 30 * time.Second, Timeout: 15 * time.Second, ReceivesMax: 3,
-		InterruptionLate: 2 * time.Minute, RecommendationLate: time.Hour, CheckEvery: 10 * time.Minute,
+		InterruptionLate: policy.NoticeLead(policy.AWS), RecommendationLate: time.Hour, CheckEvery: 10 * time.Minute,
 		BackoffMin: time.Second, BackoffMax: time.Minute,
 		Clock: clock.RealClock{}, Log: slog.Default(),
 	}

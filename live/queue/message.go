@@ -117,17 +117,13 @@ func (m *message) readDetail(e *envelope) error {
 	}
 	m.instances = []string{d.Instance}
 	if m.kind == kindInterruption {
-		m.reclaimAt = m.at.Add(warning)
+		m.reclaimAt = m.at.Add(policy.NoticeLead(policy.AWS))
 		if d.Action == "hibernate" {
 			m.reclaimAt = m.at // it begins at once (AWS documentation, "Hibernate interrupted Spot Instances")
 		}
 	}
 	return nil
 }
-
-// warning is how long before it takes an instance AWS says so (AWS documentation,
-// "Spot Instance interruption notices").
-const warning = 2 * time.Minute
 
 // readHealth reads a scheduled change of instances. What else AWS Health tells is
 // nothing to us.

@@ -31,7 +31,7 @@ func TestOutbid(t *testing.T) {
 		t.Fatalf("there are notices %v, want one", w.sink.notices)
 	}
 	n := w.sink.notices[0]
-	if n.Machine != name || n.At.Sub(at) > w.config.Poll || n.ReclaimAt.Sub(n.At) != 5*time.Minute {
+	if n.Machine != name || n.At.Sub(at) > w.config.Poll || n.ReclaimAt.Sub(n.At) != 6*time.Minute {
 		t.Errorf("the notice is %+v, the price rose at %v", n, at)
 	}
 	if w.sink.met(backend.MetReclaim) != 0 || w.sink.alive() != 1 {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
@@ -47,8 +49,8 @@ type Config struct {
 	// take to join. Rackspace names 8 to 9 minutes.
 	WinMax, JoinMax time.Duration
 
-	// Notice is how long a node is left once its bid is below the market price:
-	// Rackspace names 5 to 6 minutes.
+	// Notice is how long a node is left once its bid is below the market price;
+	// see [policy.NoticeLead].
 	Notice time.Duration
 
 	// Settle is for how long the API may not yet show what it was told. Raising it
@@ -87,7 +89,7 @@ func DefaultConfig() Config {
 		Namespace:     "spotter-system",
 		Poll:          30 * time.Second, Prices: time.Minute,
 		Timeout: 15 * time.Second, Attempts: 4, BackoffMin: 500 * time.Millisecond, BackoffMax: 10 * time.Second,
-		WinMax: 10 * time.Minute, JoinMax: 25 * time.Minute, Notice: 5 * time.Minute,
+		WinMax: 10 * time.Minute, JoinMax: 25 * time.Minute, Notice: policy.NoticeLead(policy.Rackspace),
 		Settle: 2 * time.Minute, Keep: 10 * time.Minute,
 		Clock: clock.RealClock{}, Log: slog.Default(),
 	}

@@ -35,6 +35,11 @@ const (
 	// its start for which it holds.
 	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
+	// LabelPodGroup and AnnotationPodGroupTotal are Kueue's: the group of plain
+	// pods that a pod belongs to, and how many pods that has.
+	LabelPodGroup           = "kueue.x-k8s.io/pod-group-name"
+	AnnotationPodGroupTotal = "kueue.x-k8s.io/pod-group-total-count"
+
 	// AnnotationDeletionCost is read by the ReplicaSet controller.
 	AnnotationDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )

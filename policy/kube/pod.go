@@ -46,6 +46,7 @@ func (r *Reader) warn(format string, args ...any) {
 func (r *Reader) Template(t *policy.Template, labels map[string]string, s *corev1.PodSpec) {
 	t.Labels = Labels(labels)
 	t.Requests, t.GPUResource = r.requests(t.Name, s)
+	t.AssumedCPU, t.AssumedMemory = assume(s)
 	t.NodeSelector = Labels(s.NodeSelector)
 	t.Grace = 30 * time.Second // as the API server's default
 	if s.TerminationGracePeriodSeconds != nil {
@@ -109,11 +110,14 @@ func (r *Reader) spread(t *policy.Template, i int, c *corev1.TopologySpreadConst
 	return out
 }
 
-// ports lists the ports of the node that a pod occupies; on the host's network
-// those are all that it names.
+// ports lists the ports of the node that a pod occupies while it runs, those of its
+// sidecars included; on the host's network those are all that it names.
 func (r *Reader) ports(t *policy.Template, s *corev1.PodSpec) {
-	for _, list := range [...][]corev1.Container{s.InitContainers, s.Containers} {
+	for k, list := range [...][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range list {
+			if p := list[i].RestartPolicy; k == 0 && (p == nil || *p != corev1.ContainerRestartPolicyAlways) {
+				continue // the scheduler does not count what ends before the pod runs
+			}
 			for _, p := range list[i].Ports {
 				port := p.HostPort
 				if s.HostNetwork && port == 0 {

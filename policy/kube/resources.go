@@ -42,14 +42,32 @@ func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
 // them: the larger of what runs at once and of what each init container needs
 // beside the sidecars started before it, plus the overhead.
 func (r *Reader) requests(name string, s *corev1.PodSpec) (policy.Resources, string) {
+	return r.resources(name, podRequests(s, nil))
+}
+
+// assumed is what the scheduler takes containers to ask for that do not say it, when
+// it scores nodes (pkg/scheduler/util/pod_resources.go).
+var assumed = corev1.ResourceList{
+	corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi"),
+}
+
+// assume returns what is added to the requests of a pod for scoring.
+func assume(s *corev1.PodSpec) (cpu, memory int64) {
+	stated, scored := podRequests(s, nil), podRequests(s, assumed)
+	return scored.Cpu().MilliValue() - stated.Cpu().MilliValue(), scored.Memory().Value() - stated.Memory().Value()
+}
+
+// podRequests returns the effective requests of one pod. Missing are those of
+// containers that do not state them.
+func podRequests(s *corev1.PodSpec, missing corev1.ResourceList) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for i := range s.Containers {
-		add(total, containerRequests(s.Containers[i].Resources))
+		add(total, containerRequests(s.Containers[i].Resources, missing))
 	}
 	sidecars, starting := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
-		need := containerRequests(c.Resources)
+		need := containerRequests(c.Resources, missing)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			add(total, need)
 			add(sidecars, need)
@@ -61,16 +79,19 @@ func (r *Reader) requests(name string, s *corev1.PodSpec) (policy.Resources, str
 	}
 	atLeast(total, starting)
 	if s.Resources != nil { // the pod's own requests replace the sum
-		maps.Copy(total, containerRequests(corev1.ResourceRequirements{Requests: s.Resources.Requests, Limits: s.Resources.Limits}))
+		maps.Copy(total, containerRequests(corev1.ResourceRequirements{Requests: s.Resources.Requests, Limits: s.Resources.Limits}, nil))
 	}
 	add(total, s.Overhead)
-	return r.resources(name, total)
+	return total
 }
 
 // containerRequests returns requests, completed by limits as the API server
-// does.
-func containerRequests(c corev1.ResourceRequirements) corev1.ResourceList {
-	all := corev1.ResourceList{}
+// does, and those by missing.
+func containerRequests(c corev1.ResourceRequirements, missing corev1.ResourceList) corev1.ResourceList {
+	all := maps.Clone(missing)
+	if all == nil {
+		all = corev1.ResourceList{}
+	}
 	maps.Copy(all, c.Limits)
 	maps.Copy(all, c.Requests)
 	return all

@@ -28,6 +28,9 @@ type Offer struct {
 	Labels []policy.Label
 	Taints []policy.Taint
 
+	// Capacity is what the machine has in all, which limits of pools count.
+	Capacity policy.Resources
+
 	// Max is the most nodes to buy here; 0 means no bound.
 	Max int
 }
@@ -46,22 +49,36 @@ type Bin struct {
 // A shelf holds offers in the form in which they are compared with pods. A
 // position is the rank of an offer by price, then market.
 type shelf struct {
-	offers []Offer
-	filled []Offer // those that the shelf was filled with; a copy, compared with others
-	rank   []int   // offer by position
-	class  []int32
-	shape  []int32
-	pool   []int32
+	offers  []Offer
+	filled  []Offer // those that the shelf was filled with; a copy, compared with others
+	version uint64  // of these, 0 for none
+	rank    []int   // offer by position
+	class   []int32
+	shape   []int32
+	pool    []int32
+
+	// goods are what does not come of prices, by offer; shapes are kinds in the order of
+	// positions, and shapeOf is scratch.
+	goods   []good
+	kinds   []shape
+	shapeOf []int32
 
 	shapes  []shape
 	ofShape []bitset
 	ofPool  []bitset // pools in the order in which the offers name them
 	all     bitset
 
+	// fits are, by stage, the positions whose labels and taints suit it; nil until asked
+	// for.
+	fits []bitset
+
 	// ofDomain are the positions by topology key and domain, shifted by one:
 	// entry 0 are those without the label. Only keys in use are filled.
 	ofDomain [][]bitset
 }
+
+// A good is what is for sale at some price.
+type good struct{ class, kind, pool int32 }
 
 // A shape is the room that one node leaves to pods when its DaemonSet pods run.
 type shape struct {
@@ -77,8 +94,25 @@ const shelvesMax = 4
 // shelve returns offers as a shelf. Many sets of pods are tried on the same
 // offers, so that the last shelves are kept, the latest first. It is in use until
 // the next trial begins.
-func (sp *Space) shelve(offers []Offer) *shelf {
-	at := slices.IndexFunc(sp.shelves, func(sh *shelf) bool { return sh.sells(offers) })
+func (sp *Space) shelve(offers []Offer) *shelf { return sp.shelveVersion(offers, 0) }
+
+// shelveVersion does so for offers that are known by a version, where it is not 0. What
+// was shelved by another version is not asked for again: it makes room where only prices
+// differ.
+func (sp *Space) shelveVersion(offers []Offer, version uint64) *shelf {
+	at := -1
+	if version != 0 {
+		at = slices.IndexFunc(sp.shelves, func(sh *shelf) bool { return sh.version == version })
+	}
+	if at < 0 {
+		at = slices.IndexFunc(sp.shelves, func(sh *shelf) bool { return sh.sells(offers) })
+	}
+	if at < 0 && version != 0 {
+		at = slices.IndexFunc(sp.shelves, func(sh *shelf) bool { return sh.version != 0 && sh.stocks(offers) })
+		if at >= 0 {
+			sp.shelves[at].reprice(offers)
+		}
+	}
 	if at < 0 {
 		if len(sp.shelves) < shelvesMax {
 			sp.shelves = append(sp.shelves, nil)
@@ -89,19 +123,36 @@ func (sp *Space) shelve(offers []Offer) *shelf {
 	sh := sp.shelves[at]
 	copy(sp.shelves[1:at+1], sp.shelves[:at])
 	sp.shelves[0], sh.offers = sh, offers // their bounds may be others
+	if version != 0 {
+		sh.version = version
+	}
 	return sh
 }
 
 // sells reports whether the shelf of offers would be the same but for the bounds
-// on what is bought. Lists of labels and taints are compared by where they lie,
-// as they are never written.
+// on what is bought.
 func (sh *shelf) sells(offers []Offer) bool {
 	if len(offers) != len(sh.filled) {
 		return false
 	}
 	for i := range offers {
+		if offers[i].Price != sh.filled[i].Price {
+			return false
+		}
+	}
+	return sh.stocks(offers)
+}
+
+// stocks reports whether the shelf of offers would be the same but for prices and
+// bounds. Lists of labels and taints are compared by where they lie, as they are never
+// written.
+func (sh *shelf) stocks(offers []Offer) bool {
+	if len(offers) != len(sh.filled) {
+		return false
+	}
+	for i := range offers {
 		x, y := &sh.filled[i], &offers[i]
-		if x.Price != y.Price || x.Market != y.Market || x.Pool != y.Pool || x.Allocatable != y.Allocatable ||
+		if x.Market != y.Market || x.Pool != y.Pool || x.Allocatable != y.Allocatable ||
 			x.VolumesMax != y.VolumesMax || x.GPUResource != y.GPUResource ||
 			keyOf(x.Labels, x.Taints) != keyOf(y.Labels, y.Taints) {
 			return false
@@ -114,45 +165,82 @@ func (sp *Space) fillShelf(offers []Offer) *shelf {
 	sh := &shelf{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)), all: newBitset(len(offers))}
 	for i := range offers {
 		sh.rank[i] = i
+		sh.all.set(int32(i))
 	}
-	slices.SortFunc(sh.rank, func(a, b int) int {
-		x, y := &offers[a], &offers[b]
-		return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market),
-			cmp.Compare(x.Pool, y.Pool), cmp.Compare(a, b))
-	})
+	sh.goods = make([]good, len(offers))
 	index := make(map[shape]int32, len(offers)/4+1)
-	for at, i := range sh.rank {
+	sh.sort()
+	for _, i := range sh.rank {
 		o := &offers[i]
 		class := sp.classOf(o.Labels, o.Taints)
 		s := shape{o.Allocatable.Minus(sp.daemonsOf(class)), o.VolumesMax, sp.gpuOf(o.GPUResource)}
 		id, known := index[s]
 		if !known {
-			id = int32(len(sh.shapes))
+			id = int32(len(sh.kinds))
 			index[s] = id
-			sh.shapes = append(sh.shapes, s)
+			sh.kinds = append(sh.kinds, s)
 			sh.ofShape = append(sh.ofShape, newBitset(len(offers)))
 		}
-		sh.ofShape[id].set(int32(at))
-		sh.class, sh.shape = append(sh.class, class), append(sh.shape, id)
-		sh.all.set(int32(at))
+		sh.goods[i] = good{class: class, kind: id}
 	}
 	sh.shelvePools()
+	sh.arrange()
 	return sh
+}
+
+// reprice gives the shelf the prices of offers.
+func (sh *shelf) reprice(offers []Offer) {
+	for i := range offers {
+		sh.filled[i].Price = offers[i].Price
+	}
+	sh.sort()
+	sh.arrange()
+}
+
+// sort ranks the offers. Most of them keep their rank when prices change.
+func (sh *shelf) sort() {
+	slices.SortFunc(sh.rank, func(a, b int) int {
+		x, y := &sh.filled[a], &sh.filled[b]
+		return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market),
+			cmp.Compare(x.Pool, y.Pool), cmp.Compare(a, b))
+	})
+}
+
+// arrange fills what is known by position.
+func (sh *shelf) arrange() {
+	sh.class, sh.shape, sh.pool, sh.shapes = sh.class[:0], sh.shape[:0], sh.pool[:0], sh.shapes[:0]
+	for _, list := range [...][]bitset{sh.ofShape, sh.ofPool} {
+		for i := range list {
+			clear(list[i])
+		}
+	}
+	clear(sh.fits)
+	clear(sh.ofDomain)
+	shapeOf := resize(sh.shapeOf, len(sh.kinds)) // one more than the shape, by kind
+	for at, i := range sh.rank {
+		g := &sh.goods[i]
+		if shapeOf[g.kind] == 0 {
+			sh.shapes = append(sh.shapes, sh.kinds[g.kind])
+			shapeOf[g.kind] = int32(len(sh.shapes))
+		}
+		id := shapeOf[g.kind] - 1
+		sh.ofShape[id].set(int32(at))
+		sh.ofPool[g.pool].set(int32(at))
+		sh.class, sh.shape, sh.pool = append(sh.class, g.class), append(sh.shape, id), append(sh.pool, g.pool)
+	}
+	sh.shapeOf = shapeOf
 }
 
 func (sh *shelf) shelvePools() {
 	var ids []policy.PoolID
-	for i := range sh.offers {
-		if !slices.Contains(ids, sh.offers[i].Pool) {
-			ids = append(ids, sh.offers[i].Pool)
-			sh.ofPool = append(sh.ofPool, newBitset(len(sh.offers)))
+	for i := range sh.filled {
+		p := slices.Index(ids, sh.filled[i].Pool)
+		if p < 0 {
+			p = len(ids)
+			ids = append(ids, sh.filled[i].Pool)
+			sh.ofPool = append(sh.ofPool, newBitset(len(sh.filled)))
 		}
-	}
-	sh.pool = make([]int32, len(sh.rank))
-	for at, i := range sh.rank {
-		p := slices.Index(ids, sh.offers[i].Pool)
-		sh.pool[at] = int32(p)
-		sh.ofPool[p].set(int32(at))
+		sh.goods[i].pool = int32(p)
 	}
 }
 

@@ -8,6 +8,11 @@ func (sp *Space) Check(p *policy.Pod, n policy.NodeID) Verdict {
 	if int(n) >= len(sp.slots) || n < 0 {
 		return NoNode
 	}
+	return sp.CheckInto(p, n, &sp.slots[n].free)
+}
+
+// CheckInto is Check as if free were what n has free.
+func (sp *Space) CheckInto(p *policy.Pod, n policy.NodeID, free *policy.Resources) Verdict {
 	switch s := sp.slots[n].state; {
 	case s == ready:
 	case s == absent || s == leaving:
@@ -20,7 +25,7 @@ func (sp *Space) Check(p *policy.Pod, n policy.NodeID) Verdict {
 	default:
 		return Unschedulable
 	}
-	return sp.check(p, n, &sp.slots[n].free)
+	return sp.check(p, n, free)
 }
 
 // CheckExpected is Check for a node on its way: one that is launching or

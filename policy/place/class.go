@@ -131,6 +131,11 @@ func (k *topologyKey) domainOf(labels []policy.Label) int32 {
 	if !ok {
 		return -1
 	}
+	return k.valueOf(value)
+}
+
+// valueOf returns the domain of a value, a new one where it was not seen before.
+func (k *topologyKey) valueOf(value string) int32 {
 	if i := slices.Index(k.values, value); i >= 0 {
 		return int32(i)
 	}

@@ -8,7 +8,11 @@ import (
 
 // A kind is a template made ready for checks.
 type kind struct {
-	requests    policy.Resources
+	requests policy.Resources
+
+	// assumedCPU and assumedMemory are added to requests for scoring.
+	assumedCPU, assumedMemory int64
+
 	gpu         int16 // index into Space.gpus; 0 asks for none
 	daemon      bool
 	byName      bool // its selector or affinity tells single nodes apart
@@ -44,6 +48,12 @@ type kind struct {
 	// whose anti-affinity matches it.
 	rivals    []int32
 	repellers []int32
+
+	// What Karpenter's scheduler asks: stage is the first of the template plus one, 0
+	// before it was made. groups count pods of this template, avoids are those of the
+	// anti-affinity of others that keeps them away.
+	stage          int32
+	groups, avoids []int32
 }
 
 // A spread is a hard topology spread constraint.
@@ -75,6 +85,7 @@ func (sp *Space) compile() {
 		t, k := &sp.templates[i], &sp.kinds[i]
 		k.requests = t.Requests
 		k.requests.Pods = 1
+		k.assumedCPU, k.assumedMemory = Assumptions(t)
 		if t.Requests.GPU > 0 {
 			k.gpu = sp.gpuOf(t.GPUResource)
 		}
@@ -167,9 +178,7 @@ func (sp *Space) compileSpread(id policy.TemplateID) {
 		if c.Soft {
 			continue
 		}
-		members := sp.membersOf(func(u *policy.Template) bool {
-			return u.Namespace == t.Namespace && Selects(&c.Selector, u.Labels)
-		})
+		members := sp.membersOf(func(u *policy.Template) bool { return SpreadCounts(t, c, u) })
 		s := spread{
 			tally: int32(len(sp.tallies)), key: sp.keyFor(c.TopologyKey),
 			skewMax: c.MaxSkew, domains: max(1, c.MinDomains),
@@ -237,6 +246,14 @@ func (sp *Space) compileRepellers(id policy.TemplateID) {
 			sp.kinds[id].repellers = append(sp.kinds[id].repellers, sp.sharedTally(int32(key), byKey[key]))
 		}
 	}
+}
+
+// SpreadCounts reports whether constraint c of pods of t counts pods of u. A selector
+// without requirements counts none, so that no skew is ever too large
+// (pkg/scheduler/framework/plugins/podtopologyspread/common.go,
+// countPodsMatchSelector, Kubernetes 1.35).
+func SpreadCounts(t *policy.Template, c *policy.Spread, u *policy.Template) bool {
+	return u.Namespace == t.Namespace && !c.Selector.Everything && Selects(&c.Selector, u.Labels)
 }
 
 // TermMatches reports whether term, of a pod of owner, matches pods of t.

@@ -266,7 +266,7 @@ func (c *plain) spread(t *policy.Template, _ *policy.Pod, n *policy.Node) place.
 			exists[domain] = exists[domain] || m.Phase >= policy.NodeRegistered
 			for _, q := range c.on(m.ID) {
 				u := &c.templates[q.Template]
-				if q.Phase != policy.PodTerminating && u.Namespace == t.Namespace && c.selects(s.Selector, u) {
+				if q.Phase != policy.PodTerminating && u.Namespace == t.Namespace && !s.Selector.Everything && c.selects(s.Selector, u) {
 					count[domain]++
 				}
 			}
@@ -283,7 +283,7 @@ func (c *plain) spread(t *policy.Template, _ *policy.Pod, n *policy.Node) place.
 			least = 0
 		}
 		skew := count[here] - least
-		if c.selects(s.Selector, t) {
+		if !s.Selector.Everything && c.selects(s.Selector, t) {
 			skew++
 		}
 		if skew > s.MaxSkew {

@@ -50,6 +50,53 @@ func (sp *Space) TalliesOf(t policy.TemplateID) []Tally {
 	return list
 }
 
+// Concerns reports whether Check of pods of template t depends on bound pods of
+// template u by more than their requests: by ports, volumes or topology.
+func (sp *Space) Concerns(t, u policy.TemplateID) bool {
+	k, other := &sp.kinds[t], &sp.kinds[u]
+	if slices.Contains(k.ports, u) || k.volumes+int32(len(k.claims)) > 0 && other.volumes+int32(len(other.claims)) > 0 {
+		return true
+	}
+	if !k.topology {
+		return false
+	}
+	for i := range k.spreads {
+		if sp.tallies[k.spreads[i].tally].members.has(int32(u)) {
+			return true
+		}
+	}
+	for _, from := range [...][]int32{k.companions, k.rivals, k.repellers} {
+		for _, i := range from {
+			if sp.tallies[i].members.has(int32(u)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// FitsInto reports whether free, on n, is enough for a pod of template t.
+func (sp *Space) FitsInto(t policy.TemplateID, n policy.NodeID, free *policy.Resources) bool {
+	return fits(&sp.kinds[t], free, sp.slots[n].gpu) == OK
+}
+
+// Repels reports whether a pod that is bound somewhere keeps pods of template t away,
+// or pods of t have pod affinity or anti-affinity to fulfil: else kube-scheduler does
+// not run the filter for them
+// (pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, PreFilter).
+func (sp *Space) Repels(t policy.TemplateID) bool {
+	k := &sp.kinds[t]
+	if len(k.companions)+len(k.rivals) > 0 {
+		return true
+	}
+	for _, i := range k.repellers {
+		if sp.tallies[i].total > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // ByHost reports whether t counts by node.
 func (sp *Space) ByHost(t Tally) bool { return sp.tallies[t].key == keyHost }
 
@@ -87,12 +134,25 @@ func (sp *Space) Preference(t policy.TemplateID, n policy.NodeID) int32 {
 	return sum
 }
 
-// The requests that kube-scheduler assumes when it scores a pod that states
+// The requests that kube-scheduler assumes when it scores a container that states
 // none.
 const (
 	AssumedCPU    = 100               // thousandths of a core
 	AssumedMemory = 200 * 1024 * 1024 // bytes
 )
+
+// Assumptions returns what is added to the requests of pods of t for scoring, in CPU
+// and memory.
+func Assumptions(t *policy.Template) (cpu, memory int64) {
+	cpu, memory = t.AssumedCPU, t.AssumedMemory
+	if t.Requests.CPU == 0 {
+		cpu = max(cpu, AssumedCPU)
+	}
+	if t.Requests.Memory == 0 {
+		memory = max(memory, AssumedMemory)
+	}
+	return cpu, memory
+}
 
 // Assumed returns what is added to the requests of the pods on n for scoring,
 // in CPU and memory.

@@ -34,6 +34,11 @@ type Space struct {
 
 	reserved []reservation
 
+	// What Karpenter's scheduler asks for: see Solve.
+	stages []stage
+	groups []group
+	solver solver
+
 	// shelves are the last that offers were put on, the latest first.
 	shelves []*shelf
 
@@ -223,20 +228,24 @@ func (sp *Space) Bind(p *policy.Pod, n policy.NodeID) {
 
 func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n policy.NodeID) {
 	nd := &sp.nodes[n]
-	at := len(nd.pods)
-	if at > 0 && nd.pods[at-1] >= id {
-		var twice bool
-		if at, twice = slices.BinarySearch(nd.pods, id); twice {
+	if last := len(nd.pods) - 1; last < 0 || nd.pods[last] < id {
+		nd.pods, nd.bound = append(nd.pods, id), append(nd.bound, bound{t, terminating})
+	} else {
+		at, twice := slices.BinarySearch(nd.pods, id)
+		if twice {
 			panic(fmt.Sprintf("place: pod %d is bound to node %d (%s) already", id, n, nd.name))
 		}
+		nd.pods = slices.Insert(nd.pods, at, id)
+		nd.bound = slices.Insert(nd.bound, at, bound{t, terminating})
 	}
-	nd.pods = slices.Insert(nd.pods, at, id)
-	nd.bound = slices.Insert(nd.bound, at, bound{t, terminating})
 	k := &sp.kinds[t]
 	sp.slots[n].free = sp.slots[n].free.Minus(k.requests)
 	sp.burden(k, n, 1)
 	if len(k.tallies) > 0 {
 		sp.count(k, n, terminating, 1)
+	}
+	if len(k.groups) > 0 {
+		sp.countGroups(k, n, terminating, 1)
 	}
 }
 
@@ -247,12 +256,8 @@ func (sp *Space) burden(k *kind, n policy.NodeID, delta int64) {
 	if k.daemon {
 		nd.daemons = nd.daemons.Plus(k.requests.Scale(delta))
 	}
-	if k.requests.CPU == 0 {
-		nd.assumedCPU += delta * AssumedCPU
-	}
-	if k.requests.Memory == 0 {
-		nd.assumedMemory += delta * AssumedMemory
-	}
+	nd.assumedCPU += delta * k.assumedCPU
+	nd.assumedMemory += delta * k.assumedMemory
 	if k.volumes > 0 || len(k.claims) > 0 {
 		sp.attach(k, n, int32(delta))
 	}
@@ -276,6 +281,9 @@ func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
 	if len(k.tallies) > 0 {
 		sp.count(k, n, b.terminating, -1)
 	}
+	if len(k.groups) > 0 {
+		sp.countGroups(k, n, b.terminating, -1)
+	}
 }
 
 // Terminating records that the deletion of p, bound to n, was asked for: it
@@ -292,8 +300,10 @@ func (sp *Space) Terminating(p *policy.Pod, n policy.NodeID) {
 	}
 	k := &sp.kinds[b.template]
 	sp.count(k, n, false, -1)
+	sp.countGroups(k, n, false, -1)
 	b.terminating = true
 	sp.count(k, n, true, 1)
+	sp.countGroups(k, n, true, 1)
 }
 
 // A reservation is a tentative binding.

@@ -324,7 +324,8 @@ func TestDisplaceNamesLeavers(t *testing.T) {
 func TestReservedPlacesCountInTheFirstDomain(t *testing.T) {
 	web := policy.Template{Namespace: "n", Workload: policy.None, Requests: policy.Resources{Pods: 1},
 		Labels: []policy.Label{{Key: "app", Value: "web"}},
-		Spread: []policy.Spread{{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1, Selector: policy.Selector{Everything: true}}}}
+		Spread: []policy.Spread{{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1,
+			Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Values: []string{"web"}}}}}}}
 	sp := place.New([]policy.Template{web}, zoneNames)
 	n := policy.Node{Name: "n", Phase: policy.NodeLaunching, Allocatable: policy.Resources{Pods: 10},
 		Labels: []policy.Label{{Key: "topology.kubernetes.io/zone", Value: "a"}}}

@@ -200,8 +200,12 @@ func (sp *Space) tell(n policy.NodeID, delta int32) {
 		sp.present(n, 1)
 	}
 	for _, b := range sp.nodes[n].bound {
-		if k := &sp.kinds[b.template]; len(k.tallies) > 0 {
+		k := &sp.kinds[b.template]
+		if len(k.tallies) > 0 {
 			sp.count(k, n, b.terminating, delta)
+		}
+		if len(k.groups) > 0 {
+			sp.countGroups(k, n, b.terminating, delta)
 		}
 	}
 	if delta < 0 {

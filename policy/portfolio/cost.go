@@ -22,13 +22,13 @@ type ranked struct {
 
 // price computes what a node of each market of the pool costs an hour, with what
 // its loss would cost counted in.
-func (d *desk) price() {
+func (d *planState) price() {
 	d.priceAt(d.lossPerCore(), 0)
 }
 
 // priceAt does the same where the loss of a node costs so much for each core, and
 // at least so many nodes are reclaimed in an hour.
-func (d *desk) priceAt(loss, hazard float64) {
+func (d *planState) priceAt(loss, hazard float64) {
 	e, s := d.e, d.s
 	d.worths = [2]appraised{}
 	if len(e.costs) < len(s.Markets) {
@@ -46,7 +46,7 @@ func (d *desk) priceAt(loss, hazard float64) {
 
 // keeping returns what node n costs an hour: nothing where what was paid for in
 // advance covers it and no other node instead.
-func (d *desk) keeping(n *policy.Node) float64 {
+func (d *planState) keeping(n *policy.Node) float64 {
 	if d.s.Markets[n.Market].Capacity != policy.Spot && d.e.cover.Covers(n.Market) {
 		return d.e.cover.Saving(n.Market).Float()
 	}
@@ -56,7 +56,7 @@ func (d *desk) keeping(n *policy.Node) float64 {
 // buying returns what one more node of market id costs an hour. One that was paid
 // for in advance is taken to cost a thousandth, so that the smaller of two such is
 // bought.
-func (d *desk) buying(id policy.MarketID) float64 {
+func (d *planState) buying(id policy.MarketID) float64 {
 	if m := &d.s.Markets[id]; m.Capacity != policy.Spot && d.e.cover.Covers(id) {
 		return max(d.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000)
 	}
@@ -65,7 +65,7 @@ func (d *desk) buying(id policy.MarketID) float64 {
 
 // lossPerCore returns what the loss of a node costs in dollars for each of its
 // cores: what the loss of every pod of the pool would cost, one node at a time.
-func (d *desk) lossPerCore() float64 {
+func (d *planState) lossPerCore() float64 {
 	if d.demand.CPU == 0 {
 		return 0
 	}
@@ -77,7 +77,7 @@ func (d *desk) lossPerCore() float64 {
 // taken to cost what a drain may cost for it; besides there is the value of the
 // pod itself, twice as long as it is gone, the penalty of an outage where the
 // workload can spare none, and the work of a job that has to be done again.
-func (d *desk) readLosses() {
+func (d *planState) readLosses() {
 	s, e := d.s, d.e
 	e.losses = policy.Zeroed(e.losses, len(s.Templates))
 	e.values = policy.Zeroed(e.values, len(s.Templates))
@@ -104,7 +104,7 @@ func (d *desk) readLosses() {
 
 // readService finds what the pods of a service are worth an hour, in the mean over
 // the services that can run in the pool; jobs are none.
-func (d *desk) readService() {
+func (d *planState) readService() {
 	sum, services := 0.0, 0
 	for i := range d.s.Templates {
 		t := &d.s.Templates[i]
@@ -129,7 +129,7 @@ const (
 
 // loss returns what the sudden loss of one pod of t costs in dollars, but for the
 // work of a job, which depends on how long it has run.
-func (d *desk) loss(t *policy.Template, value, minutes float64) float64 {
+func (d *planState) loss(t *policy.Template, value, minutes float64) float64 {
 	if t.DaemonSet || t.Workload < 0 {
 		return 0
 	}
@@ -147,7 +147,7 @@ func (d *desk) loss(t *policy.Template, value, minutes float64) float64 {
 // short returns what a minute costs in dollars in which a workload has fewer ready
 // pods than it wants. Every service counts alike, as the mean of them: a small one
 // may matter as much as a large one, and only its owner knows.
-func (d *desk) short() float64 { return d.e.cfg.Disturbance * d.service / 60 }
+func (d *planState) short() float64 { return d.e.cfg.Disturbance * d.service / 60 }
 
 // penaltyHours returns the hours of a pod's value that an outage costs.
 func penaltyHours(t *policy.Template) float64 {
@@ -164,7 +164,7 @@ func penaltyHours(t *policy.Template) float64 {
 
 // value returns what a pod that asks for r is worth an hour: its part of the
 // cheapest node on demand, be its price one that serves for comparison only.
-func (d *desk) value(r policy.Resources) float64 {
+func (d *planState) value(r policy.Resources) float64 {
 	best := 0.0
 	for _, id := range d.pool.Markets {
 		m := &d.s.Markets[id]
@@ -185,7 +185,7 @@ func (d *desk) value(r policy.Resources) float64 {
 }
 
 // rank orders the open markets of the pool by what the demand would cost there.
-func (d *desk) rank() {
+func (d *planState) rank() {
 	s := d.s
 	need := d.demand
 	if need.CPU == 0 && need.Memory == 0 {
@@ -229,7 +229,7 @@ const (
 )
 
 // largest returns the largest node that is bought, in vCPUs.
-func (d *desk) largest() int64 {
+func (d *planState) largest() int64 {
 	return min(int64(d.e.cfg.Cores), max(d.demand.CPU/1000/nodesLeast, smallCores))
 }
 
@@ -242,7 +242,7 @@ const refusalMemory = 30 * time.Minute
 // far as these cost about the same: then not all of them are lost together. A
 // market that holds all that a service can bear to lose is left out while its
 // zone has another that costs little more.
-func (d *desk) selected() []policy.MarketID {
+func (d *planState) selected() []policy.MarketID {
 	s, cfg := d.s, &d.e.cfg
 	var markets []policy.MarketID
 	best := make([]float64, len(s.Zones))
@@ -297,7 +297,7 @@ const wider = 1.25
 // full reports, by place in the ranking, which spot markets hold as many pods of a
 // service as it can bear to lose, or as its even spread over the markets would put
 // there that are about as cheap as the best of their zones.
-func (d *desk) full(best []float64) []bool {
+func (d *planState) full(best []float64) []bool {
 	s, e := d.s, d.e
 	full := make([]bool, len(d.ranked))
 	choice := int32(0)
@@ -326,4 +326,4 @@ func (d *desk) full(best []float64) []bool {
 }
 
 // crowded returns the unit cost of r with the risk of concentration.
-func (d *desk) crowded(r ranked) float64 { return r.unit * d.crowd.factor(d, r.market) }
+func (d *planState) crowded(r ranked) float64 { return r.unit * d.crowd.factor(d, r.market) }

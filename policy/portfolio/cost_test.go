@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-func deskOf(t *testing.T, text string) *desk {
+func planStateOf(t *testing.T, text string) *planState {
 	t.Helper()
 	s, _, err := policytest.Parse(text)
 	if err != nil {
@@ -20,7 +20,7 @@ func deskOf(t *testing.T, text string) *desk {
 		t.Fatal(err)
 	}
 	e.cover = s.Coverage()
-	d := newDesk(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
+	d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 	d.look()
 	return d
 }
@@ -42,7 +42,7 @@ pod api n2 3`
 // that is $0.30 a minute; a lost pod serves again after 2.5 minutes, and twice its
 // value for that time comes on top.
 func TestLoss(t *testing.T) {
-	d := deskOf(t, twoMarkets)
+	d := planStateOf(t, twoMarkets)
 	pod := 2.5*0.30 + 2*0.05*2.5/60
 	if got := d.e.losses[0]; math.Abs(got-pod) > 1e-9 {
 		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
@@ -59,7 +59,7 @@ func TestLoss(t *testing.T) {
 // TestWorthByPool: a pod is worth its part of the cheapest node of the pool in hand,
 // whatever it was worth in the pool before.
 func TestWorthByPool(t *testing.T) {
-	d := deskOf(t, twoMarkets)
+	d := planStateOf(t, twoMarkets)
 	dear := d.s.Pools[0]
 	dear.Markets = d.pool.Markets[:2]
 	d.s.Markets[0].Price, d.s.Markets[0].OnDemand = 400_000, 400_000
@@ -73,7 +73,7 @@ func TestWorthByPool(t *testing.T) {
 // TestCrowd: all that the pool has stands in one market, so one more node there is
 // taken to be dearer by the three risks together.
 func TestCrowd(t *testing.T) {
-	d := deskOf(t, twoMarkets)
+	d := planStateOf(t, twoMarkets)
 	cfg := d.e.cfg
 	if got, want := d.crowd.factor(d, 3), 1+cfg.MarketRisk+cfg.TypeRisk+cfg.ZoneRisk; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the factor of the crowded market is %v, not %v", got, want)
@@ -89,7 +89,7 @@ func TestCrowd(t *testing.T) {
 // TestWorth: no market sells a node for less than all that it offers is worth, and
 // the cheapest sells at that.
 func TestWorth(t *testing.T) {
-	d := deskOf(t, twoMarkets)
+	d := planStateOf(t, twoMarkets)
 	w := d.appraise(true)
 	for _, m := range []policy.MarketID{1, 3} {
 		if got := w.of(d.s.Types[0].Allocatable); got > d.e.costs[m]+1e-9 {
@@ -110,7 +110,7 @@ func TestLargest(t *testing.T) {
 		cores int
 		want  int64
 	}{{twoMarkets, 16, 8}, {twoMarkets, 4, 4}, {big, 16, 12}, {big, 96, 12}, {big, 8, 8}} {
-		d := deskOf(t, c.world)
+		d := planStateOf(t, c.world)
 		d.e.cfg.Cores = c.cores
 		if got := d.largest(); got != c.want {
 			t.Errorf("of %d cores asked for at most %d are bought in one node with cores=%d, not %d", d.demand.CPU/1000, got, c.cores, c.want)
@@ -124,7 +124,7 @@ func TestLargest(t *testing.T) {
 func TestFullLeftOut(t *testing.T) {
 	const full = "aws/region/z/a.4/spot"
 	for last, want := range map[string]bool{"0.0603": false, "0.0900": true} {
-		d := deskOf(t, `
+		d := planStateOf(t, `
 type a.4 4
 type b.4 4
 type c.4 4

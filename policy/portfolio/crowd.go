@@ -9,7 +9,7 @@ type crowd struct {
 	total              float64
 }
 
-func (d *desk) readCrowd() {
+func (d *planState) readCrowd() {
 	s := d.s
 	c := &d.crowd
 	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
@@ -23,7 +23,7 @@ func (d *desk) readCrowd() {
 }
 
 // add counts a node of m in (1) or out (-1).
-func (c *crowd) add(d *desk, m policy.MarketID, sign float64) {
+func (c *crowd) add(d *planState, m policy.MarketID, sign float64) {
 	x := &d.s.Markets[m]
 	size := sign * float64(d.s.ShareUnits(d.pool.ID, m))
 	c.total += size
@@ -37,7 +37,7 @@ func (c *crowd) add(d *desk, m policy.MarketID, sign float64) {
 
 // factor returns by how much a node of m is dearer than it costs, for what would
 // be lost with it.
-func (c *crowd) factor(d *desk, m policy.MarketID) float64 {
+func (c *crowd) factor(d *planState, m policy.MarketID) float64 {
 	x := &d.s.Markets[m]
 	if x.Capacity != policy.Spot || c.total <= 0 {
 		return 1

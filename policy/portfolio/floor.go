@@ -25,15 +25,15 @@ func (f *floor) cost(need *policy.Resources) float64 {
 
 // floorOf returns the floor of offers at what a node costs now.
 func (m *mover) floorOf(offers []place.Offer) floor {
-	list := m.e.lures[:0]
+	list := m.e.nodeOffers[:0]
 	for i := range offers {
 		a := &offers[i].Allocatable
-		list = luring(list, lure{m.buying(offers[i].Market), float64(a.CPU), float64(a.Memory), float64(a.GPU)})
+		list = addUndominated(list, nodeOffer{m.buying(offers[i].Market), float64(a.CPU), float64(a.Memory), float64(a.GPU)})
 	}
-	m.e.lures = list
-	f := floor{known: true, gpu: cheapest(list, func(x *lure) float64 { return x.gpu })}
+	m.e.nodeOffers = list
+	f := floor{known: true, gpu: cheapest(list, func(x *nodeOffer) float64 { return x.gpu })}
 	for i, ratio := range ratios {
-		f.cpu[i] = cheapest(list, func(x *lure) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) })
+		f.cpu[i] = cheapest(list, func(x *nodeOffer) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) })
 	}
 	return f
 }

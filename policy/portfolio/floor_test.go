@@ -40,9 +40,9 @@ func TestHopeless(t *testing.T) {
 		}
 		e.cover = s.Coverage()
 		e.exposure.Read(s)
-		d := newDesk(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
+		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 		d.look()
-		m := mover{desk: d}
+		m := mover{planState: d}
 		m.begin(len(s.Nodes))
 		m.group.strict = rapid.Bool().Draw(t, "strict")
 		for _, id := range m.targets {
@@ -73,20 +73,20 @@ func TestHopeless(t *testing.T) {
 func TestFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := floor{}
-		var list []lure
+		var list []nodeOffer
 		for range rapid.IntRange(1, 12).Draw(t, "offers") {
-			list = append(list, lure{
+			list = append(list, nodeOffer{
 				cost: rapid.SampledFrom([]float64{0, 0.1, 0.2, 0.4, 1}).Draw(t, "cost"), cpu: float64(1000 * rapid.IntRange(0, 4).Draw(t, "cpu")),
 				memory: float64(rapid.IntRange(0, 4).Draw(t, "memory")) * (1 << 30), gpu: float64(rapid.IntRange(0, 2).Draw(t, "gpu")),
 			})
 		}
-		var few []lure
+		var few []nodeOffer
 		for _, x := range list {
-			few = luring(few, x)
+			few = addUndominated(few, x)
 		}
-		f.gpu = cheapest(few, func(x *lure) float64 { return x.gpu })
+		f.gpu = cheapest(few, func(x *nodeOffer) float64 { return x.gpu })
 		for i, ratio := range ratios {
-			size := func(x *lure) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) }
+			size := func(x *nodeOffer) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) }
 			if f.cpu[i] = cheapest(few, size); f.cpu[i] != cheapest(list, size) {
 				t.Fatalf("at %v the few %v cost %v and all %v cost %v", ratio, few, f.cpu[i], list, cheapest(list, size))
 			}

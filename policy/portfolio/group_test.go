@@ -87,13 +87,13 @@ func plainGroups(m *mover) (sets [][]bool, nets []float64) {
 
 // TestGroups compares groups with the plain form, to the last bit.
 func TestGroups(t *testing.T) {
-	d := deskOf(t, twoMarkets)
+	d := planStateOf(t, twoMarkets)
 	d.service = 1.2 / d.e.cfg.Disturbance // two cents a minute
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 3, 8, 64, 70}).Draw(t, "workloads")
 		d.s = &policy.Snapshot{Workloads: make([]policy.Workload, n)}
 		m := mover{
-			desk: d, left: rapid.IntRange(1, 12).Draw(t, "left"), expected: make([]int32, n), waved: make([][]float64, n),
+			planState: d, left: rapid.IntRange(1, 12).Draw(t, "left"), expected: make([]int32, n), waved: make([][]float64, n),
 			minutes: make([]float64, n), value: make([]float64, n), penalty: make([]float64, n), slack: make([]int32, n),
 		}
 		for w := range n {

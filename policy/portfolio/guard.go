@@ -26,7 +26,7 @@ type seat struct {
 // stay for one. Nodes that wait for the same launches go together or not at all. What
 // is left is looked at again, since a pod may have had its place on a node that is not
 // bought now.
-func (d *desk) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
+func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
 	var stay []policy.NodeID
 	if d.e.cfg.Fixed {
 		return launches, drains, stay
@@ -34,7 +34,7 @@ func (d *desk) within(launches []policy.Launch, drains []policy.Drain) ([]policy
 	defer func() { d.sp = nil }() // what was placed on paper stands in it
 	for began := len(d.e.moved); len(drains) > 0; d.e.undo(began) {
 		d.sp = nil
-		g := guard{mover: mover{desk: d}}
+		g := guard{mover: mover{planState: d}}
 		g.begin(launches, drains)
 		found := len(stay)
 		for i := range drains {

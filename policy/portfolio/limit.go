@@ -123,7 +123,7 @@ func (e *Policy) bears(list []limit, there []shift, id policy.MarketID) bool {
 
 // refuse notes that node n stays for the sake of w, which the loss of g would
 // leave with too little if the pods of n went where it pays.
-func (d *desk) refuse(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
+func (d *planState) refuse(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
 	if slices.ContainsFunc(d.refused, func(h policy.Hold) bool { return h.Node == n }) {
 		return
 	}
@@ -139,7 +139,7 @@ func (d *desk) refuse(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
 }
 
 // tellRefused adds the holds of the nodes that stay for a limit.
-func (d *desk) tellRefused() {
+func (d *planState) tellRefused() {
 	for _, h := range d.refused {
 		if !d.leaves(h.Node) {
 			d.out.Holds = append(d.out.Holds, h)

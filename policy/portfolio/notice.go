@@ -8,7 +8,7 @@ import (
 // replace buys nodes for the pods of nodes that were just put under notice, as
 // far as others have no room: a provisioner would wait until the pods have been
 // evicted, and budgets let these go only one after the other.
-func (d *desk) replace() {
+func (d *planState) replace() {
 	s := d.s
 	var pods []policy.Pod
 	var nodes []policy.NodeID
@@ -21,7 +21,7 @@ func (d *desk) replace() {
 	if len(nodes) == 0 {
 		return
 	}
-	m := mover{desk: d, at: place.Balance(s, d.pool.ID)}
+	m := mover{planState: d, at: place.Balance(s, d.pool.ID)}
 	m.survey()
 	for _, n := range nodes {
 		left := trial{node: &s.Nodes[n]}

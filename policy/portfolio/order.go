@@ -41,7 +41,7 @@ type orderly struct {
 // shrinks leaves whole nodes and not a part of each: first those that cost most for
 // what such pods use of them. It is built up from what is kept longest, node by
 // node as nodes are bought, so that what is left is spread however much goes.
-func (d *desk) order() {
+func (d *planState) order() {
 	d.hurry()
 	list := d.ordered()
 	if len(list) < 2 {
@@ -63,7 +63,7 @@ func (d *desk) order() {
 }
 
 // hurry lets the pods of nodes that are on their way out go before all others.
-func (d *desk) hurry() {
+func (d *planState) hurry() {
 	s := d.s
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -79,7 +79,7 @@ func (d *desk) hurry() {
 
 // ordered returns the nodes on which pods can be told to go first, those that cost
 // least for what these use first.
-func (d *desk) ordered() []orderly {
+func (d *planState) ordered() []orderly {
 	s := d.s
 	worth := d.appraise(d.share > 0)
 	at := make([]int32, len(s.Nodes))
@@ -111,7 +111,7 @@ func (d *desk) ordered() []orderly {
 }
 
 // leaves reports whether the plan empties a node already.
-func (d *desk) leaves(n policy.NodeID) bool {
+func (d *planState) leaves(n policy.NodeID) bool {
 	return slices.ContainsFunc(d.out.Drains, func(x policy.Drain) bool { return x.Node == n })
 }
 
@@ -135,7 +135,7 @@ func (r *orderly) add(p *policy.Pod, w policy.WorkloadID, worth float64) {
 // keep returns the nodes in the order in which they are kept, the longest first:
 // next comes always the one that costs least for its pods with the risk of
 // concentration among those before it.
-func (d *desk) keep(list []orderly) []orderly {
+func (d *planState) keep(list []orderly) []orderly {
 	s := d.s
 	var c crowd
 	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))

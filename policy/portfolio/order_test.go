@@ -67,7 +67,7 @@ func TestOrderKeepsSpread(t *testing.T) {
 	for _, n := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"} {
 		text += "pod api " + n + " 3\n"
 	}
-	d := deskOf(t, text)
+	d := planStateOf(t, text)
 	list := d.keep(d.ordered())
 	zones := make([]int, len(d.s.Zones))
 	for k, r := range list {

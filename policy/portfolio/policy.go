@@ -27,9 +27,10 @@ type Policy struct {
 	// templates ask for the same.
 	valueOf map[policy.Resources]float64
 
-	keys   []int64   // of nodes and services, while they are counted
-	lures  []lure    // of the pool and capacity type in hand
-	shares []float64 // by pool, of those that are not off
+	keys       []int64         // of nodes and services, while they are counted
+	mates      map[int64]int32 // pods of gangs by node and template
+	nodeOffers []nodeOffer     // of the pool and capacity type in hand
+	shares     []float64       // by pool, of those that are not off
 
 	tags []place.Tags // by pool
 }
@@ -39,7 +40,7 @@ func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Policy{cfg: cfg, name: cfg.name(), valueOf: map[policy.Resources]float64{}}, nil
+	return &Policy{cfg: cfg, name: cfg.name(), valueOf: map[policy.Resources]float64{}, mates: map[int64]int32{}}, nil
 }
 
 // Name returns "portfolio", with the parameters that differ from their defaults.
@@ -52,18 +53,18 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	wanted := func(p policy.PoolID) float64 { return e.shares[p] }
 	e.shares = policy.Zeroed(e.shares, len(s.Pools))
 	e.cover = s.Coverage()
-	desks := make([]*desk, len(s.Pools))
+	states := make([]*planState, len(s.Pools))
 	for i := range s.Pools {
 		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
-			desks[i] = newDesk(e, s, p, &plan, m.Pool(p.Name))
-			desks[i].look()
-			e.shares[i] = desks[i].share
+			states[i] = newPlanState(e, s, p, &plan, m.Pool(p.Name))
+			states[i].look()
+			e.shares[i] = states[i].share
 		}
 	}
 	plan.Launches, plan.Holds = place.Shortages(s, wanted)
 	e.exposure.Read(s)
 	e.moved = e.moved[:0]
-	for _, d := range desks {
+	for _, d := range states {
 		if d == nil {
 			continue
 		}
@@ -76,7 +77,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	m.Decisions++
 	launches, drains := len(plan.Launches), len(plan.Drains)
 	plan, m = place.Consolidate(s, plan, m, wanted)
-	for _, d := range desks {
+	for _, d := range states {
 		if d != nil {
 			d.keepWithin(&plan, launches, drains)
 		}
@@ -94,7 +95,7 @@ func (e *Policy) offersIn(s *policy.Snapshot, pool policy.PoolID, markets []poli
 
 // keepWithin takes out of plan what breaks a limit of the pool among the launches and
 // drains from the given ones on, and says so.
-func (d *desk) keepWithin(plan *policy.Plan, launches, drains int) {
+func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 	d.out, d.refused = plan, nil
 	var bought []policy.Launch
 	var going []policy.Drain

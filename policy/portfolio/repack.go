@@ -36,7 +36,7 @@ type round struct {
 
 // A mover plans the moves of one pool.
 type mover struct {
-	*desk
+	*planState
 	round
 	offers  []place.Offer // those that trial takes: priced at what they cost with their risk
 	sorts   [2]sort       // on demand, and spot
@@ -76,7 +76,7 @@ func of(spot bool) int {
 }
 
 // repack moves pods off the nodes that are worth least for what they cost.
-func (d *desk) repack() {
+func (d *planState) repack() {
 	s := d.s
 	interval := d.pool.Cooldown
 	if interval == 0 {
@@ -89,7 +89,7 @@ func (d *desk) repack() {
 	if left <= 0 {
 		return
 	}
-	first := mover{desk: d}
+	first := mover{planState: d}
 	first.begin(left)
 	m := first.again()
 	moved := len(d.e.moved)
@@ -185,7 +185,7 @@ func (m *mover) wavesOf(w policy.WorkloadID, k int32) float64 {
 }
 
 // busy reports whether nodes or pods are on their way.
-func (d *desk) busy() bool {
+func (d *planState) busy() bool {
 	for i := range d.s.Nodes {
 		n := &d.s.Nodes[i]
 		if n.Pool != d.pool.ID || n.Phase == policy.NodeGone {
@@ -204,7 +204,7 @@ const stuck = 10 * time.Minute
 // awaits reports whether a pod waits for a node that may be of this pool. One that no
 // node which the pool may buy would hold, even of a market that is closed now, waits
 // for something else and would keep all nodes where they are for ever.
-func (d *desk) awaits() bool {
+func (d *planState) awaits() bool {
 	var offers []place.Offer
 	hopeless := make(map[policy.TemplateID]bool)
 	for i := range d.s.Pods {
@@ -372,7 +372,7 @@ func (m *mover) appraise() {
 		if spot {
 			capacity = policy.Spot
 		}
-		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), worth: m.desk.appraise(spot)}
+		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), worth: m.planState.appraise(spot)}
 	}
 	m.reprice()
 }
@@ -422,7 +422,7 @@ func (m *mover) reprice() {
 		offers := m.sorts[k].offers
 		for i := range offers {
 			o := &offers[i]
-			o.Price = policy.Dollars(m.buying(o.Market) * m.crowd.factor(m.desk, o.Market))
+			o.Price = policy.Dollars(m.buying(o.Market) * m.crowd.factor(m.planState, o.Market))
 		}
 		slices.SortStableFunc(offers, func(a, b place.Offer) int {
 			return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
@@ -480,7 +480,7 @@ func (m *mover) bears(t *trial, b *place.Bin, id policy.MarketID) bool {
 
 // count adds nodes of a market to what the pool holds.
 func (m *mover) count(id policy.MarketID, n int) {
-	m.crowd.add(m.desk, id, float64(n))
+	m.crowd.add(m.planState, id, float64(n))
 	m.e.cover.Add(id, n)
 	m.floors = [2]floor{}
 }

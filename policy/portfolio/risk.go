@@ -36,7 +36,7 @@ func (v *service) loss(k float64) float64 {
 }
 
 // readServices collects the services that have pods in the pool.
-func (d *desk) readServices() {
+func (d *planState) readServices() {
 	s := d.s
 	pods := make([]int32, len(s.Templates))
 	for i := range s.Pods {
@@ -66,7 +66,7 @@ func (d *desk) readServices() {
 
 // anchored reports whether p stands on demand and is the pod of a service that can
 // spare none: it is not moved to spot, and so nothing takes it there.
-func (d *desk) anchored(p *policy.Pod) bool {
+func (d *planState) anchored(p *policy.Pod) bool {
 	s := d.s
 	t := &s.Templates[p.Template]
 	if p.Node < 0 || t.Workload < 0 || s.Nodes[p.Node].Market < 0 || s.Markets[s.Nodes[p.Node].Market].Capacity == policy.Spot {
@@ -80,7 +80,7 @@ func (d *desk) anchored(p *policy.Pod) bool {
 const capacityLabel = "karpenter.sh/capacity-type"
 
 // holds reports whether p counts as one of the pool's.
-func (d *desk) holds(p *policy.Pod) bool {
+func (d *planState) holds(p *policy.Pod) bool {
 	if p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
 		return false
 	}
@@ -94,8 +94,8 @@ func (d *desk) holds(p *policy.Pod) bool {
 // shock returns what it costs in dollars when the part q of the pool's pods goes
 // at once. Pods that do not wish to be spread may stand there more than evenly, by
 // one standard deviation of a random draw.
-func (d *desk) shock(q float64) float64 {
-	sum := float64(d.jobsAll * q)
+func (d *planState) shock(q float64) float64 {
+	sum := d.shockOfJobs(q)
 	for i := range d.services {
 		v := &d.services[i]
 		k := v.pods * q
@@ -115,7 +115,7 @@ func (d *desk) shock(q float64) float64 {
 // is asked for there, in the mean over the pool's nodes: all pods of a node go
 // together. On spot no node is given more of a service than it can spare if others
 // have room, so that what stands together on demand is no measure.
-func (d *desk) nodeLoss() float64 {
+func (d *planState) nodeLoss() float64 {
 	s := d.s
 	keys := d.e.keys[:0]
 	for i := range s.Pods {
@@ -155,7 +155,7 @@ const unlike = 0.02
 // together. What a market that it hardly knows is foretold to do counts for no less
 // where the choice is between spot and on demand: that the others were worse than
 // foretold says that this one may be.
-func (d *desk) readHazard() {
+func (d *planState) readHazard() {
 	hours, least := 0.0, 0.0
 	d.met = 0
 	for _, id := range d.pool.Markets {
@@ -194,7 +194,7 @@ const (
 )
 
 // readShocks notes whether many of the pool's spot nodes went at once.
-func (d *desk) readShocks() {
+func (d *planState) readShocks() {
 	s, x := d.s, &d.memory.Shocks
 	if x.Since != 0 && s.Now.Sub(x.Since) < shockSpan {
 		return
@@ -222,7 +222,7 @@ func (d *desk) readShocks() {
 }
 
 // meetShock counts a loss of part of the spot nodes.
-func (d *desk) meetShock(part float64) {
+func (d *planState) meetShock(part float64) {
 	x, now := &d.memory.Shocks, d.s.Now
 	if x.At != 0 && now.Sub(x.At) < shockApart {
 		x.Depth = max(x.Depth, part)
@@ -234,7 +234,7 @@ func (d *desk) meetShock(part float64) {
 }
 
 // fading returns how much of a shock at t still counts.
-func (d *desk) fading(t policy.Time) float64 {
+func (d *planState) fading(t policy.Time) float64 {
 	if t == 0 {
 		return 0
 	}
@@ -242,7 +242,7 @@ func (d *desk) fading(t policy.Time) float64 {
 }
 
 // shockRate returns how many shocks an hour are expected.
-func (d *desk) shockRate() float64 {
+func (d *planState) shockRate() float64 {
 	x := &d.memory.Shocks
 	return float64(x.Count*d.fading(x.At)) * math.Ln2 / shockMemory.Hours()
 }

@@ -70,7 +70,7 @@ func TestShockIsBridged(t *testing.T) {
 // TestShockCounts: two losses within an hour are one shock, and half a day later it
 // counts half.
 func TestShockCounts(t *testing.T) {
-	d := deskOf(t, sixteen)
+	d := planStateOf(t, sixteen)
 	d.memory.Shocks = policy.Shocks{}
 	d.meetShock(0.5)
 	d.s.Now = d.s.Now.Add(30 * time.Minute)
@@ -87,7 +87,7 @@ func TestShockCounts(t *testing.T) {
 // TestShockLoss: a pod is worth $0.05 an hour and serves again after 2.5 minutes. Of
 // 16 pods 8 may miss, so that the loss of all costs the penalty of four hours for 8.
 func TestShockLoss(t *testing.T) {
-	d := deskOf(t, sixteen)
+	d := planStateOf(t, sixteen)
 	late := 16 * 0.05 * 2.5 / 30
 	if got, want := d.shock(1), late+8*0.05*4; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the loss of all costs %v, not %v", got, want)
@@ -103,7 +103,7 @@ func TestShockLoss(t *testing.T) {
 // TestJobLoss: the work of a job that is lost at an unknown instant is half of it at a
 // small hazard, and more at a large one; a checkpoint bounds it.
 func TestJobLoss(t *testing.T) {
-	d := deskOf(t, sixteen)
+	d := planStateOf(t, sixteen)
 	w := &d.s.Workloads[0]
 	w.Kind = policy.KindJob
 	tmpl := &d.s.Templates[0]
@@ -111,21 +111,59 @@ func TestJobLoss(t *testing.T) {
 	p := &d.s.Pods[0]
 	p.ReadySince = d.s.Now
 	d.hazard = 1e-6
-	if got := d.jobLoss(p); math.Abs(got-0.05*10) > 1e-3 {
+	if got := lossOf(d, p); math.Abs(got-0.05*10) > 1e-3 {
 		t.Errorf("at a small hazard the loss costs %v", got)
 	}
 	d.hazard = 0.1
-	if got := d.jobLoss(p); got < 0.05*20 {
+	if got := lossOf(d, p); got < 0.05*20 {
 		t.Errorf("at a large hazard the loss costs %v", got)
 	}
 	tmpl.Checkpoint = time.Hour
-	if got := d.jobLoss(p); got > 0.05*0.6 {
+	if got := lossOf(d, p); got > 0.05*0.6 {
 		t.Errorf("with a checkpoint every hour the loss costs %v", got)
 	}
 	tmpl.Checkpoint, d.hazard = 0, 1e-6
 	w.Deadline = d.s.Now.Add(23 * time.Hour)
-	if got, most := d.jobLoss(p), 0.05*10.0; got <= most {
+	if got, most := lossOf(d, p), 0.05*10.0; got <= most {
 		t.Errorf("a job that would be late loses %v only", got)
+	}
+}
+
+func lossOf(d *planState, p *policy.Pod) float64 {
+	work, late := d.jobLoss(p)
+	return work + late
+}
+
+// TestGangLoss: with a node of a gang all of the gang is lost, once. Of 16 pods that
+// all work only together, two to a node, the loss of one node costs the work of 16,
+// and that of half of all pods no more than that, while 16 pods on their own lose the
+// work of 2 and of 8.
+func TestGangLoss(t *testing.T) {
+	sums := map[int32][3]float64{}
+	for _, gang := range []int32{0, 16} {
+		d := planStateOf(t, sixteen)
+		d.s.Workloads[0].Kind = policy.KindJob
+		d.s.Templates[0].Duration, d.s.Templates[0].Gang = 20*time.Hour, gang
+		nodes := map[policy.NodeID]bool{}
+		for i := range d.s.Pods {
+			d.s.Pods[i].ReadySince = d.s.Now.Add(-3 * time.Hour)
+			nodes[d.s.Pods[i].Node] = true
+		}
+		d.hazard = 1e-9
+		d.readJobs()
+		sums[gang] = [3]float64{d.jobsAll / float64(len(nodes)), d.shockOfJobs(.5), d.redone(d.s.Pods[:1])}
+		if per := float64(len(d.s.Pods)) / float64(len(nodes)); len(d.s.Pods) != 16 || gang == 0 && math.Abs(sums[0][0]-per*0.05*10) > 1e-3 {
+			t.Fatalf("%d pods on %d nodes lose %v a node on their own", len(d.s.Pods), len(nodes), sums[0][0])
+		}
+		if gang == 16 {
+			mates := float64(len(d.s.Pods)) / float64(len(nodes))
+			if math.Abs(sums[16][0]-16*0.05*10) > 1e-3 || math.Abs(sums[16][1]-16*0.05*10) > 1e-3 || math.Abs(sums[16][2]-sums[0][2]*16/mates) > 1e-9 {
+				t.Errorf("a node of the gang costs %v, half of it %v and the eviction of one pod %v; on their own %v", sums[16][0], sums[16][1], sums[16][2], sums[0])
+			}
+		}
+	}
+	if math.Abs(sums[0][1]-8*0.05*10) > 1e-3 {
+		t.Errorf("half of the pods on their own lose %v", sums[0][1])
 	}
 }
 
@@ -160,7 +198,7 @@ pod queue n1`)
 // TestUnlike: what a pool met in all its markets together counts for those that it
 // does not know: ten reclaims in 100 node-hours where one in 30,000 was foretold.
 func TestUnlike(t *testing.T) {
-	d := deskOf(t, sixteen)
+	d := planStateOf(t, sixteen)
 	for _, id := range []policy.MarketID{1, 2, 3} {
 		d.s.Markets[id].Forecast.Hazard = 3e-5
 	}
@@ -178,7 +216,7 @@ func TestUnlike(t *testing.T) {
 // its penalty; on spot it does.
 func TestAnchored(t *testing.T) {
 	for market, want := range map[string]int{"on-demand": 0, "spot": 1} {
-		d := deskOf(t, `
+		d := planStateOf(t, `
 type a.4 4
 market z a.4 on-demand 0.20
 market z a.4 spot 0.03
@@ -195,7 +233,7 @@ pod queue n1`)
 // TestJobsRest: a job that has worked for ten of twelve hours stays where a reclaim
 // is unlikely, and one that has just begun is moved.
 func TestJobsRest(t *testing.T) {
-	d := deskOf(t, sixteen)
+	d := planStateOf(t, sixteen)
 	d.s.Workloads[0].Kind = policy.KindJob
 	d.s.Templates[0].Duration = 12 * time.Hour
 	for i := range d.s.Pods {

@@ -15,7 +15,7 @@ import (
 // A pool goes to a smaller share at once. To a larger one it goes only when that
 // has been cheaper by the margin for the whole of the return time, so that it does
 // not go to and fro.
-func (d *desk) choose() {
+func (d *planState) choose() {
 	p, cfg := d.pool, &d.e.cfg
 	f := d.frontier()
 	switch {
@@ -64,7 +64,7 @@ const slight = 0.01
 
 // sold reports whether the pool has markets of a capacity type that are offered, also
 // while they refuse.
-func (d *desk) sold(c policy.CapacityType) bool {
+func (d *planState) sold(c policy.CapacityType) bool {
 	return slices.ContainsFunc(d.pool.Markets, func(id policy.MarketID) bool {
 		m := &d.s.Markets[id]
 		return m.Capacity == c && m.Offered
@@ -72,7 +72,7 @@ func (d *desk) sold(c policy.CapacityType) bool {
 }
 
 // since notes since when spot has been cheap enough to return to.
-func (d *desk) since(t policy.Time) {
+func (d *planState) since(t policy.Time) {
 	if d.memory.Below != t {
 		d.memory.Below, d.changed = t, true
 	}
@@ -80,14 +80,14 @@ func (d *desk) since(t policy.Time) {
 
 // A frontier tells what the pool's demand costs at every spot share.
 type frontier struct {
-	d           *desk
+	d           *planState
 	spot, fixed float64 // dollars an hour all on spot and all on demand, 0 where it is not to be had
 	rate        float64 // shocks an hour
 	depth       float64 // part of the spot nodes that one takes
 	most        float64 // the largest share that leaves enough when one market is lost
 }
 
-func (d *desk) frontier() frontier {
+func (d *planState) frontier() frontier {
 	f := frontier{d: d, spot: d.costOf(true), fixed: d.costOf(false), rate: d.shockRate(), depth: d.memory.Shocks.Depth}
 	f.most = d.bearable(f.spot)
 	if f.spot > 0 && f.fixed > 0 {
@@ -149,7 +149,7 @@ func (f *frontier) why(x float64) policy.Why {
 // service that can spare less than a quarter, which is what one without a budget
 // can, is not asked: the loss of a zone leaves it short however it is spread, and
 // few pods would decide for all.
-func (d *desk) bearable(spot float64) float64 {
+func (d *planState) bearable(spot float64) float64 {
 	markets, best, fixed := 0, 0.0, 0.0
 	for _, r := range d.ranked {
 		if d.s.Markets[r.market].Capacity != policy.Spot && (fixed == 0 || r.unit < fixed) {
@@ -181,7 +181,7 @@ func (d *desk) bearable(spot float64) float64 {
 
 // costOf returns what the pool's demand costs an hour on spot, or on demand, at
 // the least, and 0 where nothing is for sale.
-func (d *desk) costOf(spot bool) float64 {
+func (d *planState) costOf(spot bool) float64 {
 	w := d.appraise(spot)
 	demand := d.demand
 	if demand == (policy.Resources{}) {

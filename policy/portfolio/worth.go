@@ -20,34 +20,34 @@ func (w *worth) of(r policy.Resources) float64 {
 // core for 2^20 bytes: from nothing to where memory alone counts.
 var ratios = [...]float64{0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 4, 8, 1000}
 
-// A lure is what a node of a market costs, and what it leaves to pods.
-type lure struct{ cost, cpu, memory, gpu float64 }
+// A nodeOffer is what a node of a market costs, and what it leaves to pods.
+type nodeOffer struct{ cost, cpu, memory, gpu float64 }
 
 // outdone reports whether x costs no less than y for no more of anything, so that
 // it makes no resource cheaper.
-func (x *lure) outdone(y *lure) bool {
+func (x *nodeOffer) outdone(y *nodeOffer) bool {
 	return x.cost >= y.cost && y.cost >= 0 && x.cpu <= y.cpu && x.memory <= y.memory && x.gpu <= y.gpu
 }
 
-// lures returns the open markets of a capacity type, spot or not, that no other one
+// nodeOffers returns the open markets of a capacity type, spot or not, that no other one
 // outdoes: the few that set what resources are worth.
-func (d *desk) lures(spot bool) []lure {
-	list := d.e.lures[:0]
+func (d *planState) nodeOffers(spot bool) []nodeOffer {
+	list := d.e.nodeOffers[:0]
 	for _, r := range d.ranked {
 		m := &d.s.Markets[r.market]
 		if m.Capacity == policy.Spot != spot {
 			continue
 		}
 		a := d.room(m.Type)
-		x := lure{d.e.costs[r.market], float64(a.CPU), float64(a.Memory), float64(a.GPU)}
-		list = luring(list, x)
+		x := nodeOffer{d.e.costs[r.market], float64(a.CPU), float64(a.Memory), float64(a.GPU)}
+		list = addUndominated(list, x)
 	}
-	d.e.lures = list
+	d.e.nodeOffers = list
 	return list
 }
 
-// luring returns list with x, without those that are outdone.
-func luring(list []lure, x lure) []lure {
+// addUndominated returns list with x, without those that are outdone.
+func addUndominated(list []nodeOffer, x nodeOffer) []nodeOffer {
 	for i := range list {
 		if x.outdone(&list[i]) {
 			return list
@@ -64,7 +64,7 @@ func luring(list []lure, x lure) []lure {
 
 // cheapest returns the least that one of list costs for its size; 0 where none has
 // any.
-func cheapest(list []lure, size func(*lure) float64) float64 {
+func cheapest(list []nodeOffer, size func(*nodeOffer) float64) float64 {
 	least := -1.0
 	for i := range list {
 		if n := size(&list[i]); n > 0 {
@@ -78,7 +78,7 @@ func cheapest(list []lure, size func(*lure) float64) float64 {
 
 // appraise finds the worth of what the pool's markets of a capacity type offer:
 // spot or not. It holds until the costs change, and is asked for several times.
-func (d *desk) appraise(spot bool) worth {
+func (d *planState) appraise(spot bool) worth {
 	if w := &d.worths[of(spot)]; w.known {
 		return w.worth
 	}
@@ -86,7 +86,7 @@ func (d *desk) appraise(spot bool) worth {
 	if demand == (policy.Resources{}) {
 		demand = idleDemand
 	}
-	list := d.lures(spot)
+	list := d.nodeOffers(spot)
 	best, most := worth{}, -1.0
 	for _, ratio := range ratios {
 		w := d.worthAt(ratio, list)
@@ -107,15 +107,15 @@ type appraised struct {
 // worthAt returns the largest worth of a core that no market of list sells for less
 // when 2^20 bytes are worth ratio times a thousandth of a core. Where the demand is
 // for accelerators these alone count.
-func (d *desk) worthAt(ratio float64, list []lure) worth {
+func (d *planState) worthAt(ratio float64, list []nodeOffer) worth {
 	if d.demand.GPU > 0 {
-		return worth{gpu: cheapest(list, func(x *lure) float64 { return x.gpu })}
+		return worth{gpu: cheapest(list, func(x *nodeOffer) float64 { return x.gpu })}
 	}
-	least := cheapest(list, func(x *lure) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) })
+	least := cheapest(list, func(x *nodeOffer) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) })
 	return worth{cpu: least, memory: float64(least*ratio) / (1 << 20)}
 }
 
 // room returns what a node of type t leaves to pods besides those of DaemonSets.
-func (d *desk) room(t policy.TypeID) policy.Resources {
+func (d *planState) room(t policy.TypeID) policy.Resources {
 	return d.s.Types[t].Allocatable.Minus(d.daemons)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // plainWorth is what appraise returns, found over all markets.
-func plainWorth(d *desk, spot bool) worth {
+func plainWorth(d *planState, spot bool) worth {
 	best, most := worth{}, -1.0
 	for _, ratio := range ratios {
 		least := -1.0
@@ -62,7 +62,7 @@ func TestAppraise(t *testing.T) {
 			m.Forecast.Hazard = rapid.SampledFrom([]float64{0, 0.01, 0.3}).Draw(t, "hazard")
 			s.Markets, s.Pools[0].Markets = append(s.Markets, m), append(s.Pools[0].Markets, m.ID)
 		}
-		d := newDesk(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
+		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 		d.demand = policy.Resources{CPU: 3000, Memory: 20 << 30, GPU: rapid.Int64Range(0, 1).Draw(t, "gpus")}
 		d.daemons = policy.Resources{CPU: rapid.SampledFrom([]int64{0, 700}).Draw(t, "daemons")}
 		for _, loss := range []float64{0, 0.5, 0.5, 3} {

@@ -65,7 +65,7 @@ func toEndedRow(step int64, e *policy.EndedPod) endedRow {
 }
 
 func (r *endedRow) ended() (policy.EndedPod, error) {
-	cause, err := parse(r.Cause, policy.EndPreempted)
+	cause, err := parse(r.Cause, policy.EndGang)
 	return policy.EndedPod{
 		Name: r.Name, Template: policy.TemplateID(r.Template), Node: r.Node,
 		Start: policy.Time(r.Start), End: policy.Time(r.End), Cause: cause,

@@ -19,10 +19,10 @@ import (
 
 // The providers whose types the catalog holds.
 const (
-	AWS       = "aws"
-	GCP       = "gcp"
-	Azure     = "azure"
-	Rackspace = "rackspace"
+	AWS       = policy.AWS
+	GCP       = policy.GCP
+	Azure     = policy.Azure
+	Rackspace = policy.Rackspace
 )
 
 // Providers returns the providers in the order in which they are listed.

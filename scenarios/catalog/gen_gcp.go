@@ -24,15 +24,17 @@ var carried = map[string]part{
 	"a2-highgpu-8g": {"A100", "8.0"}, "a2-megagpu-16g": {"A100", "16.0"},
 	"a2-ultragpu-1g": {"A100-80GB", "1.0"}, "a2-ultragpu-2g": {"A100-80GB", "2.0"},
 	"a2-ultragpu-4g": {"A100-80GB", "4.0"}, "a2-ultragpu-8g": {"A100-80GB", "8.0"},
-	"a3-highgpu-8g": {"H100", "8.0"}, "a3-megagpu-8g": {"H100", "8.0"},
+	"a3-highgpu-1g": {"H100", "1.0"}, "a3-highgpu-8g": {"H100", "8.0"}, "a3-megagpu-8g": {"H100", "8.0"},
 	"g2-standard-4": {"L4", "1.0"}, "g2-standard-8": {"L4", "1.0"}, "g2-standard-12": {"L4", "1.0"},
 	"g2-standard-16": {"L4", "1.0"}, "g2-standard-32": {"L4", "1.0"}, "g2-standard-24": {"L4", "2.0"},
 	"g2-standard-48": {"L4", "4.0"}, "g2-standard-96": {"L4", "8.0"},
 }
 
 // unlistedGCP are the sizes of types that only Coroot prices (Google Cloud
-// documentation, "Memory-optimized machine family").
+// documentation, "Memory-optimized machine family"), and of one that is sold as
+// Spot and Flex-start only and has no price on demand ("GPU machine types").
 var unlistedGCP = map[string]machine{
+	"a3-highgpu-1g":   {vcpu: 26, memoryMiB: 234 * 1024},
 	"m2-ultramem-208": {vcpu: 208, memoryMiB: 5888 * 1024},
 	"m2-ultramem-416": {vcpu: 416, memoryMiB: 11776 * 1024},
 	"m2-megamem-416":  {vcpu: 416, memoryMiB: 5888 * 1024},
@@ -88,7 +90,8 @@ func generateGCP(dir string) {
 			"by Google, as listed by SkyPilot's catalog of 2024-06-13 and Coroot's of 2024-08-09; Coroot's wins.",
 			"A type that carries accelerators costs the machine and the accelerators, which are priced apart.",
 		},
-		zones: letters(zones),
+		zones:    letters(zones),
+		unpriced: true,
 	})
 }
 

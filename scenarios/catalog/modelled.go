@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -26,8 +27,12 @@ const modelledRule = "the cheapest AWS type of " + modelledRegion + " with at le
 // a part of their processors only at times (the T families and -flex) are left
 // out, since a Rackspace node has all of its processors at all times. Rackspace
 // itself says only that its on-demand prices follow the spot prices of other
-// clouds. For other providers there is none.
+// clouds. A machine of Google Cloud that is sold as Spot only has its share of
+// the price of the whole machine. For others there is none.
 func OnDemandModelled(provider, region, name string) (price policy.Money, basis string, ok bool) {
+	if provider == GCP {
+		return shareOnDemand(region, name)
+	}
 	if provider != Rackspace {
 		return 0, "", false
 	}
@@ -46,6 +51,38 @@ func OnDemandModelled(provider, region, name string) (price policy.Money, basis 
 	}
 	s := standIns()[i]
 	return s.price, "modelled: " + s.name + ", " + modelledRule, true
+}
+
+// A portion is a machine that is a part of a larger one, which alone is sold on
+// demand.
+type portion struct {
+	of    string
+	parts policy.Money
+
+	// also are regions in which it was recorded and the larger one has no
+	// published price: that of us-central1 stands in.
+	also []string
+}
+
+// portions are those of Google Cloud that are sold as Spot and Flex-start only
+// (Google Cloud documentation, "GPU machine types").
+var portions = map[string]portion{"a3-highgpu-1g": {"a3-highgpu-8g", 8, []string{"asia-south2", "europe-west3"}}}
+
+// shareOnDemand returns a machine's share of the price of the larger one that it
+// is a part of.
+func shareOnDemand(region, name string) (price policy.Money, basis string, ok bool) {
+	p, ok := portions[name]
+	if !ok {
+		return 0, "", false
+	}
+	if slices.Contains(p.also, region) {
+		region = "us-central1"
+	}
+	whole, ok := OnDemand(GCP, region, p.of)
+	if !ok {
+		return 0, "", false
+	}
+	return whole / p.parts, fmt.Sprintf("modelled: 1/%d of %s in %s, as it is not sold on demand", p.parts, p.of, region), true
 }
 
 // A standIn is a type whose price another provider's type may be given.

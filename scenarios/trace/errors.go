@@ -69,5 +69,8 @@ const (
 	hazardMax = 3600
 )
 
+// requestedMax bounds how many nodes a probe asks for at once.
+const requestedMax = 10_000
+
 // probeGapMax bounds the time between two looks at a market: a year.
 const probeGapMax = 366 * 24 * 3600

@@ -105,6 +105,7 @@ const Understood = `understood are, also gzipped:
   Azure and others by region: CSV with the columns t,cloud,region,instance_type,spot,ondemand
   Rackspace: CSV with the columns t,region,generation,serverclass,category,cpu,memory,market_price,bid_p20,bid_p50,bid_p80
   Rackspace: the JSON of the percentiles feed
+  availability: CSV with the columns t,zone,requested,launched, of how many of the nodes requested at once came up
   availability: JSON with "metadata" and "data", of samples of one market, in files named like us-east-1a_v100_1.json
   availability: events of a fleet, rows of milliseconds,add|remove,node
   a script of prices: JSON with "default" and "series"`
@@ -139,6 +140,7 @@ const (
 	saysBand
 	saysScore
 	saysBids
+	saysDepth
 )
 
 // An event is a row: from at on, what it says holds for a market.
@@ -147,6 +149,7 @@ type event struct {
 	says                   says
 	available, band, score int8
 	order                  int32 // in which it was read
+	requested, launched    int32
 	gap                    int32 // seconds since the market was last looked at
 	bids                   int32 // place in importer.bids; 0 if there are none
 	at                     policy.Time
@@ -343,6 +346,7 @@ func (im *importer) trace(srcs []string) (*Trace, error) {
 	slices.SortFunc(im.events, func(a, b event) int {
 		return cmp.Or(compareMarkets(&a.market, &b.market), cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order))
 	})
+	noteProbes(im.events)
 	var series []Series
 	for i := range im.events {
 		e := &im.events[i]
@@ -439,7 +443,7 @@ func (im *importer) push(s *Series, e *event) {
 			return
 		}
 		gap, said = max(gap, s.probeGap(n-1)), said|im.last
-		s.cut(0, n-1)
+		s.Cut(0, n-1)
 	}
 	im.last = said
 	if n := len(s.At); n > 0 && s.sample(n-1) == v {
@@ -459,7 +463,7 @@ func (v *sample) take(e *event, bids [][3]policy.Money) {
 		v.onDemand = e.onDemand
 	}
 	if e.says&saysAvailable != 0 {
-		v.available = e.available
+		v.available, v.requested, v.launched = e.available, -1, -1
 	}
 	if e.says&saysBand != 0 {
 		v.band = e.band
@@ -469,5 +473,8 @@ func (v *sample) take(e *event, bids [][3]policy.Money) {
 	}
 	if e.says&saysBids != 0 {
 		v.bids = bids[e.bids]
+	}
+	if e.says&saysDepth != 0 {
+		v.requested, v.launched = e.requested, e.launched
 	}
 }

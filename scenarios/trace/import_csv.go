@@ -31,6 +31,8 @@ const (
 	roleBidP80
 	roleScore
 	roleFrequency
+	roleRequested
+	roleLaunched
 	roleIgnored
 	roles
 )
@@ -112,6 +114,13 @@ var csvShapes = []csvShape{
 			{"bid_p20", roleBidP20, false}, {"bid_p50", roleBidP50, false}, {"bid_p80", roleBidP80, false},
 		},
 	},
+	{
+		name: "CSV of requested and launched nodes", provider: catalog.GCP,
+		columns: []csvColumn{
+			{"t", roleTime, false}, {"zone", roleZone, false}, {"requested", roleRequested, false}, {"launched", roleLaunched, false},
+			{"region", roleRegion, true}, {"instance_type", roleType, true},
+		},
+	},
 }
 
 // A layout is a shape with the place of each role among the columns of a file,
@@ -156,6 +165,9 @@ const csvFieldsMax = 16
 // csv reads rows up to the end. A row is a line, so that a broken one spoils
 // no other.
 func (im *importer) csv(r *bufio.Reader, l layout) error {
+	if l.at[roleLaunched] >= 0 && l.at[roleType] < 0 && im.o.Type == "" {
+		return fmt.Errorf("%w: no column instance_type says which type was requested", ErrUnnamed)
+	}
 	var fields [csvFieldsMax][]byte
 	headed := false
 	return eachLine(r, func(line int, row []byte) error {
@@ -251,6 +263,9 @@ func (im *importer) row(fields [][]byte, l *layout) (e event, err error) {
 			return nil
 		}
 		return fields[i]
+	}
+	if l.at[roleLaunched] >= 0 {
+		return im.depthRow(field, l.provider)
 	}
 	zone := field(roleZone)
 	if l.at[roleZone] < 0 { // sold by region, which then is its own zone

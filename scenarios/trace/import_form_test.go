@@ -47,6 +47,9 @@ func told(tr *Trace) string {
 			if v.available >= 0 {
 				add("up", v.available)
 			}
+			if v.launched >= 0 {
+				add("nodes", fmt.Sprintf("%d/%d", v.launched, v.requested))
+			}
 			if gap := s.probeGap(k); gap > 0 {
 				add("gap", gap)
 			}

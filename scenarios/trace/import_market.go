@@ -125,6 +125,9 @@ func (im *importer) modelPrices(series []Series) string {
 		}
 		onDemand, ok := catalog.OnDemand(s.Provider, s.Region, s.Type)
 		if !ok {
+			onDemand, _, ok = catalog.OnDemandModelled(s.Provider, s.Region, s.Type)
+		}
+		if !ok {
 			im.warn("%s has no price: neither a recording nor the catalog knows one on demand", s.Name())
 			continue
 		}

@@ -322,7 +322,7 @@ func (b *builder) outside(batch *Batch, i int) error {
 
 // extras reports whether there is more than prices.
 func (b *Batch) extras() bool {
-	return b.Available != nil || b.Band != nil || b.Score != nil || b.Hazard != nil || b.TrueHazard != nil ||
+	return b.Available != nil || b.Launched != nil || b.Band != nil || b.Score != nil || b.Hazard != nil || b.TrueHazard != nil ||
 		b.Bids[0] != nil || b.Bids[1] != nil || b.Bids[2] != nil
 }
 
@@ -337,7 +337,7 @@ func (b *Batch) probeGap(i int) int32 {
 
 // extras reports whether there is more than prices.
 func (s *Series) extras() bool {
-	return s.Available != nil || s.Band != nil || s.Score != nil || s.Hazard != nil || s.TrueHazard != nil ||
+	return s.Available != nil || s.Launched != nil || s.Band != nil || s.Score != nil || s.Hazard != nil || s.TrueHazard != nil ||
 		s.Bids[0] != nil || s.Bids[1] != nil || s.Bids[2] != nil
 }
 
@@ -388,6 +388,9 @@ func (b *Batch) sample(i int, extras bool) sample {
 			v.bids[k] = col[i]
 		}
 	}
+	if b.Launched != nil {
+		v.requested, v.launched = int32(b.Requested[i]), int32(b.Launched[i])
+	}
 	return v
 }
 
@@ -410,6 +413,8 @@ func (s *Series) push(at policy.Time, v sample, gap int32, extras bool) {
 	for k := range s.Bids {
 		pushColumn(&s.Bids[k], n, v.bids[k], 0)
 	}
+	pushColumn(&s.Requested, n, v.requested, -1)
+	pushColumn(&s.Launched, n, v.launched, -1)
 }
 
 // pushColumn appends v to a column of n values. A column comes to be when the
@@ -509,5 +514,5 @@ func (s *Series) clip(o *ReadOptions) {
 			first++
 		}
 	}
-	s.cut(first, end)
+	s.Cut(first, end)
 }

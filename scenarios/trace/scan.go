@@ -74,6 +74,9 @@ type Batch struct {
 	ProbeGap []float64
 	Bids     [3][]policy.Money
 
+	// Requested and Launched are -1 where unknown.
+	Requested, Launched []float64
+
 	symbols *symbols
 }
 
@@ -134,7 +137,7 @@ type scanner struct {
 	codes   [5][]int32
 	differs []int32 // of each row from the one before
 	ends    []int32
-	floats  [6][]float64
+	floats  [8][]float64
 	time    []policy.Time
 	money   [5][]policy.Money
 
@@ -331,6 +334,9 @@ func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, row 
 		if s.o.Columns.has(ColumnMarket) {
 			s.findRuns(names, n)
 		}
+		if err := s.batch.checkDepth(s.o.Columns); err != nil {
+			return err
+		}
 		if err := s.visit(&s.batch); err != nil {
 			return err
 		}
@@ -386,6 +392,12 @@ func (s *scanner) read(c *cursor, n int) error {
 		k := slices.Index([]string{colBidP20, colBidP50, colBidP80}, c.name)
 		b.Bids[k] = buffer(&s.money[2+k], n)
 		return c.money(b.Bids[k], 0)
+	case colRequested:
+		b.Requested = buffer(&s.floats[6], n)
+		return c.numbers(b.Requested, requestedMax)
+	case colLaunched:
+		b.Launched = buffer(&s.floats[7], n)
+		return c.numbers(b.Launched, requestedMax)
 	}
 	b.TrueHazard = buffer(&s.floats[4], n)
 	return c.numbers(b.TrueHazard, hazardMax)

@@ -33,6 +33,8 @@ const (
 	colHazard     = "hazard"
 	colTrueHazard = "true_hazard"
 	colProbeGap   = "probe_gap"
+	colRequested  = "requested"
+	colLaunched   = "launched"
 	colBidP20     = "bid_p20"
 	colBidP50     = "bid_p50"
 	colBidP80     = "bid_p80"
@@ -120,7 +122,8 @@ func checkColumns(f *parquet.File) error {
 type Columns uint16
 
 // The columns that can be chosen. ColumnMarket is the five names of a market
-// together, ColumnBids the three percentiles of an auction's bids.
+// together, ColumnBids the three percentiles of an auction's bids, ColumnDepth
+// how many nodes were requested and how many of them came up.
 const (
 	ColumnTime Columns = 1 << iota
 	ColumnMarket
@@ -133,6 +136,7 @@ const (
 	ColumnTrueHazard
 	ColumnProbeGap
 	ColumnBids
+	ColumnDepth
 )
 
 // has reports whether any column of want is chosen.
@@ -182,6 +186,8 @@ var columnSpecs = [...]columnSpec{
 	{colBidP20, ColumnBids, storedDouble, false},
 	{colBidP50, ColumnBids, storedDouble, false},
 	{colBidP80, ColumnBids, storedDouble, false},
+	{colRequested, ColumnDepth, storedInt, false},
+	{colLaunched, ColumnDepth, storedInt, false},
 }
 
 // A leaf is a column of an open file.

@@ -41,6 +41,12 @@ type Series struct {
 	// nil when no row says.
 	ProbeGap []int32
 
+	// Requested is how many nodes a probe asked for at once and Launched how
+	// many of them came up: the depth of the market, known up to Requested. -1
+	// means unknown, of both at once. Where they are known, Available is 1 when
+	// Launched is above 0 and else 0. They are nil when no row says.
+	Requested, Launched []int32
+
 	// Band is the published interruption band and Score the placement score;
 	// -1 means unknown. Each is nil when no row has one.
 	Band, Score []int8
@@ -146,13 +152,15 @@ type sample struct {
 	available, band, score int8
 	hazard, trueHazard     float64
 	bids                   [3]policy.Money
+	requested, launched    int32
 }
 
 // blank is the sample that says nothing.
-var blank = sample{spot: policy.NoPrice, available: -1, band: -1, score: -1, hazard: -1, trueHazard: -1}
+var blank = sample{spot: policy.NoPrice, available: -1, band: -1, score: -1, hazard: -1, trueHazard: -1, requested: -1, launched: -1}
 
 func (s *Series) sample(i int) sample {
-	v := sample{spot: s.Spot[i], available: -1, band: -1, score: -1, hazard: -1, trueHazard: -1}
+	v := blank
+	v.spot = s.Spot[i]
 	if s.OnDemand != nil {
 		v.onDemand = s.OnDemand[i]
 	}
@@ -175,6 +183,9 @@ func (s *Series) sample(i int) sample {
 		if col != nil {
 			v.bids[k] = col[i]
 		}
+	}
+	if s.Launched != nil {
+		v.requested, v.launched = s.Requested[i], s.Launched[i]
 	}
 	return v
 }
@@ -236,6 +247,8 @@ func (s *Series) check() error {
 			return fmt.Errorf("%w: hazard %v, %v at %v", ErrValue, v.hazard, v.trueHazard, at)
 		case slices.Min(v.bids[:]) < 0 || slices.Max(v.bids[:]) > priceMax:
 			return fmt.Errorf("%w: bids %v at %v", ErrValue, v.bids, at)
+		case !v.depthFits():
+			return fmt.Errorf("%w: %d of %d nodes launched, available %d, at %v", ErrValue, v.launched, v.requested, v.available, at)
 		case s.probeGap(i) < 0 || s.probeGap(i) > probeGapMax:
 			return fmt.Errorf("%w: %d s since the market was looked at before %v", ErrValue, s.probeGap(i), at)
 		}
@@ -243,15 +256,25 @@ func (s *Series) check() error {
 	return nil
 }
 
+// depthFits reports whether the depth is unknown, or possible and said of the
+// same as whether a node could be had.
+func (v *sample) depthFits() bool {
+	if v.requested == -1 && v.launched == -1 {
+		return true
+	}
+	return v.requested >= 1 && v.requested <= requestedMax && v.launched >= 0 && v.launched <= v.requested &&
+		v.available == int8(min(v.launched, 1))
+}
+
 // checkLengths fails when a column that is there has not one value for each
 // spell.
 func (s *Series) checkLengths() error {
 	lengths := [...]int{
 		len(s.OnDemand), len(s.Available), len(s.ProbeGap), len(s.Band), len(s.Score), len(s.Hazard),
-		len(s.TrueHazard), len(s.Bids[0]), len(s.Bids[1]), len(s.Bids[2]),
+		len(s.TrueHazard), len(s.Bids[0]), len(s.Bids[1]), len(s.Bids[2]), len(s.Requested), len(s.Launched),
 	}
 	for _, n := range lengths {
-		if n != 0 && n != len(s.At) || len(s.Spot) != len(s.At) {
+		if n != 0 && n != len(s.At) || len(s.Spot) != len(s.At) || len(s.Requested) != len(s.Launched) {
 			return fmt.Errorf("%w: columns of %d and %v values for %d times", ErrValue, len(s.Spot), lengths, len(s.At))
 		}
 	}
@@ -268,14 +291,16 @@ func (s *Series) collapse() {
 		s.move(n, i)
 		n++
 	}
-	s.cut(0, n)
+	s.Cut(0, n)
 }
 
 // move copies spell i to place n.
 func (s *Series) move(n, i int) {
 	s.At[n], s.Spot[n] = s.At[i], s.Spot[i]
-	if s.ProbeGap != nil {
-		s.ProbeGap[n] = s.ProbeGap[i]
+	for _, col := range [...][]int32{s.ProbeGap, s.Requested, s.Launched} {
+		if col != nil {
+			col[n] = col[i]
+		}
 	}
 	for _, col := range [...][]policy.Money{s.OnDemand, s.Bids[0], s.Bids[1], s.Bids[2]} {
 		if col != nil {
@@ -294,11 +319,13 @@ func (s *Series) move(n, i int) {
 	}
 }
 
-// cut keeps the spells from i up to n.
-func (s *Series) cut(i, n int) {
+// Cut keeps the spells from i up to n.
+func (s *Series) Cut(i, n int) {
 	s.At, s.Spot = s.At[i:n], s.Spot[i:n]
-	if s.ProbeGap != nil {
-		s.ProbeGap = s.ProbeGap[i:n]
+	for _, col := range [...]*[]int32{&s.ProbeGap, &s.Requested, &s.Launched} {
+		if *col != nil {
+			*col = (*col)[i:n]
+		}
 	}
 	for _, col := range [...]*[]policy.Money{&s.OnDemand, &s.Bids[0], &s.Bids[1], &s.Bids[2]} {
 		if *col != nil {
@@ -325,6 +352,9 @@ func (s *Series) dropUnknown() {
 	}
 	if !slices.ContainsFunc(s.ProbeGap, func(gap int32) bool { return gap != 0 }) {
 		s.ProbeGap = nil
+	}
+	if !slices.ContainsFunc(s.Launched, func(n int32) bool { return n >= 0 }) {
+		s.Requested, s.Launched = nil, nil
 	}
 	for _, col := range [...]*[]int8{&s.Available, &s.Band, &s.Score} {
 		if !slices.ContainsFunc(*col, func(v int8) bool { return v >= 0 }) {
@@ -381,6 +411,11 @@ func (d *digester) later(s *Series) {
 			d.word(mark + 1 + uint64(k))
 			words(d, col)
 		}
+	}
+	if s.Launched != nil {
+		d.word(mark + 4)
+		words(d, s.Requested)
+		words(d, s.Launched)
 	}
 }
 

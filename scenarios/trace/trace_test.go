@@ -39,7 +39,7 @@ func small(t testing.TB) *Trace {
 			At: []policy.Time{at(1, 3), at(1, 9), at(3, 0), at(4, 23)}, Spot: cents(4, 5, -1, 6),
 			OnDemand:  cents(10, 10, 10, 11),
 			Available: []int8{1, 0, 0, -1}, Band: []int8{-1, 0, 4, 4}, Score: []int8{-1, 10, -1, 3},
-			ProbeGap: []int32{0, 600, 0, 34}, Bids: [3][]policy.Money{cents(0, 3, 3, 4), nil, cents(0, 0, 0, 9)},
+			ProbeGap: []int32{0, 600, 0, 34}, Requested: []int32{16, 16, 8, -1}, Launched: []int32{7, 0, 0, -1}, Bids: [3][]policy.Money{cents(0, 3, 3, 4), nil, cents(0, 0, 0, 9)},
 		},
 		{
 			Provider: "aws", Region: "us-east-1", Zone: "us-east-1a", Type: "c5.large",
@@ -88,6 +88,9 @@ func random(t testing.TB, seed uint64) *Trace {
 			v.spot, v.onDemand = cents(price)[0], cents(10 * k.At2(6, i).IntN(2))[0]
 			if k.At1(7).Float() < 0.3 {
 				v.available = int8(k.At2(8, i).IntN(3) - 1)
+				if v.available >= 0 && k.At1(9).Float() < 0.5 {
+					v.requested, v.launched = 4, int32(v.available)*int32(1+k.At2(12, i).IntN(4))
+				}
 				v.hazard = float64(k.At2(9, i).IntN(3) - 1)
 			}
 			gap := int32(0)
@@ -371,6 +374,7 @@ func TestNewRefuses(t *testing.T) {
 func TestDigestIsKept(t *testing.T) {
 	tr := small(t)
 	tr.Series[2].ProbeGap, tr.Series[2].Bids = nil, [3][]policy.Money{}
+	tr.Series[2].Requested, tr.Series[2].Launched = nil, nil
 	if err := tr.seal(); err != nil {
 		t.Fatal(err)
 	}
@@ -435,15 +439,17 @@ func TestDigestSeesEverything(t *testing.T) {
 		"time":        func(s *Series) { s.At[0]++ },
 		"spot":        func(s *Series) { s.Spot[0]++ },
 		"on-demand":   func(s *Series) { s.OnDemand[0]++ },
-		"available":   func(s *Series) { s.Available[0] = 0 },
+		"available":   func(s *Series) { s.Available[0], s.Launched[0] = 0, 0 },
 		"band":        func(s *Series) { s.Band[1]++ },
 		"score":       func(s *Series) { s.Score[1]-- },
 		"probe gap":   func(s *Series) { s.ProbeGap[1]++ },
+		"requested":   func(s *Series) { s.Requested[0]++ },
+		"launched":    func(s *Series) { s.Launched[0]++ },
 		"bid":         func(s *Series) { s.Bids[2][3]++ },
 		"which bid":   func(s *Series) { s.Bids[1], s.Bids[2] = s.Bids[2], nil },
 		"zone":        func(s *Series) { s.Zone = "us-east-1c" },
 		"product":     func(s *Series) { s.Product = "SUSE Linux" },
-		"one removed": func(s *Series) { s.cut(0, 3) },
+		"one removed": func(s *Series) { s.Cut(0, 3) },
 	} {
 		tr := small(t)
 		change(&tr.Series[2])

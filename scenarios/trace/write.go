@@ -411,6 +411,11 @@ func valueColumns(series []Series) []writtenColumn {
 	if gap := func(s *Series) []int32 { return s.ProbeGap }; anyHas(series, gap) {
 		columns = append(columns, sparse(colProbeGap, whole, gap))
 	}
+	if launched := func(s *Series) []int32 { return s.Launched }; anyHas(series, launched) {
+		count := func(n int32) (parquet.Value, bool) { return parquet.Int32Value(n), n >= 0 }
+		columns = append(columns, optional(colRequested, whole, func(s *Series) []int32 { return s.Requested }, count),
+			optional(colLaunched, whole, launched, count))
+	}
 	small := func(name string, of func(*Series) []int8) {
 		if anyHas(series, of) {
 			columns = append(columns, optional(name, whole, of,

@@ -3,6 +3,8 @@ package weather
 import (
 	"fmt"
 	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // A Basis is what a constant of the model rests on.
@@ -23,7 +25,7 @@ const (
 // An Assumption is one constant of the model, or some that belong together, and
 // what it rests on.
 type Assumption struct {
-	// Name is that of the field of [Params].
+	// Name is that of the field of [Params], or says what else it is.
 	Name string
 
 	// Value is it in words and numbers, with its unit.
@@ -39,6 +41,7 @@ type Assumption struct {
 const (
 	sourceV100     = "SkyPilot availability of V100 in nine zones of us-east-1, us-east-2 and us-west-2, probed every 195 s for 45 days from 2023-02-15"
 	sourceR5       = "SkyPilot availability of r5.16xlarge in three zones of us-east-1, probed every 34 s for 6 days from 2023-04-19"
+	sourceH100     = "launches of 16 a3-highgpu-1g at once in 13 zones of Google Cloud, every 10 minutes for 10 days from 2025-10-04"
 	sourceFleet    = "Bamboo trace of a fleet of 32 p3 nodes over 11 hours: 43 losses, none of the whole fleet"
 	sourceAdvisor  = "AWS Spot Instance Advisor, Linux, 2025-06-28"
 	sourceAWSDocs  = "AWS documentation of Spot interruption notices and of rebalance recommendations"
@@ -50,6 +53,7 @@ const (
 func (p *Params) Assumptions() []Assumption {
 	list := p.rateAssumptions()
 	list = append(list, p.squeezeAssumptions()...)
+	list = append(list, noticeLeads()...)
 	return append(list, p.noticeAssumptions()...)
 }
 
@@ -59,7 +63,7 @@ func (p *Params) rateAssumptions() []Assumption {
 		{"BandSharesCPU", numbers(p.BandSharesCPU[:], "%.2f") + " of markets, by band", Published, sourceAdvisor},
 		{"BandSharesGPU", numbers(p.BandSharesGPU[:], "%.2f") + " of markets, by band", Published, sourceAdvisor},
 		{"SlotsCPU", fmt.Sprintf("%g nodes (median of a market)", p.SlotsCPU), Modelled, sourceNoFigure},
-		{"SlotsGPU", fmt.Sprintf("%g nodes (median of a market)", p.SlotsGPU), Modelled, sourceNoFigure},
+		{"SlotsGPU", fmt.Sprintf("%g nodes (median of a market), where no depth is drawn", p.SlotsGPU), Modelled, sourceNoFigure},
 		{"SlotsSigma", fmt.Sprintf("%g (deviation of the logarithm)", p.SlotsSigma), Modelled, sourceNoFigure},
 		{"FrailtySigma", fmt.Sprintf("%g (deviation of the logarithm)", p.FrailtySigma), Fitted, "deviation between the logarithms of the rates of zones: .88 in nine zones of V100, .97 in three of r5.16xlarge, .37 in four of V100 in April 2023"},
 		{"HourOfDay", spread(p.HourOfDay[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by local hour, February 2023; its swing is that of the nine recorded zones"},
@@ -75,17 +79,28 @@ func (p *Params) squeezeAssumptions() []Assumption {
 		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of outages, " + sourceR5},
 		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "sets how finely squeezes are shared among markets, not how often a market meets one"},
 		{"Extra", numbers(p.Extra[:], "%g") + " times the band's rate, by type in zone, type in region, zone, region", Modelled, "that squeezes take about as many nodes as the calendars is assumed; zones of a type fail together more often than types of a zone"},
-		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h",
-			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g")), Fitted, "mean of the laws of three regions, " + sourceV100},
+		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
+			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the laws of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
+		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},
 		{"DepthWhole", fmt.Sprintf("%g of squeezes take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72 % of drops take all of them"},
 		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)), Fitted, sourceFleet},
+		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare), Modelled, "AWS documentation of InsufficientInstanceCapacity: a launch on demand may find no capacity; " + sourceNoFigure + " of how often"},
 		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92 % of interruptions that come together hit the same type and zone within 3 minutes"},
 	}
 }
 
+// noticeLeads lists how long before a reclaim each provider gives notice, which
+// no constant of p changes.
+func noticeLeads() []Assumption {
+	var list []Assumption
+	for _, r := range policy.NoticeRules() {
+		list = append(list, Assumption{"Notice lead of " + r.Provider, r.Lead.String(), Published, r.Source})
+	}
+	return list
+}
+
 func (p *Params) noticeAssumptions() []Assumption {
 	return []Assumption{
-		{"NoticeLead", p.NoticeLead.String(), Published, sourceAWSDocs},
 		{"NoticeLost, NoticeLate", fmt.Sprintf("%g never come, %g come late", p.NoticeLost, p.NoticeLate), Modelled, sourceAWSDocs + " promise them on a best effort basis; " + sourceNoFigure},
 		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare), Modelled, sourceAWSDocs + ": a recommendation may come sooner than the notice or along with it; " + sourceNoFigure},
 		{"RecommendedLead", fmt.Sprintf("%v before the notice (mean, exponential, at most an hour before the reclaim)", p.RecommendedLead), Modelled, sourceNoFigure},

@@ -51,6 +51,7 @@ type builder struct {
 
 	scratch []policy.Time
 	outages []Outage
+	deep    []Outage // of outages the parts that reach launches on demand
 }
 
 func newBuilder(cfg Config, markets int) *builder {
@@ -71,12 +72,14 @@ func newBuilder(cfg Config, markets int) *builder {
 
 // add draws the weather of one market.
 func (b *builder) add(m *Market) {
-	mk := market{hash: portable.HashString(m.Name), name: m.Name, spot: m.Spot, band: policy.BandUnknown, slots: Unlimited}
+	mk := market{hash: portable.HashString(m.Name), name: m.Name, spot: m.Spot, band: policy.BandUnknown, slots: Unlimited,
+		lead: policy.Time(policy.NoticeLead(m.Provider).Milliseconds())}
 	if m.Spot {
 		if !m.Auction {
 			mk.band, mk.modelled = b.bandOf(m)
 		}
 		mk.slots = b.slotsOf(m, mk.hash)
+		b.deepen(&mk, m)
 	}
 	b.spells(&mk, m)
 	if !m.Spot {
@@ -175,9 +178,11 @@ func (b *builder) spells(mk *market, m *Market) {
 	from := len(w.spells)
 	switch {
 	case m.Spot && m.Available != nil:
-		w.spells = b.recordedSpells(mk, m.Available, w.spells)
+		w.spells = b.recordedSpells(m.Name, m.Available, w.spells)
 	case m.Spot && !m.Auction && w.cfg.Intensity > 0:
 		w.spells = b.squeezes(mk, m, w.spells)
+	case !m.Spot && w.cfg.OnDemandShortages && w.cfg.Intensity > 0:
+		w.spells = b.onDemandSpells(m, w.spells)
 	}
 	w.spells = b.orderedSpells(m, w.spells)
 	own := w.spells[from:]
@@ -227,13 +232,10 @@ const scarceCopiesMax = 16
 // one.
 func (b *builder) scarceSpells(mk *market, m *Market, spells []Spell) []Spell {
 	law := &b.p.Scarce
-	own := m.groupHash(typeInZone)
-	place := Place{Region: m.Region, Mean: law.Mean + float64(law.Spread*b.frailty.At1(own).Normal())}
 	left := min(b.w.cfg.Intensity, scarceCopiesMax)
-	mk.squeezed = float64(law.Rate(place.Mean)*left) * b.p.DepthMean()
+	mk.squeezed = float64(law.Rate(b.scarcePlace(m, 0).Mean)*left) * b.p.DepthMean()
 	for copied := uint64(0); left > 0; copied++ {
-		place.Common = b.squeeze.At2(m.groupHash(typeInRegion), copied)
-		place.Own = b.squeeze.At2(own, copied)
+		place := b.scarcePlace(m, copied)
 		b.outages = law.Outages(b.outages[:0], place, b.w.cfg.From-scarceBefore, b.end)
 		for _, o := range b.outages {
 			k := place.Own.At2(scarceDraws, uint64(o.From))
@@ -249,17 +251,11 @@ func (b *builder) scarceSpells(mk *market, m *Market, spells []Spell) []Spell {
 	return spells
 }
 
-// recordedSpells appends a spell for every fall of a recorded availability. Its
-// begin and its end lie anywhere between the probes that enclose them.
-func (b *builder) recordedSpells(mk *market, a *Availability, spells []Spell) []Spell {
-	k := b.recorded.At1(mk.hash)
-	between := func(i int) policy.Time {
-		if a.Gap == nil || a.Gap[i] == 0 {
-			return a.At[i]
-		}
-		span := int(min(a.Gap[i], a.At[i]-a.At[i-1]))
-		return a.At[i] - policy.Time(k.At2(uint64(a.At[i]), 0).IntN(span))
-	}
+// recordedSpells appends a spell for every fall of the recorded availability of
+// the named market. Its begin and its end lie anywhere between the probes that
+// enclose them.
+func (b *builder) recordedSpells(name string, a *Availability, spells []Spell) []Spell {
+	k := b.recorded.At1(portable.HashString(name))
 	up := true
 	var fall Spell
 	for i := range a.At {
@@ -268,10 +264,10 @@ func (b *builder) recordedSpells(mk *market, a *Availability, spells []Spell) []
 			draw := k.At2(uint64(a.At[i]), 1)
 			fall = Spell{Depth: b.p.depth(draw.At1(0)), Cause: CauseRecorded, key: draw.At1(1)}
 			if i > 0 {
-				fall.From = between(i)
+				fall.From = a.between(k, i)
 			}
 		case !up && a.Up[i]:
-			fall.Until = between(i)
+			fall.Until = a.between(k, i)
 			if fall.Until > b.w.cfg.From && fall.From < b.end {
 				spells = append(spells, fall)
 			}

@@ -37,7 +37,7 @@ func (b *builder) calendars(mk *market) {
 			slices.SortStableFunc(own, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 		}
 		for i := range own {
-			b.announce(&own[i], notices.At2(uint64(slot), uint64(own[i].at)))
+			b.announce(&own[i], mk.lead, notices.At2(uint64(slot), uint64(own[i].at)))
 		}
 	}
 }
@@ -108,13 +108,13 @@ const (
 	drawOrderedLate
 )
 
-// announce draws the notice and the recommendation of a reclaim.
-func (b *builder) announce(e *event, key chance.Key) {
+// announce draws the notice and the recommendation of a reclaim, where notices
+// come lead before it.
+func (b *builder) announce(e *event, lead policy.Time, key chance.Key) {
 	if e.silent {
 		return
 	}
 	p := b.p
-	lead := policy.Time(p.NoticeLead.Milliseconds())
 	if key.At1(drawRecommended).Float() < p.RecommendedShare {
 		early := float64(key.At1(drawRecommendedLead).Exp1() * float64(p.RecommendedLead.Milliseconds()))
 		e.recommended = int32(lead + policy.Time(min(early, float64(announcedMax-lead-1))))

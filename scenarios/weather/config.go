@@ -31,6 +31,10 @@ type Market struct {
 	// Band is the published band. BandUnknown has one drawn for a spot market.
 	Band policy.Band
 
+	// Twin is the name of the spot market of the same type and zone, where this
+	// one is on demand: its Band and its Available then are the twin's.
+	Twin string
+
 	// Available is a recorded availability, which then takes the place of
 	// everything modelled in this market; nil without one.
 	Available *Availability
@@ -42,6 +46,10 @@ type Market struct {
 type Availability struct {
 	At []policy.Time
 	Up []bool
+
+	// Nodes[i] is how many nodes could be had at At[i], above 0 where Up[i]; nil
+	// where only whether one could be had is known.
+	Nodes []int32
 
 	// Gap[i] is how long before At[i] the probe before it was, in milliseconds:
 	// what changed by At[i] did so at one instant in (At[i] − Gap[i], At[i]].
@@ -108,8 +116,12 @@ type Config struct {
 	Intensity float64
 
 	// Slots, when above 0, replaces the number of nodes that every spot market
-	// holds, which is otherwise drawn.
+	// holds, which is otherwise drawn. A recorded depth holds within it.
 	Slots int
+
+	// OnDemandShortages has launches on demand of scarce types refused at times;
+	// see [Params.OnDemandShare].
+	OnDemandShortages bool
 
 	// Squeezes, LateNotices and APIFaults are ordered by the scenario.
 	Squeezes    []Squeeze
@@ -213,6 +225,9 @@ func (a *Availability) check() error {
 	}
 	if len(a.At) != len(a.Up) || len(a.At) == 0 {
 		return fmt.Errorf("Available has %d instants and %d values, must have as many of each and at least one", len(a.At), len(a.Up))
+	}
+	if err := a.checkNodes(); err != nil {
+		return err
 	}
 	if a.Gap != nil && len(a.Gap) != len(a.At) {
 		return fmt.Errorf("Available has %d instants and %d gaps, must have as many of each or no gap", len(a.At), len(a.Gap))

@@ -22,6 +22,7 @@ const (
 	recordLateNotice
 	recordAPIFault
 	recordTrace
+	recordDepth
 )
 
 // recordSize is the width of every record: kind, flags, slot, market, and three
@@ -100,6 +101,9 @@ func (d *digester) market(w *Weather, m *market) {
 	for i := m.spellsFrom; i < m.spellsUntil; i++ {
 		s := &w.spells[i]
 		d.record(recordSpell, flags(s.silent, false)|uint8(s.Cause)<<4, 0, m.hash, uint64(s.From), uint64(s.Until), math.Float64bits(s.Depth))
+	}
+	for _, s := range w.steps[m.stepsFrom:m.stepsUntil] {
+		d.record(recordDepth, 0, s.Nodes, m.hash, uint64(s.From), 0, 0)
 	}
 	if !m.spot {
 		return

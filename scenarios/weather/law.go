@@ -40,6 +40,12 @@ type Law struct {
 	// a zone of mean slack m is available with about the probability Φ(m).
 	Mean, Spread float64
 
+	// Width is the slack that makes up [DepthMax] nodes in the median zone, and
+	// WidthSpread the deviation of its logarithm between zones: where it is
+	// small a zone has either none or all, where it is large often some. At 0
+	// the law says nothing of depth.
+	Width, WidthSpread float64
+
 	// Hour and Weekday (Sunday first) are added to the slack by the local time
 	// of the region. Each has the mean 0.
 	Hour    [24]float64
@@ -59,8 +65,13 @@ type Place struct {
 	Region      string
 	Common, Own chance.Key
 
-	// Mean is the mean slack of the place.
-	Mean float64
+	// Mean is the mean slack of the place, and Width the slack that makes up
+	// DepthMax nodes in it.
+	Mean, Width float64
+
+	// Opposed says that what the region's places have in common acts on this one
+	// the other way round: it has capacity when the others lack it.
+	Opposed bool
 }
 
 // evenDraws is the number of parts of equal probability into which the values
@@ -199,14 +210,19 @@ type slack struct {
 func (l *Law) slackAt(p Place, from policy.Time) slack {
 	s := slack{law: l, mean: p.Mean, ahead: utcOffset(p.Region)}
 	clock := NewClock(p.Common.At1(clockKey), l.Unrest, from)
+	sign := 1.0
+	if p.Opposed {
+		sign = -1
+	}
 	for _, part := range []struct {
 		variances []float64
 		key       chance.Key
-	}{{l.Common, p.Common}, {l.Own, p.Own}} {
+		sign      float64
+	}{{l.Common, p.Common, sign}, {l.Own, p.Own, 1}} {
 		for i, v := range part.variances {
 			if v > 0 {
 				s.levels = append(s.levels, NewLevel(part.key.At1(uint64(i)), l.Paces[i], clock, from))
-				s.weight = append(s.weight, math.Sqrt(v))
+				s.weight = append(s.weight, float64(part.sign*math.Sqrt(v)))
 			}
 		}
 	}
@@ -309,7 +325,7 @@ func (s *slack) risk(t policy.Time) float64 {
 	rate := 0.0
 	for i := range s.levels {
 		rest := x - float64(s.weight[i]*s.levels[i].Value)
-		rate += chance.NormalCDF(-rest/s.weight[i]) / s.levels[i].pace
+		rate += chance.NormalCDF(-rest/math.Abs(s.weight[i])) / s.levels[i].pace
 	}
 	return rate
 }
@@ -371,6 +387,9 @@ func (l *Law) validate() error {
 	}
 	if !within(l.Mean, -5, 5) || !within(l.Spread, 0, 5) {
 		return fmt.Errorf("weather: Law.Mean and Law.Spread are %v and %v, must be from -5 and 0 to 5", l.Mean, l.Spread)
+	}
+	if !within(l.Width, 0, 20) || !within(l.WidthSpread, 0, 3) {
+		return fmt.Errorf("weather: Law.Width and Law.WidthSpread are %v and %v, must be from 0 to 20 and 3", l.Width, l.WidthSpread)
 	}
 	for _, x := range append(l.Hour[:], l.Weekday[:]...) {
 		if !within(x, -5, 5) {

@@ -80,8 +80,16 @@ type Params struct {
 	// can be had, in place of squeezes of the type in its zone and its region.
 	// Fitted: the mean of the laws of V100 in three regions and nine zones,
 	// probed every 195 s for 45 days from February 2023. Another law, fitted to
-	// another recording, may take its place.
+	// another recording, may take its place. Its width is fitted to the one
+	// recording of depth, of 16 H100 at once in 13 zones of Google Cloud every
+	// ten minutes for ten days of October 2025, which had no part in the rest.
 	Scarce Law
+
+	// DepthCalm is the mean slack, in deviations, of types with accelerators that
+	// the law of scarce types does not close: of a milder band, or of which only
+	// the availability was recorded. At 2.3 they are down to their least depth,
+	// one node, in one hour of a hundred. Modelled: no measurement is known.
+	DepthCalm float64
 
 	// DepthWhole is the probability that a squeeze takes every slot. Published:
 	// of the drops of 16 V100 requested together 36–72 % took all. Otherwise
@@ -91,6 +99,15 @@ type Params struct {
 	// nodes together; in how many zones it stood is not known.
 	DepthWhole, DepthA, DepthB float64
 
+	// OnDemandShare is the part of the shortages of a scarce type, one with
+	// accelerators or in the band that is open above, that are so deep that
+	// launches on demand are refused too; of the law of scarce types it is the
+	// part of their time. Raising it has the on-demand baseline wait more often.
+	// Modelled: providers say that launches on demand may find no capacity, and
+	// no measurement of how often is known. No effect where
+	// [Config.OnDemandShortages] is not set.
+	OnDemandShare float64
+
 	// TakeWindow is the time after the begin of a squeeze within which it takes
 	// its slots: more than 92 % of interruptions that come together hit the
 	// same type and zone within 3 minutes. A squeeze that is shorter, as some of
@@ -98,11 +115,9 @@ type Params struct {
 	// common types last at least as long.
 	TakeWindow time.Duration
 
-	// NoticeLead is the time from a notice to the reclaim. Published: 120 s, on
-	// a best effort basis, by the AWS documentation. NoticeLost is the share of
-	// notices that never come and NoticeLate the share that comes with a part
-	// of the lead only. Modelled: no measurement is known.
-	NoticeLead             time.Duration
+	// NoticeLost is the share of notices that never come and NoticeLate the share
+	// that comes with a part of the lead only, which each provider has its own of:
+	// [policy.NoticeLead]. Modelled: no measurement is known.
 	NoticeLost, NoticeLate float64
 
 	// RecommendedShare is the share of reclaims that a rebalance recommendation
@@ -145,11 +160,12 @@ func DefaultParams() Params {
 		LengthScale:          0.325,
 		CandidateGap:         24,
 		Extra:                [levels]float64{.5, .25, .2, .05},
+		DepthCalm:            2.3,
 		DepthWhole:           .5,
 		DepthA:               1.1,
 		DepthB:               6.4,
+		OnDemandShare:        .1,
 		TakeWindow:           180 * time.Second,
-		NoticeLead:           120 * time.Second,
 		NoticeLost:           .01,
 		NoticeLate:           .02,
 		RecommendedShare:     .6,
@@ -168,6 +184,9 @@ func scarceLaw() Law {
 		Unrest: 0.4,
 		Mean:   0.44,
 		Spread: 0.79,
+
+		Width:       0.73,
+		WidthSpread: 1.3,
 		Hour: [24]float64{
 			.27, .25, .21, .16, .09, .03, -.03, -.08, -.12, -.15, -.17, -.19,
 			-.19, -.19, -.19, -.17, -.14, -.10, -.04, .03, .10, .17, .22, .26,
@@ -198,11 +217,12 @@ func (p *Params) validate() error {
 		{"LengthShape", p.LengthShape, 0.2, 5},
 		{"LengthScale", p.LengthScale, 0.01, 1e4},
 		{"CandidateGap", p.CandidateGap, 0.1, 1e5},
+		{"DepthCalm", p.DepthCalm, -5, 5},
 		{"DepthWhole", p.DepthWhole, 0, 1},
 		{"DepthA", p.DepthA, 0.05, 100},
 		{"DepthB", p.DepthB, 0.05, 100},
+		{"OnDemandShare", p.OnDemandShare, 0.001, 1},
 		{"TakeWindow in seconds", p.TakeWindow.Seconds(), 1, 3600},
-		{"NoticeLead in seconds", p.NoticeLead.Seconds(), 0, 1800},
 		{"NoticeLost + NoticeLate", p.NoticeLost + p.NoticeLate, 0, 1},
 		{"NoticeLost", p.NoticeLost, 0, 1},
 		{"RecommendedShare", p.RecommendedShare, 0, 1},

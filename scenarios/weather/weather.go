@@ -88,6 +88,9 @@ type Weather struct {
 	spells []Spell
 	closed []interval
 
+	// steps are the changes of depth of all markets, ascending within each.
+	steps []Step
+
 	digest    sync.Once
 	digestSum [sha256.Size]byte
 }
@@ -100,6 +103,7 @@ type market struct {
 	band     policy.Band
 	modelled bool
 	slots    int32
+	lead     policy.Time // from a notice to the reclaim
 
 	// rate is the calendar's mean in reclaims per node-hour, frailty and
 	// intensity included; state is the rhythm that it follows, nil where nothing
@@ -114,6 +118,7 @@ type market struct {
 	first                   int32 // of its slots in starts; spot only
 	spellsFrom, spellsUntil int32
 	closedFrom, closedUntil int32
+	stepsFrom, stepsUntil   int32
 }
 
 // An event is a reclaim of one slot with its announcements, in milliseconds
@@ -138,7 +143,7 @@ func (w *Weather) Band(m int) (b policy.Band, modelled bool) {
 func (w *Weather) Slots(m int) int { return int(w.markets[m].slots) }
 
 // Open reports whether market m sells at t. A market on demand is closed by
-// ordered faults only.
+// ordered faults, and those of scarce types in deep shortages.
 func (w *Weather) Open(m int, t policy.Time) bool {
 	mk := &w.markets[m]
 	closed := w.closed[mk.closedFrom:mk.closedUntil]

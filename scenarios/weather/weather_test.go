@@ -86,7 +86,7 @@ func account(w *Weather, m int, end policy.Time) string {
 		fmt.Fprintln(&b, slot, reclaims(w, m, slot, end), recommendations(w, m, slot, end))
 	}
 	for t := begin; t < end; t += hour {
-		fmt.Fprint(&b, w.Open(m, t), w.TrueHazard(m, t), " ")
+		fmt.Fprint(&b, w.Open(m, t), w.Depth(m, t), w.TrueHazard(m, t), " ")
 	}
 	return b.String()
 }
@@ -161,7 +161,7 @@ func TestPinned(t *testing.T) {
 		markets[i].Band = policy.Band(i%6 - 1)
 	}
 	got := fmt.Sprintf("%x", mustNew(t, cfg, markets).Digest())
-	if want := "8be634047400aa72ce35e0765584daf66106a8551aea41c9eaae83a47eea09f7"; got != want {
+	if want := "63080bc0acb8d887e0e159fc8410168b3c361b8d5f36c6820adac234e9fdf565"; got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 }
@@ -932,5 +932,30 @@ func BenchmarkNew(b *testing.B) {
 				mustNew(b, config(1), markets).Digest()
 			}
 		})
+	}
+}
+
+// Each provider gives notice as long before as its documentation says.
+func TestNoticesOfProviders(t *testing.T) {
+	cfg := config(13)
+	cfg.Intensity = 100
+	cfg.Params.NoticeLost, cfg.Params.NoticeLate = 0, 0
+	for _, rule := range policy.NoticeRules() {
+		markets := spotMarkets(6)
+		for i := range markets {
+			markets[i].Provider = rule.Provider
+		}
+		w, n := mustNew(t, cfg, markets), 0
+		for m := range markets {
+			for _, r := range reclaims(w, m, 0, cfg.To) {
+				again, _ := w.Reclaim(m, 0, r.At-hour+1)
+				if n++; again.At == r.At && again.At-again.Notice != policy.Time(rule.Lead.Milliseconds()) {
+					t.Errorf("%s: a notice comes %d ms before the reclaim, not %v", rule.Provider, again.At-again.Notice, rule.Lead)
+				}
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s: no reclaim", rule.Provider)
+		}
 	}
 }

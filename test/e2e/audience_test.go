@@ -11,11 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/karpenter"
 )
 
 // An audience sees the day as users do, and notes what they would mind.
@@ -42,9 +41,9 @@ type spell struct{ from, to time.Time }
 func (w *world) watch(t *testing.T) *audience {
 	t.Helper()
 	a := &audience{wants: map[string]int32{}, whole: map[string]bool{}, drifted: map[string]string{}, gone: map[string]time.Time{}}
-	follow(t, w.client, &policyv1.PodDisruptionBudgetList{}, a.budget, func(string) {})
-	follow(t, w.client, &karpv1.NodeClaimList{}, a.claim, a.end)
-	follow(t, w.client, &corev1.NodeList{}, func(*corev1.Node) {}, a.end)
+	karpenter.Follow(t, w.client, &policyv1.PodDisruptionBudgetList{}, a.budget, func(string) {})
+	karpenter.Follow(t, w.client, &karpv1.NodeClaimList{}, a.claim, a.end)
+	karpenter.Follow(t, w.client, &corev1.NodeList{}, func(*corev1.Node) {}, a.end)
 	return a
 }
 
@@ -53,39 +52,6 @@ func (a *audience) end(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.gone[name] = time.Now()
-}
-
-// follow calls see with every object of a kind whenever it changes, and end with the name
-// of one that is gone, until the test ends.
-func follow[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, see func(T), end func(string)) {
-	t.Helper()
-	begin := func() (watch.Interface, error) {
-		return c.Watch(t.Context(), list.DeepCopyObject().(client.ObjectList))
-	}
-	seen, err := begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for {
-			for e := range seen.ResultChan() {
-				o, ok := e.Object.(T)
-				switch {
-				case ok && e.Type == watch.Deleted:
-					end(o.GetName())
-				case ok:
-					see(o)
-				}
-			}
-			if t.Context().Err() != nil {
-				return
-			}
-			time.Sleep(time.Second) // the server ends a watch after a while
-			if next, err := begin(); err == nil {
-				seen = next
-			}
-		}
-	}()
 }
 
 // expect says how many pods a workload is to have from now on.

@@ -133,7 +133,7 @@ func (w *world) shadow(t *testing.T) {
 // squeeze has no spot to be had while more pods come: they run on demand.
 func (w *world) squeeze(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(w.refusedFile(), []byte("*/*/spot\n"), 0o600); err != nil {
+	if err := w.karpenter.Refuse("*/*/spot"); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s  no spot is to be had any more", w.market.clock())
@@ -153,7 +153,7 @@ func (w *world) squeeze(t *testing.T) {
 		}
 	}
 	w.reach(t, 11)
-	if err := os.Remove(w.refusedFile()); err != nil {
+	if err := w.karpenter.Refuse(); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s  spot is to be had again", w.market.clock())

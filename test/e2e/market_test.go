@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/test/e2e/bill"
+	"github.com/spotter-dev/spotter/test/karpenter"
 )
 
 // A market is one day of a trace, played k times as fast as it was.
@@ -150,22 +148,16 @@ func (m *market) types(t *testing.T) []any {
 		if !ok {
 			t.Fatalf("the catalog does not know %s", kind)
 		}
-		var offers []any
+		var offers []karpenter.Offer
 		for _, zone := range soldZones {
 			for _, capacity := range []string{bill.Spot, bill.OnDemand} {
 				price := m.prices[kind+"/"+zone+"/"+capacity][0].Price
-				offers = append(offers, map[string]any{"Price": float64(price) / 1e6, "Available": true, "Requirements": []any{
-					map[string]any{"key": karpv1.CapacityTypeLabelKey, "operator": "In", "values": []string{capacity}},
-					map[string]any{"key": corev1.LabelTopologyZone, "operator": "In", "values": []string{zone}},
-				}})
+				offers = append(offers, karpenter.Offer{Zone: zone, Capacity: capacity, Price: float64(price) / 1e6})
 			}
 		}
-		all = append(all, map[string]any{
-			"name": kind, "offerings": offers, "architecture": "amd64", "operatingSystems": []string{"linux"},
-			"resources": map[string]string{
-				"cpu": fmt.Sprint(x.VCPU), "memory": fmt.Sprint(x.Capacity.Memory), "ephemeral-storage": "80Gi", "pods": "29",
-			},
-		})
+		all = append(all, karpenter.Type(kind, map[string]string{
+			"cpu": fmt.Sprint(x.VCPU), "memory": fmt.Sprint(x.Capacity.Memory), "ephemeral-storage": "80Gi", "pods": "29",
+		}, offers))
 	}
 	return all
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"time"
 
@@ -37,21 +36,6 @@ func (q *queue) send(detail, machine string) {
 		q.sent, detail, time.Now().UTC().Format(time.RFC3339), region, machine))
 }
 
-// announce has the provider say of a node what it says.
-func (w *world) announce(t *testing.T, line string) {
-	t.Helper()
-	f, err := os.OpenFile(w.takenFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(line + "\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // lead is how long before it takes a machine the provider says so.
 const lead = 20 * time.Second
 
@@ -60,7 +44,9 @@ func (w *world) reclaim(t *testing.T, node string) time.Time {
 	t.Helper()
 	at := time.Now().Add(lead)
 	w.spoil(time.Now(), at)
-	w.announce(t, "reclaim "+node+" "+at.UTC().Format(time.RFC3339Nano))
+	if err := w.karpenter.Reclaim(node, at); err != nil {
+		t.Fatal(err)
+	}
 	if !w.interrupts {
 		w.queue.send(interruption, node)
 	}
@@ -70,7 +56,9 @@ func (w *world) reclaim(t *testing.T, node string) time.Time {
 // recommend advises to leave a node.
 func (w *world) recommend(t *testing.T, node string) {
 	t.Helper()
-	w.announce(t, "recommend "+node)
+	if err := w.karpenter.Recommend(node); err != nil {
+		t.Fatal(err)
+	}
 	if !w.interrupts {
 		w.queue.send(recommendation, node)
 	}

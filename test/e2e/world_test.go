@@ -2,16 +2,12 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,18 +15,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
-	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 
 	"github.com/spotter-dev/spotter/live/crd"
-	"github.com/spotter-dev/spotter/live/karpenter"
+	backend "github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/test/karpenter"
 )
 
 // The environment variables of the day. SPOTTER names the program and SPOTTER_SEED
@@ -51,8 +44,9 @@ type world struct {
 	draw   *rand.Rand
 	dir    string // of what processes outside of the cluster share
 
-	market  *market
-	auction *auction
+	market    *market
+	auction   *auction
+	karpenter *karpenter.Karpenter
 	*audience
 
 	// interrupts says that Karpenter is warned of reclaims. Else Spotter is, by a
@@ -73,10 +67,10 @@ func newWorld(t *testing.T, interrupts bool) *world {
 	w := &world{seed: testenv.Seed(t), dir: t.TempDir(), interrupts: interrupts, binary: program(t), helmPath: tool(t, "helm"), claim: "prices"}
 	w.draw = rand.New(rand.NewPCG(w.seed, 0))
 	options := testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 300 * time.Millisecond}
-	options.CRDs = append(slices.Clone(karpenterapis.CRDs), kwokapis.CRDs...)
+	options.CRDs = karpenter.CRDs()
 	w.env = testenv.New(t, options)
 	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme))
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), backend.AddToScheme(scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,66 +175,13 @@ func (w *world) volume(t *testing.T) {
 	}
 }
 
-// refusedFile lists the markets that refuse, and takenFile what is announced of nodes.
-func (w *world) refusedFile() string { return filepath.Join(w.dir, "refused") }
-func (w *world) takenFile() string   { return filepath.Join(w.dir, "taken") }
-
 // startKarpenter runs Karpenter on the market until the test ends.
 func (w *world) startKarpenter(t *testing.T) {
 	t.Helper()
-	path := filepath.Join("..", "..", "bin", "testenv", "karpenter-kwok")
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		path = filepath.Join(dir, "karpenter-kwok")
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v; run make e2e", err)
-	}
-	class := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-		"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
-	}}}}}
-	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"})
-	class.SetName("default")
-	if err := w.client.Create(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
-	types, prices := filepath.Join(w.dir, "types.json"), filepath.Join(w.dir, "prices.json")
-	write(t, types, w.market.types(t))
-	write(t, prices, w.market.prices)
-	log, err := os.Create(filepath.Join(w.dir, "karpenter.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command(path)
-	c.Stdout, c.Stderr = log, log
-	c.Env = append(os.Environ(), "KUBECONFIG="+w.env.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0",
-		"SYSTEM_NAMESPACE=kube-system", "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=2s", "INSTANCE_TYPES_FILE_PATH="+types,
-		"PRICES_FILE="+prices, "REFUSED_MARKETS_FILE="+w.refusedFile(), "REFUSED_FOR=20s", "TAKEN_FILE="+w.takenFile(),
-		"INSTANCE_IDS=true", fmt.Sprintf("INTERRUPTION_CONTROLLER=%t", w.interrupts))
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("Karpenter said at the end:\n%s", text[max(0, len(text)-3000):])
-		}
-		log.Close()
+	w.karpenter = karpenter.Start(t, w.env, w.client, karpenter.Options{
+		Dir: w.dir, Types: w.market.types(t), Prices: w.market.prices, Interrupts: w.interrupts,
+		RefusedFor: 20 * time.Second, BatchIdle: 300 * time.Millisecond, BatchMax: 2 * time.Second,
 	})
-}
-
-// write writes a value as JSON.
-func write(t *testing.T, path string, v any) {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // patience is how long is waited for what takes seconds on an idle machine.

@@ -19,7 +19,11 @@
 //     AWS does, which the core does not: of each it makes an Event, and it deletes the
 //     NodeClaim of the first;
 //   - with INSTANCE_IDS=true nodes and their machines are named as AWS names instances,
-//     so that its warnings can be of them.
+//     so that its warnings can be of them;
+//   - with JOIN_AFTER=30s-60s nodes join the cluster so long after their launch, each
+//     after a time drawn evenly between the two.
+//
+// Among markets of one price a launch takes any, as the kwok provider does.
 package main
 
 import (
@@ -62,7 +66,10 @@ func run() error {
 			return err
 		}
 	}
-	named := op.GetClient()
+	named, err := newLatecomer(op.GetClient(), os.Getenv("JOIN_AFTER"))
+	if err != nil {
+		return err
+	}
 	asInstances := os.Getenv("INSTANCE_IDS") == "true"
 	if asInstances {
 		named = instances{named}

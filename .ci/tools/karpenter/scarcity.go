@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path"
 	"slices"
@@ -128,7 +130,7 @@ func (s *scarcity) patterns() []string {
 }
 
 // split returns the markets that wanted allows: those that give, the cheapest
-// first, and those that refuse.
+// first and those of one price in any order, and those that refuse.
 func (s *scarcity) split(types []*cloudprovider.InstanceType, wanted scheduling.Requirements) (open, refused []market) {
 	patterns := s.patterns()
 	for _, t := range types {
@@ -143,15 +145,8 @@ func (s *scarcity) split(types []*cloudprovider.InstanceType, wanted scheduling.
 			}
 		}
 	}
-	slices.SortFunc(open, func(a, b market) int {
-		if a.price != b.price {
-			if a.price < b.price {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.name(), b.name())
-	})
+	rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+	slices.SortStableFunc(open, func(a, b market) int { return cmp.Compare(a.price, b.price) })
 	return open, refused
 }
 

@@ -188,6 +188,10 @@ func (c *capturer) job(x *load) any {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	c.out.Pods += int(pods)
 	spec := batchv1.JobSpec{Parallelism: &pods, Completions: &completions, Template: pod}
+	if x.t.Gang > 1 && pods == completions {
+		ranked := batchv1.IndexedCompletion // of a JobSet each of its jobs becomes a gang of its own
+		spec.CompletionMode = &ranked
+	}
 	if x.w.Suspended {
 		spec.Suspend = &x.w.Suspended
 	}

@@ -69,7 +69,7 @@ func (c *Class) price(at policy.Time) policy.Money {
 func DefaultState() State {
 	return State{
 		Organization: "acme", ID: "org_AbC123", Regions: map[string]string{"cs": "us-east-iad-1"}, Refresh: "refresh-1",
-		TokenLife: time.Hour, Join: 8 * time.Minute, Notice: 5 * time.Minute, Billing: true,
+		TokenLife: time.Hour, Join: 8 * time.Minute, Notice: 6 * time.Minute, Billing: true,
 		Classes: []Class{
 			{Name: "gp.vs1.medium-iad", Region: "us-east-iad-1", Category: "General Purpose", CPU: "2", Memory: "3.75GB", MinBid: "0.001", OnDemand: "0.05", Prices: []Price{{0, 10_000}}},
 			{Name: "gp.vs1.large-iad", Region: "us-east-iad-1", Category: "General Purpose", CPU: "4", Memory: "15GB", MinBid: "0.002", OnDemand: "0.10", Prices: []Price{{0, 30_000}}},

@@ -202,7 +202,7 @@ func TestCompareAvailability(t *testing.T) {
 		t.Fatal(err)
 	}
 	if slices.ContainsFunc(bare.Rows, func(r Row) bool { return r.Name == "state-correlation" }) {
-		t.Error("A does not tell availability and is judged by it")
+		t.Error("A records no availability and is judged by it")
 	}
 }
 

@@ -60,7 +60,11 @@ var ErrNothing = errors.New("nothing to compare")
 func Compare(a, b *trace.Trace, o Options) (*Comparison, error) {
 	c := &Comparison{}
 	oa, ob := c.eyes(a, b, o)
-	c.A, c.B = Measure(a, oa), Measure(b, ob)
+	c.B = Measure(b, ob)
+	if c.B.Depth != nil {
+		oa.classes = c.B.Depth.classes()
+	}
+	c.A = Measure(a, oa)
 	var names []string
 	fb := c.B.Figures()
 	for i := range fb {
@@ -97,6 +101,9 @@ func Compare(a, b *trace.Trace, o Options) (*Comparison, error) {
 func (c *Comparison) both(f *Figure) bool {
 	if slices.ContainsFunc(c.B.Prices.figures(c.B), func(p Figure) bool { return p.Name == f.Name }) {
 		return !c.A.Prices.Modelled
+	}
+	if f.Depth {
+		return c.A.Depth != nil
 	}
 	return c.A.Availability != nil
 }
@@ -234,9 +241,12 @@ func (c *Comparison) remark() {
 		}
 	}
 	if b.Availability != nil && a.Availability == nil {
-		c.note("A does not tell availability, so that nothing of it is compared")
+		c.note("A records no availability, so that nothing of it is compared")
 	} else if b.Availability != nil {
 		c.note("availability below half an hour of age is shown and not judged: probing misses the shortest spells")
+	}
+	if b.Depth != nil && a.Depth == nil {
+		c.note("A records no depth, so that nothing of it is compared")
 	}
 	if c.Judged == 0 {
 		c.note("nothing could be judged: that is no pass")

@@ -38,6 +38,10 @@ type Figure struct {
 	// places has no such figure, which is no fault of it.
 	Place bool
 
+	// Depth says that the figure is of how many nodes came up, which not every
+	// trace with availability records.
+	Depth bool
+
 	// sample is set for a figure that is a whole distribution. It has no
 	// value: only the distance of two is known.
 	sample *weighted
@@ -60,6 +64,9 @@ func (s *Statistics) Figures() []Figure {
 	}
 	if s.Availability != nil {
 		all = append(all, s.Availability.figures()...)
+	}
+	if s.Depth != nil {
+		all = append(all, s.Depth.figures()...)
 	}
 	return all
 }

@@ -112,6 +112,9 @@ func (v *Inventory) Text() string {
 		line("", "unknown: %s; runs leave these out", few(v.Unpriced, 5))
 	}
 	line("availability", "%s", v.availability())
+	if d := v.Depth; d != nil {
+		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones), percent(d.None), percent(d.All))
+	}
 	line("digest", "%x", v.Digest[:8])
 	for _, w := range v.Warnings {
 		line("warning", "%s", w)

@@ -24,6 +24,10 @@ type Options struct {
 	// a tolerance, of which several figures may share one, or of a single
 	// figure, which is then judged even if it is not by default.
 	Tolerances map[string]float64
+
+	// classes are those of the zones of the trace that this one is compared
+	// with, by name; see [DepthClass].
+	classes map[string]int
 }
 
 // ErrTolerance is returned for a tolerance that does not exist or cannot be.
@@ -77,6 +81,9 @@ const (
 	tolState       = "state-correlation"
 	tolAllDown     = "all-down"
 	tolAllDownRare = "all-down-rare"
+	tolDepthShare  = "depth-share"
+	tolDepthHour   = "depth-hour"
+	tolDepthZones  = "depth-correlation"
 )
 
 // DefaultTolerances returns the tolerances by which figures are judged when
@@ -93,6 +100,9 @@ func DefaultTolerances() []Tolerance {
 		{tolState, Absolute, 0.10, "zones that fail together undo a spread over zones; the halves of the V100 recording of 2023 differ by 0.01 to 0.04"},
 		{tolAllDown, Relative, 0.30, "it is the time in which no choice of zones helps; the halves of the V100 recording of 2023 differ by 1.7- and 2.6-fold, so that less can be asked of a period than of its generator"},
 		{tolAllDownRare, Relative, 0.50, "where all zones are down less than a tenth of the time, as in us-west-2, some dozens of spells are all that was recorded"},
+		{tolDepthShare, Absolute, 0.05, "it decides how long jobs wait that need many nodes at once; the halves of the H100 recording of 2025 differ by up to 3 points in zones that mostly hold some, by 6 to 18 in those that seldom do and by 36 in the two that never do, so that only a draw chosen to be like those days can meet it"},
+		{tolDepthHour, Absolute, 0.10, "it decides what a launch that was refused may hope for within the hour; the halves of the H100 recording of 2025 differ by 0.05 to 0.16"},
+		{tolDepthZones, Absolute, 0.10, "another zone helps as far as it is deep when this one is not; the halves of the H100 recording of 2025 differ by 0.02"},
 	}
 }
 

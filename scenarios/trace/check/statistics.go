@@ -26,6 +26,9 @@ type Statistics struct {
 	// Availability is nil when no market of the trace tells whether a node
 	// could be had.
 	Availability *Availability
+
+	// Depth is nil when no market records how many nodes came up.
+	Depth *Depth
 }
 
 // Prices are the figures of the spot price.
@@ -116,6 +119,7 @@ func Measure(t *trace.Trace, o Options) *Statistics {
 	s.Zones, s.Types = len(names(zones)), len(names(types))
 	s.Prices = measurePrices(t, o.Sampling)
 	s.Availability = measureAvailability(t, o.Probe)
+	s.Depth = measureDepth(t, o.classes)
 	return s
 }
 

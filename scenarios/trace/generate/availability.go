@@ -50,6 +50,7 @@ type RegionLaw struct {
 	// recorded is what was found at probes of this gap; nil for a law that was
 	// not fitted.
 	recorded *behaviour
+	depth    *depthBehaviour // instead, where the recording has depth
 	gap      policy.Time
 }
 
@@ -57,6 +58,12 @@ type RegionLaw struct {
 type ZoneLaw struct {
 	Zone string
 	Mean float64
+
+	// Width is the slack that makes up weather.DepthMax nodes, and Opposed says
+	// that the zone has capacity when the others of its region lack it; see
+	// weather.Place. Width is 0 where depth was not recorded.
+	Width   float64 `json:",omitempty"`
+	Opposed bool    `json:",omitempty"`
 }
 
 // A FitFigure is a figure of a recording and that of its law, observed through
@@ -136,6 +143,9 @@ func fitRegion(series []*trace.Series, end policy.Time) *RegionLaw {
 	s := series[0]
 	out := &RegionLaw{Provider: s.Provider, Region: s.Region, Type: s.Type}
 	gap := cmp.Or(probeGap(series), exactGap)
+	if hasDepth(series) {
+		return fitDepth(series, end, gap)
+	}
 	seen := probe(series, end, gap)
 	want := seen.behaviour()
 	if ends, _ := want.ups.total(); ends < fallsMin {
@@ -146,7 +156,7 @@ func fitRegion(series []*trace.Series, end policy.Time) *RegionLaw {
 	out.Law.Hour, out.Law.Weekday = seen.season(want.shares, s.Region)
 	means := meanSlacks(want.shares, &out.Law)
 	for i, m := range means {
-		out.Zones = append(out.Zones, ZoneLaw{series[i].Zone, m})
+		out.Zones = append(out.Zones, ZoneLaw{Zone: series[i].Zone, Mean: m})
 	}
 	out.Law.Mean, out.Law.Spread = meanAndSpread(means)
 	got := fitLaw(&out.Law, s.Region, &seen, &want, means)
@@ -269,9 +279,9 @@ func (o *AvailabilityOptions) validate() error {
 }
 
 // Availability draws, for every series that the law covers, when its market can
-// be had, and adds the columns available, probe_gap and true_hazard. The others
-// are returned as they are. A series in addition changes no other, and a longer
-// draw begins as a shorter one does.
+// be had, and adds the columns available, probe_gap and true_hazard, and, where
+// the law has depth, requested and launched. The others are returned as they are. A
+// series in addition changes no other, and a longer draw begins as a shorter one does.
 func Availability(law AvailabilityLaw, series []trace.Series, o AvailabilityOptions) ([]trace.Series, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("drawing availability: %w", err)
@@ -297,6 +307,9 @@ func Availability(law AvailabilityLaw, series []trace.Series, o AvailabilityOpti
 // mostAlike returns which draw of a region comes nearest to its recording.
 func (o *AvailabilityOptions) mostAlike(r *RegionLaw) uint64 {
 	best, least := uint64(0), math.Inf(1)
+	if o.Alike >= 2 && r.depth != nil {
+		return o.deepestAlike(r)
+	}
 	if o.Alike < 2 || r.recorded == nil {
 		return best
 	}
@@ -358,10 +371,12 @@ func (o *AvailabilityOptions) place(r *RegionLaw, s *trace.Series, draw uint64) 
 		Common: chance.New(o.Seed, "availability of region", s.Provider+"/"+s.Region+"/"+s.Type).At1(draw),
 		Own:    chance.New(o.Seed, "availability of zone", s.Provider+"/"+s.Region+"/"+s.Zone+"/"+s.Type).At1(draw),
 	}
-	p.Mean = r.Law.Mean + float64(r.Law.Spread*chance.New(o.Seed, "availability mean", s.Zone+"/"+s.Type).Normal())
+	mean := chance.New(o.Seed, "availability mean", s.Zone+"/"+s.Type)
+	p.Mean = r.Law.Mean + float64(r.Law.Spread*mean.Normal())
+	p.Width = float64(r.Law.Width * mean.At1(0).LogNormal(r.Law.WidthSpread))
 	for _, z := range r.Zones {
 		if z.Zone == s.Zone {
-			p.Mean = z.Mean
+			p.Mean, p.Width, p.Opposed = z.Mean, z.Width, z.Opposed
 		}
 	}
 	return p
@@ -373,12 +388,16 @@ type seen struct {
 	up     []int8
 	gap    []int32
 	hazard []float64
+	nodes  []int32 // nil without depth
 }
 
 // draw draws the availability of one market, with a row at every change that a
 // probe sees and at every hour in which the hazard is another.
 func (o *AvailabilityOptions) draw(r *RegionLaw, s *trace.Series, draw uint64) *seen {
 	p := o.place(r, s, draw)
+	if p.Width > 0 {
+		return o.drawDepth(r, p)
+	}
 	end := o.From + policy.Time(o.Days)*day
 	outages := r.Law.Outages(nil, p, o.From, end)
 	gap := policy.Time(o.Gap / time.Millisecond)
@@ -402,7 +421,7 @@ func (o *AvailabilityOptions) draw(r *RegionLaw, s *trace.Series, draw uint64) *
 			// A slot is taken with the probability of the mean depth.
 			hazard = max(hazardLeast, coarse(risk*params.DepthMean()))
 		}
-		out.note(looked[i], ups[i], int32(gap/1000), hazard)
+		out.note(looked[i], ups[i], -1, int32(gap/1000), hazard)
 	}
 	return out
 }
@@ -429,7 +448,7 @@ func (o *AvailabilityOptions) after(t, gap policy.Time, up bool, outages []weath
 }
 
 // note adds a row if it says something new.
-func (s *seen) note(t policy.Time, up bool, gap int32, hazard float64) {
+func (s *seen) note(t policy.Time, up bool, nodes, gap int32, hazard float64) {
 	state := int8(0)
 	if up {
 		state = 1
@@ -437,8 +456,11 @@ func (s *seen) note(t policy.Time, up bool, gap int32, hazard float64) {
 	n := len(s.at)
 	if n == 0 {
 		gap = 0
-	} else if s.up[n-1] == state && s.hazard[n-1] == hazard {
+	} else if s.up[n-1] == state && s.hazard[n-1] == hazard && (nodes < 0 || s.nodes[n-1] == nodes) {
 		return
+	}
+	if nodes >= 0 {
+		s.nodes = append(s.nodes, nodes)
 	}
 	s.at, s.up, s.gap, s.hazard = append(s.at, t), append(s.up, state), append(s.gap, gap), append(s.hazard, hazard)
 }
@@ -486,6 +508,13 @@ func appendRow(s *trace.Series, t policy.Time, old *trace.Series, i int, a *seen
 	up, gap, hazard := int8(-1), int32(0), -1.0
 	if k >= 0 {
 		up, gap, hazard = a.up[k], a.gap[k], a.hazard[k]
+	}
+	if a.nodes != nil {
+		requested, launched := int32(-1), int32(-1)
+		if k >= 0 {
+			requested, launched = weather.DepthMax, a.nodes[k]
+		}
+		s.Requested, s.Launched = append(s.Requested, requested), append(s.Launched, launched)
 	}
 	s.Available, s.ProbeGap, s.TrueHazard = append(s.Available, up), append(s.ProbeGap, gap), append(s.TrueHazard, hazard)
 }

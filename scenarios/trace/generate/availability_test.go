@@ -179,7 +179,7 @@ func TestAlike(t *testing.T) {
 func smallLaw() AvailabilityLaw {
 	law := DefaultAvailability()
 	law.Regions[0].Region, law.Regions[0].Type = "us-east-1", "p3.2xlarge"
-	law.Regions[0].Zones = []ZoneLaw{{"us-east-1a", 0.3}}
+	law.Regions[0].Zones = []ZoneLaw{{Zone: "us-east-1a", Mean: 0.3}}
 	return law
 }
 

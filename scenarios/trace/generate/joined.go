@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -18,7 +17,9 @@ func Join(t *trace.Trace, law AvailabilityLaw, o AvailabilityOptions) (*trace.Tr
 		return nil, err
 	}
 	for i := range series {
-		cut(&series[i], t.To)
+		s := &series[i]
+		n, _ := slices.BinarySearch(s.At, t.To)
+		s.Cut(0, n)
 	}
 	joined, err := trace.New(t.Name, series)
 	if err != nil {
@@ -37,29 +38,4 @@ func Join(t *trace.Trace, law AvailabilityLaw, o AvailabilityOptions) (*trace.Tr
 	joined.Meta["availability"] = string(parameters)
 	joined.Meta["availability_seed"] = fmt.Sprint(o.Seed)
 	return joined, nil
-}
-
-// cut drops the spells of s that begin at the end or later.
-func cut(s *trace.Series, end policy.Time) {
-	n, _ := slices.BinarySearch(s.At, end)
-	if n == len(s.At) {
-		return
-	}
-	s.At, s.Spot = s.At[:n], s.Spot[:n]
-	if s.OnDemand != nil {
-		s.OnDemand = s.OnDemand[:n]
-	}
-	if s.ProbeGap != nil {
-		s.ProbeGap = s.ProbeGap[:n]
-	}
-	for _, column := range [...]*[]int8{&s.Available, &s.Band, &s.Score} {
-		if *column != nil {
-			*column = (*column)[:n]
-		}
-	}
-	for _, column := range [...]*[]float64{&s.Hazard, &s.TrueHazard} {
-		if *column != nil {
-			*column = (*column)[:n]
-		}
-	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/place"
 )
 
-// A desk decides for one pool.
-type desk struct {
+// A planState is what is known of one pool, and decided for it, while a plan is made.
+type planState struct {
 	e      *Policy
 	s      *policy.Snapshot
 	pool   *policy.Pool
@@ -40,8 +40,10 @@ type desk struct {
 	services  []service
 	serviceOf []int32
 
-	// jobsAll is what the loss of every pod of a job would cost, in dollars.
+	// jobsAll is what the loss of every pod of a job would cost, in dollars, one
+	// node at a time; jobs is the same of each pod once, by the size of its gang.
 	jobsAll float64
+	jobs    []gangLosses
 
 	// saving is the part of its price on demand by which the demand costs less on
 	// spot.
@@ -68,12 +70,12 @@ type desk struct {
 	worths [2]appraised
 }
 
-func newDesk(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *desk {
-	return &desk{e: e, s: s, pool: p, out: plan, memory: m}
+func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *planState {
+	return &planState{e: e, s: s, pool: p, out: plan, memory: m}
 }
 
 // look reads what the pool is and finds the share that it is to have.
-func (d *desk) look() {
+func (d *planState) look() {
 	d.readLosses()
 	d.readDemand()
 	d.readCrowd()
@@ -88,7 +90,7 @@ func (d *desk) look() {
 	d.rank()
 }
 
-func (d *desk) decide() {
+func (d *planState) decide() {
 	d.price() // of this pool again: the costs are shared
 	d.steer()
 	defer d.tellRefused()
@@ -104,7 +106,7 @@ func (d *desk) decide() {
 
 // tidies reports whether the policy moves pods in the pool to save money, and the
 // provisioner does not.
-func (d *desk) tidies() bool {
+func (d *planState) tidies() bool {
 	return !d.e.cfg.Fixed && d.pool.Provisioner == policy.ProvisionerKarpenter && d.pool.Levers.Launch
 }
 
@@ -113,7 +115,7 @@ func (d *desk) tidies() bool {
 const shiftsMax = 4
 
 // balance moves the pool towards its share where it stands away from it.
-func (d *desk) balance() {
+func (d *planState) balance() {
 	if !place.Balance(d.s, d.pool.ID).Off(d.share) {
 		return
 	}
@@ -153,7 +155,7 @@ func (d *desk) balance() {
 }
 
 // readDemand sums what the pods of the pool ask for.
-func (d *desk) readDemand() {
+func (d *planState) readDemand() {
 	s := d.s
 	nodes := int64(0)
 	for i := range s.Nodes {
@@ -189,7 +191,7 @@ func (d *desk) readDemand() {
 }
 
 // lossOf returns what the sudden loss of p would cost in dollars.
-func (d *desk) lossOf(p *policy.Pod) float64 {
+func (d *planState) lossOf(p *policy.Pod) float64 {
 	t := &d.s.Templates[p.Template]
 	loss := d.e.losses[p.Template]
 	if t.Workload >= 0 && d.s.Workloads[t.Workload].Kind == policy.KindJob && p.Phase == policy.PodReady {
@@ -199,7 +201,7 @@ func (d *desk) lossOf(p *policy.Pod) float64 {
 }
 
 // space returns the nodes and what runs on them.
-func (d *desk) space() *place.Space {
+func (d *planState) space() *place.Space {
 	if d.sp == nil {
 		d.sp = place.FromSnapshot(d.s)
 	}
@@ -208,7 +210,7 @@ func (d *desk) space() *place.Space {
 
 // account returns why the pool is steered as it is, with the best market that is
 // not among those bought in.
-func (d *desk) account() policy.Why {
+func (d *planState) account() policy.Why {
 	why := d.why
 	if why.Reason == "" {
 		why = policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf("a spot share of %.2f is stated, in the markets that cost least with their losses", d.share)}
@@ -217,7 +219,7 @@ func (d *desk) account() policy.Why {
 }
 
 // steer tells the provisioner which markets to buy in, where that has changed.
-func (d *desk) steer() {
+func (d *planState) steer() {
 	markets := d.selected()
 	names := make([]string, 0, len(markets))
 	for _, m := range markets {

@@ -1,12 +1,12 @@
-package sim
+package scheduler
 
 import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/place"
 )
 
-// The spread that kube-scheduler wants of pods that belong to a workload and
-// state no constraint.
+// The default constraints: the spread that kube-scheduler prefers for pods that state
+// no constraint (pkg/scheduler/framework/plugins/podtopologyspread/plugin.go).
 const (
 	defaultHostSkew = 3
 	defaultZoneSkew = 5
@@ -14,18 +14,18 @@ const (
 	labelZone       = "topology.kubernetes.io/zone"
 )
 
-// A roster is what the scheduler knows of all nodes for one template.
-type roster struct {
+// A nodeIndex is what the scheduler knows of all nodes for one template.
+type nodeIndex struct {
 	pod  policy.Pod // stands for any pod of the template
 	read int        // entries of the scheduler's log that were read
 
 	// softs are the spread constraints that only score; requireAll says that
 	// a node must have all of their keys to gain by them.
-	softs      []soft
+	softs      []softSpread
 	requireAll bool
 
-	// leanings are the parts of the score by preferred pod affinity.
-	leanings []leaning
+	// affinities are the parts of the score by preferred pod affinity.
+	affinities []podAffinity
 
 	// byHost are the tallies by node, byDomain the others, on which filters or
 	// scores depend.
@@ -40,26 +40,26 @@ type roster struct {
 	groups   []group
 	prefixes []prefix
 
-	nodes []standing
+	nodes []membership
 	round int32
 	seen  []int32 // by node: the round of prune that met it
 }
 
-// A soft is one spread constraint that only scores.
-type soft struct {
+// A softSpread is one spread constraint that only scores.
+type softSpread struct {
 	tally   place.Tally
 	skewMax int32
 	weight  float64 // of this pick
 }
 
-// A leaning adds weight for each pod that tally counts in a node's domain.
-type leaning struct {
+// A podAffinity adds weight for each pod that tally counts in a node's domain.
+type podAffinity struct {
 	tally  place.Tally
 	weight int64
 }
 
-// A standing is where a node stands in a roster.
-type standing struct {
+// A membership is the group that a node is in, and its resource score.
+type membership struct {
 	group int32 // plus one; 0 where the node does not pass its own filters
 	score int32
 }
@@ -88,32 +88,27 @@ type entry struct {
 	node  policy.NodeID
 }
 
-func newRoster(sp *place.Space, templates []policy.Template, t *policy.Template) *roster {
-	r := &roster{
+func newNodeIndex(sp *place.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) *nodeIndex {
+	r := &nodeIndex{
 		pod:  policy.Pod{ID: policy.None, Template: t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None},
 		read: -1, zonal: sp.Zonal(t.ID),
 		cpu: t.Requests.CPU, memory: t.Requests.Memory,
 		prefixes: make([]prefix, 1),
 	}
-	r.scoredCPU, r.scoredMemory = r.cpu, r.memory
-	if r.cpu == 0 {
-		r.scoredCPU = place.AssumedCPU
-	}
-	if r.memory == 0 {
-		r.scoredMemory = place.AssumedMemory
-	}
+	cpu, memory := place.Assumptions(t)
+	r.scoredCPU, r.scoredMemory = r.cpu+cpu, r.memory+memory
 	if t.DaemonSet {
 		return r // its pods are bound to their nodes, never chosen
 	}
-	r.addSofts(sp, t)
-	r.addLeanings(sp, templates, t)
+	r.addSofts(sp, templates, t, peers)
+	r.addAffinities(sp, templates, t)
 	for _, tally := range sp.TalliesOf(t.ID) {
 		r.depend(sp, tally)
 	}
 	return r
 }
 
-func (r *roster) depend(sp *place.Space, t place.Tally) {
+func (r *nodeIndex) depend(sp *place.Space, t place.Tally) {
 	if sp.ByHost(t) {
 		r.byHost = append(r.byHost, t)
 	} else {
@@ -121,12 +116,12 @@ func (r *roster) depend(sp *place.Space, t place.Tally) {
 	}
 }
 
-func (r *roster) addSofts(sp *place.Space, t *policy.Template) {
+func (r *nodeIndex) addSofts(sp *place.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) {
 	if len(t.Spread) == 0 {
-		if t.Workload < 0 {
+		member := func(u *policy.Template) bool { return peers(t, u) }
+		if !anyOf(templates, member) {
 			return
 		}
-		member := func(u *policy.Template) bool { return u.Workload == t.Workload }
 		r.addSoft(sp, defaultHostSkew, place.Count{Key: labelHost, Member: member, Live: true})
 		r.addSoft(sp, defaultZoneSkew, place.Count{Key: labelZone, Member: member, Live: true, For: t})
 		return
@@ -143,9 +138,7 @@ func (r *roster) addSofts(sp *place.Space, t *policy.Template) {
 		if !c.Soft {
 			continue
 		}
-		count := place.Count{Key: c.TopologyKey, Live: true, Member: func(u *policy.Template) bool {
-			return u.Namespace == t.Namespace && place.Selects(&c.Selector, u.Labels)
-		}}
+		count := place.Count{Key: c.TopologyKey, Live: true, Member: func(u *policy.Template) bool { return place.SpreadCounts(t, c, u) }}
 		if c.TopologyKey != labelHost {
 			count.For, count.Keys = t, keys
 			count.IgnoreAffinity, count.HonorTaints = c.IgnoreAffinity, c.HonorTaints
@@ -154,14 +147,23 @@ func (r *roster) addSofts(sp *place.Space, t *policy.Template) {
 	}
 }
 
-func (r *roster) addSoft(sp *place.Space, skewMax int32, c place.Count) {
-	r.softs = append(r.softs, soft{tally: sp.Track(c), skewMax: skewMax})
+func anyOf(templates []policy.Template, is func(*policy.Template) bool) bool {
+	for i := range templates {
+		if is(&templates[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *nodeIndex) addSoft(sp *place.Space, skewMax int32, c place.Count) {
+	r.softs = append(r.softs, softSpread{tally: sp.Track(c), skewMax: skewMax})
 	r.depend(sp, r.softs[len(r.softs)-1].tally)
 }
 
-// addLeanings collects the preferred pod affinity of t, and what other pods'
+// addAffinities collects the preferred pod affinity of t, and what other pods'
 // affinity has to say on pods of t. A required term of another pod counts one.
-func (r *roster) addLeanings(sp *place.Space, templates []policy.Template, t *policy.Template) {
+func (r *nodeIndex) addAffinities(sp *place.Space, templates []policy.Template, t *policy.Template) {
 	for _, own := range [...]struct {
 		terms []policy.PodTerm
 		sign  int64
@@ -169,7 +171,7 @@ func (r *roster) addLeanings(sp *place.Space, templates []policy.Template, t *po
 		for i := range own.terms {
 			term := &own.terms[i]
 			if term.Weight > 0 {
-				r.lean(sp, term.TopologyKey, own.sign*int64(term.Weight), func(u *policy.Template) bool {
+				r.addAffinity(sp, term.TopologyKey, own.sign*int64(term.Weight), func(u *policy.Template) bool {
 					return place.TermMatches(t, term, u)
 				})
 			}
@@ -180,24 +182,24 @@ func (r *roster) addLeanings(sp *place.Space, templates []policy.Template, t *po
 		only := func(x *policy.Template) bool { return x.ID == u.ID }
 		for k := range u.PodAffinity {
 			if term := &u.PodAffinity[k]; place.TermMatches(u, term, t) {
-				r.lean(sp, term.TopologyKey, max(1, int64(term.Weight)), only)
+				r.addAffinity(sp, term.TopologyKey, max(1, int64(term.Weight)), only)
 			}
 		}
 		for k := range u.PodAntiAffinity {
 			if term := &u.PodAntiAffinity[k]; term.Weight > 0 && place.TermMatches(u, term, t) {
-				r.lean(sp, term.TopologyKey, -int64(term.Weight), only)
+				r.addAffinity(sp, term.TopologyKey, -int64(term.Weight), only)
 			}
 		}
 	}
 }
 
-func (r *roster) lean(sp *place.Space, key string, weight int64, member func(*policy.Template) bool) {
+func (r *nodeIndex) addAffinity(sp *place.Space, key string, weight int64, member func(*policy.Template) bool) {
 	t := sp.Track(place.Count{Key: key, Member: member})
-	r.leanings = append(r.leanings, leaning{t, weight})
+	r.affinities = append(r.affinities, podAffinity{t, weight})
 	r.depend(sp, t)
 }
 
-func (r *roster) lacksKey(sp *place.Space, n policy.NodeID) bool {
+func (r *nodeIndex) lacksKey(sp *place.Space, n policy.NodeID) bool {
 	for i := range r.softs {
 		if sp.Domain(r.softs[i].tally, n) < 0 {
 			return true
@@ -206,15 +208,15 @@ func (r *roster) lacksKey(sp *place.Space, n policy.NodeID) bool {
 	return false
 }
 
-// update looks at node n again.
-func (r *roster) update(sp *place.Space, n policy.NodeID) {
+// update looks at node n again. Alone says that no other node is in its group.
+func (r *nodeIndex) update(sp *place.Space, n policy.NodeID, alone bool) {
 	for int(n) >= len(r.nodes) {
-		r.nodes = append(r.nodes, standing{})
+		r.nodes = append(r.nodes, membership{})
 		r.seen = append(r.seen, 0)
 	}
-	was, now := r.nodes[n], standing{}
+	was, now := r.nodes[n], membership{}
 	if sp.CheckAlone(&r.pod, n) == place.OK {
-		now = standing{r.groupOf(sp, n) + 1, r.resourceScore(sp, n)}
+		now = membership{r.groupOf(sp, n, alone) + 1, r.resourceScore(sp, n)}
 	}
 	if now == was {
 		return
@@ -238,7 +240,7 @@ func (r *roster) update(sp *place.Space, n policy.NodeID) {
 
 // groupOf returns the group of n. What tells groups apart is a list of small
 // numbers, followed here as a path, so that no list is built or compared.
-func (r *roster) groupOf(sp *place.Space, n policy.NodeID) int32 {
+func (r *nodeIndex) groupOf(sp *place.Space, n policy.NodeID, alone bool) int32 {
 	disliked, preference := sp.Disliked(r.pod.Template, n), sp.Preference(r.pod.Template, n)
 	at := int32(0)
 	if disliked|preference != 0 {
@@ -255,6 +257,9 @@ func (r *roster) groupOf(sp *place.Space, n policy.NodeID) int32 {
 	for _, t := range r.byHost {
 		at = r.step(at, sp.Counted(t, int32(n)))
 	}
+	if alone {
+		at = r.step(at, int32(n)) // the only list that is longer than the others
+	}
 	if r.prefixes[at].group == 0 {
 		r.groups = append(r.groups, group{disliked: disliked, preference: preference})
 		r.prefixes[at].group = int32(len(r.groups))
@@ -262,7 +267,7 @@ func (r *roster) groupOf(sp *place.Space, n policy.NodeID) int32 {
 	return r.prefixes[at].group - 1
 }
 
-func (r *roster) step(at, x int32) int32 {
+func (r *nodeIndex) step(at, x int32) int32 {
 	p := &r.prefixes[at]
 	if int(x+1) < len(p.longer) && p.longer[x+1] != 0 {
 		return p.longer[x+1]
@@ -278,7 +283,7 @@ func (r *roster) step(at, x int32) int32 {
 
 // resourceScore is the sum of the scores by least and by balanced allocation,
 // the pod counted in.
-func (r *roster) resourceScore(sp *place.Space, n policy.NodeID) int32 {
+func (r *nodeIndex) resourceScore(sp *place.Space, n policy.NodeID) int32 {
 	have, used := sp.Allocatable(n), sp.Requested(n)
 	cpu, memory := sp.Assumed(n)
 	least, weights := int64(0), int64(0)
@@ -301,7 +306,7 @@ func (r *roster) resourceScore(sp *place.Space, n policy.NodeID) int32 {
 
 // balanceScore is greatest where CPU and memory are used alike. Pods that ask
 // for neither are not scored by it.
-func (r *roster) balanceScore(have, used policy.Resources) int32 {
+func (r *nodeIndex) balanceScore(have, used policy.Resources) int32 {
 	if r.cpu == 0 && r.memory == 0 {
 		return 0
 	}
@@ -319,7 +324,7 @@ func (r *roster) balanceScore(have, used policy.Resources) int32 {
 
 // top returns the best entry that still holds. There is one while the group
 // has nodes.
-func (g *group) top(r *roster) entry {
+func (g *group) top(r *nodeIndex) entry {
 	for {
 		e := g.heap[0]
 		if s := r.nodes[e.node]; s.score == e.score && s.group > 0 && &r.groups[s.group-1] == g {
@@ -330,7 +335,7 @@ func (g *group) top(r *roster) entry {
 }
 
 // prune drops the entries that no longer hold, and those written twice.
-func (r *roster) prune(g *group, id int32) {
+func (r *nodeIndex) prune(g *group, id int32) {
 	r.round++
 	kept := g.heap[:0]
 	for _, e := range g.heap {

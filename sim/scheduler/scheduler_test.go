@@ -1,4 +1,4 @@
-package sim
+package scheduler
 
 import (
 	"fmt"
@@ -213,7 +213,7 @@ func (s *plainScheduler) spread(t *policy.Template, nodes []*policy.Node) []int6
 		for _, c := range list {
 			domains := map[string]bool{}
 			for _, m := range nodes {
-				if d, there := s.domain(m, c.key); there && s.eligible(t, list, m) {
+				if d, _ := s.domain(m, c.key); s.eligible(t, list, m) {
 					domains[d] = true
 				}
 			}
@@ -280,6 +280,8 @@ func (s *plainScheduler) podAffinity(t *policy.Template, nodes []*policy.Node) [
 	}
 	return scores
 }
+
+func sameWorkload(t, u *policy.Template) bool { return t.Workload == u.Workload }
 
 var testZones = []string{"a", "b", "c"}
 
@@ -348,11 +350,11 @@ func TestSchedulerAgreesWithPlainOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := &plainScheduler{templates: drawTemplates(t)}
 		plain.space = place.New(plain.templates, testZones)
-		fast := newScheduler(plain.space, plain.templates)
+		fast := New(plain.space, plain.templates, sameWorkload)
 		for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
 			plain.nodes = append(plain.nodes, drawSchedulerNode(t, i))
 			plain.space.SetNode(&plain.nodes[i])
-			fast.changed(policy.NodeID(i))
+			fast.Changed(policy.NodeID(i))
 		}
 		for i := range rapid.IntRange(1, 25).Draw(t, "pods") {
 			plain.pods = append(plain.pods, policy.Pod{
@@ -367,24 +369,24 @@ func TestSchedulerAgreesWithPlainOne(t *testing.T) {
 	})
 }
 
-func (s *plainScheduler) step(t *rapid.T, fast *scheduler) {
+func (s *plainScheduler) step(t *rapid.T, fast *Scheduler) {
 	p := &s.pods[rapid.IntRange(0, len(s.pods)-1).Draw(t, "pod")]
 	n := policy.NodeID(rapid.IntRange(0, len(s.nodes)-1).Draw(t, "node"))
 	switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
 	case what == 0:
 		s.nodes[n] = drawSchedulerNode(t, int(n))
 		s.space.SetNode(&s.nodes[n])
-		fast.changed(n)
+		fast.Changed(n)
 	case what == 1 && p.Node >= 0 && p.Phase != policy.PodTerminating:
 		s.space.Terminating(p, p.Node)
 		p.Phase = policy.PodTerminating
-		fast.changed(p.Node)
+		fast.Changed(p.Node)
 	case p.Node >= 0:
 		s.space.Unbind(p, p.Node)
-		fast.changed(p.Node)
+		fast.Changed(p.Node)
 		p.Node, p.Phase = policy.None, policy.PodPending
 	default:
-		got, ok := fast.pick(p)
+		got, ok := fast.Pick(p)
 		want, some := s.pick(p)
 		if got != want || ok != some {
 			t.Fatalf("pod %d (template %d) goes to %d (%v), want %d (%v)", p.ID, p.Template, got, ok, want, some)
@@ -392,13 +394,13 @@ func (s *plainScheduler) step(t *rapid.T, fast *scheduler) {
 		if ok {
 			p.Node, p.Phase = got, policy.PodReady
 			s.space.Bind(p, got)
-			fast.changed(got)
+			fast.Changed(got)
 		}
 	}
 }
 
 // schedulerFleet returns an empty cluster and pods to bind to it.
-func schedulerFleet(nodes, pods int, hard bool) (*place.Space, *scheduler, []policy.Pod) {
+func schedulerFleet(nodes, pods int, hard bool) (*place.Space, *Scheduler, []policy.Pod) {
 	var templates []policy.Template
 	for i := range 40 {
 		app := fmt.Sprint("app", i)
@@ -416,14 +418,14 @@ func schedulerFleet(nodes, pods int, hard bool) (*place.Space, *scheduler, []pol
 		templates = append(templates, t)
 	}
 	sp := place.New(templates, testZones)
-	s := newScheduler(sp, templates)
+	s := New(sp, templates, sameWorkload)
 	labels := [][]policy.Label{{{Key: labelZone, Value: "a"}}, {{Key: labelZone, Value: "b"}}, {{Key: labelZone, Value: "c"}}}
 	for i := range nodes {
 		sp.SetNode(&policy.Node{
 			ID: policy.NodeID(i), Name: fmt.Sprint("n", i), Phase: policy.NodeInitialized, Labels: labels[i%3],
 			Allocatable: policy.Resources{CPU: 7900, Memory: 30 << 30, Pods: 58},
 		})
-		s.changed(policy.NodeID(i))
+		s.Changed(policy.NodeID(i))
 	}
 	list := make([]policy.Pod, pods)
 	for i := range list {
@@ -438,17 +440,17 @@ func TestSchedulerAllocatesNothing(t *testing.T) {
 	sp, s, pods := schedulerFleet(100, 400, false)
 	round := func() {
 		for i := range pods {
-			n, ok := s.pick(&pods[i])
+			n, ok := s.Pick(&pods[i])
 			if !ok {
 				t.Fatalf("pod %d does not fit: %s", i, s.reason(&pods[i]))
 			}
 			pods[i].Node = n
 			sp.Bind(&pods[i], n)
-			s.changed(n)
+			s.Changed(n)
 		}
 		for i := range pods {
 			sp.Unbind(&pods[i], pods[i].Node)
-			s.changed(pods[i].Node)
+			s.Changed(pods[i].Node)
 		}
 	}
 	for range 50 {
@@ -465,12 +467,12 @@ func BenchmarkScheduler(b *testing.B) {
 			for b.Loop() {
 				sp, s, pods := schedulerFleet(2000, 8000, hard)
 				for i := range pods {
-					n, ok := s.pick(&pods[i])
+					n, ok := s.Pick(&pods[i])
 					if !ok {
 						b.Fatalf("pod %d does not fit: %s", i, s.reason(&pods[i]))
 					}
 					sp.Bind(&pods[i], n)
-					s.changed(n)
+					s.Changed(n)
 				}
 			}
 		})
@@ -478,7 +480,7 @@ func BenchmarkScheduler(b *testing.B) {
 }
 
 // reason says in words why nothing takes p: how many nodes each filter refused.
-func (s *scheduler) reason(p *policy.Pod) string {
+func (s *Scheduler) reason(p *policy.Pod) string {
 	var counts [32]int
 	nodes := 0
 	for n := range s.space.Nodes() {

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+)
+
+// A State is a cluster at one instant, as both sides are given it. It is kept as a
+// file where the two differ. Times are in seconds before now.
+type State struct {
+	// Seed is what the state was drawn from.
+	Seed uint64 `json:"seed"`
+
+	Pools     []Pool     `json:"pools"`
+	Types     []Type     `json:"types"`
+	Nodes     []Node     `json:"nodes,omitempty"`
+	Workloads []Workload `json:"workloads"`
+	Pods      []Pod      `json:"pods"`
+	PDBs      []PDB      `json:"pdbs,omitempty"`
+}
+
+// A Pool is a NodePool.
+type Pool struct {
+	Name         string            `json:"name"`
+	Weight       int32             `json:"weight,omitempty"`
+	CPUMax       int64             `json:"cpuMax,omitempty"`    // in cores, 0 for no limit
+	MemoryMax    int64             `json:"memoryMax,omitempty"` // in GiB
+	NodesMax     int64             `json:"nodesMax,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Taints       []Taint           `json:"taints,omitempty"`
+	Requirements []Requirement     `json:"requirements,omitempty"`
+
+	// Policy is WhenEmpty, WhenEmptyOrUnderutilized or Balanced.
+	Policy           string   `json:"policy"`
+	ConsolidateAfter int64    `json:"consolidateAfter"` // in seconds, -1 for Never
+	ExpireAfter      int64    `json:"expireAfter,omitempty"`
+	Budgets          []Budget `json:"budgets,omitempty"`
+}
+
+// A Budget is a disruption budget of a NodePool, always in force where it has no schedule.
+type Budget struct {
+	Nodes    string   `json:"nodes"` // a count or a percentage
+	Reasons  []string `json:"reasons,omitempty"`
+	Schedule string   `json:"schedule,omitempty"` // cron, in UTC
+	Duration int64    `json:"duration,omitempty"` // in seconds
+}
+
+// A Taint keeps pods away; Effect as in Kubernetes.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// A Requirement is one of node labels; Op as in Kubernetes.
+type Requirement struct {
+	Key       string   `json:"key"`
+	Op        string   `json:"op"`
+	Values    []string `json:"values,omitempty"`
+	MinValues int      `json:"minValues,omitempty"`
+}
+
+// A Type is an instance type.
+type Type struct {
+	Name      string     `json:"name"`
+	Arch      string     `json:"arch"`
+	Family    string     `json:"family"`
+	CPU       int64      `json:"cpu"`    // in cores
+	Memory    int64      `json:"memory"` // in GiB
+	Pods      int64      `json:"pods"`
+	Offerings []Offering `json:"offerings"`
+}
+
+// An Offering is where a type is sold.
+type Offering struct {
+	Zone      string `json:"zone"`
+	Capacity  string `json:"capacity"` // spot or on-demand
+	Price     int64  `json:"price"`    // in millionths of a dollar an hour
+	Available bool   `json:"available"`
+}
+
+// A Node is a machine of a pool.
+type Node struct {
+	Name     string `json:"name"`
+	Pool     string `json:"pool"`
+	Type     string `json:"type"`
+	Zone     string `json:"zone"`
+	Capacity string `json:"capacity"`
+
+	// Phase is launching, registered or initialized.
+	Phase string `json:"phase"`
+
+	Age          int64 `json:"age"`
+	Initialized  int64 `json:"initialized,omitempty"` // how long ago
+	LastPodEvent int64 `json:"lastPodEvent,omitempty"`
+	Consolidable bool  `json:"consolidable,omitempty"` // condition Consolidatable
+	Drifted      bool  `json:"drifted,omitempty"`
+	DoNotDisrupt bool  `json:"doNotDisrupt,omitempty"`
+	Deleting     bool  `json:"deleting,omitempty"` // marked for deletion
+	Nominated    bool  `json:"nominated,omitempty"`
+}
+
+// A Workload is what pods have in common: those of a ReplicaSet or of a DaemonSet.
+type Workload struct {
+	Name   string            `json:"name"`
+	Daemon bool              `json:"daemon,omitempty"`
+	Labels map[string]string `json:"labels"`
+	CPU    int64             `json:"cpu"`    // in thousandths
+	Memory int64             `json:"memory"` // in MiB
+
+	Priority    int32             `json:"priority,omitempty"`
+	Selector    map[string]string `json:"selector,omitempty"`
+	Required    [][]Requirement   `json:"required,omitempty"`
+	Preferred   []Preference      `json:"preferred,omitempty"`
+	Affinity    []Term            `json:"affinity,omitempty"`
+	Anti        []Term            `json:"anti,omitempty"`
+	Spread      []Spread          `json:"spread,omitempty"`
+	Tolerations []Toleration      `json:"tolerations,omitempty"`
+	HostPort    int32             `json:"hostPort,omitempty"`
+}
+
+// A Preference is a preferred term of node affinity.
+type Preference struct {
+	Weight int32         `json:"weight"`
+	Term   []Requirement `json:"term"`
+}
+
+// A Term is one of pod affinity; a weight makes it a preferred one.
+type Term struct {
+	Weight int32             `json:"weight,omitempty"`
+	Key    string            `json:"key"`
+	Match  map[string]string `json:"match"`
+}
+
+// A Spread is a topology spread constraint.
+type Spread struct {
+	Key            string            `json:"key"`
+	MaxSkew        int32             `json:"maxSkew"`
+	MinDomains     int32             `json:"minDomains,omitempty"`
+	Soft           bool              `json:"soft,omitempty"`
+	Match          map[string]string `json:"match"`
+	IgnoreAffinity bool              `json:"ignoreAffinity,omitempty"`
+	HonorTaints    bool              `json:"honorTaints,omitempty"`
+}
+
+// A Toleration with an empty Op means Equal.
+type Toleration struct {
+	Key    string `json:"key,omitempty"`
+	Op     string `json:"op,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect,omitempty"`
+}
+
+// A Pod is of a workload. Node is empty while it is pending.
+type Pod struct {
+	Workload     int    `json:"workload"`
+	Node         string `json:"node,omitempty"`
+	Age          int64  `json:"age"`
+	DeletionCost int32  `json:"deletionCost,omitempty"`
+	DoNotDisrupt bool   `json:"doNotDisrupt,omitempty"`
+	Terminating  bool   `json:"terminating,omitempty"`
+}
+
+// A PDB is a PodDisruptionBudget with its status.
+type PDB struct {
+	Name    string            `json:"name"`
+	Match   map[string]string `json:"match"`
+	Allowed int32             `json:"allowed"`
+}
+
+func readState(file string) (*State, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	s := new(State)
+	return s, json.Unmarshal(text, s)
+}
+
+func (s *State) write(file string) error {
+	text, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func (s *State) typ(name string) *Type {
+	for i := range s.Types {
+		if s.Types[i].Name == name {
+			return &s.Types[i]
+		}
+	}
+	return nil
+}
+
+func (s *State) pool(name string) *Pool {
+	for i := range s.Pools {
+		if s.Pools[i].Name == name {
+			return &s.Pools[i]
+		}
+	}
+	return nil
+}
+
+// offering returns where a node was bought.
+func (s *State) offering(n *Node) *Offering {
+	t := s.typ(n.Type)
+	for i := range t.Offerings {
+		if o := &t.Offerings[i]; o.Zone == n.Zone && o.Capacity == n.Capacity {
+			return o
+		}
+	}
+	return nil
+}
+
+// The labels that states use besides those of Kubernetes.
+const (
+	labelFamily = "example.com/family" // of instance types, known to Karpenter as well-known
+	labelTeam   = "example.com/team"   // of pools
+	labelRack   = "example.com/rack"   // of pools
+)
+
+const region = "region"
+
+// labelsOf returns what a node of the pool and offering carries but for its host name.
+func (s *State) labelsOf(p *Pool, t *Type, o *Offering) map[string]string {
+	l := map[string]string{
+		"karpenter.sh/nodepool": p.Name, "karpenter.sh/capacity-type": o.Capacity,
+		"kubernetes.io/arch": t.Arch, "kubernetes.io/os": "linux", labelFamily: t.Family,
+		"node.kubernetes.io/instance-type": t.Name, "topology.kubernetes.io/zone": o.Zone, "topology.kubernetes.io/region": region,
+	}
+	for k, v := range p.Labels {
+		l[k] = v
+	}
+	return l
+}
+
+// allocatable returns what is left of a type for pods: CPU in thousandths, memory in MiB.
+func (t *Type) allocatable() (cpu, memory int64) {
+	return t.CPU*1000 - reservedCPU, t.Memory*1024 - reservedMemory
+}
+
+// What the kubelet and the system keep of every type, as thousandths and MiB.
+const (
+	reservedCPU    = 100
+	reservedMemory = 300
+)

@@ -1,0 +1,51 @@
+package policy
+
+import "time"
+
+// The providers that sell the markets of a trace or of a cluster, as in
+// Market.Provider.
+const (
+	AWS   = "aws"
+	GCP   = "gcp"
+	Azure = "azure"
+
+	// Rackspace is the provider whose spot markets are auctions.
+	Rackspace = "rackspace"
+)
+
+// A NoticeRule says how long before it takes a spot node a provider says so.
+type NoticeRule struct {
+	Provider string
+
+	// Lead is the time from the notice to the reclaim, as documented.
+	Lead time.Duration
+
+	// Source is the documentation that states it.
+	Source string
+}
+
+// noticeRules is ascending by provider. The simulator and the controller both
+// read it, so that a policy has the same time in both.
+var noticeRules = [...]NoticeRule{
+	{AWS, 120 * time.Second, "Amazon EC2 User Guide, Spot Instance interruption notices"},
+	{Azure, 30 * time.Second, "Azure documentation, Use Azure Spot Virtual Machines: Scheduled Events, Preempt"},
+	{GCP, 30 * time.Second, "Compute Engine documentation, Spot VMs, preemption process: best-effort shutdown period"},
+	{Rackspace, 6 * time.Minute, "Rackspace Spot documentation, Spot scale and sizing guidelines: notice period after an auction"},
+}
+
+// NoticeRules returns the rule of every provider, ascending by provider.
+func NoticeRules() []NoticeRule { return append([]NoticeRule(nil), noticeRules[:]...) }
+
+// NoticeLead returns the time from a notice of the provider to the reclaim. For
+// a provider that is not known it is the shortest of all, so that nobody counts on
+// time that is not there.
+func NoticeLead(provider string) time.Duration {
+	least := noticeRules[0].Lead
+	for i := range noticeRules {
+		if noticeRules[i].Provider == provider {
+			return noticeRules[i].Lead
+		}
+		least = min(least, noticeRules[i].Lead)
+	}
+	return least
+}

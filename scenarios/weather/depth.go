@@ -1,0 +1,189 @@
+package weather
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// DepthMax is the number of nodes up to which a [Law] counts depth: as many as
+// the recording of depth requested at once.
+const DepthMax = 16
+
+// A Step says that a market holds Nodes nodes from From on, until its next step.
+type Step struct {
+	From  policy.Time
+	Nodes int32
+}
+
+// Depth returns how many nodes market m holds at t: 0 while it is closed, else
+// its depth, at most [Weather.Slots]. Nodes that are held count: a launch is
+// refused when as many are held already.
+func (w *Weather) Depth(m int, t policy.Time) int {
+	mk := &w.markets[m]
+	if mk.closedFrom < mk.closedUntil && !w.Open(m, t) {
+		return 0
+	}
+	if mk.stepsFrom == mk.stepsUntil {
+		return int(mk.slots)
+	}
+	steps := w.steps[mk.stepsFrom:mk.stepsUntil]
+	i := sort.Search(len(steps), func(i int) bool { return steps[i].From > t })
+	if i == 0 {
+		return int(mk.slots)
+	}
+	return int(min(steps[i-1].Nodes, mk.slots))
+}
+
+// Steps returns the changes of depth of market m, ascending by From; none where
+// its depth is its slots at all times. Times in which the market is closed are
+// not among them. The result is shared and not to be written.
+func (w *Weather) Steps(m int) []Step {
+	mk := &w.markets[m]
+	return w.steps[mk.stepsFrom:mk.stepsUntil:mk.stepsUntil]
+}
+
+// deepen draws the depth of a spot market over time and sets how many slots it
+// has. A scenario that sets the slots of all markets sets
+// their depth, but for what was recorded.
+func (b *builder) deepen(mk *market, m *Market) {
+	w := b.w
+	mk.stepsFrom = int32(len(w.steps))
+	switch {
+	case m.Auction:
+	case m.Available != nil && m.Available.Nodes != nil:
+		w.steps = b.recordedDepth(mk, m.Available, w.steps)
+	case m.GPU && w.cfg.Slots == 0 && w.cfg.Intensity > 0 && b.p.Scarce.Width > 0:
+		w.steps = b.modelledDepth(mk, m, w.steps)
+	}
+	mk.stepsUntil = int32(len(w.steps))
+}
+
+// recordedDepth appends the steps of a recorded depth. Each lies anywhere between
+// the probes that enclose it, at the instant at which the market is closed or
+// opened where it falls to 0 or rises from it. Only what falls to 0 is a spell and
+// takes nodes: see the documentation of the market model, "Depth".
+func (b *builder) recordedDepth(mk *market, a *Availability, steps []Step) []Step {
+	k := b.recorded.At1(mk.hash)
+	if b.w.cfg.Slots == 0 {
+		mk.slots = a.most()
+	}
+	last := int32(-1)
+	for i, nodes := range a.Nodes {
+		if nodes == last {
+			continue
+		}
+		from := policy.Time(0)
+		if i > 0 {
+			from = a.between(k, i)
+		}
+		steps = append(steps, Step{from, nodes})
+		last = nodes
+	}
+	return steps
+}
+
+// modelledDepth appends the steps of the depth that the law of scarce types gives
+// a market, which has at least one node while it is open. A scarce type is deep
+// as its slack is high; one in a milder band has the mean slack DepthCalm, and its
+// slack closes no market. So has one of which only the availability was recorded.
+func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
+	place := b.scarcePlace(m, 0)
+	if m.Available != nil || !scarce(m, mk.band) {
+		place.Mean = b.p.DepthCalm
+	}
+	mk.slots = DepthMax
+	first := len(steps)
+	steps = b.p.Scarce.Depths(steps, place, b.w.cfg.From-scarceBefore, b.end)
+	kept := steps[:first]
+	for _, s := range steps[first:] {
+		if s.Nodes = max(1, s.Nodes); len(kept) == first || s.Nodes != kept[len(kept)-1].Nodes {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// scarcePlace returns where in the law of scarce types a market stands, in one of
+// the draws of the law.
+func (b *builder) scarcePlace(m *Market, copied uint64) Place {
+	law := &b.p.Scarce
+	own := m.groupHash(typeInZone)
+	k := b.frailty.At1(own)
+	return Place{
+		Region: m.Region, Mean: law.Mean + float64(law.Spread*k.Normal()), Width: law.width(k.At1(drawWidth)),
+		Common: b.squeeze.At2(m.groupHash(typeInRegion), copied), Own: b.squeeze.At2(own, copied),
+	}
+}
+
+// drawWidth is the ordinal of the draw for a place's width, beside that for its mean.
+const drawWidth = 1
+
+// width draws the slack that makes up DepthMax nodes in a zone.
+func (l *Law) width(k chance.Key) float64 {
+	return float64(l.Width * k.LogNormal(l.WidthSpread))
+}
+
+// nodes returns the depth at a slack: none at 0 and below, DepthMax from the
+// width on, and between them the more the higher it is.
+func nodes(slack, width float64) int32 {
+	switch {
+	case slack <= 0:
+		return 0
+	case slack >= width:
+		return DepthMax
+	}
+	return 1 + int32(float64((DepthMax-1)*slack)/width)
+}
+
+// Depths appends the depth of a place from its state at from on, at every change
+// up to to. Where it is 0 the place has an outage, the same as [Law.Outages] of
+// the same from has.
+func (l *Law) Depths(steps []Step, p Place, from, to policy.Time) []Step {
+	s := l.slackAt(p, from)
+	first := len(steps)
+	for t := from; t < to; {
+		if n := nodes(s.at(t), p.Width); len(steps) == first || n != steps[len(steps)-1].Nodes {
+			steps = append(steps, Step{t, n})
+		}
+		level := s.next()
+		t = level.Until
+		level.Next()
+	}
+	return steps
+}
+
+// between returns when what was seen at sample i happened: at one instant since
+// the sample before.
+func (a *Availability) between(k chance.Key, i int) policy.Time {
+	if a.Gap == nil || a.Gap[i] == 0 {
+		return a.At[i]
+	}
+	span := int(min(a.Gap[i], a.At[i]-a.At[i-1]))
+	return a.At[i] - policy.Time(k.At2(uint64(a.At[i]), 0).IntN(span))
+}
+
+// most returns the greatest depth that was recorded, at least 1.
+func (a *Availability) most() int32 {
+	most := int32(1)
+	for _, n := range a.Nodes {
+		most = max(most, n)
+	}
+	return most
+}
+
+// checkNodes fails when the depth is not said of every instant, cannot be, or
+// speaks against whether a node could be had.
+func (a *Availability) checkNodes() error {
+	if a.Nodes != nil && len(a.Nodes) != len(a.At) {
+		return fmt.Errorf("Available has %d instants and %d depths, must have as many of each or no depth", len(a.At), len(a.Nodes))
+	}
+	for i, n := range a.Nodes {
+		if n < 0 || n > slotsMax || n > 0 != a.Up[i] {
+			return fmt.Errorf("Available.Nodes[%d] is %d, must be from 0 to %d and above 0 where Up is true, as not where it is false", i, n, slotsMax)
+		}
+	}
+	return nil
+}

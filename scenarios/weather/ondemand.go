@@ -1,0 +1,95 @@
+package weather
+
+import (
+	"math"
+	"sort"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// Providers keep capacity for launches on demand before they sell what is left
+// as spot, so a shortage reaches spot first and on demand only where it is deep.
+// The draws here take no number from a stream that others use: an on-demand market
+// meets a part of the very shortages that its spot market meets.
+
+// lacksOnDemand reports whether launches on demand of a market can be refused:
+// those of accelerators, and of types in the band that is open above. An auction
+// has no shortages, and its provider has none on demand.
+func lacksOnDemand(m *Market, band policy.Band) bool {
+	return !m.Spot && m.Provider != policy.Rackspace && (m.GPU || band == bands-1)
+}
+
+// onDemandSpells appends the times in which a market refuses launches on demand.
+// They have no depth: no node on demand is lost to them.
+func (b *builder) onDemandSpells(m *Market, spells []Spell) []Spell {
+	band, _ := b.bandOf(m)
+	if !lacksOnDemand(m, band) {
+		return spells
+	}
+	if m.Available != nil {
+		return b.deepRecorded(m, spells)
+	}
+	first := typeInZone
+	if scarce(m, band) {
+		spells = b.deepScarce(m, spells)
+		first = wholeZone
+	}
+	from := len(spells)
+	for l := first; l < levels; l++ {
+		g, _ := b.groupOf(m, l)
+		spells = g.met(b.p, float64(b.p.share(l, band, b.w.cfg.Intensity)*b.p.OnDemandShare), spells)
+	}
+	for i := range spells[from:] {
+		spells[from+i].Depth = 0
+	}
+	return spells
+}
+
+// deepScarce appends the outages of the law of scarce types in which the slack
+// is so low that launches on demand are refused too. Each lies within an outage
+// of the spot market.
+func (b *builder) deepScarce(m *Market, spells []Spell) []Spell {
+	law := &b.p.Scarce
+	left := min(b.w.cfg.Intensity, scarceCopiesMax)
+	for copied := uint64(0); left > 0; copied++ {
+		place := b.scarcePlace(m, copied)
+		b.outages = law.Outages(b.outages[:0], place, b.w.cfg.From-scarceBefore, b.end)
+		place.Mean += b.p.onDemandSlack()
+		b.deep = law.Outages(b.deep[:0], place, b.w.cfg.From-scarceBefore, b.end)
+		for _, o := range b.deep {
+			i := sort.Search(len(b.outages), func(i int) bool { return b.outages[i].From > o.From }) - 1
+			k := place.Own.At2(scarceDraws, uint64(b.outages[i].From))
+			if o.Until <= b.w.cfg.From || k.At1(drawMark).Float() >= left {
+				continue
+			}
+			spells = append(spells, Spell{From: o.From, Until: o.Until, Cause: CauseSqueeze, key: k})
+		}
+		left--
+	}
+	return spells
+}
+
+// deepRecorded appends those falls of the recorded availability of the spot
+// market that launches on demand meet too.
+func (b *builder) deepRecorded(m *Market, spells []Spell) []Spell {
+	from := len(spells)
+	spells = b.recordedSpells(m.Twin, m.Available, spells)
+	kept := spells[:from]
+	for _, s := range spells[from:] {
+		if s.key.At1(drawMark).Float() < b.p.OnDemandShare {
+			s.Depth = 0
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// onDemandSlack returns how far below zero the slack of a scarce type falls
+// before launches on demand are refused: so far that this is so for OnDemandShare
+// of the time for which it is below zero, in the mean over zones.
+func (p *Params) onDemandSlack() float64 {
+	deviation := math.Sqrt(1 + float64(p.Scarce.Spread*p.Scarce.Spread))
+	out := chance.NormalCDF(-p.Scarce.Mean / deviation)
+	return -float64(deviation*chance.NormalQuantile(float64(p.OnDemandShare*out))) - p.Scarce.Mean
+}

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A backoff is what the scheduling queue knows of a pending pod. A pod that found no node
+// is tried again when something changes that may help it; one that failed lately then
+// stands behind those that did not. While there is no Node object at all a try is an
+// error, after which the pod is left alone for a while whatever changes.
+// (pkg/scheduler/backend/queue of Kubernetes 1.35, with queueing hints and
+// SchedulerPopFromBackoffQ, which are its defaults.)
+type backoff struct {
+	attempts, errors uint8 // that found no place, and in a row without any node
+	tried            policy.Time
+	ends             policy.Time // of the backoff, a whole second
+}
+
+// The backoff doubles from the first of these to the second (DefaultPodInitialBackoffDuration,
+// DefaultPodMaxBackoffDuration). Queues are flushed once a second.
+const (
+	backoffFirst = time.Second
+	backoffMost  = 10 * time.Second
+	queueWindow  = time.Second
+)
+
+// backoffAfter returns how long a pod is left alone after so many failures.
+func backoffAfter(n uint8) time.Duration { return min(backoffFirst<<min(n-1, 8), backoffMost) }
+
+func wholeSecond(t policy.Time) policy.Time { return t - t%policy.Time(queueWindow.Milliseconds()) }
+
+// fail notes that the pod found no node.
+func (b *backoff) fail(now policy.Time) {
+	b.attempts, b.errors, b.tried = min(b.attempts, 254)+1, 0, now
+	b.ends = wholeSecond(now.Add(backoffAfter(b.attempts)))
+}
+
+// due reports whether the pod is to be tried now; moved says that something changed that
+// may help those that found no node.
+func (b *backoff) due(now policy.Time, moved bool) bool {
+	if b.errors > 0 {
+		return b.ends < wholeSecond(now)
+	}
+	return moved || b.attempts == 0
+}
+
+// retry notes that there was no node at all, and has the pod tried when its backoff ends.
+func (r *run) retry(x *podState) {
+	x.errors, x.tried = min(x.errors, 254)+1, r.q.now
+	x.ends = wholeSecond(r.q.now.Add(backoffAfter(x.errors)))
+	if at := x.ends.Add(queueWindow); at != r.flushAt {
+		r.flushAt = at
+		r.q.add(at, evSchedule, 0, 0, 0)
+	}
+}
+
+// anyNode reports whether there is a Node object.
+func (r *run) anyNode() bool {
+	return slices.ContainsFunc(r.nodes, func(n policy.Node) bool { return n.Phase >= policy.NodeRegistered })
+}
+
+// byQueue orders pods as they leave the scheduling queue: by priority and the time since
+// which they wait for a try, after these the ones that failed lately.
+func (r *run) byQueue(a, b policy.PodID) int {
+	p, q, x, y := &r.pods[a], &r.pods[b], &r.podX[a], &r.podX[b]
+	now := wholeSecond(r.q.now)
+	switch left, right := x.ends >= now, y.ends >= now; {
+	case left && right && x.ends != y.ends:
+		return cmp.Compare(x.ends, y.ends)
+	case left && !right:
+		return 1
+	case right && !left:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(r.world.Templates[q.Template].Priority, r.world.Templates[p.Template].Priority),
+		cmp.Compare(max(p.Created, x.tried), max(q.Created, y.tried)),
+		cmp.Compare(p.Created, q.Created), cmp.Compare(p.Template, q.Template), cmp.Compare(a, b))
+}
+
+// watchesPods reports whether other pods that are bound may let pods of t fit.
+func watchesPods(t *policy.Template) bool {
+	return len(t.PodAffinity) > 0 || slices.ContainsFunc(t.Spread, func(c policy.Spread) bool { return !c.Soft })
+}

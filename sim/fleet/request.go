@@ -1,0 +1,72 @@
+// Package fleet reduces what a NodeClaim allows to what EC2 Fleet is asked for, as
+// Karpenter's provider for AWS does after the core has made the claim. The rules are
+// those of github.com/aws/karpenter-provider-aws v1.14.1, pkg/providers/instance; the
+// tool karpenterawsdiff holds this package against that code.
+//
+// What EC2 then does with the request, its allocation strategy, is the market's.
+package fleet
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// TypesMax is how many instance types one request names (maxInstanceTypes in
+// instance.go).
+const TypesMax = 60
+
+// An Offering is one instance type in one zone under one capacity type.
+type Offering struct {
+	Market policy.MarketID
+	Type   policy.TypeID
+
+	// Price is the cost of one node for one hour.
+	Price policy.Money
+
+	Spot bool
+
+	// Exotic says that the type has accelerators or is bare metal.
+	Exotic bool
+}
+
+// Request returns those of the offerings that the request names, all of one capacity
+// type. The offerings are the available ones that the NodeClaim allows, cheapest first;
+// they keep their order. The slice is written over.
+//
+// Types with accelerators and bare metal are asked for only where nothing else is
+// allowed (ExoticInstanceTypeFilter in filter/filter.go). Where both capacity types are
+// allowed, spot dearer than the cheapest on-demand offering is left out
+// (SpotOfferingFilter). Of the rest the TypesMax types with the cheapest offerings are
+// kept, each in all its zones; spot is asked for if any of them has a spot offering
+// (getCapacityType in instance.go). Rules of minValues and of capacity reservations are
+// left out, since a pool has neither.
+func Request(offerings []Offering) []Offering {
+	if slices.ContainsFunc(offerings, func(o Offering) bool { return !o.Exotic }) {
+		offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return o.Exotic })
+	}
+	if i := slices.IndexFunc(offerings, func(o Offering) bool { return !o.Spot }); i >= 0 {
+		most := offerings[i].Price
+		offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return o.Spot && o.Price > most })
+	}
+	offerings = cheapestTypes(offerings)
+	spot := slices.ContainsFunc(offerings, func(o Offering) bool { return o.Spot })
+	return slices.DeleteFunc(offerings, func(o Offering) bool { return o.Spot != spot })
+}
+
+// cheapestTypes keeps the offerings of the TypesMax types whose cheapest offerings come
+// first.
+func cheapestTypes(offerings []Offering) []Offering {
+	var buf [TypesMax]policy.TypeID
+	types := buf[:0]
+	return slices.DeleteFunc(offerings, func(o Offering) bool {
+		if slices.Contains(types, o.Type) {
+			return false
+		}
+		if len(types) == TypesMax {
+			return true
+		}
+		types = append(types, o.Type)
+		return false
+	})
+}

@@ -1,0 +1,85 @@
+package fleet_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/fleet"
+)
+
+// TestRequest gives offerings as type, capacity type and price, and those that are kept.
+// The type g is exotic.
+func TestRequest(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		have, want []string
+	}{
+		{"nothing", nil, nil},
+		{"spot before on-demand", []string{"a spot 3", "b spot 4", "a od 9"}, []string{"a spot 3", "b spot 4"}},
+		{"on-demand alone", []string{"a od 9", "b od 10"}, []string{"a od 9", "b od 10"}},
+		{"spot as dear as on-demand", []string{"a spot 3", "b spot 9", "a od 9"}, []string{"a spot 3", "b spot 9"}},
+		{"spot dearer than on-demand", []string{"a spot 3", "a od 9", "b spot 10", "b od 11"}, []string{"a spot 3"}},
+		{"all spot dearer than on-demand", []string{"a od 9", "a spot 10", "b od 11"}, []string{"a od 9", "b od 11"}},
+		{"dear spot alone", []string{"a spot 3", "b spot 90"}, []string{"a spot 3", "b spot 90"}},
+		{"an accelerator beside another type", []string{"g spot 1", "a spot 3", "g od 4", "a od 9"}, []string{"a spot 3"}},
+		{"accelerators alone", []string{"g spot 1", "g od 4"}, []string{"g spot 1"}},
+	} {
+		var have []fleet.Offering
+		for _, text := range c.have {
+			have = append(have, offering(t, text))
+		}
+		var got []string
+		for _, o := range fleet.Request(have) {
+			got = append(got, fmt.Sprintf("%c %s %d", 'a'+rune(o.Type), map[bool]string{true: "spot", false: "od"}[o.Spot], o.Price))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func offering(t *testing.T, text string) fleet.Offering {
+	t.Helper()
+	var typ rune
+	var capacity string
+	var o fleet.Offering
+	if _, err := fmt.Sscanf(text, "%c %s %d", &typ, &capacity, &o.Price); err != nil {
+		t.Fatal(err)
+	}
+	o.Type, o.Spot, o.Exotic = policy.TypeID(typ-'a'), capacity == "spot", typ == 'g'
+	return o
+}
+
+// TestRequestTypesMax sells 70 types in two zones each, dearer in the second. The sixty
+// types that are cheapest anywhere are named, each with both zones.
+func TestRequestTypesMax(t *testing.T) {
+	const types = 70
+	var list []fleet.Offering
+	for zone := range policy.Money(2) {
+		for k := range policy.TypeID(types) {
+			list = append(list, fleet.Offering{Market: policy.MarketID(len(list)), Type: k, Price: policy.Money(k) + 1000*zone, Spot: true})
+		}
+	}
+	got := fleet.Request(list)
+	if len(got) != 120 || slices.ContainsFunc(got, func(o fleet.Offering) bool { return o.Type >= 60 }) {
+		t.Errorf("%d offerings, want the 120 of the first 60 types: %v", len(got), got)
+	}
+	if !slices.IsSortedFunc(got, func(a, b fleet.Offering) int { return int(a.Price - b.Price) }) {
+		t.Error("the offerings are not in order")
+	}
+}
+
+// The first sixty types are on demand, so that spot of the others, though allowed, is not
+// asked for.
+func TestRequestCutsBeforeCapacityType(t *testing.T) {
+	var list []fleet.Offering
+	for k := range policy.TypeID(60) {
+		list = append(list, fleet.Offering{Type: k, Price: 10})
+	}
+	list = append(list, fleet.Offering{Type: 60, Price: 10, Spot: true})
+	if got := fleet.Request(list); len(got) != 60 || got[0].Spot {
+		t.Errorf("%d offerings, want the 60 on demand", len(got))
+	}
+}

@@ -1,0 +1,225 @@
+package karpenter
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Method is a way to disrupt nodes, in the order in which Karpenter tries them
+// (controller.go, NewMethods).
+type Method uint8
+
+// The methods.
+const (
+	Emptiness Method = iota
+	MultiNode
+	SingleNode
+	Methods // their number
+)
+
+// Reason is what budgets call the method.
+func (m Method) Reason() policy.DisruptionReason {
+	if m == Emptiness {
+		return policy.Empty
+	}
+	return policy.Underutilized
+}
+
+// A Command says which nodes go, and what comes in their place; nothing if the
+// others have room.
+type Command struct {
+	Method      Method
+	Candidates  []Candidate
+	Replacement *Replacement
+
+	// Targets are existing nodes that take the pods.
+	Targets []policy.NodeID
+}
+
+// minSpotTypes is how many cheaper types a single spot node must leave for it to be
+// replaced by spot (consolidation.go, MinInstanceTypesForSpotToSpotConsolidation).
+const minSpotTypes = 15
+
+// compute returns the command that removes or replaces the candidates, nil if that
+// cannot be done for less money (consolidation.go, computeConsolidation).
+func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Command {
+	allSpot := true
+	var price policy.Money
+	for i := range candidates {
+		price += candidates[i].Price
+		allSpot = allSpot && c.spot(candidates[i].Node)
+	}
+	claimsMax := 0
+	if d.outlook.cheaper(price, allSpot && !c.SpotToSpot) {
+		claimsMax = 1
+	}
+	sim := d.simulate(c, candidates, claimsMax)
+	if !sim.scheduled {
+		return nil
+	}
+	cmd := &Command{Method: m, Candidates: slices.Clone(candidates), Targets: slices.Clone(sim.targets)}
+	if len(sim.claims) == 0 {
+		return cmd
+	}
+	spot, onDemand := d.capacityTypes(c, &sim)
+	fromSpot := allSpot && spot
+	if fromSpot && !c.SpotToSpot {
+		return nil
+	}
+	options := cheaperThan(d.options(c, &sim, fromSpot), price)
+	if !d.flexible(c, &sim, options) {
+		return nil
+	}
+	if fromSpot && len(candidates) == 1 {
+		if len(options) < minSpotTypes {
+			return nil
+		}
+		options = options[:minSpotTypes]
+	}
+	if len(options) == 0 {
+		return nil
+	}
+	// What is priced as spot must not be launched on demand instead.
+	spotOnly := fromSpot || spot && onDemand
+	if m == MultiNode {
+		bound := sameTypeBound(c, options, candidates)
+		if spotOnly && !fromSpot {
+			options = onlySpot(options)
+		}
+		if options = cheaperThan(options, bound); len(options) == 0 || !d.flexible(c, &sim, options) {
+			return nil
+		}
+	}
+	cmd.Replacement = d.replacement(c, &sim, options, spotOnly)
+	return cmd
+}
+
+// onlySpot drops the types that are not sold as spot.
+func onlySpot(options []option) []option {
+	return slices.DeleteFunc(options, func(x option) bool { return !x.spot })
+}
+
+// multiMax is the most candidates that are replaced together, but that the search
+// goes up to one more (multinodeconsolidation.go).
+const multiMax = 100
+
+// multi seeks by bisection how many of the first candidates can go together.
+// Karpenter ends the search after a minute, which a simulation never needs. It also
+// reports whether a budget kept some out.
+func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
+	left := d.allowances()
+	allowed := d.allowed[:0]
+	for i := range d.used {
+		if p := d.used[i].Pool; left[p] > 0 {
+			left[p]--
+			allowed = append(allowed, d.used[i])
+		} else {
+			constrained = true
+		}
+	}
+	d.allowed = allowed
+	low, high := 1, min(len(allowed)-1, multiMax)
+	for low <= high {
+		mid := (low + high) / 2
+		var cmd *Command
+		if !d.hopeless(c, allowed[:mid+1]) {
+			cmd = d.compute(c, MultiNode, allowed[:mid+1])
+		}
+		if cmd != nil && d.approved(c, cmd) {
+			best, low = cmd, mid+1
+		} else {
+			high = mid - 1
+		}
+	}
+	return best, constrained
+}
+
+// single goes through the candidates until one of them can go, one of each pool in
+// turn (singlenodeconsolidation.go). Karpenter ends after three minutes, and begins
+// the next time with the pools it did not come to; a simulation comes to all.
+func (d *Disruptor) single(c *Cluster) (cmd *Command, constrained bool) {
+	left := d.allowances()
+	for at := range d.inTurn(c) {
+		x := &d.turns[at]
+		if left[x.Pool] == 0 {
+			constrained = true
+			continue
+		}
+		if !d.canPass(c, x) || d.hopeless(c, d.turns[at:at+1]) {
+			continue
+		}
+		if cmd := d.compute(c, SingleNode, d.turns[at:at+1]); cmd != nil && d.approved(c, cmd) {
+			return cmd, constrained
+		}
+	}
+	return nil, constrained
+}
+
+// inTurn fills d.turns with the candidates, one of each pool after the other, the
+// pools by id: Karpenter's order among them is that of a map.
+func (d *Disruptor) inTurn(c *Cluster) []Candidate {
+	d.turns, d.next = d.turns[:0], d.next[:0]
+	for range c.Pools {
+		d.next = append(d.next, 0)
+	}
+	for len(d.turns) < len(d.used) {
+		for k := range c.Pools {
+			p := policy.PoolID(k)
+			if c.Turns != nil {
+				p = c.Turns[k]
+			}
+			at := d.next[p]
+			for at < len(d.used) && d.used[at].Pool != p {
+				at++
+			}
+			if at < len(d.used) {
+				d.turns = append(d.turns, d.used[at])
+				at++
+			}
+			d.next[p] = at
+		}
+	}
+	return d.turns
+}
+
+// emptiness removes the empty nodes that budgets allow (emptiness.go).
+func (d *Disruptor) emptiness(c *Cluster) *Command {
+	if len(d.empty) == 0 {
+		return nil
+	}
+	left := d.budgets(c, Emptiness)
+	var gone []Candidate
+	for _, x := range d.empty {
+		if left[x.Pool] > 0 {
+			left[x.Pool]--
+			gone = append(gone, x)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return &Command{Method: Emptiness, Candidates: gone}
+}
+
+// allowances returns how many more nodes of each pool the searches of this look may
+// disrupt.
+func (d *Disruptor) allowances() []int {
+	d.left2 = append(d.left2[:0], d.allowance...)
+	return d.left2
+}
+
+// budgets returns how many more nodes of each pool may be disrupted (helpers.go,
+// BuildDisruptionBudgetMapping).
+func (d *Disruptor) budgets(c *Cluster, m Method) []int {
+	d.left2 = d.left2[:0]
+	view := policy.Snapshot{Nodes: c.Nodes, Pools: c.Pools}
+	for p := range c.Pools {
+		n := 0
+		if c.managed(policy.PoolID(p)) {
+			n = view.Disruptable(policy.PoolID(p), m.Reason())
+		}
+		d.left2 = append(d.left2, n)
+	}
+	return d.left2
+}

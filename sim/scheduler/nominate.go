@@ -1,0 +1,132 @@
+package scheduler
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+)
+
+// A nomination keeps what preemption frees on a node for the pod it was done for
+// (status.nominatedNodeName). It binds the pods of lower priority only.
+type nomination struct {
+	pod     policy.Pod
+	node    policy.NodeID
+	victims []policy.PodID
+}
+
+// Nominate keeps a place on n for p until it is bound (Withdraw), once victims have
+// ended. Pods of lower priority that are nominated to n lose their nomination
+// (pkg/scheduler/framework/preemption/preemption.go, prepareCandidate).
+func (s *Scheduler) Nominate(p *policy.Pod, n policy.NodeID, victims []policy.PodID) {
+	s.Withdraw(p.ID)
+	priority := s.templates[p.Template].Priority
+	s.drop(func(x *nomination) bool {
+		return x.node == n && s.templates[x.pod.Template].Priority < priority
+	})
+	at := s.firstTo(n + 1)
+	s.nominations = slices.Insert(s.nominations, at, nomination{*p, n, victims})
+	s.Changed(n)
+}
+
+// firstTo returns the position of the first nomination to n or a node above it.
+func (s *Scheduler) firstTo(n policy.NodeID) int {
+	return sort.Search(len(s.nominations), func(i int) bool { return s.nominations[i].node >= n })
+}
+
+// nominatedTo returns the nominations to n.
+func (s *Scheduler) nominatedTo(n policy.NodeID) []nomination {
+	return s.nominations[s.firstTo(n):s.firstTo(n+1)]
+}
+
+// drop takes away the nominations for which out holds.
+func (s *Scheduler) drop(out func(*nomination) bool) {
+	kept := 0
+	for i := range s.nominations {
+		x := &s.nominations[i]
+		if out(x) {
+			s.Changed(x.node)
+			continue
+		}
+		if kept < i {
+			s.nominations[kept] = *x
+		}
+		kept++
+	}
+	clear(s.nominations[kept:])
+	s.nominations = s.nominations[:kept]
+}
+
+// Withdraw drops the nomination of pod id, if it has one.
+func (s *Scheduler) Withdraw(id policy.PodID) {
+	if s.Nominated(id) != policy.None {
+		s.drop(func(x *nomination) bool { return x.pod.ID == id })
+	}
+}
+
+// Removed says that node n is gone, and with it all nominations to it.
+func (s *Scheduler) Removed(n policy.NodeID) {
+	s.Changed(n)
+	if len(s.nominatedTo(n)) > 0 {
+		s.drop(func(x *nomination) bool { return x.node == n })
+	}
+}
+
+// Nominated returns the node that pod id is nominated to, or None.
+func (s *Scheduler) Nominated(id policy.PodID) policy.NodeID {
+	for i := range s.nominations {
+		if s.nominations[i].pod.ID == id {
+			return s.nominations[i].node
+		}
+	}
+	return policy.None
+}
+
+// Fits reports whether p passes all filters on n: both with the pods of its priority
+// or a higher one that are nominated to n, and without them, since they may go
+// elsewhere (pkg/scheduler/framework/runtime/framework.go,
+// RunFilterPluginsWithNominatedPods).
+func (s *Scheduler) Fits(p *policy.Pod, n policy.NodeID) bool {
+	free := s.space.Free(n)
+	return s.fitsInto(p, n, &free)
+}
+
+// fitsInto is Fits as if free were what n has free. Of that it takes what the pods
+// nominated to n ask for that go before p.
+func (s *Scheduler) fitsInto(p *policy.Pod, n policy.NodeID, free *policy.Resources) bool {
+	if s.space.CheckInto(p, n, free) != place.OK {
+		return false
+	}
+	nominated := s.nominatedTo(n)
+	if len(nominated) == 0 {
+		return true
+	}
+	priority, concerned := s.templates[p.Template].Priority, false
+	ahead := func(x *nomination) bool {
+		return x.pod.ID != p.ID && s.templates[x.pod.Template].Priority >= priority
+	}
+	for i := range nominated {
+		if x := &nominated[i]; ahead(x) {
+			*free = free.Minus(s.templates[x.pod.Template].Requests)
+			concerned = concerned || s.space.Concerns(p.Template, x.pod.Template)
+		}
+	}
+	if !concerned {
+		return s.space.FitsInto(p.Template, n, free)
+	}
+	repels := s.space.Repels(p.Template)
+	for i := range nominated {
+		if x := &nominated[i]; ahead(x) {
+			s.space.Bind(&x.pod, n)
+		}
+	}
+	v := s.space.CheckInto(p, n, free)
+	for i := range nominated {
+		if x := &nominated[i]; ahead(x) {
+			s.space.Unbind(&x.pod, n)
+		}
+	}
+	// Anti-affinity of pods that are not bound yet counts only if that of others does.
+	return v == place.OK || v == place.RepelledByPod && !repels
+}

@@ -1,0 +1,272 @@
+package scheduler
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+)
+
+// Preemption weighs a tenth of the nodes, at least a hundred
+// (DefaultPreemptionArgs: minCandidateNodesPercentage, minCandidateNodesAbsolute).
+const (
+	candidatesMin     = 100
+	candidatesPercent = 10
+)
+
+// A candidate is a node on which a pod of higher priority fits once the victims have
+// gone.
+type candidate struct {
+	node       policy.NodeID
+	victims    []policy.PodID
+	violations int         // victims whose budgets allow no further disruption
+	highest    int32       // priority of the most important victim
+	sum        int64       // of the victims' priorities, each raised above 0
+	started    policy.Time // when the first of the most important victims was bound
+}
+
+// Preempt returns the node on which room can be made for p by ending pods of lower
+// priority, and those pods, as the plugin DefaultPreemption chooses them: the node
+// with the fewest broken budgets, then the least important victims, the lowest sum of
+// priorities, the fewest victims and the youngest. Of equal ones it is the one with
+// the lowest id, where kube-scheduler takes any. It is None where no node helps.
+//
+// Pods and pdbs are all of the cluster. Victims that are ending already are returned
+// too. (pkg/scheduler/framework/plugins/defaultpreemption, Kubernetes 1.35.)
+func (s *Scheduler) Preempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB) (policy.NodeID, []policy.PodID) {
+	if !s.mayPreempt(p, pods) {
+		return policy.None, nil
+	}
+	limit := max(candidatesMin, s.space.Nodes()*candidatesPercent/100)
+	best, c := &s.candidates[0], &s.candidates[1]
+	best.victims = best.victims[:0]
+	t := &s.templates[p.Template]
+	for n, found := 0, 0; n < s.space.Nodes() && found < limit; n++ {
+		x := s.preemptibleOn(policy.NodeID(n), t.Priority, pods)
+		if x.lowest >= t.Priority || !enough(&t.Requests, &x.freed) {
+			continue
+		}
+		if x.outdone(best) {
+			found++
+			continue
+		}
+		if !s.examine(c, p, policy.NodeID(n), pods, pdbs) {
+			continue
+		}
+		if found++; len(best.victims) == 0 || c.before(best) {
+			best, c = c, best
+		}
+	}
+	if len(best.victims) == 0 {
+		s.Withdraw(p.ID)
+		return policy.None, nil
+	}
+	return best.node, slices.Clone(best.victims)
+}
+
+// mayPreempt reports whether p may end others: not while victims of an earlier
+// preemption still end on the node that it is nominated to, and that node can help.
+func (s *Scheduler) mayPreempt(p *policy.Pod, pods []policy.Pod) bool {
+	t := &s.templates[p.Template]
+	if t.PreemptionNever {
+		return false
+	}
+	n := s.Nominated(p.ID)
+	if n == policy.None || unresolvable(s.space.Check(p, n)) {
+		return true
+	}
+	for _, other := range s.nominatedTo(n) {
+		for _, v := range other.victims {
+			x := &pods[v]
+			if x.Node == n && x.Phase == policy.PodTerminating && s.templates[x.Template].Priority < t.Priority {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// unresolvable reports whether no end of a pod on the node can change v.
+func unresolvable(v place.Verdict) bool {
+	switch v {
+	case place.NoNode, place.NotReady, place.Unschedulable, place.Tainted, place.Unselected, place.OtherZone, place.Lonely:
+		return true
+	}
+	return false
+}
+
+// A preemptible sums up the pods of one node that preemption may end.
+type preemptible struct {
+	known    bool
+	lowest   int32       // priority of any pod; math.MaxInt32 without pods
+	youngest policy.Time // when the last pod of that priority was bound
+	below    int32
+	freed    policy.Resources // what is free without the pods of a priority below that
+}
+
+// preemptibleOn returns what is known of n to pods of a priority. It reads the pods of n
+// only if n has changed, or another priority asked last.
+func (s *Scheduler) preemptibleOn(n policy.NodeID, priority int32, pods []policy.Pod) *preemptible {
+	for int(n) >= len(s.preemptibles) {
+		s.preemptibles = append(s.preemptibles, preemptible{})
+	}
+	x := &s.preemptibles[n]
+	if x.known && (x.below == priority || x.lowest >= priority) {
+		return x
+	}
+	*x = preemptible{known: true, lowest: math.MaxInt32, below: priority, freed: s.space.Free(n)}
+	for _, v := range s.space.Pods(n) {
+		t := &s.templates[pods[v].Template]
+		switch {
+		case t.Priority < x.lowest:
+			x.lowest, x.youngest = t.Priority, pods[v].Bound
+		case t.Priority == x.lowest:
+			x.youngest = max(x.youngest, pods[v].Bound)
+		}
+		if t.Priority < priority {
+			x.freed = x.freed.Plus(t.Requests)
+		}
+	}
+	return x
+}
+
+// outdone reports whether no choice among the pods of x can be better than best:
+// that breaks no budget, and every pod here has a higher priority than its most important
+// victim; or the same and no less age, where that victim is its only one.
+func (x *preemptible) outdone(best *candidate) bool {
+	if len(best.victims) == 0 || best.violations > 0 {
+		return false
+	}
+	return x.lowest > best.highest || x.lowest == best.highest && len(best.victims) == 1 && x.youngest <= best.started
+}
+
+// examine finds the fewest pods without which p fits onto n, and reports whether
+// there are such.
+func (s *Scheduler) examine(c *candidate, p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) bool {
+	*c = candidate{node: n, victims: c.victims[:0], highest: math.MinInt32, started: math.MaxInt64}
+	priority, concerned := s.templates[p.Template].Priority, false
+	s.lower = s.lower[:0]
+	for _, v := range s.space.Pods(n) {
+		if t := pods[v].Template; s.templates[t].Priority < priority {
+			s.lower = append(s.lower, v)
+			concerned = concerned || s.space.Concerns(p.Template, t)
+		}
+	}
+	if concerned {
+		return s.examineBound(c, p, n, pods, pdbs)
+	}
+	free := s.preemptibles[n].freed
+	if !s.fitsInto(p, n, &free) {
+		return false
+	}
+	s.byImportance(pods, pdbs)
+	for _, v := range s.spared {
+		if left := free.Minus(s.templates[pods[v.id].Template].Requests); s.space.FitsInto(p.Template, n, &left) {
+			free = left
+		} else {
+			s.addVictim(c, v, pods)
+		}
+	}
+	return len(c.victims) > 0
+}
+
+// examineBound is examine where p asks for more of the pods in lower than that their
+// requests leave room: it takes each off n and tries.
+func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) bool {
+	if unresolvable(s.space.Check(p, n)) {
+		return false
+	}
+	for _, v := range s.lower {
+		s.space.Unbind(&pods[v], n)
+	}
+	fits := s.Fits(p, n)
+	s.byImportance(pods, pdbs)
+	for _, v := range s.spared {
+		s.space.Bind(&pods[v.id], n)
+		if fits && !s.Fits(p, n) {
+			s.space.Unbind(&pods[v.id], n)
+			s.addVictim(c, v, pods)
+		}
+	}
+	for _, v := range c.victims {
+		s.space.Bind(&pods[v], n)
+	}
+	return len(c.victims) > 0
+}
+
+// enough reports whether free holds what is asked for, before the filters are run.
+func enough(asked, free *policy.Resources) bool {
+	for _, x := range [...][2]int64{
+		{asked.CPU, free.CPU}, {asked.Memory, free.Memory}, {asked.Storage, free.Storage}, {asked.GPU, free.GPU}, {1, free.Pods},
+	} {
+		if x[0] > 0 && x[0] > x[1] {
+			return false
+		}
+	}
+	return true
+}
+
+// A spared is a pod in the order in which it is spared if there is room.
+type spared struct {
+	id       policy.PodID
+	violates bool
+}
+
+// byImportance orders the pods in lower by priority, then age, and puts those whose
+// budgets would break before all others. Budgets are used up in that order.
+func (s *Scheduler) byImportance(pods []policy.Pod, pdbs []policy.PDB) {
+	slices.SortFunc(s.lower, func(a, b policy.PodID) int {
+		return cmp.Or(cmp.Compare(s.templates[pods[b].Template].Priority, s.templates[pods[a].Template].Priority),
+			cmp.Compare(pods[a].Bound, pods[b].Bound), cmp.Compare(a, b))
+	})
+	for len(s.used) < len(pdbs) {
+		s.used = append(s.used, 0)
+	}
+	s.spared = s.spared[:0]
+	for _, id := range s.lower {
+		v := spared{id: id}
+		for _, b := range s.templates[pods[id].Template].PDBs {
+			s.used[b]++
+			v.violates = v.violates || s.used[b] > pdbs[b].Allowed
+		}
+		s.spared = append(s.spared, v)
+	}
+	for _, id := range s.lower {
+		for _, b := range s.templates[pods[id].Template].PDBs {
+			s.used[b] = 0
+		}
+	}
+	slices.SortStableFunc(s.spared, func(a, b spared) int {
+		switch {
+		case a.violates == b.violates:
+			return 0
+		case a.violates:
+			return -1
+		}
+		return 1
+	})
+}
+
+// addVictim adds a victim to c.
+func (s *Scheduler) addVictim(c *candidate, v spared, pods []policy.Pod) {
+	priority, started := s.templates[pods[v.id].Template].Priority, pods[v.id].Bound
+	c.victims = append(c.victims, v.id)
+	if v.violates {
+		c.violations++
+	}
+	// Raised above 0, the sum also falls with the number of victims.
+	c.sum += int64(priority) + math.MaxInt32 + 1
+	switch {
+	case priority > c.highest:
+		c.highest, c.started = priority, started
+	case priority == c.highest:
+		c.started = min(c.started, started)
+	}
+}
+
+func (c *candidate) before(x *candidate) bool {
+	return cmp.Or(cmp.Compare(c.violations, x.violations), cmp.Compare(c.highest, x.highest), cmp.Compare(c.sum, x.sum),
+		cmp.Compare(len(c.victims), len(x.victims)), cmp.Compare(x.started, c.started)) < 0
+}

@@ -1,0 +1,153 @@
+// Package scheduler chooses nodes for pods, and victims for pods that find none, as
+// kube-scheduler's default profile does. It is held against the real one by
+// .ci/tools/schedulerdiff; docs/fidelity.md lists what it leaves out.
+package scheduler
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+)
+
+// A Scheduler chooses nodes as kube-scheduler's default profile does: of the
+// nodes that pass all filters the one with the greatest weighted score. It
+// looks at every node, and of equal nodes takes the one with the lowest id.
+//
+// For each template it keeps the nodes that pass the filters of their own,
+// grouped by all that scores and topology filters look at but free resources.
+// Within a group the node with the best resource score is the best, so that a
+// choice looks at one node of each group. A change of a node moves that node
+// between groups only. A node that a pod is nominated to is a group by itself,
+// since what it takes depends on the pod that asks.
+type Scheduler struct {
+	space     *place.Space
+	templates []policy.Template
+	indexes   []*nodeIndex
+
+	// log holds the nodes that changed since the entry base; latest is the
+	// last entry of each node, so that one that changed often is looked at
+	// once.
+	log    []policy.NodeID
+	base   int
+	latest []int
+
+	scored []scored
+	seen   []int32 // by domain: the constraint and pick that met it last
+	picks  int32
+
+	nominations []nomination // ascending by node
+
+	preemptibles []preemptible // by node
+
+	// What follows is scratch of Preempt.
+	candidates [2]candidate
+	lower      []policy.PodID
+	spared     []spared
+	used       []int32 // by budget: disruptions counted on one node
+}
+
+// logMax is how many changes are remembered. An index further behind is built
+// anew.
+const logMax = 1 << 13
+
+// New returns a scheduler of pods of the given templates on the nodes of sp.
+//
+// Peers says which pods kube-scheduler's default constraints spread pods of t over,
+// if t states no constraint: those that the selector of its ReplicaSet, StatefulSet
+// or ReplicationController and the selectors of all Services with t's pods select
+// together. Without any such selector (a Job that no Service selects) there are none.
+// (pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.35.)
+func New(sp *place.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
+	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates))}
+	for i := range templates {
+		s.indexes[i] = newNodeIndex(sp, templates, &templates[i], peers)
+	}
+	return s
+}
+
+// Changed says that node n, or what is bound to it, is not what it was.
+func (s *Scheduler) Changed(n policy.NodeID) {
+	if len(s.log) >= logMax {
+		s.base += len(s.log)
+		s.log = s.log[:0]
+	}
+	for int(n) >= len(s.latest) {
+		s.latest = append(s.latest, -1)
+	}
+	s.latest[n] = s.base + len(s.log)
+	s.log = append(s.log, n)
+	if int(n) < len(s.preemptibles) {
+		s.preemptibles[n].known = false
+	}
+}
+
+// catchUp shows r the nodes that changed since it was used last.
+func (s *Scheduler) catchUp(r *nodeIndex) {
+	end := s.base + len(s.log)
+	if r.read < s.base {
+		for n := range s.space.Nodes() {
+			s.update(r, policy.NodeID(n))
+		}
+		r.read = end
+		return
+	}
+	for ; r.read < end; r.read++ {
+		if n := s.log[r.read-s.base]; s.latest[n] == r.read {
+			s.update(r, n)
+		}
+	}
+}
+
+func (s *Scheduler) update(r *nodeIndex, n policy.NodeID) {
+	r.update(s.space, n, len(s.nominatedTo(n)) > 0)
+}
+
+// Pick returns the best node for p, and whether any passes all filters. A pod that
+// is nominated to a node which takes it goes there.
+func (s *Scheduler) Pick(p *policy.Pod) (policy.NodeID, bool) {
+	s.scored = s.scored[:0]
+	if len(s.nominations) > 0 {
+		if n := s.Nominated(p.ID); n != policy.None && s.Fits(p, n) {
+			return n, true
+		}
+	}
+	r := s.indexes[p.Template]
+	s.catchUp(r)
+	for i := range r.groups {
+		g := &r.groups[i]
+		if g.nodes == 0 {
+			continue
+		}
+		top := g.top(r)
+		if s.Fits(p, top.node) {
+			s.scored = append(s.scored, scored{group: g, node: top.node, resource: top.score})
+		}
+	}
+	switch len(s.scored) {
+	case 0:
+		return policy.None, false
+	case 1:
+		return s.scored[0].node, true
+	}
+	s.scoreSpread(r)
+	s.scorePods(r)
+	return s.best(), true
+}
+
+// A NodeScore is the weighted sum of the scores of one node.
+type NodeScore struct {
+	Node  policy.NodeID
+	Score int64
+}
+
+// Scores returns the score of the best node of each group of nodes that the last
+// Pick took into account; none if it did not score.
+func (s *Scheduler) Scores() []NodeScore {
+	if len(s.scored) < 2 {
+		return nil
+	}
+	scores := make([]NodeScore, len(s.scored))
+	for i := range s.scored {
+		scores[i] = NodeScore{s.scored[i].node, s.scored[i].total}
+	}
+	return scores
+}

@@ -1,0 +1,151 @@
+package scheduler
+
+import (
+	"math"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// The weights of kube-scheduler's default plugins
+// (pkg/scheduler/apis/config/v1/default_plugins.go, Kubernetes 1.35). Image locality
+// is left out: nodes of a simulation hold no images.
+const (
+	weightTaints   = 3
+	weightAffinity = 2
+	weightSpread   = 2
+	weightPods     = 2
+)
+
+// scoreMax is the score of the best node by one plugin.
+const scoreMax = 100
+
+// A scored is a group during one pick, with its scores before normalization.
+type scored struct {
+	group    *group
+	node     policy.NodeID
+	resource int32
+	spread   int64
+	pods     int64
+	ignored  bool  // lacks a key of a spread constraint
+	total    int64 // weighted sum of the normalized scores
+}
+
+// best returns the node of the greatest weighted sum of normalized scores.
+func (s *Scheduler) best() policy.NodeID {
+	var disliked, preference int32
+	least, most, any := int64(math.MaxInt64), int64(0), false
+	low, high := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range s.scored {
+		c := &s.scored[i]
+		disliked, preference = max(disliked, c.group.disliked), max(preference, c.group.preference)
+		low, high = min(low, c.pods), max(high, c.pods)
+		if !c.ignored {
+			least, most, any = min(least, c.spread), max(most, c.spread), true
+		}
+	}
+	best, bestScore := policy.NodeID(policy.None), int64(-1)
+	for i := range s.scored {
+		c := &s.scored[i]
+		score := int64(c.resource)
+		score += weightTaints * reversed(int64(c.group.disliked), int64(disliked))
+		if preference > 0 {
+			score += weightAffinity * (scoreMax * int64(c.group.preference) / int64(preference))
+		}
+		switch {
+		case c.ignored || !any:
+		case most == 0:
+			score += weightSpread * scoreMax
+		default:
+			score += weightSpread * (scoreMax * (most + least - c.spread) / most)
+		}
+		if high > low {
+			score += weightPods * int64(scoreMax*(float64(c.pods-low)/float64(high-low)))
+		}
+		c.total = score
+		if score > bestScore || score == bestScore && c.node < best {
+			best, bestScore = c.node, score
+		}
+	}
+	return best
+}
+
+// reversed normalizes a count of which less is better.
+func reversed(count, most int64) int64 {
+	if most == 0 {
+		return scoreMax
+	}
+	return scoreMax - scoreMax*count/most
+}
+
+// scoreSpread computes the raw score of the soft spread constraints: the pods
+// in a node's domains, those of keys with many domains weighing more.
+func (s *Scheduler) scoreSpread(r *nodeIndex) {
+	if len(r.softs) == 0 {
+		return
+	}
+	nodes := int32(0)
+	for i := range s.scored {
+		c := &s.scored[i]
+		c.ignored = r.requireAll && r.lacksKey(s.space, c.node)
+		if !c.ignored {
+			nodes += c.group.nodes
+		}
+	}
+	for k := range r.softs {
+		r.softs[k].weight = portable.Log(float64(s.domains(r, &r.softs[k], nodes) + 2))
+	}
+	for i := range s.scored {
+		c := &s.scored[i]
+		sum := 0.0
+		for k := range r.softs {
+			soft := &r.softs[k]
+			if d := s.space.Domain(soft.tally, c.node); d >= 0 {
+				sum += float64(float64(s.space.Counted(soft.tally, d))*soft.weight) + float64(soft.skewMax-1)
+			}
+		}
+		c.spread = int64(math.Round(sum))
+	}
+}
+
+// domains returns how many domains the candidate nodes have by a constraint's
+// key; nodes is their number. Under the default constraints nodes without the key
+// are one more.
+func (s *Scheduler) domains(r *nodeIndex, soft *softSpread, nodes int32) int32 {
+	if s.space.ByHost(soft.tally) {
+		return nodes
+	}
+	s.picks++
+	count, without := int32(0), int32(0)
+	for i := range s.scored {
+		c := &s.scored[i]
+		if c.ignored {
+			continue
+		}
+		d := s.space.Domain(soft.tally, c.node)
+		if d < 0 {
+			without = 1
+			continue
+		}
+		for int(d) >= len(s.seen) {
+			s.seen = append(s.seen, 0)
+		}
+		if s.seen[d] != s.picks {
+			s.seen[d] = s.picks
+			count++
+		}
+	}
+	return count + without
+}
+
+// scorePods computes the raw score of preferred pod affinity.
+func (s *Scheduler) scorePods(r *nodeIndex) {
+	for k := range r.affinities {
+		l := &r.affinities[k]
+		for i := range s.scored {
+			if d := s.space.Domain(l.tally, s.scored[i].node); d >= 0 {
+				s.scored[i].pods += l.weight * int64(s.space.Counted(l.tally, d))
+			}
+		}
+	}
+}
