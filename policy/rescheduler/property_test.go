@@ -116,8 +116,9 @@ func TestComesToRest(t *testing.T) {
 			if len(chosen) == 0 {
 				return
 			}
+			targets := spotNodes(s)
 			for _, d := range chosen {
-				if !moveTo(s, d.Node) {
+				if !moveTo(s, d.Node, targets) {
 					t.Fatalf("the pods of %s have no place on spot:\n%s", s.Nodes[d.Node].Name, plan.Format(s))
 				}
 			}
@@ -131,21 +132,27 @@ func gone(p *policy.Pod) policy.Pod {
 	return policy.Pod{ID: p.ID, Template: p.Template, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
 }
 
-// moveTo puts the pods of node from on spot nodes, the largest first and each on
-// the first of the fullest that takes it, takes the node away and reports whether
-// they all found a place.
-func moveTo(s *policy.Snapshot, from policy.NodeID) bool {
+// spotNodes returns the spot nodes that take pods, the fullest first: a round keeps
+// to the order that they have at its start.
+func spotNodes(s *policy.Snapshot) []policy.NodeID {
 	sp := place.FromSnapshot(s)
-	var targets []policy.NodeID
+	var nodes []policy.NodeID
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Usable() && n.ActedBy == policy.ActorNone && n.Recommended == 0 && s.Markets[n.Market].Capacity == policy.Spot {
-			targets = append(targets, n.ID)
+			nodes = append(nodes, n.ID)
 		}
 	}
 	share := func(n policy.NodeID) float64 { return sp.Requested(n).LargestShare(sp.Allocatable(n)) }
-	slices.SortFunc(targets, func(a, b policy.NodeID) int {
+	slices.SortFunc(nodes, func(a, b policy.NodeID) int {
 		return cmp.Or(cmp.Compare(share(b), share(a)), cmp.Compare(s.Nodes[a].Name, s.Nodes[b].Name))
 	})
+	return nodes
+}
+
+// moveTo puts the pods of node from on targets, the largest first and each on the
+// first that takes it, takes the node away and reports whether they all found a place.
+func moveTo(s *policy.Snapshot, from policy.NodeID, targets []policy.NodeID) bool {
+	sp := place.FromSnapshot(s)
 	var pods []*policy.Pod
 	for _, id := range slices.Clone(sp.Pods(from)) {
 		sp.Unbind(&s.Pods[id], from)
