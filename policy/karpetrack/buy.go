@@ -81,8 +81,17 @@ func (b *board) offersOf(c policy.CapacityType) []place.Offer {
 			return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market))
 		})
 		b.offers[c] = offers[:min(len(offers), offersMax)]
+		b.floor[c] = place.FloorOf(b.offers[c])
 	}
 	return b.offers[c]
+}
+
+// requested returns what pods request together.
+func (b *board) requested(pods []policy.Pod) (total policy.Resources) {
+	for i := range pods {
+		total = total.Plus(b.s.Templates[pods[i].Template].Requests)
+	}
+	return total
 }
 
 // trusted reports whether a node is bought in m by choice: on demand, or where the
@@ -116,12 +125,12 @@ func (b *board) cheapest(n *policy.Node, pods []policy.Pod, most policy.Money) (
 // machines of one capacity type, and reports whether they cost no more than most.
 func (b *board) purchase(c policy.CapacityType, pods []policy.Pod, nodesMax int, most policy.Money) (purchase, bool) {
 	offers := b.offersOf(c)
-	if len(offers) == 0 {
+	if len(offers) == 0 || b.floor[c].Cost(b.requested(pods))*(1-1e-9) > most.Float() {
 		return purchase{}, false
 	}
-	packing := b.space().PackProven(pods, offers)
+	packing, ok := b.space().PackWithin(pods, offers, most)
 	bins := packing.Bins
-	if len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax || packing.Total > most {
+	if !ok || len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax || packing.Total > most {
 		return purchase{}, false
 	}
 	p := purchase{nodes: make([][]policy.MarketID, len(bins)), cost: packing.Total, quality: packing.Quality()}

@@ -103,6 +103,7 @@ type board struct {
 
 	nodes   []policy.NodeID // that may be replaced
 	offers  [2][]place.Offer
+	floor   [2]place.Floor // below which none of the offers holds pods
 	made    [2]bool
 	room    place.Room // after what is bought on this board
 	changed bool       // the memory was written
@@ -188,11 +189,12 @@ func (b *board) replaceDear() bool {
 		saving policy.Money // at most
 	}
 	var list []dear
-	spot, fixed := place.FloorOf(b.offersOf(policy.Spot)), place.FloorOf(b.offersOf(policy.OnDemand))
+	b.offersOf(policy.Spot)
+	b.offersOf(policy.OnDemand)
 	for _, id := range b.nodes {
 		n := &b.s.Nodes[id]
 		need := b.space().Requested(id)
-		least := min(spot.Cost(need), fixed.Cost(need))
+		least := min(b.floor[policy.Spot].Cost(need), b.floor[policy.OnDemand].Cost(need))
 		before := b.price(n)
 		if most := b.limit(before); need.Pods > 0 && least <= most.Float() {
 			list = append(list, dear{id, before - policy.Dollars(least)})

@@ -44,7 +44,44 @@ func (p *Packing) Quality() string {
 // search ends after a fixed number of steps, so that equal arguments give equal
 // packings.
 func (sp *Space) PackProven(pods []policy.Pod, offers []Offer) Packing {
+	return sp.newTrial(pods, offers).packProven()
+}
+
+// PackWithin is PackProven where no packing that costs more than most per hour, or
+// leaves a pod out, is of use. It reports false where it is known before any
+// packing that there is no other.
+func (sp *Space) PackWithin(pods []policy.Pod, offers []Offer, most policy.Money) (Packing, bool) {
 	tr := sp.newTrial(pods, offers)
+	if tr.dearerThan(most) {
+		tr.end()
+		return Packing{}, false
+	}
+	return tr.packProven(), true
+}
+
+// dearerThan reports whether every packing of all pods is known to cost more than
+// most. It looks at room and labels alone: without topology, ports, shared claims
+// and bounds on offers there are all the packings that there are with them, and more.
+func (tr *trial) dearerThan(most policy.Money) bool {
+	want := tr.wanted()
+	pods := int32(0)
+	for _, n := range want {
+		pods += n
+	}
+	s := newSearch(tr, tr.shelf.all, want, most+1)
+	if s.rest() > most {
+		return true
+	}
+	if len(s.lots) > searchLots || pods > searchPods {
+		return false
+	}
+	s.seen = make(map[[searchLots]uint8]policy.Money)
+	s.run(0)
+	return s.found == nil && s.steps <= searchSteps
+}
+
+// packProven packs the wanted pods and ends the trial.
+func (tr *trial) packProven() Packing {
 	x := prover{tr: tr}
 	var p Packing
 	p.Bins, p.Unplaced, p.Total = tr.settle(x.pack)

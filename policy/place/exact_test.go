@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -267,6 +268,62 @@ func TestPackProvenLeavesTheSpace(t *testing.T) {
 		}
 		if len(first.Unplaced) != len(left) || first.Total > before {
 			t.Fatalf("%d unplaced for %v, without the search %d for %v", len(first.Unplaced), first.Total, len(left), before)
+		}
+	})
+}
+
+// TestPackWithinPacksAlike sets limits to packings in random clusters: what is refused
+// would have cost more, and nothing else differs from PackProven.
+func TestPackWithinPacksAlike(t *testing.T) {
+	refused, packed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		for range rapid.IntRange(0, 8).Draw(t, "changes") {
+			w.change(t)
+		}
+		var offers []place.Offer
+		for i := range rapid.IntRange(1, 6).Draw(t, "offers") {
+			offers = append(offers, drawOffer(t, i))
+		}
+		pods, _ := w.pending()
+		if len(pods) == 0 {
+			return
+		}
+		want := w.space.PackProven(pods, offers)
+		most := want.Total + policy.Money(rapid.IntRange(-3, 3).Draw(t, "more"))*50_000
+		got, ok := w.space.PackWithin(pods, offers, most)
+		w.compare(t, "after", w.space)
+		switch {
+		case ok && !reflect.DeepEqual(got, want):
+			t.Fatalf("within %v: %+v, want %+v", most, got, want)
+		case !ok && len(want.Unplaced) == 0 && want.Total <= most:
+			t.Fatalf("refused within %v, and costs %v", most, want.Total)
+		case ok:
+			packed++
+		default:
+			refused++
+		}
+	})
+	if refused == 0 || packed == 0 {
+		t.Errorf("%d refused, %d packed: a limit decides nothing", refused, packed)
+	}
+}
+
+// TestPackWithinIsTight gives the limit one millionth too little where the least
+// is proven: nothing is packed. At the least itself it is.
+func TestPackWithinIsTight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCrate(t)
+		sp, pods := c.space()
+		p := sp.PackProven(pods, c.offers)
+		if !p.Proven || len(p.Unplaced) > 0 {
+			return
+		}
+		if _, ok := sp.PackWithin(pods, c.offers, p.Total-1); ok {
+			t.Fatalf("packed within %v, and costs %v", p.Total-1, p.Total)
+		}
+		if _, ok := sp.PackWithin(pods, c.offers, p.Total); !ok {
+			t.Fatalf("not packed within %v, which it costs", p.Total)
 		}
 	})
 }
