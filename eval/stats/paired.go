@@ -33,45 +33,66 @@ type Paired struct {
 	Exceeds, Within bool
 }
 
-// NewPaired tests losses against a tolerance ≥ 0. Units are independent of each
-// other and drawn alike; no shape is asked of the losses: most may be 0 and a
-// few very great. Each test is exact.
+// A Test is what losses are held against.
+type Test struct {
+	// Tolerance is the loss that is let pass, ≥ 0.
+	Tolerance float64
+
+	// ExceedsRate and WithinRate are the error rates of the two statements.
+	ExceedsRate, WithinRate float64
+
+	// Rarely says that a loss in a quarter of the units counts as one.
+	Rarely bool
+}
+
+// Paired tests losses. Units are independent of each other and drawn alike; no
+// shape is asked of the losses: most may be 0 and a few very great. Each test is
+// exact.
 //
-// Exceeds is wrong at most at rate, half of it for each of two tests:
+// Exceeds is wrong at most at its rate, half of it for each of two tests:
 //   - the interval of the median loss lies beyond the tolerance, which is the
 //     sign test (Conover, Practical Nonparametric Statistics, §3.4);
-//   - of the units that lose or gain more than the tolerance so many lose that
-//     they do not lose as often as they gain (McNemar's test, exact: Note on the
-//     Sampling Error of the Difference between Correlated Proportions, 1947).
-//     It finds what happens in few units, of which the median knows nothing.
-//     What is rare and small is no loss: the mean has to be beyond the
-//     tolerance too.
+//   - of the units that lose more than twice the tolerance or gain anything so
+//     many lose that losing is not as likely as gaining (McNemar's test, exact:
+//     Note on the Sampling Error of the Difference between Correlated
+//     Proportions, 1947). It finds what happens in few units, of which the
+//     median knows nothing. Both limits are as far from the tolerance, so that
+//     losses which lie evenly around it do not count. What is rare and small is
+//     no loss either: the mean has to be beyond the tolerance too.
 //
-// Within is wrong at most at rate, where the median loss is beyond the tolerance
-// or rarely is set and a quarter of all units or more lose more than it: both
-// have to be ruled out, and the mean has to be within the tolerance too. A loss
-// in fewer units than a quarter may escape it; Worse says what was seen.
-func NewPaired(losses []float64, tolerance, rate float64, rarely bool) Paired {
-	p := Paired{N: len(losses), Need: UnitsMin(rate)}
+// Within is wrong at most at its rate, where the median loss is beyond the
+// tolerance, or where Rarely is set and a quarter of all units or more lose more
+// than it: both have to be ruled out, and the mean has to be within the
+// tolerance too. A loss in fewer units may escape it; Worse says what was seen.
+//
+// The interval is made for ExceedsRate, which is at most twice WithinRate.
+func (t Test) Paired(losses []float64) Paired {
+	p := Paired{N: len(losses), Need: UnitsMin(t.ExceedsRate)}
 	if p.N == 0 {
 		return p
 	}
 	sorted := slices.Clone(losses)
 	slices.Sort(sorted)
 	p.Mean, p.Median = Mean(losses), Quantile(sorted, 0.5)
+	far, gain := 0, 0
 	for _, x := range losses {
-		if x > tolerance {
+		if x > t.Tolerance {
 			p.Worse++
-		} else if x < -tolerance {
+		} else if x < -t.Tolerance {
 			p.Better++
 		}
+		if x > 2*t.Tolerance {
+			far++
+		} else if x < 0 {
+			gain++
+		}
 	}
-	if i, ok := MedianInterval(sorted, rate); ok {
+	if i, ok := MedianInterval(sorted, t.ExceedsRate); ok {
 		p.Interval, p.Need = &i, 0
-		p.Within = i.High <= tolerance && p.Mean <= tolerance && (!rarely || p.Worse <= atMost(p.N, quarter, rate))
-		p.Exceeds = i.Low > tolerance
+		p.Within = i.High <= t.Tolerance && p.Mean <= t.Tolerance && (!t.Rarely || p.Worse <= atMost(p.N, quarter, t.WithinRate))
+		p.Exceeds = i.Low > t.Tolerance
 	}
-	if p.Mean > tolerance && p.Worse > p.Better && p.Better <= atMost(p.Worse+p.Better, half, rate/2) {
+	if p.Mean > t.Tolerance && far > gain && gain <= atMost(far+gain, half, t.ExceedsRate/2) {
 		p.Exceeds = true
 	}
 	return p

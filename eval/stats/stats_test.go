@@ -132,21 +132,23 @@ func TestPaired(t *testing.T) {
 		{"all but four lose, four gain", some(16, 1, -1), false, false, false},
 		// 2^−8 is less than half of 1 %, 2^−7 is more.
 		{"eight lose much", some(8, 9, 0), false, true, false},
+		{"eight lose much, all others gain a little", some(8, 9, -0.01), false, false, false},
+		{"eight lose less than twice the tolerance", some(8, 0.3, 0.15), false, false, false},
 		{"seven lose much", some(7, 9, 0), false, false, false},
-		{"three lose little", some(3, 0.4, 0), false, false, true},
-		{"three lose little, where a quarter counts", some(3, 0.4, 0), true, false, false},
+		{"three lose little", some(3, 0.3, 0), false, false, true},
+		{"three lose little, where a quarter counts", some(3, 0.3, 0), true, false, false},
 		// P(B(20, ¼) ≤ 0) is 0.3 %, P(B(20, ¼) ≤ 1) is 2.4 %.
 		{"one loses little, where a quarter counts", some(1, 0.4, 0), true, false, false},
 		{"one loses much", some(1, 9, 0), false, false, false},
 		{"all gain", some(20, -5, 0), true, false, true},
 		{"five pairs", some(20, 1, 0)[:5], false, false, false},
 	} {
-		p := NewPaired(x.losses, 0.2, 0.01, x.rarely)
+		p := Test{0.2, 0.01, 0.01, x.rarely}.Paired(x.losses)
 		if p.Exceeds != x.exceeds || p.Within != x.within {
 			t.Errorf("%s: %+v", x.name, p)
 		}
 	}
-	if p := NewPaired(make([]float64, 7), 0.2, 0.01, false); p.Interval != nil || p.Need != 8 {
+	if p := (Test{0.2, 0.01, 0.01, false}).Paired(make([]float64, 7)); p.Interval != nil || p.Need != 8 {
 		t.Errorf("seven pairs: %+v", p)
 	}
 }
