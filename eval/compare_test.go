@@ -296,6 +296,13 @@ func TestCompareFewPairs(t *testing.T) {
 	if err := r.WriteTable(&table, 200); err != nil || !strings.Contains(table.String(), "(need ≥ 11 seeds)") {
 		t.Errorf("%v: the table does not say what is needed:\n%s", err, table.String())
 	}
+	two := c
+	two.Cases = cases(1, "web-week", "batch-night") // each has half of that
+	for i, x := range setAgainst(t, two, &fakeOther{change: o.change}).Comparison.Changes {
+		if x.Savings.Need != 12 || x.Units != 8 {
+			t.Errorf("change %d of two scenarios needs %d units and has %d, want 12 and 8", i, x.Savings.Need, x.Units)
+		}
+	}
 	c.Seeds = DefaultSeeds(3)
 	if r := setAgainst(t, c, o); r.Comparison.Verdict != Worse || len(r.Comparison.Seeds) != 12 {
 		t.Errorf("%s after seeds %v", r.Comparison.Verdict, r.Comparison.Seeds)

@@ -206,7 +206,11 @@ func role(r *eval.Report, p string) string {
 
 // intervalNote says what the intervals of g are, and how they are shown.
 func intervalNote(r *eval.Report, g *eval.Group) string {
-	return r.IntervalNote(g) + " Below a figure stands its interval, or what it needs. A change that is certain at that level is coloured and in bold."
+	given := slices.ContainsFunc(g.Policies, func(p eval.PolicyReport) bool { return p.Summary("net_savings_pct").MedianInterval != nil })
+	if !given {
+		return r.IntervalNote(g)
+	}
+	return r.IntervalNote(g) + " They stand below their figures. A change that is certain at that level is coloured and in bold."
 }
 
 // matrix has a row for each world and a column for each policy.
