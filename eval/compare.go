@@ -106,10 +106,10 @@ const (
 //
 // Scenarios are never pooled: each policy is judged in each by itself. All
 // verdicts share one error rate of 5 %: each scenario and policy has an equal
-// part of it, and of that each look at the seeds its own ([stats.LookRate]). So the chance that anything is
-// called worse which is not, over all that is judged and all looks, is at most
-// 5 %, and so is the chance that anything passes which is worse; what that means
-// is defined at [stats.Test.Paired].
+// part of it, and of that each look at the seeds its own ([stats.LookRate]). So
+// the chance that anything is called worse which is not, over all that is judged
+// and all looks, is at most 5 %, and so is the chance that anything passes which
+// is worse; what that means is defined at [stats.Test.Paired].
 type Comparison struct {
 	// Other says in words what was compared with.
 	Other string

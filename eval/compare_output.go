@@ -53,7 +53,7 @@ func (c *Comparison) lines() []string {
 		}
 	}
 	if over != "" {
-		out = append(out, fmt.Sprintf("Points are medians over units, dollars and minutes are means. A wrong verdict has a chance of 5 %% at most, over all policies, scenarios and up to %d looks together (order statistics and sign tests). Where units are seeds it holds for these windows only.", stats.LooksMax))
+		out = append(out, fmt.Sprintf("Points are medians over units, dollars and minutes are means. A fail is wrong with a chance of 5 %% at most, and so is a pass, over all policies, scenarios and up to %d looks together (order statistics and sign tests). Where units are seeds it holds for these windows only.", stats.LooksMax))
 	}
 	if slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Demand > 0 }) {
 		out = append(out, "Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
