@@ -66,7 +66,7 @@ acceptance: build
 # All random tests of a run share one seed. What fails once is tried once more, since
 # servers and processes are real and the machine may be busy: a fault of ours fails
 # again. What was skipped or tried again is listed at the end.
-PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/report ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
+PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/check ./scenarios/trace/script \
   ./cmd/spotter/capture ./cmd/spotter/convert ./cmd/spotter/tui/draw
 MIXED := ./sim ./eval ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...

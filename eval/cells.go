@@ -76,6 +76,8 @@ func change(r *Report, p *PolicyReport) string {
 		return unknown
 	case p.Policy == r.Config.Baseline:
 		return "baseline"
+	case s.Need > 0:
+		return signed(s.Median, 1) + " (" + s.NeedWords() + ")"
 	case s.MedianInterval == nil:
 		return signed(s.Median, 1)
 	}
@@ -330,6 +332,9 @@ func (r *Report) gateLine(g *GateResult) string {
 	if g.Pass {
 		mark = "✓"
 	}
+	if g.Reason != "" {
+		actual += ": " + g.Reason
+	}
 	if g.Actual.Known {
 		actual = plain(g.Actual.V, digitsFor(g.Actual.V, g.Gate.Value))
 	}
@@ -364,12 +369,12 @@ func digitsFor(x, limit float64) int {
 }
 
 // windowTable returns heading and rows of the medians of each window, for the
-// change on the baseline, in percent; none where windows are resampled, where
-// there is but one, and where those of several scenarios would stand side by
+// change on the baseline, in percent; none where there are many, where there is
+// but one, and where those of several scenarios would stand side by
 // side.
 func (r *Report) windowTable(g *Group) (heading []string, rows [][]string) {
 	mixed := g.Scenario == "" && len(r.Groups) > 1
-	if g.OverWindows() || len(g.Cases) < 2 || mixed {
+	if g.many() || len(g.Cases) < 2 || mixed {
 		return nil, nil
 	}
 	heading = []string{"CHANGE ON *, %"}

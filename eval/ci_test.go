@@ -124,7 +124,7 @@ func TestHostile(t *testing.T) {
 // TestAnnotationsMax: GitHub shows ten of a kind, so the tenth counts the rest.
 func TestAnnotationsMax(t *testing.T) {
 	c := shown()
-	c.Gates = nil
+	c.Cases, c.Seeds, c.Gates = cases(1, "web-week"), DefaultSeeds(8), nil // enough for intervals
 	for i := range 30 {
 		c.Gates = append(c.Gates, mustGate(t, fmt.Sprintf("spot:bill_usd.min >= %d", 100+i)))
 	}

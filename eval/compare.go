@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -17,19 +18,9 @@ import (
 // know a scenario, a policy or a flag, and so has nothing to compare with.
 var ErrRefused = errors.New("refused")
 
-const (
-	// lossMax is how many points of the on-demand bill a change may cost. It
-	// is what is lost to chance alone when a decision moves by a minute.
-	lossMax = 0.2
-
-	// pairsMin is the least number of pairs that an interval is taken of. One
-	// of fewer would be an interval in name only.
-	pairsMin = 8
-
-	// looksMax is how often the seeds are looked at: as asked for, doubled, and
-	// doubled again.
-	looksMax = 3
-)
+// lossMax is how many points of the on-demand bill a change may cost. It is what
+// is lost to chance alone when a decision moves by a minute.
+const lossMax = 0.2
 
 // An Other does the runs of the other side of a comparison, which is as of the
 // branch that a change is to be merged into.
@@ -112,6 +103,13 @@ const (
 // dear. Only where another demand is met each side is measured against its own,
 // in shares of it: what has to be done for more pods, or need not be done for
 // fewer, is neither a loss nor a gain.
+//
+// Scenarios are never pooled: each policy is judged in each by itself. All
+// verdicts share one error rate of 5 %: each scenario and policy has an equal
+// part of it, and of that each look at the seeds its own ([stats.LookRate]). So
+// the chance that anything is called worse which is not, over all that is judged
+// and all looks, is at most 5 %, and so is the chance that anything passes which
+// is worse; what that means is defined at [stats.Test.Paired].
 type Comparison struct {
 	// Other says in words what was compared with.
 	Other string
@@ -126,19 +124,27 @@ type Comparison struct {
 	// Verdict is that of all Changes together.
 	Verdict Verdict
 
-	// Changes has one of each policy over all scenarios that can be compared,
-	// in the order of Config.Policies, and then, where there are several
-	// scenarios, one of each scenario and policy.
+	// Changes has one of each scenario and judged policy, in the order of the
+	// cases and of Config.Policies.
 	Changes []Change
 
 	// Warnings say what could not be estimated, and why.
 	Warnings []string
 }
 
-// A Change is the difference to one policy.
+// A Change is the difference to one policy in one scenario.
 type Change struct {
-	// Scenario is empty for all that can be compared.
 	Scenario, Policy string
+
+	// only says that no other scenario is compared, so that names leave it out.
+	only bool
+
+	// Units is how many independent units the verdict rests on, and Over what
+	// they are: "windows" where there are enough of them for an interval at the
+	// last look, else "seeds". A unit's value is the mean over its pairs. Over
+	// seeds the windows are as they are, and the result holds for these only.
+	Units int
+	Over  string
 
 	// Pairs is how many cells both sides ran, Changed in how many of them
 	// something else happened, Missing how many one of them lacks, and Demand
@@ -159,14 +165,22 @@ type Change struct {
 	Verdict Verdict
 }
 
-// A Difference is a mean over pairs. The mean and not the median, since an
-// outage in one run of ten costs money in the mean of them and nothing in the
-// middle one.
+// A Difference is that of one figure, in points, over units.
 type Difference struct {
-	Mean float64
+	// Mean is where rare losses show, Median what the verdict is about.
+	Mean, Median float64
 
-	// Interval is nil with fewer than 8 pairs.
-	Interval *Interval
+	// Interval is that of the median, nil with fewer than Need units.
+	Interval *stats.Interval
+	Need     int
+
+	// Worse is in how many units the figure is worse by more than 0.2 points,
+	// Better in how many it is better by more than that.
+	Worse, Better int
+
+	// exceeds says that the figure is worse beyond the tolerance, within that it
+	// is not.
+	exceeds, within bool
 }
 
 // Compare runs the cells of r on the other side and puts the difference into
@@ -176,16 +190,16 @@ func (r *Report) Compare(ctx context.Context, a Against, runner Runner) error {
 	p := newPairing(&r.Config, a)
 	c := &Comparison{Other: a.name(), Program: a.Program, Version: a.Version, Files: a.Files}
 	runs, seeds := r.Runs, r.Config.Seeds
-	for look := 1; ; look++ {
+	for look := 0; ; look++ {
 		if err := p.add(ctx, runs, seeds); err != nil {
 			return err
 		}
-		c.Changes, c.Seeds = p.changes(), p.seeds
+		c.Changes, c.Seeds = p.changes(look), p.seeds
 		c.Warnings = p.warnings()
 		c.judge(len(p.strange) > 0 || p.missing)
 		c.Warnings = append(c.Warnings, c.unknowns()...)
 		next := p.more()
-		if !c.open() || look == looksMax || next == nil {
+		if !c.open() || look+1 == stats.LooksMax || next == nil {
 			break
 		}
 		more := r.Config
@@ -205,24 +219,17 @@ func (r *Report) Compare(ctx context.Context, a Against, runner Runner) error {
 
 // open reports whether more seeds may tell what these do not.
 func (c *Comparison) open() bool {
-	return c.Verdict != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool {
-		return x.Scenario == "" && x.Verdict == Undecided
-	})
+	return c.Verdict != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Verdict == Undecided })
 }
 
-// judge sets the verdict. A scenario alone can fail a change and not pass it:
-// what a change does to one of many is lost in the mean of all. Unpaired says
-// that there are cells which only one of the sides could run.
+// judge sets the verdict, the worst of all. Unpaired says that there are cells
+// which only one of the sides could run.
 func (c *Comparison) judge(unpaired bool) {
 	worst := Equal
 	order := []Verdict{Equal, NoWorse, Undecided, NotComparable, Worse}
 	for i := range c.Changes {
-		x := &c.Changes[i]
-		if x.Scenario != "" && x.Verdict != Worse {
-			continue
-		}
-		if slices.Index(order, x.Verdict) > slices.Index(order, worst) {
-			worst = x.Verdict
+		if v := c.Changes[i].Verdict; slices.Index(order, v) > slices.Index(order, worst) {
+			worst = v
 		}
 	}
 	if unpaired && worst != Worse {
@@ -235,8 +242,8 @@ func (c *Comparison) judge(unpaired bool) {
 func (c *Comparison) unknowns() []string {
 	var names []string
 	for i := range c.Changes {
-		if x := &c.Changes[i]; x.Scenario == "" && x.Verdict == Undecided {
-			names = append(names, x.Policy)
+		if x := &c.Changes[i]; x.Verdict == Undecided {
+			names = append(names, x.name())
 		}
 	}
 	if len(names) == 0 {
@@ -251,12 +258,10 @@ func (c *Comparison) BeyondNoise() bool {
 	apart := func(d Difference) bool {
 		return d.Interval != nil && (d.Interval.Low > 0 || d.Interval.High < 0)
 	}
-	return c.Verdict == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool {
-		return x.Scenario == "" && (apart(x.Savings) || apart(x.Outage))
-	})
+	return c.Verdict == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool { return apart(x.Savings) || apart(x.Outage) })
 }
 
-// Headline says in one line what the change does. Of several policies it is
+// Headline says in one line what the change does. Of several changes it is
 // the one that loses most among those with the worst verdict, and the one that
 // changes most where none fails.
 func (c *Comparison) Headline() string {
@@ -268,18 +273,15 @@ func (c *Comparison) Headline() string {
 		return "this change: none, every run is equal"
 	}
 	line := "this change: net savings " + dollars(x.SavingsWeek) + "/week, outages " + minutes(x.OutageWeek)
-	changed := 0
+	var changed []string
 	for i := range c.Changes {
-		if y := &c.Changes[i]; y.Scenario == "" && y.Changed > 0 {
-			changed++
+		if y := &c.Changes[i]; y.Changed > 0 && !slices.Contains(changed, y.Policy) {
+			changed = append(changed, y.Policy)
 		}
 	}
-	line += " (" + x.Policy
-	if x.Scenario != "" {
-		line += " in " + x.Scenario
-	}
-	if changed > 1 {
-		line += fmt.Sprintf(", of %s that changed", countPolicies(changed))
+	line += " (" + x.name()
+	if len(changed) > 1 {
+		line += fmt.Sprintf(", of %s that changed", countPolicies(len(changed)))
 	}
 	line += ")"
 	if x.Demand > 0 {
@@ -295,7 +297,7 @@ func (c *Comparison) main() *Change {
 		switch {
 		case x.Verdict == Worse:
 			return 1e12 + max(-x.Savings.Mean, x.Outage.Mean)
-		case x.Scenario != "" || x.Pairs == 0:
+		case x.Pairs == 0:
 			return -1
 		}
 		return max(math.Abs(x.Savings.Mean), math.Abs(x.Outage.Mean))

@@ -19,6 +19,8 @@ type jsonChange struct {
 	Scenario    string         `json:"scenario"`
 	Policy      string         `json:"policy"`
 	Verdict     Verdict        `json:"verdict"`
+	Units       int            `json:"units"`
+	Over        string         `json:"over"`
 	Pairs       int            `json:"pairs"`
 	Changed     int            `json:"changed"`
 	Missing     int            `json:"missing"`
@@ -32,7 +34,11 @@ type jsonChange struct {
 
 type jsonDifference struct {
 	Mean     *float64    `json:"mean,omitempty"`
+	Median   *float64    `json:"median,omitempty"`
 	Interval *[2]float64 `json:"interval,omitempty"`
+	Need     int         `json:"need,omitempty"`
+	Worse    *int        `json:"worse,omitempty"`
+	Better   *int        `json:"better,omitempty"`
 }
 
 // json returns what the JSON output has of c, nil without one.
@@ -47,7 +53,7 @@ func (c *Comparison) json() *jsonOther {
 	}
 	for i := range c.Changes {
 		x := &c.Changes[i]
-		j := jsonChange{Scenario: x.Scenario, Policy: x.Policy, Verdict: x.Verdict, Pairs: x.Pairs, Changed: x.Changed, Missing: x.Missing, Demand: x.Demand}
+		j := jsonChange{Scenario: x.Scenario, Policy: x.Policy, Verdict: x.Verdict, Units: x.Units, Over: x.Over, Pairs: x.Pairs, Changed: x.Changed, Missing: x.Missing, Demand: x.Demand}
 		if x.Pairs > 0 {
 			j.Savings, j.Outage = x.Savings.json(), x.Outage.json()
 			j.SavingsWeek, j.OutageWeek, j.OnDemand = &x.SavingsWeek, &x.OutageWeek, &x.OnDemandWeek
@@ -58,7 +64,7 @@ func (c *Comparison) json() *jsonOther {
 }
 
 func (d *Difference) json() jsonDifference {
-	out := jsonDifference{Mean: &d.Mean}
+	out := jsonDifference{Mean: &d.Mean, Median: &d.Median, Need: d.Need, Worse: &d.Worse, Better: &d.Better}
 	if i := d.Interval; i != nil {
 		out.Interval = &[2]float64{i.Low, i.High}
 	}

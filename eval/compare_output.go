@@ -1,9 +1,12 @@
 package eval
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/spotter-dev/spotter/eval/stats"
 )
 
 // title says with what c compares, over what.
@@ -18,9 +21,9 @@ func (c *Comparison) summary() string {
 	case Equal:
 		return "No change: both sides did the same in every run."
 	case NoWorse:
-		return "Pass: neither net savings nor outage cost is worse by more than " + limit + "."
+		return "Pass: in the median neither net savings nor outage cost is worse by more than " + limit + ", and outage cost is not in a quarter of the runs."
 	case Worse:
-		return "Fail: net savings or outage cost is worse by more than " + limit + "."
+		return "Fail: net savings or outage cost is worse by more than " + limit + ", in the median or so much more often than better that chance does not explain it."
 	case Undecided:
 		return "Undecided: these seeds do not tell whether net savings or outage cost is worse by more than " + limit + "."
 	}
@@ -38,9 +41,20 @@ func (v Verdict) mark() string {
 	return "✓"
 }
 
-// lines are headline and verdict.
+// lines are headline and verdict, how often what changed is worse, and what all
+// of it holds for.
 func (c *Comparison) lines() []string {
 	out := []string{c.Verdict.mark() + " " + c.Headline(), c.summary()}
+	over := ""
+	for i := range c.Changes {
+		if x := &c.Changes[i]; x.Changed > 0 {
+			out = append(out, x.name()+": "+x.often())
+			over = cmp.Or(over, x.Over)
+		}
+	}
+	if over != "" {
+		out = append(out, fmt.Sprintf("Points are medians over units, dollars and minutes are means. A fail is wrong with a chance of 5 %% at most, and so is a pass, over all policies, scenarios and up to %d looks together (order statistics and sign tests). Where units are seeds it holds for these windows only.", stats.LooksMax))
+	}
 	if slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Demand > 0 }) {
 		out = append(out, "Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
 	}
@@ -48,19 +62,19 @@ func (c *Comparison) lines() []string {
 }
 
 // table returns heading and rows of the changes. Of single scenarios it has
-// those in which something changed.
+// those that differ.
 func (c *Comparison) table() (heading []string, rows [][]string) {
 	heading = []string{"CHANGE", "NET SAVINGS, POINTS", "A WEEK", "OUTAGE COST, POINTS", "MIN/WEEK", "RUNS CHANGED", "VERDICT"}
 	for i := range c.Changes {
 		x := &c.Changes[i]
-		if x.Scenario != "" && x.Changed == 0 {
+		if !x.only && x.Verdict == Equal {
 			continue
 		}
 		row := []string{x.name()}
 		if x.Pairs == 0 {
 			row = append(row, unknown, unknown, unknown, unknown)
 		} else {
-			row = append(row, x.Savings.words(), dollars(x.SavingsWeek), x.Outage.words(), signed(x.OutageWeek, 1))
+			row = append(row, x.words(x.Savings), dollars(x.SavingsWeek), x.words(x.Outage), signed(x.OutageWeek, 1))
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%d of %d", x.Changed, x.Pairs), string(x.Verdict)))
 	}
@@ -69,17 +83,29 @@ func (c *Comparison) table() (heading []string, rows [][]string) {
 
 // name is the policy and where it was run.
 func (x *Change) name() string {
-	if x.Scenario != "" {
+	if x.Scenario != "" && !x.only {
 		return x.Policy + " in " + x.Scenario
 	}
 	return x.Policy
 }
 
-func (d Difference) words() string {
-	if d.Interval == nil {
-		return signed(d.Mean, 2)
+// often says in how many units a change is worse, of which the median may know
+// nothing.
+func (x *Change) often() string {
+	text := fmt.Sprintf("by more than %s points outage cost is worse in %d of %d %s and better in %d, net savings are worse in %d and better in %d",
+		exact(lossMax), x.Outage.Worse, x.Units, x.Over, x.Outage.Better, x.Savings.Worse, x.Savings.Better)
+	if x.Outage.Worse == 0 {
+		text += fmt.Sprintf("; with none of %d seen, outage cost is worse in at most %s %% of them (at 95 %%)", x.Units, plain(stats.ZeroBound(x.Units)*100, 1))
 	}
-	return fmt.Sprintf("%s [%s, %s]", signed(d.Mean, 2), signed(d.Interval.Low, 2), signed(d.Interval.High, 2))
+	return text
+}
+
+// words writes d as x over units has it.
+func (x *Change) words(d Difference) string {
+	if d.Interval == nil {
+		return signed(d.Median, 2) + " (" + needWords(d.Need, x.Over) + ")"
+	}
+	return fmt.Sprintf("%s [%s, %s]", signed(d.Median, 2), signed(d.Interval.Low, 2), signed(d.Interval.High, 2))
 }
 
 // sentence puts a change into words, for outputs that have no table.
@@ -87,8 +113,8 @@ func (x *Change) sentence() string {
 	if x.Pairs == 0 {
 		return x.name() + ": nothing to compare with"
 	}
-	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/week), outage cost %s points (%s), in %s of which %d changed: %s",
-		x.name(), x.Savings.words(), dollars(x.SavingsWeek), x.Outage.words(), minutes(x.OutageWeek), plural(x.Pairs, "run"), x.Changed, x.Verdict)
+	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/week), outage cost %s points (%s), in %s of which %d changed: %s; %s",
+		x.name(), x.words(x.Savings), dollars(x.SavingsWeek), x.words(x.Outage), minutes(x.OutageWeek), plural(x.Pairs, "run"), x.Changed, x.Verdict, x.often())
 }
 
 // A finding is something that a reader of CI has to see.

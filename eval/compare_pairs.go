@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/spotter-dev/spotter/eval/stats"
 )
 
 // A pairing collects the cells of two sides, seeds after seeds.
@@ -243,94 +245,136 @@ func firstLine(s string) string {
 	return first
 }
 
-// changes sums the pairs up: by policy, and where there are several scenarios
-// by scenario and policy too.
-func (p *pairing) changes() []Change {
-	c := p.config
-	var clusters []cluster
-	for i := range c.Cases {
-		clusters = append(clusters, cluster{c.Cases[i].Scenario, i * len(p.seeds)})
-	}
-	draws := newBootstrap(clusters, len(p.seeds))
+// changes sums the pairs up at a look, from 0 on.
+func (p *pairing) changes(look int) []Change {
 	names := p.scenarios()
-	level := 1 - errorRate/float64(len(p.judged))
+	rate := errorRate / float64(len(names)*len(p.judged))
 	var out []Change
-	for _, i := range p.judged {
-		out = append(out, p.change(draws, "", i, level))
-	}
-	if len(names) < 2 {
-		return out
-	}
-	level = 1 - errorRate/float64(len(p.judged)*len(names))
 	for _, name := range names {
 		for _, i := range p.judged {
-			out = append(out, p.change(draws, name, i, level))
+			x := Change{Scenario: name, Policy: p.config.Policies[i], only: len(names) == 1, Over: p.over(name, rate)}
+			p.change(&x, i, stats.LookRate(rate, look))
+			out = append(out, x)
 		}
 	}
 	return out
 }
 
-// change sums up one policy, in one scenario or in all.
-func (p *pairing) change(draws *bootstrap, scenario string, policy int, level float64) Change {
+// over says what the units of a scenario are, the same at every look: windows
+// where there are enough of them, else seeds.
+func (p *pairing) over(scenario string, rate float64) string {
+	windows := 0
+	for i := range p.config.Cases {
+		if p.config.Cases[i].Scenario == scenario {
+			windows++
+		}
+	}
+	if windows < stats.UnitsMin(stats.LookRate(rate, stats.LooksMax-1)/2) {
+		return overSeeds
+	}
+	return overWindows
+}
+
+// change sums up the pairs of x, which has a policy's place in Config.Policies,
+// and tests them at an error rate.
+func (p *pairing) change(x *Change, policy int, rate float64) {
 	c := p.config
-	out := Change{Scenario: scenario, Policy: c.Policies[policy]}
-	var cells []int
-	var savings, outage []float64
+	units := make([]unit, max(len(c.Cases), len(p.seeds)))
 	for k := range c.Cases {
-		if scenario != "" && c.Cases[k].Scenario != scenario {
+		if c.Cases[k].Scenario != x.Scenario {
 			continue
 		}
 		for s := range p.seeds {
-			x := &p.pairs[(s*len(c.Cases)+k)*len(c.Policies)+policy]
-			if !x.both {
-				out.Missing++
-				continue
+			cell := &p.pairs[(s*len(c.Cases)+k)*len(c.Policies)+policy]
+			at := s
+			if x.Over == overWindows {
+				at = k
 			}
-			out.Pairs++
-			if x.changed {
-				out.Changed++
+			if cell.both {
+				x.count(cell)
+				units[at].add(cell)
+			} else {
+				x.Missing++
 			}
-			cells = append(cells, k*len(p.seeds)+s)
-			savings, outage = append(savings, x.savings), append(outage, x.outage)
-			if x.demand {
-				out.Demand++
-			}
-			out.SavingsWeek += x.savingsWeek
-			out.OutageWeek += x.outageWeek
-			out.OnDemandWeek += x.onDemandWeek
 		}
 	}
-	if out.Pairs > 0 {
-		out.SavingsWeek /= float64(out.Pairs)
-		out.OutageWeek /= float64(out.Pairs)
-		out.OnDemandWeek /= float64(out.Pairs)
-		out.Savings, out.Outage = difference(draws, cells, savings, level), difference(draws, cells, outage, level)
+	if x.Pairs > 0 {
+		n := float64(x.Pairs)
+		x.SavingsWeek, x.OutageWeek, x.OnDemandWeek = x.SavingsWeek/n, x.OutageWeek/n, x.OnDemandWeek/n
 	}
-	out.Verdict = out.judge()
-	return out
+	var lost, cost []float64
+	for i := range units {
+		if n := float64(units[i].cells); n > 0 {
+			lost, cost = append(lost, -units[i].savings/n), append(cost, units[i].outage/n)
+		}
+	}
+	x.test(lost, cost, rate)
 }
 
-func difference(draws *bootstrap, cells []int, values []float64, level float64) Difference {
-	d := Difference{Mean: summarize(values).Mean}
-	if len(values) >= pairsMin {
-		_, d.Interval = draws.intervals(cells, values, level)
+// test sets the verdict by what each unit lost of net savings and cost in
+// outages, in points. It fails where one of the two is worse, so that each has a
+// half of the error rate for that, and passes only where neither is. Few units
+// with an outage count against a pass; net savings have the cost of outages in
+// them.
+func (x *Change) test(lost, cost []float64, rate float64) {
+	test := stats.Test{Tolerance: lossMax, ExceedsRate: rate / 2, WithinRate: rate}
+	x.Units = len(lost)
+	x.Savings = newDifference(test.Paired(lost)).reversed()
+	test.Rarely = true
+	x.Outage = newDifference(test.Paired(cost))
+	x.Verdict = x.judge()
+}
+
+// count adds a pair to the sums of x.
+func (x *Change) count(cell *cellPair) {
+	x.Pairs++
+	if cell.changed {
+		x.Changed++
+	}
+	if cell.demand {
+		x.Demand++
+	}
+	x.SavingsWeek += cell.savingsWeek
+	x.OutageWeek += cell.outageWeek
+	x.OnDemandWeek += cell.onDemandWeek
+}
+
+// A unit has the sums of its pairs, in points.
+type unit struct {
+	cells           int
+	savings, outage float64
+}
+
+func (u *unit) add(cell *cellPair) {
+	u.cells++
+	u.savings += cell.savings
+	u.outage += cell.outage
+}
+
+// newDifference returns that of a figure of which more is worse.
+func newDifference(p stats.Paired) Difference {
+	return Difference{Mean: p.Mean, Median: p.Median, Interval: p.Interval, Need: p.Need, Worse: p.Worse, Better: p.Better, exceeds: p.Exceeds, within: p.Within}
+}
+
+// reversed returns d as that of a figure of which more is better.
+func (d Difference) reversed() Difference {
+	d.Mean, d.Median = 0-d.Mean, 0-d.Median // never −0
+	if i := d.Interval; i != nil {
+		d.Interval = &stats.Interval{Low: 0 - i.High, High: 0 - i.Low}
 	}
 	return d
 }
 
-// judge returns what the intervals tell.
+// judge returns what the tests tell.
 func (x *Change) judge() Verdict {
-	s, o := x.Savings.Interval, x.Outage.Interval
 	switch {
 	case x.Pairs == 0:
 		return NotComparable
 	case x.Changed == 0:
 		return Equal
-	case s == nil || o == nil:
-		return Undecided
-	case s.High < -lossMax || o.Low > lossMax:
+	case x.Savings.exceeds || x.Outage.exceeds:
 		return Worse
-	case s.Low >= -lossMax && o.High <= lossMax:
+	case x.Savings.within && x.Outage.within:
 		return NoWorse
 	}
 	return Undecided

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -122,15 +123,15 @@ func TestCompare(t *testing.T) {
 		{"less than the tolerance", cheaper("spot", constant(0.15)), NoWorse, 1},
 		{"more than the tolerance", cheaper("spot", constant(0.3)), Worse, 1},
 		{"better", cheaper("spot", constant(-3)), NoWorse, 1},
-		{"noise within the tolerance", cheaper("spot", func(x *OtherRun) float64 { return 0.3 * luck(x) }), NoWorse, 1},
+		{"noise within the tolerance", cheaper("spot", func(x *OtherRun) float64 { return 0.3 * luck(x) }), NoWorse, 2},
 		{"noise far beyond it", cheaper("spot", func(x *OtherRun) float64 { return 8 * luck(x) }), Undecided, 3},
 		{"a loss within much noise", cheaper("spot", func(x *OtherRun) float64 { return 6 + 8*luck(x) }), Worse, 1},
-		{"outages that a bill makes up for", dearOutage, Worse, 1},
+		{"outages that a bill makes up for", dearOutage, Worse, 3},
 		{"other weather", func(x *OtherRun) { x.Weather = "00" }, NotComparable, 1},
 	} {
 		o := &fakeOther{change: c.change}
 		cfg := shown()
-		cfg.Seeds, cfg.Gates = DefaultSeeds(20), nil
+		cfg.Cases, cfg.Seeds, cfg.Gates = cases(1, "web-week"), DefaultSeeds(20), nil
 		r := setAgainst(t, cfg, o)
 		if r.Comparison.Verdict != c.want || len(o.asked) != c.looks {
 			t.Errorf("%s: %s after %d looks, want %s after %d: %+v", c.name, r.Comparison.Verdict, len(o.asked), c.want, c.looks, r.Comparison.Changes)
@@ -144,11 +145,11 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareByHand: eight pairs that all lose 1 % of their on-demand bill lose
+// TestCompareByHand: ten pairs that all lose 1 % of their on-demand bill lose
 // one point, and what that is in dollars of a week.
 func TestCompareByHand(t *testing.T) {
 	c := shown()
-	c.Cases, c.Seeds = cases(1, "web-week"), DefaultSeeds(8)
+	c.Cases, c.Seeds = cases(1, "web-week"), DefaultSeeds(10)
 	bills := map[uint64]policy.Money{}
 	o := &fakeOther{change: func(x *OtherRun) {
 		switch x.Policy {
@@ -168,29 +169,60 @@ func TestCompareByHand(t *testing.T) {
 	}
 	near := func(a, b float64) bool { return a-b < 1e-4 && b-a < 1e-4 }
 	if !near(x.Savings.Mean, -1) || !near(x.Savings.Interval.Low, -1) || !near(x.Savings.Interval.High, -1) || x.Outage.Mean != 0 ||
-		!near(x.SavingsWeek, -7*sum/8) || x.OutageWeek != 14 || x.Pairs != 8 || x.Changed != 8 {
+		!near(x.SavingsWeek, -7*sum/10) || x.OutageWeek != 14 || x.Pairs != 10 || x.Changed != 10 {
 		t.Errorf("%+v, interval %v", x, x.Savings.Interval)
 	}
-	want := "this change: net savings −$" + money(7*sum/8) + "/week, outages +14 min/week (static)"
+	want := "this change: net savings −$" + money(7*sum/10) + "/week, outages +14 min/week (static)"
 	if got := r.Comparison.Headline(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// TestCompareOneWorld: what a change does to one of many worlds is lost in their
-// mean, and fails all the same.
-func TestCompareOneWorld(t *testing.T) {
+// TestCompareOneScenario: what a change does to one of many scenarios is judged
+// there, and nowhere together with the others.
+func TestCompareOneScenario(t *testing.T) {
 	c := shown()
 	c.Cases = cases(1, "a", "b", "c", "d", "e", "f", "g", "h")
-	c.Seeds, c.Gates = DefaultSeeds(10), nil
+	c.Seeds, c.Gates = DefaultSeeds(20), nil
 	r := setAgainst(t, c, &fakeOther{change: func(x *OtherRun) {
 		if x.Scenario == "c" {
 			cheaper("spot", constant(1))(x)
 		}
 	}})
-	all := r.Comparison.Changes[slices.Index(r.Config.Policies, "spot")]
-	if all.Verdict != NoWorse || r.Comparison.Verdict != Worse || !strings.Contains(r.Comparison.Headline(), "(spot in c") {
-		t.Errorf("all worlds %s, verdict %s, %s", all.Verdict, r.Comparison.Verdict, r.Comparison.Headline())
+	if len(r.Comparison.Changes) != 8*4 || r.Comparison.Verdict != Worse || !strings.Contains(r.Comparison.Headline(), "(spot in c") {
+		t.Errorf("%d changes, verdict %s, %s", len(r.Comparison.Changes), r.Comparison.Verdict, r.Comparison.Headline())
+	}
+	for i := range r.Comparison.Changes {
+		x := &r.Comparison.Changes[i]
+		want := Equal
+		if x.Scenario == "c" && x.Policy == "spot" {
+			want = Worse
+		}
+		if x.Verdict != want {
+			t.Errorf("%s is %s, want %s", x.name(), x.Verdict, want)
+		}
+	}
+}
+
+// TestCompareOver: the units are windows where there are enough of them, else the
+// seeds, over all windows of which a unit has the mean.
+func TestCompareOver(t *testing.T) {
+	for _, x := range []struct {
+		windows, seeds, units int
+		over                  string
+	}{{2, 20, 20, "seeds"}, {10, 12, 12, "seeds"}, {11, 12, 11, "windows"}} {
+		c := shown()
+		c.Cases, c.Seeds, c.Gates = cases(x.windows, "web-week"), DefaultSeeds(x.seeds), nil
+		r := setAgainst(t, c, &fakeOther{change: cheaper("spot", func(o *OtherRun) float64 {
+			if x.windows == 2 {
+				return float64(4 * o.Window) // half of it in the mean of both
+			}
+			return 2
+		})})
+		got := r.Comparison.Changes[slices.Index(r.Config.Policies, "spot")]
+		if got.Units != x.units || got.Over != x.over || got.Pairs != x.windows*x.seeds || got.Savings.Worse != x.units || got.Verdict != Worse || math.Abs(got.Savings.Median+2) > 0.3 {
+			t.Errorf("%d windows of %d seeds: %+v", x.windows, x.seeds, got)
+		}
 	}
 }
 
@@ -218,9 +250,9 @@ func TestCompareNew(t *testing.T) {
 	if x.Verdict != NotComparable || len(x.Warnings) != 2 || !strings.Contains(x.Warnings[0], "new: ") || !strings.Contains(x.Warnings[1], "static in old") {
 		t.Errorf("%s: %q", x.Verdict, x.Warnings)
 	}
-	for i := range r.Config.Policies {
+	for i := range x.Changes {
 		want := len(c.Seeds)
-		if r.Config.Policies[i] == "static" {
+		if x.Changes[i].Policy == "static" || x.Changes[i].Scenario == "new" {
 			want = 0
 		}
 		if got := x.Changes[i].Pairs; got != want {
@@ -228,7 +260,7 @@ func TestCompareNew(t *testing.T) {
 		}
 	}
 	failing := &fakeOther{refuse: o.refuse, change: cheaper("spot", constant(1))}
-	c.Seeds = DefaultSeeds(10)
+	c.Seeds = DefaultSeeds(20)
 	if r = setAgainst(t, c, failing); r.Comparison.Verdict != Worse {
 		t.Errorf("what is worse is %s where something is not comparable", r.Comparison.Verdict)
 	}
@@ -248,16 +280,31 @@ func TestCompareMissing(t *testing.T) {
 	}
 }
 
-// TestCompareFewPairs: fewer than 8 pairs tell nothing, however clear they look.
+// TestCompareFewPairs: too few units tell nothing, however clear they look, and
+// it is said how many are needed.
 func TestCompareFewPairs(t *testing.T) {
 	c := shown()
-	c.Cases, c.Seeds, c.Gates = cases(1, "web-week"), DefaultSeeds(1), nil
+	c.Cases, c.Seeds, c.Gates = cases(1, "web-week"), DefaultSeeds(2), nil
 	o := &fakeOther{change: cheaper("spot", constant(5))}
-	if r := setAgainst(t, c, o); r.Comparison.Verdict != Undecided || len(r.Comparison.Seeds) != 4 {
+	r := setAgainst(t, c, o)
+	if r.Comparison.Verdict != Undecided || len(r.Comparison.Seeds) != 8 {
 		t.Errorf("%s after seeds %v", r.Comparison.Verdict, r.Comparison.Seeds)
 	}
-	c.Seeds = DefaultSeeds(2)
-	if r := setAgainst(t, c, o); r.Comparison.Verdict != Worse || len(r.Comparison.Seeds) != 8 {
+	// A quarter of 5 % over four policies is left for the third look, half of
+	// that for each figure: 2·2^−11 is less than it.
+	var table bytes.Buffer
+	if err := r.WriteTable(&table, 200); err != nil || !strings.Contains(table.String(), "(need ≥ 11 seeds)") {
+		t.Errorf("%v: the table does not say what is needed:\n%s", err, table.String())
+	}
+	two := c
+	two.Cases = cases(1, "web-week", "batch-night") // each has half of that
+	for i, x := range setAgainst(t, two, &fakeOther{change: o.change}).Comparison.Changes {
+		if x.Savings.Need != 12 || x.Units != 8 {
+			t.Errorf("change %d of two scenarios needs %d units and has %d, want 12 and 8", i, x.Savings.Need, x.Units)
+		}
+	}
+	c.Seeds = DefaultSeeds(3)
+	if r := setAgainst(t, c, o); r.Comparison.Verdict != Worse || len(r.Comparison.Seeds) != 12 {
 		t.Errorf("%s after seeds %v", r.Comparison.Verdict, r.Comparison.Seeds)
 	}
 	c.Seeds = []uint64{1<<64 - 1}

@@ -6,7 +6,9 @@
 // prices, refusals and reclaims, and [Run] refuses a set of runs in which they
 // did not. Figures are differences to the runs of the policy on-demand and of
 // the baseline in that same case and seed, so what the weather does to all of
-// them cancels out.
+// them cancels out. What is inferred from the runs is of package eval/stats: intervals of
+// medians, over windows or over the seeds of one window, and the test of paired
+// differences with another side.
 //
 // Runs are done in parallel. Each writes to its own index, and everything
 // after that is computed in index order, so a report does not depend on the

@@ -198,8 +198,9 @@ func TestManyWindows(t *testing.T) {
 		windows    int
 		over, says string
 	}{
-		{7, "seeds", "the result holds for these windows only"},
-		{8, "windows and seeds", "bootstrap over windows and the seeds in them"},
+		{1, "seeds", "the result holds for this window only"},
+		{7, "windows", "There are no intervals, which need ≥ 8 windows at 98.8 %: the result holds for these windows only"},
+		{8, "windows", "Intervals are of the median over windows"},
 	} {
 		c := shown()
 		c.Cases = cases(x.windows, "web-week")
@@ -214,7 +215,7 @@ func TestManyWindows(t *testing.T) {
 		if !strings.Contains(table.String(), x.says) || !strings.Contains(js.String(), `"intervals_over": "`+x.over+`"`) {
 			t.Errorf("%d windows: the outputs do not say that intervals are over %s", x.windows, x.over)
 		}
-		if perWindow := strings.Contains(table.String(), "CHANGE ON *, %"); perWindow == (x.windows >= windowsMin) {
+		if perWindow := strings.Contains(table.String(), "CHANGE ON *, %"); perWindow != (x.windows == 7) {
 			t.Errorf("%d windows: medians of each are printed: %v", x.windows, perWindow)
 		}
 	}
@@ -242,29 +243,48 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// TestOneSeedHasNoInterval: where nothing can be resampled an interval without
-// width would claim certainty.
-func TestOneSeedHasNoInterval(t *testing.T) {
+// TestNeed: where there are too few units every output says how many an interval
+// needs.
+func TestNeed(t *testing.T) {
 	for _, x := range []struct {
 		windows, seeds int
-		over           string
-	}{{1, 1, "nothing"}, {7, 1, "nothing"}, {8, 1, "windows and seeds"}, {1, 2, "seeds"}} {
+		need           string
+	}{{1, 1, "need ≥ 8 seeds"}, {1, 7, "need ≥ 8 seeds"}, {1, 8, ""}, {7, 9, "need ≥ 8 windows"}, {8, 1, ""}} {
 		c := shown()
 		c.Cases, c.Seeds = cases(x.windows, "web-week"), DefaultSeeds(x.seeds)
+		c.Gates = []Gate{mustGate(t, "static:bill_usd.low >= 0")}
 		r, err := Run(context.Background(), c, fake{}.run)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := policyReport(r, "static").summary("net_savings_delta_pct")
-		if none := s.MedianInterval == nil && s.MeanInterval == nil; none != (x.over == "nothing") {
-			t.Errorf("%d windows, %d seeds: intervals %v and %v", x.windows, x.seeds, s.MedianInterval, s.MeanInterval)
+		if (s.MedianInterval == nil) != (x.need != "") || s.NeedWords() != x.need {
+			t.Errorf("%d windows, %d seeds: interval %v, %q", x.windows, x.seeds, s.MedianInterval, s.NeedWords())
 		}
-		var out bytes.Buffer
-		if err := r.WriteJSON(&out); err != nil {
+		g := r.Gates[0]
+		if g.Pass != (x.need == "") || g.Estimated() != g.Pass || x.need != "" && g.Reason != x.need+" for 98.8 %" {
+			t.Errorf("%d windows, %d seeds: the gate is %+v", x.windows, x.seeds, g)
+		}
+		for _, f := range []Format{Table, Markdown, JSON, JUnit, SARIF} {
+			var out bytes.Buffer
+			if err := r.Write(&out, f, 160); err != nil {
+				t.Fatal(err)
+			}
+			for _, says := range []string{x.need + " for 98.8 %", x.need} {
+				if strings.Contains(out.String(), says) != (x.need != "") && x.need != "" {
+					t.Errorf("%d windows, %d seeds: %s does not say %q", x.windows, x.seeds, f, says)
+				}
+			}
+			if x.need == "" && strings.Contains(out.String(), "need ≥") {
+				t.Errorf("%d windows, %d seeds: %s needs more", x.windows, x.seeds, f)
+			}
+		}
+		var js bytes.Buffer
+		if err := r.WriteJSON(&js); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(out.String(), `"intervals_over": "`+x.over+`"`) {
-			t.Errorf("%d windows, %d seeds: the output does not say that intervals are over %s", x.windows, x.seeds, x.over)
+		if strings.Contains(js.String(), `"need": 8`) != (x.need != "") {
+			t.Errorf("%d windows, %d seeds: the JSON output has need wrongly", x.windows, x.seeds)
 		}
 	}
 }

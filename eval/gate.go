@@ -174,6 +174,10 @@ type GateResult struct {
 	// fail: the run that is missing may be the one that broke the gate.
 	Missing int
 
+	// Reason says why there is no value of low or high, as "need ≥ 9 seeds for
+	// 99.3 %"; empty where there is one.
+	Reason string
+
 	// Pass is the verdict.
 	Pass bool
 
@@ -189,56 +193,50 @@ type GateResult struct {
 // judge applies g to the runs of one policy.
 func (g Gate) judge(r *Report, p int) GateResult {
 	result := g.look(r, p)
-	result.Pass = result.Missing == 0 && result.Actual.Known && g.met(result.Actual.V)
+	result.Pass = result.Missing == 0 && g.passes(result.Actual)
 	return result
 }
+
+// passes reports whether there is a value and it satisfies the gate.
+func (g Gate) passes(actual Value) bool { return actual.Known && g.met(actual.V) }
 
 // look works out what g judges of one policy, without a verdict.
 func (g Gate) look(r *Report, p int) GateResult {
 	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Run: -1, Case: -1}
 	group := r.groupOf(g.Scenario)
 	m := metricIndex(g.Metric)
-	var all []int
-	windows := make([]Value, len(group.Cases))
-	for i, k := range group.Cases {
-		runs := r.indices(k, p)
-		all = append(all, runs...)
-		var values []float64
-		for _, run := range runs {
-			if v := g.value(r, run, m); v.Known {
-				values = append(values, v.V)
+	windows := make([][]float64, len(group.Cases))
+	best := Value{}
+	for w, k := range group.Cases {
+		for _, i := range r.indices(k, p) {
+			v := g.value(r, i, m)
+			if !v.Known {
+				result.Missing++
+				continue
+			}
+			windows[w] = append(windows[w], v.V)
+			if g.Statistic == Min && (!best.Known || v.V < best.V) || g.Statistic == Max && (!best.Known || v.V > best.V) {
+				result.Run, best = i, v
 			}
 		}
-		if len(values) > 0 {
-			windows[i] = Value{summarize(values).Median, true}
-		}
 	}
-	var cells []int
-	var values []float64
-	best := Value{}
-	for _, i := range all {
-		v := g.value(r, i, m)
-		if !v.Known {
-			result.Missing++
-			continue
-		}
-		cells, values = append(cells, i/len(r.Config.Policies)), append(values, v.V)
-		if g.Statistic == Min && (!best.Known || v.V < best.V) || g.Statistic == Max && (!best.Known || v.V > best.V) {
-			result.Run, best = i, v
-		}
+	end := g.Statistic == Low || g.Statistic == High
+	rate := 0.0
+	if end && !group.pooled(r) {
+		rate = r.Config.errorRate()
 	}
-	summary := summarize(values)
-	summary.Windows = summarizeWindows(windows)
-	if (g.Statistic == Low || g.Statistic == High) && r.intervalsOver(group) != overNothing {
-		summary.MedianInterval, _ = r.draws.intervals(cells, values, r.Level)
-	}
+	summary := summarizeRuns(windows, rate)
 	if w := &summary.Windows; g.Statistic == WindowMin && w.N > 0 {
 		result.Case = group.Cases[w.First]
 	} else if g.Statistic == WindowMax && w.N > 0 {
 		result.Case = group.Cases[w.Last]
 	}
-	if v, ok := summary.Of(g.Statistic); ok {
-		result.Actual = Value{v, true}
+	result.Actual = summary.Of(g.Statistic)
+	switch {
+	case end && rate == 0:
+		result.Reason = "several scenarios have no interval together; name one, as in POLICY in SCENARIO:METRIC.low"
+	case end && summary.Need > 0:
+		result.Reason = summary.NeedWords() + " for " + levelWords(r.Level)
 	}
 	return result
 }

@@ -38,7 +38,6 @@ type jsonConfig struct {
 	Gates      []string `json:"gates"`
 	Discount1y float64  `json:"discount_1y"`
 	Discount3y float64  `json:"discount_3y"`
-	Resamples  int      `json:"resamples"`
 	Confidence float64  `json:"confidence"`
 }
 
@@ -81,6 +80,7 @@ type jsonGate struct {
 	Value     float64  `json:"value"`
 	Actual    *float64 `json:"actual"`
 	Missing   int      `json:"missing"`
+	Reason    string   `json:"reason,omitempty"`
 	Pass      bool     `json:"pass"`
 	Command   string   `json:"command,omitempty"`
 }
@@ -117,7 +117,7 @@ type jsonSummary struct {
 	Min            *float64    `json:"min,omitempty"`
 	Max            *float64    `json:"max,omitempty"`
 	MedianInterval *[2]float64 `json:"median_interval,omitempty"`
-	MeanInterval   *[2]float64 `json:"mean_interval,omitempty"`
+	Need           int         `json:"need,omitempty"`
 
 	WindowMin       *float64 `json:"window_min,omitempty"`
 	WindowMedian    *float64 `json:"window_median,omitempty"`
@@ -221,7 +221,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{
 		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
 		Config: jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
-			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Resamples: resamples, Confidence: r.Level},
+			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Confidence: r.Level},
 		Cases: r.jsonCases(), RunCount: len(r.Runs), MissingCount: r.Missing(), Passed: r.ExitCode() == 0,
 		Gates: r.jsonGates(), Comparison: r.Comparison.json(), Warnings: append([]string{}, r.Warnings()...), Runs: r.jsonRuns(), Notes: r.Notes(),
 	}
@@ -263,7 +263,7 @@ func (r *Report) jsonGates() []jsonGate {
 	for i := range r.Gates {
 		g := &r.Gates[i]
 		j := jsonGate{Gate: g.Gate.String(), Policy: g.Policy, Versus: g.Gate.Versus, Scenario: g.Gate.Scenario, Metric: g.Gate.Metric, Statistic: string(g.Gate.Statistic),
-			Op: g.Gate.Op, Value: g.Gate.Value, Missing: g.Missing, Pass: g.Pass}
+			Op: g.Gate.Op, Value: g.Gate.Value, Missing: g.Missing, Reason: g.Reason, Pass: g.Pass}
 		if g.Actual.Known {
 			j.Actual = &g.Actual.V
 		}
@@ -357,16 +357,13 @@ func numbers(values []Value) ordered {
 }
 
 func summary(s *Summary) jsonSummary {
-	out := jsonSummary{N: s.N}
+	out := jsonSummary{N: s.N, Need: s.Need}
 	if s.N == 0 {
 		return out
 	}
 	out.Mean, out.Median, out.P5, out.P25, out.P75, out.P95, out.Min, out.Max = &s.Mean, &s.Median, &s.P5, &s.P25, &s.P75, &s.P95, &s.Min, &s.Max
 	if i := s.MedianInterval; i != nil {
 		out.MedianInterval = &[2]float64{i.Low, i.High}
-	}
-	if i := s.MeanInterval; i != nil {
-		out.MeanInterval = &[2]float64{i.Low, i.High}
 	}
 	if w := &s.Windows; w.N > 0 {
 		out.WindowMin, out.WindowMedian, out.WindowMax, out.WindowsPositive = &w.Min, &w.Median, &w.Max, &w.Positive

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 )
@@ -40,9 +41,6 @@ type Report struct {
 	// Comparison is the difference to the other side, nil where none was asked
 	// for. [Report.Compare] sets it.
 	Comparison *Comparison
-
-	// draws are those of every interval.
-	draws *bootstrap
 }
 
 // A Group is a set of cases that is summed up together.
@@ -53,36 +51,11 @@ type Group struct {
 	// Cases are the places in Config.Cases.
 	Cases []int
 
-	// Windows is the least number of windows of a scenario in the group. With
-	// fewer than 8 of them intervals are over seeds only.
+	// Windows is the least number of windows of a scenario in the group.
 	Windows int
 
 	// Policies are in the order of Config.Policies.
 	Policies []PolicyReport
-}
-
-// OverWindows reports whether the group's intervals are over windows too and
-// thus speak of weeks that were not run.
-func (g *Group) OverWindows() bool { return g.Windows >= windowsMin }
-
-// What intervals are over.
-const (
-	overWindows = "windows and seeds"
-	overSeeds   = "seeds"
-	overNothing = "nothing"
-)
-
-// intervalsOver says what is resampled for the intervals of g. One seed of few
-// windows has nothing to resample: an interval without width would claim a
-// certainty that nobody has.
-func (r *Report) intervalsOver(g *Group) string {
-	switch {
-	case g.OverWindows():
-		return overWindows
-	case len(r.Config.Seeds) > 1:
-		return overSeeds
-	}
-	return overNothing
 }
 
 // A PolicyReport sums up the runs of one policy.
@@ -173,15 +146,12 @@ func (r *Report) ExitCode() int {
 // newReport sums up runs. The runs' values are filled in.
 func newReport(c *Config, runs []RunRow, oracles, seeded []Bound) *Report {
 	measure(c, runs, seeded)
-	r := &Report{Config: *c, Oracles: oracles, Runs: runs, Level: 1 - errorRate/float64(len(c.Policies))}
-	var clusters []cluster
-	for i, k := range c.Cases {
+	r := &Report{Config: *c, Oracles: oracles, Runs: runs, Level: 1 - c.errorRate()}
+	for _, k := range c.Cases {
 		if !slices.Contains(r.Traces, k.World.Trace) {
 			r.Traces = append(r.Traces, k.World.Trace)
 		}
-		clusters = append(clusters, cluster{k.Scenario, i * len(c.Seeds)})
 	}
-	r.draws = newBootstrap(clusters, len(c.Seeds))
 	for _, g := range r.groups() {
 		for p := range c.Policies {
 			g.Policies = append(g.Policies, r.summarizePolicy(&g, p))
@@ -239,8 +209,8 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 		all = append(all, runs...)
 		window := WindowMedians{Case: k, Medians: make([]Value, len(metrics))}
 		for m := range metrics {
-			if _, values := r.known(runs, m); len(values) > 0 {
-				window.Medians[m] = Value{summarize(values).Median, true}
+			if values := r.known(runs, m); len(values) > 0 {
+				window.Medians[m] = Value{stats.Median(values), true}
 			}
 		}
 		out.Windows = append(out.Windows, window)
@@ -254,17 +224,15 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 		}
 	}
 	for m := range metrics {
-		cells, values := r.known(all, m)
-		s := summarize(values)
-		if metrics[m].interval && r.intervalsOver(g) != overNothing {
-			s.MedianInterval, s.MeanInterval = r.draws.intervals(cells, values, r.Level)
+		windows := make([][]float64, len(g.Cases))
+		for i, k := range g.Cases {
+			windows[i] = r.known(r.indices(k, p), m)
 		}
-		windows := make([]Value, len(out.Windows))
-		for i := range out.Windows {
-			windows[i] = out.Windows[i].Medians[m]
+		rate := 0.0
+		if metrics[m].interval && !g.pooled(r) {
+			rate = r.Config.errorRate()
 		}
-		s.Windows = summarizeWindows(windows)
-		out.Summaries = append(out.Summaries, s)
+		out.Summaries = append(out.Summaries, summarizeRuns(windows, rate))
 	}
 	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
 	out.Outages = r.occurrence(all, mustMetric("outage_minutes"))
@@ -272,21 +240,20 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	return out
 }
 
-// known returns the values of metric m in those of runs that have one, and for
-// each the cell (case and seed) that it belongs to.
-func (r *Report) known(runs []int, m int) (cells []int, values []float64) {
+// known returns the values of metric m in those of runs that have one.
+func (r *Report) known(runs []int, m int) []float64 {
+	var values []float64
 	for _, i := range runs {
 		if v := r.Runs[i].value(m); v.Known {
-			cells = append(cells, i/len(r.Config.Policies))
 			values = append(values, v.V)
 		}
 	}
-	return cells, values
+	return values
 }
 
 // occurrence counts the runs in which metric m is above 0.
 func (r *Report) occurrence(runs []int, m int) Occurrence {
-	_, values := r.known(runs, m)
+	values := r.known(runs, m)
 	o := Occurrence{Of: len(values)}
 	for _, v := range values {
 		if v > 0 {
@@ -294,7 +261,7 @@ func (r *Report) occurrence(runs []int, m int) Occurrence {
 		}
 	}
 	if o.Count == 0 && o.Of > 0 {
-		o.Bound = zeroBound(o.Of)
+		o.Bound = stats.ZeroBound(o.Of)
 	}
 	return o
 }
@@ -406,15 +373,7 @@ func (r *Report) Notes() []string {
 		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
 		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
 		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
-	level := fmt.Sprintf("%.4g %%", r.Level*100)
-	switch r.intervalsOver(&r.Groups[0]) {
-	case overWindows:
-		notes = append(notes, fmt.Sprintf("Intervals hold at %s each: bootstrap over windows and the seeds in them, %d resamples.", level, resamples))
-	case overSeeds:
-		notes = append(notes, fmt.Sprintf("With fewer than %d windows intervals are over seeds alone, at %s each (bootstrap, %d resamples): the result holds for these windows only.", windowsMin, level, resamples))
-	case overNothing:
-		notes = append(notes, fmt.Sprintf("One seed and fewer than %d windows give no intervals: the result holds for these windows only, under this one weather.", windowsMin))
-	}
+	notes = append(notes, r.intervalNotes()...)
 	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
 	if i := slices.IndexFunc(r.Config.Cases, func(k Case) bool { return len(k.World.Budgets) > 0 }); i >= 0 {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))

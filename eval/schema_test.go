@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -50,8 +51,8 @@ func TestSchema(t *testing.T) {
 	}
 	c := shown()
 	c.Policies = append(c.Policies, "static:share=0.2", "static:share=0.4")
-	c.Cases = cases(1, "batch-night", "web-week")
-	c.Gates = append(c.Gates, mustGate(t, "spot vs static in web-week:outage_delta.max<=0"))
+	c.Cases = slices.Concat(cases(1, "batch-night"), cases(8, "web-week"))
+	c.Gates = append(c.Gates, mustGate(t, "spot vs static in web-week:outage_delta.max<=0"), mustGate(t, "spot in batch-night:bill_usd.low>0"))
 	c.Cases[0].World.Warnings = []string{"market x left out: it has no on-demand price"}
 	r, err := Run(context.Background(), c, fake{fail: func(j Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
 	if err != nil {
@@ -60,7 +61,8 @@ func TestSchema(t *testing.T) {
 	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
 	r.Runs[0].Result.Budgets = []sim.BudgetResult{{Name: "ml/b"}}
 	r.Comparison = &Comparison{Program: "./base", Version: "v1", Files: "base", Seeds: DefaultSeeds(8), Changes: []Change{{Policy: "spot", Pairs: 8, Demand: 8,
-		Savings: Difference{Interval: &Interval{}}, Outage: Difference{Interval: &Interval{}}}}}
+		Savings: Difference{Interval: &stats.Interval{}}, Outage: Difference{Interval: &stats.Interval{}}}, {Policy: "static", Pairs: 2,
+		Savings: Difference{Need: 8}, Outage: Difference{Need: 8}}}}
 	var out bytes.Buffer
 	if err := r.WriteJSON(&out); err != nil {
 		t.Fatal(err)

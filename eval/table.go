@@ -71,9 +71,10 @@ func (p *printer) comparison(c *Comparison) {
 		return
 	}
 	p.list(c.title(), c.lines())
-	p.blank()
-	heading, rows := c.table()
-	p.grid([][]string{heading}, rows)
+	if heading, rows := c.table(); rows != nil {
+		p.blank()
+		p.grid([][]string{heading}, rows)
+	}
 }
 
 // gateLines are the verdicts in words.

@@ -26,9 +26,7 @@ func (r *Report) Warnings() []string {
 			}
 		}
 	}
-	if r.intervalsOver(&r.Groups[0]) == overNothing {
-		out = append(out, "there are no intervals: one seed says nothing of others")
-	}
+	out = append(out, r.intervalWarnings()...)
 	if r.Comparison != nil {
 		out = append(out, r.Comparison.Warnings...)
 	}

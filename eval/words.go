@@ -13,10 +13,6 @@ func (r *Report) OracleLine(g *Group) string { return r.oracleLine(g) }
 // Scenarios returns the groups that are one scenario each.
 func (r *Report) Scenarios() []Group { return r.scenarios() }
 
-// HasIntervals reports whether the summaries of g have intervals: one seed of
-// few windows has nothing to resample.
-func (r *Report) HasIntervals(g *Group) bool { return r.intervalsOver(g) != overNothing }
-
 // Command returns the command that repeats run i.
 func (r *Report) Command(i int) string { return r.command(i) }
 

@@ -49,9 +49,9 @@ func (r *Report) isWorst(i int) bool {
 }
 
 // weeksTable returns heading and rows of what g comes to window by window, with
-// the worst of them; none with too few windows to speak of others.
+// the worst of them; none with so few windows that each is listed.
 func (r *Report) weeksTable(g *Group) (heading []string, rows [][]string) {
-	if !g.OverWindows() {
+	if !g.many() {
 		return nil, nil
 	}
 	heading = []string{fmt.Sprintf("MEDIAN / WORST OF %d WINDOWS", len(g.Cases)), "SAVED %", "CHANGE ON *", "ABOVE 0 IN %", "ATTAINABLE %", "REGRET %", "AVAILABLE %"}

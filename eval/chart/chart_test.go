@@ -32,7 +32,7 @@ func examples(theme Theme) map[string]Picture {
 		}, false},
 		"points": &Points{log, []Cloud{
 			{Name: "a", X: []float64{0.25, 1, 30}, Y: []float64{0.9, 0.4, 0.02}, YLow: []float64{0.8, 0.3, 0.01}, YHigh: []float64{1, 0.5, 0.04}, Joined: true},
-			{Name: "b", X: []float64{0.3}, Y: []float64{0.5}, XLow: []float64{0.2}, XHigh: []float64{0.4}},
+			{Name: "b", X: []float64{0.3}, Y: []float64{0.5}, YLow: []float64{0.4}, YHigh: []float64{0.6}},
 		}},
 		"distinct": &Lines{frame, []Line{{Name: "a", X: []float64{1, 2}, Y: []float64{1, 2}}, {Name: "b", X: []float64{1, 2}, Y: []float64{2, 1}, Colour: 6}}, true},
 		"dots":     &Points{frame, []Cloud{{Name: "a", X: []float64{1}, Y: []float64{1}, SmallX: []float64{0, 2}, SmallY: []float64{0, 3}, Colour: 4}}},

@@ -21,8 +21,8 @@ type Cloud struct {
 	Name string
 	X, Y []float64
 
-	// The ends of the intervals; nil where there are none.
-	XLow, XHigh, YLow, YHigh []float64
+	// The ends of the intervals of Y; nil where there are none.
+	YLow, YHigh []float64
 
 	// Joined draws a line through the points.
 	Joined bool
@@ -73,7 +73,7 @@ func (p *Points) compose() (*plot.Plot, []key, error) {
 	for i := range p.Series {
 		s := &p.Series[i]
 		n := len(s.X)
-		for _, list := range [...][]float64{s.Y, s.XLow, s.XHigh, s.YLow, s.YHigh} {
+		for _, list := range [...][]float64{s.Y, s.YLow, s.YHigh} {
 			if len(list) != n && list != nil || len(s.Y) != n {
 				return nil, nil, fmt.Errorf("%w: %q has %d x and %d other values", ErrValue, s.Name, n, len(list))
 			}
@@ -107,7 +107,7 @@ type cloud struct {
 
 // DataRange is plot.DataRanger.
 func (s cloud) DataRange() (xmin, xmax, ymin, ymax float64) {
-	xmin, xmax = plotter.Range(values(s.X, s.XLow, s.XHigh, s.SmallX))
+	xmin, xmax = plotter.Range(values(s.X, s.SmallX))
 	ymin, ymax = plotter.Range(values(s.Y, s.YLow, s.YHigh, s.SmallY))
 	return xmin, xmax, ymin, ymax
 }
@@ -138,9 +138,6 @@ func (s cloud) Plot(c draw.Canvas, p *plot.Plot) {
 	whisker := stroke(s.hue, 1.2, nil)
 	for i := range s.X {
 		at := vg.Point{X: x(s.X[i]), Y: y(s.Y[i])}
-		if s.XLow != nil {
-			c.StrokeLine2(whisker, x(s.XLow[i]), at.Y, x(s.XHigh[i]), at.Y)
-		}
 		if s.YLow != nil {
 			c.StrokeLine2(whisker, at.X, y(s.YLow[i]), at.X, y(s.YHigh[i]))
 		}

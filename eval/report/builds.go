@@ -1,6 +1,10 @@
 package report
 
-import "github.com/spotter-dev/spotter/eval"
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/eval"
+)
 
 // builds has what distinguishes this side of a comparison from the other one;
 // nothing without a comparison.
@@ -11,7 +15,7 @@ func builds(r *eval.Report) *table {
 	}
 	t := &table{
 		Caption: "Compared with " + c.Other,
-		Note:    "Means over cells that both sides ran, in points of the other side's on-demand bill, with their intervals. More savings are better, more outage cost is worse.",
+		Note:    "Medians over units of what both sides ran, in points of the other side's on-demand bill, with their intervals and in how many units they are worse and better by more than the tolerance. Dollars and minutes are means. More savings are better, more outage cost is worse.",
 		Head: []heading{{Text: "Policy", Words: true}, {Text: "World", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
 			{Text: "Net savings", Unit: "$ a week"}, {Text: "Outage minutes", Unit: "a week"}, {Text: "Cells", Unit: "that differ"}},
 	}
@@ -22,10 +26,6 @@ func builds(r *eval.Report) *table {
 }
 
 func buildRow(c *eval.Change) []cell {
-	world := c.Scenario
-	if world == "" {
-		world = "all"
-	}
 	verdict := cell{Text: string(c.Verdict), Class: "words"}
 	switch c.Verdict {
 	case eval.Worse:
@@ -37,15 +37,20 @@ func buildRow(c *eval.Change) []cell {
 	if c.Missing > 0 {
 		differ.Sub = fixed(float64(c.Missing), 0) + " missing"
 	}
-	return []cell{{Text: c.Policy}, {Text: world, Class: "words"}, verdict, difference(c.Savings), difference(c.Outage),
+	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, verdict, difference(c, c.Savings), difference(c, c.Outage),
 		number(c.SavingsWeek, dollars(c.SavingsWeek)), number(c.OutageWeek, signed(c.OutageWeek, 1)), differ}
 }
 
-func difference(d eval.Difference) cell {
+func difference(c *eval.Change, d eval.Difference) cell {
 	points := func(x float64) string { return signed(x, 2) }
-	c := number(d.Mean, points(d.Mean))
-	c.Sub = between(d.Interval, points)
-	return c
+	out := number(d.Median, points(d.Median))
+	if d.Interval == nil {
+		out.Sub = fmt.Sprintf("need ≥ %d %s", d.Need, c.Over)
+	} else {
+		out.Sub = between(d.Interval, points)
+	}
+	out.Sub += fmt.Sprintf("; worse in %d, better in %d of %d %s", d.Worse, d.Better, c.Units, c.Over)
+	return out
 }
 
 // buildSentence says what the comparison with the other side came to.

@@ -130,9 +130,9 @@ func (a *artist) scatter() {
 	if len(pic.Series) < 2 { // nothing to compare
 		return
 	}
-	note := "Up and to the left is better. Bars are intervals."
+	note := "Up and to the left is better. Bars are intervals of the median savings."
 	if a.dots {
-		note = "Up and to the left is better. Bars are intervals, dots single runs."
+		note = "Up and to the left is better. Bars are intervals of the median savings, dots single runs."
 	}
 	if ok {
 		note += " Joined are the fixed mixes: what can be had by choosing nothing but how much to put on spot."
@@ -161,9 +161,6 @@ func (a *artist) cloud(p int) (chart.Cloud, bool) {
 	c := chart.Cloud{Name: a.name(p), Colour: a.colour(p), X: []float64{cost.Mean / bill.Mean * 100}, Y: []float64{saved.Median}}
 	if i := saved.MedianInterval; i != nil {
 		c.YLow, c.YHigh = []float64{i.Low}, []float64{i.High}
-	}
-	if i := cost.MeanInterval; i != nil {
-		c.XLow, c.XHigh = []float64{i.Low / bill.Mean * 100}, []float64{i.High / bill.Mean * 100}
 	}
 	if !a.dots {
 		return c, true

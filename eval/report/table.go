@@ -1,11 +1,11 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
 )
 
 // A table is one of the page.
@@ -85,13 +85,21 @@ func interval(metric string, format func(float64) string) func(*eval.Report, *ev
 			return unknown()
 		}
 		c := number(s.Median, format(s.Median))
-		c.Sub = between(s.MedianInterval, format)
+		c.Sub = intervalOf(s, format)
 		return c
 	}
 }
 
+// intervalOf writes the interval of a median, or what it needs.
+func intervalOf(s *eval.Summary, format func(float64) string) string {
+	if s.MedianInterval == nil {
+		return strings.ReplaceAll(s.NeedWords(), " ", "\u00a0")
+	}
+	return between(s.MedianInterval, format)
+}
+
 // between writes an interval on one line, nothing where there is none.
-func between(i *eval.Interval, format func(float64) string) string {
+func between(i *stats.Interval, format func(float64) string) string {
 	if i == nil {
 		return ""
 	}
@@ -114,7 +122,7 @@ func change(r *eval.Report, p *eval.PolicyReport) cell {
 	}
 	points := func(x float64) string { return signed(x, 1) }
 	c := number(s.Median, points(s.Median))
-	c.Sub = between(s.MedianInterval, points)
+	c.Sub = intervalOf(s, points)
 	if i := s.MedianInterval; i != nil && i.Low > 0 {
 		c.Class = "good"
 	} else if i != nil && i.High < 0 {
@@ -196,16 +204,13 @@ func role(r *eval.Report, p string) string {
 	return ""
 }
 
-// intervalNote says what the intervals of g are.
+// intervalNote says what the intervals of g are, and how they are shown.
 func intervalNote(r *eval.Report, g *eval.Group) string {
-	if !r.HasIntervals(g) {
-		return "There are no intervals: one seed and few windows have nothing to resample."
+	given := slices.ContainsFunc(g.Policies, func(p eval.PolicyReport) bool { return p.Summary("net_savings_pct").MedianInterval != nil })
+	if !given {
+		return r.IntervalNote(g)
 	}
-	over := "seeds within these windows"
-	if g.OverWindows() {
-		over = "windows and the seeds in them"
-	}
-	return fmt.Sprintf("Below a figure stands its %.4g %% interval, over %s. A change that is certain at that level is coloured and in bold.", r.Level*100, over)
+	return r.IntervalNote(g) + " They stand below their figures. A change that is certain at that level is coloured and in bold."
 }
 
 // matrix has a row for each world and a column for each policy.
@@ -236,8 +241,8 @@ func matrixRow(g *eval.Group) []cell {
 		}
 		c := number(s.Median, fixed(s.Median, 1))
 		var below []string
-		if i := s.MedianInterval; i != nil && i.Low < i.High {
-			below = append(below, between(i, func(x float64) string { return fixed(x, 1) }))
+		if i := s.MedianInterval; i == nil || i.Low < i.High {
+			below = append(below, intervalOf(s, func(x float64) string { return fixed(x, 1) }))
 		}
 		if most := g.Policies[p].Summary("outage_minutes").Max; most > 0 {
 			below = append(below, minutes(most)+"\u00a0min\u00a0out")

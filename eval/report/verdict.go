@@ -120,11 +120,14 @@ func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	}
 	i := d.MedianInterval
 	if i == nil {
-		return text + " (no interval: too little was run)"
+		if d.Need > 0 {
+			text += " (no interval: " + d.NeedWords() + ")"
+		}
+		return text
 	}
 	only := ""
-	if !g.OverWindows() {
-		only = ", for these windows only"
+	if len(g.Cases) == 1 {
+		only = ", for this window only"
 	}
 	text += fmt.Sprintf(" (%.4g %% interval %s to %s%s)", r.Level*100, signed(i.Low, 1), signed(i.High, 1), only)
 	if i.Low <= 0 && i.High >= 0 {
@@ -173,10 +176,10 @@ func gateSentence(r *eval.Report) string {
 // cards are the figures of the verdict in large type.
 func cards(r *eval.Report, p *eval.PolicyReport) []card {
 	saved, delta := p.Summary("net_savings_pct"), p.Summary("net_savings_delta_pct")
-	out := []card{{"Saved by " + p.Policy, percent(saved.Median), between(saved.MedianInterval, func(x float64) string { return fixed(x, 1) })}}
+	out := []card{{"Saved by " + p.Policy, percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
 	if p.Policy != r.Config.Baseline && delta.N > 0 {
 		out = append(out, card{"Against " + r.Config.Baseline, signed(delta.Median, 1) + " points",
-			between(delta.MedianInterval, func(x float64) string { return signed(x, 1) })})
+			intervalOf(delta, func(x float64) string { return signed(x, 1) })})
 	}
 	s := p.Summary("outage_minutes")
 	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run"},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
 )
 
 // The verdict says in words what was found, and never more than that.
@@ -46,7 +47,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"one seed": {
 			set:   func(c *eval.Config) { c.Seeds, c.Gates = eval.DefaultSeeds(1), nil },
-			state: "none", says: []string{"(no interval: too little was run)"},
+			state: "none", says: []string{"(no interval: need ≥ "},
 		},
 		"worse than on-demand": {
 			set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"worse"}, nil },
@@ -87,9 +88,9 @@ func TestVerdict(t *testing.T) {
 func TestChance(t *testing.T) {
 	cfg := shown("web-week")
 	cfg.Policies, cfg.Gates = []string{"static:share=0.3", "twin"}, nil
-	cfg.Baseline = "static:share=0.3"
+	cfg.Baseline, cfg.Cases, cfg.Seeds = "static:share=0.3", cfg.Cases[:1], eval.DefaultSeeds(8)
 	spotOf["twin"] = 0.3
-	if text := strings.Join(newVerdict(compared(t, cfg, fake{})).Sentences, " "); !strings.Contains(text, "that is as much as the baseline") || !strings.Contains(text, "which may be chance") {
+	if text := strings.Join(newVerdict(compared(t, cfg, fake{})).Sentences, " "); !strings.Contains(text, "that is as much as the baseline") || !strings.Contains(text, "for this window only), which may be chance") {
 		t.Errorf("two equal policies: %q", text)
 	}
 }
@@ -103,7 +104,7 @@ func TestBuilds(t *testing.T) {
 		t.Error("a page without a comparison speaks of one")
 	}
 	r.Comparison = &eval.Comparison{Other: "v0.9<b> (./base)", Verdict: eval.Worse, Changes: []eval.Change{{
-		Policy: "portfolio", Pairs: 10, Changed: 4, Savings: eval.Difference{Mean: -1.25, Interval: &eval.Interval{Low: -1.5, High: -1}},
+		Policy: "portfolio", Over: "seeds", Units: 10, Pairs: 10, Changed: 4, Savings: eval.Difference{Median: -1.25, Interval: &stats.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Verdict: eval.Worse,
 	}}}
 	if v := newVerdict(r); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This is worse than v0.9<b> (./base)") {
@@ -136,7 +137,7 @@ func TestWarnings(t *testing.T) {
 		`The run of on-demand in web-week with seed 1 is missing: the cloud fell down spotter sim web-week --policy on-demand --seed 1`,
 		"And 3 more runs are missing.", "8 of 120 runs broke.",
 		"net_savings_pct of spot has no value in 8 of 20 runs.",
-		"fewer than eight windows",
+		"There are no intervals: need ≥ ",
 		"web-week: 3 markets were left out",
 	} {
 		if !strings.Contains(text, want) {

@@ -36,8 +36,9 @@ func warnings(r *eval.Report) []warning {
 	for _, text := range r.Warnings() {
 		out = append(out, warning{Text: sentence(text)})
 	}
-	if !r.Groups[0].OverWindows() && r.HasIntervals(&r.Groups[0]) {
-		out = append(out, warning{Text: "There are fewer than eight windows of a world, so intervals are over seeds alone: the figures hold for these windows only."})
+	groups := r.Scenarios()
+	if slices.ContainsFunc(groups, func(g eval.Group) bool { return len(g.Cases) == 1 }) {
+		out = append(out, warning{Text: "Of some world one window was run: its figures hold for that window only."})
 	}
 	return append(out, noted(r)...)
 }
