@@ -123,21 +123,19 @@ type Comparison struct {
 	// Seeds are those that were run in the end, in the order of the looks.
 	Seeds []uint64
 
-	// Verdict is that of all Changes together.
+	// Verdict is the worst of all Changes.
 	Verdict Verdict
 
-	// Changes has one of each policy over all scenarios that can be compared,
-	// in the order of Config.Policies, and then, where there are several
-	// scenarios, one of each scenario and policy.
+	// Changes has one of each scenario and policy, in the order of the cases and
+	// of Config.Policies. Scenarios are never summed up together.
 	Changes []Change
 
 	// Warnings say what could not be estimated, and why.
 	Warnings []string
 }
 
-// A Change is the difference to one policy.
+// A Change is the difference to one policy in one scenario.
 type Change struct {
-	// Scenario is empty for all that can be compared.
 	Scenario, Policy string
 
 	// Pairs is how many cells both sides ran, Changed in how many of them
@@ -205,24 +203,17 @@ func (r *Report) Compare(ctx context.Context, a Against, runner Runner) error {
 
 // open reports whether more seeds may tell what these do not.
 func (c *Comparison) open() bool {
-	return c.Verdict != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool {
-		return x.Scenario == "" && x.Verdict == Undecided
-	})
+	return c.Verdict != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Verdict == Undecided })
 }
 
-// judge sets the verdict. A scenario alone can fail a change and not pass it:
-// what a change does to one of many is lost in the mean of all. Unpaired says
-// that there are cells which only one of the sides could run.
+// judge sets the verdict. Unpaired says that there are cells which only one of the
+// sides could run.
 func (c *Comparison) judge(unpaired bool) {
 	worst := Equal
 	order := []Verdict{Equal, NoWorse, Undecided, NotComparable, Worse}
 	for i := range c.Changes {
-		x := &c.Changes[i]
-		if x.Scenario != "" && x.Verdict != Worse {
-			continue
-		}
-		if slices.Index(order, x.Verdict) > slices.Index(order, worst) {
-			worst = x.Verdict
+		if v := c.Changes[i].Verdict; slices.Index(order, v) > slices.Index(order, worst) {
+			worst = v
 		}
 	}
 	if unpaired && worst != Worse {
@@ -235,8 +226,8 @@ func (c *Comparison) judge(unpaired bool) {
 func (c *Comparison) unknowns() []string {
 	var names []string
 	for i := range c.Changes {
-		if x := &c.Changes[i]; x.Scenario == "" && x.Verdict == Undecided {
-			names = append(names, x.Policy)
+		if x := &c.Changes[i]; x.Verdict == Undecided {
+			names = append(names, c.name(x))
 		}
 	}
 	if len(names) == 0 {
@@ -252,13 +243,13 @@ func (c *Comparison) BeyondNoise() bool {
 		return d.Interval != nil && (d.Interval.Low > 0 || d.Interval.High < 0)
 	}
 	return c.Verdict == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool {
-		return x.Scenario == "" && (apart(x.Savings) || apart(x.Outage))
+		return apart(x.Savings) || apart(x.Outage)
 	})
 }
 
-// Headline says in one line what the change does. Of several policies it is
-// the one that loses most among those with the worst verdict, and the one that
-// changes most where none fails.
+// Headline says in one line what the change does to one policy in one scenario.
+// Of several it is the one that loses most among those that fail, and the one
+// that changes most where none fails.
 func (c *Comparison) Headline() string {
 	x := c.main()
 	switch {
@@ -270,15 +261,15 @@ func (c *Comparison) Headline() string {
 	line := "this change: net savings " + dollars(x.SavingsWeek) + "/week, outages " + minutes(x.OutageWeek)
 	changed := 0
 	for i := range c.Changes {
-		if y := &c.Changes[i]; y.Scenario == "" && y.Changed > 0 {
+		if c.Changes[i].Changed > 0 {
 			changed++
 		}
 	}
-	line += " (" + x.Policy
-	if x.Scenario != "" {
-		line += " in " + x.Scenario
-	}
-	if changed > 1 {
+	line += " (" + c.name(x)
+	switch {
+	case changed > 1 && c.several():
+		line += fmt.Sprintf(", of %d pairs of a policy and a scenario that changed", changed)
+	case changed > 1:
 		line += fmt.Sprintf(", of %s that changed", countPolicies(changed))
 	}
 	line += ")"
@@ -295,7 +286,7 @@ func (c *Comparison) main() *Change {
 		switch {
 		case x.Verdict == Worse:
 			return 1e12 + max(-x.Savings.Mean, x.Outage.Mean)
-		case x.Scenario != "" || x.Pairs == 0:
+		case x.Pairs == 0:
 			return -1
 		}
 		return max(math.Abs(x.Savings.Mean), math.Abs(x.Outage.Mean))
@@ -306,6 +297,19 @@ func (c *Comparison) main() *Change {
 		}
 	}
 	return best
+}
+
+// several reports whether there are changes in more than one scenario.
+func (c *Comparison) several() bool {
+	return slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Scenario != c.Changes[0].Scenario })
+}
+
+// name is the policy of x and, among several, its scenario.
+func (c *Comparison) name(x *Change) string {
+	if c.several() {
+		return x.Policy + " in " + x.Scenario
+	}
+	return x.Policy
 }
 
 // dollars formats an amount with its sign, as −$412.

@@ -24,7 +24,8 @@ type Gate struct {
 	// it in the same case and seed is judged.
 	Versus string
 
-	// Scenario, when set, is the only one whose runs are judged.
+	// Scenario, when set, is the only one whose runs are judged. Without it
+	// every scenario is judged on its own, and the gate must hold in each.
 	Scenario string
 
 	Metric    string
@@ -162,10 +163,11 @@ func (g Gate) met(actual float64) bool {
 	panic("eval: gate with the operator " + g.Op)
 }
 
-// A GateResult is the verdict on one policy under one gate.
+// A GateResult is the verdict on one policy in one scenario under one gate.
 type GateResult struct {
-	Gate   Gate
-	Policy string
+	Gate     Gate
+	Policy   string
+	Scenario string
 
 	// Actual is the value that was judged; unknown when no run has one.
 	Actual Value
@@ -186,17 +188,16 @@ type GateResult struct {
 	Case int
 }
 
-// judge applies g to the runs of one policy.
-func (g Gate) judge(r *Report, p int) GateResult {
-	result := g.look(r, p)
+// judge applies g to the runs of one policy in one scenario.
+func (g Gate) judge(r *Report, group *Group, p int) GateResult {
+	result := g.look(r, group, p)
 	result.Pass = result.Missing == 0 && result.Actual.Known && g.met(result.Actual.V)
 	return result
 }
 
-// look works out what g judges of one policy, without a verdict.
-func (g Gate) look(r *Report, p int) GateResult {
-	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Run: -1, Case: -1}
-	group := r.groupOf(g.Scenario)
+// look works out what g judges of one policy in one scenario, without a verdict.
+func (g Gate) look(r *Report, group *Group, p int) GateResult {
+	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Scenario: group.Scenario, Run: -1, Case: -1}
 	m := metricIndex(g.Metric)
 	var all []int
 	windows := make([]Value, len(group.Cases))
@@ -265,17 +266,4 @@ func (g Gate) value(r *Report, i, m int) Value {
 	}
 	o := other.value(m)
 	return Value{v.V - o.V, o.Known}
-}
-
-// groupOf returns the group of one scenario, that of all runs for "".
-func (r *Report) groupOf(scenario string) *Group {
-	if scenario == "" || len(r.Groups) == 1 {
-		return &r.Groups[0]
-	}
-	for i := range r.Groups {
-		if r.Groups[i].Scenario == scenario {
-			return &r.Groups[i]
-		}
-	}
-	panic("eval: gate on the scenario " + scenario + ", which was not run")
 }

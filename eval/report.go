@@ -30,11 +30,12 @@ type Report struct {
 	// 1 − 0.05/p, so that all of them hold together 19 times in 20.
 	Level float64
 
-	// Groups begin with all runs; when there are several scenarios, one of
-	// each follows.
+	// Groups has one of each scenario, in the order in which Config.Cases first
+	// names them. Scenarios are never summed up together.
 	Groups []Group
 
-	// Gates are the verdicts, in the order of Config.Gates and Config.Policies.
+	// Gates are the verdicts, in the order of Config.Gates, Config.Policies and
+	// Groups.
 	Gates []GateResult
 
 	// Comparison is the difference to the other side, nil where none was asked
@@ -45,16 +46,15 @@ type Report struct {
 	draws *bootstrap
 }
 
-// A Group is a set of cases that is summed up together.
+// A Group is the cases of one scenario, which are summed up together.
 type Group struct {
-	// Scenario is empty for the group of all runs.
 	Scenario string
 
 	// Cases are the places in Config.Cases.
 	Cases []int
 
-	// Windows is the least number of windows of a scenario in the group. With
-	// fewer than 8 of them intervals are over seeds only.
+	// Windows is the number of cases. With fewer than 8 of them intervals are
+	// over seeds only.
 	Windows int
 
 	// Policies are in the order of Config.Policies.
@@ -105,6 +105,12 @@ type PolicyReport struct {
 	// Worst indexes Report.Runs: the run with the greatest outage_delta, among
 	// equals that with the least net_savings_delta_pct. It is -1 without runs.
 	Worst int
+
+	// Violations are what of the manifests runs did not keep, in the order in
+	// which runs first say it, and Violating the number of such runs. A policy
+	// with any is marked, and never the best of its scenario.
+	Violations []Violation
+	Violating  int
 
 	Workloads []WorkloadReport
 }
@@ -182,42 +188,55 @@ func newReport(c *Config, runs []RunRow, oracles, seeded []Bound) *Report {
 		clusters = append(clusters, cluster{k.Scenario, i * len(c.Seeds)})
 	}
 	r.draws = newBootstrap(clusters, len(c.Seeds))
-	for _, g := range r.groups() {
+	r.Groups = groupsOf(c.Cases)
+	for i := range r.Groups {
+		g := &r.Groups[i]
 		for p := range c.Policies {
-			g.Policies = append(g.Policies, r.summarizePolicy(&g, p))
+			g.Policies = append(g.Policies, r.summarizePolicy(g, p))
 		}
-		r.Groups = append(r.Groups, g)
 	}
 	for _, gate := range c.Gates {
 		for _, p := range gate.holdsFor(c) {
-			r.Gates = append(r.Gates, gate.judge(r, p))
+			for i := range r.Groups {
+				if g := &r.Groups[i]; gate.Scenario == "" || gate.Scenario == g.Scenario {
+					r.Gates = append(r.Gates, gate.judge(r, g, p))
+				}
+			}
 		}
 	}
 	return r
 }
 
-// groups returns the groups, without their policies.
-func (r *Report) groups() []Group {
-	var all Group
-	var single []Group
-	for i, k := range r.Config.Cases {
-		all.Cases = append(all.Cases, i)
-		at := slices.IndexFunc(single, func(g Group) bool { return g.Scenario == k.Scenario })
+// groupsOf returns the groups of cases, without their policies.
+func groupsOf(cases []Case) []Group {
+	var groups []Group
+	for i, k := range cases {
+		at := slices.IndexFunc(groups, func(g Group) bool { return g.Scenario == k.Scenario })
 		if at < 0 {
-			at = len(single)
-			single = append(single, Group{Scenario: k.Scenario})
+			at = len(groups)
+			groups = append(groups, Group{Scenario: k.Scenario})
 		}
-		single[at].Cases = append(single[at].Cases, i)
-		single[at].Windows++
+		groups[at].Cases = append(groups[at].Cases, i)
+		groups[at].Windows++
 	}
-	all.Windows = single[0].Windows
-	for _, g := range single {
-		all.Windows = min(all.Windows, g.Windows)
+	return groups
+}
+
+// group returns the group of a scenario, which must be one of those compared.
+func (r *Report) group(scenario string) *Group {
+	i := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Scenario == scenario })
+	if i < 0 {
+		panic("eval: the scenario " + scenario + " was not run")
 	}
-	if len(single) == 1 {
-		return []Group{all}
+	return &r.Groups[i]
+}
+
+// in returns " in SCENARIO" where there are several, for the end of a sentence.
+func (r *Report) in(scenario string) string {
+	if len(r.Groups) == 1 {
+		return ""
 	}
-	return append([]Group{all}, single...)
+	return " in " + scenario
 }
 
 // indices returns the places in Runs of policy p in case k.
@@ -269,6 +288,7 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
 	out.Outages = r.occurrence(all, mustMetric("outage_minutes"))
 	out.Workloads = r.workloads(all)
+	out.Violations, out.Violating = r.violations(all)
 	return out
 }
 
@@ -403,18 +423,16 @@ func (r *Report) Notes() []string {
 	notes := r.traceNotes()
 	notes = append(notes,
 		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
-		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
+		"Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
 		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
 		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
-	level := fmt.Sprintf("%.4g %%", r.Level*100)
-	switch r.intervalsOver(&r.Groups[0]) {
-	case overWindows:
-		notes = append(notes, fmt.Sprintf("Intervals hold at %s each: bootstrap over windows and the seeds in them, %d resamples.", level, resamples))
-	case overSeeds:
-		notes = append(notes, fmt.Sprintf("With fewer than %d windows intervals are over seeds alone, at %s each (bootstrap, %d resamples): the result holds for these windows only.", windowsMin, level, resamples))
-	case overNothing:
-		notes = append(notes, fmt.Sprintf("One seed and fewer than %d windows give no intervals: the result holds for these windows only, under this one weather.", windowsMin))
+	if len(r.Groups) > 1 {
+		notes = append(notes, AcrossNote)
 	}
+	if len(r.Violations()) > 0 {
+		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
+	}
+	notes = append(notes, r.intervalNotes()...)
 	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
 	if i := slices.IndexFunc(r.Config.Cases, func(k Case) bool { return len(k.World.Budgets) > 0 }); i >= 0 {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
@@ -430,11 +448,41 @@ func (r *Report) Notes() []string {
 	return notes
 }
 
+// intervalNotes say what intervals are over. Scenarios that differ in it are
+// named.
+func (r *Report) intervalNotes() []string {
+	level := fmt.Sprintf("%.4g %%", r.Level*100)
+	var notes []string
+	for _, x := range []struct{ over, note string }{
+		{overWindows, fmt.Sprintf("Intervals hold at %s each: bootstrap over windows and the seeds in them, %d resamples.", level, resamples)},
+		{overSeeds, fmt.Sprintf("With fewer than %d windows intervals are over seeds alone, at %s each (bootstrap, %d resamples): the result holds for these windows only.", windowsMin, level, resamples)},
+		{overNothing, fmt.Sprintf("One seed and fewer than %d windows give no intervals: the result holds for these windows only, under this one weather.", windowsMin)},
+	} {
+		switch names := r.withIntervals(x.over); len(names) {
+		case 0:
+		case len(r.Groups):
+			notes = append(notes, x.note)
+		default:
+			notes = append(notes, strings.Join(names, ", ")+": "+x.note)
+		}
+	}
+	return notes
+}
+
+// withIntervals names the scenarios whose intervals are over what over says.
+func (r *Report) withIntervals(over string) []string {
+	var names []string
+	for i := range r.Groups {
+		if g := &r.Groups[i]; r.intervalsOver(g) == over {
+			names = append(names, g.Scenario)
+		}
+	}
+	return names
+}
+
 // budgeted reports whether a case of g has budgets.
 func (r *Report) budgeted(g *Group) bool {
-	return slices.ContainsFunc(r.Config.Cases, func(k Case) bool {
-		return (g.Scenario == "" || k.Scenario == g.Scenario) && len(k.World.Budgets) > 0
-	})
+	return slices.ContainsFunc(g.Cases, func(k int) bool { return len(r.Config.Cases[k].World.Budgets) > 0 })
 }
 
 // instant formats t to the minute, or to the day at midnight.

@@ -46,18 +46,22 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 			p.text("", "Left out for want of width: "+left+".")
 		}
 	}
-	for _, table := range []func() ([]string, [][]string){r.standingTable, r.worstTable} {
+	for _, table := range []func() ([]string, [][]string){r.acrossTable, r.savedTable} {
 		if heading, rows := table(); rows != nil {
 			p.blank()
 			p.grid([][]string{heading}, rows)
 		}
 	}
-	p.list("Where each is best", r.standingLines())
+	p.list("Manifests not kept", r.Violations())
 	p.list("Gates", r.gateLines())
 	p.comparison(r.Comparison)
 	p.list("Warnings", r.Warnings())
-	p.list("Runs with outages", r.outageLines())
-	p.list("Worst runs", r.worstLines())
+	p.list("Worst outages", r.worstOutageLines())
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		p.list("Runs with outages"+r.in(g.Scenario), r.outageLines(g))
+		p.list("Worst runs"+r.in(g.Scenario), r.worstLines(g))
+	}
 	p.list("Missing runs: "+fmt.Sprint(r.Missing()), r.missingLines())
 	p.list("Notes", r.Notes())
 	p.list("Configuration", r.settings())
@@ -71,9 +75,10 @@ func (p *printer) comparison(c *Comparison) {
 		return
 	}
 	p.list(c.title(), c.lines())
-	p.blank()
-	heading, rows := c.table()
-	p.grid([][]string{heading}, rows)
+	if heading, rows := c.table(); rows != nil {
+		p.blank()
+		p.grid([][]string{heading}, rows)
+	}
 }
 
 // gateLines are the verdicts in words.

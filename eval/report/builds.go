@@ -22,10 +22,6 @@ func builds(r *eval.Report) *table {
 }
 
 func buildRow(c *eval.Change) []cell {
-	world := c.Scenario
-	if world == "" {
-		world = "all"
-	}
 	verdict := cell{Text: string(c.Verdict), Class: "words"}
 	switch c.Verdict {
 	case eval.Worse:
@@ -37,7 +33,7 @@ func buildRow(c *eval.Change) []cell {
 	if c.Missing > 0 {
 		differ.Sub = fixed(float64(c.Missing), 0) + " missing"
 	}
-	return []cell{{Text: c.Policy}, {Text: world, Class: "words"}, verdict, difference(c.Savings), difference(c.Outage),
+	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, verdict, difference(c.Savings), difference(c.Outage),
 		number(c.SavingsWeek, dollars(c.SavingsWeek)), number(c.OutageWeek, signed(c.OutageWeek, 1)), differ}
 }
 

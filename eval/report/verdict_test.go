@@ -103,7 +103,7 @@ func TestBuilds(t *testing.T) {
 		t.Error("a page without a comparison speaks of one")
 	}
 	r.Comparison = &eval.Comparison{Other: "v0.9<b> (./base)", Verdict: eval.Worse, Changes: []eval.Change{{
-		Policy: "portfolio", Pairs: 10, Changed: 4, Savings: eval.Difference{Mean: -1.25, Interval: &eval.Interval{Low: -1.5, High: -1}},
+		Scenario: "web-week", Policy: "portfolio", Pairs: 10, Changed: 4, Savings: eval.Difference{Mean: -1.25, Interval: &eval.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Verdict: eval.Worse,
 	}}}
 	if v := newVerdict(r); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This is worse than v0.9<b> (./base)") {
@@ -135,7 +135,7 @@ func TestWarnings(t *testing.T) {
 		"Reclaims and refused launches are modelled.",
 		`The run of on-demand in web-week with seed 1 is missing: the cloud fell down spotter sim web-week --policy on-demand --seed 1`,
 		"And 3 more runs are missing.", "8 of 120 runs broke.",
-		"net_savings_pct of spot has no value in 8 of 20 runs.",
+		"net_savings_pct of spot has no value in 4 of 10 runs in web-week.", "net_savings_pct of spot has no value in 4 of 10 runs in batch-night.",
 		"fewer than eight windows",
 		"web-week: 3 markets were left out",
 	} {

@@ -36,8 +36,11 @@ func warnings(r *eval.Report) []warning {
 	for _, text := range r.Warnings() {
 		out = append(out, warning{Text: sentence(text)})
 	}
-	if !r.Groups[0].OverWindows() && r.HasIntervals(&r.Groups[0]) {
+	if slices.ContainsFunc(r.Groups, func(g eval.Group) bool { return !g.OverWindows() && r.HasIntervals(&g) }) {
 		out = append(out, warning{Text: "There are fewer than eight windows of a world, so intervals are over seeds alone: the figures hold for these windows only."})
+	}
+	for _, line := range r.Violations() {
+		out = append(out, warning{Text: line + "."})
 	}
 	return append(out, noted(r)...)
 }
@@ -102,11 +105,10 @@ func noted(r *eval.Report) []warning {
 			}
 		}
 	}
-	groups := r.Scenarios()
-	for i := range groups {
+	for i := range r.Groups {
 		warned, of, first := 0, 0, ""
 		for p := range r.Config.Policies {
-			for _, at := range runsOf(r, &groups[i], p) {
+			for _, at := range runsOf(r, &r.Groups[i], p) {
 				run := &r.Runs[at]
 				of++
 				if len(run.Result.Warnings) == 0 {
@@ -118,7 +120,7 @@ func noted(r *eval.Report) []warning {
 			}
 		}
 		if warned > 0 {
-			name := r.Config.Cases[groups[i].Cases[0]].Scenario
+			name := r.Groups[i].Scenario
 			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s met faults that did not stop them, first %s", name, warned, plural(of, "run"), first)})
 		}
 	}
