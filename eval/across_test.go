@@ -227,3 +227,22 @@ func TestMarkedIsNeverBest(t *testing.T) {
 		t.Error("something is best where nothing keeps the manifests")
 	}
 }
+
+// TestWideTable: a table of more policies than fit goes on below.
+func TestWideTable(t *testing.T) {
+	r := acrossReport(t)
+	var out bytes.Buffer
+	if err := r.WriteTable(&out, 90); err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(out.String(), "\nSAVED %")
+	table, _, _ = strings.Cut(table, "\nManifests")
+	if n := strings.Count(table, "\nrough "); n != 2 || !strings.Contains(table, "15.0 (−5.0), 7 min") {
+		t.Errorf("the table has %d parts, want 2:\n%s", n, table)
+	}
+	for _, line := range strings.Split(table, "\n") {
+		if len([]rune(line)) > 90 {
+			t.Errorf("%d columns: %s", len([]rune(line)), line)
+		}
+	}
+}

@@ -48,8 +48,7 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 	}
 	for _, table := range []func() ([]string, [][]string){r.acrossTable, r.savedTable} {
 		if heading, rows := table(); rows != nil {
-			p.blank()
-			p.grid([][]string{heading}, rows)
+			p.wide(heading, rows)
 		}
 	}
 	p.list("Manifests not kept", r.Violations())
@@ -172,6 +171,27 @@ func (p *printer) grid(headings, rows [][]string) {
 	p.w.WriteString(strings.Repeat("─", total(w)) + "\n")
 	for _, row := range rows {
 		p.row(row, w)
+	}
+}
+
+// wide writes a table with as many columns side by side as fit, and the others
+// below, each part after a blank line and with the first column again.
+func (p *printer) wide(heading []string, rows [][]string) {
+	all := append([][]string{heading}, rows...)
+	w := widths(all)
+	for from := 1; from < len(w); {
+		to, used := from, w[0]
+		for to < len(w) && (to == from || used+2+w[to] <= p.width) {
+			used += 2 + w[to]
+			to++
+		}
+		part := make([][]string, len(all))
+		for i, row := range all {
+			part[i] = append([]string{row[0]}, row[from:to]...)
+		}
+		p.blank()
+		p.grid(part[:1], part[1:])
+		from = to
 	}
 }
 
