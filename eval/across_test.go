@@ -94,6 +94,13 @@ func TestAcross(t *testing.T) {
 	if row := strings.Join(rows[2], "|"); row != "mixed|0.0 (−50.0)|0.0 (−50.0)|80.0 ! (+30.0)|40.0 (−10.0)|50.0 (best)" {
 		t.Errorf("row %s", row)
 	}
+	for i := range r.Groups { // one that saves as much as the first is first too, unless it is marked
+		r.Groups[i].Policies[4].Summaries = r.Groups[i].Policies[r.Best(&r.Groups[i])].Summaries
+	}
+	r.Groups[1].Policies[4].Violating = 1
+	if x := r.Across()[4]; x.First != 2 || r.savedCell(&r.Groups[1], 4) != "20.0 ! (−0.0)" {
+		t.Errorf("equal to the best everywhere and marked in one world: %+v, %s", x, r.savedCell(&r.Groups[1], 4))
+	}
 	one := shown()
 	if r, err := Run(t.Context(), one, fake{}.run); err != nil || r.Across() != nil {
 		t.Errorf("one scenario has %v across scenarios, %v", r.Across(), err)

@@ -8,6 +8,10 @@
 // the baseline in that same case and seed, so what the weather does to all of
 // them cancels out.
 //
+// Every scenario is summed up and judged on its own ([Group]): a figure of
+// several together would be true for none. [Across] has what can be said over
+// them.
+//
 // Runs are done in parallel. Each writes to its own index, and everything
 // after that is computed in index order, so a report does not depend on the
 // number of processors.
