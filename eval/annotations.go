@@ -12,8 +12,9 @@ const annotationsMax = 10
 
 // WriteGitHub writes the findings as workflow commands, which GitHub shows as
 // annotations of the run: what went wrong as errors, what could not be
-// estimated as warnings, and as notices what the runs were on and the headline of
-// a comparison. GitHub shows ten of a kind; where there are more, the tenth says
+// estimated as warnings, and as notices what the runs were on, the headline of a
+// comparison, what is said across several scenarios, and who does not keep the
+// manifests. GitHub shows ten of a kind; where there are more, the tenth says
 // how many.
 func (r *Report) WriteGitHub(w io.Writer) error {
 	b := bufio.NewWriter(w)
@@ -21,13 +22,16 @@ func (r *Report) WriteGitHub(w io.Writer) error {
 	if r.Comparison != nil {
 		annotate(b, "notice", "spotter", r.Comparison.Headline())
 	}
+	if lines := r.acrossLines(); lines != nil {
+		annotate(b, "notice", "spotter: "+strings.ToLower(r.AcrossTitle()), strings.Join(lines, "\n"))
+	}
 	for _, kind := range []struct {
-		name string
-		bad  bool
-	}{{"error", true}, {"warning", false}} {
+		name  string
+		level findingLevel
+	}{{"error", levelError}, {"warning", levelWarning}, {"notice", levelNote}} {
 		var of []finding
 		for _, f := range r.findings() {
-			if f.bad == kind.bad {
+			if f.level == kind.level {
 				of = append(of, f)
 			}
 		}

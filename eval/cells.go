@@ -25,12 +25,7 @@ type column struct {
 // columns answer, from left to right: who saves how much, is it better than
 // the baseline, at what outage, and how.
 var columns = []column{
-	{"POLICY", "", 0, func(r *Report, p *PolicyReport) string {
-		if p.Policy == r.Config.Baseline {
-			return p.Policy + " *"
-		}
-		return p.Policy
-	}},
+	{"POLICY", "", 0, (*Report).label},
 	{"BILL", "$", 0, median("bill_usd", money)},
 	{"SAVED", "$", 0, median("net_savings_usd", money)},
 	{"SAVED", "%", 0, median("net_savings_pct", percent)},
@@ -180,7 +175,7 @@ const titledMax = 4
 // title says what is compared, in one line.
 func (r *Report) title() string {
 	var names []string
-	scenarios := r.scenarios()
+	scenarios := r.Groups
 	if len(scenarios) > titledMax {
 		names = []string{plural(len(scenarios), "scenario") + " (" + plural(len(r.Config.Cases), "window") + ")"}
 		scenarios = nil
@@ -201,14 +196,6 @@ func countPolicies(n int) string {
 		return "1 policy"
 	}
 	return fmt.Sprintf("%d policies", n)
-}
-
-// scenarios returns the groups that are one scenario each.
-func (r *Report) scenarios() []Group {
-	if len(r.Groups) == 1 {
-		return r.Groups
-	}
-	return r.Groups[1:]
 }
 
 // settings are the configuration of the report, a line each.
@@ -260,11 +247,11 @@ func seedList(seeds []uint64) string {
 	return strings.Join(parts, ",")
 }
 
-// worstLines name the worst run of every policy that is not the yardstick.
-func (r *Report) worstLines() []string {
+// worstLines name the worst run of every policy of g.
+func (r *Report) worstLines(g *Group) []string {
 	var lines []string
-	for i := range r.Groups[0].Policies {
-		p := &r.Groups[0].Policies[i]
+	for i := range g.Policies {
+		p := &g.Policies[i]
 		if p.Worst < 0 {
 			continue
 		}
@@ -281,12 +268,12 @@ func (r *Report) worstLines() []string {
 	return lines
 }
 
-// outageLines say in how many runs each policy had outages. Where there was
+// outageLines say in how many runs each policy of g had outages. Where there was
 // none it says how rare they may still be.
-func (r *Report) outageLines() []string {
+func (r *Report) outageLines(g *Group) []string {
 	var lines []string
-	for i := range r.Groups[0].Policies {
-		p := &r.Groups[0].Policies[i]
+	for i := range g.Policies {
+		p := &g.Policies[i]
 		if p.Outages.Of == 0 {
 			continue
 		}
@@ -338,12 +325,10 @@ func (r *Report) gateLine(g *GateResult) string {
 	if g.Actual.Known {
 		actual = plain(g.Actual.V, digitsFor(g.Actual.V, g.Gate.Value))
 	}
-	who := g.Gate
-	who.Policy = g.Policy
-	line := fmt.Sprintf("%s %s: %s, is %s", mark, who.who(), g.Gate.condition(), actual)
+	line := fmt.Sprintf("%s %s: %s, is %s", mark, r.judged(g).who(), g.Gate.condition(), actual)
 	if g.Case >= 0 {
 		k := &r.Config.Cases[g.Case]
-		line += fmt.Sprintf(" in %s from %s on", k.Scenario, instant(k.World.Start))
+		line += fmt.Sprintf(" in the window from %s on", instant(k.World.Start))
 	}
 	if g.Missing > 0 {
 		line += fmt.Sprintf("; %s without a value", plural(g.Missing, "run"))
@@ -352,6 +337,17 @@ func (r *Report) gateLine(g *GateResult) string {
 		line += "\n    " + r.command(g.Run)
 	}
 	return line
+}
+
+// judged is the gate of g as it holds for the policy, and among several
+// scenarios for the one, that g is the verdict on.
+func (r *Report) judged(g *GateResult) Gate {
+	of := g.Gate
+	of.Policy = g.Policy
+	if len(r.Groups) > 1 {
+		of.Scenario = g.Scenario
+	}
+	return of
 }
 
 // digitsFor returns how many decimals show on which side of limit x lies.
@@ -369,12 +365,10 @@ func digitsFor(x, limit float64) int {
 }
 
 // windowTable returns heading and rows of the medians of each window, for the
-// change on the baseline, in percent; none where there are many, where there is
-// but one, and where those of several scenarios would stand side by
-// side.
+// change on the baseline, in percent; none where there are many, and where there is
+// but one.
 func (r *Report) windowTable(g *Group) (heading []string, rows [][]string) {
-	mixed := g.Scenario == "" && len(r.Groups) > 1
-	if g.many() || len(g.Cases) < 2 || mixed {
+	if g.many() || len(g.Cases) < 2 {
 		return nil, nil
 	}
 	heading = []string{"CHANGE ON *, %"}
@@ -387,7 +381,7 @@ func (r *Report) windowTable(g *Group) (heading []string, rows [][]string) {
 		if p.Policy == r.Config.Baseline {
 			continue
 		}
-		row := []string{p.Policy}
+		row := []string{r.label(p)}
 		for _, w := range p.Windows {
 			if v := w.Medians[m]; v.Known {
 				row = append(row, signed(v.V, 1))
@@ -423,11 +417,8 @@ func (r *Report) oracleLine(g *Group) string {
 
 // groupTitle heads the table of one group where there are several.
 func (r *Report) groupTitle(g *Group) string {
-	switch {
-	case len(r.Groups) == 1:
+	if len(r.Groups) == 1 {
 		return ""
-	case g.Scenario == "":
-		return "all scenarios"
 	}
 	return g.Scenario
 }

@@ -169,15 +169,33 @@ func TestMarkdownFits(t *testing.T) {
 		}
 		text := out.String()
 		failed := fmt.Sprintf("%d of %d gates failed", len(r.Gates), len(r.Gates))
-		worst := strings.TrimSpace(strings.SplitN(r.worstLines()[0], "\n", 2)[1])
+		worst := strings.TrimSpace(strings.SplitN(append(r.worstOutageLines(), r.worstLines(&r.Groups[0])...)[0], "\n", 2)[1])
 		if len(text) > MarkdownMax || !strings.Contains(text, failed) || !strings.Contains(text, "- ✗ spot") || !strings.Contains(text, worst) {
 			t.Errorf("%+v: %d bytes:\n%.3000s", size, len(text), text)
 		}
-		if kept := strings.Contains(text, "## Notes") && strings.Contains(text, "\n|:--|"); kept != (size.policies < 300) {
-			t.Errorf("%+v: notes and a table are there: %v", size, kept)
+		if !strings.Contains(text, "## Notes") || !strings.Contains(text, "\n|:--|") {
+			t.Errorf("%+v: neither notes nor a table are there", size)
 		}
 		if cut := strings.Contains(text, "left out to fit"); cut != (size.policies > 4 || size.worlds > 1) {
 			t.Errorf("%+v: %d bytes, cut %v", size, len(text), cut)
 		}
+	}
+}
+
+// TestMarkdownAllTooLong: where what failed is too long by itself, each list
+// keeps its part of the room and the rest is left out.
+func TestMarkdownAllTooLong(t *testing.T) {
+	lines := make([]string, 2000)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("line %d of many", i)
+	}
+	out := cutToFit("# head\n", []block{listBlock("Gates", lines, rankWhy), listBlock("Notes", []string{"a note"}, rankNote), listBlock("Worst outages", lines, rankWhy)}, 8000)
+	for _, want := range []string{"# head", "All tables and notes were left out", "## Gates\n\n- line 0", "## Worst outages\n\n- line 0"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if len(out) > 8000 || strings.Contains(out, "a note") {
+		t.Errorf("%d bytes:\n%s", len(out), out)
 	}
 }

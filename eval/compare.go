@@ -121,11 +121,11 @@ type Comparison struct {
 	// Seeds are those that were run in the end, in the order of the looks.
 	Seeds []uint64
 
-	// Verdict is that of all Changes together.
+	// Verdict is the worst of all Changes.
 	Verdict Verdict
 
 	// Changes has one of each scenario and judged policy, in the order of the
-	// cases and of Config.Policies.
+	// cases and of Config.Policies. Scenarios are never summed up together.
 	Changes []Change
 
 	// Warnings say what could not be estimated, and why.
@@ -135,9 +135,6 @@ type Comparison struct {
 // A Change is the difference to one policy in one scenario.
 type Change struct {
 	Scenario, Policy string
-
-	// only says that no other scenario is compared, so that names leave it out.
-	only bool
 
 	// Units is how many independent units the verdict rests on, and Over what
 	// they are: "windows" where there are enough of them for an interval at the
@@ -243,7 +240,7 @@ func (c *Comparison) unknowns() []string {
 	var names []string
 	for i := range c.Changes {
 		if x := &c.Changes[i]; x.Verdict == Undecided {
-			names = append(names, x.name())
+			names = append(names, c.name(x))
 		}
 	}
 	if len(names) == 0 {
@@ -261,9 +258,9 @@ func (c *Comparison) BeyondNoise() bool {
 	return c.Verdict == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool { return apart(x.Savings) || apart(x.Outage) })
 }
 
-// Headline says in one line what the change does. Of several changes it is
-// the one that loses most among those with the worst verdict, and the one that
-// changes most where none fails.
+// Headline says in one line what the change does to one policy in one scenario.
+// Of several it is the one that loses most among those with the worst verdict,
+// and the one that changes most where none fails.
 func (c *Comparison) Headline() string {
 	x := c.main()
 	switch {
@@ -273,15 +270,18 @@ func (c *Comparison) Headline() string {
 		return "this change: none, every run is equal"
 	}
 	line := "this change: net savings " + dollars(x.SavingsWeek) + "/week, outages " + minutes(x.OutageWeek)
-	var changed []string
+	changed := 0
 	for i := range c.Changes {
-		if y := &c.Changes[i]; y.Changed > 0 && !slices.Contains(changed, y.Policy) {
-			changed = append(changed, y.Policy)
+		if c.Changes[i].Changed > 0 {
+			changed++
 		}
 	}
-	line += " (" + x.name()
-	if len(changed) > 1 {
-		line += fmt.Sprintf(", of %s that changed", countPolicies(len(changed)))
+	line += " (" + c.name(x)
+	switch {
+	case changed > 1 && c.several():
+		line += fmt.Sprintf(", of %d pairs of a policy and a scenario that changed", changed)
+	case changed > 1:
+		line += fmt.Sprintf(", of %s that changed", countPolicies(changed))
 	}
 	line += ")"
 	if x.Demand > 0 {
@@ -308,6 +308,19 @@ func (c *Comparison) main() *Change {
 		}
 	}
 	return best
+}
+
+// several reports whether there are changes in more than one scenario.
+func (c *Comparison) several() bool {
+	return slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Scenario != c.Changes[0].Scenario })
+}
+
+// name is the policy of x and, among several, its scenario.
+func (c *Comparison) name(x *Change) string {
+	if c.several() {
+		return x.Policy + " in " + x.Scenario
+	}
+	return x.Policy
 }
 
 // dollars formats an amount with its sign, as −$412.

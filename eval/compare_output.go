@@ -48,7 +48,7 @@ func (c *Comparison) lines() []string {
 	over := ""
 	for i := range c.Changes {
 		if x := &c.Changes[i]; x.Changed > 0 {
-			out = append(out, x.name()+": "+x.often())
+			out = append(out, c.name(x)+": "+x.often())
 			over = cmp.Or(over, x.Over)
 		}
 	}
@@ -58,19 +58,33 @@ func (c *Comparison) lines() []string {
 	if slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Demand > 0 }) {
 		out = append(out, "Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
 	}
+	if n := c.unchanged(); n > 0 && c.several() && c.Verdict != Equal {
+		out = append(out, fmt.Sprintf("%d of %d pairs of a policy and a scenario did the same in every run and are left out.", n, len(c.Changes)))
+	}
 	return out
 }
 
-// table returns heading and rows of the changes. Of single scenarios it has
-// those that differ.
+// unchanged counts the changes that are none.
+func (c *Comparison) unchanged() int {
+	n := 0
+	for i := range c.Changes {
+		if c.Changes[i].Verdict == Equal {
+			n++
+		}
+	}
+	return n
+}
+
+// table returns heading and rows of the changes, of several scenarios those that
+// are any.
 func (c *Comparison) table() (heading []string, rows [][]string) {
 	heading = []string{"CHANGE", "NET SAVINGS, POINTS", "A WEEK", "OUTAGE COST, POINTS", "MIN/WEEK", "RUNS CHANGED", "VERDICT"}
 	for i := range c.Changes {
 		x := &c.Changes[i]
-		if !x.only && x.Verdict == Equal {
+		if x.Verdict == Equal && c.several() {
 			continue
 		}
-		row := []string{x.name()}
+		row := []string{c.name(x)}
 		if x.Pairs == 0 {
 			row = append(row, unknown, unknown, unknown, unknown)
 		} else {
@@ -79,14 +93,6 @@ func (c *Comparison) table() (heading []string, rows [][]string) {
 		rows = append(rows, append(row, fmt.Sprintf("%d of %d", x.Changed, x.Pairs), string(x.Verdict)))
 	}
 	return heading, rows
-}
-
-// name is the policy and where it was run.
-func (x *Change) name() string {
-	if x.Scenario != "" && !x.only {
-		return x.Policy + " in " + x.Scenario
-	}
-	return x.Policy
 }
 
 // often says in how many units a change is worse, of which the median may know
@@ -109,17 +115,17 @@ func (x *Change) words(d Difference) string {
 }
 
 // sentence puts a change into words, for outputs that have no table.
-func (x *Change) sentence() string {
+func (c *Comparison) sentence(x *Change) string {
 	if x.Pairs == 0 {
-		return x.name() + ": nothing to compare with"
+		return c.name(x) + ": nothing to compare with"
 	}
 	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/week), outage cost %s points (%s), in %s of which %d changed: %s; %s",
-		x.name(), x.words(x.Savings), dollars(x.SavingsWeek), x.words(x.Outage), minutes(x.OutageWeek), plural(x.Pairs, "run"), x.Changed, x.Verdict, x.often())
+		c.name(x), x.words(x.Savings), dollars(x.SavingsWeek), x.words(x.Outage), minutes(x.OutageWeek), plural(x.Pairs, "run"), x.Changed, x.Verdict, x.often())
 }
 
 // A finding is something that a reader of CI has to see.
 type finding struct {
-	bad           bool // else it is a warning
+	level         findingLevel
 	rule          string
 	title, detail string
 
@@ -127,34 +133,48 @@ type finding struct {
 	scenario string
 }
 
+// A findingLevel says how bad a finding is.
+type findingLevel int
+
+const (
+	levelError findingLevel = iota
+	levelWarning
+	levelNote
+)
+
 // The rules of findings.
 const (
 	ruleGate       = "gate"
 	ruleRun        = "missing-run"
 	ruleComparison = "comparison"
 	ruleEstimate   = "not-estimated"
+	ruleManifest   = "manifest"
 )
 
-// findings are what went wrong and then what could not be estimated.
+// findings are what went wrong, then what could not be estimated, and then who did
+// not keep the manifests.
 func (r *Report) findings() []finding {
 	var out []finding
 	for i := range r.Gates {
 		if g := &r.Gates[i]; !g.Pass && g.Estimated() {
-			out = append(out, finding{true, ruleGate, "gate failed", strings.TrimPrefix(r.gateLine(g), "✗ "), g.Gate.Scenario})
+			out = append(out, finding{levelError, ruleGate, "gate failed", strings.TrimPrefix(r.gateLine(g), "✗ "), g.Scenario})
 		}
 	}
 	for _, line := range r.missingLines() {
-		out = append(out, finding{bad: true, rule: ruleRun, title: "run broke", detail: line})
+		out = append(out, finding{level: levelError, rule: ruleRun, title: "run broke", detail: line})
 	}
 	if c := r.Comparison; c != nil {
 		for i := range c.Changes {
 			if x := &c.Changes[i]; x.Verdict == Worse {
-				out = append(out, finding{true, ruleComparison, "worse than " + c.Other, x.sentence(), x.Scenario})
+				out = append(out, finding{levelError, ruleComparison, "worse than " + c.Other, c.sentence(x), x.Scenario})
 			}
 		}
 	}
 	for _, line := range r.Warnings() {
-		out = append(out, finding{rule: ruleEstimate, title: "could not be estimated", detail: line})
+		out = append(out, finding{level: levelWarning, rule: ruleEstimate, title: "could not be estimated", detail: line})
+	}
+	for _, m := range r.markings() {
+		out = append(out, finding{levelNote, ruleManifest, "manifests not kept", m.line, m.scenario})
 	}
 	return out
 }

@@ -252,7 +252,7 @@ func (p *pairing) changes(look int) []Change {
 	var out []Change
 	for _, name := range names {
 		for _, i := range p.judged {
-			x := Change{Scenario: name, Policy: p.config.Policies[i], only: len(names) == 1, Over: p.over(name, rate)}
+			x := Change{Scenario: name, Policy: p.config.Policies[i], Over: p.over(name, rate)}
 			p.change(&x, i, stats.LookRate(rate, look))
 			out = append(out, x)
 		}

@@ -1,18 +1,25 @@
 package eval
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// ErrSchema is wrapped by the error of [ReadRuns] for a report whose keys mean
+// something else than those that this build reads.
+var ErrSchema = errors.New("another schema_version")
+
 // ReadRuns reads the runs of a report that was written as JSON, by this build or
 // another one.
 func ReadRuns(r io.Reader) ([]OtherRun, error) {
 	var in struct {
-		SchemaVersion *int `json:"schema_version"`
+		SchemaVersion *int   `json:"schema_version"`
+		Version       string `json:"version"`
 		Cases         []struct {
 			Scenario   string `json:"scenario"`
 			Window     int    `json:"window"`
@@ -35,15 +42,15 @@ func ReadRuns(r io.Reader) ([]OtherRun, error) {
 			} `json:"metrics"`
 		} `json:"runs"`
 	}
-	d := json.NewDecoder(r)
-	if err := d.Decode(&in); err != nil {
+	err := json.NewDecoder(r).Decode(&in)
+	if v := in.SchemaVersion; v != nil && *v != SchemaVersion { // whatever else is wrong with it comes of that
+		return nil, fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema, cmp.Or(in.Version, "unknown"), *v, SchemaVersion)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading a report: %w", err)
 	}
 	if in.SchemaVersion == nil {
 		return nil, fmt.Errorf("reading a report: it has no schema_version")
-	}
-	if *in.SchemaVersion != SchemaVersion {
-		return nil, fmt.Errorf("reading a report: its schema_version is %d, and this build reads %d", *in.SchemaVersion, SchemaVersion)
 	}
 	type window struct {
 		scenario string

@@ -189,17 +189,16 @@ func TestCompareOneScenario(t *testing.T) {
 			cheaper("spot", constant(1))(x)
 		}
 	}})
-	if len(r.Comparison.Changes) != 8*4 || r.Comparison.Verdict != Worse || !strings.Contains(r.Comparison.Headline(), "(spot in c") {
-		t.Errorf("%d changes, verdict %s, %s", len(r.Comparison.Changes), r.Comparison.Verdict, r.Comparison.Headline())
+	if n := len(r.Comparison.Changes); n != 8*4 || r.Comparison.Verdict != Worse || !strings.Contains(r.Comparison.Headline(), "(spot in c") {
+		t.Errorf("%d changes, verdict %s, %s", n, r.Comparison.Verdict, r.Comparison.Headline())
 	}
-	for i := range r.Comparison.Changes {
-		x := &r.Comparison.Changes[i]
+	for _, x := range r.Comparison.Changes {
 		want := Equal
 		if x.Scenario == "c" && x.Policy == "spot" {
 			want = Worse
 		}
-		if x.Verdict != want {
-			t.Errorf("%s is %s, want %s", x.name(), x.Verdict, want)
+		if x.Verdict != want || x.Pairs != 20 {
+			t.Errorf("%s in %q: %s of %d pairs, want %s of 20", x.Policy, x.Scenario, x.Verdict, x.Pairs, want)
 		}
 	}
 }
@@ -222,6 +221,37 @@ func TestCompareOver(t *testing.T) {
 		got := r.Comparison.Changes[slices.Index(r.Config.Policies, "spot")]
 		if got.Units != x.units || got.Over != x.over || got.Pairs != x.windows*x.seeds || got.Savings.Worse != x.units || got.Verdict != Worse || math.Abs(got.Savings.Median+2) > 0.3 {
 			t.Errorf("%d windows of %d seeds: %+v", x.windows, x.seeds, got)
+		}
+	}
+}
+
+// TestCompareWorstWorld: the verdict of the whole is the worst of all worlds, and
+// one that seeds do not tell is no pass. What two worlds lose is not added up.
+func TestCompareWorstWorld(t *testing.T) {
+	c := shown()
+	c.Cases, c.Seeds, c.Gates = cases(1, "a", "b"), DefaultSeeds(10), nil
+	noise := cheaper("spot", func(x *OtherRun) float64 { return 8 * luck(x) })
+	r := setAgainst(t, c, &fakeOther{change: func(x *OtherRun) {
+		if x.Scenario == "b" {
+			noise(x)
+		}
+	}})
+	if x := r.Comparison; x.Verdict != Undecided || len(x.Seeds) != 40 || !strings.Contains(strings.Join(x.Warnings, "\n"), "whether spot in b lost") {
+		t.Errorf("%s after %d seeds: %q", x.Verdict, len(x.Seeds), x.Warnings)
+	}
+	r = setAgainst(t, c, &fakeOther{change: func(x *OtherRun) {
+		cheaper("spot", constant(map[string]float64{"a": 3, "b": 1}[x.Scenario]))(x)
+	}})
+	if want := "this change: net savings −$0.95/week, outages +0 (spot in a, of 2 pairs of a policy and a scenario that changed)"; r.Comparison.Headline() != want {
+		t.Errorf("%s, want %s", r.Comparison.Headline(), want)
+	}
+	var out bytes.Buffer
+	if err := r.WriteTable(&out, 200); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nspot in a ", "\nspot in b ", "6 of 8 pairs of a policy and a scenario did the same in every run and are left out."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table does not say %q:\n%s", want, out.String())
 		}
 	}
 }
@@ -256,7 +286,7 @@ func TestCompareNew(t *testing.T) {
 			want = 0
 		}
 		if got := x.Changes[i].Pairs; got != want {
-			t.Errorf("%s has %d pairs, want %d", x.Changes[i].Policy, got, want)
+			t.Errorf("%s in %s has %d pairs, want %d", x.Changes[i].Policy, x.Changes[i].Scenario, got, want)
 		}
 	}
 	failing := &fakeOther{refuse: o.refuse, change: cheaper("spot", constant(1))}
@@ -345,7 +375,7 @@ func TestReadRuns(t *testing.T) {
 		{"", "EOF"},
 		{text[:len(text)/2], "unexpected EOF"},
 		{"{}", "schema_version"},
-		{strings.Replace(text, `"schema_version": 1`, `"schema_version": 7`, 1), "its schema_version is 7"},
+		{strings.Replace(text, `"schema_version": 2`, `"schema_version": 1`, 1), "that of spotter v0.1.0 is 1, and this one reads 2"},
 		{strings.Replace(text, `"bill_usd"`, `"bill_eur"`, 40), "lacks one of bill_usd"},
 	} {
 		if _, err := ReadRuns(strings.NewReader(bad.text)); err == nil || !strings.Contains(err.Error(), bad.want) {

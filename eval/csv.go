@@ -5,18 +5,20 @@ import (
 	"encoding/hex"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // WriteCSV writes a line per run: what was run, its figures, and what is
 // needed to know where they come from and to repeat them. A figure that is
-// unknown is empty; "worst" marks the worst run of a policy in a scenario.
+// unknown is empty; "worst" marks the worst run of a policy in a scenario, and
+// "violations" says what of the manifests a run did not keep.
 func (r *Report) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	heading := []string{"scenario", "window", "from", "to", "seed", "policy", "role"}
 	for i := range metrics {
 		heading = append(heading, metrics[i].Name)
 	}
-	heading = append(heading, "worst", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
+	heading = append(heading, "worst", "violations", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
 		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation")
 	if err := out.Write(heading); err != nil {
 		return err
@@ -37,15 +39,16 @@ func (r *Report) csvLine(i int) []string {
 	for m := range metrics {
 		line = append(line, cell(&metrics[m], run.value(m)))
 	}
-	failure, weather, hash := "", "", ""
+	failure, weather, hash, violations := "", "", "", ""
 	if run.Err != nil {
 		failure = run.Err.Error()
 	} else {
 		weather, hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
+		violations = strings.Join(run.Result.Violations, "; ")
 	}
 	t := &run.World.Trace
-	return append(line, strconv.FormatBool(r.isWorst(i)), failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
-		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
+	return append(line, strconv.FormatBool(r.isWorst(i)), violations, failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
+		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy, run.Scenario), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
 }
 
 // cell formats a value of m for a program.
@@ -62,12 +65,18 @@ func cell(m *Metric, v Value) string {
 // truth reports whether m is true or false rather than a number.
 func (m *Metric) truth() bool { return m.Unit == "yes/no" }
 
-// verdict returns pass or fail for a policy that gates hold for, else "".
-func (r *Report) verdict(policy string) string {
+// isWorst reports whether run i is the worst of its policy in its scenario.
+func (r *Report) isWorst(i int) bool {
+	return r.group(r.Runs[i].Scenario).Policies[i%len(r.Config.Policies)].Worst == i
+}
+
+// verdict returns pass or fail for a policy that gates hold for in a scenario,
+// else "".
+func (r *Report) verdict(policy, scenario string) string {
 	verdict := ""
 	for i := range r.Gates {
 		switch g := &r.Gates[i]; {
-		case g.Policy != policy:
+		case g.Policy != policy || g.Scenario != scenario:
 		case !g.Pass:
 			return "fail"
 		default:

@@ -10,6 +10,10 @@
 // medians, over windows or over the seeds of one window, and the test of paired
 // differences with another side.
 //
+// Every scenario is summed up and judged on its own ([Group]): a figure of
+// several together would be true for none. [Across] has what can be said over
+// them.
+//
 // Runs are done in parallel. Each writes to its own index, and everything
 // after that is computed in index order, so a report does not depend on the
 // number of processors.

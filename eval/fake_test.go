@@ -106,7 +106,7 @@ func shown() Config {
 	return c
 }
 
-// policyReport returns the report on a policy in the group of all runs.
+// policyReport returns the report on a policy in the first scenario.
 func policyReport(r *Report, name string) *PolicyReport {
 	i := slices.IndexFunc(r.Groups[0].Policies, func(p PolicyReport) bool { return p.Policy == name })
 	return &r.Groups[0].Policies[i]

@@ -8,7 +8,8 @@ import "strings"
 // best of them.
 type frontier struct {
 	// mixes are the places in Config.Policies of the fixed mixes, in their
-	// order, and best the one that saves most in the median run.
+	// order, and best the one of those that keep the manifests which saves most in
+	// the median run.
 	mixes []int
 	best  int
 }
@@ -17,7 +18,7 @@ type frontier struct {
 const fixedMix = "static:share="
 
 // frontierOf returns the frontier of g; false with fewer than two fixed mixes,
-// or where none of them ran.
+// or where none of them ran and kept the manifests.
 func (r *Report) frontierOf(g *Group) (f frontier, ok bool) {
 	f.best = -1
 	for p, name := range r.Config.Policies {
@@ -26,7 +27,7 @@ func (r *Report) frontierOf(g *Group) (f frontier, ok bool) {
 		}
 		f.mixes = append(f.mixes, p)
 		s := g.Policies[p].summary("net_savings_pct")
-		if s.N > 0 && (f.best < 0 || s.Median > g.Policies[f.best].summary("net_savings_pct").Median) {
+		if s.N > 0 && !g.Policies[p].Marked() && (f.best < 0 || s.Median > g.Policies[f.best].summary("net_savings_pct").Median) {
 			f.best = p
 		}
 	}
@@ -55,7 +56,7 @@ func (r *Report) frontierTable(g *Group) (heading []string, rows [][]string) {
 // frontierRow returns the row of policy p beside the best fixed mix.
 func (r *Report) frontierRow(g *Group, p, best int) []string {
 	x := &g.Policies[p]
-	row := []string{x.Policy, unknown, unknown, unknown, unknown, unknown}
+	row := []string{r.label(x), unknown, unknown, unknown, unknown, unknown}
 	saved, bill, outage := x.summary("net_savings_pct"), x.summary("on_demand_bill_usd"), x.summary("outage_cost_usd")
 	if saved.N == 0 {
 		return row
@@ -69,13 +70,13 @@ func (r *Report) frontierRow(g *Group, p, best int) []string {
 		row[4], row[5] = "best", ""
 		return row
 	}
-	gate := Gate{Policy: x.Policy, Versus: r.Config.Policies[best], Metric: "net_savings_delta_pct", Scenario: g.Scenario}
+	gate := Gate{Policy: x.Policy, Versus: r.Config.Policies[best], Metric: "net_savings_delta_pct"}
 	gate.Statistic = Median
-	if v := gate.look(r, p).Actual; v.Known {
+	if v := gate.look(r, g, p).Actual; v.Known {
 		row[4] = signed(v.V, 1)
 	}
 	gate.Statistic = WindowMin
-	if v := gate.look(r, p).Actual; v.Known {
+	if v := gate.look(r, g, p).Actual; v.Known {
 		row[5] = signed(v.V, 1)
 	}
 	return row

@@ -24,7 +24,8 @@ type Gate struct {
 	// it in the same case and seed is judged.
 	Versus string
 
-	// Scenario, when set, is the only one whose runs are judged.
+	// Scenario, when set, is the only one whose runs are judged. Without it
+	// every scenario is judged on its own, and the gate must hold in each.
 	Scenario string
 
 	Metric    string
@@ -162,10 +163,11 @@ func (g Gate) met(actual float64) bool {
 	panic("eval: gate with the operator " + g.Op)
 }
 
-// A GateResult is the verdict on one policy under one gate.
+// A GateResult is the verdict on one policy in one scenario under one gate.
 type GateResult struct {
-	Gate   Gate
-	Policy string
+	Gate     Gate
+	Policy   string
+	Scenario string
 
 	// Actual is the value that was judged; unknown when no run has one.
 	Actual Value
@@ -190,9 +192,9 @@ type GateResult struct {
 	Case int
 }
 
-// judge applies g to the runs of one policy.
-func (g Gate) judge(r *Report, p int) GateResult {
-	result := g.look(r, p)
+// judge applies g to the runs of one policy in one scenario.
+func (g Gate) judge(r *Report, group *Group, p int) GateResult {
+	result := g.look(r, group, p)
 	result.Pass = result.Missing == 0 && g.passes(result.Actual)
 	return result
 }
@@ -200,10 +202,9 @@ func (g Gate) judge(r *Report, p int) GateResult {
 // passes reports whether there is a value and it satisfies the gate.
 func (g Gate) passes(actual Value) bool { return actual.Known && g.met(actual.V) }
 
-// look works out what g judges of one policy, without a verdict.
-func (g Gate) look(r *Report, p int) GateResult {
-	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Run: -1, Case: -1}
-	group := r.groupOf(g.Scenario)
+// look works out what g judges of one policy in one scenario, without a verdict.
+func (g Gate) look(r *Report, group *Group, p int) GateResult {
+	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Scenario: group.Scenario, Run: -1, Case: -1}
 	m := metricIndex(g.Metric)
 	windows := make([][]float64, len(group.Cases))
 	best := Value{}
@@ -222,7 +223,7 @@ func (g Gate) look(r *Report, p int) GateResult {
 	}
 	end := g.Statistic == Low || g.Statistic == High
 	rate := 0.0
-	if end && !group.pooled(r) {
+	if end {
 		rate = r.Config.errorRate()
 	}
 	summary := summarizeRuns(windows, rate)
@@ -232,10 +233,7 @@ func (g Gate) look(r *Report, p int) GateResult {
 		result.Case = group.Cases[w.Last]
 	}
 	result.Actual = summary.Of(g.Statistic)
-	switch {
-	case end && rate == 0:
-		result.Reason = "several scenarios have no interval together; name one, as in POLICY in SCENARIO:METRIC.low"
-	case end && summary.Need > 0:
+	if end && summary.Need > 0 {
 		result.Reason = summary.NeedWords() + " for " + levelWords(r.Level)
 	}
 	return result
@@ -263,17 +261,4 @@ func (g Gate) value(r *Report, i, m int) Value {
 	}
 	o := other.value(m)
 	return Value{v.V - o.V, o.Known}
-}
-
-// groupOf returns the group of one scenario, that of all runs for "".
-func (r *Report) groupOf(scenario string) *Group {
-	if scenario == "" || len(r.Groups) == 1 {
-		return &r.Groups[0]
-	}
-	for i := range r.Groups {
-		if r.Groups[i].Scenario == scenario {
-			return &r.Groups[i]
-		}
-	}
-	panic("eval: gate on the scenario " + scenario + ", which was not run")
 }

@@ -1,12 +1,16 @@
 package eval
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/sim"
 )
 
 func TestParseGate(t *testing.T) {
@@ -175,11 +179,10 @@ func TestGateWindows(t *testing.T) {
 	c.Cases, c.Gates = cases(9, "web-week", "batch-night"), nil
 	for _, text := range []string{
 		"spot in batch-night:net_savings_delta_pct.window_min>=0",
-		"spot:net_savings_delta_pct.window_max<0",
-		"spot:net_savings_delta_pct.windows_positive>=1",
-		"static:net_savings_delta_pct.windows_positive==0",
+		"spot in batch-night:net_savings_delta_pct.window_max<0",
+		"spot in batch-night:net_savings_delta_pct.windows_positive>=1",
+		"static in batch-night:net_savings_delta_pct.windows_positive==0",
 		"spot in batch-night:net_savings_delta_pct.low<0",
-		"spot:net_savings_delta_pct.low<100",
 	} {
 		c.Gates = append(c.Gates, mustGate(t, text))
 	}
@@ -189,24 +192,24 @@ func TestGateWindows(t *testing.T) {
 	}
 	m := mustMetric("net_savings_delta_pct")
 	least, greatest := 0, 0
-	report := policyReport(r, "spot")
+	report := &r.Groups[1].Policies[1]
 	for k, w := range report.Windows {
-		if k >= 9 && (least < 9 || w.Medians[m].V < report.Windows[least].Medians[m].V) {
+		if w.Medians[m].V < report.Windows[least].Medians[m].V {
 			least = k
 		}
 		if w.Medians[m].V > report.Windows[greatest].Medians[m].V {
 			greatest = k
 		}
 	}
-	interval := r.groupOf("batch-night").Policies[slices.Index(r.Config.Policies, "spot")].Summaries[m].MedianInterval
+	interval := report.Summaries[m].MedianInterval
 	for i, want := range []struct {
 		actual float64
 		window int
 		pass   bool
 	}{
-		{report.Windows[least].Medians[m].V, least, true},
-		{report.Windows[greatest].Medians[m].V, greatest, false},
-		{1, -1, true}, {0, -1, true}, {interval.Low, -1, false}, {0, -1, false}, // scenarios are not pooled
+		{report.Windows[least].Medians[m].V, 9 + least, true},
+		{report.Windows[greatest].Medians[m].V, 9 + greatest, false},
+		{1, -1, true}, {0, -1, true}, {interval.Low, -1, false},
 	} {
 		if g := r.Gates[i]; g.Actual.V != want.actual || g.Case != want.window || g.Pass != want.pass {
 			t.Errorf("%v: %+v, want %+v", g.Gate, g, want)
@@ -216,6 +219,56 @@ func TestGateWindows(t *testing.T) {
 		c.Gates = []Gate{mustGate(t, text)}
 		if _, err := Run(context.Background(), c, fake{}.run); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s gives the error %v, want %v", text, err, ErrConfig)
+		}
+	}
+}
+
+// TestGatePerScenario: without a scenario each is judged on its own, and a gate
+// that holds in the mean of all and not in one of them fails.
+func TestGatePerScenario(t *testing.T) {
+	c := shown()
+	c.Cases, c.Gates = cases(1, "web-week", "batch-night", "shop"), []Gate{
+		mustGate(t, "spot:outage_minutes.median <= 10"), mustGate(t, "spot in shop:outage_minutes.median <= 10"), mustGate(t, "outage_minutes.max >= 0"),
+	}
+	runner := func(ctx context.Context, j Job) (*sim.Result, error) {
+		r, err := fake{}.run(ctx, j)
+		r.OutageMinutes = map[string]int64{"batch-night": 12}[j.Scenario]
+		return r, err
+	}
+	r, err := Run(context.Background(), c, runner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range r.Gates {
+		g := &r.Gates[i]
+		got = append(got, fmt.Sprintf("%s in %s is %v: %v", g.Policy, g.Scenario, g.Actual.V, g.Pass))
+	}
+	want := []string{
+		"spot in web-week is 0: true", "spot in batch-night is 12: false", "spot in shop is 0: true", "spot in shop is 0: true",
+		"spot in web-week is 0: true", "spot in batch-night is 12: true", "spot in shop is 0: true",
+		"static in web-week is 0: true", "static in batch-night is 12: true", "static in shop is 0: true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if r.ExitCode() != 1 {
+		t.Errorf("exit code %d with a gate that one scenario fails", r.ExitCode())
+	}
+	if a, b := r.verdict("spot", "web-week"), r.verdict("spot", "batch-night"); a != "pass" || b != "fail" {
+		t.Errorf("lines of CSV say %s in web-week and %s in batch-night", a, b)
+	}
+	for f, want := range map[Format]string{
+		Table: "✗ spot in batch-night: outage_minutes.median <= 10, is 12", Markdown: `- ✗ spot in batch-night: outage\_minutes.median &lt;= 10, is 12`,
+		JUnit: `name="spot in batch-night:outage_minutes.median &lt;= 10"`, GitHub: "spot in batch-night: outage_minutes.median <= 10, is 12",
+		SARIF: "spot in batch-night: outage_minutes.median <= 10, is 12",
+	} {
+		var out bytes.Buffer
+		if err := r.Write(&out, f, 200); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s does not say %q", f, want)
 		}
 	}
 }

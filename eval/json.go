@@ -11,7 +11,7 @@ import (
 // SchemaVersion is that of the JSON output, described in docs/eval-schema.md.
 // It rises when a key goes away or changes its meaning; new keys may come
 // without.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 type jsonReport struct {
 	SchemaVersion int         `json:"schema_version"`
@@ -27,6 +27,7 @@ type jsonReport struct {
 	Comparison    *jsonOther  `json:"comparison,omitempty"`
 	Warnings      []string    `json:"warnings"`
 	Groups        []jsonGroup `json:"groups"`
+	Across        *jsonAcross `json:"across,omitempty"`
 	Runs          []jsonRun   `json:"runs"`
 	Notes         []string    `json:"notes"`
 }
@@ -73,7 +74,7 @@ type jsonGate struct {
 	Gate      string   `json:"gate"`
 	Policy    string   `json:"policy"`
 	Versus    string   `json:"versus,omitempty"`
-	Scenario  string   `json:"scenario,omitempty"`
+	Scenario  string   `json:"scenario"`
 	Metric    string   `json:"metric"`
 	Statistic string   `json:"statistic"`
 	Op        string   `json:"op"`
@@ -104,6 +105,42 @@ type jsonPolicy struct {
 	OutageRuns jsonOccurrence `json:"outage_runs"`
 	WorstRun   *jsonWorst     `json:"worst_run,omitempty"`
 	Workloads  []jsonWorkload `json:"workloads"`
+
+	Violations    []jsonViolation `json:"violations"`
+	ViolatingRuns int             `json:"violating_runs"`
+}
+
+type jsonViolation struct {
+	Text string `json:"text"`
+	Runs int    `json:"runs"`
+}
+
+type jsonAcross struct {
+	Scenarios int                `json:"scenarios"`
+	Policies  []jsonAcrossPolicy `json:"policies"`
+}
+
+type jsonAcrossPolicy struct {
+	Policy      string           `json:"policy"`
+	First       int              `json:"first"`
+	Of          int              `json:"of"`
+	Marked      int              `json:"violating_scenarios"`
+	Shortfall   *jsonShortfall   `json:"worst_shortfall,omitempty"`
+	WorstOutage *jsonWorstOutage `json:"worst_outage,omitempty"`
+}
+
+type jsonShortfall struct {
+	Points   float64 `json:"points"`
+	Scenario string  `json:"scenario"`
+	Best     string  `json:"best"`
+}
+
+type jsonWorstOutage struct {
+	Minutes  float64 `json:"minutes"`
+	Scenario string  `json:"scenario"`
+	Window   int     `json:"window"`
+	Seed     uint64  `json:"seed"`
+	Command  string  `json:"command"`
 }
 
 type jsonSummary struct {
@@ -171,6 +208,8 @@ type jsonRun struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Command  string   `json:"command"`
 
+	Violations []string `json:"violations,omitempty"`
+
 	Budgets []jsonBudget `json:"budgets,omitempty"`
 }
 
@@ -223,7 +262,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Config: jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
 			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Confidence: r.Level},
 		Cases: r.jsonCases(), RunCount: len(r.Runs), MissingCount: r.Missing(), Passed: r.ExitCode() == 0,
-		Gates: r.jsonGates(), Comparison: r.Comparison.json(), Warnings: append([]string{}, r.Warnings()...), Runs: r.jsonRuns(), Notes: r.Notes(),
+		Gates: r.jsonGates(), Comparison: r.Comparison.json(), Warnings: append([]string{}, r.Warnings()...), Across: r.jsonAcross(), Runs: r.jsonRuns(), Notes: r.Notes(),
 	}
 	for _, g := range c.Gates {
 		out.Config.Gates = append(out.Config.Gates, g.String())
@@ -262,7 +301,7 @@ func (r *Report) jsonGates() []jsonGate {
 	out := []jsonGate{}
 	for i := range r.Gates {
 		g := &r.Gates[i]
-		j := jsonGate{Gate: g.Gate.String(), Policy: g.Policy, Versus: g.Gate.Versus, Scenario: g.Gate.Scenario, Metric: g.Gate.Metric, Statistic: string(g.Gate.Statistic),
+		j := jsonGate{Gate: g.Gate.String(), Policy: g.Policy, Versus: g.Gate.Versus, Scenario: g.Scenario, Metric: g.Gate.Metric, Statistic: string(g.Gate.Statistic),
 			Op: g.Gate.Op, Value: g.Gate.Value, Missing: g.Missing, Reason: g.Reason, Pass: g.Pass}
 		if g.Actual.Known {
 			j.Actual = &g.Actual.V
@@ -276,7 +315,7 @@ func (r *Report) jsonGates() []jsonGate {
 }
 
 func (r *Report) jsonGroup(g *Group) jsonGroup {
-	out := jsonGroup{Scenario: g.Scenario, Windows: g.Windows, IntervalsOver: r.intervalsOver(g)}
+	out := jsonGroup{Scenario: g.Scenario, Windows: g.Windows, IntervalsOver: g.intervalsOver()}
 	if f, ok := r.frontierOf(g); ok {
 		out.BestStatic = r.Config.Policies[f.best]
 	}
@@ -286,9 +325,35 @@ func (r *Report) jsonGroup(g *Group) jsonGroup {
 	return out
 }
 
+// jsonAcross is nil with one scenario.
+func (r *Report) jsonAcross() *jsonAcross {
+	across := r.Across()
+	if across == nil {
+		return nil
+	}
+	out := &jsonAcross{Scenarios: len(r.Groups)}
+	for _, x := range across {
+		j := jsonAcrossPolicy{Policy: x.Policy, First: x.First, Of: x.Of, Marked: x.Marked}
+		if x.Behind >= 0 {
+			g := &r.Groups[x.Behind]
+			j.Shortfall = &jsonShortfall{x.Shortfall, g.Scenario, r.Config.Policies[r.Best(g)]}
+		}
+		if i := x.WorstOutage; i >= 0 {
+			run := &r.Runs[i]
+			j.WorstOutage = &jsonWorstOutage{r.outageOf(i), run.Scenario, run.Window, run.Seed, r.command(i)}
+		}
+		out.Policies = append(out.Policies, j)
+	}
+	return out
+}
+
 func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
 	out := jsonPolicy{Policy: p.Policy, Role: r.Config.role(p.Policy), Runs: p.Runs, Missing: p.Missing,
-		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Workloads: []jsonWorkload{}}
+		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Workloads: []jsonWorkload{},
+		Violations: []jsonViolation{}, ViolatingRuns: p.Violating}
+	for _, v := range p.Violations {
+		out.Violations = append(out.Violations, jsonViolation(v))
+	}
 	for m := range metrics {
 		out.Metrics = append(out.Metrics, member{metrics[m].Name, summary(&p.Summaries[m])})
 	}
@@ -319,7 +384,7 @@ func (r *Report) jsonRuns() []jsonRun {
 			j.Error = run.Err.Error()
 		} else {
 			j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
-			j.Warnings = run.Result.Warnings
+			j.Warnings, j.Violations = run.Result.Warnings, run.Result.Violations
 			for _, b := range run.Result.Budgets {
 				j.Budgets = append(j.Budgets, jsonBudget{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
 					b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})

@@ -56,9 +56,9 @@ func message(text string) *junitMessage {
 	return &junitMessage{firstLine(text), text}
 }
 
-// WriteJUnit writes the report as JUnit XML: a test for each gate and policy,
-// for the runs of each policy in each scenario, and for each change against
-// the other side. What could not be estimated is a skipped test, which is what
+// WriteJUnit writes the report as JUnit XML: a test for each gate, policy and
+// scenario, for the runs of each policy in each scenario, for what is said of a
+// policy across several of them, and for each change against the other side. What could not be estimated is a skipped test, which is what
 // JUnit has between a pass and a failure; a gate without a value is an error.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{Name: "spotter eval"}
@@ -69,6 +69,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	for _, s := range []junitSuite{
 		{Name: "gates", Cases: r.junitGates()},
 		{Name: "runs", Cases: r.junitRuns()},
+		{Name: "across", Cases: r.junitAcross()},
 		{Name: "comparison", Cases: r.junitComparison()},
 		{Name: "estimates", Cases: r.junitEstimates()},
 	} {
@@ -111,9 +112,7 @@ func (r *Report) junitGates() []junitCase {
 	var out []junitCase
 	for i := range r.Gates {
 		g := &r.Gates[i]
-		who := g.Gate
-		who.Policy = g.Policy
-		c := junitCase{Class: "spotter.gates", Name: who.String()}
+		c := junitCase{Class: "spotter.gates", Name: r.judged(g).String()}
 		switch line := r.gateLine(g); {
 		case g.Pass:
 			c.Out = line
@@ -130,12 +129,15 @@ func (r *Report) junitGates() []junitCase {
 // junitRuns has a test per scenario and policy, with the worst run of each.
 func (r *Report) junitRuns() []junitCase {
 	var out []junitCase
-	for _, g := range r.scenarios() {
-		scenario := r.Config.Cases[g.Cases[0]].Scenario
+	for i := range r.Groups {
+		g := &r.Groups[i]
 		for p := range g.Policies {
-			c := junitCase{Class: "spotter.runs." + scenario, Name: r.Config.Policies[p]}
+			c := junitCase{Class: "spotter.runs." + g.Scenario, Name: r.Config.Policies[p]}
 			if worst := g.Policies[p].Worst; worst >= 0 {
 				c.Out = "worst run: " + r.command(worst)
+			}
+			if words := g.Policies[p].ViolationWords(); words != "" {
+				c.Out = strings.TrimPrefix(c.Out+"\n"+words, "\n")
 			}
 			var broke []string
 			for _, k := range g.Cases {
@@ -155,6 +157,15 @@ func (r *Report) junitRuns() []junitCase {
 	return out
 }
 
+// junitAcross has a test per policy, which none fails.
+func (r *Report) junitAcross() []junitCase {
+	var out []junitCase
+	for i, line := range r.acrossLines() {
+		out = append(out, junitCase{Class: "spotter.across", Name: r.Config.Policies[i], Out: line})
+	}
+	return out
+}
+
 func (r *Report) junitComparison() []junitCase {
 	if r.Comparison == nil {
 		return nil
@@ -162,14 +173,14 @@ func (r *Report) junitComparison() []junitCase {
 	var out []junitCase
 	for i := range r.Comparison.Changes {
 		x := &r.Comparison.Changes[i]
-		c := junitCase{Class: "spotter.comparison", Name: x.name()}
+		c := junitCase{Class: "spotter.comparison", Name: r.Comparison.name(x)}
 		switch x.Verdict {
 		case Worse:
-			c.Failure = message(x.sentence())
+			c.Failure = message(r.Comparison.sentence(x))
 		case Undecided, NotComparable:
-			c.Skipped = message(x.sentence())
+			c.Skipped = message(r.Comparison.sentence(x))
 		default:
-			c.Out = x.sentence()
+			c.Out = r.Comparison.sentence(x)
 		}
 		out = append(out, c)
 	}

@@ -28,9 +28,13 @@ type block struct {
 const (
 	rankWhy    = iota // what failed, what was compared, how to repeat the worst
 	rankNote          // what a reader should know
-	rankFound         // the tables of all scenarios
-	rankDetail        // the tables of one scenario
+	rankFound         // the tables of one scenario alone, or across several
+	rankDetail        // the tables of each of several scenarios
 )
+
+// failedFirst is how many gates that failed go before all tables. With many
+// scenarios one gate fails many times.
+const failedFirst = 50
 
 // WriteMarkdown writes the report as GitHub's Markdown. It begins with the
 // verdict; with several scenarios what compares them follows. It is at most
@@ -49,7 +53,8 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 func (r *Report) blocks() []block {
 	var out []block
 	failed, passed := r.gatesByVerdict()
-	out = append(out, listBlock("Gates", failed, rankWhy))
+	first := failed[:min(len(failed), failedFirst)]
+	out = append(out, listBlock("Gates", first, rankWhy), listBlock("More gates that failed", failed[len(first):], rankDetail))
 	if len(failed) == 0 {
 		out = append(out, listBlock("Gates", passed, rankNote))
 	} else {
@@ -57,27 +62,37 @@ func (r *Report) blocks() []block {
 	}
 	if c := r.Comparison; c != nil {
 		heading, rows := c.table()
-		out = append(out, listBlock(c.title(), c.lines(), rankWhy), tableBlock("", heading, rows, rankWhy, "changes"))
+		out = append(out, listBlock(c.title(), c.lines(), rankWhy))
+		if rows != nil {
+			out = append(out, tableBlock("", heading, rows, rankWhy, "changes"))
+		}
 	}
 	out = append(out, listBlock("Warnings", r.Warnings(), rankWhy))
-	if heading, rows := r.standingTable(); rows != nil {
-		const about = "\nNet savings in percent of the on-demand bill, after what outages cost: medians over runs, and in brackets the distance from the best of the row in points.\n"
-		out = append(out, tableBlock(about, heading, rows, rankFound, "scenarios"))
-		out = append(out, listBlock("Where each is best", r.standingLines(), rankFound))
-	}
-	if heading, rows := r.worstTable(); rows != nil {
-		const about = "\n## Worst runs by scenario\n\nThe run with the most outage minutes above the baseline's, then with the least saved: net savings in percent of the on-demand bill, outage minutes, and the seed.\n"
-		out = append(out, tableBlock(about, heading, rows, rankFound, "scenarios"))
+	out = append(out, r.acrossBlocks()...)
+	out = append(out, listBlock("Manifests not kept", r.Violations(), rankNote))
+	found, worst := rankFound, rankWhy
+	if len(r.Groups) > 1 {
+		found, worst = rankDetail, rankDetail
 	}
 	for i := range r.Groups {
-		rank := rankDetail
-		if i == 0 {
-			rank = rankFound
-		}
-		out = append(out, r.groupBlocks(&r.Groups[i], rank)...)
+		g := &r.Groups[i]
+		out = append(out, r.groupBlocks(g, found)...)
+		out = append(out, listBlock("Runs with outages"+r.in(g.Scenario), r.outageLines(g), found), listBlock("Worst runs"+r.in(g.Scenario), r.worstLines(g), worst))
 	}
-	return append(out, listBlock("Runs with outages", r.outageLines(), rankFound), listBlock("Worst runs", r.worstLines(), rankWhy),
+	return append(out,
 		listBlock("Missing runs", r.missingLines(), rankWhy), listBlock("Notes", r.Notes(), rankNote), listBlock("Configuration", r.settings(), rankNote))
+}
+
+// acrossBlocks are what is said over several scenarios, none with one.
+func (r *Report) acrossBlocks() []block {
+	heading, rows := r.acrossTable()
+	if rows == nil {
+		return nil
+	}
+	out := []block{tableBlock("\n## "+r.AcrossTitle()+"\n", heading, rows, rankFound, "policies")}
+	heading, rows = r.savedTable()
+	const about = "\nNet savings in percent of the on-demand bill, after what outages cost: medians over runs, in brackets the distance from the best of the row in points, and the outage minutes of the worst run.\n"
+	return append(out, tableBlock(about, heading, rows, rankFound, "scenarios"), listBlock("Worst outages", r.worstOutageLines(), rankWhy))
 }
 
 // gatesByVerdict splits the lines of the gates.

@@ -31,11 +31,12 @@ type Report struct {
 	// 1 − 0.05/p, so that all of them hold together 19 times in 20.
 	Level float64
 
-	// Groups begin with all runs; when there are several scenarios, one of
-	// each follows.
+	// Groups has one of each scenario, in the order in which Config.Cases first
+	// names them. Scenarios are never summed up together.
 	Groups []Group
 
-	// Gates are the verdicts, in the order of Config.Gates and Config.Policies.
+	// Gates are the verdicts, in the order of Config.Gates, Config.Policies and
+	// Groups.
 	Gates []GateResult
 
 	// Comparison is the difference to the other side, nil where none was asked
@@ -43,15 +44,14 @@ type Report struct {
 	Comparison *Comparison
 }
 
-// A Group is a set of cases that is summed up together.
+// A Group is the cases of one scenario, which are summed up together.
 type Group struct {
-	// Scenario is empty for the group of all runs.
 	Scenario string
 
 	// Cases are the places in Config.Cases.
 	Cases []int
 
-	// Windows is the least number of windows of a scenario in the group.
+	// Windows is the number of cases.
 	Windows int
 
 	// Policies are in the order of Config.Policies.
@@ -78,6 +78,12 @@ type PolicyReport struct {
 	// Worst indexes Report.Runs: the run with the greatest outage_delta, among
 	// equals that with the least net_savings_delta_pct. It is -1 without runs.
 	Worst int
+
+	// Violations are what of the manifests runs did not keep, in the order in
+	// which runs first say it, and Violating the number of such runs. A policy
+	// with any is marked, and never the best of its scenario.
+	Violations []Violation
+	Violating  int
 
 	Workloads []WorkloadReport
 }
@@ -152,42 +158,55 @@ func newReport(c *Config, runs []RunRow, oracles, seeded []Bound) *Report {
 			r.Traces = append(r.Traces, k.World.Trace)
 		}
 	}
-	for _, g := range r.groups() {
+	r.Groups = groupsOf(c.Cases)
+	for i := range r.Groups {
+		g := &r.Groups[i]
 		for p := range c.Policies {
-			g.Policies = append(g.Policies, r.summarizePolicy(&g, p))
+			g.Policies = append(g.Policies, r.summarizePolicy(g, p))
 		}
-		r.Groups = append(r.Groups, g)
 	}
 	for _, gate := range c.Gates {
 		for _, p := range gate.holdsFor(c) {
-			r.Gates = append(r.Gates, gate.judge(r, p))
+			for i := range r.Groups {
+				if g := &r.Groups[i]; gate.Scenario == "" || gate.Scenario == g.Scenario {
+					r.Gates = append(r.Gates, gate.judge(r, g, p))
+				}
+			}
 		}
 	}
 	return r
 }
 
-// groups returns the groups, without their policies.
-func (r *Report) groups() []Group {
-	var all Group
-	var single []Group
-	for i, k := range r.Config.Cases {
-		all.Cases = append(all.Cases, i)
-		at := slices.IndexFunc(single, func(g Group) bool { return g.Scenario == k.Scenario })
+// groupsOf returns the groups of cases, without their policies.
+func groupsOf(cases []Case) []Group {
+	var groups []Group
+	for i, k := range cases {
+		at := slices.IndexFunc(groups, func(g Group) bool { return g.Scenario == k.Scenario })
 		if at < 0 {
-			at = len(single)
-			single = append(single, Group{Scenario: k.Scenario})
+			at = len(groups)
+			groups = append(groups, Group{Scenario: k.Scenario})
 		}
-		single[at].Cases = append(single[at].Cases, i)
-		single[at].Windows++
+		groups[at].Cases = append(groups[at].Cases, i)
+		groups[at].Windows++
 	}
-	all.Windows = single[0].Windows
-	for _, g := range single {
-		all.Windows = min(all.Windows, g.Windows)
+	return groups
+}
+
+// group returns the group of a scenario, which must be one of those compared.
+func (r *Report) group(scenario string) *Group {
+	i := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Scenario == scenario })
+	if i < 0 {
+		panic("eval: the scenario " + scenario + " was not run")
 	}
-	if len(single) == 1 {
-		return []Group{all}
+	return &r.Groups[i]
+}
+
+// in returns " in SCENARIO" where there are several, for the end of a sentence.
+func (r *Report) in(scenario string) string {
+	if len(r.Groups) == 1 {
+		return ""
 	}
-	return append([]Group{all}, single...)
+	return " in " + scenario
 }
 
 // indices returns the places in Runs of policy p in case k.
@@ -229,7 +248,7 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 			windows[i] = r.known(r.indices(k, p), m)
 		}
 		rate := 0.0
-		if metrics[m].interval && !g.pooled(r) {
+		if metrics[m].interval {
 			rate = r.Config.errorRate()
 		}
 		out.Summaries = append(out.Summaries, summarizeRuns(windows, rate))
@@ -237,6 +256,7 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
 	out.Outages = r.occurrence(all, mustMetric("outage_minutes"))
 	out.Workloads = r.workloads(all)
+	out.Violations, out.Violating = r.violations(all)
 	return out
 }
 
@@ -370,9 +390,15 @@ func (r *Report) Notes() []string {
 	notes := r.traceNotes()
 	notes = append(notes,
 		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
-		"Figures are medians over runs. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
+		"Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
 		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
 		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
+	if len(r.Groups) > 1 {
+		notes = append(notes, AcrossNote)
+	}
+	if len(r.Violations()) > 0 {
+		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
+	}
 	notes = append(notes, r.intervalNotes()...)
 	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
 	if i := slices.IndexFunc(r.Config.Cases, func(k Case) bool { return len(k.World.Budgets) > 0 }); i >= 0 {
@@ -391,9 +417,7 @@ func (r *Report) Notes() []string {
 
 // budgeted reports whether a case of g has budgets.
 func (r *Report) budgeted(g *Group) bool {
-	return slices.ContainsFunc(r.Config.Cases, func(k Case) bool {
-		return (g.Scenario == "" || k.Scenario == g.Scenario) && len(k.World.Budgets) > 0
-	})
+	return slices.ContainsFunc(g.Cases, func(k int) bool { return len(r.Config.Cases[k].World.Budgets) > 0 })
 }
 
 // instant formats t to the minute, or to the day at midnight.

@@ -12,6 +12,9 @@ import (
 // that is a file: code scanning shows nothing without a place.
 const sarifPlace = "README.md"
 
+// sarifLevels are the levels of findings as SARIF calls them.
+var sarifLevels = map[findingLevel]string{levelError: "error", levelWarning: "warning", levelNote: "note"}
+
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
@@ -22,12 +25,14 @@ type sarifRun struct {
 	Tool    sarifTool     `json:"tool"`
 	Results []sarifResult `json:"results"`
 
-	// Properties say what the runs were on.
+	// Properties say what the runs were on, and what they came to across several
+	// scenarios.
 	Properties sarifProperties `json:"properties"`
 }
 
 type sarifProperties struct {
 	Traces []string `json:"traces"`
+	Across []string `json:"across,omitempty"`
 }
 
 type sarifTool struct {
@@ -76,18 +81,15 @@ type sarifRegion struct {
 // WriteSARIF writes the findings as SARIF 2.1.0, for code scanning. A finding
 // about a scenario that is a file stands at the file's first line.
 func (r *Report) WriteSARIF(w io.Writer) error {
-	run := sarifRun{Results: []sarifResult{}, Properties: sarifProperties{r.traceNotes()}, Tool: sarifTool{sarifDriver{Name: "spotter", Version: r.Config.Version, Rules: []sarifRule{
+	run := sarifRun{Results: []sarifResult{}, Properties: sarifProperties{r.traceNotes(), r.acrossLines()}, Tool: sarifTool{sarifDriver{Name: "spotter", Version: r.Config.Version, Rules: []sarifRule{
 		{ruleGate, sarifText{"A gate on savings or outages failed"}},
 		{ruleRun, sarifText{"A simulated run broke"}},
 		{ruleComparison, sarifText{"Net savings or outages are worse than those of what was compared with"}},
 		{ruleEstimate, sarifText{"Something could not be estimated"}},
+		{ruleManifest, sarifText{"A policy did not keep the manifests"}},
 	}}}}
 	for _, f := range r.findings() {
-		level := "warning"
-		if f.bad {
-			level = "error"
-		}
-		run.Results = append(run.Results, sarifResult{f.rule, level, sarifText{f.title + ": " + f.detail}, []sarifLocation{{
+		run.Results = append(run.Results, sarifResult{f.rule, sarifLevels[f.level], sarifText{f.title + ": " + f.detail}, []sarifLocation{{
 			sarifPhysical{sarifArtifact{r.place(f.scenario)}, sarifRegion{1}},
 		}}})
 	}

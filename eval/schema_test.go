@@ -54,7 +54,14 @@ func TestSchema(t *testing.T) {
 	c.Cases = slices.Concat(cases(1, "batch-night"), cases(8, "web-week"))
 	c.Gates = append(c.Gates, mustGate(t, "spot vs static in web-week:outage_delta.max<=0"), mustGate(t, "spot in batch-night:bill_usd.low>0"))
 	c.Cases[0].World.Warnings = []string{"market x left out: it has no on-demand price"}
-	r, err := Run(context.Background(), c, fake{fail: func(j Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
+	runner := func(ctx context.Context, j Job) (*sim.Result, error) {
+		x, err := fake{fail: func(j Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run(ctx, j)
+		if err == nil && j.Policy == "spot" {
+			x.Violations = []string{tooMuchSpot}
+		}
+		return x, err
+	}
+	r, err := Run(context.Background(), c, runner)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,18 +46,21 @@ func (r *Report) WriteTable(w io.Writer, width int) error {
 			p.text("", "Left out for want of width: "+left+".")
 		}
 	}
-	for _, table := range []func() ([]string, [][]string){r.standingTable, r.worstTable} {
+	for _, table := range []func() ([]string, [][]string){r.acrossTable, r.savedTable} {
 		if heading, rows := table(); rows != nil {
-			p.blank()
-			p.grid([][]string{heading}, rows)
+			p.wide(heading, rows)
 		}
 	}
-	p.list("Where each is best", r.standingLines())
+	p.list("Manifests not kept", r.Violations())
 	p.list("Gates", r.gateLines())
 	p.comparison(r.Comparison)
 	p.list("Warnings", r.Warnings())
-	p.list("Runs with outages", r.outageLines())
-	p.list("Worst runs", r.worstLines())
+	p.list("Worst outages", r.worstOutageLines())
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		p.list("Runs with outages"+r.in(g.Scenario), r.outageLines(g))
+		p.list("Worst runs"+r.in(g.Scenario), r.worstLines(g))
+	}
 	p.list("Missing runs: "+fmt.Sprint(r.Missing()), r.missingLines())
 	p.list("Notes", r.Notes())
 	p.list("Configuration", r.settings())
@@ -168,6 +171,27 @@ func (p *printer) grid(headings, rows [][]string) {
 	p.w.WriteString(strings.Repeat("─", total(w)) + "\n")
 	for _, row := range rows {
 		p.row(row, w)
+	}
+}
+
+// wide writes a table with as many columns side by side as fit, and the others
+// below, each part after a blank line and with the first column again.
+func (p *printer) wide(heading []string, rows [][]string) {
+	all := append([][]string{heading}, rows...)
+	w := widths(all)
+	for from := 1; from < len(w); {
+		to, used := from, w[0]
+		for to < len(w) && (to == from || used+2+w[to] <= p.width) {
+			used += 2 + w[to]
+			to++
+		}
+		part := make([][]string, len(all))
+		for i, row := range all {
+			part[i] = append([]string{row[0]}, row[from:to]...)
+		}
+		p.blank()
+		p.grid(part[:1], part[1:])
+		from = to
 	}
 }
 

@@ -15,23 +15,14 @@ const windowsMany = 8
 // many reports whether g has so many windows that each is not listed.
 func (g *Group) many() bool { return g.Windows >= windowsMany }
 
-// pooled reports whether g holds several scenarios. They are chosen and not
-// drawn, so nothing can be inferred from them together.
-func (g *Group) pooled(r *Report) bool {
-	return slices.ContainsFunc(g.Cases, func(k int) bool { return r.Config.Cases[k].Scenario != r.Config.Cases[g.Cases[0]].Scenario })
-}
-
 // errorRate returns that of one interval: a policy's part of what all of them
 // share.
 func (c *Config) errorRate() float64 { return errorRate / float64(len(c.Policies)) }
 
 // intervalsOver says what the units of intervals in g are: windows where there
-// are several, else seeds; nothing where scenarios are pooled.
-func (r *Report) intervalsOver(g *Group) string {
-	switch {
-	case g.pooled(r):
-		return "nothing"
-	case len(g.Cases) > 1:
+// are several, else seeds.
+func (g *Group) intervalsOver() string {
+	if len(g.Cases) > 1 {
 		return overWindows
 	}
 	return overSeeds
@@ -61,14 +52,12 @@ func levelWords(level float64) string {
 
 // IntervalNote says what the intervals of g are.
 func (r *Report) IntervalNote(g *Group) string {
-	over, level := r.intervalsOver(g), levelWords(r.Level)
+	over, level := g.intervalsOver(), levelWords(r.Level)
 	holds := "the result holds for this window only"
 	if over == overWindows {
 		holds = "the result holds for these windows only"
 	}
 	switch need := r.lacks(g); {
-	case g.pooled(r):
-		return "Over several scenarios there are no intervals: scenarios are chosen and not drawn."
 	case need > 0:
 		return fmt.Sprintf("There are no intervals, which %s at %s: %s.", needWords(need, over), level, holds)
 	case over == overWindows:
@@ -90,7 +79,7 @@ func (r *Report) intervalWarnings() []string {
 		if need == 0 {
 			return ""
 		}
-		return fmt.Sprintf("there are no intervals: %s for %s", needWords(need, r.intervalsOver(g)), levelWords(r.Level))
+		return fmt.Sprintf("there are no intervals: %s for %s", needWords(need, g.intervalsOver()), levelWords(r.Level))
 	})
 }
 
@@ -100,9 +89,8 @@ func (r *Report) intervalWarnings() []string {
 func (r *Report) byScenario(say func(*Group) string) []string {
 	var said []string
 	var names [][]string
-	groups := r.scenarios()
-	for i := range groups {
-		g := &groups[i]
+	for i := range r.Groups {
+		g := &r.Groups[i]
 		text := say(g)
 		if text == "" {
 			continue
@@ -112,10 +100,10 @@ func (r *Report) byScenario(say func(*Group) string) []string {
 			at = len(said)
 			said, names = append(said, text), append(names, nil)
 		}
-		names[at] = append(names[at], r.Config.Cases[g.Cases[0]].Scenario)
+		names[at] = append(names[at], g.Scenario)
 	}
 	for i := range said {
-		if len(names[i]) < len(groups) {
+		if len(names[i]) < len(r.Groups) {
 			said[i] = strings.Join(names[i], ", ") + ": " + said[i]
 		}
 	}

@@ -1,6 +1,8 @@
 package eval
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // shownMetrics are those of which a report that lacks them has to warn: what
 // its table shows.
@@ -18,11 +20,14 @@ func (r *Report) Warnings() []string {
 			out = append(out, "gate without a verdict: "+firstLine(r.gateLine(g))+": it counts as failed")
 		}
 	}
-	for i := range r.Groups[0].Policies {
-		p := &r.Groups[0].Policies[i]
-		for _, name := range shownMetrics {
-			if n := p.summary(name).N; n < p.Runs-p.Missing {
-				out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s", name, p.Policy, p.Runs-p.Missing-n, plural(p.Runs-p.Missing, "run")))
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for k := range g.Policies {
+			p := &g.Policies[k]
+			for _, name := range shownMetrics {
+				if n := p.summary(name).N; n < p.Runs-p.Missing {
+					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, p.Runs-p.Missing-n, plural(p.Runs-p.Missing, "run"), r.in(g.Scenario)))
+				}
 			}
 		}
 	}

@@ -10,17 +10,15 @@ func (r *Report) Settings() []string { return r.settings() }
 // OracleLine puts the bound of g into words, empty where on-demand never ran.
 func (r *Report) OracleLine(g *Group) string { return r.oracleLine(g) }
 
-// Scenarios returns the groups that are one scenario each.
-func (r *Report) Scenarios() []Group { return r.scenarios() }
-
 // Command returns the command that repeats run i.
 func (r *Report) Command(i int) string { return r.command(i) }
 
 // Trial reports whether policy p is neither the baseline nor on-demand.
 func (c *Config) Trial(p string) bool { return c.trial(p) }
 
-// Frontier returns the places in Config.Policies of the fixed mixes, and which
-// of them saves most in the median run of g; false with fewer than two of them.
+// Frontier returns the places in Config.Policies of the fixed mixes, and which of
+// those that keep the manifests saves most in the median run of g; false without
+// one, and with fewer than two mixes.
 func (r *Report) Frontier(g *Group) (mixes []int, best int, ok bool) {
 	f, ok := r.frontierOf(g)
 	return f.mixes, f.best, ok

@@ -91,7 +91,26 @@ func openOther(ctx context.Context, path string) (*otherBuild, error) {
 		return nil, wrong(fmt.Errorf("--compare: %s is no spotter: %s", path, why), otherAdvice)
 	}
 	o.version, o.name = fields[1], "spotter "+fields[1]
-	return o, nil
+	return o, o.checkSchema(ctx)
+}
+
+// checkSchema asks the other build for one small report, so that one which cannot
+// be read is refused before anything is run. What else is wrong with it shows in
+// [otherBuild.Runs].
+func (o *otherBuild) checkSchema(ctx context.Context) error {
+	args := []string{"eval", "tiny", "--policies", eval.OnDemand, "--baseline", eval.OnDemand, "--seeds", "1", "--format", "json"}
+	_, err := o.call(ctx, args, func(r io.Reader) error {
+		_, err := eval.ReadRuns(r)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("asking %s for a report: stopped: %w", o.path, ctx.Err())
+	case errors.Is(err, eval.ErrSchema):
+		return wrong(fmt.Errorf("--compare: %s cannot be compared with this one, spotter %s: %w", o.name, version, err),
+			"give --compare a build that writes the schema_version of this one")
+	}
+	return nil
 }
 
 // Runs asks the other build for its runs. It implements [eval.Other].

@@ -126,7 +126,6 @@ func TestCompareWrong(t *testing.T) {
 		{"no report", "echo usage", "invalid character"},
 		{"half a report", `printf '{"schema_version": 1, "runs": ['`, "unexpected EOF"},
 		{"an empty one", "exit 0", "EOF"},
-		{"another schema", `printf '{"schema_version": 9}'`, "schema_version is 9"},
 	} {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "r.json")
@@ -136,6 +135,22 @@ func TestCompareWrong(t *testing.T) {
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("%s: %v is left, %v", c.name, left, err)
+		}
+	}
+}
+
+// TestCompareOtherSchema: a build whose reports mean something else is refused
+// before anything is run, and both are named.
+func TestCompareOtherSchema(t *testing.T) {
+	other := script(t, "if [ $1 = version ]; then echo 'spotter v1.2.3 (go)'; exit 0; fi\n"+
+		`printf '{"schema_version": 1, "version": "v1.2.3", "runs": {}}'`)
+	code, out, stderr := call(t, small("--compare", other)...)
+	if code != exitWrong || out != "" || strings.Contains(stderr, "seeds") {
+		t.Errorf("exit %d: %s\n%s", code, stderr, out)
+	}
+	for _, want := range []string{"spotter v1.2.3 cannot be compared with this one, spotter " + version, "that of spotter v1.2.3 is 1, and this one reads 2"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q does not say %q", stderr, want)
 		}
 	}
 }

@@ -142,8 +142,8 @@ func TestResultsPage(t *testing.T) {
 	}
 	names, _ := scenariosOf([]string{"all"})
 	for _, name := range names {
-		if strings.Count(page, "\n| "+name+" |") < 2 {
-			t.Errorf("docs/results.md has no rows of what %s saves, in the median and in the worst run: make it anew with `make results`", name)
+		if !strings.Contains(page, "\n| "+name+" |") {
+			t.Errorf("docs/results.md has no row of what is saved in %s: make it anew with `make results`", name)
 		}
 	}
 	if !strings.Contains(page, "spotter eval all --policies all") {

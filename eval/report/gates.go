@@ -34,16 +34,12 @@ func gateRow(r *eval.Report, g *eval.GateResult) []cell {
 	if g.Gate.Versus != "" {
 		policy.Sub = "against " + g.Gate.Versus
 	}
-	where := cell{Text: "all runs", Class: "words"}
-	if g.Gate.Scenario != "" {
-		where.Text = g.Gate.Scenario
-	}
+	where := cell{Text: g.Scenario, Class: "words"}
 	if g.Case >= 0 {
-		k := &r.Config.Cases[g.Case]
-		where.Text = k.Scenario + " from " + instant(k.World.Start)
+		where.Text += " from " + instant(r.Config.Cases[g.Case].World.Start)
 	}
 	if g.Run >= 0 && !g.Pass {
-		where.Text, where.Command = r.Runs[g.Run].Scenario, r.Command(g.Run)
+		where.Command = r.Command(g.Run)
 	}
 	actual := cell{Text: "no value", Class: "bad"}
 	if g.Actual.Known {

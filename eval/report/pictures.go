@@ -40,17 +40,13 @@ type artist struct {
 	// which the best stands for the others.
 	shown []int
 
-	// dots says that single runs are shown.
-	dots bool
-
 	figures []figure
 	err     error
 }
 
-// pictures draws g. Those over time are left out with overTime false: they
-// would lay worlds over each other that have nothing in common.
-func pictures(r *eval.Report, g *eval.Group, id string, overTime bool) ([]figure, error) {
-	a := &artist{r: r, g: g, id: id, dots: overTime}
+// pictures draws g.
+func pictures(r *eval.Report, g *eval.Group, id string) ([]figure, error) {
+	a := &artist{r: r, g: g, id: id}
 	mixes, best, ok := r.Frontier(g)
 	for p := range r.Config.Policies {
 		if !ok || p == best || !slices.Contains(mixes, p) {
@@ -59,12 +55,10 @@ func pictures(r *eval.Report, g *eval.Group, id string, overTime bool) ([]figure
 	}
 	a.scatter()
 	a.distribution()
-	if overTime {
-		a.costs()
-		a.spotShare()
-		a.parts()
-		a.reclaims()
-	}
+	a.costs()
+	a.spotShare()
+	a.parts()
+	a.reclaims()
 	return a.figures, a.err
 }
 
@@ -130,10 +124,7 @@ func (a *artist) scatter() {
 	if len(pic.Series) < 2 { // nothing to compare
 		return
 	}
-	note := "Up and to the left is better. Bars are intervals of the median savings."
-	if a.dots {
-		note = "Up and to the left is better. Bars are intervals of the median savings, dots single runs."
-	}
+	note := "Up and to the left is better. Bars are intervals of the median savings, dots single runs."
 	if ok {
 		note += " Joined are the fixed mixes: what can be had by choosing nothing but how much to put on spot."
 	}
@@ -161,9 +152,6 @@ func (a *artist) cloud(p int) (chart.Cloud, bool) {
 	c := chart.Cloud{Name: a.name(p), Colour: a.colour(p), X: []float64{cost.Mean / bill.Mean * 100}, Y: []float64{saved.Median}}
 	if i := saved.MedianInterval; i != nil {
 		c.YLow, c.YHigh = []float64{i.Low}, []float64{i.High}
-	}
-	if !a.dots {
-		return c, true
 	}
 	runs := runsOf(a.r, a.g, p)
 	for k := range min(len(runs), dotsMax) {

@@ -40,20 +40,23 @@ type page struct {
 	Gates    *table
 	Builds   *table
 
-	// Compared is the table of all runs, Matrix that of worlds, nil with one.
-	Compared table
-	Matrix   *table
-	Oracle   string
-	Figures  []figure
+	// Compared has the policies of the one world; with several it is nil, and
+	// Across and Matrix say what there is to say over them.
+	Compared, Across, Matrix *table
+	Oracle                   string
 
 	// Worlds has one for each scenario.
 	Worlds []world
 
-	Worst, Outages, Traces, Windows, Model table
-	Settings                               []setting
-	Notes                                  []string
-	Definitions                            []definition
-	Version                                string
+	// Worst and Outages are those of the one world; with several Worst has the
+	// worst outages over them, and each world has its own.
+	Worst, Outages *table
+
+	Traces, Windows, Model table
+	Settings               []setting
+	Notes                  []string
+	Definitions            []definition
+	Version                string
 }
 
 // A world is the part of the page about one scenario.
@@ -65,7 +68,7 @@ type world struct {
 	Windows              *table
 	Figures              []figure
 	Workloads            *table
-	Worst                *table
+	Worst, Outages       *table
 }
 
 // Write writes r to w as one HTML file. Nothing is written when it cannot be
@@ -94,25 +97,17 @@ func newPage(r *eval.Report) (*page, error) {
 		Traces: traces(r), Windows: worlds(r), Model: model(),
 		Settings: settings(r), Notes: r.Notes(), Definitions: definitions(), Version: r.Config.Version,
 	}
-	all := &r.Groups[0]
-	groups := r.Scenarios()
-	name := "all runs"
-	if len(groups) > 1 {
-		name = fmt.Sprintf("all %d worlds", len(groups))
-		m := matrix(r)
-		p.Matrix = &m
-		var err error
-		if p.Figures, err = pictures(r, all, "all", false); err != nil {
-			return nil, err
-		}
+	if len(r.Groups) > 1 {
+		p.Across, p.Matrix, p.Worst = across(r), matrix(r), worstOutages(r)
 	} else {
-		p.Oracle = r.OracleLine(all)
+		only := &r.Groups[0]
+		p.Compared, p.Oracle = comparison(r, only), r.OracleLine(only)
+		p.Worst, p.Outages = worst(r, only), outages(r, only)
 	}
-	p.Compared, p.Worst, p.Outages = comparison(r, all, name), worst(r, all, name), outages(r, all)
-	for i := range groups {
-		x, err := newWorld(r, &groups[i], i, len(groups) == 1)
+	for i := range r.Groups {
+		x, err := newWorld(r, &r.Groups[i], i, len(r.Groups) == 1)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", groups[i].Scenario, err)
+			return nil, fmt.Errorf("%s: %w", r.Groups[i].Scenario, err)
 		}
 		p.Worlds = append(p.Worlds, x)
 	}
@@ -129,27 +124,26 @@ func newWorld(r *eval.Report, g *eval.Group, i int, only bool) (world, error) {
 		Span:    fmt.Sprintf("%s of %s, %s to %s", plural(len(g.Cases), "window"), length(first.World.Duration), instant(first.World.Start), instant(last.World.Start.Add(last.World.Duration))),
 		Windows: windows(r, g), Workloads: workloads(g),
 	}
-	if best := bestSaved(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
+	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
 		x.Best = fmt.Sprintf("%s saves most, %s", g.Policies[best].Policy, percent(g.Policies[best].Summary("net_savings_pct").Median))
 	}
 	if !only {
-		compared, bad := comparison(r, g, first.Scenario), worst(r, g, first.Scenario)
-		x.Compared, x.Worst, x.Oracle = &compared, &bad, r.OracleLine(g)
+		x.Compared, x.Oracle = comparison(r, g), r.OracleLine(g)
+		x.Worst, x.Outages = worst(r, g), outages(r, g)
 	}
 	var err error
-	x.Figures, err = pictures(r, g, x.ID, true)
+	x.Figures, err = pictures(r, g, x.ID)
 	return x, err
 }
 
 // subject names the scenarios, or counts them where they are many.
 func subject(r *eval.Report) string {
-	groups := r.Scenarios()
-	if len(groups) > 3 {
-		return plural(len(groups), "world")
+	if len(r.Groups) > 3 {
+		return plural(len(r.Groups), "world")
 	}
 	var names []string
-	for i := range groups {
-		names = append(names, r.Config.Cases[groups[i].Cases[0]].Scenario)
+	for i := range r.Groups {
+		names = append(names, r.Groups[i].Scenario)
 	}
 	return strings.Join(names, ", ")
 }

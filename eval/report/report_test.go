@@ -204,8 +204,7 @@ func TestAccessible(t *testing.T) {
 	if n := len(named(all, "main")); n != 1 {
 		t.Errorf("%d main parts", n)
 	}
-	// 2 of all worlds and 6 of each.
-	if n := len(named(all, "svg")); n != 2+2*6 {
+	if n := len(named(all, "svg")); n != 2*6 { // worlds are never drawn together
 		t.Errorf("%d pictures", n)
 	}
 }

@@ -171,9 +171,9 @@ func runs(_ *eval.Report, p *eval.PolicyReport) cell {
 }
 
 // comparison is the table of the policies of g.
-func comparison(r *eval.Report, g *eval.Group, name string) table {
-	t := table{
-		Caption: "Policies over " + name, Sortable: true,
+func comparison(r *eval.Report, g *eval.Group) *table {
+	t := &table{
+		Caption: "Policies over " + g.Scenario, Sortable: true,
 		Note: intervalNote(r, g), Head: []heading{{Text: "Policy", Words: true}},
 	}
 	for _, c := range columns {
@@ -181,7 +181,7 @@ func comparison(r *eval.Report, g *eval.Group, name string) table {
 	}
 	for i := range g.Policies {
 		p := &g.Policies[i]
-		row := []cell{{Text: p.Policy, Sub: role(r, p.Policy)}}
+		row := []cell{policyCell(r, p)}
 		for _, c := range columns {
 			row = append(row, c.cell(r, p))
 		}
@@ -189,6 +189,21 @@ func comparison(r *eval.Report, g *eval.Group, name string) table {
 	}
 	return t
 }
+
+// policyCell is the first cell of the row of p: its part and, where it does not keep
+// the manifests, that.
+func policyCell(r *eval.Report, p *eval.PolicyReport) cell {
+	c := cell{Text: p.Policy, Sub: role(r, p.Policy)}
+	if p.Marked() {
+		c.Text += mark
+		c.Sub = strings.TrimPrefix(c.Sub+"; "+p.ViolationWords(), "; ")
+	}
+	return c
+}
+
+// mark follows the name or the figure of a policy that does not keep the
+// manifests.
+const mark = " !"
 
 // role says what part a policy has, nothing where it is compared.
 func role(r *eval.Report, p string) string {
@@ -214,25 +229,24 @@ func intervalNote(r *eval.Report, g *eval.Group) string {
 }
 
 // matrix has a row for each world and a column for each policy.
-func matrix(r *eval.Report) table {
-	t := table{
+func matrix(r *eval.Report) *table {
+	t := &table{
 		Caption: "Net savings by world and policy, in percent of the on-demand bill", Sortable: true,
-		Note: "Medians over runs, after what outages cost, with their intervals. The best of each row is in bold with a star. Below it are the outage minutes of the worst run.",
+		Note: "Medians over runs, after what outages cost, with their intervals. The best of each row that keeps the manifests is in bold with a star; what does not has an exclamation mark. Below it are the outage minutes of the worst run.",
 		Head: []heading{{Text: "World", Words: true}},
 	}
 	for _, p := range r.Config.Policies {
 		t.Head = append(t.Head, heading{Text: p, Unit: role(r, p)})
 	}
-	groups := r.Scenarios()
-	for i := range groups {
-		t.Rows = append(t.Rows, matrixRow(&groups[i]))
+	for i := range r.Groups {
+		t.Rows = append(t.Rows, matrixRow(r, &r.Groups[i]))
 	}
 	return t
 }
 
-func matrixRow(g *eval.Group) []cell {
+func matrixRow(r *eval.Report, g *eval.Group) []cell {
 	row := []cell{{Text: g.Scenario}}
-	best := bestSaved(g)
+	best := r.Best(g)
 	for p := range g.Policies {
 		s := g.Policies[p].Summary("net_savings_pct")
 		if s.N == 0 {
@@ -248,25 +262,15 @@ func matrixRow(g *eval.Group) []cell {
 			below = append(below, minutes(most)+"\u00a0min\u00a0out")
 		}
 		c.Sub = strings.Join(below, " ")
-		if p == best {
+		switch {
+		case p == best:
 			c.Text, c.Class = "★ "+c.Text, "best"
+		case g.Policies[p].Marked():
+			c.Text += mark
 		}
 		row = append(row, c)
 	}
 	return row
-}
-
-// bestSaved returns the policy with the greatest median net savings, the first
-// among equals, -1 without runs.
-func bestSaved(g *eval.Group) int {
-	best := -1
-	for p := range g.Policies {
-		s := g.Policies[p].Summary("net_savings_pct")
-		if s.N > 0 && (best < 0 || s.Median > g.Policies[best].Summary("net_savings_pct").Median) {
-			best = p
-		}
-	}
-	return best
 }
 
 // windows has the change on the baseline of each window of g; nothing with one.

@@ -31,14 +31,12 @@ func newVerdict(r *eval.Report) verdict {
 	case len(r.Gates) == 0:
 		v.State, v.Badge = "none", "No gate was set"
 	}
-	g := &r.Groups[0]
-	p := chosen(r, g)
-	if p < 0 {
+	found, cards := foundIn(r)
+	if found == nil {
 		v.Sentences = append(v.Sentences, "No run has a result that could be compared.", gateSentence(r))
 		return v
 	}
-	x := &g.Policies[p]
-	v.Sentences = append(v.Sentences, savedSentence(r, g, x), outageSentence(r, x))
+	v.Sentences, v.Cards = found, cards
 	if r.Missing() > 0 {
 		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
 	}
@@ -46,13 +44,39 @@ func newVerdict(r *eval.Report) verdict {
 	if r.Comparison != nil {
 		v.Sentences = append(v.Sentences, buildSentence(r.Comparison))
 	}
-	v.Cards = cards(r, x)
 	return v
 }
 
+// foundIn says what was found, in sentences and figures; nothing where nothing
+// ran.
+func foundIn(r *eval.Report) ([]string, []card) {
+	if len(r.Groups) > 1 {
+		return foundAcross(r)
+	}
+	g := &r.Groups[0]
+	p := chosen(r, g)
+	if p < 0 {
+		return nil, nil
+	}
+	x := &g.Policies[p]
+	found := []string{savedSentence(r, g, x), outageSentence(r, x)}
+	if x.Marked() {
+		found = append(found, "It does not do what the manifests say: "+x.ViolationWords()+".")
+	}
+	return found, cards(r, x)
+}
+
+// fails reports whether policy p fails a gate or does not keep the manifests in
+// any world, so that one which does neither is spoken of instead.
+func fails(r *eval.Report, p int) bool {
+	name := r.Config.Policies[p]
+	return slices.ContainsFunc(r.Gates, func(x eval.GateResult) bool { return x.Policy == name && !x.Pass }) ||
+		slices.ContainsFunc(r.Groups, func(g eval.Group) bool { return g.Policies[p].Marked() })
+}
+
 // chosen returns the policy that the verdict is about: of those that fail no
-// gate the one that saves most in the median run, else of all that were
-// compared, else the baseline. -1 where nothing ran.
+// gate and keep the manifests the one that saves most in the median run, else of
+// all that were compared, else the baseline. -1 where nothing ran.
 func chosen(r *eval.Report, g *eval.Group) int {
 	best, bestFails := -1, false
 	for i := range g.Policies {
@@ -61,11 +85,11 @@ func chosen(r *eval.Report, g *eval.Group) int {
 		if s.N == 0 || !r.Config.Trial(p.Policy) {
 			continue
 		}
-		fails := slices.ContainsFunc(r.Gates, func(x eval.GateResult) bool { return x.Policy == p.Policy && !x.Pass })
-		better := best < 0 || bestFails && !fails ||
-			bestFails == fails && s.Median > g.Policies[best].Summary("net_savings_pct").Median
+		f := fails(r, i)
+		better := best < 0 || bestFails && !f ||
+			bestFails == f && s.Median > g.Policies[best].Summary("net_savings_pct").Median
 		if better {
-			best, bestFails = i, fails
+			best, bestFails = i, f
 		}
 	}
 	if best >= 0 {
@@ -90,14 +114,6 @@ func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	} else if len(g.Cases) == 1 {
 		w := r.Config.Cases[g.Cases[0]].World
 		text += fmt.Sprintf(" (%s of %s in %s)", dollars(p.Summary("net_savings_usd").Median), dollars(p.Summary("on_demand_bill_usd").Median), length(w.Duration))
-	} else if groups := r.Scenarios(); len(groups) > 1 {
-		first := 0
-		for i := range groups {
-			if b := bestSaved(&groups[i]); b >= 0 && groups[i].Policies[b].Policy == p.Policy {
-				first++
-			}
-		}
-		text += fmt.Sprintf(" over %s, and the most of all in %d of them", plural(len(groups), "world"), first)
 	}
 	if p.Policy == r.Config.Baseline || p.Policy == eval.OnDemand {
 		return text + "."
@@ -187,6 +203,11 @@ func cards(r *eval.Report, p *eval.PolicyReport) []card {
 	if a := p.Summary("attainable_share"); a.N > 0 {
 		out = append(out, card{"Of the attainable", share(a.Median), "what a bound over all policies leaves"})
 	}
+	return append(out, gateCards(r)...)
+}
+
+// gateCards has how many gates passed, nothing without gates.
+func gateCards(r *eval.Report) []card {
 	passed := 0
 	for i := range r.Gates {
 		if r.Gates[i].Pass {
@@ -194,7 +215,7 @@ func cards(r *eval.Report, p *eval.PolicyReport) []card {
 		}
 	}
 	if n := len(r.Gates); n > 0 {
-		out = append(out, card{"Gates", fmt.Sprintf("%d of %d", passed, n), "passed"})
+		return []card{{"Gates", fmt.Sprintf("%d of %d", passed, n), "passed"}}
 	}
-	return out
+	return nil
 }

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // The verdict says in words what was found, and never more than that.
@@ -104,7 +106,7 @@ func TestBuilds(t *testing.T) {
 		t.Error("a page without a comparison speaks of one")
 	}
 	r.Comparison = &eval.Comparison{Other: "v0.9<b> (./base)", Verdict: eval.Worse, Changes: []eval.Change{{
-		Policy: "portfolio", Over: "seeds", Units: 10, Pairs: 10, Changed: 4, Savings: eval.Difference{Median: -1.25, Interval: &stats.Interval{Low: -1.5, High: -1}},
+		Scenario: "web-week", Policy: "portfolio", Over: "seeds", Units: 10, Pairs: 10, Changed: 4, Savings: eval.Difference{Median: -1.25, Interval: &stats.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Verdict: eval.Worse,
 	}}}
 	if v := newVerdict(r); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This is worse than v0.9<b> (./base)") {
@@ -136,7 +138,7 @@ func TestWarnings(t *testing.T) {
 		"Reclaims and refused launches are modelled.",
 		`The run of on-demand in web-week with seed 1 is missing: the cloud fell down spotter sim web-week --policy on-demand --seed 1`,
 		"And 3 more runs are missing.", "8 of 120 runs broke.",
-		"net_savings_pct of spot has no value in 8 of 20 runs.",
+		"net_savings_pct of spot has no value in 4 of 10 runs in web-week.", "net_savings_pct of spot has no value in 4 of 10 runs in batch-night.",
 		"There are no intervals: need ≥ ",
 		"web-week: 3 markets were left out",
 	} {
@@ -150,5 +152,53 @@ func TestWarnings(t *testing.T) {
 	page := written(t, r)
 	if !regexp.MustCompile(`(?s)id="warnings".*The prices are synthetic.*id="gates"`).MatchString(page) {
 		t.Error("the page does not warn before its figures")
+	}
+}
+
+// Over several worlds nothing is said of all of them together: the verdict counts
+// the worlds in which a policy is first and names where it is worst, and a policy
+// that does not keep the manifests is marked wherever it stands.
+func TestVerdictAcross(t *testing.T) {
+	cfg := shown("web-week", "batch-night")
+	cfg.Gates = nil
+	marked := func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		r, err := fake{}.run(ctx, j)
+		if j.Policy == "spot" && j.Scenario == "web-week" && j.Seed == 2 {
+			r.Violations = []string{"pool general held 100 % on Spot where capacity.spotShare.max is 80 %"}
+		}
+		return r, err
+	}
+	r, err := eval.Run(t.Context(), cfg, marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVerdict(r)
+	text := strings.Join(v.Sentences, " ")
+	for _, want := range []string{
+		"The policy portfolio saves the most of all in 1 of 2 worlds, and at worst 5.9 points of the on-demand bill less than spot in batch-night.",
+		"It saves more than the baseline spotvortex in the median run of 2 of 2 worlds.", "Its worst run has 2 outage minutes, in batch-night with seed 1.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+	page := written(t, r)
+	for _, want := range []string{
+		"<caption>Across 2 scenarios ", "<th scope=\"row\">spot !</th><td data-sort=\"1\">1 of 2</td>", "<th scope=\"row\">spot ! <span class=\"sub\">manifests not kept in 2 of 10 runs: pool general held 100 %",
+		"<li>spot in web-week: manifests not kept in 2 of 10 runs: pool general held", "58.7 !", "★ 52.8", "spotter sim batch-night --policy portfolio --seed 1",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "★ 58.7") {
+		t.Error("what does not keep the manifests is the best of a world")
+	}
+	cfg.Cases = cases(2, "web-week")
+	if r, err = eval.Run(t.Context(), cfg, marked); err != nil {
+		t.Fatal(err)
+	}
+	if text := newVerdict(r).Sentences[0]; !strings.HasPrefix(text, "The policy portfolio saves") {
+		t.Errorf("the verdict on one world is about what does not keep the manifests: %s", text)
 	}
 }

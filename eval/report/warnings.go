@@ -36,9 +36,11 @@ func warnings(r *eval.Report) []warning {
 	for _, text := range r.Warnings() {
 		out = append(out, warning{Text: sentence(text)})
 	}
-	groups := r.Scenarios()
-	if slices.ContainsFunc(groups, func(g eval.Group) bool { return len(g.Cases) == 1 }) {
+	if slices.ContainsFunc(r.Groups, func(g eval.Group) bool { return len(g.Cases) == 1 }) {
 		out = append(out, warning{Text: "Of some world one window was run: its figures hold for that window only."})
+	}
+	for _, line := range r.Violations() {
+		out = append(out, warning{Text: line + "."})
 	}
 	return append(out, noted(r)...)
 }
@@ -103,11 +105,10 @@ func noted(r *eval.Report) []warning {
 			}
 		}
 	}
-	groups := r.Scenarios()
-	for i := range groups {
+	for i := range r.Groups {
 		warned, of, first := 0, 0, ""
 		for p := range r.Config.Policies {
-			for _, at := range runsOf(r, &groups[i], p) {
+			for _, at := range runsOf(r, &r.Groups[i], p) {
 				run := &r.Runs[at]
 				of++
 				if len(run.Result.Warnings) == 0 {
@@ -119,7 +120,7 @@ func noted(r *eval.Report) []warning {
 			}
 		}
 		if warned > 0 {
-			name := r.Config.Cases[groups[i].Cases[0]].Scenario
+			name := r.Groups[i].Scenario
 			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s met faults that did not stop them, first %s", name, warned, plural(of, "run"), first)})
 		}
 	}

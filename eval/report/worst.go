@@ -7,12 +7,11 @@ import (
 )
 
 // worst has the worst run of each policy of g with the command that repeats it.
-func worst(r *eval.Report, g *eval.Group, name string) table {
-	t := table{
-		Caption: "Worst run of each policy over " + name,
+func worst(r *eval.Report, g *eval.Group) *table {
+	t := &table{
+		Caption: "Worst run of each policy over " + g.Scenario,
 		Note:    "The run with the most outage minutes above the baseline's; among equals the one that saves least beside it.",
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "World", Words: true}, {Text: "Window from", Words: true}, {Text: "Seed"}, {Text: "Saved", Unit: "%"},
-			{Text: "Outage minutes"}, {Text: "Against baseline", Unit: "minutes"}, {Text: "Repeat it with", Words: true}},
+		Head:    worstHead(),
 	}
 	for p := range g.Policies {
 		if i := g.Policies[p].Worst; i >= 0 {
@@ -20,6 +19,12 @@ func worst(r *eval.Report, g *eval.Group, name string) table {
 		}
 	}
 	return t
+}
+
+// worstHead heads the columns of worstRow.
+func worstHead() []heading {
+	return []heading{{Text: "Policy", Words: true}, {Text: "World", Words: true}, {Text: "Window from", Words: true}, {Text: "Seed"}, {Text: "Saved", Unit: "%"},
+		{Text: "Outage minutes"}, {Text: "Against baseline", Unit: "minutes"}, {Text: "Repeat it with", Words: true}}
 }
 
 func worstRow(r *eval.Report, i int) []cell {
@@ -46,8 +51,8 @@ func worstRow(r *eval.Report, i int) []cell {
 
 // outages says in how many runs each policy had any, and where there was none
 // how rare they may still be.
-func outages(r *eval.Report, g *eval.Group) table {
-	t := table{
+func outages(r *eval.Report, g *eval.Group) *table {
+	t := &table{
 		Caption: "Runs with outages",
 		Note:    "Where there was none, the exact 95 % bound says how often there may be one all the same, if runs are independent.",
 		Head:    []heading{{Text: "Policy", Words: true}, {Text: "Runs with an outage"}, {Text: "More minutes than the baseline"}},

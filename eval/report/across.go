@@ -1,0 +1,130 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// across has what can be said of each policy over several worlds.
+func across(r *eval.Report) *table {
+	t := &table{
+		Caption: r.AcrossTitle(), Note: eval.AcrossNote, Sortable: true,
+		Head: []heading{{Text: "Policy", Words: true}, {Text: "First in", Unit: "worlds"}, {Text: "Worst shortfall", Unit: "points"}, {Text: "Behind", Words: true},
+			{Text: "Worst outage", Unit: "minutes"}, {Text: "Manifests not kept in", Unit: "worlds"}},
+	}
+	for _, x := range r.Across() {
+		row := []cell{{Text: x.Policy, Sub: role(r, x.Policy)}, number(float64(x.First), strconv.Itoa(x.First)+" of "+strconv.Itoa(x.Of)), unknown(), {Text: none, Class: "words"}, unknown(),
+			number(float64(x.Marked), strconv.Itoa(x.Marked))}
+		if x.Behind >= 0 {
+			row[2] = number(x.Shortfall, fixed(x.Shortfall, 1))
+			if g := &r.Groups[x.Behind]; x.Shortfall != 0 {
+				row[3].Text = r.Config.Policies[r.Best(g)] + " in " + g.Scenario
+			}
+		}
+		if i := x.WorstOutage; i >= 0 {
+			run := &r.Runs[i]
+			out := run.Value("outage_minutes").V
+			if row[4] = number(out, minutes(out)); out > 0 {
+				row[4].Class, row[4].Sub = "bad", run.Scenario+", seed "+strconv.FormatUint(run.Seed, 10)
+			}
+		}
+		if x.Marked > 0 {
+			row[0].Text += mark
+			row[5].Class = "bad"
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// worstOutages has the worst outage of each policy over several worlds with the
+// command that repeats it.
+func worstOutages(r *eval.Report) *table {
+	t := &table{
+		Caption: "Worst outage of each policy over " + plural(len(r.Groups), "world"),
+		Note:    "The run with the most outage minutes. The worst runs of each world, measured to the baseline, stand there.",
+		Head:    worstHead(),
+	}
+	for _, x := range r.Across() {
+		if x.WorstOutage >= 0 {
+			t.Rows = append(t.Rows, worstRow(r, x.WorstOutage))
+		}
+	}
+	return t
+}
+
+// foundAcross says what was found over several worlds; nothing where nothing ran.
+func foundAcross(r *eval.Report) ([]string, []card) {
+	all := r.Across()
+	p := chosenAcross(r, all)
+	if p < 0 {
+		return nil, nil
+	}
+	x := &all[p]
+	first := fmt.Sprintf("%d of %d", x.First, x.Of)
+	lead := fmt.Sprintf("The policy %s saves the most of all in %s worlds", x.Policy, first)
+	out := []card{{"Worlds in which " + x.Policy + " saves most", first, ""}}
+	if x.Behind >= 0 && x.Shortfall > 0 {
+		g := &r.Groups[x.Behind]
+		behind := r.Config.Policies[r.Best(g)] + " in " + g.Scenario
+		lead += fmt.Sprintf(", and at worst %s points of the on-demand bill less than %s", fixed(x.Shortfall, 1), behind)
+		out = append(out, card{"Worst shortfall", fixed(x.Shortfall, 1) + " points", "behind " + behind})
+	}
+	found := []string{lead + "."}
+	if x.Policy != r.Config.Baseline {
+		found = append(found, fmt.Sprintf("It saves more than the baseline %s in the median run of %d of %d worlds.", r.Config.Baseline, aboveBaseline(r, p), x.Of))
+	}
+	run := &r.Runs[x.WorstOutage]
+	switch most := run.Value("outage_minutes").V; most {
+	case 0:
+		found = append(found, "It has no outage in any run.")
+		out = append(out, card{"Worst outage", "0", "minutes"})
+	default:
+		found = append(found, fmt.Sprintf("Its worst run has %s, in %s with seed %d.", plural(int(most), "outage minute"), run.Scenario, run.Seed))
+		out = append(out, card{"Worst outage", minutes(most) + " min", run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)})
+	}
+	if x.Marked > 0 {
+		found = append(found, fmt.Sprintf("It does not do what the manifests say in %s.", plural(x.Marked, "world")))
+	}
+	return found, append(out, gateCards(r)...)
+}
+
+// chosenAcross returns the policy that the verdict over several worlds is about:
+// of those that fail no gate and keep the manifests the one that is first in most
+// worlds, among equals the one with the least worst shortfall; else of all that
+// were compared, else the baseline. -1 where nothing ran.
+func chosenAcross(r *eval.Report, all []eval.Across) int {
+	best, bestFails := -1, false
+	for p := range all {
+		x := &all[p]
+		if x.Of == 0 || !r.Config.Trial(x.Policy) {
+			continue
+		}
+		f := fails(r, p)
+		if best < 0 || bestFails && !f || bestFails == f && (x.First > all[best].First || x.First == all[best].First && x.Shortfall < all[best].Shortfall) {
+			best, bestFails = p, f
+		}
+	}
+	if best >= 0 {
+		return best
+	}
+	if base := slices.Index(r.Config.Policies, r.Config.Baseline); all[base].Of > 0 {
+		return base
+	}
+	return -1
+}
+
+// aboveBaseline counts the worlds in whose median run policy p saves more than
+// the baseline.
+func aboveBaseline(r *eval.Report, p int) int {
+	n := 0
+	for i := range r.Groups {
+		if s := r.Groups[i].Policies[p].Summary("net_savings_delta_pct"); s.N > 0 && s.Median > 0 {
+			n++
+		}
+	}
+	return n
+}
