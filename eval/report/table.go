@@ -191,12 +191,12 @@ func comparison(r *eval.Report, g *eval.Group) *table {
 }
 
 // policyCell is the first cell of the row of p: its part and, where it does not keep
-// the manifests, that.
+// the manifests, that. The warnings say what it did not keep.
 func policyCell(r *eval.Report, p *eval.PolicyReport) cell {
 	c := cell{Text: p.Policy, Sub: role(r, p.Policy)}
 	if p.Marked() {
 		c.Text += mark
-		c.Sub = strings.TrimPrefix(c.Sub+"; "+p.ViolationWords(), "; ")
+		c.Sub = strings.TrimPrefix(c.Sub+", manifests not kept", ", ")
 	}
 	return c
 }
