@@ -102,6 +102,7 @@ type jsonPolicy struct {
 	Windows    []jsonWindow   `json:"windows"`
 	WorseRuns  jsonOccurrence `json:"worse_runs"`
 	OutageRuns jsonOccurrence `json:"outage_runs"`
+	Outage     jsonOutage     `json:"outage"`
 	WorstRun   *jsonWorst     `json:"worst_run,omitempty"`
 	Workloads  []jsonWorkload `json:"workloads"`
 }
@@ -157,6 +158,8 @@ type jsonWorkload struct {
 	OutageCostUSD float64 `json:"outage_cost_usd"`
 	Availability  float64 `json:"availability"`
 	SpotShare     float64 `json:"spot_share"`
+
+	Outage jsonOutage `json:"outage"`
 }
 
 type jsonRun struct {
@@ -171,7 +174,8 @@ type jsonRun struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Command  string   `json:"command"`
 
-	Budgets []jsonBudget `json:"budgets,omitempty"`
+	Outage  *jsonRunOutage `json:"outage,omitempty"`
+	Budgets []jsonBudget   `json:"budgets,omitempty"`
 }
 
 type jsonBudget struct {
@@ -288,7 +292,7 @@ func (r *Report) jsonGroup(g *Group) jsonGroup {
 
 func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
 	out := jsonPolicy{Policy: p.Policy, Role: r.Config.role(p.Policy), Runs: p.Runs, Missing: p.Missing,
-		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Workloads: []jsonWorkload{}}
+		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Outage: r.jsonOutage(&p.Outage), Workloads: []jsonWorkload{}}
 	for m := range metrics {
 		out.Metrics = append(out.Metrics, member{metrics[m].Name, summary(&p.Summaries[m])})
 	}
@@ -304,7 +308,7 @@ func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
 		w := &p.Workloads[i]
 		out.Workloads = append(out.Workloads, jsonWorkload{
 			w.Scenario, w.Name, w.Kind.String(), w.Runs, w.PodValue.Float(), w.OutageMinutes, w.OutageMax,
-			w.Incidents, w.OutageCost, w.Availability, w.SpotShare,
+			w.Incidents, w.OutageCost, w.Availability, w.SpotShare, r.jsonOutage(&w.Outage),
 		})
 	}
 	return out
@@ -319,7 +323,7 @@ func (r *Report) jsonRuns() []jsonRun {
 			j.Error = run.Err.Error()
 		} else {
 			j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
-			j.Warnings = run.Result.Warnings
+			j.Warnings, j.Outage = run.Result.Warnings, runOutage(run.Result)
 			for _, b := range run.Result.Budgets {
 				j.Budgets = append(j.Budgets, jsonBudget{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
 					b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})

@@ -137,6 +137,9 @@ func (r *Report) junitRuns() []junitCase {
 			if worst := g.Policies[p].Worst; worst >= 0 {
 				c.Out = "worst run: " + r.command(worst)
 			}
+			if o := &g.Policies[p].Outage; o.Incidents > 0 {
+				c.Out += "\noutages " + r.outageWords(o)
+			}
 			var broke []string
 			for _, k := range g.Cases {
 				for _, i := range r.indices(k, p) {

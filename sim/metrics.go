@@ -173,7 +173,7 @@ func (r *run) fillFigures() {
 		res.Unserved += unserved
 		res.UnservedCost += 2 * unserved
 		res.IncidentCost += incidents
-		res.Outages.add(&wr.Outages)
+		res.Outages.Add(&wr.Outages)
 		res.Availability += full
 	}
 	if services > 0 {

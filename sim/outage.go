@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -31,6 +33,9 @@ const (
 func (c OutageCause) String() string {
 	return [...]string{"reclaim", "refused", "move", "provisioner", "fault", "budget", "preemption", "growth"}[c]
 }
+
+// Spot reports whether what comes of c would not be without Spot.
+func (c OutageCause) Spot() bool { return c <= CauseRefused }
 
 // An Incident is a time in which a workload had fewer pods ready than required; gaps
 // under five minutes belong to it, but are not counted.
@@ -83,6 +88,55 @@ type Outages struct {
 	Causes CauseOutages
 }
 
+// String says what they come to: "2 min in 3 incidents, 4 pods; none from Spot
+// (provisioner 1m48s)".
+func (o *Outages) String() string {
+	text := fmt.Sprintf("%d min in %s", o.OutageMinutes, counted(o.Incidents, "incident"))
+	if o.Incidents == 0 {
+		return text
+	}
+	return text + ", " + counted(o.PodsAffected, "pod") + "; " + o.Sources()
+}
+
+// Sources says which part of an outage comes of Spot, and what the parts come of.
+func (o *Outages) Sources() string {
+	spot := o.Causes.Spot().Outage
+	of, others := o.parts(CauseReclaim, CauseRefused), o.parts(CauseRefused+1, OutageCauses-1)
+	switch {
+	case o.Outage == 0:
+		return ""
+	case spot == 0:
+		return "none from Spot (" + others + ")"
+	case spot == o.Outage:
+		return "all from Spot (" + of + ")"
+	}
+	return "from Spot " + of + ", without it " + others
+}
+
+// parts lists what comes of the causes from first to last.
+func (o *Outages) parts(first, last OutageCause) string {
+	var list []string
+	for c := first; c <= last; c++ {
+		if x := o.Causes[c].Outage; x > 0 {
+			list = append(list, c.String()+" "+x.Round(time.Second).String())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// String names an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods,
+// reclaim)".
+func (i *Incident) String() string {
+	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload, i.Began.Std().Format(time.DateTime), counted(int64(i.Pods), "pod"), i.Cause)
+}
+
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // OutageMinutes returns a sum of times below what is required in minutes, rounded half up.
 func OutageMinutes(outage time.Duration) int64 {
 	return int64((outage + time.Minute/2) / time.Minute)
@@ -101,11 +155,11 @@ func (o *Outages) incident(began policy.Time, by *[OutageCauses]int64, short int
 	}
 	more.Causes[cause].Incidents = 1
 	more.Longest = Incident{Began: began, Outage: more.Outage, Pods: short, Cause: cause}
-	o.add(&more)
+	o.Add(&more)
 }
 
-// add adds the incidents of more.
-func (o *Outages) add(more *Outages) {
+// Add adds the incidents of more.
+func (o *Outages) Add(more *Outages) {
 	o.Outage += more.Outage
 	o.OutageMinutes = OutageMinutes(o.Outage)
 	o.Incidents += more.Incidents

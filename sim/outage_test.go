@@ -40,8 +40,8 @@ func TestLongestIncident(t *testing.T) {
 	a.incident(at(3*time.Hour), &[OutageCauses]int64{CauseGrowth: 60_000}, 3)
 	b.incident(at(time.Hour), &[OutageCauses]int64{CauseReclaim: 60_000}, 2)
 	a.Longest.Workload, b.Longest.Workload = "a", "b"
-	all.add(&a)
-	all.add(&b)
+	all.Add(&a)
+	all.Add(&b)
 	if want := (Incident{"a", at(2 * time.Hour), time.Minute, 1, CauseMove}); a.Longest != want {
 		t.Errorf("the longest of a is %+v, want %+v", a.Longest, want)
 	}

@@ -217,7 +217,7 @@ func (r *run) sample(at policy.Time) Sample {
 		if g.outages.Incidents > 0 {
 			g.outages.Longest.Workload = w.Name
 		}
-		s.Outages.add(&g.outages)
+		s.Outages.Add(&g.outages)
 	}
 	return s
 }
