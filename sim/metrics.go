@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// incidentGap is how long a workload must be back at its required level for an
+// IncidentGap is how long a workload must be back at its required level for an
 // incident to be over; shorter recoveries join two of them.
-const incidentGap = 5 * time.Minute
+const IncidentGap = 5 * time.Minute
 
 // A gauge follows one workload: what it wants, what it has, and what came of
 // the difference inside the metered window.
@@ -74,7 +74,7 @@ func (g *gauge) advance(now policy.Time, window billing.Span) {
 	if g.ready >= g.required {
 		return
 	}
-	if g.open && from.Sub(g.lastBelow) >= incidentGap {
+	if g.open && from.Sub(g.lastBelow) >= IncidentGap {
 		g.close()
 	}
 	if !g.open {

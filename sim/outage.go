@@ -173,9 +173,16 @@ func (o *Outages) Add(more *Outages) {
 	}
 }
 
-// cause returns what the workload is below its required level by now.
+// cause returns what the workload is below its required level by now. Of the pods that
+// it wants for the first time those count that are desired: the others are not due yet.
 func (g *gauge) cause() OutageCause {
-	taken, refused := g.missing[CauseReclaim], g.missing[CauseRefused]
+	missing := g.missing
+	early := max(0, g.wanted-g.desired)
+	for _, c := range [...]OutageCause{CauseGrowth, CauseRefused} {
+		n := min(early, missing[c])
+		missing[c], early = missing[c]-n, early-n
+	}
+	taken, refused := missing[CauseReclaim], missing[CauseRefused]
 	if g.ready+taken+refused >= g.required && taken+refused > 0 {
 		if taken >= refused {
 			return CauseReclaim
@@ -184,7 +191,7 @@ func (g *gauge) cause() OutageCause {
 	}
 	most := CauseGrowth // a StatefulSet has yet to make some of what it wants
 	for c := CauseGrowth; c > CauseRefused; c-- {
-		if n := g.missing[c]; n > 0 && n >= g.missing[most] {
+		if n := missing[c]; n > 0 && n >= missing[most] {
 			most = c
 		}
 	}

@@ -60,15 +60,19 @@ func TestCauseOfMissingPods(t *testing.T) {
 		ready, required int32
 		missing         [OutageCauses]int32
 		want            OutageCause
+		early           int32 // pods wanted and not yet desired
 	}{
-		"one moved and one reclaimed, one to spare": {2, 3, [OutageCauses]int32{CauseReclaim: 1, CauseMove: 1}, CauseReclaim},
-		"two moved and one reclaimed":               {1, 3, [OutageCauses]int32{CauseReclaim: 1, CauseMove: 2}, CauseMove},
-		"one of each, none to spare":                {1, 3, [OutageCauses]int32{CauseReclaim: 1, CauseProvisioner: 1}, CauseProvisioner},
-		"both of Spot":                              {0, 3, [OutageCauses]int32{CauseReclaim: 1, CauseRefused: 2}, CauseRefused},
-		"as many moved as new":                      {1, 3, [OutageCauses]int32{CauseMove: 1, CauseGrowth: 1}, CauseMove},
-		"not made yet":                              {1, 3, [OutageCauses]int32{}, CauseGrowth},
+		"one moved and one reclaimed, one to spare": {2, 3, [OutageCauses]int32{CauseReclaim: 1, CauseMove: 1}, CauseReclaim, 0},
+		"two moved and one reclaimed":               {1, 3, [OutageCauses]int32{CauseReclaim: 1, CauseMove: 2}, CauseMove, 0},
+		"one of each, none to spare":                {1, 3, [OutageCauses]int32{CauseReclaim: 1, CauseProvisioner: 1}, CauseProvisioner, 0},
+		"both of Spot":                              {0, 3, [OutageCauses]int32{CauseReclaim: 1, CauseRefused: 2}, CauseRefused, 0},
+		"as many moved as new":                      {1, 3, [OutageCauses]int32{CauseMove: 1, CauseGrowth: 1}, CauseMove, 0},
+		"not made yet":                              {1, 3, [OutageCauses]int32{}, CauseGrowth, 0},
+		"five more are not due yet":                 {2, 3, [OutageCauses]int32{CauseProvisioner: 1, CauseGrowth: 5}, CauseProvisioner, 5},
+		"four of five are not due yet":              {0, 3, [OutageCauses]int32{CauseProvisioner: 2, CauseGrowth: 5}, CauseProvisioner, 4},
+		"refused ones are not due yet":              {2, 3, [OutageCauses]int32{CauseMove: 1, CauseRefused: 2, CauseGrowth: 1}, CauseMove, 3},
 	} {
-		g := gauge{ready: c.ready, required: c.required, missing: c.missing}
+		g := gauge{ready: c.ready, required: c.required, desired: c.required, wanted: c.required + c.early, missing: c.missing}
 		if got := g.cause(); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
