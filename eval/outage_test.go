@@ -12,7 +12,7 @@ import (
 )
 
 // hurt gives the second seed two services that are down for 20 s and 25 s, for none of
-// which a minute stands, and the third one of 90 s without Spot.
+// which a minute stands, the third seed one of 90 s, and the fourth one of 20 s.
 func hurt(ctx context.Context, j Job) (*sim.Result, error) {
 	r, err := fake{}.run(ctx, j)
 	if err != nil || j.Policy != OnDemand {
@@ -33,6 +33,8 @@ func hurt(ctx context.Context, j Job) (*sim.Result, error) {
 		down("default/b", 25*time.Second, sim.CauseProvisioner)
 	case 3:
 		down("default/b", 90*time.Second, sim.CauseGrowth)
+	case 4:
+		down("default/c", 20*time.Second, sim.CauseProvisioner)
 	}
 	return r, nil
 }
@@ -41,7 +43,7 @@ func hurt(ctx context.Context, j Job) (*sim.Result, error) {
 // metrics, words and JSON: on demand too, where none of it comes from Spot.
 func TestOutageFigures(t *testing.T) {
 	c := shown()
-	c.Cases, c.Seeds = cases(1, "web-week"), DefaultSeeds(3)
+	c.Cases, c.Seeds = cases(1, "web-week"), DefaultSeeds(4)
 	c.Gates = []Gate{mustGate(t, "on-demand:outage_longest_s.max<=60"), mustGate(t, "on-demand:outage_spot_minutes.max<=0"), mustGate(t, "on-demand:outage_pods.max<=1")}
 	r, err := Run(context.Background(), c, hurt)
 	if err != nil {
@@ -56,7 +58,7 @@ func TestOutageFigures(t *testing.T) {
 	if got := r.Runs[4].value(mustMetric("outage_minutes")); got.V != 1 {
 		t.Errorf("20 s and 25 s are %v min, want 1", got.V)
 	}
-	if o := p.Outage; p.Outages.Count != 2 || o.Outage != 135*time.Second || o.OutageMinutes != 2 || o.Incidents != 3 || r.Runs[o.LongestRun].Seed != 3 {
+	if o := p.Outage; p.Outages.Count != 3 || o.Outage != 155*time.Second || o.OutageMinutes != 3 || o.Incidents != 4 || r.Runs[o.LongestRun].Seed != 3 {
 		t.Errorf("%d runs with incidents, %+v in all", p.Outages.Count, o)
 	}
 	for i, want := range []bool{false, true, false} {
@@ -64,7 +66,7 @@ func TestOutageFigures(t *testing.T) {
 			t.Errorf("gate %v passes: %v, want %v", r.Gates[i].Gate, r.Gates[i].Pass, want)
 		}
 	}
-	const words = "on-demand: any in 2 of 3 runs; in all runs 2 min in 3 incidents, 3 pods; none from Spot (provisioner 45s, growth 1m30s); " +
+	const words = "on-demand: any in 3 of 4 runs; in all runs 3 min in 4 incidents, 4 pods; none from Spot (provisioner 1m5s, growth 1m30s); " +
 		"longest 1m30s of default/b from 2026-01-05 00:00:00 (1 pod, growth), seed 3"
 	if got := r.outageLines()[0]; got != words {
 		t.Errorf("in words: %q, want %q", got, words)
