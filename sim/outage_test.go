@@ -192,3 +192,30 @@ func TestOutageCauses(t *testing.T) {
 		}
 	}
 }
+
+// A pod that comes to a node which is lost, before anybody notices, is lost with it.
+func TestPodComesToALostNode(t *testing.T) {
+	r, err := newRun(Config{Stage: mustStage(t, one(1).world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.begin()
+	r.reclaim(0)
+	r.gauges[0].wanted = 2
+	r.reconcile(0)
+	came := false
+	for {
+		e, ok := r.q.next(r.q.now.Add(time.Minute))
+		if !ok {
+			t.Fatal("the loss goes unnoticed")
+		}
+		r.handle(&e)
+		came = came || r.work[0].active == 2 && r.pods[1].Phase == policy.PodStarting && r.podX[1].lost
+		if r.nodes[0].Phase == policy.NodeGone {
+			break
+		}
+	}
+	if want := ([OutageCauses]int32{CauseFault: 2}); !came || r.gauges[0].missing != want {
+		t.Errorf("the second pod came to the lost node: %v; missing %v, want %v", came, r.gauges[0].missing, want)
+	}
+}
