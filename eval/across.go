@@ -55,7 +55,7 @@ func (r *Report) Across() []Across {
 					x.Shortfall, x.Behind = points, i
 				}
 			}
-			if run := r.worstOutage(g, p); run >= 0 && (x.WorstOutage < 0 || r.outageOf(run) > r.outageOf(x.WorstOutage)) {
+			if run := r.worstOutage(g, p); run >= 0 && (x.WorstOutage < 0 || r.Runs[run].Result.Outage > r.Runs[x.WorstOutage].Result.Outage) {
 				x.WorstOutage = run
 			}
 		}
@@ -73,13 +73,13 @@ func (r *Report) shortfall(g *Group, p int) (float64, bool) {
 	return g.Policies[best].summary("net_savings_pct").Median - own.Median, true
 }
 
-// worstOutage returns the run of policy p in g with the most outage minutes, -1
+// worstOutage returns the run of policy p in g with the longest outages in sum, -1
 // without runs.
 func (r *Report) worstOutage(g *Group, p int) int {
 	worst := -1
 	for _, k := range g.Cases {
 		for _, i := range r.indices(k, p) {
-			if r.Runs[i].Err == nil && (worst < 0 || r.outageOf(i) > r.outageOf(worst)) {
+			if r.Runs[i].Err == nil && (worst < 0 || r.Runs[i].Result.Outage > r.Runs[worst].Result.Outage) {
 				worst = i
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
@@ -27,12 +28,13 @@ type fixed struct {
 func (f fixed) run(ctx context.Context, j Job) (*sim.Result, error) {
 	r, err := fake{}.run(ctx, j)
 	key := [2]string{j.Scenario, j.Policy}
-	r.Bill, r.OutageCost, r.OutageMinutes = policy.Dollars(100), 0, 0
+	r.Bill, r.OutageCost, r.Outages = policy.Dollars(100), 0, sim.Outages{}
 	if b, ok := f.bill[key]; ok {
 		r.Bill = policy.Dollars(b)
 	}
 	if f.seed == 0 || f.seed == j.Seed {
-		r.OutageMinutes, r.Violations = f.outage[key], f.violations[key]
+		r.OutageMinutes, r.Outage = f.outage[key], time.Duration(f.outage[key])*time.Minute
+		r.Violations = f.violations[key]
 	}
 	return r, err
 }

@@ -37,6 +37,20 @@ var columns = []column{
 		}
 		return whole(s.Median) + " / " + whole(s.Max)
 	}},
+	{"INCIDENTS", "med / max", 1, func(_ *Report, p *PolicyReport) string {
+		s := p.summary("outage_incidents")
+		if s.N == 0 {
+			return unknown
+		}
+		return whole(s.Median) + " / " + whole(s.Max)
+	}},
+	{"LONGEST", "max", 2, func(_ *Report, p *PolicyReport) string {
+		s := p.summary("outage_longest_s")
+		if s.N == 0 {
+			return unknown
+		}
+		return duration(s.Max)
+	}},
 	{"VS *", "max", 1, func(_ *Report, p *PolicyReport) string {
 		s := p.summary("outage_delta")
 		if s.N == 0 {
@@ -281,6 +295,9 @@ func (r *Report) outageLines(g *Group) []string {
 		if r.Config.trial(p.Policy) && p.Worse.Of > 0 {
 			line += "; more than " + r.Config.Baseline + " in " + p.Worse.words()
 		}
+		if p.Outages.Count > 0 {
+			line += "; " + r.outageWords(&p.Outage)
+		}
 		lines = append(lines, line)
 	}
 	return lines
@@ -334,6 +351,7 @@ func (r *Report) gateLine(g *GateResult) string {
 		line += fmt.Sprintf("; %s without a value", plural(g.Missing, "run"))
 	}
 	if !g.Pass && g.Run >= 0 {
+		line += r.gateOutage(g)
 		line += "\n    " + r.command(g.Run)
 	}
 	return line

@@ -18,7 +18,7 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	for i := range metrics {
 		heading = append(heading, metrics[i].Name)
 	}
-	heading = append(heading, "worst", "violations", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
+	heading = append(heading, "outage_longest_workload", "outage_longest_began", "outage_longest_cause", "worst", "violations", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
 		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation")
 	if err := out.Write(heading); err != nil {
 		return err
@@ -40,12 +40,17 @@ func (r *Report) csvLine(i int) []string {
 		line = append(line, cell(&metrics[m], run.value(m)))
 	}
 	failure, weather, hash, violations := "", "", "", ""
+	longest := [3]string{}
 	if run.Err != nil {
 		failure = run.Err.Error()
 	} else {
 		weather, hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
 		violations = strings.Join(run.Result.Violations, "; ")
+		if x := &run.Result.Longest; run.Result.Incidents > 0 {
+			longest = [3]string{x.Workload, x.Began.String(), x.Cause.String()}
+		}
 	}
+	line = append(line, longest[:]...)
 	t := &run.World.Trace
 	return append(line, strconv.FormatBool(r.isWorst(i)), violations, failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
 		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy, run.Scenario), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)

@@ -85,12 +85,18 @@ func (f fake) run(_ context.Context, j Job) (*sim.Result, error) {
 		share, outage = 1, luck.At1(1).IntN(40)
 	}
 	r.Bill = policy.Dollars(4.8 - 2.2*share - 0.4*weather.At1(2).Float() - 0.3*luck.At1(3).Float())
-	r.OutageMinutes, r.Incidents, r.SpotShare = int64(outage), int64(min(outage, 1)), share
+	r.SpotShare = share
+	if d := time.Duration(outage) * time.Minute; outage > 0 {
+		r.Outages = sim.Outages{Outage: d, OutageMinutes: int64(outage), Incidents: 1, PodsAffected: 2,
+			Longest: sim.Incident{Workload: "default/web", Began: j.World.Start.Add(d), Outage: d, Pods: 2, Cause: sim.CauseReclaim}}
+		r.Causes[sim.CauseReclaim] = sim.CauseOutage{Outage: d - 20*time.Second, Incidents: 1}
+		r.Causes[sim.CauseProvisioner].Outage = 20 * time.Second
+	}
 	r.OutageCost = policy.Money(outage) * 20_000
 	r.IncidentCost = r.OutageCost
 	r.ReclaimEvictions = int64(float64(share * 10))
 	r.Workloads = []sim.WorkloadResult{{Name: "default/web", Kind: policy.KindDeployment, PodValue: 50_000,
-		OutageMinutes: r.OutageMinutes, Incidents: r.Incidents, OutageCost: r.OutageCost, Availability: 0.999, SpotShare: share}}
+		Outages: r.Outages, OutageCost: r.OutageCost, Availability: 0.999, SpotShare: share}}
 	return r, nil
 }
 

@@ -52,7 +52,7 @@ func TestParseGate(t *testing.T) {
 		{"spot static:outage_delta.max<=0", `"spot static" is not [POLICY] [vs POLICY] [in SCENARIO]`},
 		{"spot vs :outage_delta.max<=0", "is not [POLICY] [vs POLICY]"},
 		{"in :outage_delta.max<=0", "is not [POLICY]"},
-		{"incidents.low>0", "there is no interval of incidents"},
+		{"outage_incidents.low>0", "there is no interval of outage_incidents"},
 	} {
 		if _, err := ParseGate(x.text); !errors.Is(err, ErrGate) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("ParseGate(%q) gives the error %v, want one saying %q", x.text, err, x.says)

@@ -103,6 +103,7 @@ type jsonPolicy struct {
 	Windows    []jsonWindow   `json:"windows"`
 	WorseRuns  jsonOccurrence `json:"worse_runs"`
 	OutageRuns jsonOccurrence `json:"outage_runs"`
+	Outage     jsonOutage     `json:"outage"`
 	WorstRun   *jsonWorst     `json:"worst_run,omitempty"`
 	Workloads  []jsonWorkload `json:"workloads"`
 
@@ -194,6 +195,8 @@ type jsonWorkload struct {
 	OutageCostUSD float64 `json:"outage_cost_usd"`
 	Availability  float64 `json:"availability"`
 	SpotShare     float64 `json:"spot_share"`
+
+	Outage jsonOutage `json:"outage"`
 }
 
 type jsonRun struct {
@@ -210,7 +213,8 @@ type jsonRun struct {
 
 	Violations []string `json:"violations,omitempty"`
 
-	Budgets []jsonBudget `json:"budgets,omitempty"`
+	Outage  *jsonRunOutage `json:"outage,omitempty"`
+	Budgets []jsonBudget   `json:"budgets,omitempty"`
 }
 
 type jsonBudget struct {
@@ -349,7 +353,7 @@ func (r *Report) jsonAcross() *jsonAcross {
 
 func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
 	out := jsonPolicy{Policy: p.Policy, Role: r.Config.role(p.Policy), Runs: p.Runs, Missing: p.Missing,
-		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Workloads: []jsonWorkload{},
+		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Outage: r.jsonOutage(&p.Outage), Workloads: []jsonWorkload{},
 		Violations: []jsonViolation{}, ViolatingRuns: p.Violating}
 	for _, v := range p.Violations {
 		out.Violations = append(out.Violations, jsonViolation(v))
@@ -369,7 +373,7 @@ func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
 		w := &p.Workloads[i]
 		out.Workloads = append(out.Workloads, jsonWorkload{
 			w.Scenario, w.Name, w.Kind.String(), w.Runs, w.PodValue.Float(), w.OutageMinutes, w.OutageMax,
-			w.Incidents, w.OutageCost, w.Availability, w.SpotShare,
+			w.Incidents, w.OutageCost, w.Availability, w.SpotShare, r.jsonOutage(&w.Outage),
 		})
 	}
 	return out
@@ -384,7 +388,7 @@ func (r *Report) jsonRuns() []jsonRun {
 			j.Error = run.Err.Error()
 		} else {
 			j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
-			j.Warnings, j.Violations = run.Result.Warnings, run.Result.Violations
+			j.Warnings, j.Violations, j.Outage = run.Result.Warnings, run.Result.Violations, runOutage(run.Result)
 			for _, b := range run.Result.Budgets {
 				j.Budgets = append(j.Budgets, jsonBudget{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
 					b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})

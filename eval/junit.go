@@ -136,6 +136,9 @@ func (r *Report) junitRuns() []junitCase {
 			if worst := g.Policies[p].Worst; worst >= 0 {
 				c.Out = "worst run: " + r.command(worst)
 			}
+			if o := &g.Policies[p].Outage; o.Incidents > 0 {
+				c.Out += "\noutages " + r.outageWords(o)
+			}
 			if words := g.Policies[p].ViolationWords(); words != "" {
 				c.Out = strings.TrimPrefix(c.Out+"\n"+words, "\n")
 			}

@@ -71,7 +71,7 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return m.committed(m.discount3y).Float(), m.onDemand != nil }},
 	{"net_savings_vs_3y_pct", "%", "net_savings_vs_3y_usd in percent of the on-demand bill.", false,
 		func(m *match) (float64, bool) { return m.percentOfBill(m.committed(m.discount3y)) }},
-	{"outage_minutes", "min", "Minutes below the required number of ready pods, rounded down per incident, summed over workloads.", true,
+	{"outage_minutes", "min", "Minutes with fewer ready pods than required, summed over incidents and workloads and rounded once, half up.", true,
 		func(m *match) (float64, bool) { return float64(m.run.OutageMinutes), true }},
 	{"outage_delta", "min", "Outage minutes less the baseline's.", true,
 		func(m *match) (float64, bool) {
@@ -80,8 +80,14 @@ var metrics = []Metric{
 			}
 			return float64(m.run.OutageMinutes - m.baseline.OutageMinutes), true
 		}},
-	{"incidents", "count", "Spells with fewer ready pods than required; gaps under 5 minutes join.", false,
+	{"outage_incidents", "count", "Times with fewer ready pods than required; gaps under 5 minutes join.", false,
 		count(func(r *sim.Result) int64 { return r.Incidents })},
+	{"outage_longest_s", "s", "Seconds below the required number of the longest incident, 0 without one.", false,
+		func(m *match) (float64, bool) { return seconds(m.run.Longest.Outage), true }},
+	{"outage_pods", "count", "The most pods missing at once in an incident, summed over incidents.", false,
+		count(func(r *sim.Result) int64 { return r.PodsAffected })},
+	{"outage_spot_minutes", "min", "The part of outage_minutes that would not be without Spot: without the pods lost to reclaims and those that wait for a refused spot launch.", false,
+		count(func(r *sim.Result) int64 { return sim.OutageMinutes(r.Causes.Spot().Outage) })},
 	{"unserved_usd", "$", "The integral of missing pods × pod value.", false,
 		func(m *match) (float64, bool) { return m.run.Unserved.Float(), true }},
 	{"incident_cost_usd", "$", "The penalties of incidents, a part of the outage cost.", false,

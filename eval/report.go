@@ -72,8 +72,11 @@ type PolicyReport struct {
 	Windows []WindowMedians
 
 	// Worse counts runs with more outage minutes than the baseline, Outages
-	// runs with any.
+	// runs with an incident.
 	Worse, Outages Occurrence
+
+	// Outage sums up the incidents of all runs.
+	Outage OutageReport
 
 	// Worst indexes Report.Runs: the run with the greatest outage_delta, among
 	// equals that with the least net_savings_delta_pct. It is -1 without runs.
@@ -115,6 +118,9 @@ type WorkloadReport struct {
 	OutageMax               int64
 	Incidents, OutageCost   float64
 	Availability, SpotShare float64
+
+	// Outage sums up its incidents over the runs.
+	Outage OutageReport
 
 	// PodValue is per hour, of the first run.
 	PodValue policy.Money
@@ -254,7 +260,8 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 		out.Summaries = append(out.Summaries, summarizeRuns(windows, rate))
 	}
 	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
-	out.Outages = r.occurrence(all, mustMetric("outage_minutes"))
+	out.Outages = r.occurrence(all, mustMetric("outage_incidents"))
+	out.Outage = r.outages(all)
 	out.Workloads = r.workloads(all)
 	out.Violations, out.Violating = r.violations(all)
 	return out
@@ -312,7 +319,8 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 		if run.Err != nil {
 			continue
 		}
-		for _, w := range run.Result.Workloads {
+		for k := range run.Result.Workloads {
+			w := &run.Result.Workloads[k]
 			key := [2]string{run.Scenario, w.Name}
 			at, ok := place[key]
 			if !ok {
@@ -325,6 +333,7 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 			x.OutageMinutes += float64(w.OutageMinutes)
 			x.OutageMax = max(x.OutageMax, w.OutageMinutes)
 			x.Incidents += float64(w.Incidents)
+			x.Outage.add(i, &w.Outages)
 			x.OutageCost += w.OutageCost.Float()
 			x.Availability += w.Availability
 			x.SpotShare += w.SpotShare

@@ -101,6 +101,7 @@ func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) er
 	m, slot, ok := r.allocate(fit, bid)
 	if !ok {
 		r.refuse(l.Pool, fit)
+		r.refusedMarkets(l.Pool, fit)
 		return driver.ErrNoCapacity
 	}
 	r.launch(l.Pool, m, slot, l.Token, bid)

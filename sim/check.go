@@ -20,8 +20,9 @@ type lived struct {
 }
 
 // podCounts are pods of one workload: those that serve, those that the cluster
-// takes for ready, and those that are not on their way out.
-type podCounts struct{ ready, seen, active int32 }
+// takes for ready, those that are not on their way out, and of these those that do not
+// serve.
+type podCounts struct{ ready, seen, active, waiting int32 }
 
 // A recount is what the checkers count in. They run after every event, and so
 // use it again.
@@ -141,13 +142,40 @@ func (r *run) checkPods() error {
 		}
 		if p.Phase != policy.PodTerminating {
 			c.active++
+			if p.Phase != policy.PodReady || r.podX[i].lost {
+				c.waiting++
+			}
 		}
 	}
 	for i := range r.work {
-		if own := (podCounts{r.gauges[i].ready, r.gauges[i].seen, r.work[i].active}); own != counts[i] {
+		if err := r.checkMissing(policy.WorkloadID(i), counts[i].waiting); err != nil {
+			return err
+		}
+		if own := (podCounts{r.gauges[i].ready, r.gauges[i].seen, r.work[i].active, counts[i].waiting}); own != counts[i] {
 			return fmt.Errorf("workload %s counts %d ready, %d seen as ready and %d active pods, there are %d, %d and %d",
 				r.world.Workloads[i].Name, own.ready, own.seen, own.active, counts[i].ready, counts[i].seen, counts[i].active)
 		}
+	}
+	return nil
+}
+
+// checkMissing holds that a service misses, over all causes, its pods that do not serve
+// and those that are to be made in the place of others, and never more than it wants.
+func (r *run) checkMissing(w policy.WorkloadID, waiting int32) error {
+	if !r.serves(w) {
+		return nil
+	}
+	missing, owed := int32(0), int32(0)
+	for c := range OutageCauses {
+		if r.gauges[w].missing[c] < 0 || r.work[w].owed[c] < 0 {
+			return fmt.Errorf("workload %s misses %d pods by %v and owes %d", r.world.Workloads[w].Name, r.gauges[w].missing[c], OutageCause(c), r.work[w].owed[c])
+		}
+		missing += r.gauges[w].missing[c]
+		owed += r.work[w].owed[c]
+	}
+	if missing != waiting+owed || owed > 0 && r.work[w].active+owed > r.gauges[w].wanted {
+		return fmt.Errorf("workload %s misses %d pods; %d do not serve, %d are to be replaced, %d of %d are there",
+			r.world.Workloads[w].Name, missing, waiting, owed, r.work[w].active, r.gauges[w].wanted)
 	}
 	return nil
 }

@@ -226,6 +226,7 @@ func (r *run) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 			r.result.VoluntaryEvictions++
 		}
 	}
+	r.missed(id, r.evictionOf(p.Node, forced, by))
 	r.deletePod(id, policy.EndEvicted)
 	return true
 }

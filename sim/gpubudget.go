@@ -272,6 +272,11 @@ func (r *run) Evict(_ context.Context, _ *policy.Snapshot, x *policy.Evict) erro
 	if x.HasGrace {
 		grace = x.Grace
 	}
+	cause := CauseBudget
+	if x.Budget == "" {
+		cause = r.evictionOf(p.Node, r.nodes[p.Node].ReclaimAt != 0, policy.ActorUs)
+	}
+	r.missed(id, cause)
 	r.deletePodWithin(id, policy.EndEvicted, grace)
 	return nil
 }

@@ -188,6 +188,13 @@ func (r *run) launchBin(pods []policy.Pod, pending int, offers []place.Offer, b 
 			return true
 		}
 	}
+	if len(first) > 0 && r.world.Markets[first[0]].Capacity == policy.Spot {
+		for _, i := range b.Pods {
+			if i < pending {
+				r.refusedSpot(pods[i].ID)
+			}
+		}
+	}
 	return false
 }
 

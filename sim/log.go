@@ -13,7 +13,7 @@ import (
 )
 
 // logVersion changes whenever equal runs would no longer give equal hashes.
-const logVersion = 2
+const logVersion = 3
 
 // A recordKind is a kind of entry of the event log.
 type recordKind uint64

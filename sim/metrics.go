@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// incidentGap is how long a workload must be back at its required level for an
+// IncidentGap is how long a workload must be back at its required level for an
 // incident to be over; shorter recoveries join two of them.
-const incidentGap = 5 * time.Minute
+const IncidentGap = 5 * time.Minute
 
 // A gauge follows one workload: what it wants, what it has, and what came of
 // the difference inside the metered window.
@@ -40,17 +40,17 @@ type gauge struct {
 	readyMS   int64 // pod-milliseconds ready
 	spotMS    int64 // of them on spot
 
-	// The incident in hand, if one is open: its time below so far, its greatest
-	// shortfall, and when it was last below.
-	open      bool
-	belowMS   int64
-	shortfall int32
-	lastBelow policy.Time
+	// missing are the pods that are made or to be made and do not serve, by why.
+	missing [OutageCauses]int32
 
-	incidents     int64
-	outageMinutes int64
-	belowTotalMS  int64 // over incidents that are over
-	penaltyPods   int64 // Σ over incidents of the greatest shortfall
+	// The incident in hand, if one is open: when it began, its milliseconds below so
+	// far by cause, its greatest shortfall, and when it was last below.
+	open             bool
+	began, lastBelow policy.Time
+	belowMS          [OutageCauses]int64
+	shortfall        int32
+
+	outages Outages // over the incidents that are over
 }
 
 // advance completes the integrals up to now, within the window.
@@ -74,11 +74,13 @@ func (g *gauge) advance(now policy.Time, window billing.Span) {
 	if g.ready >= g.required {
 		return
 	}
-	if g.open && from.Sub(g.lastBelow) >= incidentGap {
+	if g.open && from.Sub(g.lastBelow) >= IncidentGap {
 		g.close()
 	}
-	g.open = true
-	g.belowMS += ms
+	if !g.open {
+		g.open, g.began = true, from
+	}
+	g.belowMS[g.cause()] += ms
 	g.shortfall = max(g.shortfall, g.required-g.ready)
 	g.lastBelow = to
 }
@@ -88,11 +90,8 @@ func (g *gauge) close() {
 	if !g.open {
 		return
 	}
-	g.incidents++
-	g.outageMinutes += g.belowMS / 60_000
-	g.belowTotalMS += g.belowMS
-	g.penaltyPods += int64(g.shortfall)
-	g.open, g.belowMS, g.shortfall = false, 0, 0
+	g.outages.incident(g.began, &g.belowMS, g.shortfall)
+	g.open, g.belowMS, g.shortfall = false, [OutageCauses]int64{}, 0
 }
 
 // outage returns the unserved value and the cost of the incidents of a
@@ -100,9 +99,9 @@ func (g *gauge) close() {
 func (g *gauge) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved, incidents policy.Money) {
 	unserved = perHourOf(value, g.missingMS)
 	if perHour > 0 {
-		return unserved, perHourOf(perHour, g.belowTotalMS)
+		return unserved, perHourOf(perHour, g.outages.Outage.Milliseconds())
 	}
-	return unserved, (value * policy.Money(g.penaltyPods)).Times(penalty)
+	return unserved, (value * policy.Money(g.outages.PodsAffected)).Times(penalty)
 }
 
 // perHourOf returns an hourly amount taken for ms milliseconds, rounded half
@@ -160,10 +159,13 @@ func (r *run) fillFigures() {
 		}
 		services++
 		value := r.stage.podValue[i]
+		if g.outages.Incidents > 0 {
+			g.outages.Longest.Workload = w.Name
+		}
 		unserved, incidents := g.outage(value, w.OutagePenalty, w.OutageCostPerHour)
 		full := float64(g.fullMS) / length
-		wr := WorkloadResult{Name: w.Name, Kind: w.Kind, PodValue: value, OutageMinutes: g.outageMinutes,
-			Incidents: g.incidents, Unserved: unserved, OutageCost: 2*unserved + incidents, Availability: full}
+		wr := WorkloadResult{Name: w.Name, Kind: w.Kind, PodValue: value, Outages: g.outages,
+			Unserved: unserved, OutageCost: 2*unserved + incidents, Availability: full}
 		if g.readyMS > 0 {
 			wr.SpotShare = float64(g.spotMS) / float64(g.readyMS)
 		}
@@ -171,8 +173,7 @@ func (r *run) fillFigures() {
 		res.Unserved += unserved
 		res.UnservedCost += 2 * unserved
 		res.IncidentCost += incidents
-		res.OutageMinutes += g.outageMinutes
-		res.Incidents += g.incidents
+		res.Outages.Add(&wr.Outages)
 		res.Availability += full
 	}
 	if services > 0 {

@@ -26,8 +26,9 @@ func TestGauge(t *testing.T) {
 	set(21, 4)
 	g.advance(window.To, window)
 	g.close()
-	if g.incidents != 2 || g.outageMinutes != 5+1 || g.penaltyPods != 2+1 {
-		t.Errorf("%d incidents, %d minutes, %d pods short; want 2, 6 and 3", g.incidents, g.outageMinutes, g.penaltyPods)
+	longest := Incident{Began: testStart, Outage: 5 * time.Minute, Pods: 2, Cause: CauseGrowth}
+	if o := g.outages; o.Incidents != 2 || o.Outage != 6*time.Minute || o.OutageMinutes != 6 || o.PodsAffected != 2+1 || o.Longest != longest {
+		t.Errorf("%+v; want 2 incidents, 6 minutes, 3 pods and the longest %+v", o, longest)
 	}
 	// Missing: 2 for 2 min, 3 for 3, 1 for 12, 2 for 1.
 	if want := int64(2*2+3*3+1*12+2*1) * 60_000; g.missingMS != want {

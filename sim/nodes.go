@@ -337,6 +337,7 @@ func (r *run) stranded(id policy.PodID) {
 	p, x := &r.pods[id], &r.podX[id]
 	x.gen++ // whatever was planned for it will not happen
 	x.lost = true
+	r.missed(id, r.lossOf(p.Node))
 	if !r.world.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && r.q.now >= r.window.From {
 		r.result.ReclaimEvictions++
 	}
@@ -430,6 +431,9 @@ func (r *run) forgetNode(id policy.NodeID) {
 	}
 	for _, p := range slices.Clone(r.space.Pods(id)) {
 		if r.pods[p].Phase != policy.PodTerminating {
+			if lost {
+				r.missed(p, r.lossOf(id)) // it may have come after the loss
+			}
 			r.retire(p)
 		}
 		r.podGone(p, cause)

@@ -20,6 +20,10 @@ type podState struct {
 	spot    bool  // runs on a spot node
 	lost    bool  // its node was taken: it serves no longer, whatever its phase
 	stuck   bool  // pending, and the provisioner found nothing to buy for it
+	taken   bool  // it ends, or is lost, by anybody's doing but its workload's
+
+	// cause is why its workload misses it while it is not ready, or is taken.
+	cause OutageCause
 	backoff
 }
 
@@ -52,6 +56,7 @@ func (r *run) newPod(w policy.WorkloadID) policy.PodID {
 	x.place = int32(len(ws.pods))
 	ws.pods = append(ws.pods, id)
 	ws.active++
+	r.come(id)
 	r.touchedWork(w)
 	r.recountRequired(w)
 	r.touchPod(id)
@@ -125,6 +130,7 @@ func (r *run) schedule() {
 	}
 	r.pending = rest
 	for _, v := range r.victims {
+		r.missed(v, CausePreemption)
 		r.deletePod(v, policy.EndPreempted)
 	}
 	r.victims = r.victims[:0]
@@ -278,6 +284,7 @@ func (r *run) podReady(id policy.PodID) {
 		r.pollAt(r.q.now)
 	}
 	r.touchPod(id)
+	r.filled(id)
 	r.countReady(id, 1)
 	r.log.add(r.q.now, logReady, p.Name, "", 0)
 	w := r.world.Templates[p.Template].Workload
@@ -345,7 +352,7 @@ func (r *run) deletePodWithin(id policy.PodID, cause policy.EndCause, grace time
 // the workload replaces it.
 func (r *run) retire(id policy.PodID) {
 	p := &r.pods[id]
-	ready, job := p.Phase == policy.PodReady, r.podX[id].job
+	was, job := p.Phase, r.podX[id].job
 	if job >= 0 {
 		r.stopTask(id)
 		r.podX[id].job = -1
@@ -366,10 +373,11 @@ func (r *run) retire(id policy.PodID) {
 	p.Phase, p.Deleting = policy.PodTerminating, r.q.now
 	w := r.world.Templates[p.Template].Workload
 	r.work[w].active--
+	r.leave(id, was)
 	r.touchedWork(w)
 	r.recountRequired(w)
 	r.touchPod(id)
-	if ready {
+	if was == policy.PodReady {
 		r.countReady(id, -1)
 	} else {
 		r.updatePDBs(w)

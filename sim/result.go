@@ -30,8 +30,7 @@ type Result struct {
 	// Unserved is the integral of missing pods × pod value.
 	Unserved policy.Money
 
-	OutageMinutes int64
-	Incidents     int64
+	Outages
 
 	// Availability is the mean over workloads of the share of time with
 	// ready ≥ desired, in [0, 1].
@@ -93,15 +92,14 @@ type Result struct {
 
 // A WorkloadResult is the part of a Result that one workload has.
 type WorkloadResult struct {
-	Name          string
-	Kind          policy.WorkloadKind
-	PodValue      policy.Money // per hour
-	OutageMinutes int64
-	Incidents     int64
-	Unserved      policy.Money
-	OutageCost    policy.Money
-	Availability  float64
-	SpotShare     float64 // spot part of its ready pod-hours
+	Name     string
+	Kind     policy.WorkloadKind
+	PodValue policy.Money // per hour
+	Outages
+	Unserved     policy.Money
+	OutageCost   policy.Money
+	Availability float64
+	SpotShare    float64 // spot part of its ready pod-hours
 }
 
 // A GangResult is what the gangs of a run came to: pods that work only all

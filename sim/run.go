@@ -409,7 +409,7 @@ func (r *run) finish() (*Result, error) {
 	}
 	for i := range r.result.Workloads {
 		w := &r.result.Workloads[i]
-		r.log.add(end, logIncident, w.Name, "", w.OutageMinutes)
+		r.log.add(end, logIncident, w.Name, "", w.Outage.Milliseconds())
 	}
 	r.log.add(end, logBill, "", "", int64(r.result.Bill))
 	r.passEnd()

@@ -385,6 +385,7 @@ func (r *run) refuseGroup(g *scalingGroup) {
 		ms.seen.Refused = r.q.now
 	}
 	r.poolX[g.pool].refused(r, g.pool)
+	r.refusedMarkets(g.pool, g.markets)
 }
 
 // launchInGroup carries out a launch of the policy in a pool of groups: it makes

@@ -16,8 +16,13 @@ import (
 // the lines of the log from the begin of metering on.
 func play(t *testing.T, w *scenarios.World, spec string) (*Result, []string) {
 	t.Helper()
+	return playPolicy(t, w, mustPolicy(t, spec))
+}
+
+func playPolicy(t *testing.T, w *scenarios.World, p policy.Policy) (*Result, []string) {
+	t.Helper()
 	var out bytes.Buffer
-	res := mustRun(t, Config{Stage: mustStage(t, w), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
+	res := mustRun(t, Config{Stage: mustStage(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
 	var lines []string
 	for line := range strings.Lines(out.String()) {
 		if line[:len("2006-01-02")] >= w.Start.String()[:len("2006-01-02")] {

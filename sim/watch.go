@@ -89,15 +89,14 @@ func (m *Moment) Budget(i int) (ledger *policy.BudgetMemory, closed bool) {
 }
 
 // Counts returns what Costs does at Now but for the amounts of money and the
-// outage minutes, which are left 0: those take as long as there are nodes.
+// outages, which are left 0: those take as long as there are nodes.
 func (m *Moment) Counts() Sample { return m.run.counts(m.Now) }
 
 // Costs returns what the run has come to at an instant from Now up to Next.
 func (m *Moment) Costs(at policy.Time) Sample { return m.run.sample(at) }
 
 // A Sample is what a run has come to at an instant, counted from the begin of
-// the metered window. At its end Bill, OutageCost and OutageMinutes are those of
-// the Result.
+// the metered window. At its end Bill, OutageCost and Outages are those of the Result.
 type Sample struct {
 	At policy.Time
 
@@ -106,7 +105,9 @@ type Sample struct {
 	// OutageCost counts incidents in hand as if they were over, and jobs once they
 	// are due.
 	Bill, OutageCost policy.Money
-	OutageMinutes    int64
+
+	// Outages have those in hand as if they were over.
+	Outages
 
 	// Reclaims are nodes taken or given notice, Evictions pods evicted by choice.
 	Reclaims, Evictions int64
@@ -213,7 +214,10 @@ func (r *run) sample(at policy.Time) Sample {
 		g.close()
 		unserved, incidents := g.outage(r.stage.podValue[i], w.OutagePenalty, w.OutageCostPerHour)
 		s.OutageCost += 2*unserved + incidents
-		s.OutageMinutes += g.outageMinutes
+		if g.outages.Incidents > 0 {
+			g.outages.Longest.Workload = w.Name
+		}
+		s.Outages.Add(&g.outages)
 	}
 	return s
 }

@@ -58,7 +58,7 @@ func (w *witness) Settled(m *Moment) {
 		return
 	}
 	s := m.Costs(m.Now)
-	if s.Bill < w.last.Bill || s.OutageCost < w.last.OutageCost || s.OutageMinutes < w.last.OutageMinutes || s.Evictions < w.last.Evictions {
+	if s.Bill < w.last.Bill || s.OutageCost < w.last.OutageCost || s.Outage < w.last.Outage || s.PodsAffected < w.last.PodsAffected || s.Evictions < w.last.Evictions {
 		w.complain("%+v is less than %+v", s, w.last)
 	}
 	w.last = s
@@ -78,7 +78,7 @@ func (w *witness) Settled(m *Moment) {
 
 // against returns what does not agree between what the witness saw and the result.
 func (w *witness) against(res *Result) error {
-	last := Sample{At: res.Window.To, Bill: res.Bill, OutageCost: res.OutageCost, OutageMinutes: res.OutageMinutes,
+	last := Sample{At: res.Window.To, Bill: res.Bill, OutageCost: res.OutageCost, Outages: res.Outages,
 		Reclaims: res.Reclaims, Evictions: res.VoluntaryEvictions,
 		Nodes: w.last.Nodes, SpotNodes: w.last.SpotNodes, Size: w.last.Size, SpotSize: w.last.SpotSize}
 	switch {
@@ -168,9 +168,9 @@ func TestSampleIsTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			short := mustRun(t, Config{Stage: st, Weather: w, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4})
-			if short.Bill != s.Bill || short.OutageCost != s.OutageCost || short.OutageMinutes != s.OutageMinutes ||
+			if short.Bill != s.Bill || short.OutageCost != s.OutageCost || short.Outages != s.Outages ||
 				short.Reclaims != s.Reclaims || short.VoluntaryEvictions != s.Evictions {
-				t.Errorf("%s: ended at %v the run came to %v and %v (%d min), the sample says %+v", spec, s.At, short.Bill, short.OutageCost, short.OutageMinutes, s)
+				t.Errorf("%s: ended at %v the run came to %v and %v (%+v), the sample says %+v", spec, s.At, short.Bill, short.OutageCost, short.Outages, s)
 			}
 		}
 	}

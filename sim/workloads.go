@@ -19,6 +19,9 @@ type workState struct {
 	zones   []policy.ZoneID // of a StatefulSet's volumes, by ordinal
 	dirty   uint8
 
+	// owed are pods that were taken and of which the next ones made have the place.
+	owed [OutageCauses]int32
+
 	// shrinking says that pods are being deleted one by one until active is
 	// what is wanted.
 	shrinking bool
@@ -109,6 +112,7 @@ func (r *run) stepReplicas(w policy.WorkloadID, k int) {
 	}
 	g.advance(r.q.now, r.window)
 	g.wanted = want
+	r.forgetOwed(w)
 	if want < g.desired {
 		g.desired = want
 	} else {

@@ -31,7 +31,10 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 		s.line("commitments", "%s", commitments(r))
 	}
 	s.line("outage cost", "%s (unserved %s, incidents %s, jobs %s)", usd(r.OutageCost), usd(r.UnservedCost), usd(r.IncidentCost), usd(r.JobCost))
-	s.line("outages", "%d min in %d incidents", r.OutageMinutes, r.Incidents)
+	s.line("outages", "%v", &r.Outages)
+	if r.Incidents > 0 {
+		s.line("longest", "%v", &r.Longest)
+	}
 	s.line("availability", "%.4f %%", 100*r.Availability)
 	s.line("evictions", "%d by us (%.3f per pod-day), %d by reclaims (%.3f per pod-day)",
 		r.VoluntaryEvictions, per(r.VoluntaryEvictions, r.PodDays), r.ReclaimEvictions, per(r.ReclaimEvictions, r.PodDays))
@@ -75,15 +78,15 @@ func workloads(w *bufio.Writer, r *sim.Result) {
 	heading := false
 	for i := range r.Workloads {
 		x := &r.Workloads[i]
-		if x.OutageMinutes == 0 && x.Incidents == 0 {
+		if x.Incidents == 0 {
 			continue
 		}
 		if !heading {
-			fmt.Fprintf(w, "\n  %-28s %-12s %8s %10s %14s %14s %7s\n", "workload", "kind", "min out", "incidents", "outage cost", "availability", "spot")
+			fmt.Fprintf(w, "\n  %-28s %-12s %8s %10s %6s %9s %14s %14s %7s\n", "workload", "kind", "min out", "incidents", "pods", "longest", "outage cost", "availability", "spot")
 			heading = true
 		}
-		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %14s %12.4f %% %5.1f %%\n",
-			x.Name, x.Kind, x.OutageMinutes, x.Incidents, usd(x.OutageCost), 100*x.Availability, 100*x.SpotShare)
+		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %6d %9s %14s %12.4f %% %5.1f %%\n",
+			x.Name, x.Kind, x.OutageMinutes, x.Incidents, x.PodsAffected, x.Longest.Outage.Round(time.Second), usd(x.OutageCost), 100*x.Availability, 100*x.SpotShare)
 	}
 }
 

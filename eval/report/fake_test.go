@@ -80,9 +80,15 @@ func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
 	r.Bill = policy.Money(4_800_000 * (1 - 0.6*share + 0.02*luck.At1(1).Float()))
 	r.SpotBill = policy.Money(float64(r.Bill) * max(0, share))
 	r.OnDemandBill = r.Bill - r.SpotBill
-	r.OutageMinutes = int64(share * 3 * luck.At1(2).Float())
+	if n := int64(share * 3 * luck.At1(2).Float()); n > 0 {
+		d := time.Duration(n) * time.Minute
+		r.Outages = sim.Outages{Outage: d, OutageMinutes: n, Incidents: 1, PodsAffected: 2,
+			Longest: sim.Incident{Workload: "default/web", Began: j.World.Start.Add(d), Outage: d, Pods: 2, Cause: sim.CauseReclaim}}
+		r.Causes[sim.CauseReclaim] = sim.CauseOutage{Outage: d - 20*time.Second, Incidents: 1}
+		r.Causes[sim.CauseProvisioner].Outage = 20 * time.Second
+	}
 	r.OutageCost, r.SpotShare = policy.Money(r.OutageMinutes)*20_000, max(0, share)
-	r.Workloads = []sim.WorkloadResult{{Name: "default/web", Kind: policy.KindDeployment, PodValue: 50_000, OutageMinutes: r.OutageMinutes,
+	r.Workloads = []sim.WorkloadResult{{Name: "default/web", Kind: policy.KindDeployment, PodValue: 50_000, Outages: r.Outages,
 		OutageCost: r.OutageCost, Availability: 0.999, SpotShare: r.SpotShare}}
 	for i := 1; f.samples > 0 && i <= f.samples; i++ {
 		part := float64(i) / float64(f.samples)

@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
@@ -54,7 +55,10 @@ var columns = []column{
 	{heading{Text: "Saved", Unit: "median"}, median("net_savings_usd", dollars)},
 	{heading{Text: "Saved", Unit: "% of on-demand bill"}, interval("net_savings_pct", func(x float64) string { return fixed(x, 1) })},
 	{heading{Text: "Change on baseline", Unit: "points"}, change},
-	{heading{Text: "Outage minutes", Unit: "median / most"}, outage},
+	{heading{Text: "Outage minutes", Unit: "median / most"}, medianAndMost("outage_minutes")},
+	{heading{Text: "Incidents", Unit: "median / most"}, medianAndMost("outage_incidents")},
+	{heading{Text: "Longest incident"}, longest},
+	{heading{Text: "Outage minutes from Spot", Unit: "median / most"}, medianAndMost("outage_spot_minutes")},
 	{heading{Text: "Against baseline", Unit: "most, minutes"}, against},
 	{heading{Text: "Outage cost", Unit: "mean"}, outageCost},
 	{heading{Text: "Available", Unit: "median"}, median("availability", availability)},
@@ -131,12 +135,36 @@ func change(r *eval.Report, p *eval.PolicyReport) cell {
 	return c
 }
 
-func outage(_ *eval.Report, p *eval.PolicyReport) cell {
-	s := p.Summary("outage_minutes")
-	if s.N == 0 {
-		return unknown()
+// medianAndMost makes a cell of the median and the greatest of a metric.
+func medianAndMost(metric string) func(*eval.Report, *eval.PolicyReport) cell {
+	return func(_ *eval.Report, p *eval.PolicyReport) cell {
+		s := p.Summary(metric)
+		if s.N == 0 {
+			return unknown()
+		}
+		return number(s.Max, minutes(s.Median)+" / "+minutes(s.Max))
 	}
-	return number(s.Max, minutes(s.Median)+" / "+minutes(s.Max))
+}
+
+// longest is the longest incident of all runs, with its workload.
+func longest(_ *eval.Report, p *eval.PolicyReport) cell { return longestOf(&p.Outage) }
+
+// sources says what the outages of all runs come of.
+func sources(o *eval.OutageReport) cell {
+	if o.Incidents == 0 {
+		return cell{Text: none, Class: "words"}
+	}
+	return cell{Text: o.Sources(), Class: "words"}
+}
+
+func longestOf(o *eval.OutageReport) cell {
+	if o.Incidents == 0 {
+		return cell{Text: none, Sort: "0"}
+	}
+	x := &o.Longest
+	c := number(x.Outage.Seconds(), x.Outage.Round(time.Second).String())
+	c.Sub = x.Workload + ", " + x.Cause.String()
+	return c
 }
 
 func against(r *eval.Report, p *eval.PolicyReport) cell {
@@ -312,7 +340,7 @@ func workloads(g *eval.Group) *table {
 	t := &table{
 		Caption: "Workloads", Sortable: true, Note: "Means over runs, and the outage minutes of the worst.",
 		Head: []heading{{Text: "Workload", Words: true}, {Text: "Policy", Words: true}, {Text: "Kind", Words: true}, {Text: "Outage minutes", Unit: "mean"}, {Text: "Outage minutes", Unit: "most"},
-			{Text: "Incidents", Unit: "mean"}, {Text: "Outage cost", Unit: "mean"}, {Text: "Available", Unit: "mean"}, {Text: "Spot share", Unit: "mean"}, {Text: "Pod value", Unit: "$ per hour"}},
+			{Text: "Incidents", Unit: "mean"}, {Text: "Longest incident"}, {Text: "Outage comes of", Unit: "all runs", Words: true}, {Text: "Outage cost", Unit: "mean"}, {Text: "Available", Unit: "mean"}, {Text: "Spot share", Unit: "mean"}, {Text: "Pod value", Unit: "$ per hour"}},
 	}
 	most := 0
 	for p := range g.Policies {
@@ -335,7 +363,7 @@ func workloadRow(w *eval.WorkloadReport, policy string) []cell {
 	row := []cell{
 		{Text: w.Name}, {Text: policy, Class: "words"}, {Text: w.Kind.String(), Class: "words"},
 		number(w.OutageMinutes, fixed(w.OutageMinutes, 1)), number(float64(w.OutageMax), fixed(float64(w.OutageMax), 0)),
-		number(w.Incidents, fixed(w.Incidents, 2)), number(w.OutageCost, dollars(w.OutageCost)),
+		number(w.Incidents, fixed(w.Incidents, 2)), longestOf(&w.Outage), sources(&w.Outage), number(w.OutageCost, dollars(w.OutageCost)),
 		number(w.Availability, availability(w.Availability)), number(w.SpotShare, share(w.SpotShare)),
 		number(w.PodValue.Float(), fixed(w.PodValue.Float(), 4)),
 	}

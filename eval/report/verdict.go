@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 )
@@ -156,8 +157,9 @@ func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 func outageSentence(r *eval.Report, p *eval.PolicyReport) string {
 	s, d := p.Summary("outage_minutes"), p.Summary("outage_delta")
 	text := "It has no outage in any run"
-	if s.Max > 0 {
-		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst", minutes(s.Median), minutes(s.Max))
+	if p.Outages.Count > 0 {
+		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst, the longest incident %v, %s", minutes(s.Median), minutes(s.Max),
+			p.Outage.Longest.Outage.Round(time.Second), p.Outage.Sources())
 	} else if p.Outages.Of > 1 {
 		text = fmt.Sprintf("It has no outage in any of %s (with 95 %% certainty in at most %s %% of such runs)", plural(p.Outages.Of, "run"), fixed(p.Outages.Bound*100, 1))
 	}
@@ -198,7 +200,7 @@ func cards(r *eval.Report, p *eval.PolicyReport) []card {
 			intervalOf(delta, func(x float64) string { return signed(x, 1) })})
 	}
 	s := p.Summary("outage_minutes")
-	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run"},
+	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run, " + plural(int(p.Outage.Incidents), "incident") + " in all"},
 		card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
 	if a := p.Summary("attainable_share"); a.N > 0 {
 		out = append(out, card{"Of the attainable", share(a.Median), "what a bound over all policies leaves"})

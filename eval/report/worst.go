@@ -2,6 +2,7 @@ package report
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 )
@@ -54,8 +55,9 @@ func worstRow(r *eval.Report, i int) []cell {
 func outages(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Runs with outages",
-		Note:    "Where there was none, the exact 95 % bound says how often there may be one all the same, if runs are independent.",
-		Head:    []heading{{Text: "Policy", Words: true}, {Text: "Runs with an outage"}, {Text: "More minutes than the baseline"}},
+		Note:    "Where there was none, the exact 95 % bound says how often there may be one all the same, if runs are independent. Incidents, pods and what the outage comes of are sums over all runs; pods are the most missing at once in each incident. From Spot is what would not be without it.",
+		Head: []heading{{Text: "Policy", Words: true}, {Text: "Runs with an outage"}, {Text: "More minutes than the baseline"}, {Text: "Incidents", Unit: "all runs"},
+			{Text: "Pods", Unit: "all runs"}, {Text: "Longest incident"}, {Text: "It began", Words: true}, {Text: "Outage comes of", Unit: "all runs", Words: true}},
 	}
 	for i := range g.Policies {
 		p := &g.Policies[i]
@@ -63,9 +65,20 @@ func outages(r *eval.Report, g *eval.Group) *table {
 		if r.Config.Trial(p.Policy) {
 			more = occurrence(p.Worse)
 		}
-		t.Rows = append(t.Rows, []cell{{Text: p.Policy, Sub: role(r, p.Policy)}, occurrence(p.Outages), more})
+		t.Rows = append(t.Rows, []cell{{Text: p.Policy, Sub: role(r, p.Policy)}, occurrence(p.Outages), more,
+			number(float64(p.Outage.Incidents), fixed(float64(p.Outage.Incidents), 0)), number(float64(p.Outage.PodsAffected), fixed(float64(p.Outage.PodsAffected), 0)),
+			longestOf(&p.Outage), began(r, &p.Outage), sources(&p.Outage)})
 	}
 	return t
+}
+
+// began says when the longest incident began, and in which run.
+func began(r *eval.Report, o *eval.OutageReport) cell {
+	if o.LongestRun < 0 {
+		return cell{Text: none, Sort: "0"}
+	}
+	run := &r.Runs[o.LongestRun]
+	return cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10), Class: "words"}
 }
 
 func occurrence(o eval.Occurrence) cell {

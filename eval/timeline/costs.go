@@ -31,7 +31,7 @@ func countsOf(s *sim.Sample) counts {
 }
 
 func costsOf(s *sim.Sample) Costs {
-	c := Costs{Bill: s.Bill, OutageCost: s.OutageCost, OutageMinutes: s.OutageMinutes}
+	c := Costs{Bill: s.Bill, OutageCost: s.OutageCost, Outages: s.Outages}
 	return c.with(countsOf(s))
 }
 

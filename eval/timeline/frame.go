@@ -1,6 +1,9 @@
 package timeline
 
-import "github.com/spotter-dev/spotter/policy"
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
+)
 
 // A Frame is the cluster and the market at one instant of a run. It is filled
 // by [Timeline.At], which reuses its slices; who keeps a frame copies it.
@@ -88,9 +91,9 @@ type Costs struct {
 	Bill policy.Money
 
 	// OutageCost is that of design's "What is measured", incidents in hand
-	// included; OutageMinutes counts theirs too.
-	OutageCost    policy.Money
-	OutageMinutes int64
+	// included; Outages have them too.
+	OutageCost policy.Money
+	sim.Outages
 
 	// Reclaims and Evictions count nodes taken by the provider and pods moved
 	// by choice.

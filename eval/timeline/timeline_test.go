@@ -170,7 +170,7 @@ func TestAtIsReplay(t *testing.T) {
 					t.Fatalf("seed %d: at %v (since %v)\n%+v\nwant\n%+v", seed, at, want.At, f, want)
 				}
 				got := Costs{}.with(counts{f.Costs.Reclaims, f.Costs.Evictions, f.Costs.Nodes, f.Costs.SpotNodes, f.Costs.Size, f.Costs.SpotSize})
-				want.Costs.Bill, want.Costs.OutageCost, want.Costs.OutageMinutes = 0, 0, 0
+				want.Costs.Bill, want.Costs.OutageCost, want.Costs.Outages = 0, 0, sim.Outages{}
 				if got != want.Costs {
 					t.Fatalf("seed %d: at %v %+v, want %+v", seed, at, got, want.Costs)
 				}
@@ -190,9 +190,9 @@ func TestAtIsReplay(t *testing.T) {
 				}
 			}
 			tl.At(to, &f)
-			if f.Costs.Bill != res.Bill || f.Costs.OutageCost != res.OutageCost || f.Costs.OutageMinutes != res.OutageMinutes ||
+			if f.Costs.Bill != res.Bill || f.Costs.OutageCost != res.OutageCost || f.Costs.Outages != res.Outages ||
 				f.Costs.Reclaims != res.Reclaims || f.Costs.Evictions != res.VoluntaryEvictions {
-				t.Errorf("the end is %+v, the result %v, %v, %d min", f.Costs, res.Bill, res.OutageCost, res.OutageMinutes)
+				t.Errorf("the end is %+v, the result %v, %v, %+v", f.Costs, res.Bill, res.OutageCost, res.Outages)
 			}
 		})
 	}
@@ -500,8 +500,8 @@ func TestOutages(t *testing.T) {
 	for _, at := range open {
 		ms += int64(to - max(from, at))
 	}
-	if minutes := ms / 60_000; res.OutageMinutes == 0 || minutes < res.OutageMinutes || minutes > res.OutageMinutes+res.Incidents {
-		t.Errorf("outages last %d minutes, the result says %d in %d incidents", minutes, res.OutageMinutes, res.Incidents)
+	if outage := time.Duration(ms) * time.Millisecond; res.OutageMinutes == 0 || outage != res.Outage {
+		t.Errorf("outages last %v, the result says %+v", outage, res.Outages)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // lists are what the panes of one run show, ready to be drawn.
@@ -166,13 +167,13 @@ func (s *show) listWorkloads(now policy.Time, filter string) {
 	slices.SortStableFunc(s.workloadIDs, func(a, b int32) int { return cmp.Compare(s.rank(a), s.rank(b)) })
 	for _, i := range s.workloadIDs {
 		w, f := &s.workloads[i], &s.frame.Workloads[i]
-		total, _ := s.outageOf(i, now)
+		total := s.outageOf(i, now).total
 		desired := f.Desired
 		if w.Kind == policy.KindDaemonSet {
 			desired = max(desired, f.Ready) // it wants a pod on every node, whatever is written
 		}
 		s.lists.workloads = append(s.lists.workloads, draw.WorkloadRow{Name: w.Name, Kind: w.Kind.String(), Ready: f.Ready, Required: f.Required,
-			Desired: desired, OnSpot: f.OnSpot, Out: f.Ready < f.Required, Outage: int64(total / 60_000)})
+			Desired: desired, OnSpot: f.OnSpot, Out: f.Ready < f.Required, Outage: sim.OutageMinutes(total)})
 	}
 }
 

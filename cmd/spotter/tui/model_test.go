@@ -87,6 +87,24 @@ func TestStep(t *testing.T) {
 	}
 }
 
+// TestOutageSums holds that what is shown of the outages of each workload at the end is
+// what the run came to, though it is counted from events.
+func TestOutageSums(t *testing.T) {
+	v := sit(t, 120, 40)
+	s := v.shown()
+	res, err, done := s.Timeline.Ended()
+	if err != nil || !done || res.Incidents == 0 {
+		t.Fatalf("the run came to %+v, %v, %v", res, err, done)
+	}
+	for i := range res.Workloads {
+		w := &res.Workloads[i]
+		got, want := s.outageOf(s.workload(w.Name), s.to), outageSum{total: w.Outage, incidents: int(w.Incidents), longest: w.Longest.Outage, began: w.Longest.Began}
+		if got.now = false; got != want {
+			t.Errorf("%s: shown %+v, the run came to %+v", w.Name, got, want)
+		}
+	}
+}
+
 // TestJump goes through all reclaims and outages, which are as many as the run has.
 func TestJump(t *testing.T) {
 	for key, kind := range map[string]timeline.Kind{"r": timeline.Reclaimed, "o": timeline.OutageBegan} {

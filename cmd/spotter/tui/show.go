@@ -3,9 +3,11 @@ package tui
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // A Run is one run to show.
@@ -202,18 +204,41 @@ func nodeIn(f *timeline.Frame, name string) *timeline.Node {
 	return nil
 }
 
-// outageOf returns how long a workload had less than it must within the window,
-// up to an instant, and whether it has at that instant.
-func (s *show) outageOf(workload int32, at policy.Time) (total policy.Time, now bool) {
+// An outageSum is what the outages of a workload come to within the window, up to an
+// instant: how long it had less than it must, in how many incidents, and the longest of
+// these. now says that it has less at that instant.
+type outageSum struct {
+	total, longest time.Duration
+	incidents      int
+	began          policy.Time // the longest
+	now            bool
+}
+
+// outageOf sums up the outages of a workload, those that join to an incident as one.
+func (s *show) outageOf(workload int32, at policy.Time) (sum outageSum) {
+	var incident time.Duration
+	var began, until policy.Time
 	for _, o := range s.outages {
 		if o.workload != workload || o.from > at {
 			continue
 		}
-		to := o.to
+		from, to := max(o.from, s.from), o.to
 		if to == 0 || to > at {
-			to, now = at, true
+			to, sum.now = at, true
 		}
-		total += max(to-max(o.from, s.from), 0)
+		if to <= from {
+			continue
+		}
+		if sum.incidents == 0 || from.Sub(until) >= sim.IncidentGap {
+			sum.incidents++
+			incident, began = 0, from
+		}
+		until = to
+		incident += to.Sub(from)
+		sum.total += to.Sub(from)
+		if incident > sum.longest {
+			sum.longest, sum.began = incident, began
+		}
 	}
-	return total, now
+	return sum
 }

@@ -138,7 +138,7 @@ func (m *Model) figures(s *show, all bool) []draw.Part {
 		}
 		parts = append(parts, draw.Say(fmt.Sprintf("%s (%d spot)  ", counted(len(s.frame.Nodes), "node", "nodes"), spot), draw.Title))
 	}
-	parts = append(parts, draw.Say("bill "+draw.Dollars(k.Bill)+"  ", draw.Title), outageFigure(s))
+	parts = append(parts, draw.Say("bill "+draw.Dollars(k.Bill)+"  ", draw.Title), outageFigure(s, all))
 	saved, ok := m.saved(s)
 	switch {
 	case ok && all:
@@ -149,18 +149,22 @@ func (m *Model) figures(s *show, all bool) []draw.Part {
 	return parts
 }
 
-// outageFigure says how long outages were and what they cost. A recording tells
-// neither: it has the instants of decisions alone.
-func outageFigure(s *show) draw.Part {
+// outageFigure says how long outages were and what they cost, and if there is room in
+// how many incidents. A recording tells nothing of it: it has the instants of decisions
+// alone.
+func outageFigure(s *show, all bool) draw.Part {
 	k := &s.frame.Costs
 	if s.about.Recorded {
 		return draw.Say("outage cost not known  ", draw.Muted)
 	}
-	ink := draw.Muted
-	if k.OutageMinutes > 0 || k.OutageCost > 0 {
+	ink, incidents := draw.Muted, ""
+	if k.Incidents > 0 || k.OutageCost > 0 {
 		ink = draw.Bad
 	}
-	return draw.Say(fmt.Sprintf("outage %s min %s  ", draw.Thousands(k.OutageMinutes), draw.Dollars(k.OutageCost)), ink)
+	if k.Incidents > 0 && all {
+		incidents = " in " + draw.Thousands(k.Incidents)
+	}
+	return draw.Say(fmt.Sprintf("outage %s min%s %s  ", draw.Thousands(k.OutageMinutes), incidents, draw.Dollars(k.OutageCost)), ink)
 }
 
 // share says what part of an on-demand bill an amount is, nothing before there is

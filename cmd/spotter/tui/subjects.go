@@ -3,11 +3,11 @@ package tui
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // ofMarket is what is known of a market.
@@ -75,9 +75,9 @@ func (s *show) ofWorkload(name string, now policy.Time) []draw.Section {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such workload", Ink: draw.Warn}}}}
 	}
 	w, f := &s.workloads[id], &s.frame.Workloads[id]
-	total, out := s.outageOf(id, now)
+	sum := s.outageOf(id, now)
 	ink := draw.Own
-	if out {
+	if sum.now {
 		ink = draw.Bad
 	}
 	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "kind", Value: w.Kind.String()},
@@ -87,7 +87,10 @@ func (s *show) ofWorkload(name string, now policy.Time) []draw.Section {
 	if w.PodValue > 0 {
 		what.Items = append(what.Items, draw.Item{Key: "pod value", Value: draw.PerHour(w.PodValue) + ", what a pod costs on demand"})
 	}
-	what.Items = append(what.Items, draw.Item{Key: "outage", Value: draw.Span(time.Duration(total)*time.Millisecond) + " so far"})
+	what.Items = append(what.Items, draw.Item{Key: "outage", Value: draw.Span(sum.total) + " so far"})
+	if sum.incidents > 0 {
+		what.Items = append(what.Items, draw.Item{Key: "incidents", Value: fmt.Sprintf("%d, the longest %s from %s", sum.incidents, draw.Span(sum.longest), draw.DaySecond(sum.began))})
+	}
 	return []draw.Section{what, s.outagesOf(id, now), s.why(name, now), s.history(name, now)}
 }
 
@@ -189,7 +192,7 @@ func (m *Model) ofPolicy(name string) []draw.Section {
 
 func (m *Model) ofRun(s *show) []draw.Section {
 	k := &s.frame.Costs
-	outages := []draw.Item{{Key: "outage cost", Value: draw.Dollars(k.OutageCost)}, {Key: "outages", Value: counted(int(k.OutageMinutes), "minute", "minutes")}}
+	outages := append([]draw.Item{{Key: "outage cost", Value: draw.Dollars(k.OutageCost)}}, outageItems(&k.Outages)...)
 	if s.about.Recorded {
 		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone", Ink: draw.Muted}}
 	}
@@ -212,10 +215,20 @@ func (m *Model) ofRun(s *show) []draw.Section {
 	case r == nil:
 		end.Items = []draw.Item{{Value: "a recording does not know what the run came to", Ink: draw.Muted}}
 	default:
-		end.Items = []draw.Item{{Key: "bill", Value: draw.Dollars(r.Bill)}, {Key: "outage cost", Value: draw.Dollars(r.OutageCost)},
-			{Key: "outages", Value: counted(int(r.OutageMinutes), "minute", "minutes") + " in " + counted(int(r.Incidents), "incident", "incidents")},
+		end.Items = append([]draw.Item{{Key: "bill", Value: draw.Dollars(r.Bill)}, {Key: "outage cost", Value: draw.Dollars(r.OutageCost)}}, outageItems(&r.Outages)...)
+		end.Items = append(end.Items, []draw.Item{
 			{Key: "availability", Value: fmt.Sprintf("%.3f%%", 100*r.Availability)}, {Key: "spot share", Value: draw.Percent(r.SpotShare)},
-			{Key: "decisions", Value: draw.Thousands(r.Decisions)}, {Key: "hash", Value: fmt.Sprintf("%x", r.Hash[:8])}}
+			{Key: "decisions", Value: draw.Thousands(r.Decisions)}, {Key: "hash", Value: fmt.Sprintf("%x", r.Hash[:8])}}...)
 	}
 	return []draw.Section{so, end}
+}
+
+// outageItems say what incidents come to, and which is the longest.
+func outageItems(o *sim.Outages) []draw.Item {
+	items := []draw.Item{{Key: "outages", Value: counted(int(o.OutageMinutes), "minute", "minutes") + " in " + counted(int(o.Incidents), "incident", "incidents") +
+		", " + counted(int(o.PodsAffected), "pod", "pods")}}
+	if o.Incidents > 0 {
+		items = append(items, draw.Item{Key: "they are", Value: o.Sources()}, draw.Item{Key: "longest", Value: o.Longest.String()})
+	}
+	return items
 }

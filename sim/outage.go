@@ -1,0 +1,366 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// An OutageCause is why pods were missed that a workload must have.
+type OutageCause uint8
+
+// The causes of outages. Those up to and including CauseRefused come of Spot.
+const (
+	CauseReclaim     OutageCause = iota // the provider took their spot node, or gave notice that it would
+	CauseRefused                        // they were wanted for the first time, and a spot launch for them was refused
+	CauseMove                           // the policy drained their node or evicted them
+	CauseProvisioner                    // the provisioner consolidated or expired their node
+	CauseFault                          // their node failed with its zone, as the scenario orders
+	CauseBudget                         // a budget had them evicted
+	CausePreemption                     // pods of a higher priority took their place
+	CauseGrowth                         // they were wanted for the first time, and were not ready within the ready grace
+
+	// OutageCauses is how many there are.
+	OutageCauses = iota
+)
+
+// String returns the name used in output.
+func (c OutageCause) String() string {
+	return [...]string{"reclaim", "refused", "move", "provisioner", "fault", "budget", "preemption", "growth"}[c]
+}
+
+// Spot reports whether what comes of c would not be without Spot.
+func (c OutageCause) Spot() bool { return c <= CauseRefused }
+
+// An Incident is a time in which a workload had fewer pods ready than required; gaps
+// under five minutes belong to it, but are not counted.
+type Incident struct {
+	Workload string
+	Began    policy.Time
+
+	// Outage is how long fewer were ready than required, in whole milliseconds, and
+	// Pods how many were missing at most.
+	Outage time.Duration
+	Pods   int32
+
+	// Cause is the one that most of the time comes of.
+	Cause OutageCause
+}
+
+// A CauseOutage is the part of an outage that comes of one cause.
+type CauseOutage struct {
+	Outage    time.Duration
+	Incidents int64 // most of whose time comes of it
+}
+
+// CauseOutages are the parts of an outage by cause. Their sum is the outage.
+//
+// A time below what is required comes of Spot if it would not be without the pods
+// that Spot took or refused; else of the cause that most of the missing pods have.
+type CauseOutages [OutageCauses]CauseOutage
+
+// Spot returns the part that would not be without Spot.
+func (c *CauseOutages) Spot() CauseOutage {
+	a, b := c[CauseReclaim], c[CauseRefused]
+	return CauseOutage{a.Outage + b.Outage, a.Incidents + b.Incidents}
+}
+
+// Outages are the incidents of a workload, or of all of a run.
+type Outages struct {
+	// Outage is how long fewer pods were ready than required, summed over incidents
+	// and workloads, in whole milliseconds. OutageMinutes is the sum in minutes, rounded
+	// once, half up: those of workloads need not add up to those of their run.
+	Outage        time.Duration
+	OutageMinutes int64
+
+	Incidents int64
+
+	// PodsAffected is the sum over incidents of the most pods missing at once, and
+	// Longest the incident that has most of the outage, of equal ones the first.
+	PodsAffected int64
+	Longest      Incident
+
+	Causes CauseOutages
+}
+
+// String says what they come to: "2 min in 3 incidents, 4 pods; none from Spot
+// (provisioner 1m48s)".
+func (o *Outages) String() string {
+	text := fmt.Sprintf("%d min in %s", o.OutageMinutes, counted(o.Incidents, "incident"))
+	if o.Incidents == 0 {
+		return text
+	}
+	return text + ", " + counted(o.PodsAffected, "pod") + "; " + o.Sources()
+}
+
+// Sources says which part of an outage comes of Spot, and what the parts come of.
+func (o *Outages) Sources() string {
+	spot := o.Causes.Spot().Outage
+	of, others := o.parts(CauseReclaim, CauseRefused), o.parts(CauseRefused+1, OutageCauses-1)
+	switch {
+	case o.Outage == 0:
+		return ""
+	case spot == 0:
+		return "none from Spot (" + others + ")"
+	case spot == o.Outage:
+		return "all from Spot (" + of + ")"
+	}
+	return "from Spot " + of + ", without it " + others
+}
+
+// parts lists what comes of the causes from first to last.
+func (o *Outages) parts(first, last OutageCause) string {
+	var list []string
+	for c := first; c <= last; c++ {
+		if x := o.Causes[c].Outage; x > 0 {
+			list = append(list, c.String()+" "+x.Round(time.Second).String())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// String names an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods,
+// reclaim)".
+func (i *Incident) String() string {
+	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload, i.Began.Std().Format(time.DateTime), counted(int64(i.Pods), "pod"), i.Cause)
+}
+
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// OutageMinutes returns a sum of times below what is required in minutes, rounded half up.
+func OutageMinutes(outage time.Duration) int64 {
+	return int64((outage + time.Minute/2) / time.Minute)
+}
+
+// incident adds one, given its milliseconds below by cause and its greatest shortfall.
+func (o *Outages) incident(began policy.Time, by *[OutageCauses]int64, short int32) {
+	more := Outages{Incidents: 1, PodsAffected: int64(short)}
+	cause := OutageCause(0)
+	for c := range by {
+		more.Causes[c].Outage = time.Duration(by[c]) * time.Millisecond
+		more.Outage += more.Causes[c].Outage
+		if by[c] > by[cause] {
+			cause = OutageCause(c)
+		}
+	}
+	more.Causes[cause].Incidents = 1
+	more.Longest = Incident{Began: began, Outage: more.Outage, Pods: short, Cause: cause}
+	o.Add(&more)
+}
+
+// Add adds the incidents of more.
+func (o *Outages) Add(more *Outages) {
+	o.Outage += more.Outage
+	o.OutageMinutes = OutageMinutes(o.Outage)
+	o.Incidents += more.Incidents
+	o.PodsAffected += more.PodsAffected
+	if a, b := &o.Longest, &more.Longest; b.Outage > a.Outage || b.Outage == a.Outage && b.Outage > 0 && b.Began < a.Began {
+		*a = *b
+	}
+	for c := range o.Causes {
+		o.Causes[c].Outage += more.Causes[c].Outage
+		o.Causes[c].Incidents += more.Causes[c].Incidents
+	}
+}
+
+// cause returns what the workload is below its required level by now. Of the pods that
+// it wants for the first time those count that are desired: the others are not due yet.
+func (g *gauge) cause() OutageCause {
+	missing := g.missing
+	early := max(0, g.wanted-g.desired)
+	for _, c := range [...]OutageCause{CauseGrowth, CauseRefused} {
+		n := min(early, missing[c])
+		missing[c], early = missing[c]-n, early-n
+	}
+	taken, refused := missing[CauseReclaim], missing[CauseRefused]
+	if g.ready+taken+refused >= g.required && taken+refused > 0 {
+		if taken >= refused {
+			return CauseReclaim
+		}
+		return CauseRefused
+	}
+	most := CauseGrowth // a StatefulSet has yet to make some of what it wants
+	for c := CauseGrowth; c > CauseRefused; c-- {
+		if n := missing[c]; n > 0 && n >= missing[most] {
+			most = c
+		}
+	}
+	return most
+}
+
+// Pods that a workload misses are counted by cause: a pod that is to end by anybody's
+// doing but its workload's is missed until the one in its place is ready, and a pod
+// more until it is ready for the first time.
+
+// serves reports whether w must have pods ready at all times.
+func (r *run) serves(w policy.WorkloadID) bool {
+	kind := r.world.Workloads[w].Kind
+	return kind != policy.KindJob && kind != policy.KindDaemonSet
+}
+
+// missed has the workload of pod id, which is about to end, miss it for cause c. Of
+// several causes the first counts, and one that met it before it was ready takes the
+// place of why it was made.
+func (r *run) missed(id policy.PodID, c OutageCause) {
+	p, x := &r.pods[id], &r.podX[id]
+	w := r.world.Templates[p.Template].Workload
+	if x.taken || p.Phase == policy.PodTerminating || p.Phase == policy.PodGone || !r.serves(w) {
+		return
+	}
+	g := &r.gauges[w]
+	g.advance(r.q.now, r.window)
+	if p.Phase != policy.PodReady {
+		g.missing[x.cause]--
+	}
+	g.missing[c]++
+	x.cause, x.taken = c, true
+}
+
+// leave notes that pod id, which was in the given phase, is no longer one of its workload's.
+func (r *run) leave(id policy.PodID, was policy.PodPhase) {
+	x := &r.podX[id]
+	w := r.world.Templates[r.pods[id].Template].Workload
+	if !r.serves(w) {
+		return
+	}
+	g := &r.gauges[w]
+	g.advance(r.q.now, r.window)
+	switch {
+	case x.taken:
+		r.work[w].owed[x.cause]++
+		r.forgetOwed(w)
+	case was != policy.PodReady:
+		g.missing[x.cause]--
+	}
+}
+
+// come notes that pod id was made: in the place of one that its workload misses, or
+// as one more.
+func (r *run) come(id policy.PodID) {
+	x, w := &r.podX[id], r.world.Templates[r.pods[id].Template].Workload
+	if !r.serves(w) {
+		return
+	}
+	for c := range r.work[w].owed {
+		if r.work[w].owed[c] > 0 {
+			r.work[w].owed[c]--
+			x.cause = OutageCause(c)
+			return
+		}
+	}
+	g := &r.gauges[w]
+	g.advance(r.q.now, r.window)
+	x.cause = CauseGrowth
+	g.missing[CauseGrowth]++
+}
+
+// filled notes that pod id is missed no longer.
+func (r *run) filled(id policy.PodID) {
+	w := r.world.Templates[r.pods[id].Template].Workload
+	if !r.serves(w) {
+		return
+	}
+	g := &r.gauges[w]
+	g.advance(r.q.now, r.window)
+	g.missing[r.podX[id].cause]--
+}
+
+// forgetOwed has w miss no more pods than it wants.
+func (r *run) forgetOwed(w policy.WorkloadID) {
+	ws, g := &r.work[w], &r.gauges[w]
+	owed := int32(0)
+	for _, n := range ws.owed {
+		owed += n
+	}
+	for c := OutageCauses - 1; c >= 0; c-- {
+		if drop := min(ws.owed[c], ws.active+owed-g.wanted); drop > 0 {
+			ws.owed[c] -= drop
+			g.missing[c] -= drop
+			owed -= drop
+		}
+	}
+}
+
+// refusedSpot notes that pod id waits since a spot launch for it was refused.
+func (r *run) refusedSpot(id policy.PodID) {
+	x, w := &r.podX[id], r.world.Templates[r.pods[id].Template].Workload
+	if x.cause != CauseGrowth || !r.serves(w) {
+		return
+	}
+	g := &r.gauges[w]
+	g.advance(r.q.now, r.window)
+	g.missing[CauseGrowth]--
+	g.missing[CauseRefused]++
+	x.cause = CauseRefused
+}
+
+// refusedMarkets does so for every pending pod that was promised no place and has room
+// on a node of one of the markets of pool.
+func (r *run) refusedMarkets(pool policy.PoolID, markets []policy.MarketID) {
+	var offers []place.Offer
+	for _, o := range r.stage.offers[pool] {
+		for _, m := range markets {
+			if o.Market == m && r.world.Markets[m].Capacity == policy.Spot {
+				offers = append(offers, o)
+			}
+		}
+	}
+	if len(offers) == 0 {
+		return
+	}
+	asked := make(map[policy.TemplateID]bool)
+	for _, id := range r.pending {
+		p := &r.pods[id]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || r.podX[id].cause != CauseGrowth {
+			continue
+		}
+		fits, known := asked[p.Template]
+		if !known {
+			bins, _ := r.space.Provision([]policy.Pod{*p}, offers)
+			fits = len(bins) > 0
+			asked[p.Template] = fits
+		}
+		if fits {
+			r.refusedSpot(id)
+		}
+	}
+}
+
+// lossOf returns why the provider takes node id. A node on demand is lost to nothing
+// but a zone outage that the scenario orders, which takes spot nodes as well.
+func (r *run) lossOf(id policy.NodeID) OutageCause {
+	if !r.nodeX[id].spot {
+		return CauseFault
+	}
+	m := &r.world.Markets[r.nodes[id].Market]
+	for i := range r.world.Faults {
+		f := &r.world.Faults[i]
+		lasts := max(f.Duration, weather.DefaultParams().TakeWindow)
+		if f.Kind == scenarios.FaultZoneOutage && f.At <= r.q.now && r.q.now <= f.At.Add(lasts) &&
+			(f.Zone == "" || f.Zone == r.world.Zones[m.Zone]) && (f.Type == "" || f.Type == r.world.Types[m.Type].Name) {
+			return CauseFault
+		}
+	}
+	return CauseReclaim
+}
+
+// evictionOf returns why a pod of node id is evicted, by a drain of the given actor.
+func (r *run) evictionOf(id policy.NodeID, forced bool, by policy.Actor) OutageCause {
+	switch {
+	case forced:
+		return r.lossOf(id)
+	case by == policy.ActorUs:
+		return CauseMove
+	}
+	return CauseProvisioner
+}
