@@ -259,6 +259,9 @@ func (r *run) notice(id policy.NodeID, at policy.Time) {
 		r.result.Notices++
 	}
 	r.log.add(r.q.now, logNotice, n.Name, "", int64(n.ReclaimAt))
+	if r.poolX[n.Pool].mixed {
+		r.interrupted(id)
+	}
 	r.planStep(r.q.now)
 }
 
