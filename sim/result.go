@@ -84,6 +84,11 @@ type Result struct {
 
 	// Warnings are faults that did not stop the run, each kind once.
 	Warnings []string
+
+	// Violations say in plain sentences what of the manifests the run did not
+	// keep, such as a share of spot above what a pool allows. Empty for a run that
+	// kept all.
+	Violations []string
 }
 
 // A WorkloadResult is the part of a Result that one workload has.
