@@ -5,7 +5,8 @@
 // manifest says it: only on-demand where its greatest spot share is 0, only spot where
 // its least one is 1 and it does not fall back to on-demand, else both. Its provisioner
 // then does what it does by itself, with the pool's own consolidation: see package
-// karpenter for what that is with both capacity types.
+// karpenter for what that is with both capacity types. A pool that was steered before
+// goes on as it was told last.
 //
 // Where nobody provisions, nodes are bought for pods that are pending and given back as
 // package karpenter does, but nothing is moved from on-demand to spot.
@@ -27,17 +28,18 @@ func New(Config) *Policy { return &Policy{} }
 // Name returns "as-is".
 func (*Policy) Name() string { return "as-is" }
 
-// Decide lets each pool buy what it buys by itself, unless it already does.
+// Decide lets each pool that nobody steered buy what it buys by itself.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
-	share := func(p policy.PoolID) float64 {
-		if spot, _ := allows(&s.Pools[p]); spot {
+	share := func(id policy.PoolID) float64 {
+		p := &s.Pools[id]
+		if spot, _ := allows(p); spot && !p.Steer.Set {
 			return 1
 		}
-		return 0
+		return p.Steer.Share
 	}
 	for i := range s.Pools {
-		if p := &s.Pools[i]; p.Mode != policy.ModeOff && (!p.Steer.Set || p.Steer.Share != share(p.ID)) {
+		if p := &s.Pools[i]; p.Mode != policy.ModeOff && !p.Steer.Set {
 			plan.Steers = append(plan.Steers, steer(s, p))
 		}
 	}
