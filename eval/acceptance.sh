@@ -34,7 +34,7 @@ check() {
 	shift
 	echo "== $name" >&2
 	code=0
-	"$spotter" eval "$@" --every 168h --format markdown --out "$out/$name.md" || code=$?
+	"$spotter" eval "$@" --baseline spotvortex --every 168h --format markdown --out "$out/$name.md" || code=$?
 	case $code in
 	0) ;;
 	1) failed=1 ;;
@@ -47,7 +47,7 @@ check() {
 # an intensity.
 best() {
 	"$spotter" eval "$1" --trace "$trace1" --windows "$choose_weeks" --every 168h --seeds "$choose_seeds" \
-		--intensity "$2" --policies "$mixes" --format json --out "$out/choose-$1-x$2.json"
+		--intensity "$2" --policies "$mixes" --baseline spotvortex --format json --out "$out/choose-$1-x$2.json"
 	sed -n 's/.*"best_static": "\(.*\)".*/\1/p' "$out/choose-$1-x$2.json" | head -n 1
 }
 

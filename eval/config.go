@@ -19,8 +19,23 @@ const OnDemand = "on-demand"
 // It is no policy: nothing can be decided by it.
 const OracleName = "oracle"
 
-// DefaultBaseline is the policy that improvements are measured against.
-const DefaultBaseline = "spotvortex"
+// The policies that improvements are measured against when nobody says which: what a
+// cluster has without us, and in a cluster that was captured what runs there.
+const (
+	DefaultBaseline = "karpenter"
+	CaptureBaseline = "as-is"
+)
+
+// BaselineOf returns the baseline of a comparison over cases on which nothing was said:
+// CaptureBaseline where all of them are captures, else DefaultBaseline.
+func BaselineOf(cases []Case) string {
+	for i := range cases {
+		if w := cases[i].World; w == nil || !w.Captured {
+			return DefaultBaseline
+		}
+	}
+	return CaptureBaseline
+}
 
 // ErrConfig is wrapped by every error that a wrong Config causes.
 var ErrConfig = errors.New("wrong configuration")
@@ -36,7 +51,8 @@ type Config struct {
 	// in front, and the baseline behind it, when they are not among them.
 	Policies []string
 
-	// Baseline is the policy that others are compared with.
+	// Baseline is the policy that others are compared with; empty means [BaselineOf]
+	// the cases.
 	Baseline string
 
 	// Cases are the worlds and windows. More windows make the intervals speak
@@ -92,7 +108,7 @@ type Runner func(context.Context, Job) (*sim.Result, error)
 
 // DefaultPolicies are compared when the user names none.
 func DefaultPolicies() []string {
-	return []string{OnDemand, "spot", "static", "spotvortex", "spotvortex:compat=true", "portfolio"}
+	return []string{OnDemand, DefaultBaseline, "spot", "static", "spotvortex", "spotvortex:compat=true", "portfolio"}
 }
 
 // DefaultSeeds returns the seeds 1…n.
@@ -111,7 +127,7 @@ func DefaultSeeds(n int) []uint64 {
 // and three years), as shares of the on-demand price.
 func DefaultConfig() Config {
 	return Config{
-		Policies: DefaultPolicies(), Baseline: DefaultBaseline, Seeds: DefaultSeeds(20),
+		Policies: DefaultPolicies(), Seeds: DefaultSeeds(20),
 		Discount1y: 0.29, Discount3y: 0.45,
 	}
 }
@@ -146,7 +162,7 @@ func (c Config) complete() Config {
 		c.Policies = d.Policies
 	}
 	if c.Baseline == "" {
-		c.Baseline = d.Baseline
+		c.Baseline = BaselineOf(c.Cases)
 	}
 	if len(c.Seeds) == 0 {
 		c.Seeds = d.Seeds

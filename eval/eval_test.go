@@ -46,7 +46,7 @@ func TestAlwaysRun(t *testing.T) {
 		baseline string
 		want     []string
 	}{
-		{[]string{"spot"}, "", []string{"on-demand", "spotvortex", "spot"}},
+		{[]string{"spot"}, "", []string{"on-demand", "karpenter", "spot"}},
 		{[]string{"spot", "on-demand"}, "spot", []string{"spot", "on-demand"}},
 		{[]string{"spot"}, "on-demand", []string{"on-demand", "spot"}},
 		{[]string{"spot"}, "static:share=0.3", []string{"on-demand", "static:share=0.3", "spot"}},
@@ -60,6 +60,29 @@ func TestAlwaysRun(t *testing.T) {
 		if !reflect.DeepEqual(r.Config.Policies, x.want) {
 			t.Errorf("policies %v with baseline %q gives %v, want %v", x.policies, x.baseline, r.Config.Policies, x.want)
 		}
+	}
+}
+
+// TestBaselineOf: what a cluster has without us, and what runs in it where every case is
+// a cluster that was captured.
+func TestBaselineOf(t *testing.T) {
+	made, captured := cases(1, "web-week"), cases(2, "mine")
+	for i := range captured {
+		w := *captured[i].World
+		w.Captured = true
+		captured[i].World = &w
+	}
+	for want, c := range map[string][]Case{"karpenter": made, "as-is": captured} {
+		r, err := Run(context.Background(), Config{Policies: []string{"spot"}, Cases: c, Seeds: []uint64{1}}, fake{}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := []string{"on-demand", want, "spot"}; r.Config.Baseline != want || !reflect.DeepEqual(r.Config.Policies, got) {
+			t.Errorf("captured %v: baseline %q of %v, want %q of %v", c[0].World.Captured, r.Config.Baseline, r.Config.Policies, want, got)
+		}
+	}
+	if got := BaselineOf(append(captured, made...)); got != "karpenter" {
+		t.Errorf("of a capture and another world it is %q, want karpenter", got)
 	}
 }
 

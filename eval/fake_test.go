@@ -103,7 +103,7 @@ func (f fake) run(_ context.Context, j Job) (*sim.Result, error) {
 // shown is the configuration that outputs are shown with.
 func shown() Config {
 	c := DefaultConfig()
-	c.Policies = []string{OnDemand, "spot", "static", "spotvortex"}
+	c.Policies, c.Baseline = []string{OnDemand, "spot", "static", "spotvortex"}, StandingBaseline
 	c.Cases = cases(2, "web-week")
 	c.Seeds = DefaultSeeds(5)
 	c.Gates = StandingGates()

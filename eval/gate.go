@@ -36,8 +36,12 @@ type Gate struct {
 	Value float64
 }
 
-// StandingGates are those that a policy must pass to be called better than the
-// baseline: it improves net profit by 2 % in the median run and costs no
+// StandingBaseline is the policy that StandingGates are held against, whatever the
+// baseline of other comparisons.
+const StandingBaseline = "spotvortex"
+
+// StandingGates are those that a policy must pass to be called better than
+// StandingBaseline: it improves net profit by 2 % in the median run and costs no
 // minute of outage more in any.
 func StandingGates() []Gate {
 	return []Gate{

@@ -86,6 +86,12 @@ type Steer struct {
 	// Fallback lets a refused spot launch go to on-demand.
 	Fallback bool
 
+	// Mixed leaves the choice between spot and on-demand to the pool's provisioner, as
+	// one NodePool that allows both capacity types does, with that NodePool's handling
+	// of interruptions. Share is then 1 and Fallback set, which say the same to
+	// provisioners of which each NodePool or group has one capacity type.
+	Mixed bool
+
 	// Limits bound the pool; zero components are left as they are.
 	Limits Resources
 
@@ -215,6 +221,9 @@ func (p *Plan) Format(s *Snapshot) string {
 		fmt.Fprintf(&b, "steer %s share=%.3f", s.Pools[x.Pool].Name, x.Share)
 		if x.Exact {
 			b.WriteString(" exact")
+		}
+		if x.Mixed {
+			b.WriteString(" mixed")
 		}
 		if x.Markets != nil {
 			fmt.Fprintf(&b, " markets=%d", len(x.Markets))

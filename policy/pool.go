@@ -76,6 +76,11 @@ type Pool struct {
 	Labels []Label
 	Taints []Taint
 
+	// CapacityTypes are those that the NodePools or groups of the pool allowed when
+	// the cluster was captured, ascending; none where that is not known. They say
+	// what runs without us and bound no policy.
+	CapacityTypes []CapacityType
+
 	// Levers are the ways in which a share can be steered here.
 	Levers Levers
 

@@ -46,6 +46,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 	w := &World{
 		Name:        sc.Name,
 		Digest:      sc.Digest,
+		Captured:    sc.Captured,
 		TraceDigest: windowDigest(tr, start, end),
 		Start:       start,
 		Duration:    sc.Duration,

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // A manifest is the Scenario object of a file: what no Kubernetes object says.
@@ -127,6 +128,10 @@ var faultNeeds = map[FaultKind]string{
 // a slip of the pen.
 const reserveMost = 1000
 
+// AnnotationCaptured on a Scenario says when the cluster that it is was captured, as in
+// 2026-01-03T14:00:00Z.
+const AnnotationCaptured = kube.OwnPrefix + "captured"
+
 const (
 	defaultWarmUp        = 24 * time.Hour
 	defaultReadyGrace    = 10 * time.Minute
@@ -141,6 +146,12 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	}
 	s := &m.Spec
 	sc.Name = m.Name
+	if text, stated := m.Annotations[AnnotationCaptured]; stated {
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured}, "%q is no time as 2026-01-03T14:00:00Z", text))
+		}
+		sc.Captured = true
+	}
 	if s.Duration == nil {
 		fail("must be set%s", "", "duration")
 	} else if sc.Duration = s.Duration.Duration; sc.Duration <= 0 {

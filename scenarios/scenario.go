@@ -43,6 +43,10 @@ type Scenario struct {
 
 	Duration, WarmUp, ReadyGrace time.Duration
 
+	// Captured says that the scenario is a cluster that was captured, and not one that
+	// was made up.
+	Captured bool
+
 	// Trace is the file or folder that the scenario names, or an embedded trace
 	// as "embedded:NAME"; empty leaves it to the caller.
 	Trace string

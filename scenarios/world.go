@@ -17,6 +17,9 @@ type World struct {
 	// trace's content in the window. Both go into every run's hash.
 	Digest, TraceDigest [32]byte
 
+	// Captured says that it is a cluster that was captured.
+	Captured bool
+
 	// The run is metered from Start to Start+Duration, after WarmUp before it.
 	Start            policy.Time
 	Duration, WarmUp time.Duration

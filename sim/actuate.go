@@ -20,6 +20,7 @@ var errLeastSize = errors.New("its group is at its least size")
 // Steer tells a pool what to buy from now on.
 func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &r.poolX[x.Pool]
+	p.mixed = x.Mixed && r.world.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter
 	p.share, p.exact, p.fallback, p.bid, p.empty, p.allowed = x.Share, x.Exact, x.Fallback, x.Bid, x.EmptyOnly, nil
 	if x.Markets != nil {
 		p.allowed = make([]bool, len(s.Markets))

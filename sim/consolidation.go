@@ -196,8 +196,8 @@ func (v karpenterView) NominatedUntil(n policy.NodeID) policy.Time {
 	return x.nominatedUntil
 }
 
-// Offers lists what replacements may be of each pool: spot where all of it may be spot,
-// else on-demand. (A pool that is part spot is two NodePools in the cluster, of which
+// Offers lists what replacements may be of each pool: both where one NodePool allows
+// both, spot where all of it may be spot, else on-demand. (A pool that is part spot is two NodePools in the cluster, of which
 // the one for spot is full.)
 func (v karpenterView) Offers() ([]place.Offer, uint64) {
 	r, k := v.r, &v.r.kar
@@ -220,7 +220,7 @@ func (r *run) replacements(list []place.Offer) []place.Offer {
 		pool := &r.pools[h.pool]
 		limits := pool.Limits
 		pool.Limits = policy.Resources{} // Pools has them
-		if share := r.poolX[h.pool].share; h.second {
+		if share := r.poolX[h.pool].share; h.second || r.poolX[h.pool].mixed {
 			list = r.addHalf(list, h)
 		} else {
 			list = r.addOffers(list, h.pool, h.id, share >= 1, share < 1)
@@ -264,6 +264,9 @@ func (v karpenterView) CapacityTypes(p policy.PoolID) (spot, onDemand bool) {
 	pools := policy.PoolID(len(v.r.pools))
 	if p >= pools {
 		return false, true
+	}
+	if v.r.poolX[p].mixed {
+		return true, true
 	}
 	spot = v.r.poolX[p].share >= 1
 	return spot, !spot

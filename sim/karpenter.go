@@ -13,6 +13,7 @@ type poolState struct {
 	share    float64
 	exact    bool
 	fallback bool
+	mixed    bool         // one NodePool of both capacity types, where Karpenter serves the pool
 	empty    bool         // remove empty nodes only, whatever the manifest says
 	bid      policy.Money // in auctions; 0 is what a node is worth there
 	allowed  []bool       // by market; nil means all of the pool
@@ -155,26 +156,11 @@ func allowed(limits, used, more policy.Resources) bool {
 		(limits.GPU == 0 || sum.GPU <= limits.GPU)
 }
 
-// launchBin buys the node of a bin, of the capacity type that brings the share
-// nearest to what is wanted, and promises its place to those of the bin's pods that are
-// pending: the first ones.
+// launchBin buys the node of a bin and promises its place to those of the bin's pods that
+// are pending: the first ones.
 func (r *run) launchBin(pods []policy.Pod, pending int, offers []place.Offer, b place.Bin) bool {
 	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(r.pools))
-	var spot, onDemand []policy.MarketID
-	for _, o := range b.Offers {
-		m := offers[o].Market
-		if r.world.Markets[m].Capacity == policy.Spot {
-			spot = append(spot, m)
-		} else {
-			onDemand = append(onDemand, m)
-		}
-	}
-	first, second := onDemand, spot
-	if len(spot) > 0 && (len(onDemand) == 0 || r.wantsSpot(pool, spot[0])) {
-		first, second = spot, onDemand
-	}
-	second = r.alternatives(pool, first, second)
-	for _, markets := range [...][]policy.MarketID{first, second} {
+	for _, markets := range r.tries(pool, offers, b) {
 		markets = r.request(markets)
 		if len(markets) == 0 {
 			continue
@@ -196,6 +182,47 @@ func (r *run) launchBin(pods []policy.Pod, pending int, offers []place.Offer, b 
 		}
 	}
 	return false
+}
+
+// tries returns the markets that are asked for the node of a bin, those of the capacity
+// type that brings the share nearest to what is wanted, and then the ones that are asked
+// where these refuse. A NodeClaim of both capacity types is asked for once: its
+// markets that refused are left out when Karpenter makes the next one for the pods.
+func (r *run) tries(pool policy.PoolID, offers []place.Offer, b place.Bin) [2][]policy.MarketID {
+	var spot, onDemand, all []policy.MarketID
+	for _, o := range b.Offers {
+		m := offers[o].Market
+		switch {
+		case r.poolX[pool].mixed:
+			all = append(all, m)
+		case r.world.Markets[m].Capacity == policy.Spot:
+			spot = append(spot, m)
+		default:
+			onDemand = append(onDemand, m)
+		}
+	}
+	if r.poolX[pool].mixed {
+		return [2][]policy.MarketID{all}
+	}
+	first, second := onDemand, spot
+	if len(spot) > 0 && (len(onDemand) == 0 || r.wantsSpot(pool, spot[0])) {
+		first, second = spot, onDemand
+	}
+	return [2][]policy.MarketID{first, r.alternatives(pool, first, second)}
+}
+
+// interrupted is what Karpenter does when its queue of interruptions says that a node is
+// about to be taken: it does not ask for the market any more for a while, and drains the
+// node (handleNodeClaim in pkg/controllers/interruption/controller.go of
+// karpenter-provider-aws). A rebalance recommendation changes nothing there.
+func (r *run) interrupted(id policy.NodeID) {
+	n := &r.nodes[id]
+	ms := &r.market[n.Market]
+	ms.unavailable = max(ms.unavailable, r.q.now.Add(r.delays.Unavailable))
+	r.kar.offersUntil = 0
+	if n.Phase == policy.NodeInitialized {
+		r.startDrain(id, nil, n.ReclaimAt, policy.ActorKarpenter)
+	}
 }
 
 // alternatives returns what is tried when the first capacity type is refused:

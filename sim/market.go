@@ -188,6 +188,7 @@ func (r *run) refuse(pool policy.PoolID, markets []policy.MarketID) {
 // refused makes the policy hear of a refused launch.
 func (x *poolState) refused(r *run, pool policy.PoolID) {
 	r.pools[pool].Refused = r.q.now
+	r.kept[pool].refuse(r.q.now, r.window)
 	if r.q.now >= r.window.From {
 		r.result.Refusals++
 	}

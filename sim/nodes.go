@@ -95,6 +95,7 @@ func (r *run) newNode(pool policy.PoolID, m policy.MarketID, s int32) policy.Nod
 		Phase: policy.NodeLaunching, Allocatable: typ.Allocatable, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 		Labels: r.labels(pool, m), Taints: p.Taints, Launched: r.q.now}
 	r.pools[pool].Used = r.pools[pool].Used.Plus(typ.Capacity)
+	r.kept[pool].use(r.q.now, r.window, r.pools[pool].Used)
 	r.space.SetNode(&r.nodes[id])
 	ms := &r.market[m]
 	ms.take(s)
@@ -122,6 +123,7 @@ func (r *run) labels(pool policy.PoolID, m policy.MarketID) []policy.Label {
 // launch buys a node and plans its life.
 func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token string, bid policy.Money) policy.NodeID {
 	id := r.newNode(pool, m, slot)
+	r.noteFallback(pool, m)
 	n, x := &r.nodes[id], &r.nodeX[id]
 	n.Token = token
 	if r.world.Markets[m].Auction() {
@@ -241,6 +243,7 @@ func (r *run) hold(id policy.NodeID, held bool) {
 		h.spotNodes += d
 		h.spotSize += d * x.size
 	}
+	r.kept[r.nodes[id].Pool].hold(r.q.now, r.window, x.size, d, x.spot)
 }
 
 // notice tells that the provider takes a node at an instant: earlier than it may
@@ -259,6 +262,9 @@ func (r *run) notice(id policy.NodeID, at policy.Time) {
 		r.result.Notices++
 	}
 	r.log.add(r.q.now, logNotice, n.Name, "", int64(n.ReclaimAt))
+	if r.poolX[n.Pool].mixed {
+		r.interrupted(id)
+	}
 	r.planStep(r.q.now)
 }
 
@@ -375,6 +381,7 @@ func (r *run) vanish(id policy.NodeID) {
 	r.market[n.Market].running--
 	typ := &r.world.Types[r.world.Markets[n.Market].Type]
 	r.pools[n.Pool].Used = r.pools[n.Pool].Used.Minus(typ.Capacity)
+	r.kept[n.Pool].use(r.q.now, r.window, r.pools[n.Pool].Used)
 	if n.Phase < policy.NodeInitialized {
 		for i, y := range r.inflight {
 			if y == id {

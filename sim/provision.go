@@ -139,6 +139,12 @@ func (r *run) staying(list []policy.NodeID) []policy.NodeID {
 // addHalf adds what a NodePool may buy now.
 func (r *run) addHalf(list []place.Offer, h half) []place.Offer {
 	x := &r.poolX[h.pool]
+	if x.mixed {
+		if h.second {
+			return list
+		}
+		return r.addOffers(list, h.pool, h.id, true, true)
+	}
 	if !h.second {
 		return r.addOffers(list, h.pool, h.id, x.share > 0, x.share < 1)
 	}

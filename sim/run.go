@@ -136,6 +136,7 @@ type run struct {
 	inflight []policy.NodeID // launched and not yet initialized
 	auto     *autoscaler     // nil where no pool has Auto Scaling groups
 	held     holding
+	kept     []kept           // by pool
 	account  *billing.Account // of nodes on demand; nil where nothing was paid for in advance
 	daemons  []policy.TemplateID
 
@@ -197,6 +198,7 @@ func newRun(cfg Config) (*run, error) {
 	r.sched = scheduler.New(r.space, r.world.Templates, r.spreadTogether)
 	r.q.now = st.begin
 	r.newMarkets()
+	r.newKept()
 	r.newGroups()
 	r.newAccount()
 	r.newWorkloads()
@@ -402,6 +404,7 @@ func (r *run) finish() (*Result, error) {
 	r.fillFigures()
 	r.fillBudgets()
 	r.fillGangs()
+	r.fillViolations()
 	if r.cfg.Check {
 		if err := r.checkMoney(); err != nil {
 			return nil, err

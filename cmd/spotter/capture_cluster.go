@@ -20,8 +20,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/live/karpenter"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -52,6 +54,7 @@ func readings() []reading {
 		{"poddisruptionbudgets.policy", &policyv1.PodDisruptionBudgetList{}, "there are no disruption budgets"},
 		{"priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClassList{}, "priorities are those that pods carry"},
 		{"capacitypools.spotter.dev", &v1alpha1.CapacityPoolList{}, "pools are made of the nodes that there are"},
+		{"nodepools.karpenter.sh", &karpv1.NodePoolList{}, "a NodePool allows the capacity types that its nodes have"},
 		{"gpubudgets.spotter.dev", &v1alpha1.GPUBudgetList{}, "there are no accelerator budgets"},
 	}
 }
@@ -66,7 +69,7 @@ func (p *program) runningCluster(ctx context.Context, f *captureFlags) (captureS
 		return captureSource{}, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
 		return captureSource{}, err
 	}
 	ctx, stop := context.WithTimeout(ctx, captureWait)
@@ -146,6 +149,9 @@ func (p *program) read(ctx context.Context, c client.Reader, f *captureFlags) (*
 	}
 	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.CapacityPool]()] {
 		f.Pools = append(f.Pools, *o.(*v1alpha1.CapacityPool)) //nolint:forcetypeassert // it is filed by its type
+	}
+	for _, o := range out.objects[reflect.TypeFor[*karpv1.NodePool]()] {
+		f.NodePools = append(f.NodePools, *o.(*karpv1.NodePool)) //nolint:forcetypeassert // it is filed by its type
 	}
 	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.GPUBudget]()] {
 		f.Budgets = append(f.Budgets, *o.(*v1alpha1.GPUBudget)) //nolint:forcetypeassert // it is filed by its type

@@ -91,8 +91,20 @@ func TestCaptureRecording(t *testing.T) {
 	}
 	wrongCallIs(t, "no step 99999", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
 	wrongCallIs(t, "begins at", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
-	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "static") {
-		t.Errorf("eval: exit code %d\n%s%s", code, again, stderr)
+	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "static") || !strings.Contains(again, "\nas-is * ") {
+		t.Errorf("eval of a capture: exit code %d, want the baseline as-is\n%s%s", code, again, stderr)
+	}
+	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "\nkarpenter * ") {
+		t.Errorf("eval of a capture and another scenario: exit code %d, want the baseline karpenter\n%s%s", code, again, stderr)
+	}
+	for _, spec := range []string{"as-is", "karpenter"} {
+		steps := filepath.Join(t.TempDir(), spec)
+		if code, _, stderr := call(t, "sim", out, "--policy", spec, "--record", steps); code != exitGood {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		if code, stdout, stderr := call(t, "replay", steps); code != exitGood {
+			t.Errorf("replay of %s: exit code %d\n%s%s", spec, code, stdout, stderr)
+		}
 	}
 }
 

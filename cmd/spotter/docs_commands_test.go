@@ -57,7 +57,7 @@ var pagesRun = []page{
 		"bin/spotter eval web-week batch-night…":              {leave: "it is a comparison of minutes, as those above it"},
 		"bin/spotter trace record…":                           {says: "files written"},
 		"bin/spotter trace info…":                             {says: "instance types"},
-		"bin/spotter eval web-week --policies static --gate…": {exits: []int{exitGate}},
+		"bin/spotter eval web-week --policies static --baseline spotvortex --gate…": {exits: []int{exitGate}},
 		"spotter run…":                                        {cluster: true, begins: true, meets: (*clone).decides},
 		"kubectl get cpool":                                   {cluster: true, says: "general"},
 		"spotter capture…":                                    {cluster: true, says: "captured.yaml"},

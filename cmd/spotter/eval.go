@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,14 +59,14 @@ func (p *program) evalCommand() *cobra.Command {
 			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +
 			"  spotter eval web-week --policies portfolio --compare ./spotter-base --out - --out results.json --out junit.xml\n" +
 			"  spotter eval worlds/shop.yaml --compare-scenarios ../base --seeds-from 41405d6\n" +
-			"  spotter eval web-week --policies static --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
+			"  spotter eval web-week --policies static --baseline spotvortex --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return p.eval(c.Context(), &f, args) },
 	}
 	flags := c.Flags()
 	f.register(flags)
 	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
-	flags.StringVar(&f.baseline, "baseline", d.Baseline, "policy `P` that the others are compared with")
+	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
 	flags.StringVar(&f.seeds, "seeds", "20", "seeds of the weather, `N|A-B`: N means 1…N")
 	flags.StringVar(&f.windows, "windows", "1", "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B")
 	flags.DurationVar(&f.every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
@@ -164,7 +165,7 @@ func (p *program) verdict(report *eval.Report) error {
 // evalConfig turns flags into what is compared. It reads scenarios and traces.
 func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
 	cfg := eval.DefaultConfig()
-	cfg.Baseline, cfg.Version, cfg.Invocation = f.baseline, version, p.invocation()
+	cfg.Version, cfg.Invocation = version, p.invocation()
 	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
 	var err error
 	if cfg.Seeds, err = f.seedsOf(other); err != nil {
@@ -188,6 +189,7 @@ func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*e
 	if cfg.Cases, err = p.cases(f, args); err != nil {
 		return nil, err
 	}
+	cfg.Baseline = cmp.Or(f.baseline, eval.BaselineOf(cfg.Cases))
 	switch {
 	case f.policies != "":
 		if cfg.Policies, err = parsePolicies(f.policies); err != nil {

@@ -251,7 +251,8 @@ func (p *program) openCompare(ctx context.Context, f *evalFlags, args []string) 
 		}
 		o.flags = append(o.flags, "--"+name, value)
 	}
-	o.flags = append(o.flags, "--baseline", f.baseline)
+	// The other is asked for runs alone, and every build has this policy.
+	o.flags = append(o.flags, "--baseline", eval.OnDemand)
 	return o, nil
 }
 

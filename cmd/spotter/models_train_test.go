@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/eval"
 )
 
 // TestModelsTrain trains for a moment: the bundle is whole, and equal commands
@@ -56,7 +58,7 @@ func TestActionsGate(t *testing.T) {
 	withONNX(t)
 	for _, world := range []string{"web-week", "mixed-pool", "batch-night"} {
 		code, out, stderr := call(t, "eval", world, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
-			"--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0")
+			"--baseline", eval.StandingBaseline, "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0")
 		if code != exitGood || strings.Count(out, "✓") != 2 {
 			t.Errorf("%s: exit %d: %s%s", world, code, out, stderr)
 		}

@@ -127,7 +127,9 @@ func steerDetail(x *policy.Steer) string {
 	if x.Markets != nil {
 		detail += " of " + counted(len(x.Markets), "market")
 	}
-	if x.Fallback {
+	if x.Mixed {
+		detail = joined(detail, "the provisioner chooses between spot and on demand")
+	} else if x.Fallback {
 		detail = joined(detail, "on demand where spot is refused")
 	}
 	if x.Bid > 0 {

@@ -294,6 +294,11 @@ func (p *parser) pool(w []string) error {
 			q.Consolidation = policy.WhenEmpty
 		case "fallback":
 			q.OnDemandFallback = true
+		case "allows":
+			for _, name := range strings.Split(o.value, ",") {
+				capacity := map[string]policy.CapacityType{"spot": policy.Spot, "on-demand": policy.OnDemand}[name]
+				q.CapacityTypes = append(q.CapacityTypes, capacity)
+			}
 		case "no-launch":
 			q.Levers.Launch = false
 		case "since":

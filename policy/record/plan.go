@@ -40,6 +40,7 @@ type planRow struct {
 	Share      float64   `parquet:"share"`
 	Exact      bool      `parquet:"exact"`
 	Fallback   bool      `parquet:"fallback"`
+	Mixed      bool      `parquet:"mixed"`
 	EmptyOnly  bool      `parquet:"empty_only"`
 	Gentle     bool      `parquet:"gentle"`
 	Limits     resources `parquet:"limits"`
@@ -67,7 +68,7 @@ func toPlanRows(step int64, s *policy.Snapshot, p *policy.Plan) ([]planRow, erro
 		x := &p.Steers[i]
 		r := b.add(kindSteer, i, x.Pool, policy.None, policy.None, &x.Why)
 		r.Share, r.Exact, r.Fallback, r.Bid = x.Share, x.Exact, x.Fallback, int64(x.Bid)
-		r.Limits, r.EmptyOnly = toResources(x.Limits), x.EmptyOnly
+		r.Limits, r.EmptyOnly, r.Mixed = toResources(x.Limits), x.EmptyOnly, x.Mixed
 		b.markets(r, x.Markets)
 	}
 	for i := range p.Launches {
@@ -171,7 +172,7 @@ func (r *planRow) addTo(p *policy.Plan) error {
 	case kindSteer:
 		p.Steers = append(p.Steers, policy.Steer{
 			Pool: pool, Share: r.Share, Exact: r.Exact, Markets: markets, Fallback: r.Fallback,
-			Limits: r.Limits.resources(), Bid: policy.Money(r.Bid), EmptyOnly: r.EmptyOnly, Why: why,
+			Limits: r.Limits.resources(), Bid: policy.Money(r.Bid), EmptyOnly: r.EmptyOnly, Mixed: r.Mixed, Why: why,
 		})
 	case kindLaunch:
 		p.Launches = append(p.Launches, policy.Launch{

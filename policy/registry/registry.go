@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/asis"
 	"github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/karpenter"
 	"github.com/spotter-dev/spotter/policy/karpetrack"
 	"github.com/spotter-dev/spotter/policy/leftover"
 	"github.com/spotter-dev/spotter/policy/model"
@@ -72,6 +74,8 @@ type maker struct {
 // makers returns the known policies by name.
 func makers() []maker {
 	return []maker{
+		{"as-is", newAsIs},
+		{"karpenter", newKarpenter},
 		{"karpetrack", newKarpetrack},
 		{"leftover", newLeftover},
 		{Manifest, newManifest},
@@ -274,6 +278,22 @@ func newLeftover(params []Parameter, _ *Options) (policy.Policy, bool, error) {
 	}
 	p, err := leftover.New(cfg)
 	return p, false, err
+}
+
+func newAsIs(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := asis.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	return asis.New(cfg), true, nil
+}
+
+func newKarpenter(params []Parameter, _ *Options) (policy.Policy, bool, error) {
+	cfg := karpenter.DefaultConfig()
+	if err := set(params, &cfg); err != nil {
+		return nil, false, err
+	}
+	return karpenter.New(cfg), true, nil
 }
 
 func newKarpetrack(params []Parameter, _ *Options) (policy.Policy, bool, error) {

@@ -17,6 +17,8 @@ func TestNew(t *testing.T) {
 	for spec, name := range map[string]string{
 		"on-demand":                             "on-demand",
 		"spot":                                  "spot",
+		"karpenter":                             "karpenter",
+		"as-is":                                 "as-is",
 		"rescheduler":                           "rescheduler",
 		"leftover":                              "leftover",
 		"leftover:families=g5+g4dn:max_zones=3": "leftover:families=g4dn+g5:max_zones=3",
@@ -57,6 +59,8 @@ func TestNewRefuses(t *testing.T) {
 		{"static:ratio=0.5", registry.ErrParameter, []string{`"ratio"`, "it knows share"}},
 		{"spot:share=1", registry.ErrParameter, []string{`"share"`}},
 		{"on-demand:x=1", registry.ErrParameter, []string{`"x"`}},
+		{"karpenter:x=1", registry.ErrParameter, []string{`"x"`}},
+		{"as-is:x=1", registry.ErrParameter, []string{`"x"`}},
 		{"manifest:x=1", registry.ErrParameter, []string{`"x"`}},
 		{"spotvortex:compat=perhaps", registry.ErrParameter, []string{"compat", "perhaps"}},
 		{"spotvortex:min=0.9:max=0.5", registry.ErrParameter, []string{"min = 0.9", "max = 0.5"}},

@@ -29,6 +29,11 @@ type CapacityPool struct {
 	Status CapacityPoolStatus `json:"status,omitempty,omitzero"`
 }
 
+// AnnotationCapacityTypes on a CapacityPool says which capacity types the cluster's own
+// NodePools or groups of the pool allowed when it was captured: "spot", "on-demand" or both
+// with a comma between. It bounds no policy; as-is goes on with it.
+const AnnotationCapacityTypes = "spotter.dev/capacity-types"
+
 // A CapacityPoolList is a list of pools.
 //
 // +kubebuilder:object:root=true

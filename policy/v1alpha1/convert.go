@@ -39,6 +39,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 		Share:            s.Capacity.share(),
 		OnDemandFallback: orElse(s.Capacity.OnDemandFallback, true),
 		Choice:           s.Markets.choice(),
+		CapacityTypes:    p.capacityTypes(),
 		Limits:           s.Capacity.limits(),
 		Budgets:          []policy.DisruptionBudget{d.budget()},
 		Consolidation: map[ConsolidationPolicy]policy.Consolidation{
@@ -53,6 +54,22 @@ func (p *CapacityPool) Pool() policy.Pool {
 	}
 	pool.Provisioner, pool.Levers = s.Backend.provisioner()
 	return pool
+}
+
+// capacityTypes reads the annotation that says what the pool buys by itself, ascending;
+// nil without it.
+func (p *CapacityPool) capacityTypes() (types []policy.CapacityType) {
+	text, stated := p.Annotations[AnnotationCapacityTypes]
+	if !stated {
+		return nil
+	}
+	named := strings.Split(text, ",")
+	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
+		if slices.Contains(named, c.String()) {
+			types = append(types, c)
+		}
+	}
+	return types
 }
 
 // provisioner returns who buys the nodes and how a share can be steered there:

@@ -89,6 +89,24 @@ func TestValidatePool(t *testing.T) {
 	}
 }
 
+// What a pool buys by itself is one of the capacity types or both, in any order.
+func TestCapacityTypes(t *testing.T) {
+	for text, want := range map[string][]policy.CapacityType{
+		"spot": {policy.Spot}, "on-demand": {policy.OnDemand}, "spot,on-demand": {policy.OnDemand, policy.Spot},
+		"": nil, "spot, on-demand": nil, "reserved": nil, "spot,": nil,
+	} {
+		p := karpenterPool()
+		p.Annotations = map[string]string{AnnotationCapacityTypes: text}
+		errs := p.Validate()
+		if (len(errs) == 0) != (want != nil) || len(errs) > 0 && errs[0].Field != "metadata.annotations["+AnnotationCapacityTypes+"]" {
+			t.Errorf("%q: errors %v", text, errs)
+		}
+		if got := p.Pool().CapacityTypes; want != nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is read as %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestValidateBudget(t *testing.T) {
 	b := &GPUBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	b.Spec.Quota = Quota{Dollars: ptr(10.0), WindowHours: 24}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // Validate reports every rule that p breaks. It expects defaults to be set.
@@ -24,6 +26,12 @@ func (p *CapacityPool) Validate() field.ErrorList {
 		errs = append(errs, field.Required(name, "a pool has a name"))
 	}
 	errs = append(errs, atMost(name, p.Name, poolNameMax)...)
+	if text, stated := p.Annotations[AnnotationCapacityTypes]; stated {
+		at := field.NewPath("metadata", "annotations").Key(AnnotationCapacityTypes)
+		for _, c := range strings.Split(text, ",") {
+			errs = append(errs, oneOf(at, c, policy.OnDemand.String(), policy.Spot.String())...)
+		}
+	}
 	if x := p.Spec.Policy; x != nil {
 		errs = append(errs, x.validate(spec.Child("policy"))...)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -21,6 +23,9 @@ type Options struct {
 	// snapshot alone says of a pool which markets it buys in and not why.
 	Pools   []v1alpha1.CapacityPool
 	Budgets []v1alpha1.GPUBudget
+
+	// NodePools are those of Karpenter, where they may be read.
+	NodePools []karpv1.NodePool
 
 	// Provider sells the nodes that no market tells, and Capacity tells spot nodes
 	// among them.
@@ -48,6 +53,7 @@ type Captured struct {
 	Assumed, Left []string
 
 	name        string
+	at          policy.Time // of the snapshot
 	seeds       []seed
 	commitments []commitment
 	objects     []any
@@ -79,7 +85,7 @@ type capturer struct {
 // whose nodes is of a type that the catalog knows.
 func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	c := &capturer{
-		s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name}, left: map[string]int{},
+		s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now}, left: map[string]int{},
 		taken: map[string]bool{}, pdbs: map[policy.PDBID]bool{}, classes: map[string]priorityClass{},
 	}
 	c.placeNodes()

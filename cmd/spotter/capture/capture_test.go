@@ -10,7 +10,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -112,6 +117,9 @@ func TestRoundTrip(t *testing.T) {
 			if c.Nodes != len(s.Nodes) || c.Spot != len(s.Pools) {
 				t.Errorf("%d nodes, %d of them spot; want %d and %d", c.Nodes, c.Spot, len(s.Nodes), len(s.Pools))
 			}
+			if !after.Captured || before.Captured {
+				t.Errorf("captured: %v before, %v after", before.Captured, after.Captured)
+			}
 			if want, have := nodesOf(s), seedsOf(after); !reflect.DeepEqual(want, have) {
 				t.Errorf("nodes\n%v\nwant\n%v", have, want)
 			}
@@ -192,7 +200,10 @@ func compare(t *testing.T, before, after *scenarios.World) {
 		if len(a.Markets) != len(b.Markets) {
 			t.Errorf("pool %s may buy in %d markets, want %d", a.Name, len(b.Markets), len(a.Markets))
 		}
-		a.Markets, b.Markets = nil, nil
+		if want := []policy.CapacityType{policy.OnDemand, policy.Spot}; !slices.Equal(b.CapacityTypes, want) {
+			t.Errorf("pool %s buys %v by itself, and its nodes are %v", b.Name, b.CapacityTypes, want)
+		}
+		a.Markets, b.Markets, b.CapacityTypes = nil, nil, nil
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("pool %+v, want %+v", b, a)
 		}
@@ -319,6 +330,50 @@ func TestDerivedPools(t *testing.T) {
 	for _, want := range []string{"z99.huge", "control plane", "pods on nodes"} {
 		if !slices.ContainsFunc(c.Left, func(l string) bool { return strings.Contains(l, want) }) {
 			t.Errorf("that %s is left out is not said: %q", want, c.Left)
+		}
+	}
+}
+
+// TestCapacityTypes: a pool goes on with what its NodePools allow, whatever its nodes are
+// at the moment; where they may not be read, with what its nodes are.
+func TestCapacityTypes(t *testing.T) {
+	ask := func(op corev1.NodeSelectorOperator, values ...string) []karpv1.NodeSelectorRequirementWithMinValues {
+		return []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey, Operator: op, Values: values}}
+	}
+	for name, x := range map[string]struct {
+		requirements []karpv1.NodeSelectorRequirementWithMinValues
+		unread       bool
+		want         []policy.CapacityType
+	}{
+		"both":           {ask(corev1.NodeSelectorOpIn, "spot", "on-demand"), false, []policy.CapacityType{policy.OnDemand, policy.Spot}},
+		"one":            {ask(corev1.NodeSelectorOpIn, "on-demand"), false, []policy.CapacityType{policy.OnDemand}},
+		"all but one":    {ask(corev1.NodeSelectorOpNotIn, "on-demand"), false, []policy.CapacityType{policy.Spot}},
+		"not asked for":  {nil, false, []policy.CapacityType{policy.OnDemand, policy.Spot}},
+		"as its node is": {nil, true, []policy.CapacityType{policy.Spot}},
+	} {
+		s := foreign()
+		s.Nodes[0].Labels = append(s.Nodes[0].Labels, policy.Label{Key: karpv1.NodePoolLabelKey, Value: "web"})
+		slices.SortFunc(s.Nodes[0].Labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
+		o := options()
+		if !x.unread {
+			p := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			p.Spec.Template.Spec.Requirements = x.requirements
+			o.NodePools = []karpv1.NodePool{{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, p}
+		}
+		c, err := Take(s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(c.pools, func(p v1alpha1.CapacityPool) bool { return p.Name == "web" })
+		if at < 0 {
+			t.Fatalf("%s: there is no pool web", name)
+		}
+		if pool := c.pools[at].Pool(); !slices.Equal(pool.CapacityTypes, x.want) {
+			t.Errorf("%s: pool %s buys %v by itself, want %v", name, pool.Name, pool.CapacityTypes, x.want)
+		}
+		assumed := slices.ContainsFunc(c.Assumed, func(a string) bool { return strings.Contains(a, "pool web buys spot by itself") })
+		if assumed != x.unread {
+			t.Errorf("%s: assumed %q", name, c.Assumed)
 		}
 	}
 }

@@ -191,6 +191,9 @@ func (c *capturer) manifests() []any {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
 			ObjectMeta: metav1.ObjectMeta{Name: c.names.pool(p.name)}, Spec: *p.manifest.Spec.DeepCopy(),
 		}
+		if types := c.capacityTypes(p); types != "" {
+			m.Annotations = map[string]string{v1alpha1.AnnotationCapacityTypes: types}
+		}
 		t := &m.Spec.Template
 		if t.Labels == nil && len(p.labels) > 0 {
 			t.Labels = map[string]string{}

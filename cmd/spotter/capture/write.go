@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // A Run says on which prices a scenario is run, and when.
@@ -37,7 +38,8 @@ type manifest struct {
 }
 
 type metadata struct {
-	Name string `json:"name"`
+	Name        string            `json:"name"`
+	Annotations map[string]string `json:"annotations"`
 }
 
 type spec struct {
@@ -62,7 +64,8 @@ func (c *Captured) Write(r Run) ([]byte, error) {
 	for _, l := range c.Left {
 		comment(&b, l, "Left out: ")
 	}
-	all := append([]any{&manifest{"spotter.dev/v1alpha1", "Scenario", metadata{c.name}, spec{
+	mark := map[string]string{scenarios.AnnotationCaptured: c.at.Std().Format(time.RFC3339)}
+	all := append([]any{&manifest{"spotter.dev/v1alpha1", "Scenario", metadata{c.name, mark}, spec{
 		Start: r.Start.Std().Format(time.RFC3339), Duration: r.Duration.String(), WarmUp: r.WarmUp.String(), Trace: r.Trace,
 		Nodes: c.seeds, Commitments: c.commitments,
 	}}}, c.objects...)

@@ -1,0 +1,15 @@
+package karpenter
+
+import "fmt"
+
+// A Config holds the parameters of the policy. It has none: a baseline that
+// could be tuned would be none.
+type Config struct{}
+
+// DefaultConfig returns the only configuration.
+func DefaultConfig() Config { return Config{} }
+
+// Set reports that the policy has no parameters.
+func (c *Config) Set(key, value string) error {
+	return fmt.Errorf("karpenter: unknown parameter %q: the policy has none", key)
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// What a run may do without breaking a manifest. A pool that is less than one of its
+// nodes away from a share is left alone by all policies, so that it comes to rest; nodes
+// take time to start, and pods to move; and what the provider refuses nobody can buy.
+const (
+	// violatedPart is the part of the window from which on a bound is not kept.
+	violatedPart = 0.05
+
+	// refusedGrace is how long after a launch was refused a share below its bound is
+	// the provider's doing.
+	refusedGrace = 6 * time.Hour
+)
+
+// A kept follows what a pool holds beside the bounds of its manifest, over the metered
+// window.
+type kept struct {
+	bounds policy.ShareRange
+	limits policy.Resources
+	forced bool // the pool may not fall back to on-demand
+
+	since             policy.Time
+	nodes, size, spot int64       // of initialized nodes, sizes as the share counts them
+	over              bool        // more is held than the limits
+	refused           policy.Time // when a launch was refused last
+
+	// The time above and below the bounds of the share, and above the limits.
+	aboveMS, belowMS, overMS int64
+
+	fellBack bool
+}
+
+// hold counts d nodes of a size, 1 or -1.
+func (k *kept) hold(now policy.Time, window billing.Span, size, d int64, spot bool) {
+	k.advance(now, window)
+	k.nodes += d
+	k.size += d * size
+	if spot {
+		k.spot += d * size
+	}
+}
+
+// use notes what the pool holds of its limits, nodes on their way counted.
+func (k *kept) use(now policy.Time, window billing.Span, used policy.Resources) {
+	if over := !allowed(k.limits, used, policy.Resources{}); over != k.over {
+		k.advance(now, window)
+		k.over = over
+	}
+}
+
+// refuse notes that the pool was refused a launch.
+func (k *kept) refuse(now policy.Time, window billing.Span) {
+	k.advance(now, window)
+	k.refused = now
+}
+
+// advance completes the times up to now, within the window.
+func (k *kept) advance(now policy.Time, window billing.Span) {
+	from, to := max(k.since, window.From), min(now, window.To)
+	k.since = now
+	if to <= from {
+		return
+	}
+	if k.over {
+		k.overMS += int64(to - from)
+	}
+	const rounding = 1e-9
+	node := float64(k.size) - rounding
+	switch spot := float64(k.spot); {
+	case (spot-float64(k.bounds.Max*float64(k.size)))*float64(k.nodes) >= node && k.nodes > 0:
+		k.aboveMS += int64(to - from)
+	case (float64(k.bounds.Min*float64(k.size))-spot)*float64(k.nodes) >= node && k.nodes > 0:
+		if k.refused != 0 {
+			from = max(from, k.refused.Add(refusedGrace))
+		}
+		k.belowMS += max(0, int64(to-from))
+	}
+}
+
+// broken says in sentences what of the manifest of pool name was not kept in a window of
+// that length. They are the same in every run that did not keep it.
+func (k *kept) broken(name string, length int64) (out []string) {
+	say := func(is bool, format string, args ...any) {
+		if is {
+			out = append(out, fmt.Sprintf("pool %s ", name)+fmt.Sprintf(format, args...))
+		}
+	}
+	most := int64(violatedPart * float64(length))
+	percent := func(share float64) string { return fmt.Sprintf("%.4g %%", 100*share) }
+	above, below := k.aboveMS > most, k.belowMS > most
+	if k.bounds.Exact {
+		say(above || below || k.aboveMS+k.belowMS > most, "does not hold the %s on spot that exactRatio states", percent(k.bounds.Target))
+	} else {
+		say(above, "holds more on spot than the %s that spotShare.max allows", percent(k.bounds.Max))
+		say(below, "holds less on spot than the %s that spotShare.min asks for", percent(k.bounds.Min))
+	}
+	say(k.overMS > most, "holds more than its limits allow")
+	say(k.fellBack, "buys on demand in place of spot that was refused, which onDemandFallback forbids")
+	return out
+}
+
+// newKept begins to follow what each pool holds.
+func (r *run) newKept() {
+	r.kept = make([]kept, len(r.world.Pools))
+	for i := range r.world.Pools {
+		p := &r.world.Pools[i]
+		r.kept[i] = kept{bounds: p.Share, limits: p.Limits, forced: !p.OnDemandFallback}
+	}
+}
+
+// noteFallback notes that a node was bought on demand where the pool was refused spot
+// a moment ago and was to buy nothing else.
+func (r *run) noteFallback(pool policy.PoolID, m policy.MarketID) {
+	k := &r.kept[pool]
+	if k.forced && r.poolX[pool].share >= 1 && r.world.Markets[m].Capacity == policy.OnDemand && r.q.now >= r.window.From &&
+		k.refused != 0 && r.q.now.Sub(k.refused) <= r.delays.Unavailable {
+		k.fellBack = true
+	}
+}
+
+// fillViolations completes the result with what of the manifests was not kept.
+func (r *run) fillViolations() {
+	for i := range r.kept {
+		k := &r.kept[i]
+		k.advance(r.window.To, r.window)
+		r.result.Violations = append(r.result.Violations, k.broken(r.world.Pools[i].Name, int64(r.window.To-r.window.From))...)
+	}
+}
