@@ -160,7 +160,8 @@ func allowed(limits, used, more policy.Resources) bool {
 // are pending: the first ones.
 func (r *run) launchBin(pods []policy.Pod, pending int, offers []place.Offer, b place.Bin) bool {
 	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(r.pools))
-	for _, markets := range r.tries(pool, offers, b) {
+	tries := r.tries(pool, offers, b)
+	for _, markets := range tries {
 		markets = r.request(markets)
 		if len(markets) == 0 {
 			continue
@@ -174,7 +175,7 @@ func (r *run) launchBin(pods []policy.Pod, pending int, offers []place.Offer, b 
 			return true
 		}
 	}
-	if len(first) > 0 && r.world.Markets[first[0]].Capacity == policy.Spot {
+	if first := tries[0]; len(first) > 0 && r.world.Markets[first[0]].Capacity == policy.Spot {
 		for _, i := range b.Pods {
 			if i < pending {
 				r.refusedSpot(pods[i].ID)
