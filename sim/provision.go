@@ -140,7 +140,14 @@ func (r *run) staying(list []policy.NodeID) []policy.NodeID {
 func (r *run) addHalf(list []place.Offer, h half) []place.Offer {
 	x := &r.poolX[h.pool]
 	if !h.second {
-		return r.addOffers(list, h.pool, h.id, x.share > 0, x.share < 1)
+		spot := x.share > 0
+		if spot && x.share < 1 && r.pricedOut(h.pool) {
+			// The NodePool for spot is limited to the share, and on-demand makes up no
+			// more of the pool while it costs too much.
+			held, total := r.sizes(h.pool)
+			spot = float64(held) <= float64(x.share*float64(total))
+		}
+		return r.addOffers(list, h.pool, h.id, spot, x.share < 1)
 	}
 	if x.share < 1 || !x.fallback {
 		return list
