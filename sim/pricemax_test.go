@@ -111,3 +111,31 @@ func TestMaxPriceOfBoth(t *testing.T) {
 		t.Errorf("bought for %v at hours %v, want spot at $0.039 and on demand at $0.096", prices, hours)
 	}
 }
+
+// TestMaxPriceSaysWhyPodsWait finds a Hold at each decision while a node costs too
+// much, also where each pool is decided as its manifest says, and none before.
+func TestMaxPriceSaysWhyPodsWait(t *testing.T) {
+	for _, spec := range []string{"spot", "manifest", "portfolio"} {
+		w := priced(t, "karpenter: {nodeClassName: default}", "maxPrice: 0.06", "", 90_000)
+		policies := mustPolicy(t, spec)
+		from, until := w.Start.Add(6*time.Hour), w.Start.Add(9*time.Hour)
+		said, steps := 0, 0
+		mustRun(t, Config{Stage: mustStage(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1, Observed: func(s *policy.Snapshot, p *policy.Plan) {
+			for _, h := range p.Holds {
+				dear := strings.Contains(h.Why.Text, "maxPrice, $0.06 an hour: the cheapest costs $0.09 in")
+				if dear && (s.Now < from || s.Now >= until) {
+					t.Errorf("%s: at %v: %s", spec, s.Now, h.Why.Text)
+				}
+				if dear {
+					said++
+				}
+			}
+			if s.Now >= from && s.Now < until {
+				steps++
+			}
+		}})
+		if steps == 0 || said != steps {
+			t.Errorf("%s: said %d times in %d decisions", spec, said, steps)
+		}
+	}
+}
