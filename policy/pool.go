@@ -53,6 +53,10 @@ type Pool struct {
 	// OnDemandFallback lets a refused spot launch go to on-demand.
 	OnDemandFallback bool
 
+	// PriceMax is the most that one node may cost per hour at the moment in which it
+	// is bought, in whatever market; 0 means no bound. See [Pool.Affords].
+	PriceMax Money
+
 	// Choice is how a policy that ranks markets narrows them down.
 	Choice MarketChoice
 

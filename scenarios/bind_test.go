@@ -278,7 +278,8 @@ func TestBindPools(t *testing.T) {
 		"{zones: [a], categories: [c, r]}":                                   "a/c5.xlarge a/r5.2xlarge",
 		"{zones: [a], minVCPU: 4, maxVCPU: 8}":                               "a/c5.xlarge a/r5.2xlarge",
 		"{zones: [a], minMemory: 64Gi}":                                      "a/m5.4xlarge a/r5.2xlarge",
-		"{zones: [a], maxPrice: 0.2}":                                        "a/c5.xlarge a/m5.large",
+		"{zones: [a], maxPrice: 0.01}":                                       "a/m5.large", // spot may cost a tenth of $0.096
+		"{zones: [a], maxPrice: 0.02, categories: [m]}":                      "a/m5.4xlarge a/m5.large",
 		"{zones: [a], maxInstanceTypes: 1}":                                  "a/c5.xlarge",
 		"{maxZones: 2, maxVCPU: 2}":                                          "a/m5.large b/m5.large",
 		"{maxZones: 1, regions: [us-east-1], categories: [c]}":               "a/c5.xlarge",

@@ -89,12 +89,15 @@ func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) er
 	if len(fit) == 0 {
 		return fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
 	}
+	if fit = r.affordable(l.Pool, fit); len(fit) == 0 {
+		return fmt.Errorf("a node costs more than maxPrice of the pool, %s an hour: %w", pool.PriceMax.Short(), driver.ErrNoCapacity)
+	}
 	bid := l.Bid
 	if s.Markets[l.Markets[0]].Auction() {
 		if bid <= 0 {
 			return fmt.Errorf("market %s is an auction, and the launch has no bid", s.Markets[l.Markets[0]].Name)
 		}
-		bid = policy.Bid(bid)
+		bid = pool.Bid(bid)
 	}
 	if r.grouped(l.Pool) {
 		return r.launchInGroup(l.Pool, fit, l.Token)

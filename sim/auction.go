@@ -41,9 +41,9 @@ func (r *run) standingBid(pool policy.PoolID, markets []policy.MarketID) policy.
 		switch {
 		case !x.Auction():
 		case r.poolX[pool].bid > 0:
-			return policy.Bid(r.poolX[pool].bid)
+			return r.pools[pool].Bid(r.poolX[pool].bid)
 		default:
-			bid = max(bid, policy.Bid(x.OnDemand))
+			bid = max(bid, r.pools[pool].Bid(x.OnDemand))
 		}
 	}
 	return bid

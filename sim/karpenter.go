@@ -138,7 +138,7 @@ func (r *run) addOffers(list []place.Offer, pool, as policy.PoolID, spot, onDema
 			continue
 		}
 		price, offered := r.price(o.Market)
-		if !offered || r.market[o.Market].unavailable > r.q.now || limited && !allowed(limits, used, r.world.Types[m.Type].Capacity) {
+		if !offered || !r.affords(pool, o.Market) || r.market[o.Market].unavailable > r.q.now || limited && !allowed(limits, used, r.world.Types[m.Type].Capacity) {
 			continue
 		}
 		list = append(list, *o)

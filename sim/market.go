@@ -159,6 +159,10 @@ func (r *run) buy(pool policy.PoolID, markets []policy.MarketID, token string) (
 		r.poolX[pool].refused(r, pool)
 		return policy.None, false
 	}
+	markets = r.affordable(pool, markets)
+	if len(markets) == 0 {
+		return policy.None, false // they were cheaper when they were chosen
+	}
 	bid := r.standingBid(pool, markets)
 	m, slot, ok := r.allocate(markets, bid)
 	if !ok {
@@ -166,6 +170,43 @@ func (r *run) buy(pool policy.PoolID, markets []policy.MarketID, token string) (
 		return policy.None, false
 	}
 	return r.launch(pool, m, slot, token, bid), true
+}
+
+// affords reports whether a node of market m costs no more now than pool may pay.
+func (r *run) affords(pool policy.PoolID, m policy.MarketID) bool {
+	if r.pools[pool].PriceMax == 0 {
+		return true
+	}
+	x := r.world.Markets[m]
+	x.Price, _ = r.price(m)
+	return r.pools[pool].Affords(&x)
+}
+
+// affordable returns those of markets of which a node costs no more now than pool
+// may pay.
+func (r *run) affordable(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
+	if r.pools[pool].PriceMax == 0 {
+		return markets
+	}
+	return slices.DeleteFunc(slices.Clone(markets), func(m policy.MarketID) bool { return !r.affords(pool, m) })
+}
+
+// pricedOut reports whether pool could buy on demand if it were not for the most
+// that it may pay.
+func (r *run) pricedOut(pool policy.PoolID) bool {
+	if r.pools[pool].PriceMax == 0 {
+		return false
+	}
+	dear := false
+	for i := range r.stage.offers[pool] {
+		if m := r.stage.offers[pool][i].Market; r.world.Markets[m].Capacity == policy.OnDemand {
+			if r.affords(pool, m) {
+				return false
+			}
+			dear = true
+		}
+	}
+	return dear
 }
 
 // refuse notes that none of the markets had a node. A market that refused is

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -12,6 +13,8 @@ import (
 
 // A half is one of the NodePools that a pool of Karpenter is made of: the first buys
 // what the pool is to buy, the second, of lower weight, on-demand in place of spot.
+// Where a ratio is to be held exactly the first buys spot alone, up to its part of
+// the pool, and the second the rest.
 type half struct {
 	id     policy.PoolID // of its offers: that of the pool, or above all of these
 	pool   policy.PoolID
@@ -139,14 +142,23 @@ func (r *run) staying(list []policy.NodeID) []policy.NodeID {
 // addHalf adds what a NodePool may buy now.
 func (r *run) addHalf(list []place.Offer, h half) []place.Offer {
 	x := &r.poolX[h.pool]
-	if x.mixed {
-		if h.second {
-			return list
-		}
+	switch {
+	case x.mixed && h.second:
+		return list
+	case x.mixed:
 		return r.addOffers(list, h.pool, h.id, true, true)
+	case x.divided():
+		return r.addOffers(list, h.pool, h.id, !h.second, h.second)
 	}
 	if !h.second {
-		return r.addOffers(list, h.pool, h.id, x.share > 0, x.share < 1)
+		spot := x.share > 0
+		if spot && x.share < 1 && r.pricedOut(h.pool) {
+			// The NodePool for spot is limited to the share, and on-demand makes up no
+			// more of the pool while it costs too much.
+			held, total := r.sizes(h.pool)
+			spot = float64(held) <= float64(x.share*float64(total))
+		}
+		return r.addOffers(list, h.pool, h.id, spot, x.share < 1)
 	}
 	if x.share < 1 || !x.fallback {
 		return list
@@ -158,9 +170,68 @@ func (r *run) addHalf(list []place.Offer, h half) []place.Offer {
 // types of its markets, and the pool's limits.
 func (r *run) rules(h half) place.Pool {
 	pool := &r.pools[h.pool]
-	return place.Pool{
+	rules := place.Pool{
 		ID: h.id, Requirements: r.stage.requirements[h.pool], Taints: pool.Taints, Limits: pool.Limits, Used: pool.Used,
 	}
+	if x := &r.poolX[h.pool]; x.divided() && !h.second {
+		limit, used, unit := &rules.Limits.CPU, pool.Used.CPU, int64(1000)
+		if r.stage.gpuWorld {
+			limit, used, unit = &rules.Limits.GPU, pool.Used.GPU, 1
+		}
+		part := used + r.spotMissing(h.pool)*unit
+		if *limit == 0 || part < *limit {
+			*limit = max(part, 1) // 0 would be none
+		}
+	}
+	return rules
+}
+
+// divided reports whether a pool of Karpenter is two NodePools of which the one for
+// spot is limited to its part, as live/karpenter writes them where a ratio is exact.
+func (x *poolState) divided() bool { return x.exact && !x.mixed && x.share > 0 && x.share < 1 }
+
+// spotMissing returns how much spot the pool may buy for its share of what it holds and
+// of what pending pods need, in units of the share: a node of its smallest offer at
+// least, and half of one more, since a node is bought as spot where that brings the
+// share nearer.
+func (r *run) spotMissing(pool policy.PoolID) int64 {
+	spot, total := r.sizes(pool)
+	step := int64(math.MaxInt64)
+	for i := range r.stage.offers[pool] {
+		m := r.stage.offers[pool][i].Market
+		if x := &r.poolX[pool]; r.world.Markets[m].Capacity == policy.Spot && (x.allowed == nil || x.allowed[m]) {
+			step = min(step, r.sizeOf(m))
+		}
+	}
+	if step == math.MaxInt64 {
+		return 0
+	}
+	all := total + max(r.pendingFor(pool), step)
+	return max(0, int64(math.Ceil(float64(r.poolX[pool].share*float64(all))))+step/2-spot)
+}
+
+// pendingFor returns what pending pods that no node is on its way for ask for, of those
+// that the taints of pool let in, in units of the share.
+func (r *run) pendingFor(pool policy.PoolID) int64 {
+	sum, taints := int64(0), r.world.Pools[pool].Taints
+	for _, id := range r.pending {
+		p := &r.pods[id]
+		t := &r.world.Templates[p.Template]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || slices.ContainsFunc(taints, func(x policy.Taint) bool {
+			return x.Effect != policy.PreferNoSchedule && !place.Tolerates(t.Tolerations, &x)
+		}) {
+			continue
+		}
+		if r.stage.gpuWorld {
+			sum += t.Requests.GPU
+		} else {
+			sum += t.Requests.CPU
+		}
+	}
+	if r.stage.gpuWorld {
+		return sum
+	}
+	return (sum + 999) / 1000
 }
 
 // drawDomain chooses among equal domains, of which Karpenter takes any: a pod draws once

@@ -319,12 +319,12 @@ func (r *run) launchIn(i int32, token string) (policy.NodeID, bool) {
 }
 
 // openIn returns the markets that g may launch in: those that the pool was told
-// to use and has room for.
+// to use, has room for and affords.
 func (r *run) openIn(g *scalingGroup) []policy.MarketID {
 	x, pool := &r.poolX[g.pool], &r.pools[g.pool]
 	var open []policy.MarketID
 	for _, m := range g.markets {
-		if x.allowed != nil && !x.allowed[m] {
+		if x.allowed != nil && !x.allowed[m] || !r.affords(g.pool, m) {
 			continue
 		}
 		if allowed(pool.Limits, pool.Used, r.world.Types[r.world.Markets[m].Type].Capacity) {
@@ -377,7 +377,7 @@ func (r *run) shortOf(i int32) {
 func (r *run) refuseGroup(g *scalingGroup) {
 	for _, m := range g.markets {
 		ms := &r.market[m]
-		if ms.seen.Refused != 0 && r.q.now.Sub(ms.seen.Refused) < r.delays.Unavailable {
+		if ms.seen.Refused != 0 && r.q.now.Sub(ms.seen.Refused) < r.delays.Unavailable || !r.affords(g.pool, m) {
 			continue
 		}
 		ms.meet(r.q.now)

@@ -33,6 +33,7 @@ const (
 	ReasonThrottled  = "Throttled"             // AWS asks for fewer requests
 	ReasonReplaces   = "GroupReplacesNodes"    // the group would replace nodes itself
 	ReasonUnread     = "GroupsUnread"          // the groups could not be read yet
+	ReasonTooDear    = "MaxPrice"              // the group may buy a node that costs too much
 	ReasonUnbounded  = "GroupBoundsNotAllowed" // nothing allows the bounds to be written
 )
 

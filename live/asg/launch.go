@@ -40,6 +40,10 @@ func (b *Backend) launchIn(ctx context.Context, s *policy.Snapshot, l *policy.La
 	if len(names) == 0 {
 		return backend.Hold(ReasonNoGroup, "no Auto Scaling group of pool %s launches in %s", pool, s.Markets[l.Markets[0]].Name)
 	}
+	names, dear := b.affordable(s, &s.Pools[l.Pool], names)
+	if len(names) == 0 {
+		return backend.Hold(ReasonTooDear, "%s", dear)
+	}
 	var full error
 	short := false
 	for _, name := range names {
@@ -77,6 +81,28 @@ func (b *Backend) groupsFor(pool string, s *policy.Snapshot, markets []policy.Ma
 		}
 	}
 	return names
+}
+
+// affordable returns those of the groups that launch in no market of pool which costs
+// more now than it may pay, and of one of the others what it would: the group, and
+// nobody else, chooses among its types and zones.
+func (b *Backend) affordable(s *policy.Snapshot, pool *policy.Pool, names []string) (left []string, dear string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range names {
+		g := b.groups[slices.IndexFunc(b.groups, func(g *group) bool { return g.name == name })]
+		i := slices.IndexFunc(pool.Markets, func(id policy.MarketID) bool {
+			m := &s.Markets[id]
+			return m.Region == b.cfg.Region && m.Offered && !pool.Affords(m) && g.offers(s.Zones[m.Zone], s.Types[m.Type].Name, m.Capacity)
+		})
+		if i < 0 {
+			left = append(left, name)
+			continue
+		}
+		m := &s.Markets[pool.Markets[i]]
+		dear = fmt.Sprintf("the group %s may launch in %s for %s an hour, and pool %s pays %s at most", name, m.Name, m.Charge().Short(), pool.Name, pool.PriceMax.Short())
+	}
+	return left, dear
 }
 
 // tagsMax is the most tags that AWS lets a group have. Ours leave the user room.

@@ -110,6 +110,10 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) error {
 		if s.Markets[m].Capacity != s.Markets[l.Markets[0]].Capacity {
 			return fmt.Errorf("markets %s and %s differ in capacity type", s.Markets[l.Markets[0]].Name, s.Markets[m].Name)
 		}
+		if pool := &s.Pools[l.Pool]; !pool.Affords(&s.Markets[m]) {
+			return backend.Hold("TooDear", "a node of market %s costs %s an hour, and pool %s pays %s at most",
+				s.Markets[m].Name, s.Markets[m].Charge().Short(), pool.Name, pool.PriceMax.Short())
+		}
 	}
 	return nil
 }

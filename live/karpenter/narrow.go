@@ -14,15 +14,44 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// wanted returns the markets that the NodePool of a capacity type is to buy in. That
-// of on-demand takes the overflow, and buys the cheapest that fits: it has all of the
-// pool's, whatever the steer says.
+// wanted returns the markets that the NodePool of a capacity type is to buy in, of
+// those that the pool affords at present prices. That of on-demand takes the
+// overflow, and buys the cheapest that fits: it has all of the pool's, whatever the
+// steer says.
 func (w *site) wanted(c policy.CapacityType) []Offer {
 	if c == policy.Spot {
-		return w.t.offers(w.s, w.pool, c)
+		return w.affordable(w.t.offers(w.s, w.pool, c), c)
 	}
 	all := steering{All: true}
-	return all.offers(w.s, w.pool, c)
+	return w.affordable(all.offers(w.s, w.pool, c), c)
+}
+
+// affordable returns those of offers that can be named together without naming one
+// that costs more than the pool may pay: a NodePool names types and zones apart and
+// buys in every pair of them.
+func (w *site) affordable(offers []Offer, c policy.CapacityType) []Offer {
+	var dear []Offer
+	for _, id := range w.pool.Markets {
+		if m := &w.s.Markets[id]; m.Capacity == c && !w.pool.Affords(m) {
+			dear = append(dear, offerOf(w.s, id))
+		}
+	}
+	if len(dear) == 0 {
+		return offers
+	}
+	kept := slices.DeleteFunc(offers, func(o Offer) bool { return slices.Contains(dear, o) })
+	named := func(types, zones []string) func(Offer) bool {
+		return func(o Offer) bool { return slices.Contains(types, o.Type) && slices.Contains(zones, o.Zone) }
+	}
+	var types, zones []string
+	for _, o := range kept {
+		types, zones = with(types, o.Type), with(zones, o.Zone)
+	}
+	if !slices.ContainsFunc(dear, named(types, zones)) {
+		return kept
+	}
+	inside := named(product(kept))
+	return slices.DeleteFunc(kept, func(o Offer) bool { return !inside(o) })
 }
 
 // narrow returns the requirements to write now where next leaves out what the

@@ -43,7 +43,7 @@ func TestChoose(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	price, score := 0.1, int32(3)
+	price, nothing, score := 0.01, 0.009, int32(3)
 	for _, c := range []struct {
 		name   string
 		change func(*v1alpha1.CapacityPool)
@@ -53,6 +53,7 @@ func TestChoose(t *testing.T) {
 			"eu-west-1a/c5.large/on-demand eu-west-1a/c5.large/spot eu-west-1a/m5.large/on-demand eu-west-1a/m5.large/spot eu-west-1b/m5.large/on-demand eu-west-1b/m5.large/spot"},
 		{"a zone", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.Zones = []string{"eu-west-1b"} }, "eu-west-1b/m5.large/on-demand eu-west-1b/m5.large/spot"},
 		{"a price", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.MaxPrice = &price }, "eu-west-1a/c5.large/on-demand eu-west-1a/c5.large/spot"},
+		{"a price that spot never has", func(p *v1alpha1.CapacityPool) { p.Spec.Markets.MaxPrice = &nothing }, ""},
 		{"a score", func(p *v1alpha1.CapacityPool) {
 			p.Spec.Markets.MinPlacementScore = &score
 			p.Spec.Markets.Families = []string{"m5"}

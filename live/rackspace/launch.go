@@ -76,7 +76,7 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) (policy.Money, error) {
 	if l.Bid <= 0 {
 		return 0, fmt.Errorf("market %s is an auction, and the launch has no bid", first.Name)
 	}
-	return policy.Bid(l.Bid), nil
+	return s.Pools[l.Pool].Bid(l.Bid), nil
 }
 
 // earlier reads what the ledger holds of a token: the markets that refused it, and
@@ -133,7 +133,7 @@ func (b *Backend) choose(s *policy.Snapshot, l *policy.Launch, region string, bi
 			return []policy.MarketID{id}, nil
 		case m.Region != region:
 			elsewhere++
-		case m.Auction() && (!m.Offered || m.Charge() > bid):
+		case m.Auction() && (!m.Offered || m.Charge() > bid), !s.Pools[l.Pool].Affords(m):
 			dear++
 		case !tried[m.Name]:
 			fit = append(fit, id)
@@ -143,7 +143,7 @@ func (b *Backend) choose(s *policy.Snapshot, l *policy.Launch, region string, bi
 		return nil, backend.Hold("OtherRegion", "The cloudspace lies in %s; none of the %d markets of the launch does.", region, elsewhere)
 	}
 	if len(fit) == 0 {
-		return nil, fmt.Errorf("of %d markets %d lie in another region, %d are not offered at the bid of %s and %d refused: %w",
+		return nil, fmt.Errorf("of %d markets %d lie in another region, %d are not offered at the bid of %s or the pool's maxPrice and %d refused: %w",
 			len(l.Markets), elsewhere, dear, bid.Short(), len(tried), driver.ErrNoCapacity)
 	}
 	slices.SortFunc(fit, func(x, y policy.MarketID) int {

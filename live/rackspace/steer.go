@@ -47,7 +47,7 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 		next.Markets = append(next.Markets, s.Markets[m].Name)
 	}
 	if x.Bid > 0 {
-		next.Bid = amountOf(policy.Bid(x.Bid)).text
+		next.Bid = amountOf(s.Pools[x.Pool].Bid(x.Bid)).text
 	}
 	last := steerOf(&p)
 	// A limit that the steer leaves as it is stays.

@@ -71,6 +71,11 @@ var capacityFlags = []string{
 	"node-role.kubernetes.io/spot-worker",
 }
 
+// auctionFlag is the label of what Karpetrack bought. It buys nothing but machines of
+// Rackspace Spot's auctions, and says so nowhere else; any other label counts more,
+// and "false" says only that the node is somebody else's.
+const auctionFlag = "karpetrack.io/managed"
+
 // Resolve returns how a node with labels was bought, and whether they say so.
 func (r *CapacityResolver) Resolve(labels map[string]string) (policy.CapacityType, bool) {
 	for i := range r.Own {
@@ -93,6 +98,9 @@ func (r *CapacityResolver) Resolve(labels map[string]string) (policy.CapacityTyp
 		default:
 			return policy.Spot, true
 		}
+	}
+	if v, has := labels[auctionFlag]; has && !strings.EqualFold(v, "false") {
+		return policy.Spot, true
 	}
 	return policy.OnDemand, false
 }

@@ -134,9 +134,11 @@ func (r *orderly) add(p *policy.Pod, w policy.WorkloadID, worth float64) {
 
 // keep returns the nodes in the order in which they are kept, the longest first:
 // next comes always the one that costs least for its pods with the risk of
-// concentration among those before it.
+// concentration among those before it. Where the pool states an exact share it is
+// one of the capacity type that brings those before it nearest to that, so that it
+// is kept however many nodes go.
 func (d *planState) keep(list []orderly) []orderly {
-	s := d.s
+	s, ratio := d.s, d.ratioBeside(list)
 	var c crowd
 	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
 	out := make([]orderly, 0, len(list))
@@ -147,7 +149,7 @@ func (d *planState) keep(list []orderly) []orderly {
 			if best >= 0 && (r.cost-r.stays)/r.yields >= least {
 				break // concentration only adds to it
 			}
-			if r.kept {
+			if r.kept || !ratio.wants(s.Nodes[r.node].Market) {
 				continue
 			}
 			if x := (r.cost*c.factor(d, s.Nodes[r.node].Market) - r.stays) / r.yields; best < 0 || x < least {
@@ -156,10 +158,79 @@ func (d *planState) keep(list []orderly) []orderly {
 		}
 		r := &list[best]
 		r.kept = true
+		ratio.add(s.Nodes[r.node].Market)
 		c.add(d, s.Nodes[r.node].Market, 1)
 		out = append(out, *r)
 	}
 	return out
+}
+
+// A ratio is how much of the nodes that are kept is spot, where an exact share is
+// to be held, and what there is to choose from.
+type ratio struct {
+	s                 *policy.Snapshot
+	pool              *policy.Pool
+	spot, total       int64  // units of the share that are kept
+	left              [2]int // nodes to choose from, on demand and on spot
+	size              [2]int64
+	wanted, unlimited bool
+}
+
+// ratioBeside returns the ratio of the nodes of the pool that stay whatever goes:
+// those that are not in list.
+func (d *planState) ratioBeside(list []orderly) *ratio {
+	x := &ratio{s: d.s, pool: d.pool, unlimited: !d.pool.Share.Exact}
+	if x.unlimited {
+		return x
+	}
+	h := d.s.Holding(d.pool.ID)
+	x.spot, x.total = h.Spot, h.Spot+h.Fixed
+	for i := range list {
+		m := d.s.Nodes[list[i].node].Market
+		spot, size := x.of(m)
+		x.left[spot]++
+		x.size[spot] += size
+		x.total -= size
+		x.spot -= size * int64(spot)
+	}
+	x.next()
+	return x
+}
+
+// of returns 1 for a market of spot, else 0, and the units of the share of a node.
+func (x *ratio) of(m policy.MarketID) (spot int, size int64) {
+	if x.s.Markets[m].Capacity == policy.Spot {
+		spot = 1
+	}
+	return spot, x.s.ShareUnits(x.pool.ID, m)
+}
+
+// next finds out of which capacity type the next node is to be: of that which
+// brings the share nearer, a node of mean size, as long as there is one.
+func (x *ratio) next() {
+	x.wanted = x.left[1] > 0
+	if x.left[0] > 0 && x.left[1] > 0 {
+		size := float64(x.size[1]) / float64(x.left[1])
+		x.wanted = float64(x.spot)+size/2 <= float64(x.pool.Share.Target*(float64(x.total)+size))
+	}
+}
+
+// wants reports whether a node of market m may come next.
+func (x *ratio) wants(m policy.MarketID) bool {
+	return x.unlimited || (x.s.Markets[m].Capacity == policy.Spot) == x.wanted
+}
+
+// add counts a node of market m as kept.
+func (x *ratio) add(m policy.MarketID) {
+	if x.unlimited {
+		return
+	}
+	spot, size := x.of(m)
+	x.spot += size * int64(spot)
+	x.total += size
+	x.left[spot]--
+	x.size[spot] -= size
+	x.next()
 }
 
 // settleMax is how often costs are looked at again until none changes.

@@ -2,11 +2,13 @@ package portfolio
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
@@ -101,4 +103,35 @@ func TestOrderOnce(t *testing.T) {
 			t.Fatalf("asked for %v and then for %v", asked, plan.DeletionCosts)
 		}
 	})
+}
+
+// TestOrderKeepsRatio: of six nodes on spot and four on demand with an exact ratio of
+// 0.6, those that are kept longest hold it within half a node, however many go, though
+// a node on demand costs three times as much.
+func TestOrderKeepsRatio(t *testing.T) {
+	text := "type a.4 4\nmarket y a.4 on-demand 0.20\nmarket y a.4 spot 0.06\npool web exact=0.6 steer=0.6\napp api 1 replicas=30 pdb=12\n"
+	for i := range 10 {
+		kind := "spot"
+		if i < 4 {
+			kind = "on-demand"
+		}
+		text += fmt.Sprintf("node n%d web y a.4 %s\n", i, kind)
+	}
+	for i := range 10 {
+		text += fmt.Sprintf("pod api n%d 3\n", i)
+	}
+	d := planStateOf(t, text)
+	spot := 0.0
+	list := d.keep(d.ordered())
+	for k, r := range list {
+		if d.s.Markets[d.s.Nodes[r.node].Market].Capacity == policy.Spot {
+			spot++
+		}
+		if away := spot - 0.6*float64(k+1); away < -0.51 || away > 0.51 {
+			t.Errorf("of the %d nodes kept longest %v are on spot", k+1, spot)
+		}
+	}
+	if len(list) != 10 {
+		t.Errorf("%d nodes are ordered", len(list))
+	}
 }

@@ -187,7 +187,7 @@ func withBundle(m maker, params []Parameter, o *Options) (policy.Policy, bool, e
 
 // New returns the policy of spec, "NAME[:key=value[:key=value…]]", with the
 // guardrails around it that it is to have, and the budgets of the cluster around
-// both: no policy is without these.
+// both: no policy is without these, nor without the greatest prices of the pools.
 func New(spec string, o Options) (policy.Policy, error) {
 	p, err := newGuarded(spec, o)
 	if err != nil {
@@ -217,6 +217,9 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 	p, bare, err := withBundle(all[i], params, &o)
 	if err != nil {
 		return nil, fmt.Errorf("policy %q: %w", spec, err)
+	}
+	if name != Manifest { // whose policies have it of their own
+		p = policy.WithinPriceMax(p)
 	}
 	if bare {
 		return p, nil

@@ -30,10 +30,8 @@ type holdings struct {
 	// known and bootTime the sum of these times in milliseconds.
 	boots, bootTime int64
 
-	// recommended counts the nodes that the provider recommends to leave, and
-	// recommendedUnits their units.
-	recommended      int
-	recommendedUnits int64
+	// recommended says that the provider recommends to leave one of the nodes.
+	recommended bool
 
 	// spot and fixed are the cheapest markets that could be bought in now, and
 	// beyond those on demand at what they cost more than was paid in advance.
@@ -173,10 +171,7 @@ func (h *holdings) hold(s *policy.Snapshot, cover *policy.Coverage, n *policy.No
 	h.spotUnits += units
 	h.capacity += float64(float64(units) * m.Forecast.Capacity)
 	h.runtime += float64(float64(units) * m.Forecast.Runtime)
-	if n.Recommended != 0 {
-		h.recommended++
-		h.recommendedUnits += units
-	}
+	h.recommended = h.recommended || recommended(s, n)
 }
 
 // scores returns the risk scores of the pool: of the spot nodes that it holds,
@@ -253,17 +248,25 @@ const undoneCost = 2
 // old one while the pods restart on the replacement; meanwhile their work is
 // not done; and pods whose workload has no second replica suffer an outage.
 func (h *holdings) migrationCost(t tariff) float64 {
-	boot := float64(bootDefault)
-	if h.boots > 0 {
-		boot = float64(h.bootTime) / 1000 / float64(h.boots)
-	}
-	f := h.features
-	restart := f.Startup / 3600
-	double := float64(boot/3600*t.spot) + float64(restart*t.fixed)
-	value := float64(f.Utilization * t.worth)
+	f, restart := h.features, h.restart()
+	double := float64(h.boot()*t.spot) + float64(restart*t.fixed)
 	lost := float64(undoneCost*restart) + float64(f.Single*f.Penalty)
-	return double + float64(value*lost)
+	return double + float64(h.value(t)*lost)
 }
+
+// boot returns how many hours a node of the pool needs from its launch until it takes
+// pods, restart how many its pods need to start, and value what an hour of the work on
+// a node is worth in dollars.
+func (h *holdings) boot() float64 {
+	if h.boots == 0 {
+		return float64(bootDefault) / 3600
+	}
+	return float64(h.bootTime) / 1000 / float64(h.boots) / 3600
+}
+
+func (h *holdings) restart() float64 { return h.features.Startup / 3600 }
+
+func (h *holdings) value(t tariff) float64 { return float64(h.features.Utilization * t.worth) }
 
 // costAt returns the dollars per hour of carrying the pool's needs with
 // that share on spot, where every on-demand node costs what the next one saves.

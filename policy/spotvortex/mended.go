@@ -3,7 +3,6 @@ package spotvortex
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/place"
@@ -78,7 +77,7 @@ func (t *turn) decide(pool *policy.Pool, h *holdings) {
 	default:
 		t.shift(&c, steer)
 	}
-	if h.recommended > 0 && len(t.plan.Drains) == drains {
+	if h.recommended && len(t.plan.Drains) == drains {
 		t.leaveRecommended(&c)
 	}
 	if len(t.plan.Drains) > drains {
@@ -320,28 +319,6 @@ func (t *turn) drainsMax(c *course) int {
 	return min(most, t.s.Disruptable(c.pool.ID, policy.Underutilized))
 }
 
-// leaveRecommended moves the nodes that the provider recommends to leave to
-// on-demand, replacements first. Spot is bought again when the rules say so.
-func (t *turn) leaveRecommended(c *course) {
-	st := c.h.standing
-	wanted := float64(st.Spot-c.h.recommendedUnits) / float64(max(st.Total, 1))
-	others := make([]string, 0, st.Nodes)
-	for i := range t.s.Nodes {
-		if n := &t.s.Nodes[i]; n.Pool == c.pool.ID && n.Recommended == 0 {
-			others = append(others, n.Name)
-		}
-	}
-	slices.Sort(others)
-	t.move(c, place.ShiftOptions{
-		Share: max(0, wanted), DrainsMax: t.s.Disruptable(c.pool.ID, policy.Underutilized),
-		Reason: policy.ReasonRebalance, Text: "the provider recommends to leave the node",
-		Backoff: func(node string) bool {
-			_, other := slices.BinarySearch(others, node)
-			return other
-		},
-	})
-}
-
 // move plans a shift of the pool of c.
 func (t *turn) move(c *course, o place.ShiftOptions) {
 	if o.DrainsMax <= 0 {
@@ -352,11 +329,12 @@ func (t *turn) move(c *course, o place.ShiftOptions) {
 		t.space = place.FromSnapshot(t.s)
 	}
 	o.Pool = c.pool.ID
-	skip := o.Backoff
-	o.Backoff = func(node string) bool {
-		return c.memory.BackedOff(node, t.s.Now) || skip != nil && skip(node)
-	}
-	launches, drains, holds := place.Shift(t.s, t.space, o)
+	o.Backoff = func(node string) bool { return c.memory.BackedOff(node, t.s.Now) }
+	t.planned(place.Shift(t.s, t.space, o))
+}
+
+// planned adds moves to the plan.
+func (t *turn) planned(launches []policy.Launch, drains []policy.Drain, holds []policy.Hold) {
 	for i := range launches {
 		priced(&launches[i].Why)
 	}

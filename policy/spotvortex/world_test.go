@@ -21,7 +21,7 @@ const epoch = policy.Time(1_767_225_600_000) // 2026-01-01
 //	market TYPE ZONE spot=$ od=$ [c=P] [r=P] [model] [closed]    (in place of an earlier one)
 //	scores c=P r=P                  of every spot market so far
 //	pool NAME [min=] [max=] [target=] [exact=] [none|groups] [budget=N|N%] [steer=] [cooldown=] [shadow]
-//	nodes N POOL TYPE ZONE spot|od [notice=DUR] [recommended] [launching] [karpenter]
+//	nodes N POOL TYPE ZONE spot|od [notice=DUR] [recommended[=DUR ago]] [boot=DUR] [launching] [karpenter]
 //	pdb NAME allowed=N healthy=N desired=N expected=N
 //	pods N NAME POOL cpu=MILLI [mem=MIB] [kind=] [startup=DUR] [penalty=H] [class=] [pdb=] [tier=] [replicas=] [critical] [ns=]
 //	memory POOL [target=] [moved=DUR] [steered=DUR] [calm=DUR]
@@ -288,8 +288,11 @@ func (w *world) nodes(f []string, o options) {
 		if d := o.duration("notice"); d > 0 {
 			n.NoticeAt, n.ReclaimAt = epoch, epoch.Add(d)
 		}
-		if o.has("recommended") {
-			n.Recommended = epoch
+		if d := o.duration("recommended"); d > 0 || o.has("recommended") {
+			n.Recommended = epoch.Add(-d)
+		}
+		if d := o.duration("boot"); d > 0 {
+			n.Initialized = n.Launched.Add(d)
 		}
 		if o.has("karpenter") {
 			n.ActedBy = policy.ActorKarpenter

@@ -157,7 +157,8 @@ type Capacity struct {
 	// +optional
 	SpotShare *SpotShare `json:"spotShare,omitempty"`
 
-	// ExactRatio is a spot share to be held from both sides, in [0, 1].
+	// ExactRatio is a spot share to be held from both sides, in [0, 1]: within one
+	// node, of the largest that may be bought, but while nodes come and go.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1
 	// +optional

@@ -63,7 +63,7 @@ func (p *CapacityPool) Choose(offers []Offer, places map[string]Place) []int {
 		return taken
 	}
 	if m.MaxInstanceTypes != nil {
-		taken = cheapestTypes(offers, taken, int(*m.MaxInstanceTypes))
+		taken = cheapestTypes(offers, taken, m, int(*m.MaxInstanceTypes))
 	}
 	if m.MaxZones != nil {
 		taken = fullestZones(offers, taken, int(*m.MaxZones))
@@ -97,15 +97,23 @@ func fullestPlace(offers []Offer, taken []int) Place {
 	return best
 }
 
-// affordable compares with the bound on price. What counts is the price of the
-// dearer, on-demand, since a pool that falls back must be able to; a price that
-// nobody published bounds nothing.
+// spotFloor is the part of the price on demand below which spot is not sold: AWS,
+// Google and Azure all advertise savings of up to 90 or 91 %.
+const spotFloor = 10
+
+// affordable reports whether a node may ever cost no more than the bound on price,
+// which is held when one is bought: as spot at the present price or at the lowest
+// that is sold, or on demand. A price that nobody published rules nothing out.
 func (o *Offer) affordable(m *Markets) bool {
-	dearest := o.Spot
-	if !o.Modelled {
-		dearest = max(dearest, o.OnDemand)
+	return m.MaxPrice == nil || o.Modelled || min(o.least(), o.OnDemand/spotFloor) <= policy.Dollars(*m.MaxPrice)
+}
+
+// least returns the lowest price that a node is known to have now.
+func (o *Offer) least() policy.Money {
+	if o.Spot <= 0 || o.OnDemand > 0 && o.OnDemand < o.Spot {
+		return o.OnDemand
 	}
-	return m.MaxPrice == nil || dearest <= policy.Dollars(*m.MaxPrice)
+	return o.Spot
 }
 
 // scored compares with the bound on the placement score.
@@ -114,12 +122,20 @@ func (o *Offer) scored(m *Markets) bool {
 }
 
 // cheapestTypes keeps the offers of the n types that cost least per vCPU on
-// demand, the first by name among equals.
-func cheapestTypes(offers []Offer, taken []int, n int) []int {
+// demand, the first by name among equals; under a bound on price those first that
+// can be bought now.
+func cheapestTypes(offers []Offer, taken []int, m *Markets, n int) []int {
 	var best []*Offer
+	dear := map[*policy.InstanceType]int{} // 0 where one of its offers can be bought now
 	for _, i := range taken {
 		o := &offers[i]
 		k := slices.IndexFunc(best, func(b *Offer) bool { return b.Type == o.Type })
+		if k < 0 {
+			dear[o.Type] = 1
+		}
+		if m.MaxPrice == nil || o.least() <= policy.Dollars(*m.MaxPrice) {
+			dear[o.Type] = 0
+		}
 		switch {
 		case k < 0:
 			best = append(best, o)
@@ -128,7 +144,7 @@ func cheapestTypes(offers []Offer, taken []int, n int) []int {
 		}
 	}
 	slices.SortFunc(best, func(a, b *Offer) int {
-		return cmp.Or(cmp.Compare(int64(a.OnDemand)*b.Type.VCPU, int64(b.OnDemand)*a.Type.VCPU), cmp.Compare(a.Type.Name, b.Type.Name))
+		return cmp.Or(cmp.Compare(dear[a.Type], dear[b.Type]), cmp.Compare(int64(a.OnDemand)*b.Type.VCPU, int64(b.OnDemand)*a.Type.VCPU), cmp.Compare(a.Type.Name, b.Type.Name))
 	})
 	best = best[:min(n, len(best))]
 	return slices.DeleteFunc(taken, func(i int) bool {

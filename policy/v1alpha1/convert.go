@@ -38,6 +38,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 		Policy:           s.Policy.spec(),
 		Share:            s.Capacity.share(),
 		OnDemandFallback: orElse(s.Capacity.OnDemandFallback, true),
+		PriceMax:         policy.Dollars(orElse(s.Markets.MaxPrice, 0)),
 		Choice:           s.Markets.choice(),
 		CapacityTypes:    p.capacityTypes(),
 		Limits:           s.Capacity.limits(),

@@ -77,7 +77,10 @@ type Markets struct {
 	// +optional
 	MinGPUs *int32 `json:"minGPUs,omitempty"`
 
-	// MaxPrice is the most that one node may cost, in $ per hour.
+	// MaxPrice is the most that one node may cost, in $ per hour, at the moment in
+	// which it is bought: as spot and on demand, at the price of that moment. Where
+	// no market is below it pods wait and a Hold says so. A bid is never above it.
+	// Nodes that run stay whatever their market comes to cost.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMinimum=true
 	// +optional

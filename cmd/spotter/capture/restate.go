@@ -72,6 +72,10 @@ func (c *capturer) marketsOf(p *policy.Pool) (m v1alpha1.Markets) {
 		}
 	}
 	m.InstanceTypes, m.Zones, m.Regions, m.Architectures = keysOf(types), keysOf(zones), keysOf(regions), keysOf(arches)
+	if p.PriceMax > 0 {
+		most := p.PriceMax.Float()
+		m.MaxPrice = &most
+	}
 	if n := p.Choice.TypesMax; n > 0 {
 		m.MaxInstanceTypes = &n
 	}

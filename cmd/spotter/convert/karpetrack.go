@@ -191,10 +191,6 @@ func (r *reader) finishKarpetrackPool(k *karpetrackPool) {
 	s.warn("", "pods are evicted from a node that goes, within their PodDisruptionBudgets, where Karpetrack cordoned it and waited for "+
 		"them to leave by themselves")
 	r.offer(s, p, true, r.controller.parameters)
-	if m.MaxPrice != nil {
-		// The field bounds which markets there are, the parameter what is paid in them.
-		r.offer(s, p, false, []parameter{{key: "max_price", value: strconv.FormatFloat(*m.MaxPrice, 'g', -1, 64)}})
-	}
 	s.shadow("Karpetrack")
 	s.warnings = append(s.warnings, r.controller.warnings...)
 	r.add(s, p)
@@ -257,7 +253,7 @@ func (s *source) maxPrice(m *v1alpha1.Markets, text string) {
 		s.fail("spec.maxPrice", "%q is not a price in $ per hour", text)
 	case price > 0:
 		m.MaxPrice = &price
-		s.warn("spec.maxPrice", "%s was held against the market price when a node was bought and not when it was replaced; it holds always from now on", text)
+		s.warn("spec.maxPrice", "%s was held against the market price when a node was bought and not when it was replaced; it holds for every node that is bought from now on", text)
 	}
 }
 
