@@ -55,8 +55,14 @@ func (b *builder) deepen(mk *market, m *Market) {
 	case m.Auction:
 	case m.Available != nil && m.Available.Nodes != nil:
 		w.steps = b.recordedDepth(mk, m.Available, w.steps)
-	case m.GPU && w.cfg.Slots == 0 && w.cfg.Intensity > 0 && b.p.Scarce.Width > 0:
+	case m.GPU && w.cfg.Slots == 0 && b.intensity > 0 && b.p.Scarce.Width > 0:
 		w.steps = b.modelledDepth(mk, m, w.steps)
+	}
+	truth := &w.cfg.Truth
+	mk.slots = truth.slots(mk.slots)
+	for i := range w.steps[mk.stepsFrom:] {
+		s := &w.steps[int(mk.stepsFrom)+i]
+		s.Nodes = truth.slots(s.Nodes)
 	}
 	mk.stepsUntil = int32(len(w.steps))
 }
@@ -110,11 +116,14 @@ func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
 // the draws of the law.
 func (b *builder) scarcePlace(m *Market, copied uint64) Place {
 	law := &b.p.Scarce
-	own := m.groupHash(typeInZone)
+	own, common := m.groupHash(typeInZone), m.groupHash(typeInRegion)
 	k := b.frailty.At1(own)
+	if b.w.cfg.Truth.Correlation == CorrelationZone {
+		own, common = m.groupHash(wholeZone), m.groupHash(wholeRegion)
+	}
 	return Place{
 		Region: m.Region, Mean: law.Mean + float64(law.Spread*k.Normal()), Width: law.width(k.At1(drawWidth)),
-		Common: b.squeeze.At2(m.groupHash(typeInRegion), copied), Own: b.squeeze.At2(own, copied),
+		Common: b.squeeze.At2(common, copied), Own: b.squeeze.At2(own, copied),
 	}
 }
 
