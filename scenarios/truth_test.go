@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/weather"
@@ -38,7 +37,7 @@ func meanOf(w *World, c PriceCurve, f func(policy.Money) float64) float64 {
 	return sum / n
 }
 
-func logOf(p policy.Money) float64 { return portable.Log(p.Float()) }
+func logOf(p policy.Money) float64 { return math.Log(p.Float()) }
 
 // A world of one market on demand at $1 and of spot markets whose prices change
 // every seven minutes from a day before it, one of them at times not offered and
@@ -53,7 +52,7 @@ func priced(seed uint64) *World {
 		x, k := -1.0, chance.New(seed, "priced", "").At1(uint64(i))
 		for at := start.Add(-48 * time.Hour); at < start.Add(48*time.Hour); at = at.Add(7 * time.Minute) {
 			x = max(-2.5, min(-0.02, x+0.1*k.At1(uint64(at)).Normal()))
-			p := policy.Dollars(portable.Exp(x))
+			p := policy.Dollars(math.Exp(x))
 			if i == 2 && at > start && at < start.Add(5*time.Hour) {
 				p = policy.NoPrice
 			}
@@ -126,7 +125,7 @@ func TestVolatilePrices(t *testing.T) {
 				continue
 			}
 			if other++; math.Abs(logOf(got)-want) > 2e-3 {
-				t.Fatalf("market %d costs %v where it cost %v, want %v", i+1, got, p, policy.Dollars(portable.Exp(want)))
+				t.Fatalf("market %d costs %v where it cost %v, want %v", i+1, got, p, policy.Dollars(math.Exp(want)))
 			}
 		}
 	}

@@ -58,8 +58,7 @@ type Truth struct {
 	Slots float64
 
 	// Volatility multiplies how far the logarithm of a spot price lies from its
-	// mean over the run, and Flat puts every price at its mean. The weather has no
-	// prices: [scenarios.World.Under] changes them.
+	// mean over the run, and Flat puts every price at its mean; see [Truth.Prices].
 	Volatility float64
 	Flat       bool
 }
