@@ -254,3 +254,15 @@ func TestStressSchema(t *testing.T) {
 		t.Errorf("the first policy is %v, at its worst %v", first["policy"], worst)
 	}
 }
+
+// TestWorseRun: of runs that save alike the one that is out for longer is the worse.
+func TestWorseRun(t *testing.T) {
+	for _, x := range []struct {
+		saved, outage, otherSaved, otherOutage float64
+		want                                   bool
+	}{{9, 0, 10, 5, true}, {10, 5, 9, 0, false}, {10, 5, 10, 3, true}, {10, 3, 10, 5, false}, {10, 3, 10, 3, false}} {
+		if got := worseRun(x.saved, x.outage, x.otherSaved, x.otherOutage); got != x.want {
+			t.Errorf("%+v: worse is %v", x, got)
+		}
+	}
+}

@@ -98,6 +98,7 @@ func (b *builder) recordedDepth(mk *market, a *Availability, steps []Step) []Ste
 func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
 	place := b.scarcePlace(m, 0)
 	if m.Available != nil || !scarce(m, mk.band) {
+		place = b.placeIn(m, typeInZone, typeInRegion, 0)
 		place.Mean = b.p.DepthCalm
 	}
 	mk.slots = DepthMax
@@ -115,15 +116,20 @@ func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
 // scarcePlace returns where in the law of scarce types a market stands, in one of
 // the draws of the law.
 func (b *builder) scarcePlace(m *Market, copied uint64) Place {
-	law := &b.p.Scarce
-	own, common := m.groupHash(typeInZone), m.groupHash(typeInRegion)
-	k := b.frailty.At1(own)
 	if b.w.cfg.Truth.Correlation == CorrelationZone {
-		own, common = m.groupHash(wholeZone), m.groupHash(wholeRegion)
+		return b.placeIn(m, wholeZone, wholeRegion, copied)
 	}
+	return b.placeIn(m, typeInZone, typeInRegion, copied)
+}
+
+// placeIn returns the same where levels are shared by the market's groups of these
+// levels. Mean and width are the market's own.
+func (b *builder) placeIn(m *Market, own, common level, copied uint64) Place {
+	law := &b.p.Scarce
+	k := b.frailty.At1(m.groupHash(typeInZone))
 	return Place{
 		Region: m.Region, Mean: law.Mean + float64(law.Spread*k.Normal()), Width: law.width(k.At1(drawWidth)),
-		Common: b.squeeze.At2(common, copied), Own: b.squeeze.At2(own, copied),
+		Common: b.squeeze.At2(m.groupHash(common), copied), Own: b.squeeze.At2(m.groupHash(own), copied),
 	}
 }
 

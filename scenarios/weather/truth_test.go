@@ -208,11 +208,22 @@ func TestByZone(t *testing.T) {
 }
 
 // By zone, scarce types share their slack: while the better of two is closed the
-// worse one is too, but for the few shortages that reach all types.
+// worse one is too, but for the few shortages that reach all types. The depth of a
+// type that the law does not close stays.
 func TestScarceByZone(t *testing.T) {
 	cfg := config(11)
 	cfg.To = cfg.From + days(90)
 	markets := slices.DeleteFunc(banded(180), func(m Market) bool { return !m.GPU })
+	calm := slices.Clone(markets[:6])
+	for i := range calm {
+		calm[i].Band = 0
+	}
+	is, usual := under(t, "by-zone", cfg, calm), mustNew(t, cfg, calm)
+	for m := range calm {
+		if len(usual.Steps(m)) == 0 || !slices.Equal(is.Steps(m), usual.Steps(m)) {
+			t.Fatalf("%s: its depth changes otherwise", calm[m].Name)
+		}
+	}
 	both, all := zonesNested(under(t, "by-zone", cfg, markets), markets, cfg)
 	was, of := zonesNested(mustNew(t, cfg, markets), markets, cfg)
 	if nested, before := float64(both)/float64(all), float64(was)/float64(of); !(nested > 0.99 && before < 0.9) {
