@@ -226,6 +226,9 @@ func (r *Report) settings() []string {
 		if w.Slots > 0 {
 			line += fmt.Sprintf(", slots %d", w.Slots)
 		}
+		if !w.Truth.Modelled() {
+			line += ", truth " + w.Truth.String()
+		}
 		line += fmt.Sprintf(", scenario %x", w.Digest[:6])
 		if len(worlds) == 0 || worlds[len(worlds)-1] != line {
 			worlds = append(worlds, line)

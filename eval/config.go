@@ -141,6 +141,9 @@ func DefaultCommand(j Job) string {
 	if name := j.World.Trace.Name; name != "" && name != "embedded" {
 		fmt.Fprintf(&b, " --trace %s", shellWord(name))
 	}
+	if t := j.World.Truth; !t.Modelled() {
+		fmt.Fprintf(&b, " --truth %s", t)
+	}
 	return b.String()
 }
 

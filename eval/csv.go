@@ -14,22 +14,34 @@ import (
 // "violations" says what of the manifests a run did not keep.
 func (r *Report) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
+	if err := out.Write(csvHeading()); err != nil {
+		return err
+	}
+	if err := r.csvLines(out); err != nil {
+		return err
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// csvHeading is the first line.
+func csvHeading() []string {
 	heading := []string{"scenario", "window", "from", "to", "seed", "policy", "role"}
 	for i := range metrics {
 		heading = append(heading, metrics[i].Name)
 	}
-	heading = append(heading, "outage_longest_workload", "outage_longest_began", "outage_longest_cause", "worst", "violations", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
-		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation")
-	if err := out.Write(heading); err != nil {
-		return err
-	}
+	return append(heading, "outage_longest_workload", "outage_longest_began", "outage_longest_cause", "worst", "violations", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
+		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation", "truth")
+}
+
+// csvLines writes a line per run.
+func (r *Report) csvLines(out *csv.Writer) error {
 	for i := range r.Runs {
 		if err := out.Write(r.csvLine(i)); err != nil {
 			return err
 		}
 	}
-	out.Flush()
-	return out.Error()
+	return nil
 }
 
 func (r *Report) csvLine(i int) []string {
@@ -53,7 +65,7 @@ func (r *Report) csvLine(i int) []string {
 	line = append(line, longest[:]...)
 	t := &run.World.Trace
 	return append(line, strconv.FormatBool(r.isWorst(i)), violations, failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
-		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy, run.Scenario), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
+		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy, run.Scenario), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation, run.World.Truth.String())
 }
 
 // cell formats a value of m for a program.

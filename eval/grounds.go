@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
 // The grounds of a case are what tells whether runs of it can be set against
@@ -42,13 +43,23 @@ func groundsOf(w *scenarios.World) grounds {
 			OnDemand         bool
 			Reserve          policy.Money
 			Faults           []scenarios.Fault
-		}{w.TraceDigest, w.Start, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages, reserveOf(w), w.Faults}),
+			Truth            *weather.Truth `json:",omitempty"`
+		}{w.TraceDigest, w.Start, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages, reserveOf(w), w.Faults, truthOf(w)}),
 		demand: digestOf(struct {
 			ReadyGrace time.Duration
 			Workloads  []asked
 			PDBs       []protection
 		}{w.ReadyGrace, askedOf(w), protectionsOf(w)}),
 	}
+}
+
+// truthOf returns the truth of w, nil for the model as it is: it then has no part in
+// a digest.
+func truthOf(w *scenarios.World) *weather.Truth {
+	if w.Truth.Modelled() {
+		return nil
+	}
+	return &w.Truth
 }
 
 // reserveOf returns the least that a node of an auction is charged.

@@ -60,6 +60,7 @@ type jsonCase struct {
 	ReadyGraceS    float64  `json:"ready_grace_s"`
 	Intensity      float64  `json:"intensity"`
 	Slots          int      `json:"slots"`
+	Truth          string   `json:"truth"`
 	ScenarioDigest string   `json:"scenario_digest"`
 	Conditions     string   `json:"conditions_digest"`
 	Demand         string   `json:"demand_digest"`
@@ -271,10 +272,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	for _, g := range c.Gates {
 		out.Config.Gates = append(out.Config.Gates, g.String())
 	}
-	for i := range r.Traces {
-		t := &r.Traces[i]
-		out.Traces = append(out.Traces, jsonTrace{t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t), t.About})
-	}
+	out.Traces = r.jsonTraces()
 	for i := range r.Groups {
 		out.Groups = append(out.Groups, r.jsonGroup(&r.Groups[i]))
 	}
@@ -282,6 +280,14 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(out)
+}
+
+func (r *Report) jsonTraces() (out []jsonTrace) {
+	for i := range r.Traces {
+		t := &r.Traces[i]
+		out = append(out, jsonTrace{t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t), t.About})
+	}
+	return out
 }
 
 func (r *Report) jsonCases() []jsonCase {
@@ -292,7 +298,7 @@ func (r *Report) jsonCases() []jsonCase {
 		g := groundsOf(w)
 		out = append(out, jsonCase{
 			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.end().String(),
-			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots,
+			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Truth: w.Truth.String(),
 			ScenarioDigest: g.file, Conditions: g.conditions, Demand: g.demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
 			OracleUSD: r.Oracles[i].Cost.Float(), OracleODUSD: r.Oracles[i].OnDemand.Float(),
 			Warnings: append([]string{}, w.Warnings...),

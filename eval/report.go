@@ -396,7 +396,7 @@ func (r *Report) traceNotes() []string {
 
 // Notes are the sentences below the tables, in plain words.
 func (r *Report) Notes() []string {
-	notes := r.traceNotes()
+	notes := append(r.traceNotes(), truthNotes(&r.Config)...)
 	notes = append(notes,
 		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
 		"Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
@@ -413,15 +413,7 @@ func (r *Report) Notes() []string {
 	if i := slices.IndexFunc(r.Config.Cases, func(k Case) bool { return len(k.World.Budgets) > 0 }); i >= 0 {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}
-	for i := range r.Config.Cases {
-		for _, w := range r.Config.Cases[i].World.Warnings {
-			note := r.Config.Cases[i].Scenario + ": " + w
-			if !slices.Contains(notes, note) {
-				notes = append(notes, note)
-			}
-		}
-	}
-	return notes
+	return append(notes, worldNotes(&r.Config)...)
 }
 
 // budgeted reports whether a case of g has budgets.

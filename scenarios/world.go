@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
 // A World is a scenario bound to the prices of a trace: all that a run needs,
@@ -75,6 +76,10 @@ type World struct {
 	// OnDemandShortages has launches on demand of scarce types refused at times,
 	// which is modelled.
 	OnDemandShortages bool
+
+	// Truth is how what is drawn departs from the model that policies know; see
+	// [World.Under].
+	Truth weather.Truth
 
 	// Groups bound the size of every Auto Scaling group.
 	Groups GroupBounds

@@ -62,6 +62,12 @@ func (r *run) outbid(id policy.NodeID) (lost weather.Reclaim, at policy.Time, ok
 		return lost, 0, false
 	}
 	lost = weather.Reclaim{At: at.Add(r.delays.RackspaceNotice), Notice: at}
+	if lead, promised := r.world.Truth.LeadOf(lost.At-at), lost.At-at; lead != promised {
+		lost.Notice = lost.At - lead
+		if lead == 0 {
+			lost.Notice = 0
+		}
+	}
 	for i := range r.world.Faults {
 		f := &r.world.Faults[i]
 		if f.Kind != scenarios.FaultLateNotice || at < f.At || at >= f.At.Add(f.Duration) {

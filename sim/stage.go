@@ -242,7 +242,7 @@ func (s *Stage) valuePods() error {
 func (s *Stage) NewWeather(seed uint64) (*weather.Weather, error) {
 	w := s.world
 	cfg := weather.Config{Seed: seed, Trace: w.TraceDigest, From: s.begin, To: s.window.To, Intensity: w.Intensity, Slots: w.Slots,
-		OnDemandShortages: w.OnDemandShortages, Params: weather.DefaultParams()}
+		OnDemandShortages: w.OnDemandShortages, Truth: w.Truth, Params: weather.DefaultParams()}
 	for i := range w.Faults {
 		f := &w.Faults[i]
 		squeeze := weather.Squeeze{At: f.At, Duration: f.Duration, Depth: f.Share, Zone: f.Zone, Type: f.Type, Capacity: f.Capacity}

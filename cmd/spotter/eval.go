@@ -34,6 +34,7 @@ type evalFlags struct {
 	report                    string
 	gates                     []string
 	discount1y, discount3y    float64
+	stress                    bool
 }
 
 func (p *program) evalCommand() *cobra.Command {
@@ -58,6 +59,7 @@ func (p *program) evalCommand() *cobra.Command {
 			"  spotter eval web-week batch-night --trace prices --windows 26-45 --every 168h --seeds 1001-1020\n" +
 			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +
 			"  spotter eval web-week --policies portfolio --compare ./spotter-base --out - --out results.json --out junit.xml\n" +
+			"  spotter eval web-week gpu-training --stress\n" +
 			"  spotter eval worlds/shop.yaml --compare-scenarios ../base --seeds-from 41405d6\n" +
 			"  spotter eval web-week --policies static --baseline spotvortex --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
 		ValidArgsFunction: completeScenarios,
@@ -77,6 +79,7 @@ func (p *program) evalCommand() *cobra.Command {
 	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
 	flags.StringVar(&f.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
+	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (%d seeds unless --seeds says)", eval.StressSeeds))
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	complete(c, "policies", registry.Names())
@@ -86,6 +89,11 @@ func (p *program) evalCommand() *cobra.Command {
 }
 
 func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
+	if f.stress {
+		if err := f.checkStress(); err != nil {
+			return err
+		}
+	}
 	other, err := p.openCompare(ctx, f, args)
 	if err != nil {
 		return err
@@ -111,16 +119,16 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 	if err := f.checkReport(); err != nil {
 		return err
 	}
+	if f.stress {
+		return p.stressed(ctx, cfg, r, targets)
+	}
 	bar := p.progress(cfg)
 	report, err := eval.Run(ctx, *cfg, f.runner(r))
 	if bar != nil {
 		err = errors.Join(err, bar.Clear())
 	}
 	if err != nil {
-		if errors.Is(err, eval.ErrConfig) {
-			return wrong(err, "run `spotter eval --help`")
-		}
-		return err
+		return refused(err)
 	}
 	p.warn(map[string]bool{}, r.unanswered())
 	if err := compare(ctx, f, other, cfg, report, r.run); err != nil {
@@ -133,6 +141,14 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 		return err
 	}
 	return p.verdict(report)
+}
+
+// refused returns err of a comparison, as a fault of the call where it is one.
+func refused(err error) error {
+	if errors.Is(err, eval.ErrConfig) {
+		return wrong(err, "run `spotter eval --help`")
+	}
+	return err
 }
 
 // verdict returns what the report means for the exit code.
@@ -227,6 +243,9 @@ func (m *market) command(j eval.Job) string {
 	}
 	if m.flags.Changed("intensity") {
 		words = append(words, "--intensity", fmt.Sprint(m.intensity))
+	}
+	if t := j.World.Truth; !t.Modelled() {
+		words = append(words, "--truth", t.String())
 	}
 	return shell(words)
 }

@@ -237,7 +237,7 @@ func (p *program) openCompare(ctx context.Context, f *evalFlags, args []string) 
 	}
 	o.dir = f.files
 	o.say = func(format string, args ...any) { fmt.Fprintf(p.stderr, format+"\n", args...) }
-	for _, name := range []string{"trace", "from", "intensity", "windows", "every"} {
+	for _, name := range []string{"trace", "from", "intensity", "truth", "windows", "every"} {
 		fl := f.flags.Lookup(name)
 		if !fl.Changed {
 			continue

@@ -66,9 +66,12 @@ func (f *evalFlags) targets() ([]target, error) {
 	return out, nil
 }
 
-func formatList() string {
+func formatList() string { return formatNames(eval.Formats()) }
+
+// formatNames lists formats for a sentence.
+func formatNames(formats []eval.Format) string {
 	var names []string
-	for _, f := range eval.Formats() {
+	for _, f := range formats {
 		names = append(names, string(f))
 	}
 	return strings.Join(names, ", ")
@@ -87,8 +90,13 @@ func checkTargets(targets []target) error {
 	return nil
 }
 
+// A comparison is what is written: a report, or a stress.
+type comparison interface {
+	Write(w io.Writer, f eval.Format, width int) error
+}
+
 // write writes report to every target.
-func (p *program) write(report *eval.Report, targets []target) error {
+func (p *program) write(report comparison, targets []target) error {
 	for _, t := range targets {
 		err := p.output(t.path, func(w io.Writer) error { return report.Write(w, t.format, p.width(t.path)) })
 		if err != nil {

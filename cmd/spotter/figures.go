@@ -25,6 +25,9 @@ func figures(out io.Writer, w *scenarios.World, r *sim.Result) error {
 	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
 	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", minute(r.Window.From), minute(r.Window.To), hours(w.WarmUp))
 	fmt.Fprintf(s.w, "%s\n\n", traceLine(w))
+	if t := w.Truth; !t.Modelled() {
+		s.line("truth", "%v, which no policy knows: %s", t, t.About)
+	}
 
 	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
 	if len(w.Commitments) > 0 {

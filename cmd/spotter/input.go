@@ -14,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
 // A market is what the flags common to eval and sim say about the world.
@@ -21,6 +22,7 @@ type market struct {
 	trace     string
 	from      string
 	intensity float64
+	truth     string
 
 	flags *pflag.FlagSet
 }
@@ -30,6 +32,7 @@ func (m *market) register(flags *pflag.FlagSet) {
 	flags.StringVar(&m.trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
 	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01 or RFC 3339 (default: the scenario's start, else the trace's first time)")
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
+	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(truthNames(), ", ")+" (docs/market.md)")
 }
 
 // options returns how to bind a world.
@@ -49,6 +52,15 @@ func (m *market) options() (scenarios.BindOptions, error) {
 		o.Intensity = &m.intensity
 	}
 	return o, nil
+}
+
+// truthNames are the names that --truth takes.
+func truthNames() []string {
+	var names []string
+	for _, t := range weather.Truths() {
+		names = append(names, t.String())
+	}
+	return names
 }
 
 // intensityMax bounds --intensity. A thousand times the reclaims of the world
@@ -177,6 +189,10 @@ func (m *market) bindAt(sc *scenarios.Scenario, opened traces, r windowRange, af
 	if err != nil {
 		return nil, err
 	}
+	truth, err := weather.TruthNamed(m.truth)
+	if err != nil {
+		return nil, wrong(fmt.Errorf("--truth: %w", err), "give one of those; `spotter eval --stress` compares under all of them")
+	}
 	o.From = cmp.Or(r.begin(o.From, sc.Start, tr.From), sc.Start, tr.From).Add(after)
 	w, err := scenarios.Bind(sc, tr, o)
 	if err != nil {
@@ -185,7 +201,7 @@ func (m *market) bindAt(sc *scenarios.Scenario, opened traces, r windowRange, af
 	if path != "" {
 		w.Trace.Name = path
 	}
-	return w, nil
+	return w.Under(truth), nil
 }
 
 func argument(path string) string {

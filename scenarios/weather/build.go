@@ -40,6 +40,9 @@ type builder struct {
 	p   *Params
 	end policy.Time // the first instant that is not drawn
 
+	// intensity is that of the configuration times the hazard of its truth.
+	intensity float64
+
 	// The streams of what is so for a market at all times, and of what happens
 	// in this run. The latter are keyed by the begin as well, or two windows of
 	// one seed would have the same weather, shifted.
@@ -50,6 +53,7 @@ type builder struct {
 	groups  map[uint64]*group
 
 	scratch []policy.Time
+	met     []meeting
 	outages []Outage
 	deep    []Outage // of outages the parts that reach launches on demand
 }
@@ -62,7 +66,7 @@ func newBuilder(cfg Config, markets int) *builder {
 	w.cfg.LateNotices = slices.Clone(cfg.LateNotices)
 	w.cfg.APIFaults = slices.Clone(cfg.APIFaults)
 	return &builder{
-		w: w, p: &w.cfg.Params, end: cfg.To + announcedMax,
+		w: w, p: &w.cfg.Params, end: cfg.To + announcedMax, intensity: cfg.intensity(),
 		slots: stream("slots"), band: stream("band"), frailty: stream("frailty"), recorded: stream("recorded"),
 		state: stream("state").At1(from), squeeze: stream("squeeze").At1(from), calendar: stream("calendar").At1(from),
 		notice: stream("notice").At1(from), alarm: stream("alarm").At1(from),
@@ -86,13 +90,25 @@ func (b *builder) add(m *Market) {
 		b.w.markets = append(b.w.markets, mk)
 		return
 	}
-	if m.Available == nil && !m.Auction && b.w.cfg.Intensity > 0 {
-		factor := frailty(b.frailty.At1(m.groupHash(typeInZone)), b.p.FrailtySigma)
-		mk.rate = float64(float64(b.p.rate(mk.band)*factor) * b.w.cfg.Intensity)
+	if m.Available == nil && !m.Auction && b.intensity > 0 {
+		mk.rate = b.calendarRate(m, mk.band)
 		mk.state = b.rhythmOf(m)
+	}
+	switch b.w.cfg.Truth.Correlation {
+	case CorrelationNone:
+		mk.rate, mk.squeezed = mk.rate+mk.squeezed, 0
+	case CorrelationZone:
+		mk.rate = 0 // it is in squeezed
 	}
 	b.calendars(&mk)
 	b.w.markets = append(b.w.markets, mk)
+}
+
+// calendarRate returns the mean rate of the calendars of a market of this band in
+// the model, in reclaims per node-hour.
+func (b *builder) calendarRate(m *Market, band policy.Band) float64 {
+	factor := frailty(b.frailty.At1(m.groupHash(typeInZone)), b.p.FrailtySigma)
+	return float64(float64(b.p.rate(band)*factor) * b.intensity)
 }
 
 // bandOf returns the published band of a market. One that is drawn is the same
@@ -143,18 +159,49 @@ func (b *builder) rhythmOf(m *Market) *rhythm {
 	return r
 }
 
-// groupOf returns the market's group of a level and the mean gap in hours
-// between its candidates.
-func (b *builder) groupOf(m *Market, l level) (*group, float64) {
-	h := m.groupHash(l)
-	id := portable.Mix(h, uint64(l))
-	mean := b.p.CandidateGap / frailty(b.frailty.At1(h), b.p.FrailtySigma)
+// A meeting is what a market meets of the squeezes of one of its groups: the share
+// of the candidates, which come after a mean gap in hours.
+type meeting struct {
+	level      level
+	share, gap float64
+}
+
+// meetings appends those of a market of this band with its groups from a level on.
+func (b *builder) meetings(to []meeting, m *Market, band policy.Band, first level) []meeting {
+	gap := func(l level) float64 {
+		return b.p.CandidateGap / frailty(b.frailty.At1(m.groupHash(l)), b.p.FrailtySigma)
+	}
+	for l := first; l < levels; l++ {
+		to = append(to, meeting{l, b.p.share(l, band, b.intensity), gap(l)})
+	}
+	if b.w.cfg.Truth.Correlation != CorrelationZone {
+		return to
+	}
+	rate := b.calendarRate(m, band)
+	for _, x := range to {
+		rate += b.p.taken(x)
+	}
+	of := meeting{wholeZone, 1, gap(wholeZone)}
+	of.share = rate / b.p.taken(of)
+	return append(to[:0], of)
+}
+
+// taken returns the mean number of times per node-hour that the squeezes of a
+// meeting take a slot in the model.
+func (p *Params) taken(x meeting) float64 {
+	return float64(min(1, x.share)*p.DepthMean()) / (x.gap + p.lengthMean())
+}
+
+// groupOf returns the market's group of a level, whose candidates come after this
+// mean gap in hours.
+func (b *builder) groupOf(m *Market, l level, gap float64) *group {
+	id := portable.Mix(m.groupHash(l), uint64(l))
 	g := b.groups[id]
 	if g == nil {
-		g = newGroup(b.p, b.squeeze.At1(id), mean, b.w.cfg.From, b.end)
+		g = newGroup(b.p, b.squeeze.At1(id), gap, b.w.cfg.From, b.end)
 		b.groups[id] = g
 	}
-	return g, mean
+	return g
 }
 
 // scarce reports whether the law of scarce types holds for a market.
@@ -179,10 +226,14 @@ func (b *builder) spells(mk *market, m *Market) {
 	switch {
 	case m.Spot && m.Available != nil:
 		w.spells = b.recordedSpells(m.Name, m.Available, w.spells)
-	case m.Spot && !m.Auction && w.cfg.Intensity > 0:
+	case m.Spot && !m.Auction && b.intensity > 0:
 		w.spells = b.squeezes(mk, m, w.spells)
-	case !m.Spot && w.cfg.OnDemandShortages && w.cfg.Intensity > 0:
+	case !m.Spot && w.cfg.OnDemandShortages && b.intensity > 0:
 		w.spells = b.onDemandSpells(m, w.spells)
+	}
+	for i := range w.spells[from:] {
+		s := &w.spells[from+i]
+		s.Depth = w.cfg.Truth.depth(s.Depth, s.Cause)
 	}
 	w.spells = b.orderedSpells(m, w.spells)
 	own := w.spells[from:]
@@ -209,11 +260,10 @@ func (b *builder) squeezes(mk *market, m *Market, spells []Spell) []Spell {
 		spells = b.scarceSpells(mk, m, spells)
 		first = wholeZone
 	}
-	for l := first; l < levels; l++ {
-		share := b.p.share(l, mk.band, b.w.cfg.Intensity)
-		g, gap := b.groupOf(m, l)
-		spells = g.met(b.p, share, spells)
-		mk.squeezed += float64(min(1, share)*b.p.DepthMean()) / (gap + b.p.lengthMean())
+	b.met = b.meetings(b.met[:0], m, mk.band, first)
+	for _, x := range b.met {
+		spells = b.groupOf(m, x.level, x.gap).met(b.p, x.share, spells)
+		mk.squeezed += b.p.taken(x)
 	}
 	return spells
 }
@@ -232,7 +282,7 @@ const scarceCopiesMax = 16
 // one.
 func (b *builder) scarceSpells(mk *market, m *Market, spells []Spell) []Spell {
 	law := &b.p.Scarce
-	left := min(b.w.cfg.Intensity, scarceCopiesMax)
+	left := min(b.intensity, scarceCopiesMax)
 	mk.squeezed = float64(law.Rate(b.scarcePlace(m, 0).Mean)*left) * b.p.DepthMean()
 	for copied := uint64(0); left > 0; copied++ {
 		place := b.scarcePlace(m, copied)

@@ -125,6 +125,7 @@ func (b *builder) announce(e *event, lead policy.Time, key chance.Key) {
 	case u < p.NoticeLost+p.NoticeLate:
 		lead = policy.Time(float64(key.At1(drawLate).Float() * float64(lead)))
 	}
+	lead = b.w.cfg.Truth.LeadOf(lead)
 	due := e.at - lead
 	for i := range b.w.cfg.LateNotices {
 		s := &b.w.cfg.LateNotices[i]

@@ -128,6 +128,9 @@ type Config struct {
 	LateNotices []LateSpell
 	APIFaults   []APIFault
 
+	// Truth is how what is drawn departs from the model.
+	Truth Truth
+
 	Params Params
 }
 
@@ -149,6 +152,12 @@ func (c *Config) validate() error {
 		return fmt.Errorf("weather: Intensity is %v, must be from 0 to %d", c.Intensity, IntensityMax)
 	case c.Slots < 0 || c.Slots > slotsMax:
 		return fmt.Errorf("weather: Slots is %d, must be from 0 to %d", c.Slots, slotsMax)
+	}
+	if err := c.Truth.validate(); err != nil {
+		return err
+	}
+	if x := c.intensity(); x > IntensityMax {
+		return fmt.Errorf("weather: Intensity times Truth.Hazard is %v, must be from 0 to %d", x, IntensityMax)
 	}
 	for i, s := range c.Squeezes {
 		if err := checkSpell("Squeezes", i, s.At, s.Duration, "Depth", s.Depth); err != nil {
@@ -173,6 +182,10 @@ func (c *Config) validate() error {
 	}
 	return c.Params.validate()
 }
+
+// intensity returns what multiplies the rate of the calendars and the frequency of
+// shortages.
+func (c *Config) intensity() float64 { return float64(c.Intensity * factor(c.Truth.Hazard)) }
 
 // What is refused beyond these bounds is a slip of the pen and would need
 // gigabytes.

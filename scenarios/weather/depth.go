@@ -55,8 +55,14 @@ func (b *builder) deepen(mk *market, m *Market) {
 	case m.Auction:
 	case m.Available != nil && m.Available.Nodes != nil:
 		w.steps = b.recordedDepth(mk, m.Available, w.steps)
-	case m.GPU && w.cfg.Slots == 0 && w.cfg.Intensity > 0 && b.p.Scarce.Width > 0:
+	case m.GPU && w.cfg.Slots == 0 && b.intensity > 0 && b.p.Scarce.Width > 0:
 		w.steps = b.modelledDepth(mk, m, w.steps)
+	}
+	truth := &w.cfg.Truth
+	mk.slots = truth.slots(mk.slots)
+	for i := range w.steps[mk.stepsFrom:] {
+		s := &w.steps[int(mk.stepsFrom)+i]
+		s.Nodes = truth.slots(s.Nodes)
 	}
 	mk.stepsUntil = int32(len(w.steps))
 }
@@ -92,6 +98,7 @@ func (b *builder) recordedDepth(mk *market, a *Availability, steps []Step) []Ste
 func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
 	place := b.scarcePlace(m, 0)
 	if m.Available != nil || !scarce(m, mk.band) {
+		place = b.placeIn(m, typeInZone, typeInRegion, 0)
 		place.Mean = b.p.DepthCalm
 	}
 	mk.slots = DepthMax
@@ -109,12 +116,20 @@ func (b *builder) modelledDepth(mk *market, m *Market, steps []Step) []Step {
 // scarcePlace returns where in the law of scarce types a market stands, in one of
 // the draws of the law.
 func (b *builder) scarcePlace(m *Market, copied uint64) Place {
+	if b.w.cfg.Truth.Correlation == CorrelationZone {
+		return b.placeIn(m, wholeZone, wholeRegion, copied)
+	}
+	return b.placeIn(m, typeInZone, typeInRegion, copied)
+}
+
+// placeIn returns the same where levels are shared by the market's groups of these
+// levels. Mean and width are the market's own.
+func (b *builder) placeIn(m *Market, own, common level, copied uint64) Place {
 	law := &b.p.Scarce
-	own := m.groupHash(typeInZone)
-	k := b.frailty.At1(own)
+	k := b.frailty.At1(m.groupHash(typeInZone))
 	return Place{
 		Region: m.Region, Mean: law.Mean + float64(law.Spread*k.Normal()), Width: law.width(k.At1(drawWidth)),
-		Common: b.squeeze.At2(m.groupHash(typeInRegion), copied), Own: b.squeeze.At2(own, copied),
+		Common: b.squeeze.At2(m.groupHash(common), copied), Own: b.squeeze.At2(m.groupHash(own), copied),
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	recordAPIFault
 	recordTrace
 	recordDepth
+	recordTruth
 )
 
 // recordSize is the width of every record: kind, flags, slot, market, and three
@@ -82,6 +83,7 @@ func (d *digester) record(kind, flags uint8, slot int32, market, x, y, z uint64)
 func (d *digester) header(c *Config) {
 	d.record(recordHeader, digestVersion, int32(c.Slots), c.Seed, uint64(c.From), uint64(c.To), math.Float64bits(c.Intensity))
 	d.trace(c.Trace)
+	d.truth(&c.Truth)
 	for _, s := range c.LateNotices {
 		d.record(recordLateNotice, 0, 0, uint64(s.Delay), uint64(s.At), uint64(s.Duration), math.Float64bits(s.Share))
 	}

@@ -36,9 +36,9 @@ func (b *builder) onDemandSpells(m *Market, spells []Spell) []Spell {
 		first = wholeZone
 	}
 	from := len(spells)
-	for l := first; l < levels; l++ {
-		g, _ := b.groupOf(m, l)
-		spells = g.met(b.p, float64(b.p.share(l, band, b.w.cfg.Intensity)*b.p.OnDemandShare), spells)
+	b.met = b.meetings(b.met[:0], m, band, first)
+	for _, x := range b.met {
+		spells = b.groupOf(m, x.level, x.gap).met(b.p, float64(x.share*b.p.OnDemandShare), spells)
 	}
 	for i := range spells[from:] {
 		spells[from+i].Depth = 0
@@ -51,7 +51,7 @@ func (b *builder) onDemandSpells(m *Market, spells []Spell) []Spell {
 // of the spot market.
 func (b *builder) deepScarce(m *Market, spells []Spell) []Spell {
 	law := &b.p.Scarce
-	left := min(b.w.cfg.Intensity, scarceCopiesMax)
+	left := min(b.intensity, scarceCopiesMax)
 	for copied := uint64(0); left > 0; copied++ {
 		place := b.scarcePlace(m, copied)
 		b.outages = law.Outages(b.outages[:0], place, b.w.cfg.From-scarceBefore, b.end)

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// checkStress refuses what a stress has not, and sets how many seeds it has where
+// the user says nothing.
+func (f *evalFlags) checkStress() error {
+	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
+		if f.given(name) {
+			return wrong(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
+		}
+	}
+	targets, err := f.targets()
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if !slices.Contains(eval.StressFormats(), t.format) {
+			return wrong(fmt.Errorf("--stress: it has no format %q", t.format), "give one of "+formatNames(eval.StressFormats()))
+		}
+	}
+	if !f.given("seeds") {
+		f.seeds = strconv.Itoa(eval.StressSeeds)
+	}
+	return nil
+}
+
+// stressed compares under every truth, and writes one table of all.
+func (p *program) stressed(ctx context.Context, cfg *eval.Config, r *runner, targets []target) error {
+	bar := p.progress(cfg)
+	stress, err := eval.RunStress(ctx, *cfg, r.run)
+	if bar != nil {
+		err = errors.Join(err, bar.Clear())
+	}
+	if err != nil {
+		return refused(err)
+	}
+	p.warn(map[string]bool{}, r.unanswered())
+	if err := p.write(stress, targets); err != nil {
+		return err
+	}
+	return p.stressVerdict(stress)
+}
+
+// stressVerdict returns what the stress means for the exit code: a gate has to hold
+// under every truth, and a run that broke is worse than a gate that did not.
+func (p *program) stressVerdict(s *eval.Stress) error {
+	var gate error
+	for i, r := range s.Reports {
+		err := p.verdict(r)
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("under truth %v: %w", s.Truths[i], err)
+		if !errors.Is(err, errGate) {
+			return err
+		}
+		if gate == nil {
+			gate = err
+		}
+	}
+	return gate
+}

@@ -1,0 +1,203 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// A Stress is one comparison repeated under truths that its policies do not know.
+// Its outputs are those of [StressFormats].
+type Stress struct {
+	// Truths are those of [weather.Truths], and Reports has one of each: the same
+	// comparison under that truth.
+	Truths  []weather.Truth
+	Reports []*Report
+}
+
+// StressSeeds is how many seeds a stress has where the user says nothing: with the
+// default policies web-week and gpu-training together take about five CPU-minutes.
+const StressSeeds = 10
+
+// RunStress does the comparison of c under every truth, with its cases as the model
+// has them. Errors are those of [Run].
+func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
+	s := &Stress{Truths: weather.Truths()}
+	for i, truth := range s.Truths {
+		under := c
+		under.Cases = slices.Clone(c.Cases)
+		for k := range under.Cases {
+			if of := &under.Cases[k]; of.World != nil {
+				of.World = of.World.Under(truth)
+			}
+		}
+		if c.Progress != nil {
+			under.Progress = func(done, total int) { c.Progress(i*total+done, len(s.Truths)*total) }
+		}
+		r, err := Run(ctx, under, runner)
+		if err != nil {
+			return nil, err
+		}
+		s.Reports = append(s.Reports, r)
+	}
+	return s, nil
+}
+
+// ExitCode returns what a program that made the stress should end with: the
+// greatest of its reports.
+func (s *Stress) ExitCode() int {
+	code := 0
+	for _, r := range s.Reports {
+		code = max(code, r.ExitCode())
+	}
+	return code
+}
+
+// A StressRow is one policy in one scenario.
+type StressRow struct {
+	Policy string
+
+	// Cells has one per truth.
+	Cells []StressCell
+
+	// Least is the place of the truth under which the policy saves least, and
+	// Longest of that under which one of its runs has the most outage minutes;
+	// the first among equals, and -1 where nothing is known.
+	Least, Longest int
+
+	// Violating is how many of its runs, under all truths together, did not keep
+	// the manifests. A policy with any is never first.
+	Violating int
+}
+
+// label is the policy with the mark of those that do not keep the manifests.
+func (x *StressRow) label() string {
+	if x.Violating > 0 {
+		return x.Policy + " !"
+	}
+	return x.Policy
+}
+
+// A StressCell is what a policy comes to under one truth.
+type StressCell struct {
+	// Saved is the median over runs of net savings in percent of the on-demand
+	// bill, Outage the outage minutes of the run that has the most.
+	Saved, Outage Value
+
+	// LeastRun and LongestRun are the places in the report's Runs of the run that
+	// saves least and of the one with the most outage minutes; among equals the
+	// one that is worse by the other figure, then the first. They are -1 where
+	// nothing is known.
+	LeastRun, LongestRun int
+
+	// Missing is how many runs failed.
+	Missing int
+}
+
+// Scenarios returns those of the comparison, in its order.
+func (s *Stress) Scenarios() (names []string) {
+	for _, k := range s.Reports[0].Config.Cases {
+		if !slices.Contains(names, k.Scenario) {
+			names = append(names, k.Scenario)
+		}
+	}
+	return names
+}
+
+// Rows returns the policies in a scenario, best first: the one that saves most under
+// the truth that is worst for it, then the one whose worst run is out for fewer
+// minutes, then by their order in the comparison. One that does not keep the
+// manifests is behind those that do, one that lacks a figure under some truth
+// behind all others.
+func (s *Stress) Rows(scenario string) []StressRow {
+	var rows []StressRow
+	for i, p := range s.Reports[0].Config.Policies {
+		row := StressRow{Policy: p, Least: -1, Longest: -1}
+		for t, r := range s.Reports {
+			row.Violating += r.group(scenario).Policies[i].Violating
+			c := r.stressCell(scenario, p)
+			row.Cells = append(row.Cells, c)
+			if c.Saved.Known && (row.Least < 0 || c.Saved.V < row.Cells[row.Least].Saved.V) {
+				row.Least = t
+			}
+			if c.Outage.Known && (row.Longest < 0 || c.Outage.V > row.Cells[row.Longest].Outage.V) {
+				row.Longest = t
+			}
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b StressRow) int {
+		if c := cmp.Compare(b.known(), a.known()); c != 0 {
+			return c
+		}
+		if a.Violating > 0 != (b.Violating > 0) {
+			return cmp.Compare(min(a.Violating, 1), min(b.Violating, 1))
+		}
+		saved, outage := a.Worst()
+		otherSaved, otherOutage := b.Worst()
+		return cmp.Or(cmp.Compare(otherSaved.V, saved.V), cmp.Compare(outage.V, otherOutage.V))
+	})
+	return rows
+}
+
+// known returns how many truths have all figures of the row.
+func (x *StressRow) known() (n int) {
+	for i := range x.Cells {
+		if c := &x.Cells[i]; c.Saved.Known && c.Outage.Known && c.Missing == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Worst returns the least that the policy saves under a truth and the most outage
+// minutes under one, not known where nothing is.
+func (x *StressRow) Worst() (saved, outage Value) {
+	if x.Least >= 0 {
+		saved = x.Cells[x.Least].Saved
+	}
+	if x.Longest >= 0 {
+		outage = x.Cells[x.Longest].Outage
+	}
+	return saved, outage
+}
+
+// stressCell sums up the runs of a policy in a scenario.
+func (r *Report) stressCell(scenario, policy string) StressCell {
+	c := StressCell{LeastRun: -1, LongestRun: -1}
+	saved, outage := mustMetric("net_savings_pct"), mustMetric("outage_minutes")
+	var values []float64
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		if run.Scenario != scenario || run.Policy != policy {
+			continue
+		}
+		if run.Err != nil {
+			c.Missing++
+			continue
+		}
+		s, o := run.value(saved), run.value(outage)
+		if s.Known {
+			values = append(values, s.V)
+			if c.LeastRun < 0 || worseRun(s.V, o.V, r.Runs[c.LeastRun].value(saved).V, r.Runs[c.LeastRun].value(outage).V) {
+				c.LeastRun = i
+			}
+		}
+		if o.Known && (c.LongestRun < 0 || worseRun(-o.V, -s.V, -r.Runs[c.LongestRun].value(outage).V, -r.Runs[c.LongestRun].value(saved).V)) {
+			c.LongestRun = i
+			c.Outage = o
+		}
+	}
+	if len(values) > 0 {
+		c.Saved = Value{summarize(values).Median, true}
+	}
+	return c
+}
+
+// worseRun reports whether a run that has the lesser a, or of equal ones the greater
+// b, is worse than one of otherA and otherB.
+func worseRun(a, b, otherA, otherB float64) bool {
+	return a < otherA || a == otherA && b > otherB
+}

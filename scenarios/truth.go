@@ -1,0 +1,36 @@
+package scenarios
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// Under returns w under truth t: the same world but for Truth, which the weather of
+// a run is drawn by, and the spot prices, where t changes them. Nodes that are
+// there at the begin and the markets of the pools stay. The mean of a price is that
+// from the begin of warm-up to the end. The result shares the rest of its memory with
+// w, which stays as it is.
+func (w *World) Under(t weather.Truth) *World {
+	if t == w.Truth {
+		return w
+	}
+	under := *w
+	under.Truth = t
+	if t.Volatility == 0 && !t.Flat {
+		return &under
+	}
+	under.Markets, under.Prices = slices.Clone(w.Markets), slices.Clone(w.Prices)
+	begin, end := w.Start.Add(-w.WarmUp), w.Start.Add(w.Duration)
+	for i := range under.Markets {
+		m := &under.Markets[i]
+		if m.Capacity != policy.Spot {
+			continue
+		}
+		c := &under.Prices[i]
+		c.At, c.Price = t.Prices(c.At, c.Price, m.OnDemand, begin, end)
+		m.Price = max(0, c.Price[0])
+	}
+	return &under
+}
