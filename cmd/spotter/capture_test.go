@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,13 @@ func TestCaptureRecording(t *testing.T) {
 	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "\nkarpenter * ") {
 		t.Errorf("eval of a capture and another scenario: exit code %d, want the baseline karpenter\n%s%s", code, again, stderr)
 	}
+	mixed := filepath.Join(dir, "mixed.yaml")
+	if code, _, stderr := call(t, "capture", "-o", mixed, "--run", rec, "--at", "20"); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	if share := lastShare(t, mixed, "as-is"); math.Abs(share-0.5) > 0.2 {
+		t.Errorf("a cluster that was told a spot share of one half goes on at %v", share)
+	}
 	for _, spec := range []string{"as-is", "karpenter"} {
 		steps := filepath.Join(t.TempDir(), spec)
 		if code, _, stderr := call(t, "sim", out, "--policy", spec, "--record", steps); code != exitGood {
@@ -125,6 +133,26 @@ func firstStep(t *testing.T, scenario string) *policy.Snapshot {
 		t.Fatal(err)
 	}
 	return first.Snapshot
+}
+
+// lastShare plays a scenario under a policy and returns the spot share of its first pool
+// at the last decision.
+func lastShare(t *testing.T, scenario, policy string) float64 {
+	t.Helper()
+	rec := filepath.Join(t.TempDir(), "played")
+	if code, stdout, stderr := call(t, "sim", scenario, "--policy", policy, "--record", rec); code != exitGood {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r, err := record.Open(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := r.Last()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := last.Snapshot.Holding(0)
+	return held.Share()
 }
 
 // holdings counts the nodes of each market, hourly adds up their prices.

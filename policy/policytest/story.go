@@ -294,6 +294,8 @@ func (p *parser) pool(w []string) error {
 			q.Consolidation = policy.WhenEmpty
 		case "fallback":
 			q.OnDemandFallback = true
+		case "own":
+			q.OwnShare, err = strconv.ParseFloat(o.value, 64)
 		case "allows":
 			for _, name := range strings.Split(o.value, ",") {
 				capacity := map[string]policy.CapacityType{"spot": policy.Spot, "on-demand": policy.OnDemand}[name]
