@@ -85,6 +85,10 @@ type Pool struct {
 	// what runs without us and bound no policy.
 	CapacityTypes []CapacityType
 
+	// OwnShare is the spot share at which the pool was captured, in [0, 1], where it
+	// has both capacity types and no NodePool or group of it allows both; else 0.
+	OwnShare float64
+
 	// Levers are the ways in which a share can be steered here.
 	Levers Levers
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
@@ -97,6 +101,13 @@ func TestCaptureRecording(t *testing.T) {
 	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "\nkarpenter * ") {
 		t.Errorf("eval of a capture and another scenario: exit code %d, want the baseline karpenter\n%s%s", code, again, stderr)
 	}
+	mixed := filepath.Join(dir, "mixed.yaml")
+	if code, _, stderr := call(t, "capture", "-o", mixed, "--run", rec, "--at", "20"); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	if share := lastShare(t, mixed, "as-is"); math.Abs(share-0.5) > 0.2 {
+		t.Errorf("a cluster that was told a spot share of one half goes on at %v", share)
+	}
 	for _, spec := range []string{"as-is", "karpenter"} {
 		steps := filepath.Join(t.TempDir(), spec)
 		if code, _, stderr := call(t, "sim", out, "--policy", spec, "--record", steps); code != exitGood {
@@ -125,6 +136,26 @@ func firstStep(t *testing.T, scenario string) *policy.Snapshot {
 		t.Fatal(err)
 	}
 	return first.Snapshot
+}
+
+// lastShare plays a scenario under a policy and returns the spot share of its first pool
+// at the last decision.
+func lastShare(t *testing.T, scenario, policy string) float64 {
+	t.Helper()
+	rec := filepath.Join(t.TempDir(), "played")
+	if code, stdout, stderr := call(t, "sim", scenario, "--policy", policy, "--record", rec); code != exitGood {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r, err := record.Open(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := r.Last()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := last.Snapshot.Holding(0)
+	return held.Share()
 }
 
 // holdings counts the nodes of each market, hourly adds up their prices.
@@ -216,6 +247,22 @@ func crew(t *testing.T, env *testenv.Env) {
 	})
 }
 
+// mixedNodePool makes a NodePool that allows both capacity types.
+func mixedNodePool(t *testing.T, env *testenv.Env, name string) {
+	t.Helper()
+	if err := karpenter.AddToScheme(env.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	n := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{{
+		Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand},
+	}}
+	n.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	if err := env.Client.Create(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCaptureCluster captures a cluster with rights to read and no others: the run
 // begins with its nodes and share, costs at that moment what they cost, keeps all
 // invariants, and nothing of what containers hold is told. What may not be read is
@@ -224,8 +271,9 @@ func TestCaptureCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server and processes")
 	}
-	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true})
+	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, CRDs: karpenterapis.CRDs})
 	crew(t, env)
+	mixedNodePool(t, env, "web-on-demand")
 	reader := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
 	kubeconfig := testenv.Kubeconfig(t, env.User(t, "reader", reader))
 	mark := env.Mark()
@@ -245,6 +293,9 @@ func TestCaptureCluster(t *testing.T) {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("%s is told:\n%s", secret, text)
 		}
+	}
+	if !strings.Contains(string(text), "spotter.dev/capacity-types: on-demand,spot\n") || strings.Contains(string(text), "own-spot-share") {
+		t.Errorf("one NodePool of web allows both capacity types, which is not read:\n%s", text)
 	}
 	s := firstStep(t, out)
 	want := map[string]int{
@@ -273,6 +324,9 @@ func TestCaptureCluster(t *testing.T) {
 	code, stdout, stderr = call(t, "capture", "-o", less, "--kubeconfig", some)
 	if code != exitGood || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
 		t.Errorf("with rights on nodes and pods alone: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if told := "the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have"; !strings.Contains(stderr, told) {
+		t.Errorf("that NodePools may not be read is not told:\n%s", stderr)
 	}
 	if _, err := os.Stat(less); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

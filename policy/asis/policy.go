@@ -1,7 +1,8 @@
 // Package asis is the policy that changes nothing: what runs in a cluster by itself.
 //
 // Each pool goes on with the capacity types that its own NodePools or groups allow, which
-// a capture writes into the pool's manifest. Of a pool of which that is not known, the
+// a capture writes into the pool's manifest. Where NodePools of one capacity type each
+// make up a pool, nodes are bought so that its spot share stays what it was. Of a pool of which that is not known, the
 // manifest says it: only on-demand where its greatest spot share is 0, only spot where
 // its least one is 1 and it does not fall back to on-demand, else both. Its provisioner
 // then does what it does by itself, with the pool's own consolidation: see package
@@ -33,10 +34,10 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	plan := policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	share := func(id policy.PoolID) float64 {
 		p := &s.Pools[id]
-		if spot, _ := allows(p); spot && !p.Steer.Set {
-			return 1
+		if p.Steer.Set {
+			return p.Steer.Share
 		}
-		return p.Steer.Share
+		return own(p)
 	}
 	for i := range s.Pools {
 		if p := &s.Pools[i]; p.Mode != policy.ModeOff && !p.Steer.Set {
@@ -60,14 +61,27 @@ func allows(p *policy.Pool) (spot, onDemand bool) {
 	return p.Share.Max > 0, p.Share.Min < 1 || p.OnDemandFallback
 }
 
+// own returns the spot share that p keeps by itself.
+func own(p *policy.Pool) float64 {
+	switch spot, onDemand := allows(p); {
+	case !spot:
+		return 0
+	case onDemand && p.OwnShare > 0:
+		return p.OwnShare
+	}
+	return 1
+}
+
 // steer lets p buy the capacity types that it buys by itself.
 func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
-	x := policy.Steer{Pool: p.ID, Bid: place.Bid(s, p.ID), Why: policy.Why{Reason: policy.ReasonConfigured}}
+	x := policy.Steer{Pool: p.ID, Share: own(p), Bid: place.Bid(s, p.ID), Why: policy.Why{Reason: policy.ReasonConfigured}}
 	switch spot, onDemand := allows(p); {
+	case spot && onDemand && x.Share < 1:
+		x.Fallback, x.Why.Text = true, "the pool has spot and on demand side by side"
 	case spot && onDemand:
-		x.Share, x.Mixed, x.Fallback, x.Why.Text = 1, true, true, "the pool allows spot and on demand"
+		x.Mixed, x.Fallback, x.Why.Text = true, true, "the pool allows spot and on demand"
 	case spot:
-		x.Share, x.Why.Text = 1, "the pool allows spot only"
+		x.Why.Text = "the pool allows spot only"
 	default:
 		x.Markets, x.Fallback, x.Why.Text = place.MarketsOf(s, p.ID, policy.OnDemand), true, "the pool allows on demand only"
 	}

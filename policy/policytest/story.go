@@ -294,11 +294,6 @@ func (p *parser) pool(w []string) error {
 			q.Consolidation = policy.WhenEmpty
 		case "fallback":
 			q.OnDemandFallback = true
-		case "allows":
-			for _, name := range strings.Split(o.value, ",") {
-				capacity := map[string]policy.CapacityType{"spot": policy.Spot, "on-demand": policy.OnDemand}[name]
-				q.CapacityTypes = append(q.CapacityTypes, capacity)
-			}
 		case "no-launch":
 			q.Levers.Launch = false
 		case "since":
@@ -307,8 +302,8 @@ func (p *parser) pool(w []string) error {
 			q.ConsolidateAfter, err = time.ParseDuration(o.value)
 		case "taint":
 			q.Taints = append(q.Taints, policy.Taint{Key: o.value, Effect: policy.NoSchedule})
-		case "score", "types", "zones":
-			err = choice(&q.Choice, o)
+		case "score", "types", "zones", "own", "allows":
+			err = markets(&q, o)
 		default:
 			err = fmt.Errorf("unknown option %q", o.key)
 		}
@@ -317,6 +312,26 @@ func (p *parser) pool(w []string) error {
 		}
 	}
 	p.s.Pools = append(p.s.Pools, q)
+	return nil
+}
+
+// markets reads what a manifest says of the choice among markets, and of what the pool
+// bought by itself when it was captured.
+func markets(q *policy.Pool, o option) (err error) {
+	switch o.key {
+	case "own":
+		q.OwnShare, err = strconv.ParseFloat(o.value, 64)
+		return err
+	case "score", "types", "zones":
+		return choice(&q.Choice, o)
+	}
+	for _, name := range strings.Split(o.value, ",") {
+		capacity, known := map[string]policy.CapacityType{"spot": policy.Spot, "on-demand": policy.OnDemand}[name]
+		if !known {
+			return fmt.Errorf("capacity type %q is neither spot nor on-demand", name)
+		}
+		q.CapacityTypes = append(q.CapacityTypes, capacity)
+	}
 	return nil
 }
 

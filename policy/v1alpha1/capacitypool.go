@@ -34,6 +34,11 @@ type CapacityPool struct {
 // with a comma between. It bounds no policy; as-is goes on with it.
 const AnnotationCapacityTypes = "spotter.dev/capacity-types"
 
+// AnnotationOwnShare on a CapacityPool is the part of its capacity that was spot when it
+// was captured, above 0 and below 1, where NodePools or groups of one capacity type each, or
+// who steered them, kept it there.
+const AnnotationOwnShare = "spotter.dev/own-spot-share"
+
 // A CapacityPoolList is a list of pools.
 //
 // +kubebuilder:object:root=true

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 		PriceMax:         policy.Dollars(orElse(s.Markets.MaxPrice, 0)),
 		Choice:           s.Markets.choice(),
 		CapacityTypes:    p.capacityTypes(),
+		OwnShare:         p.ownShare(),
 		Limits:           s.Capacity.limits(),
 		Budgets:          []policy.DisruptionBudget{d.budget()},
 		Consolidation: map[ConsolidationPolicy]policy.Consolidation{
@@ -71,6 +73,16 @@ func (p *CapacityPool) capacityTypes() (types []policy.CapacityType) {
 		}
 	}
 	return types
+}
+
+// ownShare reads the annotation that says at which spot share the pool was captured; 0
+// without it.
+func (p *CapacityPool) ownShare() float64 {
+	share, err := strconv.ParseFloat(p.Annotations[AnnotationOwnShare], 64)
+	if err != nil {
+		return 0
+	}
+	return share
 }
 
 // provisioner returns who buys the nodes and how a share can be steered there:

@@ -107,6 +107,20 @@ func TestCapacityTypes(t *testing.T) {
 	}
 }
 
+// The share at which a pool was captured is one of both capacity types.
+func TestOwnShare(t *testing.T) {
+	for text, want := range map[string]float64{"0.667": 0.667, "0": -1, "1": -1, "NaN": -1, "half": -1, "": -1} {
+		p := karpenterPool()
+		p.Annotations = map[string]string{AnnotationOwnShare: text}
+		if errs := p.Validate(); (len(errs) == 0) != (want >= 0) {
+			t.Errorf("%q: errors %v", text, errs)
+		}
+		if got := p.Pool().OwnShare; want >= 0 && got != want {
+			t.Errorf("%q is read as %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestValidateBudget(t *testing.T) {
 	b := &GPUBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	b.Spec.Quota = Quota{Dollars: ptr(10.0), WindowHours: 24}

@@ -32,6 +32,11 @@ func (p *CapacityPool) Validate() field.ErrorList {
 			errs = append(errs, oneOf(at, c, policy.OnDemand.String(), policy.Spot.String())...)
 		}
 	}
+	if text, stated := p.Annotations[AnnotationOwnShare]; stated {
+		if x := p.ownShare(); !(x > 0 && x < 1) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationOwnShare), text, "must be above 0 and below 1"))
+		}
+	}
 	if x := p.Spec.Policy; x != nil {
 		errs = append(errs, x.validate(spec.Child("policy"))...)
 	}

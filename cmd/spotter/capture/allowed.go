@@ -1,44 +1,105 @@
 package capture
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// capacityTypes returns which capacity types a pool buys by itself, as its annotation
-// has them: those that the NodePools of its nodes allow, and those of its nodes of which
-// the NodePool is not known. It is empty for a pool without nodes.
-func (c *capturer) capacityTypes(p *pool) string {
-	var spot, onDemand, seen bool
+// A seller is a NodePool or node group: what makes nodes of a pool.
+type seller struct {
+	name           string
+	spot, onDemand bool // what it allows
+}
+
+// allowed returns the annotations that say what a pool buys by itself; none for a pool
+// without nodes. It buys what its sellers allow. Where each of these has one capacity type,
+// the share of spot is part of it: the one that the pool was steered to, else that of its
+// nodes.
+func (c *capturer) allowed(p *pool) map[string]string {
+	var spot, onDemand, both bool
+	for _, x := range c.sellers(p) {
+		spot, onDemand, both = spot || x.spot, onDemand || x.onDemand, both || x.spot && x.onDemand
+	}
+	share, steered := c.share(p), c.steered(p)
+	if steered != nil && len(p.nodes) > 0 {
+		share = steered.Steer.Share
+		spot, onDemand = spot || share > 0, onDemand || share < 1 || steered.OnDemandFallback
+	}
+	share = math.Round(1000*share) / 1000
+	var types []string
+	if onDemand {
+		types = append(types, karpv1.CapacityTypeOnDemand)
+	}
+	if spot {
+		types = append(types, karpv1.CapacityTypeSpot)
+	}
+	if len(types) == 0 {
+		return nil
+	}
+	out := map[string]string{v1alpha1.AnnotationCapacityTypes: strings.Join(types, ",")}
+	if spot && onDemand && (steered != nil || !both) && share > 0 && share < 1 {
+		out[v1alpha1.AnnotationOwnShare] = strconv.FormatFloat(share, 'g', -1, 64)
+	}
+	return out
+}
+
+// sellers returns what made the nodes of a pool, and says which capacity types are taken
+// to be allowed since nodes have them.
+func (c *capturer) sellers(p *pool) (out []seller) {
+	var guessed []string
 	for _, id := range p.nodes {
-		if x := c.nodePoolOf(&c.s.Nodes[id]); x != nil {
-			spot, onDemand = spot || permits(x, karpv1.CapacityTypeSpot), onDemand || permits(x, karpv1.CapacityTypeOnDemand)
+		n := &c.s.Nodes[id]
+		name := groupOf(n)
+		i := slices.IndexFunc(out, func(x seller) bool { return x.name == name })
+		if i < 0 {
+			i, out = len(out), append(out, seller{name: name})
+		}
+		if x := c.nodePoolOf(n); x != nil {
+			out[i].spot, out[i].onDemand = permits(x, karpv1.CapacityTypeSpot), permits(x, karpv1.CapacityTypeOnDemand)
 			continue
 		}
-		seen = true
-		if c.places[id].capacity == policy.Spot {
-			spot = true
-		} else {
-			onDemand = true
+		capacity := c.places[id].capacity
+		out[i].spot, out[i].onDemand = out[i].spot || capacity == policy.Spot, out[i].onDemand || capacity != policy.Spot
+		if s := capacity.String(); !slices.Contains(guessed, s) {
+			guessed = append(guessed, s)
 		}
 	}
-	var types []string
-	for _, x := range []struct {
-		is   bool
-		name string
-	}{{onDemand, karpv1.CapacityTypeOnDemand}, {spot, karpv1.CapacityTypeSpot}} {
-		if x.is {
-			types = append(types, x.name)
+	if len(guessed) > 0 {
+		slices.Sort(guessed)
+		c.assume("pool %s buys %s by itself, as its nodes are", c.names.pool(p.name), strings.Join(guessed, " and "))
+	}
+	return out
+}
+
+// steered returns the pool of the snapshot if it was told a share to hold, else nil.
+func (c *capturer) steered(p *pool) *policy.Pool {
+	i := slices.IndexFunc(c.s.Pools, func(x policy.Pool) bool { return x.Name == p.name && x.Steer.Set })
+	if i < 0 {
+		return nil
+	}
+	return &c.s.Pools[i]
+}
+
+// share returns the part of a pool's vCPUs that is spot.
+func (c *capturer) share(p *pool) float64 {
+	spot, all := int64(0), int64(0)
+	for _, id := range p.nodes {
+		at := &c.places[id]
+		t, _ := catalog.Lookup(at.provider, at.kind)
+		all += t.VCPU
+		if at.capacity == policy.Spot {
+			spot += t.VCPU
 		}
 	}
-	if seen {
-		c.assume("pool %s buys %s by itself, as its nodes are", c.names.pool(p.name), strings.Join(types, " and "))
-	}
-	return strings.Join(types, ",")
+	return float64(spot) / float64(max(all, 1))
 }
 
 // nodePoolOf returns the NodePool that n is of; nil without one that is known.

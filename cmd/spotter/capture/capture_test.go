@@ -378,6 +378,50 @@ func TestCapacityTypes(t *testing.T) {
 	}
 }
 
+// TestOwnShare: where each group of a pool has one capacity type, the pool goes on with the
+// spot share of its nodes, and one that was steered with the share that it was told.
+func TestOwnShare(t *testing.T) {
+	for name, x := range map[string]struct {
+		nodepools [3]string // of the nodes, of which the first is spot
+		steered   float64
+		want      float64
+	}{
+		"a NodePool of each":     {[3]string{"a", "b", "b"}, -1, 0.333},
+		"one of both":            {[3]string{"a", "a", "a"}, -1, 0},
+		"one of both and others": {[3]string{"a", "a", "b"}, -1, 0},
+		"steered":                {[3]string{"a", "a", "b"}, 0.4, 0.4},
+		"steered to nothing":     {[3]string{"a", "b", "b"}, 0, 0},
+		"steered to all":         {[3]string{"a", "b", "b"}, 1, 0},
+	} {
+		text, err := scenarios.Source("tiny")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, _ := world(t, "tiny", text, nil)
+		s := snapshot(w)
+		s.Pools = slices.Clone(s.Pools)
+		if x.steered >= 0 {
+			s.Pools[0].Steer = policy.SteerState{Set: true, Share: x.steered}
+		}
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			n.Labels = []policy.Label{{Key: karpv1.NodePoolLabelKey, Value: x.nodepools[i]}}
+			m := s.Markets[n.Market]
+			k := slices.IndexFunc(w.Pools[0].Markets, func(id policy.MarketID) bool {
+				return s.Markets[id].Capacity == m.Capacity && s.Markets[id].Type == s.Markets[s.Nodes[0].Market].Type
+			})
+			n.Market = w.Pools[0].Markets[k]
+		}
+		c, err := Take(s, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.pools[0].Pool(); got.OwnShare != x.want || len(got.CapacityTypes) != 2 {
+			t.Errorf("%s: it buys %v at a share of %v, want both at %v", name, got.CapacityTypes, got.OwnShare, x.want)
+		}
+	}
+}
+
 // TestNothingToCapture says why there is no scenario.
 func TestNothingToCapture(t *testing.T) {
 	s := &policy.Snapshot{Now: 1, Nodes: []policy.Node{{Name: "kind", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized}}}

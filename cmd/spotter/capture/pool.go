@@ -61,6 +61,16 @@ var groupLabels = []string{
 	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool",
 }
 
+// groupOf returns the name of what n was made for, empty where no label says it.
+func groupOf(n *policy.Node) string {
+	for _, k := range groupLabels {
+		if v, has := n.Label(k); has {
+			return v
+		}
+	}
+	return ""
+}
+
 // poolOf returns the pool that a node is of. One that its pool would not buy is in a
 // pool of its own: it would not be there else.
 func (c *capturer) poolOf(n *policy.Node, at *place) *pool {
@@ -72,12 +82,7 @@ func (c *capturer) poolOf(n *policy.Node, at *place) *pool {
 		}
 		name = c.s.Pools[n.Pool].Name + "-others"
 	}
-	for _, k := range groupLabels {
-		if v, has := n.Label(k); has && name == "" {
-			name = plain(v)
-		}
-	}
-	name = cmp.Or(name, "nodes")
+	name = cmp.Or(name, plain(groupOf(n)), "nodes")
 	for p := c.find(name); p != nil && p.manifest != nil; p = c.find(name) {
 		name += "-others" // a manifest has the name
 	}
@@ -191,9 +196,7 @@ func (c *capturer) manifests() []any {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
 			ObjectMeta: metav1.ObjectMeta{Name: c.names.pool(p.name)}, Spec: *p.manifest.Spec.DeepCopy(),
 		}
-		if types := c.capacityTypes(p); types != "" {
-			m.Annotations = map[string]string{v1alpha1.AnnotationCapacityTypes: types}
-		}
+		m.Annotations = c.allowed(p)
 		t := &m.Spec.Template
 		if t.Labels == nil && len(p.labels) > 0 {
 			t.Labels = map[string]string{}
