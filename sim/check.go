@@ -46,7 +46,22 @@ func (r *run) check() error {
 	if err := r.checkOffers(); err != nil {
 		return err
 	}
+	if err := r.checkPrices(); err != nil {
+		return err
+	}
 	return r.checkNodes()
+}
+
+// checkPrices holds that no node is bought for more than its pool may pay.
+func (r *run) checkPrices() error {
+	for _, id := range r.inflight {
+		n := &r.nodes[id]
+		most := r.world.Pools[n.Pool].PriceMax
+		if price := r.stage.curves[n.Market].At(r.q.now); n.Launched == r.q.now && most > 0 && (price > most || n.Bid > most) {
+			return fmt.Errorf("node %s was bought for %v with a bid of %v, and its pool pays %v at most", n.Name, price, n.Bid, most)
+		}
+	}
+	return nil
 }
 
 // checkOffers holds that the offers kept for Karpenter's replacements are those of now.

@@ -222,7 +222,7 @@ func (r *run) replacements(list []place.Offer) []place.Offer {
 		pool.Limits = policy.Resources{} // Pools has them
 		if share := r.poolX[h.pool].share; h.second || r.poolX[h.pool].mixed {
 			list = r.addHalf(list, h)
-		} else {
+		} else if !r.poolX[h.pool].divided() { // its NodePool for spot is full
 			list = r.addOffers(list, h.pool, h.id, share >= 1, share < 1)
 		}
 		pool.Limits = limits

@@ -177,7 +177,17 @@ func randomWorld(seed uint64) *scenarios.World {
 	b.randomAuctions(rand.New(rand.NewPCG(seed, 3)))
 	b.randomBudgets(rand.New(rand.NewPCG(seed, 5)))
 	b.randomCommitments(rand.New(rand.NewPCG(seed, 5)))
+	b.randomPriceMax(rand.New(rand.NewPCG(seed, 6)))
 	return b.world()
+}
+
+// randomPriceMax bounds what some pools pay for a node.
+func (b *builder) randomPriceMax(rnd *rand.Rand) {
+	for i := range b.w.Pools {
+		if rnd.IntN(5) == 0 {
+			b.w.Pools[i].PriceMax = policy.Money(20_000 + rnd.IntN(400_000))
+		}
+	}
 }
 
 // randomGroups lets the Cluster Autoscaler serve the pools of some worlds.
