@@ -52,8 +52,9 @@ func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
 		if all[k] == nil || ctx.Err() != nil {
 			return
 		}
-		if cost, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
-			seeded[i].Cost = max(seeded[i].Cost, cost)
+		if b, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
+			seeded[i].Cost = max(seeded[i].Cost, b.Cost)
+			seeded[i].Slots, seeded[i].Short = max(seeded[i].Cost, b.Slots), b.Short
 		}
 	})
 	return of, seeded

@@ -10,7 +10,6 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/weather"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -19,6 +18,15 @@ type Bound struct {
 	// Cost holds for every policy, whatever it knows and whatever the weather
 	// does; OnDemand for those that buy on demand only.
 	Cost, OnDemand policy.Money
+
+	// Slots holds for every policy in the weather of one seed, in which a market
+	// has only so many nodes at once. It is at least Cost, and 0 where no seed is
+	// given.
+	Slots policy.Money
+
+	// Short is in how many pieces of the window the search for good prices was cut
+	// short by its limit of work. The bounds hold, and may be lower for it.
+	Short int
 }
 
 // Oracle returns the bounds of w. No run may cost less.
@@ -76,18 +84,21 @@ func Oracle(w *scenarios.World) Bound {
 
 // every returns the bounds that hold in every weather.
 func (o *oracle) every() Bound {
-	cost := o.bound(anyMarket, nil)
+	cost, short := o.bound(o.newFleet(anyMarket, nil))
+	onDemand, also := o.bound(o.newFleet(onDemandOnly, nil))
 	// What holds for every policy holds for those that buy on demand too.
-	return Bound{Cost: cost, OnDemand: max(cost, o.bound(onDemandOnly, nil))}
+	return Bound{Cost: cost, OnDemand: max(cost, onDemand), Short: short + also}
 }
 
-// under returns the bound over every policy in the weather of a seed.
-func (o *oracle) under(seed uint64) (policy.Money, error) {
+// under returns the bounds over every policy in the weather of a seed.
+func (o *oracle) under(seed uint64) (Bound, error) {
 	sky, err := o.stage.NewWeather(seed)
 	if err != nil {
-		return 0, fmt.Errorf("weather of seed %d: %w", seed, err)
+		return Bound{}, fmt.Errorf("weather of seed %d: %w", seed, err)
 	}
-	return o.bound(anyMarket, sky), nil
+	cost, short := o.bound(o.newFleet(anyMarket, sky))
+	slots, also := o.bound(o.slottedFleet(sky))
+	return Bound{Cost: cost, Slots: max(cost, slots), Short: short + also}, nil
 }
 
 func anyMarket(*policy.Market) bool      { return true }
@@ -105,17 +116,25 @@ type oracle struct {
 	services []demand
 	jobs     []batch
 
+	// workMax bounds the operations that one bound may take, of which a core does
+	// some 10^9 a second. Few worlds come near it: it takes hundreds of services
+	// or of kinds of node.
+	workMax int
+
 	// value is what a missing pod of each workload costs per hour, in
 	// micro-dollars: 2 × its pod value, and less for jobs, see missing.
 	value []float64
 }
+
+// defaultWorkMax is the limit of work of a bound.
+const defaultWorkMax = 3_000_000_000
 
 func newOracle(w *scenarios.World) (*oracle, error) {
 	stage, err := sim.NewStage(w)
 	if err != nil {
 		return nil, err
 	}
-	o := &oracle{world: w, stage: stage, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	o := &oracle{world: w, stage: stage, workMax: defaultWorkMax, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
 	for i := range w.Workloads {
 		o.value = append(o.value, o.missing(i))
 	}
@@ -130,10 +149,9 @@ func newOracle(w *scenarios.World) (*oracle, error) {
 // round costs as much as the first; the bound is the best one's.
 const jobRounds = 8
 
-// bound returns the bound over policies that buy in the markets admitted only,
-// in one weather, or in every one where sky is nil.
-func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather) policy.Money {
-	f := o.newFleet(admitted, sky)
+// bound returns the bound over policies that buy nodes of f only, and in how many
+// pieces the prices are not the best since the work was at its end.
+func (o *oracle) bound(f *fleet) (least policy.Money, short int) {
 	jobs := slices.Clone(o.jobs)
 	pieces := o.cut(f)
 	rounds := 1
@@ -143,13 +161,18 @@ func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather)
 			jobs[i].spread(pieces)
 		}
 	}
-	best := policy.Money(0)
+	work := 0
 	for round := range rounds {
 		var all, owned sum
-		p := newPacking(f, o.value)
+		p := newPacking(f, o.value, o.workMax)
+		p.work = work
+		short = 0
 		for i := range pieces {
-			pieces[i].rates = p.solve(&pieces[i])
+			if !p.solve(&pieces[i]) {
+				short++
+			}
 			owned.add(pieces[i].owned, pieces[i].milliseconds())
+			f.giveBack(&pieces[i], &owned)
 			for j, n := range pieces[i].wanted {
 				all.add(pieces[i].rates[j], int64(n)*pieces[i].milliseconds())
 			}
@@ -157,9 +180,13 @@ func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather)
 		for i := range jobs {
 			jobs[i].settle(pieces, &all, 1/float64(round+2))
 		}
-		best = max(best, all.money()-owned.moneyUp()-o.rounding())
+		least = max(least, all.money()-owned.moneyUp()-o.rounding())
+		if work = p.work; work > o.workMax {
+			break
+		}
 	}
-	return best
+
+	return least, short
 }
 
 // rounding returns the most by which the meter may round a run's cost down. The
@@ -198,9 +225,14 @@ type piece struct {
 	wanted []int32
 	guess  []float64
 
+	// supply is the least price in each supply of the fleet, and slots how many
+	// nodes there may be at once.
+	supply []policy.Money
+	slots  []int32
+
 	// rates is what a pod of each workload costs at least, in millionths of a
-	// micro-dollar per hour.
-	rates []int64
+	// micro-dollar per hour, where a node of each kind costs limits.
+	rates, limits []int64
 
 	// owned is what the commitments are taken to be worth, to be given back, in
 	// the same unit.
@@ -209,7 +241,7 @@ type piece struct {
 
 // cut divides the window into pieces.
 func (o *oracle) cut(f *fleet) []piece {
-	at := []policy.Time{o.window.From, o.window.To}
+	at := append([]policy.Time{o.window.From, o.window.To}, f.cuts...)
 	for i := range f.kinds {
 		at = append(at, f.kinds[i].at...)
 	}
@@ -236,7 +268,14 @@ func (o *oracle) cut(f *fleet) []piece {
 		}
 		pieces = append(pieces, p)
 	}
+	f.supplyOver(pieces)
 	return pieces
+}
+
+// like reports whether p is a problem with the same solution as c.
+func (p *piece) like(c *piece) bool {
+	return slices.Equal(p.price, c.price) && slices.Equal(p.supply, c.supply) && slices.Equal(p.slots, c.slots) &&
+		slices.Equal(p.wanted, c.wanted) && slices.Equal(p.guess, c.guess)
 }
 
 // milliseconds returns the length of the piece.

@@ -101,6 +101,12 @@ func holds(room, requests *[resources]int64) bool {
 type fleet struct {
 	kinds  []nodeKind
 	covers []cover
+
+	// supplies are the markets that have slots, where these are looked at; the
+	// price of a kind is then that of the others. cuts are more instants at which
+	// the window is cut.
+	supplies []supply
+	cuts     []policy.Time
 }
 
 // A cover is a commitment: free nodes with a bound. Its unit is what the node
@@ -153,44 +159,52 @@ func (k *nodeKind) priceAt(t policy.Time) policy.Money {
 // for every one.
 func (o *oracle) newFleet(admitted func(*policy.Market) bool, sky *weather.Weather) *fleet {
 	f := &fleet{}
-	var of []*site // the first site of each kind
-	var curves [][]scenarios.PriceCurve
-	for i := range o.sites {
-		s := &o.sites[i]
-		if !admitted(&o.world.Markets[s.market]) {
-			continue
+	of, kindOf := o.kindsOf(admitted)
+	curves := make([][]scenarios.PriceCurve, len(of))
+	for i, k := range kindOf {
+		if k >= 0 {
+			curves[k] = append(curves[k], o.charges(o.sites[i].market, sky))
 		}
-		k := slices.IndexFunc(of, func(x *site) bool { return x.room == s.room && slices.Equal(x.takes, s.takes) })
-		if k < 0 {
-			k = len(of)
-			of, curves = append(of, s), append(curves, nil)
-		}
-		curves[k] = append(curves[k], o.charges(s.market, sky))
 	}
 	for k, s := range of {
 		f.kinds = append(f.kinds, o.newKind(s))
 		f.kinds[k].at, f.kinds[k].price = o.least(curves[k])
 	}
-	f.own(o, of, admitted)
+	f.own(o, kindOf)
 	return f
+}
+
+// kindsOf returns the first site of each kind of node in the markets admitted,
+// and the kind of every site; −1 where it is not admitted.
+func (o *oracle) kindsOf(admitted func(*policy.Market) bool) (of []*site, kindOf []int) {
+	for i := range o.sites {
+		s := &o.sites[i]
+		k := -1
+		if admitted(&o.world.Markets[s.market]) {
+			if k = slices.IndexFunc(of, func(x *site) bool { return x.room == s.room && slices.Equal(x.takes, s.takes) }); k < 0 {
+				k, of = len(of), append(of, s)
+			}
+		}
+		kindOf = append(kindOf, k)
+	}
+	return of, kindOf
 }
 
 // own tells the fleet what commitments cover of its kinds. A covered node can be
 // had at all times, on demand also where no slot of the market could hold it:
 // that only lowers the bound.
-func (f *fleet) own(o *oracle, of []*site, admitted func(*policy.Market) bool) {
+func (f *fleet) own(o *oracle, kindOf []int) {
 	w := o.world
 	for i := range w.Commitments {
 		c := &w.Commitments[i]
 		least, most := make([]int64, len(f.kinds)), int64(0)
 		next := cover{commitment: *c}
 		for j := range o.sites {
-			s, m := &o.sites[j], &w.Markets[o.sites[j].market]
+			m, k := &w.Markets[o.sites[j].market], kindOf[j]
 			takes := c.Takes(m, &w.Types[m.Type], w.Zones[m.Zone])
-			if takes == 0 || m.OnDemand <= 0 || !admitted(m) {
+			if takes == 0 || m.OnDemand <= 0 || k < 0 {
 				continue
 			}
-			k := slices.IndexFunc(of, func(x *site) bool { return x.room == s.room && slices.Equal(x.takes, s.takes) })
 			if least[k] == 0 || takes < least[k] {
 				least[k] = takes
 			}

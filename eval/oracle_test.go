@@ -202,7 +202,7 @@ func TestOracleWeather(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, fmt.Sprintf("seed %d", seed), got, policy.Dollars(2*24*0.04+2*0.06*until.Sub(lost).Hours()))
+		near(t, fmt.Sprintf("seed %d", seed), got.Cost, policy.Dollars(2*24*0.04+2*0.06*until.Sub(lost).Hours()))
 	}
 	if took == 0 || took == 40 {
 		t.Errorf("%d of 40 seeds lost both nodes", took)
@@ -485,7 +485,7 @@ func TestOracleApart(t *testing.T) {
 	for i := range o.value {
 		o.value[i] = 1e9
 	}
-	if got, want := o.bound(onDemandOnly, nil), policy.Money(8*100_000*24)-10; got < want || got > want+10 {
+	if got, want := o.every().OnDemand, policy.Money(8*100_000*24)-10; got < want || got > want+10 {
 		t.Errorf("8 pods that lie apart cost %v at least, want %v", got, want)
 	}
 	if most := policy.Money(8 * 100_000 * 24 / 10); together > most {
@@ -608,40 +608,4 @@ func TestProgramIsBest(t *testing.T) {
 			t.Fatalf("y = %v gains %v, the best corner %v; %v ≤ %v, gain %v", y, got, best, rows, limits, gain)
 		}
 	})
-}
-
-func BenchmarkOracle(b *testing.B) {
-	w := smallWorld("w", 0)
-	w.Duration = 168 * time.Hour
-	w.Types, w.Prices = nil, nil
-	w.Markets, w.Pools[0].Markets = nil, nil
-	for i := range 250 {
-		cpu := int64(2 + i%15)
-		w.Types = append(w.Types, policy.InstanceType{ID: policy.TypeID(i),
-			Allocatable: policy.Resources{CPU: cpu * 1000, Memory: (cpu*int64(2+i%7) + 1) << 30, Storage: 20 << 30, Pods: 58}})
-		for z := range 4 {
-			var c scenarios.PriceCurve
-			for k := range 7 * 4 {
-				c.At = append(c.At, w.Start.Add(time.Duration(k)*6*time.Hour))
-				c.Price = append(c.Price, policy.Money(1000*cpu*int64(10+(i*7+z*3+k)%9)))
-			}
-			id, capacity := policy.MarketID(len(w.Markets)), policy.Spot
-			if z == 3 {
-				capacity, c = policy.OnDemand, scenarios.PriceCurve{At: []policy.Time{1}, Price: []policy.Money{policy.Money(60_000 * cpu)}}
-			}
-			w.Markets = append(w.Markets, policy.Market{ID: id, Name: fmt.Sprintf("aws/r/a/t%d/%d", i, z), Type: policy.TypeID(i), Capacity: capacity})
-			w.Pools[0].Markets = append(w.Pools[0].Markets, id)
-			w.Prices = append(w.Prices, c)
-		}
-	}
-	for i := range 30 {
-		t := w.Templates[0]
-		t.ID, t.Workload = policy.TemplateID(i+1), policy.WorkloadID(i+1)
-		t.Requests.CPU, t.Requests.Memory = int64(200+100*(i%12)), int64(1+i%9)<<29
-		w.Templates = append(w.Templates, t)
-		w.Workloads = append(w.Workloads, w.Workloads[0])
-	}
-	for b.Loop() {
-		Oracle(w)
-	}
 }

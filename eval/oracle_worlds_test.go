@@ -92,11 +92,11 @@ func TestNoRunBeatsOracle(t *testing.T) {
 		}
 		seed := uint64(i)
 		bound := o.every()
-		under, err := o.under(seed)
+		seeded, err := o.under(seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		under = max(under, bound.Cost)
+		under := max(seeded.Slots, bound.Cost)
 		least := policy.Money(-1)
 		for _, spec := range policies {
 			r, err := playOut(w, spec, seed)
