@@ -37,7 +37,7 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 
 // bounds returns the bounds of every case, and of every case and seed, ordered
 // by case, those that hold in the weather of the seed. Cases that cannot be run
-// have none.
+// have none. Slots of a case is the least of its seeds, and Short counts over all.
 func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
 	of, seeded = make([]Bound, len(c.Cases)), make([]Bound, len(c.Cases)*len(c.Seeds))
 	all := make([]*oracle, len(c.Cases))
@@ -48,7 +48,7 @@ func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
 	})
 	parallel(c.workers(), len(seeded), func(i int) {
 		k := i / len(c.Seeds)
-		seeded[i] = of[k]
+		seeded[i] = Bound{Cost: of[k].Cost, OnDemand: of[k].OnDemand, Slots: of[k].Cost}
 		if all[k] == nil || ctx.Err() != nil {
 			return
 		}
@@ -57,6 +57,13 @@ func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
 			seeded[i].Slots, seeded[i].Short = max(seeded[i].Cost, b.Slots), b.Short
 		}
 	})
+	for i := range seeded {
+		k := &of[i/len(c.Seeds)]
+		if i%len(c.Seeds) == 0 || seeded[i].Slots < k.Slots {
+			k.Slots = seeded[i].Slots
+		}
+		k.Short += seeded[i].Short
+	}
 	return of, seeded
 }
 
@@ -180,7 +187,7 @@ func measure(c *Config, runs []RunRow, seeded []Bound) {
 	n := len(c.Policies)
 	for i := 0; i < len(runs); i += n {
 		bound := seeded[i/n]
-		m := match{oracle: bound.Cost, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
+		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
 		for j := i; j < i+n; j++ {
 			if runs[j].Policy == OnDemand {
 				m.onDemand = runs[j].Result

@@ -19,9 +19,8 @@ type Bound struct {
 	// does; OnDemand for those that buy on demand only.
 	Cost, OnDemand policy.Money
 
-	// Slots holds for every policy in the weather of one seed, in which a market
-	// has only so many nodes at once. It is at least Cost, and 0 where no seed is
-	// given.
+	// Slots holds for every policy in the weather of a seed, in which a market has
+	// only so many nodes at once. It is at least Cost; 0 where no seed is given.
 	Slots policy.Money
 
 	// Short is in how many pieces of the window the search for good prices was cut

@@ -360,6 +360,7 @@ type brute struct {
 	w     *scenarios.World
 	value []float64 // of a missing pod per hour
 	job   int       // the workload that is a job, or −1
+	slots int       // nodes of a spot market at once, 0 for any number
 }
 
 // cost returns the least that serving the world can cost: in every hour every
@@ -407,6 +408,9 @@ func (b *brute) hour(h, nodesMax, jobPods int) []float64 {
 			return
 		}
 		for m := market; m < len(b.w.Markets); m++ {
+			if n := len(nodes) - b.slots; b.slots > 0 && b.w.Markets[m].Capacity == policy.Spot && n >= 0 && nodes[n] == policy.MarketID(m) {
+				continue // the nodes are in the order of markets
+			}
 			fleets(m, append(nodes[:len(nodes):len(nodes)], policy.MarketID(m)))
 		}
 	}
@@ -509,7 +513,7 @@ func TestOracleIsBound(t *testing.T) {
 		if err != nil {
 			t.Skip("a pod fits nowhere")
 		}
-		b := brute{w, o.value, -1}
+		b := brute{w: w, value: o.value, job: -1}
 		best, bound := b.cost(6, 0, 0), o.every()
 		if float64(bound.Cost) > best {
 			t.Fatalf("the bound %v is above %.6f, which can be had: %s", bound, best/1e6, sketch(w))
@@ -536,7 +540,7 @@ func TestOracleIsBoundForJobs(t *testing.T) {
 		if err != nil {
 			t.Skip("a pod fits nowhere")
 		}
-		b, hours := brute{w, o.value, id}, 0
+		b, hours := brute{w: w, value: o.value, job: id}, 0
 		if len(o.jobs) > 0 {
 			hours = int(job.Completions)
 		}

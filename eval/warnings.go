@@ -26,6 +26,12 @@ func (r *Report) Warnings() []string {
 			}
 		}
 	}
+	for i := range r.Oracles {
+		if n := r.Oracles[i].Short; n > 0 {
+			k := &r.Config.Cases[i]
+			out = append(out, fmt.Sprintf("the oracle of %s, window %d was cut short in %s of time by its limit of work: its bounds hold, and are lower than they could be", k.Scenario, k.Window, plural(n, "piece")))
+		}
+	}
 	if r.intervalsOver(&r.Groups[0]) == overNothing {
 		out = append(out, "there are no intervals: one seed says nothing of others")
 	}
