@@ -135,6 +135,10 @@ type nodeKind struct {
 	asked [][resources]int64
 	apart [][]bool
 
+	// larger are the kinds of which a node holds whatever one of this kind does.
+	// Where one of them costs no more this kind is of no use.
+	larger []int
+
 	// price is the least price of the kind's markets from at on.
 	at    []policy.Time
 	price []policy.Money
@@ -170,8 +174,30 @@ func (o *oracle) newFleet(admitted func(*policy.Market) bool, sky *weather.Weath
 		f.kinds = append(f.kinds, o.newKind(s))
 		f.kinds[k].at, f.kinds[k].price = o.least(curves[k])
 	}
+	f.order(of)
 	f.own(o, kindOf)
 	return f
+}
+
+// order fills larger of every kind.
+func (f *fleet) order(of []*site) {
+	for k, a := range of {
+		for j, b := range of {
+			if j != k && within(&a.room, &b.room) && !slices.ContainsFunc(f.kinds[k].takers, func(w int) bool { return !b.takes[w] }) {
+				f.kinds[k].larger = append(f.kinds[k].larger, j)
+			}
+		}
+	}
+}
+
+// within reports whether a is no more than b of any resource.
+func within(a, b *[resources]int64) bool {
+	for r := range a {
+		if a[r] > b[r] {
+			return false
+		}
+	}
+	return true
 }
 
 // kindsOf returns the first site of each kind of node in the markets admitted,

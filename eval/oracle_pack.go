@@ -469,7 +469,7 @@ func (p *packing) enrich() bool {
 	clear(p.whole)
 	for k := range p.fleet.kinds {
 		price, by := p.cheapest(k)
-		if price == 0 || p.carries(k, price) {
+		if price == 0 || p.useless(k) || p.carries(k, price) {
 			continue
 		}
 		kind := &p.fleet.kinds[k]
@@ -573,6 +573,13 @@ func (p *packing) rate(w int) int64 {
 	return int64(math.Floor(max(0, min(most, p.worth[w]*perMicroDollar*(1-10*tolerance)))))
 }
 
+// useless reports whether a kind costs no less than one of which a node holds as
+// much: what pods are worth on that at most they are worth on this.
+func (p *packing) useless(k int) bool {
+	limit := p.limit(k)
+	return slices.ContainsFunc(p.fleet.kinds[k].larger, func(j int) bool { return p.limit(j) <= limit })
+}
+
 // cheapest returns the least that a node of kind k costs, and the commitment by
 // which it does, −1 for none: one that commitment covers takes what the part of
 // its amount is worth. It is 0 where there can be no node.
@@ -647,7 +654,7 @@ func (p *packing) rates() []int64 {
 	}
 	for k := range p.fleet.kinds {
 		kind, limit := &p.fleet.kinds[k], p.limit(k)
-		if limit == math.MaxInt64 || p.whole[k] {
+		if limit == math.MaxInt64 || p.whole[k] || p.useless(k) {
 			continue
 		}
 		fit(p.duals[k])
