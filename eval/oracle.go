@@ -110,8 +110,13 @@ type oracle struct {
 	stage  *sim.Stage
 	window billing.Span
 
-	sites    []site
-	apart    [][]int
+	sites []site
+	apart [][]int
+
+	// classes are the workloads whose pods are alike, by the first of each, and
+	// classOf is the class of each workload.
+	classes, classOf []int
+
 	services []demand
 	jobs     []batch
 
@@ -139,6 +144,7 @@ func newOracle(w *scenarios.World) (*oracle, error) {
 	}
 	o.findSites()
 	o.findApart()
+	o.findClasses()
 	o.readServices()
 	o.readJobs()
 	return o, nil
@@ -160,10 +166,14 @@ func (o *oracle) bound(f *fleet) (least policy.Money, short int) {
 			jobs[i].spread(pieces)
 		}
 	}
+	var value []float64
+	for _, w := range o.classes {
+		value = append(value, o.value[w])
+	}
 	work := 0
 	for round := range rounds {
 		var all, owned sum
-		p := newPacking(f, o.value, o.workMax)
+		p := newPacking(f, value, o.workMax)
 		p.work = work
 		short = 0
 		for i := range pieces {
@@ -219,8 +229,8 @@ type piece struct {
 	// where there can be none.
 	price []policy.Money
 
-	// wanted is the number of pods that each service wants, guess how many pods
-	// of each job are thought to run.
+	// wanted is the number of pods of each class that services want, guess how many
+	// of jobs are thought to run.
 	wanted []int32
 	guess  []float64
 
@@ -229,7 +239,7 @@ type piece struct {
 	supply []policy.Money
 	slots  []int32
 
-	// rates is what a pod of each workload costs at least, in millionths of a
+	// rates is what a pod of each class costs at least, in millionths of a
 	// micro-dollar per hour, where a node of each kind costs limits.
 	rates, limits []int64
 
@@ -252,7 +262,7 @@ func (o *oracle) cut(f *fleet) []piece {
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	n := len(o.world.Workloads)
+	n := len(o.classes)
 	var pieces []piece
 	for i := 0; i+1 < len(at); i++ {
 		if at[i] < o.window.From || at[i] >= o.window.To {
@@ -263,7 +273,7 @@ func (o *oracle) cut(f *fleet) []piece {
 			p.price[k] = f.kinds[k].priceAt(at[i])
 		}
 		for k := range o.services {
-			p.wanted[o.services[k].workload] = o.services[k].countAt(at[i])
+			p.wanted[o.services[k].class] += o.services[k].countAt(at[i])
 		}
 		pieces = append(pieces, p)
 	}

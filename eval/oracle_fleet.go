@@ -86,6 +86,26 @@ func (o *oracle) siteOf(space *place.Space, pool *policy.Pool, m policy.MarketID
 	return s, any
 }
 
+// findClasses fills classes and classOf. Pods are alike that request the same, may
+// run on the same nodes, keep off the same others and are worth the same.
+func (o *oracle) findClasses() {
+	for i := range o.world.Workloads {
+		c := slices.IndexFunc(o.classes, func(first int) bool { return o.alike(first, i) })
+		if c < 0 {
+			c, o.classes = len(o.classes), append(o.classes, i)
+		}
+		o.classOf = append(o.classOf, c)
+	}
+}
+
+// alike reports whether pods of workloads a and b cost the same to serve.
+func (o *oracle) alike(a, b int) bool {
+	t := o.world.Templates
+	return vector(&t[a].Requests) == vector(&t[b].Requests) && o.value[a] == o.value[b] &&
+		!slices.ContainsFunc(o.sites, func(s site) bool { return s.takes[a] != s.takes[b] }) &&
+		!slices.ContainsFunc(o.apart, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
+}
+
 // holds reports whether room holds requests; what is not asked for is not
 // compared.
 func holds(room, requests *[resources]int64) bool {
@@ -121,7 +141,7 @@ type cover struct {
 
 // A nodeKind is nodes that are alike to pods: only the cheapest is of use.
 type nodeKind struct {
-	// takers are the workloads that may run there.
+	// takers are the classes of pods that may run there.
 	takers []int
 
 	// rows say what fits: of every set of pods on a node, the coefficients of
@@ -174,16 +194,16 @@ func (o *oracle) newFleet(admitted func(*policy.Market) bool, sky *weather.Weath
 		f.kinds = append(f.kinds, o.newKind(s))
 		f.kinds[k].at, f.kinds[k].price = o.least(curves[k])
 	}
-	f.order(of)
+	f.order(o, of)
 	f.own(o, kindOf)
 	return f
 }
 
 // order fills larger of every kind.
-func (f *fleet) order(of []*site) {
+func (f *fleet) order(o *oracle, of []*site) {
 	for k, a := range of {
 		for j, b := range of {
-			if j != k && within(&a.room, &b.room) && !slices.ContainsFunc(f.kinds[k].takers, func(w int) bool { return !b.takes[w] }) {
+			if j != k && within(&a.room, &b.room) && !slices.ContainsFunc(f.kinds[k].takers, func(c int) bool { return !b.takes[o.classes[c]] }) {
 				f.kinds[k].larger = append(f.kinds[k].larger, j)
 			}
 		}
@@ -257,10 +277,10 @@ func (f *fleet) own(o *oracle, kindOf []int) {
 func (o *oracle) newKind(s *site) nodeKind {
 	k := nodeKind{room: s.room}
 	var requests [][resources]int64
-	for i, takes := range s.takes {
-		if takes {
-			k.takers = append(k.takers, i)
-			requests = append(requests, vector(&o.world.Templates[i].Requests))
+	for class, w := range o.classes {
+		if s.takes[w] {
+			k.takers = append(k.takers, class)
+			requests = append(requests, vector(&o.world.Templates[w].Requests))
 		}
 	}
 	for r, room := range s.room {
@@ -275,8 +295,8 @@ func (o *oracle) newKind(s *site) nodeKind {
 	}
 	for _, apart := range o.apart {
 		row, set := make([]float64, len(k.takers)), make([]bool, len(k.takers))
-		for i, w := range k.takers {
-			if set[i] = slices.Contains(apart, w); set[i] {
+		for i, class := range k.takers {
+			if set[i] = slices.Contains(apart, o.classes[class]); set[i] {
 				row[i] = 1
 			}
 		}

@@ -6,12 +6,12 @@ import (
 )
 
 // A packing finds the least cost of serving demands on fractions of nodes, piece
-// after piece. Its program has a row per workload and a column per mix of pods
+// after piece. Its program has a row per class of pods and a column per mix of pods
 // that just fits a node of a kind, of which it makes those that it needs: it
-// prices the workloads by the columns at hand, and asks each kind for a mix that
+// prices the classes by the columns at hand, and asks each kind for a mix that
 // is worth more at these prices than the node costs, until there is none.
 //
-// Below the rows of the workloads stands one per commitment: the nodes that it
+// Below the rows of the classes stands one per commitment: the nodes that it
 // covers cost nothing and take of its amount. What is unused of it is a column
 // too, and the price of its row, with the sign turned, is what it is worth.
 //
@@ -20,8 +20,8 @@ import (
 // the price of the markets without. The price of the row is that of the node.
 type packing struct {
 	fleet *fleet
-	loads int       // workloads
-	n     int       // rows: workloads, then commitments, then kinds with slots
+	loads int       // classes
+	n     int       // rows: classes, then commitments, then kinds with slots
 	most  []float64 // what a pod not served costs, or a node beyond the slots; 0 for what is unused
 	rowOf []int     // per kind: the row of its nodes, −1 for none
 
@@ -30,7 +30,7 @@ type packing struct {
 	full  []bool    // per supply: it is not in the basis, and all of its slots are used
 	inv   []float64 // the inverse of the basis, by rows
 	x     []float64 // how much of each basic column there is
-	worth []float64 // the price of each workload
+	worth []float64 // the price of each row
 	steps int       // since the basis was last begun anew
 
 	demand []float64
@@ -64,7 +64,7 @@ type packing struct {
 type mix struct {
 	kind int
 
-	// rows and counts are the column: the pods of each workload, what the node
+	// rows and counts are the column: the pods of each class, what the node
 	// takes of a commitment, and −1 in the row of its kind, where it has one.
 	rows   []int
 	counts []float64
@@ -87,7 +87,7 @@ const (
 	// be used. What it leaves on the table the bound lacks.
 	tolerance = 1e-9
 
-	// whiff is the demand of a workload that wants no pods, so that there is a
+	// whiff is the demand of a class that wants no pods, so that there is a
 	// price for it.
 	whiff = 1e-6
 
@@ -150,7 +150,7 @@ func (p *packing) restart() {
 }
 
 // A column is a mix if it is not negative. Below stand what is left of each row,
-// −1−i for row i (a workload that is not served, what is unused of a commitment, a
+// −1−i for row i (a pod that is not served, what is unused of a commitment, a
 // node beyond the slots), and then the supplies.
 
 // supplyOf returns the supply that a column is, −1 if it is another.
@@ -277,7 +277,7 @@ func (p *packing) left() []float64 {
 	return left
 }
 
-// appraise works out the price of each workload.
+// appraise works out the price of each row.
 func (p *packing) appraise() {
 	clear(p.worth)
 	for i, b := range p.basis {
@@ -566,7 +566,7 @@ func (p *packing) limit(k int) int64 {
 	return limit
 }
 
-// rate returns the price of workload w as a rate, in millionths of a micro-dollar
+// rate returns the price of class w as a rate, in millionths of a micro-dollar
 // and rounded down, with some to spare for the rounding in the prices.
 func (p *packing) rate(w int) int64 {
 	most := math.Floor(p.most[w]) * perMicroDollar
@@ -639,7 +639,7 @@ func (p *packing) forget() {
 }
 
 // rates works out from the prices alone, with every rounding downward, what a pod
-// of each workload costs at least, in millionths of a micro-dollar per hour. For
+// of each class costs at least, in millionths of a micro-dollar per hour. For
 // the kinds that were searched for whole pods at these prices the prices
 // themselves hold; for the others those of resources do.
 func (p *packing) rates() []int64 {

@@ -89,7 +89,7 @@ func (o *oracle) slottedFleet(sky *weather.Weather) *fleet {
 			f.cuts = append(f.cuts, t)
 		}
 	}
-	f.order(of)
+	f.order(o, of)
 	f.own(o, kindOf)
 	return f
 }
