@@ -56,7 +56,7 @@ func embeddedWorld(t testing.TB, name string) *scenarios.World {
 }
 
 // wideWorld has so many types, each with three spot markets of which the price
-// changes every six hours, and so many services.
+// changes every six hours, and so many services, no two of which are alike.
 func wideWorld(types, services int, length time.Duration) *scenarios.World {
 	w := smallWorld("w", 0)
 	w.Duration = length
@@ -84,7 +84,7 @@ func wideWorld(types, services int, length time.Duration) *scenarios.World {
 	for i := range services - 1 {
 		t := w.Templates[0]
 		t.ID, t.Workload = policy.TemplateID(i+1), policy.WorkloadID(i+1)
-		t.Requests.CPU, t.Requests.Memory = int64(200+100*(i%12)), int64(1+i%9)<<29
+		t.Requests.CPU, t.Requests.Memory = int64(200+100*(i%12)+i), int64(1+i%9)<<29
 		w.Templates = append(w.Templates, t)
 		w.Workloads = append(w.Workloads, w.Workloads[0])
 	}

@@ -282,6 +282,9 @@ func (p *packing) appraise() {
 	clear(p.worth)
 	for i, b := range p.basis {
 		cost := p.cost(b)
+		if cost == 0 {
+			continue
+		}
 		for j := range p.worth {
 			p.worth[j] += float64(cost * p.inv[i*p.n+j])
 		}
