@@ -1,11 +1,13 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -57,14 +59,20 @@ func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
 			seeded[i].Slots, seeded[i].Short = max(seeded[i].Cost, b.Slots), b.Short
 		}
 	})
-	for i := range seeded {
-		k := &of[i/len(c.Seeds)]
-		if i%len(c.Seeds) == 0 || seeded[i].Slots < k.Slots {
-			k.Slots = seeded[i].Slots
-		}
-		k.Short += seeded[i].Short
-	}
+	gather(of, seeded)
 	return of, seeded
+}
+
+// gather adds to the bounds of cases what those of their seeds come to.
+func gather(of, seeded []Bound) {
+	for i := range of {
+		n := len(seeded) / len(of)
+		own := seeded[i*n : (i+1)*n]
+		of[i].Slots = slices.MinFunc(own, func(a, b Bound) int { return cmp.Compare(a.Slots, b.Slots) }).Slots
+		for _, b := range own {
+			of[i].Short += b.Short
+		}
+	}
 }
 
 // A RunRow is one run with its figures. Rows are ordered by case, then seed,

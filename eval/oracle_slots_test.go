@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
@@ -119,8 +120,9 @@ func TestSlotsShared(t *testing.T) {
 func TestSlotsOf(t *testing.T) {
 	worlds := rapid.Custom(drawWorld)
 	fewer := 0
-	for i := range 60 {
+	for i := range 100 {
 		w := worlds.Example(i)
+		w.Intensity = 300 // a slot is lost many times an hour
 		o, err := newOracle(w)
 		if err != nil {
 			continue
@@ -169,6 +171,58 @@ func TestSlotsOf(t *testing.T) {
 	}
 	if fewer < 100 {
 		t.Errorf("in %d instants only a slot was lost", fewer)
+	}
+}
+
+// TestSupplyOver: a piece has the least price and the most slots of each market that
+// there are within it, and none of a market that is closed all the while.
+func TestSupplyOver(t *testing.T) {
+	f := fleet{supplies: []supply{
+		{charge: scenarios.PriceCurve{At: []policy.Time{0, 12, 15, 30}, Price: []policy.Money{5, 3, 4, closed}},
+			slots: &slotCurve{at: []policy.Time{0, 14, 16, 25}, count: []int32{2, 6, 1, 0}}},
+	}}
+	pieces := []piece{{span: billing.Span{From: 0, To: 10}}, {span: billing.Span{From: 10, To: 20}}, {span: billing.Span{From: 20, To: 30}}, {span: billing.Span{From: 30, To: 40}}}
+	f.supplyOver(pieces)
+	for i, want := range []struct {
+		price policy.Money
+		slots int32
+	}{{5, 2}, {3, 6}, {4, 1}, {closed, 0}} {
+		if p := &pieces[i]; p.supply[0] != want.price || p.slots[0] != want.slots {
+			t.Errorf("piece %d has %d slots at %d, want %d at %d", i, p.slots[0], p.supply[0], want.slots, want.price)
+		}
+	}
+}
+
+// TestOracleAlike: of two services that request the same one keeps its own pods
+// apart and lets the other's in.
+func TestOracleAlike(t *testing.T) {
+	w := smallWorld("w", 0) // two pods fill a node
+	term := policy.PodTerm{TopologyKey: hostname, Selector: policy.Selector{Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}
+	other := w.Templates[0]
+	other.ID, other.Workload, other.Name = 1, 1, "default/other"
+	w.Templates[0].Labels, w.Templates[0].PodAntiAffinity = []policy.Label{{Key: "app", Value: "web"}}, []policy.PodTerm{term}
+	w.Templates, w.Workloads = append(w.Templates, other), append(w.Workloads, w.Workloads[0])
+	w.Workloads[1].ID, w.Workloads[1].Name = 1, "default/other"
+	exactly(t, "four nodes hold one of each", slots(t, w).Cost, 24*4*0.04)
+}
+
+// TestOracleCutShortOpens: prices found while a kind of node could not be had do
+// not hold when it can.
+func TestOracleCutShortOpens(t *testing.T) {
+	w := smallWorld("w", 0)
+	big := w.Types[0]
+	big.ID, big.Name, big.Allocatable = 1, "m5.8xlarge", policy.Resources{CPU: 32000, Memory: 128 << 30, Pods: 200}
+	w.Types = append(w.Types, big)
+	w.Markets = append(w.Markets, policy.Market{ID: 2, Name: "aws/r/a/m5.8xlarge/spot", Type: 1, Capacity: policy.Spot})
+	w.Pools[0].Markets = append(w.Pools[0].Markets, 2)
+	w.Prices = append(w.Prices, scenarios.PriceCurve{At: []policy.Time{1, w.Start.Add(12 * time.Hour)}, Price: []policy.Money{policy.NoPrice, 1_000}})
+	o, err := newOracle(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.workMax = 0
+	if b, most := o.every(), policy.Dollars(12*2*0.04+12*0.001); b.Cost <= 0 || b.Cost > most || b.Short == 0 {
+		t.Errorf("the bound is %v, cut short in %d pieces; all can be had for %v", b.Cost, b.Short, most)
 	}
 }
 
@@ -239,6 +293,12 @@ func TestOracleCutShort(t *testing.T) {
 		t.Errorf("a good part of the work gives %v of %v", last.Cost, best.Cost)
 	}
 
+	of := []Bound{{Cost: 5, Short: 1}, {Cost: 7}}
+	gather(of, []Bound{{Slots: 9}, {Slots: 8, Short: 2}, {Slots: 7}, {Slots: 10}})
+	if want := []Bound{{Cost: 5, Slots: 8, Short: 3}, {Cost: 7, Slots: 7}}; !slices.Equal(of, want) {
+		t.Errorf("of the seeds the cases have %+v, want %+v", of, want)
+	}
+
 	c := shown()
 	r, err := Run(context.Background(), c, fake{}.run)
 	if err != nil {
@@ -295,6 +355,7 @@ func TestOracleAsGood(t *testing.T) {
 		{"stateful-zonal", 56_905_443, 56_992_018},
 		{"asg-web", 292_705_118, 292_705_118},
 		{"squeeze", 44_203_023, 44_205_513},
+		{"committed", 18_897_844, 18_897_844},
 		{"long-jobs", 31_887_955, 31_892_645},
 		{"bench-100", 1_378_728_150, 1_661_893_144},
 		{"bench-500", 6_893_640_825, 16_232_740_717},
