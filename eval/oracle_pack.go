@@ -102,6 +102,10 @@ const (
 	// anew, to be rid of the rounding in it.
 	freshAfter = 20
 
+	// limitMax is the greatest price of a node beyond its slots, in millionths of a
+	// micro-dollar: a million dollars an hour.
+	limitMax = 1e18
+
 	// searchWork is how many operations a step of a search for whole pods counts
 	// as, of which a core does some 10^9 a second.
 	searchWork = 25
@@ -557,7 +561,7 @@ func (p *packing) limits() []int64 {
 func (p *packing) limit(k int) int64 {
 	limit := int64(math.MaxInt64)
 	if row := p.rowOf[k]; row >= 0 {
-		limit = int64(math.Floor(max(0, p.worth[row]) * perMicroDollar))
+		limit = int64(math.Floor(min(limitMax, max(0, p.worth[row])*perMicroDollar)))
 	} else if p.last.price[k] != closed {
 		limit = int64(p.last.price[k]) * perMicroDollar
 	}
@@ -576,8 +580,8 @@ func (p *packing) rate(w int) int64 {
 	return int64(math.Floor(max(0, min(most, p.worth[w]*perMicroDollar*(1-10*tolerance)))))
 }
 
-// useless reports whether a kind costs no less than one of which a node holds as
-// much: what pods are worth on that at most they are worth on this.
+// useless reports whether another kind costs no more than kind k and a node of it
+// holds whatever one of k does. Rates that hold for the other hold for k.
 func (p *packing) useless(k int) bool {
 	limit := p.limit(k)
 	return slices.ContainsFunc(p.fleet.kinds[k].larger, func(j int) bool { return p.limit(j) <= limit })
@@ -680,6 +684,11 @@ func (p *packing) rescale(c *piece) {
 	}
 	if math.IsInf(scale, 1) || len(p.fleet.covers) > 0 {
 		scale = min(1, scale) // a commitment is worth what it was
+	}
+	for k, limit := range p.last.limits {
+		if p.rowOf[k] >= 0 {
+			scale = min(scale, limitMax/float64(max(1, limit)))
+		}
 	}
 	scale *= 1 - 1e-12 // for the rounding of what follows
 	c.owned = p.last.owned
