@@ -423,6 +423,7 @@ func (r *Report) oracleLine(g *Group) string {
 	}
 	line := fmt.Sprintf("No policy can cost less than $%s (%s): $%s or %s %% saved at the most. Regret is the distance to it, in percent of the on-demand bill.",
 		money(least), OracleName, money(saved), percent(savedPct))
+	line += r.slotsSentence(g, least)
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		if s := p.summary("packing_overhead"); p.Policy == OnDemand && s.N > 0 {
@@ -434,6 +435,28 @@ func (r *Report) oracleLine(g *Group) string {
 		line += " It knows no budgets: what these keep out might be served in it, so no policy may come near."
 	}
 	return line
+}
+
+// slotsSentence says of the bound that knows slots what it is, and which policy
+// comes nearest; empty where the slots of markets make no difference to the bound
+// least.
+func (r *Report) slotsSentence(g *Group, least float64) string {
+	var nearest *PolicyReport
+	bound := least
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if s := p.summary("oracle_slots_usd"); p.Policy == OnDemand && s.N > 0 {
+			bound = s.Median
+		}
+		if s := p.summary("regret_slots"); s.N > 0 && (nearest == nil || s.Median < nearest.summary("regret_slots").Median) {
+			nearest = p
+		}
+	}
+	if nearest == nil || money(bound) == money(least) {
+		return ""
+	}
+	return fmt.Sprintf(" With no more nodes in a market than it has slots it is $%s: the nearest, %s, is %s %% of the on-demand bill above that (regret_slots).",
+		money(bound), nearest.Policy, share(nearest.summary("regret_slots").Median))
 }
 
 // groupTitle heads the table of one group where there are several.

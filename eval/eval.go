@@ -1,11 +1,13 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,7 +39,7 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 
 // bounds returns the bounds of every case, and of every case and seed, ordered
 // by case, those that hold in the weather of the seed. Cases that cannot be run
-// have none.
+// have none. Slots of a case is the least of its seeds, and Short counts over all.
 func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
 	of, seeded = make([]Bound, len(c.Cases)), make([]Bound, len(c.Cases)*len(c.Seeds))
 	all := make([]*oracle, len(c.Cases))
@@ -48,15 +50,29 @@ func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
 	})
 	parallel(c.workers(), len(seeded), func(i int) {
 		k := i / len(c.Seeds)
-		seeded[i] = of[k]
+		seeded[i] = Bound{Cost: of[k].Cost, OnDemand: of[k].OnDemand, Slots: of[k].Cost}
 		if all[k] == nil || ctx.Err() != nil {
 			return
 		}
-		if cost, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
-			seeded[i].Cost = max(seeded[i].Cost, cost)
+		if b, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
+			seeded[i].Cost = max(seeded[i].Cost, b.Cost)
+			seeded[i].Slots, seeded[i].Short = max(seeded[i].Cost, b.Slots), b.Short
 		}
 	})
+	gather(of, seeded)
 	return of, seeded
+}
+
+// gather adds to the bounds of cases what those of their seeds come to.
+func gather(of, seeded []Bound) {
+	for i := range of {
+		n := len(seeded) / len(of)
+		own := seeded[i*n : (i+1)*n]
+		of[i].Slots = slices.MinFunc(own, func(a, b Bound) int { return cmp.Compare(a.Slots, b.Slots) }).Slots
+		for _, b := range own {
+			of[i].Short += b.Short
+		}
+	}
 }
 
 // A RunRow is one run with its figures. Rows are ordered by case, then seed,
@@ -179,7 +195,7 @@ func measure(c *Config, runs []RunRow, seeded []Bound) {
 	n := len(c.Policies)
 	for i := 0; i < len(runs); i += n {
 		bound := seeded[i/n]
-		m := match{oracle: bound.Cost, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
+		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
 		for j := i; j < i+n; j++ {
 			if runs[j].Policy == OnDemand {
 				m.onDemand = runs[j].Result

@@ -68,6 +68,8 @@ type jsonCase struct {
 	TraceDigest    string   `json:"trace_digest"`
 	OracleUSD      float64  `json:"oracle_usd"`
 	OracleODUSD    float64  `json:"oracle_on_demand_usd"`
+	OracleSlotsUSD float64  `json:"oracle_slots_usd"`
+	OracleCutShort bool     `json:"oracle_cut_short"`
 	Warnings       []string `json:"warnings"`
 }
 
@@ -301,6 +303,7 @@ func (r *Report) jsonCases() []jsonCase {
 			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Truth: w.Truth.String(),
 			ScenarioDigest: g.file, Conditions: g.conditions, Demand: g.demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
 			OracleUSD: r.Oracles[i].Cost.Float(), OracleODUSD: r.Oracles[i].OnDemand.Float(),
+			OracleSlotsUSD: r.Oracles[i].Slots.Float(), OracleCutShort: r.Oracles[i].Short > 0,
 			Warnings: append([]string{}, w.Warnings...),
 		})
 	}

@@ -144,7 +144,16 @@ var metrics = []Metric{
 			return v / 100, ok
 		}},
 	{"attainable_share", "share", "On-demand's cost less the run's, as a share of on-demand's cost less the oracle.", true,
-		attainable},
+		attainable(func(m *match) policy.Money { return m.oracle })},
+	{"oracle_slots_usd", "$", "A lower bound on bill and outage cost over every policy, for which a market has no more nodes at once than its slots and shortages allow in the weather of the seed.", false,
+		func(m *match) (float64, bool) { return m.slotsOracle.Float(), true }},
+	{"regret_slots", "share", "Bill and outage cost above oracle_slots_usd, as a share of the on-demand bill.", true,
+		func(m *match) (float64, bool) {
+			v, ok := m.percentOfBill(m.run.Bill + m.run.OutageCost - m.slotsOracle)
+			return v / 100, ok
+		}},
+	{"attainable_share_slots", "share", "On-demand's cost less the run's, as a share of on-demand's cost less oracle_slots_usd.", true,
+		attainable(func(m *match) policy.Money { return m.slotsOracle })},
 	{"spared_usd", "$", "What the nodes would have cost more without commitments; it is in no bill.", false,
 		func(m *match) (float64, bool) { return m.run.Spared.Float(), true }},
 	{"commitment_fee_usd", "$", "What was paid in advance for the window, the same for every policy and in no bill; unknown where a fee is not stated.", false,
@@ -187,8 +196,8 @@ type match struct {
 	// stand only where the results they come from do.
 	savings, baseSavings policy.Money
 
-	// oracle and onDemandOracle are the bounds of the case.
-	oracle, onDemandOracle policy.Money
+	// oracle, slotsOracle and onDemandOracle are the bounds of the case and seed.
+	oracle, slotsOracle, onDemandOracle policy.Money
 
 	discount1y, discount3y float64
 }
@@ -254,11 +263,15 @@ func improvement(m *match) (float64, bool) {
 	return float64(m.savings-m.baseSavings) / float64(denominator) * 100, true
 }
 
-func attainable(m *match) (float64, bool) {
-	if m.onDemand == nil || cost(m.onDemand) <= m.oracle {
-		return 0, false
+// attainable makes the part of a figure: of what a bound leaves to be saved, how
+// much is. It is unknown where nothing is left.
+func attainable(bound func(*match) policy.Money) func(*match) (float64, bool) {
+	return func(m *match) (float64, bool) {
+		if m.onDemand == nil || cost(m.onDemand) <= bound(m) {
+			return 0, false
+		}
+		return float64(m.savings) / float64(cost(m.onDemand)-bound(m)), true
 	}
-	return float64(m.savings) / float64(cost(m.onDemand)-m.oracle), true
 }
 
 func onDemand(m *match, amount func(*sim.Result) policy.Money) (float64, bool) {

@@ -52,7 +52,7 @@ func figure(m *Metric, v Value) string {
 // read takes a line of a story into the match.
 func (m *match) read(t *testing.T, words []string) {
 	if words[0] == "oracle" {
-		m.oracle = amount(t, words[1])
+		m.oracle, m.slotsOracle = amount(t, words[1]), amount(t, words[len(words)-1])
 		return
 	}
 	r := &sim.Result{}

@@ -10,7 +10,6 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/weather"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -19,6 +18,14 @@ type Bound struct {
 	// Cost holds for every policy, whatever it knows and whatever the weather
 	// does; OnDemand for those that buy on demand only.
 	Cost, OnDemand policy.Money
+
+	// Slots holds for every policy in the weather of a seed, in which a market has
+	// only so many nodes at once. It is at least Cost; 0 where no seed is given.
+	Slots policy.Money
+
+	// Short is in how many pieces of the window the search for good prices was cut
+	// short by its limit of work. The bounds hold, and may be lower for it.
+	Short int
 }
 
 // Oracle returns the bounds of w. No run may cost less.
@@ -76,18 +83,21 @@ func Oracle(w *scenarios.World) Bound {
 
 // every returns the bounds that hold in every weather.
 func (o *oracle) every() Bound {
-	cost := o.bound(anyMarket, nil)
+	cost, short := o.bound(o.newFleet(anyMarket, nil))
+	onDemand, also := o.bound(o.newFleet(onDemandOnly, nil))
 	// What holds for every policy holds for those that buy on demand too.
-	return Bound{Cost: cost, OnDemand: max(cost, o.bound(onDemandOnly, nil))}
+	return Bound{Cost: cost, OnDemand: max(cost, onDemand), Short: short + also}
 }
 
-// under returns the bound over every policy in the weather of a seed.
-func (o *oracle) under(seed uint64) (policy.Money, error) {
+// under returns the bounds over every policy in the weather of a seed.
+func (o *oracle) under(seed uint64) (Bound, error) {
 	sky, err := o.stage.NewWeather(seed)
 	if err != nil {
-		return 0, fmt.Errorf("weather of seed %d: %w", seed, err)
+		return Bound{}, fmt.Errorf("weather of seed %d: %w", seed, err)
 	}
-	return o.bound(anyMarket, sky), nil
+	cost, short := o.bound(o.newFleet(anyMarket, sky))
+	slots, also := o.bound(o.slottedFleet(sky))
+	return Bound{Cost: cost, Slots: max(cost, slots), Short: short + also}, nil
 }
 
 func anyMarket(*policy.Market) bool      { return true }
@@ -100,27 +110,41 @@ type oracle struct {
 	stage  *sim.Stage
 	window billing.Span
 
-	sites    []site
-	apart    [][]int
+	sites []site
+	apart [][]int
+
+	// classes are the workloads whose pods are alike, by the first of each, and
+	// classOf is the class of each workload.
+	classes, classOf []int
+
 	services []demand
 	jobs     []batch
+
+	// workMax bounds the operations that one bound may take, of which a core does
+	// some 10^9 a second. Few worlds come near it: it takes hundreds of services
+	// or of kinds of node.
+	workMax int
 
 	// value is what a missing pod of each workload costs per hour, in
 	// micro-dollars: 2 × its pod value, and less for jobs, see missing.
 	value []float64
 }
 
+// defaultWorkMax is the limit of work of a bound.
+const defaultWorkMax = 3_000_000_000
+
 func newOracle(w *scenarios.World) (*oracle, error) {
 	stage, err := sim.NewStage(w)
 	if err != nil {
 		return nil, err
 	}
-	o := &oracle{world: w, stage: stage, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	o := &oracle{world: w, stage: stage, workMax: defaultWorkMax, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
 	for i := range w.Workloads {
 		o.value = append(o.value, o.missing(i))
 	}
 	o.findSites()
 	o.findApart()
+	o.findClasses()
 	o.readServices()
 	o.readJobs()
 	return o, nil
@@ -130,10 +154,9 @@ func newOracle(w *scenarios.World) (*oracle, error) {
 // round costs as much as the first; the bound is the best one's.
 const jobRounds = 8
 
-// bound returns the bound over policies that buy in the markets admitted only,
-// in one weather, or in every one where sky is nil.
-func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather) policy.Money {
-	f := o.newFleet(admitted, sky)
+// bound returns the bound over policies that buy nodes of f only, and in how many
+// pieces the prices are not the best since the work was at its end.
+func (o *oracle) bound(f *fleet) (least policy.Money, short int) {
 	jobs := slices.Clone(o.jobs)
 	pieces := o.cut(f)
 	rounds := 1
@@ -143,13 +166,22 @@ func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather)
 			jobs[i].spread(pieces)
 		}
 	}
-	best := policy.Money(0)
+	var value []float64
+	for _, w := range o.classes {
+		value = append(value, o.value[w])
+	}
+	work := 0
 	for round := range rounds {
 		var all, owned sum
-		p := newPacking(f, o.value)
+		p := newPacking(f, value, o.workMax)
+		p.work = work
+		short = 0
 		for i := range pieces {
-			pieces[i].rates = p.solve(&pieces[i])
+			if !p.solve(&pieces[i]) {
+				short++
+			}
 			owned.add(pieces[i].owned, pieces[i].milliseconds())
+			f.giveBack(&pieces[i], &owned)
 			for j, n := range pieces[i].wanted {
 				all.add(pieces[i].rates[j], int64(n)*pieces[i].milliseconds())
 			}
@@ -157,9 +189,13 @@ func (o *oracle) bound(admitted func(*policy.Market) bool, sky *weather.Weather)
 		for i := range jobs {
 			jobs[i].settle(pieces, &all, 1/float64(round+2))
 		}
-		best = max(best, all.money()-owned.moneyUp()-o.rounding())
+		least = max(least, all.money()-owned.moneyUp()-o.rounding())
+		if work = p.work; work > o.workMax {
+			break
+		}
 	}
-	return best
+
+	return least, short
 }
 
 // rounding returns the most by which the meter may round a run's cost down. The
@@ -193,14 +229,19 @@ type piece struct {
 	// where there can be none.
 	price []policy.Money
 
-	// wanted is the number of pods that each service wants, guess how many pods
-	// of each job are thought to run.
+	// wanted is the number of pods of each class that services want, guess how many
+	// of jobs are thought to run.
 	wanted []int32
 	guess  []float64
 
-	// rates is what a pod of each workload costs at least, in millionths of a
-	// micro-dollar per hour.
-	rates []int64
+	// supply is the least price in each supply of the fleet, and slots how many
+	// nodes there may be at once.
+	supply []policy.Money
+	slots  []int32
+
+	// rates is what a pod of each class costs at least, in millionths of a
+	// micro-dollar per hour, where a node of each kind costs limits.
+	rates, limits []int64
 
 	// owned is what the commitments are taken to be worth, to be given back, in
 	// the same unit.
@@ -209,7 +250,7 @@ type piece struct {
 
 // cut divides the window into pieces.
 func (o *oracle) cut(f *fleet) []piece {
-	at := []policy.Time{o.window.From, o.window.To}
+	at := append([]policy.Time{o.window.From, o.window.To}, f.cuts...)
 	for i := range f.kinds {
 		at = append(at, f.kinds[i].at...)
 	}
@@ -221,7 +262,7 @@ func (o *oracle) cut(f *fleet) []piece {
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	n := len(o.world.Workloads)
+	n := len(o.classes)
 	var pieces []piece
 	for i := 0; i+1 < len(at); i++ {
 		if at[i] < o.window.From || at[i] >= o.window.To {
@@ -232,11 +273,18 @@ func (o *oracle) cut(f *fleet) []piece {
 			p.price[k] = f.kinds[k].priceAt(at[i])
 		}
 		for k := range o.services {
-			p.wanted[o.services[k].workload] = o.services[k].countAt(at[i])
+			p.wanted[o.services[k].class] += o.services[k].countAt(at[i])
 		}
 		pieces = append(pieces, p)
 	}
+	f.supplyOver(pieces)
 	return pieces
+}
+
+// like reports whether p is a problem with the same solution as c.
+func (p *piece) like(c *piece) bool {
+	return slices.Equal(p.price, c.price) && slices.Equal(p.supply, c.supply) && slices.Equal(p.slots, c.slots) &&
+		slices.Equal(p.wanted, c.wanted) && slices.Equal(p.guess, c.guess)
 }
 
 // milliseconds returns the length of the piece.

@@ -52,7 +52,7 @@ func TestOracleCommittedIsBound(t *testing.T) {
 		if err != nil {
 			t.Skip("a pod fits nowhere")
 		}
-		b := brute{w, o.value, -1}
+		b := brute{w: w, value: o.value, job: -1}
 		best, bound := b.cost(6, 0, 0), o.every()
 		if float64(bound.Cost) > best {
 			t.Fatalf("the bound %v is above %.6f, which can be had with %+v: %s", bound, best/1e6, w.Commitments, sketch(w))

@@ -14,10 +14,10 @@ import (
 // A demand is how many pods of a service count as wanted: count[i] from at[i]
 // on. Growth counts only after the ready grace, decline at once.
 type demand struct {
-	workload int
-	steps    []scenarios.ReplicaStep
-	at       []policy.Time
-	count    []int32
+	class int
+	steps []scenarios.ReplicaStep
+	at    []policy.Time
+	count []int32
 }
 
 // readServices fills services.
@@ -27,7 +27,7 @@ func (o *oracle) readServices() {
 		if w.Kind == policy.KindJob || w.Kind == policy.KindDaemonSet || len(w.Schedule) == 0 {
 			continue
 		}
-		d := demand{workload: i, steps: w.Schedule}
+		d := demand{class: o.classOf[i], steps: w.Schedule}
 		cuts := []policy.Time{o.window.From}
 		for _, s := range w.Schedule {
 			cuts = append(cuts, s.At, s.At.Add(o.world.ReadyGrace))
@@ -86,10 +86,10 @@ const firstNodeMax = 30 * time.Minute
 
 // A batch is one instance of a job that no policy may leave undone for nothing.
 type batch struct {
-	workload int
-	span     billing.Span // in which its work is done, if it is
-	work     int64        // pod-milliseconds, the start of a pod for each completion among them
-	pods     int64        // that run at once, at most
+	class int
+	span  billing.Span // in which its work is done, if it is
+	work  int64        // pod-milliseconds, the start of a pod for each completion among them
+	pods  int64        // that run at once, at most
 
 	// from and to are the pieces that span covers; guess is the pods thought to
 	// run in each of them.
@@ -123,7 +123,7 @@ func (o *oracle) readJobs() {
 				work = int64(job.Completions)*job.Work.Milliseconds() - int64(job.Pods)*int64(o.window.From-released)
 			}
 			if work > 0 {
-				o.jobs = append(o.jobs, batch{workload: i, span: billing.Span{From: max(released, o.window.From), To: end}, work: work, pods: int64(job.Pods)})
+				o.jobs = append(o.jobs, batch{class: o.classOf[i], span: billing.Span{From: max(released, o.window.From), To: end}, work: work, pods: int64(job.Pods)})
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (b *batch) spread(pieces []piece) {
 	b.guess = make([]float64, b.to-b.from)
 	for i := range b.guess {
 		b.guess[i] = pace
-		pieces[b.from+i].guess[b.workload] += pace
+		pieces[b.from+i].guess[b.class] += pace
 	}
 }
 
@@ -182,16 +182,16 @@ func (b *batch) settle(pieces []piece, all *sum, step float64) {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(x, y int) int {
-		return cmp.Or(cmp.Compare(pieces[b.from+x].rates[b.workload], pieces[b.from+y].rates[b.workload]), cmp.Compare(x, y))
+		return cmp.Or(cmp.Compare(pieces[b.from+x].rates[b.class], pieces[b.from+y].rates[b.class]), cmp.Compare(x, y))
 	})
 	left := b.work
 	for _, i := range order {
 		p := &pieces[b.from+i]
 		ms := min(left, b.pods*p.milliseconds())
 		left -= ms
-		all.add(p.rates[b.workload], ms)
+		all.add(p.rates[b.class], ms)
 		move := float64(step * (float64(ms)/float64(p.milliseconds()) - b.guess[i]))
 		b.guess[i] += move
-		p.guess[b.workload] = max(0, p.guess[b.workload]+move)
+		p.guess[b.class] = max(0, p.guess[b.class]+move)
 	}
 }

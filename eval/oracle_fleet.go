@@ -86,6 +86,26 @@ func (o *oracle) siteOf(space *place.Space, pool *policy.Pool, m policy.MarketID
 	return s, any
 }
 
+// findClasses fills classes and classOf. Pods are alike that request the same, may
+// run on the same nodes, keep off the same others and are worth the same.
+func (o *oracle) findClasses() {
+	for i := range o.world.Workloads {
+		c := slices.IndexFunc(o.classes, func(first int) bool { return o.alike(first, i) })
+		if c < 0 {
+			c, o.classes = len(o.classes), append(o.classes, i)
+		}
+		o.classOf = append(o.classOf, c)
+	}
+}
+
+// alike reports whether pods of workloads a and b cost the same to serve.
+func (o *oracle) alike(a, b int) bool {
+	t := o.world.Templates
+	return vector(&t[a].Requests) == vector(&t[b].Requests) && o.value[a] == o.value[b] &&
+		!slices.ContainsFunc(o.sites, func(s site) bool { return s.takes[a] != s.takes[b] }) &&
+		!slices.ContainsFunc(o.apart, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
+}
+
 // holds reports whether room holds requests; what is not asked for is not
 // compared.
 func holds(room, requests *[resources]int64) bool {
@@ -101,6 +121,12 @@ func holds(room, requests *[resources]int64) bool {
 type fleet struct {
 	kinds  []nodeKind
 	covers []cover
+
+	// supplies are the markets that have slots, where these are looked at; the
+	// price of a kind is then that of the others. cuts are more instants at which
+	// the window is cut.
+	supplies []supply
+	cuts     []policy.Time
 }
 
 // A cover is a commitment: free nodes with a bound. Its unit is what the node
@@ -115,7 +141,7 @@ type cover struct {
 
 // A nodeKind is nodes that are alike to pods: only the cheapest is of use.
 type nodeKind struct {
-	// takers are the workloads that may run there.
+	// takers are the classes of pods that may run there.
 	takers []int
 
 	// rows say what fits: of every set of pods on a node, the coefficients of
@@ -128,6 +154,10 @@ type nodeKind struct {
 	room  [resources]int64
 	asked [][resources]int64
 	apart [][]bool
+
+	// larger are the kinds of which a node holds whatever one of this kind does.
+	// Where one of them costs no more this kind is of no use.
+	larger []int
 
 	// price is the least price of the kind's markets from at on.
 	at    []policy.Time
@@ -153,44 +183,74 @@ func (k *nodeKind) priceAt(t policy.Time) policy.Money {
 // for every one.
 func (o *oracle) newFleet(admitted func(*policy.Market) bool, sky *weather.Weather) *fleet {
 	f := &fleet{}
-	var of []*site // the first site of each kind
-	var curves [][]scenarios.PriceCurve
-	for i := range o.sites {
-		s := &o.sites[i]
-		if !admitted(&o.world.Markets[s.market]) {
-			continue
+	of, kindOf := o.kindsOf(admitted)
+	curves := make([][]scenarios.PriceCurve, len(of))
+	for i, k := range kindOf {
+		if k >= 0 {
+			curves[k] = append(curves[k], o.charges(o.sites[i].market, sky))
 		}
-		k := slices.IndexFunc(of, func(x *site) bool { return x.room == s.room && slices.Equal(x.takes, s.takes) })
-		if k < 0 {
-			k = len(of)
-			of, curves = append(of, s), append(curves, nil)
-		}
-		curves[k] = append(curves[k], o.charges(s.market, sky))
 	}
 	for k, s := range of {
 		f.kinds = append(f.kinds, o.newKind(s))
 		f.kinds[k].at, f.kinds[k].price = o.least(curves[k])
 	}
-	f.own(o, of, admitted)
+	f.order(o, of)
+	f.own(o, kindOf)
 	return f
+}
+
+// order fills larger of every kind.
+func (f *fleet) order(o *oracle, of []*site) {
+	for k, a := range of {
+		for j, b := range of {
+			if j != k && within(&a.room, &b.room) && !slices.ContainsFunc(f.kinds[k].takers, func(c int) bool { return !b.takes[o.classes[c]] }) {
+				f.kinds[k].larger = append(f.kinds[k].larger, j)
+			}
+		}
+	}
+}
+
+// within reports whether a is no more than b of any resource.
+func within(a, b *[resources]int64) bool {
+	for r := range a {
+		if a[r] > b[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// kindsOf returns the first site of each kind of node in the markets admitted,
+// and the kind of every site; −1 where it is not admitted.
+func (o *oracle) kindsOf(admitted func(*policy.Market) bool) (of []*site, kindOf []int) {
+	for i := range o.sites {
+		s := &o.sites[i]
+		k := -1
+		if admitted(&o.world.Markets[s.market]) {
+			if k = slices.IndexFunc(of, func(x *site) bool { return x.room == s.room && slices.Equal(x.takes, s.takes) }); k < 0 {
+				k, of = len(of), append(of, s)
+			}
+		}
+		kindOf = append(kindOf, k)
+	}
+	return of, kindOf
 }
 
 // own tells the fleet what commitments cover of its kinds. A covered node can be
 // had at all times, on demand also where no slot of the market could hold it:
 // that only lowers the bound.
-func (f *fleet) own(o *oracle, of []*site, admitted func(*policy.Market) bool) {
+func (f *fleet) own(o *oracle, kindOf []int) {
 	w := o.world
 	for i := range w.Commitments {
 		c := &w.Commitments[i]
 		least, most := make([]int64, len(f.kinds)), int64(0)
 		next := cover{commitment: *c}
 		for j := range o.sites {
-			s, m := &o.sites[j], &w.Markets[o.sites[j].market]
+			m, k := &w.Markets[o.sites[j].market], kindOf[j]
 			takes := c.Takes(m, &w.Types[m.Type], w.Zones[m.Zone])
-			if takes == 0 || m.OnDemand <= 0 || !admitted(m) {
+			if takes == 0 || m.OnDemand <= 0 || k < 0 {
 				continue
 			}
-			k := slices.IndexFunc(of, func(x *site) bool { return x.room == s.room && slices.Equal(x.takes, s.takes) })
 			if least[k] == 0 || takes < least[k] {
 				least[k] = takes
 			}
@@ -217,10 +277,10 @@ func (f *fleet) own(o *oracle, of []*site, admitted func(*policy.Market) bool) {
 func (o *oracle) newKind(s *site) nodeKind {
 	k := nodeKind{room: s.room}
 	var requests [][resources]int64
-	for i, takes := range s.takes {
-		if takes {
-			k.takers = append(k.takers, i)
-			requests = append(requests, vector(&o.world.Templates[i].Requests))
+	for class, w := range o.classes {
+		if s.takes[w] {
+			k.takers = append(k.takers, class)
+			requests = append(requests, vector(&o.world.Templates[w].Requests))
 		}
 	}
 	for r, room := range s.room {
@@ -235,8 +295,8 @@ func (o *oracle) newKind(s *site) nodeKind {
 	}
 	for _, apart := range o.apart {
 		row, set := make([]float64, len(k.takers)), make([]bool, len(k.takers))
-		for i, w := range k.takers {
-			if set[i] = slices.Contains(apart, w); set[i] {
+		for i, class := range k.takers {
+			if set[i] = slices.Contains(apart, o.classes[class]); set[i] {
 				row[i] = 1
 			}
 		}

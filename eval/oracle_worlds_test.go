@@ -25,7 +25,8 @@ import (
 // clusters that shrink stay well above their packing.
 const overheadMax = 1.3
 
-// TestPackingOverhead runs on-demand in every embedded world.
+// TestPackingOverhead runs on-demand in every embedded world, and spot where slots
+// raise the bound: neither may cost less.
 func TestPackingOverhead(t *testing.T) {
 	tr, err := trace.Embedded()
 	if err != nil {
@@ -55,6 +56,24 @@ func TestPackingOverhead(t *testing.T) {
 		if got := float64(r.Bill) / float64(bound.OnDemand); got > overheadMax || cost(r) < bound.OnDemand {
 			t.Errorf("%s: on-demand pays %v, %.3f times the bound %v, want at most %v; with outages %v", name, r.Bill, got, bound.OnDemand, overheadMax, cost(r))
 		}
+		o, err := newOracle(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		under, err := o.under(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if under.Slots == under.Cost {
+			continue
+		}
+		if r, err = playOut(w, "spot", 1); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s spot %v, bounds %v and with slots %v", name, cost(r), under.Cost, under.Slots)
+		if cost(r) < under.Slots {
+			t.Errorf("%s: spot costs %v, the bound with slots is %v", name, cost(r), under.Slots)
+		}
 	}
 }
 
@@ -78,25 +97,35 @@ func playOut(w *scenarios.World, spec string, seed uint64) (*sim.Result, error) 
 const worldsTried = 1000
 
 // TestNoRunBeatsOracle runs every policy in random worlds, under the bound of the
-// seed. That of on-demand also holds for its own.
+// seed with its slots, in every fourth cut short. That of on-demand also holds for
+// its own.
 func TestNoRunBeatsOracle(t *testing.T) {
 	worlds := rapid.Custom(drawWorld)
 	policies := append(registry.Names(), "spotvortex:compat=true", "static:share=1")
 	policies = slices.DeleteFunc(policies, func(p string) bool { return p == registry.Manifest })
-	ran, bounds, costs := 0, 0.0, 0.0
+	ran, bounds, costs, raised, short := 0, 0.0, 0.0, 0, 0
 	for i := range worldsTried {
 		w := worlds.Example(i)
 		o, err := newOracle(w)
 		if err != nil {
 			continue // a pod fits nowhere
 		}
+		if i%4 == 3 {
+			o.workMax = i * i % 100_000
+		}
 		seed := uint64(i)
 		bound := o.every()
-		under, err := o.under(seed)
+		seeded, err := o.under(seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		under = max(under, bound.Cost)
+		under := max(seeded.Slots, bound.Cost)
+		if seeded.Slots > seeded.Cost {
+			raised++
+		}
+		if seeded.Short+bound.Short > 0 {
+			short++
+		}
 		least := policy.Money(-1)
 		for _, spec := range policies {
 			r, err := playOut(w, spec, seed)
@@ -112,7 +141,10 @@ func TestNoRunBeatsOracle(t *testing.T) {
 		}
 		bounds, costs = bounds+float64(under), costs+float64(least)
 	}
-	t.Logf("%d runs; the bounds are %.0f %% of what the best policies cost", ran, bounds/costs*100)
+	t.Logf("%d runs; the bounds are %.0f %% of what the best policies cost; slots raise %d of them, %d are cut short", ran, bounds/costs*100, raised, short)
+	if raised < worldsTried/10 || short < worldsTried/100 {
+		t.Errorf("slots raise %d bounds and %d are cut short: too few to say that they hold", raised, short)
+	}
 	if ran < worldsTried*len(policies)/2 {
 		t.Errorf("only %d runs", ran)
 	}

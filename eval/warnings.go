@@ -31,6 +31,12 @@ func (r *Report) Warnings() []string {
 			}
 		}
 	}
+	for i := range r.Oracles {
+		if n := r.Oracles[i].Short; n > 0 {
+			k := &r.Config.Cases[i]
+			out = append(out, fmt.Sprintf("the oracle of %s, window %d was cut short in %s of time by its limit of work: its bounds hold, and are lower than they could be", k.Scenario, k.Window, plural(n, "piece")))
+		}
+	}
 	out = append(out, r.intervalWarnings()...)
 	if r.Comparison != nil {
 		out = append(out, r.Comparison.Warnings...)

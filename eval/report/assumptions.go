@@ -43,9 +43,9 @@ func traces(r *eval.Report) table {
 // worlds has what was run, a row for each window.
 func worlds(r *eval.Report) table {
 	t := table{
-		Caption: "Worlds and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of squeezes. The bound is what no policy can undercut, bill and outage cost together.",
+		Caption: "Worlds and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of squeezes. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has only so many nodes.",
 		Head: []heading{{Text: "World", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true}, {Text: "Warm-up"}, {Text: "Ready grace"}, {Text: "Intensity"},
-			{Text: "Markets"}, {Text: "Slots", Words: true}, {Text: "Reclaims are", Words: true}, {Text: "Bound"}, {Text: "Scenario digest", Words: true}, {Text: "Trace digest", Words: true}},
+			{Text: "Markets"}, {Text: "Slots", Words: true}, {Text: "Reclaims are", Words: true}, {Text: "Bound"}, {Text: "Bound by slots"}, {Text: "Scenario digest", Words: true}, {Text: "Trace digest", Words: true}},
 	}
 	for i := range r.Config.Cases {
 		k := &r.Config.Cases[i]
@@ -54,14 +54,14 @@ func worlds(r *eval.Report) table {
 		if w.Slots > 0 {
 			slots = fixed(float64(w.Slots), 0)
 		}
-		bound := cell{Text: none}
+		bound, bySlots := cell{Text: none}, cell{Text: none}
 		if i < len(r.Oracles) && r.Oracles[i].Cost > 0 {
-			bound.Text = dollars(r.Oracles[i].Cost.Float())
+			bound.Text, bySlots.Text = dollars(r.Oracles[i].Cost.Float()), dollars(r.Oracles[i].Slots.Float())
 		}
 		t.Rows = append(t.Rows, []cell{
 			{Text: k.Scenario}, {Text: instant(w.Start), Class: "words"}, {Text: instant(w.Start.Add(w.Duration)), Class: "words"},
 			{Text: length(w.WarmUp)}, {Text: length(w.ReadyGrace)}, {Text: exact(w.Intensity)}, {Text: fixed(float64(len(w.Markets)), 0)},
-			{Text: slots, Class: "words"}, {Text: w.Reclaims(), Class: "words"}, bound,
+			{Text: slots, Class: "words"}, {Text: w.Reclaims(), Class: "words"}, bound, bySlots,
 			{Text: hex.EncodeToString(w.Digest[:])[:16], Class: "words code"}, {Text: hex.EncodeToString(w.TraceDigest[:])[:16], Class: "words code"},
 		})
 	}

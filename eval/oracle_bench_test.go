@@ -1,0 +1,92 @@
+package eval
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// BenchmarkOracle takes the time of all bounds of a case with one seed: 0.3 CPU-s
+// for bench-2000, 8 for a world of 250 types and 31 services in which the bounds
+// are cut short.
+func BenchmarkOracle(b *testing.B) {
+	for _, name := range []string{"bench-100", "bench-500", "bench-2000"} {
+		b.Run(name, func(b *testing.B) { timeBounds(b, embeddedWorld(b, name)) })
+	}
+	b.Run("wide", func(b *testing.B) { timeBounds(b, wideWorld(250, 31, 168*time.Hour)) })
+}
+
+func timeBounds(b *testing.B, w *scenarios.World) {
+	for b.Loop() {
+		o, err := newOracle(w)
+		if err != nil {
+			b.Fatal(err)
+		}
+		bound := o.every()
+		under, err := o.under(1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(bound.Cost.Float(), "oracle-$")
+		b.ReportMetric(under.Slots.Float(), "slots-$")
+		b.ReportMetric(float64(bound.Short+under.Short), "short")
+	}
+}
+
+// embeddedWorld binds an embedded scenario to the embedded trace.
+func embeddedWorld(t testing.TB, name string) *scenarios.World {
+	t.Helper()
+	tr, err := trace.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err := scenarios.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// wideWorld has so many types, each with three spot markets of which the price
+// changes every six hours, and so many services, no two of which are alike.
+func wideWorld(types, services int, length time.Duration) *scenarios.World {
+	w := smallWorld("w", 0)
+	w.Duration = length
+	w.Types, w.Prices = nil, nil
+	w.Markets, w.Pools[0].Markets = nil, nil
+	for i := range types {
+		cpu := int64(2 + i%15)
+		w.Types = append(w.Types, policy.InstanceType{ID: policy.TypeID(i), Name: fmt.Sprintf("t%d", i), Family: fmt.Sprintf("t%d", i%40),
+			Allocatable: policy.Resources{CPU: cpu * 1000, Memory: (cpu*int64(2+i%7) + 1) << 30, Storage: 20 << 30, Pods: 58}})
+		for z := range 4 {
+			var c scenarios.PriceCurve
+			for k := range int(length/(6*time.Hour)) + 1 {
+				c.At = append(c.At, w.Start.Add(time.Duration(k)*6*time.Hour))
+				c.Price = append(c.Price, policy.Money(1000*cpu*int64(10+(i*7+z*3+k)%9)))
+			}
+			id, capacity := policy.MarketID(len(w.Markets)), policy.Spot
+			if z == 3 {
+				capacity, c = policy.OnDemand, scenarios.PriceCurve{At: []policy.Time{1}, Price: []policy.Money{policy.Money(60_000 * cpu)}}
+			}
+			w.Markets = append(w.Markets, policy.Market{ID: id, Name: fmt.Sprintf("aws/r/a/t%d/%d", i, z), Provider: "aws", Region: "r", Type: policy.TypeID(i), Capacity: capacity, Band: policy.BandUnknown})
+			w.Pools[0].Markets = append(w.Pools[0].Markets, id)
+			w.Prices = append(w.Prices, c)
+		}
+	}
+	for i := range services - 1 {
+		t := w.Templates[0]
+		t.ID, t.Workload = policy.TemplateID(i+1), policy.WorkloadID(i+1)
+		t.Requests.CPU, t.Requests.Memory = int64(200+100*(i%12)+i), int64(1+i%9)<<29
+		w.Templates = append(w.Templates, t)
+		w.Workloads = append(w.Workloads, w.Workloads[0])
+	}
+	return w
+}
