@@ -27,6 +27,8 @@ func warnings(r *eval.Report) []warning {
 		switch {
 		case t.Synthetic:
 			out = append(out, warning{Text: fmt.Sprintf("The prices are synthetic: the trace %s was generated and not recorded (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
+		case t.Scripted:
+			out = append(out, warning{Text: fmt.Sprintf("The prices are scripted: somebody wrote those of the trace %s down in advance (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
 		case t.Modelled:
 			out = append(out, warning{Text: fmt.Sprintf("The trace %s has no prices of its own: they are modelled as a share of the price on demand.", t.Name)})
 		}
