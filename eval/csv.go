@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// WriteCSV writes a line per run: what was run, its figures, and what is
+// WriteCSV writes a line per run that was done: what was run, its figures, and what is
 // needed to know where they come from and to repeat them. A figure that is
 // unknown is empty; "worst" marks the worst run of a policy in a scenario.
 func (r *Report) WriteCSV(w io.Writer) error {
@@ -17,11 +17,14 @@ func (r *Report) WriteCSV(w io.Writer) error {
 		heading = append(heading, metrics[i].Name)
 	}
 	heading = append(heading, "worst", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
-		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation")
+		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "runs_done", "incomplete", "version", "command", "invocation")
 	if err := out.Write(heading); err != nil {
 		return err
 	}
 	for i := range r.Runs {
+		if r.Runs[i].Unfinished() {
+			continue
+		}
 		if err := out.Write(r.csvLine(i)); err != nil {
 			return err
 		}
@@ -45,7 +48,7 @@ func (r *Report) csvLine(i int) []string {
 	}
 	t := &run.World.Trace
 	return append(line, strconv.FormatBool(r.isWorst(i)), failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
-		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation)
+		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy), strconv.Itoa(len(r.Runs)), strconv.Itoa(r.Done()), strconv.FormatBool(r.Stopped), c.Version, r.command(i), c.Invocation)
 }
 
 // cell formats a value of m for a program.

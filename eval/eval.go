@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,50 +14,110 @@ import (
 )
 
 // Run does every run of c and reports on them. Runs that fail are reported as
-// missing, and gates fail with them. An error comes back when c is wrong
+// missing, and gates fail with them. When ctx ends it reports what is finished
+// within a second, as [Report.Stopped] says. An error comes back when c is wrong
 // ([ErrConfig]), when the weather of policies to be compared differs
-// ([ErrWeather]), and when ctx ends.
+// ([ErrWeather]), and when ctx ends before any run is done.
 func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 	c = c.complete()
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	runs, err := play(ctx, &c, runner)
-	if err != nil {
-		return nil, err
+	runs, stopped := play(ctx, &c, runner)
+	if stopped != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
+		return nil, stopped
 	}
 	if err := checkWeather(&c, runs); err != nil {
 		return nil, err
 	}
 	oracles, seeded := bounds(ctx, &c)
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("comparing: %w", err)
+	r := newReport(&c, runs, oracles, seeded)
+	if ctx.Err() != nil {
+		r.stop()
 	}
-	return newReport(&c, runs, oracles, seeded), nil
+	return r, nil
 }
 
 // bounds returns the bounds of every case, and of every case and seed, ordered
 // by case, those that hold in the weather of the seed. Cases that cannot be run
-// have none.
+// have none. When ctx ends they are what is worked out by then, and the rest is
+// open: a bound of a large world takes longer than who stops it waits, so what is
+// being worked out then is left to itself.
 func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
-	of, seeded = make([]Bound, len(c.Cases)), make([]Bound, len(c.Cases)*len(c.Seeds))
+	b := &bounding{of: make([]Bound, len(c.Cases)), seeded: make([]Bound, len(c.Cases)*len(c.Seeds))}
+	for i := range b.of {
+		b.of[i].open = true
+	}
+	for i := range b.seeded {
+		b.seeded[i].open = true
+	}
+	if ctx.Err() != nil {
+		return b.of, b.seeded
+	}
+	return b.until(ctx, func() { b.work(ctx, c) })
+}
+
+// A bounding is the bounds as far as they are worked out.
+type bounding struct {
+	mu         sync.Mutex
+	of, seeded []Bound
+	done       int
+}
+
+// until returns the bounds when work is done, or as they are when ctx ends.
+func (b *bounding) until(ctx context.Context, work func()) (of, seeded []Bound) {
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		work()
+	}()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.of), slices.Clone(b.seeded)
+}
+
+func (b *bounding) work(ctx context.Context, c *Config) {
+	tell := func() {
+		if c.Progress != nil && ctx.Err() == nil {
+			c.Progress(Progress{Step: StepBounds, Done: b.done, Total: len(b.of) + len(b.seeded)})
+		}
+	}
+	note := func(to *Bound, bound Bound) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		*to = bound
+		b.done++
+		tell()
+	}
+	tell()
 	all := make([]*oracle, len(c.Cases))
 	parallel(c.workers(), len(c.Cases), func(i int) {
-		if o, err := newOracle(c.Cases[i].World); err == nil {
-			all[i], of[i] = o, o.every()
-		}
-	})
-	parallel(c.workers(), len(seeded), func(i int) {
-		k := i / len(c.Seeds)
-		seeded[i] = of[k]
-		if all[k] == nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
-		if cost, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
-			seeded[i].Cost = max(seeded[i].Cost, cost)
+		bound := Bound{}
+		if o, err := newOracle(c.Cases[i].World); err == nil {
+			all[i], bound = o, o.every()
 		}
+		note(&b.of[i], bound)
 	})
-	return of, seeded
+	parallel(c.workers(), len(b.seeded), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		k := i / len(c.Seeds)
+		bound := b.of[k]
+		if all[k] != nil {
+			if cost, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
+				bound.Cost = max(bound.Cost, cost)
+			}
+		}
+		note(&b.seeded[i], bound)
+	})
 }
 
 // A RunRow is one run with its figures. Rows are ordered by case, then seed,
@@ -92,34 +153,45 @@ func (c *Config) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// play does all runs. It fails only when ctx ends.
+// play does all runs. When ctx ends it returns those that are done with the error,
+// and the others as unfinished. All policies of a cell follow each other, and every
+// case has a cell with the first seed before any has one with the second: what is
+// done by then can be compared, and speaks of all cases.
 func play(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 	runs := make([]RunRow, 0, len(c.Cases)*len(c.Seeds)*len(c.Policies))
 	for i, k := range c.Cases {
 		for _, s := range c.Seeds {
 			for _, p := range c.Policies {
-				runs = append(runs, RunRow{Job: Job{Case: k, Policy: p, Seed: s}, CaseIndex: i})
+				runs = append(runs, RunRow{Job: Job{Case: k, Policy: p, Seed: s}, CaseIndex: i, Err: ErrUnfinished})
 			}
 		}
 	}
-	var told sync.Mutex
-	done := 0
-	parallel(c.workers(), len(runs), func(i int) {
+	p := newProgress(c)
+	parallel(c.workers(), len(runs), func(turn int) {
 		if ctx.Err() != nil {
 			return
 		}
-		runs[i].Result, runs[i].Err = guarded(ctx, runs[i].Job, runner)
-		told.Lock()
-		defer told.Unlock()
-		done++
-		if c.Progress != nil {
-			c.Progress(done, len(runs))
+		i := c.inTurn(turn)
+		r, err := guarded(ctx, runs[i].Job, runner)
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return
 		}
+		runs[i].Result, runs[i].Err = r, err
+		p.ran(runs, i)
 	})
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("comparing: stopped after %d of %d runs: %w", done, len(runs), err)
+		keepWhole(c, runs)
+		return runs, fmt.Errorf("comparing: stopped after %d of %d runs: %w", p.state.Done, len(runs), err)
 	}
 	return runs, nil
+}
+
+// inTurn returns the place of the run that is done in a turn: runs are ordered by
+// case, seed and policy, and done by seed, case and policy.
+func (c *Config) inTurn(turn int) int {
+	cell, policy := turn/len(c.Policies), turn%len(c.Policies)
+	seed, k := cell/len(c.Cases), cell%len(c.Cases)
+	return (k*len(c.Seeds)+seed)*len(c.Policies) + policy
 }
 
 // parallel calls f with 0…n−1, on so many workers.
@@ -192,7 +264,20 @@ func measure(c *Config, runs []RunRow, seeded []Bound) {
 			if runs[j].Err == nil {
 				m.run = runs[j].Result
 				runs[j].Values = m.measure()
+				if bound.open {
+					forgetBounds(runs[j].Values)
+				}
 			}
 		}
+	}
+}
+
+// boundMetrics are those that say something of the oracle.
+var boundMetrics = []string{"oracle_usd", "oracle_on_demand_usd", "packing_overhead", "regret", "attainable_share"}
+
+// forgetBounds makes what is measured against the oracle unknown.
+func forgetBounds(values []Value) {
+	for _, name := range boundMetrics {
+		values[mustMetric(name)] = Value{}
 	}
 }

@@ -19,6 +19,9 @@ type Bound struct {
 	// Cost holds for every policy, whatever it knows and whatever the weather
 	// does; OnDemand for those that buy on demand only.
 	Cost, OnDemand policy.Money
+
+	// open says that they were not worked out, since the comparison was stopped.
+	open bool
 }
 
 // Oracle returns the bounds of w. No run may cost less.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -50,7 +49,11 @@ func (p *program) evalCommand() *cobra.Command {
 			"A policy is written NAME[:key=value…]; all means every policy that has a name, and\n" +
 			"key=A..B/STEP one for each step. The policies on-demand and the baseline are\n" +
 			"always run. The policy manifest is what the pools' manifests name.\n\n" +
-			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke.",
+			"On a terminal it shows how far it is and what is finished comes to. Ctrl-C, or\n" +
+			"SIGTERM, ends it: what is finished is written, marked as incomplete, and no gate\n" +
+			"passes. A second one ends it at once.\n\n" +
+			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke or\n" +
+			"was stopped.",
 		Example: "  spotter eval\n" +
 			"  spotter eval web-week batch-night --policies static:share=0.7,spotvortex --seeds 50\n" +
 			"  spotter eval web-week --trace prices --from 2023-03-01 --windows 8\n" +
@@ -85,44 +88,8 @@ func (p *program) evalCommand() *cobra.Command {
 }
 
 func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
-	other, err := p.openCompare(ctx, f, args)
+	report, targets, err := p.compareAll(ctx, f, args)
 	if err != nil {
-		return err
-	}
-	cfg, err := p.evalConfig(f, other, args)
-	if err != nil {
-		return err
-	}
-	targets, err := f.targets()
-	if err == nil {
-		err = checkTargets(targets)
-	}
-	if err != nil {
-		return err
-	}
-	r := newRunner()
-	if err := p.skip(r, cfg); err != nil {
-		return err
-	}
-	if err := r.try(cfg); err != nil {
-		return err
-	}
-	if err := f.checkReport(); err != nil {
-		return err
-	}
-	bar := p.progress(cfg)
-	report, err := eval.Run(ctx, *cfg, f.runner(r))
-	if bar != nil {
-		err = errors.Join(err, bar.Clear())
-	}
-	if err != nil {
-		if errors.Is(err, eval.ErrConfig) {
-			return wrong(err, "run `spotter eval --help`")
-		}
-		return err
-	}
-	p.warn(map[string]bool{}, r.unanswered())
-	if err := compare(ctx, f, other, cfg, report, r.run); err != nil {
 		return err
 	}
 	if err := p.write(report, targets); err != nil {
@@ -134,8 +101,55 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 	return p.verdict(report)
 }
 
+// compareAll does what f asks for and returns what is to be written, and where. It
+// shows on a terminal how far it is.
+func (p *program) compareAll(ctx context.Context, f *evalFlags, args []string) (*eval.Report, []target, error) {
+	shown := p.showProgress(ctx, "loading scenarios and traces")
+	defer func() { shown.close(p) }()
+	other, err := p.openCompare(ctx, f, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := p.evalConfig(ctx, f, other, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	targets, err := f.targets()
+	if err == nil {
+		err = checkTargets(targets)
+	}
+	if err == nil {
+		err = f.checkReport()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	shown.enter("preparing")
+	r := newRunner()
+	if err := p.skip(r, cfg); err != nil {
+		return nil, nil, err
+	}
+	if err := r.try(ctx, cfg); err != nil {
+		return nil, nil, err
+	}
+	cfg.Progress = func(g eval.Progress) { shown.send(g) }
+	report, err := eval.Run(ctx, *cfg, f.runner(r))
+	if err != nil {
+		if errors.Is(err, eval.ErrConfig) {
+			return nil, nil, wrong(err, "run `spotter eval --help`")
+		}
+		return nil, nil, err
+	}
+	p.warn(map[string]bool{}, r.unanswered())
+	shown.enter("comparing and summing up")
+	return report, targets, compare(ctx, f, other, cfg, report, r.run)
+}
+
 // verdict returns what the report means for the exit code.
 func (p *program) verdict(report *eval.Report) error {
+	if report.Stopped {
+		return &brokenOff{errors.New(report.Incomplete()), "what is finished was written, marked as incomplete; the same call does all of it"}
+	}
 	if n := report.Missing(); n > 0 {
 		var first *eval.RunRow
 		for i := range report.Runs {
@@ -162,7 +176,7 @@ func (p *program) verdict(report *eval.Report) error {
 }
 
 // evalConfig turns flags into what is compared. It reads scenarios and traces.
-func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
+func (p *program) evalConfig(ctx context.Context, f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
 	cfg := eval.DefaultConfig()
 	cfg.Baseline, cfg.Version, cfg.Invocation = f.baseline, version, p.invocation()
 	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
@@ -185,7 +199,7 @@ func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*e
 		}
 		cfg.Gates = append(cfg.Gates, g)
 	}
-	if cfg.Cases, err = p.cases(f, args); err != nil {
+	if cfg.Cases, err = p.cases(ctx, f, args); err != nil {
 		return nil, err
 	}
 	switch {
@@ -255,23 +269,6 @@ func manifests(w *scenarios.World) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// progress shows how far the runs are, on a terminal only. It returns nil
-// anywhere else.
-func (p *program) progress(cfg *eval.Config) *progressbar.ProgressBar {
-	f, ok := p.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription("runs"),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish())
-	cfg.Progress = func(done, total int) {
-		bar.ChangeMax(total)
-		bar.Set(done) //nolint:errcheck // a terminal that is gone must not stop the runs
-	}
-	return bar
 }
 
 // width returns the width of the terminal that the report goes to, 0 when it

@@ -22,6 +22,8 @@ type card struct{ Label, Value, Sub string }
 func newVerdict(r *eval.Report) verdict {
 	v := verdict{State: "passed", Badge: "Gates passed"}
 	switch {
+	case r.Stopped:
+		v.State, v.Badge = "incomplete", "Stopped before its end"
 	case r.Missing() > 0:
 		v.State, v.Badge = "incomplete", "Runs are missing"
 	case r.Failed():
@@ -39,6 +41,9 @@ func newVerdict(r *eval.Report) verdict {
 	}
 	x := &g.Policies[p]
 	v.Sentences = append(v.Sentences, savedSentence(r, g, x), outageSentence(r, x))
+	if r.Stopped {
+		v.Sentences = append(v.Sentences, sentence(r.Incomplete()))
+	}
 	if r.Missing() > 0 {
 		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
 	}

@@ -22,6 +22,9 @@ const missingShown = 5
 // warnings are what speaks against taking the figures as they are.
 func warnings(r *eval.Report) []warning {
 	var out []warning
+	if r.Stopped {
+		out = append(out, warning{Text: sentence(r.Incomplete()) + " What is not finished is left out of all figures."})
+	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
 		switch {
@@ -77,7 +80,7 @@ func missingRuns(r *eval.Report) []warning {
 	var out []warning
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		if run.Err == nil {
+		if run.Err == nil || run.Unfinished() {
 			continue
 		}
 		if len(out) == missingShown {
