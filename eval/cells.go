@@ -119,7 +119,7 @@ func (r *Report) bound(g *Group) (cost, saved, savedPct float64, ok bool) {
 		for _, k := range g.Cases {
 			for _, i := range r.indices(k, p) {
 				bill, least, extra := r.Runs[i].value(od), r.Runs[i].value(oracle), r.Runs[i].value(outage)
-				if !bill.Known || bill.V <= 0 {
+				if !bill.Known || bill.V <= 0 || !least.Known {
 					continue
 				}
 				most := bill.V + extra.V - least.V
@@ -186,8 +186,17 @@ func exact(x float64) string {
 // titledMax is how many scenarios a title names; more are counted.
 const titledMax = 4
 
-// title says what is compared, in one line.
+// title says what is compared, in one line, and before that how far it came where
+// it was stopped.
 func (r *Report) title() string {
+	if text := r.Incomplete(); text != "" {
+		return text + " · " + r.compared()
+	}
+	return r.compared()
+}
+
+// compared names scenarios, spans, and how many seeds, policies and runs there are.
+func (r *Report) compared() string {
 	var names []string
 	scenarios := r.Groups
 	if len(scenarios) > titledMax {
@@ -321,7 +330,7 @@ const failedShown = 5
 func (r *Report) missingLines() []string {
 	var lines []string
 	for i := range r.Runs {
-		if r.Runs[i].Err == nil {
+		if r.Runs[i].Err == nil || r.Runs[i].Unfinished() {
 			continue
 		}
 		if len(lines) == failedShown {
@@ -352,6 +361,9 @@ func (r *Report) gateLine(g *GateResult) string {
 	}
 	if g.Missing > 0 {
 		line += fmt.Sprintf("; %s without a value", plural(g.Missing, "run"))
+	}
+	if g.Stopped {
+		line += "; the comparison was stopped"
 	}
 	if !g.Pass && g.Run >= 0 {
 		line += r.gateOutage(g)

@@ -182,8 +182,21 @@ type Difference struct {
 
 // Compare runs the cells of r on the other side and puts the difference into
 // r.Comparison. Where it is undecided it doubles the seeds, twice at most; the
-// runs of more seeds stand in the comparison alone.
+// runs of more seeds stand in the comparison alone. When ctx ends there is no
+// comparison, and r is stopped; one that was stopped before is not compared.
 func (r *Report) Compare(ctx context.Context, a Against, runner Runner) error {
+	if r.Stopped {
+		return nil
+	}
+	err := r.compare(ctx, a, runner)
+	if ctx.Err() != nil && r.Comparison == nil {
+		r.stop()
+		return nil
+	}
+	return err
+}
+
+func (r *Report) compare(ctx context.Context, a Against, runner Runner) error {
 	p := newPairing(&r.Config, a)
 	c := &Comparison{Other: a.name(), Program: a.Program, Version: a.Version, Files: a.Files}
 	runs, seeds := r.Runs, r.Config.Seeds

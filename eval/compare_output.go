@@ -160,6 +160,9 @@ func (r *Report) findings() []finding {
 			out = append(out, finding{levelError, ruleGate, "gate failed", strings.TrimPrefix(r.gateLine(g), "✗ "), g.Scenario})
 		}
 	}
+	if r.Stopped {
+		out = append(out, finding{level: levelError, rule: ruleRun, title: "incomplete", detail: r.Incomplete()})
+	}
 	for _, line := range r.missingLines() {
 		out = append(out, finding{level: levelError, rule: ruleRun, title: "run broke", detail: line})
 	}
@@ -188,6 +191,9 @@ func (r *Report) verdictLine() string {
 		}
 	}
 	var parts []string
+	if r.Stopped {
+		parts = append(parts, r.Incomplete())
+	}
 	if n := r.Missing(); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s broke", n, plural(len(r.Runs), "run")))
 	}

@@ -69,8 +69,9 @@ type Config struct {
 	// It changes nothing in the report.
 	Parallel int
 
-	// Progress, if not nil, is called after every run, never twice at once.
-	Progress func(done, total int)
+	// Progress, if not nil, is called after every run, before the first bound and
+	// after every one, never twice at once.
+	Progress func(Progress)
 
 	// Discount1y and Discount3y are the parts of the on-demand price that
 	// commitments of one and three years save, in [0, 1). Raising them lowers

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// WriteCSV writes a line per run: what was run, its figures, and what is
+// WriteCSV writes a line per run that was done: what was run, its figures, and what is
 // needed to know where they come from and to repeat them. A figure that is
 // unknown is empty; "worst" marks the worst run of a policy in a scenario, and
 // "violations" says what of the manifests a run did not keep.
@@ -31,12 +31,15 @@ func csvHeading() []string {
 		heading = append(heading, metrics[i].Name)
 	}
 	return append(heading, "outage_longest_workload", "outage_longest_began", "outage_longest_cause", "worst", "violations", "error", "weather", "hash", "trace", "trace_from", "trace_to", "trace_prices", "trace_reclaims",
-		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "version", "command", "invocation", "truth")
+		"discount_1y", "discount_3y", "baseline", "gates", "run_count", "runs_done", "incomplete", "version", "command", "invocation", "truth")
 }
 
 // csvLines writes a line per run.
 func (r *Report) csvLines(out *csv.Writer) error {
 	for i := range r.Runs {
+		if r.Runs[i].Unfinished() {
+			continue
+		}
 		if err := out.Write(r.csvLine(i)); err != nil {
 			return err
 		}
@@ -65,7 +68,7 @@ func (r *Report) csvLine(i int) []string {
 	line = append(line, longest[:]...)
 	t := &run.World.Trace
 	return append(line, strconv.FormatBool(r.isWorst(i)), violations, failure, weather, hash, t.Name, t.From.String(), t.To.String(), t.Prices(), r.reclaims(t),
-		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy, run.Scenario), strconv.Itoa(len(r.Runs)), c.Version, r.command(i), c.Invocation, run.World.Truth.String())
+		exact(c.Discount1y), exact(c.Discount3y), c.Baseline, r.verdict(run.Policy, run.Scenario), strconv.Itoa(len(r.Runs)), strconv.Itoa(r.Done()), strconv.FormatBool(r.Stopped), c.Version, r.command(i), c.Invocation, run.World.Truth.String())
 }
 
 // cell formats a value of m for a program.

@@ -153,47 +153,6 @@ func TestPanicIsOneMissingRun(t *testing.T) {
 	}
 }
 
-// TestCancel: a comparison that is called off gives no report and starts no
-// further run.
-func TestCancel(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var started atomic.Int64
-	c := shown()
-	c.Parallel = 2
-	_, err := Run(ctx, c, fake{slow: func(Job) {
-		switch n := started.Add(1); {
-		case n == 3:
-			cancel()
-		case n > 3:
-			<-ctx.Done() // what is begun meanwhile ends no sooner than the third calls off
-		}
-	}}.run)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want context.Canceled", err)
-	}
-	if n := started.Load(); n > 4 {
-		t.Errorf("%d runs were started, want none but one beside the third", n)
-	}
-}
-
-// TestProgress: it is told of every run, in order, never twice at once.
-func TestProgress(t *testing.T) {
-	c, last := shown(), 0
-	c.Parallel = 4
-	c.Progress = func(done, total int) {
-		if done != last+1 || total != 40 {
-			t.Errorf("told of %d of %d after %d", done, total, last)
-		}
-		last = done
-	}
-	if _, err := Run(context.Background(), c, fake{}.run); err != nil {
-		t.Fatal(err)
-	}
-	if last != 40 {
-		t.Errorf("told of %d runs, want 40", last)
-	}
-}
-
 // TestWorstRun: it is the one with most outage over the baseline, then the one
 // that saves least.
 func TestWorstRun(t *testing.T) {

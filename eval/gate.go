@@ -187,6 +187,9 @@ type GateResult struct {
 	// Pass is the verdict.
 	Pass bool
 
+	// Stopped says that it fails because the comparison was stopped.
+	Stopped bool
+
 	// Run is the run that has the judged value, where the statistic is min or
 	// max; else -1. It indexes Report.Runs.
 	Run int

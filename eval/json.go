@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // SchemaVersion is that of the JSON output, described in docs/eval-schema.md.
@@ -22,6 +24,8 @@ type jsonReport struct {
 	Cases         []jsonCase  `json:"cases"`
 	RunCount      int         `json:"run_count"`
 	MissingCount  int         `json:"missing_count"`
+	RunsDone      int         `json:"runs_done"`
+	Incomplete    bool        `json:"incomplete"`
 	Passed        bool        `json:"passed"`
 	Gates         []jsonGate  `json:"gates"`
 	Comparison    *jsonOther  `json:"comparison,omitempty"`
@@ -66,9 +70,9 @@ type jsonCase struct {
 	Demand         string   `json:"demand_digest"`
 	Trace          string   `json:"trace"`
 	TraceDigest    string   `json:"trace_digest"`
-	OracleUSD      float64  `json:"oracle_usd"`
-	OracleODUSD    float64  `json:"oracle_on_demand_usd"`
-	OracleSlotsUSD float64  `json:"oracle_slots_usd"`
+	OracleUSD      *float64 `json:"oracle_usd,omitempty"`
+	OracleODUSD    *float64 `json:"oracle_on_demand_usd,omitempty"`
+	OracleSlotsUSD *float64 `json:"oracle_slots_usd,omitempty"`
 	OracleCutShort bool     `json:"oracle_cut_short"`
 	Warnings       []string `json:"warnings"`
 }
@@ -102,6 +106,7 @@ type jsonPolicy struct {
 	Role       string         `json:"role"`
 	Runs       int            `json:"runs"`
 	Missing    int            `json:"missing"`
+	Unfinished int            `json:"unfinished"`
 	Metrics    ordered        `json:"metrics"`
 	Windows    []jsonWindow   `json:"windows"`
 	WorseRuns  jsonOccurrence `json:"worse_runs"`
@@ -268,7 +273,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
 		Config: jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
 			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Confidence: r.Level},
-		Cases: r.jsonCases(), RunCount: len(r.Runs), MissingCount: r.Missing(), Passed: r.ExitCode() == 0,
+		Cases: r.jsonCases(), RunCount: len(r.Runs), MissingCount: r.Missing(), RunsDone: r.Done(), Incomplete: r.Stopped, Passed: r.ExitCode() == 0,
 		Gates: r.jsonGates(), Comparison: r.Comparison.json(), Warnings: append([]string{}, r.Warnings()...), Across: r.jsonAcross(), Runs: r.jsonRuns(), Notes: r.Notes(),
 	}
 	for _, g := range c.Gates {
@@ -302,8 +307,8 @@ func (r *Report) jsonCases() []jsonCase {
 			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.end().String(),
 			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Truth: w.Truth.String(),
 			ScenarioDigest: g.file, Conditions: g.conditions, Demand: g.demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
-			OracleUSD: r.Oracles[i].Cost.Float(), OracleODUSD: r.Oracles[i].OnDemand.Float(),
-			OracleSlotsUSD: r.Oracles[i].Slots.Float(), OracleCutShort: r.Oracles[i].Short > 0,
+			OracleUSD: r.Oracles[i].usd(r.Oracles[i].Cost), OracleODUSD: r.Oracles[i].usd(r.Oracles[i].OnDemand),
+			OracleSlotsUSD: r.Oracles[i].usd(r.Oracles[i].Slots), OracleCutShort: r.Oracles[i].Short > 0,
 			Warnings: append([]string{}, w.Warnings...),
 		})
 	}
@@ -361,7 +366,7 @@ func (r *Report) jsonAcross() *jsonAcross {
 }
 
 func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
-	out := jsonPolicy{Policy: p.Policy, Role: r.Config.role(p.Policy), Runs: p.Runs, Missing: p.Missing,
+	out := jsonPolicy{Policy: p.Policy, Role: r.Config.role(p.Policy), Runs: p.Runs, Missing: p.Missing, Unfinished: p.Unfinished,
 		WorseRuns: occurrence(p.Worse), OutageRuns: occurrence(p.Outages), Outage: r.jsonOutage(&p.Outage), Workloads: []jsonWorkload{},
 		Violations: []jsonViolation{}, ViolatingRuns: p.Violating}
 	for _, v := range p.Violations {
@@ -388,10 +393,22 @@ func (r *Report) jsonPolicy(p *PolicyReport) jsonPolicy {
 	return out
 }
 
+// usd returns one of the bounds in dollars, nil where it is open.
+func (b *Bound) usd(m policy.Money) *float64 {
+	if b.open {
+		return nil
+	}
+	x := m.Float()
+	return &x
+}
+
 func (r *Report) jsonRuns() []jsonRun {
 	var out []jsonRun
 	for i := range r.Runs {
 		run := &r.Runs[i]
+		if run.Unfinished() {
+			continue
+		}
 		j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: figures(run), Command: r.command(i)}
 		if run.Err != nil {
 			j.Error = run.Err.Error()

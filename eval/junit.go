@@ -129,6 +129,9 @@ func (r *Report) junitGates() []junitCase {
 // junitRuns has a test per scenario and policy, with the worst run of each.
 func (r *Report) junitRuns() []junitCase {
 	var out []junitCase
+	if r.Stopped {
+		out = append(out, junitCase{Class: "spotter.runs", Name: "complete", Error: message(r.Incomplete())})
+	}
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		for p := range g.Policies {
@@ -145,7 +148,7 @@ func (r *Report) junitRuns() []junitCase {
 			var broke []string
 			for _, k := range g.Cases {
 				for _, i := range r.indices(k, p) {
-					if err := r.Runs[i].Err; err != nil {
+					if err := r.Runs[i].Err; err != nil && !r.Runs[i].Unfinished() {
 						broke = append(broke, firstLine(err.Error())+"\n"+r.command(i))
 					}
 				}

@@ -26,6 +26,8 @@ type Bound struct {
 	// Short is in how many pieces of the window the search for good prices was cut
 	// short by its limit of work. The bounds hold, and may be lower for it.
 	Short int
+	// open says that they were not worked out, since the comparison was stopped.
+	open bool
 }
 
 // Oracle returns the bounds of w. No run may cost less.

@@ -334,8 +334,8 @@ func TestOracleLineSlots(t *testing.T) {
 			t.Errorf("the %s does not say %q: %s", name, want, text)
 		}
 	}
-	if cases := r.jsonCases(); cases[0].OracleSlotsUSD != b || b <= cases[0].OracleUSD {
-		t.Errorf("the bound with slots is %v, in the case %v, without %v", b, cases[0].OracleSlotsUSD, cases[0].OracleUSD)
+	if cases := r.jsonCases(); *cases[0].OracleSlotsUSD != b || b <= *cases[0].OracleUSD {
+		t.Errorf("the bound with slots is %v, in the case %v, without %v", b, *cases[0].OracleSlotsUSD, *cases[0].OracleUSD)
 	}
 }
 

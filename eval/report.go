@@ -27,6 +27,10 @@ type Report struct {
 	// Runs are ordered by case, seed and policy.
 	Runs []RunRow
 
+	// Stopped says that the comparison was stopped before its end: some runs are
+	// unfinished, or some bounds are open. The figures are those of what is done.
+	Stopped bool
+
 	// Level is the confidence of every interval, such as 0.99: with p policies
 	// 1 − 0.05/p, so that all of them hold together 19 times in 20.
 	Level float64
@@ -62,8 +66,9 @@ type Group struct {
 type PolicyReport struct {
 	Policy string
 
-	// Runs is how many there should be, Missing how many of them failed.
-	Runs, Missing int
+	// Runs is how many there should be, Missing how many of them failed and
+	// Unfinished how many were not done.
+	Runs, Missing, Unfinished int
 
 	// Summaries has one per metric, in the order of [Metrics].
 	Summaries []Summary
@@ -131,11 +136,11 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Gates, func(g GateResult) bool { return !g.Pass })
 }
 
-// Missing returns how many runs failed.
+// Missing returns how many runs failed. Those that were not done are not among them.
 func (r *Report) Missing() int {
 	n := 0
 	for i := range r.Runs {
-		if r.Runs[i].Err != nil {
+		if x := &r.Runs[i]; x.Err != nil && !x.Unfinished() {
 			n++
 		}
 	}
@@ -143,11 +148,11 @@ func (r *Report) Missing() int {
 }
 
 // ExitCode returns what a program that made the report should end with: 3 when
-// runs are missing, 1 when a gate or the comparison with the other side failed,
+// runs are missing or it was stopped, 1 when a gate or the comparison with the other side failed,
 // else 0.
 func (r *Report) ExitCode() int {
 	switch {
-	case r.Missing() > 0:
+	case r.Missing() > 0, r.Stopped:
 		return 3
 	case r.Failed(), r.Comparison != nil && r.Comparison.Verdict == Worse:
 		return 1
@@ -242,7 +247,9 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	}
 	out.Runs = len(all)
 	for _, i := range all {
-		if r.Runs[i].Err != nil {
+		if r.Runs[i].Unfinished() {
+			out.Unfinished++
+		} else if r.Runs[i].Err != nil {
 			out.Missing++
 		} else if out.Worst < 0 || r.worse(i, out.Worst) {
 			out.Worst = i

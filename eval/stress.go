@@ -3,6 +3,7 @@ package eval
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spotter-dev/spotter/scenarios/weather"
@@ -15,6 +16,9 @@ type Stress struct {
 	// comparison under that truth.
 	Truths  []weather.Truth
 	Reports []*Report
+
+	// Stopped says that it was ended before it had come through all truths.
+	Stopped bool
 }
 
 // StressSeeds is how many seeds a stress has where the user says nothing: with the
@@ -22,10 +26,12 @@ type Stress struct {
 const StressSeeds = 10
 
 // RunStress does the comparison of c under every truth, with its cases as the model
-// has them. Errors are those of [Run].
+// has them. Errors are those of [Run]. When ctx ends it returns the truths that it has
+// come to, the last of them as far as that is finished.
 func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
-	s := &Stress{Truths: weather.Truths()}
-	for i, truth := range s.Truths {
+	s := &Stress{}
+	truths := weather.Truths()
+	for i, truth := range truths {
 		under := c
 		under.Cases = slices.Clone(c.Cases)
 		for k := range under.Cases {
@@ -34,21 +40,32 @@ func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
 			}
 		}
 		if c.Progress != nil {
-			under.Progress = func(done, total int) { c.Progress(i*total+done, len(s.Truths)*total) }
+			under.Progress = func(g Progress) {
+				g.Under = fmt.Sprintf("truth %d of %d, %v", i+1, len(truths), truth)
+				c.Progress(g)
+			}
 		}
 		r, err := Run(ctx, under, runner)
-		if err != nil {
+		if s.Stopped = ctx.Err() != nil; err != nil && !(s.Stopped && len(s.Reports) > 0) {
 			return nil, err
 		}
-		s.Reports = append(s.Reports, r)
+		if err == nil {
+			s.Truths, s.Reports = append(s.Truths, truth), append(s.Reports, r)
+		}
+		if s.Stopped {
+			break
+		}
 	}
 	return s, nil
 }
 
 // ExitCode returns what a program that made the stress should end with: the
-// greatest of its reports.
+// greatest of its reports, and 3 where it was stopped.
 func (s *Stress) ExitCode() int {
 	code := 0
+	if s.Stopped {
+		code = 3
+	}
 	for _, r := range s.Reports {
 		code = max(code, r.ExitCode())
 	}
@@ -175,7 +192,9 @@ func (r *Report) stressCell(scenario, policy string) StressCell {
 			continue
 		}
 		if run.Err != nil {
-			c.Missing++
+			if !run.Unfinished() {
+				c.Missing++
+			}
 			continue
 		}
 		s, o := run.value(saved), run.value(outage)

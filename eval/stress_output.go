@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
 // StressFormats lists the formats that a [Stress] has.
@@ -32,13 +34,25 @@ func (s *Stress) Write(w io.Writer, f Format, width int) error {
 
 // title says what is compared, in one line.
 func (s *Stress) title() string {
-	return fmt.Sprintf("%s under each of %s: %s in all", s.Reports[0].title(), plural(len(s.Truths), "truth"), plural(s.runs(), "run"))
+	title := fmt.Sprintf("%s under each of %s: %s in all", s.Reports[0].compared(), plural(len(s.Truths), "truth"), plural(s.runs(), "run"))
+	if s.Stopped {
+		title = fmt.Sprintf("INCOMPLETE: stopped after %d of the runs under %s of %d; ", s.done(), plural(len(s.Truths), "truth"), len(weather.Truths())) + title
+	}
+	return title
 }
 
 // runs returns how many there are, and missing how many of them failed.
 func (s *Stress) runs() (n int) {
 	for _, r := range s.Reports {
 		n += len(r.Runs)
+	}
+	return n
+}
+
+// done returns how many were done, those that failed included.
+func (s *Stress) done() (n int) {
+	for _, r := range s.Reports {
+		n += r.Done()
 	}
 	return n
 }
@@ -305,6 +319,8 @@ type jsonStress struct {
 	Traces        []jsonTrace          `json:"traces"`
 	RunCount      int                  `json:"run_count"`
 	MissingCount  int                  `json:"missing_count"`
+	RunsDone      int                  `json:"runs_done"`
+	Incomplete    bool                 `json:"incomplete"`
 	Passed        bool                 `json:"passed"`
 	Truths        []jsonTruth          `json:"truths"`
 	Gates         []jsonStressGate     `json:"gates"`
@@ -362,7 +378,7 @@ func (s *Stress) writeJSON(w io.Writer) error {
 	c := &r.Config
 	out := jsonStress{
 		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation, Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds,
-		Traces: r.jsonTraces(), RunCount: s.runs(), MissingCount: s.missing(), Passed: s.ExitCode() == 0, Gates: []jsonStressGate{}, Notes: s.Notes(),
+		Traces: r.jsonTraces(), RunCount: s.runs(), MissingCount: s.missing(), RunsDone: s.done(), Incomplete: s.Stopped, Passed: s.ExitCode() == 0, Gates: []jsonStressGate{}, Notes: s.Notes(),
 	}
 	for i, t := range s.Truths {
 		out.Truths = append(out.Truths, jsonTruth{t.String(), t.About})

@@ -114,8 +114,13 @@ func TestStressMeetsEveryTruth(t *testing.T) {
 	c := stressConfig()
 	c.Parallel = 1
 	var met []string
-	done, total := 0, 0
-	c.Progress = func(d, n int) { done, total = max(done, d), n }
+	done, shown := 0, map[string]bool{}
+	c.Progress = func(p Progress) {
+		shown[p.Under] = true
+		if p.Step == StepRuns {
+			done++
+		}
+	}
 	s, err := RunStress(context.Background(), c, func(ctx context.Context, j Job) (*sim.Result, error) {
 		if len(met) == 0 || met[len(met)-1] != j.World.Truth.String() {
 			met = append(met, j.World.Truth.String())
@@ -132,8 +137,11 @@ func TestStressMeetsEveryTruth(t *testing.T) {
 	if !slices.Equal(met, want) || met[0] != "modelled" {
 		t.Errorf("runs are done under %v, want %v", met, want)
 	}
-	if n := len(want) * 2 * 3 * 6; s.runs() != n || done != n || total != n {
-		t.Errorf("%d runs, %d of %d shown as done, want %d", s.runs(), done, total, n)
+	if n := len(want) * 2 * 3 * 6; s.runs() != n || done != n || s.Stopped {
+		t.Errorf("%d runs, %d shown as done, want %d", s.runs(), done, n)
+	}
+	if !shown["truth 1 of 12, modelled"] || len(shown) != len(want) {
+		t.Errorf("shown as under %v", shown)
 	}
 	_, err = RunStress(context.Background(), c, func(ctx context.Context, j Job) (*sim.Result, error) {
 		r, err := fake{}.run(ctx, j)
@@ -294,5 +302,42 @@ func TestStressMarksWhoBreaksManifests(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "| portfolio ! |") || !strings.Contains(out.String(), "! marks a policy that did not keep the manifests") {
 		t.Errorf("nothing is marked in\n%s", out.String())
+	}
+}
+
+// TestStressStopped: one that is stopped has the truths that it came to, says so in
+// every format, and ends with 3.
+func TestStressStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	c := stressConfig()
+	c.Parallel = 1
+	s, err := RunStress(ctx, c, func(_ context.Context, j Job) (*sim.Result, error) {
+		if j.World.Truth.Name == "hazard-3" && j.Seed == 2 {
+			stop()
+		}
+		return fake{}.run(ctx, j)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Reports) != 3 || len(s.Truths) != 3 || !s.Stopped || s.ExitCode() != 3 || s.done() >= s.runs() || s.missing() != 0 {
+		t.Errorf("%d truths, %d of %d runs done, %d missing, exit code %d", len(s.Truths), s.done(), s.runs(), s.missing(), s.ExitCode())
+	}
+	for f, want := range map[Format]string{
+		Table: "INCOMPLETE: stopped after ", Markdown: "INCOMPLETE: stopped after ", JSON: `"incomplete": true`, CSV: ",true,",
+	} {
+		var out bytes.Buffer
+		if err := s.Write(&out, f, 200); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s does not say %s:\n%s", f, want, out.String())
+		}
+	}
+	before, end := context.WithCancel(context.Background())
+	end()
+	if _, err := RunStress(before, c, fake{}.run); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped before anything is done: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 )
 
 // shownMetrics are those of which a report that lacks them has to warn: what
@@ -25,8 +26,11 @@ func (r *Report) Warnings() []string {
 		for k := range g.Policies {
 			p := &g.Policies[k]
 			for _, name := range shownMetrics {
-				if n := p.summary(name).N; n < p.Runs-p.Missing {
-					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, p.Runs-p.Missing-n, plural(p.Runs-p.Missing, "run"), r.in(g.Scenario)))
+				if r.Stopped && slices.Contains(boundMetrics, name) {
+					continue
+				}
+				if n, done := p.summary(name).N, p.Runs-p.Missing-p.Unfinished; n < done {
+					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, done-n, plural(done, "run"), r.in(g.Scenario)))
 				}
 			}
 		}
@@ -45,5 +49,6 @@ func (r *Report) Warnings() []string {
 }
 
 // Estimated reports whether the gate had a value of every run to judge by. One
-// that had not fails, but for want of an answer and not for a bad one.
-func (g *GateResult) Estimated() bool { return g.Missing == 0 && g.Actual.Known }
+// that had not, or whose comparison was stopped, fails for want of an answer and
+// not for a bad one.
+func (g *GateResult) Estimated() bool { return g.Missing == 0 && g.Actual.Known && !g.Stopped }

@@ -76,10 +76,8 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 	if err := w.sell(sc, tr, begin); err != nil {
 		return nil, err
 	}
-	w.Trace = TraceInfo{
-		Name: tr.Name, From: tr.From, To: tr.To, Synthetic: tr.Synthetic, About: tr.About,
-		Modelled: tr.Meta[trace.MetaModelled] != "", Availability: w.Available != nil,
-	}
+	w.Trace = InfoOf(tr)
+	w.Trace.Availability = w.Available != nil
 	w.nameZones()
 	w.commit(sc)
 	w.warnOfFaults()

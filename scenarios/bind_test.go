@@ -403,6 +403,42 @@ func TestBindSignals(t *testing.T) {
 	}
 }
 
+// A warm-up that lies before the trace meets all that is published as it is at the
+// first instant of the trace, and not the prices alone.
+func TestBindBeforeTrace(t *testing.T) {
+	s := series("a", "m5.large", []policy.Time{0, 3}, 7, 8)
+	s.Available, s.Band, s.Score, s.Hazard = []int8{1, 1}, []int8{2, 3}, []int8{4, 5}, []float64{0.5, 0.25}
+	s.Bids = [3][]policy.Money{{1, 2}, {3, 4}, {5, 6}}
+	late := series("b", "m5.large", []policy.Time{30}, 1) // not sold on the first day
+	late.Score = []int8{9}
+	w := bind(t, parse(t, "{}", ""), fourDays(s), BindOptions{})
+	if w.Start != newDay || w.WarmUp != 6*time.Hour {
+		t.Fatalf("from %v, warm-up %v", w.Start, w.WarmUp)
+	}
+	seen := func(market int, hour policy.Time) policy.Market {
+		m := policy.Market{Band: policy.BandUnknown, BandModelled: true}
+		w.Signals[market].Publish(&m, newDay+hour*hours)
+		m.Forecast.Hazard, _ = w.Signals[market].HazardAt(newDay + hour*hours)
+		return m
+	}
+	want := policy.Market{Band: 2, PlacementScore: 4, BidPercentiles: [3]policy.Money{1, 3, 5}, Forecast: policy.Forecast{Hazard: 0.5}}
+	for _, hour := range []policy.Time{-6, -1, 0, 2} {
+		if got := seen(1, hour); !reflect.DeepEqual(got, want) {
+			t.Errorf("in hour %d: %+v, want %+v", hour, got, want)
+		}
+	}
+	if got := seen(1, 3); got.Band != 3 || got.PlacementScore != 5 || got.BidPercentiles != [3]policy.Money{2, 4, 6} || got.Forecast.Hazard != 0.25 {
+		t.Errorf("in hour 3: %+v", got)
+	}
+	if s.At[0] != newDay {
+		t.Error("the trace was written to")
+	}
+	w = bind(t, parse(t, "{}", ""), fourDays(s, late), BindOptions{Window: 1})
+	if before, after := seen(3, 29).PlacementScore, seen(3, 30).PlacementScore; before >= 0 || after != 9 {
+		t.Errorf("a market has the score %d before it is first sold, and then %d", before, after)
+	}
+}
+
 // TestOrigins says of prices and of reclaims each where they come from: one may
 // be recorded where the other is not.
 func TestOrigins(t *testing.T) {

@@ -271,6 +271,7 @@ func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
 			continue
 		}
 		errs = append(errs, f.check(kind, doc, at)...)
+		errs = append(errs, sc.checkSpan(f, doc, at)...)
 		fault := Fault{Kind: kind, Duration: f.Duration.Duration, Zone: f.Zone, Type: f.Type, Capacity: f.Capacity}
 		if f.Share != nil {
 			fault.Share = *f.Share
@@ -291,6 +292,19 @@ func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
 		sc.faultsAt = append(sc.faultsAt, f.At.Duration)
 	}
 	return errs
+}
+
+// checkSpan refuses a fault that no moment of the run, warm-up included, meets.
+func (sc *Scenario) checkSpan(f *faultSpec, doc *document, at func(string) []string) []error {
+	begin, end := f.At.Duration, f.At.Duration+f.Duration.Duration
+	switch {
+	case sc.Duration <= 0 || f.Duration.Duration <= 0: // which is refused by itself
+	case begin >= sc.Duration:
+		return []error{doc.problem(at("at"), "%v is not before the end of the run, %v after its start", begin, sc.Duration)}
+	case end <= -sc.WarmUp:
+		return []error{doc.problem(at("at"), "%v is so early that the fault is over at %v, when warm-up begins at %v", begin, end, -sc.WarmUp)}
+	}
+	return nil
 }
 
 func (f *faultSpec) check(kind FaultKind, doc *document, at func(string) []string) []error {

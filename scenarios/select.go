@@ -273,7 +273,7 @@ func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID
 		spot.Offered, spot.Price, spot.PricedAt = l.price.Price[0] != policy.NoPrice, max(0, l.price.Price[0]), min(l.price.At[0], x.begin)
 		o.publish(&spot)
 		l.market = spot
-		l.signals = o.signals()
+		l.signals = x.signals(o)
 		recorded, signalled = recorded || l.available.At != nil, signalled || l.signals.At != nil
 		all = append(all, l)
 	}
@@ -320,7 +320,7 @@ func (o *offer) publish(m *policy.Market) {
 
 // signals returns what is published over the run. It shares the memory of the
 // trace when that can be.
-func (o *offer) signals() SignalCurve {
+func (x *selection) signals(o *offer) SignalCurve {
 	s := o.series
 	within := func(column []int8) []int8 {
 		if column == nil {
@@ -344,7 +344,18 @@ func (o *offer) signals() SignalCurve {
 	if known {
 		c.At = s.At[o.first:o.last]
 	}
+	if known && x.soldBefore(o) {
+		c.At = slices.Clone(c.At)
+		c.At[0] = x.begin
+	}
 	return c
+}
+
+// soldBefore reports whether the run begins before the first that the recording has
+// of a market, which it has from its own begin: that was so before it, too.
+func (x *selection) soldBefore(o *offer) bool {
+	first := o.series.At[o.first]
+	return first > x.begin && first <= x.tr.From+firstDay
 }
 
 // carried returns column with what is known in the place of what is unknown after
@@ -376,9 +387,8 @@ func (x *selection) curve(o *offer) PriceCurve {
 		}
 	}
 	if at[0] > x.begin {
-		// What the recording has from its own begin was sold before it, too.
 		price := policy.NoPrice
-		if at[0] <= x.tr.From+firstDay {
+		if x.soldBefore(o) {
 			price = o.spot
 		}
 		at = slices.Concat([]policy.Time{x.begin}, at)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -223,10 +224,10 @@ type TraceInfo struct {
 	// From and To are the span of the whole trace.
 	From, To policy.Time
 
-	// Synthetic says that the trace was generated and not recorded. Modelled says
-	// that it was recorded, but without prices: those are a share of the price on
-	// demand.
-	Synthetic, Modelled bool
+	// Synthetic says that the trace was generated and not recorded, Scripted that
+	// somebody wrote its prices down in advance. Modelled says that it was recorded,
+	// but without prices: those are a share of the price on demand.
+	Synthetic, Scripted, Modelled bool
 
 	// Availability says that reclaims are recorded and not modelled.
 	Availability bool
@@ -235,11 +236,21 @@ type TraceInfo struct {
 	About string
 }
 
+// InfoOf returns what is to be said of a trace.
+func InfoOf(tr *trace.Trace) TraceInfo {
+	return TraceInfo{
+		Name: tr.Name, From: tr.From, To: tr.To, Synthetic: tr.Synthetic, Scripted: tr.Scripted, About: tr.About,
+		Modelled: tr.Meta[trace.MetaModelled] != "",
+	}
+}
+
 // Prices says in a word where the prices come from.
 func (t *TraceInfo) Prices() string {
 	switch {
 	case t.Synthetic:
 		return "synthetic"
+	case t.Scripted:
+		return "scripted"
 	case t.Modelled:
 		return "modelled"
 	}

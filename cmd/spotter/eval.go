@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -52,7 +51,11 @@ func (p *program) evalCommand() *cobra.Command {
 			"A policy is written NAME[:key=value…]; all means every policy that has a name, and\n" +
 			"key=A..B/STEP one for each step. The policies on-demand and the baseline are\n" +
 			"always run. The policy manifest is what the pools' manifests name.\n\n" +
-			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke.",
+			"On a terminal it shows how far it is and what is finished comes to. Ctrl-C, or\n" +
+			"SIGTERM, ends it: what is finished is written, marked as incomplete, and no gate\n" +
+			"passes. A second one ends it at once.\n\n" +
+			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke or\n" +
+			"was stopped.",
 		Example: "  spotter eval\n" +
 			"  spotter eval web-week batch-night --policies static:share=0.7,spotvortex --seeds 50\n" +
 			"  spotter eval web-week --trace prices --from 2023-03-01 --windows 8\n" +
@@ -94,45 +97,15 @@ func (p *program) eval(ctx context.Context, f *evalFlags, args []string) error {
 			return err
 		}
 	}
-	other, err := p.openCompare(ctx, f, args)
-	if err != nil {
-		return err
-	}
-	cfg, err := p.evalConfig(f, other, args)
-	if err != nil {
-		return err
-	}
-	targets, err := f.targets()
-	if err == nil {
-		err = checkTargets(targets)
-	}
-	if err != nil {
-		return err
-	}
-	r := newRunner()
-	if err := p.skip(r, cfg); err != nil {
-		return err
-	}
-	if err := r.try(cfg); err != nil {
-		return err
-	}
-	if err := f.checkReport(); err != nil {
-		return err
-	}
-	if f.stress {
-		return p.stressed(ctx, cfg, r, targets)
-	}
-	bar := p.progress(cfg)
-	report, err := eval.Run(ctx, *cfg, f.runner(r))
-	if bar != nil {
-		err = errors.Join(err, bar.Clear())
-	}
+	report, stress, targets, err := p.compareAll(ctx, f, args)
 	if err != nil {
 		return refused(err)
 	}
-	p.warn(map[string]bool{}, r.unanswered())
-	if err := compare(ctx, f, other, cfg, report, r.run); err != nil {
-		return err
+	if stress != nil {
+		if err := p.write(stress, targets); err != nil {
+			return err
+		}
+		return p.stressVerdict(stress)
 	}
 	if err := p.write(report, targets); err != nil {
 		return err
@@ -151,8 +124,59 @@ func refused(err error) error {
 	return err
 }
 
+// compareAll does what f asks for and returns what is to be written, and where: a
+// report, or where every truth is asked for a stress. It shows on a terminal how far
+// it is.
+func (p *program) compareAll(ctx context.Context, f *evalFlags, args []string) (*eval.Report, *eval.Stress, []target, error) {
+	fail := func(err error) (*eval.Report, *eval.Stress, []target, error) { return nil, nil, nil, err }
+	shown := p.showProgress(ctx, "loading scenarios and traces")
+	defer func() { shown.close(p) }()
+	other, err := p.openCompare(ctx, f, args)
+	if err != nil {
+		return fail(err)
+	}
+	cfg, err := p.evalConfig(ctx, f, other, args)
+	if err != nil {
+		return fail(err)
+	}
+	targets, err := f.targets()
+	if err == nil {
+		err = checkTargets(targets)
+	}
+	if err == nil {
+		err = f.checkReport()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	shown.enter("preparing")
+	r := newRunner()
+	if err := p.skip(r, cfg); err != nil {
+		return fail(err)
+	}
+	if err := r.try(ctx, cfg); err != nil {
+		return fail(err)
+	}
+	cfg.Progress = func(g eval.Progress) { shown.send(g) }
+	if f.stress {
+		stress, err := eval.RunStress(ctx, *cfg, r.run)
+		p.warn(map[string]bool{}, r.unanswered())
+		return nil, stress, targets, err
+	}
+	report, err := eval.Run(ctx, *cfg, f.runner(r))
+	if err != nil {
+		return fail(err)
+	}
+	p.warn(map[string]bool{}, r.unanswered())
+	shown.enter("comparing and summing up")
+	return report, nil, targets, compare(ctx, f, other, cfg, report, r.run)
+}
+
 // verdict returns what the report means for the exit code.
 func (p *program) verdict(report *eval.Report) error {
+	if report.Stopped {
+		return &brokenOff{errors.New(report.Incomplete()), "what is finished was written, marked as incomplete; the same call does all of it"}
+	}
 	if n := report.Missing(); n > 0 {
 		var first *eval.RunRow
 		for i := range report.Runs {
@@ -179,7 +203,7 @@ func (p *program) verdict(report *eval.Report) error {
 }
 
 // evalConfig turns flags into what is compared. It reads scenarios and traces.
-func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
+func (p *program) evalConfig(ctx context.Context, f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
 	cfg := eval.DefaultConfig()
 	cfg.Version, cfg.Invocation = version, p.invocation()
 	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
@@ -202,7 +226,7 @@ func (p *program) evalConfig(f *evalFlags, other *otherBuild, args []string) (*e
 		}
 		cfg.Gates = append(cfg.Gates, g)
 	}
-	if cfg.Cases, err = p.cases(f, args); err != nil {
+	if cfg.Cases, err = p.cases(ctx, f, args); err != nil {
 		return nil, err
 	}
 	cfg.Baseline = cmp.Or(f.baseline, eval.BaselineOf(cfg.Cases))
@@ -276,23 +300,6 @@ func manifests(w *scenarios.World) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// progress shows how far the runs are, on a terminal only. It returns nil
-// anywhere else.
-func (p *program) progress(cfg *eval.Config) *progressbar.ProgressBar {
-	f, ok := p.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription("runs"),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish())
-	cfg.Progress = func(done, total int) {
-		bar.ChangeMax(total)
-		bar.Set(done) //nolint:errcheck // a terminal that is gone must not stop the runs
-	}
-	return bar
 }
 
 // width returns the width of the terminal that the report goes to, 0 when it

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -71,7 +72,7 @@ func (r windowRange) begin(asked, scenario, from policy.Time) policy.Time {
 
 // cases loads and binds every window of every scenario, and says what was left
 // out.
-func (p *program) cases(f *evalFlags, args []string) ([]eval.Case, error) {
+func (p *program) cases(ctx context.Context, f *evalFlags, args []string) ([]eval.Case, error) {
 	windows, err := parseWindows(f.windows)
 	if err != nil {
 		return nil, wrong(fmt.Errorf("--windows: %w", err), "give 1 or more, a range as 26-45, or all")
@@ -83,6 +84,9 @@ func (p *program) cases(f *evalFlags, args []string) ([]eval.Case, error) {
 	opened, warned := traces{}, map[string]bool{}
 	var cases []eval.Case
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("loading %s: %w", name, err)
+		}
 		sc, err := loadScenario(name)
 		if err != nil {
 			return nil, err

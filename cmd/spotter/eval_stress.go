@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,26 +32,12 @@ func (f *evalFlags) checkStress() error {
 	return nil
 }
 
-// stressed compares under every truth, and writes one table of all.
-func (p *program) stressed(ctx context.Context, cfg *eval.Config, r *runner, targets []target) error {
-	bar := p.progress(cfg)
-	stress, err := eval.RunStress(ctx, *cfg, r.run)
-	if bar != nil {
-		err = errors.Join(err, bar.Clear())
-	}
-	if err != nil {
-		return refused(err)
-	}
-	p.warn(map[string]bool{}, r.unanswered())
-	if err := p.write(stress, targets); err != nil {
-		return err
-	}
-	return p.stressVerdict(stress)
-}
-
 // stressVerdict returns what the stress means for the exit code: a gate has to hold
 // under every truth, and a run that broke is worse than a gate that did not.
 func (p *program) stressVerdict(s *eval.Stress) error {
+	if s.Stopped {
+		return &brokenOff{errors.New("stopped before every truth was compared"), "what is finished was written, marked as incomplete; the same call does all of it"}
+	}
 	var gate error
 	for i, r := range s.Reports {
 		err := p.verdict(r)

@@ -2,7 +2,7 @@
 // Spot capacity, on recorded or generated prices.
 //
 // It exits with 0 when all went well, 1 when a gate failed, 2 when the call or
-// an input was wrong, and 3 when it broke while running.
+// an input was wrong, and 3 when it broke or was stopped while running.
 package main
 
 import (

@@ -221,7 +221,7 @@ func recordedPrices(note string) string {
 	if err != nil {
 		return unknown
 	}
-	info := scenarios.TraceInfo{Synthetic: tr.Synthetic}
+	info := scenarios.InfoOf(tr)
 	return "prices " + info.Prices()
 }
 

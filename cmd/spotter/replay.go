@@ -30,7 +30,8 @@ func (p *program) replayCommand() *cobra.Command {
 		Long: "replay takes every decision of a recording again, from the snapshot and the memory\n" +
 			"that it was taken from, and compares plan and memory bit by bit. With --policy it\n" +
 			"says what another policy would have decided at each step in the same place. The\n" +
-			"recording may be one that is being written. It exits with 1 when anything differs.",
+			"recording may be one that is being written. It exits with 1 when anything differs,\n" +
+			"and with 2 when segments of the recording are missing.",
 		Example: "  spotter replay steps\n" +
 			"  spotter replay steps --policy static:share=0.7 --show 5\n" +
 			"  spotter replay /var/lib/spotter/record --policy spot --policy portfolio",
@@ -73,6 +74,9 @@ func (p *program) replay(f *replayFlags, dir string) error {
 			return err
 		}
 		total += c.Total
+	}
+	if len(r.Missing) > 0 {
+		return wrong(fmt.Errorf("%s is not whole: nothing is known of the decisions that are missing", dir), "copy the recording again, with every segment that the warnings name")
 	}
 	if total > 0 {
 		return fmt.Errorf("%s: %d differences: %w", dir, total, errCheck)
@@ -223,11 +227,18 @@ func (a *replay) report(out io.Writer, place int, r *record.Recording, c *record
 	}
 	recorded := strings.Join(a.recorded, ", then ")
 	fmt.Fprintf(w, ", recorded under %s, taken again by %s: ", recorded, cmp.Or(a.spec, recorded))
-	if c.Total == 0 {
+	switch {
+	case c.Total > 0:
+		fmt.Fprintf(w, "%d differ\n", c.Differing)
+	case len(r.Missing) > 0:
+		fmt.Fprintln(w, "the plans that are there are the same, bit for bit")
+	default:
 		fmt.Fprintln(w, "every plan is the same, bit for bit")
+	}
+	leftOut(w, c.Gaps)
+	if c.Total == 0 {
 		return w.Flush()
 	}
-	fmt.Fprintf(w, "%d differ\n", c.Differing)
 	if err := tallies(w, &c.Recorded, &c.Again); err != nil {
 		return err
 	}
@@ -238,6 +249,17 @@ func (a *replay) report(out io.Writer, place int, r *record.Recording, c *record
 		fmt.Fprintf(w, "and %d differences more; --show 0 shows all\n", rest)
 	}
 	return w.Flush()
+}
+
+// leftOut writes which steps are not in a recording.
+func leftOut(w io.Writer, gaps []record.Span) {
+	const most = 5
+	for _, g := range gaps[:min(most, len(gaps))] {
+		fmt.Fprintf(w, "%s not in the recording\n", g.Are("step"))
+	}
+	if rest := len(gaps) - most; rest > 0 {
+		fmt.Fprintf(w, "and %d gaps more\n", rest)
+	}
 }
 
 // tallies writes what the plans of both sides ask for, beside each other.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,4 +53,60 @@ func TestReplayOfController(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 	wrongCallIs(t, "unknown policy", "replay", merged, "--policy", "static", "--policy", "chance")
+}
+
+// A recording without some of its segments is not taken for one that is whole: what
+// is there is compared, what is not is named, and the call ends as a wrong input does.
+func TestReplayOfIncomplete(t *testing.T) {
+	whole := recordedRun(t, "spotvortex")
+	dir := filepath.Join(t.TempDir(), "short")
+	r, err := record.Open(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := r.Meta
+	w, err := record.Resume(dir, meta, record.Limits{Steps: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for s, err := range r.Steps() {
+		if steps++; steps > 180 {
+			break
+		}
+		if err = errors.Join(err, w.Record(t.Context(), s.Snapshot, &s.Memory, &s.Plan)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := call(t, "replay", dir); code != exitGood || !strings.HasPrefix(stdout, "180 steps") || stderr != "" {
+		t.Fatalf("the whole: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	remove := func(number int) {
+		if err := os.RemoveAll(filepath.Join(dir, fmt.Sprintf("segment=%05d", number))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove(4)
+	remove(5)
+	code, stdout, stderr := call(t, "replay", dir)
+	if code != exitWrong || strings.Contains(stdout, "every plan is the same") || !strings.Contains(stdout, "140 steps") ||
+		!strings.Contains(stdout, "steps 61 to 100 are not in the recording") || !strings.Contains(stderr, "segments 4 to 5 are missing") {
+		t.Errorf("without two in the middle: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	// Even where plans differ it is the input that is not good.
+	if code, stdout, _ := call(t, "replay", dir, "--policy", "static:share=0.9"); code != exitWrong || !strings.Contains(stdout, " differ\n") {
+		t.Errorf("under another policy: exit code %d\n%s", code, stdout)
+	}
+	code, _, stderr = call(t, "explain", "--run", dir, "--step", "120", "--pool", "general")
+	if code != exitGood || !strings.Contains(stderr, "segments 4 to 5 are missing") {
+		t.Errorf("explain: exit code %d\n%s", code, stderr)
+	}
+	wrongCallIs(t, "step 60 is followed by step 101", "explain", "--run", dir, "--step", "80")
+	remove(1)
+	if code, _, stderr := call(t, "replay", dir); code != exitWrong || !strings.Contains(stderr, "segment 1 is missing") {
+		t.Errorf("without the first: exit code %d\n%s", code, stderr)
+	}
 }

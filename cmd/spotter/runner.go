@@ -24,8 +24,8 @@ type runner struct {
 	mu     sync.Mutex
 	stages map[*scenarios.World]*lazy[*sim.Stage]
 
-	// weathers are the last ones used, oldest first. Runs come seed by seed,
-	// so a few are enough, and all of them would be gigabytes.
+	// weathers are the last ones used, oldest first. All runs of a world and seed
+	// follow each other, so a few are enough, and all of them would be gigabytes.
 	weathers []weatherOf
 
 	files   runtimeFiles
@@ -138,9 +138,12 @@ func (r *runner) run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 
 // try makes every policy and stage once, so that what is wrong with them is
 // said before the first run and not after the last.
-func (r *runner) try(cfg *eval.Config) error {
+func (r *runner) try(ctx context.Context, cfg *eval.Config) error {
 	specs := append([]string{eval.OnDemand, cfg.Baseline}, cfg.Policies...)
 	for _, k := range cfg.Cases {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("preparing %s: %w", k.Scenario, err)
+		}
 		for _, spec := range specs {
 			if _, err := r.policy(spec, k.World); err != nil {
 				return err

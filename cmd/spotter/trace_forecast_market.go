@@ -221,7 +221,7 @@ func (x *foreteller) trace() (*trace.Trace, error) {
 		return nil, err
 	}
 	t.From, t.To, t.WholeFrom, t.WholeTo = x.in.From, x.in.To, x.in.From, x.in.To
-	t.Synthetic, t.About, t.Meta = x.in.Synthetic, x.in.About, maps.Clone(x.in.Meta)
+	t.Synthetic, t.Scripted, t.About, t.Meta = x.in.Synthetic, x.in.Scripted, x.in.About, maps.Clone(x.in.Meta)
 	if t.Meta == nil {
 		t.Meta = map[string]string{}
 	}

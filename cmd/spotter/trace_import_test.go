@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,5 +69,36 @@ func TestImportHelp(t *testing.T) {
 		if !strings.Contains(stdout, strings.TrimSpace(line)) {
 			t.Errorf("%q is missing in\n%s", line, stdout)
 		}
+	}
+}
+
+// Prices that somebody wrote down in advance are called scripted wherever it is said
+// where prices come from, and not recorded.
+func TestScriptedPrices(t *testing.T) {
+	script := file(t, "fake.json", `{"default":{"current_price":0.07,"on_demand_price":0.192},"series":{"m5.xlarge:us-east-1a":[{"current_price":0.06},{"current_price":0.08}]}}`)
+	dir := filepath.Join(t.TempDir(), "t")
+	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h", "-o", dir); code != exitGood {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	world, page := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "r.html")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"trace", "info", dir}, "scripted (written down in advance, not recorded)"},
+		{[]string{"trace", "check", dir}, "(scripted): 1 markets"},
+		{[]string{"sim", world, "--policy", "spot", "--trace", dir}, "scripted; reclaims are modelled"},
+		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page}, "scripted prices, 2026-01-01"},
+		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "json"}, `"prices": "scripted"`},
+		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "csv"}, ",scripted,modelled,"},
+	} {
+		code, stdout, stderr := call(t, c.args...)
+		if code != exitGood || !strings.Contains(stdout, c.want) || strings.Contains(stdout, "recorded prices") {
+			t.Errorf("spotter %s: exit code %d, %q is missing, or prices are called recorded\n%s%s", shell(c.args), code, c.want, stdout, stderr)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "The prices are scripted") {
+		t.Errorf("the report does not say so: %v", err)
 	}
 }

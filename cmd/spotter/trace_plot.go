@@ -99,6 +99,8 @@ func source(s *check.Statistics) string {
 	switch {
 	case s.Synthetic:
 		return "synthetic"
+	case s.Scripted:
+		return "scripted"
 	case s.Prices.Modelled:
 		return "recorded availability"
 	}

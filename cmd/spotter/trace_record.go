@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -91,23 +88,32 @@ func (p *program) traceRecord(ctx context.Context, r *recordCall) error {
 	}
 	r.OnDemand, r.Bands, r.Scores = !r.noOnDemand, !r.noBands, !r.noScores
 	shown := map[string]bool{}
-	bar := p.recordProgress(&r.Config)
-	r.Warn = func(text string) {
-		clearBar(bar)
-		p.warn(shown, []string{text})
+	const step = "recording days"
+	progress := p.showProgress(ctx, step)
+	hide := func() {
+		progress.close(p)
+		progress = nil
 	}
+	defer hide()
+	r.Progress = func(done, total int) {
+		if progress == nil {
+			progress = p.showProgress(ctx, step)
+		}
+		progress.send(counted{done, total})
+	}
+	r.Warn = func(text string) { p.warn(shown, []string{text}) }
 	recorder, err := aws.New(r.Config)
 	if err != nil {
 		return recordFault(r, err)
 	}
 	if r.follow {
 		return recordFault(r, recorder.Follow(ctx, func(s *aws.Summary) {
-			clearBar(bar)
+			hide()
 			p.output("", func(w io.Writer) error { return writeRecording(w, s) }) //nolint:errcheck // a terminal that is gone must not stop the recording
 		}))
 	}
 	s, err := recorder.Record(ctx)
-	clearBar(bar)
+	hide()
 	if err != nil {
 		return recordFault(r, err)
 	}
@@ -131,32 +137,6 @@ func (r *recordCall) parseUntil() error {
 		}
 	}
 	return fmt.Errorf("--until: %q is no time", r.until)
-}
-
-// recordProgress shows how far a recording is, on a terminal only.
-func (p *program) recordProgress(c *aws.Config) *progressbar.ProgressBar {
-	f, ok := p.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription("days"),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish())
-	c.Progress = func(done, total int) {
-		if done == 1 {
-			bar.Reset()
-		}
-		bar.ChangeMax(total)
-		bar.Set(done) //nolint:errcheck // a terminal that is gone must not stop the recording
-	}
-	return bar
-}
-
-// clearBar makes room for a line of text.
-func clearBar(bar *progressbar.ProgressBar) {
-	if bar != nil {
-		bar.Clear() //nolint:errcheck // a terminal that is gone must not stop the recording
-	}
 }
 
 func writeRecording(w io.Writer, s *aws.Summary) error {

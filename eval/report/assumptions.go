@@ -31,7 +31,7 @@ func traces(r *eval.Report) table {
 	for i := range r.Traces {
 		x := &r.Traces[i]
 		kind := cell{Text: x.Prices(), Class: "words"}
-		if x.Synthetic {
+		if x.Synthetic || x.Scripted {
 			kind.Class = "bad words"
 		}
 		t.Rows = append(t.Rows, []cell{{Text: x.Name}, kind, {Text: instant(x.From), Class: "words"}, {Text: instant(x.To), Class: "words"},

@@ -23,6 +23,8 @@ type card struct{ Label, Value, Sub string }
 func newVerdict(r *eval.Report) verdict {
 	v := verdict{State: "passed", Badge: "Gates passed"}
 	switch {
+	case r.Stopped:
+		v.State, v.Badge = "incomplete", "Stopped before its end"
 	case r.Missing() > 0:
 		v.State, v.Badge = "incomplete", "Runs are missing"
 	case r.Failed():
@@ -38,6 +40,9 @@ func newVerdict(r *eval.Report) verdict {
 		return v
 	}
 	v.Sentences, v.Cards = found, cards
+	if r.Stopped {
+		v.Sentences = append(v.Sentences, sentence(r.Incomplete()))
+	}
 	if r.Missing() > 0 {
 		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
 	}

@@ -22,11 +22,16 @@ const missingShown = 5
 // warnings are what speaks against taking the figures as they are.
 func warnings(r *eval.Report) []warning {
 	var out []warning
+	if r.Stopped {
+		out = append(out, warning{Text: sentence(r.Incomplete()) + " What is not finished is left out of all figures."})
+	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
 		switch {
 		case t.Synthetic:
 			out = append(out, warning{Text: fmt.Sprintf("The prices are synthetic: the trace %s was generated and not recorded (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
+		case t.Scripted:
+			out = append(out, warning{Text: fmt.Sprintf("The prices are scripted: somebody wrote those of the trace %s down in advance (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
 		case t.Modelled:
 			out = append(out, warning{Text: fmt.Sprintf("The trace %s has no prices of its own: they are modelled as a share of the price on demand.", t.Name)})
 		}
@@ -78,7 +83,7 @@ func missingRuns(r *eval.Report) []warning {
 	var out []warning
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		if run.Err == nil {
+		if run.Err == nil || run.Unfinished() {
 			continue
 		}
 		if len(out) == missingShown {

@@ -23,6 +23,10 @@ type Comparison struct {
 	// and Total is how many differences there are.
 	Steps, Differing, Total int
 
+	// Gaps are the numbers that are left out between steps: of a restart, of steps
+	// that could not be recorded, or of a segment that is missing.
+	Gaps []Span
+
 	// Differences are the first of them, in order.
 	Differences []Difference
 
@@ -66,6 +70,9 @@ func Compare(r *Recording, choose func(*Step) (policy.Policy, error), by Compari
 	for s, err := range r.Steps() {
 		if err != nil {
 			return c.Comparison, err
+		}
+		if before != nil && s.Number > before.Number+1 {
+			c.Gaps = append(c.Gaps, Span{before.Number + 1, s.Number - 1})
 		}
 		if by.Memory && before != nil && s.Number == before.Number+1 && !sameMemory(&left, &s.Memory) {
 			c.differ(Difference{

@@ -28,36 +28,45 @@ type Query struct {
 // was last decided about. The Meta is that of the decision.
 func (r *Recording) Explain(q Query) (string, *Meta, error) {
 	x := explanation{q: q}
-	var found *Step
-	last := int64(0)
+	var found, last *Step
 	for s, err := range r.Steps() {
 		if err != nil {
 			return "", nil, err
 		}
-		if last = s.Number; q.Number > 0 && s.Number == q.Number {
-			found = s
+		if q.before(s) {
+			if last == nil && q.Number == 0 {
+				return "", nil, fmt.Errorf("%w: %s begins at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, q.At)
+			}
+			if last != nil && s.Number > last.Number+1 && (found == nil || q.Number == 0 && q.At >= last.Plan.Wake) {
+				return "", nil, fmt.Errorf("%w: in %s step %d is followed by step %d, at %v and %v",
+					ErrNoStep, r.dir, last.Number, s.Number, last.Snapshot.Now, s.Snapshot.Now)
+			}
 			break
 		}
-		if q.Number == 0 {
-			if s.Snapshot.Now > q.At {
-				if found == nil {
-					return "", nil, fmt.Errorf("%w: %s begins at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, q.At)
-				}
-				break
-			}
-			if found != nil {
-				x.passed(found)
-			}
-			found = s
-			continue
+		if last != nil {
+			x.passed(last, s)
 		}
-		x.passed(s)
+		if last = s; q.Number == 0 || s.Number == q.Number {
+			found = s
+		}
 	}
 	if found == nil {
-		return "", nil, fmt.Errorf("%w: %s has %d steps, none of number %d", ErrNoStep, r.dir, last, q.Number)
+		count := int64(0)
+		if last != nil {
+			count = last.Number
+		}
+		return "", nil, fmt.Errorf("%w: %s has %d steps, none of number %d", ErrNoStep, r.dir, count, q.Number)
 	}
 	text, err := x.text(found)
 	return text, found.Meta, err
+}
+
+// before reports whether what q asks for comes before s.
+func (q *Query) before(s *Step) bool {
+	if q.Number > 0 {
+		return s.Number > q.Number
+	}
+	return s.Snapshot.Now > q.At
 }
 
 // An explanation remembers what was last decided about its subject.
@@ -70,6 +79,9 @@ type explanation struct {
 	beforeAt policy.Time
 	seen     int64
 	err      error
+
+	// gap are the first steps since that entry that are not in the recording.
+	gap Span
 }
 
 // subject returns what q asks about in a snapshot; none if it is not there.
@@ -87,11 +99,20 @@ func (q *Query) subject(s *policy.Snapshot) (policy.PoolID, policy.NodeID) {
 	return policy.None, policy.None
 }
 
-// passed takes note of a step ahead of the one that is explained.
-func (x *explanation) passed(s *Step) {
+// passed takes note of a step ahead of the one that is explained, and of the one
+// that follows it.
+func (x *explanation) passed(s, next *Step) {
 	if x.q.Node == "" && x.q.Pool == "" {
 		return
 	}
+	x.look(s)
+	if x.gap == (Span{}) && next.Number > s.Number+1 {
+		x.gap = Span{s.Number + 1, next.Number - 1}
+	}
+}
+
+// look takes note of what a step decided about the subject.
+func (x *explanation) look(s *Step) {
 	pool, node := x.q.subject(s.Snapshot)
 	if pool == policy.None && node == policy.None {
 		return
@@ -103,7 +124,7 @@ func (x *explanation) passed(s *Step) {
 	}
 	for i := range rows {
 		if r := &rows[i]; r.Kind != kindHold && own(r, s.Snapshot, pool, node) {
-			x.before, x.beforeAt = line(r, s.Snapshot), s.Snapshot.Now
+			x.before, x.beforeAt, x.gap = line(r, s.Snapshot), s.Snapshot.Now, Span{}
 		}
 	}
 }
@@ -128,6 +149,9 @@ func (x *explanation) text(s *Step) (string, error) {
 		fmt.Fprintf(&b, "last decided about it %v before, at %v:\n  %s\n", s.Snapshot.Now.Sub(x.beforeAt).Round(time.Second), x.beforeAt, x.before)
 	} else if node != policy.None {
 		b.WriteString("nothing was decided about it before\n")
+	}
+	if x.gap != (Span{}) {
+		fmt.Fprintf(&b, "%s not in the recording, and nothing is known of what they decided\n", x.gap.Are("step"))
 	}
 	return b.String(), nil
 }

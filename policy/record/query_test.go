@@ -2,6 +2,8 @@ package record
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -141,5 +143,36 @@ func TestExplainEviction(t *testing.T) {
 	}
 	if got, err := Explain(s, "a"); err != nil || strings.Contains(got, "evict") {
 		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// Without a segment in the middle nothing is known of the time that it held: no
+// decision before it is said to be in force there, and none is said to be the last.
+func TestQueryAcrossGap(t *testing.T) {
+	dir := quiet(t).dir // steps 1 and 2, 3 and 4, and 5, from minute ten on
+	if err := os.RemoveAll(segmentDir(dir, 2)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(r.Missing) != "[2]" || !strings.Contains(strings.Join(r.Warnings, "\n"), "segment 2 is missing") {
+		t.Errorf("missing are %v, and the warnings are %q", r.Missing, r.Warnings)
+	}
+	if _, _, err := r.Explain(Query{At: 600_000*2 + 5}); err != nil {
+		t.Errorf("while the plan of step 2 holds: %v", err)
+	}
+	for _, q := range []Query{{At: 600_000 * 3}, {At: 600_000*5 - 1}, {Number: 3}} {
+		if _, _, err := r.Explain(q); !errors.Is(err, ErrNoStep) || !strings.Contains(err.Error(), "step 2 is followed by step 5") {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+	text, _, err := r.Explain(Query{Number: 5, Pool: "web"})
+	if err != nil || !strings.Contains(text, "steps 3 to 4 are not in the recording") {
+		t.Errorf("of the pool after it: %v\n%s", err, text)
+	}
+	if text, _, err := r.Explain(Query{Number: 2, Pool: "web"}); err != nil || strings.Contains(text, "not in the recording") {
+		t.Errorf("of the pool before it: %v\n%s", err, text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -16,9 +17,14 @@ import (
 type Recording struct {
 	Meta Meta
 
-	// Warnings say what the folder holds that is not read: a segment that was
-	// never completed.
+	// Warnings say what the folder holds that is not read, a segment that was
+	// never completed, and what is missing.
 	Warnings []string
+
+	// Missing are the segments that are not there although one before them is, or
+	// although they are of a run, from which nothing is removed. What is cut off
+	// at the end is not known.
+	Missing []Span
 
 	dir      string
 	segments []int
@@ -51,7 +57,44 @@ func Open(dir string) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.findMissing()
 	return r, nil
+}
+
+// findMissing fills Missing, and warns of it.
+func (r *Recording) findMissing() {
+	before := 0
+	if r.Meta.Seed == 0 { // the oldest segments of a cluster's record go in time
+		before = r.segments[0] - 1
+	}
+	for _, number := range r.segments {
+		if number > before+1 {
+			r.Missing = append(r.Missing, Span{int64(before) + 1, int64(number) - 1})
+		}
+		before = number
+	}
+	for _, s := range r.Missing {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s missing, and the steps in it are lost", r.dir, s.Are("segment")))
+	}
+}
+
+// A Span is a run of numbers, of segments or of steps, both ends in it.
+type Span struct{ First, Last int64 }
+
+// String returns "3" or "3 to 4".
+func (s Span) String() string {
+	if s.First == s.Last {
+		return strconv.FormatInt(s.First, 10)
+	}
+	return fmt.Sprintf("%d to %d", s.First, s.Last)
+}
+
+// Are returns "step 3 is" or "steps 3 to 4 are".
+func (s Span) Are(what string) string {
+	if s.First == s.Last {
+		return fmt.Sprintf("%s %v is", what, s)
+	}
+	return fmt.Sprintf("%ss %v are", what, s)
 }
 
 // metaOf returns what the files of a segment say of it.
@@ -86,7 +129,7 @@ func segmentDir(dir string, number int) string {
 }
 
 // Steps yields the steps in order. An error ends it. A number that is left out
-// stands for steps that were not recorded.
+// stands for steps that were not recorded, or whose segment is missing.
 //
 // The recording may be one that is being written and whose oldest segments are
 // being removed: it begins with the first that is there and begins anew.

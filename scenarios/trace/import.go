@@ -367,7 +367,7 @@ func (im *importer) trace(srcs []string) (*Trace, error) {
 	}
 	t.From, t.To = im.from, im.to
 	t.WholeFrom, t.WholeTo = t.From, t.To
-	t.About = im.about(names)
+	t.About, t.Scripted = im.about(names), im.fromScript()
 	if said != "" {
 		t.About += "; " + said
 		t.Meta = map[string]string{MetaModelled: said}
@@ -386,18 +386,15 @@ func (im *importer) trace(srcs []string) (*Trace, error) {
 
 // about says in one line what t is a recording of.
 func (im *importer) about(names []string) string {
-	prices, availability, script := false, false, false
+	prices, availability := false, false
 	for i := range im.events {
 		prices = prices || im.events[i].says&saysSpot != 0
 		availability = availability || im.events[i].says&saysAvailable != 0
 	}
-	for _, f := range im.report.Formats {
-		script = script || f == formatScript
-	}
 	what := "recorded prices"
 	switch {
-	case script:
-		what = "scripted prices"
+	case im.fromScript():
+		what = aboutScripted
 	case prices && availability:
 		what = "recorded prices and availability"
 	case availability:

@@ -34,6 +34,12 @@ const DefaultTick = 30 * time.Second
 // formatScript is what the report calls a script.
 const formatScript = "script of prices"
 
+// aboutScripted begins the line that says what a trace of a script is.
+const aboutScripted = "scripted prices"
+
+// fromScript reports whether any source is a script.
+func (im *importer) fromScript() bool { return slices.Contains(im.report.Formats, formatScript) }
+
 // ticksMax bounds how often a script is asked.
 const ticksMax = 10_000_000
 

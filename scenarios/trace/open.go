@@ -437,7 +437,10 @@ func (b *builder) trace() (*Trace, error) {
 	b.flush()
 	t := &Trace{
 		WholeFrom: b.from, WholeTo: b.to,
-		Synthetic: b.info[metaSynthetic] == "true", About: b.info[metaAbout], Unmarked: b.unmarked,
+		Synthetic: b.info[metaSynthetic] == "true",
+		// Where the key is missing the line still says it.
+		Scripted: b.info[metaScripted] == "true" || strings.HasPrefix(b.info[metaAbout], aboutScripted),
+		About:    b.info[metaAbout], Unmarked: b.unmarked,
 	}
 	if t.Unmarked {
 		t.Warnings = append(t.Warnings, "the files do not say whether their prices were recorded or generated")

@@ -47,6 +47,7 @@ const (
 	metaFrom      = "spotter.from"
 	metaTo        = "spotter.to"
 	metaSynthetic = "spotter.synthetic"
+	metaScripted  = "spotter.scripted"
 	metaAbout     = "spotter.about"
 	metaProvider  = "spotter.provider"
 	metaRegion    = "spotter.region"

@@ -79,6 +79,9 @@ type Trace struct {
 	// Synthetic says that the prices were generated and not recorded.
 	Synthetic bool
 
+	// Scripted says that somebody wrote the prices down in advance.
+	Scripted bool
+
 	// Unmarked says that the files do not tell whether their prices were
 	// recorded or generated, as when another program has rewritten them.
 	Unmarked bool

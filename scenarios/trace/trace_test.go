@@ -433,6 +433,31 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
+// That prices are scripted outlives writing, and is known of files that have only the
+// line about them.
+func TestScriptedIsKept(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		tr, dir := small(t), filepath.Join(t.TempDir(), "t")
+		tr.Synthetic, tr.Scripted = false, marked
+		if !marked {
+			tr.About = aboutScripted + ", imported from s.json"
+		}
+		if err := Write(dir, tr); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Open(dir, ReadOptions{}); err != nil || !got.Scripted || got.Synthetic {
+			t.Errorf("marked %t: scripted %t, %v", marked, got.Scripted, err)
+		}
+	}
+	tr, dir := small(t), filepath.Join(t.TempDir(), "t")
+	if err := Write(dir, tr); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Open(dir, ReadOptions{}); err != nil || got.Scripted {
+		t.Errorf("a trace that is not scripted is called so: %v", err)
+	}
+}
+
 func TestDigestSeesEverything(t *testing.T) {
 	base := small(t).Digest
 	for name, change := range map[string]func(*Series){

@@ -345,6 +345,9 @@ func (t *Trace) metadata() map[string]string {
 	if !t.Unmarked {
 		meta[metaSynthetic] = strconv.FormatBool(t.Synthetic)
 	}
+	if t.Scripted {
+		meta[metaScripted] = "true"
+	}
 	for key, value := range t.Meta {
 		meta[metaExtra+key] = value
 	}

@@ -61,7 +61,7 @@ func (m *Model) origin(s *show) string {
 	case s.synthetic():
 		parts = append(parts, "synthetic prices")
 	case !s.about.Recorded:
-		parts = append(parts, "recorded prices")
+		parts = append(parts, s.about.Trace.Prices()+" prices")
 	}
 	if s.about.Seed != 0 {
 		parts = append(parts, fmt.Sprintf("seed %d", s.about.Seed))
@@ -72,7 +72,7 @@ func (m *Model) origin(s *show) string {
 func (s *show) synthetic() bool { return s.Synthetic || s.about.Trace.Synthetic }
 
 func (m *Model) originInk(s *show) draw.Ink {
-	if s.synthetic() || m.live.on && (m.live.trouble != nil || m.live.silent(s.to)) {
+	if s.synthetic() || s.about.Trace.Scripted || m.live.on && (m.live.trouble != nil || m.live.silent(s.to)) {
 		return draw.Warn
 	}
 	return draw.Muted

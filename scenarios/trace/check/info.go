@@ -126,6 +126,8 @@ func (v *Inventory) origin() string {
 	switch {
 	case v.Synthetic:
 		return "synthetic (generated, not recorded)"
+	case v.Scripted:
+		return "scripted (written down in advance, not recorded)"
 	case v.Prices.Modelled:
 		return "modelled (the recording has none)"
 	case v.unmarked:

@@ -17,6 +17,8 @@ func kindOf(s *Statistics) string {
 	switch {
 	case s.Synthetic:
 		return "synthetic"
+	case s.Scripted:
+		return "scripted"
 	case s.Prices.Modelled:
 		return "recorded availability, modelled prices"
 	}
@@ -200,6 +202,7 @@ type figureJSON struct {
 type statisticsJSON struct {
 	Name      string       `json:"name"`
 	Synthetic bool         `json:"synthetic"`
+	Scripted  bool         `json:"scripted"`
 	Modelled  bool         `json:"modelled_prices"`
 	From      time.Time    `json:"from"`
 	To        time.Time    `json:"to"`
@@ -214,7 +217,7 @@ type statisticsJSON struct {
 
 func (s *Statistics) header() statisticsJSON {
 	j := statisticsJSON{
-		Name: s.Name, Synthetic: s.Synthetic, Modelled: s.Prices.Modelled, From: s.From.Std(), To: s.To.Std(),
+		Name: s.Name, Synthetic: s.Synthetic, Scripted: s.Scripted, Modelled: s.Prices.Modelled, From: s.From.Std(), To: s.To.Std(),
 		Markets: s.Markets, Types: s.Types, Zones: s.Zones, Rows: s.Rows, Interval: s.Prices.Sampling.Interval.Hours(),
 	}
 	if s.Availability != nil {

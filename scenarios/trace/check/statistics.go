@@ -15,6 +15,7 @@ import (
 type Statistics struct {
 	Name      string
 	Synthetic bool
+	Scripted  bool
 	From, To  policy.Time
 
 	// Markets have had a price at least once, Rows are their spells, Zones and
@@ -104,7 +105,7 @@ var ratioPercentiles = [7]float64{0.01, 0.05, 0.25, 0.50, 0.75, 0.95, 0.99}
 
 // Measure computes the statistics of t.
 func Measure(t *trace.Trace, o Options) *Statistics {
-	s := &Statistics{Name: t.Name, Synthetic: t.Synthetic, From: t.From, To: t.To}
+	s := &Statistics{Name: t.Name, Synthetic: t.Synthetic, Scripted: t.Scripted, From: t.From, To: t.To}
 	var zones, types []string
 	for i := range t.Series {
 		m := &t.Series[i]

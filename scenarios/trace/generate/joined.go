@@ -30,7 +30,7 @@ func Join(t *trace.Trace, law AvailabilityLaw, o AvailabilityOptions) (*trace.Tr
 		return nil, fmt.Errorf("adding availability: %w", err)
 	}
 	joined.From, joined.To, joined.WholeFrom, joined.WholeTo = t.From, t.To, t.From, t.To
-	joined.Synthetic, joined.About = t.Synthetic, t.About+"; synthetic availability"
+	joined.Synthetic, joined.Scripted, joined.About = t.Synthetic, t.Scripted, t.About+"; synthetic availability"
 	joined.Meta = maps.Clone(t.Meta)
 	if joined.Meta == nil {
 		joined.Meta = map[string]string{}

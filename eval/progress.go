@@ -1,0 +1,180 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A Step is a part of a comparison that takes time.
+type Step string
+
+// The steps, in the order in which they come.
+const (
+	StepRuns   Step = "runs"
+	StepBounds Step = "bounds"
+)
+
+// A Progress is how far a comparison is.
+type Progress struct {
+	Step        Step
+	Done, Total int
+
+	// Under names the truth of a stress; empty where there is one comparison.
+	Under string
+
+	// Cells are all there are, and Finished those of which every policy is done.
+	// SoFar is what they come to, by scenario and policy as in Config: a policy
+	// has as many of them as every other. It is not to be written.
+	Finished, Cells int
+	SoFar           []SoFar
+}
+
+// A SoFar is what the finished runs of one policy in one scenario come to.
+type SoFar struct {
+	Scenario, Policy string
+
+	// Saved is the median of net_savings_pct and Outage that of outage_minutes,
+	// unknown before the first run.
+	Saved, Outage Value
+}
+
+// A progress adds up what is finished, and tells of it.
+type progress struct {
+	tell func(Progress) // may be nil
+	c    *Config
+
+	mu    sync.Mutex
+	state Progress
+	left  []int       // runs of each cell that are to be done
+	saved [][]float64 // of each place of state.SoFar, ascending
+	lost  [][]float64 // outage minutes, likewise
+	first map[string]int
+}
+
+func newProgress(c *Config) *progress {
+	p := &progress{tell: c.Progress, c: c, first: map[string]int{}}
+	cells := len(c.Cases) * len(c.Seeds)
+	p.state = Progress{Step: StepRuns, Total: cells * len(c.Policies), Cells: cells}
+	for range cells {
+		p.left = append(p.left, len(c.Policies))
+	}
+	for _, k := range c.Cases {
+		if _, known := p.first[k.Scenario]; known {
+			continue
+		}
+		p.first[k.Scenario] = len(p.state.SoFar)
+		for _, name := range c.Policies {
+			p.state.SoFar = append(p.state.SoFar, SoFar{Scenario: k.Scenario, Policy: name})
+		}
+	}
+	p.saved, p.lost = make([][]float64, len(p.state.SoFar)), make([][]float64, len(p.state.SoFar))
+	return p
+}
+
+// ran takes note that run i is done.
+func (p *progress) ran(runs []RunRow, i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state.Done++
+	if p.tell == nil {
+		return
+	}
+	n := len(p.c.Policies)
+	if p.left[i/n]--; p.left[i/n] == 0 {
+		p.finish(slices.Clone(runs[i/n*n : i/n*n+n]))
+	}
+	p.tell(p.state)
+}
+
+// finish adds a cell of which all is done.
+func (p *progress) finish(cell []RunRow) {
+	p.state.Finished++
+	measure(p.c, cell, []Bound{{open: true}})
+	p.state.SoFar = slices.Clone(p.state.SoFar) // what was told of before is kept
+	for i := range cell {
+		at := p.first[cell[i].Scenario] + i
+		row := &p.state.SoFar[at]
+		row.Saved = insert(&p.saved[at], cell[i].value(mustMetric("net_savings_pct")))
+		row.Outage = insert(&p.lost[at], cell[i].value(mustMetric("outage_minutes")))
+	}
+}
+
+// insert puts v in its place among values and returns their median.
+func insert(values *[]float64, v Value) Value {
+	if v.Known {
+		at, _ := slices.BinarySearch(*values, v.V)
+		*values = slices.Insert(*values, at, v.V)
+	}
+	n := len(*values)
+	if n == 0 {
+		return Value{}
+	}
+	return Value{((*values)[(n-1)/2] + (*values)[n/2]) / 2, true}
+}
+
+// ErrUnfinished is why a run is missing that was not done, or not to its end,
+// since the comparison was stopped.
+var ErrUnfinished = errors.New("not done: the comparison was stopped")
+
+// Unfinished reports whether the run is missing because it was not done. One that
+// broke is not.
+func (r *RunRow) Unfinished() bool { return errors.Is(r.Err, ErrUnfinished) }
+
+// keepWhole makes runs comparable after a stop: where some cell is done under all
+// policies, those done under some of them only are left out, so that every policy
+// is summed up over the same.
+func keepWhole(c *Config, runs []RunRow) {
+	n := len(c.Policies)
+	var part [][]RunRow
+	whole := false
+	for i := 0; i < len(runs); i += n {
+		cell := runs[i : i+n]
+		if slices.ContainsFunc(cell, func(r RunRow) bool { return r.Unfinished() }) {
+			part = append(part, cell)
+		} else {
+			whole = true
+		}
+	}
+	for _, cell := range part {
+		for i := range cell {
+			if whole {
+				cell[i].Result, cell[i].Err = nil, ErrUnfinished
+			}
+		}
+	}
+}
+
+// Done returns how many runs were done, those that broke included.
+func (r *Report) Done() int {
+	n := 0
+	for i := range r.Runs {
+		if !r.Runs[i].Unfinished() {
+			n++
+		}
+	}
+	return n
+}
+
+// stop marks r as incomplete. No gate passes: what is missing may be what breaks
+// it.
+func (r *Report) stop() {
+	r.Stopped = true
+	for i := range r.Gates {
+		r.Gates[i].Pass, r.Gates[i].Stopped = false, true
+	}
+}
+
+// Incomplete says how far a comparison came that was stopped, empty for one that
+// was not.
+func (r *Report) Incomplete() string {
+	switch done := r.Done(); {
+	case !r.Stopped:
+		return ""
+	case done == len(r.Runs):
+		return fmt.Sprintf("INCOMPLETE: stopped after all %s, while bounds or the comparison were worked out", plural(done, "run"))
+	default:
+		return fmt.Sprintf("INCOMPLETE: stopped after %d of %s", done, plural(len(r.Runs), "run"))
+	}
+}
