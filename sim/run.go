@@ -146,8 +146,8 @@ type run struct {
 	moved                  bool        // since the scheduler ran last: pods that found no node may find one
 	flushAt                policy.Time // of the last try planned for pods that found no node at all
 	provisionAt            policy.Time
-	fresh                  bool // pods came since the provisioner looked last
-	stepAt                 policy.Time
+	fresh                  bool        // pods came since the provisioner looked last
+	stepAt, stepped        policy.Time // of the next step, and of the last
 	batchFrom, lastPending policy.Time
 
 	// Faults in force.
@@ -343,8 +343,11 @@ func (r *run) handlePod(kind eventKind, p policy.PodID, cause int32) {
 	}
 }
 
-// planStep makes the policy decide at t unless it does so before.
+// planStep makes the policy decide at t unless it does so before. An instant has one
+// step: what happens in that of the last one, also by what its plan does, is for the
+// next.
 func (r *run) planStep(t policy.Time) {
+	t = max(t, r.stepped+1)
 	if r.stepAt != 0 && r.stepAt <= t {
 		return
 	}
@@ -366,6 +369,7 @@ func (r *run) step(int32) {
 	if r.down {
 		return
 	}
+	r.stepped = r.q.now
 	r.result.Decisions++
 	step, err := r.driver.Step(context.Background())
 	if err != nil {

@@ -116,7 +116,12 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 	}
 	cfg := Config{Stage: stage, Policy: mustPolicy(t, specs[seed%uint64(len(specs))]), Forecaster: mustForecaster(t), Seed: seed, Check: true}
 	var bad error
+	last := policy.Time(0)
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
+		if s.Now <= last && bad == nil {
+			bad = fmt.Errorf("a step at %v after one at %v", s.Now, last)
+		}
+		last = s.Now
 		if e := s.Validate(); e != nil && bad == nil {
 			bad = e
 		}
