@@ -272,7 +272,8 @@ func (p *packing) resume() bool {
 // left returns what the basis has to serve: the demand, less the slots of the
 // supplies that are used up.
 func (p *packing) left() []float64 {
-	left := append(p.column[:0], p.demand...)
+	left := p.column[:len(p.demand)]
+	copy(left, p.demand)
 	for s, full := range p.full {
 		if full {
 			left[p.rowOf[p.fleet.supplies[s].kind]] -= float64(p.last.slots[s])

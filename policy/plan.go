@@ -217,18 +217,8 @@ type Hold struct {
 // in which it is carried out.
 func (p *Plan) Format(s *Snapshot) string {
 	var b strings.Builder
-	for _, x := range p.Steers {
-		fmt.Fprintf(&b, "steer %s share=%.3f", s.Pools[x.Pool].Name, x.Share)
-		if x.Exact {
-			b.WriteString(" exact")
-		}
-		if x.Mixed {
-			b.WriteString(" mixed")
-		}
-		if x.Markets != nil {
-			fmt.Fprintf(&b, " markets=%d", len(x.Markets))
-		}
-		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
+	for i := range p.Steers {
+		p.Steers[i].format(&b, s)
 	}
 	for _, x := range p.Launches {
 		fmt.Fprintf(&b, "launch %s", s.Pools[x.Pool].Name)
@@ -278,6 +268,21 @@ func (p *Plan) Format(s *Snapshot) string {
 		fmt.Fprintf(&b, " (%s)\n", x.Why.Reason)
 	}
 	return b.String()
+}
+
+// format writes the line of x.
+func (x *Steer) format(b *strings.Builder, s *Snapshot) {
+	fmt.Fprintf(b, "steer %s share=%.3f", s.Pools[x.Pool].Name, x.Share)
+	if x.Exact {
+		b.WriteString(" exact")
+	}
+	if x.Mixed {
+		b.WriteString(" mixed")
+	}
+	if x.Markets != nil {
+		fmt.Fprintf(b, " markets=%d", len(x.Markets))
+	}
+	fmt.Fprintf(b, " (%s)\n", x.Why.Reason)
 }
 
 // Token returns the token of the ordinal-th launch for pool at now: the same

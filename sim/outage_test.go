@@ -91,12 +91,12 @@ func gaps(t *testing.T, log []string) (n int64, sum time.Duration) {
 			t.Fatal(err)
 		}
 		i := strings.LastIndexByte(words[2], '-')
-		switch {
-		case words[1] == "evicted" || words[1] == "lost":
+		switch words[1] {
+		case "evicted", "lost":
 			if _, is := down[words[2][:i]]; !is {
 				down[words[2][:i]] = at
 			}
-		case words[1] == "ready":
+		case "ready":
 			if from, is := down[words[2][:i]]; is {
 				n, sum = n+1, sum+at.Sub(from)
 				delete(down, words[2][:i])
