@@ -70,7 +70,7 @@ PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eva
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/check ./scenarios/trace/script \
   ./cmd/spotter/capture ./cmd/spotter/convert ./cmd/spotter/tui/draw
 MIXED := ./sim ./eval ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
-RACED_TESTS   := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|TrainEnds)$$
+RACED_TESTS   := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
 PLAIN_TESTS   := ^Test(MemoryIsBounded|Gate|ActionEval|CaptureRecording|Compare(Scenarios|Demand)|EvalReport|ReplayOfController|WebWeekReplays|RecordedScenariosRun|TraceCheckPlots|BuiltinBundle|ActionsGate|SimWithBundle)$$
 MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints)$$
 

@@ -150,7 +150,8 @@ func TestTraceForecastOfAccelerators(t *testing.T) {
 }
 
 // A run on a trace with forecasts gives them to the policy without ONNX Runtime, and
-// leaves to the closed form what the trace says nothing of.
+// leaves to the closed form what the trace says nothing of. Before the trace begins its
+// first ones hold, as its prices do.
 func TestSimOnForecastTrace(t *testing.T) {
 	withONNX(t)
 	dir, foretold := foretoldTrace(t, drawnTrace(t), "--bundle", hazardOfAll(t))
@@ -177,7 +178,7 @@ func TestSimOnForecastTrace(t *testing.T) {
 			m := &s.Snapshot.Markets[i]
 			want, x := -1.0, byName[m.Name]
 			if x != nil && x.Hazard != nil {
-				for k := 0; k < len(x.At) && x.At[k] <= s.Snapshot.Now; k++ {
+				for k := 0; k < len(x.At) && x.At[k] <= max(s.Snapshot.Now, foretold.From); k++ {
 					want = x.Hazard[k]
 				}
 			}
