@@ -69,8 +69,8 @@ type Bound struct {
 // those of the program, which has a row for each commitment.
 //
 // What is left out only lowers it: whole nodes, the start-up of nodes, overlap,
-// reclaims and refusals, slots (of which oracle_slots.go has a bound), spreading over zones, disruption budgets, shares
-// and limits. A market counts as closed only where no slot of it could hold a
+// reclaims and refusals, slots (of which oracle_slots.go has a bound), spreading
+// over zones, disruption budgets, shares and limits. A market counts as closed only where no slot of it could hold a
 // node: which is when depends on the weather, so that the bound of a seed is above
 // that of all.
 //

@@ -56,6 +56,14 @@ func worstOutages(r *eval.Report) *table {
 	return t
 }
 
+// keepers names those that policies are first of, where some do not keep the manifests.
+func keepers(all []eval.Across) string {
+	if slices.ContainsFunc(all, func(x eval.Across) bool { return x.Marked > 0 }) {
+		return "that keep the manifests "
+	}
+	return ""
+}
+
 // foundAcross says what was found over several worlds; nothing where nothing ran.
 func foundAcross(r *eval.Report) ([]string, []card) {
 	all := r.Across()
@@ -65,7 +73,7 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 	}
 	x := &all[p]
 	first := fmt.Sprintf("%d of %d", x.First, x.Of)
-	lead := fmt.Sprintf("The policy %s saves the most of all in %s worlds", x.Policy, first)
+	lead := fmt.Sprintf("The policy %s saves the most of all %sin %s worlds", x.Policy, keepers(all), first)
 	out := []card{{"Worlds in which " + x.Policy + " saves most", first, ""}}
 	if x.Behind >= 0 && x.Shortfall > 0 {
 		g := &r.Groups[x.Behind]
@@ -78,8 +86,8 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 		found = append(found, fmt.Sprintf("It saves more than the baseline %s in the median run of %d of %d worlds.", r.Config.Baseline, aboveBaseline(r, p), x.Of))
 	}
 	run := &r.Runs[x.WorstOutage]
-	switch most := run.Value("outage_minutes").V; most {
-	case 0:
+	switch most := run.Value("outage_minutes").V; {
+	case run.Result.Incidents == 0:
 		found = append(found, "It has no outage in any run.")
 		out = append(out, card{"Worst outage", "0", "minutes"})
 	default:

@@ -2,10 +2,10 @@
 //
 // Each pool goes on with the capacity types that its own NodePools or groups allow, which
 // a capture writes into the pool's manifest. Where NodePools of one capacity type each
-// make up a pool, nodes are bought so that its spot share stays what it was. Of a pool of which that is not known, the
-// manifest says it: only on-demand where its greatest spot share is 0, only spot where
-// its least one is 1 and it does not fall back to on-demand, else both. Its provisioner
-// then does what it does by itself, with the pool's own consolidation: see package
+// make up a pool, nodes are bought so that its spot share stays what it was. Of a pool of
+// which that is not known, the manifest says it: only on-demand where its greatest spot
+// share is 0, only spot where its least one is 1 and it does not fall back to on-demand,
+// else both. Its provisioner then does what it does by itself, with the pool's own consolidation: see package
 // karpenter for what that is with both capacity types. A pool that was steered before
 // goes on as it was told last.
 //
