@@ -59,7 +59,7 @@ func TestActionEval(t *testing.T) {
 	} {
 		summary := filepath.Join(t.TempDir(), "summary")
 		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE="+spotter, "BASE_COMMIT=41405d6", "SCENARIOS="+c.scenario, "POLICIES=on-demand",
-			"BASELINE=on-demand", "SEEDS=2", "GATES="+c.gates, "GITHUB_STEP_SUMMARY="+summary)
+			"BASELINE=on-demand", "SEEDS=6", "GATES="+c.gates, "GITHUB_STEP_SUMMARY="+summary)
 		if code != 0 || out["code"] != c.code || out["verdict"] != c.verdict {
 			t.Errorf("%s: exit %d, outputs %v\n%s", c.name, code, out, said)
 			continue

@@ -89,8 +89,8 @@ func TestGate(t *testing.T) {
 		code                int
 		want                string
 	}{
-		{"next to nothing on spot", "share", "squeeze", exitGate, "fail"},
-		{"savings that are never enough", "threshold", "squeeze", exitGate, "fail"},
+		{"next to nothing on spot", "share", "web-week", exitGate, "fail"},
+		{"savings that are never enough", "threshold", "web-week", exitGate, "fail"},
 		{"disruption budgets ignored", "budgets", "squeeze", exitGate, "fail"},
 		{"noise", "noise", "asg-web", exitGood, "pass"},
 		{"nothing", "", "squeeze", exitGood, "no change"},
