@@ -86,11 +86,10 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 		found = append(found, fmt.Sprintf("It saves more than the baseline %s in the median run of %d of %d worlds.", r.Config.Baseline, aboveBaseline(r, p), x.Of))
 	}
 	run := &r.Runs[x.WorstOutage]
-	switch most := run.Value("outage_minutes").V; {
-	case run.Result.Incidents == 0:
+	if most := run.Value("outage_minutes").V; run.Result.Incidents == 0 {
 		found = append(found, "It has no outage in any run.")
 		out = append(out, card{"Worst outage", "0", "minutes"})
-	default:
+	} else {
 		found = append(found, fmt.Sprintf("Its worst run has %s, in %s with seed %d.", plural(int(most), "outage minute"), run.Scenario, run.Seed))
 		out = append(out, card{"Worst outage", minutes(most) + " min", run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)})
 	}
