@@ -93,12 +93,12 @@ func (o *oracle) every() Bound {
 
 // under returns the bounds over every policy in the weather of a seed.
 func (o *oracle) under(seed uint64) (Bound, error) {
-	sky, err := o.stage.NewWeather(seed)
+	drawn, err := o.stage.NewWeather(seed)
 	if err != nil {
 		return Bound{}, fmt.Errorf("weather of seed %d: %w", seed, err)
 	}
-	cost, short := o.bound(o.newFleet(anyMarket, sky))
-	slots, also := o.bound(o.slottedFleet(sky))
+	cost, short := o.bound(o.newFleet(anyMarket, drawn))
+	slots, also := o.bound(o.slottedFleet(drawn))
 	return Bound{Cost: cost, Slots: max(cost, slots), Short: short + also}, nil
 }
 

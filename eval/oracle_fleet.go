@@ -181,13 +181,13 @@ func (k *nodeKind) priceAt(t policy.Time) policy.Money {
 
 // newFleet makes the kinds of the admitted markets under a weather; nil stands
 // for every one.
-func (o *oracle) newFleet(admitted func(*policy.Market) bool, sky *weather.Weather) *fleet {
+func (o *oracle) newFleet(admitted func(*policy.Market) bool, drawn *weather.Weather) *fleet {
 	f := &fleet{}
 	of, kindOf := o.kindsOf(admitted)
 	curves := make([][]scenarios.PriceCurve, len(of))
 	for i, k := range kindOf {
 		if k >= 0 {
-			curves[k] = append(curves[k], o.charges(o.sites[i].market, sky))
+			curves[k] = append(curves[k], o.charges(o.sites[i].market, drawn))
 		}
 	}
 	for k, s := range of {
@@ -367,7 +367,7 @@ func above(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }
 
 // charges returns what a node of market m is charged over time, and closed where
 // none can be alive.
-func (o *oracle) charges(m policy.MarketID, sky *weather.Weather) scenarios.PriceCurve {
+func (o *oracle) charges(m policy.MarketID, drawn *weather.Weather) scenarios.PriceCurve {
 	curve := o.stage.Charges(m)
 	out := scenarios.PriceCurve{At: slices.Clone(curve.At), Price: carried(curve.Price)}
 	seeded := slices.ContainsFunc(o.world.Seeds, func(s scenarios.NodeSeed) bool { return s.Market == m })
@@ -380,8 +380,8 @@ func (o *oracle) charges(m policy.MarketID, sky *weather.Weather) scenarios.Pric
 		out = leastWithin(out, policy.Time(sim.DefaultDelays().RackspaceNotice.Milliseconds())+1)
 	}
 	shut := o.shut(m, seeded)
-	if sky != nil && o.world.Markets[m].Capacity == policy.Spot {
-		shut = append(shut, o.swept(m, seeded, sky)...)
+	if drawn != nil && o.world.Markets[m].Capacity == policy.Spot {
+		shut = append(shut, o.swept(m, seeded, drawn)...)
 	}
 	for _, s := range shut {
 		out = without(out, s.from, s.to)
@@ -464,9 +464,9 @@ func (o *oracle) shut(m policy.MarketID, seeded bool) []stretch {
 // swept returns when no node of spot market m can be alive under a weather:
 // while the market refuses launches, from the loss of the last node that may
 // have been there before.
-func (o *oracle) swept(m policy.MarketID, seeded bool, sky *weather.Weather) []stretch {
+func (o *oracle) swept(m policy.MarketID, seeded bool, drawn *weather.Weather) []stretch {
 	var refuses []stretch
-	for _, s := range sky.Spells(int(m)) {
+	for _, s := range drawn.Spells(int(m)) {
 		if last := len(refuses) - 1; last >= 0 && s.From <= refuses[last].to {
 			refuses[last].to = max(refuses[last].to, s.Until)
 			continue
@@ -480,7 +480,7 @@ func (o *oracle) swept(m policy.MarketID, seeded bool, sky *weather.Weather) []s
 			continue
 		}
 		if s.from > begin || seeded {
-			s.from = lastLost(sky, m, max(s.from, begin)-1)
+			s.from = lastLost(drawn, m, max(s.from, begin)-1)
 		}
 		if s.from < s.to {
 			out = append(out, s)
@@ -491,10 +491,10 @@ func (o *oracle) swept(m policy.MarketID, seeded bool, sky *weather.Weather) []s
 
 // lastLost returns when the last slot of market m loses the node that has held
 // it since t or before.
-func lastLost(sky *weather.Weather, m policy.MarketID, t policy.Time) policy.Time {
+func lastLost(drawn *weather.Weather, m policy.MarketID, t policy.Time) policy.Time {
 	last := t + 1
-	for slot := range sky.Slots(int(m)) {
-		r, ok := sky.Reclaim(int(m), slot, t)
+	for slot := range drawn.Slots(int(m)) {
+		r, ok := drawn.Reclaim(int(m), slot, t)
 		if !ok {
 			return math.MaxInt64
 		}

@@ -87,9 +87,9 @@ const (
 	// be used. What it leaves on the table the bound lacks.
 	tolerance = 1e-9
 
-	// whiff is the demand of a class that wants no pods, so that there is a
-	// price for it.
-	whiff = 1e-6
+	// leastPositive stands for demands, amounts and prices of 0, so that every row has
+	// a price and nothing is divided by 0.
+	leastPositive = 1e-6
 
 	// stepsMax and roundsMax bound the steps with the columns at hand and how
 	// often new ones are made; mixesMax is how many are kept, since more of them
@@ -116,7 +116,7 @@ func newPacking(f *fleet, value []float64, workMax int) *packing {
 	p := &packing{fleet: f, loads: len(value), workMax: workMax, most: make([]float64, n), full: make([]bool, len(f.supplies)),
 		price: make([]float64, len(f.kinds)), open: make([]bool, len(f.kinds)), whole: make([]bool, len(f.kinds))}
 	for i, v := range value {
-		p.most[i] = max(v, whiff)
+		p.most[i] = max(v, leastPositive)
 	}
 	for k := range f.kinds {
 		row := -1
@@ -135,7 +135,7 @@ func newPacking(f *fleet, value []float64, workMax int) *packing {
 	p.basis, p.inv, p.x, p.worth, p.demand = make([]int, n), make([]float64, n*n), make([]float64, n), make([]float64, n), make([]float64, n)
 	p.column, p.gain, p.amounts = make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range f.covers {
-		p.demand[p.loads+i] = max(whiff, f.covers[i].amount)
+		p.demand[p.loads+i] = max(leastPositive, f.covers[i].amount)
 	}
 	p.restart()
 	return p
@@ -212,17 +212,17 @@ func (p *packing) enterPiece(c *piece) {
 		p.open[k] = price != closed
 		p.price[k] = 0
 		if p.open[k] {
-			p.price[k] = max(float64(price), whiff)
+			p.price[k] = max(float64(price), leastPositive)
 		}
 	}
 	for i := range p.loads {
-		p.demand[i] = max(whiff, float64(c.wanted[i])+c.guess[i])
+		p.demand[i] = max(leastPositive, float64(c.wanted[i])+c.guess[i])
 	}
 	for k, row := range p.rowOf {
 		if row < 0 {
 			continue
 		}
-		p.demand[row], p.most[row] = whiff, p.price[k]
+		p.demand[row], p.most[row] = leastPositive, p.price[k]
 		if !p.open[k] {
 			p.most[row] = p.dear(k)
 		}
@@ -301,7 +301,7 @@ func (p *packing) appraise() {
 func (p *packing) cost(column int) float64 {
 	switch s := p.supplyOf(column); {
 	case s >= 0:
-		return max(float64(p.last.supply[s]), whiff)
+		return max(float64(p.last.supply[s]), leastPositive)
 	case column < 0:
 		return p.most[-1-column]
 	case p.mixes[column].covered || p.rowOf[p.mixes[column].kind] >= 0:
@@ -314,7 +314,7 @@ func (p *packing) cost(column int) float64 {
 // there is one.
 func (p *packing) nodePrice(k int) (price float64, ok bool) {
 	if row := p.rowOf[k]; row >= 0 {
-		return max(p.worth[row], whiff), true
+		return max(p.worth[row], leastPositive), true
 	}
 	return p.price[k], p.open[k]
 }
@@ -347,7 +347,7 @@ func (p *packing) optimize() {
 		}
 		for s := range p.fleet.supplies {
 			c := -1 - p.n - s
-			price, node := p.cost(c), max(p.worth[p.rowOf[p.fleet.supplies[s].kind]], whiff)
+			price, node := p.cost(c), max(p.worth[p.rowOf[p.fleet.supplies[s].kind]], leastPositive)
 			switch {
 			case p.last.slots[s] <= 0:
 			case p.full[s]:
@@ -370,7 +370,7 @@ func (p *packing) appeal(m *mix) float64 {
 	case m.covered:
 		return 1 + m.value(p.worth)/p.fleet.kinds[m.kind].list
 	case p.rowOf[m.kind] >= 0:
-		return 1 + m.value(p.worth)/max(p.worth[p.rowOf[m.kind]], whiff)
+		return 1 + m.value(p.worth)/max(p.worth[p.rowOf[m.kind]], leastPositive)
 	}
 	return m.value(p.worth) / p.price[m.kind]
 }
@@ -598,7 +598,7 @@ func (p *packing) cheapest(k int) (price float64, by int) {
 		if takes == 0 {
 			continue
 		}
-		if c := max(whiff, -p.worth[p.loads+i]*takes); !open && by < 0 || c < price {
+		if c := max(leastPositive, -p.worth[p.loads+i]*takes); !open && by < 0 || c < price {
 			price, by = c, i
 		}
 	}

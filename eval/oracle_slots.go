@@ -57,21 +57,21 @@ const (
 
 // slottedFleet makes the kinds of all markets in a weather, with the slots of spot
 // markets.
-func (o *oracle) slottedFleet(sky *weather.Weather) *fleet {
+func (o *oracle) slottedFleet(drawn *weather.Weather) *fleet {
 	f := &fleet{}
 	of, kindOf := o.kindsOf(anyMarket)
 	all, endless := make([][]scenarios.PriceCurve, len(of)), make([][]scenarios.PriceCurve, len(of))
 	slots := make([]*slotCurve, len(o.world.Markets))
 	for i, k := range kindOf {
 		m := o.sites[i].market
-		charge := o.charges(m, sky)
+		charge := o.charges(m, drawn)
 		all[k] = append(all[k], charge)
 		if o.world.Markets[m].Capacity != policy.Spot {
 			endless[k] = append(endless[k], charge)
 			continue
 		}
 		if slots[m] == nil {
-			slots[m] = o.slotsOf(m, sky)
+			slots[m] = o.slotsOf(m, drawn)
 		}
 		f.supplies = append(f.supplies, supply{k, m, charge, slots[m]})
 	}
@@ -143,24 +143,24 @@ func (f *fleet) giveBack(p *piece, owned *sum) {
 // slotsOf returns how many nodes spot market m may have at once: the slots in
 // which one can be alive. One can from the first instant on at which the market is
 // deep enough, up to the slot's next reclaim, and so on.
-func (o *oracle) slotsOf(m policy.MarketID, sky *weather.Weather) *slotCurve {
+func (o *oracle) slotsOf(m policy.MarketID, drawn *weather.Weather) *slotCurve {
 	begin := o.world.Start.Add(-o.world.WarmUp)
-	d := o.depthsOf(m, sky)
+	d := o.depthsOf(m, drawn)
 	seeded := slices.ContainsFunc(o.world.Seeds, func(s scenarios.NodeSeed) bool { return s.Market == m })
 	var begins, ends []policy.Time
-	for slot := range sky.Slots(int(m)) {
+	for slot := range drawn.Slots(int(m)) {
 		from, ok := begin, true
 		if !seeded {
 			from, ok = d.deeper(slot, begin)
 		}
 		for ok && from < o.window.To {
 			begins = append(begins, from)
-			lost, found := sky.Reclaim(int(m), slot, from)
+			lost, found := drawn.Reclaim(int(m), slot, from)
 			for found {
 				if from, ok = d.deeper(slot, lost.At); !ok || from > lost.At {
 					break
 				}
-				lost, found = sky.Reclaim(int(m), slot, from) // another node follows at once
+				lost, found = drawn.Reclaim(int(m), slot, from) // another node follows at once
 			}
 			if !found {
 				break
@@ -206,18 +206,18 @@ type depthCurve struct {
 }
 
 // depthsOf returns the depth of market m from the begin of the run on.
-func (o *oracle) depthsOf(m policy.MarketID, sky *weather.Weather) *depthCurve {
+func (o *oracle) depthsOf(m policy.MarketID, drawn *weather.Weather) *depthCurve {
 	at := []policy.Time{o.world.Start.Add(-o.world.WarmUp)}
-	for _, s := range sky.Spells(int(m)) {
+	for _, s := range drawn.Spells(int(m)) {
 		at = append(at, s.From, s.Until)
 	}
-	for _, s := range sky.Steps(int(m)) {
+	for _, s := range drawn.Steps(int(m)) {
 		at = append(at, s.From)
 	}
 	slices.Sort(at)
 	d := &depthCurve{at: slices.Compact(at)}
 	for _, t := range d.at {
-		d.count = append(d.count, sky.Depth(int(m), t))
+		d.count = append(d.count, drawn.Depth(int(m), t))
 	}
 	return d
 }

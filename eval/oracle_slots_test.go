@@ -127,7 +127,7 @@ func TestSlotsOf(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		sky, err := o.stage.NewWeather(uint64(i))
+		drawn, err := o.stage.NewWeather(uint64(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,11 +135,11 @@ func TestSlotsOf(t *testing.T) {
 			if w.Markets[m].Capacity != policy.Spot {
 				continue
 			}
-			c := o.slotsOf(policy.MarketID(m), sky)
+			c := o.slotsOf(policy.MarketID(m), drawn)
 			begin := w.Start.Add(-w.WarmUp)
-			launches := slices.Clone(o.depthsOf(policy.MarketID(m), sky).at)
-			for slot := range sky.Slots(m) {
-				for r, ok := sky.Reclaim(m, slot, begin); ok && r.At < o.window.To; r, ok = sky.Reclaim(m, slot, r.At) {
+			launches := slices.Clone(o.depthsOf(policy.MarketID(m), drawn).at)
+			for slot := range drawn.Slots(m) {
+				for r, ok := drawn.Reclaim(m, slot, begin); ok && r.At < o.window.To; r, ok = drawn.Reclaim(m, slot, r.At) {
 					launches = append(launches, r.At)
 				}
 			}
@@ -148,10 +148,10 @@ func TestSlotsOf(t *testing.T) {
 					continue
 				}
 				alive := int32(0)
-				for slot := range sky.Slots(m) {
+				for slot := range drawn.Slots(m) {
 					if slices.ContainsFunc(launches, func(at policy.Time) bool {
-						lost, ok := sky.Reclaim(m, slot, at)
-						return begin <= at && at <= now && sky.Depth(m, at) > slot && (!ok || lost.At > now)
+						lost, ok := drawn.Reclaim(m, slot, at)
+						return begin <= at && at <= now && drawn.Depth(m, at) > slot && (!ok || lost.At > now)
 					}) {
 						alive++
 					}
@@ -163,7 +163,7 @@ func TestSlotsOf(t *testing.T) {
 				if c.count[k] != alive {
 					t.Fatalf("world %d, market %s at %v: %d slots, want %d", i, w.Markets[m].Name, now, c.count[k], alive)
 				}
-				if int(alive) < sky.Slots(m) {
+				if int(alive) < drawn.Slots(m) {
 					fewer++
 				}
 			}

@@ -182,14 +182,14 @@ func TestOracleWeather(t *testing.T) {
 	}
 	took := 0
 	for seed := range uint64(40) {
-		sky, err := o.stage.NewWeather(seed)
+		drawn, err := o.stage.NewWeather(seed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		from, until := w.Start.Add(6*time.Hour), w.Start.Add(12*time.Hour)
 		lost := policy.Time(0)
 		for slot := range 2 {
-			r, ok := sky.Reclaim(1, slot, from-1)
+			r, ok := drawn.Reclaim(1, slot, from-1)
 			if !ok || r.At > until {
 				r.At = until
 			}

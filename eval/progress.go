@@ -40,7 +40,7 @@ type SoFar struct {
 	Saved, Outage Value
 }
 
-// A progress adds up what is finished, and tells of it.
+// A progress adds up what is finished, and reports it.
 type progress struct {
 	tell func(Progress) // may be nil
 	c    *Config
@@ -92,7 +92,7 @@ func (p *progress) ran(runs []RunRow, i int) {
 func (p *progress) finish(cell []RunRow) {
 	p.state.Finished++
 	measure(p.c, cell, []Bound{{open: true}})
-	p.state.SoFar = slices.Clone(p.state.SoFar) // what was told of before is kept
+	p.state.SoFar = slices.Clone(p.state.SoFar) // what was reported before is kept
 	for i := range cell {
 		at := p.first[cell[i].Scenario] + i
 		row := &p.state.SoFar[at]

@@ -167,7 +167,7 @@ func TestCompareOlder(t *testing.T) {
 	}
 }
 
-// TestCompareStopped: who stops the comparison is not told that it went well, and has
+// TestCompareStopped: a comparison that is stopped does not count as good, and keeps
 // the runs that were done before it.
 func TestCompareStopped(t *testing.T) {
 	started := filepath.Join(t.TempDir(), "started")

@@ -131,7 +131,7 @@ type progressView struct {
 	begun, now    time.Time
 	width, height int // 0 until known
 
-	// last is the last that a comparison told of its runs.
+	// last is the last that a comparison reported of its runs.
 	last eval.Progress
 	gone bool
 }

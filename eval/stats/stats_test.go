@@ -106,7 +106,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestPaired has what is told of twenty pairs at 1 %, of which some lose or
+// TestPaired has the results of twenty pairs at 1 %, of which some lose or
 // gain.
 func TestPaired(t *testing.T) {
 	some := func(n int, loss float64, rest float64) []float64 {

@@ -7,7 +7,7 @@
 // share is 0, only spot where its least one is 1 and it does not fall back to on-demand,
 // else both. Its provisioner then does what it does by itself, with the pool's own consolidation: see package
 // karpenter for what that is with both capacity types. A pool that was steered before
-// goes on as it was told last.
+// goes on as it was steered last.
 //
 // Where nobody provisions, nodes are bought for pods that are pending and given back as
 // package karpenter does, but nothing is moved from on-demand to spot.
@@ -46,12 +46,8 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	}
 	plan.Launches, plan.Holds = place.Shortages(s, share)
 	m.Decisions++
-	return place.Tidy(s, plan, m, place.TidyOptions{Share: share, UsedBelow: usedBelow, Keep: true, Tight: true})
+	return place.Tidy(s, plan, m, place.TidyOptions{Share: share, UsedBelow: place.ScaleDownUtilization, Keep: true, Tight: true})
 }
-
-// usedBelow is the part of a node that is requested below which it is given back: the
-// default of the Cluster Autoscaler (scale-down-utilization-threshold).
-const usedBelow = 0.5
 
 // allows returns the capacity types that p buys by itself.
 func allows(p *policy.Pool) (spot, onDemand bool) {

@@ -56,12 +56,8 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 		}
 	}
 	m.Decisions++
-	return place.Tidy(s, plan, m, place.TidyOptions{Share: share, UsedBelow: usedBelow, Keep: true, Tight: true})
+	return place.Tidy(s, plan, m, place.TidyOptions{Share: share, UsedBelow: place.ScaleDownUtilization, Keep: true, Tight: true})
 }
-
-// usedBelow is the part of a node that is requested below which it is given back: the
-// default of the Cluster Autoscaler (scale-down-utilization-threshold).
-const usedBelow = 0.5
 
 // toSpot replaces on-demand nodes of p by spot.
 func toSpot(s *policy.Snapshot, p *policy.Pool, m policy.Memory, plan *policy.Plan) {

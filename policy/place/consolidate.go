@@ -35,6 +35,11 @@ func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, share fu
 	return Tidy(s, plan, m, TidyOptions{Share: share})
 }
 
+// ScaleDownUtilization is the requested part of a node below which node pools that scale
+// by themselves give it back: the default of the Cluster Autoscaler
+// (scale-down-utilization-threshold).
+const ScaleDownUtilization = 0.5
+
 // TidyOptions say what is given back of the pools that nobody else serves.
 type TidyOptions struct {
 	// Share gives the wanted spot share of a pool.

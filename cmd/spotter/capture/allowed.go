@@ -79,7 +79,7 @@ func (c *capturer) sellers(p *pool) (out []seller) {
 	return out
 }
 
-// steered returns the pool of the snapshot if it was told a share to hold, else nil.
+// steered returns the pool of the snapshot if it was given a share to hold, else nil.
 func (c *capturer) steered(p *pool) *policy.Pool {
 	i := slices.IndexFunc(c.s.Pools, func(x policy.Pool) bool { return x.Name == p.name && x.Steer.Set })
 	if i < 0 {

@@ -379,7 +379,7 @@ func TestCapacityTypes(t *testing.T) {
 }
 
 // TestOwnShare: where each group of a pool has one capacity type, the pool goes on with the
-// spot share of its nodes, and one that was steered with the share that it was told.
+// spot share of its nodes, and one that was steered with the share that it was given.
 func TestOwnShare(t *testing.T) {
 	for name, x := range map[string]struct {
 		nodepools [3]string // of the nodes, of which the first is spot
