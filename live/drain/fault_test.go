@@ -107,7 +107,7 @@ func strike(w *world, fault func(string) error) {
 
 // forgetUnordered drops what is kept for a drain that was refused before it was
 // an order: the error said so, and the plan is made anew.
-func (g *giver) forgetUnordered(p *Pipeline, tokens ...string) {
+func (g *giver) forgetUnordered(p *Reconciler, tokens ...string) {
 	if len(p.Status()) == 0 && len(g.calls) == 0 {
 		g.forget(tokens)
 	}
@@ -212,7 +212,7 @@ func killedAt(w *world, k *killer, urgent bool) bool {
 		return false
 	}
 	next := w.pipeline(quick)
-	_, err := next.Recover(ctx)
+	_, err := next.takeOver(ctx)
 	if err != nil {
 		w.t.Errorf("%s: %v", where(), err)
 	}
@@ -269,7 +269,7 @@ func TestRule11Recover(t *testing.T) {
 		w.change("theirs", func(n *corev1.Node) { n.Spec.Unschedulable = true; annotate(n, "test/cordoned", "x") })
 
 		next, start := w.pipeline(), time.Now()
-		s, err := next.Recover(ctx)
+		s, err := next.takeOver(ctx)
 		w.must(err)
 		if took := time.Since(start); took > time.Minute {
 			t.Errorf("it took %v", took)
@@ -288,6 +288,7 @@ func TestRule11Recover(t *testing.T) {
 		}
 		w.faulty(nil)
 		before := len(w.evicted())
+		time.Sleep(urgentRetry)
 		w.must(next.Pass(ctx))
 		if len(w.evicted()) != before+1 {
 			t.Error("the drain under a notice did not go on")
@@ -321,7 +322,7 @@ func TestRule11RecoverLater(t *testing.T) {
 			return nil
 		})
 		next := w.pipeline()
-		s, err := next.Recover(ctx)
+		s, err := next.takeOver(ctx)
 		if err != nil || !slices.Equal(s.Undone, []string{"a"}) {
 			t.Errorf("settled %+v, %v", s, err)
 		}
@@ -347,7 +348,7 @@ func TestRandomDrains(t *testing.T) {
 type play struct {
 	*world
 	rnd    *rand.Rand
-	p      *Pipeline
+	p      *Reconciler
 	stop   func()
 	tokens int
 	taken  map[string]time.Time // when the provider takes a node
@@ -462,7 +463,7 @@ func (x *play) restart() {
 	x.p = x.pipeline(quick)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, _ = x.p.Recover(ctx)
+	_, _ = x.p.takeOver(ctx)
 	x.stop = x.running(x.p)
 }
 
