@@ -817,3 +817,8 @@ func (w *world) reclaim(name string) {
 		}
 	}
 }
+
+// attach attaches a volume to a node.
+func (w *world) attach(node string) {
+	w.must(w.api.Create(context.Background(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v-" + node}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}))
+}
