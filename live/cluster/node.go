@@ -65,7 +65,7 @@ func (o *Observer) meet(i int32) {
 
 // readMachine fills n with what its backend knows.
 func (o *Observer) readMachine(n *policy.Node, e *nodeEntry) {
-	m, s := e.machine, o.last()
+	m, s := e.machine, o.view
 	n.Name, n.Token, n.Bid, n.ActedBy, n.AtGroupMin = m.Name, m.Token, m.Bid, m.ActedBy, m.AtGroupMin
 	n.Launched = o.clamp(m.Launched)
 	n.Phase = policy.NodeLaunching
@@ -149,7 +149,7 @@ func (o *Observer) readSize(n *policy.Node, obj *corev1.Node) {
 		n.Allocatable, n.GPUResource = size, gpu
 	}
 	if n.Market != policy.None {
-		s := o.last()
+		s := o.view
 		t := &s.Types[s.Markets[n.Market].Type]
 		if size.CPU <= 0 {
 			n.Allocatable, n.GPUResource = t.Allocatable, t.GPUResource
@@ -315,7 +315,7 @@ func (o *Observer) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID {
 
 // listed returns m, or None while no snapshot has the market.
 func (o *Observer) listed(m policy.MarketID) policy.MarketID {
-	if int(m) >= len(o.last().Markets) {
+	if int(m) >= len(o.view.Markets) {
 		return policy.None
 	}
 	return m
@@ -338,7 +338,7 @@ func (o *Observer) provider(n *policy.Node, obj *corev1.Node) string {
 
 // fillNodes copies the table of nodes, with what depends on the time and on pods.
 func (o *Observer) fillNodes(s *policy.Snapshot) {
-	s.Nodes = append(s.Nodes[:0], o.nodes...)
+	s.Nodes = slices.Clone(o.nodes)
 	busy := make([]bool, len(s.Nodes))
 	for i := range o.pods {
 		if p := &o.pods[i]; p.Phase != policy.PodGone && p.Node != policy.None && !o.podX[i].template.t.DaemonSet {

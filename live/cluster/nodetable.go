@@ -255,7 +255,7 @@ func (o *Observer) countReclaim(e *nodeEntry, n *policy.Node, at policy.Time) {
 		return
 	}
 	e.met = true
-	m := &o.last().Markets[n.Market]
+	m := &o.view.Markets[n.Market]
 	if e.initial && m.Experience.Reclaimed >= at {
 		return // it was counted before the restart
 	}
@@ -270,17 +270,13 @@ func (o *Observer) countLaunch(e *nodeEntry, n *policy.Node) {
 		return
 	}
 	e.launched = true
-	m := &o.last().Markets[n.Market]
+	m := &o.view.Markets[n.Market]
 	if e.initial && (m.Experience.At == 0 || n.Launched <= m.Experience.At) {
 		return
 	}
 	o.book.Meet(backend.Event{Kind: backend.MetLaunch, Pool: o.poolName(n.Pool), Market: m.Name, At: n.Launched})
 }
 
-// last returns the snapshot that holds the identifiers that are in force.
-func (o *Observer) last() *policy.Snapshot { return &o.view[1-o.turn] }
-
 func (o *Observer) isSpot(m policy.MarketID) bool {
-	s := o.last()
-	return int(m) < len(s.Markets) && s.Markets[m].Capacity == policy.Spot
+	return int(m) < len(o.view.Markets) && o.view.Markets[m].Capacity == policy.Spot
 }

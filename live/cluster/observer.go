@@ -26,8 +26,11 @@ type Observer struct {
 	now     policy.Time // of the last snapshot
 	streams []*stream
 	started bool // a snapshot was built
-	turn    int
-	view    [2]policy.Snapshot
+
+	// view is the newest snapshot, which is the one that is being built while Observe
+	// runs: it holds the identifiers that are in force. It is only read once it was
+	// returned.
+	view *policy.Snapshot
 
 	nodeTable
 	podTable
@@ -59,7 +62,7 @@ func New(cfg Config, book Book) (*Observer, error) {
 		return nil, err
 	}
 	o := &Observer{
-		cfg: cfg, book: book, wakes: make(chan string, wakesMax),
+		cfg: cfg, book: book, wakes: make(chan string, wakesMax), view: &policy.Snapshot{},
 		workloads: map[workloadKey]*workload{}, replicas: map[string]ownerRef{}, volumes: newVolumes(),
 		priorities: kube.SystemPriorities(), namespaces: map[string]map[string]string{},
 		pdbs: map[string]*pdb{}, budgets: map[string]policy.Budget{}, faults: map[string]bool{},
@@ -91,19 +94,19 @@ const (
 	wakeUnschedulable = "unschedulable"
 )
 
-// Observe returns what is known of the cluster now. The snapshot before last is
-// used again. It fails until everything was read once, and for a snapshot that
-// breaks the rules of snapshots, which then is a fault of ours.
+// Observe returns what is known of the cluster now. The observer never changes a
+// snapshot that it has returned, however long somebody reads it: what snapshots share is
+// replaced where it changes, and never written. It fails until everything was read once,
+// and for a snapshot that breaks the rules of snapshots, which then is a fault of ours.
 func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	if err := o.Await(ctx); err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := &o.view[o.turn]
-	o.turn = 1 - o.turn
 	o.now = max(o.now, policy.TimeOf(o.cfg.Clock.Now()))
-	s.Now = o.now
+	s := &policy.Snapshot{Now: o.now}
+	o.view = s
 	o.fillMarkets(s)
 	o.readNodes()
 	o.readPods()

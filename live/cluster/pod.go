@@ -376,7 +376,6 @@ func (o *Observer) causeOf(p *corev1.Pod, deleted bool) policy.EndCause {
 
 // fillEnded tells of the pods that ended since the last snapshot.
 func (o *Observer) fillEnded(s *policy.Snapshot) {
-	s.Ended = s.Ended[:0]
 	for i := range o.ended {
 		e := &o.ended[i]
 		e.pod.Template = e.template.t.ID

@@ -244,7 +244,7 @@ func (o *Observer) fillPools(s *policy.Snapshot) {
 			p.pool.Markets = o.book.Choose(p.object)
 		}
 	}
-	s.Pools = s.Pools[:0]
+	s.Pools = make([]policy.Pool, 0, len(o.pools))
 	for _, p := range o.pools {
 		x := p.pool
 		x.Steer, x.Refused = o.steers[x.Name], o.refused[x.Name]
@@ -268,7 +268,6 @@ func (o *Observer) fillPools(s *policy.Snapshot) {
 		}
 		s.Pools[n.Pool].Used = s.Pools[n.Pool].Used.Plus(size)
 	}
-	s.Budgets = s.Budgets[:0]
 	for _, name := range slices.Sorted(maps.Keys(o.budgets)) {
 		s.Budgets = append(s.Budgets, o.budgets[name])
 	}

@@ -305,7 +305,7 @@ func (o *Observer) awaited(w *workload) bool {
 // fillWork writes templates, workloads, disruption budgets and pods.
 func (o *Observer) fillWork(s *policy.Snapshot) {
 	s.Templates = o.list
-	s.Workloads = s.Workloads[:0]
+	s.Workloads = make([]policy.Workload, 0, len(o.work))
 	for _, w := range o.work {
 		s.Workloads = append(s.Workloads, policy.Workload{
 			ID: w.id, Name: w.key.name, Kind: w.key.kind, Replicas: w.replicas, Ready: w.ready,
@@ -315,11 +315,11 @@ func (o *Observer) fillWork(s *policy.Snapshot) {
 			x.Replicas = w.pods
 		}
 	}
-	s.PDBs = s.PDBs[:0]
+	s.PDBs = make([]policy.PDB, 0, len(o.order))
 	for _, b := range o.order {
 		s.PDBs = append(s.PDBs, b.pdb)
 	}
-	s.Pods = append(s.Pods[:0], o.pods...)
+	s.Pods = slices.Clone(o.pods)
 }
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

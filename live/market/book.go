@@ -90,9 +90,9 @@ func (b *Book) NameZone(z Zone) {
 }
 
 // Fill writes into s what is known at now: Types, Zones, Markets, Quotas,
-// Commitments and Sources, whose slices it may reuse; the caller appends the sources
-// of its own. Types, Zones and the History of markets are shared and never
-// written. Forecasts are left empty.
+// Commitments and Sources; the caller appends the sources of its own. Types, Zones and
+// the History of markets are shared and never written; all else is the snapshot's own.
+// Forecasts are left empty.
 //
 // Identifiers change only here: see [Book.Generation].
 func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
@@ -103,10 +103,10 @@ func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
 	}
 	b.refresh(now)
 	s.Types, s.Zones = b.table.types, b.table.zones
-	s.Markets = append(s.Markets[:0], b.table.markets...)
-	s.Quotas = b.quotas.fill(s.Quotas[:0], &b.config, now)
-	s.Commitments = append(s.Commitments[:0], b.table.commitments...)
-	s.Sources = b.sources(s.Sources[:0])
+	s.Markets = slices.Clone(b.table.markets)
+	s.Quotas = b.quotas.fill(&b.config, now)
+	s.Commitments = slices.Clone(b.table.commitments)
+	s.Sources = b.sources()
 }
 
 // Settle writes what of the commitments of s covers no node of s, once its nodes
@@ -241,7 +241,8 @@ func (b *Book) Running(now policy.Time, nodes func(policy.MarketID) int) {
 }
 
 // sources tells how old what each feed brought is, in the order of the feeds.
-func (b *Book) sources(all []policy.Source) []policy.Source {
+func (b *Book) sources() []policy.Source {
+	all := make([]policy.Source, 0, len(b.config.Feeds))
 	for i, f := range b.config.Feeds {
 		all = append(all, policy.Source{Name: f.Name(), At: b.feeds[i].asOf})
 	}
