@@ -116,7 +116,6 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	o.fillWork(s)
 	o.fillPools(s)
 	o.fillEnded(s)
-	o.book.Running(s.Now, o.running(s))
 	o.book.Settle(s)
 	s.Sources = append(s.Sources, o.sources()...)
 	if o.usage.at != 0 {
@@ -166,17 +165,6 @@ func (o *Observer) fillZones(s *policy.Snapshot) {
 	}
 	s.Zones = o.zones
 	o.dirtyPods(func(x *podEntry) bool { return x.claims })
-}
-
-// running returns how many nodes run in each market of s.
-func (o *Observer) running(s *policy.Snapshot) func(policy.MarketID) int {
-	counts := make([]int, len(s.Markets))
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Phase != policy.NodeGone && n.Market != policy.None {
-			counts[n.Market]++
-		}
-	}
-	return func(m policy.MarketID) int { return counts[m] }
 }
 
 // Meet takes what a backend met. Launches and reclaims are counted here, by the node,

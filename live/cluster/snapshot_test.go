@@ -121,7 +121,9 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		func() {
 			l.observer.Meet(backend.Event{Kind: backend.MetRefusal, Pool: "p", Market: "aws/us-east-1/us-east-1a/m5.xlarge/spot", At: policy.TimeOf(clock.Now())})
 		},
-		func() { l.observer.SetMachine("b", backend.Machine{Name: "machine", Pool: "p", Launched: policy.TimeOf(clock.Now())}) },
+		func() {
+			l.observer.SetMachine("b", backend.Machine{Name: "machine", Pool: "p", Launched: policy.TimeOf(clock.Now())})
+		},
 		func() { l.remove(node("n")) },
 		func() { clock.Step(time.Hour); _ = book.Refresh(t.Context()) },
 	}

@@ -29,9 +29,6 @@ type Book struct {
 
 	places map[string]v1alpha1.Place
 
-	counting sync.Mutex // guards counts, and is taken before mu
-	counts   []int64    // nodes by market, of the last call of Running
-
 	saving  sync.Mutex // held while the cache is written
 	savedAt policy.Time
 }
@@ -109,9 +106,11 @@ func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
 	s.Sources = b.sources()
 }
 
-// Settle writes what of the commitments of s covers no node of s, once its nodes
-// are there.
+// Settle takes in which nodes of s run, once they are there: until the next call they add
+// to the node-hours of their markets. It writes what of the commitments of s covers none
+// of them. Where identifiers have changed since s was filled nothing is counted.
 func (b *Book) Settle(s *policy.Snapshot) {
+	b.count(s)
 	if len(s.Commitments) == 0 {
 		return
 	}
@@ -119,6 +118,34 @@ func (b *Book) Settle(s *policy.Snapshot) {
 	for i := range s.Commitments {
 		s.Commitments[i].Unused = coverage.Unused(i)
 	}
+}
+
+// count takes in how many nodes of s run in each market.
+func (b *Book) count(s *policy.Snapshot) {
+	counts := make([]int64, len(s.Markets))
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Phase != policy.NodeGone && n.Market != policy.None {
+			counts[n.Market]++
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.EqualFunc(s.Markets, b.table.markets, func(x, y policy.Market) bool { return x.Name == y.Name }) {
+		return
+	}
+	for i, n := range counts {
+		m := b.table.met[i]
+		switch {
+		case m == nil && n == 0:
+			continue
+		case m == nil:
+			m = &meeting{}
+			b.met[b.table.markets[i].Name], b.table.met[i] = m, m
+		}
+		m.meet(s.Now, b.config.RunningGapMax)
+		m.running = n
+	}
+	b.quotas.count(b.config.Limits, &b.table, counts)
 }
 
 // Generation changes whenever a call of [Book.Fill] has changed what identifiers
@@ -204,40 +231,6 @@ func (b *Book) Meet(e backend.Event) {
 		b.link(e.Market, m)
 	}
 	m.take(e, b.config.RefusalSpan, b.config.RunningGapMax)
-}
-
-// Running says how many nodes run in each market from now on. Between two calls
-// the nodes of the first add to the node-hours of their markets. Nodes is called with
-// the identifiers of the last Fill; when another goroutine has filled meanwhile, the
-// call counts for nothing.
-func (b *Book) Running(now policy.Time, nodes func(policy.MarketID) int) {
-	b.counting.Lock()
-	defer b.counting.Unlock()
-	b.mu.Lock()
-	generation, n := b.table.generation, len(b.table.markets)
-	b.mu.Unlock()
-	b.counts = slices.Grow(b.counts[:0], n)[:n]
-	for i := range b.counts {
-		b.counts[i] = int64(nodes(policy.MarketID(i)))
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.table.generation != generation {
-		return
-	}
-	for i, n := range b.counts {
-		m := b.table.met[i]
-		switch {
-		case m == nil && n == 0:
-			continue
-		case m == nil:
-			m = &meeting{}
-			b.met[b.table.markets[i].Name], b.table.met[i] = m, m
-		}
-		m.meet(now, b.config.RunningGapMax)
-		m.running = n
-	}
-	b.quotas.count(b.config.Limits, &b.table, b.counts)
 }
 
 // sources tells how old what each feed brought is, in the order of the feeds.
