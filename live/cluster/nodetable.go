@@ -60,9 +60,10 @@ type nodeEntry struct {
 	// launched and met say that its launch and its reclaim were counted.
 	launched, met bool
 
-	// notice is the warning that was told of it, zero without; recommended when a
-	// recommendation came, and actor who drains it because of one.
+	// noticeAt, reclaimAt and source are of the warning that came of it, zero without;
+	// recommended is when a recommendation came, and actor who drains it because of one.
 	noticeAt, reclaimAt, recommended policy.Time
+	source                           string
 	actor                            policy.Actor
 
 	// marked is when a taint that announces a reclaim was first seen, where the
@@ -172,7 +173,7 @@ func (o *Observer) adopt(i, j int32) {
 	to.rename(from.life)
 	to.seen = to.seen || from.seen
 	if to.reclaimAt == 0 {
-		to.noticeAt, to.reclaimAt = from.noticeAt, from.reclaimAt
+		to.noticeAt, to.reclaimAt, to.source = from.noticeAt, from.reclaimAt, from.source
 	}
 	if to.recommended == 0 {
 		to.recommended = from.recommended

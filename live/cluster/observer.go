@@ -102,12 +102,48 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	if err := o.Await(ctx); err != nil {
 		return nil, err
 	}
+	s := o.begin()
+	o.readAhead()
+	o.fill(s)
+	o.book.Settle(s)
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("what was observed: %w", err)
+	}
+	return s, nil
+}
+
+// begin returns a snapshot of now with what there is to buy, and reads the nodes by it.
+func (o *Observer) begin() *policy.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.now = max(o.now, policy.TimeOf(o.cfg.Clock.Now()))
 	s := &policy.Snapshot{Now: o.now}
 	o.view = s
 	o.fillMarkets(s)
+	o.readNodes()
+	return s
+}
+
+// readAhead reads most of the pods that have changed, some at a time: so that nobody
+// waits for the lock for long when there are many, as at first.
+func (o *Observer) readAhead() {
+	for more := true; more; {
+		o.mu.Lock()
+		n := min(len(o.rereadP), podsAtOnce)
+		o.readSlots(o.rereadP[len(o.rereadP)-n:])
+		o.rereadP = o.rereadP[:len(o.rereadP)-n]
+		more = len(o.rereadP) > podsAtOnce
+		o.mu.Unlock()
+	}
+}
+
+// podsAtOnce is how many pods are read while the lock is held: some milliseconds.
+const podsAtOnce = 500
+
+// fill writes all that s does not have yet.
+func (o *Observer) fill(s *policy.Snapshot) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.readNodes()
 	o.readPods()
 	o.tabulate()
@@ -116,16 +152,11 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	o.fillWork(s)
 	o.fillPools(s)
 	o.fillEnded(s)
-	o.book.Settle(s)
 	s.Sources = append(s.Sources, o.sources()...)
 	if o.usage.at != 0 {
 		s.Sources = append(s.Sources, policy.Source{Name: SourceUsage, At: o.usage.at})
 	}
 	o.started = true
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("what was observed: %w", err)
-	}
-	return s, nil
 }
 
 // fillMarkets lets the book write its part, and marks what depends on identifiers

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -384,5 +386,8 @@ func TestObserveWaits(t *testing.T) {
 	stop()
 	if _, err := l.observer.Observe(ctx); err == nil {
 		t.Error("a snapshot before all pods were heard of")
+	}
+	if _, err := l.observer.Notices(t.Context()); !errors.Is(err, cluster.ErrUnread) {
+		t.Errorf("notices before all pods were heard of: %v", err)
 	}
 }
