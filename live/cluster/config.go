@@ -84,7 +84,8 @@ type Book interface {
 	// Choose returns the markets of a pool, ascending.
 	Choose(*v1alpha1.CapacityPool) []policy.MarketID
 
-	// Find and Lookup return the market of a node and that of a name, or None.
+	// Find and Lookup return the market of a node and that of a name, or None. The
+	// region may be empty.
 	Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID
 	Lookup(name string) policy.MarketID
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -302,15 +303,37 @@ func taintsOf(n *corev1.Node, actor policy.Actor) []policy.Taint {
 
 // marketOf returns the market of a node by its labels.
 func (o *Observer) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID {
-	l := obj.Labels
-	capacity, _ := o.cfg.Capacity.Resolve(l)
-	kind := cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType])
-	region := cmp.Or(l[corev1.LabelTopologyRegion], l[corev1.LabelFailureDomainBetaRegion])
-	zone := cmp.Or(l[corev1.LabelTopologyZone], l[corev1.LabelFailureDomainBetaZone], l["topology.k8s.aws/zone-id"])
+	kind, region, zone := soldAs(obj)
 	if kind == "" {
 		return policy.None
 	}
+	capacity, _ := o.cfg.Capacity.Resolve(obj.Labels)
 	return o.listed(o.book.Find(o.provider(n, obj), region, zone, kind, capacity))
+}
+
+// soldAs returns what the labels of a node say of its market; empty what they do not.
+func soldAs(n *corev1.Node) (kind, region, zone string) {
+	l := n.Labels
+	return cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType]),
+		cmp.Or(l[corev1.LabelTopologyRegion], l[corev1.LabelFailureDomainBetaRegion]),
+		cmp.Or(l[corev1.LabelTopologyZone], l[corev1.LabelFailureDomainBetaZone], l["topology.k8s.aws/zone-id"])
+}
+
+// whyUnpriced says of a node why its market is not known.
+func (o *Observer) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
+	kind, region, zone := soldAs(obj)
+	for _, x := range [...]struct{ value, label string }{{kind, corev1.LabelInstanceTypeStable}, {zone, corev1.LabelTopologyZone}} {
+		if x.value == "" {
+			return fmt.Sprintf("node %s has no label %s", n.Name, x.label)
+		}
+	}
+	capacity, _ := o.cfg.Capacity.Resolve(obj.Labels)
+	where := zone
+	if region != "" {
+		where += " of " + region
+	}
+	return fmt.Sprintf("of node %s, which is %s %s in zone %s, no source of prices tells, nor the catalog of %s",
+		n.Name, capacity, kind, where, o.provider(n, obj))
 }
 
 // listed returns m, or None while no snapshot has the market.

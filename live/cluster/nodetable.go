@@ -73,7 +73,8 @@ type nodeEntry struct {
 	// initialized is since when it is known to take pods; 0 before it does.
 	initialized policy.Time
 
-	leaving bool // its object is being deleted
+	leaving  bool // its object is being deleted
+	unpriced bool // the last snapshot had no market of it
 
 	// life and was are of its Life, seen says that a snapshot had it, and gone is when its
 	// Node object went where its machine is still there.

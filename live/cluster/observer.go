@@ -149,6 +149,7 @@ func (o *Observer) fill(s *policy.Snapshot) {
 	o.tabulate()
 	o.fillNodes(s)
 	o.fillLives()
+	o.countPriced()
 	o.fillWork(s)
 	o.fillPools(s)
 	o.fillEnded(s)

@@ -107,7 +107,7 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		func() { feed.price /= 2; _ = book.Refresh(t.Context()) },
 		func() { l.put(node("n", tainted("karpenter.sh/disrupted"))) },
 		func() { l.put(pod("w0", "m", web)) },
-		func() { l.remove(pod("w1", "m", web)) },
+		func() { l.remove(l.objects["pod a/w1"]) },
 		func() { l.put(pod("w2", "n", web), pod("w3", "", web)) },
 		func() { l.put(pdb(0)) },
 		func() { l.put(budget(20)) },
@@ -124,7 +124,7 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		func() {
 			l.observer.SetMachine("b", backend.Machine{Name: "machine", Pool: "p", Launched: policy.TimeOf(clock.Now())})
 		},
-		func() { l.remove(node("n")) },
+		func() { l.remove(l.objects["node n"]) },
 		func() { clock.Step(time.Hour); _ = book.Refresh(t.Context()) },
 	}
 	var held []heldSnapshot

@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -175,11 +176,13 @@ func (b *Book) Choose(p *v1alpha1.CapacityPool) []policy.MarketID {
 }
 
 // Find returns the market of a node, policy.None where the tables do not hold it.
-// The zone may go by its name or its ID. A market that can be described but is not
-// in the tables will be after the next Fill.
+// The zone may go by its name or its ID, and the region may be empty where the zone says
+// it or where there is one only. A market that can be described but is not in the tables
+// will be after the next Fill.
 func (b *Book) Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	region = cmp.Or(region, b.regionOf(provider, zone))
 	at := place{provider, region}
 	key := offerKey{at, b.known.zoneName(at, zone), instanceType}
 	if id := b.find(key.market(c)); id != policy.None {
