@@ -328,7 +328,9 @@ func TestUnpricedNodes(t *testing.T) {
 		return all[i]
 	}
 	region := without("topology.kubernetes.io/region")
-	l.put(capacityPool("p"), node("a", region), node("b", region))
+	l.put(capacityPool("p"), node("a", region), node("b", region, func(n *corev1.Node) {
+		n.Labels["node.kubernetes.io/instance-type"], n.Labels["karpenter.sh/capacity-type"] = "m5.large", "on-demand"
+	}))
 	observe()
 	if c := priced(); c.Status != metav1.ConditionTrue {
 		t.Errorf("before the book was asked: %+v", c)
