@@ -34,7 +34,7 @@ func (w *wiring) auction() rackspace.Config {
 // observe makes the book of markets and what watches the cluster.
 func (w *wiring) observe(ctx context.Context) error {
 	c := livemarket.DefaultConfig()
-	c.Cache, c.Log = w.f.cache, w.log
+	c.Cache, c.Log, c.Regions = w.f.cache, w.log, w.f.regions
 	if w.f.trace != "" {
 		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.trace, Every: cmp.Or(w.f.pricesEvery, time.Minute), Regions: w.f.regions})
 		if err != nil {

@@ -203,6 +203,7 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 		strings.Join(r.tail[:min(len(r.tail), 3)], "\n")) // of more than ten lines the testing package cuts what is left
 	b.ReportMetric(last.peak, "MB-peak")
 	b.ReportMetric(last.resident, "MB-end")
+	b.ReportMetric(last.mapped, "MB-mapped")
 	b.ReportMetric(1000*(last.cpu-first.cpu)/float64(counted), "cpu-ms/step")
 	b.ReportMetric((last.cpu-first.cpu)/took.Hours(), "cpu-s/h")
 	b.ReportMetric(writes/took.Seconds(), "writes/s")
@@ -310,10 +311,11 @@ func (r *scaleRun) await(b *testing.B, steps int) {
 }
 
 // A scaleUsage is what the kernel says of a process: seconds of processor, and MB of
-// 1,000,000 bytes now and at most.
-type scaleUsage struct{ cpu, resident, peak float64 }
+// 1,000,000 bytes now and at most. Of those now, mapped are pages of the program's file,
+// which the kernel takes back when it needs them.
+type scaleUsage struct{ cpu, resident, mapped, peak float64 }
 
-var residentOf = regexp.MustCompile(`(?m)^(VmHWM|VmRSS):\s+(\d+) kB$`)
+var residentOf = regexp.MustCompile(`(?m)^(VmHWM|VmRSS|RssFile):\s+(\d+) kB$`)
 
 func (r *scaleRun) usage(b *testing.B) (u scaleUsage) {
 	b.Helper()
@@ -324,9 +326,12 @@ func (r *scaleRun) usage(b *testing.B) (u scaleUsage) {
 	}
 	for _, m := range residentOf.FindAllStringSubmatch(string(status), -1) {
 		kb, _ := strconv.ParseFloat(m[2], 64)
-		if m[1] == "VmHWM" {
+		switch m[1] {
+		case "VmHWM":
 			u.peak = kb * 1024 / 1e6
-		} else {
+		case "RssFile":
+			u.mapped = kb * 1024 / 1e6
+		default:
 			u.resident = kb * 1024 / 1e6
 		}
 	}

@@ -156,7 +156,7 @@ func (o *Observer) warn(i int32, n backend.Notice) {
 		if e.noticeAt == 0 {
 			e.noticeAt = at
 		}
-		e.reclaimAt = n.ReclaimAt
+		e.reclaimAt, e.source = n.ReclaimAt, n.Source
 		o.Wake(wakeNotice)
 	}
 	o.touchNode(i)
