@@ -43,6 +43,7 @@ type liveCall struct {
 	level, format         string
 	compat                []string
 	modelLate             time.Duration
+	models                string
 	usage                 usageCall
 
 	// runs makes the policies, and has verified the bundle that --policies names.
@@ -84,6 +85,7 @@ func (p *program) runCommand() *cobra.Command {
 func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "shadow", "`MODE` shadow changes nothing; active goes as far as each pool's spec.mode")
 	flags.StringVar(&f.policies, "policies", registry.Manifest, "policy `P` for all pools, as NAME[:key=value…]; manifest is what each pool names, "+registry.DefaultPolicy+" where it names none")
+	flags.StringVar(&f.models, "models-dir", "", "open bundles and runtime files that pools name in the folder `DIR` and nowhere else (default: pools can name none)")
 	flags.DurationVar(&f.modelLate, "model-timeout", 5*time.Second, "let a bundle that a policy names take at most `TIME` for a forecast; the closed form stands in for one that is late")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
 	flags.StringVar(&f.context, "context", "", "use the context `NAME` of the kubeconfig")
@@ -192,6 +194,10 @@ func (f *liveCall) checkPolicy() error {
 		err = fmt.Errorf("%d policies are given, and one decides", len(specs))
 	}
 	f.runs = newRunner()
+	f.runs.models = modelsDir(f.models)
+	if err := f.runs.models.check(); err != nil {
+		return wrong(fmt.Errorf("--models-dir: %w", err), "give the folder that bundles lie in, a folder each")
+	}
 	if err == nil {
 		_, err = f.runs.livePolicy(f.policies)(nil)
 	}
@@ -206,11 +212,16 @@ func (f *liveCall) checkPolicy() error {
 
 // livePolicy returns what makes a policy for pools that name these. Their bundles are
 // opened by a [liveModel]: what is wrong with one is no fault of the policy, which
-// then decides on the closed form.
+// then decides on the closed form. Only --policies may give paths: what pools name is
+// taken from --models-dir.
 func (r *runner) livePolicy(spec string) func([]string) (policy.Policy, error) {
-	elsewhere := func(string) error { return nil }
+	o := registry.Options{ReadRuntime: r.readRuntime, OpenBundle: func(string) error { return nil }}
+	if spec == registry.Manifest {
+		o.ReadRuntime, o.OpenBundle = r.models.readRuntime, r.models.has
+	}
 	return func(named []string) (policy.Policy, error) {
-		return registry.New(spec, registry.Options{ReadRuntime: r.readRuntime, OpenBundle: elsewhere, Manifests: named})
+		o.Manifests = named
+		return registry.New(spec, o)
 	}
 }
 

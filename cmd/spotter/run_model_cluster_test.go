@@ -103,8 +103,10 @@ func TestRunModel(t *testing.T) {
 	}
 	stop(t, a)
 
-	later := filepath.Join(t.TempDir(), "later")
-	if _, err := changePool(t.Context(), s, &v1alpha1.PolicyRef{Name: "model", Parameters: map[string]string{"bundle": later}}); err != nil {
+	folder := t.TempDir()
+	later := filepath.Join(folder, "later")
+	flags = append(flags, "--models-dir", folder)
+	if _, err := changePool(t.Context(), s, &v1alpha1.PolicyRef{Name: "model", Parameters: map[string]string{"bundle": "later"}}); err != nil {
 		t.Fatal(err)
 	}
 	b := s.start(t, append(flags, "--policies", "manifest")...)
