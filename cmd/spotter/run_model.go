@@ -320,7 +320,7 @@ func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 // foretell makes the forecaster.
 func (w *wiring) foretell(context.Context) error {
 	l, err := newLiveModel(modelConfig{
-		Policy: w.f.policies, Open: w.policies.openLive, Late: w.f.modelLate, Clock: clock.RealClock{}, Log: w.log,
+		Policy: w.f.Policies, Open: w.policies.openLive, Late: w.f.Models.Timeout.Duration, Clock: clock.RealClock{}, Log: w.log,
 	})
 	if err != nil {
 		return err

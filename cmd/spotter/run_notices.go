@@ -18,17 +18,17 @@ import (
 
 // notices reads our own queue, if there is one.
 func (w *wiring) notices(ctx context.Context) error {
-	if w.f.queue == "" {
+	if w.f.Notices.QueueURL == "" {
 		return nil
 	}
 	cfg := queue.DefaultConfig()
-	cfg.URL, cfg.Endpoint, cfg.Namespace, cfg.Log = w.f.queue, w.f.awsEndpoint, w.f.Namespace, w.log
-	if len(w.f.regions) > 0 {
-		cfg.Region = w.f.regions[0]
+	cfg.URL, cfg.Namespace, cfg.Log = w.f.Notices.QueueURL, w.f.Namespace, w.log
+	if len(w.f.Prices.Regions) > 0 {
+		cfg.Region = w.f.Prices.Regions[0]
 	}
 	sqs, err := queue.Dial(ctx, cfg)
 	if err != nil {
-		return wrong(fmt.Errorf("--queue-url: %w", err), "give credentials as the AWS CLI takes them")
+		return wrong(w.f.fault("notices.queueURL", err), "give credentials as the AWS CLI takes them")
 	}
 	sink := &noticeSink{Sink: w.observer, nodes: w.manager.GetClient()}
 	if w.groups != nil {
@@ -36,7 +36,7 @@ func (w *wiring) notices(ctx context.Context) error {
 	}
 	q, err := queue.New(cfg, sqs, w.manager.GetAPIReader(), sink)
 	if err != nil {
-		return wrong(fmt.Errorf("--queue-url: %w", err), "give the URL of a queue, as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
+		return wrong(w.f.fault("notices.queueURL", err), "give the URL of a queue, as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
 	}
 	sink.rivals = q.Rivals
 	if err := ctrlmetrics.Registry.Register(q); err != nil {

@@ -279,9 +279,8 @@ func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 	access := testenv.Kubeconfig(b, c.env.User(b, "spotter", allRules))
 	address, profiler := testenv.FreeAddress(b), testenv.FreeAddress(b)
 	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
-	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--namespace", namespace.Name, "--mode", x.mode, "--policies", x.policies,
-		"--trace", prices, "--step", scaleEvery.String(), "--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address", "0",
-		"--pprof-bind-address", profiler, "--panic-dir", b.TempDir())
+	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--namespace", namespace.Name, "--config", configured(b, "mode: "+x.mode, "policies: "+x.policies,
+		"prices: {trace: "+prices+"}", "stepInterval: "+scaleEvery.String(), "metrics: {bindAddress: '"+address+"', secure: false}", "pprof: {bindAddress: '"+profiler+"'}", "logging: {format: json}"))
 	log, err := r.cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)

@@ -134,6 +134,24 @@ func New(cfg Config) (*Limiter, error) {
 	return &Limiter{cfg: cfg, bucket: rate.NewLimiter(rate.Limit(cfg.Rate), cfg.Burst-cfg.Kept), counts: map[string]*Count{}}, nil
 }
 
+// SetLimits replaces how many writes are sent, and how many of them are kept for whom, by
+// what cfg says. Writes that wait go by the new bounds.
+func (l *Limiter) SetLimits(cfg Config) error {
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cfg.Rate, l.cfg.Burst, l.cfg.Kept, l.cfg.Reserved = cfg.Rate, cfg.Burst, cfg.Kept, cfg.Reserved
+	now := l.cfg.Clock.Now()
+	l.bucket.SetLimitAt(now, rate.Limit(cfg.Rate))
+	l.bucket.SetBurstAt(now, cfg.Burst-cfg.Kept)
+	if h := l.head(); h != nil { // it may have a shorter wait now
+		h.call()
+	}
+	return nil
+}
+
 // Counts returns what was written so far, ascending by verb.
 func (l *Limiter) Counts() []Count {
 	l.mu.Lock()
