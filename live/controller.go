@@ -203,7 +203,7 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	}, c.decider, memory)
 	var settled drain.Settled
 	if c.cfg.Mode == policy.ModeActive { // in shadow no node is written, not even to undo
-		if settled, err = c.settleDrains(ctx, c.parts.Drains.Recover); err != nil {
+		if settled, err = c.parts.Drains.Recover(ctx); err != nil {
 			c.parts.Log.Error("settling what the leader before left", "error", err)
 		}
 	}
@@ -333,7 +333,7 @@ func (c *Controller) halt(ctx context.Context) (drain.Settled, error) {
 	if err := c.parts.Lease.Fence(ctx); err != nil {
 		return drain.Settled{}, err
 	}
-	return c.settleDrains(ctx, c.parts.Drains.Halt)
+	return c.parts.Drains.Halt(ctx)
 }
 
 // says tells what was taken back and what was left.
@@ -370,20 +370,11 @@ func (c *Controller) shutDown(ctx context.Context) {
 	var settled drain.Settled
 	var err error
 	if c.cfg.Mode == policy.ModeActive { // last, since it may take all of the time that is left
-		if settled, err = c.settleDrains(ending, c.parts.Drains.Shutdown); err != nil {
+		if settled, err = c.parts.Drains.Shutdown(ending); err != nil {
 			c.parts.Log.Error("settling drains before the end", "error", err)
 		}
 	}
 	c.parts.Log.Info("stopped", "undone", settled.Undone, "left", settled.Left)
-}
-
-// settleDrains takes back what is half done. Nothing is waited for meanwhile that what is
-// written for it need let go first.
-func (c *Controller) settleDrains(ctx context.Context, how func(context.Context) (drain.Settled, error)) (drain.Settled, error) {
-	if c.parts.Hasten != nil {
-		defer c.parts.Hasten()()
-	}
-	return how(ctx)
 }
 
 // saveExperience saves what was met in the markets when it is time to.

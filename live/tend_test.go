@@ -267,39 +267,6 @@ func (x slowStart) Start(ctx context.Context, s *policy.Snapshot, d *policy.Drai
 	return x.world.Start(ctx, s, d)
 }
 
-// TestHastened: what is taken back is hastened, before the end too, when all that is
-// remembered has been saved already, so that the drains may use all of the time.
-func TestHastened(t *testing.T) {
-	var w *world
-	w = newWorld(t, 3, interceptor.Funcs{
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			if o.GetLabels()[memoryLabel] == memoryBook {
-				w.say("save")
-			}
-			return c.Update(ctx, o, opts...)
-		},
-	})
-	w.parts.Hasten = func() func() {
-		w.say("hasten")
-		return func() { w.say("as usual") }
-	}
-	c := w.controller(t)
-	if got := w.take(); !slices.Equal(got, []string{"hasten", "recover", "as usual"}) {
-		t.Errorf("taking over it did %v", got)
-	}
-	step(t, c)
-	w.flip(t, "true")
-	step(t, c)
-	if got := w.take(); !slices.Equal(got, []string{"hasten", "halt", "as usual", "save"}) {
-		t.Errorf("switched on it did %v", got)
-	}
-	c.store.book("web").Savings.Total.Paid = 42
-	c.shutDown(t.Context())
-	if got := w.take(); !slices.Equal(got, []string{"save", "hasten", "shutdown", "as usual"}) {
-		t.Errorf("asked to end it did %v", got)
-	}
-}
-
 // TestRule17Refused: a node whose drain is refused at once gives its place in the ramp
 // back, and another is tried.
 func TestRule17Refused(t *testing.T) {

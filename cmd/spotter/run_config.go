@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
-	"github.com/spotter-dev/spotter/live/limit"
 )
 
 // fieldAdvice is what to do about a field that is wrong.
@@ -104,12 +103,4 @@ func (f *liveCall) where(field string) string {
 // fault is an error that says where the field stands that it is about.
 func (f *liveCall) fault(field string, err error) error {
 	return fmt.Errorf("%s: %w", f.where(field), err)
-}
-
-// limits returns how fast the API server is written to.
-func limits(c *config.SpotterConfiguration) limit.Config {
-	l := limit.DefaultConfig()
-	l.Rate, l.Burst = c.Writes.QPS, c.Writes.Burst
-	l.Kept, l.Reserved = 4*l.Burst/5, 2*l.Burst/5
-	return l
 }

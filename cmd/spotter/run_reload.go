@@ -122,7 +122,7 @@ func (w *wiring) reload(context.Context) error {
 	apply := func(c *config.SpotterConfiguration) {
 		w.f.setLevel(c)
 		w.controller.Set(settings(c))
-		if err := w.limiter.SetLimits(limits(c)); err != nil { // as is checked
+		if err := w.limiter.SetLimits(c.Writes.QPS, c.Writes.Burst); err != nil { // as is checked
 			w.log.Error("setting the limits of writes", "error", err)
 		}
 	}

@@ -94,7 +94,7 @@ func (w *wiring) connect(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if w.limiter, err = limit.New(limits(&w.f.SpotterConfiguration)); err != nil {
+	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst}); err != nil {
 		return err
 	}
 	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts}); err != nil {
@@ -105,14 +105,14 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err != nil {
 		return wrong(err, "see that the API server is reached, and that the addresses are free")
 	}
-	ahead, err := w.writer(w.limiter.WrapAhead(w.rest))
+	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
 	if err != nil {
 		return err
 	}
 	w.parts = live.Parts{
 		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.Policies),
 		Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
-		Urgent: ahead, Hasten: w.limiter.Hasten, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+		Urgent: urgent, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
 		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
@@ -143,13 +143,10 @@ func (watching) NeedLeaderElection() bool          { return false }
 
 // drain makes the pipeline that empties nodes, and what ranks pods.
 func (w *wiring) drain(ctx context.Context) error {
-	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
-	if err != nil {
-		return err
-	}
 	cfg := drain.DefaultConfig()
-	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, urgent
+	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, w.parts.Urgent
 	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}
+	var err error
 	if w.pipeline, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), givers{w}); err != nil {
 		return err
 	}

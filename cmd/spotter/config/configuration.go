@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/keep"
+	"github.com/spotter-dev/spotter/live/limit"
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
@@ -127,7 +128,9 @@ type Writes struct {
 	// sooner and leaves the API server less for others.
 	QPS float64 `json:"qps" reload:"true"`
 
-	// Burst is how many writes may be sent at once after a quiet time.
+	// Burst is how many writes may be sent at once after a quiet time. What a step waits
+	// for and what is written for nodes under a notice does not wait, and the other
+	// writes make up for it.
 	Burst int `json:"burst" reload:"true"`
 }
 
@@ -272,14 +275,14 @@ type Logging struct {
 
 // Default returns the configuration that is used where no file is given.
 func Default() *SpotterConfiguration {
-	l, k, p := live.DefaultConfig(), keep.DefaultConfig(), cluster.DefaultPrometheusConfig()
+	l, w, k, p := live.DefaultConfig(), limit.DefaultConfig(), keep.DefaultConfig(), cluster.DefaultPrometheusConfig()
 	d := func(t time.Duration) metav1.Duration { return metav1.Duration{Duration: t} }
 	return &SpotterConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Mode:     "shadow", Policies: registry.Manifest, Backends: []string{"karpenter"}, Provider: "aws", SpotLabels: []string{},
 		StepInterval: d(l.StepMax), ShutdownTimeout: d(l.Shutdown), KillSwitch: l.KillSwitch,
 		LeaderElection: LeaderElection{Enabled: true, LeaseDuration: d(l.LeaseDuration), RenewDeadline: d(l.RenewDeadline), RetryPeriod: d(l.RetryPeriod)},
-		Writes:         Writes{QPS: 50, Burst: 200},
+		Writes:         Writes{QPS: w.QPS, Burst: w.Burst},
 		Prices:         Prices{Regions: []string{}, Families: []string{}},
 		Models:         Models{Timeout: d(5 * time.Second)},
 		Usage:          Usage{Prometheus{CPUQuery: p.CPU, MemoryQuery: p.Memory, Timeout: d(p.Timeout)}},

@@ -96,7 +96,7 @@ func (c *SpotterConfiguration) validateNumbers() field.ErrorList {
 	within(c.Discounts.OneYear, 0, 1, "0 and 1", "discounts", "1y")
 	within(c.Discounts.ThreeYears, 0, 1, "0 and 1", "discounts", "3y")
 	within(c.Writes.QPS, 1, 10_000, "1 and 10000", "writes", "qps")
-	within(float64(c.Writes.Burst), 10, 100_000, "10 and 100000", "writes", "burst")
+	within(float64(c.Writes.Burst), 1, 100_000, "1 and 100000", "writes", "burst")
 	if c.Recording.KeepBytes.Sign() < 0 {
 		all = append(all, field.Invalid(field.NewPath("recording", "keepBytes"), c.Recording.KeepBytes.String(), "must not be negative"))
 	}
