@@ -320,7 +320,7 @@ func TestModelsAreMounted(t *testing.T) {
 			}
 		}
 		mount := corev1.VolumeMount{Name: "models", MountPath: "/var/lib/spotter/models", ReadOnly: true}
-		if !slices.Contains(pod.Containers[0].VolumeMounts, mount) {
+		if !slices.Contains(pod.Containers[0].VolumeMounts, mount) || !slices.Contains(pod.Containers[0].Args, "--models-dir=/var/lib/spotter/models") {
 			t.Errorf("%s: the controller mounts %v", p.name, pod.Containers[0].VolumeMounts)
 		}
 		switch p.name {

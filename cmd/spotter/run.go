@@ -121,6 +121,10 @@ func (f *liveCall) checkPolicy() error {
 		err = fmt.Errorf("%d policies are given, and one decides", len(specs))
 	}
 	f.runs = newRunner()
+	f.runs.models = modelsDir(f.Models.Dir)
+	if err := f.runs.models.check(); err != nil {
+		return wrong(f.fault("models.dir", err), "give the folder that bundles lie in, a folder each")
+	}
 	if err == nil {
 		_, err = f.runs.livePolicy(f.Policies)(nil)
 	}
@@ -135,11 +139,16 @@ func (f *liveCall) checkPolicy() error {
 
 // livePolicy returns what makes a policy for pools that name these. Their bundles are
 // opened by a [liveModel]: what is wrong with one is no fault of the policy, which
-// then decides on the closed form.
+// then decides on the closed form. Only --policies may give paths: what pools name is
+// taken from models.dir.
 func (r *runner) livePolicy(spec string) func([]string) (policy.Policy, error) {
-	elsewhere := func(string) error { return nil }
+	o := registry.Options{ReadRuntime: r.readRuntime, OpenBundle: func(string) error { return nil }}
+	if spec == registry.Manifest {
+		o.ReadRuntime, o.OpenBundle = r.models.readRuntime, r.models.has
+	}
 	return func(named []string) (policy.Policy, error) {
-		return registry.New(spec, registry.Options{ReadRuntime: r.readRuntime, OpenBundle: elsewhere, Manifests: named})
+		o.Manifests = named
+		return registry.New(spec, o)
 	}
 }
 

@@ -85,7 +85,7 @@ func twoDays(t *testing.T) string {
 	return dir
 }
 
-// TestRunModel runs the controller with a bundle that --policies names and then with
+// TestRunModel runs the controller with a bundle that policies names and then with
 // one that the pool names and that is not there at first. What it decided is taken
 // again without the bundle and without what runs it.
 func TestRunModel(t *testing.T) {
@@ -103,8 +103,10 @@ func TestRunModel(t *testing.T) {
 	}
 	stop(t, a)
 
-	later := filepath.Join(t.TempDir(), "later")
-	if _, err := changePool(t.Context(), s, &v1alpha1.PolicyRef{Name: "model", Parameters: map[string]string{"bundle": later}}); err != nil {
+	folder := t.TempDir()
+	later := filepath.Join(folder, "later")
+	settings = append(settings, "models: {dir: "+folder+"}")
+	if _, err := changePool(t.Context(), s, &v1alpha1.PolicyRef{Name: "model", Parameters: map[string]string{"bundle": "later"}}); err != nil {
 		t.Fatal(err)
 	}
 	b := s.start(t, append(settings, "policies: manifest")...)

@@ -164,6 +164,10 @@ type Notices struct {
 
 // Models is about trained models.
 type Models struct {
+	// Dir is the folder in which bundles and runtime files that pools name are opened,
+	// by their names, and nowhere else. Empty lets pools name none.
+	Dir string `json:"dir"`
+
 	// Timeout bounds one forecast of a bundle. The closed form stands in for one that
 	// is late.
 	Timeout metav1.Duration `json:"timeout"`
