@@ -35,8 +35,8 @@ type Config struct {
 	// makes fewer steps while pods come and go.
 	Collect time.Duration
 
-	// StepMax is the longest time between two steps, whatever a plan asks for.
-	StepMax time.Duration
+	// Settings can change while the controller runs.
+	Settings
 
 	// TendEvery is the longest time between two looks at what the backends hold, also
 	// where no step is due. Raising it leaves launches that got no machine, and limits
@@ -71,6 +71,12 @@ type Config struct {
 	// Settle is how long a node that was let through the ramp may stand untouched
 	// before its move counts as failed and another may take its place.
 	Settle time.Duration
+}
+
+// Settings are what of a [Config] can change while the controller runs.
+type Settings struct {
+	// StepMax is the longest time between two steps, whatever a plan asks for.
+	StepMax time.Duration
 
 	// Discount1y and Discount3y are what commitments of one and three years save
 	// off the price on demand, in [0, 1]. They are for comparison only.
@@ -82,12 +88,12 @@ func DefaultConfig() Config {
 	return Config{
 		Mode: policy.ModeShadow, Namespace: "spotter", LeaderElect: true,
 		LeaseDuration: 8 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second,
-		Collect: 10 * time.Second, StepMax: 10 * time.Minute, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
+		Collect: 10 * time.Second, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
 		Retry: 5 * time.Second, RetryMax: time.Minute,
 		Shutdown:   20 * time.Second,
 		KillSwitch: "spotter-kill-switch", SwitchEvery: 10 * time.Second,
 		StatusEvery: time.Minute, ExperienceEvery: 5 * time.Minute, Settle: 30 * time.Minute,
-		Discount1y: 0.29, Discount3y: 0.45,
+		Settings: Settings{StepMax: 10 * time.Minute, Discount1y: 0.29, Discount3y: 0.45},
 	}
 }
 

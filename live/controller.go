@@ -23,6 +23,9 @@ type Controller struct {
 	cfg   Config
 	parts Parts
 
+	// settings are those in force; [Controller.Set] replaces them.
+	settings atomic.Pointer[Settings]
+
 	store    *Store
 	decider  *decider
 	actuator *actuator
@@ -96,6 +99,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 		kill:   killSwitch{reader: parts.Reader, key: client.ObjectKey{Namespace: cfg.Namespace, Name: cfg.KillSwitch}},
 		alarm:  alarm{clock: parts.Clock, collect: cfg.Collect, wakes: parts.Wakes},
 	}
+	c.settings.Store(&cfg.Settings)
 	var err error
 	if c.decider, err = newDecider(parts.Policy, c.decided); err != nil {
 		return nil, err
@@ -119,6 +123,16 @@ func (p *Parts) validate() error {
 		}
 	}
 	return nil
+}
+
+// Set replaces the settings while the controller runs. The next step is taken soon, so
+// that a shorter time between steps does not wait for the longer one.
+func (c *Controller) Set(s Settings) {
+	c.settings.Store(&s)
+	select {
+	case c.poll <- wakeSettings:
+	default: // a step is asked for already
+	}
 }
 
 // NeedLeaderElection keeps all replicas but one from deciding.

@@ -83,9 +83,10 @@ const youngRetry = time.Minute
 
 // dueAfter returns when a plan is to be looked at again.
 func (c *Controller) dueAfter(p *policy.Plan) time.Time {
-	latest := c.parts.Clock.Now().Add(c.cfg.StepMax)
+	longest := c.settings.Load().StepMax
+	latest := c.parts.Clock.Now().Add(longest)
 	if c.actuator.young {
-		latest = c.parts.Clock.Now().Add(min(c.cfg.StepMax, youngRetry))
+		latest = c.parts.Clock.Now().Add(min(longest, youngRetry))
 	}
 	if wake := p.Wake.Std(); wake.Before(latest) {
 		return wake
@@ -155,7 +156,7 @@ func liveNodes(s *policy.Snapshot) int {
 
 // poolMetrics returns what is told of each pool.
 func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
-	all := make([]metrics.Pool, len(s.Pools))
+	all, settings := make([]metrics.Pool, len(s.Pools)), c.settings.Load()
 	for i := range s.Pools {
 		p, b, f := &s.Pools[i], c.store.book(s.Pools[i].Name), c.counted[i]
 		h := s.Holding(p.ID)
@@ -164,8 +165,8 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 			SavingPerHour: f.saving, Paid: b.Savings.Total.Paid, AtOnDemand: b.Savings.Total.OnDemand,
 			Saved: map[string]policy.Money{
 				"on-demand":     b.Savings.Total.Saved(),
-				"commitment-1y": b.Savings.Total.SavedAgainst(c.cfg.Discount1y),
-				"commitment-3y": b.Savings.Total.SavedAgainst(c.cfg.Discount3y),
+				"commitment-1y": b.Savings.Total.SavedAgainst(settings.Discount1y),
+				"commitment-3y": b.Savings.Total.SavedAgainst(settings.Discount3y),
 			},
 			Namespaces: make(map[string]policy.Money, len(b.Savings.Namespaces)), ShadowSaved: b.Shadow.Saved, ShadowMoves: len(b.Shadow.Moves),
 		}

@@ -19,6 +19,9 @@ const (
 	wakeRetry = "retry"
 )
 
+// wakeSettings is why a step is taken after the settings were changed.
+const wakeSettings = "settings"
+
 // An alarm says when the next step is due. What happens is collected for a while,
 // counted from the first of it, so that a hundred pods that come together make
 // one step; what is urgent is due at once.

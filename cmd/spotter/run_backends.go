@@ -19,13 +19,13 @@ import (
 // provision makes the backends.
 func (w *wiring) provision(ctx context.Context) error {
 	c, r := w.manager.GetClient(), w.manager.GetAPIReader()
-	for _, name := range w.f.backends {
+	for _, name := range w.f.Backends {
 		switch name {
 		case "karpenter":
 			cfg := karpenter.DefaultConfig()
-			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Since = w.parts.Urgent, w.log, w.f.provider, policy.TimeOf(time.Now().Add(-policy.NoticeLead(policy.AWS)))
-			if len(w.f.regions) > 0 {
-				cfg.Region = w.f.regions[0]
+			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Since = w.parts.Urgent, w.log, w.f.Provider, policy.TimeOf(time.Now().Add(-policy.NoticeLead(policy.AWS)))
+			if len(w.f.Prices.Regions) > 0 {
+				cfg.Region = w.f.Prices.Regions[0]
 			}
 			b, err := karpenter.New(cfg, c, r, w.observer)
 			if err != nil {
@@ -59,14 +59,14 @@ func (w *wiring) provision(ctx context.Context) error {
 // provisionASG makes the backend of the groups in all regions that are named.
 func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
 	cfg := asg.DefaultConfig()
-	cfg.Endpoint, cfg.Fence, cfg.Log = w.f.awsEndpoint, w.lease.Fence, w.log
-	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.regions[0]))
+	cfg.Fence, cfg.Log = w.lease.Fence, w.log
+	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.Prices.Regions[0]))
 	if err != nil {
 		return wrong(fmt.Errorf("AWS: %w", err), "give credentials as the AWS CLI takes them")
 	}
-	b, err := asg.NewRegions(cfg, w.f.regions, base, c, r, w.observer)
+	b, err := asg.NewRegions(cfg, w.f.Prices.Regions, base, c, r, w.observer)
 	if err != nil {
-		return wrong(err, "run `spotter run --help`")
+		return wrong(err, fieldAdvice)
 	}
 	w.groups = b
 	w.join(policy.ProvisionerClusterAutoscaler, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error {

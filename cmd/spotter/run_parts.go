@@ -26,7 +26,7 @@ func (g givers) Giver(pool string) (backend.Giver, error) {
 	}
 	b := g.w.parts.Backends[p.Pool().Provisioner]
 	if b == nil {
-		return nil, fmt.Errorf("backend of pool %q: it is not among --backends", pool)
+		return nil, fmt.Errorf("backend of pool %q: it is not among the backends", pool)
 	}
 	return b, nil
 }

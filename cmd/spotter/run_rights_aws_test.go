@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,11 +36,13 @@ func TestAWSRightsAreExact(t *testing.T) {
 	sqs := httptest.NewServer(messages)
 	defer sqs.Close()
 	t.Setenv("AWS_REGION", "us-east-1")
-	bucket, flags := newRecords(t, "")
-	flags = append(flags, "--queue-url", "https://sqs.us-east-1.amazonaws.com/123456789012/spotter", "--endpoint", sqs.URL)
-	for range 2 { // the second meets what the first has left in the bucket
-		dir := filepath.Join(t.TempDir(), "record")
-		r := s.start(t, append(flags, "--record", dir)...)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", sqs.URL)
+	dir := t.TempDir()
+	bucket, settings := newRecords(t, "DIR")
+	settings = append(settings, "notices: {queueURL: 'https://sqs.us-east-1.amazonaws.com/123456789012/spotter'}")
+	for i := range 2 { // the second meets what the first has left in the bucket
+		dir := filepath.Join(dir, strconv.Itoa(i))
+		r := s.start(t, strings.ReplaceAll(strings.Join(settings, "\n"), "DIR", dir))
 		testenv.Eventually(t, "three decisions are found", func() error {
 			if n := decisionsIn(t, dir); n < 3 {
 				return fmt.Errorf("%d are", n)

@@ -268,7 +268,7 @@ func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 	b.Helper()
 	namespace := "spotter-" + strings.ReplaceAll(x.name, "/", "-")
 	c.makeSpace(b, namespace)
-	return c.startAs(b, "spotter", nil, "--namespace", namespace, "--mode", x.mode, "--policies", x.policies, "--trace", prices, "--step", scaleEvery.String())
+	return c.startAs(b, "spotter", nil, "namespace: "+namespace, "mode: "+x.mode, "policies: "+x.policies, "prices: {trace: "+prices+"}", "stepInterval: "+scaleEvery.String())
 }
 
 func (c *crowd) makeSpace(b *testing.B, name string) {
@@ -278,9 +278,9 @@ func (c *crowd) makeSpace(b *testing.B, name string) {
 	}
 }
 
-// startAs starts the program as a user of the API server, with an environment besides the
-// test's.
-func (c *crowd) startAs(b *testing.B, user string, env []string, args ...string) *scaleRun {
+// startAs starts the program with settings as a user of the API server, with an environment
+// besides the test's.
+func (c *crowd) startAs(b *testing.B, user string, env []string, settings ...string) *scaleRun {
 	b.Helper()
 	program := os.Getenv("SPOTTER")
 	if program == "" {
@@ -292,8 +292,8 @@ func (c *crowd) startAs(b *testing.B, user string, env []string, args ...string)
 	access := testenv.Kubeconfig(b, c.env.User(b, user, allRules))
 	address, profiler := testenv.FreeAddress(b), testenv.FreeAddress(b)
 	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
-	r.cmd = exec.CommandContext(b.Context(), program, append([]string{"run", "--kubeconfig", access,
-		"--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address", "0", "--pprof-bind-address", profiler, "--panic-dir", b.TempDir()}, args...)...)
+	settings = append(slices.Clone(settings), "metrics: {bindAddress: '"+address+"', secure: false}", "pprof: {bindAddress: '"+profiler+"'}", "logging: {format: json}")
+	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--config", configured(b, settings...))
 	r.cmd.Env = append(os.Environ(), env...)
 	log, err := r.cmd.StderrPipe()
 	if err != nil {

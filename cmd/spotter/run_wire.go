@@ -94,13 +94,14 @@ func (w *wiring) connect(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if w.limiter, err = limit.New(limit.DefaultConfig()); err != nil {
+	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst}); err != nil {
 		return err
 	}
-	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.compat, Writes: w.limiter.Counts}); err != nil {
+	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts}); err != nil {
 		return err
 	}
-	w.manager, w.lease, err = live.NewManager(&w.f.Config, w.f.serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
+	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
+	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
 	if err != nil {
 		return wrong(err, "see that the API server is reached, and that the addresses are free")
 	}
@@ -109,12 +110,12 @@ func (w *wiring) connect(ctx context.Context) error {
 		return err
 	}
 	w.parts = live.Parts{
-		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.policies),
+		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.Policies),
 		Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
 		Urgent: urgent, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
-		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide,
+		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
 	} {
 		if err := make(ctx); err != nil {
 			return err
@@ -205,7 +206,7 @@ func (t tracer) Close() error {
 
 // decide makes the controller, which the manager starts once it leads.
 func (w *wiring) decide(context.Context) error {
-	c, err := live.New(w.f.Config, w.parts)
+	c, err := live.New(w.f.controller(), w.parts)
 	if err != nil {
 		return wrong(err, policyAdvice)
 	}

@@ -197,6 +197,27 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// TestUnclaimedNodesAreNobodys hands a node back that somebody was expected to drain and
+// did not, and wakes for it once.
+func TestUnclaimedNodesAreNobodys(t *testing.T) {
+	l := newLab(t, capacityPool("p"), node("n"))
+	warning := backend.Notice{Machine: "i-n", At: at(0), ReclaimAt: at(2 * time.Minute), Source: "sqs", ActedBy: policy.ActorNTH}
+	l.observer.Notice(warning)
+	if n := nodeIn(t, l.observe(time.Second), "n"); n.ActedBy != policy.ActorNTH {
+		t.Errorf("%+v", n)
+	}
+	l.wakes()
+	warning.ActedBy, warning.Unclaimed = policy.ActorNone, true
+	l.observer.Notice(warning)
+	l.observer.Notice(warning)
+	if got := l.wakes(); !slices.Equal(got, []string{"notice"}) {
+		t.Errorf("it wakes for %v", got)
+	}
+	if n := nodeIn(t, l.observe(5*time.Second), "n"); n.ActedBy != policy.ActorNone || n.ReclaimAt != warning.ReclaimAt {
+		t.Errorf("%+v", n)
+	}
+}
+
 // TestExperienceOverRestart counts what happened while nobody looked, and nothing
 // twice.
 func TestExperienceOverRestart(t *testing.T) {

@@ -9,6 +9,7 @@ const (
 	groupStorage    = "storage.k8s.io"
 	groupLeases     = "coordination.k8s.io"
 	groupEvents     = "events.k8s.io"
+	groupRBAC       = "rbac.authorization.k8s.io"
 	groupMetrics    = "metrics.k8s.io"
 	groupOurs       = "spotter.dev"
 	groupKarpenter  = "karpenter.sh"
@@ -121,9 +122,9 @@ func rackspaceRights() []Right {
 }
 
 func queueRights() []Right {
-	const without = "Another consumer of the queue that takes its name from a ConfigMap, or that runs where workloads may not be listed, is not found."
 	return []Right{
-		{Part: Queue, Scope: Cluster, Resources: []string{"configmaps"}, Verbs: []string{"get"}, Without: without,
-			Why: "From which queue Karpenter and the Node Termination Handler read."},
+		{Part: Queue, Scope: Cluster, Group: groupRBAC, Resources: []string{"clusterroles", "clusterrolebindings"}, Verbs: []string{"list"},
+			Without: "Another consumer of the queue is not found, and a warned node that somebody else drains is drained by both.",
+			Why:     "Who may drain nodes: a workload counts as Karpenter or the Node Termination Handler only if its ServiceAccount may."},
 	}
 }

@@ -177,10 +177,10 @@
   verbs: [patch]
 {{- end }}
 {{- if .Values.aws.queueURL }}
-# From which queue Karpenter and the Node Termination Handler read.
-- apiGroups: [""]
-  resources: [configmaps]
-  verbs: [get]
+# Who may drain nodes: a workload counts as Karpenter or the Node Termination Handler only if its ServiceAccount may.
+- apiGroups: ["rbac.authorization.k8s.io"]
+  resources: [clusterroles, clusterrolebindings]
+  verbs: [list]
 {{- end }}
 {{- end }}
 
