@@ -38,7 +38,8 @@ type liveCall struct {
 	pricesEvery           time.Duration // 0 is as suits each source
 	regions, families     []string
 	provider, awsEndpoint string
-	queue                 string
+	queue, clusterName    string
+	printPolicy           bool
 	labels                []string
 	level, format         string
 	compat                []string
@@ -67,7 +68,12 @@ func (p *program) runCommand() *cobra.Command {
 			"  spotter run --mode active --region us-east-1 --record /var/lib/spotter/record\n" +
 			"  spotter run --trace prices --policies portfolio --log-format text",
 		Args: arguments(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return p.live(c.Context(), &f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.printPolicy {
+				return p.printIAMPolicy(&f)
+			}
+			return p.live(c.Context(), &f)
+		},
 	}
 	f.register(c.Flags())
 	complete(c, "mode", []string{"shadow", "active"})
@@ -112,6 +118,8 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.pricesEvery, "price-interval", 0, "read spot prices every `TIME` (default: every 5m from AWS, every 1m from a trace and from Rackspace)")
 	flags.StringVar(&f.cache, "price-cache", "", "keep prices in `FILE`, so that a restart asks only for what is new")
 	flags.StringVar(&f.queue, "queue-url", "", "read notices from the SQS queue `URL`, which nobody else reads")
+	flags.BoolVar(&f.printPolicy, "print-iam-policy", false, "print the IAM policy that a controller with these flags needs, and do nothing")
+	flags.StringVar(&f.clusterName, "cluster-name", "", "limit --print-iam-policy to the groups of the cluster `NAME`")
 	flags.StringVar(&f.provider, "provider", "aws", "take nodes that do not say who sells them for those of `NAME`")
 	flags.StringArrayVar(&f.labels, "spot-label", nil, "take nodes with the label `NAME[=VALUE]` for spot, before all labels that are known; may be given again")
 	flags.Float64Var(&f.Discount1y, "discount-1y", f.Discount1y, "compare savings with commitments of one year that save the part `X`")
@@ -128,8 +136,8 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 // pricesEveryMax leaves time for a second reading before prices are too old to be believed.
 const pricesEveryMax = time.Hour
 
-// check finds what is wrong with the flags before anything is reached.
-func (f *liveCall) check() error {
+// checkMode finds what is wrong with the mode and the backends.
+func (f *liveCall) checkMode() error {
 	modes := map[string]policy.Mode{"shadow": policy.ModeShadow, "active": policy.ModeActive}
 	mode, known := modes[f.mode]
 	if !known {
@@ -143,6 +151,14 @@ func (f *liveCall) check() error {
 	}
 	if slices.Contains(f.backends, "asg") && len(f.regions) == 0 {
 		return wrong(errors.New("--backends asg needs --region: where the groups lie"), "give --region, as us-east-1,us-west-2")
+	}
+	return nil
+}
+
+// check finds what is wrong with the flags before anything is reached.
+func (f *liveCall) check() error {
+	if err := f.checkMode(); err != nil {
+		return err
 	}
 	for _, s := range f.compat {
 		if !slices.Contains(metrics.Systems, s) {

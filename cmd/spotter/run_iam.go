@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/live/rights"
+)
+
+// clusterNames are those that EKS takes.
+var clusterNames = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
+
+// printIAMPolicy prints the policy of the role of a controller with these flags.
+func (p *program) printIAMPolicy(f *liveCall) error {
+	if err := f.checkMode(); err != nil {
+		return err
+	}
+	s, err := f.rightsAtAWS()
+	if err != nil {
+		return err
+	}
+	return p.output("", func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s\n", rights.PolicyOf(s).JSON())
+		return err
+	})
+}
+
+// rightsAtAWS returns what a controller with these flags uses of AWS.
+func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
+	s := rights.Setup{
+		Active: f.mode == "active", Regions: f.regions, Cluster: f.clusterName, Queue: f.queue, Bucket: f.record.Bucket, Key: f.record.KMSKey,
+	}
+	if len(f.regions) > 0 && f.trace == "" {
+		s.Parts = append(s.Parts, rights.Prices)
+	}
+	if slices.Contains(f.backends, "asg") {
+		s.Parts = append(s.Parts, rights.Groups)
+		if !clusterNames.MatchString(f.clusterName) {
+			return s, wrong(fmt.Errorf("--cluster-name: %q names no cluster, and groups are told apart by its tag", f.clusterName),
+				"give --cluster-name the NAME of the tag kubernetes.io/cluster/NAME of the groups")
+		}
+	}
+	if f.queue != "" {
+		s.Parts = append(s.Parts, rights.Queue)
+		if u, err := url.Parse(f.queue); err != nil || strings.Count(strings.Trim(u.Path, "/"), "/") != 1 {
+			return s, wrong(fmt.Errorf("--queue-url: %q names no account and no queue", f.queue), "give it as https://sqs.us-east-1.amazonaws.com/123456789012/spotter")
+		}
+	}
+	if f.record.Bucket != "" {
+		s.Parts = append(s.Parts, rights.Bucket)
+		if len(s.Regions) == 0 && f.record.Region != "" {
+			s.Regions = []string{f.record.Region}
+		}
+	}
+	if len(s.Parts) == 0 {
+		return s, wrong(errors.New("nothing of AWS is used: no prices, no groups, no queue and no bucket"), "give --print-iam-policy beside the flags of the controller")
+	}
+	return s, nil
+}
