@@ -29,6 +29,10 @@ type liveCall struct {
 
 	kubeconfig, context string
 
+	// printPolicy asks for no more than the IAM policy, limited to the groups of a cluster.
+	printPolicy bool
+	clusterName string
+
 	// file is that of --config, and flags the flags as they were given: what one of
 	// them says holds beside the file.
 	file  string
@@ -61,7 +65,12 @@ func (p *program) runCommand() *cobra.Command {
 			"  spotter run --config /etc/spotter/config.yaml\n" +
 			"  spotter run --trace prices --policies portfolio --log-format text",
 		Args: arguments(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return p.live(c.Context(), &f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.printPolicy {
+				return p.printIAMPolicy(&f)
+			}
+			return p.live(c.Context(), &f)
+		},
 	}
 	f.flags = c.Flags()
 	f.register(f.flags)
@@ -88,6 +97,8 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Prices.Trace, "trace", f.Prices.Trace, "take prices from the trace `DIR`, as `spotter trace record --follow` fills it")
 	flags.StringVar(&f.Recording.Dir, "record", f.Recording.Dir, "record every decision as Parquet in the folder `DIR`; replicas may share one")
 	flags.BoolVar(&f.LeaderElection.Enabled, "leader-elect", f.LeaderElection.Enabled, "act only while holding the lease; false is for a single process")
+	flags.BoolVar(&f.printPolicy, "print-iam-policy", false, "print the IAM policy that a controller with these settings needs, and do nothing")
+	flags.StringVar(&f.clusterName, "cluster-name", "", "limit --print-iam-policy to the groups of the cluster `NAME`")
 	flags.StringVar(&f.Logging.Level, "log-level", f.Logging.Level, "log from `LEVEL` on: debug, info, warn, error")
 	flags.StringVar(&f.Logging.Format, "log-format", f.Logging.Format, "log as `FORMAT` json or text")
 }

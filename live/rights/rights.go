@@ -54,6 +54,11 @@ type Setup struct {
 
 	// Parts are those that are used; Core always is.
 	Parts []Part
+
+	// What a policy of AWS is limited to: the regions, the name of the cluster, the URL
+	// of the queue, the bucket as s3://bucket/prefix, and the key of its objects.
+	Regions                     []string
+	Cluster, Queue, Bucket, Key string
 }
 
 // needs reports whether a right of a part counts, which may be needed by an active
