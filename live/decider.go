@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
 )
 
 // A decider is the policy that the driver sees. It makes the real one anew when the
@@ -98,4 +99,15 @@ func (d *decider) adopt(s *policy.Snapshot) {
 func obey(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	m.Decisions++
 	return policy.Plan{Drains: notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
+}
+
+// notices returns the drains of the nodes under notice. A fault in what finds them
+// must not end the process that has just survived another: there are none then.
+func notices(s *policy.Snapshot) (drains []policy.Drain) {
+	defer func() {
+		if recover() != nil {
+			drains = nil
+		}
+	}()
+	return place.Notices(s)
 }

@@ -31,6 +31,26 @@ func (g givers) Giver(pool string) (backend.Giver, error) {
 	return b, nil
 }
 
+// noticing is a pipeline that takes notices without a step, and recovers as it starts.
+type noticing struct{ *drain.Pipeline }
+
+// Notice orders that a node is emptied that the provider takes.
+func (n noticing) Notice(x drain.Noticed) {
+	s := &policy.Snapshot{
+		Pools: []policy.Pool{{Name: x.Pool, Provisioner: x.Provisioner}},
+		Nodes: []policy.Node{{Name: x.Node, Phase: policy.NodeInitialized, ReclaimAt: x.ReclaimAt}},
+	}
+	_ = n.Start(context.Background(), s, &policy.Drain{Why: policy.Why{Reason: policy.ReasonNotice, Text: x.Text}})
+}
+
+// Run settles what a leader before has left, and then works on what is ordered.
+func (n noticing) Run(ctx context.Context) error {
+	if _, err := n.Recover(ctx); err != nil {
+		return err
+	}
+	return n.Pipeline.Run(ctx)
+}
+
 // drainMeter counts what the pipeline does.
 type drainMeter struct{ w *wiring }
 

@@ -38,6 +38,7 @@ import (
 	"github.com/spotter-dev/spotter/live/limit"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -65,6 +66,7 @@ type wiring struct {
 
 	manager    manager.Manager
 	lease      *live.Lease
+	authority  *permit.Authority
 	limiter    *limit.Limiter
 	metrics    *metrics.Metrics
 	book       *livemarket.Book
@@ -104,13 +106,14 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err != nil {
 		return wrong(err, "see that the API server is reached, and that the addresses are free")
 	}
+	w.authorize()
 	ahead, err := w.writer(w.limiter.WrapAhead(w.rest))
 	if err != nil {
 		return err
 	}
 	w.parts = live.Parts{
 		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.policies),
-		Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
+		Authority: w.authority, Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
 		Urgent: ahead, Hasten: w.limiter.Hasten, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
@@ -128,6 +131,14 @@ func (w *wiring) writer(cfg *rest.Config) (client.Client, error) {
 	return client.New(cfg, client.Options{
 		Scheme: w.manager.GetScheme(), Mapper: w.manager.GetRESTMapper(), Cache: &client.CacheOptions{Reader: w.manager.GetCache()},
 	})
+}
+
+// authorize makes what answers whether something may be changed.
+func (w *wiring) authorize() {
+	cfg := permit.DefaultConfig()
+	cfg.Mode, cfg.Namespace, cfg.KillSwitch, cfg.Fence = w.f.Mode, w.f.Namespace, w.f.KillSwitch, w.lease.Fence
+	cfg.Conflicts = func() map[string]string { return w.observer.Conflicts() }
+	w.authority = permit.New(cfg, w.manager.GetAPIReader())
 }
 
 // everywhere has the manager run f on every replica.
@@ -153,7 +164,7 @@ func (w *wiring) drain(ctx context.Context) error {
 		return err
 	}
 	ranker := drain.NewRanker(w.manager.GetClient(), w.lease.Fence)
-	w.parts.Drains, w.parts.Ranker = w.pipeline, ranker
+	w.parts.Drains, w.parts.Ranker = noticing{w.pipeline}, ranker
 	w.parts.Workers = append(w.parts.Workers, func(ctx context.Context) error {
 		return ranker.Run(ctx, func(err error) { w.log.Warn("ranking pods", "error", err) })
 	})
@@ -164,7 +175,10 @@ func (w *wiring) drain(ctx context.Context) error {
 func (w *wiring) budgets(context.Context) error {
 	cfg := budget.DefaultConfig(w.f.Namespace)
 	cfg.Log, cfg.Events = w.log, w.parts.Events
-	cfg.Enforcing = func() bool { return w.controller.Enforcing() }
+	cfg.Enforcing = func() bool {
+		v, err := w.authority.Cluster(context.Background())
+		return err == nil && v == permit.Active
+	}
 	keeper, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
 	if err != nil {
 		return err
