@@ -30,7 +30,9 @@ type Controller struct {
 	// table is what steps and the reconcilers share, and workers are these.
 	table   *table
 	workers workers
-	status  statusWriter
+
+	// reported is when the status of a pool was last written. It belongs to who does.
+	reported map[string]time.Time
 
 	// What follows belongs to the step. memory is what was decided with last.
 	memory policy.Memory
@@ -71,8 +73,8 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 	wakes := make(chan string, wakesMax)
 	c := &Controller{
 		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), wakes: wakes, table: newTable(),
-		status: statusWriter{map[string]time.Time{}, map[string]overwrite{}},
-		alarm:  alarm{clock: parts.Clock, collect: cfg.Collect, wakes: wakes},
+		reported: map[string]time.Time{},
+		alarm:    alarm{clock: parts.Clock, collect: cfg.Collect, wakes: wakes},
 	}
 	c.publisher = &publisher{c: c}
 	var err error
@@ -117,12 +119,11 @@ func (c *Controller) Start(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
-	err := c.startWorkers(running, &all) // drains go on, and notices are obeyed, before there is a first step
-	if err == nil {
-		c.awaitPrices(ctx)
-		if c.awaitCluster(ctx) == nil { // else the process is to end
-			err = c.loop(ctx)
-		}
+	c.startWorkers(running, &all) // drains go on, and notices are obeyed, before there is a first step
+	c.awaitPrices(ctx)
+	var err error
+	if c.awaitCluster(ctx) == nil { // else the process is to end
+		err = c.loop(ctx)
 	}
 	stop()
 	all.Wait()

@@ -98,16 +98,5 @@ func (d *decider) adopt(s *policy.Snapshot) {
 // under notice are emptied, and what is under way goes on.
 func obey(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	m.Decisions++
-	return policy.Plan{Drains: notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
-}
-
-// notices returns the drains of the nodes under notice. A fault in what finds them
-// must not end the process that has just survived another: there are none then.
-func notices(s *policy.Snapshot) (drains []policy.Drain) {
-	defer func() {
-		if recover() != nil {
-			drains = nil
-		}
-	}()
-	return place.Notices(s)
+	return policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
 }

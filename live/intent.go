@@ -9,22 +9,20 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The kinds of entries of a plan, as metrics name them.
+// The kinds of entries that differ from others in when they may be withdrawn.
 const (
 	kindSteer  = "steer"
 	kindLaunch = "launch"
-	kindDrain  = "drain"
-	kindRank   = "deletion-cost"
-	kindGate   = "gate"
-	kindPause  = "pause"
-	kindEvict  = "evict"
 )
 
 // An entry is one thing that a plan asks of a backend, or of who enforces budgets.
 type entry struct {
-	kind string
+	kind string // as metrics name it
 	do   func(context.Context) error
 }
+
+// A target is what an intent is of: a CapacityPool or a GPUBudget.
+type target struct{ pool, budget string }
 
 // An intent is what a CapacityPool, or a GPUBudget, is to come to. A reconciler carries
 // it out while the next step is computed.
@@ -54,10 +52,10 @@ type result struct {
 type table struct {
 	mu sync.Mutex
 
-	// pools are intents by CapacityPool, budgets by GPUBudget. ended is closed, and made
-	// anew, whenever an entry was done.
-	pools, budgets map[string]*intent
-	ended          chan struct{}
+	// intents are what there is to do. ended is closed, and made anew, whenever an entry
+	// was done.
+	intents map[target]*intent
+	ended   chan struct{}
 
 	last    *policy.Snapshot   // that of the last step
 	results map[string]result  // by CapacityPool
@@ -76,7 +74,7 @@ type table struct {
 
 func newTable() *table {
 	return &table{
-		pools: map[string]*intent{}, budgets: map[string]*intent{}, ended: make(chan struct{}),
+		intents: map[target]*intent{}, ended: make(chan struct{}),
 		results: map[string]result{}, reports: map[string]*report{}, drains: map[string]endedDrain{}, fruitless: map[string]bool{},
 	}
 }
@@ -85,7 +83,7 @@ func newTable() *table {
 func (t *table) withdraw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, x := range t.pools {
+	for _, x := range t.intents {
 		x.entries = slices.DeleteFunc(x.entries, func(e *entry) bool { return e.kind == kindLaunch && e != x.running })
 	}
 }
@@ -96,9 +94,9 @@ func (t *table) launching() (pools map[string]bool, ended <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pools = map[string]bool{}
-	for name, x := range t.pools {
+	for of, x := range t.intents {
 		if x.running != nil && x.running.kind == kindLaunch {
-			pools[name] = true
+			pools[of.pool] = true
 		}
 	}
 	return pools, t.ended
@@ -106,39 +104,31 @@ func (t *table) launching() (pools map[string]bool, ended <-chan struct{}) {
 
 // publish puts the intent of a step in the place of what of the step before has not
 // begun. What a pool is told to buy stays until it is told something else.
-func (t *table) publish(s *policy.Snapshot, pools, budgets map[string]*intent) {
+func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = s
-	replace(t.pools, pools)
-	replace(t.budgets, budgets)
-	for name := range t.results {
-		if pools[name] == nil {
-			delete(t.results, name)
-		}
-	}
-	for name, x := range pools {
-		if len(x.entries) == 0 { // else it is told once the entries are done
-			t.results[name] = result{held: x.held}
-		}
-	}
-}
-
-// replace puts next in the place of the intents of a step before.
-func replace(all, next map[string]*intent) {
-	maps.DeleteFunc(all, func(key string, x *intent) bool { return next[key] == nil && x.running == nil })
-	for key, x := range all {
-		n := next[key]
-		if n == nil {
+	for of, x := range t.intents {
+		n := next[of]
+		switch {
+		case n == nil && x.running == nil:
+			delete(t.intents, of)
+			delete(t.results, of.pool)
+		case n == nil:
 			x.entries = nil
-			continue
-		}
-		n.running = x.running
-		if i := slices.IndexFunc(x.entries, func(e *entry) bool { return e.kind == kindSteer && e != x.running }); i >= 0 && !n.has(kindSteer) {
-			n.entries = slices.Insert(n.entries, 0, x.entries[i])
+		default:
+			n.running = x.running
+			if i := slices.IndexFunc(x.entries, func(e *entry) bool { return e.kind == kindSteer && e != x.running }); i >= 0 && !n.has(kindSteer) {
+				n.entries = slices.Insert(n.entries, 0, x.entries[i])
+			}
 		}
 	}
-	maps.Copy(all, next)
+	maps.Copy(t.intents, next)
+	for of, x := range next {
+		if len(x.entries) == 0 { // else it is told once the entries are done
+			t.results[of.pool] = result{held: x.held}
+		}
+	}
 }
 
 func (x *intent) has(kind string) bool {
@@ -146,20 +136,20 @@ func (x *intent) has(kind string) bool {
 }
 
 // todo returns what is left of an intent.
-func (t *table) todo(of map[string]*intent, key string) []*entry {
+func (t *table) todo(of target) []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x := of[key]; x != nil {
+	if x := t.intents[of]; x != nil {
 		return slices.Clone(x.entries)
 	}
 	return nil
 }
 
 // begin reports whether an entry is still wanted, and has it count as begun.
-func (t *table) begin(of map[string]*intent, key string, e *entry) bool {
+func (t *table) begin(of target, e *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	x := of[key]
+	x := t.intents[of]
 	if x == nil || !slices.Contains(x.entries, e) {
 		return false
 	}
@@ -169,10 +159,10 @@ func (t *table) begin(of map[string]*intent, key string, e *entry) bool {
 
 // end notes what came of an entry. One that failed is tried again, unless another takes
 // its place before.
-func (t *table) end(of map[string]*intent, key string, e *entry, v outcome, why held) {
+func (t *table) end(of target, e *entry, v outcome, why held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	x := of[key]
+	x := t.intents[of]
 	x.running = nil
 	x.hold(why)
 	if v != outcomeFailed {
@@ -193,7 +183,7 @@ func (x *intent) hold(h held) {
 func (t *table) settle(pool string, failed error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	x := t.pools[pool]
+	x := t.intents[target{pool: pool}]
 	if x == nil {
 		return false
 	}

@@ -51,8 +51,8 @@ type publisher struct {
 	c        *Controller
 	verdicts *verdicts
 
-	// pools and budgets are what the plan comes to, by name.
-	pools, budgets map[string]*intent
+	// next is what the plan comes to. It has an intent for each pool.
+	next map[target]*intent
 
 	// busy are the pools for which a launch of a plan before is under way. soon says that
 	// something waits that a step is to look at before long, and young for a node to grow
@@ -69,22 +69,22 @@ var (
 
 // begin forgets the step before.
 func (p *publisher) begin(s *policy.Snapshot, v *verdicts) {
-	p.verdicts, p.pools, p.budgets, p.young = v, make(map[string]*intent, len(s.Pools)), map[string]*intent{}, false
+	p.verdicts, p.next, p.young = v, make(map[target]*intent, len(s.Pools)), false
 	for i := range s.Pools {
-		p.pools[s.Pools[i].Name] = &intent{}
+		p.next[target{pool: s.Pools[i].Name}] = &intent{}
 	}
 }
 
 // commit hands what the plan came to over to the reconcilers.
 func (p *publisher) commit(s *policy.Snapshot) {
-	p.c.table.publish(s, p.pools, p.budgets)
-	for name, x := range p.pools { // in no order: each has its place in a queue
-		if len(x.entries) > 0 {
-			p.c.workers.pools.add(x.priority, name)
+	p.c.table.publish(s, p.next)
+	for of, x := range p.next { // in no order: each has its place in a queue
+		switch {
+		case of.budget != "":
+			p.c.workers.budgets.add(x.priority, of.budget)
+		case len(x.entries) > 0:
+			p.c.workers.pools.add(x.priority, of.pool)
 		}
-	}
-	for name := range p.budgets {
-		p.c.workers.budgets.add(priorityPlan, name)
 	}
 	p.c.workers.budgets.add(priorityReport, "")
 	for i := range p.c.parts.Tenders {
@@ -137,14 +137,14 @@ func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Dra
 			p.c.table.drainRefused(s.Nodes[x.Node].Name)
 		}
 	}
-	p.c.parts.Metrics.Entry(kindDrain, name, string(v))
+	p.c.parts.Metrics.Entry("drain", name, string(v))
 	return err
 }
 
 // DeletionCost publishes that the pods of a node go first when workloads shrink.
 func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
 	if ranker := p.c.parts.Ranker; ranker != nil {
-		p.add(s, kindRank, s.Nodes[x.Node].Pool, p.verdicts.node(s, x.Node), priorityPlan, func(ctx context.Context, _ backend.Backend) error {
+		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.verdicts.node(s, x.Node), priorityPlan, func(ctx context.Context, _ backend.Backend) error {
 			return ranker.DeletionCost(ctx, s, x)
 		})
 	}
@@ -153,19 +153,19 @@ func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *polic
 
 // Gate publishes that admission is open or closed for a budget.
 func (p *publisher) Gate(_ context.Context, s *policy.Snapshot, x *policy.Gate) error {
-	p.enforce(kindGate, x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Gate(ctx, s, x) })
+	p.enforce("gate", x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Gate(ctx, s, x) })
 	return nil
 }
 
 // Pause publishes that a job is suspended for a budget, or goes on.
 func (p *publisher) Pause(_ context.Context, s *policy.Snapshot, x *policy.Pause) error {
-	p.enforce(kindPause, x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Pause(ctx, s, x) })
+	p.enforce("pause", x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Pause(ctx, s, x) })
 	return nil
 }
 
 // Evict publishes that one pod is evicted for a budget.
 func (p *publisher) Evict(_ context.Context, s *policy.Snapshot, x *policy.Evict) error {
-	p.enforce(kindEvict, x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Evict(ctx, s, x) })
+	p.enforce("evict", x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Evict(ctx, s, x) })
 	return nil
 }
 
@@ -185,7 +185,7 @@ func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v o
 		p.c.parts.Metrics.Entry(kind, name, string(v))
 		return
 	}
-	x := p.pools[name]
+	x := p.next[target{pool: name}]
 	x.priority = max(x.priority, priority)
 	x.entries = append(x.entries, &entry{kind, func(ctx context.Context) error { return do(ctx, b) }})
 }
@@ -207,11 +207,11 @@ func (p *publisher) enforce(kind, budget string, do func(context.Context, driver
 		p.c.parts.Metrics.Entry(kind, "", string(v))
 		return
 	}
-	x := p.budgets[budget]
-	if x == nil {
-		x = &intent{}
-		p.budgets[budget] = x
+	of := target{budget: budget}
+	if p.next[of] == nil {
+		p.next[of] = &intent{}
 	}
+	x := p.next[of]
 	x.entries = append(x.entries, &entry{kind, func(ctx context.Context) error { return do(ctx, e) }})
 }
 
@@ -226,7 +226,7 @@ func (p *publisher) tellYoung(s *policy.Snapshot, n policy.NodeID) {
 
 func (p *publisher) hold(s *policy.Snapshot, pool policy.PoolID, h held) {
 	if pool >= 0 {
-		p.pools[s.Pools[pool].Name].hold(h)
+		p.next[target{pool: s.Pools[pool].Name}].hold(h)
 	}
 }
 

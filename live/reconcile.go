@@ -47,21 +47,18 @@ type worker[K comparable] struct {
 	controller.TypedController[K]
 }
 
-func newWorker[K comparable](name string, log *slog.Logger, atOnce int, do reconcile.TypedFunc[K]) (*worker[K], error) {
+func newWorker[K comparable](name string, log *slog.Logger, atOnce int, do reconcile.TypedFunc[K]) *worker[K] {
 	sink := logr.FromSlogHandler(log.Handler())
-	w := &worker[K]{}
-	var err error
-	w.TypedController, err = controller.NewTypedUnmanaged(name, controller.TypedOptions[K]{
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](backoff, backoffMax)
+	queue := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.Log, o.RateLimiter = sink, limiter })
+	run, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[K]{
 		Reconciler: do, MaxConcurrentReconciles: atOnce, SkipNameValidation: new(true), Logger: sink,
-		NewQueue: func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] { return w.queue },
+		NewQueue: func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] { return queue },
 	})
 	if err != nil {
-		return nil, err
+		panic(fmt.Sprintf("live: worker %q: %v", name, err))
 	}
-	w.queue = priorityqueue.New(name, func(o *priorityqueue.Opts[K]) {
-		o.Log, o.RateLimiter = sink, workqueue.NewTypedItemExponentialFailureRateLimiter[K](backoff, backoffMax)
-	})
-	return w, nil
+	return &worker[K]{queue, run}
 }
 
 // add has keys reconciled. One that waits already is not added again.
@@ -71,42 +68,30 @@ func (w *worker[K]) add(priority int, keys ...K) {
 	}
 }
 
-// startWorkers has all reconcilers run until ctx ends; all waits for them.
-func (c *Controller) startWorkers(ctx context.Context, all *sync.WaitGroup) (err error) {
-	start := func(run func(context.Context) error) {
+// startWorkers has all that goes on beside the steps run until ctx ends; all waits for it.
+func (c *Controller) startWorkers(ctx context.Context, all *sync.WaitGroup) {
+	c.workers = workers{
+		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.reconcilePool),
+		budgets:  newWorker("budget", c.parts.Log, 1, c.reconcileBudget),
+		backends: newWorker("backend", c.parts.Log, max(1, len(c.parts.Tenders)), c.reconcileBackend),
+		status:   newWorker("status", c.parts.Log, 1, c.reconcileStatus),
+	}
+	for _, run := range append([]func(context.Context) error{
+		c.workers.pools.Start, c.workers.budgets.Start, c.workers.backends.Start, c.workers.status.Start,
+		c.parts.Drains.Run, c.relay, c.watchSwitch,
+	}, c.parts.Workers...) {
 		all.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				c.parts.Log.Error("what runs beside the steps has stopped", "error", err)
 			}
 		})
 	}
-	if c.workers.pools, err = newWorker("pool", c.parts.Log, poolsAtOnce, c.reconcilePool); err != nil {
-		return err
-	}
-	start(c.workers.pools.Start)
-	if c.workers.budgets, err = newWorker("budget", c.parts.Log, 1, c.reconcileBudget); err != nil {
-		return err
-	}
-	start(c.workers.budgets.Start)
-	if c.workers.backends, err = newWorker("backend", c.parts.Log, max(1, len(c.parts.Tenders)), c.reconcileBackend); err != nil {
-		return err
-	}
-	start(c.workers.backends.Start)
-	if c.workers.status, err = newWorker("status", c.parts.Log, 1, c.reconcileStatus); err != nil {
-		return err
-	}
-	start(c.workers.status.Start)
-	for _, run := range append([]func(context.Context) error{c.parts.Drains.Run, c.relay, c.watchSwitch}, c.parts.Workers...) {
-		start(run)
-	}
-	return nil
 }
 
 // reconcilePool carries out what the last plan asks for a pool: what it buys, its
 // launches, and the deletion cost of pods on its nodes.
 func (c *Controller) reconcilePool(ctx context.Context, pool string) (reconcile.Result, error) {
-	may := func(ctx context.Context) (permit.Verdict, error) { return c.parts.Authority.Pool(ctx, pool) }
-	err := c.carryOut(permit.Act(ctx, pool), c.table.pools, pool, pool, may)
+	err := c.carryOut(permit.Act(ctx, pool), target{pool: pool})
 	if c.table.settle(pool, err) {
 		c.workers.status.add(priorityPlan, pool)
 	}
@@ -117,7 +102,7 @@ func (c *Controller) reconcilePool(ctx context.Context, pool string) (reconcile.
 // all of them it writes too, so that no other writes the objects meanwhile.
 func (c *Controller) reconcileBudget(ctx context.Context, budget string) (reconcile.Result, error) {
 	if budget != "" {
-		return reconcile.Result{}, c.carryOut(permit.Enforce(ctx), c.table.budgets, budget, "", c.parts.Authority.Cluster)
+		return reconcile.Result{}, c.carryOut(permit.Enforce(ctx), target{budget: budget})
 	}
 	s := c.table.snapshot()
 	if s == nil {
@@ -132,18 +117,18 @@ func (c *Controller) reconcileBudget(ctx context.Context, budget string) (reconc
 
 // carryOut does what is left of an intent, in order. What fails does not keep the rest
 // from being done. It returns the first failure.
-func (c *Controller) carryOut(ctx context.Context, of map[string]*intent, key, pool string, may func(context.Context) (permit.Verdict, error)) error {
+func (c *Controller) carryOut(ctx context.Context, of target) error {
 	var failed error
-	for _, e := range c.table.todo(of, key) {
+	for _, e := range c.table.todo(of) {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the process is to end
 		}
-		if !c.table.begin(of, key, e) {
+		if !c.table.begin(of, e) {
 			continue // a later plan has taken its place
 		}
-		v, why, err := c.act(ctx, e, may)
-		c.table.end(of, key, e, v, why)
-		c.parts.Metrics.Entry(e.kind, pool, string(v))
+		v, why, err := c.act(ctx, e)
+		c.table.end(of, e, v, why)
+		c.parts.Metrics.Entry(e.kind, of.pool, string(v))
 		if err != nil && failed == nil {
 			failed = fmt.Errorf("%s: %w", e.kind, err)
 		}
@@ -156,15 +141,11 @@ func (c *Controller) carryOut(ctx context.Context, of map[string]*intent, key, p
 }
 
 // act does one thing, if it may be done at this moment.
-func (c *Controller) act(ctx context.Context, e *entry, may func(context.Context) (permit.Verdict, error)) (outcome, held, error) {
+func (c *Controller) act(ctx context.Context, e *entry) (outcome, held, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallMax)
 	defer cancel()
-	verdict, err := may(ctx)
-	if err != nil {
-		return outcomeFailed, held{}, err
-	}
-	if v := outcomeOf(verdict); v != outcomeDone {
-		return v, held{}, nil
+	if err := c.parts.Authority.Check(ctx); err != nil {
+		return answer(err)
 	}
 	return answer(e.do(ctx))
 }

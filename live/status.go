@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,23 +96,13 @@ func (t *table) setReports(all map[string]*report) {
 	t.reports = all
 }
 
-// A statusWriter is the only writer of the statuses of CapacityPools. It is used by one
-// goroutine.
-type statusWriter struct {
-	// written is when the status of a pool was last written, and last what was written
-	// in the place of which version: the cache may still show that.
-	written map[string]time.Time
-	last    map[string]overwrite
-}
-
-// An overwrite is a write of an object: the version before, and the object after.
-type overwrite struct {
-	from string
-	to   *v1alpha1.CapacityPool
-}
+// statusConfirm is how soon a status that was written is looked at again: the cache may
+// have shown one that was no longer there.
+const statusConfirm = 2 * time.Second
 
 // reconcileStatus writes the status of a pool, and its Events, when there is something
-// new to say: figures at most once in a while, conditions at once.
+// new to say: figures at most once in a while, conditions at once. It is the only writer
+// of these statuses, and runs for one pool at a time.
 func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcile.Result, error) {
 	now := c.parts.Clock.Now()
 	found := c.table.finding(pool, now)
@@ -119,16 +110,12 @@ func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcil
 	err := c.parts.Client.Get(ctx, client.ObjectKey{Name: pool}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		delete(c.status.written, pool)
-		delete(c.status.last, pool)
+		delete(c.reported, pool)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading CapacityPool %s: %w", pool, err)
 	case found == nil:
 		return reconcile.Result{}, nil
-	}
-	if last := c.status.last[pool]; last.from == object.ResourceVersion && last.to != nil {
-		object = last.to
 	}
 	next := object.DeepCopy()
 	conditions := next.Status.Conditions
@@ -140,25 +127,23 @@ func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcil
 		if equalStatus(&object.Status, &next.Status) {
 			return reconcile.Result{}, nil
 		}
-		if age := now.Sub(c.status.written[pool]); age < c.cfg.StatusEvery {
+		if age := now.Sub(c.reported[pool]); age < c.cfg.StatusEvery {
 			return reconcile.Result{RequeueAfter: c.cfg.StatusEvery - age}, nil
 		}
 	}
-	from := object.ResourceVersion
 	switch err := c.parts.Client.Status().Update(ctx, next, fieldOwner); {
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err): // somebody else has changed the object, or the cache is behind
-		delete(c.status.last, pool)
 		return reconcile.Result{RequeueAfter: backoff}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("writing the status of CapacityPool %s: %w", pool, err)
 	}
-	c.status.written[pool], c.status.last[pool] = now, overwrite{from, next}
+	c.reported[pool] = now
 	for _, v := range events {
 		c.event(next, bad(v), v.reason, v.action, v.kind+": "+v.message)
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: statusConfirm}, nil
 }
 
 // setConditions sets all conditions of a pool. It reports whether the status or reason of
@@ -355,7 +340,7 @@ func camel(word string) string {
 // equalStatus reports whether two statuses differ in nothing but the decision that
 // they are of.
 func equalStatus(a, b *v1alpha1.CapacityPoolStatus) bool {
-	return a.ObservedGeneration == b.ObservedGeneration && a.Mode == b.Mode && a.Nodes == b.Nodes && a.SpotNodes == b.SpotNodes &&
-		a.OnDemandNodes == b.OnDemandNodes && a.SpotShare == b.SpotShare && a.SavingsPerHour == b.SavingsPerHour &&
-		slices.Equal(a.SelectedMarkets, b.SelectedMarkets) && slices.Equal(a.Conditions, b.Conditions)
+	x := *b
+	x.LastDecisionID = a.LastDecisionID
+	return equality.Semantic.DeepEqual(a, &x)
 }

@@ -19,10 +19,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
+// stepTimeout bounds one step: an API server that does not answer must not end them all.
+const stepTimeout = time.Minute
+
 // step takes one decision and says what came of it. It returns when the next is
 // due.
 func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time, err error) {
 	begun := c.parts.Clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
 	ctx, span := c.parts.Tracer.Start(ctx, "step", trace.WithAttributes(attribute.StringSlice("spotter.wakes", reasons)))
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -70,7 +75,10 @@ func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 // log. A step is not undone because it could not be told.
 func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
 	s, p := done.Snapshot, &done.Plan
-	c.tellStatus(ctx, s)
+	ctx, end := c.times.begin(ctx, "tell")
+	c.publishReports(s)
+	c.saveExperience(ctx, false)
+	end()
 	took := c.parts.Clock.Since(begun)
 	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))
 	c.parts.Metrics.Step(&metrics.Step{
@@ -83,14 +91,6 @@ func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []stri
 	}
 	log.Log(ctx, level, "step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
 		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took, c.times.log())
-}
-
-// tellStatus hands over what a step came to for users to see.
-func (c *Controller) tellStatus(ctx context.Context, s *policy.Snapshot) {
-	ctx, end := c.times.begin(ctx, "tell")
-	defer end()
-	c.publishReports(s)
-	c.saveExperience(ctx, false)
 }
 
 // draining counts the drains of each pool by their phase.
@@ -254,22 +254,19 @@ type keeper struct{ c *Controller }
 
 func (k keeper) Save(ctx context.Context, m *policy.Memory) error {
 	c := k.c
-	if err := c.timedJudge(ctx); err != nil {
+	inner, end := c.times.begin(ctx, "judge")
+	err := c.judge(inner, c.snapshot, c.plan)
+	end()
+	if err != nil {
 		return fmt.Errorf("reading how far pools may go: %w", err)
 	}
-	ctx, end := c.times.begin(ctx, "save")
+	ctx, end = c.times.begin(ctx, "save")
 	defer end()
 	if err := c.store.Save(ctx, m); err != nil {
 		return err
 	}
 	c.memory = *m
 	return nil
-}
-
-func (c *Controller) timedJudge(ctx context.Context) error {
-	ctx, end := c.times.begin(ctx, "judge")
-	defer end()
-	return c.judge(ctx, c.snapshot, c.plan)
 }
 
 // scribe is the driver's Recorder, and called once all of a plan has been published. What is recorded is what was decided, whatever

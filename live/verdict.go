@@ -13,10 +13,6 @@ type verdicts struct {
 	pools   []outcome // by PoolID
 	budgets outcome
 
-	// obeying says that the plan is not that of a policy: only nodes under notice
-	// are touched.
-	obeying bool
-
 	// ramping holds the pools that must not move more than a few nodes, by PoolID,
 	// and admitted which nodes they may.
 	ramping  []bool
@@ -66,8 +62,7 @@ func (v *verdicts) launch(s *policy.Snapshot, l *policy.Launch) outcome {
 // moves of pools in shadow. Whoever carries an entry out asks again when it does.
 func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Plan) error {
 	v := &verdicts{
-		pools: make([]outcome, len(s.Pools)), obeying: c.decider.panicked != "",
-		ramping: make([]bool, len(s.Pools)), admitted: map[policy.NodeID]bool{},
+		pools: make([]outcome, len(s.Pools)), ramping: make([]bool, len(s.Pools)), admitted: map[policy.NodeID]bool{},
 	}
 	c.publisher.begin(s, v)
 	if err := c.readVerdicts(ctx, s, v); err != nil {
@@ -86,7 +81,7 @@ func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Pl
 		v.ramping[i] = books[i].Ramp.Stage < rampDone
 	}
 	admit := func(n policy.NodeID) {
-		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !v.obeying && !nominated(s, n) {
+		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !nominated(s, n) {
 			v.admitted[n] = v.admitted[n] || books[pool].Ramp.admit(s.Nodes[n].Name, nodes[pool], s.Now)
 		}
 	}
@@ -115,16 +110,16 @@ func (c *Controller) readVerdicts(ctx context.Context, s *policy.Snapshot, v *ve
 			return err
 		}
 		v.pools[i] = outcomeOf(verdict)
-		var seen bool
-		switch verdict {
-		case permit.Off, permit.Gone:
-			seen = p.Mode == policy.ModeOff
-		case permit.Shadow:
-			seen = p.Mode == policy.ModeShadow || p.Mode == policy.ModeActive && c.cfg.Mode != policy.ModeActive
-		default:
-			seen = p.Mode == policy.ModeActive
+		seen := outcomeShadow
+		switch {
+		case p.Mode == policy.ModeOff:
+			seen = outcomeOff
+		case verdict == permit.Stopped || verdict == permit.Conflict:
+			seen = v.pools[i]
+		case p.Mode == policy.ModeActive && c.cfg.Mode == policy.ModeActive:
+			seen = outcomeDone
 		}
-		c.publisher.soon = c.publisher.soon || !seen
+		c.publisher.soon = c.publisher.soon || v.pools[i] != seen
 	}
 	budgets, err := c.parts.Authority.Cluster(ctx)
 	if err != nil {

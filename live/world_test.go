@@ -279,12 +279,17 @@ func decideOnly(t testing.TB, c *Controller) {
 func settle(t testing.TB, c *Controller) {
 	t.Helper()
 	ctx := context.Background()
-	for _, pool := range slices.Sorted(maps.Keys(c.table.pools)) {
-		_, _ = c.reconcilePool(ctx, pool)
+	for of := range maps.Clone(c.table.intents) {
+		if of.pool != "" {
+			_, _ = c.reconcilePool(ctx, of.pool)
+		}
 	}
-	for _, budget := range append(slices.Sorted(maps.Keys(c.table.budgets)), "") {
-		_, _ = c.reconcileBudget(ctx, budget)
+	for of := range maps.Clone(c.table.intents) {
+		if of.budget != "" {
+			_, _ = c.reconcileBudget(ctx, of.budget)
+		}
 	}
+	_, _ = c.reconcileBudget(ctx, "")
 	for i := range c.parts.Tenders {
 		_, _ = c.reconcileBackend(ctx, i)
 	}
