@@ -113,7 +113,7 @@ func (t *table) finding(pool string, now time.Time) *finding {
 	return x
 }
 
-// stopped says what the kill switch has come to.
+// stoppedSays tells what the kill switch has come to.
 func (x *finding) stoppedSays(drains []drain.Status) string {
 	if !x.stopped {
 		return ""

@@ -316,8 +316,38 @@ func TestSlowBackend(t *testing.T) {
 			}
 			time.Sleep(c.cfg.CallMax)
 			synctest.Wait()
-			if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("the call that hung ended with %v", err)
+			select {
+			case err := <-ended:
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("the call that hung ended with %v", err)
+				}
+			default:
+				t.Error("the call that hangs goes on")
+			}
+		})
+	})
+}
+
+// TestStepEnds: a step that an API server holds up is given up and taken again.
+func TestStepEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, interceptor.Funcs{})
+		hangs := true
+		w.parts.Observer = observerFunc(func(ctx context.Context) (*policy.Snapshot, error) {
+			if hangs {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return w.Observe(ctx)
+		})
+		running(t, w, func(c *Controller) {
+			time.Sleep(stepTimeout)
+			hangs = false
+			synctest.Wait()
+			w.clock.Step(c.cfg.Retry)
+			synctest.Wait()
+			if got := w.observed(); got != 1 {
+				t.Errorf("%d steps were taken after one that hung", got)
 			}
 		})
 	})
