@@ -4,8 +4,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
+
+// KillSwitchAnnotation on the ConfigMap of the kill switch says "true" to stop and
+// "false" to go on.
+const KillSwitchAnnotation = permit.KillSwitchAnnotation
 
 // A Config says how the controller runs. Start from [DefaultConfig].
 type Config struct {
@@ -37,6 +42,10 @@ type Config struct {
 
 	// Settings can change while the controller runs.
 	Settings
+
+	// CallMax bounds one call of a backend, or of what enforces budgets. Raising it lets
+	// what hangs hold up the rest of its pool for longer.
+	CallMax time.Duration
 
 	// TendEvery is the longest time between two looks at what the backends hold, also
 	// where no step is due. Raising it leaves launches that got no machine, and limits
@@ -88,10 +97,10 @@ func DefaultConfig() Config {
 	return Config{
 		Mode: policy.ModeShadow, Namespace: "spotter", LeaderElect: true,
 		LeaseDuration: 8 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second,
-		Collect: 10 * time.Second, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
+		Collect: 10 * time.Second, CallMax: 30 * time.Second, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
 		Retry: 5 * time.Second, RetryMax: time.Minute,
 		Shutdown:   20 * time.Second,
-		KillSwitch: "spotter-kill-switch", SwitchEvery: 10 * time.Second,
+		KillSwitch: "spotter-kill-switch", SwitchEvery: time.Second,
 		StatusEvery: time.Minute, ExperienceEvery: 5 * time.Minute, Settle: 30 * time.Minute,
 		Settings: Settings{StepMax: 10 * time.Minute, Discount1y: 0.29, Discount3y: 0.45},
 	}
@@ -117,7 +126,7 @@ func (c *Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"TendEvery", c.TendEvery}, {"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
+		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"CallMax", c.CallMax}, {"TendEvery", c.TendEvery}, {"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
 		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle", c.Settle},
 	} {
 		if d.value <= 0 {

@@ -71,7 +71,7 @@ func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Rea
 	w.groups = b
 	w.join(policy.ProvisionerClusterAutoscaler, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error {
 		nodes, tokens := []string{}, []string{}
-		for _, d := range w.pipeline.Status() {
+		for _, d := range w.drains.Status() {
 			nodes, tokens = append(nodes, d.Node), append(tokens, d.After...)
 		}
 		return b.Tidy(ctx, nodes, tokens)

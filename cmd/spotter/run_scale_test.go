@@ -121,10 +121,9 @@ type scaleStep struct {
 	phases map[string]time.Duration
 }
 
-// untimed returns what of a step is in none of its phases. What the backends are tended
-// for is in none of the step.
+// untimed returns what of a step is in none of its phases.
 func (x scaleStep) untimed() time.Duration {
-	left := x.took + x.phases["tend"]
+	left := x.took
 	for _, took := range x.phases {
 		left -= took
 	}
@@ -209,8 +208,8 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 	b.ReportMetric(writes/took.Seconds(), "writes/s")
 }
 
-// report tells what steps took, what passed until they had decided, and what the
-// backends tended after them, and of the longest steps what they took that long for.
+// report tells what steps took, what passed until they had decided, and of the longest
+// steps what they took that long for.
 // The steps from steady on are also told by themselves.
 func (r *scaleRun) report(b *testing.B, steady int) {
 	b.Helper()
@@ -220,11 +219,10 @@ func (r *scaleRun) report(b *testing.B, steady int) {
 		b.Logf("among the longest steps: %v, of which %v", x.took, x.phases)
 	}
 	took := func(x scaleStep) time.Duration { return x.took }
-	tended := func(x scaleStep) time.Duration { return x.phases["tend"] }
 	decided := func(x scaleStep) time.Duration {
 		return x.phases["observe"] + x.phases["forecast"] + x.phases["decide"]
 	}
-	for name, of := range map[string]func(scaleStep) time.Duration{"": took, "decided-": decided, "tend-": tended} {
+	for name, of := range map[string]func(scaleStep) time.Duration{"": took, "decided-": decided} {
 		b.ReportMetric(quantileOf(r.steps, of, 0.5), name+"p50-ms")
 		b.ReportMetric(quantileOf(r.steps, of, 0.99), name+"p99-ms")
 	}

@@ -376,3 +376,27 @@ func TestUnpricedNodes(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestPoolChangeWakes: a pool that is made, changed or deleted has a step at once; its
+// status does not, and neither do those that were there when all was read first.
+func TestPoolChangeWakes(t *testing.T) {
+	l := newLab(t, capacityPool("p"), node("n"))
+	changed := func(what string, want bool) {
+		t.Helper()
+		if got := slices.Contains(l.wakes(), "pool-changed"); got != want {
+			t.Errorf("%s: a step is asked for: %v", what, got)
+		}
+	}
+	l.observe(0)
+	changed("at first", false)
+	l.put(capacityPool("p", func(p *v1alpha1.CapacityPool) { p.Status.Nodes = 7 }))
+	changed("its status changes", false)
+	l.put(capacityPool("p", func(p *v1alpha1.CapacityPool) { p.Generation = 2 }))
+	changed("its spec changes", true)
+	l.put(capacityPool("p", func(p *v1alpha1.CapacityPool) { p.Generation, p.Annotations = 2, map[string]string{"a": "b"} }))
+	changed("its annotations change", true)
+	l.put(capacityPool("q"))
+	changed("another is made", true)
+	l.remove(capacityPool("q"))
+	changed("it is deleted", true)
+}

@@ -88,6 +88,7 @@ func (o *Observer) Wake(reason string) {
 // The reasons for which the observer itself wakes the controller.
 const (
 	wakeNotice        = "notice"
+	wakePools         = "pool-changed"
 	wakeLost          = "lost-node"
 	wakeRebalance     = "rebalance"
 	wakeRefused       = "refused"

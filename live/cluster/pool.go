@@ -65,17 +65,27 @@ type pool struct {
 }
 
 func (o *Observer) setPool(p *v1alpha1.CapacityPool) {
-	if before := o.objects[p.Name]; before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 {
+	before := o.objects[p.Name]
+	if before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 && maps.Equal(before.Annotations, p.Annotations) {
 		return // its status has changed
 	}
-	o.objects[p.Name], o.poolsChanged = p, true
+	o.objects[p.Name] = p
+	o.changedPools()
+}
+
+// changedPools has the pools read anew, and a step taken by what they say now.
+func (o *Observer) changedPools() {
+	o.poolsChanged = true
+	if o.started {
+		o.Wake(wakePools)
+	}
 }
 
 func (o *Observer) dropPool(p *v1alpha1.CapacityPool) {
 	delete(o.objects, p.Name)
 	delete(o.steers, p.Name)
 	delete(o.refused, p.Name)
-	o.poolsChanged = true
+	o.changedPools()
 }
 
 // readPools reads all pools, since their identifiers follow from their names.
