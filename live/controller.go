@@ -234,9 +234,6 @@ func (c *Controller) shutDown(ctx context.Context) {
 	var settled drain.Settled
 	var err error
 	if c.cfg.Mode == policy.ModeActive { // last, since it may take all of the time that is left
-		if c.parts.Hasten != nil {
-			defer c.parts.Hasten()()
-		}
 		if settled, err = c.parts.Drains.Shutdown(ending); err != nil {
 			c.parts.Log.Error("settling drains before the end", "error", err)
 		}

@@ -94,7 +94,7 @@ type Reporter interface {
 }
 
 // Parts are what a controller is put together from. Forecaster, Ranker, Enforcer,
-// Ledger, Experience, Referee, Recorder, Panics, Wakes, Priced, Urgent and Hasten may be
+// Ledger, Experience, Referee, Recorder, Panics, Wakes, Priced and Urgent may be
 // nil, and Judges, Tenders, Reporters, Workers and Backends empty.
 type Parts struct {
 	Observer   driver.Observer
@@ -137,10 +137,6 @@ type Parts struct {
 	// Urgent writes what must not wait for other writes: the memory, since until it is
 	// saved nothing is done, for a node under notice neither. Nil means Client.
 	Urgent client.Client
-
-	// Hasten lets all writes go as far ahead as those of Urgent until what it returns is
-	// called: drains are to be taken back before the process ends.
-	Hasten func() (end func())
 
 	Lease   *Lease // nil without leader election
 	Clock   clock.WithTicker

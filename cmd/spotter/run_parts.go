@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -16,39 +17,24 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// givers finds the backend of a pool by what its manifest says.
+// givers finds the backend of a pool by what its manifest says or, where that is gone, by
+// the provisioner that the marks on a node name.
 type givers struct{ w *wiring }
 
-func (g givers) Giver(pool string) (backend.Giver, error) {
+func (g givers) Giver(pool string, of policy.Provisioner) (backend.Giver, error) {
 	var p v1alpha1.CapacityPool
-	if err := g.w.manager.GetClient().Get(context.Background(), client.ObjectKey{Name: pool}, &p); err != nil {
+	err := g.w.manager.GetClient().Get(context.Background(), client.ObjectKey{Name: pool}, &p)
+	switch {
+	case err == nil:
+		of = p.Pool().Provisioner
+	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("backend of pool %q: %w", pool, err)
 	}
-	b := g.w.parts.Backends[p.Pool().Provisioner]
+	b := g.w.parts.Backends[of]
 	if b == nil {
 		return nil, fmt.Errorf("backend of pool %q: it is not among --backends", pool)
 	}
 	return b, nil
-}
-
-// noticing is a pipeline that takes notices without a step, and recovers as it starts.
-type noticing struct{ *drain.Pipeline }
-
-// Notice orders that a node is emptied that the provider takes.
-func (n noticing) Notice(x drain.Noticed) {
-	s := &policy.Snapshot{
-		Pools: []policy.Pool{{Name: x.Pool, Provisioner: x.Provisioner}},
-		Nodes: []policy.Node{{Name: x.Node, Phase: policy.NodeInitialized, ReclaimAt: x.ReclaimAt}},
-	}
-	_ = n.Start(context.Background(), s, &policy.Drain{Why: policy.Why{Reason: policy.ReasonNotice, Text: x.Text}})
-}
-
-// Run settles what a leader before has left, and then works on what is ordered.
-func (n noticing) Run(ctx context.Context) error {
-	if _, err := n.Recover(ctx); err != nil {
-		return err
-	}
-	return n.Pipeline.Run(ctx)
 }
 
 // drainMeter counts what the pipeline does.

@@ -82,7 +82,7 @@ func BenchmarkProcessRun(b *testing.B) {
 	steps := scaleOf(b, "SPOTTER_STEPS", 2*int(time.Minute/scaleEvery)) // the first minute is not steady
 	for _, nodes := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
-			c := newCrowd(b, nodes)
+			c := newCrowd(b, size{nodes: nodes, perNode: crowdPerNode})
 			prices := crowdTrace(b)
 			for _, x := range scaleCases {
 				if nodes > 1000 && !x.large {
@@ -192,7 +192,7 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 	r.await(b, x.steps)
 	last, took := r.usage(b), time.Since(from)
 	writes, counted = r.writes(b)-writes, r.counted()-counted
-	phases, written := r.phases(b), c.written(b, mark)
+	phases, written := r.phases(b), c.written(b, mark, "spotter")
 	b.ReportMetric(float64(c.replaced(b, before)), "nodes-moved")
 	r.end(b)
 	b.ReportMetric(0, "ns/op")
@@ -263,6 +263,22 @@ func (r *scaleRun) end(b *testing.B) {
 // startRun starts the program as a user does.
 func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 	b.Helper()
+	namespace := "spotter-" + strings.ReplaceAll(x.name, "/", "-")
+	c.makeSpace(b, namespace)
+	return c.startAs(b, "spotter", nil, "--namespace", namespace, "--mode", x.mode, "--policies", x.policies, "--trace", prices, "--step", scaleEvery.String())
+}
+
+func (c *crowd) makeSpace(b *testing.B, name string) {
+	b.Helper()
+	if err := c.client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// startAs starts the program as a user of the API server, with an environment besides the
+// test's.
+func (c *crowd) startAs(b *testing.B, user string, env []string, args ...string) *scaleRun {
+	b.Helper()
 	program := os.Getenv("SPOTTER")
 	if program == "" {
 		var err error
@@ -270,16 +286,12 @@ func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 			b.Fatal(err)
 		}
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "spotter-" + strings.ReplaceAll(x.name, "/", "-")}}
-	if err := c.client.Create(b.Context(), namespace); err != nil {
-		b.Fatal(err)
-	}
-	access := testenv.Kubeconfig(b, c.env.User(b, "spotter", allRules))
+	access := testenv.Kubeconfig(b, c.env.User(b, user, allRules))
 	address, profiler := testenv.FreeAddress(b), testenv.FreeAddress(b)
 	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
-	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--namespace", namespace.Name, "--mode", x.mode, "--policies", x.policies,
-		"--trace", prices, "--step", scaleEvery.String(), "--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address", "0",
-		"--pprof-bind-address", profiler, "--panic-dir", b.TempDir())
+	r.cmd = exec.CommandContext(b.Context(), program, append([]string{"run", "--kubeconfig", access,
+		"--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address", "0", "--pprof-bind-address", profiler, "--panic-dir", b.TempDir()}, args...)...)
+	r.cmd.Env = append(os.Environ(), env...)
 	log, err := r.cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)

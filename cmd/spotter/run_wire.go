@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -73,7 +74,7 @@ type wiring struct {
 	observer   *cluster.Observer
 	rackspace  *rackspace.Feed
 	groups     *asg.Regions
-	pipeline   *drain.Pipeline
+	drains     *drain.Reconciler
 	controller *live.Controller
 	parts      live.Parts
 
@@ -96,7 +97,9 @@ func (w *wiring) connect(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if w.limiter, err = limit.New(limit.DefaultConfig()); err != nil {
+	bounds := limit.DefaultConfig()
+	bounds.Check = func(ctx context.Context, r *http.Request) error { return w.authority.Request(ctx, r) }
+	if w.limiter, err = limit.New(bounds); err != nil {
 		return err
 	}
 	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.compat, Writes: w.limiter.Counts}); err != nil {
@@ -107,14 +110,14 @@ func (w *wiring) connect(ctx context.Context) error {
 		return wrong(err, "see that the API server is reached, and that the addresses are free")
 	}
 	w.authorize()
-	ahead, err := w.writer(w.limiter.WrapAhead(w.rest))
+	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
 	if err != nil {
 		return err
 	}
 	w.parts = live.Parts{
 		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.policies),
 		Authority: w.authority, Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
-		Urgent: ahead, Hasten: w.limiter.Hasten, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+		Urgent: urgent, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
 		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide,
@@ -151,20 +154,17 @@ type watching func(context.Context) error
 func (f watching) Start(ctx context.Context) error { return f(ctx) }
 func (watching) NeedLeaderElection() bool          { return false }
 
-// drain makes the pipeline that empties nodes, and what ranks pods.
+// drain makes what empties nodes, and what ranks pods.
 func (w *wiring) drain(ctx context.Context) error {
-	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
-	if err != nil {
-		return err
-	}
 	cfg := drain.DefaultConfig()
-	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, urgent
+	cfg.Log, cfg.Authority, cfg.Urgent = w.log, w.authority, w.parts.Urgent
 	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}
-	if w.pipeline, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), givers{w}); err != nil {
+	var err error
+	if w.drains, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), givers{w}); err != nil {
 		return err
 	}
-	ranker := drain.NewRanker(w.manager.GetClient(), w.lease.Fence)
-	w.parts.Drains, w.parts.Ranker = noticing{w.pipeline}, ranker
+	ranker := drain.NewRanker(w.manager.GetClient())
+	w.parts.Drains, w.parts.Ranker = w.drains, ranker
 	w.parts.Workers = append(w.parts.Workers, func(ctx context.Context) error {
 		return ranker.Run(ctx, func(err error) { w.log.Warn("ranking pods", "error", err) })
 	})

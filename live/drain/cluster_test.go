@@ -59,7 +59,7 @@ func newCluster(t *testing.T, user string) *cluster {
 	c := &cluster{t: t, env: env, ns: env.Namespace(t), cfg: env.User(t, user, rights...)}
 	c.giver = &machines{c: c, how: map[string]backend.Replacement{}, settled: map[string]bool{}}
 	ctrl.SetLogger(logr.Discard())
-	limiter, err := limit.New(limit.Config{Rate: 200, Burst: 200, PauseMax: time.Second, Clock: DefaultConfig().Clock})
+	limiter, err := limit.New(limit.Config{QPS: 200, Burst: 200})
 	c.must(err)
 	skip := true
 	options := ctrl.Options{Scheme: env.Scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{}}

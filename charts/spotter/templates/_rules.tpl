@@ -38,10 +38,14 @@
 - apiGroups: ["spotter.dev"]
   resources: [gpubudgets]
   verbs: [get, list, watch]
-# Conditions, prices, shares, savings and gates.
+# Conditions, prices, shares and savings.
 - apiGroups: ["spotter.dev"]
-  resources: [capacitypools/status, gpubudgets/status]
+  resources: [capacitypools/status]
   verbs: [update]
+# What is used, and gates.
+- apiGroups: ["spotter.dev"]
+  resources: [gpubudgets/status]
+  verbs: [patch]
 # Events on CapacityPools and GPUBudgets and, when active, on nodes.
 - apiGroups: ["events.k8s.io"]
   resources: [events]
