@@ -86,6 +86,13 @@ func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (clas
 	if _, err := b.client.RESTMapper().RESTMapping(nodePoolKind.GroupKind(), groupVersion.Version); err != nil {
 		return "", heldIfMissing(err)
 	}
+	b.mu.Lock()
+	p := b.pool(pool.Name)
+	refused, generation := p.refused, p.generation
+	b.mu.Unlock()
+	if refused != nil && (generation == 0 || generation == pool.Generation) {
+		return "", refused
+	}
 	ref, err := b.nodeClass(ctx, pool, judgedFor)
 	if err == nil {
 		err = valid(ctx, pool, ref)
@@ -93,15 +100,7 @@ func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (clas
 	if err == nil {
 		err = b.classReady(ctx, ref.Name, judgedFor)
 	}
-	if err != nil {
-		return "", err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p := b.pool(pool.Name); p.refused != nil && (p.generation == 0 || p.generation == pool.Generation) {
-		return "", p.refused
-	}
-	return ref.Name, nil
+	return ref.Name, err
 }
 
 // valid returns a Held where Karpenter would refuse a NodePool that the pool asks for, by
