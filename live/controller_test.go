@@ -411,3 +411,25 @@ func (w *world) observed() int {
 	defer w.mu.Unlock()
 	return len(w.seen)
 }
+
+// TestSavedBeforeTheEnd: at the end what is remembered is saved first, so that drains may
+// use all of the time that is left.
+func TestSavedBeforeTheEnd(t *testing.T) {
+	var w *world
+	w = newWorld(t, 3, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if o.GetLabels()[memoryLabel] == memoryBook {
+				w.say("save")
+			}
+			return c.Update(ctx, o, opts...)
+		},
+	})
+	c := w.controller(t)
+	step(t, c)
+	w.take()
+	c.store.book("web").Savings.Total.Paid = 42
+	c.shutDown(t.Context())
+	if got := w.take(); !slices.Equal(got, []string{"save", "shutdown"}) {
+		t.Errorf("asked to end it did %v", got)
+	}
+}

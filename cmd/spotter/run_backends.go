@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -41,13 +42,13 @@ func (w *wiring) provision(ctx context.Context) error {
 			}
 		case "rackspace":
 			cfg := w.auction()
-			cfg.Namespace, cfg.Fence, cfg.Log, cfg.Feed = w.f.Namespace, w.lease.Fence, w.log, w.rackspace
+			cfg.Namespace, cfg.Fence, cfg.Log, cfg.Feed = w.f.Namespace, w.authority.Check, w.log, w.rackspace
 			cfg.Located = func(cloudspace, region string) { w.book.Place(cloudspace, policy.Rackspace, region) }
 			b, err := rackspace.New(cfg, c, r, w.observer)
 			if err != nil {
 				return err
 			}
-			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(ctx) }))
+			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(permit.Enforce(ctx)) }))
 			if err := w.everywhere(b.Run); err != nil {
 				return err
 			}
@@ -59,7 +60,7 @@ func (w *wiring) provision(ctx context.Context) error {
 // provisionASG makes the backend of the groups in all regions that are named.
 func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
 	cfg := asg.DefaultConfig()
-	cfg.Fence, cfg.Log = w.lease.Fence, w.log
+	cfg.Fence, cfg.Log = w.authority.Check, w.log
 	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.Prices.Regions[0]))
 	if err != nil {
 		return wrong(fmt.Errorf("AWS: %w", err), "give credentials as the AWS CLI takes them")
@@ -74,7 +75,7 @@ func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Rea
 		for _, d := range w.drains.Status() {
 			nodes, tokens = append(nodes, d.Node), append(tokens, d.After...)
 		}
-		return b.Tidy(ctx, nodes, tokens)
+		return b.Tidy(permit.Enforce(ctx), nodes, tokens)
 	}))
 	return b.SetupWithManager(w.manager)
 }

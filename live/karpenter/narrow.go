@@ -18,7 +18,7 @@ import (
 // those that the pool affords at present prices. That of on-demand takes the
 // overflow, and buys the cheapest that fits: it has all of the pool's, whatever the
 // steer says.
-func (w *site) wanted(c policy.CapacityType) []Offer {
+func (w *poolView) wanted(c policy.CapacityType) []Offer {
 	if c == policy.Spot {
 		return w.affordable(w.t.offers(w.s, w.pool, c), c)
 	}
@@ -29,7 +29,7 @@ func (w *site) wanted(c policy.CapacityType) []Offer {
 // affordable returns those of offers that can be named together without naming one
 // that costs more than the pool may pay: a NodePool names types and zones apart and
 // buys in every pair of them.
-func (w *site) affordable(offers []Offer, c policy.CapacityType) []Offer {
+func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 	var dear []Offer
 	for _, id := range w.pool.Markets {
 		if m := &w.s.Markets[id]; m.Capacity == c && !w.pool.Affords(m) {
@@ -61,7 +61,7 @@ func (w *site) affordable(offers []Offer, c policy.CapacityType) []Offer {
 // of that while, if it lasts; done says that it is over, however it ends. A NodePool
 // that no other stands in for is never closed: it is narrowed when nothing is under
 // way.
-func (b *Backend) narrow(w *site, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
+func (b *Backend) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
 	next []karpv1.NodeSelectorRequirementWithMinValues,
 ) (reqs []karpv1.NodeSelectorRequirementWithMinValues, since policy.Time, done bool) {
 	old := was.Spec.Template.Spec.Requirements
@@ -88,12 +88,12 @@ func (b *Backend) narrow(w *site, c policy.CapacityType, h *half, live *unstruct
 }
 
 // underWay reports whether Karpenter has or is about to have something to buy.
-func (w *site) underWay(nodePool string) bool {
+func (w *poolView) underWay(nodePool string) bool {
 	return w.unlaunched(nodePool) || slices.ContainsFunc(w.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
 }
 
 // unlaunched reports whether a claim of the NodePool has no machine yet.
-func (w *site) unlaunched(nodePool string) bool {
+func (w *poolView) unlaunched(nodePool string) bool {
 	return slices.ContainsFunc(w.claims, func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
 }
 
@@ -109,7 +109,7 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 
 // hold returns the template to write: wanted if no node stands in its way, else the
 // one that the nodes were made from, which is said.
-func (b *Backend) hold(w *site, was *karpv1.NodePool, wanted object) (object, error) {
+func (b *Backend) hold(w *poolView, was *karpv1.NodePool, wanted object) (object, error) {
 	next := was.DeepCopy()
 	u := &unstructured.Unstructured{Object: object{"spec": object{"template": wanted}}}
 	var asked karpv1.NodePool
@@ -138,8 +138,8 @@ func (b *Backend) hold(w *site, was *karpv1.NodePool, wanted object) (object, er
 	return fixed, nil
 }
 
-// tellWider says in how many spot markets Karpenter may buy that the plan leaves out.
-func (b *Backend) tellWider(w *site, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
+// sayWider says in how many spot markets Karpenter may buy that the plan leaves out.
+func (b *Backend) sayWider(w *poolView, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
 	if c != policy.Spot {
 		return
 	}

@@ -34,10 +34,11 @@ type object = map[string]any
 // template returns the part of a NodePool's template that its hash covers: what is
 // fixed once it has nodes.
 func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) object {
-	labels := object{PoolLabel: pool.Name}
+	labels := object{}
 	for k, v := range pool.Spec.Template.Labels {
 		labels[k] = v
 	}
+	labels[PoolLabel] = pool.Name
 	spec := object{
 		"nodeClassRef": object{"group": class.Group, "kind": class.Kind, "name": class.Name},
 		"expireAfter":  karpv1.Never,
@@ -206,7 +207,7 @@ func within(wanted, live any) bool {
 }
 
 // upToDate reports whether applying u would leave the NodePool live as it is but for
-// what it was told and when: also that no limit of ours is there that u has not.
+// what it was to buy and when: also that no limit of ours is there that u has not.
 func upToDate(u, live *unstructured.Unstructured) bool {
 	wanted, _, _ := unstructured.NestedMap(u.Object, "spec")
 	there, _, _ := unstructured.NestedMap(live.Object, "spec")

@@ -36,7 +36,7 @@ type edit struct {
 
 // paced returns which of edits may be done now, and whether that changes anything but
 // weights and limits. The error is a Held that says what waits, and until when.
-func (b *Backend) paced(w *site, edits []edit) (now []edit, full bool, err error) {
+func (b *Backend) paced(w *poolView, edits []edit) (now []edit, full bool, err error) {
 	light, rest, err := b.quick(w, edits)
 	if err != nil {
 		return nil, false, err
@@ -64,7 +64,7 @@ func (b *Backend) paced(w *site, edits []edit) (now []edit, full bool, err error
 
 // quick returns edits as far as they change weights and limits. rest says that there is
 // more to them.
-func (b *Backend) quick(w *site, edits []edit) (light []edit, rest bool, err error) {
+func (b *Backend) quick(w *poolView, edits []edit) (light []edit, rest bool, err error) {
 	for _, x := range edits {
 		if x.live == nil || x.live.GetAnnotations()[NarrowingAnnotation] != "" {
 			rest = true // it is to be made, or buys nothing so that it can be narrowed
@@ -117,7 +117,7 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 }
 
 // starved reports whether pods that may run in the pool find no place.
-func (w *site) starved() bool {
+func (w *poolView) starved() bool {
 	h := holdingsOf(w.s, w.pool, &w.t)
 	return h.pending != policy.Resources{}
 }

@@ -103,7 +103,7 @@ func karpenterRights() []Right {
 			Why: "Replacements that come first, and giving emptied nodes back."},
 	}
 	for _, c := range nodeClasses {
-		all = append(all, Right{Part: Karpenter, Active: true, Scope: Cluster, Group: c.group, Resources: []string{c.resource}, Verbs: []string{"get", "list"},
+		all = append(all, Right{Part: Karpenter, Scope: Cluster, Group: c.group, Resources: []string{c.resource}, Verbs: []string{"list"},
 			Without: "Needed for the provider of Karpenter that is installed; the others are never asked for.", Why: "Whether the node class is there and ready."})
 	}
 	return all

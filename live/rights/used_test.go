@@ -25,9 +25,6 @@ const likeKwok = "as those of kwok, with another provider of Karpenter"
 
 // unasked are the rights that no suite makes use of, with the reason.
 var unasked = map[string]string{
-	"get aksnodeclasses.karpenter.azure.com":  likeKwok,
-	"get ec2nodeclasses.karpenter.k8s.aws":    likeKwok,
-	"get gcenodeclasses.karpenter.k8s.gcp":    likeKwok,
 	"list aksnodeclasses.karpenter.azure.com": likeKwok,
 	"list ec2nodeclasses.karpenter.k8s.aws":   likeKwok,
 	"list gcenodeclasses.karpenter.k8s.gcp":   likeKwok,

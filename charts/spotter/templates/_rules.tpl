@@ -128,29 +128,29 @@
   resources: [nodeclaims]
   verbs: [create, delete, get, patch]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.azure.com" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.azure.com" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.azure.com"]
   resources: [aksnodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.k8s.aws" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.k8s.aws" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.k8s.aws"]
   resources: [ec2nodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.k8s.gcp" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.k8s.gcp" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.k8s.gcp"]
   resources: [gcenodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.kwok.sh" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.kwok.sh" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.kwok.sh"]
   resources: [kwoknodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
 {{- if (has "rackspace" .Values.backends) }}
 # The ledger of orders.
