@@ -181,6 +181,7 @@ var switches = []profile{
 	{"bucket", []string{"--set", "record.bucket.url=s3://records/a", "--set", "record.bucket.region=us-east-1", "--set", "record.bucket.encryption=aws:kms", "--set", "record.bucket.kmsKey=alias/k"}},
 	{"plain-metrics", []string{"--set", "metrics.secure=false", "--set", "metrics.compat={spotvortex,rescheduler}"}},
 	{"monitoring", []string{"--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.prometheusRule.enabled=true", "--set", "metrics.dashboards.enabled=true", "--set", "metrics.dashboards.annotations.folder=Spot"}},
+	{"certificate", []string{"--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.certificate.secretName=metrics-tls"}},
 	{"no-rbac", []string{"--set", "rbac.create=false", "--set", "serviceAccount.create=false", "--set", "serviceAccount.name=mine"}},
 	{"no-policies", []string{"--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudget.enabled=false"}},
 	{"egress", []string{"--set", "networkPolicy.egress.enabled=true", "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b", "--set", "networkPolicy.egress.extra[0].ports[0].port=4317"}},

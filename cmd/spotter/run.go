@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -99,6 +100,7 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 
 	flags.StringVar(&f.serving.Metrics, "metrics-bind-address", ":8443", "serve metrics on `ADDRESS`; 0 serves none")
 	flags.BoolVar(&f.serving.Secure, "metrics-secure", true, "serve metrics over TLS, to those whom the API server lets")
+	flags.StringVar(&f.serving.CertDir, "metrics-cert-dir", "", "serve metrics with the certificate tls.crt and the key tls.key in the folder `DIR`, which are read again as they change (default: made for each start)")
 	flags.StringVar(&f.serving.Probes, "health-probe-bind-address", ":8081", "serve /healthz and /readyz on `ADDRESS`; 0 serves none")
 	flags.StringVar(&f.serving.Pprof, "pprof-bind-address", "", "serve the Go profiler on `ADDRESS` (default: off)")
 	flags.StringSliceVar(&f.compat, "compat-metrics", nil, "serve metrics also under the names of `SYSTEM,…`: "+strings.Join(metrics.Systems, ", "))
@@ -149,6 +151,14 @@ func (f *liveCall) check() error {
 	for _, s := range f.compat {
 		if !slices.Contains(metrics.Systems, s) {
 			return wrong(fmt.Errorf("--compat-metrics: %q is not known", s), "known are "+strings.Join(metrics.Systems, ", "))
+		}
+	}
+	if f.serving.CertDir != "" {
+		if !f.serving.Secure {
+			return wrong(errors.New("--metrics-cert-dir: metrics are not served over TLS with --metrics-secure=false"), "leave one of them out")
+		}
+		if _, err := tls.LoadX509KeyPair(filepath.Join(f.serving.CertDir, "tls.crt"), filepath.Join(f.serving.CertDir, "tls.key")); err != nil {
+			return wrong(fmt.Errorf("--metrics-cert-dir: %w", err), "give a folder with tls.crt and tls.key in PEM")
 		}
 	}
 	for _, l := range f.labels {
