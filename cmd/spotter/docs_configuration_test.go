@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,3 +105,30 @@ func commentsOf(t *testing.T, path string) map[string]string {
 	walk("", config.Kind)
 	return all
 }
+
+// TestDocsConfigurations: every configuration that a page shows can be meant.
+func TestDocsConfigurations(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, page := range pages {
+		for _, m := range shownConfiguration.FindAllStringSubmatch(document(t, filepath.Base(page)), -1) {
+			n++
+			c, err := config.Parse([]byte(m[1]))
+			if err == nil {
+				err = c.Validate().ToAggregate()
+			}
+			if err != nil {
+				t.Errorf("%s: %v in\n%s", page, err, m[1])
+			}
+		}
+	}
+	if n < 6 {
+		t.Errorf("%d configurations are shown", n)
+	}
+}
+
+// shownConfiguration matches one in a block of its own, and one that a command writes.
+var shownConfiguration = regexp.MustCompile("(?ms)^(apiVersion: " + regexp.QuoteMeta(config.APIVersion) + "\n.*?)^(?:```|END$)")
