@@ -100,7 +100,7 @@ func (w *wiring) connect(ctx context.Context) error {
 	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts}); err != nil {
 		return err
 	}
-	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
+	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
 	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
 	if err != nil {
 		return wrong(err, "see that the API server is reached, and that the addresses are free")

@@ -73,7 +73,13 @@ recording:
 {{- end }}
 {{- end }}
 discounts: {1y: {{ $v.discounts.oneYear }}, 3y: {{ $v.discounts.threeYears }}}
-metrics: {bindAddress: ":8443", secure: {{ $v.metrics.secure }}, compat: {{ toJson $v.metrics.compat }}}
+metrics:
+  bindAddress: ":8443"
+  secure: {{ $v.metrics.secure }}
+  {{- if include "spotter.metricsSecret" . }}
+  certDir: /etc/spotter/metrics-certificate
+  {{- end }}
+  compat: {{ toJson $v.metrics.compat }}
 health: {bindAddress: ":8081"}
 logging: {level: {{ $v.log.level }}, format: {{ $v.log.format }}}
 {{- end }}
