@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -118,6 +119,11 @@ func (f *liveCall) check() error {
 	if t := f.Prices.Trace; t != "" {
 		if _, err := livemarket.NewFolder(livemarket.FolderConfig{Path: t, Every: time.Minute}); err != nil {
 			return wrong(f.fault("prices.trace", err), "give the folder of a trace, as `spotter trace record` writes it")
+		}
+	}
+	if d := f.Metrics.CertDir; d != "" {
+		if _, err := tls.LoadX509KeyPair(filepath.Join(d, "tls.crt"), filepath.Join(d, "tls.key")); err != nil {
+			return wrong(f.fault("metrics.certDir", err), "give a folder with tls.crt and tls.key in PEM")
 		}
 	}
 	if err := f.checkRecord(); err != nil {

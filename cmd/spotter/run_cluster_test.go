@@ -122,11 +122,15 @@ func configured(t testing.TB, settings ...string) string {
 func (s *stage) start(t *testing.T, settings ...string) *replica {
 	t.Helper()
 	address := testenv.FreeAddress(t)
-	secure := "false"
-	if i := slices.Index(settings, "metrics: {secure: true}"); i >= 0 {
-		settings, secure = slices.Delete(slices.Clone(settings), i, i+1), "true"
-	}
-	settings = append(slices.Clone(settings), "metrics: {bindAddress: '"+address+"', secure: "+secure+"}")
+	at, metrics := "metrics: {bindAddress: '"+address+"', ", "secure: false}"
+	settings = slices.DeleteFunc(slices.Clone(settings), func(s string) bool {
+		given, is := strings.CutPrefix(s, "metrics: {")
+		if is {
+			metrics = given
+		}
+		return is
+	})
+	settings = append(settings, at+metrics)
 	c := exec.Command(s.binary, "run", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace, "--config", configured(t, settings...))
 	c.Env = append(os.Environ(), asProcess+"=1", "GOMAXPROCS=1")
 	return &replica{testenv.Run(t, c), "http://" + address + "/metrics"}

@@ -10,11 +10,11 @@ import (
 // titles are those of the parts in the documentation, with what turns them on.
 var titles = map[Part]string{
 	Core: "Every controller", LeaderElection: "Leader election (`--leader-elect`, the default)",
-	SecureMetrics: "Metrics behind authentication (`--metrics-secure`, the default)",
+	SecureMetrics: "Metrics behind authentication (`metrics.secure`, the default)",
 	Karpenter:     "Karpenter (`--backends karpenter`, the default)", Groups: "Auto Scaling groups (`--backends asg`)",
 	Rackspace: "Rackspace Spot (`--backends rackspace`)", Prices: "Prices from AWS (`--region`)",
-	Queue: "Warnings from SQS (`--queue-url`)", Bucket: "Recordings in S3 (`--record-bucket`)",
-	Prometheus: "Use from Prometheus (`--prometheus-url`)",
+	Queue: "Warnings from SQS (`notices.queueURL`)", Bucket: "Recordings in S3 (`recording.bucket`)",
+	Prometheus: "Use from Prometheus (`usage.prometheus`)",
 }
 
 const preface = `# Rights

@@ -51,7 +51,7 @@ func coreRights() []Right {
 			Without: "`kubectl describe` tells nothing of what happened; conditions and log do.",
 			Why:     "Events on CapacityPools and GPUBudgets and, when active, on nodes."},
 		{Part: Core, Unless: Prometheus, Scope: Cluster, Group: groupMetrics, Resources: []string{"nodes"}, Verbs: []string{"list"},
-			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "What nodes use, by metrics-server; not asked for with `--prometheus-url`."},
+			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "What nodes use, by metrics-server; not asked for with `usage.prometheus`."},
 		{Part: Core, Scope: OwnNamespace, Resources: []string{"configmaps"}, Verbs: []string{"create", "delete", "get", "list", "update"},
 			Why: "What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget."},
 	}

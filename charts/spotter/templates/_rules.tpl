@@ -51,7 +51,7 @@
   resources: [events]
   verbs: [create, patch]
 {{- if (not .Values.usage.prometheus.url) }}
-# What nodes use, by metrics-server; not asked for with `--prometheus-url`.
+# What nodes use, by metrics-server; not asked for with `usage.prometheus`.
 - apiGroups: ["metrics.k8s.io"]
   resources: [nodes]
   verbs: [list]

@@ -257,6 +257,10 @@ type Metrics struct {
 	// Secure serves them over TLS, to those whom the API server lets get `/metrics`.
 	Secure bool `json:"secure"`
 
+	// CertDir has the certificate `tls.crt` and the key `tls.key` to serve them with, which
+	// are read again as they change. Empty makes one for each start.
+	CertDir string `json:"certDir"`
+
 	// Compat serves them under the names of other systems too: any of `gpu-operator`,
 	// `karpetrack`, `leftover`, `rescheduler` and `spotvortex`.
 	Compat []string `json:"compat"`

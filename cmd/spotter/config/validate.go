@@ -110,6 +110,9 @@ func (c *SpotterConfiguration) validateUnused() field.ErrorList {
 	if at, p := field.NewPath("usage", "prometheus"), c.Usage.Prometheus; p.URL == "" && p != d.Usage.Prometheus {
 		all = append(all, field.Required(at.Child("url"), "Prometheus is not asked without it, and the other fields mean nothing"))
 	}
+	if c.Metrics.CertDir != "" && !c.Metrics.Secure {
+		all = append(all, field.Invalid(field.NewPath("metrics", "certDir"), c.Metrics.CertDir, "metrics are not served over TLS where metrics.secure is false"))
+	}
 	r, at := c.Recording, field.NewPath("recording")
 	if r.Dir == "" && asJSON(r) != asJSON(d.Recording) {
 		all = append(all, field.Required(at.Child("dir"), "nothing is recorded without it, and the other fields mean nothing"))
