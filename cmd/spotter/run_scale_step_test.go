@@ -324,6 +324,7 @@ func (s *stepper) pass(b *testing.B, round int) {
 
 // measure takes steps and reports what they took.
 func (s *stepper) measure(b *testing.B) {
+	collectSooner()
 	debug.FreeOSMemory()
 	asked := make(chan time.Duration)
 	ctx, stop := context.WithCancel(b.Context())
