@@ -327,9 +327,11 @@ type scaleUsage struct{ cpu, resident, mapped, peak float64 }
 
 var residentOf = regexp.MustCompile(`(?m)^(VmHWM|VmRSS|RssFile):\s+(\d+) kB$`)
 
-func (r *scaleRun) usage(b *testing.B) (u scaleUsage) {
+func (r *scaleRun) usage(b *testing.B) (u scaleUsage) { return usageOf(b, r.cmd.Process.Pid) }
+
+func usageOf(b *testing.B, pid int) (u scaleUsage) {
 	b.Helper()
-	dir := filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid))
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {
 		b.Fatal(err)

@@ -91,6 +91,7 @@ func (w *wiring) close() {
 
 // connect makes all parts and hands them to the manager.
 func (w *wiring) connect(ctx context.Context) error {
+	collectSooner()
 	ctrl.SetLogger(logr.FromSlogHandler(w.log.Handler()))
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metricsv1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {

@@ -23,7 +23,8 @@ type Observer struct {
 	wakes chan string
 
 	mu      sync.Mutex
-	now     policy.Time // of the last snapshot
+	now     policy.Time // of the last snapshot, or since when the next is being built
+	latest  policy.Time // that the clock was seen to say
 	streams []*stream
 	started bool // a snapshot was built
 
@@ -117,7 +118,7 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 func (o *Observer) begin() *policy.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.now = max(o.now, policy.TimeOf(o.cfg.Clock.Now()))
+	o.now = o.instant()
 	s := &policy.Snapshot{Now: o.now}
 	o.view = s
 	o.fillMarkets(s)
@@ -141,7 +142,8 @@ func (o *Observer) readAhead() {
 // podsAtOnce is how many pods are read while the lock is held: some milliseconds.
 const podsAtOnce = 500
 
-// fill writes all that s does not have yet.
+// fill writes all that s does not have yet. It is of the instant at which that is done:
+// what was heard of while it was being built is not from after it.
 func (o *Observer) fill(s *policy.Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -159,6 +161,14 @@ func (o *Observer) fill(s *policy.Snapshot) {
 		s.Sources = append(s.Sources, policy.Source{Name: SourceUsage, At: o.usage.at})
 	}
 	o.started = true
+	o.now = o.instant()
+	s.Now = o.now
+}
+
+// instant returns the time, which never goes back.
+func (o *Observer) instant() policy.Time {
+	o.latest = max(o.latest, policy.TimeOf(o.cfg.Clock.Now()))
+	return o.latest
 }
 
 // fillMarkets lets the book write its part, and marks what depends on identifiers
@@ -226,9 +236,7 @@ func (o *Observer) SetSteer(pool string, s policy.SteerState) {
 
 // clamp returns t, or now where t is later: clocks differ, and nothing may be from
 // after the snapshot.
-func (o *Observer) clamp(t policy.Time) policy.Time {
-	return max(0, min(t, max(o.now, policy.TimeOf(o.cfg.Clock.Now()))))
-}
+func (o *Observer) clamp(t policy.Time) policy.Time { return max(0, min(t, o.instant())) }
 
 // complain tells once of something that is not understood.
 func (o *Observer) complain(of, what string) {

@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 
@@ -150,6 +151,41 @@ func TestSnapshotsNeverChange(t *testing.T) {
 		held = append(held, hold(t, s))
 		for _, h := range held {
 			h.check(t)
+		}
+	}
+}
+
+// A runningClock says a later time whenever it is asked.
+type runningClock struct {
+	clock.PassiveClock
+	at time.Time
+}
+
+func (c *runningClock) Now() time.Time {
+	c.at = c.at.Add(time.Millisecond)
+	return c.at
+}
+
+// TestNothingIsFromAfterNow observes objects of machines whose clocks are ahead, while
+// time passes: what is put back to the present is not from after the snapshot.
+func TestNothingIsFromAfterNow(t *testing.T) {
+	l := newLab(t)
+	c := cluster.DefaultConfig()
+	c.Clock = &runningClock{at: epoch}
+	var err error
+	if l.observer, err = cluster.New(c, l.book); err != nil {
+		t.Fatal(err)
+	}
+	l.informer = &informertest.FakeInformers{Scheme: l.informer.Scheme}
+	if err := l.observer.Follow(t.Context(), l.informer); err != nil {
+		t.Fatal(err)
+	}
+	ahead := metav1.Time{Time: epoch.Add(time.Hour)}
+	l.put(capacityPool("p"), node("n", func(n *corev1.Node) { n.CreationTimestamp = ahead }))
+	for range 3 {
+		l.put(pod("w", "n", func(p *corev1.Pod) { p.CreationTimestamp = ahead }))
+		if _, err := l.observer.Observe(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -52,7 +52,8 @@ type Store interface {
 	Save(context.Context, *policy.Memory) error
 }
 
-// A Recorder keeps what was decided, on what. It copies what it keeps.
+// A Recorder keeps what was decided, on what. It copies what it keeps, but for the tables
+// of snapshots that their Observer never changes.
 type Recorder interface {
 	Record(context.Context, *policy.Snapshot, *policy.Memory, *policy.Plan) error
 }
