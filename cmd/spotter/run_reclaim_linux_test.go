@@ -150,7 +150,7 @@ type reclaimSeen struct {
 	firstClaim, lastClaim time.Duration
 	claims                int
 	markets               map[string]int // first of each claim
-	replaced              time.Duration // when as many CPUs were asked for as the pods need
+	replaced              time.Duration  // when as many CPUs were asked for as the pods need
 
 	evictions  []time.Duration // first request of each pod, ascending
 	pods, gone int             // gone were deleted without one
