@@ -13,6 +13,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // Name is the name of the backend.
@@ -114,6 +115,22 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	return nil
 }
 
+// sight has pools that were never judged say so: a cloudspace may take long to answer.
+func (b *Backend) sight(pools []v1alpha1.CapacityPool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range pools {
+		p := b.pool(pools[i].Name)
+		if len(p.conditions) > 0 {
+			continue
+		}
+		meta.SetStatusCondition(&p.conditions, metav1.Condition{
+			Type: CloudspaceReachable, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "The cloudspace was not read yet since this replica began.",
+			ObservedGeneration: pools[i].Generation, LastTransitionTime: metav1.NewTime(b.cfg.Clock.Now()),
+		})
+	}
+}
+
 // judge writes the conditions of a pool from how the last reading of its account
 // went. It is data for the status of the pool, which is not ours to write.
 func (b *Backend) judge(pool string, generation int64, err error) {
@@ -130,6 +147,7 @@ func (b *Backend) judge(pool string, generation int64, err error) {
 			invalid.Status, invalid.Reason, invalid.Message = metav1.ConditionUnknown, "NotAsked", "The API of Rackspace did not answer."
 		}
 	}
+	b.feed.unplaced(err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.pool(pool)
