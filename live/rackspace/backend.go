@@ -86,14 +86,6 @@ func (b *Backend) Feed() *Feed { return b.feed }
 
 func (b *Backend) now() policy.Time { return policy.TimeOf(b.cfg.Clock.Now()) }
 
-// fence asks whether we may still write to the cloud.
-func (b *Backend) fence(ctx context.Context) error {
-	if b.cfg.Fence == nil {
-		return nil
-	}
-	return b.cfg.Fence(ctx)
-}
-
 // pool returns what is known of a CapacityPool; b.mu is held.
 func (b *Backend) pool(name string) *poolState {
 	p := b.pools[name]
