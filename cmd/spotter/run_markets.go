@@ -105,11 +105,13 @@ const conditionPrices = "PricesRead"
 func (w *wiring) pricesRead(string) []metav1.Condition {
 	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "every source of prices answers"}
 	var failed, unread []string
+	keys := false // whether what fails is for want of credentials
 	feeds := w.book.Health()
 	for _, h := range feeds {
 		switch {
 		case h.Err != nil:
 			failed = append(failed, fmt.Sprintf("%s: %v", h.Feed, h.Err))
+			keys = keys || errors.Is(h.Err, aws.ErrNoCredentials) || errors.Is(h.Err, aws.ErrCredentials) || errors.Is(h.Err, aws.ErrExpired)
 		case !h.Asked:
 			unread = append(unread, h.Feed)
 		}
@@ -120,6 +122,9 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 		c.Message = "no source of prices is given: prices on demand are those of the catalog, and no spot market is known"
 	case len(failed) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "SourceFailed", "what was known before holds; "+strings.Join(failed, "; ")
+		if keys {
+			c.Reason = "CredentialsInvalid"
+		}
 	case len(unread) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotRead", "not read yet since this replica began: "+strings.Join(unread, ", ")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
+	"github.com/spotter-dev/spotter/live/aws"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 )
 
@@ -76,6 +78,14 @@ func TestConditionPricesRead(t *testing.T) {
 	if c := prices(&feedOf{name: "a"}, broken, &feedOf{"c", errors.New("timeout")}); c.Status != metav1.ConditionFalse || c.Reason != "SourceFailed" ||
 		!strings.Contains(c.Message, "b: AccessDenied; c: timeout") || strings.Contains(c.Message, "a:") {
 		t.Errorf("two do not answer: %+v", c)
+	}
+	for _, err := range []error{aws.ErrNoCredentials, aws.ErrCredentials, aws.ErrExpired} {
+		if c := prices(&feedOf{"b", fmt.Errorf("ec2: %w", err)}); c.Status != metav1.ConditionFalse || c.Reason != "CredentialsInvalid" {
+			t.Errorf("%v: %+v", err, c)
+		}
+	}
+	if c := prices(&feedOf{"b", fmt.Errorf("%w: no cloudspace can be read", livemarket.ErrNothingWanted)}); c.Status != metav1.ConditionFalse {
+		t.Errorf("nothing can be wanted of it: %+v", c)
 	}
 	if c := prices(&feedOf{"b", livemarket.ErrNothingWanted}); c.Status != metav1.ConditionTrue {
 		t.Errorf("nothing is wanted of it: %+v", c)
