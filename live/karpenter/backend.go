@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -151,20 +153,16 @@ func (b *Backend) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeC
 	return &c, nil
 }
 
-// claimIs reports whether a condition of c is True.
+// claimIs reports whether a condition of c is True. Karpenter's own StatusConditions adds
+// those that are missing to the object, which is shared.
 func claimIs(c *karpv1.NodeClaim, kind string) bool {
-	for i := range c.Status.Conditions {
-		if x := &c.Status.Conditions[i]; x.Type == kind {
-			return x.Status == metav1.ConditionTrue
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Status.Conditions, func(x status.Condition) bool { return x.Type == kind && x.Status == metav1.ConditionTrue })
 }
 
 // poolIsNot reports whether a condition of p is False, and why.
 func poolIsNot(p *karpv1.NodePool, kind string) (bool, string) {
-	for i := range p.Status.Conditions {
-		if x := &p.Status.Conditions[i]; x.Type == kind && x.Status == metav1.ConditionFalse {
+	for _, x := range p.Status.Conditions {
+		if x.Type == kind && x.Status == metav1.ConditionFalse {
 			return true, x.Message
 		}
 	}

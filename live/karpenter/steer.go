@@ -252,12 +252,8 @@ func (b *Backend) change(w *poolView, c policy.CapacityType, h *half) (*edit, er
 	if len(reqs) == 0 {
 		reqs = was.Spec.Template.Spec.Requirements
 	}
-	fixed, err = b.hold(w, was, fixed)
-	if err != nil {
-		return nil, err
-	}
 	reqs, since, done := b.narrow(w, c, h, live, was, reqs)
-	u := manifest(name, w.object, *h, fixed, reqs)
+	u := manifest(name, w.object, *h, b.hold(w, was, fixed), reqs)
 	if since != 0 {
 		u.SetAnnotations(map[string]string{NarrowingAnnotation: since.Std().Format(time.RFC3339)})
 	}
