@@ -133,10 +133,8 @@ func (b *Backend) seeClaim(was, c *karpv1.NodeClaim) {
 
 // launchedAt returns when a claim was given its machine.
 func launchedAt(c *karpv1.NodeClaim) policy.Time {
-	for _, x := range c.Status.Conditions {
-		if x.Type == karpv1.ConditionTypeLaunched {
-			return policy.TimeOf(x.LastTransitionTime.Time)
-		}
+	if x := c.StatusConditions(observed).Get(karpv1.ConditionTypeLaunched); x != nil {
+		return policy.TimeOf(x.LastTransitionTime.Time)
 	}
 	return 0
 }
