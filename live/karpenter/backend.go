@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,6 +45,10 @@ type Backend struct {
 	ahead  client.Client // writes what a step waits for
 	reader client.Reader // reads from the API server
 	sink   backend.Sink
+
+	// launchTurn is held by who makes a NodeClaim: how many may have no machine is counted
+	// before.
+	launchTurn chan struct{}
 
 	// mu guards what follows. All of it is made anew after a restart, from the objects of
 	// the cluster or the next plan, and what else its loss costs stands beside it.
@@ -101,7 +106,8 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 	}
 	return &Backend{
 		cfg: cfg, log: cfg.Log.With("backend", BackendName), client: c, ahead: cfg.Ahead, reader: r, sink: sink,
-		pools: map[string]*poolState{}, launches: map[string]launchEnd{}, reserved: map[string]reservation{},
+		launchTurn: make(chan struct{}, 1),
+		pools:      map[string]*poolState{}, launches: map[string]launchEnd{}, reserved: map[string]reservation{},
 		inherited: map[string]bool{}, idle: map[string]policy.Time{}, interrupts: map[string]bool{},
 	}, nil
 }
@@ -151,22 +157,18 @@ func (b *Backend) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeC
 	return &c, nil
 }
 
+// observed has Karpenter's own reading of conditions leave the object as it is: the cache
+// shares it.
+var observed = status.WithObservedOnly()
+
 // claimIs reports whether a condition of c is True.
-func claimIs(c *karpv1.NodeClaim, kind string) bool {
-	for i := range c.Status.Conditions {
-		if x := &c.Status.Conditions[i]; x.Type == kind {
-			return x.Status == metav1.ConditionTrue
-		}
-	}
-	return false
-}
+func claimIs(c *karpv1.NodeClaim, kind string) bool { return c.StatusConditions(observed).IsTrue(kind) }
 
 // poolIsNot reports whether a condition of p is False, and why.
 func poolIsNot(p *karpv1.NodePool, kind string) (bool, string) {
-	for i := range p.Status.Conditions {
-		if x := &p.Status.Conditions[i]; x.Type == kind && x.Status == metav1.ConditionFalse {
-			return true, x.Message
-		}
+	x := p.StatusConditions(observed).Get(kind)
+	if !x.IsFalse() {
+		return false, ""
 	}
-	return false, ""
+	return true, x.Message
 }

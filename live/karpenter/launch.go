@@ -63,7 +63,6 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err == nil {
 		return nil // made before
 	}
-	pool := &s.Pools[l.Pool]
 	if !apierrors.IsNotFound(err) {
 		return heldIfMissing(fmt.Errorf("reading NodeClaim %s: %w", name, err))
 	}
@@ -74,6 +73,17 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err := b.room(seen); err != nil {
 		return err // so much can be said without asking the API server
 	}
+	done, err := take(ctx, b.launchTurn)
+	if err != nil {
+		return fmt.Errorf("waiting to make NodeClaim %s: %w", name, err)
+	}
+	defer done()
+	return b.make(ctx, s, l, name)
+}
+
+// make makes the NodeClaim of a launch, unless something stands against it.
+func (b *Backend) make(ctx context.Context, s *policy.Snapshot, l *policy.Launch, name string) error {
+	pool := &s.Pools[l.Pool]
 	nodePool, claims, err := b.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)
 	if err != nil {
 		return err
@@ -85,7 +95,6 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err != nil {
 		return err
 	}
-	claim := b.claim(s, l, nodePool, name, markets)
 	if err := b.limitsLeave(s, pool, nodePool, claims, markets); err != nil {
 		return err
 	}
@@ -95,11 +104,11 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err := b.classReady(ctx, nodePool.Spec.Template.Spec.NodeClassRef.Name, 0); err != nil {
 		return err
 	}
-	err = b.createClaim(ctx, pool.Name, claim)
-	if apierrors.IsAlreadyExists(err) {
+	claim := b.claim(s, l, nodePool, name, markets)
+	switch err := b.createClaim(ctx, pool.Name, claim); {
+	case apierrors.IsAlreadyExists(err):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("making NodeClaim %s: %w", name, err)
 	}
 	b.log.Info("NodeClaim made", "pool", pool.Name, "nodeClaim", name, "markets", claim.Annotations[MarketsAnnotation])

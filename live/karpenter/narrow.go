@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
@@ -109,20 +108,12 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 
 // hold returns the template to write: wanted if no node stands in its way, else the
 // one that the nodes were made from, which is said.
-func (b *Backend) hold(w *poolView, was *karpv1.NodePool, wanted object) (object, error) {
-	next := was.DeepCopy()
-	u := &unstructured.Unstructured{Object: object{"spec": object{"template": wanted}}}
-	var asked karpv1.NodePool
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &asked); err != nil {
-		return nil, fmt.Errorf("reading the template of pool %s: %w", w.pool.Name, err)
-	}
-	reqs := next.Spec.Template.Spec.Requirements
-	next.Spec.Template = asked.Spec.Template
-	next.Spec.Template.Spec.Requirements = reqs
-	fixed := fixedTemplate(was)
+func (b *Backend) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
+	next, fixed := was.DeepCopy(), fixedTemplate(was)
+	next.Spec.Template = wanted
 	if next.Hash() == was.Hash() {
 		b.say(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes are made from the template that the pool states")
-		return fixed, nil
+		return fixed
 	}
 	n := 0
 	for i := range w.claims {
@@ -131,11 +122,11 @@ func (b *Backend) hold(w *poolView, was *karpv1.NodePool, wanted object) (object
 		}
 	}
 	if n == 0 {
-		return wanted, nil
+		return wanted
 	}
 	b.say(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
 		fmt.Sprintf("the labels, taints, node class or expiry of the pool were changed; NodePool %s keeps the old ones, since the change would replace %d nodes", was.Name, n))
-	return fixed, nil
+	return fixed
 }
 
 // sayWider says in how many spot markets Karpenter may buy that the plan leaves out.

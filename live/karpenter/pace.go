@@ -92,8 +92,6 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	fixed := fixedTemplate(was)
-	fixed["spec"].(object)["requirements"] = requirementList(was.Spec.Template.Spec.Requirements)
 	there, _, err := unstructured.NestedMap(x.live.Object, "spec", "disruption")
 	if err != nil {
 		return nil, fmt.Errorf("reading NodePool %s: %w", was.Name, err)
@@ -105,14 +103,10 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 			kept[k] = v
 		}
 	}
-	spec := object{"weight": int64(x.plain.weight), "template": fixed, "disruption": kept}
-	if l := limitList(x.plain.limits); len(l) > 0 {
-		spec["limits"] = l
-	}
-	u := &unstructured.Unstructured{Object: object{"spec": spec}}
-	u.SetGroupVersionKind(nodePoolKind)
-	u.SetName(was.Name)
+	u := adopted(was.Name, x.plain)
 	u.SetLabels(x.full.GetLabels())
+	spec := u.Object["spec"].(object)
+	spec["disruption"], spec["template"] = kept, templateObject(fixedTemplate(was), was.Spec.Template.Spec.Requirements)
 	return u, nil
 }
 

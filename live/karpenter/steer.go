@@ -29,13 +29,15 @@ import (
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	pool := &s.Pools[x.Pool]
 	t := steeringOf(s, x)
-	done, err := b.turn(ctx, pool.Name)
+	b.mu.Lock()
+	p := b.pool(pool.Name)
+	b.mu.Unlock()
+	done, err := take(ctx, p.turn)
 	if err != nil {
-		return err
+		return fmt.Errorf("waiting to write the NodePools of pool %s: %w", pool.Name, err)
 	}
 	defer done()
 	b.mu.Lock()
-	p := b.pool(pool.Name)
 	if p.wanted.Since != 0 && p.wanted.same(&t) {
 		t.Since = p.wanted.Since
 	}
@@ -44,17 +46,13 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	return b.write(ctx, s, pool, nil, emergency(x.Why.Reason))
 }
 
-// turn waits until nobody else writes the NodePools of a pool: what one has read the other
-// must not have changed.
-func (b *Backend) turn(ctx context.Context, pool string) (done func(), err error) {
-	b.mu.Lock()
-	turn := b.pool(pool).turn
-	b.mu.Unlock()
+// take waits for a turn, in which what one has read no other of us changes.
+func take(ctx context.Context, turn chan struct{}) (done func(), err error) {
 	select {
 	case turn <- struct{}{}:
 		return func() { <-turn }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to write the NodePools of pool %s: %w", pool, ctx.Err())
+		return nil, ctx.Err()
 	}
 }
 
@@ -252,12 +250,8 @@ func (b *Backend) change(w *poolView, c policy.CapacityType, h *half) (*edit, er
 	if len(reqs) == 0 {
 		reqs = was.Spec.Template.Spec.Requirements
 	}
-	fixed, err = b.hold(w, was, fixed)
-	if err != nil {
-		return nil, err
-	}
 	reqs, since, done := b.narrow(w, c, h, live, was, reqs)
-	u := manifest(name, w.object, *h, fixed, reqs)
+	u := manifest(name, w.object, *h, b.hold(w, was, fixed), reqs)
 	if since != 0 {
 		u.SetAnnotations(map[string]string{NarrowingAnnotation: since.Std().Format(time.RFC3339)})
 	}

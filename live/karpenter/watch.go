@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -134,10 +133,8 @@ func (b *Backend) seeClaim(was, c *karpv1.NodeClaim) {
 
 // launchedAt returns when a claim was given its machine.
 func launchedAt(c *karpv1.NodeClaim) policy.Time {
-	for _, x := range c.Status.Conditions {
-		if x.Type == karpv1.ConditionTypeLaunched {
-			return policy.TimeOf(x.LastTransitionTime.Time)
-		}
+	if x := c.StatusConditions(observed).Get(karpv1.ConditionTypeLaunched); x != nil {
+		return policy.TimeOf(x.LastTransitionTime.Time)
 	}
 	return 0
 }
@@ -244,8 +241,11 @@ func (b *Backend) poolOf(c *karpv1.NodeClaim) string {
 func (b *Backend) machine(c *karpv1.NodeClaim) backend.Machine {
 	m := backend.Machine{
 		Name: c.Name, ProviderID: c.Status.ProviderID, Node: c.Status.NodeName, Token: c.Annotations[TokenAnnotation],
-		Launched: policy.TimeOf(c.CreationTimestamp.Time), Phase: policy.NodeLaunching, Allocatable: resources(c.Status.Allocatable),
-		Labels: labelsOf(c.Labels), Taints: taintsOf(c.Spec.Taints),
+		Launched: policy.TimeOf(c.CreationTimestamp.Time), Phase: policy.NodeLaunching, Labels: kube.Labels(c.Labels),
+	}
+	m.Allocatable, _ = kube.NodeResources(c.Status.Allocatable)
+	for _, t := range c.Spec.Taints {
+		m.Taints = append(m.Taints, policy.Taint{Key: t.Key, Value: t.Value, Effect: v1alpha1.Effect(t.Effect)})
 	}
 	m.Pool = b.poolOf(c)
 	zone := c.Labels[corev1.LabelTopologyZone]
@@ -304,35 +304,3 @@ func (b *Backend) region(c *karpv1.NodeClaim, zone string) string {
 	}
 	return ""
 }
-
-func labelsOf(m map[string]string) []policy.Label {
-	all := make([]policy.Label, 0, len(m))
-	for k, v := range m {
-		all = append(all, policy.Label{Key: k, Value: v})
-	}
-	slices.SortFunc(all, func(x, y policy.Label) int { return strings.Compare(x.Key, y.Key) })
-	return all
-}
-
-func taintsOf(in []corev1.Taint) []policy.Taint {
-	var out []policy.Taint
-	for _, t := range in {
-		out = append(out, policy.Taint{Key: t.Key, Value: t.Value, Effect: v1alpha1.Effect(t.Effect)})
-	}
-	return out
-}
-
-func resources(l corev1.ResourceList) policy.Resources {
-	if len(l) == 0 {
-		return policy.Resources{}
-	}
-	r := policy.Resources{CPU: l.Cpu().MilliValue(), Memory: l.Memory().Value(), Storage: l.StorageEphemeral().Value(), Pods: l.Pods().Value()}
-	for name, q := range l {
-		if strings.HasSuffix(string(name), "/gpu") {
-			r.GPU += valueOf(q)
-		}
-	}
-	return r
-}
-
-func valueOf(q resource.Quantity) int64 { return q.Value() }
