@@ -329,6 +329,11 @@ func (s *stepper) measure(b *testing.B) {
 	asked := make(chan time.Duration)
 	ctx, stop := context.WithCancel(b.Context())
 	go s.ask(ctx, asked)
+	begun := time.Now()
+	if err := s.observer.Await(b.Context()); err != nil { // as the controller does before its first step
+		b.Fatal(err)
+	}
+	awaited := time.Since(begun)
 	var took, observed, used []time.Duration
 	stopProfile := startStepProfile(b, s.nodes)
 	for round := range stepRounds {
@@ -349,6 +354,7 @@ func (s *stepper) measure(b *testing.B) {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(ms(<-asked), "notices-max-ms")
+	b.ReportMetric(ms(awaited), "await-ms")
 	b.ReportMetric(ms(took[0]), "first-ms")
 	b.ReportMetric(ms(observed[0]), "first-observe-ms")
 	slices.Sort(took)

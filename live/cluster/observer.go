@@ -105,7 +105,6 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 		return nil, err
 	}
 	s := o.begin()
-	o.readAhead()
 	o.fill(s)
 	o.book.Settle(s)
 	if err := s.Validate(); err != nil {
@@ -131,6 +130,7 @@ func (o *Observer) begin() *policy.Snapshot {
 func (o *Observer) readAhead() {
 	for more := true; more; {
 		o.mu.Lock()
+		o.podsRead = true
 		n := min(len(o.rereadP), podsAtOnce)
 		o.readSlots(o.rereadP[len(o.rereadP)-n:])
 		o.rereadP = o.rereadP[:len(o.rereadP)-n]

@@ -17,6 +17,7 @@ type podTable struct {
 	podX     []podEntry
 	freePods []int32
 	rereadP  []int32 // slots to be read again
+	podsRead bool    // some were read; before, all are to be
 	podOf    map[string]int32
 
 	// over are the pods that have ended and whose objects are still there, by name.
@@ -132,10 +133,9 @@ func (o *Observer) touchPod(i int32) {
 	}
 }
 
-// dirtyPods says that the pods that x picks are to be read again. Before the first
-// snapshot all are.
+// dirtyPods says that the pods that pick picks are to be read again.
 func (o *Observer) dirtyPods(pick func(*podEntry) bool) {
-	if !o.started {
+	if !o.podsRead {
 		return
 	}
 	for i := range o.podX {

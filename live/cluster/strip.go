@@ -25,8 +25,8 @@ func CacheOptions(o cache.Options) cache.Options {
 	}
 	for like, strip := range map[client.Object]func(any) (any, error){
 		&corev1.Node{}: stripNode, &corev1.Pod{}: (&podStripper{last: map[types.UID]*corev1.Pod{}}).strip,
-		&appsv1.ReplicaSet{}: stripReplicaSet, &appsv1.Deployment{}: stripDeployment,
-		&appsv1.StatefulSet{}: stripStatefulSet, &appsv1.DaemonSet{}: stripDaemonSet, &batchv1.Job{}: stripJob,
+		&appsv1.ReplicaSet{}: stripWorkload, &appsv1.Deployment{}: stripWorkload, &appsv1.StatefulSet{}: stripWorkload,
+		&appsv1.DaemonSet{}: stripWorkload, &batchv1.Job{}: stripWorkload,
 	} {
 		o.ByObject[like] = cache.ByObject{Transform: strip}
 	}
@@ -139,46 +139,27 @@ func stripSpec(s *corev1.PodSpec) {
 	}
 }
 
-func stripReplicaSet(x any) (any, error) {
-	if r, ok := x.(*appsv1.ReplicaSet); ok {
-		stripSpec(&r.Spec.Template.Spec)
-		if len(r.OwnerReferences) > 0 { // only a bare one is read further
-			r.Spec.Template = corev1.PodTemplateSpec{}
-			r.Annotations = nil
+// stripWorkload keeps of a controller of pods what its pods and their number are read from.
+func stripWorkload(x any) (any, error) {
+	switch o := x.(type) {
+	case *appsv1.ReplicaSet:
+		stripSpec(&o.Spec.Template.Spec)
+		if len(o.OwnerReferences) > 0 { // only a bare one is read further
+			o.Spec.Template, o.Annotations = corev1.PodTemplateSpec{}, nil
 		}
-		r.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripDeployment(x any) (any, error) {
-	if d, ok := x.(*appsv1.Deployment); ok {
-		stripSpec(&d.Spec.Template.Spec)
-		d.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripStatefulSet(x any) (any, error) {
-	if d, ok := x.(*appsv1.StatefulSet); ok {
-		stripSpec(&d.Spec.Template.Spec)
-		d.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripDaemonSet(x any) (any, error) {
-	if d, ok := x.(*appsv1.DaemonSet); ok {
-		stripSpec(&d.Spec.Template.Spec)
-		d.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripJob(x any) (any, error) {
-	if j, ok := x.(*batchv1.Job); ok {
-		stripSpec(&j.Spec.Template.Spec)
-		j.Status.UncountedTerminatedPods = nil
+		o.Status.Conditions = nil
+	case *appsv1.Deployment:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.Conditions = nil
+	case *appsv1.StatefulSet:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.Conditions = nil
+	case *appsv1.DaemonSet:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.Conditions = nil
+	case *batchv1.Job:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.UncountedTerminatedPods = nil
 	}
 	return stripMeta(x)
 }
