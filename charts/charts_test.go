@@ -181,15 +181,19 @@ var switches = []profile{
 	{"bucket", []string{"--set", "record.bucket.url=s3://records/a", "--set", "record.bucket.region=us-east-1", "--set", "record.bucket.encryption=aws:kms", "--set", "record.bucket.kmsKey=alias/k"}},
 	{"plain-metrics", []string{"--set", "metrics.secure=false", "--set", "metrics.compat={spotvortex,rescheduler}"}},
 	{"monitoring", []string{"--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.prometheusRule.enabled=true", "--set", "metrics.dashboards.enabled=true", "--set", "metrics.dashboards.annotations.folder=Spot"}},
+	{"certificate", []string{"--set", "metrics.serviceMonitor.enabled=true", "--set", "metrics.certificate.secretName=metrics-tls"}},
+	{"no-aggregate", []string{"--set", "rbac.aggregate=false"}},
+	{"budgets-admin", []string{"--set", "rbac.budgetsFor=admin"}},
 	{"no-rbac", []string{"--set", "rbac.create=false", "--set", "serviceAccount.create=false", "--set", "serviceAccount.name=mine"}},
 	{"no-policies", []string{"--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudget.enabled=false"}},
 	{"egress", []string{"--set", "networkPolicy.egress.enabled=true", "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b", "--set", "networkPolicy.egress.extra[0].ports[0].port=4317"}},
+	{"cleanup", []string{"--set", "cleanup.enabled=true"}},
 	{"no-cleanup", []string{"--set", "cleanup.enabled=false"}},
 	{"openshift", []string{"--set", "podSecurity.runAsUser=null", "--set", "podSecurity.runAsGroup=null", "--set", "podSecurity.fsGroup=null"}},
 	{"image", []string{"--set", "image.digest=sha256:" + strings.Repeat("a", 64), "--set", "image.pullSecrets={one}"}},
 	{"names", []string{"--set", "fullnameOverride=engine", "--set", "serviceAccount.name=robot", "--set", "podLabels.team=a", "--set", "podAnnotations.x=y", "--set", "serviceAccount.annotations.x=y"}},
-	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "env[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,env[0].value=http://c:4317", "--set", "spotLabels={a=b,c}",
-		"--set", "volumes[0].name=runtime,volumes[0].configMap.name=runtime,volumeMounts[0].name=runtime,volumeMounts[0].mountPath=/etc/runtime"}},
+	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "extraEnv[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,extraEnv[0].value=http://c:4317", "--set", "spotLabels={a=b,c}",
+		"--set", "extraVolumes[0].name=runtime,extraVolumes[0].configMap.name=runtime,extraVolumeMounts[0].name=runtime,extraVolumeMounts[0].mountPath=/etc/runtime", "--set", "extraArgs={--log-level=debug}", "--set", "writes.qps=20,leaderElection.leaseDuration=20s"}},
 }
 
 // profiles returns all that are rendered: modes by backends by replicas, and each switch.

@@ -25,6 +25,10 @@ type Serving struct {
 	Metrics string
 	Secure  bool
 
+	// CertDir has tls.crt and tls.key of the metrics, which are read again as they
+	// change; empty is a certificate that the process makes for itself.
+	CertDir string
+
 	// Probes is the address of /healthz and /readyz, Pprof that of the profiler.
 	Probes, Pprof string
 }
@@ -39,7 +43,7 @@ func NewManager(cfg *Config, serving Serving, r *rest.Config, scheme *runtime.Sc
 	grace := cfg.Shutdown + 2*time.Second
 	o := manager.Options{
 		Scheme: scheme, Cache: caches, Logger: logr.FromSlogHandler(log.Handler()),
-		Metrics:                metricsserver.Options{BindAddress: serving.Metrics, SecureServing: serving.Secure},
+		Metrics:                metricsserver.Options{BindAddress: serving.Metrics, SecureServing: serving.Secure, CertDir: serving.CertDir},
 		HealthProbeBindAddress: serving.Probes, PprofBindAddress: serving.Pprof,
 		GracefulShutdownTimeout: &grace,
 	}

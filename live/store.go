@@ -35,6 +35,9 @@ const (
 	memoryPrefix     = "spotter-memory"
 )
 
+// MemoryName names the ConfigMap that is written at every step.
+const MemoryName = memoryPrefix + "-" + memoryHead
+
 // fieldOwner is under which name fields are written.
 const fieldOwner = client.FieldOwner("spotter")
 

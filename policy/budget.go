@@ -95,7 +95,7 @@ func (s *Selector) Matches(labels []Label) bool {
 // a node, in thousandths of a device (of a core for "cpu"); 0 when the budget
 // does not select it.
 func (b *Budget) Counts(t *Template) int64 {
-	if t.Namespace != b.Namespace || t.DaemonSet {
+	if t.Namespace != b.Namespace {
 		return 0
 	}
 	n := b.of(&t.Requests, t.GPUResource)

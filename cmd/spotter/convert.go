@@ -66,7 +66,8 @@ func (p *program) convert(f *convertFlags) error {
 		inputs[i] = convert.Input{Name: name, Data: data}
 	}
 	o := f.Options
-	o.ReadBuckets, o.Check = readBounds, checkPolicy
+	o.ReadBuckets = func(file, source string) ([]byte, error) { return readBounds(file, source, os.ReadFile) }
+	o.Check = checkPolicy
 	r, err := convert.Convert(inputs, f.flags, o)
 	if err != nil {
 		return wrong(fmt.Errorf("convert: %w", err), "mend the old configuration; what has no meaning there must be taken out; "+next)

@@ -69,7 +69,8 @@ var pagesRun = []page{
 		"kubectl create namespace…": {cluster: true},
 		"kubectl apply…":            {cluster: true, says: "serverside-applied"},
 		"cat > pool.yaml…":          {cluster: true},
-		"bin/spotter run…":          {cluster: true, begins: true, meets: (*clone).decides},
+		"cat > config.yaml…":        {cluster: true},
+		"bin/spotter run…":          {cluster: true, begins: true, before: `sed -i "s|^metrics:.*|metrics: {bindAddress: '$METRICS', secure: false}|" config.yaml`, meets: (*clone).decides},
 		"kubectl get cpool":         {cluster: true, says: "general"},
 		"kubectl describe…":         {cluster: true, says: "Shadow"},
 		"bin/spotter explain…":      {cluster: true, before: "kill -INT $(cat running) && while kill -0 $(cat running) 2>/dev/null; do sleep 0.2; done", says: "general"},
@@ -81,14 +82,12 @@ var pagesRun = []page{
 	}},
 	{"docs/run.md", map[string]treatment{
 		"spotter run --kubeconfig…":      {cluster: true, begins: true, meets: (*clone).decides},
-		"spotter run --mode active…":     {leave: "it is that of a pod: charts/install_test.go runs it with the arguments of the chart"},
+		"spotter run --config…":          {leave: "it is that of a pod: charts/install_test.go runs it with the configuration of the chart"},
 		"kubectl get cpool…":             {cluster: true, says: "general"},
 		"kubectl -n spotter create…":     {cluster: true},
 		"kubectl -n spotter annotate…":   {cluster: true, says: "annotated"},
 		"spotter run --policies model:…": {leave: "it takes a trained bundle: TestRunModel… run one"},
 		"kubectl patch cpool web…":       {cluster: true, before: "sed s/general/web/ pool.yaml | kubectl apply -f -", says: "patched"},
-		"--prometheus-cpu-query…":        {leave: "it is a flag"},
-		"--prometheus-memory-query…":     {leave: "it is a flag"},
 	}},
 	{"docs/install.md", map[string]treatment{
 		"helm…":                        {leave: "charts/install_test.go installs and tests the release"},
@@ -104,7 +103,6 @@ var pagesRun = []page{
 	{"docs/rackspace.md", map[string]treatment{
 		"kubectl -n spotter-system create secret…": {cluster: true, before: "kubectl create namespace spotter-system; echo token > token.txt", says: "created"},
 	}},
-	{"docs/asg.md", map[string]treatment{"spotter run…": {leave: "it takes Auto Scaling groups: live/asg runs it beside a server that plays them"}}},
 	{"docs/budgets.md", nil},
 	{"docs/explain.md", nil},
 	{"docs/plot.md", nil},

@@ -89,15 +89,20 @@ func (b *bundles) get(dir string) (*openBundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, _, err := startONNX(); err != nil {
-			return nil, wrong(err, onnxAdvice)
-		}
-		o, err := openSessions(v)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", dir, err)
-		}
-		return o, nil
+		return start(dir, v)
 	})
+}
+
+// start makes a bundle that was read ready to run.
+func start(name string, v *models.Bundle) (*openBundle, error) {
+	if _, _, err := startONNX(); err != nil {
+		return nil, wrong(err, onnxAdvice)
+	}
+	o, err := openSessions(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return o, nil
 }
 
 // readBundle reads and verifies the bundle in dir.

@@ -3,13 +3,14 @@ package main
 import (
 	"fmt"
 
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
 // bundleSum returns the bundle that specs name and the SHA-256 of its manifest, as
 // a recording states them; nothing where none is named or can be had.
 func (r *runner) bundleSum(specs ...string) (name, sum string) {
-	want, err := bundleOf(specs)
+	want, err := bundleOf(specs, func(one []string) (policy.Policy, error) { return newPolicies().make(one[0], nil) })
 	if err != nil || want.Dir == "" {
 		return "", ""
 	}

@@ -413,7 +413,7 @@ func (p *plant) revive(t *testing.T) {
 // run starts `spotter run` as a user does who wants it to act.
 func (p *plant) run(t *testing.T) {
 	t.Helper()
-	p.lead = p.start(t, "--policies", "manifest", "--mode", "active", "--trace", p.trace, "--region", "us-east-1", "--record", p.record, "--step", "5s")
+	p.lead = p.start(t, "policies: manifest", "mode: active", "prices: {trace: "+p.trace+", regions: [us-east-1]}", "recording: {dir: "+p.record+"}", "stepInterval: 5s")
 }
 
 // stop ends the controller by a signal.

@@ -40,8 +40,12 @@ type modelConfig struct {
 	// Policy is that of --policies: one for all pools, or registry.Manifest.
 	Policy string
 
-	// Open verifies and opens the bundle in a folder.
+	// Open verifies and opens a bundle: by its path where Policy gives it, and by its
+	// name where a pool does.
 	Open func(dir string) (*openBundle, error)
+
+	// Make makes the policy of pools that name these.
+	Make func(named []string) (policy.Policy, error)
 
 	// Late bounds one call of a graph.
 	Late time.Duration
@@ -152,7 +156,7 @@ func (l *liveModel) choose(s *policy.Snapshot) {
 	if specs := l.inForce(s); !slices.Equal(specs, l.specs) || l.specs == nil {
 		was := l.wanted
 		l.specs = specs
-		l.wanted, l.clash = bundleOf(specs)
+		l.wanted, l.clash = bundleOf(specs, l.Make)
 		if l.wanted != was || l.clash != nil {
 			l.trained, l.broken, l.opened = nil, nil, 0
 		}
@@ -187,11 +191,14 @@ func (l *liveModel) inForce(s *policy.Snapshot) []string {
 // bundleOf returns the one bundle that specs name; the zero value where they name none,
 // and an error where one forecast of a market cannot serve them all. A policy that
 // cannot be made, which its pool is told elsewhere, names none.
-func bundleOf(specs []string) (registry.Bundle, error) {
+func bundleOf(specs []string, make func([]string) (policy.Policy, error)) (registry.Bundle, error) {
 	var want registry.Bundle
 	for _, spec := range specs {
 		b, err := registry.BundleOf(spec)
-		if err != nil || b.Dir == "" || !sound(spec) {
+		if err != nil || b.Dir == "" {
+			continue
+		}
+		if _, err := make([]string{spec}); err != nil {
 			continue
 		}
 		if want.Dir != "" {
@@ -203,12 +210,6 @@ func bundleOf(specs []string) (registry.Bundle, error) {
 		want = b
 	}
 	return want, nil
-}
-
-// sound reports whether a policy can be made, if its bundle can be had.
-func sound(spec string) bool {
-	_, err := newPolicies().make(spec, nil)
-	return err == nil
 }
 
 // open returns what foretells with the bundle that is wanted. One that takes long is
@@ -320,7 +321,7 @@ func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 // foretell makes the forecaster.
 func (w *wiring) foretell(context.Context) error {
 	l, err := newLiveModel(modelConfig{
-		Policy: w.f.policies, Open: w.policies.openLive, Late: w.f.modelLate, Clock: clock.RealClock{}, Log: w.log,
+		Policy: w.f.Policies, Open: w.openLive, Make: w.policies.livePolicy(w.f.Policies), Late: w.f.Models.Timeout.Duration, Clock: clock.RealClock{}, Log: w.log,
 	})
 	if err != nil {
 		return err
@@ -335,13 +336,9 @@ func (w *wiring) foretell(context.Context) error {
 
 // openLive opens the bundle of --policies as it was verified at the start, and one that
 // a pool names as it is now.
-func (r *runner) openLive(dir string) (*openBundle, error) {
-	r.bundles.mu.Lock()
-	verified := r.bundles.open[dir] != nil
-	r.bundles.mu.Unlock()
-	if verified {
-		return r.bundles.get(dir)
+func (w *wiring) openLive(dir string) (*openBundle, error) {
+	if w.f.Policies == registry.Manifest {
+		return w.policies.models.open(dir)
 	}
-	var fresh bundles
-	return fresh.get(dir)
+	return w.policies.bundles.get(dir)
 }

@@ -84,10 +84,17 @@ type modelStage struct {
 	opened []string
 }
 
+// anyModels returns a runner of a controller whose pools may name models.
+func anyModels() *runner {
+	r := newRunner()
+	r.models = "models"
+	return r
+}
+
 func newModelStage(t *testing.T, policies string) *modelStage {
 	t.Helper()
 	m := &modelStage{clock: clocktesting.NewFakeClock(policytest.Epoch.Std()), scores: &graphOf{answer: 0.25}, broken: map[string]error{}}
-	l, err := newLiveModel(modelConfig{Policy: policies, Late: time.Second, Clock: m.clock, Log: slog.New(slog.DiscardHandler), Open: func(dir string) (*openBundle, error) {
+	l, err := newLiveModel(modelConfig{Policy: policies, Late: time.Second, Clock: m.clock, Log: slog.New(slog.DiscardHandler), Make: anyModels().livePolicy(policies), Open: func(dir string) (*openBundle, error) {
 		m.opened = append(m.opened, dir)
 		if err := m.broken[dir]; err != nil {
 			return nil, err

@@ -68,14 +68,14 @@ func (x *reclaimCase) measure(b *testing.B, c *crowd) {
 	b.Cleanup(web.Close)
 	c.makeSpace(b, "spotter")
 	env := []string{"AWS_ENDPOINT_URL=" + web.URL, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=" + crowdRegion}
-	args := []string{"--namespace", "spotter", "--mode", "active", "--policies", "portfolio", "--trace", crowdTrace(b), "--queue-url", web.URL + "/123456789012/spotter"}
-	lead := c.startAs(b, "spotter-a", env, args...)
+	settings := []string{"namespace: spotter", "mode: active", "policies: portfolio", "prices: {trace: " + crowdTrace(b) + "}", "notices: {queueURL: '" + web.URL + "/123456789012/spotter'}"}
+	lead := c.startAs(b, "spotter-a", env, settings...)
 	stop := c.play(b)
 	defer stop()
 	lead.await(b, 2)
 	after := lead
 	if x.kill > 0 {
-		after = c.startAs(b, "spotter-b", env, args...)
+		after = c.startAs(b, "spotter-b", env, settings...)
 	}
 	pods := c.evictable(b)
 	mark, begun := c.env.Mark(), time.Now()

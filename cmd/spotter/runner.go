@@ -30,6 +30,7 @@ type runner struct {
 
 	files   runtimeFiles
 	bundles bundles
+	models  modelsDir // of a controller
 
 	// answered says by policy how often bundles had an answer.
 	answered map[string]models.Counts

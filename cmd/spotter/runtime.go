@@ -32,17 +32,17 @@ func (r *runtimeFiles) read(path string) (spotvortex.Config, error) {
 		r.files[path] = l
 	}
 	r.mu.Unlock()
-	return l.get(func() (spotvortex.Config, error) { return readRuntime(path) })
+	return l.get(func() (spotvortex.Config, error) { return readRuntime(path, os.ReadFile) })
 }
 
 // readRuntime reads a runtime.json and the distributions that its
 // feature_buckets.source names.
-func readRuntime(path string) (spotvortex.Config, error) {
-	data, err := os.ReadFile(path)
+func readRuntime(path string, read func(string) ([]byte, error)) (spotvortex.Config, error) {
+	data, err := read(path)
 	if err != nil {
 		return spotvortex.Config{}, err
 	}
-	c, err := spotvortex.ParseRuntime(data, func(source string) ([]byte, error) { return readBounds(path, source) })
+	c, err := spotvortex.ParseRuntime(data, func(source string) ([]byte, error) { return readBounds(path, source, read) })
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
@@ -53,14 +53,14 @@ func readRuntime(path string) (spotvortex.Config, error) {
 // a runtime file names. The agent takes the name from its working folder, which
 // holds the runtime file's; so the name is tried from the runtime file's folder
 // and then from the one above.
-func readBounds(runtimeFile, source string) ([]byte, error) {
+func readBounds(runtimeFile, source string, read func(string) ([]byte, error)) ([]byte, error) {
 	folder := filepath.Dir(runtimeFile)
 	tried := []string{filepath.Join(folder, source), filepath.Join(folder, "..", source)}
 	if filepath.IsAbs(source) {
 		tried = []string{source}
 	}
 	for _, path := range tried {
-		data, err := os.ReadFile(path)
+		data, err := read(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -39,7 +39,7 @@ func runtimeFolder(t *testing.T, runtime, bounds string) string {
 }
 
 func TestReadRuntime(t *testing.T) {
-	c, err := readRuntime(runtimeFolder(t, runtimeJSON, boundsYAML))
+	c, err := readRuntime(runtimeFolder(t, runtimeJSON, boundsYAML), os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestReadRuntimeErrors(t *testing.T) {
 		"missing file": {strings.ReplaceAll(runtimeJSON, "bounds.yaml", "none.yaml"), boundsYAML, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := readRuntime(runtimeFolder(t, c.runtime, c.bounds))
+			_, err := readRuntime(runtimeFolder(t, c.runtime, c.bounds), os.ReadFile)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "runtime.json") {
 				t.Errorf("error %v, want %q in it", err, c.want)
 			}

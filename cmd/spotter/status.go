@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,8 @@ func (p *program) statusCommand() *cobra.Command {
 		Short: "Say whether a controller is at work in a cluster, and how its pools fare",
 		Long: "status names the replica that leads and lists the CapacityPools with what is decided\n" +
 			"for them. It changes nothing, and exits with 1 where nobody leads, where the\n" +
-			"definitions are missing, or where a pool has not been looked at.",
+			"definitions are missing, or where a pool has not been looked at. A controller without\n" +
+			"leader election is known by what it decided within the last twenty minutes.",
 		Example: "  spotter status --namespace spotter\n  spotter status --namespace spotter --wait 2m",
 		Args:    arguments(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return p.status(c.Context(), &f) },
@@ -89,6 +91,7 @@ func (p *program) status(ctx context.Context, f *statusCall) error {
 // A standing is what is seen of a controller from outside.
 type standing struct {
 	leader string
+	alone  time.Duration // since a controller without leader election decided; 0 for none
 	pools  []v1alpha1.CapacityPool
 	wrong  []string
 }
@@ -105,6 +108,11 @@ func look(ctx context.Context, c client.Reader, namespace string) (*standing, er
 		return nil, fmt.Errorf("reading lease %s/%s: %w", namespace, live.LeaseName, err)
 	default:
 		s.leads(&lease.Spec, time.Now())
+	}
+	if s.leader == "" {
+		if err := s.decides(ctx, c, namespace, &lease.Spec); err != nil {
+			return nil, err
+		}
 	}
 	var list v1alpha1.CapacityPoolList
 	err = c.List(ctx, &list)
@@ -141,10 +149,44 @@ func (s *standing) leads(x *coordinationv1.LeaseSpec, now time.Time) {
 	s.leader = *x.HolderIdentity
 }
 
+// aloneMax is for how long a decision shows that a controller without leader election
+// is at work: it decides at least every ten minutes by default.
+const aloneMax = 20 * time.Minute
+
+// decides notes that a controller decides though nobody holds the lease: one without
+// leader election leaves the memory that it writes at every step. What was written
+// while the lease held is its holder's.
+func (s *standing) decides(ctx context.Context, c client.Reader, namespace string, lease *coordinationv1.LeaseSpec) error {
+	var memory corev1.ConfigMap
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.MemoryName}, &memory)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil // what is wrong with the lease is said
+	}
+	if err != nil {
+		return fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, live.MemoryName, err)
+	}
+	var last, held time.Time
+	for _, m := range memory.ManagedFields {
+		if m.Time != nil && m.Time.After(last) {
+			last = m.Time.Time
+		}
+	}
+	if lease.RenewTime != nil && lease.LeaseDurationSeconds != nil {
+		held = lease.RenewTime.Add(time.Duration(*lease.LeaseDurationSeconds) * time.Second)
+	}
+	if age := time.Since(last); last.After(held) && age <= aloneMax {
+		s.alone, s.wrong = max(age, time.Second), nil
+	}
+	return nil
+}
+
 // tell writes it for a person.
 func (s *standing) tell(w io.Writer) error {
 	if s.leader != "" {
 		fmt.Fprintf(w, "%s leads\n", s.leader)
+	}
+	if s.alone > 0 {
+		fmt.Fprintf(w, "a controller without leader election decided %v ago\n", s.alone.Round(time.Second))
 	}
 	if len(s.pools) == 0 {
 		fmt.Fprintln(w, "there is no CapacityPool: nothing is decided")

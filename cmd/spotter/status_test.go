@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +32,16 @@ func leaseOf(holder string, ago time.Duration) *coordinationv1.Lease {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "spotter", Name: live.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &renewed},
 	}
+}
+
+// memoryWritten returns the memory that a controller wrote so long ago.
+func memoryWritten(ago time.Duration) *corev1.ConfigMap {
+	at := metav1.NewTime(time.Now().Add(-ago))
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "spotter", Name: live.MemoryName, ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: "spotter", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:binaryData":{}}`)},
+		}},
+	}}
 }
 
 // poolSeen returns a pool of a generation, of which one was looked at last.
@@ -72,16 +83,21 @@ func TestStatus(t *testing.T) {
 		code      int
 		has, lack string
 	}{
-		"all is well":       {[]client.Object{leaseOf("a", -time.Hour), good}, exitGood, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  WHY\nweb   shadow  True   0.40  1.25", "wrong"},
-		"a pool that waits": {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)}, exitGood, "Because: of this", "not been looked at"},
-		"no pool":           {[]client.Object{leaseOf("a", -time.Hour)}, exitGood, "there is no CapacityPool: nothing is decided", "POOL"},
-		"no lease":          {[]client.Object{good}, exitGate, "there is no lease spotter/spotter-leader: no controller has led there", "leads\n"},
-		"given up":          {[]client.Object{leaseOf("", -time.Hour), good}, exitGate, "nobody leads: the lease was given up", " leads\n"},
-		"run out":           {[]client.Object{leaseOf("a", 2*time.Hour), good}, exitGate, "nobody leads: a has not renewed its lease for 2h0m", "a leads\n"},
-		"without a time":    {[]client.Object{timeless, good}, exitGate, "nobody leads: the lease has no time", "a leads\n"},
-		"not looked at":     {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue), poolSeen("batch", 1, 1, metav1.ConditionTrue)}, exitGate, "CapacityPool web has not been looked at as it is now", "CapacityPool batch"},
+		"all is well":        {[]client.Object{leaseOf("a", -time.Hour), good}, exitGood, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  WHY\nweb   shadow  True   0.40  1.25", "wrong"},
+		"a pool that waits":  {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)}, exitGood, "Because: of this", "not been looked at"},
+		"no pool":            {[]client.Object{leaseOf("a", -time.Hour)}, exitGood, "there is no CapacityPool: nothing is decided", "POOL"},
+		"alone":              {[]client.Object{memoryWritten(time.Minute), good}, exitGood, "a controller without leader election decided 1m", "lease"},
+		"alone, after it":    {[]client.Object{leaseOf("a", time.Hour), memoryWritten(time.Minute), good}, exitGood, "a controller without leader election decided 1m", "nobody leads"},
+		"alone, long ago":    {[]client.Object{memoryWritten(time.Hour), good}, exitGate, "there is no lease", "without leader election"},
+		"a leader that died": {[]client.Object{leaseOf("a", time.Minute), memoryWritten(time.Minute), good}, exitGate, "nobody leads: a has not renewed", "without leader election"},
+		"given up, memory":   {[]client.Object{leaseOf("", time.Minute), memoryWritten(time.Minute), good}, exitGate, "nobody leads: the lease was given up", "without leader election"},
+		"no lease":           {[]client.Object{good}, exitGate, "there is no lease spotter/spotter-leader: no controller has led there", "leads\n"},
+		"given up":           {[]client.Object{leaseOf("", -time.Hour), good}, exitGate, "nobody leads: the lease was given up", " leads\n"},
+		"run out":            {[]client.Object{leaseOf("a", 2*time.Hour), good}, exitGate, "nobody leads: a has not renewed its lease for 2h0m", "a leads\n"},
+		"without a time":     {[]client.Object{timeless, good}, exitGate, "nobody leads: the lease has no time", "a leads\n"},
+		"not looked at":      {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue), poolSeen("batch", 1, 1, metav1.ConditionTrue)}, exitGate, "CapacityPool web has not been looked at as it is now", "CapacityPool batch"},
 	} {
-		code, out := standingOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(c.objects...).Build())
+		code, out := standingOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(c.objects...).Build())
 		if code != c.code || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
 			t.Errorf("%s: exit %d, want %d with %q and without %q:\n%s", name, code, c.code, c.has, c.lack, out)
 		}

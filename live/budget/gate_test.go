@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/crd"
@@ -146,9 +147,15 @@ func TestRule12Gate(t *testing.T) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "none", Resources: p.Spec.Containers[0].Resources}}
 			p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 		}, false},
-		"of a DaemonSet": {func(p *corev1.Pod) {
+		"of a DaemonSet that is invented": {func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "u"}}
-		}, true},
+		}, false},
+		"of a Node that is invented": {func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "u"}}
+		}, false},
+		"called a mirror pod": {func(p *corev1.Pod) {
+			p.Annotations, p.Spec.NodeName = map[string]string{corev1.MirrorPodAnnotationKey: "x"}, "n"
+		}, false},
 		"of a Job": {func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "d", UID: "u"}}
 		}, false},
@@ -158,6 +165,15 @@ func TestRule12Gate(t *testing.T) {
 		if err := try(t, env, x); (err == nil) != c.in {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	kubelet := rest.CopyConfig(env.Config)
+	kubelet.Impersonate = rest.ImpersonationConfig{UserName: "system:node:n", Groups: []string{"system:nodes", "system:masters"}}
+	static := pod.DeepCopy()
+	static.Annotations, static.Spec.NodeName = map[string]string{corev1.MirrorPodAnnotationKey: "x"}, "n"
+	if c, err := client.New(kubelet, client.Options{}); err != nil {
+		t.Fatal(err)
+	} else if err := c.Create(t.Context(), static, client.DryRunAll); err != nil {
+		t.Errorf("a static pod that the kubelet shows: %v", err)
 	}
 	elsewhere := pod.DeepCopy()
 	elsewhere.Namespace = env.Namespace(t) // without the label

@@ -97,6 +97,14 @@ func listOf(n int, item string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
 }
 
+func taints(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(`{"key":"k%d","effect":"NoSchedule"}`, i)
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
 func mapOf(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -134,12 +142,17 @@ var rules = []rule{
 	{pool, "spec/capacity/spotShare", []string{`{"min":0.5,"max":0.5,"target":0.5}`, `{}`, `{"target":1}`}, []string{`{"min":0.6,"max":0.5}`, `{"max":0.4,"target":0.5}`, `{"min":0.6,"target":0.5}`, `{"min":-0.1}`, `{"target":2}`}},
 	{pool, "spec/capacity/limits", []string{`{"cpu":"100","memory":"1Ti","gpu":8}`, `{"cpu":"0.5"}`}, []string{`{"cpu":"-1"}`, `{"gpu":-1}`, `{"memory":"lots"}`}},
 	{pool, "spec/template/labels", []string{`{"team.example.com/x":"a","b":""}`, mapOf(64)}, []string{mapOf(65), `{"":"a"}`, `{` + quoted(318) + `:"a"}`, `{"a":` + quoted(64) + `}`}},
-	{pool, "spec/template/taints", []string{`[{"key":"a","effect":"NoSchedule"},{"key":"x.io/b","value":"c","effect":"NoExecute"},{"key":"d","effect":"PreferNoSchedule"}]`, listOf(32, `{"key":"a","effect":"NoSchedule"}`)},
-		[]string{listOf(33, `{"key":"a","effect":"NoSchedule"}`), `[{"key":"a","effect":"Never"}]`, `[{"key":"","effect":"NoSchedule"}]`, `[{"key":"a","value":` + quoted(64) + `,"effect":"NoSchedule"}]`}},
+	{pool, "spec/template/taints", []string{`[{"key":"a","effect":"NoSchedule"},{"key":"x.io/b","value":"c","effect":"NoExecute"},{"key":"d","effect":"PreferNoSchedule"}]`, taints(32), `[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoExecute"}]`},
+		[]string{taints(33), `[{"key":"a","effect":"NoSchedule"},{"key":"a","value":"b","effect":"NoSchedule"}]`, `[{"key":"a","effect":"Never"}]`, `[{"key":"","effect":"NoSchedule"}]`, `[{"key":"a","value":` + quoted(64) + `,"effect":"NoSchedule"}]`}},
 	{pool, "spec/policy", []string{`{"name":"static","parameters":{"share":"0.5"}}`, `{"name":"a","parameters":` + mapOf(24) + `}`}, []string{`{}`, `{"name":""}`, `{"name":` + quoted(64) + `}`, `{"name":"a","parameters":` + mapOf(25) + `}`}},
 	{pool, "spec/policy", nil, []string{`{"name":"a","parameters":{"":"1"}}`, `{"name":"a","parameters":{"k:":"1"}}`, `{"name":"a","parameters":{"k,":"1"}}`, `{"name":"a","parameters":{"k=":"1"}}`, `{"name":"a","parameters":{"k":"1:2"}}`, `{"name":"a","parameters":{"k":"1,2"}}`, `{"name":"a","parameters":{"k":` + quoted(257) + `}}`}},
+	{pool, "spec/policy", []string{`{"name":"a","parameters":{"bundle":"a-1.b_c"}}`, `{"name":"a","parameters":{"runtime":"runtime.json"}}`, `{"name":"a","parameters":{"other":"/x"}}`},
+		[]string{`{"name":"a","parameters":{"runtime":"/proc/self/environ"}}`, `{"name":"a","parameters":{"bundle":"../a"}}`, `{"name":"a","parameters":{"bundle":".."}}`, `{"name":"a","parameters":{"bundle":"a/b"}}`, `{"name":"a","parameters":{"bundle":""}}`, `{"name":"a","parameters":{"bundle":` + quoted(64) + `}}`}},
+	{pool, "spec/template/labels", []string{`{"karpenter.sh/capacity-type":"spot"}`, `{"kubernetes.io/os":"linux"}`},
+		[]string{`{"karpenter.sh/nodepool":"general"}`, `{"kubernetes.io/hostname":"a"}`, `{"karpenter.sh/x":"a"}`, `{"a.karpenter.sh/x":"a"}`}},
+	{pool, "spec", []string{`{"backend":{"autoScalingGroups":{"discoveryTags":{"a":"b"}}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}, nil},
 	{pool, "spec/disruption/budget", []string{`0`, `5`, `"0%"`, `"10%"`, `"100%"`}, []string{`-1`, `"101%"`, `"10"`, `"-5%"`, `"+5%"`, `"x%"`, `"%"`, `3000000000`, `"00000000100%"`}},
-	{pool, "spec/disruption", []string{`{"schedule":"0 2 * * *","duration":"4h"}`}, []string{`{"schedule":"0 2 * * *"}`, `{"duration":"4h"}`, `{"schedule":` + quoted(129) + `,"duration":"4h"}`}},
+	{pool, "spec/disruption", []string{`{"schedule":"0 2 * * *","duration":"4h"}`, `{"schedule":"*/5 9-17 1,15 * MON-FRI","duration":"4h"}`, `{"schedule":"@daily","duration":"4h"}`}, []string{`{"schedule":"at night","duration":"4h"}`, `{"schedule":"@every 1h","duration":"4h"}`, `{"schedule":"TZ=CET 0 2 * * *","duration":"4h"}`, `{"schedule":"0 2 * * *"}`, `{"duration":"4h"}`, `{"schedule":` + quoted(129) + `,"duration":"4h"}`}},
 	{pool, "spec/disruption/consolidateAfter", []string{`"0s"`, `"0"`, `"1h30m"`, `"1.5h"`, `".5s"`}, durations},
 	{pool, "spec/disruption/expireAfter", []string{`"0s"`}, durations},
 	{pool, "spec/disruption/cooldown", []string{`"10m"`}, durations},

@@ -195,7 +195,7 @@ func (e *enforcement) keepNodes(counted []bool) (held []bool) {
 	kept := make([]string, len(e.s.Nodes)) // by node, the budget that keeps it
 	for i := range e.s.Pods {
 		p := &e.s.Pods[i]
-		if !holds(p) || p.Phase == policy.PodTerminating || !counted[p.Template] || e.s.Nodes[p.Node].ReclaimAt != 0 {
+		if !holds(p) || p.Phase == policy.PodTerminating || !counted[p.Template] || e.s.Templates[p.Template].DaemonSet || e.s.Nodes[p.Node].ReclaimAt != 0 {
 			continue
 		}
 		for k := range e.tallies {

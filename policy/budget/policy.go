@@ -57,7 +57,7 @@ func (a *around) settled(s *policy.Snapshot) *policy.Snapshot {
 		}
 		for k := range s.Pods {
 			p := &s.Pods[k]
-			if !holds(p) || p.Phase == policy.PodTerminating || b.Counts(&s.Templates[p.Template]) == 0 {
+			if !holds(p) || p.Phase == policy.PodTerminating || b.Counts(&s.Templates[p.Template]) == 0 || s.Templates[p.Template].DaemonSet {
 				continue
 			}
 			if x == s {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -28,7 +29,7 @@ func newManifest(params []Parameter, o *Options) (policy.Policy, bool, error) {
 		if name, _, err := split(spec); err == nil && name == Manifest {
 			return nil, false, fmt.Errorf("%w: a manifest names the policy %q", ErrUnknown, Manifest)
 		}
-		p, err := newGuarded(spec, *o)
+		p, err := newNamed(spec, *o)
 		if err != nil {
 			return nil, false, fmt.Errorf("named by a manifest: %w", err)
 		}
@@ -36,6 +37,29 @@ func newManifest(params []Parameter, o *Options) (policy.Policy, bool, error) {
 	}
 	return r, true, nil // each of them has guardrails of its own
 }
+
+// newNamed returns the policy that a manifest names. Who writes manifests need not be
+// who may read files: what a parameter opens is named, and where it lies is up to who
+// reads it.
+func newNamed(spec string, o Options) (policy.Policy, error) {
+	_, params, err := split(spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range params {
+		if slices.Contains(opening, p.Key) && !plainName.MatchString(p.Value) {
+			return nil, fmt.Errorf("%w: %s %q: a manifest gives a name of letters, digits, '-', '_' and '.', and no path", ErrParameter, p.Key, p.Value)
+		}
+	}
+	return newGuarded(spec, o)
+}
+
+// opening are the parameters whose values are opened, and plainName is what a manifest
+// may give them; the definition of CapacityPool has the same rule.
+var (
+	opening   = []string{"bundle", "runtime"}
+	plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+)
 
 // Name returns "manifest".
 func (r *router) Name() string { return Manifest }

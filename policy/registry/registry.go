@@ -49,7 +49,8 @@ type Options struct {
 	Guard *policy.GuardConfig
 
 	// ReadRuntime reads a file of parameters for spotvortex:runtime=FILE. Nil
-	// refuses the parameter. It is given by who may read files.
+	// refuses the parameter. It is given by who may read files. A manifest gives a
+	// name in place of a path, as it does of a bundle.
 	ReadRuntime func(path string) (spotvortex.Config, error)
 
 	// OpenBundle says what is wrong with the bundle of trained models in a

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,9 +80,24 @@ func (t *NodeTemplate) validate(at *field.Path) field.ErrorList {
 	}
 	for i, x := range t.Taints {
 		taint := at.Child("taints").Index(i)
+		if slices.ContainsFunc(t.Taints[:i], func(y corev1.Taint) bool { return y.Key == x.Key && y.Effect == x.Effect }) {
+			errs = append(errs, field.Duplicate(taint, x.Key))
+		}
 		errs = append(errs, label(taint, x.Key, x.Value)...)
 		errs = append(errs, oneOf(taint.Child("effect"), x.Effect,
 			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
+	}
+	return errs
+}
+
+// restricted refuses labels with which Karpenter takes no NodePool.
+func restricted(at *field.Path, labels map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		domain, _, _ := strings.Cut(k, "/")
+		if k == "karpenter.sh/nodepool" || k == corev1.LabelHostname || strings.HasSuffix(domain, "karpenter.sh") && k != "karpenter.sh/capacity-type" {
+			errs = append(errs, field.Forbidden(at.Key(k), "Karpenter takes no NodePool with this label"))
+		}
 	}
 	return errs
 }

@@ -49,6 +49,8 @@ type CapacityPoolList struct {
 }
 
 // A CapacityPoolSpec is what the user wants of a pool.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.backend.karpenter) || !has(self.template) || !has(self.template.labels) || self.template.labels.all(k, k != 'karpenter.sh/nodepool' && k != 'kubernetes.io/hostname' && (k == 'karpenter.sh/capacity-type' || !k.matches('^[^/]*karpenter[.]sh(/|$)')))",message="template.labels must not be karpenter.sh/nodepool, kubernetes.io/hostname or others of the domain karpenter.sh: Karpenter takes no NodePool with them"
 type CapacityPoolSpec struct {
 	// Backend is who provisions the nodes.
 	Backend Backend `json:"backend"`
@@ -220,6 +222,9 @@ type NodeTemplate struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="effects must be NoSchedule, PreferNoSchedule or NoExecute"
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
 	// +kubebuilder:validation:XValidation:rule="self.all(t, size(t.key) >= 1 && size(t.key) <= 317 && (!has(t.value) || size(t.value) <= 63))",message="keys must have 1 to 317 characters and values at most 63"
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
@@ -231,7 +236,9 @@ type PolicyRef struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Parameters are those of the policy, as `spotter sim --policy` takes them.
+	// Parameters are those of the policy, as `spotter sim --policy` takes them. What
+	// one of them opens is named, and lies in the folder of the controller's
+	// --models-dir.
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 63 && size(self[k]) <= 256)",message="keys must have 1 to 63 characters and values at most 256"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains(':'))",message="keys must hold no colon"
@@ -239,6 +246,7 @@ type PolicyRef struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains('='))",message="keys must hold no equals sign"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].contains(':'))",message="values must hold no colon"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !self[k].contains(','))",message="values must hold no comma"
+	// +kubebuilder:validation:XValidation:rule="['bundle', 'runtime'].all(k, !(k in self) || self[k].matches('^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'))",message="bundle and runtime must be names, of letters, digits, '-', '_' and '.', and no paths"
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
@@ -259,6 +267,7 @@ type Disruption struct {
 	// without them it holds always.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*,/?-]+( +[0-9A-Za-z*,/?-]+){4})$')",message="must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and not negative"

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ func (p *CapacityPool) Validate() field.ErrorList {
 	errs = append(errs, p.Spec.Capacity.validate(spec.Child("capacity"))...)
 	errs = append(errs, p.Spec.Disruption.validate(spec.Child("disruption"))...)
 	errs = append(errs, p.Spec.Template.validate(spec.Child("template"))...)
+	if p.Spec.Backend.Karpenter != nil {
+		errs = append(errs, restricted(spec.Child("template", "labels"), p.Spec.Template.Labels)...)
+	}
 	name := field.NewPath("metadata", "name")
 	if p.Name == "" {
 		errs = append(errs, field.Required(name, "a pool has a name"))
@@ -43,6 +47,12 @@ func (p *CapacityPool) Validate() field.ErrorList {
 	return append(errs, oneOf(spec.Child("mode"), p.Spec.Mode, ModeShadow, ModeActive, ModeOff)...)
 }
 
+// cronFields has the form that both Karpenter and we understand.
+var cronFields = regexp.MustCompile(`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*,/?-]+( +[0-9A-Za-z*,/?-]+){4})$`)
+
+// openedName is what a parameter may be that is opened.
+var openedName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
 func (r *PolicyRef) validate(at *field.Path) field.ErrorList {
 	errs := required(at.Child("name"), r.Name)
 	errs = append(errs, atMost(at.Child("name"), r.Name, wordMax)...)
@@ -50,6 +60,11 @@ func (r *PolicyRef) validate(at *field.Path) field.ErrorList {
 	for _, k := range slices.Sorted(maps.Keys(r.Parameters)) {
 		if v := r.Parameters[k]; strings.ContainsAny(k+v, ":,") || strings.Contains(k, "=") {
 			errs = append(errs, field.Invalid(at.Child("parameters"), k+"="+v, "must hold no colon or comma, and the key no equals sign"))
+		}
+	}
+	for _, k := range []string{"bundle", "runtime"} {
+		if v, given := r.Parameters[k]; given && !openedName.MatchString(v) {
+			errs = append(errs, field.Invalid(at.Child("parameters").Key(k), v, "must be a name, of letters, digits, '-', '_' and '.', and no path"))
 		}
 	}
 	return errs
@@ -166,6 +181,9 @@ func (d *Disruption) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "schedule and duration must be set together"))
 	}
 	errs = append(errs, atMost(at.Child("schedule"), d.Schedule, scheduleMax)...)
+	if d.Schedule != "" && !cronFields.MatchString(d.Schedule) {
+		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"))
+	}
 	errs = append(errs, period(at.Child("duration"), d.Duration)...)
 	errs = append(errs, period(at.Child("consolidateAfter"), d.ConsolidateAfter)...)
 	errs = append(errs, period(at.Child("expireAfter"), d.ExpireAfter)...)

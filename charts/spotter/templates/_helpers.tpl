@@ -34,6 +34,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- /* The secret with the certificate of the metrics; empty where the process makes its own. */}}
+{{- define "spotter.metricsSecret" -}}
+{{- $c := .Values.metrics.certificate }}
+{{- if $c.secretName }}
+{{- $c.secretName }}
+{{- else if $c.certManager.enabled }}
+{{- printf "%s-metrics-tls" (include "spotter.fullname" .) }}
+{{- end }}
+{{- end }}
+
 {{- define "spotter.image" -}}
 {{- if .Values.image.digest }}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
@@ -90,6 +100,13 @@ seccompProfile: {type: RuntimeDefault}
 {{- end }}
 {{- if and .Values.models.claim .Values.models.image.name }}
 {{- fail "models.claim and models.image.name are both set: bundles come from one of them" }}
+{{- end }}
+{{- $c := .Values.metrics.certificate }}
+{{- if and $c.certManager.enabled (not $c.certManager.issuerRef.name) }}
+{{- fail "metrics.certificate.certManager.issuerRef.name is empty: name who issues the certificate" }}
+{{- end }}
+{{- if and (not .Values.metrics.secure) (or $c.secretName $c.certManager.enabled) }}
+{{- fail "metrics.secure is false and metrics.certificate is given: metrics are not served over TLS then" }}
 {{- end }}
 {{- $u := .Values.usage.prometheus }}
 {{- if and (not $u.url) (or $u.cpuQuery $u.memoryQuery $u.serviceAccountToken $u.tokenSecret.name $u.caConfigMap.name) }}

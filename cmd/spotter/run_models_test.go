@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+// TestPoolsOpenNoFile: whatever a pool gives as a parameter, no file is opened for it
+// but those that models.dir holds. What a link leads to elsewhere is not among them.
+func TestPoolsOpenNoFile(t *testing.T) {
+	within := filepath.Join(t.TempDir(), "models")
+	outside := copied(t)
+	secret := filepath.Join(t.TempDir(), "secret.json")
+	for _, err := range []error{
+		os.Mkdir(within, 0o700), os.WriteFile(secret, []byte(`{"token": "TOPSECRET"}`), 0o600),
+		os.Symlink(outside, filepath.Join(within, "link")), os.Symlink(secret, filepath.Join(within, "linked.json")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []modelsDir{"", modelsDir(within)} {
+		r := newRunner()
+		r.models = dir
+		make := r.livePolicy(registry.Manifest)
+		for _, value := range []string{
+			"/proc/self/environ", secret, "../" + filepath.Base(outside), "..", ".", "a/b", `a\b`, "", ".hidden", outside, "linked.json",
+		} {
+			_, err := make([]string{"spotvortex:runtime=" + value})
+			if err == nil || strings.Contains(err.Error(), "TOPSECRET") {
+				t.Errorf("%q: a pool has runtime=%s: %v", dir, value, err)
+			}
+			if value == "linked.json" { // a good name, and nothing more
+				continue
+			}
+			for _, policy := range []string{"model", "portfolio", "spotvortex"} {
+				if _, err := make([]string{policy + ":bundle=" + value}); !errors.Is(err, registry.ErrParameter) {
+					t.Errorf("%q: a pool has %s:bundle=%s: %v", dir, policy, value, err)
+				}
+			}
+		}
+		for _, name := range []string{"link", "none", "../link", outside, "linked.json"} {
+			if b, err := dir.open(name); err == nil {
+				t.Errorf("%q: %s is opened: %v", dir, name, b.Files)
+			}
+		}
+	}
+}
+
+// TestModelsDir takes what lies in the folder by its name: a bundle, also by a link that
+// stays within, and a runtime file with what it names.
+func TestModelsDir(t *testing.T) {
+	within := t.TempDir()
+	config := filepath.Dir(runtimeFolder(t, strings.ReplaceAll(runtimeJSON, "config/", ""), boundsYAML))
+	bundle := copied(t)
+	for _, err := range []error{
+		os.CopyFS(within, os.DirFS(config)), os.CopyFS(filepath.Join(within, "a"), os.DirFS(bundle)), os.Symlink("a", filepath.Join(within, "current")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRunner()
+	r.models = modelsDir(within)
+	make := r.livePolicy(registry.Manifest)
+	for _, spec := range []string{"spotvortex:runtime=runtime.json", "portfolio:bundle=a", "model:bundle=not-yet-there", "portfolio:bundle=builtin"} {
+		if _, err := make([]string{spec}); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+	withONNX(t)
+	want, err := models.Open(os.DirFS(bundle), bundleCloud)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "current"} {
+		b, err := r.models.open(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if b.Fingerprint != want.Fingerprint {
+			t.Errorf("%s: another bundle was opened", name)
+		}
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
