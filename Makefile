@@ -106,10 +106,16 @@ test-plain:
 	nice $(GOTESTSUM) --packages './cmd/spotter ./live' -- -p 1 -run '$(PLAIN_TESTS)' -timeout 30m
 	nice $(GOTESTSUM) --packages './live/asg ./live/drain ./live/rackspace' -- -p 1 -run '$(MOST_TESTS)' -timeout 20m
 
-# play has things happen at random to a controller beside a real Karpenter, after make
-# testenv: SPOTTER_SEED=3 make play PLAY=-play.for=2m.
+# play has faults happen at random to two replicas of the controller beside a real
+# Karpenter, watched from outside, after make testenv: N plays of FOR each, from SEED on,
+# with a mark to stand for QUIET at most, as in make play SEED=3 N=100 FOR=3m. One that
+# fails says how it is repeated.
+N     ?= 1
+FOR   ?= 3m
+QUIET ?= 60s
+
 play:
-	$(GO) test -run '^TestRunKarpenterPlay$$' -count 1 -v -timeout 30m ./cmd/spotter $(PLAY)
+	$(if $(SEED),SPOTTER_SEED=$(SEED)) SPOTTER_TESTENV=required $(GO) test -run '^TestRunKarpenterPlay$$' -count 1 -v -timeout 24h ./cmd/spotter -play.n=$(N) -play.for=$(FOR) -play.quiet=$(QUIET)
 
 # same runs equal weeks with builds for several machines and compares hashes.
 same: build

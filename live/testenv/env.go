@@ -92,6 +92,7 @@ type Env struct {
 	control  *envtest.Environment
 	guard    *guard
 	uses     collection
+	kept     map[string]bool // servers that are started again when they end
 }
 
 var shared struct {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -148,25 +149,33 @@ func (e *Env) logs() string {
 	return b.String()
 }
 
-// Restart kills a server and starts it again with what it was started with.
+// Restart kills a server and starts it again with what it was started with, and once more
+// whenever it ends from then on: others may have taken its port meanwhile.
 func (e *Env) Restart(t testing.TB, server string) {
 	t.Helper()
 	args, err := e.kill(server)
-	if err == nil {
-		script := filepath.Join(e.Dir, server)
-		if server == Etcd {
-			script = filepath.Join(e.Dir, "etcd.sh")
-		}
-		cmd := exec.Command(script, args...)
-		ownGroup(cmd)
-		cmd.Env = append(os.Environ(), "HOME="+e.Dir)
-		if err = cmd.Start(); err == nil {
-			go func() { _ = cmd.Wait() }() // the guard ends it
-		}
-	}
 	if err != nil {
 		t.Fatalf("testenv: restarting %s: %v", server, err)
 	}
+	if e.kept[server] {
+		return
+	}
+	if e.kept == nil {
+		e.kept = map[string]bool{}
+	}
+	e.kept[server] = true
+	script := filepath.Join(e.Dir, server)
+	if server == Etcd {
+		script = filepath.Join(e.Dir, "etcd.sh")
+	}
+	go func() { // until the guard ends it
+		for ; !e.guard.ended(); time.Sleep(200 * time.Millisecond) {
+			cmd := exec.Command(script, args...)
+			ownGroup(cmd)
+			cmd.Env = append(os.Environ(), "HOME="+e.Dir)
+			_ = cmd.Run()
+		}
+	}()
 }
 
 // Freeze stops a server in its tracks, as a machine that hangs, until the function

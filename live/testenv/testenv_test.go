@@ -200,3 +200,23 @@ func TestGuard(t *testing.T) {
 		return nil
 	})
 }
+
+// TestRestart: what was written is there after the API server was killed and started
+// again, and once more.
+func TestRestart(t *testing.T) {
+	env := New(t, Options{})
+	ns := env.Namespace(t)
+	for range 2 {
+		before, err := env.pid(APIServer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Restart(t, APIServer)
+		Eventually(t, "the API server answers", func() error {
+			if now, err := env.pid(APIServer); err != nil || now == before {
+				return fmt.Errorf("process %d: %w", now, err)
+			}
+			return env.Client.Get(t.Context(), client.ObjectKey{Name: ns}, &corev1.Namespace{})
+		})
+	}
+}
