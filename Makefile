@@ -116,13 +116,14 @@ same: build
 	.ci/same
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside
-# spotvortex; those of the controller beside a cluster of ten thousand pods, after make
-# testenv), the decisions of every policy, the oracle, the reader of traces, the generator, timelines
+# spotvortex; those of the controller beside a cluster of ten thousand pods, and when all
+# nodes are reclaimed at once, after make testenv), the decisions of every policy, the oracle, the reader of traces, the generator, timelines
 # and the frames of the terminal. Its figures are those of an idle machine.
 bench: build
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear|Policies)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
 	SPOTTER=$(CURDIR)/$(BIN) $(GO) test -run '^$$' -bench '^BenchmarkProcessRun' -benchtime 1x -timeout 90m ./cmd/spotter
+	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_TESTENV=required $(GO) test -run '^$$' -bench '^BenchmarkMassReclaim' -benchtime 1x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^Benchmark(Read|Open)' -benchtime 5x -timeout 15m ./scenarios/trace
 	$(GO) test -run '^$$' -bench '^Benchmark(Decide|Oracle)' -benchtime 1x -timeout 30m ./eval
 	$(GO) test -run '^$$' -bench '^Benchmark(At|Fill)' -benchtime 5x -timeout 15m ./eval/timeline

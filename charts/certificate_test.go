@@ -31,7 +31,7 @@ func TestCertificate(t *testing.T) {
 				mounted = v.Secret.SecretName
 			}
 		}
-		if given := slices.Contains(pod.Containers[0].Args, "--metrics-cert-dir=/etc/spotter/metrics-certificate"); mounted != c.secret || given != (c.secret != "") {
+		if given := configuration(t, all).Metrics.CertDir == "/etc/spotter/metrics-certificate"; mounted != c.secret || given != (c.secret != "") {
 			t.Errorf("%v: the secret %q is mounted, want %q; named to the controller: %t", c.set, mounted, c.secret, given)
 		}
 		endpoints, _, _ := unstructured.NestedSlice(find(t, all, "ServiceMonitor", release).Object, "spec", "endpoints")

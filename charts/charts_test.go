@@ -192,8 +192,8 @@ var switches = []profile{
 	{"openshift", []string{"--set", "podSecurity.runAsUser=null", "--set", "podSecurity.runAsGroup=null", "--set", "podSecurity.fsGroup=null"}},
 	{"image", []string{"--set", "image.digest=sha256:" + strings.Repeat("a", 64), "--set", "image.pullSecrets={one}"}},
 	{"names", []string{"--set", "fullnameOverride=engine", "--set", "serviceAccount.name=robot", "--set", "podLabels.team=a", "--set", "podAnnotations.x=y", "--set", "serviceAccount.annotations.x=y"}},
-	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "env[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,env[0].value=http://c:4317", "--set", "spotLabels={a=b,c}",
-		"--set", "volumes[0].name=runtime,volumes[0].configMap.name=runtime,volumeMounts[0].name=runtime,volumeMounts[0].mountPath=/etc/runtime"}},
+	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "extraEnv[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,extraEnv[0].value=http://c:4317", "--set", "spotLabels={a=b,c}",
+		"--set", "extraVolumes[0].name=runtime,extraVolumes[0].configMap.name=runtime,extraVolumeMounts[0].name=runtime,extraVolumeMounts[0].mountPath=/etc/runtime", "--set", "extraArgs={--log-level=debug}", "--set", "writes.qps=20,leaderElection.leaseDuration=20s"}},
 }
 
 // profiles returns all that are rendered: modes by backends by replicas, and each switch.

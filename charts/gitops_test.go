@@ -204,12 +204,12 @@ func adopted(t *testing.T, env *testenv.Env, pools string) {
 		Seed: 1, Regions: []string{"us-east-1"}, Zones: 2, Types: []string{"m5.large", "c5.xlarge"}, From: now.Add(-48 * time.Hour), Until: now, PerDay: 3,
 	}), fake.Faults{}))
 	t.Cleanup(prices.Close)
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull} {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": prices.URL, "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull} {
 		t.Setenv(name, value)
 	}
 	s := &site{env: env, binary: build(t)}
-	c := s.start(t, []string{"run", "--mode=active", "--leader-elect=false", "--namespace=spotter", "--policies=static:share=0.5", "--step=2s", "--region=us-east-1",
-		"--endpoint=" + prices.URL, "--metrics-bind-address=:8443", "--metrics-secure=false", "--health-probe-bind-address=:8081", "--log-format=text"}, rightful(t, env))
+	c := s.start(t, []string{"run", "--config=/etc/spotter/config/config.yaml", "--mode=active", "--leader-elect=false", "--namespace=spotter", "--policies=static:share=0.5", "--region=us-east-1",
+		"--log-format=text"}, settings("stepInterval: 2s", `metrics: {bindAddress: ":8443", secure: false}`, `health: {bindAddress: ":8081"}`), rightful(t, env))
 	mark := env.Mark()
 	testenv.Eventually(t, "the controller writes the weight of the adopted NodePool", func() error { return held(t.Context(), env, "spotter") })
 	testenv.Eventually(t, "a sync changes nothing", func() error {

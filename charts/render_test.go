@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/rights"
 )
 
@@ -320,7 +322,7 @@ func TestModelsAreMounted(t *testing.T) {
 			}
 		}
 		mount := corev1.VolumeMount{Name: "models", MountPath: "/var/lib/spotter/models", ReadOnly: true}
-		if !slices.Contains(pod.Containers[0].VolumeMounts, mount) || !slices.Contains(pod.Containers[0].Args, "--models-dir=/var/lib/spotter/models") {
+		if !slices.Contains(pod.Containers[0].VolumeMounts, mount) || configuration(t, all).Models.Dir != mount.MountPath {
 			t.Errorf("%s: the controller mounts %v", p.name, pod.Containers[0].VolumeMounts)
 		}
 		switch p.name {
@@ -330,9 +332,88 @@ func TestModelsAreMounted(t *testing.T) {
 			}
 		case "models-image":
 			if claim != "" || len(pod.InitContainers) != 1 || !slices.Equal(pod.InitContainers[0].Command, []string{"cp", "-R", "/b/.", "/var/lib/spotter/models/"}) ||
-				!slices.Contains(pod.Containers[0].Args, "--model-timeout=2s") {
-				t.Errorf("what copies them is %+v, arguments %v", pod.InitContainers, pod.Containers[0].Args)
+				configuration(t, all).Models.Timeout.Duration != 2*time.Second {
+				t.Errorf("what copies them is %+v", pod.InitContainers)
 			}
+		}
+	}
+}
+
+// configuration returns what the controller reads of what a chart makes, and sees that
+// it can be meant.
+func configuration(t testing.TB, all []*unstructured.Unstructured) *config.SpotterConfiguration {
+	t.Helper()
+	c, err := config.Parse([]byte(as[corev1.ConfigMap](t, find(t, all, "ConfigMap", find(t, all, "Deployment", "").GetName()+"-config")).Data["config.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate().ToAggregate(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestConfiguration: what is mounted is read, for every profile, and says what the values
+// say; without values it says what the program says by default but for where things lie.
+func TestConfiguration(t *testing.T) {
+	h := newHelm(t, "")
+	for _, p := range profiles() {
+		t.Run(p.name, func(t *testing.T) {
+			_, all := h.render(t, "spotter", p.set...)
+			c := configuration(t, all)
+			d := find(t, all, "Deployment", "")
+			pod := as[appsv1.Deployment](t, d).Spec.Template.Spec
+			if !slices.Equal(pod.Containers[0].Args[:2], []string{"run", "--config=/etc/spotter/config/config.yaml"}) {
+				t.Errorf("the arguments are %v", pod.Containers[0].Args)
+			}
+			mount := corev1.VolumeMount{Name: "config", MountPath: "/etc/spotter/config", ReadOnly: true}
+			if !slices.Contains(pod.Containers[0].VolumeMounts, mount) || pod.Volumes[0].Name != "config" || pod.Volumes[0].ConfigMap.Name != d.GetName()+"-config" {
+				t.Errorf("the configuration is not mounted: %v, %v", pod.Containers[0].VolumeMounts, pod.Volumes[0])
+			}
+			switch p.name {
+			case "defaults":
+				d := config.Default()
+				d.Namespace, d.PanicDir, d.Recording.Dir = namespace, "/var/lib/spotter/panics", "/var/lib/spotter/record/steps"
+				if _, differs := c.Reload(d); len(differs) > 0 {
+					t.Errorf("without values these are not as by default: %v", differs)
+				}
+			case "bucket":
+				if want := (config.Bucket{URL: "s3://records/a", Region: "us-east-1", Encryption: "aws:kms", KMSKey: "alias/k"}); c.Recording.Bucket != want {
+					t.Errorf("the bucket is %+v", c.Recording.Bucket)
+				}
+			case "pods":
+				if c.Writes.QPS != 20 || c.LeaderElection.LeaseDuration.Duration != 20*time.Second || !slices.Equal(c.SpotLabels, []string{"a=b", "c"}) || !slices.Contains(pod.Containers[0].Args, "--log-level=debug") {
+					t.Errorf("%+v, arguments %v", c, pod.Containers[0].Args)
+				}
+			case "active-all-2":
+				if c.Mode != "active" || len(c.Backends) != 3 || !slices.Equal(c.Prices.Regions, []string{"us-east-1", "eu-west-1"}) || c.Prices.CacheFile == "" || !strings.HasSuffix(c.Notices.QueueURL, "/spotter") {
+					t.Errorf("%+v", c)
+				}
+			}
+		})
+	}
+}
+
+// TestRestart: pods are replaced for what takes a restart, and not for what the
+// controller applies while it runs.
+func TestRestart(t *testing.T) {
+	h := newHelm(t, "")
+	pods := func(set string) string {
+		_, all := h.render(t, "spotter", "--set", set)
+		return fmt.Sprint(find(t, all, "Deployment", release).Object)
+	}
+	before := pods("replicas=2")
+	for set, replaced := range map[string]bool{
+		"mode=active": true, "policies=spot": true, "log.format=text": true, "leaderElection.leaseDuration=9s": true, "killSwitch=other": true,
+		"step=1m": false, "log.level=debug": false, "writes.qps=5": false, "writes.burst=5": false, "discounts.oneYear=0": false, "discounts.threeYears=1": false,
+	} {
+		if got := pods(set) != before; got != replaced {
+			t.Errorf("%s: pods are replaced: %t", set, got)
+		}
+	}
+	for _, f := range config.Fields() { // who adds one that is applied adds it to the chart, and here
+		if f.Reload && !slices.Contains([]string{"stepInterval", "writes.qps", "writes.burst", "discounts.1y", "discounts.3y", "logging.level"}, f.Path) {
+			t.Errorf("%s is applied while the controller runs, and the chart may not know it", f.Path)
 		}
 	}
 }
@@ -341,26 +422,22 @@ func TestModelsAreMounted(t *testing.T) {
 // let in, and may reach its port where nothing else is let out.
 func TestPrometheusIsReached(t *testing.T) {
 	h := newHelm(t, "")
+	asked := config.Default().Usage.Prometheus
 	for name, want := range map[string]struct {
 		port int
-		args []string
+		says config.Prometheus
 	}{
-		"prometheus": {9091, []string{"--prometheus-url=https://thanos.monitoring:9091/x", "--prometheus-cpu-query=sum by (node) (cores)", "--prometheus-memory-query=bytes",
-			"--prometheus-token-file=/etc/spotter/prometheus-token/token", "--prometheus-ca-file=/etc/spotter/prometheus-ca/ca.crt", "--prometheus-timeout=10s"}},
-		"prometheus-account": {80, []string{"--prometheus-url=http://prometheus", "--prometheus-token-file=/var/run/secrets/kubernetes.io/serviceaccount/token"}},
-		"defaults":           {0, nil},
+		"prometheus": {9091, config.Prometheus{URL: "https://thanos.monitoring:9091/x", CPUQuery: "sum by (node) (cores)", MemoryQuery: "bytes",
+			TokenFile: "/etc/spotter/prometheus-token/token", CAFile: "/etc/spotter/prometheus-ca/ca.crt", Timeout: asked.Timeout}},
+		"prometheus-account": {80, config.Prometheus{URL: "http://prometheus", TokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
+			CPUQuery: asked.CPUQuery, MemoryQuery: asked.MemoryQuery, Timeout: asked.Timeout}},
+		"defaults": {0, asked},
 	} {
 		all := profiles()
 		p := all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })]
 		_, made := h.render(t, "spotter", p.set...)
-		args := as[appsv1.Deployment](t, find(t, made, "Deployment", release)).Spec.Template.Spec.Containers[0].Args
-		for _, a := range want.args {
-			if !slices.Contains(args, a) {
-				t.Errorf("%s: %s is missing among %v", name, a, args)
-			}
-		}
-		if got := strings.Count(strings.Join(args, " "), "--prometheus-"); want.args == nil && got > 0 {
-			t.Errorf("%s: the arguments are %v", name, args)
+		if got := configuration(t, made).Usage.Prometheus; got != want.says {
+			t.Errorf("%s: the controller is told %+v", name, got)
 		}
 		if want.port == 0 {
 			continue
@@ -381,18 +458,14 @@ func TestPrometheusIsReached(t *testing.T) {
 // prices are read, where that is said.
 func TestPricesAreRead(t *testing.T) {
 	h := newHelm(t, "")
-	for name, want := range map[string][]string{
-		"trace":    {"--trace=/var/lib/spotter/trace/us", "--price-interval=2m"},
-		"defaults": nil,
+	for name, want := range map[string]config.Prices{
+		"trace":    {Trace: "/var/lib/spotter/trace/us", Interval: metav1.Duration{Duration: 2 * time.Minute}},
+		"defaults": {},
 	} {
 		all := profiles()
 		_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })].set...)
-		args := as[appsv1.Deployment](t, find(t, made, "Deployment", release)).Spec.Template.Spec.Containers[0].Args
-		got := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
-			return !strings.HasPrefix(a, "--trace=") && !strings.HasPrefix(a, "--price-interval")
-		})
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: of prices the arguments say %v, not %v", name, got, want)
+		if got := configuration(t, made).Prices; got.Trace != want.Trace || got.Interval != want.Interval {
+			t.Errorf("%s: of prices it says %+v", name, got)
 		}
 	}
 }

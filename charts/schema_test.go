@@ -61,7 +61,11 @@ func TestRefusals(t *testing.T) {
 		{"usage.prometheus.timeout=10", []string{"prometheus", "timeout"}},
 		{"cleanup.timeoutSeconds=1", []string{"cleanup", "timeoutSeconds"}},
 		{"fullnameOverride=Spotter", []string{"fullnameOverride"}},
-		{"env[0].value=x", []string{"env", "name"}},
+		{"extraEnv[0].value=x", []string{"extraEnv", "name"}},
+		{"extraArgs=--mode", []string{"extraArgs", "array"}},
+		{"writes.qps=0", []string{"writes", "qps", "minimum"}},
+		{"writes.burst=1.5", []string{"writes", "burst", "integer"}},
+		{"leaderElection.leaseDuration=8", []string{"leaderElection", "leaseDuration"}},
 	} {
 		out, err := h.run("template", release, "spotter", "--set", c.set)
 		if err == nil {

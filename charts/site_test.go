@@ -22,6 +22,7 @@ import (
 	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/crd"
 	"github.com/spotter-dev/spotter/live/testenv"
 )
@@ -108,19 +109,26 @@ type process struct {
 	metrics string // the address of its metrics
 }
 
-// start starts what a container is told to run. Only folders and addresses differ,
-// since it is in no container.
-func (s *site) start(t *testing.T, args []string, kubeconfig string) *process {
+// start starts what a container is told to run, with the configuration that is mounted.
+// Only folders and addresses differ, since it is in no container.
+func (s *site) start(t *testing.T, args []string, configuration, kubeconfig string) *process {
 	t.Helper()
 	metrics := testenv.FreeAddress(t)
 	folder := t.TempDir()
+	places := strings.NewReplacer("/var/lib/spotter", folder, "/etc/spotter/config", folder, `bindAddress: ":8443"`, `bindAddress: "`+metrics+`"`, `bindAddress: ":8081"`, `bindAddress: "0"`)
+	if err := os.WriteFile(filepath.Join(folder, "config.yaml"), []byte(places.Replace(configuration)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var all []string
 	for _, a := range args {
-		a = strings.ReplaceAll(a, "/var/lib/spotter", folder)
-		a = strings.ReplaceAll(a, "--metrics-bind-address=:8443", "--metrics-bind-address="+metrics)
-		all = append(all, strings.ReplaceAll(a, "--health-probe-bind-address=:8081", "--health-probe-bind-address=0"))
+		all = append(all, places.Replace(a))
 	}
 	return &process{testenv.Run(t, exec.Command(s.binary, append(all, "--kubeconfig", kubeconfig)...)), metrics}
+}
+
+// settings returns a configuration of lines.
+func settings(lines ...string) string {
+	return "apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // stop asks a process to end, as a kubelet does, and waits until it has.
@@ -140,7 +148,9 @@ func (s *site) controller(t *testing.T) *process {
 	var d appsv1.Deployment
 	s.get(t, release, &d)
 	pod := d.Spec.Template.Spec
-	s.lead = s.start(t, pod.Containers[0].Args, s.account(t, pod.ServiceAccountName))
+	var settings corev1.ConfigMap
+	s.get(t, release+"-config", &settings)
+	s.lead = s.start(t, pod.Containers[0].Args, settings.Data["config.yaml"], s.account(t, pod.ServiceAccountName))
 	return s.lead
 }
 
@@ -188,7 +198,7 @@ func (s *site) job(t *testing.T, name string) (*process, *corev1.Pod) {
 		}
 		return fmt.Errorf("none of %d pods", len(pods.Items))
 	})
-	return s.start(t, pod.Spec.Containers[0].Args, s.account(t, pod.Spec.ServiceAccountName)), pod
+	return s.start(t, pod.Spec.Containers[0].Args, "", s.account(t, pod.Spec.ServiceAccountName)), pod
 }
 
 // ended says of a pod that its container has ended well.

@@ -1,13 +1,7 @@
 package live
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"log/slog"
-	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,69 +77,6 @@ func TestDrainEnded(t *testing.T) {
 		if got := conditionReason(t, w, ConditionHeld); got != x.want {
 			t.Errorf("the pool is held for %q, want %q", got, x.want)
 		}
-	}
-}
-
-// A tender counts the calls.
-type tender chan *policy.Snapshot
-
-func (c tender) Tend(_ context.Context, s *policy.Snapshot) error {
-	c <- s
-	return nil
-}
-
-// TestTendBetween: backends are tended while no step is due.
-func TestTendBetween(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
-	calls := make(tender, 16)
-	w.parts.Tenders = []Tender{calls}
-	c := w.controller(t)
-	step(t, c)
-	<-calls
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { c.tendBeside(ctx); close(done) }()
-	until(t, "the ticker runs", w.clock.HasWaiters)
-	w.clock.Step(c.cfg.TendEvery)
-	if s := <-calls; len(s.Nodes) != 1 {
-		t.Errorf("tended with %d nodes", len(s.Nodes))
-	}
-	cancel()
-	<-done
-}
-
-// A slowTender passes the time.
-type slowTender func()
-
-func (f slowTender) Tend(context.Context, *policy.Snapshot) error {
-	f()
-	return nil
-}
-
-// TestTendIsToldApart: what the backends take after a step is a phase of its own, and
-// not in what the step is said to have taken.
-func TestTendIsToldApart(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
-	w.parts.Tenders = []Tender{slowTender(func() { w.clock.Step(7 * time.Second) })}
-	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-		w.clock.Step(2 * time.Second)
-		m.Decisions++
-		return policy.Plan{Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
-	}
-	var log bytes.Buffer
-	w.parts.Log = slog.New(slog.NewJSONHandler(&log, nil))
-	step(t, w.controller(t))
-	var said struct {
-		Msg    string
-		Took   time.Duration
-		Phases map[string]time.Duration
-	}
-	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &said); err != nil || said.Msg != "step" {
-		t.Fatalf("%v: %s", err, log.String())
-	}
-	if said.Took != 2*time.Second || said.Phases["tend"] != 7*time.Second || said.Phases["decide"] != 2*time.Second {
-		t.Errorf("a step that decided for 2 s, and was tended for 7 s after, says %+v", said)
 	}
 }
 

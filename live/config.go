@@ -4,8 +4,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
+
+// KillSwitchAnnotation on the ConfigMap of the kill switch says "true" to stop and
+// "false" to go on.
+const KillSwitchAnnotation = permit.KillSwitchAnnotation
 
 // A Config says how the controller runs. Start from [DefaultConfig].
 type Config struct {
@@ -35,8 +40,12 @@ type Config struct {
 	// makes fewer steps while pods come and go.
 	Collect time.Duration
 
-	// StepMax is the longest time between two steps, whatever a plan asks for.
-	StepMax time.Duration
+	// Settings can change while the controller runs.
+	Settings
+
+	// CallMax bounds one call of a backend, or of what enforces budgets. Raising it lets
+	// what hangs hold up the rest of its pool for longer.
+	CallMax time.Duration
 
 	// TendEvery is the longest time between two looks at what the backends hold, also
 	// where no step is due. Raising it leaves launches that got no machine, and limits
@@ -71,6 +80,12 @@ type Config struct {
 	// Settle is how long a node that was let through the ramp may stand untouched
 	// before its move counts as failed and another may take its place.
 	Settle time.Duration
+}
+
+// Settings are what of a [Config] can change while the controller runs.
+type Settings struct {
+	// StepMax is the longest time between two steps, whatever a plan asks for.
+	StepMax time.Duration
 
 	// Discount1y and Discount3y are what commitments of one and three years save
 	// off the price on demand, in [0, 1]. They are for comparison only.
@@ -82,12 +97,12 @@ func DefaultConfig() Config {
 	return Config{
 		Mode: policy.ModeShadow, Namespace: "spotter", LeaderElect: true,
 		LeaseDuration: 8 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second,
-		Collect: 10 * time.Second, StepMax: 10 * time.Minute, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
+		Collect: 10 * time.Second, CallMax: 30 * time.Second, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
 		Retry: 5 * time.Second, RetryMax: time.Minute,
 		Shutdown:   20 * time.Second,
-		KillSwitch: "spotter-kill-switch", SwitchEvery: 10 * time.Second,
+		KillSwitch: "spotter-kill-switch", SwitchEvery: time.Second,
 		StatusEvery: time.Minute, ExperienceEvery: 5 * time.Minute, Settle: 30 * time.Minute,
-		Discount1y: 0.29, Discount3y: 0.45,
+		Settings: Settings{StepMax: 10 * time.Minute, Discount1y: 0.29, Discount3y: 0.45},
 	}
 }
 
@@ -111,7 +126,7 @@ func (c *Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"TendEvery", c.TendEvery}, {"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
+		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"CallMax", c.CallMax}, {"TendEvery", c.TendEvery}, {"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
 		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle", c.Settle},
 	} {
 		if d.value <= 0 {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace/noop"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/spotter-dev/spotter/live/drain"
@@ -23,55 +21,41 @@ type Controller struct {
 	cfg   Config
 	parts Parts
 
-	store    *Store
-	decider  *decider
-	actuator *actuator
-	driver   *driver.Driver
-	herald   *herald
-	kill     killSwitch
-	alarm    alarm
+	// settings are those in force; [Controller.Set] replaces them.
+	settings atomic.Pointer[Settings]
 
-	// obeySwitch waits for the kill switch to be read in this step, and does what it
-	// says; no more than once.
-	obeySwitch func()
+	store     *Store
+	decider   *decider
+	publisher *publisher
+	driver    *driver.Driver
+	alarm     alarm
+	wakes     chan string
 
-	// poll takes what the controller itself finds between two steps. on mirrors
-	// kill.stopped for who watches the switch meanwhile.
-	poll chan string
-	on   atomic.Bool
+	// table is what steps and the reconcilers share, and workers are these.
+	table   *table
+	workers workers
 
-	// memory is what was decided with last.
+	// reported is when the status of a pool was last written. It belongs to who does.
+	reported map[string]time.Time
+
+	// What follows belongs to the step. memory is what was decided with last.
 	memory policy.Memory
 
-	// What the step saw, by PoolID where it is a slice.
+	// plan is what was decided on snapshot and is not saved yet.
+	snapshot *policy.Snapshot
+	plan     *policy.Plan
+
+	// What the step saw, by PoolID where it is a slice. missing says why the kill switch
+	// could not be read; empty when it was.
 	meter     meter
 	conflicts map[string]string
 	counted   []figures
 	forecast  error
+	missing   string
 	times     phases
 
-	// stage keeps a step and what tends the backends apart. last is the snapshot of the
-	// last step, nil while one is taken.
-	stage stage
-	last  *policy.Snapshot
-
-	// beside says that the backends are tended beside the steps, and stepped that one
-	// was taken. tended is how long that took, until a step has told it.
-	beside  atomic.Bool
-	stepped chan struct{}
-	tended  atomic.Int64
-
-	// ended is the last drain of each pool that came to an end, fruitless the nodes of
-	// those that came to nothing since the ramps were told.
-	results   sync.Mutex
-	ended     map[string]endedDrain
-	fruitless map[string]bool
-
-	// reported is when the status of a pool was last written, experience when what
-	// was met in the markets was saved, settled what the kill switch undid and left.
-	reported   map[string]time.Time
+	// experience is when what was met in the markets was saved.
 	experience time.Time
-	settled    string
 }
 
 var (
@@ -90,17 +74,18 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 	if parts.Tracer == nil {
 		parts.Tracer = noop.NewTracerProvider().Tracer("spotter")
 	}
+	wakes := make(chan string, wakesMax)
 	c := &Controller{
-		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), poll: make(chan string, 1), stepped: make(chan struct{}, 1), reported: map[string]time.Time{}, ended: map[string]endedDrain{}, fruitless: map[string]bool{},
-		herald: newHerald(&parts),
-		kill:   killSwitch{reader: parts.Reader, key: client.ObjectKey{Namespace: cfg.Namespace, Name: cfg.KillSwitch}},
-		alarm:  alarm{clock: parts.Clock, collect: cfg.Collect, wakes: parts.Wakes},
+		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), wakes: wakes, table: newTable(),
+		reported: map[string]time.Time{},
+		alarm:    alarm{clock: parts.Clock, collect: cfg.Collect, wakes: wakes},
 	}
+	c.publisher = &publisher{c: c}
+	c.settings.Store(&cfg.Settings)
 	var err error
 	if c.decider, err = newDecider(parts.Policy, c.decided); err != nil {
 		return nil, err
 	}
-	c.actuator = &actuator{parts: &c.parts, fence: parts.Lease.Fence, refused: c.drainRefused}
 	c.meter.witness, _ = parts.Observer.(Witness)
 	return c, nil
 }
@@ -112,13 +97,20 @@ func (p *Parts) validate() error {
 		there bool
 	}{
 		{"Observer", p.Observer != nil}, {"Drains", p.Drains != nil}, {"Policy", p.Policy != nil}, {"Client", p.Client != nil},
-		{"Reader", p.Reader != nil}, {"Clock", p.Clock != nil}, {"Log", p.Log != nil},
+		{"Reader", p.Reader != nil}, {"Authority", p.Authority != nil}, {"Clock", p.Clock != nil}, {"Log", p.Log != nil},
 	} {
 		if !x.there {
 			return fmt.Errorf("part %s is missing", x.name)
 		}
 	}
 	return nil
+}
+
+// Set replaces the settings while the controller runs. The next step is taken soon, so
+// that a shorter time between steps does not wait for the longer one.
+func (c *Controller) Set(s Settings) {
+	c.settings.Store(&s)
+	c.wake(wakeSettings)
 }
 
 // NeedLeaderElection keeps all replicas but one from deciding.
@@ -136,20 +128,11 @@ func (c *Controller) Start(ctx context.Context) error {
 		}
 		return err
 	}
-	c.awaitPrices(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
-	for _, work := range append([]func(context.Context) error{c.parts.Drains.Run}, c.parts.Workers...) {
-		all.Go(func() {
-			if err := work(running); err != nil && running.Err() == nil {
-				c.parts.Log.Error("what runs beside the steps has stopped", "error", err)
-			}
-		})
-	}
-	all.Go(func() { c.herald.run(running) })
-	all.Go(func() { c.watchSwitch(running) })
-	all.Go(func() { c.tendBeside(running) })
+	c.startWorkers(running, &all) // drains go on, and notices are obeyed, before there is a first step
+	c.awaitPrices(ctx)
 	var err error
 	if c.awaitCluster(ctx) == nil { // else the process is to end
 		err = c.loop(ctx)
@@ -163,11 +146,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	return nil
 }
 
-// Enforcing reports whether anything that spans pools, such as a budget, may be
-// enforced now. It is called from within a step.
-func (c *Controller) Enforcing() bool { return c.allowed(policy.ModeActive) == outcomeDone }
-
-// takeOver reads what is remembered and settles what is half done.
+// takeOver reads what is remembered.
 func (c *Controller) takeOver(ctx context.Context) error {
 	begun := c.parts.Clock.Now()
 	memory, experience, err := c.store.Load(ctx)
@@ -181,20 +160,13 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	}
 	c.store.head.Writer = c.cfg.Identity
 	c.memory, c.meter.charged = memory, c.store.head.Charged
-	c.kill.stopped = c.store.head.Stopped
+	c.parts.Authority.Recall(c.store.head.Stopped)
 	c.resumeRamps()
 	c.driver = driver.New(driver.World{
-		Observer: eyes{c}, Forecaster: foresight{c}, Actuator: c.actuator, Ranker: c.actuator, Enforcer: c.actuator,
+		Observer: eyes{c}, Forecaster: foresight{c}, Actuator: c.publisher, Ranker: c.publisher, Enforcer: c.publisher,
 		Store: keeper{c}, Recorder: scribe{c},
 	}, c.decider, memory)
-	var settled drain.Settled
-	if c.cfg.Mode == policy.ModeActive { // in shadow no node is written, not even to undo
-		if settled, err = c.settleDrains(ctx, c.parts.Drains.Recover); err != nil {
-			c.parts.Log.Error("settling what the leader before left", "error", err)
-		}
-	}
-	c.parts.Log.Info("leading", "decisions", memory.Decisions, "pools", len(memory.Pools), "undone", settled.Undone, "left", settled.Left,
-		"took", c.parts.Clock.Since(begun))
+	c.parts.Log.Info("leading", "decisions", memory.Decisions, "pools", len(memory.Pools), "took", c.parts.Clock.Since(begun))
 	return nil
 }
 
@@ -232,7 +204,7 @@ func (c *Controller) awaitPrices(ctx context.Context) {
 func (c *Controller) loop(ctx context.Context) error {
 	due, reason, delay := c.parts.Clock.Now(), wakeStart, c.cfg.Retry
 	for {
-		reasons, err := c.alarm.wait(ctx, due, reason, c.poll)
+		reasons, err := c.alarm.wait(ctx, due, reason)
 		if err != nil {
 			return nil //nolint:nilerr // the process is to end
 		}
@@ -253,93 +225,11 @@ func (c *Controller) loop(ctx context.Context) error {
 	}
 }
 
-// watchSwitch reads the kill switch between steps, so that it does not wait for
-// the next of them.
-func (c *Controller) watchSwitch(ctx context.Context) {
-	ticker := c.parts.Clock.NewTicker(c.cfg.SwitchEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		probe := killSwitch{reader: c.kill.reader, key: c.kill.key, stopped: c.on.Load()}
-		if probe.read(ctx) {
-			select {
-			case c.poll <- "kill-switch":
-			default: // it has been said
-			}
-		}
-	}
-}
-
-// readSwitch begins to read the kill switch and returns what obeys it. It is read beside
-// what the step looks at and decides, and obeyed before anything is saved or done.
-func (c *Controller) readSwitch(ctx context.Context) (obey func()) {
-	next, read, changed := c.kill, make(chan struct{}), false
-	go func() {
-		defer close(read)
-		changed = next.read(ctx)
-	}()
-	return sync.OnceFunc(func() {
-		ctx, end := c.times.begin(ctx, "switch")
-		defer end()
-		<-read
-		c.kill.stopped, c.kill.missing = next.stopped, next.missing // who watches it reads the rest
-		c.turnSwitch(ctx, changed)
-	})
-}
-
-// turnSwitch does what the kill switch says to what is half done. What could not be
-// taken back is tried again at the next step, and so it is when this replica comes to
-// lead while the switch is on.
-func (c *Controller) turnSwitch(ctx context.Context, changed bool) {
-	c.store.head.Stopped = c.kill.stopped
-	switch {
-	case c.kill.stopped && !c.on.Load():
-		c.takeStage(ctx, true)
-		settled, err := c.halt(ctx)
-		c.settled = says(settled)
-		c.on.Store(err == nil)
-		c.parts.Log.Warn("the kill switch is on", "undone", settled.Undone, "left", settled.Left, "error", err)
-	case changed && !c.kill.stopped:
-		c.settled = ""
-		c.on.Store(false)
-		c.parts.Drains.Resume()
-		c.parts.Log.Warn("the kill switch is released")
-	}
-}
-
-// halt takes back what is half done, if this replica still leads.
-func (c *Controller) halt(ctx context.Context) (drain.Settled, error) {
-	if c.cfg.Mode != policy.ModeActive {
-		return drain.Settled{}, nil
-	}
-	if err := c.parts.Lease.Fence(ctx); err != nil {
-		return drain.Settled{}, err
-	}
-	return c.settleDrains(ctx, c.parts.Drains.Halt)
-}
-
-// says tells what was taken back and what was left.
-func says(s drain.Settled) string {
-	var parts []string
-	if len(s.Undone) > 0 {
-		parts = append(parts, "undone: "+strings.Join(s.Undone, ", "))
-	}
-	if len(s.Left) > 0 {
-		parts = append(parts, "left: "+strings.Join(s.Left, ", "))
-	}
-	return strings.Join(parts, "; ")
-}
-
 // shutDown saves what is remembered and finishes or takes back drains, while the lease
 // is still held.
 func (c *Controller) shutDown(ctx context.Context) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Shutdown)
 	defer cancel()
-	c.parts.Lease.Lower()
 	if err := c.parts.Lease.Fence(ending); err != nil {
 		c.parts.Log.Error("stopping without settling drains", "error", err)
 		return
@@ -356,20 +246,11 @@ func (c *Controller) shutDown(ctx context.Context) {
 	var settled drain.Settled
 	var err error
 	if c.cfg.Mode == policy.ModeActive { // last, since it may take all of the time that is left
-		if settled, err = c.settleDrains(ending, c.parts.Drains.Shutdown); err != nil {
+		if settled, err = c.parts.Drains.Shutdown(ending); err != nil {
 			c.parts.Log.Error("settling drains before the end", "error", err)
 		}
 	}
 	c.parts.Log.Info("stopped", "undone", settled.Undone, "left", settled.Left)
-}
-
-// settleDrains takes back what is half done. Nothing is waited for meanwhile that what is
-// written for it need let go first.
-func (c *Controller) settleDrains(ctx context.Context, how func(context.Context) (drain.Settled, error)) (drain.Settled, error) {
-	if c.parts.Hasten != nil {
-		defer c.parts.Hasten()()
-	}
-	return how(ctx)
 }
 
 // saveExperience saves what was met in the markets when it is time to.

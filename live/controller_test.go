@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -43,10 +44,7 @@ func (w *world) condition(t testing.TB, kind string) metav1.Condition {
 // after a failure and with more patience each time, and settles drains in the end.
 func TestLoop(t *testing.T) {
 	w := newWorld(t, 1, interceptor.Funcs{})
-	c, err := New(w.cfg, w.parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.new(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Start(ctx) }()
@@ -69,7 +67,7 @@ func TestLoop(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("asked to end it returns %v", err)
 	}
-	if got := w.take(); !slices.Equal(got, []string{"recover", "shutdown"}) {
+	if got := w.take(); !slices.Equal(got, []string{"run", "shutdown"}) {
 		t.Errorf("it did %v", got)
 	}
 }
@@ -87,10 +85,7 @@ func TestRetries(t *testing.T) {
 		return s, err
 	})
 	w.cfg.RetryMax = 20 * time.Second
-	c, err := New(w.cfg, w.parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.new(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Start(ctx) }()
@@ -202,13 +197,7 @@ func TestPolicyOfPools(t *testing.T) {
 // TestAnswers tells a hold from a refusal from a failure.
 func TestAnswers(t *testing.T) {
 	w := newWorld(t, 1, interceptor.Funcs{})
-	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-		m.Decisions++
-		return policy.Plan{
-			Steers: []policy.Steer{{Share: 0.5}}, Wake: s.Now + 1000,
-			Launches: []policy.Launch{{Token: "a", Replaces: policy.None, Markets: []policy.MarketID{1}}, {Token: "b", Replaces: policy.None, Markets: []policy.MarketID{1}}},
-		}, m
-	}
+	w.decide = everything
 	w.answer["steer 0.5"] = backend.Hold("TooSoon", "the last write is 3 minutes old")
 	w.answer["launch a"] = fmt.Errorf("spot: %w", driver.ErrNoCapacity)
 	c := w.controller(t)
@@ -322,30 +311,35 @@ func TestRule20KillSwitch(t *testing.T) {
 	w.decide = drains
 	w.snapshot.Nodes[2].ReclaimAt = policy.TimeOf(t0.Add(time.Minute))
 	c := w.controller(t)
-	w.take()
 	for _, x := range []struct {
-		value string
-		want  []string
-		why   string
+		value   string
+		stopped bool
+		want    []string
+		why     string
 	}{
-		{"", []string{"drain n000", "drain n002"}, "without a switch all goes its way"},
-		{"false", []string{"drain n000", "drain n002"}, "so it does with a switch that is off"},
-		{"true", []string{"halt"}, "switched on, what is half done is taken back and nothing is begun"},
-		{"true", nil, "it stays so"},
-		{"", nil, "an object that is lost changes nothing"},
-		{"perhaps", nil, "nor does one that says neither"},
-		{"false", []string{"resume", "drain n000", "drain n002"}, "switched off, it goes on, one node first"},
-		{"", []string{"drain n000", "drain n002"}, "an object that is lost changes nothing here either"},
+		{"", false, []string{"drain n000", "drain n002"}, "without a switch all goes its way"},
+		{"false", false, []string{"drain n000", "drain n002"}, "so it does with a switch that is off"},
+		{"true", true, nil, "switched on, nothing is begun"},
+		{"true", true, nil, "it stays so"},
+		{"", true, nil, "an object that is lost changes nothing"},
+		{"perhaps", true, nil, "nor does one that says neither"},
+		{"false", false, []string{"drain n000", "drain n002"}, "switched off, it goes on, one node first"},
+		{"", false, []string{"drain n000", "drain n002"}, "an object that is lost changes nothing here either"},
 	} {
 		w.flip(t, x.value)
-		step(t, c)
+		decideOnly(t, c)
+		if x.stopped {
+			c.DrainEnded(drain.Result{Node: "n001", Pool: "web", Outcome: drain.OutcomeUndone, Reason: "Stopped"})
+			w.draining = []drain.Status{{Node: "n002", Phase: drain.PhaseReleased}}
+		}
+		settle(t, c)
 		if got := w.take(); !slices.Equal(got, x.want) {
 			t.Errorf("%s: %v, want %v", x.why, got, x.want)
 		}
-		if stopped := w.condition(t, ConditionStopped); (stopped.Status == "True") != c.kill.stopped {
-			t.Errorf("%s: condition %+v", x.why, stopped)
-		} else if c.kill.stopped && !strings.Contains(stopped.Message, "undone: n001; left: n002 (its machine is being given back)") {
-			t.Errorf("%s: it does not say what became of the drains: %s", x.why, stopped.Message)
+		if got := w.condition(t, ConditionStopped); (got.Status == "True") != x.stopped {
+			t.Errorf("%s: condition %+v", x.why, got)
+		} else if x.stopped && (!strings.Contains(got.Message, "undone: n001") || !strings.Contains(got.Message, "left: n002 (released)")) {
+			t.Errorf("%s: it does not say what became of the drains: %s", x.why, got.Message)
 		}
 	}
 }
@@ -358,10 +352,84 @@ func TestRule20KillSwitchSurvives(t *testing.T) {
 	w.flip(t, "true")
 	step(t, w.controller(t))
 	w.flip(t, "")
-	w.take()
+	step(t, w.controller(t))
+	if got := w.take(); len(got) != 0 {
+		t.Errorf("the next leader did %v", got)
+	}
+	if got := w.condition(t, ConditionStopped); got.Status != "True" || !strings.Contains(got.Message, "is not there, so that what it said last holds") {
+		t.Errorf("condition %+v", got)
+	}
+}
+
+// A slowWorld has to read the cluster before it may be observed.
+type slowWorld struct {
+	*world
+	asked, there chan struct{}
+}
+
+func (w *slowWorld) Await(ctx context.Context) error {
+	close(w.asked)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.there:
+		return nil
+	}
+}
+
+// TestAwaitCluster: the first step begins when the cluster has been read, and a process
+// that is asked to end before ends.
+func TestAwaitCluster(t *testing.T) {
+	for _, read := range []bool{true, false} {
+		w := newWorld(t, 1, interceptor.Funcs{})
+		slow := &slowWorld{world: w, asked: make(chan struct{}), there: make(chan struct{})}
+		w.parts.Observer = slow
+		c := w.new(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.Start(ctx) }()
+		<-slow.asked
+		if got := w.observed(); got != 0 {
+			t.Fatal("the cluster is observed before it was read")
+		}
+		if read {
+			close(slow.there)
+			until(t, "it steps", func() bool { return w.observed() == 1 })
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := w.observed(); !read && got != 0 {
+			t.Error("a process that is to end takes a step")
+		}
+	}
+}
+
+func (w *world) observed() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.seen)
+}
+
+// TestSavedBeforeTheEnd: at the end what is remembered is saved first, so that drains may
+// use all of the time that is left.
+func TestSavedBeforeTheEnd(t *testing.T) {
+	var w *world
+	w = newWorld(t, 3, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if o.GetLabels()[memoryLabel] == memoryBook {
+				w.say("save")
+			}
+			return c.Update(ctx, o, opts...)
+		},
+	})
 	c := w.controller(t)
 	step(t, c)
-	if got := w.take(); !slices.Equal(got, []string{"recover", "halt"}) {
-		t.Errorf("the next leader did %v", got)
+	w.take()
+	c.store.book("web").Savings.Total.Paid = 42
+	c.shutDown(t.Context())
+	if got := w.take(); !slices.Equal(got, []string{"save", "shutdown"}) {
+		t.Errorf("asked to end it did %v", got)
 	}
 }

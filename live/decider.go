@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/place"
 )
 
 // A decider is the policy that the driver sees. It makes the real one anew when the
@@ -97,5 +98,5 @@ func (d *decider) adopt(s *policy.Snapshot) {
 // under notice are emptied, and what is under way goes on.
 func obey(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	m.Decisions++
-	return policy.Plan{Drains: notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
+	return policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
 }

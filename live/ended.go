@@ -1,7 +1,11 @@
 package live
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/live/drain"
@@ -22,59 +26,111 @@ const endedKept = 10 * time.Minute
 // one that came to nothing, until another succeeds or some time has passed. It may be
 // called from any goroutine.
 func (c *Controller) DrainEnded(r drain.Result) {
-	c.results.Lock()
-	defer c.results.Unlock()
-	c.ended[r.Pool] = endedDrain{r, c.parts.Clock.Now()}
+	c.table.drainEnded(r, c.parts.Clock.Now())
+	c.workers.status.add(priorityReport, r.Pool)
+}
+
+func (t *table) drainEnded(r drain.Result, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drains[r.Pool] = endedDrain{r, now}
 	if r.Outcome != drain.OutcomeDone {
-		c.fruitless[r.Node] = true
+		t.fruitless[r.Node] = true
+	}
+	if t.stopped && r.Outcome == drain.OutcomeUndone {
+		t.undone = append(t.undone, r.Node)
 	}
 }
 
 // drainRefused takes note of a drain that was not begun: the place of its node in the
 // ramp is given back, as that of one whose drain came to nothing.
-func (c *Controller) drainRefused(node string) {
-	c.results.Lock()
-	defer c.results.Unlock()
-	c.fruitless[node] = true
+func (t *table) drainRefused(node string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fruitless[node] = true
 }
 
 // watchRamps lets the ramps of all pools take note of what became of the nodes that they
 // let through. What is told of other nodes is forgotten. A node whose marks are still
 // seen, or that is drained anew, stays among the fruitless until it is out of our hands.
 func (c *Controller) watchRamps(s *policy.Snapshot, standing map[string]*policy.Node) {
-	c.results.Lock()
-	defer c.results.Unlock()
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
 	for i := range s.Pools {
-		c.store.book(s.Pools[i].Name).Ramp.observe(standing, c.fruitless, s.Now, c.cfg.Settle)
+		c.store.book(s.Pools[i].Name).Ramp.observe(standing, c.table.fruitless, s.Now, c.cfg.Settle)
 	}
-	maps.DeleteFunc(c.fruitless, func(node string, _ bool) bool { return standing[node] == nil })
+	maps.DeleteFunc(c.table.fruitless, func(node string, _ bool) bool { return standing[node] == nil })
 }
 
 // resumeRamps is told that the leader before has ended: of the nodes that ramps have let
 // through, those are on their way that their marks say so of, and no others.
 func (c *Controller) resumeRamps() {
-	c.results.Lock()
-	defer c.results.Unlock()
 	for _, b := range c.store.books { // in no order: they go into a set
 		for _, m := range b.Ramp.Moving {
-			c.fruitless[m.Node] = true
+			c.table.drainRefused(m.Node)
 		}
 	}
 }
 
-// heldDrain says why the last drain of a pool came to nothing; nothing if it did not.
-func (c *Controller) heldDrain(pool string) held {
-	c.results.Lock()
-	defer c.results.Unlock()
-	r, there := c.ended[pool]
-	switch {
-	case !there:
-		return held{}
-	case c.parts.Clock.Since(r.at) > endedKept:
-		delete(c.ended, pool)
-		return held{}
-	case r.Outcome == drain.OutcomeDone:
-		return held{}
+// turnSwitch takes note of how the kill switch stands, and reports whether that is new.
+func (t *table) turnSwitch(stopped bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped == stopped {
+		return false
 	}
-	return held{r.Reason, "the drain of node " + r.Node + " was " + string(r.Outcome) + ": " + r.Message}
+	t.stopped, t.undone = stopped, nil
+	return true
+}
+
+func (t *table) isStopped() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stopped
+}
+
+// A finding is all that the status of a pool tells, of the last step and since.
+type finding struct {
+	*report
+	result
+	undone []string // nodes, since the kill switch is on
+}
+
+// finding returns what is known of a pool; nil where no step has seen it.
+func (t *table) finding(pool string, now time.Time) *finding {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reports[pool] == nil {
+		return nil
+	}
+	x := &finding{t.reports[pool], t.results[pool], slices.Clone(t.undone)}
+	switch r, there := t.drains[pool]; {
+	case there && now.Sub(r.at) > endedKept:
+		delete(t.drains, pool)
+	case there && r.Outcome != drain.OutcomeDone:
+		x.held = cmp.Or(x.held, held{r.Reason, "the drain of node " + r.Node + " was " + string(r.Outcome) + ": " + r.Message})
+	}
+	return x
+}
+
+// stoppedSays tells what the kill switch has come to.
+func (x *finding) stoppedSays(drains []drain.Status) string {
+	if !x.stopped {
+		return ""
+	}
+	parts := []string{"nothing is touched, nodes under notice neither"}
+	if len(x.undone) > 0 {
+		parts = append(parts, "undone: "+strings.Join(x.undone, ", "))
+	}
+	var left []string
+	for _, d := range drains {
+		left = append(left, fmt.Sprintf("%s (%s)", d.Node, d.Phase))
+	}
+	if len(left) > 0 {
+		parts = append(parts, "left: "+strings.Join(left, ", "))
+	}
+	if x.missing != "" {
+		parts = append(parts, x.missing+", so that what it said last holds")
+	}
+	return strings.Join(parts, "; ")
 }

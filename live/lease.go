@@ -23,8 +23,8 @@ var ErrSuperseded = errors.New("another replica leads")
 const LeaseName = "spotter-leader"
 
 // A Lease is the leader's. Election alone does not keep a leader that was asleep
-// from acting after another was elected, so that it is read again before the first
-// write of each step.
+// from acting after another was elected, so that [permit.Authority] asks it before each
+// write.
 type Lease struct {
 	client   coordinationv1.LeasesGetter
 	lock     *resourcelock.LeaseLock
@@ -56,8 +56,8 @@ func NewLease(cfg *Config, r *rest.Config, c clock.PassiveClock) (*Lease, error)
 }
 
 // Fence returns nil while this replica holds the lease, and [ErrSuperseded] once
-// another does. It reads the lease at the first call after [Lease.Lower], and when
-// what it has read has run out.
+// another does. What was read last holds until the lease that it tells of runs out: up
+// to then nobody else can have taken it.
 func (l *Lease) Fence(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -86,14 +86,4 @@ func (l *Lease) Fence(ctx context.Context) error {
 	}
 	l.until = until
 	return nil
-}
-
-// Lower makes the next call of [Lease.Fence] read the lease again.
-func (l *Lease) Lower() {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	l.until = time.Time{}
-	l.mu.Unlock()
 }

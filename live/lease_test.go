@@ -32,7 +32,7 @@ func apiErrors() []error {
 }
 
 // TestRule14Fence lets nothing be done once another replica holds the lease, or ours
-// has run out, and reads it once a step and when what was read has run out.
+// has run out, and reads it when what was read has run out.
 func TestRule14Fence(t *testing.T) {
 	clock := clocktesting.NewFakeClock(t0)
 	holder, renewed := "replica-a", t0
@@ -68,13 +68,12 @@ func TestRule14Fence(t *testing.T) {
 	if err := l.Fence(ctx); err != nil {
 		t.Errorf("nobody can have taken it so soon: %v", err)
 	}
-	l.Lower()
+	clock.Step(8 * time.Second)
 	if err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("held by another: %v", err)
 	}
 	holder = "replica-a"
 	for _, failure = range apiErrors() {
-		l.Lower()
 		if err := l.Fence(ctx); !errors.Is(err, failure) || errors.Is(err, ErrSuperseded) {
 			t.Errorf("%v: %v", failure, err)
 		}
@@ -83,34 +82,42 @@ func TestRule14Fence(t *testing.T) {
 	if err := none.Fence(ctx); err != nil {
 		t.Errorf("without election: %v", err)
 	}
-	none.Lower()
 }
 
-// TestRule14FencedStep does nothing of a plan when the lease is lost between saving
-// and acting, and ends.
+// TestRule14FencedStep does nothing of a plan when the lease is lost before it is saved,
+// or between saving and acting, and ends.
 func TestRule14FencedStep(t *testing.T) {
 	w := newWorld(t, 3, interceptor.Funcs{})
-	w.decide = drains
+	w.decide = everything
+	var lost error
+	w.fence = func(context.Context) error { return lost }
 	c := w.controller(t)
 	w.take()
-	c.actuator.fence = func(context.Context) error { return ErrSuperseded }
+	decideOnly(t, c)
+	w.take()
+	lost = ErrSuperseded
+	settle(t, c)
 	if _, err := c.step(context.Background(), nil); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("the step says %v", err)
 	}
 	if got := w.take(); len(got) != 0 {
 		t.Errorf("it did %v", got)
 	}
-	c.actuator.superseded = nil
-	c.actuator.fence = func(context.Context) error { return context.DeadlineExceeded }
-	w.clock.Step(time.Minute)
-	step(t, c)
+	if r := <-c.wakes; r != wakeLease {
+		t.Errorf("who met the other leader asks for a step because of %q", r)
+	}
+	lost = context.DeadlineExceeded
+	if _, err := c.step(context.Background(), nil); !errors.Is(err, lost) || errors.Is(err, ErrSuperseded) {
+		t.Errorf("without knowing who leads the step says %v", err)
+	}
+	settle(t, c)
 	if got := w.take(); len(got) != 0 {
 		t.Errorf("without knowing who leads it did %v", got)
 	}
-	c.actuator.fence = func(context.Context) error { return nil }
+	lost = nil
 	w.clock.Step(time.Minute)
 	step(t, c)
-	if got := w.take(); !slices.Equal(got, []string{"drain n000"}) {
+	if got := w.take(); !slices.Equal(got, []string{"drain n000", "steer 0.5", "launch a", "launch b"}) {
 		t.Errorf("leading again it did %v", got)
 	}
 }

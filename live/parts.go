@@ -13,14 +13,20 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// Drains empties nodes, one pipeline for all backends.
+// Drains empties nodes, for all backends. It asks the authority itself before it changes
+// anything, and takes back what may not go on.
 type Drains interface {
-	// Start begins to empty a node. It may be called again.
+	// Start takes the order to empty a node. It may be called again.
 	Start(context.Context, *policy.Snapshot, *policy.Drain) error
+
+	// Notice takes the order to empty a node that the provider takes, whatever is being
+	// decided. It may be called again.
+	Notice(drain.Noticed)
 
 	// Hurry tells of notices, also for nodes that are being emptied already.
 	Hurry(*policy.Snapshot)
@@ -29,26 +35,19 @@ type Drains interface {
 	// nowhere else: its node carries no mark yet.
 	Status() []drain.Status
 
-	// Run works on what was started until the context ends.
+	// Run works on what was ordered, and takes back what nobody ordered, until the
+	// context ends.
 	Run(context.Context) error
 
-	Ending
+	// Shutdown finishes or takes back what is half done, since the process ends. It says
+	// which drains were taken back and which were left, and why.
+	Shutdown(context.Context) (drain.Settled, error)
 }
 
-// An Ending is how drains that are half done come to an end. Each of the three
-// says which of them were taken back and which were left, and why.
-type Ending interface {
-	// Recover settles what a leader before this one left, before the first step.
-	Recover(context.Context) (drain.Settled, error)
-
-	// Halt takes back what can be taken back, and starts nothing until Resume.
-	Halt(context.Context) (drain.Settled, error)
-
-	// Resume lets drains be started again.
-	Resume()
-
-	// Shutdown finishes or takes back what is half done, since the process ends.
-	Shutdown(context.Context) (drain.Settled, error)
+// A Noticer is an Observer that knows which nodes the provider is about to take, also
+// while nothing else is known of the cluster.
+type Noticer interface {
+	Notices(context.Context) ([]drain.Noticed, error)
 }
 
 // A Ledger keeps what is remembered of budgets, each in an object of its own.
@@ -77,10 +76,9 @@ type Judge interface {
 type Referee interface{ Conflicts() map[string]string }
 
 // A Tender does for a backend what passes with time: what had to wait, what a crash
-// left, what came to nothing. It is called after each step in which something may be
-// changed at all, and every Config.TendEvery between two steps, with the last snapshot,
-// in which the mode of a pool is how far it goes at present. It runs while the next step
-// looks and decides; its context ends when that step has waited long enough to act.
+// left, what came to nothing. It is called after each step of a controller that is active,
+// and every Config.TendEvery, with the last snapshot, in which the mode of a pool is how
+// far it may go now. Steps and launches go on meanwhile.
 type Tender interface {
 	Tend(context.Context, *policy.Snapshot) error
 }
@@ -89,14 +87,14 @@ type Tender interface {
 // it. It is waited for before the first step, so that what a step takes is its own.
 type Awaited interface{ Await(context.Context) error }
 
-// A Reporter writes the status of objects of ours other than CapacityPools, after
-// each step and in every mode.
+// A Reporter writes the status of GPUBudgets after each step, in every mode, and while
+// nothing else is done to them.
 type Reporter interface {
 	Report(context.Context, *policy.Snapshot) error
 }
 
 // Parts are what a controller is put together from. Forecaster, Ranker, Enforcer,
-// Ledger, Experience, Referee, Recorder, Panics, Wakes, Priced, Urgent and Hasten may be
+// Ledger, Experience, Referee, Recorder, Panics, Wakes, Priced and Urgent may be
 // nil, and Judges, Tenders, Reporters, Workers and Backends empty.
 type Parts struct {
 	Observer   driver.Observer
@@ -128,6 +126,9 @@ type Parts struct {
 	// Panics keeps the snapshots on which a policy panicked.
 	Panics driver.Recorder
 
+	// Authority says whether something may be changed at the moment at which it is.
+	Authority *permit.Authority
+
 	// Client reads from the cache and writes, Reader reads from the API server.
 	Client client.Client
 	Reader client.Reader
@@ -136,11 +137,6 @@ type Parts struct {
 	// Urgent writes what must not wait for other writes: the memory, since until it is
 	// saved nothing is done, for a node under notice neither. Nil means Client.
 	Urgent client.Client
-
-	// Hasten lets all writes go as far ahead as those of Urgent until what it returns is
-	// called: while drains are taken back, which is to be over before the process ends, no
-	// step is waited for.
-	Hasten func() (end func())
 
 	Lease   *Lease // nil without leader election
 	Clock   clock.WithTicker

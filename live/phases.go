@@ -32,9 +32,8 @@ type phase struct {
 	took time.Duration
 }
 
-// The phases that not every step has. phaseTend is what the backends do beside the
-// steps: it is told apart from the step, since what the step answers has been done by
-// then. phaseWait is how long the step waits for it.
+// The phases that not every step has. phaseWait is how long a step waits for launches of
+// the one before. phaseTend is no part of a step: it is what a backend does beside them.
 const (
 	phaseTend = "tend"
 	phaseWait = "wait"
@@ -71,16 +70,6 @@ func (p *phases) over(name string, took time.Duration) {
 		return
 	}
 	p.ended = append(p.ended, phase{name, took})
-}
-
-// of returns how long a phase took that is over, 0 where it was none.
-func (p *phases) of(name string) time.Duration {
-	for _, x := range p.ended {
-		if x.name == name {
-			return x.took
-		}
-	}
-	return 0
 }
 
 // log returns the phases that are over, for the log.

@@ -7,8 +7,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // TestRule17Ramp lets a pool that has just become active move one node, then one in
@@ -36,12 +38,12 @@ func TestRule17Ramp(t *testing.T) {
 	if got := w.take(); count(got, "drain") != 297 {
 		t.Fatalf("after the ramp %d of 297 nodes are drained", count(got, "drain"))
 	}
-	w.snapshot.Pools[0].Mode = policy.ModeShadow
+	w.mode(t, v1alpha1.ModeShadow)
 	step(t, c)
 	if got := w.take(); count(got, "drain") != 0 {
 		t.Fatalf("in shadow %v is drained", got)
 	}
-	w.snapshot.Pools[0].Mode = policy.ModeActive
+	w.mode(t, v1alpha1.ModeActive)
 	step(t, c)
 	if got := w.take(); count(got, "drain") != 1 {
 		t.Fatalf("active again, %d nodes are drained at once", count(got, "drain"))
@@ -195,3 +197,32 @@ func TestRule17Conflict(t *testing.T) {
 type claims map[string]string
 
 func (c claims) Conflicts() map[string]string { return c }
+
+// TestRule17Refused: a node whose drain is refused at once gives its place in the ramp
+// back, and another is tried.
+func TestRule17Refused(t *testing.T) {
+	w := newWorld(t, 300, interceptor.Funcs{})
+	w.decide = drains
+	w.answer["drain n000"] = backend.Hold("DoNotDisrupt", "node n000 must not be disrupted")
+	c := w.controller(t)
+	w.take()
+	step(t, c)
+	if got := w.take(); !slices.Equal(got, []string{"drain n000"}) {
+		t.Fatalf("it did %v", got)
+	}
+	w.without("n000") // the policy waits before it tries the same node again
+	w.clock.Step(time.Second)
+	step(t, c)
+	if got := w.take(); !slices.Equal(got, []string{"drain n001"}) {
+		t.Errorf("after n000 was refused it did %v", got)
+	}
+	w.draining = []drain.Status{{Node: "n001", Pool: "web"}}
+	w.clock.Step(time.Second)
+	step(t, c)
+	if got := w.take(); !slices.Equal(got, []string{"drain n001"}) {
+		t.Errorf("while n001 is drained it did %v", got)
+	}
+	if r := c.store.book("web").Ramp; r.Stage != rampOne || r.Moved != 0 || len(r.Moving) != 1 {
+		t.Errorf("the ramp is at %+v", r)
+	}
+}

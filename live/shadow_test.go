@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // TestRule13ShadowDoesNothing decides and carries nothing out: with the mode of the
@@ -15,17 +16,19 @@ import (
 func TestRule13ShadowDoesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		all, ofPool  policy.Mode
+		all          policy.Mode
+		ofPool       v1alpha1.Mode
 		drains       int
 		mode, reason string
 	}{
-		{"both active", policy.ModeActive, policy.ModeActive, 1, "active", "Active"},
-		{"controller in shadow", policy.ModeShadow, policy.ModeActive, 0, "shadow", "Shadow"},
-		{"pool in shadow", policy.ModeActive, policy.ModeShadow, 0, "shadow", "Shadow"},
-		{"pool off", policy.ModeActive, policy.ModeOff, 0, "off", "Off"},
+		{"both active", policy.ModeActive, v1alpha1.ModeActive, 4, "active", "Active"},
+		{"controller in shadow", policy.ModeShadow, v1alpha1.ModeActive, 0, "shadow", "Shadow"},
+		{"pool in shadow", policy.ModeActive, v1alpha1.ModeShadow, 0, "shadow", "Shadow"},
+		{"pool off", policy.ModeActive, v1alpha1.ModeOff, 0, "off", "Off"},
 	} {
 		w := newWorld(t, 1, interceptor.Funcs{})
-		w.cfg.Mode, w.snapshot.Pools[0].Mode, w.decide = c.all, c.ofPool, drains
+		w.cfg.Mode, w.decide = c.all, everything
+		w.mode(t, c.ofPool)
 		x := w.controller(t)
 		w.take()
 		step(t, x)
@@ -48,6 +51,7 @@ func TestRule13ShadowSettlesNothing(t *testing.T) {
 	w.cfg.Mode = policy.ModeShadow
 	c := w.controller(t)
 	w.flip(t, "true")
+	w.parts.Tenders = []Tender{tender(nil)}
 	step(t, c)
 	c.shutDown(context.Background())
 	if got := w.take(); len(got) != 0 {
@@ -60,7 +64,8 @@ func TestRule13ShadowSettlesNothing(t *testing.T) {
 // long as they stand.
 func TestRule13ShadowSavings(t *testing.T) {
 	w := newWorld(t, 2, interceptor.Funcs{})
-	w.decide, w.cfg.Mode = drains, policy.ModeShadow
+	w.decide = drains
+	w.mode(t, v1alpha1.ModeShadow)
 	c := w.controller(t)
 	for range 7 {
 		step(t, c)
@@ -78,7 +83,7 @@ func TestRule13ShadowSavings(t *testing.T) {
 	if got := b.Shadow.Saved - saved; got != 10_000 {
 		t.Errorf("with one node left ten minutes save %v", got)
 	}
-	w.snapshot.Pools[0].Mode, c.cfg.Mode = policy.ModeActive, policy.ModeActive
+	w.mode(t, v1alpha1.ModeActive)
 	step(t, c)
 	if len(b.Shadow.Moves) != 0 {
 		t.Errorf("a pool that is active has %d moves that were only thought of", len(b.Shadow.Moves))

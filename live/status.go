@@ -3,13 +3,18 @@ package live
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spotter-dev/spotter/live/drain"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -47,88 +52,130 @@ type verified struct {
 	holds   bool
 	reason  string
 	message string
+	action  string // of the Event
 }
 
-// report writes what the step came to into the status of every pool.
-func (c *Controller) report(ctx context.Context, s *policy.Snapshot) error {
-	objects, err := c.objects(ctx)
-	if err != nil {
-		return err
-	}
-	maps.DeleteFunc(c.reported, func(name string, _ time.Time) bool { return objects[name] == nil })
+// A report is what a step found out about a pool. It is not changed from then on.
+type report struct {
+	figures v1alpha1.CapacityPoolStatus // without conditions
+	verdict outcome
+
+	// conflict and invalid say what is wrong, empty where nothing is; ramping how far the
+	// ramp has come, empty where there is none.
+	conflict, invalid, ramping string
+	degraded, stale            verified
+
+	// stopped says that the kill switch is on, missing why it could not be read.
+	stopped bool
+	missing string
+}
+
+// publishReports hands what a step found out over to who writes the statuses of pools.
+func (c *Controller) publishReports(s *policy.Snapshot) {
 	c.counted = countPools(s)
-	var first error
+	stale, reports, names := stale(s), make(map[string]*report, len(s.Pools)), make([]string, len(s.Pools))
 	for i := range s.Pools {
-		object := objects[s.Pools[i].Name]
-		if object == nil {
-			continue // deleted since
+		p, v := &s.Pools[i], c.publisher.verdicts.pools[i]
+		names[i] = p.Name
+		r := &report{
+			figures: c.figures(s, p.ID), verdict: v, conflict: c.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
+			degraded: c.degraded(), stale: stale, stopped: c.store.head.Stopped, missing: c.missing,
 		}
-		if err := c.reportPool(ctx, s, s.Pools[i].ID, object); err != nil && first == nil {
-			first = err
+		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {
+			r.ramping = ramp.says()
 		}
+		reports[p.Name] = r
 	}
-	return first
+	c.table.setReports(reports)
+	c.workers.status.add(priorityReport, names...)
 }
 
-// objects returns the pools of the cache by name.
-func (c *Controller) objects(ctx context.Context) (map[string]*v1alpha1.CapacityPool, error) {
-	var list v1alpha1.CapacityPoolList
-	if err := c.parts.Client.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing CapacityPools: %w", err)
-	}
-	objects := make(map[string]*v1alpha1.CapacityPool, len(list.Items))
-	for i := range list.Items {
-		objects[list.Items[i].Name] = &list.Items[i]
-	}
-	return objects, nil
+func (t *table) setReports(all map[string]*report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reports = all
 }
 
-// reportPool writes the status of one pool, and its Events, when there is something
-// new to say: figures at most once in a while, conditions at once.
-func (c *Controller) reportPool(ctx context.Context, s *policy.Snapshot, id policy.PoolID, object *v1alpha1.CapacityPool) error {
-	was := c.herald.current(object)
+// statusConfirm is how soon a status that was written is looked at again: the cache may
+// have shown one that was no longer there.
+const statusConfirm = 2 * time.Second
+
+// reconcileStatus writes the status of a pool, and its Events, when there is something
+// new to say: figures at most once in a while, conditions at once. It is the only writer
+// of these statuses, and runs for one pool at a time.
+func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcile.Result, error) {
+	now := c.parts.Clock.Now()
+	found := c.table.finding(pool, now)
+	object := &v1alpha1.CapacityPool{}
+	err := c.parts.Client.Get(ctx, client.ObjectKey{Name: pool}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		delete(c.reported, pool)
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading CapacityPool %s: %w", pool, err)
+	case found == nil:
+		return reconcile.Result{}, nil
+	}
 	next := object.DeepCopy()
-	was.DeepCopyInto(&next.Status)
-	st := &next.Status
-	c.figures(s, id, st)
-	st.ObservedGeneration = object.Generation
-	changed := false
-	for _, v := range c.conditions(s, id) {
-		before := meta.FindStatusCondition(was.Conditions, v.kind)
-		if before == nil && !v.holds && v.kind != ConditionReady {
-			continue // what never held is not worth a line
+	conditions := next.Status.Conditions
+	next.Status = found.figures
+	next.Status.SelectedMarkets = slices.Clone(next.Status.SelectedMarkets)
+	next.Status.Conditions, next.Status.ObservedGeneration = conditions, object.Generation
+	changed, events := c.setConditions(found, next)
+	if !changed {
+		if equalStatus(&object.Status, &next.Status) {
+			return reconcile.Result{}, nil
 		}
-		if c.setCondition(st, v, object.Generation) {
+		if age := now.Sub(c.reported[pool]); age < c.cfg.StatusEvery {
+			return reconcile.Result{RequeueAfter: c.cfg.StatusEvery - age}, nil
+		}
+	}
+	switch err := c.parts.Client.Status().Update(ctx, next, fieldOwner); {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err): // somebody else has changed the object, or the cache is behind
+		return reconcile.Result{RequeueAfter: backoff}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("writing the status of CapacityPool %s: %w", pool, err)
+	}
+	c.reported[pool] = now
+	for _, v := range events {
+		c.event(next, bad(v), v.reason, v.action, v.kind+": "+v.message)
+	}
+	return reconcile.Result{RequeueAfter: statusConfirm}, nil
+}
+
+// setConditions sets all conditions of a pool. It reports whether the status or reason of
+// one is new, and which of them an Event tells of. What never held is not worth a line.
+func (c *Controller) setConditions(found *finding, next *v1alpha1.CapacityPool) (changed bool, events []verified) {
+	st := &next.Status
+	set := func(v verified, quiet bool) {
+		before := meta.FindStatusCondition(st.Conditions, v.kind) != nil
+		if c.setCondition(st, v, next.Generation) {
 			changed = true
-			c.event(object, bad(v), v.reason, "Decide", v.kind+": "+v.message)
+			if before || !quiet {
+				events = append(events, v)
+			}
+		}
+	}
+	for _, v := range found.conditions(c.parts.Drains.Status()) {
+		if v.holds || v.kind == ConditionReady || meta.FindStatusCondition(st.Conditions, v.kind) != nil {
+			set(v, false)
 		}
 	}
 	modelled := false
 	for _, j := range c.parts.Judges {
-		for _, x := range j.Conditions(object.Name) {
+		for _, x := range j.Conditions(next.Name) {
 			modelled = modelled || x.Type == ConditionModelUsed
-			v := verified{x.Type, x.Status == metav1.ConditionTrue, x.Reason, x.Message}
-			if c.setCondition(st, v, object.Generation) {
-				changed = true
-				if before := meta.FindStatusCondition(was.Conditions, v.kind); before != nil || bad(v) {
-					c.event(object, bad(v), v.reason, "Provision", v.kind+": "+v.message)
-				}
-			}
+			v := verified{x.Type, x.Status == metav1.ConditionTrue, x.Reason, x.Message, "Provision"}
+			set(v, !bad(v))
 		}
 	}
 	if !modelled { // its policy dropped the bundle while nobody was there to tell
 		changed = meta.RemoveStatusCondition(&st.Conditions, ConditionModelUsed) || changed
 	}
-	now := c.parts.Clock.Now()
-	due := c.herald.lost(object.Name) || now.Sub(c.reported[object.Name]) >= c.cfg.StatusEvery
-	if !changed && (!due || equalStatus(was, st)) {
-		return nil
-	}
-	if err := c.herald.tell(ctx, next); err != nil {
-		return fmt.Errorf("writing the status of CapacityPool %s: %w", object.Name, err)
-	}
-	c.reported[object.Name] = now
-	return nil
+	return changed, events
 }
 
 // problems are the conditions that tell of a problem while they hold; all others do
@@ -162,34 +209,33 @@ func (c *Controller) setCondition(st *v1alpha1.CapacityPoolStatus, v verified, g
 	return isNew
 }
 
-// figures writes what is counted and not judged.
-func (c *Controller) figures(s *policy.Snapshot, id policy.PoolID, st *v1alpha1.CapacityPoolStatus) {
+// figures returns what is counted and not judged.
+func (c *Controller) figures(s *policy.Snapshot, id policy.PoolID) v1alpha1.CapacityPoolStatus {
 	f := c.counted[id]
-	st.Nodes, st.SpotNodes, st.OnDemandNodes = f.nodes, f.spot, f.onDemand
-	st.Mode = c.modeOf(&s.Pools[id])
-	st.SpotShare, st.SavingsPerHour = "", ""
+	st := v1alpha1.CapacityPoolStatus{
+		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: modeOf(c.publisher.verdicts.pools[id]), LastDecisionID: decisionID(s),
+	}
 	if h := s.Holding(id); h.Nodes > 0 {
 		st.SpotShare = fmt.Sprintf("%.0f%%", 100*h.Share())
 	}
 	if f.nodes > 0 {
 		st.SavingsPerHour = f.saving.Short()
 	}
-	st.LastDecisionID = decisionID(s)
-	st.SelectedMarkets = nil
 	for _, m := range s.Pools[id].Markets {
 		x := &s.Markets[m]
 		if x.Offered && len(st.SelectedMarkets) < selectedMax {
 			st.SelectedMarkets = append(st.SelectedMarkets, v1alpha1.MarketStatus{Name: x.Name, PricePerHour: x.Charge().Short()})
 		}
 	}
+	return st
 }
 
 // decisionID names a decision as `spotter explain --at` takes it.
 func decisionID(s *policy.Snapshot) string { return s.Now.String() }
 
 // modeOf returns how far a pool goes at present.
-func (c *Controller) modeOf(p *policy.Pool) v1alpha1.Mode {
-	switch c.verdict(p) {
+func modeOf(v outcome) v1alpha1.Mode {
+	switch v {
 	case outcomeDone:
 		return v1alpha1.ModeActive
 	case outcomeOff:
@@ -198,64 +244,72 @@ func (c *Controller) modeOf(p *policy.Pool) v1alpha1.Mode {
 	return v1alpha1.ModeShadow
 }
 
-// conditions returns what holds of a pool after a step.
-func (c *Controller) conditions(s *policy.Snapshot, id policy.PoolID) []verified {
-	p := &s.Pools[id]
-	book := c.store.book(p.Name)
-	held, failed := c.actuator.held[id], c.actuator.failed[id]
-	if held.reason == "" {
-		held = c.heldDrain(p.Name)
-	}
+// conditions returns what holds of a pool.
+func (x *finding) conditions(drains []drain.Status) []verified {
 	all := []verified{
-		{ConditionConflict, c.conflicts[p.Name] != "", either(c.conflicts[p.Name] != "", "SameNodes", "NoConflict"), c.conflicts[p.Name]},
-		{ConditionPolicyInvalid, c.decider.refused[p.Policy] != "", either(c.decider.refused[p.Policy] != "", "NotMade", "Made"), c.decider.refused[p.Policy]},
-		{ConditionHeld, held.reason != "", either(held.reason != "", held.reason, "NothingHeld"), held.message},
-		c.degraded(failed),
-		c.stale(s),
-		{ConditionStopped, c.kill.stopped, either(c.kill.stopped, "KillSwitch", "Released"), c.kill.says(c.settled)},
+		condition(ConditionConflict, x.conflict != "", "SameNodes", "NoConflict", x.conflict),
+		condition(ConditionPolicyInvalid, x.invalid != "", "NotMade", "Made", x.invalid),
+		condition(ConditionHeld, x.held.reason != "", x.held.reason, "NothingHeld", x.held.message),
+		x.degraded,
+		x.stale,
+		condition(ConditionStopped, x.stopped, "KillSwitch", "Released", x.stoppedSays(drains)),
+		condition(ConditionRamping, x.ramping != "", "FirstMoves", "Ramped", x.ramping),
 	}
-	ramping := c.verdict(p) == outcomeDone && book.Ramp.Stage < rampDone
-	all = append(all, verified{ConditionRamping, ramping, either(ramping, "FirstMoves", "Ramped"), book.Ramp.says()})
-	return append(all, c.ready(p, all))
+	if x.failed != "" && x.degraded.reason != reasonPanicked {
+		all[3] = condition(ConditionDegraded, true, "ActionFailed", "", x.failed)
+	}
+	return append(all, x.ready(all))
+}
+
+// condition returns one condition, with the reason for which it holds or does not.
+func condition(kind string, holds bool, yes, no, message string) verified {
+	if holds {
+		return verified{kind, true, yes, message, actionDecide}
+	}
+	return verified{kind, false, no, message, actionDecide}
 }
 
 // ready joins the conditions that keep a pool from being served.
-func (c *Controller) ready(p *policy.Pool, all []verified) verified {
+func (x *finding) ready(all []verified) verified {
 	for _, v := range all {
 		if v.holds && v.kind != ConditionHeld && v.kind != ConditionRamping && v.kind != ConditionPricesStale {
-			return verified{ConditionReady, false, v.kind, v.message}
+			return condition(ConditionReady, false, "", v.kind, v.message)
 		}
 	}
-	switch c.verdict(p) {
+	switch x.verdict {
 	case outcomeOff:
-		return verified{ConditionReady, false, "Off", "the pool is off: nothing is decided for it"}
-	case outcomeShadow:
-		return verified{ConditionReady, true, "Shadow", "what is decided is recorded and not carried out"}
+		return condition(ConditionReady, false, "", "Off", "the pool is off: nothing is decided for it")
+	case outcomeDone:
+		return condition(ConditionReady, true, "Active", "", "what is decided is carried out")
 	}
-	return verified{ConditionReady, true, "Active", "what is decided is carried out"}
+	return condition(ConditionReady, true, "Shadow", "", "what is decided is recorded and not carried out")
 }
 
-func (c *Controller) degraded(failed error) verified {
+// reasonPanicked is the reason of Degraded that goes before all others.
+const reasonPanicked = "PolicyPanicked"
+
+// actionDecide is what Events of conditions say was done that the controller itself sets.
+const actionDecide = "Decide"
+
+func (c *Controller) degraded() verified {
 	switch {
 	case c.decider.panicked != "":
 		line, _, _ := strings.Cut(c.decider.panicked, "\n")
-		return verified{ConditionDegraded, true, "PolicyPanicked", "the policy panicked, so that only nodes under notice are touched: " + line}
-	case failed != nil:
-		return verified{ConditionDegraded, true, "ActionFailed", failed.Error()}
+		return condition(ConditionDegraded, true, reasonPanicked, "", "the policy panicked, so that only nodes under notice are touched: "+line)
 	case c.forecast != nil:
-		return verified{ConditionDegraded, true, "ForecastFailed", c.forecast.Error()}
+		return condition(ConditionDegraded, true, "ForecastFailed", "", c.forecast.Error())
 	}
-	return verified{ConditionDegraded, false, "Working", ""}
+	return condition(ConditionDegraded, false, "", "Working", "")
 }
 
 // stale says whether prices are too old, by the oldest source of them.
-func (c *Controller) stale(s *policy.Snapshot) verified {
+func stale(s *policy.Snapshot) verified {
 	for _, x := range s.Sources {
 		if strings.HasPrefix(x.Name, "prices") && s.Now.Sub(x.At) > staleAfter {
-			return verified{ConditionPricesStale, true, "Old", fmt.Sprintf("the newest of %s are of %v", x.Name, x.At)}
+			return condition(ConditionPricesStale, true, "Old", "", fmt.Sprintf("the newest of %s are of %v", x.Name, x.At))
 		}
 	}
-	return verified{ConditionPricesStale, false, "Fresh", ""}
+	return condition(ConditionPricesStale, false, "", "Fresh", "")
 }
 
 // says tells how far a ramp has come.
@@ -267,28 +321,6 @@ func (r *ramp) says() string {
 		return "one node in a hundred is moved at a time, at least one"
 	}
 	return "as many nodes are moved as the disruption budget allows"
-}
-
-// says tells what the switch has done.
-func (k *killSwitch) says(settled string) string {
-	if !k.stopped {
-		return ""
-	}
-	text := "nothing is touched, nodes under notice neither"
-	if settled != "" {
-		text += "; " + settled
-	}
-	if k.missing != "" {
-		text += "; " + k.missing + ", so that what it said last holds"
-	}
-	return text
-}
-
-func either(is bool, yes, no string) string {
-	if is {
-		return yes
-	}
-	return no
 }
 
 // camel makes the reason of a condition of a word such as "no-edge".
@@ -308,7 +340,7 @@ func camel(word string) string {
 // equalStatus reports whether two statuses differ in nothing but the decision that
 // they are of.
 func equalStatus(a, b *v1alpha1.CapacityPoolStatus) bool {
-	return a.ObservedGeneration == b.ObservedGeneration && a.Mode == b.Mode && a.Nodes == b.Nodes && a.SpotNodes == b.SpotNodes &&
-		a.OnDemandNodes == b.OnDemandNodes && a.SpotShare == b.SpotShare && a.SavingsPerHour == b.SavingsPerHour &&
-		slices.Equal(a.SelectedMarkets, b.SelectedMarkets) && slices.Equal(a.Conditions, b.Conditions)
+	x := *b
+	x.LastDecisionID = a.LastDecisionID
+	return equality.Semantic.DeepEqual(a, &x)
 }

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,10 +19,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
+// stepTimeout bounds one step: an API server that does not answer must not end them all.
+const stepTimeout = time.Minute
+
 // step takes one decision and says what came of it. It returns when the next is
 // due.
 func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time, err error) {
 	begun := c.parts.Clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
 	ctx, span := c.parts.Tracer.Start(ctx, "step", trace.WithAttributes(attribute.StringSlice("spotter.wakes", reasons)))
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -35,57 +39,32 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 		span.End()
 	}()
 	c.times = phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
-	if !c.stage.seen.TryLock() {
-		_, end := c.times.begin(ctx, phaseWait)
-		c.stage.seen.Lock()
-		end()
-	}
-	defer c.stage.leave()
-	c.last = nil // what was counted is of this step from now on
-	c.parts.Lease.Lower()
-	c.obeySwitch = c.readSwitch(ctx)
-	defer c.obeySwitch() // also in a step that comes to no decision
+	c.awaitLaunches(ctx)
 	done, err := c.driver.Step(ctx)
-	if err == nil {
-		err = c.actuator.superseded
-	}
 	if err != nil {
 		return due, err
 	}
 	span.SetAttributes(attribute.String("spotter.decision", decisionID(done.Snapshot)))
-	c.last = done.Snapshot
 	c.tell(ctx, &done, reasons, begun)
 	return c.dueAfter(&done.Plan), nil
 }
 
-// tendAfter has the backends tended after a step: beside the steps or, while nobody does
-// that, at once. It adds what they took to the phases: of this step, or since the last.
-func (c *Controller) tendAfter(ctx context.Context, s *policy.Snapshot) {
-	if c.beside.Load() {
-		if took := c.tended.Swap(0); took > 0 {
-			c.times.ended = append(c.times.ended, phase{phaseTend, time.Duration(took)})
-		}
-		select {
-		case c.stepped <- struct{}{}:
-		default:
-		}
-		return
-	}
-	if view := c.tendable(s); view != nil {
-		inner, end := c.times.begin(ctx, phaseTend)
-		c.tend(inner, view)
-		end()
-	}
-}
-
-// youngRetry is how soon a plan is made again that waited for nodes to grow older.
-const youngRetry = time.Minute
+// youngRetry is how soon a plan is made again that waited for nodes to grow older, and
+// soonRetry of which something may have changed by now.
+const (
+	youngRetry = time.Minute
+	soonRetry  = time.Second
+)
 
 // dueAfter returns when a plan is to be looked at again.
 func (c *Controller) dueAfter(p *policy.Plan) time.Time {
-	latest := c.parts.Clock.Now().Add(c.cfg.StepMax)
-	if c.actuator.young {
-		latest = c.parts.Clock.Now().Add(min(c.cfg.StepMax, youngRetry))
+	longest := c.settings.Load().StepMax
+	latest := c.parts.Clock.Now().Add(longest)
+	switch {
+	case c.publisher.soon:
+		latest = c.parts.Clock.Now().Add(min(longest, soonRetry))
+	case c.publisher.young:
+		latest = c.parts.Clock.Now().Add(min(longest, youngRetry))
 	}
 	if wake := p.Wake.Std(); wake.Before(latest) {
 		return wake
@@ -94,17 +73,18 @@ func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 }
 
 // tell says what a step came to: in the status of the pools, in metrics, in the
-// log. A step is not undone because it could not be told. What it took is told without
-// the tending of the backends, which comes after.
+// log. A step is not undone because it could not be told.
 func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
 	s, p := done.Snapshot, &done.Plan
-	c.tellStatus(ctx, s)
+	ctx, end := c.times.begin(ctx, "tell")
+	c.publishReports(s)
+	c.saveExperience(ctx, false)
+	end()
 	took := c.parts.Clock.Since(begun)
-	c.tendAfter(ctx, s)
 	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))
 	c.parts.Metrics.Step(&metrics.Step{
 		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: took, Wakes: reasons,
-		Stopped: c.kill.stopped, Active: c.cfg.Mode == policy.ModeActive,
+		Stopped: c.store.head.Stopped, Active: c.cfg.Mode == policy.ModeActive,
 	})
 	log, level := c.parts.Log, slog.LevelInfo
 	if done.Warning != nil {
@@ -112,21 +92,6 @@ func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []stri
 	}
 	log.Log(ctx, level, "step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
 		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took, c.times.log())
-}
-
-// tellStatus writes what a step came to where users look.
-func (c *Controller) tellStatus(ctx context.Context, s *policy.Snapshot) {
-	ctx, end := c.times.begin(ctx, "tell")
-	defer end()
-	if err := c.report(ctx, s); err != nil {
-		c.parts.Log.Warn("the status of pools is not up to date", "decision", decisionID(s), "error", err)
-	}
-	for _, r := range c.parts.Reporters {
-		if err := r.Report(ctx, s); err != nil {
-			c.parts.Log.Warn("a status is not up to date", "decision", decisionID(s), "error", err)
-		}
-	}
-	c.saveExperience(ctx, false)
 }
 
 // draining counts the drains of each pool by their phase.
@@ -155,17 +120,17 @@ func liveNodes(s *policy.Snapshot) int {
 
 // poolMetrics returns what is told of each pool.
 func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
-	all := make([]metrics.Pool, len(s.Pools))
+	all, settings := make([]metrics.Pool, len(s.Pools)), c.settings.Load()
 	for i := range s.Pools {
 		p, b, f := &s.Pools[i], c.store.book(s.Pools[i].Name), c.counted[i]
 		h := s.Holding(p.ID)
 		all[i] = metrics.Pool{
-			Name: p.Name, Active: c.verdict(p) == outcomeDone, Share: h.Share(), Spot: int(f.spot), OnDemand: int(f.onDemand),
+			Name: p.Name, Active: c.publisher.verdicts.pools[i] == outcomeDone, Share: h.Share(), Spot: int(f.spot), OnDemand: int(f.onDemand),
 			SavingPerHour: f.saving, Paid: b.Savings.Total.Paid, AtOnDemand: b.Savings.Total.OnDemand,
 			Saved: map[string]policy.Money{
 				"on-demand":     b.Savings.Total.Saved(),
-				"commitment-1y": b.Savings.Total.SavedAgainst(c.cfg.Discount1y),
-				"commitment-3y": b.Savings.Total.SavedAgainst(c.cfg.Discount3y),
+				"commitment-1y": b.Savings.Total.SavedAgainst(settings.Discount1y),
+				"commitment-3y": b.Savings.Total.SavedAgainst(settings.Discount3y),
 			},
 			Namespaces: make(map[string]policy.Money, len(b.Savings.Namespaces)), ShadowSaved: b.Shadow.Saved, ShadowMoves: len(b.Shadow.Moves),
 		}
@@ -179,9 +144,7 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 // decided is told of a plan before the memory is saved.
 func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 	c.times.end("decide")
-	c.obeySwitch()
-	c.judge(s, p)
-	c.times.end("judge")
+	c.snapshot, c.plan = s, p
 	if c.decider.panicked == "" {
 		return
 	}
@@ -286,29 +249,20 @@ func (f foresight) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	return c.forecast
 }
 
-// keeper is the driver's Store.
+// keeper is the driver's Store. What is let through of a plan it judges before, so that it
+// is remembered before it is done.
 type keeper struct{ c *Controller }
 
 func (k keeper) Save(ctx context.Context, m *policy.Memory) error {
 	c := k.c
-	if err := c.save(ctx, m); err != nil {
-		return err
+	inner, end := c.times.begin(ctx, "judge")
+	err := c.judge(inner, c.snapshot, c.plan)
+	end()
+	if err != nil {
+		return fmt.Errorf("reading how far pools may go: %w", err)
 	}
-	c.takeStage(ctx, false)
-	return nil
-}
-
-// save saves what was decided. Where something is to be done of it, the lease is read
-// meanwhile: it has to be before the first write of a step, and neither waits for the
-// other.
-func (c *Controller) save(ctx context.Context, m *policy.Memory) error {
-	ctx, end := c.times.begin(ctx, "save")
+	ctx, end = c.times.begin(ctx, "save")
 	defer end()
-	var reading sync.WaitGroup
-	defer reading.Wait()
-	if fence := c.actuator.fence; c.actuator.verdicts.acts {
-		reading.Go(func() { _ = fence(ctx) }) // who acts asks again, and is told the same
-	}
 	if err := c.store.Save(ctx, m); err != nil {
 		return err
 	}
@@ -316,14 +270,15 @@ func (c *Controller) save(ctx context.Context, m *policy.Memory) error {
 	return nil
 }
 
-// scribe is the driver's Recorder. What is recorded is what was decided, whatever
+// scribe is the driver's Recorder, and called once all of a plan has been published. What is recorded is what was decided, whatever
 // was let through. A recorder that fails stops no step: it is said, and tried
 // again with the next.
 type scribe struct{ c *Controller }
 
 func (r scribe) Record(ctx context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
 	c := r.c
-	c.times.end("act")
+	c.publisher.commit(s)
+	c.times.end("publish")
 	if c.parts.Recorder == nil {
 		return nil
 	}

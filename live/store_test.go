@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,5 +278,48 @@ func TestShadowWritesLittle(t *testing.T) {
 		if _, _, err := c.store.Load(context.Background()); err != nil || c.store.book("web").Memory.Steered == 0 {
 			t.Errorf("%v: what was saved is %+v, %v", mode, c.store.book("web").Memory, err)
 		}
+	}
+}
+
+// TestBooksSideBySide: the books of pools do not wait for each other, and all wait for
+// the head.
+func TestBooksSideBySide(t *testing.T) {
+	var head, books atomic.Int32
+	both := make(chan struct{})
+	w := newWorld(t, 0, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if o.GetLabels()[memoryLabel] == memoryHead {
+				err := c.Create(ctx, o, opts...)
+				head.Add(1)
+				return err
+			}
+			if head.Load() == 0 {
+				t.Error("a book is written before the head")
+			}
+			if books.Add(1) == 2 {
+				close(both)
+			}
+			select {
+			case <-both:
+			case <-ctx.Done():
+				t.Error("the second book waits for the first")
+			}
+			return c.Create(context.WithoutCancel(ctx), o, opts...)
+		},
+	})
+	s := newStore(&w.cfg, &w.parts)
+	m, _, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.book("api").Active, s.book("web").Active = true, true
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Save(ctx, &m); err != nil {
+		t.Fatal(err)
+	}
+	again := newStore(&w.cfg, &w.parts)
+	if _, _, err := again.Load(t.Context()); err != nil || !again.book("api").Active || !again.book("web").Active {
+		t.Errorf("read back %+v, %v", again.books, err)
 	}
 }

@@ -1,8 +1,9 @@
 package live
 
 import (
-	"slices"
+	"context"
 
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -11,13 +12,6 @@ import (
 type verdicts struct {
 	pools   []outcome // by PoolID
 	budgets outcome
-
-	// acts says that something of the plan may be carried out.
-	acts bool
-
-	// obeying says that the plan is not that of a policy: only nodes under notice
-	// are touched.
-	obeying bool
 
 	// ramping holds the pools that must not move more than a few nodes, by PoolID,
 	// and admitted which nodes they may.
@@ -64,11 +58,15 @@ func (v *verdicts) launch(s *policy.Snapshot, l *policy.Launch) outcome {
 	return v.pools[l.Pool]
 }
 
-// judge makes the verdicts on a plan and books the moves of pools in shadow.
-func (c *Controller) judge(s *policy.Snapshot, p *policy.Plan) {
+// judge makes the verdicts on a plan, by what the API server says now, and books the
+// moves of pools in shadow. Whoever carries an entry out asks again when it does.
+func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Plan) error {
 	v := &verdicts{
-		pools: make([]outcome, len(s.Pools)), budgets: c.allowed(policy.ModeActive), obeying: c.decider.panicked != "",
-		ramping: make([]bool, len(s.Pools)), admitted: map[policy.NodeID]bool{},
+		pools: make([]outcome, len(s.Pools)), ramping: make([]bool, len(s.Pools)), admitted: map[policy.NodeID]bool{},
+	}
+	c.publisher.begin(s, v)
+	if err := c.readVerdicts(ctx, s, v); err != nil {
+		return err
 	}
 	nodes := make([]int, len(s.Pools))
 	for i := range s.Nodes {
@@ -79,12 +77,11 @@ func (c *Controller) judge(s *policy.Snapshot, p *policy.Plan) {
 	books := make([]*poolBook, len(s.Pools))
 	for i := range s.Pools {
 		books[i] = c.store.book(s.Pools[i].Name)
-		v.pools[i] = c.verdict(&s.Pools[i])
 		books[i].turn(v.pools[i])
 		v.ramping[i] = books[i].Ramp.Stage < rampDone
 	}
 	admit := func(n policy.NodeID) {
-		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !v.obeying && !nominated(s, n) {
+		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !nominated(s, n) {
 			v.admitted[n] = v.admitted[n] || books[pool].Ramp.admit(s.Nodes[n].Name, nodes[pool], s.Now)
 		}
 	}
@@ -100,30 +97,44 @@ func (c *Controller) judge(s *policy.Snapshot, p *policy.Plan) {
 			admit(n)
 		}
 	}
-	may := v.budgets == outcomeDone || slices.Contains(v.pools, outcomeDone)
-	v.acts = may && len(p.Steers)+len(p.Launches)+len(p.Drains)+len(p.DeletionCosts)+len(p.Gates)+len(p.Pauses)+len(p.Evicts) > 0
-	c.actuator.begin(v, len(s.Pools))
+	return nil
 }
 
-// verdict says whether anything of a pool may be touched.
-func (c *Controller) verdict(p *policy.Pool) outcome {
-	if c.conflicts[p.Name] != "" {
-		return outcomeConflict
+// readVerdicts asks how far everything may go. Where a pool goes as far as the snapshot
+// does not say yet, or no longer, what was decided is decided anew soon.
+func (c *Controller) readVerdicts(ctx context.Context, s *policy.Snapshot, v *verdicts) error {
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		verdict, err := c.parts.Authority.Pool(ctx, p.Name)
+		if err != nil {
+			return err
+		}
+		v.pools[i] = outcomeOf(verdict)
+		seen := outcomeShadow
+		switch {
+		case p.Mode == policy.ModeOff:
+			seen = outcomeOff
+		case verdict == permit.Stopped || verdict == permit.Conflict:
+			seen = v.pools[i]
+		case p.Mode == policy.ModeActive && c.cfg.Mode == policy.ModeActive:
+			seen = outcomeDone
+		}
+		c.publisher.soon = c.publisher.soon || v.pools[i] != seen
 	}
-	return c.allowed(p.Mode)
-}
-
-// allowed says how far what asks for a mode may go.
-func (c *Controller) allowed(mode policy.Mode) outcome {
-	switch {
-	case mode == policy.ModeOff:
-		return outcomeOff
-	case c.cfg.Mode != policy.ModeActive || mode != policy.ModeActive:
-		return outcomeShadow
-	case c.kill.stopped:
-		return outcomeStopped
+	budgets, err := c.parts.Authority.Cluster(ctx)
+	if err != nil {
+		return err
 	}
-	return outcomeDone
+	v.budgets = outcomeOf(budgets)
+	stopped, missing, err := c.parts.Authority.Stopped(ctx)
+	if err != nil {
+		return err
+	}
+	c.store.head.Stopped, c.missing = stopped, missing
+	if c.table.turnSwitch(stopped) {
+		c.parts.Log.Warn("the kill switch has turned", "on", stopped)
+	}
+	return nil
 }
 
 // turn takes note of whether a pool may be touched. One that has just come to be

@@ -8,9 +8,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// urgent are the reasons that cannot wait: the provider takes a node within minutes,
-// or has taken it.
-var urgent = []string{"kill-switch", "late-notice", "lost-node", "notice", "outbid"}
+// urgent are the reasons that cannot wait: the provider takes a node within minutes, or
+// has taken it, or somebody has said how far pools go. Those of noticed say that there
+// is a notice.
+var (
+	urgent  = []string{wakeSwitch, "late-notice", wakeLease, "lost-node", "notice", "outbid", "pool-changed"}
+	noticed = []string{"late-notice", "notice"}
+)
 
 // Why a step is taken that nothing but time asked for.
 const (
@@ -18,6 +22,86 @@ const (
 	wakePlan  = "plan"
 	wakeRetry = "retry"
 )
+
+// What wakes the controller that it finds itself.
+const (
+	wakeSwitch   = "kill-switch"
+	wakeLease    = "lease"    // another replica leads
+	wakeSettings = "settings" // they were changed
+)
+
+// wakesMax is how many wakes may wait for the next step.
+const wakesMax = 64
+
+// wake asks for a step soon.
+func (c *Controller) wake(reason string) {
+	select {
+	case c.wakes <- reason:
+	default: // enough is said
+	}
+}
+
+// noticeRetry is how soon notices are asked for again that could not be told.
+const noticeRetry = time.Second
+
+// relay hands on what wakes the controller. Nodes under notice it has drained at once,
+// also while a step is being taken, and those that a leader before has left.
+func (c *Controller) relay(ctx context.Context) error {
+	behind := c.notice(ctx)
+	for {
+		var again <-chan time.Time
+		if behind {
+			again = c.parts.Clock.After(noticeRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case r := <-c.parts.Wakes:
+			if slices.Contains(noticed, r) {
+				behind = c.notice(ctx)
+			}
+			c.wake(r)
+		case <-again:
+			behind = c.notice(ctx)
+		}
+	}
+}
+
+// notice has all nodes under notice drained, and reports whether it could not tell which.
+func (c *Controller) notice(ctx context.Context) (behind bool) {
+	x, is := c.parts.Observer.(Noticer)
+	if !is {
+		return false
+	}
+	all, err := x.Notices(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.parts.Log.Warn("which nodes are under notice is not known yet", "error", err)
+		}
+		return true
+	}
+	for _, n := range all {
+		c.parts.Drains.Notice(n)
+	}
+	return false
+}
+
+// watchSwitch reads the kill switch between steps, so that it does not wait for the next
+// of them.
+func (c *Controller) watchSwitch(ctx context.Context) error {
+	ticker := c.parts.Clock.NewTicker(c.cfg.SwitchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		if on, _, err := c.parts.Authority.Stopped(ctx); err == nil && on != c.table.isStopped() {
+			c.wake(wakeSwitch)
+		}
+	}
+}
 
 // An alarm says when the next step is due. What happens is collected for a while,
 // counted from the first of it, so that a hundred pods that come together make
@@ -30,7 +114,7 @@ type alarm struct {
 
 // wait returns the reasons for the next step, ascending and each once, when it is
 // due: at the given instant, or sooner.
-func (a *alarm) wait(ctx context.Context, due time.Time, reason string, poll <-chan string) ([]string, error) {
+func (a *alarm) wait(ctx context.Context, due time.Time, reason string) ([]string, error) {
 	if !due.After(a.clock.Now()) {
 		reasons := []string{reason}
 		a.drain(&reasons)
@@ -59,8 +143,6 @@ func (a *alarm) wait(ctx context.Context, due time.Time, reason string, poll <-c
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case r := <-a.wakes:
-			now = soon(r)
-		case r := <-poll:
 			now = soon(r)
 		case <-timer.C():
 			if len(reasons) == 0 {

@@ -16,7 +16,7 @@ func waits(t *testing.T, a *alarm, due time.Time) <-chan []string {
 	t.Cleanup(cancel)
 	got := make(chan []string, 1)
 	go func() {
-		reasons, err := a.wait(ctx, due, wakePlan, nil)
+		reasons, err := a.wait(ctx, due, wakePlan)
 		if err != nil {
 			t.Error(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -42,6 +44,9 @@ type world struct {
 	seen     []policy.Time // when the world was observed
 	answer   map[string]error
 	draining []drain.Status
+	fence    func(context.Context) error // nil holds the lease
+	noticed  []drain.Noticed
+	hang     func(ctx context.Context, word string) // called as a backend is; nil returns at once
 
 	client client.WithWatch
 	wakes  chan string
@@ -56,7 +61,7 @@ func newWorld(t testing.TB, n int, funcs interceptor.Funcs) *world {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 3}}
+	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 3}, Spec: v1alpha1.CapacityPoolSpec{Mode: v1alpha1.ModeActive}}
 	w := &world{
 		clock: clocktesting.NewFakeClock(t0), wakes: make(chan string, 16), answer: map[string]error{}, cfg: DefaultConfig(),
 		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool).WithInterceptorFuncs(funcs).Build(),
@@ -103,13 +108,27 @@ func snapshotOf(n int) policy.Snapshot {
 	return s
 }
 
-// controller makes a controller of the world, and takes over.
-func (w *world) controller(t testing.TB) *Controller {
+// new makes a controller of the world, with an authority that reads anew whenever it is
+// asked.
+func (w *world) new(t testing.TB) *Controller {
 	t.Helper()
+	may := permit.DefaultConfig()
+	may.Mode, may.Namespace, may.KillSwitch, may.Fence, may.Fresh, may.Clock = w.cfg.Mode, w.cfg.Namespace, w.cfg.KillSwitch, w.fence, 0, w.clock
+	if w.parts.Referee != nil {
+		may.Conflicts = w.parts.Referee.Conflicts
+	}
+	w.parts.Authority = permit.New(may, w.parts.Reader)
 	c, err := New(w.cfg, w.parts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// controller makes a controller of the world, and takes over.
+func (w *world) controller(t testing.TB) *Controller {
+	t.Helper()
+	c := w.new(t)
 	if err := c.takeOver(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +143,16 @@ func drains(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 		if n := &s.Nodes[i]; n.Live() {
 			p.Drains = append(p.Drains, policy.Drain{Node: n.ID, Why: policy.Why{Reason: policy.ReasonCheaper, Before: 100_000, After: 40_000}})
 		}
+	}
+	return p, m
+}
+
+// everything returns a plan that steers, launches twice and drains.
+func everything(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	p, m := drains(s, m)
+	p.Steers = []policy.Steer{{Share: 0.5}}
+	for _, token := range []string{"a", "b"} {
+		p.Launches = append(p.Launches, policy.Launch{Token: token, Replaces: policy.None, Markets: []policy.MarketID{1}})
 	}
 	return p, m
 }
@@ -143,6 +172,15 @@ func (w *world) say(format string, args ...any) error {
 	word := fmt.Sprintf(format, args...)
 	w.said = append(w.said, word)
 	return w.answer[word]
+}
+
+// call is say of what may take its time.
+func (w *world) call(ctx context.Context, format string, args ...any) error {
+	err := w.say(format, args...)
+	if w.hang != nil {
+		w.hang(ctx, fmt.Sprintf(format, args...))
+	}
+	return err
 }
 
 // has counts what was said that begins with word.
@@ -173,12 +211,12 @@ func (w *world) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy
 	return w.decide(s, m)
 }
 
-func (w *world) Steer(_ context.Context, _ *policy.Snapshot, x *policy.Steer) error {
-	return w.say("steer %v", x.Share)
+func (w *world) Steer(ctx context.Context, _ *policy.Snapshot, x *policy.Steer) error {
+	return w.call(ctx, "steer %v", x.Share)
 }
 
-func (w *world) Launch(_ context.Context, _ *policy.Snapshot, x *policy.Launch) error {
-	return w.say("launch %s", x.Token)
+func (w *world) Launch(ctx context.Context, _ *policy.Snapshot, x *policy.Launch) error {
+	return w.call(ctx, "launch %s", x.Token)
 }
 
 func (w *world) Start(_ context.Context, s *policy.Snapshot, x *policy.Drain) error {
@@ -194,19 +232,18 @@ func (w *world) Status() []drain.Status {
 }
 
 func (w *world) Run(ctx context.Context) error {
+	w.say("run")
 	<-ctx.Done()
 	return nil
 }
 
-func (w *world) Recover(context.Context) (drain.Settled, error) {
-	return drain.Settled{}, w.say("recover")
-}
+func (w *world) Notice(x drain.Noticed) { w.say("notice %s", x.Node) }
 
-func (w *world) Halt(context.Context) (drain.Settled, error) {
-	return drain.Settled{Undone: []string{"n001"}, Left: []string{"n002 (its machine is being given back)"}}, w.say("halt")
+func (w *world) Notices(context.Context) ([]drain.Noticed, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.noticed, nil
 }
-
-func (w *world) Resume() { w.say("resume") }
 
 func (w *world) Shutdown(context.Context) (drain.Settled, error) {
 	return drain.Settled{}, w.say("shutdown")
@@ -225,7 +262,53 @@ func (w *world) Settle(context.Context, []string) error             { return nil
 // step takes one step and fails the test when it fails.
 func step(t testing.TB, c *Controller) {
 	t.Helper()
+	decideOnly(t, c)
+	settle(t, c)
+}
+
+// decideOnly takes one step and leaves undone what it published.
+func decideOnly(t testing.TB, c *Controller) {
+	t.Helper()
 	if _, err := c.step(context.Background(), []string{"test"}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// settle runs all reconcilers once, as they would be after a step: what fails shows in
+// the status of the pool.
+func settle(t testing.TB, c *Controller) {
+	t.Helper()
+	ctx := context.Background()
+	for of := range maps.Clone(c.table.intents) {
+		if of.pool != "" {
+			_, _ = c.reconcilePool(ctx, of.pool)
+		}
+	}
+	for of := range maps.Clone(c.table.intents) {
+		if of.budget != "" {
+			_, _ = c.reconcileBudget(ctx, of.budget)
+		}
+	}
+	_, _ = c.reconcileBudget(ctx, "")
+	for i := range c.parts.Tenders {
+		_, _ = c.reconcileBackend(ctx, i)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(c.table.reports)) {
+		if _, err := c.reconcileStatus(ctx, pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mode sets that of the pool.
+func (w *world) mode(t testing.TB, m v1alpha1.Mode) {
+	t.Helper()
+	p := w.pool(t)
+	p.Spec.Mode = m
+	if err := w.client.Update(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.snapshot.Pools[0].Mode = map[v1alpha1.Mode]policy.Mode{v1alpha1.ModeActive: policy.ModeActive, v1alpha1.ModeShadow: policy.ModeShadow, v1alpha1.ModeOff: policy.ModeOff}[m]
 }

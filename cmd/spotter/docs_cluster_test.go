@@ -134,7 +134,10 @@ func onCluster(t *testing.T, env *testenv.Env, p *page, program string) int {
 	}
 	x.environment = append(x.environment, "KUBECONFIG=")
 	address := testenv.FreeAddress(t)
-	x.flags = " --health-probe-bind-address 0 --metrics-secure=false --metrics-bind-address " + address
+	x.environment = append(x.environment, "METRICS="+address)
+	if p.name != "docs/quickstart.md" { // which has a configuration of its own
+		x.flags = " --config " + configured(t, "policies: manifest", "metrics: {bindAddress: '"+address+"', secure: false}")
+	}
 	x.decided = func() {
 		testenv.Eventually(t, "a decision is shown, and counted by this process", func() error {
 			var pool v1alpha1.CapacityPool

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/keep"
 	"github.com/spotter-dev/spotter/live/limit"
 	"github.com/spotter-dev/spotter/live/metrics"
@@ -110,7 +111,7 @@ func describes(t *testing.T, c prometheus.Collector) []metricRow {
 const metricsHead = `# Metrics
 
 Every metric of ` + "`spotter run`" + `, as it is registered; the page is made of the program. They are served on
-` + "`--metrics-bind-address`" + `, over TLS and to those whom the API server lets get ` + "`/metrics`" + ` ([what it tells](run.md#what-it-tells)).
+` + "`metrics.bindAddress`" + ` of the [configuration](reference-configuration.md), over TLS and to those whom the API server lets get ` + "`/metrics`" + ` ([what it tells](run.md#what-it-tells)).
 Beside them stand those of every controller: ` + "`go_…`, `process_…`, `rest_client_…`, `controller_runtime_…` and `workqueue_…`" + `.
 Alerts on them: [Runbook](runbook.md).
 
@@ -137,8 +138,11 @@ func metricParts(t *testing.T) []struct {
 		all          []metricRow
 	}{
 		{"Of every controller", "", plain},
-		{"Of the record", "With `--record`. The part `bucket` is there with `--record-bucket`.", tells(t, func(r prometheus.Registerer) error { return registerRecord(r, &keep.Recorder{}, true) })},
-		{"Of the queue of notices", "With `--queue-url`.", tells(t, func(r prometheus.Registerer) error { return r.Register(&queue.Queue{}) })},
+		{"Of the record", "With `recording.dir`. The part `bucket` is there with `recording.bucket`.", tells(t, func(r prometheus.Registerer) error { return registerRecord(r, &keep.Recorder{}, true) })},
+		{"Of the queue of notices", "With `notices.queueURL`.", tells(t, func(r prometheus.Registerer) error { return r.Register(&queue.Queue{}) })},
+		{"Of the configuration", "With `--config`. It is followed while the controller runs.", tells(t, func(r prometheus.Registerer) error {
+			return newReloader(config.Default(), nil, nil, nil).register(r)
+		})},
 		{"Of trained models", "Where a policy names a bundle.", tells(t, func(r prometheus.Registerer) error {
 			l := &liveModel{state: modelState{dir: "bundle", failures: map[string]int{modelLate: 1}}}
 			l.state.total.Calls = 1
@@ -147,7 +151,7 @@ func metricParts(t *testing.T) []struct {
 	}
 	for _, system := range metrics.Systems {
 		all := slices.DeleteFunc(own(system), func(x metricRow) bool { return slices.Contains(plain, x) })
-		about := "With `--compat-metrics " + system + "`, so that dashboards of that system go on."
+		about := "With `metrics.compat: [" + system + "]`, so that dashboards of that system go on."
 		if len(all) == 0 {
 			about += " It has none beside those of every controller."
 		}

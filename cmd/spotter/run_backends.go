@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -19,13 +20,13 @@ import (
 // provision makes the backends.
 func (w *wiring) provision(ctx context.Context) error {
 	c, r := w.manager.GetClient(), w.manager.GetAPIReader()
-	for _, name := range w.f.backends {
+	for _, name := range w.f.Backends {
 		switch name {
 		case "karpenter":
 			cfg := karpenter.DefaultConfig()
-			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Since = w.parts.Urgent, w.log, w.f.provider, policy.TimeOf(time.Now().Add(-policy.NoticeLead(policy.AWS)))
-			if len(w.f.regions) > 0 {
-				cfg.Region = w.f.regions[0]
+			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Since = w.parts.Urgent, w.log, w.f.Provider, policy.TimeOf(time.Now().Add(-policy.NoticeLead(policy.AWS)))
+			if len(w.f.Prices.Regions) > 0 {
+				cfg.Region = w.f.Prices.Regions[0]
 			}
 			b, err := karpenter.New(cfg, c, r, w.observer)
 			if err != nil {
@@ -41,13 +42,13 @@ func (w *wiring) provision(ctx context.Context) error {
 			}
 		case "rackspace":
 			cfg := w.auction()
-			cfg.Namespace, cfg.Fence, cfg.Log, cfg.Feed = w.f.Namespace, w.lease.Fence, w.log, w.rackspace
+			cfg.Namespace, cfg.Fence, cfg.Log, cfg.Feed = w.f.Namespace, w.authority.Check, w.log, w.rackspace
 			cfg.Located = func(cloudspace, region string) { w.book.Place(cloudspace, policy.Rackspace, region) }
 			b, err := rackspace.New(cfg, c, r, w.observer)
 			if err != nil {
 				return err
 			}
-			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(ctx) }))
+			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(permit.Enforce(ctx)) }))
 			if err := w.everywhere(b.Run); err != nil {
 				return err
 			}
@@ -59,22 +60,22 @@ func (w *wiring) provision(ctx context.Context) error {
 // provisionASG makes the backend of the groups in all regions that are named.
 func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
 	cfg := asg.DefaultConfig()
-	cfg.Endpoint, cfg.Fence, cfg.Log = w.f.awsEndpoint, w.lease.Fence, w.log
-	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.regions[0]))
+	cfg.Fence, cfg.Log = w.authority.Check, w.log
+	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.Prices.Regions[0]))
 	if err != nil {
 		return wrong(fmt.Errorf("AWS: %w", err), "give credentials as the AWS CLI takes them")
 	}
-	b, err := asg.NewRegions(cfg, w.f.regions, base, c, r, w.observer)
+	b, err := asg.NewRegions(cfg, w.f.Prices.Regions, base, c, r, w.observer)
 	if err != nil {
-		return wrong(err, "run `spotter run --help`")
+		return wrong(err, fieldAdvice)
 	}
 	w.groups = b
 	w.join(policy.ProvisionerClusterAutoscaler, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error {
 		nodes, tokens := []string{}, []string{}
-		for _, d := range w.pipeline.Status() {
+		for _, d := range w.drains.Status() {
 			nodes, tokens = append(nodes, d.Node), append(tokens, d.After...)
 		}
-		return b.Tidy(ctx, nodes, tokens)
+		return b.Tidy(permit.Enforce(ctx), nodes, tokens)
 	}))
 	return b.SetupWithManager(w.manager)
 }

@@ -47,14 +47,14 @@ func writeCertificate(t *testing.T, dir string) []byte {
 // one as it is rotated. One that cannot be used is no reason to make another.
 func TestMetricsCertificate(t *testing.T) {
 	dir := t.TempDir()
-	wrongCallIs(t, "--metrics-cert-dir: open", "run", "--metrics-cert-dir", dir)
+	wrongCallIs(t, "metrics.certDir: open", "run", "--config", configured(t, "metrics: {certDir: "+dir+"}"))
 	want := writeCertificate(t, dir)
-	wrongCallIs(t, "not served over TLS", "run", "--metrics-cert-dir", dir, "--metrics-secure=false")
+	wrongCallIs(t, "not served over TLS", "run", "--config", configured(t, "metrics: {secure: false, certDir: "+dir+"}"))
 	if testing.Short() {
 		t.Skip("starts an API server and a process")
 	}
 	s := newStage(t, shadowRules)
-	r := s.start(t, "--metrics-secure=true", "--metrics-cert-dir", dir)
+	r := s.start(t, "metrics: {secure: true, certDir: "+dir+"}")
 	address := strings.TrimSuffix(strings.TrimPrefix(r.metric, "http://"), "/metrics")
 	for _, what := range []string{"the certificate is served", "the next one is served"} {
 		testenv.Eventually(t, what, func() error {

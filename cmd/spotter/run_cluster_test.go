@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -96,14 +99,39 @@ func newStage(t *testing.T, rules []rbacv1.PolicyRule) *stage {
 	return s
 }
 
-// start starts a replica, which ends with the test.
-func (s *stage) start(t *testing.T, args ...string) *replica {
+// configured writes a file for --config: the settings, each a line or a part of the file,
+// over those that every test wants. A setting of the same name replaces one of these.
+func configured(t testing.TB, settings ...string) string {
+	t.Helper()
+	common := []string{"policies: static:share=0.5", `health: {bindAddress: "0"}`, "logging: {format: text}", "panicDir: " + t.TempDir()}
+	text := "apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n"
+	for _, line := range common {
+		name, _, _ := strings.Cut(line, " ")
+		if !slices.ContainsFunc(settings, func(s string) bool { return strings.HasPrefix(s, name) }) {
+			text += line + "\n"
+		}
+	}
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text+strings.Join(settings, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// start starts a replica with settings, which ends with the test.
+func (s *stage) start(t *testing.T, settings ...string) *replica {
 	t.Helper()
 	address := testenv.FreeAddress(t)
-	c := exec.Command(s.binary, append([]string{
-		"run", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace, "--policies", "static:share=0.5", "--health-probe-bind-address", "0",
-		"--metrics-bind-address", address, "--metrics-secure=false", "--log-format", "text", "--panic-dir", t.TempDir(),
-	}, args...)...)
+	at, metrics := "metrics: {bindAddress: '"+address+"', ", "secure: false}"
+	settings = slices.DeleteFunc(slices.Clone(settings), func(s string) bool {
+		given, is := strings.CutPrefix(s, "metrics: {")
+		if is {
+			metrics = given
+		}
+		return is
+	})
+	settings = append(settings, at+metrics)
+	c := exec.Command(s.binary, "run", "--kubeconfig", s.kubeconfig, "--namespace", s.namespace, "--config", configured(t, settings...))
 	c.Env = append(os.Environ(), asProcess+"=1", "GOMAXPROCS=1")
 	return &replica{testenv.Run(t, c), "http://" + address + "/metrics"}
 }
@@ -156,7 +184,7 @@ func (s *stage) leads(t *testing.T, r *replica) {
 func TestRule13ShadowAudit(t *testing.T) {
 	s := newStage(t, shadowRules)
 	mark := s.env.Mark()
-	r := s.start(t, "--mode", "shadow")
+	r := s.start(t, "mode: shadow")
 	s.leads(t, r)
 	testenv.Eventually(t, "the pool is ready in shadow", func() error {
 		var p v1alpha1.CapacityPool

@@ -1,8 +1,15 @@
 package main
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
 )
 
 // TestRunCall refuses what cannot be meant, by name and value, before it reaches for
@@ -10,22 +17,120 @@ import (
 func TestRunCall(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	for want, args := range map[string][]string{
-		`--mode: "on" is neither shadow nor active`:         {"--mode", "on"},
-		`--backends: "gke" is not known`:                    {"--backends", "karpenter,gke"},
-		`--backends asg needs --region`:                     {"--backends", "asg"},
-		`--policies: unknown policy "best"`:                 {"--policies", "best"},
-		`--policies: 2 policies are given, and one decides`: {"--policies", "static,spot"},
-		`--log-level: "loud" is not known`:                  {"--log-level", "loud"},
-		`--log-format: "xml" is neither json nor text`:      {"--log-format", "xml"},
-		`--trace:`: {"--trace", nowhere},
-		`--compat-metrics: "datadog" is not known`:                 {"--compat-metrics", "datadog"},
-		`--spot-label: "=x" is not of the form name or name=value`: {"--spot-label", "=x"},
-		`Shutdown -1s is not positive`:                             {"--shutdown-timeout", "-1s"},
-		`--price-interval: 2h0m0s is not from 1s to 1h0m0s`:        {"--price-interval", "2h"},
-		`--price-interval: 20ms is not from 1s`:                    {"--price-interval", "20ms"},
-		`Discount1y 2 is not in [0, 1]`:                            {"--discount-1y", "2"},
-		`no cluster:`:                                              {"--kubeconfig", nowhere},
+		`--mode: Unsupported value: "on": supported values: "shadow", "active"`: {"--mode", "on"},
+		`--backends[1]: Unsupported value: "gke"`:                               {"--backends", "karpenter,gke"},
+		`prices.regions: Required value: the backend asg`:                       {"--backends", "asg"},
+		`--policies: unknown policy "best"`:                                     {"--policies", "best"},
+		`--policies: 2 policies are given, and one decides`:                     {"--policies", "static,spot"},
+		`--log-level: Unsupported value: "loud"`:                                {"--log-level", "loud"},
+		`--log-format: Unsupported value: "xml"`:                                {"--log-format", "xml"},
+		`--trace:`:                                                              {"--trace", nowhere},
+		`open ` + nowhere:                                                       {"--config", nowhere},
+		`no cluster:`:                                                           {"--kubeconfig", nowhere},
+		`unknown flag: --moder`:                                                 {"--moder", "x"},
 	} {
 		wrongCallIs(t, want, append([]string{"run"}, args...)...)
+	}
+}
+
+// TestRunFile refuses what a file cannot mean, by file, field and value.
+func TestRunFile(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
+	for want, settings := range map[string]string{
+		`modus: Invalid value: "active": unknown field`:                              "modus: active",
+		`prices.intervall: Invalid value: "5m": unknown field`:                       "prices: {intervall: 5m}",
+		`prices.interval: Invalid value: "often": must be a duration, as 10m`:        "prices: {interval: often}",
+		`prices.interval: Invalid value: "2h0m0s": must be within 1s and 1h0m0s`:     "prices: {interval: 2h}",
+		`prices.interval: Invalid value: "20ms": must be within 1s`:                  "prices: {interval: 20ms}",
+		`prices: Invalid value: ["us-east-1"]: must be an object`:                    "prices: [us-east-1]",
+		`prices.regions: Invalid value: "us-east-1": must be a list of strings`:      "prices: {regions: us-east-1}",
+		`metrics.secure: Invalid value: "yes": must be true or false`:                "metrics: {secure: 'yes'}",
+		`metrics.compat[0]: Unsupported value: "datadog"`:                            "metrics: {compat: [datadog]}",
+		`spotLabels[1]: Invalid value: "=x": must be of the form name or name=value`: "spotLabels: [a, =x]",
+		`shutdownTimeout: Invalid value: "-1s"`:                                      "shutdownTimeout: -1s",
+		`discounts.1y: Invalid value: 2: must be within 0 and 1`:                     "discounts: {1y: 2}",
+		`writes.burst: Invalid value: 1.5: must be a whole number`:                   "writes: {burst: 1.5}",
+		`writes.qps: Invalid value: 0: must be within 1 and 10000`:                   "writes: {qps: 0}",
+		`leaderElection.renewDeadline: Invalid value: "1s": must be more than 1.2`:   "leaderElection: {renewDeadline: 1s}",
+		`leaderElection.leaseDuration: Invalid value: "5s": must be more than`:       "leaderElection: {leaseDuration: 5s}",
+		`mode: Invalid value: true: must be a string`:                                "mode: on",
+		`policies: unknown policy "best"`:                                            "policies: best",
+		`prices.trace: wrong setting: trace folder "` + nowhere:                      "prices: {trace: " + nowhere + "}",
+		`[mode: Unsupported value: "on": supported values: "shadow", "active", `:     "mode: 'on'\nwrites: {qps: 0}",
+	} {
+		path := configured(t, settings)
+		if strings.HasPrefix(want, "[") {
+			want = "[" + path + ": " + want[1:] + path + ": writes.qps"
+		} else {
+			want = path + ": " + want
+		}
+		wrongCallIs(t, want, "run", "--config", path)
+	}
+	for want, text := range map[string]string{
+		`apiVersion: Required value: must be config.spotter.dev/v1alpha1`: "kind: SpotterConfiguration",
+		`apiVersion: Unsupported value: "config.spotter.dev/v1"`:          "apiVersion: config.spotter.dev/v1\nkind: SpotterConfiguration",
+		`kind: Unsupported value: "Spotter"`:                              "apiVersion: config.spotter.dev/v1alpha1\nkind: Spotter",
+		`key "mode" already set in map`:                                   "mode: shadow\nmode: active",
+		`"shadow" is not an object`:                                       "shadow",
+	} {
+		path := file(t, "config.yaml", text)
+		wrongCallIs(t, path, "run", "--config", path)
+		wrongCallIs(t, want, "run", "--config", path)
+	}
+}
+
+// TestRunFlagHolds: a flag that is given holds beside the file, also where it says what
+// is so by default; the file holds for all else.
+func TestRunFlagHolds(t *testing.T) {
+	f := liveCall{SpotterConfiguration: *config.Default(), flags: pflag.NewFlagSet("run", pflag.ContinueOnError)}
+	f.register(f.flags)
+	path := configured(t, "mode: active", "backends: [karpenter, rackspace]", "prices: {regions: [us-east-1, us-west-2], families: [m5]}", "leaderElection: {enabled: false}", "stepInterval: 3m")
+	if err := f.flags.Parse([]string{"--config", path, "--mode=shadow", "--region", "eu-west-1", "--leader-elect"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it reads the same again
+		c, err := f.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Mode != "shadow" || !slices.Equal(c.Prices.Regions, []string{"eu-west-1"}) || !c.LeaderElection.Enabled {
+			t.Errorf("the flags do not hold: %+v", c)
+		}
+		if !slices.Equal(c.Backends, []string{"karpenter", "rackspace"}) || !slices.Equal(c.Prices.Families, []string{"m5"}) || c.StepInterval.Duration.String() != "3m0s" || c.Policies != "static:share=0.5" {
+			t.Errorf("the file does not hold: %+v", c)
+		}
+	}
+}
+
+// TestMovedFlags: a flag of earlier versions says which field it has become, and every
+// name of a field that a call may say is one.
+func TestMovedFlags(t *testing.T) {
+	wrongCallIs(t, "--price-interval is prices.interval of the file of --config now", "run", "--price-interval", "5m")
+	wrongCallIs(t, "--metrics-secure is metrics.secure of the file of --config now", "run", "--metrics-secure=false")
+	fields := map[string]bool{}
+	for _, x := range config.Fields() {
+		fields[x.Path] = true
+	}
+	for _, names := range []map[string]string{movedFlags, flagField, recordField, prometheusField} {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if !fields[names[name]] {
+				t.Errorf("%s is said to be %s, which is no field", name, names[name])
+			}
+		}
+	}
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	(&liveCall{}).register(flags)
+	n := 0
+	flags.VisitAll(func(x *pflag.Flag) {
+		n++
+		if movedFlags[x.Name] != "" {
+			t.Errorf("--%s is a flag and said to be none", x.Name)
+		}
+		if flagField[x.Name] == "" && !slices.Contains([]string{"config", "kubeconfig", "context"}, x.Name) {
+			t.Errorf("nothing says which field --%s is", x.Name)
+		}
+	})
+	if n > 13 {
+		t.Errorf("%d flags are more than a hand types", n)
 	}
 }

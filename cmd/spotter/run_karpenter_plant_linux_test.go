@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
@@ -50,6 +51,10 @@ type plant struct {
 	trace   string
 	record  string
 	refused string // file of the markets that refuse
+	types   string // file of what Karpenter's provider sells
+
+	karpenter *exec.Cmd
+	access    *rest.Config // of the controller
 
 	// lead is the controller that runs; nil when none is to.
 	lead *replica
@@ -100,8 +105,11 @@ func newPlant(t *testing.T) *plant {
 	if p.client, err = client.NewWithWatch(env.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	p.kubeconfig = testenv.Kubeconfig(t, bind(t, env, "spotter", p.namespace, karpenterRights))
+	p.access = bind(t, env, "spotter", p.namespace, karpenterRights)
+	p.kubeconfig = testenv.Kubeconfig(t, p.access)
 	p.importPrices(t)
+	p.makeClass(t)
+	p.types = writeTypes(t)
 	p.startKarpenter(t)
 	p.watchBudgets(t)
 	p.watchLaunches(t)
@@ -150,6 +158,19 @@ func (p *plant) spotter(t *testing.T, args ...string) string {
 	return said.String()
 }
 
+// makeClass makes the class of Karpenter's nodes.
+func (p *plant) makeClass(t *testing.T) {
+	t.Helper()
+	class := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+		"type": "Ready", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+	}}}}}
+	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"})
+	class.SetName("default")
+	if err := p.client.Create(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // startKarpenter runs Karpenter, with types and prices of ours, until the test ends.
 func (p *plant) startKarpenter(t *testing.T) {
 	t.Helper()
@@ -163,14 +184,6 @@ func (p *plant) startKarpenter(t *testing.T) {
 		}
 		t.Skipf("%v; run make testenv", err)
 	}
-	class := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-		"type": "Ready", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
-	}}}}}
-	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"})
-	class.SetName("default")
-	if err := p.client.Create(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "karpenter.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -178,12 +191,13 @@ func (p *plant) startKarpenter(t *testing.T) {
 	c := exec.Command(binary)
 	c.Stdout, c.Stderr = log, log
 	c.Env = append(os.Environ(), "KUBECONFIG="+p.env.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0",
-		"SYSTEM_NAMESPACE=kube-system", "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=2s", "INSTANCE_TYPES_FILE_PATH="+writeTypes(t),
+		"SYSTEM_NAMESPACE=kube-system", "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=2s", "INSTANCE_TYPES_FILE_PATH="+p.types,
 		"REFUSED_MARKETS_FILE="+p.refused, "REFUSED_FOR=20s")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.karpenter = c
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -399,7 +413,7 @@ func (p *plant) revive(t *testing.T) {
 // run starts `spotter run` as a user does who wants it to act.
 func (p *plant) run(t *testing.T) {
 	t.Helper()
-	p.lead = p.start(t, "--policies", "manifest", "--mode", "active", "--trace", p.trace, "--region", "us-east-1", "--record", p.record, "--step", "5s")
+	p.lead = p.start(t, "policies: manifest", "mode: active", "prices: {trace: "+p.trace+", regions: [us-east-1]}", "recording: {dir: "+p.record+"}", "stepInterval: 5s")
 }
 
 // stop ends the controller by a signal.

@@ -26,7 +26,7 @@ import (
 // prices, no more rarely than that.
 func (w *wiring) auction() rackspace.Config {
 	c := rackspace.DefaultConfig()
-	c.Prices = cmp.Or(w.f.pricesEvery, c.Prices)
+	c.Prices = cmp.Or(w.f.Prices.Interval.Duration, c.Prices)
 	c.Poll = min(c.Poll, c.Prices)
 	return c
 }
@@ -34,21 +34,21 @@ func (w *wiring) auction() rackspace.Config {
 // observe makes the book of markets and what watches the cluster.
 func (w *wiring) observe(ctx context.Context) error {
 	c := livemarket.DefaultConfig()
-	c.Cache, c.Log = w.f.cache, w.log
-	if w.f.trace != "" {
-		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.trace, Every: cmp.Or(w.f.pricesEvery, time.Minute), Regions: w.f.regions})
+	c.Cache, c.Log, c.Regions = w.f.Prices.CacheFile, w.log, w.f.Prices.Regions
+	if w.f.Prices.Trace != "" {
+		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.Prices.Trace, Every: cmp.Or(w.f.Prices.Interval.Duration, time.Minute), Regions: w.f.Prices.Regions})
 		if err != nil {
-			return wrong(fmt.Errorf("--trace: %w", err), "give the folder of a trace")
+			return wrong(w.f.fault("prices.trace", err), "give the folder of a trace")
 		}
 		c.Feeds = append(c.Feeds, feed)
-	} else if len(w.f.regions) > 0 {
+	} else if len(w.f.Prices.Regions) > 0 {
 		feeds, err := w.askAWS()
 		if err != nil {
-			return wrong(fmt.Errorf("--region: %w", err), "name regions of AWS, as us-east-1")
+			return wrong(w.f.fault("prices.regions", err), "name regions of AWS, as us-east-1")
 		}
 		c.Feeds = append(c.Feeds, feeds...)
 	}
-	if slices.Contains(w.f.backends, "rackspace") {
+	if slices.Contains(w.f.Backends, "rackspace") {
 		var err error
 		if w.rackspace, err = rackspace.NewFeed(w.auction()); err != nil {
 			return err
@@ -57,14 +57,14 @@ func (w *wiring) observe(ctx context.Context) error {
 	}
 	var err error
 	if w.book, err = livemarket.New(c); err != nil {
-		return wrong(err, "run `spotter run --help`")
+		return wrong(err, fieldAdvice)
 	}
 	o := cluster.DefaultConfig()
-	o.Log, o.Provider = w.log, w.f.provider
-	for _, l := range w.f.labels {
+	o.Log, o.Provider = w.log, w.f.Provider
+	for _, l := range w.f.SpotLabels {
 		label, err := kube.ParseCapacityLabel(l)
 		if err != nil {
-			return wrong(fmt.Errorf("--spot-label: %w", err), "write it as name or name=value")
+			return wrong(w.f.fault("spotLabels", err), "write it as name or name=value")
 		}
 		o.Capacity.Own = append(o.Capacity.Own, label)
 	}
@@ -74,7 +74,7 @@ func (w *wiring) observe(ctx context.Context) error {
 	w.parts.Observer, w.parts.Wakes = w.observer, w.observer.Wakes()
 	w.parts.Experience, w.parts.Referee = w.book, w.observer
 	w.parts.Judges = append(w.parts.Judges, w.observer, judged(w.pricesRead))
-	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.provider, book: w.book})
+	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.Provider, book: w.book})
 	return errors.Join(w.everywhere(w.readPrices()), w.everywhere(w.readUsage), w.observer.SetupWithManager(w.manager))
 }
 
@@ -105,11 +105,13 @@ const conditionPrices = "PricesRead"
 func (w *wiring) pricesRead(string) []metav1.Condition {
 	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "every source of prices answers"}
 	var failed, unread []string
+	keys := false // whether what fails is for want of credentials
 	feeds := w.book.Health()
 	for _, h := range feeds {
 		switch {
 		case h.Err != nil:
 			failed = append(failed, fmt.Sprintf("%s: %v", h.Feed, h.Err))
+			keys = keys || errors.Is(h.Err, aws.ErrNoCredentials) || errors.Is(h.Err, aws.ErrCredentials) || errors.Is(h.Err, aws.ErrExpired)
 		case !h.Asked:
 			unread = append(unread, h.Feed)
 		}
@@ -120,6 +122,9 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 		c.Message = "no source of prices is given: prices on demand are those of the catalog, and no spot market is known"
 	case len(failed) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "SourceFailed", "what was known before holds; "+strings.Join(failed, "; ")
+		if keys {
+			c.Reason = "CredentialsInvalid"
+		}
 	case len(unread) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotRead", "not read yet since this replica began: "+strings.Join(unread, ", ")
 	}
@@ -167,15 +172,15 @@ func (z *zoneNamer) Report(ctx context.Context, _ *policy.Snapshot) error {
 // askAWS returns the feeds of AWS.
 func (w *wiring) askAWS() ([]livemarket.Feed, error) {
 	c := aws.DefaultConfig()
-	c.Regions, c.Families, c.Endpoint = w.f.regions, w.f.families, w.f.awsEndpoint
-	if w.f.cache != "" {
-		c.Dir = filepath.Dir(w.f.cache) // the quota of placement scores is counted through a restart
+	c.Regions, c.Families = w.f.Prices.Regions, w.f.Prices.Families
+	if w.f.Prices.CacheFile != "" {
+		c.Dir = filepath.Dir(w.f.Prices.CacheFile) // the quota of placement scores is counted through a restart
 	}
 	r, err := aws.NewReader(c)
 	if err != nil {
 		return nil, err
 	}
 	every := livemarket.DefaultAWSConfig()
-	every.Prices = cmp.Or(w.f.pricesEvery, every.Prices)
+	every.Prices = cmp.Or(w.f.Prices.Interval.Duration, every.Prices)
 	return livemarket.NewAWS(r, every)
 }

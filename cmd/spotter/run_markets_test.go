@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	kubefake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
+	"github.com/spotter-dev/spotter/live/aws"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 )
 
@@ -76,6 +79,14 @@ func TestConditionPricesRead(t *testing.T) {
 		!strings.Contains(c.Message, "b: AccessDenied; c: timeout") || strings.Contains(c.Message, "a:") {
 		t.Errorf("two do not answer: %+v", c)
 	}
+	for _, err := range []error{aws.ErrNoCredentials, aws.ErrCredentials, aws.ErrExpired} {
+		if c := prices(&feedOf{"b", fmt.Errorf("ec2: %w", err)}); c.Status != metav1.ConditionFalse || c.Reason != "CredentialsInvalid" {
+			t.Errorf("%v: %+v", err, c)
+		}
+	}
+	if c := prices(&feedOf{"b", fmt.Errorf("%w: no cloudspace can be read", livemarket.ErrNothingWanted)}); c.Status != metav1.ConditionFalse {
+		t.Errorf("nothing can be wanted of it: %+v", c)
+	}
 	if c := prices(&feedOf{"b", livemarket.ErrNothingWanted}); c.Status != metav1.ConditionTrue {
 		t.Errorf("nothing is wanted of it: %+v", c)
 	}
@@ -131,11 +142,18 @@ func TestZonesAreNamedByNodes(t *testing.T) {
 	}
 }
 
+// pricedEvery are settings with an interval of prices.
+func pricedEvery(every time.Duration, regions ...string) *liveCall {
+	f := &liveCall{SpotterConfiguration: *config.Default()}
+	f.Prices.Regions, f.Prices.Interval.Duration = regions, every
+	return f
+}
+
 // Spot prices are read as often as is asked for, and as suits the provider where nothing
 // is. The API of an auction tells them too, and of outbid nodes: it is polled no more rarely.
 func TestPriceInterval(t *testing.T) {
 	for _, every := range []time.Duration{0, 7 * time.Second} {
-		w := &wiring{f: &liveCall{regions: []string{"us-east-1"}, pricesEvery: every}}
+		w := &wiring{f: pricedEvery(every, "us-east-1")}
 		feeds, err := w.askAWS()
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +165,7 @@ func TestPriceInterval(t *testing.T) {
 		}
 	}
 	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 30 * time.Second} {
-		w := &wiring{f: &liveCall{pricesEvery: every}}
+		w := &wiring{f: pricedEvery(every)}
 		if c := w.auction(); c.Prices != cmp.Or(every, time.Minute) || c.Poll != want {
 			t.Errorf("asked for %v, the auction's prices are read every %v and its API is polled every %v", every, c.Prices, c.Poll)
 		}

@@ -321,7 +321,7 @@ func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 // foretell makes the forecaster.
 func (w *wiring) foretell(context.Context) error {
 	l, err := newLiveModel(modelConfig{
-		Policy: w.f.policies, Open: w.openLive, Make: w.policies.livePolicy(w.f.policies), Late: w.f.modelLate, Clock: clock.RealClock{}, Log: w.log,
+		Policy: w.f.Policies, Open: w.openLive, Make: w.policies.livePolicy(w.f.Policies), Late: w.f.Models.Timeout.Duration, Clock: clock.RealClock{}, Log: w.log,
 	})
 	if err != nil {
 		return err
@@ -337,7 +337,7 @@ func (w *wiring) foretell(context.Context) error {
 // openLive opens the bundle of --policies as it was verified at the start, and one that
 // a pool names as it is now.
 func (w *wiring) openLive(dir string) (*openBundle, error) {
-	if w.f.policies == registry.Manifest {
+	if w.f.Policies == registry.Manifest {
 		return w.policies.models.open(dir)
 	}
 	return w.policies.bundles.get(dir)

@@ -25,7 +25,7 @@ import (
 // TestRunModelCall refuses a bundle of --policies that is broken, missing or without
 // what runs it, before it reaches for a cluster.
 func TestRunModelCall(t *testing.T) {
-	wrongCallIs(t, "--model-timeout: 0s is not positive", "run", "--model-timeout", "0s")
+	wrongCallIs(t, "models.timeout: Invalid value: \"0s\"", "run", "--config", configured(t, "models: {timeout: 0s}"))
 	wrongCallIs(t, "bundle is missing", "run", "--policies", "model")
 	wrongCallIs(t, "nowhere", "run", "--policies", "model:bundle=nowhere")
 	withONNX(t)
@@ -85,15 +85,15 @@ func twoDays(t *testing.T) string {
 	return dir
 }
 
-// TestRunModel runs the controller with a bundle that --policies names and then with
+// TestRunModel runs the controller with a bundle that policies names and then with
 // one that the pool names and that is not there at first. What it decided is taken
 // again without the bundle and without what runs it.
 func TestRunModel(t *testing.T) {
 	withONNX(t)
 	s := newStage(t, shadowRules)
 	prices, bundled, dir := twoDays(t), copied(t), filepath.Join(t.TempDir(), "record")
-	flags := []string{"--trace", prices, "--record", dir, "--record-complete", "1s", "--step", "2s"}
-	a := s.start(t, append(flags, "--policies", "model:bundle="+bundled)...)
+	settings := []string{"prices: {trace: " + prices + "}", "recording: {dir: " + dir + ", complete: 1s}", "stepInterval: 2s"}
+	a := s.start(t, append(settings, "policies: model:bundle="+bundled)...)
 	modelPool(t, s, metav1.ConditionTrue, "Scored")
 	body := get(t, a.metric)
 	for _, want := range []string{`spotter_model_up{bundle="` + bundled + `"`, `spotter_model_forecasts_total{outcome="scored"}`, `spotter_model_values_total{outcome="valued"}`} {
@@ -105,17 +105,17 @@ func TestRunModel(t *testing.T) {
 
 	folder := t.TempDir()
 	later := filepath.Join(folder, "later")
-	flags = append(flags, "--models-dir", folder)
+	settings = append(settings, "models: {dir: "+folder+"}")
 	if _, err := changePool(t.Context(), s, &v1alpha1.PolicyRef{Name: "model", Parameters: map[string]string{"bundle": "later"}}); err != nil {
 		t.Fatal(err)
 	}
-	b := s.start(t, append(flags, "--policies", "manifest")...)
+	b := s.start(t, append(settings, "policies: manifest")...)
 	modelPool(t, s, metav1.ConditionFalse, modelUnusable)
 	stop(t, b)
 	if err := os.Rename(bundled, later); err != nil {
 		t.Fatal(err)
 	}
-	b = s.start(t, append(flags, "--policies", "manifest")...)
+	b = s.start(t, append(settings, "policies: manifest")...)
 	modelPool(t, s, metav1.ConditionTrue, "Scored")
 	stop(t, b)
 

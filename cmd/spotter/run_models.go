@@ -13,7 +13,7 @@ import (
 // What lies in it may be links to each other, and none leads out of it.
 type modelsDir string
 
-var errNoModels = errors.New("the controller has no models that a pool could name: it runs without --models-dir")
+var errNoModels = errors.New("the controller has no models that a pool could name: its models.dir is empty")
 
 // check says what is wrong with the folder.
 func (d modelsDir) check() error {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPoolsOpenNoFile: whatever a pool gives as a parameter, no file is opened for it
-// but those that --models-dir holds. What a link leads to elsewhere is not among them.
+// but those that models.dir holds. What a link leads to elsewhere is not among them.
 func TestPoolsOpenNoFile(t *testing.T) {
 	within := filepath.Join(t.TempDir(), "models")
 	outside := copied(t)

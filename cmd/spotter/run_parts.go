@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -16,22 +17,26 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// givers finds the backend of a pool by what its manifest says.
+// givers finds the backend of a pool by what its manifest says, and where the pool is gone
+// by who provisioned its nodes.
 type givers struct{ w *wiring }
 
-func (g givers) Giver(pool string) (backend.Giver, error) {
+func (g givers) Giver(pool string, of policy.Provisioner) (backend.Giver, error) {
 	var p v1alpha1.CapacityPool
-	if err := g.w.manager.GetClient().Get(context.Background(), client.ObjectKey{Name: pool}, &p); err != nil {
+	switch err := g.w.manager.GetClient().Get(context.Background(), client.ObjectKey{Name: pool}, &p); {
+	case err == nil:
+		of = p.Pool().Provisioner
+	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("backend of pool %q: %w", pool, err)
 	}
-	b := g.w.parts.Backends[p.Pool().Provisioner]
+	b := g.w.parts.Backends[of]
 	if b == nil {
-		return nil, fmt.Errorf("backend of pool %q: it is not among --backends", pool)
+		return nil, fmt.Errorf("backend of pool %q: it is not among the backends", pool)
 	}
 	return b, nil
 }
 
-// drainMeter counts what the pipeline does.
+// drainMeter counts what becomes of drains.
 type drainMeter struct{ w *wiring }
 
 func (m drainMeter) Entered(pool string, phase drain.Phase) { m.w.metrics.Entered(pool, string(phase)) }

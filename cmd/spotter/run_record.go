@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -28,87 +29,57 @@ const (
 	recordClose    = 8 * time.Second
 )
 
-// A recordingCall is what the flags of run say about the record.
-type recordingCall struct {
-	keep.Config
-	bytes string
-	flags *pflag.FlagSet
+// recordField is the field of the file that each setting of a record is.
+var recordField = map[string]string{
+	"Dir": "recording.dir", "Bucket": "recording.bucket.url", "Region": "recording.bucket.region", "Endpoint": "recording.bucket.endpoint",
+	"Encryption": "recording.bucket.encryption", "KMSKey": "recording.bucket.kmsKey", "Keep": "recording.keep", "KeepBytes": "recording.keepBytes", "Complete": "recording.complete",
 }
 
-// The flags that mean nothing without --record, and which setting of a record each
-// flag is.
-var (
-	recordFlags    = []string{"record-bucket", "record-region", "record-endpoint", "record-encryption", "record-kms-key", "record-keep", "record-keep-bytes", "record-complete"}
-	recordFlagName = map[string]string{
-		"Dir": "record", "Bucket": "record-bucket", "Region": "record-region", "Endpoint": "record-endpoint", "Encryption": "record-encryption",
-		"KMSKey": "record-kms-key", "Keep": "record-keep", "KeepBytes": "record-keep-bytes", "Complete": "record-complete",
-	}
-)
-
-func (r *recordingCall) register(flags *pflag.FlagSet) {
-	r.flags, r.Config = flags, keep.DefaultConfig()
-	flags.StringVar(&r.Dir, "record", "", "record every decision as Parquet in the folder `DIR`; replicas may share one")
-	flags.StringVar(&r.Bucket, "record-bucket", "", "upload the record to `URL` too, as s3://bucket/prefix")
-	flags.StringVar(&r.Region, "record-region", "", "the bucket lies in `REGION` (default: the first of --region, else AWS_REGION)")
-	flags.StringVar(&r.Endpoint, "record-endpoint", "", "reach the bucket at `URL`, where it is not of AWS")
-	flags.StringVar(&r.Encryption, "record-encryption", "", "have the bucket encrypt by `NAME` AES256 or aws:kms (default: what the bucket does by itself)")
-	flags.StringVar(&r.KMSKey, "record-kms-key", "", "encrypt with the key `ID` of --record-encryption aws:kms (default: the account's own)")
-	flags.DurationVar(&r.Keep, "record-keep", r.Keep, "keep the record in the folder for `TIME`; 0 for ever")
-	flags.StringVar(&r.bytes, "record-keep-bytes", "4Gi", "keep at most `BYTES` of it there, as 500Mi or 4Gi; 0 is no limit")
-	flags.DurationVar(&r.Complete, "record-complete", r.Complete, "let readers, such as spotter tui --live, find a decision after `TIME` at most; shorter makes more files")
-}
-
-// check finds what is wrong with the flags. regions are those of --region.
-func (r *recordingCall) check(regions []string) error {
-	if r.Dir == "" {
-		for _, name := range recordFlags {
-			if r.flags.Changed(name) {
-				return wrong(fmt.Errorf("--%s: nothing is recorded without --record", name), "give --record a folder: what is uploaded is written there first")
-			}
-		}
+// checkRecord finds what is wrong with the settings of the record.
+func (f *liveCall) checkRecord() error {
+	r, c := &f.Recording, keep.DefaultConfig()
+	c.Dir, c.Keep, c.KeepBytes, c.Complete = r.Dir, r.Keep.Duration, r.KeepBytes.Value(), r.Complete.Duration
+	c.Bucket, c.Region, c.Endpoint, c.Encryption, c.KMSKey = r.Bucket.URL, r.Bucket.Region, r.Bucket.Endpoint, r.Bucket.Encryption, r.Bucket.KMSKey
+	f.record = c
+	if c.Dir == "" {
 		return nil
 	}
-	size, err := resource.ParseQuantity(r.bytes)
-	if err != nil {
-		return wrong(fmt.Errorf("--record-keep-bytes: %q is no number of bytes", r.bytes), "give it as 500Mi or 4Gi")
+	if c.Region == "" && len(f.Prices.Regions) > 0 {
+		f.record.Region = f.Prices.Regions[0]
 	}
-	r.KeepBytes = size.Value()
-	if r.Region == "" && len(regions) > 0 {
-		r.Region = regions[0]
-	}
-	return recordingFault(r.Validate())
+	return f.recordingFault(f.record.Validate())
 }
 
-// recordingFault says which flag a setting is.
-func recordingFault(err error) error {
-	var field *keep.FieldError
-	if !errors.As(err, &field) {
+// recordingFault says which field a setting is.
+func (f *liveCall) recordingFault(err error) error {
+	var setting *keep.FieldError
+	if !errors.As(err, &setting) {
 		return err
 	}
-	next := "run `spotter run --help`"
+	next := fieldAdvice
 	if errors.Is(err, record.ErrOtherRecording) {
-		next = "give --record a folder that is new, empty, or the record of a controller"
+		next = "give a folder that is new, empty, or the record of a controller"
 	}
-	name, known := recordFlagName[field.Field]
+	name, known := recordField[setting.Field]
 	if !known {
 		return wrong(err, next)
 	}
-	return wrong(fmt.Errorf("--%s: %s: %s", name, field.Shown(), field.Problem), next)
+	return wrong(f.fault(name, fmt.Errorf("%s: %s", setting.Shown(), setting.Problem)), next)
 }
 
 // records keeps what is decided, and on what a policy panicked.
 func (w *wiring) records(context.Context) error {
-	bundle, sum := w.policies.bundleSum(w.f.policies)
-	meta := record.Meta{Version: version, Policy: w.f.policies, Scenario: recordScenario, Bundle: bundle, BundleSHA256: sum}
-	w.parts.Panics = &panicRecorder{dir: w.f.panics, meta: meta}
-	c := w.f.record.Config
+	bundle, sum := w.policies.bundleSum(w.f.Policies)
+	meta := record.Meta{Version: version, Policy: w.f.Policies, Scenario: recordScenario, Bundle: bundle, BundleSHA256: sum}
+	w.parts.Panics = &panicRecorder{dir: cmp.Or(w.f.PanicDir, filepath.Join(os.TempDir(), "spotter-panics")), meta: meta}
+	c := w.f.record
 	if c.Dir == "" {
 		return nil
 	}
 	c.Log = w.log
 	r, err := keep.New(c, meta)
 	if err != nil {
-		return recordingFault(err)
+		return w.f.recordingFault(err)
 	}
 	w.parts.Recorder = r
 	w.parts.Judges = append(w.parts.Judges, judged(func(string) []metav1.Condition { return recording(r, &c) }))

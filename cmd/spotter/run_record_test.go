@@ -20,26 +20,27 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// TestRecordFlags refuses what cannot be meant by flag and value.
-func TestRecordFlags(t *testing.T) {
+// TestRecordCall refuses what cannot be meant of the record, by field and value.
+func TestRecordCall(t *testing.T) {
 	foreign := t.TempDir()
 	if err := os.WriteFile(filepath.Join(foreign, "letter.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "record")
-	for want, args := range map[string][]string{
-		`--record-bucket: nothing is recorded without --record`:  {"--record-bucket", "s3://b"},
-		`--record-keep: nothing is recorded without --record`:    {"--record-keep", "1h"},
-		`--record-bucket: "b": it must be s3://bucket`:           {"--record", dir, "--record-bucket", "b"},
-		`--record-keep-bytes: "much" is no number of bytes`:      {"--record", dir, "--record-keep-bytes", "much"},
-		`--record-keep-bytes: -1: it is negative`:                {"--record", dir, "--record-keep-bytes=-1"},
-		`--record-keep: -1h0m0s: it is negative`:                 {"--record", dir, "--record-keep=-1h"},
-		`--record-complete: 1ms: it must lie within`:             {"--record", dir, "--record-complete", "1ms"},
-		`--record-encryption: "rot13": it must be AES256`:        {"--record", dir, "--record-bucket", "s3://b", "--record-encryption", "rot13"},
-		`--record-kms-key: "k": it needs the encryption aws:kms`: {"--record", dir, "--record-bucket", "s3://b", "--record-kms-key", "k"},
-		`--record-endpoint: "b": it must begin with http://`:     {"--record", dir, "--record-bucket", "s3://b", "--record-endpoint", "b"},
+	for want, recording := range map[string]string{
+		"recording.dir: Required value: nothing is recorded without it":  "bucket: {url: s3://b}",
+		"recording.bucket.url: Required value":                           "dir: " + dir + ", bucket: {region: us-east-1}",
+		`recording.bucket.url: "b": it must be s3://bucket`:              "dir: " + dir + ", bucket: {url: b}",
+		`recording.keepBytes: Invalid value: "much": must be a quantity`: "dir: " + dir + ", keepBytes: much",
+		`recording.keepBytes: Invalid value: "-1": must not be negative`: "dir: " + dir + ", keepBytes: -1",
+		`recording.keep: Invalid value: "-1h0m0s": must be within`:       "dir: " + dir + ", keep: -1h",
+		`recording.complete: Invalid value: "1ms": must be within`:       "dir: " + dir + ", complete: 1ms",
+		`recording.bucket.encryption: Unsupported value: "rot13"`:        "dir: " + dir + ", bucket: {url: s3://b, encryption: rot13}",
+		`recording.bucket.kmsKey: "k": it needs the encryption aws:kms`:  "dir: " + dir + ", bucket: {url: s3://b, kmsKey: k}",
+		`recording.bucket.endpoint: "b": it must begin with http://`:     "dir: " + dir + ", bucket: {url: s3://b, endpoint: b}",
 	} {
-		wrongCallIs(t, want, append([]string{"run"}, args...)...)
+		path := configured(t, "recording: {"+recording+"}")
+		wrongCallIs(t, path+": "+want, "run", "--config", path)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a refused call made the folder: %v", err)
@@ -59,7 +60,7 @@ func (r *replica) lastDecision(t *testing.T) string {
 	return all[len(all)-1][1]
 }
 
-// newRecords returns a bucket that replicas can upload to, and the flags for it.
+// newRecords returns a bucket that replicas can upload to, and the settings for it.
 func newRecords(t *testing.T, dir string) (*fake.Bucket, []string) {
 	t.Helper()
 	b := fake.New("records", 1000)
@@ -70,8 +71,7 @@ func newRecords(t *testing.T, dir string) (*fake.Bucket, []string) {
 	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
 	return b, []string{
-		"--record", dir, "--record-bucket", "s3://records/a", "--record-region", "us-east-1", "--record-endpoint", server.URL,
-		"--record-complete", "1s", "--step", "2s",
+		"recording: {dir: " + dir + ", complete: 1s, bucket: {url: s3://records/a, region: us-east-1, endpoint: '" + server.URL + "'}}", "stepInterval: 2s",
 	}
 }
 
@@ -82,10 +82,10 @@ func newRecords(t *testing.T, dir string) (*fake.Bucket, []string) {
 func TestRunRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "record")
 	s := newStage(t, shadowRules)
-	bucket, flags := newRecords(t, dir)
-	a := s.start(t, flags...)
+	bucket, settings := newRecords(t, dir)
+	a := s.start(t, settings...)
 	s.leads(t, a)
-	b := s.start(t, flags...)
+	b := s.start(t, settings...)
 	var found int
 	testenv.Eventually(t, "three decisions are found", func() error {
 		found = decisionsIn(t, dir)
@@ -182,8 +182,8 @@ func fetched(t *testing.T, b *fake.Bucket, prefix string) string {
 func TestRunRecordFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "record")
 	s := newStage(t, shadowRules)
-	bucket, flags := newRecords(t, dir)
-	a := s.start(t, flags...)
+	bucket, settings := newRecords(t, dir)
+	a := s.start(t, settings...)
 	s.leads(t, a)
 	said := func(status, reason string) {
 		t.Helper()

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/queue/fake"
 	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/live/testenv"
@@ -35,11 +40,13 @@ func TestAWSRightsAreExact(t *testing.T) {
 	sqs := httptest.NewServer(messages)
 	defer sqs.Close()
 	t.Setenv("AWS_REGION", "us-east-1")
-	bucket, flags := newRecords(t, "")
-	flags = append(flags, "--queue-url", "https://sqs.us-east-1.amazonaws.com/123456789012/spotter", "--endpoint", sqs.URL)
-	for range 2 { // the second meets what the first has left in the bucket
-		dir := filepath.Join(t.TempDir(), "record")
-		r := s.start(t, append(flags, "--record", dir)...)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", sqs.URL)
+	dir := t.TempDir()
+	bucket, settings := newRecords(t, "DIR")
+	settings = append(settings, "notices: {queueURL: '"+queueOfTest+"'}")
+	for i := range 2 { // the second meets what the first has left in the bucket
+		dir := filepath.Join(dir, strconv.Itoa(i))
+		r := s.start(t, strings.ReplaceAll(strings.Join(settings, "\n"), "DIR", dir))
 		testenv.Eventually(t, "three decisions are found", func() error {
 			if n := decisionsIn(t, dir); n < 3 {
 				return fmt.Errorf("%d are", n)
@@ -51,10 +58,50 @@ func TestAWSRightsAreExact(t *testing.T) {
 		})
 		stop(t, r)
 	}
-	setup := rights.Setup{Parts: []rights.Part{rights.Bucket, rights.Queue}}
+	setup := rights.Setup{Parts: []rights.Part{rights.Bucket, rights.Queue}, Queue: queueOfTest, Bucket: "s3://records/a", Regions: []string{"us-east-1"}}
+	var text strings.Builder
+	p := program{stdout: &text}
+	if err := p.printIAMPolicy(&liveCall{SpotterConfiguration: *config.Default(), flags: pflag.NewFlagSet("", 0), file: configured(t, "notices: {queueURL: '"+queueOfTest+"'}", "recording: {dir: r, bucket: {url: s3://records/a, region: us-east-1}}")}); err != nil {
+		t.Fatal(err)
+	}
+	var printed rights.Policy
+	if err := json.Unmarshal([]byte(text.String()), &printed); err != nil {
+		t.Fatal(err)
+	}
+	allowed(t, printed, bucket.Requests(), messages.Calls())
 	want := slices.DeleteFunc(rights.Actions(setup), func(a string) bool { return strings.HasPrefix(a, "kms:") }) // by AWS itself, for us
 	if got := slices.Sorted(maps.Keys(asksOf(t, bucket.Requests(), messages.Calls()))); !slices.Equal(got, want) {
 		t.Errorf("asked for %v, documented are %v", got, want)
+	}
+}
+
+const queueOfTest = "https://sqs.us-east-1.amazonaws.com/123456789012/spotter"
+
+// allowed fails the test unless a policy allows all requests, and none of them on another
+// queue, in another bucket or beside the prefix.
+func allowed(t *testing.T, p rights.Policy, s3 []string, sqs []fake.Call) {
+	t.Helper()
+	check := func(action, resource, prefix string, want bool) {
+		if p.Allows(rights.Request{Action: action, Resource: resource, Keys: map[string][]string{"s3:prefix": {prefix}}}) != want {
+			t.Errorf("%s on %s, prefix %q: allowed is not %t", action, resource, prefix, want)
+		}
+	}
+	for _, r := range s3 {
+		method, key, _ := strings.Cut(r, " ")
+		if prefix, list := strings.CutPrefix(key, "?"); list {
+			check("s3:ListBucket", "arn:aws:s3:::records", prefix, true)
+			check("s3:ListBucket", "arn:aws:s3:::records", "b/"+prefix, false)
+			check("s3:ListBucket", "arn:aws:s3:::others", prefix, false)
+			continue
+		}
+		check(actionsOf[method+" object"], "arn:aws:s3:::records/"+key, "", true)
+		check(actionsOf[method+" object"], "arn:aws:s3:::others/"+key, "", false)
+		check(actionsOf[method+" object"], "arn:aws:s3:::records/b/"+key, "", false)
+	}
+	for _, c := range sqs {
+		arn := strings.Replace(c.Queue, "https://sqs.us-east-1.amazonaws.com/123456789012/", "arn:aws:sqs:us-east-1:123456789012:", 1)
+		check(actionsOf[c.Action], arn, "", true)
+		check(actionsOf[c.Action], arn+"-2", "", false)
 	}
 }
 
@@ -71,7 +118,7 @@ func asksOf(t *testing.T, s3 []string, sqs []fake.Call) map[string]bool {
 	}
 	for _, r := range s3 {
 		method, key, _ := strings.Cut(r, " ")
-		if key == "" {
+		if strings.HasPrefix(key, "?") {
 			ask(method, r)
 			continue
 		}

@@ -66,11 +66,11 @@ func TestRule13RightsAreExact(t *testing.T) {
 	env := s.env
 	budget := newGPUBudget(t, env)
 	mark := env.Mark()
-	running := s.start(t, "--mode", "shadow", "--metrics-secure", "--step", "2s")
+	running := s.start(t, "mode: shadow", "metrics: {secure: true}", "stepInterval: 2s")
 	kept := func() *replica { // as a Deployment does: one that could not renew its lease has ended
 		select {
 		case <-running.End:
-			running = s.start(t, "--mode", "shadow", "--metrics-secure", "--step", "2s")
+			running = s.start(t, "mode: shadow", "metrics: {secure: true}", "stepInterval: 2s")
 		default:
 		}
 		return running
@@ -228,7 +228,7 @@ func TestRightThatIsMissing(t *testing.T) {
 	s := exactStage(t, setup)
 	less := slices.DeleteFunc(rights.Rules(setup, rights.Cluster), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "poddisruptionbudgets") })
 	s.env.User(t, "spotter", less...)
-	r := s.start(t, "--step", "2s")
+	r := s.start(t, "stepInterval: 2s")
 	for range 3 { // it is tried again, ever more rarely
 		before := strings.Count(r.Said(), "poddisruptionbudgets")
 		testenv.Eventually(t, "it says what it may not read", func() error {

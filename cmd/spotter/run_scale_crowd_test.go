@@ -65,19 +65,26 @@ type crowd struct {
 	env    *testenv.Env
 	config *rest.Config
 	client client.Client
-	nodes  int
+	size
+	podCPU int64 // of the least pod, in milli-CPUs
 
 	apps []*appsv1.ReplicaSet // by number; their pods carry the number
 	sets []*appsv1.DaemonSet
+}
+
+// A size is how large a crowd is. perNode are its pods of Deployments on each node.
+type size struct {
+	nodes, perNode int
+	spot           bool // all nodes are, else every second
 }
 
 // allRules let a user do everything.
 var allRules = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
 
 // newCrowd starts a cluster and fills it.
-func newCrowd(b *testing.B, nodes int) *crowd {
+func newCrowd(b *testing.B, of size) *crowd {
 	b.Helper()
-	c := &crowd{nodes: nodes, env: testenv.New(b, testenv.Options{
+	c := &crowd{size: of, podCPU: int64(450 * crowdPerNode / of.perNode), env: testenv.New(b, testenv.Options{
 		ControllerManager: true, Scheduler: true, CRDs: append(slices.Clone(apis.CRDs), kwokapis.CRDs...),
 		Args: map[string][]string{
 			testenv.ControllerManager: {"--controllers=disruption-controller,serviceaccount-controller"},
@@ -99,7 +106,7 @@ func newCrowd(b *testing.B, nodes int) *crowd {
 			b.Fatal(err)
 		}
 	}
-	b.Logf("%d nodes and %d pods made in %v", nodes, nodes*(crowdPerNode+crowdDaemons), time.Since(begun).Round(time.Second))
+	b.Logf("%d nodes and %d pods made in %v", c.nodes, c.nodes*(c.perNode+crowdDaemons), time.Since(begun).Round(time.Second))
 	return c
 }
 
@@ -197,11 +204,11 @@ func crowdTemplate(name, pool string, cpu, memory int64) corev1.PodTemplateSpec 
 
 // makeApps makes Deployments with their ReplicaSets, and DaemonSets.
 func (c *crowd) makeApps(ctx context.Context) error {
-	c.apps = make([]*appsv1.ReplicaSet, c.nodes*crowdPerNode/crowdReplicas)
+	c.apps = make([]*appsv1.ReplicaSet, c.nodes*c.perNode/crowdReplicas)
 	replicas := int32(crowdReplicas)
 	err := many(len(c.apps), func(i int) error {
 		name := fmt.Sprintf("app-%d", i)
-		template := crowdTemplate(name, crowdPool(i), 450+100*int64(i%4), 1024+256*int64(i%3))
+		template := crowdTemplate(name, crowdPool(i), c.podCPU*int64(9+2*(i%4))/9, (1024+256*int64(i%3))*crowdPerNode/int64(c.perNode))
 		meta := metav1.ObjectMeta{Namespace: crowdSpace(i), Name: name, Labels: template.Labels}
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 		d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template}}
@@ -232,7 +239,7 @@ func (c *crowd) makeNodes(ctx context.Context) error {
 	return many(c.nodes, func(i int) error {
 		capacity, pool := "spot", crowdPool(i)
 		nodePool := pool + "-spot"
-		if i/crowdPools%2 == 0 {
+		if c.onDemand(i) {
 			capacity, nodePool = "on-demand", pool+"-od"
 		}
 		claim := &karpv1.NodeClaim{
@@ -267,9 +274,11 @@ func (c *crowd) makePods(ctx context.Context) error {
 	})
 }
 
+func (c *crowd) onDemand(i int) bool { return !c.spot && i/crowdPools%2 == 0 }
+
 // nodeName returns the name of the node that was made as number i.
 func (c *crowd) nodeName(i int) string {
-	if i/crowdPools%2 == 0 {
+	if c.onDemand(i) {
 		return fmt.Sprintf("node-%s-od-%d", crowdPool(i), i)
 	}
 	return fmt.Sprintf("node-%s-spot-%d", crowdPool(i), i)
@@ -302,11 +311,11 @@ func (c *crowd) replaced(b *testing.B, before map[string]types.UID) (gone int) {
 	return gone
 }
 
-// written tells what the program has written since the mark, most first.
-func (c *crowd) written(b *testing.B, since testenv.Mark) string {
+// written tells what a user has written since the mark, most first.
+func (c *crowd) written(b *testing.B, since testenv.Mark, user string) string {
 	b.Helper()
 	counts := map[string]int{}
-	for _, e := range c.env.Audit(b, since, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Writes() }) {
+	for _, e := range c.env.Audit(b, since, func(e testenv.AuditEvent) bool { return e.User == user && e.Writes() }) {
 		what := e.Verb + " " + e.Resource
 		if e.Subresource != "" {
 			what += "/" + e.Subresource

@@ -178,7 +178,7 @@ func (c *crowd) play(b *testing.B) (stop func()) {
 	follow(&corev1.Pod{}, func(e watch.EventType, o any) error { return c.playPod(ctx, e, o) })
 	follow(&karpv1.NodeClaim{}, func(e watch.EventType, o any) error { return c.playClaim(ctx, e, o) })
 	follow(&karpv1.NodePool{}, func(e watch.EventType, o any) error { return c.playNodePool(ctx, e, o) })
-	all.Go(func() { c.every(ctx, b, time.Minute/time.Duration(c.nodes*crowdPerNode/100), c.churn) })
+	all.Go(func() { c.every(ctx, b, time.Minute/time.Duration(c.nodes*c.perNode/100), c.churn) })
 	all.Go(func() { c.every(ctx, b, 5*time.Minute/time.Duration(c.nodes), c.heartbeat) })
 	return func() { cancel(); all.Wait() }
 }

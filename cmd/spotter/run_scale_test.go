@@ -82,7 +82,7 @@ func BenchmarkProcessRun(b *testing.B) {
 	steps := scaleOf(b, "SPOTTER_STEPS", 2*int(time.Minute/scaleEvery)) // the first minute is not steady
 	for _, nodes := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
-			c := newCrowd(b, nodes)
+			c := newCrowd(b, size{nodes: nodes, perNode: crowdPerNode})
 			prices := crowdTrace(b)
 			for _, x := range scaleCases {
 				if nodes > 1000 && !x.large {
@@ -121,10 +121,9 @@ type scaleStep struct {
 	phases map[string]time.Duration
 }
 
-// untimed returns what of a step is in none of its phases. What the backends are tended
-// for is in none of the step.
+// untimed returns what of a step is in none of its phases.
 func (x scaleStep) untimed() time.Duration {
-	left := x.took + x.phases["tend"]
+	left := x.took
 	for _, took := range x.phases {
 		left -= took
 	}
@@ -193,7 +192,7 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 	r.await(b, x.steps)
 	last, took := r.usage(b), time.Since(from)
 	writes, counted = r.writes(b)-writes, r.counted()-counted
-	phases, written := r.phases(b), c.written(b, mark)
+	phases, written := r.phases(b), c.written(b, mark, "spotter")
 	b.ReportMetric(float64(c.replaced(b, before)), "nodes-moved")
 	r.end(b)
 	b.ReportMetric(0, "ns/op")
@@ -203,13 +202,14 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 		strings.Join(r.tail[:min(len(r.tail), 3)], "\n")) // of more than ten lines the testing package cuts what is left
 	b.ReportMetric(last.peak, "MB-peak")
 	b.ReportMetric(last.resident, "MB-end")
+	b.ReportMetric(last.mapped, "MB-mapped")
 	b.ReportMetric(1000*(last.cpu-first.cpu)/float64(counted), "cpu-ms/step")
 	b.ReportMetric((last.cpu-first.cpu)/took.Hours(), "cpu-s/h")
 	b.ReportMetric(writes/took.Seconds(), "writes/s")
 }
 
-// report tells what steps took, what passed until they had decided, and what the
-// backends tended after them, and of the longest steps what they took that long for.
+// report tells what steps took, what passed until they had decided, and of the longest
+// steps what they took that long for.
 // The steps from steady on are also told by themselves.
 func (r *scaleRun) report(b *testing.B, steady int) {
 	b.Helper()
@@ -219,11 +219,10 @@ func (r *scaleRun) report(b *testing.B, steady int) {
 		b.Logf("among the longest steps: %v, of which %v", x.took, x.phases)
 	}
 	took := func(x scaleStep) time.Duration { return x.took }
-	tended := func(x scaleStep) time.Duration { return x.phases["tend"] }
 	decided := func(x scaleStep) time.Duration {
 		return x.phases["observe"] + x.phases["forecast"] + x.phases["decide"]
 	}
-	for name, of := range map[string]func(scaleStep) time.Duration{"": took, "decided-": decided, "tend-": tended} {
+	for name, of := range map[string]func(scaleStep) time.Duration{"": took, "decided-": decided} {
 		b.ReportMetric(quantileOf(r.steps, of, 0.5), name+"p50-ms")
 		b.ReportMetric(quantileOf(r.steps, of, 0.99), name+"p99-ms")
 	}
@@ -265,6 +264,22 @@ func (r *scaleRun) end(b *testing.B) {
 // startRun starts the program as a user does.
 func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 	b.Helper()
+	namespace := "spotter-" + strings.ReplaceAll(x.name, "/", "-")
+	c.makeSpace(b, namespace)
+	return c.startAs(b, "spotter", nil, "namespace: "+namespace, "mode: "+x.mode, "policies: "+x.policies, "prices: {trace: "+prices+"}", "stepInterval: "+scaleEvery.String())
+}
+
+func (c *crowd) makeSpace(b *testing.B, name string) {
+	b.Helper()
+	if err := c.client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// startAs starts the program with settings as a user of the API server, with an environment
+// besides the test's.
+func (c *crowd) startAs(b *testing.B, user string, env []string, settings ...string) *scaleRun {
+	b.Helper()
 	program := os.Getenv("SPOTTER")
 	if program == "" {
 		var err error
@@ -272,16 +287,12 @@ func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 			b.Fatal(err)
 		}
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "spotter-" + strings.ReplaceAll(x.name, "/", "-")}}
-	if err := c.client.Create(b.Context(), namespace); err != nil {
-		b.Fatal(err)
-	}
-	access := testenv.Kubeconfig(b, c.env.User(b, "spotter", allRules))
+	access := testenv.Kubeconfig(b, c.env.User(b, user, allRules))
 	address, profiler := testenv.FreeAddress(b), testenv.FreeAddress(b)
 	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
-	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--namespace", namespace.Name, "--mode", x.mode, "--policies", x.policies,
-		"--trace", prices, "--step", scaleEvery.String(), "--metrics-bind-address", address, "--metrics-secure=false", "--health-probe-bind-address", "0",
-		"--pprof-bind-address", profiler, "--panic-dir", b.TempDir())
+	settings = append(slices.Clone(settings), "metrics: {bindAddress: '"+address+"', secure: false}", "pprof: {bindAddress: '"+profiler+"'}", "logging: {format: json}")
+	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--config", configured(b, settings...))
+	r.cmd.Env = append(os.Environ(), env...)
 	log, err := r.cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -310,23 +321,29 @@ func (r *scaleRun) await(b *testing.B, steps int) {
 }
 
 // A scaleUsage is what the kernel says of a process: seconds of processor, and MB of
-// 1,000,000 bytes now and at most.
-type scaleUsage struct{ cpu, resident, peak float64 }
+// 1,000,000 bytes now and at most. Of those now, mapped are pages of the program's file,
+// which the kernel takes back when it needs them.
+type scaleUsage struct{ cpu, resident, mapped, peak float64 }
 
-var residentOf = regexp.MustCompile(`(?m)^(VmHWM|VmRSS):\s+(\d+) kB$`)
+var residentOf = regexp.MustCompile(`(?m)^(VmHWM|VmRSS|RssFile):\s+(\d+) kB$`)
 
-func (r *scaleRun) usage(b *testing.B) (u scaleUsage) {
+func (r *scaleRun) usage(b *testing.B) (u scaleUsage) { return usageOf(b, r.cmd.Process.Pid) }
+
+func usageOf(b *testing.B, pid int) (u scaleUsage) {
 	b.Helper()
-	dir := filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid))
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, m := range residentOf.FindAllStringSubmatch(string(status), -1) {
 		kb, _ := strconv.ParseFloat(m[2], 64)
-		if m[1] == "VmHWM" {
+		switch m[1] {
+		case "VmHWM":
 			u.peak = kb * 1024 / 1e6
-		} else {
+		case "RssFile":
+			u.mapped = kb * 1024 / 1e6
+		default:
 			u.resident = kb * 1024 / 1e6
 		}
 	}

@@ -63,7 +63,7 @@ func TestRunTelemetry(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 
 	s := newStage(t, shadowRules)
-	r := s.start(t, "--metrics-secure=true")
+	r := s.start(t, "metrics: {secure: true}")
 	s.leads(t, r)
 	url := strings.Replace(r.metric, "http://", "https://", 1)
 	reader := s.env.ServiceAccount(t, s.namespace, "reader", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})

@@ -20,22 +20,23 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// TestUsageCall refuses what cannot be meant of Prometheus, by flag and value.
+// TestUsageCall refuses what cannot be meant of Prometheus, by field and value.
 func TestUsageCall(t *testing.T) {
 	none, junk := filepath.Join(t.TempDir(), "none"), file(t, "junk.pem", "no certificate")
 	const url = "https://prometheus.monitoring:9090"
-	for want, args := range map[string][]string{
-		"--prometheus-cpu-query: Prometheus is not asked without --prometheus-url": {"--prometheus-cpu-query", "up"},
-		"--prometheus-timeout: Prometheus is not asked":                            {"--prometheus-timeout", "1s"},
-		`--prometheus-url: "prometheus:9090" is not of the form`:                   {"--prometheus-url", "prometheus:9090"},
-		"--prometheus-url: http://a:xxxxx@b holds a user or a password":            {"--prometheus-url", "http://a:b@b"},
-		"--prometheus-token-file: open " + none:                                    {"--prometheus-url", url, "--prometheus-token-file", none},
-		"--prometheus-ca-file: ":                                                   {"--prometheus-url", url, "--prometheus-ca-file", none},
-		"--prometheus-ca-file: unable to load root certificates":                   {"--prometheus-url", url, "--prometheus-ca-file", junk},
-		"--prometheus-memory-query: the query is empty":                            {"--prometheus-url", url, "--prometheus-memory-query", ""},
-		"--prometheus-timeout: -1s is not positive":                                {"--prometheus-url", url, "--prometheus-timeout", "-1s"},
+	for want, prometheus := range map[string]string{
+		"usage.prometheus.url: Required value: Prometheus is not asked without it": "cpuQuery: up",
+		`usage.prometheus.url: "prometheus:9090" is not of the form`:               "url: 'prometheus:9090'",
+		"usage.prometheus.url: http://a:xxxxx@b holds a user or a password":        "url: 'http://a:b@b'",
+		"usage.prometheus.tokenFile: open " + none:                                 "url: '" + url + "', tokenFile: " + none,
+		"usage.prometheus.caFile: open " + none:                                    "url: '" + url + "', caFile: " + none,
+		"usage.prometheus.caFile: unable to load root certificates":                "url: '" + url + "', caFile: " + junk,
+		"usage.prometheus.memoryQuery: the query is empty":                         "url: '" + url + "', memoryQuery: ''",
+		`usage.prometheus.timeout: Invalid value: "-1s": must be within`:           "url: '" + url + "', timeout: -1s",
+		"usage.prometheus.timeout: Invalid value: 10: must be a duration, as 10m":  "url: '" + url + "', timeout: 10",
 	} {
-		wrongCallIs(t, want, append([]string{"run"}, args...)...)
+		path := configured(t, "usage: {prometheus: {"+prometheus+"}}")
+		wrongCallIs(t, path+": "+want, "run", "--config", path)
 	}
 }
 
@@ -63,8 +64,9 @@ func TestRunUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := file(t, "token", "sesame\n")
+	prometheus := "usage: {prometheus: {url: '" + server.URL + "/prefix', caFile: " + ca
 	mark := s.env.Mark()
-	a := s.start(t, "--prometheus-url", server.URL+"/prefix", "--prometheus-ca-file", ca, "--prometheus-token-file", token, "--step", "2s")
+	a := s.start(t, prometheus+", tokenFile: "+token+"}}", "stepInterval: 2s")
 	usageIs(t, s, metav1.ConditionTrue, "Measured")
 	if n := len(s.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Group == "metrics.k8s.io" })); n > 0 {
 		t.Errorf("metrics-server was asked %d times beside Prometheus", n)
@@ -76,7 +78,7 @@ func TestRunUsage(t *testing.T) {
 		return nil
 	})
 	stop(t, a)
-	b := s.start(t, "--prometheus-url", server.URL+"/prefix", "--prometheus-ca-file", ca, "--step", "2s")
+	b := s.start(t, prometheus+"}}", "stepInterval: 2s")
 	usageIs(t, s, metav1.ConditionFalse, "Unauthorized")
 	stop(t, b)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -38,6 +39,7 @@ import (
 	"github.com/spotter-dev/spotter/live/limit"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -65,13 +67,14 @@ type wiring struct {
 
 	manager    manager.Manager
 	lease      *live.Lease
+	authority  *permit.Authority
 	limiter    *limit.Limiter
 	metrics    *metrics.Metrics
 	book       *livemarket.Book
 	observer   *cluster.Observer
 	rackspace  *rackspace.Feed
 	groups     *asg.Regions
-	pipeline   *drain.Pipeline
+	drains     *drain.Reconciler
 	controller *live.Controller
 	parts      live.Parts
 
@@ -88,33 +91,36 @@ func (w *wiring) close() {
 
 // connect makes all parts and hands them to the manager.
 func (w *wiring) connect(ctx context.Context) error {
+	collectSooner()
 	ctrl.SetLogger(logr.FromSlogHandler(w.log.Handler()))
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metricsv1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	var err error
-	if w.limiter, err = limit.New(limit.DefaultConfig()); err != nil {
+	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst, Check: w.permits}); err != nil {
 		return err
 	}
-	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.compat, Writes: w.limiter.Counts}); err != nil {
+	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts}); err != nil {
 		return err
 	}
-	w.manager, w.lease, err = live.NewManager(&w.f.Config, w.f.serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
+	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
+	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
 	if err != nil {
 		return wrong(err, "see that the API server is reached, and that the addresses are free")
 	}
-	ahead, err := w.writer(w.limiter.WrapAhead(w.rest))
+	w.authorize(run.Mode)
+	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
 	if err != nil {
 		return err
 	}
 	w.parts = live.Parts{
-		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.policies),
-		Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
-		Urgent: ahead, Hasten: w.limiter.Hasten, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.livePolicy(w.f.Policies),
+		Authority: w.authority, Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
+		Urgent: urgent, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
-		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide,
+		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
 	} {
 		if err := make(ctx); err != nil {
 			return err
@@ -130,6 +136,19 @@ func (w *wiring) writer(cfg *rest.Config) (client.Client, error) {
 	})
 }
 
+// authorize makes what answers whether something may be changed.
+func (w *wiring) authorize(mode policy.Mode) {
+	cfg := permit.DefaultConfig()
+	cfg.Mode, cfg.Namespace, cfg.KillSwitch, cfg.Fence = mode, w.f.Namespace, w.f.KillSwitch, w.lease.Fence
+	cfg.Conflicts = func() map[string]string { return w.observer.Conflicts() }
+	w.authority = permit.New(cfg, w.manager.GetAPIReader())
+}
+
+// permits returns why a write to the API server is not to be sent.
+func (w *wiring) permits(ctx context.Context, r *http.Request) error {
+	return w.authority.Request(ctx, r)
+}
+
 // everywhere has the manager run f on every replica.
 func (w *wiring) everywhere(f func(context.Context) error) error {
 	return w.manager.Add(watching(f))
@@ -140,20 +159,17 @@ type watching func(context.Context) error
 func (f watching) Start(ctx context.Context) error { return f(ctx) }
 func (watching) NeedLeaderElection() bool          { return false }
 
-// drain makes the pipeline that empties nodes, and what ranks pods.
+// drain makes what empties nodes, and what ranks pods.
 func (w *wiring) drain(ctx context.Context) error {
-	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
-	if err != nil {
-		return err
-	}
 	cfg := drain.DefaultConfig()
-	cfg.Log, cfg.Fence, cfg.Urgent = w.log, w.lease.Fence, urgent
+	cfg.Log, cfg.Authority, cfg.Urgent = w.log, w.authority, w.parts.Urgent
 	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}
-	if w.pipeline, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), givers{w}); err != nil {
+	var err error
+	if w.drains, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), givers{w}); err != nil {
 		return err
 	}
-	ranker := drain.NewRanker(w.manager.GetClient(), w.lease.Fence)
-	w.parts.Drains, w.parts.Ranker = w.pipeline, ranker
+	ranker := drain.NewRanker(w.manager.GetClient())
+	w.parts.Drains, w.parts.Ranker = w.drains, ranker
 	w.parts.Workers = append(w.parts.Workers, func(ctx context.Context) error {
 		return ranker.Run(ctx, func(err error) { w.log.Warn("ranking pods", "error", err) })
 	})
@@ -164,7 +180,10 @@ func (w *wiring) drain(ctx context.Context) error {
 func (w *wiring) budgets(context.Context) error {
 	cfg := budget.DefaultConfig(w.f.Namespace)
 	cfg.Log, cfg.Events = w.log, w.parts.Events
-	cfg.Enforcing = func() bool { return w.controller.Enforcing() }
+	cfg.Enforcing = func() bool {
+		v, err := w.authority.Cluster(context.Background())
+		return err == nil && v == permit.Active
+	}
 	keeper, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
 	if err != nil {
 		return err
@@ -208,7 +227,7 @@ func (t tracer) Close() error {
 
 // decide makes the controller, which the manager starts once it leads.
 func (w *wiring) decide(context.Context) error {
-	c, err := live.New(w.f.Config, w.parts)
+	c, err := live.New(w.f.controller(), w.parts)
 	if err != nil {
 		return wrong(err, policyAdvice)
 	}

@@ -17,6 +17,7 @@ import (
 	managed "github.com/aws/aws-sdk-go-v2/service/eks/types"
 
 	"github.com/spotter-dev/spotter/live/aws/wire"
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -27,6 +28,7 @@ type cloud struct {
 	compute *ec2.Client
 	managed *eks.Client
 	fence   func(context.Context) error
+	keys    sdk.CredentialsProvider // nil where the caller signs nothing
 }
 
 func newCloud(cfg *Config, base sdk.Config) *cloud {
@@ -43,7 +45,7 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 	base.Region = cfg.Region
 	base.RetryMaxAttempts, base.HTTPClient = 0, wire.Client(base.HTTPClient)
 	return &cloud{
-		fence: cfg.Fence,
+		fence: cfg.Fence, keys: base.Credentials,
 		scaling: autoscaling.NewFromConfig(base, func(o *autoscaling.Options) {
 			o.Retryer, o.BaseEndpoint = retryer(), endpoint
 		}),
@@ -61,6 +63,23 @@ func (c *cloud) mayWrite(ctx context.Context) error {
 		return &fencedError{err}
 	}
 	return nil
+}
+
+// keysMax is how long credentials may take to be found.
+const keysMax = 10 * time.Second
+
+// blame returns err, or what is wrong with the credentials where there are none: what
+// failed for want of them was never sent.
+func (c *cloud) blame(ctx context.Context, err error) error {
+	if kindOf(err) != kindUnknown || c.keys == nil || ctx.Err() != nil {
+		return err
+	}
+	short, stop := context.WithTimeout(ctx, keysMax)
+	defer stop()
+	if _, no := c.keys.Retrieve(short); no != nil && ctx.Err() == nil {
+		return backend.Hold(ReasonNoKeys, "there are no credentials for AWS: %v", no)
+	}
+	return err
 }
 
 // once keeps the SDK from sending a request twice: an absolute size that is sent

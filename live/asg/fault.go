@@ -30,6 +30,7 @@ const (
 	ReasonBusy       = "GroupBusy"             // AWS is at work on the group
 	ReasonDenied     = "AccessDenied"          // IAM does not allow it
 	ReasonExpired    = "CredentialsExpired"    // the credentials are no longer valid
+	ReasonNoKeys     = "NoCredentials"         // there are no credentials
 	ReasonThrottled  = "Throttled"             // AWS asks for fewer requests
 	ReasonReplaces   = "GroupReplacesNodes"    // the group would replace nodes itself
 	ReasonUnread     = "GroupsUnread"          // the groups could not be read yet

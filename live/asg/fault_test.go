@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -193,4 +196,32 @@ func TestEveryErrorOfKubernetes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Without credentials a pool says so from the first poll on, and before that that
+// nothing was read.
+func TestNoCredentials(t *testing.T) {
+	w := newWorld(t, spotGroup(3))
+	w.base.Credentials = sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) {
+		return sdk.Credentials{}, errors.New("no EC2 IMDS role found")
+	})
+	b, err := New(w.cfg, w.base, w.kube, w.kube, w.sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(reason, message string) {
+		t.Helper()
+		all := b.Conditions("web")
+		if len(all) != 1 || all[0].Status != metav1.ConditionFalse || all[0].Reason != reason || !strings.Contains(all[0].Message, message) {
+			t.Errorf("conditions %+v, want it False for %s", all, reason)
+		}
+	}
+	if b.pools, err = b.readPools(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	check(ReasonUnread, "not read yet")
+	if err := b.Poll(w.ctx()); err == nil {
+		t.Error("a poll without credentials fails")
+	}
+	check(ReasonNoKeys, "no EC2 IMDS role found")
 }

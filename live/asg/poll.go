@@ -43,7 +43,7 @@ type poolOf struct {
 // Poll reads all groups of all pools and tells the sink what has changed. It
 // changes nothing. When it fails, what was known stays.
 func (b *Backend) Poll(ctx context.Context) error {
-	err := b.poll(ctx)
+	err := b.cloud.blame(ctx, b.poll(ctx))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fault = err
@@ -263,6 +263,8 @@ func (b *Backend) conditionOf(pool string) error {
 		return held(b.fault, "reading the Auto Scaling groups")
 	case p < 0:
 		return nil
+	case b.polled == 0:
+		return backend.Hold(ReasonUnread, "the Auto Scaling groups were not read yet since this replica began")
 	case claimed >= 0:
 		return backend.Hold(ReasonConflict, "the group %s has the discovery tags of several pools, so it is left alone", b.groups[claimed].name)
 	case !slices.ContainsFunc(b.groups, func(g *group) bool { return g.pool == pool }):

@@ -55,8 +55,9 @@ func newTwo(t *testing.T, near, far []fake.Group) *two {
 	x := &two{world: newWorld(t, near...)}
 	x.far = &world{t: t, cloud: fake.New(farRegion, begin), kube: x.kube, sink: x.sink, join: x.join, service: map[string]time.Time{}}
 	for _, g := range far {
-		x.far.cloud.AddGroup(farGroup(g))
+		x.far.cloud.AddGroup(ofCluster(farGroup(g)))
 	}
+	x.far.cloud.SetPolicy(allows(farRegion))
 	x.far.joinNodes(0)
 	x.base.HTTPClient = byRegion{region: x.cloud, farRegion: x.far.cloud}
 	x.cfg.Log = slog.New(slog.DiscardHandler)

@@ -236,3 +236,36 @@ func TestActions(t *testing.T) {
 		}
 	}
 }
+
+// The policy of a cluster lets no group of another be changed, nor one of another
+// region, and the tags of others not at all.
+func TestPolicyIsOfTheCluster(t *testing.T) {
+	w := newWorld(t, spotGroup(3))
+	group := fake.Judged{Action: "autoscaling:SetDesiredCapacity", Region: region, Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"},
+		Resource: "arn:aws:autoscaling:us-east-1:111122223333:autoScalingGroup:0:autoScalingGroupName/web-spot"}
+	if !allows(region)(group) {
+		t.Error("the group of the cluster may not be changed")
+	}
+	for name, change := range map[string]func(*fake.Judged){
+		"another cluster": func(j *fake.Judged) { j.Tags = map[string]string{"kubernetes.io/cluster/test": "owned", "pool": "web"} },
+		"another region":  func(j *fake.Judged) { j.Resource = strings.Replace(j.Resource, region, farRegion, 1) },
+		"another action":  func(j *fake.Judged) { j.Action = "autoscaling:DeleteAutoScalingGroup" },
+		"another tag":     func(j *fake.Judged) { j.Action, j.TagKeys = "autoscaling:CreateOrUpdateTags", []string{"Name"} },
+		"a node group of another cluster": func(j *fake.Judged) {
+			j.Action, j.Resource = "eks:UpdateNodegroupConfig", "arn:aws:eks:us-east-1:111122223333:nodegroup/test/web/0"
+		},
+	} {
+		other := group
+		change(&other)
+		if allows(region)(other) {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+	foreign := spotGroup(3)
+	foreign.Name = "web-test"
+	w.cloud.AddGroup(foreign)
+	w.poll()
+	if err := w.backend.cloud.setDesired(t.Context(), w.backend.group("web-test"), 4, "t"); err == nil {
+		t.Error("a group without the tag of the cluster is changed")
+	}
+}

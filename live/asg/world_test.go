@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/asg/fake"
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -83,8 +85,9 @@ func newWorldOn(t *testing.T, kube client.WithWatch, groups ...fake.Group) *worl
 	t.Helper()
 	w := &world{t: t, cloud: fake.New(region, begin), kube: kube, sink: &sink{machines: map[string]backend.Machine{}}, join: 10 * time.Second, service: map[string]time.Time{}}
 	for _, g := range groups {
-		w.cloud.AddGroup(g)
+		w.cloud.AddGroup(ofCluster(g))
 	}
+	w.cloud.SetPolicy(allows(region))
 	w.cfg = DefaultConfig()
 	w.cfg.Region, w.cfg.Endpoint, w.cfg.BackoffMax = region, "http://cloud.test", 0
 	w.cfg.Clock, w.cfg.Log = serverClock{s: w.cloud}, slog.New(slog.DiscardHandler)
@@ -94,6 +97,28 @@ func newWorldOn(t *testing.T, kube client.WithWatch, groups ...fake.Group) *worl
 	w.restart()
 	w.joinNodes(0)
 	return w
+}
+
+// ofCluster is g with the tag of the cluster prod.
+func ofCluster(g fake.Group) fake.Group {
+	tags := map[string]string{}
+	maps.Copy(tags, g.Tags)
+	g.Tags = tags
+	g.Tags["kubernetes.io/cluster/prod"] = "owned"
+	return g
+}
+
+// allows judges requests by the policy that spotter run --print-iam-policy prints for
+// groups of the cluster prod in a region.
+func allows(region string) func(fake.Judged) bool {
+	policy := rights.PolicyOf(rights.Setup{Active: true, Parts: []rights.Part{rights.Groups}, Regions: []string{region}, Cluster: "prod"})
+	return func(j fake.Judged) bool {
+		keys := map[string][]string{"aws:RequestedRegion": {j.Region}, "aws:ResourceAccount": {"${aws:PrincipalAccount}"}, "aws:TagKeys": j.TagKeys}
+		for k, v := range j.Tags {
+			keys["aws:ResourceTag/"+k] = []string{v}
+		}
+		return policy.Allows(rights.Request{Action: j.Action, Resource: j.Resource, Keys: keys})
+	}
 }
 
 // overHTTP puts a real connection between the backend and the cloud.

@@ -135,8 +135,13 @@ type Notice struct {
 	// zero for a rebalance recommendation, which names no time.
 	At, ReclaimAt policy.Time
 
-	// ActedBy is who else drains the node because of it; ActorNone when nobody.
+	// ActedBy is who else is expected to drain the node because of it; ActorNone when
+	// nobody.
 	ActedBy policy.Actor
+
+	// Unclaimed says that an earlier notice was mistaken in ActedBy: nobody has begun
+	// to drain the node.
+	Unclaimed bool
 
 	// Source is where it was read: "sqs", "karpenter", "nth", "node".
 	Source string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,10 +35,13 @@ func split(name string) (namespace, rest string) {
 }
 
 // Gate opens or closes the gate of a budget in its status, which the admission
-// policy reads.
+// policy reads, and writes the rest of the status with it.
 func (k *Keeper) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) error {
 	if !k.enforcing() {
 		return errNotEnforcing
+	}
+	if err := k.saveBefore(ctx, x.Budget); err != nil {
+		return err
 	}
 	b, err := k.budget(ctx, x.Budget)
 	if apierrors.IsNotFound(err) {
@@ -47,13 +51,22 @@ func (k *Keeper) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) e
 		return err
 	}
 	next := b.DeepCopy()
-	next.Status.Gate, next.Status.ReopensAt = v1alpha1.GateOpen, nil
-	if x.Closed {
-		next.Status.Gate, next.Status.ReopensAt = v1alpha1.GateClosed, k.reopens(s, x.Budget)
-	}
-	now := metav1.NewTime(s.Now.Std())
+	now := metav1.NewTime(s.Now.Std().Truncate(time.Second))
 	next.Status.CountedAt = &now
-	if err := k.client.Status().Update(ctx, next, fieldOwner); err != nil {
+	if m := findMemory(k.remembered(), x.Budget); m != nil {
+		if i := findBudget(s, x.Budget); i >= 0 {
+			if err := k.fill(ctx, s, &s.Budgets[i], m, next); err != nil {
+				return err
+			}
+		}
+	}
+	next.Status.Gate = v1alpha1.GateOpen
+	if x.Closed {
+		next.Status.Gate = v1alpha1.GateClosed
+	} else {
+		next.Status.ReopensAt = nil
+	}
+	if err := k.patch(ctx, b, next); err != nil {
 		return fmt.Errorf("writing the gate of GPUBudget %s: %w", x.Budget, err)
 	}
 	if b.Status.Gate != next.Status.Gate {
@@ -95,6 +108,9 @@ func (k *Keeper) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause)
 	w := &s.Workloads[x.Workload]
 	if w.Kind != policy.KindJob {
 		return backend.Hold("NotAJob", "%s is no Job, and only Jobs can be suspended", w.Name)
+	}
+	if err := k.saveBefore(ctx, x.Budget); err != nil {
+		return err
 	}
 	namespace, name := split(w.Name)
 	var job batchv1.Job
@@ -165,6 +181,9 @@ func suspender(job *batchv1.Job) string {
 func (k *Keeper) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict) error {
 	if !k.enforcing() {
 		return errNotEnforcing
+	}
+	if err := k.saveBefore(ctx, x.Budget); err != nil {
+		return err
 	}
 	name := s.Pods[x.Pod].Name
 	namespace, rest := split(name)

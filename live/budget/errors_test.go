@@ -92,8 +92,8 @@ func (x *struck) hooks() interceptor.Funcs {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return first(x.strike("patch"), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			return first(x.strike("update/"+sub), func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return first(x.strike("patch/"+sub), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
 			return first(x.strike("create/"+sub), func() error { return c.SubResource(sub).Create(ctx, o, body, opts...) })
@@ -172,8 +172,8 @@ type keeperCall struct {
 }
 
 func keeperCalls() []keeperCall {
-	save := func(x *struck) error { return x.keeper.Save(context.Background(), []policy.BudgetMemory{x.memory}) }
-	saved := func(t *testing.T, x *struck) { must(t, save(x)) }
+	saves := func(x *struck) error { return save(x.keeper, x.memory) }
+	saved := func(t *testing.T, x *struck) { must(t, saves(x)) }
 	closed := func(t *testing.T, x *struck) {
 		saved(t, x)
 		must(t, x.keeper.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true}))
@@ -186,18 +186,18 @@ func keeperCalls() []keeperCall {
 	}
 	return []keeperCall{
 		{name: "Load", verbs: []string{"list"}, before: saved, do: func(x *struck) error { _, err := x.keeper.Load(context.Background()); return err }, done: ledger},
-		{name: "Save the first", verbs: []string{"create"}, do: save, done: ledger},
-		{name: "Save", verbs: []string{"update"}, there: []string{"update"}, before: func(t *testing.T, x *struck) { saved(t, x); x.memory.Used, x.memory.Closed = 21*3_600_000_000, false }, do: save, done: ledger},
+		{name: "Save the first", verbs: []string{"create"}, do: saves, done: ledger},
+		{name: "Save", verbs: []string{"update"}, there: []string{"update"}, before: func(t *testing.T, x *struck) { saved(t, x); x.memory.Used, x.memory.Closed = 21*3_600_000_000, false }, do: saves, done: ledger},
 		{name: "Save what is no more", verbs: []string{"get", "delete"}, there: []string{"delete"}, quiet: []string{"delete conflict", "get gone"},
 			before: func(t *testing.T, x *struck) {
 				saved(t, x)
 				must(t, x.Delete(t.Context(), budgetObject("ml", "b")))
 			},
-			do: func(x *struck) error { return x.keeper.Save(context.Background(), nil) }, done: func(t *testing.T, x *struck) { noLedger(t, x) }},
-		{name: "Report", verbs: []string{"list", "update/status"}, quiet: []string{"update/status conflict", "update/status gone"},
+			do: func(x *struck) error { return save(x.keeper) }, done: func(t *testing.T, x *struck) { noLedger(t, x) }},
+		{name: "Report", verbs: []string{"list", "patch/status"}, quiet: []string{"patch/status gone"},
 			before: saved, do: func(x *struck) error { return x.keeper.Report(context.Background(), x.snap) },
 			done: func(t *testing.T, x *struck) { gateIs(t, x, v1alpha1.GateClosed) }},
-		{name: "Gate", verbs: []string{"get", "update/status"}, before: saved, quiet: []string{"get gone"},
+		{name: "Gate", verbs: []string{"get", "patch/status"}, before: saved, quiet: []string{"get gone"},
 			do: func(x *struck) error {
 				return x.keeper.Gate(context.Background(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true})
 			},

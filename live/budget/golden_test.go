@@ -135,6 +135,7 @@ func TestGolden(t *testing.T) {
 func goldenInStatus(t *testing.T, env *testenv.Env, ns string, cases []goldenCase) {
 	t.Helper()
 	k := newKeeper(t, testingclock.NewFakeClock(goldenNow), cached(t, env, ns), false)
+	k.cfg.Namespace = ns
 	list := makeBudgets(t, env, ns, cases)
 	snap := &policy.Snapshot{Now: policy.TimeOf(goldenNow), Budgets: Table(list, ns)}
 	for i := range snap.Budgets {

@@ -49,7 +49,7 @@ type Config struct {
 	SaveEvery time.Duration
 
 	// StatusEvery is the least time between two writes of a status that tell of
-	// nothing but use. Raising it writes less and lets the figures be older.
+	// nothing but figures. Raising it writes less and lets the figures be older.
 	StatusEvery time.Duration
 
 	Clock  clock.PassiveClock
@@ -89,11 +89,14 @@ type Keeper struct {
 	client client.Client
 	reader client.Reader
 
-	mu      sync.Mutex
-	ledgers map[string]*corev1.ConfigMap // by budget, as last read or written
-	tried   map[string][]byte            // by budget, what was sent without an answer
-	saved   map[string]saved             // by budget
-	memory  []policy.BudgetMemory        // as last given to Save
+	// writing is full while ledgers, by budget, are written. It is a channel so that who
+	// waits for it gives up with its context.
+	writing chan struct{}
+	ledgers map[string]*ledger
+
+	mu     sync.Mutex
+	memory []policy.BudgetMemory // as last given to Save, which is never written
+	lost   error                 // the conflict with another controller
 }
 
 // New returns a keeper. The client reads from a cache, the reader from the API
@@ -102,7 +105,7 @@ func New(cfg Config, c client.Client, reader client.Reader) (*Keeper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Keeper{cfg: cfg, client: c, reader: reader, ledgers: map[string]*corev1.ConfigMap{}, tried: map[string][]byte{}, saved: map[string]saved{}}, nil
+	return &Keeper{cfg: cfg, client: c, reader: reader, writing: make(chan struct{}, 1), ledgers: map[string]*ledger{}}, nil
 }
 
 func (k *Keeper) enforcing() bool { return k.cfg.Enforcing != nil && k.cfg.Enforcing() }

@@ -30,7 +30,7 @@ import (
 var rules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"spotter.dev"}, Resources: []string{"gpubudgets"}, Verbs: []string{"get", "list"}},
 	{APIGroups: []string{""}, Resources: []string{"configmaps", "pods", "namespaces"}, Verbs: []string{"get", "list"}},
-	{APIGroups: []string{"spotter.dev"}, Resources: []string{"gpubudgets/status"}, Verbs: []string{"update"}},
+	{APIGroups: []string{"spotter.dev"}, Resources: []string{"gpubudgets/status"}, Verbs: []string{"patch"}},
 	{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "update", "delete"}},
 	{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 	{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "patch"}},
@@ -75,9 +75,7 @@ func newStage(t *testing.T, enforcing bool) *stage {
 
 func (x *stage) save(t *testing.T) {
 	t.Helper()
-	if err := x.keeper.Save(t.Context(), []policy.BudgetMemory{x.memory}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, save(x.keeper, x.memory))
 }
 
 // status reports after a step and reads what is written.
@@ -126,7 +124,7 @@ func TestStatus(t *testing.T) {
 	writes := func(want int, what string) {
 		t.Helper()
 		x.status(t)
-		got := x.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == x.user && e.Writes() })
+		got := x.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == x.user && e.Writes() && e.Resource == "gpubudgets" })
 		if len(got) != want {
 			t.Errorf("%s: %v, want %d", what, got, want)
 		}
@@ -336,9 +334,7 @@ func TestInvalid(t *testing.T) {
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}
 	k := newKeeper(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, bad, good, ns), true)
-	if err := k.Save(t.Context(), []policy.BudgetMemory{memory("ml/good", 0)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, save(k, memory("ml/good", 0)))
 	if err := k.Report(t.Context(), &policy.Snapshot{Now: 1000, Budgets: table}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,24 +48,32 @@ type page struct {
 	Memory policy.BudgetMemory `json:"memory"`
 }
 
-// saved is when a ledger was written last, and what of it must not be kept back.
-type saved struct {
+// A ledger is what is known of the object that keeps the memory of a budget.
+type ledger struct {
+	object *corev1.ConfigMap // as last read or written; nil where there is none
+	tried  []byte            // what was sent without an answer
+
+	// at is when it was written last, and matter what of that must not be kept back.
 	at     time.Time
 	matter string
 }
 
+// writers bounds how many objects of budgets are written side by side.
+const writers = 8
+
 // Load reads all ledgers from the API server, ascending by the names of budgets.
 func (k *Keeper) Load(ctx context.Context) ([]policy.BudgetMemory, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	done, err := k.write(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	var list corev1.ConfigMapList
 	if err := k.reader.List(ctx, &list, client.InNamespace(k.cfg.Namespace), client.HasLabels{ledgerLabel}); err != nil {
 		return nil, fmt.Errorf("reading ledgers in namespace %s: %w", k.cfg.Namespace, err)
 	}
 	clear(k.ledgers)
-	clear(k.tried)
-	clear(k.saved)
-	k.memory = nil
+	var all []policy.BudgetMemory
 	for i := range list.Items {
 		x := &list.Items[i]
 		m, err := unpack(x.BinaryData[ledgerKey])
@@ -74,68 +83,144 @@ func (k *Keeper) Load(ctx context.Context) ([]policy.BudgetMemory, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ledger in ConfigMap %s/%s: %w", x.Namespace, x.Name, err)
 		}
-		k.ledgers[m.Name] = x
-		k.memory = append(k.memory, m)
+		k.ledgers[m.Name] = &ledger{object: x}
+		all = append(all, m)
 	}
-	slices.SortFunc(k.memory, func(a, b policy.BudgetMemory) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.Clone(k.memory), nil
-}
-
-// Save writes the ledgers that have changed, each at the version that was read or
-// written last: a conflict says that another controller wrote it. One of which only
-// the use has changed may wait, see [Config].
-func (k *Keeper) Save(ctx context.Context, all []policy.BudgetMemory) error {
-	return k.save(ctx, all, false)
-}
-
-// Flush writes what [Keeper.Save] kept back. A controller that ends calls it.
-func (k *Keeper) Flush(ctx context.Context) error {
-	k.mu.Lock()
-	all := k.memory
-	k.mu.Unlock()
-	return k.save(ctx, all, true)
-}
-
-func (k *Keeper) save(ctx context.Context, all []policy.BudgetMemory, now bool) error {
+	slices.SortFunc(all, func(a, b policy.BudgetMemory) int { return cmp.Compare(a.Name, b.Name) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.memory = slices.Clone(all)
-	for i := range all {
-		if err := k.saveOne(ctx, &all[i], now); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(k.ledgers)) {
-		if slices.ContainsFunc(all, func(m policy.BudgetMemory) bool { return m.Name == name }) {
-			continue
-		}
-		if err := k.drop(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
+	k.memory, k.lost = all, nil
+	return slices.Clone(all), nil
 }
 
-// saveOne writes the ledger of one budget, if it must be or is due.
-func (k *Keeper) saveOne(ctx context.Context, m *policy.BudgetMemory, now bool) error {
+// Save takes what is remembered of all budgets, and writes nothing: [Keeper.Report]
+// writes what has changed beside the steps, and whatever is enforced for a budget has its
+// ledger written before. It returns the conflict, if there was one since, that says that
+// another controller writes the ledgers.
+func (k *Keeper) Save(_ context.Context, all []policy.BudgetMemory) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	lost := k.lost
+	k.memory, k.lost = slices.Clone(all), nil
+	return lost
+}
+
+// Flush writes all ledgers that have changed. A controller that ends calls it.
+func (k *Keeper) Flush(ctx context.Context) error { return k.saveAll(ctx, true) }
+
+// saveAll writes the ledgers that must be written or are due, side by side, and deletes
+// those of budgets that are no more. It returns all errors.
+func (k *Keeper) saveAll(ctx context.Context, now bool) error {
+	done, err := k.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all := k.remembered()
+	var gone []string
+	for name := range k.ledgers {
+		if findMemory(all, name) == nil {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	ledgers := make([]*ledger, len(all))
+	for i := range all {
+		ledgers[i] = k.ledger(all[i].Name)
+	}
+	err = sideBySide(len(all)+len(gone), func(i int) error {
+		if i < len(all) {
+			return k.save(ctx, ledgers[i], &all[i], now)
+		}
+		return k.drop(ctx, gone[i-len(all)], k.ledgers[gone[i-len(all)]])
+	})
+	for _, name := range gone {
+		if k.ledgers[name].object == nil {
+			delete(k.ledgers, name)
+		}
+	}
+	return err
+}
+
+// saveBefore writes the ledger of a budget before something is done for it.
+func (k *Keeper) saveBefore(ctx context.Context, budget string) error {
+	m := findMemory(k.remembered(), budget)
+	if m == nil {
+		return nil
+	}
+	done, err := k.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return k.save(ctx, k.ledger(budget), m, false)
+}
+
+// write returns once nobody else writes ledgers, until done is called.
+func (k *Keeper) write(ctx context.Context) (done func(), err error) {
+	select {
+	case k.writing <- struct{}{}:
+		return func() { <-k.writing }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting to write ledgers: %w", ctx.Err())
+	}
+}
+
+// ledger returns what is known of the object of a budget.
+func (k *Keeper) ledger(budget string) *ledger {
+	l, ok := k.ledgers[budget]
+	if !ok {
+		l = &ledger{}
+		k.ledgers[budget] = l
+	}
+	return l
+}
+
+// noteLost remembers a conflict for [Keeper.Save], and returns err.
+func (k *Keeper) noteLost(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.lost = err
+	}
+	return err
+}
+
+// sideBySide calls f with 0…n-1, some at a time, and returns the errors together.
+func sideBySide(n int, f func(int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	turns := make(chan struct{}, writers)
+	for i := range n {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			errs[i] = f(i)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// save writes the ledger of one budget, if it must be or is due.
+func (k *Keeper) save(ctx context.Context, l *ledger, m *policy.BudgetMemory, now bool) error {
 	matter, err := matterOf(m)
 	if err != nil {
 		return err
 	}
-	before, known := k.saved[m.Name]
-	if !now && known && before.matter == matter && k.cfg.Clock.Since(before.at) < k.cfg.SaveEvery {
+	if !now && l.matter == matter && k.cfg.Clock.Since(l.at) < k.cfg.SaveEvery {
 		return nil
 	}
 	data, err := pack(m)
 	if err != nil {
 		return err
 	}
-	if old := k.ledgers[m.Name]; old == nil || !bytes.Equal(old.BinaryData[ledgerKey], data) {
-		if err := k.write(ctx, m.Name, data); err != nil {
-			return fmt.Errorf("saving the ledger of %s: %w", m.Name, err)
+	if l.object == nil || !bytes.Equal(l.object.BinaryData[ledgerKey], data) {
+		if err := k.send(ctx, l, m.Name, data); err != nil {
+			return k.noteLost(fmt.Errorf("saving the ledger of %s: %w", m.Name, err))
 		}
 	}
-	k.saved[m.Name] = saved{k.cfg.Clock.Now(), matter}
+	l.at, l.matter = k.cfg.Clock.Now(), matter
 	return nil
 }
 
@@ -148,37 +233,37 @@ func matterOf(m *policy.BudgetMemory) (string, error) {
 	return string(data), err
 }
 
-// write brings the object of a budget to hold data. An object that holds what was
+// send brings the object of a budget to hold data. An object that holds what was
 // sent last was written by us, though the answer was lost.
-func (k *Keeper) write(ctx context.Context, budget string, data []byte) error {
-	err := k.send(ctx, budget, data)
-	if tried := k.tried[budget]; tried != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
+func (k *Keeper) send(ctx context.Context, l *ledger, budget string, data []byte) error {
+	err := k.put(ctx, l, budget, data)
+	if l.tried != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 		var there corev1.ConfigMap
 		if readErr := k.reader.Get(ctx, client.ObjectKey{Namespace: k.cfg.Namespace, Name: ledgerName(budget)}, &there); readErr != nil {
 			return fmt.Errorf("reading it after a conflict: %w", readErr)
 		}
-		if bytes.Equal(there.BinaryData[ledgerKey], tried) {
-			k.ledgers[budget] = &there
-			err = k.send(ctx, budget, data)
+		if bytes.Equal(there.BinaryData[ledgerKey], l.tried) {
+			l.object = &there
+			err = k.put(ctx, l, budget, data)
 		}
 	}
 	switch {
 	case err == nil:
-		delete(k.tried, budget)
+		l.tried = nil
 	case apierrors.IsNotFound(err):
-		delete(k.ledgers, budget) // somebody deleted it; the next step makes it anew
+		l.object = nil // somebody deleted it; the next call makes it anew
 	case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
-		k.tried[budget] = data
+		l.tried = data
 	}
 	return err
 }
 
-// send makes the object of a budget, or updates it at the version that is known.
-func (k *Keeper) send(ctx context.Context, budget string, data []byte) error {
+// put makes the object of a budget, or updates it at the version that is known: a
+// conflict says that another controller wrote it.
+func (k *Keeper) put(ctx context.Context, l *ledger, budget string, data []byte) error {
 	next := &corev1.ConfigMap{}
-	old := k.ledgers[budget]
-	if old != nil {
-		old.DeepCopyInto(next)
+	if l.object != nil {
+		l.object.DeepCopyInto(next)
 	} else {
 		next.ObjectMeta = metav1.ObjectMeta{
 			Namespace: k.cfg.Namespace, Name: ledgerName(budget),
@@ -187,20 +272,23 @@ func (k *Keeper) send(ctx context.Context, budget string, data []byte) error {
 	}
 	next.BinaryData = map[string][]byte{ledgerKey: data}
 	var err error
-	if old != nil {
+	if l.object != nil {
 		err = k.client.Update(ctx, next, fieldOwner)
 	} else {
 		err = k.client.Create(ctx, next, fieldOwner)
 	}
 	if err == nil {
-		k.ledgers[budget] = next
+		l.object = next
 	}
 	return err
 }
 
 // drop deletes the ledger of a budget that is no more. That of a budget which is
 // only not valid at the moment stays.
-func (k *Keeper) drop(ctx context.Context, budget string) error {
+func (k *Keeper) drop(ctx context.Context, budget string, l *ledger) error {
+	if l.object == nil {
+		return nil
+	}
 	namespace, name := split(budget)
 	err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.GPUBudget{})
 	if err == nil {
@@ -209,13 +297,11 @@ func (k *Keeper) drop(ctx context.Context, budget string) error {
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("looking whether budget %s is gone: %w", budget, err)
 	}
-	x := k.ledgers[budget]
-	err = k.client.Delete(ctx, x, client.Preconditions{UID: &x.UID, ResourceVersion: &x.ResourceVersion})
+	err = k.client.Delete(ctx, l.object, client.Preconditions{UID: &l.object.UID, ResourceVersion: &l.object.ResourceVersion})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting the ledger of %s: %w", budget, err)
+		return k.noteLost(fmt.Errorf("deleting the ledger of %s: %w", budget, err))
 	}
-	delete(k.ledgers, budget)
-	delete(k.saved, budget)
+	l.object = nil
 	return nil
 }
 

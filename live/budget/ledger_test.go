@@ -56,6 +56,12 @@ func memory(name string, used int64) policy.BudgetMemory {
 	return policy.BudgetMemory{Name: name, Used: used, Counted: policy.Time(start.UnixMilli()), Buckets: []policy.BudgetBucket{{Hour: policy.Time(start.UnixMilli()), Used: used, Cost: 7}}}
 }
 
+// save has a keeper take what is remembered and write it.
+func save(k *Keeper, all ...policy.BudgetMemory) error {
+	_ = k.Save(context.Background(), all)
+	return k.Flush(context.Background())
+}
+
 func budgetObject(namespace, name string) *v1alpha1.GPUBudget {
 	ten := 10.0
 	return &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.GPUBudgetSpec{
@@ -80,7 +86,7 @@ func TestRule14Ledger(t *testing.T) {
 		t.Fatalf("there are ledgers: %v %v", got, err)
 	}
 	both := []policy.BudgetMemory{memory(ns+"/a", 5), memory(ns+"/b", 6)}
-	if err := first.Save(t.Context(), both); err != nil {
+	if err := save(first, both...); err != nil {
 		t.Fatal(err)
 	}
 	second := leader()
@@ -88,21 +94,24 @@ func TestRule14Ledger(t *testing.T) {
 		t.Fatalf("read back %v: %v", got, err)
 	}
 	both[1].Closed = true
-	if err := second.Save(t.Context(), both); err != nil {
+	if err := save(second, both...); err != nil {
 		t.Fatal(err)
 	}
 	both[1].Over = 1
-	if err := first.Save(t.Context(), both); !apierrors.IsConflict(err) {
+	if err := save(first, both...); !apierrors.IsConflict(err) {
 		t.Errorf("the first leader overwrites the second: %v", err)
 	}
+	if err := first.Save(t.Context(), both); !apierrors.IsConflict(err) {
+		t.Errorf("the next step does not learn of the second leader: %v", err)
+	}
 	third := leader() // that has not read what is there
-	if err := third.Save(t.Context(), both); !apierrors.IsAlreadyExists(err) {
+	if err := save(third, both...); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("a leader that has not read: %v", err)
 	}
 	if err := env.Client.Create(t.Context(), budgetObject(ns, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Save(t.Context(), nil); err != nil { // a is not valid at the moment, b is no more
+	if err := save(second); err != nil { // a is not valid at the moment, b is no more
 		t.Fatal(err)
 	}
 	if got, err := leader().Load(t.Context()); err != nil || len(got) != 1 || got[0].Name != ns+"/a" {
@@ -136,11 +145,11 @@ func TestRule14LostAnswer(t *testing.T) {
 		lose = 1
 		m := memory("ml/a", int64(i))
 		m.Over = policy.Time(i + 1)
-		if err := k.Save(t.Context(), []policy.BudgetMemory{m}); err == nil {
+		if err := save(k, m); err == nil {
 			t.Fatal("a timeout is no error")
 		}
 		m.Over += 100
-		if err := k.Save(t.Context(), []policy.BudgetMemory{m}); err != nil {
+		if err := save(k, m); err != nil {
 			t.Fatalf("after a lost answer: %v", err)
 		}
 	}
@@ -163,26 +172,26 @@ func TestSaveWaits(t *testing.T) {
 	clk := testingclock.NewFakeClock(start)
 	k := newKeeper(t, clk, fakeClient(t, count), false)
 	m := memory("ml/a", 1)
-	save := func(want int, what string) {
+	saved := func(want int, what string) {
 		t.Helper()
-		if err := k.Save(t.Context(), []policy.BudgetMemory{m}); err != nil || writes != want {
+		if err := errors.Join(k.Save(t.Context(), []policy.BudgetMemory{m}), k.saveAll(t.Context(), false)); err != nil || writes != want {
 			t.Errorf("%s: %d writes, want %d: %v", what, writes, want, err)
 		}
 	}
-	save(1, "new")
+	saved(1, "new")
 	m.Used++
-	save(1, "used")
+	saved(1, "used")
 	clk.Step(time.Minute)
-	save(2, "used, a minute later")
+	saved(2, "used, a minute later")
 	m.Closed = true
-	save(3, "closed")
+	saved(3, "closed")
 	m.Asked = []policy.AskedPod{{Pod: "ml/p"}}
-	save(4, "asked")
+	saved(4, "asked")
 	clk.Step(time.Hour)
-	save(4, "nothing changed")
+	saved(4, "nothing changed")
 	m.Used++
-	k.saved["ml/a"] = saved{clk.Now(), k.saved["ml/a"].matter}
-	save(4, "used")
+	k.ledgers["ml/a"].at = clk.Now()
+	saved(4, "used")
 	if err := k.Flush(t.Context()); err != nil || writes != 5 {
 		t.Errorf("flushed: %d writes: %v", writes, err)
 	}
@@ -289,7 +298,7 @@ func TestRule14Restarts(t *testing.T) {
 		}
 		clk.SetTime(w.now.Std())
 		_, m = p.Decide(w.snapshot(ended), m)
-		if err := k.Save(t.Context(), m.Budgets); err != nil {
+		if err := errors.Join(k.Save(t.Context(), m.Budgets), k.saveAll(t.Context(), false)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,25 +24,22 @@ import (
 // who could open it.
 const confirmEvery = 10 * time.Minute
 
-// Report brings the status of every budget up to date after a step on s. It belongs
-// behind [Keeper.Save] of the memory that the step led to. Budgets that fail are
-// told together and do not keep the others from being written.
+// Report writes the ledgers of what was last given to [Keeper.Save], and brings the status
+// of every budget up to date after the step on s that led to it. It writes several at a
+// time, and only what has changed. Budgets that fail are told together and do not keep the
+// others from being written.
 func (k *Keeper) Report(ctx context.Context, s *policy.Snapshot) error {
+	saved := k.saveAll(ctx, false)
 	var list v1alpha1.GPUBudgetList
 	if err := k.client.List(ctx, &list); err != nil {
-		return fmt.Errorf("listing GPUBudgets: %w", err)
+		return errors.Join(saved, fmt.Errorf("listing GPUBudgets: %w", err))
 	}
-	var errs []error
-	for i := range list.Items {
-		if err := k.report(ctx, s, &list.Items[i]); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	memory := k.remembered()
+	return errors.Join(saved, sideBySide(len(list.Items), func(i int) error { return k.report(ctx, s, memory, &list.Items[i]) }))
 }
 
 // report writes the status of one budget, if it has changed enough.
-func (k *Keeper) report(ctx context.Context, s *policy.Snapshot, b *v1alpha1.GPUBudget) error {
+func (k *Keeper) report(ctx context.Context, s *policy.Snapshot, memory []policy.BudgetMemory, b *v1alpha1.GPUBudget) error {
 	next := b.DeepCopy()
 	st := &next.Status
 	st.ObservedGeneration = b.Generation
@@ -52,8 +48,7 @@ func (k *Keeper) report(ctx context.Context, s *policy.Snapshot, b *v1alpha1.GPU
 		st.Gate, st.ReopensAt = v1alpha1.GateOpen, nil
 		k.condition(next, v1alpha1.ConditionReady, false, "Invalid", err.Error())
 	} else {
-		i := slices.IndexFunc(s.Budgets, func(x policy.Budget) bool { return x.Name == name })
-		m := k.remembered(name)
+		i, m := findBudget(s, name), findMemory(memory, name)
 		if i < 0 || m == nil {
 			return nil // the next step knows it
 		}
@@ -64,26 +59,40 @@ func (k *Keeper) report(ctx context.Context, s *policy.Snapshot, b *v1alpha1.GPU
 	if !k.due(&b.Status, st) {
 		return nil
 	}
-	if err := k.client.Status().Update(ctx, next, fieldOwner); err != nil {
-		if apierrors.IsConflict(err) {
-			return nil // the cache was behind; the next step writes it
-		}
-		return fmt.Errorf("writing the status of GPUBudget %s: %w", name, err)
+	if err := k.patch(ctx, b, next); err != nil {
+		return ignoreGone(fmt.Errorf("writing the status of GPUBudget %s: %w", name, err))
 	}
 	return nil
 }
 
-// remembered returns what was last saved of a budget, nil if nothing was.
-func (k *Keeper) remembered(name string) *policy.BudgetMemory {
+// patch writes what of a status has changed, if anything has. Nobody else writes it, so
+// that a cache that is behind has us write something once more at worst.
+func (k *Keeper) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) error {
+	if equality.Semantic.DeepEqual(old.Status, next.Status) {
+		return nil
+	}
+	return k.client.Status().Patch(ctx, next, client.MergeFrom(old), fieldOwner)
+}
+
+// remembered returns what was last given to Save, which is only read.
+func (k *Keeper) remembered() []policy.BudgetMemory {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i := range k.memory {
-		if k.memory[i].Name == name {
-			m := k.memory[i]
-			return &m
-		}
+	return k.memory
+}
+
+// findMemory returns what is remembered of a budget, nil if nothing is.
+func findMemory(all []policy.BudgetMemory, name string) *policy.BudgetMemory {
+	i := slices.IndexFunc(all, func(m policy.BudgetMemory) bool { return m.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &all[i]
+}
+
+// findBudget returns the place of a budget in s, below 0 where it has none.
+func findBudget(s *policy.Snapshot, name string) int {
+	return slices.IndexFunc(s.Budgets, func(x policy.Budget) bool { return x.Name == name })
 }
 
 // fill writes what is known of a budget into the status of o.
@@ -154,11 +163,11 @@ func (k *Keeper) condition(o *v1alpha1.GPUBudget, kind string, holds bool, reaso
 }
 
 // due reports whether next is to be written in the place of old: at once when more
-// than use has changed, else once in a while.
+// than figures has changed, else once in a while.
 func (k *Keeper) due(old, next *v1alpha1.GPUBudgetStatus) bool {
 	a, b := old.DeepCopy(), next.DeepCopy()
 	for _, x := range []*v1alpha1.GPUBudgetStatus{a, b} {
-		x.CountedAt, x.ReopensAt, x.Consumed, x.Remaining = nil, nil, v1alpha1.Usage{}, v1alpha1.Usage{}
+		x.CountedAt, x.ReopensAt, x.Consumed, x.Remaining, x.TrackedPods = nil, nil, v1alpha1.Usage{}, v1alpha1.Usage{}, 0
 	}
 	if !equality.Semantic.DeepEqual(a, b) || old.CountedAt == nil {
 		return true
@@ -167,19 +176,8 @@ func (k *Keeper) due(old, next *v1alpha1.GPUBudgetStatus) bool {
 		return false
 	}
 	age := next.CountedAt.Sub(old.CountedAt.Time)
-	moved := old.Consumed != next.Consumed || old.Remaining != next.Remaining || !old.ReopensAt.Equal(next.ReopensAt)
+	moved := old.TrackedPods != next.TrackedPods || old.Consumed != next.Consumed || old.Remaining != next.Remaining || !old.ReopensAt.Equal(next.ReopensAt)
 	return moved && age >= k.cfg.StatusEvery || next.Gate == v1alpha1.GateClosed && age >= confirmEvery/2
-}
-
-// reopens returns when the gate of a budget is expected to open, nil if that cannot
-// be told.
-func (k *Keeper) reopens(s *policy.Snapshot, name string) *metav1.Time {
-	i := slices.IndexFunc(s.Budgets, func(x policy.Budget) bool { return x.Name == name })
-	m := k.remembered(name)
-	if i < 0 || m == nil {
-		return nil
-	}
-	return instant(policybudget.Look(k.cfg.Policy, s, &s.Budgets[i], m).Reopens)
 }
 
 // instant returns t as the API server keeps it, rounded up to the second.

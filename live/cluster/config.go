@@ -70,17 +70,11 @@ func (c *Config) validate() error {
 // A Book is what the observer asks and tells of markets; [market.Book] is one.
 // Identifiers change in Fill only.
 type Book interface {
-	Selling
-	Counting
-}
-
-// A Selling knows what can be bought.
-type Selling interface {
 	// Use says which pools there are.
 	Use([]*v1alpha1.CapacityPool)
 
-	// Fill writes types, zones, markets, quotas, commitments and sources, and Settle
-	// what of the commitments covers no node.
+	// Fill writes types, zones, markets, quotas, commitments and sources. Settle counts
+	// the nodes, and writes what of the commitments covers none.
 	Fill(s *policy.Snapshot, now policy.Time)
 	Settle(s *policy.Snapshot)
 
@@ -90,13 +84,11 @@ type Selling interface {
 	// Choose returns the markets of a pool, ascending.
 	Choose(*v1alpha1.CapacityPool) []policy.MarketID
 
-	// Find and Lookup return the market of a node and that of a name, or None.
+	// Find and Lookup return the market of a node and that of a name, or None. The
+	// region may be empty.
 	Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID
 	Lookup(name string) policy.MarketID
-}
 
-// A Counting counts what our own cluster meets.
-type Counting interface {
+	// Meet counts what our own cluster met.
 	Meet(backend.Event)
-	Running(now policy.Time, nodes func(policy.MarketID) int)
 }

@@ -28,6 +28,7 @@ type follower struct {
 	most   int
 	before map[string]bool // the pods that the observer saw last
 	ended  int
+	held   []heldSnapshot // the last few that the observer returned
 }
 
 func (f *follower) Record(_ context.Context, s *policy.Snapshot, _ *policy.Memory, _ *policy.Plan) error {
@@ -37,6 +38,10 @@ func (f *follower) Record(_ context.Context, s *policy.Snapshot, _ *policy.Memor
 		f.t.Fatalf("step %d at %v, seed %d: what was updated is not what is (- is, + seen):\n%s", f.steps, s.Now, f.seed, strings.Join(d[:min(12, len(d))], "\n"))
 	}
 	f.checkEnded(s, seen)
+	for _, h := range f.held {
+		h.check(f.t)
+	}
+	f.held = append(f.held[max(0, len(f.held)-2):], hold(f.t, seen))
 	if f.steps >= f.most {
 		return errEnough
 	}

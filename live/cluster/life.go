@@ -42,7 +42,7 @@ type Gone struct {
 // Lives returns the lives of the nodes of the last snapshot, by their NodeID and empty
 // in a free slot, and the nodes that had ended by then and were not told of before, in
 // the order in which they did. Those that came and went between two snapshots are among
-// them. What is returned is to be read before the next snapshot.
+// them.
 func (o *Observer) Lives() (lives []Life, gone []Gone) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,14 +65,12 @@ func (e *nodeEntry) rename(key string) {
 
 // fillLives notes the lives as of the snapshot that is being built.
 func (o *Observer) fillLives() {
-	o.lives = o.lives[:0]
+	o.lives = make([]Life, len(o.nodes))
 	for i := range o.nodes {
-		l := Life{}
 		if e := &o.nodeX[i]; o.nodes[i].Phase != policy.NodeGone {
 			e.seen = true
-			l = Life{Key: e.life, Was: e.was, Ended: e.gone, Ordered: e.ordered()}
+			o.lives[i] = Life{Key: e.life, Was: e.was, Ended: e.gone, Ordered: e.ordered()}
 		}
-		o.lives = append(o.lives, l)
 	}
 	o.told = newest(append(o.told, o.departed...))
 	o.departed = o.departed[:0]
@@ -86,7 +84,7 @@ func (o *Observer) depart(i int32, at policy.Time) {
 	switch {
 	case e.ordered():
 	case n.Market != policy.None:
-		g.Market = o.last().Markets[n.Market].Name
+		g.Market = o.view.Markets[n.Market].Name
 	case e.machine != nil:
 		g.Market = e.machine.Market
 	}

@@ -145,8 +145,12 @@ func (o *Observer) warn(i int32, n backend.Notice) {
 	if at == 0 {
 		at = policy.TimeOf(o.cfg.Clock.Now())
 	}
-	if n.ActedBy != policy.ActorNone {
+	switch {
+	case n.ActedBy != policy.ActorNone:
 		e.actor = n.ActedBy
+	case n.Unclaimed && e.actor != policy.ActorNone:
+		e.actor = policy.ActorNone
+		o.Wake(wakeNotice)
 	}
 	switch {
 	case n.ReclaimAt == 0 && e.recommended == 0:
@@ -156,7 +160,7 @@ func (o *Observer) warn(i int32, n backend.Notice) {
 		if e.noticeAt == 0 {
 			e.noticeAt = at
 		}
-		e.reclaimAt = n.ReclaimAt
+		e.reclaimAt, e.source = n.ReclaimAt, n.Source
 		o.Wake(wakeNotice)
 	}
 	o.touchNode(i)

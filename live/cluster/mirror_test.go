@@ -478,11 +478,10 @@ type ledger struct {
 	filled uint64
 }
 
-func (b *ledger) Use([]*v1alpha1.CapacityPool)                   {}
-func (b *ledger) Settle(*policy.Snapshot)                        {}
-func (b *ledger) Generation() uint64                             { return 1 }
-func (b *ledger) Meet(e backend.Event)                           { b.met = append(b.met, e) }
-func (b *ledger) Running(policy.Time, func(policy.MarketID) int) {}
+func (b *ledger) Use([]*v1alpha1.CapacityPool) {}
+func (b *ledger) Settle(*policy.Snapshot)      {}
+func (b *ledger) Generation() uint64           { return 1 }
+func (b *ledger) Meet(e backend.Event)         { b.met = append(b.met, e) }
 func (b *ledger) Fill(s *policy.Snapshot, _ policy.Time) {
 	b.filled++
 	s.Types, s.Zones, s.Markets, s.Quotas = b.s.Types, b.s.Zones, slices.Clone(b.s.Markets), b.s.Quotas

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (o *Observer) meet(i int32) {
 
 // readMachine fills n with what its backend knows.
 func (o *Observer) readMachine(n *policy.Node, e *nodeEntry) {
-	m, s := e.machine, o.last()
+	m, s := e.machine, o.view
 	n.Name, n.Token, n.Bid, n.ActedBy, n.AtGroupMin = m.Name, m.Token, m.Bid, m.ActedBy, m.AtGroupMin
 	n.Launched = o.clamp(m.Launched)
 	n.Phase = policy.NodeLaunching
@@ -149,7 +150,7 @@ func (o *Observer) readSize(n *policy.Node, obj *corev1.Node) {
 		n.Allocatable, n.GPUResource = size, gpu
 	}
 	if n.Market != policy.None {
-		s := o.last()
+		s := o.view
 		t := &s.Types[s.Markets[n.Market].Type]
 		if size.CPU <= 0 {
 			n.Allocatable, n.GPUResource = t.Allocatable, t.GPUResource
@@ -302,20 +303,42 @@ func taintsOf(n *corev1.Node, actor policy.Actor) []policy.Taint {
 
 // marketOf returns the market of a node by its labels.
 func (o *Observer) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID {
-	l := obj.Labels
-	capacity, _ := o.cfg.Capacity.Resolve(l)
-	kind := cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType])
-	region := cmp.Or(l[corev1.LabelTopologyRegion], l[corev1.LabelFailureDomainBetaRegion])
-	zone := cmp.Or(l[corev1.LabelTopologyZone], l[corev1.LabelFailureDomainBetaZone], l["topology.k8s.aws/zone-id"])
+	kind, region, zone := soldAs(obj)
 	if kind == "" {
 		return policy.None
 	}
+	capacity, _ := o.cfg.Capacity.Resolve(obj.Labels)
 	return o.listed(o.book.Find(o.provider(n, obj), region, zone, kind, capacity))
+}
+
+// soldAs returns what the labels of a node say of its market; empty what they do not.
+func soldAs(n *corev1.Node) (kind, region, zone string) {
+	l := n.Labels
+	return cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType]),
+		cmp.Or(l[corev1.LabelTopologyRegion], l[corev1.LabelFailureDomainBetaRegion]),
+		cmp.Or(l[corev1.LabelTopologyZone], l[corev1.LabelFailureDomainBetaZone], l["topology.k8s.aws/zone-id"])
+}
+
+// whyUnpriced says of a node why its market is not known.
+func (o *Observer) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
+	kind, region, zone := soldAs(obj)
+	for _, x := range [...]struct{ value, label string }{{kind, corev1.LabelInstanceTypeStable}, {zone, corev1.LabelTopologyZone}} {
+		if x.value == "" {
+			return fmt.Sprintf("node %s has no label %s", n.Name, x.label)
+		}
+	}
+	capacity, _ := o.cfg.Capacity.Resolve(obj.Labels)
+	where := zone
+	if region != "" {
+		where += " of " + region
+	}
+	return fmt.Sprintf("of node %s, which is %s %s in zone %s, no source of prices tells, nor the catalog of %s",
+		n.Name, capacity, kind, where, o.provider(n, obj))
 }
 
 // listed returns m, or None while no snapshot has the market.
 func (o *Observer) listed(m policy.MarketID) policy.MarketID {
-	if int(m) >= len(o.last().Markets) {
+	if int(m) >= len(o.view.Markets) {
 		return policy.None
 	}
 	return m
@@ -338,7 +361,7 @@ func (o *Observer) provider(n *policy.Node, obj *corev1.Node) string {
 
 // fillNodes copies the table of nodes, with what depends on the time and on pods.
 func (o *Observer) fillNodes(s *policy.Snapshot) {
-	s.Nodes = append(s.Nodes[:0], o.nodes...)
+	s.Nodes = slices.Clone(o.nodes)
 	busy := make([]bool, len(s.Nodes))
 	for i := range o.pods {
 		if p := &o.pods[i]; p.Phase != policy.PodGone && p.Node != policy.None && !o.podX[i].template.t.DaemonSet {

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -195,6 +197,27 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// TestUnclaimedNodesAreNobodys hands a node back that somebody was expected to drain and
+// did not, and wakes for it once.
+func TestUnclaimedNodesAreNobodys(t *testing.T) {
+	l := newLab(t, capacityPool("p"), node("n"))
+	warning := backend.Notice{Machine: "i-n", At: at(0), ReclaimAt: at(2 * time.Minute), Source: "sqs", ActedBy: policy.ActorNTH}
+	l.observer.Notice(warning)
+	if n := nodeIn(t, l.observe(time.Second), "n"); n.ActedBy != policy.ActorNTH {
+		t.Errorf("%+v", n)
+	}
+	l.wakes()
+	warning.ActedBy, warning.Unclaimed = policy.ActorNone, true
+	l.observer.Notice(warning)
+	l.observer.Notice(warning)
+	if got := l.wakes(); !slices.Equal(got, []string{"notice"}) {
+		t.Errorf("it wakes for %v", got)
+	}
+	if n := nodeIn(t, l.observe(5*time.Second), "n"); n.ActedBy != policy.ActorNone || n.ReclaimAt != warning.ReclaimAt {
+		t.Errorf("%+v", n)
+	}
+}
+
 // TestExperienceOverRestart counts what happened while nobody looked, and nothing
 // twice.
 func TestExperienceOverRestart(t *testing.T) {
@@ -300,4 +323,80 @@ func TestRule18YoungNodes(t *testing.T) {
 			t.Errorf("after %v it was nominated at %v, want %v", c.after, n.Nominated, c.want)
 		}
 	}
+}
+
+// TestUnpricedNodes says of how many nodes of a pool the market is not known, and why of
+// one: a pool must not seem well with none.
+func TestUnpricedNodes(t *testing.T) {
+	l, book, clock, _ := newBookLab(t)
+	if err := book.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	without := func(label string) func(*corev1.Node) {
+		return func(n *corev1.Node) { delete(n.Labels, label) }
+	}
+	observe := func() *policy.Snapshot {
+		clock.Step(time.Second)
+		s, err := l.observer.Observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	priced := func() metav1.Condition {
+		all := l.observer.Conditions("p")
+		i := slices.IndexFunc(all, func(c metav1.Condition) bool { return c.Type == cluster.ConditionPriced })
+		return all[i]
+	}
+	region := without("topology.kubernetes.io/region")
+	l.put(capacityPool("p"), node("a", region), node("b", region, func(n *corev1.Node) {
+		n.Labels["node.kubernetes.io/instance-type"], n.Labels["karpenter.sh/capacity-type"] = "m5.large", "on-demand"
+	}))
+	observe()
+	if c := priced(); c.Status != metav1.ConditionTrue {
+		t.Errorf("before the book was asked: %+v", c)
+	}
+	if n := nodeIn(t, observe(), "a"); n.Market == policy.None {
+		t.Errorf("a node without a region label is of no market: %+v", n)
+	}
+	if c := priced(); c.Status != metav1.ConditionTrue || c.Reason != "AllPriced" {
+		t.Errorf("with a market for each: %+v", c)
+	}
+	l.put(node("b", without("topology.kubernetes.io/zone")), node("c", func(n *corev1.Node) { n.Labels["node.kubernetes.io/instance-type"] = "z9.huge" }))
+	observe()
+	observe()
+	want := "2 of 3 nodes are of no market that is known, so that they are left alone and in no account: node b has no label topology.kubernetes.io/zone"
+	if c := priced(); c.Status != metav1.ConditionFalse || c.Reason != "UnpricedNodes" || c.Message != want {
+		t.Errorf("%+v", c)
+	}
+	l.remove(l.objects["node b"])
+	observe()
+	want = "of node c, which is spot z9.huge in zone us-east-1a of us-east-1, no source of prices tells, nor the catalog of aws"
+	if c := priced(); !strings.HasPrefix(c.Message, "1 of 2 nodes") || !strings.HasSuffix(c.Message, want) {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestPoolChangeWakes: a pool that is made, changed or deleted has a step at once; its
+// status does not, and neither do those that were there when all was read first.
+func TestPoolChangeWakes(t *testing.T) {
+	l := newLab(t, capacityPool("p"), node("n"))
+	changed := func(what string, want bool) {
+		t.Helper()
+		if got := slices.Contains(l.wakes(), "pool-changed"); got != want {
+			t.Errorf("%s: a step is asked for: %v", what, got)
+		}
+	}
+	l.observe(0)
+	changed("at first", false)
+	l.put(capacityPool("p", func(p *v1alpha1.CapacityPool) { p.Status.Nodes = 7 }))
+	changed("its status changes", false)
+	l.put(capacityPool("p", func(p *v1alpha1.CapacityPool) { p.Generation = 2 }))
+	changed("its spec changes", true)
+	l.put(capacityPool("p", func(p *v1alpha1.CapacityPool) { p.Generation, p.Annotations = 2, map[string]string{"a": "b"} }))
+	changed("its annotations change", true)
+	l.put(capacityPool("q"))
+	changed("another is made", true)
+	l.remove(capacityPool("q"))
+	changed("it is deleted", true)
 }

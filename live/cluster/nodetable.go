@@ -60,9 +60,10 @@ type nodeEntry struct {
 	// launched and met say that its launch and its reclaim were counted.
 	launched, met bool
 
-	// notice is the warning that was told of it, zero without; recommended when a
-	// recommendation came, and actor who drains it because of one.
+	// noticeAt, reclaimAt and source are of the warning that came of it, zero without;
+	// recommended is when a recommendation came, and actor who drains it because of one.
 	noticeAt, reclaimAt, recommended policy.Time
+	source                           string
 	actor                            policy.Actor
 
 	// marked is when a taint that announces a reclaim was first seen, where the
@@ -72,7 +73,8 @@ type nodeEntry struct {
 	// initialized is since when it is known to take pods; 0 before it does.
 	initialized policy.Time
 
-	leaving bool // its object is being deleted
+	leaving  bool // its object is being deleted
+	unpriced bool // the last snapshot had no market of it
 
 	// life and was are of its Life, seen says that a snapshot had it, and gone is when its
 	// Node object went where its machine is still there.
@@ -172,7 +174,7 @@ func (o *Observer) adopt(i, j int32) {
 	to.rename(from.life)
 	to.seen = to.seen || from.seen
 	if to.reclaimAt == 0 {
-		to.noticeAt, to.reclaimAt = from.noticeAt, from.reclaimAt
+		to.noticeAt, to.reclaimAt, to.source = from.noticeAt, from.reclaimAt, from.source
 	}
 	if to.recommended == 0 {
 		to.recommended = from.recommended
@@ -255,7 +257,7 @@ func (o *Observer) countReclaim(e *nodeEntry, n *policy.Node, at policy.Time) {
 		return
 	}
 	e.met = true
-	m := &o.last().Markets[n.Market]
+	m := &o.view.Markets[n.Market]
 	if e.initial && m.Experience.Reclaimed >= at {
 		return // it was counted before the restart
 	}
@@ -270,17 +272,13 @@ func (o *Observer) countLaunch(e *nodeEntry, n *policy.Node) {
 		return
 	}
 	e.launched = true
-	m := &o.last().Markets[n.Market]
+	m := &o.view.Markets[n.Market]
 	if e.initial && (m.Experience.At == 0 || n.Launched <= m.Experience.At) {
 		return
 	}
 	o.book.Meet(backend.Event{Kind: backend.MetLaunch, Pool: o.poolName(n.Pool), Market: m.Name, At: n.Launched})
 }
 
-// last returns the snapshot that holds the identifiers that are in force.
-func (o *Observer) last() *policy.Snapshot { return &o.view[1-o.turn] }
-
 func (o *Observer) isSpot(m policy.MarketID) bool {
-	s := o.last()
-	return int(m) < len(s.Markets) && s.Markets[m].Capacity == policy.Spot
+	return int(m) < len(o.view.Markets) && o.view.Markets[m].Capacity == policy.Spot
 }

@@ -23,11 +23,15 @@ type Observer struct {
 	wakes chan string
 
 	mu      sync.Mutex
-	now     policy.Time // of the last snapshot
+	now     policy.Time // of the last snapshot, or since when the next is being built
+	latest  policy.Time // that the clock was seen to say
 	streams []*stream
 	started bool // a snapshot was built
-	turn    int
-	view    [2]policy.Snapshot
+
+	// view is the newest snapshot, which is the one that is being built while Observe
+	// runs: it holds the identifiers that are in force. It is only read once it was
+	// returned.
+	view *policy.Snapshot
 
 	nodeTable
 	podTable
@@ -59,7 +63,7 @@ func New(cfg Config, book Book) (*Observer, error) {
 		return nil, err
 	}
 	o := &Observer{
-		cfg: cfg, book: book, wakes: make(chan string, wakesMax),
+		cfg: cfg, book: book, wakes: make(chan string, wakesMax), view: &policy.Snapshot{},
 		workloads: map[workloadKey]*workload{}, replicas: map[string]ownerRef{}, volumes: newVolumes(),
 		priorities: kube.SystemPriorities(), namespaces: map[string]map[string]string{},
 		pdbs: map[string]*pdb{}, budgets: map[string]policy.Budget{}, faults: map[string]bool{},
@@ -85,45 +89,86 @@ func (o *Observer) Wake(reason string) {
 // The reasons for which the observer itself wakes the controller.
 const (
 	wakeNotice        = "notice"
+	wakePools         = "pool-changed"
 	wakeLost          = "lost-node"
 	wakeRebalance     = "rebalance"
 	wakeRefused       = "refused"
 	wakeUnschedulable = "unschedulable"
 )
 
-// Observe returns what is known of the cluster now. The snapshot before last is
-// used again. It fails until everything was read once, and for a snapshot that
-// breaks the rules of snapshots, which then is a fault of ours.
+// Observe returns what is known of the cluster now. The observer never changes a
+// snapshot that it has returned, however long somebody reads it: what snapshots share is
+// replaced where it changes, and never written. It fails until everything was read once,
+// and for a snapshot that breaks the rules of snapshots, which then is a fault of ours.
 func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	if err := o.Await(ctx); err != nil {
 		return nil, err
 	}
+	s := o.begin()
+	o.fill(s)
+	o.book.Settle(s)
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("what was observed: %w", err)
+	}
+	return s, nil
+}
+
+// begin returns a snapshot of now with what there is to buy, and reads the nodes by it.
+func (o *Observer) begin() *policy.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := &o.view[o.turn]
-	o.turn = 1 - o.turn
-	o.now = max(o.now, policy.TimeOf(o.cfg.Clock.Now()))
-	s.Now = o.now
+	o.now = o.instant()
+	s := &policy.Snapshot{Now: o.now}
+	o.view = s
 	o.fillMarkets(s)
+	o.readNodes()
+	return s
+}
+
+// readAhead reads most of the pods that have changed, some at a time: so that nobody
+// waits for the lock for long when there are many, as at first.
+func (o *Observer) readAhead() {
+	for more := true; more; {
+		o.mu.Lock()
+		o.podsRead = true
+		n := min(len(o.rereadP), podsAtOnce)
+		o.readSlots(o.rereadP[len(o.rereadP)-n:])
+		o.rereadP = o.rereadP[:len(o.rereadP)-n]
+		more = len(o.rereadP) > podsAtOnce
+		o.mu.Unlock()
+	}
+}
+
+// podsAtOnce is how many pods are read while the lock is held: some milliseconds.
+const podsAtOnce = 500
+
+// fill writes all that s does not have yet. It is of the instant at which that is done:
+// what was heard of while it was being built is not from after it.
+func (o *Observer) fill(s *policy.Snapshot) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.readNodes()
 	o.readPods()
 	o.tabulate()
 	o.fillNodes(s)
 	o.fillLives()
+	o.countPriced()
 	o.fillWork(s)
 	o.fillPools(s)
 	o.fillEnded(s)
-	o.book.Running(s.Now, o.running(s))
-	o.book.Settle(s)
 	s.Sources = append(s.Sources, o.sources()...)
 	if o.usage.at != 0 {
 		s.Sources = append(s.Sources, policy.Source{Name: SourceUsage, At: o.usage.at})
 	}
 	o.started = true
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("what was observed: %w", err)
-	}
-	return s, nil
+	o.now = o.instant()
+	s.Now = o.now
+}
+
+// instant returns the time, which never goes back.
+func (o *Observer) instant() policy.Time {
+	o.latest = max(o.latest, policy.TimeOf(o.cfg.Clock.Now()))
+	return o.latest
 }
 
 // fillMarkets lets the book write its part, and marks what depends on identifiers
@@ -165,17 +210,6 @@ func (o *Observer) fillZones(s *policy.Snapshot) {
 	o.dirtyPods(func(x *podEntry) bool { return x.claims })
 }
 
-// running returns how many nodes run in each market of s.
-func (o *Observer) running(s *policy.Snapshot) func(policy.MarketID) int {
-	counts := make([]int, len(s.Markets))
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Phase != policy.NodeGone && n.Market != policy.None {
-			counts[n.Market]++
-		}
-	}
-	return func(m policy.MarketID) int { return counts[m] }
-}
-
 // Meet takes what a backend met. Launches and reclaims are counted here, by the node,
 // so that each counts once whoever tells of it; only what no node shows is taken
 // from backends.
@@ -202,9 +236,7 @@ func (o *Observer) SetSteer(pool string, s policy.SteerState) {
 
 // clamp returns t, or now where t is later: clocks differ, and nothing may be from
 // after the snapshot.
-func (o *Observer) clamp(t policy.Time) policy.Time {
-	return max(0, min(t, max(o.now, policy.TimeOf(o.cfg.Clock.Now()))))
-}
+func (o *Observer) clamp(t policy.Time) policy.Time { return max(0, min(t, o.instant())) }
 
 // complain tells once of something that is not understood.
 func (o *Observer) complain(of, what string) {

@@ -92,7 +92,7 @@ func (o *Observer) dropPriority(c *schedulingv1.PriorityClass) {
 // redeclare says that the templates that workloads state are to be read again.
 func (o *Observer) redeclare() {
 	for _, w := range o.workloads {
-		w.waiting = true
+		w.waiting, w.last = true, nil
 	}
 }
 

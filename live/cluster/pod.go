@@ -17,15 +17,19 @@ type podTable struct {
 	podX     []podEntry
 	freePods []int32
 	rereadP  []int32 // slots to be read again
+	podsRead bool    // some were read; before, all are to be
 	podOf    map[string]int32
 
 	// over are the pods that have ended and whose objects are still there, by name.
 	over map[string]string // UID
 
-	expiring []int32 // slots of pods that may not be disrupted until an instant
+	// expiring are the slots of pods that may not be disrupted until an instant.
+	expiring map[int32]bool
 }
 
-func (t *podTable) init() { t.podOf, t.over = map[string]int32{}, map[string]string{} }
+func (t *podTable) init() {
+	t.podOf, t.over, t.expiring = map[string]int32{}, map[string]string{}, map[int32]bool{}
+}
 
 // A podEntry is what a slot of the table of pods is made of; the object is nil in an
 // empty one.
@@ -129,10 +133,9 @@ func (o *Observer) touchPod(i int32) {
 	}
 }
 
-// dirtyPods says that the pods that x picks are to be read again. Before the first
-// snapshot all are.
+// dirtyPods says that the pods that pick picks are to be read again.
 func (o *Observer) dirtyPods(pick func(*podEntry) bool) {
-	if !o.started {
+	if !o.podsRead {
 		return
 	}
 	for i := range o.podX {
@@ -144,22 +147,21 @@ func (o *Observer) dirtyPods(pick func(*podEntry) bool) {
 
 // readPods reads the slots that have changed.
 func (o *Observer) readPods() {
-	for _, i := range o.expiring {
-		if x := &o.podX[i]; x.object != nil && x.until != 0 && x.until <= o.now {
+	for i := range o.expiring {
+		if o.podX[i].until <= o.now {
+			delete(o.expiring, i)
 			o.touchPod(i)
 		}
 	}
-	o.expiring = o.expiring[:0]
-	for _, i := range o.rereadP {
+	o.readSlots(o.rereadP)
+	o.rereadP = o.rereadP[:0]
+}
+
+func (o *Observer) readSlots(slots []int32) {
+	for _, i := range slots {
 		o.podX[i].dirty = false
 		if o.podX[i].object != nil {
 			o.readPod(i)
-		}
-	}
-	o.rereadP = o.rereadP[:0]
-	for i := range o.podX {
-		if o.podX[i].until > o.now {
-			o.expiring = append(o.expiring, int32(i))
 		}
 	}
 }
@@ -180,7 +182,9 @@ func (o *Observer) readPod(i int32) {
 	if n.Phase == policy.PodPending {
 		n.Nominated = o.promised(p.Status.NominatedNodeName)
 	}
-	n.DoNotDisrupt, x.until = o.undisturbed(p, w)
+	if n.DoNotDisrupt, x.until = o.undisturbed(p, w); x.until != 0 {
+		o.expiring[i] = true
+	}
 	n.DeletionCost, n.DeletionCostFixed = drain.Cost(p)
 	o.pods[i] = n
 	o.count(x, w, n.Phase == policy.PodReady)
@@ -376,7 +380,6 @@ func (o *Observer) causeOf(p *corev1.Pod, deleted bool) policy.EndCause {
 
 // fillEnded tells of the pods that ended since the last snapshot.
 func (o *Observer) fillEnded(s *policy.Snapshot) {
-	s.Ended = s.Ended[:0]
 	for i := range o.ended {
 		e := &o.ended[i]
 		e.pod.Template = e.template.t.ID

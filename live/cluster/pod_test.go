@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -385,4 +387,43 @@ func TestObserveWaits(t *testing.T) {
 	if _, err := l.observer.Observe(ctx); err == nil {
 		t.Error("a snapshot before all pods were heard of")
 	}
+	if _, err := l.observer.Notices(t.Context()); !errors.Is(err, cluster.ErrUnread) {
+		t.Errorf("notices before all pods were heard of: %v", err)
+	}
+}
+
+// TestTemplatesFollowWhatTheyAreReadFrom reads the template of pods that are alike once,
+// and anew when a class or a volume has changed that it is read from.
+func TestTemplatesFollowWhatTheyAreReadFrom(t *testing.T) {
+	web := func(name string) *corev1.Pod {
+		return pod(name, "n", ownedBy("StatefulSet", "web"), func(p *corev1.Pod) { p.Spec.PriorityClassName = "high" })
+	}
+	db := func(name string) *corev1.Pod {
+		return pod(name, "n", ownedBy("StatefulSet", "db"), func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
+		})
+	}
+	class := func(value int32) *schedulingv1.PriorityClass {
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: value}
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "shared"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}
+	l := newLab(t, node("n"), class(1), claim, web("w0"), web("w1"), db("d0"), db("d1"))
+	check := func(s *policy.Snapshot, priority int32, zonal bool) {
+		t.Helper()
+		for _, name := range []string{"a/w0", "a/w1"} {
+			if x := s.Templates[podIn(t, s, name).Template]; x.Priority != priority {
+				t.Errorf("%s has priority %d, want %d", name, x.Priority, priority)
+			}
+		}
+		for _, name := range []string{"a/d0", "a/d1"} {
+			if x := s.Templates[podIn(t, s, name).Template]; len(x.Volumes) != 1 || x.Volumes[0].Zonal != zonal {
+				t.Errorf("%s has volumes %+v, want one that is zonal: %v", name, x.Volumes, zonal)
+			}
+		}
+	}
+	check(l.observe(0), 1, true)
+	l.put(class(2))
+	check(l.observe(time.Second), 2, true)
+	l.put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "a", Name: "shared"}}})
+	check(l.observe(2*time.Second), 2, false)
 }

@@ -42,6 +42,14 @@ type poolTable struct {
 
 	steers  map[string]policy.SteerState
 	refused map[string]policy.Time
+	priced  map[string]*pricing // as of the last snapshot
+}
+
+// A pricing is how many nodes of a pool there are in the cluster, and how many of them
+// are of no market that is known; example says why of one.
+type pricing struct {
+	nodes, unpriced int
+	example         string
 }
 
 func (t *poolTable) init() {
@@ -57,17 +65,27 @@ type pool struct {
 }
 
 func (o *Observer) setPool(p *v1alpha1.CapacityPool) {
-	if before := o.objects[p.Name]; before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 {
+	before := o.objects[p.Name]
+	if before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 && maps.Equal(before.Annotations, p.Annotations) {
 		return // its status has changed
 	}
-	o.objects[p.Name], o.poolsChanged = p, true
+	o.objects[p.Name] = p
+	o.changedPools()
+}
+
+// changedPools has the pools read anew, and a step taken by what they say now.
+func (o *Observer) changedPools() {
+	o.poolsChanged = true
+	if o.started {
+		o.Wake(wakePools)
+	}
 }
 
 func (o *Observer) dropPool(p *v1alpha1.CapacityPool) {
 	delete(o.objects, p.Name)
 	delete(o.steers, p.Name)
 	delete(o.refused, p.Name)
-	o.poolsChanged = true
+	o.changedPools()
 }
 
 // readPools reads all pools, since their identifiers follow from their names.
@@ -209,10 +227,12 @@ func (o *Observer) Conflicts() map[string]string {
 const (
 	ConditionValid    = "Valid"
 	ConditionObserved = "Observed"
+	ConditionPriced   = "NodesPriced"
 )
 
 // Conditions tells whether a pool can be understood, whether what is seen of the
-// cluster is fresh, and whether it is known what nodes use.
+// cluster is fresh, whether it is known of all of its nodes what they cost, and whether
+// what nodes use.
 func (o *Observer) Conditions(pool string) []metav1.Condition {
 	stalled := o.Stalled()
 	o.mu.Lock()
@@ -226,13 +246,52 @@ func (o *Observer) Conditions(pool string) []metav1.Condition {
 		seen.Status, seen.Reason = metav1.ConditionFalse, "Stalled"
 		seen.Message = fmt.Sprintf("nothing was heard of %s for more than %v", strings.Join(stalled, ", "), o.cfg.DataMax)
 	}
-	all := []metav1.Condition{valid, seen, o.usage.condition()}
+	all := []metav1.Condition{valid, seen, o.pricing(pool), o.usage.condition()}
 	if p := o.objects[pool]; p != nil {
 		for i := range all {
 			all[i].ObservedGeneration = p.Generation
 		}
 	}
 	return all
+}
+
+// pricing says whether all nodes of a pool are of markets that are known.
+func (o *Observer) pricing(pool string) metav1.Condition {
+	c := metav1.Condition{Type: ConditionPriced, Status: metav1.ConditionTrue, Reason: "AllPriced"}
+	if p := o.priced[pool]; p != nil && p.unpriced > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, "UnpricedNodes"
+		c.Message = fmt.Sprintf("%d of %d nodes are of no market that is known, so that they are left alone and in no account: %s", p.unpriced, p.nodes, p.example)
+	}
+	return c
+}
+
+// countPriced counts the nodes of pools of which nobody knows what they cost, those that
+// the book was asked for just now left out: it may know them at the next snapshot.
+func (o *Observer) countPriced() {
+	o.priced = make(map[string]*pricing, len(o.pools))
+	for _, p := range o.pools {
+		o.priced[p.pool.Name] = &pricing{}
+	}
+	for i := range o.nodes {
+		n, e := &o.nodes[i], &o.nodeX[i]
+		if e.object == nil || n.Pool == policy.None {
+			continue
+		}
+		p := o.priced[o.poolName(n.Pool)]
+		p.nodes++
+		if n.Market == policy.None && e.unpriced {
+			p.unpriced++
+			if p.example == "" || n.Name < p.example {
+				p.example = n.Name
+			}
+		}
+		e.unpriced = n.Market == policy.None
+	}
+	for _, p := range o.priced {
+		if i, ok := o.byName[p.example]; ok {
+			p.example = o.whyUnpriced(&o.nodes[i], o.nodeX[i].object)
+		}
+	}
 }
 
 // fillPools writes the pools, with what they hold and which of their disruption
@@ -244,7 +303,7 @@ func (o *Observer) fillPools(s *policy.Snapshot) {
 			p.pool.Markets = o.book.Choose(p.object)
 		}
 	}
-	s.Pools = s.Pools[:0]
+	s.Pools = make([]policy.Pool, 0, len(o.pools))
 	for _, p := range o.pools {
 		x := p.pool
 		x.Steer, x.Refused = o.steers[x.Name], o.refused[x.Name]
@@ -268,7 +327,6 @@ func (o *Observer) fillPools(s *policy.Snapshot) {
 		}
 		s.Pools[n.Pool].Used = s.Pools[n.Pool].Used.Plus(size)
 	}
-	s.Budgets = s.Budgets[:0]
 	for _, name := range slices.Sorted(maps.Keys(o.budgets)) {
 		s.Budgets = append(s.Budgets, o.budgets[name])
 	}

@@ -108,11 +108,12 @@ func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers
 	return nil
 }
 
-// Await returns once everything that there was has been handled.
+// Await returns once everything that there was has been handled, and reads most of it.
 func (o *Observer) Await(ctx context.Context) error {
 	for {
 		late := o.late()
 		if late == "" {
+			o.readAhead()
 			return nil
 		}
 		select {

@@ -1,31 +1,32 @@
 package cluster
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // CacheOptions returns o with what keeps the cache of a manager small: objects are
-// held without what nothing here reads, such as the environment of containers. An
-// object of the cache must therefore be changed by a patch and never by an update.
+// held without what nothing here reads, such as the environment of containers, and pods
+// of one owner share what is equal. An object of the cache must therefore be changed by a
+// patch and never by an update, and never in place.
 func CacheOptions(o cache.Options) cache.Options {
+	o.DefaultTransform = stripMeta
 	if o.ByObject == nil {
 		o.ByObject = map[client.Object]cache.ByObject{}
 	}
 	for like, strip := range map[client.Object]func(any) (any, error){
-		&corev1.Node{}: stripNode, &corev1.Pod{}: stripPod,
-		&appsv1.ReplicaSet{}: stripReplicaSet, &appsv1.Deployment{}: stripDeployment,
-		&appsv1.StatefulSet{}: stripStatefulSet, &appsv1.DaemonSet{}: stripDaemonSet, &batchv1.Job{}: stripJob,
-		&corev1.PersistentVolume{}: stripMeta, &corev1.PersistentVolumeClaim{}: stripMeta, &corev1.Namespace{}: stripMeta,
-		&storagev1.CSINode{}: stripMeta, &v1alpha1.CapacityPool{}: stripMeta, &v1alpha1.GPUBudget{}: stripMeta,
+		&corev1.Node{}: stripNode, &corev1.Pod{}: (&podStripper{last: map[types.UID]*corev1.Pod{}}).strip,
+		&appsv1.ReplicaSet{}: stripWorkload, &appsv1.Deployment{}: stripWorkload, &appsv1.StatefulSet{}: stripWorkload,
+		&appsv1.DaemonSet{}: stripWorkload, &batchv1.Job{}: stripWorkload,
 	} {
 		o.ByObject[like] = cache.ByObject{Transform: strip}
 	}
@@ -54,25 +55,67 @@ func stripNode(x any) (any, error) {
 	return stripMeta(x)
 }
 
-func stripPod(x any) (any, error) {
-	if p, ok := x.(*corev1.Pod); ok {
-		stripSpec(&p.Spec)
-		p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses = nil, nil
-		p.Status.PodIPs, p.Status.HostIPs = nil, nil
-		for i := range p.Status.ContainerStatuses {
-			s := &p.Status.ContainerStatuses[i]
-			*s = corev1.ContainerStatus{Name: s.Name, Ready: s.Ready, RestartCount: s.RestartCount, State: stripState(s.State)}
-		}
-	}
-	return stripMeta(x)
+// A podStripper strips the pods of one informer, which does so one after the other.
+type podStripper struct {
+	last map[types.UID]*corev1.Pod // the pod that was seen last, by its owner
 }
 
-// stripState keeps when a container ended.
-func stripState(s corev1.ContainerState) corev1.ContainerState {
-	if t := s.Terminated; t != nil {
-		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, FinishedAt: t.FinishedAt}}
+// ownersMax is how many owners a podStripper knows before it forgets all: those that have
+// pods come again.
+const ownersMax = 5000
+
+func (s *podStripper) strip(x any) (any, error) {
+	p, ok := x.(*corev1.Pod)
+	if !ok {
+		return x, nil
 	}
-	return corev1.ContainerState{}
+	if _, err := stripMeta(p); err != nil {
+		return nil, err
+	}
+	stripSpec(&p.Spec)
+	stripPodStatus(&p.Status)
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner == nil {
+		return p, nil
+	}
+	if q := s.last[owner.UID]; q != nil && alike(p, q) {
+		node := p.Spec.NodeName
+		p.Spec, p.Labels = q.Spec, q.Labels
+		p.Spec.NodeName = node
+		if reflect.DeepEqual(p.OwnerReferences, q.OwnerReferences) {
+			p.OwnerReferences = q.OwnerReferences
+		}
+		if maps.Equal(p.Annotations, q.Annotations) {
+			p.Annotations = q.Annotations
+		}
+	}
+	if len(s.last) >= ownersMax {
+		clear(s.last)
+	}
+	s.last[owner.UID] = p
+	return p, nil
+}
+
+// podConditions are the conditions of pods that are read.
+var podConditions = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget}
+
+// stripPodStatus keeps where a pod stands in its life, and when its containers ended.
+func stripPodStatus(s *corev1.PodStatus) {
+	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName, Reason: s.Reason}
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; slices.Contains(podConditions, c.Type) {
+			kept.Conditions = append(kept.Conditions, corev1.PodCondition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	for i := range s.ContainerStatuses {
+		x := &s.ContainerStatuses[i]
+		if t := x.State.Terminated; t != nil {
+			kept.ContainerStatuses = append(kept.ContainerStatuses, corev1.ContainerStatus{Name: x.Name, State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, FinishedAt: t.FinishedAt}}})
+		}
+	}
+	*s = kept
 }
 
 // stripSpec keeps of a pod what decides where it may run and how it ends.
@@ -96,46 +139,27 @@ func stripSpec(s *corev1.PodSpec) {
 	}
 }
 
-func stripReplicaSet(x any) (any, error) {
-	if r, ok := x.(*appsv1.ReplicaSet); ok {
-		stripSpec(&r.Spec.Template.Spec)
-		if len(r.OwnerReferences) > 0 { // only a bare one is read further
-			r.Spec.Template = corev1.PodTemplateSpec{}
-			r.Annotations = nil
+// stripWorkload keeps of a controller of pods what its pods and their number are read from.
+func stripWorkload(x any) (any, error) {
+	switch o := x.(type) {
+	case *appsv1.ReplicaSet:
+		stripSpec(&o.Spec.Template.Spec)
+		if len(o.OwnerReferences) > 0 { // only a bare one is read further
+			o.Spec.Template, o.Annotations = corev1.PodTemplateSpec{}, nil
 		}
-		r.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripDeployment(x any) (any, error) {
-	if d, ok := x.(*appsv1.Deployment); ok {
-		stripSpec(&d.Spec.Template.Spec)
-		d.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripStatefulSet(x any) (any, error) {
-	if d, ok := x.(*appsv1.StatefulSet); ok {
-		stripSpec(&d.Spec.Template.Spec)
-		d.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripDaemonSet(x any) (any, error) {
-	if d, ok := x.(*appsv1.DaemonSet); ok {
-		stripSpec(&d.Spec.Template.Spec)
-		d.Status.Conditions = nil
-	}
-	return stripMeta(x)
-}
-
-func stripJob(x any) (any, error) {
-	if j, ok := x.(*batchv1.Job); ok {
-		stripSpec(&j.Spec.Template.Spec)
-		j.Status.UncountedTerminatedPods = nil
+		o.Status.Conditions = nil
+	case *appsv1.Deployment:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.Conditions = nil
+	case *appsv1.StatefulSet:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.Conditions = nil
+	case *appsv1.DaemonSet:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.Conditions = nil
+	case *batchv1.Job:
+		stripSpec(&o.Spec.Template.Spec)
+		o.Status.UncountedTerminatedPods = nil
 	}
 	return stripMeta(x)
 }

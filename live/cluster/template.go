@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -78,7 +80,8 @@ var labelsOfOne = []string{
 	"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index",
 }
 
-// templateOf reads the template of a pod.
+// templateOf returns the template of a pod, with one reference more. That of the pod of
+// its workload that was read last is taken where the two are alike.
 func (o *Observer) templateOf(p *corev1.Pod, w *workload) *template {
 	t := policy.Template{Name: key(p), Namespace: p.Namespace}
 	var of map[string]string
@@ -96,6 +99,28 @@ func (o *Observer) templateOf(p *corev1.Pod, w *workload) *template {
 	case mirror:
 		t.Name, t.DaemonSet = p.Namespace+"/"+strings.TrimSuffix(p.Name, "-"+p.Spec.NodeName), true
 	}
+	alone := w == nil || hasClaims(p)
+	if !alone && w.last != nil && w.like.refs > 0 && alike(p, w.last) {
+		w.like.refs++
+		return w.like
+	}
+	x := o.newTemplate(t, of, mirror, p, w)
+	if !alone {
+		w.last, w.like = p, x
+	}
+	return x
+}
+
+// alike reports whether two pods of a workload have the same template, as long as nothing
+// else changes that it is read from.
+func alike(p, q *corev1.Pod) bool {
+	a, b := p.Spec, q.Spec
+	a.NodeName, b.NodeName = "", ""
+	return maps.Equal(p.Labels, q.Labels) && maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
+}
+
+// newTemplate reads a template of which the name and the kind are known.
+func (o *Observer) newTemplate(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload) *template {
 	plain := p.Labels
 	if slices.ContainsFunc(labelsOfOne, func(l string) bool { _, has := plain[l]; return has }) {
 		plain = without(plain, labelsOfOne)
@@ -305,7 +330,7 @@ func (o *Observer) awaited(w *workload) bool {
 // fillWork writes templates, workloads, disruption budgets and pods.
 func (o *Observer) fillWork(s *policy.Snapshot) {
 	s.Templates = o.list
-	s.Workloads = s.Workloads[:0]
+	s.Workloads = make([]policy.Workload, 0, len(o.work))
 	for _, w := range o.work {
 		s.Workloads = append(s.Workloads, policy.Workload{
 			ID: w.id, Name: w.key.name, Kind: w.key.kind, Replicas: w.replicas, Ready: w.ready,
@@ -315,11 +340,11 @@ func (o *Observer) fillWork(s *policy.Snapshot) {
 			x.Replicas = w.pods
 		}
 	}
-	s.PDBs = s.PDBs[:0]
+	s.PDBs = make([]policy.PDB, 0, len(o.order))
 	for _, b := range o.order {
 		s.PDBs = append(s.PDBs, b.pdb)
 	}
-	s.Pods = append(s.Pods[:0], o.pods...)
+	s.Pods = slices.Clone(o.pods)
 }
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -47,6 +47,11 @@ type workload struct {
 	// they have no pods. It is nil until it is read.
 	declared *template
 
+	// last is the pod whose template was read last, and like that template; nil where
+	// something has changed that templates are read from.
+	last *corev1.Pod
+	like *template
+
 	pods, ready int32 // of the table of pods
 	waiting     bool  // its declared template is to be read again
 }
@@ -82,7 +87,7 @@ func (o *Observer) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1
 		w.known = true
 		o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
 	}
-	w.spec, w.waiting = spec, true
+	w.spec, w.waiting, w.last = spec, true, nil
 	w.replicas = 1
 	if replicas != nil {
 		w.replicas = *replicas
@@ -112,7 +117,7 @@ func (o *Observer) forget(k workloadKey) {
 	if w == nil {
 		return
 	}
-	w.known, w.annotations, w.spec, w.claims, w.replicas, w.waiting = false, nil, nil, nil, 0, true
+	w.known, w.annotations, w.spec, w.claims, w.replicas, w.waiting, w.last = false, nil, nil, nil, 0, true, nil
 	o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
 }
 

@@ -59,7 +59,7 @@ func newCluster(t *testing.T, user string) *cluster {
 	c := &cluster{t: t, env: env, ns: env.Namespace(t), cfg: env.User(t, user, rights...)}
 	c.giver = &machines{c: c, how: map[string]backend.Replacement{}, settled: map[string]bool{}}
 	ctrl.SetLogger(logr.Discard())
-	limiter, err := limit.New(limit.Config{Rate: 200, Burst: 200, PauseMax: time.Second, Clock: DefaultConfig().Clock})
+	limiter, err := limit.New(limit.Config{QPS: 200, Burst: 200})
 	c.must(err)
 	skip := true
 	options := ctrl.Options{Scheme: env.Scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{}}
@@ -89,7 +89,7 @@ func (c *cluster) must(err error) {
 }
 
 // pipeline returns one with limits that fit a test.
-func (c *cluster) pipeline() *Pipeline {
+func (c *cluster) pipeline() *Reconciler {
 	cfg := DefaultConfig()
 	cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	cfg.Interval, cfg.EvictRetry = 100*time.Millisecond, 500*time.Millisecond
@@ -99,7 +99,7 @@ func (c *cluster) pipeline() *Pipeline {
 }
 
 // run has p run until the test calls stop.
-func (c *cluster) run(p *Pipeline) (stop func()) {
+func (c *cluster) run(p *Reconciler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = p.Run(ctx) })
@@ -185,8 +185,8 @@ type machines struct {
 	settled map[string]bool
 }
 
-func (m *machines) Giver(string) (backend.Giver, error)         { return m, nil }
-func (m *machines) Prepare(context.Context, *corev1.Node) error { return nil }
+func (m *machines) Giver(string, policy.Provisioner) (backend.Giver, error) { return m, nil }
+func (m *machines) Prepare(context.Context, *corev1.Node) error             { return nil }
 func (m *machines) Replaced(_ context.Context, tokens []string) (backend.Replacement, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -318,7 +318,7 @@ func TestRule11OnCluster(t *testing.T) {
 		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
 		stop() // in the midst of whatever it does
 		next := c.pipeline()
-		settled, err := next.Recover(t.Context())
+		settled, err := next.takeOver(t.Context())
 		if err != nil {
 			t.Errorf("seed %d, drain %d: %v", seed, i, err)
 		}
@@ -340,7 +340,7 @@ func TestRule11OnCluster(t *testing.T) {
 }
 
 // settled returns an error while a node carries a mark of ours.
-func (c *cluster) settled(p *Pipeline) error {
+func (c *cluster) settled(p *Reconciler) error {
 	nodes := &corev1.NodeList{}
 	if err := c.env.Client.List(c.t.Context(), nodes, client.MatchingLabels{"test": c.ns}); err != nil {
 		return err

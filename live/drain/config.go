@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // A Recorder tells the user what became of a node. The EventRecorder of
@@ -31,11 +34,18 @@ type Meter interface {
 	Ended(Result)
 }
 
-// Givers finds the backend of a pool. An error means that the pool, or what
-// provisions it, is not known: its nodes then cannot be given back, but what was
-// done to them can be undone.
+// Givers finds the backend of a pool or, where the pool is gone, that of the
+// provisioner which the marks on a node name. An error means that neither is known: the
+// node then cannot be given back, but what was done to it here can be undone.
 type Givers interface {
-	Giver(pool string) (backend.Giver, error)
+	Giver(pool string, of policy.Provisioner) (backend.Giver, error)
+}
+
+// An Authority says how far a pool may go at the moment; [permit.Authority] is one.
+type Authority interface {
+	Pool(ctx context.Context, name string) (permit.Verdict, error)
+	Spec(ctx context.Context, name string) (*v1alpha1.CapacityPool, error)
+	Check(ctx context.Context) error
 }
 
 // A Config holds what a [Pipeline] needs and its limits. Start from
@@ -49,9 +59,8 @@ type Config struct {
 	Events Recorder
 	Meter  Meter
 
-	// Fence returns an error when somebody else may lead by now. It is called
-	// before the first write of each pass; nil means that there is nobody else.
-	Fence func(context.Context) error
+	// Authority says how far a pool may go at the moment; nil lets all be done.
+	Authority Authority
 
 	// Urgent writes for nodes under a notice, and what is taken back of drains; nil means
 	// the ordinary client.
@@ -83,18 +92,22 @@ type Config struct {
 	// taken for one that the provider takes.
 	LateMax time.Duration
 
-	// RecoverMax bounds Recover, Stop and Shutdown.
-	RecoverMax time.Duration
+	// ShutdownMax bounds Shutdown.
+	ShutdownMax time.Duration
 
 	// CallMax bounds one call, the wait for the write limit included.
 	CallMax time.Duration
 
-	// Interval is the time between two passes while a node is being drained, and
-	// PassMax the time after which a pass begins nothing new for nodes that are not
-	// under notice. Raising them lets a notice wait longer.
-	Interval, PassMax time.Duration
+	// Interval is how soon a node that is being drained is looked at again, and
+	// LookEvery how often all nodes are looked at for marks that no drain knows of.
+	// Raising them asks less of the cache and notices later what has changed.
+	Interval, LookEvery time.Duration
 
-	// Parallel is how many nodes are worked on at the same time.
+	// TurnMax is the time after which no more of a node's pods are evicted before
+	// other nodes have had their turn; nodes under notice have no such limit.
+	TurnMax time.Duration
+
+	// Parallel is how many nodes without a notice are worked on at the same time.
 	Parallel int
 }
 
@@ -106,8 +119,8 @@ func DefaultConfig() Config {
 		Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
 		DrainMax: 15 * time.Minute, CheckMax: time.Minute, EvictRetry: 10 * time.Second,
 		VolumesMax: 6 * time.Minute, ReleaseMax: 5 * time.Minute, LateMax: 10 * time.Minute,
-		RecoverMax: 55 * time.Second, CallMax: 15 * time.Second,
-		Interval: time.Second, PassMax: 2 * time.Second, Parallel: 8,
+		ShutdownMax: 55 * time.Second, CallMax: 15 * time.Second,
+		Interval: time.Second, LookEvery: 5 * time.Second, TurnMax: time.Second, Parallel: 8,
 	}
 }
 
@@ -126,7 +139,8 @@ func (c *Config) validate() error {
 	}{
 		{"drain max", c.DrainMax}, {"check max", c.CheckMax}, {"evict retry", c.EvictRetry},
 		{"volumes max", c.VolumesMax}, {"release max", c.ReleaseMax}, {"late max", c.LateMax},
-		{"recover max", c.RecoverMax}, {"call max", c.CallMax}, {"interval", c.Interval}, {"pass max", c.PassMax},
+		{"shutdown max", c.ShutdownMax}, {"call max", c.CallMax}, {"interval", c.Interval},
+		{"look every", c.LookEvery}, {"turn max", c.TurnMax},
 	} {
 		if f.value <= 0 {
 			return fmt.Errorf("drain: %s %v is not above 0", f.name, f.value)

@@ -18,7 +18,7 @@ import (
 )
 
 // begin orders a drain and fails the test if it is refused.
-func (w *world) begin(p *Pipeline, node string, changes ...func(*policy.Node, *policy.Drain)) {
+func (w *world) begin(p *Reconciler, node string, changes ...func(*policy.Node, *policy.Drain)) {
 	w.t.Helper()
 	s, d := planned(node, changes...)
 	if err := p.Start(context.Background(), s, d); err != nil {
@@ -27,7 +27,7 @@ func (w *world) begin(p *Pipeline, node string, changes ...func(*policy.Node, *p
 }
 
 // held returns the reason for which a drain is refused.
-func (w *world) held(p *Pipeline, node string, changes ...func(*policy.Node, *policy.Drain)) string {
+func (w *world) held(p *Reconciler, node string, changes ...func(*policy.Node, *policy.Drain)) string {
 	w.t.Helper()
 	s, d := planned(node, changes...)
 	held := new(backend.Held)
@@ -38,7 +38,7 @@ func (w *world) held(p *Pipeline, node string, changes ...func(*policy.Node, *po
 }
 
 // phase returns the phase of a drain; empty without one.
-func phase(p *Pipeline, node string) Phase {
+func phase(p *Reconciler, node string) Phase {
 	for _, s := range p.Status() {
 		if s.Node == node {
 			return s.Phase

@@ -22,7 +22,7 @@ const (
 // the phase that follows.
 func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Phase, error) {
 	for _, pod := range pods {
-		if !d.urgent() && r.overdue() || r.fence != nil || ctx.Err() != nil {
+		if !d.urgent() && r.overdue() || ctx.Err() != nil {
 			break
 		}
 		t := d.try(pod)
@@ -44,7 +44,7 @@ func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Pha
 		}
 	}
 	d.cause = d.waitsFor(pods)
-	return d.Phase, r.fence
+	return d.Phase, nil
 }
 
 func (d *drain) try(pod *corev1.Pod) *try {
@@ -86,7 +86,7 @@ func (r *round) ask(ctx context.Context, d *drain, pod *corev1.Pod, t *try) (rep
 			grace = &g
 		}
 	}
-	err = r.write(ctx, func(ctx context.Context) error {
+	err = r.write(ctx, d, func(ctx context.Context) error {
 		reply = Evict(ctx, r.writer(d), pod, grace, false)
 		return nil
 	})

@@ -12,12 +12,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -107,7 +106,7 @@ func strike(w *world, fault func(string) error) {
 
 // forgetUnordered drops what is kept for a drain that was refused before it was
 // an order: the error said so, and the plan is made anew.
-func (g *giver) forgetUnordered(p *Pipeline, tokens ...string) {
+func (g *giver) forgetUnordered(p *Reconciler, tokens ...string) {
 	if len(p.Status()) == 0 && len(g.calls) == 0 {
 		g.forget(tokens)
 	}
@@ -149,51 +148,72 @@ func (k *killer) after(string) error {
 	return nil
 }
 
-// TestRule11Killed kills the process at 100 random calls of a drain, before or
-// after the call has had its effect, and lets another take over: within a minute
-// of its first step no node is left cordoned by us but one that the provider or
+// A crash is a point at which a process is killed, and what holds for the one that takes
+// over.
+type crash struct {
+	urgent bool
+	nth    int  // the call at which it dies
+	late   bool // after the call has had its effect
+	next   permit.Verdict
+}
+
+// crashes returns the points of a drain, all of them or every nth.
+func crashes(t *testing.T, every int) []crash {
+	var all []crash
+	for _, urgent := range []bool{false, true} {
+		k := &killer{nth: -1}
+		inWorld(t, func(_ *testing.T, w *world) { killedAt(w, k, crash{urgent: urgent, next: permit.Active}) })
+		for nth := 1; nth <= k.n; nth++ {
+			for _, late := range []bool{false, true} {
+				for _, next := range []permit.Verdict{permit.Active, permit.Off, permit.Stopped, permit.Gone} {
+					all = append(all, crash{urgent, nth, late, next})
+				}
+			}
+		}
+	}
+	some := all[:0]
+	for i := range all {
+		if i%every == 0 {
+			some = append(some, all[i])
+		}
+	}
+	return some
+}
+
+// TestRule11Killed kills the process at every call of a drain, before or after the call
+// has had its effect, and lets another take over, which may change the pool or not: within
+// a minute of its first look no node is left cordoned by us but one that the provider or
 // the backend takes, and in the end nothing is left of either.
 func TestRule11Killed(t *testing.T) {
-	seed := testenv.Seed(t)
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	last := map[bool]int{} // the calls that a drain takes
-	for _, urgent := range []bool{false, true} {
-		inWorld(t, func(_ *testing.T, w *world) {
-			k := &killer{nth: -1}
-			killedAt(w, k, urgent)
-			last[urgent] = k.n
-		})
-	}
-	for range 100 {
-		urgent, late := rnd.IntN(2) == 0, rnd.IntN(2) == 0
-		k := &killer{nth: 1 + rnd.IntN(last[urgent]), late: late}
+	table := crashes(t, crashEvery)
+	for _, c := range table {
 		inWorld(t, func(t *testing.T, w *world) {
-			if !killedAt(w, k, urgent) {
-				t.Errorf("call %d of %d did not come", k.nth, last[urgent])
+			if !killedAt(w, &killer{nth: c.nth, late: c.late}, c) {
+				t.Errorf("call %d did not come", c.nth)
 			}
 		})
 		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+			t.Fatalf("%+v", c)
 		}
 	}
+	t.Logf("%d points", len(table))
 }
 
 // killedAt drains node a until k kills the process, and has another settle it. It
 // reports whether the process was killed before it was done.
-func killedAt(w *world, k *killer, urgent bool) bool {
-	ctx, where := context.Background(), func() string {
-		return fmt.Sprintf("urgent %t, killed at call %d (%s, late %t)", urgent, k.nth, k.last, k.late)
-	}
+func killedAt(w *world, k *killer, c crash) bool {
+	ctx, where := context.Background(), func() string { return fmt.Sprintf("%+v, killed at %s", c, k.last) }
 	w.node("a")
 	w.node("b")
 	w.app("web", "a", "a", "b")
 	w.budget("x", "web", 1)
-	w.must(w.api.Create(ctx, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "a"}}))
+	w.attach("a")
 	w.giver.keep(backend.ReplacementReady, "t1")
-	p := w.pipeline(quick, func(c *Config) { c.Parallel = 1 })
-	var changes []func(*policy.Node, *policy.Drain)
-	changes = append(changes, after("t1"))
-	if urgent {
+	_, with := governed()
+	p := w.pipeline(quick, with, func(c *Config) { c.Parallel = 1 })
+	w.must(p.adopt(ctx))
+	changes := []func(*policy.Node, *policy.Drain){after("t1")}
+	if c.urgent {
 		changes = append(changes, notice(90*time.Second))
 	}
 	w.begin(p, "a", changes...)
@@ -211,17 +231,20 @@ func killedAt(w *world, k *killer, urgent bool) bool {
 		w.clean("without a kill")
 		return false
 	}
-	next := w.pipeline(quick)
-	_, err := next.Recover(ctx)
-	if err != nil {
-		w.t.Errorf("%s: %v", where(), err)
-	}
-	if n := w.read("a"); n != nil && n.Spec.Unschedulable && phase(next, "a") != PhaseReleased && !urgent {
+	authority, with := governed()
+	authority.say(c.next)
+	next := w.pipeline(quick, with)
+	stop := w.running(next)
+	evicted := len(w.evicted())
+	time.Sleep(time.Minute)
+	if n := w.read("a"); n != nil && n.Spec.Unschedulable && phase(next, "a") != PhaseReleased && !c.urgent {
 		w.t.Errorf("%s: the node is left cordoned, %+v", where(), next.Status())
 	}
-	stop := w.running(next)
-	if urgent {
-		time.Sleep(90 * time.Second)
+	if c.next != permit.Active && len(w.evicted()) > evicted {
+		w.t.Errorf("%s: a pod was evicted", where())
+	}
+	if c.urgent {
+		time.Sleep(30 * time.Second)
 		w.reclaim("a")
 	}
 	for i := 0; i < 20 && len(next.Status()) > 0; i++ {
@@ -269,7 +292,7 @@ func TestRule11Recover(t *testing.T) {
 		w.change("theirs", func(n *corev1.Node) { n.Spec.Unschedulable = true; annotate(n, "test/cordoned", "x") })
 
 		next, start := w.pipeline(), time.Now()
-		s, err := next.Recover(ctx)
+		s, err := next.takeOver(ctx)
 		w.must(err)
 		if took := time.Since(start); took > time.Minute {
 			t.Errorf("it took %v", took)
@@ -288,6 +311,7 @@ func TestRule11Recover(t *testing.T) {
 		}
 		w.faulty(nil)
 		before := len(w.evicted())
+		time.Sleep(urgentRetry)
 		w.must(next.Pass(ctx))
 		if len(w.evicted()) != before+1 {
 			t.Error("the drain under a notice did not go on")
@@ -321,7 +345,7 @@ func TestRule11RecoverLater(t *testing.T) {
 			return nil
 		})
 		next := w.pipeline()
-		s, err := next.Recover(ctx)
+		s, err := next.takeOver(ctx)
 		if err != nil || !slices.Equal(s.Undone, []string{"a"}) {
 			t.Errorf("settled %+v, %v", s, err)
 		}
@@ -347,7 +371,7 @@ func TestRandomDrains(t *testing.T) {
 type play struct {
 	*world
 	rnd    *rand.Rand
-	p      *Pipeline
+	p      *Reconciler
 	stop   func()
 	tokens int
 	taken  map[string]time.Time // when the provider takes a node
@@ -462,7 +486,7 @@ func (x *play) restart() {
 	x.p = x.pipeline(quick)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, _ = x.p.Recover(ctx)
+	_, _ = x.p.takeOver(ctx)
 	x.stop = x.running(x.p)
 }
 

@@ -48,6 +48,9 @@ func (r *round) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
 		return nil, nil
 	}
 	w.ready--
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	r.p.evicted[pod.UID] = r.now() // before it is: another may count the ready pods meanwhile
 	return w, nil
 }
 
@@ -55,6 +58,9 @@ func (r *round) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
 func (r *round) unspare(w *workload, pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	delete(r.p.evicted, pod.UID)
 	if !w.free && w.wanted > 1 && ready(pod) {
 		w.ready++
 	}

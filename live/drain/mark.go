@@ -38,10 +38,14 @@ const textMax = 512
 
 // A state is what is kept of a drain on its node.
 type state struct {
-	Phase Phase         `json:"phase"`
-	Pool  string        `json:"pool,omitempty"`
-	Why   policy.Reason `json:"reason,omitempty"`
-	Text  string        `json:"text,omitempty"`
+	Phase Phase  `json:"phase"`
+	Pool  string `json:"pool,omitempty"`
+
+	// Provisioner is who gives the node back, also once the pool is gone.
+	Provisioner policy.Provisioner `json:"provisioner,omitempty"`
+
+	Why  policy.Reason `json:"reason,omitempty"`
+	Text string        `json:"text,omitempty"`
 
 	// Since is when it began, Deadline by when it is given up and ReclaimAt when
 	// the provider takes the node, if it said so; in milliseconds since 1970.

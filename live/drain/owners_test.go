@@ -83,6 +83,7 @@ func (c *cluster) ranked(node, app string) {
 	var all corev1.PodList
 	c.must(c.mgr.GetClient().List(c.t.Context(), &all, client.InNamespace(c.ns), client.MatchingLabels{appLabel: app}))
 	s := &policy.Snapshot{
+		Pools:     []policy.Pool{{Name: "web"}},
 		Nodes:     []policy.Node{{Name: node, Phase: policy.NodeInitialized}},
 		Workloads: []policy.Workload{{Name: c.ns + "/" + app, Kind: policy.KindDeployment}},
 		Templates: []policy.Template{{Workload: 0}},
@@ -90,7 +91,7 @@ func (c *cluster) ranked(node, app string) {
 	for i := range all.Items {
 		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Name: c.ns + "/" + all.Items[i].Name, Phase: policy.PodReady})
 	}
-	k := NewRanker(c.mgr.GetClient(), nil)
+	k := NewRanker(c.mgr.GetClient())
 	testenv.Eventually(c.t, "the pods have their cost", func() error { // one may be written meanwhile
 		if err := errors.Join(k.DeletionCost(c.t.Context(), s, &policy.DeletionCost{Node: 0, Cost: -10}), k.Pass(c.t.Context())); err != nil {
 			return err

@@ -40,9 +40,15 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	case r.now().Before(d.retryAt):
 		return d.Phase, nil
 	}
-	giver, err := r.p.givers.Giver(d.Pool)
+	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
+	}
+	if err := r.p.reserve(ctx, d); err != nil {
+		if held := new(backend.Held); errors.As(err, &held) {
+			return d.fail(held.Reason, held.Message), nil
+		}
+		return d.Phase, err
 	}
 	if d.saved != PhasePreparing {
 		s := d.state
@@ -51,14 +57,14 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 			return d.Phase, err
 		}
 	}
-	err = r.write(ctx, func(ctx context.Context) error { return giver.Prepare(ctx, node) })
+	err = r.write(ctx, d, func(ctx context.Context) error { return giver.Prepare(ctx, node) })
 	held := new(backend.Held)
 	switch {
 	case err == nil:
 		return PhaseWaiting, nil
 	case errors.As(err, &held) && (!d.urgent() || held.By != policy.ActorNone):
 		return d.fail(held.Reason, held.Message), nil
-	case d.urgent() && r.fence == nil:
+	case d.urgent() && !errors.Is(err, errNotWritten) && ctx.Err() == nil:
 		r.p.cfg.Log.Warn("drained without its backend, since the provider takes it", "node", d.node, "error", err)
 		return PhaseWaiting, nil
 	}
@@ -74,7 +80,7 @@ func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	if len(d.After) == 0 {
 		return r.cordon(ctx, d, node)
 	}
-	giver, err := r.p.givers.Giver(d.Pool)
+	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
@@ -212,7 +218,7 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 // settled before: the pods have moved, and once the node is gone nothing would
 // tell a new leader of them.
 func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
-	giver, err := r.p.givers.Giver(d.Pool)
+	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
@@ -232,11 +238,11 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
 	}
 	if err == nil && !d.settled {
-		err = r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) })
+		err = r.write(ctx, d, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) })
 		d.settled = err == nil
 	}
 	if err == nil {
-		err = r.write(ctx, func(ctx context.Context) error { return giver.Release(ctx, node) })
+		err = r.write(ctx, d, func(ctx context.Context) error { return giver.Release(ctx, node) })
 	}
 	return r.released(d, node, err)
 }

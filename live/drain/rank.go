@@ -2,7 +2,6 @@ package drain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -41,104 +42,69 @@ func Cost(p *corev1.Pod) (cost int32, fixed bool) {
 // write that fails is dropped: the next step sees the cost that there is.
 type Ranker struct {
 	client client.Client
-	fence  func(context.Context) error
-
-	mu     sync.Mutex
-	queue  []types.NamespacedName
-	wishes map[types.NamespacedName]wish
-	wake   chan struct{}
+	queue  workqueue.TypedInterface[types.NamespacedName]
+	costs  sync.Map // the last podCost that was asked for, by pod
 }
 
-// A wish is the cost that one pod is to have while it is on a node.
-type wish struct {
-	node string
-	cost int32
+// A podCost is the cost that one pod is to have while it is on a node of a pool.
+type podCost struct {
+	node, pool string
+	cost       int32
 }
 
-// NewRanker returns a ranker that reads from c's cache. Fence is as
-// [Config.Fence].
-func NewRanker(c client.Client, fence func(context.Context) error) *Ranker {
-	return &Ranker{client: c, fence: fence, wishes: map[types.NamespacedName]wish{}, wake: make(chan struct{}, 1)}
+// NewRanker returns a ranker that reads from c's cache.
+func NewRanker(c client.Client) *Ranker {
+	return &Ranker{client: c, queue: workqueue.NewTyped[types.NamespacedName]()}
 }
 
 // DeletionCost takes in what is wanted of the pods of a node.
 func (k *Ranker) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	n := &s.Nodes[x.Node]
+	want := podCost{node: n.Name, cost: x.Cost}
+	if n.Pool != policy.None {
+		want.pool = s.Pools[n.Pool].Name
+	}
 	for i := range s.Pods {
-		p := &s.Pods[i]
-		if !x.Ranks(s, p) {
+		if !x.Ranks(s, &s.Pods[i]) {
 			continue
 		}
-		namespace, name, ok := strings.Cut(p.Name, "/")
+		namespace, name, ok := strings.Cut(s.Pods[i].Name, "/")
 		if !ok {
-			return fmt.Errorf("pod %q has no namespace", p.Name)
+			return fmt.Errorf("pod %q has no namespace", s.Pods[i].Name)
 		}
-		key := types.NamespacedName{Namespace: namespace, Name: name}
-		if _, queued := k.wishes[key]; !queued {
-			k.queue = append(k.queue, key)
-		}
-		k.wishes[key] = wish{node: s.Nodes[x.Node].Name, cost: x.Cost}
-	}
-	select {
-	case k.wake <- struct{}{}:
-	default:
+		pod := types.NamespacedName{Namespace: namespace, Name: name}
+		k.costs.Store(pod, want)
+		k.queue.Add(pod)
 	}
 	return nil
 }
 
 // Run writes what is asked for until ctx ends. Failures go to warn.
 func (k *Ranker) Run(ctx context.Context, warn func(error)) error {
-	for {
-		if err := k.Pass(ctx); err != nil && ctx.Err() == nil {
+	defer context.AfterFunc(ctx, k.queue.ShutDown)()
+	for k.one(ctx, warn) {
+	}
+	return nil
+}
+
+// one writes the next cost, and reports whether there may be more.
+func (k *Ranker) one(ctx context.Context, warn func(error)) bool {
+	pod, ended := k.queue.Get()
+	if ended {
+		return false
+	}
+	defer k.queue.Done(pod)
+	if want, ok := k.costs.LoadAndDelete(pod); ok {
+		if err := k.rank(ctx, pod, want.(podCost)); err != nil && ctx.Err() == nil {
 			warn(err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-k.wake:
-		}
 	}
-}
-
-// Pass writes what has been asked for until now.
-func (k *Ranker) Pass(ctx context.Context) error {
-	var failed []error
-	fenced := false
-	for ctx.Err() == nil {
-		key, w, ok := k.next()
-		if !ok {
-			break
-		}
-		if !fenced && k.fence != nil {
-			if err := k.fence(ctx); err != nil {
-				return fmt.Errorf("ranking pods, another may lead: %w", err)
-			}
-		}
-		fenced = true
-		if err := k.rank(ctx, key, w); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
-}
-
-func (k *Ranker) next() (types.NamespacedName, wish, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.queue) == 0 {
-		return types.NamespacedName{}, wish{}, false
-	}
-	key := k.queue[0]
-	k.queue = k.queue[1:]
-	w := k.wishes[key]
-	delete(k.wishes, key)
-	return key, w, true
+	return ctx.Err() == nil
 }
 
 // rank gives one pod its cost, unless it has moved or somebody else has set one.
 // The resourceVersion goes along, so that a user's cost is not overwritten.
-func (k *Ranker) rank(ctx context.Context, key types.NamespacedName, w wish) error {
+func (k *Ranker) rank(ctx context.Context, key types.NamespacedName, w podCost) error {
 	p := &corev1.Pod{}
 	err := k.client.Get(ctx, key, p)
 	if apierrors.IsNotFound(err) {
@@ -163,7 +129,7 @@ func (k *Ranker) rank(ctx context.Context, key types.NamespacedName, w wish) err
 		changed.Annotations[AnnotationCost], changed.Annotations[AnnotationCostOwner] = text, text
 	}
 	patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
-	err = k.client.Patch(ctx, changed, patch, client.FieldOwner(FieldOwner))
+	err = k.client.Patch(permit.Act(ctx, w.pool), changed, patch, client.FieldOwner(FieldOwner))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it has changed, and the next step sees how
 	}

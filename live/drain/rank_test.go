@@ -9,7 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -17,6 +19,7 @@ import (
 // with the costs that they have.
 func ranking(w *world, cost int32) (*policy.Snapshot, *policy.DeletionCost) {
 	s := &policy.Snapshot{
+		Pools:     []policy.Pool{{Name: "web"}},
 		Nodes:     []policy.Node{{Name: "a", Phase: policy.NodeInitialized}},
 		Workloads: []policy.Workload{{Name: "default/web", Kind: policy.KindDeployment}},
 		Templates: []policy.Template{{Workload: 0}},
@@ -47,7 +50,7 @@ func TestRank(t *testing.T) {
 		users := w.pod("web", "a", func(p *corev1.Pod) { p.Annotations[AnnotationCost] = "7" }).Name
 		later := w.pod("web", "a").Name
 		ctx := context.Background()
-		k := NewRanker(w.client(), nil)
+		k := NewRanker(w.client())
 		rank := func(cost int32) {
 			s, x := ranking(w, cost)
 			w.must(k.DeletionCost(ctx, s, x))
@@ -83,7 +86,7 @@ func TestRankMoved(t *testing.T) {
 		one, two := w.pod("web", "a").Name, w.pod("web", "a").Name
 		moved := w.pod("web", "b").Name // the snapshot is older than its move
 		ctx := context.Background()
-		k := NewRanker(w.client(), nil)
+		k := NewRanker(w.client())
 		s, x := ranking(w, -5)
 		w.must(k.DeletionCost(ctx, s, x))
 		x.Cost = -6
@@ -100,20 +103,24 @@ func TestRankMoved(t *testing.T) {
 	})
 }
 
-// TestRule14RankerFence holds that nothing is ranked once another may lead.
-func TestRule14RankerFence(t *testing.T) {
+// TestRankPermit holds that a cost is written on behalf of the pool of the node.
+func TestRankPermit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.node("a")
-		name := w.pod("web", "a").Name
-		lost := errors.New("the lease is gone")
-		k := NewRanker(w.client(), func(context.Context) error { return lost })
+		w.pod("web", "a")
 		s, x := ranking(w, -5)
-		w.must(k.DeletionCost(context.Background(), s, x))
-		if err := k.Pass(context.Background()); !errors.Is(err, lost) {
-			t.Errorf("the pass says %v", err)
-		}
-		if c, _ := w.cost(name); c != "" {
-			t.Errorf("it was ranked %q", c)
+		s.Pools = []policy.Pool{{Name: "shop"}}
+		authority := permit.New(permit.DefaultConfig(), interceptor.NewClient(w.api, interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+		}))
+		k := NewRanker(interceptor.NewClient(w.api, interceptor.Funcs{
+			Patch: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
+				return authority.Check(ctx)
+			},
+		}))
+		w.must(k.DeletionCost(t.Context(), s, x))
+		if denied := new(permit.Denied); !errors.As(k.Pass(t.Context()), &denied) || denied.Pool != "shop" {
+			t.Errorf("it is written for pool %q", denied.Pool)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -418,7 +419,8 @@ func TestRule11Conflict(t *testing.T) {
 			_ = p.Pass(context.Background())
 			time.Sleep(time.Second)
 		}
-		_, err := p.Halt(context.Background())
+		p.cfg.Authority = &fakeAuthority{verdict: permit.Stopped}
+		_, err := p.settled(context.Background())
 		w.must(err)
 		if x := w.read("a"); n != 7 || len(x.Spec.Taints) != n {
 			t.Errorf("of %d taints %v are left", n, x.Spec.Taints)
@@ -427,26 +429,20 @@ func TestRule11Conflict(t *testing.T) {
 	})
 }
 
-// TestRule14Fence holds that nothing is written once somebody else may lead, and
-// that this is asked once a pass.
+// TestRule14Fence holds that nothing is written once somebody else may lead.
 func TestRule14Fence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.node("a")
 		w.node("b")
 		w.app("web", "a", "b")
-		asked, lost := 0, errors.New("the lease is gone")
-		p := w.pipeline(func(c *Config) {
-			c.Fence = func(context.Context) error { asked++; return lost }
-		})
+		lost := errors.New("the lease is gone")
+		p := w.pipeline(func(c *Config) { c.Authority = &fakeAuthority{err: lost} })
 		w.begin(p, "a")
 		w.begin(p, "b")
 		for range 5 {
 			if err := p.Pass(context.Background()); !errors.Is(err, lost) {
 				t.Errorf("the pass says %v", err)
 			}
-		}
-		if asked != 5 {
-			t.Errorf("asked %d times in 5 passes", asked)
 		}
 		if len(w.evicted()) > 0 || len(w.giver.called()) > 0 {
 			t.Errorf("evicted %v, called %v", w.evicted(), w.giver.called())
@@ -465,7 +461,9 @@ func TestRule20Halt(t *testing.T) {
 		w.budget("x", "web", 1)
 		w.giver.keep(backend.ReplacementWaiting, "t1")
 		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
-		p := w.pipeline()
+		authority := &fakeAuthority{verdict: permit.Active}
+		p := w.pipeline(func(c *Config) { c.Authority = authority })
+		w.must(p.adopt(t.Context()))
 		ctx := context.Background()
 		w.begin(p, "empty")
 		w.begin(p, "notice", notice(2*time.Minute))
@@ -475,7 +473,8 @@ func TestRule20Halt(t *testing.T) {
 			w.must(p.Pass(ctx))
 			time.Sleep(time.Second)
 		}
-		s, err := p.Halt(ctx)
+		authority.say(permit.Stopped)
+		s, err := p.settled(ctx)
 		w.must(err)
 		if want := []string{"stuck", "waiting"}; !slices.Equal(s.Undone, want) {
 			t.Errorf("undone %v, want %v", s.Undone, want)
@@ -483,9 +482,6 @@ func TestRule20Halt(t *testing.T) {
 		want := []string{"empty: it is empty and was given back", "notice: the provider takes it"}
 		if !slices.Equal(s.Left, want) {
 			t.Errorf("left %v, want %v", s.Left, want)
-		}
-		if got := w.held(p, "stuck"); got != "Halted" {
-			t.Errorf("a new drain is held for %s", got)
 		}
 		if !w.read("notice").Spec.Unschedulable || w.read("stuck").Spec.Unschedulable || w.read("waiting").Spec.Unschedulable {
 			t.Error("the wrong nodes are cordoned")
@@ -496,7 +492,8 @@ func TestRule20Halt(t *testing.T) {
 		if len(w.evicted()) != before {
 			t.Error("a pod was evicted behind the kill switch")
 		}
-		p.Resume()
+		authority.say(permit.Active)
+		time.Sleep(urgentRetry)
 		w.must(p.Pass(ctx))
 		if len(w.evicted()) != before+1 {
 			t.Error("the node under notice was forgotten")

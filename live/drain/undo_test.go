@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // A slowGiver takes its time to take something back, as one does whose writes wait.
@@ -20,7 +21,7 @@ type slowGiver struct {
 	takes time.Duration
 }
 
-func (g slowGiver) Giver(string) (backend.Giver, error) { return g, nil }
+func (g slowGiver) Giver(string, policy.Provisioner) (backend.Giver, error) { return g, nil }
 
 func (g slowGiver) Undo(ctx context.Context, n *corev1.Node, tokens []string) error {
 	select {

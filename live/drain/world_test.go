@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 const (
@@ -494,7 +497,7 @@ func (w *world) budget(name, app string, unavailable int32) {
 
 // pipeline returns a pipeline over the world. Its clock is the real one, which the
 // bubble replaces.
-func (w *world) pipeline(changes ...func(*Config)) *Pipeline {
+func (w *world) pipeline(changes ...func(*Config)) *Reconciler {
 	w.t.Helper()
 	cfg := DefaultConfig()
 	for _, change := range changes {
@@ -507,7 +510,7 @@ func (w *world) pipeline(changes ...func(*Config)) *Pipeline {
 }
 
 // running has the pipeline and the controllers run until the test calls stop.
-func (w *world) running(p *Pipeline) (stop func()) {
+func (w *world) running(p *Reconciler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = p.Run(ctx) })
@@ -516,6 +519,82 @@ func (w *world) running(p *Pipeline) (stop func()) {
 		cancel()
 		wait.Wait()
 	}
+}
+
+// Pass works on all drains once, those included that only the nodes tell of.
+func (p *Reconciler) Pass(ctx context.Context) error {
+	return p.pass(ctx, p.due(), func(*round) {})
+}
+
+// Pass writes the costs that were asked for until now.
+func (k *Ranker) Pass(ctx context.Context) error {
+	var failed []error
+	for k.queue.Len() > 0 {
+		k.one(ctx, func(err error) { failed = append(failed, err) })
+	}
+	return errors.Join(failed...)
+}
+
+// takeOver takes up what a process before left, and works on it until nothing is left to
+// be undone, for a minute at most.
+func (p *Reconciler) takeOver(ctx context.Context) (Settled, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := p.adopt(ctx)
+	for err != nil && p.pause(ctx) == nil {
+		err = p.adopt(ctx)
+	}
+	return p.settled(ctx)
+}
+
+// settled works on all drains until nothing is left to be undone.
+func (p *Reconciler) settled(ctx context.Context) (Settled, error) {
+	all := p.due()
+	for {
+		err := p.Pass(ctx)
+		if len(p.toUndo()) == 0 || p.pause(ctx) != nil {
+			return account(all), err
+		}
+	}
+}
+
+// A fakeAuthority says what the test says.
+type fakeAuthority struct {
+	mu      sync.Mutex
+	verdict permit.Verdict // of every pool
+	budget  *intstr.IntOrString
+	err     error
+	asked   int
+}
+
+func (a *fakeAuthority) say(v permit.Verdict) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.verdict = v
+}
+
+func (a *fakeAuthority) Pool(context.Context, string) (permit.Verdict, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.verdict, a.err
+}
+
+func (a *fakeAuthority) Spec(context.Context, string) (*v1alpha1.CapacityPool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p, many := &v1alpha1.CapacityPool{}, intstr.FromInt32(100)
+	p.Spec.Disruption.Budget = cmp.Or(a.budget, &many)
+	return p, a.err
+}
+
+func (a *fakeAuthority) Check(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	if a.err != nil || a.verdict == permit.Active || permit.IsUndo(ctx) {
+		return a.err
+	}
+	return &permit.Denied{Verdict: a.verdict}
 }
 
 // planned returns a snapshot of one node and the drain of it.
@@ -605,7 +684,7 @@ type giver struct {
 	notYet   int // how often Release is not ready
 }
 
-func (g *giver) Giver(pool string) (backend.Giver, error) {
+func (g *giver) Giver(pool string, _ policy.Provisioner) (backend.Giver, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.unknown {
@@ -737,4 +816,9 @@ func (w *world) reclaim(name string) {
 			w.drop(p.Name)
 		}
 	}
+}
+
+// attach attaches a volume to a node.
+func (w *world) attach(node string) {
+	w.must(w.api.Create(context.Background(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v-" + node}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}))
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,32 +46,48 @@ type Backend struct {
 	reader client.Reader // reads from the API server
 	sink   backend.Sink
 
+	// launchTurn is held by who makes a NodeClaim: how many may have no machine is counted
+	// before.
+	launchTurn chan struct{}
+
+	// mu guards what follows. All of it is made anew after a restart, from the objects of
+	// the cluster or the next plan, and what else its loss costs stands beside it.
 	mu         sync.Mutex
 	pools      map[string]*poolState  // by CapacityPool
-	nodePools  map[string]string      // CapacityPool by NodePool, as last seen
-	claims     map[string]*seenClaim  // by NodeClaim
-	launches   map[string]launchEnd   // by token, of launches that came to nothing
-	released   map[string]bool        // NodeClaims that we deleted
-	prepared   map[string]bool        // Nodes that we protected for a drain
-	waiting    map[string]policy.Time // since when an empty Node waits for its volumes
-	idle       map[string]policy.Time // since when nothing is seen that a NodeClaim or Node is protected for
-	interrupts map[string]bool        // UIDs of interruption Events told of
+	launches   map[string]launchEnd   // by token, of launches that came to nothing; one is tried once more
+	reserved   map[string]reservation // by Node, of drains whose mark the cache may not show yet
+	inherited  map[string]bool        // NodePools whose Nodes were read for the marks of the leader before
+	idle       map[string]policy.Time // by NodeClaim, since when nothing is seen that it is protected for; it is so for longer
+	interrupts map[string]bool        // UIDs and reasons of interruption Events reported; one is reported again
 	classKind  schema.GroupKind       // of node class, as found last
+	classes    classList
 }
 
 // A poolState is what is remembered of one CapacityPool between calls.
 type poolState struct {
+	// turn is held by who writes the NodePools of the pool.
+	turn chan struct{}
+
+	// wanted is what the pool is to buy. What is in force is read off its NodePools after
+	// a restart, and what waits to be written is told again by the next plan.
 	wanted steering
 
 	// written is when more than the weight and limits of a NodePool was last changed,
-	// limited when anything was, and conflict when another manager held a field.
+	// limited when anything was, and conflict when another manager held a field. The
+	// first is on the NodePools too; without the others one write comes sooner.
 	written, limited, conflict policy.Time
+
+	// refused is what was in the way when the NodePools of the pool in this generation, in
+	// any where it is 0, were last read or written; nil where nothing was. The next write
+	// finds it again.
+	refused    *backend.Held
+	generation int64
 
 	conditions map[string]metav1.Condition
 }
 
 // New returns a backend that reads through c and, where it must not be late, through
-// r, and tells sink what it sees.
+// r, and reports to sink what it sees.
 func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Backend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -89,9 +106,9 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 	}
 	return &Backend{
 		cfg: cfg, log: cfg.Log.With("backend", BackendName), client: c, ahead: cfg.Ahead, reader: r, sink: sink,
-		pools: map[string]*poolState{}, nodePools: map[string]string{}, claims: map[string]*seenClaim{},
-		launches: map[string]launchEnd{}, released: map[string]bool{},
-		prepared: map[string]bool{}, waiting: map[string]policy.Time{}, idle: map[string]policy.Time{}, interrupts: map[string]bool{},
+		launchTurn: make(chan struct{}, 1),
+		pools:      map[string]*poolState{}, launches: map[string]launchEnd{}, reserved: map[string]reservation{},
+		inherited: map[string]bool{}, idle: map[string]policy.Time{}, interrupts: map[string]bool{},
 	}, nil
 }
 
@@ -103,7 +120,7 @@ func (b *Backend) now() policy.Time { return policy.TimeOf(b.cfg.Clock.Now()) }
 func (b *Backend) pool(name string) *poolState {
 	p := b.pools[name]
 	if p == nil {
-		p = &poolState{conditions: map[string]metav1.Condition{}}
+		p = &poolState{turn: make(chan struct{}, 1), conditions: map[string]metav1.Condition{}}
 		b.pools[name] = p
 	}
 	return p
@@ -113,25 +130,16 @@ func (b *Backend) pool(name string) *poolState {
 // Karpenter's kinds.
 func missing(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
-// nodePoolsNow reads the NodePools from the API server.
-func (b *Backend) nodePoolsNow(ctx context.Context) ([]karpv1.NodePool, error) {
-	var list karpv1.NodePoolList
-	if err := b.reader.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing NodePools: %w", err)
-	}
-	return list.Items, nil
-}
-
 // claimOf returns the NodeClaim of a node, as the API server has it; nil where there
 // is none.
 func (b *Backend) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
-	var list karpv1.NodeClaimList
-	if err := b.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing NodeClaims: %w", err)
+	all, err := b.cachedClaims(ctx)
+	if err != nil {
+		return nil, err
 	}
 	name := ""
-	for i := range list.Items {
-		c := &list.Items[i]
+	for i := range all {
+		c := &all[i]
 		if c.Status.NodeName == node.Name || c.Status.ProviderID != "" && c.Status.ProviderID == node.Spec.ProviderID {
 			name = c.Name
 		}
@@ -149,22 +157,18 @@ func (b *Backend) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeC
 	return &c, nil
 }
 
+// observed has Karpenter's own reading of conditions leave the object as it is: the cache
+// shares it.
+var observed = status.WithObservedOnly()
+
 // claimIs reports whether a condition of c is True.
-func claimIs(c *karpv1.NodeClaim, kind string) bool {
-	for i := range c.Status.Conditions {
-		if x := &c.Status.Conditions[i]; x.Type == kind {
-			return x.Status == metav1.ConditionTrue
-		}
-	}
-	return false
-}
+func claimIs(c *karpv1.NodeClaim, kind string) bool { return c.StatusConditions(observed).IsTrue(kind) }
 
 // poolIsNot reports whether a condition of p is False, and why.
 func poolIsNot(p *karpv1.NodePool, kind string) (bool, string) {
-	for i := range p.Status.Conditions {
-		if x := &p.Status.Conditions[i]; x.Type == kind && x.Status == metav1.ConditionFalse {
-			return true, x.Message
-		}
+	x := p.StatusConditions(observed).Get(kind)
+	if !x.IsFalse() {
+		return false, ""
 	}
-	return false, ""
+	return true, x.Message
 }

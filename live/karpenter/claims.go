@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
@@ -38,7 +39,10 @@ func (b *Backend) claimsNow(ctx context.Context, of ...client.ListOption) ([]kar
 	if err := b.reader.List(ctx, &versions, of...); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
-	all, unknown := b.watched(versions.Items)
+	all, unknown, err := b.watched(ctx, versions.Items)
+	if err != nil {
+		return nil, err
+	}
 	if len(unknown) > fetchMax {
 		var list karpv1.NodeClaimList
 		if err := b.reader.List(ctx, &list, of...); err != nil {
@@ -65,30 +69,32 @@ func (b *Backend) claimsNow(ctx context.Context, of ...client.ListOption) ([]kar
 
 // watched returns the NodeClaims that the watches have in these versions, and the
 // indices of those that they have not.
-func (b *Backend) watched(versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim, unknown []int) {
+func (b *Backend) watched(ctx context.Context, versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim, unknown []int, err error) {
+	seen, err := b.cachedClaims(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	byUID := make(map[types.UID]*karpv1.NodeClaim, len(seen))
+	for i := range seen {
+		byUID[seen[i].UID] = &seen[i]
+	}
 	all = make([]karpv1.NodeClaim, len(versions))
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for i := range versions {
-		v := &versions[i]
-		if s := b.claims[v.Name]; s != nil && s.claim.UID == v.UID && s.claim.ResourceVersion == v.ResourceVersion {
-			all[i] = *s.claim
+		if c := byUID[versions[i].UID]; c != nil && c.ResourceVersion == versions[i].ResourceVersion {
+			all[i] = *c
 		} else {
 			unknown = append(unknown, i)
 		}
 	}
-	return all, unknown
+	return all, unknown, nil
 }
 
-// unlaunched returns the NodeClaims that have no machine yet, as the watches know.
-func (b *Backend) unlaunched() []karpv1.NodeClaim {
-	var all []karpv1.NodeClaim
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.claims { // in no order: they are counted
-		if !launched(s.claim) {
-			all = append(all, *s.claim)
-		}
+// cachedClaims returns the NodeClaims as the watches have them. They are shared and never
+// written.
+func (b *Backend) cachedClaims(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
+	var list karpv1.NodeClaimList
+	if err := b.client.List(ctx, &list, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
-	return all
+	return list.Items, nil
 }

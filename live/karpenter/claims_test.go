@@ -1,9 +1,11 @@
 package karpenter
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -27,9 +29,11 @@ func TestClaimsNowIsNotLate(t *testing.T) {
 		return c
 	}
 	same, changed, gone := made("same", "web-spot"), made("changed", "web-od"), made("gone", "web-spot")
+	seen := &staleCache{Client: b.client}
 	for _, c := range []*karpv1.NodeClaim{same, changed, gone} {
-		b.seeClaim(c.DeepCopy())
+		seen.claims = append(seen.claims, *c.DeepCopy())
 	}
+	b.Backend.client = seen
 	changed.Annotations = map[string]string{TokenAnnotation: "new"}
 	if err := b.client.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
@@ -40,7 +44,7 @@ func TestClaimsNowIsNotLate(t *testing.T) {
 	made("unseen", "web-spot")
 	made("other", "shop-spot")
 	for i := range fetchMax {
-		b.seeClaim(made(fmt.Sprintf("seen-%d", i), "web-od"))
+		seen.claims = append(seen.claims, *made(fmt.Sprintf("seen-%d", i), "web-od"))
 	}
 
 	gets := []string{}
@@ -72,11 +76,32 @@ func TestClaimsNowIsNotLate(t *testing.T) {
 	}
 
 	b.fail = nil
-	b.claims = map[string]*seenClaim{} // as before the watches run
+	seen.claims = nil // as before the watches run
 	if all, err := b.claimsNow(t.Context()); err != nil || len(all) != 4+fetchMax {
 		t.Errorf("%d claims: %v", len(all), err)
 	}
 	if err := b.client.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
+}
+
+// A staleCache shows the NodeClaims and Nodes as they were.
+type staleCache struct {
+	client.Client
+	claims []karpv1.NodeClaim
+	nodes  []corev1.Node // nil lets them be read
+}
+
+func (c *staleCache) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	switch l := l.(type) {
+	case *karpv1.NodeClaimList:
+		l.Items = c.claims
+		return nil
+	case *corev1.NodeList:
+		if c.nodes != nil {
+			l.Items = c.nodes
+			return nil
+		}
+	}
+	return c.Client.List(ctx, l, opts...)
 }

@@ -1,15 +1,26 @@
 package karpenter
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // The types of the conditions that this package gives a CapacityPool.
 const (
-	// ConditionKarpenter is False where Karpenter or its node class is not there.
+	// ConditionKarpenter is False where Karpenter or its node class is not there or not
+	// ready, or where it refuses the NodePools that the pool asks for. It is found in
+	// every mode, so that it is known before the pool is active.
 	ConditionKarpenter = "KarpenterReady"
 
 	// ConditionFieldConflict is True while another manager, which its message names,
@@ -25,9 +36,19 @@ const (
 	ConditionMarketsWidened = "MarketsWidened"
 )
 
+// judgeMax bounds what is read for the conditions of a pool, and judgedFor is how old it
+// may be.
+const (
+	judgeMax  = 2 * time.Second
+	judgedFor = 10 * time.Second
+)
+
 // Conditions returns what is to be said of a CapacityPool, by type. The caller sets
 // the time and the generation.
 func (b *Backend) Conditions(pool string) []metav1.Condition {
+	ctx, cancel := context.WithTimeout(context.Background(), judgeMax)
+	defer cancel()
+	b.judge(ctx, pool)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.pools[pool]
@@ -39,6 +60,85 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 		all = append(all, p.conditions[t])
 	}
 	return all
+}
+
+// judge says whether Karpenter can serve a pool.
+func (b *Backend) judge(ctx context.Context, name string) {
+	pool := &v1alpha1.CapacityPool{}
+	if err := b.client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil || pool.Spec.Backend.Karpenter == nil {
+		return
+	}
+	class, err := b.usable(ctx, pool)
+	held := new(backend.Held)
+	switch {
+	case err == nil:
+		b.say(name, ConditionKarpenter, true, "Found", "Karpenter and node class "+class+" are there")
+	case errors.As(err, &held):
+		b.say(name, ConditionKarpenter, false, held.Reason, held.Message)
+	default:
+		b.say(name, ConditionKarpenter, false, "Unreadable", err.Error())
+	}
+}
+
+// usable returns the node class of a pool, or an error, a Held where that is certain, while
+// NodePools of the pool cannot be made or would buy nothing.
+func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (class string, err error) {
+	if _, err := b.client.RESTMapper().RESTMapping(nodePoolKind.GroupKind(), groupVersion.Version); err != nil {
+		return "", heldIfMissing(err)
+	}
+	b.mu.Lock()
+	p := b.pool(pool.Name)
+	refused, generation := p.refused, p.generation
+	b.mu.Unlock()
+	if refused != nil && (generation == 0 || generation == pool.Generation) {
+		return "", refused
+	}
+	ref, err := b.nodeClass(ctx, pool, judgedFor)
+	if err == nil {
+		err = valid(ctx, pool, ref)
+	}
+	if err == nil {
+		err = b.classReady(ctx, ref.Name, judgedFor)
+	}
+	return ref.Name, err
+}
+
+// valid returns a Held where Karpenter would refuse a NodePool that the pool asks for, by
+// Karpenter's own rules, or could never buy for it.
+func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) error {
+	for _, c := range capacities {
+		reqs := []karpv1.NodeSelectorRequirementWithMinValues{in(karpv1.CapacityTypeLabelKey, c.String())}
+		n, err := typed(manifest(NodePoolName(pool.Name, c), pool, half{}, template(pool, class), reqs))
+		if err == nil {
+			err = n.RuntimeValidate(ctx)
+		}
+		if err == nil {
+			err = scheduling.NewLabelRequirements(n.Spec.Template.Labels).Intersects(scheduling.NewNodeSelectorRequirementsWithMinValues(reqs...))
+		}
+		if err != nil {
+			return backend.Hold("NodePoolInvalid", "Karpenter would refuse NodePool %s, which the pool asks for: %v", NodePoolName(pool.Name, c), err)
+		}
+	}
+	return nil
+}
+
+// block notes what is in the way of writing the NodePools of a pool, nil where nothing is:
+// of its generation, or of any where that is 0.
+func (b *Backend) block(pool string, generation int64, held *backend.Held) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pool(pool)
+	p.refused, p.generation = held, generation
+}
+
+const karpenterMissing = "KarpenterMissing"
+
+// heldIfMissing returns err, or a Held where it says that Karpenter is not installed.
+func heldIfMissing(err error) error {
+	if missing(err) {
+		return backend.Hold(karpenterMissing, "the API server knows no NodePools: Karpenter is not installed")
+	}
+	return err
 }
 
 // say sets a condition of a CapacityPool.

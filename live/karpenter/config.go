@@ -22,7 +22,7 @@ const (
 	// may write its weight and limits.
 	AdoptAnnotation = "spotter.dev/adopt"
 
-	// SteerAnnotation on a NodePool is what the pool was last told, as JSON.
+	// SteerAnnotation on a NodePool is what the pool is to buy, as JSON.
 	SteerAnnotation = "spotter.dev/steer"
 
 	// WrittenAnnotation on a NodePool is when we last wrote it, in RFC 3339.
@@ -44,9 +44,6 @@ const (
 	// why and since when, such as "drain 2026-01-02T15:04:05Z".
 	ProtectedAnnotation = "spotter.dev/protected"
 )
-
-// fieldOwner is the name under which we apply and create.
-const fieldOwner = "spotter"
 
 // BackendName is the name of this backend in calls of a Sink.
 const BackendName = "karpenter"
@@ -70,8 +67,8 @@ type Config struct {
 	// Provider and Region name those of nodes that do not say it themselves.
 	Provider, Region string
 
-	// Since is up to when events were told to the sink before: what is older is not
-	// told again. Zero means the second of New: conditions tell no less.
+	// Since is up to when events were reported to the sink before: what is older is not
+	// reported again. Zero means the second of New: conditions are no more exact.
 	Since policy.Time
 
 	// WriteEvery is the least time between two changes to the markets and disruption
@@ -100,7 +97,7 @@ type Config struct {
 	UnlaunchedMax int
 
 	// ProtectMax is how long a node that replaces none may stay protected from Karpenter
-	// by us, when no drain of ours is at work.
+	// by us, unless a drain of ours waits for it.
 	ProtectMax time.Duration
 
 	// ProtectIdle is how long a node stays protected when the drain that it was
@@ -109,10 +106,6 @@ type Config struct {
 	// before it begins (1 min) and than Kubernetes lets pods of a lost node be (40 s).
 	// Raising it keeps nodes for nothing after a crash, lowering it buys them twice.
 	ProtectIdle time.Duration
-
-	// VolumeWaitMax is how long an emptied node is kept for volumes that stay
-	// attached. Karpenter waits for them again by its own rules.
-	VolumeWaitMax time.Duration
 
 	// SpotWeight and OnDemandWeight are the weights of the two NodePools while spot
 	// goes first; they change places when no spot is wanted.
@@ -130,7 +123,6 @@ func DefaultConfig() Config {
 		UnlaunchedMax: 3,
 		ProtectMax:    20 * time.Minute,
 		ProtectIdle:   2 * time.Minute,
-		VolumeWaitMax: 6 * time.Minute,
 		SpotWeight:    50, OnDemandWeight: 40,
 	}
 }
@@ -143,7 +135,7 @@ func (c *Config) validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"WriteEvery", c.WriteEvery}, {"LimitsEvery", c.LimitsEvery}, {"NarrowAfter", c.NarrowAfter}, {"LaunchTimeout", c.LaunchTimeout}, {"ProtectMax", c.ProtectMax}, {"ProtectIdle", c.ProtectIdle}, {"VolumeWaitMax", c.VolumeWaitMax},
+		{"WriteEvery", c.WriteEvery}, {"LimitsEvery", c.LimitsEvery}, {"NarrowAfter", c.NarrowAfter}, {"LaunchTimeout", c.LaunchTimeout}, {"ProtectMax", c.ProtectMax}, {"ProtectIdle", c.ProtectIdle},
 	} {
 		if d.value <= 0 {
 			return fmt.Errorf("karpenter: %s is %v, want more than 0", d.name, d.value)

@@ -1,11 +1,13 @@
 package karpenter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,56 +25,62 @@ const (
 	eventRecommendation = "SpotRebalanceRecommendation"
 )
 
-// watchEvents tells of what Karpenter was warned of, until ctx ends. Only Events of
+// watchEvents reports what Karpenter was warned of, until ctx ends. Only Events of
 // NodeClaims are kept in memory.
 func (w *watcher) watchEvents(ctx context.Context) error {
 	c, err := cache.New(w.mgr.GetConfig(), cache.Options{
 		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}: {Field: fields.OneTermEqualSelector("involvedObject.kind", nodeClaimKind.Kind)},
+			&corev1.Event{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}, Field: fields.OneTermEqualSelector("involvedObject.kind", nodeClaimKind.Kind)},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("watching Events: %w", err)
 	}
-	go func() {
-		informer, err := c.GetInformer(ctx, &corev1.Event{})
-		if err == nil {
-			_, err = informer.AddEventHandler(handler(w.b.seeEvent, func(*corev1.Event) {}))
-		}
-		if err != nil && ctx.Err() == nil {
-			w.b.log.Warn("Events of Karpenter are not seen", "error", err)
-		}
-	}()
+	informer, err := c.GetInformer(ctx, &corev1.Event{}, cache.BlockUntilSynced(false))
+	if err == nil {
+		_, err = informer.AddEventHandler(handler(func(_, e *corev1.Event) { w.b.seeEvent(e) }, func(*corev1.Event) {}))
+	}
+	if err != nil {
+		return fmt.Errorf("watching Events: %w", err)
+	}
 	return c.Start(ctx)
 }
 
-// seeEvent tells of a warning, once.
+// seeEvent reports a warning, once.
 func (b *Backend) seeEvent(e *corev1.Event) {
-	if e.Reason != eventInterrupted && e.Reason != eventRecommendation {
+	if e.Reason != eventInterrupted && e.Reason != eventRecommendation || !byKarpenter(e) {
 		return
 	}
 	at := policy.TimeOf(eventTime(e))
 	key := string(e.InvolvedObject.UID) + "/" + e.Reason
 	b.mu.Lock()
-	s := b.claims[e.InvolvedObject.Name]
-	told := b.interrupts[key]
+	known := b.interrupts[key]
 	b.interrupts[key] = true
 	b.mu.Unlock()
-	if told || at < b.cfg.Since {
+	if known || at < b.cfg.Since {
 		return
 	}
 	n := backend.Notice{Machine: e.InvolvedObject.Name, At: at, Source: BackendName}
-	if s != nil && s.claim.Status.ProviderID != "" {
-		n.Machine = s.claim.Status.ProviderID
-	}
 	if e.Reason == eventInterrupted {
 		n.ReclaimAt, n.ActedBy = at.Add(policy.NoticeLead(policy.AWS)), policy.ActorKarpenter
 	}
-	b.sink.Notice(n)
-	if e.Reason == eventInterrupted && s != nil {
-		b.reclaimed(s.claim, at)
+	var m backend.Machine
+	c := &karpv1.NodeClaim{}
+	if err := b.client.Get(context.Background(), client.ObjectKey{Name: e.InvolvedObject.Name}, c); err == nil { // from the cache
+		m = b.machine(c)
+		n.Machine = cmp.Or(m.ProviderID, m.Name)
 	}
+	b.sink.Notice(n)
+	if e.Reason == eventInterrupted && m.Market != "" {
+		b.sink.Meet(backend.Event{Kind: backend.MetReclaim, Pool: m.Pool, Market: m.Market, At: at})
+	}
+}
+
+// byKarpenter reports whether an Event is where those on NodeClaims are, which have no
+// namespace, and by Karpenter. An Event in a namespace is written by whoever works there.
+func byKarpenter(e *corev1.Event) bool {
+	return e.Namespace == metav1.NamespaceDefault && e.InvolvedObject.Namespace == "" && cmp.Or(e.ReportingController, e.Source.Component) == "karpenter"
 }
 
 func eventTime(e *corev1.Event) time.Time {
@@ -82,19 +90,4 @@ func eventTime(e *corev1.Event) time.Time {
 		}
 	}
 	return e.CreationTimestamp.Time
-}
-
-// reclaimed tells, once, that the provider takes the machine of a claim.
-func (b *Backend) reclaimed(c *karpv1.NodeClaim, at policy.Time) {
-	m := b.machine(c)
-	b.mu.Lock()
-	s := b.claims[c.Name]
-	told := s == nil || s.lost
-	if s != nil {
-		s.lost = true
-	}
-	b.mu.Unlock()
-	if !told && m.Market != "" {
-		b.sink.Meet(backend.Event{Kind: backend.MetReclaim, Pool: m.Pool, Market: m.Market, At: at})
-	}
 }

@@ -63,13 +63,27 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err == nil {
 		return nil // made before
 	}
-	pool := &s.Pools[l.Pool]
 	if !apierrors.IsNotFound(err) {
-		return b.karpenterError(pool.Name, "reading NodeClaim "+name, err)
+		return heldIfMissing(fmt.Errorf("reading NodeClaim %s: %w", name, err))
 	}
-	if err := b.room(b.unlaunched()); err != nil {
-		return err // so much can be told without asking the API server
+	seen, err := b.cachedClaims(ctx)
+	if err != nil {
+		return heldIfMissing(err)
 	}
+	if err := b.room(seen); err != nil {
+		return err // so much can be said without asking the API server
+	}
+	done, err := take(ctx, b.launchTurn)
+	if err != nil {
+		return fmt.Errorf("waiting to make NodeClaim %s: %w", name, err)
+	}
+	defer done()
+	return b.make(ctx, s, l, name)
+}
+
+// make makes the NodeClaim of a launch, unless something stands against it.
+func (b *Backend) make(ctx context.Context, s *policy.Snapshot, l *policy.Launch, name string) error {
+	pool := &s.Pools[l.Pool]
 	nodePool, claims, err := b.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)
 	if err != nil {
 		return err
@@ -81,18 +95,20 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err != nil {
 		return err
 	}
-	claim := b.claim(s, l, nodePool, name, markets)
 	if err := b.limitsLeave(s, pool, nodePool, claims, markets); err != nil {
 		return err
 	}
-	if err := b.classReady(ctx, nodePool); err != nil {
+	if no, why := poolIsNot(nodePool, "Ready"); no {
+		return backend.Hold("NodePoolNotReady", "NodePool %s is not ready: %s", nodePool.Name, why)
+	}
+	if err := b.classReady(ctx, nodePool.Spec.Template.Spec.NodeClassRef.Name, 0); err != nil {
 		return err
 	}
-	err = b.ahead.Create(ctx, claim, client.FieldOwner(fieldOwner))
-	if apierrors.IsAlreadyExists(err) {
+	claim := b.claim(s, l, nodePool, name, markets)
+	switch err := b.createClaim(ctx, pool.Name, claim); {
+	case apierrors.IsAlreadyExists(err):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("making NodeClaim %s: %w", name, err)
 	}
 	b.log.Info("NodeClaim made", "pool", pool.Name, "nodeClaim", name, "markets", claim.Annotations[MarketsAnnotation])
@@ -120,13 +136,13 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) error {
 
 // target returns the NodePool from which a launch is made, and all NodeClaims.
 func (b *Backend) target(ctx context.Context, pool *policy.Pool, c policy.CapacityType) (*karpv1.NodePool, []karpv1.NodeClaim, error) {
-	all, err := b.nodePoolsNow(ctx)
-	if err != nil {
-		return nil, nil, b.karpenterError(pool.Name, "", err)
+	var all karpv1.NodePoolList
+	if err := b.reader.List(ctx, &all); err != nil {
+		return nil, nil, heldIfMissing(fmt.Errorf("listing NodePools: %w", err))
 	}
 	var found *karpv1.NodePool
-	for i := range all {
-		n := &all[i]
+	for i := range all.Items {
+		n := &all.Items[i]
 		ours := n.Name == NodePoolName(pool.Name, c) && n.Labels[PoolLabel] == pool.Name
 		r := scheduling.NewNodeSelectorRequirementsWithMinValues(n.Spec.Template.Spec.Requirements...)
 		adopted := n.Annotations[AdoptAnnotation] == pool.Name && r.Get(karpv1.CapacityTypeLabelKey).Has(c.String())
@@ -192,10 +208,16 @@ func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([
 // holds, and lag behind it: the plan has weighed the share already.
 func (b *Backend) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.NodePool, claims []karpv1.NodeClaim, markets []policy.MarketID) error {
 	limits := (&holdings{gpu: gpuOf(s, pool)}).list(leftOf(pool.Limits, policy.Resources{}))
+	owners := map[string]string{n.Name: pool.Name} // CapacityPools by NodePool
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		limit, used := limits[name], resource.Quantity{}
 		for i := range claims {
-			if c := &claims[i]; (c.Labels[karpv1.NodePoolLabelKey] == n.Name || b.isOf(c, pool.Name)) && c.DeletionTimestamp.IsZero() {
+			c := &claims[i]
+			of := c.Labels[karpv1.NodePoolLabelKey]
+			if _, known := owners[of]; !known {
+				owners[of] = b.poolOf(c)
+			}
+			if owners[of] == pool.Name && c.DeletionTimestamp.IsZero() {
 				used.Add(capacityOf(s, c)[name])
 			}
 		}
@@ -211,13 +233,6 @@ func (b *Backend) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.N
 		}
 	}
 	return nil
-}
-
-// isOf reports whether a claim is of a CapacityPool.
-func (b *Backend) isOf(c *karpv1.NodeClaim, pool string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.poolOf(c) == pool
 }
 
 // capacityOf returns what a claim counts against limits. One that has no machine yet

@@ -221,8 +221,8 @@ func TestRule04Refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := b.claim(ClaimName("token-a"))
-	b.seeNodePool(b.nodePool("web-spot"))
-	b.seeClaim(c)
+	b.seeNodePool(nil, b.nodePool("web-spot"))
+	b.seeClaim(nil, c)
 	if m := b.heard.machines[c.Name]; m.Phase != policy.NodeLaunching || m.Pool != "web" || m.Token != "token-a" || m.Market != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
 		t.Errorf("told of %+v", m)
 	}
@@ -232,7 +232,7 @@ func TestRule04Refused(t *testing.T) {
 	}
 	own := c.DeepCopy()
 	own.Annotations = nil
-	b.seeClaim(own)
+	b.seeClaim(nil, own)
 	b.dropClaim(own)
 	if got := b.heard.met(backend.MetRefusal); len(got) != 4 || got[2] != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
 		t.Errorf("refusals after one of Karpenter's own: %v", got)
@@ -242,7 +242,7 @@ func TestRule04Refused(t *testing.T) {
 		[]byte(`{"status":{"conditions":[{"type":"NodeClassReady","status":"False","reason":"No","message":"no","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))); err != nil {
 		t.Fatal(err)
 	}
-	b.seeClaim(own)
+	b.seeClaim(nil, own)
 	b.dropClaim(own)
 	if got := b.heard.met(backend.MetRefusal); len(got) != 4 {
 		t.Errorf("a node class that is not ready counts as a refusal: %v", got)

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
@@ -18,7 +17,7 @@ import (
 // those that the pool affords at present prices. That of on-demand takes the
 // overflow, and buys the cheapest that fits: it has all of the pool's, whatever the
 // steer says.
-func (w *site) wanted(c policy.CapacityType) []Offer {
+func (w *poolView) wanted(c policy.CapacityType) []Offer {
 	if c == policy.Spot {
 		return w.affordable(w.t.offers(w.s, w.pool, c), c)
 	}
@@ -29,7 +28,7 @@ func (w *site) wanted(c policy.CapacityType) []Offer {
 // affordable returns those of offers that can be named together without naming one
 // that costs more than the pool may pay: a NodePool names types and zones apart and
 // buys in every pair of them.
-func (w *site) affordable(offers []Offer, c policy.CapacityType) []Offer {
+func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 	var dear []Offer
 	for _, id := range w.pool.Markets {
 		if m := &w.s.Markets[id]; m.Capacity == c && !w.pool.Affords(m) {
@@ -61,7 +60,7 @@ func (w *site) affordable(offers []Offer, c policy.CapacityType) []Offer {
 // of that while, if it lasts; done says that it is over, however it ends. A NodePool
 // that no other stands in for is never closed: it is narrowed when nothing is under
 // way.
-func (b *Backend) narrow(w *site, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
+func (b *Backend) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
 	next []karpv1.NodeSelectorRequirementWithMinValues,
 ) (reqs []karpv1.NodeSelectorRequirementWithMinValues, since policy.Time, done bool) {
 	old := was.Spec.Template.Spec.Requirements
@@ -88,12 +87,12 @@ func (b *Backend) narrow(w *site, c policy.CapacityType, h *half, live *unstruct
 }
 
 // underWay reports whether Karpenter has or is about to have something to buy.
-func (w *site) underWay(nodePool string) bool {
+func (w *poolView) underWay(nodePool string) bool {
 	return w.unlaunched(nodePool) || slices.ContainsFunc(w.s.Pods, func(p policy.Pod) bool { return p.Phase == policy.PodPending })
 }
 
 // unlaunched reports whether a claim of the NodePool has no machine yet.
-func (w *site) unlaunched(nodePool string) bool {
+func (w *poolView) unlaunched(nodePool string) bool {
 	return slices.ContainsFunc(w.claims, func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
 }
 
@@ -109,20 +108,12 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 
 // hold returns the template to write: wanted if no node stands in its way, else the
 // one that the nodes were made from, which is said.
-func (b *Backend) hold(w *site, was *karpv1.NodePool, wanted object) (object, error) {
-	next := was.DeepCopy()
-	u := &unstructured.Unstructured{Object: object{"spec": object{"template": wanted}}}
-	var asked karpv1.NodePool
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &asked); err != nil {
-		return nil, fmt.Errorf("reading the template of pool %s: %w", w.pool.Name, err)
-	}
-	reqs := next.Spec.Template.Spec.Requirements
-	next.Spec.Template = asked.Spec.Template
-	next.Spec.Template.Spec.Requirements = reqs
-	fixed := fixedTemplate(was)
+func (b *Backend) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
+	next, fixed := was.DeepCopy(), fixedTemplate(was)
+	next.Spec.Template = wanted
 	if next.Hash() == was.Hash() {
 		b.say(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes are made from the template that the pool states")
-		return fixed, nil
+		return fixed
 	}
 	n := 0
 	for i := range w.claims {
@@ -131,15 +122,15 @@ func (b *Backend) hold(w *site, was *karpv1.NodePool, wanted object) (object, er
 		}
 	}
 	if n == 0 {
-		return wanted, nil
+		return wanted
 	}
 	b.say(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
 		fmt.Sprintf("the labels, taints, node class or expiry of the pool were changed; NodePool %s keeps the old ones, since the change would replace %d nodes", was.Name, n))
-	return fixed, nil
+	return fixed
 }
 
-// tellWider says in how many spot markets Karpenter may buy that the plan leaves out.
-func (b *Backend) tellWider(w *site, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
+// sayWider says in how many spot markets Karpenter may buy that the plan leaves out.
+func (b *Backend) sayWider(w *poolView, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
 	if c != policy.Spot {
 		return
 	}

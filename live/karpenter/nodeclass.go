@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -55,8 +56,8 @@ func (b *Backend) nodeClassKind() (schema.GroupVersionKind, error) {
 }
 
 // nodeClass returns the node class of a pool: the one named, or the first by name of
-// those that its selector chooses.
-func (b *Backend) nodeClass(ctx context.Context, pool *v1alpha1.CapacityPool) (karpv1.NodeClassReference, error) {
+// those that its selector chose at most age ago.
+func (b *Backend) nodeClass(ctx context.Context, pool *v1alpha1.CapacityPool, age time.Duration) (karpv1.NodeClassReference, error) {
 	kind, err := b.nodeClassKind()
 	if err != nil {
 		return karpv1.NodeClassReference{}, err
@@ -73,50 +74,65 @@ func (b *Backend) nodeClass(ctx context.Context, pool *v1alpha1.CapacityPool) (k
 	if err != nil || selector.Empty() && k.NodeClassSelector == nil {
 		return ref, backend.Hold("NodeClassMissing", "pool %s names no node class, and its selector is not valid: %v", pool.Name, err)
 	}
-	all, err := b.nodeClasses(ctx, kind, selector)
+	all, err := b.nodeClasses(ctx, kind, age)
 	if err != nil {
 		return ref, err
 	}
-	if len(all) == 0 {
-		return ref, backend.Hold("NodeClassMissing", "no %s has the labels %s", kind.Kind, selector)
+	for i := range all { // ascending by name
+		if selector.Matches(labels.Set(all[i].GetLabels())) {
+			ref.Name = all[i].GetName()
+			return ref, nil
+		}
 	}
-	slices.SortFunc(all, func(x, y unstructured.Unstructured) int { return strings.Compare(x.GetName(), y.GetName()) })
-	ref.Name = all[0].GetName()
-	return ref, nil
+	return ref, backend.Hold("NodeClassMissing", "no %s has the labels %s", kind.Kind, selector)
 }
 
-func (b *Backend) nodeClasses(ctx context.Context, kind schema.GroupVersionKind, selector labels.Selector) ([]unstructured.Unstructured, error) {
+// A classList is the node classes by name, as they were at a time.
+type classList struct {
+	at    policy.Time
+	items []unstructured.Unstructured
+}
+
+// nodeClasses returns the node classes, ascending by name, as they were at most age ago.
+// They are few.
+func (b *Backend) nodeClasses(ctx context.Context, kind schema.GroupVersionKind, age time.Duration) ([]unstructured.Unstructured, error) {
+	b.mu.Lock()
+	known := b.classes
+	b.mu.Unlock()
+	if known.at != 0 && b.now().Sub(known.at) < age {
+		return known.items, nil
+	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := b.reader.List(ctx, list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := b.reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
 	}
+	slices.SortFunc(list.Items, func(x, y unstructured.Unstructured) int { return strings.Compare(x.GetName(), y.GetName()) })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.classes = classList{b.now(), list.Items}
 	return list.Items, nil
 }
 
-// classReady returns a Held where a NodePool or its node class is not ready: a claim
-// made now would be deleted by Karpenter at once.
-func (b *Backend) classReady(ctx context.Context, n *karpv1.NodePool) error {
-	if no, why := poolIsNot(n, "Ready"); no {
-		return backend.Hold("NodePoolNotReady", "NodePool %s is not ready: %s", n.Name, why)
-	}
-	ref := n.Spec.Template.Spec.NodeClassRef
+// classReady returns a Held where the node class of a NodePool is not there or not ready,
+// as it was at most age ago: a claim made then is deleted by Karpenter at once.
+func (b *Backend) classReady(ctx context.Context, name string, age time.Duration) error {
 	kind, err := b.nodeClassKind()
 	if err != nil {
 		return err
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	if err := b.reader.Get(ctx, client.ObjectKey{Name: ref.Name}, u); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return backend.Hold("NodeClassMissing", "%s %s is not there", ref.Kind, ref.Name)
-		}
-		return fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	all, err := b.nodeClasses(ctx, kind, age)
+	if err != nil {
+		return err
+	}
+	u := find(all, name)
+	if u == nil {
+		return backend.Hold("NodeClassMissing", "%s %s is not there", kind.Kind, name)
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		if x, ok := c.(object); ok && x["type"] == "Ready" && x["status"] != "True" {
-			return backend.Hold("NodeClassNotReady", "%s %s is not ready: %v", ref.Kind, ref.Name, x["message"])
+			return backend.Hold("NodeClassNotReady", "%s %s is not ready: %v", kind.Kind, name, x["message"])
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -33,74 +34,72 @@ type object = map[string]any
 
 // template returns the part of a NodePool's template that its hash covers: what is
 // fixed once it has nodes.
-func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) object {
-	labels := object{PoolLabel: pool.Name}
-	for k, v := range pool.Spec.Template.Labels {
-		labels[k] = v
+func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) karpv1.NodeClaimTemplate {
+	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: &class, Taints: pool.Spec.Template.Taints}}
+	t.Labels = map[string]string{}
+	maps.Copy(t.Labels, pool.Spec.Template.Labels)
+	t.Labels[PoolLabel] = pool.Name
+	d := expireAfter
+	if x := pool.Spec.Disruption.ExpireAfter; x != nil {
+		d = wholeSeconds(x.Duration)
 	}
-	spec := object{
-		"nodeClassRef": object{"group": class.Group, "kind": class.Kind, "name": class.Name},
-		"expireAfter":  karpv1.Never,
+	if d > 0 {
+		t.Spec.ExpireAfter.Duration = &d
 	}
-	if d := pool.Spec.Disruption.ExpireAfter; d == nil {
-		spec["expireAfter"] = seconds(expireAfter)
-	} else if d.Duration > 0 {
-		spec["expireAfter"] = seconds(d.Duration)
-	}
-	if t := taints(pool.Spec.Template.Taints); len(t) > 0 {
-		spec["taints"] = t
-	}
-	return object{"metadata": object{"labels": labels}, "spec": spec}
+	return t
 }
 
 // expireAfter is what the API server gives a pool that states none.
 const expireAfter = 720 * time.Hour
 
-func taints(in []corev1.Taint) []any {
-	var out []any
-	for _, t := range in {
-		x := object{"key": t.Key, "effect": string(t.Effect)}
-		if t.Value != "" {
-			x["value"] = t.Value
-		}
-		out = append(out, x)
-	}
-	return out
-}
-
 // fixedTemplate returns the template of a NodePool that has nodes, as it is, in the
 // fields that are ours.
-func fixedTemplate(live *karpv1.NodePool) object {
-	t := &live.Spec.Template
+func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
+	was := &live.Spec.Template
+	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: was.Spec.NodeClassRef, Taints: was.Spec.Taints, ExpireAfter: was.Spec.ExpireAfter}}
+	t.Labels = was.Labels
+	return t
+}
+
+// templateObject returns a template with its requirements as it is applied: with the
+// fields that are ours.
+func templateObject(t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequirementWithMinValues) object {
 	labels := object{}
 	for k, v := range t.Labels {
 		labels[k] = v
 	}
-	spec := object{"expireAfter": karpv1.Never}
+	spec := object{"expireAfter": karpv1.Never, "requirements": list(reqs)}
 	if r := t.Spec.NodeClassRef; r != nil {
 		spec["nodeClassRef"] = object{"group": r.Group, "kind": r.Kind, "name": r.Name}
 	}
 	if d := t.Spec.ExpireAfter.Duration; d != nil {
 		spec["expireAfter"] = seconds(*d)
 	}
-	if x := taints(t.Spec.Taints); len(x) > 0 {
-		spec["taints"] = x
+	if len(t.Spec.Taints) > 0 {
+		spec["taints"] = list(t.Spec.Taints)
 	}
 	return object{"metadata": object{"labels": labels}, "spec": spec}
 }
 
-// manifest returns the NodePool of ours to apply: exactly the fields that we own.
-func manifest(name string, pool *v1alpha1.CapacityPool, h half, fixed object, reqs []karpv1.NodeSelectorRequirementWithMinValues) *unstructured.Unstructured {
-	t := object{"metadata": fixed["metadata"], "spec": maps.Clone(fixed["spec"].(object))}
-	t["spec"].(object)["requirements"] = requirementList(reqs)
-	spec := object{"weight": int64(h.weight), "disruption": disruption(&pool.Spec.Disruption, h.emptyOnly), "template": t}
-	if l := limitList(h.limits); len(l) > 0 {
-		spec["limits"] = l
+// list returns parts of a manifest, which have no fields that are not set.
+func list[T any](in []T) []any {
+	var out []any
+	for i := range in {
+		x, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&in[i])
+		if err != nil {
+			panic(fmt.Sprintf("karpenter: %+v has no JSON: %v", in[i], err))
+		}
+		out = append(out, x)
 	}
-	u := &unstructured.Unstructured{Object: object{"spec": spec}}
-	u.SetGroupVersionKind(nodePoolKind)
-	u.SetName(name)
+	return out
+}
+
+// manifest returns the NodePool of ours to apply: exactly the fields that we own.
+func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequirementWithMinValues) *unstructured.Unstructured {
+	u := adopted(name, h)
 	u.SetLabels(map[string]string{PoolLabel: pool.Name})
+	spec := u.Object["spec"].(object)
+	spec["disruption"], spec["template"] = disruption(&pool.Spec.Disruption, h.emptyOnly), templateObject(t, reqs)
 	return u
 }
 
@@ -121,25 +120,6 @@ func limitList(in corev1.ResourceList) object {
 	out := object{}
 	for k, q := range in {
 		out[string(k)] = q.String()
-	}
-	return out
-}
-
-func requirementList(reqs []karpv1.NodeSelectorRequirementWithMinValues) []any {
-	var out []any
-	for _, r := range reqs {
-		x := object{"key": r.Key, "operator": string(r.Operator)}
-		if len(r.Values) > 0 {
-			values := make([]any, len(r.Values))
-			for i, v := range r.Values {
-				values[i] = v
-			}
-			x["values"] = values
-		}
-		if r.MinValues != nil {
-			x["minValues"] = int64(*r.MinValues)
-		}
-		out = append(out, x)
 	}
 	return out
 }
@@ -178,10 +158,12 @@ func budget(d *v1alpha1.Disruption) object {
 	return out
 }
 
-// seconds writes d in whole seconds, rounded up, as Karpenter takes durations.
-func seconds(d time.Duration) string {
-	return fmt.Sprintf("%ds", (max(0, d)+time.Second-1)/time.Second)
+// wholeSeconds rounds d up, as Karpenter takes durations.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (max(0, d) + time.Second - 1).Truncate(time.Second)
 }
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%ds", wholeSeconds(d)/time.Second) }
 
 // within reports whether live has all that wanted says, whatever it has besides.
 // Lists are compared as a whole.
@@ -206,7 +188,7 @@ func within(wanted, live any) bool {
 }
 
 // upToDate reports whether applying u would leave the NodePool live as it is but for
-// what it was told and when: also that no limit of ours is there that u has not.
+// what it was to buy and when: also that no limit of ours is there that u has not.
 func upToDate(u, live *unstructured.Unstructured) bool {
 	wanted, _, _ := unstructured.NestedMap(u.Object, "spec")
 	there, _, _ := unstructured.NestedMap(live.Object, "spec")

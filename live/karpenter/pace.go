@@ -36,7 +36,7 @@ type edit struct {
 
 // paced returns which of edits may be done now, and whether that changes anything but
 // weights and limits. The error is a Held that says what waits, and until when.
-func (b *Backend) paced(w *site, edits []edit) (now []edit, full bool, err error) {
+func (b *Backend) paced(w *poolView, edits []edit) (now []edit, full bool, err error) {
 	light, rest, err := b.quick(w, edits)
 	if err != nil {
 		return nil, false, err
@@ -64,7 +64,7 @@ func (b *Backend) paced(w *site, edits []edit) (now []edit, full bool, err error
 
 // quick returns edits as far as they change weights and limits. rest says that there is
 // more to them.
-func (b *Backend) quick(w *site, edits []edit) (light []edit, rest bool, err error) {
+func (b *Backend) quick(w *poolView, edits []edit) (light []edit, rest bool, err error) {
 	for _, x := range edits {
 		if x.live == nil || x.live.GetAnnotations()[NarrowingAnnotation] != "" {
 			rest = true // it is to be made, or buys nothing so that it can be narrowed
@@ -92,8 +92,6 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	fixed := fixedTemplate(was)
-	fixed["spec"].(object)["requirements"] = requirementList(was.Spec.Template.Spec.Requirements)
 	there, _, err := unstructured.NestedMap(x.live.Object, "spec", "disruption")
 	if err != nil {
 		return nil, fmt.Errorf("reading NodePool %s: %w", was.Name, err)
@@ -105,19 +103,15 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 			kept[k] = v
 		}
 	}
-	spec := object{"weight": int64(x.plain.weight), "template": fixed, "disruption": kept}
-	if l := limitList(x.plain.limits); len(l) > 0 {
-		spec["limits"] = l
-	}
-	u := &unstructured.Unstructured{Object: object{"spec": spec}}
-	u.SetGroupVersionKind(nodePoolKind)
-	u.SetName(was.Name)
+	u := adopted(was.Name, x.plain)
 	u.SetLabels(x.full.GetLabels())
+	spec := u.Object["spec"].(object)
+	spec["disruption"], spec["template"] = kept, templateObject(fixedTemplate(was), was.Spec.Template.Spec.Requirements)
 	return u, nil
 }
 
 // starved reports whether pods that may run in the pool find no place.
-func (w *site) starved() bool {
+func (w *poolView) starved() bool {
 	h := holdingsOf(w.s, w.pool, &w.t)
 	return h.pending != policy.Resources{}
 }

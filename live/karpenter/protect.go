@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
@@ -44,22 +45,15 @@ func protectedSince(annotations map[string]string) (why string, since policy.Tim
 	return why, policy.TimeOf(t), true
 }
 
-// protect marks a node so that Karpenter leaves it alone, and that it was we.
-func (b *Backend) protect(ctx context.Context, node *corev1.Node) error {
-	err := annotate(ctx, b.client, &corev1.Node{}, node.Name, map[string]any{
-		karpv1.DoNotDisruptAnnotationKey: "true", ProtectedAnnotation: b.protection(protectedDrain),
-	})
-	if err != nil {
-		return fmt.Errorf("protecting node %s: %w", node.Name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.prepared[node.Name] = true
-	return nil
+// protectedFor reports whether o is protected by us, and for that.
+func protectedFor(o client.Object, why string) bool {
+	is, _, ours := protectedSince(o.GetAnnotations())
+	return ours && is == why
 }
 
 // A nodeDrain is what a drain of ours says of itself on its node.
 type nodeDrain struct {
+	Pool      string      `json:"pool"`
 	ReclaimAt policy.Time `json:"reclaimAt"`
 	After     []string    `json:"after"`
 }
@@ -73,125 +67,115 @@ func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 	return d, ours
 }
 
-// A ward is what protections are judged by: the Nodes, which are shared and never
-// written, and the drains of ours.
-type ward struct {
-	nodes    map[string]*corev1.Node
-	draining bool            // any
-	waited   map[string]bool // the tokens of launches that drains wait for
-}
-
-func (b *Backend) ward(ctx context.Context) (*ward, error) {
-	var list corev1.NodeList
-	if err := b.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	w := &ward{nodes: map[string]*corev1.Node{}, waited: map[string]bool{}}
-	for i := range list.Items {
-		n := &list.Items[i]
-		w.nodes[n.Name] = n
-		if d, ours := drainOf(n); ours {
-			w.draining = true
-			for _, token := range d.After {
-				w.waited[token] = true
-			}
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for name := range b.prepared {
-		if w.nodes[name] == nil {
-			delete(b.prepared, name)
-		}
-	}
-	return w, nil
-}
-
-// sweep removes protections of ours that nothing asks for any more. A drain settles
-// what it waited for at its end. Left are machines that were bought under a notice,
-// for which no drain waits, and what a crash leaves.
+// sweep removes protections of ours that nothing asks for any more, whatever the mode of
+// the pool and whether it is there. A drain settles what it waited for at its end. Left
+// are machines that were bought under a notice, for which no drain waits, and what a crash
+// leaves.
 func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
-	w, err := b.ward(ctx)
+	nodes, waited, err := b.drains(ctx)
 	if err != nil {
 		return err
 	}
+	b.freeShown(nodes)
 	var errs []error
-	idle, settled := map[string]bool{}, map[string]bool{}
+	idle, settled := map[string]bool{}, map[string]bool{} // the latter by Node: whether its NodeClaim is protected no longer
 	for i := range claims {
 		c := &claims[i]
-		if _, _, ours := protectedSince(c.Annotations); !ours {
-			settled[c.Status.NodeName] = true
+		_, _, ours := protectedSince(c.Annotations)
+		if settled[c.Status.NodeName] = !ours; !ours {
 			continue
 		}
-		over, err := b.over(ctx, c, w, idle)
+		over, err := b.over(ctx, c, nodes, waited, idle)
 		if over {
 			b.log.Info("no longer protected", "nodeClaim", c.Name, "replaced", c.Annotations[ReplacesAnnotation])
 			err = b.unprotectClaim(ctx, b.ahead, c.Name)
 		}
 		errs = append(errs, err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		n := w.nodes[name]
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
 		why, at, ours := protectedSince(n.Annotations)
-		if _, drained := drainOf(n); !ours || drained {
+		if _, drains := drainOf(n); !ours || drains {
 			continue
 		}
-		// Karpenter may copy the mark to the Node while it is taken off the claim.
-		over := why == protectedReplacement && settled[name]
-		if why == protectedDrain {
-			over = b.idleFor("node "+name, idle) >= b.cfg.ProtectIdle
+		lasts := b.cfg.ProtectMax
+		over, there := settled[name]
+		switch {
+		case why == protectedDrain:
+			lasts = b.cfg.ProtectIdle
+		case over: // Karpenter may copy the mark to the Node while it is taken off the claim
+			lasts = 0
+		case there:
+			continue // it is taken off with that of the claim
 		}
-		if over || b.now().Sub(at) >= b.cfg.ProtectMax && !w.draining {
-			errs = append(errs, unprotect(ctx, b.ahead, &corev1.Node{}, name, n.Annotations))
+		if b.now().Sub(at) >= lasts {
+			errs = append(errs, b.unprotectNode(ctx, b.ahead, name))
 		}
 	}
 	b.keepIdle(idle)
 	return errors.Join(errs...)
 }
 
+// drains returns the Nodes of Karpenter in the cache, which are never written, and the
+// tokens of the launches that drains on them wait for.
+func (b *Backend) drains(ctx context.Context) (nodes map[string]*corev1.Node, waited map[string]bool, err error) {
+	var list corev1.NodeList
+	if err := b.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	nodes, waited = map[string]*corev1.Node{}, map[string]bool{}
+	for i := range list.Items {
+		n := &list.Items[i]
+		nodes[n.Name] = n
+		d, _ := drainOf(n)
+		for _, token := range d.After {
+			waited[token] = true
+		}
+	}
+	return nodes, waited, nil
+}
+
 // over reports whether the protection of a replacement is to end: its pods have come,
 // or nothing is left of the drain that they come from.
-func (b *Backend) over(ctx context.Context, c *karpv1.NodeClaim, w *ward, idle map[string]bool) (bool, error) {
+func (b *Backend) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[string]*corev1.Node, waited, idle map[string]bool) (bool, error) {
+	if waited[c.Annotations[TokenAnnotation]] {
+		return false, nil
+	}
 	_, at, _ := protectedSince(c.Annotations)
 	replaced := c.Annotations[ReplacesAnnotation]
 	if replaced == "" {
-		return !w.draining && b.now().Sub(at) >= b.cfg.ProtectMax, nil
+		return b.now().Sub(at) >= b.cfg.ProtectMax, nil
 	}
-	if w.waited[c.Annotations[TokenAnnotation]] || !claimIs(c, karpv1.ConditionTypeInitialized) {
+	if !claimIs(c, karpv1.ConditionTypeInitialized) {
 		return false, nil
 	}
-	old := w.nodes[replaced]
-	if old != nil {
-		if _, drained := drainOf(old); drained || b.isPrepared(replaced) {
+	if old := nodes[replaced]; old != nil {
+		if _, drains := drainOf(old); drains || drained(old) {
 			return false, nil
 		}
 	} else if busy, err := b.busy(ctx, c.Status.NodeName); err != nil || busy {
 		return busy, err
 	}
-	return b.idleFor("claim "+c.Name, idle) >= b.cfg.ProtectIdle, nil
+	return b.idleFor(c.Name, idle) >= b.cfg.ProtectIdle, nil
 }
 
-// idleFor returns how long nothing has been seen that an object is protected for, and
+// idleFor returns how long nothing has been seen that a NodeClaim is protected for, and
 // notes in idle that so it is.
-func (b *Backend) idleFor(object string, idle map[string]bool) time.Duration {
+func (b *Backend) idleFor(claim string, idle map[string]bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	idle[object] = true
-	if b.idle[object] == 0 {
-		b.idle[object] = b.now()
+	idle[claim] = true
+	if b.idle[claim] == 0 {
+		b.idle[claim] = b.now()
 	}
-	return b.now().Sub(b.idle[object])
+	return b.now().Sub(b.idle[claim])
 }
 
 // keepIdle forgets what is not idle any more.
 func (b *Backend) keepIdle(idle map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for object := range b.idle {
-		if !idle[object] {
-			delete(b.idle, object)
-		}
-	}
+	maps.DeleteFunc(b.idle, func(claim string, _ policy.Time) bool { return !idle[claim] })
 }
 
 // busy reports whether pods run, or are about to, on a node that a drain would have to
@@ -201,7 +185,7 @@ func (b *Backend) busy(ctx context.Context, node string) (bool, error) {
 	if err := b.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
 		return false, fmt.Errorf("listing the pods of node %s: %w", node, err)
 	}
-	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && moves(&p) }), nil
+	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return !podutil.IsTerminating(&p) && moves(&p) }), nil
 }
 
 // unprotectClaim takes our protection off a NodeClaim, and then off its Node, to
@@ -214,13 +198,11 @@ func (b *Backend) unprotectClaim(ctx context.Context, w client.Writer, name stri
 		}
 		return fmt.Errorf("reading NodeClaim %s: %w", name, err)
 	}
-	if err := unprotect(ctx, w, &karpv1.NodeClaim{}, name, c.Annotations); err != nil {
-		return fmt.Errorf("NodeClaim %s: %w", name, err)
+	node := c.Status.NodeName
+	if err := unprotect(ctx, w, &c); err != nil || node == "" {
+		return err
 	}
-	if c.Status.NodeName == "" {
-		return nil
-	}
-	return b.unprotectNode(ctx, w, c.Status.NodeName)
+	return b.unprotectNode(ctx, w, node)
 }
 
 func (b *Backend) unprotectNode(ctx context.Context, w client.Writer, name string) error {
@@ -231,20 +213,5 @@ func (b *Backend) unprotectNode(ctx context.Context, w client.Writer, name strin
 		}
 		return fmt.Errorf("reading node %s: %w", name, err)
 	}
-	if err := unprotect(ctx, w, &corev1.Node{}, name, n.Annotations); err != nil {
-		return fmt.Errorf("node %s: %w", name, err)
-	}
-	return nil
-}
-
-// unprotect removes our protection; one that is not ours stays.
-func unprotect(ctx context.Context, w client.Writer, o client.Object, name string, annotations map[string]string) error {
-	if _, _, ours := protectedSince(annotations); !ours {
-		return nil
-	}
-	err := annotate(ctx, w, o, name, map[string]any{karpv1.DoNotDisruptAnnotationKey: nil, ProtectedAnnotation: nil})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing its protection: %w", err)
-	}
-	return nil
+	return unprotect(ctx, w, &n)
 }

@@ -169,3 +169,39 @@ func TestRule05DrainProtectionEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestRule05ProtectionEndsInEveryMode: what a drain or a launch has protected is given to
+// Karpenter again when nothing asks for it any more, also where no pool is active, or is
+// there at all.
+func TestRule05ProtectionEndsInEveryMode(t *testing.T) {
+	for name, change := range map[string]func(*bench, *policy.Snapshot){
+		"shadow": func(_ *bench, s *policy.Snapshot) { s.Pools[0].Mode = policy.ModeShadow },
+		"off":    func(_ *bench, s *policy.Snapshot) { s.Pools[0].Mode = policy.ModeOff },
+		"deleted": func(b *bench, s *policy.Snapshot) {
+			s.Pools = nil
+			if err := b.client.Delete(t.Context(), capacityPool()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newNoticed(t)
+			x.pod()
+			_, drained := x.karpenterNode("drained", "web-spot", x.s, market(x.s, 0, 0, policy.Spot))
+			x.clock.Step(time.Hour)
+			if err := x.Prepare(t.Context(), again(x.bench, drained)); err != nil {
+				t.Fatal(err)
+			}
+			x.unmark()
+			x.lose() // its pods have come
+			change(x.bench, x.s)
+			x.clock.Step(DefaultConfig().ProtectIdle)
+			if x.protected() {
+				t.Error("the replacement is protected still")
+			}
+			if a := again(x.bench, drained).Annotations; a[karpv1.DoNotDisruptAnnotationKey] != "" || a[ProtectedAnnotation] != "" {
+				t.Errorf("the node is protected still, and no drain is at work on it: %v", a)
+			}
+		})
+	}
+}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/scheduling"
 )
 
 // An Offer is an instance type in a zone: a market of a NodePool, whose provider,
@@ -131,26 +130,6 @@ func intersection(a, b []string) []string {
 
 func containsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(v string) bool { return !slices.Contains(all, v) })
-}
-
-// DriftCount returns how many of the claims Karpenter would find drifted, and so
-// replace, were pool as given: those with a machine that its requirements exclude,
-// or that were made from another template. Claims of other NodePools do not count.
-func DriftCount(pool *karpv1.NodePool, claims []karpv1.NodeClaim) int {
-	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(pool.Spec.Template.Spec.Requirements...)
-	hash, n := pool.Hash(), 0
-	for i := range claims {
-		c := &claims[i]
-		if c.Labels[karpv1.NodePoolLabelKey] != pool.Name || !launched(c) {
-			continue
-		}
-		outside := scheduling.NewLabelRequirements(c.Labels).Compatible(wanted) != nil
-		version, made := c.Annotations[karpv1.NodePoolHashVersionAnnotationKey], c.Annotations[karpv1.NodePoolHashAnnotationKey]
-		if outside || version == karpv1.NodePoolHashVersion && made != "" && made != hash {
-			n++
-		}
-	}
-	return n
 }
 
 // liveOffers returns the markets in which the claims of a NodePool live, or may

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
 )
 
 // offersIn draws a set of markets.
@@ -140,4 +141,24 @@ func TestDriftCount(t *testing.T) {
 			t.Errorf("%s: %d drift, want %d", c.name, got, c.want)
 		}
 	}
+}
+
+// DriftCount returns how many of the claims Karpenter would find drifted, and so
+// replace, were pool as given: those with a machine that its requirements exclude,
+// or that were made from another template. Claims of other NodePools do not count.
+func DriftCount(pool *karpv1.NodePool, claims []karpv1.NodeClaim) int {
+	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(pool.Spec.Template.Spec.Requirements...)
+	hash, n := pool.Hash(), 0
+	for i := range claims {
+		c := &claims[i]
+		if c.Labels[karpv1.NodePoolLabelKey] != pool.Name || !launched(c) {
+			continue
+		}
+		outside := scheduling.NewLabelRequirements(c.Labels).Compatible(wanted) != nil
+		version, made := c.Annotations[karpv1.NodePoolHashVersionAnnotationKey], c.Annotations[karpv1.NodePoolHashAnnotationKey]
+		if outside || version == karpv1.NodePoolHashVersion && made != "" && made != hash {
+			n++
+		}
+	}
+	return n
 }

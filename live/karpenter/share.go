@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/place"
 )
 
-// A half is how one of the two NodePools of a pool is told to buy.
+// A half is how one of the two NodePools of a pool is to buy.
 type half struct {
 	weight int32
 

@@ -22,7 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Steer tells a pool what to buy. What it changes of markets and of consolidation is
+// Steer sets what a pool is to buy. What it changes of markets and of consolidation is
 // written at most once in [Config.WriteEvery] unless there is an emergency: until then
 // the steer is kept, [Backend.Tend] writes it when it is due, and a Held says when that
 // is. Its weights and limits are in force before.
@@ -31,12 +31,29 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	t := steeringOf(s, x)
 	b.mu.Lock()
 	p := b.pool(pool.Name)
+	b.mu.Unlock()
+	done, err := take(ctx, p.turn)
+	if err != nil {
+		return fmt.Errorf("waiting to write the NodePools of pool %s: %w", pool.Name, err)
+	}
+	defer done()
+	b.mu.Lock()
 	if p.wanted.Since != 0 && p.wanted.same(&t) {
 		t.Since = p.wanted.Since
 	}
 	p.wanted = t
 	b.mu.Unlock()
 	return b.write(ctx, s, pool, nil, emergency(x.Why.Reason))
+}
+
+// take waits for a turn, in which what one has read no other of us changes.
+func take(ctx context.Context, turn chan struct{}) (done func(), err error) {
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // emergency reports whether a steer cannot wait: capacity is missing or about to.
@@ -48,8 +65,8 @@ func emergency(r policy.Reason) bool {
 	return false
 }
 
-// A site is all that is read of a pool to write its NodePools.
-type site struct {
+// A poolView is all that is read of a pool to write its NodePools.
+type poolView struct {
 	s      *policy.Snapshot
 	pool   *policy.Pool
 	object *v1alpha1.CapacityPool
@@ -60,14 +77,14 @@ type site struct {
 	claims []karpv1.NodeClaim          // of the pool's own NodePools
 }
 
-// A sight is what the API server holds of Karpenter's objects, read once for all pools.
-type sight struct {
+// A clusterView is what the API server holds of Karpenter's objects, read once for all pools.
+type clusterView struct {
 	nodePools []unstructured.Unstructured
 	claims    []karpv1.NodeClaim
 }
 
 // look reads the NodePools, and the NodeClaims that are chosen, from the API server.
-func (b *Backend) look(ctx context.Context, of ...client.ListOption) (*sight, error) {
+func (b *Backend) look(ctx context.Context, of ...client.ListOption) (*clusterView, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(groupVersion.WithKind("NodePoolList"))
 	if err := b.reader.List(ctx, list); err != nil {
@@ -77,11 +94,11 @@ func (b *Backend) look(ctx context.Context, of ...client.ListOption) (*sight, er
 	if err != nil {
 		return nil, err
 	}
-	return &sight{list.Items, claims}, nil
+	return &clusterView{list.Items, claims}, nil
 }
 
 // of returns the claims of the NodePools of ours for a CapacityPool.
-func (x *sight) of(pool string) []karpv1.NodeClaim {
+func (x *clusterView) of(pool string) []karpv1.NodeClaim {
 	var all []karpv1.NodeClaim
 	for i := range x.claims {
 		for _, c := range capacities {
@@ -96,7 +113,7 @@ func (x *sight) of(pool string) []karpv1.NodeClaim {
 // write brings the NodePools of a pool to what is wanted and what now lives there, at
 // the pace that what is written allows. It does nothing before a first steer, and
 // nothing that changes nothing. seen is what was read just now; nil has it read.
-func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *sight, urgent bool) error {
+func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *clusterView, urgent bool) error {
 	w, err := b.read(ctx, s, pool, seen)
 	if err != nil || w == nil {
 		return err
@@ -133,26 +150,29 @@ func (b *Backend) write(ctx context.Context, s *policy.Snapshot, pool *policy.Po
 }
 
 // read reads what write needs. It returns nil where nothing was ever steered.
-func (b *Backend) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *sight) (*site, error) {
-	w := &site{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
+func (b *Backend) read(ctx context.Context, s *policy.Snapshot, pool *policy.Pool, seen *clusterView) (*poolView, error) {
+	w := &poolView{s: s, pool: pool, object: &v1alpha1.CapacityPool{}}
 	if err := b.client.Get(ctx, client.ObjectKey{Name: pool.Name}, w.object); err != nil {
 		return nil, fmt.Errorf("reading CapacityPool %s: %w", pool.Name, err)
 	}
 	var err error
 	if seen == nil {
 		if seen, err = b.look(ctx, claimsOf(pool.Name)); err != nil {
-			return nil, b.karpenterError(pool.Name, "", err)
+			return nil, b.unreadable(pool.Name, err)
 		}
 	}
+	b.readable(pool.Name)
 	w.live, w.claims = seen.nodePools, seen.of(pool.Name)
 	b.recall(w)
 	if w.t.Since == 0 {
 		return nil, nil
 	}
-	if w.class, err = b.nodeClass(ctx, w.object); err != nil {
-		return nil, b.karpenterError(pool.Name, "finding the node class", err)
+	if w.class, err = b.nodeClass(ctx, w.object, 0); err != nil {
+		return nil, heldIfMissing(err)
 	}
-	b.say(pool.Name, ConditionKarpenter, true, "Found", "Karpenter and node class "+w.class.Name+" are there")
+	if err := valid(ctx, w.object, w.class); err != nil {
+		return nil, err
+	}
 	h := holdingsOf(s, pool, &w.t)
 	spot, onDemand := b.cfg.divide(pool, &w.t, &h, b.refusedLately(pool))
 	w.halves = [...]half{spot, onDemand}
@@ -165,9 +185,9 @@ func (b *Backend) refusedLately(pool *policy.Pool) bool {
 	return pool.Refused != 0 && b.now().Sub(pool.Refused) < b.cfg.WriteEvery
 }
 
-// recall sets what is wanted of the pool, and when it was last written: as told in
+// recall sets what is wanted of the pool, and when it was last written: as set in
 // this process, else as its NodePools say.
-func (b *Backend) recall(w *site) {
+func (b *Backend) recall(w *poolView) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.pool(w.pool.Name)
@@ -197,7 +217,7 @@ func find(all []unstructured.Unstructured, name string) *unstructured.Unstructur
 
 // change returns what is to be changed of the NodePool of a capacity type, nil where
 // nothing is.
-func (b *Backend) change(w *site, c policy.CapacityType, h *half) (*edit, error) {
+func (b *Backend) change(w *poolView, c policy.CapacityType, h *half) (*edit, error) {
 	if live := w.adopted(c); live != nil {
 		u := adopted(live.GetName(), *h)
 		if upToDate(u, live) {
@@ -230,16 +250,12 @@ func (b *Backend) change(w *site, c policy.CapacityType, h *half) (*edit, error)
 	if len(reqs) == 0 {
 		reqs = was.Spec.Template.Spec.Requirements
 	}
-	fixed, err = b.hold(w, was, fixed)
-	if err != nil {
-		return nil, err
-	}
 	reqs, since, done := b.narrow(w, c, h, live, was, reqs)
-	u := manifest(name, w.object, *h, fixed, reqs)
+	u := manifest(name, w.object, *h, b.hold(w, was, fixed), reqs)
 	if since != 0 {
 		u.SetAnnotations(map[string]string{NarrowingAnnotation: since.Std().Format(time.RFC3339)})
 	}
-	b.tellWider(w, c, reqs)
+	b.sayWider(w, c, reqs)
 	if upToDate(u, live) {
 		return nil, nil
 	}
@@ -247,7 +263,7 @@ func (b *Backend) change(w *site, c policy.CapacityType, h *half) (*edit, error)
 }
 
 // adopted returns the NodePool of somebody else that stands for the capacity type.
-func (w *site) adopted(c policy.CapacityType) *unstructured.Unstructured {
+func (w *poolView) adopted(c policy.CapacityType) *unstructured.Unstructured {
 	for i := range w.live {
 		u := &w.live[i]
 		if u.GetAnnotations()[AdoptAnnotation] != w.pool.Name || u.GetLabels()[PoolLabel] == w.pool.Name {
@@ -276,7 +292,7 @@ func typed(u *unstructured.Unstructured) (*karpv1.NodePool, error) {
 // apply does the edits and looks once more: a claim that Karpenter made in between
 // from a wider NodePool widens it again. written is when more than weights and limits
 // was last changed, this write included.
-func (b *Backend) apply(ctx context.Context, w *site, edits []edit, written policy.Time) error {
+func (b *Backend) apply(ctx context.Context, w *poolView, edits []edit, written policy.Time) error {
 	b.mu.Lock()
 	p := b.pool(w.pool.Name)
 	before, limited := p.written, p.limited
@@ -293,23 +309,24 @@ func (b *Backend) apply(ctx context.Context, w *site, edits []edit, written poli
 		}
 		b.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", x.full.GetName(), "share", w.t.Share)
 	}
+	b.block(w.pool.Name, 0, nil)
 	b.say(w.pool.Name, ConditionFieldConflict, false, "None", "no other manager holds a field that is written here")
 	b.inForce(w.pool.Name, &w.t)
 	return b.widen(ctx, w)
 }
 
 // put applies u.
-func (b *Backend) put(ctx context.Context, w *site, u *unstructured.Unstructured, written policy.Time) error {
+func (b *Backend) put(ctx context.Context, w *poolView, u *unstructured.Unstructured, written policy.Time) error {
 	if u.GetLabels()[PoolLabel] != "" {
 		say(u, &w.t, written)
 	}
-	if err := b.ahead.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldOwner)); err != nil {
-		return b.conflict(w.pool.Name, u.GetName(), err)
+	if err := b.applyNodePool(ctx, w.pool.Name, u); err != nil {
+		return b.conflict(w, u.GetName(), err)
 	}
 	return nil
 }
 
-// say puts on a NodePool of ours what it was told, and when.
+// say puts on a NodePool of ours what it is to buy, and since when.
 func say(u *unstructured.Unstructured, t *steering, now policy.Time) {
 	a := u.GetAnnotations()
 	if a == nil {
@@ -320,7 +337,7 @@ func say(u *unstructured.Unstructured, t *steering, now policy.Time) {
 }
 
 // widen repeats the write where a node came to live outside of a NodePool meanwhile.
-func (b *Backend) widen(ctx context.Context, w *site) error {
+func (b *Backend) widen(ctx context.Context, w *poolView) error {
 	claims, err := b.claimsNow(ctx, claimsOf(w.pool.Name))
 	if err != nil {
 		return nil //nolint:nilerr // the next Tend looks again
@@ -344,22 +361,27 @@ func (b *Backend) widen(ctx context.Context, w *site) error {
 	return nil
 }
 
-// inForce tells the sink that t is what the pool was told.
+// inForce reports to the sink that t is what the pool buys by.
 func (b *Backend) inForce(pool string, t *steering) {
 	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
 }
 
-// conflict returns what became of a write: a Held where another manager has a field,
-// which is not tried again before the next write is due.
-func (b *Backend) conflict(pool, nodePool string, err error) error {
+// conflict returns what became of a write: a Held where another manager has a field, or
+// the API server will have no such NodePool, which is not tried again before the next write
+// is due.
+func (b *Backend) conflict(w *poolView, nodePool string, err error) error {
 	var status apierrors.APIStatus
-	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return fmt.Errorf("writing NodePool %s: %w", nodePool, err)
+	if apierrors.IsInvalid(err) {
+		held := &backend.Held{Reason: "NodePoolRefused", Message: fmt.Sprintf("the API server refuses NodePool %s, which the pool asks for: %v", nodePool, err)}
+		b.block(w.pool.Name, w.object.Generation, held)
+		return held
 	}
 	var held []string
-	for _, c := range status.Status().Details.Causes {
-		if c.Type == metav1.CauseTypeFieldManagerConflict {
-			held = append(held, fmt.Sprintf("%s: %s", c.Field, c.Message))
+	if apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil {
+		for _, c := range status.Status().Details.Causes {
+			if c.Type == metav1.CauseTypeFieldManagerConflict {
+				held = append(held, fmt.Sprintf("%s: %s", c.Field, c.Message))
+			}
 		}
 	}
 	if len(held) == 0 {
@@ -367,26 +389,28 @@ func (b *Backend) conflict(pool, nodePool string, err error) error {
 	}
 	slices.Sort(held)
 	message := fmt.Sprintf("another manager holds fields of NodePool %s, which is left as it is: %s", nodePool, strings.Join(held, "; "))
-	b.say(pool, ConditionFieldConflict, true, "OtherManager", message)
+	b.say(w.pool.Name, ConditionFieldConflict, true, "OtherManager", message)
 	b.mu.Lock()
-	b.pool(pool).conflict = b.now()
+	b.pool(w.pool.Name).conflict = b.now()
 	b.mu.Unlock()
 	return backend.Hold("FieldConflict", "%s", message)
 }
 
-// karpenterError returns err, or a Held where Karpenter or its node class is not
-// there.
-func (b *Backend) karpenterError(pool, doing string, err error) error {
-	var held *backend.Held
-	switch {
-	case missing(err):
-		held = &backend.Held{Reason: "KarpenterMissing", Message: "the API server knows no NodePools: Karpenter is not installed"}
-	case errors.As(err, &held):
-	case doing == "":
-		return err
-	default:
-		return fmt.Errorf("%s: %w", doing, err)
+// unreadable returns err, of reading Karpenter's objects for a pool, or a Held where
+// Karpenter is not installed.
+func (b *Backend) unreadable(pool string, err error) error {
+	err = heldIfMissing(err)
+	if held := new(backend.Held); errors.As(err, &held) {
+		b.block(pool, 0, held)
 	}
-	b.say(pool, ConditionKarpenter, false, held.Reason, held.Message)
-	return held
+	return err
+}
+
+// readable takes back what unreadable noted.
+func (b *Backend) readable(pool string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pool(pool); p.refused != nil && p.refused.Reason == karpenterMissing {
+		p.refused = nil
+	}
 }

@@ -25,7 +25,7 @@ type steering struct {
 	Markets []string `json:"markets,omitempty"`
 	All     bool     `json:"all,omitempty"`
 
-	// Since is when the share was told.
+	// Since is when the share was set.
 	Since policy.Time `json:"since"`
 }
 
@@ -42,7 +42,7 @@ func steeringOf(s *policy.Snapshot, x *policy.Steer) steering {
 	return t
 }
 
-// same reports whether t and u tell the same, whenever they did.
+// same reports whether t and u ask for the same, whenever they did.
 func (t *steering) same(u *steering) bool {
 	a, b := *t, *u
 	a.Since, b.Since = 0, 0

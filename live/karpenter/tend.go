@@ -1,14 +1,15 @@
 package karpenter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -18,39 +19,53 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Tend does what passes with time, for the pools of s that are active. It is to be
-// called once a step, after the plan: it writes steers that had to wait and limits
-// that follow what the pools hold, narrows NodePools where the last node of a market
-// is gone, ends launches that got no machine in time, removes protections that nothing
-// asks for any more, and deletes NodePools of ours whose CapacityPool and nodes are gone.
+// Tend does what passes with time. For the pools of s that are active it writes steers
+// that had to wait and limits that follow what the pools hold, and narrows NodePools where
+// the last node of a market is gone. In every mode, and where no pool is left, it ends
+// launches that got no machine in time, removes protections that nothing asks for any
+// more, and deletes NodePools of ours whose CapacityPool and nodes are gone. It may be
+// called while other pools are steered.
 func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
-	var active []*policy.Pool
-	for i := range s.Pools {
-		if p := &s.Pools[i]; p.Provisioner == policy.ProvisionerKarpenter && p.Mode == policy.ModeActive {
-			active = append(active, p)
-		}
-	}
-	if len(active) == 0 {
-		return nil
-	}
-	var errs []error
 	seen, err := b.look(ctx)
-	for _, p := range active {
-		tended := err
-		if err == nil {
-			tended = b.write(ctx, s, p, seen, b.squeezed(p))
-		} else if missing(err) {
-			tended = b.karpenterError(p.Name, "", err) // told in the conditions of the pool
+	var errs []error
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Provisioner != policy.ProvisionerKarpenter || p.Mode != policy.ModeActive {
+			continue
 		}
-		if tended != nil && !paced(tended) {
+		if tended := b.tendPool(ctx, s, p, seen, err); tended != nil && !paced(tended) {
 			errs = append(errs, fmt.Errorf("tending pool %s: %w", p.Name, tended))
 		}
 	}
-	if err != nil {
-		return errors.Join(errs...)
+	switch {
+	case missing(err):
+		return errors.Join(errs...) // nothing of ours is there
+	case err != nil:
+		return cmp.Or(errors.Join(errs...), err)
 	}
 	errs = append(errs, b.expire(ctx, seen.claims), b.sweep(ctx, seen.claims), b.collect(ctx, s, seen.nodePools))
 	return errors.Join(errs...)
+}
+
+// tendPool writes what had to wait of a pool, unless somebody steers it at this moment, by
+// what was seen of Karpenter, or in the way of seeing it.
+func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Pool, seen *clusterView, err error) error {
+	if err != nil {
+		return b.unreadable(p.Name, err)
+	}
+	b.mu.Lock()
+	state := b.pool(p.Name)
+	// Spot was refused to a pool with limits since they were last divided: on-demand needs
+	// the room that was kept for spot.
+	urgent := p.Limits != (policy.Resources{}) && p.Refused > max(state.written, state.limited)
+	b.mu.Unlock()
+	select {
+	case state.turn <- struct{}{}:
+		defer func() { <-state.turn }()
+		return b.write(ctx, s, p, seen, urgent)
+	default:
+		return nil
+	}
 }
 
 // paced reports whether err says that a write has to wait.
@@ -59,25 +74,12 @@ func paced(err error) bool {
 	return errors.As(err, &h) && h.Reason == "Paced"
 }
 
-// squeezed reports whether spot was refused to a pool with limits since they were
-// last divided: on-demand then needs the room that was kept for spot.
-func (b *Backend) squeezed(p *policy.Pool) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	state := b.pool(p.Name)
-	return p.Limits != (policy.Resources{}) && p.Refused > max(state.written, state.limited)
-}
-
 // expire deletes claims of ours that have no machine in time: until then Karpenter
 // neither provisions nor disrupts anywhere.
 func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 	now := b.now()
 	b.mu.Lock()
-	for token, end := range b.launches {
-		if now.Sub(end.at) > launchEndsKept {
-			delete(b.launches, token)
-		}
-	}
+	maps.DeleteFunc(b.launches, func(_ string, end launchEnd) bool { return now.Sub(end.at) > launchEndsKept })
 	b.mu.Unlock()
 	var errs []error
 	for i := range claims {
@@ -86,20 +88,17 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 			now.Sub(policy.TimeOf(c.CreationTimestamp.Time)) < b.cfg.LaunchTimeout {
 			continue
 		}
-		b.mu.Lock()
-		pool := b.poolOf(c)
-		b.released[c.Name] = true
-		b.mu.Unlock()
-		uid := c.UID
-		if err := b.ahead.Delete(ctx, c, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		pool, token := b.poolOf(c), c.Annotations[TokenAnnotation]
+		markets := b.launchEnded(c, now) // before the watch shows it
+		if err := b.abandonClaim(ctx, c); client.IgnoreNotFound(err) != nil {
 			b.mu.Lock()
-			delete(b.released, c.Name)
+			delete(b.launches, token)
 			b.mu.Unlock()
 			errs = append(errs, fmt.Errorf("deleting NodeClaim %s, which has no machine after %v: %w", c.Name, b.cfg.LaunchTimeout, err))
 			continue
 		}
 		b.log.Info("launch given up", "nodeClaim", c.Name, "pool", pool)
-		b.refuse(c, pool, now)
+		b.refused(pool, markets, now)
 	}
 	return errors.Join(errs...)
 }
@@ -138,9 +137,7 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 			errs = append(errs, err)
 			continue
 		}
-		uid, version := n.GetUID(), n.GetResourceVersion()
-		err := b.ahead.Delete(ctx, n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := b.deleteNodePool(ctx, n); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			errs = append(errs, fmt.Errorf("deleting NodePool %s: %w", n.GetName(), err))
 		}
 	}

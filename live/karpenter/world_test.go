@@ -221,7 +221,8 @@ type bench struct {
 
 	// fail, where it is set, answers a call instead of the server.
 	fail func(verb string, o any) error
-	// writes are the writes that reached the server: verb, type and name.
+	// writes are the writes that reached the server: verb, type and name; noting guards them.
+	noting sync.Mutex
 	writes []string
 }
 
@@ -235,10 +236,16 @@ func newBench(t testing.TB, objects ...client.Object) *bench {
 	wipe(t, direct)
 	t.Cleanup(func() { wipe(t, direct) })
 	for _, o := range objects {
+		u, ok := o.(*unstructured.Unstructured)
+		var status any
+		if ok {
+			status = u.Object["status"]
+		}
 		if err := direct.Create(t.Context(), o); err != nil {
 			t.Fatalf("making %s: %v", o.GetName(), err)
 		}
-		if u, ok := o.(*unstructured.Unstructured); ok {
+		if ok {
+			u.Object["status"] = status
 			if err := direct.Status().Update(t.Context(), u); err != nil {
 				t.Fatalf("writing the status of %s: %v", u.GetName(), err)
 			}
@@ -262,6 +269,8 @@ func (b *bench) calls() interceptor.Funcs {
 			}
 		}
 		if verb != "get" && verb != "list" {
+			b.noting.Lock()
+			defer b.noting.Unlock()
 			b.writes = append(b.writes, fmt.Sprintf("%s %T %s", verb, o, nameOf(o)))
 		}
 		return nil

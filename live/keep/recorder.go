@@ -100,9 +100,10 @@ func usable(dir string, meta record.Meta) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Record copies a step into the queue and returns at once. Of a fault that keeps
-// steps from being recorded it returns the error once, when it first meets it; Err
-// has it as long as it lasts.
+// Record puts a step into the queue and returns at once. The tables of the snapshot are
+// shared, as nobody writes them again; the rest is copied. Of a fault that keeps steps
+// from being recorded it returns the error once, when it first meets it; Err has it as
+// long as it lasts.
 func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
 	entry, err := record.NewEntry(s, m, p)
 	if err != nil {

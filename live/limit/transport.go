@@ -12,28 +12,16 @@ import (
 // verbLease is what writes of Leases are counted as.
 const verbLease = "lease"
 
-// Wrap returns a copy of cfg whose clients write at the pace of l; those of an
-// urgent one go before the others. Make one client of each and give the urgent
-// one to what must not wait.
+// Wrap returns a copy of cfg whose clients write at the pace of l; those of an urgent one
+// do not wait. Make one client of each and give the urgent one to what must not wait: the
+// memory of a step, and what runs out under a notice.
 //
 // It turns client-go's own limiter off, which would hold up reads too.
-func (l *Limiter) Wrap(cfg *rest.Config, first bool) *rest.Config {
-	if first {
-		return l.wrap(cfg, urgent)
-	}
-	return l.wrap(cfg, ordinary)
-}
-
-// WrapAhead returns a copy of cfg whose clients' writes go before all others, the urgent
-// ones too, and may use what [Config.Kept] keeps. It is for the few that a step waits
-// for.
-func (l *Limiter) WrapAhead(cfg *rest.Config) *rest.Config { return l.wrap(cfg, ahead) }
-
-func (l *Limiter) wrap(cfg *rest.Config, r rank) *rest.Config {
+func (l *Limiter) Wrap(cfg *rest.Config, urgent bool) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.QPS, wrapped.RateLimiter = -1, nil
 	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{limiter: l, next: next, rank: r}
+		return &transport{limiter: l, next: next, urgent: urgent}
 	})
 	return wrapped
 }
@@ -42,54 +30,77 @@ func (l *Limiter) wrap(cfg *rest.Config, r rank) *rest.Config {
 type transport struct {
 	limiter *Limiter
 	next    http.RoundTripper
-	rank    rank
+	urgent  bool
 }
 
-// RoundTrip sends r when its turn has come.
+// RoundTrip sends r when it may be sent.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if changesNothing(r) {
-		resp, err := t.next.RoundTrip(r)
-		if err == nil && evicts(r) {
-			resp.Header.Del("Retry-After")
-		}
-		return resp, err
-	}
-	verb, start := r.Method, t.limiter.cfg.Clock.Now()
+	verb := r.Method
 	if strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/") {
 		verb = verbLease
-		t.limiter.charge()
-	} else if err := t.limiter.wait(r.Context(), t.rank); err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close() // a RoundTripper closes the body also when it fails
-		}
-		return nil, err
 	}
-	t.limiter.sent(verb, t.rank, t.limiter.cfg.Clock.Since(start))
+	writes := !changesNothing(r)
+	if writes {
+		if err := t.admit(verb, r); err != nil {
+			if r.Body != nil {
+				_ = r.Body.Close() // a RoundTripper closes the body also when it fails
+			}
+			return nil, err
+		}
+	}
 	resp, err := t.next.RoundTrip(r)
 	if err == nil {
-		t.answered(verb, r, resp)
+		t.answered(verb, writes, r, resp)
 	}
 	return resp, err
 }
 
+// admit waits until r may be sent, and returns why it may not.
+func (t *transport) admit(verb string, r *http.Request) error {
+	l, start := t.limiter, time.Now()
+	waits := !t.urgent && verb != verbLease
+	if !waits {
+		l.charge()
+	} else if err := l.wait(r.Context()); err != nil {
+		return err
+	}
+	waited := time.Since(start)
+	if l.check != nil {
+		if err := l.check(r.Context(), r); err != nil {
+			l.bucket.ReserveN(time.Now(), -1) // the token goes back
+			l.count(verb, func(c *Count) { c.Refused++ })
+			return err
+		}
+	}
+	l.count(verb, func(c *Count) {
+		c.Writes++
+		c.Waited += waited
+		if t.urgent {
+			c.Urgent++
+		}
+	})
+	return nil
+}
+
 // answered reads from the answer whether the server wants fewer writes.
 //
-// client-go itself waits for the time of a Retry-After, up to ten times over, in
-// the goroutine of the caller. For an eviction that is too long, since other
-// pods could go meanwhile: there the header is taken away. Who evicts reads the
-// same number in the body.
-func (t *transport) answered(verb string, r *http.Request, resp *http.Response) {
+// client-go waits for the time of a Retry-After and sends the request again, up to ten
+// times over, in the goroutine of the caller. That is right for a server that is
+// overloaded: an urgent write is sent again when the server says, and the others go on.
+// Where a disruption budget refuses an eviction it is too long, since other pods could go
+// meanwhile: there the header is taken away. Who evicts reads the same number in the body.
+func (t *transport) answered(verb string, writes bool, r *http.Request, resp *http.Response) {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return
 	}
 	pause := retryAfter(resp.Header)
-	if evicts(r) {
+	if evicts(r) && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
 		resp.Header.Del("Retry-After")
-		if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
-			pause = 0 // it is the answer of a disruption budget and concerns one pod
-		}
+		pause = 0
 	}
-	t.limiter.throttled(verb, pause)
+	if writes {
+		t.limiter.throttled(verb, pause)
+	}
 }
 
 // changesNothing reports whether r writes nothing that lasts.

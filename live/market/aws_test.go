@@ -15,6 +15,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/aws/fake"
+	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -302,14 +303,22 @@ func TestRule13MarketsAreOnlyRead(t *testing.T) {
 	if err := c.refresh(t); err != nil {
 		t.Fatal(err)
 	}
+	policy := rights.PolicyOf(rights.Setup{Parts: []rights.Part{rights.Prices}, Regions: []string{"eu-west-1", "us-east-1"}})
 	asked := map[string]bool{}
 	for _, call := range c.server.Calls() {
+		service := "ec2:"
 		switch call.Action {
 		case "SpotAdvisor": // a public file
+			continue
 		case "GetProducts":
-			asked["pricing:"+call.Action] = true
-		default:
-			asked["ec2:"+call.Action] = true
+			service = "pricing:"
+		}
+		asked[service+call.Action] = true
+		for _, region := range []string{call.Region, "ap-south-1"} {
+			r := rights.Request{Action: service + call.Action, Resource: "*", Keys: map[string][]string{"aws:RequestedRegion": {region}}}
+			if policy.Allows(r) != (region == call.Region) {
+				t.Errorf("%s in %s: allowed is %t", r.Action, region, policy.Allows(r))
+			}
 		}
 	}
 	if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, aws.ReaderActions) {

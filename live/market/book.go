@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,9 +29,6 @@ type Book struct {
 	feeds  []feedState
 
 	places map[string]v1alpha1.Place
-
-	counting sync.Mutex // guards counts, and is taken before mu
-	counts   []int64    // nodes by market, of the last call of Running
 
 	saving  sync.Mutex // held while the cache is written
 	savedAt policy.Time
@@ -90,9 +88,9 @@ func (b *Book) NameZone(z Zone) {
 }
 
 // Fill writes into s what is known at now: Types, Zones, Markets, Quotas,
-// Commitments and Sources, whose slices it may reuse; the caller appends the sources
-// of its own. Types, Zones and the History of markets are shared and never
-// written. Forecasts are left empty.
+// Commitments and Sources; the caller appends the sources of its own. Types, Zones and
+// the History of markets are shared and never written; all else is the snapshot's own.
+// Forecasts are left empty.
 //
 // Identifiers change only here: see [Book.Generation].
 func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
@@ -103,15 +101,17 @@ func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
 	}
 	b.refresh(now)
 	s.Types, s.Zones = b.table.types, b.table.zones
-	s.Markets = append(s.Markets[:0], b.table.markets...)
-	s.Quotas = b.quotas.fill(s.Quotas[:0], &b.config, now)
-	s.Commitments = append(s.Commitments[:0], b.table.commitments...)
-	s.Sources = b.sources(s.Sources[:0])
+	s.Markets = slices.Clone(b.table.markets)
+	s.Quotas = b.quotas.fill(&b.config, now)
+	s.Commitments = slices.Clone(b.table.commitments)
+	s.Sources = b.sources()
 }
 
-// Settle writes what of the commitments of s covers no node of s, once its nodes
-// are there.
+// Settle takes in which nodes of s run, once they are there: until the next call they add
+// to the node-hours of their markets. It writes what of the commitments of s covers none
+// of them. Where identifiers have changed since s was filled nothing is counted.
 func (b *Book) Settle(s *policy.Snapshot) {
+	b.count(s)
 	if len(s.Commitments) == 0 {
 		return
 	}
@@ -119,6 +119,34 @@ func (b *Book) Settle(s *policy.Snapshot) {
 	for i := range s.Commitments {
 		s.Commitments[i].Unused = coverage.Unused(i)
 	}
+}
+
+// count takes in how many nodes of s run in each market.
+func (b *Book) count(s *policy.Snapshot) {
+	counts := make([]int64, len(s.Markets))
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Phase != policy.NodeGone && n.Market != policy.None {
+			counts[n.Market]++
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.EqualFunc(s.Markets, b.table.markets, func(x, y policy.Market) bool { return x.Name == y.Name }) {
+		return
+	}
+	for i, n := range counts {
+		m := b.table.met[i]
+		switch {
+		case m == nil && n == 0:
+			continue
+		case m == nil:
+			m = &meeting{}
+			b.met[b.table.markets[i].Name], b.table.met[i] = m, m
+		}
+		m.meet(s.Now, b.config.RunningGapMax)
+		m.running = n
+	}
+	b.quotas.count(b.config.Limits, &b.table, counts)
 }
 
 // Generation changes whenever a call of [Book.Fill] has changed what identifiers
@@ -148,11 +176,13 @@ func (b *Book) Choose(p *v1alpha1.CapacityPool) []policy.MarketID {
 }
 
 // Find returns the market of a node, policy.None where the tables do not hold it.
-// The zone may go by its name or its ID. A market that can be described but is not
-// in the tables will be after the next Fill.
+// The zone may go by its name or its ID, and the region may be empty where the zone says
+// it or where there is one only. A market that can be described but is not in the tables
+// will be after the next Fill.
 func (b *Book) Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	region = cmp.Or(region, b.regionOf(provider, zone))
 	at := place{provider, region}
 	key := offerKey{at, b.known.zoneName(at, zone), instanceType}
 	if id := b.find(key.market(c)); id != policy.None {
@@ -206,42 +236,9 @@ func (b *Book) Meet(e backend.Event) {
 	m.take(e, b.config.RefusalSpan, b.config.RunningGapMax)
 }
 
-// Running says how many nodes run in each market from now on. Between two calls
-// the nodes of the first add to the node-hours of their markets. Nodes is called with
-// the identifiers of the last Fill; when another goroutine has filled meanwhile, the
-// call counts for nothing.
-func (b *Book) Running(now policy.Time, nodes func(policy.MarketID) int) {
-	b.counting.Lock()
-	defer b.counting.Unlock()
-	b.mu.Lock()
-	generation, n := b.table.generation, len(b.table.markets)
-	b.mu.Unlock()
-	b.counts = slices.Grow(b.counts[:0], n)[:n]
-	for i := range b.counts {
-		b.counts[i] = int64(nodes(policy.MarketID(i)))
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.table.generation != generation {
-		return
-	}
-	for i, n := range b.counts {
-		m := b.table.met[i]
-		switch {
-		case m == nil && n == 0:
-			continue
-		case m == nil:
-			m = &meeting{}
-			b.met[b.table.markets[i].Name], b.table.met[i] = m, m
-		}
-		m.meet(now, b.config.RunningGapMax)
-		m.running = n
-	}
-	b.quotas.count(b.config.Limits, &b.table, b.counts)
-}
-
 // sources tells how old what each feed brought is, in the order of the feeds.
-func (b *Book) sources(all []policy.Source) []policy.Source {
+func (b *Book) sources() []policy.Source {
+	all := make([]policy.Source, 0, len(b.config.Feeds))
 	for i, f := range b.config.Feeds {
 		all = append(all, policy.Source{Name: f.Name(), At: b.feeds[i].asOf})
 	}

@@ -85,6 +85,19 @@ func (d *desk) tell(t testing.TB, u Update) {
 
 func (d *desk) now() policy.Time { return policy.TimeOf(d.clock.Now()) }
 
+// running counts as many nodes in each market as it is told.
+func (d *desk) running(nodes func(policy.MarketID) int) {
+	d.mu.Lock()
+	s := &policy.Snapshot{Now: d.now(), Markets: slices.Clone(d.table.markets)}
+	d.mu.Unlock()
+	for i := range s.Markets {
+		for range nodes(policy.MarketID(i)) {
+			s.Nodes = append(s.Nodes, policy.Node{Phase: policy.NodeInitialized, Market: policy.MarketID(i)})
+		}
+	}
+	d.Settle(s)
+}
+
 // fill returns a snapshot that keeps the rules.
 func (d *desk) fill(t testing.TB) *policy.Snapshot {
 	t.Helper()
@@ -355,7 +368,7 @@ func TestAllAtOnce(t *testing.T) {
 			}
 		},
 		func() { d.Meet(backend.Event{Kind: backend.MetRefusal, Market: m5a, At: d.now()}) },
-		func() { d.Running(d.now(), func(policy.MarketID) int { return 2 }) },
+		func() { d.running(func(policy.MarketID) int { return 2 }) },
 		func() { d.Find("aws", "eu-west-1", "eu-west-1a", "m5.large", policy.Spot) },
 		func() { d.Choose(pool(func(*v1alpha1.CapacityPool) {})) },
 		func() { _ = d.Import(d.Export()) },

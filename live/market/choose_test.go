@@ -81,7 +81,7 @@ func TestUse(t *testing.T) {
 	d := newDesk(t, nil)
 	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "r5.large", noon, 0.03)}})
 	d.fill(t)
-	d.Running(d.now(), func(id policy.MarketID) int {
+	d.running(func(id policy.MarketID) int {
 		if id == d.table.sold[2][0] {
 			return 3
 		}
@@ -113,7 +113,7 @@ func TestQuotas(t *testing.T) {
 	}})
 	d.fill(t)
 	id := d.Lookup(m5a)
-	d.Running(d.now(), func(m policy.MarketID) int {
+	d.running(func(m policy.MarketID) int {
 		if m == id {
 			return 30
 		}

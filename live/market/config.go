@@ -71,6 +71,10 @@ type Config struct {
 	// named lies where its first pool finds the most to buy.
 	Places map[string]Place
 
+	// Regions are where the cluster buys. Where there is one, a node that does not say
+	// its region, and whose zone does not either, lies there.
+	Regions []string
+
 	Clock clock.WithTicker
 	Log   *slog.Logger
 }

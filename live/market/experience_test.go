@@ -23,7 +23,7 @@ func TestExperienceDecays(t *testing.T) {
 	d.Meet(backend.Event{Kind: backend.MetLaunch, Market: m5a, At: d.now()})
 	d.Meet(backend.Event{Kind: backend.MetLaunch, Market: m5a, At: d.now()})
 	nodes := func(n int) {
-		d.Running(d.now(), func(id policy.MarketID) int {
+		d.running(func(id policy.MarketID) int {
 			if id == d.Lookup(m5a) {
 				return n
 			}
@@ -82,7 +82,7 @@ func TestExportSurvivesARestart(t *testing.T) {
 	for _, kind := range []backend.EventKind{backend.MetLaunch, backend.MetRefusal, backend.MetReclaim} {
 		d.Meet(backend.Event{Kind: kind, Market: m5a, At: d.now()})
 	}
-	d.Running(d.now(), func(policy.MarketID) int { return 4 })
+	d.running(func(policy.MarketID) int { return 4 })
 	packed := d.Export()
 	if !bytes.Equal(packed, d.Export()) {
 		t.Error("two exports of the same differ")

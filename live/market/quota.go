@@ -99,9 +99,10 @@ func (q *quotas) count(limits []Limit, t *table, nodes []int64) {
 	}
 }
 
-// fill appends what is left of the limits, and of the quotas that launches met:
+// fill returns what is left of the limits, and of the quotas that launches met:
 // nothing, for some time.
-func (q *quotas) fill(all []policy.Quota, c *Config, now policy.Time) []policy.Quota {
+func (q *quotas) fill(c *Config, now policy.Time) []policy.Quota {
+	var all []policy.Quota
 	for k, l := range c.Limits {
 		left := l.VCPU
 		if k < len(q.used) {

@@ -170,7 +170,9 @@ func (b *Book) note(i int, ask Ask, u *Update, err, wrong error) {
 	s.asked = true
 	s.err = cmp.Or(err, wrong)
 	if errors.Is(err, ErrNothingWanted) {
-		s.err = nil
+		if err == ErrNothingWanted { //nolint:errorlint // one that is wrapped says why, which is no good news
+			s.err = nil
+		}
 		return
 	}
 	said := fmt.Sprint(err, wrong)

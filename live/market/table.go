@@ -20,6 +20,10 @@ type table struct {
 	markets     []policy.Market
 	commitments []policy.Commitment
 
+	// regions are those of zones that lie in one only, and by an empty zone that of a
+	// provider with one only.
+	regions map[zoneAt]string
+
 	// rows tell where the markets come from, met what our cluster met in each; nil
 	// where it met nothing.
 	rows []row
@@ -47,7 +51,7 @@ func (b *Book) tabulate() {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, compareKeys)
-	t := table{generation: b.table.generation, commitments: b.config.commitments()}
+	t := table{generation: b.table.generation, commitments: b.config.commitments(), regions: regionsOf(keys)}
 	var omitted omissions
 	var types []*policy.InstanceType
 	owner := map[string]string{} // of the name of a type

@@ -55,7 +55,7 @@ var drainBuckets = []float64{5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600}
 func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m := &Metrics{}
 	b := builder{r: r}
-	m.stepSeconds = b.histogram("spotter_step_duration_seconds", "Time that one step took, from observing to the status of pools; what backends tend after it is the phase tend.", stepBuckets)
+	m.stepSeconds = b.histogram("spotter_step_duration_seconds", "Time that one step took, from observing to publishing its plan. What carries it out comes after.", stepBuckets)
 	m.phaseSeconds = b.histogram("spotter_step_phase_duration_seconds", "Time that a part of a step took.", stepBuckets, "phase")
 	m.steps = b.counter("spotter_decisions_total", "Steps taken, by how they ended.", "result")
 	m.wakes = b.counter("spotter_wakes_total", "Reasons for which steps were taken.", "reason")

@@ -48,7 +48,7 @@ func world() *Step {
 // and under those of the other systems.
 func TestMetrics(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
-	m, err := New(r, Config{Compat: Systems, Writes: func() []limit.Count { return []limit.Count{{Verb: "PATCH", Writes: 7}} }})
+	m, err := New(r, Config{Compat: Systems, Writes: func() []limit.Count { return []limit.Count{{Verb: "PATCH", Writes: 7, Urgent: 2, Refused: 3}} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +70,8 @@ func TestMetrics(t *testing.T) {
 		"spotter_budget_used_gpu_hours":               `spotter_budget_used_gpu_hours{budget="ml/team"} 2.5`,
 		"spotter_budget_gate_closed":                  `spotter_budget_gate_closed{budget="ml/team"} 1`,
 		"spotter_api_writes_total":                    `spotter_api_writes_total{verb="PATCH"} 7`,
+		"spotter_api_writes_refused_total":            `spotter_api_writes_refused_total{verb="PATCH"} 3`,
+		"spotter_api_writes_urgent_total":             `spotter_api_writes_urgent_total{verb="PATCH"} 2`,
 		"spotvortex_savings_usd_hourly":               "spotvortex_savings_usd_hourly 0.06",
 		"spotvortex_spot_ratio_target":                `spotvortex_spot_ratio_target{pool="web"} 0.6`,
 		"spotvortex_potential_savings_hourly_usd":     `spotvortex_potential_savings_hourly_usd{instance_type="m5.large",node="a",pool="web"} 0.06`,

@@ -11,6 +11,8 @@ type writes struct{ counts func() []limit.Count }
 
 var (
 	writesSent = prometheus.NewDesc("spotter_api_writes_total", "Writes that were sent to the API server.", []string{"verb"}, nil)
+	writesFast = prometheus.NewDesc("spotter_api_writes_urgent_total", "Writes that did not wait for our own limit: for nodes under a notice, and what a step waits for.", []string{"verb"}, nil)
+	writesDeny = prometheus.NewDesc("spotter_api_writes_refused_total", "Writes that were not sent, since a mode, the kill switch or the lease did not allow them any more.", []string{"verb"}, nil)
 	writesBack = prometheus.NewDesc("spotter_api_writes_throttled_total", "Writes that the API server sent back since it is overloaded.", []string{"verb"}, nil)
 	writesWait = prometheus.NewDesc("spotter_api_write_wait_seconds_total", "Time that writes were kept back by our own limit.", []string{"verb"}, nil)
 )
@@ -18,6 +20,8 @@ var (
 // Describe names the metrics.
 func (w writes) Describe(to chan<- *prometheus.Desc) {
 	to <- writesSent
+	to <- writesFast
+	to <- writesDeny
 	to <- writesBack
 	to <- writesWait
 }
@@ -26,6 +30,8 @@ func (w writes) Describe(to chan<- *prometheus.Desc) {
 func (w writes) Collect(to chan<- prometheus.Metric) {
 	for _, c := range w.counts() {
 		to <- prometheus.MustNewConstMetric(writesSent, prometheus.CounterValue, float64(c.Writes), c.Verb)
+		to <- prometheus.MustNewConstMetric(writesFast, prometheus.CounterValue, float64(c.Urgent), c.Verb)
+		to <- prometheus.MustNewConstMetric(writesDeny, prometheus.CounterValue, float64(c.Refused), c.Verb)
 		to <- prometheus.MustNewConstMetric(writesBack, prometheus.CounterValue, float64(c.Throttled), c.Verb)
 		to <- prometheus.MustNewConstMetric(writesWait, prometheus.CounterValue, c.Waited.Seconds(), c.Verb)
 	}

@@ -1,18 +1,14 @@
 package queue
 
-import (
-	"errors"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // The metrics of a queue. Messages of a kind were read and given on; outcomes are what
 // else became of messages.
 var (
 	metricUp       = prometheus.NewDesc("spotter_queue_up", "1 while the queue of notices is read, 0 while it is not.", nil, nil)
-	metricRival    = prometheus.NewDesc("spotter_queue_rival", "1 while the queue is not read since another consumer reads it.", nil, nil)
+	metricRival    = prometheus.NewDesc("spotter_queue_rival", "1 while another consumer reads the queue, too, so that a part of its messages goes there.", nil, nil)
 	metricReceived = prometheus.NewDesc("spotter_queue_received_total", "Messages that were received, those that came again included.", nil, nil)
-	metricMessages = prometheus.NewDesc("spotter_queue_messages_total", "Messages that were read, by what they tell of.", []string{"kind"}, nil)
+	metricMessages = prometheus.NewDesc("spotter_queue_messages_total", "Messages that were read, by what they are about.", []string{"kind"}, nil)
 	metricOutcomes = prometheus.NewDesc("spotter_queue_outcomes_total", "Messages that were deleted, came again after they were taken, told of what had happened already, or could not be read.", []string{"outcome"}, nil)
 	metricFailures = prometheus.NewDesc("spotter_queue_failed_requests_total", "Requests to the queue that failed.", nil, nil)
 	metricLast     = prometheus.NewDesc("spotter_queue_last_message_timestamp_seconds", "When the newest event was of which a message told.", nil, nil)
@@ -31,7 +27,7 @@ func (q *Queue) Describe(to chan<- *prometheus.Desc) {
 // replica that leads reads, so that on others all is 0 and nothing is up.
 func (q *Queue) Collect(to chan<- prometheus.Metric) {
 	q.mu.Lock()
-	c, err, last, reads := q.counts, q.err, q.sent, q.running
+	c, err, last, reads, rival := q.counts, q.err, q.sent, q.running, q.shared() != nil
 	q.mu.Unlock()
 	gauge := func(d *prometheus.Desc, is bool) {
 		v := 0.0
@@ -44,7 +40,7 @@ func (q *Queue) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
 	gauge(metricUp, reads && err == nil)
-	gauge(metricRival, errors.Is(err, ErrRival))
+	gauge(metricRival, rival)
 	counter(metricReceived, c.Received)
 	counter(metricMessages, c.Interruptions, "interruption")
 	counter(metricMessages, c.Recommendations, "rebalance-recommendation")

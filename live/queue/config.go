@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/spotter-dev/spotter/live/aws/wire"
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -30,10 +31,6 @@ type Config struct {
 	// empty means those of the environment.
 	Region, Endpoint string
 
-	// Others are the URLs or names of the queues that others read, beside those
-	// that are found in the cluster.
-	Others []string
-
 	// Namespace is Spotter's own. A `spotter run` there holds the same lease, so that
 	// it reads only while we do not, and is no other. Empty knows of none.
 	Namespace string
@@ -45,6 +42,15 @@ type Config struct {
 	// Visibility is how long a message that was received is hidden. Raising it
 	// delays what a leader that died has taken and not handled.
 	Visibility time.Duration
+
+	// ClaimWait is how long a warned node is left to who is expected to drain it
+	// before it counts as ours, and how long the message of a warning is kept. It is
+	// to be shorter than Visibility.
+	ClaimWait time.Duration
+
+	// DrainedBy, if not nil, takes a warning and returns who drains the node because
+	// of it, as far as a backend knows.
+	DrainedBy func(backend.Notice) policy.Actor
 
 	// Timeout bounds one request, beside the time for which it waits for a message.
 	Timeout time.Duration
@@ -73,7 +79,7 @@ type Config struct {
 // DefaultConfig returns a configuration without a queue.
 func DefaultConfig() Config {
 	return Config{
-		Wait: 20 * time.Second, Visibility: 30 * time.Second, Timeout: 15 * time.Second, ReceivesMax: 3,
+		Wait: 20 * time.Second, Visibility: 10 * time.Second, ClaimWait: 5 * time.Second, Timeout: 15 * time.Second, ReceivesMax: 3,
 		InterruptionLate: policy.NoticeLead(policy.AWS), RecommendationLate: time.Hour, CheckEvery: 10 * time.Minute,
 		BackoffMin: time.Second, BackoffMax: time.Minute,
 		Clock: clock.RealClock{}, Log: slog.Default(),
@@ -94,6 +100,7 @@ func (c *Config) validate() error {
 	}{
 		{"Wait", c.Wait, time.Second, 20 * time.Second},
 		{"Visibility", c.Visibility, time.Second, 12 * time.Hour},
+		{"ClaimWait", c.ClaimWait, 0, c.Visibility},
 		{"Timeout", c.Timeout, time.Millisecond, time.Hour},
 		{"InterruptionLate", c.InterruptionLate, time.Second, time.Hour},
 		{"RecommendationLate", c.RecommendationLate, time.Second, 24 * time.Hour},

@@ -3,10 +3,16 @@
 // and scheduled changes of EC2 instances.
 //
 // Consumers of one queue compete for its messages: what one takes the other never
-// sees. A [Queue] therefore refuses a queue that Karpenter or the AWS Node
-// Termination Handler reads, and reads nothing while it is one. For the same reason
-// only the leader of several replicas reads it.
+// sees. A [Queue] therefore reports who else reads its queue. It reads on whatever it
+// finds: nothing in the cluster may keep warnings from us. For the same reason only the
+// leader of several replicas reads it.
 //
-// A message is deleted once the [backend.Sink] has taken it, and comes again
-// otherwise. What cannot be read never keeps what stands behind it waiting.
+// A node that Karpenter, EKS or the AWS Node Termination Handler is expected to drain is
+// left to them for [Config.ClaimWait]; one that is not cordoned, tainted or being deleted
+// by then is ours. Only workloads whose ServiceAccount may drain nodes in the whole
+// cluster count, so that no tenant can be one.
+//
+// A message is deleted once the [backend.Sink] has taken it and a warned node had time
+// to be marked, and comes again otherwise. What cannot be read never keeps what stands
+// behind it waiting.
 package queue

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"strconv"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -10,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// source is where notices of this package were read.
+// source is where notices of this package are read.
 const source = "sqs"
 
 // soon is how long before a scheduled change it is a notice with a deadline. One that
@@ -20,7 +21,7 @@ const soon = 30 * 60 * 1000
 // handle gives a message to the sink and then to be deleted. One that cannot be read
 // comes again some times, since a newer version beside us may know it, and is then
 // deleted, too.
-func (q *Queue) handle(x *types.Message) {
+func (q *Queue) handle(ctx context.Context, x *types.Message) {
 	m, err := read(sdk.ToString(x.Body))
 	if err != nil {
 		q.count(func(c *Counts) { c.Malformed++ })
@@ -38,11 +39,14 @@ func (q *Queue) handle(x *types.Message) {
 		q.finish(x)
 		return
 	}
-	q.give(m)
+	if notices := q.publish(ctx, m); len(notices) > 0 && notices[0].ReclaimAt != 0 {
+		q.warned = append(q.warned, warning{q.config.Clock.Now().Add(q.config.ClaimWait), sdk.ToString(x.ReceiptHandle), notices})
+	} else {
+		q.finish(x)
+	}
 	if m.id != "" {
 		q.seen.add(m.id)
 	}
-	q.finish(x)
 }
 
 // heard notes when an event was; one of a kind that is not read has no time.
@@ -66,33 +70,33 @@ func receives(x *types.Message) int {
 	return n
 }
 
-// give tells the sink what a message says.
-func (q *Queue) give(m *message) {
+// publish passes on to the sink what a message says, and returns the notices.
+func (q *Queue) publish(ctx context.Context, m *message) []backend.Notice {
 	now := policy.TimeOf(q.config.Clock.Now())
 	switch m.kind {
 	case kindInterruption:
 		q.count(func(c *Counts) { c.Interruptions++ })
 		if now.Sub(m.at) > q.config.InterruptionLate {
 			q.late()
-			return
+			return nil
 		}
-		q.notice(m, m.reclaimAt)
+		return q.notice(ctx, m, m.reclaimAt)
 	case kindRecommendation:
 		q.count(func(c *Counts) { c.Recommendations++ })
 		if now.Sub(m.at) > q.config.RecommendationLate {
 			q.late()
-			return
+			return nil
 		}
-		q.notice(m, 0)
+		return q.notice(ctx, m, 0)
 	case kindScheduledChange:
 		q.count(func(c *Counts) { c.ScheduledChanges++ })
 		switch {
 		case m.reclaimAt <= now:
 			q.late()
 		case m.reclaimAt-now <= soon:
-			q.notice(m, m.reclaimAt)
+			return q.notice(ctx, m, m.reclaimAt)
 		default:
-			q.notice(m, 0)
+			return q.notice(ctx, m, 0)
 		}
 	case kindStateChange:
 		q.count(func(c *Counts) { c.StateChanges++ })
@@ -107,13 +111,19 @@ func (q *Queue) give(m *message) {
 			q.config.Log.Warn("the queue holds messages that are nothing to us; they are deleted", "queue", q.config.URL, "kind", m.name)
 		}
 	}
+	return nil
 }
 
-// notice tells of instances that are warned.
-func (q *Queue) notice(m *message, reclaimAt policy.Time) {
-	for _, id := range m.instances {
-		q.sink.Notice(backend.Notice{Machine: id, At: m.at, ReclaimAt: reclaimAt, Source: source})
+// notice passes on that the instances of a message are warned.
+func (q *Queue) notice(ctx context.Context, m *message, reclaimAt policy.Time) []backend.Notice {
+	all := make([]backend.Notice, len(m.instances))
+	for i, id := range m.instances {
+		n := backend.Notice{Machine: id, At: m.at, ReclaimAt: reclaimAt, Source: source}
+		n.ActedBy = q.expected(ctx, n)
+		q.sink.Notice(n)
+		all[i] = n
 	}
+	return all
 }
 
 // late says that something has happened already: what is there shows it.

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -23,26 +25,28 @@ const batchMax = 10
 
 // A Queue reads one queue into a Sink.
 type Queue struct {
-	config Config
-	sqs    *sqs.Client
-	reader client.Reader
-	sink   backend.Sink
+	config        Config
+	sqs           *sqs.Client
+	reader, nodes client.Reader
+	sink          backend.Sink
 
-	seen     recent // IDs of events that the sink has taken
-	failures int    // requests in a row
-	checked  time.Time
-	done     []string // receipts of what is to be deleted
+	// What only the goroutine of Run uses.
+	seen       recent // IDs of events that the sink has taken
+	failures   int    // requests in a row
+	warned     []warning
+	done       []string // receipts of what is to be deleted
+	byInstance map[string]*corev1.Node
 
 	mu     sync.Mutex
 	counts Counts
-	sent   policy.Time // when the event was, of which the last message told
+	sent   policy.Time // when the event of the last message was
 	err    error
 
 	// running says that Run was begun and has not ended.
 	running bool
 
 	rivals []Rival
-	told   map[string]bool // what was said once
+	logged map[string]bool // what was logged once
 }
 
 // Counts are how many messages there were of each kind since the start.
@@ -64,12 +68,12 @@ type Counts struct {
 }
 
 // New returns a queue. Reader, if not nil, is where others that read queues are
-// looked for.
-func New(c Config, s *sqs.Client, reader client.Reader, sink backend.Sink) (*Queue, error) {
+// looked for, and nodes the cache of nodes.
+func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink) (*Queue, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Queue{config: c, sqs: s, reader: reader, sink: sink, seen: newRecent(recentMax), told: map[string]bool{}}, nil
+	return &Queue{config: c, sqs: s, reader: reader, nodes: nodes, sink: sink, seen: newRecent(recentMax), logged: map[string]bool{}}, nil
 }
 
 // Counts returns the counts of messages.
@@ -79,12 +83,15 @@ func (q *Queue) Counts() Counts {
 	return q.counts
 }
 
-// Err returns why nothing is read just now, nil when all is well: an [ErrRival], or
-// what AWS said.
+// Err returns why not every notice is read, nil when all is well: what AWS said, or an
+// [ErrRival] where a part of the messages goes to somebody else.
 func (q *Queue) Err() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.err
+	if q.err != nil {
+		return q.err
+	}
+	return q.shared()
 }
 
 // NeedLeaderElection makes a manager run the queue in the leader only: consumers of
@@ -95,8 +102,13 @@ func (q *Queue) NeedLeaderElection() bool { return true }
 func (q *Queue) Start(ctx context.Context) error { return q.Run(ctx) }
 
 // Run reads until ctx ends, which is its good end. A request that fails is made
-// again, ever more rarely. While another consumer reads the queue nothing is read.
+// again, ever more rarely. The queue is read whoever else reads it.
 func (q *Queue) Run(ctx context.Context) error {
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	if q.reader != nil {
+		looking.Go(func() { wait.UntilWithContext(ctx, q.look, q.config.CheckEvery) })
+	}
 	q.runs(true)
 	defer q.runs(false)
 	for ctx.Err() == nil {
@@ -106,8 +118,8 @@ func (q *Queue) Run(ctx context.Context) error {
 		}
 		q.note(err)
 		switch {
-		case errors.Is(err, ErrRival):
-			q.sleep(ctx, q.config.CheckEvery)
+		case err != nil && len(q.warned) > 0:
+			q.sleep(ctx, min(q.backoff(), q.config.ClaimWait))
 		case err != nil:
 			q.sleep(ctx, q.backoff())
 		}
@@ -122,30 +134,32 @@ func (q *Queue) runs(is bool) {
 	q.running = is
 }
 
-// once looks for rivals if it is time, deletes what is done and receives.
+// once deletes what is done and receives, for no longer than until a warning is due.
 func (q *Queue) once(ctx context.Context) error {
-	if now := q.config.Clock.Now(); q.checked.IsZero() || now.Sub(q.checked) >= q.config.CheckEvery {
-		if err := q.Check(ctx); err != nil {
-			return err
-		}
-		q.checked = now
-	}
+	q.byInstance = nil
+	q.settle(ctx)
 	if err := q.forget(ctx); err != nil {
 		return err
 	}
-	short, stop := context.WithTimeout(ctx, q.config.Wait+q.config.Timeout)
+	long := q.config.Wait
+	if len(q.warned) > 0 {
+		due := q.warned[0].due.Sub(q.config.Clock.Now())
+		long = min(long, max(time.Second, due.Round(time.Second)))
+	}
+	short, stop := context.WithTimeout(ctx, long+q.config.Timeout)
 	defer stop()
-	answer, err := q.sqs.ReceiveMessage(short, &sqs.ReceiveMessageInput{
+	received, err := q.sqs.ReceiveMessage(short, &sqs.ReceiveMessageInput{
 		QueueUrl: &q.config.URL, MaxNumberOfMessages: batchMax,
-		WaitTimeSeconds: int32(q.config.Wait.Seconds()), VisibilityTimeout: int32(q.config.Visibility.Seconds()),
+		WaitTimeSeconds: int32(long.Seconds()), VisibilityTimeout: int32(q.config.Visibility.Seconds()),
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
 	})
 	if err != nil {
 		return q.failed("receiving messages", err)
 	}
-	q.count(func(c *Counts) { c.Received += len(answer.Messages) })
-	for i := range answer.Messages {
-		q.handle(&answer.Messages[i])
+	q.count(func(c *Counts) { c.Received += len(received.Messages) })
+	q.byInstance = nil
+	for i := range received.Messages {
+		q.handle(ctx, &received.Messages[i])
 	}
 	return q.forget(ctx)
 }
@@ -171,21 +185,21 @@ func (q *Queue) forget(ctx context.Context) error {
 		for i := range q.done[:n] {
 			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: sdk.String(strconv.Itoa(i)), ReceiptHandle: &q.done[i]})
 		}
-		answer, err := q.remove(ctx, in)
+		deleted, err := q.remove(ctx, in)
 		if err != nil {
 			return q.failed("deleting messages", err)
 		}
 		var again []string
-		for _, x := range answer.Failed {
+		for _, x := range deleted.Failed {
 			// A receipt that is refused for good is of a message that comes again.
 			if i, err := strconv.Atoi(sdk.ToString(x.Id)); err == nil && i >= 0 && i < n && !x.SenderFault {
 				again = append(again, q.done[i])
 			}
 		}
-		q.count(func(c *Counts) { c.Deleted += n - len(answer.Failed) })
+		q.count(func(c *Counts) { c.Deleted += n - len(deleted.Failed) })
 		q.done = append(q.done[n:], again...)
 		if len(again) == n {
-			return q.failed("deleting messages", fmt.Errorf("none of %d was deleted: %s", n, sdk.ToString(answer.Failed[0].Message)))
+			return q.failed("deleting messages", fmt.Errorf("none of %d was deleted: %s", n, sdk.ToString(deleted.Failed[0].Message)))
 		}
 	}
 	return nil
@@ -256,17 +270,16 @@ func (q *Queue) count(f func(*Counts)) {
 	f(&q.counts)
 }
 
-// first reports whether a thing is to be said in the log, which it is once in a
-// process.
+// first reports whether something is to be logged, which it is once in a process.
 func (q *Queue) first(what string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.told[what] || len(q.told) >= toldMax {
+	if q.logged[what] || len(q.logged) >= loggedMax {
 		return false
 	}
-	q.told[what] = true
+	q.logged[what] = true
 	return true
 }
 
-// toldMax bounds what is remembered of what was said.
-const toldMax = 1000
+// loggedMax bounds what is remembered of what was logged.
+const loggedMax = 1000

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kube "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/queue"
@@ -17,7 +22,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A sink keeps what it is told.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "",
+		"AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// A sink keeps what is published.
 type sink struct {
 	backend.Sink
 	mu      sync.Mutex
@@ -58,17 +75,16 @@ type stand struct {
 	sink   *sink
 	queue  *queue.Queue
 	url    string
+
+	cluster client.Client
+	config  queue.Config
 }
 
 // prepare makes a stand; change may alter the configuration. It does not run yet.
-func prepare(t *testing.T, change func(*queue.Config)) *stand {
+func prepare(t *testing.T, change func(*queue.Config), objects ...client.Object) *stand {
 	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", "key")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	t.Setenv("AWS_SESSION_TOKEN", "")
-	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
 	s := &stand{server: fake.New(), sink: &sink{}}
+	s.cluster = kube.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
 	web := httptest.NewServer(s.server)
 	t.Cleanup(web.Close)
 	s.url = web.URL + "/123456789012/spotter"
@@ -76,18 +92,26 @@ func prepare(t *testing.T, change func(*queue.Config)) *stand {
 	c.URL, c.Region, c.Endpoint = s.url, "eu-west-1", web.URL
 	c.Wait, c.Visibility = time.Second, time.Hour // nothing comes again because a test is slow
 	c.Timeout = time.Hour                         // no answer is given up because a test is slow
+	c.ClaimWait = 0
 	c.BackoffMin, c.BackoffMax = time.Millisecond, 20*time.Millisecond
 	if change != nil {
 		change(&c)
 	}
-	client, err := queue.Dial(t.Context(), c)
+	s.config = c
+	s.reopen(t, s.cluster, s.cluster)
+	return s
+}
+
+// reopen makes the queue of a stand anew.
+func (s *stand) reopen(t *testing.T, reader, nodes client.Reader) {
+	t.Helper()
+	api, err := queue.Dial(t.Context(), s.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.queue, err = queue.New(c, client, nil, s.sink); err != nil {
+	if s.queue, err = queue.New(s.config, api, reader, nodes, s.sink); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 // run runs the queue until the test ends.
@@ -358,13 +382,14 @@ func TestConfigIsChecked(t *testing.T) {
 		"BackoffMax 1ms":   func(c *queue.Config) { c.BackoffMax = time.Millisecond },
 		`Endpoint "x"`:     func(c *queue.Config) { c.Endpoint = "x" },
 		"Clock and Log":    func(c *queue.Config) { c.Clock = nil },
+		"ClaimWait 1h":     func(c *queue.Config) { c.ClaimWait = time.Hour },
 		"CheckEvery 48h":   func(c *queue.Config) { c.CheckEvery = 48 * time.Hour },
 		"InterruptionLate": func(c *queue.Config) { c.InterruptionLate = 0 },
 	} {
 		c := queue.DefaultConfig()
 		c.URL = "https://sqs.eu-west-1.amazonaws.com/1/spotter"
 		change(&c)
-		_, err := queue.New(c, nil, nil, nil)
+		_, err := queue.New(c, nil, nil, nil, nil)
 		if !errors.Is(err, queue.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one that says %s", err, want)
 		}

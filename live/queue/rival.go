@@ -10,105 +10,168 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// ErrRival is returned for a queue that another reads, too.
+// ErrRival is returned for a queue that another consumer reads, too.
 var ErrRival = errors.New("another consumer reads the queue")
 
-// A Rival is a workload that reads a queue.
+// A Rival is a workload that reads a queue and whose ServiceAccount may change nodes
+// and evict pods in the whole cluster.
 type Rival struct {
-	// Who is "Deployment kube-system/karpenter", or "the configuration".
+	// Who is for example "Deployment kube-system/karpenter".
 	Who string
 
 	// Actor is what it is; ActorNone if that is not known.
 	Actor policy.Actor
 
-	// Queue is the URL or the name of its queue.
+	// Queue is the URL or the name of its queue; empty where its manifest does not
+	// hold it.
 	Queue string
 }
 
 // Rivals returns those that were found at the last look, whatever queue they read.
-// Who reads a queue of warnings drains the nodes that are warned.
 func (q *Queue) Rivals() []Rival {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.rivals)
 }
 
-// The names of flags and of variables by which Karpenter and the AWS Node
-// Termination Handler are told their queue, and the key of the ConfigMap of older
-// versions of Karpenter.
-var (
-	flags     = map[string]policy.Actor{"--interruption-queue": policy.ActorKarpenter, "--queue-url": policy.ActorNTH}
-	variables = map[string]policy.Actor{
-		"INTERRUPTION_QUEUE": policy.ActorKarpenter, "aws.interruptionQueueName": policy.ActorKarpenter, "QUEUE_URL": policy.ActorNTH,
-	}
-)
+// settings are the flags and the environment variables in which Karpenter and the AWS
+// Node Termination Handler take their queue.
+var settings = []string{"--interruption-queue", "--queue-url", "INTERRUPTION_QUEUE", "QUEUE_URL"}
 
-// settings is the ConfigMap of older versions of Karpenter.
-const settings = "karpenter-global-settings"
+// drainers are parts of image names and the values of the label
+// app.kubernetes.io/name of who drains nodes under a warning.
+var drainers = map[string]policy.Actor{"karpenter": policy.ActorKarpenter, "aws-node-termination-handler": policy.ActorNTH}
 
-// pageMax is the most workloads of one answer.
+// pageMax is the most objects of one response.
 const pageMax = 250
 
-// Check looks for others that read the queue and returns an [ErrRival] that names the
-// first. Where the cluster does not let us look, what the configuration names is all
-// that is compared.
-func (q *Queue) Check(ctx context.Context) error {
-	var rivals []Rival
-	for _, other := range q.config.Others {
-		rivals = append(rivals, Rival{Who: "the configuration", Queue: other})
-	}
-	if q.reader != nil {
-		found, err := q.look(ctx)
-		if err != nil && ctx.Err() == nil && q.first("look: "+err.Error()) {
+// look finds the rivals. Where the cluster does not let us look there are none: a
+// warned node that somebody else drains shows it.
+func (q *Queue) look(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, q.config.Timeout)
+	defer stop()
+	rivals, err := q.findRivals(ctx)
+	if err != nil {
+		if q.first("look: " + err.Error()) {
 			q.config.Log.Warn("it is not known whether another consumer reads the queue", "queue", q.config.URL, "error", err)
 		}
-		rivals = append(rivals, found...)
+		return
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.rivals = rivals
-	q.mu.Unlock()
-	for _, r := range rivals {
-		if sameQueue(q.config.URL, r.Queue) {
-			return fmt.Errorf("%w: %s reads %s, and consumers of one queue take each other's messages: give Spotter a queue of its own", ErrRival, r.Who, r.Queue)
+}
+
+// shared returns an [ErrRival] that names the first rival that reads our queue.
+func (q *Queue) shared() error {
+	for _, r := range q.rivals {
+		if r.Queue != "" && sameQueue(q.config.URL, r.Queue) {
+			return fmt.Errorf("%w: %s reads %s, and each message goes to one of its consumers: give Spotter a queue of its own", ErrRival, r.Who, r.Queue)
 		}
 	}
 	return nil
 }
 
-// look finds the workloads of the cluster that read queues.
-func (q *Queue) look(ctx context.Context) ([]Rival, error) {
+// findRivals returns the workloads that read queues and may drain nodes. Only the
+// workloads of ServiceAccounts that a ClusterRoleBinding lets drain are read: what a
+// tenant can create in a namespace can neither be one nor slow the search down.
+func (q *Queue) findRivals(ctx context.Context) ([]Rival, error) {
+	accounts, err := q.drainingAccounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := map[string]bool{}
+	for a := range accounts {
+		namespaces[a.Namespace] = true
+	}
 	var all []Rival
-	var errs []error
-	look := looker{q.reader, q.config.Namespace, map[client.ObjectKey]map[string]string{}}
-	err := pages(ctx, q.reader, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
+	for namespace := range namespaces {
+		add := func(kind string, of *metav1.ObjectMeta, t *corev1.PodTemplateSpec) {
+			account := types.NamespacedName{Namespace: namespace, Name: t.Spec.ServiceAccountName}
+			if accounts[account] || accounts[types.NamespacedName{Namespace: namespace}] {
+				all = append(all, q.rivalsIn(kind+" "+namespace+"/"+of.Name, namespace, t)...)
+			}
+		}
+		in := client.InNamespace(namespace)
+		err := errors.Join(
+			pages(ctx, q.reader, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
+				for i := range l.Items {
+					add("Deployment", &l.Items[i].ObjectMeta, &l.Items[i].Spec.Template)
+				}
+			}, in),
+			pages(ctx, q.reader, &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) {
+				for i := range l.Items {
+					add("DaemonSet", &l.Items[i].ObjectMeta, &l.Items[i].Spec.Template)
+				}
+			}, in))
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b Rival) int { return strings.Compare(a.Who+" "+a.Queue, b.Who+" "+b.Queue) })
+	return slices.Compact(all), nil
+}
+
+// drainingAccounts returns the ServiceAccounts that ClusterRoleBindings let change
+// nodes and evict pods; one without a name stands for all of its namespace. Who may
+// bind such a role may drain nodes himself.
+func (q *Queue) drainingAccounts(ctx context.Context) (map[types.NamespacedName]bool, error) {
+	rules := map[string][]rbacv1.PolicyRule{}
+	err := pages(ctx, q.reader, &rbacv1.ClusterRoleList{}, func(l *rbacv1.ClusterRoleList) {
 		for i := range l.Items {
-			d := &l.Items[i]
-			found, err := look.rivals(ctx, "Deployment", d.Namespace, d.Name, &d.Spec.Template.Spec)
-			all, errs = append(all, found...), append(errs, err)
+			rules[l.Items[i].Name] = l.Items[i].Rules
 		}
 	})
-	errs = append(errs, err)
-	err = pages(ctx, q.reader, &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) {
+	if err != nil {
+		return nil, err
+	}
+	granted := map[types.NamespacedName][]rbacv1.PolicyRule{}
+	err = pages(ctx, q.reader, &rbacv1.ClusterRoleBindingList{}, func(l *rbacv1.ClusterRoleBindingList) {
 		for i := range l.Items {
-			d := &l.Items[i]
-			found, err := look.rivals(ctx, "DaemonSet", d.Namespace, d.Name, &d.Spec.Template.Spec)
-			all, errs = append(all, found...), append(errs, err)
+			for _, s := range l.Items[i].Subjects {
+				key := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+				if namespace, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:"); ok && s.Kind == rbacv1.GroupKind {
+					key = types.NamespacedName{Namespace: namespace}
+				} else if s.Kind != rbacv1.ServiceAccountKind {
+					continue
+				}
+				granted[key] = append(granted[key], rules[l.Items[i].RoleRef.Name]...)
+			}
 		}
 	})
-	return all, errors.Join(append(errs, err)...)
+	accounts := map[types.NamespacedName]bool{}
+	for account, rules := range granted {
+		if allows(rules, "nodes", "patch", "update") && allows(rules, "pods/eviction", "create") {
+			accounts[account] = true
+		}
+	}
+	return accounts, err
+}
+
+// allows reports whether rules allow one of the verbs on all objects of a resource of
+// the core group.
+func allows(rules []rbacv1.PolicyRule, resource string, verbs ...string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		has := func(list []string, x ...string) bool {
+			return slices.Contains(list, "*") || slices.ContainsFunc(x, func(s string) bool { return slices.Contains(list, s) })
+		}
+		return len(r.ResourceNames) == 0 && has(r.APIGroups, "") && has(r.Resources, resource) && has(r.Verbs, verbs...)
+	})
 }
 
 // pages lists objects page by page.
-func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, visit func(L)) error {
+func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, visit func(L), options ...client.ListOption) error {
 	for token := ""; ; {
-		if err := r.List(ctx, list, client.Limit(pageMax), client.Continue(token)); err != nil {
-			return fmt.Errorf("listing workloads: %w", err)
+		if err := r.List(ctx, list, append(options, client.Limit(pageMax), client.Continue(token))...); err != nil {
+			return fmt.Errorf("looking for other consumers: %w", err)
 		}
 		visit(list)
 		if token = list.GetContinue(); token == "" {
@@ -117,89 +180,38 @@ func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, vi
 	}
 }
 
-// A looker reads the ConfigMaps that containers take variables from, each once.
-type looker struct {
-	reader client.Reader
-	own    string // the namespace of Spotter
-	read   map[client.ObjectKey]map[string]string
-}
-
-// rivals returns the queues that the containers of a workload are told.
-func (l *looker) rivals(ctx context.Context, kind, namespace, name string, spec *corev1.PodSpec) ([]Rival, error) {
+// rivalsIn returns the queues that the containers of a workload read.
+func (q *Queue) rivalsIn(who, namespace string, t *corev1.PodTemplateSpec) []Rival {
 	var all []Rival
-	var errs []error
-	add := func(actor policy.Actor, queue string) {
-		if queue != "" {
-			all = append(all, Rival{kind + " " + namespace + "/" + name, actor, queue})
+	for i := range t.Spec.Containers {
+		c := &t.Spec.Containers[i]
+		actor := drainers[t.Labels["app.kubernetes.io/name"]]
+		for name, a := range drainers {
+			if strings.Contains(c.Image, name) {
+				actor = a
+			}
 		}
-	}
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		if args := slices.Concat(c.Command, c.Args); namespace != l.own || !slices.Contains(args, "run") {
-			arguments(args, add) // else it is a replica of ours, whose flag has the name of NTH's
+		args := slices.Concat(c.Command, c.Args)
+		if namespace == q.config.Namespace && slices.Contains(args, "run") {
+			args = nil // a replica of ours
+		}
+		for i, arg := range args {
+			name, value, joined := strings.Cut(arg, "=")
+			if !slices.Contains(settings, name) {
+				continue
+			}
+			if !joined && i+1 < len(args) {
+				value = args[i+1]
+			}
+			all = append(all, Rival{who, actor, value})
 		}
 		for _, v := range c.Env {
-			actor, ours := variables[v.Name]
-			if !ours {
-				continue
-			}
-			value := v.Value
-			if from := v.ValueFrom; from != nil && from.ConfigMapKeyRef != nil {
-				data, err := l.configMap(ctx, namespace, from.ConfigMapKeyRef.Name)
-				value, errs = data[from.ConfigMapKeyRef.Key], append(errs, err)
-			}
-			add(actor, value)
-		}
-		for _, from := range c.EnvFrom {
-			if from.ConfigMapRef == nil {
-				continue
-			}
-			data, err := l.configMap(ctx, namespace, from.ConfigMapRef.Name)
-			errs = append(errs, err)
-			for key, value := range data {
-				if actor, ours := variables[from.Prefix+key]; ours {
-					add(actor, value)
-				}
+			if slices.Contains(settings, v.Name) && (v.Value != "" || v.ValueFrom != nil) {
+				all = append(all, Rival{who, actor, v.Value})
 			}
 		}
-		if strings.Contains(c.Image, "karpenter") {
-			data, err := l.configMap(ctx, namespace, settings)
-			errs = append(errs, err)
-			add(policy.ActorKarpenter, data["aws.interruptionQueueName"])
-		}
 	}
-	slices.SortFunc(all, func(a, b Rival) int { return strings.Compare(a.Queue, b.Queue) })
-	return slices.Compact(all), errors.Join(errs...)
-}
-
-// arguments finds queues in a command line.
-func arguments(args []string, add func(policy.Actor, string)) {
-	for i, arg := range args {
-		name, value, joined := strings.Cut(arg, "=")
-		actor, ours := flags[name]
-		switch {
-		case !ours:
-		case joined:
-			add(actor, value)
-		case i+1 < len(args):
-			add(actor, args[i+1])
-		}
-	}
-}
-
-// configMap returns what a ConfigMap holds, nothing if there is none.
-func (l *looker) configMap(ctx context.Context, namespace, name string) (map[string]string, error) {
-	key := client.ObjectKey{Namespace: namespace, Name: name}
-	if data, known := l.read[key]; known {
-		return data, nil
-	}
-	var m corev1.ConfigMap
-	err := l.reader.Get(ctx, key, &m)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading ConfigMap %v: %w", key, err)
-	}
-	l.read[key] = m.Data
-	return m.Data, nil
+	return all
 }
 
 // sameQueue reports whether a queue is the one that other names by its URL or, as

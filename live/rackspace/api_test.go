@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/live/rackspace/fake"
 	"github.com/spotter-dev/spotter/policy/driver"
@@ -109,6 +110,9 @@ func TestCredentials(t *testing.T) {
 	}
 	set("stolen-refresh-token")
 	w.run(5 * time.Minute)
+	if _, err := w.b.Feed().Read(w.ctx, market.Ask{}); !errors.Is(err, market.ErrNothingWanted) || !strings.Contains(err.Error(), "refresh token") {
+		t.Errorf("the feed of prices says %v", err)
+	}
 	if c := w.condition(rackspace.CredentialsInvalid); c.Status != metav1.ConditionTrue || c.Reason != "Refused" || c.ObservedGeneration != 1 {
 		t.Errorf("the condition is %+v", c)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // Name is the name of the backend.
@@ -85,14 +86,6 @@ func (b *Backend) Feed() *Feed { return b.feed }
 
 func (b *Backend) now() policy.Time { return policy.TimeOf(b.cfg.Clock.Now()) }
 
-// fence asks whether we may still write to the cloud.
-func (b *Backend) fence(ctx context.Context) error {
-	if b.cfg.Fence == nil {
-		return nil
-	}
-	return b.cfg.Fence(ctx)
-}
-
 // pool returns what is known of a CapacityPool; b.mu is held.
 func (b *Backend) pool(name string) *poolState {
 	p := b.pools[name]
@@ -114,6 +107,22 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	return nil
 }
 
+// sight has pools that were never judged say so: a cloudspace may take long to answer.
+func (b *Backend) sight(pools []v1alpha1.CapacityPool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range pools {
+		p := b.pool(pools[i].Name)
+		if len(p.conditions) > 0 {
+			continue
+		}
+		meta.SetStatusCondition(&p.conditions, metav1.Condition{
+			Type: CloudspaceReachable, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "The cloudspace was not read yet since this replica began.",
+			ObservedGeneration: pools[i].Generation, LastTransitionTime: metav1.NewTime(b.cfg.Clock.Now()),
+		})
+	}
+}
+
 // judge writes the conditions of a pool from how the last reading of its account
 // went. It is data for the status of the pool, which is not ours to write.
 func (b *Backend) judge(pool string, generation int64, err error) {
@@ -130,6 +139,7 @@ func (b *Backend) judge(pool string, generation int64, err error) {
 			invalid.Status, invalid.Reason, invalid.Message = metav1.ConditionUnknown, "NotAsked", "The API of Rackspace did not answer."
 		}
 	}
+	b.feed.unplaced(err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.pool(pool)

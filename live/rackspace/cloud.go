@@ -108,6 +108,12 @@ func (c *cloud) attempts(ctx context.Context, r request) ([]byte, error) {
 		if err == nil {
 			return body, nil
 		}
+		if errors.As(err, new(*fencedError)) {
+			if open {
+				err = &unsure{err}
+			}
+			return nil, err
+		}
 		var f *fault
 		if errors.As(err, &f); f == nil || f.Status >= 500 {
 			open = true
@@ -132,6 +138,11 @@ func (c *cloud) attempts(ctx context.Context, r request) ([]byte, error) {
 }
 
 func (c *cloud) attempt(ctx context.Context, r request) ([]byte, error) {
+	if r.token != "" && r.method != http.MethodGet && c.cfg.Fence != nil {
+		if err := c.cfg.Fence(ctx); err != nil {
+			return nil, &fencedError{err}
+		}
+	}
 	q, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.what, err)

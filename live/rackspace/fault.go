@@ -19,6 +19,12 @@ var errCredentials = errors.New("the credentials are not accepted")
 // would not help, as it may where the API refuses one.
 var errLogin = fmt.Errorf("%w by the login", errCredentials)
 
+// A fencedError says that a write was not sent since the fence forbade it.
+type fencedError struct{ err error }
+
+func (e *fencedError) Error() string { return "not written: " + e.err.Error() }
+func (e *fencedError) Unwrap() error { return e.err }
+
 // An unsure is the failure of a request of which an earlier attempt may have been
 // carried out: what the last answer says need not hold.
 type unsure struct{ err error }
@@ -114,7 +120,7 @@ func answered(err error) bool {
 	if errors.As(err, &f) {
 		return f.Status < 500
 	}
-	return errors.Is(err, errCredentials)
+	return errors.Is(err, errCredentials) || errors.As(err, new(*fencedError))
 }
 
 // A refusal is the answer of the admission webhook to a bid. Floor is the least

@@ -30,6 +30,7 @@ type Feed struct {
 	regions []string // ascending
 	classes map[string]*serverClass
 	floors  map[string]floor
+	away    error // why the last cloudspace that was asked for could not be read
 }
 
 // A floor is the least bid that the API named when it refused one.
@@ -68,11 +69,24 @@ func (f *Feed) learn(classes []serverClass, regions []string) {
 	f.regions = slices.Sorted(maps.Keys(setOf(append(regions, f.regions...))))
 }
 
-// placed reports whether the region of a cloudspace is known.
-func (f *Feed) placed() bool {
+// unplaced notes why the region of a cloudspace is not known; nil where it is.
+func (f *Feed) unplaced(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.regions) > 0
+	f.away = err
+}
+
+// placed returns an error unless the region of a cloudspace is known.
+func (f *Feed) placed() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case len(f.regions) > 0:
+		return nil
+	case f.away != nil:
+		return fmt.Errorf("%w: no cloudspace can be read: %w", market.ErrNothingWanted, f.away)
+	}
+	return market.ErrNothingWanted
 }
 
 func setOf(names []string) map[string]bool {
@@ -119,8 +133,8 @@ type feedClass struct {
 // is one of ours, and it is asked again soon: the account is read at the same time.
 func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error) {
 	const what = "reading the prices of Rackspace Spot"
-	if !f.placed() {
-		return nil, market.ErrNothingWanted
+	if err := f.placed(); err != nil {
+		return nil, err
 	}
 	body, err := f.cloud.attempts(ctx, request{what: what, method: http.MethodGet, url: f.cfg.PricesURL})
 	if err != nil {

@@ -135,9 +135,6 @@ func (b *Backend) withdraw(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fence(ctx); err != nil {
-		return err
-	}
 	return b.failed(k, a.cloud.deletePool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool))
 }
 

@@ -47,9 +47,6 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err != nil {
 		return err
 	}
-	if err := b.fence(ctx); err != nil {
-		return err
-	}
 	return b.orderFirst(ctx, a, s, l, &pool, markets, bid)
 }
 

@@ -177,6 +177,40 @@ func TestRule14FenceStopsCloudWrites(t *testing.T) {
 	}
 }
 
+// The fence is asked before each attempt: a request that is answered with an error is not
+// sent again by who has lost the lease meanwhile, and counts as one that may have arrived.
+func TestRule14FenceBetweenAttempts(t *testing.T) {
+	w := newWorld(t)
+	w.mustRun(time.Minute)
+	asked, lost := 0, errors.New("the lease is another's")
+	w.config.Fence = func(context.Context) error {
+		if asked++; asked > 1 {
+			return lost
+		}
+		return nil
+	}
+	w.restart()
+	if err := w.b.Poll(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	before := len(w.cloudWrites())
+	w.server.SetFaults(fake.Faults{Hook: func(r *http.Request) (int, string) {
+		if r.Method == http.MethodPost && !strings.HasPrefix(r.URL.Path, "/oauth/") {
+			return 500, "later"
+		}
+		return 0, ""
+	}})
+	if err := w.launch("t2", 40_000, "gp.vs1.medium-iad"); !errors.Is(err, lost) {
+		t.Errorf("launching gives %v", err)
+	}
+	if n := len(w.cloudWrites()) - before; n != 1 || asked != 2 {
+		t.Errorf("%d requests were sent, the fence was asked %d times, want one and two", n, asked)
+	}
+	if n := len(w.ledger()); n != 1 {
+		t.Errorf("the ledger has %d orders, want the one that may have arrived", n)
+	}
+}
+
 // A steer changes no node and no bid. It is kept on the CapacityPool for the next
 // process, written once, and its limits bound launches.
 func TestSteer(t *testing.T) {

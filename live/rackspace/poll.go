@@ -85,6 +85,7 @@ func (b *Backend) read(ctx context.Context) (*reading, error) {
 			r.pools = append(r.pools, p)
 		}
 	}
+	b.sight(r.pools)
 	if err := b.readCloud(ctx, r); err != nil {
 		return nil, err
 	}

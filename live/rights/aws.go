@@ -1,14 +1,17 @@
 package rights
 
-// What statements may be limited to.
+// What statements are limited to, beside the account and the regions.
 const (
-	anything   = "*"
-	theGroups  = "the groups, by the discovery tags as `autoscaling:ResourceTag/KEY`"
-	theManaged = "the managed node groups"
-	theQueue   = "the queue"
-	theBucket  = "the bucket"
-	theObjects = "the bucket's objects under the prefix"
-	theKey     = "the key"
+	anything    = "*"
+	pricing     = "*, in us-east-1"
+	theGroups   = "groups with the tag `kubernetes.io/cluster/NAME`"
+	theTags     = "groups with the tag `kubernetes.io/cluster/NAME`, tags `spotter.dev/…`"
+	theManaged  = "managed node groups of the cluster"
+	managedTags = "managed node groups of the cluster, tags `spotter.dev/…`"
+	theQueue    = "the queue"
+	theBucket   = "the bucket, under the prefix"
+	theObjects  = "the bucket's objects under the prefix"
+	theKey      = "the key"
 )
 
 // AWS returns what AWS is asked for, by part, what shadow mode needs first.
@@ -22,15 +25,15 @@ func AWS() []Permission {
 
 func pricePermissions() []Permission {
 	var all []Permission
-	for _, p := range []struct{ action, why, without string }{
-		{"ec2:DescribeAvailabilityZones", "By which IDs zones go.", "Placement scores are known for zones whose IDs nodes or prices tell."},
-		{"ec2:DescribeInstanceTypeOfferings", "Which types a zone has.", "Types are known in zones where they have a spot price."},
-		{"ec2:DescribeInstanceTypes", "Sizes of types that the catalog does not know.", "Those types are not known."},
-		{"ec2:DescribeSpotPriceHistory", "Spot prices.", "No spot market is known."},
-		{"ec2:GetSpotPlacementScores", "Placement scores.", "No placement score is known."},
-		{"pricing:GetProducts", "Prices on demand.", "Those of the catalog stand in."},
+	for _, p := range []struct{ action, on, why, without string }{
+		{"ec2:DescribeAvailabilityZones", anything, "By which IDs zones go.", "Placement scores are known for zones whose IDs nodes or prices tell."},
+		{"ec2:DescribeInstanceTypeOfferings", anything, "Which types a zone has.", "Types are known in zones where they have a spot price."},
+		{"ec2:DescribeInstanceTypes", anything, "Sizes of types that the catalog does not know.", "Those types are not known."},
+		{"ec2:DescribeSpotPriceHistory", anything, "Spot prices.", "No spot market is known."},
+		{"ec2:GetSpotPlacementScores", anything, "Placement scores.", "No placement score is known."},
+		{"pricing:GetProducts", pricing, "Prices on demand.", "Those of the catalog stand in."},
 	} {
-		all = append(all, Permission{Part: Prices, Action: p.action, On: anything, Why: p.why, Without: p.without})
+		all = append(all, Permission{Part: Prices, Action: p.action, On: p.on, Why: p.why, Without: p.without})
 	}
 	return all
 }
@@ -52,15 +55,15 @@ func groupPermissions() []Permission {
 func groupWrites() []Permission {
 	var all []Permission
 	for _, p := range []struct{ action, on, why, without string }{
-		{"autoscaling:CreateOrUpdateTags", theGroups, "Writing a launch down before it is asked for.", ""},
-		{"autoscaling:DeleteTags", theGroups, "Striking a launch out.", ""},
+		{"autoscaling:CreateOrUpdateTags", theTags, "Writing a launch down before it is asked for.", ""},
+		{"autoscaling:DeleteTags", theTags, "Striking a launch out.", ""},
 		{"autoscaling:SetDesiredCapacity", theGroups, "Raising a group by one.", ""},
 		{"autoscaling:SetInstanceProtection", theGroups, "Keeping a replacement while pods move to it.", ""},
 		{"autoscaling:TerminateInstanceInAutoScalingGroup", theGroups, "Giving one certain instance back.", ""},
 		{"autoscaling:UpdateAutoScalingGroup", theGroups, "Bounds and purchase options, where annotations of the pool allow them.",
 			"Pools with `spotter.dev/group-bounds` or `spotter.dev/allow-group-replacement` say so; others never ask for it."},
-		{"eks:TagResource", theManaged, "Writing a launch of a managed node group down.", "Needed for managed node groups only."},
-		{"eks:UntagResource", theManaged, "Striking it out.", "Needed for managed node groups only."},
+		{"eks:TagResource", managedTags, "Writing a launch of a managed node group down.", "Needed for managed node groups only."},
+		{"eks:UntagResource", managedTags, "Striking it out.", "Needed for managed node groups only."},
 		{"eks:UpdateNodegroupConfig", theManaged, "Raising a managed node group by one.", "Needed for managed node groups only."},
 	} {
 		all = append(all, Permission{Part: Groups, Active: true, Action: p.action, On: p.on, Why: p.why, Without: p.without})

@@ -2,7 +2,6 @@ package rights
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,11 +10,11 @@ import (
 // titles are those of the parts in the documentation, with what turns them on.
 var titles = map[Part]string{
 	Core: "Every controller", LeaderElection: "Leader election (`--leader-elect`, the default)",
-	SecureMetrics: "Metrics behind authentication (`--metrics-secure`, the default)",
+	SecureMetrics: "Metrics behind authentication (`metrics.secure`, the default)",
 	Karpenter:     "Karpenter (`--backends karpenter`, the default)", Groups: "Auto Scaling groups (`--backends asg`)",
 	Rackspace: "Rackspace Spot (`--backends rackspace`)", Prices: "Prices from AWS (`--region`)",
-	Queue: "Warnings from SQS (`--queue-url`)", Bucket: "Recordings in S3 (`--record-bucket`)",
-	Prometheus: "Use from Prometheus (`--prometheus-url`)",
+	Queue: "Warnings from SQS (`notices.queueURL`)", Bucket: "Recordings in S3 (`recording.bucket`)",
+	Prometheus: "Use from Prometheus (`usage.prometheus`)",
 }
 
 const preface = `# Rights
@@ -31,8 +30,11 @@ none of them to one that is to look and touch nothing. Rows that say what happen
 const between = `
 ## AWS
 
-The policy of the role that the controller takes on. What is called with "*" knows no narrower resource; limit the rest
-to what the table names. In shadow nothing is asked for that changes anything but the queue.
+` + "`spotter run --print-iam-policy`" + ` with the flags of the controller prints the policy of the role that it takes on, for its mode
+and for what it uses, and does nothing else. ` + "`--cluster-name`" + ` is then needed with ` + "`--backends asg`" + `: groups are written to only if they carry
+the tag ` + "`kubernetes.io/cluster/NAME`" + `, which EKS sets and which the nodes of other clusters need in order to join. What is allowed on "*"
+knows no narrower resource and is limited to the regions. In shadow nothing is allowed that changes anything but the queue.
+A queue that is encrypted with a key of yours needs ` + "`kms:Decrypt`" + ` on that key besides.
 
 `
 
@@ -104,37 +106,17 @@ func writeRights(b *strings.Builder, p Part) {
 	}
 }
 
-// writePolicies writes the policies of two common setups, to be copied.
+// writePolicies writes the policies of two common setups.
 func writePolicies(b *strings.Builder) {
+	queue, regions := "https://sqs.us-east-1.amazonaws.com/123456789012/spotter", []string{"us-east-1"}
 	for _, x := range []struct {
 		title string
 		setup Setup
 	}{
-		{"Shadow or active on Karpenter, with prices and a queue of warnings", Setup{Parts: []Part{Prices, Queue}}},
-		{"Active on Auto Scaling groups, with prices and a queue of warnings", Setup{Active: true, Parts: []Part{Groups, Prices, Queue}}},
+		{"Shadow or active on Karpenter, with prices and a queue of warnings", Setup{Parts: []Part{Prices, Queue}, Regions: regions, Queue: queue}},
+		{"Active on Auto Scaling groups, with prices and a queue of warnings",
+			Setup{Active: true, Parts: []Part{Groups, Prices, Queue}, Regions: regions, Cluster: "production", Queue: queue}},
 	} {
-		fmt.Fprintf(b, "\n### %s\n\n```json\n%s\n```\n", x.title, Policy(x.setup))
+		fmt.Fprintf(b, "\n### %s\n\n```json\n%s\n```\n", x.title, PolicyOf(x.setup).JSON())
 	}
-}
-
-// A statement is one of an IAM policy.
-type statement struct {
-	Effect   string
-	Action   []string
-	Resource string
-}
-
-// Policy returns an IAM policy that allows what a controller needs, whatever it is on.
-// What works without is in it, keys of the user's own left out.
-func Policy(s Setup) []byte {
-	allow := statement{Effect: "Allow", Action: Actions(s), Resource: "*"}
-	allow.Action = slices.DeleteFunc(allow.Action, func(a string) bool { return strings.HasPrefix(a, "kms:") })
-	text, err := json.MarshalIndent(struct {
-		Version   string
-		Statement []statement
-	}{"2012-10-17", []statement{allow}}, "", "  ")
-	if err != nil {
-		panic(fmt.Sprintf("rights: a policy of plain strings: %v", err))
-	}
-	return text
 }

@@ -9,6 +9,7 @@ const (
 	groupStorage    = "storage.k8s.io"
 	groupLeases     = "coordination.k8s.io"
 	groupEvents     = "events.k8s.io"
+	groupRBAC       = "rbac.authorization.k8s.io"
 	groupMetrics    = "metrics.k8s.io"
 	groupOurs       = "spotter.dev"
 	groupKarpenter  = "karpenter.sh"
@@ -43,13 +44,14 @@ func coreRights() []Right {
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: watch, Why: "What is to be decided for."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets"}, Verbs: []string{"get", "list", "watch"},
 			Why: "What is to be counted. It is read again before a ledger is deleted and before a gate is written."},
-		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools/status", "gpubudgets/status"}, Verbs: []string{"update"},
-			Why: "Conditions, prices, shares, savings and gates."},
+		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools/status"}, Verbs: []string{"update"},
+			Why: "Conditions, prices, shares and savings."},
+		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets/status"}, Verbs: []string{"patch"}, Why: "What is used, and gates."},
 		{Part: Core, Scope: Cluster, Group: groupEvents, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
 			Without: "`kubectl describe` tells nothing of what happened; conditions and log do.",
 			Why:     "Events on CapacityPools and GPUBudgets and, when active, on nodes."},
 		{Part: Core, Unless: Prometheus, Scope: Cluster, Group: groupMetrics, Resources: []string{"nodes"}, Verbs: []string{"list"},
-			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "What nodes use, by metrics-server; not asked for with `--prometheus-url`."},
+			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "What nodes use, by metrics-server; not asked for with `usage.prometheus`."},
 		{Part: Core, Scope: OwnNamespace, Resources: []string{"configmaps"}, Verbs: []string{"create", "delete", "get", "list", "update"},
 			Why: "What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's admission policy `memory.spotter.dev` holds what is written to `spotter-memory-…` and `spotter-ledger-…`."},
 	}
@@ -101,7 +103,7 @@ func karpenterRights() []Right {
 			Why: "Replacements that come first, and giving emptied nodes back."},
 	}
 	for _, c := range nodeClasses {
-		all = append(all, Right{Part: Karpenter, Active: true, Scope: Cluster, Group: c.group, Resources: []string{c.resource}, Verbs: []string{"get", "list"},
+		all = append(all, Right{Part: Karpenter, Scope: Cluster, Group: c.group, Resources: []string{c.resource}, Verbs: []string{"list"},
 			Without: "Needed for the provider of Karpenter that is installed; the others are never asked for.", Why: "Whether the node class is there and ready."})
 	}
 	return all
@@ -120,9 +122,9 @@ func rackspaceRights() []Right {
 }
 
 func queueRights() []Right {
-	const without = "Another consumer of the queue that takes its name from a ConfigMap, or that runs where workloads may not be listed, is not found."
 	return []Right{
-		{Part: Queue, Scope: Cluster, Resources: []string{"configmaps"}, Verbs: []string{"get"}, Without: without,
-			Why: "From which queue Karpenter and the Node Termination Handler read."},
+		{Part: Queue, Scope: Cluster, Group: groupRBAC, Resources: []string{"clusterroles", "clusterrolebindings"}, Verbs: []string{"list"},
+			Without: "Another consumer of the queue is not found, and a warned node that somebody else drains is drained by both.",
+			Why:     "Who may drain nodes: a workload counts as Karpenter or the Node Termination Handler only if its ServiceAccount may."},
 	}
 }

@@ -20,14 +20,14 @@ type Part string
 const (
 	Core           Part = "core"
 	LeaderElection Part = "leader-election" // --leader-elect, the default
-	SecureMetrics  Part = "secure-metrics"  // --metrics-secure, the default
+	SecureMetrics  Part = "secure-metrics"  // metrics.secure, the default
 	Karpenter      Part = "karpenter"       // --backends karpenter, the default
 	Groups         Part = "asg"             // --backends asg
 	Rackspace      Part = "rackspace"       // --backends rackspace
 	Prices         Part = "prices"          // --region, without --trace
-	Queue          Part = "queue"           // --queue-url
-	Bucket         Part = "bucket"          // --record-bucket
-	Prometheus     Part = "prometheus"      // --prometheus-url
+	Queue          Part = "queue"           // notices.queueURL
+	Bucket         Part = "bucket"          // recording.bucket
+	Prometheus     Part = "prometheus"      // usage.prometheus
 )
 
 // Parts returns all of them, Core first.
@@ -54,6 +54,11 @@ type Setup struct {
 
 	// Parts are those that are used; Core always is.
 	Parts []Part
+
+	// What a policy of AWS is limited to: the regions, the name of the cluster, the URL
+	// of the queue, the bucket as s3://bucket/prefix, and the key of its objects.
+	Regions                     []string
+	Cluster, Queue, Bucket, Key string
 }
 
 // needs reports whether a right of a part counts, which may be needed by an active

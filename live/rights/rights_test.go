@@ -146,3 +146,33 @@ func TestPrometheusTakesThePlaceOfMetricsServer(t *testing.T) {
 		}
 	}
 }
+
+// A policy allows the actions of a setup and no others, and nothing that changes
+// anything on all resources.
+func TestPolicyIsScoped(t *testing.T) {
+	for _, s := range []rights.Setup{
+		{Parts: []rights.Part{rights.Prices}},
+		{Parts: []rights.Part{rights.Groups, rights.Queue}},
+		{Active: true, Parts: []rights.Part{rights.Groups, rights.Prices}},
+		{Active: true, Parts: rights.Parts(), Key: "1234"},
+		{Active: true, Parts: rights.Parts(), Key: "arn:aws:kms:us-east-1:1:key/1234"},
+	} {
+		s.Regions, s.Cluster, s.Queue, s.Bucket = []string{"us-east-1", "cn-north-1"}, "prod", "https://sqs.us-east-1.amazonaws.com/1/q", "s3://b/p"
+		var got []string
+		for _, x := range rights.PolicyOf(s).Statement {
+			got = append(got, x.Action...)
+			for _, a := range x.Action {
+				_, name, _ := strings.Cut(a, ":")
+				reads := strings.HasPrefix(name, "Describe") || strings.HasPrefix(name, "Get")
+				if slices.Contains(x.Resource, "*") && (!reads || len(x.Condition["StringEquals"]["aws:RequestedRegion"]) == 0) || len(x.Resource) == 0 {
+					t.Errorf("%s is allowed on %v under %v", a, x.Resource, x.Condition)
+				}
+			}
+		}
+		slices.Sort(got)
+		want := slices.DeleteFunc(rights.Actions(s), func(a string) bool { return strings.HasPrefix(a, "kms:") && s.Key == "" })
+		if !slices.Equal(slices.Compact(got), want) {
+			t.Errorf("active %t, %v: allowed are %v, needed %v", s.Active, s.Parts, got, want)
+		}
+	}
+}

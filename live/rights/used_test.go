@@ -25,18 +25,17 @@ const likeKwok = "as those of kwok, with another provider of Karpenter"
 
 // unasked are the rights that no suite makes use of, with the reason.
 var unasked = map[string]string{
-	"get aksnodeclasses.karpenter.azure.com":  likeKwok,
-	"get ec2nodeclasses.karpenter.k8s.aws":    likeKwok,
-	"get gcenodeclasses.karpenter.k8s.gcp":    likeKwok,
 	"list aksnodeclasses.karpenter.azure.com": likeKwok,
 	"list ec2nodeclasses.karpenter.k8s.aws":   likeKwok,
 	"list gcenodeclasses.karpenter.k8s.gcp":   likeKwok,
 
-	"get configmaps. in all namespaces": "with --queue-url, whose queue it is: live/queue reads them with a client that is played",
-	"get spotnodes.spotter.dev":         "of an order that the ledger has and the process does not remember: live/rackspace kills it there, where access control is not",
-	"create nodepools.karpenter.sh":     "asked for beside patch, when one is applied that is not there yet",
-	"delete nodepools.karpenter.sh":     "live/karpenter deletes them, as administrator",
-	"patch events.events.k8s.io":        "an Event that is said again within minutes is counted up: no suite waits for that",
+	"list clusterroles.rbac.authorization.k8s.io":        "with notices.queueURL, who may drain nodes: live/queue lists them with a client that is played",
+	"list clusterrolebindings.rbac.authorization.k8s.io": "the same",
+
+	"get spotnodes.spotter.dev":     "of an order that the ledger has and the process does not remember: live/rackspace kills it there, where access control is not",
+	"create nodepools.karpenter.sh": "asked for beside patch, when one is applied that is not there yet",
+	"delete nodepools.karpenter.sh": "live/karpenter deletes them, as administrator",
+	"patch events.events.k8s.io":    "an Event that is said again within minutes is counted up: no suite waits for that",
 }
 
 // unaskedByJobs are those of the chart's Jobs, by their names.

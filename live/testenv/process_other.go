@@ -10,3 +10,5 @@ import (
 func ownGroup(*exec.Cmd) {}
 
 func (e *Env) signal(string, bool) error { return errors.New("needs signals of Unix") }
+
+func (e *Env) kill(string) ([]string, error) { return nil, errors.New("needs signals of Unix") }

@@ -148,6 +148,27 @@ func (e *Env) logs() string {
 	return b.String()
 }
 
+// Restart kills a server and starts it again with what it was started with.
+func (e *Env) Restart(t testing.TB, server string) {
+	t.Helper()
+	args, err := e.kill(server)
+	if err == nil {
+		script := filepath.Join(e.Dir, server)
+		if server == Etcd {
+			script = filepath.Join(e.Dir, "etcd.sh")
+		}
+		cmd := exec.Command(script, args...)
+		ownGroup(cmd)
+		cmd.Env = append(os.Environ(), "HOME="+e.Dir)
+		if err = cmd.Start(); err == nil {
+			go func() { _ = cmd.Wait() }() // the guard ends it
+		}
+	}
+	if err != nil {
+		t.Fatalf("testenv: restarting %s: %v", server, err)
+	}
+}
+
 // Freeze stops a server in its tracks, as a machine that hangs, until the function
 // that it returns is called or the test ends.
 func (e *Env) Freeze(t testing.TB, server string) (thaw func()) {

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Observer describes the world as it is now. It owns the snapshot: it may
-// reuse the memory of the one before last.
+// An Observer describes the world as it is now. The live one never changes a snapshot
+// that it has returned; the simulator's reuses the memory of the one before last.
 type Observer interface {
 	Observe(context.Context) (*policy.Snapshot, error)
 }
@@ -52,7 +52,8 @@ type Store interface {
 	Save(context.Context, *policy.Memory) error
 }
 
-// A Recorder keeps what was decided, on what. It copies what it keeps.
+// A Recorder keeps what was decided, on what. It copies what it keeps, but for the tables
+// of snapshots that their Observer never changes.
 type Recorder interface {
 	Record(context.Context, *policy.Snapshot, *policy.Memory, *policy.Plan) error
 }
@@ -85,8 +86,8 @@ func New(w World, p policy.Policy, m policy.Memory) *Driver {
 	return &Driver{world: w, policy: p, memory: m}
 }
 
-// A Step is what one step saw and did. Its fields are valid until the step
-// after next.
+// A Step is what one step saw and did. Its fields are valid for as long as the
+// Observer keeps the snapshot as it is.
 type Step struct {
 	Snapshot *policy.Snapshot
 	Plan     policy.Plan

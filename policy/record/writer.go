@@ -151,7 +151,7 @@ func (w *Writer) Skip() { w.step++ }
 
 // Record adds one step.
 func (w *Writer) Record(_ context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
-	e, err := newEntry(s, m, p)
+	e, err := NewEntry(s, m, p)
 	if err != nil {
 		w.failed = cmp.Or(w.failed, fmt.Errorf("recording the step at %v: %w", s.Now, err))
 		return w.failed

@@ -60,7 +60,7 @@ func (w *world) values(mode string) []string {
 	}
 	for i, e := range env {
 		name, value, _ := strings.Cut(e, "=")
-		all = append(all, fmt.Sprintf("env[%d].name=%s", i, name), fmt.Sprintf("env[%d].value=%s", i, value))
+		all = append(all, fmt.Sprintf("extraEnv[%d].name=%s", i, name), fmt.Sprintf("extraEnv[%d].value=%s", i, value))
 	}
 	args := []string{"--namespace", namespace, "--wait", "--timeout", "4m"}
 	for _, v := range all {
@@ -99,8 +99,8 @@ type process struct {
 	metrics string // the address of its metrics
 }
 
-// run starts what the container of a pod runs: its arguments and its environment. Only
-// folders and addresses differ, since it is in no container.
+// run starts what the container of a pod runs: its arguments, its configuration and its
+// environment. Only folders and addresses differ, since it is in no container.
 func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
 	t.Helper()
 	container := pod.Containers[0]
@@ -108,12 +108,19 @@ func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
 	metrics := testenv.FreeAddress(t)
 	places := strings.NewReplacer(
 		"/var/lib/spotter/trace", filepath.Join(w.dir, "trace"), "/var/lib/spotter/record", filepath.Join(w.dir, "record"), "/var/lib/spotter", folder,
-		"--metrics-bind-address=:8443", "--metrics-bind-address="+metrics, "--health-probe-bind-address=:8081", "--health-probe-bind-address=0",
+		"/etc/spotter", folder, `bindAddress: ":8443"`, `bindAddress: "`+metrics+`"`, `bindAddress: ":8081"`, `bindAddress: "0"`,
 	)
 	for _, m := range container.VolumeMounts {
 		if err := os.MkdirAll(places.Replace(m.MountPath), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	var settings corev1.ConfigMap
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release + "-config"}, &settings); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "config", "config.yaml"), []byte(places.Replace(settings.Data["config.yaml"])), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	var args []string
 	for _, a := range container.Args {

@@ -38,16 +38,20 @@
 - apiGroups: ["spotter.dev"]
   resources: [gpubudgets]
   verbs: [get, list, watch]
-# Conditions, prices, shares, savings and gates.
+# Conditions, prices, shares and savings.
 - apiGroups: ["spotter.dev"]
-  resources: [capacitypools/status, gpubudgets/status]
+  resources: [capacitypools/status]
   verbs: [update]
+# What is used, and gates.
+- apiGroups: ["spotter.dev"]
+  resources: [gpubudgets/status]
+  verbs: [patch]
 # Events on CapacityPools and GPUBudgets and, when active, on nodes.
 - apiGroups: ["events.k8s.io"]
   resources: [events]
   verbs: [create, patch]
 {{- if (not .Values.usage.prometheus.url) }}
-# What nodes use, by metrics-server; not asked for with `--prometheus-url`.
+# What nodes use, by metrics-server; not asked for with `usage.prometheus`.
 - apiGroups: ["metrics.k8s.io"]
   resources: [nodes]
   verbs: [list]
@@ -124,29 +128,29 @@
   resources: [nodeclaims]
   verbs: [create, delete, get, patch]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.azure.com" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.azure.com" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.azure.com"]
   resources: [aksnodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.k8s.aws" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.k8s.aws" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.k8s.aws"]
   resources: [ec2nodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.k8s.gcp" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.k8s.gcp" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.k8s.gcp"]
   resources: [gcenodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) (has "karpenter.kwok.sh" .Values.karpenter.nodeClassGroups) }}
+{{- if and (has "karpenter" .Values.backends) (has "karpenter.kwok.sh" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class is there and ready.
 - apiGroups: ["karpenter.kwok.sh"]
   resources: [kwoknodeclasses]
-  verbs: [get, list]
+  verbs: [list]
 {{- end }}
 {{- if (has "rackspace" .Values.backends) }}
 # The ledger of orders.
@@ -173,10 +177,10 @@
   verbs: [patch]
 {{- end }}
 {{- if .Values.aws.queueURL }}
-# From which queue Karpenter and the Node Termination Handler read.
-- apiGroups: [""]
-  resources: [configmaps]
-  verbs: [get]
+# Who may drain nodes: a workload counts as Karpenter or the Node Termination Handler only if its ServiceAccount may.
+- apiGroups: ["rbac.authorization.k8s.io"]
+  resources: [clusterroles, clusterrolebindings]
+  verbs: [list]
 {{- end }}
 {{- end }}
 

@@ -54,6 +54,7 @@ type Server struct {
 	calls  []Call
 	ended  []string
 	before func(Call) error
+	allows func(Judged) bool
 	serial int
 	draws  uint64
 	lose   bool
@@ -289,6 +290,9 @@ func (s *Server) serve(r *http.Request) (answer, error) {
 	hit, no := s.faults.draw(len(s.calls), c)
 	if s.lose {
 		hit, no, s.lose = lost, nil, false
+	}
+	if no == nil {
+		no = s.denied(c, p)
 	}
 	var a answer
 	if no == nil {

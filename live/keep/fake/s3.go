@@ -92,7 +92,11 @@ func (b *Bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, ok := strings.CutPrefix(strings.TrimPrefix(r.URL.Path, "/"), b.name)
 	key = strings.TrimPrefix(key, "/")
 	b.mu.Lock()
-	b.requests = append(b.requests, r.Method+" "+key)
+	if key == "" {
+		b.requests = append(b.requests, r.Method+" ?"+r.URL.Query().Get("prefix"))
+	} else {
+		b.requests = append(b.requests, r.Method+" "+key)
+	}
 	hook, status := b.hook, b.down
 	if status == 0 && len(b.fail) > 0 {
 		status, b.fail = b.fail[0], b.fail[1:]

@@ -43,6 +43,7 @@ type Faults struct {
 type Call struct {
 	Action string
 	Status int
+	Queue  string // its URL
 
 	// Messages are how many messages it received or deleted.
 	Messages int
@@ -131,6 +132,7 @@ var (
 
 // request is the union of what the actions are asked.
 type request struct {
+	QueueUrl            string //nolint:revive // as SQS names it
 	MaxNumberOfMessages int
 	WaitTimeSeconds     int
 	VisibilityTimeout   int
@@ -173,7 +175,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Amzn-Query-Error", no.code+";Sender")
 	}
 	s.mu.Lock()
-	s.calls = append(s.calls, Call{action, status, n})
+	s.calls = append(s.calls, Call{action, status, in.QueueUrl, n})
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.WriteHeader(status)

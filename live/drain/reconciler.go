@@ -1,12 +1,15 @@
-// Package drain empties nodes and has them given back: one pipeline for all
-// backends. Each node that is drained is a small state machine,
+// Package drain empties nodes and has them given back, for all backends alike. Each
+// node that is drained is a small state machine,
 //
 //	checking → preparing → waiting → evicting → detaching → releasing → released
 //
 // with undoing as the way back from everywhere before the backend has accepted
-// the node. Its state is kept in annotations of the Node, so that a new leader
-// finds what the one before has begun. [Pipeline.Start] only takes the order;
-// [Pipeline.Run] does the work, in passes.
+// the node; docs/drains.md has its table. It is level-triggered: a [Reconciler] keyed by
+// node compares what the last plan ordered with the marks on the Node, does the one
+// thing that is due and asks to be called again. How far a drain has come stands on the
+// Node, so that a start, a crash, a hand-over, a change of mode and the deletion of a
+// pool are one path: a node that carries our marks, and that nothing we know of wants
+// drained, is given back to its users. [Reconciler.Start] only takes the order.
 //
 // The package also gives pods their deletion cost: see [Ranker].
 package drain
@@ -31,12 +34,12 @@ import (
 // A Phase is how far a drain has come.
 type Phase string
 
-// The phases. Those that only this process knows are not found again after a
-// crash: nothing has been done to the node in them.
+// The phases. Preparing, evicting, releasing and undoing stand on the node; the others
+// are found again by looking.
 const (
-	PhaseChecking  Phase = "checking"  // may its pods be evicted? not kept on the node
+	PhaseChecking  Phase = "checking"  // may its pods be evicted? nothing was done yet
 	PhasePreparing Phase = "preparing" // the backend is told
-	PhaseWaiting   Phase = "waiting"   // for the replacements
+	PhaseWaiting   Phase = "waiting"   // prepared; for the replacements
 	PhaseEvicting  Phase = "evicting"  // cordoned; its pods go
 	PhaseDetaching Phase = "detaching" // empty; its volumes go
 	PhaseReleasing Phase = "releasing" // the backend is asked to take it
@@ -87,43 +90,51 @@ type Status struct {
 	After []string
 }
 
-// A Pipeline drains nodes. It may be used by several goroutines.
-type Pipeline struct {
+// A Reconciler drains nodes. It may be used by several goroutines.
+type Reconciler struct {
 	cfg    Config
 	client client.Client
 	reader client.Reader
 	givers Givers
 
-	// passing holds one pass at a time.
-	passing sync.Mutex
+	// ordinary has a place for each node that is worked on at the same time without a
+	// notice. There are more workers than places, so that one is free for a notice.
+	ordinary chan struct{}
 
 	mu     sync.Mutex
 	drains map[string]*drain // by the node's name
-	halted bool
-	wake   chan struct{}
+	queue  queue             // nil while Run does not run
+	pools  counts
+	shared *view
+	listed bool // all nodes were looked at once for marks of a process before this one
 
-	// evicted are the pods that were evicted a short while ago. The cache may still
-	// show them as ready.
+	// evicted are the pods that are being evicted, or were a short while ago. The cache
+	// may still show them as ready.
 	evicted map[types.UID]time.Time
 }
 
 // A drain is one node on its way. What is above the line is guarded by the
-// pipeline's mu; what is below belongs to the pass.
+// reconciler's mu; what is below belongs to the one reconciliation of the node.
 type drain struct {
-	node  string
-	order order
-	shown Status
-	over  Outcome // empty until it has ended
+	node   string
+	order  order
+	shown  Status
+	over   Outcome            // empty until it has ended
+	cancel context.CancelFunc // ends the reconciliation that is under way; nil without one
+
+	// reserved says that it counts against the disruption budget of its pool.
+	reserved bool
 
 	// ----
 	state
-	uid   types.UID // empty until the node was first read
-	began time.Time
-	last  *corev1.Node // as it was after our last write
-	kept  bool         // the node carries our marks
-	saved Phase        // the phase that the node carries
-	reset bool         // what the node carries is out of date
-	tries map[types.UID]*try
+	uid     types.UID // empty until the node was first read
+	began   time.Time
+	last    *corev1.Node // as it was after our last write
+	kept    bool         // the node carries our marks
+	touched bool         // it did once
+	saved   Phase        // the phase that the node carries
+	reset   bool         // what the node carries is out of date
+	tries   map[types.UID]*try
 
 	// outcome is what an undo is to be told as; reason its CamelCase reason.
 	outcome Outcome
@@ -134,14 +145,15 @@ type drain struct {
 	emptyAt time.Time
 	askedAt time.Time // when the backend was first asked to take the node
 	settled bool      // nothing is kept for its replacements any more
-	mayBe   bool      // a leader before this one may have given it back
+	mayBe   bool      // a process before this one may have given it back
 }
 
-// An order is what was asked of a drain since the last pass.
+// An order is what is wanted of a node.
 type order struct {
+	// wanted says that a plan of this process ordered the drain.
+	wanted    bool
 	reclaimAt policy.Time
 	gentle    bool
-	undo      string // why; empty means not at all
 }
 
 // A try is how the eviction of one pod stands.
@@ -152,26 +164,26 @@ type try struct {
 	answer  Reply
 }
 
-// New returns a pipeline that reads from c's cache, which must have the indexes of
+// New returns a reconciler that reads from c's cache, which must have the indexes of
 // [SetupIndexes], and confirms by r, which must read from the API server.
-func New(cfg Config, c client.Client, r client.Reader, g Givers) (*Pipeline, error) {
+func New(cfg Config, c client.Client, r client.Reader, g Givers) (*Reconciler, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	if cfg.Urgent == nil {
 		cfg.Urgent = c
 	}
-	return &Pipeline{
-		cfg: cfg, client: c, reader: r, givers: g,
-		drains: map[string]*drain{}, evicted: map[types.UID]time.Time{}, wake: make(chan struct{}, 1),
+	return &Reconciler{
+		cfg: cfg, client: c, reader: r, givers: g, ordinary: make(chan struct{}, cfg.Parallel),
+		drains: map[string]*drain{}, evicted: map[types.UID]time.Time{},
 	}, nil
 }
 
 // Start takes the order to drain a node. It returns a [backend.Held] where the
 // drain does not begin for a reason that can be seen at once; others show later
 // as a [Result]. A node that is drained already is only hurried. Nothing is
-// written before the next pass.
-func (p *Pipeline) Start(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
+// written by Start itself.
+func (p *Reconciler) Start(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
 	n := &s.Nodes[x.Node]
 	if n.Phase == policy.NodeGone {
 		return nil
@@ -179,20 +191,18 @@ func (p *Pipeline) Start(ctx context.Context, s *policy.Snapshot, x *policy.Drai
 	if n.Phase < policy.NodeInitialized {
 		return fmt.Errorf("node %s is not initialized", n.Name)
 	}
-	if err := p.mayStart(n); err != nil || p.hurry(n, x.Gentle) {
+	if err := mayStart(n); err != nil || p.hurry(n.Name, n.ReclaimAt, &x.Gentle) {
 		return err
 	}
-	pool := ""
+	p.count(s)
+	d := p.newDrain(n.Name)
+	d.Why, d.Text, d.Deadline, d.After = x.Why.Reason, bounded(x.Why.Text), x.Deadline, slices.Clone(x.After)
+	d.Gentle, d.ReclaimAt = x.Gentle, n.ReclaimAt
 	if n.Pool != policy.None {
-		pool = s.Pools[n.Pool].Name
+		d.Pool, d.Provisioner = s.Pools[n.Pool].Name, s.Pools[n.Pool].Provisioner
 	}
-	now := policy.TimeOf(p.cfg.Clock.Now())
-	d := &drain{node: n.Name, began: p.cfg.Clock.Now(), tries: map[types.UID]*try{}, state: state{
-		Phase: PhaseChecking, Pool: pool, Why: x.Why.Reason, Text: bounded(x.Why.Text), Since: now,
-		Deadline: x.Deadline, After: slices.Clone(x.After), Gentle: x.Gentle, ReclaimAt: n.ReclaimAt,
-	}}
 	if d.Deadline == 0 {
-		d.Deadline = now.Add(p.cfg.DrainMax)
+		d.Deadline = d.Since.Add(p.cfg.DrainMax)
 	}
 	if !d.urgent() {
 		if _, err := p.newRound().checkNode(ctx, n.Name); err != nil {
@@ -204,13 +214,17 @@ func (p *Pipeline) Start(ctx context.Context, s *policy.Snapshot, x *policy.Drai
 	return nil
 }
 
+func (p *Reconciler) newDrain(node string) *drain {
+	now := p.cfg.Clock.Now()
+	return &drain{
+		node: node, order: order{wanted: true}, began: now, tries: map[types.UID]*try{},
+		state: state{Phase: PhaseChecking, Since: policy.TimeOf(now)},
+	}
+}
+
 // mayStart returns why a node is not ours to drain.
-func (p *Pipeline) mayStart(n *policy.Node) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func mayStart(n *policy.Node) error {
 	switch {
-	case p.halted:
-		return backend.Hold("Halted", "no drain is started: the kill switch is on")
 	case n.ActedBy == policy.ActorPerson && n.ReclaimAt != 0:
 		return nil // what a person cordoned the provider takes all the same
 	case n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs:
@@ -221,72 +235,72 @@ func (p *Pipeline) mayStart(n *policy.Node) error {
 
 // giveBack has what the backend keeps for the replacements of a drain that did
 // not begin given back.
-func (p *Pipeline) giveBack(d *drain, why error) {
+func (p *Reconciler) giveBack(d *drain, why error) {
 	if held := new(backend.Held); len(d.After) > 0 && errors.As(why, &held) {
 		d.Phase, d.Failure, d.reason, d.outcome = PhaseUndoing, held.Message, held.Reason, OutcomeHeld
 		p.add(d)
 	}
 }
 
-func (p *Pipeline) add(d *drain) {
+func (p *Reconciler) add(d *drain) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, there := p.drains[d.node]; there {
 		return
 	}
-	d.order = order{reclaimAt: d.ReclaimAt, gentle: d.Gentle}
+	d.order.reclaimAt, d.order.gentle = d.ReclaimAt, d.Gentle
 	d.shown = d.status()
 	p.drains[d.node] = d
-	p.signal()
+	p.enqueue(d)
 }
 
-// hurry tells the drain of n, if there is one, what has become known of it.
-func (p *Pipeline) hurry(n *policy.Node, gentle bool) bool {
+// hurry tells the drain of a node, if there is one, what has become known of it.
+func (p *Reconciler) hurry(node string, reclaimAt policy.Time, gentle *bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d, ok := p.drains[n.Name]
+	d, ok := p.drains[node]
 	if !ok {
 		return false
 	}
-	d.order.gentle = gentle
-	if n.ReclaimAt != 0 && n.ReclaimAt != d.order.reclaimAt {
-		d.order.reclaimAt = n.ReclaimAt
-		p.signal()
+	if gentle != nil {
+		d.order.gentle = *gentle
 	}
+	if reclaimAt == 0 || reclaimAt == d.order.reclaimAt {
+		return true
+	}
+	if d.order.reclaimAt == 0 && d.cancel != nil {
+		d.cancel() // it waits for what a node under notice does not wait for
+	}
+	d.order.reclaimAt = reclaimAt
+	p.enqueue(d)
 	return true
 }
 
 // Hurry speeds up the drains of nodes that have come under a notice. It is to be
 // called with every snapshot, since a plan says nothing of a node that is being
 // drained already.
-func (p *Pipeline) Hurry(s *policy.Snapshot) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.drains) == 0 {
-		return
-	}
+func (p *Reconciler) Hurry(s *policy.Snapshot) {
+	p.count(s)
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.ReclaimAt == 0 || n.Phase == policy.NodeGone {
-			continue
-		}
-		if d, ok := p.drains[n.Name]; ok && d.order.reclaimAt != n.ReclaimAt {
-			d.order.reclaimAt = n.ReclaimAt
-			p.signal()
+		if n := &s.Nodes[i]; n.ReclaimAt != 0 && n.Phase != policy.NodeGone {
+			p.hurry(n.Name, n.ReclaimAt, nil)
 		}
 	}
 }
 
-// signal wakes Run. The caller holds mu.
-func (p *Pipeline) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
+// Notice empties a node that the provider is about to take, without a plan.
+func (p *Reconciler) Notice(n Noticed) {
+	if p.hurry(n.Node, n.ReclaimAt, nil) {
+		return
 	}
+	d := p.newDrain(n.Node)
+	d.Pool, d.Provisioner, d.Why, d.Text = n.Pool, n.Provisioner, policy.ReasonNotice, bounded(n.Text)
+	d.Deadline, d.ReclaimAt = n.ReclaimAt, n.ReclaimAt
+	p.add(d)
 }
 
 // Status returns the drains as they stand, ascending by node.
-func (p *Pipeline) Status() []Status {
+func (p *Reconciler) Status() []Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]Status, 0, len(p.drains))
@@ -295,38 +309,6 @@ func (p *Pipeline) Status() []Status {
 	}
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Node, b.Node) })
 	return all
-}
-
-// Run makes passes while there is something to do, until ctx ends.
-func (p *Pipeline) Run(ctx context.Context) error {
-	for {
-		if err := p.Pass(ctx); err != nil && ctx.Err() == nil {
-			p.cfg.Log.Warn("draining", "error", err)
-		}
-		if err := p.rest(ctx); err != nil {
-			return nil //nolint:nilerr // the end of ctx is how Run is stopped
-		}
-	}
-}
-
-// rest waits for the next pass.
-func (p *Pipeline) rest(ctx context.Context) error {
-	var tick <-chan time.Time
-	p.mu.Lock()
-	busy := len(p.drains) > 0
-	p.mu.Unlock()
-	if busy {
-		timer := p.cfg.Clock.NewTimer(p.cfg.Interval)
-		defer timer.Stop()
-		tick = timer.C()
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.wake:
-	case <-tick:
-	}
-	return nil
 }
 
 func (d *drain) status() Status {

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
+
+// errNotWritten says that nothing may be written at the moment.
+var errNotWritten = errors.New("not written")
 
 // errOther says that another node has the name by now.
 var errOther = errors.New("another node has its name")
@@ -25,10 +28,19 @@ var errOther = errors.New("another node has its name")
 // evictedMax is how long the cache may lag behind an eviction.
 const evictedMax = 5 * time.Minute
 
-// A round is one pass over the drains. It reads what several of them ask for
-// once.
+// A view is what the reconciliations of one moment read for each other.
+type view struct {
+	at time.Time
+
+	mu        sync.Mutex
+	budgets   map[string][]policyv1.PodDisruptionBudget
+	workloads map[types.UID]*workload
+}
+
+// A round is one reconciliation of one node.
 type round struct {
-	p     *Pipeline
+	*view
+	p     *Reconciler
 	start time.Time
 
 	// ending says that the process is to end: only nodes that are empty, or that the
@@ -38,83 +50,49 @@ type round struct {
 	// uncordoning says that of an undo only the first part is done, which lets pods onto
 	// the node again.
 	uncordoning bool
-
-	fenced sync.Once
-	fence  error
-
-	mu        sync.Mutex
-	budgets   map[string][]policyv1.PodDisruptionBudget
-	workloads map[types.UID]*workload
 }
 
-func (p *Pipeline) newRound() *round {
-	return &round{p: p, budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{}}
+// newRound returns a round that reads anew.
+func (p *Reconciler) newRound() *round {
+	now := p.cfg.Clock.Now()
+	v := &view{at: now, budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{}}
+	return &round{view: v, p: p, start: now}
 }
 
-// Pass does for each drain what can be done now. The error is of what failed and
-// will be tried again.
-func (p *Pipeline) Pass(ctx context.Context) error {
-	return p.pass(ctx, p.newRound(), func(*drain) bool { return true })
-}
-
-// pass does so as r for the drains that which chooses.
-func (p *Pipeline) pass(ctx context.Context, r *round, which func(*drain) bool) error {
-	p.passing.Lock()
-	defer p.passing.Unlock()
-	r.start = p.cfg.Clock.Now()
-	work := p.due(which)
-	failed := make([]error, len(work))
-	places := make(chan struct{}, p.cfg.Parallel)
-	var wait sync.WaitGroup
-	for i, d := range work {
-		places <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-places }()
-			if !d.urgent() && (r.overdue() || r.ending && r.busy(ctx, d)) {
-				return
-			}
-			if err := r.work(ctx, d); err != nil {
-				failed[i] = fmt.Errorf("draining %s: %w", d.node, err)
-			}
-		})
-	}
-	wait.Wait()
-	p.forget()
-	return errors.Join(failed...)
-}
-
-// busy reports whether pods have yet to leave the node of d, as far as can be told.
-func (r *round) busy(ctx context.Context, d *drain) bool {
-	pods, err := r.leaving(ctx, d.node)
-	return err != nil || len(pods) > 0
-}
-
-// due returns the drains to work on with what was asked of them: first those of
-// nodes that the provider takes, the next to be taken first.
-func (p *Pipeline) due(which func(*drain) bool) []*drain {
+// round returns a round that shares what others have read within the last Interval.
+func (p *Reconciler) round() *round {
+	r := p.newRound()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var work []*drain
-	for _, d := range p.drains {
-		d.obey()
-		d.shown.Phase = d.Phase
-		if which(d) && (!p.halted || d.Phase == PhaseUndoing || d.Phase == PhaseReleased) {
-			work = append(work, d)
-		}
+	if p.shared == nil || r.start.Sub(p.shared.at) >= p.cfg.Interval {
+		p.shared = r.view
 	}
-	slices.SortFunc(work, func(a, b *drain) int {
-		if a.urgent() != b.urgent() {
-			if a.urgent() {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.ReclaimAt, b.ReclaimAt), cmp.Compare(a.Since, b.Since), cmp.Compare(a.node, b.node))
-	})
-	return work
+	r.view = p.shared
+	return r
 }
 
-// obey takes over what was asked of d since the last pass.
+// work brings one drain as far as it gets now.
+func (r *round) work(ctx context.Context, d *drain) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.p.mu.Lock()
+	d.obey()
+	d.shown.Phase = d.Phase
+	d.cancel = cancel
+	r.p.mu.Unlock()
+	err := r.advance(ctx, d)
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	d.cancel = nil
+	if err != nil {
+		d.cause = bounded(err.Error())
+		err = fmt.Errorf("draining %s: %w", d.node, err)
+	}
+	d.shown = d.status()
+	return err
+}
+
+// obey takes over what was asked of d since it was last worked on.
 func (d *drain) obey() {
 	d.Gentle = d.order.gentle
 	if d.order.reclaimAt != d.ReclaimAt {
@@ -123,22 +101,6 @@ func (d *drain) obey() {
 			t.retryAt = time.Time{}
 		}
 	}
-	if d.order.undo != "" && d.Phase != PhaseReleased && d.Phase != PhaseUndoing {
-		d.Phase, d.retryAt = d.fail("Stopped", d.order.undo), time.Time{}
-	}
-	d.order.undo = ""
-}
-
-// work brings one drain as far as it gets now.
-func (r *round) work(ctx context.Context, d *drain) error {
-	err := r.advance(ctx, d)
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
-	if err != nil {
-		d.cause = bounded(err.Error())
-	}
-	d.shown = d.status()
-	return err
 }
 
 // advance goes from phase to phase until one has to wait.
@@ -151,8 +113,12 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 		if err != nil {
 			return err
 		}
+		d.align(node)
 		if node.DeletionTimestamp != nil && d.Phase != PhaseUndoing && d.Phase != PhaseReleased {
 			r.enter(d, PhaseReleased) // somebody else has it deleted, and nothing of ours keeps it
+		}
+		if wait, err := r.judge(ctx, d); err != nil || wait {
+			return err
 		}
 		if node, err = r.remember(ctx, d, node); err != nil {
 			return err
@@ -166,6 +132,84 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 		}
 		r.enter(d, next)
 	}
+}
+
+// align takes the phase from the marks on the node. What is remembered beside them is
+// only how much of that phase is done.
+func (d *drain) align(node *corev1.Node) {
+	s, marked := readState(node)
+	d.kept, d.touched = marked, d.touched || marked
+	switch {
+	case marked && d.saved != s.Phase:
+		d.saved, d.Phase = s.Phase, s.Phase
+	case !marked && d.saved != "" && d.Phase != PhaseUndoing && d.Phase != PhaseReleased:
+		d.Phase = d.fail("TakenOver", "somebody else has removed the marks of the drain")
+		d.saved = ""
+	case !marked:
+		d.saved = ""
+	}
+}
+
+// judge reads whether the drain may go on. One that may not is turned back, but that of
+// a node that the provider or the backend takes, which is left as it is: wait then says
+// that nothing is to be done.
+func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
+	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
+		return false, nil
+	}
+	v, err := r.p.verdict(ctx, d.Pool)
+	if err != nil {
+		return true, err
+	}
+	if v == permit.Active {
+		if d.unwanted(r.now(), r.p.cfg.LateMax) {
+			d.Phase = d.fail("Recovered", "the controller that drained it has ended")
+		}
+		return false, nil
+	}
+	reason, text := refusal(v, d.Pool)
+	d.cause = text
+	switch {
+	case d.urgent() && d.kept && r.now().Sub(d.ReclaimAt.Std()) <= r.p.cfg.LateMax:
+		return true, nil
+	case d.Phase == PhaseReleasing && d.kept && r.now().Sub(d.askedAt) < r.p.cfg.ReleaseMax:
+		return true, nil
+	}
+	d.Phase = d.fail(reason, text)
+	return false, nil
+}
+
+// unwanted reports whether nothing asks for a drain that a process before this one
+// began.
+func (d *drain) unwanted(now time.Time, lateMax time.Duration) bool {
+	switch {
+	case d.order.wanted, d.Phase == PhaseReleasing:
+		return false
+	}
+	return !d.urgent() || now.Sub(d.ReclaimAt.Std()) > lateMax
+}
+
+// verdict returns how far a pool may go now.
+func (p *Reconciler) verdict(ctx context.Context, pool string) (permit.Verdict, error) {
+	if p.cfg.Authority == nil {
+		return permit.Active, nil
+	}
+	return p.cfg.Authority.Pool(ctx, pool)
+}
+
+// refusal says why a drain is not gone on with, as a CamelCase reason and a sentence.
+func refusal(v permit.Verdict, pool string) (reason, text string) {
+	switch v {
+	case permit.Stopped:
+		return "Stopped", "the kill switch is on"
+	case permit.Gone:
+		return "PoolGone", fmt.Sprintf("pool %s is gone", pool)
+	case permit.Conflict:
+		return "Conflict", fmt.Sprintf("pool %s and another select the same nodes", pool)
+	case permit.Off:
+		return "PoolOff", fmt.Sprintf("pool %s is off", pool)
+	}
+	return "PoolShadow", fmt.Sprintf("pool %s is in shadow", pool)
 }
 
 // phase does what the drain's phase asks for and returns the next one; the same
@@ -207,7 +251,7 @@ func (r *round) enter(d *drain, next Phase) {
 // freed returns those of the launches that d is for that no other drain still has pods
 // to move to: several nodes may be emptied onto one. Each drain shows its phase before
 // it looks, so that of two that end together one at least finds the launch free.
-func (p *Pipeline) freed(d *drain) []string {
+func (p *Reconciler) freed(d *drain) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(d.After), func(token string) bool {
@@ -273,7 +317,7 @@ func (r *round) fresh(ctx context.Context, d *drain) (*corev1.Node, error) {
 
 // mark writes the marks of d on its node, with the phase to come.
 func (r *round) mark(ctx context.Context, d *drain, node *corev1.Node, phase Phase, change func(*corev1.Node)) (*corev1.Node, error) {
-	err := r.write(ctx, func(ctx context.Context) error {
+	err := r.write(ctx, d, func(ctx context.Context) error {
 		changed, err := patchNode(ctx, r.writer(d), r.p.reader, node, change)
 		if err == nil {
 			node = changed
@@ -305,15 +349,17 @@ func (r *round) call(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// write makes a call that changes something, unless somebody else may lead.
-func (r *round) write(ctx context.Context, f func(context.Context) error) error {
-	r.fenced.Do(func() {
-		if r.p.cfg.Fence != nil {
-			r.fence = r.p.cfg.Fence(ctx)
+// write makes a call that changes something on behalf of the pool of d, or takes
+// something back, as far as that may be done now.
+func (r *round) write(ctx context.Context, d *drain, f func(context.Context) error) error {
+	ctx = permit.Act(ctx, d.Pool)
+	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
+		ctx = permit.Undo(ctx)
+	}
+	if r.p.cfg.Authority != nil {
+		if err := r.p.cfg.Authority.Check(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errNotWritten, err)
 		}
-	})
-	if r.fence != nil {
-		return fmt.Errorf("not written, another may lead: %w", r.fence)
 	}
 	return r.call(ctx, f)
 }
@@ -329,12 +375,12 @@ func (r *round) writer(d *drain) client.Client {
 
 func (r *round) now() time.Time { return r.p.cfg.Clock.Now() }
 
-// overdue reports whether the pass has lasted so long that it should begin
-// nothing more that can wait.
-func (r *round) overdue() bool { return r.p.cfg.Clock.Since(r.start) >= r.p.cfg.PassMax }
+// overdue reports whether the node was worked on for so long that others should have
+// their turn.
+func (r *round) overdue() bool { return r.p.cfg.Clock.Since(r.start) >= r.p.cfg.TurnMax }
 
 // forget drops evictions that the cache must have seen by now.
-func (p *Pipeline) forget() {
+func (p *Reconciler) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for uid, at := range p.evicted {
@@ -346,10 +392,13 @@ func (p *Pipeline) forget() {
 
 // gone ends the drain of a node that is no more.
 func (r *round) gone(ctx context.Context, d *drain) error {
-	giver, err := r.p.givers.Giver(d.Pool)
+	if d.Phase != PhaseUndoing {
+		r.enter(d, PhaseReleased)
+	}
+	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
 	if err != nil {
 		r.p.cfg.Log.Warn("nothing is settled", "node", d.node, "error", err)
-	} else if err := r.write(ctx, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) }); err != nil {
+	} else if err := r.write(ctx, d, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) }); err != nil {
 		return fmt.Errorf("settling its replacements: %w", err)
 	}
 	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// ErrUnread is returned while not all of the cluster was read once.
+var ErrUnread = errors.New("the cluster was not read yet")
+
+// Notices returns the nodes under notice that we are to empty by what is known right now,
+// those that go first before the others: between two snapshots, and also before the first.
+// They are those for which [place.Notices] of a snapshot has a drain.
+func (o *Observer) Notices(context.Context) ([]drain.Noticed, error) {
+	if late := o.late(); late != "" {
+		return nil, fmt.Errorf("%w: %s", ErrUnread, late)
+	}
+	now := policy.TimeOf(o.cfg.Clock.Now())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.poolsChanged {
+		o.readPools()
+	}
+	o.readNodes()
+	var all []drain.Noticed
+	for i := range o.nodes {
+		n := &o.nodes[i]
+		if n.ReclaimAt == 0 || n.Pool == policy.None || n.Phase != policy.NodeInitialized || now.Sub(n.ReclaimAt) > o.cfg.NoticeMax {
+			continue
+		}
+		p := &o.pools[n.Pool].pool
+		if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs || p.Mode == policy.ModeOff {
+			continue
+		}
+		all = append(all, drain.Noticed{Node: n.Name, Pool: p.Name, Provisioner: p.Provisioner, ReclaimAt: n.ReclaimAt,
+			Text: "the provider takes the node back, as " + cmp.Or(o.nodeX[i].source, "a mark on its Node") + " says"})
+	}
+	slices.SortFunc(all, func(a, b drain.Noticed) int {
+		return cmp.Or(cmp.Compare(a.ReclaimAt, b.ReclaimAt), cmp.Compare(a.Node, b.Node))
+	})
+	return all, nil
+}

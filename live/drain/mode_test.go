@@ -1,0 +1,259 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// governed returns an authority that lets all be done, and what has a reconciler ask it.
+func governed() (*fakeAuthority, func(*Config)) {
+	a := &fakeAuthority{verdict: permit.Active}
+	return a, func(c *Config) { c.Authority = a }
+}
+
+// reach brings the drain of a node to a phase.
+func (w *world) reach(p *Reconciler, node string, want Phase) {
+	w.t.Helper()
+	for range 120 {
+		if phase(p, node) == want {
+			return
+		}
+		w.must(p.Pass(context.Background()))
+		if phase(p, node) == want {
+			return
+		}
+		time.Sleep(time.Second)
+		w.tick()
+	}
+	w.t.Fatalf("%s is %s and does not come to be %s", node, phase(p, node), want)
+}
+
+// TestModeAtEveryPhase: whatever keeps a pool from being changed stops its drains where
+// they are. Within two seconds no pod is evicted any more, and all is taken back but of
+// nodes that the provider or the backend takes.
+func TestModeAtEveryPhase(t *testing.T) {
+	for _, verdict := range []permit.Verdict{permit.Off, permit.Shadow, permit.Stopped, permit.Conflict, permit.Gone} {
+		for _, at := range []Phase{PhaseChecking, PhaseWaiting, PhaseEvicting, PhaseDetaching, PhaseReleasing} {
+			for _, urgent := range []bool{false, true} {
+				if urgent && at == PhaseWaiting {
+					continue // it does not wait
+				}
+				t.Run(fmt.Sprintf("%s/%s/urgent %t", verdict, at, urgent), func(t *testing.T) {
+					inWorld(t, func(_ *testing.T, w *world) { stoppedAt(w, verdict, at, urgent) })
+				})
+			}
+		}
+	}
+}
+
+func stoppedAt(w *world, verdict permit.Verdict, at Phase, urgent bool) {
+	authority, with := governed()
+	w.node("a")
+	w.node("b")
+	w.app("web", "a", "a", "b")
+	w.giver.keep(backend.ReplacementReady, "t1")
+	p := w.pipeline(quick, with)
+	w.must(p.adopt(context.Background()))
+	changes := []func(*policy.Node, *policy.Drain){after("t1")}
+	if urgent {
+		changes = append(changes, notice(time.Minute))
+	}
+	switch at {
+	case PhaseWaiting:
+		w.giver.keep(backend.ReplacementWaiting, "t1")
+	case PhaseEvicting:
+		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
+	case PhaseDetaching:
+		w.attach("a")
+	case PhaseReleasing:
+		w.giver.notYet = 1000
+	}
+	w.begin(p, "a", changes...)
+	w.reach(p, "a", at)
+	w.faulty(nil)
+	w.giver.notYet = 0
+	authority.say(verdict)
+	stop := w.running(p)
+	time.Sleep(2 * time.Second)
+	before, released := len(w.evicted()), strings.Join(w.giver.called(), ",")
+	time.Sleep(90 * time.Second)
+	if urgent {
+		w.reclaim("a")
+		time.Sleep(30 * time.Second)
+	}
+	stop()
+	if n := len(w.evicted()); n != before {
+		w.t.Errorf("%d pods were evicted while the pool is %s", n-before, verdict)
+	}
+	if strings.Count(strings.Join(w.giver.called(), ","), "release a") != strings.Count(released, "release a") {
+		w.t.Errorf("the node was given back while the pool is %s", verdict)
+	}
+	w.clean("%s at %s", verdict, at)
+}
+
+// TestStoppedUnderNotice: a node that the provider takes stays cordoned with its pods
+// while its pool may not be changed, and is emptied as soon as it may again.
+func TestStoppedUnderNotice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		authority, with := governed()
+		w.node("a")
+		w.app("web", "a", "a")
+		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
+		p := w.pipeline(with)
+		w.begin(p, "a", notice(2*time.Minute))
+		w.reach(p, "a", PhaseEvicting)
+		w.faulty(nil)
+		authority.say(permit.Stopped)
+		stop := w.running(p)
+		time.Sleep(20 * time.Second)
+		if !w.read("a").Spec.Unschedulable || len(w.evicted()) > 0 {
+			t.Errorf("cordoned %t, %d pods evicted", w.read("a").Spec.Unschedulable, len(w.evicted()))
+		}
+		authority.say(permit.Active)
+		time.Sleep(2 * time.Second)
+		stop()
+		if len(w.evicted()) != 2 {
+			t.Errorf("%d pods were evicted after the release, want 2", len(w.evicted()))
+		}
+	})
+}
+
+// TestBudgetIsReserved: of eight drains of a pool that may have one node disrupted, one
+// goes on, however they run beside each other.
+func TestBudgetIsReserved(t *testing.T) {
+	for _, allowed := range []int{1, 3} {
+		inWorld(t, func(t *testing.T, w *world) {
+			authority, with := governed()
+			n := intstr.FromInt32(int32(allowed))
+			authority.budget = &n
+			l := &log{}
+			p := w.pipeline(with, func(c *Config) { c.Meter = l })
+			s := &policy.Snapshot{Now: policy.TimeOf(time.Now()), Pools: []policy.Pool{{Name: "web"}}}
+			stuck := func(p *corev1.Pod) {
+				grace := int64(1 << 20)
+				p.Annotations[stopsAfter], p.Spec.TerminationGracePeriodSeconds = "100h", &grace
+			}
+			for i := range 8 {
+				name := string(rune('a' + i))
+				w.node(name)
+				w.pod("app-"+name, name, stuck)
+				s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: name, Phase: policy.NodeInitialized})
+			}
+			stop := w.running(p)
+			time.Sleep(time.Second)
+			for i := range s.Nodes {
+				w.must(p.Start(t.Context(), s, &policy.Drain{Node: policy.NodeID(i)}))
+			}
+			time.Sleep(30 * time.Second)
+			cordoned := 0
+			for _, n := range w.nodes() {
+				if n.Spec.Unschedulable {
+					cordoned++
+				}
+			}
+			if cordoned != allowed {
+				t.Errorf("%d nodes are drained at once, want %d", cordoned, allowed)
+			}
+			for _, r := range l.results {
+				if r.Reason != "DisruptionBudget" || r.Outcome != OutcomeHeld {
+					t.Errorf("%+v", r)
+				}
+			}
+			authority.say(permit.Off)
+			time.Sleep(30 * time.Second)
+			stop()
+			w.clean("budget %d", allowed)
+		})
+	}
+}
+
+// TestMarksAreLookedForAgain: what a process before left is found and taken back also
+// where listing the nodes fails at the start.
+func TestMarksAreLookedForAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.node("a")
+		w.change("a", func(n *corev1.Node) { cordon(n, &state{Phase: PhaseEvicting, Pool: "web"}) })
+		w.faulty(on("list NodeList", 1, 3, errors.New("unreachable")))
+		p := w.pipeline()
+		stop := w.running(p)
+		time.Sleep(10 * time.Second)
+		stop()
+		w.clean("after a start without nodes")
+	})
+}
+
+// TestMarksOfOthersTime: marks that come to a node while we run, as from a process that
+// was asleep, are taken back as well.
+func TestMarksOfOthersTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.node("a")
+		p := w.pipeline()
+		stop := w.running(p)
+		time.Sleep(time.Minute)
+		w.change("a", func(n *corev1.Node) { cordon(n, &state{Phase: PhaseEvicting, Pool: "web"}) })
+		time.Sleep(10 * time.Second)
+		stop()
+		w.clean("after late marks")
+	})
+}
+
+// A hangingGiver prepares nothing until it is released, but for node x.
+type hangingGiver struct {
+	*giver
+	release chan struct{}
+}
+
+func (g *hangingGiver) Giver(string, policy.Provisioner) (backend.Giver, error) { return g, nil }
+
+func (g *hangingGiver) Prepare(ctx context.Context, n *corev1.Node) error {
+	if n.Name == "x" {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-g.release:
+		return g.giver.Prepare(ctx, n)
+	}
+}
+
+// TestNoticeOvertakes: the drain of a node under notice begins at once though the places
+// of all others are taken by calls that hang, also for a node that is being worked on.
+func TestNoticeOvertakes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		hang := &hangingGiver{giver: w.giver, release: make(chan struct{})}
+		cfg := DefaultConfig()
+		cfg.Parallel = 4
+		p, err := New(cfg, w.client(), w.client(), hang)
+		w.must(err)
+		stop := w.running(p)
+		for i := range 10 {
+			name := fmt.Sprintf("n%d", i)
+			w.node(name)
+			w.app("app-"+name, name)
+			w.begin(p, name)
+		}
+		time.Sleep(5 * time.Second)
+		w.node("x")
+		w.app("x", "x")
+		p.Notice(Noticed{Node: "x", Pool: "web", ReclaimAt: policy.TimeOf(time.Now().Add(2 * time.Minute)), Text: "the provider says so"})
+		time.Sleep(2 * time.Second)
+		if n := len(w.evicted()); n != 1 {
+			t.Errorf("%d pods were evicted 2 s after the notice, want 1", n)
+		}
+		close(hang.release)
+		stop()
+	})
+}

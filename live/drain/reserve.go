@@ -1,0 +1,84 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+)
+
+// counts are the nodes of each pool as the last snapshot shows them.
+type counts struct {
+	at    policy.Time
+	pools map[string]*poolCount
+}
+
+// A poolCount is how many nodes of a pool are initialized, and which of them are
+// disrupted whoever does it.
+type poolCount struct {
+	nodes int
+	down  map[string]bool
+}
+
+// count takes note of the nodes of all pools, once for each snapshot.
+func (p *Reconciler) count(s *policy.Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pools.pools != nil && p.pools.at == s.Now {
+		return
+	}
+	p.pools = counts{at: s.Now, pools: map[string]*poolCount{}}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool == policy.None || n.Phase == policy.NodeGone || n.Phase < policy.NodeInitialized {
+			continue
+		}
+		c := p.pools.pools[s.Pools[n.Pool].Name]
+		if c == nil {
+			c = &poolCount{down: map[string]bool{}}
+			p.pools.pools[s.Pools[n.Pool].Name] = c
+		}
+		c.nodes++
+		if n.NotReady || n.Phase > policy.NodeInitialized || n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorPerson {
+			c.down[n.Name] = true
+		}
+	}
+}
+
+// reserve returns a [backend.Held] where the disruption budget of the pool, as it is
+// now, allows no further node to be drained. Else the drain counts from now on, until it
+// is over, so that of two that ask at once one is refused.
+func (p *Reconciler) reserve(ctx context.Context, d *drain) error {
+	if p.cfg.Authority == nil || d.reserved || d.urgent() {
+		return nil
+	}
+	spec, err := p.cfg.Authority.Spec(ctx, d.Pool)
+	if err != nil || spec == nil {
+		return err // judge has seen that the pool is gone
+	}
+	now := policy.TimeOf(p.cfg.Clock.Now())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.pools.pools[d.Pool]
+	if !p.listed || c == nil {
+		return fmt.Errorf("the nodes of pool %s have not been counted yet", d.Pool)
+	}
+	down := len(c.down)
+	if c.down[d.node] {
+		down--
+	}
+	for name, x := range p.drains {
+		if x != d && x.Pool == d.Pool && (x.reserved || x.order.reclaimAt != 0) && !c.down[name] {
+			down++
+		}
+	}
+	for _, b := range spec.Pool().Budgets {
+		if allowed := int(b.Nodes.Of(int32(c.nodes))); kube.InForce(b.Schedule, b.Duration, now) && down >= allowed {
+			return backend.Hold("DisruptionBudget", "the budget of pool %s allows %d of %d nodes to be disrupted, and %d are", d.Pool, allowed, c.nodes, down)
+		}
+	}
+	d.reserved = true
+	return nil
+}

@@ -1,0 +1,208 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+type queue = priorityqueue.PriorityQueue[reconcile.Request]
+
+// The priorities of nodes in the queue.
+const (
+	priorityOrdinary = 0
+	priorityUndo     = 50  // what is taken back goes before what is begun
+	priorityNotice   = 100 // and what runs out under a notice before all
+)
+
+// noPlace is how long a node without a notice waits for a place.
+const noPlace = 100 * time.Millisecond
+
+// enqueue has the node of d reconciled at once. The caller holds mu.
+func (p *Reconciler) enqueue(d *drain) {
+	if p.queue == nil {
+		return // Run takes up what is there when it begins
+	}
+	priority := priorityOrdinary
+	switch {
+	case d.order.reclaimAt != 0:
+		priority = priorityNotice
+	case d.shown.Phase == PhaseUndoing:
+		priority = priorityUndo
+	}
+	p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requestFor(d.node))
+}
+
+func requestFor(node string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}
+}
+
+// Run reconciles nodes until ctx ends.
+func (p *Reconciler) Run(ctx context.Context) error {
+	c, err := controller.NewTypedUnmanaged("drain", controller.Options{
+		Reconciler: p, MaxConcurrentReconciles: 2*p.cfg.Parallel + urgentParallel, SkipNameValidation: ptr.To(true),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](p.cfg.Interval/4, p.cfg.EvictRetry),
+		Logger:      logr.FromSlogHandler(p.cfg.Log.Handler()),
+	})
+	if err != nil {
+		return fmt.Errorf("draining: %w", err)
+	}
+	begin := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.queue = q.(queue)
+		for _, d := range p.drains {
+			p.enqueue(d)
+		}
+		return nil
+	})
+	if err := c.Watch(begin); err != nil {
+		return fmt.Errorf("draining: %w", err)
+	}
+	var looking sync.WaitGroup
+	looking.Go(func() { p.look(ctx) })
+	err = c.Start(ctx)
+	looking.Wait()
+	p.mu.Lock()
+	p.queue = nil
+	p.mu.Unlock()
+	return err
+}
+
+// urgentParallel is how many more workers than places for ordinary nodes there are: a
+// mass reclaim has as many nodes worked on at a time.
+const urgentParallel = 32
+
+// look looks at all nodes at once and then every LookEvery for marks of ours that no
+// drain knows of, and forgets evictions that the cache must have seen by now.
+func (p *Reconciler) look(ctx context.Context) {
+	for {
+		err := p.adopt(ctx)
+		wait := p.cfg.LookEvery
+		if err != nil {
+			wait = min(wait, p.cfg.Interval)
+			p.cfg.Log.Warn("looking for nodes that were being drained", "error", err)
+		}
+		p.forget()
+		timer := p.cfg.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+	}
+}
+
+// adopt takes up the drains that only the nodes tell of.
+func (p *Reconciler) adopt(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.CallMax)
+	defer cancel()
+	nodes := &corev1.NodeList{}
+	if err := p.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		if err := p.takeUp(ctx, &nodes.Items[i]); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listed = true
+	return nil
+}
+
+// takeUp takes up the drain of one node if it tells of one that is not known. The cache
+// may show the time before the end of one that is.
+func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
+	if _, ours := readState(n); !ours {
+		return nil
+	}
+	if d, _ := p.find(n.Name); d != nil {
+		return nil
+	}
+	now := &corev1.Node{}
+	if err := p.reader.Get(ctx, client.ObjectKey{Name: n.Name}, now); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if s, ours := readState(now); ours {
+		p.add(p.adopted(n.Name, &s))
+	}
+	return nil
+}
+
+// adopted returns the drain that a node tells of, which no plan of this process wants.
+// Its phase is read from the node when it is reconciled.
+func (p *Reconciler) adopted(node string, s *state) *drain {
+	d := p.newDrain(node)
+	d.state, d.order.wanted, d.touched, d.reserved = *s, false, true, true
+	d.emptyAt, d.askedAt, d.mayBe = d.began, d.began, s.Phase == PhaseReleasing
+	d.outcome, d.reason = OutcomeUndone, "Recovered"
+	if d.Since == 0 {
+		d.Since = policy.TimeOf(d.began)
+	}
+	return d
+}
+
+// Reconcile brings the drain of one node as far as it gets now.
+func (p *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	d, urgent := p.find(q.Name)
+	if d == nil {
+		return reconcile.Result{}, nil
+	}
+	if !urgent {
+		select {
+		case p.ordinary <- struct{}{}:
+			defer func() { <-p.ordinary }()
+		default:
+			return reconcile.Result{RequeueAfter: noPlace}, nil
+		}
+	}
+	return p.next(d, p.round().work(ctx, d))
+}
+
+func (p *Reconciler) find(node string) (d *drain, urgent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d = p.drains[node]
+	return d, d != nil && d.order.reclaimAt != 0
+}
+
+// next says when a node is to be looked at again.
+func (p *Reconciler) next(d *drain, err error) (reconcile.Result, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case d.over != "":
+		return reconcile.Result{}, nil
+	case d.order.reclaimAt != d.ReclaimAt: // a notice came meanwhile
+		return reconcile.Result{RequeueAfter: time.Millisecond, Priority: ptr.To(priorityNotice)}, nil
+	case d.urgent():
+		if err != nil {
+			p.cfg.Log.Warn("draining under a notice", "node", d.node, "error", err)
+		}
+		return reconcile.Result{RequeueAfter: min(p.cfg.Interval, urgentRetry), Priority: ptr.To(priorityNotice)}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	priority := priorityOrdinary
+	if d.Phase == PhaseUndoing {
+		priority = priorityUndo
+	}
+	return reconcile.Result{RequeueAfter: p.cfg.Interval, Priority: &priority}, nil
+}

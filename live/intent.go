@@ -1,0 +1,199 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The kinds of entries that differ from others in when they may be withdrawn.
+const (
+	kindSteer  = "steer"
+	kindLaunch = "launch"
+)
+
+// An entry is one thing that a plan asks of a backend, or of who enforces budgets.
+type entry struct {
+	kind string // as metrics name it
+	do   func(context.Context) error
+}
+
+// A target is what an intent is of: a CapacityPool or a GPUBudget.
+type target struct{ pool, budget string }
+
+// An intent is what a CapacityPool, or a GPUBudget, is to come to. A reconciler carries
+// it out while the next step is computed.
+type intent struct {
+	priority int
+
+	// entries are what is left to do, in order. running is the one that is being done,
+	// maybe of a plan before this one; nil where none is.
+	entries []*entry
+	running *entry
+
+	// held is the first entry that was left as it is.
+	held held
+}
+
+// A held is what was left alone, and why.
+type held struct{ reason, message string }
+
+// A result is what came of the intent of a pool that was last worked through. failed is
+// what the first failure says.
+type result struct {
+	held   held
+	failed string
+}
+
+// A table is what steps and reconcilers share.
+type table struct {
+	mu sync.Mutex
+
+	// intents are what there is to do. ended is closed, and made anew, whenever an entry
+	// was done.
+	intents map[target]*intent
+	ended   chan struct{}
+
+	last    *policy.Snapshot   // that of the last step
+	results map[string]result  // by CapacityPool
+	reports map[string]*report // by CapacityPool, what the last step found
+
+	// drains is the last drain of each pool that came to an end, fruitless the nodes of
+	// those that came to nothing since the ramps were told.
+	drains    map[string]endedDrain
+	fruitless map[string]bool
+
+	// stopped is whether the kill switch was on at the last step, and undone the nodes
+	// whose drains were taken back since.
+	stopped bool
+	undone  []string
+}
+
+func newTable() *table {
+	return &table{
+		intents: map[target]*intent{}, ended: make(chan struct{}),
+		results: map[string]result{}, reports: map[string]*report{}, drains: map[string]endedDrain{}, fruitless: map[string]bool{},
+	}
+}
+
+// withdraw takes back the launches that have not begun: the next plan makes them anew.
+func (t *table) withdraw() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.intents {
+		x.entries = slices.DeleteFunc(x.entries, func(e *entry) bool { return e.kind == kindLaunch && e != x.running })
+	}
+}
+
+// launching returns the pools for which a launch is under way, and what is closed when
+// the next entry ends.
+func (t *table) launching() (pools map[string]bool, ended <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pools = map[string]bool{}
+	for of, x := range t.intents {
+		if x.running != nil && x.running.kind == kindLaunch {
+			pools[of.pool] = true
+		}
+	}
+	return pools, t.ended
+}
+
+// publish puts the intent of a step in the place of what of the step before has not
+// begun. What a pool is told to buy stays until it is told something else.
+func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = s
+	for of, x := range t.intents {
+		n := next[of]
+		switch {
+		case n == nil && x.running == nil:
+			delete(t.intents, of)
+			delete(t.results, of.pool)
+		case n == nil:
+			x.entries = nil
+		default:
+			n.running = x.running
+			if i := slices.IndexFunc(x.entries, func(e *entry) bool { return e.kind == kindSteer && e != x.running }); i >= 0 && !n.has(kindSteer) {
+				n.entries = slices.Insert(n.entries, 0, x.entries[i])
+			}
+		}
+	}
+	maps.Copy(t.intents, next)
+	for of, x := range next {
+		if len(x.entries) == 0 { // else it is told once the entries are done
+			t.results[of.pool] = result{held: x.held}
+		}
+	}
+}
+
+func (x *intent) has(kind string) bool {
+	return slices.ContainsFunc(x.entries, func(e *entry) bool { return e.kind == kind })
+}
+
+// todo returns what is left of an intent.
+func (t *table) todo(of target) []*entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.intents[of]; x != nil {
+		return slices.Clone(x.entries)
+	}
+	return nil
+}
+
+// begin reports whether an entry is still wanted, and has it count as begun.
+func (t *table) begin(of target, e *entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.intents[of]
+	if x == nil || !slices.Contains(x.entries, e) {
+		return false
+	}
+	x.running = e
+	return true
+}
+
+// end notes what came of an entry. One that failed is tried again, unless another takes
+// its place before.
+func (t *table) end(of target, e *entry, v outcome, why held) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.intents[of]
+	x.running = nil
+	x.hold(why)
+	if v != outcomeFailed {
+		x.entries = slices.DeleteFunc(x.entries, func(y *entry) bool { return y == e })
+	}
+	close(t.ended)
+	t.ended = make(chan struct{})
+}
+
+// hold notes that something was left as it is. The first is told.
+func (x *intent) hold(h held) {
+	if x.held.reason == "" {
+		x.held = h
+	}
+}
+
+// settle notes what a pool's intent came to, and reports whether that is new.
+func (t *table) settle(pool string, failed error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.intents[target{pool: pool}]
+	if x == nil {
+		return false
+	}
+	next := result{held: x.held}
+	if failed != nil {
+		next.failed = failed.Error()
+	}
+	if t.results[pool] == next {
+		return false
+	}
+	t.results[pool] = next
+	return true
+}

@@ -1,0 +1,200 @@
+package karpenter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
+)
+
+// A reservation is a place in the budgets of a NodePool for a node that the cache may not
+// show yet as drained by us.
+type reservation struct {
+	nodePool string
+
+	// version is the resourceVersion of the Node from which on the cache tells; empty
+	// while the mark is being written.
+	version string
+}
+
+// shown reports whether n, of the cache, is as new as the reservation.
+func (r *reservation) shown(n *corev1.Node) bool {
+	if r.version == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(n.ResourceVersion, r.version)
+	return err != nil || order >= 0
+}
+
+// reserve takes a place in the budgets of the NodePool of a node that is about to be
+// drained, or returns a Held where Karpenter could not have disrupted the node itself. Of
+// several that ask at once only as many are let through as there are places. Under a
+// notice a place is taken in any case.
+func (b *Backend) reserve(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, notice bool) error {
+	name := claim.Labels[karpv1.NodePoolLabelKey]
+	if notice {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.reserved[node.Name] = reservation{nodePool: name}
+		return nil
+	}
+	pool := &karpv1.NodePool{}
+	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			return backend.Hold("NodePoolMissing", "the NodePool of node %s is not there", node.Name)
+		}
+		return fmt.Errorf("reading the NodePool of node %s: %w", node.Name, err)
+	}
+	if until := NominatedUntil(pool, node); until.After(b.cfg.Clock.Now()) {
+		return backend.Hold("Nominated", "node %s is so young that Karpenter may have promised it to pods; until %s", node.Name, until.UTC().Format(time.RFC3339))
+	}
+	if err := b.inherit(ctx, name); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var nodes corev1.NodeList // listed under the lock: an older list would miss what was shown, and released, since
+	if err := b.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the nodes of NodePool %s: %w", name, err)
+	}
+	total, down := b.disrupted(nodes.Items, node.Name)
+	allowed, err := pool.GetAllowedDisruptionsByReason(clockOf{passive: b.cfg.Clock}, total, karpv1.DisruptionReasonUnderutilized)
+	if err != nil {
+		return fmt.Errorf("reading the budgets of NodePool %s: %w", name, err)
+	}
+	if down >= allowed {
+		return backend.Hold("DisruptionBudget", "the budgets of NodePool %s allow %d nodes to be disrupted, and %d are", name, allowed, down)
+	}
+	b.reserved[node.Name] = reservation{nodePool: name}
+	return nil
+}
+
+// disrupted counts the nodes of a NodePool as Karpenter counts them for its budgets, and
+// of these, the node of the name left out, those that are not ready, go away or are
+// drained by us. The caller holds b.mu.
+func (b *Backend) disrupted(nodes []corev1.Node, name string) (total, down int) {
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Labels[karpv1.NodeInitializedLabelKey] != "true" {
+			continue
+		}
+		total++
+		r, reserved := b.reserved[n.Name]
+		if n.Name != name && (reserved && !r.shown(n) || drained(n) || !ready(n) || !n.DeletionTimestamp.IsZero() || tainted(n, karpv1.DisruptedTaintKey)) {
+			down++
+		}
+	}
+	return total, down
+}
+
+// inherit reads, once for a NodePool, which of its nodes are drained by us, since the cache
+// may not yet show what the leader before this one wrote last.
+func (b *Backend) inherit(ctx context.Context, nodePool string) error {
+	b.mu.Lock()
+	done := b.inherited[nodePool]
+	b.mu.Unlock()
+	if done {
+		return nil
+	}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := b.reader.List(ctx, &list, client.MatchingLabels{karpv1.NodePoolLabelKey: nodePool}); err != nil {
+		return fmt.Errorf("listing the nodes of NodePool %s: %w", nodePool, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range list.Items {
+		n := &list.Items[i]
+		if _, there := b.reserved[n.Name]; !there && protectedFor(n, protectedDrain) {
+			b.reserved[n.Name] = reservation{nodePool, n.ResourceVersion}
+		}
+	}
+	b.inherited[nodePool] = true
+	return nil
+}
+
+// settled sets what became of the write that a place was reserved for: from version on the
+// cache shows it. A write that the API server refused needs no place. One of which nothing
+// is known keeps it: whoever drains asks again, or undoes.
+func (b *Backend) settled(node, version string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		r := b.reserved[node]
+		r.version = version
+		b.reserved[node] = r
+	case errors.As(err, &status) && status.Status().Code < 500:
+		delete(b.reserved, node)
+	}
+}
+
+// free gives up the place of a node.
+func (b *Backend) free(node string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.reserved, node)
+}
+
+// freeShown gives up the places that nodes, which are all of Karpenter's in the cache, show
+// by themselves.
+func (b *Backend) freeShown(nodes map[string]*corev1.Node) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, r := range b.reserved {
+		if n := nodes[name]; r.version != "" && (n == nil || r.shown(n)) {
+			delete(b.reserved, name)
+		}
+	}
+}
+
+// nominatedFor is how long Karpenter keeps what it promised to pods, beyond
+// consolidateAfter.
+const nominatedFor = 30 * time.Second
+
+// NominatedUntil returns until when a young node counts as promised to pods: what
+// Karpenter promises is kept only in its memory.
+func NominatedUntil(pool *karpv1.NodePool, node *corev1.Node) time.Time {
+	d := nominatedFor
+	if after := pool.Spec.Disruption.ConsolidateAfter.Duration; after != nil {
+		d += *after
+	}
+	return node.CreationTimestamp.Add(d)
+}
+
+// A clockOf tells the time to Karpenter's code, which asks for nothing else.
+type clockOf struct {
+	clock.RealClock
+	passive clock.PassiveClock
+}
+
+// Now returns the time.
+func (c clockOf) Now() time.Time { return c.passive.Now() }
+
+// drained reports whether a node is drained by us.
+func drained(n *corev1.Node) bool {
+	return protectedFor(n, protectedDrain) || tainted(n, drain.TaintDraining)
+}
+
+func tainted(n *corev1.Node, key string) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,110 @@
+package karpenter
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// TestPoolThatCannotWork: what Karpenter would refuse is said of a pool before anything is
+// written for it, so also in shadow, and for as long as it is so, whatever is tried.
+func TestPoolThatCannotWork(t *testing.T) {
+	for _, c := range []struct {
+		name, reason, says string
+		change             func(*v1alpha1.CapacityPool)
+		class              *unstructured.Unstructured
+	}{
+		{"restricted label", "NodePoolInvalid", "karpenter.sh/nodepool", func(p *v1alpha1.CapacityPool) {
+			p.Spec.Template.Labels = map[string]string{"karpenter.sh/nodepool": "general"}
+		}, nodeClass(true)},
+		{"label of its domain", "NodePoolInvalid", "karpenter.sh/mine", func(p *v1alpha1.CapacityPool) {
+			p.Spec.Template.Labels = map[string]string{"karpenter.sh/mine": "x"}
+		}, nodeClass(true)},
+		{"capacity type", "NodePoolInvalid", "web-od", func(p *v1alpha1.CapacityPool) {
+			p.Spec.Template.Labels = map[string]string{"karpenter.sh/capacity-type": "spot"}
+		}, nodeClass(true)},
+		{"taint", "NodePoolInvalid", "taint", func(p *v1alpha1.CapacityPool) {
+			x := corev1.Taint{Key: "shop", Effect: corev1.TaintEffectNoSchedule}
+			p.Spec.Template.Taints = []corev1.Taint{x, x}
+		}, nodeClass(true)},
+		{"no node class", "NodeClassMissing", "default", func(*v1alpha1.CapacityPool) {}, nil},
+		{"node class not ready", "NodeClassNotReady", "as the test says", func(*v1alpha1.CapacityPool) {}, nodeClass(false)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pool := capacityPool()
+			c.change(pool)
+			objects := []client.Object{pool}
+			if c.class != nil {
+				objects = append(objects, c.class)
+			}
+			b := newBench(t, objects...)
+			said := func(when string) {
+				t.Helper()
+				if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != c.reason || !strings.Contains(x.Message, c.says) {
+					t.Errorf("%s: %+v, want that it is False for %s and names %s", when, x, c.reason, c.says)
+				}
+			}
+			said("in shadow")
+			if len(b.writes) != 0 {
+				t.Errorf("written to find that: %v", b.writes)
+			}
+			s := world(b.now())
+			err := b.steer(s, policy.Steer{Share: 1, Fallback: true})
+			said("steered")
+			if c.reason == "NodePoolInvalid" {
+				holds(t, err, c.reason)
+				if len(b.writes) != 0 {
+					t.Errorf("written: %v", b.writes)
+				}
+			}
+			b.clock.Step(time.Minute)
+			_ = b.Tend(t.Context(), s)
+			said("tended")
+			b.restart()
+			said("restarted")
+			if c.reason != "NodePoolInvalid" {
+				return
+			}
+			again(b, pool)
+			pool.Spec.Template = capacityPool().Spec.Template
+			if err := b.client.Update(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionTrue {
+				t.Errorf("mended: %+v", x)
+			}
+		})
+	}
+}
+
+// TestRefusedByTheAPIServer: what only the definition of NodePools refuses is said until it
+// is taken, or the pool asks for something else.
+func TestRefusedByTheAPIServer(t *testing.T) {
+	pool := capacityPool()
+	pool.Spec.Disruption = v1alpha1.Disruption{Schedule: "every day", Duration: &metav1.Duration{Duration: time.Hour}}
+	b := newBench(t, pool, nodeClass(true))
+	s := world(b.now())
+	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true}), "NodePoolRefused")
+	_ = b.Tend(t.Context(), s)
+	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != "NodePoolRefused" || !strings.Contains(x.Message, "schedule") {
+		t.Errorf("refused: %+v", x)
+	}
+	again(b, pool)
+	pool.Spec.Disruption = v1alpha1.Disruption{}
+	if err := b.client.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Step(11 * time.Minute)
+	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
+	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionTrue {
+		t.Errorf("mended: %+v", x)
+	}
+}

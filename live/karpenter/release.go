@@ -1,0 +1,128 @@
+package karpenter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Prepare keeps Karpenter from replacing or removing a node that we drain. A node
+// that Karpenter is ending is left to it, one that the user protects is left alone,
+// and so is one that pods may have been promised to; and no more nodes of a NodePool
+// go than its budgets let Karpenter take. Under a notice only the first holds.
+func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
+	claim, err := b.claimOf(ctx, node)
+	if err != nil {
+		return err
+	}
+	switch {
+	case claim == nil:
+		return backend.Hold("NodeClaimMissing", "node %s has no NodeClaim, so that nobody would give its machine back", node.Name)
+	case going(claim, node):
+		return backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is ending node %s", node.Name)
+	}
+	if protectedFor(node, protectedDrain) {
+		return nil // prepared before
+	}
+	if _, _, ours := protectedSince(node.Annotations); !ours && node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true" {
+		return backend.Hold("DoNotDisrupt", "node %s carries %s, and not from us", node.Name, karpv1.DoNotDisruptAnnotationKey)
+	}
+	d, _ := drainOf(node)
+	if err := b.reserve(ctx, claim, node, d.ReclaimAt != 0); err != nil {
+		return err
+	}
+	version, err := b.protectNode(ctx, d.Pool, node.Name)
+	b.settled(node.Name, version, err)
+	if err != nil {
+		return fmt.Errorf("protecting node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// going reports whether Karpenter ends a node, or is about to.
+func going(c *karpv1.NodeClaim, node *corev1.Node) bool {
+	return !c.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() || claimIs(c, karpv1.ConditionTypeDisruptionReason) ||
+		tainted(node, karpv1.DisruptedTaintKey)
+}
+
+// Replaced reports how far the NodeClaims of the tokens have come. One that is not
+// there, or going, has failed.
+func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
+	how := backend.ReplacementReady
+	for _, token := range tokens {
+		var c karpv1.NodeClaim
+		err := b.reader.Get(ctx, client.ObjectKey{Name: ClaimName(token)}, &c)
+		switch {
+		case apierrors.IsNotFound(err):
+			return backend.ReplacementFailed, nil
+		case err != nil:
+			return backend.ReplacementWaiting, fmt.Errorf("reading NodeClaim %s: %w", ClaimName(token), err)
+		case !c.DeletionTimestamp.IsZero():
+			return backend.ReplacementFailed, nil
+		case !claimIs(&c, karpv1.ConditionTypeInitialized):
+			how = backend.ReplacementWaiting
+		}
+	}
+	return how, nil
+}
+
+// Release deletes the NodeClaim of an emptied node: Karpenter then ends the machine and
+// the Node. A drain has waited for the volumes, and Karpenter does by its own rules.
+func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
+	claim, err := b.claimOf(ctx, node)
+	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
+		return err
+	}
+	var pods corev1.PodList
+	if err := b.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
+		return fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
+	}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; moves(p) {
+			return fmt.Errorf("pod %s/%s is still on node %s: %w", p.Namespace, p.Name, node.Name, backend.ErrNotYet)
+		}
+	}
+	d, _ := drainOf(node)
+	if err := b.releaseClaim(ctx, d.Pool, claim); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)
+	}
+	b.log.Info("NodeClaim deleted", "nodeClaim", claim.Name, "node", node.Name)
+	return nil
+}
+
+// moves reports whether a pod has to leave before its node goes: not a static pod, one of
+// a DaemonSet, one that has ended, or one that tolerates a drain of ours.
+func moves(p *corev1.Pod) bool {
+	return !podutil.IsTerminal(p) && !podutil.IsOwnedByDaemonSet(p) && !podutil.IsOwnedByNode(p) && drainTaint.ToleratesPod(p) != nil
+}
+
+var drainTaint = scheduling.Taints{{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule}}
+
+// Undo lets Karpenter act again on the node, and on the replacements.
+func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
+	err := b.unprotectNode(ctx, b.client, node.Name)
+	if err == nil {
+		b.free(node.Name)
+	}
+	return errors.Join(err, b.Settle(ctx, tokens))
+}
+
+// Settle lets Karpenter act again on the replacements.
+func (b *Backend) Settle(ctx context.Context, tokens []string) error {
+	var errs []error
+	for _, token := range tokens {
+		errs = append(errs, b.unprotectClaim(ctx, b.client, ClaimName(token)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,61 @@
+package market
+
+import (
+	"cmp"
+	"strings"
+)
+
+// A zoneAt names a zone of a provider.
+type zoneAt struct{ provider, zone string }
+
+// regionsOf returns the regions of zones that lie in one only, and by an empty zone that
+// of a provider with one only.
+func regionsOf(keys []offerKey) map[zoneAt]string {
+	regions := map[zoneAt]string{}
+	for i := range keys {
+		k := &keys[i]
+		for _, at := range [...]zoneAt{{k.provider, k.zone}, {k.provider, ""}} {
+			if before, known := regions[at]; known && before != k.region {
+				regions[at] = "" // in several
+			} else if !known {
+				regions[at] = k.region
+			}
+		}
+	}
+	return regions
+}
+
+// regionOf returns the region of a node that does not say it: that in which its zone is
+// known, that which the name of the zone says, or the only one there is; empty otherwise.
+func (b *Book) regionOf(provider, zone string) string {
+	only := b.table.regions[zoneAt{provider, ""}]
+	if len(b.config.Regions) == 1 {
+		only = b.config.Regions[0]
+	}
+	if zone == "" {
+		return only
+	}
+	return cmp.Or(b.table.regions[zoneAt{provider, zone}], regionIn(provider, zone), only)
+}
+
+// regionIn returns the region that the name of a zone begins with; empty where it is not
+// written as the provider writes zones.
+func regionIn(provider, zone string) string {
+	switch i := strings.LastIndexByte(zone, '-'); provider {
+	case "aws": // us-east-1a
+		if r := strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz"); r != zone && endsInDigit(r) {
+			return r
+		}
+	case "gcp": // europe-west1-b
+		if i > 0 && endsInDigit(zone[:i]) {
+			return zone[:i]
+		}
+	case "azure": // westeurope-1
+		if i > 0 && endsInDigit(zone) {
+			return zone[:i]
+		}
+	}
+	return ""
+}
+
+func endsInDigit(s string) bool { return s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' }

@@ -1,0 +1,90 @@
+// Package permit answers, at the moment at which something is about to be changed,
+// whether it may be. What decides about that (the mode of the pool, the kill switch,
+// the lease) is read from the API server and never from a cache, and is at most
+// [Config.Fresh] old.
+//
+// A context carries on whose behalf a write is made: [Act] for a pool, [Enforce] for
+// GPU budgets, [Undo] for taking back a mark of ours. The HTTP transport of all clients
+// asks [Authority.Request] after the wait for the write limit and right before it
+// sends; whoever calls a cloud asks [Authority.Check] right before the call. A write
+// without a permit in its context is refused unless it is of an object of our own, so
+// that a check that was forgotten cannot do harm.
+package permit
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Verdict says how far a pool may go.
+type Verdict string
+
+// The verdicts.
+const (
+	Active   Verdict = "active"   // it may be changed
+	Shadow   Verdict = "shadow"   // the mode of the controller or of the pool lets nothing be changed
+	Off      Verdict = "off"      // the pool is off
+	Stopped  Verdict = "stopped"  // the kill switch is on
+	Conflict Verdict = "conflict" // another pool selects the same nodes
+	Gone     Verdict = "gone"     // there is no such pool
+)
+
+// A Denied is the error of a write that may not be made.
+type Denied struct {
+	// Pool is the CapacityPool; empty for what spans pools.
+	Pool    string
+	Verdict Verdict
+}
+
+// Error names the pool and the verdict.
+func (d *Denied) Error() string {
+	if d.Pool == "" {
+		return fmt.Sprintf("not written: the controller is %s", d.Verdict)
+	}
+	return fmt.Sprintf("not written: pool %s is %s", d.Pool, d.Verdict)
+}
+
+// An Unpermitted is the error of a write that nobody gave a permit for. It is a fault
+// of the program.
+type Unpermitted struct{ What string }
+
+// Error names the write.
+func (u *Unpermitted) Error() string { return "not written: no permit for " + u.What }
+
+type purpose uint8
+
+const (
+	act purpose = iota + 1
+	undo
+	enforce
+)
+
+type permit struct {
+	purpose purpose
+	pool    string
+}
+
+type permitKey struct{}
+
+// Act returns a context for changes on behalf of a pool. They are made while the
+// verdict on the pool is Active.
+func Act(ctx context.Context, pool string) context.Context {
+	return context.WithValue(ctx, permitKey{}, permit{act, pool})
+}
+
+// Undo returns a context for taking back what is ours. That is done in every mode of
+// a pool and under the kill switch, but not by a controller in shadow.
+func Undo(ctx context.Context) context.Context {
+	return context.WithValue(ctx, permitKey{}, permit{purpose: undo})
+}
+
+// Enforce returns a context for what GPU budgets ask for, which spans pools.
+func Enforce(ctx context.Context) context.Context {
+	return context.WithValue(ctx, permitKey{}, permit{purpose: enforce})
+}
+
+// IsUndo reports whether ctx is for taking back what is ours.
+func IsUndo(ctx context.Context) bool {
+	p, _ := ctx.Value(permitKey{}).(permit)
+	return p.purpose == undo
+}

@@ -1,0 +1,48 @@
+package permit
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// Request returns why a write to the API server may not be sent, as [Authority.Check]
+// does. Writes of objects of our own need no permit: the Lease, Events, the group
+// spotter.dev and ConfigMaps in our namespace; nor do requests that change nothing.
+func (a *Authority) Request(ctx context.Context, r *http.Request) error {
+	if a.own(r) {
+		return nil
+	}
+	p, ok := ctx.Value(permitKey{}).(permit)
+	if !ok {
+		return &Unpermitted{What: r.Method + " " + r.URL.Path}
+	}
+	return a.check(ctx, p)
+}
+
+func (a *Authority) own(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	default:
+		return true
+	}
+	if r.URL.Query().Get("dryRun") == "All" {
+		return true
+	}
+	_, path, _ := strings.Cut(r.URL.Path, "/api") // the server may stand below a path of its own
+	for _, group := range [...]string{"coordination.k8s.io", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", v1alpha1.GroupVersion.Group} {
+		if strings.HasPrefix(path, "s/"+group+"/") {
+			return true
+		}
+	}
+	parts := strings.Split(strings.TrimPrefix(path, "/v1/namespaces/"), "/") // namespace, resource, name
+	switch {
+	case !strings.HasPrefix(path, "/v1/namespaces/") || len(parts) < 2:
+		return false
+	case parts[1] == "events":
+		return true
+	}
+	return parts[1] == "configmaps" && parts[0] == a.cfg.Namespace
+}

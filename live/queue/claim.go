@@ -1,0 +1,116 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A warning is a notice that was given to the sink. Its message is deleted ClaimWait
+// later, when its nodes are in somebody's hands: where we die before that, the next
+// leader receives it again.
+type warning struct {
+	due     time.Time
+	receipt string
+	notices []backend.Notice
+}
+
+// The marks on nodes by which Karpenter and the Node Termination Handler show that
+// they drain them, and the label of nodes that Karpenter made.
+const (
+	labelNodePool  = "karpenter.sh/nodepool"
+	taintKarpenter = "karpenter.sh/disrupted"
+	taintNTH       = "aws-node-termination-handler/"
+)
+
+// clockSkew is how far the clock of AWS may be ahead of the cluster's.
+const clockSkew = 30 * time.Second
+
+// settle has the nodes of warnings that are due drained by us where nobody does, and
+// their messages deleted.
+func (q *Queue) settle(ctx context.Context) {
+	now := q.config.Clock.Now()
+	for len(q.warned) > 0 && !q.warned[0].due.After(now) {
+		for _, n := range q.warned[0].notices {
+			if n.ActedBy == policy.ActorNone {
+				continue
+			}
+			if node := q.node(ctx, n.Machine); node == nil || !claimed(node, n.At) {
+				n.ActedBy, n.Unclaimed = policy.ActorNone, true
+				q.sink.Notice(n)
+			}
+		}
+		q.done = append(q.done, q.warned[0].receipt)
+		q.warned = q.warned[1:]
+	}
+}
+
+// claimed reports whether somebody empties a node because of a warning of that time.
+// Who cordoned it long before does not.
+func claimed(n *corev1.Node, warned policy.Time) bool {
+	if n.DeletionTimestamp != nil {
+		return true
+	}
+	cordoned := n.Spec.Unschedulable
+	for _, t := range n.Spec.Taints {
+		if t.Key == drain.TaintDraining || t.Key == taintKarpenter || strings.HasPrefix(t.Key, taintNTH) {
+			return true
+		}
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil && t.TimeAdded.Add(clockSkew).Before(warned.Std()) {
+			cordoned = false
+		}
+	}
+	return cordoned
+}
+
+// expected returns who is expected to drain a warned node: EKS, as the groups know, or,
+// as the workloads of the cluster say, Karpenter those that it made and the Node
+// Termination Handler all.
+func (q *Queue) expected(ctx context.Context, n backend.Notice) policy.Actor {
+	by := policy.ActorNone
+	if q.config.DrainedBy != nil {
+		by = q.config.DrainedBy(n)
+	}
+	if by != policy.ActorNone || n.ReclaimAt == 0 {
+		return by
+	}
+	for _, r := range q.Rivals() {
+		switch r.Actor {
+		case policy.ActorNTH:
+			return policy.ActorNTH
+		case policy.ActorKarpenter:
+			if node := q.node(ctx, n.Machine); node != nil && node.Labels[labelNodePool] != "" {
+				by = policy.ActorKarpenter
+			}
+		}
+	}
+	return by
+}
+
+// node returns the node of an instance, nil if there is none or nodes cannot be listed.
+// It is the cache's, and as it was when the messages were received.
+func (q *Queue) node(ctx context.Context, instance string) *corev1.Node {
+	if q.byInstance != nil || q.nodes == nil {
+		return q.byInstance[instance]
+	}
+	var nodes corev1.NodeList
+	if err := q.nodes.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		if q.first("nodes: " + err.Error()) {
+			q.config.Log.Warn("it is not known who drains warned nodes; Spotter does", "error", err)
+		}
+		return nil
+	}
+	q.byInstance = make(map[string]*corev1.Node, len(nodes.Items))
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		q.byInstance[n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:]] = n
+	}
+	return q.byInstance[instance]
+}

@@ -1,0 +1,235 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// poolsAtOnce is for how many pools backends are called side by side: one whose backend
+// is slow must not keep others waiting.
+const poolsAtOnce = 16
+
+// tendMax bounds how long one backend is tended.
+const tendMax = 2 * time.Minute
+
+// What a reconciler that failed waits before it is run again: it doubles up to the last.
+const (
+	backoff    = time.Second
+	backoffMax = time.Minute
+)
+
+// workers are the reconcilers that carry out what steps publish. They are nil until the
+// controller starts.
+type workers struct {
+	pools    *worker[string] // by CapacityPool: NodePools and launches
+	budgets  *worker[string] // by GPUBudget; the empty key writes the statuses of all
+	backends *worker[int]    // by Parts.Tenders
+	status   *worker[string] // by CapacityPool: its status
+}
+
+// A worker is a reconciler of controller-runtime and the queue that it takes keys from.
+type worker[K comparable] struct {
+	queue priorityqueue.PriorityQueue[K]
+	controller.TypedController[K]
+}
+
+func newWorker[K comparable](name string, log *slog.Logger, atOnce int, do reconcile.TypedFunc[K]) *worker[K] {
+	sink := logr.FromSlogHandler(log.Handler())
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](backoff, backoffMax)
+	queue := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.Log, o.RateLimiter = sink, limiter })
+	run, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[K]{
+		Reconciler: do, MaxConcurrentReconciles: atOnce, SkipNameValidation: new(true), Logger: sink,
+		NewQueue: func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] { return queue },
+	})
+	if err != nil {
+		panic(fmt.Sprintf("live: worker %q: %v", name, err))
+	}
+	return &worker[K]{queue, run}
+}
+
+// add has keys reconciled. One that waits already is not added again.
+func (w *worker[K]) add(priority int, keys ...K) {
+	if w != nil {
+		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, keys...)
+	}
+}
+
+// startWorkers has all that goes on beside the steps run until ctx ends; all waits for it.
+func (c *Controller) startWorkers(ctx context.Context, all *sync.WaitGroup) {
+	c.workers = workers{
+		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.reconcilePool),
+		budgets:  newWorker("budget", c.parts.Log, 1, c.reconcileBudget),
+		backends: newWorker("backend", c.parts.Log, max(1, len(c.parts.Tenders)), c.reconcileBackend),
+		status:   newWorker("status", c.parts.Log, 1, c.reconcileStatus),
+	}
+	for _, run := range append([]func(context.Context) error{
+		c.workers.pools.Start, c.workers.budgets.Start, c.workers.backends.Start, c.workers.status.Start,
+		c.parts.Drains.Run, c.relay, c.watchSwitch,
+	}, c.parts.Workers...) {
+		all.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				c.parts.Log.Error("what runs beside the steps has stopped", "error", err)
+			}
+		})
+	}
+}
+
+// reconcilePool carries out what the last plan asks for a pool: what it buys, its
+// launches, and the deletion cost of pods on its nodes.
+func (c *Controller) reconcilePool(ctx context.Context, pool string) (reconcile.Result, error) {
+	err := c.carryOut(permit.Act(ctx, pool), target{pool: pool})
+	if c.table.settle(pool, err) {
+		c.workers.status.add(priorityPlan, pool)
+	}
+	return reconcile.Result{}, err
+}
+
+// reconcileBudget carries out what the last plan asks for a GPUBudget. The statuses of
+// all of them it writes too, so that no other writes the objects meanwhile.
+func (c *Controller) reconcileBudget(ctx context.Context, budget string) (reconcile.Result, error) {
+	if budget != "" {
+		return reconcile.Result{}, c.carryOut(permit.Enforce(ctx), target{budget: budget})
+	}
+	s := c.table.snapshot()
+	if s == nil {
+		return reconcile.Result{}, nil
+	}
+	var errs []error
+	for _, r := range c.parts.Reporters {
+		errs = append(errs, r.Report(ctx, s))
+	}
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// carryOut does what is left of an intent, in order. What fails does not keep the rest
+// from being done. It returns the first failure.
+func (c *Controller) carryOut(ctx context.Context, of target) error {
+	var failed error
+	for _, e := range c.table.todo(of) {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the process is to end
+		}
+		if !c.table.begin(of, e) {
+			continue // a later plan has taken its place
+		}
+		v, why, err := c.act(ctx, e)
+		c.table.end(of, e, v, why)
+		c.parts.Metrics.Entry(e.kind, of.pool, string(v))
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("%s: %w", e.kind, err)
+		}
+		if errors.Is(err, ErrSuperseded) {
+			c.wake(wakeLease)
+			break
+		}
+	}
+	return failed
+}
+
+// act does one thing, if it may be done at this moment.
+func (c *Controller) act(ctx context.Context, e *entry) (outcome, held, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallMax)
+	defer cancel()
+	if err := c.parts.Authority.Check(ctx); err != nil {
+		return answer(err)
+	}
+	return answer(e.do(ctx))
+}
+
+// reconcileBackend lets a backend do what passes with time, after each step and every
+// Config.TendEvery.
+func (c *Controller) reconcileBackend(ctx context.Context, i int) (reconcile.Result, error) {
+	again := reconcile.Result{RequeueAfter: c.cfg.TendEvery}
+	s := c.table.snapshot()
+	if s == nil || c.cfg.Mode != policy.ModeActive { // in shadow nothing is written, not even to take it back
+		return again, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tendMax)
+	defer cancel()
+	view, err := c.tendable(ctx, s)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	times := phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
+	inner, end := times.begin(ctx, phaseTend)
+	err = c.parts.Tenders[i].Tend(inner, view)
+	end()
+	for p := range s.Pools { // a backend may have come to say something else of them
+		c.workers.status.add(priorityReport, s.Pools[p].Name)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("tending what the backends hold: %w", err)
+	}
+	return again, nil
+}
+
+// tendable returns a snapshot with each pool in the mode that it may be changed in now.
+func (c *Controller) tendable(ctx context.Context, s *policy.Snapshot) (*policy.Snapshot, error) {
+	view := *s
+	view.Pools = slices.Clone(s.Pools)
+	for i := range view.Pools {
+		v, err := c.parts.Authority.Pool(ctx, view.Pools[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		switch v {
+		case permit.Active:
+			view.Pools[i].Mode = policy.ModeActive
+		case permit.Off, permit.Gone:
+			view.Pools[i].Mode = policy.ModeOff
+		default:
+			view.Pools[i].Mode = policy.ModeShadow
+		}
+	}
+	return &view, nil
+}
+
+// snapshot returns that of the last step, nil before the first.
+func (t *table) snapshot() *policy.Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// launchWait bounds how long a step waits for launches of the plan before. What is still
+// under way then may be seen by the step or not, so that its pool launches nothing more.
+const launchWait = 2 * time.Second
+
+// awaitLaunches withdraws the launches that have not begun and waits for the others.
+func (c *Controller) awaitLaunches(ctx context.Context) {
+	c.publisher.soon = false
+	c.table.withdraw()
+	busy, ended := c.table.launching()
+	defer func() { c.publisher.busy = busy }()
+	if len(busy) == 0 {
+		return
+	}
+	ctx, end := c.times.begin(ctx, phaseWait)
+	defer end()
+	timer := c.parts.Clock.NewTimer(launchWait)
+	defer timer.Stop()
+	for len(busy) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+			return
+		case <-ended:
+		}
+		busy, ended = c.table.launching()
+	}
+}

@@ -1,0 +1,188 @@
+package rights
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A Policy is one of IAM.
+type Policy struct {
+	Version   string
+	Statement []Statement
+}
+
+// A Statement allows actions on resources. Condition holds operators, below them keys,
+// and their values.
+type Statement struct {
+	Effect    string
+	Action    []string
+	Resource  []string
+	Condition map[string]map[string][]string `json:",omitempty"`
+}
+
+// JSON returns the text of a policy.
+func (p Policy) JSON() []byte {
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("rights: a policy of plain strings: %v", err))
+	}
+	return text
+}
+
+// PolicyOf returns the policy that allows what a controller needs and nothing besides,
+// one statement for all actions that are limited alike.
+func PolicyOf(s Setup) Policy {
+	p := Policy{Version: "2012-10-17"}
+	at := map[string]int{}
+	for _, x := range AWS() {
+		if !s.needs(x.Part, x.Active) || x.On == theKey && (x.Part != Bucket || s.Key == "") {
+			continue
+		}
+		i, known := at[x.On]
+		if !known {
+			i, at[x.On] = len(p.Statement), len(p.Statement)
+			p.Statement = append(p.Statement, s.statement(x.On))
+		}
+		p.Statement[i].Action = append(p.Statement[i].Action, x.Action)
+	}
+	for i := range p.Statement {
+		slices.Sort(p.Statement[i].Action)
+	}
+	return p
+}
+
+// statement returns one without actions that is limited to what they are on.
+func (s Setup) statement(on string) Statement {
+	equal := map[string][]string{}
+	condition := map[string]map[string][]string{"StringEquals": equal}
+	var resources []string
+	inRegions := func(service, rest string) {
+		for _, r := range s.Regions {
+			resources = append(resources, fmt.Sprintf("arn:%s:%s:%s:*:%s", partition(r), service, r, rest))
+		}
+		equal["aws:ResourceAccount"] = []string{"${aws:PrincipalAccount}"}
+	}
+	if on == theTags || on == managedTags {
+		condition["ForAllValues:StringLike"] = map[string][]string{"aws:TagKeys": {"spotter.dev/*"}}
+	}
+	switch on {
+	case anything:
+		resources, equal["aws:RequestedRegion"] = []string{"*"}, s.Regions
+	case pricing: // the service is nowhere else
+		resources, equal["aws:RequestedRegion"] = []string{"*"}, []string{"us-east-1"}
+	case theGroups, theTags:
+		inRegions("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")
+		equal["aws:ResourceTag/kubernetes.io/cluster/"+s.Cluster] = []string{"owned", "shared"}
+	case theManaged, managedTags:
+		inRegions("eks", "nodegroup/"+s.Cluster+"/*/*")
+	case theQueue:
+		resources = []string{s.queueARN()}
+	case theBucket, theObjects:
+		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(s.Bucket, "s3://"), "/")
+		arn := "arn:" + partition(slices.Concat(s.Regions, []string{""})[0]) + ":s3:::" + bucket
+		if prefix = strings.Trim(prefix, "/"); prefix != "" {
+			prefix += "/"
+		}
+		resources = []string{arn + "/" + prefix + "*"}
+		if on == theBucket {
+			resources, condition["StringLike"] = []string{arn}, map[string][]string{"s3:prefix": {prefix + "*"}}
+		}
+	case theKey:
+		resources = []string{s.Key}
+		if !strings.HasPrefix(s.Key, "arn:") {
+			resources = nil
+			inRegions("kms", "key/"+s.Key)
+		}
+	}
+	if len(equal) == 0 {
+		delete(condition, "StringEquals")
+	}
+	return Statement{Effect: "Allow", Resource: resources, Condition: condition}
+}
+
+// queueARN returns the name of a queue that has a URL as
+// https://sqs.us-east-1.amazonaws.com/123456789012/spotter.
+func (s Setup) queueARN() string {
+	region, path := "*", s.Queue
+	if u, err := url.Parse(s.Queue); err == nil {
+		path = u.Path
+		for _, part := range strings.Split(u.Hostname(), ".") {
+			if strings.Count(part, "-") >= 2 {
+				region = part
+			}
+		}
+	}
+	account, name, _ := strings.Cut(strings.Trim(path, "/"), "/")
+	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partition(region), region, account, name)
+}
+
+// partition returns that of AWS in which a region lies.
+func partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+// A Request is what IAM judges. Keys are the condition keys that it carries.
+type Request struct {
+	Action, Resource string
+	Keys             map[string][]string
+}
+
+// Allows reports whether a policy allows a request, by the operators that policies of
+// this package use. Servers that play AWS in tests refuse what it does not.
+func (p Policy) Allows(r Request) bool {
+	return slices.ContainsFunc(p.Statement, func(s Statement) bool {
+		return slices.Contains(s.Action, r.Action) && matchesAny(s.Resource, r.Resource) && s.holds(r)
+	})
+}
+
+// holds reports whether all conditions of a statement do.
+func (s *Statement) holds(r Request) bool {
+	for operator, keys := range s.Condition {
+		for key, values := range keys {
+			has := r.Keys[key]
+			if len(has) == 0 && !strings.HasPrefix(operator, "ForAllValues:") {
+				return false
+			}
+			for _, x := range has {
+				if strings.HasSuffix(operator, "StringLike") && !matchesAny(values, x) || operator == "StringEquals" && !slices.Contains(values, x) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// matchesAny reports whether text is one of the patterns, in which * stands for
+// anything.
+func matchesAny(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, text) })
+}
+
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	if !strings.HasPrefix(text, parts[0]) {
+		return false
+	}
+	text = text[len(parts[0]):]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return strings.HasSuffix(text, parts[len(parts)-1])
+}

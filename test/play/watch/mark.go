@@ -1,0 +1,52 @@
+package watch
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Rest holds that no mark of ours stands without cause at an instant of rest: one on
+// whose node nothing has come on for the time of quiet, and that no notice explains.
+func (w *Watcher) Rest(at time.Time) {
+	for _, name := range sorted(w.nodes) {
+		n := w.nodes[name]
+		if len(n.Ours) == 0 || n.Notice {
+			continue
+		}
+		last := n.since
+		if p := w.progress[name]; p.After(last) {
+			last = p
+		}
+		if idle := at.Sub(last); idle > w.cfg.Quiet {
+			w.find(at, "mark", "node %s carries %s, and nothing has come on for %v", name, strings.Join(n.Ours, ", "), idle.Round(time.Second))
+		}
+	}
+}
+
+// Unmarked holds that no mark of ours stands at all, since nothing may be done any more.
+func (w *Watcher) Unmarked(at time.Time) {
+	for _, name := range sorted(w.nodes) {
+		if n := w.nodes[name]; len(n.Ours) > 0 {
+			w.find(at, "mark", "node %s carries %s though nothing may be done", name, strings.Join(n.Ours, ", "))
+		}
+	}
+}
+
+// Marked returns how many nodes carry a mark of ours.
+func (w *Watcher) Marked() (n int) {
+	for _, x := range w.nodes {
+		if len(x.Ours) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func sorted[V any](m map[string]V) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

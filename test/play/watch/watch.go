@@ -1,0 +1,129 @@
+// Package watch judges a controller by what the API server shows of it: objects as they
+// change, and the audit log. It knows the words of the API and nothing of the program that
+// it watches, and runs in a process of its own.
+//
+// A [Watcher] takes what was seen, in order, and keeps [Finding]s: what no controller may
+// do at any instant.
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The words of the API.
+const (
+	annotationDrain     = "spotter.dev/drain"
+	annotationCordon    = "spotter.dev/cordon"
+	annotationProtected = "spotter.dev/protected"
+	annotationSwitch    = "spotter.dev/kill-switch"
+	taintDraining       = "spotter.dev/draining"
+	labelNodePool       = "karpenter.sh/nodepool"
+	modeActive          = "active"
+)
+
+// noticeTaints are how a provider says that it takes a node.
+var noticeTaints = []string{"cloud.google.com/impending-node-termination", "aws-node-termination-handler/spot-itn"}
+
+// A Config says whom a watcher watches.
+type Config struct {
+	// User is the controller's at the API server.
+	User string
+
+	// Namespace and KillSwitch name the ConfigMap that stops everything.
+	Namespace, KillSwitch string
+
+	// PoolLabel is the label of nodes and pods that names their CapacityPool.
+	PoolLabel string
+
+	// Grace is how long after a mode or the switch has changed the controller may still
+	// act by what was before.
+	Grace time.Duration
+
+	// Quiet is how long after its last progress a mark may stand.
+	Quiet time.Duration
+}
+
+// DefaultConfig returns what is promised.
+func DefaultConfig() Config {
+	return Config{User: "spotter", KillSwitch: "spotter-kill-switch", PoolLabel: "team", Grace: 2 * time.Second, Quiet: time.Minute}
+}
+
+// A Finding is something that must not happen and did.
+type Finding struct {
+	At   time.Time
+	Rule string // budget, stop, mark, pdb, delete or ledger
+	What string
+}
+
+// String returns the finding in one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s %s: %s", f.At.UTC().Format("15:04:05.000"), f.Rule, f.What)
+}
+
+// A Watcher holds what was seen. It is used by one goroutine.
+type Watcher struct {
+	cfg      Config
+	findings []Finding
+
+	nodes  map[string]*Node
+	pods   map[string]*Pod
+	pools  map[string]*history[pool]       // CapacityPools
+	limits map[string]*history[allowances] // NodePools
+	off    history[bool]                   // the kill switch
+	pdbs   map[string]*pdb
+
+	progress  map[string]time.Time // by node, when an eviction there was asked for
+	evictions []eviction
+	others    []loss // pods that others took
+	uses      map[string]*use
+}
+
+// New returns a watcher that has seen nothing.
+func New(cfg Config) *Watcher {
+	return &Watcher{
+		cfg: cfg, nodes: map[string]*Node{}, pods: map[string]*Pod{}, pools: map[string]*history[pool]{}, limits: map[string]*history[allowances]{},
+		pdbs: map[string]*pdb{}, progress: map[string]time.Time{}, uses: map[string]*use{},
+	}
+}
+
+// Findings returns what was found so far, in the order of time.
+func (w *Watcher) Findings() []Finding {
+	slices.SortStableFunc(w.findings, func(a, b Finding) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	return slices.Clone(w.findings)
+}
+
+func (w *Watcher) find(at time.Time, rule, format string, args ...any) {
+	w.findings = append(w.findings, Finding{at, rule, fmt.Sprintf(format, args...)})
+}
+
+// A history is a value over time, by when each came to hold.
+type history[T any] struct {
+	at []time.Time
+	is []T
+}
+
+func (h *history[T]) set(at time.Time, v T) {
+	h.at, h.is = append(h.at, at), append(h.is, v)
+}
+
+// during returns what held at some instant in [from, to].
+func (h *history[T]) during(from, to time.Time) (all []T) {
+	for i := range h.at {
+		if !h.at[i].After(to) && (i+1 == len(h.at) || !h.at[i+1].Before(from)) {
+			all = append(all, h.is[i])
+		}
+	}
+	return all
+}
+
+func keyed[T any](m map[string]*history[T], key string) *history[T] {
+	h, ok := m[key]
+	if !ok {
+		h = &history[T]{}
+		m[key] = h
+	}
+	return h
+}

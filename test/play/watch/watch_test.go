@@ -1,0 +1,320 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var t0 = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return t0.Add(time.Duration(seconds * float64(time.Second))) }
+
+// A scene is what a watcher is shown.
+type scene struct{ *Watcher }
+
+func newScene() scene {
+	cfg := DefaultConfig()
+	cfg.Namespace = "spotter"
+	return scene{New(cfg)}
+}
+
+func (s scene) pool(seconds float64, mode, budget string) {
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "admin", Verb: "patch", Group: "spotter.dev", Resource: "capacitypools", Name: "web", Mode: mode, Budget: budget, Code: 200})
+}
+
+func (s scene) kill(seconds float64, on string) {
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "admin", Verb: "update", Resource: "configmaps", Namespace: "spotter", Name: "spotter-kill-switch",
+		Annotations: map[string]string{annotationSwitch: on}, Code: 200})
+}
+
+func (s scene) node(seconds float64, name string, marks ...string) {
+	n := Node{Name: name, Pool: "web", NodePool: "web-spot", Ours: marks}
+	for _, m := range marks {
+		n.Draining = n.Draining || m == annotationCordon
+	}
+	s.Node(at(seconds), n)
+}
+
+func (s scene) notice(seconds float64, name string) {
+	s.Node(at(seconds), Node{Name: name, Pool: "web", NodePool: "web-spot", Ours: []string{annotationCordon}, Draining: true, Notice: true})
+}
+
+func (s scene) pod(name, node string) {
+	s.Pod(Pod{Namespace: "default", Name: name, Node: node, Labels: map[string]string{"app": "web"}})
+}
+
+func (s scene) evict(seconds float64, pod string, code int) {
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: "spotter", Verb: "create", Resource: "pods", Subresource: "eviction", Namespace: "default", Name: pod, Code: code})
+}
+
+func (s scene) remove(seconds float64, user, pod string) {
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "delete", Resource: "pods", Namespace: "default", Name: pod, Code: 200})
+}
+
+func (s scene) healthy(seconds float64, n int32) {
+	s.PDB(at(seconds), PDB{Namespace: "default", Name: "web", Selector: map[string]string{"app": "web"}, Observed: true, Expected: 4, Healthy: n, Desired: 3})
+}
+
+// TestRules shows each rule what it must find, and what it must not.
+func TestRules(t *testing.T) {
+	for name, x := range map[string]struct {
+		show func(scene)
+		want string // the rules that are broken, in order
+	}{
+		"a budget of one, and two drains": {func(s scene) {
+			s.pool(0, "active", "1")
+			s.node(1, "a")
+			s.node(1, "b")
+			s.node(5, "a", annotationCordon)
+			s.node(6, "b", annotationCordon)
+		}, "budget"},
+		"one after the other": {func(s scene) {
+			s.pool(0, "active", "1")
+			s.node(1, "a")
+			s.node(1, "b")
+			s.node(5, "a", annotationCordon)
+			s.node(6, "a")
+			s.node(7, "b", annotationCordon)
+			s.NodeGone("b")
+			s.node(8, "a", annotationCordon)
+		}, ""},
+		"a budget of a NodePool": {func(s scene) {
+			s.NodePool(at(0), "web-spot", "50%", "1")
+			s.node(1, "a")
+			s.node(1, "b")
+			s.node(5, "a", annotationCordon)
+			s.node(6, "b", annotationCordon)
+		}, "budget"},
+		"half of three nodes, rounded up": {func(s scene) {
+			s.pool(0, "active", "50%")
+			for _, n := range []string{"a", "b", "c"} {
+				s.node(1, n)
+			}
+			s.node(5, "a", annotationCordon)
+			s.node(5, "b", annotationCordon)
+		}, ""},
+		"all of three at half": {func(s scene) {
+			s.pool(0, "active", "50%")
+			for _, n := range []string{"a", "b", "c"} {
+				s.node(1, n)
+			}
+			for _, n := range []string{"a", "b", "c"} {
+				s.node(5, n, annotationCordon)
+			}
+		}, "budget"},
+		"nodes under notice do not count": {func(s scene) {
+			s.pool(0, "active", "1")
+			s.notice(5, "a")
+			s.notice(5, "b")
+			s.node(6, "c", annotationCordon)
+		}, ""},
+		"a budget that was edited a second ago": {func(s scene) {
+			s.pool(0, "active", "2")
+			s.node(5, "a", annotationCordon)
+			s.pool(5, "active", "1")
+			s.node(6, "b", annotationCordon)
+		}, ""},
+		"a budget that was edited long ago": {func(s scene) {
+			s.pool(0, "active", "2")
+			s.node(5, "a", annotationCordon)
+			s.pool(5, "active", "1")
+			s.node(8, "b", annotationCordon)
+		}, "budget"},
+		"an eviction in an active pool": {func(s scene) {
+			s.pool(0, "active", "")
+			s.node(1, "a")
+			s.pod("p", "a")
+			s.evict(5, "p", 201)
+		}, ""},
+		"within the grace of a mode": {func(s scene) {
+			s.pool(0, "active", "")
+			s.node(1, "a")
+			s.pod("p", "a")
+			s.pool(5, "off", "")
+			s.evict(6.9, "p", 201)
+		}, ""},
+		"after the grace of a mode": {func(s scene) {
+			s.pool(0, "active", "")
+			s.node(1, "a")
+			s.pod("p", "a")
+			s.pool(5, "shadow", "")
+			s.evict(7.1, "p", 429)
+		}, "stop"},
+		"after the end of a pool": {func(s scene) {
+			s.pool(0, "active", "")
+			s.node(1, "a")
+			s.pod("p", "a")
+			s.Request(&Request{Received: at(5), Answered: at(5), User: "admin", Verb: "delete", Resource: "capacitypools", Name: "web", Code: 200})
+			s.evict(8, "p", 201)
+		}, "stop"},
+		"after a pool came again": {func(s scene) {
+			s.pool(0, "off", "")
+			s.node(1, "a")
+			s.pod("p", "a")
+			s.pool(5, "active", "")
+			s.evict(6, "p", 201)
+		}, ""},
+		"after the kill switch": {func(s scene) {
+			s.pool(0, "active", "")
+			s.kill(0, "false")
+			s.node(1, "a")
+			s.pod("p", "a")
+			s.kill(5, "true")
+			s.evict(6, "p", 201)
+			s.evict(7.1, "p", 201)
+			s.kill(8, "false")
+			s.evict(9, "p", 201)
+		}, "stop"},
+		"a mark nobody needs": {func(s scene) {
+			s.node(0, "a", annotationDrain)
+			s.Rest(at(59))
+			s.Rest(at(61))
+		}, "mark"},
+		"a protection nobody needs": {func(s scene) {
+			s.Node(at(0), Node{Name: "nodeclaim/a", Ours: []string{annotationProtected}})
+			s.Rest(at(61))
+		}, "mark"},
+		"a mark on a node that is emptied": {func(s scene) {
+			s.pool(0, "active", "")
+			s.node(0, "a", annotationCordon)
+			s.pod("p", "a")
+			s.evict(30, "p", 429)
+			s.Rest(at(61))
+			s.node(62, "a")
+			s.Rest(at(200))
+		}, ""},
+		"a mark where nothing may be done": {func(s scene) {
+			s.node(0, "a", annotationCordon)
+			s.Unmarked(at(1))
+		}, "mark"},
+		"a disruption budget that we broke": {func(s scene) {
+			s.pool(0, "active", "")
+			s.pod("p", "a")
+			s.pod("q", "a")
+			s.healthy(1, 4)
+			s.evict(2, "p", 201)
+			s.evict(2, "q", 201)
+			s.healthy(3, 2)
+			s.healthy(4, 2)
+		}, "pdb"},
+		"a disruption budget that others broke": {func(s scene) {
+			s.pool(0, "active", "")
+			s.pod("p", "a")
+			s.pod("q", "a")
+			s.healthy(1, 4)
+			s.evict(2, "p", 201)
+			s.remove(2, "admin", "q")
+			s.healthy(3, 2)
+		}, ""},
+		"a disruption budget that is not whole yet": {func(s scene) {
+			s.pool(0, "active", "")
+			s.pod("p", "a")
+			s.healthy(1, 2)
+			s.evict(2, "p", 201)
+			s.healthy(3, 1)
+		}, ""},
+		"a pod that is deleted": {func(s scene) {
+			s.pod("p", "a")
+			s.remove(2, "spotter", "p")
+		}, "delete"},
+	} {
+		s := newScene()
+		x.show(s)
+		var rules []string
+		for _, f := range s.Findings() {
+			rules = append(rules, f.Rule)
+		}
+		if got := strings.Join(rules, " "); got != x.want {
+			t.Errorf("%s: found %q, want %q: %v", name, got, x.want, s.Findings())
+		}
+	}
+}
+
+// TestLedger: a ledger holds what pods used, ended ones too, and no more.
+func TestLedger(t *testing.T) {
+	for _, x := range []struct {
+		consumed float64
+		unseen   time.Duration
+		broken   bool
+	}{{3, 0, false}, {3.0035, 0, false}, {2.9965, 0, false}, {3.01, 0, true}, {2.99, 0, true}, {2.99, time.Minute, false}, {2.9, time.Minute, true}, {number("much"), 0, true}} {
+		s := newScene()
+		need := map[string]float64{"gpu": 1}
+		labels := map[string]string{"team": "ml"}
+		s.Pod(Pod{Namespace: "ml", Name: "a", Labels: labels, Start: at(0), Requests: need})
+		s.Pod(Pod{Namespace: "ml", Name: "b", Labels: labels, Start: at(0), End: at(3600), Requests: need})
+		s.Pod(Pod{Namespace: "ml", Name: "other", Start: at(0), Requests: need})
+		s.Pod(Pod{Namespace: "web", Name: "a", Labels: labels, Start: at(0), Requests: need})
+		s.PodGone(at(4000), "ml", "b")
+		s.Ledger(at(7300), Budget{Namespace: "ml", Name: "m", Resource: "gpu", Selector: labels, Consumed: x.consumed, CountedAt: at(7200)}, x.unseen)
+		if got := len(s.Findings()) > 0; got != x.broken {
+			t.Errorf("%.4f, %v unseen: found %v, want %t", x.consumed, x.unseen, s.Findings(), x.broken)
+		}
+	}
+}
+
+// TestAudit reads an audit log that grows, also one whose last line is half written.
+func TestAudit(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(file, []byte("what was before is not read\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := openTail(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.file.Close()
+	line := `{"requestReceivedTimestamp":"2026-01-01T12:00:00.5Z","stageTimestamp":"2026-01-01T12:00:01Z","verb":"patch","user":{"username":"admin"},"requestURI":"/x",` +
+		`"objectRef":{"resource":"capacitypools","name":"web","apiGroup":"spotter.dev"},"responseStatus":{"code":200},"responseObject":{"metadata":{"annotations":{"a":"b"}},"spec":{"mode":"off","disruption":{"budget":2}}}}` + "\n"
+	add := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(`{"verb":"get"}` + "\n" + line[:40])
+	if r, err := log.next(); r != nil || err != nil {
+		t.Errorf("half a line is %v, %v", r, err)
+	}
+	add(line[40:])
+	want := Request{Received: at(0.5), Answered: at(1), User: "admin", Verb: "patch", Group: "spotter.dev", Resource: "capacitypools", Name: "web", Code: 200, Mode: "off", Budget: "2"}
+	r, err := log.next()
+	if err != nil || r == nil {
+		t.Fatal(r, err)
+	}
+	if r.Annotations["a"] != "b" {
+		t.Errorf("annotations %v", r.Annotations)
+	}
+	r.Annotations = nil
+	if fmt.Sprint(*r) != fmt.Sprint(want) {
+		t.Errorf("%+v, want %+v", *r, want)
+	}
+	add("this is not JSON\n")
+	if _, err := log.next(); err == nil {
+		t.Error("a line that is not JSON is read")
+	}
+}
+
+// TestOrders: orders are answered, with what was found before.
+func TestOrders(t *testing.T) {
+	var out bytes.Buffer
+	s := newScene()
+	s.node(0, "a", annotationCordon)
+	r := &runner{w: s.Watcher, out: &out, budgets: map[string]Budget{"ml/b": {Namespace: "ml", Name: "b", Resource: "gpu", Consumed: 5}}}
+	for order := range lines(context.Background(), strings.NewReader("rest\nunmarked\nledgers\n")) {
+		r.obey(order)
+	}
+	if got := strings.Count(out.String(), "\ndone\n"); got != 3 || len(s.Findings()) != 3 || strings.Count(out.String(), "\n") != 6 {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
