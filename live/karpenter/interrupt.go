@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +31,7 @@ func (w *watcher) watchEvents(ctx context.Context) error {
 	c, err := cache.New(w.mgr.GetConfig(), cache.Options{
 		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}: {Field: fields.OneTermEqualSelector("involvedObject.kind", nodeClaimKind.Kind)},
+			&corev1.Event{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}, Field: fields.OneTermEqualSelector("involvedObject.kind", nodeClaimKind.Kind)},
 		},
 	})
 	if err != nil {
@@ -48,7 +49,7 @@ func (w *watcher) watchEvents(ctx context.Context) error {
 
 // seeEvent reports a warning, once.
 func (b *Backend) seeEvent(e *corev1.Event) {
-	if e.Reason != eventInterrupted && e.Reason != eventRecommendation {
+	if e.Reason != eventInterrupted && e.Reason != eventRecommendation || !byKarpenter(e) {
 		return
 	}
 	at := policy.TimeOf(eventTime(e))
@@ -74,6 +75,12 @@ func (b *Backend) seeEvent(e *corev1.Event) {
 	if e.Reason == eventInterrupted && m.Market != "" {
 		b.sink.Meet(backend.Event{Kind: backend.MetReclaim, Pool: m.Pool, Market: m.Market, At: at})
 	}
+}
+
+// byKarpenter reports whether an Event is where those on NodeClaims are, which have no
+// namespace, and by Karpenter. An Event in a namespace is written by whoever works there.
+func byKarpenter(e *corev1.Event) bool {
+	return e.Namespace == metav1.NamespaceDefault && e.InvolvedObject.Namespace == "" && cmp.Or(e.ReportingController, e.Source.Component) == "karpenter"
 }
 
 func eventTime(e *corev1.Event) time.Time {

@@ -72,8 +72,19 @@ func TestInterruptionEvents(t *testing.T) {
 	at := b.clock.Now().Add(time.Minute).Truncate(time.Second)
 	event := func(reason string, at time.Time) *corev1.Event {
 		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault}, Source: corev1.EventSource{Component: "karpenter"},
 			Reason: reason, LastTimestamp: metav1.NewTime(at), InvolvedObject: corev1.ObjectReference{Kind: "NodeClaim", Name: "n1", UID: c.UID},
 		}
+	}
+	for _, forge := range []func(*corev1.Event){ // by whoever may write Events in a namespace
+		func(e *corev1.Event) { e.Namespace, e.InvolvedObject.Namespace = "team", "team" },
+		func(e *corev1.Event) { e.InvolvedObject.Namespace = metav1.NamespaceDefault },
+		func(e *corev1.Event) { e.Source.Component = "web" },
+		func(e *corev1.Event) { e.ReportingController = "web" },
+	} {
+		e := event("SpotInterrupted", at)
+		forge(e)
+		b.seeEvent(e)
 	}
 	b.seeEvent(event("Unconsolidatable", at))
 	for range 2 {

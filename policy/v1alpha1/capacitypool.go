@@ -237,8 +237,8 @@ type PolicyRef struct {
 	Name string `json:"name"`
 
 	// Parameters are those of the policy, as `spotter sim --policy` takes them. What
-	// one of them opens is named, and lies in the folder of the controller's
-	// --models-dir.
+	// one of them opens is named, and lies in the folder models.dir of
+	// the controller's configuration.
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 63 && size(self[k]) <= 256)",message="keys must have 1 to 63 characters and values at most 256"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains(':'))",message="keys must hold no colon"
