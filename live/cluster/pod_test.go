@@ -427,3 +427,17 @@ func TestTemplatesFollowWhatTheyAreReadFrom(t *testing.T) {
 	l.put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "a", Name: "shared"}}})
 	check(l.observe(2*time.Second), 2, false)
 }
+
+// TestWhatIsReadAheadIsReadAgain shows what changes between the wait for the cluster, in
+// which pods are read, and the first snapshot.
+func TestWhatIsReadAheadIsReadAgain(t *testing.T) {
+	l := newLab(t, pod("w", "late"))
+	if err := l.observer.Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.put(node("late"))
+	s := l.observe(0)
+	if p := podIn(t, s, "a/w"); p.Node == policy.None || s.Nodes[p.Node].Name != "late" || p.Phase != policy.PodReady {
+		t.Errorf("a pod whose node came after it was read: %+v", p)
+	}
+}
