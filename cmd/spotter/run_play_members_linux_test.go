@@ -51,7 +51,7 @@ func (m *member) begin(t *testing.T) {
 	t.Helper()
 	m.ended = time.Time{}
 	m.starts++
-	m.run = m.start(t, "--policies", "manifest", "--mode", "active", "--trace", m.trace, "--region", "us-east-1", "--record", m.record, "--step", "5s")
+	m.run = m.start(t, "policies: manifest", "mode: active", "prices: {trace: "+m.trace+", regions: [us-east-1]}", "recording: {dir: "+m.record+"}", "stepInterval: 5s")
 }
 
 // kill ends the replica without asking it. It may be called by the proxy.
