@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,6 +110,69 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("a pool cannot be switched off: %v", err)
 	}
 	budgetsWarn(t, env)
+	ownWrites(t, env)
+}
+
+// ownWrites has the controller's account, here with all rights on these kinds, write
+// what it writes and what it never does.
+func ownWrites(t *testing.T, env *testenv.Env) {
+	t.Helper()
+	if err := env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	all := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "configmaps"}, Verbs: []string{"*"}}
+	c, err := client.New(env.ServiceAccount(t, namespace, release, all), client.Options{Scheme: env.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	for _, o := range []*corev1.ConfigMap{named("theirs"), named("spotter-memory-head")} {
+		if err := env.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(t), Name: "p", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"mine": "1"}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "good"}}
+	if err := env.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	for what, try := range map[string]struct {
+		write func() error
+		taken bool
+	}{
+		"making a ledger":           {func() error { return c.Create(t.Context(), named("spotter-ledger-x")) }, true},
+		"writing its memory":        {func() error { return c.Update(t.Context(), named("spotter-memory-head")) }, true},
+		"deleting a ledger":         {func() error { return client.IgnoreNotFound(c.Delete(t.Context(), named("spotter-ledger-y"))) }, true},
+		"making another ConfigMap":  {func() error { return c.Create(t.Context(), named("other")) }, false},
+		"writing another ConfigMap": {func() error { return c.Update(t.Context(), named("theirs")) }, false},
+		"deleting another":          {func() error { return c.Delete(t.Context(), named("theirs")) }, false},
+		"ranking a pod": {func() error {
+			return c.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"5","spotter.dev/pod-deletion-cost":"5"}}}`))
+		}, true},
+		"an image": {func() error {
+			return c.Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"c","image":"bad"}]}}`)))
+		}, false},
+		"a label": {func() error { return c.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"labels":{"a":"c"}}}`)) }, false},
+		"another annotation": {func() error {
+			return c.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"annotations":{"x":"y"}}}`))
+		}, false},
+		"a user's annotation": {func() error {
+			return c.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"annotations":{"mine":null}}}`))
+		}, false},
+		"a finalizer": {func() error {
+			return c.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"finalizers":["x.io/y"]}}`))
+		}, false},
+	} {
+		if err := try.write(); (err == nil) != try.taken || err != nil && !strings.Contains(err.Error(), "the controller writes") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := env.Client.Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"labels":{"a":"d"}}}`)); err != nil {
+		t.Errorf("somebody else writes a label: %v", err)
+	}
 }
 
 // budgetsWarn writes budgets where a gate holds and where it does not.

@@ -317,14 +317,14 @@ func TestRule20KillSwitch(t *testing.T) {
 		want    []string
 		why     string
 	}{
-		{"", false, []string{"drain n000", "drain n002"}, "without a switch all goes its way"},
-		{"false", false, []string{"drain n000", "drain n002"}, "so it does with a switch that is off"},
+		{"", false, []string{"drain n002", "drain n000"}, "without a switch all goes its way"},
+		{"false", false, []string{"drain n002", "drain n000"}, "so it does with a switch that is off"},
 		{"true", true, nil, "switched on, nothing is begun"},
 		{"true", true, nil, "it stays so"},
 		{"", true, nil, "an object that is lost changes nothing"},
 		{"perhaps", true, nil, "nor does one that says neither"},
-		{"false", false, []string{"drain n000", "drain n002"}, "switched off, it goes on, one node first"},
-		{"", false, []string{"drain n000", "drain n002"}, "an object that is lost changes nothing here either"},
+		{"false", false, []string{"drain n002", "drain n000"}, "switched off, it goes on, one node first"},
+		{"", false, []string{"drain n002", "drain n000"}, "an object that is lost changes nothing here either"},
 	} {
 		w.flip(t, x.value)
 		decideOnly(t, c)

@@ -13,11 +13,13 @@ import (
 const (
 	kindSteer  = "steer"
 	kindLaunch = "launch"
+	kindDrain  = "drain"
 )
 
 // An entry is one thing that a plan asks of a backend, or of who enforces budgets.
 type entry struct {
 	kind string // as metrics name it
+	node string // of a drain
 	do   func(context.Context) error
 }
 
@@ -79,12 +81,19 @@ func newTable() *table {
 	}
 }
 
-// withdraw takes back the launches that have not begun: the next plan makes them anew.
+// withdraw takes back the launches that have not begun, and the drains that may wait for
+// them: the next plan makes them anew.
 func (t *table) withdraw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, x := range t.intents {
-		x.entries = slices.DeleteFunc(x.entries, func(e *entry) bool { return e.kind == kindLaunch && e != x.running })
+		x.entries = slices.DeleteFunc(x.entries, func(e *entry) bool {
+			gone := (e.kind == kindLaunch || e.kind == kindDrain) && e != x.running
+			if gone && e.node != "" {
+				t.fruitless[e.node] = true
+			}
+			return gone
+		})
 	}
 }
 
@@ -165,6 +174,9 @@ func (t *table) end(of target, e *entry, v outcome, why held) {
 	x := t.intents[of]
 	x.running = nil
 	x.hold(why)
+	if e.node != "" && v != outcomeDone {
+		t.fruitless[e.node] = true
+	}
 	if v != outcomeFailed {
 		x.entries = slices.DeleteFunc(x.entries, func(y *entry) bool { return y == e })
 	}

@@ -117,7 +117,7 @@ func TestRule14FencedStep(t *testing.T) {
 	lost = nil
 	w.clock.Step(time.Minute)
 	step(t, c)
-	if got := w.take(); !slices.Equal(got, []string{"drain n000", "steer 0.5", "launch a", "launch b"}) {
+	if got := w.take(); !slices.Equal(got, []string{"steer 0.5", "launch a", "launch b", "drain n000"}) {
 		t.Errorf("leading again it did %v", got)
 	}
 }

@@ -41,6 +41,7 @@ func TestPhasesAddUp(t *testing.T) {
 	})
 	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 		passes(2 * time.Second)
+		s.Nodes[0].ReclaimAt = s.Now + 1 // else it is ordered beside the step
 		return drains(s, m)
 	}
 	var log bytes.Buffer

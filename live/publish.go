@@ -45,8 +45,8 @@ const (
 )
 
 // A publisher is the driver's Actuator, Ranker and Enforcer: it turns a plan into
-// intent, which reconcilers carry out. Drains it orders at once, which does nothing to
-// the cluster either.
+// intent, which reconcilers carry out. Drains of nodes under notice it orders at once, which
+// does nothing to the cluster either.
 type publisher struct {
 	c        *Controller
 	verdicts *verdicts
@@ -104,9 +104,8 @@ func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Laun
 	switch {
 	case v == outcomeHeld:
 		p.tellYoung(s, x.Replaces)
-	case v == outcomeDone && p.busy[s.Pools[x.Pool].Name]:
-		v, p.soon = outcomeHeld, true
-		p.hold(s, x.Pool, held{"LaunchUnderWay", "a launch of the plan before has not been answered yet"})
+	case v == outcomeDone && p.underWay(s, x.Pool):
+		v = outcomeHeld
 	}
 	if x.Why.Reason == policy.ReasonNotice || x.Replaces >= 0 && s.Nodes[x.Replaces].ReclaimAt != 0 {
 		priority = priorityNotice
@@ -115,30 +114,38 @@ func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Laun
 	return nil
 }
 
-// Drain orders that one node is emptied.
+// Drain orders at once that a node under notice is emptied. Others are published: they may
+// have to wait for launches, which have to be made before.
 func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
-	pool, v := s.Nodes[x.Node].Pool, p.verdicts.drain(s, x)
-	if v == outcomeHeld {
+	n, v := &s.Nodes[x.Node], p.verdicts.drain(s, x)
+	order := func(ctx context.Context, _ backend.Backend) error { return p.c.parts.Drains.Start(ctx, s, x) }
+	switch {
+	case v == outcomeHeld:
 		p.tellYoung(s, x.Node)
-	}
-	name := ""
-	if pool >= 0 {
-		name = s.Pools[pool].Name
-	}
-	var err error
-	if v == outcomeDone && p.backend(s, pool) == nil {
+	case v == outcomeDone && n.ReclaimAt != 0 && p.backend(s, n.Pool) != nil:
+		v, why, err := answer(order(permit.Act(ctx, s.Pools[n.Pool].Name), nil))
+		p.hold(s, n.Pool, why)
+		p.c.parts.Metrics.Entry(kindDrain, s.Pools[n.Pool].Name, string(v))
+		return err
+	case v == outcomeDone && len(x.After) > 0 && p.underWay(s, n.Pool):
 		v = outcomeHeld
 	}
-	if v == outcomeDone {
-		var why held
-		v, why, err = answer(p.c.parts.Drains.Start(permit.Act(ctx, name), s, x))
-		p.hold(s, pool, why)
-		if v != outcomeDone {
-			p.c.table.drainRefused(s.Nodes[x.Node].Name)
-		}
+	if e := p.add(s, kindDrain, n.Pool, v, priorityPlan, order); e != nil {
+		e.node = n.Name
+	} else if p.verdicts.drain(s, x) == outcomeDone {
+		p.c.table.drainRefused(n.Name)
 	}
-	p.c.parts.Metrics.Entry("drain", name, string(v))
-	return err
+	return nil
+}
+
+// underWay reports whether a launch of the plan before is under way for a pool.
+func (p *publisher) underWay(s *policy.Snapshot, pool policy.PoolID) bool {
+	is := p.busy[s.Pools[pool].Name]
+	if is {
+		p.soon = true
+		p.hold(s, pool, held{"LaunchUnderWay", "a launch of the plan before has not been answered yet"})
+	}
+	return is
 }
 
 // DeletionCost publishes that the pods of a node go first when workloads shrink.
@@ -169,8 +176,8 @@ func (p *publisher) Evict(_ context.Context, s *policy.Snapshot, x *policy.Evict
 	return nil
 }
 
-// add adds an entry to the intent of a pool, if the verdict lets it.
-func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v outcome, priority int, do func(context.Context, backend.Backend) error) {
+// add adds an entry to the intent of a pool, if the verdict lets it; nil if not.
+func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v outcome, priority int, do func(context.Context, backend.Backend) error) *entry {
 	name := ""
 	if pool >= 0 {
 		name = s.Pools[pool].Name
@@ -183,11 +190,11 @@ func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v o
 	}
 	if v != outcomeDone {
 		p.c.parts.Metrics.Entry(kind, name, string(v))
-		return
+		return nil
 	}
-	x := p.next[target{pool: name}]
-	x.priority = max(x.priority, priority)
-	x.entries = append(x.entries, &entry{kind, func(ctx context.Context) error { return do(ctx, b) }})
+	x, e := p.next[target{pool: name}], &entry{kind: kind, do: func(ctx context.Context) error { return do(ctx, b) }}
+	x.priority, x.entries = max(x.priority, priority), append(x.entries, e)
+	return e
 }
 
 // backend returns what provisions the nodes of a pool. Nil is told to the user.
@@ -212,7 +219,7 @@ func (p *publisher) enforce(kind, budget string, do func(context.Context, driver
 		p.next[of] = &intent{}
 	}
 	x := p.next[of]
-	x.entries = append(x.entries, &entry{kind, func(ctx context.Context) error { return do(ctx, e) }})
+	x.entries = append(x.entries, &entry{kind: kind, do: func(ctx context.Context) error { return do(ctx, e) }})
 }
 
 // tellYoung says that a move waits for a node that is so young that pods may have been

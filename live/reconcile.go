@@ -68,19 +68,22 @@ func (w *worker[K]) add(priority int, keys ...K) {
 	}
 }
 
-// startWorkers has all that goes on beside the steps run until ctx ends; all waits for it.
-func (c *Controller) startWorkers(ctx context.Context, all *sync.WaitGroup) {
+// startWorkers has all that goes on beside the steps run until ctx ends; running waits for it.
+func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup) {
 	c.workers = workers{
 		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.reconcilePool),
 		budgets:  newWorker("budget", c.parts.Log, 1, c.reconcileBudget),
 		backends: newWorker("backend", c.parts.Log, max(1, len(c.parts.Tenders)), c.reconcileBackend),
 		status:   newWorker("status", c.parts.Log, 1, c.reconcileStatus),
 	}
-	for _, run := range append([]func(context.Context) error{
-		c.workers.pools.Start, c.workers.budgets.Start, c.workers.backends.Start, c.workers.status.Start,
-		c.parts.Drains.Run, c.relay, c.watchSwitch,
-	}, c.parts.Workers...) {
-		all.Go(func() {
+	all := append([]func(context.Context) error{
+		c.workers.pools.Start, c.workers.budgets.Start, c.workers.backends.Start, c.workers.status.Start, c.relay, c.watchSwitch,
+	}, c.parts.Workers...)
+	if c.cfg.Mode == policy.ModeActive { // in shadow nothing is taken back either
+		all = append(all, c.parts.Drains.Run)
+	}
+	for _, run := range all {
+		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				c.parts.Log.Error("what runs beside the steps has stopped", "error", err)
 			}

@@ -37,7 +37,7 @@ func TestAskedWhenActing(t *testing.T) {
 		w.parts.Enforcer, w.parts.Referee = enforcer{w}, claims{}
 		w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 			p, m := everything(s, m)
-			p.Drains, p.Gates = nil, []policy.Gate{{Budget: "ml/team", Closed: true}}
+			p.Gates = []policy.Gate{{Budget: "ml/team", Closed: true}}
 			return p, m
 		}
 		c := w.controller(t)
@@ -49,7 +49,7 @@ func TestAskedWhenActing(t *testing.T) {
 		settle(t, c)
 		var want []string
 		if name == "nothing changes" {
-			want = []string{"steer 0.5", "launch a", "launch b"}
+			want = []string{"steer 0.5", "launch a", "launch b", "drain n000"}
 		}
 		if x.enforced {
 			want = append(want, "gate ml/team")
@@ -80,8 +80,8 @@ func (e enforcer) Evict(context.Context, *policy.Snapshot, *policy.Evict) error 
 	return e.w.say("evict")
 }
 
-// TestWithdrawn: launches that have not begun when the next step begins are never made,
-// though that step plans none; what the pool is to buy stands until it is told otherwise.
+// TestWithdrawn: launches, and drains that may wait for them, that have not begun when the
+// next step begins are never made, and the ramp has room again; though that step plans none; what the pool is to buy stands until it is told otherwise.
 func TestWithdrawn(t *testing.T) {
 	w := newWorld(t, 1, interceptor.Funcs{})
 	w.decide = everything
@@ -95,6 +95,9 @@ func TestWithdrawn(t *testing.T) {
 	step(t, c)
 	if got := w.take(); !slices.Equal(got, []string{"steer 0.5"}) {
 		t.Errorf("it did %v", got)
+	}
+	if moving := c.store.book("web").Ramp.Moving; len(moving) != 0 {
+		t.Errorf("a drain that was withdrawn takes the place of others in the ramp: %v", moving)
 	}
 	w.decide = everything
 	decideOnly(t, c)
@@ -115,7 +118,11 @@ func TestWithdrawn(t *testing.T) {
 // looked at again soon.
 func TestLaunchUnderWay(t *testing.T) {
 	w := newWorld(t, 1, interceptor.Funcs{})
-	w.decide = everything
+	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+		p, m := everything(s, m)
+		p.Drains[0].After = []string{"a", "b"}
+		return p, m
+	}
 	begun, let := make(chan struct{}), make(chan struct{})
 	w.hang = func(_ context.Context, word string) {
 		if word == "launch a" {
@@ -147,14 +154,14 @@ func TestLaunchUnderWay(t *testing.T) {
 	close(let)
 	<-carried
 	settle(t, c)
-	if got := w.take(); count(got, "launch") != 0 {
+	if got := w.take(); count(got, "launch")+count(got, "drain") != 0 {
 		t.Errorf("beside the launch that was under way it did %v", got)
 	}
 	if got := conditionReason(t, w, ConditionHeld); got != "LaunchUnderWay" {
 		t.Errorf("held for %q", got)
 	}
 	step(t, c)
-	if got := w.take(); count(got, "launch") != 2 {
+	if got := w.take(); count(got, "launch") != 2 || count(got, "drain") != 1 {
 		t.Errorf("after it has ended the next step did %v", got)
 	}
 	if c.publisher.soon {
@@ -178,7 +185,7 @@ func TestFailedIsTriedAgain(t *testing.T) {
 		t.Error("nobody is told to try again")
 	}
 	settle(t, c)
-	if got := w.take(); !slices.Equal(got, []string{"steer 0.5", "launch a", "launch b", "steer 0.5"}) {
+	if got := w.take(); !slices.Equal(got, []string{"steer 0.5", "launch a", "launch b", "drain n000", "steer 0.5"}) {
 		t.Errorf("it did %v", got)
 	}
 	if got := conditionReason(t, w, ConditionDegraded); got != "ActionFailed" {

@@ -87,6 +87,7 @@ var pagesRun = []page{
 		"kubectl -n spotter create…":     {cluster: true},
 		"kubectl -n spotter annotate…":   {cluster: true, says: "annotated"},
 		"spotter run --policies model:…": {leave: "it takes a trained bundle: TestRunModel… run one"},
+		"spotter run --models-dir…":      {leave: "it takes a trained bundle: TestRunModel… run one"},
 		"kubectl patch cpool web…":       {cluster: true, before: "sed s/general/web/ pool.yaml | kubectl apply -f -", says: "patched"},
 	}},
 	{"docs/install.md", map[string]treatment{

@@ -28,9 +28,9 @@ type Backend struct {
 	reader client.Reader
 	sink   backend.Sink
 
-	// acting is held by whatever writes, so that two calls never decide on the
-	// same read.
-	acting sync.Mutex
+	// acting is full while something writes, so that two calls never decide on the
+	// same read. Whoever waits for it gives up at his deadline.
+	acting chan struct{}
 
 	mu       sync.Mutex // guards all below
 	started  policy.Time
@@ -82,7 +82,7 @@ func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink bac
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	b := &Backend{cfg: cfg, cloud: newCloud(&cfg, base), client: c, reader: r, sink: sink,
+	b := &Backend{cfg: cfg, cloud: newCloud(&cfg, base), client: c, reader: r, sink: sink, acting: make(chan struct{}, 1),
 		templet: map[string]templateRead{}, bought: map[string]bought{}, told: map[string]backend.Machine{}, absent: map[string]int{},
 		refusals: map[string]policy.Time{}, advised: map[string]policy.Time{}, reclaims: map[string]policy.Time{}, volumes: map[string]policy.Time{}, notes: map[string]error{},
 		wrote: map[string]writing{}, endings: map[string]ending{}, raised: map[string]policy.Time{}}
@@ -91,6 +91,16 @@ func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink bac
 }
 
 func (b *Backend) now() policy.Time { return policy.TimeOf(b.cfg.Clock.Now()) }
+
+// act waits until nothing else writes.
+func (b *Backend) act(ctx context.Context) (release func(), err error) {
+	select {
+	case b.acting <- struct{}{}:
+		return func() { <-b.acting }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for other work on groups in %s: %w", b.cfg.Region, ctx.Err())
+	}
+}
 
 // SetupWithManager has a manager run the watching.
 func (b *Backend) SetupWithManager(m manager.Manager) error { return m.Add(b) }

@@ -225,3 +225,21 @@ func TestNoCredentials(t *testing.T) {
 	}
 	check(ReasonNoKeys, "no EC2 IMDS role found")
 }
+
+// A call that waits for another gives up at its own deadline.
+func TestWaitingEndsAtTheDeadline(t *testing.T) {
+	w := newWorld(t, spotGroup(3))
+	release, err := w.backend.act(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if err := w.backend.Settle(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call beside another ends with %v", err)
+	}
+	release()
+	if err := w.backend.Settle(t.Context(), nil); err != nil {
+		t.Errorf("after the other: %v", err)
+	}
+}

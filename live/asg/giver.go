@@ -18,8 +18,11 @@ import (
 // is at its least size or would even out its zones by ending instances, or somebody
 // else is at work on the node.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := b.known(ctx); err != nil {
 		return err
 	}
@@ -109,8 +112,11 @@ func (b *Backend) leaving(ctx context.Context, g *group, but string) ([]string, 
 // to hold. It succeeds once AWS has accepted that, although the instance takes its
 // time to go: from then on nothing can be undone.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := b.known(ctx); err != nil {
 		return notYet(err)
 	}
@@ -219,8 +225,11 @@ func (b *Backend) attached(ctx context.Context, node string) (bool, error) {
 // is terminated, that very one; one that has is left to the Cluster Autoscaler. An
 // instance that has not come yet is dealt with when it comes.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	var errs []error
 	if node != nil {
 		errs = append(errs, b.unmark(ctx, node.Name, swapSource))
@@ -238,8 +247,11 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 // Settle ends the protection of the replacements of the tokens, once the node that
 // they are for is gone.
 func (b *Backend) Settle(ctx context.Context, tokens []string) error {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	var errs []error
 	for _, token := range tokens {
 		g, l, err := b.launchOf(ctx, token)

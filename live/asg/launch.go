@@ -16,8 +16,11 @@ import (
 // Groups that may not grow are passed over for the next. An instance that is
 // refused later shows in the sink's events, and as a replacement that failed.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if l.Token == "" || len(l.Markets) == 0 {
 		return fmt.Errorf("launch without a token or a market")
 	}

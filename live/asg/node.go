@@ -3,14 +3,10 @@ package asg
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/spotter-dev/spotter/live/backend"
 )
 
 // AnnotationSwap says that a node is part of a swap, and as what: the node that
@@ -31,9 +27,6 @@ const (
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	TaintToBeDeleted  = "ToBeDeletedByClusterAutoscaler"
 )
-
-// fieldOwner is the name under which Kubernetes keeps what we wrote.
-const fieldOwner = client.FieldOwner("spotter")
 
 func tainted(n *corev1.Node, key string) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
@@ -76,43 +69,6 @@ func (b *Backend) unmark(ctx context.Context, name, as string) error {
 		delete(a, AnnotationKept)
 		delete(a, AnnotationSwap)
 	})
-}
-
-// annotate changes the annotations of a node as the API server has it, against its
-// resource version: what another writes at the same time is read and decided on again. A node that is
-// gone needs nothing.
-func (b *Backend) annotate(ctx context.Context, name string, change func(map[string]string)) error {
-	const tries = 3
-	var err error
-	for range tries {
-		var node corev1.Node
-		err = b.reader.Get(ctx, client.ObjectKey{Name: name}, &node)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading node %s: %w", name, err)
-		}
-		before := node.DeepCopy()
-		if node.Annotations == nil {
-			node.Annotations = map[string]string{}
-		}
-		change(node.Annotations)
-		if maps.Equal(before.Annotations, node.Annotations) {
-			return nil
-		}
-		err = b.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
-		if err == nil || apierrors.IsNotFound(err) {
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
-			break
-		}
-	}
-	if apierrors.IsForbidden(err) {
-		return backend.Hold(ReasonDenied, "annotating node %s: %v", name, err)
-	}
-	return fmt.Errorf("annotating node %s: %w", name, err)
 }
 
 // busy reports whether pods stand on a node that are not those of DaemonSets, and

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +25,6 @@ import (
 // since it may have been asked for there already.
 type Regions struct {
 	all []*Backend // ascending by region
-
-	// launching is held by a launch, so that two never choose at once.
-	launching sync.Mutex
 }
 
 var _ backend.Backend = (*Regions)(nil)
@@ -131,10 +127,8 @@ func inRegion(b *Backend, err error) error {
 }
 
 // Launch makes a group larger in the first of the regions that the markets name where
-// one may grow, once for each token.
+// one may grow, once for each token. Two launches of one token are not to run at once.
 func (rs *Regions) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
-	rs.launching.Lock()
-	defer rs.launching.Unlock()
 	regions := rs.named(s, l)
 	if len(regions) < 2 { // the first says what is wrong with a launch that names none
 		return append(regions, rs.all[0])[0].Launch(ctx, s, l)
@@ -184,8 +178,11 @@ func (rs *Regions) named(s *policy.Snapshot, l *policy.Launch) []*Backend {
 // asked reports whether a launch was asked for in the region of b, as far as it was
 // read of late.
 func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	if err := b.known(ctx); err != nil {
 		return false, err
 	}

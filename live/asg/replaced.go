@@ -48,8 +48,11 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 // Progress reports how far one launch has come that a drain waits for, and protects
 // its instance.
 func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return StageNoInstance, err
+	}
+	defer release()
 	if err := b.known(ctx); err != nil {
 		return StageNoInstance, err
 	}
@@ -63,7 +66,7 @@ func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
 			return StageFailed, nil
 		}
 	}
-	g, err := b.recent(ctx, g.name)
+	g, err = b.recent(ctx, g.name)
 	if isHeld(err, ReasonGone) {
 		return StageFailed, nil
 	}

@@ -40,8 +40,11 @@ const boundSlack = 2
 // Autoscaler, and the share is reached by launches and drains. A group that mixes
 // spot and on demand is held.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	pool := s.Pools[x.Pool].Name
 	if err := b.known(ctx); err != nil {
 		return b.remember(pool, err)

@@ -20,8 +20,11 @@ const abandonedMax = 12
 // knows its drains, and may do so again after every step: where nothing is left it
 // asks AWS for nothing.
 func (b *Backend) Tidy(ctx context.Context, draining, tokens []string) error {
-	b.acting.Lock()
-	defer b.acting.Unlock()
+	release, err := b.act(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := b.known(ctx); err != nil {
 		return err
 	}

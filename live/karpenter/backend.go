@@ -60,6 +60,7 @@ type Backend struct {
 	idle       map[string]policy.Time // by NodeClaim, since when nothing is seen that it is protected for; it is so for longer
 	interrupts map[string]bool        // UIDs and reasons of interruption Events reported; one is reported again
 	classKind  schema.GroupKind       // of node class, as found last
+	absent     policy.Time            // when Karpenter was last found not to be installed
 	classes    classList
 }
 

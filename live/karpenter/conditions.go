@@ -83,8 +83,8 @@ func (b *Backend) judge(ctx context.Context, name string) {
 // usable returns the node class of a pool, or an error, a Held where that is certain, while
 // NodePools of the pool cannot be made or would buy nothing.
 func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (class string, err error) {
-	if _, err := b.client.RESTMapper().RESTMapping(nodePoolKind.GroupKind(), groupVersion.Version); err != nil {
-		return "", heldIfMissing(err)
+	if err := b.installed(); err != nil {
+		return "", err
 	}
 	b.mu.Lock()
 	p := b.pool(pool.Name)
@@ -101,6 +101,24 @@ func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (clas
 		err = b.classReady(ctx, ref.Name, judgedFor)
 	}
 	return ref.Name, err
+}
+
+// installed returns a Held where Karpenter is not there. What is not is looked for again
+// only after a while: the API server is asked for it each time.
+func (b *Backend) installed() error {
+	b.mu.Lock()
+	absent := b.absent != 0 && b.now().Sub(b.absent) < judgedFor
+	b.mu.Unlock()
+	if absent {
+		return heldMissing
+	}
+	_, err := b.client.RESTMapper().RESTMapping(nodePoolKind.GroupKind(), groupVersion.Version)
+	if missing(err) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.absent = b.now()
+	}
+	return heldIfMissing(err)
 }
 
 // valid returns a Held where Karpenter would refuse a NodePool that the pool asks for, by
@@ -131,12 +149,12 @@ func (b *Backend) block(pool string, generation int64, held *backend.Held) {
 	p.refused, p.generation = held, generation
 }
 
-const karpenterMissing = "KarpenterMissing"
+var heldMissing = &backend.Held{Reason: "KarpenterMissing", Message: "the API server knows no NodePools: Karpenter is not installed"}
 
 // heldIfMissing returns err, or a Held where it says that Karpenter is not installed.
 func heldIfMissing(err error) error {
 	if missing(err) {
-		return backend.Hold(karpenterMissing, "the API server knows no NodePools: Karpenter is not installed")
+		return heldMissing
 	}
 	return err
 }

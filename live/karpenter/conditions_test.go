@@ -108,3 +108,27 @@ func TestRefusedByTheAPIServer(t *testing.T) {
 		t.Errorf("mended: %+v", x)
 	}
 }
+
+// TestRule02InvalidEditKeepsWhatIsThere: a pool with nodes that is edited into one that
+// Karpenter would refuse goes on as it was made, and its limits follow.
+func TestRule02InvalidEditKeepsWhatIsThere(t *testing.T) {
+	pool := capacityPool()
+	b := newBench(t, pool, nodeClass(true))
+	s := world(b.now())
+	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
+	again(b, pool)
+	pool.Spec.Template.Labels = map[string]string{"karpenter.sh/nodepool": "general"}
+	if err := b.client.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	withNode(s, "n", market(s, 1, 0, policy.Spot))
+	b.clock.Step(time.Minute)
+	b.writes = nil
+	_ = b.steer(s, policy.Steer{Share: 0.5, Fallback: true})
+	if n := b.nodePool("web-spot"); len(b.writes) == 0 || n.Spec.Template.Labels["team"] != "shop" || n.Spec.Template.Labels["karpenter.sh/nodepool"] != "" {
+		t.Errorf("written %v, labels %v", b.writes, n.Spec.Template.Labels)
+	}
+	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != "NodePoolInvalid" {
+		t.Errorf("condition %+v", x)
+	}
+}

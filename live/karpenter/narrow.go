@@ -121,8 +121,11 @@ func (b *Backend) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.NodeClai
 			n++
 		}
 	}
-	if n == 0 {
+	switch {
+	case n == 0 && w.invalid == nil:
 		return wanted
+	case n == 0:
+		return fixed
 	}
 	b.say(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
 		fmt.Sprintf("the labels, taints, node class or expiry of the pool were changed; NodePool %s keeps the old ones, since the change would replace %d nodes", was.Name, n))

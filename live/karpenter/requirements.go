@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -77,32 +78,38 @@ func with(all []string, v string) []string {
 // its zones are an intersection of those of its types. With the few zones of a
 // region all intersections are soon found.
 func product(offers []Offer) (types, zones []string) {
-	zonesOf := map[string][]string{}
+	zonesOf := map[string]sets.Set[string]{}
 	for _, o := range offers {
-		zonesOf[o.Type] = with(zonesOf[o.Type], o.Zone)
+		if zonesOf[o.Type] == nil {
+			zonesOf[o.Type] = sets.New[string]()
+		}
+		if o.Zone != "" {
+			zonesOf[o.Type].Insert(o.Zone)
+		}
 	}
 	names := slices.Sorted(maps.Keys(zonesOf))
-	var sets [][]string // of zones; each once
-	for _, t := range names {
-		for _, known := range slices.Clone(sets) {
-			sets = withSet(sets, intersection(known, zonesOf[t]))
+	var all []sets.Set[string] // of zones; each once
+	add := func(set sets.Set[string]) {
+		if len(set) > 0 && !slices.ContainsFunc(all, set.Equal) {
+			all = append(all, set)
 		}
-		sets = withSet(sets, zonesOf[t])
-		if len(sets) > zoneSetsMax {
+	}
+	for _, t := range names {
+		for _, known := range slices.Clone(all) {
+			add(known.Intersection(zonesOf[t]))
+		}
+		if add(zonesOf[t]); len(all) > zoneSetsMax {
 			break
 		}
 	}
 	best := 0
-	slices.SortFunc(sets, func(a, b []string) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
-	for _, set := range sets {
-		var sold []string
-		for _, t := range names {
-			if containsAll(zonesOf[t], set) {
-				sold = append(sold, t)
-			}
-		}
+	slices.SortFunc(all, func(a, b sets.Set[string]) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(sets.List(a), sets.List(b)))
+	})
+	for _, set := range all {
+		sold := slices.DeleteFunc(slices.Clone(names), func(t string) bool { return !zonesOf[t].IsSuperset(set) })
 		if n := len(sold) * len(set); n > best {
-			best, types, zones = n, sold, slices.Clone(set)
+			best, types, zones = n, sold, sets.List(set)
 		}
 	}
 	return types, zones
@@ -110,27 +117,6 @@ func product(offers []Offer) (types, zones []string) {
 
 // zoneSetsMax bounds the search: eight zones have 255 sets.
 const zoneSetsMax = 255
-
-func withSet(sets [][]string, set []string) [][]string {
-	if len(set) == 0 || slices.ContainsFunc(sets, func(x []string) bool { return slices.Equal(x, set) }) {
-		return sets
-	}
-	return append(sets, set)
-}
-
-func intersection(a, b []string) []string {
-	var both []string
-	for _, v := range a {
-		if slices.Contains(b, v) {
-			both = append(both, v)
-		}
-	}
-	return both
-}
-
-func containsAll(all, some []string) bool {
-	return !slices.ContainsFunc(some, func(v string) bool { return !slices.Contains(all, v) })
-}
 
 // liveOffers returns the markets in which the claims of a NodePool live, or may
 // come to live: one without a machine may still be given any that it asks for.

@@ -71,6 +71,11 @@ type poolView struct {
 	pool   *policy.Pool
 	object *v1alpha1.CapacityPool
 	class  karpv1.NodeClassReference
+
+	// invalid is why Karpenter would refuse the template that the pool states; nil where it
+	// would not. What it has taken before is kept.
+	invalid error
+
 	t      steering
 	halves [len(capacities)]half
 	live   []unstructured.Unstructured // all NodePools
@@ -170,9 +175,7 @@ func (b *Backend) read(ctx context.Context, s *policy.Snapshot, pool *policy.Poo
 	if w.class, err = b.nodeClass(ctx, w.object, 0); err != nil {
 		return nil, heldIfMissing(err)
 	}
-	if err := valid(ctx, w.object, w.class); err != nil {
-		return nil, err
-	}
+	w.invalid = valid(ctx, w.object, w.class)
 	h := holdingsOf(s, pool, &w.t)
 	spot, onDemand := b.cfg.divide(pool, &w.t, &h, b.refusedLately(pool))
 	w.halves = [...]half{spot, onDemand}
@@ -240,6 +243,9 @@ func (b *Backend) change(w *poolView, c policy.CapacityType, h *half) (*edit, er
 	if live == nil {
 		if len(reqs) == 0 {
 			return nil, nil // nothing to buy, and nothing there
+		}
+		if w.invalid != nil {
+			return nil, w.invalid
 		}
 		return &edit{full: manifest(name, w.object, *h, fixed, reqs), plain: plain}, nil
 	}
@@ -399,18 +405,17 @@ func (b *Backend) conflict(w *poolView, nodePool string, err error) error {
 // unreadable returns err, of reading Karpenter's objects for a pool, or a Held where
 // Karpenter is not installed.
 func (b *Backend) unreadable(pool string, err error) error {
-	err = heldIfMissing(err)
-	if held := new(backend.Held); errors.As(err, &held) {
-		b.block(pool, 0, held)
+	if missing(err) {
+		b.block(pool, 0, heldMissing)
 	}
-	return err
+	return heldIfMissing(err)
 }
 
 // readable takes back what unreadable noted.
 func (b *Backend) readable(pool string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p := b.pool(pool); p.refused != nil && p.refused.Reason == karpenterMissing {
+	if p := b.pool(pool); p.refused == heldMissing {
 		p.refused = nil
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -39,38 +41,30 @@ const lookEvery = 10 * time.Second
 
 // Start watches until ctx ends.
 func (w *watcher) Start(ctx context.Context) error {
-	for said := false; ; {
+	said := false
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
 		_, err := w.mgr.GetRESTMapper().RESTMapping(nodeClaimKind.GroupKind(), groupVersion.Version)
-		if err == nil {
-			break
-		}
-		if !said {
+		if err != nil && !said {
 			w.b.log.Info("Karpenter is not there yet", "error", err)
 			said = true
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(lookEvery):
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // the end of ctx is how it is stopped
 	}
-	watches := []struct {
-		of      client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{&karpv1.NodePool{}, handler(w.b.seeNodePool, func(*karpv1.NodePool) {})},
-		{&karpv1.NodeClaim{}, handler(w.b.seeClaim, w.b.dropClaim)},
-	}
-	for _, x := range watches {
-		informer, err := w.mgr.GetCache().GetInformer(ctx, x.of)
-		if err != nil {
+	var informers [2]cache.Informer // both are there before what looks from one into the other
+	for i, of := range []client.Object{&karpv1.NodePool{}, &karpv1.NodeClaim{}} {
+		if informers[i], err = w.mgr.GetCache().GetInformer(ctx, of); err != nil {
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // the end of ctx is how it is stopped
+				return nil //nolint:nilerr // as above
 			}
-			return fmt.Errorf("watching %T: %w", x.of, err)
+			return fmt.Errorf("watching %T: %w", of, err)
 		}
-		if _, err := informer.AddEventHandler(x.handler); err != nil {
-			return fmt.Errorf("watching %T: %w", x.of, err)
+	}
+	for i, h := range []toolscache.ResourceEventHandler{handler(w.b.seeNodePool, func(*karpv1.NodePool) {}), handler(w.b.seeClaim, w.b.dropClaim)} {
+		if _, err := informers[i].AddEventHandler(h); err != nil {
+			return fmt.Errorf("watching Karpenter's objects: %w", err)
 		}
 	}
 	return w.watchEvents(ctx)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -176,40 +174,6 @@ func (q *Queue) leave(ctx context.Context) {
 
 // leaveMax is how long leave may take.
 const leaveMax = 2 * time.Second
-
-// forget deletes what is done. What AWS does not delete is deleted with the next.
-func (q *Queue) forget(ctx context.Context) error {
-	for len(q.done) > 0 {
-		n := min(batchMax, len(q.done))
-		in := &sqs.DeleteMessageBatchInput{QueueUrl: &q.config.URL}
-		for i := range q.done[:n] {
-			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: sdk.String(strconv.Itoa(i)), ReceiptHandle: &q.done[i]})
-		}
-		deleted, err := q.remove(ctx, in)
-		if err != nil {
-			return q.failed("deleting messages", err)
-		}
-		var again []string
-		for _, x := range deleted.Failed {
-			// A receipt that is refused for good is of a message that comes again.
-			if i, err := strconv.Atoi(sdk.ToString(x.Id)); err == nil && i >= 0 && i < n && !x.SenderFault {
-				again = append(again, q.done[i])
-			}
-		}
-		q.count(func(c *Counts) { c.Deleted += n - len(deleted.Failed) })
-		q.done = append(q.done[n:], again...)
-		if len(again) == n {
-			return q.failed("deleting messages", fmt.Errorf("none of %d was deleted: %s", n, sdk.ToString(deleted.Failed[0].Message)))
-		}
-	}
-	return nil
-}
-
-func (q *Queue) remove(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
-	ctx, stop := context.WithTimeout(ctx, q.config.Timeout)
-	defer stop()
-	return q.sqs.DeleteMessageBatch(ctx, in)
-}
 
 // failed returns err with what was being done. Credentials that have expired are
 // looked for again.

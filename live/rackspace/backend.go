@@ -1,9 +1,7 @@
 package rackspace
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -186,29 +184,4 @@ func (b *Backend) spotNodeOf(labels map[string]string, node string) (*machine, e
 		return nil, backend.Hold("NotOurs", "Node %s is of node pool %s, which Spotter did not make. The API cannot say which machine of a pool is to go, so it is left.", node, n)
 	}
 	return nil, backend.Hold("NotOurs", "Node %s was not made by Spotter.", node)
-}
-
-// patchStatus changes the status of an entry of the ledger as it was last read. A
-// conflict means that somebody else of us was first; what is true is then read
-// again with the next poll.
-func (b *Backend) patchStatus(ctx context.Context, m *machine, change func(*machine)) error {
-	b.mu.Lock()
-	before := m.spot.DeepCopy()
-	change(m)
-	after := before.DeepCopy()
-	m.write(&after.Status)
-	b.writes++
-	m.written = b.writes
-	b.mu.Unlock()
-	if sameStatus(&before.Status, &after.Status) {
-		return nil
-	}
-	err := b.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner)
-	if err != nil {
-		return fmt.Errorf("writing the status of SpotNode %s: %w", before.Name, err)
-	}
-	b.mu.Lock()
-	after.DeepCopyInto(&m.spot)
-	b.mu.Unlock()
-	return nil
 }

@@ -266,17 +266,3 @@ func (c *cloud) pool(ctx context.Context, namespace string, k kind, name string)
 	var out nodePool
 	return &out, c.call(ctx, fmt.Sprintf("reading %s %s", k.object(), name), http.MethodGet, poolPath(namespace, k, name), nil, &out)
 }
-
-func (c *cloud) createPool(ctx context.Context, namespace string, k kind, p *nodePool) error {
-	what := fmt.Sprintf("creating %s %s (serverClass %s)", k.object(), p.Metadata.Name, p.Spec.ServerClass)
-	return c.call(ctx, what, http.MethodPost, poolPath(namespace, k, ""), p, nil)
-}
-
-// deletePool removes a node pool and its machine. One that is gone is no error.
-func (c *cloud) deletePool(ctx context.Context, namespace string, k kind, name string) error {
-	err := c.call(ctx, fmt.Sprintf("deleting %s %s", k.object(), name), http.MethodDelete, poolPath(namespace, k, name), nil, nil)
-	if has(err, http.StatusNotFound) {
-		return nil
-	}
-	return err
-}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -240,23 +239,6 @@ func (b *Backend) place(ctx context.Context, a session, pool *v1alpha1.CapacityP
 	return nil, err
 }
 
-// enter writes an order into the ledger, or finds it there.
-func (b *Backend) enter(ctx context.Context, o order) (*machine, error) {
-	n := o.spotNode()
-	err := b.client.Create(ctx, n, owner)
-	if apierrors.IsAlreadyExists(err) {
-		if err := b.reader.Get(ctx, client.ObjectKey{Name: o.name}, n); err != nil {
-			return nil, fmt.Errorf("reading SpotNode %s: %w", o.name, err)
-		}
-		if o, err = orderOf(n); err != nil {
-			return nil, err
-		}
-	} else if err != nil {
-		return nil, fmt.Errorf("writing SpotNode %s: %w", o.name, err)
-	}
-	return b.remember(n, o), nil
-}
-
 // own makes sure that a node pool of the order's name is the order's. It is there;
 // that a read does not show it means that the read lags.
 func (b *Backend) own(ctx context.Context, a session, m *machine) error {
@@ -288,22 +270,6 @@ func (b *Backend) turnDown(ctx context.Context, m *machine, no refusal) {
 	if no.Market {
 		b.sink.Meet(backend.Event{Kind: backend.MetRefusal, Pool: m.order.pool, Market: m.order.market, At: now})
 	}
-}
-
-// erase takes an order that was never given out of the ledger. If that fails
-// [Backend.Pass] does so later.
-func (b *Backend) erase(ctx context.Context, m *machine) {
-	err := b.client.Delete(ctx, m.spot.DeepCopy())
-	if err != nil && !apierrors.IsNotFound(err) {
-		b.cfg.Log.Warn("an order that was not given is still in the ledger", "spotnode", m.order.name, "error", err)
-		return
-	}
-	b.mu.Lock()
-	delete(b.machines, m.order.name)
-	b.writes++
-	b.erased[m.order.name] = b.writes
-	b.mu.Unlock()
-	b.sink.DropMachine(Name, m.order.name)
 }
 
 // snapshot returns what the sink is to know of m.

@@ -172,7 +172,7 @@ func (b *Backend) adoptOne(ctx context.Context, o order) error {
 		return err
 	}
 	n := o.spotNode()
-	if err := b.client.Create(ctx, n, owner); err != nil {
+	if err := b.record(ctx, n); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return nil // it is read with the next poll
 		}

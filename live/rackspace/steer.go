@@ -63,12 +63,7 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	if err != nil {
 		return fmt.Errorf("writing down the steer: %w", err)
 	}
-	before := p.DeepCopy()
-	if p.Annotations == nil {
-		p.Annotations = map[string]string{}
-	}
-	p.Annotations[steerAnnotation] = string(text)
-	if err := b.client.Patch(ctx, &p, client.MergeFrom(before), owner); err != nil {
+	if err := b.annotate(ctx, &p, string(text)); err != nil {
 		return held(fmt.Errorf("writing annotation %s: %w", steerAnnotation, err))
 	}
 	b.steered(name, next)

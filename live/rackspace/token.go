@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // tokenEarly is how long before its end an access token is renewed, so that none
@@ -25,18 +28,35 @@ type tokenSource struct {
 	c       *cloud
 	refresh string
 
-	mu     sync.Mutex
-	access string
-	until  time.Time
+	asking singleflight.Group
+	now    atomic.Pointer[accessToken] // nil without one
 }
 
-// token returns an access token that is good for a while.
+// An accessToken is good until then.
+type accessToken struct {
+	text  string
+	until time.Time
+}
+
+// token returns an access token that is good for a while. Calls that come at once ask
+// for one together.
 func (s *tokenSource) token(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.access != "" && s.c.cfg.Clock.Now().Before(s.until.Add(-tokenEarly)) {
-		return s.access, nil
+	if t := s.now.Load(); t != nil && s.c.cfg.Clock.Now().Before(t.until.Add(-tokenEarly)) {
+		return t.text, nil
 	}
+	for again := true; ; again = false {
+		text, err, shared := s.asking.Do("", func() (any, error) { return s.ask(ctx) })
+		switch {
+		case err == nil:
+			return text.(string), nil
+		case !again || !shared || ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+			return "", err
+		} // else it was the end of another caller
+	}
+}
+
+// ask asks the login for an access token.
+func (s *tokenSource) ask(ctx context.Context) (string, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "client_id": {s.c.cfg.ClientID}, "refresh_token": {s.refresh}}
 	body, err := s.c.attempts(ctx, request{
 		what: "asking for an access token", method: http.MethodPost, url: s.c.cfg.LoginEndpoint + "/oauth/token",
@@ -48,30 +68,29 @@ func (s *tokenSource) token(ctx context.Context) (string, error) {
 		}
 		return "", err
 	}
-	var answer struct {
+	var result struct {
 		IDToken string `json:"id_token"`
 		Expires int64  `json:"expires_in"` // seconds
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || answer.IDToken == "" {
+	if err := json.Unmarshal(body, &result); err != nil || result.IDToken == "" {
 		return "", fmt.Errorf("asking for an access token: the answer has no id_token")
 	}
 	now := s.c.cfg.Clock.Now()
-	s.access, s.until = answer.IDToken, now.Add(tokenLife)
-	if answer.Expires > 0 {
-		s.until = now.Add(time.Duration(answer.Expires) * time.Second)
+	t := &accessToken{result.IDToken, now.Add(tokenLife)}
+	if result.Expires > 0 {
+		t.until = now.Add(time.Duration(result.Expires) * time.Second)
 	}
-	if end, ok := expiry(answer.IDToken); ok {
-		s.until = end
+	if end, ok := expiry(result.IDToken); ok {
+		t.until = end
 	}
-	return s.access, nil
+	s.now.Store(t)
+	return t.text, nil
 }
 
 // reject forgets an access token that was refused.
 func (s *tokenSource) reject(token string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.access == token {
-		s.access = ""
+	if t := s.now.Load(); t != nil && t.text == token {
+		s.now.CompareAndSwap(t, nil)
 	}
 }
 

@@ -53,7 +53,7 @@ func coreRights() []Right {
 		{Part: Core, Unless: Prometheus, Scope: Cluster, Group: groupMetrics, Resources: []string{"nodes"}, Verbs: []string{"list"},
 			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "What nodes use, by metrics-server; not asked for with `usage.prometheus`."},
 		{Part: Core, Scope: OwnNamespace, Resources: []string{"configmaps"}, Verbs: []string{"create", "delete", "get", "list", "update"},
-			Why: "What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget."},
+			Why: "What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's admission policy `memory.spotter.dev` holds what is written to `spotter-memory-…` and `spotter-ledger-…`."},
 	}
 }
 
@@ -64,7 +64,7 @@ func coreActive() []Right {
 			Why: "Cordon, taint and annotations of a drain, and taking them back."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods"}, Verbs: []string{"patch"},
 			Without: "A workload that shrinks does not give up the pods of nodes first that are to be emptied.",
-			Why:     "The annotation `controller.kubernetes.io/pod-deletion-cost`."},
+			Why:     "The annotation `controller.kubernetes.io/pod-deletion-cost`; the chart's admission policy `ranks.spotter.dev` refuses all else."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "Evictions, by drains and by budgets."},
 		{Part: Core, Active: true, Scope: Cluster, Group: groupApps, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: []string{"get"},
 			Why: "How many pods a workload wants now, before one of them is evicted."},
@@ -112,7 +112,7 @@ func karpenterRights() []Right {
 func rackspaceRights() []Right {
 	return []Right{
 		{Part: Rackspace, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes"}, Verbs: []string{"list"}, Why: "The ledger of orders."},
-		{Part: Rackspace, Scope: Secrets, Resources: []string{"secrets"}, Verbs: []string{"get"}, Why: "The refresh token that a CapacityPool names."},
+		{Part: Rackspace, Scope: Secrets, Resources: []string{"secrets"}, Verbs: []string{"get"}, Why: "The refresh token that a CapacityPool names, by `resourceNames`: a Role for each of `rackspace.credentialsSecrets`."},
 		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes"}, Verbs: []string{"create", "delete", "get"},
 			Why: "An order is written down before it is given."},
 		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes/status"}, Verbs: []string{"patch"}, Why: "What became of an order."},

@@ -63,7 +63,7 @@
   verbs: [get, patch]
 {{- end }}
 {{- if (eq .Values.mode "active") }}
-# The annotation `controller.kubernetes.io/pod-deletion-cost`.
+# The annotation `controller.kubernetes.io/pod-deletion-cost`; the chart's admission policy `ranks.spotter.dev` refuses all else.
 - apiGroups: [""]
   resources: [pods]
   verbs: [patch]
@@ -186,7 +186,7 @@
 
 {{- /* What is granted in the release's namespace. */}}
 {{- define "spotter.rules.namespace" -}}
-# What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget.
+# What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's admission policy `memory.spotter.dev` holds what is written to `spotter-memory-…` and `spotter-ledger-…`.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [create, delete, get, list, update]

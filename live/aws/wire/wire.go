@@ -4,12 +4,14 @@ package wire
 import (
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// Client sends by inner, or by the SDK's own client where inner is nil, and shows it
+// Client sends by inner, or by the SDK's own client where inner is nil, which then has a
+// bound for each attempt, and shows it
 // of a request's body only that it can be read and closed.
 //
 // The SDK closes the body as soon as there is an answer. net/http may then still be
@@ -21,8 +23,15 @@ func Client(inner aws.HTTPClient) aws.HTTPClient {
 	if inner == nil {
 		inner = awshttp.NewBuildableClient()
 	}
+	if b, ok := inner.(*awshttp.BuildableClient); ok && b.GetTimeout() == 0 {
+		inner = b.WithTimeout(attemptMax)
+	}
 	return &client{inner}
 }
+
+// attemptMax bounds an attempt of which nothing else is known, the longest wait for
+// messages included.
+const attemptMax = 40 * time.Second
 
 type client struct{ inner aws.HTTPClient }
 

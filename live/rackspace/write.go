@@ -1,0 +1,104 @@
+package rackspace
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// This file holds every write of this package: to the API of Rackspace, where
+// [cloud.attempt] asks the fence right before each is sent, to SpotNodes and to the
+// annotation of CapacityPools.
+
+// createPool orders a node pool.
+func (c *cloud) createPool(ctx context.Context, namespace string, k kind, p *nodePool) error {
+	what := fmt.Sprintf("creating %s %s (serverClass %s)", k.object(), p.Metadata.Name, p.Spec.ServerClass)
+	return c.call(ctx, what, http.MethodPost, poolPath(namespace, k, ""), p, nil)
+}
+
+// deletePool removes a node pool and its machine. One that is gone is no error.
+func (c *cloud) deletePool(ctx context.Context, namespace string, k kind, name string) error {
+	err := c.call(ctx, fmt.Sprintf("deleting %s %s", k.object(), name), http.MethodDelete, poolPath(namespace, k, name), nil, nil)
+	if has(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+// enter writes an order into the ledger, or finds it there.
+func (b *Backend) enter(ctx context.Context, o order) (*machine, error) {
+	n := o.spotNode()
+	err := b.record(ctx, n)
+	if apierrors.IsAlreadyExists(err) {
+		if err := b.reader.Get(ctx, client.ObjectKey{Name: o.name}, n); err != nil {
+			return nil, fmt.Errorf("reading SpotNode %s: %w", o.name, err)
+		}
+		if o, err = orderOf(n); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("writing SpotNode %s: %w", o.name, err)
+	}
+	return b.remember(n, o), nil
+}
+
+// erase takes an order that was never given out of the ledger. If that fails
+// [Backend.Pass] does so later.
+func (b *Backend) erase(ctx context.Context, m *machine) {
+	err := b.client.Delete(ctx, m.spot.DeepCopy())
+	if err != nil && !apierrors.IsNotFound(err) {
+		b.cfg.Log.Warn("an order that was not given is still in the ledger", "spotnode", m.order.name, "error", err)
+		return
+	}
+	b.mu.Lock()
+	delete(b.machines, m.order.name)
+	b.writes++
+	b.erased[m.order.name] = b.writes
+	b.mu.Unlock()
+	b.sink.DropMachine(Name, m.order.name)
+}
+
+// patchStatus changes the status of an entry of the ledger as it was last read. A
+// conflict means that somebody else of us was first; what is true is then read
+// again with the next poll.
+func (b *Backend) patchStatus(ctx context.Context, m *machine, change func(*machine)) error {
+	b.mu.Lock()
+	before := m.spot.DeepCopy()
+	change(m)
+	after := before.DeepCopy()
+	m.write(&after.Status)
+	b.writes++
+	m.written = b.writes
+	b.mu.Unlock()
+	if sameStatus(&before.Status, &after.Status) {
+		return nil
+	}
+	err := b.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner)
+	if err != nil {
+		return fmt.Errorf("writing the status of SpotNode %s: %w", before.Name, err)
+	}
+	b.mu.Lock()
+	after.DeepCopyInto(&m.spot)
+	b.mu.Unlock()
+	return nil
+}
+
+// record writes an entry into the ledger.
+func (b *Backend) record(ctx context.Context, n *v1alpha1.SpotNode) error {
+	return b.client.Create(ctx, n, owner)
+}
+
+// annotate keeps a steer on a CapacityPool.
+func (b *Backend) annotate(ctx context.Context, p *v1alpha1.CapacityPool, steer string) error {
+	before := p.DeepCopy()
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[steerAnnotation] = steer
+	return b.client.Patch(ctx, p, client.MergeFrom(before), owner)
+}
