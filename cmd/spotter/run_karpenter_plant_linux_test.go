@@ -56,6 +56,9 @@ type plant struct {
 	karpenter *exec.Cmd
 	access    *rest.Config // of the controller
 
+	// meanwhile is called while something is waited for; it may be nil.
+	meanwhile func(*testing.T)
+
 	// lead is the controller that runs; nil when none is to.
 	lead *replica
 
@@ -385,6 +388,9 @@ func (p *plant) within(t *testing.T, limit time.Duration, what string, f func() 
 	err := f()
 	for end := time.Now().Add(limit); err != nil && time.Now().Before(end); err = f() {
 		time.Sleep(100 * time.Millisecond)
+		if p.meanwhile != nil {
+			p.meanwhile(t)
+		}
 		p.revive(t)
 	}
 	if err != nil {

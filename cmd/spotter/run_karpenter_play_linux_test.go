@@ -79,6 +79,7 @@ func TestRunKarpenterPlay(t *testing.T) {
 
 func playOne(t *testing.T, seed uint64) {
 	p := &play{plant: newPlant(t), rng: rand.New(rand.NewPCG(seed, 1)), did: map[string]int{}}
+	p.meanwhile = p.keep
 	p.watch(t)
 	p.flip(t, "false")
 	for name := range playPools {

@@ -170,7 +170,8 @@ func (w *watcher) order(t *testing.T, what string) {
 		t.Fatalf("the watcher has ended: %v", err)
 	}
 	for w.out.Scan() {
-		if w.out.Text() == "done" {
+		if seen, done := strings.CutPrefix(w.out.Text(), "done: "); done {
+			t.Logf("the watcher looks (%s): %s", what, seen)
 			return
 		}
 		t.Errorf("found: %s", w.out.Text())

@@ -55,6 +55,7 @@ func (w *Watcher) Node(at time.Time, n Node) {
 	if !begins {
 		return
 	}
+	w.drains++
 	if n.Pool != "" {
 		h := keyed(w.pools, n.Pool)
 		w.within(at, &n, "CapacityPool "+n.Pool, func(x *Node) bool { return x.Pool == n.Pool }, func(total int) int {

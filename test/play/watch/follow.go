@@ -43,7 +43,7 @@ var followed = []schema.GroupVersionResource{
 }
 
 // Run watches until ctx or in ends, and writes each finding to out as it is made, one a
-// line. It reads orders from in, and answers each with "done".
+// line. It reads orders from in, and answers each with "done:" and what was judged.
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	cfg, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *runner) obey(order string) {
 		}
 	}
 	r.tell()
-	fmt.Fprintln(r.out, "done")
+	fmt.Fprintf(r.out, "done: %d drains and %d evictions seen\n", r.w.drains, r.w.asked)
 }
 
 // tell writes what was found since the last time.

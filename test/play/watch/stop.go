@@ -42,6 +42,7 @@ func (w *Watcher) Request(r *Request) {
 	pod, known := w.pods[r.Namespace+"/"+r.Name]
 	switch {
 	case r.Resource == "pods" && r.Subresource == "eviction" && ours:
+		w.asked++
 		if known {
 			w.stopped(r, pod)
 			w.progress[pod.Node] = r.Answered

@@ -68,6 +68,10 @@ type Watcher struct {
 	cfg      Config
 	findings []Finding
 
+	// drains of ours that began without a notice, and evictions that we asked for: what
+	// was judged at all.
+	drains, asked int
+
 	nodes  map[string]*Node
 	pods   map[string]*Pod
 	pools  map[string]*history[pool]       // CapacityPools

@@ -314,7 +314,7 @@ func TestOrders(t *testing.T) {
 	for order := range lines(context.Background(), strings.NewReader("rest\nunmarked\nledgers\n")) {
 		r.obey(order)
 	}
-	if got := strings.Count(out.String(), "\ndone\n"); got != 3 || len(s.Findings()) != 3 || strings.Count(out.String(), "\n") != 6 {
+	if got := strings.Count(out.String(), "\ndone: 1 drains and 0 evictions seen\n"); got != 3 || len(s.Findings()) != 3 || strings.Count(out.String(), "\n") != 6 {
 		t.Errorf("it says\n%s", out.String())
 	}
 }
