@@ -22,5 +22,6 @@
 // drained. The marks for that never outlive what they are for by long, also after a
 // crash.
 //
-// Watching always runs; writes happen only in calls of [Backend].
+// Watching always runs; writes happen only in calls of [Backend], and all of them are in
+// write.go.
 package karpenter
