@@ -12,16 +12,16 @@ import (
 // kibibyte.
 const noteMax = 1000
 
-// event tells the user of a pool that something happened to it.
-func (c *Controller) event(pool *v1alpha1.CapacityPool, warning bool, reason, action, note string) {
-	if c.parts.Events == nil || pool == nil {
+// event tells the user of a pool that a condition of it is new.
+func (c *Controller) event(pool *v1alpha1.CapacityPool, v verified) {
+	if c.parts.Events == nil {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if warning {
+	if bad(v) {
 		kind = corev1.EventTypeWarning
 	}
-	c.parts.Events.Eventf(pool, nil, kind, reason, action, "%s", clip(note, noteMax))
+	c.parts.Events.Eventf(pool, nil, kind, v.reason, v.action, "%s", clip(v.kind+": "+v.message, noteMax))
 }
 
 // clip cuts text that is longer than most bytes, at a letter.

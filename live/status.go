@@ -141,7 +141,7 @@ func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcil
 	}
 	c.reported[pool] = now
 	for _, v := range events {
-		c.event(next, bad(v), v.reason, v.action, v.kind+": "+v.message)
+		c.event(next, v)
 	}
 	return reconcile.Result{RequeueAfter: statusConfirm}, nil
 }

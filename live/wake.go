@@ -115,59 +115,33 @@ type alarm struct {
 // wait returns the reasons for the next step, ascending and each once, when it is
 // due: at the given instant, or sooner.
 func (a *alarm) wait(ctx context.Context, due time.Time, reason string) ([]string, error) {
-	if !due.After(a.clock.Now()) {
-		reasons := []string{reason}
-		a.drain(&reasons)
-		slices.Sort(reasons)
-		return reasons, ctx.Err()
+	var reasons []string
+	now := !due.After(a.clock.Now())
+	if now {
+		reasons = []string{reason}
 	}
 	timer := a.clock.NewTimer(due.Sub(a.clock.Now()))
 	defer timer.Stop()
-	reasons := []string{}
-	soon := func(r string) bool {
-		if !slices.Contains(reasons, r) {
-			reasons = append(reasons, r)
-		}
-		if slices.Contains(urgent, r) {
-			return true
-		}
-		if at := a.clock.Now().Add(a.collect); at.Before(due) {
-			due = at
-			timer.Reset(a.collect)
-		}
-		return false
-	}
-	for {
-		var now bool
+	for !now {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case r := <-a.wakes:
-			now = soon(r)
 		case <-timer.C():
 			if len(reasons) == 0 {
 				reasons = append(reasons, reason)
 			}
 			now = true
-		}
-		if now {
-			a.drain(&reasons)
-			slices.Sort(reasons)
-			return reasons, nil
-		}
-	}
-}
-
-// drain takes what has been said already: the step that comes answers it as well.
-func (a *alarm) drain(reasons *[]string) {
-	for {
-		select {
 		case r := <-a.wakes:
-			if !slices.Contains(*reasons, r) {
-				*reasons = append(*reasons, r)
+			reasons, now = append(reasons, r), slices.Contains(urgent, r)
+			if at := a.clock.Now().Add(a.collect); at.Before(due) {
+				due = at
+				timer.Reset(a.collect)
 			}
-		default:
-			return
 		}
 	}
+	for len(a.wakes) > 0 { // the step that comes answers what has been said already as well
+		reasons = append(reasons, <-a.wakes)
+	}
+	slices.Sort(reasons)
+	return slices.Compact(reasons), ctx.Err()
 }
