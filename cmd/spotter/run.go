@@ -237,7 +237,7 @@ func (p *program) live(ctx context.Context, f *liveCall) error {
 		return err
 	}
 	log.Info("starting", "version", version, "mode", f.Mode, "policies", f.Policies, "namespace", f.Namespace, "identity", f.identity, "backends", f.Backends, "config", f.file)
-	log.Debug("settings in force", "configuration", &f.SpotterConfiguration)
+	log.Debug("settings in force", "configuration", config.Text(&f.SpotterConfiguration))
 	err = w.manager.Start(ctx)
 	if errors.Is(err, live.ErrSuperseded) {
 		return &brokenOff{err: err, next: "another replica leads: this one has done nothing more, and is to be started again"}

@@ -125,3 +125,6 @@ func kindOf(v reflect.Value) string {
 	}
 	return "a number"
 }
+
+// Text returns a configuration as JSON, as a file may have it.
+func Text(c *SpotterConfiguration) string { return asJSON(c) }
