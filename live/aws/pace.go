@@ -3,18 +3,18 @@ package aws
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
-
-	"github.com/spotter-dev/spotter/scenarios/chance"
+	"golang.org/x/time/rate"
 )
 
 // The most attempts of a request before any has been answered: who gave a
@@ -79,29 +79,15 @@ type pacer struct {
 	// person may wonder what is going on.
 	waiting func(err error)
 
-	mu      sync.Mutex
-	rate    float64   // requests a second
-	next    time.Time // when the next request may be sent
-	reached bool      // a request has been answered
-	draws   uint64
+	limiter *rate.Limiter
+	reached atomic.Bool // a request has been answered
 }
 
 // stats counts what was sent. It is shared by all pacers of a recording.
-type stats struct {
-	mu                           sync.Mutex
-	requests, throttled, retries int
-}
-
-func (s *stats) add(requests, throttled, retries int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests += requests
-	s.throttled += throttled
-	s.retries += retries
-}
+type stats struct{ requests, throttled, retries atomic.Int64 }
 
 func newPacer(p Pace, s *stats) *pacer {
-	return &pacer{pace: p, stats: s, rate: p.PerSecond, draws: uint64(time.Now().UnixNano())}
+	return &pacer{pace: p, stats: s, limiter: rate.NewLimiter(rate.Limit(p.PerSecond), 1)}
 }
 
 // IsErrorRetryable reports whether sending again may help: the SDK's own
@@ -134,24 +120,21 @@ func (p *pacer) MaxAttempts() int { return p.attempts }
 // early on an address at which nobody has answered yet.
 func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	throttled := isThrottle(err)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if throttled {
-		p.rate = max(p.rate/2, p.pace.PerSecond/100)
-		p.stats.add(0, 1, 0)
+		p.limiter.SetLimit(max(p.limiter.Limit()/2, rate.Limit(p.pace.PerSecond/100)))
+		p.stats.throttled.Add(1)
 	}
 	limit := unmetsMax
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		limit = dialsMax
 	}
-	if !p.reached && !throttled && attempt >= limit {
+	if !p.reached.Load() && !throttled && attempt >= limit {
 		return 0, err
 	}
 	if attempt == longAttempts && p.waiting != nil {
 		p.waiting(err)
 	}
-	p.stats.add(0, 0, 1)
-	p.draws++
+	p.stats.retries.Add(1)
 	delay := p.pace.BackoffMin << min(max(attempt-1, 0), 20)
 	if delay <= 0 || delay > p.pace.BackoffMax {
 		delay = p.pace.BackoffMax
@@ -160,8 +143,7 @@ func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
 		delay = min(delay, besideWait)
 	}
 	// Callers that were throttled together must not come back together.
-	spread := chance.Stream(p.draws, "backoff").Float()
-	return delay/2 + time.Duration(float64(delay/2)*spread), nil
+	return delay/2 + rand.N(delay/2+1), nil
 }
 
 // GetRetryToken lets every retry pass.
@@ -174,27 +156,18 @@ func (p *pacer) GetInitialToken() func(error) error { return func(error) error {
 
 // GetAttemptToken waits until the next request may be sent.
 func (p *pacer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
-	p.mu.Lock()
-	now := time.Now()
-	at := p.next
-	if at.Before(now) {
-		at = now
-	}
-	p.next = at.Add(time.Duration(float64(time.Second) / p.rate))
-	p.mu.Unlock()
-	if err := sleep(ctx, at.Sub(now)); err != nil {
+	if err := sleep(ctx, p.limiter.Reserve().Delay()); err != nil {
 		return nil, err
 	}
-	p.stats.add(1, 0, 0)
+	p.stats.requests.Add(1)
 	return func(err error) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		var answer smithy.APIError
 		if err == nil || errors.As(err, &answer) && !isThrottle(err) {
-			p.reached = true
+			p.reached.Store(true)
 		}
 		if err == nil {
-			p.rate = min(p.rate+p.pace.PerSecond/20, p.pace.PerSecond)
+			most := rate.Limit(p.pace.PerSecond)
+			p.limiter.SetLimit(min(p.limiter.Limit()+most/20, most))
 		}
 		return nil
 	}, nil

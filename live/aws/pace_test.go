@@ -43,20 +43,20 @@ func TestPace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if p.rate != 2.5 {
-			t.Errorf("throttled twice, %v requests a second, want 2.5", p.rate)
+		if p.limiter.Limit() != 2.5 {
+			t.Errorf("throttled twice, %v requests a second, want 2.5", p.limiter.Limit())
 		}
 		span(15, nil)
-		if p.rate != 10 {
-			t.Errorf("after 15 successes %v requests a second, want 10", p.rate)
+		if p.limiter.Limit() != 10 {
+			t.Errorf("after 15 successes %v requests a second, want 10", p.limiter.Limit())
 		}
 		for range 100 {
 			if _, err := p.RetryDelay(1, throttle); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if p.rate != 0.1 {
-			t.Errorf("throttled for long, %v requests a second, want a hundredth of the bound", p.rate)
+		if p.limiter.Limit() != 0.1 {
+			t.Errorf("throttled for long, %v requests a second, want a hundredth of the bound", p.limiter.Limit())
 		}
 	})
 }

@@ -234,9 +234,7 @@ func (r *Recorder) record(ctx context.Context, p *plan) (*Summary, error) {
 }
 
 func (s *stats) snapshot() (now struct{ requests, throttled, retries int }) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now.requests, now.throttled, now.retries = s.requests, s.throttled, s.retries
+	now.requests, now.throttled, now.retries = int(s.requests.Load()), int(s.throttled.Load()), int(s.retries.Load())
 	return now
 }
 

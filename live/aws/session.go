@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -28,8 +27,6 @@ type session struct {
 	beside   map[string]*ec2.Client // by region, for what prices can do without
 	stats    *stats
 	warn     func(format string, args ...any)
-
-	mu sync.Mutex // guards prices and beside
 }
 
 // newSession finds credentials by the default chain of the SDK.
@@ -48,37 +45,32 @@ func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
 		}
 		return nil, fmt.Errorf("%w: %s", ErrNoCredentials, firstLine(err.Error()))
 	}
-	return &session{
+	x := &session{
 		endpoint: c.Endpoint, pace: c.Pace, base: base, http: newWholeClient(base.HTTPClient),
 		prices: map[string]*ec2.Client{}, beside: map[string]*ec2.Client{}, stats: s, warn: c.warn,
-	}, nil
+	}
+	for _, region := range c.Regions {
+		x.prices[region], x.beside[region] = x.client(region, 0), x.client(region, besideAttempts)
+	}
+	return x, nil
 }
 
 // ec2 returns the client for the prices of a region, which does not give up.
-func (s *session) ec2(region string) *ec2.Client { return s.client(s.prices, region, 0) }
+func (s *session) ec2(region string) *ec2.Client { return s.prices[region] }
 
 // ec2Beside returns the client for what else there is of a region.
-func (s *session) ec2Beside(region string) *ec2.Client {
-	return s.client(s.beside, region, besideAttempts)
-}
+func (s *session) ec2Beside(region string) *ec2.Client { return s.beside[region] }
 
-// client returns the client of a region. Retries and the check of whole answers
+// client makes a client of a region. Retries and the check of whole answers
 // are for it alone: the sources of credentials keep their own.
-func (s *session) client(known map[string]*ec2.Client, region string, attempts int) *ec2.Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := known[region]; c != nil {
-		return c
-	}
-	c := ec2.NewFromConfig(s.base, func(o *ec2.Options) {
+func (s *session) client(region string, attempts int) *ec2.Client {
+	return ec2.NewFromConfig(s.base, func(o *ec2.Options) {
 		if s.endpoint != "" {
 			o.BaseEndpoint = sdk.String(s.endpoint)
 		}
 		o.Region, o.RetryMaxAttempts, o.HTTPClient = region, 0, s.http
 		o.Retryer = s.pacer(o.BaseEndpoint, "EC2 of "+region, attempts)
 	})
-	known[region] = c
-	return c
 }
 
 // pricing returns the client of the price list.
