@@ -150,7 +150,7 @@ var rules = []rule{
 		[]string{`{"name":"a","parameters":{"runtime":"/proc/self/environ"}}`, `{"name":"a","parameters":{"bundle":"../a"}}`, `{"name":"a","parameters":{"bundle":".."}}`, `{"name":"a","parameters":{"bundle":"a/b"}}`, `{"name":"a","parameters":{"bundle":""}}`, `{"name":"a","parameters":{"bundle":` + quoted(64) + `}}`}},
 	{pool, "spec/template/labels", []string{`{"karpenter.sh/capacity-type":"spot"}`, `{"kubernetes.io/os":"linux"}`},
 		[]string{`{"karpenter.sh/nodepool":"general"}`, `{"kubernetes.io/hostname":"a"}`, `{"karpenter.sh/x":"a"}`, `{"a.karpenter.sh/x":"a"}`}},
-	{pool, "spec", []string{`{"backend":{"autoScalingGroups":{"discoveryTags":{"a":"b"}}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}, nil},
+	{pool, "spec", []string{`{"backend":{"autoScalingGroups":{"discoveryTags":{"a":"b"}}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}, []string{`{"backend":{"karpenter":{"nodeClassName":"a"}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}},
 	{pool, "spec/disruption/budget", []string{`0`, `5`, `"0%"`, `"10%"`, `"100%"`}, []string{`-1`, `"101%"`, `"10"`, `"-5%"`, `"+5%"`, `"x%"`, `"%"`, `3000000000`, `"00000000100%"`}},
 	{pool, "spec/disruption", []string{`{"schedule":"0 2 * * *","duration":"4h"}`, `{"schedule":"*/5 9-17 1,15 * MON-FRI","duration":"4h"}`, `{"schedule":"@daily","duration":"4h"}`}, []string{`{"schedule":"at night","duration":"4h"}`, `{"schedule":"@every 1h","duration":"4h"}`, `{"schedule":"TZ=CET 0 2 * * *","duration":"4h"}`, `{"schedule":"0 2 * * *"}`, `{"duration":"4h"}`, `{"schedule":` + quoted(129) + `,"duration":"4h"}`}},
 	{pool, "spec/disruption/consolidateAfter", []string{`"0s"`, `"0"`, `"1h30m"`, `"1.5h"`, `".5s"`}, durations},
