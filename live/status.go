@@ -159,8 +159,9 @@ func (c *Controller) setConditions(found *finding, next *v1alpha1.CapacityPool) 
 			}
 		}
 	}
-	for _, v := range found.conditions(c.parts.Drains.Status()) {
-		if v.holds || v.kind == ConditionReady || meta.FindStatusCondition(st.Conditions, v.kind) != nil {
+	all := found.conditions(c.parts.Drains.Status())
+	for _, v := range all {
+		if v.holds || meta.FindStatusCondition(st.Conditions, v.kind) != nil {
 			set(v, false)
 		}
 	}
@@ -170,8 +171,10 @@ func (c *Controller) setConditions(found *finding, next *v1alpha1.CapacityPool) 
 			modelled = modelled || x.Type == ConditionModelUsed
 			v := verified{x.Type, x.Status == metav1.ConditionTrue, x.Reason, x.Message, "Provision"}
 			set(v, !bad(v))
+			all = append(all, v)
 		}
 	}
+	set(found.ready(all), false)
 	if !modelled { // its policy dropped the bundle while nobody was there to tell
 		changed = meta.RemoveStatusCondition(&st.Conditions, ConditionModelUsed) || changed
 	}
@@ -258,7 +261,7 @@ func (x *finding) conditions(drains []drain.Status) []verified {
 	if x.failed != "" && x.degraded.reason != reasonPanicked {
 		all[3] = condition(ConditionDegraded, true, "ActionFailed", "", x.failed)
 	}
-	return append(all, x.ready(all))
+	return all
 }
 
 // condition returns one condition, with the reason for which it holds or does not.
@@ -269,10 +272,15 @@ func condition(kind string, holds bool, yes, no, message string) verified {
 	return verified{kind, false, no, message, actionDecide}
 }
 
-// ready joins the conditions that keep a pool from being served.
+// besides are the conditions that tell of a problem while the pool is served all the same:
+// one move that waits, a record or a forecast that is not there, a template that stays as
+// it was made.
+var besides = []string{ConditionHeld, ConditionModelUsed, "Recording", "TemplateHeld", "MarketsWidened"}
+
+// ready joins the conditions, those of the backends and of prices included.
 func (x *finding) ready(all []verified) verified {
 	for _, v := range all {
-		if v.holds && v.kind != ConditionHeld && v.kind != ConditionRamping && v.kind != ConditionPricesStale {
+		if bad(v) && !slices.Contains(besides, v.kind) {
 			return condition(ConditionReady, false, "", v.kind, v.message)
 		}
 	}

@@ -41,3 +41,29 @@ func TestModelUsedForgotten(t *testing.T) {
 		t.Errorf("condition %+v", got)
 	}
 }
+
+// judgeOf is a Judge that says one thing of every pool.
+type judgeOf metav1.Condition
+
+func (j judgeOf) Conditions(string) []metav1.Condition { return []metav1.Condition{metav1.Condition(j)} }
+
+// TestReadyIsTheConjunction: a pool is not ready while anything that its backend, its
+// prices or its notices need is not there, and is beside what keeps it from nothing.
+func TestReadyIsTheConjunction(t *testing.T) {
+	for _, x := range []struct {
+		kind, status string
+		ready        metav1.ConditionStatus
+	}{
+		{"KarpenterReady", "False", "False"}, {"KarpenterReady", "True", "True"},
+		{"PricesRead", "False", "False"}, {"NodesPriced", "False", "False"}, {"NoticesRead", "False", "False"},
+		{"CredentialsInvalid", "True", "False"}, {"CredentialsInvalid", "False", "True"}, {"FieldConflict", "True", "False"},
+		{"UsageKnown", "False", "True"}, {"Recording", "False", "True"}, {"TemplateHeld", "True", "True"},
+	} {
+		w := newWorld(t, 1, interceptor.Funcs{})
+		w.parts.Judges = []Judge{judgeOf{Type: x.kind, Status: metav1.ConditionStatus(x.status), Reason: "Because", Message: "of this"}}
+		step(t, w.controller(t))
+		if got := w.condition(t, ConditionReady); got.Status != x.ready || x.ready == "False" && (got.Reason != x.kind || got.Message != "of this") {
+			t.Errorf("with %s %s: %+v", x.kind, x.status, got)
+		}
+	}
+}
