@@ -45,7 +45,9 @@ func TestModelUsedForgotten(t *testing.T) {
 // judgeOf is a Judge that says one thing of every pool.
 type judgeOf metav1.Condition
 
-func (j judgeOf) Conditions(string) []metav1.Condition { return []metav1.Condition{metav1.Condition(j)} }
+func (j judgeOf) Conditions(string) []metav1.Condition {
+	return []metav1.Condition{metav1.Condition(j)}
+}
 
 // TestReadyIsTheConjunction: a pool is not ready while anything that its backend, its
 // prices or its notices need is not there, and is beside what keeps it from nothing.
