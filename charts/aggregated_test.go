@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // TestAggregatedRoles has the real controllers aggregate the roles: by view and edit in

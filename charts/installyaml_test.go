@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // installYAML renders install.yaml as `make install-yaml` does, and returns its file.

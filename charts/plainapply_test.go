@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // TestPlainApply: what `helm template` prints can be applied as it is. Nothing in it

@@ -24,7 +24,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/crd"
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A site is a cluster that the chart is installed in. Its nodes are played, so that

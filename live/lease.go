@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -30,11 +29,6 @@ type Lease struct {
 	lock     *resourcelock.LeaseLock
 	duration time.Duration
 	clock    clock.PassiveClock
-
-	mu sync.Mutex
-
-	// until is up to when what was read last keeps others out.
-	until time.Time
 }
 
 // NewLease returns the lease of cfg. The client has a timeout of its own, shorter
@@ -56,15 +50,9 @@ func NewLease(cfg *Config, r *rest.Config, c clock.PassiveClock) (*Lease, error)
 }
 
 // Fence returns nil while this replica holds the lease, and [ErrSuperseded] once
-// another does. What was read last holds until the lease that it tells of runs out: up
-// to then nobody else can have taken it.
+// another does, as the API server has it at this moment.
 func (l *Lease) Fence(ctx context.Context) error {
 	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.clock.Now().Before(l.until) {
 		return nil
 	}
 	got, err := l.client.Leases(l.lock.LeaseMeta.Namespace).Get(ctx, l.lock.LeaseMeta.Name, metav1.GetOptions{})
@@ -84,6 +72,5 @@ func (l *Lease) Fence(ctx context.Context) error {
 	if !l.clock.Now().Before(until) {
 		return fmt.Errorf("the lease ran out at %v: %w", until.UTC().Format(time.RFC3339), ErrSuperseded)
 	}
-	l.until = until
 	return nil
 }

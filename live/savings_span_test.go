@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/live/cluster"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A past is what happened to the nodes of one pool, and what readings see of it.

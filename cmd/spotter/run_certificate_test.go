@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // writeCertificate puts a new certificate and its key into dir, and returns it.

@@ -23,8 +23,8 @@ import (
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/karpenter"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // TestRunKarpenter lets the controller decide for two pools whose nodes Karpenter makes:

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/play/watch"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // How long a play lasts.

@@ -16,9 +16,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/test/play/faults"
 	"github.com/spotter-dev/spotter/test/play/watch"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A member is a replica of the controller behind a proxy of its own.

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // rewritten replaces a file as a kubelet does that of a ConfigMap: by a link.

@@ -18,7 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/queue/fake"
 	"github.com/spotter-dev/spotter/live/rights"
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // actionsOf are the actions of IAM that each request needs, by the method and whether

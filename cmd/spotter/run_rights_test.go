@@ -20,8 +20,8 @@ import (
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 
 	"github.com/spotter-dev/spotter/live/rights"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // bind lets a user do in the cluster and in a namespace what a controller that is run

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A traceSink is a collector that keeps the names of spans and who sent them.

@@ -14,8 +14,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // TestRule12Controllers has the real controllers make pods against a gate: those

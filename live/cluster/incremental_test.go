@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/sim"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A follower is the recorder of a simulated run that shows every step to one

@@ -27,8 +27,8 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/limit"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A cluster is a real one with a pipeline that reads from a manager's cache, as a

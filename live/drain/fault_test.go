@@ -17,8 +17,8 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/permit"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // quick shortens the limits, so that a test waits for fewer seconds of its own.

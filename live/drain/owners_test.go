@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // TestOwnersOnCluster drains a node gently, with pods of every kind of owner: each owner

@@ -13,8 +13,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/test/karpenter"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // An audience sees the day as users do, and notes what they would mind.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/spotter-dev/spotter/live/crd"
 	"github.com/spotter-dev/spotter/live/drain"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/test/e2e/bill"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // census returns the nodes and NodePools that there are, by name and UID.

@@ -21,9 +21,9 @@ import (
 
 	"github.com/spotter-dev/spotter/live/crd"
 	backend "github.com/spotter-dev/spotter/live/karpenter"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/karpenter"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // The environment variables of the day. SPOTTER names the program and SPOTTER_SEED

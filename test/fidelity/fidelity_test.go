@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/live/testenv"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // The environment variables of real runs.

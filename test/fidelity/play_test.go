@@ -25,11 +25,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	backend "github.com/spotter-dev/spotter/live/karpenter"
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 	"github.com/spotter-dev/spotter/test/e2e/bill"
 	"github.com/spotter-dev/spotter/test/karpenter"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A player plays a script on a real cluster.

@@ -27,8 +27,8 @@ import (
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/spotter-dev/spotter/live/testenv"
 	"github.com/spotter-dev/spotter/test/e2e/bill"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // NodeClass is the name of the NodeClass that [Start] makes, of the kwok provider.

@@ -38,7 +38,7 @@ func TestUse(t *testing.T) {
 		acts(t, env, home, "somebody", "list", rule("pods", "list"))
 		acts(t, env, away, "spotter-a", "create", rule("pods", "list"), rule("configmaps", "create"))
 	})
-	text, err := os.ReadFile(filepath.Join(dir, "live.testenv.TestUse.within.json"))
+	text, err := os.ReadFile(filepath.Join(dir, "test.testenv.TestUse.within.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestUse(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Package != "live/testenv" || got.Test != "TestUse/within" || len(got.Users) != 2 {
+	if got.Package != "test/testenv" || got.Test != "TestUse/within" || len(got.Users) != 2 {
 		t.Fatalf("collected is %s", text)
 	}
 	pods := Use{Verb: "list", Resource: "pods", Home: true}
