@@ -70,8 +70,8 @@ func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 // sweep removes protections of ours that nothing asks for any more, whatever the mode of
 // the pool and whether it is there. A drain settles what it waited for at its end. Left
 // are machines that were bought under a notice, for which no drain waits, and what a crash
-// leaves.
-func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
+// leaves. Of a pool that is not active nothing is asked for any more.
+func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim, active map[string]bool) error {
 	nodes, waited, err := b.drains(ctx)
 	if err != nil {
 		return err
@@ -85,7 +85,10 @@ func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim) error {
 		if settled[c.Status.NodeName] = !ours; !ours {
 			continue
 		}
-		over, err := b.over(ctx, c, nodes, waited, idle)
+		over, err := !active[c.Labels[PoolLabel]] && !waited[c.Annotations[TokenAnnotation]], error(nil)
+		if !over {
+			over, err = b.over(ctx, c, nodes, waited, idle)
+		}
 		if over {
 			b.log.Info("no longer protected", "nodeClaim", c.Name, "replaced", c.Annotations[ReplacesAnnotation])
 			err = b.unprotectClaim(ctx, b.ahead, c.Name)

@@ -205,3 +205,19 @@ func TestRule05ProtectionEndsInEveryMode(t *testing.T) {
 		})
 	}
 }
+
+// TestRule04ProtectionEndsWithTheMode: a replacement whose pods have yet to come is given to
+// Karpenter at once when its pool may not be changed any more.
+func TestRule04ProtectionEndsWithTheMode(t *testing.T) {
+	for _, mode := range []policy.Mode{policy.ModeShadow, policy.ModeOff} {
+		x := newNoticed(t)
+		x.unmark()
+		if !x.protected() {
+			t.Fatal("it is not protected while its pods have yet to come")
+		}
+		x.s.Pools[0].Mode = mode
+		if x.protected() {
+			t.Errorf("it is protected in mode %d", mode)
+		}
+	}
+}

@@ -28,11 +28,13 @@ import (
 func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	seen, err := b.look(ctx)
 	var errs []error
+	active := map[string]bool{}
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if p.Provisioner != policy.ProvisionerKarpenter || p.Mode != policy.ModeActive {
 			continue
 		}
+		active[p.Name] = true
 		if tended := b.tendPool(ctx, s, p, seen, err); tended != nil && !paced(tended) {
 			errs = append(errs, fmt.Errorf("tending pool %s: %w", p.Name, tended))
 		}
@@ -43,7 +45,7 @@ func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	case err != nil:
 		return cmp.Or(errors.Join(errs...), err)
 	}
-	errs = append(errs, b.expire(ctx, seen.claims), b.sweep(ctx, seen.claims), b.collect(ctx, s, seen.nodePools))
+	errs = append(errs, b.expire(ctx, seen.claims), b.sweep(ctx, seen.claims, active), b.collect(ctx, s, seen.nodePools))
 	return errors.Join(errs...)
 }
 
