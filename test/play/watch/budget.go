@@ -13,6 +13,7 @@ type Node struct {
 	Name, Pool, NodePool string
 	Ours                 []string // our marks on it
 	Draining, Notice     bool     // Draining: we empty it
+	Going                bool     // it is being deleted
 
 	since time.Time // when its marks became these
 }

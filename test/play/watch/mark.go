@@ -7,11 +7,12 @@ import (
 )
 
 // Rest holds that no mark of ours stands without cause at an instant of rest: one on
-// whose node nothing has come on for the time of quiet, and that no notice explains.
+// whose node nothing has come on for the time of quiet, and that neither a notice nor its
+// deletion explains.
 func (w *Watcher) Rest(at time.Time) {
 	for _, name := range sorted(w.nodes) {
 		n := w.nodes[name]
-		if len(n.Ours) == 0 || n.Notice {
+		if len(n.Ours) == 0 || n.Notice || n.Going {
 			continue
 		}
 		last := n.since
@@ -24,10 +25,11 @@ func (w *Watcher) Rest(at time.Time) {
 	}
 }
 
-// Unmarked holds that no mark of ours stands at all, since nothing may be done any more.
+// Unmarked holds that no mark of ours stands but on what is being deleted, since nothing
+// may be done any more.
 func (w *Watcher) Unmarked(at time.Time) {
 	for _, name := range sorted(w.nodes) {
-		if n := w.nodes[name]; len(n.Ours) > 0 {
+		if n := w.nodes[name]; len(n.Ours) > 0 && !n.Going {
 			w.find(at, "mark", "node %s carries %s though nothing may be done", name, strings.Join(n.Ours, ", "))
 		}
 	}

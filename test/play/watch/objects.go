@@ -27,7 +27,7 @@ func marksOf(annotations map[string]string, taints []corev1.Taint) (ours []strin
 func (w *Watcher) nodeOf(n *corev1.Node) Node {
 	ours := marksOf(n.Annotations, n.Spec.Taints)
 	return Node{
-		Name: n.Name, Pool: n.Labels[w.cfg.PoolLabel], NodePool: n.Labels[labelNodePool], Ours: ours,
+		Name: n.Name, Pool: n.Labels[w.cfg.PoolLabel], NodePool: n.Labels[labelNodePool], Ours: ours, Going: n.DeletionTimestamp != nil,
 		Draining: slices.Contains(ours, annotationCordon) || slices.Contains(ours, taintDraining),
 		Notice:   slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(noticeTaints, t.Key) }),
 	}
@@ -35,7 +35,7 @@ func (w *Watcher) nodeOf(n *corev1.Node) Node {
 
 // claimOf returns a NodeClaim as what carries marks.
 func claimOf(u *unstructured.Unstructured) Node {
-	return Node{Name: "nodeclaim/" + u.GetName(), Ours: marksOf(u.GetAnnotations(), nil)}
+	return Node{Name: "nodeclaim/" + u.GetName(), Ours: marksOf(u.GetAnnotations(), nil), Going: u.GetDeletionTimestamp() != nil}
 }
 
 func (w *Watcher) podOf(p *corev1.Pod) Pod {
