@@ -160,7 +160,7 @@ func (p *play) deleteNode(t *testing.T, pool string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := append(by["spot"], by["on-demand"]...); len(all) > 0 {
+	if all := slices.Concat(by["spot"], by["on-demand"]); len(all) > 0 {
 		if err := p.client.Delete(t.Context(), &all[p.rng.IntN(len(all))]); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}

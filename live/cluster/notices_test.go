@@ -80,7 +80,7 @@ func TestNoticesBetweenSnapshots(t *testing.T) {
 // BenchmarkNotices asks a cluster of 5,000 nodes, of which 200 are under notice and as
 // many change, while snapshots of it are built.
 func BenchmarkNotices(b *testing.B) {
-	l := &lab{newMarkets(b), nil}
+	l := newMarkets(b)
 	for i := range 5000 {
 		n := node(fmt.Sprintf("node-%d", i))
 		l.informerOf(n).Add(n)

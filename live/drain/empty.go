@@ -22,7 +22,7 @@ const (
 // the phase that follows.
 func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Phase, error) {
 	for _, pod := range pods {
-		if !d.urgent() && r.overdue() || ctx.Err() != nil {
+		if !d.urgent() && r.overdue() {
 			break
 		}
 		t := d.try(pod)

@@ -80,7 +80,7 @@ func (b *bench) setSwitch(t *testing.T, value string) {
 	}
 }
 
-func (b *bench) wants(t *testing.T, ctx context.Context, want Verdict) {
+func (b *bench) wants(ctx context.Context, t *testing.T, want Verdict) {
 	t.Helper()
 	b.clock.SetTime(b.clock.Now().Add(b.cfg.Fresh))
 	err := b.Check(ctx)
@@ -98,32 +98,32 @@ func (b *bench) wants(t *testing.T, ctx context.Context, want Verdict) {
 func TestVerdicts(t *testing.T) {
 	b := newBench(t, policy.ModeActive, nil)
 	act, undo, enforce := Act(t.Context(), "web"), Undo(t.Context()), Enforce(t.Context())
-	b.wants(t, act, Active)
-	b.wants(t, Act(t.Context(), "other"), Gone)
+	b.wants(act, t, Active)
+	b.wants(Act(t.Context(), "other"), t, Gone)
 	b.setMode(t, v1alpha1.ModeShadow)
-	b.wants(t, act, Shadow)
-	b.wants(t, undo, Active)
+	b.wants(act, t, Shadow)
+	b.wants(undo, t, Active)
 	b.setMode(t, v1alpha1.ModeOff)
-	b.wants(t, act, Off)
-	b.wants(t, undo, Active)
+	b.wants(act, t, Off)
+	b.wants(undo, t, Active)
 	b.setMode(t, v1alpha1.ModeActive)
 	b.setSwitch(t, "true")
-	b.wants(t, act, Stopped)
-	b.wants(t, enforce, Stopped)
-	b.wants(t, undo, Active)
+	b.wants(act, t, Stopped)
+	b.wants(enforce, t, Stopped)
+	b.wants(undo, t, Active)
 	b.setSwitch(t, "yes!")
-	b.wants(t, act, Stopped)
+	b.wants(act, t, Stopped)
 	b.setSwitch(t, "false")
-	b.wants(t, enforce, Active)
+	b.wants(enforce, t, Active)
 	b.cfg.Conflicts = func() map[string]string { return map[string]string{"web": "another pool"} }
-	b.wants(t, act, Conflict)
+	b.wants(act, t, Conflict)
 }
 
 // TestShadow lets a controller in shadow change nothing, not even to take it back.
 func TestShadow(t *testing.T) {
 	b := newBench(t, policy.ModeShadow, nil)
 	for _, ctx := range []context.Context{Act(t.Context(), "web"), Undo(t.Context()), Enforce(t.Context())} {
-		b.wants(t, ctx, Shadow)
+		b.wants(ctx, t, Shadow)
 	}
 }
 
@@ -132,11 +132,11 @@ func TestShadow(t *testing.T) {
 func TestSwitchLost(t *testing.T) {
 	b := newBench(t, policy.ModeActive, nil)
 	b.setSwitch(t, "true")
-	b.wants(t, Act(t.Context(), "web"), Stopped)
+	b.wants(Act(t.Context(), "web"), t, Stopped)
 	if err := b.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "spotter", Name: "switch"}}); err != nil {
 		t.Fatal(err)
 	}
-	b.wants(t, Act(t.Context(), "web"), Stopped)
+	b.wants(Act(t.Context(), "web"), t, Stopped)
 	next := New(b.cfg, b.client)
 	next.Recall(true)
 	if on, missing, err := next.Stopped(t.Context()); !on || missing == "" || err != nil {

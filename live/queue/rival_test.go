@@ -234,10 +234,7 @@ func TestRule09UnclaimedNodesAreOurs(t *testing.T) {
 				t.Error("the message is deleted before the node can be marked")
 			}
 			s.emptied(t)
-			var unclaimed []backend.Notice
-			for _, n := range s.sink.told()[2:] {
-				unclaimed = append(unclaimed, n)
-			}
+			unclaimed := s.sink.told()[2:]
 			if c.unclaimed != (len(unclaimed) == 1 && unclaimed[0].Unclaimed && unclaimed[0].ActedBy == policy.ActorNone) || len(unclaimed) > 1 {
 				t.Errorf("afterwards %+v, want one unclaimed notice: %t", unclaimed, c.unclaimed)
 			}

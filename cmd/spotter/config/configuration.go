@@ -179,7 +179,7 @@ type Usage struct {
 	Prometheus Prometheus `json:"prometheus"`
 }
 
-// A Prometheus, or what speaks its API, says what nodes use.
+// Prometheus, or what speaks its API, says what nodes use.
 type Prometheus struct {
 	// URL is where it is, as `http://prometheus.monitoring:9090`. Empty asks
 	// metrics-server.

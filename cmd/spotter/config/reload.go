@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,7 @@ func walk(path []string, a, b reflect.Value, visit func(path []string, a, b refl
 	for i := range a.NumField() {
 		f := a.Type().Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		below := append(path[:len(path):len(path)], name)
+		below := slices.Concat(path, []string{name})
 		switch {
 		case name == "": // apiVersion and kind, of which there is one
 		case f.Type.PkgPath() == a.Type().PkgPath() && f.Type.Kind() == reflect.Struct:
