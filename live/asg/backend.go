@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
 )
@@ -252,7 +253,7 @@ func (b *Backend) keep(ctx context.Context, g *group, l launch) error {
 
 // forget strikes a launch out.
 func (b *Backend) forget(ctx context.Context, g *group, token string) error {
-	if err := b.cloud.untag(ctx, g, TagLaunch+token); err != nil {
+	if err := b.cloud.untag(permit.Undo(ctx), g, TagLaunch+token); err != nil {
 		return held(err, "striking out a launch at the group %s", g.name)
 	}
 	b.note(g, writing{launch: launch{token: token}, group: g.name, struck: true})

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -297,6 +298,7 @@ func (b *Backend) launchOf(ctx context.Context, token string) (*group, *launch, 
 // letGo takes the protection off the instance of a launch and strikes it out. The
 // tag goes last, so that a crash before leaves it to be done again.
 func (b *Backend) letGo(ctx context.Context, g *group, l launch) error {
+	ctx = permit.Undo(ctx)
 	i := g.find(l.instance)
 	if i != nil && l.protected && i.protected && !i.ending() {
 		if err := b.cloud.protect(ctx, g.name, i.id, false); err != nil && kindOf(err) != kindGone && kindOf(err) != kindRefused {
