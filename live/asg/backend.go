@@ -165,6 +165,18 @@ func (b *Backend) groupWith(f func(*group) bool) *group {
 	return nil
 }
 
+// seek returns the group that f holds for, also one that shows with a new poll; nil if
+// none does.
+func (b *Backend) seek(ctx context.Context, f func(*group) bool) (*group, error) {
+	if g := b.groupWith(f); g != nil {
+		return g, nil
+	}
+	if err := b.Poll(ctx); err != nil {
+		return nil, held(err, "reading the Auto Scaling groups")
+	}
+	return b.groupWith(f), nil
+}
+
 // known polls if nobody has for two turns.
 func (b *Backend) known(ctx context.Context) error {
 	b.mu.Lock()

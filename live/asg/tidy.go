@@ -42,7 +42,7 @@ func (b *Backend) Tidy(ctx context.Context, draining, tokens []string) error {
 	for _, g := range b.all() {
 		for _, l := range slices.Clone(g.launches) {
 			if l.replaces && !slices.Contains(tokens, l.token) && !l.abandoned && b.age(&l) >= b.cfg.TidyAfter {
-				errs = append(errs, b.abandonByName(ctx, l.token))
+				errs = append(errs, b.eachLaunch(ctx, []string{l.token}, b.abandon))
 			} else if n := nodes[l.instance]; n != nil {
 				replacements[n.Name] = true
 			}
@@ -67,14 +67,6 @@ func (b *Backend) unboundByName(ctx context.Context, name string) error {
 		return err
 	}
 	return b.unbound(ctx, g)
-}
-
-func (b *Backend) abandonByName(ctx context.Context, token string) error {
-	g, l, err := b.launchOf(ctx, token)
-	if err != nil || l == nil {
-		return err
-	}
-	return b.abandon(ctx, g, *l)
 }
 
 // all returns the groups that are known.
@@ -103,7 +95,7 @@ func (b *Backend) sweep(ctx context.Context) {
 			var err error
 			switch n := nodes[l.instance]; {
 			case l.abandoned:
-				err = b.abandonByName(ctx, l.token)
+				err = b.eachLaunch(ctx, []string{l.token}, b.abandon)
 			case l.replaces:
 			case n != nil, l.instance != "" && !g.has(l.instance), b.age(&l) > b.cfg.ReadyMax:
 				err = b.forget(ctx, g, l.token)

@@ -44,10 +44,6 @@ func NewReader(c Config) (*Reader, error) {
 // Regions returns those of the configuration, ascending.
 func (r *Reader) Regions() []string { return sorted(r.config.Regions) }
 
-// Chosen reports whether types were chosen, by name or by family: without, a
-// reader asks for all that a region has.
-func (r *Reader) Chosen() bool { return len(r.config.Types)+len(r.config.Families) > 0 }
-
 // open returns the session, a new one at first.
 func (r *Reader) open(ctx context.Context) (s *session, err error) {
 	select {
@@ -60,6 +56,15 @@ func (r *Reader) open(ctx context.Context) (s *session, err error) {
 	}
 	r.session <- s
 	return s, err
+}
+
+// ask asks for one thing.
+func ask[T any](ctx context.Context, r *Reader, f func(*session) (T, error)) (result T, err error) {
+	s, err := r.open(ctx)
+	if err == nil {
+		result, err = f(s)
+	}
+	return result, r.expired(err)
 }
 
 // expired makes the next request look for credentials again if err says that those
@@ -142,31 +147,19 @@ func (p *plan) pages(ctx context.Context, s *session, w window) (prices []SpotPr
 
 // Zones returns the IDs of the zones of a region by name.
 func (r *Reader) Zones(ctx context.Context, region string) (map[string]string, error) {
-	s, err := r.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := s.listZones(ctx, region)
-	return ids, r.expired(err)
+	return ask(ctx, r, func(s *session) (map[string]string, error) { return s.listZones(ctx, region) })
 }
 
 // OnDemand returns the on-demand prices of a region by type.
 func (r *Reader) OnDemand(ctx context.Context, region string) (map[string]policy.Money, error) {
-	s, err := r.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	prices, err := s.onDemand(ctx, region, r.plan(0))
-	return prices, r.expired(err)
+	return ask(ctx, r, func(s *session) (map[string]policy.Money, error) { return s.onDemand(ctx, region, r.plan(0)) })
 }
 
 // Bands returns the interruption bands of all regions by region and type.
 func (r *Reader) Bands(ctx context.Context) (map[string]map[string]int8, error) {
-	s, err := r.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.bands(ctx, r.config.AdvisorURL, r.plan(0))
+	return ask(ctx, r, func(s *session) (map[string]map[string]int8, error) {
+		return s.bands(ctx, r.config.AdvisorURL, r.plan(0))
+	})
 }
 
 // Scores returns the placement scores of the types in a region by type and zone ID,

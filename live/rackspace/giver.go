@@ -40,20 +40,10 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 
 // Replaced reports how far the nodes of the tokens have come.
 func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
-	all := backend.ReplacementReady
-	for _, token := range tokens {
-		r, err := b.replaced(ctx, token)
-		if err != nil {
-			return backend.ReplacementWaiting, held(err)
-		}
-		switch r {
-		case backend.ReplacementFailed:
-			return r, nil
-		case backend.ReplacementWaiting:
-			all = r
-		}
-	}
-	return all, nil
+	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
+		how, err := b.replaced(ctx, token)
+		return how, held(err)
+	})
 }
 
 // replaced looks for the order of one token that did not fail; none means that
