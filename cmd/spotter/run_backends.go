@@ -12,7 +12,6 @@ import (
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/karpenter"
-	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -48,7 +47,7 @@ func (w *wiring) provision(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(permit.Enforce(ctx)) }))
+			w.join(policy.ProvisionerNone, b, b, tends(func(ctx context.Context, _ *policy.Snapshot) error { return b.Pass(ctx) }))
 			if err := w.everywhere(b.Run); err != nil {
 				return err
 			}
@@ -75,7 +74,7 @@ func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Rea
 		for _, d := range w.drains.Status() {
 			nodes, tokens = append(nodes, d.Node), append(tokens, d.After...)
 		}
-		return b.Tidy(permit.Enforce(ctx), nodes, tokens)
+		return b.Tidy(ctx, nodes, tokens)
 	}))
 	return b.SetupWithManager(w.manager)
 }

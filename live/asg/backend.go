@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
 )
@@ -164,6 +165,18 @@ func (b *Backend) groupWith(f func(*group) bool) *group {
 	return nil
 }
 
+// seek returns the group that f holds for, also one that shows with a new poll; nil if
+// none does.
+func (b *Backend) seek(ctx context.Context, f func(*group) bool) (*group, error) {
+	if g := b.groupWith(f); g != nil {
+		return g, nil
+	}
+	if err := b.Poll(ctx); err != nil {
+		return nil, held(err, "reading the Auto Scaling groups")
+	}
+	return b.groupWith(f), nil
+}
+
 // known polls if nobody has for two turns.
 func (b *Backend) known(ctx context.Context) error {
 	b.mu.Lock()
@@ -252,7 +265,7 @@ func (b *Backend) keep(ctx context.Context, g *group, l launch) error {
 
 // forget strikes a launch out.
 func (b *Backend) forget(ctx context.Context, g *group, token string) error {
-	if err := b.cloud.untag(ctx, g, TagLaunch+token); err != nil {
+	if err := b.cloud.untag(permit.Undo(ctx), g, TagLaunch+token); err != nil {
 		return held(err, "striking out a launch at the group %s", g.name)
 	}
 	b.note(g, writing{launch: launch{token: token}, group: g.name, struck: true})

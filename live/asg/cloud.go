@@ -37,9 +37,11 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 			o.MaxAttempts, o.MaxBackoff = cfg.AttemptsMax, cfg.BackoffMax
 		})
 	}
-	var endpoint *string
-	if cfg.Endpoint != "" {
-		endpoint = sdk.String(cfg.Endpoint)
+	at := func(base *string) *string { // of the caller, or of AWS_ENDPOINT_URL
+		if cfg.Endpoint == "" {
+			return base
+		}
+		return &cfg.Endpoint
 	}
 	base = base.Copy()
 	base.Region = cfg.Region
@@ -47,10 +49,10 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 	return &cloud{
 		fence: cfg.Fence, keys: base.Credentials,
 		scaling: autoscaling.NewFromConfig(base, func(o *autoscaling.Options) {
-			o.Retryer, o.BaseEndpoint = retryer(), endpoint
+			o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint)
 		}),
-		compute: ec2.NewFromConfig(base, func(o *ec2.Options) { o.Retryer, o.BaseEndpoint = retryer(), endpoint }),
-		managed: eks.NewFromConfig(base, func(o *eks.Options) { o.Retryer, o.BaseEndpoint = retryer(), endpoint }),
+		compute: ec2.NewFromConfig(base, func(o *ec2.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) }),
+		managed: eks.NewFromConfig(base, func(o *eks.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) }),
 	}
 }
 

@@ -18,7 +18,7 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	b.mu.Lock()
 	mine := false
 	for _, p := range b.pools {
-		mine = mine || p.name == pool
+		mine = mine || p.name == pool && !p.gone
 	}
 	b.mu.Unlock()
 	if !mine {

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -78,17 +79,14 @@ func (b *Backend) groupOfNode(ctx context.Context, node *corev1.Node) (string, *
 	if !ok {
 		return "", nil, backend.Hold(ReasonNoGroup, "node %s is no instance of EC2: its provider ID is %q", node.Name, node.Spec.ProviderID)
 	}
-	of := func(g *group) bool { return g.has(id) }
-	g := b.groupWith(of)
-	if g == nil {
-		if err := b.Poll(ctx); err != nil {
-			return id, nil, held(err, "reading the Auto Scaling groups")
-		}
-		if g = b.groupWith(of); g == nil {
-			return id, nil, backend.Hold(ReasonNoGroup, "instance %s of node %s is in none of the groups that pools name", id, node.Name)
-		}
+	g, err := b.seek(ctx, func(g *group) bool { return g.has(id) })
+	if err != nil {
+		return id, nil, err
 	}
-	g, err := b.fresh(ctx, g.name)
+	if g == nil {
+		return id, nil, backend.Hold(ReasonNoGroup, "instance %s of node %s is in none of the groups that pools name", id, node.Name)
+	}
+	g, err = b.fresh(ctx, g.name)
 	return id, g, err
 }
 
@@ -234,10 +232,16 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 	if node != nil {
 		errs = append(errs, b.unmark(ctx, node.Name, swapSource))
 	}
+	return errors.Join(append(errs, b.eachLaunch(ctx, tokens, b.abandon))...)
+}
+
+// eachLaunch does something with each of the launches of the tokens that there are.
+func (b *Backend) eachLaunch(ctx context.Context, tokens []string, do func(context.Context, *group, launch) error) error {
+	var errs []error
 	for _, token := range tokens {
 		g, l, err := b.launchOf(ctx, token)
 		if err == nil && l != nil {
-			err = b.abandon(ctx, g, *l)
+			err = do(ctx, g, *l)
 		}
 		errs = append(errs, err)
 	}
@@ -252,32 +256,19 @@ func (b *Backend) Settle(ctx context.Context, tokens []string) error {
 		return err
 	}
 	defer release()
-	var errs []error
-	for _, token := range tokens {
-		g, l, err := b.launchOf(ctx, token)
-		if err == nil && l != nil {
-			err = b.letGo(ctx, g, *l)
-		}
-		errs = append(errs, err)
-	}
+	err = b.eachLaunch(ctx, tokens, b.letGo)
 	b.sweep(ctx)
-	return errors.Join(errs...)
+	return err
 }
 
 // launchOf reads the group anew in which a token was written down. There is no
 // launch where none has it, and none to end where the group is gone.
 func (b *Backend) launchOf(ctx context.Context, token string) (*group, *launch, error) {
-	has := func(g *group) bool { return g.launch(token) != nil }
-	g := b.groupWith(has)
-	if g == nil {
-		if err := b.Poll(ctx); err != nil {
-			return nil, nil, held(err, "looking for the launch %s", token)
-		}
-		if g = b.groupWith(has); g == nil {
-			return nil, nil, nil
-		}
+	g, err := b.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
+	if err != nil || g == nil {
+		return nil, nil, err
 	}
-	g, err := b.fresh(ctx, g.name)
+	g, err = b.fresh(ctx, g.name)
 	if isHeld(err, ReasonGone) {
 		return nil, nil, nil
 	}
@@ -297,6 +288,7 @@ func (b *Backend) launchOf(ctx context.Context, token string) (*group, *launch, 
 // letGo takes the protection off the instance of a launch and strikes it out. The
 // tag goes last, so that a crash before leaves it to be done again.
 func (b *Backend) letGo(ctx context.Context, g *group, l launch) error {
+	ctx = permit.Undo(ctx)
 	i := g.find(l.instance)
 	if i != nil && l.protected && i.protected && !i.ending() {
 		if err := b.cloud.protect(ctx, g.name, i.id, false); err != nil && kindOf(err) != kindGone && kindOf(err) != kindRefused {

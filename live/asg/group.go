@@ -187,6 +187,9 @@ func (g *group) live() int {
 	return n
 }
 
+// marked reports whether g carries launches or a bound of ours.
+func (g *group) marked() bool { return len(g.launches) > 0 || g.tags[TagMax] != "" }
+
 // missing returns how many instances are still to be launched.
 func (g *group) missing() int { return max(0, g.desired-g.live()) }
 

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/permit"
 )
 
 // AnnotationSwap says that a node is part of a swap, and as what: the node that
@@ -59,7 +61,7 @@ func (b *Backend) mark(ctx context.Context, name, as string) error {
 // unmark ends a node's part in a swap, if it has that one. What somebody has set
 // since, stays.
 func (b *Backend) unmark(ctx context.Context, name, as string) error {
-	return b.annotate(ctx, name, func(a map[string]string) {
+	return b.annotate(permit.Undo(ctx), name, func(a map[string]string) {
 		if a[AnnotationSwap] != as {
 			return
 		}

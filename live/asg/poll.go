@@ -38,6 +38,8 @@ type poolOf struct {
 
 	// bounds and replaces are what its annotations allow.
 	bounds, replaces bool
+
+	active, gone bool // its mode; a pool that was deleted is kept while its groups carry marks of ours
 }
 
 // Poll reads all groups of all pools and tells the sink what has changed. It
@@ -57,6 +59,13 @@ func (b *Backend) poll(ctx context.Context) error {
 		return err
 	}
 	b.mu.Lock()
+	for _, old := range b.pools {
+		is := func(p poolOf) bool { return p.name == old.name }
+		if !slices.ContainsFunc(pools, is) && slices.ContainsFunc(b.groups, func(g *group) bool { return g.pool == old.name && g.marked() }) {
+			old.active, old.gone = false, true
+			pools = append(pools, old)
+		}
+	}
 	b.pools = pools // also where their groups cannot be read, which conditions then say
 	b.mu.Unlock()
 	groups, err := b.readGroups(ctx, pools)
@@ -105,7 +114,8 @@ func (b *Backend) readPools(ctx context.Context) ([]poolOf, error) {
 		p := &list.Items[i]
 		if x := p.Spec.Backend.AutoScalingGroups; x != nil && len(x.DiscoveryTags) > 0 {
 			pools = append(pools, poolOf{p.Name, x.DiscoveryTags,
-				p.Annotations[AnnotationBounds] == "max", p.Annotations[AnnotationReplacement] == "true"})
+				p.Annotations[AnnotationBounds] == "max", p.Annotations[AnnotationReplacement] == "true",
+				p.Spec.Mode == v1alpha1.ModeActive, false})
 		}
 	}
 	slices.SortFunc(pools, func(a, b poolOf) int { return cmp.Compare(a.name, b.name) })
@@ -123,8 +133,8 @@ func (b *Backend) readGroups(ctx context.Context, pools []poolOf) ([]*group, err
 		mine := map[string]bool{}
 		for i := range list {
 			g := groupOf(&list[i])
-			if mine[g.name] {
-				continue // a group that moved from one page to the next
+			if mine[g.name] || p.gone && found[g.name] != nil {
+				continue // it moved from one page to the next, or has another pool now
 			}
 			mine[g.name] = true
 			g.pool = p.name

@@ -230,25 +230,14 @@ func (rs *Regions) Release(ctx context.Context, node *corev1.Node) error {
 // Replaced reports how far the launches of the tokens have come together, wherever
 // each was asked for.
 func (rs *Regions) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
-	all := backend.ReplacementReady
-	for _, token := range tokens {
+	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
 		b, err := rs.find(ctx, token)
-		if err != nil {
-			return backend.ReplacementWaiting, err
+		if err != nil || b == nil {
+			return backend.ReplacementFailed, err
 		}
-		if b == nil {
-			return backend.ReplacementFailed, nil
-		}
-		switch how, err := b.Replaced(ctx, []string{token}); {
-		case err != nil:
-			return backend.ReplacementWaiting, inRegion(b, err)
-		case how == backend.ReplacementFailed:
-			return how, nil
-		case how == backend.ReplacementWaiting:
-			all = how
-		}
-	}
-	return all, nil
+		how, err := b.Replaced(ctx, []string{token})
+		return how, inRegion(b, err)
+	})
 }
 
 // Undo lets others have the node again and gives up the launches of the tokens,

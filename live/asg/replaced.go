@@ -30,19 +30,16 @@ func (s Stage) String() string {
 // has a drain that waits for them, so it protects their instances from scale-in as
 // soon as that can be done.
 func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
-	all := backend.ReplacementReady
-	for _, token := range tokens {
+	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
 		stage, err := b.Progress(ctx, token)
-		switch {
-		case err != nil:
-			return backend.ReplacementWaiting, err
-		case stage == StageFailed:
-			return backend.ReplacementFailed, nil
-		case stage != StageReady:
-			all = backend.ReplacementWaiting
+		switch stage {
+		case StageFailed:
+			return backend.ReplacementFailed, err
+		case StageReady:
+			return backend.ReplacementReady, err
 		}
-	}
-	return all, nil
+		return backend.ReplacementWaiting, err
+	})
 }
 
 // Progress reports how far one launch has come that a drain waits for, and protects
@@ -56,15 +53,12 @@ func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
 	if err := b.known(ctx); err != nil {
 		return StageNoInstance, err
 	}
-	has := func(g *group) bool { return g.launch(token) != nil }
-	g := b.groupWith(has)
+	g, err := b.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
+	if err != nil {
+		return StageNoInstance, err
+	}
 	if g == nil {
-		if err := b.Poll(ctx); err != nil {
-			return StageNoInstance, held(err, "looking for the launch %s", token)
-		}
-		if g = b.groupWith(has); g == nil {
-			return StageFailed, nil
-		}
+		return StageFailed, nil
 	}
 	g, err = b.recent(ctx, g.name)
 	if isHeld(err, ReasonGone) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -143,20 +144,34 @@ func (b *Backend) bound(ctx context.Context, groups []*group, at int, share floa
 	if allowed && share < 1 {
 		want = min(m.user, max(g.min, g.desired+max(boundSlack, roomFor(groups, share))))
 	}
-	if want == m.user && ours && g.max == want {
-		return heldOr(b.cloud.untag(ctx, g, TagMax), "striking out the bound of the group %s", g.name)
-	}
-	if want == g.max {
+	return b.setBound(ctx, g, bounds{m.user, want, g.max}, ours)
+}
+
+// unbound gives the user's own bound back.
+func (b *Backend) unbound(ctx context.Context, g *group) error {
+	m, ours := decodeBounds(g.tags[TagMax])
+	if !ours {
 		return nil
 	}
-	m = bounds{m.user, want, g.max}
-	if err := b.cloud.tag(ctx, g, TagMax, m.encode()); err != nil {
-		return held(err, "writing down the bound of the group %s", g.name)
+	if g.max != m.ours && g.max != m.was {
+		m.user = g.max // the user has chosen another since
 	}
-	if err := b.cloud.setMax(ctx, g, want); err != nil {
-		return held(err, "bounding the group %s", g.name)
+	return b.setBound(permit.Undo(ctx), g, bounds{m.user, m.user, g.max}, true)
+}
+
+// setBound writes a bound, which was written down before if ours says so. That of the
+// user is not written down any more.
+func (b *Backend) setBound(ctx context.Context, g *group, m bounds, ours bool) error {
+	if m.ours != g.max {
+		if err := b.cloud.tag(ctx, g, TagMax, m.encode()); err != nil {
+			return held(err, "writing down the bound of the group %s", g.name)
+		}
+		if err := b.cloud.setMax(ctx, g, m.ours); err != nil {
+			return held(err, "bounding the group %s", g.name)
+		}
+		ours = true
 	}
-	if want == m.user {
+	if m.ours == m.user && ours {
 		return heldOr(b.cloud.untag(ctx, g, TagMax), "striking out the bound of the group %s", g.name)
 	}
 	return nil

@@ -1,13 +1,16 @@
 package asg
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
 )
 
 // abandonedMax is how many times InstanceMax a launch that nobody wants is looked
@@ -18,7 +21,8 @@ const abandonedMax = 12
 // nodes that are not among those being drained, and launches, protection included,
 // that are not among the tokens that drains wait for. A new leader calls it once it
 // knows its drains, and may do so again after every step: where nothing is left it
-// asks AWS for nothing.
+// asks AWS for nothing. What is ours is taken back whatever the mode of its pool is, also
+// of one that was deleted, and there the bounds of groups too.
 func (b *Backend) Tidy(ctx context.Context, draining, tokens []string) error {
 	release, err := b.act(ctx)
 	if err != nil {
@@ -32,15 +36,19 @@ func (b *Backend) Tidy(ctx context.Context, draining, tokens []string) error {
 	if err != nil {
 		return err
 	}
+	ctx = permit.Undo(ctx)
 	var errs []error
 	replacements := map[string]bool{}
 	for _, g := range b.all() {
 		for _, l := range slices.Clone(g.launches) {
 			if l.replaces && !slices.Contains(tokens, l.token) && !l.abandoned && b.age(&l) >= b.cfg.TidyAfter {
-				errs = append(errs, b.abandonByName(ctx, l.token))
+				errs = append(errs, b.eachLaunch(ctx, []string{l.token}, b.abandon))
 			} else if n := nodes[l.instance]; n != nil {
 				replacements[n.Name] = true
 			}
+		}
+		if g.tags[TagMax] != "" && !b.allowances(g.pool).active {
+			errs = append(errs, b.unboundByName(ctx, g.name))
 		}
 	}
 	for _, n := range sortedNodes(nodes) {
@@ -53,12 +61,12 @@ func (b *Backend) Tidy(ctx context.Context, draining, tokens []string) error {
 	return errors.Join(errs...)
 }
 
-func (b *Backend) abandonByName(ctx context.Context, token string) error {
-	g, l, err := b.launchOf(ctx, token)
-	if err != nil || l == nil {
+func (b *Backend) unboundByName(ctx context.Context, name string) error {
+	g, err := b.fresh(ctx, name)
+	if err != nil {
 		return err
 	}
-	return b.abandon(ctx, g, *l)
+	return b.unbound(ctx, g)
 }
 
 // all returns the groups that are known.
@@ -69,23 +77,14 @@ func (b *Backend) all() []*group {
 }
 
 func sortedNodes(nodes map[string]*corev1.Node) []*corev1.Node {
-	all := make([]*corev1.Node, 0, len(nodes))
-	for _, n := range nodes {
-		all = append(all, n)
-	}
-	slices.SortFunc(all, func(a, b *corev1.Node) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return all
+	return slices.SortedFunc(maps.Values(nodes), func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // sweep goes on with launches that nobody wants any more, and strikes out those
 // that no drain waits for once their nodes are there. What goes wrong is tried
 // again the next time that anything is written.
 func (b *Backend) sweep(ctx context.Context) {
+	ctx = permit.Undo(ctx)
 	nodes, err := b.nodesByInstance(ctx)
 	if err != nil {
 		b.cfg.Log.Warn("looking after launches", "error", err)
@@ -96,7 +95,7 @@ func (b *Backend) sweep(ctx context.Context) {
 			var err error
 			switch n := nodes[l.instance]; {
 			case l.abandoned:
-				err = b.abandonByName(ctx, l.token)
+				err = b.eachLaunch(ctx, []string{l.token}, b.abandon)
 			case l.replaces:
 			case n != nil, l.instance != "" && !g.has(l.instance), b.age(&l) > b.cfg.ReadyMax:
 				err = b.forget(ctx, g, l.token)
@@ -111,8 +110,10 @@ func (b *Backend) sweep(ctx context.Context) {
 // abandon gives a launch up, as far as that can be done now: that nobody wants it
 // is written down first. The size that it asked for cannot be lowered while there is
 // no instance, since the group would choose which to end; so it is looked after until
-// one comes, or somebody else has lowered the size.
+// one comes, or somebody else has lowered the size. Only a pool that may be changed has
+// an instance ended; else that is left to the Cluster Autoscaler.
 func (b *Backend) abandon(ctx context.Context, g *group, l launch) error {
+	ctx = permit.Undo(ctx)
 	if !l.abandoned {
 		l.abandoned = true
 		if err := b.keep(ctx, g, l); err != nil {
@@ -143,10 +144,11 @@ func (b *Backend) abandon(ctx context.Context, g *group, l launch) error {
 	if wanted {
 		return b.letGo(ctx, g, l)
 	}
-	if err := b.terminate(ctx, i.id); err != nil {
-		if errors.Is(err, backend.ErrNotYet) {
-			return nil // the next time that anything is written
-		}
+	err = b.terminate(permit.Act(ctx, g.pool), i.id)
+	switch {
+	case errors.Is(err, backend.ErrNotYet):
+		return nil // the next time that anything is written
+	case err != nil && !errors.As(err, new(*permit.Denied)):
 		return err
 	}
 	return b.letGo(ctx, g, l)

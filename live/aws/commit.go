@@ -3,6 +3,7 @@ package aws
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -125,12 +126,7 @@ func (r *run) writeDays(b *book, files []dayFile, s *Summary) error {
 			hulls[last] = hull{last, last}
 		}
 	}
-	dates := make([]policy.Time, 0, len(hulls))
-	for d := range hulls {
-		dates = append(dates, d)
-	}
-	slices.Sort(dates)
-	for _, d := range dates {
+	for _, d := range slices.Sorted(maps.Keys(hulls)) {
 		h := hulls[d]
 		series := b.day(h.from, d+day)
 		if len(series) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/spotter-dev/spotter/live/flock"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
@@ -25,7 +26,7 @@ var (
 	ErrUnreachable   = errors.New("not reachable")
 	ErrTimeout       = errors.New("the time is over")
 	ErrUnfinished    = errors.New("another recording is unfinished")
-	ErrBusy          = errors.New("another recorder is at work")
+	ErrBusy          = flock.ErrBusy
 	ErrFolder        = errors.New("no folder of a recorder")
 	ErrRefused       = errors.New("the request is refused")
 	ErrZones         = errors.New("zones cannot be told apart")

@@ -154,14 +154,26 @@ func (r *run) writeDay(b *book, date, from, to policy.Time, series []trace.Serie
 		return false, err
 	}
 	path := dayPath(r.config.Dir, b.region, date)
-	same, err := equalFiles(path, fresh)
-	if err != nil {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if same {
-		return false, os.Remove(fresh)
+	if next, readErr := os.ReadFile(fresh); readErr != nil || err == nil && bytes.Equal(old, next) {
+		return false, errors.Join(readErr, os.Remove(fresh))
 	}
-	return true, moveFile(fresh, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return false, err
+	}
+	if err := moveFile(fresh, path); err != nil {
+		return false, err
+	}
+	for dir := filepath.Dir(path); !strings.HasPrefix(filepath.Base(dir), "provider="); { // folders may be new
+		dir = filepath.Dir(dir)
+		if err := syncPath(dir); err != nil {
+			return false, err
+		}
+	}
+	return true, syncPath(r.config.Dir)
 }
 
 // dayTemp is the file of a day before it is in its place.
@@ -183,40 +195,16 @@ func (r *Recorder) sweep() error {
 	return nil
 }
 
-// equalFiles reports whether two files hold the same; one that is missing
-// holds nothing.
-func equalFiles(a, b string) (bool, error) {
-	x, err := os.ReadFile(a)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	y, err := os.ReadFile(b)
-	return bytes.Equal(x, y), err
-}
-
 // moveFile moves a whole file onto path so that a crash leaves the old or the
 // new one.
 func moveFile(from, path string) error {
 	if err := syncPath(from); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
 	if err := os.Rename(from, path); err != nil {
 		return err
 	}
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if err := syncPath(dir); err != nil {
-			return err
-		}
-		if strings.HasPrefix(filepath.Base(dir), "provider=") {
-			return syncPath(filepath.Dir(dir))
-		}
-	}
+	return syncPath(filepath.Dir(path))
 }
 
 // writeWhole writes a file so that a crash leaves the old or the new one.
@@ -225,11 +213,5 @@ func writeWhole(path string, content []byte) error {
 	if err := os.WriteFile(temp, content, 0o644); err != nil {
 		return err
 	}
-	if err := syncPath(temp); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	return syncPath(filepath.Dir(path))
+	return moveFile(temp, path)
 }

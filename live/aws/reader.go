@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -24,9 +23,8 @@ type Reader struct {
 	config Config
 	stats  stats
 
-	mu      sync.Mutex
-	session *session
-	quota   *scoreQuota
+	session chan *session    // holds the one that there is, nil before it is needed; whoever uses it takes it out
+	quota   chan *scoreQuota // likewise
 }
 
 // NewReader returns a reader of the regions, the types and the product of c. Of the
@@ -37,37 +35,44 @@ func NewReader(c Config) (*Reader, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Reader{config: c}, nil
+	r := &Reader{config: c, session: make(chan *session, 1), quota: make(chan *scoreQuota, 1)}
+	r.session <- nil
+	r.quota <- nil
+	return r, nil
 }
 
 // Regions returns those of the configuration, ascending.
 func (r *Reader) Regions() []string { return sorted(r.config.Regions) }
 
-// Chosen reports whether types were chosen, by name or by family: without, a
-// reader asks for all that a region has.
-func (r *Reader) Chosen() bool { return len(r.config.Types)+len(r.config.Families) > 0 }
-
 // open returns the session, a new one at first.
-func (r *Reader) open(ctx context.Context) (*session, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.session == nil {
-		s, err := newSession(ctx, &r.config, &r.stats)
-		if err != nil {
-			return nil, err
-		}
-		r.session = s
+func (r *Reader) open(ctx context.Context) (s *session, err error) {
+	select {
+	case s = <-r.session:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return r.session, nil
+	if s == nil {
+		s, err = newSession(ctx, &r.config, &r.stats)
+	}
+	r.session <- s
+	return s, err
+}
+
+// ask asks for one thing.
+func ask[T any](ctx context.Context, r *Reader, f func(*session) (T, error)) (result T, err error) {
+	s, err := r.open(ctx)
+	if err == nil {
+		result, err = f(s)
+	}
+	return result, r.expired(err)
 }
 
 // expired makes the next request look for credentials again if err says that those
 // there were have expired.
 func (r *Reader) expired(err error) error {
 	if errors.Is(err, ErrExpired) || errors.Is(err, ErrCredentials) {
-		r.mu.Lock()
-		r.session = nil
-		r.mu.Unlock()
+		<-r.session
+		r.session <- nil
 	}
 	return err
 }
@@ -142,31 +147,19 @@ func (p *plan) pages(ctx context.Context, s *session, w window) (prices []SpotPr
 
 // Zones returns the IDs of the zones of a region by name.
 func (r *Reader) Zones(ctx context.Context, region string) (map[string]string, error) {
-	s, err := r.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := s.listZones(ctx, region)
-	return ids, r.expired(err)
+	return ask(ctx, r, func(s *session) (map[string]string, error) { return s.listZones(ctx, region) })
 }
 
 // OnDemand returns the on-demand prices of a region by type.
 func (r *Reader) OnDemand(ctx context.Context, region string) (map[string]policy.Money, error) {
-	s, err := r.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	prices, err := s.onDemand(ctx, region, r.plan(0))
-	return prices, r.expired(err)
+	return ask(ctx, r, func(s *session) (map[string]policy.Money, error) { return s.onDemand(ctx, region, r.plan(0)) })
 }
 
 // Bands returns the interruption bands of all regions by region and type.
 func (r *Reader) Bands(ctx context.Context) (map[string]map[string]int8, error) {
-	s, err := r.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.bands(ctx, r.config.AdvisorURL, r.plan(0))
+	return ask(ctx, r, func(s *session) (map[string]map[string]int8, error) {
+		return s.bands(ctx, r.config.AdvisorURL, r.plan(0))
+	})
 }
 
 // Scores returns the placement scores of the types in a region by type and zone ID,
@@ -204,22 +197,21 @@ func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (sco
 // useQuota counts the asking for a placement score and reports whether the quota
 // admits it.
 func (r *Reader) useQuota(region, kind string) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	quota := <-r.quota
+	defer func() { r.quota <- quota }()
 	now := policy.TimeOf(r.config.Now())
-	if r.quota == nil {
+	if quota == nil {
 		path := ""
 		if r.config.Dir != "" {
 			path = filepath.Join(r.config.Dir, "scores.json")
 		}
-		quota, err := readQuota(path, now)
-		if err != nil {
+		var err error
+		if quota, err = readQuota(path, now); err != nil {
 			return false, err
 		}
-		r.quota = quota
 	}
-	r.quota.forget(now)
-	return r.quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax, now)
+	quota.forget(now)
+	return quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax, now)
 }
 
 // An InstanceType is what EC2 tells of a type.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spotter-dev/spotter/live/flock"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -165,7 +166,7 @@ func (r *Recorder) open(ctx context.Context) (release func(), err error) {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	path := filepath.Join(r.state, "lock")
-	held, err := lock(path)
+	held, err := flock.Lock(path)
 	if err != nil {
 		return nil, err
 	}

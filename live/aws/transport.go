@@ -3,6 +3,7 @@ package aws
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -94,36 +95,8 @@ func whole(answer *http.Response, body []byte) error {
 		return &cutShortError{what: "it is empty"}
 	case strings.Contains(kind, "json") && !json.Valid(text):
 		return &cutShortError{what: fmt.Sprintf("%d bytes of JSON without an end", len(text))}
-	case strings.Contains(kind, "xml") && !closed(text):
+	case strings.Contains(kind, "xml") && xml.Unmarshal(text, new(struct{})) != nil:
 		return &cutShortError{what: fmt.Sprintf("%d bytes of XML without an end", len(text))}
 	}
 	return nil
-}
-
-// closed reports whether a document ends as it began.
-func closed(text []byte) bool {
-	root, rest := rootOf(text)
-	if end := bytes.IndexByte(rest, '>'); end == len(rest)-1 && bytes.HasSuffix(rest, []byte("/>")) {
-		return true // the root has no content
-	}
-	return bytes.HasSuffix(text, []byte("</"+root+">"))
-}
-
-// rootOf returns the name of the root element, "?" without one, and what
-// follows the name.
-func rootOf(text []byte) (name string, rest []byte) {
-	for {
-		i := bytes.IndexByte(text, '<')
-		if i < 0 || i+1 == len(text) {
-			return "?", nil
-		}
-		text = text[i+1:]
-		if text[0] != '?' && text[0] != '!' {
-			break
-		}
-	}
-	if end := bytes.IndexAny(text, " \t\r\n/>"); end > 0 {
-		return string(text[:end]), text[end:]
-	}
-	return "?", nil
 }

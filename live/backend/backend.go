@@ -61,6 +61,23 @@ const (
 // ErrNotYet says that a call is to be made again later.
 var ErrNotYet = errors.New("not yet")
 
+// Together returns how far the launches of tokens have come together: as far as the last,
+// and failed as soon as one has.
+func Together(tokens []string, of func(token string) (Replacement, error)) (Replacement, error) {
+	all := ReplacementReady
+	for _, token := range tokens {
+		switch how, err := of(token); {
+		case err != nil:
+			return ReplacementWaiting, err
+		case how == ReplacementFailed:
+			return how, nil
+		case how == ReplacementWaiting:
+			all = how
+		}
+	}
+	return all, nil
+}
+
 // A Held says that something was left as it is, and why, in a sentence for the
 // user. Reason is the CamelCase reason of a condition or an Event.
 type Held struct {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"k8s.io/utils/clock"
+
+	"github.com/spotter-dev/spotter/live/flock"
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
@@ -48,7 +50,7 @@ func (e *FieldError) Unwrap() error { return e.cause }
 func (e *FieldError) Is(target error) bool { return target == ErrConfig }
 
 // ErrBusy means that another recorder has the folder.
-var ErrBusy = errors.New("another recorder is at work")
+var ErrBusy = flock.ErrBusy
 
 // A Config says where a record is kept and for how long.
 type Config struct {

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/spotter-dev/spotter/live/flock"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
@@ -141,7 +142,7 @@ func (s *scribe) open() error {
 		if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 			return err
 		}
-		f, err := lock(filepath.Join(c.Dir, ".lock"))
+		f, err := flock.Lock(filepath.Join(c.Dir, ".lock"))
 		if err != nil {
 			return err
 		}

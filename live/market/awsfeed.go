@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/live/aws"
@@ -168,28 +169,14 @@ func (l awsLists) readOfferings(ctx context.Context, ask Ask) (*Update, error) {
 // their makers.
 var makers = map[string]string{"NVIDIA": "nvidia", "AMD": "amd", "Habana": "gaudi", "AWS": "neuron"}
 
-// described returns a type as the catalog would have it.
+// described returns a type as the catalog would have it, the model of its accelerators as
+// Karpenter's labels write it: "T4" is "t4".
 func described(x *aws.InstanceType) policy.InstanceType {
 	return catalog.FromAWS(catalog.Description{
 		Name: x.Name, VCPU: x.VCPU, MemoryMiB: x.MemoryMiB,
-		GPUs: x.GPUs, GPUName: gpuName(x.GPUName), GPUKind: makers[x.GPUMaker],
+		GPUs: x.GPUs, GPUName: strings.ReplaceAll(strings.ToLower(x.GPUName), " ", "-"), GPUKind: makers[x.GPUMaker],
 		ENIs: x.ENIs, IPv4: x.IPv4, Mbps: x.Mbps,
 	})
-}
-
-// gpuName writes the name of a model as Karpenter's labels do: "T4" is "t4".
-func gpuName(name string) string {
-	var b []rune
-	for _, c := range name {
-		switch {
-		case c >= 'A' && c <= 'Z':
-			c += 'a' - 'A'
-		case c == ' ':
-			c = '-'
-		}
-		b = append(b, c)
-	}
-	return string(b)
 }
 
 // readOnDemand reads the price list.

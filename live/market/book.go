@@ -30,8 +30,7 @@ type Book struct {
 
 	places map[string]v1alpha1.Place
 
-	saving  sync.Mutex // held while the cache is written
-	savedAt policy.Time
+	savedAt policy.Time // when the cache was last written, or began to be
 }
 
 // New returns a book that knows what its cache holds. It asks no feed yet.

@@ -168,6 +168,9 @@ func (c *curve) adopt(points []point) error {
 func (b *Book) saveSometimes(now policy.Time) error {
 	b.mu.Lock()
 	due := b.savedAt == 0 || now.Sub(b.savedAt) >= cacheEvery
+	if due {
+		b.savedAt = now // nobody else writes it meanwhile
+	}
 	b.mu.Unlock()
 	if !due {
 		return nil
@@ -180,8 +183,6 @@ func (b *Book) save() error {
 	if b.config.Cache == "" {
 		return nil
 	}
-	b.saving.Lock()
-	defer b.saving.Unlock()
 	b.mu.Lock()
 	c := b.cached()
 	b.savedAt = c.Saved

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +28,7 @@ type accountKey struct {
 type account struct {
 	key accountKey
 
-	mu        sync.Mutex
+	opening   chan struct{} // full while somebody reads or writes what follows
 	cloud     *cloud
 	refresh   string
 	read      policy.Time // when the secret was last read
@@ -64,13 +63,17 @@ func (b *Backend) open(ctx context.Context, k accountKey) (session, error) {
 	b.mu.Lock()
 	a := b.accounts[k]
 	if a == nil {
-		a = &account{key: k}
+		a = &account{key: k, opening: make(chan struct{}, 1)}
 		b.accounts[k] = a
 	}
 	b.mu.Unlock()
 
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	select {
+	case a.opening <- struct{}{}:
+		defer func() { <-a.opening }()
+	case <-ctx.Done():
+		return session{}, fmt.Errorf("waiting for the account of cloudspace %s: %w", k.cloudspace, ctx.Err())
+	}
 	if err := b.readSecret(ctx, a); err != nil {
 		return session{}, err
 	}
@@ -148,7 +151,7 @@ func (b *Backend) failed(k accountKey, err error) error {
 	b.mu.Lock()
 	a := b.accounts[k]
 	b.mu.Unlock()
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.opening <- struct{}{}
+	defer func() { <-a.opening }()
 	return b.note(a, err)
 }

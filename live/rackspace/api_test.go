@@ -50,7 +50,7 @@ func TestRule13ShadowWritesNothing(t *testing.T) {
 }
 
 // A pool whose own mode is not active is left alone by the leader of others, also
-// when it was active before.
+// when it was active before; only bids that are lost are withdrawn.
 func TestRule13PoolModeHoldsTheLeader(t *testing.T) {
 	for _, mode := range []v1alpha1.Mode{v1alpha1.ModeShadow, v1alpha1.ModeOff} {
 		w, _ := two(t)
@@ -63,10 +63,14 @@ func TestRule13PoolModeHoldsTheLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, wrote := len(w.cloudWrites()), len(w.wrote)
-		w.server.SetPrice("gp.vs1.medium-iad", 900_000)
 		w.mustRun(20 * time.Minute)
 		if got := w.cloudWrites()[before:]; len(got) != 0 || len(w.wrote) != wrote {
 			t.Errorf("mode %s: it wrote %v and %v", mode, got, w.wrote[wrote:])
+		}
+		w.server.SetPrice("gp.vs1.medium-iad", 900_000)
+		w.mustRun(20 * time.Minute)
+		if got := w.cloudWrites()[before:]; len(got) != 2 || len(w.server.Pools()) != 0 {
+			t.Errorf("mode %s: it wrote %v, want the two lost bids withdrawn", mode, got)
 		}
 	}
 }

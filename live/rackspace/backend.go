@@ -50,6 +50,7 @@ type poolState struct {
 	conditions []metav1.Condition
 	steer      steer
 	active     bool        // its mode
+	account    accountKey  // what it names, also once it is deleted
 	answered   policy.Time // when its cloudspace was last read; zero when the last try failed
 
 	// bought is what was launched upon the snapshot of boughtAt, which cannot hold

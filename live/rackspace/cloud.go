@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -199,18 +200,12 @@ func list[T any](ctx context.Context, c *cloud, what, path string, query url.Val
 		if one.Metadata.Continue == "" {
 			return all, nil
 		}
-		query = cloned(query)
+		if query = maps.Clone(query); query == nil {
+			query = url.Values{}
+		}
 		query.Set("continue", one.Metadata.Continue)
 	}
 	return nil, fmt.Errorf("%s: the list has more than %d pages", what, pagesMax)
-}
-
-func cloned(v url.Values) url.Values {
-	out := url.Values{}
-	for k, x := range v {
-		out[k] = x
-	}
-	return out
 }
 
 // namespace returns that of the organisation called org, by name or id.

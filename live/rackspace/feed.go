@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spotter-dev/spotter/live/market"
@@ -26,11 +26,26 @@ type Feed struct {
 	cfg   Config
 	cloud *cloud
 
-	mu      sync.Mutex
+	now atomic.Pointer[learned]
+}
+
+// A learned is what a feed has from elsewhere. It is replaced and never written.
+type learned struct {
 	regions []string // ascending
 	classes map[string]*serverClass
 	floors  map[string]floor
 	away    error // why the last cloudspace that was asked for could not be read
+}
+
+// change replaces what f has learned. What the fields refer to is not written.
+func (f *Feed) change(do func(*learned)) {
+	for {
+		old := f.now.Load()
+		next := *old
+		if do(&next); f.now.CompareAndSwap(old, &next) {
+			return
+		}
+	}
 }
 
 // A floor is the least bid that the API named when it refused one.
@@ -48,8 +63,9 @@ func NewFeed(cfg Config) (*Feed, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	f := &Feed{cfg: cfg, classes: map[string]*serverClass{}, floors: map[string]floor{}}
+	f := &Feed{cfg: cfg}
 	f.cloud = newCloud(&f.cfg, "")
+	f.now.Store(&learned{classes: map[string]*serverClass{}, floors: map[string]floor{}})
 	return f, nil
 }
 
@@ -61,55 +77,41 @@ func (f *Feed) Every() time.Duration { return f.cfg.Prices }
 
 // learn takes in the server classes and the regions of cloudspaces.
 func (f *Feed) learn(classes []serverClass, regions []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := range classes {
-		f.classes[classes[i].Metadata.Name] = &classes[i]
-	}
-	f.regions = slices.Sorted(maps.Keys(setOf(append(regions, f.regions...))))
+	f.change(func(x *learned) {
+		x.classes = maps.Clone(x.classes)
+		for i := range classes {
+			x.classes[classes[i].Metadata.Name] = &classes[i]
+		}
+		x.regions = slices.Compact(slices.Sorted(slices.Values(append(regions, x.regions...))))
+	})
 }
 
 // unplaced notes why the region of a cloudspace is not known; nil where it is.
-func (f *Feed) unplaced(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.away = err
-}
+func (f *Feed) unplaced(err error) { f.change(func(x *learned) { x.away = err }) }
 
 // placed returns an error unless the region of a cloudspace is known.
-func (f *Feed) placed() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (x *learned) placed() error {
 	switch {
-	case len(f.regions) > 0:
+	case len(x.regions) > 0:
 		return nil
-	case f.away != nil:
-		return fmt.Errorf("%w: no cloudspace can be read: %w", market.ErrNothingWanted, f.away)
+	case x.away != nil:
+		return fmt.Errorf("%w: no cloudspace can be read: %w", market.ErrNothingWanted, x.away)
 	}
 	return market.ErrNothingWanted
 }
 
-func setOf(names []string) map[string]bool {
-	set := map[string]bool{}
-	for _, n := range names {
-		set[n] = true
-	}
-	return set
-}
-
 // refused notes the least bid that a class was said to take.
 func (f *Feed) refused(class string, price policy.Money, at policy.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.floors[class] = floor{price, at}
+	f.change(func(x *learned) {
+		x.floors = maps.Clone(x.floors)
+		x.floors[class] = floor{price, at}
+	})
 }
 
 // marketPrice returns the price at which the auction of a class stood when it was
 // last read.
 func (f *Feed) marketPrice(class string) (policy.Money, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := f.classes[class]
+	c := f.now.Load().classes[class]
 	if c == nil {
 		return 0, false
 	}
@@ -133,7 +135,7 @@ type feedClass struct {
 // is one of ours, and it is asked again soon: the account is read at the same time.
 func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error) {
 	const what = "reading the prices of Rackspace Spot"
-	if err := f.placed(); err != nil {
+	if err := f.now.Load().placed(); err != nil {
 		return nil, err
 	}
 	body, err := f.cloud.attempts(ctx, request{what: what, method: http.MethodGet, url: f.cfg.PricesURL})
@@ -151,16 +153,14 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 	if len(all.Regions) == 0 {
 		return nil, fmt.Errorf("%s: the answer names no region", what)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	u := &market.Update{AsOf: ask.Now}
-	for _, region := range f.regions {
+	u, known := &market.Update{AsOf: ask.Now}, f.now.Load()
+	for _, region := range known.regions {
 		classes := all.Regions[region].Classes
 		if len(classes) == 0 {
 			u.Warnings = append(u.Warnings, fmt.Sprintf("the feed names no server class of region %s", region))
 		}
 		for _, name := range slices.Sorted(maps.Keys(classes)) {
-			if err := f.tell(u, region, name, classes[name]); err != nil {
+			if err := known.tell(u, region, name, classes[name]); err != nil {
 				u.Warnings = append(u.Warnings, fmt.Sprintf("server class %s of %s: %v", name, region, err))
 			}
 		}
@@ -169,7 +169,7 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 }
 
 // tell adds what the feed says of one class.
-func (f *Feed) tell(u *market.Update, region, name string, raw json.RawMessage) error {
+func (x *learned) tell(u *market.Update, region, name string, raw json.RawMessage) error {
 	var c feedClass
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return err
@@ -178,14 +178,14 @@ func (f *Feed) tell(u *market.Update, region, name string, raw json.RawMessage) 
 	if err != nil || !ok {
 		return cmp.Or(err, fmt.Errorf("there is no market price"))
 	}
-	class := f.classes[name]
+	class := x.classes[name]
 	t, err := typeOf(name, &c, class)
 	if err != nil {
 		return err
 	}
 	p := market.Price{Provider: policy.Rackspace, Region: region, Zone: region, Type: name, Price: price, Reserve: policy.BidStep}
-	for i, x := range [...]amount{c.P20, c.P50, c.P80} {
-		if p.Bids[i], _, err = x.money(); err != nil {
+	for i, bid := range [...]amount{c.P20, c.P50, c.P80} {
+		if p.Bids[i], _, err = bid.money(); err != nil {
 			return err
 		}
 	}
@@ -197,18 +197,18 @@ func (f *Feed) tell(u *market.Update, region, name string, raw json.RawMessage) 
 			p.Reserve = least
 		}
 	}
-	if x, ok := f.floors[name]; ok && u.AsOf.Sub(x.at) < floorSpan {
-		p.Price = max(p.Price, x.price)
+	if floor, ok := x.floors[name]; ok && u.AsOf.Sub(floor.at) < floorSpan {
+		p.Price = max(p.Price, floor.price)
 	}
 	u.Types = append(u.Types, t)
 	u.Spot = append(u.Spot, p)
-	f.tellOnDemand(u, region, name, class)
+	tellOnDemand(u, region, name, class)
 	return nil
 }
 
 // tellOnDemand adds the on-demand price of a class: the published one, which can
 // be bought, or one modelled for comparison.
-func (f *Feed) tellOnDemand(u *market.Update, region, name string, class *serverClass) {
+func tellOnDemand(u *market.Update, region, name string, class *serverClass) {
 	od := market.OnDemandPrice{Provider: policy.Rackspace, Region: region, Type: name}
 	if class != nil {
 		if cost, ok, err := hourly(class); err == nil && ok && cost > 0 {

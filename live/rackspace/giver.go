@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -39,20 +40,10 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 
 // Replaced reports how far the nodes of the tokens have come.
 func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
-	all := backend.ReplacementReady
-	for _, token := range tokens {
-		r, err := b.replaced(ctx, token)
-		if err != nil {
-			return backend.ReplacementWaiting, held(err)
-		}
-		switch r {
-		case backend.ReplacementFailed:
-			return r, nil
-		case backend.ReplacementWaiting:
-			all = r
-		}
-	}
-	return all, nil
+	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
+		how, err := b.replaced(ctx, token)
+		return how, held(err)
+	})
 }
 
 // replaced looks for the order of one token that did not fail; none means that
@@ -123,19 +114,33 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 
 // withdraw deletes the node pool of an order.
 func (b *Backend) withdraw(ctx context.Context, m *machine) error {
-	var pool v1alpha1.CapacityPool
-	if err := b.client.Get(ctx, client.ObjectKey{Name: m.order.pool}, &pool); err != nil {
-		return fmt.Errorf("reading the CapacityPool of SpotNode %s: %w", m.order.name, err)
-	}
-	if pool.Spec.Backend.Rackspace == nil || pool.Spec.Backend.Rackspace.Cloudspace != m.order.cloudspace {
-		return backend.Hold("CloudspaceChanged", "SpotNode %s was ordered for cloudspace %s, which CapacityPool %s does not name any more.", m.order.name, m.order.cloudspace, m.order.pool)
-	}
-	k := b.keyOf(&pool)
-	a, err := b.open(ctx, k)
+	k, a, err := b.accountOf(ctx, m)
 	if err != nil {
 		return err
 	}
 	return b.failed(k, a.cloud.deletePool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool))
+}
+
+// accountOf opens the account in which an order was given: that of its CapacityPool, and
+// where that was deleted the one that it named last.
+func (b *Backend) accountOf(ctx context.Context, m *machine) (accountKey, session, error) {
+	var k accountKey
+	var pool v1alpha1.CapacityPool
+	switch err := b.client.Get(ctx, client.ObjectKey{Name: m.order.pool}, &pool); {
+	case err == nil && pool.Spec.Backend.Rackspace != nil:
+		k = b.keyOf(&pool)
+	case apierrors.IsNotFound(err):
+		b.mu.Lock()
+		k = b.pool(m.order.pool).account
+		b.mu.Unlock()
+	case err != nil:
+		return k, session{}, fmt.Errorf("reading the CapacityPool of SpotNode %s: %w", m.order.name, err)
+	}
+	if k.cloudspace != m.order.cloudspace {
+		return k, session{}, backend.Hold("CloudspaceChanged", "SpotNode %s was ordered for cloudspace %s, which CapacityPool %s does not name any more.", m.order.name, m.order.cloudspace, m.order.pool)
+	}
+	a, err := b.open(ctx, k)
+	return k, a, err
 }
 
 // Undo takes back what Prepare did. Nothing was kept for the replacements.

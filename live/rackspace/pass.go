@@ -12,9 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/live/permit"
 )
 
 // NodePoolUnknown is the type of the condition of a CapacityPool in whose
@@ -24,16 +23,18 @@ const NodePoolUnknown = "NodePoolUnknown"
 // Pass brings the ledger and the cloud together, upon what [Backend.Poll] last saw:
 // it finds out what became of orders that nobody saw through, withdraws bids that
 // failed or were outbid so that they do not win later, adopts node pools that the
-// ledger lost, and writes what was seen. Pools that are not active are left alone.
+// ledger lost, and writes what was seen. What is ours is taken back whatever the mode of
+// its pool is, also of one that was deleted; only those that are active have orders adopted.
 func (b *Backend) Pass(ctx context.Context) error {
 	b.mu.Lock()
 	names := b.names()
 	b.mu.Unlock()
+	ctx = permit.Undo(ctx) // all that it asks of the API is to delete what no pool is to have
 	var errs []error
 	for _, name := range names {
 		b.mu.Lock()
 		m := b.machines[name]
-		ready := m != nil && b.tended(m.order.pool)
+		ready := m != nil && b.answered(m.order.pool) && (b.pools[m.order.pool].active || m.over() || b.unknown(m))
 		b.mu.Unlock()
 		if !ready {
 			continue
@@ -52,18 +53,21 @@ func (b *Backend) Pass(ctx context.Context) error {
 // polled: one that is slow has not failed.
 const answeredFor = 2 * time.Minute
 
-// tended reports whether a pool is active and its cloudspace was read of late; b.mu
-// is held.
-func (b *Backend) tended(pool string) bool {
+// answered reports whether the cloudspace of a pool was read of late; b.mu is held.
+func (b *Backend) answered(pool string) bool {
 	p := b.pools[pool]
-	return p != nil && p.active && p.answered != 0 && b.now().Sub(p.answered) < max(4*b.cfg.Poll, answeredFor)
+	return p != nil && p.answered != 0 && b.now().Sub(p.answered) < max(4*b.cfg.Poll, answeredFor)
+}
+
+// unknown reports whether an order should have been seen and was not; b.mu is held.
+func (b *Backend) unknown(m *machine) bool {
+	return m.ordered == 0 && !m.over() && b.now().Sub(m.order.at) >= b.cfg.Settle
 }
 
 // tend does what one machine needs.
 func (b *Backend) tend(ctx context.Context, m *machine) error {
 	b.mu.Lock()
-	now := b.now()
-	unknown := m.ordered == 0 && !m.over() && now.Sub(m.order.at) >= b.cfg.Settle
+	now, unknown := b.now(), b.unknown(m)
 	over, listed := m.over(), m.listed
 	// A refused order is kept for calls that are made again.
 	done := m.ended() && (m.failed == 0 || now.Sub(m.failed) >= b.cfg.Keep)
@@ -103,15 +107,7 @@ func (b *Backend) resolve(ctx context.Context, m *machine) error {
 
 // there reports whether the API has the node pool of an order.
 func (b *Backend) there(ctx context.Context, m *machine) (bool, error) {
-	var pool v1alpha1.CapacityPool
-	if err := b.client.Get(ctx, client.ObjectKey{Name: m.order.pool}, &pool); err != nil {
-		return false, fmt.Errorf("reading CapacityPool %s: %w", m.order.pool, err)
-	}
-	if pool.Spec.Backend.Rackspace == nil || pool.Spec.Backend.Rackspace.Cloudspace != m.order.cloudspace {
-		return false, fmt.Errorf("CapacityPool %s does not name cloudspace %s any more", pool.Name, m.order.cloudspace)
-	}
-	k := b.keyOf(&pool)
-	a, err := b.open(ctx, k)
+	k, a, err := b.accountOf(ctx, m)
 	if err != nil {
 		return false, err
 	}
@@ -153,7 +149,7 @@ func (b *Backend) adopt(ctx context.Context) (errs []error) {
 		}
 		if x.broken != nil {
 			unknown[x.order.pool] = x.broken.Error()
-		} else if b.tended(x.order.pool) {
+		} else if b.answered(x.order.pool) && b.pools[x.order.pool].active {
 			ripe = append(ripe, x)
 		}
 	}

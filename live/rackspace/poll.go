@@ -25,7 +25,8 @@ type reading struct {
 
 	// listed are the node pools of the accounts that answered, by name.
 	listed   map[string]*nodePool
-	answered map[string]bool // CapacityPools whose account did
+	answered map[string]bool       // CapacityPools whose account did
+	orphans  map[string]accountKey // by CapacityPool that was deleted and has orders still
 }
 
 // A stray is a node pool of ours that the ledger does not name.
@@ -86,6 +87,7 @@ func (b *Backend) read(ctx context.Context) (*reading, error) {
 		}
 	}
 	b.sight(r.pools)
+	r.orphans = b.orphans(r.pools)
 	if err := b.readCloud(ctx, r); err != nil {
 		return nil, err
 	}
@@ -123,27 +125,53 @@ func newer(a, b *corev1.Node) *corev1.Node {
 	return b
 }
 
+// orphans returns the accounts of pools that are not among those there are, and of which
+// orders are left: what each named last, else that of another pool of the cloudspace.
+func (b *Backend) orphans(there []v1alpha1.CapacityPool) map[string]accountKey {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := map[string]accountKey{}
+	for _, m := range b.machines {
+		name := m.order.pool
+		if slices.ContainsFunc(there, func(x v1alpha1.CapacityPool) bool { return x.Name == name }) {
+			continue
+		}
+		if p := b.pools[name]; p != nil {
+			left[name] = p.account
+		} else if i := slices.IndexFunc(there, func(x v1alpha1.CapacityPool) bool { return x.Spec.Backend.Rackspace.Cloudspace == m.order.cloudspace }); i >= 0 {
+			left[name] = b.keyOf(&there[i])
+		}
+	}
+	return left
+}
+
 // readCloud reads each account once.
 func (b *Backend) readCloud(ctx context.Context, r *reading) error {
 	results := map[accountKey]error{}
-	for i := range r.pools {
-		p := &r.pools[i]
-		k := b.keyOf(p)
+	read := func(pool string, k accountKey) error {
 		err, done := results[k]
 		if !done {
 			err = b.failed(k, b.readAccount(ctx, k, r))
 			results[k] = err
 		}
+		if err != nil && ctx.Err() == nil {
+			b.cfg.Log.Warn("a cloudspace cannot be read", "pool", pool, "cloudspace", k.cloudspace, "error", err)
+		}
+		r.answered[pool] = err == nil
+		return err
+	}
+	for i := range r.pools {
+		p := &r.pools[i]
+		err := read(p.Name, b.keyOf(p))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		b.judge(p.Name, p.Generation, err)
-		if err != nil {
-			b.cfg.Log.Warn("a cloudspace cannot be read", "pool", p.Name, "cloudspace", k.cloudspace, "error", err)
-		}
-		r.answered[p.Name] = err == nil
 	}
-	return nil
+	for name, k := range r.orphans {
+		_ = read(name, k) // it is logged, and its orders stay as they were
+	}
+	return ctx.Err()
 }
 
 // readAccount reads the node pools of a cloudspace and the server classes. All of
@@ -183,8 +211,15 @@ func (b *Backend) absorb(r *reading) []func(backend.Sink) {
 	for i := range r.pools {
 		tells = append(tells, b.absorbPool(&r.pools[i], r)...)
 	}
-	maps.DeleteFunc(b.pools, func(name string, _ *poolState) bool {
-		return !slices.ContainsFunc(r.pools, func(p v1alpha1.CapacityPool) bool { return p.Name == name })
+	for name, k := range r.orphans {
+		b.pool(name).account, b.pool(name).active = k, false
+	}
+	maps.DeleteFunc(b.pools, func(name string, p *poolState) bool {
+		if p.answered = r.at; !r.answered[name] {
+			p.answered = 0
+		}
+		_, left := r.orphans[name]
+		return !left && !slices.ContainsFunc(r.pools, func(p v1alpha1.CapacityPool) bool { return p.Name == name })
 	})
 	known, ours := map[string]bool{}, map[string]bool{}
 	for i := range r.ledger {
@@ -233,10 +268,8 @@ func (b *Backend) names() []string {
 
 func (b *Backend) absorbPool(p *v1alpha1.CapacityPool, r *reading) (tells []func(backend.Sink)) {
 	x := b.pool(p.Name)
-	x.active, x.answered = p.Spec.Mode == v1alpha1.ModeActive, r.at
-	if !r.answered[p.Name] {
-		x.answered = 0
-	}
+	x.account = b.keyOf(p)
+	x.active = p.Spec.Mode == v1alpha1.ModeActive
 	if last := steerOf(p); last.Since != "" && instant(last.Since) > instant(x.steer.Since) {
 		x.steer = last
 		tells = append(tells, func(s backend.Sink) {

@@ -1,6 +1,7 @@
 //go:build unix
 
-package aws
+// Package flock takes a folder for one process by a lock on a file in it.
+package flock
 
 import (
 	"errors"
@@ -9,9 +10,12 @@ import (
 	"syscall"
 )
 
-// lock takes the folder of a recorder for this process. The system releases
-// it when the process ends, however it does.
-func lock(path string) (*os.File, error) {
+// ErrBusy means that another process holds the lock.
+var ErrBusy = errors.New("another recorder is at work")
+
+// Lock takes the file at path for this process. The system releases it when the
+// process ends, however it does.
+func Lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
