@@ -2,11 +2,10 @@ package metrics
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/lru"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -162,19 +161,21 @@ type rescheduler struct {
 	drains      *prometheus.CounterVec
 	evictedPods *prometheus.CounterVec
 
-	// seen are the nodes that have a series of drains, the oldest first. Drains end
-	// in several goroutines.
-	mu   sync.Mutex
-	seen []string
+	// seen are the nodes that have a series of drains.
+	seen *lru.Cache
 }
 
 func newRescheduler(b *builder) *rescheduler {
-	return &rescheduler{
+	c := &rescheduler{
 		pods:        b.gauge("spot_rescheduler_node_pods_count", "Pods on a node.", "node_type", "node"),
 		nodes:       b.gauge("spot_rescheduler_nodes_count", "Nodes of a type.", "node_type"),
 		drains:      b.counter("spot_rescheduler_node_drain_total", "Drains by how they ended.", "drain_state", "node"),
 		evictedPods: b.counter("spot_rescheduler_evicted_pods_total", "Pods that were evicted."),
 	}
+	c.seen = lru.NewWithEvictionFunc(nodesMax, func(node lru.Key, _ any) {
+		c.drains.DeletePartialMatch(prometheus.Labels{"node": node.(string)})
+	})
+	return c
 }
 
 func (c *rescheduler) step(x *Step) {
@@ -216,16 +217,8 @@ func (c *rescheduler) drained(node, outcome string) {
 	if outcome == "done" {
 		state = "Success"
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.seen.Add(node, nil)
 	c.drains.WithLabelValues(state, node).Inc()
-	if !slices.Contains(c.seen, node) {
-		c.seen = append(c.seen, node)
-	}
-	if len(c.seen) > nodesMax {
-		c.drains.DeletePartialMatch(prometheus.Labels{"node": c.seen[0]})
-		c.seen = slices.Delete(c.seen, 0, 1)
-	}
 }
 
 // gpuOperator has what the GPU budget operator tells.
