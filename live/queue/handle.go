@@ -33,7 +33,7 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 		}
 		return
 	}
-	q.heard(m.at)
+	q.change(func(s *state) { s.sent = max(s.sent, m.at) }) // one of a kind that is not read has no time
 	if m.id != "" && q.seen.has(m.id) {
 		q.count(func(c *Counts) { c.Repeated++ })
 		q.finish(x)
@@ -47,13 +47,6 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 	if m.id != "" {
 		q.seen.add(m.id)
 	}
-}
-
-// heard notes when an event was; one of a kind that is not read has no time.
-func (q *Queue) heard(at policy.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.sent = max(q.sent, at)
 }
 
 // finish has a message deleted.
