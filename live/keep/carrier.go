@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
@@ -108,32 +110,25 @@ func (c *carrier) moved() bool { return c != nil && c.taken.Swap(false) }
 func (c *carrier) run(ctx context.Context) {
 	defer close(c.done)
 	wait := time.Duration(0)
-	for {
+	for ctx.Err() == nil {
 		err := c.pass(ctx)
 		c.fail(err)
-		if err == nil {
+		wake, again := c.wake, clock.Timer(nil)
+		if wait = min(max(2*wait, c.r.cfg.RetryMin), c.r.cfg.RetryMax); err != nil {
+			wake, again = nil, c.r.cfg.Clock.NewTimer(wait)
+		} else {
 			wait = 0
-			select {
-			case <-c.wake:
-			case uploaded := <-c.flush:
-				c.fail(c.pass(ctx))
-				close(uploaded)
-			case <-ctx.Done():
-				return
-			}
-			continue
 		}
-		wait = min(max(2*wait, c.r.cfg.RetryMin), c.r.cfg.RetryMax)
-		again := c.r.cfg.Clock.NewTimer(wait)
 		select {
-		case <-again.C():
+		case <-wake:
+		case <-expired(again):
 		case uploaded := <-c.flush:
-			again.Stop()
 			c.fail(c.pass(ctx))
 			close(uploaded)
 		case <-ctx.Done():
+		}
+		if again != nil {
 			again.Stop()
-			return
 		}
 	}
 }
@@ -211,26 +206,14 @@ func (c *carrier) uploaded(number int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.note(text); err != nil {
+	path := filepath.Join(c.r.cfg.Dir, sentName)
+	if err := os.WriteFile(path+"-", text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(path+"-", path); err != nil {
 		return err
 	}
 	c.sent.Store(int64(number))
-	return nil
-}
-
-// note replaces the file that says what was uploaded.
-func (c *carrier) note(text []byte) error {
-	f, err := os.CreateTemp(c.r.cfg.Dir, sentName+"-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(c.r.cfg.Dir, sentName))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
 	return nil
 }
 

@@ -26,6 +26,13 @@ type compatible interface {
 	drained(node, outcome string)
 }
 
+// nothing is told by what is embedded in a system.
+type nothing struct{}
+
+func (nothing) entry(string, string)   {}
+func (nothing) evicted(string)         {}
+func (nothing) drained(string, string) {}
+
 // newCompatible makes the metrics of a system; nil for one that has none.
 func newCompatible(name string, b *builder) (compatible, error) {
 	switch name {
@@ -44,6 +51,7 @@ func newCompatible(name string, b *builder) (compatible, error) {
 // spotVortex has what SpotVortex tells and this controller knows. What SpotVortex
 // registers and never sets is set here where there is a number for it.
 type spotVortex struct {
+	nothing
 	actions, blocked                       *prometheus.CounterVec
 	spotPrice, odPrice, saving, risk       *prometheus.GaugeVec
 	managed, draining                      *prometheus.GaugeVec
@@ -72,9 +80,7 @@ func newSpotVortex(b *builder) *spotVortex {
 }
 
 func (c *spotVortex) step(x *Step) {
-	for _, v := range []*prometheus.GaugeVec{c.spotPrice, c.odPrice, c.risk, c.ratioTarget, c.ratioCurrent, c.potential, c.potentialTotal, c.optimizable} {
-		v.Reset()
-	}
+	reset(c.spotPrice, c.odPrice, c.risk, c.ratioTarget, c.ratioCurrent, c.potential, c.potentialTotal, c.optimizable)
 	s := x.Snapshot
 	var saving policy.Money
 	for i := range x.Pools {
@@ -153,10 +159,9 @@ func (c *spotVortex) evicted(answer string) {
 	}
 }
 
-func (c *spotVortex) drained(string, string) {}
-
 // rescheduler has what the Spot rescheduler tells.
 type rescheduler struct {
+	nothing
 	pods, nodes *prometheus.GaugeVec
 	drains      *prometheus.CounterVec
 	evictedPods *prometheus.CounterVec
@@ -179,8 +184,7 @@ func newRescheduler(b *builder) *rescheduler {
 }
 
 func (c *rescheduler) step(x *Step) {
-	c.pods.Reset()
-	c.nodes.Reset()
+	reset(c.pods, c.nodes)
 	s := x.Snapshot
 	pods := make([]int, len(s.Nodes))
 	for i := range s.Pods {
@@ -202,8 +206,6 @@ func (c *rescheduler) step(x *Step) {
 	}
 }
 
-func (c *rescheduler) entry(string, string) {}
-
 func (c *rescheduler) evicted(answer string) {
 	if answer == "evicted" {
 		c.evictedPods.WithLabelValues().Inc()
@@ -223,6 +225,7 @@ func (c *rescheduler) drained(node, outcome string) {
 
 // gpuOperator has what the GPU budget operator tells.
 type gpuOperator struct {
+	nothing
 	consumed, remaining, tracked *prometheus.GaugeVec
 	actions                      *prometheus.CounterVec
 }
@@ -237,9 +240,7 @@ func newGPUOperator(b *builder) *gpuOperator {
 }
 
 func (c *gpuOperator) step(x *Step) {
-	for _, v := range []*prometheus.GaugeVec{c.consumed, c.remaining, c.tracked} {
-		v.Reset()
-	}
+	reset(c.consumed, c.remaining, c.tracked)
 	s := x.Snapshot
 	for i := range s.Budgets {
 		b := &s.Budgets[i]
@@ -283,7 +284,3 @@ func tracked(s *policy.Snapshot, b *policy.Budget) int {
 	}
 	return n
 }
-
-func (c *gpuOperator) entry(string, string)   {}
-func (c *gpuOperator) evicted(string)         {}
-func (c *gpuOperator) drained(string, string) {}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -30,13 +31,13 @@ type Queue struct {
 	sink          backend.Sink
 
 	// What only the goroutine of Run uses.
-	seen       recent // IDs of events that the sink has taken
-	failures   int    // requests in a row
+	seen       *lru.Cache // IDs of events that the sink has taken
+	failures   int        // requests in a row
 	warned     []warning
 	done       []string // receipts of what is to be deleted
 	byInstance map[string]*corev1.Node
 
-	logged map[string]bool // what was logged once
+	logged *lru.Cache // what was logged once
 
 	// state is replaced by the goroutine of Run, rivals by the one that looks for them.
 	state  atomic.Pointer[state]
@@ -92,7 +93,7 @@ func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Queue{config: c, sqs: s, reader: reader, nodes: nodes, sink: sink, seen: newRecent(recentMax), logged: map[string]bool{}}, nil
+	return &Queue{config: c, sqs: s, reader: reader, nodes: nodes, sink: sink, seen: lru.New(recentMax), logged: lru.New(loggedMax)}, nil
 }
 
 // Counts returns the counts of messages.
@@ -240,13 +241,11 @@ func (q *Queue) sleep(ctx context.Context, d time.Duration) {
 
 func (q *Queue) count(f func(*Counts)) { q.change(func(s *state) { f(&s.counts) }) }
 
-// first reports whether something is to be logged, which it is once in a process.
+// first reports whether something is to be logged, which it is once.
 func (q *Queue) first(what string) bool {
-	if q.logged[what] || len(q.logged) >= loggedMax {
-		return false
-	}
-	q.logged[what] = true
-	return true
+	_, said := q.logged.Get(what)
+	q.logged.Add(what, nil)
+	return !said
 }
 
 // loggedMax bounds what is remembered of what was logged.
