@@ -17,7 +17,7 @@ func (w *wiring) notices(ctx context.Context) error {
 		return nil
 	}
 	cfg := queue.DefaultConfig()
-	cfg.URL, cfg.Namespace, cfg.Log = w.f.Notices.QueueURL, w.f.Namespace, w.log
+	cfg.URL, cfg.Log = w.f.Notices.QueueURL, w.log
 	if len(w.f.Prices.Regions) > 0 {
 		cfg.Region = w.f.Prices.Regions[0]
 	}

@@ -2,7 +2,6 @@ package budget
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -28,11 +28,6 @@ const queueName = "kueue.x-k8s.io/queue-name"
 
 // errNotEnforcing is the answer to orders that come while nothing may be enforced.
 var errNotEnforcing = backend.Hold("Shadow", "budgets are watched and not enforced")
-
-func split(name string) (namespace, rest string) {
-	namespace, rest, _ = strings.Cut(name, "/")
-	return namespace, rest
-}
 
 // Gate opens or closes the gate of a budget in its status, which the admission
 // policy reads, and writes the rest of the status with it.
@@ -80,7 +75,7 @@ func (k *Keeper) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) e
 // yet hold what was written a moment ago.
 func (k *Keeper) budget(ctx context.Context, name string) (*v1alpha1.GPUBudget, error) {
 	b := &v1alpha1.GPUBudget{}
-	namespace, rest := split(name)
+	namespace, rest, _ := strings.Cut(name, "/")
 	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rest}, b); err != nil {
 		return nil, fmt.Errorf("reading GPUBudget %s: %w", name, err)
 	}
@@ -112,13 +107,10 @@ func (k *Keeper) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause)
 	if err := k.saveBefore(ctx, x.Budget); err != nil {
 		return err
 	}
-	namespace, name := split(w.Name)
+	namespace, name, _ := strings.Cut(w.Name, "/")
 	var job batchv1.Job
 	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading Job %s: %w", w.Name, err)
+		return ignoreGone(fmt.Errorf("reading Job %s: %w", w.Name, err))
 	}
 	next, err := paused(&job, x)
 	if next == nil || err != nil {
@@ -134,7 +126,7 @@ func (k *Keeper) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause)
 
 // paused returns the job as it should be; nil when it is so or is not ours to change.
 func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
-	suspended := job.Spec.Suspend != nil && *job.Spec.Suspend
+	suspended := ptr.Deref(job.Spec.Suspend, false)
 	_, ours := job.Annotations[PausedBy]
 	if x.Paused == suspended || suspended && !ours {
 		return nil, nil
@@ -145,15 +137,10 @@ func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 		}
 	}
 	next := job.DeepCopy()
-	want := x.Paused
-	next.Spec.Suspend = &want
+	next.Spec.Suspend = &x.Paused
+	delete(next.Annotations, PausedBy)
 	if x.Paused {
-		if next.Annotations == nil {
-			next.Annotations = map[string]string{}
-		}
-		next.Annotations[PausedBy] = x.Budget
-	} else {
-		delete(next.Annotations, PausedBy)
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, PausedBy, x.Budget)
 	}
 	return next, nil
 }
@@ -186,7 +173,7 @@ func (k *Keeper) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict)
 		return err
 	}
 	name := s.Pods[x.Pod].Name
-	namespace, rest := split(name)
+	namespace, rest, _ := strings.Cut(name, "/")
 	var pod corev1.Pod
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rest}, &pod); err != nil {
 		return ignoreGone(fmt.Errorf("reading pod %s: %w", name, err))
@@ -210,12 +197,10 @@ func (k *Keeper) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict)
 	case err == nil:
 		k.cfg.Log.Info("evicted", "pod", name, "budget", x.Budget, "why", x.Why.Text)
 		return nil
-	case apierrors.IsTooManyRequests(err):
+	case apierrors.IsTooManyRequests(err), apierrors.IsConflict(err): // the latter of another pod of its name
 		return nil
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
 		return backend.Hold("TwoDisruptionBudgets", "pod %s is under more than one PodDisruptionBudget and cannot be evicted", name)
-	case apierrors.IsConflict(err):
-		return nil // another pod of its name
 	}
 	return ignoreGone(fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, err))
 }
@@ -233,20 +218,13 @@ func (k *Keeper) behindGate(ctx context.Context, pod *corev1.Pod, budget string)
 		return backend.Hold("GateOpen", "the gate of %s is not closed, so that the pod %s/%s would be made anew", budget, pod.Namespace, pod.Name)
 	}
 	gated, err := k.gated(ctx, pod.Namespace)
-	if err != nil {
-		return err
+	if err == nil && !gated {
+		err = backend.Hold("NamespaceNotGated", "namespace %s has no label %s=%s, so that the pod %s would be made anew", pod.Namespace, GateLabel, GateEnabled, pod.Name)
 	}
-	if !gated {
-		return backend.Hold("NamespaceNotGated", "namespace %s has no label %s=%s, so that the pod %s would be made anew", pod.Namespace, GateLabel, GateEnabled, pod.Name)
-	}
-	return nil
+	return err
 }
 
 // ignoreGone returns nil for an error that says that the object is gone.
 func ignoreGone(err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return client.IgnoreNotFound(err)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -89,9 +90,8 @@ type Keeper struct {
 	client client.Client
 	reader client.Reader
 
-	// writing is full while ledgers, by budget, are written. It is a channel so that who
-	// waits for it gives up with its context.
-	writing chan struct{}
+	// writing is held while ledgers, by budget, are written.
+	writing *semaphore.Weighted
 	ledgers map[string]*ledger
 
 	mu     sync.Mutex
@@ -105,7 +105,7 @@ func New(cfg Config, c client.Client, reader client.Reader) (*Keeper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Keeper{cfg: cfg, client: c, reader: reader, writing: make(chan struct{}, 1), ledgers: map[string]*ledger{}}, nil
+	return &Keeper{cfg: cfg, client: c, reader: reader, writing: semaphore.NewWeighted(1), ledgers: map[string]*ledger{}}, nil
 }
 
 func (k *Keeper) enforcing() bool { return k.cfg.Enforcing != nil && k.cfg.Enforcing() }

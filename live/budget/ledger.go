@@ -12,12 +12,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -158,22 +159,18 @@ func (k *Keeper) saveBefore(ctx context.Context, budget string) error {
 
 // write returns once nobody else writes ledgers, until done is called.
 func (k *Keeper) write(ctx context.Context) (done func(), err error) {
-	select {
-	case k.writing <- struct{}{}:
-		return func() { <-k.writing }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to write ledgers: %w", ctx.Err())
+	if err := k.writing.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("waiting to write ledgers: %w", err)
 	}
+	return func() { k.writing.Release(1) }, nil
 }
 
 // ledger returns what is known of the object of a budget.
 func (k *Keeper) ledger(budget string) *ledger {
-	l, ok := k.ledgers[budget]
-	if !ok {
-		l = &ledger{}
-		k.ledgers[budget] = l
+	if k.ledgers[budget] == nil {
+		k.ledgers[budget] = &ledger{}
 	}
-	return l
+	return k.ledgers[budget]
 }
 
 // noteLost remembers a conflict for [Keeper.Save], and returns err.
@@ -189,16 +186,7 @@ func (k *Keeper) noteLost(err error) error {
 // sideBySide calls f with 0…n-1, some at a time, and returns the errors together.
 func sideBySide(n int, f func(int) error) error {
 	errs := make([]error, n)
-	var all sync.WaitGroup
-	turns := make(chan struct{}, writers)
-	for i := range n {
-		turns <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turns }()
-			errs[i] = f(i)
-		})
-	}
-	all.Wait()
+	workqueue.ParallelizeUntil(context.Background(), writers, n, func(i int) { errs[i] = f(i) })
 	return errors.Join(errs...)
 }
 
@@ -261,22 +249,17 @@ func (k *Keeper) send(ctx context.Context, l *ledger, budget string, data []byte
 // put makes the object of a budget, or updates it at the version that is known: a
 // conflict says that another controller wrote it.
 func (k *Keeper) put(ctx context.Context, l *ledger, budget string, data []byte) error {
-	next := &corev1.ConfigMap{}
-	if l.object != nil {
-		l.object.DeepCopyInto(next)
-	} else {
-		next.ObjectMeta = metav1.ObjectMeta{
+	next := l.object.DeepCopy()
+	write := func() error { return k.client.Update(ctx, next, fieldOwner) }
+	if next == nil {
+		next = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: k.cfg.Namespace, Name: ledgerName(budget),
 			Labels: map[string]string{ledgerLabel: "budget"}, Annotations: map[string]string{ledgerBudget: budget},
-		}
+		}}
+		write = func() error { return k.client.Create(ctx, next, fieldOwner) }
 	}
 	next.BinaryData = map[string][]byte{ledgerKey: data}
-	var err error
-	if l.object != nil {
-		err = k.client.Update(ctx, next, fieldOwner)
-	} else {
-		err = k.client.Create(ctx, next, fieldOwner)
-	}
+	err := write()
 	if err == nil {
 		l.object = next
 	}
@@ -289,7 +272,7 @@ func (k *Keeper) drop(ctx context.Context, budget string, l *ledger) error {
 	if l.object == nil {
 		return nil
 	}
-	namespace, name := split(budget)
+	namespace, name, _ := strings.Cut(budget, "/")
 	err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.GPUBudget{})
 	if err == nil {
 		return nil

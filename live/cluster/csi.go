@@ -41,11 +41,7 @@ func (o *Observer) limitVolumes(node string, n int32) {
 	if o.csi[node] == n {
 		return
 	}
-	if o.csi == nil {
-		o.csi = map[string]int32{}
-	}
-	o.csi[node] = n
-	if n == 0 {
+	if o.csi[node] = n; n == 0 {
 		delete(o.csi, node)
 	}
 	if i, known := o.byName[node]; known {

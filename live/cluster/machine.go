@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -96,14 +98,7 @@ func (o *Observer) Notice(n backend.Notice) {
 		return
 	}
 	now := policy.TimeOf(o.cfg.Clock.Now())
-	kept := o.early[:0]
-	for _, x := range o.early {
-		if now.Sub(max(x.At, x.ReclaimAt)) <= o.cfg.NoticeMax {
-			kept = append(kept, x)
-		}
-	}
-	kept = append(kept, n)
-	o.early = kept
+	o.early = append(slices.DeleteFunc(o.early, func(x backend.Notice) bool { return now.Sub(max(x.At, x.ReclaimAt)) > o.cfg.NoticeMax }), n)
 	if len(o.early) > earlyMax {
 		o.early = o.early[1:]
 	}
@@ -123,18 +118,13 @@ func (o *Observer) noticed(machine string) (int32, bool) {
 
 // takeEarly gives the node in slot i the notices that came before it.
 func (o *Observer) takeEarly(i int32) {
-	if len(o.early) == 0 {
-		return
-	}
-	kept := o.early[:0]
-	for _, n := range o.early {
-		if j, ok := o.noticed(n.Machine); ok && j == i {
+	o.early = slices.DeleteFunc(o.early, func(n backend.Notice) bool {
+		j, ok := o.noticed(n.Machine)
+		if ok = ok && j == i; ok {
 			o.warn(i, n)
-		} else {
-			kept = append(kept, n)
 		}
-	}
-	o.early = kept
+		return ok
+	})
 }
 
 // warn notes a warning. Of two the earlier end counts, and the same one told twice

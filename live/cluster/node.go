@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -117,11 +119,7 @@ func (o *Observer) readObject(n *policy.Node, e *nodeEntry) {
 	n.Taints = taintsOf(obj, n.ActedBy)
 	o.readReady(n, e)
 	if obj.DeletionTimestamp != nil {
-		grace := time.Duration(0)
-		if obj.DeletionGracePeriodSeconds != nil {
-			grace = time.Duration(*obj.DeletionGracePeriodSeconds) * time.Second
-		}
-		n.Deleting = o.clamp(policy.TimeOf(obj.DeletionTimestamp.Add(-grace)))
+		n.Deleting = o.deletedAt(obj)
 	}
 	switch {
 	case n.Phase == policy.NodeDeleting: // as its backend says
@@ -132,6 +130,12 @@ func (o *Observer) readObject(n *policy.Node, e *nodeEntry) {
 	default:
 		n.Phase = policy.NodeInitialized
 	}
+}
+
+// deletedAt returns when an object that is being deleted was asked to go.
+func (o *Observer) deletedAt(x metav1.Object) policy.Time {
+	grace := time.Duration(ptr.Deref(x.GetDeletionGracePeriodSeconds(), 0)) * time.Second
+	return o.clamp(policy.TimeOf(x.GetDeletionTimestamp().Add(-grace)))
 }
 
 // firstActor returns a, or b where a is nobody or a person: a cordon of which a
@@ -207,10 +211,8 @@ func wasReady(n *corev1.Node, c *corev1.NodeCondition) bool {
 }
 
 func readyCondition(n *corev1.Node) *corev1.NodeCondition {
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == corev1.NodeReady {
-			return &n.Status.Conditions[i]
-		}
+	if i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady }); i >= 0 {
+		return &n.Status.Conditions[i]
 	}
 	return nil
 }

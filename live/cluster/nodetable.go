@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -237,13 +238,8 @@ func (o *Observer) loseNode(i int32) {
 // take notes that the provider took a node.
 func (o *Observer) take(name string, now policy.Time) {
 	o.taken[name] = now
-	if len(o.taken) <= takenMax {
-		return
-	}
-	for old, at := range o.taken {
-		if now.Sub(at) > o.cfg.NoticeMax {
-			delete(o.taken, old)
-		}
+	if len(o.taken) > takenMax {
+		maps.DeleteFunc(o.taken, func(_ string, at policy.Time) bool { return now.Sub(at) > o.cfg.NoticeMax })
 	}
 }
 

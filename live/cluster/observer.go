@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -64,7 +66,7 @@ func New(cfg Config, book Book) (*Observer, error) {
 	}
 	o := &Observer{
 		cfg: cfg, book: book, wakes: make(chan string, wakesMax), view: &policy.Snapshot{},
-		workloads: map[workloadKey]*workload{}, replicas: map[string]ownerRef{}, volumes: newVolumes(),
+		workloads: map[workloadKey]*workload{}, replicas: map[string]ownerRef{}, csi: map[string]int32{}, volumes: newVolumes(),
 		priorities: kube.SystemPriorities(), namespaces: map[string]map[string]string{},
 		pdbs: map[string]*pdb{}, budgets: map[string]policy.Budget{}, faults: map[string]bool{},
 	}
@@ -200,7 +202,7 @@ func (o *Observer) fillZones(s *policy.Snapshot) {
 	for i, z := range o.zones {
 		o.zoneIDs[z] = policy.ZoneID(i)
 	}
-	for _, z := range o.volumes.zoneNames() {
+	for _, z := range slices.Sorted(maps.Keys(o.volumes.seen)) {
 		if _, ok := o.zoneIDs[z]; !ok {
 			o.zoneIDs[z] = policy.ZoneID(len(o.zones))
 			o.zones = append(o.zones, z)

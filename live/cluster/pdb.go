@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -23,7 +25,7 @@ type pdb struct {
 func (o *Observer) setPDB(b *policyv1.PodDisruptionBudget) {
 	name := key(b)
 	x := kube.PDB(b, func(path []string, format string, args ...any) {
-		o.complain("PodDisruptionBudget "+name, strings.Join(path, ".")+": "+sprintf(format, args...))
+		o.complain("PodDisruptionBudget "+name, strings.Join(path, ".")+": "+fmt.Sprintf(format, args...))
 	})
 	if x.MinAvailable.Set && x.MaxUnavailable.Set {
 		x.MaxUnavailable = policy.Quantity{} // the API server refuses it
@@ -118,21 +120,11 @@ func (o *Observer) renamed() {
 }
 
 func choosesSpaces(s *corev1.PodSpec) bool {
-	if s.Affinity == nil {
-		return false
-	}
-	var terms []corev1.PodAffinityTerm
-	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
-		terms = append(terms, required...)
-		for i := range preferred {
-			terms = append(terms, preferred[i].PodAffinityTerm)
-		}
-	}
-	if a := s.Affinity.PodAffinity; a != nil {
-		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-	if a := s.Affinity.PodAntiAffinity; a != nil {
-		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	a := ptr.Deref(s.Affinity, corev1.Affinity{})
+	near, apart := ptr.Deref(a.PodAffinity, corev1.PodAffinity{}), ptr.Deref(a.PodAntiAffinity, corev1.PodAntiAffinity{})
+	terms := slices.Concat(near.RequiredDuringSchedulingIgnoredDuringExecution, apart.RequiredDuringSchedulingIgnoredDuringExecution)
+	for _, t := range slices.Concat(near.PreferredDuringSchedulingIgnoredDuringExecution, apart.PreferredDuringSchedulingIgnoredDuringExecution) {
+		terms = append(terms, t.PodAffinityTerm)
 	}
 	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil })
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
@@ -226,11 +227,7 @@ func (o *Observer) readState(n *policy.Pod, p *corev1.Pod) {
 		}
 	}
 	if p.DeletionTimestamp != nil {
-		grace := time.Duration(0)
-		if p.DeletionGracePeriodSeconds != nil {
-			grace = time.Duration(*p.DeletionGracePeriodSeconds) * time.Second
-		}
-		n.Phase, n.Deleting = policy.PodTerminating, max(1, o.clamp(policy.TimeOf(p.DeletionTimestamp.Add(-grace))))
+		n.Phase, n.Deleting = policy.PodTerminating, max(1, o.deletedAt(p))
 	}
 }
 
@@ -259,10 +256,7 @@ func boundAt(p *corev1.Pod) policy.Time {
 	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 		return policy.TimeOf(c.LastTransitionTime.Time)
 	}
-	if p.Status.StartTime != nil {
-		return policy.TimeOf(p.Status.StartTime.Time)
-	}
-	return policy.TimeOf(p.CreationTimestamp.Time)
+	return policy.TimeOf(ptr.Deref(p.Status.StartTime, p.CreationTimestamp).Time)
 }
 
 func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
@@ -296,11 +290,7 @@ func (o *Observer) undisturbed(p *corev1.Pod, w *workload) (bool, policy.Time) {
 		o.complain(key(p), kube.AnnotationDoNotDisrupt+": "+strconv.Quote(v)+" is neither true nor false nor a duration such as 4h")
 		return false, 0
 	}
-	start := policy.TimeOf(p.CreationTimestamp.Time)
-	if p.Status.StartTime != nil {
-		start = policy.TimeOf(p.Status.StartTime.Time)
-	}
-	until := start.Add(d)
+	until := policy.TimeOf(ptr.Deref(p.Status.StartTime, p.CreationTimestamp).Time).Add(d)
 	if until <= o.now {
 		return false, 0
 	}
@@ -380,13 +370,10 @@ func (o *Observer) causeOf(p *corev1.Pod, deleted bool) policy.EndCause {
 
 // fillEnded tells of the pods that ended since the last snapshot.
 func (o *Observer) fillEnded(s *policy.Snapshot) {
-	for i := range o.ended {
-		e := &o.ended[i]
+	for _, e := range o.ended {
 		e.pod.Template = e.template.t.ID
 		s.Ended = append(s.Ended, e.pod)
-	}
-	for i := range o.ended {
-		o.letGo(o.ended[i].template)
+		o.letGo(e.template)
 	}
 	o.ended = o.ended[:0]
 }

@@ -118,11 +118,7 @@ func (o *Observer) readPools() {
 
 // poolID returns the pool of that name, or None.
 func (o *Observer) poolID(name string) policy.PoolID {
-	i, ok := slices.BinarySearchFunc(o.pools, name, func(p *pool, name string) int { return strings.Compare(p.pool.Name, name) })
-	if !ok {
-		return policy.None
-	}
-	return policy.PoolID(i)
+	return policy.PoolID(slices.IndexFunc(o.pools, func(p *pool) bool { return p.pool.Name == name }))
 }
 
 func (o *Observer) poolName(id policy.PoolID) string {
@@ -171,11 +167,8 @@ func (o *Observer) quarrel() {
 }
 
 func (o *Observer) blame(pool, other, why string) {
-	text := fmt.Sprintf("it and CapacityPool %s %s", other, why)
-	if before := o.conflicts[pool]; before != "" {
-		text = before + "; " + text
-	}
-	o.conflicts[pool] = text
+	text := fmt.Sprintf("; it and CapacityPool %s %s", other, why)
+	o.conflicts[pool] = strings.TrimPrefix(o.conflicts[pool]+text, "; ")
 }
 
 // overlap says why p and q lay claim to the same nodes; empty when they do not.
@@ -190,29 +183,14 @@ func overlap(p, q *v1alpha1.CapacityPool) string {
 		}
 	case a.AutoScalingGroups != nil && b.AutoScalingGroups != nil:
 		s, t := a.AutoScalingGroups.DiscoveryTags, b.AutoScalingGroups.DiscoveryTags
-		if within(s, t) || within(t, s) {
+		if labels.SelectorFromSet(s).Matches(labels.Set(t)) || labels.SelectorFromSet(t).Matches(labels.Set(s)) {
 			return "discover the same Auto Scaling groups: the tags of one are among those of the other"
 		}
-	case a.Rackspace != nil && b.Rackspace != nil:
-		// Node pools there are our own and carry the name of the pool.
-		return ""
-	default:
-		return ""
-	}
-	if s, t := p.Spec.Template.Labels, q.Spec.Template.Labels; len(s) > 0 && maps.Equal(s, t) && a.Karpenter == nil {
-		return "give their nodes the same labels"
-	}
-	return ""
-}
-
-// within reports whether b holds all of a.
-func within(a, b map[string]string) bool {
-	for k, v := range a {
-		if x, ok := b[k]; !ok || x != v {
-			return false
+		if s, t := p.Spec.Template.Labels, q.Spec.Template.Labels; len(s) > 0 && maps.Equal(s, t) {
+			return "give their nodes the same labels"
 		}
 	}
-	return true
+	return "" // node pools of Rackspace are our own and carry the name of the pool
 }
 
 // Conflicts names the pools that lay claim to the same nodes, each with the reason:

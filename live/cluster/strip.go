@@ -141,25 +141,21 @@ func stripSpec(s *corev1.PodSpec) {
 
 // stripWorkload keeps of a controller of pods what its pods and their number are read from.
 func stripWorkload(x any) (any, error) {
+	pods := &corev1.PodTemplateSpec{}
 	switch o := x.(type) {
 	case *appsv1.ReplicaSet:
-		stripSpec(&o.Spec.Template.Spec)
-		if len(o.OwnerReferences) > 0 { // only a bare one is read further
+		if pods, o.Status.Conditions = &o.Spec.Template, nil; len(o.OwnerReferences) > 0 { // only a bare one is read further
 			o.Spec.Template, o.Annotations = corev1.PodTemplateSpec{}, nil
 		}
-		o.Status.Conditions = nil
 	case *appsv1.Deployment:
-		stripSpec(&o.Spec.Template.Spec)
-		o.Status.Conditions = nil
+		pods, o.Status.Conditions = &o.Spec.Template, nil
 	case *appsv1.StatefulSet:
-		stripSpec(&o.Spec.Template.Spec)
-		o.Status.Conditions = nil
+		pods, o.Status.Conditions = &o.Spec.Template, nil
 	case *appsv1.DaemonSet:
-		stripSpec(&o.Spec.Template.Spec)
-		o.Status.Conditions = nil
+		pods, o.Status.Conditions = &o.Spec.Template, nil
 	case *batchv1.Job:
-		stripSpec(&o.Spec.Template.Spec)
-		o.Status.UncountedTerminatedPods = nil
+		pods, o.Status.UncountedTerminatedPods = &o.Spec.Template, nil
 	}
+	stripSpec(&pods.Spec)
 	return stripMeta(x)
 }

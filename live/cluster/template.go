@@ -123,7 +123,8 @@ func alike(p, q *corev1.Pod) bool {
 func (o *Observer) newTemplate(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload) *template {
 	plain := p.Labels
 	if slices.ContainsFunc(labelsOfOne, func(l string) bool { _, has := plain[l]; return has }) {
-		plain = without(plain, labelsOfOne)
+		plain = maps.Clone(plain)
+		maps.DeleteFunc(plain, func(l, _ string) bool { return slices.Contains(labelsOfOne, l) })
 	}
 	spec := &p.Spec
 	if t.DaemonSet {
@@ -180,9 +181,9 @@ func (o *Observer) finish(t *policy.Template, a *kube.Annotations, w *workload) 
 func (o *Observer) readTemplate(t *policy.Template, labels map[string]string, s *corev1.PodSpec, pod *corev1.Pod, w *workload) {
 	r := kube.Reader{
 		Fail: func(path []string, format string, args ...any) {
-			o.complain(t.Name, strings.Join(path, ".")+": "+sprintf(format, args...))
+			o.complain(t.Name, strings.Join(path, ".")+": "+fmt.Sprintf(format, args...))
 		},
-		Warn:       func(format string, args ...any) { o.complain(t.Name, sprintf(format, args...)) },
+		Warn:       func(format string, args ...any) { o.complain(t.Name, fmt.Sprintf(format, args...)) },
 		Priority:   o.priority,
 		Namespaces: o.selected,
 		Claim: func(claim string) policy.Volume {
@@ -191,17 +192,6 @@ func (o *Observer) readTemplate(t *policy.Template, labels map[string]string, s 
 		},
 	}
 	r.Template(t, labels, s)
-}
-
-// without returns labels less keys.
-func without(labels map[string]string, keys []string) map[string]string {
-	some := make(map[string]string, len(labels))
-	for k, v := range labels {
-		if !slices.Contains(keys, k) {
-			some[k] = v
-		}
-	}
-	return some
 }
 
 // unpinned returns s less the affinity to one node by name that its controller gives
@@ -280,11 +270,7 @@ func (o *Observer) tabulate() {
 	o.shifted = false
 	o.orderWork()
 	o.orderPDBs()
-	all := make([]*template, 0, len(o.byKey))
-	for _, x := range o.byKey {
-		all = append(all, x)
-	}
-	slices.SortFunc(all, func(a, b *template) int {
+	all := slices.SortedFunc(maps.Values(o.byKey), func(a, b *template) int {
 		return cmp.Or(strings.Compare(a.t.Name, b.t.Name), strings.Compare(a.key, b.key))
 	})
 	o.list = make([]policy.Template, len(all))
@@ -346,5 +332,3 @@ func (o *Observer) fillWork(s *policy.Snapshot) {
 	}
 	s.Pods = slices.Clone(o.pods)
 }
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,9 +28,6 @@ type volumes struct {
 func newVolumes() volumes {
 	return volumes{claims: map[string]*corev1.PersistentVolumeClaim{}, zones: map[string]string{}, seen: map[string]bool{}}
 }
-
-// zoneNames returns the zones in which volumes lie, ascending.
-func (v *volumes) zoneNames() []string { return slices.Sorted(maps.Keys(v.seen)) }
 
 // volume returns what the claim of a pod gives: one of its own, or one that the
 // pods of its template share. A volume that is there counts before what the claim

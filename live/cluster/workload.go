@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -79,34 +82,22 @@ func (o *Observer) workload(k workloadKey) *workload {
 // common. Its pods are read again when its annotations have changed.
 func (o *Observer) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1.PodTemplateSpec, replicas *int32) *workload {
 	w := o.workload(k)
-	if a := relevant(meta.Annotations); !maps.Equal(a, w.annotations) {
-		w.annotations = a
-		o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
-	}
-	if !w.known {
-		w.known = true
+	if a := relevant(meta.Annotations); !w.known || !maps.Equal(a, w.annotations) {
+		w.known, w.annotations = true, a
 		o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
 	}
 	w.spec, w.waiting, w.last = spec, true, nil
-	w.replicas = 1
-	if replicas != nil {
-		w.replicas = *replicas
-	}
+	w.replicas = ptr.Deref(replicas, 1)
 	return w
 }
 
 // relevant returns the annotations of a workload that count for its pods too.
 func relevant(all map[string]string) map[string]string {
-	var some map[string]string
-	for k, v := range all {
-		if strings.HasPrefix(k, kube.OwnPrefix) || strings.HasPrefix(k, "spotvortex.io/") ||
-			strings.HasPrefix(k, "cluster-autoscaler.kubernetes.io/") || k == kube.AnnotationDoNotDisrupt {
-			if some == nil {
-				some = map[string]string{}
-			}
-			some[k] = v
-		}
-	}
+	some := maps.Clone(all)
+	maps.DeleteFunc(some, func(k, _ string) bool {
+		return !strings.HasPrefix(k, kube.OwnPrefix) && !strings.HasPrefix(k, "spotvortex.io/") &&
+			!strings.HasPrefix(k, "cluster-autoscaler.kubernetes.io/") && k != kube.AnnotationDoNotDisrupt
+	})
 	return some
 }
 
@@ -121,12 +112,13 @@ func (o *Observer) forget(k workloadKey) {
 	o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
 }
 
-func (o *Observer) setDeployment(d *appsv1.Deployment) {
-	o.describe(workloadKey{key(d), policy.KindDeployment}, &d.ObjectMeta, &d.Spec.Template, d.Spec.Replicas)
+// forgets returns what takes in that an object of a kind is gone.
+func forgets[T metav1.Object](o *Observer, kind policy.WorkloadKind) func(T) {
+	return func(x T) { o.forget(workloadKey{key(x), kind}) }
 }
 
-func (o *Observer) dropDeployment(d *appsv1.Deployment) {
-	o.forget(workloadKey{key(d), policy.KindDeployment})
+func (o *Observer) setDeployment(d *appsv1.Deployment) {
+	o.describe(workloadKey{key(d), policy.KindDeployment}, &d.ObjectMeta, &d.Spec.Template, d.Spec.Replicas)
 }
 
 func (o *Observer) setStatefulSet(s *appsv1.StatefulSet) {
@@ -134,19 +126,11 @@ func (o *Observer) setStatefulSet(s *appsv1.StatefulSet) {
 	w.claims = s.Spec.VolumeClaimTemplates
 }
 
-func (o *Observer) dropStatefulSet(s *appsv1.StatefulSet) {
-	o.forget(workloadKey{key(s), policy.KindStatefulSet})
-}
-
 func (o *Observer) setDaemonSet(d *appsv1.DaemonSet) {
 	none := int32(0)
 	w := o.describe(workloadKey{key(d), policy.KindDaemonSet}, &d.ObjectMeta, &d.Spec.Template, &none)
 	// Its pods take their template from the object.
 	o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
-}
-
-func (o *Observer) dropDaemonSet(d *appsv1.DaemonSet) {
-	o.forget(workloadKey{key(d), policy.KindDaemonSet})
 }
 
 // setReplicaSet notes which Deployment a set belongs to. One that belongs to none is
@@ -185,15 +169,9 @@ func (o *Observer) setJob(j *batchv1.Job) {
 		return
 	}
 	w := o.describe(workloadKey{key(j), policy.KindJob}, &j.ObjectMeta, &j.Spec.Template, j.Spec.Parallelism)
-	completions := w.replicas // a queue of work, one item for each pod
-	if j.Spec.Completions != nil {
-		completions = *j.Spec.Completions
-	}
-	left := max(0, completions-j.Status.Succeeded)
-	w.gang = kube.Gang(j)
-	w.suspended = j.Spec.Suspend != nil && *j.Spec.Suspend
-	w.replicas = min(w.replicas, left)
-	if w.suspended {
+	left := max(0, ptr.Deref(j.Spec.Completions, w.replicas)-j.Status.Succeeded) // a queue of work has one item for each pod
+	w.gang, w.replicas = kube.Gang(j), min(w.replicas, left)
+	if w.suspended = ptr.Deref(j.Spec.Suspend, false); w.suspended {
 		w.replicas = 0
 	}
 	a := o.annotationsOf(key(j), w.annotations, j.Spec.Template.Annotations)
@@ -214,27 +192,19 @@ func (o *Observer) setJob(j *batchv1.Job) {
 
 // over reports whether a job has completed or failed.
 func over(j *batchv1.Job) bool {
-	for i := range j.Status.Conditions {
-		c := &j.Status.Conditions[i]
-		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
 }
-
-func (o *Observer) dropJob(j *batchv1.Job) { o.forget(workloadKey{key(j), policy.KindJob}) }
 
 // annotationsOf returns the annotations of a workload and of its pods; those of the
 // pods count when both have one.
 func (o *Observer) annotationsOf(of string, workload, pod map[string]string) *kube.Annotations {
-	all := maps.Clone(workload)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, workload)
 	maps.Copy(all, relevant(pod))
 	return &kube.Annotations{Values: all, Fail: func(key, format string, args ...any) {
-		o.complain(of, key+": "+sprintf(format, args...))
+		o.complain(of, key+": "+fmt.Sprintf(format, args...))
 	}}
 }
 

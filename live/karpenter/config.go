@@ -93,7 +93,8 @@ type Config struct {
 	// bears slower providers.
 	LaunchTimeout time.Duration
 
-	// UnlaunchedMax is the most NodeClaims of ours without a machine at a time.
+	// UnlaunchedMax is the most NodeClaims of ours without a machine at a time. Raising it
+	// replaces more nodes before they are drained, and keeps Karpenter waiting for longer.
 	UnlaunchedMax int
 
 	// ProtectMax is how long a node that replaces none may stay protected from Karpenter

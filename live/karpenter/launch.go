@@ -47,7 +47,7 @@ func ClaimName(token string) string {
 // Launch makes a NodeClaim as Karpenter makes its own. It is not made where the
 // limits of the pool leave no room, which only Karpenter's own provisioner would
 // look at; where the node class is not ready; and while [Config.UnlaunchedMax] others
-// have no machine yet.
+// have no machine yet: under a notice Karpenter then launches for the evicted pods.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	if err := checkLaunch(s, l); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err != nil {
 		return heldIfMissing(err)
 	}
-	if err := b.room(seen); err != nil {
+	if err := b.room(s, l, seen); err != nil {
 		return err // so much can be said without asking the API server
 	}
 	done, err := take(ctx, b.launchTurn)
@@ -88,7 +88,7 @@ func (b *Backend) make(ctx context.Context, s *policy.Snapshot, l *policy.Launch
 	if err != nil {
 		return err
 	}
-	if err := b.room(claims); err != nil {
+	if err := b.room(s, l, claims); err != nil {
 		return err
 	}
 	markets, err := allowedMarkets(s, l, nodePool)
@@ -163,18 +163,25 @@ func (b *Backend) target(ctx context.Context, pool *policy.Pool, c policy.Capaci
 	return found, claims, nil
 }
 
-// room returns a Held while as many claims of ours as may be have no machine.
-func (b *Backend) room(claims []karpv1.NodeClaim) error {
+// room returns a Held while as many claims of ours as may be have no machine. What a
+// notice takes is then left to Karpenter: the drain waits for no launch, and Karpenter
+// launches for the pods that it evicts in as few NodeClaims as they need.
+func (b *Backend) room(s *policy.Snapshot, l *policy.Launch, claims []karpv1.NodeClaim) error {
 	n := 0
 	for i := range claims {
 		if c := &claims[i]; c.Annotations[TokenAnnotation] != "" && !launched(c) && c.DeletionTimestamp.IsZero() {
 			n++
 		}
 	}
-	if n >= b.cfg.UnlaunchedMax {
-		return backend.Hold("LaunchesUnderWay", "%d NodeClaims have no machine yet, and while one has none Karpenter does nothing anywhere", n)
+	switch {
+	case n < b.cfg.UnlaunchedMax:
+		return nil
+	case l.Replaces >= 0 && s.Nodes[l.Replaces].ReclaimAt != 0:
+		return backend.Hold("LeftToKarpenter", "%d NodeClaims have no machine yet: Karpenter replaces node %s, which is reclaimed, once its pods are evicted and pending", n, s.Nodes[l.Replaces].Name)
+	case l.Why.Reason == policy.ReasonNotice:
+		return backend.Hold("LeftToKarpenter", "%d NodeClaims have no machine yet: Karpenter launches for what is reclaimed once its pods are evicted and pending", n)
 	}
-	return nil
+	return backend.Hold("LaunchesUnderWay", "%d NodeClaims have no machine yet, and while one has none Karpenter does nothing anywhere", n)
 }
 
 // allowedMarkets returns those markets of a launch that lie within the NodePool: a

@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/spotter-dev/spotter/policy/record"
 )
@@ -35,13 +37,12 @@ type carrier struct {
 	flush       chan chan struct{}
 	begun, done chan struct{}
 
-	mu    sync.Mutex
-	sent  int
-	fault fault
+	sent  atomic.Int64
+	fault faults
 
 	// taken says that a number was taken by another recorder: the segments on from
 	// it stay in the folder, up to one that begins anew after those of the bucket.
-	taken bool
+	taken atomic.Bool
 }
 
 // newCarrier returns one for the folder and bucket of r.
@@ -69,9 +70,7 @@ func (c *carrier) begin(ctx context.Context) error {
 	case json.Unmarshal(text, &s) != nil:
 		c.r.cfg.Log.Warn("which segments were uploaded cannot be read; all are uploaded again", "file", path)
 	case s.Bucket == c.b.url():
-		c.mu.Lock()
-		c.sent = s.Segment
-		c.mu.Unlock()
+		c.sent.Store(int64(s.Segment))
 	}
 	close(c.begun)
 	go c.run(ctx)
@@ -101,67 +100,35 @@ func (c *carrier) notify() {
 
 // lacks reports whether a segment is not uploaded yet. Without a bucket all are where
 // they are to be.
-func (c *carrier) lacks(segment int) bool {
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return segment > c.sent
-}
+func (c *carrier) lacks(segment int) bool { return c != nil && int64(segment) > c.sent.Load() }
 
 // moved reports, once, that the numbers of the writer are taken: it has to begin
 // anew after those of the bucket.
-func (c *carrier) moved() bool {
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.taken
-	c.taken = false
-	return t
-}
-
-func (c *carrier) err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fault.err == nil {
-		return nil
-	}
-	return fmt.Errorf("since %s: %w", c.fault.since.UTC().Format(time.RFC3339), c.fault.err)
-}
+func (c *carrier) moved() bool { return c != nil && c.taken.Swap(false) }
 
 // run uploads until ctx ends, and after a fault waits and tries again.
 func (c *carrier) run(ctx context.Context) {
 	defer close(c.done)
 	wait := time.Duration(0)
-	for {
+	for ctx.Err() == nil {
 		err := c.pass(ctx)
 		c.fail(err)
-		if err == nil {
+		wake, again := c.wake, clock.Timer(nil)
+		if wait = min(max(2*wait, c.r.cfg.RetryMin), c.r.cfg.RetryMax); err != nil {
+			wake, again = nil, c.r.cfg.Clock.NewTimer(wait)
+		} else {
 			wait = 0
-			select {
-			case <-c.wake:
-			case uploaded := <-c.flush:
-				c.fail(c.pass(ctx))
-				close(uploaded)
-			case <-ctx.Done():
-				return
-			}
-			continue
 		}
-		wait = min(max(2*wait, c.r.cfg.RetryMin), c.r.cfg.RetryMax)
-		again := c.r.cfg.Clock.NewTimer(wait)
 		select {
-		case <-again.C():
+		case <-wake:
+		case <-expired(again):
 		case uploaded := <-c.flush:
-			again.Stop()
 			c.fail(c.pass(ctx))
 			close(uploaded)
 		case <-ctx.Done():
+		}
+		if again != nil {
 			again.Stop()
-			return
 		}
 	}
 }
@@ -199,21 +166,8 @@ func (c *carrier) finish(ctx context.Context) {
 }
 
 func (c *carrier) fail(err error) {
-	if errors.Is(err, context.Canceled) {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	log := c.r.cfg.Log
-	switch {
-	case err == nil && c.fault.err != nil:
-		log.Info("segments are uploaded again", "bucket", c.b.url(), "after", c.r.cfg.Clock.Now().Sub(c.fault.since))
-		c.fault = fault{}
-	case err != nil && c.fault.err == nil:
-		log.Error("segments cannot be uploaded, and wait in the folder", "bucket", c.b.url(), "error", err)
-		c.fault = fault{err, c.r.cfg.Clock.Now()}
-	case err != nil:
-		c.fault.err = err
+	if !errors.Is(err, context.Canceled) {
+		c.fault.set(err, &c.r.cfg, "segments cannot be uploaded, and wait in the folder", "segments are uploaded again", "bucket", c.b.url())
 	}
 }
 
@@ -221,10 +175,7 @@ func (c *carrier) fail(err error) {
 func (c *carrier) pass(ctx context.Context) error {
 	skip := false
 	for {
-		c.mu.Lock()
-		last := c.sent
-		c.mu.Unlock()
-		s, ok, err := record.After(c.r.cfg.Dir, last)
+		s, ok, err := record.After(c.r.cfg.Dir, int(c.sent.Load()))
 		if errors.Is(err, fs.ErrNotExist) && !ok || err == nil && !ok {
 			return nil
 		}
@@ -237,9 +188,7 @@ func (c *carrier) pass(ctx context.Context) error {
 		}
 		if errors.Is(err, errTaken) {
 			c.r.cfg.Log.Error("a segment stays in the folder alone", "segment", s.Number, "error", err)
-			c.mu.Lock()
-			c.taken = true
-			c.mu.Unlock()
+			c.taken.Store(true)
 			err = nil
 		}
 		if err == nil {
@@ -257,28 +206,14 @@ func (c *carrier) uploaded(number int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.note(text); err != nil {
+	path := filepath.Join(c.r.cfg.Dir, sentName)
+	if err := os.WriteFile(path+"-", text, 0o600); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sent = number
-	return nil
-}
-
-// note replaces the file that says what was uploaded.
-func (c *carrier) note(text []byte) error {
-	f, err := os.CreateTemp(c.r.cfg.Dir, sentName+"-")
-	if err != nil {
+	if err := os.Rename(path+"-", path); err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(c.r.cfg.Dir, sentName))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
+	c.sent.Store(int64(number))
 	return nil
 }
 

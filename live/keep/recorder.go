@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -29,14 +30,13 @@ type Recorder struct {
 	// carrier is nil where no bucket is named.
 	carrier *carrier
 
-	mu    sync.Mutex
-	fault fault // of writing
-	said  error // the fault that Record last returned
-	lost  int64
+	writing faults
+	lost    atomic.Int64
 
-	// gap says that the steps since the last one in the queue were left out. It
-	// belongs to Record.
-	gap bool
+	// What belongs to Record: said is the fault that it last returned, and gap says that
+	// the steps since the last one in the queue were left out.
+	said error
+	gap  bool
 }
 
 // An item is a step that waits to be written; gap says that steps before it were
@@ -50,6 +50,33 @@ type item struct {
 type fault struct {
 	err   error
 	since time.Time
+}
+
+// faults hold the fault of a part. One goroutine at a time sets it, and any reads it.
+type faults struct{ now atomic.Pointer[fault] }
+
+// err returns the fault, nil where there is none.
+func (f *faults) err() error {
+	if now := f.now.Load(); now != nil {
+		return fmt.Errorf("since %s: %w", now.since.UTC().Format(time.RFC3339), now.err)
+	}
+	return nil
+}
+
+// set notes that err keeps the part from its work, nil that nothing does any more, and
+// logs with begun or ended where that is new.
+func (f *faults) set(err error, c *Config, begun, ended string, about ...any) {
+	was, at := f.now.Load(), c.Clock.Now()
+	switch {
+	case err == nil && was != nil:
+		c.Log.Info(ended, append(about, "after", at.Sub(was.since))...)
+		f.now.Store(nil)
+	case err != nil && was == nil:
+		c.Log.Error(begun, append(about, "error", err)...)
+		f.now.Store(&fault{err, at})
+	case err != nil:
+		f.now.Store(&fault{err, was.since})
+	}
 }
 
 var _ driver.Recorder = (*Recorder)(nil)
@@ -108,7 +135,7 @@ func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 	entry, err := record.NewEntry(s, m, p)
 	if err != nil {
 		r.gap = true
-		r.lose(1)
+		r.lost.Add(1)
 		return fmt.Errorf("the step at %v cannot be recorded: %w", s.Now, err)
 	}
 	select {
@@ -121,18 +148,15 @@ func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 		r.gap = false
 	default:
 		r.gap = true
-		r.lose(1)
+		r.lost.Add(1)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.fault.err
-	if now == nil && r.gap {
+	var now error
+	if f := r.writing.now.Load(); f != nil {
+		now = f.err
+	} else if r.gap {
 		now = errSlow
 	}
-	if now == nil || r.said != nil {
-		if now == nil {
-			r.said = nil
-		}
+	if now != nil && r.said != nil {
 		return nil
 	}
 	r.said = now
@@ -149,44 +173,18 @@ func (r *Recorder) Err() error { return errors.Join(r.Faults()) }
 // Faults returns what keeps steps from being written to the folder now, and what
 // keeps segments from being uploaded; each nil when nothing does.
 func (r *Recorder) Faults() (writing, uploading error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.fault.err != nil {
-		writing = fmt.Errorf("since %s: %w", r.fault.since.UTC().Format(time.RFC3339), r.fault.err)
-	}
 	if r.carrier != nil {
-		uploading = r.carrier.err()
+		uploading = r.carrier.fault.err()
 	}
-	return writing, uploading
+	return r.writing.err(), uploading
 }
 
 // Lost returns how many steps were left out since the recorder was made.
-func (r *Recorder) Lost() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lost
-}
-
-func (r *Recorder) lose(steps int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost += int64(steps)
-}
+func (r *Recorder) Lost() int64 { return r.lost.Load() }
 
 // fail notes what keeps steps from being written; nil when nothing does any more.
 func (r *Recorder) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil && r.fault.err != nil:
-		r.cfg.Log.Info("steps are recorded again", "after", r.cfg.Clock.Now().Sub(r.fault.since), "lost", r.lost)
-		r.fault = fault{}
-	case err != nil && r.fault.err == nil:
-		r.cfg.Log.Error("steps cannot be recorded, and wait", "error", err)
-		r.fault = fault{err, r.cfg.Clock.Now()}
-	case err != nil:
-		r.fault.err = err
-	}
+	r.writing.set(err, &r.cfg, "steps cannot be recorded, and wait", "steps are recorded again", "lost", r.Lost())
 }
 
 // Flush writes the steps that wait, completes the segment and uploads what is left to

@@ -91,7 +91,7 @@ func (s *scribe) put(it *item) {
 		s.r.carrier.notify()
 		return
 	case hopeless(err):
-		s.r.lose(1)
+		s.r.lost.Add(1)
 		s.r.cfg.Log.Error("a step cannot be recorded and is left out", "error", err)
 		s.drop()
 		return
@@ -186,7 +186,7 @@ func (s *scribe) drop() {
 	}
 	n, err := s.w.Discard()
 	s.w = nil
-	s.r.lose(n)
+	s.r.lost.Add(int64(n))
 	if n > 0 || err != nil {
 		s.r.cfg.Log.Error("an unfinished segment is given up", "steps", n, "error", err)
 	}
@@ -238,7 +238,7 @@ func (s *scribe) drain() {
 func (s *scribe) end() {
 	s.drain()
 	if s.waiting != nil {
-		s.r.lose(1 + len(s.r.queue))
+		s.r.lost.Add(1 + int64(len(s.r.queue)))
 	}
 	s.finish()
 	if s.lock != nil {

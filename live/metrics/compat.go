@@ -2,11 +2,10 @@ package metrics
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/lru"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -27,6 +26,13 @@ type compatible interface {
 	drained(node, outcome string)
 }
 
+// nothing is told by what is embedded in a system.
+type nothing struct{}
+
+func (nothing) entry(string, string)   {}
+func (nothing) evicted(string)         {}
+func (nothing) drained(string, string) {}
+
 // newCompatible makes the metrics of a system; nil for one that has none.
 func newCompatible(name string, b *builder) (compatible, error) {
 	switch name {
@@ -45,6 +51,7 @@ func newCompatible(name string, b *builder) (compatible, error) {
 // spotVortex has what SpotVortex tells and this controller knows. What SpotVortex
 // registers and never sets is set here where there is a number for it.
 type spotVortex struct {
+	nothing
 	actions, blocked                       *prometheus.CounterVec
 	spotPrice, odPrice, saving, risk       *prometheus.GaugeVec
 	managed, draining                      *prometheus.GaugeVec
@@ -73,9 +80,7 @@ func newSpotVortex(b *builder) *spotVortex {
 }
 
 func (c *spotVortex) step(x *Step) {
-	for _, v := range []*prometheus.GaugeVec{c.spotPrice, c.odPrice, c.risk, c.ratioTarget, c.ratioCurrent, c.potential, c.potentialTotal, c.optimizable} {
-		v.Reset()
-	}
+	reset(c.spotPrice, c.odPrice, c.risk, c.ratioTarget, c.ratioCurrent, c.potential, c.potentialTotal, c.optimizable)
 	s := x.Snapshot
 	var saving policy.Money
 	for i := range x.Pools {
@@ -154,32 +159,32 @@ func (c *spotVortex) evicted(answer string) {
 	}
 }
 
-func (c *spotVortex) drained(string, string) {}
-
 // rescheduler has what the Spot rescheduler tells.
 type rescheduler struct {
+	nothing
 	pods, nodes *prometheus.GaugeVec
 	drains      *prometheus.CounterVec
 	evictedPods *prometheus.CounterVec
 
-	// seen are the nodes that have a series of drains, the oldest first. Drains end
-	// in several goroutines.
-	mu   sync.Mutex
-	seen []string
+	// seen are the nodes that have a series of drains.
+	seen *lru.Cache
 }
 
 func newRescheduler(b *builder) *rescheduler {
-	return &rescheduler{
+	c := &rescheduler{
 		pods:        b.gauge("spot_rescheduler_node_pods_count", "Pods on a node.", "node_type", "node"),
 		nodes:       b.gauge("spot_rescheduler_nodes_count", "Nodes of a type.", "node_type"),
 		drains:      b.counter("spot_rescheduler_node_drain_total", "Drains by how they ended.", "drain_state", "node"),
 		evictedPods: b.counter("spot_rescheduler_evicted_pods_total", "Pods that were evicted."),
 	}
+	c.seen = lru.NewWithEvictionFunc(nodesMax, func(node lru.Key, _ any) {
+		c.drains.DeletePartialMatch(prometheus.Labels{"node": node.(string)})
+	})
+	return c
 }
 
 func (c *rescheduler) step(x *Step) {
-	c.pods.Reset()
-	c.nodes.Reset()
+	reset(c.pods, c.nodes)
 	s := x.Snapshot
 	pods := make([]int, len(s.Nodes))
 	for i := range s.Pods {
@@ -201,8 +206,6 @@ func (c *rescheduler) step(x *Step) {
 	}
 }
 
-func (c *rescheduler) entry(string, string) {}
-
 func (c *rescheduler) evicted(answer string) {
 	if answer == "evicted" {
 		c.evictedPods.WithLabelValues().Inc()
@@ -216,20 +219,13 @@ func (c *rescheduler) drained(node, outcome string) {
 	if outcome == "done" {
 		state = "Success"
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.seen.Add(node, nil)
 	c.drains.WithLabelValues(state, node).Inc()
-	if !slices.Contains(c.seen, node) {
-		c.seen = append(c.seen, node)
-	}
-	if len(c.seen) > nodesMax {
-		c.drains.DeletePartialMatch(prometheus.Labels{"node": c.seen[0]})
-		c.seen = slices.Delete(c.seen, 0, 1)
-	}
 }
 
 // gpuOperator has what the GPU budget operator tells.
 type gpuOperator struct {
+	nothing
 	consumed, remaining, tracked *prometheus.GaugeVec
 	actions                      *prometheus.CounterVec
 }
@@ -244,9 +240,7 @@ func newGPUOperator(b *builder) *gpuOperator {
 }
 
 func (c *gpuOperator) step(x *Step) {
-	for _, v := range []*prometheus.GaugeVec{c.consumed, c.remaining, c.tracked} {
-		v.Reset()
-	}
+	reset(c.consumed, c.remaining, c.tracked)
 	s := x.Snapshot
 	for i := range s.Budgets {
 		b := &s.Budgets[i]
@@ -290,7 +284,3 @@ func tracked(s *policy.Snapshot, b *policy.Budget) int {
 	}
 	return n
 }
-
-func (c *gpuOperator) entry(string, string)   {}
-func (c *gpuOperator) evicted(string)         {}
-func (c *gpuOperator) drained(string, string) {}

@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -278,9 +280,7 @@ func (m *Metrics) Draining(all []Draining) {
 }
 
 func (p *poolGauges) set(pools []Pool) {
-	for _, v := range []*prometheus.GaugeVec{p.mode, p.share, p.nodes, p.perHour, p.paid, p.onDemand, p.saved, p.savedNamespace, p.shadowSaved, p.shadowMoves} {
-		v.Reset() // pools that are gone leave no series behind
-	}
+	reset(p.mode, p.share, p.nodes, p.perHour, p.paid, p.onDemand, p.saved, p.savedNamespace, p.shadowSaved, p.shadowMoves)
 	for i := range pools {
 		x := &pools[i]
 		p.mode.WithLabelValues(x.Name).Set(one(x.Active))
@@ -306,24 +306,15 @@ const marketsMax = 100
 
 // markets tells of the markets in use, those with the most nodes first.
 func (m *Metrics) markets(s *policy.Snapshot) {
-	for _, v := range []*prometheus.GaugeVec{m.price, m.hazard, m.marketNodes} {
-		v.Reset()
-	}
+	reset(m.price, m.hazard, m.marketNodes)
 	count := make(map[policy.MarketID]int)
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Live() && n.Market >= 0 {
 			count[n.Market]++
 		}
 	}
-	used := make([]policy.MarketID, 0, len(count))
-	for id := range count {
-		used = append(used, id)
-	}
-	slices.SortFunc(used, func(a, b policy.MarketID) int {
-		if count[a] != count[b] {
-			return count[b] - count[a]
-		}
-		return strings.Compare(s.Markets[a].Name, s.Markets[b].Name)
+	used := slices.SortedFunc(maps.Keys(count), func(a, b policy.MarketID) int {
+		return cmp.Or(count[b]-count[a], strings.Compare(s.Markets[a].Name, s.Markets[b].Name))
 	})
 	for _, id := range used[:min(len(used), marketsMax)] {
 		x := &s.Markets[id]
@@ -337,9 +328,7 @@ func (m *Metrics) markets(s *policy.Snapshot) {
 
 // budgets tells how far budgets are used.
 func (m *Metrics) budgets(s *policy.Snapshot, mem *policy.Memory) {
-	for _, v := range []*prometheus.GaugeVec{m.budgetUsed, m.budgetQuota, m.gate} {
-		v.Reset()
-	}
+	reset(m.budgetUsed, m.budgetQuota, m.gate)
 	for i := range s.Budgets {
 		b := &s.Budgets[i]
 		m.gate.WithLabelValues(b.Name).Set(one(b.Closed))
@@ -356,6 +345,13 @@ func (m *Metrics) budgets(s *policy.Snapshot, mem *policy.Memory) {
 // × milliseconds.
 func DeviceHours(used int64) float64 {
 	return float64(used) / 1000 / float64(time.Hour/time.Millisecond)
+}
+
+// reset takes out all series, so that what is gone leaves none behind.
+func reset(all ...*prometheus.GaugeVec) {
+	for _, v := range all {
+		v.Reset()
+	}
 }
 
 func one(is bool) float64 {

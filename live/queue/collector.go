@@ -26,9 +26,8 @@ func (q *Queue) Describe(to chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector]: it tells what was counted. Only the
 // replica that leads reads, so that on others all is 0 and nothing is up.
 func (q *Queue) Collect(to chan<- prometheus.Metric) {
-	q.mu.Lock()
-	c, err, last, reads, rival := q.counts, q.err, q.sent, q.running, q.shared() != nil
-	q.mu.Unlock()
+	s := q.now()
+	c := s.counts
 	gauge := func(d *prometheus.Desc, is bool) {
 		v := 0.0
 		if is {
@@ -39,8 +38,8 @@ func (q *Queue) Collect(to chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, n int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
-	gauge(metricUp, reads && err == nil)
-	gauge(metricRival, rival)
+	gauge(metricUp, s.running && s.err == nil)
+	gauge(metricRival, q.shared() != nil)
 	counter(metricReceived, c.Received)
 	counter(metricMessages, c.Interruptions, "interruption")
 	counter(metricMessages, c.Recommendations, "rebalance-recommendation")
@@ -53,7 +52,7 @@ func (q *Queue) Collect(to chan<- prometheus.Metric) {
 	counter(metricOutcomes, c.Late, "late")
 	counter(metricOutcomes, c.Malformed, "malformed")
 	counter(metricFailures, c.Failures)
-	if last != 0 {
-		to <- prometheus.MustNewConstMetric(metricLast, prometheus.GaugeValue, float64(last)/1000)
+	if s.sent != 0 {
+		to <- prometheus.MustNewConstMetric(metricLast, prometheus.GaugeValue, float64(s.sent)/1000)
 	}
 }

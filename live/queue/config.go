@@ -31,10 +31,6 @@ type Config struct {
 	// empty means those of the environment.
 	Region, Endpoint string
 
-	// Namespace is Spotter's own. A `spotter run` there holds the same lease, so that
-	// it reads only while we do not, and is no other. Empty knows of none.
-	Namespace string
-
 	// Wait is how long a request waits for a message, in whole seconds from 1 to 20.
 	// Raising it takes fewer requests.
 	Wait time.Duration

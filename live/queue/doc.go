@@ -3,7 +3,8 @@
 // and scheduled changes of EC2 instances.
 //
 // Consumers of one queue compete for its messages: what one takes the other never
-// sees. A [Queue] therefore reports who else reads its queue. It reads on whatever it
+// sees. A [Queue] therefore reports workloads that take its queue as Karpenter and the
+// Node Termination Handler do; another Spotter is not found. It reads on whatever it
 // finds: nothing in the cluster may keep warnings from us. For the same reason only the
 // leader of several replicas reads it.
 //

@@ -33,8 +33,8 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 		}
 		return
 	}
-	q.heard(m.at)
-	if m.id != "" && q.seen.has(m.id) {
+	q.change(func(s *state) { s.sent = max(s.sent, m.at) }) // one of a kind that is not read has no time
+	if _, seen := q.seen.Get(m.id); m.id != "" && seen {
 		q.count(func(c *Counts) { c.Repeated++ })
 		q.finish(x)
 		return
@@ -45,15 +45,8 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 		q.finish(x)
 	}
 	if m.id != "" {
-		q.seen.add(m.id)
+		q.seen.Add(m.id, nil)
 	}
-}
-
-// heard notes when an event was; one of a kind that is not read has no time.
-func (q *Queue) heard(at policy.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.sent = max(q.sent, at)
 }
 
 // finish has a message deleted.
@@ -134,26 +127,3 @@ func (q *Queue) late() {
 
 // recentMax is how many events are remembered, those of a busy hour.
 const recentMax = 10_000
-
-// A recent remembers the names that were added last.
-type recent struct {
-	known map[string]bool
-	order []string
-	next  int
-}
-
-func newRecent(most int) recent {
-	return recent{known: make(map[string]bool, most), order: make([]string, most)}
-}
-
-func (r *recent) has(name string) bool { return r.known[name] }
-
-// add adds a name in the place of the oldest.
-func (r *recent) add(name string) {
-	if r.known[name] {
-		return
-	}
-	delete(r.known, r.order[r.next])
-	r.order[r.next], r.known[name] = name, true
-	r.next = (r.next + 1) % len(r.order)
-}

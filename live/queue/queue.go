@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -29,22 +31,42 @@ type Queue struct {
 	sink          backend.Sink
 
 	// What only the goroutine of Run uses.
-	seen       recent // IDs of events that the sink has taken
-	failures   int    // requests in a row
+	seen       *lru.Cache // IDs of events that the sink has taken
+	failures   int        // requests in a row
 	warned     []warning
 	done       []string // receipts of what is to be deleted
 	byInstance map[string]*corev1.Node
 
-	mu     sync.Mutex
+	logged *lru.Cache // what was logged once
+
+	// state is replaced by the goroutine of Run, rivals by the one that looks for them.
+	state  atomic.Pointer[state]
+	rivals atomic.Pointer[[]Rival]
+}
+
+// A state is what others may ask for.
+type state struct {
 	counts Counts
 	sent   policy.Time // when the event of the last message was
 	err    error
 
 	// running says that Run was begun and has not ended.
 	running bool
+}
 
-	rivals []Rival
-	logged map[string]bool // what was logged once
+// now returns the state, which is empty before the first change.
+func (q *Queue) now() state {
+	if s := q.state.Load(); s != nil {
+		return *s
+	}
+	return state{}
+}
+
+// change replaces the state by what f makes of it.
+func (q *Queue) change(f func(*state)) {
+	s := q.now()
+	f(&s)
+	q.state.Store(&s)
 }
 
 // Counts are how many messages there were of each kind since the start.
@@ -71,23 +93,17 @@ func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Queue{config: c, sqs: s, reader: reader, nodes: nodes, sink: sink, seen: newRecent(recentMax), logged: map[string]bool{}}, nil
+	return &Queue{config: c, sqs: s, reader: reader, nodes: nodes, sink: sink, seen: lru.New(recentMax), logged: lru.New(loggedMax)}, nil
 }
 
 // Counts returns the counts of messages.
-func (q *Queue) Counts() Counts {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.counts
-}
+func (q *Queue) Counts() Counts { return q.now().counts }
 
 // Err returns why not every notice is read, nil when all is well: what AWS said, or an
 // [ErrRival] where a part of the messages goes to somebody else.
 func (q *Queue) Err() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.err != nil {
-		return q.err
+	if err := q.now().err; err != nil {
+		return err
 	}
 	return q.shared()
 }
@@ -105,10 +121,13 @@ func (q *Queue) Run(ctx context.Context) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
 	if q.reader != nil {
-		looking.Go(func() { wait.UntilWithContext(ctx, q.look, q.config.CheckEvery) })
+		var fault string
+		looking.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) { q.look(ctx, &fault) }, q.config.CheckEvery)
+		})
 	}
-	q.runs(true)
-	defer q.runs(false)
+	q.change(func(s *state) { s.running = true })
+	defer q.change(func(s *state) { s.running = false })
 	for ctx.Err() == nil {
 		err := q.once(ctx)
 		if ctx.Err() != nil {
@@ -124,12 +143,6 @@ func (q *Queue) Run(ctx context.Context) error {
 	}
 	q.leave(ctx)
 	return nil
-}
-
-func (q *Queue) runs(is bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.running = is
 }
 
 // once deletes what is done and receives, for no longer than until a warning is due.
@@ -193,10 +206,8 @@ func (q *Queue) failed(doing string, err error) error {
 
 // note keeps how the last round went and says in the log what has changed.
 func (q *Queue) note(err error) {
-	q.mu.Lock()
-	before := q.err
-	q.err = err
-	q.mu.Unlock()
+	before := q.now().err
+	q.change(func(s *state) { s.err = err })
 	switch err {
 	case nil:
 		q.failures = 0
@@ -228,21 +239,13 @@ func (q *Queue) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (q *Queue) count(f func(*Counts)) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	f(&q.counts)
-}
+func (q *Queue) count(f func(*Counts)) { q.change(func(s *state) { f(&s.counts) }) }
 
-// first reports whether something is to be logged, which it is once in a process.
+// first reports whether something is to be logged, which it is once.
 func (q *Queue) first(what string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.logged[what] || len(q.logged) >= loggedMax {
-		return false
-	}
-	q.logged[what] = true
-	return true
+	_, said := q.logged.Get(what)
+	q.logged.Add(what, nil)
+	return !said
 }
 
 // loggedMax bounds what is remembered of what was logged.

@@ -37,13 +37,15 @@ type Rival struct {
 
 // Rivals returns those that were found at the last look, whatever queue they read.
 func (q *Queue) Rivals() []Rival {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.Clone(q.rivals)
+	if all := q.rivals.Load(); all != nil {
+		return slices.Clone(*all)
+	}
+	return nil
 }
 
 // settings are the flags and the environment variables in which Karpenter and the AWS
-// Node Termination Handler take their queue.
+// Node Termination Handler take their queue. A Spotter of another namespace has its
+// queue in a ConfigMap and is not found.
 var settings = []string{"--interruption-queue", "--queue-url", "INTERRUPTION_QUEUE", "QUEUE_URL"}
 
 // drainers are parts of image names and the values of the label
@@ -54,25 +56,22 @@ var drainers = map[string]policy.Actor{"karpenter": policy.ActorKarpenter, "aws-
 const pageMax = 250
 
 // look finds the rivals. Where the cluster does not let us look there are none: a
-// warned node that somebody else drains shows it.
-func (q *Queue) look(ctx context.Context) {
+// warned node that somebody else drains shows it. The last fault is not logged again.
+func (q *Queue) look(ctx context.Context, fault *string) {
 	ctx, stop := context.WithTimeout(ctx, q.config.Timeout)
 	defer stop()
 	rivals, err := q.findRivals(ctx)
-	if err != nil {
-		if q.first("look: " + err.Error()) {
-			q.config.Log.Warn("it is not known whether another consumer reads the queue", "queue", q.config.URL, "error", err)
-		}
-		return
+	if err == nil {
+		q.rivals.Store(&rivals)
+	} else if *fault != err.Error() {
+		*fault = err.Error()
+		q.config.Log.Warn("it is not known whether another consumer reads the queue", "queue", q.config.URL, "error", err)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.rivals = rivals
 }
 
 // shared returns an [ErrRival] that names the first rival that reads our queue.
 func (q *Queue) shared() error {
-	for _, r := range q.rivals {
+	for _, r := range q.Rivals() {
 		if r.Queue != "" && sameQueue(q.config.URL, r.Queue) {
 			return fmt.Errorf("%w: %s reads %s, and each message goes to one of its consumers: give Spotter a queue of its own", ErrRival, r.Who, r.Queue)
 		}
@@ -97,7 +96,7 @@ func (q *Queue) findRivals(ctx context.Context) ([]Rival, error) {
 		add := func(kind string, of *metav1.ObjectMeta, t *corev1.PodTemplateSpec) {
 			account := types.NamespacedName{Namespace: namespace, Name: t.Spec.ServiceAccountName}
 			if accounts[account] || accounts[types.NamespacedName{Namespace: namespace}] {
-				all = append(all, q.rivalsIn(kind+" "+namespace+"/"+of.Name, namespace, t)...)
+				all = append(all, rivalsIn(kind+" "+namespace+"/"+of.Name, t)...)
 			}
 		}
 		in := client.InNamespace(namespace)
@@ -181,7 +180,7 @@ func pages[L client.ObjectList](ctx context.Context, r client.Reader, list L, vi
 }
 
 // rivalsIn returns the queues that the containers of a workload read.
-func (q *Queue) rivalsIn(who, namespace string, t *corev1.PodTemplateSpec) []Rival {
+func rivalsIn(who string, t *corev1.PodTemplateSpec) []Rival {
 	var all []Rival
 	for i := range t.Spec.Containers {
 		c := &t.Spec.Containers[i]
@@ -192,9 +191,6 @@ func (q *Queue) rivalsIn(who, namespace string, t *corev1.PodTemplateSpec) []Riv
 			}
 		}
 		args := slices.Concat(c.Command, c.Args)
-		if namespace == q.config.Namespace && slices.Contains(args, "run") {
-			args = nil // a replica of ours
-		}
 		for i, arg := range args {
 			name, value, joined := strings.Cut(arg, "=")
 			if !slices.Contains(settings, name) {

@@ -119,11 +119,9 @@ func TestRule09FindsOtherConsumers(t *testing.T) {
 		"another region":               {objects(deployment("kube-system", "nth", env(nthImage, "QUEUE_URL", "https://sqs.us-east-1.amazonaws.com/123456789012/spotter")), system), policy.ActorNTH, true, false},
 		"another account":              {objects(deployment("kube-system", "nth", env(nthImage, "QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/999999999999/spotter")), system), policy.ActorNTH, true, false},
 		"a queue of a ConfigMap":       {objects(deployment("kube-system", "nth", fromMap), system), policy.ActorNTH, true, false},
-		"ourselves":                    {objects: objects(deployment("spotter-system", "spotter", args("spotter", "run", "--queue-url="+ours)), mayDrain("spotter-system", "spotter"))},
-		"another Spotter":              {objects(deployment("kube-system", "spotter", args("spotter", "run", "--queue-url="+ours)), mayDrain("kube-system", "spotter")), policy.ActorNone, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := prepare(t, func(c *queue.Config) { c.URL, c.Namespace = ours, "spotter-system" }, c.objects...)
+			s := prepare(t, func(c *queue.Config) { c.URL = ours }, c.objects...)
 			s.run(t)
 			if c.found {
 				eventually(t, "it is found", func() bool { return len(s.queue.Rivals()) == 1 })

@@ -16,72 +16,33 @@ const (
 
 // AWS returns what AWS is asked for, by part, what shadow mode needs first.
 func AWS() []Permission {
-	var all []Permission
-	for _, part := range [][]Permission{pricePermissions(), groupPermissions(), groupWrites(), queuePermissions(), bucketPermissions()} {
-		all = append(all, part...)
-	}
-	return all
-}
-
-func pricePermissions() []Permission {
-	var all []Permission
-	for _, p := range []struct{ action, on, why, without string }{
-		{"ec2:DescribeAvailabilityZones", anything, "By which IDs zones go.", "Placement scores are known for zones whose IDs nodes or prices tell."},
-		{"ec2:DescribeInstanceTypeOfferings", anything, "Which types a zone has.", "Types are known in zones where they have a spot price."},
-		{"ec2:DescribeInstanceTypes", anything, "Sizes of types that the catalog does not know.", "Those types are not known."},
-		{"ec2:DescribeSpotPriceHistory", anything, "Spot prices.", "No spot market is known."},
-		{"ec2:GetSpotPlacementScores", anything, "Placement scores.", "No placement score is known."},
-		{"pricing:GetProducts", pricing, "Prices on demand.", "Those of the catalog stand in."},
-	} {
-		all = append(all, Permission{Part: Prices, Action: p.action, On: p.on, Why: p.why, Without: p.without})
-	}
-	return all
-}
-
-func groupPermissions() []Permission {
-	var all []Permission
-	for _, p := range []struct{ action, why string }{
-		{"autoscaling:DescribeAutoScalingGroups", "The groups and their instances."},
-		{"autoscaling:DescribeLifecycleHooks", "Whether a hook holds up the end of an instance."},
-		{"autoscaling:DescribeScalingActivities", "What a launch brought, and refusals."},
-		{"ec2:DescribeInstances", "How an instance was bought."},
-		{"ec2:DescribeLaunchTemplateVersions", "What a group without overrides launches."},
-	} {
-		all = append(all, Permission{Part: Groups, Action: p.action, On: anything, Why: p.why})
-	}
-	return append(all, Permission{Part: Groups, Action: "eks:DescribeNodegroup", On: theManaged, Why: "The tags in which launches are written down."})
-}
-
-func groupWrites() []Permission {
-	var all []Permission
-	for _, p := range []struct{ action, on, why, without string }{
-		{"autoscaling:CreateOrUpdateTags", theTags, "Writing a launch down before it is asked for.", ""},
-		{"autoscaling:DeleteTags", theTags, "Striking a launch out.", ""},
-		{"autoscaling:SetDesiredCapacity", theGroups, "Raising a group by one.", ""},
-		{"autoscaling:SetInstanceProtection", theGroups, "Keeping a replacement while pods move to it.", ""},
-		{"autoscaling:TerminateInstanceInAutoScalingGroup", theGroups, "Giving one certain instance back.", ""},
-		{"autoscaling:UpdateAutoScalingGroup", theGroups, "Bounds and purchase options, where annotations of the pool allow them.",
-			"Pools with `spotter.dev/group-bounds` or `spotter.dev/allow-group-replacement` say so; others never ask for it."},
-		{"eks:TagResource", managedTags, "Writing a launch of a managed node group down.", "Needed for managed node groups only."},
-		{"eks:UntagResource", managedTags, "Striking it out.", "Needed for managed node groups only."},
-		{"eks:UpdateNodegroupConfig", theManaged, "Raising a managed node group by one.", "Needed for managed node groups only."},
-	} {
-		all = append(all, Permission{Part: Groups, Active: true, Action: p.action, On: p.on, Why: p.why, Without: p.without})
-	}
-	return all
-}
-
-func queuePermissions() []Permission {
+	const own, managed = "Needed where the recording is encrypted with a key of yours.", "Needed for managed node groups only."
 	return []Permission{
+		{Part: Prices, Action: "ec2:DescribeAvailabilityZones", On: anything, Why: "By which IDs zones go.", Without: "Placement scores are known for zones whose IDs nodes or prices tell."},
+		{Part: Prices, Action: "ec2:DescribeInstanceTypeOfferings", On: anything, Why: "Which types a zone has.", Without: "Types are known in zones where they have a spot price."},
+		{Part: Prices, Action: "ec2:DescribeInstanceTypes", On: anything, Why: "Sizes of types that the catalog does not know.", Without: "Those types are not known."},
+		{Part: Prices, Action: "ec2:DescribeSpotPriceHistory", On: anything, Why: "Spot prices.", Without: "No spot market is known."},
+		{Part: Prices, Action: "ec2:GetSpotPlacementScores", On: anything, Why: "Placement scores.", Without: "No placement score is known."},
+		{Part: Prices, Action: "pricing:GetProducts", On: pricing, Why: "Prices on demand.", Without: "Those of the catalog stand in."},
+		{Part: Groups, Action: "autoscaling:DescribeAutoScalingGroups", On: anything, Why: "The groups and their instances."},
+		{Part: Groups, Action: "autoscaling:DescribeLifecycleHooks", On: anything, Why: "Whether a hook holds up the end of an instance."},
+		{Part: Groups, Action: "autoscaling:DescribeScalingActivities", On: anything, Why: "What a launch brought, and refusals."},
+		{Part: Groups, Action: "ec2:DescribeInstances", On: anything, Why: "How an instance was bought."},
+		{Part: Groups, Action: "ec2:DescribeLaunchTemplateVersions", On: anything, Why: "What a group without overrides launches."},
+		{Part: Groups, Action: "eks:DescribeNodegroup", On: theManaged, Why: "The tags in which launches are written down."},
+		{Part: Groups, Active: true, Action: "autoscaling:CreateOrUpdateTags", On: theTags, Why: "Writing a launch down before it is asked for."},
+		{Part: Groups, Active: true, Action: "autoscaling:DeleteTags", On: theTags, Why: "Striking a launch out."},
+		{Part: Groups, Active: true, Action: "autoscaling:SetDesiredCapacity", On: theGroups, Why: "Raising a group by one."},
+		{Part: Groups, Active: true, Action: "autoscaling:SetInstanceProtection", On: theGroups, Why: "Keeping a replacement while pods move to it."},
+		{Part: Groups, Active: true, Action: "autoscaling:TerminateInstanceInAutoScalingGroup", On: theGroups, Why: "Giving one certain instance back."},
+		{Part: Groups, Active: true, Action: "autoscaling:UpdateAutoScalingGroup", On: theGroups, Why: "Bounds and purchase options, where annotations of the pool allow them.",
+			Without: "Pools with `spotter.dev/group-bounds` or `spotter.dev/allow-group-replacement` say so; others never ask for it."},
+		{Part: Groups, Active: true, Action: "eks:TagResource", On: managedTags, Why: "Writing a launch of a managed node group down.", Without: managed},
+		{Part: Groups, Active: true, Action: "eks:UntagResource", On: managedTags, Why: "Striking it out.", Without: managed},
+		{Part: Groups, Active: true, Action: "eks:UpdateNodegroupConfig", On: theManaged, Why: "Raising a managed node group by one.", Without: managed},
 		{Part: Queue, Action: "sqs:DeleteMessage", On: theQueue, Why: "Messages that were read, also in shadow: the queue is Spotter's own."},
 		{Part: Queue, Action: "sqs:ReceiveMessage", On: theQueue, Why: "Notices and recommendations."},
 		{Part: Queue, Action: "kms:Decrypt", On: theKey, Without: "Needed where the queue is encrypted with a key of yours.", Why: "Reading them."},
-	}
-}
-
-func bucketPermissions() []Permission {
-	const own = "Needed where the recording is encrypted with a key of yours."
-	return []Permission{
 		{Part: Bucket, Action: "s3:ListBucket", On: theBucket, Why: "How far the recording goes."},
 		{Part: Bucket, Action: "s3:GetObject", On: theObjects, Why: "Whose a segment is that is there already."},
 		{Part: Bucket, Action: "s3:PutObject", On: theObjects, Why: "The recording."},

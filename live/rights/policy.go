@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -165,24 +166,7 @@ func (s *Statement) holds(r Request) bool {
 // matchesAny reports whether text is one of the patterns, in which * stands for
 // anything.
 func matchesAny(patterns []string, text string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, text) })
-}
-
-func matches(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == text
-	}
-	if !strings.HasPrefix(text, parts[0]) {
-		return false
-	}
-	text = text[len(parts[0]):]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, rest, found := strings.Cut(text, part)
-		if !found {
-			return false
-		}
-		text = rest
-	}
-	return strings.HasSuffix(text, parts[len(parts)-1])
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(p), `\*`, ".*") + "$").MatchString(text)
+	})
 }
