@@ -72,7 +72,7 @@ PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eva
 MIXED := ./sim ./eval ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
 RACED_TESTS   := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
 PLAIN_TESTS   := ^Test(MemoryIsBounded|Gate|ActionEval|CaptureRecording|Compare(Scenarios|Demand)|EvalReport|ReplayOfController|WebWeekReplays|RecordedScenariosRun|TraceCheckPlots|BuiltinBundle|ActionsGate|SimWithBundle)$$
-MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints)$$
+MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints|Rule11Killed)$$
 
 # The longest stand first, so that nothing is left to be waited for alone.
 LONGEST = $(addprefix $(shell $(GO) list -m)/,live/karpenter cmd/spotter live/rackspace live/drain live/asg)
