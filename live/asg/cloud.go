@@ -46,14 +46,12 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 	base = base.Copy()
 	base.Region = cfg.Region
 	base.RetryMaxAttempts, base.HTTPClient = 0, wire.Client(base.HTTPClient)
-	return &cloud{
-		fence: cfg.Fence, keys: base.Credentials,
-		scaling: autoscaling.NewFromConfig(base, func(o *autoscaling.Options) {
-			o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint)
-		}),
-		compute: ec2.NewFromConfig(base, func(o *ec2.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) }),
-		managed: eks.NewFromConfig(base, func(o *eks.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) }),
-	}
+	c := &cloud{fence: cfg.Fence, keys: base.Credentials}
+	base.APIOptions = append(slices.Clone(base.APIOptions), c.fenced)
+	c.scaling = autoscaling.NewFromConfig(base, func(o *autoscaling.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) })
+	c.compute = ec2.NewFromConfig(base, func(o *ec2.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) })
+	c.managed = eks.NewFromConfig(base, func(o *eks.Options) { o.Retryer, o.BaseEndpoint = retryer(), at(o.BaseEndpoint) })
+	return c
 }
 
 // keysMax is how long credentials may take to be found.

@@ -2,6 +2,7 @@ package asg
 
 import (
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,10 +17,7 @@ const ConditionGroups = "AutoScalingGroupsReady"
 // generation are up to who writes it.
 func (b *Backend) Conditions(pool string) []metav1.Condition {
 	b.mu.Lock()
-	mine := false
-	for _, p := range b.pools {
-		mine = mine || p.name == pool && !p.gone
-	}
+	mine := slices.ContainsFunc(b.pools, func(p poolOf) bool { return p.name == pool && !p.gone })
 	b.mu.Unlock()
 	if !mine {
 		return nil

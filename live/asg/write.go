@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	scaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	managed "github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/aws/smithy-go/middleware"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,15 +22,18 @@ import (
 // This file holds every write of this package: to AWS, each of which asks the fence
 // right before, and to Nodes.
 
-// mayWrite asks the fence.
-func (c *cloud) mayWrite(ctx context.Context) error {
-	if c.fence == nil {
-		return nil
-	}
-	if err := c.fence(ctx); err != nil {
-		return &fencedError{err}
-	}
-	return nil
+// fenced has the fence asked right before each request that is no read, so that none can be
+// forgotten. It is asked once for all attempts: after the first nobody could say that
+// nothing was written.
+func (c *cloud) fenced(stack *middleware.Stack) error {
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Fence", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if c.fence != nil && !strings.HasPrefix(middleware.GetOperationName(ctx), "Describe") {
+			if err := c.fence(ctx); err != nil {
+				return middleware.FinalizeOutput{}, middleware.Metadata{}, &fencedError{err}
+			}
+		}
+		return next.HandleFinalize(ctx, in)
+	}), "Retry", middleware.Before)
 }
 
 // once keeps the SDK from sending a request twice: an absolute size that is sent
@@ -37,9 +42,6 @@ func once(o *autoscaling.Options) { o.Retryer = sdk.NopRetryer{} }
 
 // setDesired asks for a size, once.
 func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) error {
-	if err := c.mayWrite(ctx); err != nil {
-		return err
-	}
 	size := sdk.Int32(int32(n))
 	if g.nodegroup != "" {
 		_, err := c.managed.UpdateNodegroupConfig(ctx, &eks.UpdateNodegroupConfigInput{ClusterName: &g.cluster, NodegroupName: &g.nodegroup,
@@ -53,9 +55,6 @@ func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) e
 
 // terminate ends an instance and lowers what its group is to hold, once.
 func (c *cloud) terminate(ctx context.Context, id string) error {
-	if err := c.mayWrite(ctx); err != nil {
-		return err
-	}
 	_, err := c.scaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{
 		InstanceId: &id, ShouldDecrementDesiredCapacity: sdk.Bool(true)}, once)
 	return err
@@ -63,9 +62,6 @@ func (c *cloud) terminate(ctx context.Context, id string) error {
 
 // protect sets whether the group may choose an instance when it scales in.
 func (c *cloud) protect(ctx context.Context, group, id string, on bool) error {
-	if err := c.mayWrite(ctx); err != nil {
-		return err
-	}
 	_, err := c.scaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &group,
 		InstanceIds: []string{id}, ProtectedFromScaleIn: &on})
 	return err
@@ -74,9 +70,6 @@ func (c *cloud) protect(ctx context.Context, group, id string, on bool) error {
 // tag writes a tag of a group or of its managed node group. It is not passed on to
 // instances.
 func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
-	if err := c.mayWrite(ctx); err != nil {
-		return err
-	}
 	if g.nodegroup != "" {
 		_, err := c.managed.TagResource(ctx, &eks.TagResourceInput{ResourceArn: &g.arn, Tags: map[string]string{key: value}})
 		return err
@@ -88,9 +81,6 @@ func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
 
 // untag removes a tag; one that is not there is no error.
 func (c *cloud) untag(ctx context.Context, g *group, key string) error {
-	if err := c.mayWrite(ctx); err != nil {
-		return err
-	}
 	if g.nodegroup != "" {
 		_, err := c.managed.UntagResource(ctx, &eks.UntagResourceInput{ResourceArn: &g.arn, TagKeys: []string{key}})
 		return err
@@ -102,9 +92,6 @@ func (c *cloud) untag(ctx context.Context, g *group, key string) error {
 
 // setMax bounds a group.
 func (c *cloud) setMax(ctx context.Context, g *group, n int) error {
-	if err := c.mayWrite(ctx); err != nil {
-		return err
-	}
 	_, err := c.scaling.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name, MaxSize: sdk.Int32(int32(n))})
 	return err
 }
@@ -112,9 +99,6 @@ func (c *cloud) setMax(ctx context.Context, g *group, n int) error {
 // setOnDemand sets the part that a mixed group buys on demand. The group replaces
 // what it has too many of.
 func (c *cloud) setOnDemand(ctx context.Context, g *group, percent int) error {
-	if err := c.mayWrite(ctx); err != nil {
-		return err
-	}
 	_, err := c.scaling.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: &g.name,
 		MixedInstancesPolicy: &scaling.MixedInstancesPolicy{InstancesDistribution: &scaling.InstancesDistribution{
 			OnDemandPercentageAboveBaseCapacity: sdk.Int32(int32(percent))}}})

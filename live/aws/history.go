@@ -136,7 +136,7 @@ func (r *run) lastToken(w window) string {
 func (r *run) read(ctx context.Context, w window, token string) (refused bool, err error) {
 	used := map[string]bool{}
 	for {
-		answer, err := r.session.ec2(w.region).DescribeSpotPriceHistory(ctx, r.plan.request(w, token))
+		answer, err := r.session.prices[w.region].DescribeSpotPriceHistory(ctx, r.plan.request(w, token))
 		if err != nil {
 			if token != "" && tokenRefused(err) {
 				return true, nil

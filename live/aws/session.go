@@ -23,7 +23,7 @@ type session struct {
 	pace     Pace
 	base     sdk.Config
 	http     *wholeClient
-	prices   map[string]*ec2.Client // by region
+	prices   map[string]*ec2.Client // by region; they do not give up
 	beside   map[string]*ec2.Client // by region, for what prices can do without
 	stats    *stats
 	warn     func(format string, args ...any)
@@ -54,12 +54,6 @@ func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
 	}
 	return x, nil
 }
-
-// ec2 returns the client for the prices of a region, which does not give up.
-func (s *session) ec2(region string) *ec2.Client { return s.prices[region] }
-
-// ec2Beside returns the client for what else there is of a region.
-func (s *session) ec2Beside(region string) *ec2.Client { return s.beside[region] }
 
 // client makes a client of a region. Retries and the check of whole answers
 // are for it alone: the sources of credentials keep their own.

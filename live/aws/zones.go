@@ -37,7 +37,7 @@ func (r *run) fetchZones(ctx context.Context, region string) error {
 // listZones returns the IDs of the zones of a region by name.
 func (s *session) listZones(ctx context.Context, region string) (map[string]string, error) {
 	all := true
-	answer, err := s.ec2Beside(region).DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
+	answer, err := s.beside[region].DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
 	if err != nil {
 		return nil, fault(ctx, actionZones, region, err)
 	}

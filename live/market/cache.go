@@ -86,7 +86,10 @@ func (b *Book) load() error {
 	}
 	var c cached
 	if err == nil {
-		err = unpack(body, &c)
+		err = unpack(body, cacheReadMax, &c)
+	}
+	if err == nil && c.Version != cacheVersion {
+		err = fmt.Errorf("its version is %d, and %d is known", c.Version, cacheVersion)
 	}
 	if now := policy.TimeOf(b.config.Clock.Now()); err == nil && c.Saved > now.Add(skewMax) {
 		err = fmt.Errorf("it is of %v, and now is %v", c.Saved, now)
@@ -101,18 +104,23 @@ func (b *Book) load() error {
 	return nil
 }
 
-func unpack(body []byte, c *cached) error {
+// unpack reads what [pack] wrote, up to a bound.
+func unpack(body []byte, most int64, into any) error {
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	if err := json.NewDecoder(io.LimitReader(z, cacheReadMax)).Decode(c); err != nil {
-		return err
-	}
-	if c.Version != cacheVersion {
-		return fmt.Errorf("its version is %d, and %d is known", c.Version, cacheVersion)
-	}
-	return nil
+	return json.NewDecoder(io.LimitReader(z, most)).Decode(into)
+}
+
+// pack returns x compressed. That cannot fail: the buffer takes all, and counts and prices
+// are finite.
+func pack(x any) []byte {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_ = json.NewEncoder(z).Encode(x)
+	_ = z.Close()
+	return packed.Bytes()
 }
 
 // adopt takes over what a cache holds.
@@ -187,13 +195,8 @@ func (b *Book) save() error {
 	c := b.cached()
 	b.savedAt = c.Saved
 	b.mu.Unlock()
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if err := errors.Join(json.NewEncoder(z).Encode(c), z.Close()); err != nil {
-		return fmt.Errorf("keeping what is known of markets: %w", err)
-	}
 	beside := b.config.Cache + ".new"
-	err := os.WriteFile(beside, packed.Bytes(), 0o600)
+	err := os.WriteFile(beside, pack(c), 0o600)
 	if err == nil {
 		err = os.Rename(beside, b.config.Cache)
 	}

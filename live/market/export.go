@@ -1,13 +1,9 @@
 package market
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -53,7 +49,7 @@ func (b *Book) Export() []byte {
 		return cmp.Or(cmp.Compare(min(1, y.Running), min(1, x.Running)), cmp.Compare(y.lastMet(), x.lastMet()), cmp.Compare(x.Name, y.Name))
 	})
 	for n := len(all); ; n = n * 3 / 4 {
-		if packed := pack(all[:n]); len(packed) <= b.config.ExportMax || n == 0 {
+		if packed := packed(all[:n]); len(packed) <= b.config.ExportMax || n == 0 {
 			return packed
 		}
 	}
@@ -65,26 +61,17 @@ func (x *exported) lastMet() policy.Time {
 	return cmp.Or(max(x.Experience.Refused, x.Experience.Reclaimed), x.Experience.At)
 }
 
-func pack(all []exported) []byte {
+func packed(all []exported) []byte {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(x, y exported) int { return cmp.Compare(x.Name, y.Name) })
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	// Neither can fail: the buffer takes all, and the counts are finite.
-	_ = json.NewEncoder(z).Encode(export{exportVersion, all})
-	_ = z.Close()
-	return packed.Bytes()
+	return pack(export{exportVersion, all})
 }
 
 // Import takes in what [Book.Export] returned. It replaces what was met before. An
 // export that cannot be read changes nothing.
 func (b *Book) Import(packed []byte) error {
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrImport, err)
-	}
 	var e export
-	if err := json.NewDecoder(io.LimitReader(z, exportReadMax)).Decode(&e); err != nil {
+	if err := unpack(packed, exportReadMax, &e); err != nil {
 		return fmt.Errorf("%w: %w", ErrImport, err)
 	}
 	if e.Version != exportVersion {

@@ -27,7 +27,7 @@ const NodePoolUnknown = "NodePoolUnknown"
 // its pool is, also of one that was deleted; only those that are active have orders adopted.
 func (b *Backend) Pass(ctx context.Context) error {
 	b.mu.Lock()
-	names := b.names()
+	names := slices.Sorted(maps.Keys(b.machines))
 	b.mu.Unlock()
 	ctx = permit.Undo(ctx) // all that it asks of the API is to delete what no pool is to have
 	var errs []error

@@ -38,18 +38,12 @@ type stray struct {
 }
 
 // Run polls until the context ends. It writes nothing.
-func (b *Backend) Run(ctx context.Context) error { return b.every(ctx, "polling", b.Poll) }
-
-// Tend runs [Backend.Pass] as often as the API is polled, until the context ends.
-// Only the leader may, and only where decisions are carried out.
-func (b *Backend) Tend(ctx context.Context) error { return b.every(ctx, "tending the ledger", b.Pass) }
-
-func (b *Backend) every(ctx context.Context, what string, f func(context.Context) error) error {
+func (b *Backend) Run(ctx context.Context) error {
 	tick := b.cfg.Clock.NewTicker(b.cfg.Poll)
 	defer tick.Stop()
 	for {
-		if err := f(ctx); err != nil && ctx.Err() == nil {
-			b.cfg.Log.Warn(what+" Rackspace Spot failed and is tried again", "error", err)
+		if err := b.Poll(ctx); err != nil && ctx.Err() == nil {
+			b.cfg.Log.Warn("polling Rackspace Spot failed and is tried again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -242,7 +236,7 @@ func (b *Backend) absorb(r *reading) []func(backend.Sink) {
 		}
 		tells = append(tells, b.absorbMachine(m, r)...)
 	}
-	for _, name := range b.names() {
+	for _, name := range slices.Sorted(maps.Keys(b.machines)) {
 		m := b.machines[name]
 		if known[name] || m.written > r.before {
 			ours[m.order.nodePool] = true
@@ -254,16 +248,6 @@ func (b *Backend) absorb(r *reading) []func(backend.Sink) {
 	b.absorbStrays(r, ours)
 	maps.DeleteFunc(b.erased, func(_ string, at uint64) bool { return at <= r.before })
 	return tells
-}
-
-// names returns those of the machines, in order; b.mu is held.
-func (b *Backend) names() []string {
-	var names []string
-	for n := range b.machines {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func (b *Backend) absorbPool(p *v1alpha1.CapacityPool, r *reading) (tells []func(backend.Sink)) {

@@ -188,14 +188,13 @@ func TestRule13ShadowByTheAuditLog(t *testing.T) {
 	}
 }
 
-// Run and Tend go on until they are told to stop, also while nothing answers.
-func TestRunAndTend(t *testing.T) {
+// Run goes on until it is told to stop, also while nothing answers.
+func TestRun(t *testing.T) {
 	w := newWorld(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	ctx, cancel := context.WithCancel(w.ctx)
-	done := make(chan error, 2)
+	done := make(chan error, 1)
 	go func() { done <- w.b.Run(ctx) }()
-	go func() { done <- w.b.Tend(ctx) }()
 	for end := time.Now().Add(time.Minute); len(w.server.Calls()) < 30; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after a minute there were %d calls", len(w.server.Calls()))
@@ -203,9 +202,7 @@ func TestRunAndTend(t *testing.T) {
 		w.clock.Step(w.config.Poll)
 	}
 	cancel()
-	for range 2 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -79,7 +79,7 @@ func (p compute) describeInstances(form url.Values) (answer, *apiError) {
 }
 
 func (p compute) describeTemplates(form url.Values) (answer, *apiError) {
-	name, _ := cutPrefix(form.Get("LaunchTemplateId"), "lt-")
+	name, _ := strings.CutPrefix(form.Get("LaunchTemplateId"), "lt-")
 	g := p.groups[name]
 	if g == nil {
 		return answer{}, &apiError{http.StatusBadRequest, "InvalidLaunchTemplateId.NotFound", "The specified launch template does not exist."}

@@ -34,7 +34,7 @@ func (p *managed) action(method string) string {
 func (p *managed) target() (*held, *apiError) {
 	name := strings.TrimSuffix(p.path, "/update-config")
 	name = name[strings.LastIndex(name, "/")+1:]
-	if arn, ok := cutPrefix(p.path, "/tags/"); ok {
+	if arn, ok := strings.CutPrefix(p.path, "/tags/"); ok {
 		if parts := strings.Split(arn, "/"); len(parts) > 2 {
 			name = parts[2]
 		}

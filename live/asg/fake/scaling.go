@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -195,7 +196,7 @@ func (g *held) fits(form url.Values) bool {
 		}
 		values := member(form, prefix+".Values")
 		ok := false
-		if key, isTag := cutPrefix(name, "tag:"); isTag {
+		if key, isTag := strings.CutPrefix(name, "tag:"); isTag {
 			v, has := g.Tags[key]
 			ok = has && slices.Contains(values, v)
 		} else if name == "tag-key" {
@@ -205,13 +206,6 @@ func (g *held) fits(form url.Values) bool {
 			return false
 		}
 	}
-}
-
-func cutPrefix(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || s[:len(prefix)] != prefix {
-		return "", false
-	}
-	return s[len(prefix):], true
 }
 
 func (s *Server) describeGroups(form url.Values) (any, *apiError) {

@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,14 +45,7 @@ func (s *Server) Step(ctx context.Context, cluster client.Client) error {
 	return nil
 }
 
-func (s *Server) sorted() []string {
-	var names []string
-	for n := range s.pools {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func (s *Server) sorted() []string { return slices.Sorted(maps.Keys(s.pools)) }
 
 // auction gives machines to a pool that bids enough, and notice to those of one
 // that does not.
