@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,7 +50,7 @@ type Backend struct {
 
 	// launchTurn is held by who makes a NodeClaim: how many may have no machine is counted
 	// before.
-	launchTurn chan struct{}
+	launchTurn *semaphore.Weighted
 
 	// mu guards what follows. All of it is made anew after a restart, from the objects of
 	// the cluster or the next plan, and what else its loss costs stands beside it.
@@ -67,7 +69,7 @@ type Backend struct {
 // A poolState is what is remembered of one CapacityPool between calls.
 type poolState struct {
 	// turn is held by who writes the NodePools of the pool.
-	turn chan struct{}
+	turn *semaphore.Weighted
 
 	// wanted is what the pool is to buy. What is in force is read off its NodePools after
 	// a restart, and what waits to be written is told again by the next plan.
@@ -107,7 +109,7 @@ func New(cfg Config, c client.Client, r client.Reader, sink backend.Sink) (*Back
 	}
 	return &Backend{
 		cfg: cfg, log: cfg.Log.With("backend", BackendName), client: c, ahead: cfg.Ahead, reader: r, sink: sink,
-		launchTurn: make(chan struct{}, 1),
+		launchTurn: semaphore.NewWeighted(1),
 		pools:      map[string]*poolState{}, launches: map[string]launchEnd{}, reserved: map[string]reservation{},
 		inherited: map[string]bool{}, idle: map[string]policy.Time{}, interrupts: map[string]bool{},
 	}, nil
@@ -121,7 +123,7 @@ func (b *Backend) now() policy.Time { return policy.TimeOf(b.cfg.Clock.Now()) }
 func (b *Backend) pool(name string) *poolState {
 	p := b.pools[name]
 	if p == nil {
-		p = &poolState{turn: make(chan struct{}, 1), conditions: map[string]metav1.Condition{}}
+		p = &poolState{turn: semaphore.NewWeighted(1), conditions: map[string]metav1.Condition{}}
 		b.pools[name] = p
 	}
 	return p
@@ -138,24 +140,26 @@ func (b *Backend) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeC
 	if err != nil {
 		return nil, err
 	}
-	name := ""
-	for i := range all {
-		c := &all[i]
-		if c.Status.NodeName == node.Name || c.Status.ProviderID != "" && c.Status.ProviderID == node.Spec.ProviderID {
-			name = c.Name
-		}
-	}
-	if name == "" {
+	i := slices.IndexFunc(all, func(c karpv1.NodeClaim) bool {
+		return c.Status.NodeName == node.Name || launched(&c) && c.Status.ProviderID == node.Spec.ProviderID
+	})
+	if i < 0 {
 		return nil, nil
 	}
 	var c karpv1.NodeClaim
-	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("reading NodeClaim %s: %w", name, err)
+	if there, err := b.there(ctx, "NodeClaim", all[i].Name, &c); !there {
+		return nil, err
 	}
 	return &c, nil
+}
+
+// there reads an object from the API server and reports whether it is there.
+func (b *Backend) there(ctx context.Context, kind, name string, o client.Object) (bool, error) {
+	err := b.reader.Get(ctx, client.ObjectKey{Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading %s %s: %w", kind, name, err)
+	}
+	return err == nil, nil
 }
 
 // observed has Karpenter's own reading of conditions leave the object as it is: the cache

@@ -51,11 +51,11 @@ func (b *Backend) reserve(ctx context.Context, claim *karpv1.NodeClaim, node *co
 		return nil
 	}
 	pool := &karpv1.NodePool{}
-	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
-		if apierrors.IsNotFound(err) {
-			return backend.Hold("NodePoolMissing", "the NodePool of node %s is not there", node.Name)
-		}
-		return fmt.Errorf("reading the NodePool of node %s: %w", node.Name, err)
+	switch there, err := b.there(ctx, "NodePool", name, pool); {
+	case err != nil:
+		return err
+	case !there:
+		return backend.Hold("NodePoolMissing", "the NodePool of node %s is not there", node.Name)
 	}
 	if until := NominatedUntil(pool, node); until.After(b.cfg.Clock.Now()) {
 		return backend.Hold("Nominated", "node %s is so young that Karpenter may have promised it to pods; until %s", node.Name, until.UTC().Format(time.RFC3339))

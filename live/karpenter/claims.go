@@ -3,6 +3,7 @@ package karpenter
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // fetchMax is the most NodeClaims that are read one by one. Where more than these are
@@ -18,10 +21,7 @@ const fetchMax = 20
 
 // claimsOf chooses the NodeClaims of the NodePools of ours for a CapacityPool.
 func claimsOf(pool string) client.ListOption {
-	var names []string
-	for _, c := range capacities {
-		names = append(names, NodePoolName(pool, c))
-	}
+	names := []string{NodePoolName(pool, policy.Spot), NodePoolName(pool, policy.OnDemand)}
 	r, err := labels.NewRequirement(karpv1.NodePoolLabelKey, selection.In, names)
 	if err != nil {
 		panic(fmt.Sprintf("karpenter: names of NodePools %q: %v", names, err))
@@ -50,21 +50,14 @@ func (b *Backend) claimsNow(ctx context.Context, of ...client.ListOption) ([]kar
 		}
 		return list.Items, nil
 	}
-	gone := map[int]bool{}
 	for _, i := range unknown {
-		err := b.reader.Get(ctx, client.ObjectKey{Name: versions.Items[i].Name}, &all[i])
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading NodeClaim %s: %w", versions.Items[i].Name, err)
-		}
-		gone[i] = err != nil
-	}
-	there := all[:0]
-	for i := range all {
-		if !gone[i] {
-			there = append(there, all[i])
+		if there, err := b.there(ctx, "NodeClaim", versions.Items[i].Name, &all[i]); err != nil {
+			return nil, err
+		} else if !there {
+			all[i] = karpv1.NodeClaim{}
 		}
 	}
-	return there, nil
+	return slices.DeleteFunc(all, func(c karpv1.NodeClaim) bool { return c.UID == "" }), nil
 }
 
 // watched returns the NodeClaims that the watches have in these versions, and the

@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -22,18 +23,8 @@ func TestPoolThatCannotWork(t *testing.T) {
 		change             func(*v1alpha1.CapacityPool)
 		class              *unstructured.Unstructured
 	}{
-		{"restricted label", "NodePoolInvalid", "karpenter.sh/nodepool", func(p *v1alpha1.CapacityPool) {
-			p.Spec.Template.Labels = map[string]string{"karpenter.sh/nodepool": "general"}
-		}, nodeClass(true)},
-		{"label of its domain", "NodePoolInvalid", "karpenter.sh/mine", func(p *v1alpha1.CapacityPool) {
-			p.Spec.Template.Labels = map[string]string{"karpenter.sh/mine": "x"}
-		}, nodeClass(true)},
 		{"capacity type", "NodePoolInvalid", "web-od", func(p *v1alpha1.CapacityPool) {
 			p.Spec.Template.Labels = map[string]string{"karpenter.sh/capacity-type": "spot"}
-		}, nodeClass(true)},
-		{"taint", "NodePoolInvalid", "taint", func(p *v1alpha1.CapacityPool) {
-			x := corev1.Taint{Key: "shop", Effect: corev1.TaintEffectNoSchedule}
-			p.Spec.Template.Taints = []corev1.Taint{x, x}
 		}, nodeClass(true)},
 		{"no node class", "NodeClassMissing", "default", func(*v1alpha1.CapacityPool) {}, nil},
 		{"node class not ready", "NodeClassNotReady", "as the test says", func(*v1alpha1.CapacityPool) {}, nodeClass(false)},
@@ -89,16 +80,22 @@ func TestPoolThatCannotWork(t *testing.T) {
 // is taken, or the pool asks for something else.
 func TestRefusedByTheAPIServer(t *testing.T) {
 	pool := capacityPool()
-	pool.Spec.Disruption = v1alpha1.Disruption{Schedule: "every day", Duration: &metav1.Duration{Duration: time.Hour}}
 	b := newBench(t, pool, nodeClass(true))
 	s := world(b.now())
+	b.fail = func(verb string, _ any) error {
+		if verb != "apply" {
+			return nil
+		}
+		return apierrors.NewInvalid(nodePoolKind.GroupKind(), "web-spot", field.ErrorList{field.Invalid(field.NewPath("spec", "schedule"), "every day", "as the test says")})
+	}
 	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true}), "NodePoolRefused")
 	_ = b.Tend(t.Context(), s)
 	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != "NodePoolRefused" || !strings.Contains(x.Message, "schedule") {
 		t.Errorf("refused: %+v", x)
 	}
+	b.fail = nil
 	again(b, pool)
-	pool.Spec.Disruption = v1alpha1.Disruption{}
+	pool.Spec.Disruption = v1alpha1.Disruption{ConsolidationPolicy: v1alpha1.ConsolidateWhenEmpty}
 	if err := b.client.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +114,7 @@ func TestRule02InvalidEditKeepsWhatIsThere(t *testing.T) {
 	s := world(b.now())
 	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
 	again(b, pool)
-	pool.Spec.Template.Labels = map[string]string{"karpenter.sh/nodepool": "general"}
+	pool.Spec.Template.Labels = map[string]string{"karpenter.sh/capacity-type": "spot"} // not of web-od
 	if err := b.client.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +122,7 @@ func TestRule02InvalidEditKeepsWhatIsThere(t *testing.T) {
 	b.clock.Step(time.Minute)
 	b.writes = nil
 	_ = b.steer(s, policy.Steer{Share: 0.5, Fallback: true})
-	if n := b.nodePool("web-spot"); len(b.writes) == 0 || n.Spec.Template.Labels["team"] != "shop" || n.Spec.Template.Labels["karpenter.sh/nodepool"] != "" {
+	if n := b.nodePool("web-spot"); len(b.writes) == 0 || n.Spec.Template.Labels["team"] != "shop" || n.Spec.Template.Labels["karpenter.sh/capacity-type"] != "" {
 		t.Errorf("written %v, labels %v", b.writes, n.Spec.Template.Labels)
 	}
 	if x := b.condition(ConditionKarpenter); x.Status != metav1.ConditionFalse || x.Reason != "NodePoolInvalid" {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
@@ -59,12 +58,8 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 		return fmt.Errorf("launch %s was refused by %s: %w", l.Token, strings.Join(end.markets, ", "), driver.ErrNoCapacity)
 	}
 	name := ClaimName(l.Token)
-	err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &karpv1.NodeClaim{})
-	if err == nil {
-		return nil // made before
-	}
-	if !apierrors.IsNotFound(err) {
-		return heldIfMissing(fmt.Errorf("reading NodeClaim %s: %w", name, err))
+	if there, err := b.there(ctx, "NodeClaim", name, &karpv1.NodeClaim{}); there || err != nil {
+		return heldIfMissing(err) // nil where it was made before
 	}
 	seen, err := b.cachedClaims(ctx)
 	if err != nil {
@@ -73,11 +68,10 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if err := b.room(s, l, seen); err != nil {
 		return err // so much can be said without asking the API server
 	}
-	done, err := take(ctx, b.launchTurn)
-	if err != nil {
+	if err := b.launchTurn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("waiting to make NodeClaim %s: %w", name, err)
 	}
-	defer done()
+	defer b.launchTurn.Release(1)
 	return b.make(ctx, s, l, name)
 }
 
@@ -288,17 +282,11 @@ func typeQuantities(t *policy.InstanceType) corev1.ResourceList {
 // an empty node, until the pods have moved that it is for.
 func (b *Backend) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool, name string, markets []policy.MarketID) *karpv1.NodeClaim {
 	t := n.Spec.Template.Spec
-	labels := maps.Clone(n.Spec.Template.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[PoolLabel] = s.Pools[l.Pool].Name
-	labels[karpv1.NodePoolLabelKey] = n.Name
+	labels, annotations := map[string]string{}, map[string]string{}
+	maps.Copy(labels, n.Spec.Template.Labels)
+	maps.Copy(annotations, n.Spec.Template.Annotations)
+	labels[PoolLabel], labels[karpv1.NodePoolLabelKey] = s.Pools[l.Pool].Name, n.Name
 	labels[karpv1.NodeClassLabelKey(t.NodeClassRef.GroupKind())] = t.NodeClassRef.Name
-	annotations := maps.Clone(n.Spec.Template.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
 	for _, k := range [...]string{karpv1.NodePoolHashAnnotationKey, karpv1.NodePoolHashVersionAnnotationKey} {
 		annotations[k] = n.Annotations[k]
 	}

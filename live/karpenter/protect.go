@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
@@ -195,11 +194,8 @@ func (b *Backend) busy(ctx context.Context, node string) (bool, error) {
 // which Karpenter copied it.
 func (b *Backend) unprotectClaim(ctx context.Context, w client.Writer, name string) error {
 	var c karpv1.NodeClaim
-	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading NodeClaim %s: %w", name, err)
+	if there, err := b.there(ctx, "NodeClaim", name, &c); !there {
+		return err
 	}
 	node := c.Status.NodeName
 	if err := unprotect(ctx, w, &c); err != nil || node == "" {
@@ -210,11 +206,8 @@ func (b *Backend) unprotectClaim(ctx context.Context, w client.Writer, name stri
 
 func (b *Backend) unprotectNode(ctx context.Context, w client.Writer, name string) error {
 	var n corev1.Node
-	if err := b.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading node %s: %w", name, err)
+	if there, err := b.there(ctx, "node", name, &n); !there {
+		return err
 	}
 	return unprotect(ctx, w, &n)
 }

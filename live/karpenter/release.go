@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
@@ -62,13 +61,11 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 	how := backend.ReplacementReady
 	for _, token := range tokens {
 		var c karpv1.NodeClaim
-		err := b.reader.Get(ctx, client.ObjectKey{Name: ClaimName(token)}, &c)
+		there, err := b.there(ctx, "NodeClaim", ClaimName(token), &c)
 		switch {
-		case apierrors.IsNotFound(err):
-			return backend.ReplacementFailed, nil
 		case err != nil:
-			return backend.ReplacementWaiting, fmt.Errorf("reading NodeClaim %s: %w", ClaimName(token), err)
-		case !c.DeletionTimestamp.IsZero():
+			return backend.ReplacementWaiting, err
+		case !there, !c.DeletionTimestamp.IsZero():
 			return backend.ReplacementFailed, nil
 		case !claimIs(&c, karpv1.ConditionTypeInitialized):
 			how = backend.ReplacementWaiting

@@ -61,7 +61,7 @@ func holdingsOf(s *policy.Snapshot, pool *policy.Pool, t *steering) holdings {
 		}
 	}
 	for _, o := range pool.Markets {
-		if m := &s.Markets[o]; m.Capacity == policy.Spot && (t.All || t.names(m.Name)) {
+		if m := &s.Markets[o]; m.Capacity == policy.Spot && t.names(m.Name) {
 			if size := h.unit(sizeOf(s, o)); h.step == 0 || size < h.step {
 				h.step = size
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
@@ -32,11 +34,10 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	b.mu.Lock()
 	p := b.pool(pool.Name)
 	b.mu.Unlock()
-	done, err := take(ctx, p.turn)
-	if err != nil {
+	if err := p.turn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("waiting to write the NodePools of pool %s: %w", pool.Name, err)
 	}
-	defer done()
+	defer p.turn.Release(1)
 	b.mu.Lock()
 	if p.wanted.Since != 0 && p.wanted.same(&t) {
 		t.Since = p.wanted.Since
@@ -46,23 +47,9 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	return b.write(ctx, s, pool, nil, emergency(x.Why.Reason))
 }
 
-// take waits for a turn, in which what one has read no other of us changes.
-func take(ctx context.Context, turn chan struct{}) (done func(), err error) {
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // emergency reports whether a steer cannot wait: capacity is missing or about to.
 func emergency(r policy.Reason) bool {
-	switch r {
-	case policy.ReasonNotice, policy.ReasonShortage, policy.ReasonFallback, policy.ReasonRisk:
-		return true
-	}
-	return false
+	return slices.Contains([]policy.Reason{policy.ReasonNotice, policy.ReasonShortage, policy.ReasonFallback, policy.ReasonRisk}, r)
 }
 
 // A poolView is all that is read of a pool to write its NodePools.
@@ -104,15 +91,10 @@ func (b *Backend) look(ctx context.Context, of ...client.ListOption) (*clusterVi
 
 // of returns the claims of the NodePools of ours for a CapacityPool.
 func (x *clusterView) of(pool string) []karpv1.NodeClaim {
-	var all []karpv1.NodeClaim
-	for i := range x.claims {
-		for _, c := range capacities {
-			if x.claims[i].Labels[karpv1.NodePoolLabelKey] == NodePoolName(pool, c) {
-				all = append(all, x.claims[i])
-			}
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(x.claims), func(c karpv1.NodeClaim) bool {
+		of := c.Labels[karpv1.NodePoolLabelKey]
+		return of != NodePoolName(pool, policy.Spot) && of != NodePoolName(pool, policy.OnDemand)
+	})
 }
 
 // write brings the NodePools of a pool to what is wanted and what now lives there, at
@@ -210,10 +192,8 @@ func (b *Backend) recall(w *poolView) {
 }
 
 func find(all []unstructured.Unstructured, name string) *unstructured.Unstructured {
-	for i := range all {
-		if all[i].GetName() == name {
-			return &all[i]
-		}
+	if i := slices.IndexFunc(all, func(u unstructured.Unstructured) bool { return u.GetName() == name }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }
@@ -321,25 +301,17 @@ func (b *Backend) apply(ctx context.Context, w *poolView, edits []edit, written 
 	return b.widen(ctx, w)
 }
 
-// put applies u.
+// put applies u. On a NodePool of ours it says what that is to buy, and since when.
 func (b *Backend) put(ctx context.Context, w *poolView, u *unstructured.Unstructured, written policy.Time) error {
 	if u.GetLabels()[PoolLabel] != "" {
-		say(u, &w.t, written)
+		a := map[string]string{SteerAnnotation: w.t.text(), WrittenAnnotation: written.Std().Format(time.RFC3339)}
+		maps.Copy(a, u.GetAnnotations())
+		u.SetAnnotations(a)
 	}
 	if err := b.applyNodePool(ctx, w.pool.Name, u); err != nil {
 		return b.conflict(w, u.GetName(), err)
 	}
 	return nil
-}
-
-// say puts on a NodePool of ours what it is to buy, and since when.
-func say(u *unstructured.Unstructured, t *steering, now policy.Time) {
-	a := u.GetAnnotations()
-	if a == nil {
-		a = map[string]string{}
-	}
-	a[SteerAnnotation], a[WrittenAnnotation] = t.text(), now.Std().Format(time.RFC3339)
-	u.SetAnnotations(a)
 }
 
 // widen repeats the write where a node came to live outside of a NodePool meanwhile.
@@ -383,8 +355,8 @@ func (b *Backend) conflict(w *poolView, nodePool string, err error) error {
 		return held
 	}
 	var held []string
-	if apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil {
-		for _, c := range status.Status().Details.Causes {
+	if apierrors.IsConflict(err) && errors.As(err, &status) {
+		for _, c := range ptr.Deref(status.Status().Details, metav1.StatusDetails{}).Causes {
 			if c.Type == metav1.CauseTypeFieldManagerConflict {
 				held = append(held, fmt.Sprintf("%s: %s", c.Field, c.Message))
 			}

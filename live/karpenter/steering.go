@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -70,11 +69,7 @@ func readSteering(text string) (t steering, ok bool) {
 func (t *steering) offers(s *policy.Snapshot, pool *policy.Pool, capacity policy.CapacityType) []Offer {
 	var all []Offer
 	for _, id := range pool.Markets {
-		m := &s.Markets[id]
-		if m.Capacity != capacity {
-			continue
-		}
-		if t.All || t.names(m.Name) {
+		if m := &s.Markets[id]; m.Capacity == capacity && t.names(m.Name) {
 			all = append(all, offerOf(s, id))
 		}
 	}
@@ -86,15 +81,8 @@ func offerOf(s *policy.Snapshot, id policy.MarketID) Offer {
 	return Offer{Type: s.Types[m.Type].Name, Zone: s.Zones[m.Zone]}
 }
 
-// A marketName is a market's name in its parts.
-type marketName struct{ provider, region, zone, typ, capacity string }
-
-func (m marketName) String() string {
-	return strings.Join([]string{m.provider, m.region, m.zone, m.typ, m.capacity}, "/")
-}
-
 // names reports whether market is among those that t names.
 func (t *steering) names(market string) bool {
 	_, found := slices.BinarySearch(t.Markets, market)
-	return found
+	return t.All || found
 }

@@ -61,13 +61,11 @@ func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Po
 	// the room that was kept for spot.
 	urgent := p.Limits != (policy.Resources{}) && p.Refused > max(state.written, state.limited)
 	b.mu.Unlock()
-	select {
-	case state.turn <- struct{}{}:
-		defer func() { <-state.turn }()
-		return b.write(ctx, s, p, seen, urgent)
-	default:
+	if !state.turn.TryAcquire(1) {
 		return nil
 	}
+	defer state.turn.Release(1)
+	return b.write(ctx, s, p, seen, urgent)
 }
 
 // paced reports whether err says that a write has to wait.

@@ -200,7 +200,7 @@ func (b *Backend) asked(c *karpv1.NodeClaim) []string {
 	for _, t := range values[corev1.LabelInstanceTypeStable] {
 		for _, z := range values[corev1.LabelTopologyZone] {
 			for _, k := range values[karpv1.CapacityTypeLabelKey] {
-				all = append(all, marketName{b.provider(c), b.region(c, z), z, t, k}.String())
+				all = append(all, strings.Join([]string{b.provider(c), b.region(c, z), z, t, k}, "/"))
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func (b *Backend) machine(c *karpv1.NodeClaim) backend.Machine {
 	m.Pool = b.poolOf(c)
 	zone := c.Labels[corev1.LabelTopologyZone]
 	if t := c.Labels[corev1.LabelInstanceTypeStable]; t != "" && zone != "" {
-		m.Market = marketName{b.provider(c), b.region(c, zone), zone, t, c.Labels[karpv1.CapacityTypeLabelKey]}.String()
+		m.Market = strings.Join([]string{b.provider(c), b.region(c, zone), zone, t, c.Labels[karpv1.CapacityTypeLabelKey]}, "/")
 	} else if asked := c.Annotations[MarketsAnnotation]; asked != "" {
 		m.Market, _, _ = strings.Cut(asked, ",")
 	}
