@@ -3,7 +3,6 @@ package aws
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // The most attempts of a request before any has been answered: who gave a
@@ -143,7 +143,7 @@ func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
 		delay = min(delay, besideWait)
 	}
 	// Callers that were throttled together must not come back together.
-	return delay/2 + rand.N(delay/2+1), nil
+	return wait.Jitter(delay/2, 1), nil
 }
 
 // GetRetryToken lets every retry pass.
