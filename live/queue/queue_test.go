@@ -84,7 +84,11 @@ type stand struct {
 func prepare(t *testing.T, change func(*queue.Config), objects ...client.Object) *stand {
 	t.Helper()
 	s := &stand{server: fake.New(), sink: &sink{}}
-	s.cluster = kube.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
+	own := make([]client.Object, len(objects)) // others use them at the same time, and the client writes to them
+	for i, o := range objects {
+		own[i] = o.DeepCopyObject().(client.Object)
+	}
+	s.cluster = kube.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(own...).Build()
 	web := httptest.NewServer(s.server)
 	t.Cleanup(web.Close)
 	s.url = web.URL + "/123456789012/spotter"
