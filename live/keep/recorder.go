@@ -156,10 +156,13 @@ func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 	} else if r.gap {
 		now = errSlow
 	}
-	if now != nil && r.said != nil {
-		return nil
+	first := r.said == nil
+	if first || now == nil {
+		r.said = now
 	}
-	r.said = now
+	if !first {
+		now = nil // it has been said
+	}
 	return now
 }
 

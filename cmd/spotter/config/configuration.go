@@ -179,7 +179,7 @@ type Usage struct {
 	Prometheus Prometheus `json:"prometheus"`
 }
 
-// Prometheus, or what speaks its API, says what nodes use.
+// Prometheus says what nodes use, or what else speaks its API.
 type Prometheus struct {
 	// URL is where it is, as `http://prometheus.monitoring:9090`. Empty asks
 	// metrics-server.

@@ -132,7 +132,7 @@ var (
 
 // request is the union of what the actions are asked.
 type request struct {
-	QueueUrl            string //nolint:revive,staticcheck // as SQS names it
+	QueueUrl            string //nolint:staticcheck // as SQS names it
 	MaxNumberOfMessages int
 	WaitTimeSeconds     int
 	VisibilityTimeout   int
