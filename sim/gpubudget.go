@@ -173,7 +173,7 @@ func oneIf(yes bool) int {
 // bring it back. When the gate opens pods have the ready grace to come.
 func (r *run) regate(w policy.WorkloadID) {
 	g, shut := &r.gauges[w], r.shut(w)
-	if g.gated == shut {
+	if g.gated == shut || r.world.Templates[w].DaemonSet { // it has no number of pods to be ready
 		return
 	}
 	g.advance(r.q.now, r.window)

@@ -72,7 +72,7 @@ func (x *reclaimCase) measure(b *testing.B, c *crowd) {
 	lead := c.startAs(b, "spotter-a", env, settings...)
 	stop := c.play(b)
 	defer stop()
-	lead.await(b, 2)
+	lead.await(b, 1)
 	after := lead
 	if x.kill > 0 {
 		after = c.startAs(b, "spotter-b", env, settings...)
