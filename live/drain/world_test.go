@@ -516,6 +516,9 @@ func (w *world) running(p *Reconciler) (stop func()) {
 	wait.Go(func() { _ = p.Run(ctx) })
 	wait.Go(func() { w.live(ctx) })
 	return func() {
+		// Off all beats: a queue that is shut down while an item becomes ready never ends.
+		time.Sleep(37 * time.Millisecond)
+		synctest.Wait()
 		cancel()
 		wait.Wait()
 	}

@@ -180,7 +180,10 @@ func TestRule19Urgent(t *testing.T) {
 		}
 		sendAll(t, &wait, urgent, 2)
 		synctest.Wait()
-		if n, passed := len(s.came), time.Since(start); n != 7 || passed != 0 {
+		s.mu.Lock()
+		n := len(s.came)
+		s.mu.Unlock()
+		if passed := time.Since(start); n != 7 || passed != 0 {
 			t.Errorf("%d writes were sent after %v, want the burst and the urgent ones at once", n, passed)
 		}
 		wait.Wait()

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,9 +191,9 @@ func (t *agentRuntime) rules(p *v1alpha1.CapacityPool) {
 			"put it there, or write \"default\"", t.bucketsFile(), t.noBuckets)
 		return
 	}
-	set(p, "runtime", t.file)
+	set(p, "runtime", filepath.Base(t.file))
 	t.warn("deterministic_policy", "its thresholds are not the shipped ones and have no keys: the parameter runtime names the file, which must "+
-		"stay where spotter is run, with the file of feature_buckets.source")
+		"lie in the folder of models.dir, with the file of feature_buckets.source")
 }
 
 // limited warns of values that were out of range and are brought into it.

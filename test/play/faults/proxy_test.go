@@ -97,13 +97,14 @@ func TestAnswer(t *testing.T) {
 func TestStrike(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		p, reached := begin(t)
-		struck := 0
-		p.Strike(2, after, func() { struck++ })
+		var struck atomic.Int32
+		p.Strike(2, after, func() { struck.Add(1) })
 		for i, want := range []struct {
-			status, struck int
+			status int
+			struck int32
 		}{{200, 0}, {0, 1}, {200, 1}} {
-			if got := send(t, p, "POST", "/a"); got != want.status || struck != want.struck {
-				t.Errorf("after %t: write %d is answered by %d, and %d were struck", after, i+1, got, struck)
+			if got := send(t, p, "POST", "/a"); got != want.status || struck.Load() != want.struck {
+				t.Errorf("after %t: write %d is answered by %d, and %d were struck", after, i+1, got, struck.Load())
 			}
 		}
 		if want := map[bool]int32{false: 2, true: 3}[after]; reached.Load() != want {
