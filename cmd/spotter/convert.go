@@ -6,11 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/convert"
 	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/policy/spotvortex"
 )
 
 // convertFlags are the flags of convert.
@@ -67,7 +70,7 @@ func (p *program) convert(f *convertFlags) error {
 	}
 	o := f.Options
 	o.ReadBuckets = func(file, source string) ([]byte, error) { return readBounds(file, source, os.ReadFile) }
-	o.Check = checkPolicy
+	o.Check = f.checkPolicy
 	r, err := convert.Convert(inputs, f.flags, o)
 	if err != nil {
 		return wrong(fmt.Errorf("convert: %w", err), "mend the old configuration; what has no meaning there must be taken out; "+next)
@@ -102,9 +105,16 @@ func readInput(name string) ([]byte, error) {
 }
 
 // checkPolicy finds out whether a policy takes its parameters. A name that this
-// program does not know may be known to the one that runs in the cluster.
-func checkPolicy(spec string) error {
-	_, err := registry.New(spec, registry.Options{ReadRuntime: newRunner().readRuntime})
+// program does not know may be known to the one that runs in the cluster. The runtime
+// file that it names is among those that are converted.
+func (f *convertFlags) checkPolicy(spec string) error {
+	read := func(name string) (spotvortex.Config, error) {
+		if i := slices.IndexFunc(f.files, func(path string) bool { return filepath.Base(path) == name }); i >= 0 {
+			name = f.files[i]
+		}
+		return newRunner().readRuntime(name)
+	}
+	_, err := registry.New(spec, registry.Options{ReadRuntime: read})
 	if errors.Is(err, registry.ErrUnknown) {
 		return nil
 	}

@@ -72,7 +72,7 @@ var pagesRun = []page{
 		"cat > config.yaml…":        {cluster: true},
 		"bin/spotter run…":          {cluster: true, begins: true, before: `sed -i "s|^metrics:.*|metrics: {bindAddress: '$METRICS', secure: false}|" config.yaml`, meets: (*clone).decides},
 		"kubectl get cpool":         {cluster: true, says: "general"},
-		"kubectl describe…":         {cluster: true, says: "Last Decision ID"},
+		"kubectl describe…":         {cluster: true, says: "Last Decision Id"},
 		"bin/spotter explain…":      {cluster: true, before: "kill -INT $(cat running) && while kill -0 $(cat running) 2>/dev/null; do sleep 0.2; done", says: "general"},
 		"bin/spotter tui --live…":   {leave: isScreen},
 		"bin/spotter capture…":      {cluster: true, says: "captured.yaml"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,13 +50,24 @@ func phase(p *Reconciler, node string) Phase {
 
 // A log is a Meter that keeps what it is told.
 type log struct {
+	mu      sync.Mutex // while the pipeline runs
 	results []Result
 	answers []Answer
 }
 
-func (l *log) Entered(string, Phase)           {}
-func (l *log) Evicted(_ string, answer Answer) { l.answers = append(l.answers, answer) }
-func (l *log) Ended(r Result)                  { l.results = append(l.results, r) }
+func (l *log) Entered(string, Phase) {}
+
+func (l *log) Evicted(_ string, answer Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers = append(l.answers, answer)
+}
+
+func (l *log) Ended(r Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.results = append(l.results, r)
+}
 
 // withLog has a pipeline tell l.
 func withLog(l *log) func(*Config) {
@@ -384,10 +396,10 @@ func TestSharedReplacement(t *testing.T) {
 		if phase(p, "c") != PhaseEvicting {
 			t.Errorf("c is %s", phase(p, "c"))
 		}
+		stop()
 		if _, err := p.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
-		stop()
 		if kept() {
 			t.Error("the replacement is still kept when both drains are undone")
 		}

@@ -217,7 +217,7 @@ func TestRule10Notice(t *testing.T) {
 		p := w.pipeline(withLog(l))
 		stop := w.running(p)
 		w.begin(p, "a", notice(2*time.Minute))
-		time.Sleep(2 * time.Minute)
+		time.Sleep(2*time.Minute - 500*time.Millisecond) // between two looks
 		w.reclaim("a")
 		time.Sleep(10 * time.Second)
 		stop()
