@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,12 +116,14 @@ func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
 			t.Fatal(err)
 		}
 	}
-	var settings corev1.ConfigMap
-	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release + "-config"}, &settings); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "config", "config.yaml"), []byte(places.Replace(settings.Data["config.yaml"])), 0o600); err != nil {
-		t.Fatal(err)
+	if slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/spotter/config" }) { // not of the Job that cleans up
+		var settings corev1.ConfigMap
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release + "-config"}, &settings); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "config", "config.yaml"), []byte(places.Replace(settings.Data["config.yaml"])), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var args []string
 	for _, a := range container.Args {
