@@ -163,8 +163,8 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	c.parts.Authority.Recall(c.store.head.Stopped)
 	c.resumeRamps()
 	c.driver = driver.New(driver.World{
-		Observer: eyes{c}, Forecaster: foresight{c}, Actuator: c.publisher, Ranker: c.publisher, Enforcer: c.publisher,
-		Store: keeper{c}, Recorder: scribe{c},
+		Observer: observer{c}, Forecaster: forecaster{c}, Actuator: c.publisher, Ranker: c.publisher, Enforcer: c.publisher,
+		Store: stateStore{c}, Recorder: recordWriter{c},
 	}, c.decider, memory)
 	c.parts.Log.Info("leading", "decisions", memory.Decisions, "pools", len(memory.Pools), "took", c.parts.Clock.Since(begun))
 	return nil

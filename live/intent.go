@@ -64,7 +64,7 @@ type table struct {
 	reports map[string]*report // by CapacityPool, what the last step found
 
 	// drains is the last drain of each pool that came to an end, fruitless the nodes of
-	// those that came to nothing since the ramps were told.
+	// those that came to nothing that the ramps have not learned of.
 	drains    map[string]endedDrain
 	fruitless map[string]bool
 
@@ -112,7 +112,7 @@ func (t *table) launching() (pools map[string]bool, ended <-chan struct{}) {
 }
 
 // publish puts the intent of a step in the place of what of the step before has not
-// begun. What a pool is told to buy stays until it is told something else.
+// begun. What a pool is to buy stays until a plan says otherwise.
 func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +134,7 @@ func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	}
 	maps.Copy(t.intents, next)
 	for of, x := range next {
-		if len(x.entries) == 0 { // else it is told once the entries are done
+		if len(x.entries) == 0 { // else it is known once the entries are done
 			t.results[of.pool] = result{held: x.held}
 		}
 	}
@@ -144,8 +144,8 @@ func (x *intent) has(kind string) bool {
 	return slices.ContainsFunc(x.entries, func(e *entry) bool { return e.kind == kind })
 }
 
-// todo returns what is left of an intent.
-func (t *table) todo(of target) []*entry {
+// remaining returns the entries of an intent that are not done yet.
+func (t *table) remaining(of target) []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.intents[of]; x != nil {
@@ -184,7 +184,7 @@ func (t *table) end(of target, e *entry, v outcome, why held) {
 	t.ended = make(chan struct{})
 }
 
-// hold notes that something was left as it is. The first is told.
+// hold notes that something was left as it is. The first is reported.
 func (x *intent) hold(h held) {
 	if x.held.reason == "" {
 		x.held = h

@@ -197,7 +197,7 @@ func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v o
 	return e
 }
 
-// backend returns what provisions the nodes of a pool. Nil is told to the user.
+// backend returns what provisions the nodes of a pool. A missing one is reported to the user.
 func (p *publisher) backend(s *policy.Snapshot, pool policy.PoolID) backend.Backend {
 	b := p.c.parts.Backends[s.Pools[pool].Provisioner]
 	if b == nil {

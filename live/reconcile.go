@@ -122,7 +122,7 @@ func (c *Controller) reconcileBudget(ctx context.Context, budget string) (reconc
 // from being done. It returns the first failure.
 func (c *Controller) carryOut(ctx context.Context, of target) error {
 	var failed error
-	for _, e := range c.table.todo(of) {
+	for _, e := range c.table.remaining(of) {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the process is to end
 		}

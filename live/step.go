@@ -73,7 +73,7 @@ func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 }
 
 // tell says what a step came to: in the status of the pools, in metrics, in the
-// log. A step is not undone because it could not be told.
+// log. A step is not undone because it could not be reported.
 func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
 	s, p := done.Snapshot, &done.Plan
 	ctx, end := c.times.begin(ctx, "tell")
@@ -158,10 +158,10 @@ func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 	}
 }
 
-// eyes is the driver's Observer: it adds up what passed since the last snapshot.
-type eyes struct{ c *Controller }
+// observer is the driver's Observer: it adds up what passed since the last snapshot.
+type observer struct{ c *Controller }
 
-func (e eyes) Observe(ctx context.Context) (*policy.Snapshot, error) {
+func (e observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	c := e.c
 	ctx, end := c.times.begin(ctx, "observe")
 	defer end()
@@ -236,10 +236,10 @@ func (c *Controller) seen(s *policy.Snapshot) {
 	c.store.head.Metered, c.store.head.Charged = s.Now, c.meter.charged
 }
 
-// foresight is the driver's Forecaster.
-type foresight struct{ c *Controller }
+// forecaster is the driver's Forecaster.
+type forecaster struct{ c *Controller }
 
-func (f foresight) Forecast(s *policy.Snapshot, m *policy.Memory) error {
+func (f forecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	c := f.c
 	c.forecast = nil
 	if c.parts.Forecaster != nil {
@@ -249,11 +249,11 @@ func (f foresight) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	return c.forecast
 }
 
-// keeper is the driver's Store. What is let through of a plan it judges before, so that it
+// stateStore is the driver's Store. What is let through of a plan it judges before, so that it
 // is remembered before it is done.
-type keeper struct{ c *Controller }
+type stateStore struct{ c *Controller }
 
-func (k keeper) Save(ctx context.Context, m *policy.Memory) error {
+func (k stateStore) Save(ctx context.Context, m *policy.Memory) error {
 	c := k.c
 	inner, end := c.times.begin(ctx, "judge")
 	err := c.judge(inner, c.snapshot, c.plan)
@@ -270,12 +270,12 @@ func (k keeper) Save(ctx context.Context, m *policy.Memory) error {
 	return nil
 }
 
-// scribe is the driver's Recorder, and called once all of a plan has been published. What is recorded is what was decided, whatever
+// recordWriter is the driver's Recorder, and called once all of a plan has been published. What is recorded is what was decided, whatever
 // was let through. A recorder that fails stops no step: it is said, and tried
 // again with the next.
-type scribe struct{ c *Controller }
+type recordWriter struct{ c *Controller }
 
-func (r scribe) Record(ctx context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
+func (r recordWriter) Record(ctx context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
 	c := r.c
 	c.publisher.commit(s)
 	c.times.end("publish")

@@ -41,7 +41,7 @@ func (c *Controller) wake(reason string) {
 	}
 }
 
-// noticeRetry is how soon notices are asked for again that could not be told.
+// noticeRetry is how soon notices are asked for again that could not be read.
 const noticeRetry = time.Second
 
 // relay hands on what wakes the controller. Nodes under notice it has drained at once,

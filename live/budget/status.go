@@ -26,7 +26,7 @@ const confirmEvery = 10 * time.Minute
 
 // Report writes the ledgers of what was last given to [Keeper.Save], and brings the status
 // of every budget up to date after the step on s that led to it. It writes several at a
-// time, and only what has changed. Budgets that fail are told together and do not keep the
+// time, and only what has changed. Budgets that fail are reported together and do not keep the
 // others from being written.
 func (k *Keeper) Report(ctx context.Context, s *policy.Snapshot) error {
 	saved := k.saveAll(ctx, false)

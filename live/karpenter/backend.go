@@ -72,7 +72,7 @@ type poolState struct {
 	turn *semaphore.Weighted
 
 	// wanted is what the pool is to buy. What is in force is read off its NodePools after
-	// a restart, and what waits to be written is told again by the next plan.
+	// a restart, and what waits to be written is ordered again by the next plan.
 	wanted steering
 
 	// written is when more than the weight and limits of a NodePool was last changed,
