@@ -103,3 +103,22 @@ func TestAwaitPrices(t *testing.T) {
 	close(priced)
 	<-wait()
 }
+
+// TestClaimUnplanned: a node that only a notice has us drain is shown as it was, so that a
+// policy still buys what its pods need; once a plan has ordered the drain it is ours.
+func TestClaimUnplanned(t *testing.T) {
+	w := newWorld(t, 3, interceptor.Funcs{})
+	w.draining = []drain.Status{{Node: "n001", Unplanned: true}, {Node: "n002"}}
+	for _, i := range []int{1, 2} {
+		w.snapshot.Nodes[i].ActedBy, w.snapshot.Nodes[i].Phase = policy.ActorUs, policy.NodeDraining
+	}
+	var seen []policy.Node
+	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+		seen = s.Nodes
+		return drains(s, m)
+	}
+	step(t, w.controller(t))
+	if seen[1].ActedBy != policy.ActorNone || seen[1].Phase != policy.NodeInitialized || seen[2].ActedBy != policy.ActorUs || seen[2].Phase != policy.NodeDraining {
+		t.Errorf("the policy sees %+v", seen)
+	}
+}

@@ -175,9 +175,11 @@ func (e observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 }
 
 // claim marks the nodes that we drain as in our hands. The marks on the nodes say so
-// too, but later: a drain is checked before it is begun, and the watch lags. Nodes that
-// Karpenter may have promised to pods it marks as not to be disrupted: a policy that
-// chose one would have its drain held, and wait out its own cooldown for nothing.
+// too, but later: a drain is checked before it is begun, and the watch lags. A node that
+// only a notice has us drain is in nobody's hands until a plan has seen it, which buys
+// what its pods need. Nodes that Karpenter may have promised to pods it marks as not to be
+// disrupted: a policy that chose one would have its drain held, and wait out its own
+// cooldown for nothing.
 func (c *Controller) claim(s *policy.Snapshot) {
 	drains := c.parts.Drains.Status()
 	for i := range s.Nodes {
@@ -188,12 +190,16 @@ func (c *Controller) claim(s *policy.Snapshot) {
 		if n.Pool >= 0 && nominated(s, n.ID) {
 			n.DoNotDisrupt = true
 		}
-		if n.ActedBy != policy.ActorNone {
-			continue
-		}
-		_, ours := slices.BinarySearchFunc(drains, n.Name, func(d drain.Status, name string) int { return strings.Compare(d.Node, name) })
-		if ours {
+		at, ours := slices.BinarySearchFunc(drains, n.Name, func(d drain.Status, name string) int { return strings.Compare(d.Node, name) })
+		switch {
+		case !ours || n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs:
+		case !drains[at].Unplanned:
 			n.ActedBy = policy.ActorUs
+		default:
+			n.ActedBy = policy.ActorNone
+			if n.Phase == policy.NodeDraining {
+				n.Phase = policy.NodeInitialized
+			}
 		}
 	}
 }

@@ -14,8 +14,11 @@ const (
 	// before it is asked for once more.
 	askAgain = 30 * time.Second
 
-	// urgentRetry is the time between two tries where every second counts.
-	urgentRetry = time.Second
+	// urgentRetry is the time between two tries where every second counts. Of a pod that
+	// is refused it doubles up to urgentRetryMax, so that pods that were never asked for
+	// have their turn.
+	urgentRetry    = time.Second
+	urgentRetryMax = 4 * time.Second
 )
 
 // evictAll asks for the eviction of those of pods whose turn it is. It returns
@@ -106,7 +109,8 @@ func (r *round) ask(ctx context.Context, d *drain, pod *corev1.Pod, t *try) (rep
 func (r *round) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
 	retry := r.p.cfg.EvictRetry
 	if d.urgent() {
-		retry = urgentRetry
+		retry = min(urgentRetry<<min(t.refused, 8), urgentRetryMax)
+		t.refused++
 	}
 	t.answer = reply
 	t.retryAt = r.now().Add(max(retry, reply.After))

@@ -257,3 +257,25 @@ func TestNoticeOvertakes(t *testing.T) {
 		stop()
 	})
 }
+
+// TestNoticeIsUnplanned: a drain that a notice ordered says so until a plan orders it, and
+// one that a plan ordered first never does.
+func TestNoticeIsUnplanned(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.node("a")
+		w.node("b")
+		p := w.pipeline()
+		p.Notice(Noticed{Node: "a", Pool: "web", ReclaimAt: policy.TimeOf(time.Now().Add(time.Minute))})
+		w.begin(p, "b")
+		p.Notice(Noticed{Node: "b", Pool: "web", ReclaimAt: policy.TimeOf(time.Now().Add(time.Minute))})
+		w.must(p.Pass(t.Context()))
+		if s := p.Status(); !s[0].Unplanned || s[1].Unplanned {
+			t.Errorf("before a plan: %+v", s)
+		}
+		w.begin(p, "a", notice(time.Minute))
+		w.must(p.Pass(t.Context()))
+		if s := p.Status(); s[0].Unplanned || s[1].Unplanned {
+			t.Errorf("after a plan: %+v", s)
+		}
+	})
+}

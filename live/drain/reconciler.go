@@ -88,6 +88,10 @@ type Status struct {
 
 	// After are the tokens of the launches that it is for.
 	After []string
+
+	// Unplanned says that a notice alone ordered it so far: no plan has seen the node, nor
+	// bought what its pods need.
+	Unplanned bool
 }
 
 // A Reconciler drains nodes. It may be used by several goroutines.
@@ -152,6 +156,7 @@ type drain struct {
 type order struct {
 	// wanted says that a plan of this process ordered the drain.
 	wanted    bool
+	unplanned bool // only a notice did
 	reclaimAt policy.Time
 	gentle    bool
 }
@@ -161,6 +166,7 @@ type try struct {
 	asked   time.Time // when it was last accepted; zero if not
 	retryAt time.Time
 	grace   int64 // seconds that it was told; 0 means its own
+	refused int   // how often it was refused under the notice
 	answer  Reply
 }
 
@@ -262,8 +268,9 @@ func (p *Reconciler) hurry(node string, reclaimAt policy.Time, gentle *bool) boo
 	if !ok {
 		return false
 	}
-	if gentle != nil {
+	if gentle != nil { // a plan orders it
 		d.order.gentle = *gentle
+		d.order.unplanned, d.shown.Unplanned = false, false
 	}
 	if reclaimAt == 0 || reclaimAt == d.order.reclaimAt {
 		return true
@@ -295,7 +302,7 @@ func (p *Reconciler) Notice(n Noticed) {
 	}
 	d := p.newDrain(n.Node)
 	d.Pool, d.Provisioner, d.Why, d.Text = n.Pool, n.Provisioner, policy.ReasonNotice, bounded(n.Text)
-	d.Deadline, d.ReclaimAt = n.ReclaimAt, n.ReclaimAt
+	d.Deadline, d.ReclaimAt, d.order.unplanned = n.ReclaimAt, n.ReclaimAt, true
 	p.add(d)
 }
 
@@ -314,6 +321,6 @@ func (p *Reconciler) Status() []Status {
 func (d *drain) status() Status {
 	return Status{
 		Node: d.node, Pool: d.Pool, Phase: d.Phase, Since: d.Since, ReclaimAt: d.ReclaimAt,
-		Why: d.Why, Text: d.Text, Cause: d.cause, After: d.After,
+		Why: d.Why, Text: d.Text, Cause: d.cause, After: d.After, Unplanned: d.order.unplanned,
 	}
 }
