@@ -235,6 +235,8 @@ func (s *reclaimSeen) report(b *testing.B) {
 	if n := len(s.evictions); n > 0 {
 		b.ReportMetric(s.evictions[0].Seconds(), "first-eviction-s")
 		b.ReportMetric(s.evictions[n/2].Seconds(), "median-eviction-s")
+		b.ReportMetric(s.evictions[n*9/10].Seconds(), "p90-eviction-s")
+		b.ReportMetric(s.evictions[n*99/100].Seconds(), "p99-eviction-s")
 		b.ReportMetric(s.evictions[n-1].Seconds(), "last-eviction-s")
 	}
 	if s.replaced == 0 || s.replaced > replacementAim {
