@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -334,14 +335,19 @@ func (p *plant) kept(t *testing.T, mark testenv.Mark) (evicted int) {
 	return answers[http.StatusCreated]
 }
 
+// stepsOf is how replay says how many steps it has taken again.
+var stepsOf = regexp.MustCompile(`(\d+) steps? of`)
+
 // replays fails the test unless at least so many steps were recorded, and each is
 // decided again as it was.
 func (p *plant) replays(t *testing.T, least int) {
 	t.Helper()
 	said := p.spotter(t, "replay", p.record)
 	t.Logf("replay: %s", said)
-	steps, last := 0, strings.Split(strings.TrimSpace(said), "\n") // a process that was killed leaves a file that is warned of first
-	if _, err := fmt.Sscanf(last[len(last)-1], "%d steps", &steps); err != nil || steps < least || !strings.Contains(said, "every plan is the same") {
+	m := stepsOf.FindStringSubmatch(said) // what a process that was killed has left is said before or after
+	if m == nil || !strings.Contains(said, "every plan is the same") {
+		t.Error("the decisions are not decided again as they were")
+	} else if n, err := strconv.Atoi(m[1]); err != nil || n < least {
 		t.Errorf("want %d steps at least that are decided again as they were", least)
 	}
 }
