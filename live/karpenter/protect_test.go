@@ -48,9 +48,15 @@ func newNoticed(t *testing.T) *noticed {
 // mark puts the state of a drain on a node.
 func (x *noticed) mark(n *corev1.Node, state string) {
 	x.t.Helper()
+	x.annotate(n, map[string]string{drain.AnnotationDrain: state})
+}
+
+// annotate replaces the annotations of a node.
+func (x *noticed) annotate(n *corev1.Node, a map[string]string) {
+	x.t.Helper()
 	again(x.bench, n)
 	before := n.DeepCopy()
-	n.Annotations = map[string]string{drain.AnnotationDrain: state}
+	n.Annotations = a
 	if err := x.client.Patch(x.t.Context(), n, client.MergeFrom(before)); err != nil { // others write to nodes, too
 		x.t.Fatal(err)
 	}
@@ -140,11 +146,7 @@ func (x *noticed) lose() {
 // unmark takes the mark of a drain off the old node.
 func (x *noticed) unmark() {
 	x.t.Helper()
-	again(x.bench, x.old)
-	x.old.Annotations = nil
-	if err := x.client.Update(x.t.Context(), x.old); err != nil {
-		x.t.Fatal(err)
-	}
+	x.annotate(x.old, nil)
 }
 
 // TestRule05DrainProtectionEnds: a node that is protected for a drain that is not at
