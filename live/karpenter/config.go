@@ -101,11 +101,12 @@ type Config struct {
 	// by us, unless a drain of ours waits for it.
 	ProtectMax time.Duration
 
-	// ProtectIdle is how long a node stays protected when the drain that it was
-	// protected for is not at work: it was not begun yet, a crash ended it, or the node
-	// is gone and its pods have not been made again. It is longer than a drain waits
-	// before it begins (1 min) and than Kubernetes lets pods of a lost node be (40 s).
-	// Raising it keeps nodes for nothing after a crash, lowering it buys them twice.
+	// ProtectIdle is how long a node stays protected when no drain that it was protected
+	// for is at work: a crash ended it, or the drained node is gone and its pods have not
+	// been created again. It is longer than Kubernetes keeps pods bound to a deleted node
+	// (40 s, the quarantine of its garbage collector for pods) and, with LimitsEvery, less
+	// than a minute. Raising it keeps nodes for nothing after a crash, lowering it buys
+	// them twice.
 	ProtectIdle time.Duration
 
 	// SpotWeight and OnDemandWeight are the weights of the two NodePools while spot
@@ -123,7 +124,7 @@ func DefaultConfig() Config {
 		LaunchTimeout: time.Minute,
 		UnlaunchedMax: 3,
 		ProtectMax:    20 * time.Minute,
-		ProtectIdle:   2 * time.Minute,
+		ProtectIdle:   45 * time.Second,
 		SpotWeight:    50, OnDemandWeight: 40,
 	}
 }
