@@ -59,7 +59,7 @@ type Backend struct {
 	launches   map[string]launchEnd   // by token, of launches that came to nothing; one is tried once more
 	reserved   map[string]reservation // by Node, of drains whose mark the cache may not show yet
 	inherited  map[string]bool        // NodePools whose Nodes were read for the marks of the leader before
-	idle       map[string]policy.Time // by NodeClaim, since when nothing is seen that it is protected for; it is so for longer
+	idle       map[string]policy.Time // since when nothing is seen that a NodeClaim or Node is protected for; it is so for longer
 	interrupts map[string]bool        // UIDs and reasons of interruption Events reported; one is reported again
 	classKind  schema.GroupKind       // of node class, as found last
 	absent     policy.Time            // when Karpenter was last found not to be installed

@@ -100,17 +100,16 @@ func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim, active m
 		if _, drains := drainOf(n); !ours || drains {
 			continue
 		}
-		lasts := b.cfg.ProtectMax
 		over, there := settled[name]
 		switch {
 		case why == protectedDrain:
-			lasts = b.cfg.ProtectIdle
-		case over: // Karpenter may copy the mark to the Node while it is taken off the claim
-			lasts = 0
-		case there:
-			continue // it is taken off with that of the claim
+			over = b.now().Sub(at) >= b.cfg.ProtectIdle
+		case !there: // its NodeClaim is gone, has not reported it yet, or reported another
+			over = b.idleFor("node/"+name, idle) >= b.cfg.ProtectIdle
 		}
-		if b.now().Sub(at) >= lasts {
+		// What is over may have been copied to the Node by Karpenter while it was taken off
+		// the NodeClaim. What is not is taken off with that of the NodeClaim.
+		if over {
 			errs = append(errs, b.unprotectNode(ctx, b.ahead, name))
 		}
 	}
@@ -161,23 +160,23 @@ func (b *Backend) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[strin
 	return b.idleFor(c.Name, idle) >= b.cfg.ProtectIdle, nil
 }
 
-// idleFor returns how long nothing has been seen that a NodeClaim is protected for, and
-// notes in idle that so it is.
-func (b *Backend) idleFor(claim string, idle map[string]bool) time.Duration {
+// idleFor returns how long nothing has been seen that a NodeClaim, or a Node that none
+// reports ("node/" before its name), is protected for, and notes in idle that so it is.
+func (b *Backend) idleFor(name string, idle map[string]bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	idle[claim] = true
-	if b.idle[claim] == 0 {
-		b.idle[claim] = b.now()
+	idle[name] = true
+	if b.idle[name] == 0 {
+		b.idle[name] = b.now()
 	}
-	return b.now().Sub(b.idle[claim])
+	return b.now().Sub(b.idle[name])
 }
 
 // keepIdle forgets what is not idle any more.
 func (b *Backend) keepIdle(idle map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.idle, func(claim string, _ policy.Time) bool { return !idle[claim] })
+	maps.DeleteFunc(b.idle, func(name string, _ policy.Time) bool { return !idle[name] })
 }
 
 // busy reports whether pods run, or are about to, on a node that a drain would have to

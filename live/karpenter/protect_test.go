@@ -172,6 +172,30 @@ func TestRule05DrainProtectionEnds(t *testing.T) {
 	}
 }
 
+// TestRule04OrphanedProtectionEnds: a crash of Karpenter may leave a second machine of one
+// NodeClaim, with our annotations, which the NodeClaim does not report.
+func TestRule04OrphanedProtectionEnds(t *testing.T) {
+	x := newNoticed(t)
+	orphan := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "orphan", Annotations: x.claim.Annotations, Labels: map[string]string{karpv1.NodePoolLabelKey: "web-spot"},
+	}}
+	if err := x.client.Create(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		step time.Duration
+		want bool
+	}{{0, true}, {DefaultConfig().ProtectIdle - time.Second, true}, {time.Second, false}} {
+		x.clock.Step(c.step)
+		if !x.protected() {
+			t.Error("the replacement that is reported is no longer protected")
+		}
+		if _, _, got := protectedSince(again(x.bench, orphan).Annotations); got != c.want {
+			t.Errorf("after %v more the orphan is protected %v, want %v", c.step, got, c.want)
+		}
+	}
+}
+
 // TestRule05ProtectionEndsInEveryMode: what a drain or a launch has protected is given to
 // Karpenter again when nothing asks for it any more, also where no pool is active, or is
 // there at all.
