@@ -1,11 +1,20 @@
 # Everything that is done to this project by hand or in CI. Only Go and a C
-# compiler (for -race) are needed.
+# compiler (for -race) are needed. A target whose line ends in "## words" is listed by
+# make help, which is what make does without a target.
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GO      ?= go
 BIN     := bin/spotter
 LINT    := bin/golangci-lint
-GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race
+
+# What fails once is tried RERUNS times more, since servers and processes are real and
+# the machine may be busy: a fault of ours fails again. A data race is never tried again.
+# What was skipped or tried again is listed at the end. The last word of a call of
+# gotestsum names the file in TIMES that it writes for test-times.
+RERUNS    ?= 1
+TIMES     := dist/tests
+gotestsum  = $(GO) run gotest.tools/gotestsum@v1.13.0 --format standard-quiet --rerun-fails=$(RERUNS) --rerun-fails-max-failures=6 \
+  --rerun-fails-abort-on-data-race --jsonfile $(TIMES)/$(1).json
 
 # The parts of Kubernetes that tests of the live side run against: built from
 # pinned modules, or taken from KUBEBUILDER_ASSETS where that is set.
@@ -19,77 +28,86 @@ KUBE_LDFLAGS := -s -w \
 # a build from an archive works as one from a clone.
 # What is built here shares its flags, so that a package is compiled once for all of
 # it. DWARF is left out, a sixth of the work: go build by itself keeps it for debuggers.
-export GOFLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false $(GOFLAGS)
+#
+# grpcnotrace leaves a page about requests out of gRPC, which serves none here. It is a
+# template of html/template: a program that can run templates keeps every exported method
+# of everything it links, as those of the AWS SDK, and is twice as large for it.
+export GOFLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace $(GOFLAGS)
 
 # The compiler collects its own garbage less often, which saves a fifth of its time.
 COMPILE := GOGC=400 $(GO)
 
-LDFLAGS := -X main.version=$(VERSION)
+# Symbols and DWARF are left out, a third of the program's size. What go version -m says
+# stays, as do the names of functions and the lines in a panic, a profile and a stack.
+LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: build run results acceptance test test-raced test-plain play same bench lint fmt generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.DEFAULT_GOAL := help
+.PHONY: help build run results acceptance test test-raced test-plain test-times nightly play same bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
-build:
+help: ## list the targets
+	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
+
+build: ## bin/spotter
 	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
 
 # run compares the default policies over 20 seeds on the embedded week.
-run: build
+run: build ## compare the default policies over 20 seeds on the embedded week
 	@.ci/tools/onnxruntime/fetch --optional
 	$(BIN) eval
 
 # results makes docs/results.md anew: every policy in every embedded world.
-results: build
+results: build ## write docs/results.md
 	$(BIN) eval all --policies all,spotvortex:compat=true --baseline spotvortex --seeds 5 --format markdown --out docs/results.md
 
 # acceptance holds the policy portfolio to what docs/acceptance.md asks of it,
 # on recorded weeks: make acceptance TRACE1=us-east-1 TRACE2=us-east-2.
-acceptance: build
+acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRACE1= TRACE2=
 	SPOTTER=$(BIN) eval/acceptance.sh '$(TRACE1)' '$(TRACE2)'
 
-# test runs every test once, with the race detector where it can find something: it
-# sees two goroutines that meet without a lock, and costs five to ten times the time.
+# test runs every test, with the race detector where it can find something: it sees two
+# goroutines that meet without a lock, and costs five to ten times the time.
 #
-# Raced whole is what is not named here, above all the controller and its backends.
-# PURE packages start no goroutine, nor do their tests, so that racing them finds
-# nothing a plain run does not; what they guard for those that share them (a catalog
-# read once, scratch memory of a policy) is raced with those. Of MIXED packages only
-# RACED_TESTS are raced, in which runs share a stage, a weather, a catalog or a
-# timeline, and all of them run plain. Of the others PLAIN_TESTS are not raced: they play
-# whole worlds one after another, or build the program and run that. A test in policy
-# holds this division, so that what begins to start goroutines is raced again.
-# MOST_TESTS run both ways, since under the race detector they play fewer seeds, and so
-# does models/onnx, of which it leaves out a million calls.
+# PURE packages start no goroutine, nor do their tests, and run plain. Of MIXED packages
+# RACED_TESTS are raced, in which runs share a stage, a weather, a catalog or a timeline,
+# and all of them run plain. COMMANDS call what is raced in its own package: of their tests
+# RACED_COMMANDS are raced, which run the controller or stop what runs, and all others run
+# plain. Everything else is raced, but for PLAIN_TESTS. A test in policy holds this
+# division, so that what begins to start goroutines is raced again.
 #
-# Plain tests run beside the raced ones, which wait for servers most of the time, and
+# Plain tests run beside the raced ones, which wait for servers much of the time, and
 # give way to them. TestRunKarpenter has the machine to itself, since it holds a node
-# under notice to 30 s.
-#
-# All random tests of a run share one seed. What fails once is tried once more, since
-# servers and processes are real and the machine may be busy: a fault of ours fails
-# again. What was skipped or tried again is listed at the end.
-PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
-  ./scenarios/weather ./scenarios/trace ./scenarios/trace/check ./scenarios/trace/script \
-  ./cmd/spotter/capture ./cmd/spotter/convert ./cmd/spotter/tui/draw
-MIXED := ./sim ./eval ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
-RACED_TESTS   := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
-PLAIN_TESTS   := ^Test(MemoryIsBounded|Gate|ActionEval|CaptureRecording|Compare(Scenarios|Demand)|EvalReport|ReplayOfController|WebWeekReplays|RecordedScenariosRun|TraceCheckPlots|BuiltinBundle|ActionsGate|SimWithBundle)$$
-MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints|Rule11Killed)$$
+# under notice to 30 s. All random tests of a run share one seed.
+PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
+  ./scenarios/weather ./scenarios/trace ./scenarios/trace/check ./scenarios/trace/importer ./scenarios/trace/script \
+  ./cmd/spotter/internal/capture ./cmd/spotter/internal/convert ./cmd/spotter/internal/tui/draw
+MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
+COMMANDS := ./cmd/spotter
+RACED_TESTS    := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
+RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup|CaptureCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
+PLAIN_TESTS    := ^Test(MemoryIsBounded)$$
+
+# MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs
+# them without it too, and every property (rapid) ten times as often as a commit does.
+MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints|Rule11Killed|NoLeak)$$
 
 # The longest stand first, so that nothing is left to be waited for alone.
-LONGEST = $(addprefix $(shell $(GO) list -m)/,live/karpenter cmd/spotter live/rackspace live/drain live/asg)
-RACED   = $(LONGEST) $(filter-out $(LONGEST) $(shell $(GO) list $(PURE) $(MIXED)),$(shell $(GO) list ./...))
+LONGEST = $(addprefix $(shell $(GO) list -m)/,live/karpenter live/rackspace live/drain live/asg)
+RACED   = $(LONGEST) $(filter-out $(LONGEST) $(shell $(GO) list $(PURE) $(MIXED) $(COMMANDS)),$(shell $(GO) list ./...))
 
 # Tests with a real API server write down which rights were used. At the end these are
 # held against those that are granted.
 RIGHTS := $(CURDIR)/bin/rights
 
-test: export SPOTTER_SEED ?= $(shell date +%s)
-test test-raced test-plain e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
-test: $(RIGHTS)/begun
+test nightly: export SPOTTER_SEED ?= $(shell date +%s)
+test nightly: export SPOTTER := $(CURDIR)/$(BIN)
+test test-raced test-plain nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
+test: build $(RIGHTS)/begun ## go vet and all tests, with the race detector where goroutines meet
 	@.ci/tools/onnxruntime/fetch --optional
+	@rm -rf $(TIMES)
 	$(COMPILE) vet ./...
 	$(COMPILE) build -race ./...
 	$(MAKE) -k -j2 --no-print-directory test-raced test-plain
-	$(GOTESTSUM) --packages ./cmd/spotter -- -run '^TestRunKarpenter$$' -timeout 20m
+	$(call gotestsum,alone) --packages ./cmd/spotter -- -run '^TestRunKarpenter$$' -timeout 20m
 	@if [ -x $(TESTENV)/kube-apiserver ] && [ -x bin/helm ]; then \
 	  set -x; SPOTTER_RIGHTS_COLLECTED=$(RIGHTS) $(GO) test -count 1 -v -run '^TestGrantedIsUsed$$' ./live/rights; \
 	else echo 'rights are not compared with their use: make testenv charttools first'; fi
@@ -98,13 +116,25 @@ $(RIGHTS)/begun:
 	@mkdir -p $(RIGHTS) && touch $@
 
 test-raced:
-	$(GOTESTSUM) --packages '$(RACED)' -- -race -skip '$(PLAIN_TESTS)' -timeout 40m
-	$(GOTESTSUM) --packages '$(MIXED)' -- -race -run '$(RACED_TESTS)' -timeout 20m
+	@mkdir -p $(TIMES)
+	$(call gotestsum,raced) --packages '$(RACED)' -- -race -skip '$(PLAIN_TESTS)' -timeout 40m
+	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -race -run '$(RACED_COMMANDS)' -timeout 20m
+	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -race -run '$(RACED_TESTS)' -timeout 20m
 
 test-plain:
-	nice $(GOTESTSUM) --packages '$(PURE) $(MIXED) ./models/onnx' -- -p 1 -timeout 30m
-	nice $(GOTESTSUM) --packages './cmd/spotter ./live' -- -p 1 -run '$(PLAIN_TESTS)' -timeout 30m
-	nice $(GOTESTSUM) --packages './live/asg ./live/drain ./live/rackspace' -- -p 1 -run '$(MOST_TESTS)' -timeout 20m
+	@mkdir -p $(TIMES)
+	nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED)' -- -p 1 -timeout 30m
+	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -p 1 -skip '$(RACED_COMMANDS)' -timeout 30m
+	nice $(call gotestsum,plain-live) --packages ./live -- -p 1 -run '$(PLAIN_TESTS)' -timeout 30m
+
+test-times: ## the slowest tests of the last run
+	@cat $(TIMES)/*.json | $(GO) run gotest.tools/gotestsum@v1.13.0 tool slowest --threshold 2s
+
+# nightly tries nothing twice, so that a test that passes only now and then is seen.
+nightly: export RERUNS := 0
+nightly: export RAPID_CHECKS := 1000
+nightly: test ## what make test runs, with every seed and nothing tried twice
+	$(call gotestsum,most) --packages './live/asg ./live/drain ./live/rackspace ./models/onnx' -- -p 1 -run '$(MOST_TESTS)' -timeout 60m
 
 # play has faults happen at random to two replicas of the controller beside a real
 # Karpenter, watched from outside, after make testenv: N plays of FOR each, from SEED on,
@@ -114,27 +144,33 @@ N     ?= 1
 FOR   ?= 3m
 QUIET ?= 60s
 
-play:
+play: ## random faults beside a real Karpenter: SEED= N= FOR=
 	$(if $(SEED),SPOTTER_SEED=$(SEED)) SPOTTER_TESTENV=required $(GO) test -run '^TestRunKarpenterPlay$$' -count 1 -v -timeout 24h ./cmd/spotter -play.n=$(N) -play.for=$(FOR) -play.quiet=$(QUIET)
 
 # same runs equal weeks with builds for several machines and compares hashes.
-same: build
+same: build ## equal hashes over builds for several machines
 	.ci/same
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside
 # spotvortex; those of the controller beside a cluster of ten thousand pods, and when all
 # nodes are reclaimed at once, after make testenv), the decisions of every policy, the oracle, the reader of traces, the generator, timelines
 # and the frames of the terminal. Its figures are those of an idle machine.
-bench: build
+bench: build ## measure whole processes and hot paths, on an idle machine
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear|Policies)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
 	SPOTTER=$(CURDIR)/$(BIN) $(GO) test -run '^$$' -bench '^BenchmarkProcessRun' -benchtime 1x -timeout 90m ./cmd/spotter
 	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_TESTENV=required $(GO) test -run '^$$' -bench '^BenchmarkMassReclaim' -benchtime 1x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^Benchmark(Read|Open)' -benchtime 5x -timeout 15m ./scenarios/trace
-	$(GO) test -run '^$$' -bench '^Benchmark(Decide|Oracle)' -benchtime 1x -timeout 30m ./eval
+	$(GO) test -run '^$$' -bench '^Benchmark(Decide|Oracle)' -benchtime 1x -timeout 30m ./eval ./eval/oracle
 	$(GO) test -run '^$$' -bench '^Benchmark(At|Fill)' -benchtime 5x -timeout 15m ./eval/timeline
-	$(GO) test -run '^$$' -bench '^Benchmark(View|Scrub|Frame)' -benchtime 100x -timeout 15m ./cmd/spotter/tui/...
+	$(GO) test -run '^$$' -bench '^Benchmark(View|Scrub|Frame)' -benchtime 100x -timeout 15m ./cmd/spotter/internal/tui/...
 	$(GO) test -run '^$$' -bench '^BenchmarkGenerate' -benchtime 3x -timeout 15m ./scenarios/trace/generate
+
+# bench-compare fails when processor time or memory of whole processes has grown by more
+# than a tenth since a commit, which is built beside this tree, as in make bench-compare
+# BASE=main. It takes some minutes.
+bench-compare: ## hold processor time and memory against a commit: BASE=
+	$(GO) run ./.ci/tools/benchcompare '$(BASE)'
 
 # The linter is a module of its own: what it requires is not what we require.
 $(LINT): .ci/tools/golangci-lint/go.mod .ci/tools/golangci-lint/go.sum
@@ -152,8 +188,8 @@ KUBE    := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CLUSTER := cluster etcd karpenter kubernetes
 CHARTS  := charts helm helm3 kubeconform kwok promtool
 
-testenv: $(addprefix $(TESTENV)/,$(KUBE) etcd karpenter-kwok kwok)
-charttools: bin/helm bin/helm3 bin/kubeconform bin/promtool bin/crds
+testenv: $(addprefix $(TESTENV)/,$(KUBE) etcd karpenter-kwok kwok) ## the parts of Kubernetes that tests run against
+charttools: bin/helm bin/helm3 bin/kubeconform bin/promtool bin/crds ## what tests of the charts run
 
 # workspace lists what a workspace is made of; tool builds a package in one.
 workspace = $(patsubst %,.ci/tools/%.work,$(firstword $(1))) $(patsubst %,.ci/tools/%.work.sum,$(firstword $(1))) \
@@ -194,7 +230,7 @@ bin/promtool: $(call workspace,$(CHARTS))
 
 # onnxruntime puts the library that runs trained models into bin/: some 90 MB by npm
 # the first time, nothing afterwards. Without it such policies are skipped.
-onnxruntime:
+onnxruntime: ## fetch the library that runs trained models
 	.ci/tools/onnxruntime/fetch
 
 # train makes both bundles that are shipped anew, side by side and on one thread each,
@@ -203,7 +239,7 @@ onnxruntime:
 DATA       ?= $(or $(SPOTTER_DATA),../shared/data)
 RECORDED   := availability/1-node/aws-02-15-2023 preemption/1-node/aws-04-19-2023 preemption/1-node/aws-04-22-2023
 
-train: build
+train: build ## make both model bundles anew: DATA=
 	@test -d '$(DATA)/availability/skypilot' || { echo '$(DATA)/availability/skypilot is not there: name the folder of recordings by DATA' >&2; exit 2; }
 	@rm -rf dist/recorded; mkdir -p dist/recorded
 	@for day in $(RECORDED); do $(BIN) trace import $(DATA)/availability/skypilot/$$day/*.json -o dist/recorded/$${day##*/} || exit; done
@@ -240,10 +276,10 @@ IMAGE_ARCH    ?= $(shell $(GO) env GOARCH)
 IMAGE_FLAGS   ?=
 IMAGE         := dist/spotter-$(IMAGE_VERSION).oci.tar
 
-image: bin/imagetool
+image: bin/imagetool ## the container image, as an OCI archive in dist/
 	bin/imagetool build --arch $(IMAGE_ARCH) --version $(IMAGE_VERSION) --out $(IMAGE) $(IMAGE_FLAGS)
 
-image-test: image
+image-test: image ## run what is in the image
 	cd .ci/tools/image && SPOTTER_IMAGE=$(CURDIR)/$(IMAGE) SPOTTER_IMAGE_FLAGS='$(IMAGE_FLAGS)' $(GO) test -count 1 -v -timeout 20m .
 
 image-lock: bin/imagetool
@@ -268,7 +304,7 @@ KARPENTER ?= 1.14.1
 DIFFER    := dist/differences
 REPEAT     = $(if $(STATE),-state '$(abspath $(STATE))',-n $(STATES) $(if $(SEED),-seed $(SEED)) -out '$(abspath $(DIFFER))')
 
-karpenterdiff:
+karpenterdiff: ## hold sim/karpenter against the real Karpenter: STATES=
 	@mkdir -p $(DIFFER)
 	cd .ci/tools/karpenterdiff && for v in $(KARPENTER); do \
 	  mod=go.mod; test ! -e go.$$v.mod || mod=go.$$v.mod; \
@@ -276,44 +312,47 @@ karpenterdiff:
 	  for side in $(SIDE); do echo "Karpenter $$v: $$side"; ../../../bin/karpenterdiff-$$v -side $$side $(REPEAT) || exit; done; \
 	done
 
-schedulerdiff:
+schedulerdiff: ## hold sim/scheduler against kube-scheduler: STATES=
 	@mkdir -p $(DIFFER)
 	cd .ci/tools/schedulerdiff && GOWORK=off CGO_ENABLED=0 $(COMPILE) build -o ../../../bin/schedulerdiff .
 	bin/schedulerdiff $(REPEAT)
 
-karpenterawsdiff:
+karpenterawsdiff: ## hold sim/fleet against Karpenter's provider for AWS: STATES=
 	cd .ci/tools/karpenterawsdiff && $(COMPILE) test -count 1 -v -timeout 30m . -args -n $(STATES) $(if $(SEED),-seed $(SEED))
 
 # e2e plays two compressed days on the real stack, beside each other: docs/e2e.md.
 # E2E takes flags of go test, as in make e2e E2E='-run TestDay/Warned'.
 E2E ?=
 
-e2e: build testenv bin/helm $(RIGHTS)/begun
+e2e: build testenv bin/helm $(RIGHTS)/begun ## two compressed days on the real stack
 	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_E2E=1 SPOTTER_TESTENV=required $(GO) test -count 1 -v -timeout 40m $(E2E) ./test/e2e
 
 # fidelity plays scripted days on the real control plane and in the simulator from the same
 # manifests, offers, prices and weather, beside each other, and compares them: docs/fidelity.md.
 # DAYS names some of reclaims, growth and prices, N is how many runs of each, and KEEP a
 # folder for their records, as in make fidelity DAYS=reclaims N=3 KEEP=test/fidelity/testdata.
-fidelity: testenv
+fidelity: testenv ## scripted days on the real stack and in the simulator: DAYS=
 	SPOTTER_FIDELITY=1 SPOTTER_TESTENV=required SPOTTER_FIDELITY_DAYS='$(DAYS)' SPOTTER_FIDELITY_N=$(or $(N),1) \
 	  SPOTTER_FIDELITY_KEEP='$(abspath $(KEEP))' $(GO) test -count 1 -v -parallel 16 -timeout 60m -run TestReal ./test/fidelity
 
 # install-yaml renders the chart for those without Helm. DIGEST=sha256:… pins the image.
 CHART ?= charts/spotter
 
-install-yaml: bin/helm
+install-yaml: bin/helm ## render the chart for those without Helm
 	build/install-yaml $(CHART) dist/install.yaml $(DIGEST)
 
-lint: $(LINT)
+lint: $(LINT) ## golangci-lint
 	$(LINT) run
 
-fmt: $(LINT)
+fmt: $(LINT) ## gofmt
 	$(LINT) fmt
 
-generate:
+vulncheck: ## known vulnerabilities in what we call; needs vuln.go.dev
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+generate: ## everything that is generated from code
 	$(GO) generate ./...
 	$(GO) generate ./charts
 
-clean:
+clean: ## remove bin and dist
 	rm -rf bin dist

@@ -3,11 +3,8 @@ package eval
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/eval/stats"
@@ -18,9 +15,9 @@ import (
 // know a scenario, a policy or a flag, and so has nothing to compare with.
 var ErrRefused = errors.New("refused")
 
-// lossMax is how many points of the on-demand bill a change may cost. It is what
+// LossMax is how many points of the on-demand bill a change may cost. It is what
 // is lost to chance alone when a decision moves by a minute.
-const lossMax = 0.2
+const LossMax = 0.2
 
 // An Other does the runs of the other side of a comparison, which is as of the
 // branch that a change is to be merged into.
@@ -77,23 +74,23 @@ type OtherRun struct {
 	Bill, OutageCost policy.Money
 	OutageMinutes    int64
 
-	grounds
+	Evidence
 
 	// Err is why the run is missing; the figures are then not to be read.
 	Err string
 }
 
-// A Verdict is what a comparison comes to.
-type Verdict string
+// A Outcome is what a comparison comes to.
+type Outcome string
 
-// The verdicts, from good to bad. All but the last let a change through; those
+// The outcomes, from good to bad. All but the last let a change through; those
 // in the middle are warnings.
 const (
-	Equal         Verdict = "no change"      // every run is equal to the other side's
-	NoWorse       Verdict = "pass"           // what may be lost is within the tolerance
-	Undecided     Verdict = "undecided"      // four times the seeds do not tell
-	NotComparable Verdict = "not comparable" // other weather, or nothing to compare with
-	Worse         Verdict = "fail"           // net savings or outages are worse beyond the tolerance
+	Equal         Outcome = "no change"      // every run is equal to the other side's
+	NoWorse       Outcome = "pass"           // what may be lost is within the tolerance
+	Undecided     Outcome = "undecided"      // four times the seeds do not decide
+	NotComparable Outcome = "not comparable" // other weather, or nothing to compare with
+	Worse         Outcome = "fail"           // net savings or outages are worse beyond the tolerance
 )
 
 // A Comparison is what distinguishes this program and its files from another
@@ -105,7 +102,7 @@ const (
 // fewer, is neither a loss nor a gain.
 //
 // Scenarios are never pooled: each policy is judged in each by itself. All
-// verdicts share one error rate of 5 %: each scenario and policy has an equal
+// outcomes share one error rate of 5 %: each scenario and policy has an equal
 // part of it, and of that each look at the seeds its own ([stats.LookRate]). So
 // the chance that anything is called worse which is not, over all that is judged
 // and all looks, is at most 5 %, and so is the chance that anything passes which
@@ -121,8 +118,8 @@ type Comparison struct {
 	// Seeds are those that were run in the end, in the order of the looks.
 	Seeds []uint64
 
-	// Verdict is the worst of all Changes.
-	Verdict Verdict
+	// Outcome is the worst of all Changes.
+	Outcome Outcome
 
 	// Changes has one of each scenario and judged policy, in the order of the
 	// cases and of Config.Policies. Scenarios are never summed up together.
@@ -136,7 +133,7 @@ type Comparison struct {
 type Change struct {
 	Scenario, Policy string
 
-	// Units is how many independent units the verdict rests on, and Over what
+	// Units is how many independent units the outcome rests on, and Over what
 	// they are: "windows" where there are enough of them for an interval at the
 	// last look, else "seeds". A unit's value is the mean over its pairs. Over
 	// seeds the windows are as they are, and the result holds for these only.
@@ -159,12 +156,12 @@ type Change struct {
 	// a week.
 	SavingsWeek, OutageWeek, OnDemandWeek float64
 
-	Verdict Verdict
+	Outcome Outcome
 }
 
 // A Difference is that of one figure, in points, over units.
 type Difference struct {
-	// Mean is where rare losses show, Median what the verdict is about.
+	// Mean is where rare losses show, Median what the outcome is about.
 	Mean, Median float64
 
 	// Interval is that of the median, nil with fewer than Need units.
@@ -207,7 +204,6 @@ func (r *Report) compare(ctx context.Context, a Against, runner Runner) error {
 		c.Changes, c.Seeds = p.changes(look), p.seeds
 		c.Warnings = p.warnings()
 		c.judge(len(p.strange) > 0 || p.missing)
-		c.Warnings = append(c.Warnings, c.unknowns()...)
 		next := p.more()
 		if !c.open() || look+1 == stats.LooksMax || next == nil {
 			break
@@ -215,7 +211,7 @@ func (r *Report) compare(ctx context.Context, a Against, runner Runner) error {
 		more := r.Config
 		more.Seeds = next
 		var err error
-		if runs, err = play(ctx, &more, runner); err == nil {
+		if runs, err = runAll(ctx, &more, runner); err == nil {
 			err = checkWeather(&more, runs)
 		}
 		if err != nil {
@@ -227,138 +223,34 @@ func (r *Report) compare(ctx context.Context, a Against, runner Runner) error {
 	return nil
 }
 
-// open reports whether more seeds may tell what these do not.
+// open reports whether more seeds may decide what these do not.
 func (c *Comparison) open() bool {
-	return c.Verdict != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Verdict == Undecided })
+	return c.Outcome != Worse && slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Outcome == Undecided })
 }
 
-// judge sets the verdict, the worst of all. Unpaired says that there are cells
+// judge sets the outcome, the worst of all. Unpaired says that there are cells
 // which only one of the sides could run.
 func (c *Comparison) judge(unpaired bool) {
 	worst := Equal
-	order := []Verdict{Equal, NoWorse, Undecided, NotComparable, Worse}
+	order := []Outcome{Equal, NoWorse, Undecided, NotComparable, Worse}
 	for i := range c.Changes {
-		if v := c.Changes[i].Verdict; slices.Index(order, v) > slices.Index(order, worst) {
+		if v := c.Changes[i].Outcome; slices.Index(order, v) > slices.Index(order, worst) {
 			worst = v
 		}
 	}
 	if unpaired && worst != Worse {
 		worst = NotComparable
 	}
-	c.Verdict = worst
-}
-
-// unknowns name the policies of which the seeds do not tell.
-func (c *Comparison) unknowns() []string {
-	var names []string
-	for i := range c.Changes {
-		if x := &c.Changes[i]; x.Verdict == Undecided {
-			names = append(names, c.name(x))
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("undecided after %s: whether %s lost more than %s points cannot be told", plural(len(c.Seeds), "seed"), strings.Join(names, ", "), exact(lossMax))}
+	c.Outcome = worst
 }
 
 // BeyondNoise reports whether something changed that chance does not explain,
-// so that somebody has to be told.
+// so that somebody has to look.
 func (c *Comparison) BeyondNoise() bool {
 	apart := func(d Difference) bool {
 		return d.Interval != nil && (d.Interval.Low > 0 || d.Interval.High < 0)
 	}
-	return c.Verdict == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool { return apart(x.Savings) || apart(x.Outage) })
-}
-
-// Headline says in one line what the change does to one policy in one scenario.
-// Of several it is the one that loses most among those with the worst verdict,
-// and the one that changes most where none fails.
-func (c *Comparison) Headline() string {
-	x := c.main()
-	switch {
-	case x == nil:
-		return "this change: nothing could be compared"
-	case c.Verdict == Equal:
-		return "this change: none, every run is equal"
-	}
-	line := "this change: net savings " + dollars(x.SavingsWeek) + "/week, outages " + minutes(x.OutageWeek)
-	changed := 0
-	for i := range c.Changes {
-		if c.Changes[i].Changed > 0 {
-			changed++
-		}
-	}
-	line += " (" + c.name(x)
-	switch {
-	case changed > 1 && c.several():
-		line += fmt.Sprintf(", of %d pairs of a policy and a scenario that changed", changed)
-	case changed > 1:
-		line += fmt.Sprintf(", of %s that changed", countPolicies(changed))
-	}
-	line += ")"
-	if x.Demand > 0 {
-		line += ", at another demand: on-demand bill " + dollars(x.OnDemandWeek) + "/week"
-	}
-	return line
-}
-
-// main returns the change that the headline is about, nil without any.
-func (c *Comparison) main() *Change {
-	var best *Change
-	rank := func(x *Change) float64 {
-		switch {
-		case x.Verdict == Worse:
-			return 1e12 + max(-x.Savings.Mean, x.Outage.Mean)
-		case x.Pairs == 0:
-			return -1
-		}
-		return max(math.Abs(x.Savings.Mean), math.Abs(x.Outage.Mean))
-	}
-	for i := range c.Changes {
-		if x := &c.Changes[i]; rank(x) >= 0 && (best == nil || rank(x) > rank(best)) {
-			best = x
-		}
-	}
-	return best
-}
-
-// several reports whether there are changes in more than one scenario.
-func (c *Comparison) several() bool {
-	return slices.ContainsFunc(c.Changes, func(x Change) bool { return x.Scenario != c.Changes[0].Scenario })
-}
-
-// name is the policy of x and, among several, its scenario.
-func (c *Comparison) name(x *Change) string {
-	if c.several() {
-		return x.Policy + " in " + x.Scenario
-	}
-	return x.Policy
-}
-
-// dollars formats an amount with its sign, as −$412.
-func dollars(x float64) string {
-	text := money(math.Abs(x))
-	switch {
-	case strings.Trim(text, "0.") == "":
-		return "+$0"
-	case x < 0:
-		return "−$" + text
-	}
-	return "+$" + text
-}
-
-// minutes formats outage minutes of a week with their sign, as +0.
-func minutes(x float64) string {
-	text := plain(math.Abs(x), 1)
-	text = strings.TrimSuffix(text, ".0")
-	switch {
-	case text == "0":
-		return "+0"
-	case x < 0:
-		return "−" + text + " min/week"
-	}
-	return "+" + text + " min/week"
+	return c.Outcome == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool { return apart(x.Savings) || apart(x.Outage) })
 }
 
 // weekly scales what happens in a window to a week.

@@ -14,12 +14,12 @@ import (
 
 // A pairing collects the cells of two sides, seeds after seeds.
 type pairing struct {
-	config  *Config
-	against Against
-	grounds []grounds // ours, by case
-	judged  []int     // indices of Config.Policies
-	seeds   []uint64
-	pairs   []cellPair // of all seeds, by seed, then case, then policy
+	config   *Config
+	against  Against
+	evidence []Evidence // ours, by case
+	judged   []int      // indices of Config.Policies
+	seeds    []uint64
+	pairs    []cellPair // of all seeds, by seed, then case, then policy
 
 	// known are the policies of a scenario that the other side has, and
 	// strange the scenarios in which it met other conditions.
@@ -57,7 +57,7 @@ type cellKey struct {
 func newPairing(c *Config, a Against) *pairing {
 	p := &pairing{config: c, against: a, known: map[string][]string{}, strange: map[string]bool{}}
 	for i := range c.Cases {
-		p.grounds = append(p.grounds, groundsOf(c.Cases[i].World))
+		p.evidence = append(p.evidence, EvidenceOf(c.Cases[i].Bound))
 	}
 	for i, name := range c.Policies {
 		if len(a.Judged) == 0 || slices.Contains(a.Judged, name) {
@@ -158,7 +158,7 @@ func (p *pairing) strangers(runs []RunRow, seeds int, theirs map[cellKey]*OtherR
 	for i := range runs {
 		r := &runs[i]
 		o := theirs[cellKey{r.Scenario, r.Window, r.Seed, r.Policy}]
-		if o != nil && o.Err == "" && r.Err == nil && !p.alike(r, o, &p.grounds[p.caseOf(i, seeds)]) {
+		if o != nil && o.Err == "" && r.Err == nil && !p.alike(r, o, &p.evidence[p.caseOf(i, seeds)]) {
 			p.strange[r.Scenario] = true
 		}
 	}
@@ -167,14 +167,14 @@ func (p *pairing) strangers(runs []RunRow, seeds int, theirs map[cellKey]*OtherR
 // alike reports whether r and o met the same conditions. Where one program
 // drew for both, a market has the same weather whatever other markets there
 // are: then scenarios that differ in what they may buy are alike too.
-func (p *pairing) alike(r *RunRow, o *OtherRun, own *grounds) bool {
+func (p *pairing) alike(r *RunRow, o *OtherRun, own *Evidence) bool {
 	switch {
-	case o.conditions != "" && o.conditions != own.conditions:
+	case o.Conditions != "" && o.Conditions != own.Conditions:
 		return false
 	case o.Weather == hex.EncodeToString(r.Result.Weather[:]):
 		return true
 	}
-	return p.against.Program == "" && o.conditions != ""
+	return p.against.Program == "" && o.Conditions != ""
 }
 
 // pair returns the cell of runs[i].
@@ -189,7 +189,7 @@ func (p *pairing) pair(runs []RunRow, i, seeds int, theirs map[cellKey]*OtherRun
 	od := theirs[key]
 	n := len(p.config.Policies)
 	ownOD := &runs[i-i%n+slices.Index(p.config.Policies, OnDemand)]
-	own := &p.grounds[p.caseOf(i, seeds)]
+	own := &p.evidence[p.caseOf(i, seeds)]
 	switch {
 	case r.Err != nil:
 		p.lack(r, "ours: "+firstLine(r.Err.Error()))
@@ -209,10 +209,10 @@ func (p *pairing) pair(runs []RunRow, i, seeds int, theirs map[cellKey]*OtherRun
 
 // differ returns the difference of r to o, which have the on-demand runs ownOD
 // and od.
-func differ(r, ownOD *RunRow, o, od *OtherRun, own *grounds) cellPair {
+func differ(r, ownOD *RunRow, o, od *OtherRun, own *Evidence) cellPair {
 	mine := r.Result
 	x := cellPair{both: true, changed: o.Hash != hex.EncodeToString(mine.Hash[:])}
-	if o.file != "" && o.file != own.file {
+	if o.File != "" && o.File != own.File {
 		// The hash covers the file, so it says nothing.
 		x.changed = o.Bill != mine.Bill || o.OutageCost != mine.OutageCost || o.OutageMinutes != mine.OutageMinutes
 	}
@@ -220,14 +220,14 @@ func differ(r, ownOD *RunRow, o, od *OtherRun, own *grounds) cellPair {
 	basis := float64(od.Bill)
 	x.savings, x.outage = float64(saved)/basis*100, float64(mine.OutageCost-o.OutageCost)/basis*100
 	base := ownOD.Result
-	if x.demand = o.demand != "" && o.demand != own.demand; x.demand {
+	if x.demand = o.Demand != "" && o.Demand != own.Demand; x.demand {
 		saved += base.Bill + base.OutageCost - od.Bill - od.OutageCost
 		ownBasis := float64(base.Bill)
 		x.savings = 100 * (float64(base.Bill+base.OutageCost-mine.Bill-mine.OutageCost)/ownBasis -
 			float64(od.Bill+od.OutageCost-o.Bill-o.OutageCost)/basis)
 		x.outage = 100 * (float64(mine.OutageCost)/ownBasis - float64(o.OutageCost)/basis)
 	}
-	window := r.World.Duration
+	window := r.Bound.Duration
 	x.savingsWeek = weekly(saved.Float(), window)
 	x.outageWeek = weekly(float64(mine.OutageMinutes-o.OutageMinutes), window)
 	x.onDemandWeek = weekly((base.Bill - od.Bill).Float(), window)
@@ -270,9 +270,9 @@ func (p *pairing) over(scenario string, rate float64) string {
 		}
 	}
 	if windows < stats.UnitsMin(stats.LookRate(rate, stats.LooksMax-1)/2) {
-		return overSeeds
+		return OverSeeds
 	}
-	return overWindows
+	return OverWindows
 }
 
 // change sums up the pairs of x, which has a policy's place in Config.Policies,
@@ -287,7 +287,7 @@ func (p *pairing) change(x *Change, policy int, rate float64) {
 		for s := range p.seeds {
 			cell := &p.pairs[(s*len(c.Cases)+k)*len(c.Policies)+policy]
 			at := s
-			if x.Over == overWindows {
+			if x.Over == OverWindows {
 				at = k
 			}
 			if cell.both {
@@ -311,18 +311,18 @@ func (p *pairing) change(x *Change, policy int, rate float64) {
 	x.test(lost, cost, rate)
 }
 
-// test sets the verdict by what each unit lost of net savings and cost in
+// test sets the outcome by what each unit lost of net savings and cost in
 // outages, in points. It fails where one of the two is worse, so that each has a
 // half of the error rate for that, and passes only where neither is. Few units
 // with an outage count against a pass; net savings have the cost of outages in
 // them.
 func (x *Change) test(lost, cost []float64, rate float64) {
-	test := stats.Test{Tolerance: lossMax, ExceedsRate: rate / 2, WithinRate: rate}
+	test := stats.Test{Tolerance: LossMax, ExceedsRate: rate / 2, WithinRate: rate}
 	x.Units = len(lost)
 	x.Savings = newDifference(test.Paired(lost)).reversed()
 	test.Rarely = true
 	x.Outage = newDifference(test.Paired(cost))
-	x.Verdict = x.judge()
+	x.Outcome = x.judge()
 }
 
 // count adds a pair to the sums of x.
@@ -365,8 +365,8 @@ func (d Difference) reversed() Difference {
 	return d
 }
 
-// judge returns what the tests tell.
-func (x *Change) judge() Verdict {
+// judge returns what the tests say.
+func (x *Change) judge() Outcome {
 	switch {
 	case x.Pairs == 0:
 		return NotComparable

@@ -15,7 +15,7 @@ import (
 // OnDemand is the policy that savings are measured against. It is always run.
 const OnDemand = "on-demand"
 
-// OracleName is the name under which the bound of [Oracle] stands in reports.
+// OracleName is the name under which the bound of package eval/oracle stands in reports.
 // It is no policy: nothing can be decided by it.
 const OracleName = "oracle"
 
@@ -30,7 +30,7 @@ const (
 // CaptureBaseline where all of them are captures, else DefaultBaseline.
 func BaselineOf(cases []Case) string {
 	for i := range cases {
-		if w := cases[i].World; w == nil || !w.Captured {
+		if w := cases[i].Bound; w == nil || !w.Captured {
 			return DefaultBaseline
 		}
 	}
@@ -55,7 +55,7 @@ type Config struct {
 	// the cases.
 	Baseline string
 
-	// Cases are the worlds and windows. More windows make the intervals speak
+	// Cases are the scenarios and windows. More windows make the intervals speak
 	// of other weeks too and not of other seeds only.
 	Cases []Case
 
@@ -88,13 +88,13 @@ type Config struct {
 	Invocation, Version string
 }
 
-// A Case is one world over one window of its trace.
+// A Case is one scenario over one window of its trace.
 type Case struct {
 	// Scenario is the name or path as the user gave it. Windows of one
 	// scenario lie back to back and count from 0.
 	Scenario string
 	Window   int
-	World    *scenarios.World
+	Bound    *scenarios.BoundScenario
 }
 
 // A Job is one run to be done.
@@ -133,16 +133,16 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultCommand returns the command that repeats j, as far as the world
-// tells it.
+// DefaultCommand returns the command that repeats j, as far as the scenario
+// says.
 func DefaultCommand(j Job) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "spotter sim %s --policy %s --seed %d --from %s",
-		shellWord(j.Scenario), shellWord(j.Policy), j.Seed, j.World.Start.Std().Format(time.RFC3339))
-	if name := j.World.Trace.Name; name != "" && name != "embedded" {
+		shellWord(j.Scenario), shellWord(j.Policy), j.Seed, j.Bound.Start.Std().Format(time.RFC3339))
+	if name := j.Bound.Trace.Name; name != "" && name != "embedded" {
 		fmt.Fprintf(&b, " --trace %s", shellWord(name))
 	}
-	if t := j.World.Truth; !t.Modelled() {
+	if t := j.Bound.Truth; !t.Modelled() {
 		fmt.Fprintf(&b, " --truth %s", t)
 	}
 	return b.String()
@@ -201,8 +201,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: cases: there is no scenario to run", ErrConfig)
 	}
 	for i, k := range c.Cases {
-		if k.World == nil {
-			return fmt.Errorf("%w: cases[%d] (%s, window %d) has no world", ErrConfig, i, k.Scenario, k.Window)
+		if k.Bound == nil {
+			return fmt.Errorf("%w: cases[%d] (%s, window %d) has no scenario", ErrConfig, i, k.Scenario, k.Window)
 		}
 		for _, o := range c.Cases[:i] {
 			if o.Scenario == k.Scenario && o.Window == k.Window {
@@ -249,5 +249,5 @@ func (c *Config) validateGates() error {
 	return nil
 }
 
-// trial reports whether policy p is neither the baseline nor on-demand.
-func (c *Config) trial(p string) bool { return p != c.Baseline && p != OnDemand }
+// Trial reports whether policy p is neither the baseline nor on-demand.
+func (c *Config) Trial(p string) bool { return p != c.Baseline && p != OnDemand }

@@ -174,17 +174,17 @@ func losses() []loss {
 			return 0
 		}
 	}
-	skewed := func(k chance.Key) float64 { return lossMax + 1 - k.LogNormal(1.5) }
+	skewed := func(k chance.Key) float64 { return LossMax + 1 - k.LogNormal(1.5) }
 	return []loss{
 		{"noise around 0", false, around(0, 2), rare(0, 0, 0)},
-		{"all at the tolerance", false, around(lossMax, 1), around(lossMax, 1)},
+		{"all at the tolerance", false, around(LossMax, 1), around(LossMax, 1)},
 		{"skewed at the tolerance", false, skewed, skewed},
 		{"rare outages on both sides", false, rare(0, 0, 0), rare(0.1, 0.1, 9)},
 		{"many outages on both sides", false, rare(0.4, 0.4, 9), rare(0.4, 0.4, 9)},
 		{"equal", false, rare(0, 0, 0), rare(0, 0, 0)},
-		{"all just beyond the tolerance", true, around(lossMax+1e-9, 1), rare(0, 0, 0)},
+		{"all just beyond the tolerance", true, around(LossMax+1e-9, 1), rare(0, 0, 0)},
 		{"skewed beyond the tolerance", true, func(k chance.Key) float64 { return skewed(k) + 1e-9 }, around(-5, 1)},
-		{"an outage in every fourth", true, rare(0, 0, 0), rare(0.25, 0, lossMax+0.01)},
+		{"an outage in every fourth", true, rare(0, 0, 0), rare(0.25, 0, LossMax+0.01)},
 		{"a great outage in every fourth", true, rare(0, 0, 0), rare(0.25, 0, 9)},
 	}
 }
@@ -210,7 +210,7 @@ func TestComparisonErrors(t *testing.T) {
 					}
 				}
 				if most := allowed(errorRate); wrong > most {
-					t.Errorf("%d of %d verdicts are wrong, want at most %d", wrong, experiments, most)
+					t.Errorf("%d of %d outcomes are wrong, want at most %d", wrong, experiments, most)
 				}
 				t.Logf("wrong %.4f, nominal %.4f", float64(wrong)/experiments, errorRate)
 			})
@@ -218,8 +218,8 @@ func TestComparisonErrors(t *testing.T) {
 	}
 }
 
-// looked returns the verdict on a loss after up to all looks, from n seeds on.
-func looked(x loss, n int, key chance.Key, rate float64) Verdict {
+// looked returns the outcome of a loss after up to all looks, from n seeds on.
+func looked(x loss, n int, key chance.Key, rate float64) Outcome {
 	var savings, cost []float64
 	for look := 0; ; look++ {
 		for i := len(savings); i < n<<look; i++ {
@@ -227,8 +227,8 @@ func looked(x loss, n int, key chance.Key, rate float64) Verdict {
 		}
 		c := Change{Pairs: len(savings), Changed: 1}
 		c.test(savings, cost, stats.LookRate(rate, look))
-		if c.Verdict != Undecided || look+1 == stats.LooksMax {
-			return c.Verdict
+		if c.Outcome != Undecided || look+1 == stats.LooksMax {
+			return c.Outcome
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/eval/evaltest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -22,12 +22,31 @@ func decided() []string {
 	return append(slices.DeleteFunc(registry.Names(), func(p string) bool { return p == registry.Manifest }), "spotvortex:compat=true")
 }
 
-// crowd is a world of so many nodes of 16 vCPU and ten pods on each, of 40
-// services of which every fourth follows the hours of the day, half of them
-// under disruption budgets. Every market of the trace may be bought, those with
-// GPUs for a pool of their own that nobody needs.
-func crowd(tb testing.TB, nodes int, intensity float64, lasts time.Duration) *scenarios.World {
+// largeScenario is a scenario of so many nodes of 16 vCPU and ten pods on each. Every market
+// of the trace may be bought, those with GPUs for a pool of their own that nobody
+// needs.
+func largeScenario(tb testing.TB, nodes int, intensity float64, lasts time.Duration) *scenarios.BoundScenario {
 	tb.Helper()
+	sc, err := scenarios.Parse("crowd", largeManifests(nodes, intensity, lasts))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tr, err := trace.Embedded()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	longer := *tr
+	longer.To = max(tr.To, tr.From.Add(lasts+24*time.Hour)) // prices hold until they change
+	w, err := scenarios.Bind(sc, &longer, scenarios.BindOptions{From: tr.From.Add(2 * time.Hour)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return w
+}
+
+// largeManifests has two pools and 40 services, of which every fourth follows the
+// hours of the day, half of them under disruption budgets.
+func largeManifests(nodes int, intensity float64, lasts time.Duration) []byte {
 	const services = 40
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: crowd}\nspec: {duration: %v, warmUp: 1h, market: {intensity: %v}}\n", lasts, intensity)
@@ -73,21 +92,7 @@ spec:
 			fmt.Fprintf(&b, "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: app-%[1]d, namespace: bench}\nspec: {maxUnavailable: 10%%, selector: {matchLabels: {app: app-%[1]d}}}\n", i)
 		}
 	}
-	sc, err := scenarios.Parse("crowd", []byte(b.String()))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tr, err := trace.Embedded()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	longer := *tr
-	longer.To = max(tr.To, tr.From.Add(lasts+24*time.Hour)) // prices hold until they change
-	w, err := scenarios.Bind(sc, &longer, scenarios.BindOptions{From: tr.From.Add(2 * time.Hour)})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return w
+	return []byte(b.String())
 }
 
 // A stopwatch is a policy that times another one, and looks at what its
@@ -120,23 +125,13 @@ func (w *stopwatch) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, po
 	return plan, next
 }
 
-// watched plays w under a policy that is timed.
-func watched(tb testing.TB, w *scenarios.World, spec string, after func(policy.Time)) *stopwatch {
+// watched runs w under a policy that is timed.
+func watched(tb testing.TB, w *scenarios.BoundScenario, spec string, after func(policy.Time)) *stopwatch {
 	tb.Helper()
-	stage, err := sim.NewStage(w)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := registry.New(spec, registry.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	f, err := models.NewClosedForm(models.DefaultConfig())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	watch := &stopwatch{Policy: p, after: after}
-	if _, err := sim.Run(context.Background(), sim.Config{Stage: stage, Policy: watch, Forecaster: f, Seed: 1}); err != nil {
+	cfg := evaltest.Config(tb, w, spec, 1)
+	watch := &stopwatch{Policy: cfg.Policy, after: after}
+	cfg.Policy = watch
+	if _, err := sim.Run(context.Background(), cfg); err != nil {
 		tb.Fatal(err)
 	}
 	return watch
@@ -153,7 +148,7 @@ func at(times []time.Duration, q float64) time.Duration {
 func BenchmarkDecide(b *testing.B) {
 	for _, spec := range decided() {
 		b.Run(strings.ReplaceAll(spec, ":", "/"), func(b *testing.B) {
-			w := crowd(b, 1000, 10, 24*time.Hour)
+			w := largeScenario(b, 1000, 10, 24*time.Hour)
 			var last *stopwatch
 			var took []time.Duration
 			var bytes uint64
@@ -186,7 +181,7 @@ func BenchmarkDecideMonth(b *testing.B) {
 	days := []int{1, 10, 30}
 	for _, spec := range decided() {
 		b.Run(strings.ReplaceAll(spec, ":", "/"), func(b *testing.B) {
-			w := crowd(b, 100, 10, 30*24*time.Hour)
+			w := largeScenario(b, 100, 10, 30*24*time.Hour)
 			for b.Loop() {
 				var heap []uint64
 				var decisions []int

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -25,7 +23,7 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	runs, stopped := play(ctx, &c, runner)
+	runs, stopped := runAll(ctx, &c, runner)
 	if stopped != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
 		return nil, stopped
 	}
@@ -38,109 +36,6 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 		r.stop()
 	}
 	return r, nil
-}
-
-// bounds returns the bounds of every case, and of every case and seed, ordered
-// by case, those that hold in the weather of the seed. Cases that cannot be run
-// have none. Slots of a case is the least of its seeds, and Short counts over all.
-// When ctx ends they are what is worked out by then, and the rest is open: a bound
-// of a large world takes longer than who stops it waits, so what is being worked
-// out then is left to itself.
-func bounds(ctx context.Context, c *Config) (of []Bound, seeded []Bound) {
-	b := &bounding{of: make([]Bound, len(c.Cases)), seeded: make([]Bound, len(c.Cases)*len(c.Seeds))}
-	for i := range b.of {
-		b.of[i].open = true
-	}
-	for i := range b.seeded {
-		b.seeded[i].open = true
-	}
-	if ctx.Err() != nil {
-		return b.of, b.seeded
-	}
-	return b.until(ctx, func() { b.work(ctx, c) })
-}
-
-// A bounding is the bounds as far as they are worked out.
-type bounding struct {
-	mu         sync.Mutex
-	of, seeded []Bound
-	done       int
-}
-
-// until returns the bounds when work is done, or as they are when ctx ends.
-func (b *bounding) until(ctx context.Context, work func()) (of, seeded []Bound) {
-	ready := make(chan struct{})
-	go func() {
-		defer close(ready)
-		work()
-	}()
-	select {
-	case <-ready:
-	case <-ctx.Done():
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	of, seeded = slices.Clone(b.of), slices.Clone(b.seeded)
-	gather(of, seeded)
-	return of, seeded
-}
-
-func (b *bounding) work(ctx context.Context, c *Config) {
-	tell := func() {
-		if c.Progress != nil && ctx.Err() == nil {
-			c.Progress(Progress{Step: StepBounds, Done: b.done, Total: len(b.of) + len(b.seeded)})
-		}
-	}
-	note := func(to *Bound, bound Bound) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		*to = bound
-		b.done++
-		tell()
-	}
-	tell()
-	all := make([]*oracle, len(c.Cases))
-	parallel(c.workers(), len(c.Cases), func(i int) {
-		if ctx.Err() != nil {
-			return
-		}
-		bound := Bound{}
-		if o, err := newOracle(c.Cases[i].World); err == nil {
-			all[i], bound = o, o.every()
-		}
-		note(&b.of[i], bound)
-	})
-	parallel(c.workers(), len(b.seeded), func(i int) {
-		if ctx.Err() != nil {
-			return
-		}
-		k := i / len(c.Seeds)
-		bound := Bound{Cost: b.of[k].Cost, OnDemand: b.of[k].OnDemand, Slots: b.of[k].Cost}
-		if all[k] != nil {
-			if of, err := all[k].under(c.Seeds[i%len(c.Seeds)]); err == nil {
-				bound.Cost = max(bound.Cost, of.Cost)
-				bound.Slots, bound.Short = max(bound.Cost, of.Slots), of.Short
-			}
-		}
-		note(&b.seeded[i], bound)
-	})
-}
-
-// gather adds to the bounds of cases what those of their seeds come to. For a seed
-// whose bounds are open those of its case hold.
-func gather(of, seeded []Bound) {
-	n := len(seeded) / len(of)
-	for i := range of {
-		least := policy.Money(math.MaxInt64)
-		for _, b := range seeded[i*n : (i+1)*n] {
-			if b.open {
-				b.Slots = of[i].Cost
-			}
-			least = min(least, b.Slots)
-			of[i].Short += b.Short
-		}
-		of[i].Slots = least
-	}
 }
 
 // A RunRow is one run with its figures. Rows are ordered by case, then seed,
@@ -160,6 +55,10 @@ type RunRow struct {
 	Values []Value
 }
 
+// Value returns the value of the metric called name, which must be one of
+// [Metrics]; unknown where the run is missing.
+func (r *RunRow) Value(name string) Value { return r.value(mustMetric(name)) }
+
 // value returns the value of metric m, unknown where the run is missing.
 func (r *RunRow) value(m int) Value {
 	if r.Err != nil {
@@ -176,11 +75,11 @@ func (c *Config) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// play does all runs. When ctx ends it returns those that are done with the error,
+// runAll does all runs. When ctx ends it returns those that are done with the error,
 // and the others as unfinished. All policies of a cell follow each other, and every
 // case has a cell with the first seed before any has one with the second: what is
 // done by then can be compared, and speaks of all cases.
-func play(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
+func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 	runs := make([]RunRow, 0, len(c.Cases)*len(c.Seeds)*len(c.Policies))
 	for i, k := range c.Cases {
 		for _, s := range c.Seeds {
@@ -267,42 +166,4 @@ func checkWeather(c *Config, runs []RunRow) error {
 		}
 	}
 	return nil
-}
-
-// measure fills the values of all runs.
-func measure(c *Config, runs []RunRow, seeded []Bound) {
-	n := len(c.Policies)
-	for i := 0; i < len(runs); i += n {
-		bound := seeded[i/n]
-		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
-		for j := i; j < i+n; j++ {
-			if runs[j].Policy == OnDemand {
-				m.onDemand = runs[j].Result
-			}
-			if runs[j].Policy == c.Baseline {
-				m.baseline = runs[j].Result
-			}
-		}
-		for j := i; j < i+n; j++ {
-			if runs[j].Err == nil {
-				m.run = runs[j].Result
-				runs[j].Values = m.measure()
-				if bound.open {
-					forgetBounds(runs[j].Values)
-				}
-			}
-		}
-	}
-}
-
-// boundMetrics are those that say something of the oracle.
-var boundMetrics = []string{
-	"oracle_usd", "oracle_on_demand_usd", "oracle_slots_usd", "packing_overhead", "regret", "regret_slots", "attainable_share", "attainable_share_slots",
-}
-
-// forgetBounds makes what is measured against the oracle unknown.
-func forgetBounds(values []Value) {
-	for _, name := range boundMetrics {
-		values[mustMetric(name)] = Value{}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ErrGate is wrapped by every error of [ParseGate].
@@ -52,7 +53,9 @@ func StandingGates() []Gate {
 
 // gateForm is [WHO:]METRIC.STAT OP VALUE. A policy and the path of a scenario
 // may hold colons and equal signs of their own; a metric holds neither.
-var gateForm = regexp.MustCompile(`^(?:(.*):)?\s*([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)\s*(<=|>=|==|!=|<|>)\s*([^\s=<>]\S*)$`)
+var gateForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(.*):)?\s*([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)\s*(<=|>=|==|!=|<|>)\s*([^\s=<>]\S*)$`)
+})
 
 // ParseGate reads a gate of the form [WHO:]METRIC.STAT OP VALUE, where METRIC
 // follows the last colon and WHO is [POLICY] [vs POLICY] [in SCENARIO].
@@ -61,7 +64,7 @@ func ParseGate(text string) (Gate, error) {
 		return Gate{}, fmt.Errorf("%w %q: %s", ErrGate, text, fmt.Sprintf(format, args...))
 	}
 	text = strings.TrimSpace(text)
-	part := gateForm.FindStringSubmatch(text)
+	part := gateForm().FindStringSubmatch(text)
 	if part == nil {
 		return wrong("want [POLICY:]METRIC.STAT OP VALUE with OP one of < <= > >= == !=, as in outage_delta.max<=0")
 	}
@@ -80,7 +83,7 @@ func ParseGate(text string) (Gate, error) {
 	if !slices.Contains(Statistics(), g.Statistic) {
 		return wrong("there is no statistic %q; the statistics are %v", g.Statistic, Statistics())
 	}
-	if (g.Statistic == Low || g.Statistic == High) && !metrics[m].interval {
+	if (g.Statistic == Low || g.Statistic == High) && !metrics[m].Interval {
 		return wrong("there is no interval of %s, and so no %s", g.Metric, g.Statistic)
 	}
 	value, err := strconv.ParseFloat(part[5], 64)
@@ -113,20 +116,20 @@ func (g *Gate) readWho(who string) bool {
 
 // String returns the gate as ParseGate reads it.
 func (g Gate) String() string {
-	s := g.condition()
-	if who := g.who(); who != "" {
+	s := g.Condition()
+	if who := g.Who(); who != "" {
 		s = who + ":" + s
 	}
 	return s
 }
 
-// condition is the gate without whom it holds for.
-func (g Gate) condition() string {
+// Condition is the gate without whom it holds for.
+func (g Gate) Condition() string {
 	return fmt.Sprintf("%s.%s %s %s", g.Metric, g.Statistic, g.Op, strconv.FormatFloat(g.Value, 'f', -1, 64))
 }
 
-// who is what stands before the colon.
-func (g Gate) who() string {
+// Who is what stands before the colon.
+func (g Gate) Who() string {
 	s := g.Policy
 	if g.Versus != "" {
 		s += " vs " + g.Versus
@@ -141,7 +144,7 @@ func (g Gate) who() string {
 func (g Gate) holdsFor(c *Config) []int {
 	var policies []int
 	for i, p := range c.Policies {
-		if g.Policy == p || g.Policy == "" && c.trial(p) && p != g.Versus {
+		if g.Policy == p || g.Policy == "" && c.Trial(p) && p != g.Versus {
 			policies = append(policies, i)
 		}
 	}
@@ -167,7 +170,7 @@ func (g Gate) met(actual float64) bool {
 	panic("eval: gate with the operator " + g.Op)
 }
 
-// A GateResult is the verdict on one policy in one scenario under one gate.
+// A GateResult is the result for one policy in one scenario under one gate.
 type GateResult struct {
 	Gate     Gate
 	Policy   string
@@ -180,11 +183,12 @@ type GateResult struct {
 	// fail: the run that is missing may be the one that broke the gate.
 	Missing int
 
-	// Reason says why there is no value of low or high, as "need ≥ 9 seeds for
-	// 99.3 %"; empty where there is one.
-	Reason string
+	// Need is how many units the interval needs of which low or high is an end,
+	// where there are too few, else 0. Over says what the units are.
+	Need int
+	Over string
 
-	// Pass is the verdict.
+	// Pass says that the gate is met.
 	Pass bool
 
 	// Stopped says that it fails because the comparison was stopped.
@@ -201,7 +205,7 @@ type GateResult struct {
 
 // judge applies g to the runs of one policy in one scenario.
 func (g Gate) judge(r *Report, group *Group, p int) GateResult {
-	result := g.look(r, group, p)
+	result := g.Measure(r, group, p)
 	result.Pass = result.Missing == 0 && g.passes(result.Actual)
 	return result
 }
@@ -209,8 +213,8 @@ func (g Gate) judge(r *Report, group *Group, p int) GateResult {
 // passes reports whether there is a value and it satisfies the gate.
 func (g Gate) passes(actual Value) bool { return actual.Known && g.met(actual.V) }
 
-// look works out what g judges of one policy in one scenario, without a verdict.
-func (g Gate) look(r *Report, group *Group, p int) GateResult {
+// Measure returns what g judges of one policy in one scenario, without judging it.
+func (g Gate) Measure(r *Report, group *Group, p int) GateResult {
 	result := GateResult{Gate: g, Policy: r.Config.Policies[p], Scenario: group.Scenario, Run: -1, Case: -1}
 	m := metricIndex(g.Metric)
 	windows := make([][]float64, len(group.Cases))
@@ -241,7 +245,7 @@ func (g Gate) look(r *Report, group *Group, p int) GateResult {
 	}
 	result.Actual = summary.Of(g.Statistic)
 	if end && summary.Need > 0 {
-		result.Reason = summary.NeedWords() + " for " + levelWords(r.Level)
+		result.Need, result.Over = summary.Need, summary.Over
 	}
 	return result
 }
@@ -269,3 +273,8 @@ func (g Gate) value(r *Report, i, m int) Value {
 	o := other.value(m)
 	return Value{v.V - o.V, o.Known}
 }
+
+// Estimated reports whether the gate had a value of every run to judge by. One
+// that had not, or whose comparison was stopped, fails for want of an answer and
+// not for a bad one.
+func (g *GateResult) Estimated() bool { return g.Missing == 0 && g.Actual.Known && !g.Stopped }

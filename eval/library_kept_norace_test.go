@@ -7,20 +7,22 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/eval/evaltest"
 )
 
-// TestManifestsKept plays mixed-pool, of which one pool may be up to four fifths on spot
+// TestManifestsKept runs mixed-pool, of which one pool may be up to four fifths on spot
 // and the other is to hold an exact ratio: policies that go by the manifest keep both,
 // the baselines that know no share do not, and on-demand holds less than asked for.
 func TestManifestsKept(t *testing.T) {
 	const most = "pool general holds more on spot than the 80 % that spotShare.max allows"
-	w, l := libraryWorld(t, "mixed-pool"), newLibrary(false)
+	w, l := evaltest.Embedded(t, "mixed-pool"), newLibrary(false)
 	for policy, says := range map[string]string{
 		"spot": most, "karpenter": most, "as-is": most, OnDemand: "spotShare.min",
 		"static": "", "spotvortex": "", "portfolio": "", "manifest": "",
 	} {
 		for seed := uint64(1); seed <= 2; seed++ {
-			r, err := l.run(context.Background(), Job{Case: Case{Scenario: w.Name, World: w}, Policy: policy, Seed: seed})
+			r, err := l.run(context.Background(), Job{Case: Case{Scenario: w.Name, Bound: w}, Policy: policy, Seed: seed})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -9,53 +8,35 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/eval/evaltest"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// libraryWorld returns an embedded world on the trace that it names.
-func libraryWorld(t *testing.T, name string) *scenarios.World {
-	t.Helper()
-	sc, err := scenarios.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, _, err := trace.EmbeddedNamed(cmp.Or(sc.Trace, "embedded"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-// A library does runs on embedded worlds. Runs of one seed in one world share
+// A library does runs on embedded scenarios. Runs of one seed in one scenario share
 // its weather.
 type library struct {
 	check bool
 
 	mu       sync.Mutex
-	stages   map[*scenarios.World]*sim.Stage
+	stages   map[*scenarios.BoundScenario]*sim.Prepared
 	weathers map[libraryKey]*weather.Weather
 }
 
 type libraryKey struct {
-	world *scenarios.World
-	seed  uint64
+	scenario *scenarios.BoundScenario
+	seed     uint64
 }
 
 func newLibrary(check bool) *library {
-	return &library{check: check, stages: map[*scenarios.World]*sim.Stage{}, weathers: map[libraryKey]*weather.Weather{}}
+	return &library{check: check, stages: map[*scenarios.BoundScenario]*sim.Prepared{}, weathers: map[libraryKey]*weather.Weather{}}
 }
 
-// draw returns the stage of a world and the weather of a seed in it.
-func (l *library) draw(w *scenarios.World, seed uint64) (*sim.Stage, *weather.Weather, error) {
+// draw returns the stage of a scenario and the weather of a seed in it.
+func (l *library) draw(w *scenarios.BoundScenario, seed uint64) (*sim.Prepared, *weather.Weather, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := libraryKey{w, seed}
@@ -63,26 +44,26 @@ func (l *library) draw(w *scenarios.World, seed uint64) (*sim.Stage, *weather.We
 		return l.stages[w], drawn, nil
 	}
 	if l.stages[w] == nil {
-		stage, err := sim.NewStage(w)
+		stage, err := sim.Prepare(w)
 		if err != nil {
 			return nil, nil, err
 		}
 		l.stages[w] = stage
 	}
-	drawn, err := l.stages[w].NewWeather(seed)
+	drawn, err := l.stages[w].DrawWeather(seed)
 	l.weathers[key] = drawn
 	return l.stages[w], drawn, err
 }
 
 // run is a Runner.
 func (l *library) run(ctx context.Context, j Job) (*sim.Result, error) {
-	stage, drawn, err := l.draw(j.World, j.Seed)
+	stage, drawn, err := l.draw(j.Bound, j.Seed)
 	if err != nil {
 		return nil, err
 	}
 	var named []string
-	for i := range j.World.Pools {
-		named = append(named, j.World.Pools[i].Policy)
+	for i := range j.Bound.Pools {
+		named = append(named, j.Bound.Pools[i].Policy)
 	}
 	p, err := registry.New(j.Policy, registry.Options{Manifests: named})
 	if err != nil {
@@ -92,21 +73,21 @@ func (l *library) run(ctx context.Context, j Job) (*sim.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sim.Run(ctx, sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: drawn, Check: l.check})
+	return sim.Run(ctx, sim.Config{Prepared: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: drawn, Check: l.check})
 }
 
-// TestLibraryUnderEveryPolicy runs every embedded world under every policy with
+// TestLibraryUnderEveryPolicy runs every embedded scenario under every policy with
 // the checkers on, which panic or fail when pods, nodes or money do not add up.
-// The worlds for measuring speed are left to the benchmarks, and under the race
+// The scenarios for measuring speed are left to the benchmarks, and under the race
 // detector only half a day of the longer ones is metered, under every third
-// policy, other ones in each world.
+// policy, other ones in each scenario.
 func TestLibraryUnderEveryPolicy(t *testing.T) {
 	l := newLibrary(true)
 	for i, name := range scenarios.Names() {
 		if strings.HasPrefix(name, "bench-") {
 			continue
 		}
-		w := libraryWorld(t, name)
+		w := evaltest.Embedded(t, name)
 		if libraryCut && w.Duration > 48*time.Hour {
 			w.Duration, w.WarmUp = 12*time.Hour, 6*time.Hour
 		}
@@ -116,7 +97,7 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 				if libraryCut && (i+k)%3 != 0 {
 					continue
 				}
-				r, err := l.run(context.Background(), Job{Case: Case{Scenario: name, World: w}, Policy: p, Seed: 1})
+				r, err := l.run(context.Background(), Job{Case: Case{Scenario: name, Bound: w}, Policy: p, Seed: 1})
 				if err != nil {
 					t.Errorf("%s: %v", p, err)
 					continue
@@ -130,9 +111,9 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 }
 
 // Of the policies that only choose how much to put on spot each is best in some
-// worlds of the library and far behind in others: a library in which one of them
-// always won would teach nothing. The worlds here suffice for it and take little
-// time; docs/worlds.md has the table of all.
+// scenarios of the library and far behind in others: a library in which one of them
+// always won would teach nothing. The scenarios here suffice for it and take little
+// time; docs/scenarios.md has the table of all.
 func TestLibraryTellsPoliciesApart(t *testing.T) {
 	winner := map[string]string{
 		"black-friday": OnDemand, "long-jobs": OnDemand, "stateful-zonal": OnDemand,
@@ -145,7 +126,7 @@ func TestLibraryTellsPoliciesApart(t *testing.T) {
 	c.Policies, c.Baseline, c.Seeds = []string{OnDemand, "spot", "static"}, OnDemand, DefaultSeeds(7)
 	for _, name := range scenarios.Names() {
 		if winner[name] != "" {
-			c.Cases = append(c.Cases, Case{Scenario: name, World: libraryWorld(t, name)})
+			c.Cases = append(c.Cases, Case{Scenario: name, Bound: evaltest.Embedded(t, name)})
 		}
 	}
 	r, err := Run(context.Background(), c, newLibrary(false).run)
@@ -156,9 +137,9 @@ func TestLibraryTellsPoliciesApart(t *testing.T) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		won := slices.Index(c.Policies, winner[g.Scenario])
-		saved := func(p int) float64 { return g.Policies[p].summary("net_savings_pct").Median }
+		saved := func(p int) float64 { return g.Policies[p].Summary("net_savings_pct").Median }
 		for p, name := range c.Policies {
-			if g.Policies[p].summary("net_savings_pct").N == 0 {
+			if g.Policies[p].Summary("net_savings_pct").N == 0 {
 				t.Fatalf("%s: no figure of %s", g.Scenario, name)
 			}
 			switch distance := saved(won) - saved(p); {
@@ -175,7 +156,7 @@ func TestLibraryTellsPoliciesApart(t *testing.T) {
 	}
 	for _, name := range c.Policies {
 		if best[name] < 2 || behind[name] < 4 {
-			t.Errorf("%s is best in %d worlds and far behind in %d; want at least 2 and 4", name, best[name], behind[name])
+			t.Errorf("%s is best in %d scenarios and far behind in %d; want at least 2 and 4", name, best[name], behind[name])
 		}
 	}
 }

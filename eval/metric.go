@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -21,11 +20,14 @@ type Metric struct {
 	// About defines the figure in one sentence.
 	About string
 
-	// interval says that confidence intervals are computed for it.
-	interval bool
+	// Interval says that confidence intervals are computed for it.
+	Interval bool
 
 	value func(*match) (float64, bool)
 }
+
+// YesNo reports whether m is true or false rather than a number.
+func (m *Metric) YesNo() bool { return m.Unit == "yes/no" }
 
 // Metrics returns every metric in the order in which outputs have them.
 func Metrics() []Metric { return append([]Metric(nil), metrics...) }
@@ -113,7 +115,7 @@ var metrics = []Metric{
 	{"drains", "count", "Nodes drained.", false, count(func(r *sim.Result) int64 { return r.Drains })},
 	{"node_hours", "h", "Hours of initialized nodes.", false,
 		func(m *match) (float64, bool) { return m.run.NodeHours, true }},
-	{"spot_share", "share", "Spot part of the vCPU-hours (GPU-hours in GPU worlds) held.", true,
+	{"spot_share", "share", "Spot part of the vCPU-hours (GPU-hours in GPU scenarios) held.", true,
 		func(m *match) (float64, bool) { return m.run.SpotShare, true }},
 	{"jobs_done", "count", "Instances of jobs done in time.", false, count(func(r *sim.Result) int64 { return r.JobsDone })},
 	{"jobs_missed", "count", "Instances of jobs that missed their deadline.", false, count(func(r *sim.Result) int64 { return r.JobsMissed })},
@@ -187,69 +189,11 @@ func budgets(add func(r *sim.BudgetResult, sum float64) float64) func(*match) (f
 // the others the difference to another policy is the comparison.
 var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored", "outage_delta"}
 
-// A match is one run beside those that it is measured against, of the same
-// case and seed. onDemand and baseline are nil when their run is missing.
-type match struct {
-	run, onDemand, baseline *sim.Result
-
-	// savings and baseSavings are the net savings of run and baseline; they
-	// stand only where the results they come from do.
-	savings, baseSavings policy.Money
-
-	// oracle, slotsOracle and onDemandOracle are the bounds of the case and seed.
-	oracle, slotsOracle, onDemandOracle policy.Money
-
-	discount1y, discount3y float64
-}
-
-// measure returns the values of all metrics of m, in their order.
-func (m match) measure() []Value {
-	if m.onDemand != nil {
-		m.savings = cost(m.onDemand) - cost(m.run)
-		if m.baseline != nil {
-			m.baseSavings = cost(m.onDemand) - cost(m.baseline)
-		}
-	}
-	values := make([]Value, len(metrics))
-	for i := range metrics {
-		if v, ok := metrics[i].value(&m); ok {
-			values[i] = Value{v, true}
-		}
-	}
-	return values
-}
-
 // A Value is a figure that may be unknown: one that compares with a missing
 // run, or has nothing to divide by.
 type Value struct {
 	V     float64
 	Known bool
-}
-
-// cost is what a policy is to make small.
-func cost(r *sim.Result) policy.Money { return r.Bill + r.OutageCost }
-
-// committed returns the net savings against on-demand's nodes under a
-// commitment that saves the share discount of their price.
-func (m *match) committed(discount float64) policy.Money {
-	if m.onDemand == nil {
-		return 0
-	}
-	return billing.Committed(m.onDemand.Bill, discount) + m.onDemand.OutageCost - cost(m.run)
-}
-
-// percentOfBill returns amount in percent of the on-demand bill, unknown where
-// nothing was billed.
-func (m *match) percentOfBill(amount policy.Money) (float64, bool) {
-	if m.onDemand == nil || m.onDemand.Bill <= 0 {
-		return 0, false
-	}
-	return float64(amount) / float64(m.onDemand.Bill) * 100, true
-}
-
-// floored reports whether the baseline saves too little to be a denominator.
-func (m *match) floored() bool {
-	return m.onDemand != nil && absolute(m.baseSavings) < m.onDemand.Bill.Times(improvementFloor)
 }
 
 func improvement(m *match) (float64, bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// compared are the metrics that a story shows unless it names its own.
+// compared are the metrics that a test case shows unless it names its own.
 const compared = "on_demand_bill_usd,on_demand_outage_cost_usd,net_savings_usd,net_savings_pct,net_savings_delta_pct," +
 	"net_profit_improvement_pct,improvement_floored,net_savings_vs_1y_usd,net_savings_vs_1y_pct,net_savings_vs_3y_usd," +
 	"net_savings_vs_3y_pct,outage_minutes,outage_delta,oracle_usd,regret,attainable_share"
@@ -43,13 +43,13 @@ func TestMeasure(t *testing.T) {
 
 // figure formats a value with six digits, as many as a reader will check.
 func figure(m *Metric, v Value) string {
-	if m.truth() {
+	if m.YesNo() {
 		return strconv.FormatBool(v.V != 0)
 	}
 	return strconv.FormatFloat(v.V, 'g', 6, 64)
 }
 
-// read takes a line of a story into the match.
+// read takes a line of a test case into the match.
 func (m *match) read(t *testing.T, words []string) {
 	if words[0] == "oracle" {
 		m.oracle, m.slotsOracle = amount(t, words[1]), amount(t, words[len(words)-1])
@@ -72,7 +72,7 @@ func (m *match) read(t *testing.T, words []string) {
 		case "pod-days":
 			r.PodDays = amount(t, value).Float()
 		default:
-			t.Fatalf("a story has no %q", key)
+			t.Fatalf("a test case has no %q", key)
 		}
 	}
 	switch words[0] {
@@ -83,7 +83,7 @@ func (m *match) read(t *testing.T, words []string) {
 	case "run":
 		m.run = r
 	default:
-		t.Fatalf("a story has no line %q", words[0])
+		t.Fatalf("a test case has no line %q", words[0])
 	}
 }
 

@@ -2,9 +2,10 @@ package eval
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/spotter-dev/spotter/eval/oracle"
 )
 
 // A Step is a part of a comparison that takes time.
@@ -42,8 +43,8 @@ type SoFar struct {
 
 // A progress adds up what is finished, and reports it.
 type progress struct {
-	tell func(Progress) // may be nil
-	c    *Config
+	report func(Progress) // may be nil
+	c      *Config
 
 	mu    sync.Mutex
 	state Progress
@@ -54,7 +55,7 @@ type progress struct {
 }
 
 func newProgress(c *Config) *progress {
-	p := &progress{tell: c.Progress, c: c, first: map[string]int{}}
+	p := &progress{report: c.Progress, c: c, first: map[string]int{}}
 	cells := len(c.Cases) * len(c.Seeds)
 	p.state = Progress{Step: StepRuns, Total: cells * len(c.Policies), Cells: cells}
 	for range cells {
@@ -78,26 +79,26 @@ func (p *progress) ran(runs []RunRow, i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state.Done++
-	if p.tell == nil {
+	if p.report == nil {
 		return
 	}
 	n := len(p.c.Policies)
 	if p.left[i/n]--; p.left[i/n] == 0 {
 		p.finish(slices.Clone(runs[i/n*n : i/n*n+n]))
 	}
-	p.tell(p.state)
+	p.report(p.state)
 }
 
 // finish adds a cell of which all is done.
 func (p *progress) finish(cell []RunRow) {
 	p.state.Finished++
-	measure(p.c, cell, []Bound{{open: true}})
+	measure(p.c, cell, []oracle.Bound{{Open: true}})
 	p.state.SoFar = slices.Clone(p.state.SoFar) // what was reported before is kept
 	for i := range cell {
 		at := p.first[cell[i].Scenario] + i
 		row := &p.state.SoFar[at]
-		row.Saved = insert(&p.saved[at], cell[i].value(mustMetric("net_savings_pct")))
-		row.Outage = insert(&p.lost[at], cell[i].value(mustMetric("outage_minutes")))
+		row.Saved = insert(&p.saved[at], cell[i].Value("net_savings_pct"))
+		row.Outage = insert(&p.lost[at], cell[i].Value("outage_minutes"))
 	}
 }
 
@@ -163,18 +164,5 @@ func (r *Report) stop() {
 	r.Stopped = true
 	for i := range r.Gates {
 		r.Gates[i].Pass, r.Gates[i].Stopped = false, true
-	}
-}
-
-// Incomplete says how far a comparison came that was stopped, empty for one that
-// was not.
-func (r *Report) Incomplete() string {
-	switch done := r.Done(); {
-	case !r.Stopped:
-		return ""
-	case done == len(r.Runs):
-		return fmt.Sprintf("INCOMPLETE: stopped after all %s, while bounds or the comparison were worked out", plural(done, "run"))
-	default:
-		return fmt.Sprintf("INCOMPLETE: stopped after %d of %s", done, plural(len(r.Runs), "run"))
 	}
 }

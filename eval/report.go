@@ -1,18 +1,15 @@
 package eval
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
+	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A Report is what a comparison found. Its outputs are [Report.WriteTable],
-// [Report.WriteMarkdown], [Report.WriteCSV] and [Report.WriteJSON].
+// A Report is what a comparison found. Package eval/format writes it.
 type Report struct {
 	// Config is complete: defaults filled in, on-demand and baseline added.
 	Config Config
@@ -22,7 +19,7 @@ type Report struct {
 
 	// Oracles has the bounds of each case that hold whatever the weather. The
 	// metric oracle_usd of a run is that of its seed, which may be above.
-	Oracles []Bound
+	Oracles []oracle.Bound
 
 	// Runs are ordered by case, seed and policy.
 	Runs []RunRow
@@ -39,7 +36,7 @@ type Report struct {
 	// names them. Scenarios are never summed up together.
 	Groups []Group
 
-	// Gates are the verdicts, in the order of Config.Gates, Config.Policies and
+	// Gates are the results, in the order of Config.Gates, Config.Policies and
 	// Groups.
 	Gates []GateResult
 
@@ -154,19 +151,19 @@ func (r *Report) ExitCode() int {
 	switch {
 	case r.Missing() > 0, r.Stopped:
 		return 3
-	case r.Failed(), r.Comparison != nil && r.Comparison.Verdict == Worse:
+	case r.Failed(), r.Comparison != nil && r.Comparison.Outcome == Worse:
 		return 1
 	}
 	return 0
 }
 
 // newReport sums up runs. The runs' values are filled in.
-func newReport(c *Config, runs []RunRow, oracles, seeded []Bound) *Report {
+func newReport(c *Config, runs []RunRow, oracles, seeded []oracle.Bound) *Report {
 	measure(c, runs, seeded)
 	r := &Report{Config: *c, Oracles: oracles, Runs: runs, Level: 1 - c.errorRate()}
 	for _, k := range c.Cases {
-		if !slices.Contains(r.Traces, k.World.Trace) {
-			r.Traces = append(r.Traces, k.World.Trace)
+		if !slices.Contains(r.Traces, k.Bound.Trace) {
+			r.Traces = append(r.Traces, k.Bound.Trace)
 		}
 	}
 	r.Groups = groupsOf(c.Cases)
@@ -203,21 +200,13 @@ func groupsOf(cases []Case) []Group {
 	return groups
 }
 
-// group returns the group of a scenario, which must be one of those compared.
-func (r *Report) group(scenario string) *Group {
+// Group returns the group of a scenario, which must be one of those compared.
+func (r *Report) Group(scenario string) *Group {
 	i := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Scenario == scenario })
 	if i < 0 {
 		panic("eval: the scenario " + scenario + " was not run")
 	}
 	return &r.Groups[i]
-}
-
-// in returns " in SCENARIO" where there are several, for the end of a sentence.
-func (r *Report) in(scenario string) string {
-	if len(r.Groups) == 1 {
-		return ""
-	}
-	return " in " + scenario
 }
 
 // indices returns the places in Runs of policy p in case k.
@@ -230,13 +219,29 @@ func (r *Report) indices(k, p int) []int {
 	return out
 }
 
+// RunsOf returns the places in Runs of policy p over the cases of g, the missing
+// ones too.
+func (r *Report) RunsOf(g *Group, p int) []int {
+	var out []int
+	for _, k := range g.Cases {
+		out = append(out, r.indices(k, p)...)
+	}
+	return out
+}
+
+// Summary returns the summary of the metric called name, which must be one of
+// [Metrics].
+func (p *PolicyReport) Summary(name string) *Summary { return &p.Summaries[mustMetric(name)] }
+
+// Median returns that of the metric called name, which must be one of [Metrics].
+func (w *WindowMedians) Median(name string) Value { return w.Medians[mustMetric(name)] }
+
 // summarizePolicy sums up policy p over the cases of g.
 func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	out := PolicyReport{Policy: r.Config.Policies[p], Worst: -1}
-	var all []int
+	all := r.RunsOf(g, p)
 	for _, k := range g.Cases {
 		runs := r.indices(k, p)
-		all = append(all, runs...)
 		window := WindowMedians{Case: k, Medians: make([]Value, len(metrics))}
 		for m := range metrics {
 			if values := r.known(runs, m); len(values) > 0 {
@@ -261,7 +266,7 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 			windows[i] = r.known(r.indices(k, p), m)
 		}
 		rate := 0.0
-		if metrics[m].interval {
+		if metrics[m].Interval {
 			rate = r.Config.errorRate()
 		}
 		out.Summaries = append(out.Summaries, summarizeRuns(windows, rate))
@@ -357,88 +362,8 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 	return out
 }
 
-// reclaims says where reclaims come from in the cases that use trace t: a
-// trace may have recorded the availability of some markets only.
-func (r *Report) reclaims(t *scenarios.TraceInfo) string {
-	said := "modelled"
-	for i := range r.Config.Cases {
-		if w := r.Config.Cases[i].World; w.Trace == *t && w.Reclaims() != said {
-			said = w.Reclaims()
-		}
-	}
-	return said
-}
+// End returns when the window of k ends.
+func (k *Case) End() policy.Time { return k.Bound.Start.Add(k.Bound.Duration) }
 
-// role says what part a policy has in the comparison.
-func (c *Config) role(p string) string {
-	switch p {
-	case OnDemand:
-		return "on-demand"
-	case c.Baseline:
-		return "baseline"
-	}
-	return "compared"
-}
-
-// end returns when the window of k ends.
-func (k *Case) end() policy.Time { return k.World.Start.Add(k.World.Duration) }
-
-// command returns the command that repeats run i.
-func (r *Report) command(i int) string { return r.Config.Command(r.Runs[i].Job) }
-
-// traceNotes say of each trace what it is, and whether its prices and reclaims are
-// recorded. Every output carries them.
-func (r *Report) traceNotes() []string {
-	var notes []string
-	for i := range r.Traces {
-		t := &r.Traces[i]
-		name := t.Name
-		if t.About != "" {
-			name += " (" + strings.TrimSuffix(t.About, ".") + ")"
-		}
-		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, t.Prices(), instant(t.From), instant(t.To), r.reclaims(t)))
-	}
-	return notes
-}
-
-// Notes are the sentences below the tables, in plain words.
-func (r *Report) Notes() []string {
-	notes := append(r.traceNotes(), truthNotes(&r.Config)...)
-	notes = append(notes,
-		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
-		"Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
-		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
-		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
-	if len(r.Groups) > 1 {
-		notes = append(notes, AcrossNote)
-	}
-	if len(r.Violations()) > 0 {
-		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
-	}
-	notes = append(notes, r.intervalNotes()...)
-	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
-	if i := slices.IndexFunc(r.Config.Cases, func(k Case) bool { return len(k.World.Budgets) > 0 }); i >= 0 {
-		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
-	}
-	return append(notes, worldNotes(&r.Config)...)
-}
-
-// budgeted reports whether a case of g has budgets.
-func (r *Report) budgeted(g *Group) bool {
-	return slices.ContainsFunc(g.Cases, func(k int) bool { return len(r.Config.Cases[k].World.Budgets) > 0 })
-}
-
-// instant formats t to the minute, or to the day at midnight.
-func instant(t policy.Time) string {
-	if u := t.Std(); u.Hour() != 0 || u.Minute() != 0 {
-		return u.Format("2006-01-02 15:04")
-	}
-	return t.Std().Format(time.DateOnly)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+// Command returns the command that repeats run i.
+func (r *Report) Command(i int) string { return r.Config.Command(r.Runs[i].Job) }

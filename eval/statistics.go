@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/spotter-dev/spotter/eval/stats"
@@ -74,20 +73,9 @@ type Summary struct {
 
 // What the units of intervals are.
 const (
-	overWindows = "windows"
-	overSeeds   = "seeds"
+	OverWindows = "windows"
+	OverSeeds   = "seeds"
 )
-
-// NeedWords says what is missing for an interval, as "need ≥ 8 seeds"; empty
-// where nothing is.
-func (s *Summary) NeedWords() string {
-	if s.Need == 0 {
-		return ""
-	}
-	return needWords(s.Need, s.Over)
-}
-
-func needWords(n int, over string) string { return fmt.Sprintf("need ≥ %d %s", n, over) }
 
 // A WindowSummary is what the medians of windows over their seeds come to. It
 // holds nothing when N is 0.
@@ -172,10 +160,10 @@ func summarizeRuns(windows [][]float64, rate float64) Summary {
 	if rate == 0 || s.N == 0 {
 		return s
 	}
-	s.Over = overSeeds
+	s.Over = OverSeeds
 	units := windows[0]
 	if len(windows) > 1 {
-		s.Over, units = overWindows, nil
+		s.Over, units = OverWindows, nil
 		for _, v := range medians {
 			if v.Known {
 				units = append(units, v.V)
@@ -218,4 +206,37 @@ func summarizeWindows(values []Value) WindowSummary {
 	s.Min, s.Median, s.Max = known[0], stats.Quantile(known, 0.5), known[s.N-1]
 	s.Positive = float64(positive) / float64(s.N)
 	return s
+}
+
+// windowsMany is how many windows make a table show their median and the worst
+// of them in place of each.
+const windowsMany = 8
+
+// Many reports whether g has so many windows that each is not listed.
+func (g *Group) Many() bool { return g.Windows >= windowsMany }
+
+// errorRate returns that of one interval: a policy's part of what all of them
+// share.
+func (c *Config) errorRate() float64 { return errorRate / float64(len(c.Policies)) }
+
+// IntervalsOver says what the units of intervals in g are: windows where there
+// are several, else seeds.
+func (g *Group) IntervalsOver() string {
+	if len(g.Cases) > 1 {
+		return OverWindows
+	}
+	return OverSeeds
+}
+
+// Lacks returns how many units the intervals of g need where there are too few,
+// else 0.
+func (r *Report) Lacks(g *Group) int {
+	units := len(r.Config.Seeds)
+	if len(g.Cases) > 1 {
+		units = len(g.Cases)
+	}
+	if need := stats.UnitsMin(r.Config.errorRate()); units < need {
+		return need
+	}
+	return 0
 }

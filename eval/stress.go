@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
 // A Stress is one comparison repeated under truths that its policies do not know.
-// Its outputs are those of [StressFormats].
+// Package eval/format writes it.
 type Stress struct {
 	// Truths are those of [weather.Truths], and Reports has one of each: the same
 	// comparison under that truth.
@@ -35,8 +36,8 @@ func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
 		under := c
 		under.Cases = slices.Clone(c.Cases)
 		for k := range under.Cases {
-			if of := &under.Cases[k]; of.World != nil {
-				of.World = of.World.Under(truth)
+			if of := &under.Cases[k]; of.Bound != nil {
+				of.Bound = of.Bound.Under(truth)
 			}
 		}
 		if c.Progress != nil {
@@ -89,14 +90,6 @@ type StressRow struct {
 	Violating int
 }
 
-// label is the policy with the mark of those that do not keep the manifests.
-func (x *StressRow) label() string {
-	if x.Violating > 0 {
-		return x.Policy + " !"
-	}
-	return x.Policy
-}
-
 // A StressCell is what a policy comes to under one truth.
 type StressCell struct {
 	// Saved is the median over runs of net savings in percent of the on-demand
@@ -133,7 +126,7 @@ func (s *Stress) Rows(scenario string) []StressRow {
 	for i, p := range s.Reports[0].Config.Policies {
 		row := StressRow{Policy: p, Least: -1, Longest: -1}
 		for t, r := range s.Reports {
-			row.Violating += r.group(scenario).Policies[i].Violating
+			row.Violating += r.Group(scenario).Policies[i].Violating
 			c := r.stressCell(scenario, p)
 			row.Cells = append(row.Cells, c)
 			if c.Saved.Known && (row.Least < 0 || c.Saved.V < row.Cells[row.Least].Saved.V) {
@@ -210,7 +203,7 @@ func (r *Report) stressCell(scenario, policy string) StressCell {
 		}
 	}
 	if len(values) > 0 {
-		c.Saved = Value{summarize(values).Median, true}
+		c.Saved = Value{stats.Median(values), true}
 	}
 	return c
 }

@@ -16,7 +16,7 @@ import (
 // Karpenter may have promised to pods; and one that moves those all the same neither
 // buys nor drains, for a reason that the pool tells.
 func TestClaim(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	w.draining = []drain.Status{{Node: "n001"}}
 	var seen []policy.Node
 	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
@@ -45,7 +45,7 @@ func TestClaim(t *testing.T) {
 }
 
 // conditionReason returns the reason of a condition that holds of the pool.
-func conditionReason(t *testing.T, w *world, kind string) string {
+func conditionReason(t *testing.T, w *fixture, kind string) string {
 	t.Helper()
 	var p v1alpha1.CapacityPool
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "web"}, &p); err != nil {
@@ -60,7 +60,7 @@ func conditionReason(t *testing.T, w *world, kind string) string {
 // TestDrainEnded: a drain that came to nothing is told in the conditions of its pool,
 // until another succeeds or it is long ago.
 func TestDrainEnded(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	c := w.controller(t)
 	held := drain.Result{Node: "n000", Pool: "web", Outcome: drain.OutcomeHeld, Reason: "DisruptionBudget", Message: "none may go"}
 	for _, x := range []struct {
@@ -82,7 +82,7 @@ func TestDrainEnded(t *testing.T) {
 
 // TestAwaitPrices: the first step waits for prices, and not for ever.
 func TestAwaitPrices(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	priced := make(chan struct{})
 	w.parts.Priced = priced
 	c := w.controller(t)
@@ -107,7 +107,7 @@ func TestAwaitPrices(t *testing.T) {
 // TestClaimUnplanned: a node that only a notice has us drain is shown as it was, so that a
 // policy still buys what its pods need; once a plan has ordered the drain it is ours.
 func TestClaimUnplanned(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	w.draining = []drain.Status{{Node: "n001", Unplanned: true}, {Node: "n002"}}
 	for _, i := range []int{1, 2} {
 		w.snapshot.Nodes[i].ActedBy, w.snapshot.Nodes[i].Phase = policy.ActorUs, policy.NodeDraining

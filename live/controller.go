@@ -162,7 +162,7 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	c.memory, c.meter.charged = memory, c.store.head.Charged
 	c.parts.Authority.Recall(c.store.head.Stopped)
 	c.resumeRamps()
-	c.driver = driver.New(driver.World{
+	c.driver = driver.New(driver.Dependencies{
 		Observer: observer{c}, Forecaster: forecaster{c}, Actuator: c.publisher, Ranker: c.publisher, Enforcer: c.publisher,
 		Store: stateStore{c}, Recorder: recordWriter{c},
 	}, c.decider, memory)

@@ -22,7 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-func (w *world) pool(t testing.TB) *v1alpha1.CapacityPool {
+func (w *fixture) pool(t testing.TB) *v1alpha1.CapacityPool {
 	t.Helper()
 	var p v1alpha1.CapacityPool
 	if err := w.client.Get(context.Background(), client.ObjectKey{Name: "web"}, &p); err != nil {
@@ -31,7 +31,7 @@ func (w *world) pool(t testing.TB) *v1alpha1.CapacityPool {
 	return &p
 }
 
-func (w *world) condition(t testing.TB, kind string) metav1.Condition {
+func (w *fixture) condition(t testing.TB, kind string) metav1.Condition {
 	t.Helper()
 	x := meta.FindStatusCondition(w.pool(t).Status.Conditions, kind)
 	if x == nil {
@@ -43,7 +43,7 @@ func (w *world) condition(t testing.TB, kind string) metav1.Condition {
 // TestLoop steps when it starts, when the plan wakes, at once on a notice, again
 // after a failure and with more patience each time, and settles drains in the end.
 func TestLoop(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	c := w.new(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -75,7 +75,7 @@ func TestLoop(t *testing.T) {
 // TestRetries waits longer after each failure, at most RetryMax, and as usual after
 // a step that went through.
 func TestRetries(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	fails := 4
 	w.parts.Observer = observerFunc(func(ctx context.Context) (*policy.Snapshot, error) {
 		s, err := w.Observe(ctx)
@@ -115,7 +115,7 @@ func (f observerFunc) Observe(ctx context.Context) (*policy.Snapshot, error) { r
 // TestPanickingPolicy obeys notices and touches nothing else, keeps the snapshot,
 // says so, and asks a policy made anew at the next step.
 func TestPanickingPolicy(t *testing.T) {
-	w := newWorld(t, 2, interceptor.Funcs{})
+	w := newFixture(t, 2, interceptor.Funcs{})
 	w.snapshot.Nodes[1].ReclaimAt = policy.TimeOf(t0.Add(2 * time.Minute))
 	made := 0
 	w.parts.Policy = func([]string) (policy.Policy, error) { made++; return w, nil }
@@ -167,7 +167,7 @@ func (k *keeps) Record(_ context.Context, _ *policy.Snapshot, _ *policy.Memory, 
 // TestPolicyOfPools makes the policy for what the pools name, leaves out what cannot
 // be made and says so on the pool.
 func TestPolicyOfPools(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	var asked [][]string
 	w.parts.Policy = func(named []string) (policy.Policy, error) {
 		asked = append(asked, named)
@@ -196,7 +196,7 @@ func TestPolicyOfPools(t *testing.T) {
 
 // TestAnswers tells a hold from a refusal from a failure.
 func TestAnswers(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide = everything
 	w.answer["steer 0.5"] = backend.Hold("TooSoon", "the last write is 3 minutes old")
 	w.answer["launch a"] = fmt.Errorf("spot: %w", driver.ErrNoCapacity)
@@ -217,7 +217,7 @@ func TestAnswers(t *testing.T) {
 
 // TestMissingBackend holds what nobody can carry out.
 func TestMissingBackend(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide, w.parts.Backends = drains, nil
 	c := w.controller(t)
 	w.take()
@@ -234,7 +234,7 @@ func TestMissingBackend(t *testing.T) {
 // and then, and never the same twice.
 func TestStatus(t *testing.T) {
 	writes := 0
-	w := newWorld(t, 2, interceptor.Funcs{
+	w := newFixture(t, 2, interceptor.Funcs{
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 			writes++
 			return c.SubResource(sub).Update(ctx, o, opts...)
@@ -280,7 +280,7 @@ func TestStatus(t *testing.T) {
 // TestStatusOfGoneObject survives pools that are deleted, or changed by others,
 // while their status is written.
 func TestStatusOfGoneObject(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	c := w.controller(t)
 	if err := w.client.Delete(context.Background(), w.pool(t)); err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func TestStatusOfGoneObject(t *testing.T) {
 	step(t, c)
 }
 
-func (w *world) flip(t testing.TB, value string) {
+func (w *fixture) flip(t testing.TB, value string) {
 	t.Helper()
 	ctx := context.Background()
 	x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: w.cfg.KillSwitch}}
@@ -307,7 +307,7 @@ func (w *world) flip(t testing.TB, value string) {
 // TestRule20KillSwitch stops everything, says what was undone and what was left, and
 // goes on only when the switch says so: while its object is lost, nothing changes.
 func TestRule20KillSwitch(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	w.decide = drains
 	w.snapshot.Nodes[2].ReclaimAt = policy.TimeOf(t0.Add(time.Minute))
 	c := w.controller(t)
@@ -347,7 +347,7 @@ func TestRule20KillSwitch(t *testing.T) {
 // TestRule20KillSwitchSurvives keeps a new leader stopped though the object of the
 // switch is gone by then.
 func TestRule20KillSwitchSurvives(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	w.decide = drains
 	w.flip(t, "true")
 	step(t, w.controller(t))
@@ -361,13 +361,13 @@ func TestRule20KillSwitchSurvives(t *testing.T) {
 	}
 }
 
-// A slowWorld has to read the cluster before it may be observed.
-type slowWorld struct {
-	*world
+// A slowFixture has to read the cluster before it may be observed.
+type slowFixture struct {
+	*fixture
 	asked, there chan struct{}
 }
 
-func (w *slowWorld) Await(ctx context.Context) error {
+func (w *slowFixture) Await(ctx context.Context) error {
 	close(w.asked)
 	select {
 	case <-ctx.Done():
@@ -381,8 +381,8 @@ func (w *slowWorld) Await(ctx context.Context) error {
 // that is asked to end before ends.
 func TestAwaitCluster(t *testing.T) {
 	for _, read := range []bool{true, false} {
-		w := newWorld(t, 1, interceptor.Funcs{})
-		slow := &slowWorld{world: w, asked: make(chan struct{}), there: make(chan struct{})}
+		w := newFixture(t, 1, interceptor.Funcs{})
+		slow := &slowFixture{fixture: w, asked: make(chan struct{}), there: make(chan struct{})}
 		w.parts.Observer = slow
 		c := w.new(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -406,7 +406,7 @@ func TestAwaitCluster(t *testing.T) {
 	}
 }
 
-func (w *world) observed() int {
+func (w *fixture) observed() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
@@ -415,8 +415,8 @@ func (w *world) observed() int {
 // TestSavedBeforeTheEnd: at the end what is remembered is saved first, so that drains may
 // use all of the time that is left.
 func TestSavedBeforeTheEnd(t *testing.T) {
-	var w *world
-	w = newWorld(t, 3, interceptor.Funcs{
+	var w *fixture
+	w = newFixture(t, 3, interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if o.GetLabels()[memoryLabel] == memoryBook {
 				w.say("save")

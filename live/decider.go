@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A decider is the policy that the driver sees. It makes the real one anew when the
@@ -14,7 +14,7 @@ import (
 type decider struct {
 	make func(manifests []string) (policy.Policy, error)
 
-	// review is told of every plan before the memory is saved, which is before
+	// review learns of every plan before the memory is saved, which is before
 	// anything is done.
 	review func(*policy.Snapshot, *policy.Plan)
 
@@ -98,5 +98,5 @@ func (d *decider) adopt(s *policy.Snapshot) {
 // under notice are emptied, and what is under way goes on.
 func obey(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	m.Decisions++
-	return policy.Plan{Drains: place.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
+	return policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
 }

@@ -3,7 +3,7 @@
 //
 // It holds what is the same for all backends: who may act (the lease, the mode, the
 // ramp, the kill switch), what is remembered across restarts, what was saved, and
-// what is told to the user. What a backend does to its nodes is in the packages
+// what is reported to the user. What a backend does to its nodes is in the packages
 // below.
 //
 // Nothing here decides. What a policy planned is carried out, or it is not, for a

@@ -18,11 +18,11 @@ type endedDrain struct {
 	at time.Time
 }
 
-// endedKept is how long a drain that was held or undone is told in the conditions of
+// endedKept is how long a drain that was held or undone is reported in the conditions of
 // its pool.
 const endedKept = 10 * time.Minute
 
-// DrainEnded takes note of a drain that is over. The conditions of its pool tell of
+// DrainEnded takes note of a drain that is over. The conditions of its pool report
 // one that came to nothing, until another succeeds or some time has passed. It may be
 // called from any goroutine.
 func (c *Controller) DrainEnded(r drain.Result) {
@@ -51,7 +51,7 @@ func (t *table) drainRefused(node string) {
 }
 
 // watchRamps lets the ramps of all pools take note of what became of the nodes that they
-// let through. What is told of other nodes is forgotten. A node whose marks are still
+// let through. What is known of other nodes is forgotten. A node whose marks are still
 // seen, or that is drained anew, stays among the fruitless until it is out of our hands.
 func (c *Controller) watchRamps(s *policy.Snapshot, standing map[string]*policy.Node) {
 	c.table.mu.Lock()
@@ -62,7 +62,7 @@ func (c *Controller) watchRamps(s *policy.Snapshot, standing map[string]*policy.
 	maps.DeleteFunc(c.table.fruitless, func(node string, _ bool) bool { return standing[node] == nil })
 }
 
-// resumeRamps is told that the leader before has ended: of the nodes that ramps have let
+// resumeRamps is called once the leader before has ended: of the nodes that ramps have let
 // through, those are on their way that their marks say so of, and no others.
 func (c *Controller) resumeRamps() {
 	for _, b := range c.store.books { // in no order: they go into a set
@@ -89,7 +89,7 @@ func (t *table) isStopped() bool {
 	return t.stopped
 }
 
-// A finding is all that the status of a pool tells, of the last step and since.
+// A finding is all that the status of a pool reports, of the last step and since.
 type finding struct {
 	*report
 	result
@@ -113,7 +113,7 @@ func (t *table) finding(pool string, now time.Time) *finding {
 	return x
 }
 
-// stoppedSays tells what the kill switch has come to.
+// stoppedSays reports what the kill switch has come to.
 func (x *finding) stoppedSays(drains []drain.Status) string {
 	if !x.stopped {
 		return ""

@@ -12,7 +12,7 @@ import (
 // kibibyte.
 const noteMax = 1000
 
-// event tells the user of a pool that a condition of it is new.
+// event makes an Event of a condition of a pool that is new.
 func (c *Controller) event(pool *v1alpha1.CapacityPool, v verified) {
 	if c.parts.Events == nil {
 		return

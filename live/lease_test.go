@@ -77,7 +77,7 @@ func TestRule14Fence(t *testing.T) {
 // TestRule14FencedStep does nothing of a plan when the lease is lost before it is saved,
 // or between saving and acting, and ends.
 func TestRule14FencedStep(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	w.decide = everything
 	var lost error
 	w.fence = func(context.Context) error { return lost }

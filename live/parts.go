@@ -28,7 +28,7 @@ type Drains interface {
 	// decided. It may be called again.
 	Notice(drain.Noticed)
 
-	// Hurry tells of notices, also for nodes that are being emptied already.
+	// Hurry reports notices, also for nodes that are being emptied already.
 	Hurry(*policy.Snapshot)
 
 	// Status returns the drains as they stand. One that has only been ordered shows
@@ -83,7 +83,7 @@ type Tender interface {
 	Tend(context.Context, *policy.Snapshot) error
 }
 
-// An Awaited is an Observer that has to read the whole cluster once before it can tell of
+// An Awaited is an Observer that has to read the whole cluster once before it can report
 // it. It is waited for before the first step, so that what a step takes is its own.
 type Awaited interface{ Await(context.Context) error }
 

@@ -18,7 +18,7 @@ import (
 // TestPhasesAddUp: every part of a step that can take long is a phase, so that the
 // phases together are what it took.
 func TestPhasesAddUp(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	passes := func(d time.Duration) { w.clock.Step(d) }
 	w.client = interceptor.NewClient(w.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -74,11 +74,11 @@ func TestPhasesAddUp(t *testing.T) {
 
 // A slowStart begins drains slowly.
 type slowStart struct {
-	*world
+	*fixture
 	passes func()
 }
 
 func (x slowStart) Start(ctx context.Context, s *policy.Snapshot, d *policy.Drain) error {
 	x.passes()
-	return x.world.Start(ctx, s, d)
+	return x.fixture.Start(ctx, s, d)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// An outcome is what became of an entry of a plan, in one word for metrics. Verdicts of
+// An outcome is what became of an entry of a plan, in one word for metrics. Decisions of
 // [permit] are outcomes too, of entries that were not to be carried out.
 type outcome string
 
@@ -28,8 +28,8 @@ const (
 	outcomeFailed   outcome = "failed"
 )
 
-// outcomeOf returns what a verdict lets become of an entry.
-func outcomeOf(v permit.Verdict) outcome {
+// outcomeOf returns what a decision lets become of an entry.
+func outcomeOf(v permit.Decision) outcome {
 	if v == permit.Active {
 		return outcomeDone
 	}
@@ -38,7 +38,7 @@ func outcomeOf(v permit.Verdict) outcome {
 
 // The priorities in which intents are carried out.
 const (
-	priorityReport = -1 + iota // tells users, and changes nothing
+	priorityReport = -1 + iota // informs users, and changes nothing
 	priorityPlan
 	priorityLaunch
 	priorityNotice // the provider takes a node
@@ -49,7 +49,7 @@ const (
 // does nothing to the cluster either.
 type publisher struct {
 	c        *Controller
-	verdicts *verdicts
+	outcomes *outcomes
 
 	// next is what the plan comes to. It has an intent for each pool.
 	next map[target]*intent
@@ -68,8 +68,8 @@ var (
 )
 
 // begin forgets the step before.
-func (p *publisher) begin(s *policy.Snapshot, v *verdicts) {
-	p.verdicts, p.next, p.young = v, make(map[target]*intent, len(s.Pools)), false
+func (p *publisher) begin(s *policy.Snapshot, v *outcomes) {
+	p.outcomes, p.next, p.young = v, make(map[target]*intent, len(s.Pools)), false
 	for i := range s.Pools {
 		p.next[target{pool: s.Pools[i].Name}] = &intent{}
 	}
@@ -94,13 +94,13 @@ func (p *publisher) commit(s *policy.Snapshot) {
 
 // Steer publishes what a pool is to buy from now on.
 func (p *publisher) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
-	p.add(s, kindSteer, x.Pool, p.verdicts.pools[x.Pool], priorityPlan, func(ctx context.Context, b backend.Backend) error { return b.Steer(ctx, s, x) })
+	p.add(s, kindSteer, x.Pool, p.outcomes.pools[x.Pool], priorityPlan, func(ctx context.Context, b backend.Backend) error { return b.Steer(ctx, s, x) })
 	return nil
 }
 
 // Launch publishes that a pool is to have one node more.
 func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Launch) error {
-	v, priority := p.verdicts.launch(s, x), priorityLaunch
+	v, priority := p.outcomes.launch(s, x), priorityLaunch
 	switch {
 	case v == outcomeHeld:
 		p.tellYoung(s, x.Replaces)
@@ -117,7 +117,7 @@ func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Laun
 // Drain orders at once that a node under notice is emptied. Others are published: they may
 // have to wait for launches, which have to be made before.
 func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
-	n, v := &s.Nodes[x.Node], p.verdicts.drain(s, x)
+	n, v := &s.Nodes[x.Node], p.outcomes.drain(s, x)
 	order := func(ctx context.Context, _ backend.Backend) error { return p.c.parts.Drains.Start(ctx, s, x) }
 	switch {
 	case v == outcomeHeld:
@@ -132,7 +132,7 @@ func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Dra
 	}
 	if e := p.add(s, kindDrain, n.Pool, v, priorityPlan, order); e != nil {
 		e.node = n.Name
-	} else if p.verdicts.drain(s, x) == outcomeDone {
+	} else if p.outcomes.drain(s, x) == outcomeDone {
 		p.c.table.drainRefused(n.Name)
 	}
 	return nil
@@ -151,7 +151,7 @@ func (p *publisher) underWay(s *policy.Snapshot, pool policy.PoolID) bool {
 // DeletionCost publishes that the pods of a node go first when workloads shrink.
 func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
 	if ranker := p.c.parts.Ranker; ranker != nil {
-		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.verdicts.node(s, x.Node), priorityPlan, func(ctx context.Context, _ backend.Backend) error {
+		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.outcomes.node(s, x.Node), priorityPlan, func(ctx context.Context, _ backend.Backend) error {
 			return ranker.DeletionCost(ctx, s, x)
 		})
 	}
@@ -176,7 +176,7 @@ func (p *publisher) Evict(_ context.Context, s *policy.Snapshot, x *policy.Evict
 	return nil
 }
 
-// add adds an entry to the intent of a pool, if the verdict lets it; nil if not.
+// add adds an entry to the intent of a pool, if the decision lets it; nil if not.
 func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v outcome, priority int, do func(context.Context, backend.Backend) error) *entry {
 	name := ""
 	if pool >= 0 {
@@ -210,7 +210,7 @@ func (p *publisher) backend(s *policy.Snapshot, pool policy.PoolID) backend.Back
 // of the controller holds for them and not that of a pool.
 func (p *publisher) enforce(kind, budget string, do func(context.Context, driver.Enforcer) error) {
 	e := p.c.parts.Enforcer
-	if v := p.verdicts.budgets; v != outcomeDone || e == nil {
+	if v := p.outcomes.budgets; v != outcomeDone || e == nil {
 		p.c.parts.Metrics.Entry(kind, "", string(v))
 		return
 	}
@@ -245,7 +245,7 @@ func answer(err error) (outcome, held, error) {
 	case err == nil:
 		return outcomeDone, held{}, nil
 	case errors.As(err, &denied):
-		return outcomeOf(denied.Verdict), held{}, nil
+		return outcomeOf(denied.Decision), held{}, nil
 	case errors.As(err, &hold):
 		return outcomeHeld, held{hold.Reason, hold.Message}, nil
 	case errors.Is(err, backend.ErrNotYet):

@@ -75,9 +75,9 @@ func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 }
 
 // observe takes note of what became of the nodes that were let through: those that
-// are gone have moved. Those whose drain came to nothing have not, as fruitless tells,
+// are gone have moved. Those whose drain came to nothing have not, as fruitless says,
 // and neither have those that nobody has touched for the time settle. What fruitless
-// told is taken from it. The stage is over when all that it let through have moved.
+// reported is taken from it. The stage is over when all that it let through have moved.
 func (r *ramp) observe(standing map[string]*policy.Node, fruitless map[string]bool, now policy.Time, settle time.Duration) {
 	if r.Stage >= rampDone {
 		return

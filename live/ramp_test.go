@@ -16,7 +16,7 @@ import (
 // TestRule17Ramp lets a pool that has just become active move one node, then one in
 // a hundred, then what its policy wants, and begins anew after a spell in shadow.
 func TestRule17Ramp(t *testing.T) {
-	w := newWorld(t, 300, interceptor.Funcs{})
+	w := newFixture(t, 300, interceptor.Funcs{})
 	w.decide = drains
 	c := w.controller(t)
 	w.take()
@@ -51,7 +51,7 @@ func TestRule17Ramp(t *testing.T) {
 }
 
 // gone lets nodes go away.
-func (w *world) gone(names ...string) {
+func (w *fixture) gone(names ...string) {
 	for _, name := range names {
 		for i := range w.snapshot.Nodes {
 			if w.snapshot.Nodes[i].Name == name {
@@ -64,7 +64,7 @@ func (w *world) gone(names ...string) {
 // TestRule17RampSurvives remembers what was let through before it is done: a new
 // leader moves no second node.
 func TestRule17RampSurvives(t *testing.T) {
-	w := newWorld(t, 300, interceptor.Funcs{})
+	w := newFixture(t, 300, interceptor.Funcs{})
 	w.decide = drains
 	first := w.controller(t)
 	w.take()
@@ -82,7 +82,7 @@ func TestRule17RampSurvives(t *testing.T) {
 
 // TestRule17Notices empties nodes under notice whatever the ramp.
 func TestRule17Notices(t *testing.T) {
-	w := newWorld(t, 5, interceptor.Funcs{})
+	w := newFixture(t, 5, interceptor.Funcs{})
 	w.decide = drains
 	for i := range w.snapshot.Nodes {
 		w.snapshot.Nodes[i].ReclaimAt = policy.TimeOf(t0.Add(2 * time.Minute))
@@ -128,15 +128,15 @@ func TestRampOfFailures(t *testing.T) {
 // TestRule17Undone lets another node be moved at once when the drain of the first was
 // taken back, by this leader or by the one that came after it, and counts it as nothing.
 func TestRule17Undone(t *testing.T) {
-	for name, undo := range map[string]func(*world, *Controller) *Controller{
-		"this leader": func(w *world, c *Controller) *Controller {
+	for name, undo := range map[string]func(*fixture, *Controller) *Controller{
+		"this leader": func(w *fixture, c *Controller) *Controller {
 			c.DrainEnded(drain.Result{Node: "n000", Pool: "web", Outcome: drain.OutcomeUndone, Reason: "Deadline"})
 			return c
 		},
-		"the next leader": func(w *world, _ *Controller) *Controller { return w.controller(t) },
+		"the next leader": func(w *fixture, _ *Controller) *Controller { return w.controller(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 300, interceptor.Funcs{})
+			w := newFixture(t, 300, interceptor.Funcs{})
 			w.decide = drains
 			c := w.controller(t)
 			step(t, c)
@@ -166,7 +166,7 @@ func TestRule17Undone(t *testing.T) {
 }
 
 // without has the policy leave a node alone.
-func (w *world) without(name string) {
+func (w *fixture) without(name string) {
 	decide := w.decide
 	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 		p, m := decide(s, m)
@@ -177,7 +177,7 @@ func (w *world) without(name string) {
 
 // TestRule17Conflict touches nothing of pools that lay claim to the same nodes.
 func TestRule17Conflict(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	w.decide = drains
 	w.parts.Referee = claims{"web": "pool api selects the same nodes"}
 	c := w.controller(t)
@@ -201,7 +201,7 @@ func (c claims) Conflicts() map[string]string { return c }
 // TestRule17Refused: a node whose drain is refused at once gives its place in the ramp
 // back, and another is tried.
 func TestRule17Refused(t *testing.T) {
-	w := newWorld(t, 300, interceptor.Funcs{})
+	w := newFixture(t, 300, interceptor.Funcs{})
 	w.decide = drains
 	w.answer["drain n000"] = backend.Hold("DoNotDisrupt", "node n000 must not be disrupted")
 	c := w.controller(t)

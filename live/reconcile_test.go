@@ -23,17 +23,17 @@ import (
 // pool may not be changed any more, and is not carried out later either.
 func TestAskedWhenActing(t *testing.T) {
 	for name, x := range map[string]struct {
-		turn     func(*world)
+		turn     func(*fixture)
 		enforced bool
 	}{
-		"nothing changes": {func(*world) {}, true},
-		"pool in shadow":  {func(w *world) { w.mode(t, v1alpha1.ModeShadow) }, true},
-		"pool off":        {func(w *world) { w.mode(t, v1alpha1.ModeOff) }, true},
-		"pool deleted":    {func(w *world) { _ = w.client.Delete(t.Context(), w.pool(t)) }, true},
-		"kill switch":     {func(w *world) { w.flip(t, "true") }, false},
-		"conflict":        {func(w *world) { w.parts.Referee.(claims)["web"] = "pool api selects the same nodes" }, true},
+		"nothing changes": {func(*fixture) {}, true},
+		"pool in shadow":  {func(w *fixture) { w.mode(t, v1alpha1.ModeShadow) }, true},
+		"pool off":        {func(w *fixture) { w.mode(t, v1alpha1.ModeOff) }, true},
+		"pool deleted":    {func(w *fixture) { _ = w.client.Delete(t.Context(), w.pool(t)) }, true},
+		"kill switch":     {func(w *fixture) { w.flip(t, "true") }, false},
+		"conflict":        {func(w *fixture) { w.parts.Referee.(claims)["web"] = "pool api selects the same nodes" }, true},
 	} {
-		w := newWorld(t, 1, interceptor.Funcs{})
+		w := newFixture(t, 1, interceptor.Funcs{})
 		w.parts.Enforcer, w.parts.Referee = enforcer{w}, claims{}
 		w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 			p, m := everything(s, m)
@@ -66,7 +66,7 @@ func TestAskedWhenActing(t *testing.T) {
 }
 
 // An enforcer says what is asked of it.
-type enforcer struct{ w *world }
+type enforcer struct{ w *fixture }
 
 func (e enforcer) Gate(ctx context.Context, _ *policy.Snapshot, x *policy.Gate) error {
 	return e.w.call(ctx, "gate %s", x.Budget)
@@ -83,7 +83,7 @@ func (e enforcer) Evict(context.Context, *policy.Snapshot, *policy.Evict) error 
 // TestWithdrawn: launches, and drains that may wait for them, that have not begun when the
 // next step begins are never made, and the ramp has room again; though that step plans none; what the pool is to buy stands until it is told otherwise.
 func TestWithdrawn(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide = everything
 	c := w.controller(t)
 	decideOnly(t, c)
@@ -117,7 +117,7 @@ func TestWithdrawn(t *testing.T) {
 // longer may be seen by the step or not: its pool launches nothing more, says why, and is
 // looked at again soon.
 func TestLaunchUnderWay(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 		p, m := everything(s, m)
 		p.Drains[0].After = []string{"a", "b"}
@@ -172,7 +172,7 @@ func TestLaunchUnderWay(t *testing.T) {
 // TestFailedIsTriedAgain: what failed is carried out again until it succeeds, and the pool
 // says so no more then; what was held meanwhile still shows.
 func TestFailedIsTriedAgain(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide = everything
 	w.answer["steer 0.5"] = errors.New("500 from the API server")
 	c := w.controller(t)
@@ -205,7 +205,7 @@ func TestFailedIsTriedAgain(t *testing.T) {
 // TestModeNotSeenYet: a step that sees a pool in another mode than the API server has now
 // is followed by another at once, and not when its plan wakes.
 func TestModeNotSeenYet(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	c := w.controller(t)
 	due := func() time.Duration {
 		t.Helper()
@@ -240,7 +240,7 @@ func (c tender) Tend(_ context.Context, s *policy.Snapshot) error {
 // TestTend: backends are tended after each step, also while no pool is active, since what
 // is ours may have to be taken back; each pool shows how far it may go now.
 func TestTend(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	calls := make(tender, 1)
 	w.parts.Tenders = []Tender{calls}
 	c := w.controller(t)
@@ -264,7 +264,7 @@ func TestTend(t *testing.T) {
 
 // A running is a controller that was started, in a bubble of its own where time passes
 // while all wait.
-func running(t *testing.T, w *world, during func(c *Controller)) {
+func running(t *testing.T, w *fixture, during func(c *Controller)) {
 	t.Helper()
 	c := w.new(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,7 +281,7 @@ func running(t *testing.T, w *world, during func(c *Controller)) {
 }
 
 // second adds a pool that has nodes of its own.
-func (w *world) second(t testing.TB) {
+func (w *fixture) second(t testing.TB) {
 	t.Helper()
 	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "api"}, Spec: v1alpha1.CapacityPoolSpec{Mode: v1alpha1.ModeActive}}
 	if err := w.client.Create(t.Context(), pool); err != nil {
@@ -296,7 +296,7 @@ func (w *world) second(t testing.TB) {
 // pool, and its call is ended in the end.
 func TestSlowBackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, interceptor.Funcs{})
+		w := newFixture(t, 1, interceptor.Funcs{})
 		w.second(t)
 		w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 			m.Decisions++
@@ -338,7 +338,7 @@ func TestSlowBackend(t *testing.T) {
 // TestStepEnds: a step that an API server holds up is given up and taken again.
 func TestStepEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, interceptor.Funcs{})
+		w := newFixture(t, 1, interceptor.Funcs{})
 		hangs := true
 		w.parts.Observer = observerFunc(func(ctx context.Context) (*policy.Snapshot, error) {
 			if hangs {
@@ -365,7 +365,7 @@ func TestStepEnds(t *testing.T) {
 // before there is a first step.
 func TestNoticeOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 3, interceptor.Funcs{})
+		w := newFixture(t, 3, interceptor.Funcs{})
 		w.parts.Enforcer = enforcer{w}
 		w.hang = func(_ context.Context, word string) {
 			if strings.HasPrefix(word, "gate") {
@@ -422,7 +422,7 @@ func TestStatusBesideSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{})
 		writes := 0
-		w := newWorld(t, 1, interceptor.Funcs{
+		w := newFixture(t, 1, interceptor.Funcs{
 			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 				writes++
 				<-turn
@@ -455,7 +455,7 @@ func TestStatusBesideSteps(t *testing.T) {
 // TestSwitchWakes: the kill switch is acted on within two seconds, with no step due.
 func TestSwitchWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, interceptor.Funcs{})
+		w := newFixture(t, 1, interceptor.Funcs{})
 		running(t, w, func(*Controller) {
 			for i, value := range []string{"true", "false"} {
 				w.flip(t, value)

@@ -99,7 +99,7 @@ type Savings struct {
 
 	// Open are the nodes that are not charged up to At, ascending by key: they wait for
 	// a price, or went before their first minute was over.
-	Open []tab `json:"open,omitempty"`
+	Open []nodeUsage `json:"open,omitempty"`
 }
 
 // A NamespaceAccount is what one namespace used of a pool.
@@ -122,7 +122,7 @@ func (m *meter) open(market policy.MarketID, paid int64) int64 {
 }
 
 // split divides what a node cost among the namespaces of its pods.
-func (m *meter) split(t *tab, paid, onDemand int64) {
+func (m *meter) split(t *nodeUsage, paid, onDemand int64) {
 	sum := 0.0
 	for i := range t.shares {
 		sum += t.shares[i].share

@@ -29,11 +29,11 @@ type meter struct {
 	// of prices before it.
 	charged map[string]policy.Money
 
-	// tabs are the nodes of the last snapshot by key, nil before the first. left are
-	// those that have ended and are not charged in full, and closed tells up to when
+	// usages are the nodes of the last snapshot by key, nil before the first. left are
+	// those that have ended and are not charged in full, and closed says up to when
 	// those that went within gapMax were, should one of them be seen again.
-	tabs   map[string]*tab
-	left   []*tab
+	usages map[string]*nodeUsage
+	left   []*nodeUsage
 	closed map[string]policy.Time
 
 	// at is when the meter was last read and turn how often. Prices are known back to
@@ -42,13 +42,13 @@ type meter struct {
 	turn     uint64
 	rates    map[string]*rate
 
-	ended []*tab // the nodes of the accounts that the last reading found gone
+	ended []*nodeUsage // the nodes of the accounts that the last reading found gone
 
 	// The rest is scratch: the snapshot, the accounts by PoolID, what commitments pay,
 	// the nodes by market, and the namespaces by node.
 	s      *policy.Snapshot
 	books  []*Savings
-	cover  *policy.Coverage
+	cover  *billing.Coverage
 	nodes  []int64
 	shares [][]nodeShare
 }
@@ -62,13 +62,13 @@ type nodeShare struct {
 // read adds what passed since each account was last read. The accounts are by
 // PoolID. Sums do not depend on when it is called, as long as it sees each price.
 func (m *meter) read(s *policy.Snapshot, books []*Savings) {
-	m.s, m.books, m.cover = s, books, s.Coverage()
+	m.s, m.books, m.cover = s, books, billing.CoverageOf(s)
 	m.turn++
 	m.ended = m.ended[:0]
 	m.count(s)
 	m.divide(s)
 	m.follow(s)
-	fresh := m.tabs == nil
+	fresh := m.usages == nil
 	if fresh {
 		m.resume()
 	}
@@ -89,9 +89,9 @@ func (m *meter) read(s *policy.Snapshot, books []*Savings) {
 	m.close()
 }
 
-// resume takes up the tabs that the accounts remember.
+// resume takes up the usages that the accounts remember.
 func (m *meter) resume() {
-	m.tabs, m.closed = map[string]*tab{}, map[string]policy.Time{}
+	m.usages, m.closed = map[string]*nodeUsage{}, map[string]policy.Time{}
 	for _, book := range m.books {
 		for i := range book.Open {
 			t := book.Open[i]
@@ -99,19 +99,19 @@ func (m *meter) resume() {
 			if t.Ended != 0 {
 				m.left = append(m.left, &t)
 			} else {
-				m.tabs[t.Key] = &t
+				m.usages[t.Key] = &t
 			}
 		}
 	}
 }
 
-// bury ends the tabs of nodes that are gone, and opens one for those that were never
+// bury ends the usages of nodes that are gone, and opens one for those that were never
 // seen.
 func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 	for i := range gone {
 		g := &gone[i]
 		m.merge(&g.Life)
-		t := m.tabs[g.Key]
+		t := m.usages[g.Key]
 		if t != nil {
 			m.antedate(t, g.Launched, fresh, true)
 		} else {
@@ -119,10 +119,10 @@ func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 			if pool < 0 || g.Launched == 0 {
 				continue
 			}
-			t = &tab{Key: g.Key, Launched: g.Launched, book: m.books[pool]}
+			t = &nodeUsage{Key: g.Key, Launched: g.Launched, book: m.books[pool]}
 			t.begin(m.from(t, fresh, true), fresh)
 		}
-		delete(m.tabs, g.Key)
+		delete(m.usages, g.Key)
 		t.Ended, t.Bid, t.Market = g.Ended, cmp.Or(g.Bid, t.Bid), cmp.Or(g.Market, t.Market)
 		m.leave(t)
 	}
@@ -131,15 +131,15 @@ func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 // from returns from when a node is charged that the snapshot before did not have. A
 // node that was launched before that and heard of only now is charged for what passed;
 // one that the leader before may have charged is not.
-func (m *meter) from(t *tab, fresh, witnessed bool) policy.Time {
+func (m *meter) from(t *nodeUsage, fresh, observed bool) policy.Time {
 	known := t.book.At
-	if witnessed && !fresh && t.Launched != 0 {
+	if observed && !fresh && t.Launched != 0 {
 		known = max(t.book.Since, m.s.Now.Add(-gapMax), m.closed[t.Key])
 	}
 	return max(known, t.Launched)
 }
 
-// visit brings the tabs of the nodes of the snapshot up to date and charges them.
+// visit brings the usages of the nodes of the snapshot up to date and charges them.
 func (m *meter) visit(lives []cluster.Life, fresh bool) {
 	for i := range m.s.Nodes {
 		n := &m.s.Nodes[i]
@@ -154,14 +154,14 @@ func (m *meter) visit(lives []cluster.Life, fresh bool) {
 			book = m.books[n.Pool]
 		}
 		m.merge(&life)
-		t := m.tabs[life.Key]
+		t := m.usages[life.Key]
 		switch {
 		case t == nil:
-			t = &tab{Key: life.Key, Launched: n.Launched, Until: m.s.Now, book: book}
+			t = &nodeUsage{Key: life.Key, Launched: n.Launched, Until: m.s.Now, book: book}
 			if book != nil {
 				t.begin(m.from(t, fresh, lives != nil), fresh)
 			}
-			m.tabs[life.Key] = t
+			m.usages[life.Key] = t
 		case t.book != book:
 			t.move(book)
 		default:
@@ -176,11 +176,11 @@ func (m *meter) visit(lives []cluster.Life, fresh bool) {
 	}
 }
 
-// miss ends the tabs of nodes that are no longer there, of which nobody told when they
+// miss ends the usages of nodes that are no longer there, of which nobody reported when they
 // went: they are charged until they were last seen.
 func (m *meter) miss() {
-	var missed []*tab
-	for _, t := range m.tabs {
+	var missed []*nodeUsage
+	for _, t := range m.usages {
 		if t.turn == m.turn {
 			continue
 		}
@@ -190,15 +190,15 @@ func (m *meter) miss() {
 		}
 		missed = append(missed, t)
 	}
-	slices.SortFunc(missed, func(a, b *tab) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(missed, func(a, b *nodeUsage) int { return cmp.Compare(a.Key, b.Key) })
 	for _, t := range missed {
-		delete(m.tabs, t.Key)
+		delete(m.usages, t.Key)
 		m.leave(t)
 	}
 }
 
-// leave notes that the node of a tab is gone.
-func (m *meter) leave(t *tab) {
+// leave notes that the node of a usage is gone.
+func (m *meter) leave(t *nodeUsage) {
 	m.left = append(m.left, t)
 	if slices.Contains(m.books, t.book) {
 		m.ended = append(m.ended, t)
@@ -208,7 +208,7 @@ func (m *meter) leave(t *tab) {
 // settle charges the nodes that have ended, and forgets those that owe nothing more and
 // those whose pool is gone: what they owe stays without a price.
 func (m *meter) settle() {
-	m.left = slices.DeleteFunc(m.left, func(t *tab) bool {
+	m.left = slices.DeleteFunc(m.left, func(t *nodeUsage) bool {
 		if !slices.Contains(m.books, t.book) {
 			return true
 		}
@@ -229,23 +229,25 @@ func (m *meter) close() {
 		book.Open = nil
 	}
 	m.at, m.owed, m.charged = now, now, make(map[string]policy.Money, len(m.charged))
-	for _, t := range m.tabs { // in no order: what it is written to is sorted
+	for _, t := range m.usages { // in no order: what it is written to is sorted
 		m.keep(t)
 	}
 	for _, t := range m.left {
 		m.keep(t)
 	}
 	for _, book := range m.books {
-		slices.SortFunc(book.Open, func(a, b tab) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Launched, b.Launched)) })
+		slices.SortFunc(book.Open, func(a, b nodeUsage) int {
+			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Launched, b.Launched))
+		})
 		book.Open = book.Open[:min(len(book.Open), openMax)]
 	}
 	maps.DeleteFunc(m.rates, func(_ string, r *rate) bool { return r.turn != m.turn })
 	m.s, m.books = nil, nil
 }
 
-// keep notes what a tab still needs: the price of its market, those since it was last
+// keep notes what the usage of a node still needs: the price of its market, those since it was last
 // charged, and where it is not charged up to now that it is remembered.
-func (m *meter) keep(t *tab) {
+func (m *meter) keep(t *nodeUsage) {
 	if t.book == nil {
 		return
 	}
@@ -263,7 +265,7 @@ func (m *meter) keep(t *tab) {
 
 // charge adds to its account what a node cost since it was last charged. While no
 // price is known of it that is counted as such, and made good once there is one.
-func (m *meter) charge(t *tab) {
+func (m *meter) charge(t *nodeUsage) {
 	now := m.s.Now
 	if t.book == nil {
 		t.Until = now
@@ -305,12 +307,12 @@ func (m *meter) charge(t *tab) {
 	m.split(t, paid, onDemand)
 }
 
-// gap reports whether so long passed since the account of a tab was read that only the
+// gap reports whether so long passed since the account of the usage of a node was read that only the
 // last part of it counts.
-func (m *meter) gap(t *tab) bool { return m.s.Now.Sub(t.book.At) > gapMax }
+func (m *meter) gap(t *nodeUsage) bool { return m.s.Now.Sub(t.book.At) > gapMax }
 
-// waive gives up what a tab owes from before an instant: it stays without a price.
-func (m *meter) waive(t *tab, before policy.Time) {
+// waive gives up what the usage of a node owes from before an instant: it stays without a price.
+func (m *meter) waive(t *nodeUsage, before policy.Time) {
 	if t.Until < before {
 		t.Waiting = max(0, t.Waiting-int64(before-t.Until))
 		t.Until = before

@@ -26,7 +26,7 @@ func TestRule13ShadowDoesNothing(t *testing.T) {
 		{"pool in shadow", policy.ModeActive, v1alpha1.ModeShadow, 0, "shadow", "Shadow"},
 		{"pool off", policy.ModeActive, v1alpha1.ModeOff, 0, "off", "Off"},
 	} {
-		w := newWorld(t, 1, interceptor.Funcs{})
+		w := newFixture(t, 1, interceptor.Funcs{})
 		w.cfg.Mode, w.decide = c.all, everything
 		w.mode(t, c.ofPool)
 		x := w.controller(t)
@@ -47,7 +47,7 @@ func TestRule13ShadowDoesNothing(t *testing.T) {
 // TestRule13ShadowSettlesNothing touches no drain that an active leader left, not to
 // take it back either, whatever the kill switch says.
 func TestRule13ShadowSettlesNothing(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	w.cfg.Mode = policy.ModeShadow
 	c := w.controller(t)
 	w.flip(t, "true")
@@ -63,7 +63,7 @@ func TestRule13ShadowSettlesNothing(t *testing.T) {
 // the hour: two nodes that would cost $0.06 an hour less are $0.12 after an hour, as
 // long as they stand.
 func TestRule13ShadowSavings(t *testing.T) {
-	w := newWorld(t, 2, interceptor.Funcs{})
+	w := newFixture(t, 2, interceptor.Funcs{})
 	w.decide = drains
 	w.mode(t, v1alpha1.ModeShadow)
 	c := w.controller(t)

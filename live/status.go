@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spotter-dev/spotter/live/drain"
-
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/share"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -57,8 +57,8 @@ type verified struct {
 
 // A report is what a step found out about a pool. It is not changed from then on.
 type report struct {
-	figures v1alpha1.CapacityPoolStatus // without conditions
-	verdict outcome
+	figures  v1alpha1.CapacityPoolStatus // without conditions
+	decision outcome
 
 	// conflict and invalid say what is wrong, empty where nothing is; ramping how far the
 	// ramp has come, empty where there is none.
@@ -75,10 +75,10 @@ func (c *Controller) publishReports(s *policy.Snapshot) {
 	c.counted = countPools(s)
 	stale, reports, names := stale(s), make(map[string]*report, len(s.Pools)), make([]string, len(s.Pools))
 	for i := range s.Pools {
-		p, v := &s.Pools[i], c.publisher.verdicts.pools[i]
+		p, v := &s.Pools[i], c.publisher.outcomes.pools[i]
 		names[i] = p.Name
 		r := &report{
-			figures: c.figures(s, p.ID), verdict: v, conflict: c.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
+			figures: c.figures(s, p.ID), decision: v, conflict: c.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
 			degraded: c.degraded(), stale: stale, stopped: c.store.head.Stopped, missing: c.missing,
 		}
 		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {
@@ -147,7 +147,7 @@ func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcil
 }
 
 // setConditions sets all conditions of a pool. It reports whether the status or reason of
-// one is new, and which of them an Event tells of. What never held is not worth a line.
+// one is new, and which of them an Event reports. What never held is not worth a line.
 func (c *Controller) setConditions(found *finding, next *v1alpha1.CapacityPool) (changed bool, events []verified) {
 	st := &next.Status
 	set := func(v verified, quiet bool) {
@@ -181,14 +181,14 @@ func (c *Controller) setConditions(found *finding, next *v1alpha1.CapacityPool) 
 	return changed, events
 }
 
-// problems are the conditions that tell of a problem while they hold; all others do
+// problems are the conditions that report a problem while they hold; all others do
 // while they do not. Ramping and UsageKnown never do.
 var problems = []string{
 	ConditionDegraded, ConditionHeld, ConditionConflict, ConditionPolicyInvalid, ConditionPricesStale, ConditionStopped,
 	"FieldConflict", "TemplateHeld", "MarketsWidened", "CredentialsInvalid",
 }
 
-// bad reports whether a condition tells of a problem.
+// bad reports whether a condition reports a problem.
 func bad(v verified) bool {
 	if v.kind == ConditionRamping || v.kind == "UsageKnown" {
 		return false
@@ -216,9 +216,9 @@ func (c *Controller) setCondition(st *v1alpha1.CapacityPoolStatus, v verified, g
 func (c *Controller) figures(s *policy.Snapshot, id policy.PoolID) v1alpha1.CapacityPoolStatus {
 	f := c.counted[id]
 	st := v1alpha1.CapacityPoolStatus{
-		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: modeOf(c.publisher.verdicts.pools[id]), LastDecisionID: decisionID(s),
+		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: modeOf(c.publisher.outcomes.pools[id]), LastDecisionID: decisionID(s),
 	}
-	if h := s.Holding(id); h.Nodes > 0 {
+	if h := share.Of(s, id); h.Nodes > 0 {
 		st.SpotShare = fmt.Sprintf("%.0f%%", 100*h.Share())
 	}
 	if f.nodes > 0 {
@@ -272,7 +272,7 @@ func condition(kind string, holds bool, yes, no, message string) verified {
 	return verified{kind, false, no, message, actionDecide}
 }
 
-// besides are the conditions that tell of a problem while the pool is served all the same:
+// besides are the conditions that report a problem while the pool is served all the same:
 // one move that waits, a record or a forecast that is not there, a template that stays as
 // it was made.
 var besides = []string{ConditionHeld, ConditionModelUsed, "Recording", "TemplateHeld", "MarketsWidened"}
@@ -284,7 +284,7 @@ func (x *finding) ready(all []verified) verified {
 			return condition(ConditionReady, false, "", v.kind, v.message)
 		}
 	}
-	switch x.verdict {
+	switch x.decision {
 	case outcomeOff:
 		return condition(ConditionReady, false, "", "Off", "the pool is off: nothing is decided for it")
 	case outcomeDone:
@@ -320,7 +320,7 @@ func stale(s *policy.Snapshot) verified {
 	return condition(ConditionPricesStale, false, "", "Fresh", "")
 }
 
-// says tells how far a ramp has come.
+// says reports how far a ramp has come.
 func (r *ramp) says() string {
 	switch r.Stage {
 	case rampOne:

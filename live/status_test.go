@@ -20,7 +20,7 @@ func (named modelJudge) Conditions(string) []metav1.Condition {
 // TestModelUsedForgotten: what a controller before this one said of a bundle goes with the
 // bundle, and stays while it is named.
 func TestModelUsedForgotten(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	named := true
 	w.parts.Judges = []Judge{modelJudge(func() bool { return named })}
 	step(t, w.controller(t))
@@ -61,7 +61,7 @@ func TestReadyIsTheConjunction(t *testing.T) {
 		{"CredentialsInvalid", "True", "False"}, {"CredentialsInvalid", "False", "True"}, {"FieldConflict", "True", "False"},
 		{"UsageKnown", "False", "True"}, {"Recording", "False", "True"}, {"TemplateHeld", "True", "True"},
 	} {
-		w := newWorld(t, 1, interceptor.Funcs{})
+		w := newFixture(t, 1, interceptor.Funcs{})
 		w.parts.Judges = []Judge{judgeOf{Type: x.kind, Status: metav1.ConditionStatus(x.status), Reason: "Because", Message: "of this"}}
 		step(t, w.controller(t))
 		if got := w.condition(t, ConditionReady); got.Status != x.ready || x.ready == "False" && (got.Reason != x.kind || got.Message != "of this") {

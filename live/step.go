@@ -17,6 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
+	"github.com/spotter-dev/spotter/policy/share"
 )
 
 // stepTimeout bounds one step: an API server that does not answer must not end them all.
@@ -118,14 +119,14 @@ func liveNodes(s *policy.Snapshot) int {
 	return n
 }
 
-// poolMetrics returns what is told of each pool.
+// poolMetrics returns what is reported of each pool.
 func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 	all, settings := make([]metrics.Pool, len(s.Pools)), c.settings.Load()
 	for i := range s.Pools {
 		p, b, f := &s.Pools[i], c.store.book(s.Pools[i].Name), c.counted[i]
-		h := s.Holding(p.ID)
+		h := share.Of(s, p.ID)
 		all[i] = metrics.Pool{
-			Name: p.Name, Active: c.publisher.verdicts.pools[i] == outcomeDone, Share: h.Share(), Spot: int(f.spot), OnDemand: int(f.onDemand),
+			Name: p.Name, Active: c.publisher.outcomes.pools[i] == outcomeDone, Share: h.Share(), Spot: int(f.spot), OnDemand: int(f.onDemand),
 			SavingPerHour: f.saving, Paid: b.Savings.Total.Paid, AtOnDemand: b.Savings.Total.OnDemand,
 			Saved: map[string]policy.Money{
 				"on-demand":     b.Savings.Total.Saved(),
@@ -141,7 +142,7 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 	return all
 }
 
-// decided is told of a plan before the memory is saved.
+// decided learns of a plan before the memory is saved.
 func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 	c.times.end("decide")
 	c.snapshot, c.plan = s, p

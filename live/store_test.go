@@ -20,7 +20,7 @@ import (
 
 // TestRule14Memory gives back what was saved, over a restart.
 func TestRule14Memory(t *testing.T) {
-	w := newWorld(t, 0, interceptor.Funcs{})
+	w := newFixture(t, 0, interceptor.Funcs{})
 	ctx := context.Background()
 	s := newStore(&w.cfg, &w.parts)
 	if m, _, err := s.Load(ctx); err != nil || !reflect.DeepEqual(m, policy.Memory{}) {
@@ -48,7 +48,7 @@ func TestRule14Memory(t *testing.T) {
 // TestRule14OtherLeader saves nothing once another leader has written, does nothing
 // of its plan and ends with the reason.
 func TestRule14OtherLeader(t *testing.T) {
-	w := newWorld(t, 3, interceptor.Funcs{})
+	w := newFixture(t, 3, interceptor.Funcs{})
 	w.decide = drains
 	old, next := w.controller(t), w.controller(t)
 	w.take()
@@ -77,7 +77,7 @@ func TestRule14OtherLeader(t *testing.T) {
 
 // TestRule14FirstWrite takes one that was there before for another leader's too.
 func TestRule14FirstWrite(t *testing.T) {
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	a, b := w.controller(t), w.controller(t)
 	b.store.head.Writer = "replica-b"
 	step(t, a)
@@ -96,7 +96,7 @@ func TestMemoryGoesFirst(t *testing.T) {
 		}
 		return nil
 	}
-	w := newWorld(t, 1, interceptor.Funcs{})
+	w := newFixture(t, 1, interceptor.Funcs{})
 	w.parts.Urgent = w.client
 	w.parts.Client = interceptor.NewClient(w.client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -118,7 +118,7 @@ func TestMemoryGoesFirst(t *testing.T) {
 func TestRule14LostAnswer(t *testing.T) {
 	lose := 0
 	lost := errors.New("timeout: the answer was lost")
-	w := newWorld(t, 1, interceptor.Funcs{
+	w := newFixture(t, 1, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := c.Create(ctx, o, opts...); err != nil || lose == 0 {
 				return err
@@ -150,7 +150,7 @@ func TestRule14LostAnswer(t *testing.T) {
 // is done, and a later one goes through.
 func TestRule14APIErrors(t *testing.T) {
 	var answer error
-	w := newWorld(t, 2, interceptor.Funcs{
+	w := newFixture(t, 2, interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if answer != nil {
 				return answer
@@ -201,7 +201,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // TestMemoryOfLaterVersion refuses what it does not know.
 func TestMemoryOfLaterVersion(t *testing.T) {
-	w := newWorld(t, 0, interceptor.Funcs{})
+	w := newFixture(t, 0, interceptor.Funcs{})
 	ctx := context.Background()
 	s := newStore(&w.cfg, &w.parts)
 	if _, _, err := s.Load(ctx); err != nil {
@@ -231,7 +231,7 @@ func TestMemoryOfLaterVersion(t *testing.T) {
 // changes, and else every few minutes.
 func TestFiguresAreSavedNowAndThen(t *testing.T) {
 	writes := map[string]int{}
-	w := newWorld(t, 2, interceptor.Funcs{
+	w := newFixture(t, 2, interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			writes[o.GetName()]++
 			return c.Update(ctx, o, opts...)
@@ -253,7 +253,7 @@ func TestFiguresAreSavedNowAndThen(t *testing.T) {
 func TestShadowWritesLittle(t *testing.T) {
 	for mode, want := range map[policy.Mode]int{policy.ModeShadow: 1, policy.ModeActive: 20} {
 		writes := 0
-		w := newWorld(t, 2, interceptor.Funcs{
+		w := newFixture(t, 2, interceptor.Funcs{
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 				if o.GetName() == memoryName(memoryBook, "web") {
 					writes++
@@ -286,7 +286,7 @@ func TestShadowWritesLittle(t *testing.T) {
 func TestBooksSideBySide(t *testing.T) {
 	var head, books atomic.Int32
 	both := make(chan struct{})
-	w := newWorld(t, 0, interceptor.Funcs{
+	w := newFixture(t, 0, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if o.GetLabels()[memoryLabel] == memoryHead {
 				err := c.Create(ctx, o, opts...)

@@ -137,7 +137,7 @@ func readArtifacts(fsys fs.FS, m *Manifest) (map[string][]byte, error) {
 	return files, nil
 }
 
-// identities are the equations that the SpotVortex agent reads beside its
+// identities are the equations that the SpotVortex agent reads with its
 // graphs, and what they are when they change nothing.
 var identities = map[string]string{
 	"pysr/calibration_equation.txt": "capacity_score",
@@ -177,8 +177,8 @@ func newNet(m *Manifest, model *Model, files map[string][]byte) (*Net, error) {
 		return nil, fmt.Errorf("%s: %w", a.Path, err)
 	}
 	n.ONNX, err = joined(files[a.Path], func(location string) ([]byte, bool) {
-		beside, ok := m.artifact(path.Join(path.Dir(a.Path), location))
-		return files[beside.Path], ok
+		sidecar, ok := m.artifact(path.Join(path.Dir(a.Path), location))
+		return files[sidecar.Path], ok
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Path, err)
@@ -244,7 +244,7 @@ func (n *Net) width(t Tensor) (int, error) {
 
 // A Session runs a graph. It may be used by many goroutines at once.
 type Session interface {
-	// Run answers rows of the input, which lie one behind the other in in: the
+	// Run evaluates rows of the input, which lie one behind the other in in: the
 	// numbers of output i go to out[i], which is long enough.
 	Run(rows int, in []float32, out [][]float32) error
 

@@ -238,7 +238,7 @@ func value(name string, dims []int64) []byte {
 // second returns a bundle of the second schema: a forecaster over one hour with
 // its weights in a file beside it, and values of actions.
 func second() fstest.MapFS {
-	market, pool := models.MarketFeatureNames(), models.PoolFeatureNames()
+	market, pool := models.FeatureNames(models.MarketFeaturesV1), models.FeatureNames(models.PoolFeaturesV1)
 	ones := func(n int) []float64 { return slices.Repeat([]float64{1}, n) }
 	f := fstest.MapFS{
 		"f.onnx": &fstest.MapFile{Data: net{"x", []int64{-1, 12, 10}, map[string][]int64{"c": {-1, 1}, "r": {-1, 1}}, "f.bin", "4", "8"}.onnx()},

@@ -1,10 +1,12 @@
 package models
 
 import (
+	"math"
 	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // A ClosedForm forecasts by a formula that a reader can check by hand: a
@@ -27,13 +29,10 @@ type ClosedForm struct {
 
 	// bands holds the forecast of each band without experience, the last entry
 	// that of an unknown band.
-	bands [bandCount + 1]prior
+	bands [policy.BandCount + 1]prior
 
 	scratch sync.Pool
 }
-
-// bandCount is the number of published bands.
-const bandCount = 5
 
 // A prior is what is expected of a market by its band alone.
 type prior struct {
@@ -42,13 +41,9 @@ type prior struct {
 	forecast policy.Forecast
 }
 
-// monthly is the probability of a reclaim within a month at the middle of each
-// band, 0.30 standing for "above 20 %".
-var monthly = [bandCount]float64{0.025, 0.075, 0.125, 0.175, 0.30}
-
 // refusals is the probability that a launch in a market of each band is
 // refused. No provider publishes it; it is taken to rise with the band.
-var refusals = [bandCount]float64{0.01, 0.02, 0.03, 0.05, 0.10}
+var refusals = [policy.BandCount]float64{0.01, 0.02, 0.03, 0.05, 0.10}
 
 // NewClosedForm returns the forecaster with parameters cfg, or says which of
 // them is out of range.
@@ -58,13 +53,13 @@ func NewClosedForm(cfg Config) (*ClosedForm, error) {
 	}
 	f := &ClosedForm{cfg: cfg, hours: cfg.Horizon.Hours()}
 	f.scratch.New = func() any { return new(pooled) }
-	unknown := &f.bands[bandCount]
-	for i, p := range monthly {
+	unknown := &f.bands[policy.BandCount]
+	for i, p := range policy.MonthlyReclaims() {
 		b := &f.bands[i]
 		b.hazard = -portable.Log(1-p) / policy.HoursPerMonth
 		b.refusal = refusals[i]
-		unknown.hazard += b.hazard / bandCount
-		unknown.refusal += b.refusal / bandCount
+		unknown.hazard += b.hazard / policy.BandCount
+		unknown.refusal += b.refusal / policy.BandCount
 	}
 	for i := range f.bands {
 		b := &f.bands[i]
@@ -80,13 +75,11 @@ func NewClosedForm(cfg Config) (*ClosedForm, error) {
 	return f, nil
 }
 
-// BandHazard returns the reclaims per node-hour at the middle of a published
-// band, and the mean over the bands for one that is not known.
-func (f *ClosedForm) BandHazard(b policy.Band) float64 { return f.prior(b).hazard }
-
+// prior returns what is expected by band, the mean over the bands where none is
+// known.
 func (f *ClosedForm) prior(b policy.Band) *prior {
-	if b < 0 || b >= bandCount {
-		return &f.bands[bandCount]
+	if b < 0 || b >= policy.BandCount {
+		return &f.bands[policy.BandCount]
 	}
 	return &f.bands[b]
 }
@@ -235,13 +228,12 @@ func decayed(at, now policy.Time) float64 {
 	if at == 0 || at >= now {
 		return 1
 	}
-	const ln2 = 0.693147180559945309417232121458
-	return portable.Exp(-float64(ln2 * (float64(now-at) / float64(policy.ExperienceHalfLife.Milliseconds()))))
+	return portable.Exp(-float64(math.Ln2 * (float64(now-at) / float64(policy.ExperienceHalfLife.Milliseconds()))))
 }
 
 func (all *pooled) reset(s *policy.Snapshot) {
-	all.markets = policy.Zeroed(all.markets, len(s.Markets))
-	all.known = policy.Zeroed(all.known, len(s.Markets))
-	all.zones = policy.Zeroed(all.zones, len(s.Zones))
-	all.types = policy.Zeroed(all.types, len(s.Types))
+	all.markets = scratch.Zeroed(all.markets, len(s.Markets))
+	all.known = scratch.Zeroed(all.known, len(s.Markets))
+	all.zones = scratch.Zeroed(all.zones, len(s.Zones))
+	all.types = scratch.Zeroed(all.types, len(s.Types))
 }

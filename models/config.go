@@ -8,7 +8,7 @@ import (
 // A Config holds the parameters of the [ClosedForm]. Start from
 // [DefaultConfig].
 type Config struct {
-	// PriorReclaims is how many reclaims the prior of a market is worth: the a
+	// PriorReclaims is how many reclaims the prior of a market counts for: the a
 	// of (a + reclaims)/(b + node-hours), whose b follows from the market's
 	// prior rate. Raising it makes a forecast slower to follow what we meet in
 	// the market itself.
@@ -24,7 +24,7 @@ type Config struct {
 	// neighbours more.
 	FactorMax float64
 
-	// PriorLaunches is how many launches the prior of a refusal is worth.
+	// PriorLaunches is how many launches the prior of a refusal counts for.
 	// Raising it makes the capacity score slower to follow our own refusals.
 	PriorLaunches float64
 
@@ -52,7 +52,7 @@ type Config struct {
 
 // DefaultConfig returns the parameters used where none are given. They are
 // judgements and not fits: one reclaim doubles a market's rate, four double
-// that of a zone or a type, and squeezes last hours.
+// that of a zone or a type, and shortages last hours.
 func DefaultConfig() Config {
 	return Config{
 		PriorReclaims:       1,

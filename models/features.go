@@ -25,7 +25,7 @@ const (
 	outputRuntime  = "runtime"
 	outputValues   = "values"
 
-	// A forecaster may also answer for six hours, which nothing is decided on.
+	// A forecaster may also forecast six hours, which nothing is decided on.
 	outputCapacity6 = "capacity_6h"
 	outputRuntime6  = "runtime_6h"
 )
@@ -210,12 +210,11 @@ func prices(buf []float64, history []policy.Money) []float64 {
 	return buf
 }
 
-// MarketFeatureNames returns the names of what [MarketFeaturesV1] builds for
-// each step.
-func MarketFeatureNames() []string { return slices.Clone(marketNames[MarketFeaturesV1]) }
-
-// MarketFeatureNamesV2 returns the names of what [MarketFeaturesV2] builds.
-func MarketFeatureNamesV2() []string { return slices.Clone(marketNames[MarketFeaturesV2]) }
-
-// PoolFeatureNames returns the names of what [PoolFeaturesV1] builds.
-func PoolFeatureNames() []string { return slices.Clone(poolNames[PoolFeaturesV1]) }
+// FeatureNames returns the names of what a builder of features builds, in order;
+// of [MarketFeaturesV1] they are those of each step.
+func FeatureNames(builder string) []string {
+	if names, ok := marketNames[builder]; ok {
+		return slices.Clone(names)
+	}
+	return slices.Clone(poolNames[builder])
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // MarketFeaturesV2 are what a market shows to a cluster that uses it: how its
@@ -71,8 +72,6 @@ const (
 	// troubled is how long a market counts as in trouble after a refusal or a
 	// reclaim.
 	troubled = policy.Time(3_600_000)
-
-	ln2 = 0.693147180559945309417232121458
 )
 
 // A marketView is what is looked up once for all rows of a snapshot.
@@ -123,9 +122,9 @@ func (b *MarketRows) Collect(s *policy.Snapshot) {
 	v := &b.view
 	v.group(s)
 	v.clock = clockOf(s.Now)
-	v.met = policy.Zeroed(v.met, len(s.Markets))
-	v.zones = policy.Zeroed(v.zones, v.zonesN)
-	v.regions = policy.Zeroed(v.regions, v.regionN)
+	v.met = scratch.Zeroed(v.met, len(s.Markets))
+	v.zones = scratch.Zeroed(v.zones, v.zonesN)
+	v.regions = scratch.Zeroed(v.regions, v.regionN)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Phase == policy.NodeGone || n.Market < 0 || n.Launched == 0 || n.ReclaimAt != 0 {
@@ -251,8 +250,8 @@ func (b *MarketRows) Row(s *policy.Snapshot, id policy.MarketID, row []float32) 
 	}
 	f[featureVCPU] = v.vcpu[id]
 	f[featureBand], f[featureNoBand] = 0.5, 1
-	if m.Band >= 0 && m.Band < bandCount {
-		f[featureBand], f[featureNoBand] = float64(m.Band)/(bandCount-1), 0
+	if m.Band >= 0 && m.Band < policy.BandCount {
+		f[featureBand], f[featureNoBand] = float64(m.Band)/(policy.BandCount-1), 0
 	}
 	f[featureHeld] = log2(float64(1 + x.nodes))
 	f[featureYoungest], f[featureOldest] = since(s.Now, x.youngest), since(s.Now, x.oldest)
@@ -378,7 +377,7 @@ func log2(x float64) float64 {
 	if x == 1 {
 		return 0
 	}
-	return portable.Log(x) / ln2
+	return portable.Log(x) / math.Ln2
 }
 
 func limit(x float64) float64 { return max(-1, min(x, 1)) }

@@ -34,7 +34,7 @@ func region() *policy.Snapshot {
 
 // rowOf returns the features of market m by name.
 func rowOf(s *policy.Snapshot, m policy.MarketID) map[string]float64 {
-	names := models.MarketFeatureNamesV2()
+	names := models.FeatureNames(models.MarketFeaturesV2)
 	row := make([]float32, len(names))
 	var rows models.MarketRows
 	rows.Collect(s)
@@ -97,7 +97,7 @@ func TestMarketFeatures(t *testing.T) {
 func TestMarketFeaturesOrder(t *testing.T) {
 	s := region()
 	s.Markets[1].Experience = policy.Experience{At: s.Now, Refusals: 2, Refused: s.Now.Add(-time.Hour)}
-	names := models.MarketFeatureNamesV2()
+	names := models.FeatureNames(models.MarketFeaturesV2)
 	want, got := make([]float32, len(names)), make([]float32, len(names))
 	var rows models.MarketRows
 	rows.Collect(s)
@@ -120,7 +120,7 @@ func TestMarketFeaturesOrder(t *testing.T) {
 func TestMarketFeaturesKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := region()
-		names := models.MarketFeatureNamesV2()
+		names := models.FeatureNames(models.MarketFeaturesV2)
 		got, want := make([]float32, len(names)), make([]float32, len(names))
 		var kept models.MarketRows
 		for range rapid.IntRange(2, 12).Draw(t, "snapshots") {
@@ -161,7 +161,7 @@ func TestMarketFeaturesKept(t *testing.T) {
 // secondVersion returns a forecaster fed with the features of the second version,
 // and the session that it asks.
 func secondVersion(t *testing.T) (*models.Trained, *fake) {
-	files, names := second(), models.MarketFeatureNamesV2()
+	files, names := second(), models.FeatureNames(models.MarketFeaturesV2)
 	files["f.onnx"].Data = net{"x", []int64{-1, int64(len(names))}, map[string][]int64{"c": {-1, 1}, "r": {-1, 1}}, "f.bin", "4", "8"}.onnx()
 	change(files, func(m map[string]any) {
 		f := m["forecaster"].(map[string]any)

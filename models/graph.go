@@ -39,7 +39,7 @@ func (t Tensor) String() string {
 }
 
 // A Graph is an ONNX file as far as it is read without a runtime: what goes in
-// and out, and the files beside it that hold its weights.
+// and out, and the other files that hold its weights.
 type Graph struct {
 	Inputs, Outputs []Tensor
 

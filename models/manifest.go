@@ -72,7 +72,7 @@ type Artifact struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A Model says what a graph is fed and what it answers.
+// A Model says what a graph is fed and what it returns.
 type Model struct {
 	// Graph is the artefact that holds it.
 	Graph string `json:"graph"`

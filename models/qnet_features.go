@@ -1,10 +1,9 @@
 package models
 
 import (
-	"slices"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/policy/share"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -17,7 +16,7 @@ const PoolFeaturesQ = "spotter-pool/1"
 // The features of [PoolFeaturesQ], in their order.
 const (
 	poolShare      = iota // part of the capacity that is spot
-	poolTarget            // the share that the pool was told
+	poolTarget            // the share that the pool was set
 	poolMin               // the least that it may have
 	poolMax               // and the most
 	poolArriving          // part of the capacity that is launching
@@ -58,9 +57,6 @@ var poolNamesQ = []string{
 	"slack_least", "jobs", "jobs_without_checkpoint", "pending",
 }
 
-// PoolFeatureNamesQ returns the names of what [PoolFeaturesQ] builds.
-func PoolFeatureNamesQ() []string { return slices.Clone(poolNamesQ) }
-
 // cheapest is how many of the cheapest markets are looked at closely.
 const cheapest = 8
 
@@ -96,7 +92,7 @@ func (b *PoolRows) Row(id policy.PoolID, row []float32) {
 func (b *PoolRows) holding(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	p, f := &b.s.Pools[id], &b.features[id]
 	was := b.m.Pool(p.Name)
-	h := b.s.Holding(id)
+	h := share.Of(b.s, id)
 	total := float64(h.Spot + h.Fixed)
 	x[poolShare] = h.Share()
 	x[poolTarget] = h.Share()

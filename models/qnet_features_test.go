@@ -13,7 +13,7 @@ import (
 
 // featuresOf returns the features of a pool by name.
 func featuresOf(s *policy.Snapshot, m *policy.Memory, p policy.PoolID) map[string]float64 {
-	names := models.PoolFeatureNamesQ()
+	names := models.FeatureNames(models.PoolFeaturesQ)
 	row := make([]float32, len(names))
 	var rows models.PoolRows
 	rows.Collect(s, m)
@@ -121,6 +121,6 @@ func TestBuiltinActions(t *testing.T) {
 		t.Errorf("it has %d bytes", size)
 	}
 	if over := b.Manifest.Metrics["held_out_over_all_spot_pct_mean"]; !(over > 0) {
-		t.Errorf("in worlds that it did not learn from it saves %v points more than all on spot", over)
+		t.Errorf("in scenarios that it did not learn from it saves %v points more than all on spot", over)
 	}
 }

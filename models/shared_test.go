@@ -21,7 +21,7 @@ func TestSharedConstants(t *testing.T) {
 		name  string
 		value any
 	}{
-		{"monthly", list(monthly[:])}, {"bandCount", bandCount}, {"PriorReclaims", c.PriorReclaims}, {"PooledReclaims", c.PooledReclaims},
+		{"PriorReclaims", c.PriorReclaims}, {"PooledReclaims", c.PooledReclaims},
 		{"FactorMax", c.FactorMax}, {"Horizon", c.Horizon}, {"refusals", list(refusals[:])}, {"ShortageDepth", c.ShortageDepth}, {"RefusalMemory", c.RefusalMemory},
 	} {
 		if want := fmt.Sprintf("`%s = %v`", x.name, x.value); !strings.Contains(section, want) {

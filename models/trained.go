@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A TrainedConfig says how the answers of a bundle are used.
+// A TrainedConfig says how the results of a bundle are used.
 type TrainedConfig struct {
 	// Unsupported takes a market outside of the bundle's scope for one that is
 	// about to be lost, with both scores 1, as the SpotVortex agent does.
@@ -50,7 +51,7 @@ type coveredType struct {
 	hazard         bool // is taken from the score
 }
 
-// Counts are how often a [Trained] answered.
+// Counts are how often a [Trained] forecast.
 type Counts struct {
 	// Calls is the number of snapshots.
 	Calls int
@@ -87,8 +88,8 @@ func (c Counts) String() string {
 	return text
 }
 
-// NewTrained returns a forecaster of bundle b. Sessions are those of its
-// graphs, made by open; each is asked once whether it answers.
+// NewTrained returns a forecaster of bundle b. Sessions are those of its graphs, nil
+// where there is none. [Probe] finds beforehand whether they work.
 func NewTrained(b *Bundle, closed *ClosedForm, forecaster, actions Session, cfg TrainedConfig) (*Trained, error) {
 	f := &Trained{bundle: b, closed: closed, cfg: cfg, forecaster: forecaster, actions: actions}
 	if (b.Forecaster == nil || forecaster == nil) && !cfg.Actions {
@@ -101,7 +102,7 @@ func NewTrained(b *Bundle, closed *ClosedForm, forecaster, actions Session, cfg 
 }
 
 // Probe asks a session of net for one ordinary row and says what is wrong with
-// the answer. It finds what names and shapes cannot tell.
+// the result. It finds what names and shapes cannot show.
 func Probe(net *Net, s Session) error {
 	row := make([]float32, net.Width)
 	ordinary(net.Model.Features, row)
@@ -158,14 +159,14 @@ func (n *Net) space(out [][]float32, rows int) [][]float32 {
 
 func finite(x float64) bool { return x-x == 0 }
 
-// Counts returns how often f answered so far.
+// Counts returns how often f forecast so far.
 func (f *Trained) Counts() Counts { return f.counts }
 
 // Fingerprint returns that of the bundle.
 func (f *Trained) Fingerprint() string { return f.bundle.Fingerprint }
 
 // Forecast writes the forecast of every market of s, and the values of the
-// actions of every pool. An error says what the bundle failed to answer; the
+// actions of every pool. An error says for what the bundle failed; the
 // closed form stands there.
 func (f *Trained) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	if err := f.closed.Forecast(s, m); err != nil {
@@ -194,7 +195,7 @@ func (f *Trained) look(s *policy.Snapshot) {
 			*k = coveredType{t.Provider, t.Name, f.bundle.Scope.Covers(t), f.bundle.GivesHazard(t)}
 		}
 	}
-	f.wanted = policy.Zeroed(f.wanted, len(s.Markets))
+	f.wanted = scratch.Zeroed(f.wanted, len(s.Markets))
 	for i := range s.Pools {
 		if s.Pools[i].Mode == policy.ModeOff {
 			continue

@@ -145,10 +145,10 @@ func (f *Trained) write(m *policy.Market, x *lastScore) {
 }
 
 // Scores asks a session of net, a forecaster's, about rows of features that were
-// built and not normalised, and returns its answers by the meaning of the output.
+// built and not normalised, and returns its results by the meaning of the output.
 func Scores(net *Net, session Session, rows []float32, n int) (map[string][]float64, error) {
 	const batch = 4096
-	answers := map[string][]float64{}
+	results := map[string][]float64{}
 	for begin := 0; begin < n; begin += batch {
 		count := min(batch, n-begin)
 		in := slices.Clone(rows[begin*net.Width : (begin+count)*net.Width])
@@ -163,9 +163,9 @@ func Scores(net *Net, session Session, rows []float32, n int) (map[string][]floa
 				if !isScore(x) {
 					return nil, fmt.Errorf("%s: its %s of row %d is %v and not in [0, 1]", net.Model.Graph, name, begin+i+1, x)
 				}
-				answers[name] = append(answers[name], x)
+				results[name] = append(results[name], x)
 			}
 		}
 	}
-	return answers, nil
+	return results, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -107,7 +108,7 @@ func (f *Trained) pool(s *policy.Snapshot, p *policy.Pool, m *policy.Market, w *
 
 // count counts the nodes of each pool by zone and type.
 func (v *valued) count(s *policy.Snapshot) {
-	v.counts = policy.Zeroed(v.counts, len(s.Pools)*len(s.Zones)*len(s.Types))
+	v.counts = scratch.Zeroed(v.counts, len(s.Pools)*len(s.Zones)*len(s.Types))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool >= 0 && n.Market >= 0 && n.Usable() {

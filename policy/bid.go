@@ -13,3 +13,26 @@ func Bid(m Money) Money {
 	}
 	return (m + BidStep - 1) / BidStep * BidStep
 }
+
+// Affords reports whether a node of m costs no more now than PriceMax, the most
+// that p may pay for one. In an auction, a bid on the grid has to be enough too.
+func (p *Pool) Affords(m *Market) bool {
+	most := p.PriceMax
+	if most == 0 {
+		return true
+	}
+	if m.Auction() {
+		most = most / BidStep * BidStep
+	}
+	return m.Charge() <= most
+}
+
+// Bid returns the bid for a node of p that is worth that much: the least on the
+// grid that is at least worth, and never above PriceMax.
+func (p *Pool) Bid(worth Money) Money {
+	bid := Bid(worth)
+	if p.PriceMax > 0 {
+		bid = min(bid, p.PriceMax/BidStep*BidStep)
+	}
+	return bid
+}

@@ -58,3 +58,28 @@ func checkFloor(t *testing.T, class string, floor json.Number) {
 		t.Errorf("%s: %v is bid, and a step less would do at %s", class, bid, floor)
 	}
 }
+
+// TestAffords compares what a node is charged with the bound, and in an auction with
+// the highest bid under it.
+func TestAffords(t *testing.T) {
+	spot := policy.Market{Provider: "aws", Capacity: policy.Spot, Price: 60_000}
+	auction := policy.Market{Provider: policy.Rackspace, Capacity: policy.Spot, Price: 61_000, Reserve: 5000}
+	for _, c := range []struct {
+		max  policy.Money
+		m    policy.Market
+		want bool
+		bid  policy.Money
+	}{
+		{0, spot, true, 100_000}, {60_000, spot, true, 60_000}, {59_999, spot, false, 55_000},
+		{62_000, auction, false, 60_000}, {65_000, auction, true, 65_000}, {200_000, auction, true, 100_000},
+		{4000, policy.Market{Provider: policy.Rackspace, Capacity: policy.Spot, Price: 1000, Reserve: 5000}, false, 0},
+	} {
+		p := policy.Pool{PriceMax: c.max}
+		if got := p.Affords(&c.m); got != c.want {
+			t.Errorf("at most %v for %v (reserve %v): %t", c.max, c.m.Price, c.m.Reserve, got)
+		}
+		if got := p.Bid(96_000); got != c.bid {
+			t.Errorf("at most %v: a bid of %v, want %v", c.max, got, c.bid)
+		}
+	}
+}

@@ -121,8 +121,15 @@ type Band int8
 // BandUnknown means that no band is published for a market.
 const BandUnknown Band = -1
 
+// BandCount is the number of published bands.
+const BandCount = 5
+
 // HoursPerMonth is the month in which providers state interruption frequency.
 const HoursPerMonth = 730
+
+// MonthlyReclaims returns by band the probability that a node is reclaimed within
+// a month: the middle of each band, and 0.30 for the one that is open above.
+func MonthlyReclaims() [BandCount]float64 { return [...]float64{0.025, 0.075, 0.125, 0.175, 0.30} }
 
 // An Experience counts what we met in a market, each count decaying with the
 // half-life ExperienceHalfLife and stated as of At.

@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Memory is what a policy carries from one decision to the next. It is saved
 // before a plan is carried out. The zero Memory is that of a new cluster.
@@ -132,4 +135,15 @@ func (m *Memory) find(name string) (int, bool) {
 		}
 	}
 	return len(m.Pools), false
+}
+
+// FindBackoff returns where node is in list, or belongs, and whether it is there.
+func FindBackoff(list []Backoff, node string) (int, bool) {
+	return slices.BinarySearchFunc(list, node, func(b Backoff, name string) int { return cmp.Compare(b.Node, name) })
+}
+
+// BackedOff reports whether the drain of node is not to be tried again at now.
+func (m *PoolMemory) BackedOff(node string, now Time) bool {
+	i, ok := FindBackoff(m.Backoff, node)
+	return ok && now < m.Backoff[i].Until
 }

@@ -285,6 +285,13 @@ func (x *Steer) format(b *strings.Builder, s *Snapshot) {
 	fmt.Fprintf(b, " (%s)\n", x.Why.Reason)
 }
 
+// Add appends moves to p.
+func (p *Plan) Add(launches []Launch, drains []Drain, holds []Hold) {
+	p.Launches = append(p.Launches, launches...)
+	p.Drains = append(p.Drains, drains...)
+	p.Holds = append(p.Holds, holds...)
+}
+
 // Token returns the token of the ordinal-th launch for pool at now: the same
 // content gives the same token.
 func Token(now Time, pool, market string, ordinal int) string {

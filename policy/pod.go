@@ -203,6 +203,11 @@ type Template struct {
 	PDBs []PDBID
 }
 
+// Bare reports whether no controller would create a pod of t again.
+func (s *Snapshot) Bare(t *Template) bool {
+	return t.Workload == None || s.Workloads[t.Workload].Kind == KindBare
+}
+
 // An Operator compares a label with values.
 type Operator uint8
 
@@ -313,6 +318,12 @@ type PDB struct {
 
 	// MinAvailable or MaxUnavailable is set, as a count or a percentage.
 	MinAvailable, MaxUnavailable Quantity
+}
+
+// Uncounted reports whether an eviction of q is allowed whatever p allows, since q is
+// not ready anyway.
+func (p *PDB) Uncounted(q *Pod) bool {
+	return q.Phase == PodStarting && (p.AlwaysAllowUnhealthy || p.Desired > 0 && p.Healthy >= p.Desired)
 }
 
 // A Quantity is a count or a percentage, as Kubernetes' IntOrString.

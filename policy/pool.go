@@ -102,6 +102,10 @@ type Pool struct {
 	Actions []float64
 }
 
+// SelfProvisioned reports whether the policy itself buys the nodes of p: it is managed
+// and has no provisioner.
+func (p *Pool) SelfProvisioned() bool { return p.Provisioner == ProvisionerNone && p.Mode != ModeOff }
+
 // A ShareRange bounds the spot share of a pool, in [0, 1].
 type ShareRange struct {
 	Min, Max, Target float64
@@ -159,7 +163,7 @@ type DisruptionBudget struct {
 	// Reasons it applies to; none means all.
 	Reasons []DisruptionReason
 
-	// Schedule is a cron expression in UTC and Duration how long each spell
+	// Schedule is a cron expression in UTC and Duration how long each interval
 	// lasts; empty means always. Active says whether it is in force at
 	// Snapshot.Now: the observer reads the schedule, a decision does not.
 	Schedule string

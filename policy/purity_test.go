@@ -67,7 +67,7 @@ func bansOn(pkg string) []ban {
 	if anyMatches([]string{"sim", "models", "scenarios/chance", "scenarios/weather"}, pkg) {
 		bans = append(bans, ban{funcs: clock})
 	}
-	if anyMatches([]string{"policy/...", "sim", "scenarios/...", "eval", "models"}, pkg) {
+	if anyMatches([]string{"policy/...", "sim", "scenarios/...", "eval", "eval/format", "eval/oracle", "models"}, pkg) {
 		bans = append(bans, ban{funcs: machine})
 	}
 	return bans
@@ -76,7 +76,7 @@ func bansOn(pkg string) []ban {
 // TestPurity refuses the constructs through which the outside could enter a
 // decision, and those whose result depends on the machine.
 func TestPurity(t *testing.T) {
-	patterns := []string{"./policy/...", "./sim", "./scenarios/...", "./eval", "./models"}
+	patterns := []string{"./policy/...", "./sim", "./scenarios/...", "./eval", "./eval/format", "./eval/oracle", "./models"}
 	exports := make(map[string]string)
 	for _, p := range list(t, append([]string{"-export", "-deps"}, patterns...)...) {
 		exports[p.ImportPath] = p.Export
@@ -165,7 +165,7 @@ func TestImpuritiesAreFound(t *testing.T) {
 	for _, p := range list(t, "-export", "-deps", "time", "math", "maps", "math/rand/v2", "os") {
 		exports[p.ImportPath] = p.Export
 	}
-	bans := append(bansOn("policy/static"), bansOn("sim")...)
+	bans := append(bansOn("policy/builtin/static"), bansOn("sim")...)
 	for _, c := range []struct{ name, imports, body string }{
 		{"clock", `"time"`, "_ = time.Now()"},
 		{"clock under another name", `clock "time"`, "_ = clock.Since"},

@@ -16,10 +16,10 @@ import (
 
 // A division says which tests run without the race detector, as the Makefile has it.
 type division struct {
-	// pure are packages of which nothing is raced, and mixed those of which only the
-	// tests that raced matches are.
-	pure, mixed []string
-	raced       *regexp.Regexp
+	// pure are packages of which nothing is raced. Of mixed ones and of commands only the
+	// tests that raced and racedCommands match are.
+	pure, mixed, commands []string
+	raced, racedCommands  *regexp.Regexp
 
 	// plain matches the tests of all other packages that are not raced.
 	plain *regexp.Regexp
@@ -46,7 +46,8 @@ func readDivision(t *testing.T) division {
 	}
 	return division{
 		pure: strings.Fields(variable(t, string(text), "PURE")), mixed: strings.Fields(variable(t, string(text), "MIXED")),
-		raced: pattern("RACED_TESTS"), plain: pattern("PLAIN_TESTS"),
+		commands: strings.Fields(variable(t, string(text), "COMMANDS")),
+		raced:    pattern("RACED_TESTS"), racedCommands: pattern("RACED_COMMANDS"), plain: pattern("PLAIN_TESTS"),
 	}
 }
 
@@ -205,6 +206,18 @@ func (s *source) reaching(which func(test string) bool) (tests []string) {
 	return tests
 }
 
+// unraced returns the tests that start goroutines and that the variable, raced, does not
+// name, and says so where it names none.
+func (s *source) unraced(variable string, raced *regexp.Regexp) (wrong []string) {
+	for _, w := range s.reaching(func(test string) bool { return !raced.MatchString(test) }) {
+		wrong = append(wrong, variable+" must name "+w)
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.reached())), raced.MatchString) {
+		wrong = append(wrong, variable+" names none of its tests")
+	}
+	return wrong
+}
+
 // TestRaced holds the division of the Makefile: only what starts no goroutine may go
 // without the race detector. New packages are raced as long as nobody lists them.
 func TestRaced(t *testing.T) {
@@ -216,24 +229,21 @@ func TestRaced(t *testing.T) {
 		}
 		return all
 	}
-	pure, mixed := within(d.pure), within(d.mixed)
+	pure, mixed, commands := within(d.pure), within(d.mixed), within(d.commands)
 	for _, p := range list(t, "./...") {
 		s := parseFolder(t, p.Dir)
 		var wrong []string
 		switch {
-		case pure[p.ImportPath] && mixed[p.ImportPath]:
-			wrong = append(wrong, "it is in PURE and in MIXED")
+		case pure[p.ImportPath] && (mixed[p.ImportPath] || commands[p.ImportPath]), mixed[p.ImportPath] && commands[p.ImportPath]:
+			wrong = append(wrong, "it is in two lists")
 		case pure[p.ImportPath]:
 			for _, w := range s.all() {
 				wrong = append(wrong, "PURE starts nothing: "+w)
 			}
 		case mixed[p.ImportPath]:
-			for _, w := range s.reaching(func(test string) bool { return !d.raced.MatchString(test) }) {
-				wrong = append(wrong, "RACED_TESTS must name "+w)
-			}
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(s.reached())), d.raced.MatchString) {
-				wrong = append(wrong, "RACED_TESTS names none of its tests")
-			}
+			wrong = s.unraced("RACED_TESTS", d.raced)
+		case commands[p.ImportPath]:
+			wrong = s.unraced("RACED_COMMANDS", d.racedCommands)
 		default:
 			for _, w := range s.reaching(d.plain.MatchString) {
 				wrong = append(wrong, "PLAIN_TESTS must not name "+w)

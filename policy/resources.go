@@ -60,3 +60,8 @@ func (r Resources) LargestShare(allocatable Resources) float64 {
 	}
 	return share
 }
+
+// UtilizationTight is the share of a pool in use above which guardrails let no node go
+// without a replacement, unless configured otherwise. Policies plan no drain that they
+// would hold.
+const UtilizationTight = 0.85

@@ -43,7 +43,7 @@ type Snapshot struct {
 	Quotas []Quota
 
 	// Commitments are what was paid for in advance, ascending by name. See
-	// [Snapshot.Coverage].
+	// billing.Coverage.
 	Commitments []Commitment
 
 	// Sources tell how old each part of the snapshot is.

@@ -54,29 +54,26 @@ func (a *annotations) fail(key, format string, args ...any) {
 
 // schedule reads the replica schedule; nil when absent or wrong.
 func (a *annotations) schedule() *replicaSchedule {
-	if !a.Has(annotationReplicas) {
-		return nil
-	}
-	s, err := parseReplicaSchedule(a.Values[annotationReplicas])
-	if err != nil {
-		a.fail(annotationReplicas, "%v", err)
-		return nil
-	}
-	return s
+	return parsed(a, annotationReplicas, parseReplicaSchedule)
 }
 
 // releases reads the instants at which a job is created; nil when absent or
 // wrong.
 func (a *annotations) releases() []release {
-	if !a.Has(annotationReleases) {
-		return nil
+	return parsed(a, annotationReleases, parseReleases)
+}
+
+// parsed reads an annotation; the zero value when it is absent or wrong.
+func parsed[T any](a *annotations, key string, parse func(string) (T, error)) (v T) {
+	if !a.Has(key) {
+		return v
 	}
-	all, err := parseReleases(a.Values[annotationReleases])
+	read, err := parse(a.Values[key])
 	if err != nil {
-		a.fail(annotationReleases, "%v", err)
-		return nil
+		a.fail(key, "%v", err)
+		return v
 	}
-	return all
+	return read
 }
 
 // refuse reports annotations that say nothing for this kind of workload.

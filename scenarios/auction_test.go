@@ -47,7 +47,7 @@ func classes() *trace.Trace {
 	return fourDays(append(all, series("us-east-1a", "m5.large", []policy.Time{0}, 30_000))...)
 }
 
-func bindAuction(t *testing.T, markets, market string) (*World, error) {
+func bindAuction(t *testing.T, markets, market string) (*BoundScenario, error) {
 	t.Helper()
 	sc, err := Parse("test.yaml", fmt.Appendf(nil, auctionScenario, markets, market))
 	if err != nil {
@@ -115,7 +115,7 @@ func TestBindAuctionChoices(t *testing.T) {
 func TestReclaimsOfAuctions(t *testing.T) {
 	aws, auction := policy.Market{Provider: "aws", Capacity: policy.Spot}, policy.Market{Provider: policy.Rackspace, Capacity: policy.Spot}
 	up := AvailabilityCurve{At: []policy.Time{1}, Available: []bool{true}}
-	for want, w := range map[string]World{
+	for want, w := range map[string]BoundScenario{
 		"modelled": {Markets: []policy.Market{aws}},
 		"recorded": {Markets: []policy.Market{aws}, Available: []AvailabilityCurve{up}},
 		"recorded in part and modelled elsewhere":            {Markets: []policy.Market{aws, aws}, Available: []AvailabilityCurve{up, {}}},

@@ -32,9 +32,9 @@ type BindOptions struct {
 	Intensity *float64
 }
 
-// Bind joins a scenario to the prices of a trace. The world shares the memory
+// Bind binds a scenario to the prices of a trace. The result shares the memory
 // of both, which must not change afterwards.
-func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
+func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) {
 	if err := sc.Validate(); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 	if start < tr.From || end > wholeDay(tr.To) {
 		return nil, fmt.Errorf("%w: %s needs %v to %v, and %s covers %v to %v", ErrTooShort, sc.Name, start, end, tr.Name, tr.From, tr.To)
 	}
-	w := &World{
+	w := &BoundScenario{
 		Name:        sc.Name,
 		Digest:      sc.Digest,
 		Captured:    sc.Captured,
@@ -86,7 +86,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*World, error) {
 
 // nameZones gives each fault that states the number of a zone its name. One for
 // a zone that there is not meets no market: it must not meet all of them.
-func (w *World) nameZones() {
+func (w *BoundScenario) nameZones() {
 	for i := range w.Faults {
 		switch f := &w.Faults[i]; {
 		case f.ZoneNumber > len(w.Zones):
@@ -98,7 +98,7 @@ func (w *World) nameZones() {
 }
 
 // warnOfFaults says which faults name a place or type that no market has.
-func (w *World) warnOfFaults() {
+func (w *BoundScenario) warnOfFaults() {
 	for i := range w.Faults {
 		f := &w.Faults[i]
 		meets := slices.ContainsFunc(w.Markets, func(m policy.Market) bool {
@@ -113,7 +113,6 @@ func (w *World) warnOfFaults() {
 // wholeDay returns the end of the UTC day in which a trace's last change
 // falls: prices hold until they change, and recordings come in days.
 func wholeDay(t policy.Time) policy.Time {
-	const day = policy.Time(24 * time.Hour / time.Millisecond)
 	return (t + day - 1) / day * day
 }
 
@@ -126,7 +125,7 @@ func windowDigest(tr *trace.Trace, start, end policy.Time) [32]byte {
 
 // sell fills in what can be bought: types, zones, markets with their prices,
 // and the pools with the markets that each may use.
-func (w *World) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) error {
+func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) error {
 	x := newSelection(tr, begin, w.Start, w.Start.Add(w.Duration))
 	x.reserve = sc.Reserve
 	for i := range sc.pools {
@@ -177,7 +176,7 @@ var capacityTypes = map[string]struct {
 
 // seed resolves the nodes that a scenario begins with: to the cheapest of the
 // markets that fit, the first by name among equals.
-func (w *World) seed(sc *Scenario) error {
+func (w *BoundScenario) seed(sc *Scenario) error {
 	for i, n := range sc.nodes {
 		at := slices.IndexFunc(w.Pools, func(p policy.Pool) bool { return p.Name == n.Pool })
 		p, want := &w.Pools[at], capacityTypes[n.CapacityType]

@@ -8,9 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestBudgetsOfAWorld reads the budgets of an embedded world, and warns of one
+// TestBudgetsOfAScenario reads the budgets of an embedded scenario, and warns of one
 // that selects nothing.
-func TestBudgetsOfAWorld(t *testing.T) {
+func TestBudgetsOfAScenario(t *testing.T) {
 	sc, err := Load("gpu-budget")
 	if err != nil {
 		t.Fatal(err)

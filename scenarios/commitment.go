@@ -49,7 +49,7 @@ func (sc *Scenario) readCommitments(specs []commitmentSpec, doc *document) []err
 	for i := range specs {
 		c := &specs[i]
 		fail := func(field, format string, args ...any) {
-			errs = append(errs, doc.problem([]string{"spec", "commitments", index(i), field}, format, args...))
+			errs = append(errs, doc.problem([]string{"spec", "commitments", Index(i), field}, format, args...))
 		}
 		if c.Name == "" {
 			fail("name", "must be set")
@@ -146,9 +146,9 @@ func (c *commitmentSpec) commitment() policy.Commitment {
 	return out
 }
 
-// commit gives the world what the scenario has paid for, and says what of it no
-// pool can use.
-func (w *World) commit(sc *Scenario) {
+// commit takes over what the scenario has paid for, and warns of what no pool can
+// use.
+func (w *BoundScenario) commit(sc *Scenario) {
 	w.Commitments = slices.Clone(sc.commitments)
 	for i := range w.Commitments {
 		c := &w.Commitments[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// withCommitments returns the world tiny with a list of commitments.
+// withCommitments returns the scenario tiny with a list of commitments.
 func withCommitments(t *testing.T, list string) (*Scenario, error) {
 	t.Helper()
 	text, err := Source("tiny")

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,8 +40,8 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s:%d: field %q: %s", e.File, e.Line, e.Field, e.Problem)
 }
 
-// inOrder joins errors in the order of their lines.
-func inOrder(errs []error) error {
+// InOrder joins errors in the order of the lines that they name.
+func InOrder(errs []error) error {
 	var flat []error
 	for _, err := range errs {
 		if many, ok := err.(interface{ Unwrap() []error }); ok {
@@ -86,20 +87,25 @@ func split(file string, data []byte) ([]document, error) {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
+var yamlLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: line (\d+): (.*)`) })
 
 // syntaxError puts the file before the line that the YAML reader names.
 func syntaxError(file string, err error) error {
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
 		line, _ := strconv.Atoi(m[1])
 		return &FieldError{File: file, Line: line, Problem: m[2]}
 	}
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// problem returns an error about the field at path, at the line of the deepest
-// part of the path that the document has.
+// problem returns an error about the field at path.
 func (d *document) problem(path []string, format string, args ...any) error {
+	return &FieldError{d.file, d.line(path), joinPath(path), fmt.Sprintf(format, args...)}
+}
+
+// line returns that of the field at path, or of the deepest part of the path that
+// the document has.
+func (d *document) line(path []string) int {
 	n := d.node
 	for _, key := range path {
 		next := child(n, key)
@@ -108,7 +114,7 @@ func (d *document) problem(path []string, format string, args ...any) error {
 		}
 		n = next
 	}
-	return &FieldError{d.file, n.Line, joinPath(path), fmt.Sprintf(format, args...)}
+	return n.Line
 }
 
 func joinPath(path []string) string {
@@ -279,7 +285,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path []string) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, x := range n.Content {
-		d.value(x, v.Index(i), append(slices.Clip(path), "["+strconv.Itoa(i)+"]"))
+		d.value(x, v.Index(i), append(slices.Clip(path), Index(i)))
 	}
 }
 

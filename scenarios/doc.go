@@ -1,7 +1,7 @@
-// Package scenarios reads worlds: a scenario file of Kubernetes manifests, and
-// the trace whose prices it is run on.
+// Package scenarios reads scenarios, files of Kubernetes manifests, and binds them
+// to the trace whose prices they are run on. It knows nothing of how a run goes on.
 //
-// A file holds one Scenario and, beside it, the very objects that kubectl
+// A file holds one Scenario and the very objects that kubectl
 // applies: CapacityPool, GPUBudget, Deployment, StatefulSet, DaemonSet, Job,
 // CronJob, PodDisruptionBudget and PriorityClass. What they have no field for
 // is an annotation of the workload or of its pods:

@@ -51,7 +51,7 @@ func TestFaultSidecarsNotCounted(t *testing.T) {
 		{"and a sidecar before it", container("cache", 1, true) + ", " + container("fetch", 3, false), 4000},
 		{"and a sidecar after it", container("fetch", 3, false) + ", " + container("cache", 1, true), 3000},
 	} {
-		sc, err := Parse("world.yaml", []byte(fmt.Sprintf(trainer, c.containers)+rest))
+		sc, err := Parse("scenario.yaml", []byte(fmt.Sprintf(trainer, c.containers)+rest))
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}

@@ -132,7 +132,7 @@ func (sc *Scenario) checkGangs() []error {
 	return errs
 }
 
-// sizeGangs tells each template how many pods its gang has.
+// sizeGangs notes in each template how many pods its gang has.
 func (sc *Scenario) sizeGangs() {
 	for _, g := range sc.gangs() {
 		for _, w := range g.Workloads {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// withGroups returns the world asg-web with bounds for its groups.
-func withGroups(t *testing.T, world, groups string) (*Scenario, error) {
+// withGroups returns the scenario asg-web with bounds for its groups.
+func withGroups(t *testing.T, name, groups string) (*Scenario, error) {
 	t.Helper()
-	text, err := Source(world)
+	text, err := Source(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Parse(world+".yaml", []byte(strings.Replace(string(text), "\nspec:\n", "\nspec:\n  groups: "+groups+"\n", 1)))
+	return Parse(name+".yaml", []byte(strings.Replace(string(text), "\nspec:\n", "\nspec:\n  groups: "+groups+"\n", 1)))
 }
 
 func TestGroups(t *testing.T) {
@@ -32,7 +32,7 @@ func TestGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := strings.Join(sc.Warnings, "; "); !strings.Contains(said, "groups have no effect") {
-		t.Errorf("bounds of groups in a world without any are not warned of: %q", said)
+		t.Errorf("bounds of groups in a scenario without any are not warned of: %q", said)
 	}
 }
 

@@ -115,7 +115,7 @@ func (sc *Scenario) readJobSet(doc *document, o *jobSet) []error {
 // readReplicatedJob reads the i-th replicated job of a JobSet.
 func (sc *Scenario) readReplicatedJob(doc *document, o *jobSet, i int, restarts int32) []error {
 	r := &o.Spec.ReplicatedJobs[i]
-	at := []string{"spec", "replicatedJobs", index(i)}
+	at := []string{"spec", "replicatedJobs", Index(i)}
 	template := slices.Concat(at[:3], []string{"template"})
 	meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name + "-" + r.Name, Annotations: o.Annotations}
 	s := source{policy.KindJob, &meta, &r.Template.Spec.Template, append(template[:4:4], "spec", "template"), nil, r.Template.Annotations, template}
@@ -158,7 +158,7 @@ func (o *jobSet) check(doc *document) []error {
 		}
 		for i, r := range f.Rules {
 			if r.Action != "RestartJobSet" && r.Action != "RestartJobSetAndIgnoreMaxRestarts" {
-				errs = append(errs, doc.problem([]string{"spec", "failurePolicy", "rules", index(i), "action"},
+				errs = append(errs, doc.problem([]string{"spec", "failurePolicy", "rules", Index(i), "action"},
 					"%q is not read; known are RestartJobSet, RestartJobSetAndIgnoreMaxRestarts", r.Action))
 			}
 		}
@@ -166,7 +166,7 @@ func (o *jobSet) check(doc *document) []error {
 	for i := range s.ReplicatedJobs {
 		for k, d := range s.ReplicatedJobs[i].DependsOn {
 			if d.Status != "Ready" {
-				errs = append(errs, doc.problem([]string{"spec", "replicatedJobs", index(i), "dependsOn", index(k), "status"},
+				errs = append(errs, doc.problem([]string{"spec", "replicatedJobs", Index(i), "dependsOn", Index(k), "status"},
 					"%q is not read: all pods of a gang are there at once, want Ready", d.Status))
 			}
 		}

@@ -81,7 +81,7 @@ type marketSpec struct {
 	Reserve *float64 `json:"reserve"`
 }
 
-// A faultSpec is one spell of trouble, its begin counted from Start so that it
+// A faultSpec is one disturbance, its begin counted from Start so that it
 // lies alike in every window.
 type faultSpec struct {
 	Kind     string           `json:"kind"`
@@ -105,7 +105,7 @@ type faultSpec struct {
 // faultKinds names the kinds of fault as a scenario writes them.
 var faultKinds = map[string]FaultKind{
 	"zone-outage":       FaultZoneOutage,
-	"squeeze":           FaultSqueeze,
+	"squeeze":           FaultCapacityShortage,
 	"price-ramp":        FaultPriceRamp,
 	"api-throttle":      FaultAPIThrottle,
 	"api-error":         FaultAPIError,
@@ -121,7 +121,7 @@ var modelFailures = map[string]ModelFailure{"gone": ModelGone, "late": ModelLate
 
 // faultNeeds names the field without which a kind of fault says nothing.
 var faultNeeds = map[FaultKind]string{
-	FaultSqueeze: "share", FaultAPIThrottle: "share", FaultPriceRamp: "factor", FaultSlowNodes: "factor",
+	FaultCapacityShortage: "share", FaultAPIThrottle: "share", FaultPriceRamp: "factor", FaultSlowNodes: "factor",
 }
 
 // reserveMost is the greatest reserve price, in dollars per hour: beyond it lies
@@ -132,9 +132,12 @@ const reserveMost = 1000
 // 2026-01-03T14:00:00Z.
 const AnnotationCaptured = kube.OwnPrefix + "captured"
 
+// DefaultReadyGrace is how long a change of replicas upward does not count where
+// nothing else is said and no pod has accelerators.
+const DefaultReadyGrace = 10 * time.Minute
+
 const (
 	defaultWarmUp        = 24 * time.Hour
-	defaultReadyGrace    = 10 * time.Minute
 	defaultReadyGraceGPU = 20 * time.Minute
 )
 
@@ -159,7 +162,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	} else if sc.Duration < durationLeast || sc.Duration > durationMost {
 		fail("%v is not from 1m to 87600h", sc.Duration, "duration")
 	}
-	sc.WarmUp, sc.ReadyGrace = defaultWarmUp, defaultReadyGrace
+	sc.WarmUp, sc.ReadyGrace = defaultWarmUp, DefaultReadyGrace
 	if slices.ContainsFunc(sc.templates, needsGPU) {
 		sc.ReadyGrace = defaultReadyGraceGPU
 	}
@@ -178,7 +181,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		}
 	}
 	if s.Start != nil {
-		sc.Start = timeOf(s.Start)
+		sc.Start = policy.TimeOf(s.Start.Time)
 	}
 	if sc.Trace = s.Trace; sc.Trace == "embedded" {
 		sc.Trace = ""
@@ -244,7 +247,7 @@ func (sc *Scenario) readGroups(g *groupsSpec, doc *document) []error {
 func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {
 	var errs []error
 	for i, n := range nodes {
-		at := func(field string) []string { return []string{"spec", "nodes", index(i), field} }
+		at := func(field string) []string { return []string{"spec", "nodes", Index(i), field} }
 		if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.spec.Name == n.Pool }) {
 			errs = append(errs, doc.problem(at("pool"), "no CapacityPool is called %q", n.Pool))
 		}
@@ -263,7 +266,7 @@ func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
 	var errs []error
 	for i := range faults {
 		f := &faults[i]
-		at := func(field string) []string { return []string{"spec", "faults", index(i), field} }
+		at := func(field string) []string { return []string{"spec", "faults", Index(i), field} }
 		kind, ok := faultKinds[f.Kind]
 		if !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(faultKinds)), ", ")

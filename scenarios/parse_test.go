@@ -11,13 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rest is what stories need to be whole; it follows their input, so that line
-// numbers are those of the story.
+// rest is what test cases need to be whole; it follows their input, so that line
+// numbers are those of the case.
 const rest = `
 ---
 apiVersion: spotter.dev/v1alpha1
 kind: Scenario
-metadata: {name: story}
+metadata: {name: test}
 spec: {duration: 24h}
 ---
 apiVersion: spotter.dev/v1alpha1
@@ -26,7 +26,7 @@ metadata: {name: rest}
 spec: {backend: {karpenter: {nodeClassName: default}}}
 `
 
-// TestParse runs the stories of what a file may hold and what is said of what
+// TestParse runs the cases of what a file may hold and what is said of what
 // it may not. The argument "alone" leaves out the rest.
 func TestParse(t *testing.T) {
 	datadriven.Walk(t, "testdata/parse", func(t *testing.T, path string) {
@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 			if !d.HasArg("alone") {
 				text += rest
 			}
-			sc, err := Parse("world.yaml", []byte(text))
+			sc, err := Parse("scenario.yaml", []byte(text))
 			if err != nil {
 				return err.Error() + "\n"
 			}
@@ -135,8 +135,8 @@ func TestParseAnything(t *testing.T) {
 				all[i] = all[i][:rapid.IntRange(0, len(all[i])).Draw(t, "cut")]
 			}
 		}
-		sc, err := Parse("world.yaml", []byte(strings.Join(all, "\n")))
-		if err != nil && !strings.HasPrefix(err.Error(), "world.yaml:") {
+		sc, err := Parse("scenario.yaml", []byte(strings.Join(all, "\n")))
+		if err != nil && !strings.HasPrefix(err.Error(), "scenario.yaml:") {
 			t.Fatalf("an error without file and line: %v", err)
 		}
 		if err == nil {

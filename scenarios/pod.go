@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -44,6 +43,5 @@ func (sc *Scenario) priority(class string) (kube.Priority, error) {
 
 func needsGPU(t policy.Template) bool { return t.Requests.GPU > 0 }
 
-func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
-
-func timeOf(t *metav1.Time) policy.Time { return policy.TimeOf(t.Time) }
+// Index is the part of a path that stands for the i-th entry of a list.
+func Index(i int) string { return "[" + strconv.Itoa(i) + "]" }

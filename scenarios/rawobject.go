@@ -50,15 +50,7 @@ func (o *RawObject) Has(path ...string) bool {
 // Line returns the line of the field at path, or of the deepest part of the
 // path that the object has.
 func (o *RawObject) Line(path ...string) int {
-	n := o.doc.node
-	for _, key := range path {
-		next := child(n, key)
-		if next == nil {
-			break
-		}
-		n = next
-	}
-	return n.Line
+	return o.doc.line(path)
 }
 
 // Decode reads the object into v, a pointer to a struct with JSON tags. A key
@@ -98,11 +90,5 @@ func (o *RawObject) Problem(path []string, format string, args ...any) error {
 	return o.doc.problem(path, format, args...)
 }
 
-// Index is the part of a path that stands for the i-th entry of a list.
-func Index(i int) string { return index(i) }
-
 // JoinPath writes a path as it stands in errors, as in "spec.taints[0].key".
 func JoinPath(path ...string) string { return joinPath(path) }
-
-// InOrder joins errors in the order of the lines that they name.
-func InOrder(errs []error) error { return inOrder(errs) }

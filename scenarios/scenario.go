@@ -29,10 +29,10 @@ import (
 // ErrNotFound is returned for a scenario that is neither embedded nor a file.
 var ErrNotFound = errors.New("no such scenario")
 
-//go:embed worlds/*.yaml
-var worlds embed.FS
+//go:embed library/*.yaml
+var library embed.FS
 
-// A Scenario is a world as its file states it, before it has prices. It is not
+// A Scenario is what a file states, before it is bound to prices. It is not
 // changed after it was loaded.
 type Scenario struct {
 	Name   string
@@ -91,7 +91,7 @@ type pool struct {
 
 // Names returns the names of the embedded scenarios in order.
 func Names() []string {
-	entries, err := worlds.ReadDir("worlds")
+	entries, err := library.ReadDir("library")
 	if err != nil {
 		panic(fmt.Sprintf("scenarios: reading the embedded folder: %v", err))
 	}
@@ -105,7 +105,7 @@ func Names() []string {
 // Source returns the text of a scenario: of the embedded one with that name,
 // else of the file at that path.
 func Source(nameOrPath string) ([]byte, error) {
-	if data, err := worlds.ReadFile(path.Join("worlds", nameOrPath+".yaml")); err == nil {
+	if data, err := library.ReadFile(path.Join("library", nameOrPath+".yaml")); err == nil {
 		return data, nil
 	}
 	data, err := os.ReadFile(nameOrPath)
@@ -152,10 +152,10 @@ func Parse(file string, data []byte) (*Scenario, error) {
 	}
 	objects, errs := decodeAll(docs)
 	if len(errs) > 0 {
-		return nil, inOrder(errs)
+		return nil, InOrder(errs)
 	}
 	if errs := sc.read(objects); len(errs) > 0 {
-		return nil, inOrder(errs)
+		return nil, InOrder(errs)
 	}
 	sc.order()
 	sc.sizeGangs()
@@ -391,7 +391,7 @@ func (sc *Scenario) readPDB(doc *document, o *policyv1.PodDisruptionBudget) []er
 	return errs
 }
 
-// limits says what of the scenario a run does not play.
+// limits warns of what in the scenario has no effect on a run.
 func (sc *Scenario) limits() {
 	for i := range sc.Budgets {
 		b := &sc.Budgets[i]
@@ -401,7 +401,7 @@ func (sc *Scenario) limits() {
 	}
 }
 
-// order sorts pools, workloads and budgets by name, numbers them, and tells
+// order sorts pools, workloads and budgets by name, numbers them, and notes in
 // each template which budgets select it.
 func (sc *Scenario) order() {
 	slices.SortFunc(sc.pools, func(a, b pool) int { return cmp.Compare(a.spec.Name, b.spec.Name) })

@@ -234,21 +234,11 @@ func (s *replicaSchedule) steps(from, start, to policy.Time) []ReplicaStep {
 	if s.since != nil {
 		return s.stepsSince(from, start, to)
 	}
-	const day = policy.Time(24 * time.Hour / time.Millisecond)
 	steps := []ReplicaStep{{At: from}}
 	// A week before suffices to find the number in force, since days repeat.
 	for midnight := from - from%day - 7*day; midnight < to; midnight += day {
 		for _, c := range s.days[midnight.Std().Weekday()] {
-			at := midnight.Add(time.Duration(c.minute) * time.Minute)
-			last := &steps[len(steps)-1]
-			switch {
-			case at >= to:
-				return steps
-			case at <= from:
-				last.Replicas = c.replicas
-			case c.replicas != last.Replicas:
-				steps = append(steps, ReplicaStep{at, c.replicas})
-			}
+			steps = change(steps, midnight.Add(time.Duration(c.minute)*time.Minute), to, c.replicas)
 		}
 	}
 	return steps
@@ -257,16 +247,24 @@ func (s *replicaSchedule) steps(from, start, to policy.Time) []ReplicaStep {
 func (s *replicaSchedule) stepsSince(from, start, to policy.Time) []ReplicaStep {
 	steps := []ReplicaStep{{At: from, Replicas: s.since[0].replicas}}
 	for _, c := range s.since {
-		at := start.Add(c.after)
-		last := &steps[len(steps)-1]
-		switch {
-		case at >= to:
-			return steps
-		case at <= from:
-			last.Replicas = c.replicas
-		case c.replicas != last.Replicas:
-			steps = append(steps, ReplicaStep{at, c.replicas})
-		}
+		steps = change(steps, start.Add(c.after), to, c.replicas)
 	}
 	return steps
 }
+
+// change adds a change to steps, which are ascending: it sets the first number if
+// it lies before the first step, and has no effect from to on.
+func change(steps []ReplicaStep, at, to policy.Time, replicas int32) []ReplicaStep {
+	last := &steps[len(steps)-1]
+	switch {
+	case at >= to:
+	case at <= steps[0].At:
+		last.Replicas = replicas
+	case replicas != last.Replicas:
+		steps = append(steps, ReplicaStep{at, replicas})
+	}
+	return steps
+}
+
+// day is one of UTC.
+const day = policy.Time(24 * time.Hour / time.Millisecond)

@@ -23,7 +23,7 @@ type offer struct {
 	onDemand policy.Money
 	basis    string
 
-	// From spell first until spell last the run meets the series.
+	// The run meets the intervals from first up to last of the series.
 	first, last int
 
 	// spot is the price at the begin, or the first after it.
@@ -48,17 +48,12 @@ type selection struct {
 	// its name, of the cluster that everything else serves by the empty one.
 	places map[string]v1alpha1.Place
 
-	// wares are the offers as pools see them, once the first has chosen.
-	wares []v1alpha1.Offer
+	// poolOffers are the offers as pools see them, once the first has chosen.
+	poolOffers []v1alpha1.Offer
 
 	// Markets that were left out, by name.
 	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
 }
-
-// firstDay is how long after the begin of a trace a market may first be seen
-// and still count as sold from its begin: a recording names each market at its
-// first change.
-const firstDay = policy.Time(24 * 3600 * 1000)
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
 	x := &selection{tr: tr, begin: begin, start: start, end: end, types: map[string]*policy.InstanceType{}, places: map[string]v1alpha1.Place{}}
@@ -185,17 +180,17 @@ func firstPrice(prices []policy.Money) policy.Money {
 // choose returns the offers that a pool takes, ascending. Prices and scores are
 // those as of the begin.
 func (x *selection) choose(p *v1alpha1.CapacityPool) []int {
-	if x.wares == nil {
-		x.wares = make([]v1alpha1.Offer, len(x.offers))
+	if x.poolOffers == nil {
+		x.poolOffers = make([]v1alpha1.Offer, len(x.offers))
 		for i := range x.offers {
-			x.wares[i] = x.offers[i].ware()
+			x.poolOffers[i] = x.offers[i].poolOffer()
 		}
 	}
-	return p.Choose(x.wares, x.places)
+	return p.Choose(x.poolOffers, x.places)
 }
 
-// ware returns what a pool sees of o.
-func (o *offer) ware() v1alpha1.Offer {
+// poolOffer returns what a pool sees of o.
+func (o *offer) poolOffer() v1alpha1.Offer {
 	w := v1alpha1.Offer{
 		Provider: o.series.Provider, Region: o.series.Region, Zone: o.series.Zone, Type: o.t,
 		OnDemand: o.onDemand, Modelled: o.basis != "", Spot: o.spot, Score: -1,
@@ -208,7 +203,7 @@ func (o *offer) ware() v1alpha1.Offer {
 
 // tabulate writes the types, zones and markets of all pools into w, ordered by
 // name, and notes in each offer which markets are its.
-func (x *selection) tabulate(w *World) {
+func (x *selection) tabulate(w *BoundScenario) {
 	used := make([]bool, len(x.offers))
 	for _, p := range x.pools {
 		for _, i := range p {
@@ -236,7 +231,7 @@ func (x *selection) tabulate(w *World) {
 	x.list(w, used, typeIDs)
 }
 
-// A listing is a market with what goes beside it in the world's tables.
+// A listing is a market with its entries in the tables of a bound scenario.
 type listing struct {
 	market    policy.Market
 	price     PriceCurve
@@ -245,7 +240,7 @@ type listing struct {
 	offer     int
 }
 
-func (x *selection) list(w *World, used []bool, typeIDs map[string]policy.TypeID) {
+func (x *selection) list(w *BoundScenario, used []bool, typeIDs map[string]policy.TypeID) {
 	all := make([]listing, 0, 2*len(x.offers))
 	recorded, signalled := false, false
 	for i := range x.offers {
@@ -352,10 +347,12 @@ func (x *selection) signals(o *offer) SignalCurve {
 }
 
 // soldBefore reports whether the run begins before the first that the recording has
-// of a market, which it has from its own begin: that was so before it, too.
+// of a market, which it has from its own begin: that was so before it, too. A
+// recording names each market at its first change, so that a market which is seen
+// on the first day counts as sold from the begin.
 func (x *selection) soldBefore(o *offer) bool {
 	first := o.series.At[o.first]
-	return first > x.begin && first <= x.tr.From+firstDay
+	return first > x.begin && first <= x.tr.From+day
 }
 
 // carried returns column with what is known in the place of what is unknown after

@@ -7,12 +7,12 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// Under returns w under truth t: the same world but for Truth, which the weather of
-// a run is drawn by, and the spot prices, where t changes them. Nodes that are
+// Under returns w under truth t: the same scenario but for Truth, which the weather
+// of a run is drawn by, and the spot prices, where t changes them. Nodes that are
 // there at the begin and the markets of the pools stay. The mean of a price is that
 // from the begin of warm-up to the end. The result shares the rest of its memory with
 // w, which stays as it is.
-func (w *World) Under(t weather.Truth) *World {
+func (w *BoundScenario) Under(t weather.Truth) *BoundScenario {
 	if t == w.Truth {
 		return w
 	}

@@ -22,8 +22,8 @@ func truthOf(t *testing.T, name string) weather.Truth {
 	return truth
 }
 
-// meanOf is the mean of f over the offered time of a world, looked at every minute.
-func meanOf(w *World, c PriceCurve, f func(policy.Money) float64) float64 {
+// meanOf is the mean of f over the offered time of a scenario, looked at every minute.
+func meanOf(w *BoundScenario, c PriceCurve, f func(policy.Money) float64) float64 {
 	sum, n := 0.0, 0.0
 	for at := w.Start.Add(-w.WarmUp); at < w.Start.Add(w.Duration); at = at.Add(time.Minute) {
 		i, found := slices.BinarySearch(c.At, at)
@@ -39,12 +39,12 @@ func meanOf(w *World, c PriceCurve, f func(policy.Money) float64) float64 {
 
 func logOf(p policy.Money) float64 { return math.Log(p.Float()) }
 
-// A world of one market on demand at $1 and of spot markets whose prices change
+// A scenario of one market on demand at $1 and of spot markets whose prices change
 // every seven minutes from a day before it, one of them at times not offered and
 // one above on demand.
-func priced(seed uint64) *World {
+func priced(seed uint64) *BoundScenario {
 	start := policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
-	w := &World{Start: start, Duration: 48 * time.Hour, WarmUp: 24 * time.Hour,
+	w := &BoundScenario{Start: start, Duration: 48 * time.Hour, WarmUp: 24 * time.Hour,
 		Markets: []policy.Market{{Name: "od", Price: policy.Dollar, OnDemand: policy.Dollar}},
 		Prices:  []PriceCurve{{At: []policy.Time{start.Add(-24 * time.Hour)}, Price: []policy.Money{policy.Dollar}}}}
 	for i := range 4 {
@@ -137,7 +137,7 @@ func TestVolatilePrices(t *testing.T) {
 	}
 }
 
-// A world under a truth is the same but for it, and the world itself stays. What is
+// A scenario under a truth is the same but for it, and the scenario itself stays. What is
 // published and which nodes are there at the begin does not depend on it.
 func TestUnderATruth(t *testing.T) {
 	tr, err := trace.Embedded()
@@ -156,10 +156,10 @@ func TestUnderATruth(t *testing.T) {
 	for _, truth := range weather.Truths() {
 		under := w.Under(truth)
 		if under.Truth != truth {
-			t.Errorf("the world under %v has truth %v", truth, under.Truth)
+			t.Errorf("the scenario under %v has truth %v", truth, under.Truth)
 		}
 		if (under == w) != truth.Modelled() {
-			t.Errorf("the world under %v is itself: %v", truth, under == w)
+			t.Errorf("the scenario under %v is itself: %v", truth, under == w)
 		}
 		if under.Intensity != w.Intensity || under.Slots != w.Slots || under.TraceDigest != w.TraceDigest || !slices.Equal(under.Seeds, w.Seeds) {
 			t.Errorf("%v changes more than it says", truth)
@@ -181,7 +181,7 @@ func TestUnderATruth(t *testing.T) {
 	}
 	for i := range before {
 		if before[i].Price != w.Markets[i].Price {
-			t.Fatalf("the price of %s in the world itself has moved", before[i].Name)
+			t.Fatalf("the price of %s in the scenario itself has moved", before[i].Name)
 		}
 	}
 }

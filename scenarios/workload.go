@@ -176,7 +176,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	a.Fill(t)
 	l := &load{Workload: Workload{
 		Workload:          policy.Workload{Name: name, Kind: s.kind},
-		OutagePenalty:     penaltyOf(t),
+		OutagePenalty:     PenaltyHours(t),
 		OutageCostPerHour: t.OutageCost,
 		DoNotDisrupt:      a.Flag(kube.AnnotationDoNotDisrupt),
 		LocalStorage:      writesLocally(s.pod.Spec.Volumes),
@@ -192,10 +192,10 @@ func writesLocally(volumes []corev1.Volume) bool {
 	})
 }
 
-// penaltyOf returns the hours of pod value that an incident costs: as stated,
-// else 12, 4 or 1 for a high, normal or low priority class. A class is told by
+// PenaltyHours returns the hours of pod value that an incident costs: as stated,
+// else 12, 4 or 1 for a high, normal or low priority class. A class is known by
 // its name, in which the word "high", "low" or "critical" stands.
-func penaltyOf(t *policy.Template) float64 {
+func PenaltyHours(t *policy.Template) float64 {
 	class := strings.ToLower(t.PriorityClass)
 	switch {
 	case t.OutagePenalty >= 0:

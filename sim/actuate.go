@@ -8,6 +8,9 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
 )
 
 // errThrottled is what a call of the cloud answers while a fault says so.
@@ -17,10 +20,27 @@ var errThrottled = errors.New("request limit exceeded (ordered by the scenario)"
 // terminated there comes back.
 var errLeastSize = errors.New("its group is at its least size")
 
+// An actuator carries out what a policy decides about pools and nodes.
+type actuator struct {
+	*environment
+	autoscaler    *autoscaler
+	consolidation *consolidation
+	drains        *drains
+	groups        *scalingGroups
+	karpenter     *karpenterProvisioner
+	market        *market.Market
+	nodes         *nodes
+	pods          *pods
+	pools         *pools
+	queue         *schedulingQueue
+	serving       *serving
+	space         *placement.Space
+}
+
 // Steer tells a pool what to buy from now on.
-func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
-	p := &r.poolX[x.Pool]
-	p.mixed = x.Mixed && r.world.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter
+func (ac *actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
+	p := &ac.pools.state[x.Pool]
+	p.mixed = x.Mixed && ac.scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter
 	p.share, p.exact, p.fallback, p.bid, p.empty, p.allowed = x.Share, x.Exact, x.Fallback, x.Bid, x.EmptyOnly, nil
 	if x.Markets != nil {
 		p.allowed = make([]bool, len(s.Markets))
@@ -28,16 +48,16 @@ func (r *run) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) erro
 			p.allowed[m] = true
 		}
 	}
-	r.kar.offersUntil = 0
-	pool := &r.pools[x.Pool]
-	pool.Limits = steered(pool.Limits, r.world.Pools[x.Pool].Limits, x.Limits)
-	pool.Steer = policy.SteerState{Set: true, Share: x.Share, Since: r.q.now}
-	r.log.add(r.q.now, logSteer, pool.Name, "", int64(x.Share*65536))
-	if len(r.pending) > 0 {
-		r.wantProvision()
+	ac.consolidation.offersUntil = 0
+	pool := &ac.pools.all[x.Pool]
+	pool.Limits = steered(pool.Limits, ac.scenario.Pools[x.Pool].Limits, x.Limits)
+	pool.Steer = policy.SteerState{Set: true, Share: x.Share, Since: ac.q.Now}
+	ac.log.Add(ac.q.Now, engine.RecordSteer, pool.Name, "", int64(x.Share*65536))
+	if len(ac.queue.pending) > 0 {
+		ac.karpenter.want()
 	}
-	r.wantScan()
-	r.unconsolidated()
+	ac.autoscaler.want()
+	ac.consolidation.noteChange()
 	return nil
 }
 
@@ -61,8 +81,8 @@ func bounded(limit, user, wanted int64) int64 {
 }
 
 // Launch buys one node, once for each token.
-func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) error {
-	if _, done := r.tokens[l.Token]; done {
+func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) error {
+	if _, done := ac.nodes.tokens[l.Token]; done {
 		return nil
 	}
 	if l.Token == "" || len(l.Markets) == 0 {
@@ -76,20 +96,20 @@ func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) er
 			return fmt.Errorf("markets %s and %s differ in capacity type", s.Markets[l.Markets[0]].Name, s.Markets[m].Name)
 		}
 	}
-	if r.weather.CallFails(r.q.now) {
+	if ac.market.CallFails() {
 		return errThrottled
 	}
 	var fit []policy.MarketID
-	pool := &r.pools[l.Pool]
+	pool := &ac.pools.all[l.Pool]
 	for _, m := range l.Markets {
-		if allowed(pool.Limits, pool.Used, r.world.Types[r.world.Markets[m].Type].Capacity) {
+		if allowed(pool.Limits, pool.Used, ac.scenario.Types[ac.scenario.Markets[m].Type].Capacity) {
 			fit = append(fit, m)
 		}
 	}
 	if len(fit) == 0 {
 		return fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
 	}
-	if fit = r.affordable(l.Pool, fit); len(fit) == 0 {
+	if fit = ac.pools.affordable(l.Pool, fit); len(fit) == 0 {
 		return fmt.Errorf("a node costs more than maxPrice of the pool, %s an hour: %w", pool.PriceMax.Short(), driver.ErrNoCapacity)
 	}
 	bid := l.Bid
@@ -99,22 +119,22 @@ func (r *run) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) er
 		}
 		bid = pool.Bid(bid)
 	}
-	if r.grouped(l.Pool) {
-		return r.launchInGroup(l.Pool, fit, l.Token)
+	if ac.groups.serves(l.Pool) {
+		return ac.groups.launch(l.Pool, fit, l.Token)
 	}
-	m, slot, ok := r.allocate(fit, bid)
+	m, slot, ok := ac.market.Allocate(fit, bid, ac.nodes.launched)
 	if !ok {
-		r.refuse(l.Pool, fit)
-		r.refusedMarkets(l.Pool, fit)
+		ac.pools.refuse(l.Pool, fit)
+		ac.serving.refusedMarkets(l.Pool, fit)
 		return driver.ErrNoCapacity
 	}
-	r.launch(l.Pool, m, slot, l.Token, bid)
+	ac.nodes.launch(l.Pool, m, slot, l.Token, bid)
 	return nil
 }
 
 // Drain begins to empty one node. It is no error to drain a node twice.
-func (r *run) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) error {
-	n := &r.nodes[d.Node]
+func (ac *actuator) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) error {
+	n := &ac.nodes.all[d.Node]
 	if n.Phase == policy.NodeGone {
 		return nil
 	}
@@ -124,31 +144,31 @@ func (r *run) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) erro
 	if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs && n.ReclaimAt == 0 {
 		return fmt.Errorf("node %s is in the hands of %v", n.Name, n.ActedBy)
 	}
-	if g := r.groupOf(d.Node); g != nil && n.ReclaimAt == 0 && r.nodeX[d.Node].drain < 0 && !r.maySpare(g) {
+	if g := ac.groups.groupOf(d.Node); g != nil && n.ReclaimAt == 0 && ac.nodes.state[d.Node].drain < 0 && !ac.groups.maySpare(g) {
 		return fmt.Errorf("node %s: %w", n.Name, errLeastSize)
 	}
-	r.nodeX[d.Node].gentle = d.Gentle
-	r.startDrain(d.Node, slices.Clone(d.After), d.Deadline, policy.ActorUs)
+	ac.nodes.state[d.Node].gentle = d.Gentle
+	ac.drains.start(d.Node, slices.Clone(d.After), d.Deadline, policy.ActorUs)
 	return nil
 }
 
 // DeletionCost gives the pods of a node the cost by which their workloads choose
 // what to delete.
-func (r *run) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
-	if r.weather.CallFails(r.q.now) {
+func (ac *actuator) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
+	if ac.market.CallFails() {
 		return errThrottled
 	}
 	changed := false
-	for _, id := range r.space.Pods(x.Node) {
-		if !x.Ranks(s, &r.pods[id]) {
+	for _, id := range ac.space.Pods(x.Node) {
+		if !x.Ranks(s, &ac.pods.all[id]) {
 			continue
 		}
-		r.pods[id].DeletionCost, changed = x.Cost, true
-		r.podsChanged(x.Node)
-		r.touchPod(id)
+		ac.pods.all[id].DeletionCost, changed = x.Cost, true
+		ac.consolidation.notePods(x.Node)
+		ac.pods.touch(id)
 	}
 	if changed {
-		r.log.add(r.q.now, logDeletionCost, r.nodes[x.Node].Name, "", int64(x.Cost))
+		ac.log.Add(ac.q.Now, engine.RecordDeletionCost, ac.nodes.all[x.Node].Name, "", int64(x.Cost))
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func auction(replicas int32, prices map[int]policy.Money) *builder {
 }
 
 // seeded begins with count nodes of the smaller class at auction.
-func (b *builder) seeded(count int) *scenarios.World {
+func (b *builder) seeded(count int) *scenarios.BoundScenario {
 	for i := range b.w.Markets {
 		if b.w.Markets[i].Auction() && b.w.Markets[i].Type == 0 {
 			b.w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(i), Count: count}}
@@ -116,7 +116,7 @@ func TestOutbidWithoutNotice(t *testing.T) {
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultLateNotice, At: at(5 * time.Hour), Duration: 2 * time.Hour, Share: 1}}
 	var log strings.Builder
 	met := map[bool]float64{}
-	res := mustRun(t, Config{Stage: mustStage(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
+	res := mustRun(t, Config{Prepared: mustStage(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			for i := range s.Markets {
 				late := s.Now >= at(6*time.Hour+6*time.Minute+50*time.Second)
@@ -146,11 +146,11 @@ func TestBids(t *testing.T) {
 		for i := range w.Markets {
 			w.Markets[i].Reserve = x.reserve
 		}
-		r, err := newRun(Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+		r, err := newRun(Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := r.Observe(t.Context())
+		s, err := r.observer.Observe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,18 +160,18 @@ func TestBids(t *testing.T) {
 				market = policy.MarketID(i)
 			}
 		}
-		err = r.Launch(context.Background(), s, &policy.Launch{Token: "t", Pool: 0, Markets: []policy.MarketID{market}, Bid: x.bid})
+		err = r.actuator.Launch(context.Background(), s, &policy.Launch{Token: "t", Pool: 0, Markets: []policy.MarketID{market}, Bid: x.bid})
 		switch {
 		case x.got < 0:
 			if err == nil || errors.Is(err, driver.ErrNoCapacity) {
 				t.Errorf("a launch without a bid: %v", err)
 			}
 		case x.got == 0:
-			if !errors.Is(err, driver.ErrNoCapacity) || len(r.nodes) != 0 {
+			if !errors.Is(err, driver.ErrNoCapacity) || len(r.nodes.all) != 0 {
 				t.Errorf("bid %v at %v: %v, want it refused", x.bid, x.price, err)
 			}
-		case err != nil || len(r.nodes) != 1 || r.nodes[0].Bid != x.got:
-			t.Errorf("bid %v at %v: %v, nodes %+v; want one that bids %v", x.bid, x.price, err, r.nodes, x.got)
+		case err != nil || len(r.nodes.all) != 1 || r.nodes.all[0].Bid != x.got:
+			t.Errorf("bid %v at %v: %v, nodes %+v; want one that bids %v", x.bid, x.price, err, r.nodes.all, x.got)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestAuctionReturns(t *testing.T) {
 func TestAuctionIsNotForeseen(t *testing.T) {
 	observe := func(prices map[int]policy.Money) string {
 		var b strings.Builder
-		cfg := Config{Stage: mustStage(t, auction(12, prices).world()), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5}
+		cfg := Config{Prepared: mustStage(t, auction(12, prices).world()), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5}
 		cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 			if s.Now < at(6*time.Hour) {
 				fmt.Fprintf(&b, "%+v\n", *s)
@@ -260,7 +260,7 @@ func TestOutbidThenOutage(t *testing.T) {
 	b.budget(0, policy.Quantity{Set: true})
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(6*time.Hour + time.Minute), Duration: time.Hour, Zone: "z0"}}
 	var log strings.Builder
-	res := mustRun(t, Config{Stage: mustStage(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
+	res := mustRun(t, Config{Prepared: mustStage(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			for i := range s.Nodes {
 				n := &s.Nodes[i]

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
 )
 
 // An Autoscaler holds the settings of the Cluster Autoscaler and of the Auto
@@ -70,25 +72,21 @@ func DefaultAutoscaler() Autoscaler {
 // nodes (expendable-pods-priority-cutoff).
 const expendable = -10
 
-// An autoscaler is the Cluster Autoscaler of a run, with the groups that it
-// works on.
+// An autoscaler is the Cluster Autoscaler of a run.
 type autoscaler struct {
-	Autoscaler
-	groups  []scalingGroup // the scenario bounds their size
-	classes [][]class      // by pool; none where another provisioner serves it
-	of      [][]int32      // by pool and market, the group; nil where there is none
-
-	// soft are, by pool, the taints of a node that is about to go.
-	soft [][]policy.Taint
+	*environment
+	*Autoscaler
+	groups    *scalingGroups
+	market    *market.Market
+	nodes     *nodes
+	pods      *pods
+	pools     *pools
+	queue     *schedulingQueue
+	scaleDown *scaleDown
+	space     *placement.Space
 
 	// scanAt is when it looks next, scanned when it did last.
 	scanAt, scanned policy.Time
-
-	// grown is when a group was made to grow last, failed when a node could not
-	// be emptied.
-	grown, failed policy.Time
-
-	scratch shrinkScratch
 }
 
 // A class is a pair of groups for nodes of one size: one on spot and one on
@@ -101,24 +99,23 @@ const (
 	spotTwin
 )
 
-// wantScan plans a look at the next tick of the Cluster Autoscaler, where one
+// want plans a look at the next tick of the Cluster Autoscaler, where one
 // serves a pool.
-func (r *run) wantScan() {
-	if r.auto != nil {
-		r.scanBy(r.q.now)
+func (a *autoscaler) want() {
+	if a.groups.of != nil {
+		a.scanBy(a.q.Now)
 	}
 }
 
 // scanBy plans a look at the first tick at or after t, unless one is planned
 // before that.
-func (r *run) scanBy(t policy.Time) {
-	a := r.auto
+func (a *autoscaler) scanBy(t policy.Time) {
 	t = max(t, a.scanned+1)
 	tick := policy.Time(a.ScanInterval.Milliseconds())
-	t = r.stage.begin + (t-r.stage.begin+tick-1)/tick*tick
+	t = a.prepared.begin + (t-a.prepared.begin+tick-1)/tick*tick
 	if a.scanAt == 0 || t < a.scanAt {
 		a.scanAt = t
-		r.q.add(t, evScan, 0, 0, 0)
+		a.q.Add(t, engine.Scan, 0, 0, 0)
 	}
 }
 
@@ -126,68 +123,66 @@ func (r *run) scanBy(t policy.Time) {
 // grows groups for pods that have no place, and only when none grew looks for
 // nodes to give back. What nothing has changed for is not looked at again
 // before it can come out otherwise.
-func (r *run) scan() {
-	a := r.auto
-	if a.scanAt != r.q.now {
+func (a *autoscaler) scan() {
+	if a.scanAt != a.q.Now {
 		return // overtaken by an earlier look
 	}
-	a.scanAt, a.scanned = 0, r.q.now
-	next := r.giveUp()
-	grew, waiting := r.scaleUp()
+	a.scanAt, a.scanned = 0, a.q.Now
+	next := a.giveUp()
+	grew, waiting := a.scaleUp()
 	if grew {
-		a.grown = r.q.now
-		next = r.q.now.Add(a.ScanInterval)
-	} else if t := r.shrink(); t != 0 && (next == 0 || t < next) {
+		a.scaleDown.grown = a.q.Now
+		next = a.q.Now.Add(a.ScanInterval)
+	} else if t := a.scaleDown.shrink(); t != 0 && (next == 0 || t < next) {
 		next = t
 	}
 	if waiting {
 		// Nothing could be had for these. Prices, limits and markets move by
 		// themselves, and a group comes out of its back-off.
-		if t := r.q.now.Add(time.Minute); next == 0 || t < next {
+		if t := a.q.Now.Add(time.Minute); next == 0 || t < next {
 			next = t
 		}
 	}
 	if next != 0 {
-		r.scanBy(next)
+		a.scanBy(next)
 	}
 }
 
 // giveUp takes back what groups were to hold and cannot: launches that are
 // refused, and instances that do not join in time. It returns when to look
 // again, 0 for no need.
-func (r *run) giveUp() (next policy.Time) {
-	a := r.auto
+func (a *autoscaler) giveUp() (next policy.Time) {
 	soon := func(t policy.Time) {
 		if next == 0 || t < next {
 			next = t
 		}
 	}
-	for i := range a.groups {
-		g := &a.groups[i]
+	for i := range a.groups.all {
+		g := &a.groups.all[i]
 		if g.missing() == 0 || g.failedAt == 0 {
 			continue
 		}
-		if due := g.failedAt.Add(a.CapacityCheck); due > r.q.now {
+		if due := g.failedAt.Add(a.CapacityCheck); due > a.q.Now {
 			soon(due)
 			continue
 		}
-		r.setDesired(g, max(g.live, r.world.Groups.Min))
-		g.backOff(&a.Autoscaler, r.q.now)
+		a.groups.setDesired(g, max(g.live, a.scenario.Groups.Min))
+		g.backOff(a.Autoscaler, a.q.Now)
 		g.failedAt = 0
-		soon(r.q.now.Add(a.ScanInterval))
+		soon(a.q.Now.Add(a.ScanInterval))
 	}
-	for _, id := range slices.Clone(r.inflight) {
-		g := r.groupOf(id)
-		if g == nil || r.nodes[id].Phase >= policy.NodeRegistered || r.nodeX[id].billed {
+	for _, id := range slices.Clone(a.nodes.inflight) {
+		g := a.groups.groupOf(id)
+		if g == nil || a.nodes.all[id].Phase >= policy.NodeRegistered || a.nodes.state[id].billed {
 			continue
 		}
-		if due := r.nodes[id].Launched.Add(a.ProvisionMax); due > r.q.now {
+		if due := a.nodes.all[id].Launched.Add(a.ProvisionMax); due > a.q.Now {
 			soon(due)
 			continue
 		}
-		r.deleteNode(id)
-		g.backOff(&a.Autoscaler, r.q.now)
-		soon(r.q.now.Add(a.ScanInterval))
+		a.nodes.delete(id)
+		g.backOff(a.Autoscaler, a.q.Now)
+		soon(a.q.Now.Add(a.ScanInterval))
 	}
 	return next
 }
@@ -195,22 +190,22 @@ func (r *run) giveUp() (next policy.Time) {
 // scaleUp grows groups for the pending pods that will find no room on nodes that
 // are there or on their way. It reports whether one grew, and whether pods are
 // left for which none can.
-func (r *run) scaleUp() (grew, waiting bool) {
-	if len(r.pending) == 0 {
+func (a *autoscaler) scaleUp() (grew, waiting bool) {
+	if len(a.queue.pending) == 0 {
 		return false, false
 	}
-	r.reserveNominated()
-	pods := slices.DeleteFunc(r.unplaced(), func(p policy.Pod) bool { return r.world.Templates[p.Template].Priority < expendable })
-	pods = r.awaitMissing(pods)
-	for p := range r.pools {
+	a.reserveNominated()
+	pods := slices.DeleteFunc(a.unplaced(), func(p policy.Pod) bool { return a.scenario.Templates[p.Template].Priority < expendable })
+	pods = a.awaitMissing(pods)
+	for p := range a.pools.all {
 		if len(pods) == 0 {
 			break
 		}
-		if len(r.auto.classes[p]) == 0 {
+		if len(a.groups.classes[p]) == 0 {
 			continue
 		}
 		before := len(pods)
-		pods = r.scaleUpPool(policy.PoolID(p), pods)
+		pods = a.scaleUpPool(policy.PoolID(p), pods)
 		grew = grew || len(pods) < before
 	}
 	return grew, len(pods) > 0
@@ -218,52 +213,52 @@ func (r *run) scaleUp() (grew, waiting bool) {
 
 // awaitMissing returns the pods for which there will be no room on the instances
 // that groups are still to launch. It ends all reservations.
-func (r *run) awaitMissing(pods []policy.Pod) []policy.Pod {
-	first := policy.NodeID(len(r.nodes))
+func (a *autoscaler) awaitMissing(pods []policy.Pod) []policy.Pod {
+	first := policy.NodeID(len(a.nodes.all))
 	next := first
-	for i := range r.auto.groups {
-		g := &r.auto.groups[i]
+	for i := range a.groups.all {
+		g := &a.groups.all[i]
 		for range min(g.missing(), len(pods)) {
 			n := policy.Node{ID: next, Name: "missing", Pool: g.pool, Market: g.template.Market, Phase: policy.NodeLaunching,
 				Allocatable: g.template.Allocatable, VolumesMax: g.template.VolumesMax, GPUResource: g.template.GPUResource,
 				Labels: g.template.Labels, Taints: g.template.Taints}
-			r.space.SetNode(&n)
+			a.space.SetNode(&n)
 			next++
 		}
 	}
 	if next > first {
 		pods = slices.DeleteFunc(pods, func(p policy.Pod) bool {
 			for n := first; n < next; n++ {
-				if r.space.CheckExpected(&p, n) == place.OK {
-					r.space.Reserve(&p, n)
+				if a.space.CheckExpected(&p, n) == placement.OK {
+					a.space.Reserve(&p, n)
 					return true
 				}
 			}
 			return false
 		})
 	}
-	r.space.Release()
+	a.space.Release()
 	for n := first; n < next; n++ {
-		r.space.RemoveNode(n)
+		a.space.RemoveNode(n)
 	}
 	return pods
 }
 
 // An option is what growing the groups of one class would do.
 type option struct {
-	offers []place.Offer
-	bins   []place.Bin
+	offers []placement.Offer
+	bins   []placement.Bin
 	waste  float64 // part of the CPU and of the memory bought that no pod asks for, summed
 }
 
 // scaleUpPool grows the groups of one class of pool, as the expander says, and
 // returns the pods that are left for the next look. Spot comes first as far as
 // the pool was told, and on demand in place of it where no spot group may grow.
-func (r *run) scaleUpPool(pool policy.PoolID, pods []policy.Pod) []policy.Pod {
-	x := &r.poolX[pool]
-	best := r.expand(pool, pods, x.share > 0, x.share < 1)
+func (a *autoscaler) scaleUpPool(pool policy.PoolID, pods []policy.Pod) []policy.Pod {
+	x := &a.pools.state[pool]
+	best := a.expand(pool, pods, x.share > 0, x.share < 1)
 	if best == nil && x.share >= 1 && x.fallback {
-		best = r.expand(pool, pods, false, true)
+		best = a.expand(pool, pods, false, true)
 	}
 	if best == nil {
 		return pods
@@ -272,20 +267,20 @@ func (r *run) scaleUpPool(pool policy.PoolID, pods []policy.Pod) []policy.Pod {
 	called := make(map[int32]bool, 2) // groups whose size was changed, and whether it could be
 	for i := range best.bins {
 		b := &best.bins[i]
-		for _, g := range r.twinsFor(pool, best.offers, b) {
+		for _, g := range a.twinsFor(pool, best.offers, b) {
 			ok, known := called[g]
 			if !known {
-				ok = r.resize(g)
+				ok = a.resize(g)
 				called[g] = ok
 			}
-			if !ok || !r.mayGrow(&r.auto.groups[g]) {
+			if !ok || !a.groups.mayGrow(&a.groups.all[g]) {
 				continue
 			}
-			n, launched := r.grow(g)
+			n, launched := a.groups.grow(g)
 			for _, k := range b.Pods {
 				served[k] = true
 				if launched {
-					r.nominate(pods[k].ID, n)
+					a.queue.nominate(pods[k].ID, n)
 				}
 			}
 			break
@@ -302,23 +297,23 @@ func (r *run) scaleUpPool(pool policy.PoolID, pods []policy.Pod) []policy.Pod {
 
 // expand returns the option with the least waste among the classes of pool; nil
 // when none helps a pod. Ties go to the class that is listed first.
-func (r *run) expand(pool policy.PoolID, pods []policy.Pod, spot, onDemand bool) *option {
+func (a *autoscaler) expand(pool policy.PoolID, pods []policy.Pod, spot, onDemand bool) *option {
 	var best *option
-	for _, c := range r.auto.classes[pool] {
+	for _, c := range a.groups.classes[pool] {
 		var o option
 		for twin, wanted := range [...]bool{onDemandTwin: onDemand, spotTwin: spot} {
-			if g := c.twin[twin]; wanted && g >= 0 && r.mayGrow(&r.auto.groups[g]) {
-				o.offers = append(o.offers, r.auto.groups[g].template)
+			if g := c.twin[twin]; wanted && g >= 0 && a.groups.mayGrow(&a.groups.all[g]) {
+				o.offers = append(o.offers, a.groups.all[g].template)
 			}
 		}
 		if len(o.offers) == 0 {
 			continue
 		}
-		o.bins, _ = r.space.Provision(pods, o.offers)
+		o.bins, _ = a.space.Provision(pods, o.offers)
 		if len(o.bins) == 0 {
 			continue
 		}
-		o.waste = r.wasteOf(&o, pods)
+		o.waste = a.wasteOf(&o, pods)
 		if best == nil || o.waste < best.waste {
 			best = &o
 		}
@@ -327,12 +322,12 @@ func (r *run) expand(pool policy.PoolID, pods []policy.Pod, spot, onDemand bool)
 }
 
 // wasteOf returns the part of CPU and of memory that o would buy for nothing.
-func (r *run) wasteOf(o *option, pods []policy.Pod) float64 {
+func (a *autoscaler) wasteOf(o *option, pods []policy.Pod) float64 {
 	var bought, asked policy.Resources
 	for i := range o.bins {
 		bought = bought.Plus(o.offers[o.bins[i].Offers[0]].Allocatable)
 		for _, k := range o.bins[i].Pods {
-			asked = asked.Plus(r.world.Templates[pods[k].Template].Requests)
+			asked = asked.Plus(a.scenario.Templates[pods[k].Template].Requests)
 		}
 	}
 	return float64(bought.CPU-asked.CPU)/float64(max(bought.CPU, 1)) + float64(bought.Memory-asked.Memory)/float64(max(bought.Memory, 1))
@@ -341,11 +336,11 @@ func (r *run) wasteOf(o *option, pods []policy.Pod) float64 {
 // twinsFor returns the groups that may hold bin b, in the order in which they
 // are to be grown: first the one that brings the share of the pool nearest to
 // what it was told, then the other if it may stand in for it.
-func (r *run) twinsFor(pool policy.PoolID, offers []place.Offer, b *place.Bin) []int32 {
+func (a *autoscaler) twinsFor(pool policy.PoolID, offers []placement.Offer, b *placement.Bin) []int32 {
 	var spot, fixed []int32
 	for _, o := range b.Offers {
-		g := r.auto.of[pool][offers[o].Market]
-		if r.auto.groups[g].spot {
+		g := a.groups.of[pool][offers[o].Market]
+		if a.groups.all[g].spot {
 			spot = append(spot, g)
 		} else {
 			fixed = append(fixed, g)
@@ -354,12 +349,12 @@ func (r *run) twinsFor(pool policy.PoolID, offers []place.Offer, b *place.Bin) [
 	switch {
 	case len(spot) == 0:
 		return fixed
-	case len(fixed) == 0 || !r.wantsSpot(pool, r.auto.groups[spot[0]].template.Market):
+	case len(fixed) == 0 || !a.pools.wantsSpot(pool, a.groups.all[spot[0]].template.Market):
 		if len(fixed) == 0 {
 			return spot
 		}
 		return fixed
-	case r.poolX[pool].fallback:
+	case a.pools.state[pool].fallback:
 		return append(spot, fixed...)
 	}
 	return spot
@@ -367,11 +362,11 @@ func (r *run) twinsFor(pool policy.PoolID, offers []place.Offer, b *place.Bin) [
 
 // resize asks for another desired size of group g. A call that fails makes the
 // Cluster Autoscaler back off.
-func (r *run) resize(g int32) bool {
-	if !r.weather.CallFails(r.q.now) {
+func (a *autoscaler) resize(g int32) bool {
+	if !a.market.CallFails() {
 		return true
 	}
-	r.auto.groups[g].backOff(&r.auto.Autoscaler, r.q.now)
-	r.poolX[r.auto.groups[g].pool].refused(r, r.auto.groups[g].pool)
+	a.groups.all[g].backOff(a.Autoscaler, a.q.Now)
+	a.pools.refused(a.groups.all[g].pool)
 	return false
 }

@@ -168,18 +168,18 @@ func TestGroupEmptyNodesAreNoRoom(t *testing.T) {
 // place there, that it is used, and that our own drain still needs it.
 func TestGroupMayScaleIn(t *testing.T) {
 	for name, change := range map[string]func(r *run){
-		"not initialized": func(r *run) { r.nodes[0].Phase = policy.NodeRegistered },
-		"not ready":       func(r *run) { r.nodes[0].NotReady = true },
-		"notice":          func(r *run) { r.nodes[0].ReclaimAt = r.q.now + 1 },
-		"do not disrupt":  func(r *run) { r.nodes[0].DoNotDisrupt = true },
-		"worked on":       func(r *run) { r.nodes[0].ActedBy = policy.ActorNTH },
-		"promised":        func(r *run) { r.nodeX[0].nominated = 1 },
-		"used":            func(r *run) { r.auto.UtilizationMax = 0.4 },
-		"empty only":      func(r *run) { r.poolX[0].empty = true },
-		"exact":           func(r *run) { r.poolX[0].exact = true },
+		"not initialized": func(r *run) { r.nodes.all[0].Phase = policy.NodeRegistered },
+		"not ready":       func(r *run) { r.nodes.all[0].NotReady = true },
+		"notice":          func(r *run) { r.nodes.all[0].ReclaimAt = r.q.Now + 1 },
+		"do not disrupt":  func(r *run) { r.nodes.all[0].DoNotDisrupt = true },
+		"worked on":       func(r *run) { r.nodes.all[0].ActedBy = policy.ActorNTH },
+		"promised":        func(r *run) { r.nodes.state[0].nominated = 1 },
+		"used":            func(r *run) { r.scaleDown.UtilizationMax = 0.4 },
+		"empty only":      func(r *run) { r.pools.state[0].empty = true },
+		"exact":           func(r *run) { r.pools.state[0].exact = true },
 		"awaited": func(r *run) {
-			r.nodes[0].Token = "ours"
-			r.startDrain(1, []string{"to come"}, 0, policy.ActorUs)
+			r.nodes.all[0].Token = "ours"
+			r.drains.start(1, []string{"to come"}, 0, policy.ActorUs)
 		},
 	} {
 		b := grouped(0)
@@ -188,17 +188,17 @@ func TestGroupMayScaleIn(t *testing.T) {
 		}
 		w := b.world()
 		w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
-		r, err := newRun(Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+		r, err := newRun(Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.begin()
-		r.tokens["to come"] = 0
-		r.nodes[0].Token = ""
-		if !r.mayScaleIn(0) {
+		r.nodes.tokens["to come"] = 0
+		r.nodes.all[0].Token = ""
+		if !r.scaleDown.mayScaleIn(0) {
 			t.Fatalf("%s: the node may not go before anything is changed", name)
 		}
-		if change(r); r.mayScaleIn(0) {
+		if change(r); r.scaleDown.mayScaleIn(0) {
 			t.Errorf("%s: the node may go", name)
 		}
 	}
@@ -221,7 +221,7 @@ func TestGroupKeepsReplacements(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.UnneededTime = 20 * time.Second
 	var out bytes.Buffer
-	mustRun(t, Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=1"), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=1"), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
 	log := slices.Collect(strings.Lines(out.String()))
 	ready, evicted, gone := when(t, log, " initialized "), when(t, log, " evicted default/web"), when(t, log, " deleted ")
 	if len(ready) == 0 || len(evicted) == 0 || len(gone) == 0 {
@@ -282,7 +282,7 @@ func TestGroupSwap(t *testing.T) {
 // the pods wait for two minutes more than they would.
 func TestGroupFallsBack(t *testing.T) {
 	b := grouped(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 8})
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(5*time.Hour + 30*time.Minute), Duration: 4 * time.Hour, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute), Duration: 4 * time.Hour, Share: 1}}
 	for i := range b.w.Markets { // what runs is not taken
 		if b.w.Markets[i].Capacity == policy.OnDemand {
 			b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: policy.MarketID(i), Count: 2}}
@@ -301,7 +301,7 @@ func TestGroupFallsBack(t *testing.T) {
 func TestGroupBacksOff(t *testing.T) {
 	b := grouped(0, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
 	b.w.Pools[0].OnDemandFallback = false
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(5 * time.Hour), Duration: 3 * time.Hour, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5 * time.Hour), Duration: 3 * time.Hour, Share: 1}}
 	_, log := play(t, b.world(), "spot")
 	refused := when(t, log, " refused ")
 	if len(refused) < 4 {
@@ -322,7 +322,7 @@ func TestGroupBacksOff(t *testing.T) {
 // launches two nodes for them and no more.
 func TestGroupCountsWhatIsMissing(t *testing.T) {
 	b := grouped(0, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(5*time.Hour + 30*time.Minute), Duration: 30*time.Minute + 40*time.Second, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute), Duration: 30*time.Minute + 40*time.Second, Share: 1}}
 	_, log := play(t, b.world(), "spot")
 	if n := count(log, " launch "); n != 2 || count(log, " refused ") != 1 {
 		t.Errorf("%d nodes were launched after %d refusals, want 2 after 1", n, count(log, " refused "))
@@ -335,7 +335,7 @@ func TestGroupDelayAfterFailure(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.EvictionMax = time.Second // pods take five to end
 	var out bytes.Buffer
-	mustRun(t, Config{Stage: mustStage(t, thinned().world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	mustRun(t, Config{Prepared: mustStage(t, thinned().world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
 	log := slices.Collect(strings.Lines(out.String()))
 	begun, undone := when(t, log, "T06:", " draining "), when(t, log, "T06:", " undrained ")
 	if len(begun) < 2 || len(undone) == 0 {
@@ -394,11 +394,11 @@ func TestGroupPerZone(t *testing.T) {
 	b.w.Templates[0].Spread = []policy.Spread{{TopologyKey: labelZone, MaxSkew: 1, Selector: policy.Selector{
 		Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}}
 	w := b.world()
-	r, err := newRun(Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	r, err := newRun(Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.auto.groups); n != 4 {
+	if n := len(r.groups.all); n != 4 {
 		t.Errorf("%d groups, want two for each of two zones", n)
 	}
 	_, log := play(t, w, "on-demand")
@@ -432,7 +432,7 @@ func TestGroupLeastSize(t *testing.T) {
 	b.w.WarmUp = 0
 	b.w.Groups.Min = 4
 	held := 0
-	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=0.9"), Forecaster: mustForecaster(t), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=0.9"), Forecaster: mustForecaster(t), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
 		for i := range p.Holds {
 			if strings.Contains(p.Holds[i].Why.Text, "least size") {
@@ -461,7 +461,7 @@ func TestGroupLeastSize(t *testing.T) {
 func TestGroupScalesInToLeastSize(t *testing.T) {
 	b := grouped(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
 	b.w.Groups.Min = 2
-	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	shown := map[int]int{} // by nodes there are, the most that were shown as the least
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		live, least := 0, 0
@@ -482,23 +482,23 @@ func TestGroupScalesInToLeastSize(t *testing.T) {
 		t.Errorf("by the number of nodes, so many were shown as the least: %v, want 0 of 5 and 2 of 2", shown)
 	}
 
-	r, err := newRun(Config{Stage: cfg.Stage, Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	r, err := newRun(Config{Prepared: cfg.Prepared, Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.begin()
-	g := r.groupOf(0)
-	r.tokens["awaited"], r.nodes[4].Phase = 4, policy.NodeRegistered
+	g := r.groups.groupOf(0)
+	r.nodes.tokens["awaited"], r.nodes.all[4].Phase = 4, policy.NodeRegistered
 	for id := range policy.NodeID(3) {
-		if !r.maySpare(g) {
+		if !r.groups.maySpare(g) {
 			t.Errorf("with %d of 5 leaving a group that is to hold 2 may spare no other", id)
 		}
-		r.startDrain(id, []string{"awaited"}, 0, policy.ActorUs)
+		r.drains.start(id, []string{"awaited"}, 0, policy.ActorUs)
 	}
-	if r.maySpare(g) {
+	if r.groups.maySpare(g) {
 		t.Error("with 3 of 5 leaving a group that is to hold 2 may spare another")
 	}
-	if err := r.Drain(t.Context(), nil, &policy.Drain{Node: 3}); !errors.Is(err, errLeastSize) {
+	if err := r.actuator.Drain(t.Context(), nil, &policy.Drain{Node: 3}); !errors.Is(err, errLeastSize) {
 		t.Errorf("a drain of the fourth ends with %v, want %v", err, errLeastSize)
 	}
 }
@@ -521,7 +521,7 @@ func TestGroupSoftTaint(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.UnneededTime = time.Hour
 	tainted := map[bool]int{}
-	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Autoscaler: &a}
+	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Autoscaler: &a}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		for i := range s.Nodes {
 			if s.Nodes[i].Live() && len(s.Nodes[i].Taints) > 0 {
@@ -569,7 +569,7 @@ func TestGroupSameHash(t *testing.T) {
 	w.Pools[0].Provisioner, w.Pools[0].Levers = policy.ProvisionerClusterAutoscaler, policy.Levers{Limits: true, Launch: true}
 	stage := mustStage(t, w)
 	run := func() *Result {
-		return mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "rescheduler"), Forecaster: mustForecaster(t), Seed: 3})
+		return mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "rescheduler"), Forecaster: mustForecaster(t), Seed: 3})
 	}
 	first := run()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

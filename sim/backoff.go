@@ -6,7 +6,38 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/scheduler"
 )
+
+// A schedulingQueue holds the pending pods and runs the scheduler on them.
+type schedulingQueue struct {
+	*environment
+	consolidation *consolidation
+	decider       *decider
+	karpenter     *karpenterProvisioner
+	nodes         *nodes
+	pdbs          *disruptionBudgets
+	pods          *pods
+	sched         *scheduler.Scheduler
+	serving       *serving
+	space         *placement.Space
+
+	pending []policy.PodID
+	lowest  int32 // the least priority of any template
+
+	// scheduling says that a run of the scheduler is planned, and moved that something
+	// changed since the last one: pods that found no node may find one. flushAt is when
+	// the last try is planned for pods that found no node at all.
+	scheduling, moved bool
+	flushAt           policy.Time
+
+	// What a run counts in: by template, the pods that have no place and those for
+	// which preemption makes no room; and the pods to preempt.
+	failed, stays []bool
+	victims       []policy.PodID
+}
 
 // A backoff is what the scheduling queue knows of a pending pod. A pod that found no node
 // is tried again when something changes that may help it; one that failed lately then
@@ -49,25 +80,25 @@ func (b *backoff) due(now policy.Time, moved bool) bool {
 }
 
 // retry notes that there was no node at all, and has the pod tried when its backoff ends.
-func (r *run) retry(x *podState) {
-	x.errors, x.tried = min(x.errors, 254)+1, r.q.now
-	x.ends = wholeSecond(r.q.now.Add(backoffAfter(x.errors)))
-	if at := x.ends.Add(queueWindow); at != r.flushAt {
-		r.flushAt = at
-		r.q.add(at, evSchedule, 0, 0, 0)
+func (sq *schedulingQueue) retry(x *podState) {
+	x.errors, x.tried = min(x.errors, 254)+1, sq.q.Now
+	x.ends = wholeSecond(sq.q.Now.Add(backoffAfter(x.errors)))
+	if at := x.ends.Add(queueWindow); at != sq.flushAt {
+		sq.flushAt = at
+		sq.q.Add(at, engine.Schedule, 0, 0, 0)
 	}
 }
 
-// anyNode reports whether there is a Node object.
-func (r *run) anyNode() bool {
-	return slices.ContainsFunc(r.nodes, func(n policy.Node) bool { return n.Phase >= policy.NodeRegistered })
+// anyRegistered reports whether there is a Node object.
+func (ns *nodes) anyRegistered() bool {
+	return slices.ContainsFunc(ns.all, func(n policy.Node) bool { return n.Phase >= policy.NodeRegistered })
 }
 
 // byQueue orders pods as they leave the scheduling queue: by priority and the time since
 // which they wait for a try, after these the ones that failed lately.
-func (r *run) byQueue(a, b policy.PodID) int {
-	p, q, x, y := &r.pods[a], &r.pods[b], &r.podX[a], &r.podX[b]
-	now := wholeSecond(r.q.now)
+func (sq *schedulingQueue) byQueue(a, b policy.PodID) int {
+	p, q, x, y := &sq.pods.all[a], &sq.pods.all[b], &sq.pods.state[a], &sq.pods.state[b]
+	now := wholeSecond(sq.q.Now)
 	switch left, right := x.ends >= now, y.ends >= now; {
 	case left && right && x.ends != y.ends:
 		return cmp.Compare(x.ends, y.ends)
@@ -76,7 +107,7 @@ func (r *run) byQueue(a, b policy.PodID) int {
 	case right && !left:
 		return -1
 	}
-	return cmp.Or(cmp.Compare(r.world.Templates[q.Template].Priority, r.world.Templates[p.Template].Priority),
+	return cmp.Or(cmp.Compare(sq.scenario.Templates[q.Template].Priority, sq.scenario.Templates[p.Template].Priority),
 		cmp.Compare(max(p.Created, x.tried), max(q.Created, y.tried)),
 		cmp.Compare(p.Created, q.Created), cmp.Compare(p.Template, q.Template), cmp.Compare(a, b))
 }

@@ -12,11 +12,11 @@ import (
 // refreshBudgets sets which disruption budgets of pool are in force now. The
 // list is shared with snapshots and with other runs, so a change makes a new
 // one.
-func (r *run) refreshBudgets(pool policy.PoolID) {
-	p := &r.pools[pool]
+func (pl *pools) refreshBudgets(pool policy.PoolID) {
+	p := &pl.all[pool]
 	for i := range p.Budgets {
 		b := &p.Budgets[i]
-		if active := b.Schedule == "" || inForce(b.Schedule, b.Duration, r.q.now); active != b.Active {
+		if active := b.Schedule == "" || inForce(b.Schedule, b.Duration, pl.q.Now); active != b.Active {
 			p.Budgets = slices.Clone(p.Budgets)
 			p.Budgets[i].Active = active
 		}

@@ -9,38 +9,47 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// newAccount begins to meter what commitments may cover. Without commitments
+// bills charge for nodes.
+type bills struct {
+	*environment
+	checker *checker
+	nodes   *nodes
+
+	account *billing.Account // of nodes on demand; nil where nothing was paid for in advance
+}
+
+// init begins to meter what commitments may cover. Without commitments
 // nothing needs it.
-func (r *run) newAccount() {
-	w := r.world
+func (bs *bills) init() {
+	w := bs.scenario
 	if len(w.Commitments) == 0 {
 		return
 	}
-	cover := policy.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
-	r.account = billing.NewAccount(cover, w.Markets, r.stage.curves, r.window)
+	cover := billing.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
+	bs.account = billing.NewAccount(cover, w.Markets, bs.prepared.prices.Charges(), bs.window)
 	for i := range w.Commitments {
 		if w.Commitments[i].Fee == policy.NoPrice {
-			r.result.CommitmentFee = policy.NoPrice
+			bs.result.CommitmentFee = policy.NoPrice
 			return
 		}
-		r.result.CommitmentFee += billing.Flat(w.Commitments[i].Fee, r.window, r.window)
+		bs.result.CommitmentFee += billing.Flat(w.Commitments[i].Fee, bs.window, bs.window)
 	}
 }
 
-// metered reports whether nodes of market m are billed by the account.
-func (r *run) metered(m policy.MarketID) bool { return r.account != nil && r.account.Covers(m) }
+// committed reports whether nodes of market m are billed by the account.
+func (bs *bills) committed(m policy.MarketID) bool { return bs.account != nil && bs.account.Covers(m) }
 
-// startMeter begins the bill of a node that was launched now.
-func (r *run) startMeter(id policy.NodeID) {
-	if m := r.nodes[id].Market; r.metered(m) {
-		r.account.Start(int(id), m, r.q.now)
+// start begins the bill of a node that was launched now.
+func (bs *bills) start(id policy.NodeID) {
+	if m := bs.nodes.all[id].Market; bs.committed(m) {
+		bs.account.Start(int(id), m, bs.q.Now)
 	}
 }
 
-// stopMeter ends the bill of a node at t and returns it.
-func (r *run) stopMeter(id policy.NodeID, t policy.Time) policy.Money {
-	bill, spared := r.account.Stop(int(id), r.nodes[id].Market, t)
-	r.result.Spared += spared
+// stop ends the bill of a node at t and returns it.
+func (bs *bills) stop(id policy.NodeID, t policy.Time) policy.Money {
+	bill, spared := bs.account.Stop(int(id), bs.nodes.all[id].Market, t)
+	bs.result.Spared += spared
 	return bill
 }
 
@@ -48,18 +57,18 @@ func (r *run) stopMeter(id policy.NodeID, t policy.Time) policy.Money {
 // which commitments may pay a part, by its place in the order of launches: it
 // cuts time wherever one of them comes or goes, and shares out anew what is
 // covered in each piece.
-func (r *run) recountCommitted() map[int]policy.Money {
-	if r.account == nil {
+func (ch *checker) recountCommitted() map[int]policy.Money {
+	if ch.bills.account == nil {
 		return nil
 	}
-	var lives []lived
+	var lives []lifetime
 	var cuts []policy.Time
-	for _, l := range r.lives {
-		if r.metered(l.market) {
+	for _, l := range ch.lives {
+		if ch.bills.committed(l.market) {
 			lives, cuts = append(lives, l), append(cuts, l.from, l.to)
 		}
 	}
-	slices.SortFunc(lives, func(a, b lived) int { return cmp.Compare(a.born, b.born) })
+	slices.SortFunc(lives, func(a, b lifetime) int { return cmp.Compare(a.born, b.born) })
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
 	owed, last := make([]*big.Int, len(lives)), make([]policy.Money, len(lives))
@@ -67,22 +76,22 @@ func (r *run) recountCommitted() map[int]policy.Money {
 		owed[i] = new(big.Int)
 	}
 	for k := 0; k+1 < len(cuts); k++ {
-		for i, open := range r.openParts(lives, cuts[k]) {
+		for i, open := range ch.openParts(lives, cuts[k]) {
 			if open >= 0 {
-				last[i] = r.world.Markets[lives[i].market].OnDemand - open
-				r.owe(owed[i], &lives[i], billing.Span{From: cuts[k], To: cuts[k+1]}, open)
+				last[i] = ch.scenario.Markets[lives[i].market].OnDemand - open
+				ch.owe(owed[i], &lives[i], billing.Span{From: cuts[k], To: cuts[k+1]}, open)
 			}
 		}
 	}
 	out := make(map[int]policy.Money)
 	for i := range lives {
-		l, list := &lives[i], r.world.Markets[lives[i].market].OnDemand
+		l, list := &lives[i], ch.scenario.Markets[lives[i].market].OnDemand
 		if least := l.from.Add(billing.MinimumBilled); least > l.to {
-			r.owe(owed[i], l, billing.Span{From: l.to, To: least}, list-last[i])
+			ch.owe(owed[i], l, billing.Span{From: l.to, To: least}, list-last[i])
 		}
 		unit := new(big.Int).Mul(big.NewInt(int64(list)), big.NewInt(3_600_000))
 		up := new(big.Int).Add(owed[i], new(big.Int).Sub(unit, big.NewInt(1)))
-		full := r.stage.curves[l.market].Bill(billing.Span{From: l.from, To: l.to}, r.window)
+		full := ch.prepared.prices.Charges()[l.market].Bill(billing.Span{From: l.from, To: l.to}, ch.window)
 		out[l.born] = min(policy.Money(up.Div(up, unit).Int64()), full)
 	}
 	return out
@@ -90,9 +99,9 @@ func (r *run) recountCommitted() map[int]policy.Money {
 
 // openParts returns what is left open of the list price of each life at t, −1
 // for those that do not run then.
-func (r *run) openParts(lives []lived, t policy.Time) []policy.Money {
-	w := r.world
-	cover := policy.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
+func (ch *checker) openParts(lives []lifetime, t policy.Time) []policy.Money {
+	w := ch.scenario
+	cover := billing.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
 	for i := range lives {
 		if lives[i].from <= t && t < lives[i].to {
 			cover.Add(lives[i].market, 1)
@@ -114,8 +123,8 @@ func (r *run) openParts(lives []lived, t policy.Time) []policy.Money {
 }
 
 // owe adds price × milliseconds × open to sum, millisecond by price segment.
-func (r *run) owe(sum *big.Int, l *lived, s billing.Span, open policy.Money) {
-	in, c := s.Clip(r.window), &r.stage.prices[l.market]
+func (ch *checker) owe(sum *big.Int, l *lifetime, s billing.Span, open policy.Money) {
+	in, c := s.Clip(ch.window), ch.prepared.prices.Listed(l.market)
 	for k := range c.At {
 		from, to := max(in.From, c.At[k]), in.To
 		if k == 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
@@ -37,7 +38,7 @@ func (b *builder) randomCommitments(rnd *rand.Rand) {
 
 // reserve gives the calm world n reserved instances of its type at $0.12 an hour
 // each.
-func reserve(n int64) *scenarios.World {
+func reserve(n int64) *scenarios.BoundScenario {
 	w := calmWorld()
 	w.Commitments = []policy.Commitment{{Name: "r", Type: "t0.large", Amount: n, Unused: n, Fee: policy.Money(n) * 120_000}}
 	return w
@@ -86,7 +87,7 @@ func TestSnapshotShowsUnused(t *testing.T) {
 	b := one(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 6})
 	b.w.Commitments = []policy.Commitment{{Name: "r", Type: "t0.large", Amount: 2, Unused: 2}}
 	seen := map[int64]bool{}
-	_, err := Run(t.Context(), Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Forecaster: mustForecaster(t), Seed: 1, Check: true,
+	_, err := Run(t.Context(), Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Forecaster: mustForecaster(t), Seed: 1, Check: true,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			nodes := int64(0)
 			for i := range s.Nodes {
@@ -97,7 +98,7 @@ func TestSnapshotShowsUnused(t *testing.T) {
 			if got, want := s.Commitments[0].Unused, max(0, 2-nodes); got != want {
 				t.Errorf("%v: %d are unused with %d nodes, want %d", s.Now, got, nodes, want)
 			}
-			if got := s.Marginal(0) == 0; got != (nodes < 2) {
+			if got := billing.CoverageOf(s).Marginal(0) == 0; got != (nodes < 2) {
 				t.Errorf("%v: one more is free: %v, with %d nodes", s.Now, got, nodes)
 			}
 			seen[s.Commitments[0].Unused] = true

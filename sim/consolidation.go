@@ -8,14 +8,28 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/karpenter"
+	"github.com/spotter-dev/spotter/sim/market"
 )
 
 // A consolidation is Karpenter's disruption controller in a run. It looks at the
 // cluster every ten seconds; looks that can find nothing are not played.
 type consolidation struct {
+	*environment
+	checker   *checker
+	drains    *drains
+	karpenter *karpenterProvisioner
+	market    *market.Market
+	nodes     *nodes
+	pdbs      *disruptionBudgets
+	pods      *pods
+	pools     *pools
+	queue     *schedulingQueue
+	space     *placement.Space
+
 	disruptor karpenter.Disruptor
 	state     karpenter.ConsolidationState
 
@@ -36,10 +50,10 @@ type consolidation struct {
 
 	kinds []policy.WorkloadKind
 	modes []policy.Consolidation
-	rules []place.Pool
+	rules []placement.Pool
 
 	// offers are as they were listed at last; they hold until a time, 0 for none.
-	offers        []place.Offer
+	offers        []placement.Offer
 	offersVersion uint64
 	offersUntil   policy.Time
 }
@@ -53,145 +67,144 @@ const (
 
 // nominationWindow is how long a node is not disrupted after a pod was promised a
 // place there: twice the longest batch window (state/statenode.go).
-func (r *run) nominationWindow() time.Duration { return max(2*r.delays.BatchMax, 10*time.Second) }
+func (k *consolidation) nominationWindow() time.Duration {
+	return max(2*k.delays.BatchMax, 10*time.Second)
+}
 
-func (r *run) keepNominated(n policy.NodeID) {
-	r.nodeX[n].nominatedUntil = r.q.now.Add(r.nominationWindow())
-	r.changed(n)
+func (k *consolidation) keepNominated(n policy.NodeID) {
+	k.nodes.state[n].nominatedUntil = k.q.Now.Add(k.nominationWindow())
+	k.noteNode(n)
 }
 
 // list puts a new node into its place among the others by name.
-func (k *consolidation) list(r *run, id policy.NodeID) {
-	n := &r.nodes[id]
-	r.nodeX[id].nameKey = uint64(chance.New(r.cfg.Seed, "node-name", n.Name))
-	at, _ := slices.BinarySearchFunc(k.order, id, r.byName)
+func (k *consolidation) list(id policy.NodeID) {
+	n := &k.nodes.all[id]
+	k.nodes.state[id].nameKey = uint64(chance.New(k.cfg.Seed, "node-name", n.Name))
+	at, _ := slices.BinarySearchFunc(k.order, id, k.byName)
 	k.order = slices.Insert(k.order, at, id)
 }
 
 // unlist removes a node that is gone, while its name is still known.
-func (k *consolidation) unlist(r *run, id policy.NodeID) {
-	if at, ok := slices.BinarySearchFunc(k.order, id, r.byName); ok {
+func (k *consolidation) unlist(id policy.NodeID) {
+	if at, ok := slices.BinarySearchFunc(k.order, id, k.byName); ok {
 		k.order = slices.Delete(k.order, at, at+1)
 	}
 }
 
-func (r *run) byName(a, b policy.NodeID) int {
-	x, y := &r.nodes[a], &r.nodes[b]
-	return cmp.Or(cmp.Compare(r.pools[x.Pool].Name, r.pools[y.Pool].Name),
-		cmp.Compare(r.nodeX[a].nameKey, r.nodeX[b].nameKey), cmp.Compare(a, b))
+func (k *consolidation) byName(a, b policy.NodeID) int {
+	x, y := &k.nodes.all[a], &k.nodes.all[b]
+	return cmp.Or(cmp.Compare(k.pools.all[x.Pool].Name, k.pools.all[y.Pool].Name),
+		cmp.Compare(k.nodes.state[a].nameKey, k.nodes.state[b].nameKey), cmp.Compare(a, b))
 }
 
-// unconsolidated says that the cluster changed in a way that may let Karpenter save.
-func (r *run) unconsolidated() {
-	r.kar.state.Mark(r.q.now)
-	if r.consolidates() {
-		r.pollAt(r.q.now)
+// noteChange says that the cluster changed in a way that may let Karpenter save.
+func (k *consolidation) noteChange() {
+	k.state.Mark(k.q.Now)
+	if k.consolidates() {
+		k.pollAt(k.q.Now)
 	}
 }
 
 // consolidates reports whether any pool does.
-func (r *run) consolidates() bool {
-	return slices.ContainsFunc(r.pools, func(p policy.Pool) bool {
+func (k *consolidation) consolidates() bool {
+	return slices.ContainsFunc(k.pools.all, func(p policy.Pool) bool {
 		return p.Provisioner == policy.ProvisionerKarpenter && p.Consolidation != policy.ConsolidateNever
 	})
 }
 
 // pollAt plans the first look at or after t, unless one is planned before or a
 // command is being validated.
-func (r *run) pollAt(t policy.Time) {
-	k := &r.kar
+func (k *consolidation) pollAt(t policy.Time) {
 	since := max(t.Sub(k.polled), 1)
 	t = k.polled.Add((since + pollingPeriod - 1) / pollingPeriod * pollingPeriod)
 	if k.command == nil && (k.at == 0 || t < k.at) {
 		k.at = t
-		r.q.add(t, evConsolidate, 0, 0, 0)
+		k.q.Add(t, engine.Disrupt, 0, 0, 0)
 	}
 }
 
 // disrupt looks for something to disrupt, or carries out what was found a while ago
 // if it still holds. One thing is done at a time.
-func (r *run) disrupt() {
-	k := &r.kar
-	if k.at != r.q.now {
+func (k *consolidation) disrupt() {
+	if k.at != k.q.Now {
 		return // an earlier look took its place
 	}
 	k.at = 0
-	c := r.cluster()
+	c := k.cluster()
 	from := karpenter.Emptiness
 	if cmd := k.command; cmd != nil {
 		k.command = nil
-		if k.disruptor.Valid(c, cmd) && r.start(cmd) {
+		if k.disruptor.Valid(c, cmd) && k.carryOut(cmd) {
 			// Karpenter looks again at once.
-			k.at = r.q.now + 1
-			r.q.add(k.at, evConsolidate, 0, 0, 0)
+			k.at = k.q.Now + 1
+			k.q.Add(k.at, engine.Disrupt, 0, 0, 0)
 			return
 		}
 		from = cmd.Method + 1
 	}
 	k.command = k.disruptor.Next(c, from, &k.state)
-	if r.cfg.Check {
-		r.checkCandidates(c)
+	if k.cfg.Check {
+		k.checker.checkCandidates(c)
 	}
 	for _, id := range k.changed {
-		r.nodeX[id].changed = false
+		k.nodes.state[id].changed = false
 	}
 	k.changed = k.changed[:0]
 	if k.command != nil {
-		k.at = r.q.now.Add(validationDelay)
-		r.q.add(k.at, evConsolidate, 0, 0, 0)
+		k.at = k.q.Now.Add(validationDelay)
+		k.q.Add(k.at, engine.Disrupt, 0, 0, 0)
 		return
 	}
-	k.polled = r.q.now
+	k.polled = k.q.Now
 	at, held := k.disruptor.Due(&k.state)
 	k.held = held
 	if at != 0 {
-		r.pollAt(at)
+		k.pollAt(at)
 	}
-	r.pollAt(k.state.Ends())
+	k.pollAt(k.state.Ends())
 }
 
 // cluster returns the state that Karpenter's decisions are taken on.
-func (r *run) cluster() *karpenter.Cluster {
-	k := &r.kar
+func (k *consolidation) cluster() *karpenter.Cluster {
 	if k.kinds == nil {
-		for i := range r.world.Workloads {
-			k.kinds = append(k.kinds, r.world.Workloads[i].Kind)
+		for i := range k.scenario.Workloads {
+			k.kinds = append(k.kinds, k.scenario.Workloads[i].Kind)
 		}
 	}
 	k.modes = k.modes[:0]
-	for p := range r.pools {
-		r.refreshBudgets(policy.PoolID(p))
-		mode := r.pools[p].Consolidation
-		if mode != policy.ConsolidateNever && (r.poolX[p].exact || r.poolX[p].empty) {
+	for p := range k.pools.all {
+		k.pools.refreshBudgets(policy.PoolID(p))
+		mode := k.pools.all[p].Consolidation
+		if mode != policy.ConsolidateNever && (k.pools.state[p].exact || k.pools.state[p].empty) {
 			mode = policy.WhenEmpty
 		}
 		k.modes = append(k.modes, mode)
 	}
-	return &karpenter.Cluster{Now: r.q.now, Nodes: r.nodes, Pods: r.pods, Pools: r.pools, Templates: r.world.Templates,
-		Kinds: k.kinds, PDBs: r.pdbs, Markets: r.world.Markets, Space: r.space, Order: k.order, Pending: r.pending, Changed: k.changed, Tracked: true,
-		Consolidation: k.modes, View: karpenterView{r}}
+	return &karpenter.Cluster{Now: k.q.Now, Nodes: k.nodes.all, Pods: k.pods.all, Pools: k.pools.all, Templates: k.scenario.Templates,
+		Kinds: k.kinds, PDBs: k.pdbs.all, Markets: k.scenario.Markets, Space: k.space, Order: k.order, Pending: k.queue.pending, Changed: k.changed, Tracked: true,
+		Consolidation: k.modes, View: karpenterView{k}}
 }
 
 // A karpenterView answers what Karpenter asks of a run.
-type karpenterView struct{ r *run }
+type karpenterView struct{ *consolidation }
 
 // Price returns what a market costs; 0 where nothing is offered.
 func (v karpenterView) Price(m policy.MarketID) policy.Money {
-	if p, ok := v.r.price(m); ok {
+	if p, ok := v.market.Price(m); ok {
 		return p
 	}
 	return 0
 }
 
 // LastPodEvent returns when pods came to a node or began to leave it last.
-func (v karpenterView) LastPodEvent(n policy.NodeID) policy.Time { return v.r.lastPodEvent(n) }
+func (v karpenterView) LastPodEvent(n policy.NodeID) policy.Time { return v.lastPodEvent(n) }
 
 // NominatedUntil returns until when a pod was promised a place on a node. As long as
 // the pod waits the promise is renewed.
 func (v karpenterView) NominatedUntil(n policy.NodeID) policy.Time {
-	x := &v.r.nodeX[n]
+	x := &v.nodes.state[n]
 	if x.nominated > 0 {
-		return v.r.q.now.Add(v.r.nominationWindow())
+		return v.q.Now.Add(v.nominationWindow())
 	}
 	return x.nominatedUntil
 }
@@ -199,59 +212,46 @@ func (v karpenterView) NominatedUntil(n policy.NodeID) policy.Time {
 // Offers lists what replacements may be of each pool: both where one NodePool allows
 // both, spot where all of it may be spot, else on-demand. (A pool that is part spot is two NodePools in the cluster, of which
 // the one for spot is full.)
-func (v karpenterView) Offers() ([]place.Offer, uint64) {
-	r, k := v.r, &v.r.kar
-	if r.q.now < k.offersUntil {
+func (v karpenterView) Offers() ([]placement.Offer, uint64) {
+	k := v.consolidation
+	if k.q.Now < k.offersUntil {
 		return k.offers, k.offersVersion
 	}
-	k.offers, k.offersUntil = r.replacements(k.offers[:0]), policy.Time(math.MaxInt64)
+	k.offers, k.offersUntil = k.replacements(k.offers[:0]), policy.Time(math.MaxInt64)
 	k.offersVersion++
-	for p := range r.stage.offers {
-		for i := range r.stage.offers[p] {
-			k.offersUntil = min(k.offersUntil, r.offerChanges(r.stage.offers[p][i].Market))
+	for p := range k.prepared.offers {
+		for i := range k.prepared.offers[p] {
+			k.offersUntil = min(k.offersUntil, k.market.Changes(k.prepared.offers[p][i].Market))
 		}
 	}
 	return k.offers, k.offersVersion
 }
 
 // replacements adds to list what new nodes may be that Karpenter replaces others by.
-func (r *run) replacements(list []place.Offer) []place.Offer {
-	for _, h := range r.listHalves() {
-		pool := &r.pools[h.pool]
+func (k *consolidation) replacements(list []placement.Offer) []placement.Offer {
+	for _, h := range k.karpenter.listHalves() {
+		pool := &k.pools.all[h.pool]
 		limits := pool.Limits
 		pool.Limits = policy.Resources{} // Pools has them
-		if share := r.poolX[h.pool].share; h.second || r.poolX[h.pool].mixed {
-			list = r.addHalf(list, h)
-		} else if !r.poolX[h.pool].divided() { // its NodePool for spot is full
-			list = r.addOffers(list, h.pool, h.id, share >= 1, share < 1)
+		if share := k.pools.state[h.pool].share; h.second || k.pools.state[h.pool].mixed {
+			list = k.karpenter.addHalf(list, h)
+		} else if !k.pools.state[h.pool].divided() { // its NodePool for spot is full
+			list = k.karpenter.addOffers(list, h.pool, h.id, share >= 1, share < 1)
 		}
 		pool.Limits = limits
 	}
 	return list
 }
 
-// offerChanges returns when the price of a market changes next, or it can be asked again.
-func (r *run) offerChanges(m policy.MarketID) policy.Time {
-	r.price(m) // moves the cursor
-	next := policy.Time(math.MaxInt64)
-	if c, ms := &r.stage.prices[m], &r.market[m]; ms.cursor+1 < len(c.At) {
-		next = c.At[ms.cursor+1]
-	}
-	if until := r.market[m].unavailable; until > r.q.now {
-		next = min(next, until)
-	}
-	return next
-}
-
 // Pools lists what the NodePools ask for once some nodes are gone.
-func (v karpenterView) Pools(without []policy.NodeID) []place.Pool {
-	r, k := v.r, &v.r.kar
+func (v karpenterView) Pools(without []policy.NodeID) []placement.Pool {
+	k := v.consolidation
 	k.rules = k.rules[:0]
-	for _, h := range r.listHalves() {
-		rules := r.rules(h)
+	for _, h := range k.karpenter.listHalves() {
+		rules := k.karpenter.rules(h)
 		for i := 0; rules.Limits != (policy.Resources{}) && i < len(without); i++ {
-			if n := &r.nodes[without[i]]; n.Pool == h.pool {
-				rules.Used = rules.Used.Minus(r.world.Types[r.world.Markets[n.Market].Type].Capacity)
+			if n := &k.nodes.all[without[i]]; n.Pool == h.pool {
+				rules.Used = rules.Used.Minus(k.scenario.Types[k.scenario.Markets[n.Market].Type].Capacity)
 			}
 		}
 		k.rules = append(k.rules, rules)
@@ -261,71 +261,71 @@ func (v karpenterView) Pools(without []policy.NodeID) []place.Pool {
 
 // CapacityTypes says what a half of a pool buys.
 func (v karpenterView) CapacityTypes(p policy.PoolID) (spot, onDemand bool) {
-	pools := policy.PoolID(len(v.r.pools))
+	pools := policy.PoolID(len(v.pools.all))
 	if p >= pools {
 		return false, true
 	}
-	if v.r.poolX[p].mixed {
+	if v.pools.state[p].mixed {
 		return true, true
 	}
-	spot = v.r.poolX[p].share >= 1
+	spot = v.pools.state[p].share >= 1
 	return spot, !spot
 }
 
 // PodsVersion changes with the pods of a node.
-func (v karpenterView) PodsVersion(n policy.NodeID) uint64 { return v.r.nodeX[n].podsVersion }
+func (v karpenterView) PodsVersion(n policy.NodeID) uint64 { return v.nodes.state[n].podsVersion }
 
 // podEventsApart is how far apart two pod events of a node are, for the second to
 // count (nodeclaim/podevents/controller.go, dedupeTimeout).
 const podEventsApart = 10 * time.Second
 
-// podEvent notes that a pod came to a node or began to leave it.
-func (r *run) podEvent(n policy.NodeID) {
-	if x := &r.nodeX[n]; x.podEvent == 0 || r.q.now.Sub(x.podEvent) >= podEventsApart {
-		x.podEvent = r.q.now
-		r.changed(n)
+// notePodEvent notes that a pod came to a node or began to leave it.
+func (k *consolidation) notePodEvent(n policy.NodeID) {
+	if x := &k.nodes.state[n]; x.podEvent == 0 || k.q.Now.Sub(x.podEvent) >= podEventsApart {
+		x.podEvent = k.q.Now
+		k.noteNode(n)
 	}
 }
 
-// podsChanged notes that the pods of a node are others, or became ready.
-func (r *run) podsChanged(n policy.NodeID) {
-	r.nodeX[n].podsVersion++
-	r.changed(n)
+// notePods notes that the pods of a node are others, or became ready.
+func (k *consolidation) notePods(n policy.NodeID) {
+	k.nodes.state[n].podsVersion++
+	k.noteNode(n)
 }
 
-// changed notes that a node may be a candidate now, or none any more.
-func (r *run) changed(n policy.NodeID) {
-	if x := &r.nodeX[n]; !x.changed {
+// noteNode notes that a node may be a candidate now, or none any more.
+func (k *consolidation) noteNode(n policy.NodeID) {
+	if x := &k.nodes.state[n]; !x.changed {
 		x.changed = true
-		r.kar.changed = append(r.kar.changed, n)
+		k.changed = append(k.changed, n)
 	}
 }
 
-func (r *run) lastPodEvent(n policy.NodeID) policy.Time {
-	if t := r.nodeX[n].podEvent; t != 0 {
+func (k *consolidation) lastPodEvent(n policy.NodeID) policy.Time {
+	if t := k.nodes.state[n].podEvent; t != 0 {
 		return t
 	}
-	return r.nodes[n].Initialized
+	return k.nodes.all[n].Initialized
 }
 
-// start carries out a command: it launches what is needed, and drains what can go
+// carryOut carries out a command: it launches what is needed, and drains what can go
 // after it. Nothing is done where the launch is refused.
-func (r *run) start(cmd *karpenter.Command) bool {
+func (k *consolidation) carryOut(cmd *karpenter.Command) bool {
 	var after []string
 	if x := cmd.Replacement; x != nil {
-		pool := x.Pool % policy.PoolID(len(r.pools))
-		r.poolX[pool].launches++
-		token := "karpenter-" + r.pools[pool].Name + "-" + strconv.Itoa(r.poolX[pool].launches)
-		if _, ok := r.buy(pool, r.request(x.Markets), token); !ok {
+		pool := x.Pool % policy.PoolID(len(k.pools.all))
+		k.pools.state[pool].launches++
+		token := "karpenter-" + k.pools.all[pool].Name + "-" + strconv.Itoa(k.pools.state[pool].launches)
+		if _, ok := k.pools.buy(pool, k.karpenter.request(x.Markets), token); !ok {
 			return false
 		}
 		after = []string{token}
 	}
 	for _, x := range cmd.Candidates {
-		r.startDrain(x.Node, after, 0, policy.ActorKarpenter)
+		k.drains.start(x.Node, after, 0, policy.ActorKarpenter)
 	}
 	for _, n := range cmd.Targets {
-		r.keepNominated(n)
+		k.keepNominated(n)
 	}
 	return true
 }

@@ -109,17 +109,17 @@ func TestFirstFitBySize(t *testing.T) {
 
 // A node on which a pending pod was promised a place is not consolidated.
 func TestPromisedNodeStays(t *testing.T) {
-	r, err := newRun(Config{Stage: mustStage(t, one(4).world()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	r, err := newRun(Config{Prepared: mustStage(t, one(4).world()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.begin()
 	var d karpenter.Disruptor
-	if used := d.Candidates(r.cluster(), karpenter.SingleNode); len(used) != 2 {
+	if used := d.Candidates(r.consolidation.cluster(), karpenter.SingleNode); len(used) != 2 {
 		t.Fatalf("%d candidates, want 2", len(used))
 	}
-	r.nodeX[1].nominated = 1
-	if used := d.Candidates(r.cluster(), karpenter.SingleNode); len(used) != 1 || used[0].Node != 0 {
+	r.nodes.state[1].nominated = 1
+	if used := d.Candidates(r.consolidation.cluster(), karpenter.SingleNode); len(used) != 1 || used[0].Node != 0 {
 		t.Errorf("candidates %v, want the first node alone", used)
 	}
 }
@@ -130,21 +130,21 @@ func TestEmptyNodesAreValidated(t *testing.T) {
 	b := one(0)
 	b.w.Pools[0].Budgets = nil
 	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
-	r, err := newRun(Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	r, err := newRun(Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.begin()
-	found := r.q.now.Add(time.Minute)
-	r.q.now, r.kar.at = found, found
-	r.disrupt()
-	if r.kar.at != found.Add(15*time.Second) || r.kar.command == nil || len(r.kar.command.Candidates) != 2 || len(r.active) != 0 {
-		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", r.kar.command, r.kar.at, found.Add(15*time.Second))
+	found := r.q.Now.Add(time.Minute)
+	r.q.Now, r.consolidation.at = found, found
+	r.consolidation.disrupt()
+	if r.consolidation.at != found.Add(15*time.Second) || r.consolidation.command == nil || len(r.consolidation.command.Candidates) != 2 || len(r.drains.active) != 0 {
+		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", r.consolidation.command, r.consolidation.at, found.Add(15*time.Second))
 	}
-	r.nodeX[0].nominated = 1
-	r.q.now = r.kar.at
-	r.disrupt()
-	if a, b := r.nodes[0].Phase, r.nodes[1].Phase; a != policy.NodeInitialized || b == policy.NodeInitialized {
+	r.nodes.state[0].nominated = 1
+	r.q.Now = r.consolidation.at
+	r.consolidation.disrupt()
+	if a, b := r.nodes.all[0].Phase, r.nodes.all[1].Phase; a != policy.NodeInitialized || b == policy.NodeInitialized {
 		t.Errorf("the nodes are %v and %v, want the second taken down alone", a, b)
 	}
 }
@@ -155,16 +155,16 @@ func TestPlansByName(t *testing.T) {
 	stage := mustStage(t, one(12).world())
 	first := map[policy.NodeID]int{}
 	for seed := range uint64(60) {
-		r, err := newRun(Config{Stage: stage, Policy: mustPolicy(t, "on-demand"), Seed: seed})
+		r, err := newRun(Config{Prepared: stage, Policy: mustPolicy(t, "on-demand"), Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.begin()
 		late := []policy.NodeID{0, 2, 4} // on their way
 		for _, n := range late {
-			r.nodes[n].Phase = policy.NodeRegistered
+			r.nodes.all[n].Phase = policy.NodeRegistered
 		}
-		list := r.staying(nil)
+		list := r.karpenter.staying(nil)
 		if len(list) != 6 || slices.ContainsFunc(list[:3], func(n policy.NodeID) bool { return slices.Contains(late, n) }) {
 			t.Fatalf("seed %d: planned with %v, want 6 nodes with %v after the others", seed, list, late)
 		}

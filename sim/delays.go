@@ -59,6 +59,21 @@ type Delays struct {
 	Unavailable time.Duration
 }
 
+// ReadyAfter returns how long a container takes to be ready once it runs, where its
+// template states a start-up time; 0 states none.
+func (d *Delays) ReadyAfter(stated time.Duration) time.Duration {
+	if stated > 0 {
+		return stated
+	}
+	return d.Ready
+}
+
+// JobRound returns how long one completion of a job takes at most on a node that is
+// there, its start included.
+func (d *Delays) JobRound(stated, work time.Duration) time.Duration {
+	return d.Start + max(d.Ready, stated) + work
+}
+
 // register returns how long nodes of m take at least and at most to join.
 func (d *Delays) register(m *policy.Market) (least, most time.Duration) {
 	if m.Provider == policy.Rackspace {

@@ -44,7 +44,7 @@ func TestLossIsNoticedLate(t *testing.T) {
 		b.w.Faults = faults
 		var log strings.Builder
 		seen := map[policy.Time]string{}
-		res := mustRun(t, Config{Stage: mustStage(t, b.world()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true, Log: &log,
+		res := mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true, Log: &log,
 			Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 				if s.Now >= at(6*time.Hour) && s.Now < at(6*time.Hour+6*time.Minute) {
 					seen[s.Now] = fmt.Sprintf("%+v", *s)
@@ -87,40 +87,40 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 	b.workload("batch", policy.KindJob, 1, policy.Resources{CPU: 500, Memory: gib})
 	b.w.Workloads[1].Schedule, b.w.Workloads[1].Replicas = nil, 0
 	b.w.Workloads[1].Job = &scenarios.Job{Pods: 1, Completions: 1, Work: 8 * time.Hour, Checkpoint: time.Minute, Releases: []policy.Time{at(-time.Hour)}}
-	r, err := newRun(Config{Stage: mustStage(t, b.world()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustStage(t, b.world()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.begin()
-	for r.q.now < at(0) {
-		e, _ := r.q.next(at(0))
+	for r.q.Now < at(0) {
+		e, _ := r.q.Next(at(0))
 		r.handle(&e)
 	}
 	look := func() string {
-		for w := range r.work {
-			r.touchWork(policy.WorkloadID(w))
-			r.updatePDBs(policy.WorkloadID(w))
+		for w := range r.workloads.state {
+			r.workloads.touch(policy.WorkloadID(w))
+			r.pdbs.update(policy.WorkloadID(w))
 		}
-		s, err := r.Observe(t.Context())
+		s, err := r.observer.Observe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return fmt.Sprintf("%+v %+v %+v %+v %+v", s.Workloads, s.PDBs, s.Pools, s.Nodes, s.Pods)
 	}
-	before, done := look(), r.jobs[0].tasks[0].done
-	r.reclaim(0)
+	before, done := look(), r.jobs.all[0].tasks[0].done
+	r.nodes.reclaim(0)
 	if after := look(); after != before {
 		t.Errorf("before the loss\n%s\nafter it\n%s", before, after)
 	}
-	if r.gauges[0].ready != 0 || r.jobs[0].tasks[0].done != done || r.jobs[0].tasks[0].kept < 50*time.Minute {
-		t.Errorf("%d pods serve, %v of the job are known to be done and %v are", r.gauges[0].ready, r.jobs[0].tasks[0].done, r.jobs[0].tasks[0].kept)
+	if r.serving.of[0].ready != 0 || r.jobs.all[0].tasks[0].done != done || r.jobs.all[0].tasks[0].kept < 50*time.Minute {
+		t.Errorf("%d pods serve, %v of the job are known to be done and %v are", r.serving.of[0].ready, r.jobs.all[0].tasks[0].done, r.jobs.all[0].tasks[0].kept)
 	}
-	if err := r.check(); err != nil {
+	if err := r.checker.check(); err != nil {
 		t.Error(err)
 	}
-	r.forgetNode(0)
-	if r.gauges[0].seen != 0 || r.jobs[0].tasks[0].done < 50*time.Minute || r.jobs[0].tasks[0].kept != 0 {
-		t.Errorf("%d pods count as ready, %v of the job are known to be done", r.gauges[0].seen, r.jobs[0].tasks[0].done)
+	r.nodes.forget(0)
+	if r.serving.of[0].seen != 0 || r.jobs.all[0].tasks[0].done < 50*time.Minute || r.jobs.all[0].tasks[0].kept != 0 {
+		t.Errorf("%d pods count as ready, %v of the job are known to be done", r.serving.of[0].seen, r.jobs.all[0].tasks[0].done)
 	}
 }
 
@@ -135,24 +135,24 @@ func TestDrainOfALostNode(t *testing.T) {
 			w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(m), Count: 1}}
 		}
 	}
-	r, err := newRun(Config{Stage: mustStage(t, w), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustStage(t, w), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	drained, stayed := policy.Time(0), false
 	r.cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
-		if drained != 0 || !r.nodeX[0].lost {
+		if drained != 0 || !r.nodes.state[0].lost {
 			// No kubelet ends the pods: they hold their places until the node goes.
-			stayed = stayed || drained != 0 && s.Now.Sub(drained) >= 20*time.Second && r.nodeX[0].lost && len(r.space.Pods(0)) == 2
+			stayed = stayed || drained != 0 && s.Now.Sub(drained) >= 20*time.Second && r.nodes.state[0].lost && len(r.space.Pods(0)) == 2
 			return
 		}
 		drained = s.Now
-		if err := r.Drain(t.Context(), s, &policy.Drain{Node: 0}); err != nil {
+		if err := r.actuator.Drain(t.Context(), s, &policy.Drain{Node: 0}); err != nil {
 			t.Error(err)
 		}
-		if r.nodes[0].Phase != policy.NodeDraining || r.gauges[0].ready != 0 || r.gauges[0].seen != 0 || r.work[0].active != 2 {
+		if r.nodes.all[0].Phase != policy.NodeDraining || r.serving.of[0].ready != 0 || r.serving.of[0].seen != 0 || r.workloads.state[0].active != 2 {
 			t.Errorf("phase %v, %d ready, %d seen as ready, %d active; want draining, 0, 0 and 2",
-				r.nodes[0].Phase, r.gauges[0].ready, r.gauges[0].seen, r.work[0].active)
+				r.nodes.all[0].Phase, r.serving.of[0].ready, r.serving.of[0].seen, r.workloads.state[0].active)
 		}
 	}
 	r.begin()
@@ -171,13 +171,13 @@ func TestDrainOfALostNode(t *testing.T) {
 func TestStartWithinLimits(t *testing.T) {
 	b := one(10)
 	b.w.Pools[0].Limits = policy.Resources{CPU: 8000}
-	r, err := newRun(Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.begin()
-	if len(r.nodes) != 2 || r.pools[0].Used.CPU != 8000 || len(r.pending) != 6 {
-		t.Errorf("%d nodes with %d m CPU and %d pending pods, want 2, 8000 and 6", len(r.nodes), r.pools[0].Used.CPU, len(r.pending))
+	if len(r.nodes.all) != 2 || r.pools.all[0].Used.CPU != 8000 || len(r.queue.pending) != 6 {
+		t.Errorf("%d nodes with %d m CPU and %d pending pods, want 2, 8000 and 6", len(r.nodes.all), r.pools.all[0].Used.CPU, len(r.queue.pending))
 	}
 }
 

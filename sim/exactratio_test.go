@@ -14,9 +14,9 @@ import (
 
 // exactWeb returns so many hours of web-week with an exact ratio of 0.6, under twenty
 // times the reclaims and shortages.
-func exactWeb(t *testing.T, hours string) *scenarios.World {
+func exactWeb(t *testing.T, hours string) *scenarios.BoundScenario {
 	t.Helper()
-	data, err := os.ReadFile("../scenarios/worlds/web-week.yaml")
+	data, err := os.ReadFile("../scenarios/library/web-week.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestExactRatioHeld(t *testing.T) {
 	const largest = 16 // vCPUs
 	stage := mustStage(t, exactWeb(t, "96h"))
 	for _, spec := range []string{"portfolio", "static:share=0.6", "spotvortex"} {
-		res := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1, Sample: time.Minute})
+		res := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1, Sample: time.Minute})
 		var points []float64
 		beyond, spell, longest := 0, 0, 0
 		for _, s := range res.Samples {

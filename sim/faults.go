@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/driver"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/engine"
 )
 
 // errModel is what a forecaster that is no [Breakable] answers while a fault says
@@ -19,55 +21,65 @@ type Breakable interface {
 	Fail(scenarios.ModelFailure)
 }
 
-// planFaults plans the begin and the end of what the scenario orders. Outages,
-// squeezes, late notices, failing calls and price ramps are in the weather and
+// faults are those that the scenario orders and that are in force.
+type faults struct {
+	*environment
+	decider *decider
+
+	down       bool // the controller
+	slowFactor float64
+	modelDown  scenarios.ModelFailure
+}
+
+// plan plans the begin and the end of what the scenario orders. Outages,
+// shortages, late notices, failing calls and price ramps are in the weather and
 // the prices; the event only marks them in the log.
-func (r *run) planFaults() {
-	for i := range r.world.Faults {
-		f := &r.world.Faults[i]
-		if end := f.At.Add(f.Duration); end > r.q.now && f.At < r.window.To {
-			r.q.add(max(f.At, r.q.now), evFault, int32(i), 0, 0)
-			r.q.add(end, evFault, int32(i), 1, 0)
+func (fs *faults) plan() {
+	for i := range fs.scenario.Faults {
+		f := &fs.scenario.Faults[i]
+		if end := f.At.Add(f.Duration); end > fs.q.Now && f.At < fs.window.To {
+			fs.q.Add(max(f.At, fs.q.Now), engine.FaultChanges, int32(i), 0, 0)
+			fs.q.Add(end, engine.FaultChanges, int32(i), 1, 0)
 		}
 	}
 }
 
-// fault begins or ends fault i.
-func (r *run) fault(i int, begins bool) {
-	f := &r.world.Faults[i]
+// change begins or ends fault i.
+func (fs *faults) change(i int, begins bool) {
+	f := &fs.scenario.Faults[i]
 	amount := int64(0)
 	if begins {
 		amount = 1
 	}
-	r.log.add(r.q.now, logFault, f.Zone, f.Type, int64(f.Kind)<<1|amount)
+	fs.log.Add(fs.q.Now, engine.RecordFault, f.Zone, f.Type, int64(f.Kind)<<1|amount)
 	switch f.Kind {
 	case scenarios.FaultSlowNodes:
-		r.slowFactor = r.slowest()
+		fs.slowFactor = fs.slowest()
 	case scenarios.FaultModelFails:
-		r.modelDown = r.modelFailure()
+		fs.modelDown = fs.modelFailure()
 	case scenarios.FaultControllerDown:
-		was := r.down
-		r.down = r.ordered(f.Kind)
-		if was && !r.down {
+		was := fs.down
+		fs.down = fs.ordered(f.Kind)
+		if was && !fs.down {
 			// A new process: nothing is left but what was saved.
-			r.driver = r.newDriver(r.saved)
-			r.planStep(r.q.now)
+			fs.decider.driver = fs.decider.newDriver(fs.decider.saved)
+			fs.decider.plan(fs.q.Now)
 		}
 	}
 }
 
 // ordered reports whether a fault of kind is in force now. Faults may overlap.
-func (r *run) ordered(kind scenarios.FaultKind) bool {
-	return slices.ContainsFunc(r.world.Faults, func(f scenarios.Fault) bool {
-		return f.Kind == kind && f.At <= r.q.now && r.q.now < f.At.Add(f.Duration)
+func (fs *faults) ordered(kind scenarios.FaultKind) bool {
+	return slices.ContainsFunc(fs.scenario.Faults, func(f scenarios.Fault) bool {
+		return f.Kind == kind && f.At <= fs.q.Now && fs.q.Now < f.At.Add(f.Duration)
 	})
 }
 
 // modelFailure returns how the model fails now, by the first fault in force that says so.
-func (r *run) modelFailure() scenarios.ModelFailure {
-	for i := range r.world.Faults {
-		f := &r.world.Faults[i]
-		if f.Kind == scenarios.FaultModelFails && f.At <= r.q.now && r.q.now < f.At.Add(f.Duration) {
+func (fs *faults) modelFailure() scenarios.ModelFailure {
+	for i := range fs.scenario.Faults {
+		f := &fs.scenario.Faults[i]
+		if f.Kind == scenarios.FaultModelFails && f.At <= fs.q.Now && fs.q.Now < f.At.Add(f.Duration) {
 			return max(f.Model, scenarios.ModelGone)
 		}
 	}
@@ -75,11 +87,11 @@ func (r *run) modelFailure() scenarios.ModelFailure {
 }
 
 // slowest returns the greatest factor of the slow spells in force, 1 without.
-func (r *run) slowest() float64 {
+func (fs *faults) slowest() float64 {
 	factor := 0.0
-	for i := range r.world.Faults {
-		f := &r.world.Faults[i]
-		if f.Kind == scenarios.FaultSlowNodes && f.At <= r.q.now && r.q.now < f.At.Add(f.Duration) {
+	for i := range fs.scenario.Faults {
+		f := &fs.scenario.Faults[i]
+		if f.Kind == scenarios.FaultSlowNodes && f.At <= fs.q.Now && fs.q.Now < f.At.Add(f.Duration) {
 			factor = max(factor, f.Factor)
 		}
 	}
@@ -90,15 +102,18 @@ func (r *run) slowest() float64 {
 }
 
 // A faultyForecaster is the run's forecaster, failing when a fault says so.
-type faultyForecaster struct{ r *run }
+type faultyForecaster struct {
+	inner  driver.Forecaster
+	faults *faults
+}
 
 func (f faultyForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
-	b, ok := f.r.cfg.Forecaster.(Breakable)
+	b, ok := f.inner.(Breakable)
 	if ok {
-		b.Fail(f.r.modelDown)
+		b.Fail(f.faults.modelDown)
 	}
-	err := f.r.cfg.Forecaster.Forecast(s, m)
-	if !ok && f.r.modelDown != scenarios.ModelWorks {
+	err := f.inner.Forecast(s, m)
+	if !ok && f.faults.modelDown != scenarios.ModelWorks {
 		return errors.Join(err, errModel)
 	}
 	return err

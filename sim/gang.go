@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/engine"
 )
 
 // A gangPhase is where an instance of a gang is in its life.
@@ -29,6 +30,21 @@ const (
 	requeueMost  = 3600 * time.Second
 )
 
+// gangs are the instances of gangs.
+type gangs struct {
+	*environment
+	budgets   *gpuBudgets
+	jobs      *jobs
+	pods      *pods
+	queue     *schedulingQueue
+	workloads *workloads
+
+	all   []gangRun
+	of    []int32 // by workload, its gang in the scenario or -1
+	open  []int32 // by gang of the scenario, its instance of which not all jobs are released, or -1
+	waits []int64 // milliseconds from release to the first start
+}
+
 // A gangRun is one instance of a gang: one instance of each of its jobs. Its pods
 // are created together, work only while all of them are ready, and are all
 // deleted and made anew when one is lost.
@@ -50,174 +66,174 @@ type gangRun struct {
 	requeues int
 }
 
-// A gangEvent is what an evGang is for.
+// A gangEvent is what an engine.GangTimer is for.
 const (
 	gangTimeout = iota // not all pods were ready in time
 	gangRetry          // it is admitted again
 )
 
-func (r *run) newGangs() {
-	r.gangOf = make([]int32, len(r.world.Workloads))
-	for i := range r.gangOf {
-		r.gangOf[i] = -1
+func (gs *gangs) init() {
+	gs.of = make([]int32, len(gs.scenario.Workloads))
+	for i := range gs.of {
+		gs.of[i] = -1
 	}
-	r.gangOpen = make([]int32, len(r.world.Gangs))
-	for i := range r.world.Gangs {
-		r.gangOpen[i] = -1
-		for _, w := range r.world.Gangs[i].Workloads {
-			r.gangOf[w] = int32(i)
+	gs.open = make([]int32, len(gs.scenario.Gangs))
+	for i := range gs.scenario.Gangs {
+		gs.open[i] = -1
+		for _, w := range gs.scenario.Gangs[i].Workloads {
+			gs.of[w] = int32(i)
 		}
 	}
 }
 
-// joinGang puts a job instance that was just released into the instance of its
+// join puts a job instance that was just released into the instance of its
 // gang, and creates the pods of all once the last job is there. It reports false
 // for a job of no gang.
-func (r *run) joinGang(job int32) bool {
-	j := &r.jobs[job]
-	of := r.gangOf[j.work]
+func (gs *gangs) join(job int32) bool {
+	j := &gs.jobs.all[job]
+	of := gs.of[j.work]
 	if of < 0 {
 		return false
 	}
-	i := r.gangOpen[of]
+	i := gs.open[of]
 	if i < 0 {
-		i = int32(len(r.gangs))
-		r.gangs = append(r.gangs, gangRun{gang: of, released: r.q.now})
-		r.gangOpen[of] = i
+		i = int32(len(gs.all))
+		gs.all = append(gs.all, gangRun{gang: of, released: gs.q.Now})
+		gs.open[of] = i
 	}
-	g := &r.gangs[i]
+	g := &gs.all[i]
 	g.jobs = append(g.jobs, job)
 	j.gang = i
-	if len(g.jobs) == len(r.world.Gangs[of].Workloads) {
-		r.gangOpen[of] = -1
-		r.reconcileGang(i)
+	if len(g.jobs) == len(gs.scenario.Gangs[of].Workloads) {
+		gs.open[of] = -1
+		gs.reconcile(i)
 	}
 	return true
 }
 
 // enter moves gang i to a phase.
-func (r *run) enterGang(i int32, phase gangPhase) {
-	g := &r.gangs[i]
+func (gs *gangs) enter(i int32, phase gangPhase) {
+	g := &gs.all[i]
 	g.phase = phase
 	g.gen++
 }
 
-// reconcileGang creates the pods of gang i, all of them, where none is there and
+// reconcile creates the pods of gang i, all of them, where none is there and
 // it may have them: none of its jobs is suspended or denied pods, and it does not
 // wait to be admitted again.
-func (r *run) reconcileGang(i int32) {
-	g := &r.gangs[i]
-	world := &r.world.Gangs[g.gang]
-	if g.phase != gangIdle || g.alive > 0 || r.gangOpen[g.gang] == i || r.q.now < g.retryAt {
+func (gs *gangs) reconcile(i int32) {
+	g := &gs.all[i]
+	world := &gs.scenario.Gangs[g.gang]
+	if g.phase != gangIdle || g.alive > 0 || gs.open[g.gang] == i || gs.q.Now < g.retryAt {
 		return
 	}
-	if slices.ContainsFunc(world.Workloads, func(w policy.WorkloadID) bool { return r.suspended[w] }) {
+	if slices.ContainsFunc(world.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }) {
 		return
 	}
 	for _, w := range world.Workloads {
-		if r.shut(w) {
-			r.denied(w)
+		if gs.budgets.shut(w) {
+			gs.workloads.deny(w)
 			return
 		}
 	}
-	r.enterGang(i, gangWaiting)
+	gs.enter(i, gangWaiting)
 	for _, job := range g.jobs {
-		for k := range r.jobs[job].tasks {
-			id := r.newPod(r.jobs[job].work)
-			x := &r.podX[id]
+		for k := range gs.jobs.all[job].tasks {
+			id := gs.pods.add(gs.jobs.all[job].work)
+			x := &gs.pods.state[id]
 			x.job, x.task, x.gang = job, int32(k), i
-			t := &r.jobs[job].tasks[k]
+			t := &gs.jobs.all[job].tasks[k]
 			t.running, t.began = id, 0
 			g.alive++
-			r.enqueue(id)
+			gs.queue.enqueue(id)
 		}
-		r.countWanted(r.jobs[job].work)
+		gs.jobs.countWanted(gs.jobs.all[job].work)
 	}
 	limit := world.ReadyTimeout
 	if g.started {
 		limit = world.RecoveryTimeout
 	}
 	if limit > 0 {
-		r.q.add(r.q.now.Add(limit), evGang, i, gangTimeout, g.gen)
+		gs.q.Add(gs.q.Now.Add(limit), engine.GangTimer, i, gangTimeout, g.gen)
 	}
 }
 
 // countWanted notes how many pods a job has.
-func (r *run) countWanted(w policy.WorkloadID) {
-	r.gauges[w].wanted = r.work[w].active
-	r.touchWork(w)
+func (js *jobs) countWanted(w policy.WorkloadID) {
+	js.serving.of[w].wanted = js.workloads.state[w].active
+	js.workloads.touch(w)
 }
 
-// readyGang notes that one more pod of gang i is ready. With the last of them all
+// podReady notes that one more pod of gang i is ready. With the last of them all
 // begin to work, at one instant.
-func (r *run) readyGang(i int32) {
-	g := &r.gangs[i]
+func (gs *gangs) podReady(i int32) {
+	g := &gs.all[i]
 	g.ready++
-	if g.phase != gangWaiting || g.ready < r.world.Gangs[g.gang].Size {
+	if g.phase != gangWaiting || g.ready < gs.scenario.Gangs[g.gang].Size {
 		return
 	}
-	r.enterGang(i, gangWorking)
+	gs.enter(i, gangWorking)
 	g.started = true
 	if !g.counted {
 		g.counted = true
-		if r.q.now >= r.window.From {
-			r.gangWaits = append(r.gangWaits, int64(r.q.now-g.released))
+		if gs.q.Now >= gs.window.From {
+			gs.waits = append(gs.waits, int64(gs.q.Now-g.released))
 		}
 	}
-	r.log.add(r.q.now, logGangStart, r.world.Gangs[g.gang].Name, "", int64(r.q.now-g.released))
+	gs.log.Add(gs.q.Now, engine.RecordGangStart, gs.scenario.Gangs[g.gang].Name, "", int64(gs.q.Now-g.released))
 	for _, job := range g.jobs {
-		for k := range r.jobs[job].tasks {
-			r.startTask(r.jobs[job].tasks[k].running)
+		for k := range gs.jobs.all[job].tasks {
+			gs.jobs.startTask(gs.jobs.all[job].tasks[k].running)
 		}
 	}
 }
 
-// haltGang stops the work of all pods of gang i, since none can go on without the
+// halt stops the work of all pods of gang i, since none can go on without the
 // others. What was not made safe at a checkpoint is lost by each.
-func (r *run) haltGang(i int32) {
-	for _, job := range r.gangs[i].jobs {
-		for k := range r.jobs[job].tasks {
-			if id := r.jobs[job].tasks[k].running; id != policy.None {
-				r.interruptTask(id)
+func (gs *gangs) halt(i int32) {
+	for _, job := range gs.all[i].jobs {
+		for k := range gs.jobs.all[job].tasks {
+			if id := gs.jobs.all[job].tasks[k].running; id != policy.None {
+				gs.jobs.interruptTask(id)
 			}
 		}
 	}
 }
 
-// loseGang ends gang i since one of its pods ends: all others are deleted.
-func (r *run) loseGang(i int32) {
-	g := &r.gangs[i]
+// lose ends gang i since one of its pods ends: all others are deleted.
+func (gs *gangs) lose(i int32) {
+	g := &gs.all[i]
 	if g.phase != gangWaiting && g.phase != gangWorking {
 		return
 	}
-	r.haltGang(i)
-	r.enterGang(i, gangEnding)
+	gs.halt(i)
+	gs.enter(i, gangEnding)
 	for _, job := range g.jobs {
-		for k := range r.jobs[job].tasks {
-			if id := r.jobs[job].tasks[k].running; id != policy.None {
-				r.deletePod(id, policy.EndGang)
+		for k := range gs.jobs.all[job].tasks {
+			if id := gs.jobs.all[job].tasks[k].running; id != policy.None {
+				gs.pods.delete(id, policy.EndGang)
 			}
 		}
 	}
 }
 
-// gangPodGone notes that a pod of gang i has ended. With the last one the gang is
+// podGone notes that a pod of gang i has ended. With the last one the gang is
 // made anew, unless its work is done or it has been lost too often.
-func (r *run) gangPodGone(i int32) {
-	g := &r.gangs[i]
+func (gs *gangs) podGone(i int32) {
+	g := &gs.all[i]
 	if g.alive--; g.alive > 0 {
 		return
 	}
 	g.ready = 0
 	for _, job := range g.jobs {
-		r.countWanted(r.jobs[job].work)
+		gs.jobs.countWanted(gs.jobs.all[job].work)
 	}
-	world := &r.world.Gangs[g.gang]
+	world := &gs.scenario.Gangs[g.gang]
 	switch {
-	case !slices.ContainsFunc(g.jobs, func(job int32) bool { return r.jobs[job].left > 0 }):
-		r.enterGang(i, gangOver)
+	case !slices.ContainsFunc(g.jobs, func(job int32) bool { return gs.jobs.all[job].left > 0 }):
+		gs.enter(i, gangOver)
 		return
-	case slices.ContainsFunc(world.Workloads, func(w policy.WorkloadID) bool { return r.suspended[w] }):
+	case slices.ContainsFunc(world.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }):
 		// It was suspended, which is no failure.
 	case g.late:
 		g.late, g.started = false, false
@@ -226,68 +242,68 @@ func (r *run) gangPodGone(i int32) {
 			wait = requeueFirst << g.requeues
 		}
 		g.requeues++
-		g.retryAt = r.q.now.Add(wait)
-		if r.q.now >= r.window.From {
-			r.result.Gangs.Requeues++
+		g.retryAt = gs.q.Now.Add(wait)
+		if gs.q.Now >= gs.window.From {
+			gs.result.Gangs.Requeues++
 		}
-		r.log.add(r.q.now, logGangRequeued, world.Name, "", int64(wait/time.Millisecond))
-		r.enterGang(i, gangIdle)
-		r.q.add(g.retryAt, evGang, i, gangRetry, g.gen)
+		gs.log.Add(gs.q.Now, engine.RecordGangRequeued, world.Name, "", int64(wait/time.Millisecond))
+		gs.enter(i, gangIdle)
+		gs.q.Add(g.retryAt, engine.GangTimer, i, gangRetry, g.gen)
 		return
 	case world.RestartsMax >= 0 && g.restarts >= world.RestartsMax:
-		r.log.add(r.q.now, logGangFailed, world.Name, "", int64(g.restarts))
-		if r.q.now >= r.window.From {
-			r.result.Gangs.Failed++
+		gs.log.Add(gs.q.Now, engine.RecordGangFailed, world.Name, "", int64(g.restarts))
+		if gs.q.Now >= gs.window.From {
+			gs.result.Gangs.Failed++
 		}
-		r.enterGang(i, gangOver)
+		gs.enter(i, gangOver)
 		return
 	default:
 		g.restarts++
-		if r.q.now >= r.window.From {
-			r.result.Gangs.Restarts++
+		if gs.q.Now >= gs.window.From {
+			gs.result.Gangs.Restarts++
 		}
-		r.log.add(r.q.now, logGangRestart, world.Name, "", int64(g.restarts))
+		gs.log.Add(gs.q.Now, engine.RecordGangRestart, world.Name, "", int64(g.restarts))
 	}
-	r.enterGang(i, gangIdle)
-	r.reconcileGang(i)
+	gs.enter(i, gangIdle)
+	gs.reconcile(i)
 }
 
-// handleGang carries out a timer of gang i.
-func (r *run) handleGang(i, what, gen int32) {
-	g := &r.gangs[i]
+// handle carries out a timer of gang i.
+func (gs *gangs) handle(i, what, gen int32) {
+	g := &gs.all[i]
 	if g.gen != gen {
 		return
 	}
 	if what == gangRetry {
-		r.reconcileGang(i)
+		gs.reconcile(i)
 		return
 	}
 	g.late = true
-	r.loseGang(i)
+	gs.lose(i)
 }
 
-// fillGangs completes the result with what the gangs came to.
-func (r *run) fillGangs() {
-	res := &r.result.Gangs
-	for i := range r.gangs {
-		if g := &r.gangs[i]; !g.counted && g.phase != gangOver {
+// fill completes the result with what the gangs came to.
+func (gs *gangs) fill() {
+	res := &gs.result.Gangs
+	for i := range gs.all {
+		if g := &gs.all[i]; !g.counted && g.phase != gangOver {
 			res.NotStarted++
 		}
 	}
-	slices.SortFunc(r.gangWaits, cmp.Compare[int64])
-	res.Started = int64(len(r.gangWaits))
-	res.WaitP50, res.WaitP95 = percentile(r.gangWaits, 50), percentile(r.gangWaits, 95)
+	slices.SortFunc(gs.waits, cmp.Compare[int64])
+	res.Started = int64(len(gs.waits))
+	res.WaitP50, res.WaitP95 = percentile(gs.waits, 50), percentile(gs.waits, 95)
 }
 
 // checkGangs holds that the pods of a gang work all together or not at all, and
 // that all are there or none is on its way.
-func (r *run) checkGangs() error {
-	for i := range r.gangs {
-		g := &r.gangs[i]
-		name, working, left, alive := r.world.Gangs[g.gang].Name, int32(0), int32(0), int32(0)
+func (ch *checker) checkGangs() error {
+	for i := range ch.gangs.all {
+		g := &ch.gangs.all[i]
+		name, working, left, alive := ch.scenario.Gangs[g.gang].Name, int32(0), int32(0), int32(0)
 		for _, job := range g.jobs {
-			for k := range r.jobs[job].tasks {
-				t := &r.jobs[job].tasks[k]
+			for k := range ch.jobs.all[job].tasks {
+				t := &ch.jobs.all[job].tasks[k]
 				if t.over {
 					continue
 				}
@@ -296,13 +312,13 @@ func (r *run) checkGangs() error {
 					continue
 				}
 				working++
-				if x := &r.podX[t.running]; x.lost || r.pods[t.running].Phase != policy.PodReady {
-					return fmt.Errorf("pod %s of gang %s works and is not ready", r.pods[t.running].Name, name)
+				if x := &ch.pods.state[t.running]; x.lost || ch.pods.all[t.running].Phase != policy.PodReady {
+					return fmt.Errorf("pod %s of gang %s works and is not ready", ch.pods.all[t.running].Name, name)
 				}
 			}
 		}
-		for id := range r.pods {
-			if r.pods[id].Phase != policy.PodGone && r.podX[id].gang == int32(i) {
+		for id := range ch.pods.all {
+			if ch.pods.all[id].Phase != policy.PodGone && ch.pods.state[id].gang == int32(i) {
 				alive++
 			}
 		}

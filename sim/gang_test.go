@@ -67,7 +67,7 @@ func TestGangWaits(t *testing.T) {
 // the gang begins only after that.
 func TestGangWaitsForShortage(t *testing.T) {
 	b := gang(4, 1, 8)
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(time.Hour), Duration: 2 * time.Hour, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(time.Hour), Duration: 2 * time.Hour, Share: 1}}
 	res, _ := play(t, b.world(), "spot")
 	if res.Gangs.Started != 1 || res.Gangs.WaitP50 < 2*time.Hour || res.Gangs.WaitP50 > 2*time.Hour+10*time.Minute {
 		t.Errorf("the gang came to %+v, want a wait of two hours and little more", res.Gangs)
@@ -111,7 +111,7 @@ func TestGangThatLosesAReadyPod(t *testing.T) {
 	for k := range 30 {
 		b := gang(2, 2, 1)
 		b.w.Faults = []scenarios.Fault{
-			{Kind: scenarios.FaultSqueeze, At: at(time.Hour), Duration: 10 * time.Minute, Share: .01, Zone: "z1"},
+			{Kind: scenarios.FaultCapacityShortage, At: at(time.Hour), Duration: 10 * time.Minute, Share: .01, Zone: "z1"},
 			{Kind: scenarios.FaultZoneOutage, At: at(time.Hour + 10*time.Minute + time.Duration(k)*15*time.Second), Duration: 5 * time.Minute, Zone: "z0"},
 		}
 		res, log := play(t, b.world(), "spot")
@@ -199,11 +199,11 @@ func TestGangsInTrouble(t *testing.T) {
 		}
 		b.workload("web", policy.KindDeployment, int32(1+rnd.IntN(6)), policy.Resources{CPU: 1000, Memory: gib})
 		for range rnd.IntN(4) {
-			b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: []scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultSqueeze}[rnd.IntN(2)],
+			b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: []scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultCapacityShortage}[rnd.IntN(2)],
 				At: at(time.Duration(rnd.IntN(20*60)) * time.Minute), Duration: time.Duration(1+rnd.IntN(90)) * time.Minute, Share: rnd.Float64(), Zone: "z0"})
 		}
 		spec := []string{"spot", "static", "portfolio", "on-demand"}[rnd.IntN(4)]
-		res := mustRun(t, Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: seed, Check: true})
+		res := mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: seed, Check: true})
 		started, restarts, requeues = started+res.Gangs.Started, restarts+res.Gangs.Restarts, requeues+res.Gangs.Requeues
 		if res.Gangs.Started+res.Gangs.NotStarted > 2 {
 			t.Errorf("seed %d: %+v of 2 instances", seed, res.Gangs)

@@ -85,7 +85,7 @@ func TestBudgetEvicts(t *testing.T) {
 	b := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict})
 	var pending int
 	w := b.world()
-	cfg := Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		for i := range s.Pods {
 			if s.Budgets[0].Closed && s.Pods[i].Phase == policy.PodPending {
@@ -164,7 +164,7 @@ func TestBudgetPauses(t *testing.T) {
 		HasGPUHours: true, GPUHours: 9, Window: 6 * time.Hour, Action: policy.BudgetPause,
 	}}
 	suspended := 0
-	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		if s.Workloads[0].Suspended {
 			suspended++
@@ -187,7 +187,7 @@ func TestBudgetPauses(t *testing.T) {
 func TestBudgetsEveryPolicy(t *testing.T) {
 	w := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict}).world()
 	for _, spec := range append(slices.Clone(specs), "manifest") {
-		res := mustRun(t, Config{Stage: mustStage(t, w), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1})
+		res := mustRun(t, Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1})
 		if x := res.Budgets[0]; x.Evictions < 3 || x.Peak > 1.01 {
 			t.Errorf("%s: %+v", spec, x)
 		}

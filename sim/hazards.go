@@ -4,6 +4,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
 	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // A recordedForecaster gives markets the hazard that the trace foretells for them.
@@ -11,8 +12,8 @@ import (
 // trace says nothing now, and those that a model scored: it knows what the cluster
 // met, and a trace does not.
 type recordedForecaster struct {
-	r     *run
-	inner driver.Forecaster
+	signals []scenarios.SignalCurve // by market
+	inner   driver.Forecaster
 }
 
 func (f recordedForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
@@ -23,7 +24,7 @@ func (f recordedForecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error
 	}
 	err := f.inner.Forecast(s, m)
 	for i := range s.Markets {
-		hazard, ok := f.r.world.Signals[i].HazardAt(s.Now)
+		hazard, ok := f.signals[i].HazardAt(s.Now)
 		x := &s.Markets[i].Forecast
 		if !ok || s.Markets[i].Capacity != policy.Spot || x.Source == policy.SourceModel {
 			continue

@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/fleet"
 )
 
@@ -24,24 +25,24 @@ type poolState struct {
 // as all policies enter the warm-up on on-demand nodes.
 func defaultShare(p *policy.Pool) float64 { return p.Share.Min }
 
-// wantProvision opens the batch window of the provisioner, or leaves it open.
+// want opens the batch window of the provisioner, or leaves it open.
 // New pods do not wait until those are tried again for which nothing was found.
-func (r *run) wantProvision() {
-	r.wantScan()
-	if r.onlyGroups {
+func (kp *karpenterProvisioner) want() {
+	kp.autoscaler.want()
+	if kp.onlyGroups {
 		return
 	}
-	at := r.q.now.Add(r.delays.BatchIdle)
-	if r.provisionAt != 0 && (!r.fresh || r.provisionAt <= at) {
+	at := kp.q.Now.Add(kp.delays.BatchIdle)
+	if kp.provisionAt != 0 && (!kp.fresh || kp.provisionAt <= at) {
 		return
 	}
-	r.batchFrom = r.q.now
-	r.planProvision(at)
+	kp.batchFrom = kp.q.Now
+	kp.plan(at)
 }
 
-func (r *run) planProvision(at policy.Time) {
-	r.provisionAt = at
-	r.q.add(at, evProvision, 0, 0, 0)
+func (kp *karpenterProvisioner) plan(at policy.Time) {
+	kp.provisionAt = at
+	kp.q.Add(at, engine.Provision, 0, 0, 0)
 }
 
 // retryProvision is how long the provisioner waits after a refusal.
@@ -49,48 +50,48 @@ const retryProvision = 10 * time.Second
 
 // provision buys nodes for the pending pods, as Karpenter does: all of them are placed
 // anew each time, on nodes that are there or on their way and on new ones.
-func (r *run) provision() {
-	if r.provisionAt != r.q.now {
+func (kp *karpenterProvisioner) provision() {
+	if kp.provisionAt != kp.q.Now {
 		return // overtaken by an earlier look
 	}
-	quiet, longest := r.lastPending.Add(r.delays.BatchIdle), r.batchFrom.Add(r.delays.BatchMax)
-	if next := min(quiet, longest); next > r.q.now {
-		r.planProvision(next)
+	quiet, longest := kp.lastPending.Add(kp.delays.BatchIdle), kp.batchFrom.Add(kp.delays.BatchMax)
+	if next := min(quiet, longest); next > kp.q.Now {
+		kp.plan(next)
 		return
 	}
-	r.provisionAt, r.fresh = 0, false
-	pods, refused, again := r.place()
+	kp.provisionAt, kp.fresh = 0, false
+	pods, refused, again := kp.place()
 	for _, id := range pods {
-		r.podX[id].stuck = !refused
+		kp.pods.state[id].stuck = !refused
 	}
 	switch {
 	case refused || again:
-		r.batchFrom = r.q.now.Add(retryProvision)
+		kp.batchFrom = kp.q.Now.Add(retryProvision)
 	case len(pods) > 0:
-		r.batchFrom = r.q.now.Add(r.delays.Unavailable) // nothing to buy: look again when markets reopen
+		kp.batchFrom = kp.q.Now.Add(kp.delays.Unavailable) // nothing to buy: look again when markets reopen
 	default:
 		return
 	}
-	r.planProvision(r.batchFrom)
+	kp.plan(kp.batchFrom)
 }
 
 // reserveNominated keeps the places that pending pods were promised.
-func (r *run) reserveNominated() {
-	for _, id := range r.pending {
-		p := &r.pods[id]
+func (a *autoscaler) reserveNominated() {
+	for _, id := range a.queue.pending {
+		p := &a.pods.all[id]
 		if p.Phase == policy.PodPending && p.Nominated != policy.None {
-			r.space.Reserve(p, p.Nominated)
+			a.space.Reserve(p, p.Nominated)
 		}
 	}
 }
 
 // unplaced returns the pending pods that find no room on a node on its way,
 // and promises places to the others.
-func (r *run) unplaced() []policy.Pod {
-	failed := r.failedScratch()
+func (a *autoscaler) unplaced() []policy.Pod {
+	failed := a.queue.failedScratch()
 	var rest []policy.Pod
-	for _, id := range r.pending {
-		p := &r.pods[id]
+	for _, id := range a.queue.pending {
+		p := &a.pods.all[id]
 		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None {
 			continue
 		}
@@ -99,10 +100,10 @@ func (r *run) unplaced() []policy.Pod {
 			continue
 		}
 		found := false
-		for _, n := range r.inflight {
-			if r.space.CheckExpected(p, n) == place.OK {
-				r.space.Reserve(p, n)
-				r.nominate(id, n)
+		for _, n := range a.nodes.inflight {
+			if a.space.CheckExpected(p, n) == placement.OK {
+				a.space.Reserve(p, n)
+				a.queue.nominate(id, n)
 				found = true
 				break
 			}
@@ -115,30 +116,30 @@ func (r *run) unplaced() []policy.Pod {
 	return rest
 }
 
-func (r *run) nominate(id policy.PodID, n policy.NodeID) {
-	r.pods[id].Nominated = n
-	r.nodeX[n].nominated++
-	r.nodes[n].Nominated = r.q.now
-	r.keepNominated(n)
-	r.touchPod(id)
-	r.touchNode(n)
+func (sq *schedulingQueue) nominate(id policy.PodID, n policy.NodeID) {
+	sq.pods.all[id].Nominated = n
+	sq.nodes.state[n].nominated++
+	sq.nodes.all[n].Nominated = sq.q.Now
+	sq.consolidation.keepNominated(n)
+	sq.pods.touch(id)
+	sq.nodes.touch(n)
 }
 
 // addOffers adds to list what pool may buy now, of the capacity types wanted, as offers
 // of a NodePool of the given id.
-func (r *run) addOffers(list []place.Offer, pool, as policy.PoolID, spot, onDemand bool) []place.Offer {
-	x, limits, used := &r.poolX[pool], r.pools[pool].Limits, r.pools[pool].Used
+func (kp *karpenterProvisioner) addOffers(list []placement.Offer, pool, as policy.PoolID, spot, onDemand bool) []placement.Offer {
+	x, limits, used := &kp.pools.state[pool], kp.pools.all[pool].Limits, kp.pools.all[pool].Used
 	limited := limits != (policy.Resources{})
-	offers := r.stage.offers[pool]
+	offers := kp.prepared.offers[pool]
 	for i := range offers {
 		o := &offers[i]
-		m := &r.world.Markets[o.Market]
+		m := &kp.scenario.Markets[o.Market]
 		isSpot := m.Capacity == policy.Spot
 		if isSpot && !spot || !isSpot && !onDemand || x.allowed != nil && !x.allowed[o.Market] {
 			continue
 		}
-		price, offered := r.price(o.Market)
-		if !offered || !r.affords(pool, o.Market) || r.market[o.Market].unavailable > r.q.now || limited && !allowed(limits, used, r.world.Types[m.Type].Capacity) {
+		price, offered := kp.market.Price(o.Market)
+		if !offered || !kp.pools.affords(pool, o.Market) || kp.market.Closed(o.Market) || limited && !allowed(limits, used, kp.scenario.Types[m.Type].Capacity) {
 			continue
 		}
 		list = append(list, *o)
@@ -158,27 +159,27 @@ func allowed(limits, used, more policy.Resources) bool {
 
 // launchBin buys the node of a bin and promises its place to those of the bin's pods that
 // are pending: the first ones.
-func (r *run) launchBin(pods []policy.Pod, pending int, offers []place.Offer, b place.Bin) bool {
-	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(r.pools))
-	tries := r.tries(pool, offers, b)
+func (kp *karpenterProvisioner) launchBin(pods []policy.Pod, pending int, offers []placement.Offer, b placement.Bin) bool {
+	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(kp.pools.all))
+	tries := kp.tries(pool, offers, b)
 	for _, markets := range tries {
-		markets = r.request(markets)
+		markets = kp.request(markets)
 		if len(markets) == 0 {
 			continue
 		}
-		if n, ok := r.buy(pool, markets, ""); ok {
+		if n, ok := kp.pools.buy(pool, markets, ""); ok {
 			for _, i := range b.Pods {
 				if i < pending {
-					r.promise(pods[i].ID, n)
+					kp.queue.promise(pods[i].ID, n)
 				}
 			}
 			return true
 		}
 	}
-	if first := tries[0]; len(first) > 0 && r.world.Markets[first[0]].Capacity == policy.Spot {
+	if first := tries[0]; len(first) > 0 && kp.scenario.Markets[first[0]].Capacity == policy.Spot {
 		for _, i := range b.Pods {
 			if i < pending {
-				r.refusedSpot(pods[i].ID)
+				kp.serving.refusedSpot(pods[i].ID)
 			}
 		}
 	}
@@ -189,48 +190,47 @@ func (r *run) launchBin(pods []policy.Pod, pending int, offers []place.Offer, b 
 // type that brings the share nearest to what is wanted, and then the ones that are asked
 // where these refuse. A NodeClaim of both capacity types is asked for once: its
 // markets that refused are left out when Karpenter makes the next one for the pods.
-func (r *run) tries(pool policy.PoolID, offers []place.Offer, b place.Bin) [2][]policy.MarketID {
+func (kp *karpenterProvisioner) tries(pool policy.PoolID, offers []placement.Offer, b placement.Bin) [2][]policy.MarketID {
 	var spot, onDemand, all []policy.MarketID
 	for _, o := range b.Offers {
 		m := offers[o].Market
 		switch {
-		case r.poolX[pool].mixed:
+		case kp.pools.state[pool].mixed:
 			all = append(all, m)
-		case r.world.Markets[m].Capacity == policy.Spot:
+		case kp.scenario.Markets[m].Capacity == policy.Spot:
 			spot = append(spot, m)
 		default:
 			onDemand = append(onDemand, m)
 		}
 	}
-	if r.poolX[pool].mixed {
+	if kp.pools.state[pool].mixed {
 		return [2][]policy.MarketID{all}
 	}
 	first, second := onDemand, spot
-	if len(spot) > 0 && (len(onDemand) == 0 || r.wantsSpot(pool, spot[0])) {
+	if len(spot) > 0 && (len(onDemand) == 0 || kp.pools.wantsSpot(pool, spot[0])) {
 		first, second = spot, onDemand
 	}
-	return [2][]policy.MarketID{first, r.alternatives(pool, first, second)}
+	return [2][]policy.MarketID{first, kp.alternatives(pool, first, second)}
 }
 
 // interrupted is what Karpenter does when its queue of interruptions says that a node is
 // about to be taken: it does not ask for the market any more for a while, and drains the
 // node (handleNodeClaim in pkg/controllers/interruption/controller.go of
 // karpenter-provider-aws). A rebalance recommendation changes nothing there.
-func (r *run) interrupted(id policy.NodeID) {
-	n := &r.nodes[id]
-	ms := &r.market[n.Market]
-	ms.unavailable = max(ms.unavailable, r.q.now.Add(r.delays.Unavailable))
-	r.kar.offersUntil = 0
+func (kp *karpenterProvisioner) interrupted(id policy.NodeID) {
+	n := &kp.nodes.all[id]
+	kp.market.Close(n.Market)
+	kp.consolidation.offersUntil = 0
 	if n.Phase == policy.NodeInitialized {
-		r.startDrain(id, nil, n.ReclaimAt, policy.ActorKarpenter)
+		kp.drains.start(id, nil, n.ReclaimAt, policy.ActorKarpenter)
 	}
 }
 
 // alternatives returns what is tried when the first capacity type is refused:
 // on-demand in place of spot where the pool falls back, and never spot in place
 // of on-demand beyond the wanted share.
-func (r *run) alternatives(pool policy.PoolID, first, second []policy.MarketID) []policy.MarketID {
-	if len(first) > 0 && (r.world.Markets[first[0]].Capacity != policy.Spot || !r.poolX[pool].fallback) {
+func (kp *karpenterProvisioner) alternatives(pool policy.PoolID, first, second []policy.MarketID) []policy.MarketID {
+	if len(first) > 0 && (kp.scenario.Markets[first[0]].Capacity != policy.Spot || !kp.pools.state[pool].fallback) {
 		return nil
 	}
 	return second
@@ -238,14 +238,14 @@ func (r *run) alternatives(pool policy.PoolID, first, second []policy.MarketID) 
 
 // request reduces what a NodeClaim allows, cheapest first, to what the provider is asked
 // for.
-func (r *run) request(markets []policy.MarketID) []policy.MarketID {
-	list := r.requestBuf[:0]
+func (kp *karpenterProvisioner) request(markets []policy.MarketID) []policy.MarketID {
+	list := kp.requestBuf[:0]
 	for _, m := range markets {
-		price, _ := r.price(m)
-		x := &r.world.Markets[m]
-		list = append(list, fleet.Offering{Market: m, Type: x.Type, Price: price, Spot: x.Capacity == policy.Spot, Exotic: r.exotic[x.Type]})
+		price, _ := kp.market.Price(m)
+		x := &kp.scenario.Markets[m]
+		list = append(list, fleet.Offering{Market: m, Type: x.Type, Price: price, Spot: x.Capacity == policy.Spot, Exotic: kp.exotic[x.Type]})
 	}
-	r.requestBuf = list
+	kp.requestBuf = list
 	markets = markets[:0]
 	for _, o := range fleet.Request(list) {
 		markets = append(markets, o.Market)
@@ -255,17 +255,17 @@ func (r *run) request(markets []policy.MarketID) []policy.MarketID {
 
 // wantsSpot reports whether a node of market m brings the pool's share nearer
 // to the wanted one as spot than as on-demand.
-func (r *run) wantsSpot(pool policy.PoolID, m policy.MarketID) bool {
-	spot, total := r.sizes(pool)
-	more := float64(r.sizeOf(m))
-	wanted := r.poolX[pool].share * (float64(total) + more)
+func (pl *pools) wantsSpot(pool policy.PoolID, m policy.MarketID) bool {
+	spot, total := pl.sizes(pool)
+	more := float64(pl.sizeOf(m))
+	wanted := pl.state[pool].share * (float64(total) + more)
 	// As spot it misses by |spot + more − wanted|, as on-demand by |spot − wanted|.
 	return float64(spot)+more/2 <= wanted
 }
 
-func (r *run) sizeOf(m policy.MarketID) int64 {
-	t := &r.world.Types[r.world.Markets[m].Type]
-	if r.stage.gpuWorld {
+func (pl *pools) sizeOf(m policy.MarketID) int64 {
+	t := &pl.scenario.Types[pl.scenario.Markets[m].Type]
+	if pl.prepared.inGPUs {
 		return t.Allocatable.GPU
 	}
 	return t.VCPU
@@ -273,9 +273,9 @@ func (r *run) sizeOf(m policy.MarketID) int64 {
 
 // sizes returns the spot part and all of the capacity that pool holds or has on
 // its way, nodes that are going left out.
-func (r *run) sizes(pool policy.PoolID) (spot, total int64) {
-	for i := range r.nodes {
-		n, x := &r.nodes[i], &r.nodeX[i]
+func (pl *pools) sizes(pool policy.PoolID) (spot, total int64) {
+	for i := range pl.nodes.all {
+		n, x := &pl.nodes.all[i], &pl.nodes.state[i]
 		if n.Pool != pool || n.Phase == policy.NodeGone || n.Phase > policy.NodeInitialized || x.drain >= 0 {
 			continue
 		}

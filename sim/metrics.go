@@ -13,9 +13,9 @@ import (
 // incident to be over; shorter recoveries join two of them.
 const IncidentGap = 5 * time.Minute
 
-// A gauge follows one workload: what it wants, what it has, and what came of
+// A readiness follows one workload: what it wants, what it has, and what came of
 // the difference inside the metered window.
-type gauge struct {
+type readiness struct {
 	since policy.Time // up to which the integrals below are complete
 
 	// wanted is what the controller wants; desired is wanted with growth
@@ -54,7 +54,7 @@ type gauge struct {
 }
 
 // advance completes the integrals up to now, within the window.
-func (g *gauge) advance(now policy.Time, window billing.Span) {
+func (g *readiness) advance(now policy.Time, window billing.Span) {
 	from, to := max(g.since, window.From), min(now, window.To)
 	g.since = now
 	if to <= from {
@@ -86,7 +86,7 @@ func (g *gauge) advance(now policy.Time, window billing.Span) {
 }
 
 // close ends the incident in hand, if there is one.
-func (g *gauge) close() {
+func (g *readiness) close() {
 	if !g.open {
 		return
 	}
@@ -96,7 +96,7 @@ func (g *gauge) close() {
 
 // outage returns the unserved value and the cost of the incidents of a
 // workload, given the value of one pod per hour.
-func (g *gauge) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved, incidents policy.Money) {
+func (g *readiness) outage(value policy.Money, penalty float64, perHour policy.Money) (unserved, incidents policy.Money) {
 	unserved = perHourOf(value, g.missingMS)
 	if perHour > 0 {
 		return unserved, perHourOf(perHour, g.outages.Outage.Milliseconds())
@@ -150,15 +150,15 @@ func (r *run) fillFigures() {
 	const hour, day = 3_600_000.0, 86_400_000.0
 	res, length := r.result, float64(r.window.To-r.window.From)
 	services := 0
-	for i := range r.gauges {
-		g, w := &r.gauges[i], &r.world.Workloads[i]
+	for i := range r.serving.of {
+		g, w := &r.serving.of[i], &r.scenario.Workloads[i]
 		g.advance(r.window.To, r.window)
 		g.close()
 		if w.Kind == policy.KindJob || w.Kind == policy.KindDaemonSet {
 			continue
 		}
 		services++
-		value := r.stage.podValue[i]
+		value := r.prepared.podValue[i]
 		if g.outages.Incidents > 0 {
 			g.outages.Longest.Workload = w.Name
 		}
@@ -182,13 +182,13 @@ func (r *run) fillFigures() {
 		res.Availability = 1
 	}
 	res.OutageCost = res.UnservedCost + res.IncidentCost + res.JobCost
-	h := &r.held
+	h := &r.nodes.held
 	h.advance(r.window.To, r.window)
 	res.NodeHours, res.SpotHours = float64(h.nodeMS)/hour, float64(h.spotMS)/hour
 	res.PodDays = float64(h.podsMS) / day
 	if h.sizeMS > 0 {
 		res.SpotShare = float64(h.spotSzMS) / float64(h.sizeMS)
 	}
-	slices.SortFunc(r.readyTimes, cmp.Compare[int64])
-	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(r.readyTimes, 50), percentile(r.readyTimes, 95)
+	slices.SortFunc(r.pods.readyTimes, cmp.Compare[int64])
+	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(r.pods.readyTimes, 50), percentile(r.pods.readyTimes, 95)
 }

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 // TestGauge follows a workload that wants 4, of which 3 are required.
 func TestGauge(t *testing.T) {
 	window := billing.Span{From: testStart, To: testStart.Add(time.Hour)}
-	g := gauge{since: testStart.Add(-time.Hour), desired: 4, required: 3, ready: 4}
+	g := readiness{since: testStart.Add(-time.Hour), desired: 4, required: 3, ready: 4}
 	set := func(minute int, ready int32) {
 		g.advance(testStart.Add(time.Duration(minute)*time.Minute), window)
 		g.ready = ready
@@ -55,55 +53,5 @@ func TestPercentile(t *testing.T) {
 	}
 	if p := percentile(list, 95); p != 40*time.Millisecond {
 		t.Errorf("95th %v, want 40ms", p)
-	}
-}
-
-// TestQueue holds that events come in the order of time, kind and adding.
-func TestQueue(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	var q queue
-	var want []event
-	for i := range 3000 {
-		at, kind := policy.Time(rnd.IntN(300)), eventKind(rnd.IntN(int(evStep)+1))
-		q.add(at, kind, int32(i), 0, 0)
-		want = append(want, event{at: at, rank: uint64(kind)<<56 | uint64(i+1), a: int32(i)})
-	}
-	slices.SortFunc(want, func(x, y event) int {
-		if x.before(&y) {
-			return -1
-		}
-		return 1
-	})
-	for i := range want {
-		e, ok := q.next(1000)
-		if !ok || e != want[i] {
-			t.Fatalf("event %d is %+v, want %+v", i, e, want[i])
-		}
-	}
-	if _, ok := q.next(1000); ok || q.now != 1000 {
-		t.Errorf("an empty queue gives an event, or leaves the clock at %v", q.now)
-	}
-}
-
-func TestQueueRefusesThePast(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("an event in the past is taken")
-		}
-	}()
-	q := queue{now: 10}
-	q.add(9, evStep, 0, 0, 0)
-}
-
-func BenchmarkQueue(b *testing.B) {
-	var q queue
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 100_000 {
-		q.add(policy.Time(rnd.IntN(1_000_000)), evStep, 0, 0, 0)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		e, _ := q.next(1 << 60)
-		q.add(e.at+policy.Time(rnd.IntN(1_000_000)), evStep, 0, 0, 0)
 	}
 }

@@ -62,7 +62,7 @@ func TestMixedFallsBack(t *testing.T) {
 	b := one(10, scenarios.ReplicaStep{At: at(3 * time.Hour), Replicas: 20})
 	b.w.Pools[0].OnDemandFallback = false
 	for _, zone := range []string{"z0", "z1"} {
-		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultSqueeze, At: at(2 * time.Hour), Duration: 2 * time.Hour, Share: 0.01, Zone: zone})
+		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: 2 * time.Hour, Share: 0.01, Zone: zone})
 	}
 	w := b.world()
 	res, log := play(t, w, "karpenter")
@@ -93,10 +93,10 @@ func TestMixedFallsBack(t *testing.T) {
 // for three minutes no node is bought in its market.
 func TestMixedInterruption(t *testing.T) {
 	b := one(10)
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(2 * time.Hour), Duration: time.Minute, Share: 1, Zone: "z0"}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: time.Minute, Share: 1, Zone: "z0"}}
 	var ours, theirs int
 	var noticed policy.Time
-	cfg := Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "karpenter"), Seed: 1, Check: true,
+	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "karpenter"), Seed: 1, Check: true,
 		Observed: func(s *policy.Snapshot, plan *policy.Plan) {
 			ours += len(plan.Drains)
 			for i := range s.Nodes {

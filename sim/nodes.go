@@ -7,10 +7,44 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
+	"github.com/spotter-dev/spotter/sim/scheduler"
 )
+
+// nodes are the nodes of the cluster, from their launch until their Node object goes away.
+type nodes struct {
+	*environment
+	autoscaler    *autoscaler
+	bills         *bills
+	consolidation *consolidation
+	decider       *decider
+	drains        *drains
+	faults        *faults
+	groups        *scalingGroups
+	karpenter     *karpenterProvisioner
+	market        *market.Market
+	observer      *observer
+	pods          *pods
+	pools         *pools
+	queue         *schedulingQueue
+	sched         *scheduler.Scheduler
+	serving       *serving
+	space         *placement.Space
+	watch         *watch
+	workloads     *workloads
+
+	all      []policy.Node
+	state    []nodeState
+	free     []policy.NodeID // slots without a node
+	launched int
+	tokens   map[string]policy.NodeID
+	inflight []policy.NodeID // launched and not yet initialized
+	held     holding
+}
 
 // A nodeState is what the simulator knows of a node beyond its policy.Node.
 type nodeState struct {
@@ -70,407 +104,399 @@ func (x *nodeState) firstOf(t int) bool {
 	return first
 }
 
-// newNode puts a node into a free slot, launched now in slot s of market m.
-func (r *run) newNode(pool policy.PoolID, m policy.MarketID, s int32) policy.NodeID {
+// add puts a node into a free slot, launched now in slot s of market m.
+func (ns *nodes) add(pool policy.PoolID, m policy.MarketID, s int32) policy.NodeID {
 	var id policy.NodeID
-	if n := len(r.freeNodes); n > 0 {
-		id = r.freeNodes[n-1]
-		r.freeNodes = r.freeNodes[:n-1]
+	if n := len(ns.free); n > 0 {
+		id = ns.free[n-1]
+		ns.free = ns.free[:n-1]
 	} else {
-		id = policy.NodeID(len(r.nodes))
-		r.nodes = append(r.nodes, policy.Node{})
-		r.nodeX = append(r.nodeX, nodeState{})
+		id = policy.NodeID(len(ns.all))
+		ns.all = append(ns.all, policy.Node{})
+		ns.state = append(ns.state, nodeState{})
 	}
-	market, p := &r.world.Markets[m], &r.world.Pools[pool]
-	typ := &r.world.Types[market.Type]
-	x := &r.nodeX[id]
+	market, p := &ns.scenario.Markets[m], &ns.scenario.Pools[pool]
+	typ := &ns.scenario.Types[market.Type]
+	x := &ns.state[id]
 	*x = nodeState{gen: x.gen + 1, podsVersion: x.podsVersion + 1, dirty: x.dirty, changed: x.changed, slot: s, drain: -1, images: x.images[:0],
 		spot: market.Capacity == policy.Spot, size: typ.VCPU}
-	if r.stage.gpuWorld {
+	if ns.prepared.inGPUs {
 		x.size = typ.Allocatable.GPU
 	}
-	r.launched++
-	x.born = r.launched
-	r.nodes[id] = policy.Node{ID: id, Name: p.Name + "-" + strconv.Itoa(r.launched), Pool: pool, Market: m,
+	ns.launched++
+	x.born = ns.launched
+	ns.all[id] = policy.Node{ID: id, Name: p.Name + "-" + strconv.Itoa(ns.launched), Pool: pool, Market: m,
 		Phase: policy.NodeLaunching, Allocatable: typ.Allocatable, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
-		Labels: r.labels(pool, m), Taints: p.Taints, Launched: r.q.now}
-	r.pools[pool].Used = r.pools[pool].Used.Plus(typ.Capacity)
-	r.kept[pool].use(r.q.now, r.window, r.pools[pool].Used)
-	r.space.SetNode(&r.nodes[id])
-	ms := &r.market[m]
-	ms.take(s)
-	ms.meet(r.q.now)
-	ms.seen.Launches++
-	ms.running++
-	r.startMeter(id)
-	r.joinGroup(id)
-	r.kar.list(r, id)
-	r.unconsolidated()
-	r.touchNode(id)
+		Labels: ns.labels(pool, m), Taints: p.Taints, Launched: ns.q.Now}
+	ns.pools.all[pool].Used = ns.pools.all[pool].Used.Plus(typ.Capacity)
+	ns.pools.bounds[pool].use(ns.q.Now, ns.window, ns.pools.all[pool].Used)
+	ns.space.SetNode(&ns.all[id])
+	ns.market.Launch(m, s)
+	ns.bills.start(id)
+	ns.groups.join(id)
+	ns.consolidation.list(id)
+	ns.consolidation.noteChange()
+	ns.touch(id)
 	return id
 }
 
-func (r *run) labels(pool policy.PoolID, m policy.MarketID) []policy.Label {
-	offers := r.stage.offers[pool]
+func (ns *nodes) labels(pool policy.PoolID, m policy.MarketID) []policy.Label {
+	offers := ns.prepared.offers[pool]
 	for i := range offers {
 		if offers[i].Market == m {
 			return offers[i].Labels
 		}
 	}
-	return place.NodeLabels(r.world.Types, r.world.Zones, &r.world.Pools[pool], &r.world.Markets[m])
+	return placement.NodeLabels(ns.scenario.Types, ns.scenario.Zones, &ns.scenario.Pools[pool], &ns.scenario.Markets[m])
 }
 
 // launch buys a node and plans its life.
-func (r *run) launch(pool policy.PoolID, m policy.MarketID, slot int32, token string, bid policy.Money) policy.NodeID {
-	id := r.newNode(pool, m, slot)
-	r.noteFallback(pool, m)
-	n, x := &r.nodes[id], &r.nodeX[id]
+func (ns *nodes) launch(pool policy.PoolID, m policy.MarketID, slot int32, token string, bid policy.Money) policy.NodeID {
+	id := ns.add(pool, m, slot)
+	ns.pools.noteFallback(pool, m)
+	n, x := &ns.all[id], &ns.state[id]
 	n.Token = token
-	if r.world.Markets[m].Auction() {
+	if ns.scenario.Markets[m].Auction() {
 		n.Bid = bid
 	}
 	if token != "" {
-		r.tokens[token] = id
+		ns.tokens[token] = id
 	}
-	r.inflight = append(r.inflight, id)
-	if r.q.now >= r.window.From {
-		r.result.Launches++
+	ns.inflight = append(ns.inflight, id)
+	if ns.q.Now >= ns.window.From {
+		ns.result.Launches++
 	}
-	r.log.add(r.q.now, logLaunch, n.Name, r.world.Markets[m].Name, int64(r.stage.curves[m].At(r.q.now)))
+	ns.log.Add(ns.q.Now, engine.RecordLaunch, n.Name, ns.scenario.Markets[m].Name, int64(ns.prepared.prices.Charges()[m].At(ns.q.Now)))
 	// Two nodes in one slot at one instant are the same machine: the key says so.
-	u := chance.New(r.cfg.Seed, "node-start", r.world.Markets[m].Name).At2(uint64(slot), uint64(r.q.now)).Float()
-	least, most := r.delays.register(&r.world.Markets[m])
-	join := time.Duration(float64(least+time.Duration(u*float64(most-least))) * r.slowFactor)
-	r.q.add(r.q.now.Add(join), evRegistered, int32(id), 0, x.gen)
-	r.planEnd(id)
+	u := chance.New(ns.cfg.Seed, "node-start", ns.scenario.Markets[m].Name).At2(uint64(slot), uint64(ns.q.Now)).Float()
+	least, most := ns.delays.register(&ns.scenario.Markets[m])
+	join := time.Duration(float64(least+time.Duration(u*float64(most-least))) * ns.faults.slowFactor)
+	ns.q.Add(ns.q.Now.Add(join), engine.NodeRegistered, int32(id), 0, x.gen)
+	ns.planEnd(id)
 	return id
 }
 
 // planEnd plans how the life of a node ends that was just launched: what the
 // weather has for it, in an auction a price above its bid, and the pool's
 // expireAfter.
-func (r *run) planEnd(id policy.NodeID) {
-	n, x := &r.nodes[id], &r.nodeX[id]
-	if p := &r.world.Pools[n.Pool]; p.ExpireAfter > 0 && p.Provisioner != policy.ProvisionerNone {
-		r.q.add(r.q.now.Add(p.ExpireAfter), evExpire, int32(id), 0, x.gen)
+func (ns *nodes) planEnd(id policy.NodeID) {
+	n, x := &ns.all[id], &ns.state[id]
+	if p := &ns.scenario.Pools[n.Pool]; p.ExpireAfter > 0 && p.Provisioner != policy.ProvisionerNone {
+		ns.q.Add(ns.q.Now.Add(p.ExpireAfter), engine.NodeExpires, int32(id), 0, x.gen)
 	}
 	end := func(rec weather.Reclaim, outbid int32) policy.Time {
 		if rec.Notice != 0 {
-			r.q.add(max(rec.Notice, r.q.now), evNotice, int32(id), outbid, x.gen)
+			ns.q.Add(max(rec.Notice, ns.q.Now), engine.NodeNotice, int32(id), outbid, x.gen)
 		}
-		r.q.add(rec.At, evReclaim, int32(id), 0, x.gen)
+		ns.q.Add(rec.At, engine.NodeReclaimed, int32(id), 0, x.gen)
 		return rec.At
 	}
-	if rec, ok := r.weather.Reclaim(int(n.Market), int(x.slot), n.Launched); ok {
+	if rec, ok := ns.market.Reclaim(n.Market, x.slot); ok {
 		x.reclaim = end(rec, 0)
 	}
 	// Both may be due: a zone may fail while a node that was outbid waits for its
 	// end. What comes first takes the node, and neither is told of by the other.
-	if lost, passed, ok := r.outbid(id); ok {
+	if lost, passed, ok := ns.market.Outbid(n.Market, x.slot, n.Launched, n.Bid); ok {
 		x.outbid, x.passed = end(lost, 1), passed
 	}
-	if at, ok := r.weather.Recommendation(int(n.Market), int(x.slot), n.Launched); ok {
-		r.q.add(max(at, r.q.now), evRecommend, int32(id), 0, x.gen)
+	if at, ok := ns.market.Recommendation(n.Market, x.slot); ok {
+		ns.q.Add(max(at, ns.q.Now), engine.NodeRecommendation, int32(id), 0, x.gen)
 	}
 }
 
-func (r *run) register(id policy.NodeID) {
-	n := &r.nodes[id]
-	if r.nodeX[id].billed {
+func (ns *nodes) register(id policy.NodeID) {
+	n := &ns.all[id]
+	if ns.state[id].billed {
 		return // taken before it joined
 	}
-	n.Phase, n.Registered = policy.NodeRegistered, r.q.now
-	r.space.SetNode(n)
-	r.touchNode(id)
-	r.log.add(r.q.now, logRegistered, n.Name, "", 0)
-	r.q.add(r.q.now.Add(r.delays.Initialize), evInitialized, int32(id), 0, r.nodeX[id].gen)
+	n.Phase, n.Registered = policy.NodeRegistered, ns.q.Now
+	ns.space.SetNode(n)
+	ns.touch(id)
+	ns.log.Add(ns.q.Now, engine.RecordRegistered, n.Name, "", 0)
+	ns.q.Add(ns.q.Now.Add(ns.delays.Initialize), engine.NodeInitialized, int32(id), 0, ns.state[id].gen)
 }
 
-func (r *run) initialize(id policy.NodeID) {
-	n := &r.nodes[id]
-	if r.nodeX[id].billed {
+func (ns *nodes) initialize(id policy.NodeID) {
+	n := &ns.all[id]
+	if ns.state[id].billed {
 		return
 	}
-	n.Phase, n.Initialized = policy.NodeInitialized, r.q.now
-	for i, x := range r.inflight {
+	n.Phase, n.Initialized = policy.NodeInitialized, ns.q.Now
+	for i, x := range ns.inflight {
 		if x == id {
-			r.inflight = append(r.inflight[:i], r.inflight[i+1:]...)
+			ns.inflight = append(ns.inflight[:i], ns.inflight[i+1:]...)
 			break
 		}
 	}
-	r.log.add(r.q.now, logInitialized, n.Name, "", 0)
-	if g := r.groupOf(id); g != nil {
-		g.recover(r.q.now)
+	ns.log.Add(ns.q.Now, engine.RecordInitialized, n.Name, "", 0)
+	if g := ns.groups.groupOf(id); g != nil {
+		g.recover(ns.q.Now)
 	}
-	r.open(id)
-	r.wakeDrains(n.Token)
+	ns.open(id)
+	ns.drains.wake(n.Token)
 }
 
 // open lets an initialized node take pods.
-func (r *run) open(id policy.NodeID) {
-	n := &r.nodes[id]
-	r.hold(id, true)
-	r.space.SetNode(n)
-	r.sched.Changed(id)
-	for _, t := range r.daemons {
+func (ns *nodes) open(id policy.NodeID) {
+	n := &ns.all[id]
+	ns.hold(id, true)
+	ns.space.SetNode(n)
+	ns.sched.Changed(id)
+	for _, t := range ns.workloads.daemons {
 		pod := policy.Pod{Template: t, Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
-		if r.space.Check(&pod, id) == place.OK {
-			r.bind(r.newPod(r.world.Templates[t].Workload), id)
+		if ns.space.Check(&pod, id) == placement.OK {
+			ns.pods.bind(ns.pods.add(ns.scenario.Templates[t].Workload), id)
 		}
 	}
 	n.Nominated = 0
-	r.touchNode(id)
-	r.wantSchedule()
-	r.wantScan()
-	r.unconsolidated()
+	ns.touch(id)
+	ns.queue.want()
+	ns.autoscaler.want()
+	ns.consolidation.noteChange()
 }
 
 // hold counts a node as capacity held, or no longer.
-func (r *run) hold(id policy.NodeID, held bool) {
-	x := &r.nodeX[id]
+func (ns *nodes) hold(id policy.NodeID, held bool) {
+	x := &ns.state[id]
 	if x.held == held {
 		return
 	}
 	x.held = held
-	h, d := &r.held, int64(1)
+	h, d := &ns.held, int64(1)
 	if !held {
 		d = -1
 	}
-	h.advance(r.q.now, r.window)
+	h.advance(ns.q.Now, ns.window)
 	h.nodes += d
 	h.size += d * x.size
 	if x.spot {
 		h.spotNodes += d
 		h.spotSize += d * x.size
 	}
-	r.kept[r.nodes[id].Pool].hold(r.q.now, r.window, x.size, d, x.spot)
+	ns.pools.bounds[ns.all[id].Pool].hold(ns.q.Now, ns.window, x.size, d, x.spot)
 }
 
 // notice tells that the provider takes a node at an instant: earlier than it may
 // have told before.
-func (r *run) notice(id policy.NodeID, at policy.Time) {
-	n := &r.nodes[id]
-	if r.nodeX[id].billed || n.ReclaimAt != 0 && n.ReclaimAt <= at {
+func (ns *nodes) notice(id policy.NodeID, at policy.Time) {
+	n := &ns.all[id]
+	if ns.state[id].billed || n.ReclaimAt != 0 && n.ReclaimAt <= at {
 		return
 	}
-	n.NoticeAt, n.ReclaimAt = r.q.now, at
-	r.space.SetNode(n)
-	r.touchNode(id)
-	r.countReclaim(id)
-	r.meetReclaim(id)
-	if r.q.now >= r.window.From {
-		r.result.Notices++
+	n.NoticeAt, n.ReclaimAt = ns.q.Now, at
+	ns.space.SetNode(n)
+	ns.touch(id)
+	ns.countReclaim(id)
+	ns.noteReclaim(id)
+	if ns.q.Now >= ns.window.From {
+		ns.result.Notices++
 	}
-	r.log.add(r.q.now, logNotice, n.Name, "", int64(n.ReclaimAt))
-	if r.poolX[n.Pool].mixed {
-		r.interrupted(id)
+	ns.log.Add(ns.q.Now, engine.RecordNotice, n.Name, "", int64(n.ReclaimAt))
+	if ns.pools.state[n.Pool].mixed {
+		ns.karpenter.interrupted(id)
 	}
-	r.planStep(r.q.now)
+	ns.decider.plan(ns.q.Now)
 }
 
-func (r *run) recommend(id policy.NodeID) {
-	n := &r.nodes[id]
-	if n.Recommended != 0 || r.nodeX[id].billed {
+func (ns *nodes) recommend(id policy.NodeID) {
+	n := &ns.all[id]
+	if n.Recommended != 0 || ns.state[id].billed {
 		return
 	}
-	n.Recommended = r.q.now
-	r.touchNode(id)
-	if r.q.now >= r.window.From {
-		r.result.Recommendations++
+	n.Recommended = ns.q.Now
+	ns.touch(id)
+	if ns.q.Now >= ns.window.From {
+		ns.result.Recommendations++
 	}
-	r.log.add(r.q.now, logRecommended, n.Name, "", 0)
-	r.planStep(r.q.now)
+	ns.log.Add(ns.q.Now, engine.RecordRecommended, n.Name, "", 0)
+	ns.decider.plan(ns.q.Now)
 }
 
 // reclaim takes a node. Its pods serve no longer, but the cluster notices only
 // after a while: until then its API, and so every snapshot, the scheduler and
 // the provisioner, hold the node and its pods to be as they were.
-func (r *run) reclaim(id policy.NodeID) {
-	n, x := &r.nodes[id], &r.nodeX[id]
+func (ns *nodes) reclaim(id policy.NodeID) {
+	n, x := &ns.all[id], &ns.state[id]
 	if x.billed {
 		return
 	}
-	r.countReclaim(id)
-	r.log.add(r.q.now, logReclaimed, n.Name, r.world.Markets[n.Market].Name, 0)
-	r.stop(id)
+	ns.countReclaim(id)
+	ns.log.Add(ns.q.Now, engine.RecordReclaimed, n.Name, ns.scenario.Markets[n.Market].Name, 0)
+	ns.stop(id)
 	x.lost = true
-	for _, p := range slices.Clone(r.space.Pods(id)) {
-		r.stranded(p)
+	for _, p := range slices.Clone(ns.space.Pods(id)) {
+		ns.pods.strand(p)
 	}
-	r.q.add(r.q.now.Add(r.delays.Detect), evNodeGone, int32(id), 0, x.gen)
+	ns.q.Add(ns.q.Now.Add(ns.delays.Detect), engine.NodeGone, int32(id), 0, x.gen)
 }
 
 // countReclaim counts that the provider takes a node: once, when it says so or,
 // without a notice, when it does so. A node that we empty and give back under a
 // notice is lost to the provider all the same.
-func (r *run) countReclaim(id policy.NodeID) {
-	n, x := &r.nodes[id], &r.nodeX[id]
+func (ns *nodes) countReclaim(id policy.NodeID) {
+	n, x := &ns.all[id], &ns.state[id]
 	if x.counted {
 		return
 	}
 	x.counted = true
-	outbid := x.passed != 0 && r.q.now >= x.passed
-	if r.q.now >= r.window.From {
-		r.result.Reclaims++
+	outbid := x.passed != 0 && ns.q.Now >= x.passed
+	if ns.q.Now >= ns.window.From {
+		ns.result.Reclaims++
 		if outbid {
-			r.result.Outbid++
+			ns.result.Outbid++
 		}
-		if r.cfg.Sample > 0 {
-			r.result.Taken = append(r.result.Taken, Taken{r.q.now, n.Market})
+		if ns.cfg.Sample > 0 {
+			ns.result.Taken = append(ns.result.Taken, Taken{ns.q.Now, n.Market})
 		}
 	}
 	if outbid {
-		r.log.add(r.q.now, logOutbid, n.Name, r.world.Markets[n.Market].Name, int64(n.Bid))
+		ns.log.Add(ns.q.Now, engine.RecordOutbid, n.Name, ns.scenario.Markets[n.Market].Name, int64(n.Bid))
 	}
 }
 
-// meetReclaim puts the loss of a node into the experience of its market, once:
+// noteReclaim puts the loss of a node into the experience of its market, once:
 // when it is announced, or else when the cluster has noticed it.
-func (r *run) meetReclaim(id policy.NodeID) {
-	if r.nodeX[id].met {
+func (ns *nodes) noteReclaim(id policy.NodeID) {
+	if ns.state[id].met {
 		return
 	}
-	r.nodeX[id].met = true
-	ms := &r.market[r.nodes[id].Market]
-	ms.meet(r.q.now)
-	ms.seen.Reclaims++
-	ms.seen.Reclaimed = r.q.now
+	ns.state[id].met = true
+	ns.market.Reclaimed(ns.all[id].Market)
 }
 
-// stranded makes the pod of a lost node serve no longer. Its controller learns
+// strand makes the pod of a lost node serve no longer. Its controller learns
 // of it when the node's loss is noticed.
-func (r *run) stranded(id policy.PodID) {
-	p, x := &r.pods[id], &r.podX[id]
+func (ps *pods) strand(id policy.PodID) {
+	p, x := &ps.all[id], &ps.state[id]
 	x.gen++ // whatever was planned for it will not happen
 	x.lost = true
-	r.missed(id, r.lossOf(p.Node))
-	if !r.world.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && r.q.now >= r.window.From {
-		r.result.ReclaimEvictions++
+	ps.serving.missed(id, ps.serving.lossOf(p.Node))
+	if !ps.scenario.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && ps.q.Now >= ps.window.From {
+		ps.result.ReclaimEvictions++
 	}
-	r.log.add(r.q.now, logLost, p.Name, "", 0)
+	ps.log.Add(ps.q.Now, engine.RecordLost, p.Name, "", 0)
 	switch {
 	case x.job >= 0 && x.gang >= 0:
-		r.haltGang(x.gang)
+		ps.gangs.halt(x.gang)
 	case x.job >= 0:
-		r.interruptTask(id)
+		ps.jobs.interruptTask(id)
 	}
 	if p.Phase == policy.PodReady {
 		if x.gang >= 0 {
-			r.gangs[x.gang].ready--
+			ps.gangs.all[x.gang].ready--
 		}
-		r.serve(r.world.Templates[p.Template].Workload, -1, x.spot)
+		ps.serving.serve(ps.scenario.Templates[p.Template].Workload, -1, x.spot)
 	}
 }
 
 // stop ends what a node costs and frees its slot.
-func (r *run) stop(id policy.NodeID) {
-	r.bill(id, r.q.now)
-	r.hold(id, false)
-	r.touched(id)
-	r.market[r.nodes[id].Market].free(r.nodeX[id].slot)
-	r.leaveGroup(id)
+func (ns *nodes) stop(id policy.NodeID) {
+	ns.bills.charge(id, ns.q.Now)
+	ns.hold(id, false)
+	ns.watch.node(id)
+	ns.market.Free(ns.all[id].Market, ns.state[id].slot)
+	ns.groups.leave(id)
 }
 
 // vanish takes a node that is gone out of what the cluster counts.
-func (r *run) vanish(id policy.NodeID) {
-	n := &r.nodes[id]
-	if r.nodeX[id].lost {
-		r.meetReclaim(id)
+func (ns *nodes) vanish(id policy.NodeID) {
+	n := &ns.all[id]
+	if ns.state[id].lost {
+		ns.noteReclaim(id)
 	}
-	r.market[n.Market].meet(r.q.now)
-	r.market[n.Market].running--
-	typ := &r.world.Types[r.world.Markets[n.Market].Type]
-	r.pools[n.Pool].Used = r.pools[n.Pool].Used.Minus(typ.Capacity)
-	r.kept[n.Pool].use(r.q.now, r.window, r.pools[n.Pool].Used)
+	ns.market.Forget(n.Market)
+	typ := &ns.scenario.Types[ns.scenario.Markets[n.Market].Type]
+	ns.pools.all[n.Pool].Used = ns.pools.all[n.Pool].Used.Minus(typ.Capacity)
+	ns.pools.bounds[n.Pool].use(ns.q.Now, ns.window, ns.pools.all[n.Pool].Used)
 	if n.Phase < policy.NodeInitialized {
-		for i, y := range r.inflight {
+		for i, y := range ns.inflight {
 			if y == id {
-				r.inflight = append(r.inflight[:i], r.inflight[i+1:]...)
+				ns.inflight = append(ns.inflight[:i], ns.inflight[i+1:]...)
 				break
 			}
 		}
 	}
 }
 
-// bill charges a node that stops at t.
-func (r *run) bill(id policy.NodeID, t policy.Time) {
-	n, x := &r.nodes[id], &r.nodeX[id]
+// charge charges a node that stops at t.
+func (bs *bills) charge(id policy.NodeID, t policy.Time) {
+	n, x := &bs.nodes.all[id], &bs.nodes.state[id]
 	x.billed = true
 	var amount policy.Money
-	if r.metered(n.Market) {
-		amount = r.stopMeter(id, t)
+	if bs.committed(n.Market) {
+		amount = bs.stop(id, t)
 	} else {
-		amount = r.owed(id, t)
+		amount = bs.owed(id, t)
 	}
-	r.result.Bill += amount
+	bs.result.Bill += amount
 	if x.spot {
-		r.result.SpotBill += amount
+		bs.result.SpotBill += amount
 	} else {
-		r.result.OnDemandBill += amount
+		bs.result.OnDemandBill += amount
 	}
-	if r.cfg.Check {
-		r.lives = append(r.lives, lived{n.Market, n.Launched, t, n.Bid, amount, x.born})
+	if bs.cfg.Check {
+		bs.checker.lives = append(bs.checker.lives, lifetime{n.Market, n.Launched, t, n.Bid, amount, x.born})
 	}
-	r.log.add(t, logBill, n.Name, "", int64(amount))
+	bs.log.Add(t, engine.RecordBill, n.Name, "", int64(amount))
 }
 
-// deleteNode gives back a node that was emptied.
-func (r *run) deleteNode(id policy.NodeID) {
-	if !r.nodeX[id].billed {
-		r.release(id)
-		r.stop(id)
+// delete gives back a node that was emptied.
+func (ns *nodes) delete(id policy.NodeID) {
+	if !ns.state[id].billed {
+		ns.groups.release(id)
+		ns.stop(id)
 	}
-	r.log.add(r.q.now, logDeleted, r.nodes[id].Name, "", 0)
-	r.forgetNode(id)
+	ns.log.Add(ns.q.Now, engine.RecordDeleted, ns.all[id].Name, "", 0)
+	ns.forget(id)
 }
 
-// forgetNode removes the Node object, and with it the pods that were bound.
-func (r *run) forgetNode(id policy.NodeID) {
-	x := &r.nodeX[id]
+// forget removes the Node object, and with it the pods that were bound.
+func (ns *nodes) forget(id policy.NodeID) {
+	x := &ns.state[id]
 	lost := x.lost
-	r.vanish(id)
+	ns.vanish(id)
 	if x.drain >= 0 {
-		r.endDrain(int(x.drain))
+		ns.drains.end(int(x.drain))
 	}
 	cause := policy.EndEvicted
 	if lost {
 		cause = policy.EndReclaimed
 	}
-	for _, p := range slices.Clone(r.space.Pods(id)) {
-		if r.pods[p].Phase != policy.PodTerminating {
+	for _, p := range slices.Clone(ns.space.Pods(id)) {
+		if ns.pods.all[p].Phase != policy.PodTerminating {
 			if lost {
-				r.missed(p, r.lossOf(id)) // it may have come after the loss
+				ns.serving.missed(p, ns.serving.lossOf(id)) // it may have come after the loss
 			}
-			r.retire(p)
+			ns.pods.retire(p)
 		}
-		r.podGone(p, cause)
+		ns.pods.remove(p, cause)
 	}
-	n := &r.nodes[id]
+	n := &ns.all[id]
 	if x.nominated > 0 {
-		for _, p := range r.pending {
-			if r.pods[p].Nominated == id {
-				r.pods[p].Nominated = policy.None
-				r.touchPod(p)
+		for _, p := range ns.queue.pending {
+			if ns.pods.all[p].Nominated == id {
+				ns.pods.all[p].Nominated = policy.None
+				ns.pods.touch(p)
 			}
 		}
 	}
-	r.space.RemoveNode(id)
-	r.sched.Removed(id)
+	ns.space.RemoveNode(id)
+	ns.sched.Removed(id)
 	if n.Token != "" {
-		delete(r.tokens, n.Token)
-		r.wakeDrains(n.Token)
+		delete(ns.tokens, n.Token)
+		ns.drains.wake(n.Token)
 	}
-	r.kar.unlist(r, id)
-	r.unconsolidated()
+	ns.consolidation.unlist(id)
+	ns.consolidation.noteChange()
 	n.Phase, n.Name = policy.NodeGone, ""
-	r.nodeX[id].gen++
-	r.touchNode(id)
-	r.freeNodes = append(r.freeNodes, id)
+	ns.state[id].gen++
+	ns.touch(id)
+	ns.free = append(ns.free, id)
 	if lost {
-		r.planStep(r.q.now)
+		ns.decider.plan(ns.q.Now)
 	}
-	if len(r.pending) > 0 {
-		r.wantProvision()
+	if len(ns.queue.pending) > 0 {
+		ns.karpenter.want()
 	}
 }
 
@@ -479,106 +505,106 @@ func (r *run) forgetNode(id policy.NodeID) {
 // bought first. Where nobody provisions nobody expires nodes either, and a policy
 // may replace them. It is tried again for as long as the node is there: a drain may
 // be given up, by a budget that allows none or because somebody else had begun it.
-func (r *run) expire(id policy.NodeID) {
-	if r.nodeX[id].billed {
+func (ns *nodes) expire(id policy.NodeID) {
+	if ns.state[id].billed {
 		return
 	}
-	r.q.add(r.q.now.Add(r.delays.DrainMax+r.delays.EvictRetry), evExpire, int32(id), 0, r.nodeX[id].gen)
+	ns.q.Add(ns.q.Now.Add(ns.delays.DrainMax+ns.delays.EvictRetry), engine.NodeExpires, int32(id), 0, ns.state[id].gen)
 	actor := policy.ActorKarpenter
-	if r.grouped(r.nodes[id].Pool) {
+	if ns.groups.serves(ns.all[id].Pool) {
 		actor = policy.ActorNTH // the group ends the instance, and this drains it first
 	}
-	if r.nodes[id].Phase == policy.NodeInitialized && r.nodeX[id].drain < 0 {
-		r.startDrain(id, nil, 0, actor)
+	if ns.all[id].Phase == policy.NodeInitialized && ns.state[id].drain < 0 {
+		ns.drains.start(id, nil, 0, actor)
 	}
 }
 
-func (r *run) touchNode(id policy.NodeID) {
-	r.touched(id)
-	r.changed(id)
-	x := &r.nodeX[id]
-	for v := range r.view {
+func (ns *nodes) touch(id policy.NodeID) {
+	ns.watch.node(id)
+	ns.consolidation.noteNode(id)
+	x := &ns.state[id]
+	for v := range ns.observer.view {
 		if bit := uint8(1) << v; x.dirty&bit == 0 {
 			x.dirty |= bit
-			r.view[v].nodes = append(r.view[v].nodes, id)
+			ns.observer.view[v].nodes = append(ns.observer.view[v].nodes, id)
 		}
 	}
 }
 
-// startNodes puts up the nodes that all policies find when warm-up begins: the
+// start puts up the nodes that all policies find when warm-up begins: the
 // scenario's, else the cheapest on-demand packing. Pods are ready on them.
-func (r *run) startNodes() {
-	if len(r.world.Seeds) > 0 {
-		for _, s := range r.world.Seeds {
+func (ns *nodes) start() {
+	if len(ns.scenario.Seeds) > 0 {
+		for _, s := range ns.scenario.Seeds {
 			for k := range s.Count {
-				slot, ok := r.market[s.Market].lowest(r.weather.Slots(int(s.Market)))
+				slot, ok := ns.market.Slot(s.Market)
 				if !ok {
-					r.result.Warnings = append(r.result.Warnings, fmt.Sprintf("%d of %d nodes of %s are left out: the market has no more slots",
-						s.Count-k, s.Count, r.world.Markets[s.Market].Name))
+					ns.result.Warnings = append(ns.result.Warnings, fmt.Sprintf("%d of %d nodes of %s are left out: the market has no more slots",
+						s.Count-k, s.Count, ns.scenario.Markets[s.Market].Name))
 					break
 				}
-				_ = r.settle(s.Pool, s.Market, slot)
+				_ = ns.addReady(s.Pool, s.Market, slot)
 			}
 		}
 	} else {
-		r.startPacked()
+		ns.startPacked()
 	}
-	for i := range len(r.pods) {
-		if id := policy.PodID(i); r.pods[id].Phase == policy.PodPending {
-			if n, ok := r.sched.Pick(&r.pods[id]); ok {
-				r.bind(id, n)
-				r.podReady(id)
+	for i := range len(ns.pods.all) {
+		if id := policy.PodID(i); ns.pods.all[id].Phase == policy.PodPending {
+			if n, ok := ns.sched.Pick(&ns.pods.all[id]); ok {
+				ns.pods.bind(id, n)
+				ns.pods.ready(id)
 			} else {
-				r.enqueue(id)
+				ns.queue.enqueue(id)
 			}
 		}
 	}
 }
 
-// settle puts up a node that is initialized at once.
-func (r *run) settle(pool policy.PoolID, m policy.MarketID, slot int32) policy.NodeID {
-	id := r.newNode(pool, m, slot)
-	n := &r.nodes[id]
-	n.Phase, n.Registered, n.Initialized = policy.NodeInitialized, r.q.now, r.q.now
-	if r.world.Markets[m].Auction() {
-		n.Bid = r.standingBid(pool, []policy.MarketID{m})
+// addReady puts up a node that is initialized at once.
+func (ns *nodes) addReady(pool policy.PoolID, m policy.MarketID, slot int32) policy.NodeID {
+	id := ns.add(pool, m, slot)
+	n := &ns.all[id]
+	n.Phase, n.Registered, n.Initialized = policy.NodeInitialized, ns.q.Now, ns.q.Now
+	if ns.scenario.Markets[m].Auction() {
+		n.Bid = ns.pools.standingBid(pool, []policy.MarketID{m})
 	}
-	r.log.add(r.q.now, logLaunch, n.Name, r.world.Markets[m].Name, 0)
-	r.planEnd(id)
-	r.open(id)
+	ns.log.Add(ns.q.Now, engine.RecordLaunch, n.Name, ns.scenario.Markets[m].Name, 0)
+	ns.planEnd(id)
+	ns.open(id)
 	return id
 }
 
 // startPacked buys the cheapest on-demand nodes that hold the first pods, as far
 // as the pools' limits go, and puts each pod where it was packed.
-func (r *run) startPacked() {
+func (ns *nodes) startPacked() {
 	var pods []policy.Pod
-	for i := range r.pods {
-		if r.pods[i].Phase == policy.PodPending {
-			pods = append(pods, r.pods[i])
+	for i := range ns.pods.all {
+		if ns.pods.all[i].Phase == policy.PodPending {
+			pods = append(pods, ns.pods.all[i])
 		}
 	}
 	if len(pods) == 0 {
 		return
 	}
-	offers := r.stage.onDemand(r.q.now)
-	bins, _, _ := r.space.Pack(pods, offers)
+	offers := ns.prepared.onDemand(ns.q.Now)
+	bins, _, _ := ns.space.Pack(pods, offers)
 	for _, b := range bins {
 		for _, o := range b.Offers {
 			m := offers[o].Market
-			pool := &r.pools[offers[o].Pool]
-			if !allowed(pool.Limits, pool.Used, r.world.Types[r.world.Markets[m].Type].Capacity) {
+			pool := &ns.pools.all[offers[o].Pool]
+			if !allowed(pool.Limits, pool.Used, ns.scenario.Types[ns.scenario.Markets[m].Type].Capacity) {
 				continue
 			}
-			slot, ok := r.market[m].lowest(r.weather.Slots(int(m)))
+			slot, ok := ns.market.Slot(m)
 			if !ok {
 				continue
 			}
-			n := r.settle(offers[o].Pool, m, slot)
+			n := ns.addReady(offers[o].Pool, m, slot)
 			for _, i := range b.Pods {
-				if id := pods[i].ID; r.space.Check(&r.pods[id], n) == place.OK {
-					r.bind(id, n)
-					r.podReady(id)
+				if id := pods[i].ID; ns.space.Check(&ns.pods.all[id], n) == placement.OK {
+					ns.pods.bind(id, n)
+					ns.pods.ready(id)
 				}
 			}
 			break

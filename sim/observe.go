@@ -5,7 +5,28 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/market"
 )
+
+// An observer fills the snapshots that the policy decides on.
+type observer struct {
+	*environment
+	bills     *bills
+	budgets   *gpuBudgets
+	jobs      *jobs
+	market    *market.Market
+	nodes     *nodes
+	pdbs      *disruptionBudgets
+	pods      *pods
+	pools     *pools
+	serving   *serving
+	workloads *workloads
+
+	view      [2]view
+	turn      int
+	ended     []policy.EndedPod
+	pdbsDirty [2]bool
+}
 
 // A view is one of the two snapshots that the observer fills in turn, with what
 // changed since it was last filled.
@@ -16,16 +37,15 @@ type view struct {
 	work  []policy.WorkloadID
 }
 
-// newViews makes the two snapshots; what never changes is shared.
-func (r *run) newViews() {
-	w := r.world
-	onDemand := make(map[policy.Money][]policy.Money) // equal flat histories are one
-	for v := range r.view {
-		s := &r.view[v].snap
+// init makes the two snapshots; what never changes is shared.
+func (ob *observer) init() {
+	w := ob.scenario
+	for v := range ob.view {
+		s := &ob.view[v].snap
 		s.Types, s.Zones, s.Templates = w.Types, w.Zones, w.Templates
 		s.Markets = slices.Clone(w.Markets)
-		s.Pools = slices.Clone(r.pools)
-		s.PDBs = slices.Clone(r.pdbs)
+		s.Pools = slices.Clone(ob.pools.all)
+		s.PDBs = slices.Clone(ob.pdbs.all)
 		s.Workloads = make([]policy.Workload, len(w.Workloads))
 		for i := range w.Workloads {
 			s.Workloads[i] = w.Workloads[i].Workload
@@ -33,106 +53,79 @@ func (r *run) newViews() {
 		s.Commitments = slices.Clone(w.Commitments)
 		s.Sources = []policy.Source{{Name: "prices"}, {Name: "cluster"}}
 		for i := range s.Markets {
-			s.Markets[i].Band, s.Markets[i].BandModelled = r.weather.Band(i)
-			if r.stage.grid[i] == nil {
-				p := r.stage.prices[i].Price[0]
-				if onDemand[p] == nil {
-					onDemand[p] = slices.Repeat([]policy.Money{p}, historySize)
-				}
-				s.Markets[i].History = onDemand[p]
-			}
+			ob.market.Publish(&s.Markets[i])
 		}
 	}
-	r.pdbsDirty = [2]bool{true, true}
+	ob.pdbsDirty = [2]bool{true, true}
 }
 
 // Observe fills the older of the two snapshots with what changed since it was
 // filled, and returns it.
-func (r *run) Observe(context.Context) (*policy.Snapshot, error) {
-	v, bit := &r.view[r.turn], uint8(1)<<r.turn
+func (ob *observer) Observe(context.Context) (*policy.Snapshot, error) {
+	v, bit := &ob.view[ob.turn], uint8(1)<<ob.turn
 	s := &v.snap
-	s.Now = r.q.now
-	r.observeMarkets(s)
+	s.Now = ob.q.Now
+	for i := range s.Markets {
+		ob.market.Observe(&s.Markets[i])
+	}
 	for i := range s.Commitments {
-		s.Commitments[i].Unused = r.account.Coverage().Unused(i)
+		s.Commitments[i].Unused = ob.bills.account.Coverage().Unused(i)
 	}
-	for i := range r.pools {
-		r.refreshBudgets(policy.PoolID(i))
+	for i := range ob.pools.all {
+		ob.pools.refreshBudgets(policy.PoolID(i))
 	}
-	copy(s.Pools, r.pools)
-	s.Budgets = r.budgets
+	copy(s.Pools, ob.pools.all)
+	s.Budgets = ob.budgets.all
 	for i := range s.Pools {
 		s.Pools[i].Actions = nil
 	}
-	for len(s.Nodes) < len(r.nodes) {
+	for len(s.Nodes) < len(ob.nodes.all) {
 		s.Nodes = append(s.Nodes, policy.Node{})
 	}
 	for _, id := range v.nodes {
-		s.Nodes[id] = r.nodes[id]
-		r.nodeX[id].dirty &^= bit
+		s.Nodes[id] = ob.nodes.all[id]
+		ob.nodes.state[id].dirty &^= bit
 	}
-	for len(s.Pods) < len(r.pods) {
+	for len(s.Pods) < len(ob.pods.all) {
 		s.Pods = append(s.Pods, policy.Pod{})
 	}
 	for _, id := range v.pods {
-		s.Pods[id] = r.pods[id]
-		r.podX[id].dirty &^= bit
+		s.Pods[id] = ob.pods.all[id]
+		ob.pods.state[id].dirty &^= bit
 	}
 	for _, id := range v.work {
-		r.observeWork(s, id)
-		r.work[id].dirty &^= bit
+		ob.observeWork(s, id)
+		ob.workloads.state[id].dirty &^= bit
 	}
-	if r.pdbsDirty[r.turn] {
-		copy(s.PDBs, r.pdbs)
-		r.pdbsDirty[r.turn] = false
+	if ob.pdbsDirty[ob.turn] {
+		copy(s.PDBs, ob.pdbs.all)
+		ob.pdbsDirty[ob.turn] = false
 	}
 	v.nodes, v.pods, v.work = v.nodes[:0], v.pods[:0], v.work[:0]
-	s.Ended = append(s.Ended[:0], r.ended...)
-	r.ended = r.ended[:0]
+	s.Ended = append(s.Ended[:0], ob.ended...)
+	ob.ended = ob.ended[:0]
 	for i := range s.Sources {
-		s.Sources[i].At = r.q.now
+		s.Sources[i].At = ob.q.Now
 	}
-	r.turn = 1 - r.turn
+	ob.turn = 1 - ob.turn
 	return s, nil
 }
 
-func (r *run) observeMarkets(s *policy.Snapshot) {
-	k := int((r.q.now - r.stage.gridFrom) / gridStep)
-	for i := range s.Markets {
-		m, ms := &s.Markets[i], &r.market[i]
-		m.Price, m.Offered = r.price(policy.MarketID(i))
-		if !m.Offered {
-			m.Price = 0
-		}
-		m.PricedAt = min(r.stage.prices[i].At[ms.cursor], r.q.now)
-		if r.world.Signals != nil {
-			r.world.Signals[i].Publish(m, r.q.now)
-		}
-		if row := r.stage.grid[i]; row != nil {
-			m.History = row[k-historySize+1 : k+1 : k+1]
-		}
-		if ms.running > 0 || ms.seen.At != 0 {
-			ms.meet(r.q.now)
-			m.Experience = ms.seen
-		}
-	}
-}
-
-func (r *run) observeWork(s *policy.Snapshot, id policy.WorkloadID) {
-	w, g := &s.Workloads[id], &r.gauges[id]
+func (ob *observer) observeWork(s *policy.Snapshot, id policy.WorkloadID) {
+	w, g := &s.Workloads[id], &ob.serving.of[id]
 	w.Replicas, w.Ready = g.wanted, g.seen
-	if r.world.Workloads[id].Job == nil {
+	if ob.scenario.Workloads[id].Job == nil {
 		return
 	}
-	w.Replicas, w.Deadline, w.Work, w.Suspended = r.work[id].active, 0, 0, r.suspended[id]
-	for _, i := range r.jobsOf[id] {
-		j := &r.jobs[i]
+	w.Replicas, w.Deadline, w.Work, w.Suspended = ob.workloads.state[id].active, 0, 0, ob.jobs.suspended[id]
+	for _, i := range ob.jobs.of[id] {
+		j := &ob.jobs.all[i]
 		if j.due != 0 && !j.settled && (w.Deadline == 0 || j.due < w.Deadline) {
 			w.Deadline = j.due
 		}
 		for k := range j.tasks {
 			if !j.tasks[k].over {
-				w.Work += r.world.Workloads[id].Job.Work - j.tasks[k].done
+				w.Work += ob.scenario.Workloads[id].Job.Work - j.tasks[k].done
 			}
 		}
 	}

@@ -12,11 +12,11 @@ import (
 // one.
 func (r *run) rebuilt() (nodes []policy.Node, pods []policy.Pod, work []policy.Workload) {
 	var s policy.Snapshot
-	for i := range r.world.Workloads {
-		s.Workloads = append(s.Workloads, r.world.Workloads[i].Workload)
-		r.observeWork(&s, policy.WorkloadID(i))
+	for i := range r.scenario.Workloads {
+		s.Workloads = append(s.Workloads, r.scenario.Workloads[i].Workload)
+		r.observer.observeWork(&s, policy.WorkloadID(i))
 	}
-	return r.nodes, r.pods, s.Workloads
+	return r.nodes.all, r.pods.all, s.Workloads
 }
 
 func (r *run) compare(s *policy.Snapshot) error {
@@ -37,14 +37,14 @@ func (r *run) compare(s *policy.Snapshot) error {
 	if !reflect.DeepEqual(s.Workloads, work) {
 		return fmt.Errorf("workloads are seen as %+v, they are %+v", s.Workloads, work)
 	}
-	if !reflect.DeepEqual(s.PDBs, r.pdbs) && len(r.pdbs) > 0 {
-		return fmt.Errorf("budgets are seen as %+v, they are %+v", s.PDBs, r.pdbs)
+	if !reflect.DeepEqual(s.PDBs, r.pdbs.all) && len(r.pdbs.all) > 0 {
+		return fmt.Errorf("budgets are seen as %+v, they are %+v", s.PDBs, r.pdbs.all)
 	}
-	for i := range r.pools {
+	for i := range r.pools.all {
 		seen := s.Pools[i]
 		seen.Actions = nil
-		if !reflect.DeepEqual(seen, r.pools[i]) {
-			return fmt.Errorf("pool %d is seen as %+v, it is %+v", i, seen, r.pools[i])
+		if !reflect.DeepEqual(seen, r.pools.all[i]) {
+			return fmt.Errorf("pool %d is seen as %+v, it is %+v", i, seen, r.pools.all[i])
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ func (r *run) compare(s *policy.Snapshot) error {
 func TestObserve(t *testing.T) {
 	const worlds = 60
 	for seed := uint64(1); seed <= worlds; seed++ {
-		r, err := newRun(Config{Stage: mustStage(t, randomWorld(seed)), Policy: watcher{Policy: mustPolicy(t, specs[seed%uint64(len(specs))])},
+		r, err := newRun(Config{Prepared: mustStage(t, randomWorld(seed)), Policy: watcher{Policy: mustPolicy(t, specs[seed%uint64(len(specs))])},
 			Forecaster: mustForecaster(t), Seed: seed})
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestObserve(t *testing.T) {
 			}
 		}
 		r.cfg.Policy = watch
-		r.driver = r.newDriver(policy.Memory{})
+		r.decider.driver = r.decider.newDriver(policy.Memory{})
 		r.begin()
 		if err := r.play(t.Context()); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
@@ -175,7 +175,7 @@ func (o *Outages) Add(more *Outages) {
 
 // cause returns what the workload is below its required level by now. Of the pods that
 // it wants for the first time those count that are desired: the others are not due yet.
-func (g *gauge) cause() OutageCause {
+func (g *readiness) cause() OutageCause {
 	missing := g.missing
 	early := max(0, g.wanted-g.desired)
 	for _, c := range [...]OutageCause{CauseGrowth, CauseRefused} {
@@ -198,27 +198,40 @@ func (g *gauge) cause() OutageCause {
 	return most
 }
 
+// serving follows of each workload which pods serve and why others are missed.
+type serving struct {
+	*environment
+	nodes     *nodes
+	pods      *pods
+	queue     *schedulingQueue
+	space     *placement.Space
+	watch     *watch
+	workloads *workloads
+
+	of []readiness
+}
+
 // Pods that a workload misses are counted by cause: a pod that is to end by anybody's
 // doing but its workload's is missed until the one in its place is ready, and a pod
 // more until it is ready for the first time.
 
 // serves reports whether w must have pods ready at all times.
-func (r *run) serves(w policy.WorkloadID) bool {
-	kind := r.world.Workloads[w].Kind
+func (sv *serving) serves(w policy.WorkloadID) bool {
+	kind := sv.scenario.Workloads[w].Kind
 	return kind != policy.KindJob && kind != policy.KindDaemonSet
 }
 
 // missed has the workload of pod id, which is about to end, miss it for cause c. Of
 // several causes the first counts, and one that met it before it was ready takes the
 // place of why it was made.
-func (r *run) missed(id policy.PodID, c OutageCause) {
-	p, x := &r.pods[id], &r.podX[id]
-	w := r.world.Templates[p.Template].Workload
-	if x.taken || p.Phase == policy.PodTerminating || p.Phase == policy.PodGone || !r.serves(w) {
+func (sv *serving) missed(id policy.PodID, c OutageCause) {
+	p, x := &sv.pods.all[id], &sv.pods.state[id]
+	w := sv.scenario.Templates[p.Template].Workload
+	if x.taken || p.Phase == policy.PodTerminating || p.Phase == policy.PodGone || !sv.serves(w) {
 		return
 	}
-	g := &r.gauges[w]
-	g.advance(r.q.now, r.window)
+	g := &sv.of[w]
+	g.advance(sv.q.Now, sv.window)
 	if p.Phase != policy.PodReady {
 		g.missing[x.cause]--
 	}
@@ -227,18 +240,18 @@ func (r *run) missed(id policy.PodID, c OutageCause) {
 }
 
 // leave notes that pod id, which was in the given phase, is no longer one of its workload's.
-func (r *run) leave(id policy.PodID, was policy.PodPhase) {
-	x := &r.podX[id]
-	w := r.world.Templates[r.pods[id].Template].Workload
-	if !r.serves(w) {
+func (sv *serving) leave(id policy.PodID, was policy.PodPhase) {
+	x := &sv.pods.state[id]
+	w := sv.scenario.Templates[sv.pods.all[id].Template].Workload
+	if !sv.serves(w) {
 		return
 	}
-	g := &r.gauges[w]
-	g.advance(r.q.now, r.window)
+	g := &sv.of[w]
+	g.advance(sv.q.Now, sv.window)
 	switch {
 	case x.taken:
-		r.work[w].owed[x.cause]++
-		r.forgetOwed(w)
+		sv.workloads.state[w].owed[x.cause]++
+		sv.forgetOwed(w)
 	case was != policy.PodReady:
 		g.missing[x.cause]--
 	}
@@ -246,38 +259,38 @@ func (r *run) leave(id policy.PodID, was policy.PodPhase) {
 
 // come notes that pod id was made: in the place of one that its workload misses, or
 // as one more.
-func (r *run) come(id policy.PodID) {
-	x, w := &r.podX[id], r.world.Templates[r.pods[id].Template].Workload
-	if !r.serves(w) {
+func (sv *serving) come(id policy.PodID) {
+	x, w := &sv.pods.state[id], sv.scenario.Templates[sv.pods.all[id].Template].Workload
+	if !sv.serves(w) {
 		return
 	}
-	for c := range r.work[w].owed {
-		if r.work[w].owed[c] > 0 {
-			r.work[w].owed[c]--
+	for c := range sv.workloads.state[w].owed {
+		if sv.workloads.state[w].owed[c] > 0 {
+			sv.workloads.state[w].owed[c]--
 			x.cause = OutageCause(c)
 			return
 		}
 	}
-	g := &r.gauges[w]
-	g.advance(r.q.now, r.window)
+	g := &sv.of[w]
+	g.advance(sv.q.Now, sv.window)
 	x.cause = CauseGrowth
 	g.missing[CauseGrowth]++
 }
 
 // filled notes that pod id is missed no longer.
-func (r *run) filled(id policy.PodID) {
-	w := r.world.Templates[r.pods[id].Template].Workload
-	if !r.serves(w) {
+func (sv *serving) filled(id policy.PodID) {
+	w := sv.scenario.Templates[sv.pods.all[id].Template].Workload
+	if !sv.serves(w) {
 		return
 	}
-	g := &r.gauges[w]
-	g.advance(r.q.now, r.window)
-	g.missing[r.podX[id].cause]--
+	g := &sv.of[w]
+	g.advance(sv.q.Now, sv.window)
+	g.missing[sv.pods.state[id].cause]--
 }
 
 // forgetOwed has w miss no more pods than it wants.
-func (r *run) forgetOwed(w policy.WorkloadID) {
-	ws, g := &r.work[w], &r.gauges[w]
+func (sv *serving) forgetOwed(w policy.WorkloadID) {
+	ws, g := &sv.workloads.state[w], &sv.of[w]
 	owed := int32(0)
 	for _, n := range ws.owed {
 		owed += n
@@ -292,13 +305,13 @@ func (r *run) forgetOwed(w policy.WorkloadID) {
 }
 
 // refusedSpot notes that pod id waits since a spot launch for it was refused.
-func (r *run) refusedSpot(id policy.PodID) {
-	x, w := &r.podX[id], r.world.Templates[r.pods[id].Template].Workload
-	if x.cause != CauseGrowth || !r.serves(w) {
+func (sv *serving) refusedSpot(id policy.PodID) {
+	x, w := &sv.pods.state[id], sv.scenario.Templates[sv.pods.all[id].Template].Workload
+	if x.cause != CauseGrowth || !sv.serves(w) {
 		return
 	}
-	g := &r.gauges[w]
-	g.advance(r.q.now, r.window)
+	g := &sv.of[w]
+	g.advance(sv.q.Now, sv.window)
 	g.missing[CauseGrowth]--
 	g.missing[CauseRefused]++
 	x.cause = CauseRefused
@@ -306,11 +319,11 @@ func (r *run) refusedSpot(id policy.PodID) {
 
 // refusedMarkets does so for every pending pod that was promised no place and has room
 // on a node of one of the markets of pool.
-func (r *run) refusedMarkets(pool policy.PoolID, markets []policy.MarketID) {
-	var offers []place.Offer
-	for _, o := range r.stage.offers[pool] {
+func (sv *serving) refusedMarkets(pool policy.PoolID, markets []policy.MarketID) {
+	var offers []placement.Offer
+	for _, o := range sv.prepared.offers[pool] {
 		for _, m := range markets {
-			if o.Market == m && r.world.Markets[m].Capacity == policy.Spot {
+			if o.Market == m && sv.scenario.Markets[m].Capacity == policy.Spot {
 				offers = append(offers, o)
 			}
 		}
@@ -319,35 +332,35 @@ func (r *run) refusedMarkets(pool policy.PoolID, markets []policy.MarketID) {
 		return
 	}
 	asked := make(map[policy.TemplateID]bool)
-	for _, id := range r.pending {
-		p := &r.pods[id]
-		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || r.podX[id].cause != CauseGrowth {
+	for _, id := range sv.queue.pending {
+		p := &sv.pods.all[id]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || sv.pods.state[id].cause != CauseGrowth {
 			continue
 		}
 		fits, known := asked[p.Template]
 		if !known {
-			bins, _ := r.space.Provision([]policy.Pod{*p}, offers)
+			bins, _ := sv.space.Provision([]policy.Pod{*p}, offers)
 			fits = len(bins) > 0
 			asked[p.Template] = fits
 		}
 		if fits {
-			r.refusedSpot(id)
+			sv.refusedSpot(id)
 		}
 	}
 }
 
 // lossOf returns why the provider takes node id. A node on demand is lost to nothing
 // but a zone outage that the scenario orders, which takes spot nodes as well.
-func (r *run) lossOf(id policy.NodeID) OutageCause {
-	if !r.nodeX[id].spot {
+func (sv *serving) lossOf(id policy.NodeID) OutageCause {
+	if !sv.nodes.state[id].spot {
 		return CauseFault
 	}
-	m := &r.world.Markets[r.nodes[id].Market]
-	for i := range r.world.Faults {
-		f := &r.world.Faults[i]
+	m := &sv.scenario.Markets[sv.nodes.all[id].Market]
+	for i := range sv.scenario.Faults {
+		f := &sv.scenario.Faults[i]
 		lasts := max(f.Duration, weather.DefaultParams().TakeWindow)
-		if f.Kind == scenarios.FaultZoneOutage && f.At <= r.q.now && r.q.now <= f.At.Add(lasts) &&
-			(f.Zone == "" || f.Zone == r.world.Zones[m.Zone]) && (f.Type == "" || f.Type == r.world.Types[m.Type].Name) {
+		if f.Kind == scenarios.FaultZoneOutage && f.At <= sv.q.Now && sv.q.Now <= f.At.Add(lasts) &&
+			(f.Zone == "" || f.Zone == sv.scenario.Zones[m.Zone]) && (f.Type == "" || f.Type == sv.scenario.Types[m.Type].Name) {
 			return CauseFault
 		}
 	}
@@ -355,10 +368,10 @@ func (r *run) lossOf(id policy.NodeID) OutageCause {
 }
 
 // evictionOf returns why a pod of node id is evicted, by a drain of the given actor.
-func (r *run) evictionOf(id policy.NodeID, forced bool, by policy.Actor) OutageCause {
+func (sv *serving) evictionOf(id policy.NodeID, forced bool, by policy.Actor) OutageCause {
 	switch {
 	case forced:
-		return r.lossOf(id)
+		return sv.lossOf(id)
 	case by == policy.ActorUs:
 		return CauseMove
 	}

@@ -13,7 +13,7 @@ import (
 // Three incidents of 20 s are a minute, though none of them is; half a minute is one too.
 func TestOutagesRoundOnce(t *testing.T) {
 	window := billing.Span{From: testStart, To: testStart.Add(time.Hour)}
-	g := gauge{since: testStart, desired: 1, required: 1, ready: 1}
+	g := readiness{since: testStart, desired: 1, required: 1, ready: 1}
 	for i, want := range []int64{0, 1, 1, 1, 2} { // 20, 40, 60, 80, 100 s
 		for k, ready := range []int32{0, 1} {
 			g.advance(testStart.Add(time.Duration(10*i)*time.Minute+time.Duration(20*k)*time.Second), window)
@@ -72,7 +72,7 @@ func TestCauseOfMissingPods(t *testing.T) {
 		"four of five are not due yet":              {0, 3, [OutageCauses]int32{CauseProvisioner: 2, CauseGrowth: 5}, CauseProvisioner, 4},
 		"refused ones are not due yet":              {2, 3, [OutageCauses]int32{CauseMove: 1, CauseRefused: 2, CauseGrowth: 1}, CauseMove, 3},
 	} {
-		g := gauge{ready: c.ready, required: c.required, desired: c.required, wanted: c.required + c.early, missing: c.missing}
+		g := readiness{ready: c.ready, required: c.required, desired: c.required, wanted: c.required + c.early, missing: c.missing}
 		if got := g.cause(); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
@@ -161,9 +161,9 @@ func TestOutageCauses(t *testing.T) {
 	}
 	limited := grows()
 	limited.w.Pools[0].Limits = policy.Resources{CPU: 8000}
-	refused := fault(grows(), scenarios.Fault{Kind: scenarios.FaultSqueeze, At: at(5 * time.Hour), Duration: 3 * time.Hour})
+	refused := fault(grows(), scenarios.Fault{Kind: scenarios.FaultCapacityShortage, At: at(5 * time.Hour), Duration: 3 * time.Hour})
 	refused.w.Pools[0].OnDemandFallback, refused.w.Pools[0].Share.Min = false, 1
-	asked := fault(grows(), scenarios.Fault{Kind: scenarios.FaultSqueeze, At: at(5 * time.Hour), Duration: 3 * time.Hour})
+	asked := fault(grows(), scenarios.Fault{Kind: scenarios.FaultCapacityShortage, At: at(5 * time.Hour), Duration: 3 * time.Hour})
 	asked.w.Pools[0].Provisioner, asked.w.Pools[0].Levers = policy.ProvisionerNone, policy.Levers{Launch: true}
 	asked.w.Pools[0].OnDemandFallback, asked.w.Pools[0].Share.Min = false, 1
 	outranked := one(2)
@@ -171,7 +171,7 @@ func TestOutageCauses(t *testing.T) {
 	outranked.budget(0, policy.Quantity{Set: true})
 	outranked.workload("vip", policy.KindDeployment, 0, policy.Resources{CPU: 1800, Memory: gib}).Priority = 1000
 	outranked.w.Workloads[1].Schedule = append(outranked.w.Workloads[1].Schedule, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 1})
-	taken := scenarios.Fault{Kind: scenarios.FaultSqueeze, At: at(6 * time.Hour), Duration: time.Hour, Share: 1}
+	taken := scenarios.Fault{Kind: scenarios.FaultCapacityShortage, At: at(6 * time.Hour), Duration: time.Hour, Share: 1}
 	zone := scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: at(6 * time.Hour), Duration: time.Hour, Zone: "z0"}
 	for name, c := range map[string]struct {
 		b      *builder
@@ -195,27 +195,27 @@ func TestOutageCauses(t *testing.T) {
 
 // A pod that comes to a node which is lost, before anybody notices, is lost with it.
 func TestPodComesToALostNode(t *testing.T) {
-	r, err := newRun(Config{Stage: mustStage(t, one(1).world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustStage(t, one(1).world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.begin()
-	r.reclaim(0)
-	r.gauges[0].wanted = 2
-	r.reconcile(0)
+	r.nodes.reclaim(0)
+	r.serving.of[0].wanted = 2
+	r.workloads.reconcile(0)
 	came := false
 	for {
-		e, ok := r.q.next(r.q.now.Add(time.Minute))
+		e, ok := r.q.Next(r.q.Now.Add(time.Minute))
 		if !ok {
 			t.Fatal("the loss goes unnoticed")
 		}
 		r.handle(&e)
-		came = came || r.work[0].active == 2 && r.pods[1].Phase == policy.PodStarting && r.podX[1].lost
-		if r.nodes[0].Phase == policy.NodeGone {
+		came = came || r.workloads.state[0].active == 2 && r.pods.all[1].Phase == policy.PodStarting && r.pods.state[1].lost
+		if r.nodes.all[0].Phase == policy.NodeGone {
 			break
 		}
 	}
-	if want := ([OutageCauses]int32{CauseFault: 2}); !came || r.gauges[0].missing != want {
-		t.Errorf("the second pod came to the lost node: %v; missing %v, want %v", came, r.gauges[0].missing, want)
+	if want := ([OutageCauses]int32{CauseFault: 2}); !came || r.serving.of[0].missing != want {
+		t.Errorf("the second pod came to the lost node: %v; missing %v, want %v", came, r.serving.of[0].missing, want)
 	}
 }

@@ -6,7 +6,36 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/scheduler"
 )
+
+// pods are the pods of the cluster, from their creation until they have ended.
+type pods struct {
+	*environment
+	autoscaler    *autoscaler
+	budgets       *gpuBudgets
+	consolidation *consolidation
+	drains        *drains
+	faults        *faults
+	gangs         *gangs
+	jobs          *jobs
+	nodes         *nodes
+	observer      *observer
+	pdbs          *disruptionBudgets
+	queue         *schedulingQueue
+	sched         *scheduler.Scheduler
+	serving       *serving
+	space         *placement.Space
+	watch         *watch
+	workloads     *workloads
+
+	all        []policy.Pod
+	state      []podState
+	free       []policy.PodID // slots without a pod
+	readyTimes []int64        // milliseconds from creation to ready
+}
 
 // A podState is what the simulator knows of a pod beyond its policy.Pod.
 type podState struct {
@@ -27,420 +56,404 @@ type podState struct {
 	backoff
 }
 
-// newPod creates a pending pod for workload w.
-func (r *run) newPod(w policy.WorkloadID) policy.PodID {
+// add creates a pending pod for workload w.
+func (ps *pods) add(w policy.WorkloadID) policy.PodID {
 	var id policy.PodID
-	if n := len(r.freePods); n > 0 {
-		id = r.freePods[n-1]
-		r.freePods = r.freePods[:n-1]
+	if n := len(ps.free); n > 0 {
+		id = ps.free[n-1]
+		ps.free = ps.free[:n-1]
 	} else {
-		id = policy.PodID(len(r.pods))
-		r.pods = append(r.pods, policy.Pod{})
-		r.podX = append(r.podX, podState{})
+		id = policy.PodID(len(ps.all))
+		ps.all = append(ps.all, policy.Pod{})
+		ps.state = append(ps.state, podState{})
 	}
-	x := &r.podX[id]
+	x := &ps.state[id]
 	*x = podState{gen: x.gen + 1, dirty: x.dirty, job: -1, gang: -1}
-	ws := &r.work[w]
+	ws := &ps.workloads.state[w]
 	number := ws.created
-	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
-		number = int(r.freeOrdinal(w))
+	if ps.scenario.Workloads[w].Kind == policy.KindStatefulSet {
+		number = int(ps.workloads.freeOrdinal(w))
 		x.ordinal = int32(number)
 	}
 	ws.created++
-	r.pods[id] = policy.Pod{ID: id, Name: r.world.Workloads[w].Name + "-" + strconv.Itoa(number),
+	ps.all[id] = policy.Pod{ID: id, Name: ps.scenario.Workloads[w].Name + "-" + strconv.Itoa(number),
 		Template: policy.TemplateID(w), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None,
-		VolumeZone: policy.None, Created: r.q.now, DoNotDisrupt: r.world.Workloads[w].DoNotDisrupt}
-	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
-		r.pods[id].VolumeZone = ws.volumeZone(x.ordinal)
+		VolumeZone: policy.None, Created: ps.q.Now, DoNotDisrupt: ps.scenario.Workloads[w].DoNotDisrupt}
+	if ps.scenario.Workloads[w].Kind == policy.KindStatefulSet {
+		ps.all[id].VolumeZone = ws.volumeZone(x.ordinal)
 	}
 	x.place = int32(len(ws.pods))
 	ws.pods = append(ws.pods, id)
 	ws.active++
-	r.come(id)
-	r.touchedWork(w)
-	r.recountRequired(w)
-	r.touchPod(id)
-	r.log.add(r.q.now, logCreated, r.pods[id].Name, "", 0)
+	ps.serving.come(id)
+	ps.watch.workload(w)
+	ps.serving.recountRequired(w)
+	ps.touch(id)
+	ps.log.Add(ps.q.Now, engine.RecordCreated, ps.all[id].Name, "", 0)
 	return id
 }
 
 // enqueue hands a pending pod to the scheduler.
-func (r *run) enqueue(id policy.PodID) {
-	r.pending = append(r.pending, id)
-	r.lastPending, r.fresh = r.q.now, true
-	r.planSchedule()
+func (sq *schedulingQueue) enqueue(id policy.PodID) {
+	sq.pending = append(sq.pending, id)
+	sq.karpenter.lastPending, sq.karpenter.fresh = sq.q.Now, true
+	sq.plan()
 }
 
-// wantSchedule lets the scheduler try all pending pods after the other events of this
+// want lets the scheduler try all pending pods after the other events of this
 // instant: something changed that may let one of them fit.
-func (r *run) wantSchedule() {
-	r.moved = true
-	r.planSchedule()
+func (sq *schedulingQueue) want() {
+	sq.moved = true
+	sq.plan()
 }
 
-// planSchedule lets the scheduler run after the other events of this instant.
-func (r *run) planSchedule() {
-	if !r.scheduling && len(r.pending) > 0 {
-		r.scheduling = true
-		r.q.add(r.q.now, evSchedule, 0, 0, 0)
+// plan lets the scheduler run after the other events of this instant.
+func (sq *schedulingQueue) plan() {
+	if !sq.scheduling && len(sq.pending) > 0 {
+		sq.scheduling = true
+		sq.q.Add(sq.q.Now, engine.Schedule, 0, 0, 0)
 	}
 }
 
 // schedule tries pending pods once, in the order of the scheduling queue: new ones, and
 // the others where something changed since. Pods of one template that has no place are
 // not tried one by one.
-func (r *run) schedule() {
-	moved, nodes := r.moved, r.anyNode()
-	r.scheduling, r.moved = false, false
-	r.pending = slices.DeleteFunc(r.pending, func(id policy.PodID) bool { return r.pods[id].Phase != policy.PodPending })
-	slices.SortFunc(r.pending, r.byQueue)
-	failed := r.failedScratch()
-	clear(r.stays)
+func (sq *schedulingQueue) schedule() {
+	moved, nodes := sq.moved, sq.nodes.anyRegistered()
+	sq.scheduling, sq.moved = false, false
+	sq.pending = slices.DeleteFunc(sq.pending, func(id policy.PodID) bool { return sq.pods.all[id].Phase != policy.PodPending })
+	slices.SortFunc(sq.pending, sq.byQueue)
+	failed := sq.failedScratch()
+	clear(sq.stays)
 	bound, watching := false, false
-	rest := r.pending[:0]
-	for _, id := range r.pending {
-		p, x := &r.pods[id], &r.podX[id]
-		if !x.due(r.q.now, moved) {
+	rest := sq.pending[:0]
+	for _, id := range sq.pending {
+		p, x := &sq.pods.all[id], &sq.pods.state[id]
+		if !x.due(sq.q.Now, moved) {
 			rest = append(rest, id)
 			continue
 		}
 		if !nodes && !p.Gated {
-			r.retry(x)
+			sq.retry(x)
 			rest = append(rest, id)
 			continue
 		}
-		alike := p.VolumeZone == policy.None && r.sched.Nominated(id) == policy.None
+		alike := p.VolumeZone == policy.None && sq.sched.Nominated(id) == policy.None
 		if !p.Gated && (!failed[p.Template] || !alike) {
-			if n, ok := r.sched.Pick(p); ok {
-				r.bind(id, n)
+			if n, ok := sq.sched.Pick(p); ok {
+				sq.pods.bind(id, n)
 				bound = true
 				continue
 			}
 			failed[p.Template] = failed[p.Template] || alike
 		}
 		if !p.Gated {
-			x.fail(r.q.now)
-			watching = watching || watchesPods(&r.world.Templates[p.Template])
+			x.fail(sq.q.Now)
+			watching = watching || watchesPods(&sq.scenario.Templates[p.Template])
 		}
-		r.disappoint(id)
+		sq.disappoint(id)
 		rest = append(rest, id)
-		if !p.Gated && !(alike && r.stays[p.Template]) {
-			r.stays[p.Template] = !r.preempt(id) && alike
+		if !p.Gated && !(alike && sq.stays[p.Template]) {
+			sq.stays[p.Template] = !sq.preempt(id) && alike
 		}
 	}
-	r.pending = rest
-	for _, v := range r.victims {
-		r.missed(v, CausePreemption)
-		r.deletePod(v, policy.EndPreempted)
+	sq.pending = rest
+	for _, v := range sq.victims {
+		sq.serving.missed(v, CausePreemption)
+		sq.pods.delete(v, policy.EndPreempted)
 	}
-	r.victims = r.victims[:0]
+	sq.victims = sq.victims[:0]
 	if bound && watching {
-		r.wantSchedule()
+		sq.want()
 	}
-	if len(r.pending) > 0 {
-		r.planStep(r.q.now.Add(collect))
-		r.wantProvision()
+	if len(sq.pending) > 0 {
+		sq.decider.plan(sq.q.Now.Add(collect))
+		sq.karpenter.want()
 	}
 }
 
 // preempt makes room for pending pod id, if pods of lower priority can go. They end
 // when all pending pods have been tried: that makes new ones. It reports whether
 // some can.
-func (r *run) preempt(id policy.PodID) bool {
-	p := &r.pods[id]
-	if r.world.Templates[p.Template].Priority <= r.lowest {
+func (sq *schedulingQueue) preempt(id policy.PodID) bool {
+	p := &sq.pods.all[id]
+	if sq.scenario.Templates[p.Template].Priority <= sq.lowest {
 		return false
 	}
-	n, victims := r.sched.Preempt(p, r.pods, r.pdbs)
+	n, victims := sq.sched.Preempt(p, sq.pods.all, sq.pdbs.all)
 	if n == policy.None {
 		return false
 	}
-	r.sched.Nominate(p, n, victims)
-	r.disown(id)
-	r.nominate(id, n)
-	r.victims = append(r.victims, victims...)
+	sq.sched.Nominate(p, n, victims)
+	sq.disown(id)
+	sq.nominate(id, n)
+	sq.victims = append(sq.victims, victims...)
 	return true
-}
-
-// spreadTogether reports whether kube-scheduler's default constraints spread pods of
-// t and u together: those of one ReplicaSet or StatefulSet. Scenarios have no
-// Services, so that pods of Jobs and bare pods are not spread.
-func (r *run) spreadTogether(t, u *policy.Template) bool {
-	if t.Workload != u.Workload || t.Workload < 0 {
-		return false
-	}
-	kind := r.world.Workloads[t.Workload].Kind
-	return kind == policy.KindDeployment || kind == policy.KindStatefulSet
 }
 
 // disappoint takes the promise of a place from a pod that did not get it: the
 // node is there, nobody on it is about to leave, and others were faster. The
 // provisioner then plans for the pod again.
-func (r *run) disappoint(id policy.PodID) {
-	n := r.pods[id].Nominated
-	if n == policy.None || r.nodes[n].Phase < policy.NodeInitialized {
+func (sq *schedulingQueue) disappoint(id policy.PodID) {
+	n := sq.pods.all[id].Nominated
+	if n == policy.None || sq.nodes.all[n].Phase < policy.NodeInitialized {
 		return
 	}
-	for _, x := range r.space.Pods(n) {
-		if r.nodes[n].Usable() && r.pods[x].Phase == policy.PodTerminating {
+	for _, x := range sq.space.Pods(n) {
+		if sq.nodes.all[n].Usable() && sq.pods.all[x].Phase == policy.PodTerminating {
 			return
 		}
 	}
-	r.disown(id)
-	r.touchPod(id)
+	sq.disown(id)
+	sq.pods.touch(id)
 }
 
 // disown drops what pod id was promised.
-func (r *run) disown(id policy.PodID) {
-	if n := r.pods[id].Nominated; n != policy.None {
-		r.nodeX[n].nominated--
-		r.changed(n)
-		r.pods[id].Nominated = policy.None
+func (sq *schedulingQueue) disown(id policy.PodID) {
+	if n := sq.pods.all[id].Nominated; n != policy.None {
+		sq.nodes.state[n].nominated--
+		sq.consolidation.noteNode(n)
+		sq.pods.all[id].Nominated = policy.None
 	}
 }
 
-func (r *run) failedScratch() []bool {
-	if r.failed == nil {
-		r.failed = make([]bool, len(r.world.Templates))
-		r.stays = make([]bool, len(r.world.Templates))
+func (sq *schedulingQueue) failedScratch() []bool {
+	if sq.failed == nil {
+		sq.failed = make([]bool, len(sq.scenario.Templates))
+		sq.stays = make([]bool, len(sq.scenario.Templates))
 	}
-	clear(r.failed)
-	return r.failed
+	clear(sq.failed)
+	return sq.failed
 }
 
 // bind puts a pod onto a node; its containers start there.
-func (r *run) bind(id policy.PodID, n policy.NodeID) {
-	p, x, node := &r.pods[id], &r.podX[id], &r.nodes[n]
-	r.disown(id)
-	r.sched.Withdraw(id)
-	p.Node, p.Phase, p.Bound = n, policy.PodStarting, r.q.now
-	if r.nodeX[n].unneeded != 0 {
-		r.wantScan() // it is needed again
+func (ps *pods) bind(id policy.PodID, n policy.NodeID) {
+	p, x, node := &ps.all[id], &ps.state[id], &ps.nodes.all[n]
+	ps.queue.disown(id)
+	ps.sched.Withdraw(id)
+	p.Node, p.Phase, p.Bound = n, policy.PodStarting, ps.q.Now
+	if ps.nodes.state[n].unneeded != 0 {
+		ps.autoscaler.want() // it is needed again
 	}
-	r.space.Bind(p, n)
-	r.podsChanged(n)
-	r.sched.Changed(n)
-	r.touched(n)
-	r.holdDevices(p.Template, 1)
-	x.spot = r.nodeX[n].spot
-	t := &r.world.Templates[p.Template]
+	ps.space.Bind(p, n)
+	ps.consolidation.notePods(n)
+	ps.sched.Changed(n)
+	ps.watch.node(n)
+	ps.budgets.hold(p.Template, 1)
+	x.spot = ps.nodes.state[n].spot
+	t := &ps.scenario.Templates[p.Template]
 	if len(t.Volumes) > 0 && p.VolumeZone == policy.None {
-		r.bindVolumes(id, n)
+		ps.bindVolumes(id, n)
 	}
-	r.unconsolidated()
+	ps.consolidation.noteChange()
 	if !t.DaemonSet {
-		r.podEvent(n)
-		r.nodeX[n].pods++
-		r.held.advance(r.q.now, r.window)
-		r.held.boundPods++
+		ps.consolidation.notePodEvent(n)
+		ps.nodes.state[n].pods++
+		ps.nodes.held.advance(ps.q.Now, ps.window)
+		ps.nodes.held.boundPods++
 	}
-	r.touchPod(id)
-	r.log.add(r.q.now, logBound, p.Name, node.Name, 0)
-	ready := max(r.q.now, node.Initialized).Add(r.startTime(n, p.Template))
-	if x.lost = r.nodeX[n].lost; x.lost {
+	ps.touch(id)
+	ps.log.Add(ps.q.Now, engine.RecordBound, p.Name, node.Name, 0)
+	ready := max(ps.q.Now, node.Initialized).Add(ps.startTime(n, p.Template))
+	if x.lost = ps.nodes.state[n].lost; x.lost {
 		return // nobody has noticed that there is nothing left to run it
 	}
-	r.q.add(ready, evPodReady, int32(id), 0, x.gen)
+	ps.q.Add(ready, engine.PodReady, int32(id), 0, x.gen)
 }
 
 // bindVolumes fixes a pod with zonal volumes to the zone of its node.
-func (r *run) bindVolumes(id policy.PodID, n policy.NodeID) {
-	p, t := &r.pods[id], &r.world.Templates[r.pods[id].Template]
+func (ps *pods) bindVolumes(id policy.PodID, n policy.NodeID) {
+	p, t := &ps.all[id], &ps.scenario.Templates[ps.all[id].Template]
 	zonal := false
 	for i := range t.Volumes {
 		zonal = zonal || t.Volumes[i].Zonal
 	}
-	if !zonal || r.nodes[n].Market == policy.None {
+	if !zonal || ps.nodes.all[n].Market == policy.None {
 		return
 	}
-	p.VolumeZone = r.world.Markets[r.nodes[n].Market].Zone
-	if r.world.Workloads[t.Workload].Kind == policy.KindStatefulSet {
-		r.work[t.Workload].keepZone(r.podX[id].ordinal, p.VolumeZone)
+	p.VolumeZone = ps.scenario.Markets[ps.nodes.all[n].Market].Zone
+	if ps.scenario.Workloads[t.Workload].Kind == policy.KindStatefulSet {
+		ps.workloads.state[t.Workload].keepZone(ps.state[id].ordinal, p.VolumeZone)
 	}
 }
 
 // startTime is how long a pod of template t needs on node n to be ready.
-func (r *run) startTime(n policy.NodeID, t policy.TemplateID) time.Duration {
-	d := r.delays.Start
-	if r.nodeX[n].firstOf(int(t)) {
-		d += r.delays.Pull
+func (ps *pods) startTime(n policy.NodeID, t policy.TemplateID) time.Duration {
+	d := ps.delays.Start + ps.delays.ReadyAfter(ps.scenario.Templates[t].Startup)
+	if ps.nodes.state[n].firstOf(int(t)) {
+		d += ps.delays.Pull
 	}
-	if stated := r.world.Templates[t].Startup; stated > 0 {
-		d += stated
-	} else {
-		d += r.delays.Ready
-	}
-	return time.Duration(float64(d) * r.slowFactor)
+	return time.Duration(float64(d) * ps.faults.slowFactor)
 }
 
-func (r *run) podReady(id policy.PodID) {
-	p := &r.pods[id]
+func (ps *pods) ready(id policy.PodID) {
+	p := &ps.all[id]
 	if p.Phase != policy.PodStarting {
 		return
 	}
-	p.Phase, p.ReadySince = policy.PodReady, r.q.now
-	r.podsChanged(p.Node)
-	if r.kar.held {
-		r.pollAt(r.q.now)
+	p.Phase, p.ReadySince = policy.PodReady, ps.q.Now
+	ps.consolidation.notePods(p.Node)
+	if ps.consolidation.held {
+		ps.consolidation.pollAt(ps.q.Now)
 	}
-	r.touchPod(id)
-	r.filled(id)
-	r.countReady(id, 1)
-	r.log.add(r.q.now, logReady, p.Name, "", 0)
-	w := r.world.Templates[p.Template].Workload
-	if r.q.now >= r.window.From && r.world.Workloads[w].Kind != policy.KindDaemonSet {
-		r.readyTimes = append(r.readyTimes, int64(r.q.now-p.Created))
+	ps.touch(id)
+	ps.serving.filled(id)
+	ps.countReady(id, 1)
+	ps.log.Add(ps.q.Now, engine.RecordReady, p.Name, "", 0)
+	w := ps.scenario.Templates[p.Template].Workload
+	if ps.q.Now >= ps.window.From && ps.scenario.Workloads[w].Kind != policy.KindDaemonSet {
+		ps.readyTimes = append(ps.readyTimes, int64(ps.q.Now-p.Created))
 	}
-	switch x := &r.podX[id]; {
+	switch x := &ps.state[id]; {
 	case x.gang >= 0:
-		r.readyGang(x.gang)
+		ps.gangs.podReady(x.gang)
 	case x.job >= 0:
-		r.startTask(id)
+		ps.jobs.startTask(id)
 	}
-	if r.world.Workloads[w].Kind == policy.KindStatefulSet {
-		r.reconcile(w) // the next ordinal may be waiting
+	if ps.scenario.Workloads[w].Kind == policy.KindStatefulSet {
+		ps.workloads.reconcile(w) // the next ordinal may be waiting
 	}
 }
 
 // countReady adds d to the ready pods of id's workload and budgets. A pod whose
 // node was lost served no longer before.
-func (r *run) countReady(id policy.PodID, d int32) {
-	w := r.world.Templates[r.pods[id].Template].Workload
-	if x := &r.podX[id]; !x.lost {
-		r.serve(w, d, x.spot)
+func (ps *pods) countReady(id policy.PodID, d int32) {
+	w := ps.scenario.Templates[ps.all[id].Template].Workload
+	if x := &ps.state[id]; !x.lost {
+		ps.serving.serve(w, d, x.spot)
 	}
-	r.gauges[w].seen += d
-	r.touchWork(w)
-	r.updatePDBs(w)
+	ps.serving.of[w].seen += d
+	ps.workloads.touch(w)
+	ps.pdbs.update(w)
 }
 
 // serve adds d to the pods of w that serve.
-func (r *run) serve(w policy.WorkloadID, d int32, spot bool) {
-	g := &r.gauges[w]
-	g.advance(r.q.now, r.window)
+func (sv *serving) serve(w policy.WorkloadID, d int32, spot bool) {
+	g := &sv.of[w]
+	g.advance(sv.q.Now, sv.window)
 	g.ready += d
 	if spot {
 		g.readySpot += d
 	}
-	r.touchedWork(w)
+	sv.watch.workload(w)
 }
 
-// deletePod asks a pod to end. Its place on the node is free when it has.
-func (r *run) deletePod(id policy.PodID, cause policy.EndCause) {
-	r.deletePodWithin(id, cause, r.world.Templates[r.pods[id].Template].Grace)
+// delete asks a pod to end. Its place on the node is free when it has.
+func (ps *pods) delete(id policy.PodID, cause policy.EndCause) {
+	ps.deleteWithin(id, cause, ps.scenario.Templates[ps.all[id].Template].Grace)
 }
 
-// deletePodWithin asks a pod to end within grace.
-func (r *run) deletePodWithin(id policy.PodID, cause policy.EndCause, grace time.Duration) {
-	p := &r.pods[id]
+// deleteWithin asks a pod to end within grace.
+func (ps *pods) deleteWithin(id policy.PodID, cause policy.EndCause, grace time.Duration) {
+	p := &ps.all[id]
 	switch p.Phase {
 	case policy.PodGone, policy.PodTerminating:
 		return
 	case policy.PodPending:
-		r.retire(id)
-		r.podGone(id, cause)
+		ps.retire(id)
+		ps.remove(id, cause)
 		return
 	}
-	r.retire(id)
-	if r.podX[id].lost {
+	ps.retire(id)
+	if ps.state[id].lost {
 		return // no kubelet ends it: it goes with the Node
 	}
-	r.q.add(r.q.now.Add(min(r.delays.Terminate, grace)), evPodGone, int32(id), int32(cause), r.podX[id].gen)
+	ps.q.Add(ps.q.Now.Add(min(ps.delays.Terminate, grace)), engine.PodGone, int32(id), int32(cause), ps.state[id].gen)
 }
 
 // retire takes a pod out of what its workload counts: it serves no longer and
 // the workload replaces it.
-func (r *run) retire(id policy.PodID) {
-	p := &r.pods[id]
-	was, job := p.Phase, r.podX[id].job
+func (ps *pods) retire(id policy.PodID) {
+	p := &ps.all[id]
+	was, job := p.Phase, ps.state[id].job
 	if job >= 0 {
-		r.stopTask(id)
-		r.podX[id].job = -1
+		ps.jobs.stopTask(id)
+		ps.state[id].job = -1
 	}
 	if p.Phase == policy.PodPending {
-		r.disown(id)
-		r.sched.Withdraw(id)
+		ps.queue.disown(id)
+		ps.sched.Withdraw(id)
 	}
 	if p.Node != policy.None {
-		if !r.world.Templates[p.Template].DaemonSet {
-			r.podEvent(p.Node)
+		if !ps.scenario.Templates[p.Template].DaemonSet {
+			ps.consolidation.notePodEvent(p.Node)
 		}
 		// A terminating pod holds its place but counts in no spread.
-		r.space.Terminating(p, p.Node)
-		r.podsChanged(p.Node)
-		r.sched.Changed(p.Node)
+		ps.space.Terminating(p, p.Node)
+		ps.consolidation.notePods(p.Node)
+		ps.sched.Changed(p.Node)
 	}
-	p.Phase, p.Deleting = policy.PodTerminating, r.q.now
-	w := r.world.Templates[p.Template].Workload
-	r.work[w].active--
-	r.leave(id, was)
-	r.touchedWork(w)
-	r.recountRequired(w)
-	r.touchPod(id)
+	p.Phase, p.Deleting = policy.PodTerminating, ps.q.Now
+	w := ps.scenario.Templates[p.Template].Workload
+	ps.workloads.state[w].active--
+	ps.serving.leave(id, was)
+	ps.watch.workload(w)
+	ps.serving.recountRequired(w)
+	ps.touch(id)
 	if was == policy.PodReady {
-		r.countReady(id, -1)
+		ps.countReady(id, -1)
 	} else {
-		r.updatePDBs(w)
+		ps.pdbs.update(w)
 	}
-	if x := &r.podX[id]; job >= 0 && x.gang >= 0 {
-		r.loseGang(x.gang)
+	if x := &ps.state[id]; job >= 0 && x.gang >= 0 {
+		ps.gangs.lose(x.gang)
 	} else if job >= 0 {
-		r.reconcileJob(int(job))
-	} else if r.world.Workloads[w].Kind != policy.KindStatefulSet {
-		r.reconcile(w)
+		ps.jobs.reconcile(int(job))
+	} else if ps.scenario.Workloads[w].Kind != policy.KindStatefulSet {
+		ps.workloads.reconcile(w)
 	}
 }
 
-// podGone removes a pod that has ended, or went down with its node.
-func (r *run) podGone(id policy.PodID, cause policy.EndCause) {
-	p, x := &r.pods[id], &r.podX[id]
-	n, w, gang := p.Node, r.world.Templates[p.Template].Workload, x.gang
-	ended := policy.EndedPod{Name: p.Name, Template: p.Template, Start: p.Bound, End: r.q.now, Cause: cause}
+// remove removes a pod that has ended, or went down with its node.
+func (ps *pods) remove(id policy.PodID, cause policy.EndCause) {
+	p, x := &ps.all[id], &ps.state[id]
+	n, w, gang := p.Node, ps.scenario.Templates[p.Template].Workload, x.gang
+	ended := policy.EndedPod{Name: p.Name, Template: p.Template, Start: p.Bound, End: ps.q.Now, Cause: cause}
 	if n != policy.None {
-		ended.Node = r.nodes[n].Name
-		r.space.Unbind(p, n)
-		r.podsChanged(n)
-		r.sched.Changed(n)
-		r.touched(n)
-		r.holdDevices(p.Template, -1)
-		if !r.world.Templates[p.Template].DaemonSet {
-			r.nodeX[n].pods--
-			r.held.advance(r.q.now, r.window)
-			r.held.boundPods--
-			r.wantScan()
+		ended.Node = ps.nodes.all[n].Name
+		ps.space.Unbind(p, n)
+		ps.consolidation.notePods(n)
+		ps.sched.Changed(n)
+		ps.watch.node(n)
+		ps.budgets.hold(p.Template, -1)
+		if !ps.scenario.Templates[p.Template].DaemonSet {
+			ps.nodes.state[n].pods--
+			ps.nodes.held.advance(ps.q.Now, ps.window)
+			ps.nodes.held.boundPods--
+			ps.autoscaler.want()
 		}
-	} else if k := slices.Index(r.pending, id); k >= 0 {
-		r.pending = slices.Delete(r.pending, k, k+1) // its slot may be used again at once
+	} else if k := slices.Index(ps.queue.pending, id); k >= 0 {
+		ps.queue.pending = slices.Delete(ps.queue.pending, k, k+1) // its slot may be used again at once
 	}
-	r.unconsolidated()
-	r.ended = append(r.ended, ended)
-	r.log.add(r.q.now, logEnded, p.Name, "", int64(cause))
-	ws := &r.work[w]
+	ps.consolidation.noteChange()
+	ps.observer.ended = append(ps.observer.ended, ended)
+	ps.log.Add(ps.q.Now, engine.RecordEnded, p.Name, "", int64(cause))
+	ws := &ps.workloads.state[w]
 	last := ws.pods[len(ws.pods)-1]
 	ws.pods[x.place] = last
-	r.podX[last].place = x.place
+	ps.state[last].place = x.place
 	ws.pods = ws.pods[:len(ws.pods)-1]
 	p.Phase, p.Node, p.Name = policy.PodGone, policy.None, ""
 	x.gen++
-	r.touchPod(id)
-	r.freePods = append(r.freePods, id)
-	r.reconcile(w)
+	ps.touch(id)
+	ps.free = append(ps.free, id)
+	ps.workloads.reconcile(w)
 	if gang >= 0 {
-		r.gangPodGone(gang)
+		ps.gangs.podGone(gang)
 	}
-	r.wantSchedule()
-	if n != policy.None && r.nodeX[n].drain >= 0 {
-		r.continueDrain(int(r.nodeX[n].drain), r.drains[r.nodeX[n].drain].gen)
+	ps.queue.want()
+	if n != policy.None && ps.nodes.state[n].drain >= 0 {
+		ps.drains.proceed(int(ps.nodes.state[n].drain), ps.drains.all[ps.nodes.state[n].drain].gen)
 	}
 }
 
-// touchPod says that both views have yet to see pod id.
-func (r *run) touchPod(id policy.PodID) {
-	x := &r.podX[id]
-	for v := range r.view {
+// touch says that both views have yet to see pod id.
+func (ps *pods) touch(id policy.PodID) {
+	x := &ps.state[id]
+	for v := range ps.observer.view {
 		if bit := uint8(1) << v; x.dirty&bit == 0 {
 			x.dirty |= bit
-			r.view[v].pods = append(r.view[v].pods, id)
+			ps.observer.view[v].pods = append(ps.observer.view[v].pods, id)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // priced returns a day of a pool of one type, m5.large at $0.096 on demand, whose
 // spot price is $0.039 but from six to nine hours after the start, when it is dear.
 // Eight more pods are wanted from seven o'clock on.
-func priced(t *testing.T, backend, markets, more string, dear policy.Money) *scenarios.World {
+func priced(t *testing.T, backend, markets, more string, dear policy.Money) *scenarios.BoundScenario {
 	t.Helper()
 	provider, kind, zones := "aws", "m5.large", []string{"a", "b"}
 	if strings.Contains(backend, "rackspace") {
@@ -120,7 +120,7 @@ func TestMaxPriceSaysWhyPodsWait(t *testing.T) {
 		policies := mustPolicy(t, spec)
 		from, until := w.Start.Add(6*time.Hour), w.Start.Add(9*time.Hour)
 		said, steps := 0, 0
-		mustRun(t, Config{Stage: mustStage(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1, Observed: func(s *policy.Snapshot, p *policy.Plan) {
+		mustRun(t, Config{Prepared: mustStage(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1, Observed: func(s *policy.Snapshot, p *policy.Plan) {
 			for _, h := range p.Holds {
 				dear := strings.Contains(h.Why.Text, "maxPrice, $0.06 an hour: the cheapest costs $0.09 in")
 				if dear && (s.Now < from || s.Now >= until) {

@@ -19,7 +19,7 @@ func TestShortNoticeCutsDrains(t *testing.T) {
 	for _, provider := range []string{policy.AWS, policy.GCP} {
 		b := one(12)
 		b.budget(0, policy.Quantity{Set: true, N: 2})
-		b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(2 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
+		b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
 		for i := range b.w.Markets {
 			b.w.Markets[i].Provider = provider
 		}
@@ -63,7 +63,7 @@ func TestOnDemandIsRefused(t *testing.T) {
 				job.Releases = append(job.Releases, at(time.Duration(h)*time.Hour))
 			}
 			b.w.Workloads[0].Job, b.w.Workloads[0].Schedule = job, nil
-			res := mustRun(t, Config{Stage: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: seed, Check: true})
+			res := mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: seed, Check: true})
 			refused[shortages] += res.Refusals
 			if res.Reclaims != 0 || res.JobsDone != 19*24 {
 				t.Errorf("seed %d: %d nodes on demand taken, %d jobs done; want 0 and all", seed, res.Reclaims, res.JobsDone)

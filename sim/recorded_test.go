@@ -67,7 +67,7 @@ func TestRecordedAvailability(t *testing.T) {
 
 // recorded returns when something happened in a spot market, by the words of a line of the
 // log, and which probe of it comes after: the last where none does, below 0 on demand.
-func recorded(t *testing.T, w *scenarios.World, words []string) (when policy.Time, m policy.MarketID, next int) {
+func recorded(t *testing.T, w *scenarios.BoundScenario, words []string) (when policy.Time, m policy.MarketID, next int) {
 	t.Helper()
 	m = policy.MarketID(slices.IndexFunc(w.Markets, func(m policy.Market) bool { return m.Name == words[3] }))
 	if w.Markets[m].Capacity != policy.Spot {

@@ -4,27 +4,25 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/driver"
-	"github.com/spotter-dev/spotter/policy/place"
-	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/scenarios/weather"
-	"github.com/spotter-dev/spotter/sim/fleet"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
 	"github.com/spotter-dev/spotter/sim/scheduler"
 )
 
-// A Config says what to run. Stage, Policy and Seed are required.
+// A Config says what to run. Prepared, Policy and Seed are required.
 type Config struct {
-	Stage      *Stage
+	Prepared   *Prepared
 	Policy     policy.Policy
 	Forecaster driver.Forecaster // nil leaves forecasts at zero
 	Seed       uint64
 
-	// Weather is the weather of (Stage, Seed) if it was drawn before; nil
+	// Weather is the weather of (Prepared, Seed) if it was drawn before; nil
 	// draws it.
 	Weather *weather.Weather
 
@@ -60,7 +58,7 @@ type Config struct {
 	LowestPrice bool
 }
 
-// Run plays cfg.Policy through the stage's warm-up and window.
+// Run plays cfg.Policy through the warm-up and the window of the scenario.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r, err := newRun(cfg)
 	if err != nil {
@@ -68,175 +66,92 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	r.begin()
 	if err := r.play(ctx); err != nil {
-		return nil, fmt.Errorf("%s under %s, seed %d: %w", r.world.Name, cfg.Policy.Name(), cfg.Seed, err)
+		return nil, fmt.Errorf("%s under %s, seed %d: %w", r.scenario.Name, cfg.Policy.Name(), cfg.Seed, err)
 	}
 	return r.finish()
 }
 
-// A run is the simulated cluster and market: the observer, the actuator and the
-// store of its driver.
+// A run is one play of a policy: the parts of it, and what wires them.
 type run struct {
-	cfg     Config
-	watched watched
-	stage   *Stage
-	world   *scenarios.World
-	weather *weather.Weather
-	delays  Delays
+	*environment
+	market *market.Market
+	cluster
+	provisioners
 
-	// registerMax is the longest that a node of any market takes to join.
-	registerMax time.Duration
+	pools    *pools
+	bills    *bills
+	observer *observer
+	decider  *decider
+	faults   *faults
+	actuator *actuator
+	checker  *checker
+	watch    *watch
+}
 
-	window  billing.Span
-	q       queue
-	log     *journal
-	result  *Result
-	space   *place.Space
-	sched   *scheduler.Scheduler
-	driver  *driver.Driver
-	saved   policy.Memory
-	failure error
+// A cluster is what Kubernetes keeps and does.
+type cluster struct {
+	space     *placement.Space
+	sched     *scheduler.Scheduler
+	nodes     *nodes
+	pods      *pods
+	queue     *schedulingQueue
+	workloads *workloads
+	pdbs      *disruptionBudgets
+	jobs      *jobs
+	gangs     *gangs
+	serving   *serving
+	budgets   *gpuBudgets
+	drains    *drains
+}
 
-	nodes     []policy.Node
-	nodeX     []nodeState
-	freeNodes []policy.NodeID
-	launched  int
-	tokens    map[string]policy.NodeID
-
-	pods     []policy.Pod
-	podX     []podState
-	freePods []policy.PodID
-	pending  []policy.PodID
-	failed   []bool // by template; this and the next two are scratch of schedule
-	stays    []bool // by template: preemption makes no room
-	victims  []policy.PodID
-	lowest   int32 // the least priority of any template
-
-	work   []workState
-	gauges []gauge
-	pdbs   []policy.PDB
-	pdbOf  [][]policy.WorkloadID
-
-	// budgets are as every snapshot shows them; budgetsOf says by template, and so
-	// by workload, which of them count its pods, and suspended which jobs are.
-	budgets   []policy.Budget
-	budgetX   []budgetState
-	budgetsOf [][]int32
-	suspended []bool
-
-	jobs     []jobRun
-	jobsOf   [][]int32 // by workload, the instances that have work left
-	gangs    []gangRun
-	gangOf   []int32 // by workload, its gang in the world or -1
-	gangOpen []int32 // by gang of the world, its instance of which not all jobs are released, or -1
-	drains   []drain
-	active   []int32 // drains under way
-	market   []marketState
-	pools    []policy.Pool // as every snapshot shows them
-	poolX    []poolState
-	inflight []policy.NodeID // launched and not yet initialized
-	auto     *autoscaler     // nil where no pool has Auto Scaling groups
-	held     holding
-	kept     []kept           // by pool
-	account  *billing.Account // of nodes on demand; nil where nothing was paid for in advance
-	daemons  []policy.TemplateID
-
-	// What is planned already, so that it is planned once: the scheduler and
-	// the provisioner, and when the next look for savings and step are due.
-	scheduling             bool
-	moved                  bool        // since the scheduler ran last: pods that found no node may find one
-	flushAt                policy.Time // of the last try planned for pods that found no node at all
-	provisionAt            policy.Time
-	fresh                  bool        // pods came since the provisioner looked last
-	stepAt, stepped        policy.Time // of the next step, and of the last
-	batchFrom, lastPending policy.Time
-
-	// Faults in force.
-	down       bool // the controller
-	slowFactor float64
-	modelDown  scenarios.ModelFailure
-
-	onlyGroups bool // no pool has another provisioner than the Cluster Autoscaler
-	readyTimes []int64
-	gangWaits  []int64 // milliseconds from release to the first start
-	kar        consolidation
-	requestBuf []fleet.Offering // scratch
-	exotic     []bool           // by instance type: it has accelerators or is bare metal
-	batch      place.Batch      // of the provisioner; scratch
-	halves     []half           // NodePools that Karpenter serves, in its order
-	lives      []lived          // kept for the checkers only
-	checked    recount
-	pdbsDirty  [2]bool
-	view       [2]view
-	turn       int
-	ended      []policy.EndedPod
-	warned     map[string]bool
+// The provisioners buy nodes and give them back.
+type provisioners struct {
+	karpenter     *karpenterProvisioner
+	consolidation *consolidation
+	autoscaler    *autoscaler
+	groups        *scalingGroups
+	scaleDown     *scaleDown
 }
 
 func newRun(cfg Config) (*run, error) {
-	st := cfg.Stage
-	r := &run{cfg: cfg, stage: st, world: st.world, window: st.window, delays: DefaultDelays(),
-		tokens: make(map[string]policy.NodeID), warned: make(map[string]bool), slowFactor: 1}
-	if cfg.Delays != nil {
-		r.delays = *cfg.Delays
-	}
-	if err := cfg.checkSample(st.window); err != nil {
+	e, drawn, err := newEnvironment(cfg)
+	if err != nil {
 		return nil, err
 	}
-	r.weather = cfg.Weather
-	if r.weather == nil {
-		w, err := st.NewWeather(cfg.Seed)
-		if err != nil {
-			return nil, fmt.Errorf("drawing the weather of %s: %w", r.world.Name, err)
-		}
-		r.weather = w
-	}
-	r.result = &Result{Scenario: r.world.Name, Policy: cfg.Policy.Name(), Seed: cfg.Seed, Window: st.window, Weather: r.weather.Digest()}
-	r.log = newJournal(r.header(), cfg.Log)
-	r.log.watch = cfg.Watch
-	r.watched.sampleAt = st.window.From
-	r.space = place.New(r.world.Templates, r.world.Zones)
-	r.sched = scheduler.New(r.space, r.world.Templates, r.spreadTogether)
-	r.q.now = st.begin
-	r.newMarkets()
-	r.newKept()
-	r.newGroups()
-	r.newAccount()
-	r.newWorkloads()
-	r.newGangs()
-	r.newBudgets()
-	r.newViews()
-	r.driver = r.newDriver(policy.Memory{})
+	r := &run{environment: e}
+	r.market = market.New(market.Config{Seed: cfg.Seed, Unavailable: e.delays.Unavailable, AuctionNotice: e.delays.RackspaceNotice,
+		LowestPrice: cfg.LowestPrice}, e.prepared.prices, drawn, &e.q)
+	r.space = placement.New(e.scenario.Templates, e.scenario.Zones)
+	r.sched = scheduler.New(r.space, e.scenario.Templates, e.spreadTogether)
+	r.allocate()
+	r.wireCluster()
+	r.wireProvisioners()
+	r.wireDriver()
+	r.initialize()
 	return r, nil
 }
 
-// newDriver returns a driver of the run's policy that starts from memory m.
-func (r *run) newDriver(m policy.Memory) *driver.Driver {
-	w := driver.World{Observer: r, Actuator: r, Ranker: r, Enforcer: r, Store: r, Recorder: r.cfg.Recorder}
-	if r.cfg.Forecaster != nil {
-		w.Forecaster = faultyForecaster{r}
-		if slices.ContainsFunc(r.world.Signals, func(c scenarios.SignalCurve) bool { return c.Hazard != nil }) {
-			w.Forecaster = recordedForecaster{r, w.Forecaster}
-		}
-	}
-	return driver.New(w, r.cfg.Policy, m)
-}
-
-// header is what the hash covers before the first event.
-func (r *run) header() []byte {
-	var b []byte
-	b = append(b, r.world.Digest[:]...)
-	b = append(b, r.world.TraceDigest[:]...)
-	b = fmt.Appendf(b, "%s\x00%d\x00%d\x00%d\x00", r.cfg.Policy.Name(), r.cfg.Seed, r.window.From, r.window.To)
-	return append(b, r.result.Weather[:]...)
+// initialize gives the parts what the scenario says of them.
+func (r *run) initialize() {
+	r.pools.init()
+	r.karpenter.init()
+	r.groups.init()
+	r.bills.init()
+	r.workloads.init()
+	r.jobs.init()
+	r.gangs.init()
+	r.budgets.init()
+	r.observer.init()
+	r.decider.driver = r.decider.newDriver(policy.Memory{})
 }
 
 // begin puts up the cluster as it is when warm-up begins.
 func (r *run) begin() {
-	r.q.add(r.window.From, evMeter, 0, 0, 0)
-	r.planFaults()
-	r.startWorkloads()
-	r.startNodes()
-	r.planStep(r.q.now)
+	r.q.Add(r.window.From, engine.MeteringBegins, 0, 0, 0)
+	r.faults.plan()
+	r.workloads.start()
+	r.nodes.start()
+	r.decider.plan(r.q.Now)
 }
 
 // play handles events until the end. The end itself is not metered, and what
@@ -246,182 +161,131 @@ func (r *run) play(ctx context.Context) error {
 		if n&1023 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e, ok := r.q.next(r.window.To - 1)
+		e, ok := r.q.Next(r.window.To - 1)
 		if !ok {
 			break
 		}
 		r.result.Events++
 		r.handle(&e)
 		if r.failure == nil && r.cfg.Check {
-			r.failure = r.check()
+			r.failure = r.checker.check()
 		}
 		if r.failure == nil && (r.cfg.Watch != nil || r.cfg.Sample > 0) {
-			r.passInstant()
+			r.watch.passInstant()
 		}
 		if r.failure != nil {
-			return fmt.Errorf("at %v (%v after start): %w", r.q.now, r.q.now.Sub(r.world.Start), r.failure)
+			return fmt.Errorf("at %v (%v after start): %w", r.q.Now, r.q.Now.Sub(r.scenario.Start), r.failure)
 		}
 	}
 	return nil
 }
 
-func (r *run) handle(e *event) {
-	switch e.kind() {
-	case evMeter:
+func (r *run) handle(e *engine.Event) {
+	switch e.Kind() {
+	case engine.MeteringBegins:
 		// The integrals cut themselves at the window's edge; nothing to do but
 		// to let the queue stop here.
-	case evFault:
-		r.fault(int(e.a), e.b == 0)
-	case evReplicas:
-		r.stepReplicas(policy.WorkloadID(e.a), int(e.b))
-	case evGrace:
-		r.countGrowth(policy.WorkloadID(e.a))
-	case evRetry:
-		r.retryPods(policy.WorkloadID(e.a))
-	case evRelease:
-		r.releaseJob(policy.WorkloadID(e.a), int(e.b))
-	case evJobDeadline:
-		r.settleJob(int(e.a), r.q.now)
-	case evRegistered, evInitialized, evNotice, evRecommend, evReclaim, evNodeGone, evExpire:
-		if r.nodeX[e.a].gen == e.gen {
-			r.handleNode(e.kind(), policy.NodeID(e.a), e.b)
+	case engine.FaultChanges:
+		r.faults.change(int(e.A), e.B == 0)
+	case engine.ReplicasChange:
+		r.workloads.stepReplicas(policy.WorkloadID(e.A), int(e.B))
+	case engine.GrowthCounts:
+		r.workloads.countGrowth(policy.WorkloadID(e.A))
+	case engine.PodsRetried:
+		r.workloads.retry(policy.WorkloadID(e.A))
+	case engine.JobReleased:
+		r.jobs.release(policy.WorkloadID(e.A), int(e.B))
+	case engine.JobDue:
+		r.jobs.settle(int(e.A), r.q.Now)
+	case engine.NodeRegistered, engine.NodeInitialized, engine.NodeNotice, engine.NodeRecommendation, engine.NodeReclaimed, engine.NodeGone, engine.NodeExpires:
+		if r.nodes.state[e.A].gen == e.Gen {
+			r.nodes.handle(e.Kind(), policy.NodeID(e.A), e.B)
 		}
-	case evPodReady, evPodGone, evPodFinished:
-		if r.podX[e.a].gen == e.gen {
-			r.handlePod(e.kind(), policy.PodID(e.a), e.b)
+	case engine.PodReady, engine.PodGone, engine.PodFinished:
+		if r.pods.state[e.A].gen == e.Gen {
+			r.pods.handle(e.Kind(), policy.PodID(e.A), e.B)
 		}
-	case evGang:
-		r.handleGang(e.a, e.b, e.gen)
-	case evDrain:
-		r.continueDrain(int(e.a), e.gen)
-	case evSchedule:
-		r.schedule()
-	case evProvision:
-		r.provision()
-	case evConsolidate:
-		r.disrupt()
-	case evScan:
-		r.scan()
-	case evFill:
-		r.fill(e.a)
-	case evStep:
-		r.step(e.gen)
+	case engine.GangTimer:
+		r.gangs.handle(e.A, e.B, e.Gen)
+	case engine.DrainContinues:
+		r.drains.proceed(int(e.A), e.Gen)
+	case engine.Schedule:
+		r.queue.schedule()
+	case engine.Provision:
+		r.karpenter.provision()
+	case engine.Disrupt:
+		r.consolidation.disrupt()
+	case engine.Scan:
+		r.autoscaler.scan()
+	case engine.GroupFills:
+		r.groups.fill(e.A)
+	case engine.Step:
+		r.decider.step(e.Gen)
 	}
 }
 
-func (r *run) handleNode(kind eventKind, n policy.NodeID, b int32) {
+func (ns *nodes) handle(kind engine.Kind, n policy.NodeID, b int32) {
 	switch kind {
-	case evRegistered:
-		r.register(n)
-	case evInitialized:
-		r.initialize(n)
-	case evNotice:
-		at := r.nodeX[n].reclaim
+	case engine.NodeRegistered:
+		ns.register(n)
+	case engine.NodeInitialized:
+		ns.initialize(n)
+	case engine.NodeNotice:
+		at := ns.state[n].reclaim
 		if b != 0 {
-			at = r.nodeX[n].outbid
+			at = ns.state[n].outbid
 		}
-		r.notice(n, at)
-	case evRecommend:
-		r.recommend(n)
-	case evReclaim:
-		r.reclaim(n)
-	case evNodeGone:
-		r.forgetNode(n)
-	case evExpire:
-		r.expire(n)
+		ns.notice(n, at)
+	case engine.NodeRecommendation:
+		ns.recommend(n)
+	case engine.NodeReclaimed:
+		ns.reclaim(n)
+	case engine.NodeGone:
+		ns.forget(n)
+	case engine.NodeExpires:
+		ns.expire(n)
 	}
 }
 
-func (r *run) handlePod(kind eventKind, p policy.PodID, cause int32) {
+func (ps *pods) handle(kind engine.Kind, p policy.PodID, cause int32) {
 	switch kind {
-	case evPodReady:
-		r.podReady(p)
-	case evPodGone:
-		r.podGone(p, policy.EndCause(cause))
-	case evPodFinished:
-		r.podFinished(p)
+	case engine.PodReady:
+		ps.ready(p)
+	case engine.PodGone:
+		ps.remove(p, policy.EndCause(cause))
+	case engine.PodFinished:
+		ps.jobs.podFinished(p)
 	}
-}
-
-// planStep makes the policy decide at t unless it does so before. An instant has one
-// step: what happens in that of the last one, also by what its plan does, is for the
-// next.
-func (r *run) planStep(t policy.Time) {
-	t = max(t, r.stepped+1)
-	if r.stepAt != 0 && r.stepAt <= t {
-		return
-	}
-	r.stepAt = t
-	r.q.add(t, evStep, 0, 0, 0)
-}
-
-// collect is how long refused launches and unschedulable pods are collected
-// before the policy is asked.
-const collect = 10 * time.Second
-
-// step lets the policy decide, unless this event was overtaken by an earlier
-// step, or the controller is down.
-func (r *run) step(int32) {
-	if r.stepAt != r.q.now {
-		return
-	}
-	r.stepAt = 0
-	if r.down {
-		return
-	}
-	r.stepped = r.q.now
-	r.result.Decisions++
-	step, err := r.driver.Step(context.Background())
-	if err != nil {
-		r.failure = err
-		return
-	}
-	if step.Warning != nil && !r.warned[step.Warning.Error()] && len(r.warned) < 20 {
-		r.warned[step.Warning.Error()] = true
-		r.result.Warnings = append(r.result.Warnings, step.Warning.Error())
-	}
-	if r.cfg.Observed != nil {
-		r.cfg.Observed(step.Snapshot, &step.Plan)
-	}
-	r.log.add(r.q.now, logStep, "", "", int64(len(step.Plan.Launches)+len(step.Plan.Drains)))
-	r.planStep(step.Plan.Wake)
-}
-
-// Save keeps the memory, as a store that survives the controller does.
-func (r *run) Save(_ context.Context, m *policy.Memory) error {
-	r.saved = *m
-	r.noteBudgets(m)
-	return nil
 }
 
 // finish settles what is still open at the end of the window.
 func (r *run) finish() (*Result, error) {
 	end := r.window.To
-	for i := range r.jobs {
-		r.settleJob(i, end)
+	for i := range r.jobs.all {
+		r.jobs.settle(i, end)
 	}
-	for i := range r.nodes {
-		if r.nodes[i].Phase != policy.NodeGone && !r.nodeX[i].billed {
-			r.bill(policy.NodeID(i), end)
+	for i := range r.nodes.all {
+		if r.nodes.all[i].Phase != policy.NodeGone && !r.nodes.state[i].billed {
+			r.bills.charge(policy.NodeID(i), end)
 		}
 	}
 	r.fillFigures()
-	r.fillBudgets()
-	r.fillGangs()
-	r.fillViolations()
+	r.budgets.fill()
+	r.gangs.fill()
+	r.pools.fillViolations()
 	if r.cfg.Check {
-		if err := r.checkMoney(); err != nil {
+		if err := r.checker.checkMoney(); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r.result.Workloads {
 		w := &r.result.Workloads[i]
-		r.log.add(end, logIncident, w.Name, "", w.Outage.Milliseconds())
+		r.log.Add(end, engine.RecordIncident, w.Name, "", w.Outage.Milliseconds())
 	}
-	r.log.add(end, logBill, "", "", int64(r.result.Bill))
-	r.passEnd()
+	r.log.Add(end, engine.RecordBill, "", "", int64(r.result.Bill))
+	r.watch.passEnd()
 	var err error
-	r.result.Hash, err = r.log.digest()
+	r.result.Hash, err = r.log.Digest()
 	if err != nil {
 		return nil, fmt.Errorf("writing the event log: %w", err)
 	}

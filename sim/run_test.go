@@ -43,9 +43,9 @@ func mustForecaster(t testing.TB) *models.ClosedForm {
 	return f
 }
 
-func mustStage(t testing.TB, w *scenarios.World) *Stage {
+func mustStage(t testing.TB, w *scenarios.BoundScenario) *Prepared {
 	t.Helper()
-	s, err := NewStage(w)
+	s, err := Prepare(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +110,11 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 		}
 	}()
 	w := randomWorld(seed)
-	stage, err := NewStage(w)
+	stage, err := Prepare(w)
 	if err != nil {
 		return err
 	}
-	cfg := Config{Stage: stage, Policy: mustPolicy(t, specs[seed%uint64(len(specs))]), Forecaster: mustForecaster(t), Seed: seed, Check: true}
+	cfg := Config{Prepared: stage, Policy: mustPolicy(t, specs[seed%uint64(len(specs))]), Forecaster: mustForecaster(t), Seed: seed, Check: true}
 	var bad error
 	last := policy.Time(0)
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
@@ -155,7 +155,7 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 }
 
 // calmWorld has one size of node, one price and no reclaims.
-func calmWorld() *scenarios.World {
+func calmWorld() *scenarios.BoundScenario {
 	b := newBuilder(48 * time.Hour)
 	b.w.Intensity = 0
 	b.markets(1, 1, false)
@@ -167,7 +167,7 @@ func calmWorld() *scenarios.World {
 // TestCalm checks the bill against the plain sum: six pods, two to a node of
 // $0.20/h, make three nodes for 48 hours.
 func TestCalm(t *testing.T) {
-	res := mustRun(t, Config{Stage: mustStage(t, calmWorld()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	res := mustRun(t, Config{Prepared: mustStage(t, calmWorld()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if want := 3 * 48 * 200_000 * policy.Money(1); res.Bill != want || res.OnDemandBill != want {
 		t.Errorf("bill %v (on-demand %v), want %v", res.Bill, res.OnDemandBill, want)
 	}
@@ -188,14 +188,14 @@ func TestPodValue(t *testing.T) {
 // TestSpotIsCheaper moves everything to spot in a calm world: from then on each
 // of the nodes costs 30 %.
 func TestSpotIsCheaper(t *testing.T) {
-	res := mustRun(t, Config{Stage: mustStage(t, calmWorld()), Policy: mustPolicy(t, "spot"), Seed: 1, Check: true})
+	res := mustRun(t, Config{Prepared: mustStage(t, calmWorld()), Policy: mustPolicy(t, "spot"), Seed: 1, Check: true})
 	if want := 3 * 48 * 60_000 * policy.Money(1); res.Bill != want || res.SpotShare != 1 {
 		t.Errorf("bill %v at spot share %v, want %v at 1", res.Bill, res.SpotShare, want)
 	}
 }
 
 // stormy has reclaims in plenty.
-func stormy(intensity float64) *scenarios.World {
+func stormy(intensity float64) *scenarios.BoundScenario {
 	b := newBuilder(48 * time.Hour)
 	b.w.Intensity = intensity
 	b.markets(3, 2, false)
@@ -210,9 +210,9 @@ func stormy(intensity float64) *scenarios.World {
 // that seeds differ.
 func TestEqualWeather(t *testing.T) {
 	stage := mustStage(t, stormy(300))
-	a := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spot"), Seed: 7})
-	b := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "on-demand"), Seed: 7})
-	c := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spot"), Seed: 8})
+	a := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 7})
+	b := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "on-demand"), Seed: 7})
+	c := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 8})
 	if a.Weather != b.Weather || a.Hash == b.Hash || a.Weather == c.Weather {
 		t.Errorf("weather %x under spot, %x under on-demand, %x under another seed", a.Weather[:4], b.Weather[:4], c.Weather[:4])
 	}
@@ -225,7 +225,7 @@ func TestEqualWeather(t *testing.T) {
 func TestSameHash(t *testing.T) {
 	stage := mustStage(t, stormy(20))
 	run := func() *Result {
-		return mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 3})
+		return mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 3})
 	}
 	first := run()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -238,14 +238,14 @@ func TestSameHash(t *testing.T) {
 // it unchanged: nothing of the future is in one.
 func TestNoLeak(t *testing.T) {
 	instant := testStart.Add(20 * time.Hour)
-	observe := func(w *scenarios.World) string { return seenUntil(t, w, instant) }
+	observe := func(w *scenarios.BoundScenario) string { return seenUntil(t, w, instant) }
 	plain := observe(stormy(5))
 	changed := stormy(5)
 	// A reclaim is announced at most an hour before: what is said up to the
 	// instant belongs to it.
 	announced := instant.Add(time.Hour) + 1
 	changed.Faults = []scenarios.Fault{
-		{Kind: scenarios.FaultSqueeze, At: announced, Duration: 5 * time.Hour, Share: 1},
+		{Kind: scenarios.FaultCapacityShortage, At: announced, Duration: 5 * time.Hour, Share: 1},
 		{Kind: scenarios.FaultZoneOutage, At: instant + 1, Duration: time.Hour, Zone: "z0"},
 		{Kind: scenarios.FaultPriceRamp, At: instant + 1, Duration: time.Hour, Factor: 4},
 	}
@@ -264,11 +264,11 @@ func TestNoLeak(t *testing.T) {
 }
 
 // seenUntil plays a world and returns the snapshots up to an instant, as text.
-func seenUntil(t *testing.T, w *scenarios.World, instant policy.Time) string {
+func seenUntil(t *testing.T, w *scenarios.BoundScenario, instant policy.Time) string {
 	t.Helper()
 	var b strings.Builder
 	after := false
-	cfg := Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 5}
+	cfg := Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 5}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		if after = s.Now > instant; !after {
 			fmt.Fprintf(&b, "%+v\n", *s)
@@ -293,8 +293,8 @@ func TestLog(t *testing.T) {
 	}
 	stage := mustStage(t, w)
 	var out bytes.Buffer
-	a := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spot"), Seed: 7, Log: &out})
-	b := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, "spot"), Seed: 7})
+	a := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 7, Log: &out})
+	b := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 7})
 	if a.Hash != b.Hash {
 		t.Error("writing the log changes the hash")
 	}

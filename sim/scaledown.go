@@ -4,10 +4,33 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/scheduler"
 )
 
-// shrinkScratch is what a look for unneeded nodes counts in.
-type shrinkScratch struct {
+// A scaleDown finds the nodes that the Cluster Autoscaler can do without, and gives them
+// back.
+type scaleDown struct {
+	*environment
+	*Autoscaler
+	drains *drains
+	groups *scalingGroups
+	nodes  *nodes
+	pdbs   *disruptionBudgets
+	pods   *pods
+	pools  *pools
+	sched  *scheduler.Scheduler
+	space  *placement.Space
+
+	// soft are, by pool, the taints of a node that is about to go.
+	soft [][]policy.Taint
+
+	// grown is when a group was made to grow last, failed when a node could not
+	// be emptied.
+	grown, failed policy.Time
+
+	// What a look counts in.
+	//
 	// allowed is what is left of each disruption budget; need is the same with
 	// the pods of one node taken off.
 	allowed, need []int32
@@ -16,7 +39,7 @@ type shrinkScratch struct {
 	// take no pods in thought, and moves what was moved in thought, in order.
 	candidates, closed []policy.NodeID
 	moves              []move
-	pods               []policy.PodID
+	moving             []policy.PodID
 }
 
 // A move takes a pod from one node to another in thought.
@@ -27,19 +50,18 @@ type move struct {
 
 // shrink finds out which nodes are not needed, and gives back those that have
 // not been for long enough. It returns when there is something to do next, 0 for never.
-func (r *run) shrink() (next policy.Time) {
-	a := r.auto
-	r.findUnneeded()
-	from := r.q.now
-	if a.grown != 0 {
-		from = max(from, a.grown.Add(a.DelayAfterAdd))
+func (s *scaleDown) shrink() (next policy.Time) {
+	s.findUnneeded()
+	from := s.q.Now
+	if s.grown != 0 {
+		from = max(from, s.grown.Add(s.DelayAfterAdd))
 	}
-	if a.failed != 0 {
-		from = max(from, a.failed.Add(a.DelayAfterFailure))
+	if s.failed != 0 {
+		from = max(from, s.failed.Add(s.DelayAfterFailure))
 	}
-	all, draining := a.EmptyMax, a.DrainMax
-	for _, d := range r.active {
-		if x := &r.drains[d]; x.actor == policy.ActorClusterAutoscaler {
+	all, draining := s.EmptyMax, s.DrainMax
+	for _, d := range s.drains.active {
+		if x := &s.drains.all[d]; x.actor == policy.ActorClusterAutoscaler {
 			all--
 			if x.pods {
 				draining--
@@ -49,26 +71,26 @@ func (r *run) shrink() (next policy.Time) {
 	// Empty nodes come first, and nodes with pods get what they leave
 	// (core/scaledown/budgets/budgets.go, CropNodes).
 	for _, pods := range [...]bool{false, true} {
-		for i := range r.nodes {
-			id, x := policy.NodeID(i), &r.nodeX[i]
-			if x.unneeded == 0 || r.nodes[i].Phase != policy.NodeInitialized || (x.pods > 0) != pods || !r.maySpare(r.groupOf(id)) {
+		for i := range s.nodes.all {
+			id, x := policy.NodeID(i), &s.nodes.state[i]
+			if x.unneeded == 0 || s.nodes.all[i].Phase != policy.NodeInitialized || (x.pods > 0) != pods || !s.groups.maySpare(s.groups.groupOf(id)) {
 				continue
 			}
-			due := max(from, x.unneeded.Add(a.UnneededTime))
+			due := max(from, x.unneeded.Add(s.UnneededTime))
 			switch {
-			case due > r.q.now:
+			case due > s.q.Now:
 				next = sooner(next, due)
 			case all > 0 && (!pods || draining > 0):
 				all--
 				if pods {
 					draining--
 				}
-				r.scaleIn(id)
+				s.scaleIn(id)
 			}
 		}
 	}
-	for i := range r.nodeX {
-		if x := &r.nodeX[i]; x.recheckAt > r.q.now && r.nodes[i].Phase == policy.NodeInitialized {
+	for i := range s.nodes.state {
+		if x := &s.nodes.state[i]; x.recheckAt > s.q.Now && s.nodes.all[i].Phase == policy.NodeInitialized {
 			next = sooner(next, x.recheckAt)
 		}
 	}
@@ -84,30 +106,29 @@ func sooner(a, b policy.Time) policy.Time {
 }
 
 // scaleIn begins to empty node id for good.
-func (r *run) scaleIn(id policy.NodeID) {
-	r.startDrain(id, nil, r.q.now.Add(r.auto.EvictionMax), policy.ActorClusterAutoscaler)
+func (s *scaleDown) scaleIn(id policy.NodeID) {
+	s.drains.start(id, nil, s.q.Now.Add(s.EvictionMax), policy.ActorClusterAutoscaler)
 }
 
 // findUnneeded brings up to date since when nodes are not needed. Pods that were
 // given a place on another node in thought hold it until the end of the look, so
 // that no room is counted twice.
-func (r *run) findUnneeded() {
-	s := &r.auto.scratch
+func (s *scaleDown) findUnneeded() {
 	s.allowed, s.candidates = s.allowed[:0], s.candidates[:0]
-	for i := range r.pdbs {
-		s.allowed = append(s.allowed, r.pdbs[i].Allowed)
+	for i := range s.pdbs.all {
+		s.allowed = append(s.allowed, s.pdbs.all[i].Allowed)
 	}
 	s.need = append(s.need[:0], s.allowed...)
 	found := 0
-	for i := range r.nodes {
+	for i := range s.nodes.all {
 		id := policy.NodeID(i)
 		switch {
-		case r.nodes[i].Phase == policy.NodeGone || r.groupIndex(id) < 0:
-		case !r.mayScaleIn(id) || r.nodeX[i].recheckAt > r.q.now:
-			r.setUnneeded(id, false)
-		case r.nodeX[i].pods == 0:
-			r.setUnneeded(id, true)
-			r.closeInThought(id)
+		case s.nodes.all[i].Phase == policy.NodeGone || s.groups.index(id) < 0:
+		case !s.mayScaleIn(id) || s.nodes.state[i].recheckAt > s.q.Now:
+			s.setUnneeded(id, false)
+		case s.nodes.state[i].pods == 0:
+			s.setUnneeded(id, true)
+			s.closeInThought(id)
 			found++
 		default:
 			s.candidates = append(s.candidates, id)
@@ -116,73 +137,74 @@ func (r *run) findUnneeded() {
 	// Nodes that were unneeded before come first, so that what was found once is
 	// not lost to the order in which nodes are looked at. More than can go soon are
 	// not looked for.
-	limit := r.unneededLimit()
+	limit := s.unneededLimit()
 	for _, before := range [...]bool{true, false} {
 		for _, id := range s.candidates {
-			x := &r.nodeX[id]
+			x := &s.nodes.state[id]
 			if x.stood != before {
 				continue
 			}
 			if found >= limit {
-				r.setUnneeded(id, false)
+				s.setUnneeded(id, false)
 				continue
 			}
-			unneeded := r.budgetsAllow(id) && r.emptyInThought(id)
-			r.setUnneeded(id, unneeded)
+			unneeded := s.budgetsAllow(id) && s.emptyInThought(id)
+			s.setUnneeded(id, unneeded)
 			if unneeded {
 				found++
 			} else {
-				x.recheckAt = r.q.now.Add(r.auto.RecheckTime)
+				x.recheckAt = s.q.Now.Add(s.RecheckTime)
 			}
 		}
 	}
-	r.putBack()
-	for i := range r.nodeX {
-		r.nodeX[i].stood = r.nodeX[i].unneeded != 0
+	s.putBack()
+	for i := range s.nodes.state {
+		s.nodes.state[i].stood = s.nodes.state[i].unneeded != 0
 	}
 }
 
 // unneededLimit returns how many nodes are found unneeded at most: those of the look
 // before, and twice what may go at once, up to what can go within UnneededTime
 // (core/scaledown/planner/planner.go, unneededNodesLimit).
-func (r *run) unneededLimit() int {
-	a, before := r.auto, 0
-	for i := range r.nodeX {
-		if r.nodeX[i].stood {
+func (s *scaleDown) unneededLimit() int {
+	before := 0
+	for i := range s.nodes.state {
+		if s.nodes.state[i].stood {
 			before++
 		}
 	}
-	loops := int(max(a.UnneededTime, a.ScanInterval) / a.ScanInterval)
-	return min(before+2*a.EmptyMax, a.EmptyMax*loops+a.EmptyMax)
+	loops := int(max(s.UnneededTime, s.ScanInterval) / s.ScanInterval)
+	return min(before+2*s.EmptyMax, s.EmptyMax*loops+s.EmptyMax)
 }
 
 // mayScaleIn reports whether node id is one that may be given back: nobody works
 // on it or is about to need it, and it is used little enough.
-func (r *run) mayScaleIn(id policy.NodeID) bool {
-	n, x := &r.nodes[id], &r.nodeX[id]
-	pool := &r.pools[n.Pool]
+func (s *scaleDown) mayScaleIn(id policy.NodeID) bool {
+	n, x := &s.nodes.all[id], &s.nodes.state[id]
+	pool := &s.pools.all[n.Pool]
 	if !n.Usable() || n.DoNotDisrupt || n.ActedBy != policy.ActorNone || x.nominated > 0 ||
-		pool.Consolidation == policy.ConsolidateNever || x.pods > 0 && (pool.Consolidation == policy.WhenEmpty || r.emptyOnly(n.Pool)) {
+		pool.Consolidation == policy.ConsolidateNever || x.pods > 0 && (pool.Consolidation == policy.WhenEmpty || s.pools.emptyOnly(n.Pool)) {
 		return false
 	}
-	return r.utilization(id) < r.auto.UtilizationMax && (n.Token == "" || !r.awaitsPods(n))
+	return s.utilization(id) < s.UtilizationMax && (n.Token == "" || !s.awaitsPods(n))
 }
 
 // emptyOnly reports whether only empty nodes of pool may be given back: what the
 // pool was told, or an exact share that others must keep.
-func (r *run) emptyOnly(pool policy.PoolID) bool { return r.poolX[pool].empty || r.poolX[pool].exact }
+func (pl *pools) emptyOnly(pool policy.PoolID) bool {
+	return pl.state[pool].empty || pl.state[pool].exact
+}
 
 // budgetsAllow reports whether each pod of node id may be moved, and what is left
 // of the disruption budgets lets all of them go at once.
-func (r *run) budgetsAllow(id policy.NodeID) bool {
-	s := &r.auto.scratch
+func (s *scaleDown) budgetsAllow(id policy.NodeID) bool {
 	copy(s.need, s.allowed)
-	for _, p := range r.space.Pods(id) {
-		if !r.scalable(p) {
+	for _, p := range s.space.Pods(id) {
+		if !s.scalable(p) {
 			return false
 		}
-		t := &r.world.Templates[r.pods[p].Template]
-		if t.DaemonSet || r.pods[p].Phase == policy.PodTerminating {
+		t := &s.scenario.Templates[s.pods.all[p].Template]
+		if t.DaemonSet || s.pods.all[p].Phase == policy.PodTerminating {
 			continue
 		}
 		for _, b := range t.PDBs {
@@ -196,17 +218,17 @@ func (r *run) budgetsAllow(id policy.NodeID) bool {
 
 // awaitsPods reports whether n was launched in place of a node that still has to
 // be emptied: until then it is protected from scale-in.
-func (r *run) awaitsPods(n *policy.Node) bool {
-	return slices.ContainsFunc(r.active, func(d int32) bool {
-		x := &r.drains[d]
-		return x.actor == policy.ActorUs && r.nodes[x.node].Pool == n.Pool
+func (s *scaleDown) awaitsPods(n *policy.Node) bool {
+	return slices.ContainsFunc(s.drains.active, func(d int32) bool {
+		x := &s.drains.all[d]
+		return x.actor == policy.ActorUs && s.nodes.all[x.node].Pool == n.Pool
 	})
 }
 
 // utilization returns the part of node id's CPU or memory that is requested,
 // whichever is more; of its accelerators alone where it has some.
-func (r *run) utilization(id policy.NodeID) float64 {
-	used, all := r.space.Requested(id), r.space.Allocatable(id)
+func (s *scaleDown) utilization(id policy.NodeID) float64 {
+	used, all := s.space.Requested(id), s.space.Allocatable(id)
 	if all.GPU > 0 {
 		return float64(used.GPU) / float64(all.GPU)
 	}
@@ -217,9 +239,9 @@ func (r *run) utilization(id policy.NodeID) float64 {
 // do are pods that nobody would make anew, that write to the node's own disk or
 // that belong to the system and have no budget, unless they are called safe to
 // evict; and all that are called unsafe.
-func (r *run) scalable(id policy.PodID) bool {
-	p := &r.pods[id]
-	t := &r.world.Templates[p.Template]
+func (s *scaleDown) scalable(id policy.PodID) bool {
+	p := &s.pods.all[id]
+	t := &s.scenario.Templates[p.Template]
 	if t.DaemonSet || p.Phase == policy.PodTerminating || t.Priority < expendable {
 		return true
 	}
@@ -229,101 +251,99 @@ func (r *run) scalable(id policy.PodID) bool {
 	if t.SafeToEvict {
 		return true
 	}
-	w := &r.world.Workloads[t.Workload]
+	w := &s.scenario.Workloads[t.Workload]
 	return w.Kind != policy.KindBare && !w.LocalStorage && (t.Namespace != "kube-system" || len(t.PDBs) == 1)
 }
 
 // emptyInThought seeks places elsewhere for the pods of node id. If there are
 // some for all of them they are moved there, and the node takes no pods any more,
 // until putBack.
-func (r *run) emptyInThought(id policy.NodeID) bool {
-	s := &r.auto.scratch
-	s.pods = s.pods[:0]
-	for _, p := range r.space.Pods(id) {
-		t := &r.world.Templates[r.pods[p].Template]
-		if !t.DaemonSet && r.pods[p].Phase != policy.PodTerminating && t.Priority >= expendable {
-			s.pods = append(s.pods, p)
+func (s *scaleDown) emptyInThought(id policy.NodeID) bool {
+	s.moving = s.moving[:0]
+	for _, p := range s.space.Pods(id) {
+		t := &s.scenario.Templates[s.pods.all[p].Template]
+		if !t.DaemonSet && s.pods.all[p].Phase != policy.PodTerminating && t.Priority >= expendable {
+			s.moving = append(s.moving, p)
 		}
 	}
-	r.closeInThought(id)
-	for _, p := range s.pods {
-		r.space.Unbind(&r.pods[p], id)
+	s.closeInThought(id)
+	for _, p := range s.moving {
+		s.space.Unbind(&s.pods.all[p], id)
 	}
-	r.sched.Changed(id)
+	s.sched.Changed(id)
 	first := len(s.moves)
-	for k, p := range s.pods {
-		x := r.pods[p]
+	for k, p := range s.moving {
+		x := s.pods.all[p]
 		x.Node, x.Phase = policy.None, policy.PodPending
-		to, ok := r.sched.Pick(&x)
+		to, ok := s.sched.Pick(&x)
 		if !ok {
-			for _, rest := range s.pods[k:] {
-				r.space.Bind(&r.pods[rest], id)
+			for _, rest := range s.moving[k:] {
+				s.space.Bind(&s.pods.all[rest], id)
 			}
-			r.moveBack(first)
+			s.moveBack(first)
 			s.closed = s.closed[:len(s.closed)-1]
-			r.reopen(id)
+			s.reopen(id)
 			return false
 		}
-		r.space.Bind(&x, to)
-		r.sched.Changed(to)
+		s.space.Bind(&x, to)
+		s.sched.Changed(to)
 		s.moves = append(s.moves, move{p, id, to})
 	}
-	for _, p := range s.pods {
-		for _, b := range r.world.Templates[r.pods[p].Template].PDBs {
+	for _, p := range s.moving {
+		for _, b := range s.scenario.Templates[s.pods.all[p].Template].PDBs {
 			s.allowed[b]--
 		}
 	}
 	return true
 }
 
-func (r *run) closeInThought(id policy.NodeID) {
-	r.auto.scratch.closed = append(r.auto.scratch.closed, id)
-	n := r.nodes[id]
+func (s *scaleDown) closeInThought(id policy.NodeID) {
+	s.closed = append(s.closed, id)
+	n := s.nodes.all[id]
 	n.Phase = policy.NodeDraining
-	r.space.SetNode(&n)
-	r.sched.Changed(id)
+	s.space.SetNode(&n)
+	s.sched.Changed(id)
 }
 
 // moveBack undoes the moves from the first on, the last of them first.
-func (r *run) moveBack(first int) {
-	s := &r.auto.scratch
+func (s *scaleDown) moveBack(first int) {
 	for i := len(s.moves) - 1; i >= first; i-- {
 		m := &s.moves[i]
-		r.space.Unbind(&r.pods[m.pod], m.to)
-		r.space.Bind(&r.pods[m.pod], m.from)
-		r.sched.Changed(m.to)
-		r.sched.Changed(m.from)
+		s.space.Unbind(&s.pods.all[m.pod], m.to)
+		s.space.Bind(&s.pods.all[m.pod], m.from)
+		s.sched.Changed(m.to)
+		s.sched.Changed(m.from)
 	}
 	s.moves = s.moves[:first]
 }
 
-func (r *run) reopen(id policy.NodeID) {
-	r.space.SetNode(&r.nodes[id])
-	r.sched.Changed(id)
+func (s *scaleDown) reopen(id policy.NodeID) {
+	s.space.SetNode(&s.nodes.all[id])
+	s.sched.Changed(id)
 }
 
 // putBack ends the look: all pods are where they are.
-func (r *run) putBack() {
-	r.moveBack(0)
-	for _, id := range r.auto.scratch.closed {
-		r.reopen(id)
+func (s *scaleDown) putBack() {
+	s.moveBack(0)
+	for _, id := range s.closed {
+		s.reopen(id)
 	}
-	r.auto.scratch.closed = r.auto.scratch.closed[:0]
+	s.closed = s.closed[:0]
 }
 
 // setUnneeded notes that a node is not needed, or is again. One that is about to
 // go is tainted softly, so that the scheduler prefers others.
-func (r *run) setUnneeded(id policy.NodeID, unneeded bool) {
-	x, n := &r.nodeX[id], &r.nodes[id]
+func (s *scaleDown) setUnneeded(id policy.NodeID, unneeded bool) {
+	x, n := &s.nodes.state[id], &s.nodes.all[id]
 	if unneeded == (x.unneeded != 0) {
 		return
 	}
-	x.unneeded, n.Taints = 0, r.world.Pools[n.Pool].Taints
+	x.unneeded, n.Taints = 0, s.scenario.Pools[n.Pool].Taints
 	if unneeded {
-		x.unneeded, n.Taints = r.q.now, r.auto.soft[n.Pool]
+		x.unneeded, n.Taints = s.q.Now, s.soft[n.Pool]
 	}
-	r.touchNode(id)
-	if !slices.Contains(r.auto.scratch.closed, id) {
-		r.reopen(id)
+	s.nodes.touch(id)
+	if !slices.Contains(s.closed, id) {
+		s.reopen(id)
 	}
 }

@@ -8,11 +8,31 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
 )
 
 // labelZone is the label of a node's zone.
 const labelZone = "topology.kubernetes.io/zone"
+
+// scalingGroups are the Auto Scaling groups of the pools that the Cluster Autoscaler serves.
+type scalingGroups struct {
+	*environment
+	*Autoscaler
+	autoscaler *autoscaler
+	drains     *drains
+	karpenter  *karpenterProvisioner
+	market     *market.Market
+	nodes      *nodes
+	pools      *pools
+	serving    *serving
+	scaleDown  *scaleDown
+
+	all     []scalingGroup // the scenario bounds their size
+	classes [][]class      // by pool; none where another provisioner serves it
+	of      [][]int32      // by pool and market, the group; nil where there is none
+}
 
 // A scalingGroup is an Auto Scaling group: instances of one size and capacity type,
 // which the group chooses among its types and zones by itself.
@@ -22,7 +42,7 @@ type scalingGroup struct {
 	markets []policy.MarketID
 
 	// template is what the Cluster Autoscaler takes a new node for.
-	template place.Offer
+	template placement.Offer
 
 	// desired is how many instances the group is to hold, live how many it has.
 	desired, live int
@@ -59,31 +79,26 @@ func (g *scalingGroup) recover(now policy.Time) {
 	}
 }
 
-// newGroups makes the groups of the pools that the Cluster Autoscaler serves.
-func (r *run) newGroups() {
+// init makes the groups of the pools that the Cluster Autoscaler serves.
+func (sg *scalingGroups) init() {
 	serves := func(p policy.Pool) bool { return p.Provisioner == policy.ProvisionerClusterAutoscaler }
-	if !slices.ContainsFunc(r.world.Pools, serves) {
+	if !slices.ContainsFunc(sg.scenario.Pools, serves) {
 		return
 	}
-	a := &autoscaler{Autoscaler: DefaultAutoscaler()}
-	if r.cfg.Autoscaler != nil {
-		a.Autoscaler = *r.cfg.Autoscaler
-	}
-	n := len(r.world.Pools)
-	a.classes, a.of, a.soft = make([][]class, n), make([][]int32, n), make([][]policy.Taint, n)
-	for i := range r.world.Pools {
-		if p := &r.world.Pools[i]; serves(*p) {
-			a.soft[i] = append(slices.Clone(p.Taints), policy.Taint{
+	n := len(sg.scenario.Pools)
+	sg.classes, sg.of, sg.scaleDown.soft = make([][]class, n), make([][]int32, n), make([][]policy.Taint, n)
+	for i := range sg.scenario.Pools {
+		if p := &sg.scenario.Pools[i]; serves(*p) {
+			sg.scaleDown.soft[i] = append(slices.Clone(p.Taints), policy.Taint{
 				Key: "DeletionCandidateOfClusterAutoscaler", Effect: policy.PreferNoSchedule, Owner: policy.ActorClusterAutoscaler})
-			r.splitPool(a, p)
+			sg.split(p)
 		}
 	}
-	r.auto = a
-	r.onlyGroups = !slices.ContainsFunc(r.world.Pools, func(p policy.Pool) bool { return !serves(p) })
-	for i := range a.groups {
-		a.groups[i].desired = r.world.Groups.Min
-		if r.world.Groups.Min > 0 {
-			r.planFill(int32(i), r.q.now)
+	sg.karpenter.onlyGroups = !slices.ContainsFunc(sg.scenario.Pools, func(p policy.Pool) bool { return !serves(p) })
+	for i := range sg.all {
+		sg.all[i].desired = sg.scenario.Groups.Min
+		if sg.scenario.Groups.Min > 0 {
+			sg.planFill(int32(i), sg.q.Now)
 		}
 	}
 }
@@ -102,14 +117,14 @@ func (s groupSize) compare(x groupSize) int {
 		strings.Compare(s.gpuResource, x.gpuResource), strings.Compare(s.arch, x.arch), cmp.Compare(s.zone, x.zone))
 }
 
-// splitPool makes the classes of pool p, the smallest first.
-func (r *run) splitPool(a *autoscaler, p *policy.Pool) {
-	zonal := r.zoneBound()
+// split makes the classes of pool p, the smallest first.
+func (sg *scalingGroups) split(p *policy.Pool) {
+	zonal := sg.zoneBound()
 	sizeOf := func(m policy.MarketID) groupSize {
-		t := &r.world.Types[r.world.Markets[m].Type]
+		t := &sg.scenario.Types[sg.scenario.Markets[m].Type]
 		s := groupSize{t.VCPU, t.Capacity.Memory, t.Capacity.GPU, t.GPUResource, t.Arch, policy.None}
 		if zonal {
-			s.zone = r.world.Markets[m].Zone
+			s.zone = sg.scenario.Markets[m].Zone
 		}
 		return s
 	}
@@ -119,40 +134,40 @@ func (r *run) splitPool(a *autoscaler, p *policy.Pool) {
 	}
 	slices.SortFunc(sizes, groupSize.compare)
 	sizes = slices.Compact(sizes)
-	of := slices.Repeat([]int32{-1}, len(r.world.Markets))
-	a.classes[p.ID] = slices.Repeat([]class{{[2]int32{-1, -1}}}, len(sizes))
+	of := slices.Repeat([]int32{-1}, len(sg.scenario.Markets))
+	sg.classes[p.ID] = slices.Repeat([]class{{[2]int32{-1, -1}}}, len(sizes))
 	for _, m := range p.Markets {
 		k, _ := slices.BinarySearchFunc(sizes, sizeOf(m), groupSize.compare)
-		twin, spot := onDemandTwin, r.world.Markets[m].Capacity == policy.Spot
+		twin, spot := onDemandTwin, sg.scenario.Markets[m].Capacity == policy.Spot
 		if spot {
 			twin = spotTwin
 		}
-		at := &a.classes[p.ID][k].twin[twin]
+		at := &sg.classes[p.ID][k].twin[twin]
 		if *at < 0 {
-			*at = int32(len(a.groups))
-			a.groups = append(a.groups, scalingGroup{pool: p.ID, spot: spot})
+			*at = int32(len(sg.all))
+			sg.all = append(sg.all, scalingGroup{pool: p.ID, spot: spot})
 		}
 		of[m] = *at
-		a.groups[*at].markets = append(a.groups[*at].markets, m)
+		sg.all[*at].markets = append(sg.all[*at].markets, m)
 	}
-	for i := range a.groups {
-		if g := &a.groups[i]; g.pool == p.ID {
-			g.template = r.templateOf(g)
+	for i := range sg.all {
+		if g := &sg.all[i]; g.pool == p.ID {
+			g.template = sg.templateOf(g)
 		}
 	}
-	a.of[p.ID] = of
+	sg.of[p.ID] = of
 }
 
 // templateOf returns the offer by which new nodes of g are judged: that of the
 // type that gives pods the least, which users put first for that reason.
-func (r *run) templateOf(g *scalingGroup) place.Offer {
-	var offers []place.Offer
-	for _, o := range r.stage.offers[g.pool] {
+func (sg *scalingGroups) templateOf(g *scalingGroup) placement.Offer {
+	var offers []placement.Offer
+	for _, o := range sg.prepared.offers[g.pool] {
 		if slices.Contains(g.markets, o.Market) {
 			offers = append(offers, o)
 		}
 	}
-	return slices.MinFunc(offers, func(a, b place.Offer) int {
+	return slices.MinFunc(offers, func(a, b placement.Offer) int {
 		return cmp.Or(cmp.Compare(a.Allocatable.Memory, b.Allocatable.Memory), cmp.Compare(a.Allocatable.CPU, b.Allocatable.CPU),
 			cmp.Compare(a.Allocatable.Pods, b.Allocatable.Pods), cmp.Compare(a.Market, b.Market))
 	})
@@ -161,8 +176,8 @@ func (r *run) templateOf(g *scalingGroup) place.Offer {
 // zoneBound reports whether pods of the world must run in certain zones, or
 // relative to pods in other zones. A group that spans zones cannot be told where
 // to launch, so AWS documentation then asks for one in each zone.
-func (r *run) zoneBound() bool {
-	return slices.ContainsFunc(r.world.Templates, func(t policy.Template) bool {
+func (sg *scalingGroups) zoneBound() bool {
+	return slices.ContainsFunc(sg.scenario.Templates, func(t policy.Template) bool {
 		byZone := func(e policy.PodTerm) bool { return e.TopologyKey == labelZone && e.Weight == 0 }
 		return slices.ContainsFunc(t.Volumes, func(v policy.Volume) bool { return v.Zonal }) ||
 			slices.ContainsFunc(t.Spread, func(s policy.Spread) bool { return s.TopologyKey == labelZone && !s.Soft }) ||
@@ -175,144 +190,144 @@ func (r *run) zoneBound() bool {
 }
 
 // groupOf returns the group that node id belongs to; nil without one.
-func (r *run) groupOf(id policy.NodeID) *scalingGroup {
-	if g := r.groupIndex(id); g >= 0 {
-		return &r.auto.groups[g]
+func (sg *scalingGroups) groupOf(id policy.NodeID) *scalingGroup {
+	if g := sg.index(id); g >= 0 {
+		return &sg.all[g]
 	}
 	return nil
 }
 
-// grouped reports whether the nodes of pool are instances of groups.
-func (r *run) grouped(pool policy.PoolID) bool { return r.auto != nil && r.auto.of[pool] != nil }
+// serves reports whether the nodes of pool are instances of groups.
+func (sg *scalingGroups) serves(pool policy.PoolID) bool { return sg.of != nil && sg.of[pool] != nil }
 
-func (r *run) groupIndex(id policy.NodeID) int32 {
-	if n := &r.nodes[id]; r.grouped(n.Pool) {
-		return r.auto.of[n.Pool][n.Market]
+func (sg *scalingGroups) index(id policy.NodeID) int32 {
+	if n := &sg.nodes.all[id]; sg.serves(n.Pool) {
+		return sg.of[n.Pool][n.Market]
 	}
 	return -1
 }
 
-// joinGroup counts a new instance. One that the group did not ask for, such as
+// join counts a new instance. One that the group did not ask for, such as
 // those that are there from the start, raises what it is to hold.
-func (r *run) joinGroup(id policy.NodeID) {
-	if g := r.groupOf(id); g != nil {
+func (sg *scalingGroups) join(id policy.NodeID) {
+	if g := sg.groupOf(id); g != nil {
 		g.live++
-		r.setDesired(g, max(g.desired, g.live))
-		r.nodes[id].AtGroupMin = r.atGroupMin(g)
+		sg.setDesired(g, max(g.desired, g.live))
+		sg.nodes.all[id].AtGroupMin = sg.atMin(g)
 	}
 }
 
-// atGroupMin reports whether g may not become smaller.
-func (r *run) atGroupMin(g *scalingGroup) bool { return g.desired <= r.world.Groups.Min }
+// atMin reports whether g may not become smaller.
+func (sg *scalingGroups) atMin(g *scalingGroup) bool { return g.desired <= sg.scenario.Groups.Min }
 
 // maySpare reports whether g may give up one more instance than those that are
 // being drained for that already.
-func (r *run) maySpare(g *scalingGroup) bool {
+func (sg *scalingGroups) maySpare(g *scalingGroup) bool {
 	leaving := 0
-	for _, i := range r.active {
-		if d := &r.drains[i]; !d.forced && d.actor != policy.ActorNTH && r.groupOf(d.node) == g {
+	for _, i := range sg.drains.active {
+		if d := &sg.drains.all[i]; !d.forced && d.actor != policy.ActorNTH && sg.groupOf(d.node) == g {
 			leaving++
 		}
 	}
-	return g.desired-leaving > r.world.Groups.Min
+	return g.desired-leaving > sg.scenario.Groups.Min
 }
 
 // mayGain reports whether g may become larger.
-func (r *run) mayGain(g *scalingGroup) bool {
-	return r.world.Groups.Max == 0 || g.desired < r.world.Groups.Max
+func (sg *scalingGroups) mayGain(g *scalingGroup) bool {
+	return sg.scenario.Groups.Max == 0 || g.desired < sg.scenario.Groups.Max
 }
 
 // setDesired sets how many instances g is to hold. Its nodes show whether that is
 // the least.
-func (r *run) setDesired(g *scalingGroup, desired int) {
-	before := r.atGroupMin(g)
+func (sg *scalingGroups) setDesired(g *scalingGroup, desired int) {
+	before := sg.atMin(g)
 	g.desired = desired
-	if r.world.Groups.Min == 0 || r.atGroupMin(g) == before {
+	if sg.scenario.Groups.Min == 0 || sg.atMin(g) == before {
 		return
 	}
-	for i := range r.nodes {
-		if id := policy.NodeID(i); r.nodes[i].Phase != policy.NodeGone && r.groupOf(id) == g {
-			r.nodes[i].AtGroupMin = !before
-			r.touchNode(id)
+	for i := range sg.nodes.all {
+		if id := policy.NodeID(i); sg.nodes.all[i].Phase != policy.NodeGone && sg.groupOf(id) == g {
+			sg.nodes.all[i].AtGroupMin = !before
+			sg.nodes.touch(id)
 		}
 	}
 }
 
-// leaveGroup counts an instance that is gone. The group launches another in its
+// leave counts an instance that is gone. The group launches another in its
 // place unless what it is to hold was lowered.
-func (r *run) leaveGroup(id policy.NodeID) {
-	i := r.groupIndex(id)
+func (sg *scalingGroups) leave(id policy.NodeID) {
+	i := sg.index(id)
 	if i < 0 {
 		return
 	}
-	g := &r.auto.groups[i]
+	g := &sg.all[i]
 	g.live--
 	if g.missing() > 0 {
-		r.planFill(i, r.q.now.Add(r.auto.GroupHealth))
+		sg.planFill(i, sg.q.Now.Add(sg.GroupHealth))
 	}
 }
 
 // release lowers what the group of node id is to hold, as terminating an
 // instance with decrement does. At its least size the group refuses that and
 // replaces the instance, as it does when the instance has reached its age.
-func (r *run) release(id policy.NodeID) {
-	if g := r.groupOf(id); g != nil && !r.atGroupMin(g) && r.nodes[id].ActedBy != policy.ActorNTH {
-		r.setDesired(g, g.desired-1)
+func (sg *scalingGroups) release(id policy.NodeID) {
+	if g := sg.groupOf(id); g != nil && !sg.atMin(g) && sg.nodes.all[id].ActedBy != policy.ActorNTH {
+		sg.setDesired(g, g.desired-1)
 	}
 }
 
-func (r *run) planFill(i int32, t policy.Time) {
-	if g := &r.auto.groups[i]; g.fillAt == 0 || t < g.fillAt {
+func (sg *scalingGroups) planFill(i int32, t policy.Time) {
+	if g := &sg.all[i]; g.fillAt == 0 || t < g.fillAt {
 		g.fillAt = t
-		r.q.add(t, evFill, i, 0, 0)
+		sg.q.Add(t, engine.GroupFills, i, 0, 0)
 	}
 }
 
 // fill launches what group i is missing, as far as the provider has it.
-func (r *run) fill(i int32) {
-	g := &r.auto.groups[i]
-	if g.fillAt != r.q.now {
+func (sg *scalingGroups) fill(i int32) {
+	g := &sg.all[i]
+	if g.fillAt != sg.q.Now {
 		return // overtaken by an earlier attempt
 	}
 	g.fillAt = 0
 	for g.missing() > 0 {
-		if _, ok := r.launchIn(i, ""); !ok {
-			r.shortOf(i)
+		if _, ok := sg.launchIn(i, ""); !ok {
+			sg.shortOf(i)
 			return
 		}
 	}
-	r.wantScan()
+	sg.autoscaler.want()
 }
 
 // grow makes group i one instance larger, and launches it if the provider has
 // one.
-func (r *run) grow(i int32) (policy.NodeID, bool) {
-	g := &r.auto.groups[i]
-	r.setDesired(g, g.desired+1)
+func (sg *scalingGroups) grow(i int32) (policy.NodeID, bool) {
+	g := &sg.all[i]
+	sg.setDesired(g, g.desired+1)
 	if g.failedAt != 0 {
 		return policy.None, false // the group is waiting already
 	}
-	n, ok := r.launchIn(i, "")
+	n, ok := sg.launchIn(i, "")
 	if !ok {
-		r.shortOf(i)
+		sg.shortOf(i)
 	}
 	return n, ok
 }
 
 // launchIn launches one instance of group i: in the zone where it has the fewest
 // among those that have one to give, and there as the provider allocates.
-func (r *run) launchIn(i int32, token string) (policy.NodeID, bool) {
-	g := &r.auto.groups[i]
-	open := r.openIn(g)
+func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
+	g := &sg.all[i]
+	open := sg.openIn(g)
 	if len(open) == 0 {
 		return policy.None, false
 	}
-	bid := r.standingBid(g.pool, open)
-	for _, z := range r.zonesOf(i) {
-		inZone := slices.DeleteFunc(slices.Clone(open), func(m policy.MarketID) bool { return r.world.Markets[m].Zone != z })
-		if m, slot, ok := r.allocate(inZone, bid); ok {
+	bid := sg.pools.standingBid(g.pool, open)
+	for _, z := range sg.zonesOf(i) {
+		inZone := slices.DeleteFunc(slices.Clone(open), func(m policy.MarketID) bool { return sg.scenario.Markets[m].Zone != z })
+		if m, slot, ok := sg.market.Allocate(inZone, bid, sg.nodes.launched); ok {
 			g.failedAt = 0
-			return r.launch(g.pool, m, slot, token, bid), true
+			return sg.nodes.launch(g.pool, m, slot, token, bid), true
 		}
 	}
 	return policy.None, false
@@ -320,14 +335,14 @@ func (r *run) launchIn(i int32, token string) (policy.NodeID, bool) {
 
 // openIn returns the markets that g may launch in: those that the pool was told
 // to use, has room for and affords.
-func (r *run) openIn(g *scalingGroup) []policy.MarketID {
-	x, pool := &r.poolX[g.pool], &r.pools[g.pool]
+func (sg *scalingGroups) openIn(g *scalingGroup) []policy.MarketID {
+	x, pool := &sg.pools.state[g.pool], &sg.pools.all[g.pool]
 	var open []policy.MarketID
 	for _, m := range g.markets {
-		if x.allowed != nil && !x.allowed[m] || !r.affords(g.pool, m) {
+		if x.allowed != nil && !x.allowed[m] || !sg.pools.affords(g.pool, m) {
 			continue
 		}
-		if allowed(pool.Limits, pool.Used, r.world.Types[r.world.Markets[m].Type].Capacity) {
+		if allowed(pool.Limits, pool.Used, sg.scenario.Types[sg.scenario.Markets[m].Type].Capacity) {
 			open = append(open, m)
 		}
 	}
@@ -335,25 +350,25 @@ func (r *run) openIn(g *scalingGroup) []policy.MarketID {
 }
 
 // mayGrow reports whether the Cluster Autoscaler may make g larger.
-func (r *run) mayGrow(g *scalingGroup) bool {
-	return g.backedOff <= r.q.now && r.mayGain(g) && len(r.openIn(g)) > 0
+func (sg *scalingGroups) mayGrow(g *scalingGroup) bool {
+	return g.backedOff <= sg.q.Now && sg.mayGain(g) && len(sg.openIn(g)) > 0
 }
 
 // zonesOf returns the zones of group i, those with the fewest instances first.
-func (r *run) zonesOf(i int32) []policy.ZoneID {
+func (sg *scalingGroups) zonesOf(i int32) []policy.ZoneID {
 	var zones []policy.ZoneID
-	for _, m := range r.auto.groups[i].markets {
-		if z := r.world.Markets[m].Zone; !slices.Contains(zones, z) {
+	for _, m := range sg.all[i].markets {
+		if z := sg.scenario.Markets[m].Zone; !slices.Contains(zones, z) {
 			zones = append(zones, z)
 		}
 	}
 	if len(zones) == 1 {
 		return zones
 	}
-	count := make([]int, len(r.world.Zones))
-	for k := range r.nodes {
-		if id := policy.NodeID(k); r.nodes[k].Phase != policy.NodeGone && !r.nodeX[k].billed && r.groupIndex(id) == i {
-			count[r.world.Markets[r.nodes[k].Market].Zone]++
+	count := make([]int, len(sg.scenario.Zones))
+	for k := range sg.nodes.all {
+		if id := policy.NodeID(k); sg.nodes.all[k].Phase != policy.NodeGone && !sg.nodes.state[k].billed && sg.index(id) == i {
+			count[sg.scenario.Markets[sg.nodes.all[k].Market].Zone]++
 		}
 	}
 	slices.SortFunc(zones, func(a, b policy.ZoneID) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
@@ -362,54 +377,49 @@ func (r *run) zonesOf(i int32) []policy.ZoneID {
 
 // shortOf notes that group i cannot launch what it is to hold. It goes on trying
 // by itself.
-func (r *run) shortOf(i int32) {
-	g := &r.auto.groups[i]
+func (sg *scalingGroups) shortOf(i int32) {
+	g := &sg.all[i]
 	if g.failedAt == 0 {
-		g.failedAt = r.q.now
-		r.refuseGroup(g)
+		g.failedAt = sg.q.Now
+		sg.refuse(g)
 	}
-	r.planFill(i, r.q.now.Add(r.auto.GroupRetry))
-	r.scanBy(r.q.now)
+	sg.planFill(i, sg.q.Now.Add(sg.GroupRetry))
+	sg.autoscaler.scanBy(sg.q.Now)
 }
 
-// refuseGroup notes that none of the markets of g had a node. A group asks again
-// whenever it likes, so a spell in which they have none counts as one refusal.
-func (r *run) refuseGroup(g *scalingGroup) {
+// refuse notes that none of the markets of g had a node.
+func (sg *scalingGroups) refuse(g *scalingGroup) {
 	for _, m := range g.markets {
-		ms := &r.market[m]
-		if ms.seen.Refused != 0 && r.q.now.Sub(ms.seen.Refused) < r.delays.Unavailable || !r.affords(g.pool, m) {
-			continue
+		if sg.pools.affords(g.pool, m) {
+			sg.market.RefuseGroup(m)
 		}
-		ms.meet(r.q.now)
-		ms.seen.Refusals++
-		ms.seen.Refused = r.q.now
 	}
-	r.poolX[g.pool].refused(r, g.pool)
-	r.refusedMarkets(g.pool, g.markets)
+	sg.pools.refused(g.pool)
+	sg.serving.refusedMarkets(g.pool, g.markets)
 }
 
-// launchInGroup carries out a launch of the policy in a pool of groups: it makes
+// launch carries out a launch of the policy in a pool of groups: it makes
 // the group of the first market that will do one larger. The group, and not the
 // policy, chooses among its types and zones. A raise that brings no instance is
 // taken back, and the group of the next market is tried.
-func (r *run) launchInGroup(pool policy.PoolID, markets []policy.MarketID, token string) error {
+func (sg *scalingGroups) launch(pool policy.PoolID, markets []policy.MarketID, token string) error {
 	var tried []int32
 	for _, m := range markets {
-		i := r.auto.of[pool][m]
+		i := sg.of[pool][m]
 		if slices.Contains(tried, i) {
 			continue
 		}
 		tried = append(tried, i)
-		g := &r.auto.groups[i]
-		if g.failedAt != 0 || !r.mayGain(g) {
+		g := &sg.all[i]
+		if g.failedAt != 0 || !sg.mayGain(g) {
 			continue
 		}
-		r.setDesired(g, g.desired+1)
-		if _, ok := r.launchIn(i, token); ok {
+		sg.setDesired(g, g.desired+1)
+		if _, ok := sg.launchIn(i, token); ok {
 			return nil
 		}
-		r.setDesired(g, g.desired-1)
-		r.refuseGroup(g)
+		sg.setDesired(g, g.desired-1)
+		sg.refuse(g)
 	}
 	return driver.ErrNoCapacity
 }

@@ -49,7 +49,7 @@ func TestSignals(t *testing.T) {
 			}
 		}
 	}
-	mustRun(t, Config{Stage: mustStage(t, w), Policy: watcher{Policy: mustPolicy(t, "spot"), see: see}, Forecaster: mustForecaster(t), Seed: 3})
+	mustRun(t, Config{Prepared: mustStage(t, w), Policy: watcher{Policy: mustPolicy(t, "spot"), see: see}, Forecaster: mustForecaster(t), Seed: 3})
 	if before == 0 || after == 0 {
 		t.Errorf("%d markets were seen before the change and %d after it", before, after)
 	}

@@ -14,15 +14,15 @@ import (
 
 // play runs w under a policy with every checker on, and returns the result and
 // the lines of the log from the begin of metering on.
-func play(t *testing.T, w *scenarios.World, spec string) (*Result, []string) {
+func play(t *testing.T, w *scenarios.BoundScenario, spec string) (*Result, []string) {
 	t.Helper()
 	return playPolicy(t, w, mustPolicy(t, spec))
 }
 
-func playPolicy(t *testing.T, w *scenarios.World, p policy.Policy) (*Result, []string) {
+func playPolicy(t *testing.T, w *scenarios.BoundScenario, p policy.Policy) (*Result, []string) {
 	t.Helper()
 	var out bytes.Buffer
-	res := mustRun(t, Config{Stage: mustStage(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
+	res := mustRun(t, Config{Prepared: mustStage(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
 	var lines []string
 	for line := range strings.Lines(out.String()) {
 		if line[:len("2006-01-02")] >= w.Start.String()[:len("2006-01-02")] {
@@ -109,14 +109,15 @@ func TestRequired(t *testing.T) {
 		{9, &policy.PDB{MaxUnavailable: policy.Quantity{Set: true, Percent: true, N: 25}}, 6},
 		{3, &policy.PDB{MinAvailable: policy.Quantity{Set: true, N: 5}}, 3},
 	} {
-		w := &scenarios.World{Templates: make([]policy.Template, 1)}
+		w := &scenarios.BoundScenario{Templates: make([]policy.Template, 1)}
 		if c.budget != nil {
 			w.PDBs = []policy.PDB{*c.budget}
 			w.Templates[0].PDBs = []policy.PDBID{0}
 		}
-		r := &run{world: w, gauges: []gauge{{desired: c.desired}}}
-		r.setRequired(0)
-		if got := r.gauges[0].required; got != c.want {
+		e := &environment{scenario: w}
+		sv := serving{environment: e, watch: &watch{environment: e}, of: []readiness{{desired: c.desired}}}
+		sv.setRequired(0)
+		if got := sv.of[0].required; got != c.want {
 			t.Errorf("%d desired under %+v: %d required, want %d", c.desired, c.budget, got, c.want)
 		}
 	}
@@ -140,7 +141,7 @@ func TestPreemption(t *testing.T) {
 
 // jobWorld runs one job of 60 min with checkpoints every 10, released at 1:00,
 // and loses every node at 1:50 without a word.
-func jobWorld(deadline time.Duration) *scenarios.World {
+func jobWorld(deadline time.Duration) *scenarios.BoundScenario {
 	b := one(0)
 	b.workload("job", policy.KindJob, 0, policy.Resources{CPU: 1800, Memory: gib})
 	b.w.Workloads[1].Schedule = nil
@@ -185,7 +186,7 @@ func TestDeadline(t *testing.T) {
 func TestNotice(t *testing.T) {
 	b := one(6)
 	b.w.Prices[3].Price[0]++ // spot in z1: all nodes come up in z0
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(3 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(3 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
 	res, log := play(t, b.world(), "spot")
 	if res.Notices == 0 || res.Reclaims != res.Notices {
 		t.Fatalf("%d notices for %d reclaims", res.Notices, res.Reclaims)
@@ -230,7 +231,7 @@ func TestPriceRamp(t *testing.T) {
 // changes in the cluster.
 func TestBackToSpot(t *testing.T) {
 	b := one(4)
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: testStart.Add(-time.Hour), Duration: 5 * time.Hour, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: testStart.Add(-time.Hour), Duration: 5 * time.Hour, Share: 1}}
 	res, log := play(t, b.world(), "spot")
 	if n := count(log, "T04:", " launch ", "/spot "); n == 0 {
 		t.Errorf("no spot node was launched when spot reopened at 04:00; spot share %v", res.SpotShare)

@@ -16,7 +16,7 @@ func TestLostOnce(t *testing.T) {
 	b := one(6)
 	b.budget(0, policy.Quantity{Set: true})
 	b.w.PDBs[0].AlwaysAllowUnhealthy = true
-	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSqueeze, At: at(3 * time.Hour), Duration: time.Hour, Share: 1}}
+	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(3 * time.Hour), Duration: time.Hour, Share: 1}}
 	w := b.world()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.Spot && w.Markets[m].Zone == 0 {
@@ -137,8 +137,10 @@ func TestRampOfNothing(t *testing.T) {
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultPriceRamp, At: at(3 * time.Hour), Duration: time.Hour, Factor: 2}}
 	w := b.world()
 	s := mustStage(t, w)
-	for m := range s.prices {
-		if slices.Contains(w.Prices[m].Price, policy.NoPrice) && offeredAt(&s.prices[m], at(3*time.Hour+1)) {
+	for m := range w.Markets {
+		c := s.Prices(policy.MarketID(m))
+		k, _ := slices.BinarySearch(c.At, at(3*time.Hour+1))
+		if slices.Contains(w.Prices[m].Price, policy.NoPrice) && c.Price[k-1] != policy.NoPrice {
 			t.Errorf("%s is offered by the ramp", w.Markets[m].Name)
 		}
 	}
@@ -168,7 +170,7 @@ func TestParallel(t *testing.T) {
 	var wait sync.WaitGroup
 	for i := range hashes {
 		wait.Go(func() {
-			res := mustRun(t, Config{Stage: stage, Policy: mustPolicy(t, specs[i%3]), Forecaster: mustForecaster(t), Seed: 3})
+			res := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, specs[i%3]), Forecaster: mustForecaster(t), Seed: 3})
 			hashes[i] = res.Hash
 		})
 	}

@@ -18,7 +18,7 @@ func TestTruthIsNotSeen(t *testing.T) {
 	instant := testStart.Add(2 * time.Hour)
 	announced := instant.Add(time.Hour) + 1 // at most an hour before a reclaim
 	faults := []scenarios.Fault{
-		{Kind: scenarios.FaultSqueeze, At: announced, Duration: 5 * time.Hour, Share: 1},
+		{Kind: scenarios.FaultCapacityShortage, At: announced, Duration: 5 * time.Hour, Share: 1},
 		{Kind: scenarios.FaultZoneOutage, At: instant + 1, Duration: time.Hour, Zone: "z0"},
 	}
 	usual := firstSeen(t, stormy(5))
@@ -36,9 +36,9 @@ func TestTruthIsNotSeen(t *testing.T) {
 }
 
 // firstSeen returns the first snapshot of a run of w, as text.
-func firstSeen(t *testing.T, w *scenarios.World) (first string) {
+func firstSeen(t *testing.T, w *scenarios.BoundScenario) (first string) {
 	t.Helper()
-	mustRun(t, Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5,
+	mustRun(t, Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			if first == "" {
 				first = fmt.Sprintf("%+v", *s)
@@ -55,7 +55,7 @@ func TestTruthOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return mustRun(t, Config{Stage: mustStage(t, stormy(20).Under(truth)), Policy: mustPolicy(t, "spot"), Seed: 3})
+		return mustRun(t, Config{Prepared: mustStage(t, stormy(20).Under(truth)), Policy: mustPolicy(t, "spot"), Seed: 3})
 	}
 	usual, more, silent, again := run("modelled"), run("hazard-10"), run("no-notice"), run("no-notice")
 	if usual.Weather == silent.Weather || usual.Weather == run("prices-flat").Weather {

@@ -107,30 +107,21 @@ func (k *kept) broken(name string, length int64) (out []string) {
 	return out
 }
 
-// newKept begins to follow what each pool holds.
-func (r *run) newKept() {
-	r.kept = make([]kept, len(r.world.Pools))
-	for i := range r.world.Pools {
-		p := &r.world.Pools[i]
-		r.kept[i] = kept{bounds: p.Share, limits: p.Limits, forced: !p.OnDemandFallback}
-	}
-}
-
 // noteFallback notes that a node was bought on demand where the pool was refused spot
 // a moment ago and was to buy nothing else.
-func (r *run) noteFallback(pool policy.PoolID, m policy.MarketID) {
-	k := &r.kept[pool]
-	if k.forced && r.poolX[pool].share >= 1 && r.world.Markets[m].Capacity == policy.OnDemand && r.q.now >= r.window.From &&
-		k.refused != 0 && r.q.now.Sub(k.refused) <= r.delays.Unavailable {
+func (pl *pools) noteFallback(pool policy.PoolID, m policy.MarketID) {
+	k := &pl.bounds[pool]
+	if k.forced && pl.state[pool].share >= 1 && pl.scenario.Markets[m].Capacity == policy.OnDemand && pl.q.Now >= pl.window.From &&
+		k.refused != 0 && pl.q.Now.Sub(k.refused) <= pl.delays.Unavailable {
 		k.fellBack = true
 	}
 }
 
 // fillViolations completes the result with what of the manifests was not kept.
-func (r *run) fillViolations() {
-	for i := range r.kept {
-		k := &r.kept[i]
-		k.advance(r.window.To, r.window)
-		r.result.Violations = append(r.result.Violations, k.broken(r.world.Pools[i].Name, int64(r.window.To-r.window.From))...)
+func (pl *pools) fillViolations() {
+	for i := range pl.bounds {
+		k := &pl.bounds[i]
+		k.advance(pl.window.To, pl.window)
+		pl.result.Violations = append(pl.result.Violations, k.broken(pl.scenario.Pools[i].Name, int64(pl.window.To-pl.window.From))...)
 	}
 }

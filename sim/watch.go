@@ -6,6 +6,8 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
 )
 
 // A Watcher is told of a run while it goes on. It changes nothing: a run has the
@@ -20,16 +22,7 @@ type Watcher interface {
 }
 
 // An Entry is one entry of the event log.
-type Entry struct {
-	At policy.Time
-
-	// Kind, Subject and Object are as the log has them: "launch general-7
-	// aws/us-east-1/…". Subject and Object may be empty.
-	Kind, Subject, Object string
-
-	// Amount is in micro-dollars, milliseconds or a count, by kind.
-	Amount int64
-}
+type Entry = engine.Entry
 
 // A Moment is the state of a run when all of an instant has happened.
 type Moment struct {
@@ -37,26 +30,26 @@ type Moment struct {
 	// Between them nothing changes but what accrues with time.
 	Now, Next policy.Time
 
-	run *run
+	watch *watch
 }
 
 // Nodes returns the slots in which something changed since the moment before. It
 // may name a slot twice.
-func (m *Moment) Nodes() []policy.NodeID { return m.run.watched.nodes }
+func (m *Moment) Nodes() []policy.NodeID { return m.watch.changedNodes }
 
 // Workloads returns the workloads of which something changed since the moment
 // before. It may name one twice.
-func (m *Moment) Workloads() []policy.WorkloadID { return m.run.watched.work }
+func (m *Moment) Workloads() []policy.WorkloadID { return m.watch.changedWork }
 
 // Node returns the node in a slot with what its pods request and how many they
 // are, those of DaemonSets not counted. It reports false for an empty slot, and
 // for a node that the provider has taken, which the cluster may still believe in.
 func (m *Moment) Node(id policy.NodeID) (n *policy.Node, requested policy.Resources, pods int32, ok bool) {
-	n, x := &m.run.nodes[id], &m.run.nodeX[id]
+	n, x := &m.watch.nodes.all[id], &m.watch.nodes.state[id]
 	if n.Phase == policy.NodeGone || x.lost {
 		return nil, policy.Resources{}, 0, false
 	}
-	return n, m.run.space.Requested(id), x.pods, true
+	return n, m.watch.space.Requested(id), x.pods, true
 }
 
 // A WorkloadState is where a workload stands.
@@ -69,31 +62,31 @@ type WorkloadState struct {
 
 // Workload returns where a workload stands.
 func (m *Moment) Workload(id policy.WorkloadID) WorkloadState {
-	g := &m.run.gauges[id]
+	g := &m.watch.serving.of[id]
 	s := WorkloadState{Desired: g.desired, Required: g.required, Ready: g.ready, OnSpot: g.readySpot}
-	switch m.run.world.Workloads[id].Kind {
+	switch m.watch.scenario.Workloads[id].Kind {
 	case policy.KindJob, policy.KindDaemonSet:
-		s.Desired = m.run.work[id].active
+		s.Desired = m.watch.workloads.state[id].active
 	}
 	return s
 }
 
 // Budgets returns how many budgets there are.
-func (m *Moment) Budgets() int { return len(m.run.budgets) }
+func (m *Moment) Budgets() int { return len(m.watch.budgets.all) }
 
 // Budget returns what the ledger had of budget i at the last decision, nil before
 // it had anything, and whether its gate is closed.
 func (m *Moment) Budget(i int) (ledger *policy.BudgetMemory, closed bool) {
-	b := &m.run.budgets[i]
-	return m.run.saved.Budget(b.Name), b.Closed
+	b := &m.watch.budgets.all[i]
+	return m.watch.decider.saved.Budget(b.Name), b.Closed
 }
 
 // Counts returns what Costs does at Now but for the amounts of money and the
 // outages, which are left 0: those take as long as there are nodes.
-func (m *Moment) Counts() Sample { return m.run.counts(m.Now) }
+func (m *Moment) Counts() Sample { return m.watch.counts(m.Now) }
 
 // Costs returns what the run has come to at an instant from Now up to Next.
-func (m *Moment) Costs(at policy.Time) Sample { return m.run.sample(at) }
+func (m *Moment) Costs(at policy.Time) Sample { return m.watch.sample(at) }
 
 // A Sample is what a run has come to at an instant, counted from the begin of
 // the metered window. At its end Bill, OutageCost and Outages are those of the Result.
@@ -123,10 +116,20 @@ type Taken struct {
 	Market policy.MarketID
 }
 
-// watched is what the watcher of a run has yet to be told.
-type watched struct {
-	nodes []policy.NodeID
-	work  []policy.WorkloadID
+// A watch tells the watcher of a run what happens, and takes the samples.
+type watch struct {
+	*environment
+	bills     *bills
+	budgets   *gpuBudgets
+	decider   *decider
+	nodes     *nodes
+	serving   *serving
+	space     *placement.Space
+	workloads *workloads
+
+	// changedNodes and changedWork are what the watcher has yet to be told of.
+	changedNodes []policy.NodeID
+	changedWork  []policy.WorkloadID
 
 	// sampleAt is when the next sample is due.
 	sampleAt policy.Time
@@ -142,77 +145,77 @@ func (c *Config) checkSample(window billing.Span) error {
 	return nil
 }
 
-// touched notes for the watcher that node id changed.
-func (r *run) touched(id policy.NodeID) {
-	if r.cfg.Watch != nil {
-		r.watched.nodes = append(r.watched.nodes, id)
+// node notes for the watcher that node id changed.
+func (wt *watch) node(id policy.NodeID) {
+	if wt.cfg.Watch != nil {
+		wt.changedNodes = append(wt.changedNodes, id)
 	}
 }
 
-// touchedWork notes for the watcher that workload id changed.
-func (r *run) touchedWork(id policy.WorkloadID) {
-	if r.cfg.Watch != nil {
-		r.watched.work = append(r.watched.work, id)
+// workload notes for the watcher that workload id changed.
+func (wt *watch) workload(id policy.WorkloadID) {
+	if wt.cfg.Watch != nil {
+		wt.changedWork = append(wt.changedWork, id)
 	}
 }
 
 // passInstant tells the watcher, and takes the samples, once nothing more happens at
 // the instant.
-func (r *run) passInstant() {
-	next := r.window.To
-	if len(r.q.heap) > 0 {
-		next = min(next, r.q.heap[0].at)
+func (wt *watch) passInstant() {
+	next := wt.window.To
+	if at, ok := wt.q.Following(); ok {
+		next = min(next, at)
 	}
-	if next == r.q.now {
+	if next == wt.q.Now {
 		return
 	}
-	if r.cfg.Sample > 0 {
-		for ; r.watched.sampleAt < next; r.watched.sampleAt = r.watched.sampleAt.Add(r.cfg.Sample) {
-			r.result.Samples = append(r.result.Samples, r.sample(r.watched.sampleAt))
+	if wt.cfg.Sample > 0 {
+		for ; wt.sampleAt < next; wt.sampleAt = wt.sampleAt.Add(wt.cfg.Sample) {
+			wt.result.Samples = append(wt.result.Samples, wt.sample(wt.sampleAt))
 		}
 	}
-	r.tell(next)
+	wt.report(next)
 }
 
-func (r *run) tell(next policy.Time) {
-	if r.cfg.Watch == nil {
+func (wt *watch) report(next policy.Time) {
+	if wt.cfg.Watch == nil {
 		return
 	}
-	r.cfg.Watch.Settled(&Moment{Now: r.q.now, Next: next, run: r})
-	r.watched.nodes, r.watched.work = r.watched.nodes[:0], r.watched.work[:0]
+	wt.cfg.Watch.Settled(&Moment{Now: wt.q.Now, Next: next, watch: wt})
+	wt.changedNodes, wt.changedWork = wt.changedNodes[:0], wt.changedWork[:0]
 }
 
 // passEnd does so for the end of the window, when everything is accounted for.
-func (r *run) passEnd() {
-	r.q.now = r.window.To
-	if r.cfg.Sample > 0 {
-		r.result.Samples = append(r.result.Samples, r.sample(r.window.To))
+func (wt *watch) passEnd() {
+	wt.q.Now = wt.window.To
+	if wt.cfg.Sample > 0 {
+		wt.result.Samples = append(wt.result.Samples, wt.sample(wt.window.To))
 	}
-	r.tell(r.window.To)
+	wt.report(wt.window.To)
 }
 
 // sample returns what the run has come to at an instant before which nothing
 // more happens. It changes nothing.
-func (r *run) sample(at policy.Time) Sample {
-	s := r.counts(at)
-	s.Bill, s.OutageCost = r.result.Bill, r.result.JobCost
-	if at < r.window.From {
+func (wt *watch) sample(at policy.Time) Sample {
+	s := wt.counts(at)
+	s.Bill, s.OutageCost = wt.result.Bill, wt.result.JobCost
+	if at < wt.window.From {
 		return s
 	}
-	for i := range r.nodes {
-		if r.nodes[i].Phase != policy.NodeGone && !r.nodeX[i].billed {
-			s.Bill += r.owed(policy.NodeID(i), at)
+	for i := range wt.nodes.all {
+		if wt.nodes.all[i].Phase != policy.NodeGone && !wt.nodes.state[i].billed {
+			s.Bill += wt.bills.owed(policy.NodeID(i), at)
 		}
 	}
-	for i := range r.gauges {
-		w := &r.world.Workloads[i]
+	for i := range wt.serving.of {
+		w := &wt.scenario.Workloads[i]
 		if w.Kind == policy.KindJob || w.Kind == policy.KindDaemonSet {
 			continue
 		}
-		g := r.gauges[i] // a copy: what is in hand goes on
-		g.advance(at, r.window)
+		g := wt.serving.of[i] // a copy: what is in hand goes on
+		g.advance(at, wt.window)
 		g.close()
-		unserved, incidents := g.outage(r.stage.podValue[i], w.OutagePenalty, w.OutageCostPerHour)
+		unserved, incidents := g.outage(wt.prepared.podValue[i], w.OutagePenalty, w.OutageCostPerHour)
 		s.OutageCost += 2*unserved + incidents
 		if g.outages.Incidents > 0 {
 			g.outages.Longest.Workload = w.Name
@@ -222,24 +225,24 @@ func (r *run) sample(at policy.Time) Sample {
 	return s
 }
 
-func (r *run) counts(at policy.Time) Sample {
-	h := &r.held
-	return Sample{At: at, Reclaims: r.result.Reclaims, Evictions: r.result.VoluntaryEvictions,
+func (wt *watch) counts(at policy.Time) Sample {
+	h := &wt.nodes.held
+	return Sample{At: at, Reclaims: wt.result.Reclaims, Evictions: wt.result.VoluntaryEvictions,
 		Nodes: h.nodes, SpotNodes: h.spotNodes, Size: h.size, SpotSize: h.spotSize}
 }
 
 // owed returns what a running node would be billed if it stopped at t, and of one
 // that commitments may cover what it has come to.
-func (r *run) owed(id policy.NodeID, t policy.Time) policy.Money {
-	n := &r.nodes[id]
+func (bs *bills) owed(id policy.NodeID, t policy.Time) policy.Money {
+	n := &bs.nodes.all[id]
 	life := billing.Span{From: n.Launched, To: t}
 	switch {
-	case r.metered(n.Market):
-		return r.account.Owes(int(id), n.Market, t)
+	case bs.committed(n.Market):
+		return bs.account.Owes(int(id), n.Market, t)
 	case n.Bid > 0:
 		// A node never pays more than its bid: neither after the price has passed it, to
 		// the end, nor while nothing is offered and the price of before goes on.
-		return r.stage.curves[n.Market].BillAtMost(life, r.window, n.Bid)
+		return bs.prepared.prices.Charges()[n.Market].BillAtMost(life, bs.window, n.Bid)
 	}
-	return r.stage.curves[n.Market].Bill(life, r.window)
+	return bs.prepared.prices.Charges()[n.Market].Bill(life, bs.window)
 }

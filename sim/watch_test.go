@@ -63,11 +63,11 @@ func (w *witness) Settled(m *Moment) {
 	}
 	w.last = s
 	alive := 0
-	for i := range m.run.nodes {
+	for i := range m.watch.nodes.all {
 		if _, _, _, ok := m.Node(policy.NodeID(i)); ok {
 			alive++
-			if m.run.nodes[i].Name != w.nodes[policy.NodeID(i)] {
-				w.complain("at %v nobody told of %s", m.Now, m.run.nodes[i].Name)
+			if m.watch.nodes.all[i].Name != w.nodes[policy.NodeID(i)] {
+				w.complain("at %v nobody told of %s", m.Now, m.watch.nodes.all[i].Name)
 			}
 		}
 	}
@@ -126,10 +126,10 @@ func TestWatch(t *testing.T) {
 	jobs.markets(2, 2, true)
 	jobs.pool("p")
 	jobs.trainer()
-	for name, w := range map[string]*scenarios.World{"stormy": stormy(60), "auctions": auctions, "commitments": reserve(2), "jobs": jobs.world()} {
+	for name, w := range map[string]*scenarios.BoundScenario{"stormy": stormy(60), "auctions": auctions, "commitments": reserve(2), "jobs": jobs.world()} {
 		for _, spec := range []string{"on-demand", "spot", "spotvortex"} {
 			t.Run(name+" "+spec, func(t *testing.T) {
-				playWatched(t, Config{Stage: mustStage(t, w), Seed: 3}, spec)
+				playWatched(t, Config{Prepared: mustStage(t, w), Seed: 3}, spec)
 			})
 		}
 	}
@@ -138,7 +138,7 @@ func TestWatch(t *testing.T) {
 // TestSamples: three nodes of $0.20 cost $0.60 an hour; samples stand at whole
 // multiples and at the end, which is none here.
 func TestSamples(t *testing.T) {
-	cfg := Config{Stage: mustStage(t, calmWorld()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: 7 * time.Hour}
+	cfg := Config{Prepared: mustStage(t, calmWorld()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: 7 * time.Hour}
 	res := mustRun(t, cfg)
 	var want []Sample
 	for hours := time.Duration(0); hours < 55; hours += 7 {
@@ -155,7 +155,7 @@ func TestSamples(t *testing.T) {
 // Nothing in these worlds looks ahead to the end but jobs, and there are none.
 func TestSampleIsTheEnd(t *testing.T) {
 	for _, spec := range []string{"spot", "static:share=0.9"} {
-		long := mustRun(t, Config{Stage: mustStage(t, stormy(60)), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
+		long := mustRun(t, Config{Prepared: mustStage(t, stormy(60)), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
 		if long.OutageCost == 0 || long.Reclaims == 0 {
 			t.Fatalf("%s: nothing failed", spec)
 		}
@@ -163,11 +163,11 @@ func TestSampleIsTheEnd(t *testing.T) {
 			st := mustStage(t, stormy(60))
 			st.window = billing.Span{From: st.window.From, To: s.At}
 			wide := mustStage(t, stormy(60))
-			w, err := wide.NewWeather(4)
+			w, err := wide.DrawWeather(4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			short := mustRun(t, Config{Stage: st, Weather: w, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4})
+			short := mustRun(t, Config{Prepared: st, Weather: w, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4})
 			if short.Bill != s.Bill || short.OutageCost != s.OutageCost || short.Outages != s.Outages ||
 				short.Reclaims != s.Reclaims || short.VoluntaryEvictions != s.Evictions {
 				t.Errorf("%s: ended at %v the run came to %v and %v (%+v), the sample says %+v", spec, s.At, short.Bill, short.OutageCost, short.Outages, s)
@@ -182,7 +182,7 @@ func TestSampleRefused(t *testing.T) {
 	for _, d := range []time.Duration{-time.Hour, time.Nanosecond, time.Millisecond} {
 		w := calmWorld()
 		w.Duration = 400 * time.Hour
-		if _, err := Run(t.Context(), Config{Stage: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: d}); err == nil {
+		if _, err := Run(t.Context(), Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: d}); err == nil {
 			t.Errorf("samples every %v are taken", d)
 		}
 	}

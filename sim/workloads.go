@@ -9,7 +9,24 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/sim/engine"
 )
+
+// workloads are the controllers that make and delete pods.
+type workloads struct {
+	*environment
+	budgets  *gpuBudgets
+	jobs     *jobs
+	observer *observer
+	pdbs     *disruptionBudgets
+	pods     *pods
+	queue    *schedulingQueue
+	serving  *serving
+	watch    *watch
+
+	state   []workState
+	daemons []policy.TemplateID
+}
 
 // A workState is a workload's controller.
 type workState struct {
@@ -44,107 +61,107 @@ func (w *workState) keepZone(ordinal int32, z policy.ZoneID) {
 	w.zones[ordinal] = z
 }
 
-func (r *run) newWorkloads() {
-	w := r.world
-	r.work = make([]workState, len(w.Workloads))
-	r.gauges = make([]gauge, len(w.Workloads))
-	r.jobsOf = make([][]int32, len(w.Workloads))
-	r.pdbs = slices.Clone(w.PDBs)
-	r.pdbOf = make([][]policy.WorkloadID, len(w.PDBs))
+func (wl *workloads) init() {
+	w := wl.scenario
+	wl.state = make([]workState, len(w.Workloads))
+	wl.serving.of = make([]readiness, len(w.Workloads))
+	wl.jobs.of = make([][]int32, len(w.Workloads))
+	wl.pdbs.all = slices.Clone(w.PDBs)
+	wl.pdbs.of = make([][]policy.WorkloadID, len(w.PDBs))
 	for i := range w.Templates {
 		if w.Templates[i].DaemonSet {
-			r.daemons = append(r.daemons, policy.TemplateID(i))
+			wl.daemons = append(wl.daemons, policy.TemplateID(i))
 			continue
 		}
 		for _, p := range w.Templates[i].PDBs {
-			r.pdbOf[p] = append(r.pdbOf[p], w.Templates[i].Workload)
+			wl.pdbs.of[p] = append(wl.pdbs.of[p], w.Templates[i].Workload)
 		}
 	}
-	r.lowest = math.MaxInt32
-	for i := range r.gauges {
-		r.gauges[i].since = r.stage.begin
+	wl.queue.lowest = math.MaxInt32
+	for i := range wl.serving.of {
+		wl.serving.of[i].since = wl.prepared.begin
 		if !w.Templates[i].DaemonSet {
-			r.lowest = min(r.lowest, w.Templates[i].Priority)
+			wl.queue.lowest = min(wl.queue.lowest, w.Templates[i].Priority)
 		}
 	}
 }
 
-// startWorkloads creates the pods wanted when warm-up begins and plans what the
+// start creates the pods wanted when warm-up begins and plans what the
 // schedules say.
-func (r *run) startWorkloads() {
-	for i := range r.world.Workloads {
-		w, id := &r.world.Workloads[i], policy.WorkloadID(i)
+func (wl *workloads) start() {
+	for i := range wl.scenario.Workloads {
+		w, id := &wl.scenario.Workloads[i], policy.WorkloadID(i)
 		if w.Job != nil {
 			for k, at := range w.Job.Releases {
-				if at >= r.q.now && at < r.window.To {
-					r.q.add(at, evRelease, int32(id), int32(k), 0)
+				if at >= wl.q.Now && at < wl.window.To {
+					wl.q.Add(at, engine.JobReleased, int32(id), int32(k), 0)
 				}
 			}
 			continue
 		}
 		first := int32(0)
 		for k, step := range w.Schedule {
-			if step.At <= r.q.now || k == 0 {
+			if step.At <= wl.q.Now || k == 0 {
 				first = step.Replicas
 			}
-			if step.At > r.q.now && step.At < r.window.To {
-				r.q.add(step.At, evReplicas, int32(id), int32(k), 0)
+			if step.At > wl.q.Now && step.At < wl.window.To {
+				wl.q.Add(step.At, engine.ReplicasChange, int32(id), int32(k), 0)
 			}
 		}
-		g := &r.gauges[i]
+		g := &wl.serving.of[i]
 		g.wanted, g.desired = first, first
-		r.setRequired(id)
+		wl.serving.setRequired(id)
 		for range first {
-			r.newPod(id)
+			wl.pods.add(id)
 		}
 	}
-	for i := range r.work {
-		r.touchWork(policy.WorkloadID(i))
-		r.updatePDBs(policy.WorkloadID(i))
+	for i := range wl.state {
+		wl.touch(policy.WorkloadID(i))
+		wl.pdbs.update(policy.WorkloadID(i))
 	}
 }
 
 // stepReplicas carries out step k of a workload's schedule.
-func (r *run) stepReplicas(w policy.WorkloadID, k int) {
-	g, want := &r.gauges[w], r.world.Workloads[w].Schedule[k].Replicas
+func (wl *workloads) stepReplicas(w policy.WorkloadID, k int) {
+	g, want := &wl.serving.of[w], wl.scenario.Workloads[w].Schedule[k].Replicas
 	if want == g.wanted {
 		return
 	}
-	g.advance(r.q.now, r.window)
+	g.advance(wl.q.Now, wl.window)
 	g.wanted = want
-	r.forgetOwed(w)
+	wl.serving.forgetOwed(w)
 	if want < g.desired {
 		g.desired = want
 	} else {
-		r.q.add(r.q.now.Add(r.world.ReadyGrace), evGrace, int32(w), want, 0)
+		wl.q.Add(wl.q.Now.Add(wl.scenario.ReadyGrace), engine.GrowthCounts, int32(w), want, 0)
 	}
-	r.setRequired(w)
-	r.touchWork(w)
-	r.updatePDBs(w)
-	r.log.add(r.q.now, logReplicas, r.world.Workloads[w].Name, "", int64(want))
-	r.reconcile(w)
+	wl.serving.setRequired(w)
+	wl.touch(w)
+	wl.pdbs.update(w)
+	wl.log.Add(wl.q.Now, engine.RecordReplicas, wl.scenario.Workloads[w].Name, "", int64(want))
+	wl.reconcile(w)
 }
 
 // countGrowth makes what was wanted a ready grace ago, and is wanted still,
 // count as desired.
-func (r *run) countGrowth(w policy.WorkloadID) {
-	g := &r.gauges[w]
-	since := r.q.now.Add(-r.world.ReadyGrace)
+func (wl *workloads) countGrowth(w policy.WorkloadID) {
+	g := &wl.serving.of[w]
+	since := wl.q.Now.Add(-wl.scenario.ReadyGrace)
 	least := g.wanted
-	for _, step := range r.world.Workloads[w].Schedule {
-		if step.At > since && step.At <= r.q.now {
+	for _, step := range wl.scenario.Workloads[w].Schedule {
+		if step.At > since && step.At <= wl.q.Now {
 			least = min(least, step.Replicas)
 		}
 	}
 	// What held at the begin of the grace is bounded by the step before it.
-	least = min(least, r.replicasAt(w, since))
-	g.advance(r.q.now, r.window)
+	least = min(least, wl.replicasAt(w, since))
+	g.advance(wl.q.Now, wl.window)
 	g.desired = max(g.desired, least)
-	r.setRequired(w)
+	wl.serving.setRequired(w)
 }
 
-func (r *run) replicasAt(w policy.WorkloadID, t policy.Time) int32 {
-	schedule := r.world.Workloads[w].Schedule
+func (wl *workloads) replicasAt(w policy.WorkloadID, t policy.Time) int32 {
+	schedule := wl.scenario.Workloads[w].Schedule
 	n := schedule[0].Replicas
 	for _, step := range schedule {
 		if step.At <= t {
@@ -156,15 +173,15 @@ func (r *run) replicasAt(w policy.WorkloadID, t policy.Time) int32 {
 
 // setRequired derives the required part of what is desired: the strictest
 // matching budget, or without one all but a quarter (at least one may miss).
-func (r *run) setRequired(w policy.WorkloadID) {
-	r.gauges[w].required = r.admitted(w, r.requiredOf(w, r.gauges[w].desired))
-	r.touchedWork(w)
+func (sv *serving) setRequired(w policy.WorkloadID) {
+	sv.of[w].required = sv.admitted(w, sv.requiredOf(w, sv.of[w].desired))
+	sv.watch.workload(w)
 }
 
 // requiredOf returns the part of the pods of w that must be ready when so many
 // are desired.
-func (r *run) requiredOf(w policy.WorkloadID, desired int32) int32 {
-	pdbs := r.world.Templates[w].PDBs
+func (sv *serving) requiredOf(w policy.WorkloadID, desired int32) int32 {
+	pdbs := sv.scenario.Templates[w].PDBs
 	if len(pdbs) == 0 {
 		required := desired - max(1, desired/4)
 		if desired >= 1 {
@@ -174,66 +191,66 @@ func (r *run) requiredOf(w policy.WorkloadID, desired int32) int32 {
 	}
 	required := int32(0)
 	for _, p := range pdbs {
-		required = max(required, r.world.PDBs[p].Required(desired))
+		required = max(required, sv.scenario.PDBs[p].Required(desired))
 	}
 	return min(required, desired)
 }
 
 // reconcile makes a workload have the pods that it wants.
-func (r *run) reconcile(w policy.WorkloadID) {
-	ws, want := &r.work[w], r.gauges[w].wanted
-	switch r.world.Workloads[w].Kind {
+func (wl *workloads) reconcile(w policy.WorkloadID) {
+	ws, want := &wl.state[w], wl.serving.of[w].wanted
+	switch wl.scenario.Workloads[w].Kind {
 	case policy.KindDaemonSet, policy.KindJob:
 		return // nodes and job instances make these
 	case policy.KindStatefulSet:
-		r.reconcileOrdered(w)
+		wl.reconcileOrdered(w)
 		return
 	}
 	for ws.active < want {
-		if r.shut(w) {
-			r.denied(w)
+		if wl.budgets.shut(w) {
+			wl.deny(w)
 			break
 		}
-		r.enqueue(r.newPod(w))
+		wl.queue.enqueue(wl.pods.add(w))
 	}
 	if ws.active > want && !ws.shrinking {
-		r.scaleDown(w, ws.active-want)
+		wl.scaleDown(w, ws.active-want)
 	}
 }
 
 // reconcileOrdered does so in a StatefulSet's way: from the lowest ordinal up,
 // each once all before it are ready, and down from the highest.
-func (r *run) reconcileOrdered(w policy.WorkloadID) {
-	ws, want := &r.work[w], r.gauges[w].wanted
+func (wl *workloads) reconcileOrdered(w policy.WorkloadID) {
+	ws, want := &wl.state[w], wl.serving.of[w].wanted
 	if ws.active > want {
 		highest := policy.PodID(policy.None)
 		for _, id := range ws.pods {
-			if r.pods[id].Phase != policy.PodTerminating && (highest == policy.None || r.podX[id].ordinal > r.podX[highest].ordinal) {
+			if wl.pods.all[id].Phase != policy.PodTerminating && (highest == policy.None || wl.pods.state[id].ordinal > wl.pods.state[highest].ordinal) {
 				highest = id
 			}
 		}
-		r.deletePod(highest, policy.EndScaled)
+		wl.pods.delete(highest, policy.EndScaled)
 		return
 	}
 	if ws.active == want || int32(len(ws.pods)) > ws.active {
 		return // complete, or one is still terminating and holds its name
 	}
 	for _, id := range ws.pods {
-		if r.pods[id].Phase != policy.PodReady && r.podX[id].ordinal < r.freeOrdinal(w) {
+		if wl.pods.all[id].Phase != policy.PodReady && wl.pods.state[id].ordinal < wl.freeOrdinal(w) {
 			return
 		}
 	}
-	if r.shut(w) {
-		r.denied(w)
+	if wl.budgets.shut(w) {
+		wl.deny(w)
 		return
 	}
-	r.enqueue(r.newPod(w))
+	wl.queue.enqueue(wl.pods.add(w))
 }
 
 // freeOrdinal returns the lowest ordinal that no pod of w has.
-func (r *run) freeOrdinal(w policy.WorkloadID) int32 {
+func (wl *workloads) freeOrdinal(w policy.WorkloadID) int32 {
 	for ordinal := int32(0); ; ordinal++ {
-		if !slices.ContainsFunc(r.work[w].pods, func(id policy.PodID) bool { return r.podX[id].ordinal == ordinal }) {
+		if !slices.ContainsFunc(wl.state[w].pods, func(id policy.PodID) bool { return wl.pods.state[id].ordinal == ordinal }) {
 			return ordinal
 		}
 	}
@@ -244,7 +261,7 @@ func (r *run) freeOrdinal(w policy.WorkloadID) int32 {
 // siblings on their node, then the youngest. Ages between two powers of two are alike, and
 // ordered by UID, which is random (ActivePodsWithRanks in pkg/controller/
 // controller_utils.go of Kubernetes 1.35).
-func (r *run) scaleDown(w policy.WorkloadID, n int32) {
+func (wl *workloads) scaleDown(w policy.WorkloadID, n int32) {
 	type victim struct {
 		id       policy.PodID
 		stage    int
@@ -255,17 +272,17 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 	}
 	var all []victim
 	siblings := make(map[policy.NodeID]int)
-	for _, id := range r.work[w].pods {
-		if r.pods[id].Phase != policy.PodTerminating && r.pods[id].Node != policy.None {
-			siblings[r.pods[id].Node]++
+	for _, id := range wl.state[w].pods {
+		if wl.pods.all[id].Phase != policy.PodTerminating && wl.pods.all[id].Node != policy.None {
+			siblings[wl.pods.all[id].Node]++
 		}
 	}
-	for _, id := range r.work[w].pods {
-		p := &r.pods[id]
+	for _, id := range wl.state[w].pods {
+		p := &wl.pods.all[id]
 		if p.Phase == policy.PodTerminating {
 			continue
 		}
-		v, since := victim{id: id, cost: p.DeletionCost, uid: uint64(chance.New(r.cfg.Seed, "pod-uid", p.Name))}, p.Created
+		v, since := victim{id: id, cost: p.DeletionCost, uid: uint64(chance.New(wl.cfg.Seed, "pod-uid", p.Name))}, p.Created
 		switch p.Phase {
 		case policy.PodStarting:
 			v.stage = 1
@@ -273,7 +290,7 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 			v.stage, since = 2, p.ReadySince
 		}
 		since -= since % 1000 // the API keeps whole seconds
-		v.age = bits.Len64(uint64(r.q.now.Sub(since)))
+		v.age = bits.Len64(uint64(wl.q.Now.Sub(since)))
 		if p.Node != policy.None {
 			v.siblings = siblings[p.Node]
 		}
@@ -283,46 +300,82 @@ func (r *run) scaleDown(w policy.WorkloadID, n int32) {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.cost, b.cost),
 			cmp.Compare(b.siblings, a.siblings), cmp.Compare(a.age, b.age), cmp.Compare(a.uid, b.uid), cmp.Compare(a.id, b.id))
 	})
-	r.work[w].shrinking = true
+	wl.state[w].shrinking = true
 	for _, v := range all[:n] {
-		r.deletePod(v.id, policy.EndScaled)
+		wl.pods.delete(v.id, policy.EndScaled)
 	}
-	r.work[w].shrinking = false
+	wl.state[w].shrinking = false
 }
 
-func (r *run) touchWork(w policy.WorkloadID) {
-	r.touchedWork(w)
-	ws := &r.work[w]
-	for v := range r.view {
+func (wl *workloads) touch(w policy.WorkloadID) {
+	wl.watch.workload(w)
+	ws := &wl.state[w]
+	for v := range wl.observer.view {
 		if bit := uint8(1) << v; ws.dirty&bit == 0 {
 			ws.dirty |= bit
-			r.view[v].work = append(r.view[v].work, w)
+			wl.observer.view[v].work = append(wl.observer.view[v].work, w)
 		}
 	}
 }
 
-// updatePDBs brings the status of the budgets of workload w up to date, as the
+// disruptionBudgets are the PodDisruptionBudgets of the cluster.
+type disruptionBudgets struct {
+	*environment
+	observer  *observer
+	serving   *serving
+	workloads *workloads
+
+	all []policy.PDB
+	of  [][]policy.WorkloadID // by budget, the workloads that it covers
+}
+
+// update brings the status of the budgets of workload w up to date, as the
 // disruption controller does.
-func (r *run) updatePDBs(w policy.WorkloadID) {
-	for _, p := range r.world.Templates[w].PDBs {
-		b := &r.pdbs[p]
+func (db *disruptionBudgets) update(w policy.WorkloadID) {
+	for _, p := range db.scenario.Templates[w].PDBs {
+		b := &db.all[p]
 		b.Healthy, b.Expected = 0, 0
-		for _, x := range r.pdbOf[p] {
-			b.Healthy += r.gauges[x].seen
-			b.Expected += r.expected(x)
+		for _, x := range db.of[p] {
+			b.Healthy += db.serving.of[x].seen
+			b.Expected += db.expected(x)
 		}
 		b.Desired = b.Required(b.Expected)
 		b.Allowed = max(0, b.Healthy-b.Desired)
-		r.pdbsDirty = [2]bool{true, true}
+		db.observer.pdbsDirty = [2]bool{true, true}
 	}
 }
 
 // expected is the scale of a workload as a budget counts it.
-func (r *run) expected(w policy.WorkloadID) int32 {
-	if r.world.Workloads[w].Kind == policy.KindJob {
-		return r.work[w].active
+func (db *disruptionBudgets) expected(w policy.WorkloadID) int32 {
+	if db.scenario.Workloads[w].Kind == policy.KindJob {
+		return db.workloads.state[w].active
 	}
-	return r.gauges[w].wanted
+	return db.serving.of[w].wanted
+}
+
+// jobs are the instances of jobs.
+type jobs struct {
+	*environment
+	budgets   *gpuBudgets
+	gangs     *gangs
+	pods      *pods
+	queue     *schedulingQueue
+	serving   *serving
+	workloads *workloads
+
+	all       []jobRun
+	of        [][]int32 // by workload, the instances that have work left
+	suspended []bool    // by workload
+
+	// registerMax is the longest that a node of any market takes to join.
+	registerMax time.Duration
+}
+
+func (js *jobs) init() {
+	for i := range js.scenario.Markets {
+		_, most := js.delays.register(&js.scenario.Markets[i])
+		js.registerMax = max(js.registerMax, most)
+	}
 }
 
 // A jobRun is one instance of a job.
@@ -347,36 +400,36 @@ type task struct {
 	over    bool
 }
 
-// releaseJob creates instance k of job w.
-func (r *run) releaseJob(w policy.WorkloadID, k int) {
-	job := r.world.Workloads[w].Job
-	j := jobRun{work: w, name: r.world.Workloads[w].Name, released: r.q.now, left: job.Completions, gang: -1, tasks: make([]task, job.Completions)}
+// release creates instance k of job w.
+func (js *jobs) release(w policy.WorkloadID, k int) {
+	job := js.scenario.Workloads[w].Job
+	j := jobRun{work: w, name: js.scenario.Workloads[w].Name, released: js.q.Now, left: job.Completions, gang: -1, tasks: make([]task, job.Completions)}
 	for i := range j.tasks {
 		j.tasks[i].running = policy.None
 	}
 	if job.Deadline > 0 {
-		j.due = r.q.now.Add(job.Deadline)
-		if j.due < r.window.To {
-			r.q.add(j.due, evJobDeadline, int32(len(r.jobs)), 0, 0)
+		j.due = js.q.Now.Add(job.Deadline)
+		if j.due < js.window.To {
+			js.q.Add(j.due, engine.JobDue, int32(len(js.all)), 0, 0)
 		}
 	}
-	r.jobsOf[w] = append(r.jobsOf[w], int32(len(r.jobs)))
-	r.jobs = append(r.jobs, j)
-	r.log.add(r.q.now, logReleased, j.name, "", int64(k))
-	if i := len(r.jobs) - 1; !r.joinGang(int32(i)) {
-		r.reconcileJob(i)
+	js.of[w] = append(js.of[w], int32(len(js.all)))
+	js.all = append(js.all, j)
+	js.log.Add(js.q.Now, engine.RecordReleased, j.name, "", int64(k))
+	if i := len(js.all) - 1; !js.gangs.join(int32(i)) {
+		js.reconcile(i)
 	}
 }
 
-// reconcileJob keeps as many pods at work as the job allows. Those of a gang are
+// reconcile keeps as many pods at work as the job allows. Those of a gang are
 // there all or none.
-func (r *run) reconcileJob(i int) {
-	j := &r.jobs[i]
+func (js *jobs) reconcile(i int) {
+	j := &js.all[i]
 	if j.gang >= 0 {
-		r.reconcileGang(j.gang)
+		js.gangs.reconcile(j.gang)
 		return
 	}
-	limit := r.world.Workloads[j.work].Job.Pods
+	limit := js.scenario.Workloads[j.work].Job.Pods
 	busy := int32(0)
 	for k := range j.tasks {
 		if j.tasks[k].running != policy.None {
@@ -388,37 +441,37 @@ func (r *run) reconcileJob(i int) {
 			break
 		}
 		if t := &j.tasks[k]; !t.over && t.running == policy.None {
-			if r.suspended[j.work] {
+			if js.suspended[j.work] {
 				break
 			}
-			if r.shut(j.work) {
-				r.denied(j.work)
+			if js.budgets.shut(j.work) {
+				js.workloads.deny(j.work)
 				break
 			}
-			id := r.newPod(j.work)
-			r.podX[id].job, r.podX[id].task = int32(i), int32(k)
+			id := js.pods.add(j.work)
+			js.pods.state[id].job, js.pods.state[id].task = int32(i), int32(k)
 			t.running, t.began = id, 0
 			busy++
-			r.enqueue(id)
+			js.queue.enqueue(id)
 		}
 	}
-	r.countWanted(j.work)
+	js.countWanted(j.work)
 }
 
 // startTask lets a ready pod work on.
-func (r *run) startTask(id policy.PodID) {
-	x := &r.podX[id]
-	j := &r.jobs[x.job]
+func (js *jobs) startTask(id policy.PodID) {
+	x := &js.pods.state[id]
+	j := &js.all[x.job]
 	t := &j.tasks[x.task]
-	t.began = r.q.now
-	r.q.add(r.q.now.Add(r.world.Workloads[j.work].Job.Work-t.done), evPodFinished, int32(id), 0, x.gen)
+	t.began = js.q.Now
+	js.q.Add(js.q.Now.Add(js.scenario.Workloads[j.work].Job.Work-t.done), engine.PodFinished, int32(id), 0, x.gen)
 }
 
 // stopTask takes the work from a pod that ends.
-func (r *run) stopTask(id policy.PodID) {
-	x := &r.podX[id]
-	r.interruptTask(id)
-	if t := &r.jobs[x.job].tasks[x.task]; t.running == id {
+func (js *jobs) stopTask(id policy.PodID) {
+	x := &js.pods.state[id]
+	js.interruptTask(id)
+	if t := &js.all[x.job].tasks[x.task]; t.running == id {
 		t.running = policy.None
 		t.done, t.kept = t.done+t.kept, 0
 	}
@@ -426,14 +479,14 @@ func (r *run) stopTask(id policy.PodID) {
 
 // interruptTask makes a pod stop working. What was not made safe at a
 // checkpoint is lost.
-func (r *run) interruptTask(id policy.PodID) {
-	x := &r.podX[id]
-	j := &r.jobs[x.job]
-	job, t := r.world.Workloads[j.work].Job, &j.tasks[x.task]
+func (js *jobs) interruptTask(id policy.PodID) {
+	x := &js.pods.state[id]
+	j := &js.all[x.job]
+	job, t := js.scenario.Workloads[j.work].Job, &j.tasks[x.task]
 	if t.over || t.running != id || t.began == 0 {
 		return
 	}
-	worked, safe := r.q.now.Sub(t.began), time.Duration(0)
+	worked, safe := js.q.Now.Sub(t.began), time.Duration(0)
 	if job.Checkpoint > 0 {
 		safe = worked - worked%job.Checkpoint
 	}
@@ -443,70 +496,70 @@ func (r *run) interruptTask(id policy.PodID) {
 	} else {
 		t.done += safe
 	}
-	if r.q.now >= r.window.From {
-		r.result.WorkLost += worked - safe
+	if js.q.Now >= js.window.From {
+		js.result.WorkLost += worked - safe
 	}
 }
 
 // podFinished ends a pod that has done its work.
-func (r *run) podFinished(id policy.PodID) {
-	x := &r.podX[id]
-	if x.job < 0 || r.pods[id].Phase != policy.PodReady {
+func (js *jobs) podFinished(id policy.PodID) {
+	x := &js.pods.state[id]
+	if x.job < 0 || js.pods.all[id].Phase != policy.PodReady {
 		return
 	}
 	i := int(x.job)
-	j := &r.jobs[i]
+	j := &js.all[i]
 	t := &j.tasks[x.task]
 	if t.began == 0 {
 		return // its gang was halted meanwhile
 	}
 	t.began = 0
-	t.done, t.over, t.running = r.world.Workloads[j.work].Job.Work, true, policy.None
+	t.done, t.over, t.running = js.scenario.Workloads[j.work].Job.Work, true, policy.None
 	j.left--
 	x.job = -1
-	r.retire(id)
-	r.podGone(id, policy.EndFinished)
+	js.pods.retire(id)
+	js.pods.remove(id, policy.EndFinished)
 	if j.left == 0 {
-		of := r.jobsOf[j.work]
+		of := js.of[j.work]
 		if k := slices.Index(of, int32(i)); k >= 0 {
-			r.jobsOf[j.work] = slices.Delete(of, k, k+1)
+			js.of[j.work] = slices.Delete(of, k, k+1)
 		}
-		r.log.add(r.q.now, logJobDone, j.name, "", 0)
-		r.settleJob(i, r.q.now)
+		js.log.Add(js.q.Now, engine.RecordJobDone, j.name, "", 0)
+		js.settle(i, js.q.Now)
 		return
 	}
-	r.reconcileJob(i)
+	js.reconcile(i)
 }
 
-// settleJob accounts for instance i at its end, its deadline or the end of the
+// settle accounts for instance i at its end, its deadline or the end of the
 // window, whichever comes first.
-func (r *run) settleJob(i int, at policy.Time) {
-	j := &r.jobs[i]
+func (js *jobs) settle(i int, at policy.Time) {
+	j := &js.all[i]
 	if j.settled {
 		return
 	}
 	j.settled = true
-	r.touchWork(j.work) // its deadline is none any more
-	w := &r.world.Workloads[j.work]
-	job, value := w.Job, r.stage.podValue[j.work]
-	end := r.window.To
+	js.workloads.touch(j.work) // its deadline is none any more
+	w := &js.scenario.Workloads[j.work]
+	job, value := w.Job, js.prepared.podValue[j.work]
+	end := js.window.To
 	if j.due != 0 {
 		end = min(end, j.due)
 	}
-	if end <= r.window.From {
+	if end <= js.window.From {
 		return
 	}
 	if j.left == 0 {
-		if at >= r.window.From {
-			r.result.JobsDone++
+		if at >= js.window.From {
+			js.result.JobsDone++
 		}
 		return
 	}
 	// Work released too late to be finished on on-demand costs nothing: a node
 	// has to come first, and every completion starts a pod of its own.
 	rounds := (job.Completions + job.Pods - 1) / job.Pods
-	each := r.delays.Start + max(r.delays.Ready, r.world.Templates[j.work].Startup) + job.Work
-	if j.released.Add(r.registerMax+r.delays.Initialize+r.delays.Pull+each*time.Duration(rounds)) > end {
+	each := js.delays.JobRound(js.scenario.Templates[j.work].Startup, job.Work)
+	if j.released.Add(js.registerMax+js.delays.Initialize+js.delays.Pull+each*time.Duration(rounds)) > end {
 		return
 	}
 	leftMS := int64(0)
@@ -521,11 +574,11 @@ func (r *run) settleJob(i int, at policy.Time) {
 		}
 		leftMS += int64(max(0, job.Work-done) / time.Millisecond)
 	}
-	r.result.JobCost += 2 * perHourOf(value, leftMS)
+	js.result.JobCost += 2 * perHourOf(value, leftMS)
 	if j.due != 0 && j.due <= at {
 		j.missed = true
-		r.result.JobsMissed++
-		r.result.JobCost += (value * policy.Money(min(job.Pods, j.left))).Times(w.OutagePenalty)
-		r.log.add(at, logJobMissed, j.name, "", leftMS)
+		js.result.JobsMissed++
+		js.result.JobCost += (value * policy.Money(min(job.Pods, j.left))).Times(w.OutagePenalty)
+		js.log.Add(at, engine.RecordJobMissed, j.name, "", leftMS)
 	}
 }

@@ -18,11 +18,11 @@ var testStart = policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
 const gib = int64(1) << 30
 
 // A builder makes worlds by hand.
-type builder struct{ w scenarios.World }
+type builder struct{ w scenarios.BoundScenario }
 
 // newBuilder returns a world of the given duration with no markets yet.
 func newBuilder(duration time.Duration) *builder {
-	return &builder{scenarios.World{Name: "test", Start: testStart, Duration: duration, WarmUp: 24 * time.Hour,
+	return &builder{scenarios.BoundScenario{Name: "test", Start: testStart, Duration: duration, WarmUp: 24 * time.Hour,
 		ReadyGrace: 10 * time.Minute, Intensity: 1}}
 }
 
@@ -97,7 +97,7 @@ func (b *builder) budget(w policy.WorkloadID, maxUnavailable policy.Quantity) {
 }
 
 // world returns what was built, markets in the order of their names.
-func (b *builder) world() *scenarios.World {
+func (b *builder) world() *scenarios.BoundScenario {
 	w := &b.w
 	order := make([]int, len(w.Markets))
 	for i := range order {
@@ -137,7 +137,7 @@ func (b *builder) world() *scenarios.World {
 
 // randomWorld draws a small world: the seed chooses the options first, then
 // what fills them.
-func randomWorld(seed uint64) *scenarios.World {
+func randomWorld(seed uint64) *scenarios.BoundScenario {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := newBuilder(time.Duration(6+rnd.IntN(30)) * time.Hour)
 	gpus, faults, moving := rnd.IntN(6) == 0, rnd.IntN(2) == 0, rnd.IntN(2) == 0

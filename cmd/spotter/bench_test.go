@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
@@ -53,7 +54,7 @@ func process(b *testing.B, args ...string) cost {
 	c := exec.CommandContext(b.Context(), path, args...)
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil {
-		b.Fatalf("spotter %s: %v\n%s", shell(args), err, stderr.String())
+		b.Fatalf("spotter %s: %v\n%s", cli.Shell(args), err, stderr.String())
 	}
 	s := c.ProcessState
 	usage := s.SysUsage().(*syscall.Rusage)

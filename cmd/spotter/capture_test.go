@@ -21,9 +21,11 @@ import (
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/share"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
@@ -63,12 +65,12 @@ func TestCaptureCalls(t *testing.T) {
 func TestCaptureRecording(t *testing.T) {
 	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
 	scenario := file(t, "tiny.yaml", tiny)
-	if code, _, stderr := call(t, "sim", scenario, "--policy", "static:share=0.5", "--seed", "3", "--record", rec); code != exitGood {
+	if code, _, stderr := call(t, "sim", scenario, "--policy", "static:share=0.5", "--seed", "3", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	out := filepath.Join(dir, "then.yaml")
 	code, stdout, stderr := call(t, "capture", "-o", out, "--run", rec, "--at", "20")
-	if code != exitGood || !strings.Contains(stdout, "written to "+out) {
+	if code != cli.ExitOK || !strings.Contains(stdout, "written to "+out) {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	r, err := record.Open(rec)
@@ -87,22 +89,22 @@ func TestCaptureRecording(t *testing.T) {
 		t.Errorf("the run begins at %v an hour, and the recording was at %v", got, want)
 	}
 	wrongCallIs(t, "is there already", "capture", "-o", out, "--run", rec)
-	if code, _, stderr := call(t, "capture", "-o", out, "--run", rec, "--force", "--nodes", "on-demand"); code != exitGood {
+	if code, _, stderr := call(t, "capture", "-o", out, "--run", rec, "--force", "--nodes", "on-demand"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	if h := firstStep(t, out).Holding(0); (&h).Share() != 0 || h.Nodes == 0 {
+	if h := share.Of(firstStep(t, out), 0); (&h).Share() != 0 || h.Nodes == 0 {
 		t.Errorf("on demand it begins with %+v", h)
 	}
 	wrongCallIs(t, "no step 99999", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
 	wrongCallIs(t, "begins at", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
-	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "static") || !strings.Contains(again, "\nas-is * ") {
+	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "static") || !strings.Contains(again, "\nas-is * ") {
 		t.Errorf("eval of a capture: exit code %d, want the baseline as-is\n%s%s", code, again, stderr)
 	}
-	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != exitGood || !strings.Contains(again, "\nkarpenter * ") {
+	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "\nkarpenter * ") {
 		t.Errorf("eval of a capture and another scenario: exit code %d, want the baseline karpenter\n%s%s", code, again, stderr)
 	}
 	mixed := filepath.Join(dir, "mixed.yaml")
-	if code, _, stderr := call(t, "capture", "-o", mixed, "--run", rec, "--at", "20"); code != exitGood {
+	if code, _, stderr := call(t, "capture", "-o", mixed, "--run", rec, "--at", "20"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	if share := lastShare(t, mixed, "as-is"); math.Abs(share-0.5) > 0.2 {
@@ -110,10 +112,10 @@ func TestCaptureRecording(t *testing.T) {
 	}
 	for _, spec := range []string{"as-is", "karpenter"} {
 		steps := filepath.Join(t.TempDir(), spec)
-		if code, _, stderr := call(t, "sim", out, "--policy", spec, "--record", steps); code != exitGood {
+		if code, _, stderr := call(t, "sim", out, "--policy", spec, "--record", steps); code != cli.ExitOK {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
-		if code, stdout, stderr := call(t, "replay", steps); code != exitGood {
+		if code, stdout, stderr := call(t, "replay", steps); code != cli.ExitOK {
 			t.Errorf("replay of %s: exit code %d\n%s%s", spec, code, stdout, stderr)
 		}
 	}
@@ -124,7 +126,7 @@ func TestCaptureRecording(t *testing.T) {
 func firstStep(t *testing.T, scenario string) *policy.Snapshot {
 	t.Helper()
 	rec := filepath.Join(t.TempDir(), "played")
-	if code, stdout, stderr := call(t, "sim", scenario, "--policy", "static:share=0.5", "--check", "--record", rec); code != exitGood {
+	if code, stdout, stderr := call(t, "sim", scenario, "--policy", "static:share=0.5", "--check", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	r, err := record.Open(rec)
@@ -143,7 +145,7 @@ func firstStep(t *testing.T, scenario string) *policy.Snapshot {
 func lastShare(t *testing.T, scenario, policy string) float64 {
 	t.Helper()
 	rec := filepath.Join(t.TempDir(), "played")
-	if code, stdout, stderr := call(t, "sim", scenario, "--policy", policy, "--record", rec); code != exitGood {
+	if code, stdout, stderr := call(t, "sim", scenario, "--policy", policy, "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	r, err := record.Open(rec)
@@ -154,7 +156,7 @@ func lastShare(t *testing.T, scenario, policy string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := last.Snapshot.Holding(0)
+	held := share.Of(last.Snapshot, 0)
 	return held.Share()
 }
 
@@ -279,7 +281,7 @@ func TestCaptureCluster(t *testing.T) {
 	mark := env.Mark()
 	out := filepath.Join(t.TempDir(), "cluster.yaml")
 	code, stdout, stderr := call(t, "capture", "-o", out, "--kubeconfig", kubeconfig, "--duration", "24h")
-	if code != exitGood || !strings.Contains(stdout, "4 nodes in 2 pools, 2 workloads") || !strings.Contains(stdout, "synthetic prices") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "4 nodes in 2 pools, 2 workloads") || !strings.Contains(stdout, "synthetic prices") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if writes := env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "reader" && e.Writes() }); len(writes) > 0 {
@@ -312,7 +314,7 @@ func TestCaptureCluster(t *testing.T) {
 	if got := hourly(s); got != sum || sum == 0 {
 		t.Errorf("it begins at %v an hour, and the nodes of the cluster cost %v", got, sum)
 	}
-	held := s.Holding(1)
+	held := share.Of(s, 1)
 	if share := held.Share(); fmt.Sprintf("%.3f", share) != "0.667" {
 		t.Errorf("the spot share of %s is %v, and 2 of 3 equal nodes are spot", s.Pools[1].Name, share)
 	}
@@ -322,7 +324,7 @@ func TestCaptureCluster(t *testing.T) {
 	some := testenv.Kubeconfig(t, env.User(t, "some", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}))
 	less := filepath.Join(t.TempDir(), "less.yaml")
 	code, stdout, stderr = call(t, "capture", "-o", less, "--kubeconfig", some)
-	if code != exitGood || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
+	if code != cli.ExitOK || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
 		t.Errorf("with rights on nodes and pods alone: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if told := "the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have"; !strings.Contains(stderr, told) {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/drain"
@@ -51,7 +52,7 @@ func TestCleanup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
 	}
-	env := testenv.New(t, testenv.Options{})
+	env := testenv.Start(t, testenv.Options{})
 	namespace := env.Namespace(t)
 	kubeconfig := testenv.Kubeconfig(t, env.User(t, "cleaner", cleanupRules...))
 	marked := &corev1.Node{
@@ -71,9 +72,7 @@ func TestCleanup(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, AcquireTime: &now, RenewTime: &now},
 	}
 	for _, o := range []client.Object{marked, theirs, lease} {
-		if err := env.Client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		createForTest(t, env, o)
 	}
 	clean := func(want int, args ...string) string {
 		t.Helper()
@@ -99,16 +98,16 @@ func TestCleanup(t *testing.T) {
 		return fmt.Sprint(n.Spec.Unschedulable, n.Annotations, taints)
 	}
 	before, other := node("marked"), node("theirs")
-	if said := clean(exitWrong, "--timeout", "2s"); !strings.Contains(said, "another_1_1 still leads") {
+	if said := clean(cli.ExitInvalid, "--timeout", "2s"); !strings.Contains(said, "another_1_1 still leads") {
 		t.Errorf("while another leads it says %s", said)
 	}
-	if said := clean(exitGood, "--dry-run"); !strings.Contains(said, "node marked has: a cordon, the taint spotter.dev/draining") {
+	if said := clean(cli.ExitOK, "--dry-run"); !strings.Contains(said, "node marked has: a cordon, the taint spotter.dev/draining") {
 		t.Errorf("asked what it would do it says %s", said)
 	}
 	if got := node("marked"); got != before {
 		t.Errorf("something was done: %s, before %s", got, before)
 	}
-	clean(exitGood, "--timeout", "2m") // the lease runs out meanwhile
+	clean(cli.ExitOK, "--timeout", "2m") // the lease runs out meanwhile
 	if got, want := node("marked"), "false map[mine:1] [mine]"; got != want {
 		t.Errorf("the node is %s, want %s", got, want)
 	}
@@ -116,7 +115,7 @@ func TestCleanup(t *testing.T) {
 		t.Errorf("what somebody else did is %s, was %s", got, other)
 	}
 	begun := time.Now()
-	if said := clean(exitGood); !strings.Contains(said, "no object carries a mark") {
+	if said := clean(cli.ExitOK); !strings.Contains(said, "no object carries a mark") {
 		t.Errorf("the second time it says %s", said)
 	}
 	if took := time.Since(begun); took > time.Minute {

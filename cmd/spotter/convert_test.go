@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 const oldPool = `apiVersion: gpu.devplatforms.io/v1alpha1
@@ -19,7 +21,7 @@ func TestConvertIntoScenario(t *testing.T) {
 	old := file(t, "old.yaml", oldPool)
 	out := filepath.Join(t.TempDir(), "pools.yaml")
 	code, stdout, stderr := call(t, "convert", "-f", old, "-o", out)
-	if code != exitGood || stdout != "" || !strings.Contains(stderr, "warning: "+old+":4: spec.requeueMinutes: 7 left out") {
+	if code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "warning: "+old+":4: spec.requeueMinutes: 7 left out") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	text, err := os.ReadFile(out)
@@ -34,7 +36,7 @@ func TestConvertIntoScenario(t *testing.T) {
 	world := file(t, "world.yaml", "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: w}\nspec: {duration: 24h}\n---\n"+
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n"+
 		"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]}\n---\n"+pool)
-	if code, _, stderr := call(t, "scenario", "validate", world); code != exitGood {
+	if code, _, stderr := call(t, "scenario", "validate", world); code != cli.ExitOK {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }
@@ -59,7 +61,7 @@ func TestConvertReadsBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := call(t, "convert", "-f", config, filepath.Join(dir, "runtime.json"), "--pools", "a,b")
-	if code != exitGood || strings.Contains(stderr, "cannot be read") ||
+	if code != cli.ExitOK || strings.Contains(stderr, "cannot be read") ||
 		strings.Count(stdout, "runtime: runtime.json") != 2 {
 		t.Errorf("a source that is there: exit code %d\n%s%s", code, stdout, stderr)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // A treatment is how a command of a page is run where it is not run as it stands.
@@ -51,13 +53,13 @@ var pagesRun = []page{
 		"make run":        {leave: "it has made the program that runs these, and compares for minutes"},
 		"make test":       {leave: "it is what runs this"},
 		"bin/spotter tui": {leave: isScreen},
-		"bin/spotter eval my-world.yaml --gate…":                                    {before: "bin/spotter scenario show web-week > my-world.yaml", exits: []int{exitGate}},
+		"bin/spotter eval my-world.yaml --gate…":                                    {before: "bin/spotter scenario show web-week > my-world.yaml", exits: []int{cli.ExitFailed}},
 		"bin/spotter eval my-world.yaml --compare…":                                 {leave: "it is a comparison of minutes: TestCompare… run it"},
 		"bin/spotter eval web-week --trace prices…":                                 {leave: "its dates are those of a recording of your own"},
 		"bin/spotter eval web-week batch-night…":                                    {leave: "it is a comparison of minutes, as those above it"},
 		"bin/spotter trace record…":                                                 {says: "files written"},
 		"bin/spotter trace info…":                                                   {says: "instance types"},
-		"bin/spotter eval web-week --policies static --baseline spotvortex --gate…": {exits: []int{exitGate}},
+		"bin/spotter eval web-week --policies static --baseline spotvortex --gate…": {exits: []int{cli.ExitFailed}},
 		"spotter run…":           {cluster: true, begins: true, meets: (*clone).decides},
 		"kubectl get cpool":      {cluster: true, says: "general"},
 		"spotter capture…":       {cluster: true, says: "captured.yaml"},
@@ -107,7 +109,7 @@ var pagesRun = []page{
 	{"docs/explain.md", nil},
 	{"docs/plot.md", nil},
 	{"docs/replay.md", map[string]treatment{
-		"spotter replay steps --policy…": {exits: []int{exitGate}},
+		"spotter replay steps --policy…": {exits: []int{cli.ExitFailed}},
 	}},
 	{"docs/capture.md", map[string]treatment{
 		"spotter capture -o cluster.yaml --trace…": {leave: "it takes a recording of your own: TestCapture… run one"},
@@ -134,7 +136,7 @@ var pagesLeft = map[string]string{
 	"docs/report.md":        "it is a comparison of minutes: TestEvalReport writes one",
 	"docs/tui.md":           isScreen,
 	"docs/verify.md":        isRelease,
-	"docs/worlds.md":        "it takes recordings that are not in the repository",
+	"docs/scenarios.md":     "it takes recordings that are not in the repository",
 }
 
 // blockOf matches a block of commands, and hereDoc the begin of a file within one.

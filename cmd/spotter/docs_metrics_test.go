@@ -11,8 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/config"
-	"github.com/spotter-dev/spotter/live/keep"
+	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
 	"github.com/spotter-dev/spotter/live/limit"
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/live/queue"
@@ -138,16 +137,10 @@ func metricParts(t *testing.T) []struct {
 		all          []metricRow
 	}{
 		{"Of every controller", "", plain},
-		{"Of the record", "With `recording.dir`. The part `bucket` is there with `recording.bucket`.", tells(t, func(r prometheus.Registerer) error { return registerRecord(r, &keep.Recorder{}, true) })},
+		{"Of the record", "With `recording.dir`. The part `bucket` is there with `recording.bucket`.", tells(t, runcmd.RegisterRecord)},
 		{"Of the queue of notices", "With `notices.queueURL`.", tells(t, func(r prometheus.Registerer) error { return r.Register(&queue.Queue{}) })},
-		{"Of the configuration", "With `--config`. It is followed while the controller runs.", tells(t, func(r prometheus.Registerer) error {
-			return newReloader(config.Default(), nil, nil, nil).register(r)
-		})},
-		{"Of trained models", "Where a policy names a bundle.", tells(t, func(r prometheus.Registerer) error {
-			l := &liveModel{state: modelState{dir: "bundle", failures: map[string]int{modelLate: 1}}}
-			l.state.total.Calls = 1
-			return r.Register(l)
-		})},
+		{"Of the configuration", "With `--config`. It is followed while the controller runs.", tells(t, runcmd.RegisterConfiguration)},
+		{"Of trained models", "Where a policy names a bundle.", tells(t, runcmd.RegisterModel)},
 	}
 	for _, system := range metrics.Systems {
 		all := slices.DeleteFunc(own(system), func(x metricRow) bool { return slices.Contains(plain, x) })

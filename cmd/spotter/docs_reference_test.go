@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // The flag -rewrite writes the pages that are made anew. A package of tests below this
@@ -58,7 +60,7 @@ func TestReferenceCLI(t *testing.T) {
 			walk(sub)
 		}
 	}
-	root := (&program{}).root()
+	root := root()
 	walk(root)
 	if commands < 25 || flags < 100 {
 		t.Errorf("%d commands with %d flags are found", commands, flags)
@@ -187,4 +189,10 @@ func anchors(text string) map[string]bool {
 		all[strings.ReplaceAll(name, " ", "-")] = true
 	}
 	return all
+}
+
+// root returns the command that has all others below it.
+func root() *cobra.Command {
+	p := &cli.Program{}
+	return p.Root(commands(p)...)
 }

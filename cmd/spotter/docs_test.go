@@ -45,7 +45,7 @@ func TestMarketPageHasEveryConstant(t *testing.T) {
 
 // The page on the library says what every embedded world teaches.
 func TestWorldsPageHasEveryWorld(t *testing.T) {
-	page := document(t, "worlds.md")
+	page := document(t, "scenarios.md")
 	for _, name := range scenarios.Names() {
 		if !strings.HasPrefix(name, "bench-") && !strings.Contains(page, "\n| "+name+" |") {
 			t.Errorf("%s has no row that says what it teaches", name)

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	evalcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
 )
 
 // asSpotter is the variable that turns the test program into spotter itself, so
@@ -57,7 +58,7 @@ func TestCompareWithItself(t *testing.T) {
 	out := func(name string) string { return filepath.Join(dir, name) }
 	code, stdout, stderr := call(t, small("--compare", otherSpotter(t, "v9.8.7-3-gabcdef"), "--out", "-",
 		"--out", out("r.json"), "--out", out("r.xml"), "--out", out("r.md"), "--out", "github="+out("r.txt"))...)
-	if code != exitGood || !strings.Contains(stdout, "this change: none, every run is equal") || !strings.Contains(stdout, "Compared with v9.8.7-3-gabcdef (") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "this change: none, every run is equal") || !strings.Contains(stdout, "Compared with v9.8.7-3-gabcdef (") {
 		t.Fatalf("exit %d: %s\n%s", code, stderr, stdout)
 	}
 	var report struct {
@@ -71,7 +72,7 @@ func TestCompareWithItself(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &report)
 	}
-	first := firstSeed("v9.8.7-3-gabcdef")
+	first := evalcmd.FirstSeed("v9.8.7-3-gabcdef")
 	if err != nil || report.Comparison.Verdict != "no change" || report.Comparison.BeyondNoise ||
 		len(report.Config.Seeds) != 2 || report.Config.Seeds[0] != first || report.Config.Seeds[1] != first+1 {
 		t.Errorf("%v: %+v, want seeds from %d on", err, report, first)
@@ -86,17 +87,17 @@ func TestCompareWithItself(t *testing.T) {
 // TestSeedsFrom: equal commits give equal seeds and others give others, and
 // whoever names the seeds is not overruled.
 func TestSeedsFrom(t *testing.T) {
-	if a, b := firstSeed("41405d6"), firstSeed("41405d6\n"); a != b || a == firstSeed("41405d7") || a == 0 {
+	if a, b := evalcmd.FirstSeed("41405d6"), evalcmd.FirstSeed("41405d6\n"); a != b || a == evalcmd.FirstSeed("41405d7") || a == 0 {
 		t.Errorf("seeds of 41405d6 begin at %d and at %d", a, b)
 	}
 	_, out, _ := call(t, small("--seeds-from", "41405d6", "--format", "csv")...)
-	if want := "tiny,0,2026-01-01T00:00:00.000Z,2026-01-08T00:00:00.000Z,217693666,"; firstSeed("41405d6") != 217693666 || !strings.Contains(out, want) {
-		t.Errorf("the first seed is %d:\n%.3000s", firstSeed("41405d6"), out)
+	if want := "tiny,0,2026-01-01T00:00:00.000Z,2026-01-08T00:00:00.000Z,217693666,"; evalcmd.FirstSeed("41405d6") != 217693666 || !strings.Contains(out, want) {
+		t.Errorf("the first seed is %d:\n%.3000s", evalcmd.FirstSeed("41405d6"), out)
 	}
 	wrongCallIs(t, "--seeds-from", "eval", "--seeds", "3-4", "--seeds-from", "41405d6")
 	wrongCallIs(t, "--seeds-from", "eval", "--seeds-from", "")
 	code, _, stderr := call(t, small("--compare", otherSpotter(t, "v1"), "--seeds", "7-8")...)
-	if code != exitGood || !strings.Contains(stderr, "tiny, seeds 7 to 8") {
+	if code != cli.ExitOK || !strings.Contains(stderr, "tiny, seeds 7 to 8") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -115,7 +116,7 @@ func TestCompareWrong(t *testing.T) {
 		{"one that never ends", script(t, "exec yes spotter"), "is no spotter"},
 	} {
 		code, out, stderr := call(t, small("--compare", c.path)...)
-		if code != exitWrong || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "give --compare the path") {
+		if code != cli.ExitInvalid || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "give --compare the path") {
 			t.Errorf("%s: exit %d, %q, want %q", c.name, code, stderr, c.want)
 		}
 	}
@@ -130,7 +131,7 @@ func TestCompareWrong(t *testing.T) {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "r.json")
 		code, _, stderr := call(t, small("--compare", script(t, version+c.text), "--out", out)...)
-		if code != exitBroke || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "comparing with") {
+		if code != cli.ExitError || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "comparing with") {
 			t.Errorf("%s: exit %d, %q, want %q", c.name, code, stderr, c.want)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -145,7 +146,7 @@ func TestCompareOtherSchema(t *testing.T) {
 	other := script(t, "if [ $1 = version ]; then echo 'spotter v1.2.3 (go)'; exit 0; fi\n"+
 		`printf '{"schema_version": 1, "version": "v1.2.3", "runs": {}}'`)
 	code, out, stderr := call(t, small("--compare", other)...)
-	if code != exitWrong || out != "" || strings.Contains(stderr, "seeds") {
+	if code != cli.ExitInvalid || out != "" || strings.Contains(stderr, "seeds") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, out)
 	}
 	for _, want := range []string{"spotter v1.2.3 cannot be compared with this one, spotter " + version, "that of spotter v1.2.3 is 1, and this one reads 2"} {
@@ -161,7 +162,7 @@ func TestCompareOlder(t *testing.T) {
 	other := script(t, "if [ $1 = version ]; then echo 'spotter v1 (go)'; exit 0; fi\n"+
 		"echo 'spotter: scenario \"tiny\" is not known' >&2; echo 'give another' >&2; exit 2")
 	code, out, stderr := call(t, small("--compare", other)...)
-	if code != exitGood || !strings.Contains(out, `the other side cannot run tiny: refused: scenario "tiny" is not known`) ||
+	if code != cli.ExitOK || !strings.Contains(out, `the other side cannot run tiny: refused: scenario "tiny" is not known`) ||
 		!strings.Contains(out, "⚠ this change: nothing could be compared") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, out)
 	}
@@ -185,41 +186,14 @@ func TestCompareStopped(t *testing.T) {
 		}
 	}()
 	var out, errs strings.Builder
-	if code := run(ctx, small("--compare", other), &out, &errs); code != exitBroke ||
+	if code := run(ctx, small("--compare", other), &out, &errs); code != cli.ExitError ||
 		!strings.HasPrefix(out.String(), "INCOMPLETE: stopped after all 2 runs") || strings.Contains(out.String(), "this change") {
 		t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 	}
 }
 
-// TestTargets: where each output goes and in which format.
-func TestTargets(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"", "table>"},
-		{"--format json", "json>"},
-		{"--out a.json", "json>a.json"},
-		{"--out a.out", "table>a.out"},
-		{"--format markdown --out a.json", "markdown>a.json"}, // who names it means it
-		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt"},
-		{"--out github=- --out junit=x.json", "github> junit>x.json"},
-		{"--out ./a=b.json", "json>./a=b.json"},
-		{"--format csv --out - --out json=x", "csv> json>x"},
-	} {
-		var f evalFlags
-		f.flags = pflag.NewFlagSet("eval", pflag.ContinueOnError)
-		f.flags.StringVar(&f.format, "format", "table", "")
-		f.flags.StringArrayVar(&f.out, "out", nil, "")
-		if err := f.flags.Parse(strings.Fields(c.args)); err != nil {
-			t.Fatal(err)
-		}
-		got, err := f.targets()
-		var texts []string
-		for _, x := range got {
-			texts = append(texts, string(x.format)+">"+x.path)
-		}
-		if text := strings.Join(texts, " "); err != nil || text != c.want {
-			t.Errorf("%s: %s, %v, want %s", c.args, text, err, c.want)
-		}
-	}
+// TestTargetsRefused: an output that cannot be meant is refused.
+func TestTargetsRefused(t *testing.T) {
 	wrongCallIs(t, "--out", "eval", "--out", "json=")
 	wrongCallIs(t, `format "md" is unknown`, "eval", "--out", "md=a.txt")
 	wrongCallIs(t, "--out", "eval", "--out", "")

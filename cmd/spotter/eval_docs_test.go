@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	evalcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
 )
 
 // TestCIDocument: the workflows of docs/ci.md are YAML, and name only inputs and
@@ -65,7 +68,7 @@ func TestCIDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := strings.Join(gitlab["spot"].Script, "\n")
-	flags := (&program{}).evalCommand().Flags()
+	flags := evalcmd.Command(&cli.Program{}).Flags()
 	_, call, _ := strings.Cut(script, "spotter eval")
 	found := regexp.MustCompile(` --([a-z-]+)`).FindAllStringSubmatch(call, -1)
 	for _, m := range found {

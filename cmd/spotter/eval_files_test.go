@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // twoSides writes a scenario into a folder and, with the edits from → to, into
 // a second one, makes the second the working folder, and returns the first.
 func twoSides(t *testing.T, edits ...string) (base string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "worlds", "tiny.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "library", "tiny.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +59,14 @@ func TestCompareScenarios(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"nothing", nil, exitGood, "no change"},
-		{"a comment", []string{"# Guards made", "# Rules made"}, exitGood, "no change"},
-		{"less spot by a parameter", []string{`share: "0.6"`, `share: "0.1"`}, exitGate, "fail"},
-		{"less spot by the capacity", []string{"max: 1}", "max: 0.1}"}, exitGate, "fail"},
-		{"other markets", []string{"maxVCPU: 4", "maxVCPU: 8"}, exitGate, "fail"},
-		{"other reclaims", []string{"intensity: 3", "intensity: 4"}, exitGood, "not comparable"},
-		{"another week", []string{"  duration: 168h", "  duration: 168h\n  start: \"2026-01-09T00:00:00Z\""}, exitGood, "not comparable"},
-		{"a fault", []string{"  duration: 168h", "  duration: 168h\n  faults: [{kind: controller-down, at: 24h, duration: 10m}]"}, exitGood, "not comparable"},
+		{"nothing", nil, cli.ExitOK, "no change"},
+		{"a comment", []string{"# Guards made", "# Rules made"}, cli.ExitOK, "no change"},
+		{"less spot by a parameter", []string{`share: "0.6"`, `share: "0.1"`}, cli.ExitFailed, "fail"},
+		{"less spot by the capacity", []string{"max: 1}", "max: 0.1}"}, cli.ExitFailed, "fail"},
+		{"other markets", []string{"maxVCPU: 4", "maxVCPU: 8"}, cli.ExitFailed, "fail"},
+		{"other reclaims", []string{"intensity: 3", "intensity: 4"}, cli.ExitOK, "not comparable"},
+		{"another week", []string{"  duration: 168h", "  duration: 168h\n  start: \"2026-01-09T00:00:00Z\""}, cli.ExitOK, "not comparable"},
+		{"a fault", []string{"  duration: 168h", "  duration: 168h\n  faults: [{kind: controller-down, at: 24h, duration: 10m}]"}, cli.ExitOK, "not comparable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := twoSides(t, c.edits...)
@@ -129,7 +131,7 @@ func TestCompareScenariosWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, code, stderr := comparedWith(t, base)
-	if code != exitGood || got.Verdict != "not comparable" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "the other side cannot run shop.yaml") {
+	if code != cli.ExitOK || got.Verdict != "not comparable" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "the other side cannot run shop.yaml") {
 		t.Errorf("exit %d: %+v\n%s", code, got, stderr)
 	}
 }

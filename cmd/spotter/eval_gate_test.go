@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // breaks is the variable that says which of the breakages a broken build has.
@@ -79,9 +81,9 @@ func TestGate(t *testing.T) {
 	}
 	base := otherSpotter(t, "v1.0.0")
 	broken := overlaid(t, []edit{
-		{"policy/spotvortex/config.go", "MaxShare:       1,", `MaxShare: or("share", .05, 1.),`},
-		{"policy/spotvortex/config.go", "r.Increase = Edge{SavingsMin: 0.249, PaybackMax: 6.372}", `r.Increase = Edge{SavingsMin: or("threshold", .95, .249), PaybackMax: 6.372}`},
-		{"policy/spotvortex/config.go", "Calm:           30 * time.Minute,", `Calm: or("noise", 31, 30*time.Minute/time.Minute)*time.Minute,`},
+		{"policy/builtin/spotvortex/config.go", "MaxShare:       1,", `MaxShare: or("share", .05, 1.),`},
+		{"policy/builtin/spotvortex/config.go", "r.Increase = Edge{SavingsMin: 0.249, PaybackMax: 6.372}", `r.Increase = Edge{SavingsMin: or("threshold", .95, .249), PaybackMax: 6.372}`},
+		{"policy/builtin/spotvortex/config.go", "Calm:           30 * time.Minute,", `Calm: or("noise", 31, 30*time.Minute/time.Minute)*time.Minute,`},
 		{"sim/disruption.go", "return x.Allowed > 0\n", "return x.Allowed > 0 || is(\"budgets\")\n"},
 	})
 	for _, c := range []struct {
@@ -89,11 +91,11 @@ func TestGate(t *testing.T) {
 		code                int
 		want                string
 	}{
-		{"next to nothing on spot", "share", "web-week", exitGate, "fail"},
-		{"savings that are never enough", "threshold", "web-week", exitGate, "fail"},
-		{"disruption budgets ignored", "budgets", "squeeze", exitGate, "fail"},
-		{"noise", "noise", "asg-web", exitGood, "pass"},
-		{"nothing", "", "squeeze", exitGood, "no change"},
+		{"next to nothing on spot", "share", "web-week", cli.ExitFailed, "fail"},
+		{"savings that are never enough", "threshold", "web-week", cli.ExitFailed, "fail"},
+		{"disruption budgets ignored", "budgets", "squeeze", cli.ExitFailed, "fail"},
+		{"noise", "noise", "asg-web", cli.ExitOK, "pass"},
+		{"nothing", "", "squeeze", cli.ExitOK, "no change"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "r.json")
@@ -128,7 +130,7 @@ func TestGate(t *testing.T) {
 			if (changed > 0) != (c.breaks != "") {
 				t.Errorf("%d runs changed", changed)
 			}
-			if c.code == exitGate && !strings.Contains(string(said), "worse than") {
+			if c.code == cli.ExitFailed && !strings.Contains(string(said), "worse than") {
 				t.Errorf("it does not say why it fails: %s", said)
 			}
 			t.Log(got.Headline)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // quick are the arguments of a comparison that takes moments.
@@ -18,7 +20,7 @@ func TestEvalReport(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
 	code, table, stderr := call(t, quick("--report", "out.html")...)
-	if code != exitGood || !strings.Contains(table, "POLICY") || !strings.Contains(stderr, "out.html") {
+	if code != cli.ExitOK || !strings.Contains(table, "POLICY") || !strings.Contains(stderr, "out.html") {
 		t.Fatalf("exit %d\n%s%s", code, table, stderr)
 	}
 	first, err := os.ReadFile("out.html")
@@ -30,7 +32,7 @@ func TestEvalReport(t *testing.T) {
 			t.Errorf("the report lacks %q", want)
 		}
 	}
-	if code, _, stderr := call(t, quick("--report", "out.html")...); code != exitGood {
+	if code, _, stderr := call(t, quick("--report", "out.html")...); code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s", code, stderr)
 	}
 	if second, err := os.ReadFile("out.html"); err != nil || string(second) != string(first) {
@@ -47,8 +49,8 @@ func TestEvalReport(t *testing.T) {
 func TestEvalReportOfFailedGate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.html")
 	code, _, stderr := call(t, quick("--report", path, "--gate", "static:net_savings_pct.median >= 99")...)
-	if code != exitGate {
-		t.Errorf("exit %d, want %d\n%s", code, exitGate, stderr)
+	if code != cli.ExitFailed {
+		t.Errorf("exit %d, want %d\n%s", code, cli.ExitFailed, stderr)
 	}
 	if page, err := os.ReadFile(path); err != nil || !strings.Contains(string(page), "✗ failed") {
 		t.Errorf("the page does not show what failed, %v", err)

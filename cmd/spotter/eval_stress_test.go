@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -15,7 +16,7 @@ import (
 // truth, and every truth is met by runs of its own.
 func TestStressIsRepeated(t *testing.T) {
 	code, out, stderr := call(t, "eval", "tiny", "--stress", "--policies", "spot", "--baseline", "spot", "--seeds", "4-4", "--intensity", "30", "--format", "csv")
-	if code != exitGood {
+	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	lines, err := csv.NewReader(strings.NewReader(out)).ReadAll()
@@ -38,7 +39,7 @@ func TestStressIsRepeated(t *testing.T) {
 			continue
 		}
 		code, said, stderr := call(t, words[1:]...)
-		if want := "hash " + line[column("hash")]; code != exitGood || !strings.Contains(said, want) {
+		if want := "hash " + line[column("hash")]; code != cli.ExitOK || !strings.Contains(said, want) {
 			t.Errorf("%s: exit %d, want %s in\n%s%s", line[column("command")], code, want, said, stderr)
 		}
 		if told := strings.Contains(said, truth+", which no policy knows"); told != (truth != "modelled") {
@@ -54,11 +55,11 @@ func TestStressIsRepeated(t *testing.T) {
 // gate of the call.
 func TestStressGate(t *testing.T) {
 	args := []string{"eval", "tiny", "--stress", "--policies", "spot", "--seeds", "1", "--gate", "spot:bill_usd.min > 0"}
-	if code, _, stderr := call(t, args...); code != exitGood {
+	if code, _, stderr := call(t, args...); code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	code, out, stderr := call(t, append(args, "--gate", "spot:bill_usd.max <= 0")...)
-	if code != exitGate || !strings.Contains(stderr, "under truth modelled") || !strings.Contains(out, "slots-0.2: ✗ spot: bill_usd.max <= 0") ||
+	if code != cli.ExitFailed || !strings.Contains(stderr, "under truth modelled") || !strings.Contains(out, "slots-0.2: ✗ spot: bill_usd.max <= 0") ||
 		!strings.Contains(out, "slots-0.2: ✓ spot: bill_usd.min > 0") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, out)
 	}
@@ -71,7 +72,7 @@ func TestOneTruth(t *testing.T) {
 		Cases []struct{ Truth string }
 		Notes []string
 	}
-	if err := json.Unmarshal([]byte(out), &r); code != exitGood || err != nil {
+	if err := json.Unmarshal([]byte(out), &r); code != cli.ExitOK || err != nil {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)
 	}
 	if r.Cases[0].Truth != "alone" || !strings.Contains(strings.Join(r.Notes, "\n"), "Truth alone: ") {
@@ -87,8 +88,8 @@ func TestStressRefuses(t *testing.T) {
 	for _, args := range [][]string{{"--truth", "alone"}, {"--report", "r.html"}, {"--compare", "spotter"}, {"--compare-scenarios", "."}} {
 		wrongCallIs(t, "--stress: it does not go with "+args[0], append([]string{"eval", "tiny", "--stress"}, args...)...)
 	}
-	for _, f := range eval.Formats() {
-		if !slices.Contains(eval.StressFormats(), f) {
+	for _, f := range format.Formats() {
+		if !slices.Contains(format.StressFormats(), f) {
 			wrongCallIs(t, "table, json, markdown, csv", "eval", "tiny", "--stress", "--out", string(f)+"=x")
 		}
 	}

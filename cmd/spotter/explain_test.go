@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // recordedRun runs the tiny world and returns the folder of its recording.
@@ -12,7 +14,7 @@ func recordedRun(t *testing.T, policy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "steps")
 	code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", policy, "--seed", "5", "--intensity", "20", "--record", dir)
-	if code != exitGood {
+	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	return dir
@@ -21,15 +23,15 @@ func recordedRun(t *testing.T, policy string) string {
 func TestReplayCommand(t *testing.T) {
 	dir := recordedRun(t, "spotvortex")
 	code, stdout, stderr := call(t, "replay", dir)
-	if code != exitGood || !strings.Contains(stdout, "every plan is the same, bit for bit") || stderr != "" {
+	if code != cli.ExitOK || !strings.Contains(stdout, "every plan is the same, bit for bit") || stderr != "" {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = call(t, "replay", dir, "--policy", "static:share=0.9", "--show", "2")
-	if code != exitGate || !strings.Contains(stdout, "taken again by static:share=0.9") || !strings.Contains(stderr, "a check failed") ||
+	if code != cli.ExitFailed || !strings.Contains(stdout, "taken again by static:share=0.9") || !strings.Contains(stderr, "a check failed") ||
 		strings.Count(stdout, "\nstep ") != 2 || !strings.Contains(stdout, "differences more") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if code, all, _ := call(t, "replay", dir, "--policy", "static:share=0.9", "--show", "0"); code != exitGate || len(all) <= len(stdout) {
+	if code, all, _ := call(t, "replay", dir, "--policy", "static:share=0.9", "--show", "0"); code != cli.ExitFailed || len(all) <= len(stdout) {
 		t.Errorf("exit code %d, %d bytes after %d", code, len(all), len(stdout))
 	}
 	wrongCallIs(t, "unknown policy", "replay", dir, "--policy", "chance")
@@ -47,10 +49,10 @@ func TestReplayCommand(t *testing.T) {
 func TestReplayManifest(t *testing.T) {
 	world := file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: {name: static, parameters: {share: \"0.25\"}}\n  markets: {families", 1))
 	dir := filepath.Join(t.TempDir(), "steps")
-	if code, _, stderr := call(t, "sim", world, "--record", dir); code != exitGood {
+	if code, _, stderr := call(t, "sim", world, "--record", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	if code, stdout, stderr := call(t, "replay", dir); code != exitGood || !strings.Contains(stdout, "recorded under manifest") {
+	if code, stdout, stderr := call(t, "replay", dir); code != cli.ExitOK || !strings.Contains(stdout, "recorded under manifest") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -62,7 +64,7 @@ func TestExplainCommand(t *testing.T) {
 		t.Errorf("the first plan reads\n%s", whole)
 	}
 	at := strings.TrimSuffix(strings.Fields(whole)[3], ",")
-	if code, again, stderr := call(t, "explain", "--run", dir, "--at", at); code != exitGood || again != whole {
+	if code, again, stderr := call(t, "explain", "--run", dir, "--at", at); code != cli.ExitOK || again != whole {
 		t.Errorf("--at %s: exit code %d\n%s%s", at, code, again, stderr)
 	}
 	if _, pool, _ := call(t, "explain", "--run", dir, "--step", "1", "--pool", "general"); !strings.Contains(pool, "share allowed") {

@@ -2,17 +2,16 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // call runs the program and returns its exit code and what it wrote.
@@ -154,18 +153,18 @@ func wrongCallIs(t *testing.T, want string, args ...string) {
 		lines = lines[1:]
 	}
 	switch {
-	case code != exitWrong:
-		t.Errorf("spotter %s: exit code %d, want %d\n%s", shell(args), code, exitWrong, stderr)
+	case code != cli.ExitInvalid:
+		t.Errorf("spotter %s: exit code %d, want %d\n%s", cli.Shell(args), code, cli.ExitInvalid, stderr)
 	case !strings.HasPrefix(lines[0], "spotter: "):
-		t.Errorf("spotter %s: the first line is %q", shell(args), lines[0])
+		t.Errorf("spotter %s: the first line is %q", cli.Shell(args), lines[0])
 	case !strings.Contains(stderr, want):
-		t.Errorf("spotter %s: %q is missing in\n%s", shell(args), want, stderr)
+		t.Errorf("spotter %s: %q is missing in\n%s", cli.Shell(args), want, stderr)
 	case len(lines) < 2:
-		t.Errorf("spotter %s: nothing is said about what to do next:\n%s", shell(args), stderr)
+		t.Errorf("spotter %s: nothing is said about what to do next:\n%s", cli.Shell(args), stderr)
 	case stdout != "":
-		t.Errorf("spotter %s: it failed and printed\n%s", shell(args), stdout)
+		t.Errorf("spotter %s: it failed and printed\n%s", cli.Shell(args), stdout)
 	case strings.Contains(stderr, "panic"), strings.Contains(stderr, "goroutine"):
-		t.Errorf("spotter %s: it panicked\n%s", shell(args), stderr)
+		t.Errorf("spotter %s: it panicked\n%s", cli.Shell(args), stderr)
 	}
 }
 
@@ -245,7 +244,7 @@ func empty(t *testing.T, dir string) {
 func TestTraceTooShort(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	dir := writeTrace(t, []priceRow{priced(0, 0.05), priced(7, 0.06)})
-	if code, _, stderr := call(t, "trace", "info", dir); code != exitGood {
+	if code, _, stderr := call(t, "trace", "info", dir); code != cli.ExitOK {
 		t.Fatalf("a short trace cannot be read: %s", stderr)
 	}
 	for _, args := range [][]string{
@@ -325,11 +324,11 @@ func TestImport(t *testing.T) {
 		"1614650400,us-east-1a,m5.large,0.05\n"
 	src, dir := file(t, "prices.csv", csv), filepath.Join(t.TempDir(), "prices")
 	code, stdout, stderr := call(t, "trace", "import", src, "-o", dir)
-	if code != exitGood || !strings.Contains(stdout, "1 could not be used") || !strings.Contains(stdout, "prices.csv:3") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "1 could not be used") || !strings.Contains(stdout, "prices.csv:3") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = call(t, "trace", "info", dir)
-	if code != exitGood || !strings.Contains(stdout, "us-east-1") || !strings.Contains(stdout, "recorded") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "us-east-1") || !strings.Contains(stdout, "recorded") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	wrongCallIs(t, "prices.csv:3", "trace", "import", src, "-o", dir, "--strict")
@@ -349,51 +348,8 @@ func TestListings(t *testing.T) {
 		"Compare policies by net":   {"--help"},
 		"[POLICY:]METRIC.STAT OP V": {"eval", "--help"},
 	} {
-		if code, stdout, stderr := call(t, args...); code != exitGood || !strings.Contains(stdout, want) {
-			t.Errorf("spotter %s: exit code %d, %q is missing in\n%s%s", shell(args), code, want, stdout, stderr)
+		if code, stdout, stderr := call(t, args...); code != cli.ExitOK || !strings.Contains(stdout, want) {
+			t.Errorf("spotter %s: exit code %d, %q is missing in\n%s%s", cli.Shell(args), code, want, stdout, stderr)
 		}
-	}
-}
-
-func TestParseSeeds(t *testing.T) {
-	for s, want := range map[string][]uint64{
-		"3": {1, 2, 3}, "1": {1}, "5-7": {5, 6, 7}, "9-9": {9},
-		"18446744073709551614-18446744073709551615": {math.MaxUint64 - 1, math.MaxUint64},
-	} {
-		if got, err := parseSeeds(s); err != nil || !slices.Equal(got, want) {
-			t.Errorf("parseSeeds(%q) = %v, %v; want %v", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "-", "1-", "-3", "1-2-3", "0", "2.5", "0x10", "1-1000001"} {
-		if got, err := parseSeeds(s); err == nil {
-			t.Errorf("parseSeeds(%q) = %d seeds, want an error", s, len(got))
-		}
-	}
-}
-
-func TestShell(t *testing.T) {
-	for want, words := range map[string][]string{
-		"spotter sim web-week --policy static:share=0.7": {"spotter", "sim", "web-week", "--policy", "static:share=0.7"},
-		`'a b' '' 'it'\''s' 'x>=2'`:                      {"a b", "", "it's", "x>=2"},
-	} {
-		if got := shell(words); got != want {
-			t.Errorf("shell(%q) = %s, want %s", words, got, want)
-		}
-	}
-}
-
-func TestReplaceFileKeepsTheOldOnFailure(t *testing.T) {
-	path := file(t, "report", "old")
-	err := replaceFile(path, func(w io.Writer) error {
-		if _, err := w.Write([]byte("half")); err != nil {
-			return err
-		}
-		return context.Canceled
-	})
-	if data, readErr := os.ReadFile(path); err == nil || readErr != nil || string(data) != "old" {
-		t.Errorf("the file holds %q; errors %v, %v", data, err, readErr)
-	}
-	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
-		t.Errorf("%d files are in the folder, want 1", len(entries))
 	}
 }

@@ -15,13 +15,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/models/onnx"
 	"github.com/spotter-dev/spotter/policy"
 )
 
 func (p *program) modelsCommand() *cobra.Command {
-	c := group("models", "Verify, describe and measure bundles of trained models")
+	c := cli.Group("models", "Verify, describe and measure bundles of trained models")
 	c.Long = "A bundle is a folder with " + models.ManifestName + ", ONNX graphs and their weights. A\n" +
 		"policy is given one as in model:bundle=DIR, spotvortex:bundle=DIR or portfolio:bundle=DIR."
 	c.AddCommand(p.modelsVerifyCommand(), p.modelsInfoCommand(), p.modelsBenchCommand(), p.modelsDatasetCommand(), p.modelsEvaluateCommand(), p.modelsTrainCommand())
@@ -38,10 +40,10 @@ func (p *program) modelsVerifyCommand() *cobra.Command {
 			"out, and that each answers an ordinary input with numbers.\n\n" +
 			"Exit code: 0 good, 1 a check failed, 2 the call is wrong.",
 		Example: "  spotter models verify bundle\n  spotter models verify bundle --cloud gcp",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsVerify(args[0], cloud) },
 	}
-	c.Flags().StringVar(&cloud, "cloud", bundleCloud, "the cloud `NAME` that the bundle must be for; empty takes any")
+	c.Flags().StringVar(&cloud, "cloud", bundles.Cloud, "the cloud `NAME` that the bundle must be for; empty takes any")
 	return c
 }
 
@@ -49,39 +51,39 @@ func (p *program) modelsVerify(dir, cloud string) error {
 	if err := checkFolder(dir); err != nil {
 		return err
 	}
-	b, err := readBundle(dir, cloud)
+	b, err := bundles.Read(dir, cloud)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errCheck, err)
+		return fmt.Errorf("%w: %w", cli.ErrCheck, err)
 	}
-	library, version, err := startONNX()
+	library, version, err := bundles.StartONNX()
 	if errors.Is(err, onnx.ErrUnavailable) && os.Getenv("SPOTTER_ONNXRUNTIME") != "" {
-		return wrong(err, onnxAdvice)
+		return cli.Invalid(err, bundles.ONNXAdvice)
 	}
 	if errors.Is(err, onnx.ErrUnavailable) {
-		return p.output("", func(w io.Writer) error {
+		return p.Output("", func(w io.Writer) error {
 			fmt.Fprintf(w, "%s: %d files and %d graphs are as the manifest says\n", dir, len(b.Files), len(nets(b)))
-			_, err := fmt.Fprintf(w, "skipped: whether the graphs answer; ONNX Runtime is not here: %s\n", onnxAdvice)
+			_, err := fmt.Fprintf(w, "skipped: whether the graphs answer; ONNX Runtime is not here: %s\n", bundles.ONNXAdvice)
 			return err
 		})
 	}
 	if err != nil {
 		return err
 	}
-	o, err := openSessions(b)
+	o, err := bundles.OpenSessions(b)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", errCheck, dir, err)
+		return fmt.Errorf("%w: %s: %w", cli.ErrCheck, dir, err)
 	}
-	return errors.Join(p.output("", func(w io.Writer) error {
+	return errors.Join(p.Output("", func(w io.Writer) error {
 		fmt.Fprintf(w, "%s: %d files and %d graphs are as the manifest says\n", dir, len(b.Files), len(nets(b)))
 		_, err := fmt.Fprintf(w, "they answer under ONNX Runtime %s (%s)\n", version, library)
 		return err
-	}), o.close())
+	}), o.Close())
 }
 
 // checkFolder makes a folder that cannot be read a wrong call.
 func checkFolder(dir string) error {
-	if _, err := readFolder(dir); err != nil {
-		return wrong(err, "give the folder of a bundle, in which "+models.ManifestName+" lies")
+	if _, err := bundles.Folder(dir); err != nil {
+		return cli.Invalid(err, "give the folder of a bundle, in which "+models.ManifestName+" lies")
 	}
 	return nil
 }
@@ -109,16 +111,16 @@ func (p *program) modelsInfoCommand() *cobra.Command {
 		Use:     "info DIR",
 		Short:   "Say what a bundle is for, what it is fed and how good it was",
 		Example: "  spotter models info bundle",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkFolder(args[0]); err != nil {
 				return err
 			}
-			b, err := readBundle(args[0], "")
+			b, err := bundles.Read(args[0], "")
 			if err != nil {
-				return fmt.Errorf("%w: %w", errCheck, err)
+				return fmt.Errorf("%w: %w", cli.ErrCheck, err)
 			}
-			return p.output("", func(w io.Writer) error { return describe(w, b) })
+			return p.Output("", func(w io.Writer) error { return describe(w, b) })
 		},
 	}
 }
@@ -178,7 +180,7 @@ func (p *program) modelsBenchCommand() *cobra.Command {
 			"prints the median, the 99th percentile and the greatest time of a tick, and the\n" +
 			"processor time of all of them, which other load on the machine changes least.",
 		Example: "  spotter models bench bundle\n  spotter models bench bundle --markets 2000 --ticks 50",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsBench(args[0], f) },
 	}
 	c.Flags().IntVar(&f.markets, "markets", 300, "forecast `N` markets at a time")
@@ -192,25 +194,25 @@ func (p *program) modelsBench(dir string, f benchFlags) error {
 		n    int
 	}{{"--markets", f.markets}, {"--ticks", f.ticks}} {
 		if x.n < 1 || x.n > 100_000 {
-			return wrong(fmt.Errorf("%s: %d is not from 1 to 100,000", x.flag, x.n), "run `spotter models bench --help`")
+			return cli.Invalid(fmt.Errorf("%s: %d is not from 1 to 100,000", x.flag, x.n), "run `spotter models bench --help`")
 		}
 	}
 	if err := checkFolder(dir); err != nil {
 		return err
 	}
-	var opened bundles
-	o, err := opened.get(dir)
+	var opened bundles.Cache
+	o, err := opened.Get(dir)
 	if err != nil {
-		return wrong(err, bundleAdvice)
+		return cli.Invalid(err, bundles.Advice)
 	}
 	if o.Forecaster == nil {
-		return wrong(fmt.Errorf("%s: the bundle has no forecaster", dir), bundleAdvice)
+		return cli.Invalid(fmt.Errorf("%s: the bundle has no forecaster", dir), bundles.Advice)
 	}
 	closed, err := models.NewClosedForm(models.DefaultConfig())
 	if err != nil {
 		return err
 	}
-	t, err := models.NewTrained(o.Bundle, closed, o.forecaster, o.actions, models.TrainedConfig{})
+	t, err := models.NewTrained(o.Bundle, closed, o.ForecasterSession, o.ActionsSession, models.TrainedConfig{})
 	if err != nil {
 		return err
 	}
@@ -223,7 +225,7 @@ func (p *program) modelsBench(dir string, f benchFlags) error {
 		move(s, i)
 		start := time.Now()
 		if err := t.Forecast(s, &policy.Memory{}); err != nil {
-			return errors.Join(err, o.close())
+			return errors.Join(err, o.Close())
 		}
 		times[i] = time.Since(start)
 	}
@@ -232,7 +234,7 @@ func (p *program) modelsBench(dir string, f benchFlags) error {
 		return fmt.Errorf("%d of %d forecasts were the bundle's: %s", n, f.markets*f.ticks, t.Counts())
 	}
 	slices.Sort(times)
-	return errors.Join(p.output("", func(w io.Writer) error {
+	return errors.Join(p.Output("", func(w io.Writer) error {
 		fmt.Fprintf(w, "%d markets, %d ticks\n", f.markets, f.ticks)
 		fmt.Fprintf(w, "a tick takes %.2f ms in the median, %.2f in 99 of 100, %.2f at most\n",
 			milliseconds(times[len(times)/2]), milliseconds(times[(len(times)*99-1)/100]), milliseconds(times[len(times)-1]))
@@ -240,7 +242,7 @@ func (p *program) modelsBench(dir string, f benchFlags) error {
 			fmt.Fprintf(w, "and %.2f ms of processor time in the mean\n", milliseconds(after-before)/float64(f.ticks))
 		}
 		return nil
-	}), o.close())
+	}), o.Close())
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

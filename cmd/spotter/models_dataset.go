@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/models/train/forecaster"
 )
 
@@ -36,7 +38,7 @@ func (p *program) modelsDatasetCommand() *cobra.Command {
 		Example: "  spotter trace import aws-02-15-2023/*.json -o v100\n" +
 			"  spotter models dataset --recorded v100 -o data\n" +
 			"  spotter models dataset --generated 8 --days 4 -o small",
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return p.modelsDataset(&f) },
 	}
 	flags := c.Flags()
@@ -63,17 +65,17 @@ func (p *program) modelsDataset(f *datasetFlags) error {
 	}
 	var err error
 	if f.trainUntil != "" {
-		if f.TrainUntil, err = parseTime(f.trainUntil); err != nil {
-			return wrong(fmt.Errorf("--train-until: %w", err), datasetAdvice)
+		if f.TrainUntil, err = input.ParseTime(f.trainUntil); err != nil {
+			return cli.Invalid(fmt.Errorf("--train-until: %w", err), datasetAdvice)
 		}
 	}
 	if f.chooseUntil != "" {
-		if f.ChooseUntil, err = parseTime(f.chooseUntil); err != nil {
-			return wrong(fmt.Errorf("--choose-until: %w", err), datasetAdvice)
+		if f.ChooseUntil, err = input.ParseTime(f.chooseUntil); err != nil {
+			return cli.Invalid(fmt.Errorf("--choose-until: %w", err), datasetAdvice)
 		}
 	}
 	for _, path := range f.recorded {
-		t, err := openTrace(path)
+		t, err := input.OpenTrace(path)
 		if err != nil {
 			return err
 		}
@@ -81,13 +83,13 @@ func (p *program) modelsDataset(f *datasetFlags) error {
 	}
 	d, err := forecaster.Build(f.Config)
 	if err != nil {
-		return wrong(fmt.Errorf("dataset: %w", err), datasetAdvice)
+		return cli.Invalid(fmt.Errorf("dataset: %w", err), datasetAdvice)
 	}
 	about, err := d.Write(f.dir)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", f.dir, err)
 	}
-	return p.output("", func(w io.Writer) error { return tellDataset(w, f.dir, about) })
+	return p.Output("", func(w io.Writer) error { return tellDataset(w, f.dir, about) })
 }
 
 // tellDataset prints what a data set holds.

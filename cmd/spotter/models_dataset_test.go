@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // TestModelsDataset makes a small data set, judges the bundle of the program on
@@ -13,7 +15,7 @@ func TestModelsDataset(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	small := []string{"models", "dataset", "--generated", "2", "--days", "2", "--generated-share", "0.02", "-o", dir}
 	code, out, stderr := call(t, small...)
-	if code != exitGood || !strings.Contains(out, "report ") || !strings.Contains(out, "CPU generated") || !strings.Contains(out, "SHA-256 ") {
+	if code != cli.ExitOK || !strings.Contains(out, "report ") || !strings.Contains(out, "CPU generated") || !strings.Contains(out, "SHA-256 ") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, "is not empty", small...)
@@ -29,7 +31,7 @@ func TestModelsDataset(t *testing.T) {
 
 	withONNX(t)
 	code, out, stderr = call(t, "models", "evaluate", dir)
-	if code != exitGood || !strings.Contains(out, "CPU generated, runtime_6h") || !strings.Contains(out, "over closed form") || !strings.Contains(out, "over logistic") {
+	if code != cli.ExitOK || !strings.Contains(out, "CPU generated, runtime_6h") || !strings.Contains(out, "over closed form") || !strings.Contains(out, "over logistic") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, "no such file", "models", "evaluate", other)
@@ -41,7 +43,7 @@ func TestModelsDataset(t *testing.T) {
 // and otherwise than without it.
 func TestBuiltinBundle(t *testing.T) {
 	withONNX(t)
-	if code, out, stderr := call(t, "models", "verify", "builtin"); code != exitGood || !strings.Contains(out, "they answer") {
+	if code, out, stderr := call(t, "models", "verify", "builtin"); code != cli.ExitOK || !strings.Contains(out, "they answer") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	spec := "portfolio:bundle=builtin"

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/models/train/forecaster"
 )
@@ -37,10 +39,10 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 			"sold at the time. The slope is that of observed on foretold, over bins with at least\n" +
 			"50 events.",
 		Example: "  spotter models evaluate data --bundle bundle\n  spotter models evaluate data --bundle bundle --against agent/models",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Args:    cli.Arguments(cobra.ExactArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsEvaluate(args[0], f) },
 	}
-	c.Flags().StringVar(&f.bundle, "bundle", builtinBundle, "judge the bundle in `DIR`")
+	c.Flags().StringVar(&f.bundle, "bundle", bundles.Builtin, "judge the bundle in `DIR`")
 	c.Flags().StringVar(&f.against, "against", "", "compare it with the bundle in `DIR`, of the features of the SpotVortex agent")
 	c.Flags().BoolVar(&f.write, "write", false, "write figures and reliability of recorded markets into the manifest of --bundle")
 	return c
@@ -49,22 +51,22 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 const evaluateAdvice = "give the folder that `spotter models dataset` wrote, and bundles that `spotter models verify` takes"
 
 func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
-	if f.write && f.bundle == builtinBundle {
-		return wrong(fmt.Errorf("--write: the bundle %s is part of the program", builtinBundle), evaluateAdvice)
+	if f.write && f.bundle == bundles.Builtin {
+		return cli.Invalid(fmt.Errorf("--write: the bundle %s is part of the program", bundles.Builtin), evaluateAdvice)
 	}
 	r, err := forecaster.Read(data)
 	if err != nil {
-		return wrong(fmt.Errorf("%s: %w", data, err), evaluateAdvice)
+		return cli.Invalid(fmt.Errorf("%s: %w", data, err), evaluateAdvice)
 	}
 	rows, agent, n := r.Rows()
-	var opened bundles
-	own, err := opened.answers("--bundle", f.bundle, models.MarketFeaturesV2, rows, n)
+	var opened bundles.Cache
+	own, err := answers(&opened, "--bundle", f.bundle, models.MarketFeaturesV2, rows, n)
 	if err != nil {
 		return err
 	}
 	others := map[string]forecaster.Answers{}
 	if f.against != "" {
-		if others[f.against], err = opened.answers("--against", f.against, models.MarketFeaturesV1, agent, n); err != nil {
+		if others[f.against], err = answers(&opened, "--against", f.against, models.MarketFeaturesV1, agent, n); err != nil {
 			return err
 		}
 	}
@@ -74,12 +76,12 @@ func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
 			return err
 		}
 	}
-	return p.output("", func(w io.Writer) error { return tellJudged(w, judged) })
+	return p.Output("", func(w io.Writer) error { return tellJudged(w, judged) })
 }
 
 // answers asks the forecaster of a bundle about rows.
-func (b *bundles) answers(flag, dir, features string, rows []float32, n int) (a forecaster.Answers, err error) {
-	o, err := b.get(dir)
+func answers(b *bundles.Cache, flag, dir, features string, rows []float32, n int) (a forecaster.Answers, err error) {
+	o, err := b.Get(dir)
 	if err == nil && o.Forecaster == nil {
 		err = errors.New("the bundle has no forecaster")
 	}
@@ -87,9 +89,9 @@ func (b *bundles) answers(flag, dir, features string, rows []float32, n int) (a 
 		err = fmt.Errorf("its forecaster is fed %s and not %s", o.Forecaster.Model.Features, features)
 	}
 	if err != nil {
-		return a, wrong(fmt.Errorf("%s: %s: %w", flag, dir, err), evaluateAdvice)
+		return a, cli.Invalid(fmt.Errorf("%s: %s: %w", flag, dir, err), evaluateAdvice)
 	}
-	scores, err := models.Scores(o.Forecaster, o.forecaster, rows, n)
+	scores, err := models.Scores(o.Forecaster, o.ForecasterSession, rows, n)
 	if err != nil {
 		return a, fmt.Errorf("%s: %s: %w", flag, dir, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
 )
@@ -24,7 +25,7 @@ func TestModelFailsByOrder(t *testing.T) {
 		for _, spec := range policies {
 			dir := filepath.Join(t.TempDir(), "steps")
 			code, _, stderr := call(t, "sim", world, "--policy", spec, "--seed", "5", "--check", "--record", dir)
-			if code != exitGood {
+			if code != cli.ExitOK {
 				t.Fatalf("%s, %s: exit code %d\n%s", how, spec, code, stderr)
 			}
 			actions := strings.HasPrefix(spec, "model")

@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 )
 
 // bundle returns a bundle of the SpotVortex agent, or skips the test.
@@ -29,7 +33,7 @@ func withONNX(t testing.TB) {
 		path, _ = filepath.Abs(filepath.Join("..", "..", "bin", "libonnxruntime.so.1"))
 		t.Setenv("SPOTTER_ONNXRUNTIME", path)
 	}
-	if _, _, err := startONNX(); err != nil {
+	if _, _, err := bundles.StartONNX(); err != nil {
 		if os.Getenv("SPOTTER_MODELS") == "required" {
 			t.Fatal(err)
 		}
@@ -53,7 +57,7 @@ func TestModelsVerify(t *testing.T) {
 	withONNX(t)
 	dir := bundle(t)
 	code, out, stderr := call(t, "models", "verify", dir)
-	if code != exitGood || !strings.Contains(out, "5 files and 2 graphs are as the manifest says") || !strings.Contains(out, "they answer under ONNX Runtime 1.") {
+	if code != cli.ExitOK || !strings.Contains(out, "5 files and 2 graphs are as the manifest says") || !strings.Contains(out, "they answer under ONNX Runtime 1.") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	for file, spoil := range map[string]func(path string) error{
@@ -74,12 +78,12 @@ func TestModelsVerify(t *testing.T) {
 		if err := spoil(filepath.Join(spoilt, file)); err != nil {
 			t.Fatal(err)
 		}
-		if code, out, stderr := call(t, "models", "verify", spoilt); code != exitGate || out != "" || !strings.Contains(stderr, file+": ") {
+		if code, out, stderr := call(t, "models", "verify", spoilt); code != cli.ExitFailed || out != "" || !strings.Contains(stderr, file+": ") {
 			t.Errorf("%s spoilt: exit %d: %s%s", file, code, out, stderr)
 		}
 		wrongCallIs(t, file+": ", "sim", "web-week", "--policy", "spotvortex:bundle="+spoilt)
 	}
-	if code, _, stderr := call(t, "models", "verify", dir, "--cloud", "gcp"); code != exitGate || !strings.Contains(stderr, `for "aws" and not for "gcp"`) {
+	if code, _, stderr := call(t, "models", "verify", dir, "--cloud", "gcp"); code != cli.ExitFailed || !strings.Contains(stderr, `for "aws" and not for "gcp"`) {
 		t.Errorf("another cloud: exit %d: %s", code, stderr)
 	}
 	wrongCallIs(t, "MODEL_MANIFEST.json", "models", "verify", t.TempDir())
@@ -93,12 +97,12 @@ func TestModelsInfoAndBench(t *testing.T) {
 	dir := bundle(t)
 	code, out, stderr := call(t, "models", "info", dir)
 	for _, want := range []string{"2026-03-11", "input [1 12 10]", "q_values [any 6]", "spotvortex-market/1", "m7i-flex", "the manifest does not say"} {
-		if code != exitGood || !strings.Contains(out, want) {
+		if code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %q is missing: %s%s", code, want, out, stderr)
 		}
 	}
 	code, out, stderr = call(t, "models", "bench", dir, "--markets", "20", "--ticks", "3")
-	if code != exitGood || !strings.HasPrefix(out, "20 markets, 3 ticks\n") || !strings.Contains(out, " ms in the median") {
+	if code != cli.ExitOK || !strings.HasPrefix(out, "20 markets, 3 ticks\n") || !strings.Contains(out, " ms in the median") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }
@@ -110,7 +114,7 @@ func TestModelsWithout(t *testing.T) {
 	dir := bundle(t)
 	code, out, stderr := call(t, "eval", "zone-outage", "--seeds", "1", "--baseline", "on-demand",
 		"--policies", "static,spotvortex:bundle="+dir, "--format", "csv")
-	if code != exitGood || !strings.Contains(stderr, "skipped spotvortex:bundle="+dir) || !strings.Contains(stderr, "make onnxruntime") {
+	if code != cli.ExitOK || !strings.Contains(stderr, "skipped spotvortex:bundle="+dir) || !strings.Contains(stderr, "make onnxruntime") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if !strings.Contains(out, ",static,") || strings.Contains(out, ",spotvortex:bundle="+dir+",") {
@@ -143,7 +147,7 @@ func TestSimWithBundle(t *testing.T) {
 			t.Errorf("%s decides as without the bundle", spec)
 		}
 		without(t)
-		if code, out, stderr := call(t, "replay", steps); code != exitGood {
+		if code, out, stderr := call(t, "replay", steps); code != cli.ExitOK {
 			t.Errorf("%s: replay: exit %d: %s%s", spec, code, out, stderr)
 		}
 		t.Setenv("SPOTTER_ONNXRUNTIME", "")
@@ -155,7 +159,7 @@ func TestSimWithBundle(t *testing.T) {
 func lineOf(t *testing.T, begins, spec string, more ...string) string {
 	t.Helper()
 	code, out, stderr := call(t, append([]string{"sim", "zone-outage", "--policy", spec}, more...)...)
-	if code != exitGood {
+	if code != cli.ExitOK {
 		t.Fatalf("%s: exit %d: %s", spec, code, stderr)
 	}
 	for _, line := range strings.Split(out, "\n") {
@@ -173,12 +177,12 @@ func TestOutOfScopeIsSaid(t *testing.T) {
 	withONNX(t)
 	dir := bundle(t)
 	code, _, stderr := call(t, "sim", "gpu-training", "--policy", "spotvortex:bundle="+dir)
-	if code != exitGood || !strings.Contains(stderr, ": the bundle scored 0 of ") || !strings.Contains(stderr, "out of its scope") {
+	if code != cli.ExitOK || !strings.Contains(stderr, ": the bundle scored 0 of ") || !strings.Contains(stderr, "out of its scope") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	spec := "spotvortex:bundle=" + dir
 	code, _, stderr = call(t, "eval", "gpu-training", "--seeds", "2", "--policies", spec, "--format", "csv")
-	if code != exitGood || strings.Count(stderr, "warning: "+spec+": the bundle scored 0 of ") != 1 {
+	if code != cli.ExitOK || strings.Count(stderr, "warning: "+spec+": the bundle scored 0 of ") != 1 {
 		t.Errorf("eval: exit %d: %s", code, stderr)
 	}
 }
@@ -188,14 +192,14 @@ func TestOutOfScopeIsSaid(t *testing.T) {
 func TestTwoBundles(t *testing.T) {
 	withONNX(t)
 	a, b := bundle(t), copied(t)
-	r := newRunner()
-	if _, err := r.forecaster("portfolio:bundle="+a, "spotvortex:bundle="+b); err == nil || !strings.Contains(err.Error(), "two bundles") {
+	r := runner.New()
+	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex:bundle="+b); err == nil || !strings.Contains(err.Error(), "two bundles") {
 		t.Error(err)
 	}
-	if _, err := r.forecaster("portfolio:bundle="+a, "spotvortex:compat=true:bundle="+a); err == nil || !strings.Contains(err.Error(), "compat=true") {
+	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex:compat=true:bundle="+a); err == nil || !strings.Contains(err.Error(), "compat=true") {
 		t.Error(err)
 	}
-	if _, err := r.forecaster("portfolio:bundle="+a, "spotvortex", "model:bundle="+a); err != nil {
+	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex", "model:bundle="+a); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/models/train/qnet"
 )
 
@@ -35,7 +36,7 @@ func (p *program) modelsTrainCommand() *cobra.Command {
 		Example: "  spotter models train -o bundle\n" +
 			"  spotter models train -o bundle --rounds 100 --worlds 64 --parallel 16\n" +
 			"  spotter eval web-week --policies model:bundle=bundle",
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return p.modelsTrain(c.Context(), &f) },
 	}
 	flags := c.Flags()
@@ -55,10 +56,10 @@ func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
 		return err
 	}
 	if err := f.Validate(); err != nil {
-		return wrong(err, trainAdvice)
+		return cli.Invalid(err, trainAdvice)
 	}
 	f.Progress = func(r qnet.Round) {
-		fmt.Fprintf(p.stderr, "round %d of %d: %d lessons, spot share %.2f, saved %.3f of what pools are worth, loss %.4f\n",
+		fmt.Fprintf(p.Stderr, "round %d of %d: %d lessons, spot share %.2f, saved %.3f of what pools are worth, loss %.4f\n",
 			r.N, r.Of, r.Lessons, r.Share, r.Saved, r.Loss)
 	}
 	t, err := qnet.Train(ctx, f.Config)
@@ -70,10 +71,10 @@ func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
 		return err
 	}
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
-		return wrong(fmt.Errorf("-o: %w", err), trainAdvice)
+		return cli.Invalid(fmt.Errorf("-o: %w", err), trainAdvice)
 	}
 	for _, x := range files { // the manifest last, without which there is no bundle
-		err := replaceFile(filepath.Join(f.dir, x.Name), func(w io.Writer) error {
+		err := cli.ReplaceFile(filepath.Join(f.dir, x.Name), func(w io.Writer) error {
 			_, err := w.Write(x.Data)
 			return err
 		})
@@ -81,7 +82,7 @@ func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
 			return fmt.Errorf("writing %s: %w", x.Name, err)
 		}
 	}
-	return p.output("", func(w io.Writer) error {
+	return p.Output("", func(w io.Writer) error {
 		fmt.Fprintf(w, "learned from %d worlds, %d lessons\n", t.Worlds, t.Lessons)
 		fmt.Fprintf(w, "in %g other worlds it saves %.1f %% of the bill on demand in the mean, all on spot %.1f %%\n",
 			t.Metrics["held_out_worlds"], t.Metrics["held_out_saved_pct_mean"], t.Metrics["held_out_all_spot_pct_mean"])

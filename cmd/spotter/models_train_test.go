@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/eval"
 )
 
@@ -17,7 +18,7 @@ func TestModelsTrain(t *testing.T) {
 	for _, parallel := range []string{"1", "2"} {
 		dir := filepath.Join(t.TempDir(), "bundle")
 		code, out, stderr := call(t, append([]string{"models", "train", "-o", dir, "--parallel", parallel}, small...)...)
-		if code != exitGood || !strings.Contains(out, "learned from 2 worlds") || !strings.Contains(stderr, "round 1 of 1") {
+		if code != cli.ExitOK || !strings.Contains(out, "learned from 2 worlds") || !strings.Contains(stderr, "round 1 of 1") {
 			t.Fatalf("exit %d: %s%s", code, out, stderr)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "MODEL_MANIFEST.json"))
@@ -25,7 +26,7 @@ func TestModelsTrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		manifests = append(manifests, string(text)) // it holds the SHA-256 of the graph
-		if code, out, stderr := call(t, "models", "verify", dir); code != exitGood {
+		if code, out, stderr := call(t, "models", "verify", dir); code != cli.ExitOK {
 			t.Errorf("verify: exit %d: %s%s", code, out, stderr)
 		}
 		wrongCallIs(t, "is not empty", "models", "train", "-o", dir)
@@ -43,7 +44,7 @@ func TestModelsTrain(t *testing.T) {
 func TestBuiltinActionsRun(t *testing.T) {
 	withONNX(t)
 	code, out, stderr := call(t, "sim", "zone-outage", "--policy", "model:bundle=builtin-actions")
-	if code != exitGood || strings.Contains(stderr, "valued the actions") || !strings.Contains(out, "model:bundle=builtin-actions") {
+	if code != cli.ExitOK || strings.Contains(stderr, "valued the actions") || !strings.Contains(out, "model:bundle=builtin-actions") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, "has no forecaster", "sim", "zone-outage", "--policy", "portfolio:bundle=builtin-actions")
@@ -59,7 +60,7 @@ func TestActionsGate(t *testing.T) {
 	for _, world := range []string{"web-week", "mixed-pool", "batch-night"} {
 		code, out, stderr := call(t, "eval", world, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
 			"--baseline", eval.StandingBaseline, "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0")
-		if code != exitGood || strings.Count(out, "✓") != 2 {
+		if code != cli.ExitOK || strings.Count(out, "✓") != 2 {
 			t.Errorf("%s: exit %d: %s%s", world, code, out, stderr)
 		}
 	}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/timeline"
@@ -25,7 +28,7 @@ import (
 
 // plotFlags are the flags of plot.
 type plotFlags struct {
-	market
+	input.MarketFlags
 	policies      string
 	seed          uint64
 	what, out     string
@@ -51,12 +54,12 @@ func (p *program) plotCommand() *cobra.Command {
 		Example: "  spotter plot web-week -o pictures\n" +
 			"  spotter plot web-week --policies portfolio,spotvortex --what savings -o savings.svg\n" +
 			"  spotter plot steps --what fleet,reclaims --since 24h --until 72h",
-		Args:              arguments(cobra.ExactArgs(1)),
-		ValidArgsFunction: completeScenarios,
+		Args:              cli.Arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return p.plot(c.Context(), &f, args[0]) },
 	}
 	flags := c.Flags()
-	f.register(flags)
+	f.Register(flags)
 	flags.StringVar(&f.policies, "policies", registry.Manifest, "play the policies `LIST`, as NAME[:key=value…],…; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
 	flags.StringVar(&f.what, "what", "prices,fleet,savings", "draw `LIST` of prices, fleet, savings, reclaims and workloads")
@@ -67,9 +70,9 @@ func (p *program) plotCommand() *cobra.Command {
 	flags.BoolVar(&f.dark, "dark", false, "draw on dark paper")
 	flags.IntVar(&f.width, "width", 0, "width in pixels `N` (default 720)")
 	flags.IntVar(&f.height, "height", 0, "height in pixels `N` (default: as the picture needs)")
-	complete(c, "policies", registry.Names())
-	complete(c, "what", plotNames())
-	complete(c, "format", []string{"png", "svg"})
+	cli.Complete(c, "policies", registry.Names())
+	cli.Complete(c, "what", plotNames())
+	cli.Complete(c, "format", []string{"png", "svg"})
 	return c
 }
 
@@ -119,13 +122,13 @@ func (p *program) plot(ctx context.Context, f *plotFlags, name string) error {
 	}
 	files, err := writePictures(f.out, single, format, pictures)
 	if errors.Is(err, chart.ErrValue) {
-		return wrong(err, "choose another size, or a longer time with --since and --until")
+		return cli.Invalid(err, "choose another size, or a longer time with --since and --until")
 	}
 	if err != nil {
-		return wrong(fmt.Errorf("--out: %w", err), "give --out a folder that can be written")
+		return cli.Invalid(fmt.Errorf("--out: %w", err), "give --out a folder that can be written")
 	}
 	for _, file := range files {
-		if _, err := fmt.Fprintln(p.stdout, file); err != nil {
+		if _, err := fmt.Fprintln(p.Stdout, file); err != nil {
 			return err
 		}
 	}
@@ -138,7 +141,7 @@ func parseWhat(list string) ([]string, error) {
 	for _, name := range strings.Split(list, ",") {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(plotNames(), name) {
-			return nil, wrong(fmt.Errorf("--what: there is no picture %q", name), "choose of "+strings.Join(plotNames(), ", "))
+			return nil, cli.Invalid(fmt.Errorf("--what: there is no picture %q", name), "choose of "+strings.Join(plotNames(), ", "))
 		}
 		if !slices.Contains(what, name) {
 			what = append(what, name)
@@ -154,13 +157,13 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 		if info, statErr := os.Stat(f.out); statErr != nil || !info.IsDir() {
 			single = true
 			if name != "" && name != ext {
-				return 0, false, wrong(fmt.Errorf("--format: %s, and --out is %s", name, f.out), "leave --format out")
+				return 0, false, cli.Invalid(fmt.Errorf("--format: %s, and --out is %s", name, f.out), "leave --format out")
 			}
 			if name = ext; len(what) > 1 {
-				return 0, false, wrong(fmt.Errorf("--out: %s is one file, --what asks for %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
+				return 0, false, cli.Invalid(fmt.Errorf("--out: %s is one file, --what asks for %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
 			}
-			if err := checkTarget(f.out); err != nil {
-				return 0, false, wrong(fmt.Errorf("--out: %w", err), "give --out a file in a folder that is there and can be written")
+			if err := cli.CheckWritable(f.out); err != nil {
+				return 0, false, cli.Invalid(fmt.Errorf("--out: %w", err), "give --out a file in a folder that is there and can be written")
 			}
 		}
 	}
@@ -168,10 +171,10 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 		name = "png"
 	}
 	if format, err = chart.ParseFormat(name); err != nil {
-		return 0, false, wrong(fmt.Errorf("--format: %w", err), "choose svg or png")
+		return 0, false, cli.Invalid(fmt.Errorf("--format: %w", err), "choose svg or png")
 	}
 	if info, statErr := os.Stat(f.out); statErr == nil && !single && !info.IsDir() {
-		return 0, false, wrong(fmt.Errorf("--out: %s is a file", f.out), "give --out a folder, or a file that ends in .png or .svg")
+		return 0, false, cli.Invalid(fmt.Errorf("--out: %s is a file", f.out), "give --out a folder, or a file that ends in .png or .svg")
 	}
 	return format, single, nil
 }
@@ -179,17 +182,17 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 // plotRecording reads the recording in dir.
 func (p *program) plotRecording(f *plotFlags, d *plotted, dir string) error {
 	for _, name := range []string{"policies", "seed", "trace", "from", "intensity"} {
-		if f.flags.Changed(name) {
-			return wrong(fmt.Errorf("--%s: %s is a recording, in which that is settled", name, dir), "leave --"+name+" out, or name a scenario")
+		if f.Flags.Changed(name) {
+			return cli.Invalid(fmt.Errorf("--%s: %s is a recording, in which that is settled", name, dir), "leave --"+name+" out, or name a scenario")
 		}
 	}
-	r, err := p.openSteps(dir)
+	r, err := input.OpenRecording(p.Program, dir)
 	if err != nil {
 		return err
 	}
 	t, err := timeline.Load(r)
 	if err != nil {
-		return broken(err)
+		return input.RecordingError(err)
 	}
 	d.runs = []*timeline.Timeline{t}
 	about := t.About()
@@ -217,7 +220,7 @@ func recordedPrices(note string) string {
 	} else {
 		return unknown
 	}
-	tr, err := openTrace(path)
+	tr, err := input.OpenTrace(path)
 	if err != nil {
 		return unknown
 	}
@@ -228,25 +231,25 @@ func recordedPrices(note string) string {
 // plotScenario plays the scenario under each policy, and under on-demand where
 // savings are drawn.
 func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, name string, savings bool) error {
-	specs, err := parsePolicies(f.policies)
+	specs, err := input.ParsePolicies(f.policies)
 	if err != nil {
-		return wrong(fmt.Errorf("--policies: %w", err), policyAdvice)
+		return cli.Invalid(fmt.Errorf("--policies: %w", err), input.PolicyAdvice)
 	}
-	sc, err := loadScenario(name)
-	if err != nil {
-		return err
-	}
-	w, err := f.bind(sc, traces{}, 0)
+	sc, err := input.LoadScenario(name)
 	if err != nil {
 		return err
 	}
-	p.warn(map[string]bool{}, w.Warnings)
+	w, err := f.Bind(sc, input.Traces{}, 0)
+	if err != nil {
+		return err
+	}
+	p.Warn(map[string]bool{}, w.Warnings)
 	d.source = fmt.Sprintf("%s, seed %d; prices %s, reclaims %s", w.Name, f.seed, w.Trace.Prices(), w.Reclaims())
 	all := specs
 	if savings && !slices.Contains(specs, eval.OnDemand) {
 		all = append(slices.Clone(specs), eval.OnDemand)
 	}
-	runs, err := p.playAll(ctx, eval.Job{Case: eval.Case{Scenario: name, World: w}, Seed: f.seed}, all)
+	runs, err := p.playAll(ctx, eval.Job{Case: eval.Case{Scenario: name, Bound: w}, Seed: f.seed}, all)
 	if err != nil {
 		return err
 	}
@@ -259,12 +262,12 @@ func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, na
 
 // playAll plays j under each policy into a timeline of its own.
 func (p *program) playAll(ctx context.Context, j eval.Job, specs []string) ([]*timeline.Timeline, error) {
-	runner := newRunner()
+	runner := runner.New()
 	configs := make([]sim.Config, len(specs))
 	for i, spec := range specs {
 		j.Policy = spec
 		var err error
-		if configs[i], err = runner.config(j); err != nil {
+		if configs[i], err = runner.Config(j); err != nil {
 			return nil, err
 		}
 	}
@@ -276,7 +279,7 @@ func (p *program) playAll(ctx context.Context, j eval.Job, specs []string) ([]*t
 			free <- struct{}{}
 			defer func() { <-free }()
 			cfg := configs[i]
-			runs[i] = timeline.New(cfg.Stage, specs[i], cfg.Seed)
+			runs[i] = timeline.New(cfg.Prepared, specs[i], cfg.Seed)
 			runs[i].Watch(&cfg)
 			res, err := sim.Run(ctx, cfg)
 			runs[i].Finish(res, err)
@@ -300,15 +303,15 @@ func (d *plotted) cut(f *plotFlags) error {
 		}
 		at, err := parseInstant(side.value, from)
 		if err != nil {
-			return wrong(fmt.Errorf("%s: %w", side.flag, err), "give a time as 2026-01-03T14:00:00Z, or hours after the begin as 36h")
+			return cli.Invalid(fmt.Errorf("%s: %w", side.flag, err), "give a time as 2026-01-03T14:00:00Z, or hours after the begin as 36h")
 		}
 		if at < begin || at > to {
-			return wrong(fmt.Errorf("%s: %v is not within the run, %v to %v", side.flag, at, begin, to), "choose a time within it")
+			return cli.Invalid(fmt.Errorf("%s: %v is not within the run, %v to %v", side.flag, at, begin, to), "choose a time within it")
 		}
 		*side.at = at
 	}
 	if d.from >= d.to {
-		return wrong(fmt.Errorf("--since: %v is not before %v, where the pictures end", d.from, d.to), "choose another --since or --until")
+		return cli.Invalid(fmt.Errorf("--since: %v is not before %v, where the pictures end", d.from, d.to), "choose another --since or --until")
 	}
 	return nil
 }
@@ -318,7 +321,7 @@ func parseInstant(s string, begin policy.Time) (policy.Time, error) {
 	if after, err := time.ParseDuration(s); err == nil {
 		return begin.Add(after), nil
 	}
-	at, err := parseTime(s)
+	at, err := input.ParseTime(s)
 	if err != nil {
 		return 0, fmt.Errorf("%w, nor a duration", err)
 	}

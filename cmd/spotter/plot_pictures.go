@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
@@ -186,7 +187,7 @@ func (d *plotted) used() (markets []int, none bool) {
 func (d *plotted) prices() (chart.Picture, error) {
 	markets, none := d.used()
 	if len(markets) == 0 {
-		return nil, wrong(fmt.Errorf("--what: no spot market has a price to draw"), "leave prices out of --what")
+		return nil, cli.Invalid(fmt.Errorf("--what: no spot market has a price to draw"), "leave prices out of --what")
 	}
 	t := d.runs[0]
 	shown := markets[:min(marketsDrawn, len(markets))]

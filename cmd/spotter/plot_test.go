@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // folder returns what lies in dir.
@@ -34,7 +36,7 @@ func TestPlotScenario(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
 		code, stdout, stderr := call(t, "plot", world, "--policies", "spot,static:share=0.5", "--intensity", "20", "--format", "svg",
 			"--what", "prices,fleet,savings,reclaims,workloads", "-o", dir)
-		if code != exitGood || stderr != "" {
+		if code != cli.ExitOK || stderr != "" {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
 		return dir, stdout
@@ -86,7 +88,7 @@ func figure(t *testing.T, text, policy, column string) string {
 // The savings that the picture names are those that the figures of both runs give.
 func TestPlotSavings(t *testing.T) {
 	world, out := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "s.svg")
-	if code, _, stderr := call(t, "plot", world, "--policies", "spot", "--intensity", "20", "--what", "savings", "-o", out); code != exitGood {
+	if code, _, stderr := call(t, "plot", world, "--policies", "spot", "--intensity", "20", "--what", "savings", "-o", out); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	_, table, _ := call(t, "eval", world, "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
@@ -108,7 +110,7 @@ func title(svg []byte) string {
 func TestPlotRecording(t *testing.T) {
 	dir, out := recordedRun(t, "spotvortex"), t.TempDir()
 	code, stdout, stderr := call(t, "plot", dir, "-o", out, "--what", "prices,fleet,savings,reclaims,workloads")
-	if code != exitGood || len(folder(t, out)) != 5 {
+	if code != cli.ExitOK || len(folder(t, out)) != 5 {
 		t.Fatalf("exit code %d, %v\n%s%s", code, folder(t, out), stdout, stderr)
 	}
 	data, err := os.ReadFile(filepath.Join(out, "fleet.png"))
@@ -119,7 +121,7 @@ func TestPlotRecording(t *testing.T) {
 		t.Errorf("the picture is not of twice 720 pixels, %v", err)
 	}
 	one := filepath.Join(out, "cut.svg")
-	if code, _, stderr := call(t, "plot", dir, "-o", one, "--what", "fleet", "--since", "3h", "--until", "9h", "--width", "500", "--height", "300"); code != exitGood {
+	if code, _, stderr := call(t, "plot", dir, "-o", one, "--what", "fleet", "--since", "3h", "--until", "9h", "--width", "500", "--height", "300"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	svg, err := os.ReadFile(one)

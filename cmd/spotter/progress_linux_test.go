@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // A terminalText is what was written to a terminal.
@@ -99,7 +101,7 @@ func TestEvalOnTerminal(t *testing.T) {
 	}
 	wait("stopping: once more ends it at once")
 	wait("spotter: INCOMPLETE: stopped after ")
-	if err := c.Wait(); err == nil || c.ProcessState.ExitCode() != exitBroke {
+	if err := c.Wait(); err == nil || c.ProcessState.ExitCode() != cli.ExitError {
 		t.Errorf("it ended with %v", err)
 	}
 	if !bytes.Contains(out.Bytes(), []byte(`"incomplete": true`)) || bytes.Contains(out.Bytes(), []byte("\x1b")) {

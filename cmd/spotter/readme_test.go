@@ -45,7 +45,7 @@ func TestReadmeCommands(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk((&program{}).root())
+	walk(root())
 }
 
 // understood checks a line that calls the program, and returns 1 if it does.
@@ -57,8 +57,7 @@ func understood(t *testing.T, where, line string) int {
 	if len(words) == 0 || words[0] != "spotter" && words[0] != "bin/spotter" {
 		return 0
 	}
-	p := &program{}
-	c, rest, err := p.root().Find(words[1:])
+	c, rest, err := root().Find(words[1:])
 	if err != nil {
 		t.Errorf("%s: %s: %v", where, line, err)
 		return 1

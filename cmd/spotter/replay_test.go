@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
@@ -20,7 +21,7 @@ func TestReplayOfController(t *testing.T) {
 	merged := filepath.Join(dir, "merged")
 	for i, spec := range []string{"static:share=0.5", "spotvortex"} {
 		one := filepath.Join(dir, spec)
-		if code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "5", "--record", one); code != exitGood {
+		if code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "5", "--record", one); code != cli.ExitOK {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
 		r, err := record.Open(one)
@@ -42,14 +43,14 @@ func TestReplayOfController(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := call(t, "replay", merged)
-	if code != exitGood || !strings.Contains(stdout, "recorded under static:share=0.5, then spotvortex") || !strings.Contains(stdout, "bit for bit") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "recorded under static:share=0.5, then spotvortex") || !strings.Contains(stdout, "bit for bit") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if !strings.Contains(stderr, "recorded by version v0") {
 		t.Errorf("nothing is said of the other version:\n%s", stderr)
 	}
 	code, stdout, _ = call(t, "replay", merged, "--policy", "static:share=0.9", "--policy", "on-demand", "--show", "1")
-	if code != exitGate || strings.Count(stdout, " differ\n") != 2 || strings.Count(stdout, "recorded   ") != 2 || strings.Count(stdout, "\n- ") != 2 {
+	if code != cli.ExitFailed || strings.Count(stdout, " differ\n") != 2 || strings.Count(stdout, "recorded   ") != 2 || strings.Count(stdout, "\n- ") != 2 {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 	wrongCallIs(t, "unknown policy", "replay", merged, "--policy", "static", "--policy", "chance")
@@ -81,7 +82,7 @@ func TestReplayOfIncomplete(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, stderr := call(t, "replay", dir); code != exitGood || !strings.HasPrefix(stdout, "180 steps") || stderr != "" {
+	if code, stdout, stderr := call(t, "replay", dir); code != cli.ExitOK || !strings.HasPrefix(stdout, "180 steps") || stderr != "" {
 		t.Fatalf("the whole: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	remove := func(number int) {
@@ -92,21 +93,21 @@ func TestReplayOfIncomplete(t *testing.T) {
 	remove(4)
 	remove(5)
 	code, stdout, stderr := call(t, "replay", dir)
-	if code != exitWrong || strings.Contains(stdout, "every plan is the same") || !strings.Contains(stdout, "140 steps") ||
+	if code != cli.ExitInvalid || strings.Contains(stdout, "every plan is the same") || !strings.Contains(stdout, "140 steps") ||
 		!strings.Contains(stdout, "steps 61 to 100 are not in the recording") || !strings.Contains(stderr, "segments 4 to 5 are missing") {
 		t.Errorf("without two in the middle: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	// Even where plans differ it is the input that is not good.
-	if code, stdout, _ := call(t, "replay", dir, "--policy", "static:share=0.9"); code != exitWrong || !strings.Contains(stdout, " differ\n") {
+	if code, stdout, _ := call(t, "replay", dir, "--policy", "static:share=0.9"); code != cli.ExitInvalid || !strings.Contains(stdout, " differ\n") {
 		t.Errorf("under another policy: exit code %d\n%s", code, stdout)
 	}
 	code, _, stderr = call(t, "explain", "--run", dir, "--step", "120", "--pool", "general")
-	if code != exitGood || !strings.Contains(stderr, "segments 4 to 5 are missing") {
+	if code != cli.ExitOK || !strings.Contains(stderr, "segments 4 to 5 are missing") {
 		t.Errorf("explain: exit code %d\n%s", code, stderr)
 	}
 	wrongCallIs(t, "step 60 is followed by step 101", "explain", "--run", dir, "--step", "80")
 	remove(1)
-	if code, _, stderr := call(t, "replay", dir); code != exitWrong || !strings.Contains(stderr, "segment 1 is missing") {
+	if code, _, stderr := call(t, "replay", dir); code != cli.ExitInvalid || !strings.Contains(stderr, "segment 1 is missing") {
 		t.Errorf("without the first: exit code %d\n%s", code, stderr)
 	}
 }

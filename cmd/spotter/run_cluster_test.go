@@ -68,7 +68,7 @@ type replica struct {
 	metric string // where its metrics are
 }
 
-// A stage is a cluster with one pool, and what replicas are started with.
+// A stage is a namespace with one pool, and what replicas are started with.
 type stage struct {
 	env        *testenv.Env
 	namespace  string
@@ -81,7 +81,7 @@ func newStage(t *testing.T, rules []rbacv1.PolicyRule) *stage {
 	if testing.Short() {
 		t.Skip("starts an API server and processes")
 	}
-	env := testenv.New(t, testenv.Options{})
+	env := testenv.Start(t, testenv.Options{})
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -93,10 +93,17 @@ func newStage(t *testing.T, rules []rbacv1.PolicyRule) *stage {
 		Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": "web"}},
 		Markets:  v1alpha1.Markets{Regions: []string{"us-east-1"}, InstanceTypes: []string{"m5.large"}},
 	}}
-	if err := env.Client.Create(t.Context(), pool); err != nil {
+	createForTest(t, env, pool)
+	return s
+}
+
+// createForTest makes an object on the control plane that tests share, until the test ends.
+func createForTest(t *testing.T, env *testenv.Env, o client.Object) {
+	t.Helper()
+	if err := env.Client.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	return s
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), o) })
 }
 
 // configured writes a file for --config: the settings, each a line or a part of the file,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/rights"
 )
 
@@ -32,7 +33,7 @@ func TestPrintIAMPolicy(t *testing.T) {
 	} {
 		code, out, errs := call(t, append([]string{"run", "--print-iam-policy"}, strings.Fields(c.args)...)...)
 		if c.fail != "" {
-			if code != exitWrong || !strings.Contains(errs, c.fail) || out != "" {
+			if code != cli.ExitInvalid || !strings.Contains(errs, c.fail) || out != "" {
 				t.Errorf("%s: exit %d, %q, %s", c.args, code, out, errs)
 			}
 			continue

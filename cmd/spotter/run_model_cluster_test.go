@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -58,7 +60,7 @@ func modelPool(t *testing.T, s *stage, status metav1.ConditionStatus, reason str
 		if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: "web"}, &p); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(p.Status.Conditions, conditionModel); c == nil || c.Status != status || c.Reason != reason {
+		if c := meta.FindStatusCondition(p.Status.Conditions, runcmd.ConditionModel); c == nil || c.Status != status || c.Reason != reason {
 			return fmt.Errorf("%+v", c)
 		}
 		return nil
@@ -110,7 +112,7 @@ func TestRunModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := s.start(t, append(settings, "policies: manifest")...)
-	modelPool(t, s, metav1.ConditionFalse, modelUnusable)
+	modelPool(t, s, metav1.ConditionFalse, runcmd.ReasonModelUnusable)
 	stop(t, b)
 	if err := os.Rename(bundled, later); err != nil {
 		t.Fatal(err)
@@ -124,7 +126,7 @@ func TestRunModel(t *testing.T) {
 	}
 	without(t)
 	code, out, stderr := call(t, "replay", dir)
-	if code != exitGood || !strings.Contains(out, "model:bundle="+bundled+", then manifest") || !strings.Contains(out, "every plan is the same") {
+	if code != cli.ExitOK || !strings.Contains(out, "model:bundle="+bundled+", then manifest") || !strings.Contains(out, "every plan is the same") {
 		t.Errorf("replay: exit code %d\n%s%s", code, out, stderr)
 	}
 	if strings.Contains(stderr, "closed form") {
@@ -136,11 +138,11 @@ func TestRunModel(t *testing.T) {
 // policy that decides on them.
 func TestReplayWithoutForecasts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "steps")
-	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", "static", "--record", dir); code != exitGood {
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", "static", "--record", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	const says = "portfolio:bundle=nowhere decides on the closed form"
-	if code, _, stderr := call(t, "replay", dir, "--policy", "portfolio:bundle=nowhere", "--show", "1"); code == exitWrong || strings.Count(stderr, says) != 1 {
+	if code, _, stderr := call(t, "replay", dir, "--policy", "portfolio:bundle=nowhere", "--show", "1"); code == cli.ExitInvalid || strings.Count(stderr, says) != 1 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if _, _, stderr := call(t, "replay", dir, "--policy", "portfolio", "--show", "1"); strings.Contains(stderr, "closed form") {

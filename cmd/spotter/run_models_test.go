@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy/registry"
 )
@@ -25,10 +27,10 @@ func TestPoolsOpenNoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range []modelsDir{"", modelsDir(within)} {
-		r := newRunner()
-		r.models = dir
-		make := r.livePolicy(registry.Manifest)
+	for _, dir := range []runner.ModelsDir{"", runner.ModelsDir(within)} {
+		r := runner.New()
+		r.Models = dir
+		make := r.LivePolicy(registry.Manifest)
 		for _, value := range []string{
 			"/proc/self/environ", secret, "../" + filepath.Base(outside), "..", ".", "a/b", `a\b`, "", ".hidden", outside, "linked.json",
 		} {
@@ -46,7 +48,7 @@ func TestPoolsOpenNoFile(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"link", "none", "../link", outside, "linked.json"} {
-			if b, err := dir.open(name); err == nil {
+			if b, err := dir.Open(name); err == nil {
 				t.Errorf("%q: %s is opened: %v", dir, name, b.Files)
 			}
 		}
@@ -66,21 +68,21 @@ func TestModelsDir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := newRunner()
-	r.models = modelsDir(within)
-	make := r.livePolicy(registry.Manifest)
+	r := runner.New()
+	r.Models = runner.ModelsDir(within)
+	make := r.LivePolicy(registry.Manifest)
 	for _, spec := range []string{"spotvortex:runtime=runtime.json", "portfolio:bundle=a", "model:bundle=not-yet-there", "portfolio:bundle=builtin"} {
 		if _, err := make([]string{spec}); err != nil {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
 	withONNX(t)
-	want, err := models.Open(os.DirFS(bundle), bundleCloud)
+	want, err := models.Open(os.DirFS(bundle), bundles.Cloud)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "current"} {
-		b, err := r.models.open(name)
+		b, err := r.Models.Open(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -88,7 +90,7 @@ func TestModelsDir(t *testing.T) {
 		if b.Fingerprint != want.Fingerprint {
 			t.Errorf("%s: another bundle was opened", name)
 		}
-		if err := b.close(); err != nil {
+		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
 	"github.com/spotter-dev/spotter/live/keep/fake"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -135,10 +137,10 @@ func TestRunRecord(t *testing.T) {
 		if got := x.Snapshot.Now.String(); got != last {
 			t.Errorf("the last decision in the %s is of %s, and the last one taken is of %s", name, got, last)
 		}
-		if code, out, stderr := call(t, "replay", from); code != exitGood || !strings.Contains(out, "every plan is the same") {
+		if code, out, stderr := call(t, "replay", from); code != cli.ExitOK || !strings.Contains(out, "every plan is the same") {
 			t.Errorf("replay of the %s: exit code %d\n%s%s", name, code, out, stderr)
 		}
-		if code, out, stderr := call(t, "explain", "--run", from, "--at", last, "--pool", "web"); code != exitGood || !strings.Contains(out, "web") {
+		if code, out, stderr := call(t, "explain", "--run", from, "--at", last, "--pool", "web"); code != cli.ExitOK || !strings.Contains(out, "web") {
 			t.Errorf("explain of the %s: exit code %d\n%s%s", name, code, out, stderr)
 		}
 	}
@@ -193,7 +195,7 @@ func TestRunRecordFails(t *testing.T) {
 				return err
 			}
 			for _, c := range p.Status.Conditions {
-				if c.Type == conditionRecording && string(c.Status) == status && c.Reason == reason {
+				if c.Type == runcmd.ConditionRecording && string(c.Status) == status && c.Reason == reason {
 					return nil
 				}
 			}

@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
-	"github.com/spotter-dev/spotter/cmd/spotter/config"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/queue/fake"
 	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/test/testenv"
@@ -59,13 +57,12 @@ func TestAWSRightsAreExact(t *testing.T) {
 		stop(t, r)
 	}
 	setup := rights.Setup{Parts: []rights.Part{rights.Bucket, rights.Queue}, Queue: queueOfTest, Bucket: "s3://records/a", Regions: []string{"us-east-1"}}
-	var text strings.Builder
-	p := program{stdout: &text}
-	if err := p.printIAMPolicy(&liveCall{SpotterConfiguration: *config.Default(), flags: pflag.NewFlagSet("", 0), file: configured(t, "notices: {queueURL: '"+queueOfTest+"'}", "recording: {dir: r, bucket: {url: s3://records/a, region: us-east-1}}")}); err != nil {
-		t.Fatal(err)
+	code, text, errs := call(t, "run", "--print-iam-policy", "--config", configured(t, "notices: {queueURL: '"+queueOfTest+"'}", "recording: {dir: r, bucket: {url: s3://records/a, region: us-east-1}}"))
+	if code != cli.ExitOK {
+		t.Fatalf("exit %d: %s", code, errs)
 	}
 	var printed rights.Policy
-	if err := json.Unmarshal([]byte(text.String()), &printed); err != nil {
+	if err := json.Unmarshal([]byte(text), &printed); err != nil {
 		t.Fatal(err)
 	}
 	allowed(t, printed, bucket.Requests(), messages.Calls())

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/keep"
@@ -140,13 +141,13 @@ func (s *stepper) drive(b *testing.B) {
 	}
 	kc := keep.DefaultConfig()
 	kc.Dir = filepath.Join(b.TempDir(), "record")
-	r, err := keep.New(kc, record.Meta{Version: "bench", Policy: "portfolio", Scenario: recordScenario})
+	r, err := keep.New(kc, record.Meta{Version: "bench", Policy: "portfolio", Scenario: runcmd.RecordScenario})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = r.Close(context.Background()) })
 	s.record = r
-	s.driver = driver.New(driver.World{Observer: s, Forecaster: closed, Actuator: s, Store: s, Recorder: r}, p, policy.Memory{})
+	s.driver = driver.New(driver.Dependencies{Observer: s, Forecaster: closed, Actuator: s, Store: s, Recorder: r}, p, policy.Memory{})
 }
 
 // Observe implements driver.Observer.
@@ -324,7 +325,7 @@ func (s *stepper) pass(b *testing.B, round int) {
 
 // measure takes steps and reports what they took.
 func (s *stepper) measure(b *testing.B) {
-	collectSooner()
+	runcmd.CollectSooner()
 	debug.FreeOSMemory()
 	asked := make(chan time.Duration)
 	ctx, stop := context.WithCancel(b.Context())

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/registry"
@@ -21,7 +22,7 @@ func TestSimRepeats(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	args := []string{"sim", scenario, "--policy", "static:share=0.5", "--intensity", "20", "--seed", "3"}
 	code, first, stderr := call(t, args...)
-	if code != exitGood {
+	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	lines := regexp.MustCompile(`(?m)^(weather|hash) [0-9a-f]{64}$`).FindAllString(first, -1)
@@ -47,7 +48,7 @@ func TestSimLogAndRecord(t *testing.T) {
 		args := []string{"sim", scenario, "--policy", spec, "--seed", "5", "--intensity", "20"}
 		_, plain, _ := call(t, args...)
 		code, kept, stderr := call(t, append(args, "--log", log, "--record", rec)...)
-		if code != exitGood || kept != plain {
+		if code != cli.ExitOK || kept != plain {
 			t.Fatalf("exit code %d; recorded and unrecorded runs print\n%s\n%s%s", code, plain, kept, stderr)
 		}
 		if info, err := os.Stat(log); err != nil || info.Size() == 0 {
@@ -60,7 +61,7 @@ func TestSimLogAndRecord(t *testing.T) {
 		if r.Meta.Policy != spec || r.Meta.Seed != 5 || len(r.Warnings) != 0 {
 			t.Errorf("meta %+v, warnings %q", r.Meta, r.Warnings)
 		}
-		if code, again, stderr := call(t, strings.Fields(r.Meta.Note)[1:]...); code != exitGood || again != plain {
+		if code, again, stderr := call(t, strings.Fields(r.Meta.Note)[1:]...); code != cli.ExitOK || again != plain {
 			t.Errorf("the command in the note, %s, is another run: exit code %d\n%s%s", r.Meta.Note, code, again, stderr)
 		}
 		p, err := registry.New(spec, registry.Options{})
@@ -91,7 +92,7 @@ func TestWebWeekReplays(t *testing.T) {
 	scenario := file(t, "two-days.yaml", strings.Replace(string(text), "duration: 168h", "duration: 48h", 1))
 	for _, spec := range []string{"spotvortex", "static"} {
 		rec := filepath.Join(t.TempDir(), "steps")
-		if code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "7", "--record", rec); code != exitGood {
+		if code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "7", "--record", rec); code != cli.ExitOK {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
 		r, err := record.Open(rec)
@@ -114,7 +115,7 @@ func TestEvalFormats(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	args := []string{"eval", scenario, "--policies", "static", "--seeds", "2", "--windows", "2"}
 	code, table, stderr := call(t, args...)
-	if code != exitGood || !strings.Contains(table, "static") || !strings.Contains(table, "synthetic") {
+	if code != cli.ExitOK || !strings.Contains(table, "static") || !strings.Contains(table, "synthetic") {
 		t.Errorf("exit code %d\n%s%s", code, table, stderr)
 	}
 	_, text, _ := call(t, append(args, "--format", "json")...)
@@ -130,7 +131,7 @@ func TestEvalFormats(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "report.md")
 	code, stdout, stderr := call(t, append(args, "--format", "markdown", "--out", out)...)
 	data, err := os.ReadFile(out)
-	if code != exitGood || stdout != "" || err != nil || !strings.Contains(string(data), "| static") {
+	if code != cli.ExitOK || stdout != "" || err != nil || !strings.Contains(string(data), "| static") {
 		t.Errorf("exit code %d, %v\n%s%s%s", code, err, stdout, data, stderr)
 	}
 }
@@ -143,7 +144,7 @@ func TestEvalNamesTheRun(t *testing.T) {
 	if command == "" {
 		t.Fatalf("no run is named:\n%s", text)
 	}
-	if code, _, stderr := call(t, strings.Fields(command)[1:]...); code != exitGood {
+	if code, _, stderr := call(t, strings.Fields(command)[1:]...); code != cli.ExitOK {
 		t.Errorf("%s: exit code %d\n%s", command, code, stderr)
 	}
 }
@@ -152,11 +153,11 @@ func TestEvalGate(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	args := []string{"eval", scenario, "--policies", "static", "--seeds", "2"}
 	code, _, problem := call(t, append(args, "--gate", "bill_usd.max > 0", "--gate", "static:bill_usd.max>0")...)
-	if code != exitGood {
+	if code != cli.ExitOK {
 		t.Errorf("a gate that holds: exit code %d\n%s", code, problem)
 	}
 	code, stdout, stderr := call(t, append(args, "--gate", "bill_usd.max < 0")...)
-	if code != exitGate || !strings.Contains(stderr, "1 of 1 failed") || !strings.Contains(stdout, "bill_usd.max") {
+	if code != cli.ExitFailed || !strings.Contains(stderr, "1 of 1 failed") || !strings.Contains(stdout, "bill_usd.max") {
 		t.Errorf("a gate that fails: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -168,7 +169,7 @@ func TestManifestPolicies(t *testing.T) {
 		return file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: "+policy+"\n  markets: {families", 1))
 	}
 	code, stdout, stderr := call(t, "eval", named("{name: static, parameters: {share: \"0.25\"}}"), "--seeds", "1", "--format", "csv")
-	if code != exitGood || !strings.Contains(stdout, ",manifest,") {
+	if code != cli.ExitOK || !strings.Contains(stdout, ",manifest,") {
 		t.Errorf("exit code %d, the manifests' policies are not compared\n%s%s", code, stdout, stderr)
 	}
 	wrongCallIs(t, "unknown policy", "sim", named("{name: chance}"))
@@ -184,12 +185,12 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, []string{"eval", scenario, "--seeds", "2", "--out", filepath.Join(dir, "report")}, &stdout, &stderr)
-	if code != exitBroke || !strings.Contains(stderr.String(), "interrupted") {
+	if code != cli.ExitError || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
 	log, steps := filepath.Join(dir, "events.txt"), t.TempDir()
 	code = run(ctx, []string{"sim", scenario, "--log", log, "--record", steps}, &stdout, &stderr)
-	if code != exitBroke {
+	if code != cli.ExitError {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
 	empty(t, dir)
@@ -201,11 +202,11 @@ func TestBrokeWhileRunning(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	blocked := file(t, "file", "")
 	code, _, stderr := call(t, "sim", scenario, "--record", filepath.Join(blocked, "steps"))
-	if code != exitWrong || !strings.Contains(stderr, "--record") {
+	if code != cli.ExitInvalid || !strings.Contains(stderr, "--record") {
 		t.Errorf("a recording below a file: exit code %d\n%s", code, stderr)
 	}
 	code, _, stderr = call(t, "eval", scenario, "--seeds", "1", "--out", filepath.Join(blocked, "report"))
-	if code != exitWrong || !strings.Contains(stderr, "--out") {
+	if code != cli.ExitInvalid || !strings.Contains(stderr, "--out") {
 		t.Errorf("a report below a file: exit code %d\n%s", code, stderr)
 	}
 }
@@ -215,14 +216,14 @@ func TestRecordedPrices(t *testing.T) {
 	src := policytest.Recording(t, "prices/aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz")
 	dir := filepath.Join(t.TempDir(), "prices")
 	code, stdout, stderr := call(t, "trace", "import", src, "-o", dir)
-	if code != exitGood || !strings.Contains(stdout, "54046 rows read, 0 could not be used") || !strings.Contains(stdout, "407 markets") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "54046 rows read, 0 could not be used") || !strings.Contains(stdout, "407 markets") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = call(t, "eval", file(t, "tiny.yaml", tiny), "--trace", dir, "--from", "2020-02-03",
 		"--windows", "3", "--seeds", "1", "--policies", "spot")
 	text := strings.Join(strings.Fields(stdout), " ") // lines break where the paths' lengths say
 	for _, want := range []string{"3 windows, 2020-02-03 to 2020-02-06", "recorded", "reclaims are modelled"} {
-		if code != exitGood || !strings.Contains(text, want) {
+		if code != cli.ExitOK || !strings.Contains(text, want) {
 			t.Errorf("exit code %d, %q is missing\n%s%s", code, want, stdout, stderr)
 		}
 	}

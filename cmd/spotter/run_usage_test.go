@@ -44,9 +44,7 @@ func TestUsageCall(t *testing.T) {
 // authority of its own, and asks no metrics-server.
 func TestRunUsage(t *testing.T) {
 	s := newStage(t, shadowRules)
-	if err := s.env.Client.Create(t.Context(), testenv.Node("n1", "4", "16Gi")); err != nil {
-		t.Fatal(err)
-	}
+	createForTest(t, s.env, testenv.Node("n1", "4", "16Gi"))
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 )
 
 const runtimeJSON = `{
@@ -39,7 +41,7 @@ func runtimeFolder(t *testing.T, runtime, bounds string) string {
 }
 
 func TestReadRuntime(t *testing.T) {
-	c, err := readRuntime(runtimeFolder(t, runtimeJSON, boundsYAML), os.ReadFile)
+	c, err := runner.New().ReadRuntime(runtimeFolder(t, runtimeJSON, boundsYAML))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func TestReadRuntimeErrors(t *testing.T) {
 		"missing file": {strings.ReplaceAll(runtimeJSON, "bounds.yaml", "none.yaml"), boundsYAML, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := readRuntime(runtimeFolder(t, c.runtime, c.bounds), os.ReadFile)
+			_, err := runner.New().ReadRuntime(runtimeFolder(t, c.runtime, c.bounds))
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "runtime.json") {
 				t.Errorf("error %v, want %q in it", err, c.want)
 			}

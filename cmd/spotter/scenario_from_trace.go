@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/recorded"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -32,7 +34,7 @@ func (p *program) scenarioFromTraceCommand() *cobra.Command {
 		Example: "  spotter scenario from-trace openb_pod_list_default.csv -o openb.yaml\n" +
 			"  spotter scenario from-trace demand.csv.gz --from 2022-03-01 --days 14 --scale 0.05 -o demand.yaml\n" +
 			"  spotter sim openb.yaml --policy static",
-		Args: arguments(cobra.MinimumNArgs(1)),
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return p.scenarioFromTrace(&f, args) },
 	}
 	flags := c.Flags()
@@ -46,7 +48,7 @@ func (p *program) scenarioFromTraceCommand() *cobra.Command {
 	flags.Uint64Var(&f.Seed, "seed", f.Seed, "seed `N` of what --scale draws")
 	flags.Float64Var(&f.TokensPerSecond, "tokens-per-second", f.TokensPerSecond, "tokens that one replica of an inference service handles in a second, `X`")
 	flags.StringVar(&f.trace, "trace", "", "leave out pods that fit no node of this trace, `DIR|FILE` (default: the embedded one)")
-	complete(c, "format", recorded.Formats())
+	cli.Complete(c, "format", recorded.Formats())
 	return c
 }
 
@@ -54,27 +56,27 @@ const fromTraceAdvice = "run `spotter scenario from-trace --help` for what is un
 
 func (p *program) scenarioFromTrace(f *fromTraceFlags, files []string) error {
 	if f.output != "" {
-		if err := checkTarget(f.output); err != nil {
-			return wrong(fmt.Errorf("-o: %w", err), "give a file in a folder that is there and can be written")
+		if err := cli.CheckWritable(f.output); err != nil {
+			return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there and can be written")
 		}
 	}
-	t, err := openTrace(f.trace)
+	t, err := input.OpenTrace(f.trace)
 	if err != nil {
 		return err
 	}
 	f.Nodes = nodesOf(t)
 	res, err := recorded.Convert(files, f.Options)
 	if err != nil {
-		return wrong(fmt.Errorf("from-trace: %w", err), adviceFor(err))
+		return cli.Invalid(fmt.Errorf("from-trace: %w", err), adviceFor(err))
 	}
-	p.warn(map[string]bool{}, res.Warnings)
-	if err := p.output(f.output, func(w io.Writer) error {
+	p.Warn(map[string]bool{}, res.Warnings)
+	if err := p.Output(f.output, func(w io.Writer) error {
 		_, err := w.Write(res.YAML)
 		return err
 	}); err != nil || f.output == "" {
 		return err
 	}
-	return p.output("", func(w io.Writer) error { return writeFromTrace(w, f.output, f.trace, res) })
+	return p.Output("", func(w io.Writer) error { return writeFromTrace(w, f.output, f.trace, res) })
 }
 
 func adviceFor(err error) string {
@@ -103,7 +105,7 @@ func nodesOf(t *trace.Trace) []recorded.Node {
 }
 
 func writeFromTrace(w io.Writer, path, prices string, res *recorded.Result) error {
-	fmt.Fprintf(w, "%s (%s): %s from %s on\n", res.Name, res.Format, hours(res.Duration), res.From)
+	fmt.Fprintf(w, "%s (%s): %s from %s on\n", res.Name, res.Format, cli.Hours(res.Duration), res.From)
 	fmt.Fprintf(w, "%s\n", res.Holds())
 	for _, l := range res.Left {
 		fmt.Fprintf(w, "left out: %s\n", l)
@@ -112,6 +114,6 @@ func writeFromTrace(w io.Writer, path, prices string, res *recorded.Result) erro
 	if prices != "" {
 		words = append(words, "--trace", prices)
 	}
-	_, err := fmt.Fprintf(w, "written to %s; what was assumed stands at its head. Run it with `spotter sim %s`\n", path, shell(words))
+	_, err := fmt.Fprintf(w, "written to %s; what was assumed stands at its head. Run it with `spotter sim %s`\n", path, cli.Shell(words))
 	return err
 }

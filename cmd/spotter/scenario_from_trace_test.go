@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
@@ -20,7 +21,7 @@ func TestScenarioFromTraceRuns(t *testing.T) {
 	source := file(t, "demand.csv", demand)
 	out := filepath.Join(t.TempDir(), "demand.yaml")
 	code, stdout, stderr := call(t, "scenario", "from-trace", source, "-o", out)
-	if code != exitGood || !strings.Contains(stdout, "1 service; at most 17 pods") || !strings.Contains(stdout, "spotter sim "+out) {
+	if code != cli.ExitOK || !strings.Contains(stdout, "1 service; at most 17 pods") || !strings.Contains(stdout, "spotter sim "+out) {
 		t.Fatalf("exit code %d, output %s%s", code, stdout, stderr)
 	}
 	written, err := os.ReadFile(out)
@@ -34,7 +35,7 @@ func TestScenarioFromTraceRuns(t *testing.T) {
 		t.Error("the scenario names the folder of its source")
 	}
 	code, stdout, stderr = call(t, "sim", out, "--policy", "static", "--check")
-	if code != exitGood || !strings.Contains(stdout, "availability") {
+	if code != cli.ExitOK || !strings.Contains(stdout, "availability") {
 		t.Errorf("sim: exit code %d, output %s%s", code, stdout, stderr)
 	}
 }
@@ -52,13 +53,13 @@ func TestRecordedScenariosRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "world.yaml")
 			args := append([]string{"scenario", "from-trace", policytest.Recording(t, "workload/"+name), "-o", out, "--workloads-max", "30"}, more...)
-			if code, stdout, stderr := call(t, args...); code != exitGood {
+			if code, stdout, stderr := call(t, args...); code != cli.ExitOK {
 				t.Fatalf("exit code %d, output %s%s", code, stdout, stderr)
 			}
-			if code, stdout, stderr := call(t, "scenario", "validate", out); code != exitGood {
+			if code, stdout, stderr := call(t, "scenario", "validate", out); code != cli.ExitOK {
 				t.Fatalf("validate: exit code %d, output %s%s", code, stdout, stderr)
 			}
-			if code, stdout, stderr := call(t, "sim", out, "--policy", "static", "--check"); code != exitGood {
+			if code, stdout, stderr := call(t, "sim", out, "--policy", "static", "--check"); code != cli.ExitOK {
 				t.Errorf("sim: exit code %d, output %s%s", code, stdout, stderr)
 			}
 		})
@@ -85,8 +86,8 @@ func TestScenarioFromTraceRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := file(t, "out.yaml", "before")
 			code, _, stderr := call(t, append([]string{"scenario", "from-trace", "-o", out}, c.args...)...)
-			if code != exitWrong || !strings.Contains(stderr, c.want) {
-				t.Errorf("exit code %d, want %d; %q is not in %s", code, exitWrong, c.want, stderr)
+			if code != cli.ExitInvalid || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d, want %d; %q is not in %s", code, cli.ExitInvalid, c.want, stderr)
 			}
 			if text, err := os.ReadFile(out); err != nil || string(text) != "before" {
 				t.Errorf("the file is now %q, %v", text, err)

@@ -12,9 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/check"
+	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
 
 // A checking is what the flags of trace check say.
@@ -43,7 +46,7 @@ func (p *program) traceCheckCommand() *cobra.Command {
 			"  spotter trace check generated --against prices.csv.gz\n" +
 			"  spotter trace check generated --against prices --tolerance ratio=0.1 --tolerance step-ks=0.2\n" +
 			"  spotter trace check generated --against prices --plot pictures --format png",
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return p.traceCheck(args[0], &k) },
 	}
 	flags := c.Flags()
@@ -79,7 +82,7 @@ func (p *program) traceCheck(path string, k *checking) error {
 			return err
 		}
 		if r.Comparison, err = check.Compare(r.A, r.B, o); err != nil {
-			return wrong(err, "see the names of the figures with `spotter trace check "+shell([]string{path})+"`")
+			return cli.Invalid(err, "see the names of the figures with `spotter trace check "+cli.Shell([]string{path})+"`")
 		}
 		r.Statistics = r.Comparison.A
 	} else {
@@ -90,7 +93,7 @@ func (p *program) traceCheck(path string, k *checking) error {
 			return err
 		}
 	}
-	if err := p.output("", func(w io.Writer) error { return r.write(w, k.output) }); err != nil {
+	if err := p.Output("", func(w io.Writer) error { return r.write(w, k.output) }); err != nil {
 		return err
 	}
 	return r.verdict()
@@ -101,20 +104,20 @@ func (k *checking) parse() (o check.Options, format chart.Format, err error) {
 	switch k.output {
 	case "table", "json", "markdown":
 	default:
-		return o, format, wrong(fmt.Errorf("--output: %q is none of table, json and markdown", k.output), "leave it out for a table")
+		return o, format, cli.Invalid(fmt.Errorf("--output: %q is none of table, json and markdown", k.output), "leave it out for a table")
 	}
 	if format, err = chart.ParseFormat(k.format); err != nil {
-		return o, format, wrong(fmt.Errorf("--format: %w", err), "leave it out for svg")
+		return o, format, cli.Invalid(fmt.Errorf("--format: %w", err), "leave it out for svg")
 	}
 	if len(k.tolerances) > 0 && k.against == "" {
-		return o, format, wrong(errors.New("--tolerance without --against: there is nothing to compare with"), "name a trace with --against")
+		return o, format, cli.Invalid(errors.New("--tolerance without --against: there is nothing to compare with"), "name a trace with --against")
 	}
 	o.Tolerances = map[string]float64{}
 	for _, t := range k.tolerances {
 		name, text, _ := strings.Cut(t, "=")
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return o, format, wrong(fmt.Errorf("--tolerance: %q is not NAME=VALUE with a number for VALUE", t), "write for example --tolerance ratio=0.1")
+			return o, format, cli.Invalid(fmt.Errorf("--tolerance: %q is not NAME=VALUE with a number for VALUE", t), "write for example --tolerance ratio=0.1")
 		}
 		o.Tolerances[name] = value
 	}
@@ -124,10 +127,10 @@ func (k *checking) parse() (o check.Options, format chart.Format, err error) {
 // verdict is errCheck if anything failed.
 func (r *checked) verdict() error {
 	if failures := check.Failures(r.Findings); len(failures) > 0 {
-		return fmt.Errorf("%w: %s: %s", errCheck, failures[0].Name, failures[0].Text)
+		return fmt.Errorf("%w: %s: %s", cli.ErrCheck, failures[0].Name, failures[0].Text)
 	}
 	if r.Comparison != nil && !r.Comparison.Passed {
-		return fmt.Errorf("%w: %s", errCheck, r.Comparison.Summary())
+		return fmt.Errorf("%w: %s", cli.ErrCheck, r.Comparison.Summary())
 	}
 	return nil
 }
@@ -185,29 +188,29 @@ func (r *checked) writeJSON(w io.Writer) error {
 // one: a file, or a folder of files.
 func (p *program) openRecording(path string) (*trace.Trace, error) {
 	if path == "embedded" {
-		return openTrace("")
+		return input.OpenTrace("")
 	}
 	srcs, err := recordings(path)
 	if err != nil {
-		return nil, wrong(err, "give a trace, a recording, a folder of either, or \"embedded\"")
+		return nil, cli.Invalid(err, "give a trace, a recording, a folder of either, or \"embedded\"")
 	}
 	if srcs == nil {
-		t, err := openTrace(path)
+		t, err := input.OpenTrace(path)
 		if err == nil {
-			p.warn(map[string]bool{}, t.Warnings)
+			p.Warn(map[string]bool{}, t.Warnings)
 		}
 		return t, err
 	}
-	t, report, err := trace.Import(srcs, trace.ImportOptions{})
+	t, report, err := importer.Import(srcs, importer.Options{})
 	if err != nil {
-		return nil, wrong(err, "make a trace of it with `spotter trace import`, which takes more options")
+		return nil, cli.Invalid(err, "make a trace of it with `spotter trace import`, which takes more options")
 	}
 	t.Name = filepath.Base(path)
 	warnings := t.Warnings
 	if report.Bad > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: %d of %d rows could not be used; the first: %s", path, report.Bad, report.Rows, report.BadRows[0]))
 	}
-	p.warn(map[string]bool{}, warnings)
+	p.Warn(map[string]bool{}, warnings)
 	return t, nil
 }
 

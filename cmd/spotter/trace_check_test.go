@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
 
 // prices is a recording of markets whose price moves each few hours for days,
@@ -33,15 +35,15 @@ func TestTraceCheck(t *testing.T) {
 		out  []string
 		err  string
 	}{
-		{[]string{"embedded"}, exitGood, []string{"change-rate-p50", "embedded (synthetic)", "implausible"}, ""},
-		{[]string{a}, exitGood, []string{"a.csv (recorded): 21 markets"}, ""},
-		{[]string{a, "--against", a}, exitGood, []string{"passed: all", "Tolerances"}, ""},
-		{[]string{dear, "--against", a}, exitGate, []string{"MISSED", "ratio-p50"}, "a check failed: missed: 3 of"},
-		{[]string{dear, "--against", a, "--tolerance", "ratio=0.5"}, exitGood, []string{"passed"}, ""},
-		{[]string{a, "--against", a, "--output", "markdown"}, exitGood, []string{"| `ratio-p50` |"}, ""},
-		{[]string{a, "--output", "json"}, exitGood, []string{`"change-rate-p50"`, `"findings": []`}, ""},
-		{[]string{dear, "--against", a, "--output", "json"}, exitGate, []string{`"passed": false`}, "ratio-p95"},
-		{[]string{file(t, "cents.csv", strings.Replace(prices(3, 5, 1), ",0.0440,", ",44,", 1))}, exitGate, []string{"FAILURE  price-impossible: 1 of 21"}, "price-impossible"},
+		{[]string{"embedded"}, cli.ExitOK, []string{"change-rate-p50", "embedded (synthetic)", "implausible"}, ""},
+		{[]string{a}, cli.ExitOK, []string{"a.csv (recorded): 21 markets"}, ""},
+		{[]string{a, "--against", a}, cli.ExitOK, []string{"passed: all", "Tolerances"}, ""},
+		{[]string{dear, "--against", a}, cli.ExitFailed, []string{"MISSED", "ratio-p50"}, "a check failed: missed: 3 of"},
+		{[]string{dear, "--against", a, "--tolerance", "ratio=0.5"}, cli.ExitOK, []string{"passed"}, ""},
+		{[]string{a, "--against", a, "--output", "markdown"}, cli.ExitOK, []string{"| `ratio-p50` |"}, ""},
+		{[]string{a, "--output", "json"}, cli.ExitOK, []string{`"change-rate-p50"`, `"findings": []`}, ""},
+		{[]string{dear, "--against", a, "--output", "json"}, cli.ExitFailed, []string{`"passed": false`}, "ratio-p95"},
+		{[]string{file(t, "cents.csv", strings.Replace(prices(3, 5, 1), ",0.0440,", ",44,", 1))}, cli.ExitFailed, []string{"FAILURE  price-impossible: 1 of 21"}, "price-impossible"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			code, stdout, stderr := call(t, append([]string{"trace", "check"}, c.args...)...)
@@ -105,7 +107,7 @@ func TestTraceCheckPlots(t *testing.T) {
 		{[]string{availability, "--plot", out, "--format", "png"}, "availability.png down.png hazard.png up.png"},
 		{[]string{availability, "--against", availability, "--plot", out}, "availability-a.svg availability-b.svg down.svg hazard.svg up.svg"},
 	} {
-		if code, _, stderr := call(t, append([]string{"trace", "check"}, c.args...)...); code != exitGood {
+		if code, _, stderr := call(t, append([]string{"trace", "check"}, c.args...)...); code != cli.ExitOK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		entries, err := os.ReadDir(out)

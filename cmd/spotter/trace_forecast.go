@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -34,7 +37,7 @@ func (p *program) traceForecastCommand() *cobra.Command {
 		Example: "  spotter trace forecast prices --bundle builtin -o foretold\n" +
 			"  spotter trace forecast prices --from 2023-03-01 --to 2023-03-15 --every 3h -o foretold\n" +
 			"  spotter sim web-week --trace foretold --policy portfolio",
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := ""
 			if len(args) == 1 {
@@ -44,7 +47,7 @@ func (p *program) traceForecastCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.bundle, "bundle", builtinBundle, "ask the bundle in `DIR`")
+	flags.StringVar(&f.bundle, "bundle", bundles.Builtin, "ask the bundle in `DIR`")
 	flags.StringVar(&f.from, "from", "", "begin at `TIME`, as 2026-01-01 or RFC 3339, with the day before it (default: when the trace begins)")
 	flags.StringVar(&f.to, "to", "", "end at `TIME` (default: when the trace ends)")
 	flags.DurationVar(&f.every, "every", time.Hour, "ask once in every `DURATION`, from 10m")
@@ -58,9 +61,9 @@ func (f *forecasting) check() (from, to policy.Time, err error) {
 	const help = "run `spotter trace forecast --help`"
 	switch {
 	case f.dir == "":
-		return 0, 0, wrong(errors.New("-o is missing: where the trace should go"), help)
+		return 0, 0, cli.Invalid(errors.New("-o is missing: where the trace should go"), help)
 	case f.every < 10*time.Minute || f.every > 24*time.Hour || f.every%(10*time.Minute) != 0:
-		return 0, 0, wrong(fmt.Errorf("--every: %v is not a multiple of 10m up to 24h", f.every), help)
+		return 0, 0, cli.Invalid(fmt.Errorf("--every: %v is not a multiple of 10m up to 24h", f.every), help)
 	}
 	for _, x := range []struct {
 		flag, text string
@@ -69,12 +72,12 @@ func (f *forecasting) check() (from, to policy.Time, err error) {
 		if x.text == "" {
 			continue
 		}
-		if *x.to, err = parseTime(x.text); err != nil {
-			return 0, 0, wrong(fmt.Errorf("%s: %w", x.flag, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+		if *x.to, err = input.ParseTime(x.text); err != nil {
+			return 0, 0, cli.Invalid(fmt.Errorf("%s: %w", x.flag, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
 		}
 	}
 	if to != 0 && from >= to {
-		return 0, 0, wrong(fmt.Errorf("--to: %v is not after %v", to, from), help)
+		return 0, 0, cli.Invalid(fmt.Errorf("--to: %v is not after %v", to, from), help)
 	}
 	return from, to, nil
 }
@@ -88,15 +91,15 @@ func (p *program) traceForecast(f *forecasting, path string) error {
 	if err != nil {
 		return err
 	}
-	p.warn(map[string]bool{}, t.Warnings)
-	var opened bundles
-	b, err := opened.get(f.bundle)
+	p.Warn(map[string]bool{}, t.Warnings)
+	var opened bundles.Cache
+	b, err := opened.Get(f.bundle)
 	if err != nil {
-		return wrong(fmt.Errorf("--bundle: %w", err), bundleAdvice)
+		return cli.Invalid(fmt.Errorf("--bundle: %w", err), bundles.Advice)
 	}
 	x, err := newForeteller(t, b, f.every)
 	if err != nil {
-		return wrong(fmt.Errorf("--bundle: %s: %w", f.bundle, err), bundleAdvice)
+		return cli.Invalid(fmt.Errorf("--bundle: %s: %w", f.bundle, err), bundles.Advice)
 	}
 	if err := x.run(); err != nil {
 		return fmt.Errorf("forecasting with %s: %w", f.bundle, err)
@@ -109,24 +112,24 @@ func (p *program) traceForecast(f *forecasting, path string) error {
 	out.Meta["forecast.every"], out.Meta["forecast.features"] = f.every.String(), "prices, time, type and band; nothing that a cluster met"
 	if err := trace.Write(f.dir, out); err != nil {
 		if errors.Is(err, trace.ErrTarget) {
-			return wrong(err, "give -o a folder that is new or holds a trace, where it can be written")
+			return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
 		}
 		return fmt.Errorf("writing %s: %w", f.dir, err)
 	}
-	return p.output("", func(w io.Writer) error { return x.report(w, f.dir) })
+	return p.Output("", func(w io.Writer) error { return x.report(w, f.dir) })
 }
 
 // openSpan reads the part of a trace between two times, 0 being open.
 func openSpan(path string, from, to policy.Time) (*trace.Trace, error) {
 	if from == 0 && to == 0 {
-		return openTrace(path)
+		return input.OpenTrace(path)
 	}
 	if _, embedded, _ := trace.EmbeddedNamed(path); path == "" || embedded {
-		return nil, wrong(errors.New("--from, --to: the embedded trace is forecast whole"), "leave them out, or name a folder")
+		return nil, cli.Invalid(errors.New("--from, --to: the embedded trace is forecast whole"), "leave them out, or name a folder")
 	}
 	t, err := trace.Open(path, trace.ReadOptions{From: from, To: to})
 	if err != nil {
-		return nil, wrong(fmt.Errorf("trace: %w", err), traceAdvice(err))
+		return nil, cli.Invalid(fmt.Errorf("trace: %w", err), input.TraceAdvice(err))
 	}
 	return t, nil
 }
@@ -142,12 +145,12 @@ func (x *foreteller) report(w io.Writer, dir string) error {
 	}
 	fmt.Fprintf(w, "%d of %d markets have a forecast, at %d times, which changed %d times\n", known, len(x.in.Series), x.ticks, rows)
 	if n := len(x.unknown); n > 0 {
-		fmt.Fprintf(w, "%d markets have none, since their type is not in the catalog or has no price on demand: %s\n", n, some(x.unknown, 5))
+		fmt.Fprintf(w, "%d markets have none, since their type is not in the catalog or has no price on demand: %s\n", n, cli.FirstOf(x.unknown, 5))
 	}
 	if said := x.model.Counts().String(); said != "" {
 		fmt.Fprintln(w, said)
 	}
 	fmt.Fprintln(w, "they are made of prices, time, type and band; nothing is known in them of what a cluster met")
-	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir, shell([]string{dir}))
+	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir, cli.Shell([]string{dir}))
 	return err
 }

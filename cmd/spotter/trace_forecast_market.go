@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -52,7 +53,7 @@ const (
 )
 
 // newForeteller returns what asks the forecaster of b of the markets of t.
-func newForeteller(t *trace.Trace, b *openBundle, every time.Duration) (*foreteller, error) {
+func newForeteller(t *trace.Trace, b *bundles.Loaded, every time.Duration) (*foreteller, error) {
 	closed, err := models.NewClosedForm(models.DefaultConfig())
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func newForeteller(t *trace.Trace, b *openBundle, every time.Duration) (*foretel
 		return nil, errors.New("its manifest states no horizon, so that no hazard follows from its scores")
 	}
 	x := &foreteller{in: t, bundle: b.Bundle, every: policy.Time(every.Milliseconds()), foretold: make([]hazardCurve, len(t.Series)), changes: make([]int, len(t.Series))}
-	if x.model, err = models.NewTrained(b.Bundle, closed, b.forecaster, nil, models.TrainedConfig{}); err != nil {
+	if x.model, err = models.NewTrained(b.Bundle, closed, b.ForecasterSession, nil, models.TrainedConfig{}); err != nil {
 		return nil, err
 	}
 	x.tabulate()

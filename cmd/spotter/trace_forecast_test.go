@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -19,7 +21,7 @@ import (
 func drawnTrace(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "drawn")
-	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40", "--days", "4", "-o", dir); code != exitGood {
+	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40", "--days", "4", "-o", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	return dir
@@ -53,7 +55,7 @@ func foretoldTrace(t *testing.T, dir string, flags ...string) (string, *trace.Tr
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "foretold")
 	code, text, stderr := call(t, append([]string{"trace", "forecast", dir, "--every", "3h", "-o", out}, flags...)...)
-	if code != exitGood || !strings.Contains(text, "nothing is known in them of what a cluster met") {
+	if code != cli.ExitOK || !strings.Contains(text, "nothing is known in them of what a cluster met") {
 		t.Fatalf("exit code %d\n%s%s", code, text, stderr)
 	}
 	got, err := trace.Open(out, trace.ReadOptions{})
@@ -158,7 +160,7 @@ func TestSimOnForecastTrace(t *testing.T) {
 	without(t)
 	steps := filepath.Join(t.TempDir(), "steps")
 	world := file(t, "tiny.yaml", strings.Replace(tiny, "markets: {families: [m5], maxVCPU: 8}", "markets: {}", 1))
-	if code, _, stderr := call(t, "sim", world, "--trace", dir, "--policy", "portfolio", "--check", "--record", steps); code != exitGood {
+	if code, _, stderr := call(t, "sim", world, "--trace", dir, "--policy", "portfolio", "--check", "--record", steps); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	r, err := record.Open(steps)
@@ -205,5 +207,5 @@ func TestTraceForecastWrongCalls(t *testing.T) {
 	wrongCallIs(t, "embedded", "trace", "forecast", "-o", t.TempDir(), "--from", "2026-01-02")
 	wrongCallIs(t, "--bundle: ", "trace", "forecast", dir, "-o", t.TempDir(), "--bundle", "nowhere")
 	without(t)
-	wrongCallIs(t, onnxAdvice, "trace", "forecast", dir, "-o", t.TempDir())
+	wrongCallIs(t, bundles.ONNXAdvice, "trace", "forecast", dir, "-o", t.TempDir())
 }

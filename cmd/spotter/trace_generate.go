@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
@@ -41,7 +43,7 @@ func (p *program) traceGenerateCommand() *cobra.Command {
 		Example: "  spotter trace generate --preset aws-2024 --seed 7 --markets 500 --days 90 -o drawn\n" +
 			"  spotter trace generate --like prices.csv.gz --seed 1 -o drawn\n" +
 			"  spotter trace check drawn --against prices.csv.gz",
-		Args: arguments(cobra.NoArgs),
+		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return p.traceGenerate(&g) },
 	}
 	flags := c.Flags()
@@ -70,22 +72,22 @@ func (g *generating) check() error {
 	const help = "run `spotter trace generate --help`"
 	switch {
 	case g.preset == "" && g.like == "":
-		return wrong(errors.New("neither --preset nor --like says what to imitate"), "choose one of the presets:\n"+presetLines())
+		return cli.Invalid(errors.New("neither --preset nor --like says what to imitate"), "choose one of the presets:\n"+presetLines())
 	case g.preset != "" && g.like != "":
-		return wrong(errors.New("--preset and --like exclude each other"), help)
+		return cli.Invalid(errors.New("--preset and --like exclude each other"), help)
 	case g.dir == "":
-		return wrong(errors.New("-o is missing: where the trace should go"), help)
+		return cli.Invalid(errors.New("-o is missing: where the trace should go"), help)
 	case g.markets < 0:
-		return wrong(fmt.Errorf("--markets: %d is negative", g.markets), help)
+		return cli.Invalid(fmt.Errorf("--markets: %d is negative", g.markets), help)
 	case g.days < 0 || g.days > generateDaysMax:
-		return wrong(fmt.Errorf("--days: %d is not in 0…%d", g.days, generateDaysMax), help)
+		return cli.Invalid(fmt.Errorf("--days: %d is not in 0…%d", g.days, generateDaysMax), help)
 	}
 	return nil
 }
 
 func (p *program) traceGenerate(g *generating) error {
 	if g.preset == "help" {
-		return p.output("", func(w io.Writer) error {
+		return p.Output("", func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, presetLines())
 			return err
 		})
@@ -110,18 +112,18 @@ func (p *program) traceGenerate(g *generating) error {
 	}
 	if err := trace.Write(g.dir, t); err != nil {
 		if errors.Is(err, trace.ErrTarget) {
-			return wrong(err, "give -o a folder that is new or holds a trace, where it can be written")
+			return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
 		}
 		return fmt.Errorf("writing %s: %w", g.dir, err)
 	}
-	return p.output("", func(w io.Writer) error { return g.report(w, t) })
+	return p.Output("", func(w io.Writer) error { return g.report(w, t) })
 }
 
 // byPreset returns what to draw like a preset.
 func (g *generating) byPreset() (c generate.Config, err error) {
 	preset, err := generate.FindPreset(g.preset)
 	if err != nil {
-		return c, wrong(fmt.Errorf("--preset: %w", err), "they are:\n"+presetLines())
+		return c, cli.Invalid(fmt.Errorf("--preset: %w", err), "they are:\n"+presetLines())
 	}
 	c = generate.Config{Seed: g.seed, Law: preset.Law, From: preset.Begin()}
 	n, days := g.markets, g.days
@@ -132,7 +134,7 @@ func (g *generating) byPreset() (c generate.Config, err error) {
 		days = preset.Days
 	}
 	if c.Markets, err = preset.Take(n); err != nil {
-		return c, wrong(fmt.Errorf("--markets: %w", err), "ask for fewer")
+		return c, cli.Invalid(fmt.Errorf("--markets: %w", err), "ask for fewer")
 	}
 	return c, g.span(&c, time.Duration(days)*24*time.Hour)
 }
@@ -146,23 +148,23 @@ func (p *program) generateLike(g *generating) (c generate.Config, law generate.A
 	}
 	fitted, err := generate.Fit(t)
 	if err != nil {
-		return c, law, wrong(fmt.Errorf("--like: %w", err), "see what it holds with `spotter trace info"+argument(g.like)+"`")
+		return c, law, cli.Invalid(fmt.Errorf("--like: %w", err), "see what it holds with `spotter trace info"+input.Argument(g.like)+"`")
 	}
 	if n := len(fitted.Left); n > 0 {
-		p.warn(map[string]bool{}, []string{fmt.Sprintf("%d markets without an on-demand price are left out: %s", n, some(fitted.Left, 5))})
+		p.Warn(map[string]bool{}, []string{fmt.Sprintf("%d markets without an on-demand price are left out: %s", n, cli.FirstOf(fitted.Left, 5))})
 	}
 	if g.availability {
 		switch fit, err := generate.FitAvailability(t); {
 		case err == nil:
 			law = fit
 		case !errors.Is(err, generate.ErrNoAvailability):
-			return c, law, wrong(fmt.Errorf("--like: %w", err), "leave --availability out for prices alone")
+			return c, law, cli.Invalid(fmt.Errorf("--like: %w", err), "leave --availability out for prices alone")
 		}
 	}
 	c = generate.Config{Seed: fitted.Seed(g.seed), Law: fitted.Law, From: fitted.From, Markets: fitted.Markets}
 	if g.markets > 0 {
 		if c.Markets, err = fitted.More(g.markets); err != nil {
-			return c, law, wrong(fmt.Errorf("--markets: %w", err), "ask for fewer")
+			return c, law, cli.Invalid(fmt.Errorf("--markets: %w", err), "ask for fewer")
 		}
 	}
 	length := fitted.To.Sub(fitted.From)
@@ -175,9 +177,9 @@ func (p *program) generateLike(g *generating) (c generate.Config, law generate.A
 // span sets when c begins and ends.
 func (g *generating) span(c *generate.Config, length time.Duration) error {
 	if g.from != "" {
-		from, err := parseTime(g.from)
+		from, err := input.ParseTime(g.from)
 		if err != nil {
-			return wrong(fmt.Errorf("--from: %w", err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+			return cli.Invalid(fmt.Errorf("--from: %w", err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
 		}
 		c.From = from
 	}
@@ -192,7 +194,7 @@ const alikeDraws = 64
 func (g *generating) draw(c generate.Config, law generate.AvailabilityLaw) (*trace.Trace, error) {
 	t, err := generate.Generate(c)
 	if err != nil {
-		return nil, wrong(err, "change --from or --days")
+		return nil, cli.Invalid(err, "change --from or --days")
 	}
 	t.Meta["seed_given"] = fmt.Sprint(g.seed)
 	if g.like != "" {
@@ -204,7 +206,7 @@ func (g *generating) draw(c generate.Config, law generate.AvailabilityLaw) (*tra
 	days := int(math.Ceil(c.To.Sub(c.From).Hours() / 24))
 	o := generate.AvailabilityOptions{Seed: g.seed, From: c.From, Days: days, Gap: law.Gap, Alike: alikeDraws}
 	if t, err = generate.Join(t, law, o); err != nil {
-		return nil, wrong(err, "leave --availability out for prices alone")
+		return nil, cli.Invalid(err, "leave --availability out for prices alone")
 	}
 	return t, nil
 }
@@ -218,18 +220,18 @@ func (g *generating) report(w io.Writer, t *trace.Trace) error {
 			known++
 		}
 	}
-	fmt.Fprintf(w, "%d markets, %d prices from %s to %s, drawn with seed %d\n", len(t.Series), rows, minute(t.From), minute(t.To), g.seed)
+	fmt.Fprintf(w, "%d markets, %d prices from %s to %s, drawn with seed %d\n", len(t.Series), rows, cli.Minute(t.From), cli.Minute(t.To), g.seed)
 	if g.availability {
 		fmt.Fprintf(w, "%d of the markets tell when a node could be had\n", known)
 	}
-	if _, err := fmt.Fprintf(w, "written to %s; see what they are like with `spotter trace info%s`", g.dir, argument(shell([]string{g.dir}))); err != nil {
+	if _, err := fmt.Fprintf(w, "written to %s; see what they are like with `spotter trace info%s`", g.dir, input.Argument(cli.Shell([]string{g.dir}))); err != nil {
 		return err
 	}
 	if preset, err := generate.FindPreset(g.preset); err == nil && preset.Limits != "" {
 		fmt.Fprintf(w, "\nwhat draws of %s miss of the recording: %s", g.preset, preset.Limits)
 	}
 	if g.like != "" {
-		fmt.Fprintf(w, ",\nand how near they come with `spotter trace check %s --against %s`", shell([]string{g.dir}), shell([]string{g.like}))
+		fmt.Fprintf(w, ",\nand how near they come with `spotter trace check %s --against %s`", cli.Shell([]string{g.dir}), cli.Shell([]string{g.like}))
 	}
 	_, err := fmt.Fprintln(w)
 	return err

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
 
 const samples = `{"metadata":{"gap_seconds":60},"data":[1,0,0,1]}`
@@ -42,18 +44,18 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t")
 	src := file(t, "us-east-1a_m5.large.json", samples)
 	code, stdout, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--price-ratio", "0.5", "-o", dir)
-	if code != exitGood || !strings.Contains(stderr, "modelled as 0.5 of those on demand: aws/us-east-1/us-east-1a/m5.large") ||
+	if code != cli.ExitOK || !strings.Contains(stderr, "modelled as 0.5 of those on demand: aws/us-east-1/us-east-1a/m5.large") ||
 		!strings.Contains(stdout, "JSON of availability\n4 rows read, 0 could not be used\n0 duplicates, 1 repeats of what was in force, 3 changes left\n") {
 		t.Fatalf("%d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := call(t, "trace", "info", dir); code != exitGood || !strings.Contains(stdout+stderr, "modelled as 0.5") {
+	if code, stdout, stderr := call(t, "trace", "info", dir); code != cli.ExitOK || !strings.Contains(stdout+stderr, "modelled as 0.5") {
 		t.Errorf("%d\n%s%s", code, stdout, stderr)
 	}
 	// With a trace of prices beside it, nothing is.
 	prices := file(t, "p.csv", "t,az,instance_type,price\n1767225600,us-east-1a,m5.large,0.07\n")
 	first, second := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "t")
 	call(t, "trace", "import", prices, "-o", first)
-	if code, _, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--prices", first, "-o", second); code != exitGood || stderr != "" {
+	if code, _, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--prices", first, "-o", second); code != cli.ExitOK || stderr != "" {
 		t.Fatalf("%d\n%s", code, stderr)
 	}
 	tr, err := trace.Open(second, trace.ReadOptions{})
@@ -65,7 +67,7 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 // The help names every kind of recording that is understood.
 func TestImportHelp(t *testing.T) {
 	_, stdout, _ := call(t, "trace", "import", "--help")
-	for line := range strings.SplitSeq(trace.Understood, "\n") {
+	for line := range strings.SplitSeq(importer.Understood, "\n") {
 		if !strings.Contains(stdout, strings.TrimSpace(line)) {
 			t.Errorf("%q is missing in\n%s", line, stdout)
 		}
@@ -77,7 +79,7 @@ func TestImportHelp(t *testing.T) {
 func TestScriptedPrices(t *testing.T) {
 	script := file(t, "fake.json", `{"default":{"current_price":0.07,"on_demand_price":0.192},"series":{"m5.xlarge:us-east-1a":[{"current_price":0.06},{"current_price":0.08}]}}`)
 	dir := filepath.Join(t.TempDir(), "t")
-	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h", "-o", dir); code != exitGood {
+	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h", "-o", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	world, page := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "r.html")
@@ -93,8 +95,8 @@ func TestScriptedPrices(t *testing.T) {
 		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "csv"}, ",scripted,modelled,"},
 	} {
 		code, stdout, stderr := call(t, c.args...)
-		if code != exitGood || !strings.Contains(stdout, c.want) || strings.Contains(stdout, "recorded prices") {
-			t.Errorf("spotter %s: exit code %d, %q is missing, or prices are called recorded\n%s%s", shell(c.args), code, c.want, stdout, stderr)
+		if code != cli.ExitOK || !strings.Contains(stdout, c.want) || strings.Contains(stdout, "recorded prices") {
+			t.Errorf("spotter %s: exit code %d, %q is missing, or prices are called recorded\n%s%s", cli.Shell(c.args), code, c.want, stdout, stderr)
 		}
 	}
 	text, err := os.ReadFile(page)

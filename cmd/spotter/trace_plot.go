@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
@@ -41,7 +42,7 @@ func (r *checked) draw(dir string, format chart.Format, dark bool) error {
 		return err
 	}
 	if err != nil {
-		return wrong(err, "give --plot a folder that can be written")
+		return cli.Invalid(err, "give --plot a folder that can be written")
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func drawInto(files []string, format chart.Format, pictures []namedPicture) erro
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		err := replaceFile(file, func(w io.Writer) error {
+		err := cli.ReplaceFile(file, func(w io.Writer) error {
 			_, err := w.Write(contents[i])
 			return err
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws/fake"
 )
 
@@ -36,13 +37,13 @@ func TestTraceRecord(t *testing.T) {
 	args := []string{"trace", "record", "--region", "us-east-1", "--endpoint", url, "--rate", "10000",
 		"--days", "5", "--until", "2026-01-08", "-o", dir}
 	code, out, errs := call(t, args...)
-	if code != exitGood || !strings.Contains(out, "2026-01-03 00:00 … 2026-01-08 00:00:") || !strings.Contains(out, "in 4 markets, 5 files written") {
+	if code != cli.ExitOK || !strings.Contains(out, "2026-01-03 00:00 … 2026-01-08 00:00:") || !strings.Contains(out, "in 4 markets, 5 files written") {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
-	if code, out, errs = call(t, args...); code != exitGood || !strings.Contains(out, " 0 files written") {
+	if code, out, errs = call(t, args...); code != cli.ExitOK || !strings.Contains(out, " 0 files written") {
 		t.Errorf("again: exit %d\n%s%s", code, out, errs)
 	}
-	if code, out, errs = call(t, "trace", "info", dir); code != exitGood || !strings.Contains(out, "4 of 2 instance types") {
+	if code, out, errs = call(t, "trace", "info", dir); code != cli.ExitOK || !strings.Contains(out, "4 of 2 instance types") {
 		t.Errorf("info: exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -56,15 +57,15 @@ func TestTraceRecordFaults(t *testing.T) {
 		code       int
 		said, next string
 	}{
-		{[]string{"--region", "us-east-1", "-o", dir}, exitWrong, "ec2:DescribeSpotPriceHistory in us-east-1: no permission", "--print-iam-policy"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--endpoint", "http://127.0.0.1:1"}, exitWrong, "connection refused", "--endpoint"},
-		{[]string{"--region", "us-east", "-o", dir}, exitWrong, `region "us-east"`, "--help"},
-		{[]string{"--region", "us-east-1"}, exitWrong, "-o is missing", "--help"},
-		{[]string{"-o", dir}, exitWrong, "--region is missing", "--help"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--until", "soon"}, exitWrong, `"soon" is no time`, "2026-01-31"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--until", "2026-01-08", "--follow"}, exitWrong, "--follow", "leave one"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--product", "Plan 9"}, exitWrong, `product "Plan 9"`, "--help"},
-		{[]string{"--region", "us-east-1", "-o", filepath.Dir(dir)}, exitWrong, "no folder of a recorder", "-o"},
+		{[]string{"--region", "us-east-1", "-o", dir}, cli.ExitInvalid, "ec2:DescribeSpotPriceHistory in us-east-1: no permission", "--print-iam-policy"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--endpoint", "http://127.0.0.1:1"}, cli.ExitInvalid, "connection refused", "--endpoint"},
+		{[]string{"--region", "us-east", "-o", dir}, cli.ExitInvalid, `region "us-east"`, "--help"},
+		{[]string{"--region", "us-east-1"}, cli.ExitInvalid, "-o is missing", "--help"},
+		{[]string{"-o", dir}, cli.ExitInvalid, "--region is missing", "--help"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--until", "soon"}, cli.ExitInvalid, `"soon" is no time`, "2026-01-31"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--until", "2026-01-08", "--follow"}, cli.ExitInvalid, "--follow", "leave one"},
+		{[]string{"--region", "us-east-1", "-o", dir, "--product", "Plan 9"}, cli.ExitInvalid, `product "Plan 9"`, "--help"},
+		{[]string{"--region", "us-east-1", "-o", filepath.Dir(dir)}, cli.ExitInvalid, "no folder of a recorder", "-o"},
 	} {
 		if filepath.Dir(dir) == c.args[len(c.args)-1] {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "mine.txt"), nil, 0o600); err != nil {
@@ -78,7 +79,7 @@ func TestTraceRecordFaults(t *testing.T) {
 		}
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "-o", dir); code != exitWrong || !strings.Contains(errs, "no credentials") || !strings.Contains(errs, "AWS_PROFILE") {
+	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "-o", dir); code != cli.ExitInvalid || !strings.Contains(errs, "no credentials") || !strings.Contains(errs, "AWS_PROFILE") {
 		t.Errorf("without credentials: exit %d\n%s", code, errs)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -90,7 +91,7 @@ func TestTraceRecordFaults(t *testing.T) {
 func TestTraceRecordPolicy(t *testing.T) {
 	code, out, errs := call(t, "trace", "record", "--print-iam-policy")
 	var policy struct{ Statement []struct{ Action []string } }
-	if err := json.Unmarshal([]byte(out), &policy); code != exitGood || err != nil || len(policy.Statement) != 1 || len(policy.Statement[0].Action) != 4 {
+	if err := json.Unmarshal([]byte(out), &policy); code != cli.ExitOK || err != nil || len(policy.Statement) != 1 || len(policy.Statement[0].Action) != 4 {
 		t.Errorf("exit %d, %v\n%s%s", code, err, out, errs)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A colour has its transparency beside it, not multiplied in.
@@ -95,18 +96,20 @@ func (t Theme) Properties() string {
 }
 
 var (
-	styles = regexp.MustCompile(`style="[^"]*"`)
-	hexes  = regexp.MustCompile(`:#[0-9A-F]{6}`)
-	faces  = regexp.MustCompile(`font-family:[^;]*;font-variant:[^;]*;font-weight:normal;font-style:normal;`)
+	styles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`style="[^"]*"`) })
+	hexes  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:#[0-9A-F]{6}`) })
+	faces  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`font-family:[^;]*;font-variant:[^;]*;font-weight:normal;font-style:normal;`)
+	})
 )
 
 // restyle makes the colours of a drawing those of the page around it, and
 // leaves the typeface to it.
 func restyle(drawing []byte) []byte {
 	roles := palettes[Light].roles()
-	return styles.ReplaceAllFunc(drawing, func(style []byte) []byte {
-		style = faces.ReplaceAll(style, nil)
-		return hexes.ReplaceAllFunc(style, func(hex []byte) []byte {
+	return styles().ReplaceAllFunc(drawing, func(style []byte) []byte {
+		style = faces().ReplaceAll(style, nil)
+		return hexes().ReplaceAllFunc(style, func(hex []byte) []byte {
 			value, err := strconv.ParseUint(string(hex[2:]), 16, 32)
 			if err != nil {
 				return hex

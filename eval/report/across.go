@@ -6,14 +6,15 @@ import (
 	"strconv"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 )
 
-// across has what can be said of each policy over several worlds.
+// across has what can be said of each policy over several scenarios.
 func across(r *eval.Report) *table {
 	t := &table{
-		Caption: r.AcrossTitle(), Note: eval.AcrossNote, Sortable: true,
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "First in", Unit: "worlds"}, {Text: "Worst shortfall", Unit: "points"}, {Text: "Behind", Words: true},
-			{Text: "Worst outage", Unit: "minutes"}, {Text: "Manifests not kept in", Unit: "worlds"}},
+		Caption: format.AcrossTitle(r), Note: format.AcrossNote, Sortable: true,
+		Head: []heading{{Text: "Policy", Words: true}, {Text: "First in", Unit: "scenarios"}, {Text: "Worst shortfall", Unit: "points"}, {Text: "Behind", Words: true},
+			{Text: "Worst outage", Unit: "minutes"}, {Text: "Manifests not kept in", Unit: "scenarios"}},
 	}
 	for _, x := range r.Across() {
 		row := []cell{{Text: x.Policy, Sub: role(r, x.Policy)}, number(float64(x.First), strconv.Itoa(x.First)+" of "+strconv.Itoa(x.Of)), unknown(), {Text: none, Class: "words"}, unknown(),
@@ -40,12 +41,12 @@ func across(r *eval.Report) *table {
 	return t
 }
 
-// worstOutages has the worst outage of each policy over several worlds with the
+// worstOutages has the worst outage of each policy over several scenarios with the
 // command that repeats it.
 func worstOutages(r *eval.Report) *table {
 	t := &table{
-		Caption: "Worst outage of each policy over " + plural(len(r.Groups), "world"),
-		Note:    "The run with the most outage minutes. The worst runs of each world, measured to the baseline, stand there.",
+		Caption: "Worst outage of each policy over " + plural(len(r.Groups), "scenario"),
+		Note:    "The run with the most outage minutes. The worst runs of each scenario, measured to the baseline, stand there.",
 		Head:    worstHead(),
 	}
 	for _, x := range r.Across() {
@@ -56,15 +57,15 @@ func worstOutages(r *eval.Report) *table {
 	return t
 }
 
-// keepers names those that policies are first of, where some do not keep the manifests.
-func keepers(all []eval.Across) string {
+// keepingWords names those that policies are first of, where some do not keep the manifests.
+func keepingWords(all []eval.Across) string {
 	if slices.ContainsFunc(all, func(x eval.Across) bool { return x.Marked > 0 }) {
 		return "that keep the manifests "
 	}
 	return ""
 }
 
-// foundAcross says what was found over several worlds; nothing where nothing ran.
+// foundAcross says what was found over several scenarios; nothing where nothing ran.
 func foundAcross(r *eval.Report) ([]string, []card) {
 	all := r.Across()
 	p := chosenAcross(r, all)
@@ -73,8 +74,8 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 	}
 	x := &all[p]
 	first := fmt.Sprintf("%d of %d", x.First, x.Of)
-	lead := fmt.Sprintf("The policy %s saves the most of all %sin %s worlds", x.Policy, keepers(all), first)
-	out := []card{{"Worlds in which " + x.Policy + " saves most", first, ""}}
+	lead := fmt.Sprintf("The policy %s saves the most of all %sin %s scenarios", x.Policy, keepingWords(all), first)
+	out := []card{{"Scenarios in which " + x.Policy + " saves most", first, ""}}
 	if x.Behind >= 0 && x.Shortfall > 0 {
 		g := &r.Groups[x.Behind]
 		behind := r.Config.Policies[r.Best(g)] + " in " + g.Scenario
@@ -83,7 +84,7 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 	}
 	found := []string{lead + "."}
 	if x.Policy != r.Config.Baseline {
-		found = append(found, fmt.Sprintf("It saves more than the baseline %s in the median run of %d of %d worlds.", r.Config.Baseline, aboveBaseline(r, p), x.Of))
+		found = append(found, fmt.Sprintf("It saves more than the baseline %s in the median run of %d of %d scenarios.", r.Config.Baseline, aboveBaseline(r, p), x.Of))
 	}
 	run := &r.Runs[x.WorstOutage]
 	if most := run.Value("outage_minutes").V; run.Result.Incidents == 0 {
@@ -94,14 +95,14 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 		out = append(out, card{"Worst outage", minutes(most) + " min", run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)})
 	}
 	if x.Marked > 0 {
-		found = append(found, fmt.Sprintf("It does not do what the manifests say in %s.", plural(x.Marked, "world")))
+		found = append(found, fmt.Sprintf("It does not do what the manifests say in %s.", plural(x.Marked, "scenario")))
 	}
 	return found, append(out, gateCards(r)...)
 }
 
-// chosenAcross returns the policy that the verdict over several worlds is about:
+// chosenAcross returns the policy that the summary over several scenarios is about:
 // of those that fail no gate and keep the manifests the one that is first in most
-// worlds, among equals the one with the least worst shortfall; else of all that
+// scenarios, among equals the one with the least worst shortfall; else of all that
 // were compared, else the baseline. -1 where nothing ran.
 func chosenAcross(r *eval.Report, all []eval.Across) int {
 	best, bestFails := -1, false
@@ -124,7 +125,7 @@ func chosenAcross(r *eval.Report, all []eval.Across) int {
 	return -1
 }
 
-// aboveBaseline counts the worlds in whose median run policy p saves more than
+// aboveBaseline counts the scenarios in whose median run policy p saves more than
 // the baseline.
 func aboveBaseline(r *eval.Report, p int) int {
 	n := 0

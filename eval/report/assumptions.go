@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -34,22 +35,22 @@ func traces(r *eval.Report) table {
 		if x.Synthetic || x.Scripted {
 			kind.Class = "bad words"
 		}
-		t.Rows = append(t.Rows, []cell{{Text: x.Name}, kind, {Text: instant(x.From), Class: "words"}, {Text: instant(x.To), Class: "words"},
+		t.Rows = append(t.Rows, []cell{{Text: x.Name}, kind, {Text: format.Instant(x.From), Class: "words"}, {Text: format.Instant(x.To), Class: "words"},
 			{Text: x.About, Class: "words prose"}})
 	}
 	return t
 }
 
-// worlds has what was run, a row for each window.
-func worlds(r *eval.Report) table {
+// casesTable has what was run, a row for each window.
+func casesTable(r *eval.Report) table {
 	t := table{
-		Caption: "Worlds and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of squeezes. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has only so many nodes.",
-		Head: []heading{{Text: "World", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true}, {Text: "Warm-up"}, {Text: "Ready grace"}, {Text: "Intensity"},
+		Caption: "Scenarios and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of squeezes. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has only so many nodes.",
+		Head: []heading{{Text: "Scenario", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true}, {Text: "Warm-up"}, {Text: "Ready grace"}, {Text: "Intensity"},
 			{Text: "Markets"}, {Text: "Slots", Words: true}, {Text: "Reclaims are", Words: true}, {Text: "Bound"}, {Text: "Bound by slots"}, {Text: "Scenario digest", Words: true}, {Text: "Trace digest", Words: true}},
 	}
 	for i := range r.Config.Cases {
 		k := &r.Config.Cases[i]
-		w := k.World
+		w := k.Bound
 		slots := "drawn by seed"
 		if w.Slots > 0 {
 			slots = fixed(float64(w.Slots), 0)
@@ -59,7 +60,7 @@ func worlds(r *eval.Report) table {
 			bound.Text, bySlots.Text = dollars(r.Oracles[i].Cost.Float()), dollars(r.Oracles[i].Slots.Float())
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: k.Scenario}, {Text: instant(w.Start), Class: "words"}, {Text: instant(w.Start.Add(w.Duration)), Class: "words"},
+			{Text: k.Scenario}, {Text: format.Instant(w.Start), Class: "words"}, {Text: format.Instant(w.Start.Add(w.Duration)), Class: "words"},
 			{Text: length(w.WarmUp)}, {Text: length(w.ReadyGrace)}, {Text: exact(w.Intensity)}, {Text: fixed(float64(len(w.Markets)), 0)},
 			{Text: slots, Class: "words"}, {Text: w.Reclaims(), Class: "words"}, bound, bySlots,
 			{Text: hex.EncodeToString(w.Digest[:])[:16], Class: "words code"}, {Text: hex.EncodeToString(w.TraceDigest[:])[:16], Class: "words code"},
@@ -90,7 +91,7 @@ type setting struct {
 	Command string
 }
 
-// settings are the configuration, but for what the table of worlds has.
+// settings are the configuration, but for what the table of scenarios has.
 func settings(r *eval.Report) []setting {
 	c := &r.Config
 	out := []setting{
@@ -99,7 +100,7 @@ func settings(r *eval.Report) []setting {
 		{Name: "Discounts of commitments", Value: fmt.Sprintf("%.4g %% for one year, %.4g %% for three (modelled)", c.Discount1y*100, c.Discount3y*100)},
 		{Name: "Confidence", Value: fmt.Sprintf("%.4g %% each, so that the intervals of all policies hold together at 95 %%", r.Level*100)},
 	}
-	for _, line := range r.Settings() {
+	for _, line := range format.Settings(r) {
 		name, rest, _ := strings.Cut(line, " ")
 		switch _, command, found := strings.Cut(line, "\n"); {
 		case found:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 )
 
 // builds has what distinguishes this side of a comparison from the other one;
@@ -16,7 +17,7 @@ func builds(r *eval.Report) *table {
 	t := &table{
 		Caption: "Compared with " + c.Other,
 		Note:    "Medians over units of what both sides ran, in points of the other side's on-demand bill, with their intervals and in how many units they are worse and better by more than the tolerance. Dollars and minutes are means. More savings are better, more outage cost is worse.",
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "World", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
+		Head: []heading{{Text: "Policy", Words: true}, {Text: "Scenario", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
 			{Text: "Net savings", Unit: "$ a week"}, {Text: "Outage minutes", Unit: "a week"}, {Text: "Cells", Unit: "that differ"}},
 	}
 	for i := range c.Changes {
@@ -26,18 +27,18 @@ func builds(r *eval.Report) *table {
 }
 
 func buildRow(c *eval.Change) []cell {
-	verdict := cell{Text: string(c.Verdict), Class: "words"}
-	switch c.Verdict {
+	outcome := cell{Text: string(c.Outcome), Class: "words"}
+	switch c.Outcome {
 	case eval.Worse:
-		verdict = cell{Text: "✗ worse", Class: "bad words"}
+		outcome = cell{Text: "✗ worse", Class: "bad words"}
 	case eval.NoWorse, eval.Equal:
-		verdict = cell{Text: "✓ " + string(c.Verdict), Class: "good words"}
+		outcome = cell{Text: "✓ " + string(c.Outcome), Class: "good words"}
 	}
 	differ := number(float64(c.Changed), fixed(float64(c.Changed), 0)+" of "+fixed(float64(c.Pairs), 0))
 	if c.Missing > 0 {
 		differ.Sub = fixed(float64(c.Missing), 0) + " missing"
 	}
-	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, verdict, difference(c, c.Savings), difference(c, c.Outage),
+	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, difference(c, c.Savings), difference(c, c.Outage),
 		number(c.SavingsWeek, dollars(c.SavingsWeek)), number(c.OutageWeek, signed(c.OutageWeek, 1)), differ}
 }
 
@@ -55,9 +56,9 @@ func difference(c *eval.Change, d eval.Difference) cell {
 
 // buildSentence says what the comparison with the other side came to.
 func buildSentence(c *eval.Comparison) string {
-	verdict := map[eval.Verdict]string{
+	outcome := map[eval.Outcome]string{
 		eval.Equal: "equal to", eval.NoWorse: "no worse than", eval.Worse: "worse than",
 		eval.Undecided: "not told apart with certainty from", eval.NotComparable: "not comparable with",
-	}[c.Verdict]
-	return "This is " + verdict + " " + c.Other + "; " + c.Headline() + "."
+	}[c.Outcome]
+	return "This is " + outcome + " " + c.Other + "; " + format.Headline(c) + "."
 }

@@ -4,6 +4,6 @@
 // of light or dark.
 //
 // Equal comparisons give equal bytes: no clock is read. Whatever comes from
-// outside, as names of scenarios and parameters of policies, goes through
-// html/template.
+// outside, as names of scenarios and parameters of policies, is escaped as it is
+// added.
 package report

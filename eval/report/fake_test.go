@@ -8,48 +8,21 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/evaltest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
-	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/sim"
 )
 
-var monday = policy.TimeOf(time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC))
-
 const day = 24 * time.Hour
-
-// smallWorld is a world of one service, on two markets, over a day.
-func smallWorld(name string, window int) *scenarios.World {
-	size := policy.Resources{CPU: 2000, Memory: 8 << 30, Pods: 20}
-	price := func(p policy.Money) scenarios.PriceCurve {
-		return scenarios.PriceCurve{At: []policy.Time{1}, Price: []policy.Money{p}}
-	}
-	return &scenarios.World{
-		Name: name, Start: monday.Add(time.Duration(window) * day), Duration: day, WarmUp: day, ReadyGrace: 10 * time.Minute,
-		Digest: [32]byte{0xab, byte(len(name))}, Intensity: 1,
-		Types: []policy.InstanceType{{Name: "m5.large", VCPU: 2, Allocatable: size}}, Zones: []string{"a"},
-		Markets: []policy.Market{
-			{ID: 0, Name: "aws/r/a/m5.large/on-demand", Capacity: policy.OnDemand},
-			{ID: 1, Name: "aws/r/a/m5.large/spot", Capacity: policy.Spot},
-		},
-		Prices:    []scenarios.PriceCurve{price(100_000), price(40_000)},
-		Pools:     []policy.Pool{{Name: "general", Markets: []policy.MarketID{0, 1}}},
-		Templates: []policy.Template{{Name: "default/web", Requests: policy.Resources{CPU: 1000, Memory: 2 << 30, Pods: 1}}},
-		Workloads: []scenarios.Workload{{
-			Workload: policy.Workload{Name: "default/web", Kind: policy.KindDeployment},
-			Schedule: []scenarios.ReplicaStep{{At: 1, Replicas: 4}},
-		}},
-		Trace: scenarios.TraceInfo{Name: "embedded", From: monday, To: monday.Add(31 * day), Synthetic: true, About: "a price walk made for tests"},
-	}
-}
 
 // cases returns windows of scenarios.
 func cases(windows int, names ...string) []eval.Case {
 	var out []eval.Case
 	for _, n := range names {
 		for w := range windows {
-			out = append(out, eval.Case{Scenario: n, Window: w, World: smallWorld(n, w)})
+			out = append(out, eval.Case{Scenario: n, Window: w, Bound: evaltest.Scenario(n, w)})
 		}
 	}
 	return out
@@ -74,18 +47,14 @@ func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
 	share := spotOf[j.Policy]
 	luck := chance.New(j.Seed, "fake", j.Scenario)
 	r := &sim.Result{
-		Scenario: j.Scenario, Policy: j.Policy, Seed: j.Seed, Window: billing.Span{From: j.World.Start, To: j.World.Start.Add(j.World.Duration)},
+		Scenario: j.Scenario, Policy: j.Policy, Seed: j.Seed, Window: billing.Span{From: j.Bound.Start, To: j.Bound.Start.Add(j.Bound.Duration)},
 		Availability: 0.999, PodDays: 4, NodeHours: 48, Weather: [32]byte{byte(j.Seed), byte(j.Window)},
 	}
 	r.Bill = policy.Money(4_800_000 * (1 - 0.6*share + 0.02*luck.At1(1).Float()))
 	r.SpotBill = policy.Money(float64(r.Bill) * max(0, share))
 	r.OnDemandBill = r.Bill - r.SpotBill
 	if n := int64(share * 3 * luck.At1(2).Float()); n > 0 {
-		d := time.Duration(n) * time.Minute
-		r.Outages = sim.Outages{Outage: d, OutageMinutes: n, Incidents: 1, PodsAffected: 2,
-			Longest: sim.Incident{Workload: "default/web", Began: j.World.Start.Add(d), Outage: d, Pods: 2, Cause: sim.CauseReclaim}}
-		r.Causes[sim.CauseReclaim] = sim.CauseOutage{Outage: d - 20*time.Second, Incidents: 1}
-		r.Causes[sim.CauseProvisioner].Outage = 20 * time.Second
+		r.Outages = evaltest.Outages(j.Bound, n)
 	}
 	r.OutageCost, r.SpotShare = policy.Money(r.OutageMinutes)*20_000, max(0, share)
 	r.Workloads = []sim.WorkloadResult{{Name: "default/web", Kind: policy.KindDeployment, PodValue: 50_000, Outages: r.Outages,
@@ -93,12 +62,12 @@ func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
 	for i := 1; f.samples > 0 && i <= f.samples; i++ {
 		part := float64(i) / float64(f.samples)
 		r.Samples = append(r.Samples, sim.Sample{
-			At: j.World.Start.Add(time.Duration(part * float64(j.World.Duration))), Bill: policy.Money(part * float64(r.Bill)),
+			At: j.Bound.Start.Add(time.Duration(part * float64(j.Bound.Duration))), Bill: policy.Money(part * float64(r.Bill)),
 			Nodes: 2, Size: 4000, SpotSize: int64(4000 * r.SpotShare * luck.At2(3, uint64(i)).Float()),
 		})
 	}
 	for i := range uint64(10 * max(0, share)) {
-		r.Taken = append(r.Taken, sim.Taken{At: j.World.Start.Add(time.Duration(luck.At2(4, i).Float() * float64(day))), Market: 1})
+		r.Taken = append(r.Taken, sim.Taken{At: j.Bound.Start.Add(time.Duration(luck.At2(4, i).Float() * float64(day))), Market: 1})
 	}
 	r.Reclaims = int64(len(r.Taken))
 	return r, nil

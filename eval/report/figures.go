@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spotter-dev/spotter/policy"
 )
 
 // none stands where there is no value.
@@ -80,14 +78,6 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fixed(float64(n), 0) + " " + what + "s"
-}
-
-// instant writes t to the minute, or to the day at midnight.
-func instant(t policy.Time) string {
-	if u := t.Std(); u.Hour() != 0 || u.Minute() != 0 {
-		return u.Format("2006-01-02 15:04")
-	}
-	return t.Std().Format(time.DateOnly)
 }
 
 // length writes how long something takes: in days where it has whole ones.

@@ -4,9 +4,10 @@ import (
 	"math"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 )
 
-// gates has the verdicts; nothing where no gate was set.
+// gates has the results; nothing where no gate was set.
 func gates(r *eval.Report) *table {
 	if len(r.Gates) == 0 {
 		return nil
@@ -23,12 +24,12 @@ func gates(r *eval.Report) *table {
 }
 
 func gateRow(r *eval.Report, g *eval.GateResult) []cell {
-	verdict := cell{Text: "✗ failed", Class: "bad words"}
+	outcome := cell{Text: "✗ failed", Class: "bad words"}
 	if g.Pass {
-		verdict = cell{Text: "✓ passed", Class: "good words"}
+		outcome = cell{Text: "✓ passed", Class: "good words"}
 	}
 	if !g.Estimated() {
-		verdict.Text = "✗ no answer"
+		outcome.Text = "✗ no answer"
 	}
 	policy := cell{Text: g.Policy}
 	if g.Gate.Versus != "" {
@@ -36,7 +37,7 @@ func gateRow(r *eval.Report, g *eval.GateResult) []cell {
 	}
 	where := cell{Text: g.Scenario, Class: "words"}
 	if g.Case >= 0 {
-		where.Text += " from " + instant(r.Config.Cases[g.Case].World.Start)
+		where.Text += " from " + format.Instant(r.Config.Cases[g.Case].Bound.Start)
 	}
 	if g.Run >= 0 && !g.Pass {
 		where.Command = r.Command(g.Run)
@@ -48,7 +49,7 @@ func gateRow(r *eval.Report, g *eval.GateResult) []cell {
 	if g.Missing > 0 {
 		actual.Sub = plural(g.Missing, "run") + " without a value"
 	}
-	return []cell{policy, verdict, {Text: g.Gate.Condition(), Class: "words"}, actual, where}
+	return []cell{policy, outcome, {Text: g.Gate.Condition(), Class: "words"}, actual, where}
 }
 
 // apart writes x with as many decimals as show on which side of limit it lies.

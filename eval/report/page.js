@@ -11,12 +11,12 @@
   };
   const tools = document.getElementById('tools');
 
-  const worlds = [...document.querySelectorAll('#worlds > details')];
-  if (worlds.length > 1) {
-    tools.append(button('Open all worlds', '', b => {
-      const open = !worlds.every(d => d.open);
-      worlds.forEach(d => { d.open = open; });
-      b.textContent = open ? 'Close all worlds' : 'Open all worlds';
+  const scenarios = [...document.querySelectorAll('#scenarios > details')];
+  if (scenarios.length > 1) {
+    tools.append(button('Open all scenarios', '', b => {
+      const open = !scenarios.every(d => d.open);
+      scenarios.forEach(d => { d.open = open; });
+      b.textContent = open ? 'Close all scenarios' : 'Open all scenarios';
     }));
   }
   const root = document.documentElement;

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 // A figure is a picture with the words below it.
 type figure struct {
 	Title, Note string
-	SVG         template.HTML
+	SVG         trusted
 }
 
 const (
@@ -85,7 +84,7 @@ func (a *artist) add(p chart.Picture, f *chart.Frame, note string, detail []stri
 		a.err = fmt.Errorf("drawing: %w", err)
 		return
 	}
-	a.figures = append(a.figures, figure{f.Title, note, template.HTML(b.String())}) //nolint:gosec // chart escapes all words
+	a.figures = append(a.figures, figure{f.Title, note, trusted(b.String())}) // chart escapes all words
 }
 
 // colour is the place of the colour of policy p. Fixed mixes that are not shown
@@ -198,7 +197,7 @@ func (a *artist) distribution() {
 
 // axis returns the axis over the time of a window and what an hour is on it.
 func (a *artist) axis() (label string, scale float64) {
-	if a.r.Config.Cases[a.g.Cases[0]].World.Duration > 72*time.Hour {
+	if a.r.Config.Cases[a.g.Cases[0]].Bound.Duration > 72*time.Hour {
 		return "days since the window began", 24
 	}
 	return "hours since the window began", 1

@@ -1,21 +1,17 @@
 package report
 
 import (
-	"bytes"
 	"crypto/sha256"
-	_ "embed" // the page
+	_ "embed" // the style and the script
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/eval/format"
 )
-
-//go:embed page.html
-var pageHTML string
 
 //go:embed page.css
 var pageCSS string
@@ -23,33 +19,30 @@ var pageCSS string
 //go:embed page.js
 var pageJS string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
-
-// A page is what the template shows.
+// A page is what is shown, in words.
 type page struct {
 	Title, Subject string
-	Style          template.CSS
-	Script         template.JS
+	Style, Script  trusted
 
 	// Policy says what the page may load: its own style and script, and nothing
 	// from anywhere.
 	Policy string
 
-	Verdict  verdict
+	Summary  summary
 	Warnings []warning
 	Gates    *table
 	Builds   *table
 
-	// Compared has the policies of the one world; with several it is nil, and
+	// Compared has the policies of the one scenario; with several it is nil, and
 	// Across and Matrix say what there is to say over them.
 	Compared, Across, Matrix *table
 	Oracle                   string
 
-	// Worlds has one for each scenario.
-	Worlds []world
+	// Scenarios has one for each scenario.
+	Scenarios []scenario
 
-	// Worst and Outages are those of the one world; with several Worst has the
-	// worst outages over them, and each world has its own.
+	// Worst and Outages are those of the one scenario; with several Worst has the
+	// worst outages over them, and each scenario has its own.
 	Worst, Outages *table
 
 	Traces, Windows, Model table
@@ -59,8 +52,8 @@ type page struct {
 	Version                string
 }
 
-// A world is the part of the page about one scenario.
-type world struct {
+// A scenario is the part of the page about one scenario.
+type scenario struct {
 	ID, Name, Span, Best string
 	Open                 bool
 	Compared             *table
@@ -79,56 +72,52 @@ func Write(w io.Writer, r *eval.Report) error {
 	if err != nil {
 		return fmt.Errorf("making the HTML report: %w", err)
 	}
-	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, p); err != nil {
-		return fmt.Errorf("making the HTML report: %w", err)
-	}
-	_, err = w.Write(b.Bytes())
+	_, err = p.render().WriteTo(w)
 	return err
 }
 
 func newPage(r *eval.Report) (*page, error) {
 	hash := sha256.Sum256([]byte(pageJS))
 	p := &page{
-		Title: "Policies compared: " + subject(r), Subject: r.Title(),
-		Style: style(), Script: template.JS(pageJS), //nolint:gosec // both are files of ours
+		Title: "Policies compared: " + subject(r), Subject: format.Title(r),
+		Style: style(), Script: trusted(pageJS),
 		Policy:  "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'",
-		Verdict: newVerdict(r), Warnings: warnings(r), Gates: gates(r), Builds: builds(r),
-		Traces: traces(r), Windows: worlds(r), Model: model(),
-		Settings: settings(r), Notes: r.Notes(), Definitions: definitions(), Version: r.Config.Version,
+		Summary: newSummary(r), Warnings: warnings(r), Gates: gates(r), Builds: builds(r),
+		Traces: traces(r), Windows: casesTable(r), Model: model(),
+		Settings: settings(r), Notes: format.Notes(r), Definitions: definitions(), Version: r.Config.Version,
 	}
 	if len(r.Groups) > 1 {
 		p.Across, p.Matrix, p.Worst = across(r), matrix(r), worstOutages(r)
 	} else {
 		only := &r.Groups[0]
-		p.Compared, p.Oracle = comparison(r, only), r.OracleLine(only)
+		p.Compared, p.Oracle = comparison(r, only), format.OracleLine(r, only)
 		p.Worst, p.Outages = worst(r, only), outages(r, only)
 	}
 	for i := range r.Groups {
-		x, err := newWorld(r, &r.Groups[i], i, len(r.Groups) == 1)
+		x, err := newScenario(r, &r.Groups[i], i, len(r.Groups) == 1)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Groups[i].Scenario, err)
 		}
-		p.Worlds = append(p.Worlds, x)
+		p.Scenarios = append(p.Scenarios, x)
 	}
 	return p, nil
 }
 
-// newWorld makes the part about g. What stands above it where there is but one
-// world is not repeated.
-func newWorld(r *eval.Report, g *eval.Group, i int, only bool) (world, error) {
+// newScenario makes the part about g. What stands above it where there is but one
+// scenario is not repeated.
+func newScenario(r *eval.Report, g *eval.Group, i int, only bool) (scenario, error) {
 	first := &r.Config.Cases[g.Cases[0]]
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
-	x := world{
-		ID: fmt.Sprintf("world-%d", i+1), Name: first.Scenario, Open: only,
-		Span:    fmt.Sprintf("%s of %s, %s to %s", plural(len(g.Cases), "window"), length(first.World.Duration), instant(first.World.Start), instant(last.World.Start.Add(last.World.Duration))),
+	x := scenario{
+		ID: fmt.Sprintf("scenario-%d", i+1), Name: first.Scenario, Open: only,
+		Span:    fmt.Sprintf("%s of %s, %s to %s", plural(len(g.Cases), "window"), length(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
 		Windows: windows(r, g), Workloads: workloads(g),
 	}
 	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
 		x.Best = fmt.Sprintf("%s saves most, %s", g.Policies[best].Policy, percent(g.Policies[best].Summary("net_savings_pct").Median))
 	}
 	if !only {
-		x.Compared, x.Oracle = comparison(r, g), r.OracleLine(g)
+		x.Compared, x.Oracle = comparison(r, g), format.OracleLine(r, g)
 		x.Worst, x.Outages = worst(r, g), outages(r, g)
 	}
 	var err error
@@ -139,7 +128,7 @@ func newWorld(r *eval.Report, g *eval.Group, i int, only bool) (world, error) {
 // subject names the scenarios, or counts them where they are many.
 func subject(r *eval.Report) string {
 	if len(r.Groups) > 3 {
-		return plural(len(r.Groups), "world")
+		return plural(len(r.Groups), "scenario")
 	}
 	var names []string
 	for i := range r.Groups {
@@ -149,7 +138,7 @@ func subject(r *eval.Report) string {
 }
 
 // style is the page's, with the colours of both themes and those of pictures.
-func style() template.CSS {
+func style() trusted {
 	light, dark := chart.Light.Properties(), chart.Dark.Properties()
-	return template.CSS(strings.NewReplacer("/*light*/", light, "/*dark*/", dark).Replace(pageCSS)) //nolint:gosec // a file of ours
+	return trusted(strings.NewReplacer("/*light*/", light, "/*dark*/", dark).Replace(pageCSS))
 }

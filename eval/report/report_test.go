@@ -79,8 +79,8 @@ func named(all []element, name string) []element {
 // The words of the page are as its golden file has them, but for the definitions
 // and the market model, which have tests where they are made.
 func TestWords(t *testing.T) {
-	for name, worlds := range map[string][]string{"one": {"web-week"}, "several": {"web-week", "batch-night"}} {
-		page := written(t, compared(t, shown(worlds...), fake{samples: 24}))
+	for name, scenarios := range map[string][]string{"one": {"web-week"}, "several": {"web-week", "batch-night"}} {
+		page := written(t, compared(t, shown(scenarios...), fake{samples: 24}))
 		var b strings.Builder
 		skip := false
 		for _, e := range elements(t, page) {
@@ -204,7 +204,7 @@ func TestAccessible(t *testing.T) {
 	if n := len(named(all, "main")); n != 1 {
 		t.Errorf("%d main parts", n)
 	}
-	if n := len(named(all, "svg")); n != 2*6 { // worlds are never drawn together
+	if n := len(named(all, "svg")); n != 2*6 { // scenarios are never drawn together
 		t.Errorf("%d pictures", n)
 	}
 }
@@ -229,7 +229,7 @@ func TestHostileNames(t *testing.T) {
 	c.Version, c.Invocation = attack, "spotter eval "+attack
 	c.Command = func(eval.Job) string { return attack }
 	for i := range c.Cases {
-		w := c.Cases[i].World
+		w := c.Cases[i].Bound
 		c.Cases[i].Scenario = attack
 		w.Warnings = []string{attack}
 		w.Trace.Name, w.Trace.About = attack, attack
@@ -255,12 +255,12 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// A page of 24 worlds, 20 seeds and 6 policies opens fast: a quarter of it is
+// A page of 24 scenarios, 20 seeds and 6 policies opens fast: a quarter of it is
 // below a quarter of 5 MB, and what is not read is folded away.
 func TestSize(t *testing.T) {
 	var names []string
 	for i := range 6 {
-		names = append(names, fmt.Sprintf("world-with-a-name-%d", i))
+		names = append(names, fmt.Sprintf("scenario-with-a-name-%d", i))
 	}
 	c := shown()
 	c.Cases, c.Seeds = cases(1, names...), eval.DefaultSeeds(20)

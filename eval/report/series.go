@@ -21,18 +21,10 @@ func SampleEvery(window time.Duration) time.Duration {
 	return max(time.Minute, (window/samplesOf+time.Minute-1)/time.Minute*time.Minute)
 }
 
-// runsOf returns the places in r.Runs of policy p over the cases of g.
+// runsOf returns the places in r.Runs of policy p over the cases of g, without those
+// that are missing.
 func runsOf(r *eval.Report, g *eval.Group, p int) []int {
-	seeds, policies := len(r.Config.Seeds), len(r.Config.Policies)
-	var out []int
-	for _, k := range g.Cases {
-		for s := range seeds {
-			if i := (k*seeds+s)*policies + p; r.Runs[i].Err == nil {
-				out = append(out, i)
-			}
-		}
-	}
-	return out
+	return slices.DeleteFunc(r.RunsOf(g, p), func(i int) bool { return r.Runs[i].Err != nil })
 }
 
 // values returns the known values of a metric in the runs of policy p.
@@ -104,7 +96,7 @@ const (
 // reclaims counts the reclaims of g over all policies and seeds. The
 // markets with few of them share a row.
 func reclaims(r *eval.Report, g *eval.Group) reclaimMap {
-	first, last := r.Config.Cases[g.Cases[0]].World, r.Config.Cases[g.Cases[len(g.Cases)-1]].World
+	first, last := r.Config.Cases[g.Cases[0]].Bound, r.Config.Cases[g.Cases[len(g.Cases)-1]].Bound
 	from, to := first.Start.Std().Unix(), last.Start.Add(last.Duration).Std().Unix()
 	m := reclaimMap{}
 	for i := range mapColumns + 1 {
@@ -123,7 +115,7 @@ func reclaims(r *eval.Report, g *eval.Group) reclaimMap {
 				if at < 0 || at >= mapColumns {
 					continue
 				}
-				name := marketName(run.World, taken.Market)
+				name := marketName(run.Bound, taken.Market)
 				if counts[name] == nil {
 					counts[name] = make([]int, mapColumns)
 				}
@@ -137,7 +129,7 @@ func reclaims(r *eval.Report, g *eval.Group) reclaimMap {
 }
 
 // marketName is that of a market without what all of them share.
-func marketName(w *scenarios.World, id policy.MarketID) string {
+func marketName(w *scenarios.BoundScenario, id policy.MarketID) string {
 	if int(id) >= len(w.Markets) || id < 0 {
 		return "unknown market"
 	}

@@ -48,7 +48,7 @@ func TestReclaimMap(t *testing.T) {
 	c := shown("web-week")
 	r := compared(t, c, fake{samples: 2})
 	for k := range c.Cases {
-		w := r.Config.Cases[k].World
+		w := r.Config.Cases[k].Bound
 		for i := len(w.Markets); i < mapRows+9; i++ {
 			m := w.Markets[1]
 			m.ID, m.Name = policy.MarketID(i), fmt.Sprintf("aws/r/a/t%02d/spot", i)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/stats"
 )
 
@@ -95,11 +96,11 @@ func interval(metric string, format func(float64) string) func(*eval.Report, *ev
 }
 
 // intervalOf writes the interval of a median, or what it needs.
-func intervalOf(s *eval.Summary, format func(float64) string) string {
+func intervalOf(s *eval.Summary, write func(float64) string) string {
 	if s.MedianInterval == nil {
-		return strings.ReplaceAll(s.NeedWords(), " ", "\u00a0")
+		return strings.ReplaceAll(format.NeedWords(s.Need, s.Over), " ", "\u00a0")
 	}
-	return between(s.MedianInterval, format)
+	return between(s.MedianInterval, write)
 }
 
 // between writes an interval on one line, nothing where there is none.
@@ -251,17 +252,17 @@ func role(r *eval.Report, p string) string {
 func intervalNote(r *eval.Report, g *eval.Group) string {
 	given := slices.ContainsFunc(g.Policies, func(p eval.PolicyReport) bool { return p.Summary("net_savings_pct").MedianInterval != nil })
 	if !given {
-		return r.IntervalNote(g)
+		return format.IntervalNote(r, g)
 	}
-	return r.IntervalNote(g) + " They stand below their figures. A change that is certain at that level is coloured and in bold."
+	return format.IntervalNote(r, g) + " They stand below their figures. A change that is certain at that level is coloured and in bold."
 }
 
-// matrix has a row for each world and a column for each policy.
+// matrix has a row for each scenario and a column for each policy.
 func matrix(r *eval.Report) *table {
 	t := &table{
-		Caption: "Net savings by world and policy, in percent of the on-demand bill", Sortable: true,
+		Caption: "Net savings by scenario and policy, in percent of the on-demand bill", Sortable: true,
 		Note: "Medians over runs, after what outages cost, with their intervals. The best of each row that keeps the manifests is in bold with a star; what does not has an exclamation mark. Below it are the outage minutes of the worst run.",
-		Head: []heading{{Text: "World", Words: true}},
+		Head: []heading{{Text: "Scenario", Words: true}},
 	}
 	for _, p := range r.Config.Policies {
 		t.Head = append(t.Head, heading{Text: p, Unit: role(r, p)})
@@ -317,7 +318,7 @@ func windows(r *eval.Report, g *eval.Group) *table {
 		}
 	}
 	for i, k := range g.Cases {
-		row := []cell{{Text: instant(r.Config.Cases[k].World.Start)}}
+		row := []cell{{Text: format.Instant(r.Config.Cases[k].Bound.Start)}}
 		for p := range g.Policies {
 			if g.Policies[p].Policy == r.Config.Baseline {
 				continue

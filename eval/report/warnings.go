@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 )
 
 // A warning is something that a reader must not miss.
@@ -23,7 +24,7 @@ const missingShown = 5
 func warnings(r *eval.Report) []warning {
 	var out []warning
 	if r.Stopped {
-		out = append(out, warning{Text: sentence(r.Incomplete()) + " What is not finished is left out of all figures."})
+		out = append(out, warning{Text: sentence(format.Incomplete(r)) + " What is not finished is left out of all figures."})
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
@@ -38,13 +39,13 @@ func warnings(r *eval.Report) []warning {
 	}
 	out = append(out, reclaimWarnings(r)...)
 	out = append(out, missingRuns(r)...)
-	for _, text := range r.Warnings() {
+	for _, text := range format.Warnings(r) {
 		out = append(out, warning{Text: sentence(text)})
 	}
 	if slices.ContainsFunc(r.Groups, func(g eval.Group) bool { return len(g.Cases) == 1 }) {
-		out = append(out, warning{Text: "Of some world one window was run: its figures hold for that window only."})
+		out = append(out, warning{Text: "Of some scenario one window was run: its figures hold for that window only."})
 	}
-	for _, line := range r.Violations() {
+	for _, line := range format.Violations(r) {
 		out = append(out, warning{Text: line + "."})
 	}
 	return append(out, noted(r)...)
@@ -64,7 +65,7 @@ func sentence(text string) string {
 func reclaimWarnings(r *eval.Report) []warning {
 	var said []string
 	for i := range r.Config.Cases {
-		if s := r.Config.Cases[i].World.Reclaims(); !slices.Contains(said, s) {
+		if s := r.Config.Cases[i].Bound.Reclaims(); !slices.Contains(said, s) {
 			said = append(said, s)
 		}
 	}
@@ -75,7 +76,7 @@ func reclaimWarnings(r *eval.Report) []warning {
 	case len(said) == 1:
 		return []warning{{Text: "Reclaims and refused launches are " + said[0] + "." + always}}
 	}
-	return []warning{{Text: "Reclaims and refused launches are " + strings.Join(said, " in some worlds, ") + " in others." + always}}
+	return []warning{{Text: "Reclaims and refused launches are " + strings.Join(said, " in some scenarios, ") + " in others." + always}}
 }
 
 // missingRuns name the runs that broke, the first ones with their error.
@@ -98,13 +99,13 @@ func missingRuns(r *eval.Report) []warning {
 	return out
 }
 
-// noted are what worlds and runs warn of: each warning of a world once, and of
-// the runs of a world how many warn and the first of what they say.
+// noted are what scenarios and runs warn of: each warning of a scenario once, and of
+// the runs of a scenario how many warn and the first of what they say.
 func noted(r *eval.Report) []warning {
 	var out []warning
 	for i := range r.Config.Cases {
 		k := &r.Config.Cases[i]
-		for _, text := range k.World.Warnings {
+		for _, text := range k.Bound.Warnings {
 			if w := (warning{Text: k.Scenario + ": " + text}); !slices.Contains(out, w) {
 				out = append(out, w)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 )
 
 // worst has the worst run of each policy of g with the command that repeats it.
@@ -24,7 +25,7 @@ func worst(r *eval.Report, g *eval.Group) *table {
 
 // worstHead heads the columns of worstRow.
 func worstHead() []heading {
-	return []heading{{Text: "Policy", Words: true}, {Text: "World", Words: true}, {Text: "Window from", Words: true}, {Text: "Seed"}, {Text: "Saved", Unit: "%"},
+	return []heading{{Text: "Policy", Words: true}, {Text: "Scenario", Words: true}, {Text: "Window from", Words: true}, {Text: "Seed"}, {Text: "Saved", Unit: "%"},
 		{Text: "Outage minutes"}, {Text: "Against baseline", Unit: "minutes"}, {Text: "Repeat it with", Words: true}}
 }
 
@@ -44,7 +45,7 @@ func worstRow(r *eval.Report, i int) []cell {
 	}
 	out := run.Value("outage_minutes").V
 	return []cell{
-		{Text: run.Policy}, {Text: run.Scenario, Class: "words"}, {Text: instant(run.World.Start), Class: "words"},
+		{Text: run.Policy}, {Text: run.Scenario, Class: "words"}, {Text: format.Instant(run.Bound.Start), Class: "words"},
 		{Text: strconv.FormatUint(run.Seed, 10)}, saved, number(out, minutes(out)), delta,
 		{Class: "words", Command: r.Command(i)},
 	}

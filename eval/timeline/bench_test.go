@@ -15,9 +15,9 @@ import (
 // large is a week of 2,000 nodes, and what holding it takes in bytes.
 var large = sync.OnceValues(func() (*Timeline, uint64) {
 	b := &testing.B{}
-	cfg := config(b, world(b, "bench-2000", 0), "spotvortex")
+	cfg := config(b, embedded(b, "bench-2000", 0), "spotvortex")
 	before := heap()
-	tl := New(cfg.Stage, "spotvortex", cfg.Seed)
+	tl := New(cfg.Prepared, "spotvortex", cfg.Seed)
 	w := cfg
 	tl.Watch(&w)
 	res, err := sim.Run(context.Background(), w)
@@ -27,7 +27,7 @@ var large = sync.OnceValues(func() (*Timeline, uint64) {
 	}
 	w = sim.Config{}
 	held := heap() - before
-	runtime.KeepAlive(cfg.Stage)
+	runtime.KeepAlive(cfg.Prepared)
 	return tl, held
 })
 
@@ -59,16 +59,16 @@ func BenchmarkAt(b *testing.B) {
 	b.ReportMetric(float64(tl.Events()), "events")
 }
 
-// BenchmarkFill plays the week with a timeline and without.
+// BenchmarkFill runs the week with a timeline and without.
 func BenchmarkFill(b *testing.B) {
-	w := world(b, "bench-2000", 0)
+	w := embedded(b, "bench-2000", 0)
 	for _, name := range []string{"plain", "timeline"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				cfg := config(b, w, "spotvortex")
 				if name == "timeline" {
-					New(cfg.Stage, "spotvortex", cfg.Seed).Watch(&cfg)
+					New(cfg.Prepared, "spotvortex", cfg.Seed).Watch(&cfg)
 				}
 				b.StartTimer()
 				if _, err := sim.Run(context.Background(), cfg); err != nil {

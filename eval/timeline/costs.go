@@ -18,6 +18,13 @@ type CostPoint struct {
 	Costs
 }
 
+// A costLog is what a run costs over time: counts are exact at any instant, money is
+// counted at some.
+type costLog struct {
+	counts history[counts]
+	costs  []CostPoint
+}
+
 // counts are the parts of Costs that change at once.
 type counts struct {
 	reclaims, evictions int64
@@ -41,19 +48,19 @@ func (c Costs) with(n counts) Costs {
 }
 
 // addCosts notes the costs at an instant that is not before the last one.
-func (t *Timeline) addCosts(at policy.Time, c Costs) {
-	if n := len(t.costs); n > 0 && t.costs[n-1].At == at {
-		t.costs = t.costs[:n-1]
+func (l *costLog) addCosts(at policy.Time, c Costs) {
+	if n := len(l.costs); n > 0 && l.costs[n-1].At == at {
+		l.costs = l.costs[:n-1]
 	}
-	t.costs = append(t.costs, CostPoint{at, c})
+	l.costs = append(l.costs, CostPoint{at, c})
 }
 
 // costsAt returns the costs at an instant.
-func (t *Timeline) costsAt(at policy.Time) Costs {
-	n, _ := t.counts.value(at)
-	low, high := 0, len(t.costs) // the first point after at
+func (l *costLog) costsAt(at policy.Time) Costs {
+	n, _ := l.counts.value(at)
+	low, high := 0, len(l.costs) // the first point after at
 	for low < high {
-		if middle := (low + high) / 2; t.costs[middle].At <= at {
+		if middle := (low + high) / 2; l.costs[middle].At <= at {
 			low = middle + 1
 		} else {
 			high = middle
@@ -62,10 +69,10 @@ func (t *Timeline) costsAt(at policy.Time) Costs {
 	if low == 0 {
 		return Costs{}.with(n)
 	}
-	a := &t.costs[low-1]
+	a := &l.costs[low-1]
 	c := a.Costs
-	if low < len(t.costs) {
-		b := &t.costs[low]
+	if low < len(l.costs) {
+		b := &l.costs[low]
 		gone, all := policy.Money(at-a.At), policy.Money(b.At-a.At)
 		c.Bill += (b.Bill - a.Bill) * gone / all
 		c.OutageCost += (b.OutageCost - a.OutageCost) * gone / all

@@ -10,6 +10,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// A decisionLog is the decisions of a timeline, ascending by time.
+type decisionLog struct {
+	*store
+	decisions []decisionRow
+	entries   []entryRow
+}
+
 // A decisionRow is a Decision as it is held: its entries begin at first and end
 // where those of the next one begin.
 type decisionRow struct {
@@ -31,35 +38,35 @@ func (v Verb) String() string { return verbNames[v] }
 
 // addDecision notes what a step did or held back; a step that did neither is no
 // decision.
-func (t *Timeline) addDecision(s *policy.Snapshot, p *policy.Plan) {
-	first := len(t.entries)
-	t.addBuying(s, p)
+func (l *decisionLog) addDecision(s *policy.Snapshot, p *policy.Plan) {
+	first := len(l.entries)
+	l.addBuying(s, p)
 	for i := range p.Drains {
 		x := &p.Drains[i]
 		n := &s.Nodes[x.Node]
-		t.addEntry(Drain, n.Name, poolName(s, n.Pool), "", drainDetail(s.Now, x), &x.Why)
+		l.addEntry(Drain, n.Name, poolName(s, n.Pool), "", drainDetail(s.Now, x), &x.Why)
 	}
 	for i := range p.DeletionCosts {
 		x := &p.DeletionCosts[i]
 		n := &s.Nodes[x.Node]
-		t.addEntry(Rank, n.Name, poolName(s, n.Pool), "", fmt.Sprintf("deletion cost %d, of which the lowest leaves first", x.Cost), &x.Why)
+		l.addEntry(Rank, n.Name, poolName(s, n.Pool), "", fmt.Sprintf("deletion cost %d, of which the lowest leaves first", x.Cost), &x.Why)
 	}
-	t.addLimits(s, p)
-	t.addHolds(s, p)
-	if len(t.entries) > first {
-		t.decisions = append(t.decisions, decisionRow{s.Now, p.Wake, int32(first)})
+	l.addLimits(s, p)
+	l.addHolds(s, p)
+	if len(l.entries) > first {
+		l.decisions = append(l.decisions, decisionRow{s.Now, p.Wake, int32(first)})
 	}
 }
 
 // addLimits notes what budgets ask for.
-func (t *Timeline) addLimits(s *policy.Snapshot, p *policy.Plan) {
+func (l *decisionLog) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Gates {
 		x := &p.Gates[i]
-		t.addEntry(Gate, x.Budget, "", "", choose(x.Closed, "close it to new pods", "open it again"), &x.Why)
+		l.addEntry(Gate, x.Budget, "", "", choose(x.Closed, "close it to new pods", "open it again"), &x.Why)
 	}
 	for i := range p.Pauses {
 		x := &p.Pauses[i]
-		t.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", choose(x.Paused, "suspend it for ", "let it go on for ")+x.Budget, &x.Why)
+		l.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", choose(x.Paused, "suspend it for ", "let it go on for ")+x.Budget, &x.Why)
 	}
 	for i := range p.Evicts {
 		x := &p.Evicts[i]
@@ -70,12 +77,12 @@ func (t *Timeline) addLimits(s *policy.Snapshot, p *policy.Plan) {
 		if x.HasGrace {
 			detail = joined(detail, "grace "+x.Grace.String())
 		}
-		t.addEntry(Evict, s.Pods[x.Pod].Name, "", "", detail, &x.Why)
+		l.addEntry(Evict, s.Pods[x.Pod].Name, "", "", detail, &x.Why)
 	}
 }
 
 // addHolds notes what was left alone.
-func (t *Timeline) addHolds(s *policy.Snapshot, p *policy.Plan) {
+func (l *decisionLog) addHolds(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Holds {
 		x := &p.Holds[i]
 		pool, subject := poolName(s, x.Pool), ""
@@ -88,16 +95,16 @@ func (t *Timeline) addHolds(s *policy.Snapshot, p *policy.Plan) {
 		if subject == "" {
 			subject = pool
 		}
-		t.addEntry(Hold, subject, pool, "", "", &x.Why)
+		l.addEntry(Hold, subject, pool, "", "", &x.Why)
 	}
 }
 
 // addBuying notes what is bought, and what may be.
-func (t *Timeline) addBuying(s *policy.Snapshot, p *policy.Plan) {
+func (l *decisionLog) addBuying(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Steers {
 		x := &p.Steers[i]
 		name := s.Pools[x.Pool].Name
-		t.addEntry(Steer, name, name, "", steerDetail(x), &x.Why)
+		l.addEntry(Steer, name, name, "", steerDetail(x), &x.Why)
 	}
 	for i := range p.Launches {
 		x := &p.Launches[i]
@@ -115,7 +122,7 @@ func (t *Timeline) addBuying(s *policy.Snapshot, p *policy.Plan) {
 		if x.Bid > 0 {
 			detail = joined(detail, "bid "+x.Bid.Short())
 		}
-		t.addEntry(Launch, name, name, market, detail, &x.Why)
+		l.addEntry(Launch, name, name, market, detail, &x.Why)
 	}
 }
 
@@ -186,43 +193,43 @@ func poolName(s *policy.Snapshot, p policy.PoolID) string {
 	return s.Pools[p].Name
 }
 
-func (t *Timeline) addEntry(verb Verb, subject, pool, market, detail string, why *policy.Why) {
-	id := t.names.id
-	t.entries = append(t.entries, entryRow{verb: verb, subject: id(subject), pool: id(pool), market: id(market), detail: id(detail),
+func (l *decisionLog) addEntry(verb Verb, subject, pool, market, detail string, why *policy.Why) {
+	id := l.names.id
+	l.entries = append(l.entries, entryRow{verb: verb, subject: id(subject), pool: id(pool), market: id(market), detail: id(detail),
 		reason: id(string(why.Reason)), text: id(why.Text), runnerUp: id(why.RunnerUp), before: why.Before, after: why.After})
 }
 
 // entriesOf returns where the entries of decision i begin and end.
-func (t *Timeline) entriesOf(i int) (first, end int) {
-	end = len(t.entries)
-	if i+1 < len(t.decisions) {
-		end = int(t.decisions[i+1].first)
+func (l *decisionLog) entriesOf(i int) (first, end int) {
+	end = len(l.entries)
+	if i+1 < len(l.decisions) {
+		end = int(l.decisions[i+1].first)
 	}
-	return int(t.decisions[i].first), end
+	return int(l.decisions[i].first), end
 }
 
 // lastDecision returns the place of the last decision at or before an instant, -1
 // for none.
-func (t *Timeline) lastDecision(at policy.Time) int {
-	return sort.Search(len(t.decisions), func(i int) bool { return t.decisions[i].at > at }) - 1
+func (l *decisionLog) lastDecision(at policy.Time) int {
+	return sort.Search(len(l.decisions), func(i int) bool { return l.decisions[i].at > at }) - 1
 }
 
 // Decisions returns how many decisions are there.
-func (t *Timeline) Decisions() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.decisions)
+func (l *decisionLog) Decisions() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.decisions)
 }
 
 // Decision returns the i-th decision, from 0.
-func (t *Timeline) Decision(i int) Decision {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	first, end := t.entriesOf(i)
-	d := Decision{At: t.decisions[i].at, Wake: t.decisions[i].wake, Entries: make([]Entry, 0, end-first)}
-	name := t.names.list
+func (l *decisionLog) Decision(i int) Decision {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	first, end := l.entriesOf(i)
+	d := Decision{At: l.decisions[i].at, Wake: l.decisions[i].wake, Entries: make([]Entry, 0, end-first)}
+	name := l.names.list
 	for k := first; k < end; k++ {
-		e := &t.entries[k]
+		e := &l.entries[k]
 		d.Entries = append(d.Entries, Entry{Verb: e.verb, Subject: name[e.subject], Pool: name[e.pool], Market: name[e.market], Detail: name[e.detail],
 			Why: policy.Why{Reason: policy.Reason(name[e.reason]), Text: name[e.text], Before: e.before, After: e.after, RunnerUp: name[e.runnerUp]}})
 	}
@@ -231,11 +238,11 @@ func (t *Timeline) Decision(i int) Decision {
 
 // NextDecision returns the place of the first decision after an instant, that has
 // an entry of one of the verbs if any are given, and whether there is one.
-func (t *Timeline) NextDecision(after policy.Time, verbs ...Verb) (int, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for i := t.lastDecision(after) + 1; i < len(t.decisions); i++ {
-		if t.does(i, verbs) {
+func (l *decisionLog) NextDecision(after policy.Time, verbs ...Verb) (int, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for i := l.lastDecision(after) + 1; i < len(l.decisions); i++ {
+		if l.does(i, verbs) {
 			return i, true
 		}
 	}
@@ -244,11 +251,11 @@ func (t *Timeline) NextDecision(after policy.Time, verbs ...Verb) (int, bool) {
 
 // PreviousDecision returns the place of the last decision before an instant
 // likewise.
-func (t *Timeline) PreviousDecision(before policy.Time, verbs ...Verb) (int, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for i := t.lastDecision(before - 1); i >= 0; i-- {
-		if t.does(i, verbs) {
+func (l *decisionLog) PreviousDecision(before policy.Time, verbs ...Verb) (int, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for i := l.lastDecision(before - 1); i >= 0; i-- {
+		if l.does(i, verbs) {
 			return i, true
 		}
 	}
@@ -257,25 +264,25 @@ func (t *Timeline) PreviousDecision(before policy.Time, verbs ...Verb) (int, boo
 
 // does reports whether decision i has an entry of one of the verbs, or of any
 // where none is given.
-func (t *Timeline) does(i int, verbs []Verb) bool {
-	first, end := t.entriesOf(i)
-	return len(verbs) == 0 || slices.ContainsFunc(t.entries[first:end], func(e entryRow) bool { return slices.Contains(verbs, e.verb) })
+func (l *decisionLog) does(i int, verbs []Verb) bool {
+	first, end := l.entriesOf(i)
+	return len(verbs) == 0 || slices.ContainsFunc(l.entries[first:end], func(e entryRow) bool { return slices.Contains(verbs, e.verb) })
 }
 
 // DecisionAbout returns the last decision at or before an instant that has an
 // entry about the given node, pod, workload, pool or budget, and the place of that
 // entry; of one of the verbs if any are given.
-func (t *Timeline) DecisionAbout(name string, until policy.Time, verbs ...Verb) (decision, entry int, ok bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	id, known := t.names.find(name)
+func (l *decisionLog) DecisionAbout(name string, until policy.Time, verbs ...Verb) (decision, entry int, ok bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	id, known := l.names.find(name)
 	if !known || name == "" {
 		return 0, 0, false
 	}
-	for i := t.lastDecision(until); i >= 0; i-- {
-		first, end := t.entriesOf(i)
+	for i := l.lastDecision(until); i >= 0; i-- {
+		first, end := l.entriesOf(i)
 		for k := first; k < end; k++ {
-			if e := &t.entries[k]; e.subject == id && (len(verbs) == 0 || slices.Contains(verbs, e.verb)) {
+			if e := &l.entries[k]; e.subject == id && (len(verbs) == 0 || slices.Contains(verbs, e.verb)) {
 				return i, k - first, true
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // TestDecisions holds that every plan that is not empty is there, with its words.
 func TestDecisions(t *testing.T) {
-	cfg := config(t, world(t, "squeeze", caseLength), "portfolio")
+	cfg := config(t, embedded(t, "squeeze", caseLength), "portfolio")
 	var want []int
 	var ranks, ranked []string
 	launches := map[string]int{}
@@ -27,7 +27,7 @@ func TestDecisions(t *testing.T) {
 			launches[s.Nodes[p.Drains[i].Node].Name+string(p.Drains[i].Why.Reason)+p.Drains[i].Why.Text]++
 		}
 	}
-	tl, _ := watched(t, cfg, "portfolio")
+	tl, _ := observed(t, cfg, "portfolio")
 	var got []int
 	for i := range tl.Decisions() {
 		d := tl.Decision(i)
@@ -58,13 +58,13 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestRank gives nodes a deletion cost: each is told with its figure, and a node
+// TestRank gives nodes a deletion cost: each is named with its figure, and a node
 // that is drained too is found by either verb.
 func TestRank(t *testing.T) {
 	s := &policy.Snapshot{Nodes: []policy.Node{{Name: "n1", Pool: policy.None}, {Name: "n2"}, {Name: "n3"}}, Pools: []policy.Pool{{Name: "web"}}}
 	p := &policy.Plan{DeletionCosts: []policy.DeletionCost{{Node: 0, Cost: -7, Why: policy.Why{Reason: policy.ReasonNotice}}, {Node: 1, Cost: 0}, {Node: 2, Cost: 3}},
 		Drains: []policy.Drain{{Node: 1}}, Holds: []policy.Hold{{Pool: 0, Node: policy.None}}}
-	tl := &Timeline{names: newNames()}
+	tl := newTimeline(About{})
 	tl.addDecision(s, p)
 	var got []string
 	for _, e := range tl.Decision(0).Entries {
@@ -87,7 +87,7 @@ func TestRank(t *testing.T) {
 
 // TestDecisionsOf steps through the decisions with some verbs, forth and back.
 func TestDecisionsOf(t *testing.T) {
-	tl, _ := watched(t, config(t, world(t, "squeeze", caseLength), "portfolio"), "portfolio")
+	tl, _ := observed(t, config(t, embedded(t, "squeeze", caseLength), "portfolio"), "portfolio")
 	for _, verbs := range [][]Verb{nil, {Hold}, {Rank}, {Launch, Drain}} {
 		var forth, back, want []int
 		for i, ok := tl.NextDecision(0, verbs...); ok; i, ok = tl.NextDecision(tl.Decision(i).At, verbs...) {

@@ -8,6 +8,12 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
+// An eventLog is the events of a timeline, ascending by time.
+type eventLog struct {
+	*store
+	events []eventRow
+}
+
 // An eventRow is an Event as it is held.
 type eventRow struct {
 	at              policy.Time
@@ -26,7 +32,7 @@ var kindNames = [...]string{
 }
 
 var faultNames = [...]string{
-	scenarios.FaultZoneOutage: "zone outage", scenarios.FaultSqueeze: "squeeze", scenarios.FaultPriceRamp: "price ramp",
+	scenarios.FaultZoneOutage: "zone outage", scenarios.FaultCapacityShortage: "squeeze", scenarios.FaultPriceRamp: "price ramp",
 	scenarios.FaultAPIThrottle: "API throttled", scenarios.FaultAPIError: "API down", scenarios.FaultLateNotice: "late notices",
 	scenarios.FaultSlowNodes: "slow nodes", scenarios.FaultControllerDown: "controller down", scenarios.FaultModelFails: "model fails",
 	scenarios.FaultOnDemandRefused: "on-demand refused",
@@ -36,38 +42,38 @@ var faultNames = [...]string{
 func (k Kind) String() string { return kindNames[k] }
 
 // addEvent notes an event that is not before the last one.
-func (t *Timeline) addEvent(at policy.Time, kind Kind, subject, object string, amount int64) {
-	t.events = append(t.events, eventRow{at: at, kind: kind, subject: t.names.id(subject), object: t.names.id(object), amount: amount})
+func (l *eventLog) addEvent(at policy.Time, kind Kind, subject, object string, amount int64) {
+	l.events = append(l.events, eventRow{at: at, kind: kind, subject: l.names.id(subject), object: l.names.id(object), amount: amount})
 }
 
 // lastEvent returns the place of the last event at or before an instant, -1 for
 // none.
-func (t *Timeline) lastEvent(at policy.Time) int {
-	return sort.Search(len(t.events), func(i int) bool { return t.events[i].at > at }) - 1
+func (l *eventLog) lastEvent(at policy.Time) int {
+	return sort.Search(len(l.events), func(i int) bool { return l.events[i].at > at }) - 1
 }
 
 // Events returns how many events are there.
-func (t *Timeline) Events() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.events)
+func (l *eventLog) Events() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.events)
 }
 
 // Event returns the i-th event, from 0.
-func (t *Timeline) Event(i int) Event {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	e := &t.events[i]
-	return Event{At: e.at, Kind: e.kind, Subject: t.names.list[e.subject], Object: t.names.list[e.object], Amount: e.amount}
+func (l *eventLog) Event(i int) Event {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	e := &l.events[i]
+	return Event{At: e.at, Kind: e.kind, Subject: l.names.list[e.subject], Object: l.names.list[e.object], Amount: e.amount}
 }
 
 // NextEvent returns the place of the first event after an instant, of one of the
 // kinds if any are given, and whether there is one.
-func (t *Timeline) NextEvent(after policy.Time, kinds ...Kind) (int, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for i := t.lastEvent(after) + 1; i < len(t.events); i++ {
-		if len(kinds) == 0 || slices.Contains(kinds, t.events[i].kind) {
+func (l *eventLog) NextEvent(after policy.Time, kinds ...Kind) (int, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for i := l.lastEvent(after) + 1; i < len(l.events); i++ {
+		if len(kinds) == 0 || slices.Contains(kinds, l.events[i].kind) {
 			return i, true
 		}
 	}
@@ -75,11 +81,11 @@ func (t *Timeline) NextEvent(after policy.Time, kinds ...Kind) (int, bool) {
 }
 
 // PreviousEvent returns the place of the last event before an instant likewise.
-func (t *Timeline) PreviousEvent(before policy.Time, kinds ...Kind) (int, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for i := t.lastEvent(before - 1); i >= 0; i-- {
-		if len(kinds) == 0 || slices.Contains(kinds, t.events[i].kind) {
+func (l *eventLog) PreviousEvent(before policy.Time, kinds ...Kind) (int, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for i := l.lastEvent(before - 1); i >= 0; i-- {
+		if len(kinds) == 0 || slices.Contains(kinds, l.events[i].kind) {
 			return i, true
 		}
 	}
@@ -89,15 +95,15 @@ func (t *Timeline) PreviousEvent(before policy.Time, kinds ...Kind) (int, bool) 
 // EventsAbout appends to into the places of the last events, at most so many and
 // newest first, at or before an instant that name the given node, workload,
 // market, pool, fault or budget.
-func (t *Timeline) EventsAbout(name string, until policy.Time, most int, into []int) []int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	id, ok := t.names.find(name)
+func (l *eventLog) EventsAbout(name string, until policy.Time, most int, into []int) []int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	id, ok := l.names.find(name)
 	if !ok || name == "" {
 		return into
 	}
-	for i := t.lastEvent(until); i >= 0 && most > 0; i-- {
-		if e := &t.events[i]; e.subject == id || e.object == id {
+	for i := l.lastEvent(until); i >= 0 && most > 0; i-- {
+		if e := &l.events[i]; e.subject == id || e.object == id {
 			into = append(into, i)
 			most--
 		}

@@ -4,15 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // growthGrace is how long growth of a workload does not count in a recording,
-// which does not say: what scenarios have that say nothing either.
-const growthGrace = 10 * time.Minute
+// which does not say.
+const growthGrace = scenarios.DefaultReadyGrace
 
 // Load reads a whole recording, of a simulation or of a cluster. It knows what
 // the steps saw: nodes, pods, workloads and prices are those of the step before,
@@ -22,8 +22,8 @@ const growthGrace = 10 * time.Minute
 // not known. A pod that serves no longer on a lost node counts until the cluster
 // noticed.
 func Load(r *record.Recording) (*Timeline, error) {
-	t := &Timeline{about: About{Scenario: r.Meta.Scenario, Policy: r.Meta.Policy, Seed: r.Meta.Seed, Recorded: true, Note: r.Meta.Note}, ended: true}
-	t.names = newNames()
+	t := newTimeline(About{Scenario: r.Meta.Scenario, Policy: r.Meta.Policy, Seed: r.Meta.Seed, Recorded: true, Note: r.Meta.Note})
+	t.ended = true
 	l := &loader{t: t}
 	for step, err := range r.Steps() {
 		if err != nil {
@@ -170,7 +170,7 @@ func (l *loader) markets(s *policy.Snapshot) {
 	}
 }
 
-// since returns an instant that a snapshot tells of, not before the step before,
+// since returns an instant that a snapshot reports, not before the step before,
 // which did not know of it.
 func (l *loader) since(s *policy.Snapshot, at policy.Time) policy.Time {
 	if l.last != nil {

@@ -21,13 +21,11 @@ type Timeline struct {
 	warmup    policy.Time
 	from, to  policy.Time
 
-	// mu guards all below.
-	mu     sync.RWMutex
-	until  policy.Time
+	// What follows grows; the lock of store guards it.
+	*store
 	result *sim.Result
 	err    error
 	ended  bool
-	names  *names
 
 	// nodes are by slot, which other nodes may take later; the rest are by place
 	// in the tables above.
@@ -37,13 +35,9 @@ type Timeline struct {
 	work    []history[Workload]
 	ledgers []history[Budget]
 
-	// counts are exact at any instant, costs are taken at some; see costs.go.
-	counts history[counts]
-	costs  []CostPoint
-
-	events    []eventRow
-	decisions []decisionRow
-	entries   []entryRow
+	costLog
+	eventLog
+	decisionLog
 }
 
 // An About says which run a timeline holds.
@@ -97,6 +91,19 @@ type BudgetInfo struct {
 	Window      time.Duration
 }
 
+// A store is what the logs of a timeline share.
+type store struct {
+	mu    sync.RWMutex
+	until policy.Time // the instant up to which everything is there
+	names *names
+}
+
+// newTimeline returns an empty timeline of a run.
+func newTimeline(about About) *Timeline {
+	s := &store{names: newNames()}
+	return &Timeline{about: about, store: s, eventLog: eventLog{store: s}, decisionLog: decisionLog{store: s}}
+}
+
 // About returns which run t holds.
 func (t *Timeline) About() About { return t.about }
 
@@ -115,7 +122,7 @@ func (t *Timeline) Workloads() []WorkloadInfo { return t.workloads }
 func (t *Timeline) Budgets() []BudgetInfo { return t.budgets }
 
 // Span returns when warm-up begins and from when to when the run is metered. A
-// recording does not tell the two apart: it begins with its first step, and ends
+// recording does not distinguish the two: it begins with its first step, and ends
 // with its last one.
 func (t *Timeline) Span() (warmup, from, to policy.Time) { return t.warmup, t.from, t.to }
 

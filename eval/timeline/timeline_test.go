@@ -8,60 +8,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/eval/evaltest"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/record"
-	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// world returns an embedded world, cut to length.
-func world(t testing.TB, name string, length time.Duration) *scenarios.World {
+// embedded returns an embedded scenario, cut to length.
+func embedded(t testing.TB, name string, length time.Duration) *scenarios.BoundScenario {
 	t.Helper()
-	sc, err := scenarios.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := trace.Embedded()
-	if named, ok, e := trace.EmbeddedNamed(sc.Trace); ok {
-		tr, err = named, e
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{From: tr.From})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := evaltest.Embedded(t, name)
 	if length > 0 {
 		w.Duration = min(w.Duration, length)
 	}
 	return w
 }
 
-func config(t testing.TB, w *scenarios.World, spec string) sim.Config {
+func config(t testing.TB, w *scenarios.BoundScenario, spec string) sim.Config {
 	t.Helper()
-	stage, err := sim.NewStage(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := registry.New(spec, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := models.NewClosedForm(models.DefaultConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sim.Config{Stage: stage, Policy: p, Forecaster: f, Seed: 5}
+	return evaltest.Config(t, w, spec, 5)
 }
 
-// watched plays cfg into a timeline.
-func watched(t testing.TB, cfg sim.Config, spec string) (*Timeline, *sim.Result) {
+// observed runs cfg into a timeline.
+func observed(t testing.TB, cfg sim.Config, spec string) (*Timeline, *sim.Result) {
 	t.Helper()
-	tl := New(cfg.Stage, spec, cfg.Seed)
+	tl := New(cfg.Prepared, spec, cfg.Seed)
 	tl.Watch(&cfg)
 	res, err := sim.Run(context.Background(), cfg)
 	tl.Finish(res, err)
@@ -71,9 +42,9 @@ func watched(t testing.TB, cfg sim.Config, spec string) (*Timeline, *sim.Result)
 	return tl, res
 }
 
-// cases are worlds in which nodes come and go, are outbid, budgets close gates, and
+// cases are scenarios in which nodes come and go, are outbid, budgets close gates, and
 // faults strike.
-var cases = []struct{ world, policy string }{
+var cases = []struct{ scenario, policy string }{
 	{"squeeze", "portfolio"}, {"bidding-war", "spotvortex"}, {"gpu-budget", "spotvortex"}, {"zone-outage", "spot"}, {"asg-web", "rescheduler"}, {"committed", "static"},
 }
 
@@ -94,7 +65,7 @@ func (p *plain) Settled(m *sim.Moment) {
 	for _, id := range m.Nodes() {
 		p.slots = max(p.slots, id+1)
 	}
-	clear(p.nodes) // it looks at all of them: what it was not told of it would miss
+	clear(p.nodes) // it looks at all of them: it would miss what was not reported
 	for id := range p.slots {
 		n, requested, pods, ok := m.Node(id)
 		if !ok {
@@ -143,9 +114,9 @@ func (p *plain) Settled(m *sim.Moment) {
 // at the end, with what the simulator says.
 func TestAtIsReplay(t *testing.T) {
 	for _, c := range cases {
-		t.Run(c.world+" "+c.policy, func(t *testing.T) {
-			cfg := config(t, world(t, c.world, caseLength), c.policy)
-			tl := New(cfg.Stage, c.policy, cfg.Seed)
+		t.Run(c.scenario+" "+c.policy, func(t *testing.T) {
+			cfg := config(t, embedded(t, c.scenario, caseLength), c.policy)
+			tl := New(cfg.Prepared, c.policy, cfg.Seed)
 			tl.Watch(&cfg)
 			p := &plain{Watcher: cfg.Watch, t: tl, nodes: map[policy.NodeID]Node{}}
 			cfg.Watch = p
@@ -201,8 +172,8 @@ func TestAtIsReplay(t *testing.T) {
 // TestAtNeverChanges reads a timeline from several goroutines while it is filled:
 // a frame of an instant up to Until is the same when it is read again at the end.
 func TestAtNeverChanges(t *testing.T) {
-	cfg := config(t, world(t, "squeeze", caseLength), "spotvortex")
-	tl := New(cfg.Stage, "spotvortex", cfg.Seed)
+	cfg := config(t, embedded(t, "squeeze", caseLength), "spotvortex")
+	tl := New(cfg.Prepared, "spotvortex", cfg.Seed)
 	tl.Watch(&cfg)
 	seen := make(chan []Frame)
 	for reader := range uint64(3) {
@@ -257,180 +228,18 @@ func TestAtNeverChanges(t *testing.T) {
 // TestWatchChangesNothing compares hashes with and without a timeline.
 func TestWatchChangesNothing(t *testing.T) {
 	for _, c := range cases {
-		w := world(t, c.world, caseLength)
-		_, res := watched(t, config(t, w, c.policy), c.policy)
+		w := embedded(t, c.scenario, caseLength)
+		_, res := observed(t, config(t, w, c.policy), c.policy)
 		plain, err := sim.Run(context.Background(), config(t, w, c.policy))
 		if err != nil || plain.Hash != res.Hash {
-			t.Errorf("%s: hashes %x and %x, %v", c.world, plain.Hash[:4], res.Hash[:4], err)
-		}
-	}
-}
-
-// recorded plays cfg into a timeline and a recording, which it opens.
-func recorded(t *testing.T, cfg sim.Config, spec string) (tl, loaded *Timeline, res *sim.Result, steps []policy.Time) {
-	t.Helper()
-	dir := t.TempDir()
-	w, err := record.NewWriter(dir, record.Meta{Policy: spec, Scenario: "x", Seed: cfg.Seed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Recorder = w
-	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) { steps = append(steps, s.Now) }
-	tl, res = watched(t, cfg, spec)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := record.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if loaded, err = Load(r); err != nil {
-		t.Fatal(err)
-	}
-	return tl, loaded, res, steps
-}
-
-// TestLoad compares a recording with the timeline of the same run in what a
-// recording can know: decisions, prices and forecasts; and at the steps every
-// node and workload in which nothing changed at the very instant of the step (a
-// snapshot is from before the plan is carried out) and which the provider has not
-// taken unnoticed.
-func TestLoad(t *testing.T) {
-	for _, c := range cases {
-		t.Run(c.world+" "+c.policy, func(t *testing.T) {
-			tl, loaded, _, steps := recorded(t, config(t, world(t, c.world, caseLength), c.policy), c.policy)
-			if loaded.Decisions() != tl.Decisions() || tl.Decisions() == 0 {
-				t.Fatalf("%d decisions are recorded, %d were taken", loaded.Decisions(), tl.Decisions())
-			}
-			if _, ranks := loaded.NextDecision(0, Rank); ranks != (c.policy == "portfolio") {
-				t.Errorf("that it has ranks is %v", ranks)
-			}
-			for i := range tl.Decisions() {
-				if !reflect.DeepEqual(tl.Decision(i), loaded.Decision(i)) {
-					t.Fatalf("decision %d is %+v, recorded is %+v", i, tl.Decision(i), loaded.Decision(i))
-				}
-			}
-			var a, b Frame
-			compared, skipped := 0, 0
-			for _, at := range steps {
-				tl.At(at, &a)
-				loaded.At(at, &b)
-				if !slices.Equal(a.Markets, b.Markets) {
-					t.Fatalf("at %v the markets differ", at)
-				}
-				for w := range a.Workloads {
-					if k := tl.workloads[w].Kind; k == policy.KindDaemonSet || tl.stirred(w, at) {
-						continue
-					}
-					x, y := a.Workloads[w], b.Workloads[w]
-					if x.Ready != y.Ready || x.OnSpot != y.OnSpot || tl.workloads[w].Kind == policy.KindJob && x.Desired != y.Desired {
-						t.Fatalf("at %v %s is %+v, recorded %+v", at, tl.workloads[w].Name, x, y)
-					}
-				}
-				for _, n := range a.Nodes {
-					k, found := slices.BinarySearchFunc(b.Nodes, n.Name, func(x Node, name string) int {
-						switch {
-						case x.Name < name:
-							return -1
-						case x.Name > name:
-							return 1
-						}
-						return 0
-					})
-					switch {
-					case tl.moved(n.Name, at):
-						skipped++
-					case !found || b.Nodes[k] != n:
-						t.Fatalf("at %v %+v is recorded as (%v) %+v", at, n, found, b.Nodes[min(k, len(b.Nodes)-1)])
-					default:
-						compared++
-					}
-				}
-			}
-			if compared < 5*skipped || compared == 0 {
-				t.Errorf("%d nodes were compared, %d were not", compared, skipped)
-			}
-		})
-	}
-}
-
-// stirred reports whether workload w changed at an instant, or has pods on a node
-// that was taken shortly before.
-func (t *Timeline) stirred(w int, at policy.Time) bool {
-	if i := t.work[w].find(at); i >= 0 && t.work[w].at[i] == at {
-		return true
-	}
-	i, ok := t.PreviousEvent(at+1, Reclaimed)
-	return ok && t.Event(i).At > at.Add(-2*time.Minute)
-}
-
-// moved reports whether the node of a name changed at an instant.
-func (t *Timeline) moved(name string, at policy.Time) bool {
-	for i := range t.nodes {
-		if k := t.nodes[i].find(at); k >= 0 && t.names.list[t.nodes[i].what[k].name] == name {
-			return t.nodes[i].at[k] == at
-		}
-	}
-	return false
-}
-
-// TestLoadEvents holds that what a recording tells of has the instants at which it
-// happened, and that nothing but nodes too short-lived for any step is missing.
-func TestLoadEvents(t *testing.T) {
-	tl, loaded, res, steps := recorded(t, config(t, world(t, "squeeze", 0), "static"), "static")
-	of := func(t *Timeline, kind Kind) map[string]policy.Time {
-		out := map[string]policy.Time{}
-		for i := range t.Events() {
-			if e := t.Event(i); e.Kind == kind && e.At > steps[0] {
-				out[e.Subject] = e.At
-			}
-			if i > 0 && t.Event(i).At < t.Event(i-1).At {
-				panic("events descend")
-			}
-		}
-		return out
-	}
-	for _, kind := range []Kind{Launched, Joined, Noticed, Recommended} {
-		all, seen := of(tl, kind), of(loaded, kind)
-		exact := 0
-		for name, at := range seen {
-			if all[name] != at {
-				t.Errorf("%s of %s is recorded at %v, it was at %v", kind, name, at, all[name])
-			}
-			exact++
-		}
-		if exact*10 < 8*len(all) || kind != Recommended && exact == 0 {
-			t.Errorf("%d of %d events %q are recorded", exact, len(all), kind)
-		}
-	}
-	if taken, seen := of(tl, Reclaimed), of(loaded, Reclaimed); len(seen) == 0 || len(seen) > len(taken) {
-		t.Errorf("%d of %d reclaims are recorded", len(seen), len(taken))
-	}
-	var f Frame
-	loaded.At(loaded.Until(), &f)
-	if f.Costs.Evictions < res.VoluntaryEvictions || f.Costs.Reclaims < res.Reclaims {
-		t.Errorf("%+v has less than the metered part, %d and %d", f.Costs, res.VoluntaryEvictions, res.Reclaims)
-	}
-}
-
-// TestLoadBill reckons the bill of a run without warm-up from what the steps saw.
-// It lacks only that nodes left and steps ended between two steps.
-func TestLoadBill(t *testing.T) {
-	for _, name := range []string{"squeeze", "bidding-war"} {
-		w := world(t, name, caseLength)
-		w.WarmUp = 0
-		_, loaded, res, _ := recorded(t, config(t, w, "spotvortex"), "spotvortex")
-		var f Frame
-		loaded.At(loaded.Until(), &f)
-		if got, want := f.Costs.Bill.Float(), res.Bill.Float(); got < 0.97*want || got > 1.03*want {
-			t.Errorf("%s: the steps saw %v of nodes, the bill is %v", name, f.Costs.Bill, res.Bill)
+			t.Errorf("%s: hashes %x and %x, %v", c.scenario, plain.Hash[:4], res.Hash[:4], err)
 		}
 	}
 }
 
 // TestEvents goes through the events forth and back.
 func TestEvents(t *testing.T) {
-	tl, res := watched(t, config(t, world(t, "squeeze", caseLength), "static"), "static")
+	tl, res := observed(t, config(t, embedded(t, "squeeze", caseLength), "static"), "static")
 	_, from, _ := tl.Span()
 	count := map[Kind]int64{}
 	for i := range tl.Events() {
@@ -461,7 +270,7 @@ func TestEvents(t *testing.T) {
 	e := tl.Event(i)
 	about := tl.EventsAbout(e.Subject, e.At, 100, nil)
 	if !slices.Contains(about, i) {
-		t.Errorf("what is told about %s leaves its end out", e.Subject)
+		t.Errorf("what is said about %s leaves its end out", e.Subject)
 	}
 	first := tl.Event(about[len(about)-1])
 	if first.Kind != Launched || first.Object != e.Object {
@@ -474,11 +283,11 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestOutages: what is told of outages adds up to the minutes of the result but
+// TestOutages: what is reported of outages adds up to the minutes of the result but
 // for the grace in which short recoveries count as none, and each one that ends
 // began before.
 func TestOutages(t *testing.T) {
-	tl, res := watched(t, config(t, world(t, "black-friday", 0), "spot"), "spot")
+	tl, res := observed(t, config(t, embedded(t, "black-friday", 0), "spot"), "spot")
 	_, from, to := tl.Span()
 	open := map[string]policy.Time{}
 	ms := int64(0)
@@ -507,8 +316,8 @@ func TestOutages(t *testing.T) {
 
 // TestSeries reads prices and costs for a chart.
 func TestSeries(t *testing.T) {
-	w := world(t, "squeeze", caseLength)
-	tl, res := watched(t, config(t, w, "spot"), "spot")
+	w := embedded(t, "squeeze", caseLength)
+	tl, res := observed(t, config(t, w, "spot"), "spot")
 	_, from, to := tl.Span()
 	var f Frame
 	moved := 0

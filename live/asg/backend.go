@@ -41,15 +41,15 @@ type Backend struct {
 	groups   []*group // ascending by name
 	templet  map[string]templateRead
 	bought   map[string]bought
-	told     map[string]backend.Machine // by instance
+	reported map[string]backend.Machine // by instance
 	absent   map[string]int             // reads in a row that lacked an instance
-	refusals map[string]policy.Time     // by market, when last told
+	refusals map[string]policy.Time     // by market, when last reported
 	advised  map[string]policy.Time     // instances that it is recommended to leave
 	reclaims map[string]policy.Time     // instances that the provider takes, and when
 	volumes  map[string]policy.Time     // since when nodes wait for their volumes
 	notes    map[string]error           // by pool, what was last held
 	wrote    map[string]writing         // by token, what was last written down
-	endings  map[string]ending          // instances that were told to end
+	endings  map[string]ending          // instances that were asked to end
 	raised   map[string]policy.Time     // by group, when it was last raised
 }
 
@@ -84,7 +84,7 @@ func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink bac
 		return nil, err
 	}
 	b := &Backend{cfg: cfg, cloud: newCloud(&cfg, base), client: c, reader: r, sink: sink, acting: make(chan struct{}, 1),
-		templet: map[string]templateRead{}, bought: map[string]bought{}, told: map[string]backend.Machine{}, absent: map[string]int{},
+		templet: map[string]templateRead{}, bought: map[string]bought{}, reported: map[string]backend.Machine{}, absent: map[string]int{},
 		refusals: map[string]policy.Time{}, advised: map[string]policy.Time{}, reclaims: map[string]policy.Time{}, volumes: map[string]policy.Time{}, notes: map[string]error{},
 		wrote: map[string]writing{}, endings: map[string]ending{}, raised: map[string]policy.Time{}}
 	b.started = b.now()

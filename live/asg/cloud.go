@@ -132,7 +132,7 @@ func (c *cloud) hooked(ctx context.Context, name string) (bool, error) {
 	}), nil
 }
 
-// A bought is how an instance was bought, and when. EC2 still tells of one for a
+// A bought is how an instance was bought, and when. EC2 still reports one for a
 // while after it has ended.
 type bought struct {
 	spot, ended bool

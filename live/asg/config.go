@@ -53,9 +53,9 @@ type Config struct {
 	// that are still attached.
 	VolumesMax time.Duration
 
-	// TidyAfter is how old a launch must be before Tidy ends one that no drain
+	// CleanupAfter is how old a launch must be before Cleanup ends one that no drain
 	// waits for, so that it cannot overtake a step.
-	TidyAfter time.Duration
+	CleanupAfter time.Duration
 
 	// AttemptsMax is how often a read, or a write that may be repeated, is sent,
 	// and BackoffMax bounds the wait between two of them.
@@ -75,7 +75,7 @@ func DefaultConfig() Config {
 	return Config{
 		Poll: 30 * time.Second, PollMax: 5 * time.Minute, FreshFor: 5 * time.Second, InFlightMax: 1, RaiseEvery: 90 * time.Second,
 		InstanceMax: 5 * time.Minute, JoinMax: 12 * time.Minute, ReadyMax: 15 * time.Minute,
-		RefusalSpell: 3 * time.Minute, VolumesMax: 5 * time.Minute, TidyAfter: 2 * time.Minute,
+		RefusalSpell: 3 * time.Minute, VolumesMax: 5 * time.Minute, CleanupAfter: 2 * time.Minute,
 		AttemptsMax: 4, BackoffMax: 5 * time.Second,
 		Clock: clock.RealClock{}, Log: slog.Default(),
 	}
@@ -101,7 +101,7 @@ func (c *Config) validate() error {
 		{"time to a Node", c.JoinMax, c.InstanceMax, 24 * time.Hour},
 		{"time to a ready Node", c.ReadyMax, c.JoinMax, 24 * time.Hour},
 		{"spell of refusals", c.RefusalSpell, 0, 24 * time.Hour}, {"wait for volumes", c.VolumesMax, 0, 24 * time.Hour},
-		{"age for tidying", c.TidyAfter, 0, 24 * time.Hour}, {"longest backoff", c.BackoffMax, 0, time.Hour},
+		{"age for tidying", c.CleanupAfter, 0, 24 * time.Hour}, {"longest backoff", c.BackoffMax, 0, time.Hour},
 	} {
 		if d.value < d.low || d.value > d.top {
 			return fmt.Errorf("asg: %s %v: it must lie within %v and %v", d.field, d.value, d.low, d.top)

@@ -3,9 +3,9 @@
 //
 // A group is found by the tags that a CapacityPool names; its types, zones and
 // purchase options say which markets it buys in. Reading never changes anything:
-// [Backend.Poll] tells the sink of every instance, of refused launches and of
-// what a pool was last told. Only the calls of [backend.Backend] and
-// [Backend.Tidy] write.
+// [Backend.Poll] reports to the sink every instance, refused launches and
+// the last steer that a pool got. Only the calls of [backend.Backend] and
+// [Backend.Cleanup] write.
 //
 // Three rules keep the peace with the Cluster Autoscaler, which writes absolute
 // sizes from a cache. The desired size is only ever raised, by one and from a read

@@ -107,7 +107,7 @@ func kindOfValidation(message string) kind {
 	return kindRefused
 }
 
-// held returns what to tell of a call that failed: a [backend.Held] where the user
+// held returns what to report of a call that failed: a [backend.Held] where the user
 // can do something or time will, else the error with what was being done.
 func held(err error, doing string, args ...any) error {
 	what := fmt.Sprintf(doing, args...)

@@ -25,7 +25,7 @@ import (
 // A swapper carries one swap out as the drain pipeline does, trying again what did
 // not work, and gives up after a while.
 type swapper struct {
-	*world
+	*fixture
 	token, source string
 	errs          []error
 }
@@ -94,9 +94,9 @@ func TestEveryErrorOfAWS(t *testing.T) {
 					if action[:4] == "eks:" {
 						spot = managedGroup(3)
 					}
-					w := newWorldOn(t, newStore(), spot, fixedGroup(3))
+					w := newFixtureOn(t, newStore(), spot, fixedGroup(3))
 					w.cloud.SetFaults(fake.Faults{Once: map[string][]string{action: slices.Repeat([]string{code}, times)}})
-					x := &swapper{world: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
+					x := &swapper{fixture: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
 					well := x.run()
 					w.settles(spot.Name, x, well)
 				})
@@ -107,13 +107,13 @@ func TestEveryErrorOfAWS(t *testing.T) {
 
 // settles lets all faults end and fails the test unless the groups hold what they
 // should and nothing is left behind.
-func (w *world) settles(spot string, x *swapper, well bool) {
+func (w *fixture) settles(spot string, x *swapper, well bool) {
 	w.t.Helper()
 	w.cloud.SetFaults(fake.Faults{})
 	for range 5 {
 		w.cloud.Advance(4 * time.Minute)
 		w.joinNodes(w.join)
-		w.must(w.backend.Tidy(w.ctx(), nil, nil))
+		w.must(w.backend.Cleanup(w.ctx(), nil, nil))
 	}
 	w.clean()
 	od, sp := w.cloud.Group("web-od"), w.cloud.Group(spot)
@@ -138,9 +138,9 @@ func TestDeniedForGood(t *testing.T) {
 		if action[:4] == "eks:" {
 			spot = managedGroup(3)
 		}
-		w := newWorldOn(t, newStore(), spot, fixedGroup(3))
+		w := newFixtureOn(t, newStore(), spot, fixedGroup(3))
 		w.cloud.SetFaults(fake.Faults{Deny: map[string]string{action: "AccessDenied"}})
-		x := &swapper{world: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
+		x := &swapper{fixture: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
 		well := x.run()
 		held := slices.ContainsFunc(x.errs, func(err error) bool { return isHeld(err, ReasonDenied) })
 		if used := action != "autoscaling:UpdateAutoScalingGroup"; used && !held {
@@ -153,7 +153,7 @@ func TestDeniedForGood(t *testing.T) {
 // A group that vanishes in the middle of a swap is a reason, and what there was is
 // forgotten.
 func TestGroupGone(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	w.must(w.launch("t1", policy.Spot))
 	n := w.node(id)
@@ -181,7 +181,7 @@ func TestEveryErrorOfKubernetes(t *testing.T) {
 		"forbidden": apierrors.NewForbidden(nodes, "n", errors.New("rbac")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, spotGroup(3), fixedGroup(3))
+			w := newFixture(t, spotGroup(3), fixedGroup(3))
 			left := 4
 			w.intercept(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				if left--; left >= 0 {
@@ -189,7 +189,7 @@ func TestEveryErrorOfKubernetes(t *testing.T) {
 				}
 				return c.Patch(ctx, o, p, opts...)
 			}})
-			x := &swapper{world: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
+			x := &swapper{fixture: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
 			w.settles("web-spot", x, x.run())
 			if name == "forbidden" && !isHeld(x.errs[0], ReasonDenied) {
 				t.Errorf("forbidden is told as %v", x.errs[0])
@@ -201,7 +201,7 @@ func TestEveryErrorOfKubernetes(t *testing.T) {
 // Without credentials a pool says so from the first poll on, and before that that
 // nothing was read.
 func TestNoCredentials(t *testing.T) {
-	w := newWorld(t, spotGroup(3))
+	w := newFixture(t, spotGroup(3))
 	w.base.Credentials = sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) {
 		return sdk.Credentials{}, errors.New("no EC2 IMDS role found")
 	})
@@ -228,7 +228,7 @@ func TestNoCredentials(t *testing.T) {
 
 // A call that waits for another gives up at its own deadline.
 func TestWaitingEndsAtTheDeadline(t *testing.T) {
-	w := newWorld(t, spotGroup(3))
+	w := newFixture(t, spotGroup(3))
 	release, err := w.backend.act(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ const (
 	tagCluster   = "eks:cluster-name"
 )
 
-// Tags by which the Cluster Autoscaler is told what a new node of a group will be
+// Tags by which the Cluster Autoscaler learns what a new node of a group will be
 // like.
 const (
 	tagNodeLabel = "k8s.io/cluster-autoscaler/node-template/label/"
@@ -258,14 +258,13 @@ func instanceID(providerID string) (string, bool) {
 	return id, strings.HasPrefix(id, "i-")
 }
 
-// A steered is what a pool was last told, as the tag TagSteer says.
+// A steered is the last steer that a pool got, as the tag TagSteer says.
 type steered struct {
 	share float64
 	since policy.Time
 }
 
-// TagSteer is the tag of the first group of a pool that says what it was last
-// told.
+// TagSteer is the tag of the first group of a pool that has its last steer.
 const TagSteer = "spotter.dev/steer"
 
 func (s steered) encode() string {

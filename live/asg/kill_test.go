@@ -27,10 +27,10 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	late := 0
 	for seed := uint64(1); seed <= points; seed++ {
 		key := chance.Stream(seed, "kill")
-		w := newWorldOn(t, newStore(), spotGroup(3), fixedGroup(3))
+		w := newFixtureOn(t, newStore(), spotGroup(3), fixedGroup(3))
 		k := &killer{at: 1 + key.At1(1).IntN(34), after: key.At1(2).IntN(2) == 0}
 		k.guard(w)
-		x := &swapper{world: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
+		x := &swapper{fixture: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
 		phase := k.swap(x)
 		if !k.dead {
 			late++
@@ -71,14 +71,14 @@ func (k *killer) gate() (bool, error) {
 	return k.after, errKilled
 }
 
-func (k *killer) guard(w *world) {
+func (k *killer) guard(w *fixture) {
 	inner := w.kube
 	run := func(f func() error) error {
-		ok, told := k.gate()
+		ok, reported := k.gate()
 		if !ok {
-			return told
+			return reported
 		}
-		return errors.Join(told, f())
+		return errors.Join(reported, f())
 	}
 	dead := interceptor.NewClient(inner, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -93,12 +93,12 @@ func (k *killer) guard(w *world) {
 	w.must(err)
 	w.backend = b
 	w.cloud.SetBefore(func(c fake.Call) error {
-		ok, told := k.gate()
-		if ok && told != nil {
+		ok, reported := k.gate()
+		if ok && reported != nil {
 			w.cloud.LoseNext() // carried out, and nobody is told
 			return nil         //nolint:nilerr // the answer is what is lost
 		}
-		return told
+		return reported
 	})
 }
 

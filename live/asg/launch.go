@@ -200,7 +200,7 @@ func (b *Backend) nextRaise(g *group) policy.Time {
 }
 
 // resize asks for one instance more than the read that x was written down with
-// said. Where AWS may have done so without telling, the group is read again: the
+// said. Where AWS may have done so without sinkReport, the group is read again: the
 // size is never sent a second time after somebody else has changed it.
 func (b *Backend) resize(ctx context.Context, g *group, x *launch) error {
 	b.mu.Lock()

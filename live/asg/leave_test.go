@@ -14,7 +14,7 @@ import (
 // standby: its node is not begun with.
 func TestRule07OnlyInServiceLeaves(t *testing.T) {
 	for _, state := range []string{fake.PendingWait, "Standby", "EnteringStandby", "Terminating:Wait"} {
-		w := newWorld(t, spotGroup(3), fixedGroup(3))
+		w := newFixture(t, spotGroup(3), fixedGroup(3))
 		id := w.cloud.Group("web-od").Instances[0].ID
 		w.cloud.Edit("web-od", func(g *fake.Group) { g.Instances[0].State = state })
 		wantHeld(t, w.backend.Prepare(w.ctx(), w.node(id)), ReasonLifecycle)
@@ -25,7 +25,7 @@ func TestRule07OnlyInServiceLeaves(t *testing.T) {
 // A node that is prepared already does not count as another one that leaves: the next
 // leader goes on with it at one above the least size.
 func TestRule07PreparedAgain(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(2))
+	w := newFixture(t, spotGroup(3), fixedGroup(2))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	w.must(w.backend.Prepare(w.ctx(), w.node(id)))
 	w.restart()
@@ -35,7 +35,7 @@ func TestRule07PreparedAgain(t *testing.T) {
 // An instance that is ending is out of the desired size: counted as leaving, too, it
 // would hold the next at one above the least size.
 func TestRule07EndingIsCountedOnce(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	a, b := w.cloud.Group("web-od").Instances[0].ID, w.cloud.Group("web-od").Instances[1].ID
 	w.must(w.backend.Prepare(w.ctx(), w.node(a)))
 	w.must(w.backend.Release(w.ctx(), w.node(a)))
@@ -47,7 +47,7 @@ func TestRule07EndingIsCountedOnce(t *testing.T) {
 
 // At the least size nothing is even sent: what AWS answers to it is not relied on.
 func TestRule07NothingIsSentAtMinSize(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(1))
+	w := newFixture(t, spotGroup(3), fixedGroup(1))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	wantHeld(t, w.backend.Release(w.ctx(), w.node(id)), ReasonAtMin)
 	if got := w.writes(); slices.Contains(got, "autoscaling:TerminateInstanceInAutoScalingGroup") {
@@ -58,7 +58,7 @@ func TestRule07NothingIsSentAtMinSize(t *testing.T) {
 // What AWS has accepted is done, although a read that is old still shows the instance
 // in service: it is neither waited for nor sent again.
 func TestRule07AcceptedIsDone(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(5))
+	w := newFixture(t, spotGroup(3), fixedGroup(5))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	n := w.node(id)
 	w.poll()
@@ -82,7 +82,7 @@ func TestRule07AcceptedIsDone(t *testing.T) {
 // An instance that somebody took out of its group is not ours to end, and one that is
 // ending elsewhere, or is no more, is given back.
 func TestRule07TakenOutOfItsGroup(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(5), fake.Group{Name: "others", Max: 9, Zones: zones, Types: []string{"m5.large"}, OnDemandPercent: 100})
+	w := newFixture(t, spotGroup(3), fixedGroup(5), fake.Group{Name: "others", Max: 9, Zones: zones, Types: []string{"m5.large"}, OnDemandPercent: 100})
 	taken := w.cloud.Group("web-od").Instances[0]
 	n := w.node(taken.ID)
 	w.cloud.Edit("web-od", func(g *fake.Group) { g.Instances, g.Desired = g.Instances[1:], 4 })
@@ -100,7 +100,7 @@ func TestRule07TakenOutOfItsGroup(t *testing.T) {
 // A launch that was refused keeps nothing from growing once the size is what it was
 // and there is capacity again.
 func TestLaunchAfterRefusal(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	market := func(set func(string)) {
 		for _, zone := range zones {
 			for _, kind := range spotGroup(0).Types {

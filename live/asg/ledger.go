@@ -70,7 +70,7 @@ func decodeLaunch(key, value string) (launch, bool) {
 			}
 			l.at = policy.TimeOf(time.Unix(s, 0))
 		case "from":
-			l.from, _ = strconv.Atoi(v) // only told, never decided on
+			l.from, _ = strconv.Atoi(v) // only reported, never decided on
 		case "after":
 			l.after = v
 		case "instance":

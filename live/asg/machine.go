@@ -13,8 +13,8 @@ import (
 
 // tell collects what the sink does not know yet of the groups. first says that
 // these were never read before: what is there then is not news.
-func (b *Backend) tell(nodes map[string]*corev1.Node, first bool) *telling {
-	t := &telling{steers: map[string]policy.SteerState{}}
+func (b *Backend) report(nodes map[string]*corev1.Node, first bool) *sinkReport {
+	t := &sinkReport{steers: map[string]policy.SteerState{}}
 	seen := map[string]bool{}
 	for _, g := range b.groups {
 		if g.pool == conflicting {
@@ -23,27 +23,27 @@ func (b *Backend) tell(nodes map[string]*corev1.Node, first bool) *telling {
 		for i := range g.instances {
 			m := b.machineOf(g, &g.instances[i], nodes[g.instances[i].id])
 			seen[m.Name] = true
-			old, known := b.told[m.Name]
+			old, known := b.reported[m.Name]
 			if !known && !first && m.Market != "" {
 				t.events = append(t.events, backend.Event{Kind: backend.MetLaunch, Pool: g.pool, Market: m.Market, At: m.Launched})
 			}
 			if !known || !sameMachine(&old, &m) {
 				t.machines = append(t.machines, m)
-				b.told[m.Name] = m
+				b.reported[m.Name] = m
 			}
 		}
-		b.tellRefusals(t, g)
-		b.tellSteer(t, g)
+		b.reportRefusals(t, g)
+		b.reportSteer(t, g)
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.told)) {
+	for _, name := range slices.Sorted(maps.Keys(b.reported)) {
 		if seen[name] {
 			delete(b.absent, name)
 			continue
 		}
 		b.absent[name]++
-		if b.told[name].Phase == policy.NodeDeleting || b.absent[name] >= absentMax {
+		if b.reported[name].Phase == policy.NodeDeleting || b.absent[name] >= absentMax {
 			t.dropped = append(t.dropped, name)
-			delete(b.told, name)
+			delete(b.reported, name)
 			delete(b.absent, name)
 			delete(b.advised, name)
 			delete(b.reclaims, name)
@@ -61,13 +61,13 @@ const noticeFor = 15 * time.Minute
 func (b *Backend) forgetNotices() {
 	for _, warned := range []map[string]policy.Time{b.reclaims, b.advised} {
 		maps.DeleteFunc(warned, func(id string, at policy.Time) bool {
-			_, ours := b.told[id]
+			_, ours := b.reported[id]
 			return !ours && b.now().Sub(at) > noticeFor
 		})
 	}
 }
 
-// machineOf returns an instance as the sink is told of it.
+// machineOf returns an instance as the sink gets it.
 func (b *Backend) machineOf(g *group, i *instance, node *corev1.Node) backend.Machine {
 	m := backend.Machine{
 		Name: i.id, Pool: g.pool, ProviderID: providerID(i.zone, i.id), Phase: policy.NodeLaunching,
@@ -76,7 +76,7 @@ func (b *Backend) machineOf(g *group, i *instance, node *corev1.Node) backend.Ma
 	how, known := b.bought[i.id]
 	if known {
 		m.Launched = how.at
-	} else if old, ok := b.told[i.id]; ok {
+	} else if old, ok := b.reported[i.id]; ok {
 		m.Launched = old.Launched
 	} else {
 		m.Launched = b.now()
@@ -85,7 +85,7 @@ func (b *Backend) machineOf(g *group, i *instance, node *corev1.Node) backend.Ma
 		m.Market = marketName(b.cfg.Region, i.zone, i.kind, capacityOf(known && how.spot || !known && g.onDemandPercent == 0))
 	}
 	if m.Token == "" {
-		m.Token = b.told[i.id].Token // its launch has been struck out since
+		m.Token = b.reported[i.id].Token // its launch has been struck out since
 	}
 	if node != nil {
 		m.Node, m.Phase = node.Name, policy.NodeRegistered
@@ -102,16 +102,16 @@ func (b *Backend) machineOf(g *group, i *instance, node *corev1.Node) backend.Ma
 	return m
 }
 
-// sameMachine reports whether nothing has changed that the sink was told of.
+// sameMachine reports whether nothing has changed that was reported to the sink.
 func sameMachine(a, b *backend.Machine) bool {
 	return a.Pool == b.Pool && a.Market == b.Market && a.Node == b.Node && a.Phase == b.Phase && a.Token == b.Token &&
 		a.Launched == b.Launched && a.ActedBy == b.ActedBy && a.AtGroupMin == b.AtGroupMin && a.ProviderID == b.ProviderID &&
 		slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
-// tellRefusals tells of the refused launches of g, once for a spell in each market,
+// reportRefusals reports the refused launches of g, once for a spell in each market,
 // and asks for a step.
-func (b *Backend) tellRefusals(t *telling, g *group) {
+func (b *Backend) reportRefusals(t *sinkReport, g *group) {
 	for _, a := range slices.Backward(g.activities) {
 		if !a.refused || a.start < b.started {
 			continue
@@ -144,7 +144,7 @@ func (b *Backend) marketsOf(g *group, zone string) []string {
 	return all
 }
 
-func (b *Backend) tellSteer(t *telling, g *group) {
+func (b *Backend) reportSteer(t *sinkReport, g *group) {
 	if s, ok := decodeSteer(g.tags[TagSteer]); ok && s.since >= t.steers[g.pool].Since {
 		t.steers[g.pool] = policy.SteerState{Set: true, Share: s.share, Since: s.since}
 	}

@@ -9,7 +9,7 @@ import (
 // TestLaunchMaxPrice leaves a group alone that may choose a type or a zone which
 // costs more now than the pool may pay for a node.
 func TestLaunchMaxPrice(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	s := w.snapshot()
 	s.Pools[0].PriceMax = 50_000
 	l := &policy.Launch{Token: "t1", Replaces: 0}

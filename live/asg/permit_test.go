@@ -20,25 +20,25 @@ func onlyUndo(ctx context.Context) error {
 	if permit.IsUndo(ctx) {
 		return nil
 	}
-	return &permit.Denied{Pool: "web", Verdict: permit.Off}
+	return &permit.Denied{Pool: "web", Decision: permit.Off}
 }
 
 // What a swap and a steer left in a pool that is off, in shadow or deleted is taken back,
 // and no instance is ended for that.
-func TestTidyInEveryMode(t *testing.T) {
-	for name, change := range map[string]func(*world, *v1alpha1.CapacityPool) error{
-		"off": func(w *world, p *v1alpha1.CapacityPool) error {
+func TestCleanupInEveryMode(t *testing.T) {
+	for name, change := range map[string]func(*fixture, *v1alpha1.CapacityPool) error{
+		"off": func(w *fixture, p *v1alpha1.CapacityPool) error {
 			p.Spec.Mode = v1alpha1.ModeOff
 			return w.kube.Update(w.ctx(), p)
 		},
-		"shadow": func(w *world, p *v1alpha1.CapacityPool) error {
+		"shadow": func(w *fixture, p *v1alpha1.CapacityPool) error {
 			p.Spec.Mode = v1alpha1.ModeShadow
 			return w.kube.Update(w.ctx(), p)
 		},
-		"deleted": func(w *world, p *v1alpha1.CapacityPool) error { return w.kube.Delete(w.ctx(), p) },
+		"deleted": func(w *fixture, p *v1alpha1.CapacityPool) error { return w.kube.Delete(w.ctx(), p) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, spotGroup(3), fixedGroup(3))
+			w := newFixture(t, spotGroup(3), fixedGroup(3))
 			w.allow(AnnotationBounds + "=max")
 			w.must(w.steer(0))
 			w.must(w.launch("t1", policy.Spot))
@@ -61,7 +61,7 @@ func TestTidyInEveryMode(t *testing.T) {
 			})
 			for range 4 {
 				w.pass(3 * time.Minute)
-				w.must(w.backend.Tidy(w.ctx(), nil, nil))
+				w.must(w.backend.Cleanup(w.ctx(), nil, nil))
 			}
 			w.clean()
 			g := w.cloud.Group("web-spot")
@@ -78,7 +78,7 @@ func TestTidyInEveryMode(t *testing.T) {
 // A replacement that nobody wants and that is not ready is ended in a pool that may be
 // changed, and in another left to the Cluster Autoscaler without a mark of ours.
 func TestAbandonedWhereThePoolIsOff(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.unready = true
 	w.must(w.launch("t1", policy.Spot))
 	for range 4 {
@@ -99,7 +99,7 @@ func TestAbandonedWhereThePoolIsOff(t *testing.T) {
 // An endpoint of the caller's, as AWS_ENDPOINT_URL sets it, holds where the backend
 // has none of its own.
 func TestEndpointOfTheCaller(t *testing.T) {
-	w := newWorld(t, spotGroup(1))
+	w := newFixture(t, spotGroup(1))
 	for _, own := range []string{"", "http://own.test"} {
 		w.cfg.Endpoint, w.base.BaseEndpoint = own, sdk.String("http://base.test")
 		c := newCloud(&w.cfg, w.base)

@@ -42,7 +42,7 @@ type poolOf struct {
 	active, gone bool // its mode; a pool that was deleted is kept while its groups carry marks of ours
 }
 
-// Poll reads all groups of all pools and tells the sink what has changed. It
+// Poll reads all groups of all pools and reports to the sink what has changed. It
 // changes nothing. When it fails, what was known stays.
 func (b *Backend) Poll(ctx context.Context) error {
 	err := b.cloud.blame(ctx, b.poll(ctx))
@@ -97,9 +97,9 @@ func (b *Backend) poll(ctx context.Context) error {
 		b.overlay(g)
 	}
 	b.groups, b.polled = groups, b.now()
-	told := b.tell(nodes, first)
+	reported := b.report(nodes, first)
 	b.mu.Unlock()
-	told.send(b.sink)
+	reported.send(b.sink)
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (b *Backend) readGroups(ctx context.Context, pools []poolOf) ([]*group, err
 	return groups, nil
 }
 
-// examine reads what the list of groups does not tell of g: its launch template,
+// examine reads what the list of groups does not have of g: its launch template,
 // its managed node group, and why instances are missing.
 func (b *Backend) examine(ctx context.Context, g *group) error {
 	if err := b.complete(ctx, g); err != nil {
@@ -313,9 +313,9 @@ func (b *Backend) remember(pool string, err error) error {
 	return err
 }
 
-// A telling is what the sink is to be told, collected so that nothing is locked
+// A sinkReport is what the sink is to learn, collected so that nothing is locked
 // while it listens.
-type telling struct {
+type sinkReport struct {
 	machines []backend.Machine
 	dropped  []string
 	events   []backend.Event
@@ -323,7 +323,7 @@ type telling struct {
 	wake     string
 }
 
-func (t *telling) send(s backend.Sink) {
+func (t *sinkReport) send(s backend.Sink) {
 	for _, m := range t.machines {
 		s.SetMachine(Name, m)
 	}

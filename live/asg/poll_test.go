@@ -18,7 +18,7 @@ import (
 // Groups are found over all pages, with their twins, and each instance in its
 // market.
 func TestDiscovery(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3)).overHTTP()
+	w := newFixture(t, spotGroup(3), fixedGroup(3)).overHTTP()
 	for i := range 120 {
 		w.cloud.AddGroup(fake.Group{Name: fmt.Sprintf("batch-%03d", i), Max: 5, Desired: i % 2, Zones: zones[:1], Types: []string{"c5.xlarge"}, OnDemandPercent: 100,
 			Tags: map[string]string{"pool": "web", "k8s.io/cluster-autoscaler/node-template/label/team": "batch",
@@ -50,7 +50,7 @@ func TestDiscovery(t *testing.T) {
 
 // A group of both capacity types names the market of each instance by itself.
 func TestDiscoveryOfMixedGroups(t *testing.T) {
-	w := newWorld(t, mixedGroup())
+	w := newFixture(t, mixedGroup())
 	w.poll()
 	spot := 0
 	for _, m := range w.sink.machines {
@@ -67,7 +67,7 @@ func TestDiscoveryOfMixedGroups(t *testing.T) {
 func TestGroupConflict(t *testing.T) {
 	both := spotGroup(3)
 	both.Tags["team"] = "a"
-	w := newWorld(t, both, fixedGroup(3))
+	w := newFixture(t, both, fixedGroup(3))
 	p := capacityPool("second")
 	p.Spec.Backend.AutoScalingGroups.DiscoveryTags = map[string]string{"team": ""}
 	w.must(w.kube.Create(w.ctx(), p))
@@ -86,7 +86,7 @@ func TestGroupConflict(t *testing.T) {
 // Refusals are told once for a spell in each market of the group, and ask for a
 // step.
 func TestRefusalsAreMet(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.poll()
 	w.shutSpot(true)
 	w.cloud.SetDesired("web-spot", 5)
@@ -118,7 +118,7 @@ func TestRefusalsAreMet(t *testing.T) {
 
 // An old read drops nothing and flaps nothing; what ended is dropped.
 func TestOldReads(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.poll()
 	w.cloud.SetFaults(fake.Faults{Seed: 5, Stale: .5, Lag: 10 * time.Second})
 	w.pass(15 * time.Second)
@@ -151,7 +151,7 @@ func TestOldReads(t *testing.T) {
 // Polls go on beside what is written.
 func TestPollBesideSwap(t *testing.T) {
 	for _, spot := range []fake.Group{spotGroup(3), managedGroup(3)} {
-		w := newWorldOn(t, newStore(), spot, fixedGroup(3))
+		w := newFixtureOn(t, newStore(), spot, fixedGroup(3))
 		b, ctx := w.backend, w.ctx()
 		stop, ended := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -166,7 +166,7 @@ func TestPollBesideSwap(t *testing.T) {
 				}
 			}
 		}()
-		x := &swapper{world: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
+		x := &swapper{fixture: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
 		well := x.run()
 		close(stop)
 		<-ended
@@ -179,7 +179,7 @@ func TestPollBesideSwap(t *testing.T) {
 
 // In shadow mode nothing is called but what only looks, whatever goes on.
 func TestRule13ShadowOnlyReads(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3), managedGroup(2), mixedGroup())
+	w := newFixture(t, spotGroup(3), fixedGroup(3), managedGroup(2), mixedGroup())
 	w.cloud.SetFaults(fake.Faults{Seed: 3, Throttle: .1, Internal: .1, Stale: .1, Lag: 5 * time.Second})
 	w.cloud.SetDesired("web-spot", 6)
 	for i := range 60 {
@@ -201,7 +201,7 @@ func TestRule13ShadowOnlyReads(t *testing.T) {
 
 // While AWS throttles the polls come further apart, and nearer again afterwards.
 func TestPollsGiveWay(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	ctx, stop := context.WithCancel(w.ctx())
 	waits := &waitClock{serverClock: serverClock{s: w.cloud}}
 	waits.each = func(n int) {

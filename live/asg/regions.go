@@ -95,7 +95,7 @@ func within(region string, node *corev1.Node) bool {
 	return zone == "" || strings.HasPrefix(zone, region)
 }
 
-// Steer tells a pool's groups in each region what the pool is to buy: where each
+// Steer writes to a pool's groups in each region what the pool is to buy: where each
 // region keeps the share, the pool does.
 func (rs *Regions) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	var errs []error
@@ -209,7 +209,7 @@ func (rs *Regions) find(ctx context.Context, token string) (*Backend, error) {
 	return nil, errors.Join(errs...)
 }
 
-// Prepare implements [backend.Giver].
+// Prepare implements [backend.NodeReleaser].
 func (rs *Regions) Prepare(ctx context.Context, node *corev1.Node) error {
 	b, err := rs.of(node)
 	if err != nil {
@@ -218,7 +218,7 @@ func (rs *Regions) Prepare(ctx context.Context, node *corev1.Node) error {
 	return b.Prepare(ctx, node)
 }
 
-// Release implements [backend.Giver].
+// Release implements [backend.NodeReleaser].
 func (rs *Regions) Release(ctx context.Context, node *corev1.Node) error {
 	b, err := rs.of(node)
 	if err != nil {
@@ -273,11 +273,11 @@ func (rs *Regions) each(ctx context.Context, tokens []string, f func(*Backend, [
 	return errors.Join(errs...)
 }
 
-// Tidy ends whatever a swap left behind, in each region.
-func (rs *Regions) Tidy(ctx context.Context, draining, tokens []string) error {
+// Cleanup ends whatever a swap left behind, in each region.
+func (rs *Regions) Cleanup(ctx context.Context, draining, tokens []string) error {
 	var errs []error
 	for _, b := range rs.all {
-		errs = append(errs, inRegion(b, b.Tidy(ctx, draining, tokens)))
+		errs = append(errs, inRegion(b, b.Cleanup(ctx, draining, tokens)))
 	}
 	return errors.Join(errs...)
 }

@@ -27,9 +27,9 @@ var farZones = []string{"us-west-2a", "us-west-2b", "us-west-2c"}
 // Two are two regions of one cluster, each with a cloud of its own, and what works
 // on both.
 type two struct {
-	*world // the near one
-	far    *world
-	both   *Regions
+	*fixture // the near one
+	far      *fixture
+	both     *Regions
 }
 
 // byRegion takes a request to the cloud of the region that it was signed for.
@@ -52,8 +52,8 @@ func farGroup(g fake.Group) fake.Group {
 // newTwo returns regions with groups of the same names.
 func newTwo(t *testing.T, near, far []fake.Group) *two {
 	t.Helper()
-	x := &two{world: newWorld(t, near...)}
-	x.far = &world{t: t, cloud: fake.New(farRegion, begin), kube: x.kube, sink: x.sink, join: x.join, service: map[string]time.Time{}}
+	x := &two{fixture: newFixture(t, near...)}
+	x.far = &fixture{t: t, cloud: fake.New(farRegion, begin), kube: x.kube, sink: x.sink, join: x.join, service: map[string]time.Time{}}
 	for _, g := range far {
 		x.far.cloud.AddGroup(ofCluster(farGroup(g)))
 	}
@@ -219,7 +219,7 @@ func TestRegionsSwapAcross(t *testing.T) {
 		var err error
 		how, err = x.both.Replaced(x.ctx(), []string{"t1"})
 		x.must(err)
-		x.must(x.both.Tidy(x.ctx(), []string{source.Name}, []string{"t1"}))
+		x.must(x.both.Cleanup(x.ctx(), []string{source.Name}, []string{"t1"}))
 		if how == backend.ReplacementReady {
 			break
 		}

@@ -143,15 +143,15 @@ func orFailed(s Stage, late bool) Stage {
 }
 
 // seenLately reports whether an instance that a read lacks may only be too new for
-// it: the sink was not told yet that it is no more.
+// it: the sink does not know yet that it is no more.
 func (b *Backend) seenLately(g *group, id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if slices.ContainsFunc(g.activities, func(a activity) bool { return a.instance == id && b.now().Sub(a.start) < writingMax }) {
 		return true
 	}
-	_, told := b.told[id]
-	return told
+	_, reported := b.reported[id]
+	return reported
 }
 
 // shield protects the instance of a launch from scale-in, unless its group protects

@@ -20,10 +20,10 @@ import (
 // slots is how many pods of the contest fit on a node.
 const slots = 2
 
-// A contest is a world with pods, a Cluster Autoscaler and drains of ours, all by
+// A contest is a fixture with pods, a Cluster Autoscaler and drains of ours, all by
 // one seed.
 type contest struct {
-	*world
+	*fixture
 	seed  uint64
 	draws uint64
 

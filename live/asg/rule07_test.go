@@ -18,7 +18,7 @@ import (
 
 // A swap from end to end: on-demand to spot, over a real connection.
 func TestRule07Swap(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3)).overHTTP()
+	w := newFixture(t, spotGroup(3), fixedGroup(3)).overHTTP()
 	old := w.cloud.Group("web-od").Instances[0].ID
 	w.must(w.launch("t1", policy.Spot))
 	w.must(w.backend.Prepare(w.ctx(), w.node(old)))
@@ -46,7 +46,7 @@ func TestRule07Swap(t *testing.T) {
 	}
 }
 
-func (w *world) instance(group, id string) fake.Instance {
+func (w *fixture) instance(group, id string) fake.Instance {
 	w.t.Helper()
 	for _, i := range w.cloud.Group(group).Instances {
 		if i.ID == id {
@@ -59,7 +59,7 @@ func (w *world) instance(group, id string) fake.Instance {
 
 // The size is raised from what it is at that moment, not from what was polled.
 func TestRule07RaisedFromARead(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.poll()
 	w.cloud.SetDesired("web-spot", 7)
 	w.must(w.launch("t1", policy.Spot))
@@ -81,7 +81,7 @@ func TestRule07RaisedFromARead(t *testing.T) {
 
 // A token buys one node however often it is asked for, also after restarts.
 func TestRule07OneNodeForAToken(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	for range 3 {
 		w.must(w.launch("t1", policy.Spot))
 		w.restart()
@@ -93,7 +93,7 @@ func TestRule07OneNodeForAToken(t *testing.T) {
 }
 
 func TestRule07OneInFlight(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.must(w.launch("t1", policy.Spot))
 	wantHeld(t, w.launch("t2", policy.Spot), ReasonInFlight)
 	w.awaitReady("web-spot", "t1")
@@ -114,7 +114,7 @@ func TestRule07OneInFlight(t *testing.T) {
 func TestRule07HeldAtMaxSize(t *testing.T) {
 	full := spotGroup(3)
 	full.Max = 3
-	w := newWorld(t, full, fixedGroup(3))
+	w := newFixture(t, full, fixedGroup(3))
 	wantHeld(t, w.launch("t1", policy.Spot), ReasonAtMax)
 	if got := w.writes(); len(got) > 0 {
 		t.Errorf("wrote %v", got)
@@ -122,7 +122,7 @@ func TestRule07HeldAtMaxSize(t *testing.T) {
 }
 
 func TestRule07HeldAtMinSize(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(2))
+	w := newFixture(t, spotGroup(3), fixedGroup(2))
 	a, b := w.cloud.Group("web-od").Instances[0].ID, w.cloud.Group("web-od").Instances[1].ID
 	w.must(w.backend.Prepare(w.ctx(), w.node(a)))
 	// One may go, and is going: the other is what the group must keep.
@@ -143,7 +143,7 @@ func TestRule07HeldAtMinSize(t *testing.T) {
 // A node that the provider takes is prepared although its group is at its least
 // size: it goes in any case.
 func TestRule07UnderANotice(t *testing.T) {
-	w := newWorld(t, spotGroup(1), fixedGroup(3))
+	w := newFixture(t, spotGroup(1), fixedGroup(3))
 	w.poll()
 	id := w.cloud.Group("web-spot").Instances[0].ID
 	wantHeld(t, w.backend.Prepare(w.ctx(), w.node(id)), ReasonAtMin)
@@ -154,7 +154,7 @@ func TestRule07UnderANotice(t *testing.T) {
 func TestRule07Zones(t *testing.T) {
 	g := fixedGroup(6)
 	g.Suspended = nil
-	w := newWorld(t, g, spotGroup(1))
+	w := newFixture(t, g, spotGroup(1))
 	first, second := w.cloud.Group("web-od").Instances[0], fake.Instance{}
 	for _, i := range w.cloud.Group("web-od").Instances[1:] {
 		if i.Zone == first.Zone {
@@ -177,7 +177,7 @@ func TestRule07Zones(t *testing.T) {
 }
 
 func TestRule07ClusterAutoscalersNode(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	n := w.node(id)
 	n.Spec.Taints = []corev1.Taint{{Key: TaintToBeDeleted, Effect: corev1.TaintEffectNoSchedule}}
@@ -192,7 +192,7 @@ func TestRule07ClusterAutoscalersNode(t *testing.T) {
 // What the user said of a node stays as it is, before, during and after.
 func TestRule07UsersAnnotationStays(t *testing.T) {
 	for _, value := range []string{"true", "false"} {
-		w := newWorld(t, spotGroup(3), fixedGroup(3))
+		w := newFixture(t, spotGroup(3), fixedGroup(3))
 		id := w.cloud.Group("web-od").Instances[0].ID
 		n := w.node(id)
 		n.Annotations = map[string]string{ScaleDownDisabled: value}
@@ -207,7 +207,7 @@ func TestRule07UsersAnnotationStays(t *testing.T) {
 		}
 	}
 	// One that the user sets after we did stays as well.
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	w.must(w.backend.Prepare(w.ctx(), w.node(id)))
 	n := w.node(id)
@@ -223,7 +223,7 @@ func TestRule07UsersAnnotationStays(t *testing.T) {
 func TestRule07Stages(t *testing.T) {
 	g := spotGroup(3)
 	g.LaunchHook = true
-	w := newWorld(t, g, fixedGroup(3))
+	w := newFixture(t, g, fixedGroup(3))
 	w.unready, w.join = true, 30*time.Second
 	w.must(w.launch("t1", policy.Spot))
 	want := func(s Stage) {
@@ -267,7 +267,7 @@ func TestRule07RollbackOfOneInstance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := spotGroup(3)
 			g.LaunchHook = c.hook
-			w := newWorld(t, g, fixedGroup(3))
+			w := newFixture(t, g, fixedGroup(3))
 			w.unready, w.join = c.unready, c.join
 			w.must(w.launch("t1", policy.Spot))
 			before := backend.ReplacementWaiting
@@ -295,7 +295,7 @@ func TestRule07RollbackOfOneInstance(t *testing.T) {
 // A launch that is refused cannot be taken back by lowering the size, as the group
 // would choose what to end: its instance is ended when it comes.
 func TestRule07RollbackWithoutInstance(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.shutSpot(true)
 	w.must(w.launch("t1", policy.Spot))
 	w.pass(20 * time.Second)
@@ -309,7 +309,7 @@ func TestRule07RollbackWithoutInstance(t *testing.T) {
 	w.restart() // the next leader knows of it
 	w.shutSpot(false)
 	w.pass(90 * time.Second)
-	w.must(w.backend.Tidy(w.ctx(), nil, nil))
+	w.must(w.backend.Cleanup(w.ctx(), nil, nil))
 	if len(w.cloud.Ended()) != 0 {
 		t.Errorf("ended %v, although the instance is a ready node by now", w.cloud.Ended())
 	}
@@ -322,7 +322,7 @@ func TestRule07RollbackWithoutInstance(t *testing.T) {
 	w.must(w.backend.Undo(w.ctx(), nil, []string{"t2"}))
 	w.shutSpot(false)
 	w.pass(90 * time.Second)
-	w.must(w.backend.Tidy(w.ctx(), nil, nil))
+	w.must(w.backend.Cleanup(w.ctx(), nil, nil))
 	w.pass(2 * time.Minute)
 	if got := w.cloud.Group("web-spot"); got.Desired != 4 || len(w.cloud.Ended()) != 1 {
 		t.Errorf("desired %d and ended %v, want 4 and the late instance", got.Desired, w.cloud.Ended())
@@ -330,7 +330,7 @@ func TestRule07RollbackWithoutInstance(t *testing.T) {
 	w.clean()
 }
 
-func (w *world) shutSpot(shut bool) {
+func (w *fixture) shutSpot(shut bool) {
 	var all []string
 	for _, z := range zones {
 		for _, kind := range []string{"m5.large", "m5a.large"} {
@@ -346,7 +346,7 @@ func (w *world) shutSpot(shut bool) {
 
 // A replacement that runs pods is not ended although its drain was given up.
 func TestRule07BusyReplacementStays(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	w.unready = true
 	w.must(w.launch("t1", policy.Spot))
 	w.pass(time.Minute)
@@ -361,7 +361,7 @@ func TestRule07BusyReplacementStays(t *testing.T) {
 }
 
 func TestRule07ReleaseWaitsForVolumes(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	name := "pv"
 	v := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"},
@@ -380,7 +380,7 @@ func TestRule07ReleaseWaitsForVolumes(t *testing.T) {
 
 // An answer that got lost, and reads that are old, lower the size only once.
 func TestRule07TerminatedOnce(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(5))
+	w := newFixture(t, spotGroup(3), fixedGroup(5))
 	id := w.cloud.Group("web-od").Instances[0].ID
 	n := w.node(id)
 	w.poll()
@@ -403,7 +403,7 @@ func TestRule07TerminatedOnce(t *testing.T) {
 // A lost answer to the raise does not raise twice.
 func TestRule07RaisedOnce(t *testing.T) {
 	for _, codes := range [][]string{{"lost"}, {"InternalFailure"}, {"lost", "lost"}} {
-		w := newWorld(t, spotGroup(3), fixedGroup(3))
+		w := newFixture(t, spotGroup(3), fixedGroup(3))
 		w.cloud.SetFaults(fake.Faults{Once: map[string][]string{"autoscaling:SetDesiredCapacity": codes}})
 		if err := w.launch("t1", policy.Spot); err != nil {
 			t.Errorf("%v: %v", codes, err)
@@ -425,7 +425,7 @@ func TestRule07RaisedOnce(t *testing.T) {
 func TestRule07RefusedRaise(t *testing.T) {
 	for code, reason := range map[string]string{"ScalingActivityInProgress": ReasonBusy, "ResourceContention": ReasonBusy,
 		"Throttling": ReasonThrottled, "AccessDenied": ReasonDenied, "ExpiredToken": ReasonExpired} {
-		w := newWorld(t, spotGroup(3), fixedGroup(3))
+		w := newFixture(t, spotGroup(3), fixedGroup(3))
 		w.cloud.SetFaults(fake.Faults{Deny: map[string]string{"autoscaling:SetDesiredCapacity": code}})
 		wantHeld(t, w.launch("t1", policy.Spot), reason)
 		w.clean()

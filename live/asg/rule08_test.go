@@ -18,7 +18,7 @@ func mixedGroup() fake.Group {
 		Tags: map[string]string{"pool": "web"}, Suspended: []string{"AZRebalance"}}
 }
 
-func (w *world) steer(share float64) error {
+func (w *fixture) steer(share float64) error {
 	s := w.snapshot()
 	for i := range s.Nodes {
 		s.Nodes[i].Pool = 0
@@ -29,7 +29,7 @@ func (w *world) steer(share float64) error {
 // The purchase options of a live group are left alone: the group would replace
 // instances without asking anybody.
 func TestRule08PurchaseOptionsAreLeftAlone(t *testing.T) {
-	w := newWorld(t, mixedGroup())
+	w := newFixture(t, mixedGroup())
 	err := w.steer(1)
 	wantHeld(t, err, ReasonReplaces)
 	if err == nil || !strings.Contains(err.Error(), "2 of its 4 instances") {
@@ -48,7 +48,7 @@ func TestRule08PurchaseOptionsAreLeftAlone(t *testing.T) {
 func TestRule08PurchaseOptionsAsDrains(t *testing.T) {
 	g := mixedGroup()
 	g.TerminationHook = true
-	w := newWorld(t, g)
+	w := newFixture(t, g)
 	w.allow(AnnotationReplacement + "=true")
 	w.must(w.steer(1))
 	if ended := w.cloud.Ended(); len(ended) != 1 {
@@ -65,7 +65,7 @@ func TestRule08PurchaseOptionsAsDrains(t *testing.T) {
 // The bounds of a group are the user's unless the pool says otherwise, never go
 // below what the group holds, and come back.
 func TestRule08BoundsAreTheUsers(t *testing.T) {
-	w := newWorld(t, spotGroup(4), fixedGroup(4))
+	w := newFixture(t, spotGroup(4), fixedGroup(4))
 	w.must(w.steer(0.5))
 	if g := w.cloud.Group("web-spot"); g.Max != 20 || g.Min != 1 {
 		t.Fatalf("bounds became %d and %d", g.Min, g.Max)
@@ -105,7 +105,7 @@ func TestRule08BoundsAreTheUsers(t *testing.T) {
 
 // Telling a pool the same again writes nothing.
 func TestRule08SteerOnce(t *testing.T) {
-	w := newWorld(t, spotGroup(4), fixedGroup(4))
+	w := newFixture(t, spotGroup(4), fixedGroup(4))
 	w.must(w.steer(0.5))
 	w.cloud.Forget()
 	w.must(w.steer(0.5))
@@ -127,7 +127,7 @@ func managedGroup(n int) fake.Group {
 // A managed node group is sized through EKS, and of its Auto Scaling group only
 // the drained instance is terminated.
 func TestRule08ManagedNodeGroup(t *testing.T) {
-	w := newWorld(t, managedGroup(3), fixedGroup(3)).overHTTP()
+	w := newFixture(t, managedGroup(3), fixedGroup(3)).overHTTP()
 	old := w.cloud.Group("managed").Instances[0].ID
 	w.must(w.launch("t1", policy.Spot))
 	w.must(w.backend.Prepare(w.ctx(), w.node(old)))
@@ -152,7 +152,7 @@ func TestRule08ManagedNodeGroup(t *testing.T) {
 
 // One update at a time: the next waits until EKS is done with the one before.
 func TestRule08OneUpdateAtATime(t *testing.T) {
-	w := newWorld(t, managedGroup(3))
+	w := newFixture(t, managedGroup(3))
 	w.cfg.InFlightMax, w.cfg.RaiseEvery = 5, 0
 	w.restart()
 	w.must(w.launch("t1", policy.Spot))
@@ -169,7 +169,7 @@ func TestRule08OneUpdateAtATime(t *testing.T) {
 
 // EKS rebalances the spot instances of its node groups by itself.
 func TestRule08RebalanceIsEKSs(t *testing.T) {
-	w := newWorld(t, managedGroup(3), spotGroup(3))
+	w := newFixture(t, managedGroup(3), spotGroup(3))
 	w.poll()
 	id, other := w.cloud.Group("managed").Instances[0].ID, w.cloud.Group("web-spot").Instances[0].ID
 	if got := w.backend.Notice(backend.Notice{Machine: id}); got != policy.ActorEKS {
@@ -188,7 +188,7 @@ func TestRule08RebalanceIsEKSs(t *testing.T) {
 
 // The fence is asked before every write, and what it forbids is not written.
 func TestRule14Fence(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3), managedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3), managedGroup(3))
 	lost := errors.New("another leads")
 	w.cfg.Fence = func(context.Context) error { return lost }
 	w.restart()
@@ -208,7 +208,7 @@ func TestRule14Fence(t *testing.T) {
 // The actions that are called are those that the documentation lists, all of them.
 func TestActions(t *testing.T) {
 	called := map[string]bool{}
-	collect := func(w *world) {
+	collect := func(w *fixture) {
 		for _, c := range w.cloud.Calls() {
 			called[c.Action] = true
 			if listed := slices.Contains(ReadActions, c.Action); c.Write() == listed || c.Write() != slices.Contains(WriteActions, c.Action) {
@@ -217,8 +217,8 @@ func TestActions(t *testing.T) {
 		}
 	}
 	for _, spot := range []fake.Group{spotGroup(3), managedGroup(3)} {
-		w := newWorld(t, spot, fixedGroup(3))
-		x := &swapper{world: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
+		w := newFixture(t, spot, fixedGroup(3))
+		x := &swapper{fixture: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
 		if !x.run() {
 			t.Fatalf("the swap failed: %v", x.errs)
 		}
@@ -226,7 +226,7 @@ func TestActions(t *testing.T) {
 	}
 	g := mixedGroup()
 	g.TerminationHook = true
-	w := newWorld(t, g)
+	w := newFixture(t, g)
 	w.allow(AnnotationReplacement + "=true")
 	w.must(w.steer(1))
 	collect(w)
@@ -240,7 +240,7 @@ func TestActions(t *testing.T) {
 // The policy of a cluster lets no group of another be changed, nor one of another
 // region, and the tags of others not at all.
 func TestPolicyIsOfTheCluster(t *testing.T) {
-	w := newWorld(t, spotGroup(3))
+	w := newFixture(t, spotGroup(3))
 	group := fake.Judged{Action: "autoscaling:SetDesiredCapacity", Region: region, Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"},
 		Resource: "arn:aws:autoscaling:us-east-1:111122223333:autoScalingGroup:0:autoScalingGroupName/web-spot"}
 	if !allows(region)(group) {

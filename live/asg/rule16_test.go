@@ -46,7 +46,7 @@ func TestRule16Rival(t *testing.T) {
 
 func newContest(t *testing.T, seed uint64) *contest {
 	spot, fixed := spotGroup(2), fixedGroup(3)
-	c := &contest{world: newWorldOn(t, newStore(), spot, fixed), seed: seed, cordoned: map[string]bool{}, removing: map[string]bool{},
+	c := &contest{fixture: newFixtureOn(t, newStore(), spot, fixed), seed: seed, cordoned: map[string]bool{}, removing: map[string]bool{},
 		rival: rival{cached: map[string]int{}, idle: map[string]time.Time{}, short: map[string]time.Time{}}}
 	c.pods = make([]string, 8+c.chance("pods").IntN(5))
 	c.schedule()
@@ -88,7 +88,7 @@ func (c *contest) play() {
 	sizes, calm := "", 0
 	for i := 0; calm < 9 && i < 200; i++ {
 		if i%8 == 0 {
-			c.must(c.backend.Tidy(c.ctx(), nil, nil))
+			c.must(c.backend.Cleanup(c.ctx(), nil, nil))
 		}
 		turn(false)
 		if now := c.sizes(); now != sizes {

@@ -36,7 +36,7 @@ const TagMax = "spotter.dev/max-size"
 // raise the size between our read and our write.
 const boundSlack = 2
 
-// Steer notes what a pool is to buy, and tells its groups as far as its owner
+// Steer notes what a pool is to buy, and writes it to its groups as far as its owner
 // allows. Which of two groups grows is otherwise up to the expander of the Cluster
 // Autoscaler, and the share is reached by launches and drains. A group that mixes
 // spot and on demand is held.
@@ -80,7 +80,7 @@ func (b *Backend) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	return errors.Join(append(errs, b.noteSteer(ctx, groups[0], pool, x.Share))...)
 }
 
-// noteSteer writes down what a pool was told, where that is new.
+// noteSteer writes down the last steer of a pool, where that is new.
 func (b *Backend) noteSteer(ctx context.Context, g *group, pool string, share float64) error {
 	was, ok := decodeSteer(g.tags[TagSteer])
 	if ok && was.share == share {

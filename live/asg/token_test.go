@@ -10,7 +10,7 @@ import (
 // A launch that the leader before asked for after this replica last read the groups is
 // not asked for again: the read that is made for the raise shows it.
 func TestRule14LaunchOfTheLeaderBefore(t *testing.T) {
-	w := newWorld(t, spotGroup(3), fixedGroup(3))
+	w := newFixture(t, spotGroup(3), fixedGroup(3))
 	before := w.backend
 	w.restart()
 	w.poll()

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -85,11 +86,11 @@ type Config struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	// Progress, if not nil, is told how many of the windows of a recording
+	// Progress, if not nil, is called with how many of the windows of a recording
 	// are done.
 	Progress func(done, total int)
 
-	// Warn, if not nil, is told what does not stop a recording.
+	// Warn, if not nil, is called with what does not stop a recording.
 	Warn func(text string)
 }
 
@@ -121,9 +122,9 @@ func DefaultConfig() Config {
 }
 
 var (
-	regionShape = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]+$`)
-	typeShape   = regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
-	familyShape = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	regionShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]+$`) })
+	typeShape   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`) })
+	familyShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]*$`) })
 )
 
 // products are those that DescribeSpotPriceHistory knows (AWS documentation).
@@ -146,9 +147,9 @@ func (c *Config) validate() error {
 		shape       *regexp.Regexp
 		values      []string
 	}{
-		{"region", "a region is written as us-east-1", regionShape, c.Regions},
-		{"type", "a type is written as m5.large", typeShape, c.Types},
-		{"family", "a family is written as m5", familyShape, c.Families},
+		{"region", "a region is written as us-east-1", regionShape(), c.Regions},
+		{"type", "a type is written as m5.large", typeShape(), c.Types},
+		{"family", "a family is written as m5", familyShape(), c.Families},
 	} {
 		for _, v := range check.values {
 			if !check.shape.MatchString(v) {

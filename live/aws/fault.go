@@ -57,7 +57,7 @@ func (e *RequestError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// cause returns the part of an SDK's error that tells something: what AWS
+// cause returns the part of an SDK's error that says something: what AWS
 // said, or what the network did.
 func cause(err error) string {
 	var said smithy.APIError
@@ -77,7 +77,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// codeUnknown is what the SDK calls an error of which the answer tells nothing.
+// codeUnknown is what the SDK calls an error of which the answer says nothing.
 const codeUnknown = "UnknownError"
 
 // kinds are the codes of AWS for what a user can mend (AWS documentation,

@@ -27,7 +27,7 @@ const (
 
 // besideAttempts are the most attempts of what a recording of prices can do
 // without, and besideWait bounds the wait between two of them: a quarter of a
-// minute in all. longAttempts are after how many a person is told.
+// minute in all. longAttempts are after how many a person is informed.
 const (
 	besideAttempts = 10
 	besideWait     = 4 * time.Second
@@ -75,7 +75,7 @@ type pacer struct {
 	// bounds.
 	attempts int
 
-	// waiting, if not nil, is told of a request that has failed so often that a
+	// waiting, if not nil, learns of a request that has failed so often that a
 	// person may wonder what is going on.
 	waiting func(err error)
 

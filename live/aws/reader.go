@@ -214,7 +214,7 @@ func (r *Reader) useQuota(region, kind string) (bool, error) {
 	return quota.use(fmt.Sprintf("%s %s ×%d", region, kind, r.config.ScoreCapacity), r.config.ScoresMax, now)
 }
 
-// An InstanceType is what EC2 tells of a type.
+// An InstanceType is what EC2 returns of a type.
 type InstanceType struct {
 	Name            string
 	Arch            string // as EC2 writes it: "x86_64" or "arm64"
@@ -252,7 +252,7 @@ func (r *Reader) Types(ctx context.Context, region string) ([]InstanceType, erro
 	return all, nil
 }
 
-// describeType reads what EC2 tells of a type; ok is false when a size is missing.
+// describeType reads what EC2 returns of a type; ok is false when a size is missing.
 func describeType(x *types.InstanceTypeInfo) (t InstanceType, ok bool) {
 	if x.VCpuInfo == nil || x.MemoryInfo == nil || x.NetworkInfo == nil || x.ProcessorInfo == nil {
 		return t, false

@@ -40,7 +40,7 @@ type Summary struct {
 	Resumed bool
 
 	// Markets had a price in the span and changed it Changes times. Repeats
-	// are answers that told nothing new.
+	// are answers that reported nothing new.
 	Markets, Changes, Repeats int
 
 	// Files were written; files that would hold the same were left.

@@ -72,7 +72,7 @@ func (r *run) keep(e entry) error {
 }
 
 // fetch asks for all that is missing, the long history last but for the
-// placement scores, whose types it tells.
+// placement scores, whose types it names.
 func (r *run) fetch(ctx context.Context) error {
 	for _, region := range r.plan.Regions {
 		if err := r.fetchZones(ctx, region); err != nil {

@@ -65,7 +65,7 @@ type naming struct {
 
 // naming works out how the zones of a region go in the trace, after all its
 // prices are there: all by ID or all by name, whichever answer came first.
-// They go by name where that was asked for, and where nothing tells the ID of
+// They go by name where that was asked for, and where nothing names the ID of
 // one and nobody will.
 func (r *run) naming(region string) (*naming, error) {
 	n := &naming{byName: r.plan.ZoneNames, ids: maps.Clone(r.zones[region]), names: map[string]string{}}
@@ -130,7 +130,7 @@ func (n *naming) id(zone string) string {
 	return zone
 }
 
-// meta is the naming as the metadata of a file tells it.
+// meta is the naming as the metadata of a file has it.
 func (n *naming) meta() string {
 	if n.byName {
 		return zonesByName

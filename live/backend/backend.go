@@ -22,11 +22,11 @@ import (
 type Backend interface {
 	Steer(context.Context, *policy.Snapshot, *policy.Steer) error
 	Launch(context.Context, *policy.Snapshot, *policy.Launch) error
-	Giver
+	NodeReleaser
 }
 
-// A Giver is the backend's part in a drain. The node is as it was last read.
-type Giver interface {
+// A NodeReleaser is the backend's part in a drain. The node is as it was last read.
+type NodeReleaser interface {
 	// Prepare readies a node before it is cordoned: it keeps others from replacing
 	// or ending it. A [Held] keeps the drain from beginning. It may be called again.
 	Prepare(ctx context.Context, node *corev1.Node) error
@@ -117,7 +117,7 @@ type Machine struct {
 	ProviderID, Node string
 
 	// Phase is NodeLaunching until there is a Node object, and NodeDeleting once
-	// the backend gives the machine back. Between, the Node object tells.
+	// the backend gives the machine back. Between, the Node object says.
 	Phase policy.NodePhase
 
 	// Token is that of the Launch it came from; empty where we did not order it.
@@ -187,19 +187,19 @@ const (
 
 // A Sink takes what a backend learns, at any time and from any goroutine.
 type Sink interface {
-	// SetMachine tells of a machine, or of a change to one; the last call holds.
+	// SetMachine reports a machine, or a change to one; the last call holds.
 	SetMachine(backend string, m Machine)
 
 	// DropMachine says that a machine is no more.
 	DropMachine(backend, name string)
 
-	// SetSteer says what a pool was last told, as far as its objects show.
+	// SetSteer reports the last steer that a pool got, as far as its objects show.
 	SetSteer(pool string, s policy.SteerState)
 
-	// Notice tells of a warning.
+	// Notice reports a warning.
 	Notice(Notice)
 
-	// Meet tells of an event, once.
+	// Meet reports an event, once.
 	Meet(Event)
 
 	// Wake asks for a step soon; reason is one word for the log.

@@ -49,7 +49,7 @@ type Config struct {
 	// more of what pods used that ended meanwhile.
 	SaveEvery time.Duration
 
-	// StatusEvery is the least time between two writes of a status that tell of
+	// StatusEvery is the least time between two writes of a status that report
 	// nothing but figures. Raising it writes less and lets the figures be older.
 	StatusEvery time.Duration
 

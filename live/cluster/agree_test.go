@@ -172,13 +172,13 @@ func TestSimulatorAndLiveAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ world, policy string }{
+	for _, c := range []struct{ scenario, policy string }{
 		{"tiny", "karpetrack"}, {"web-week", "spotvortex"}, {"zone-outage", "portfolio"},
 		{"squeeze", "rescheduler"}, {"monoculture", "leftover"}, {"stateful-zonal", "portfolio"}, {"asg-web", "spotvortex"},
 		{"gpu-inference", "static"},
 	} {
-		t.Run(c.world+" "+c.policy, func(t *testing.T) {
-			sc, err := scenarios.Load(c.world)
+		t.Run(c.scenario+" "+c.policy, func(t *testing.T) {
+			sc, err := scenarios.Load(c.scenario)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,12 +187,12 @@ func TestSimulatorAndLiveAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.WarmUp, w.Duration = min(w.WarmUp, time.Hour), min(w.Duration, 36*time.Hour)
-			agree(t, w, c.world, c.policy)
+			agree(t, w, c.scenario, c.policy)
 		})
 	}
 }
 
-func agree(t *testing.T, w *scenarios.World, world, spec string) {
+func agree(t *testing.T, w *scenarios.BoundScenario, scenario, spec string) {
 	t.Helper()
 	var names []string
 	for i := range w.Pools {
@@ -205,7 +205,7 @@ func agree(t *testing.T, w *scenarios.World, world, spec string) {
 		}
 		return p
 	}
-	stage, err := sim.NewStage(w)
+	stage, err := sim.Prepare(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,8 +213,8 @@ func agree(t *testing.T, w *scenarios.World, world, spec string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &comparer{t: t, manifests: manifestsOf(t, world), policy: decider(), every: 31, most: 12}
-	_, err = sim.Run(context.Background(), sim.Config{Stage: stage, Policy: decider(), Forecaster: forecaster, Seed: 1, Recorder: c})
+	c := &comparer{t: t, manifests: manifestsOf(t, scenario), policy: decider(), every: 31, most: 12}
+	_, err = sim.Run(context.Background(), sim.Config{Prepared: stage, Policy: decider(), Forecaster: forecaster, Seed: 1, Recorder: c})
 	if err != nil && !errors.Is(err, errEnough) {
 		t.Fatal(err)
 	}

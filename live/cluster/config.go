@@ -67,7 +67,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Book is what the observer asks and tells of markets; [market.Book] is one.
+// A Book is what the observer asks of markets and reports to them; [market.Book] is one.
 // Identifiers change in Fill only.
 type Book interface {
 	// Use says which pools there are.

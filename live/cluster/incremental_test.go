@@ -87,9 +87,9 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	seed := testenv.Seed(t)
-	for _, c := range []struct{ world, policy string }{{"tiny", "static"}, {"stateful-zonal", "spot"}, {"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
-		t.Run(c.world, func(t *testing.T) {
-			sc, err := scenarios.Load(c.world)
+	for _, c := range []struct{ scenario, policy string }{{"tiny", "static"}, {"stateful-zonal", "spot"}, {"squeeze", "spotvortex"}, {"asg-web", "spot"}} {
+		t.Run(c.scenario, func(t *testing.T) {
+			sc, err := scenarios.Load(c.scenario)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.WarmUp, w.Intensity = min(w.WarmUp, time.Hour), 5
-			stage, err := sim.NewStage(w)
+			stage, err := sim.Prepare(w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,9 +110,9 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &follower{t: t, mirror: newMirror(t, manifestsOf(t, c.world)), seed: seed, most: 150}
+			f := &follower{t: t, mirror: newMirror(t, manifestsOf(t, c.scenario)), seed: seed, most: 150}
 			f.mirror.shuffle = rand.New(rand.NewPCG(seed, 1))
-			_, err = sim.Run(context.Background(), sim.Config{Stage: stage, Policy: p, Forecaster: forecaster, Seed: 1, Recorder: f})
+			_, err = sim.Run(context.Background(), sim.Config{Prepared: stage, Policy: p, Forecaster: forecaster, Seed: 1, Recorder: f})
 			if err != nil && !errors.Is(err, errEnough) {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ const goneMax = 2000
 // A Life is a node from its order to its end.
 type Life struct {
 	// Key names it all along, where the name of the node changes once it has joined: that
-	// of its machine, or of its Node where no backend tells of a machine. Was is the key
+	// of its machine, or of its Node where no backend reports a machine. Was is the key
 	// that its Node had in snapshots from before the two were known to be one; empty where
 	// there were none.
 	Key, Was string
@@ -40,13 +40,13 @@ type Gone struct {
 }
 
 // Lives returns the lives of the nodes of the last snapshot, by their NodeID and empty
-// in a free slot, and the nodes that had ended by then and were not told of before, in
+// in a free slot, and the nodes that had ended by then and were not reported before, in
 // the order in which they did. Those that came and went between two snapshots are among
 // them.
 func (o *Observer) Lives() (lives []Life, gone []Gone) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	gone, o.told = o.told, nil
+	gone, o.reported = o.reported, nil
 	return o.lives, gone
 }
 
@@ -72,7 +72,7 @@ func (o *Observer) fillLives() {
 			o.lives[i] = Life{Key: e.life, Was: e.was, Ended: e.gone, Ordered: e.ordered()}
 		}
 	}
-	o.told = newest(append(o.told, o.departed...))
+	o.reported = newest(append(o.reported, o.departed...))
 	o.departed = o.departed[:0]
 }
 

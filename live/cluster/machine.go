@@ -127,7 +127,7 @@ func (o *Observer) takeEarly(i int32) {
 	})
 }
 
-// warn notes a warning. Of two the earlier end counts, and the same one told twice
+// warn notes a warning. Of two the earlier end counts, and the same one reported twice
 // is one.
 func (o *Observer) warn(i int32, n backend.Notice) {
 	e := &o.nodeX[i]

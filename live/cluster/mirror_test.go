@@ -357,12 +357,12 @@ func (m *mirror) sendMachines(s *policy.Snapshot) {
 		if before, known := m.machines[n.Name]; !known || !reflect.DeepEqual(before, x) {
 			m.observer.SetMachine("sim", x)
 		}
-		if told := n.Name + n.ReclaimAt.String(); n.ReclaimAt != 0 && !m.noticed[told] {
-			m.noticed[told] = true
+		if reported := n.Name + n.ReclaimAt.String(); n.ReclaimAt != 0 && !m.noticed[reported] {
+			m.noticed[reported] = true
 			m.observer.Notice(backend.Notice{Machine: n.Name, At: n.NoticeAt, ReclaimAt: n.ReclaimAt, Source: "sim"})
 		}
-		if told := n.Name + "rebalance"; n.Recommended != 0 && !m.noticed[told] {
-			m.noticed[told] = true
+		if reported := n.Name + "rebalance"; n.Recommended != 0 && !m.noticed[reported] {
+			m.noticed[reported] = true
 			m.observer.Notice(backend.Notice{Machine: "sim:///" + n.Name, At: n.Recommended, Source: "sim"})
 		}
 	}

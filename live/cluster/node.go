@@ -13,7 +13,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -92,7 +92,7 @@ func (o *Observer) readMachine(n *policy.Node, e *nodeEntry) {
 	}
 	p := &o.pools[n.Pool].pool
 	if n.Labels == nil {
-		n.Labels = o.share(place.NodeLabels(s.Types, s.Zones, p, market))
+		n.Labels = o.share(placement.NodeLabels(s.Types, s.Zones, p, market))
 	}
 	if n.Taints == nil {
 		n.Taints = p.Taints

@@ -31,10 +31,10 @@ type nodeTable struct {
 
 	labels map[string][]policy.Label // equal lists are one
 
-	// lives are those of the last snapshot by slot, told those that had ended by then,
+	// lives are those of the last snapshot by slot, reported those that had ended by then,
 	// and departed those that have ended since.
-	lives          []Life
-	told, departed []Gone
+	lives              []Life
+	reported, departed []Gone
 
 	// heard is when what is being taken in of the API server came.
 	heard policy.Time
@@ -153,7 +153,7 @@ func (o *Observer) setNode(obj *corev1.Node) {
 }
 
 // machineSlot returns the slot of the machine that the Node object of that name is
-// of, if a backend has told of it.
+// of, if a backend has reported it.
 func (o *Observer) machineSlot(name, instance string) (int32, bool) {
 	if i, ok := o.byInstance[instance]; ok && instance != "" && o.nodeX[i].object == nil {
 		return i, true

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -54,7 +54,7 @@ func TestNoticesBetweenSnapshots(t *testing.T) {
 	}
 	s := l.observe(0)
 	var planned []string
-	for _, d := range place.Notices(s) {
+	for _, d := range placement.Notices(s) {
 		planned = append(planned, s.Nodes[d.Node].Name)
 	}
 	if slices.Sort(planned); !slices.Equal(planned, []string{"a", "b"}) {

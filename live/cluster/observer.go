@@ -55,7 +55,7 @@ type Observer struct {
 	zones      []string
 	zoneIDs    map[string]policy.ZoneID
 
-	// faults are what could not be understood, each told once.
+	// faults are what could not be understood, each reported once.
 	faults map[string]bool
 }
 
@@ -77,7 +77,7 @@ func New(cfg Config, book Book) (*Observer, error) {
 	return o, nil
 }
 
-// Wakes tells when a step is wanted soon, and why in one word.
+// Wakes says when a step is wanted soon, and why in one word.
 func (o *Observer) Wakes() <-chan string { return o.wakes }
 
 // Wake asks for a step soon.
@@ -213,7 +213,7 @@ func (o *Observer) fillZones(s *policy.Snapshot) {
 }
 
 // Meet takes what a backend met. Launches and reclaims are counted here, by the node,
-// so that each counts once whoever tells of it; only what no node shows is taken
+// so that each counts once whoever reports it; only what no node shows is taken
 // from backends.
 func (o *Observer) Meet(e backend.Event) {
 	switch e.Kind {
@@ -228,7 +228,7 @@ func (o *Observer) Meet(e backend.Event) {
 	o.Wake(wakeRefused)
 }
 
-// SetSteer says what a pool was last told.
+// SetSteer takes the last steer that a pool got.
 func (o *Observer) SetSteer(pool string, s policy.SteerState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -240,7 +240,7 @@ func (o *Observer) SetSteer(pool string, s policy.SteerState) {
 // after the snapshot.
 func (o *Observer) clamp(t policy.Time) policy.Time { return max(0, min(t, o.instant())) }
 
-// complain tells once of something that is not understood.
+// complain reports once something that is not understood.
 func (o *Observer) complain(of, what string) {
 	text := of + ": " + what
 	if o.faults[text] {

@@ -297,7 +297,7 @@ func (o *Observer) undisturbed(p *corev1.Pod, w *workload) (bool, policy.Time) {
 	return true, until
 }
 
-// An ending is a pod that ended, until a snapshot tells of it.
+// An ending is a pod that ended, until a snapshot reports it.
 type ending struct {
 	pod      policy.EndedPod
 	template *template
@@ -368,7 +368,7 @@ func (o *Observer) causeOf(p *corev1.Pod, deleted bool) policy.EndCause {
 	return policy.EndUnknown
 }
 
-// fillEnded tells of the pods that ended since the last snapshot.
+// fillEnded reports the pods that ended since the last snapshot.
 func (o *Observer) fillEnded(s *policy.Snapshot) {
 	for _, e := range o.ended {
 		e.pod.Template = e.template.t.ID

@@ -23,7 +23,7 @@ const LabelPool = "spotter.dev/pool"
 // scores move: the step of the price history.
 const chooseEvery = 10 * time.Minute
 
-// A poolTable holds the CapacityPools, and what was told of them.
+// A poolTable holds the CapacityPools, and what was reported of them.
 type poolTable struct {
 	objects map[string]*v1alpha1.CapacityPool // as the API server has them
 
@@ -208,7 +208,7 @@ const (
 	ConditionPriced   = "NodesPriced"
 )
 
-// Conditions tells whether a pool can be understood, whether what is seen of the
+// Conditions reports whether a pool can be understood, whether what is seen of the
 // cluster is fresh, whether it is known of all of its nodes what they cost, and whether
 // what nodes use.
 func (o *Observer) Conditions(pool string) []metav1.Condition {

@@ -68,7 +68,7 @@ func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 	return nil
 }
 
-// follow calls set and drop, under the lock, with what the informer of like tells.
+// follow calls set and drop, under the lock, with what the informer of like delivers.
 func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers, name string, like T, set, drop func(T)) error {
 	informer, err := c.GetInformer(ctx, like, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -124,7 +124,7 @@ func (o *Observer) Await(ctx context.Context) error {
 	}
 }
 
-// late names a stream that has not yet told all; empty when all have.
+// late names a stream that has not yet reported all; empty when all have.
 func (o *Observer) late() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +136,7 @@ func (o *Observer) late() string {
 	return ""
 }
 
-// sources tells up to when each kind of object was heard of: the API server moves
+// sources reports up to when each kind of object was heard of: the API server moves
 // the version of a stream that lives about once a minute, also when nothing
 // changes, so one that stands still is cut off.
 func (o *Observer) sources() []policy.Source {

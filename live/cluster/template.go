@@ -308,7 +308,7 @@ func (o *Observer) orderWork() {
 	}
 }
 
-// awaited reports whether a pod that ended and was not yet told of belonged to w.
+// awaited reports whether a pod that ended and was not yet reported of belonged to w.
 func (o *Observer) awaited(w *workload) bool {
 	return slices.ContainsFunc(o.ended, func(e ending) bool { return e.template != nil && e.template.workload == w })
 }

@@ -40,7 +40,7 @@ type Usage struct {
 }
 
 // A UsageSource measures what nodes use. An error is a [UsageError] where its reason
-// can be told in a word.
+// can be reported in a word.
 type UsageSource interface {
 	Read(context.Context) (Usage, error)
 }
@@ -100,9 +100,9 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 	}
 	if err != nil {
 		o.usage.reason, o.usage.why = "Failed", "what nodes use could not be read: "+err.Error()
-		var told *UsageError
-		if errors.As(err, &told) {
-			o.usage.reason, o.usage.why = told.Reason, told.Text
+		var reported *UsageError
+		if errors.As(err, &reported) {
+			o.usage.reason, o.usage.why = reported.Reason, reported.Text
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 	}
 }
 
-// oddMax is how many oddities are told; the rest are counted.
+// oddMax is how many oddities are reported; the rest are counted.
 const oddMax = 3
 
 // joined puts oddities behind a text.
@@ -123,14 +123,14 @@ func joined(text string, odd []string) string {
 	if len(odd) == 0 {
 		return text
 	}
-	told := text + "; " + strings.Join(odd[:min(len(odd), oddMax)], "; ")
+	reported := text + "; " + strings.Join(odd[:min(len(odd), oddMax)], "; ")
 	if more := len(odd) - oddMax; more > 0 {
-		told += fmt.Sprintf("; and %d more", more)
+		reported += fmt.Sprintf("; and %d more", more)
 	}
-	return told
+	return reported
 }
 
-// least returns the first of names, so that equal answers are told in equal words.
+// least returns the first of names, so that equal answers are reported in equal words.
 func least(nodes map[string]policy.Resources) string {
 	return slices.Min(slices.Collect(maps.Keys(nodes)))
 }

@@ -78,7 +78,7 @@ func (c *PrometheusConfig) Validate() error {
 }
 
 // What Prometheus may say at most: a hundred thousand nodes fit in the answer, a page
-// in place of one is told as far as it helps, and no clock is so wrong.
+// in place of one is reported as far as it helps, and no clock is so wrong.
 const (
 	answerMax = 32 << 20
 	detailMax = 200
@@ -106,14 +106,14 @@ func NewPrometheus(c PrometheusConfig) (UsageSource, error) {
 	return &prometheus{c, prometheusv1.NewAPI(client)}, nil
 }
 
-// A statusError is an answer of HTTP that tells of access and not of the query.
+// A statusError is an answer of HTTP that reports access and not of the query.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("it answers %d %s", e.code, http.StatusText(e.code))
 }
 
-// strict turns answers that tell of access into errors, and cuts off ones that have no
+// strict turns answers that report access into errors, and cuts off ones that have no
 // end.
 type strict struct{ http.RoundTripper }
 

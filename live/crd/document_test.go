@@ -75,9 +75,9 @@ func TestDocumentIsComplete(t *testing.T) {
 	if fields < 140 || defaults < 10 {
 		t.Errorf("%d fields and %d defaults are found", fields, defaults)
 	}
-	told := regexp.MustCompile("(?m)^\\| `[^`]+` \\| [^|]+ \\| `").FindAllString(text, -1)
-	if len(told) != defaults {
-		t.Errorf("%d defaults are in the reference, and %d in the manifests", len(told), defaults)
+	reported := regexp.MustCompile("(?m)^\\| `[^`]+` \\| [^|]+ \\| `").FindAllString(text, -1)
+	if len(reported) != defaults {
+		t.Errorf("%d defaults are in the reference, and %d in the manifests", len(reported), defaults)
 	}
 	for _, want := range []string{"| `spec.mode` | string | `\"shadow\"` | one of", "at most 1000000000000", "`status.conditions[].reason`"} {
 		if !strings.Contains(text, want) {

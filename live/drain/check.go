@@ -14,7 +14,7 @@ import (
 )
 
 // Check returns a [backend.Held] if the drain of a node would not begin now, as
-// far as can be told without asking the API server for anything: it is what
+// far as can be known without asking the API server for anything: it is what
 // shadow mode knows.
 func (p *Reconciler) Check(ctx context.Context, node string) error {
 	r := p.newRound()

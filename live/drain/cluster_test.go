@@ -34,12 +34,12 @@ import (
 // A cluster is a real one with a pipeline that reads from a manager's cache, as a
 // user of its own that has the rights it needs and no more.
 type cluster struct {
-	t     *testing.T
-	env   *testenv.Env
-	ns    string
-	mgr   ctrl.Manager
-	cfg   *rest.Config
-	giver *machines
+	t        *testing.T
+	env      *testenv.Env
+	ns       string
+	mgr      ctrl.Manager
+	cfg      *rest.Config
+	releaser *machines
 }
 
 // rights are those that the pipeline needs.
@@ -57,7 +57,7 @@ func newCluster(t *testing.T, user string) *cluster {
 	t.Helper()
 	env := testenv.Start(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: 300 * time.Millisecond})
 	c := &cluster{t: t, env: env, ns: env.Namespace(t), cfg: env.User(t, user, rights...)}
-	c.giver = &machines{c: c, how: map[string]backend.Replacement{}, settled: map[string]bool{}}
+	c.releaser = &machines{c: c, how: map[string]backend.Replacement{}, settled: map[string]bool{}}
 	ctrl.SetLogger(logr.Discard())
 	limiter, err := limit.New(limit.Config{QPS: 200, Burst: 200})
 	c.must(err)
@@ -93,7 +93,7 @@ func (c *cluster) pipeline() *Reconciler {
 	cfg := DefaultConfig()
 	cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	cfg.Interval, cfg.EvictRetry = 100*time.Millisecond, 500*time.Millisecond
-	p, err := New(cfg, c.mgr.GetClient(), c.mgr.GetAPIReader(), c.giver)
+	p, err := New(cfg, c.mgr.GetClient(), c.mgr.GetAPIReader(), c.releaser)
 	c.must(err)
 	return p
 }
@@ -185,8 +185,10 @@ type machines struct {
 	settled map[string]bool
 }
 
-func (m *machines) Giver(string, policy.Provisioner) (backend.Giver, error) { return m, nil }
-func (m *machines) Prepare(context.Context, *corev1.Node) error             { return nil }
+func (m *machines) NodeReleaser(string, policy.Provisioner) (backend.NodeReleaser, error) {
+	return m, nil
+}
+func (m *machines) Prepare(context.Context, *corev1.Node) error { return nil }
 func (m *machines) Replaced(_ context.Context, tokens []string) (backend.Replacement, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -310,9 +312,9 @@ func TestRule11OnCluster(t *testing.T) {
 		stop := c.run(p)
 		token := fmt.Sprintf("t%d", i)
 		how := backend.Replacement(rnd.IntN(3))
-		c.giver.mu.Lock()
-		c.giver.how[token] = how
-		c.giver.mu.Unlock()
+		c.releaser.mu.Lock()
+		c.releaser.how[token] = how
+		c.releaser.mu.Unlock()
 		s, d := planned(name, after(token), func(_ *policy.Node, d *policy.Drain) { d.Gentle = rnd.IntN(2) == 0 })
 		_ = p.Start(t.Context(), s, d)
 		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)

@@ -34,16 +34,16 @@ type Meter interface {
 	Ended(Result)
 }
 
-// Givers finds the backend of a pool or, where the pool is gone, that of the
+// NodeReleasers finds the backend of a pool or, where the pool is gone, that of the
 // provisioner which the marks on a node name. An error means that neither is known: the
 // node then cannot be given back, but what was done to it here can be undone.
-type Givers interface {
-	Giver(pool string, of policy.Provisioner) (backend.Giver, error)
+type NodeReleasers interface {
+	NodeReleaser(pool string, of policy.Provisioner) (backend.NodeReleaser, error)
 }
 
 // An Authority says how far a pool may go at the moment; [permit.Authority] is one.
 type Authority interface {
-	Pool(ctx context.Context, name string) (permit.Verdict, error)
+	Pool(ctx context.Context, name string) (permit.Decision, error)
 	Spec(ctx context.Context, name string) (*v1alpha1.CapacityPool, error)
 	Check(ctx context.Context) error
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // begin orders a drain and fails the test if it is refused.
-func (w *world) begin(p *Reconciler, node string, changes ...func(*policy.Node, *policy.Drain)) {
+func (w *fixture) begin(p *Reconciler, node string, changes ...func(*policy.Node, *policy.Drain)) {
 	w.t.Helper()
 	s, d := planned(node, changes...)
 	if err := p.Start(context.Background(), s, d); err != nil {
@@ -28,7 +28,7 @@ func (w *world) begin(p *Reconciler, node string, changes ...func(*policy.Node, 
 }
 
 // held returns the reason for which a drain is refused.
-func (w *world) held(p *Reconciler, node string, changes ...func(*policy.Node, *policy.Drain)) string {
+func (w *fixture) held(p *Reconciler, node string, changes ...func(*policy.Node, *policy.Drain)) string {
 	w.t.Helper()
 	s, d := planned(node, changes...)
 	held := new(backend.Held)
@@ -75,12 +75,12 @@ func withLog(l *log) func(*Config) {
 }
 
 func TestDrain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.node("b")
 		w.app("web", "a", "a", "a")
 		w.pod("ds", "a", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })
-		w.giver.keep(backend.ReplacementWaiting, "t1")
+		w.releaser.keep(backend.ReplacementWaiting, "t1")
 		l := &log{}
 		p := w.pipeline(withLog(l))
 		stop := w.running(p)
@@ -92,7 +92,7 @@ func TestDrain(t *testing.T) {
 		if w.read("a").Spec.Unschedulable {
 			t.Error("it was cordoned before its replacement had come")
 		}
-		w.giver.keep(backend.ReplacementReady, "t1")
+		w.releaser.keep(backend.ReplacementReady, "t1")
 		time.Sleep(3 * time.Second)
 		n := w.read("a")
 		if !n.Spec.Unschedulable || !tainted(n) || !strings.Contains(n.Annotations[AnnotationCordon], "the same for less") {
@@ -115,10 +115,10 @@ func TestDrain(t *testing.T) {
 
 // A drain that is held must not keep what was launched for it.
 func TestHeldDrainGivesUpItsReplacements(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.pod("", "a")
-		w.giver.keep(backend.ReplacementReady, "t1")
+		w.releaser.keep(backend.ReplacementReady, "t1")
 		p := w.pipeline()
 		stop := w.running(p)
 		if got := w.held(p, "a", after("t1")); got != "BarePod" {
@@ -131,11 +131,11 @@ func TestHeldDrainGivesUpItsReplacements(t *testing.T) {
 }
 
 func TestFailedReplacement(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a")
-		w.giver.keep(backend.ReplacementReady, "t1")
-		w.giver.keep(backend.ReplacementFailed, "t2")
+		w.releaser.keep(backend.ReplacementReady, "t1")
+		w.releaser.keep(backend.ReplacementFailed, "t2")
 		l := &log{}
 		p := w.pipeline(withLog(l))
 		stop := w.running(p)
@@ -154,10 +154,10 @@ func TestFailedReplacement(t *testing.T) {
 
 // A notice ends the wait for replacements and for budgets.
 func TestNoticeMidDrain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a", "a")
-		w.giver.keep(backend.ReplacementWaiting, "t1")
+		w.releaser.keep(backend.ReplacementWaiting, "t1")
 		p := w.pipeline()
 		stop := w.running(p)
 		w.begin(p, "a", after("t1"))
@@ -180,7 +180,7 @@ func TestNoticeMidDrain(t *testing.T) {
 // A provider that announces to take a node and does not must not leave it
 // cordoned.
 func TestNoticeThatDoesNotComeTrue(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a", "a")
 		w.budget("web", "web", 0)
@@ -211,7 +211,7 @@ func TestVolumes(t *testing.T) {
 		{"never detached", 7 * time.Minute, 6*time.Minute + 8*time.Second},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inFixture(t, func(t *testing.T, w *fixture) {
 				w.node("a")
 				w.app("db", "a")
 				w.node("b")
@@ -226,11 +226,11 @@ func TestVolumes(t *testing.T) {
 					w.must(w.api.Delete(context.Background(), volume))
 				}()
 				time.Sleep(x.want - 10*time.Second)
-				if slices.Contains(w.giver.called(), "release a") {
+				if slices.Contains(w.releaser.called(), "release a") {
 					t.Error("it was given back with a volume attached")
 				}
 				time.Sleep(10 * time.Second)
-				if !slices.Contains(w.giver.called(), "release a") {
+				if !slices.Contains(w.releaser.called(), "release a") {
 					t.Errorf("it was not given back %v after the start", time.Since(start))
 				}
 				time.Sleep(x.comeOff)
@@ -243,9 +243,9 @@ func TestVolumes(t *testing.T) {
 
 // The backend may ask for patience; from its acceptance on nothing is undone.
 func TestReleaseNotYet(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
-		w.giver.notYet = 20
+		w.releaser.notYet = 20
 		p := w.pipeline()
 		stop := w.running(p)
 		w.begin(p, "a")
@@ -266,23 +266,23 @@ func TestReleaseNotYet(t *testing.T) {
 func TestHolds(t *testing.T) {
 	for _, x := range []struct {
 		reason string
-		set    func(*world)
+		set    func(*fixture)
 		order  func(*policy.Node, *policy.Drain)
 	}{
-		{reason: "BarePod", set: func(w *world) { w.pod("", "a") }},
-		{reason: "NotSafeToEvict", set: func(w *world) {
+		{reason: "BarePod", set: func(w *fixture) { w.pod("", "a") }},
+		{reason: "NotSafeToEvict", set: func(w *fixture) {
 			w.pod("web", "a", func(p *corev1.Pod) { p.Annotations[annotationSafeToEvict] = "false" })
 		}},
-		{reason: "DoNotDisrupt", set: func(w *world) {
+		{reason: "DoNotDisrupt", set: func(w *fixture) {
 			w.pod("web", "a", func(p *corev1.Pod) { p.Annotations[annotationDoNotDisrupt] = "true" })
 		}},
-		{reason: "SeveralBudgets", set: func(w *world) { w.app("web", "a"); w.budget("x", "web", 1); w.budget("y", "web", 1) }},
-		{reason: "BudgetAllowsNone", set: func(w *world) { w.app("web", "a"); w.budget("x", "web", 0) }},
-		{reason: "Cordoned", set: func(w *world) { w.change("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }},
-		{reason: "InProgress", set: func(*world) {}, order: func(n *policy.Node, _ *policy.Drain) { n.ActedBy = policy.ActorKarpenter }},
+		{reason: "SeveralBudgets", set: func(w *fixture) { w.app("web", "a"); w.budget("x", "web", 1); w.budget("y", "web", 1) }},
+		{reason: "BudgetAllowsNone", set: func(w *fixture) { w.app("web", "a"); w.budget("x", "web", 0) }},
+		{reason: "Cordoned", set: func(w *fixture) { w.change("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }},
+		{reason: "InProgress", set: func(*fixture) {}, order: func(n *policy.Node, _ *policy.Drain) { n.ActedBy = policy.ActorKarpenter }},
 	} {
 		t.Run(x.reason, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inFixture(t, func(t *testing.T, w *fixture) {
 				w.node("a")
 				x.set(w)
 				p := w.pipeline()
@@ -305,7 +305,7 @@ func TestHolds(t *testing.T) {
 // says so.
 func TestGentle(t *testing.T) {
 	for _, gentle := range []bool{true, false} {
-		inWorld(t, func(t *testing.T, w *world) {
+		inFixture(t, func(t *testing.T, w *fixture) {
 			w.node("a")
 			w.app("web", "a", "a", "a")
 			w.app("one", "a")
@@ -339,10 +339,10 @@ func TestGentle(t *testing.T) {
 // A node that is deleted while it is drained takes its drain with it, and what
 // was kept for it is settled.
 func TestNodeDeletedUnderUs(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a")
-		w.giver.keep(backend.ReplacementWaiting, "t1")
+		w.releaser.keep(backend.ReplacementWaiting, "t1")
 		l := &log{}
 		p := w.pipeline(withLog(l))
 		stop := w.running(p)
@@ -362,7 +362,7 @@ func TestNodeDeletedUnderUs(t *testing.T) {
 // A replacement that two nodes are emptied onto is kept until both have moved, and
 // given free when both are undone at once.
 func TestSharedReplacement(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.node("b")
 		w.app("web", "a")
@@ -371,11 +371,11 @@ func TestSharedReplacement(t *testing.T) {
 			grace := int64(1 << 20)
 			p.Spec.TerminationGracePeriodSeconds = &grace
 		})
-		w.giver.keep(backend.ReplacementReady, "t1")
+		w.releaser.keep(backend.ReplacementReady, "t1")
 		kept := func() bool {
-			w.giver.mu.Lock()
-			defer w.giver.mu.Unlock()
-			return w.giver.kept["t1"]
+			w.releaser.mu.Lock()
+			defer w.releaser.mu.Unlock()
+			return w.releaser.kept["t1"]
 		}
 		p := w.pipeline()
 		stop := w.running(p)
@@ -409,7 +409,7 @@ func TestSharedReplacement(t *testing.T) {
 
 // A pod that never ends does not keep the node cordoned for ever.
 func TestStuckPod(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a")
 		w.pod("stuck", "a", func(p *corev1.Pod) {
@@ -437,7 +437,7 @@ func TestStuckPod(t *testing.T) {
 // A notice that comes while pods are being evicted is written down, so that a new
 // leader goes on and does not undo.
 func TestNoticeIsKept(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a")
 		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))

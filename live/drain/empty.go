@@ -64,7 +64,7 @@ func (r *round) turn(d *drain, pod *corev1.Pod, t *try) bool {
 	if r.now().Before(t.retryAt) {
 		return false
 	}
-	late := d.urgent() && t.grace == 0 // it was not told yet that it must hurry
+	late := d.urgent() && t.grace == 0 // it was not yet given a shorter grace
 	if pod.DeletionTimestamp != nil {
 		return late && pod.DeletionTimestamp.After(d.ReclaimAt.Std())
 	}

@@ -54,7 +54,7 @@ type Reply struct {
 
 // Evict asks for the eviction of the very pod p, which is never mistaken for a
 // later one of its name. Grace is nil for the pod's own grace period. A dry run
-// tells what the answer would be.
+// reports what the answer would be.
 func Evict(ctx context.Context, c client.Client, p *corev1.Pod, grace *int64, dryRun bool) Reply {
 	e := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},

@@ -31,7 +31,7 @@ func quick(c *Config) {
 var all = flag.Bool("all", false, "strike with every error, not with one in three at random")
 
 // TestErrors strikes every kind of call with every kind of error for three
-// minutes, and then lets the world be calm: whatever became of the drain, nothing
+// minutes, and then lets the fixture be calm: whatever became of the drain, nothing
 // of ours may be left, and nothing may crash.
 func TestErrors(t *testing.T) {
 	resource := schema.GroupResource{Resource: "things"}
@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d", op, name, nth), func(t *testing.T) {
-					inWorld(t, func(t *testing.T, w *world) { strike(w, on(op, nth, 0, faults[name])) })
+					inFixture(t, func(t *testing.T, w *fixture) { strike(w, on(op, nth, 0, faults[name])) })
 				})
 			}
 		}
@@ -71,13 +71,13 @@ func TestErrors(t *testing.T) {
 }
 
 // strike drains two nodes, one of them under a notice later, with a fault.
-func strike(w *world, fault func(string) error) {
+func strike(w *fixture, fault func(string) error) {
 	w.node("a")
 	w.node("b")
 	w.node("c")
 	w.app("web", "a", "a", "b")
 	w.budget("x", "web", 1)
-	w.giver.keep(backend.ReplacementReady, "t1")
+	w.releaser.keep(backend.ReplacementReady, "t1")
 	p := w.pipeline(quick)
 	stop := w.running(p)
 	w.faulty(fault)
@@ -97,7 +97,7 @@ func strike(w *world, fault func(string) error) {
 	w.faulty(nil)
 	time.Sleep(100 * time.Second)
 	stop()
-	w.giver.forgetUnordered(p, "t1")
+	w.releaser.forgetUnordered(p, "t1")
 	w.clean("after the fault")
 	if len(p.Status()) > 0 {
 		w.t.Errorf("drains are left: %+v", p.Status())
@@ -106,7 +106,7 @@ func strike(w *world, fault func(string) error) {
 
 // forgetUnordered drops what is kept for a drain that was refused before it was
 // an order: the error said so, and the plan is made anew.
-func (g *giver) forgetUnordered(p *Reconciler, tokens ...string) {
+func (g *releaser) forgetUnordered(p *Reconciler, tokens ...string) {
 	if len(p.Status()) == 0 && len(g.calls) == 0 {
 		g.forget(tokens)
 	}
@@ -154,7 +154,7 @@ type crash struct {
 	urgent bool
 	nth    int  // the call at which it dies
 	late   bool // after the call has had its effect
-	next   permit.Verdict
+	next   permit.Decision
 }
 
 // crashes returns the points of a drain, all of them or every nth.
@@ -162,10 +162,10 @@ func crashes(t *testing.T, every int) []crash {
 	var all []crash
 	for _, urgent := range []bool{false, true} {
 		k := &killer{nth: -1}
-		inWorld(t, func(_ *testing.T, w *world) { killedAt(w, k, crash{urgent: urgent, next: permit.Active}) })
+		inFixture(t, func(_ *testing.T, w *fixture) { killedAt(w, k, crash{urgent: urgent, next: permit.Active}) })
 		for nth := 1; nth <= k.n; nth++ {
 			for _, late := range []bool{false, true} {
-				for _, next := range []permit.Verdict{permit.Active, permit.Off, permit.Stopped, permit.Gone} {
+				for _, next := range []permit.Decision{permit.Active, permit.Off, permit.Stopped, permit.Gone} {
 					all = append(all, crash{urgent, nth, late, next})
 				}
 			}
@@ -187,7 +187,7 @@ func crashes(t *testing.T, every int) []crash {
 func TestRule11Killed(t *testing.T) {
 	table := crashes(t, crashEvery)
 	for _, c := range table {
-		inWorld(t, func(t *testing.T, w *world) {
+		inFixture(t, func(t *testing.T, w *fixture) {
 			if !killedAt(w, &killer{nth: c.nth, late: c.late}, c) {
 				t.Errorf("call %d did not come", c.nth)
 			}
@@ -201,14 +201,14 @@ func TestRule11Killed(t *testing.T) {
 
 // killedAt drains node a until k kills the process, and has another settle it. It
 // reports whether the process was killed before it was done.
-func killedAt(w *world, k *killer, c crash) bool {
+func killedAt(w *fixture, k *killer, c crash) bool {
 	ctx, where := context.Background(), func() string { return fmt.Sprintf("%+v, killed at %s", c, k.last) }
 	w.node("a")
 	w.node("b")
 	w.app("web", "a", "a", "b")
 	w.budget("x", "web", 1)
 	w.attach("a")
-	w.giver.keep(backend.ReplacementReady, "t1")
+	w.releaser.keep(backend.ReplacementReady, "t1")
 	_, with := governed()
 	p := w.pipeline(quick, with, func(c *Config) { c.Parallel = 1 })
 	w.must(p.adopt(ctx))
@@ -251,14 +251,14 @@ func killedAt(w *world, k *killer, c crash) bool {
 		time.Sleep(5 * time.Second)
 	}
 	stop()
-	w.giver.settleLaunched("t1")
+	w.releaser.settleLaunched("t1")
 	w.clean("%s", where())
 	return true
 }
 
 // settleLaunched drops what is kept for a launch whose drain died before it was
 // written down anywhere. That is the backend's to find: nobody else knows of it.
-func (g *giver) settleLaunched(token string) {
+func (g *releaser) settleLaunched(token string) {
 	if !slices.Contains(g.calls, "prepare a") {
 		g.forget([]string{token})
 	}
@@ -267,13 +267,13 @@ func (g *giver) settleLaunched(token string) {
 // TestRule11Recover holds that a new leader finishes what is under a notice,
 // undoes the rest and says which.
 func TestRule11Recover(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		for _, name := range []string{"empty", "notice", "stuck", "broken", "late", "theirs"} {
 			w.node(name)
 		}
 		w.app("web", "stuck", "notice")
 		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
-		w.giver.notYet = 2
+		w.releaser.notYet = 2
 		p := w.pipeline()
 		ctx := context.Background()
 		w.begin(p, "notice", notice(2*time.Minute))
@@ -322,7 +322,7 @@ func TestRule11Recover(t *testing.T) {
 // TestRule11RecoverLater holds that an API server that is down at first, and a
 // backend that fails, are waited for.
 func TestRule11RecoverLater(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a")
 		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
@@ -360,7 +360,7 @@ func TestRandomDrains(t *testing.T) {
 	first := testenv.Seed(t)
 	for i := range uint64(randomDrains) {
 		seed := first + i
-		inWorld(t, func(t *testing.T, w *world) { playRandom(w, rand.New(rand.NewPCG(seed, 0))) })
+		inFixture(t, func(t *testing.T, w *fixture) { playRandom(w, rand.New(rand.NewPCG(seed, 0))) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -369,7 +369,7 @@ func TestRandomDrains(t *testing.T) {
 
 // A play is one random schedule.
 type play struct {
-	*world
+	*fixture
 	rnd    *rand.Rand
 	p      *Reconciler
 	stop   func()
@@ -377,8 +377,8 @@ type play struct {
 	taken  map[string]time.Time // when the provider takes a node
 }
 
-func playRandom(w *world, rnd *rand.Rand) {
-	x := &play{world: w, rnd: rnd, taken: map[string]time.Time{}}
+func playRandom(w *fixture, rnd *rand.Rand) {
+	x := &play{fixture: w, rnd: rnd, taken: map[string]time.Time{}}
 	x.furnish()
 	x.restart()
 	chance := 0.1 * rnd.Float64()
@@ -405,9 +405,9 @@ func playRandom(w *world, rnd *rand.Rand) {
 	if left := x.p.Status(); len(left) > 0 {
 		w.t.Errorf("drains are left: %+v", left)
 	}
-	w.giver.mu.Lock()
-	clear(w.giver.kept) // of orders that died with their process
-	w.giver.mu.Unlock()
+	w.releaser.mu.Lock()
+	clear(w.releaser.kept) // of orders that died with their process
+	w.releaser.mu.Unlock()
 	w.clean("at the end")
 }
 
@@ -471,7 +471,7 @@ func (x *play) drain(name string) {
 	for range x.rnd.IntN(3) {
 		x.tokens++
 		token := fmt.Sprintf("t%d", x.tokens)
-		x.giver.keep(backend.Replacement(x.rnd.IntN(3)), token)
+		x.releaser.keep(backend.Replacement(x.rnd.IntN(3)), token)
 		d.After = append(d.After, token)
 	}
 	d.Gentle = x.rnd.IntN(2) == 0

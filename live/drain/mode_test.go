@@ -19,12 +19,12 @@ import (
 
 // governed returns an authority that lets all be done, and what has a reconciler ask it.
 func governed() (*fakeAuthority, func(*Config)) {
-	a := &fakeAuthority{verdict: permit.Active}
+	a := &fakeAuthority{decision: permit.Active}
 	return a, func(c *Config) { c.Authority = a }
 }
 
 // reach brings the drain of a node to a phase.
-func (w *world) reach(p *Reconciler, node string, want Phase) {
+func (w *fixture) reach(p *Reconciler, node string, want Phase) {
 	w.t.Helper()
 	for range 120 {
 		if phase(p, node) == want {
@@ -44,26 +44,26 @@ func (w *world) reach(p *Reconciler, node string, want Phase) {
 // they are. Within two seconds no pod is evicted any more, and all is taken back but of
 // nodes that the provider or the backend takes.
 func TestModeAtEveryPhase(t *testing.T) {
-	for _, verdict := range []permit.Verdict{permit.Off, permit.Shadow, permit.Stopped, permit.Conflict, permit.Gone} {
+	for _, decision := range []permit.Decision{permit.Off, permit.Shadow, permit.Stopped, permit.Conflict, permit.Gone} {
 		for _, at := range []Phase{PhaseChecking, PhaseWaiting, PhaseEvicting, PhaseDetaching, PhaseReleasing} {
 			for _, urgent := range []bool{false, true} {
 				if urgent && at == PhaseWaiting {
 					continue // it does not wait
 				}
-				t.Run(fmt.Sprintf("%s/%s/urgent %t", verdict, at, urgent), func(t *testing.T) {
-					inWorld(t, func(_ *testing.T, w *world) { stoppedAt(w, verdict, at, urgent) })
+				t.Run(fmt.Sprintf("%s/%s/urgent %t", decision, at, urgent), func(t *testing.T) {
+					inFixture(t, func(_ *testing.T, w *fixture) { stoppedAt(w, decision, at, urgent) })
 				})
 			}
 		}
 	}
 }
 
-func stoppedAt(w *world, verdict permit.Verdict, at Phase, urgent bool) {
+func stoppedAt(w *fixture, decision permit.Decision, at Phase, urgent bool) {
 	authority, with := governed()
 	w.node("a")
 	w.node("b")
 	w.app("web", "a", "a", "b")
-	w.giver.keep(backend.ReplacementReady, "t1")
+	w.releaser.keep(backend.ReplacementReady, "t1")
 	p := w.pipeline(quick, with)
 	w.must(p.adopt(context.Background()))
 	changes := []func(*policy.Node, *policy.Drain){after("t1")}
@@ -72,22 +72,22 @@ func stoppedAt(w *world, verdict permit.Verdict, at Phase, urgent bool) {
 	}
 	switch at {
 	case PhaseWaiting:
-		w.giver.keep(backend.ReplacementWaiting, "t1")
+		w.releaser.keep(backend.ReplacementWaiting, "t1")
 	case PhaseEvicting:
 		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
 	case PhaseDetaching:
 		w.attach("a")
 	case PhaseReleasing:
-		w.giver.notYet = 1000
+		w.releaser.notYet = 1000
 	}
 	w.begin(p, "a", changes...)
 	w.reach(p, "a", at)
 	w.faulty(nil)
-	w.giver.notYet = 0
-	authority.say(verdict)
+	w.releaser.notYet = 0
+	authority.say(decision)
 	stop := w.running(p)
 	time.Sleep(2 * time.Second)
-	before, released := len(w.evicted()), strings.Join(w.giver.called(), ",")
+	before, released := len(w.evicted()), strings.Join(w.releaser.called(), ",")
 	time.Sleep(90 * time.Second)
 	if urgent {
 		w.reclaim("a")
@@ -95,18 +95,18 @@ func stoppedAt(w *world, verdict permit.Verdict, at Phase, urgent bool) {
 	}
 	stop()
 	if n := len(w.evicted()); n != before {
-		w.t.Errorf("%d pods were evicted while the pool is %s", n-before, verdict)
+		w.t.Errorf("%d pods were evicted while the pool is %s", n-before, decision)
 	}
-	if strings.Count(strings.Join(w.giver.called(), ","), "release a") != strings.Count(released, "release a") {
-		w.t.Errorf("the node was given back while the pool is %s", verdict)
+	if strings.Count(strings.Join(w.releaser.called(), ","), "release a") != strings.Count(released, "release a") {
+		w.t.Errorf("the node was given back while the pool is %s", decision)
 	}
-	w.clean("%s at %s", verdict, at)
+	w.clean("%s at %s", decision, at)
 }
 
 // TestStoppedUnderNotice: a node that the provider takes stays cordoned with its pods
 // while its pool may not be changed, and is emptied as soon as it may again.
 func TestStoppedUnderNotice(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		authority, with := governed()
 		w.node("a")
 		w.app("web", "a", "a")
@@ -134,7 +134,7 @@ func TestStoppedUnderNotice(t *testing.T) {
 // goes on, however they run beside each other.
 func TestBudgetIsReserved(t *testing.T) {
 	for _, allowed := range []int{1, 3} {
-		inWorld(t, func(t *testing.T, w *world) {
+		inFixture(t, func(t *testing.T, w *fixture) {
 			authority, with := governed()
 			n := intstr.FromInt32(int32(allowed))
 			authority.budget = &n
@@ -182,7 +182,7 @@ func TestBudgetIsReserved(t *testing.T) {
 // TestMarksAreLookedForAgain: what a process before left is found and taken back also
 // where listing the nodes fails at the start.
 func TestMarksAreLookedForAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.change("a", func(n *corev1.Node) { cordon(n, &state{Phase: PhaseEvicting, Pool: "web"}) })
 		w.faulty(on("list NodeList", 1, 3, errors.New("unreachable")))
@@ -197,7 +197,7 @@ func TestMarksAreLookedForAgain(t *testing.T) {
 // TestMarksOfOthersTime: marks that come to a node while we run, as from a process that
 // was asleep, are taken back as well.
 func TestMarksOfOthersTime(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		p := w.pipeline()
 		stop := w.running(p)
@@ -209,15 +209,17 @@ func TestMarksOfOthersTime(t *testing.T) {
 	})
 }
 
-// A hangingGiver prepares nothing until it is released, but for node x.
-type hangingGiver struct {
-	*giver
+// A hangingReleaser prepares nothing until it is released, but for node x.
+type hangingReleaser struct {
+	*releaser
 	release chan struct{}
 }
 
-func (g *hangingGiver) Giver(string, policy.Provisioner) (backend.Giver, error) { return g, nil }
+func (g *hangingReleaser) NodeReleaser(string, policy.Provisioner) (backend.NodeReleaser, error) {
+	return g, nil
+}
 
-func (g *hangingGiver) Prepare(ctx context.Context, n *corev1.Node) error {
+func (g *hangingReleaser) Prepare(ctx context.Context, n *corev1.Node) error {
 	if n.Name == "x" {
 		return nil
 	}
@@ -225,15 +227,15 @@ func (g *hangingGiver) Prepare(ctx context.Context, n *corev1.Node) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-g.release:
-		return g.giver.Prepare(ctx, n)
+		return g.releaser.Prepare(ctx, n)
 	}
 }
 
 // TestNoticeOvertakes: the drain of a node under notice begins at once though the places
 // of all others are taken by calls that hang, also for a node that is being worked on.
 func TestNoticeOvertakes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		hang := &hangingGiver{giver: w.giver, release: make(chan struct{})}
+	inFixture(t, func(t *testing.T, w *fixture) {
+		hang := &hangingReleaser{releaser: w.releaser, release: make(chan struct{})}
 		cfg := DefaultConfig()
 		cfg.Parallel = 4
 		p, err := New(cfg, w.client(), w.client(), hang)
@@ -261,7 +263,7 @@ func TestNoticeOvertakes(t *testing.T) {
 // TestNoticeIsUnplanned: a drain that a notice ordered says so until a plan orders it, and
 // one that a plan ordered first never does.
 func TestNoticeIsUnplanned(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.node("b")
 		p := w.pipeline()

@@ -40,7 +40,7 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	case r.now().Before(d.retryAt):
 		return d.Phase, nil
 	}
-	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
+	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
@@ -57,7 +57,7 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 			return d.Phase, err
 		}
 	}
-	err = r.write(ctx, d, func(ctx context.Context) error { return giver.Prepare(ctx, node) })
+	err = r.write(ctx, d, func(ctx context.Context) error { return releaser.Prepare(ctx, node) })
 	held := new(backend.Held)
 	switch {
 	case err == nil:
@@ -80,13 +80,13 @@ func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	if len(d.After) == 0 {
 		return r.cordon(ctx, d, node)
 	}
-	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
+	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
 	var how backend.Replacement
 	err = r.call(ctx, func(ctx context.Context) (err error) {
-		how, err = giver.Replaced(ctx, d.After)
+		how, err = releaser.Replaced(ctx, d.After)
 		return err
 	})
 	wait := "waiting for its replacements"
@@ -132,7 +132,7 @@ func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	if _, ours := node.Annotations[AnnotationCordon]; !ours && !d.urgent() {
 		return d.fail("Cordoned", "somebody else cordoned the node"), nil
 	}
-	r.tell(node, corev1.EventTypeNormal, "Draining", "Drain", "%s: %s", d.Why, d.Text)
+	r.report(node, corev1.EventTypeNormal, "Draining", "Drain", "%s: %s", d.Why, d.Text)
 	return PhaseEvicting, nil
 }
 
@@ -218,7 +218,7 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 // settled before: the pods have moved, and once the node is gone nothing would
 // tell a new leader of them.
 func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
-	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
+	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
@@ -238,11 +238,11 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
 	}
 	if err == nil && !d.settled {
-		err = r.write(ctx, d, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) })
+		err = r.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.p.freed(d)) })
 		d.settled = err == nil
 	}
 	if err == nil {
-		err = r.write(ctx, d, func(ctx context.Context) error { return giver.Release(ctx, node) })
+		err = r.write(ctx, d, func(ctx context.Context) error { return releaser.Release(ctx, node) })
 	}
 	return r.released(d, node, err)
 }
@@ -252,7 +252,7 @@ func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) 
 	held := new(backend.Held)
 	switch {
 	case err == nil:
-		r.tell(node, corev1.EventTypeNormal, "Drained", "Drain", "the node is empty and was given back")
+		r.report(node, corev1.EventTypeNormal, "Drained", "Drain", "the node is empty and was given back")
 		return PhaseReleased, nil
 	case errors.As(err, &held) && !d.mayBe:
 		return d.fail(held.Reason, held.Message), nil

@@ -17,7 +17,7 @@ import (
 
 // ranking returns a snapshot in which the pods of a Deployment stand on node a,
 // with the costs that they have.
-func ranking(w *world, cost int32) (*policy.Snapshot, *policy.DeletionCost) {
+func ranking(w *fixture, cost int32) (*policy.Snapshot, *policy.DeletionCost) {
 	s := &policy.Snapshot{
 		Pools:     []policy.Pool{{Name: "web"}},
 		Nodes:     []policy.Node{{Name: "a", Phase: policy.NodeInitialized}},
@@ -34,7 +34,7 @@ func ranking(w *world, cost int32) (*policy.Snapshot, *policy.DeletionCost) {
 }
 
 // cost returns the annotations of a pod.
-func (w *world) cost(name string) (cost, owner string) {
+func (w *fixture) cost(name string) (cost, owner string) {
 	p := &corev1.Pod{}
 	w.must(w.api.Get(context.Background(), client.ObjectKey{Namespace: space, Name: name}, p))
 	return p.Annotations[AnnotationCost], p.Annotations[AnnotationCostOwner]
@@ -43,7 +43,7 @@ func (w *world) cost(name string) (cost, owner string) {
 // TestRank gives pods a cost, and takes away what it gave. A user's own is never
 // touched, also where it comes after ours.
 func TestRank(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.node("b")
 		plain := w.pod("web", "a").Name
@@ -81,7 +81,7 @@ func TestRank(t *testing.T) {
 // is on another node by now keeps what it has, and that a write which fails is
 // told and leaves the others alone.
 func TestRankMoved(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		one, two := w.pod("web", "a").Name, w.pod("web", "a").Name
 		moved := w.pod("web", "b").Name // the snapshot is older than its move
@@ -105,7 +105,7 @@ func TestRankMoved(t *testing.T) {
 
 // TestRankPermit holds that a cost is written on behalf of the pool of the node.
 func TestRankPermit(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.pod("web", "a")
 		s, x := ranking(w, -5)

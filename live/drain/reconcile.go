@@ -157,7 +157,7 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
 		return false, nil
 	}
-	v, err := r.p.verdict(ctx, d.Pool)
+	v, err := r.p.decision(ctx, d.Pool)
 	if err != nil {
 		return true, err
 	}
@@ -189,8 +189,8 @@ func (d *drain) unwanted(now time.Time, lateMax time.Duration) bool {
 	return !d.urgent() || now.Sub(d.ReclaimAt.Std()) > lateMax
 }
 
-// verdict returns how far a pool may go now.
-func (p *Reconciler) verdict(ctx context.Context, pool string) (permit.Verdict, error) {
+// decision returns how far a pool may go now.
+func (p *Reconciler) decision(ctx context.Context, pool string) (permit.Decision, error) {
 	if p.cfg.Authority == nil {
 		return permit.Active, nil
 	}
@@ -198,7 +198,7 @@ func (p *Reconciler) verdict(ctx context.Context, pool string) (permit.Verdict, 
 }
 
 // refusal says why a drain is not gone on with, as a CamelCase reason and a sentence.
-func refusal(v permit.Verdict, pool string) (reason, text string) {
+func refusal(v permit.Decision, pool string) (reason, text string) {
 	switch v {
 	case permit.Stopped:
 		return "Stopped", "the kill switch is on"
@@ -395,10 +395,10 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	if d.Phase != PhaseUndoing {
 		r.enter(d, PhaseReleased)
 	}
-	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
+	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		r.p.cfg.Log.Warn("nothing is settled", "node", d.node, "error", err)
-	} else if err := r.write(ctx, d, func(ctx context.Context) error { return giver.Settle(ctx, r.p.freed(d)) }); err != nil {
+	} else if err := r.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.p.freed(d)) }); err != nil {
 		return fmt.Errorf("settling its replacements: %w", err)
 	}
 	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {
@@ -427,11 +427,11 @@ func (r *round) end(d *drain, node *corev1.Node, outcome Outcome, reason, messag
 		p.cfg.Meter.Ended(result)
 	}
 	if node != nil {
-		r.tell(node, corev1.EventTypeWarning, reason, "DrainEnded", "drain %s: %s", outcome, message)
+		r.report(node, corev1.EventTypeWarning, reason, "DrainEnded", "drain %s: %s", outcome, message)
 	}
 }
 
-func (r *round) tell(node *corev1.Node, kind, reason, action, note string, args ...any) {
+func (r *round) report(node *corev1.Node, kind, reason, action, note string, args ...any) {
 	if e := r.p.cfg.Events; e != nil {
 		e.Eventf(node, nil, kind, reason, action, note, args...)
 	}

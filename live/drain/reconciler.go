@@ -38,7 +38,7 @@ type Phase string
 // are found again by looking.
 const (
 	PhaseChecking  Phase = "checking"  // may its pods be evicted? nothing was done yet
-	PhasePreparing Phase = "preparing" // the backend is told
+	PhasePreparing Phase = "preparing" // the backend prepares
 	PhaseWaiting   Phase = "waiting"   // prepared; for the replacements
 	PhaseEvicting  Phase = "evicting"  // cordoned; its pods go
 	PhaseDetaching Phase = "detaching" // empty; its volumes go
@@ -96,10 +96,10 @@ type Status struct {
 
 // A Reconciler drains nodes. It may be used by several goroutines.
 type Reconciler struct {
-	cfg    Config
-	client client.Client
-	reader client.Reader
-	givers Givers
+	cfg       Config
+	client    client.Client
+	reader    client.Reader
+	releasers NodeReleasers
 
 	// ordinary has a place for each node that is worked on at the same time without a
 	// notice. There are more workers than places, so that one is free for a notice.
@@ -140,7 +140,7 @@ type drain struct {
 	reset   bool         // what the node carries is out of date
 	tries   map[types.UID]*try
 
-	// outcome is what an undo is to be told as; reason its CamelCase reason.
+	// outcome is what an undo is reported as; reason its CamelCase reason.
 	outcome Outcome
 	reason  string
 
@@ -165,14 +165,14 @@ type order struct {
 type try struct {
 	asked   time.Time // when it was last accepted; zero if not
 	retryAt time.Time
-	grace   int64 // seconds that it was told; 0 means its own
+	grace   int64 // seconds that it was given; 0 means its own
 	refused int   // how often it was refused under the notice
 	answer  Reply
 }
 
 // New returns a reconciler that reads from c's cache, which must have the indexes of
 // [SetupIndexes], and confirms by r, which must read from the API server.
-func New(cfg Config, c client.Client, r client.Reader, g Givers) (*Reconciler, error) {
+func New(cfg Config, c client.Client, r client.Reader, g NodeReleasers) (*Reconciler, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func New(cfg Config, c client.Client, r client.Reader, g Givers) (*Reconciler, e
 		cfg.Urgent = c
 	}
 	return &Reconciler{
-		cfg: cfg, client: c, reader: r, givers: g, ordinary: make(chan struct{}, cfg.Parallel),
+		cfg: cfg, client: c, reader: r, releasers: g, ordinary: make(chan struct{}, cfg.Parallel),
 		drains: map[string]*drain{}, evicted: map[types.UID]time.Time{},
 	}, nil
 }
@@ -260,7 +260,7 @@ func (p *Reconciler) add(d *drain) {
 	p.enqueue(d)
 }
 
-// hurry tells the drain of a node, if there is one, what has become known of it.
+// hurry passes what has become known of a node to its drain, if there is one.
 func (p *Reconciler) hurry(node string, reclaimAt policy.Time, gentle *bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,7 +36,7 @@ func on(op string, nth, last int, err error) func(string) error {
 	}
 }
 
-func (w *world) faulty(f func(string) error) {
+func (w *fixture) faulty(f func(string) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = f
@@ -46,11 +46,11 @@ func (w *world) faulty(f func(string) error) {
 // is told, the replacements come, the node is tainted, pods go, and only then is
 // it given back.
 func TestRule05Order(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.app("web", "a", "a")
 		w.node("b")
-		w.giver.keep(backend.ReplacementReady, "t1")
+		w.releaser.keep(backend.ReplacementReady, "t1")
 		var calls []string
 		w.faulty(func(op string) error {
 			if op == "prepare" || op == "replaced" || op == "evict" || op == "release" || op == "patch Node" {
@@ -98,7 +98,7 @@ func TestRule10Answers(t *testing.T) {
 		{"rehearsal of several budgets", on("rehearse", 1, 0, several), "SeveralBudgets", 5 * time.Second, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inFixture(t, func(t *testing.T, w *fixture) {
 				w.node("a")
 				w.app("web", "a")
 				w.node("b")
@@ -204,7 +204,7 @@ func TestRule10Protection(t *testing.T) {
 // critical first, with a grace period that fits and is never 0. What a budget
 // blocks goes down with the node.
 func TestRule10Notice(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		long, high := int64(600), int32(1000)
 		w.pod("", "a")
@@ -265,7 +265,7 @@ func TestRule10Grace(t *testing.T) {
 // TestRule10Shortened holds that a pod which ends too slowly is told so when the
 // notice comes, once.
 func TestRule10Shortened(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		now := time.Now()
 		long := int64(600)
 		p := w.pipeline()
@@ -333,7 +333,7 @@ func TestRule11Ownership(t *testing.T) {
 		{"cordon taken over", func(n *corev1.Node) { delete(n.Annotations, AnnotationCordon); annotate(n, "test/cordoned", "x") }, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inFixture(t, func(t *testing.T, w *fixture) {
 				w.node("a")
 				w.app("web", "a")
 				w.change("a", func(n *corev1.Node) {
@@ -367,7 +367,7 @@ func TestRule11Ownership(t *testing.T) {
 // TestRule11NoticeOnCordonedNode holds that a person's cordon stays theirs also
 // where the provider takes the node and then does not.
 func TestRule11NoticeOnCordonedNode(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.pod("stuck", "a", func(p *corev1.Pod) {
 			p.Annotations[stopsAfter] = "1h"
@@ -396,7 +396,7 @@ func TestRule11NoticeOnCordonedNode(t *testing.T) {
 // TestRule11Conflict holds that taints and cordons that others write at the same
 // time survive: the list of taints is one.
 func TestRule11Conflict(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		n := 0
 		w.faulty(func(op string) error {
@@ -419,7 +419,7 @@ func TestRule11Conflict(t *testing.T) {
 			_ = p.Pass(context.Background())
 			time.Sleep(time.Second)
 		}
-		p.cfg.Authority = &fakeAuthority{verdict: permit.Stopped}
+		p.cfg.Authority = &fakeAuthority{decision: permit.Stopped}
 		_, err := p.settled(context.Background())
 		w.must(err)
 		if x := w.read("a"); n != 7 || len(x.Spec.Taints) != n {
@@ -431,7 +431,7 @@ func TestRule11Conflict(t *testing.T) {
 
 // TestRule14Fence holds that nothing is written once somebody else may lead.
 func TestRule14Fence(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
 		w.node("b")
 		w.app("web", "a", "b")
@@ -444,8 +444,8 @@ func TestRule14Fence(t *testing.T) {
 				t.Errorf("the pass says %v", err)
 			}
 		}
-		if len(w.evicted()) > 0 || len(w.giver.called()) > 0 {
-			t.Errorf("evicted %v, called %v", w.evicted(), w.giver.called())
+		if len(w.evicted()) > 0 || len(w.releaser.called()) > 0 {
+			t.Errorf("evicted %v, called %v", w.evicted(), w.releaser.called())
 		}
 		w.clean("behind the fence")
 	})
@@ -453,15 +453,15 @@ func TestRule14Fence(t *testing.T) {
 
 // TestRule20Halt holds what the kill switch undoes and what it leaves.
 func TestRule20Halt(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		for _, name := range []string{"empty", "notice", "stuck", "waiting"} {
 			w.node(name)
 		}
 		w.app("web", "stuck", "notice", "waiting")
 		w.budget("x", "web", 1)
-		w.giver.keep(backend.ReplacementWaiting, "t1")
+		w.releaser.keep(backend.ReplacementWaiting, "t1")
 		w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
-		authority := &fakeAuthority{verdict: permit.Active}
+		authority := &fakeAuthority{decision: permit.Active}
 		p := w.pipeline(func(c *Config) { c.Authority = authority })
 		w.must(p.adopt(t.Context()))
 		ctx := context.Background()
@@ -505,7 +505,7 @@ func TestRule20Halt(t *testing.T) {
 // TestRule20Shutdown holds that a graceful end finishes what is empty and undoes
 // the rest.
 func TestRule20Shutdown(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("empty")
 		w.node("full")
 		w.app("web", "full")
@@ -519,9 +519,9 @@ func TestRule20Shutdown(t *testing.T) {
 		if !slices.Equal(s.Undone, []string{"full"}) || !slices.Equal(s.Left, []string{"empty: it is empty and was given back"}) {
 			t.Errorf("settled %+v", s)
 		}
-		w.giver.take()
+		w.releaser.take()
 		time.Sleep(6 * time.Second)
-		w.giver.take()
+		w.releaser.take()
 		w.clean("after the end")
 	})
 }
@@ -536,7 +536,7 @@ func TestRule09HeldUnderNotice(t *testing.T) {
 		{backend.Hold("DoNotDisrupt", "the user protects it"), 1},
 		{backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is ending it"), 0},
 	} {
-		inWorld(t, func(t *testing.T, w *world) {
+		inFixture(t, func(t *testing.T, w *fixture) {
 			w.node("a")
 			w.pod("", "a")
 			w.faulty(on("prepare", 1, 0, x.answer))

@@ -108,7 +108,7 @@ func (p *Reconciler) look(ctx context.Context) {
 	}
 }
 
-// adopt takes up the drains that only the nodes tell of.
+// adopt takes up the drains that only the nodes show.
 func (p *Reconciler) adopt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.CallMax)
 	defer cancel()
@@ -127,7 +127,7 @@ func (p *Reconciler) adopt(ctx context.Context) error {
 	return nil
 }
 
-// takeUp takes up the drain of one node if it tells of one that is not known. The cache
+// takeUp takes up the drain of one node if it has one that is not known. The cache
 // may show the time before the end of one that is.
 func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
 	if _, ours := readState(n); !ours {
@@ -146,7 +146,7 @@ func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// adopted returns the drain that a node tells of, which no plan of this process wants.
+// adopted returns the drain that a node shows, which no plan of this process wants.
 // Its phase is read from the node when it is reconciled.
 func (p *Reconciler) adopted(node string, s *state) *drain {
 	d := p.newDrain(node)

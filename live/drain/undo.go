@@ -12,7 +12,7 @@ import (
 )
 
 // undo takes back what was done to a node: first that which keeps pods away, then
-// what the backend did, last the mark that tells a new leader of it.
+// what the backend did, last the mark that shows it to a new leader.
 func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	var err error
 	if d.kept && (d.saved != PhaseUndoing || closed(node)) {
@@ -48,12 +48,12 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 // undoBackend takes back what the backend did. Where the pool has gone there is
 // nobody to ask.
 func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) error {
-	giver, err := r.p.givers.Giver(d.Pool, d.Provisioner)
+	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		r.p.cfg.Log.Warn("undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
 		return nil
 	}
-	if err := r.write(ctx, d, func(ctx context.Context) error { return giver.Undo(ctx, node, r.p.freed(d)) }); err != nil {
+	if err := r.write(ctx, d, func(ctx context.Context) error { return releaser.Undo(ctx, node, r.p.freed(d)) }); err != nil {
 		return fmt.Errorf("undoing what its backend did: %w", err)
 	}
 	return nil
@@ -158,13 +158,13 @@ func (p *Reconciler) pass(ctx context.Context, all []*drain, how func(*round)) e
 	return errors.Join(failed...)
 }
 
-// busy reports whether pods have yet to leave the node of d, as far as can be told.
+// busy reports whether pods have yet to leave the node of d, as far as is known.
 func (r *round) busy(ctx context.Context, d *drain) bool {
 	pods, err := r.leaving(ctx, d.node)
 	return err != nil || len(pods) > 0
 }
 
-// account tells what became of the drains, ascending by node.
+// account reports what became of the drains, ascending by node.
 func account(all []*drain) Settled {
 	slices.SortFunc(all, func(a, b *drain) int { return cmp.Compare(a.node, b.node) })
 	var s Settled

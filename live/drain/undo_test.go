@@ -15,20 +15,22 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A slowGiver takes its time to take something back, as one does whose writes wait.
-type slowGiver struct {
-	*giver
+// A slowReleaser takes its time to take something back, as one does whose writes wait.
+type slowReleaser struct {
+	*releaser
 	takes time.Duration
 }
 
-func (g slowGiver) Giver(string, policy.Provisioner) (backend.Giver, error) { return g, nil }
+func (g slowReleaser) NodeReleaser(string, policy.Provisioner) (backend.NodeReleaser, error) {
+	return g, nil
+}
 
-func (g slowGiver) Undo(ctx context.Context, n *corev1.Node, tokens []string) error {
+func (g slowReleaser) Undo(ctx context.Context, n *corev1.Node, tokens []string) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(g.takes):
-		return g.giver.Undo(ctx, n, tokens)
+		return g.releaser.Undo(ctx, n, tokens)
 	}
 }
 
@@ -36,7 +38,7 @@ func (g slowGiver) Undo(ctx context.Context, n *corev1.Node, tokens []string) er
 // no time to take back the rest; what is taken back goes ahead of ordinary writes, and
 // no pod is evicted that would have to go for nothing.
 func TestShutdownUncordonsFirst(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		const nodes = 20
 		stuck := func(p *corev1.Pod) { // its process does not end
 			grace := int64(1 << 20)
@@ -61,7 +63,7 @@ func TestShutdownUncordonsFirst(t *testing.T) {
 		})
 		cfg := DefaultConfig()
 		cfg.Urgent = w.client()
-		p, err := New(cfg, waits, w.client(), slowGiver{w.giver, 4 * time.Second})
+		p, err := New(cfg, waits, w.client(), slowReleaser{w.releaser, 4 * time.Second})
 		w.must(err)
 		for i := range nodes {
 			w.begin(p, fmt.Sprintf("n%02d", i))

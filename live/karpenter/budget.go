@@ -24,7 +24,7 @@ import (
 type reservation struct {
 	nodePool string
 
-	// version is the resourceVersion of the Node from which on the cache tells; empty
+	// version is the resourceVersion of the Node from which on the cache is current; empty
 	// while the mark is being written.
 	version string
 }

@@ -36,7 +36,7 @@ func TestRule04LaunchesAtOnce(t *testing.T) {
 // its NodePools are written once.
 func TestRule02SteeredAtOnce(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.fail = func(verb string, _ any) error {
 		if verb == "apply" {
 			time.Sleep(100 * time.Millisecond)
@@ -67,7 +67,7 @@ func TestRule02SteeredAtOnce(t *testing.T) {
 func TestRule04PoolsAtOnce(t *testing.T) {
 	const pools = 8
 	b := newBench(t, nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	one := s.Pools[0]
 	s.Pools = nil
 	for i := range pools {

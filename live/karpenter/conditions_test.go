@@ -47,7 +47,7 @@ func TestPoolThatCannotWork(t *testing.T) {
 			if len(b.writes) != 0 {
 				t.Errorf("written to find that: %v", b.writes)
 			}
-			s := world(b.now())
+			s := newSnapshot(b.now())
 			err := b.steer(s, policy.Steer{Share: 1, Fallback: true})
 			said("steered")
 			if c.reason == "NodePoolInvalid" {
@@ -81,7 +81,7 @@ func TestPoolThatCannotWork(t *testing.T) {
 func TestRefusedByTheAPIServer(t *testing.T) {
 	pool := capacityPool()
 	b := newBench(t, pool, nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.fail = func(verb string, _ any) error {
 		if verb != "apply" {
 			return nil
@@ -111,7 +111,7 @@ func TestRefusedByTheAPIServer(t *testing.T) {
 func TestRule02InvalidEditKeepsWhatIsThere(t *testing.T) {
 	pool := capacityPool()
 	b := newBench(t, pool, nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
 	again(b, pool)
 	pool.Spec.Template.Labels = map[string]string{"karpenter.sh/capacity-type": "spot"} // not of web-od

@@ -48,7 +48,7 @@ func TestRule02RandomSteers(t *testing.T) {
 	for i := 0; i < 100 || i < 600 && !enough(); i++ { // a busy machine adds nodes late
 		x := policy.Steer{Share: shares[rng.IntN(len(shares))], Exact: rng.IntN(2) == 0, EmptyOnly: rng.IntN(2) == 0}
 		x.Fallback = x.Share == 1 || rng.IntN(2) == 0
-		for m := range world(1).Markets {
+		for m := range newSnapshot(1).Markets {
 			if rng.IntN(4) == 0 {
 				x.Markets = append(x.Markets, policy.MarketID(m))
 			}

@@ -23,7 +23,7 @@ import (
 func launchBench(t *testing.T) (*bench, *policy.Snapshot) {
 	t.Helper()
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
 	b.karpenterSees("web-spot")
 	b.karpenterSees("web-od")

@@ -17,7 +17,7 @@ import (
 // anew. One that nothing is left for buys nothing.
 func TestMaxPrice(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	for i := range s.Markets {
 		if s.Markets[i].Capacity == policy.Spot {
 			s.Markets[i].Price = policy.Dollars(0.04)

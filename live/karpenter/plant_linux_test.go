@@ -165,7 +165,7 @@ func (p *plant) drifted() []string {
 
 // snapshot returns the world with the nodes that the backend has told of.
 func (p *plant) snapshot() *policy.Snapshot {
-	s := world(policy.TimeOf(time.Now()))
+	s := newSnapshot(policy.TimeOf(time.Now()))
 	for _, m := range p.heard.all() {
 		id := slices.IndexFunc(s.Markets, func(x policy.Market) bool { return x.Name == m.Market })
 		if id < 0 || m.Phase == policy.NodeDeleting {

@@ -153,7 +153,7 @@ func (x *noticed) unmark() {
 // work on it is given to Karpenter again after a while.
 func TestRule05DrainProtectionEnds(t *testing.T) {
 	b, _, nodes := giveBench(t, 1)
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	if err := b.Prepare(t.Context(), again(b, nodes[0])); err != nil {
 		t.Fatal(err)
 	}

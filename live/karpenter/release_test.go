@@ -291,9 +291,9 @@ func TestRule04ProtectionEnds(t *testing.T) {
 	}
 }
 
-// TestGiverErrors: each error of the API is told by every call, and the call succeeds
+// TestReleaserErrors: each error of the API is told by every call, and the call succeeds
 // afterwards.
-func TestGiverErrors(t *testing.T) {
+func TestReleaserErrors(t *testing.T) {
 	b, _, nodes := giveBench(t, 1)
 	group := schema.GroupResource{Group: "karpenter.sh", Resource: "nodeclaims"}
 	calls := []struct {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A half is how one of the two NodePools of a pool is to buy.
@@ -102,7 +102,7 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 		return false
 	}
 	for i := range pool.Taints {
-		if x := &pool.Taints[i]; x.Effect != policy.PreferNoSchedule && !place.Tolerates(t.Tolerations, x) {
+		if x := &pool.Taints[i]; x.Effect != policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, x) {
 			return false
 		}
 	}

@@ -42,7 +42,7 @@ func TestRule06Divide(t *testing.T) {
 		{why: "a share takes of the room only what it is short of", steer: policy.Steer{Share: 0.5, Fallback: true}, spot: 1, od: 1, limit: 40, wantSpot: "6", wantOD: "34"},
 		{why: "a limit of the steer below the user's", steer: policy.Steer{Share: 0, Limits: policy.Resources{CPU: 16_000}}, spot: 1, od: 1, limit: 40, wantSpot: "0", wantOD: "12", odFirst: true},
 	} {
-		s := world(1)
+		s := newSnapshot(1)
 		for i := range c.spot + c.od {
 			k := policy.Spot
 			if i >= c.spot {
@@ -87,7 +87,7 @@ func cpuOf(h half) string {
 func TestRule06LimitsKeepWhatIsThere(t *testing.T) {
 	cfg := DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
-		s := world(1)
+		s := newSnapshot(1)
 		for i := range rapid.IntRange(0, 12).Draw(t, "nodes") {
 			k := policy.CapacityType(rapid.IntRange(0, 1).Draw(t, "capacity"))
 			withNode(s, fmt.Sprint("n", i), market(s, rapid.IntRange(0, 2).Draw(t, "type"), 0, k))

@@ -63,7 +63,7 @@ func TestRule01OwnNodePools(t *testing.T) {
 		ConsolidateAfter: &metav1.Duration{Duration: 1500 * time.Millisecond}, ExpireAfter: &metav1.Duration{},
 	}
 	b := newBench(t, pool, nodeClass(true))
-	b.mustSteer(world(b.now()), policy.Steer{Share: 0.5, Fallback: true})
+	b.mustSteer(newSnapshot(b.now()), policy.Steer{Share: 0.5, Fallback: true})
 	for name, capacity := range map[string]string{"web-spot": "spot", "web-od": "on-demand"} {
 		n := b.nodePool(name)
 		if n == nil {
@@ -96,7 +96,7 @@ func TestRule01OwnNodePools(t *testing.T) {
 func TestRule01ForeignNodePoolIsRead(t *testing.T) {
 	theirs := asNodePool(Requirements("spot", []Offer{{"a", "1"}}, nil))
 	b := newBench(t, capacityPool(), nodeClass(true), theirs)
-	holds(t, b.steer(world(b.now()), policy.Steer{Share: 1}), "NameTaken")
+	holds(t, b.steer(newSnapshot(b.now()), policy.Steer{Share: 1}), "NameTaken")
 	if len(b.writes) != 0 {
 		t.Errorf("written: %v", b.writes)
 	}
@@ -109,7 +109,7 @@ func TestRule01Adopted(t *testing.T) {
 	theirs.Name = "batch"
 	theirs.Annotations = map[string]string{AdoptAnnotation: "web"}
 	b := newBench(t, capacityPool(), nodeClass(true), theirs)
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	withNode(s, "n", market(s, 1, 0, policy.Spot))
 	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
 	n := b.nodePool("batch")
@@ -132,7 +132,7 @@ func TestRule01Adopted(t *testing.T) {
 // condition names it, and nothing is tried again before the next write is due.
 func TestRule01FieldConflict(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
 	theirs := manifest("web-spot", capacityPool(), half{weight: 77}, fixedTemplate(b.nodePool("web-spot")), Requirements("spot", []Offer{{"theirs", "z"}}, nil))
 	err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("argocd"), client.ForceOwnership)
@@ -161,7 +161,7 @@ func TestRule01FieldConflict(t *testing.T) {
 // until the node is gone, and then drops it, at most once in ten minutes.
 func TestRule02LiveMarketsStay(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
 	claim, _ := b.karpenterNode("old", "web-spot", s, market(s, 2, 1, policy.Spot))
 	only := []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 0, 0, policy.OnDemand)}
@@ -221,7 +221,7 @@ func isClosed(n *karpv1.NodePool) bool {
 // without being closed, and not while pods are pending.
 func TestRule02NeverClosedAlone(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1})
 	b.clock.Step(11 * time.Minute)
 	s.Templates = []policy.Template{{Requests: policy.Resources{CPU: 1000}}}
@@ -244,7 +244,7 @@ func TestRule02NeverClosedAlone(t *testing.T) {
 // capacity is missing.
 func TestRule02Paced(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	all := policy.Steer{Share: 1, Fallback: true}
 	only := policy.Steer{Share: 1, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.Spot)}}
 	closes := func() bool { return isClosed(b.nodePool("web-spot")) } // as it does before it is narrowed
@@ -278,7 +278,7 @@ func TestRule02Paced(t *testing.T) {
 // not wait as one that was done or has failed.
 func TestRule02CutShort(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
 	b.clock.Step(time.Minute)
 	holds(t, b.steer(s, policy.Steer{Share: 1, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.Spot)}}), "Paced")
@@ -307,7 +307,7 @@ func TestRule02CutShort(t *testing.T) {
 // which wait. No node drifts, and what waited is written when it is due.
 func TestRule02LimitsAreQuick(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
 	limit := func() string { return cpuOf(half{limits: corev1.ResourceList(b.nodePool("web-spot").Spec.Limits)}) }
 	tend := func(after time.Duration, want, why string) {
@@ -366,7 +366,7 @@ func TestRule02LimitsAreQuick(t *testing.T) {
 // TestSteerTwice: the same again writes nothing.
 func TestSteerTwice(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	x := policy.Steer{Share: 0.5, Exact: true, Fallback: true, Markets: []policy.MarketID{market(s, 0, 0, policy.Spot), market(s, 1, 0, policy.OnDemand)}}
 	b.mustSteer(s, x)
 	b.writes = nil
@@ -384,7 +384,7 @@ func TestSteerTwice(t *testing.T) {
 // while the pool has nodes, with their number, and done once it has none.
 func TestRule02TemplateIsFixed(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
 	claim, _ := b.karpenterNode("n1", "web-spot", s, market(s, 0, 0, policy.Spot))
 	edited := capacityPool()
@@ -429,7 +429,7 @@ func TestRule03DeletingThePoolLeavesNodes(t *testing.T) {
 	theirs.Name = "theirs"
 	theirs.Labels = map[string]string{PoolLabel: "gone"}
 	b := newBench(t, pool, other, nodeClass(true), theirs)
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 1, Fallback: true})
 	claim, node := b.karpenterNode("n1", "web-spot", s, market(s, 0, 0, policy.Spot))
 	if err := b.client.Delete(t.Context(), pool); err != nil {
@@ -469,7 +469,7 @@ func TestRule03DeletingThePoolLeavesNodes(t *testing.T) {
 // nothing is deleted.
 func TestRule03OurDefinitionsGone(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	b.mustSteer(world(b.now()), policy.Steer{Share: 1, Fallback: true})
+	b.mustSteer(newSnapshot(b.now()), policy.Steer{Share: 1, Fallback: true})
 	b.fail = func(verb string, o any) error {
 		if _, ok := o.(*v1alpha1.CapacityPoolList); ok {
 			return apierrors.NewNotFound(schema.GroupResource{Group: "spotter.dev", Resource: "capacitypools"}, "")
@@ -517,7 +517,7 @@ func TestSteerErrors(t *testing.T) {
 					}
 					return nil
 				}
-				s := world(b.now())
+				s := newSnapshot(b.now())
 				err := b.steer(s, policy.Steer{Share: 1, Fallback: true})
 				var held *backend.Held
 				switch {
@@ -548,7 +548,7 @@ func TestNodeClass(t *testing.T) {
 	pool := capacityPool()
 	pool.Spec.Backend.Karpenter = &v1alpha1.KarpenterBackend{NodeClassSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "web"}}}
 	b := newBench(t, pool, nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	holds(t, b.steer(s, policy.Steer{Share: 1}), "NodeClassMissing")
 	if c := b.condition(ConditionKarpenter); c.Status != metav1.ConditionFalse {
 		t.Errorf("condition %+v", c)

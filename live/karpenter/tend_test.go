@@ -22,7 +22,7 @@ func TestTendReadsOnce(t *testing.T) {
 	b := newBench(t, capacityPool(), other, nodeClass(true))
 	ahead := &countingClient{Client: b.client}
 	b.ahead = ahead
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	s.Pools = append(s.Pools, s.Pools[0])
 	s.Pools[1].ID, s.Pools[1].Name = 1, "shop"
 	for i := range s.Pools {

@@ -96,7 +96,7 @@ func handler[T any](see func(was, is *T), drop func(*T)) toolscache.ResourceEven
 	}
 }
 
-// seeNodePool reports what the pool of a NodePool was last told. Where the NodePool has
+// seeNodePool reports the last steer that the pool of a NodePool got. Where the NodePool has
 // another pool than before, its NodeClaims are reported with that.
 func (b *Backend) seeNodePool(was, n *karpv1.NodePool) {
 	pool := ownerOf(n)
@@ -256,7 +256,7 @@ func (b *Backend) machine(c *karpv1.NodeClaim) backend.Machine {
 	case claimIs(c, karpv1.ConditionTypeRegistered):
 		m.Phase = policy.NodeRegistered
 	}
-	switch { // of a node that is drained its mark tells
+	switch { // of a node that is drained its mark says
 	case !c.DeletionTimestamp.IsZero() && m.Token != "" && !launched(c):
 		m.ActedBy = policy.ActorUs
 	case !c.DeletionTimestamp.IsZero(), claimIs(c, karpv1.ConditionTypeDisruptionReason):

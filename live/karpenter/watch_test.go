@@ -52,7 +52,7 @@ func TestMachines(t *testing.T) {
 // TestSteerAfterRestart: what a pool was told is read off its NodePools.
 func TestSteerAfterRestart(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
-	s := world(b.now())
+	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 0.123456789, Fallback: true})
 	was := b.heard.steers["web"]
 	b.heard.steers = map[string]policy.SteerState{}

@@ -93,7 +93,7 @@ func TestBucketDown(t *testing.T) {
 	r := start(t, c)
 	b.Fail(503, 500, 503)
 	giveAll(t, r, 0, 3)
-	until(t, "two segments are uploaded", func() bool { return !r.carrier.lacks(2) })
+	until(t, "two segments are uploaded", func() bool { return !r.uploader.lacks(2) })
 	b.Down(403)
 	giveAll(t, r, 3, 6)
 	until(t, "the fault is known", func() bool { return r.Err() != nil })
@@ -107,7 +107,7 @@ func TestBucketDown(t *testing.T) {
 	before := len(b.Requests())
 	r = start(t, c)
 	giveAll(t, r, 6, 7)
-	until(t, "the rest is uploaded", func() bool { return !r.carrier.lacks(6) })
+	until(t, "the rest is uploaded", func() bool { return !r.uploader.lacks(6) })
 	closed(t, r)
 	if got := fmt.Sprint(decisions(t, download(t, b))); got != "[0 1 2 3 4 5 6]" {
 		t.Errorf("steps %s", got)
@@ -161,7 +161,7 @@ func TestNumberTaken(t *testing.T) {
 	other := "cluster/a/segment=00001/" + firstFile
 	b.Put(other, fake.Object{Body: []byte("x"), Metadata: map[string]string{metaDigest: "d", metaStep: "7"}})
 	giveAll(t, r, 1, 2) // completes segment 1, whose number is taken
-	until(t, "the number is known as taken", func() bool { return !r.carrier.lacks(1) })
+	until(t, "the number is known as taken", func() bool { return !r.uploader.lacks(1) })
 	giveAll(t, r, 2, 5)
 	closed(t, r)
 	if o := b.Objects()[other]; string(o.Body) != "x" {
@@ -233,7 +233,7 @@ func TestStandbyUploadsNothing(t *testing.T) {
 	c := bucketConfig(t, b, dir)
 	a := start(t, c)
 	giveAll(t, a, 0, 3)
-	until(t, "two segments are uploaded", func() bool { return !a.carrier.lacks(2) })
+	until(t, "two segments are uploaded", func() bool { return !a.uploader.lacks(2) })
 	asked := len(b.Requests())
 	standby := start(t, c)
 	if err := standby.Close(t.Context()); err != nil {

@@ -26,7 +26,7 @@ type FieldError struct {
 	Value   any
 	Problem string
 
-	// cause is the error that Problem tells of, nil where it is the value itself.
+	// cause is the error that Problem reports, nil where it is the value itself.
 	cause error
 }
 

@@ -27,8 +27,8 @@ type Recorder struct {
 	cancel  context.CancelFunc
 	written chan struct{} // closed when the last step is written
 
-	// carrier is nil where no bucket is named.
-	carrier *carrier
+	// uploader is nil where no bucket is named.
+	uploader *uploader
 
 	writing faults
 	lost    atomic.Int64
@@ -99,12 +99,12 @@ func New(c Config, meta record.Meta) (*Recorder, error) {
 	r.cancel = cancel
 	if c.Bucket != "" {
 		var err error
-		if r.carrier, err = newCarrier(ctx, r); err != nil {
+		if r.uploader, err = newUploader(ctx, r); err != nil {
 			cancel()
 			return nil, err
 		}
 	}
-	go newScribe(ctx, r).run()
+	go newRecordWriter(ctx, r).run()
 	return r, nil
 }
 
@@ -176,8 +176,8 @@ func (r *Recorder) Err() error { return errors.Join(r.Faults()) }
 // Faults returns what keeps steps from being written to the folder now, and what
 // keeps segments from being uploaded; each nil when nothing does.
 func (r *Recorder) Faults() (writing, uploading error) {
-	if r.carrier != nil {
-		uploading = r.carrier.fault.err()
+	if r.uploader != nil {
+		uploading = r.uploader.fault.err()
 	}
 	return r.writing.err(), uploading
 }
@@ -204,7 +204,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 		return fmt.Errorf("flushing the record: %w", errors.Join(ctx.Err(), r.Err()))
 	}
 	<-written
-	if err := r.carrier.drain(ctx); err != nil {
+	if err := r.uploader.drain(ctx); err != nil {
 		return fmt.Errorf("flushing the record: %w", err)
 	}
 	return r.Err()
@@ -220,8 +220,8 @@ func (r *Recorder) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("closing the record: %w", errors.Join(ctx.Err(), r.Err()))
 	}
-	if r.carrier != nil {
-		r.carrier.finish(ctx)
+	if r.uploader != nil {
+		r.uploader.finish(ctx)
 	}
 	r.cancel()
 	return r.Err()

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // A cloud is a book that reads a server which plays AWS.
 type cloud struct {
-	*desk
+	*bookFixture
 	server *fake.Server
 	state  *fake.State
 }
@@ -64,7 +64,7 @@ func newCloud(t *testing.T, change func(*Config)) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.desk = newDesk(t, func(config *Config) {
+	c.bookFixture = newBookFixture(t, func(config *Config) {
 		config.Feeds, config.Clock = feeds, clock
 		if change != nil {
 			change(config)

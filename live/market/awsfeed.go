@@ -28,7 +28,7 @@ type AWSConfig struct {
 	// offerings, which change rarely.
 	Lists time.Duration
 
-	// Overlap is how much of what was told is asked for again, because AWS
+	// Overlap is how much of what was reported is asked for again, because AWS
 	// publishes some prices late.
 	Overlap time.Duration
 }
@@ -87,7 +87,7 @@ type awsPrices struct {
 	overlap time.Duration
 }
 
-// read asks for what is new, and at first for as long as snapshots tell of. AWS
+// read asks for what is new, and at first for as long as snapshots go back. AWS
 // names every market in each answer, at least with the price in force at its begin:
 // a market that it does not name is not known to be sold.
 func (p awsPrices) read(ctx context.Context, ask Ask) (*Update, error) {

@@ -9,10 +9,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// large returns a desk with so many markets: half spot and half on demand.
-func large(tb testing.TB, markets int) *desk {
+// large returns a bookFixture with so many markets: half spot and half on demand.
+func large(tb testing.TB, markets int) *bookFixture {
 	tb.Helper()
-	d := newDesk(tb, nil)
+	d := newBookFixture(tb, nil)
 	types := catalog.Types(catalog.AWS)
 	var u Update
 	for k := 0; len(u.Spot) < markets/2; k++ {
@@ -23,7 +23,7 @@ func large(tb testing.TB, markets int) *desk {
 		}
 		u.Spot = append(u.Spot, Price{Provider: catalog.AWS, Region: "us-east-1", Zone: zone, Type: kind, At: policy.TimeOf(noon.Add(-5 * time.Hour)), Price: price / 3})
 	}
-	d.tell(tb, u)
+	d.report(tb, u)
 	if n := len(d.fill(tb).Markets); n != markets {
 		tb.Fatalf("%d markets, want %d", n, markets)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -114,7 +115,7 @@ func (b *Book) Settle(s *policy.Snapshot) {
 	if len(s.Commitments) == 0 {
 		return
 	}
-	coverage := s.Coverage()
+	coverage := billing.CoverageOf(s)
 	for i := range s.Commitments {
 		s.Commitments[i].Unused = coverage.Unused(i)
 	}
@@ -189,7 +190,7 @@ func (b *Book) Find(provider, region, zone, instanceType string, c policy.Capaci
 	}
 	if zone != "" && region != "" && !b.known.asked[key] && b.known.typeOf(provider, instanceType) != nil {
 		b.known.asked[key] = true
-		b.known.sight(key)
+		b.known.offerOf(key)
 		b.changed = true
 	}
 	return policy.None
@@ -235,7 +236,7 @@ func (b *Book) Meet(e backend.Event) {
 	m.take(e, b.config.RefusalSpan, b.config.RunningGapMax)
 }
 
-// sources tells how old what each feed brought is, in the order of the feeds.
+// sources reports how old what each feed brought is, in the order of the feeds.
 func (b *Book) sources() []policy.Source {
 	all := make([]policy.Source, 0, len(b.config.Feeds))
 	for i, f := range b.config.Feeds {

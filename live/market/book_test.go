@@ -40,8 +40,8 @@ func spot(zone, kind string, at time.Time, dollars float64) Price {
 	return Price{Provider: "aws", Region: "eu-west-1", Zone: zone, Type: kind, At: policy.TimeOf(at), Price: policy.Dollars(dollars)}
 }
 
-// A desk is a book with a clock and one feed that tells u.
-type desk struct {
+// A bookFixture is a book with a clock and one feed that tells u.
+type bookFixture struct {
 	*Book
 	clock *clocktest.FakeClock
 	u     *Update
@@ -49,9 +49,9 @@ type desk struct {
 	asked []Ask
 }
 
-func newDesk(t testing.TB, change func(*Config)) *desk {
+func newBookFixture(t testing.TB, change func(*Config)) *bookFixture {
 	t.Helper()
-	d := &desk{clock: clocktest.NewFakeClock(noon)}
+	d := &bookFixture{clock: clocktest.NewFakeClock(noon)}
 	c := DefaultConfig()
 	c.Clock, c.Log = d.clock, slog.New(slog.DiscardHandler)
 	c.Feeds = []Feed{&script{"prices", 5 * time.Minute, func(a Ask) (*Update, error) {
@@ -74,8 +74,8 @@ func newDesk(t testing.TB, change func(*Config)) *desk {
 	return d
 }
 
-// tell has the book read u.
-func (d *desk) tell(t testing.TB, u Update) {
+// report has the book read u.
+func (d *bookFixture) report(t testing.TB, u Update) {
 	t.Helper()
 	d.u, d.err = &u, nil
 	if err := d.Refresh(t.Context()); err != nil {
@@ -83,10 +83,10 @@ func (d *desk) tell(t testing.TB, u Update) {
 	}
 }
 
-func (d *desk) now() policy.Time { return policy.TimeOf(d.clock.Now()) }
+func (d *bookFixture) now() policy.Time { return policy.TimeOf(d.clock.Now()) }
 
 // running counts as many nodes in each market as it is told.
-func (d *desk) running(nodes func(policy.MarketID) int) {
+func (d *bookFixture) running(nodes func(policy.MarketID) int) {
 	d.mu.Lock()
 	s := &policy.Snapshot{Now: d.now(), Markets: slices.Clone(d.table.markets)}
 	d.mu.Unlock()
@@ -99,7 +99,7 @@ func (d *desk) running(nodes func(policy.MarketID) int) {
 }
 
 // fill returns a snapshot that keeps the rules.
-func (d *desk) fill(t testing.TB) *policy.Snapshot {
+func (d *bookFixture) fill(t testing.TB) *policy.Snapshot {
 	t.Helper()
 	s := &policy.Snapshot{Now: d.now()}
 	d.Fill(s, s.Now)
@@ -129,8 +129,8 @@ const (
 // A price that is told stands in the snapshot with its history, beside the price on
 // demand; one that is told too long ago is offered no more and keeps its last price.
 func TestAPriceAndItsAge(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{
 		spot("eu-west-1a", "m5.large", noon.Add(-2*time.Hour), 0.04),
 		spot("eu-west-1a", "m5.large", noon.Add(-15*time.Minute), 0.05),
 	}})
@@ -164,14 +164,14 @@ func TestAPriceAndItsAge(t *testing.T) {
 			t.Errorf("source %+v", s.Sources[0])
 		}
 	}
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", d.clock.Now(), 0.06)}})
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", d.clock.Now(), 0.06)}})
 	if m := marketOf(t, d.fill(t), m5a); !m.Offered || m.Price != policy.Dollars(0.06) {
 		t.Errorf("told again: %+v", m)
 	}
 	p := spot("eu-west-1a", "m5.large", d.clock.Now().Add(time.Second), 0)
 	p.Price = policy.NoPrice
 	d.clock.Step(time.Minute)
-	d.tell(t, Update{Spot: []Price{p}})
+	d.report(t, Update{Spot: []Price{p}})
 	if m := marketOf(t, d.fill(t), m5a); m.Offered || m.Price != policy.Dollars(0.06) {
 		t.Errorf("sold no more: %+v", m)
 	}
@@ -180,15 +180,15 @@ func TestAPriceAndItsAge(t *testing.T) {
 // What cannot be is left out, counted and said; the rest of the update stands, and a
 // price that was known before stands, too.
 func TestLiesAreLeftOut(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon.Add(-time.Hour), 0.04)}})
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon.Add(-time.Hour), 0.04)}})
 	d.clock.Step(time.Hour)
 	lie := func(change func(*Price)) Price {
 		p := spot("eu-west-1a", "m5.large", noon, 0.05)
 		change(&p)
 		return p
 	}
-	d.tell(t, Update{
+	d.report(t, Update{
 		Spot: []Price{
 			lie(func(p *Price) { p.Price = 0 }),
 			lie(func(p *Price) { p.Price = -5 }),
@@ -226,8 +226,8 @@ func TestLiesAreLeftOut(t *testing.T) {
 
 // A feed that fails or tells nothing leaves all as it was, with its age.
 func TestAFeedThatFails(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
 	d.clock.Step(30 * time.Minute)
 	for name, fail := range map[string]func(){
 		"error":        func() { d.u, d.err = nil, errors.New("throttled") },
@@ -257,7 +257,7 @@ func TestAFeedThatFails(t *testing.T) {
 		t.Errorf("the next reading would ask from %v on and miss what failed", h.AsOf)
 	}
 	empty := Update{}
-	d.tell(t, empty)
+	d.report(t, empty)
 	d.clock.Step(2*time.Hour + time.Second)
 	if m := marketOf(t, d.fill(t), m5a); m.Offered || m.Price == 0 {
 		t.Errorf("an answer without a price counts as one: %+v", m)
@@ -267,26 +267,26 @@ func TestAFeedThatFails(t *testing.T) {
 // Identifiers stay while prices move; a new market makes a new generation, at a Fill
 // and not before.
 func TestGenerations(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1b", "m5.large", noon, 0.04)}})
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{spot("eu-west-1b", "m5.large", noon, 0.04)}})
 	d.fill(t)
 	first, id := d.Generation(), d.Find("aws", "eu-west-1", "eu-west-1b", "m5.large", policy.Spot)
 	if id == policy.None {
 		t.Fatal("the market is not found")
 	}
 	for k := range 20 {
-		d.tell(t, Update{Spot: []Price{spot("eu-west-1b", "m5.large", noon, 0.04+float64(k)/1000)}})
+		d.report(t, Update{Spot: []Price{spot("eu-west-1b", "m5.large", noon, 0.04+float64(k)/1000)}})
 		d.fill(t)
 		d.clock.Step(7 * time.Minute)
 	}
 	if d.Generation() != first || d.Find("aws", "eu-west-1", "eu-west-1b", "m5.large", policy.Spot) != id {
 		t.Error("prices have moved identifiers")
 	}
-	d.tell(t, Update{OnDemand: []OnDemandPrice{{Provider: "aws", Region: "eu-west-1", Type: "m5.large", Price: policy.Dollars(0.2)}}})
+	d.report(t, Update{OnDemand: []OnDemandPrice{{Provider: "aws", Region: "eu-west-1", Type: "m5.large", Price: policy.Dollars(0.2)}}})
 	if m := d.fill(t).Markets[id]; m.OnDemand != policy.Dollars(0.2) || d.Generation() != first {
 		t.Errorf("tables that are made anew with the same identifiers are another generation, or %v", m.OnDemand)
 	}
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "c5.large", noon, 0.04)}})
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "c5.large", noon, 0.04)}})
 	if d.Generation() != first || d.Find("aws", "eu-west-1", "eu-west-1b", "m5.large", policy.Spot) != id {
 		t.Error("identifiers have moved before Fill")
 	}
@@ -319,9 +319,9 @@ func TestGenerations(t *testing.T) {
 
 // Zones that a feed names by their IDs are those of the same name once it is known.
 func TestZoneIDsBecomeNames(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{spot("euw1-az3", "m5.large", noon.Add(-3*time.Hour), 0.03), spot("eu-west-1a", "m5.large", noon, 0.04)}})
-	d.tell(t, Update{Zones: []Zone{{"aws", "eu-west-1", "eu-west-1a", "euw1-az3"}}})
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{spot("euw1-az3", "m5.large", noon.Add(-3*time.Hour), 0.03), spot("eu-west-1a", "m5.large", noon, 0.04)}})
+	d.report(t, Update{Zones: []Zone{{"aws", "eu-west-1", "eu-west-1a", "euw1-az3"}}})
 	s := d.fill(t)
 	if !slices.Equal(s.Zones, []string{"eu-west-1a"}) || len(s.Markets) != 2 {
 		t.Fatalf("zones %v, %d markets", s.Zones, len(s.Markets))
@@ -332,7 +332,7 @@ func TestZoneIDsBecomeNames(t *testing.T) {
 	if d.Find("aws", "eu-west-1", "euw1-az3", "m5.large", policy.Spot) != d.Find("aws", "eu-west-1", "eu-west-1a", "m5.large", policy.Spot) {
 		t.Error("a zone has two markets")
 	}
-	d.tell(t, Update{Scores: []PublishedScore{{"aws", "eu-west-1", "euw1-az3", "m5.large", 7}}, Bands: []PublishedBand{{"aws", "eu-west-1", "m5.large", 2}}})
+	d.report(t, Update{Scores: []PublishedScore{{"aws", "eu-west-1", "euw1-az3", "m5.large", 7}}, Bands: []PublishedBand{{"aws", "eu-west-1", "m5.large", 2}}})
 	if m := marketOf(t, d.fill(t), m5a); m.PlacementScore != 7 || m.Band != 2 {
 		t.Errorf("score %d, band %d", m.PlacementScore, m.Band)
 	}
@@ -348,7 +348,7 @@ func TestZoneIDsBecomeNames(t *testing.T) {
 
 // All of a book may be called at once. This says something under -race only.
 func TestAllAtOnce(t *testing.T) {
-	d := newDesk(t, func(c *Config) {
+	d := newBookFixture(t, func(c *Config) {
 		c.Feeds = []Feed{&script{"prices", time.Minute, func(a Ask) (*Update, error) {
 			return &Update{AsOf: a.Now, Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1b", "c5.large", a.Now.Std(), 0.03)}}, nil
 		}}}

@@ -22,7 +22,7 @@ const (
 	// cacheVersion is that of the form of a cache: another one is not read.
 	cacheVersion = 1
 
-	// cacheEvery is how long what feeds told may be lost when the process is
+	// cacheEvery is how long what feeds reported may be lost when the process is
 	// killed: it is then asked for again.
 	cacheEvery = 5 * time.Minute
 
@@ -134,8 +134,8 @@ func (b *Book) adopt(c *cached) error {
 	}
 	for i := range c.Offers {
 		x := &c.Offers[i]
-		o, _ := k.sight(offerKey{place{x.Provider, x.Region}, x.Zone, x.Type})
-		o.told, o.reserve, o.bids, o.score, o.scoredAt = x.Told, x.Reserve, x.Bids, x.Score, x.ScoredAt
+		o, _ := k.offerOf(offerKey{place{x.Provider, x.Region}, x.Zone, x.Type})
+		o.reported, o.reserve, o.bids, o.score, o.scoredAt = x.Told, x.Reserve, x.Bids, x.Score, x.ScoredAt
 		if err := o.spot.adopt(x.Points); err != nil {
 			return fmt.Errorf("%s: %w", o.key.market(policy.Spot), err)
 		}
@@ -206,7 +206,7 @@ func (b *Book) save() error {
 	return nil
 }
 
-// cached returns what is to be kept: what feeds told, and nothing of the catalog.
+// cached returns what is to be kept: what feeds reported, and nothing of the catalog.
 func (b *Book) cached() *cached {
 	c := &cached{Version: cacheVersion, Saved: policy.TimeOf(b.config.Clock.Now())}
 	for i, f := range b.config.Feeds {
@@ -228,7 +228,7 @@ func (b *Book) cached() *cached {
 	})
 	for key, o := range b.known.offers {
 		c.Offers = append(c.Offers, cachedOffer{Offering{key.provider, key.region, key.zone, key.kind},
-			slices.Clone(o.spot.points), o.told, o.reserve, o.bids, o.score, o.scoredAt})
+			slices.Clone(o.spot.points), o.reported, o.reserve, o.bids, o.score, o.scoredAt})
 	}
 	slices.SortFunc(c.Offers, func(x, y cachedOffer) int {
 		return cmp.Or(strings.Compare(x.Provider, y.Provider), strings.Compare(x.Region, y.Region), strings.Compare(x.Zone, y.Zone), strings.Compare(x.Type, y.Type))

@@ -31,8 +31,8 @@ func fullUpdate() Update {
 // where they were, and not before their time.
 func TestCacheSurvivesARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "markets")
-	d := newDesk(t, func(c *Config) { c.Cache = file })
-	d.tell(t, fullUpdate())
+	d := newBookFixture(t, func(c *Config) { c.Cache = file })
+	d.report(t, fullUpdate())
 	if len(d.fill(t).Markets) != 5 {
 		t.Fatal("not all markets are there")
 	}
@@ -40,7 +40,7 @@ func TestCacheSurvivesARestart(t *testing.T) {
 	if err := d.save(); err != nil {
 		t.Fatal(err)
 	}
-	next := newDesk(t, func(c *Config) { c.Cache = file })
+	next := newBookFixture(t, func(c *Config) { c.Cache = file })
 	next.clock.SetTime(d.clock.Now())
 	if want, got := d.fill(t), next.fill(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("after the restart\n%+v, want\n%+v", got, want)
@@ -68,8 +68,8 @@ func TestCacheSurvivesARestart(t *testing.T) {
 func TestCacheThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")
-	d := newDesk(t, func(c *Config) { c.Cache = good })
-	d.tell(t, fullUpdate())
+	d := newBookFixture(t, func(c *Config) { c.Cache = good })
+	d.report(t, fullUpdate())
 	d.clock.Step(24 * time.Hour)
 	if err := d.save(); err != nil {
 		t.Fatal(err)
@@ -83,11 +83,11 @@ func TestCacheThatCannotBeRead(t *testing.T) {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		next := newDesk(t, func(c *Config) { c.Cache = file })
+		next := newBookFixture(t, func(c *Config) { c.Cache = file })
 		if n := len(next.fill(t).Markets); n != 0 || next.due(0) != 0 {
 			t.Errorf("%s: %d markets, next reading in %v", name, n, next.due(0))
 		}
-		next.tell(t, fullUpdate())
+		next.report(t, fullUpdate())
 		if n := len(next.fill(t).Markets); n != 5 {
 			t.Errorf("%s: %d markets afterwards", name, n)
 		}
@@ -95,8 +95,8 @@ func TestCacheThatCannotBeRead(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	next := newDesk(t, func(c *Config) { c.Cache = filepath.Join(dir, "folder") })
-	next.tell(t, fullUpdate())
+	next := newBookFixture(t, func(c *Config) { c.Cache = filepath.Join(dir, "folder") })
+	next.report(t, fullUpdate())
 	if err := next.save(); err == nil {
 		t.Error("a cache was written over a folder")
 	}

@@ -24,11 +24,11 @@ func pool(change func(*v1alpha1.CapacityPool)) *v1alpha1.CapacityPool {
 // demand, of the region in which its cluster lies; several providers stand beside
 // each other.
 func TestChoose(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newBookFixture(t, nil)
 	far := spot("us-east-1a", "m5.large", noon, 0.03)
 	far.Region = "us-east-1"
 	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw", At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
-	d.tell(t, Update{
+	d.report(t, Update{
 		Spot: []Price{
 			spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1b", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), far, class,
 		},
@@ -78,8 +78,8 @@ func TestChoose(t *testing.T) {
 // Once it is told the pools the tables hold what they may buy, whatever it costs just
 // now, and what nodes run on.
 func TestUse(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "r5.large", noon, 0.03)}})
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "r5.large", noon, 0.03)}})
 	d.fill(t)
 	d.running(func(id policy.MarketID) int {
 		if id == d.table.sold[2][0] {
@@ -105,10 +105,10 @@ func TestUse(t *testing.T) {
 // Quotas are what nodes leave of the limits, and nothing for a while of one that a
 // launch met, of all families that count against it.
 func TestQuotas(t *testing.T) {
-	d := newDesk(t, func(c *Config) {
+	d := newBookFixture(t, func(c *Config) {
 		c.Limits = []Limit{{Name: "L-34B43A08", Region: "eu-west-1", Capacity: policy.Spot, Families: []string{"m5"}, VCPU: 64}}
 	})
-	d.tell(t, Update{Spot: []Price{
+	d.report(t, Update{Spot: []Price{
 		spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.03), spot("eu-west-1a", "g4dn.xlarge", noon, 0.3),
 	}})
 	d.fill(t)
@@ -144,10 +144,10 @@ func TestQuotas(t *testing.T) {
 
 // Commitments stand in order, unused but for what nodes on demand take.
 func TestCommitments(t *testing.T) {
-	d := newDesk(t, func(c *Config) {
+	d := newBookFixture(t, func(c *Config) {
 		c.Commitments = []policy.Commitment{{Name: "z", Type: "m5.large", Amount: 3, Fee: policy.NoPrice}, {Name: "a", Type: "c5.large", Amount: 2, Fee: policy.NoPrice}}
 	})
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.04)}})
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04), spot("eu-west-1a", "c5.large", noon, 0.04)}})
 	for range 2 { // what one snapshot settles is not left over in the next
 		s := d.fill(t)
 		for i := range 2 {
@@ -163,12 +163,12 @@ func TestCommitments(t *testing.T) {
 // Nobody sells at a price on demand that was derived: it serves for comparison, and a
 // market on demand is offered once its price is published.
 func TestModelledIsNotOffered(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newBookFixture(t, nil)
 	class := Price{Provider: "rackspace", Region: "us-central-dfw-1", Zone: "us-central-dfw-1", Type: "gp.vs1.large-dfw", At: policy.TimeOf(noon), Price: policy.Dollars(0.01), Reserve: policy.Dollars(0.005)}
-	d.tell(t, Update{Spot: []Price{class, spot("eu-west-1a", "m5.large", noon, 0.04)}})
+	d.report(t, Update{Spot: []Price{class, spot("eu-west-1a", "m5.large", noon, 0.04)}})
 	for _, published := range []bool{false, true} {
 		if published {
-			d.tell(t, Update{OnDemand: []OnDemandPrice{{Provider: class.Provider, Region: class.Region, Type: class.Type, Price: policy.Dollars(0.05)}}})
+			d.report(t, Update{OnDemand: []OnDemandPrice{{Provider: class.Provider, Region: class.Region, Type: class.Type, Price: policy.Dollars(0.05)}}})
 		}
 		s := d.fill(t)
 		for i := range s.Markets {

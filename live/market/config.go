@@ -26,7 +26,7 @@ type Config struct {
 	// restart feeds are asked only for what is new; empty keeps nothing.
 	Cache string
 
-	// StaleAfter is how long after it was last told a spot price is believed.
+	// StaleAfter is how long after it was last reported a spot price is believed.
 	// Raising it buys on through a longer failure of a feed, at prices that may
 	// have moved.
 	StaleAfter time.Duration
@@ -66,7 +66,7 @@ type Config struct {
 	// [Book.Settle].
 	Commitments []policy.Commitment
 
-	// Places tells in which region a cluster lies, by the name of its cloudspace,
+	// Places says in which region a cluster lies, by the name of its cloudspace,
 	// empty for the cluster of all pools that have none. A cluster that is not
 	// named lies where its first pool finds the most to buy.
 	Places map[string]Place

@@ -18,18 +18,18 @@ const (
 	untold policy.Money = -2
 )
 
-// A point is a price that was told of an instant.
+// A point is a price that was reported of an instant.
 type point struct {
 	At    policy.Time  `json:"t"`
 	Price policy.Money `json:"p"`
 }
 
 // A curve is what a price was over the last hours. Points that repeat the price
-// before them stay: one that is told late may come to lie between.
+// before them stay: one that is reported late may come to lie between.
 type curve struct {
 	points []point // ascending by At
 
-	// always says that the first price held before it was first told, as that of a
+	// always says that the first price held before it was first reported, as that of a
 	// price list does.
 	always bool
 
@@ -40,7 +40,7 @@ type curve struct {
 }
 
 // put takes in that a price came into force at an instant, and reports whether
-// that was new. Of two prices at one instant the greater stays, whichever was told
+// that was new. Of two prices at one instant the greater stays, whichever was reported
 // first.
 func (c *curve) put(at policy.Time, price policy.Money) bool {
 	i := sort.Search(len(c.points), func(i int) bool { return c.points[i].At >= at })

@@ -32,7 +32,7 @@ func plainHistory(points map[policy.Time]policy.Money, now policy.Time) []policy
 func TestCurveIsAllThatWasTold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const begin = 1_000 * gridStep
-		c, told := &curve{}, map[policy.Time]policy.Money{}
+		c, reported := &curve{}, map[policy.Time]policy.Money{}
 		now := begin
 		var given [][]policy.Money
 		var copies [][]policy.Money
@@ -45,8 +45,8 @@ func TestCurveIsAllThatWasTold(t *testing.T) {
 				if price == 4 {
 					price = policy.NoPrice
 				}
-				if was, ok := told[at]; !ok || was < price {
-					told[at] = price
+				if was, ok := reported[at]; !ok || was < price {
+					reported[at] = price
 				}
 				c.put(at, price)
 			}
@@ -55,7 +55,7 @@ func TestCurveIsAllThatWasTold(t *testing.T) {
 			}
 			got := c.history(now)
 			given, copies = append(given, got), append(copies, slices.Clone(got))
-			if want := plainHistory(told, now); !slices.Equal(got, want) {
+			if want := plainHistory(reported, now); !slices.Equal(got, want) {
 				t.Fatalf("history at %d: %v, want %v", now, got, want)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // counts, as in the simulator: 2 launches, then 10 nodes for an hour, then 14 days
 // without any, then a reclaim.
 func TestExperienceDecays(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
 	d.fill(t)
 	d.Meet(backend.Event{Kind: backend.MetLaunch, Market: m5a, At: d.now()})
 	d.Meet(backend.Event{Kind: backend.MetLaunch, Market: m5a, At: d.now()})
@@ -56,7 +56,7 @@ func TestExperienceDecays(t *testing.T) {
 // A burst of refusals is one; after the span the next counts. An event of a market
 // that the tables do not hold is kept for when they do; one of the future is of now.
 func TestRefusalsOfABurstAreOne(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newBookFixture(t, nil)
 	for k := range 100 {
 		d.Meet(backend.Event{Kind: backend.MetRefusal, Market: m5a, At: d.now()})
 		if k == 49 {
@@ -65,7 +65,7 @@ func TestRefusalsOfABurstAreOne(t *testing.T) {
 		d.clock.Step(time.Second)
 	}
 	d.Meet(backend.Event{Kind: backend.MetReclaim, Market: m5a, At: d.now().Add(time.Hour)})
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
 	e := marketOf(t, d.fill(t), m5a).Experience
 	if e.Refusals < 1.999 || e.Refusals > 2 || e.Refused != policy.TimeOf(noon.Add(230*time.Second)) || e.Reclaimed != d.now() {
 		t.Errorf("%+v, want 2 refusals, the last 230 s after the first", e)
@@ -75,9 +75,9 @@ func TestRefusalsOfABurstAreOne(t *testing.T) {
 // What was met goes over a restart, the hours of the nodes that ran through it
 // included, as far as they may be taken to have; the same gives the same bytes.
 func TestExportSurvivesARestart(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newBookFixture(t, nil)
 	u := Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}}
-	d.tell(t, u)
+	d.report(t, u)
 	d.fill(t)
 	for _, kind := range []backend.EventKind{backend.MetLaunch, backend.MetRefusal, backend.MetReclaim} {
 		d.Meet(backend.Event{Kind: kind, Market: m5a, At: d.now()})
@@ -87,9 +87,9 @@ func TestExportSurvivesARestart(t *testing.T) {
 	if !bytes.Equal(packed, d.Export()) {
 		t.Error("two exports of the same differ")
 	}
-	next := newDesk(t, nil)
+	next := newBookFixture(t, nil)
 	next.clock.SetTime(noon.Add(10 * time.Hour))
-	next.tell(t, u)
+	next.report(t, u)
 	next.fill(t)
 	if err := next.Import(packed); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestExportSurvivesARestart(t *testing.T) {
 // An export keeps to its size: what was met longest ago is forgotten, what runs is
 // not.
 func TestExportIsBounded(t *testing.T) {
-	d := newDesk(t, func(c *Config) { c.ExportMax = 4096 })
+	d := newBookFixture(t, func(c *Config) { c.ExportMax = 4096 })
 	for k := range 3000 {
 		d.clock.Step(time.Minute)
 		d.Meet(backend.Event{Kind: backend.MetReclaim, Market: fmt.Sprintf("aws/r/z/t%d/spot", k*7919%3000), At: d.now()})
@@ -117,7 +117,7 @@ func TestExportIsBounded(t *testing.T) {
 	if len(packed) > 4096 || len(packed) < 2048 {
 		t.Errorf("%d bytes, of 4096 that it may have", len(packed))
 	}
-	next := newDesk(t, nil)
+	next := newBookFixture(t, nil)
 	if err := next.Import(packed); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestImportRefuses(t *testing.T) {
 		z.Close()
 		return b.Bytes()
 	}
-	d := newDesk(t, nil)
+	d := newBookFixture(t, nil)
 	d.Meet(backend.Event{Kind: backend.MetLaunch, Market: m5a, At: d.now()})
 	before := d.Export()
 	for _, packed := range [][]byte{

@@ -22,9 +22,9 @@ type Feed interface {
 	// Every is how long after one reading the next begins.
 	Every() time.Duration
 
-	// Read returns what is known. What was told before may be told again. An error
+	// Read returns what is known. What was reported before may be reported again. An error
 	// with an update says that the update is only a part; it is taken in all the
-	// same. Read never makes up a value for one that it was not told.
+	// same. Read never makes up a value for one that it did not get.
 	Read(context.Context, Ask) (*Update, error)
 }
 
@@ -45,10 +45,10 @@ type Ask struct {
 // A TypeInRegion is an instance type as a region sells it.
 type TypeInRegion struct{ Provider, Region, Type string }
 
-// An Update is what a feed told. A market that it gives a price of is known up to
+// An Update is what a feed reported. A market that it gives a price of is known up to
 // AsOf; one that it does not name stays known up to where it was.
 type Update struct {
-	// AsOf is the instant up to which prices are told, at most Ask.Now.
+	// AsOf is the instant up to which prices are reported, at most Ask.Now.
 	AsOf policy.Time
 
 	// Zones name zones that have an ID beside their name.

@@ -29,7 +29,7 @@ type FolderConfig struct {
 	Regions []string
 
 	// Zones name the zones that go by their IDs in the trace, where no other feed
-	// tells their names. Nodes carry the names.
+	// has their names. Nodes carry the names.
 	Zones []Zone
 }
 
@@ -94,7 +94,7 @@ func (f *folder) Read(_ context.Context, ask Ask) (*Update, error) {
 	return u, nil
 }
 
-// look returns what tells whether a file has changed, and the regions of the folder,
+// look returns what shows whether a file has changed, and the regions of the folder,
 // the empty one for a folder that is not cut by region.
 func (f *folder) look() (seen string, regions []string, err error) {
 	var b strings.Builder
@@ -125,7 +125,7 @@ func (f *folder) look() (seen string, regions []string, err error) {
 	return b.String(), slices.Compact(regions), err
 }
 
-// addTrace adds what a trace tells, known up to an instant.
+// addTrace adds what a trace holds, known up to an instant.
 func (u *Update) addTrace(t *trace.Trace, to policy.Time) {
 	u.AsOf = max(u.AsOf, to)
 	for i := range t.Series {

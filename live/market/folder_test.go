@@ -48,7 +48,7 @@ func TestFolderIsReadWhenItGrows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, func(c *Config) { c.Feeds = []Feed{f} })
+	d := newBookFixture(t, func(c *Config) { c.Feeds = []Feed{f} })
 	look := func() *policy.Market {
 		t.Helper()
 		if err := d.Refresh(t.Context()); err != nil {
@@ -84,7 +84,7 @@ func TestFolderOfTwoRegions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, func(c *Config) { c.Feeds = []Feed{f} })
+	d := newBookFixture(t, func(c *Config) { c.Feeds = []Feed{f} })
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestFolderThatIsOldOrBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, func(c *Config) { c.Feeds = []Feed{f} })
+	d := newBookFixture(t, func(c *Config) { c.Feeds = []Feed{f} })
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -35,11 +35,11 @@ type typeKey struct{ provider, kind string }
 type offer struct {
 	key offerKey
 
-	// spot is empty where no feed ever told a price.
+	// spot is empty where no feed ever reported a price.
 	spot curve
 
-	// told is the instant up to which the spot price is known.
-	told policy.Time
+	// reported is the instant up to which the spot price is known.
+	reported policy.Time
 
 	reserve policy.Money
 	bids    [3]policy.Money
@@ -53,7 +53,7 @@ type listed struct {
 	curve    curve
 	modelled bool
 
-	// catalog says that no feed told it: the first that does replaces it.
+	// catalog says that no feed reported it: the first that does replaces it.
 	catalog bool
 }
 
@@ -63,7 +63,7 @@ type banded struct {
 	at   policy.Time
 }
 
-// knowledge is all that feeds told, in whatever order.
+// knowledge is all that feeds reported, in whatever order.
 type knowledge struct {
 	zones     map[place]map[string]string // names by ID
 	described map[typeKey]policy.InstanceType
@@ -102,8 +102,8 @@ func (k *knowledge) typeOf(provider, name string) *policy.InstanceType {
 	return t
 }
 
-// sight returns the offer of that name, a new one where it was not known.
-func (k *knowledge) sight(key offerKey) (o *offer, isNew bool) {
+// offerOf returns the offer of that name, a new one where it was not known.
+func (k *knowledge) offerOf(key offerKey) (o *offer, isNew bool) {
 	if o := k.offers[key]; o != nil {
 		return o, false
 	}
@@ -112,7 +112,7 @@ func (k *knowledge) sight(key offerKey) (o *offer, isNew bool) {
 	return o, true
 }
 
-// listedFor returns the price on demand that holds where no feed told one: that of
+// listedFor returns the price on demand that holds where no feed reported one: that of
 // the catalog; nil where nobody knows it.
 func (k *knowledge) listedFor(at typeAt) *listed {
 	if l := k.onDemand[at]; l != nil {

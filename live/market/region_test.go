@@ -12,7 +12,7 @@ import (
 func TestRegionOfANodeThatDoesNotSayIt(t *testing.T) {
 	for _, c := range []struct {
 		name, provider, zone string
-		regions, told        []string
+		regions, reported    []string
 		want                 string
 	}{
 		{"as the zone is written at AWS", "aws", "ap-southeast-2c", nil, nil, "ap-southeast-2"},
@@ -28,10 +28,10 @@ func TestRegionOfANodeThatDoesNotSayIt(t *testing.T) {
 		{"a zone of that name in two regions", "aws", "a", nil, []string{"r1/a", "r2/a"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t, func(cfg *Config) { cfg.Regions = c.regions })
-			for _, at := range c.told {
+			d := newBookFixture(t, func(cfg *Config) { cfg.Regions = c.regions })
+			for _, at := range c.reported {
 				region, zone, _ := strings.Cut(at, "/")
-				d.known.sight(offerKey{place{"aws", region}, zone, "m5.large"})
+				d.known.offerOf(offerKey{place{"aws", region}, zone, "m5.large"})
 			}
 			d.tabulate()
 			if got := d.regionOf(c.provider, c.zone); got != c.want {
@@ -43,8 +43,8 @@ func TestRegionOfANodeThatDoesNotSayIt(t *testing.T) {
 
 // TestFindWithoutARegion prices a node without a region label, as those of kwok.
 func TestFindWithoutARegion(t *testing.T) {
-	d := newDesk(t, nil)
-	d.tell(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
+	d := newBookFixture(t, nil)
+	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
 	s := d.fill(t)
 	if id := d.Find("aws", "", "eu-west-1a", "m5.large", policy.Spot); id == policy.None || s.Markets[id].Name != m5a {
 		t.Errorf("it is market %v", id)

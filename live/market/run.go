@@ -31,7 +31,7 @@ type Health struct {
 	// What a cache holds was read by another process.
 	Asked bool
 
-	// AsOf is the instant up to which the feed told; zero if it never did.
+	// AsOf is the instant up to which the feed reported; zero if it never did.
 	AsOf policy.Time
 
 	// Failed is the number of readings in a row that failed, and Err why the last
@@ -131,7 +131,7 @@ func sleep(ctx context.Context, b *Book, d time.Duration) bool {
 	}
 }
 
-// read reads feed i once and takes in what it told, also when it told only a part.
+// read reads feed i once and takes in what it reported, also when it reported only a part.
 // It returns an error when the feed failed; values of it that cannot be are left
 // out, and said in the log and by Health.
 func (b *Book) read(ctx context.Context, i int) error {

@@ -231,12 +231,12 @@ func (b *Book) refresh(now policy.Time) {
 	}
 }
 
-// refreshSpot writes the price of a spot market. One whose price was told too long
+// refreshSpot writes the price of a spot market. One whose price was reported too long
 // ago, or that sells nothing, is not offered; its last price stays for the accounts
 // of the nodes that run there.
 func (b *Book) refreshSpot(m *policy.Market, o *offer, now policy.Time) {
 	price, since, known := o.spot.at(now)
-	m.Offered = known && price > 0 && now.Sub(o.told) <= b.config.StaleAfter
+	m.Offered = known && price > 0 && now.Sub(o.reported) <= b.config.StaleAfter
 	if price <= 0 {
 		price = o.spot.lastOffered(now)
 	}

@@ -21,7 +21,7 @@ const (
 	skewMax = 5 * time.Minute
 )
 
-// faults counts what an update told that cannot be.
+// faults counts what an update reported that cannot be.
 type faults struct {
 	count int
 	first error
@@ -45,7 +45,7 @@ func (f *faults) err() error {
 	return fmt.Errorf("%w (and %d more like it)", f.first, f.count-1)
 }
 
-// errNoAsOf is returned for an update that does not say what instant it tells of.
+// errNoAsOf is returned for an update that does not say what instant it reports.
 var errNoAsOf = errors.New("the update does not say as of when it is")
 
 // take takes in an update and returns what of it cannot be. The rest stands.
@@ -102,13 +102,13 @@ func (b *Book) takeFacts(u *Update, f *faults) {
 			f.add("offering %+v: a part of it is missing", o)
 			continue
 		}
-		if _, isNew := b.known.sight(offerKey{at, b.known.zoneName(at, o.Zone), o.Type}); isNew {
+		if _, isNew := b.known.offerOf(offerKey{at, b.known.zoneName(at, o.Zone), o.Type}); isNew {
 			b.changed = true
 		}
 	}
 }
 
-// takeOnDemand takes in a price on demand. It holds from when it is told: nobody
+// takeOnDemand takes in a price on demand. It holds from when it is reported: nobody
 // says since when it does.
 func (b *Book) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
 	at := typeAt{place{p.Provider, p.Region}, p.Type}
@@ -149,7 +149,7 @@ func (b *Book) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 		f.add("spot price of %s: %v is more than %d times the price on demand", key.market(policy.Spot), p.Price, dearMax)
 		return
 	}
-	o, isNew := b.known.sight(key)
+	o, isNew := b.known.offerOf(key)
 	if isNew || len(o.spot.points) == 0 {
 		b.changed = true
 	}
@@ -161,11 +161,11 @@ func (b *Book) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 	} else {
 		o.spot.put(since, p.Price)
 	}
-	told := asOf
+	reported := asOf
 	if p.KnownTo > 0 {
-		told = min(p.KnownTo, asOf)
+		reported = min(p.KnownTo, asOf)
 	}
-	o.told = max(o.told, told)
+	o.reported = max(o.reported, reported)
 	o.reserve, o.bids = max(0, p.Reserve), p.Bids
 }
 
@@ -198,7 +198,7 @@ func (b *Book) takeSignals(u *Update, f *faults) {
 	}
 }
 
-// newest returns the price that was told last, 0 without one.
+// newest returns the price that was reported last, 0 without one.
 func (c *curve) newest() policy.Money {
 	if len(c.points) == 0 {
 		return 0
@@ -237,8 +237,8 @@ func (o *offer) merge(p *offer) {
 	for _, x := range p.spot.points {
 		o.spot.put(x.At, x.Price)
 	}
-	if p.told > o.told {
-		o.told, o.reserve, o.bids = p.told, p.reserve, p.bids
+	if p.reported > o.reported {
+		o.reported, o.reserve, o.bids = p.reported, p.reserve, p.bids
 	}
 	if p.scoredAt > o.scoredAt {
 		o.score, o.scoredAt = p.score, p.scoredAt

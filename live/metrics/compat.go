@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Systems are those under whose names metrics can be told. Karpetrack and the
+// Systems are those under whose names metrics can be reported. Karpetrack and the
 // leftover operator have none of their own beside those of every controller, which
 // are always there.
 var Systems = []string{"gpu-operator", "karpetrack", "leftover", "rescheduler", "spotvortex"}
@@ -18,7 +18,7 @@ var Systems = []string{"gpu-operator", "karpetrack", "leftover", "rescheduler", 
 // nodesMax bounds the series of metrics that another system has one of per node.
 const nodesMax = 1000
 
-// compatible tells what happened under the names of one system.
+// compatible reports what happened under the names of one system.
 type compatible interface {
 	step(*Step)
 	entry(kind, outcome string)
@@ -26,7 +26,7 @@ type compatible interface {
 	drained(node, outcome string)
 }
 
-// nothing is told by what is embedded in a system.
+// nothing is reported by what is embedded in a system.
 type nothing struct{}
 
 func (nothing) entry(string, string)   {}
@@ -48,7 +48,7 @@ func newCompatible(name string, b *builder) (compatible, error) {
 	return nil, fmt.Errorf("metrics of %q are not known: known are %s", name, strings.Join(Systems, ", "))
 }
 
-// spotVortex has what SpotVortex tells and this controller knows. What SpotVortex
+// spotVortex has what SpotVortex reports and this controller knows. What SpotVortex
 // registers and never sets is set here where there is a number for it.
 type spotVortex struct {
 	nothing
@@ -98,10 +98,10 @@ func (c *spotVortex) step(x *Step) {
 	c.nodes(s)
 }
 
-// nodes tells of what runs.
+// nodes reports what runs.
 func (c *spotVortex) nodes(s *policy.Snapshot) {
 	spot := cheapestSpot(s)
-	managed, draining, told := 0, 0, 0
+	managed, draining, reported := 0, 0, 0
 	risk := map[[2]string]float64{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -125,7 +125,7 @@ func (c *spotVortex) nodes(s *policy.Snapshot) {
 		}
 		c.optimizable.WithLabelValues(pool).Inc()
 		c.potentialTotal.WithLabelValues(pool).Add(((m.OnDemand - cheap) * 720).Float())
-		if told++; told <= nodesMax {
+		if reported++; reported <= nodesMax {
 			c.potential.WithLabelValues(n.Name, pool, kind).Set((m.OnDemand - cheap).Float())
 		}
 	}
@@ -159,7 +159,7 @@ func (c *spotVortex) evicted(answer string) {
 	}
 }
 
-// rescheduler has what the Spot rescheduler tells.
+// rescheduler has what the Spot rescheduler reports.
 type rescheduler struct {
 	nothing
 	pods, nodes *prometheus.GaugeVec
@@ -192,7 +192,7 @@ func (c *rescheduler) step(x *Step) {
 			pods[p.Node]++
 		}
 	}
-	told := 0
+	reported := 0
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if !n.Live() || n.Pool < 0 || n.Market < 0 {
@@ -200,7 +200,7 @@ func (c *rescheduler) step(x *Step) {
 		}
 		kind := s.Markets[n.Market].Capacity.String()
 		c.nodes.WithLabelValues(kind).Inc()
-		if told++; told <= nodesMax {
+		if reported++; reported <= nodesMax {
 			c.pods.WithLabelValues(kind, n.Name).Set(float64(pods[i]))
 		}
 	}
@@ -223,7 +223,7 @@ func (c *rescheduler) drained(node, outcome string) {
 	c.drains.WithLabelValues(state, node).Inc()
 }
 
-// gpuOperator has what the GPU budget operator tells.
+// gpuOperator has what the GPU budget operator reports.
 type gpuOperator struct {
 	nothing
 	consumed, remaining, tracked *prometheus.GaugeVec

@@ -1,4 +1,4 @@
-// Package metrics is what the controller tells Prometheus: its own metrics, named
+// Package metrics is what the controller reports to Prometheus: its own metrics, named
 // spotter_*, and by a switch the same facts under the names that the dashboards
 // of other systems read.
 //

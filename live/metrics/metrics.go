@@ -40,10 +40,10 @@ type poolGauges struct {
 
 // A Config says which metrics there are.
 type Config struct {
-	// Compat are the systems under whose names the same is told too; see [Systems].
+	// Compat are the systems under whose names the same is reported too; see [Systems].
 	Compat []string
 
-	// Writes tells how much was written to the API server; nil tells nothing.
+	// Writes reports how much was written to the API server; nil reports nothing.
 	Writes func() []limit.Count
 }
 
@@ -136,7 +136,7 @@ func (b *builder) histogram(name, help string, buckets []float64, labels ...stri
 	return v
 }
 
-// A Pool is what is told of one pool.
+// A Pool is what is reported of one pool.
 type Pool struct {
 	Name             string
 	Active           bool
@@ -155,7 +155,7 @@ type Pool struct {
 	ShadowMoves int
 }
 
-// A Step is what is told of one step.
+// A Step is what is reported of one step.
 type Step struct {
 	Snapshot *policy.Snapshot
 	Memory   *policy.Memory
@@ -167,7 +167,7 @@ type Step struct {
 	Active   bool
 }
 
-// Step tells of a step that went through.
+// Step reports a step that went through.
 func (m *Metrics) Step(x *Step) {
 	if m == nil {
 		return
@@ -193,21 +193,21 @@ func (m *Metrics) Step(x *Step) {
 	}
 }
 
-// Failed tells of a step that did not go through.
+// Failed reports a step that did not go through.
 func (m *Metrics) Failed() {
 	if m != nil {
 		m.steps.WithLabelValues("failed").Inc()
 	}
 }
 
-// Phase tells how long a part of a step took.
+// Phase reports how long a part of a step took.
 func (m *Metrics) Phase(name string, took time.Duration) {
 	if m != nil {
 		m.phaseSeconds.WithLabelValues(name).Observe(took.Seconds())
 	}
 }
 
-// Entry tells what became of an entry of a plan.
+// Entry reports what became of an entry of a plan.
 func (m *Metrics) Entry(kind, pool, outcome string) {
 	if m == nil {
 		return
@@ -218,28 +218,28 @@ func (m *Metrics) Entry(kind, pool, outcome string) {
 	}
 }
 
-// Panicked tells that a policy did.
+// Panicked reports that a policy did.
 func (m *Metrics) Panicked() {
 	if m != nil {
 		m.panics.Inc()
 	}
 }
 
-// Leads tells whether this replica leads.
+// Leads reports whether this replica leads.
 func (m *Metrics) Leads(is bool) {
 	if m != nil {
 		m.leader.Set(one(is))
 	}
 }
 
-// Entered tells that a drain came into a phase.
+// Entered reports that a drain came into a phase.
 func (m *Metrics) Entered(pool, phase string) {
 	if m != nil {
 		m.drains.WithLabelValues(pool, phase).Inc()
 	}
 }
 
-// Evicted tells how an eviction was answered.
+// Evicted reports how an eviction was answered.
 func (m *Metrics) Evicted(pool, answer string) {
 	if m == nil {
 		return
@@ -250,7 +250,7 @@ func (m *Metrics) Evicted(pool, answer string) {
 	}
 }
 
-// Drained tells how a drain ended.
+// Drained reports how a drain ended.
 func (m *Metrics) Drained(pool, node, outcome string, took time.Duration) {
 	if m == nil {
 		return
@@ -268,7 +268,7 @@ type Draining struct {
 	Nodes       int
 }
 
-// Draining tells which nodes are being emptied.
+// Draining reports which nodes are being emptied.
 func (m *Metrics) Draining(all []Draining) {
 	if m == nil {
 		return
@@ -301,10 +301,10 @@ func (p *poolGauges) set(pools []Pool) {
 	}
 }
 
-// marketsMax bounds the markets that are told of.
+// marketsMax bounds the markets that are reported.
 const marketsMax = 100
 
-// markets tells of the markets in use, those with the most nodes first.
+// markets reports the markets in use, those with the most nodes first.
 func (m *Metrics) markets(s *policy.Snapshot) {
 	reset(m.price, m.hazard, m.marketNodes)
 	count := make(map[policy.MarketID]int)
@@ -326,7 +326,7 @@ func (m *Metrics) markets(s *policy.Snapshot) {
 	}
 }
 
-// budgets tells how far budgets are used.
+// budgets reports how far budgets are used.
 func (m *Metrics) budgets(s *policy.Snapshot, mem *policy.Memory) {
 	reset(m.budgetUsed, m.budgetQuota, m.gate)
 	for i := range s.Budgets {

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-func world() *Step {
+func newStep() *Step {
 	s := &policy.Snapshot{
 		Now:   policy.TimeOf(time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)),
 		Types: []policy.InstanceType{{Name: "m5.large", VCPU: 2}}, Zones: []string{"use1-az1"},
@@ -56,8 +56,8 @@ func TestMetrics(t *testing.T) {
 	m.Entry("drain", "web", "done")
 	m.Evicted("web", "evicted")
 	m.Drained("web", "a", "done", time.Minute)
-	m.Step(world())
-	m.Step(world())
+	m.Step(newStep())
+	m.Step(newStep())
 	for name, want := range map[string]string{
 		"spotter_leader":                              "spotter_leader 1",
 		"spotter_decisions_total":                     `spotter_decisions_total{result="done"} 2`,
@@ -95,7 +95,7 @@ func TestMetrics(t *testing.T) {
 	if problems, err := testutil.GatherAndLint(r, "spotter_leader"); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}
-	gone := world()
+	gone := newStep()
 	gone.Pools, gone.Snapshot.Pools, gone.Snapshot.Nodes, gone.Snapshot.Pods = nil, nil, nil, nil
 	m.Step(gone)
 	for _, name := range []string{"spotter_pool_spot_share", "spotter_namespace_saved_dollars", "spotter_market_hazard", "spotvortex_spot_ratio_target"} {

@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/live/limit"
 )
 
-// writes tells what the limiter of API writes has counted, when it is asked.
+// writes reports what the limiter of API writes has counted, when it is asked.
 type writes struct{ counts func() []limit.Count }
 
 var (
@@ -26,7 +26,7 @@ func (w writes) Describe(to chan<- *prometheus.Desc) {
 	to <- writesWait
 }
 
-// Collect tells the counts.
+// Collect reports the counts.
 func (w writes) Collect(to chan<- prometheus.Metric) {
 	for _, c := range w.counts() {
 		to <- prometheus.MustNewConstMetric(writesSent, prometheus.CounterValue, float64(c.Writes), c.Verb)

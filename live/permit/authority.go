@@ -88,13 +88,13 @@ func (a *Authority) Stopped(ctx context.Context) (on bool, missing string, err e
 }
 
 // Pool returns how far a pool may go now.
-func (a *Authority) Pool(ctx context.Context, name string) (Verdict, error) {
+func (a *Authority) Pool(ctx context.Context, name string) (Decision, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.refresh(ctx); err != nil {
 		return "", err
 	}
-	return a.verdict(name), nil
+	return a.decision(name), nil
 }
 
 // Spec returns a pool as it is now, nil where there is none. It is shared and never
@@ -109,7 +109,7 @@ func (a *Authority) Spec(ctx context.Context, name string) (*v1alpha1.CapacityPo
 }
 
 // Cluster returns how far what spans pools may go now.
-func (a *Authority) Cluster(ctx context.Context) (Verdict, error) {
+func (a *Authority) Cluster(ctx context.Context) (Decision, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.refresh(ctx); err != nil {
@@ -138,7 +138,7 @@ func (a *Authority) check(ctx context.Context, p permit) error {
 	v := Active
 	switch p.purpose {
 	case act:
-		v = a.verdict(p.pool)
+		v = a.decision(p.pool)
 	case enforce:
 		v = a.cluster()
 	case undo:
@@ -147,13 +147,13 @@ func (a *Authority) check(ctx context.Context, p permit) error {
 		}
 	}
 	if v != Active {
-		return &Denied{Pool: p.pool, Verdict: v}
+		return &Denied{Pool: p.pool, Decision: v}
 	}
 	return nil
 }
 
-// verdict judges one pool. The caller holds mu.
-func (a *Authority) verdict(name string) Verdict {
+// decision judges one pool. The caller holds mu.
+func (a *Authority) decision(name string) Decision {
 	p := a.pools[name]
 	switch {
 	case p == nil:
@@ -168,7 +168,7 @@ func (a *Authority) verdict(name string) Verdict {
 	return a.cluster()
 }
 
-func (a *Authority) cluster() Verdict {
+func (a *Authority) cluster() Decision {
 	switch {
 	case a.cfg.Mode != policy.ModeActive:
 		return Shadow

@@ -16,32 +16,32 @@ import (
 	"fmt"
 )
 
-// A Verdict says how far a pool may go.
-type Verdict string
+// A Decision says how far a pool may go.
+type Decision string
 
-// The verdicts.
+// The decisions.
 const (
-	Active   Verdict = "active"   // it may be changed
-	Shadow   Verdict = "shadow"   // the mode of the controller or of the pool lets nothing be changed
-	Off      Verdict = "off"      // the pool is off
-	Stopped  Verdict = "stopped"  // the kill switch is on
-	Conflict Verdict = "conflict" // another pool selects the same nodes
-	Gone     Verdict = "gone"     // there is no such pool
+	Active   Decision = "active"   // it may be changed
+	Shadow   Decision = "shadow"   // the mode of the controller or of the pool lets nothing be changed
+	Off      Decision = "off"      // the pool is off
+	Stopped  Decision = "stopped"  // the kill switch is on
+	Conflict Decision = "conflict" // another pool selects the same nodes
+	Gone     Decision = "gone"     // there is no such pool
 )
 
 // A Denied is the error of a write that may not be made.
 type Denied struct {
 	// Pool is the CapacityPool; empty for what spans pools.
-	Pool    string
-	Verdict Verdict
+	Pool     string
+	Decision Decision
 }
 
-// Error names the pool and the verdict.
+// Error names the pool and the decision.
 func (d *Denied) Error() string {
 	if d.Pool == "" {
-		return fmt.Sprintf("not written: the controller is %s", d.Verdict)
+		return fmt.Sprintf("not written: the controller is %s", d.Decision)
 	}
-	return fmt.Sprintf("not written: pool %s is %s", d.Pool, d.Verdict)
+	return fmt.Sprintf("not written: pool %s is %s", d.Pool, d.Decision)
 }
 
 // An Unpermitted is the error of a write that nobody gave a permit for. It is a fault
@@ -67,7 +67,7 @@ type permit struct {
 type permitKey struct{}
 
 // Act returns a context for changes on behalf of a pool. They are made while the
-// verdict on the pool is Active.
+// decision on the pool is Active.
 func Act(ctx context.Context, pool string) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{act, pool})
 }

@@ -80,7 +80,7 @@ func (b *bench) setSwitch(t *testing.T, value string) {
 	}
 }
 
-func (b *bench) wants(ctx context.Context, t *testing.T, want Verdict) {
+func (b *bench) wants(ctx context.Context, t *testing.T, want Decision) {
 	t.Helper()
 	b.clock.SetTime(b.clock.Now().Add(b.cfg.Fresh))
 	err := b.Check(ctx)
@@ -88,14 +88,14 @@ func (b *bench) wants(ctx context.Context, t *testing.T, want Verdict) {
 	switch {
 	case want == Active && err != nil:
 		t.Errorf("refused: %v", err)
-	case want != Active && (!errors.As(err, &denied) || denied.Verdict != want):
+	case want != Active && (!errors.As(err, &denied) || denied.Decision != want):
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// TestVerdicts lets each purpose through in the states in which it may be, as they are
+// TestDecisions lets each purpose through in the states in which it may be, as they are
 // at the moment of asking.
-func TestVerdicts(t *testing.T) {
+func TestDecisions(t *testing.T) {
 	b := newBench(t, policy.ModeActive, nil)
 	act, undo, enforce := Act(t.Context(), "web"), Undo(t.Context()), Enforce(t.Context())
 	b.wants(act, t, Active)

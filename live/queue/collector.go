@@ -23,7 +23,7 @@ func (q *Queue) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]: it tells what was counted. Only the
+// Collect implements [prometheus.Collector]: it reports what was counted. Only the
 // replica that leads reads, so that on others all is 0 and nothing is up.
 func (q *Queue) Collect(to chan<- prometheus.Metric) {
 	s := q.now()

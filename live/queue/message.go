@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A kind is what a message tells of.
+// A kind is what a message reports.
 type kind uint8
 
 const (
@@ -125,7 +125,7 @@ func (m *message) readDetail(e *envelope) error {
 	return nil
 }
 
-// readHealth reads a scheduled change of instances. What else AWS Health tells is
+// readHealth reads a scheduled change of instances. What else AWS Health reports is
 // nothing to us.
 func (m *message) readHealth(d *detail) error {
 	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {

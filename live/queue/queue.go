@@ -80,7 +80,7 @@ type Counts struct {
 	// those, and Unknown what nobody here knows. Malformed cannot be read.
 	Lifecycle, Unknown, Malformed int
 
-	// Repeated were taken before, and Late told of what has happened already.
+	// Repeated were taken before, and Late reported what has happened already.
 	Repeated, Late int
 
 	// Deleted are those that were deleted, and Failures the requests that failed.

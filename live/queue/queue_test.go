@@ -54,7 +54,7 @@ func (s *sink) Wake(reason string) {
 	s.wakes = append(s.wakes, reason)
 }
 
-func (s *sink) told() []backend.Notice {
+func (s *sink) reported() []backend.Notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.notices)
@@ -63,7 +63,7 @@ func (s *sink) told() []backend.Notice {
 // machines are the instances of the notices, in order.
 func (s *sink) machines() []string {
 	var all []string
-	for _, n := range s.told() {
+	for _, n := range s.reported() {
 		all = append(all, n.Machine)
 	}
 	return all
@@ -199,7 +199,7 @@ func TestRule09EveryKindOfMessage(t *testing.T) {
 	s.run(t)
 	eventually(t, "all are deleted", func() bool { return s.queue.Counts().Deleted == 10 })
 	at := policy.TimeOf(now)
-	got := s.sink.told()
+	got := s.sink.reported()
 	want := []backend.Notice{
 		{Machine: "i-warned", At: at, ReclaimAt: at.Add(2 * time.Minute), Source: "sqs"},
 		{Machine: "i-advised", At: at, Source: "sqs"},
@@ -356,7 +356,7 @@ func TestRule09QueueThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v does not name the queue", name, err)
 		}
 		s.server.SetFaults(fake.Faults{})
-		eventually(t, "it is read", func() bool { return len(s.sink.told()) > 0 })
+		eventually(t, "it is read", func() bool { return len(s.sink.reported()) > 0 })
 	}
 }
 

@@ -102,7 +102,7 @@ func TestRule03DeletedPoolLeavesNodes(t *testing.T) {
 // Credentials that are wrong are a condition and a Hold, are not tried again and
 // again, and a rotated secret is taken up. Neither token is ever logged.
 func TestCredentials(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var log bytes.Buffer
 	w.config.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.restart()
@@ -165,7 +165,7 @@ func TestSecretIsMissing(t *testing.T) {
 		"SecretNotFound": func(*corev1.Secret) *corev1.Secret { return nil },
 		"Refused":        func(s *corev1.Secret) *corev1.Secret { s.Data = map[string][]byte{"password": []byte("x")}; return s },
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		if err := w.store.Delete(w.ctx, secret("")); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestSecretIsMissing(t *testing.T) {
 
 // An access token that ends, or is refused in the middle of a run, is renewed.
 func TestTokenExpires(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Change(func(s *fake.State) { s.TokenLife = 10 * time.Minute })
 	w.mustRun(time.Hour)
 	for _, c := range w.server.Calls() {
@@ -204,7 +204,7 @@ func TestTokenExpires(t *testing.T) {
 
 // Lists come in pages, objects with fields that nobody knows.
 func TestPages(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Change(func(s *fake.State) { s.PageMax = 1 })
 	for _, token := range []string{"a", "b", "c"} {
 		w.mustLaunch(token, 40_000, "gp.vs1.medium-iad")
@@ -239,7 +239,7 @@ func TestAPIErrorsOnLaunch(t *testing.T) {
 		"unauthorized":  {401, k8s("Unauthorized", "Unauthorized"), rackspace.CredentialsInvalid, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.mustRun(time.Minute)
 			w.server.SetFaults(fake.Faults{Hook: func(r *http.Request) (int, string) {
 				if r.Method == http.MethodPost && !strings.HasPrefix(r.URL.Path, "/oauth/") {
@@ -278,7 +278,7 @@ func TestKubernetesErrors(t *testing.T) {
 		"status lost":      {"patch/status", errors.New("conflict"), "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.mustRun(time.Minute)
 			w.kube = func(verb string, _ client.Object) error {
 				if verb == x.verb {
@@ -304,7 +304,7 @@ func TestKubernetesErrors(t *testing.T) {
 
 // A status that is written keeps what others put on the object.
 func TestFaultStatusKeepsAnnotations(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	n := w.only()
 	n.Annotations["example.com/note"] = "keep"
@@ -320,7 +320,7 @@ func TestFaultStatusKeepsAnnotations(t *testing.T) {
 // A node pool that the ledger lost is adopted, with its token and bid; one that has
 // our label and is none of our orders is named and left.
 func TestStraysAreAdoptedOrNamed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(10 * time.Minute)
 	if err := w.store.Delete(w.ctx, w.only()); err != nil {
@@ -346,7 +346,7 @@ func TestStraysAreAdoptedOrNamed(t *testing.T) {
 
 // Somebody who deletes our node pool ends the machine without a reclaim.
 func TestNodePoolDeletedByAPerson(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(10 * time.Minute)
 	w.server.Remove(w.server.Pools()[0])
@@ -360,7 +360,7 @@ func TestNodePoolDeletedByAPerson(t *testing.T) {
 // A slow API is given up at the timeout, and a server that asks to wait for longer
 // than a step may take is asked by a later one.
 func TestSlowAndThrottled(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustRun(time.Minute)
 	calls := len(w.server.Calls())
 	w.server.SetFaults(fake.Faults{Throttle: 1, RetryAfter: time.Hour})
@@ -460,7 +460,7 @@ func TestOrderWhoseAnswerWasLost(t *testing.T) {
 		"not found":    {404, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			send := w.config.Transport
 			w.config.Transport = &loser{send: send, status: x.status, body: x.body}
 			w.restart()

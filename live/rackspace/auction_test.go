@@ -20,7 +20,7 @@ import (
 // A node that is outbid is warned of once, with the time that is left, then
 // reclaimed, and its bid does not win again when the price falls.
 func TestOutbid(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(10 * time.Minute)
 	name := w.nodes()[0]
@@ -63,7 +63,7 @@ func TestOutbid(t *testing.T) {
 
 // A price that moves below the bid takes nothing, and a bid is never changed.
 func TestBidIsForLife(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	for _, p := range []policy.Money{40_000, 1_000, 39_999, 40_000} {
 		w.server.SetPrice("gp.vs1.medium-iad", p)
@@ -80,7 +80,7 @@ func TestBidIsForLife(t *testing.T) {
 // The API loses the machine while its price says nothing: believed at the second
 // reading.
 func TestLostWithoutAPrice(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(10 * time.Minute)
 	w.server.SetPrice("gp.vs1.medium-iad", 900_000)
@@ -111,7 +111,7 @@ func TestFaultFloorOfTheRealMessage(t *testing.T) {
 	if err := json.Unmarshal(goldenFile(t, "rackspace_min_bid_prices.json"), &golden); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustRun(time.Minute)
 	priced, unpriced := 0, 0
 	for _, class := range keys(golden.Discovered) {
@@ -183,7 +183,7 @@ func spotPrice(u *market.Update, class string) policy.Money {
 // A refusal is the answer to the same token again, without another call; the next
 // market is asked at once.
 func TestRefusedThenNextMarket(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := w.snapshot()
 	w.server.SetPrice("gp.vs1.medium-iad", 50_000) // the snapshot does not know yet
 	l := w.launchOf(s, "t1", 40_000, "gp.vs1.medium-iad", "ch.vs1.large-iad")
@@ -211,7 +211,7 @@ func TestRefusedThenNextMarket(t *testing.T) {
 // A pool that is neither won nor lost for ever is withdrawn after a while and
 // counts as refused, as does one whose price went past the bid while it waited.
 func TestFaultNeitherWonNorLost(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Change(func(s *fake.State) { s.Classes[0].Slots = 1 })
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustLaunch("t2", 40_000, "gp.vs1.medium-iad")
@@ -235,7 +235,7 @@ func TestFaultNeitherWonNorLost(t *testing.T) {
 // Nodes in flight for minutes are counted at every step, so that a policy that
 // looks every few seconds buys one node and not twenty.
 func TestFaultInFlightIsCounted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range 20 {
 		if w.sink.alive() < 1 {
 			w.mustLaunch(policy.Token(policy.TimeOf(w.clock.Now()), poolName, "m", i), 40_000, "gp.vs1.medium-iad")

@@ -60,7 +60,7 @@ type poolState struct {
 }
 
 // New returns a backend that reads CapacityPools and Nodes from c, the ledger and
-// secrets from r, and tells s what it learns.
+// secrets from r, and reports to s what it learns.
 func New(cfg Config, c client.Client, r client.Reader, s backend.Sink) (*Backend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	return nil
 }
 
-// sight has pools that were never judged say so: a cloudspace may take long to answer.
-func (b *Backend) sight(pools []v1alpha1.CapacityPool) {
+// reportUnjudged has pools that were never judged say so: a cloudspace may take long to answer.
+func (b *Backend) reportUnjudged(pools []v1alpha1.CapacityPool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range pools {

@@ -53,7 +53,7 @@ type Config struct {
 	// see [policy.NoticeLead].
 	Notice time.Duration
 
-	// Settle is for how long the API may not yet show what it was told. Raising it
+	// Settle is for how long the API may not yet show what was ordered. Raising it
 	// delays the removal of what a crash left behind.
 	Settle time.Duration
 
@@ -61,11 +61,11 @@ type Config struct {
 	// made again finds its answer.
 	Keep time.Duration
 
-	// Feed is told of regions, server classes and floors; nil makes one, which
+	// Feed is given regions, server classes and floors; nil makes one, which
 	// [Backend.Feed] returns.
 	Feed *Feed
 
-	// Located is told where a cloudspace lies, once that is known; nil is not.
+	// Located is called with where a cloudspace lies, once that is known; nil is not.
 	Located func(cloudspace, region string)
 
 	// Fence is asked before each write to the cloud whether we still lead; nil is

@@ -4,7 +4,7 @@
 // # One node pool for each node
 //
 // The API knows node pools, with a server class, a bid and a wanted number of
-// nodes, and cannot be told which machine of a pool is to go: a pool that is made
+// nodes, and does not take the name of the machine of a pool that is to go: a pool made
 // smaller loses any of them. So every node has a pool of its own, of one node. To
 // give that node back is to delete its pool, which names the very machine and may
 // be done twice.

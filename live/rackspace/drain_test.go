@@ -17,10 +17,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// two returns a world with two nodes of one class and the first of them.
-func two(t *testing.T) (*world, *corev1.Node) {
+// two returns a fixture with two nodes of one class and the first of them.
+func two(t *testing.T) (*fixture, *corev1.Node) {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustLaunch("t2", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(9 * time.Minute)
@@ -166,7 +166,7 @@ func TestFaultForeignPoolsAreLeft(t *testing.T) {
 
 // The drain waits until the replacement takes pods, and hears when it will not come.
 func TestFaultReplacementIsAwaited(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	want := func(r backend.Replacement, tokens ...string) {
 		t.Helper()
 		if got, err := w.b.Replaced(w.ctx, tokens); err != nil || got != r {

@@ -26,12 +26,12 @@ import (
 
 var all = flag.Bool("all", false, "strike with every error, not with one in six at random")
 
-// A swap replaces the only node of a world as the drain pipeline does, trying again
+// A swap replaces the only node of a fixture as the drain pipeline does, trying again
 // what did not work, and takes it back after a while.
 type swap struct {
-	*world
-	node *corev1.Node
-	told []error
+	*fixture
+	node     *corev1.Node
+	reported []error
 }
 
 // try calls f until it works, at most n times, a round apart.
@@ -41,7 +41,7 @@ func (x *swap) try(n int, f func() error) bool {
 		if err == nil {
 			return true
 		}
-		x.told = append(x.told, err)
+		x.reported = append(x.reported, err)
 		x.run(x.config.Poll)
 	}
 	return false
@@ -70,11 +70,11 @@ func (x *swap) swap() {
 // struck plays a swap while f strikes, which a call hits a number of times from when
 // the first node is there, and fails the test unless all is in order once it is calm:
 // one node or two, each of them ordered, known and paid for once, none being drained.
-func struck(t *testing.T, strike func(*world)) {
-	w := newWorld(t)
+func struck(t *testing.T, strike func(*fixture)) {
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(9 * time.Minute)
-	x := &swap{world: w, node: w.node(w.nodes()[0])}
+	x := &swap{fixture: w, node: w.node(w.nodes()[0])}
 	strike(w)
 	x.swap()
 	w.kube = nil
@@ -83,11 +83,11 @@ func struck(t *testing.T, strike func(*world)) {
 	nodes, ledger, pools := w.nodes(), w.ledger(), w.server.Pools()
 	if len(nodes) < 1 || len(nodes) > 2 || len(ledger) != len(nodes) || len(pools) != len(nodes) || w.sink.alive() != len(nodes) {
 		t.Errorf("in the end there are nodes %v, node pools %v, %d entries and machines %v; told on the way: %v",
-			nodes, pools, len(ledger), keys(w.sink.machines), x.told)
+			nodes, pools, len(ledger), keys(w.sink.machines), x.reported)
 	}
 	for i := range ledger {
 		if p := ledger[i].Status.Phase; p != v1alpha1.SpotNodeRunning {
-			t.Errorf("SpotNode %s is %s; told on the way: %v", ledger[i].Name, p, x.told)
+			t.Errorf("SpotNode %s is %s; told on the way: %v", ledger[i].Name, p, x.reported)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestEveryErrorOfRackspace(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/%d", op, status, times), func(t *testing.T) {
-					struck(t, func(w *world) {
+					struck(t, func(w *fixture) {
 						left := times
 						w.server.SetFaults(fake.Faults{Hook: func(r *http.Request) (int, string) {
 							if !ops[op](r) || left == 0 {
@@ -154,7 +154,7 @@ func TestEveryErrorOfKubernetes(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d", verb, name, times), func(t *testing.T) {
-					struck(t, func(w *world) {
+					struck(t, func(w *fixture) {
 						left := times
 						w.kube = func(v string, _ client.Object) error {
 							if v != verb || left == 0 {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -64,7 +65,7 @@ func (f *fault) passes() bool {
 	return f.Status == http.StatusTooManyRequests || f.Status >= 500 || f.Status == http.StatusConflict && f.Reason == "Conflict"
 }
 
-// faultOf reads an answer. A Kubernetes status tells its reason; what else may
+// faultOf reads an answer. A Kubernetes status reports its reason; what else may
 // come, such as the page of a proxy, is cut to one line.
 func faultOf(what string, status int, body []byte, wait time.Duration) *fault {
 	f := &fault{What: what, Status: status, Wait: wait}
@@ -136,7 +137,9 @@ type refusal struct {
 
 // floorText finds the least bid in what the webhook says. The real message speaks
 // of the market price.
-var floorText = regexp.MustCompile(`(?:market price|minimum bid price|min(?:imum)? bid) of \$?([0-9]+(?:\.[0-9]+)?)`)
+var floorText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:market price|minimum bid price|min(?:imum)? bid) of \$?([0-9]+(?:\.[0-9]+)?)`)
+})
 
 // refusalOf returns what the webhook said, if err is its answer.
 func refusalOf(err error) (refusal, bool) {
@@ -146,7 +149,7 @@ func refusalOf(err error) (refusal, bool) {
 		return refusal{}, false
 	}
 	r := refusal{Text: f.Text}
-	if m := floorText.FindStringSubmatch(f.Text); m != nil {
+	if m := floorText().FindStringSubmatch(f.Text); m != nil {
 		r.Floor, r.Market, _ = amount{m[1]}.money()
 	}
 	// A class of which the provider's own least bid cannot be read is not sold.

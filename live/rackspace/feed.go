@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A Feed tells of the markets of the regions in which our cloudspaces lie: sizes,
+// A Feed reports the markets of the regions in which our cloudspaces lie: sizes,
 // market prices and bids from the public price feed, and on-demand prices and
 // least bids from the API as far as a [Backend] has read them there.
 type Feed struct {
@@ -160,7 +160,7 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 			u.Warnings = append(u.Warnings, fmt.Sprintf("the feed names no server class of region %s", region))
 		}
 		for _, name := range slices.Sorted(maps.Keys(classes)) {
-			if err := known.tell(u, region, name, classes[name]); err != nil {
+			if err := known.report(u, region, name, classes[name]); err != nil {
 				u.Warnings = append(u.Warnings, fmt.Sprintf("server class %s of %s: %v", name, region, err))
 			}
 		}
@@ -169,7 +169,7 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 }
 
 // tell adds what the feed says of one class.
-func (x *learned) tell(u *market.Update, region, name string, raw json.RawMessage) error {
+func (x *learned) report(u *market.Update, region, name string, raw json.RawMessage) error {
 	var c feedClass
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return err

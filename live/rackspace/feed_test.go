@@ -16,7 +16,7 @@ import (
 
 var _ market.Feed = (*rackspace.Feed)(nil)
 
-func (w *world) read() *market.Update {
+func (w *fixture) read() *market.Update {
 	w.t.Helper()
 	u, err := w.b.Feed().Read(w.ctx, market.Ask{Now: policy.TimeOf(w.clock.Now())})
 	if err != nil {
@@ -28,7 +28,7 @@ func (w *world) read() *market.Update {
 // A cloudspace lies in one region: nothing of another is told of, and a launch there
 // is held, not tried.
 func TestFaultOtherRegion(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	if u, err := w.b.Feed().Read(w.ctx, market.Ask{Now: policy.TimeOf(w.clock.Now())}); u != nil || !errors.Is(err, market.ErrNothingWanted) {
 		t.Errorf("before the region is known the feed tells %+v, %v; want to be asked again soon", u, err)
 	}
@@ -53,7 +53,7 @@ func TestFaultOtherRegion(t *testing.T) {
 // What is sold on demand has the published price and is offered; the price of what
 // is not is modelled and said to be.
 func TestFeedPrices(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustRun(time.Minute)
 	u := w.read()
 	for _, p := range u.Spot {
@@ -80,7 +80,7 @@ func TestFeedPrices(t *testing.T) {
 // Sizes with units are not cut to whole numbers, accelerators are counted, words for
 // categories are understood, and pods are not offered what the kubelet keeps.
 func TestFaultSizesOfUnknownClasses(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Change(func(s *fake.State) {
 		at := []fake.Price{{Price: 100_000}}
 		s.Classes = append(s.Classes,
@@ -109,7 +109,7 @@ func TestFaultSizesOfUnknownClasses(t *testing.T) {
 // The recorded feed is read as it is.
 func TestFeedReadsTheRecordedSample(t *testing.T) {
 	sample := goldenFile(t, "rackspace_percentiles_sample.json")
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Change(func(s *fake.State) {
 		for i := range s.Classes {
 			s.Classes[i].Name = "other-" + s.Classes[i].Name // the feed alone tells of the sample's
@@ -138,7 +138,7 @@ func TestFeedReadsTheRecordedSample(t *testing.T) {
 
 // A feed that fails or lies is an error or a warning, never a price of nothing.
 func TestFeedFailures(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustRun(time.Minute)
 	for name, x := range map[string]struct {
 		status int

@@ -59,7 +59,7 @@ func (k *killer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A crew is a policy that keeps so many nodes, and drains one when it is told to.
 type crew struct {
-	*world
+	*fixture
 	want  int
 	spent int // tokens
 	drain string
@@ -156,7 +156,7 @@ func (c *crew) calm() (wrong []string) {
 	return wrong
 }
 
-// settled says what is wrong in a world that has come to rest.
+// settled says what is wrong in a fixture that has come to rest.
 func (c *crew) settled() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	machines, ledger := c.server.Machines(), c.ledger()
@@ -185,13 +185,13 @@ func (c *crew) settled() (wrong []string) {
 // as draining.
 func TestKilledAtRandomPoints(t *testing.T) {
 	calls := func() int { // how many calls the story makes without a death
-		w := newWorld(t)
+		w := newFixture(t)
 		w.config.Poll = time.Minute
 		k := &killer{left: 1 << 30, send: w.config.Transport}
 		w.config.Transport = k
 		w.kube = func(string, client.Object) error { _, err := k.call(); return err }
 		w.restart()
-		c := &crew{world: w, want: 3}
+		c := &crew{fixture: w, want: 3}
 		c.story(func() bool { return true })
 		if wrong := c.settled(); len(wrong) != 0 {
 			t.Fatalf("without a death: %v", wrong)
@@ -206,14 +206,14 @@ func TestKilledAtRandomPoints(t *testing.T) {
 	for i := range points {
 		draw := chance.New(seed, "kill", "").At1(uint64(i))
 		at, late := 1+draw.IntN(calls), draw.At1(1).IntN(2) == 1
-		w := newWorld(t)
+		w := newFixture(t)
 		w.config.Poll = time.Minute
 		send := w.config.Transport
 		k := &killer{left: at, late: late, send: send}
 		w.config.Transport = k
 		w.kube = func(string, client.Object) error { _, err := k.call(); return err }
 		w.restart()
-		c := &crew{world: w, want: 3}
+		c := &crew{fixture: w, want: 3}
 		c.story(func() bool {
 			if k.dead && w.kube != nil { // the next leader takes over
 				w.kube, w.config.Transport = nil, send
@@ -233,13 +233,13 @@ func TestKilledAtRandomPoints(t *testing.T) {
 // A bid that was outbid and cannot be withdrawn, since the API fails, wins a machine when
 // the price falls: that is given back at one of the next polls.
 func TestUnreliableAPI(t *testing.T) {
-	worlds := 12
+	fixtures := 12
 	if testing.Short() {
-		worlds = 2
+		fixtures = 2
 	}
 	seed := testenv.Seed(t)
-	for i := range worlds {
-		w := newWorld(t)
+	for i := range fixtures {
+		w := newFixture(t)
 		w.config.Poll = time.Minute
 		w.restart()
 		share := 0.02 + 0.06*chance.New(seed, "share", "").At1(uint64(i)).Float()
@@ -248,7 +248,7 @@ func TestUnreliableAPI(t *testing.T) {
 			Reset: share, Lose: share, Truncate: share, RetryAfter: time.Second,
 		})
 		w.server.Change(func(s *fake.State) { s.Lag, s.PageMax = time.Duration(i%4)*25*time.Second, 2 })
-		c := &crew{world: w, want: 3}
+		c := &crew{fixture: w, want: 3}
 		spell, longest := 0, 0
 		c.story(func() bool {
 			if spell++; len(w.server.Machines()) <= c.want {

@@ -253,7 +253,7 @@ func (b *Backend) own(ctx context.Context, a session, m *machine) error {
 }
 
 // turnDown keeps a refused order for a while as the answer to a call that comes
-// again, and tells what was learned.
+// again, and reports what was learned.
 func (b *Backend) turnDown(ctx context.Context, m *machine, no refusal) {
 	now := b.now()
 	if no.Floor > 0 {
@@ -261,7 +261,7 @@ func (b *Backend) turnDown(ctx context.Context, m *machine, no refusal) {
 	}
 	err := b.patchStatus(ctx, m, func(m *machine) {
 		m.fail(now, "Refused")
-		m.told.refusal, m.told.dropped = true, true
+		m.reported.refusal, m.reported.dropped = true, true
 	})
 	if err != nil {
 		b.cfg.Log.Warn("an order was refused, and the ledger does not say so yet", "spotnode", m.order.name, "error", err)

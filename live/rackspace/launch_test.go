@@ -20,7 +20,7 @@ import (
 // A launch is a ledger entry, a node pool of one with the pool's labels and taints,
 // and after some minutes a node.
 func TestLaunchToNode(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 42_000, "gp.vs1.medium-iad")
 	n := w.only()
 	if n.Spec.Pool != poolName || n.Spec.Token != "t1" || n.Spec.BidPerHour != "0.045" || n.Status.Phase != v1alpha1.SpotNodeProvisioning {
@@ -51,7 +51,7 @@ func TestLaunchToNode(t *testing.T) {
 }
 
 func TestLaunchOnDemand(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 0, "gp.vs1.medium-iad")
 	w.server.SetPrice("gp.vs1.medium-iad", 900_000)
 	w.mustRun(30 * time.Minute)
@@ -66,7 +66,7 @@ func TestLaunchOnDemand(t *testing.T) {
 // The cheapest market that takes the bid is asked; those that cost more than the bid
 // are not.
 func TestLaunchChoosesCheapest(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 25_000, "gp.vs1.large-iad", "ch.vs1.large-iad", "gp.vs1.medium-iad")
 	if got := w.only().Spec.Market; !strings.Contains(got, "gp.vs1.medium-iad") {
 		t.Errorf("bought in %s, want the cheapest", got)
@@ -77,7 +77,7 @@ func TestLaunchChoosesCheapest(t *testing.T) {
 }
 
 func TestLaunchWrong(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := w.snapshot()
 	good := *w.launchOf(s, "t", 40_000, "gp.vs1.medium-iad")
 	for name, change := range map[string]func(*policy.Launch){
@@ -104,7 +104,7 @@ func TestLaunchWrong(t *testing.T) {
 
 // Limits count what was bought upon the same snapshot.
 func TestLaunchLimits(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := w.snapshot()
 	s.Pools[0].Limits.CPU, s.Pools[0].Used.CPU = 10_000, 6_000
 	var errs []error
@@ -119,7 +119,7 @@ func TestLaunchLimits(t *testing.T) {
 // The same token buys one node, also in another process, and whatever was lost on
 // the way.
 func TestRule14LaunchIsIdempotentByToken(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.restart()
@@ -153,7 +153,7 @@ func TestRule14LaunchIsIdempotentByToken(t *testing.T) {
 // Who does not lead any more orders nothing, gives nothing back and withdraws
 // nothing.
 func TestRule14FenceStopsCloudWrites(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(9 * time.Minute)
 	node := w.node(w.nodes()[0])
@@ -180,7 +180,7 @@ func TestRule14FenceStopsCloudWrites(t *testing.T) {
 // The fence is asked before each attempt: a request that is answered with an error is not
 // sent again by who has lost the lease meanwhile, and counts as one that may have arrived.
 func TestRule14FenceBetweenAttempts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustRun(time.Minute)
 	asked, lost := 0, errors.New("the lease is another's")
 	w.config.Fence = func(context.Context) error {
@@ -214,7 +214,7 @@ func TestRule14FenceBetweenAttempts(t *testing.T) {
 // A steer changes no node and no bid. It is kept on the CapacityPool for the next
 // process, written once, and its limits bound launches.
 func TestSteer(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	writes := len(w.cloudWrites())
 	s := w.snapshot()

@@ -15,7 +15,7 @@ import (
 )
 
 // The types of the conditions of a SpotNode. Each is set once and stays, so that
-// its transition is the instant of what it tells.
+// its transition is the instant of what it says.
 const (
 	condOrdered   = "Ordered"   // the API has the node pool
 	condWon       = "Won"       // the bid won, or the machine is reserved
@@ -56,11 +56,11 @@ type machine struct {
 	node, providerID string
 	present, ready   bool
 
-	// told are the events and warnings that the sink has heard of.
-	told told
+	// reported are the events and warnings that the sink has heard of.
+	reported reported
 }
 
-type told struct{ launch, refusal, reclaim, notice, dropped bool }
+type reported struct{ launch, refusal, reclaim, notice, dropped bool }
 
 // A view is what a reading of the API and of the cluster shows of an order.
 type view struct {
@@ -72,7 +72,7 @@ type view struct {
 	node   *corev1.Node
 }
 
-// newMachine reads what the ledger tells. Events that it tells of were told to the
+// newMachine reads what the ledger reports. Events that it has were reported to the
 // sink by who wrote them.
 func newMachine(n *v1alpha1.SpotNode, o order) *machine {
 	m := &machine{order: o}
@@ -90,7 +90,7 @@ func newMachine(n *v1alpha1.SpotNode, o order) *machine {
 	}
 	m.draining, m.released = n.Status.Phase == v1alpha1.SpotNodeDraining, n.Status.Phase == v1alpha1.SpotNodeTerminating
 	m.node, m.providerID = n.Status.NodeName, n.Status.ProviderID
-	m.told = told{launch: m.won != 0, refusal: m.failed != 0, reclaim: m.reclaimed != 0}
+	m.reported = reported{launch: m.won != 0, refusal: m.failed != 0, reclaim: m.reclaimed != 0}
 	return m
 }
 
@@ -154,7 +154,7 @@ func (m *machine) seeBid(v view, cfg *Config) {
 // asked for long enough: not if somebody took the order back.
 func (m *machine) fail(now policy.Time, reason string) {
 	m.failed, m.failure = now, reason
-	m.told.refusal = reason == nodePoolGone || reason == machineGone
+	m.reported.refusal = reason == nodePoolGone || reason == machineGone
 }
 
 // Reasons of a failure that is no doing of the market.

@@ -11,7 +11,7 @@ import (
 // TestLaunchMaxPrice bids no more than the pool may pay for a node, and buys in no
 // market that costs more, also on demand.
 func TestLaunchMaxPrice(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.SetPrice("gp.vs1.medium-iad", 25_000)
 	s := w.snapshot()
 	s.Pools[0].PriceMax = 33_000

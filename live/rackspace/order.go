@@ -31,7 +31,7 @@ const (
 	nodePoolAnnotation   = "spotter.dev/node-pool"
 )
 
-// poolNameLabel is the label by which Rackspace tells a node's pool.
+// poolNameLabel is the label by which Rackspace names a node's pool.
 const poolNameLabel = "nodepool.ngpc.rxt.io/name"
 
 // An order is what was asked for.

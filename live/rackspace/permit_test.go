@@ -14,16 +14,16 @@ import (
 // A bid that nobody won is withdrawn whatever the mode of its pool has become, so that it
 // does not win later, and nothing else of a pool that is not active is changed.
 func TestPassInEveryMode(t *testing.T) {
-	set := func(m v1alpha1.Mode) func(*world, *v1alpha1.CapacityPool) error {
-		return func(w *world, p *v1alpha1.CapacityPool) error {
+	set := func(m v1alpha1.Mode) func(*fixture, *v1alpha1.CapacityPool) error {
+		return func(w *fixture, p *v1alpha1.CapacityPool) error {
 			p.Spec.Mode = m
 			return w.store.Update(w.ctx, p)
 		}
 	}
-	remove := func(w *world, p *v1alpha1.CapacityPool) error { return w.store.Delete(w.ctx, p) }
-	for name, change := range map[string]func(*world, *v1alpha1.CapacityPool) error{
+	remove := func(w *fixture, p *v1alpha1.CapacityPool) error { return w.store.Delete(w.ctx, p) }
+	for name, change := range map[string]func(*fixture, *v1alpha1.CapacityPool) error{
 		"off": set(v1alpha1.ModeOff), "shadow": set(v1alpha1.ModeShadow), "deleted": remove,
-		"deleted before a restart": func(w *world, p *v1alpha1.CapacityPool) error {
+		"deleted before a restart": func(w *fixture, p *v1alpha1.CapacityPool) error {
 			other := capacityPool(v1alpha1.ModeActive)
 			other.Name = "other"
 			if err := w.store.Create(w.ctx, other); err != nil {
@@ -34,11 +34,11 @@ func TestPassInEveryMode(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			undoing := false
 			w.config.Fence = func(ctx context.Context) error {
 				if undoing && !permit.IsUndo(ctx) {
-					return &permit.Denied{Pool: poolName, Verdict: permit.Off}
+					return &permit.Denied{Pool: poolName, Decision: permit.Off}
 				}
 				return nil
 			}
@@ -60,7 +60,7 @@ func TestPassInEveryMode(t *testing.T) {
 	}
 }
 
-func capacityPoolOf(w *world) *v1alpha1.CapacityPool {
+func capacityPoolOf(w *fixture) *v1alpha1.CapacityPool {
 	p := capacityPool(v1alpha1.ModeActive)
 	if err := w.store.Get(w.ctx, client.ObjectKeyFromObject(p), p); err != nil {
 		w.t.Fatal(err)

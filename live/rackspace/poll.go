@@ -53,15 +53,15 @@ func (b *Backend) Run(ctx context.Context) error {
 	}
 }
 
-// Poll reads what the API, the ledger and the cluster show, and tells the sink. A
+// Poll reads what the API, the ledger and the cluster show, and reports to the sink. A
 // cloudspace that does not answer leaves its machines as they were.
 func (b *Backend) Poll(ctx context.Context) error {
 	r, err := b.read(ctx)
 	if err != nil {
 		return err
 	}
-	for _, tell := range b.absorb(r) {
-		tell(b.sink)
+	for _, report := range b.absorb(r) {
+		report(b.sink)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (b *Backend) read(ctx context.Context) (*reading, error) {
 			r.pools = append(r.pools, p)
 		}
 	}
-	b.sight(r.pools)
+	b.reportUnjudged(r.pools)
 	r.orphans = b.orphans(r.pools)
 	if err := b.readCloud(ctx, r); err != nil {
 		return nil, err
@@ -197,13 +197,13 @@ func (b *Backend) readAccount(ctx context.Context, k accountKey, r *reading) err
 	return nil
 }
 
-// absorb takes in a reading and returns what the sink is to be told, in order.
+// absorb takes in a reading and returns what the sink is to learn, in order.
 func (b *Backend) absorb(r *reading) []func(backend.Sink) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var tells []func(backend.Sink)
+	var reports []func(backend.Sink)
 	for i := range r.pools {
-		tells = append(tells, b.absorbPool(&r.pools[i], r)...)
+		reports = append(reports, b.absorbPool(&r.pools[i], r)...)
 	}
 	for name, k := range r.orphans {
 		b.pool(name).account, b.pool(name).active = k, false
@@ -234,7 +234,7 @@ func (b *Backend) absorb(r *reading) []func(backend.Sink) {
 		} else if m.written <= r.before {
 			n.DeepCopyInto(&m.spot)
 		}
-		tells = append(tells, b.absorbMachine(m, r)...)
+		reports = append(reports, b.absorbMachine(m, r)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.machines)) {
 		m := b.machines[name]
@@ -243,29 +243,29 @@ func (b *Backend) absorb(r *reading) []func(backend.Sink) {
 			continue
 		}
 		delete(b.machines, name)
-		tells = append(tells, func(s backend.Sink) { s.DropMachine(Name, name) })
+		reports = append(reports, func(s backend.Sink) { s.DropMachine(Name, name) })
 	}
 	b.absorbStrays(r, ours)
 	maps.DeleteFunc(b.erased, func(_ string, at uint64) bool { return at <= r.before })
-	return tells
+	return reports
 }
 
-func (b *Backend) absorbPool(p *v1alpha1.CapacityPool, r *reading) (tells []func(backend.Sink)) {
+func (b *Backend) absorbPool(p *v1alpha1.CapacityPool, r *reading) (reports []func(backend.Sink)) {
 	x := b.pool(p.Name)
 	x.account = b.keyOf(p)
 	x.active = p.Spec.Mode == v1alpha1.ModeActive
 	if last := steerOf(p); last.Since != "" && instant(last.Since) > instant(x.steer.Since) {
 		x.steer = last
-		tells = append(tells, func(s backend.Sink) {
+		reports = append(reports, func(s backend.Sink) {
 			s.SetSteer(p.Name, policy.SteerState{Set: true, Share: last.Share, Since: instant(last.Since)})
 		})
 	}
-	return tells
+	return reports
 }
 
 // absorbMachine takes in what was seen of one machine. One that was changed since
 // the reading began is left to the next.
-func (b *Backend) absorbMachine(m *machine, r *reading) (tells []func(backend.Sink)) {
+func (b *Backend) absorbMachine(m *machine, r *reading) (reports []func(backend.Sink)) {
 	if m.written > r.before {
 		return nil
 	}
@@ -284,40 +284,40 @@ func (b *Backend) absorbMachine(m *machine, r *reading) (tells []func(backend.Si
 	} else {
 		m.seeNode(node)
 	}
-	return b.tell(m)
+	return b.report(m)
 }
 
 // tell returns what the sink has not heard of m.
-func (b *Backend) tell(m *machine) (tells []func(backend.Sink)) {
+func (b *Backend) report(m *machine) (reports []func(backend.Sink)) {
 	meet := func(done *bool, k backend.EventKind, at policy.Time) {
 		if !*done && at != 0 {
 			*done = true
 			e := backend.Event{Kind: k, Pool: m.order.pool, Market: m.order.market, At: at}
-			tells = append(tells, func(s backend.Sink) { s.Meet(e) })
+			reports = append(reports, func(s backend.Sink) { s.Meet(e) })
 		}
 	}
-	heard := m.told
-	meet(&m.told.launch, backend.MetLaunch, m.won)
-	meet(&m.told.refusal, backend.MetRefusal, m.failed)
-	meet(&m.told.reclaim, backend.MetReclaim, m.reclaimed)
+	heard := m.reported
+	meet(&m.reported.launch, backend.MetLaunch, m.won)
+	meet(&m.reported.refusal, backend.MetRefusal, m.failed)
+	meet(&m.reported.reclaim, backend.MetReclaim, m.reclaimed)
 	if m.ended() {
-		if !m.told.dropped {
-			m.told.dropped = true
-			tells = append(tells, func(s backend.Sink) { s.DropMachine(Name, m.order.name) })
+		if !m.reported.dropped {
+			m.reported.dropped = true
+			reports = append(reports, func(s backend.Sink) { s.DropMachine(Name, m.order.name) })
 		}
 	} else {
 		x := m.machine()
-		tells = append(tells, func(s backend.Sink) { s.SetMachine(Name, x) })
-		if n, ok := m.notice(b.cfg.Notice); ok && !m.told.notice {
-			m.told.notice = true
-			tells = append(tells, func(s backend.Sink) { s.Notice(n); s.Wake("outbid") })
+		reports = append(reports, func(s backend.Sink) { s.SetMachine(Name, x) })
+		if n, ok := m.notice(b.cfg.Notice); ok && !m.reported.notice {
+			m.reported.notice = true
+			reports = append(reports, func(s backend.Sink) { s.Notice(n); s.Wake("outbid") })
 		}
 	}
-	if m.told.refusal != heard.refusal || m.told.reclaim != heard.reclaim {
+	if m.reported.refusal != heard.refusal || m.reported.reclaim != heard.reclaim {
 		word := map[bool]string{true: "lost", false: "refused"}[m.reclaimed != 0]
-		tells = append(tells, func(s backend.Sink) { s.Wake(word) })
+		reports = append(reports, func(s backend.Sink) { s.Wake(word) })
 	}
-	return tells
+	return reports
 }
 
 // absorbStrays notes the node pools that carry our label and are not in the ledger.

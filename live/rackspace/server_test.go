@@ -42,8 +42,8 @@ func userOf(t *testing.T, env *testenv.Env, name string, rules ...rbacv1.PolicyR
 	return c
 }
 
-// step moves the world on with the rights of an administrator.
-func step(w *world, env *testenv.Env, pass bool) {
+// step moves the fixture on with the rights of an administrator.
+func step(w *fixture, env *testenv.Env, pass bool) {
 	w.t.Helper()
 	w.clock.Step(w.config.Poll)
 	if err := w.server.Step(w.ctx, env.Client); err != nil {
@@ -112,7 +112,7 @@ func TestOnARealAPIServer(t *testing.T) {
 }
 
 // release gives the on-demand node back, once it was seen to take pods.
-func release(w *world, env *testenv.Env) {
+func release(w *fixture, env *testenv.Env) {
 	w.t.Helper()
 	for _, name := range w.nodes() {
 		n := w.node(name)
@@ -190,7 +190,7 @@ func TestRule13ShadowByTheAuditLog(t *testing.T) {
 
 // Run goes on until it is told to stop, also while nothing answers.
 func TestRun(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)

@@ -12,11 +12,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// steerAnnotation keeps on a CapacityPool what it was last told, since nothing at
+// steerAnnotation keeps on a CapacityPool the last steer that it got, since nothing at
 // Rackspace would show it.
 const steerAnnotation = "spotter.dev/steer"
 
-// A steer is what a pool was last told. Nobody provisions here but the policy, so
+// A steer is the last steer that a pool got. Nobody provisions here but the policy, so
 // share, markets and bid say what it means to buy, and bind nothing; the limits
 // bound every launch.
 type steer struct {
@@ -34,7 +34,7 @@ type steer struct {
 // marketsMax bounds what the annotation names of the markets.
 const marketsMax = 50
 
-// Steer writes down what a pool was told. It changes no running node, and no bid: a
+// Steer writes down the last steer of a pool. It changes no running node, and no bid: a
 // bid is for the life of a node.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	name := s.Pools[x.Pool].Name
@@ -70,7 +70,7 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	return nil
 }
 
-// steered tells the sink of a steer, and keeps it for launches.
+// steered reports a steer to the sink, and keeps it for launches.
 func (b *Backend) steered(pool string, x steer) {
 	b.mu.Lock()
 	b.pool(pool).steer = x
@@ -78,7 +78,7 @@ func (b *Backend) steered(pool string, x steer) {
 	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: x.Share, Since: instant(x.Since)})
 }
 
-// steerOf reads what a pool was last told; zero where nothing that can be read is
+// steerOf reads the last steer that a pool got; zero where nothing that can be read is
 // there.
 func steerOf(p *v1alpha1.CapacityPool) steer {
 	var x steer

@@ -4,11 +4,10 @@ package onnx
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 
 	ort "github.com/yalue/onnxruntime_go"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // started is the one environment of ONNX Runtime that a process has.
@@ -20,7 +19,7 @@ var started struct {
 // Start loads ONNX Runtime from the shared library at path and returns its
 // version. A process loads it once: a later call with the same path does
 // nothing, and one with another path is an error.
-func Start(path string) (version string, err error) {
+func Start(path string) (loaded string, err error) {
 	started.Lock()
 	defer started.Unlock()
 	switch {
@@ -35,38 +34,22 @@ func Start(path string) (version string, err error) {
 	if err := ort.InitializeEnvironment(ort.WithLogLevelError()); err != nil {
 		return "", fmt.Errorf("%w: %s: %w", ErrUnavailable, path, err)
 	}
-	version = ort.GetVersion()
-	if !supported(version) {
+	loaded = ort.GetVersion()
+	if !supported(loaded) {
 		if err := ort.DestroyEnvironment(); err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("%w: %s is version %s, and %s to before %s is wanted", ErrUnavailable, path, version, Oldest, Newest)
+		return "", fmt.Errorf("%w: %s is version %s, and %s to before %s is wanted", ErrUnavailable, path, loaded, Oldest, Newest)
 	}
 	if err := ort.DisableTelemetry(); err != nil {
 		return "", err
 	}
-	started.library, started.version = path, version
-	return version, nil
+	started.library, started.version = path, loaded
+	return loaded, nil
 }
 
-// supported reports whether version lies from Oldest to before Newest.
-func supported(version string) bool {
-	v, ok := parse(version)
-	oldest, _ := parse(Oldest)
-	newest, _ := parse(Newest)
-	return ok && v >= oldest && v < newest
-}
-
-// parse returns the first two numbers of a version as one that compares.
-func parse(version string) (int, bool) {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return 0, false
-	}
-	major, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return 0, false
-	}
-	minor, err := strconv.Atoi(parts[1])
-	return 1000*major + minor, err == nil
+// supported reports whether text is a version from Oldest to before Newest.
+func supported(text string) bool {
+	v, err := version.ParseGeneric(text)
+	return err == nil && v.AtLeast(version.MustParseGeneric(Oldest)) && v.LessThan(version.MustParseGeneric(Newest))
 }

@@ -81,7 +81,7 @@ func oneThread(o *ort.SessionOptions) error {
 	)
 }
 
-// Run answers rows of the input.
+// Run evaluates rows of the input.
 func (s *session) Run(rows int, in []float32, out [][]float32) error {
 	width := s.net.Width
 	if len(in) < rows*width || len(out) != len(s.net.Widths) {
@@ -101,7 +101,7 @@ func (s *session) Run(rows int, in []float32, out [][]float32) error {
 				copy(out[i][done*w:(done+n)*w], b.out[i].GetData())
 			}
 		}
-		if err := errors.Join(err, s.give(k, b)); err != nil {
+		if err := errors.Join(err, s.release(k, b)); err != nil {
 			return fmt.Errorf("%s: %w", s.net.Model.Graph, err)
 		}
 		done += n
@@ -143,8 +143,8 @@ func (s *session) take(k int) (*buffers, error) {
 	return b, err
 }
 
-// give takes tensors back. The last of a closed session ends it.
-func (s *session) give(k int, b *buffers) error {
+// release takes tensors back. The last of a closed session ends it.
+func (s *session) release(k int, b *buffers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy--

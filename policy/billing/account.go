@@ -11,12 +11,12 @@ import (
 // changes whenever one of them comes or goes, so each node has stretches of its
 // life in which it costs its price, nothing, or something between.
 //
-// What a commitment covers at an instant is what policy.Coverage says for the
+// What a commitment covers at an instant is what Coverage says for the
 // nodes that run then. (AWS counts what runs in a clock hour, which may cover a
 // little more where nodes come and go within it.) Among the nodes of one market
 // those that were launched first are covered first.
 type Account struct {
-	cover   *policy.Coverage
+	cover   *Coverage
 	curves  []*Curve
 	markets []policy.Market
 	window  Span
@@ -43,13 +43,13 @@ type tab struct {
 
 // NewAccount returns the account of no nodes. The markets are those that cover
 // is of, and a curve is given for each.
-func NewAccount(cover *policy.Coverage, markets []policy.Market, curves []*Curve, window Span) *Account {
+func NewAccount(cover *Coverage, markets []policy.Market, curves []*Curve, window Span) *Account {
 	return &Account{cover: cover, curves: curves, markets: markets, window: window, running: make([][]*tab, len(markets))}
 }
 
 // Coverage returns what commitments cover of the nodes that run. It is only to be
 // read.
-func (a *Account) Coverage() *policy.Coverage { return a.cover }
+func (a *Account) Coverage() *Coverage { return a.cover }
 
 // Covers reports whether nodes of market m are metered here: those that some
 // commitment may cover.

@@ -14,7 +14,7 @@ func account(commitments ...policy.Commitment) *Account {
 	types := []policy.InstanceType{{Name: "m5.large", Family: "m5"}}
 	markets := []policy.Market{{Name: "m", OnDemand: 100_000, Price: 100_000}}
 	curves := []*Curve{NewCurve([]policy.Time{0}, []policy.Money{100_000})}
-	return NewAccount(policy.NewCoverage(types, []string{"a"}, markets, commitments), markets, curves, Span{10 * hour, 20 * hour})
+	return NewAccount(NewCoverage(types, []string{"a"}, markets, commitments), markets, curves, Span{10 * hour, 20 * hour})
 }
 
 func stop(t *testing.T, a *Account, node int, at policy.Time, bill, spared policy.Money) {

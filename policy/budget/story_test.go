@@ -11,10 +11,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/guard"
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// TestStories runs the decisions in testdata/decide. To the language of
+// TestCases runs the decisions in testdata/decide. To the language of
 // policytest.Parse they add, with a node of 8 devices everywhere:
 //
 //	gpus APP N
@@ -31,7 +32,7 @@ import (
 //	                                     is remembered of the pools is told too
 //
 // After a wanted change run the test with -rewrite and read the difference.
-func TestStories(t *testing.T) {
+func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/decide", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			x, err := parseStory(d.Input)
@@ -40,7 +41,7 @@ func TestStories(t *testing.T) {
 			}
 			inside := policy.Policy(x.inside)
 			if x.guarded {
-				inside = policy.Guard(inside, policy.DefaultGuardConfig())
+				inside = guard.Around(inside, guard.DefaultConfig())
 			}
 			plan, next := Around(inside, DefaultConfig()).Decide(x.s, x.m)
 			if err := policytest.Check(x.s, &plan); err != nil {

@@ -1,5 +1,5 @@
 // Package driver repeats observe, forecast, decide, act. The simulator and the
-// live controller both run [Driver.Step]; they differ only in the [World] given
+// live controller both run [Driver.Step]; they differ only in the [Dependencies] given
 // to [New].
 package driver
 
@@ -62,9 +62,9 @@ type Recorder interface {
 // to give. It is an answer of the market and not a fault.
 var ErrNoCapacity = errors.New("no capacity")
 
-// A World is all that a driver touches. Forecaster, Ranker, Enforcer and Recorder
+// A Dependencies is all that a driver touches. Forecaster, Ranker, Enforcer and Recorder
 // may be nil.
-type World struct {
+type Dependencies struct {
 	Observer   Observer
 	Forecaster Forecaster
 	Actuator   Actuator
@@ -76,13 +76,13 @@ type World struct {
 
 // A Driver joins one policy to one world.
 type Driver struct {
-	world  World
+	world  Dependencies
 	policy policy.Policy
 	memory policy.Memory
 }
 
 // New returns a driver that starts from memory m.
-func New(w World, p policy.Policy, m policy.Memory) *Driver {
+func New(w Dependencies, p policy.Policy, m policy.Memory) *Driver {
 	return &Driver{world: w, policy: p, memory: m}
 }
 

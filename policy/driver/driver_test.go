@@ -107,8 +107,8 @@ func setup() (*world, fixed) {
 	}}
 }
 
-func (w *world) all() driver.World {
-	return driver.World{Observer: w, Forecaster: w, Actuator: w, Ranker: w, Enforcer: w, Store: w, Recorder: w}
+func (w *world) all() driver.Dependencies {
+	return driver.Dependencies{Observer: w, Forecaster: w, Actuator: w, Ranker: w, Enforcer: w, Store: w, Recorder: w}
 }
 
 // TestStepOrder saves before it acts, acts in the order of the plan, closes
@@ -212,7 +212,7 @@ func TestWakeMustBeLater(t *testing.T) {
 // TestOptionalParts steps without forecaster, enforcer and recorder.
 func TestOptionalParts(t *testing.T) {
 	w, p := setup()
-	parts := driver.World{Observer: w, Actuator: w, Store: w}
+	parts := driver.Dependencies{Observer: w, Actuator: w, Store: w}
 	if _, err := driver.New(parts, p, policy.Memory{}).Step(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/guard"
 )
 
 // Builder returns what makes the policy of "key=value[;key=value…]": its parameters
@@ -35,7 +36,7 @@ func Builder[C any, S interface {
 		case err != nil:
 			return nil, err
 		case guarded:
-			return policy.Guard(p, policy.DefaultGuardConfig()), nil
+			return guard.Around(p, guard.DefaultConfig()), nil
 		}
 		return p, nil
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/policy/builtin/static"
 	"github.com/spotter-dev/spotter/policy/policytest"
-	"github.com/spotter-dev/spotter/policy/static"
 )
 
 // TestBuilder makes policies of specs, and refuses what is no parameter.

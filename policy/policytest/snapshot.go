@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
 )
 
 // Epoch is before every instant of a generated snapshot.
@@ -89,7 +90,7 @@ func (g *generator) commitments() {
 	n := rapid.Int64Range(1, 3).Draw(g.t, "reserved")
 	of := rapid.SampledFrom(g.s.Types).Draw(g.t, "reserved type")
 	g.s.Commitments = []policy.Commitment{{Name: "reserved", Type: of.Name, Amount: n, Fee: policy.NoPrice}}
-	g.s.Commitments[0].Unused = g.s.Coverage().Unused(0)
+	g.s.Commitments[0].Unused = billing.CoverageOf(g.s).Unused(0)
 }
 
 func (g *generator) types() {

@@ -1,6 +1,9 @@
 package portable
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // The methods and coefficients of Exp and Log are those of FreeBSD's
 // /usr/src/lib/msun/src/e_exp.c and e_log.c, which came with this notice:
@@ -92,4 +95,9 @@ func Expm1(x float64) float64 {
 	}
 	// Kahan's form: what u has lost in rounding, Log(u) has lost as well.
 	return float64((u-1)*x) / Log(u)
+}
+
+// Decay returns what is left after age of what halves every halfLife.
+func Decay(age, halfLife time.Duration) float64 {
+	return Exp(-float64(math.Ln2*age.Hours()) / halfLife.Hours())
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
 )
 
 // quietNode says what speaks for the fact that a plan does nothing with a node
@@ -102,20 +103,20 @@ func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
 
 // coverage returns what commitments pay for of the nodes of s. A recording may be
 // damaged where nothing was read yet: then it is as if there were none.
-func coverage(s *policy.Snapshot) *policy.Coverage {
+func coverage(s *policy.Snapshot) *billing.Coverage {
 	if len(s.Commitments) > 0 && s.Validate() != nil {
 		bare := *s
 		bare.Commitments = nil
-		return bare.Coverage()
+		return billing.CoverageOf(&bare)
 	}
-	return s.Coverage()
+	return billing.CoverageOf(s)
 }
 
 // cheapest returns the market of p with the least price, the first by its place
 // in p, among those that are offered, sell as much as n has and are wanted; nil
 // if there is none. The price is what one more node costs beyond what was paid for
 // in advance.
-func cheapest(s *policy.Snapshot, cover *policy.Coverage, p *policy.Pool, n *policy.Node, wanted func(*policy.Market) bool) (best *policy.Market, price policy.Money) {
+func cheapest(s *policy.Snapshot, cover *billing.Coverage, p *policy.Pool, n *policy.Node, wanted func(*policy.Market) bool) (best *policy.Market, price policy.Money) {
 	for _, id := range p.Markets {
 		m := &s.Markets[id]
 		if id == n.Market || !m.Offered || !wanted(m) || !in(int(m.Type), len(s.Types)) ||

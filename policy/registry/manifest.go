@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A router lets each pool be decided by the policy that its manifest names.
@@ -47,7 +48,7 @@ func newNamed(spec string, o Options) (policy.Policy, error) {
 		return nil, err
 	}
 	for _, p := range params {
-		if slices.Contains(opening, p.Key) && !plainName.MatchString(p.Value) {
+		if slices.Contains(opening, p.Key) && !plainName().MatchString(p.Value) {
 			return nil, fmt.Errorf("%w: %s %q: a manifest gives a name of letters, digits, '-', '_' and '.', and no path", ErrParameter, p.Key, p.Value)
 		}
 	}
@@ -58,7 +59,7 @@ func newNamed(spec string, o Options) (policy.Policy, error) {
 // may give them; the definition of CapacityPool has the same rule.
 var (
 	opening   = []string{"bundle", "runtime"}
-	plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
 )
 
 // Name returns "manifest".
@@ -145,7 +146,7 @@ func expecting(s *policy.Snapshot, launches []policy.Launch) *policy.Snapshot {
 			ID: policy.NodeID(len(view.Nodes)), Name: l.Token, Token: l.Token, Pool: l.Pool, Market: m.ID,
 			Phase: policy.NodeLaunching, Launched: s.Now, Allocatable: t.Allocatable, VolumesMax: t.VolumesMax,
 			GPUResource: t.GPUResource, Taints: s.Pools[l.Pool].Taints,
-			Labels: place.NodeLabels(s.Types, s.Zones, &s.Pools[l.Pool], m),
+			Labels: placement.NodeLabels(s.Types, s.Zones, &s.Pools[l.Pool], m),
 		})
 	}
 	return view

@@ -12,18 +12,19 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/asis"
 	"github.com/spotter-dev/spotter/policy/budget"
-	"github.com/spotter-dev/spotter/policy/karpenter"
-	"github.com/spotter-dev/spotter/policy/karpetrack"
-	"github.com/spotter-dev/spotter/policy/leftover"
-	"github.com/spotter-dev/spotter/policy/model"
-	"github.com/spotter-dev/spotter/policy/ondemand"
-	"github.com/spotter-dev/spotter/policy/portfolio"
-	"github.com/spotter-dev/spotter/policy/rescheduler"
-	"github.com/spotter-dev/spotter/policy/spot"
-	"github.com/spotter-dev/spotter/policy/spotvortex"
-	"github.com/spotter-dev/spotter/policy/static"
+	"github.com/spotter-dev/spotter/policy/builtin/asis"
+	"github.com/spotter-dev/spotter/policy/builtin/karpenter"
+	"github.com/spotter-dev/spotter/policy/builtin/karpetrack"
+	"github.com/spotter-dev/spotter/policy/builtin/leftover"
+	"github.com/spotter-dev/spotter/policy/builtin/model"
+	"github.com/spotter-dev/spotter/policy/builtin/ondemand"
+	"github.com/spotter-dev/spotter/policy/builtin/portfolio"
+	"github.com/spotter-dev/spotter/policy/builtin/rescheduler"
+	"github.com/spotter-dev/spotter/policy/builtin/spot"
+	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
+	"github.com/spotter-dev/spotter/policy/builtin/static"
+	"github.com/spotter-dev/spotter/policy/guard"
 )
 
 // What New may find wrong, for errors.Is.
@@ -46,7 +47,7 @@ const Manifest = "manifest"
 // Options are what a policy may need besides its parameters.
 type Options struct {
 	// Guard are the limits of the guardrails; nil means the default ones.
-	Guard *policy.GuardConfig
+	Guard *guard.Config
 
 	// ReadRuntime reads a file of parameters for spotvortex:runtime=FILE. Nil
 	// refuses the parameter. It is given by who may read files. A manifest gives a
@@ -203,11 +204,11 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard := policy.DefaultGuardConfig()
+	limits := guard.DefaultConfig()
 	if o.Guard != nil {
-		guard = *o.Guard
+		limits = *o.Guard
 	}
-	if err := guard.Validate(); err != nil {
+	if err := limits.Validate(); err != nil {
 		return nil, err
 	}
 	all := makers()
@@ -220,12 +221,12 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 		return nil, fmt.Errorf("policy %q: %w", spec, err)
 	}
 	if name != Manifest { // whose policies have it of their own
-		p = policy.WithinPriceMax(p)
+		p = guard.WithinPriceMax(p)
 	}
 	if bare {
 		return p, nil
 	}
-	return policy.Guard(p, guard), nil
+	return guard.Around(p, limits), nil
 }
 
 // Parse splits a list "NAME[:key=value…],…" into its policies. It does not

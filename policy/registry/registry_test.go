@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
+	"github.com/spotter-dev/spotter/policy/guard"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/registry"
-	"github.com/spotter-dev/spotter/policy/spotvortex"
 )
 
 func TestNew(t *testing.T) {
@@ -202,7 +203,7 @@ pod one n3
 	if plan, _ := p.Decide(s, m); len(plan.Drains) != 1 || len(plan.Holds) != 2 || len(plan.Launches) != 1 {
 		t.Errorf("not guarded:\n%s", plan.Format(s))
 	}
-	free := policy.DefaultGuardConfig()
+	free := guard.DefaultConfig()
 	free.FractionMax = 1
 	if p, err = registry.New("static:share=1", registry.Options{Guard: &free}); err != nil {
 		t.Fatal(err)

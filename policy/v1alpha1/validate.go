@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -48,10 +49,12 @@ func (p *CapacityPool) Validate() field.ErrorList {
 }
 
 // cronFields has the form that both Karpenter and we understand.
-var cronFields = regexp.MustCompile(`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*,/?-]+( +[0-9A-Za-z*,/?-]+){4})$`)
+var cronFields = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*,/?-]+( +[0-9A-Za-z*,/?-]+){4})$`)
+})
 
 // openedName is what a parameter may be that is opened.
-var openedName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+var openedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
 
 func (r *PolicyRef) validate(at *field.Path) field.ErrorList {
 	errs := required(at.Child("name"), r.Name)
@@ -63,7 +66,7 @@ func (r *PolicyRef) validate(at *field.Path) field.ErrorList {
 		}
 	}
 	for _, k := range []string{"bundle", "runtime"} {
-		if v, given := r.Parameters[k]; given && !openedName.MatchString(v) {
+		if v, given := r.Parameters[k]; given && !openedName().MatchString(v) {
 			errs = append(errs, field.Invalid(at.Child("parameters").Key(k), v, "must be a name, of letters, digits, '-', '_' and '.', and no path"))
 		}
 	}
@@ -181,7 +184,7 @@ func (d *Disruption) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "schedule and duration must be set together"))
 	}
 	errs = append(errs, atMost(at.Child("schedule"), d.Schedule, scheduleMax)...)
-	if d.Schedule != "" && !cronFields.MatchString(d.Schedule) {
+	if d.Schedule != "" && !cronFields().MatchString(d.Schedule) {
 		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"))
 	}
 	errs = append(errs, period(at.Child("duration"), d.Duration)...)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // An access finds the markets in which the pods of a template may run, as far as
@@ -39,7 +40,7 @@ func (x *Exposure) best(i int) {
 		return
 	}
 	t := &s.Templates[e.template]
-	r.seen = policy.Zeroed(r.seen, len(s.Zones))
+	r.seen = scratch.Zeroed(r.seen, len(s.Zones))
 	spot, zones, onDemand := int32(0), int32(0), false
 	for _, m := range r.of(t) {
 		market := &s.Markets[m]
@@ -107,7 +108,7 @@ func (r *access) of(t *policy.Template) []policy.MarketID {
 		}
 	}
 	c := class{like: t.ID, from: int32(len(r.markets))}
-	r.known = policy.Zeroed(r.known, len(r.s.Markets))
+	r.known = scratch.Zeroed(r.known, len(r.s.Markets))
 	for p := range r.s.Pools {
 		pool := &r.s.Pools[p]
 		if pool.Mode == policy.ModeOff || !tolerated(t, pool.Taints) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
+	"github.com/spotter-dev/spotter/policy/share"
 )
 
 // Options say how features are read.
@@ -142,8 +144,8 @@ func Of(s *policy.Snapshot, pool policy.PoolID, o Options) Features {
 func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	g := &sc.pools
 	g.N = len(s.Pools)
-	g.Of, g.Zones, g.GPU = policy.Zeroed(g.Of, len(s.Nodes)), policy.Zeroed(g.Zones, g.N), policy.Zeroed(g.GPU, g.N)
-	zones := policy.Zeroed(sc.zones, g.N*len(s.Zones))
+	g.Of, g.Zones, g.GPU = scratch.Zeroed(g.Of, len(s.Nodes)), scratch.Zeroed(g.Zones, g.N), scratch.Zeroed(g.GPU, g.N)
+	zones := scratch.Zeroed(sc.zones, g.N*len(s.Zones))
 	sc.zones = zones
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -157,7 +159,7 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 		}
 	}
 	for p := range s.Pools {
-		g.GPU[p] = s.CountsGPUs(policy.PoolID(p))
+		g.GPU[p] = share.CountsGPUs(s, policy.PoolID(p))
 		mine := zones[p*len(s.Zones) : (p+1)*len(s.Zones)]
 		auctions := int32(0)
 		if !o.Compat {
@@ -184,7 +186,7 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 // CollectBy returns the features of the groups of g. The slice belongs to sc
 // and is valid until its next use.
 func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features {
-	sc.features = policy.Zeroed(sc.features, g.N)
+	sc.features = scratch.Zeroed(sc.features, g.N)
 	sc.readTemplates(s)
 	sc.readNodes(s, g)
 	sc.readPods(s, g, o)
@@ -247,7 +249,7 @@ func (sc *Scratch) readTemplates(s *policy.Snapshot) {
 			sc.restricted = append(sc.restricted, s.PDBs[i].Namespace)
 		}
 	}
-	sc.traits = policy.Zeroed(sc.traits, len(s.Templates))
+	sc.traits = scratch.Zeroed(sc.traits, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		kind, replicas := policy.KindBare, int32(1)

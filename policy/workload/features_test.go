@@ -12,6 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
+	"github.com/spotter-dev/spotter/policy/share"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -75,7 +76,7 @@ func plainNodes(s *policy.Snapshot, pool policy.PoolID, compat bool, f *workload
 		if n.Phase != policy.NodeInitialized {
 			continue
 		}
-		units := workload.Units(s, n, s.CountsGPUs(pool))
+		units := workload.Units(s, n, share.CountsGPUs(s, pool))
 		f.Nodes, f.Units = f.Nodes+1, f.Units+units
 		if onSpot(s, n) {
 			f.SpotNodes, f.SpotUnits = f.SpotNodes+1, f.SpotUnits+units

@@ -1,6 +1,9 @@
 package workload
 
-import "github.com/spotter-dev/spotter/policy"
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
+)
 
 // A Group is a set of nodes that can be lost together: the nodes of one spot
 // market, or all nodes of one zone. Exactly one of the two is not None.
@@ -153,7 +156,7 @@ func (x *Exposure) Read(s *policy.Snapshot) {
 // readWorkloads gives a row to each workload that has a desired number.
 func (x *Exposure) readWorkloads() {
 	s := x.s
-	x.row, x.rows = policy.Zeroed(x.row, len(s.Workloads)), x.rows[:0]
+	x.row, x.rows = scratch.Zeroed(x.row, len(s.Workloads)), x.rows[:0]
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		if w.Replicas < 1 || w.Kind != policy.KindDeployment && w.Kind != policy.KindStatefulSet {
@@ -180,7 +183,7 @@ const zoneLabel = "topology.kubernetes.io/zone"
 func (x *Exposure) readNodes() {
 	s := x.s
 	x.groups = len(s.Markets) + len(s.Zones)
-	x.zones, x.spot = policy.Zeroed(x.zones, len(s.Nodes)), policy.Zeroed(x.spot, len(s.Nodes))
+	x.zones, x.spot = scratch.Zeroed(x.zones, len(s.Nodes)), scratch.Zeroed(x.spot, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		x.zones[i], x.spot[i] = policy.None, policy.None
@@ -222,9 +225,9 @@ func (x *Exposure) standing(p *policy.Pod) int32 {
 // readPods sorts the pods by node and counts them by group.
 func (x *Exposure) readPods() {
 	s := x.s
-	x.counts = policy.Zeroed(x.counts, len(x.rows)*x.groups)
-	x.fixed = policy.Zeroed(x.fixed, len(x.rows)*len(s.Zones))
-	x.from = policy.Zeroed(x.from, len(s.Nodes)+1)
+	x.counts = scratch.Zeroed(x.counts, len(x.rows)*x.groups)
+	x.fixed = scratch.Zeroed(x.fixed, len(x.rows)*len(s.Zones))
+	x.from = scratch.Zeroed(x.from, len(s.Nodes)+1)
 	total := int32(0)
 	for i := range s.Pods {
 		if r := x.standing(&s.Pods[i]); r >= 0 {
@@ -236,7 +239,7 @@ func (x *Exposure) readPods() {
 	for n := range s.Nodes {
 		x.from[n+1] += x.from[n]
 	}
-	x.pods = policy.Zeroed(x.pods, int(total))
+	x.pods = scratch.Zeroed(x.pods, int(total))
 	// While a node is filled from[n] runs ahead; it is put back below.
 	for i := range s.Pods {
 		p := &s.Pods[i]

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // A Scratch is memory that [Collect] works in, so that a decision every few
@@ -45,7 +46,7 @@ type sample struct {
 }
 
 func (sc *Scratch) readNodes(s *policy.Snapshot, g Groups) {
-	sc.usable, sc.spot = policy.Zeroed(sc.usable, len(s.Nodes)), policy.Zeroed(sc.spot, len(s.Nodes))
+	sc.usable, sc.spot = scratch.Zeroed(sc.usable, len(s.Nodes)), scratch.Zeroed(sc.spot, len(s.Nodes))
 	for i := range s.Nodes {
 		if g.Of[i] < 0 {
 			continue
@@ -62,10 +63,10 @@ func (sc *Scratch) readNodes(s *policy.Snapshot, g Groups) {
 // between pods of one template.
 func (sc *Scratch) readPods(s *policy.Snapshot, g Groups, o Options) {
 	templates := len(s.Templates)
-	sc.counts, sc.using = policy.Zeroed(sc.counts, g.N*templates), policy.Zeroed(sc.using, g.N*templates)
-	sc.weights, sc.histogram = policy.Zeroed(sc.weights, g.N), policy.Zeroed(sc.histogram, g.N*buckets)
-	sc.heads, sc.samples = policy.Zeroed(sc.heads, len(s.Nodes)), sc.samples[:0]
-	sc.next = policy.Zeroed(sc.next, len(s.Pods))
+	sc.counts, sc.using = scratch.Zeroed(sc.counts, g.N*templates), scratch.Zeroed(sc.using, g.N*templates)
+	sc.weights, sc.histogram = scratch.Zeroed(sc.weights, g.N), scratch.Zeroed(sc.histogram, g.N*buckets)
+	sc.heads, sc.samples = scratch.Zeroed(sc.heads, len(s.Nodes)), sc.samples[:0]
+	sc.next = scratch.Zeroed(sc.next, len(s.Pods))
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if p.Phase == policy.PodGone || p.Node < 0 || g.Of[p.Node] < 0 {
@@ -167,7 +168,7 @@ func (sc *Scratch) sample(group int32, ms, weight int64) {
 // says in which bucket the percentile lies, so that only the samples of that
 // one have to be looked at.
 func (sc *Scratch) percentiles(g Groups) {
-	sc.found = policy.Zeroed(sc.found, g.N)
+	sc.found = scratch.Zeroed(sc.found, g.N)
 	for i := range sc.features {
 		sc.found[i] = find(sc.histogram[i*buckets : (i+1)*buckets])
 		if sc.found[i].bucket < 0 && sc.weights[i] > 0 {
@@ -186,7 +187,7 @@ func (sc *Scratch) percentiles(g Groups) {
 		sc.found[i].from, sc.found[i].to = start, start
 		start += sc.found[i].samples
 	}
-	sc.ordered = policy.Zeroed(sc.ordered, len(left))
+	sc.ordered = scratch.Zeroed(sc.ordered, len(left))
 	for _, x := range left {
 		f := &sc.found[x.group]
 		sc.ordered[f.to] = x
@@ -266,7 +267,7 @@ func median(a, b, c int64) int64 { return max(min(a, b), min(max(a, b), c)) }
 // pods that could be evicted.
 func (sc *Scratch) spreadBudgets(s *policy.Snapshot, g Groups, o Options) {
 	budgets, templates := len(s.PDBs), len(s.Templates)
-	sc.spread, sc.onNode = policy.Zeroed(sc.spread, g.N*budgets), policy.Zeroed(sc.onNode, budgets)
+	sc.spread, sc.onNode = scratch.Zeroed(sc.spread, g.N*budgets), scratch.Zeroed(sc.onNode, budgets)
 	for node := range s.Nodes {
 		if g.Of[node] < 0 {
 			continue

@@ -1,12 +1,15 @@
 package workload
 
-import "github.com/spotter-dev/spotter/policy"
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/share"
+)
 
 // Share returns the spot share that pool holds: of its vCPUs, or GPUs in a GPU
 // pool, over the nodes that are initialized and not being emptied or deleted.
 // It is 0 of an empty pool.
 func Share(s *policy.Snapshot, pool policy.PoolID) float64 {
-	gpu := s.CountsGPUs(pool)
+	gpu := share.CountsGPUs(s, pool)
 	var f Features
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Pool == pool {

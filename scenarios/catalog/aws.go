@@ -12,7 +12,7 @@ import (
 // in Karpenter's EC2NodeClass.
 const rootVolume = 20 * gib
 
-// describeAWS fills in what the name and the line of a type tell.
+// describeAWS fills in what the name and the line of a type say.
 func describeAWS(t *policy.InstanceType, f []string, memoryMiB int64) {
 	t.Family, _, _ = strings.Cut(t.Name, ".")
 	t.Category, t.Arch = category(t.Family), arch(t.Family)
@@ -180,7 +180,7 @@ func split(family string) (letters, generation string) {
 	return family[:i], family[i:end]
 }
 
-// arch tells AWS's own processors by the "g" that follows the generation; a1
+// arch knows AWS's own processors by the "g" that follows the generation; a1
 // came before that rule.
 func arch(family string) string {
 	letters, generation := split(family)

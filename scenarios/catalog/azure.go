@@ -14,7 +14,7 @@ const podsAKS = 250
 // diskAKS is the disk of a node that AKS provisions by itself, by default.
 const diskAKS = 128 * gib
 
-// describeAzure fills in what the name of a size tells.
+// describeAzure fills in what the name of a size says.
 func describeAzure(t *policy.InstanceType, memoryMiB int64) {
 	n := parseAzure(t.Name)
 	t.Family, t.Category, t.Arch = n.series(), n.category(), "amd64"

@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Description is what EC2 tells of an instance type that the catalog does not
+// A Description is what EC2 reports of an instance type that the catalog does not
 // hold.
 type Description struct {
 	Name            string
@@ -18,7 +18,7 @@ type Description struct {
 	GPUName, GPUKind string
 
 	// ENIs is the most network interfaces and IPv4 the most addresses of each: they
-	// bound the pods. Mbps is the baseline bandwidth, 0 if not told.
+	// bound the pods. Mbps is the baseline bandwidth, 0 if not reported.
 	ENIs, IPv4, Mbps int64
 }
 

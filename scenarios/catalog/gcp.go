@@ -10,7 +10,7 @@ import (
 // podsGKE is the pod limit of a node of GKE by default.
 const podsGKE = 110
 
-// describeGCP fills in what the name of a machine type tells.
+// describeGCP fills in what the name of a machine type says.
 func describeGCP(t *policy.InstanceType, memoryMiB int64) {
 	t.Family, _, _ = strings.Cut(t.Name, "-")
 	t.Category, _ = split(t.Family)

@@ -34,22 +34,11 @@ func Stream(seed uint64, stream string) Key {
 	return Key(portable.Mix(seed, portable.HashString(stream)))
 }
 
-// At returns the key at these ordinals. It is At1 applied once for each.
-func (k Key) At(ordinals ...uint64) Key {
-	for _, o := range ordinals {
-		k = k.At1(o)
-	}
-	return k
-}
-
 // At1 returns the key at an ordinal.
 func (k Key) At1(a uint64) Key { return Key(portable.Mix(uint64(k), a)) }
 
 // At2 returns the key at two ordinals.
 func (k Key) At2(a, b uint64) Key { return k.At1(a).At1(b) }
-
-// At3 returns the key at three ordinals.
-func (k Key) At3(a, b, c uint64) Key { return k.At1(a).At1(b).At1(c) }
 
 // Float draws uniformly from [0, 1), in steps of 2^−53.
 func (k Key) Float() float64 { return float64(float64(k>>11) * 0x1p-53) }
@@ -76,7 +65,7 @@ func (k Key) Weibull(shape, scale float64) float64 {
 // Normal draws from the normal distribution of mean 0 and deviation 1.
 func (k Key) Normal() float64 {
 	// The middle of the step keeps the argument off 0 and 1.
-	return quantile(k.Float() + 0x1p-54)
+	return NormalQuantile(k.Float() + 0x1p-54)
 }
 
 // LogNormal draws e to the power sigma × [Key.Normal]: the median is 1.

@@ -28,10 +28,6 @@ func NormalCDF(x float64) float64 {
 	return tail
 }
 
-// NormalQuantile returns the x below which a normal number of mean 0 and
-// deviation 1 lies with probability p, for 0 < p < 1.
-func NormalQuantile(p float64) float64 { return quantile(p) }
-
 // The coefficients of Hart's fraction, constant term first.
 var (
 	cdfNum = [8]float64{

@@ -36,9 +36,9 @@ var (
 	}
 )
 
-// quantile returns the number below which the share p of the standard normal
+// NormalQuantile returns the number below which the share p of the standard normal
 // distribution lies, for p in (0, 1).
-func quantile(p float64) float64 {
+func NormalQuantile(p float64) float64 {
 	q := p - 0.5
 	if math.Abs(q) <= 0.425 {
 		r := 0.180625 - float64(q*q)

@@ -112,25 +112,39 @@ func (c *cursor) moved(n, present int) {
 	c.row += int64(n)
 }
 
-// times reads len(dst) rows.
-func (c *cursor) times(dst []policy.Time) error {
+// fill reads len(dst) values of a column, page after page, with read, which reads
+// those of one page that are present. absent stands for null, unless a value is
+// required in every row.
+func fill[T any](c *cursor, dst []T, absent T, required bool, read func([]T) error) error {
 	for len(dst) > 0 {
 		n, nulls, err := c.span(len(dst))
 		if err != nil {
 			return err
 		}
-		if nulls {
+		if nulls && required {
 			i := bytes.IndexByte(c.levels[c.next:], 0)
 			return c.fault(i, "", fmt.Errorf("%w: null", ErrValue))
 		}
-		if err := c.pageTimes(dst[:n]); err != nil {
+		part, present := dst[:n], n
+		if nulls {
+			present = countPresent(c.levels[c.next : c.next+n])
+		}
+		// Values are read to the front and, where some are null, spread out
+		// from the back, so that none is overwritten before it was moved.
+		if err := read(part[:present]); err != nil {
 			return err
 		}
-		c.moved(n, n)
+		if nulls {
+			spread(part, c.levels[c.next:c.next+n], present, absent)
+		}
+		c.moved(n, present)
 		dst = dst[n:]
 	}
 	return nil
 }
+
+// times reads len(dst) rows.
+func (c *cursor) times(dst []policy.Time) error { return fill(c, dst, 0, true, c.pageTimes) }
 
 func (c *cursor) pageTimes(dst []policy.Time) error {
 	if d := c.dictionary; d != nil {
@@ -153,7 +167,7 @@ func (c *cursor) pageTimes(dst []policy.Time) error {
 		}
 	}
 	for i, v := range dst {
-		if v < timeMin || v > timeMax {
+		if v < TimeMin || v > TimeMax {
 			return c.fault(i, strconv.FormatInt(int64(v), 10)+" ms", fmt.Errorf("%w: not between 1970 and 2200", ErrValue))
 		}
 	}
@@ -166,28 +180,7 @@ func errCode(code int32, entries int) error {
 
 // money reads len(dst) prices; absent stands for null.
 func (c *cursor) money(dst []policy.Money, absent policy.Money) error {
-	for len(dst) > 0 {
-		n, nulls, err := c.span(len(dst))
-		if err != nil {
-			return err
-		}
-		part := dst[:n]
-		present := n
-		if nulls {
-			present = countPresent(c.levels[c.next : c.next+n])
-		}
-		// Values are read to the front and, where some are null, spread out
-		// from the back, so that none is overwritten before it was moved.
-		if err := c.pageMoney(part[:present]); err != nil {
-			return err
-		}
-		if nulls {
-			spread(part, c.levels[c.next:c.next+n], present, absent)
-		}
-		c.moved(n, present)
-		dst = dst[n:]
-	}
-	return nil
+	return fill(c, dst, absent, false, c.pageMoney)
 }
 
 func countPresent(levels []byte) int { return bytes.Count(levels, []byte{1}) }
@@ -221,7 +214,7 @@ func (c *cursor) pageMoney(dst []policy.Money) error {
 		return nil
 	}
 	for i, v := range data.Double()[c.value : c.value+len(dst)] {
-		m, ok := money(v)
+		m, ok := Price(v)
 		if !ok {
 			return c.badPrice(i, v)
 		}
@@ -264,7 +257,7 @@ func (c *cursor) decodePrices() {
 	values := data.Double()
 	prices := slices.Grow(c.table.prices[:0], len(values))[:len(values)]
 	for i, v := range values {
-		m, ok := money(v)
+		m, ok := Price(v)
 		if !ok {
 			m = badPrice
 		}
@@ -276,30 +269,7 @@ func (c *cursor) decodePrices() {
 // names reads len(dst) names as codes of symbols; absent stands for null, and
 // is below 0 where null is not allowed.
 func (c *cursor) names(dst []int32, symbols *symbols, absent int32) error {
-	for len(dst) > 0 {
-		n, nulls, err := c.span(len(dst))
-		if err != nil {
-			return err
-		}
-		part := dst[:n]
-		present := n
-		if nulls {
-			if absent < 0 {
-				i := bytes.IndexByte(c.levels[c.next:], 0)
-				return c.fault(i, "", fmt.Errorf("%w: null", ErrValue))
-			}
-			present = countPresent(c.levels[c.next : c.next+n])
-		}
-		if err := c.pageNames(part[:present], symbols); err != nil {
-			return err
-		}
-		if nulls {
-			spread(part, c.levels[c.next:c.next+n], present, absent)
-		}
-		c.moved(n, present)
-		dst = dst[n:]
-	}
-	return nil
+	return fill(c, dst, absent, absent < 0, func(part []int32) error { return c.pageNames(part, symbols) })
 }
 
 func (c *cursor) pageNames(dst []int32, symbols *symbols) error {

@@ -1,6 +1,6 @@
-// Package trace holds the prices that worlds are run on: it reads and writes
-// them as Parquet, merges them and imports recordings of providers. Generating
-// traces and checking them against each other is the work of the packages below.
+// Package trace holds the prices that scenarios are run on: it reads and writes
+// them as Parquet. Importing recordings of providers, generating traces and checking
+// them against each other is the work of the packages below.
 //
 // A trace is a folder of files
 //

@@ -57,20 +57,21 @@ func (e *FileError) Unwrap() error { return e.Err }
 const (
 	priceMax = 1_000_000 * policy.Dollar
 
-	timeMin policy.Time = 1                 // 1970-01-01
-	timeMax policy.Time = 7_258_118_400_000 // 2200-01-01
-)
+	TimeMin policy.Time = 1                 // 1970-01-01
+	TimeMax policy.Time = 7_258_118_400_000 // 2200-01-01
 
-// The largest values of the published signals. A market with more reclaims
-// per node-hour than hazardMax would keep no node for a second.
-const (
-	bandMax   = 4
-	scoreMax  = 10
+	// RequestedMax bounds how many nodes a probe asks for at once.
+	RequestedMax = 10_000
+
+	// ProbeGapMax bounds the seconds between two looks at a market: a year.
+	ProbeGapMax = 366 * 24 * 3600
+
+	// ScoreMax is the best placement score.
+	ScoreMax = 10
+
+	bandMax = 4
+
+	// hazardMax bounds the reclaims per node-hour: a market with more would keep
+	// no node for a second.
 	hazardMax = 3600
 )
-
-// requestedMax bounds how many nodes a probe asks for at once.
-const requestedMax = 10_000
-
-// probeGapMax bounds the time between two looks at a market: a year.
-const probeGapMax = 366 * 24 * 3600

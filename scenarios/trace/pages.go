@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,77 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
+
+func openParquet(path string, r io.ReaderAt, size int64) (*parquet.File, error) {
+	if err := checkFrame(r, size); err != nil {
+		return nil, &FileError{File: path, Err: err}
+	}
+	f, err := parquet.OpenFile(r, size,
+		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<16))
+	if err != nil {
+		return nil, &FileError{File: path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	}
+	return f, nil
+}
+
+// checkFrame tells a file that is no Parquet from one that was cut short.
+func checkFrame(r io.ReaderAt, size int64) error {
+	const magic = "PAR1"
+	if size == 0 {
+		return fmt.Errorf("%w: the file has no bytes", ErrNotTrace)
+	}
+	head := make([]byte, min(size, 4))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if string(head) != magic {
+		return fmt.Errorf("%w: it begins with %q and not with %q as Parquet does; "+
+			"to read another format, import it first", ErrNotTrace, head, magic)
+	}
+	if size < 12 {
+		return fmt.Errorf("%w: it was cut short after %d bytes", ErrCorrupt, size)
+	}
+	var tail [8]byte
+	if _, err := r.ReadAt(tail[:], size-8); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	footer := int64(binary.LittleEndian.Uint32(tail[:]))
+	if string(tail[4:]) != magic || footer > size-12 {
+		return fmt.Errorf("%w: its end is missing, so it was cut short or is still being written", ErrCorrupt)
+	}
+	return nil
+}
+
+// checkGroup fails when the footer promises more than the file can hold. The
+// library takes the footer at its word and would ask for that much memory.
+func checkGroup(f *parquet.File, i int) error {
+	group := &f.Metadata().RowGroups[i]
+	if group.NumRows < 0 {
+		return fmt.Errorf("%w: a row group of %d rows", ErrCorrupt, group.NumRows)
+	}
+	for c := range group.Columns {
+		m := &group.Columns[c].MetaData
+		switch m.Codec {
+		case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
+		default:
+			// The others need not say how long their output is, and the library
+			// goes on asking for memory while damaged input asks for more.
+			return fmt.Errorf("%w: compression %v; zstd, snappy, gzip and none are read", ErrFormat, m.Codec)
+		}
+		begin := m.DataPageOffset
+		if m.DictionaryPageOffset != 0 {
+			begin = m.DictionaryPageOffset
+		}
+		if begin < 4 || m.TotalCompressedSize < 0 || m.TotalCompressedSize > f.Size()-begin {
+			return fmt.Errorf("%w: column %d is said to lie at byte %d and to have %d, the file has %d",
+				ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
+		}
+		if m.NumValues != group.NumRows {
+			return fmt.Errorf("%w: column %d has %d values, its row group %d rows", ErrCorrupt, c, m.NumValues, group.NumRows)
+		}
+	}
+	return nil
+}
 
 // checkPages walks the headers of the pages of one column chunk and fails when
 // they do not fit the chunk or promise more values than it has rows. The

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A rowLog holds rows that begin a spell, in the order in which they are read,
+// A rowLog holds rows that begin an interval, in the order in which they are read,
 // until it is known how many each market has. A trace lies on disk by date and
 // in memory by market: to append each row to its series at once would reach
 // for memory far apart every few rows, and would copy each series again and
@@ -51,10 +51,10 @@ const (
 )
 
 // A tail is what a builder must know of a series to tell whether a row begins
-// a spell. It is far smaller than the series, so that those of a whole region
+// an interval. It is far smaller than the series, so that those of a whole region
 // stay in the processor's cache.
 type tail struct {
-	at             policy.Time // of the last spell
+	at             policy.Time // of the last interval
 	spot, onDemand policy.Money
 
 	logged int32 // rows in the log
@@ -65,7 +65,7 @@ type tail struct {
 	wide bool
 }
 
-// noTail is that of a series without spells: any row differs from it and is
+// noTail is that of a series without intervals: any row differs from it and is
 // later.
 var noTail = tail{at: math.MinInt64, spot: math.MinInt64}
 
@@ -90,7 +90,7 @@ func (b *builder) block() *logBlock {
 }
 
 // log adds to block those of the rows begin to end of the batch, all of series
-// k and with nothing but prices, that begin a spell. Whether one does is hard to
+// k and with nothing but prices, that begin an interval. Whether one does is hard to
 // foresee for the processor, so that no branch depends on it.
 func (b *builder) log(block *logBlock, k int32, batch *Batch, begin, end int) error {
 	t := &b.tails[k]
@@ -211,7 +211,7 @@ func (b *builder) logOnDemand(total int32) []policy.Money {
 	return prices
 }
 
-// join appends the spells of part, which has nothing but prices, as s does.
+// join appends the intervals of part, which has nothing but prices, as s does.
 func (s *Series) join(part *Series) {
 	if len(s.At) == 0 {
 		s.At, s.Spot, s.OnDemand = part.At, part.Spot, part.OnDemand

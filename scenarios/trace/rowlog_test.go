@@ -40,7 +40,7 @@ type probedRow struct {
 
 // drawDay draws the rows of a day: some of the markets, whose names are as
 // long as each other's, with few prices, so that many rows repeat the one
-// before. It adds them to series, one spell for each row.
+// before. It adds them to series, one interval for each row.
 func drawDay(key chance.Key, date int, probed bool, series []Series) (plain []plainRow, with []probedRow) {
 	draw, n := key.At1(uint64(date)), uint64(0)
 	dice := func(sides int) int { n++; return draw.At1(n).IntN(sides) }
@@ -58,24 +58,24 @@ func drawDay(key chance.Key, date int, probed bool, series []Series) (plain []pl
 		}
 		for i := range 1 + dice(4) {
 			now := at(date, float64(5*i))
-			v, gap := blank, int32(0)
+			v, gap := unknown, int32(0)
 			var spot, onDemand *float64
-			spot, v.spot = price(5)
+			spot, v.Spot = price(5)
 			if probed {
 				row := probedRow{now.Std(), s.Zone, s.Type, spot, nil, nil}
 				if yes := dice(2) == 1; dice(3) > 0 {
-					v.available = map[bool]int8{true: 1}[yes]
+					v.Available = map[bool]int8{true: 1}[yes]
 					gap = int32(dice(2))
 					row.Available, row.ProbeGap = &yes, &gap
 				}
 				with = append(with, row)
 			} else {
-				if onDemand, v.onDemand = price(3); onDemand == nil {
-					v.onDemand = 0
+				if onDemand, v.OnDemand = price(3); onDemand == nil {
+					v.OnDemand = 0
 				}
 				plain = append(plain, plainRow{now.Std(), s.Zone, s.Type, spot, onDemand})
 			}
-			s.push(now, v, gap, true)
+			s.Append(now, v, gap)
 		}
 	}
 	return plain, with
@@ -181,7 +181,7 @@ func TestFlushInParts(t *testing.T) {
 		return b
 	}
 	b := newBuilder(&ReadOptions{})
-	b.first, b.last = timeMin, timeMax
+	b.first, b.last = TimeMin, TimeMax
 	for _, batch := range []*Batch{batch(1), batch(3, 7, 7), batch(5, 7, 0), batch(7)} {
 		if err := b.add(batch); err != nil {
 			t.Fatal(err)

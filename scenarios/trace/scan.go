@@ -1,11 +1,7 @@
 package trace
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
@@ -43,66 +39,9 @@ func (o *ReadOptions) start() policy.Time {
 // end is the last instant that is wanted.
 func (o *ReadOptions) end() policy.Time {
 	if o.To == 0 {
-		return timeMax
+		return TimeMax
 	}
 	return o.To
-}
-
-// A Batch is some consecutive rows of one file. Slices of columns that were
-// not asked for, or that the file lacks, are nil. It is only valid until visit
-// returns.
-type Batch struct {
-	File string
-
-	// Row is the number of rows of the file before the batch, Rows those in it.
-	Row  int64
-	Rows int
-
-	Time []policy.Time
-
-	// Runs are spells of rows of one market; the first begins at row 0.
-	Runs []Run
-
-	Spot     []policy.Money // policy.NoPrice where not offered
-	OnDemand []policy.Money // 0 where unknown
-
-	// -1 where unknown.
-	Available, Band, Score []float64
-	Hazard, TrueHazard     []float64
-
-	// ProbeGap is in seconds; -1 means unknown. Bids are 0 where unknown.
-	ProbeGap []float64
-	Bids     [3][]policy.Money
-
-	// Requested and Launched are -1 where unknown.
-	Requested, Launched []float64
-
-	symbols *symbols
-}
-
-// A Run is a spell of rows of one market, up to but not including row End of
-// the batch.
-type Run struct {
-	market marketCode
-	End    int
-}
-
-// A marketCode is a market's names as codes: provider, region, zone, type,
-// product.
-type marketCode [5]int32
-
-// equal reports whether both are of one market. It takes a fraction of the
-// time of ==, which calls a comparison of memory.
-func (m *marketCode) equal(o *marketCode) bool {
-	return m[3] == o[3] && m[2] == o[2] && m[1] == o[1] && m[0] == o[0] && m[4] == o[4]
-}
-
-// Market returns the provider, region, zone, type and product of run i.
-func (b *Batch) Market(i int) (m [5]string) {
-	for k, code := range b.Runs[i].market {
-		m[k] = b.symbols.names[code]
-	}
-	return m
 }
 
 // batchRows is how many rows are read at once. All columns of a batch fit in
@@ -217,77 +156,6 @@ func (s *scanner) checkHeader(f *parquet.File) error {
 	return checkColumns(f)
 }
 
-func openParquet(path string, r io.ReaderAt, size int64) (*parquet.File, error) {
-	if err := checkFrame(r, size); err != nil {
-		return nil, &FileError{File: path, Err: err}
-	}
-	f, err := parquet.OpenFile(r, size,
-		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<16))
-	if err != nil {
-		return nil, &FileError{File: path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
-	}
-	return f, nil
-}
-
-// checkFrame tells a file that is no Parquet from one that was cut short.
-func checkFrame(r io.ReaderAt, size int64) error {
-	const magic = "PAR1"
-	if size == 0 {
-		return fmt.Errorf("%w: the file has no bytes", ErrNotTrace)
-	}
-	head := make([]byte, min(size, 4))
-	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if string(head) != magic {
-		return fmt.Errorf("%w: it begins with %q and not with %q as Parquet does; "+
-			"to read another format, import it first", ErrNotTrace, head, magic)
-	}
-	if size < 12 {
-		return fmt.Errorf("%w: it was cut short after %d bytes", ErrCorrupt, size)
-	}
-	var tail [8]byte
-	if _, err := r.ReadAt(tail[:], size-8); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	footer := int64(tail[0]) | int64(tail[1])<<8 | int64(tail[2])<<16 | int64(tail[3])<<24
-	if string(tail[4:]) != magic || footer > size-12 {
-		return fmt.Errorf("%w: its end is missing, so it was cut short or is still being written", ErrCorrupt)
-	}
-	return nil
-}
-
-// checkGroup fails when the footer promises more than the file can hold. The
-// library takes the footer at its word and would ask for that much memory.
-func checkGroup(f *parquet.File, i int) error {
-	group := &f.Metadata().RowGroups[i]
-	if group.NumRows < 0 {
-		return fmt.Errorf("%w: a row group of %d rows", ErrCorrupt, group.NumRows)
-	}
-	for c := range group.Columns {
-		m := &group.Columns[c].MetaData
-		switch m.Codec {
-		case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
-		default:
-			// The others need not say how long their output is, and the library
-			// goes on asking for memory while damaged input asks for more.
-			return fmt.Errorf("%w: compression %v; zstd, snappy, gzip and none are read", ErrFormat, m.Codec)
-		}
-		begin := m.DataPageOffset
-		if m.DictionaryPageOffset != 0 {
-			begin = m.DictionaryPageOffset
-		}
-		if begin < 4 || m.TotalCompressedSize < 0 || m.TotalCompressedSize > f.Size()-begin {
-			return fmt.Errorf("%w: column %d is said to lie at byte %d and to have %d, the file has %d",
-				ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
-		}
-		if m.NumValues != group.NumRows {
-			return fmt.Errorf("%w: column %d has %d values, its row group %d rows", ErrCorrupt, c, m.NumValues, group.NumRows)
-		}
-	}
-	return nil
-}
-
 // after reports whether all rows of group are later than what is wanted. What
 // is earlier must be read, since it holds the prices in force.
 func (s *scanner) after(group parquet.RowGroup, leaves []leaf) bool {
@@ -381,23 +249,23 @@ func (s *scanner) read(c *cursor, n int) error {
 		return c.numbers(b.Band, bandMax)
 	case colScore:
 		b.Score = buffer(&s.floats[2], n)
-		return c.numbers(b.Score, scoreMax)
+		return c.numbers(b.Score, ScoreMax)
 	case colHazard:
 		b.Hazard = buffer(&s.floats[3], n)
 		return c.numbers(b.Hazard, hazardMax)
 	case colProbeGap:
 		b.ProbeGap = buffer(&s.floats[5], n)
-		return c.numbers(b.ProbeGap, probeGapMax)
+		return c.numbers(b.ProbeGap, ProbeGapMax)
 	case colBidP20, colBidP50, colBidP80:
 		k := slices.Index([]string{colBidP20, colBidP50, colBidP80}, c.name)
 		b.Bids[k] = buffer(&s.money[2+k], n)
 		return c.money(b.Bids[k], 0)
 	case colRequested:
 		b.Requested = buffer(&s.floats[6], n)
-		return c.numbers(b.Requested, requestedMax)
+		return c.numbers(b.Requested, RequestedMax)
 	case colLaunched:
 		b.Launched = buffer(&s.floats[7], n)
-		return c.numbers(b.Launched, requestedMax)
+		return c.numbers(b.Launched, RequestedMax)
 	}
 	b.TrueHazard = buffer(&s.floats[4], n)
 	return c.numbers(b.TrueHazard, hazardMax)
@@ -505,43 +373,4 @@ func (s *scanner) findRuns(names marketCode, n int) {
 		begin = end
 	}
 	s.batch.Runs = runs
-}
-
-// A source is one file of a trace.
-type source struct {
-	path             string
-	provider, region string // from the path; empty if it does not say
-	date             policy.Time
-	data             []byte // the content, if it is not on disk
-}
-
-// smallFile is up to which size a file is read at once, which saves a system
-// call for each page.
-const smallFile = 8 << 20
-
-// open returns the content of a file and how long it is. A small one is read to
-// buf.
-func (src *source) open(buf *[]byte) (io.ReaderAt, int64, func(), error) {
-	if src.data != nil {
-		return bytes.NewReader(src.data), int64(len(src.data)), func() {}, nil
-	}
-	f, err := os.Open(src.path)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, nil, err
-	}
-	if info.Size() > smallFile {
-		return f, info.Size(), func() { f.Close() }, nil
-	}
-	defer f.Close()
-	data := slices.Grow((*buf)[:0], int(info.Size()))[:info.Size()]
-	*buf = data
-	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, 0, nil, &FileError{File: src.path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
-	}
-	return bytes.NewReader(data), info.Size(), func() {}, nil
 }

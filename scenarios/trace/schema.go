@@ -66,6 +66,10 @@ const (
 // sentence, what of it was not recorded. Open repeats it as a warning.
 const MetaModelled = "modelled"
 
+// AboutScripted begins Trace.About of scripted prices, which is what tells them
+// in files that have not the key for it.
+const AboutScripted = "scripted prices"
+
 // schemaVersion is raised when a reader of the old files could misread new
 // ones.
 const schemaVersion = "1"
@@ -295,10 +299,10 @@ func timeScale(t parquet.Type) int64 {
 	return 0
 }
 
-// money returns a price as it is stored, and whether it can be one.
-func money(price float64) (policy.Money, bool) {
-	if !(price >= 0 && price <= priceMax.Float()) {
+// Price returns a price of so many dollars as a trace has it, and whether it can be one.
+func Price(dollars float64) (policy.Money, bool) {
+	if !(dollars >= 0 && dollars <= priceMax.Float()) {
 		return 0, false
 	}
-	return policy.Dollars(price), true
+	return policy.Dollars(dollars), true
 }

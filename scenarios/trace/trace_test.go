@@ -84,19 +84,19 @@ func random(t testing.TB, seed uint64) *Trace {
 				now = dayOf(now) + day
 			}
 			price := k.At2(5, i).IntN(5) - 1
-			v := blank
-			v.spot, v.onDemand = cents(price)[0], cents(10 * k.At2(6, i).IntN(2))[0]
+			v := unknown
+			v.Spot, v.OnDemand = cents(price)[0], cents(10 * k.At2(6, i).IntN(2))[0]
 			if k.At1(7).Float() < 0.3 {
-				v.available = int8(k.At2(8, i).IntN(3) - 1)
-				if v.available >= 0 && k.At1(9).Float() < 0.5 {
-					v.requested, v.launched = 4, int32(v.available)*int32(1+k.At2(12, i).IntN(4))
+				v.Available = int8(k.At2(8, i).IntN(3) - 1)
+				if v.Available >= 0 && k.At1(9).Float() < 0.5 {
+					v.Requested, v.Launched = 4, int32(v.Available)*int32(1+k.At2(12, i).IntN(4))
 				}
-				v.hazard = float64(k.At2(9, i).IntN(3) - 1)
+				v.Hazard = float64(k.At2(9, i).IntN(3) - 1)
 			}
 			gap := int32(0)
 			if k.At1(8).Float() < 0.3 {
 				gap = int32(k.At2(10, i).IntN(3)) * 600
-				v.bids[1] = cents(k.At2(11, i).IntN(3))[0]
+				v.Bids[1] = cents(k.At2(11, i).IntN(3))[0]
 			}
 			s.push(now, v, gap, true)
 		}
@@ -175,7 +175,7 @@ func checkWindow(t *testing.T, whole, window *Trace, o ReadOptions) {
 		for i := range whole.Series {
 			s := &whole.Series[i]
 			want, _ := s.when(now)
-			got := blank
+			got := unknown
 			for k := range window.Series {
 				if compareSeries(s, &window.Series[k]) == 0 {
 					got, _ = window.Series[k].when(now)
@@ -189,11 +189,11 @@ func checkWindow(t *testing.T, whole, window *Trace, o ReadOptions) {
 }
 
 // when returns what holds at now.
-func (s *Series) when(now policy.Time) (v sample, ok bool) {
-	v = blank
+func (s *Series) when(now policy.Time) (v Sample, ok bool) {
+	v = unknown
 	for i, at := range s.At {
 		if at <= now {
-			v, ok = s.sample(i), true
+			v, ok = s.Sample(i), true
 		}
 	}
 	return v, ok
@@ -440,7 +440,7 @@ func TestScriptedIsKept(t *testing.T) {
 		tr, dir := small(t), filepath.Join(t.TempDir(), "t")
 		tr.Synthetic, tr.Scripted = false, marked
 		if !marked {
-			tr.About = aboutScripted + ", imported from s.json"
+			tr.About = AboutScripted + ", imported from s.json"
 		}
 		if err := Write(dir, tr); err != nil {
 			t.Fatal(err)

@@ -1,22 +1,16 @@
 package trace
 
 import (
-	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -151,7 +145,7 @@ func (t *Trace) writeFolder(dir string) error {
 
 func (t *Trace) writeRegion(dir string, series []Series, rows *rowBuffer) error {
 	first, last := t.days(series)
-	next := make([]int, len(series)) // the spell of each series that is next
+	next := make([]int, len(series)) // the interval of each series that is next
 	w := t.newWriter(series, false)
 	for d := first; d <= last; d += day {
 		rows.reset()
@@ -179,7 +173,7 @@ func (t *Trace) writeRegion(dir string, series []Series, rows *rowBuffer) error 
 
 // days returns the first and last day that need a file.
 func (t *Trace) days(series []Series) (first, last policy.Time) {
-	first, last = timeMax, 0
+	first, last = TimeMax, 0
 	for i := range series {
 		if at := series[i].At; len(at) > 0 {
 			first, last = min(first, at[0]), max(last, at[len(at)-1])
@@ -191,18 +185,18 @@ func (t *Trace) days(series []Series) (first, last policy.Time) {
 
 // A rowBuffer holds rows in the order in which they are written.
 type rowBuffer struct {
-	at     []policy.Time
-	series []int32
-	spell  []int32 // of the series; the values of a row are those of a spell
-	values []parquet.Value
+	at       []policy.Time
+	series   []int32
+	interval []int32 // of the series; the values of a row are those of an interval
+	values   []parquet.Value
 }
 
-func (r *rowBuffer) reset() { r.at, r.series, r.spell = r.at[:0], r.series[:0], r.spell[:0] }
+func (r *rowBuffer) reset() { r.at, r.series, r.interval = r.at[:0], r.series[:0], r.interval[:0] }
 
-func (r *rowBuffer) add(at policy.Time, series, spell int) {
+func (r *rowBuffer) add(at policy.Time, series, interval int) {
 	r.at = append(r.at, at)
 	r.series = append(r.series, int32(series))
-	r.spell = append(r.spell, int32(spell))
+	r.interval = append(r.interval, int32(interval))
 }
 
 // addDay adds the rows of day d of some series, which differ only in their
@@ -211,7 +205,7 @@ func (r *rowBuffer) addDay(series []Series, next []int, base int, d policy.Time)
 	begin := len(r.at)
 	for k := range series {
 		s, i := &series[k], next[k]
-		if i > 0 && (i == len(s.At) || s.At[i] != d) && s.sample(i-1).live() {
+		if i > 0 && (i == len(s.At) || s.At[i] != d) && s.Sample(i-1).live() {
 			r.add(d, base+k, i-1)
 		}
 		for ; i < len(s.At) && s.At[i] < d+day; i++ {
@@ -231,15 +225,11 @@ func (r *rowBuffer) sort(begin int) {
 		order[i] = begin + i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return int(r.at[a] - r.at[b]) })
-	at, series, spell := slices.Clone(r.at), slices.Clone(r.series), slices.Clone(r.spell)
+	at, series, interval := slices.Clone(r.at), slices.Clone(r.series), slices.Clone(r.interval)
 	for i, from := range order {
-		r.at[begin+i], r.series[begin+i], r.spell[begin+i] = at[from], series[from], spell[from]
+		r.at[begin+i], r.series[begin+i], r.interval[begin+i] = at[from], series[from], interval[from]
 	}
 }
-
-// live reports whether a spell says something that a reader who begins later
-// must know.
-func (v sample) live() bool { return v.spot != policy.NoPrice || v.available >= 0 }
 
 // WriteFile stores t as a single file, all of a market's rows together.
 func WriteFile(path string, t *Trace) error {
@@ -283,256 +273,4 @@ func WriteFile(path string, t *Trace) error {
 
 func sameButProduct(a, b *Series) bool {
 	return a.Provider == b.Provider && a.Region == b.Region && a.Zone == b.Zone && a.Type == b.Type
-}
-
-// A fileWriter writes files of one schema, one after the other, in the same
-// buffers.
-type fileWriter struct {
-	parquet *parquet.GenericWriter[any]
-	columns []writtenColumn
-}
-
-// A writtenColumn is a column and how its value is taken from a row.
-type writtenColumn struct {
-	name  string
-	node  parquet.Node
-	level int // the definition level of a value: 1 if the column may have nulls
-	value func(s *Series, at policy.Time, spell int32) parquet.Value
-}
-
-// codec is shared by all writers: an encoder has megabytes of tables, and the
-// codec keeps those that are not in use. Dictionaries and differences leave
-// little to compress: a higher level saves 8 % of the bytes and asks for far
-// more memory.
-var codec = &zstd.Codec{Level: zstd.SpeedFastest}
-
-// newWriter returns a writer for the columns that any of series has.
-func (t *Trace) newWriter(series []Series, withRegion bool) *fileWriter {
-	columns := columnsOf(series, withRegion)
-	group := orderedGroup{Group: parquet.Group{}}
-	for _, c := range columns {
-		group.Group[c.name] = c.node
-		group.order = append(group.order, c.name)
-	}
-	options := []parquet.WriterOption{
-		parquet.NewSchema("trace", group),
-		parquet.Compression(codec),
-		parquet.PageBufferSize(1 << 20),
-		parquet.CreatedBy("spotter", "1", "0"),
-		parquet.SortingWriterConfig(parquet.SortingColumns(
-			parquet.Ascending(colZone), parquet.Ascending(colType), parquet.Ascending(colTime))),
-	}
-	meta := t.metadata()
-	if !withRegion {
-		meta[metaProvider], meta[metaRegion] = series[0].Provider, series[0].Region
-	}
-	meta[metaColumns] = strings.Join(group.order, ",")
-	meta[metaSum] = headerSum(meta)
-	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		options = append(options, parquet.KeyValueMetadata(key, meta[key]))
-	}
-	return &fileWriter{parquet: parquet.NewGenericWriter[any](io.Discard, options...), columns: columns}
-}
-
-// metadata returns what each file says of the whole trace.
-func (t *Trace) metadata() map[string]string {
-	meta := map[string]string{
-		metaSchema: schemaVersion,
-		metaFrom:   t.From.Std().Format(time.RFC3339Nano),
-		metaTo:     t.To.Std().Format(time.RFC3339Nano),
-		metaAbout:  t.About,
-	}
-	if !t.Unmarked {
-		meta[metaSynthetic] = strconv.FormatBool(t.Synthetic)
-	}
-	if t.Scripted {
-		meta[metaScripted] = "true"
-	}
-	for key, value := range t.Meta {
-		meta[metaExtra+key] = value
-	}
-	return meta
-}
-
-// columnsOf returns the columns that any of series needs, in the order of the
-// schema.
-func columnsOf(series []Series, withRegion bool) []writtenColumn {
-	name := func(column string, get func(*Series) string) writtenColumn {
-		node := parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
-		return writtenColumn{column, node, 0, func(s *Series, _ policy.Time, _ int32) parquet.Value {
-			return parquet.ByteArrayValue([]byte(get(s)))
-		}}
-	}
-	columns := []writtenColumn{{
-		colTime, parquet.Encoded(parquet.Timestamp(parquet.Millisecond), &parquet.DeltaBinaryPacked), 0,
-		func(_ *Series, at policy.Time, _ int32) parquet.Value { return parquet.Int64Value(int64(at)) },
-	}}
-	if withRegion {
-		columns = append(columns,
-			name(colProvider, func(s *Series) string { return s.Provider }),
-			name(colRegion, func(s *Series) string { return s.Region }))
-	}
-	columns = append(columns,
-		name(colZone, func(s *Series) string { return s.Zone }),
-		name(colType, func(s *Series) string { return s.Type }),
-		name(colProduct, func(s *Series) string { return cmp.Or(s.Product, ProductLinux) }))
-	return append(columns, valueColumns(series)...)
-}
-
-// A priceColumn is a column of money, and what stands there for null.
-type priceColumn struct {
-	name    string
-	of      func(*Series) []policy.Money
-	unknown policy.Money
-}
-
-var priceColumns = [...]priceColumn{
-	{colSpot, func(s *Series) []policy.Money { return s.Spot }, policy.NoPrice},
-	{colOnDemand, func(s *Series) []policy.Money { return s.OnDemand }, 0},
-	{colBidP20, func(s *Series) []policy.Money { return s.Bids[0] }, 0},
-	{colBidP50, func(s *Series) []policy.Money { return s.Bids[1] }, 0},
-	{colBidP80, func(s *Series) []policy.Money { return s.Bids[2] }, 0},
-}
-
-// valueColumns returns the columns that are not names. The price of a spot
-// node is always there, the others where any of series has them.
-func valueColumns(series []Series) []writtenColumn {
-	var columns []writtenColumn
-	double := parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.RLEDictionary)
-	whole := parquet.Leaf(parquet.Int32Type)
-	for _, c := range priceColumns {
-		if c.name == colSpot || anyHas(series, c.of) {
-			columns = append(columns, optional(c.name, double, c.of, func(m policy.Money) (parquet.Value, bool) {
-				return parquet.DoubleValue(m.Float()), m != c.unknown
-			}))
-		}
-	}
-	if available := func(s *Series) []int8 { return s.Available }; anyHas(series, available) {
-		columns = append(columns, optional(colAvailable, parquet.Leaf(parquet.BooleanType), available,
-			func(v int8) (parquet.Value, bool) { return parquet.BooleanValue(v == 1), v >= 0 }))
-	}
-	if gap := func(s *Series) []int32 { return s.ProbeGap }; anyHas(series, gap) {
-		columns = append(columns, sparse(colProbeGap, whole, gap))
-	}
-	if launched := func(s *Series) []int32 { return s.Launched }; anyHas(series, launched) {
-		count := func(n int32) (parquet.Value, bool) { return parquet.Int32Value(n), n >= 0 }
-		columns = append(columns, optional(colRequested, whole, func(s *Series) []int32 { return s.Requested }, count),
-			optional(colLaunched, whole, launched, count))
-	}
-	small := func(name string, of func(*Series) []int8) {
-		if anyHas(series, of) {
-			columns = append(columns, optional(name, whole, of,
-				func(v int8) (parquet.Value, bool) { return parquet.Int32Value(int32(v)), v >= 0 }))
-		}
-	}
-	small(colBand, func(s *Series) []int8 { return s.Band })
-	small(colScore, func(s *Series) []int8 { return s.Score })
-	rate := func(name string, of func(*Series) []float64) {
-		if anyHas(series, of) {
-			columns = append(columns, optional(name, double, of,
-				func(v float64) (parquet.Value, bool) { return parquet.DoubleValue(v), v >= 0 }))
-		}
-	}
-	rate(colHazard, func(s *Series) []float64 { return s.Hazard })
-	rate(colTrueHazard, func(s *Series) []float64 { return s.TrueHazard })
-	slices.SortFunc(columns, func(a, b writtenColumn) int { return placeOf(a.name) - placeOf(b.name) })
-	return columns
-}
-
-// placeOf returns the place of a column in the schema.
-func placeOf(name string) int {
-	return slices.IndexFunc(columnSpecs[:], func(c columnSpec) bool { return c.name == name })
-}
-
-func anyHas[T any](series []Series, of func(*Series) []T) bool {
-	return slices.ContainsFunc(series, func(s Series) bool { return of(&s) != nil })
-}
-
-// optional returns a column that may have nulls: where a series lacks it, and
-// where value says so.
-func optional[T any](
-	name string, node parquet.Node, of func(*Series) []T, value func(T) (parquet.Value, bool),
-) writtenColumn {
-	return writtenColumn{name, parquet.Optional(node), 1, func(s *Series, _ policy.Time, spell int32) parquet.Value {
-		if col := of(s); col != nil {
-			if v, ok := value(col[spell]); ok {
-				return v
-			}
-		}
-		return parquet.NullValue()
-	}}
-}
-
-// sparse returns a column of what belongs to the begin of a spell, so that a
-// row which only restates the spell at midnight has null there.
-func sparse(name string, node parquet.Node, of func(*Series) []int32) writtenColumn {
-	return writtenColumn{name, parquet.Optional(node), 1, func(s *Series, at policy.Time, spell int32) parquet.Value {
-		if col := of(s); col != nil && s.At[spell] == at {
-			return parquet.Int32Value(col[spell])
-		}
-		return parquet.NullValue()
-	}}
-}
-
-// An orderedGroup keeps columns in the order of the schema and not in that of
-// the alphabet.
-type orderedGroup struct {
-	parquet.Group
-	order []string
-}
-
-// Fields returns the columns in order.
-func (g orderedGroup) Fields() []parquet.Field {
-	fields := g.Group.Fields()
-	slices.SortFunc(fields, func(a, b parquet.Field) int {
-		return slices.Index(g.order, a.Name()) - slices.Index(g.order, b.Name())
-	})
-	return fields
-}
-
-// writeFile writes rows to path.
-func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
-	buffered := bufio.NewWriterSize(f, 1<<16)
-	w.parquet.Reset(buffered)
-	for begin := 0; begin < len(rows.at); begin += groupRows {
-		end := min(begin+groupRows, len(rows.at))
-		if err := w.writeGroup(series, rows, begin, end); err != nil {
-			return err
-		}
-	}
-	if err := w.parquet.Close(); err != nil {
-		return err
-	}
-	return buffered.Flush()
-}
-
-func (w *fileWriter) writeGroup(series []Series, rows *rowBuffer, begin, end int) error {
-	const chunk = 4096
-	writers := w.parquet.ColumnWriters()
-	for k, c := range w.columns {
-		for at := begin; at < end; at += chunk {
-			rows.values = rows.values[:0]
-			for i := at; i < min(at+chunk, end); i++ {
-				v := c.value(&series[rows.series[i]], rows.at[i], rows.spell[i])
-				level := c.level
-				if v.IsNull() {
-					level = 0
-				}
-				rows.values = append(rows.values, v.Level(0, level, k))
-			}
-			if _, err := writers[k].WriteRowValues(rows.values); err != nil {
-				return fmt.Errorf("column %s: %w", c.name, err)
-			}
-		}
-	}
-	return w.parquet.Flush()
 }

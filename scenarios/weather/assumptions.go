@@ -52,7 +52,7 @@ const (
 // values of [DefaultParams]; one that was changed rests on whoever changed it.
 func (p *Params) Assumptions() []Assumption {
 	list := p.rateAssumptions()
-	list = append(list, p.squeezeAssumptions()...)
+	list = append(list, p.shortageAssumptions()...)
 	list = append(list, noticeLeads()...)
 	return append(list, p.noticeAssumptions()...)
 }
@@ -72,7 +72,7 @@ func (p *Params) rateAssumptions() []Assumption {
 	}
 }
 
-func (p *Params) squeezeAssumptions() []Assumption {
+func (p *Params) shortageAssumptions() []Assumption {
 	s := &p.Scarce
 	return []Assumption{
 		{"GapShape", fmt.Sprintf("%g (Weibull)", p.GapShape), Fitted, "times between outages, " + sourceR5},

@@ -46,14 +46,14 @@ type builder struct {
 	// The streams of what is so for a market at all times, and of what happens
 	// in this run. The latter are keyed by the begin as well, or two windows of
 	// one seed would have the same weather, shifted.
-	slots, band, frailty, recorded          chance.Key
-	state, squeeze, calendar, notice, alarm chance.Key
+	slots, band, frailty, recorded           chance.Key
+	state, shortage, calendar, notice, alarm chance.Key
 
 	rhythms map[uint64]*rhythm
 	groups  map[uint64]*group
 
 	scratch []policy.Time
-	met     []meeting
+	exposed []exposure
 	outages []Outage
 	deep    []Outage // of outages the parts that reach launches on demand
 }
@@ -62,13 +62,13 @@ func newBuilder(cfg Config, markets int) *builder {
 	from := uint64(cfg.From)
 	stream := func(name string) chance.Key { return chance.Stream(cfg.Seed, name) }
 	w := &Weather{cfg: cfg, markets: make([]market, 0, markets)}
-	w.cfg.Squeezes = slices.Clone(cfg.Squeezes)
-	w.cfg.LateNotices = slices.Clone(cfg.LateNotices)
+	w.cfg.Shortages = slices.Clone(cfg.Shortages)
+	w.cfg.NoticeFaults = slices.Clone(cfg.NoticeFaults)
 	w.cfg.APIFaults = slices.Clone(cfg.APIFaults)
 	return &builder{
 		w: w, p: &w.cfg.Params, end: cfg.To + announcedMax, intensity: cfg.intensity(),
 		slots: stream("slots"), band: stream("band"), frailty: stream("frailty"), recorded: stream("recorded"),
-		state: stream("state").At1(from), squeeze: stream("squeeze").At1(from), calendar: stream("calendar").At1(from),
+		state: stream("state").At1(from), shortage: stream("squeeze").At1(from), calendar: stream("calendar").At1(from),
 		notice: stream("notice").At1(from), alarm: stream("alarm").At1(from),
 		rhythms: make(map[uint64]*rhythm), groups: make(map[uint64]*group),
 	}
@@ -85,7 +85,7 @@ func (b *builder) add(m *Market) {
 		mk.slots = b.slotsOf(m, mk.hash)
 		b.deepen(&mk, m)
 	}
-	b.spells(&mk, m)
+	b.shortages(&mk, m)
 	if !m.Spot {
 		b.w.markets = append(b.w.markets, mk)
 		return
@@ -96,9 +96,9 @@ func (b *builder) add(m *Market) {
 	}
 	switch b.w.cfg.Truth.Correlation {
 	case CorrelationNone:
-		mk.rate, mk.squeezed = mk.rate+mk.squeezed, 0
+		mk.rate, mk.shortageRate = mk.rate+mk.shortageRate, 0
 	case CorrelationZone:
-		mk.rate = 0 // it is in squeezed
+		mk.rate = 0 // it is in shortageRate
 	}
 	b.calendars(&mk)
 	b.w.markets = append(b.w.markets, mk)
@@ -159,20 +159,20 @@ func (b *builder) rhythmOf(m *Market) *rhythm {
 	return r
 }
 
-// A meeting is what a market meets of the squeezes of one of its groups: the share
-// of the candidates, which come after a mean gap in hours.
-type meeting struct {
+// An exposure is how far a market shares the shortages of one of its groups: it has
+// this share of the candidates, which come after a mean gap in hours.
+type exposure struct {
 	level      level
 	share, gap float64
 }
 
-// meetings appends those of a market of this band with its groups from a level on.
-func (b *builder) meetings(to []meeting, m *Market, band policy.Band, first level) []meeting {
+// exposures appends those of a market of this band with its groups from a level on.
+func (b *builder) exposures(to []exposure, m *Market, band policy.Band, first level) []exposure {
 	gap := func(l level) float64 {
 		return b.p.CandidateGap / frailty(b.frailty.At1(m.groupHash(l)), b.p.FrailtySigma)
 	}
 	for l := first; l < levels; l++ {
-		to = append(to, meeting{l, b.p.share(l, band, b.intensity), gap(l)})
+		to = append(to, exposure{l, b.p.share(l, band, b.intensity), gap(l)})
 	}
 	if b.w.cfg.Truth.Correlation != CorrelationZone {
 		return to
@@ -181,14 +181,14 @@ func (b *builder) meetings(to []meeting, m *Market, band policy.Band, first leve
 	for _, x := range to {
 		rate += b.p.taken(x)
 	}
-	of := meeting{wholeZone, 1, gap(wholeZone)}
+	of := exposure{wholeZone, 1, gap(wholeZone)}
 	of.share = rate / b.p.taken(of)
 	return append(to[:0], of)
 }
 
-// taken returns the mean number of times per node-hour that the squeezes of a
-// meeting take a slot in the model.
-func (p *Params) taken(x meeting) float64 {
+// taken returns the mean number of times per node-hour that the shortages of an
+// exposure take a slot in the model.
+func (p *Params) taken(x exposure) float64 {
 	return float64(min(1, x.share)*p.DepthMean()) / (x.gap + p.lengthMean())
 }
 
@@ -198,7 +198,7 @@ func (b *builder) groupOf(m *Market, l level, gap float64) *group {
 	id := portable.Mix(m.groupHash(l), uint64(l))
 	g := b.groups[id]
 	if g == nil {
-		g = newGroup(b.p, b.squeeze.At1(id), gap, b.w.cfg.From, b.end)
+		g = newGroup(b.p, b.shortage.At1(id), gap, b.w.cfg.From, b.end)
 		b.groups[id] = g
 	}
 	return g
@@ -219,28 +219,28 @@ func (m *Market) groupHash(l level) uint64 {
 	return portable.Mix(h, uint64(l))
 }
 
-// spells draws the times in which the market is closed.
-func (b *builder) spells(mk *market, m *Market) {
+// shortages draws the times in which the market is closed.
+func (b *builder) shortages(mk *market, m *Market) {
 	w := b.w
-	from := len(w.spells)
+	from := len(w.shortages)
 	switch {
 	case m.Spot && m.Available != nil:
-		w.spells = b.recordedSpells(m.Name, m.Available, w.spells)
+		w.shortages = b.recordedShortages(m.Name, m.Available, w.shortages)
 	case m.Spot && !m.Auction && b.intensity > 0:
-		w.spells = b.squeezes(mk, m, w.spells)
+		w.shortages = b.drawnShortages(mk, m, w.shortages)
 	case !m.Spot && w.cfg.OnDemandShortages && b.intensity > 0:
-		w.spells = b.onDemandSpells(m, w.spells)
+		w.shortages = b.onDemandShortages(m, w.shortages)
 	}
-	for i := range w.spells[from:] {
-		s := &w.spells[from+i]
+	for i := range w.shortages[from:] {
+		s := &w.shortages[from+i]
 		s.Depth = w.cfg.Truth.depth(s.Depth, s.Cause)
 	}
-	w.spells = b.orderedSpells(m, w.spells)
-	own := w.spells[from:]
-	slices.SortFunc(own, func(a, b Spell) int {
+	w.shortages = b.orderedShortages(m, w.shortages)
+	own := w.shortages[from:]
+	slices.SortFunc(own, func(a, b Shortage) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Until, b.Until), cmp.Compare(a.key, b.key))
 	})
-	mk.spellsFrom, mk.spellsUntil = int32(from), int32(len(w.spells))
+	mk.shortagesFrom, mk.shortagesUntil = int32(from), int32(len(w.shortages))
 	mk.closedFrom = int32(len(w.closed))
 	for i, s := range own {
 		if last := len(w.closed) - 1; i > 0 && s.From <= w.closed[last].until {
@@ -252,20 +252,20 @@ func (b *builder) spells(mk *market, m *Market) {
 	mk.closedUntil = int32(len(w.closed))
 }
 
-// squeezes appends the squeezes that are drawn for a market, and notes the rate
+// drawnShortages appends the shortages that are drawn for a market, and notes the rate
 // at which they take its slots.
-func (b *builder) squeezes(mk *market, m *Market, spells []Spell) []Spell {
+func (b *builder) drawnShortages(mk *market, m *Market, shortages []Shortage) []Shortage {
 	first := typeInZone
 	if scarce(m, mk.band) {
-		spells = b.scarceSpells(mk, m, spells)
+		shortages = b.scarceShortages(mk, m, shortages)
 		first = wholeZone
 	}
-	b.met = b.meetings(b.met[:0], m, mk.band, first)
-	for _, x := range b.met {
-		spells = b.groupOf(m, x.level, x.gap).met(b.p, x.share, spells)
-		mk.squeezed += b.p.taken(x)
+	b.exposed = b.exposures(b.exposed[:0], m, mk.band, first)
+	for _, x := range b.exposed {
+		shortages = b.groupOf(m, x.level, x.gap).appendShortages(b.p, x.share, shortages)
+		mk.shortageRate += b.p.taken(x)
 	}
-	return spells
+	return shortages
 }
 
 // scarceBefore is how long before the run the law of scarce types is drawn, so
@@ -276,14 +276,14 @@ const scarceBefore = 48 * hour
 // next to nothing left by then.
 const scarceCopiesMax = 16
 
-// scarceSpells appends the outages of the law of scarce types. An intensity
+// scarceShortages appends the outages of the law of scarce types. An intensity
 // above 1 adds those of further draws of the law, of the last only as many as
-// its part asks for, so that a greater intensity has all squeezes of a lesser
+// its part asks for, so that a greater intensity has all shortages of a lesser
 // one.
-func (b *builder) scarceSpells(mk *market, m *Market, spells []Spell) []Spell {
+func (b *builder) scarceShortages(mk *market, m *Market, shortages []Shortage) []Shortage {
 	law := &b.p.Scarce
 	left := min(b.intensity, scarceCopiesMax)
-	mk.squeezed = float64(law.Rate(b.scarcePlace(m, 0).Mean)*left) * b.p.DepthMean()
+	mk.shortageRate = float64(law.Rate(b.scarcePlace(m, 0).Mean)*left) * b.p.DepthMean()
 	for copied := uint64(0); left > 0; copied++ {
 		place := b.scarcePlace(m, copied)
 		b.outages = law.Outages(b.outages[:0], place, b.w.cfg.From-scarceBefore, b.end)
@@ -292,62 +292,62 @@ func (b *builder) scarceSpells(mk *market, m *Market, spells []Spell) []Spell {
 			if o.Until <= b.w.cfg.From || k.At1(drawMark).Float() >= left {
 				continue
 			}
-			spells = append(spells, Spell{
-				From: o.From, Until: o.Until, Depth: b.p.depth(k.At1(drawDepth)), Cause: CauseSqueeze, key: k.At1(drawTakes),
+			shortages = append(shortages, Shortage{
+				From: o.From, Until: o.Until, Depth: b.p.depth(k.At1(drawDepth)), Cause: CauseShortage, key: k.At1(drawTakes),
 			})
 		}
 		left--
 	}
-	return spells
+	return shortages
 }
 
-// recordedSpells appends a spell for every fall of the recorded availability of
+// recordedShortages appends one for every fall of the recorded availability of
 // the named market. Its begin and its end lie anywhere between the probes that
 // enclose them.
-func (b *builder) recordedSpells(name string, a *Availability, spells []Spell) []Spell {
+func (b *builder) recordedShortages(name string, a *Availability, shortages []Shortage) []Shortage {
 	k := b.recorded.At1(portable.HashString(name))
 	up := true
-	var fall Spell
+	var fall Shortage
 	for i := range a.At {
 		switch {
 		case up && !a.Up[i]:
 			draw := k.At2(uint64(a.At[i]), 1)
-			fall = Spell{Depth: b.p.depth(draw.At1(0)), Cause: CauseRecorded, key: draw.At1(1)}
+			fall = Shortage{Depth: b.p.depth(draw.At1(0)), Cause: CauseRecorded, key: draw.At1(1)}
 			if i > 0 {
 				fall.From = a.between(k, i)
 			}
 		case !up && a.Up[i]:
 			fall.Until = a.between(k, i)
 			if fall.Until > b.w.cfg.From && fall.From < b.end {
-				spells = append(spells, fall)
+				shortages = append(shortages, fall)
 			}
 		}
 		up = a.Up[i]
 	}
 	if !up && fall.From < b.end {
 		fall.Until = never
-		spells = append(spells, fall)
+		shortages = append(shortages, fall)
 	}
-	return spells
+	return shortages
 }
 
-// orderedSpells appends the squeezes of the scenario that concern the market.
+// orderedShortages appends the shortages of the scenario that concern the market.
 // Their keys come from what they are, so that one more changes no other.
-func (b *builder) orderedSpells(m *Market, spells []Spell) []Spell {
+func (b *builder) orderedShortages(m *Market, shortages []Shortage) []Shortage {
 	capacity := policy.OnDemand
 	if m.Spot {
 		capacity = policy.Spot
 	}
-	for i := range b.w.cfg.Squeezes {
-		s := &b.w.cfg.Squeezes[i]
+	for i := range b.w.cfg.Shortages {
+		s := &b.w.cfg.Shortages[i]
 		if s.Zone != "" && s.Zone != m.Zone || s.Type != "" && s.Type != m.Type || s.Capacity != "" && s.Capacity != capacity.String() {
 			continue
 		}
 		key := chance.New(b.w.cfg.Seed, "ordered", s.Zone).At2(portable.HashString(s.Type), portable.HashString(s.Capacity))
-		spells = append(spells, Spell{
+		shortages = append(shortages, Shortage{
 			From: s.At, Until: s.At.Add(s.Duration), Depth: s.Depth, Cause: CauseOrdered,
 			key: key.At2(uint64(s.At), uint64(s.Duration)), silent: s.NoNotice,
 		})
 	}
-	return spells
+	return shortages
 }

@@ -14,8 +14,8 @@ func (b *builder) calendars(mk *market) {
 	w := b.w
 	mk.first = int32(len(w.starts))
 	reclaims, alarms, notices := b.calendar.At1(mk.hash), b.alarm.At1(mk.hash), b.notice.At1(mk.hash)
-	reclaim, alarm := b.process(mk.state, mk.rate), b.process(mk.state, b.p.falseAlarms(mk.rate+mk.squeezed))
-	spells := w.spells[mk.spellsFrom:mk.spellsUntil]
+	reclaim, alarm := b.process(mk.state, mk.rate), b.process(mk.state, b.p.falseAlarms(mk.rate+mk.shortageRate))
+	shortages := w.shortages[mk.shortagesFrom:mk.shortagesUntil]
 	window := w.cfg.takeWindow()
 	for slot := range int(mk.slots) {
 		from := len(w.events)
@@ -27,9 +27,9 @@ func (b *builder) calendars(mk *market) {
 			w.events = append(w.events, event{at: t, cause: CauseCalendar})
 		}
 		calendar := len(w.events)
-		for i := range spells {
-			if at, taken := spells[i].take(mk.hash, slot, window); taken && at >= w.cfg.From && at < b.end {
-				w.events = append(w.events, event{at: at, cause: spells[i].Cause, silent: spells[i].silent})
+		for i := range shortages {
+			if at, taken := shortages[i].take(mk.hash, slot, window); taken && at >= w.cfg.From && at < b.end {
+				w.events = append(w.events, event{at: at, cause: shortages[i].Cause, silent: shortages[i].silent})
 			}
 		}
 		own := w.events[from:]
@@ -86,9 +86,9 @@ func (p *process) instants(to []policy.Time, key chance.Key) []policy.Time {
 	}
 }
 
-// take returns when a squeeze takes a slot of a market, and whether it does. A
-// squeeze shorter than the window takes what it takes before it ends.
-func (s *Spell) take(market uint64, slot int, window policy.Time) (at policy.Time, taken bool) {
+// take returns when a shortage takes a slot of a market, and whether it does. A
+// shortage shorter than the window takes what it takes before it ends.
+func (s *Shortage) take(market uint64, slot int, window policy.Time) (at policy.Time, taken bool) {
 	k := s.key.At2(market, uint64(slot))
 	if k.At1(0).Float() >= s.Depth {
 		return 0, false
@@ -96,7 +96,7 @@ func (s *Spell) take(market uint64, slot int, window policy.Time) (at policy.Tim
 	return s.From + policy.Time(float64(k.At1(1).Float()*float64(min(window, s.Until-s.From)))), true
 }
 
-// takeWindow returns the time within which a squeeze takes its slots.
+// takeWindow returns the time within which a shortage takes its slots.
 func (c *Config) takeWindow() policy.Time { return policy.Time(c.Params.TakeWindow.Milliseconds()) }
 
 // The draws of one reclaim's announcements.
@@ -127,8 +127,8 @@ func (b *builder) announce(e *event, lead policy.Time, key chance.Key) {
 	}
 	lead = b.w.cfg.Truth.LeadOf(lead)
 	due := e.at - lead
-	for i := range b.w.cfg.LateNotices {
-		s := &b.w.cfg.LateNotices[i]
+	for i := range b.w.cfg.NoticeFaults {
+		s := &b.w.cfg.NoticeFaults[i]
 		if due < s.At || due >= s.At.Add(s.Duration) || key.At2(drawOrderedLate, uint64(s.At)).Float() >= s.Share {
 			continue
 		}

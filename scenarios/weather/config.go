@@ -59,8 +59,9 @@ type Availability struct {
 	Gap []policy.Time
 }
 
-// A Squeeze is one that a scenario orders. It is not scaled by the intensity.
-type Squeeze struct {
+// An OrderedShortage is a capacity shortage that a scenario orders. It is not
+// scaled by the intensity.
+type OrderedShortage struct {
 	At       policy.Time
 	Duration time.Duration
 
@@ -77,12 +78,12 @@ type Squeeze struct {
 	NoNotice bool
 }
 
-// A LateSpell is a time in which notices are late or missing.
-type LateSpell struct {
+// A NoticeFault is a time in which notices are late or missing.
+type NoticeFault struct {
 	At       policy.Time
 	Duration time.Duration
 
-	// Share is the probability that a notice due in the spell is concerned.
+	// Share is the probability that a notice due in that time is concerned.
 	Share float64
 
 	// Delay is how late such a notice comes; 0 means never. One that would come
@@ -112,7 +113,7 @@ type Config struct {
 	From, To policy.Time
 
 	// Intensity multiplies the rate of the calendars and the frequency of
-	// squeezes. At 0 nothing happens that is not recorded or ordered.
+	// shortages. At 0 nothing happens that is not recorded or ordered.
 	Intensity float64
 
 	// Slots, when above 0, replaces the number of nodes that every spot market
@@ -123,10 +124,10 @@ type Config struct {
 	// see [Params.OnDemandShare].
 	OnDemandShortages bool
 
-	// Squeezes, LateNotices and APIFaults are ordered by the scenario.
-	Squeezes    []Squeeze
-	LateNotices []LateSpell
-	APIFaults   []APIFault
+	// Shortages, NoticeFaults and APIFaults are ordered by the scenario.
+	Shortages    []OrderedShortage
+	NoticeFaults []NoticeFault
+	APIFaults    []APIFault
 
 	// Truth is how what is drawn departs from the model.
 	Truth Truth
@@ -134,7 +135,7 @@ type Config struct {
 	Params Params
 }
 
-// IntensityMax is the greatest intensity that can be asked for. Squeezes stop
+// IntensityMax is the greatest intensity that can be asked for. Shortages stop
 // growing before: those of scarce types at 16, those of a common type in the
 // worst band at about 100, where it meets all of its groups'; calendars go on.
 const IntensityMax = 1000
@@ -159,24 +160,24 @@ func (c *Config) validate() error {
 	if x := c.intensity(); x > IntensityMax {
 		return fmt.Errorf("weather: Intensity times Truth.Hazard is %v, must be from 0 to %d", x, IntensityMax)
 	}
-	for i, s := range c.Squeezes {
-		if err := checkSpell("Squeezes", i, s.At, s.Duration, "Depth", s.Depth); err != nil {
+	for i, s := range c.Shortages {
+		if err := checkInterval("Shortages", i, s.At, s.Duration, "Depth", s.Depth); err != nil {
 			return err
 		}
 		if s.Capacity != "" && s.Capacity != policy.Spot.String() && s.Capacity != policy.OnDemand.String() {
-			return fmt.Errorf("weather: Squeezes[%d].Capacity is %q, must be %q, %q or empty", i, s.Capacity, policy.Spot, policy.OnDemand)
+			return fmt.Errorf("weather: Shortages[%d].Capacity is %q, must be %q, %q or empty", i, s.Capacity, policy.Spot, policy.OnDemand)
 		}
 	}
-	for i, s := range c.LateNotices {
-		if err := checkSpell("LateNotices", i, s.At, s.Duration, "Share", s.Share); err != nil {
+	for i, s := range c.NoticeFaults {
+		if err := checkInterval("NoticeFaults", i, s.At, s.Duration, "Share", s.Share); err != nil {
 			return err
 		}
 		if s.Delay < 0 {
-			return fmt.Errorf("weather: LateNotices[%d].Delay is %v, must not be negative", i, s.Delay)
+			return fmt.Errorf("weather: NoticeFaults[%d].Delay is %v, must not be negative", i, s.Delay)
 		}
 	}
 	for i, s := range c.APIFaults {
-		if err := checkSpell("APIFaults", i, s.At, s.Duration, "Share", s.Share); err != nil {
+		if err := checkInterval("APIFaults", i, s.At, s.Duration, "Share", s.Share); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ const (
 	slotsMax = 100_000
 )
 
-func checkSpell(list string, i int, at policy.Time, d time.Duration, name string, share float64) error {
+func checkInterval(list string, i int, at policy.Time, d time.Duration, name string, share float64) error {
 	switch {
 	case at <= 0:
 		return fmt.Errorf("weather: %s[%d].At is %d, must be later than 1970", list, i, at)

@@ -69,7 +69,7 @@ func (b *builder) deepen(mk *market, m *Market) {
 
 // recordedDepth appends the steps of a recorded depth. Each lies anywhere between
 // the probes that enclose it, at the instant at which the market is closed or
-// opened where it falls to 0 or rises from it. Only what falls to 0 is a spell and
+// opened where it falls to 0 or rises from it. Only what falls to 0 is a shortage and
 // takes nodes: see the documentation of the market model, "Depth".
 func (b *builder) recordedDepth(mk *market, a *Availability, steps []Step) []Step {
 	k := b.recorded.At1(mk.hash)
@@ -129,7 +129,7 @@ func (b *builder) placeIn(m *Market, own, common level, copied uint64) Place {
 	k := b.frailty.At1(m.groupHash(typeInZone))
 	return Place{
 		Region: m.Region, Mean: law.Mean + float64(law.Spread*k.Normal()), Width: law.width(k.At1(drawWidth)),
-		Common: b.squeeze.At2(m.groupHash(common), copied), Own: b.squeeze.At2(m.groupHash(own), copied),
+		Common: b.shortage.At2(m.groupHash(common), copied), Own: b.shortage.At2(m.groupHash(own), copied),
 	}
 }
 

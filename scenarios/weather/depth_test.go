@@ -65,11 +65,11 @@ func TestRecordedDepth(t *testing.T) {
 		}
 		for slot := range w.Slots(0) {
 			for _, r := range reclaims(w, 0, slot, cfg.To) {
-				i := slices.IndexFunc(w.Spells(0), func(s Spell) bool {
+				i := slices.IndexFunc(w.Shortages(0), func(s Shortage) bool {
 					return s.From <= r.At && r.At <= s.From+policy.Time(3*time.Minute/time.Millisecond)
 				})
 				if i < 0 || r.Cause != CauseRecorded {
-					t.Fatalf("slot %d is taken at %v by %v: %v", slot, r.At, r.Cause, w.Spells(0))
+					t.Fatalf("slot %d is taken at %v by %v: %v", slot, r.At, r.Cause, w.Shortages(0))
 				}
 			}
 		}

@@ -16,7 +16,7 @@ const digestVersion = 3
 const (
 	recordHeader = iota + 1
 	recordMarket
-	recordSpell
+	recordShortage
 	recordReclaim
 	recordAlarm
 	recordLateNotice
@@ -32,7 +32,7 @@ const recordSize = 1 + 3 + 4 + 8 + 3*8
 
 // Digest returns the SHA-256 of what the weather was drawn for (the digest of
 // the trace, the settings of the market, the seed, the span) and of everything
-// that was drawn: of every market its band, its slots, the spells in which it is
+// that was drawn: of every market its band, its slots, the shortages in which it is
 // closed, and each slot's reclaims with their announcements and its false alarms.
 // Equal digests mean equal weather. It does not depend on the order of the
 // markets, nor on anything that a scenario decides itself, such as policies and
@@ -84,7 +84,7 @@ func (d *digester) header(c *Config) {
 	d.record(recordHeader, digestVersion, int32(c.Slots), c.Seed, uint64(c.From), uint64(c.To), math.Float64bits(c.Intensity))
 	d.trace(c.Trace)
 	d.truth(&c.Truth)
-	for _, s := range c.LateNotices {
+	for _, s := range c.NoticeFaults {
 		d.record(recordLateNotice, 0, 0, uint64(s.Delay), uint64(s.At), uint64(s.Duration), math.Float64bits(s.Share))
 	}
 	for _, f := range c.APIFaults {
@@ -100,9 +100,9 @@ func (d *digester) trace(sum [32]byte) {
 
 func (d *digester) market(w *Weather, m *market) {
 	d.record(recordMarket, flags(m.spot, m.modelled), m.slots, m.hash, uint64(int64(m.band)), math.Float64bits(m.rate), 0)
-	for i := m.spellsFrom; i < m.spellsUntil; i++ {
-		s := &w.spells[i]
-		d.record(recordSpell, flags(s.silent, false)|uint8(s.Cause)<<4, 0, m.hash, uint64(s.From), uint64(s.Until), math.Float64bits(s.Depth))
+	for i := m.shortagesFrom; i < m.shortagesUntil; i++ {
+		s := &w.shortages[i]
+		d.record(recordShortage, flags(s.silent, false)|uint8(s.Cause)<<4, 0, m.hash, uint64(s.From), uint64(s.Until), math.Float64bits(s.Depth))
 	}
 	for _, s := range w.steps[m.stepsFrom:m.stepsUntil] {
 		d.record(recordDepth, 0, s.Nodes, m.hash, uint64(s.From), 0, 0)

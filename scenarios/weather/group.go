@@ -9,15 +9,15 @@ import (
 )
 
 // A group is a set of markets that lack capacity together. It has candidates
-// for squeezes of its own; each of its markets meets those whose mark is below
-// the market's share, so that a milder market meets only squeezes that the
+// for shortages of its own; each of its markets meets those whose mark is below
+// the market's share, so that a milder market meets only shortages that the
 // harsher ones meet.
 type group struct {
 	key        chance.Key
 	candidates []candidate
 }
 
-// A candidate is a squeeze of a group that some markets meet.
+// A candidate is a shortage of a group that some markets meet.
 type candidate struct {
 	from, until policy.Time
 	ordinal     uint64
@@ -57,22 +57,22 @@ func newGroup(p *Params, key chance.Key, gapMean float64, from, to policy.Time) 
 	}
 }
 
-// met appends to spells those candidates that a market of this share meets.
-func (g *group) met(p *Params, share float64, spells []Spell) []Spell {
+// appendShortages appends those candidates that a market of this share meets.
+func (g *group) appendShortages(p *Params, share float64, shortages []Shortage) []Shortage {
 	for i := range g.candidates {
 		c := &g.candidates[i]
 		if c.mark >= share {
 			continue
 		}
 		k := g.key.At1(c.ordinal)
-		spells = append(spells, Spell{
-			From: c.from, Until: c.until, Depth: p.depth(k.At1(drawDepth)), Cause: CauseSqueeze, key: k.At1(drawTakes),
+		shortages = append(shortages, Shortage{
+			From: c.from, Until: c.until, Depth: p.depth(k.At1(drawDepth)), Cause: CauseShortage, key: k.At1(drawTakes),
 		})
 	}
-	return spells
+	return shortages
 }
 
-// depth draws the share of slots that a squeeze takes, above 0.
+// depth draws the share of slots that a shortage takes, above 0.
 func (p *Params) depth(k chance.Key) float64 {
 	if k.At1(0).Float() < p.DepthWhole {
 		return 1
@@ -80,7 +80,7 @@ func (p *Params) depth(k chance.Key) float64 {
 	return max(k.At1(1).Beta(p.DepthA, p.DepthB), 0x1p-20)
 }
 
-// DepthMean returns the mean share of slots that a squeeze takes.
+// DepthMean returns the mean share of slots that a shortage takes.
 func (p *Params) DepthMean() float64 {
 	return p.DepthWhole + float64((1-p.DepthWhole)*p.DepthA/(p.DepthA+p.DepthB))
 }
@@ -92,15 +92,15 @@ func (p *Params) rate(b policy.Band) float64 {
 }
 
 // share returns the share of the candidates of a group that a market meets:
-// that with which squeezes add Extra times the band's rate to its hazard, before
-// frailty. The intensity raises it, so that a greater intensity has all squeezes
+// that with which shortages add Extra times the band's rate to its hazard, before
+// frailty. The intensity raises it, so that a greater intensity has all shortages
 // of a lesser one and more.
 func (p *Params) share(l level, b policy.Band, intensity float64) float64 {
 	cycle := p.CandidateGap + p.lengthMean()
 	return float64(float64(p.Extra[l]*p.rate(b))*cycle) * intensity / p.DepthMean()
 }
 
-// lengthMean returns the mean length of a squeeze in hours.
+// lengthMean returns the mean length of a shortage in hours.
 func (p *Params) lengthMean() float64 { return float64(p.LengthScale * weibullMean(p.LengthShape)) }
 
 // frailty draws the factor, of mean 1, by which a group differs from its like.

@@ -16,7 +16,7 @@ import (
 // launches refused until it rises again. The slack is the sum of the zone's
 // mean, of an offset by the hour and the weekday, and of levels: random numbers
 // of which each is drawn anew at a pace of its own, some every few minutes and
-// some every few days. So a spell that has lasted long is likely to go on, as
+// some every few days. So an outage that has lasted long is likely to go on, as
 // in the recordings, although no part remembers its age. Of each pace there is
 // a level of the region, which all its zones share, and one of the zone's own;
 // that zones fail together comes from the former.
@@ -32,7 +32,7 @@ type Law struct {
 	// [UnrestPace], are drawn anew: they follow a clock of the region that now
 	// races and now creeps, at a rate that holds for UnrestPace hours on
 	// average, has the mean 1, and whose logarithm has the deviation Unrest. So
-	// quiet days and days of one spell after the other come by turns, while the
+	// quiet days and days of one outage after the other come by turns, while the
 	// shares of time stay what they are.
 	Unrest float64
 
@@ -262,9 +262,8 @@ func (s *slack) at(t policy.Time) float64 {
 func (l *Law) Offset(t policy.Time, region string) float64 { return l.offset(t, utcOffset(region)) }
 
 func (l *Law) offset(t policy.Time, ahead int64) float64 {
-	h := int64(t/hour) + ahead
-	// 1970-01-01 was a Thursday.
-	return l.Hour[h%24] + l.Weekday[(h/24+4)%7]
+	hourOfDay, weekday := localTime(t, ahead)
+	return l.Hour[hourOfDay] + l.Weekday[weekday]
 }
 
 // Outages appends the outages of a place that reach into [from, to). The last

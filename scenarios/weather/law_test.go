@@ -56,7 +56,7 @@ func TestLawShareAndRate(t *testing.T) {
 }
 
 // Unrest makes quiet stretches longer and the others fuller of outages: more
-// spells last beyond a day, and more end within the hour.
+// shortages last beyond a day, and more end within the hour.
 func TestUnrest(t *testing.T) {
 	long := func(unrest float64) (share float64) {
 		l := flatLaw()
@@ -70,7 +70,7 @@ func TestUnrest(t *testing.T) {
 		return share
 	}
 	if even, uneven := long(0), long(1.2); uneven < even+0.05 {
-		t.Errorf("spells beyond a day fill %.3f of the time without unrest and %.3f with it, want more", even, uneven)
+		t.Errorf("shortages beyond a day fill %.3f of the time without unrest and %.3f with it, want more", even, uneven)
 	}
 }
 

@@ -20,36 +20,36 @@ func lacksOnDemand(m *Market, band policy.Band) bool {
 	return !m.Spot && m.Provider != policy.Rackspace && (m.GPU || band == bands-1)
 }
 
-// onDemandSpells appends the times in which a market refuses launches on demand.
+// onDemandShortages appends the times in which a market refuses launches on demand.
 // They have no depth: no node on demand is lost to them.
-func (b *builder) onDemandSpells(m *Market, spells []Spell) []Spell {
+func (b *builder) onDemandShortages(m *Market, shortages []Shortage) []Shortage {
 	band, _ := b.bandOf(m)
 	if !lacksOnDemand(m, band) {
-		return spells
+		return shortages
 	}
 	if m.Available != nil {
-		return b.deepRecorded(m, spells)
+		return b.recordedOnDemand(m, shortages)
 	}
 	first := typeInZone
 	if scarce(m, band) {
-		spells = b.deepScarce(m, spells)
+		shortages = b.scarceOnDemand(m, shortages)
 		first = wholeZone
 	}
-	from := len(spells)
-	b.met = b.meetings(b.met[:0], m, band, first)
-	for _, x := range b.met {
-		spells = b.groupOf(m, x.level, x.gap).met(b.p, float64(x.share*b.p.OnDemandShare), spells)
+	from := len(shortages)
+	b.exposed = b.exposures(b.exposed[:0], m, band, first)
+	for _, x := range b.exposed {
+		shortages = b.groupOf(m, x.level, x.gap).appendShortages(b.p, float64(x.share*b.p.OnDemandShare), shortages)
 	}
-	for i := range spells[from:] {
-		spells[from+i].Depth = 0
+	for i := range shortages[from:] {
+		shortages[from+i].Depth = 0
 	}
-	return spells
+	return shortages
 }
 
-// deepScarce appends the outages of the law of scarce types in which the slack
+// scarceOnDemand appends the outages of the law of scarce types in which the slack
 // is so low that launches on demand are refused too. Each lies within an outage
 // of the spot market.
-func (b *builder) deepScarce(m *Market, spells []Spell) []Spell {
+func (b *builder) scarceOnDemand(m *Market, shortages []Shortage) []Shortage {
 	law := &b.p.Scarce
 	left := min(b.intensity, scarceCopiesMax)
 	for copied := uint64(0); left > 0; copied++ {
@@ -63,20 +63,20 @@ func (b *builder) deepScarce(m *Market, spells []Spell) []Spell {
 			if o.Until <= b.w.cfg.From || k.At1(drawMark).Float() >= left {
 				continue
 			}
-			spells = append(spells, Spell{From: o.From, Until: o.Until, Cause: CauseSqueeze, key: k})
+			shortages = append(shortages, Shortage{From: o.From, Until: o.Until, Cause: CauseShortage, key: k})
 		}
 		left--
 	}
-	return spells
+	return shortages
 }
 
-// deepRecorded appends those falls of the recorded availability of the spot
+// recordedOnDemand appends those falls of the recorded availability of the spot
 // market that launches on demand meet too.
-func (b *builder) deepRecorded(m *Market, spells []Spell) []Spell {
-	from := len(spells)
-	spells = b.recordedSpells(m.Twin, m.Available, spells)
-	kept := spells[:from]
-	for _, s := range spells[from:] {
+func (b *builder) recordedOnDemand(m *Market, shortages []Shortage) []Shortage {
+	from := len(shortages)
+	shortages = b.recordedShortages(m.Twin, m.Available, shortages)
+	kept := shortages[:from]
+	for _, s := range shortages[from:] {
 		if s.key.At1(drawMark).Float() < b.p.OnDemandShare {
 			s.Depth = 0
 			kept = append(kept, s)

@@ -41,7 +41,7 @@ func TestOnDemandShortagesLieWithinThoseOfSpot(t *testing.T) {
 		w := mustNew(t, cfg, withOnDemand(spot))
 		for i := range spot {
 			m := len(spot) + i
-			for _, s := range w.Spells(m) {
+			for _, s := range w.Shortages(m) {
 				for _, at := range []policy.Time{s.From, (s.From + min(s.Until, cfg.To)) / 2, min(s.Until, cfg.To) - 1} {
 					if at >= cfg.From && at < cfg.To && w.Open(i, at) {
 						t.Fatalf("seed %d: %s refuses at %v and its spot market does not", seed, w.markets[m].name, at)
@@ -54,7 +54,7 @@ func TestOnDemandShortagesLieWithinThoseOfSpot(t *testing.T) {
 			if _, lost := w.Reclaim(m, 0, cfg.From); lost {
 				t.Fatalf("seed %d: a node of %s is taken", seed, w.markets[m].name)
 			}
-			if band, _ := w.Band(i); len(w.Spells(m)) > 0 && !spot[i].GPU && band != bands-1 {
+			if band, _ := w.Band(i); len(w.Shortages(m)) > 0 && !spot[i].GPU && band != bands-1 {
 				t.Fatalf("seed %d: %s refuses although it is not scarce", seed, w.markets[m].name)
 			}
 		}
@@ -131,11 +131,11 @@ func TestOnDemandShareOfRecordedFalls(t *testing.T) {
 	falls, kept := 0, 0
 	for i := range spot {
 		all := map[interval]bool{}
-		for _, s := range w.Spells(i) {
+		for _, s := range w.Shortages(i) {
 			all[interval{s.From, s.Until}] = true
 			falls++
 		}
-		for _, s := range w.Spells(len(spot) + i) {
+		for _, s := range w.Shortages(len(spot) + i) {
 			if kept++; !all[interval{s.From, s.Until}] {
 				t.Errorf("%s refuses on demand from %v to %v, which is no fall of it", spot[i].Name, s.From, s.Until)
 			}

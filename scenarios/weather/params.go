@@ -3,10 +3,12 @@ package weather
 import (
 	"fmt"
 	"time"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // bands is the number of published bands.
-const bands = 5
+const bands = policy.BandCount
 
 // A level is a kind of group of markets that lack capacity together.
 type level int
@@ -30,8 +32,7 @@ func (l level) String() string {
 // what they yield is modelled and not recorded.
 type Params struct {
 	// BandMonthly is the probability that a node is reclaimed within a month
-	// of 730 hours, by band: the middle of each band as the AWS Spot Instance
-	// Advisor publishes them, and .30 for the one that is open above.
+	// of 730 hours, by band; see [policy.MonthlyReclaims].
 	BandMonthly [bands]float64
 
 	// BandSharesCPU and BandSharesGPU are the shares of markets in each band,
@@ -60,24 +61,24 @@ type Params struct {
 	// the second. The factor in the first follows from the mean being 1.
 	CalmHours, StressedHours, Stressed float64
 
-	// GapShape is the Weibull shape of the time between two squeezes of a group
+	// GapShape is the Weibull shape of the time between two shortages of a group
 	// of common types, LengthShape and LengthScale (hours) the law of their
 	// length. Fitted: those of the up and down times of r5.16xlarge in three
 	// zones of us-east-1, probed every 34 s for six days of April 2023.
 	GapShape, LengthShape, LengthScale float64
 
-	// CandidateGap is the mean in hours between two squeezes of a group, of
+	// CandidateGap is the mean in hours between two shortages of a group, of
 	// which each of its markets meets the share that its band asks for. The
 	// milder market meets only what the harsher one meets too.
 	CandidateGap float64
 
-	// Extra is what squeezes of each level add to a market's hazard, as a
+	// Extra is what shortages of each level add to a market's hazard, as a
 	// multiple of its band's rate. From the narrowest level: a type in a zone,
 	// a type in a region, a zone, a region.
 	Extra [levels]float64
 
 	// Scarce says when types with accelerators in the band that is open above
-	// can be had, in place of squeezes of the type in its zone and its region.
+	// can be had, in place of shortages of the type in its zone and its region.
 	// Fitted: the mean of the laws of V100 in three regions and nine zones,
 	// probed every 195 s for 45 days from February 2023. Another law, fitted to
 	// another recording, may take its place. Its width is fitted to the one
@@ -91,7 +92,7 @@ type Params struct {
 	// one node, in one hour of a hundred. Modelled: no measurement is known.
 	DepthCalm float64
 
-	// DepthWhole is the probability that a squeeze takes every slot. Published:
+	// DepthWhole is the probability that a shortage takes every slot. Published:
 	// of the drops of 16 V100 requested together 36–72 % took all. Otherwise
 	// its depth is drawn from the beta distribution with DepthA and DepthB.
 	// Fitted: the share of a fleet of 32 p3 nodes that was lost within 3
@@ -108,9 +109,9 @@ type Params struct {
 	// [Config.OnDemandShortages] is not set.
 	OnDemandShare float64
 
-	// TakeWindow is the time after the begin of a squeeze within which it takes
+	// TakeWindow is the time after the begin of a shortage within which it takes
 	// its slots: more than 92 % of interruptions that come together hit the
-	// same type and zone within 3 minutes. A squeeze that is shorter, as some of
+	// same type and zone within 3 minutes. A shortage that is shorter, as some of
 	// scarce types and recordings are, takes its slots before it ends; those of
 	// common types last at least as long.
 	TakeWindow time.Duration
@@ -140,7 +141,7 @@ type Params struct {
 // DefaultParams returns the constants that runs use.
 func DefaultParams() Params {
 	return Params{
-		BandMonthly:   [bands]float64{.025, .075, .125, .175, .30},
+		BandMonthly:   policy.MonthlyReclaims(),
 		BandSharesCPU: [bands]float64{.22, .19, .14, .13, .33},
 		BandSharesGPU: [bands]float64{.19, .10, .11, .11, .50},
 		SlotsCPU:      50,

@@ -31,28 +31,27 @@ func newRhythm(p *Params, region string, key chance.Key, from, to policy.Time) *
 	calmHours, stressedHours := ceilMean(p.CalmHours), ceilMean(p.StressedHours)
 	calm := (1 - float64(stressedHours/(calmHours+stressedHours)*p.Stressed)) * (calmHours + stressedHours) / calmHours
 	stressed := key.At1(0).Float() < stressedHours/(calmHours+stressedHours)
-	left, spell := 0, uint64(0)
-	local := int64(begin/hour) + utcOffset(region)
+	left, turn := 0, uint64(0)
+	ahead := utcOffset(region)
 	for i := range n {
 		for left == 0 {
-			spell++
-			if spell > 1 {
+			turn++
+			if turn > 1 {
 				stressed = !stressed
 			}
 			mean := p.CalmHours
 			if stressed {
 				mean = p.StressedHours
 			}
-			left = int(math.Ceil(float64(mean * key.At1(spell).Exp1())))
+			left = int(math.Ceil(float64(mean * key.At1(turn).Exp1())))
 		}
 		left--
 		state := calm
 		if stressed {
 			state = p.Stressed
 		}
-		h := local + int64(i)
-		// 1970-01-01 was a Thursday.
-		season := float64(p.HourOfDay[h%24] * p.DayOfWeek[(h/24+4)%7])
+		hourOfDay, weekday := localTime(begin+policy.Time(i)*hour, ahead)
+		season := float64(p.HourOfDay[hourOfDay] * p.DayOfWeek[weekday])
 		r.cum[i+1] = r.cum[i] + float64(state*season)
 	}
 	return r
@@ -104,7 +103,12 @@ var offsets = []struct {
 // LocalTime returns the hour and the weekday (0 for Sunday) at t by the standard
 // time of a region.
 func LocalTime(t policy.Time, region string) (hourOfDay, weekday int) {
-	h := int64(t/hour) + utcOffset(region)
+	return localTime(t, utcOffset(region))
+}
+
+// localTime returns the same where local time is so many hours ahead of UTC.
+func localTime(t policy.Time, ahead int64) (hourOfDay, weekday int) {
+	h := int64(t/hour) + ahead
 	// 1970-01-01 was a Thursday.
 	return int(h % 24), int((h/24 + 4) % 7)
 }

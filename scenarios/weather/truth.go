@@ -129,7 +129,7 @@ func (t *Truth) slots(n int32) int32 {
 // depth returns the share of slots that a drawn or recorded shortage takes where
 // the model has d.
 func (t *Truth) depth(d float64, cause Cause) float64 {
-	if t.Correlation == CorrelationNone && cause == CauseSqueeze {
+	if t.Correlation == CorrelationNone && cause == CauseShortage {
 		return 0
 	}
 	return min(1, float64(d*factor(t.Depth)))

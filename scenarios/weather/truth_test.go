@@ -156,8 +156,8 @@ func TestAlone(t *testing.T) {
 			t.Errorf("%s: %d of %d slots are taken within three minutes", markets[m].Name, n, w.Slots(m))
 		}
 		together = max(together, most(before))
-		for i, s := range w.Spells(m) {
-			if b := base.Spells(m)[i]; s.From != b.From || s.Until != b.Until || s.Depth != 0 {
+		for i, s := range w.Shortages(m) {
+			if b := base.Shortages(m)[i]; s.From != b.From || s.Until != b.Until || s.Depth != 0 {
 				t.Fatalf("%s: shortage %d is %+v, was %+v", markets[m].Name, i, s, b)
 			}
 		}
@@ -182,12 +182,12 @@ func TestByZone(t *testing.T) {
 	for m := range markets {
 		usual += len(losses(base, m))
 		for _, x := range losses(w, m) {
-			if all++; x.cause != CauseSqueeze {
+			if all++; x.cause != CauseShortage {
 				t.Fatalf("%s: a node is taken by a %v", markets[m].Name, x.cause)
 			}
 		}
 		var own []policy.Time
-		for _, s := range w.Spells(m) {
+		for _, s := range w.Shortages(m) {
 			own = append(own, s.From)
 		}
 		begins[markets[m].Zone] = append(begins[markets[m].Zone], own)
@@ -293,12 +293,12 @@ func TestNoticesOfTruth(t *testing.T) {
 func TestDepthOfTruth(t *testing.T) {
 	cfg, markets := config(17), spotMarkets(60)
 	cfg.To, cfg.Intensity = cfg.From+days(60), 10
-	cfg.Squeezes = []Squeeze{{At: cfg.From + hour, Duration: 3_600_000_000_000, Depth: 0.3}}
+	cfg.Shortages = []OrderedShortage{{At: cfg.From + hour, Duration: 3_600_000_000_000, Depth: 0.3}}
 	base, w := mustNew(t, cfg, markets), under(t, "depth-2", cfg, markets)
 	doubled, capped := 0, 0
 	for m := range markets {
-		for i, s := range w.Spells(m) {
-			b := base.Spells(m)[i]
+		for i, s := range w.Shortages(m) {
+			b := base.Shortages(m)[i]
 			want := min(1, 2*b.Depth)
 			if b.Cause == CauseOrdered {
 				want = 0.3
@@ -306,9 +306,9 @@ func TestDepthOfTruth(t *testing.T) {
 			if s.From != b.From || s.Until != b.Until || s.Depth != want {
 				t.Fatalf("%s: shortage %d is %+v, was %+v", markets[m].Name, i, s, b)
 			}
-			if b.Cause == CauseSqueeze && b.Depth < 0.5 {
+			if b.Cause == CauseShortage && b.Depth < 0.5 {
 				doubled++
-			} else if b.Cause == CauseSqueeze {
+			} else if b.Cause == CauseShortage {
 				capped++
 			}
 		}

@@ -1,5 +1,5 @@
 // Package weather draws everything in a run that no policy has a hand in:
-// spells in which capacity is lacking, the instants at which the provider takes
+// capacity shortages, the instants at which the provider takes
 // nodes, notices, recommendations, and calls that fail.
 //
 // All of it is drawn before any policy acts. Nodes do not draw their fate when
@@ -11,9 +11,9 @@
 // Draws are keyed by the seed, by hashes of names and by ordinals in the order
 // of time. A market more or a later end changes nothing of what was there.
 //
-// Common types are closed in squeezes, spells with Weibull lengths and gaps of
-// groups of markets; scarce ones by the slack of a [Law]. What is modelled and on
-// which figures it rests, [Params.Assumptions] lists.
+// Common types are closed in shortages of groups of markets, with Weibull lengths
+// and gaps; scarce ones by the slack of a [Law]. What is modelled and on which
+// figures it rests, [Params.Assumptions] lists.
 package weather
 
 import (
@@ -31,10 +31,10 @@ type Cause uint8
 
 // The causes of a reclaim.
 const (
-	CauseCalendar Cause = iota // between squeezes, at the market's own rate
-	CauseSqueeze               // in a squeeze that was drawn
+	CauseCalendar Cause = iota // between shortages, at the market's own rate
+	CauseShortage              // in a shortage that was drawn
 	CauseRecorded              // where a recorded availability falls
-	CauseOrdered               // in a squeeze that the scenario orders
+	CauseOrdered               // in a shortage that the scenario orders
 )
 
 // String returns the name used in output.
@@ -52,8 +52,9 @@ type Reclaim struct {
 	Cause Cause
 }
 
-// A Spell is a time in which a market sells nothing to anyone.
-type Spell struct {
+// A Shortage is a time in which a market sells nothing to anyone, for lack of
+// capacity.
+type Shortage struct {
 	// From is its first instant, Until the first after it.
 	From, Until policy.Time
 
@@ -83,10 +84,10 @@ type Weather struct {
 	events              []event
 	alarms              []policy.Time
 
-	// spells are those of all markets, ascending by From within each; closed
+	// shortages are those of all markets, ascending by From within each; closed
 	// are the same, joined where they touch.
-	spells []Spell
-	closed []interval
+	shortages []Shortage
+	closed    []interval
 
 	// steps are the changes of depth of all markets, ascending within each.
 	steps []Step
@@ -111,14 +112,14 @@ type market struct {
 	rate  float64
 	state *rhythm
 
-	// squeezed is the mean number of times per node-hour that squeezes take a
+	// shortageRate is the mean number of times per node-hour that shortages take a
 	// slot.
-	squeezed float64
+	shortageRate float64
 
-	first                   int32 // of its slots in starts; spot only
-	spellsFrom, spellsUntil int32
-	closedFrom, closedUntil int32
-	stepsFrom, stepsUntil   int32
+	first                         int32 // of its slots in starts; spot only
+	shortagesFrom, shortagesUntil int32
+	closedFrom, closedUntil       int32
+	stepsFrom, stepsUntil         int32
 }
 
 // An event is a reclaim of one slot with its announcements, in milliseconds
@@ -151,12 +152,12 @@ func (w *Weather) Open(m int, t policy.Time) bool {
 	return i == len(closed) || closed[i].from > t
 }
 
-// Spells returns the times in which market m is closed and their causes,
+// Shortages returns the times in which market m is closed and their causes,
 // ascending by From; those of different groups may overlap. The result is
 // shared and not to be written.
-func (w *Weather) Spells(m int) []Spell {
+func (w *Weather) Shortages(m int) []Shortage {
 	mk := &w.markets[m]
-	return w.spells[mk.spellsFrom:mk.spellsUntil:mk.spellsUntil]
+	return w.shortages[mk.shortagesFrom:mk.shortagesUntil:mk.shortagesUntil]
 }
 
 // Reclaim returns when the provider takes the node that holds the given slot
@@ -221,12 +222,12 @@ func (w *Weather) next(mk *market, slot int, after policy.Time) *event {
 }
 
 // lostOnDemand returns the first loss later than after of a node on demand. Its
-// market has slots without end, so whether an ordered squeeze takes one is drawn
+// market has slots without end, so whether an ordered shortage takes one is drawn
 // when it is asked for, from the same keys as everywhere.
 func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim, bool) {
 	first, ok := Reclaim{}, false
-	for i := mk.spellsFrom; i < mk.spellsUntil; i++ {
-		s := &w.spells[i]
+	for i := mk.shortagesFrom; i < mk.shortagesUntil; i++ {
+		s := &w.shortages[i]
 		at, taken := s.take(mk.hash, slot, w.cfg.takeWindow())
 		if taken && at > after && (!ok || at < first.At) {
 			first, ok = Reclaim{At: at, Cause: s.Cause}, true
@@ -237,7 +238,7 @@ func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim
 
 // TrueHazard returns the rate at which the provider will take nodes of market m
 // in the hour after t, per node-hour: the calendar's rate at t plus the depth of
-// the squeezes that begin within the hour. It is what the provider knows when it
+// the shortages that begin within the hour. It is what the provider knows when it
 // places a launch, and nothing that a policy may see.
 func (w *Weather) TrueHazard(m int, t policy.Time) float64 {
 	mk := &w.markets[m]
@@ -248,10 +249,10 @@ func (w *Weather) TrueHazard(m int, t policy.Time) float64 {
 	if mk.state != nil {
 		hazard = float64(mk.rate * mk.state.rate(t))
 	}
-	spells := w.spells[mk.spellsFrom:mk.spellsUntil]
-	i := sort.Search(len(spells), func(i int) bool { return spells[i].From > t })
-	for ; i < len(spells) && spells[i].From <= t+hour; i++ {
-		hazard += spells[i].Depth
+	shortages := w.shortages[mk.shortagesFrom:mk.shortagesUntil]
+	i := sort.Search(len(shortages), func(i int) bool { return shortages[i].From > t })
+	for ; i < len(shortages) && shortages[i].From <= t+hour; i++ {
+		hazard += shortages[i].Depth
 	}
 	return hazard
 }

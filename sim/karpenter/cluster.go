@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A Cluster is the state that a decision is taken on. Its slices are read only;
@@ -21,7 +21,7 @@ type Cluster struct {
 	Kinds     []policy.WorkloadKind
 	PDBs      []policy.PDB
 	Markets   []policy.Market
-	Space     *place.Space
+	Space     *placement.Space
 
 	// Order lists the nodes that exist or are on their way as the scheduler tries
 	// them: by name (scheduling/scheduler.go, sortExistingNodes). Uninitialized
@@ -73,8 +73,8 @@ type View interface {
 	// once the given nodes are gone: in the order of their weight. An id that is no
 	// pool's is of a NodePool that only new nodes come from. Lists of offers of one
 	// version are alike, and so are the capacity types then; 0 is no version.
-	Offers() (list []place.Offer, version uint64)
-	Pools(without []policy.NodeID) []place.Pool
+	Offers() (list []placement.Offer, version uint64)
+	Pools(without []policy.NodeID) []placement.Pool
 
 	// CapacityTypes says which of them a NodePool allows.
 	CapacityTypes(policy.PoolID) (spot, onDemand bool)

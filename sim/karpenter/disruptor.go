@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A Disruptor is Karpenter's disruption controller between its looks. The zero
@@ -42,7 +42,7 @@ type Disruptor struct {
 	common    int // how many of them are part of every simulation
 	targets   []policy.NodeID
 	leaving   []policy.NodeID
-	batch     place.Batch
+	batch     placement.Batch
 	nodes     []policy.NodeID
 	marks     marks
 	added     []Candidate

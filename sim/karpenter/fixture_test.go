@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
@@ -74,7 +74,7 @@ func (f *fixture) pod(milli int64, edits ...func(*policy.Pod, *policy.Template))
 
 // ready fills the space and returns the cluster.
 func (f *fixture) ready() *karpenter.Cluster {
-	f.View, f.Space = view{f}, place.New(f.Templates, []string{"z"})
+	f.View, f.Space = view{f}, placement.New(f.Templates, []string{"z"})
 	for i := range f.Nodes {
 		f.Space.SetNode(&f.Nodes[i])
 	}
@@ -113,20 +113,20 @@ func (v view) LastPodEvent(n policy.NodeID) policy.Time {
 
 func (v view) NominatedUntil(n policy.NodeID) policy.Time { return v.f.nominated[n] }
 
-func (v view) Offers() (list []place.Offer, version uint64) {
+func (v view) Offers() (list []placement.Offer, version uint64) {
 	for p := range v.f.Pools {
 		for m := range v.f.Markets {
 			id := policy.MarketID(m)
-			list = append(list, place.Offer{Pool: policy.PoolID(p), Market: id, Price: v.f.prices[m],
+			list = append(list, placement.Offer{Pool: policy.PoolID(p), Market: id, Price: v.f.prices[m],
 				Allocatable: v.f.size(id), Capacity: v.f.size(id), Labels: v.f.labels(policy.PoolID(p), id)})
 		}
 	}
 	return list, 0
 }
 
-func (v view) Pools([]policy.NodeID) (list []place.Pool) {
+func (v view) Pools([]policy.NodeID) (list []placement.Pool) {
 	for p := range v.f.Pools {
-		list = append(list, place.Pool{ID: policy.PoolID(p)})
+		list = append(list, placement.Pool{ID: policy.PoolID(p)})
 	}
 	return list
 }

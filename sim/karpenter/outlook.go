@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
@@ -76,7 +76,7 @@ type slots struct {
 const slotsMax = 1 << 12
 
 // read takes the offers down, where they are others than the last time.
-func (o *outlook) read(c *Cluster, offers []place.Offer, version uint64) {
+func (o *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
 	if version != 0 && version == o.version {
 		return
 	}
@@ -193,11 +193,11 @@ func (d *Disruptor) shortage(c *Cluster, candidates []Candidate) (need policy.Re
 }
 
 // spotPool reports whether a pool offers nothing but spot: a claim in it allows spot.
-func spotPool(c *Cluster, offers []place.Offer, pool policy.PoolID) bool {
+func spotPool(c *Cluster, offers []placement.Offer, pool policy.PoolID) bool {
 	if spot, _ := c.View.CapacityTypes(pool); !spot {
 		return false
 	}
-	return !slices.ContainsFunc(offers, func(o place.Offer) bool {
+	return !slices.ContainsFunc(offers, func(o placement.Offer) bool {
 		return o.Pool == pool && c.Markets[o.Market].Capacity != policy.Spot
 	})
 }

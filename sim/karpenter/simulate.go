@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // An origin is why a pod is part of a simulation.
@@ -31,8 +31,8 @@ type simulation struct {
 	scheduled bool
 
 	// claims are the new nodes: of offers, for pods of the batch.
-	claims []place.Bin
-	offers []place.Offer
+	claims []placement.Bin
+	offers []placement.Offer
 
 	// targets are the nodes that take pods, one for each pod.
 	targets []policy.NodeID

@@ -2,7 +2,7 @@ package scheduler
 
 import (
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // The default constraints: the spread that kube-scheduler prefers for pods that state
@@ -27,9 +27,9 @@ type nodeIndex struct {
 	// affinities are the parts of the score by preferred pod affinity.
 	affinities []podAffinity
 
-	// byHost are the tallies by node, byDomain the others, on which filters or
+	// byHost are the counters by node, byDomain the others, on which filters or
 	// scores depend.
-	byHost, byDomain []place.Tally
+	byHost, byDomain []placement.Counter
 	zonal            bool
 
 	cpu, memory             int64 // requests
@@ -47,15 +47,15 @@ type nodeIndex struct {
 
 // A softSpread is one spread constraint that only scores.
 type softSpread struct {
-	tally   place.Tally
+	counter placement.Counter
 	skewMax int32
 	weight  float64 // of this pick
 }
 
-// A podAffinity adds weight for each pod that tally counts in a node's domain.
+// A podAffinity adds weight for each pod that counter counts in a node's domain.
 type podAffinity struct {
-	tally  place.Tally
-	weight int64
+	counter placement.Counter
+	weight  int64
 }
 
 // A membership is the group that a node is in, and its resource score.
@@ -88,27 +88,27 @@ type entry struct {
 	node  policy.NodeID
 }
 
-func newNodeIndex(sp *place.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) *nodeIndex {
+func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) *nodeIndex {
 	r := &nodeIndex{
 		pod:  policy.Pod{ID: policy.None, Template: t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None},
 		read: -1, zonal: sp.Zonal(t.ID),
 		cpu: t.Requests.CPU, memory: t.Requests.Memory,
 		prefixes: make([]prefix, 1),
 	}
-	cpu, memory := place.Assumptions(t)
+	cpu, memory := placement.Assumptions(t)
 	r.scoredCPU, r.scoredMemory = r.cpu+cpu, r.memory+memory
 	if t.DaemonSet {
 		return r // its pods are bound to their nodes, never chosen
 	}
 	r.addSofts(sp, templates, t, peers)
 	r.addAffinities(sp, templates, t)
-	for _, tally := range sp.TalliesOf(t.ID) {
-		r.depend(sp, tally)
+	for _, counter := range sp.CountersOf(t.ID) {
+		r.depend(sp, counter)
 	}
 	return r
 }
 
-func (r *nodeIndex) depend(sp *place.Space, t place.Tally) {
+func (r *nodeIndex) depend(sp *placement.Space, t placement.Counter) {
 	if sp.ByHost(t) {
 		r.byHost = append(r.byHost, t)
 	} else {
@@ -116,14 +116,14 @@ func (r *nodeIndex) depend(sp *place.Space, t place.Tally) {
 	}
 }
 
-func (r *nodeIndex) addSofts(sp *place.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) {
+func (r *nodeIndex) addSofts(sp *placement.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) {
 	if len(t.Spread) == 0 {
 		member := func(u *policy.Template) bool { return peers(t, u) }
 		if !anyOf(templates, member) {
 			return
 		}
-		r.addSoft(sp, defaultHostSkew, place.Count{Key: labelHost, Member: member, Live: true})
-		r.addSoft(sp, defaultZoneSkew, place.Count{Key: labelZone, Member: member, Live: true, For: t})
+		r.addSoft(sp, defaultHostSkew, placement.Count{Key: labelHost, Member: member, Live: true})
+		r.addSoft(sp, defaultZoneSkew, placement.Count{Key: labelZone, Member: member, Live: true, For: t})
 		return
 	}
 	r.requireAll = true
@@ -138,7 +138,7 @@ func (r *nodeIndex) addSofts(sp *place.Space, templates []policy.Template, t *po
 		if !c.Soft {
 			continue
 		}
-		count := place.Count{Key: c.TopologyKey, Live: true, Member: func(u *policy.Template) bool { return place.SpreadCounts(t, c, u) }}
+		count := placement.Count{Key: c.TopologyKey, Live: true, Member: func(u *policy.Template) bool { return placement.SpreadCounts(t, c, u) }}
 		if c.TopologyKey != labelHost {
 			count.For, count.Keys = t, keys
 			count.IgnoreAffinity, count.HonorTaints = c.IgnoreAffinity, c.HonorTaints
@@ -156,14 +156,14 @@ func anyOf(templates []policy.Template, is func(*policy.Template) bool) bool {
 	return false
 }
 
-func (r *nodeIndex) addSoft(sp *place.Space, skewMax int32, c place.Count) {
-	r.softs = append(r.softs, softSpread{tally: sp.Track(c), skewMax: skewMax})
-	r.depend(sp, r.softs[len(r.softs)-1].tally)
+func (r *nodeIndex) addSoft(sp *placement.Space, skewMax int32, c placement.Count) {
+	r.softs = append(r.softs, softSpread{counter: sp.Track(c), skewMax: skewMax})
+	r.depend(sp, r.softs[len(r.softs)-1].counter)
 }
 
 // addAffinities collects the preferred pod affinity of t, and what other pods'
 // affinity has to say on pods of t. A required term of another pod counts one.
-func (r *nodeIndex) addAffinities(sp *place.Space, templates []policy.Template, t *policy.Template) {
+func (r *nodeIndex) addAffinities(sp *placement.Space, templates []policy.Template, t *policy.Template) {
 	for _, own := range [...]struct {
 		terms []policy.PodTerm
 		sign  int64
@@ -172,7 +172,7 @@ func (r *nodeIndex) addAffinities(sp *place.Space, templates []policy.Template, 
 			term := &own.terms[i]
 			if term.Weight > 0 {
 				r.addAffinity(sp, term.TopologyKey, own.sign*int64(term.Weight), func(u *policy.Template) bool {
-					return place.TermMatches(t, term, u)
+					return placement.TermMatches(t, term, u)
 				})
 			}
 		}
@@ -181,27 +181,27 @@ func (r *nodeIndex) addAffinities(sp *place.Space, templates []policy.Template, 
 		u := &templates[i]
 		only := func(x *policy.Template) bool { return x.ID == u.ID }
 		for k := range u.PodAffinity {
-			if term := &u.PodAffinity[k]; place.TermMatches(u, term, t) {
+			if term := &u.PodAffinity[k]; placement.TermMatches(u, term, t) {
 				r.addAffinity(sp, term.TopologyKey, max(1, int64(term.Weight)), only)
 			}
 		}
 		for k := range u.PodAntiAffinity {
-			if term := &u.PodAntiAffinity[k]; term.Weight > 0 && place.TermMatches(u, term, t) {
+			if term := &u.PodAntiAffinity[k]; term.Weight > 0 && placement.TermMatches(u, term, t) {
 				r.addAffinity(sp, term.TopologyKey, -int64(term.Weight), only)
 			}
 		}
 	}
 }
 
-func (r *nodeIndex) addAffinity(sp *place.Space, key string, weight int64, member func(*policy.Template) bool) {
-	t := sp.Track(place.Count{Key: key, Member: member})
+func (r *nodeIndex) addAffinity(sp *placement.Space, key string, weight int64, member func(*policy.Template) bool) {
+	t := sp.Track(placement.Count{Key: key, Member: member})
 	r.affinities = append(r.affinities, podAffinity{t, weight})
 	r.depend(sp, t)
 }
 
-func (r *nodeIndex) lacksKey(sp *place.Space, n policy.NodeID) bool {
+func (r *nodeIndex) lacksKey(sp *placement.Space, n policy.NodeID) bool {
 	for i := range r.softs {
-		if sp.Domain(r.softs[i].tally, n) < 0 {
+		if sp.Domain(r.softs[i].counter, n) < 0 {
 			return true
 		}
 	}
@@ -209,13 +209,13 @@ func (r *nodeIndex) lacksKey(sp *place.Space, n policy.NodeID) bool {
 }
 
 // update looks at node n again. Alone says that no other node is in its group.
-func (r *nodeIndex) update(sp *place.Space, n policy.NodeID, alone bool) {
+func (r *nodeIndex) update(sp *placement.Space, n policy.NodeID, alone bool) {
 	for int(n) >= len(r.nodes) {
 		r.nodes = append(r.nodes, membership{})
 		r.seen = append(r.seen, 0)
 	}
 	was, now := r.nodes[n], membership{}
-	if sp.CheckAlone(&r.pod, n) == place.OK {
+	if sp.CheckAlone(&r.pod, n) == placement.OK {
 		now = membership{r.groupOf(sp, n, alone) + 1, r.resourceScore(sp, n)}
 	}
 	if now == was {
@@ -240,7 +240,7 @@ func (r *nodeIndex) update(sp *place.Space, n policy.NodeID, alone bool) {
 
 // groupOf returns the group of n. What tells groups apart is a list of small
 // numbers, followed here as a path, so that no list is built or compared.
-func (r *nodeIndex) groupOf(sp *place.Space, n policy.NodeID, alone bool) int32 {
+func (r *nodeIndex) groupOf(sp *placement.Space, n policy.NodeID, alone bool) int32 {
 	disliked, preference := sp.Disliked(r.pod.Template, n), sp.Preference(r.pod.Template, n)
 	at := int32(0)
 	if disliked|preference != 0 {
@@ -283,7 +283,7 @@ func (r *nodeIndex) step(at, x int32) int32 {
 
 // resourceScore is the sum of the scores by least and by balanced allocation,
 // the pod counted in.
-func (r *nodeIndex) resourceScore(sp *place.Space, n policy.NodeID) int32 {
+func (r *nodeIndex) resourceScore(sp *placement.Space, n policy.NodeID) int32 {
 	have, used := sp.Allocatable(n), sp.Requested(n)
 	cpu, memory := sp.Assumed(n)
 	least, weights := int64(0), int64(0)

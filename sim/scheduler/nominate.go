@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A nomination keeps what preemption frees on a node for the pod it was done for
@@ -95,7 +95,7 @@ func (s *Scheduler) Fits(p *policy.Pod, n policy.NodeID) bool {
 // fitsInto is Fits as if free were what n has free. Of that it takes what the pods
 // nominated to n ask for that go before p.
 func (s *Scheduler) fitsInto(p *policy.Pod, n policy.NodeID, free *policy.Resources) bool {
-	if s.space.CheckInto(p, n, free) != place.OK {
+	if s.space.CheckInto(p, n, free) != placement.OK {
 		return false
 	}
 	nominated := s.nominatedTo(n)
@@ -128,5 +128,5 @@ func (s *Scheduler) fitsInto(p *policy.Pod, n policy.NodeID, free *policy.Resour
 		}
 	}
 	// Anti-affinity of pods that are not bound yet counts only if that of others does.
-	return v == place.OK || v == place.RepelledByPod && !repels
+	return v == placement.OK || v == placement.RepelledByPod && !repels
 }

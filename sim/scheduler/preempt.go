@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // Preemption weighs a tenth of the nodes, at least a hundred
@@ -89,9 +89,9 @@ func (s *Scheduler) mayPreempt(p *policy.Pod, pods []policy.Pod) bool {
 }
 
 // unresolvable reports whether no end of a pod on the node can change v.
-func unresolvable(v place.Verdict) bool {
+func unresolvable(v placement.Result) bool {
 	switch v {
-	case place.NoNode, place.NotReady, place.Unschedulable, place.Tainted, place.Unselected, place.OtherZone, place.Lonely:
+	case placement.NoNode, placement.NotReady, placement.Unschedulable, placement.Tainted, placement.Unselected, placement.OtherZone, placement.Lonely:
 		return true
 	}
 	return false

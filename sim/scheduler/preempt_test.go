@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // plainFits is Fits by binding the nominated pods.
 func (s *Scheduler) plainFits(p *policy.Pod, n policy.NodeID) bool {
-	if s.space.Check(p, n) != place.OK {
+	if s.space.Check(p, n) != placement.OK {
 		return false
 	}
 	repels := s.space.Repels(p.Template)
@@ -31,7 +31,7 @@ func (s *Scheduler) plainFits(p *policy.Pod, n policy.NodeID) bool {
 	for i := range ahead {
 		s.space.Unbind(&ahead[i], n)
 	}
-	return v == place.OK || v == place.RepelledByPod && !repels
+	return v == placement.OK || v == placement.RepelledByPod && !repels
 }
 
 // plainPreempt is the choice of Preempt, by examining all nodes and by taking each pod
@@ -95,7 +95,7 @@ func drawRanked(t *rapid.T) []policy.Template {
 func TestPreemptAgreesWithPlainOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		templates := drawRanked(t)
-		sp := place.New(templates, testZones)
+		sp := placement.New(templates, testZones)
 		s := New(sp, templates, sameWorkload)
 		nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
 		aNode := func() policy.NodeID { return policy.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "node")) }
@@ -178,7 +178,7 @@ func TestPreemptPrefers(t *testing.T) {
 		{"the first of equal ones", []pod{{0, 2, 2}, {1, 2, 2}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sp := place.New(templates, testZones)
+			sp := placement.New(templates, testZones)
 			s := New(sp, templates, sameWorkload)
 			for n := range policy.NodeID(2) {
 				node := policy.Node{ID: n, Name: fmt.Sprint("n", n), Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 4000 + 2000*int64(n), Pods: 9}}

@@ -5,7 +5,7 @@ package scheduler
 
 import (
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A Scheduler chooses nodes as kube-scheduler's default profile does: of the
@@ -19,7 +19,7 @@ import (
 // between groups only. A node that a pod is nominated to is a group by itself,
 // since what it takes depends on the pod that asks.
 type Scheduler struct {
-	space     *place.Space
+	space     *placement.Space
 	templates []policy.Template
 	indexes   []*nodeIndex
 
@@ -56,7 +56,7 @@ const logMax = 1 << 13
 // or ReplicationController and the selectors of all Services with t's pods select
 // together. Without any such selector (a Job that no Service selects) there are none.
 // (pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.35.)
-func New(sp *place.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
+func New(sp *placement.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
 	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates))}
 	for i := range templates {
 		s.indexes[i] = newNodeIndex(sp, templates, &templates[i], peers)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/policy/portable"
 )
@@ -18,7 +18,7 @@ import (
 // A plainScheduler scores every node anew for every pod, by going through all
 // nodes and pods. Only the filters are those of the space.
 type plainScheduler struct {
-	space     *place.Space
+	space     *placement.Space
 	templates []policy.Template
 	nodes     []policy.Node
 	pods      []policy.Pod
@@ -28,7 +28,7 @@ func (s *plainScheduler) pick(p *policy.Pod) (policy.NodeID, bool) {
 	t := &s.templates[p.Template]
 	var feasible []*policy.Node
 	for i := range s.nodes {
-		if s.nodes[i].Live() && s.space.Check(p, s.nodes[i].ID) == place.OK {
+		if s.nodes[i].Live() && s.space.Check(p, s.nodes[i].ID) == placement.OK {
 			feasible = append(feasible, &s.nodes[i])
 		}
 	}
@@ -111,7 +111,7 @@ func (s *plainScheduler) taints(t *policy.Template, nodes []*policy.Node) []int6
 	raw, most := make([]int64, len(nodes)), int64(0)
 	for i, n := range nodes {
 		for k := range n.Taints {
-			if n.Taints[k].Effect == policy.PreferNoSchedule && !place.Tolerates(t.Tolerations, &n.Taints[k]) {
+			if n.Taints[k].Effect == policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, &n.Taints[k]) {
 				raw[i]++
 			}
 		}
@@ -169,7 +169,7 @@ func (s *plainScheduler) constraints(t *policy.Template) (list []constraint) {
 	for i := range t.Spread {
 		c := &t.Spread[i]
 		if c.Soft {
-			list = append(list, constraint{c.TopologyKey, c.MaxSkew, func(u *policy.Template) bool { return place.Selects(&c.Selector, u.Labels) }})
+			list = append(list, constraint{c.TopologyKey, c.MaxSkew, func(u *policy.Template) bool { return placement.Selects(&c.Selector, u.Labels) }})
 		}
 	}
 	return list
@@ -254,7 +254,7 @@ func (s *plainScheduler) podAffinity(t *policy.Template, nodes []*policy.Node) [
 			for _, u := range s.on(m) {
 				weigh := func(sign int64, terms []policy.PodTerm, owner, other *policy.Template, required int64) {
 					for x := range terms {
-						if place.TermMatches(owner, &terms[x], other) && near(terms[x].TopologyKey, m) {
+						if placement.TermMatches(owner, &terms[x], other) && near(terms[x].TopologyKey, m) {
 							w := int64(terms[x].Weight)
 							if w == 0 {
 								w = required
@@ -349,7 +349,7 @@ func drawSchedulerNode(t *rapid.T, id int) policy.Node {
 func TestSchedulerAgreesWithPlainOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := &plainScheduler{templates: drawTemplates(t)}
-		plain.space = place.New(plain.templates, testZones)
+		plain.space = placement.New(plain.templates, testZones)
 		fast := New(plain.space, plain.templates, sameWorkload)
 		for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
 			plain.nodes = append(plain.nodes, drawSchedulerNode(t, i))
@@ -400,7 +400,7 @@ func (s *plainScheduler) step(t *rapid.T, fast *Scheduler) {
 }
 
 // schedulerFleet returns an empty cluster and pods to bind to it.
-func schedulerFleet(nodes, pods int, hard bool) (*place.Space, *Scheduler, []policy.Pod) {
+func schedulerFleet(nodes, pods int, hard bool) (*placement.Space, *Scheduler, []policy.Pod) {
 	var templates []policy.Template
 	for i := range 40 {
 		app := fmt.Sprint("app", i)
@@ -417,7 +417,7 @@ func schedulerFleet(nodes, pods int, hard bool) (*place.Space, *Scheduler, []pol
 		}
 		templates = append(templates, t)
 	}
-	sp := place.New(templates, testZones)
+	sp := placement.New(templates, testZones)
 	s := New(sp, templates, sameWorkload)
 	labels := [][]policy.Label{{{Key: labelZone, Value: "a"}}, {{Key: labelZone, Value: "b"}}, {{Key: labelZone, Value: "c"}}}
 	for i := range nodes {
@@ -485,16 +485,16 @@ func (s *Scheduler) reason(p *policy.Pod) string {
 	nodes := 0
 	for n := range s.space.Nodes() {
 		v := s.space.Check(p, policy.NodeID(n))
-		if v != place.NoNode {
+		if v != placement.NoNode {
 			counts[v]++
 			nodes++
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d/%d nodes take it", counts[place.OK], nodes)
+	fmt.Fprintf(&b, "%d/%d nodes take it", counts[placement.OK], nodes)
 	for v := range counts {
-		if n := counts[v]; n > 0 && place.Verdict(v) != place.OK {
-			fmt.Fprintf(&b, ", %d %s", n, place.Verdict(v))
+		if n := counts[v]; n > 0 && placement.Result(v) != placement.OK {
+			fmt.Fprintf(&b, ", %d %s", n, placement.Result(v))
 		}
 	}
 	return b.String()

@@ -51,7 +51,7 @@ const (
 
 // openAuction begins the auction and lets what is won join the cluster until the test
 // ends.
-func (w *world) openAuction(t *testing.T) *auction {
+func (w *fixture) openAuction(t *testing.T) *auction {
 	t.Helper()
 	all, _, err := trace.EmbeddedNamed("embedded:rackspace")
 	if err != nil {

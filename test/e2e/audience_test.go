@@ -38,7 +38,7 @@ type breach struct {
 type spell struct{ from, to time.Time }
 
 // watch begins to look.
-func (w *world) watch(t *testing.T) *audience {
+func (w *fixture) watch(t *testing.T) *audience {
 	t.Helper()
 	a := &audience{wants: map[string]int32{}, whole: map[string]bool{}, drifted: map[string]string{}, gone: map[string]time.Time{}}
 	karpenter.Follow(t, w.client, &policyv1.PodDisruptionBudgetList{}, a.budget, func(string) {})
@@ -103,7 +103,7 @@ func (a *audience) claim(c *karpv1.NodeClaim) {
 const recovery = 2 * time.Minute
 
 // content fails the test for what users would mind.
-func (w *world) content(t *testing.T) {
+func (w *fixture) content(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +126,7 @@ func (w *world) content(t *testing.T) {
 
 // ours returns what the release has asked the API server for since a mark, and fails
 // the test for each request that was denied.
-func (w *world) ours(t *testing.T, since testenv.Mark) []testenv.AuditEvent {
+func (w *fixture) ours(t *testing.T, since testenv.Mark) []testenv.AuditEvent {
 	t.Helper()
 	all := w.env.Audit(t, since, func(e testenv.AuditEvent) bool { return strings.HasPrefix(e.User, username) })
 	for _, e := range all {

@@ -28,7 +28,7 @@ var boughtClasses = slices.DeleteFunc(slices.Clone(soldClasses), func(c string) 
 const tokenSecret = "rackspace-spot"
 
 // token makes the Secret with the token for the auction, as an administrator does.
-func (w *world) token(t *testing.T) {
+func (w *fixture) token(t *testing.T) {
 	t.Helper()
 	if err := w.client.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tokenSecret}, StringData: map[string]string{"refresh-token": refreshToken},
@@ -39,7 +39,7 @@ func (w *world) token(t *testing.T) {
 
 // won waits until all pods run on machines that were bid for, and that nothing is half
 // done: each machine is of use, and none is cordoned or marked.
-func (w *world) won(t *testing.T) {
+func (w *fixture) won(t *testing.T) {
 	t.Helper()
 	w.runs(t, "default", tasks, bids)
 	var all []fake.Machine
@@ -106,7 +106,7 @@ func (a *auction) price(class string) policy.Money {
 }
 
 // aClass returns one of the classes of which Spotter has machines, and one of them.
-func (w *world) aClass(t *testing.T) fake.Machine {
+func (w *fixture) aClass(t *testing.T) fake.Machine {
 	t.Helper()
 	all := w.auction.machines(tasks)
 	if len(all) == 0 {
@@ -117,7 +117,7 @@ func (w *world) aClass(t *testing.T) fake.Machine {
 
 // dearer has the market of a class rise half the way to the bid: nobody loses a machine
 // by that, and all pay more.
-func (w *world) dearer(t *testing.T) {
+func (w *fixture) dearer(t *testing.T) {
 	t.Helper()
 	m := w.aClass(t)
 	w.auction.put(t, m.Class, (w.auction.price(m.Class)+m.Bid)/2, 2)
@@ -125,7 +125,7 @@ func (w *world) dearer(t *testing.T) {
 
 // outbid has somebody bid twice as much for a class: its machines are emptied and given
 // back before they are taken, and their pods run elsewhere.
-func (w *world) outbid(t *testing.T) {
+func (w *fixture) outbid(t *testing.T) {
 	t.Helper()
 	m := w.aClass(t)
 	lost := slices.DeleteFunc(w.auction.machines(tasks), func(x fake.Machine) bool { return x.Class != m.Class })
@@ -161,7 +161,7 @@ func (w *world) outbid(t *testing.T) {
 
 // stands sees that what was bought and what was bid stay when Spotter leaves, as the
 // users' own do: nothing but reading was asked of the auction since.
-func (w *world) stands(t *testing.T, sent, pools []string) {
+func (w *fixture) stands(t *testing.T, sent, pools []string) {
 	t.Helper()
 	if now := w.auction.writes(); len(now) != len(sent) {
 		t.Errorf("leaving it asked of the auction: %v", now[len(sent):])

@@ -34,7 +34,7 @@ func TestDay(t *testing.T) {
 	for name, interrupts := range map[string]bool{"Interrupted": true, "Warned": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has a cluster of its own, and waits most of the time
-			w := newWorld(t, interrupts)
+			w := newFixture(t, interrupts)
 			t.Cleanup(func() {
 				if t.Failed() {
 					t.Logf("repeat with: make e2e E2E='-run ^%s$' %s=%d %s=%d", strings.ReplaceAll(t.Name(), "/", "$/^"), testenv.SeedVariable, w.seed, factor, w.market.k)
@@ -46,7 +46,7 @@ func TestDay(t *testing.T) {
 }
 
 // play goes through the day. Its hours are when something happens at the earliest.
-func (w *world) play(t *testing.T) {
+func (w *fixture) play(t *testing.T) {
 	w.own(t, "own")
 	w.deploy(t, "own", 2)
 	w.shadow(t)
@@ -90,7 +90,7 @@ var shadowWrites = regexp.MustCompile(`^\w+ (leases spotter-leader|configmaps sp
 
 // shadow installs the chart as it is by default, and sees that it decides and touches
 // nothing.
-func (w *world) shadow(t *testing.T) {
+func (w *fixture) shadow(t *testing.T) {
 	t.Helper()
 	mark := w.env.Mark()
 	w.install(t, "shadow")
@@ -131,7 +131,7 @@ func (w *world) shadow(t *testing.T) {
 }
 
 // squeeze has no spot to be had while more pods come: they run on demand.
-func (w *world) squeeze(t *testing.T) {
+func (w *fixture) squeeze(t *testing.T) {
 	t.Helper()
 	if err := w.karpenter.Refuse("*/*/spot"); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func (w *world) squeeze(t *testing.T) {
 }
 
 // spot returns the spot nodes of a pool.
-func (w *world) spot(t *testing.T, pool string) []string {
+func (w *fixture) spot(t *testing.T, pool string) []string {
 	t.Helper()
 	h, err := w.holds(t.Context(), pool)
 	if err != nil {
@@ -174,7 +174,7 @@ func (w *world) spot(t *testing.T, pool string) []string {
 const grown = 11
 
 // spotNode waits for a spot node of a pool, and returns one of them.
-func (w *world) spotNode(t *testing.T, pool string) string {
+func (w *fixture) spotNode(t *testing.T, pool string) string {
 	t.Helper()
 	var spot []string
 	w.until(t, pool+" has spot nodes", func(ctx context.Context) error {
@@ -189,7 +189,7 @@ func (w *world) spotNode(t *testing.T, pool string) string {
 
 // advice recommends to leave a node, which Spotter is seen to have heard of. What it
 // makes of that is the policy's.
-func (w *world) advice(t *testing.T) {
+func (w *fixture) advice(t *testing.T) {
 	t.Helper()
 	before := w.metric(t, `spotter_wakes_total{reason="rebalance"}`)
 	w.recommend(t, w.spotNode(t, batch))
@@ -214,7 +214,7 @@ const again = 45 * time.Second
 
 // taken has the provider take a spot node of each pool after a notice. Their pods run
 // elsewhere in the end.
-func (w *world) taken(t *testing.T) {
+func (w *fixture) taken(t *testing.T) {
 	t.Helper()
 	for pool, pods := range map[string]int{shop: 4, batch: grown} {
 		node := w.spotNode(t, pool)
@@ -236,7 +236,7 @@ func (w *world) taken(t *testing.T) {
 }
 
 // research has a team use more accelerators than it was granted.
-func (w *world) research(t *testing.T) {
+func (w *fixture) research(t *testing.T) {
 	t.Helper()
 	quota := 0.02 // 36 s of two devices
 	r := corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}
@@ -255,7 +255,7 @@ func (w *world) research(t *testing.T) {
 
 // overBudget sees that the team's budget is enforced: its pods are gone and no new ones
 // are let in, but those that ask for no device.
-func (w *world) overBudget(t *testing.T) {
+func (w *fixture) overBudget(t *testing.T) {
 	t.Helper()
 	w.until(t, "the budget of research is spent and its gate closed", func(ctx context.Context) error {
 		var b v1alpha1.GPUBudget

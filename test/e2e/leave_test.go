@@ -22,7 +22,7 @@ import (
 )
 
 // census returns the nodes and NodePools that there are, by name and UID.
-func (w *world) census(ctx context.Context) ([]string, error) {
+func (w *fixture) census(ctx context.Context) ([]string, error) {
 	var nodes corev1.NodeList
 	var pools karpv1.NodePoolList
 	if err := errors.Join(w.client.List(ctx, &nodes), w.client.List(ctx, &pools)); err != nil {
@@ -44,7 +44,7 @@ func (w *world) census(ctx context.Context) ([]string, error) {
 const settling = 15 * time.Second
 
 // same sees that the nodes and NodePools are those of before, for a while.
-func (w *world) same(t *testing.T, after string, before []string) {
+func (w *fixture) same(t *testing.T, after string, before []string) {
 	t.Helper()
 	for end := time.Now().Add(settling); time.Now().Before(end); time.Sleep(time.Second) {
 		now, err := w.census(t.Context())
@@ -60,7 +60,7 @@ func (w *world) same(t *testing.T, after string, before []string) {
 
 // leave uninstalls the chart and deletes the definitions: no node and no NodePool goes,
 // and all pods run on.
-func (w *world) leave(t *testing.T) {
+func (w *fixture) leave(t *testing.T) {
 	t.Helper()
 	before, err := w.census(t.Context())
 	if err != nil {
@@ -106,7 +106,7 @@ var orderAnnotations = []string{
 }
 
 // unmarked sees that nothing of ours is left on nodes and their NodeClaims.
-func (w *world) unmarked(t *testing.T) {
+func (w *fixture) unmarked(t *testing.T) {
 	t.Helper()
 	var nodes corev1.NodeList
 	var claims karpv1.NodeClaimList
@@ -135,7 +135,7 @@ func (w *world) unmarked(t *testing.T) {
 
 // untouched sees that Spotter wrote nothing that is the users' own, and deleted no pod
 // but by eviction, which asks the disruption budgets.
-func (w *world) untouched(t *testing.T) {
+func (w *fixture) untouched(t *testing.T) {
 	t.Helper()
 	own := map[string]bool{"own": true}
 	for _, l := range w.lives(t) {
@@ -172,7 +172,7 @@ func (w *world) untouched(t *testing.T) {
 
 // emptied sees that a node that the provider takes was empty and given back before, where
 // the machine answers the test itself in time.
-func (w *world) emptied(t *testing.T, node string, at time.Time, slowest time.Duration) {
+func (w *fixture) emptied(t *testing.T, node string, at time.Time, slowest time.Duration) {
 	t.Helper()
 	lives := w.lives(t)
 	i := slices.IndexFunc(lives, func(l *bill.Life) bool { return l.Node == node })

@@ -12,7 +12,7 @@ import (
 )
 
 // lives returns all nodes of Karpenter that ever were.
-func (w *world) lives(t *testing.T) []*bill.Life {
+func (w *fixture) lives(t *testing.T) []*bill.Life {
 	t.Helper()
 	log, err := os.Open(filepath.Join(w.env.Dir, "audit.log"))
 	if err != nil {
@@ -28,7 +28,7 @@ func (w *world) lives(t *testing.T) []*bill.Life {
 
 // livesOf returns all nodes of a pool that ever were: as the audit log has them, and as
 // the auction has those that were bid for.
-func (w *world) livesOf(t *testing.T, pool string) []*bill.Life {
+func (w *fixture) livesOf(t *testing.T, pool string) []*bill.Life {
 	t.Helper()
 	if pool != tasks {
 		return slices.DeleteFunc(w.lives(t), func(l *bill.Life) bool { return !l.Pool(pool) })
@@ -53,7 +53,7 @@ func (w *world) livesOf(t *testing.T, pool string) []*bill.Life {
 const orderedAt = "spotter.dev/ordered-at"
 
 // orderedAt returns when Spotter ordered the machines that it bid for, by the audit log.
-func (w *world) orderedAt(t *testing.T) map[string]int64 {
+func (w *fixture) orderedAt(t *testing.T) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for _, e := range w.env.Audit(t, 0, nil) {

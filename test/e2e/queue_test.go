@@ -40,7 +40,7 @@ func (q *queue) send(detail, machine string) {
 const lead = 20 * time.Second
 
 // reclaim announces that a node is taken, to whoever is told of it, and returns when.
-func (w *world) reclaim(t *testing.T, node string) time.Time {
+func (w *fixture) reclaim(t *testing.T, node string) time.Time {
 	t.Helper()
 	at := time.Now().Add(lead)
 	w.spoil(time.Now(), at)
@@ -54,7 +54,7 @@ func (w *world) reclaim(t *testing.T, node string) time.Time {
 }
 
 // recommend advises to leave a node.
-func (w *world) recommend(t *testing.T, node string) {
+func (w *fixture) recommend(t *testing.T, node string) {
 	t.Helper()
 	if err := w.karpenter.Recommend(node); err != nil {
 		t.Fatal(err)

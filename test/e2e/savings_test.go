@@ -21,7 +21,7 @@ import (
 
 // metric returns what the controller serves under a name with labels, 0 where it has
 // nothing to serve yet.
-func (w *world) metric(t *testing.T, name string) float64 {
+func (w *fixture) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
@@ -62,7 +62,7 @@ const (
 )
 
 // remembered returns the accounts by pool.
-func (w *world) remembered(t *testing.T) map[string]account {
+func (w *fixture) remembered(t *testing.T) map[string]account {
 	t.Helper()
 	var all corev1.ConfigMapList
 	if err := w.client.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
@@ -94,7 +94,7 @@ func unpack(t *testing.T, data []byte, v any) {
 }
 
 // readings returns when Spotter looked at its meter: once a step.
-func (w *world) readings(t *testing.T) []int64 {
+func (w *fixture) readings(t *testing.T) []int64 {
 	t.Helper()
 	var all []int64
 	for _, e := range w.env.Audit(t, 0, nil) {
@@ -116,7 +116,7 @@ func (w *world) readings(t *testing.T) []int64 {
 }
 
 // ends returns when nodes ended as the controller says, by NodeClaim or SpotNode.
-func (w *world) ends(t *testing.T) map[string]int64 {
+func (w *fixture) ends(t *testing.T) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for _, p := range w.leads {
@@ -153,7 +153,7 @@ type ledger struct {
 // billed holds what Spotter reports to have paid and what it would have been on demand
 // against the bill, over the whole day: they are equal to half a cent once it is counted
 // how late Spotter hears of the end of nodes, which is not to be later than a watch tells.
-func (w *world) billed(t *testing.T) {
+func (w *fixture) billed(t *testing.T) {
 	t.Helper()
 	k, accounts := w.market.k, w.remembered(t)
 	for _, pool := range []string{shop, batch, tasks} {
@@ -191,7 +191,7 @@ const unreadMax = pricesEvery + 15*time.Second
 type tariff struct{ truth, told, seen bill.Prices }
 
 // tariff returns the prices of the markets of a pool.
-func (w *world) tariff(t *testing.T, pool string) tariff {
+func (w *fixture) tariff(t *testing.T, pool string) tariff {
 	t.Helper()
 	if pool == tasks {
 		told := w.auction.told(t)
@@ -201,7 +201,7 @@ func (w *world) tariff(t *testing.T, pool string) tariff {
 }
 
 // tally adds up what the nodes of a pool cost until its account was read.
-func (w *world) tally(t *testing.T, pool string, a account) ledger {
+func (w *fixture) tally(t *testing.T, pool string, a account) ledger {
 	t.Helper()
 	var sum ledger
 	begins, ends, prices, gaps := w.orderedAt(t), w.ends(t), w.tariff(t, pool), w.gaps(t, pool)
@@ -256,7 +256,7 @@ func (w *world) tally(t *testing.T, pool string, a account) ledger {
 
 // latest returns how late Spotter may hear that a node has ended: a good deal later than
 // this test, which has a watch of its own.
-func (w *world) latest(lives []*bill.Life) time.Duration {
+func (w *fixture) latest(lives []*bill.Life) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slowest := time.Duration(0)
@@ -274,7 +274,7 @@ func (w *world) latest(lives []*bill.Life) time.Duration {
 
 // seen returns the prices that Spotter could see: of those that came between two of its
 // readings the last.
-func (w *world) seen(t *testing.T, told bill.Prices) bill.Prices {
+func (w *fixture) seen(t *testing.T, told bill.Prices) bill.Prices {
 	t.Helper()
 	readings := w.readings(t)
 	all := bill.Prices{}
@@ -297,7 +297,7 @@ type gap struct{ from, to int64 }
 
 // gaps returns those of a pool: from when its account was last written down before the
 // controller ended by itself to its first reading after.
-func (w *world) gaps(t *testing.T, pool string) []gap {
+func (w *fixture) gaps(t *testing.T, pool string) []gap {
 	t.Helper()
 	var all []gap
 	readings := w.readings(t)
@@ -317,7 +317,7 @@ func (w *world) gaps(t *testing.T, pool string) []gap {
 }
 
 // accounts returns what Spotter remembered of a pool each time that it wrote it down.
-func (w *world) accounts(t *testing.T, pool string) []account {
+func (w *fixture) accounts(t *testing.T, pool string) []account {
 	t.Helper()
 	var all []account
 	for _, e := range w.env.Audit(t, 0, nil) {

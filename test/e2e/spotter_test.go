@@ -33,7 +33,7 @@ const pricesEvery = 2 * time.Second
 const username = "system:serviceaccount:" + namespace + ":" + release
 
 // helm runs Helm as administrator.
-func (w *world) helm(args ...string) (string, error) {
+func (w *fixture) helm(args ...string) (string, error) {
 	home := filepath.Join(w.dir, "helm")
 	c := exec.Command(w.helmPath, args...)
 	c.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "KUBECONFIG="+w.env.Kubeconfig)
@@ -45,7 +45,7 @@ func (w *world) helm(args ...string) (string, error) {
 }
 
 // values are those of the release, in a mode.
-func (w *world) values(mode string) []string {
+func (w *fixture) values(mode string) []string {
 	all := []string{
 		// Karpenter would make a node of the users' own for a pod of the release that waits for
 		// its volume.
@@ -71,7 +71,7 @@ func (w *world) values(mode string) []string {
 }
 
 // install brings the release to a mode, and starts what its Deployment then runs.
-func (w *world) install(t *testing.T, mode string) {
+func (w *fixture) install(t *testing.T, mode string) {
 	t.Helper()
 	chart := filepath.Join("..", "..", "charts", "spotter")
 	if _, err := w.helm(append([]string{"upgrade", "--install", release, chart}, w.values(mode)...)...); err != nil {
@@ -84,7 +84,7 @@ func (w *world) install(t *testing.T, mode string) {
 
 // start runs the controller as its Deployment says, as the service account that it
 // names.
-func (w *world) start(t *testing.T) {
+func (w *fixture) start(t *testing.T) {
 	t.Helper()
 	var d appsv1.Deployment
 	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: release}, &d); err != nil {
@@ -102,7 +102,7 @@ type process struct {
 
 // run starts what the container of a pod runs: its arguments, its configuration and its
 // environment. Only folders and addresses differ, since it is in no container.
-func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
+func (w *fixture) run(t *testing.T, pod *corev1.PodSpec) *process {
 	t.Helper()
 	container := pod.Containers[0]
 	folder := t.TempDir()
@@ -140,7 +140,7 @@ func (w *world) run(t *testing.T, pod *corev1.PodSpec) *process {
 }
 
 // stop ends the controller as a kubelet does, if it runs.
-func (w *world) stop(t *testing.T) {
+func (w *fixture) stop(t *testing.T) {
 	t.Helper()
 	p := w.lead
 	if w.lead = nil; p == nil {
@@ -159,7 +159,7 @@ func (w *world) stop(t *testing.T) {
 const lostLease = "leader election lost"
 
 // revive starts the controller again, as a kubelet does, where it lost its lease.
-func (w *world) revive(t *testing.T) {
+func (w *fixture) revive(t *testing.T) {
 	t.Helper()
 	if w.lead == nil {
 		return
@@ -177,7 +177,7 @@ func (w *world) revive(t *testing.T) {
 }
 
 // hook runs what the Job of a chart's hook would run, beside Helm, and ends its pod.
-func (w *world) hook(t *testing.T, job string) {
+func (w *fixture) hook(t *testing.T, job string) {
 	t.Helper()
 	pod := &corev1.Pod{}
 	testenv.Eventually(t, "the pod of Job "+job+" runs", func() error {
@@ -211,7 +211,7 @@ func (w *world) hook(t *testing.T, job string) {
 }
 
 // unscaled waits until no replica of the controller is wanted any more.
-func (w *world) unscaled(t *testing.T) {
+func (w *fixture) unscaled(t *testing.T) {
 	t.Helper()
 	testenv.Eventually(t, "the Deployment is scaled to none", func() error {
 		var d appsv1.Deployment

@@ -39,7 +39,7 @@ var (
 )
 
 // pool makes a CapacityPool that may be acted on.
-func (w *world) pool(t *testing.T, name string, backend v1alpha1.Backend, region string, sold []string, policy v1alpha1.PolicyRef) {
+func (w *fixture) pool(t *testing.T, name string, backend v1alpha1.Backend, region string, sold []string, policy v1alpha1.PolicyRef) {
 	t.Helper()
 	half, soon, cooldown := intstr.FromString("50%"), metav1.Duration{}, metav1.Duration{Duration: 5 * time.Second}
 	if err := w.client.Create(t.Context(), &v1alpha1.CapacityPool{
@@ -58,7 +58,7 @@ func (w *world) pool(t *testing.T, name string, backend v1alpha1.Backend, region
 }
 
 // own makes a NodePool that is the users' own and none of Spotter's business.
-func (w *world) own(t *testing.T, name string) {
+func (w *fixture) own(t *testing.T, name string) {
 	t.Helper()
 	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Template.Labels = map[string]string{"team": name}
@@ -77,7 +77,7 @@ func (w *world) own(t *testing.T, name string) {
 
 // deploy makes a Deployment of pods that each fill a node of two vCPUs, and a
 // disruption budget that lets one of them go at a time.
-func (w *world) deploy(t *testing.T, name string, replicas int32) {
+func (w *fixture) deploy(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	labels := map[string]string{"app": name}
 	one := intstr.FromInt32(1)
@@ -114,7 +114,7 @@ func deployment(namespace, name, team string, replicas int32, r corev1.ResourceR
 }
 
 // scale asks for another number of pods.
-func (w *world) scale(t *testing.T, name string, replicas int32) {
+func (w *fixture) scale(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	w.expect(name, replicas)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
@@ -124,7 +124,7 @@ func (w *world) scale(t *testing.T, name string, replicas int32) {
 }
 
 // run returns how many pods of a workload run, of how many.
-func (w *world) running(ctx context.Context, namespace, name string) (run, all int, err error) {
+func (w *fixture) running(ctx context.Context, namespace, name string) (run, all int, err error) {
 	var pods corev1.PodList
 	if err := w.client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": name}); err != nil {
 		return 0, 0, err
@@ -138,7 +138,7 @@ func (w *world) running(ctx context.Context, namespace, name string) (run, all i
 }
 
 // runs waits until so many pods of a workload run.
-func (w *world) runs(t *testing.T, namespace, name string, n int) {
+func (w *fixture) runs(t *testing.T, namespace, name string, n int) {
 	t.Helper()
 	w.until(t, fmt.Sprintf("%d pods of %s run", n, name), func(ctx context.Context) error {
 		run, all, err := w.running(ctx, namespace, name)
@@ -160,7 +160,7 @@ type holding struct {
 func (h *holding) share() float64 { return float64(h.onSpot) / float64(max(1, h.cores)) }
 
 // holds returns what a pool has.
-func (w *world) holds(ctx context.Context, pool string) (holding, error) {
+func (w *fixture) holds(ctx context.Context, pool string) (holding, error) {
 	var all corev1.NodeList
 	if err := w.client.List(ctx, &all, client.MatchingLabels{"team": pool}); err != nil {
 		return holding{}, err
@@ -181,7 +181,7 @@ func (w *world) holds(ctx context.Context, pool string) (holding, error) {
 
 // shares waits until the spot share of a pool, by vCPU, is off what is wanted by no more
 // than so many of its nodes.
-func (w *world) shares(t *testing.T, pool string, want, nodes float64) {
+func (w *fixture) shares(t *testing.T, pool string, want, nodes float64) {
 	t.Helper()
 	var h holding
 	w.until(t, fmt.Sprintf("the spot share of %s is held at %v", pool, want), func(ctx context.Context) (err error) {
@@ -200,7 +200,7 @@ func (w *world) shares(t *testing.T, pool string, want, nodes float64) {
 // calm waits until nothing is half done: all nodes of our pools are of use, none of
 // Karpenter is cordoned, and nothing of ours is on them. Whether Karpenter gives back
 // what it bought twice for the users' own pods is not ours to say.
-func (w *world) calm(t *testing.T) {
+func (w *fixture) calm(t *testing.T) {
 	t.Helper()
 	w.until(t, "all is calm", func(ctx context.Context) error {
 		var nodes corev1.NodeList

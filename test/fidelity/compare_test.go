@@ -165,7 +165,7 @@ func compare(t testing.TB, s *script, real []*record) *result {
 // String returns the result as a table of markdown, with the verdicts of the bars.
 func (x *result) table(bars bars) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** (%v, %d real runs, %d simulated of each weather)\n\n", x.script.name, x.script.world.Duration, len(x.real), draws)
+	fmt.Fprintf(&b, "**%s** (%v, %d real runs, %d simulated of each weather)\n\n", x.script.name, x.script.bound.Duration, len(x.real), draws)
 	fmt.Fprintln(&b, "| | real | simulated | difference | bar |")
 	fmt.Fprintln(&b, "| --- | ---: | ---: | ---: | --- |")
 	for i := range x.figures {
@@ -198,8 +198,8 @@ func spread(s sample) string {
 func (x *result) course() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: nodes on demand + spot, real and simulated, in the mean\n", x.script.name)
-	step := x.script.world.Duration / 13
-	for at := step; at <= x.script.world.Duration; at += step {
+	step := x.script.bound.Duration / 13
+	for at := step; at <= x.script.bound.Duration; at += step {
 		var realNodes, simNodes [2]float64
 		for i, suffix := range []string{"/on-demand", "/spot"} {
 			for _, r := range x.real {

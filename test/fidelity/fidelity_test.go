@@ -137,7 +137,7 @@ func TestLowestPrice(t *testing.T) {
 			continue
 		}
 		seen++
-		for _, zone := range s.world.Zones {
+		for _, zone := range s.bound.Zones {
 			if m, sold := s.market(typ, zone, "spot"); sold && s.priceAt(s.marketName(m), n.From) < s.priceAt(n.Market, n.From) {
 				t.Errorf("a node was launched in %s for %v, and %s is cheaper", rest, s.priceAt(n.Market, n.From), s.marketName(m))
 			}
@@ -155,7 +155,7 @@ func TestTies(t *testing.T) {
 	for draw := range uint64(draws) {
 		zones[strings.Split(s.simulate(t, 1, draw).Nodes[0].Market, "/")[1]]++
 	}
-	for _, zone := range s.world.Zones {
+	for _, zone := range s.bound.Zones {
 		if zones[zone] == 0 {
 			t.Errorf("in %d draws the first node is never in %s: %v", draws, zone, zones)
 		}

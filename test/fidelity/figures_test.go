@@ -29,7 +29,7 @@ func (s *script) figures(r *record) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := s.world.Duration.Milliseconds()
+	end := s.bound.Duration.Milliseconds()
 	var hours, spotHours, last float64
 	peak, running, reclaims := 0, 0, 0
 	for _, n := range r.Nodes {
@@ -77,7 +77,7 @@ func (s *script) priceAt(market string, ms int64) float64 {
 	if !ok {
 		return math.NaN()
 	}
-	curve := s.stage.Price(m)
+	curve := s.stage.Prices(m)
 	i, found := slices.BinarySearch(curve.At, s.instant(ms))
 	if !found {
 		i--

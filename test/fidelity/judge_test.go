@@ -91,7 +91,7 @@ func TestFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := s.world.Duration
+	end := s.bound.Duration
 	spotTime := 2*time.Minute + s.shrinks() + 90*time.Second - 2*time.Minute
 	price := map[string]float64{onDemand: s.priceAt(onDemand, 1), spot: s.priceAt(spot, 1)}
 	want := map[string]float64{

@@ -73,7 +73,7 @@ var coming sync.Mutex
 // play plays the script with the weather of a seed and returns what became of it.
 func play(t *testing.T, s *script, seed uint64) *record {
 	t.Helper()
-	drawn, err := s.stage.NewWeather(seed)
+	drawn, err := s.stage.DrawWeather(seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func play(t *testing.T, s *script, seed uint64) *record {
 	p.start(t)
 	time.Sleep(time.Until(p.begin))
 	coming.Unlock()
-	ctx, stop := context.WithDeadline(t.Context(), p.begin.Add(s.world.Duration))
+	ctx, stop := context.WithDeadline(t.Context(), p.begin.Add(s.bound.Duration))
 	defer stop()
 	var parts sync.WaitGroup
 	parts.Go(func() { p.scale(ctx, t) })
@@ -146,15 +146,15 @@ func (p *player) start(t *testing.T) {
 // simulator.
 func (p *player) types() []any {
 	offers := map[policy.TypeID][]karpenter.Offer{}
-	for _, m := range p.world.Pools[0].Markets {
-		x := &p.world.Markets[m]
-		price := p.stage.Price(m).Price[0]
-		offers[x.Type] = append(offers[x.Type], karpenter.Offer{Zone: p.world.Zones[x.Zone], Capacity: x.Capacity.String(), Price: float64(price) / 1e6})
+	for _, m := range p.bound.Pools[0].Markets {
+		x := &p.bound.Markets[m]
+		price := p.stage.Prices(m).Price[0]
+		offers[x.Type] = append(offers[x.Type], karpenter.Offer{Zone: p.bound.Zones[x.Zone], Capacity: x.Capacity.String(), Price: float64(price) / 1e6})
 	}
 	var all []any
 	for _, id := range slices.Sorted(maps.Keys(offers)) {
-		a := &p.world.Types[id].Allocatable
-		all = append(all, karpenter.Type(p.world.Types[id].Name, map[string]string{
+		a := &p.bound.Types[id].Allocatable
+		all = append(all, karpenter.Type(p.bound.Types[id].Name, map[string]string{
 			"cpu":               fmt.Sprintf("%dm", a.CPU+karpenter.ReservedCPU),
 			"memory":            fmt.Sprint(a.Memory + karpenter.ReservedMemory),
 			"ephemeral-storage": fmt.Sprint(a.Storage),
@@ -167,14 +167,14 @@ func (p *player) types() []any {
 // prices are those of the script, on the clock of the machine.
 func (p *player) prices() bill.Prices {
 	all := bill.Prices{}
-	for _, m := range p.world.Pools[0].Markets {
-		curve := p.stage.Price(m)
+	for _, m := range p.bound.Pools[0].Markets {
+		curve := p.stage.Prices(m)
 		var list []bill.Price
 		for i, at := range curve.At {
 			if curve.Price[i] == policy.NoPrice {
 				continue // the price before it is charged on, and nothing is launched: the weather closes the market
 			}
-			list = append(list, bill.Price{At: p.begin.UnixMilli() + int64(at-p.world.Start), Price: int64(curve.Price[i])})
+			list = append(list, bill.Price{At: p.begin.UnixMilli() + int64(at-p.bound.Start), Price: int64(curve.Price[i])})
 		}
 		all[p.marketName(m)] = list
 	}
@@ -208,7 +208,7 @@ func (p *player) sleep(ctx context.Context, at policy.Time) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(time.Until(p.begin.Add(at.Sub(p.world.Start)))):
+	case <-time.After(time.Until(p.begin.Add(at.Sub(p.bound.Start)))):
 		return true
 	}
 }
@@ -221,8 +221,8 @@ func (p *player) scale(ctx context.Context, t *testing.T) {
 		replicas int32
 	}
 	var all []step
-	for i := range p.world.Workloads {
-		w := &p.world.Workloads[i]
+	for i := range p.bound.Workloads {
+		w := &p.bound.Workloads[i]
 		for _, x := range w.Schedule[1:] {
 			all = append(all, step{x.At, workloadOf(w.Name), x.Replicas})
 		}
@@ -247,7 +247,7 @@ func (p *player) blow(ctx context.Context, t *testing.T) {
 	for {
 		now := p.now()
 		var closed []string
-		for _, m := range p.world.Pools[0].Markets {
+		for _, m := range p.bound.Pools[0].Markets {
 			if !p.weather.Open(int(m), now) {
 				closed = append(closed, p.marketName(m))
 			}
@@ -282,7 +282,7 @@ func (p *player) reclaim(now policy.Time) error {
 			continue
 		}
 		c.announced, c.reason = true, byReclaim
-		if err := p.karpenter.Reclaim(c.node, p.begin.Add(c.reclaim.At.Sub(p.world.Start))); err != nil {
+		if err := p.karpenter.Reclaim(c.node, p.begin.Add(c.reclaim.At.Sub(p.bound.Start))); err != nil {
 			return err
 		}
 	}
@@ -389,7 +389,7 @@ func (p *player) endPod(name string) {
 // record makes the record of a day that is over.
 func (p *player) record(t *testing.T, seed uint64) *record {
 	t.Helper()
-	end := p.begin.Add(p.world.Duration)
+	end := p.begin.Add(p.bound.Duration)
 	log, err := os.Open(filepath.Join(p.env.Dir, "audit.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +408,7 @@ func (p *player) record(t *testing.T, seed uint64) *record {
 	index, reasons := map[string]int{}, map[string]cause{}
 	for _, l := range lives {
 		from := l.Sold - p.begin.UnixMilli()
-		if l.Sold == 0 || from >= p.world.Duration.Milliseconds() {
+		if l.Sold == 0 || from >= p.bound.Duration.Milliseconds() {
 			continue
 		}
 		n := nodeLife{Market: l.Market(), From: max(1, from)}
@@ -450,16 +450,16 @@ func (p *player) record(t *testing.T, seed uint64) *record {
 // replicas, in milliseconds.
 func (p *player) lag(r *record) int64 {
 	most := int64(0)
-	for i := range p.world.Workloads {
-		steps := p.world.Workloads[i].Schedule
+	for i := range p.bound.Workloads {
+		steps := p.bound.Workloads[i].Schedule
 		var created []int64
 		for _, x := range r.Pods {
-			if x.Workload == workloadOf(p.world.Workloads[i].Name) {
+			if x.Workload == workloadOf(p.bound.Workloads[i].Name) {
 				created = append(created, x.Created)
 			}
 		}
 		for k := 1; k < len(steps); k++ {
-			at := int64(steps[k].At - p.world.Start)
+			at := int64(steps[k].At - p.bound.Start)
 			from, _ := slices.BinarySearch(created, at)
 			if more := int(steps[k].Replicas - steps[k-1].Replicas); more > 0 && from+more <= len(created) {
 				most = max(most, created[from+more-1]-at)

@@ -75,11 +75,11 @@ func (r *record) settle() {
 func (s *script) bill(r *record) (policy.Money, error) {
 	total := policy.Money(0)
 	curves := map[string]*billing.Curve{}
-	for m := range s.world.Markets {
-		p := s.stage.Price(policy.MarketID(m))
+	for m := range s.bound.Markets {
+		p := s.stage.Prices(policy.MarketID(m))
 		curves[s.marketName(policy.MarketID(m))] = billing.NewCurve(p.At, p.Price)
 	}
-	window := s.stage.Window()
+	_, window := s.stage.Span()
 	for _, n := range r.Nodes {
 		c := curves[n.Market]
 		if c == nil {

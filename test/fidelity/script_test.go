@@ -34,8 +34,8 @@ var (
 // A script is a scripted day: what is wanted and what the market does, over time.
 type script struct {
 	name  string
-	world *scenarios.World
-	stage *sim.Stage
+	bound *scenarios.BoundScenario
+	stage *sim.Prepared
 
 	// pool and the objects are those of the file that a cluster takes as they are.
 	pool    *v1alpha1.CapacityPool
@@ -62,21 +62,21 @@ func load(t testing.TB, name string) *script {
 		t.Fatal(err)
 	}
 	s := &script{name: name}
-	if s.world, err = scenarios.Bind(sc, prices, scenarios.BindOptions{}); err != nil {
+	if s.bound, err = scenarios.Bind(sc, prices, scenarios.BindOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if s.stage, err = sim.NewStage(s.world); err != nil {
+	if s.stage, err = sim.Prepare(s.bound); err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.New()
-	sum.Write(s.world.Digest[:])
-	sum.Write(s.world.TraceDigest[:])
+	sum.Write(s.bound.Digest[:])
+	sum.Write(s.bound.TraceDigest[:])
 	s.digest = fmt.Sprintf("%x", sum.Sum(nil)[:8])
 	for part := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		s.decode(t, part)
 	}
-	if s.pool == nil || len(s.world.Pools) != 1 {
-		t.Fatalf("%s has %d pools, want one", file, len(s.world.Pools))
+	if s.pool == nil || len(s.bound.Pools) != 1 {
+		t.Fatalf("%s has %d pools, want one", file, len(s.bound.Pools))
 	}
 	return s
 }
@@ -133,25 +133,25 @@ func (s *script) capacities() []policy.CapacityType {
 
 // market returns the ID of a market by its parts.
 func (s *script) market(typ, zone, capacity string) (policy.MarketID, bool) {
-	i := slices.IndexFunc(s.world.Markets, func(m policy.Market) bool {
-		return s.world.Types[m.Type].Name == typ && s.world.Zones[m.Zone] == zone && m.Capacity.String() == capacity
+	i := slices.IndexFunc(s.bound.Markets, func(m policy.Market) bool {
+		return s.bound.Types[m.Type].Name == typ && s.bound.Zones[m.Zone] == zone && m.Capacity.String() == capacity
 	})
 	return policy.MarketID(i), i >= 0
 }
 
 // marketName is how the provider of a real run calls a market.
 func (s *script) marketName(m policy.MarketID) string {
-	x := &s.world.Markets[m]
-	return s.world.Types[x.Type].Name + "/" + s.world.Zones[x.Zone] + "/" + x.Capacity.String()
+	x := &s.bound.Markets[m]
+	return s.bound.Types[x.Type].Name + "/" + s.bound.Zones[x.Zone] + "/" + x.Capacity.String()
 }
 
 // shrinks returns when the number of wanted replicas first falls, after the begin.
 func (s *script) shrinks() time.Duration {
-	first := s.world.Duration
-	for i := range s.world.Workloads {
-		steps := s.world.Workloads[i].Schedule
+	first := s.bound.Duration
+	for i := range s.bound.Workloads {
+		steps := s.bound.Workloads[i].Schedule
 		for k := 1; k < len(steps); k++ {
-			if at := steps[k].At.Sub(s.world.Start); steps[k].Replicas < steps[k-1].Replicas {
+			if at := steps[k].At.Sub(s.bound.Start); steps[k].Replicas < steps[k-1].Replicas {
 				first = min(first, at)
 			}
 		}

@@ -12,13 +12,13 @@ import (
 // drawn by draw.
 func (s *script) simulate(t testing.TB, seed, draw uint64) *record {
 	t.Helper()
-	weather, err := s.stage.NewWeather(seed)
+	weather, err := s.stage.DrawWeather(seed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &watcher{script: s, record: &record{Script: s.digest, Seed: seed}, nodes: map[string]int{}, pods: map[string]int{}, noticed: map[string]bool{}}
 	result, err := sim.Run(t.Context(), sim.Config{
-		Stage: s.stage, Policy: s.policy(t), Seed: draw, Weather: weather, Watch: w, Delays: delays(), LowestPrice: true,
+		Prepared: s.stage, Policy: s.policy(t), Seed: draw, Weather: weather, Watch: w, Delays: delays(), LowestPrice: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func (*watcher) Settled(*sim.Moment) {}
 
 // Happened implements sim.Watcher.
 func (w *watcher) Happened(e sim.Entry) {
-	at := max(1, int64(e.At-w.script.world.Start))
+	at := max(1, int64(e.At-w.script.bound.Start))
 	switch e.Kind {
 	case "launch":
 		parts := strings.Split(e.Object, "/") // provider, region, zone, type, capacity type
@@ -104,4 +104,4 @@ func cutLast(text, separator string) (before, after string, found bool) {
 var _ sim.Watcher = (*watcher)(nil)
 
 // instant returns the time of the simulated clock so many milliseconds after the begin.
-func (s *script) instant(ms int64) policy.Time { return s.world.Start + policy.Time(ms) }
+func (s *script) instant(ms int64) policy.Time { return s.bound.Start + policy.Time(ms) }

@@ -56,7 +56,7 @@ func play(scenario, spec, seed, intensity string) error {
 	if err != nil {
 		return err
 	}
-	stage, err := sim.NewStage(w)
+	stage, err := sim.Prepare(w)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func play(scenario, spec, seed, intensity string) error {
 	if err != nil {
 		return err
 	}
-	r, err := sim.Run(context.Background(), sim.Config{Stage: stage, Policy: p, Forecaster: forecaster, Seed: n})
+	r, err := sim.Run(context.Background(), sim.Config{Prepared: stage, Policy: p, Forecaster: forecaster, Seed: n})
 	if err != nil {
 		return err
 	}

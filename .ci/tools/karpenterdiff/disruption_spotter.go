@@ -7,7 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
@@ -160,10 +160,10 @@ func (v *disruptionView) NominatedUntil(id policy.NodeID) policy.Time {
 }
 
 // Offers are those of the state.
-func (v *disruptionView) Offers() ([]place.Offer, uint64) { return v.offers, 1 }
+func (v *disruptionView) Offers() ([]placement.Offer, uint64) { return v.offers, 1 }
 
 // Pools are those of the state without the nodes.
-func (v *disruptionView) Pools(without []policy.NodeID) []place.Pool {
+func (v *disruptionView) Pools(without []policy.NodeID) []placement.Pool {
 	list := slices.Clone(v.rules)
 	for i := range list {
 		p, nodes := &v.s.Pools[list[i].ID], int64(0)

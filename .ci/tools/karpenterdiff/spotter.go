@@ -6,16 +6,16 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A view is the state as Spotter sees it. Ids are positions in the state.
 type view struct {
 	s      *State
-	space  *place.Space
+	space  *placement.Space
 	pools  []int // positions of pools in the order in which Karpenter tries them
-	offers []place.Offer
-	rules  []place.Pool
+	offers []placement.Offer
+	rules  []placement.Pool
 	zones  []string
 }
 
@@ -30,7 +30,7 @@ func newView(s *State, batch []int) *view {
 			}
 		}
 	}
-	v.space = place.New(s.templates(), v.zones)
+	v.space = placement.New(s.templates(), v.zones)
 	for i := range s.Nodes {
 		v.space.SetNode(v.node(i))
 	}
@@ -192,13 +192,13 @@ func (v *view) orderPools() {
 func (v *view) offer(p int) {
 	pool := &v.s.Pools[p]
 	taints := taintList(pool.Taints)
-	rules := place.Pool{
+	rules := placement.Pool{
 		ID: policy.PoolID(p), Requirements: requirementList(pool.Requirements), Taints: taints,
 		Limits: policy.Resources{CPU: pool.CPUMax * 1000, Memory: pool.MemoryMax << 30},
 	}
 	for _, r := range pool.Requirements {
 		if r.MinValues > 0 {
-			rules.MinValues = append(rules.MinValues, place.MinValues{Key: r.Key, N: r.MinValues})
+			rules.MinValues = append(rules.MinValues, placement.MinValues{Key: r.Key, N: r.MinValues})
 		}
 	}
 	market := 0
@@ -213,7 +213,7 @@ func (v *view) offer(p int) {
 			labels := labelList(v.s.labelsOf(pool, t, o))
 			rules.Domains = append(rules.Domains, labels...)
 			if pool.sells(v.s, t, o) {
-				v.offers = append(v.offers, place.Offer{
+				v.offers = append(v.offers, placement.Offer{
 					Pool: policy.PoolID(p), Market: policy.MarketID(market - 1), Price: policy.Money(o.Price),
 					Allocatable: t.room(), Capacity: t.capacity(), Labels: labels, Taints: taints,
 				})
@@ -254,7 +254,7 @@ func (v *view) active() []policy.NodeID {
 // schedule places the pods at these positions. Where domains are equal it follows a
 // guide, as Karpenter takes any of them.
 func (v *view) schedule(batch []int, follow guide) *Outcome {
-	b := place.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules}
+	b := placement.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules}
 	for _, i := range batch {
 		p := v.pod(i)
 		p.Phase, p.Node = policy.PodPending, policy.None
@@ -284,7 +284,7 @@ func (v *view) schedule(batch []int, follow guide) *Outcome {
 	return out
 }
 
-func (v *view) claim(bin *place.Bin, batch []int) Claim {
+func (v *view) claim(bin *placement.Bin, batch []int) Claim {
 	c := Claim{Pool: v.s.Pools[v.offers[bin.Offers[0]].Pool].Name, Cheapest: math.MaxInt64}
 	for _, at := range bin.Pods {
 		c.Pods = append(c.Pods, batch[at])

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A draw is a choice that Spotter leaves open: among domains of a key that it takes to be
@@ -23,7 +23,7 @@ type draw struct {
 type tieCheck struct {
 	*view
 	batch []int
-	sol   *place.Solution
+	sol   *placement.Solution
 	draws []draw
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
-	"github.com/spotter-dev/spotter/policy/place"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/sim/scheduler"
 )
@@ -19,7 +19,7 @@ import (
 // ours is the simulator's scheduler on the cluster of a state.
 type ours struct {
 	*scheduler.Scheduler
-	space     *place.Space
+	space     *placement.Space
 	templates []policy.Template
 	nodes     []policy.Node
 	pods      []policy.Pod
@@ -43,7 +43,7 @@ func newOurs(st *state) (*ours, error) {
 		}
 	}
 	c.addBudgets(o)
-	o.space = place.New(o.templates, o.zones)
+	o.space = placement.New(o.templates, o.zones)
 	for i := range st.Nodes {
 		o.nodeIDs[st.Nodes[i].Name] = policy.NodeID(i)
 		o.nodes = append(o.nodes, nodeOf(policy.NodeID(i), &st.Nodes[i], st))
@@ -145,7 +145,7 @@ func (c *converter) volumeZone(o *ours, p *corev1.Pod) policy.ZoneID {
 func (c *converter) namespaces(s *metav1.LabelSelector) (names []string, err error) {
 	selector, err := kube.Selector(s)
 	for i := range c.st.Namespaces {
-		if place.Selects(&selector, kube.Labels(c.st.Namespaces[i].Labels)) {
+		if placement.Selects(&selector, kube.Labels(c.st.Namespaces[i].Labels)) {
 			names = append(names, c.st.Namespaces[i].Name)
 		}
 	}
@@ -158,7 +158,7 @@ func (c *converter) addBudgets(o *ours) {
 		selector, _ := kube.Selector(b.Spec.Selector)
 		o.budgets = append(o.budgets, policy.PDB{ID: policy.PDBID(i), Namespace: b.Namespace, Selector: selector, Allowed: b.Status.DisruptionsAllowed})
 		for k := range o.templates {
-			if t := &o.templates[k]; t.Namespace == b.Namespace && len(t.Labels) > 0 && place.Selects(&selector, t.Labels) {
+			if t := &o.templates[k]; t.Namespace == b.Namespace && len(t.Labels) > 0 && placement.Selects(&selector, t.Labels) {
 				t.PDBs = append(t.PDBs, policy.PDBID(i))
 			}
 		}
@@ -174,14 +174,14 @@ func (c *converter) peers(t, u *policy.Template) bool {
 	for i := range c.st.Services {
 		s := &c.st.Services[i]
 		selector, _ := kube.Selector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector})
-		if s.Namespace == t.Namespace && len(s.Spec.Selector) > 0 && place.Selects(&selector, t.Labels) {
+		if s.Namespace == t.Namespace && len(s.Spec.Selector) > 0 && placement.Selects(&selector, t.Labels) {
 			all = append(all, selector.Requirements...)
 		}
 	}
 	if owner := metav1.GetControllerOf(c.owners[t.ID]); owner != nil {
 		all = append(all, c.ownerSelector(t.Namespace, owner).Requirements...)
 	}
-	return place.Selects(&policy.Selector{Requirements: all}, u.Labels)
+	return placement.Selects(&policy.Selector{Requirements: all}, u.Labels)
 }
 
 func (c *converter) ownerSelector(namespace string, owner *metav1.OwnerReference) policy.Selector {

@@ -119,7 +119,7 @@ func (s *Server) NodegroupTags(name string) map[string]string {
 	return maps.Clone(s.groups[name].ngTags)
 }
 
-// Ended returns the instances that were told to end, in that order.
+// Ended returns the instances that were asked to end, in that order.
 func (s *Server) Ended() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Server) SetFaults(f Faults) {
 	s.keep()
 }
 
-// SetBefore has f told of each request before it is carried out; nil ends that.
+// SetBefore calls f with each request before it is carried out; nil ends that.
 // An error of f breaks the connection: the request never arrived. f may itself
 // use the server.
 func (s *Server) SetBefore(f func(Call) error) {
@@ -202,7 +202,7 @@ func (s *Server) SetBefore(f func(Call) error) {
 	s.before = f
 }
 
-// LoseNext has the next request, or the one that SetBefore's function is told of,
+// LoseNext has the next request, or the one that SetBefore's function learns of,
 // carried out without an answer.
 func (s *Server) LoseNext() {
 	s.mu.Lock()

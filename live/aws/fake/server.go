@@ -65,7 +65,7 @@ func (s *Server) SetFaults(f Faults) {
 	s.faults = f
 }
 
-// SetServed has f told of each request from now on, before its answer is sent;
+// SetServed calls f with each request from now on, before its answer is sent;
 // nil ends that.
 func (s *Server) SetServed(f func(action string, status int)) {
 	s.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// A Kind is what DescribeInstanceTypes tells of a type.
+// A Kind is what DescribeInstanceTypes returns of a type.
 type Kind struct {
 	Name, Arch      string // the architecture as "x86_64"
 	VCPU, MemoryMiB int

@@ -18,8 +18,8 @@ type Faults struct {
 	// it was, and Truncate sends half of the answer. Their sum is at most 1.
 	Throttle, Internal, Unavailable, Conflict, Expire, Reset, Lose, Truncate float64
 
-	// RetryAfter is what a throttled request is told, in whole seconds of the
-	// clock of the server; 0 tells nothing.
+	// RetryAfter is when a throttled request may come again, in whole seconds of the
+	// clock of the server; 0 says nothing.
 	RetryAfter time.Duration
 
 	// Slow delays every answer in real time.

@@ -262,7 +262,7 @@ func (c *Config) play(p plan, into *table) error {
 // row appends the row of a market now.
 func (w *world) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketRows, user *cluster, sources []string, into *table) {
 	m, t := &s.Markets[id], s.Now
-	features := make([]float32, len(models.MarketFeatureNamesV2()))
+	features := make([]float32, len(models.FeatureNames(models.MarketFeaturesV2)))
 	rows.Row(s, id, features)
 	into.features = append(into.features, features...)
 	var labels [labelColumns]float32

@@ -398,7 +398,7 @@ func TestClusterMeets(t *testing.T) {
 	if e.NodeHours < 20 || e.NodeHours > 48 || e.Refusals < 20 || e.Reclaims < 4 || s.Markets[0].Experience != e {
 		t.Errorf("%+v", e)
 	}
-	if got := len(models.MarketFeatureNamesV2()); got != len(once(t).about().FeatureNames) {
+	if got := len(models.FeatureNames(models.MarketFeaturesV2)); got != len(once(t).about().FeatureNames) {
 		t.Errorf("%d features", got)
 	}
 }

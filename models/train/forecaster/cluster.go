@@ -141,12 +141,11 @@ func (h *holding) meet(t policy.Time) {
 	if e.At == 0 {
 		e.At = t
 	}
-	hours := t.Sub(e.At).Hours()
-	if hours <= 0 {
+	dt := t.Sub(e.At)
+	if dt <= 0 {
 		return
 	}
-	const ln2 = 0.6931471805599453
-	keep := portable.Exp(-ln2 * hours / policy.ExperienceHalfLife.Hours())
+	keep, hours := portable.Decay(dt, policy.ExperienceHalfLife), dt.Hours()
 	e.Launches *= keep
 	e.Refusals *= keep
 	e.Reclaims *= keep

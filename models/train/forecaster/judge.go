@@ -79,7 +79,7 @@ func Read(dir string) (*Reading, error) {
 	if err := json.Unmarshal(text, &r.About); err != nil {
 		return nil, fmt.Errorf("%s: %w", AboutName, err)
 	}
-	if r.About.Features != models.MarketFeaturesV2 || !slices.Equal(r.About.FeatureNames, models.MarketFeatureNamesV2()) {
+	if r.About.Features != models.MarketFeaturesV2 || !slices.Equal(r.About.FeatureNames, models.FeatureNames(models.MarketFeaturesV2)) {
 		return nil, fmt.Errorf("%s: its features are %q and not %s as this program builds it", AboutName, r.About.Features, models.MarketFeaturesV2)
 	}
 	r.columns = len(r.About.FeatureNames)

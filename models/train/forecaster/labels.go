@@ -43,10 +43,10 @@ func (w *world) runtime(m int, t policy.Time, into []float32) {
 }
 
 // closedSince returns when the time without capacity began in which t lies, if it
-// lies in one. Spells that overlap or touch are one.
+// lies in one. Shortages that overlap or touch are one.
 func (w *world) closedSince(m int, t policy.Time) (policy.Time, bool) {
 	var from, until policy.Time
-	for _, s := range w.weather.Spells(m) {
+	for _, s := range w.weather.Shortages(m) {
 		if s.From > t {
 			break
 		}
@@ -61,7 +61,7 @@ func (w *world) closedSince(m int, t policy.Time) (policy.Time, bool) {
 // refused returns the share of (t, t+h] in which market m sells nothing.
 func (w *world) refused(m int, t policy.Time, h time.Duration) float32 {
 	end, at, sum := t.Add(h), t, policy.Time(0)
-	for _, s := range w.weather.Spells(m) {
+	for _, s := range w.weather.Shortages(m) {
 		if s.From >= end {
 			break
 		}

@@ -112,7 +112,7 @@ func (d *Dataset) Write(dir string) (*About, error) {
 
 // about describes d.
 func (d *Dataset) about() *About {
-	names := models.MarketFeatureNamesV2()
+	names := models.FeatureNames(models.MarketFeaturesV2)
 	a := &About{
 		Features: models.MarketFeaturesV2, FeatureNames: names, Labels: LabelNames, LabelTexts: LabelTexts, Rows: RowNames, Closed: ClosedNames,
 		Normalisation: normalisation(d.tables[training].features, len(names)), Splits: map[string]Split{}, Sources: d.cfg.sources(),

@@ -109,8 +109,8 @@ func (a *agent) choose(x *move, pool int) []float64 {
 
 // play runs world w under a and returns the moves of its pools. The weather is
 // that of the agent's key.
-func play(ctx context.Context, w *scenarios.World, a *agent) ([][]move, *sim.Result, error) {
-	stage, err := sim.NewStage(w)
+func play(ctx context.Context, w *scenarios.BoundScenario, a *agent) ([][]move, *sim.Result, error) {
+	stage, err := sim.Prepare(w)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +121,7 @@ func play(ctx context.Context, w *scenarios.World, a *agent) ([][]move, *sim.Res
 	if a.closed, err = models.NewClosedForm(models.DefaultConfig()); err != nil {
 		return nil, nil, err
 	}
-	result, err := sim.Run(ctx, sim.Config{Stage: stage, Policy: p, Forecaster: a, Seed: uint64(a.key.At1(1 << 32))})
+	result, err := sim.Run(ctx, sim.Config{Prepared: stage, Policy: p, Forecaster: a, Seed: uint64(a.key.At1(1 << 32))})
 	if err != nil {
 		return nil, nil, err
 	}

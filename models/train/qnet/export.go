@@ -147,7 +147,7 @@ func (t *Trained) Bundle() ([]File, error) {
 		Schema: models.SchemaV2, Cloud: catalog.AWS, Families: families(),
 		Artifacts: map[string]models.Artifact{"actions": {Path: graphName, SHA256: hex.EncodeToString(sum[:])}},
 		Actions: &models.Model{
-			Graph: graphName, Features: models.PoolFeaturesQ, FeatureNames: models.PoolFeatureNamesQ(),
+			Graph: graphName, Features: models.PoolFeaturesQ, FeatureNames: models.FeatureNames(models.PoolFeaturesQ),
 			Input: inputName, Outputs: map[string]string{"values": outputName},
 		},
 		Training: &models.Training{

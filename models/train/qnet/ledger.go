@@ -2,11 +2,11 @@ package qnet
 
 import (
 	"math"
-	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/workload"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // A ledger keeps, for each pool, what it saved from one snapshot to the next: what
@@ -34,7 +34,7 @@ type standing struct {
 }
 
 const (
-	readyGrace = policy.Time(10 * time.Minute / time.Millisecond)
+	readyGrace = policy.Time(scenarios.DefaultReadyGrace / time.Millisecond)
 	joinGap    = policy.Time(5 * time.Minute / time.Millisecond)
 	hourMS     = float64(time.Hour / time.Millisecond)
 )
@@ -173,7 +173,7 @@ func (l *ledger) service(s *policy.Snapshot, t *policy.Template) {
 	}
 	x.well = 0
 	if short > x.greatest {
-		l.sum[p] -= float64(float64(value*penaltyHours(t)) * float64(short-x.greatest))
+		l.sum[p] -= float64(float64(value*scenarios.PenaltyHours(t)) * float64(short-x.greatest))
 		x.greatest = short
 	}
 }
@@ -182,26 +182,13 @@ func (l *ledger) service(s *policy.Snapshot, t *policy.Template) {
 func (l *ledger) job(s *policy.Snapshot, t *policy.Template) {
 	w, x := &s.Workloads[t.Workload], &l.state[t.Workload]
 	if x.deadline != 0 && x.deadline <= s.Now && w.Deadline == x.deadline && w.Work > 0 {
-		l.sum[l.poolOf[w.ID]] -= float64(l.values[w.ID] * (2*w.Work.Hours() + penaltyHours(t)))
+		l.sum[l.poolOf[w.ID]] -= float64(l.values[w.ID] * (2*w.Work.Hours() + scenarios.PenaltyHours(t)))
 		x.deadline = 0
 		return
 	}
 	if w.Deadline > s.Now {
 		x.deadline = w.Deadline
 	}
-}
-
-// penaltyHours returns the hours of a pod's value that an outage costs.
-func penaltyHours(t *policy.Template) float64 {
-	switch {
-	case t.OutagePenalty >= 0:
-		return t.OutagePenalty
-	case strings.Contains(t.PriorityClass, "high"):
-		return 12
-	case strings.Contains(t.PriorityClass, "low"):
-		return 1
-	}
-	return 4
 }
 
 // take returns what pool p saved since it was asked last, as a part of what the

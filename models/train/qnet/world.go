@@ -52,7 +52,7 @@ func newSource(seed uint64, n int) (*source, error) {
 }
 
 // world draws the i-th world of a stream.
-func (s *source) world(stream chance.Key, i int) (*scenarios.World, error) {
+func (s *source) world(stream chance.Key, i int) (*scenarios.BoundScenario, error) {
 	key := stream.At1(uint64(i))
 	sc, err := scenarios.Parse(fmt.Sprintf("world-%d.yaml", i), []byte(Manifests(key)))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/check"
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
+	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
 
 // depthTrace returns a trace of a type in zones of one region in which the
@@ -114,7 +115,7 @@ func TestDepthIsJudged(t *testing.T) {
 func recordedDepth(t *testing.T) *trace.Trace {
 	t.Helper()
 	path := policytest.Recording(t, "availability/gcp_h100_depth_2025-10-04_2025-10-13.csv.gz")
-	tr, _, err := trace.Import([]string{path}, trace.ImportOptions{Type: "a3-highgpu-1g"})
+	tr, _, err := importer.Import([]string{path}, importer.Options{Type: "a3-highgpu-1g"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy/policytest"
-	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
 
 // published are the figures that were measured on a recording by another
@@ -62,7 +62,7 @@ func compareRecorded(t *testing.T, file string, want *published) {
 	if testing.Short() && want.Changes > 150_000 {
 		t.Skipf("%s takes long", file)
 	}
-	tr, _, err := trace.Import([]string{policytest.Recording(t, "prices/"+file)}, trace.ImportOptions{})
+	tr, _, err := importer.Import([]string{policytest.Recording(t, "prices/"+file)}, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestRecordedAvailability(t *testing.T) {
 	if err != nil || len(files) != 9 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
-	tr, _, err := trace.Import(files, trace.ImportOptions{})
+	tr, _, err := importer.Import(files, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/check"
+	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
 
 // recorded imports a recording of prices.
 func recorded(t *testing.T, file string) *trace.Trace {
 	t.Helper()
-	tr, _, err := trace.Import([]string{filepath.Join(policytest.Recording(t, "prices"), file)}, trace.ImportOptions{})
+	tr, _, err := importer.Import([]string{filepath.Join(policytest.Recording(t, "prices"), file)}, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
+	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
 
 // presets are what is fitted, and to which recording.
@@ -89,7 +89,7 @@ func run() error {
 		if len(only) > 0 && !slices.Contains(only, p.preset.Law.Name) {
 			continue
 		}
-		t, _, err := trace.Import([]string{filepath.Join(data, "prices", p.file)}, trace.ImportOptions{})
+		t, _, err := importer.Import([]string{filepath.Join(data, "prices", p.file)}, importer.Options{})
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package script plays prices that somebody wrote down in advance: the JSON
+// Package script runs prices that somebody wrote down in advance: the JSON
 // files in which users of SpotVortex describe what a market shall do in a test.
 //
 // A script has steps for markets, written "type:zone", where either may be "*".
@@ -63,7 +63,7 @@ type Script struct {
 	next     map[Key]int
 }
 
-// A step is what one call answers: a quote or an error.
+// A step is the result of one call: a quote or an error.
 type step struct {
 	quote Quote
 	fault string
@@ -212,8 +212,8 @@ func (s *Script) Keys() []Key {
 	return slices.SortedFunc(maps.Keys(s.series), func(a, b Key) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// Steps returns how many steps the key has that market m is played by, and
-// the key itself; none if m is played by the default.
+// Steps returns how many steps the key has whose steps market m follows, and
+// the key itself; none if m follows the default.
 func (s *Script) Steps(m Key) (Key, int) {
 	for _, key := range [...]Key{m, {m.Type, "*"}, {"*", m.Zone}, {"*", "*"}} {
 		if steps := s.series[key]; len(steps) > 0 {
@@ -223,21 +223,21 @@ func (s *Script) Steps(m Key) (Key, int) {
 	return Key{}, 0
 }
 
-// SpotPrice answers what the spot price of a market is and goes one step on,
+// SpotPrice returns the spot price of a market and goes one step on,
 // also where that step is an error. Markets that share a key share its steps.
 func (s *Script) SpotPrice(instanceType, zone string) (Quote, error) {
-	return s.answer(Key{instanceType, zone}, 1)
+	return s.advance(Key{instanceType, zone}, 1)
 }
 
-// OnDemandPrice answers what the on-demand price of a market is by the step
-// that SpotPrice will answer next.
+// OnDemandPrice returns the on-demand price of a market by the step that
+// SpotPrice will return next.
 func (s *Script) OnDemandPrice(instanceType, zone string) (policy.Money, error) {
-	q, err := s.answer(Key{instanceType, zone}, 0)
+	q, err := s.advance(Key{instanceType, zone}, 0)
 	return q.OnDemand, err
 }
 
-// answer returns what the next step of m says and goes on by so many steps.
-func (s *Script) answer(m Key, on int) (Quote, error) {
+// advance returns what the next step of m says and goes on by so many steps.
+func (s *Script) advance(m Key, on int) (Quote, error) {
 	key, n := s.Steps(m)
 	st := s.fallback
 	if n > 0 {

@@ -1,0 +1,72 @@
+package bundles
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+// What a bundle cannot be to two policies at once, since a market has one
+// forecast.
+var (
+	errTwoBundles = errors.New("the policies of one world name two bundles")
+	errTwoLetters = errors.New("of the policies of one world that share a bundle only some are spotvortex:compat=true")
+)
+
+// Compatible says why one forecaster cannot serve both a and b.
+func Compatible(a, b registry.Bundle) error {
+	switch {
+	case a.Dir != b.Dir:
+		return fmt.Errorf("%w: %s and %s", errTwoBundles, a.Dir, b.Dir)
+	case a.Letter != b.Letter:
+		return fmt.Errorf("%w: %s", errTwoLetters, a.Dir)
+	}
+	return nil
+}
+
+// Of returns the one bundle that specs name; the zero value where they name none,
+// and an error where one forecast of a market cannot serve them all. A policy that
+// cannot be made, which its pool is told elsewhere, names none.
+func Of(specs []string, make func([]string) (policy.Policy, error)) (registry.Bundle, error) {
+	var want registry.Bundle
+	for _, spec := range specs {
+		b, err := registry.BundleOf(spec)
+		if err != nil || b.Dir == "" {
+			continue
+		}
+		if _, err := make([]string{spec}); err != nil {
+			continue
+		}
+		if want.Dir != "" {
+			if err := Compatible(want, b); err != nil {
+				return registry.Bundle{}, err
+			}
+		}
+		b.Actions = b.Actions || want.Actions
+		want = b
+	}
+	return want, nil
+}
+
+// Mismatch says in one line that the bundle in dir is not the one that a
+// recording was made with; empty if it is, and where the recording does not say. A
+// replay needs no bundle, so that one which is not here is no fault.
+func Mismatch(meta *record.Meta, dir string) string {
+	if meta.Bundle == "" || dir == "" {
+		return ""
+	}
+	was := fmt.Sprintf("the bundle %s, SHA-256 %.12s…", meta.Bundle, meta.BundleSHA256)
+	b, err := Read(dir, "")
+	switch {
+	case err != nil && dir == meta.Bundle:
+		return ""
+	case err != nil:
+		return fmt.Sprintf("the forecasts recorded are of %s; %s, whose place they take, cannot be read: %v", was, dir, err)
+	case b.Fingerprint == meta.BundleSHA256:
+		return ""
+	}
+	return fmt.Sprintf("the forecasts recorded are of %s, and not of what %s holds now, SHA-256 %.12s…", was, dir, b.Fingerprint)
+}

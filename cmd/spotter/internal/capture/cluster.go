@@ -1,0 +1,201 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/live/karpenter"
+	livemarket "github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A reading is a kind of object of a cluster that is read once.
+type reading struct {
+	name string // as a right names it, "deployments.apps"
+	list client.ObjectList
+
+	// without says what is not known where it may not be read; empty where nothing
+	// can be captured then.
+	without string
+}
+
+// readings are what an observer hears of.
+func readings() []reading {
+	return []reading{
+		{"nodes", &corev1.NodeList{}, ""},
+		{"pods", &corev1.PodList{}, ""},
+		{"namespaces", &corev1.NamespaceList{}, "terms of affinity that select namespaces by label select none"},
+		{"persistentvolumeclaims", &corev1.PersistentVolumeClaimList{}, "every claim is taken for a volume of one zone"},
+		{"persistentvolumes", &corev1.PersistentVolumeList{}, "the zones of volumes are not known"},
+		{"replicasets.apps", &appsv1.ReplicaSetList{}, "each ReplicaSet is a workload of its own"},
+		{"deployments.apps", &appsv1.DeploymentList{}, "as many pods are wanted of a Deployment as it has"},
+		{"statefulsets.apps", &appsv1.StatefulSetList{}, "as many pods are wanted of a StatefulSet as it has"},
+		{"daemonsets.apps", &appsv1.DaemonSetList{}, "a DaemonSet is known by its pods alone"},
+		{"jobs.batch", &batchv1.JobList{}, "what is left of jobs is what their pods show"},
+		{"poddisruptionbudgets.policy", &policyv1.PodDisruptionBudgetList{}, "there are no disruption budgets"},
+		{"priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClassList{}, "priorities are those that pods carry"},
+		{"capacitypools.spotter.dev", &v1alpha1.CapacityPoolList{}, "pools are made of the nodes that there are"},
+		{"nodepools.karpenter.sh", &karpv1.NodePoolList{}, "a NodePool allows the capacity types that its nodes have"},
+		{"gpubudgets.spotter.dev", &v1alpha1.GPUBudgetList{}, "there are no accelerator budgets"},
+	}
+}
+
+// captureWait bounds how long a cluster is waited for.
+const captureWait = 2 * time.Minute
+
+// runningCluster reads a cluster once and returns it as the controller would see it.
+func runningCluster(ctx context.Context, p *cli.Program, f *captureFlags) (captureSource, error) {
+	config, err := f.cluster.Config(p.Version)
+	if err != nil {
+		return captureSource{}, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
+		return captureSource{}, err
+	}
+	ctx, stop := context.WithTimeout(ctx, captureWait)
+	defer stop()
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return captureSource{}, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err), "see that `kubectl get nodes` works with this kubeconfig")
+	}
+	read, err := readCluster(ctx, p, c, f)
+	if err != nil {
+		return captureSource{}, err
+	}
+	log := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: untimed}))
+	markets := livemarket.DefaultConfig()
+	markets.Log = slog.New(slog.DiscardHandler) // which markets there are is for the trace to say
+	book, err := livemarket.New(markets)
+	if err != nil {
+		return captureSource{}, err
+	}
+	o := cluster.DefaultConfig()
+	o.Log, o.Provider, o.Capacity = log, f.Provider, f.Capacity
+	observer, err := cluster.New(o, book)
+	if err != nil {
+		return captureSource{}, err
+	}
+	if err := observer.Follow(ctx, read); err != nil {
+		return captureSource{}, err
+	}
+	if _, err := observer.Observe(ctx); err != nil { // the book learns what the nodes are
+		return captureSource{}, err
+	}
+	s, err := observer.Observe(ctx)
+	if err != nil {
+		return captureSource{}, err
+	}
+	return captureSource{snapshot: s, from: "the cluster at " + hostOf(config.Host, f.Anonymise) + " held"}, nil
+}
+
+// untimed leaves out the time, which a warning of a command does not have.
+func untimed(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// hostOf returns the name of a cluster for the head of a file.
+func hostOf(host string, hide bool) string {
+	if hide {
+		return "an address of its own"
+	}
+	return host
+}
+
+// readCluster lists everything once. What may not be read is said by the right that is
+// missing; without nodes or pods there is nothing to capture.
+func readCluster(ctx context.Context, p *cli.Program, c client.Reader, f *captureFlags) (*listed, error) {
+	out := &listed{objects: map[reflect.Type][]client.Object{}}
+	var missing []error
+	for _, x := range readings() {
+		err := c.List(ctx, x.list)
+		switch {
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // a kind that the cluster does not have
+		case apierrors.IsForbidden(err) && x.without != "":
+			p.Warn(map[string]bool{}, []string{fmt.Sprintf("the right to list %s is missing: %s", x.name, x.without)})
+		case apierrors.IsForbidden(err):
+			missing = append(missing, fmt.Errorf("the right to list %s is missing: %w", x.name, err))
+		case err != nil:
+			return nil, cli.Invalid(fmt.Errorf("listing %s: %w", x.name, err), "see that `kubectl get nodes` works with this kubeconfig")
+		}
+		if err := out.take(x.list); err != nil {
+			return nil, err
+		}
+	}
+	if len(missing) > 0 {
+		return nil, cli.Invalid(errors.Join(missing...), "grant `list` on nodes and pods of all namespaces, as the ClusterRole view and one for nodes do")
+	}
+	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.CapacityPool]()] {
+		f.Pools = append(f.Pools, *o.(*v1alpha1.CapacityPool)) //nolint:forcetypeassert // it is filed by its type
+	}
+	for _, o := range out.objects[reflect.TypeFor[*karpv1.NodePool]()] {
+		f.NodePools = append(f.NodePools, *o.(*karpv1.NodePool)) //nolint:forcetypeassert // it is filed by its type
+	}
+	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.GPUBudget]()] {
+		f.Budgets = append(f.Budgets, *o.(*v1alpha1.GPUBudget)) //nolint:forcetypeassert // it is filed by its type
+	}
+	return out, nil
+}
+
+// A listed is what was listed of a cluster, as informers that tell it once. Only what
+// an observer asks for is there.
+type listed struct {
+	cache.Informers
+	objects map[reflect.Type][]client.Object
+}
+
+func (l *listed) take(list client.ObjectList) error {
+	return meta.EachListItem(list, func(x runtime.Object) error {
+		o, ok := x.(client.Object)
+		if !ok {
+			return fmt.Errorf("a %T of a list is no object", x)
+		}
+		l.objects[reflect.TypeOf(o)] = append(l.objects[reflect.TypeOf(o)], o)
+		return nil
+	})
+}
+
+// GetInformer returns the informer of a kind.
+func (l *listed) GetInformer(_ context.Context, of client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return &told{objects: l.objects[reflect.TypeOf(of)]}, nil
+}
+
+// A told is an informer that has told everything as soon as it is asked.
+type told struct {
+	cache.Informer
+	objects []client.Object
+}
+
+// AddEventHandler tells h of every object.
+func (t *told) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	for _, o := range t.objects {
+		h.OnAdd(o, true)
+	}
+	return t, nil
+}
+
+// HasSynced reports that nothing more will come.
+func (t *told) HasSynced() bool { return true }

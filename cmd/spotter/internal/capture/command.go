@@ -1,0 +1,335 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// captureFlags are the flags of capture.
+type captureFlags struct {
+	Options
+
+	// reach says how a cluster is reached.
+	cluster access.Cluster
+
+	output           string
+	force            bool
+	run, at          string
+	trace            string
+	duration, warmUp time.Duration
+	seed             uint64
+	labels           []string
+	nodes            string
+}
+
+// Command returns the command capture.
+func Command(p *cli.Program) *cobra.Command {
+	var f captureFlags
+	c := &cobra.Command{
+		Use:   "capture -o FILE",
+		Short: "Write a running cluster, or a step of a recording, as a scenario",
+		Long: "capture reads a cluster, and changes nothing in it, and writes what it finds as a\n" +
+			"scenario that sim and eval take: its nodes, pools, workloads, disruption budgets\n" +
+			"and accelerator budgets. With --run it is a cluster as a recording has it.\n\n" +
+			"Prices come from --trace, else from the recording where it goes on for an hour or\n" +
+			"more; else they are drawn, and are called synthetic wherever they are shown. What\n" +
+			"is not of --trace is written beside FILE. What was assumed and what was left out\n" +
+			"stands at the head of the scenario.",
+		Example: "  spotter capture -o cluster.yaml --trace prices\n" +
+			"  spotter capture -o cluster.yaml --anonymise\n" +
+			"  spotter capture -o then.yaml --run /var/lib/spotter/record --at 2026-01-03T14:00:00Z\n" +
+			"  spotter eval cluster.yaml",
+		Args: cli.Arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
+	}
+	flags := c.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", "write the scenario to `FILE`")
+	flags.BoolVar(&f.force, "force", false, "replace what is there")
+	flags.StringVar(&f.cluster.Kubeconfig, "kubeconfig", "", "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
+	flags.StringVar(&f.cluster.Context, "context", "", "use the context `NAME` of the kubeconfig")
+	flags.StringVar(&f.run, "run", "", "take the cluster from the recording in the folder `DIR`")
+	flags.StringVar(&f.at, "at", "", "take the step of that number, or the one in force at that time: `STEP` (default: the last)")
+	flags.StringVar(&f.trace, "trace", "", "run it on the prices of this trace, `DIR|FILE`")
+	flags.DurationVar(&f.duration, "duration", 7*24*time.Hour, "run it for `TIME`, or for as long as there are prices")
+	flags.DurationVar(&f.warmUp, "warm-up", 0, "begin `TIME` before what is metered, with the cluster as it was captured")
+	flags.StringVar(&f.nodes, "nodes", nodesKept, "begin with the nodes `HOW` as-is, or on-demand: the same, all of them bought on demand")
+	flags.StringVar(&f.Name, "name", "", "name the scenario `N` (default: of FILE)")
+	flags.BoolVar(&f.Anonymise, "anonymise", false, "replace names of namespaces, workloads, pools and labels")
+	flags.StringVar(&f.Provider, "provider", catalog.AWS, "take nodes that do not say who sells them for those of `NAME`")
+	flags.StringArrayVar(&f.labels, "spot-label", nil, "take nodes with the label `NAME[=VALUE]` for spot, before all labels that are known; may be given again")
+	flags.DurationVar(&f.JobDuration, "job-duration", time.Hour, "take `TIME` for a completion of a job that does not say how long it takes")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of prices that are drawn")
+	cli.Complete(c, "provider", catalog.Providers())
+	cli.Complete(c, "nodes", []string{nodesKept, nodesOnDemand})
+	return c
+}
+
+// What --nodes takes.
+const (
+	nodesKept     = "as-is"
+	nodesOnDemand = "on-demand"
+)
+
+const captureAdvice = "run `spotter capture --help`"
+
+// check finds what is wrong with the flags before anything is read.
+func (f *captureFlags) check() error {
+	switch {
+	case f.output == "":
+		return cli.Invalid(errors.New("-o is missing: where the scenario should go"), captureAdvice)
+	case f.run == "" && f.at != "":
+		return cli.Invalid(fmt.Errorf("--at: %q needs --run: a cluster is captured as it is now", f.at), captureAdvice)
+	case f.run != "" && (f.cluster.Kubeconfig != "" || f.cluster.Context != ""):
+		return cli.Invalid(errors.New("--run: a recording has its own cluster"), "leave --kubeconfig and --context out, or leave --run out")
+	case f.duration < durationCaptured:
+		return cli.Invalid(fmt.Errorf("--duration: %v is less than %v", f.duration, durationCaptured), captureAdvice)
+	case f.warmUp < 0:
+		return cli.Invalid(fmt.Errorf("--warm-up: %v is negative", f.warmUp), captureAdvice)
+	case f.JobDuration <= 0:
+		return cli.Invalid(fmt.Errorf("--job-duration: %v is not above 0", f.JobDuration), captureAdvice)
+	case f.nodes != nodesKept && f.nodes != nodesOnDemand:
+		return cli.Invalid(fmt.Errorf("--nodes: %q is neither %s nor %s", f.nodes, nodesKept, nodesOnDemand), captureAdvice)
+	case !slices.Contains(catalog.Providers(), f.Provider):
+		return cli.Invalid(fmt.Errorf("--provider: %q is not known", f.Provider), "known are "+strings.Join(catalog.Providers(), ", "))
+	}
+	f.OnDemand = f.nodes == nodesOnDemand
+	for _, l := range f.labels {
+		label, err := kube.ParseCapacityLabel(l)
+		if err != nil {
+			return cli.Invalid(fmt.Errorf("--spot-label: %w", err), "write it as name or name=value")
+		}
+		f.Capacity.Own = append(f.Capacity.Own, label)
+	}
+	if f.Name == "" {
+		f.Name = strings.TrimSuffix(filepath.Base(f.output), filepath.Ext(f.output))
+	}
+	for _, path := range []string{f.output, f.prices()} {
+		if _, err := os.Lstat(path); err == nil && !f.force && !cli.IsDevice(path) {
+			return cli.Invalid(fmt.Errorf("-o: %s is there already", path), "give another file, or --force to replace it")
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there")
+		}
+	}
+	if err := cli.CheckWritable(f.output); err != nil {
+		return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there and can be written")
+	}
+	return nil
+}
+
+// durationCaptured is the least time that is worth a run: prices move every few hours.
+const durationCaptured = time.Hour
+
+// prices is where prices go that are of no trace.
+func (f *captureFlags) prices() string {
+	return strings.TrimSuffix(f.output, filepath.Ext(f.output)) + ".prices.parquet"
+}
+
+// A captureSource is what a scenario is made of.
+type captureSource struct {
+	snapshot *policy.Snapshot
+	from     string // in words
+
+	// recording is nil for a running cluster.
+	recording *record.Recording
+}
+
+func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	var from captureSource
+	var err error
+	if f.run != "" {
+		from, err = recordedCluster(p, f)
+	} else {
+		from, err = runningCluster(ctx, p, f)
+	}
+	if err != nil {
+		return err
+	}
+	taken, err := Take(from.snapshot, f.Options)
+	if err != nil {
+		return cli.Invalid(fmt.Errorf("capture: %w", err), "see the nodes with `kubectl get nodes --show-labels`; --provider and --spot-label say what they do not")
+	}
+	run := Run{WarmUp: f.warmUp, Head: []string{
+		fmt.Sprintf("What %s at %v.", from.from, from.snapshot.Now.Std().Format(time.RFC3339)),
+	}}
+	prices, own, err := f.market(&from, taken, &run)
+	if err != nil {
+		return err
+	}
+	text, err := taken.Write(run)
+	if err != nil {
+		return err
+	}
+	if err := f.provable(text, prices); err != nil {
+		return err
+	}
+	if own {
+		if err := trace.WriteFile(f.prices(), prices); err != nil {
+			return err
+		}
+	}
+	err = cli.ReplaceFile(f.output, func(w io.Writer) error { _, err := w.Write(text); return err })
+	if err != nil && own {
+		err = errors.Join(err, os.Remove(f.prices())) // prices alone are of no use
+	}
+	if err != nil {
+		return err
+	}
+	return p.Output("", func(w io.Writer) error { return f.report(w, taken, prices, own) })
+}
+
+// recordedCluster returns a step of a recording.
+func recordedCluster(p *cli.Program, f *captureFlags) (captureSource, error) {
+	r, err := input.OpenRecording(p, f.run)
+	if err != nil {
+		return captureSource{}, err
+	}
+	var st *record.Step
+	if f.at == "" {
+		st, err = r.Last()
+	} else if n, e := strconv.ParseInt(f.at, 10, 64); e == nil {
+		st, err = r.Step(n)
+	} else {
+		var at policy.Time
+		if at, err = input.ParseTime(f.at); err != nil {
+			return captureSource{}, cli.Invalid(fmt.Errorf("--at: %w", err), "give the number of a step, a date as 2026-01-03 or a time as 2026-01-03T14:00:00Z")
+		}
+		st, err = r.At(at)
+	}
+	switch {
+	case errors.Is(err, record.ErrNoStep):
+		return captureSource{}, cli.Invalid(fmt.Errorf("--at: %w", err), "choose another step")
+	case err != nil:
+		return captureSource{}, input.RecordingError(err)
+	}
+	return captureSource{st.Snapshot, fmt.Sprintf("the recording of %s held as of step %d", r.Meta.Scenario, st.Number), r}, nil
+}
+
+// market finds the prices, and says in run where they lie and what of them is run on.
+// own says that they are to be written.
+func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t *trace.Trace, own bool, err error) {
+	now := from.snapshot.Now
+	if f.trace != "" {
+		if t, err = input.OpenTrace(f.trace); err != nil {
+			return nil, false, err
+		}
+		run.Trace = f.seen(f.trace)
+		return t, false, f.window(t, t.From, run)
+	}
+	run.Trace = filepath.Base(f.prices())
+	if from.recording != nil {
+		if t, err = Prices(f.prices(), from.recording.Steps()); err != nil && !errors.Is(err, trace.ErrEmpty) {
+			return nil, false, input.RecordingError(err)
+		}
+		if err == nil && t.To.Sub(t.From) >= durationCaptured {
+			t.Synthetic = input.OnEmbeddedTrace(&from.recording.Meta)
+			begin := t.From
+			if t.To.Sub(now) >= durationCaptured {
+				begin = now // what came after it is known
+			} else {
+				run.Head = append(run.Head, "The recording goes on for less than an hour after it: the prices are those before it.")
+			}
+			return t, true, f.window(t, begin, run)
+		}
+	}
+	begin := now - now%policy.Time(24*time.Hour/time.Millisecond)
+	if t, err = taken.Draw(f.seed, begin, begin.Add(f.duration)); err != nil {
+		return nil, false, cli.Invalid(fmt.Errorf("drawing prices: %w", err), "give a trace with --trace")
+	}
+	run.Start, run.Duration = begin, f.duration
+	return t, true, nil
+}
+
+// seen returns a path as it is seen from the folder of the scenario.
+func (f *captureFlags) seen(path string) string {
+	if strings.HasPrefix(path, "embedded") {
+		return path
+	}
+	base, err := filepath.Abs(filepath.Dir(f.output))
+	if err != nil {
+		return path
+	}
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if near, err := filepath.Rel(base, whole); err == nil {
+		return near
+	}
+	return whole
+}
+
+// window sets what of a trace is run on: from begin on, and where there is more of it
+// than asked for and begin is free, its last part.
+func (f *captureFlags) window(t *trace.Trace, begin policy.Time, run *Run) error {
+	const minute = policy.Time(60 * 1000)
+	begin = (begin + minute - 1) / minute * minute
+	length := t.To.Sub(begin).Truncate(time.Minute)
+	if length > f.duration && begin <= t.From+minute {
+		begin, length = begin.Add(length-f.duration), f.duration
+	}
+	run.Start, run.Duration = begin, min(length, f.duration)
+	if run.Duration < durationCaptured {
+		return cli.Invalid(fmt.Errorf("--trace: %s has prices for %v, and a run needs %v", t.Name, length, durationCaptured), "give a longer trace, or none for prices that are drawn")
+	}
+	return nil
+}
+
+// provable reads the scenario as sim does, and joins it with its prices.
+func (f *captureFlags) provable(text []byte, t *trace.Trace) error {
+	sc, err := scenarios.Parse(f.output, text)
+	if err != nil {
+		return fmt.Errorf("what was captured is no scenario: %w", err)
+	}
+	if _, err := scenarios.Bind(sc, t, scenarios.BindOptions{}); err != nil {
+		return cli.Invalid(fmt.Errorf("%s cannot be run on these prices: %w", f.Name, err), "give a trace of the region of the cluster with --trace, or none for prices that are drawn")
+	}
+	return nil
+}
+
+// report says what was written.
+func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own bool) error {
+	fmt.Fprintf(w, "%d nodes in %d pools, %d workloads with %d pods\n", taken.Nodes, taken.Pools, taken.Workloads, taken.Pods)
+	for _, l := range taken.Left {
+		fmt.Fprintf(w, "left out: %s\n", l)
+	}
+	for _, a := range taken.Assumed {
+		fmt.Fprintf(w, "assumed: %s\n", a)
+	}
+	if own {
+		kind := "recorded"
+		if t.Synthetic {
+			kind = "synthetic"
+		}
+		fmt.Fprintf(w, "%s prices of %d markets written to %s\n", kind, len(t.Series), f.prices())
+	}
+	if taken.Spot > 0 {
+		fmt.Fprintf(w, "every run begins with the %d spot nodes, that of on-demand too; with --nodes on-demand savings are against none\n", taken.Spot)
+	}
+	_, err := fmt.Fprintf(w, "written to %s. Run it with `spotter sim %s`, and compare policies with `spotter eval %s`\n",
+		f.output, cli.Shell([]string{f.output}), cli.Shell([]string{f.output}))
+	return err
+}

@@ -1,0 +1,212 @@
+package capture
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// A pool is one of the scenario.
+type pool struct {
+	name  string
+	nodes []policy.NodeID
+
+	// manifest is as the cluster or the snapshot states it, nil for one that is
+	// derived from its nodes. It has its defaults.
+	manifest *v1alpha1.CapacityPool
+
+	// labels are those that its nodes have in common, that pods ask for and that
+	// the manifest does not state.
+	labels map[string]string
+}
+
+// statedPools makes the pools that have a manifest, or that the snapshot knows.
+func (c *capturer) statedPools() {
+	for i := range c.o.Pools {
+		p := c.o.Pools[i].DeepCopy()
+		p.Default()
+		if errs := p.Validate(); len(errs) > 0 {
+			c.leave(1, "CapacityPools that are not valid, such as %s", p.Name)
+			continue
+		}
+		c.pools = append(c.pools, &pool{name: p.Name, manifest: p})
+	}
+	for i := range c.s.Pools {
+		if p := &c.s.Pools[i]; c.find(p.Name) == nil {
+			c.pools = append(c.pools, &pool{name: p.Name, manifest: c.restate(p)})
+		}
+	}
+}
+
+func (c *capturer) find(name string) *pool {
+	i := slices.IndexFunc(c.pools, func(p *pool) bool { return p.name == name })
+	if i < 0 {
+		return nil
+	}
+	return c.pools[i]
+}
+
+// groupLabels name what a node was made for, by whoever made it.
+var groupLabels = []string{
+	"karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup",
+	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool",
+}
+
+// groupOf returns the name of what n was made for, empty where no label says it.
+func groupOf(n *policy.Node) string {
+	for _, k := range groupLabels {
+		if v, has := n.Label(k); has {
+			return v
+		}
+	}
+	return ""
+}
+
+// poolOf returns the pool that a node is of. One that its pool would not buy is in a
+// pool of its own: it would not be there else.
+func (c *capturer) poolOf(n *policy.Node, at *place) *pool {
+	name := ""
+	if n.Pool >= 0 {
+		p := c.find(c.s.Pools[n.Pool].Name)
+		if p != nil && takes(p.manifest, at) {
+			return p
+		}
+		name = c.s.Pools[n.Pool].Name + "-others"
+	}
+	name = cmp.Or(name, plain(groupOf(n)), "nodes")
+	for p := c.find(name); p != nil && p.manifest != nil; p = c.find(name) {
+		name += "-others" // a manifest has the name
+	}
+	p := c.find(name)
+	if p == nil {
+		p = &pool{name: name}
+		c.pools = append(c.pools, p)
+	}
+	return p
+}
+
+var notPlain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
+
+// plain makes a name of an object of the value of a label.
+func plain(v string) string {
+	const most = 50 // a CapacityPool may have 58, and one is made unique by an ending
+	v = strings.Trim(notPlain().ReplaceAllString(strings.ToLower(v), "-"), "-")
+	return strings.Trim(v[:min(len(v), most)], "-")
+}
+
+// derive makes manifests for the pools that have none: what they may buy is what is
+// like the nodes that they have.
+func (c *capturer) derive() {
+	for _, p := range c.pools {
+		if p.manifest != nil {
+			continue
+		}
+		var m v1alpha1.Markets
+		least, most := int64(0), int64(0)
+		gpu := false
+		for _, id := range p.nodes {
+			at := &c.places[id]
+			t, _ := catalog.Lookup(at.provider, at.kind)
+			m.Regions, m.Zones = add(m.Regions, at.region), add(m.Zones, at.zone)
+			m.Categories, m.Architectures = add(m.Categories, t.Category), add(m.Architectures, t.Arch)
+			if least == 0 || t.VCPU < least {
+				least = t.VCPU
+			}
+			most, gpu = max(most, t.VCPU), gpu || t.Capacity.GPU > 0
+		}
+		low, high := int32(least), int32(most)
+		m.MinVCPU, m.MaxVCPU = &low, &high
+		if one := int32(1); gpu {
+			m.MinGPUs = &one
+		}
+		for _, list := range [][]string{m.Regions, m.Zones, m.Categories, m.Architectures} {
+			slices.Sort(list)
+		}
+		p.manifest = &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: v1alpha1.CapacityPoolSpec{
+			Backend: c.backendOf(p), Markets: m, Mode: v1alpha1.ModeActive,
+			Template: v1alpha1.NodeTemplate{Taints: c.commonTaints(p)},
+		}}
+		p.manifest.Default()
+		c.assume("pool %s is made of %d nodes that no CapacityPool holds, and may buy types of the categories %s with %d to %d vCPUs in %s",
+			c.names.pool(p.name), len(p.nodes), strings.Join(m.Categories, ", "), low, high, strings.Join(m.Zones, ", "))
+	}
+}
+
+func add(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// backendOf returns who provisions the nodes of a pool without a manifest.
+func (c *capturer) backendOf(p *pool) v1alpha1.Backend {
+	first := &c.s.Nodes[p.nodes[0]]
+	if c.places[first.ID].provider == policy.Rackspace {
+		return rackspaceBackend()
+	}
+	if _, karpenters := first.Label("karpenter.sh/nodepool"); karpenters {
+		return v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}
+	}
+	if c.places[first.ID].provider == "aws" {
+		return groupBackend(p.name)
+	}
+	return v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}
+}
+
+func rackspaceBackend() v1alpha1.Backend {
+	return v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{
+		Cloudspace: "captured", Org: "captured", CredentialsSecretRef: corev1.SecretReference{Name: "captured", Namespace: "spotter"},
+	}}
+}
+
+func groupBackend(pool string) v1alpha1.Backend {
+	return v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{"spotter.dev/pool": pool}}}
+}
+
+// commonTaints returns the taints that all nodes of a pool have and that nobody put
+// there for a while.
+func (c *capturer) commonTaints(p *pool) (out []corev1.Taint) {
+	for _, t := range c.s.Nodes[p.nodes[0]].Taints {
+		everywhere := !slices.ContainsFunc(p.nodes, func(id policy.NodeID) bool { return !slices.Contains(c.s.Nodes[id].Taints, t) })
+		if t.Owner == policy.ActorNone && everywhere && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: effects[t.Effect]})
+		}
+	}
+	return out
+}
+
+// effects are the names of taint effects.
+var effects = [...]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+
+// manifests returns the CapacityPools as they are written.
+func (c *capturer) manifests() []any {
+	out := make([]any, 0, len(c.pools))
+	for _, p := range c.pools {
+		m := &v1alpha1.CapacityPool{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
+			ObjectMeta: metav1.ObjectMeta{Name: c.names.pool(p.name)}, Spec: *p.manifest.Spec.DeepCopy(),
+		}
+		m.Annotations = c.allowed(p)
+		t := &m.Spec.Template
+		if t.Labels == nil && len(p.labels) > 0 {
+			t.Labels = map[string]string{}
+		}
+		maps.Copy(t.Labels, p.labels)
+		c.names.hide(&m.Spec)
+		out = append(out, m)
+		c.out.pools = append(c.out.pools, *m)
+	}
+	c.out.Pools = len(out)
+	return out
+}

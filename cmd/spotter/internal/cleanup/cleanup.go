@@ -1,0 +1,226 @@
+// Package cleanup is the command that takes back what a controller left in a cluster.
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/live"
+	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/live/limit"
+)
+
+// A cleanupCall is what the flags of cleanup say.
+type cleanupCall struct {
+	cluster    access.Cluster
+	namespace  string
+	deployment string
+	timeout    time.Duration
+	dryRun     bool
+}
+
+// Command returns the command cleanup.
+func Command(p *cli.Program) *cobra.Command {
+	f := cleanupCall{}
+	c := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Take away what a controller left on nodes, pods and jobs, before it is uninstalled",
+		Long: "cleanup makes nodes schedulable that Spotter cordoned, and removes its taints and\n" +
+			"annotations from nodes, node claims and pods; jobs that it suspended for a budget go\n" +
+			"on. What somebody else did stays: only what carries Spotter's mark is touched. Nodes,\n" +
+			"NodePools, definitions, memory and ledgers stay too. It may be run again.\n\n" +
+			"No controller may act meanwhile: with --deployment it is scaled to none first, without\n" +
+			"it must have been stopped.",
+		Example: "  spotter cleanup --namespace spotter --dry-run\n" +
+			"  spotter cleanup --namespace spotter --deployment spotter",
+		Args: cli.Arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.cluster.Kubeconfig, "kubeconfig", "", "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
+	flags.StringVar(&f.cluster.Context, "context", "", "use the context `NAME` of the kubeconfig")
+	flags.StringVar(&f.namespace, "namespace", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
+	flags.StringVar(&f.deployment, "deployment", "", "scale the Deployment `NAME` in the namespace to none first")
+	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "give up after `TIME`")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
+	return c
+}
+
+func run(ctx context.Context, p *cli.Program, f *cleanupCall) error {
+	if f.timeout <= 0 {
+		return cli.Invalid(fmt.Errorf("--timeout: %v is not positive", f.timeout), "give it as 3m")
+	}
+	if f.namespace == "" {
+		f.namespace = access.OwnNamespace()
+	}
+	cfg, err := f.cluster.Config(p.Version)
+	if err != nil {
+		return err
+	}
+	c, err := newCleaner(cfg, p.Stdout, f)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	if f.dryRun {
+		return c.undo(ctx)
+	}
+	if err := c.stop(ctx); err != nil {
+		return err
+	}
+	return c.undoAlone(ctx)
+}
+
+// A cleaner takes away what a controller left.
+type cleaner struct {
+	call   *cleanupCall
+	out    io.Writer
+	client client.Client
+	rest   *rest.Config
+}
+
+func newCleaner(cfg *rest.Config, out io.Writer, f *cleanupCall) (*cleaner, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	limiter, err := limit.New(limit.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	w, err := client.New(limiter.Wrap(cfg, false), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w", err)
+	}
+	return &cleaner{call: f, out: out, client: w, rest: cfg}, nil
+}
+
+// stop scales the Deployment to none. One that is gone is as good.
+func (c *cleaner) stop(ctx context.Context) error {
+	if c.call.deployment == "" {
+		return nil
+	}
+	clients, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return err
+	}
+	all := clients.AppsV1().Deployments(c.call.namespace)
+	scale, err := all.GetScale(ctx, c.call.deployment, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		fmt.Fprintf(c.out, "there is no Deployment %s/%s\n", c.call.namespace, c.call.deployment)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the scale of Deployment %s/%s: %w", c.call.namespace, c.call.deployment, err)
+	}
+	if scale.Spec.Replicas == 0 {
+		return nil
+	}
+	next := &autoscalingv1.Scale{ObjectMeta: scale.ObjectMeta}
+	if _, err := all.UpdateScale(ctx, c.call.deployment, next, metav1.UpdateOptions{FieldManager: cleanupOwner}); err != nil {
+		return fmt.Errorf("scaling Deployment %s/%s to none: %w", c.call.namespace, c.call.deployment, err)
+	}
+	fmt.Fprintf(c.out, "Deployment %s/%s is scaled to none\n", c.call.namespace, c.call.deployment)
+	return nil
+}
+
+// undoAlone undoes while it holds the lease, so that no controller acts meanwhile.
+func (c *cleaner) undoAlone(ctx context.Context) error {
+	var lease coordinationv1.Lease
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.call.namespace, Name: live.LeaseName}, &lease)
+	if apierrors.IsNotFound(err) {
+		fmt.Fprintf(c.out, "there is no lease %s/%s: no controller has led there\n", c.call.namespace, live.LeaseName)
+		return c.undo(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("reading lease %s/%s: %w", c.call.namespace, live.LeaseName, err)
+	}
+	led, err := c.lead(ctx, c.undo)
+	if led {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	holder := "somebody"
+	if lease.Spec.HolderIdentity != nil {
+		holder = *lease.Spec.HolderIdentity
+	}
+	return cli.Invalid(fmt.Errorf("%s still leads in namespace %s after %v: nothing was done", holder, c.call.namespace, c.call.timeout),
+		"stop the controller first, or name it by --deployment")
+}
+
+// lead waits for the lease and does work while it holds it. It returns whether it
+// ever held it.
+func (c *cleaner) lead(ctx context.Context, work func(context.Context) error) (led bool, err error) {
+	clients, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return false, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	klog.SetLogger(logr.Discard()) // the lease is told of here, in one sentence
+	d := live.DefaultConfig()
+	done := make(chan error, 1)
+	lock := &tellingLock{Interface: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: c.call.namespace, Name: live.LeaseName}, Client: clients.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: "cleanup_" + access.Identity()},
+	}}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: d.LeaseDuration, RenewDeadline: d.RenewDeadline, RetryPeriod: d.RetryPeriod, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { defer stop(); done <- work(ctx) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return false, err
+	}
+	elector.Run(ctx)
+	if !lock.held {
+		return false, nil
+	}
+	return true, <-done
+}
+
+// A tellingLock remembers whether it was ever held. Only one goroutine uses it.
+type tellingLock struct {
+	resourcelock.Interface
+	held bool
+}
+
+// Create makes the lease with us as its holder.
+func (l *tellingLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.wrote(l.Interface.Create(ctx, r))
+}
+
+// Update makes us its holder, or gives it up.
+func (l *tellingLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.wrote(l.Interface.Update(ctx, r))
+}
+
+func (l *tellingLock) wrote(err error) error {
+	l.held = l.held || err == nil
+	return err
+}

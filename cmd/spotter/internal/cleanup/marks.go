@@ -1,0 +1,215 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/live/asg"
+	"github.com/spotter-dev/spotter/live/budget"
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/karpenter"
+)
+
+// cleanupOwner is the manager of the fields that cleanup writes: the controller's own.
+const cleanupOwner = drain.FieldOwner
+
+// undo takes the marks of a controller off all objects, and says what it did. What
+// cannot be done is told in the end, after the rest.
+func (c *cleaner) undo(ctx context.Context) error {
+	var errs []error
+	marked := 0
+	for _, k := range []struct {
+		kind string
+		list client.ObjectList
+		take func(client.Object) []string
+	}{
+		{"node", &corev1.NodeList{}, takeNode},
+		{"NodeClaim", &karpv1.NodeClaimList{}, takeClaim},
+		{"pod", &corev1.PodList{}, takeCost},
+		{"job", &batchv1.JobList{}, takePause},
+	} {
+		n, err := c.undoAll(ctx, k.kind, k.list, k.take)
+		marked += n
+		errs = append(errs, err)
+	}
+	errs = append(errs, c.tellNarrowing(ctx))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("not all marks could be taken away; run it again: %w", err)
+	}
+	if marked == 0 {
+		fmt.Fprintln(c.out, "no object carries a mark of Spotter")
+	}
+	return nil
+}
+
+// undoAll takes the marks off all objects of a kind, and returns how many had any.
+// A kind that the cluster does not know has no objects.
+func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectList, take func(client.Object) []string) (int, error) {
+	if err := c.client.List(ctx, list); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("listing each %s: %w", kind, err)
+	}
+	all, err := meta.ExtractList(list)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	var errs []error
+	for _, o := range all {
+		o := o.(client.Object)
+		what, err := c.undoOne(ctx, o, take)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", kind, nameOf(o), err))
+		}
+		if len(what) > 0 {
+			n++
+			verb := "had"
+			if c.call.dryRun {
+				verb = "has"
+			}
+			fmt.Fprintf(c.out, "%s %s %s: %s\n", kind, nameOf(o), verb, strings.Join(what, ", "))
+		}
+	}
+	return n, errors.Join(errs...)
+}
+
+func nameOf(o client.Object) string {
+	return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+}
+
+// cleanupTries is how often an object is read again that somebody else wrote meanwhile.
+const cleanupTries = 5
+
+// undoOne takes the marks off one object as the API server has it, and returns which
+// there were. One that is gone has none.
+func (c *cleaner) undoOne(ctx context.Context, o client.Object, take func(client.Object) []string) ([]string, error) {
+	for try := 1; ; try++ {
+		changed := o.DeepCopyObject().(client.Object)
+		what := take(changed)
+		if len(what) == 0 || c.call.dryRun {
+			return what, nil
+		}
+		patch := client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})
+		err := c.client.Patch(ctx, changed, patch, client.FieldOwner(cleanupOwner))
+		switch {
+		case err == nil:
+			return what, nil
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case !apierrors.IsConflict(err) || try == cleanupTries:
+			return nil, err
+		}
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+	}
+}
+
+// takeNode takes off a node the marks of drains and of swaps. A cordon that carries no
+// mark of ours is somebody else's.
+func takeNode(o client.Object) []string {
+	n := o.(*corev1.Node)
+	var what []string
+	if _, ours := n.Annotations[drain.AnnotationCordon]; ours {
+		n.Spec.Unschedulable = false
+		delete(n.Annotations, drain.AnnotationCordon)
+		what = append(what, "a cordon")
+	}
+	if before := len(n.Spec.Taints); before > 0 {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == drain.TaintDraining })
+		if len(n.Spec.Taints) < before {
+			what = append(what, "the taint "+drain.TaintDraining)
+		}
+	}
+	what = append(what, takeAnnotation(n, drain.AnnotationDrain)...)
+	what = append(what, takeClaim(n)...)
+	return append(what, takeSwap(n)...)
+}
+
+// takeClaim takes off a NodeClaim what it says of the launch that it came from, which
+// Karpenter copies to its Node, and lets Karpenter act on it again.
+func takeClaim(o client.Object) []string {
+	what := takeProtection(o)
+	for _, key := range []string{karpenter.TokenAnnotation, karpenter.MarketsAnnotation, karpenter.ReplacesAnnotation} {
+		what = append(what, takeAnnotation(o, key)...)
+	}
+	return what
+}
+
+// takeSwap takes off a node the marks of a swap between groups. That the Cluster
+// Autoscaler leaves it alone stays where the user wants it.
+func takeSwap(n *corev1.Node) []string {
+	if n.Annotations[asg.AnnotationKept] != "" && n.Annotations[asg.ScaleDownDisabled] == "true" {
+		delete(n.Annotations, asg.ScaleDownDisabled)
+	}
+	return append(takeAnnotation(n, asg.AnnotationSwap), takeAnnotation(n, asg.AnnotationKept)...)
+}
+
+// takeProtection lets Karpenter act again on what we kept it from.
+func takeProtection(o client.Object) []string {
+	what := takeAnnotation(o, karpenter.ProtectedAnnotation)
+	if len(what) > 0 {
+		takeAnnotation(o, karpv1.DoNotDisruptAnnotationKey)
+	}
+	return what
+}
+
+// takeCost takes off a pod a deletion cost that nobody has changed since.
+func takeCost(o client.Object) []string {
+	a := o.GetAnnotations()
+	if cost, ours := a[drain.AnnotationCostOwner]; ours && cost == a[drain.AnnotationCost] {
+		takeAnnotation(o, drain.AnnotationCost)
+	}
+	return takeAnnotation(o, drain.AnnotationCostOwner)
+}
+
+// takePause lets a job go on that was suspended for a budget.
+func takePause(o client.Object) []string {
+	what := takeAnnotation(o, budget.PausedBy)
+	if j := o.(*batchv1.Job); len(what) > 0 && j.Spec.Suspend != nil && *j.Spec.Suspend {
+		goOn := false
+		j.Spec.Suspend = &goOn
+	}
+	return what
+}
+
+// takeAnnotation takes an annotation off, and returns its name if it was there.
+func takeAnnotation(o client.Object, key string) []string {
+	a := o.GetAnnotations()
+	if _, there := a[key]; !there {
+		return nil
+	}
+	delete(a, key)
+	o.SetAnnotations(a)
+	return []string{key}
+}
+
+// tellNarrowing names the NodePools that were left buying nothing while their markets
+// were being narrowed: what they bought before is not known any more.
+func (c *cleaner) tellNarrowing(ctx context.Context) error {
+	var pools karpv1.NodePoolList
+	if err := c.client.List(ctx, &pools); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("listing each NodePool: %w", err)
+	}
+	for i := range pools.Items {
+		if p := &pools.Items[i]; p.Annotations[karpenter.NarrowingAnnotation] != "" {
+			fmt.Fprintf(c.out, "NodePool %s buys nothing, since it was being changed: set its spec.limits as you want them\n", p.Name)
+		}
+	}
+	return nil
+}

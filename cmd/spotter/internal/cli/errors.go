@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The exit codes.
+const (
+	ExitOK      = 0
+	ExitFailed  = 1 // a gate or a check failed
+	ExitInvalid = 2 // the call or an input is wrong
+	ExitError   = 3 // it broke while running
+)
+
+// An InvalidError is a fault of the call or of an input.
+type InvalidError struct {
+	err error
+
+	// next says what the user can do about it.
+	next string
+}
+
+func (w *InvalidError) Error() string { return w.err.Error() }
+
+func (w *InvalidError) Unwrap() error { return w.err }
+
+// Invalid returns err as a fault of the call. One that knows better already what
+// to do stays as it is.
+func Invalid(err error, next string) error {
+	if inner := (*InvalidError)(nil); errors.As(err, &inner) {
+		return err
+	}
+	return &InvalidError{err, next}
+}
+
+// ErrGate means that everything ran and a gate was not met.
+var ErrGate = errors.New("a gate was not met")
+
+// ErrCheck means that everything ran and a check failed.
+var ErrCheck = errors.New("a check failed")
+
+// Report writes err for a person and returns the exit code that it means.
+func Report(w io.Writer, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	fmt.Fprintf(w, "spotter: %v\n", err)
+	var call *InvalidError
+	var ended *StoppedError
+	switch {
+	case errors.Is(err, ErrGate), errors.Is(err, ErrCheck):
+		return ExitFailed
+	case errors.As(err, &call):
+		fmt.Fprintf(w, "%s\n", call.next)
+		return ExitInvalid
+	case errors.As(err, &ended):
+		fmt.Fprintf(w, "%s\n", ended.Next)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(w, "it was interrupted and wrote nothing; run it again")
+	default:
+		fmt.Fprintln(w, "this is a fault of the program or of the machine: repeat the same command, and report it with this output if it comes again")
+	}
+	return ExitError
+}
+
+// A StoppedError is work that ended early. Next says what became of it and how it goes on.
+type StoppedError struct {
+	Err  error
+	Next string
+}
+
+func (b *StoppedError) Error() string { return b.Err.Error() }
+
+func (b *StoppedError) Unwrap() error { return b.Err }

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// ReplaceFile writes path by f. A file is there complete or not at all, and
+// what was there before stays until it is. A device, a pipe or a link to one
+// is written to and never replaced.
+func ReplaceFile(path string, f func(io.Writer) error) error {
+	if IsDevice(path) {
+		return writeThrough(path, f)
+	}
+	path, mode := existing(path)
+	t, err := temporary(path)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(t, 1<<16)
+	err = f(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = t.Chmod(mode)
+	}
+	if err = errors.Join(err, t.Close()); err == nil {
+		err = os.Rename(t.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(t.Name()))
+	}
+	return nil
+}
+
+// IsDevice reports whether path leads to something that is no file of its own:
+// a device, a pipe, or what /dev/stdout stands for, even where a shell sends
+// that to a file.
+func IsDevice(path string) bool {
+	if whole, err := filepath.Abs(path); err == nil {
+		for _, folder := range []string{"/dev/", "/proc/"} {
+			if strings.HasPrefix(whole, folder) && !strings.HasPrefix(whole, "/dev/shm/") {
+				return true
+			}
+		}
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+func writeThrough(path string, f func(io.Writer) error) error {
+	t, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(t, 1<<16)
+	if err = f(b); err == nil {
+		err = b.Flush()
+	}
+	return errors.Join(err, t.Close())
+}
+
+// existing follows links, so that the file behind one is replaced and not the
+// link, and returns the mode that the file has or shall get.
+func existing(path string) (string, fs.FileMode) {
+	if behind, err := filepath.EvalSymlinks(path); err == nil {
+		path = behind
+	}
+	if info, err := os.Stat(path); err == nil {
+		return path, info.Mode().Perm()
+	}
+	return path, 0o644
+}
+
+// temporary makes the file that becomes path. Errors speak of path, which the
+// user gave, and not of a name that nobody knows.
+func temporary(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	t, err := os.CreateTemp(filepath.Dir(path), ".spotter-*")
+	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
+		return nil, &fs.PathError{Op: "write", Path: path, Err: inner.Err}
+	}
+	return t, err
+}
+
+// CheckWritable reports early that path cannot be written, before minutes are
+// spent on what should go there.
+func CheckWritable(path string) error {
+	if IsDevice(path) {
+		info, err := os.Stat(path)
+		if err == nil && info.IsDir() {
+			return fmt.Errorf("%s is a folder", path)
+		}
+		return err
+	}
+	path, _ = existing(path)
+	t, err := temporary(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.Close(), os.Remove(t.Name()))
+}
+
+// Output writes by f to path, or to the terminal when path is empty.
+func (p *Program) Output(path string, f func(io.Writer) error) error {
+	if path != "" {
+		return ReplaceFile(path, f)
+	}
+	b := bufio.NewWriter(p.Stdout)
+	if err := f(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// SameFile reports whether two paths lead to one file.
+func SameFile(a, b string) bool {
+	a, _ = existing(a)
+	b, _ = existing(b)
+	x, errX := filepath.Abs(a)
+	y, errY := filepath.Abs(b)
+	return errX == nil && errY == nil && x == y
+}
+
+// Width returns the width of the terminal that a report to out goes to, 0 when it
+// goes elsewhere.
+func (p *Program) Width(out string) int {
+	if f, ok := p.Stdout.(*os.File); ok && out == "" {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return w
+		}
+	}
+	return 0
+}
+
+// Warn prints each warning once.
+func (p *Program) Warn(warned map[string]bool, warnings []string) {
+	for _, text := range warnings {
+		if !warned[text] {
+			warned[text] = true
+			fmt.Fprintf(p.Stderr, "warning: %s\n", text)
+		}
+	}
+}

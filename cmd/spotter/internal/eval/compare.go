@@ -1,0 +1,345 @@
+package eval
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
+)
+
+const (
+	// versionWait is how long another build may take to say its version.
+	versionWait = time.Minute
+
+	// stopWait is how long it may take to end when it is asked to.
+	stopWait = 10 * time.Second
+
+	// toldMax is how much of what it writes to its standard error is kept, in
+	// bytes: the end of it, where the reason stands.
+	toldMax = 4 << 10
+
+	// versionMax bounds, in bytes, what is read of its version.
+	versionMax = 4 << 10
+)
+
+// unknownVersion is that of a build to which the linker gave none.
+const unknownVersion = "unknown"
+
+const otherAdvice = "give --compare the path of another build of spotter, as the one of the base branch"
+
+const filesAdvice = "give --compare-scenarios a folder with the files to compare with, as `git worktree add ../base main` makes one"
+
+// An otherBuild is another build of this program, or this one in another
+// folder, run as a process. All that is
+// asked of it is `spotter version` and `spotter eval --format json`, whose
+// schema docs/eval-schema.md describes.
+type otherBuild struct {
+	path, version string
+
+	// own is the version of this program.
+	own string
+
+	// name says to the user what is being compared with.
+	name string
+
+	// dir is the folder from which it reads files, empty for the one of this
+	// call.
+	dir string
+
+	// flags are those of this call that choose what is run.
+	flags []string
+
+	// say tells the user what is being done.
+	say func(format string, args ...any)
+}
+
+// openOther finds out what the program at path is.
+func openOther(ctx context.Context, path, own string) (*otherBuild, error) {
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("--compare: %w", err), otherAdvice)
+	}
+	if found, err = filepath.Abs(found); err != nil { // it may be run in another folder
+		return nil, cli.Invalid(fmt.Errorf("--compare: %w", err), otherAdvice)
+	}
+	short, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	o := &otherBuild{path: found, own: own}
+	var out []byte
+	told, err := o.call(short, []string{"version"}, func(r io.Reader) (err error) {
+		out, err = io.ReadAll(io.LimitReader(r, versionMax))
+		if err == nil && len(out) == versionMax {
+			err = errors.New("it writes more than a version")
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("asking %s for its version: stopped: %w", path, ctx.Err())
+	}
+	fields := strings.Fields(string(out))
+	if err != nil || len(fields) < 2 || fields[0] != "spotter" {
+		why := fmt.Sprintf("`%s version` says %s", path, strconv.Quote(firstOf(string(out))))
+		if err != nil {
+			why = fmt.Sprintf("`%s version`: %v%s", path, err, because(told))
+		}
+		return nil, cli.Invalid(fmt.Errorf("--compare: %s is no spotter: %s", path, why), otherAdvice)
+	}
+	o.version, o.name = fields[1], "spotter "+fields[1]
+	return o, o.checkSchema(ctx)
+}
+
+// checkSchema asks the other build for one small report, so that one which cannot
+// be read is refused before anything is run. What else is wrong with it shows in
+// [otherBuild.Runs].
+func (o *otherBuild) checkSchema(ctx context.Context) error {
+	args := []string{"eval", "tiny", "--policies", eval.OnDemand, "--baseline", eval.OnDemand, "--seeds", "1", "--format", "json"}
+	_, err := o.call(ctx, args, func(r io.Reader) error {
+		_, err := format.ReadRuns(r)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("asking %s for a report: stopped: %w", o.path, ctx.Err())
+	case errors.Is(err, format.ErrSchema):
+		return cli.Invalid(fmt.Errorf("--compare: %s cannot be compared with this one, spotter %s: %w", o.name, o.own, err),
+			"give --compare a build that writes the schema_version of this one")
+	}
+	return nil
+}
+
+// Runs asks the other build for its runs. It implements [eval.Other].
+func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]eval.OtherRun, error) {
+	args := append([]string{"eval"}, o.flags...)
+	args = append(args, "--policies", strings.Join(policies, ","), "--seeds", fmt.Sprintf("%d-%d", seeds[0], seeds[len(seeds)-1]),
+		"--format", "json", "--", scenario)
+	o.say("comparing with %s: %s, seeds %d to %d", o.name, scenario, seeds[0], seeds[len(seeds)-1])
+	var runs []eval.OtherRun
+	told, err := o.call(ctx, args, func(r io.Reader) (err error) {
+		runs, err = format.ReadRuns(r)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("comparing with %s: stopped: %w", o.path, ctx.Err())
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == cli.ExitInvalid:
+		return nil, fmt.Errorf("%w: %s", eval.ErrRefused, reason(told))
+	case errors.As(err, &exit) && exit.ExitCode() == cli.ExitError && len(runs) > 0:
+		return runs, nil // some of them broke, and each says so
+	case err != nil:
+		return nil, fmt.Errorf("comparing with %s: `%s`: %w%s", o.path, cli.Shell(append([]string{o.path}, args...)), err, because(told))
+	}
+	return runs, nil
+}
+
+// call runs the program and lets read have its standard output. It returns the
+// end of its standard error. Where the output ends too early, what the process
+// says of itself goes before what reading it came to.
+func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reader) error) (told string, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c := exec.CommandContext(ctx, o.path, args...)
+	c.Dir = o.dir
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = stopWait
+	var stderr tail
+	c.Stderr = &stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := c.Start(); err != nil {
+		return "", err
+	}
+	readErr := read(out)
+	if readErr == nil {
+		_, readErr = io.Copy(io.Discard, out)
+	}
+	if ended := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF); readErr != nil && !ended {
+		stop()
+		_ = c.Wait() // it was stopped: what it ends with says nothing
+		return stderr.String(), readErr
+	}
+	if err := c.Wait(); err != nil {
+		return stderr.String(), err
+	}
+	return stderr.String(), readErr
+}
+
+// because puts what a process told into an error, nothing if it told nothing.
+func because(told string) string {
+	if r := reason(told); r != "" {
+		return ": " + r
+	}
+	return ""
+}
+
+// reason returns the line of told that says what went wrong: the first with the
+// program's name before it, else the last.
+func reason(told string) string {
+	lines := strings.Split(strings.TrimSpace(told), "\n")
+	for _, l := range lines {
+		if text, ok := strings.CutPrefix(l, "spotter: "); ok {
+			return text
+		}
+	}
+	return lines[len(lines)-1]
+}
+
+func firstOf(s string) string {
+	first, _, _ := strings.Cut(s, "\n")
+	return first
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.b = append(t.b, b...)
+	if len(t.b) > toldMax {
+		t.b = t.b[len(t.b)-toldMax:]
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string { return string(t.b) }
+
+// openCompare opens what --compare and --compare-scenarios name, nil without
+// them.
+func openCompare(ctx context.Context, p *cli.Program, f *evalFlags, args []string) (*otherBuild, error) {
+	if err := f.checkFiles(args); err != nil {
+		return nil, err
+	}
+	var o *otherBuild
+	var err error
+	switch {
+	case f.compare != "":
+		if o, err = openOther(ctx, f.compare, p.Version); err != nil {
+			return nil, err
+		}
+	case f.Flags.Changed("compare"):
+		return nil, cli.Invalid(errors.New("--compare: it names no program"), otherAdvice)
+	case f.files != "":
+		path, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("finding this program to run it in %s: %w", f.files, err)
+		}
+		o = &otherBuild{path: path, name: "the files in " + f.files}
+	default:
+		return nil, nil
+	}
+	o.dir = f.files
+	o.say = func(format string, args ...any) { fmt.Fprintf(p.Stderr, format+"\n", args...) }
+	for _, name := range []string{"trace", "from", "intensity", "truth", "windows", "every"} {
+		fl := f.Flags.Lookup(name)
+		if !fl.Changed {
+			continue
+		}
+		value := fl.Value.String()
+		if name == "trace" && o.dir != "" && value != "" && !strings.HasPrefix(value, "embedded:") {
+			// Prices named by the call are those of both sides.
+			if value, err = filepath.Abs(value); err != nil {
+				return nil, cli.Invalid(fmt.Errorf("--trace: %w", err), "give the path of a trace")
+			}
+		}
+		o.flags = append(o.flags, "--"+name, value)
+	}
+	// The other is asked for runs alone, and every build has this policy.
+	o.flags = append(o.flags, "--baseline", eval.OnDemand)
+	return o, nil
+}
+
+// checkFiles reports whether the scenarios args can be looked for in the folder
+// of --compare-scenarios.
+func (f *evalFlags) checkFiles(args []string) error {
+	if f.files == "" {
+		if f.Flags.Changed("compare-scenarios") {
+			return cli.Invalid(errors.New("--compare-scenarios: it names no folder"), filesAdvice)
+		}
+		return nil
+	}
+	switch about, err := os.Stat(f.files); {
+	case err != nil:
+		return cli.Invalid(fmt.Errorf("--compare-scenarios: %w", err), filesAdvice)
+	case !about.IsDir():
+		return cli.Invalid(fmt.Errorf("--compare-scenarios: %s is no folder", f.files), filesAdvice)
+	}
+	for _, a := range args {
+		if !filepath.IsLocal(a) {
+			return cli.Invalid(fmt.Errorf("--compare-scenarios: %s is not below this folder, so there is none of the same path in %s", a, f.files),
+				"run eval in the folder that holds the scenarios, and name them from there")
+		}
+	}
+	return nil
+}
+
+// compare puts the difference to the other side into report.
+func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config, report *eval.Report, runner eval.Runner) error {
+	if o == nil {
+		return nil
+	}
+	a := eval.Against{Other: o, Program: f.compare, Version: o.version, Files: f.files}
+	if f.files != "" {
+		// What a manifest says changes policies too that nobody asks about.
+		a.Judged = cfg.Policies
+	}
+	return report.Compare(ctx, a, runner)
+}
+
+// seedsOf returns the seeds of a call. A number of them begins at 1, or where a
+// text says, such as the commit that a change is compared with: nobody can
+// choose what a change is tried on, and every try of it has the same.
+func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
+	seeds, err := input.ParseSeeds(f.seeds)
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
+	}
+	from := f.seedsFrom
+	if f.Flags.Changed("seeds-from") && from == "" {
+		return nil, cli.Invalid(errors.New("--seeds-from: it is empty"), "give the commit that the change is compared with")
+	}
+	if strings.Contains(f.seeds, "-") {
+		if from != "" {
+			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s says already where they begin", f.seeds), "give --seeds a number of seeds")
+		}
+		return seeds, nil
+	}
+	if from == "" && o != nil && o.version != unknownVersion {
+		from = o.version
+	}
+	if from == "" {
+		return seeds, nil
+	}
+	first := FirstSeed(from)
+	for i := range seeds {
+		seeds[i] = first + uint64(i)
+	}
+	return seeds, nil
+}
+
+// seedsFirstMax is the greatest number at which seeds of a text begin: nine
+// digits can be read and typed.
+const seedsFirstMax = 999_999_999
+
+// FirstSeed returns where the seeds of a text begin.
+func FirstSeed(text string) uint64 {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	n := uint64(0)
+	for _, b := range sum[:7] {
+		n = n<<8 | uint64(b)
+	}
+	return 1 + n%seedsFirstMax
+}

@@ -1,0 +1,250 @@
+// Package eval is the command that compares policies: its flags, what they ask for, and where the
+// comparison goes. The comparison itself is made elsewhere.
+package eval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	input.MarketFlags
+	policies, baseline, seeds string
+	windows                   string
+	every                     time.Duration
+	format                    string
+	out                       []string
+	compare, files, seedsFrom string
+	report                    string
+	gates                     []string
+	discount1y, discount3y    float64
+	stress                    bool
+}
+
+// Command returns the command eval.
+func Command(p *cli.Program) *cobra.Command {
+	var f evalFlags
+	d := eval.DefaultConfig()
+	c := &cobra.Command{
+		Use:   "eval [SCENARIO…]",
+		Short: "Compare policies by net savings and outages over windows and seeds",
+		Long: "eval runs every policy over every window of every scenario under the same\n" +
+			"weather, once per seed, and compares what they save and what outages they cost.\n\n" +
+			"A SCENARIO is an embedded name (see `spotter scenario list`) or a file; without\n" +
+			"one it is " + input.DefaultScenario + ", and all means every embedded one but those for measuring\n" +
+			"speed. Windows lie back to back from --from, each as long as the scenario; all of\n" +
+			"them, or those from number A to number B, lie over a trace after its first week.\n" +
+			"A policy is written NAME[:key=value…]; all means every policy that has a name, and\n" +
+			"key=A..B/STEP one for each step. The policies on-demand and the baseline are\n" +
+			"always run. The policy manifest is what the pools' manifests name.\n\n" +
+			"On a terminal it shows how far it is and what is finished comes to. Ctrl-C, or\n" +
+			"SIGTERM, ends it: what is finished is written, marked as incomplete, and no gate\n" +
+			"passes. A second one ends it at once.\n\n" +
+			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke or\n" +
+			"was stopped.",
+		Example: "  spotter eval\n" +
+			"  spotter eval web-week batch-night --policies static:share=0.7,spotvortex --seeds 50\n" +
+			"  spotter eval web-week --trace prices --from 2023-03-01 --windows 8\n" +
+			"  spotter eval web-week batch-night --trace prices --windows 26-45 --every 168h --seeds 1001-1020\n" +
+			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +
+			"  spotter eval web-week --policies portfolio --compare ./spotter-base --out - --out results.json --out junit.xml\n" +
+			"  spotter eval web-week gpu-training --stress\n" +
+			"  spotter eval worlds/shop.yaml --compare-scenarios ../base --seeds-from 41405d6\n" +
+			"  spotter eval web-week --policies static --baseline spotvortex --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
+		ValidArgsFunction: input.CompleteScenarios,
+		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args) },
+	}
+	flags := c.Flags()
+	f.Register(flags)
+	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
+	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
+	flags.StringVar(&f.seeds, "seeds", "20", "seeds of the weather, `N|A-B`: N means 1…N")
+	flags.StringVar(&f.windows, "windows", "1", "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B")
+	flags.DurationVar(&f.every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
+	flags.StringVar(&f.format, "format", string(format.Table), "output `F`: "+formatList())
+	flags.StringArrayVar(&f.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
+	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
+	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
+	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
+	flags.StringVar(&f.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
+	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
+	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (%d seeds unless --seeds says)", eval.StressSeeds))
+	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
+	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
+	cli.Complete(c, "policies", registry.Names())
+	cli.Complete(c, "baseline", registry.Names())
+	cli.Complete(c, "format", strings.Split(formatList(), ", "))
+	return c
+}
+
+func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
+	if f.stress {
+		if err := f.checkStress(); err != nil {
+			return err
+		}
+	}
+	report, stress, targets, err := compareAll(ctx, p, f, args)
+	if err != nil {
+		return refused(err)
+	}
+	if stress != nil {
+		stressed := func(w io.Writer, f format.Format, width int) error { return format.WriteStress(w, stress, f, width) }
+		if err := write(p, stressed, targets); err != nil {
+			return err
+		}
+		return stressVerdict(p, stress)
+	}
+	compared := func(w io.Writer, f format.Format, width int) error { return format.Write(w, report, f, width) }
+	if err := write(p, compared, targets); err != nil {
+		return err
+	}
+	if err := writeReport(p, f, report); err != nil {
+		return err
+	}
+	return verdict(p, report)
+}
+
+// refused returns err of a comparison, as a fault of the call where it is one.
+func refused(err error) error {
+	if errors.Is(err, eval.ErrConfig) {
+		return cli.Invalid(err, "run `spotter eval --help`")
+	}
+	return err
+}
+
+// compareAll does what f asks for and returns what is to be written, and where: a
+// report, or where every truth is asked for a stress. It shows on a terminal how far
+// it is.
+func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string) (*eval.Report, *eval.Stress, []target, error) {
+	fail := func(err error) (*eval.Report, *eval.Stress, []target, error) { return nil, nil, nil, err }
+	shown := progress.Show(ctx, p, "loading scenarios and traces")
+	defer func() { shown.Close(p) }()
+	other, err := openCompare(ctx, p, f, args)
+	if err != nil {
+		return fail(err)
+	}
+	cfg, err := evalConfig(ctx, p, f, other, args)
+	if err != nil {
+		return fail(err)
+	}
+	targets, err := f.targets()
+	if err == nil {
+		err = checkTargets(targets)
+	}
+	if err == nil {
+		err = f.checkReport()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	shown.Enter("preparing")
+	r := runner.New()
+	if err := skip(p, r, cfg); err != nil {
+		return fail(err)
+	}
+	if err := r.Prepare(ctx, cfg); err != nil {
+		return fail(err)
+	}
+	cfg.Progress = func(g eval.Progress) { shown.Send(g) }
+	if f.stress {
+		stress, err := eval.RunStress(ctx, *cfg, r.Run)
+		p.Warn(map[string]bool{}, r.Unanswered())
+		return nil, stress, targets, err
+	}
+	report, err := eval.Run(ctx, *cfg, f.runner(r))
+	if err != nil {
+		return fail(err)
+	}
+	p.Warn(map[string]bool{}, r.Unanswered())
+	shown.Enter("comparing and summing up")
+	return report, nil, targets, compare(ctx, f, other, cfg, report, r.Run)
+}
+
+// verdict returns what the report means for the exit code.
+func verdict(p *cli.Program, report *eval.Report) error {
+	if report.Stopped {
+		return &cli.StoppedError{Err: errors.New(format.Incomplete(report)), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+	}
+	if n := report.Missing(); n > 0 {
+		var first *eval.RunRow
+		for i := range report.Runs {
+			if first = &report.Runs[i]; first.Err != nil {
+				break
+			}
+		}
+		// The text alone: whatever broke, by now it is not the call.
+		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job), first.Err.Error())
+	}
+	failed := 0
+	for _, g := range report.Gates {
+		if !g.Pass {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%w: %d of %d failed, the report shows which", cli.ErrGate, failed, len(report.Gates))
+	}
+	if c := report.Comparison; c != nil && c.Outcome == eval.Worse {
+		return fmt.Errorf("%w: worse than %s: %s", cli.ErrGate, c.Other, format.Headline(c))
+	}
+	return nil
+}
+
+// evalConfig turns flags into what is compared. It reads scenarios and traces.
+func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
+	cfg := eval.DefaultConfig()
+	cfg.Version, cfg.Invocation = p.Version, p.Invocation()
+	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
+	var err error
+	if cfg.Seeds, err = f.seedsOf(other); err != nil {
+		return nil, err
+	}
+	for _, d := range []struct {
+		flag  string
+		share float64
+	}{{"--discount-1y", f.discount1y}, {"--discount-3y", f.discount3y}} {
+		if !(d.share >= 0 && d.share < 1) {
+			return nil, cli.Invalid(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29 % off")
+		}
+	}
+	for _, text := range f.gates {
+		g, err := eval.ParseGate(text)
+		if err != nil {
+			return nil, cli.Invalid(fmt.Errorf("--gate: %w", err), "write a gate as in --gate 'static:net_savings_pct.median >= 20'")
+		}
+		cfg.Gates = append(cfg.Gates, g)
+	}
+	if cfg.Cases, err = cases(ctx, p, f, args); err != nil {
+		return nil, err
+	}
+	cfg.Baseline = cmp.Or(f.baseline, eval.BaselineOf(cfg.Cases))
+	switch {
+	case f.policies != "":
+		if cfg.Policies, err = input.ParsePolicies(f.policies); err != nil {
+			return nil, cli.Invalid(fmt.Errorf("--policies: %w", err), input.PolicyAdvice)
+		}
+	case f.files != "":
+		cfg.Policies = []string{registry.Manifest}
+	case slices.ContainsFunc(cfg.Cases, func(k eval.Case) bool { return len(input.Manifests(k.Bound)) > 0 }):
+		cfg.Policies = append(cfg.Policies, registry.Manifest)
+	}
+	cfg.Command = f.Command
+	return &cfg, nil
+}

@@ -1,0 +1,114 @@
+package eval
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/eval/format"
+)
+
+// terminal is the file name that stands for standard output.
+const terminal = "-"
+
+// extensions are the formats of files that do not say theirs. The format table
+// is text.
+var extensions = map[string]format.Format{
+	".json": format.JSON, ".md": format.Markdown, ".markdown": format.Markdown, ".csv": format.CSV, ".xml": format.JUnit,
+	".sarif": format.SARIF, ".txt": format.Table,
+}
+
+// A target is a file that a report goes to, and the format in which.
+type target struct {
+	path   string // "" for standard output
+	format format.Format
+}
+
+// targets returns where the report goes: what each --out names, and standard
+// output where there is none.
+//
+// The format of a file is that which stands before it, as in junit=out.txt;
+// else the one of --format where it was given; else that of its extension;
+// else a table.
+func (f *evalFlags) targets() ([]target, error) {
+	given := f.Flags.Changed("format")
+	if !slices.Contains(format.Formats(), format.Format(f.format)) {
+		return nil, cli.Invalid(fmt.Errorf("--format: %q is unknown", f.format), "give one of "+formatList())
+	}
+	if len(f.out) == 0 {
+		return []target{{format: format.Format(f.format)}}, nil
+	}
+	var out []target
+	for _, text := range f.out {
+		t := target{text, format.Format(f.format)}
+		before, after, named := strings.Cut(text, "=")
+		switch ext, known := extensions[strings.ToLower(filepath.Ext(text))]; {
+		case named && slices.Contains(format.Formats(), format.Format(before)):
+			t = target{after, format.Format(before)}
+		case named && !strings.ContainsAny(before, "./"):
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: format %q is unknown", text, before), "give one of "+formatList()+", or ./"+text+" for a file of that name")
+		case !given && known:
+			t.format = ext
+		}
+		if t.path == "" {
+			return nil, cli.Invalid(fmt.Errorf("--out: %q names no file", text), "give FILE, FORMAT=FILE, or - for the terminal")
+		}
+		if t.path == terminal {
+			t.path = ""
+		}
+		if slices.ContainsFunc(out, func(o target) bool { return o.path == t.path }) {
+			return nil, cli.Invalid(fmt.Errorf("--out: %s is named twice", text), "give each output a file of its own")
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func formatList() string { return formatNames(format.Formats()) }
+
+// formatNames lists formats for a sentence.
+func formatNames(formats []format.Format) string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkTargets reports early what cannot be written.
+func checkTargets(targets []target) error {
+	for _, t := range targets {
+		if t.path == "" {
+			continue
+		}
+		if err := cli.CheckWritable(t.path); err != nil {
+			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+		}
+	}
+	return nil
+}
+
+// write writes what in writes in each format to every target.
+func write(p *cli.Program, in func(io.Writer, format.Format, int) error, targets []target) error {
+	for _, t := range targets {
+		err := p.Output(t.path, func(w io.Writer) error { return in(w, t.format, p.Width(t.path)) })
+		if err != nil {
+			return err
+		}
+		if t.path != "" {
+			fmt.Fprintf(p.Stderr, "report written to %s\n", t.path)
+		}
+	}
+	return nil
+}
+
+// writes reports whether one of the targets is the file at path.
+func (f *evalFlags) writes(path string) bool {
+	targets, err := f.targets()
+	return err == nil && slices.ContainsFunc(targets, func(t target) bool {
+		return t.path != "" && cli.SameFile(path, t.path) && !cli.IsDevice(t.path)
+	})
+}

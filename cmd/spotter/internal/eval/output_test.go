@@ -1,0 +1,39 @@
+package eval
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestTargets: where each output goes and in which format.
+func TestTargets(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "table>"},
+		{"--format json", "json>"},
+		{"--out a.json", "json>a.json"},
+		{"--out a.out", "table>a.out"},
+		{"--format markdown --out a.json", "markdown>a.json"}, // who names it means it
+		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt"},
+		{"--out github=- --out junit=x.json", "github> junit>x.json"},
+		{"--out ./a=b.json", "json>./a=b.json"},
+		{"--format csv --out - --out json=x", "csv> json>x"},
+	} {
+		var f evalFlags
+		f.Flags = pflag.NewFlagSet("eval", pflag.ContinueOnError)
+		f.Flags.StringVar(&f.format, "format", "table", "")
+		f.Flags.StringArrayVar(&f.out, "out", nil, "")
+		if err := f.Flags.Parse(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.targets()
+		var texts []string
+		for _, x := range got {
+			texts = append(texts, string(x.format)+">"+x.path)
+		}
+		if text := strings.Join(texts, " "); err != nil || text != c.want {
+			t.Errorf("%s: %s, %v, want %s", c.args, text, err, c.want)
+		}
+	}
+}

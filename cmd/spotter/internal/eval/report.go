@@ -1,0 +1,67 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/report"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// checkReport refuses, before anything is run, a path that the HTML report
+// cannot be written to.
+func (f *evalFlags) checkReport() error {
+	const advice = "give a file in a folder that is there and can be written, as --report out.html"
+	if f.report == "" {
+		if f.given("report") {
+			return cli.Invalid(fmt.Errorf("--report: %q names no file", f.report), advice)
+		}
+		return nil
+	}
+	if f.report == terminal {
+		return cli.Invalid(errors.New("--report: a page for a browser is no text for the terminal"), advice)
+	}
+	if err := cli.CheckWritable(f.report); err != nil {
+		return cli.Invalid(fmt.Errorf("--report: %w", err), advice)
+	}
+	if f.writes(f.report) {
+		return cli.Invalid(fmt.Errorf("--report: %s is the file of --out as well", f.report), "give each a file of its own")
+	}
+	return nil
+}
+
+// given reports whether the user wrote the flag called name.
+func (f *evalFlags) given(name string) bool { return f.Flags.Changed(name) }
+
+// runner returns how runs are done: sampled over time when the HTML report,
+// which draws that, is asked for.
+func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
+	if f.report == "" {
+		return r.Run
+	}
+	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		cfg, err := r.Config(j)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Sample = report.SampleEvery(j.Bound.Duration)
+		return r.Simulate(ctx, j, cfg)
+	}
+}
+
+// writeReport writes the HTML report where one is asked for.
+func writeReport(p *cli.Program, f *evalFlags, r *eval.Report) error {
+	if f.report == "" {
+		return nil
+	}
+	if err := cli.ReplaceFile(f.report, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	fmt.Fprintf(p.Stderr, "report for a browser written to %s\n", f.report)
+	return nil
+}

@@ -1,0 +1,58 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
+)
+
+// checkStress refuses what a stress has not, and sets how many seeds it has where
+// the user says nothing.
+func (f *evalFlags) checkStress() error {
+	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
+		if f.given(name) {
+			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
+		}
+	}
+	targets, err := f.targets()
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if !slices.Contains(format.StressFormats(), t.format) {
+			return cli.Invalid(fmt.Errorf("--stress: it has no format %q", t.format), "give one of "+formatNames(format.StressFormats()))
+		}
+	}
+	if !f.given("seeds") {
+		f.seeds = strconv.Itoa(eval.StressSeeds)
+	}
+	return nil
+}
+
+// stressVerdict returns what the stress means for the exit code: a gate has to hold
+// under every truth, and a run that broke is worse than a gate that did not.
+func stressVerdict(p *cli.Program, s *eval.Stress) error {
+	if s.Stopped {
+		return &cli.StoppedError{Err: errors.New("stopped before every truth was compared"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+	}
+	var gate error
+	for i, r := range s.Reports {
+		err := verdict(p, r)
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("under truth %v: %w", s.Truths[i], err)
+		if !errors.Is(err, cli.ErrGate) {
+			return err
+		}
+		if gate == nil {
+			gate = err
+		}
+	}
+	return gate
+}

@@ -1,0 +1,90 @@
+// Package explain is the command that says why something was decided.
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy/record"
+)
+
+// explainFlags are the flags of explain.
+type explainFlags struct {
+	run, at string
+	query   record.Query
+}
+
+// Command returns the command explain.
+func Command(p *cli.Program) *cobra.Command {
+	var f explainFlags
+	c := &cobra.Command{
+		Use:   "explain --run DIR (--at TIME|--step N)",
+		Short: "Say why something was done at a time, or why nothing was",
+		Long: "explain reads a recording, of sim --record or of a cluster, and says of one\n" +
+			"decision what was known, what was decided, the reason in words, the dollars on\n" +
+			"both sides and what came second; and where nothing was done, what speaks for it.\n" +
+			"With --node or --pool it is about that one, else about the whole plan.",
+		Example: "  spotter explain --run steps --step 200\n" +
+			"  spotter explain --run steps --at 2026-01-03T14:00:00Z --pool general\n" +
+			"  spotter explain --run steps --at 2026-01-03 --node general-17",
+		Args: cli.Arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("step") && f.query.Number < 1 {
+				return cli.Invalid(fmt.Errorf("--step: %d is not above 0", f.query.Number), "steps count from 1")
+			}
+			return run(p, &f)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.run, "run", "", "the recording: the folder `DIR` that --record wrote")
+	flags.StringVar(&f.at, "at", "", "the decision in force at `TIME`, as 2026-01-03 or RFC 3339")
+	flags.Int64Var(&f.query.Number, "step", 0, "the decision of number `N`, from 1")
+	flags.StringVar(&f.query.Node, "node", "", "about the node called `NAME`")
+	flags.StringVar(&f.query.Pool, "pool", "", "about the pool called `NAME`")
+	return c
+}
+
+func run(p *cli.Program, f *explainFlags) error {
+	const next = "run `spotter explain --help`"
+	switch {
+	case f.run == "":
+		return cli.Invalid(errors.New("--run is missing"), next)
+	case (f.at == "") == (f.query.Number == 0):
+		return cli.Invalid(errors.New("exactly one of --at and --step is needed"), next)
+	case f.query.Node != "" && f.query.Pool != "":
+		return cli.Invalid(errors.New("--node and --pool exclude each other"), next)
+	}
+	if f.at != "" {
+		at, err := input.ParseTime(f.at)
+		if err != nil {
+			return cli.Invalid(fmt.Errorf("--at: %w", err), "give a date as 2026-01-03 or a time as 2026-01-03T14:00:00Z")
+		}
+		f.query.At = at
+	}
+	r, err := input.OpenRecording(p, f.run)
+	if err != nil {
+		return err
+	}
+	text, meta, err := r.Explain(f.query)
+	switch {
+	case errors.Is(err, record.ErrNoSuch):
+		return cli.Invalid(err, "the whole plan of a step, without --node and --pool, names what it is about")
+	case errors.Is(err, record.ErrNoStep):
+		return cli.Invalid(err, "choose another --step or --at")
+	case err != nil:
+		return input.RecordingError(err)
+	}
+	if text := bundles.Mismatch(meta, meta.Bundle); text != "" {
+		fmt.Fprintf(p.Stderr, "warning: %s\n", text)
+	}
+	return p.Output("", func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}

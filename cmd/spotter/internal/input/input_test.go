@@ -1,0 +1,104 @@
+package input
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+func TestParseSeeds(t *testing.T) {
+	for s, want := range map[string][]uint64{
+		"3": {1, 2, 3}, "1": {1}, "5-7": {5, 6, 7}, "9-9": {9},
+		"18446744073709551614-18446744073709551615": {math.MaxUint64 - 1, math.MaxUint64},
+	} {
+		if got, err := ParseSeeds(s); err != nil || !slices.Equal(got, want) {
+			t.Errorf("parseSeeds(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "-", "1-", "-3", "1-2-3", "0", "2.5", "0x10", "1-1000001"} {
+		if got, err := ParseSeeds(s); err == nil {
+			t.Errorf("parseSeeds(%q) = %d seeds, want an error", s, len(got))
+		}
+	}
+}
+
+func TestParseWindows(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want WindowRange
+	}{
+		{"1", WindowRange{0, 0, false}}, {"8", WindowRange{0, 7, false}},
+		{"26-45", WindowRange{25, 44, true}}, {"3-3", WindowRange{2, 2, true}}, {"all", WindowRange{0, -1, true}},
+	} {
+		if got, err := ParseWindows(c.text); err != nil || got != c.want {
+			t.Errorf("%q is %+v, %v, want %+v", c.text, got, err, c.want)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "0-3", "5-4", "many", "1-many", "100001", "1-2-3"} {
+		if got, err := ParseWindows(text); err == nil {
+			t.Errorf("%q is taken as %+v", text, got)
+		}
+	}
+}
+
+// Windows of a whole trace begin at the first midnight after its first week,
+// those of a number where the scenario or the trace does, and --from comes first.
+func TestWindowsBegin(t *testing.T) {
+	at := func(day, hour int) policy.Time {
+		return policy.TimeOf(time.Date(2023, 1, day, hour, 0, 0, 0, time.UTC))
+	}
+	for _, c := range []struct {
+		whole                 bool
+		asked, scenario, from policy.Time
+		want                  policy.Time
+	}{
+		{true, 0, 0, at(1, 0), at(8, 0)},
+		{true, 0, 0, at(1, 5), at(9, 0)},
+		{true, at(4, 3), 0, at(1, 0), at(4, 3)},
+		{true, 0, at(2, 0), at(1, 0), 0},
+		{false, 0, 0, at(1, 0), 0},
+	} {
+		if got := (WindowRange{0, -1, c.whole}).begin(c.asked, c.scenario, c.from); got != c.want {
+			t.Errorf("%+v: begins %v, want %v", c, got, c.want)
+		}
+	}
+}
+
+func TestParsePolicies(t *testing.T) {
+	for _, c := range []struct{ list, want string }{
+		{"static:share=0.7,spot", "static:share=0.7 spot"},
+		{"static:share=0..1/0.25", "static:share=0 static:share=0.25 static:share=0.5 static:share=0.75 static:share=1"},
+		{"static:share=0.2..0.4/0.1", "static:share=0.2 static:share=0.3 static:share=0.4"},
+		{"spotvortex:runtime=../a/b.json", "spotvortex:runtime=../a/b.json"},
+	} {
+		got, err := ParsePolicies(c.list)
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s is %v, %v, want %s", c.list, got, err, c.want)
+		}
+	}
+	if got, err := ParsePolicies("static:share=0..1/0.1"); err != nil || len(got) != 11 || got[3] != "static:share=0.3" {
+		t.Errorf("a range of eleven is %v, %v", got, err)
+	}
+	all, err := ParsePolicies("all,spot,spotvortex:compat=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range registry.Names() {
+		if slices.Contains(all, name) == (name == registry.Manifest) {
+			t.Errorf("%s among all: %v", name, slices.Contains(all, name))
+		}
+	}
+	if !slices.Contains(all, "spotvortex:compat=true") || len(all) != len(registry.Names()) {
+		t.Errorf("all and two more are %v", all)
+	}
+	for _, list := range []string{"static:share=0..1/0", "static:share=1..0/0.1", "static:share=0..1/0.00001", "spot,spot", ""} {
+		if got, err := ParsePolicies(list); err == nil {
+			t.Errorf("%q is taken as %v", list, got)
+		}
+	}
+}

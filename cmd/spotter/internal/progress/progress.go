@@ -1,0 +1,292 @@
+// Package progress shows on a terminal how far a command is. It knows what a comparison
+// reports of its runs, and no command.
+package progress
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A Progress is what a terminal shows while something takes time: below the text
+// that is there, and gone without a trace when it is closed. Nil shows nothing.
+type Progress struct {
+	screen *tea.Program
+	ended  chan struct{}
+	forget func() bool
+
+	// mu keeps text from being given to a screen that is about to go.
+	mu sync.Mutex
+}
+
+// Show shows step on standard error where that is a terminal, until the
+// progress is closed or ctx ends. Text for standard error then stands above it.
+func Show(ctx context.Context, p *cli.Program, step string) *Progress {
+	f, ok := p.Stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	width, height, _ := term.GetSize(int(f.Fd())) // none until it is known
+	m := &progressView{step: step, begun: time.Now(), now: time.Now(), width: width, height: height}
+	g := &Progress{
+		// Without an input keys stay with the terminal, which makes Ctrl-C a signal.
+		screen: tea.NewProgram(m, tea.WithOutput(f), tea.WithInput(nil), tea.WithoutSignalHandler(), tea.WithoutBracketedPaste()),
+		ended:  make(chan struct{}),
+	}
+	above := &aboveProgress{g, f}
+	p.Stderr = above
+	go func() {
+		defer close(g.ended)
+		g.screen.Run() //nolint:errcheck // a terminal that is gone must not stop the work
+	}()
+	// Who stops it sees at once that it was heard, and a second signal, which kills,
+	// finds the terminal as it was.
+	g.forget = context.AfterFunc(ctx, func() {
+		fmt.Fprintln(above, "stopping: once more ends it at once")
+		g.end()
+	})
+	return g
+}
+
+// Send lets the screen know of something.
+func (g *Progress) Send(msg any) {
+	if g != nil {
+		g.screen.Send(msg)
+	}
+}
+
+// Enter says that another step begins.
+func (g *Progress) Enter(step string) { g.Send(enterStep{step, time.Now()}) }
+
+// end takes the screen away.
+func (g *Progress) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.screen.Send(leave{})
+	<-g.ended
+}
+
+// Close takes the screen away and gives standard error back to p.
+func (g *Progress) Close(p *cli.Program) {
+	if g == nil {
+		return
+	}
+	g.forget()
+	g.end()
+	if above, ok := p.Stderr.(*aboveProgress); ok {
+		p.Stderr = above.w
+	}
+}
+
+// An aboveProgress writes to w what it is given, above what the screen shows there.
+type aboveProgress struct {
+	g *Progress
+	w *os.File
+}
+
+func (a *aboveProgress) Write(text []byte) (int, error) {
+	a.g.mu.Lock()
+	defer a.g.mu.Unlock()
+	select {
+	case <-a.g.ended:
+		return a.w.Write(text)
+	default:
+		// Keys that the terminal echoes, as ^C, have moved the cursor.
+		a.g.screen.Send(tea.Println("\r" + strings.TrimRight(string(text), "\n"))())
+		return len(text), nil
+	}
+}
+
+var _ io.Writer = (*aboveProgress)(nil)
+
+// Counted says how much of a step is done.
+type Counted struct{ Done, Total int }
+
+// An enterStep says that a step begins, a ticked what time it is, and a leave that
+// nothing is to be shown any more.
+type (
+	enterStep struct {
+		name string
+		at   time.Time
+	}
+	ticked time.Time
+	leave  struct{}
+)
+
+// progressEvery is how often the times on the screen move on.
+const progressEvery = 500 * time.Millisecond
+
+// A progressView is what is shown: a line of what is being done, and below it a
+// table of what is finished.
+type progressView struct {
+	step          string
+	done, total   int
+	begun, now    time.Time
+	width, height int // 0 until known
+
+	// last is the last that a comparison reported of its runs.
+	last eval.Progress
+	gone bool
+}
+
+// Init begins to count the time.
+func (m *progressView) Init() tea.Cmd { return tick() }
+
+func tick() tea.Cmd { return tea.Tick(progressEvery, func(t time.Time) tea.Msg { return ticked(t) }) }
+
+// Update takes note of what was sent.
+func (m *progressView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case ticked:
+		m.now = time.Time(msg)
+		return m, tick()
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case enterStep:
+		m.step, m.done, m.total, m.begun, m.now = msg.name, 0, 0, msg.at, msg.at
+	case Counted:
+		m.done, m.total = msg.Done, msg.Total
+	case eval.Progress:
+		step := string(msg.Step)
+		if msg.Under != "" {
+			step += " under " + msg.Under
+		}
+		if m.step != step {
+			m.step, m.begun = step, m.now
+		}
+		m.done, m.total = msg.Done, msg.Total
+		if msg.Step == eval.StepRuns {
+			m.last = msg
+		}
+	case leave:
+		m.gone = true
+		return m, tea.Quit
+	}
+	return m, nil
+}
+
+// View draws it in so many lines as the terminal has.
+func (m *progressView) View() string {
+	if m.gone {
+		return ""
+	}
+	lines := []string{m.line()}
+	if m.last.Finished > 0 {
+		lines = append(lines, "")
+		lines = append(lines, m.table()...)
+	}
+	if room := m.height - 1; m.height > 0 && len(lines) > room {
+		room = max(room, 1)
+		lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d lines more", len(lines)-room+1))
+	}
+	for i := range lines {
+		if m.width > 0 {
+			lines[i] = ansi.Truncate(lines[i], m.width-1, "…")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// line says what is being done, how much of it is done, and how long the rest takes
+// if it goes on as until now.
+func (m *progressView) line() string {
+	spent := m.now.Sub(m.begun)
+	parts := []string{m.step}
+	if m.total > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d", m.done, m.total))
+	}
+	parts = append(parts, rough(spent))
+	if m.done > 0 && m.done < m.total && spent >= time.Second {
+		left := time.Duration(float64(spent) / float64(m.done) * float64(m.total-m.done))
+		parts = append(parts, "about "+rough(left)+" left")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// rough formats a length of time in seconds, or in minutes from ten on.
+func rough(d time.Duration) string {
+	if d < 10*time.Minute {
+		return d.Round(time.Second).String()
+	}
+	d = d.Round(time.Minute)
+	if d < time.Hour {
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+}
+
+// table has the medians of what is finished: a row for each policy, and where there
+// are several scenarios a row for each of these.
+func (m *progressView) table() []string {
+	p := &m.last
+	of := fmt.Sprintf("medians of %d of %d cells (a scenario, window and seed each)", p.Finished, p.Cells)
+	first := p.SoFar[0].Scenario
+	policies := 0
+	for policies < len(p.SoFar) && p.SoFar[policies].Scenario == first {
+		policies++
+	}
+	var rows [][]string
+	if policies == len(p.SoFar) {
+		rows = append(rows, []string{first, "SAVED %", "OUTAGE MIN"})
+		for _, x := range p.SoFar {
+			rows = append(rows, []string{x.Policy, figureOf(x.Saved, 1), figureOf(x.Outage, 1)})
+		}
+		return append(aligned(rows), of)
+	}
+	rows = append(rows, []string{"SAVED % / OUTAGE MIN"})
+	for _, x := range p.SoFar[:policies] {
+		rows[0] = append(rows[0], x.Policy)
+	}
+	for i := 0; i < len(p.SoFar); i += policies {
+		row := []string{p.SoFar[i].Scenario}
+		for _, x := range p.SoFar[i : i+policies] {
+			row = append(row, figureOf(x.Saved, 1)+" / "+figureOf(x.Outage, 1))
+		}
+		rows = append(rows, row)
+	}
+	return append(aligned(rows), of)
+}
+
+// figureOf formats a value, a dash where it is unknown.
+func figureOf(v eval.Value, digits int) string {
+	if !v.Known {
+		return "–"
+	}
+	return strconv.FormatFloat(v.V, 'f', digits, 64)
+}
+
+// aligned sets the first column of rows to the left and the others to the right.
+func aligned(rows [][]string) []string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	out := make([]string, len(rows))
+	for k, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			space := strings.Repeat(" ", widths[i]-ansi.StringWidth(cell))
+			if i == 0 {
+				b.WriteString(cell + space)
+			} else {
+				b.WriteString("  " + space + cell)
+			}
+		}
+		out[k] = strings.TrimRight(b.String(), " ")
+	}
+	return out
+}

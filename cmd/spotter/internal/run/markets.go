@@ -1,0 +1,187 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/live/cluster"
+	livemarket "github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/live/rackspace"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+)
+
+// auction says how often Rackspace is asked: its API, which is ahead of the public feed of
+// prices, no more rarely than that.
+func (w *wiring) auction() rackspace.Config {
+	c := rackspace.DefaultConfig()
+	c.Prices = cmp.Or(w.f.Prices.Interval.Duration, c.Prices)
+	c.Poll = min(c.Poll, c.Prices)
+	return c
+}
+
+// observe makes the book of markets and what watches the cluster.
+func (w *wiring) observe(ctx context.Context) error {
+	c := livemarket.DefaultConfig()
+	c.Cache, c.Log, c.Regions = w.f.Prices.CacheFile, w.log, w.f.Prices.Regions
+	if w.f.Prices.Trace != "" {
+		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.Prices.Trace, Every: cmp.Or(w.f.Prices.Interval.Duration, time.Minute), Regions: w.f.Prices.Regions})
+		if err != nil {
+			return cli.Invalid(w.f.fault("prices.trace", err), "give the folder of a trace")
+		}
+		c.Feeds = append(c.Feeds, feed)
+	} else if len(w.f.Prices.Regions) > 0 {
+		feeds, err := w.askAWS()
+		if err != nil {
+			return cli.Invalid(w.f.fault("prices.regions", err), "name regions of AWS, as us-east-1")
+		}
+		c.Feeds = append(c.Feeds, feeds...)
+	}
+	if slices.Contains(w.f.Backends, "rackspace") {
+		var err error
+		if w.rackspace, err = rackspace.NewFeed(w.auction()); err != nil {
+			return err
+		}
+		c.Feeds = append(c.Feeds, w.rackspace)
+	}
+	var err error
+	if w.book, err = livemarket.New(c); err != nil {
+		return cli.Invalid(err, fieldAdvice)
+	}
+	o := cluster.DefaultConfig()
+	o.Log, o.Provider = w.log, w.f.Provider
+	for _, l := range w.f.SpotLabels {
+		label, err := kube.ParseCapacityLabel(l)
+		if err != nil {
+			return cli.Invalid(w.f.fault("spotLabels", err), "write it as name or name=value")
+		}
+		o.Capacity.Own = append(o.Capacity.Own, label)
+	}
+	if w.observer, err = cluster.New(o, w.book); err != nil {
+		return err
+	}
+	w.parts.Observer, w.parts.Wakes = w.observer, w.observer.Wakes()
+	w.parts.Experience, w.parts.Referee = w.book, w.observer
+	w.parts.Judges = append(w.parts.Judges, w.observer, judged(w.pricesRead))
+	w.parts.Reporters = append(w.parts.Reporters, &zoneNamer{reader: w.manager.GetClient(), provider: w.f.Provider, book: w.book})
+	return errors.Join(w.everywhere(w.readPrices()), w.everywhere(w.readUsage), w.observer.SetupWithManager(w.manager))
+}
+
+// readPrices returns what reads the feeds, each once at first, and lets the first step
+// know when that is done.
+func (w *wiring) readPrices() func(context.Context) error {
+	priced := make(chan struct{})
+	w.parts.Priced = priced
+	return func(ctx context.Context) error {
+		if err := w.book.Refresh(ctx); err != nil && ctx.Err() == nil {
+			w.log.Warn("not all is known of markets at first", "error", err)
+		}
+		close(priced)
+		return w.book.Run(ctx)
+	}
+}
+
+// judged is a function as a live.Judge.
+type judged func(pool string) []metav1.Condition
+
+func (f judged) Conditions(pool string) []metav1.Condition { return f(pool) }
+
+// conditionPrices says whether every source of prices answers.
+const conditionPrices = "PricesRead"
+
+// pricesRead says whether every feed was read the last time. Until one was asked
+// nothing is known of it, which is not that it answers.
+func (w *wiring) pricesRead(string) []metav1.Condition {
+	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "every source of prices answers"}
+	var failed, unread []string
+	keys := false // whether what fails is for want of credentials
+	feeds := w.book.Health()
+	for _, h := range feeds {
+		switch {
+		case h.Err != nil:
+			failed = append(failed, fmt.Sprintf("%s: %v", h.Feed, h.Err))
+			keys = keys || errors.Is(h.Err, aws.ErrNoCredentials) || errors.Is(h.Err, aws.ErrCredentials) || errors.Is(h.Err, aws.ErrExpired)
+		case !h.Asked:
+			unread = append(unread, h.Feed)
+		}
+	}
+	switch {
+	case len(feeds) == 0:
+		c.Status, c.Reason = metav1.ConditionFalse, "NoSource"
+		c.Message = "no source of prices is given: prices on demand are those of the catalog, and no spot market is known"
+	case len(failed) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "SourceFailed", "what was known before holds; "+strings.Join(failed, "; ")
+		if keys {
+			c.Reason = "CredentialsInvalid"
+		}
+	case len(unread) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotRead", "not read yet since this replica began: "+strings.Join(unread, ", ")
+	}
+	return []metav1.Condition{c}
+}
+
+// A zoneNamer tells the book by which IDs zones go, as nodes say it.
+type zoneNamer struct {
+	reader   client.Reader
+	provider string
+	book     zoneBook
+	told     map[livemarket.Zone]bool
+}
+
+// A zoneBook joins the name and the ID of a zone; [livemarket.Book] is one.
+type zoneBook interface {
+	NameZone(livemarket.Zone)
+}
+
+// labelZoneID is the ID of a node's zone at AWS; the name of one zone differs between
+// accounts.
+const labelZoneID = "topology.k8s.aws/zone-id"
+
+// Report implements live.Reporter. It writes nothing.
+func (z *zoneNamer) Report(ctx context.Context, _ *policy.Snapshot) error {
+	var nodes corev1.NodeList
+	if err := z.reader.List(ctx, &nodes, client.HasLabels{labelZoneID}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		l := nodes.Items[i].Labels
+		zone := livemarket.Zone{Provider: z.provider, Region: l[corev1.LabelTopologyRegion], Name: l[corev1.LabelTopologyZone], ID: l[labelZoneID]}
+		if z.told[zone] {
+			continue
+		}
+		if z.told == nil {
+			z.told = map[livemarket.Zone]bool{}
+		}
+		z.told[zone] = true
+		z.book.NameZone(zone)
+	}
+	return nil
+}
+
+// askAWS returns the feeds of AWS.
+func (w *wiring) askAWS() ([]livemarket.Feed, error) {
+	c := aws.DefaultConfig()
+	c.Regions, c.Families = w.f.Prices.Regions, w.f.Prices.Families
+	if w.f.Prices.CacheFile != "" {
+		c.Dir = filepath.Dir(w.f.Prices.CacheFile) // the quota of placement scores is counted through a restart
+	}
+	r, err := aws.NewReader(c)
+	if err != nil {
+		return nil, err
+	}
+	every := livemarket.DefaultAWSConfig()
+	every.Prices = cmp.Or(w.f.Prices.Interval.Duration, every.Prices)
+	return livemarket.NewAWS(r, every)
+}

@@ -1,0 +1,173 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kubefake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
+	"github.com/spotter-dev/spotter/live/aws"
+	livemarket "github.com/spotter-dev/spotter/live/market"
+)
+
+// A feedOf answers with what its name says, or with an error.
+type feedOf struct {
+	name string
+	err  error
+}
+
+func (f *feedOf) Name() string         { return f.name }
+func (f *feedOf) Every() time.Duration { return time.Hour }
+func (f *feedOf) Read(_ context.Context, ask livemarket.Ask) (*livemarket.Update, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return &livemarket.Update{AsOf: ask.Now}, nil
+}
+
+// names joins those of feeds.
+func names(feeds []livemarket.Feed) string {
+	var all []string
+	for _, f := range feeds {
+		all = append(all, f.Name())
+	}
+	return strings.Join(all, ", ")
+}
+
+// The condition names every source of prices that does not answer, and says where there
+// is none or none was read yet.
+func TestConditionPricesRead(t *testing.T) {
+	w := &wiring{}
+	prices := func(feeds ...livemarket.Feed) metav1.Condition {
+		t.Helper()
+		c := livemarket.DefaultConfig()
+		c.Feeds, c.Log = feeds, slog.New(slog.DiscardHandler)
+		var err error
+		if w.book, err = livemarket.New(c); err != nil {
+			t.Fatal(err)
+		}
+		if c := w.pricesRead("web")[0]; len(feeds) > 0 && (c.Status != metav1.ConditionFalse || c.Reason != "NotRead" || !strings.HasSuffix(c.Message, ": "+names(feeds))) {
+			t.Errorf("before any feed was read: %+v", c)
+		}
+		_ = w.book.Refresh(t.Context()) // what fails is what is asked for
+		all := w.pricesRead("web")
+		if len(all) != 1 || all[0].Type != conditionPrices {
+			t.Fatalf("conditions %+v", all)
+		}
+		return all[0]
+	}
+	if c := prices(); c.Status != metav1.ConditionFalse || c.Reason != "NoSource" {
+		t.Errorf("without a source: %+v", c)
+	}
+	if c := prices(&feedOf{name: "a"}, &feedOf{name: "b"}); c.Status != metav1.ConditionTrue || c.Reason != "Read" {
+		t.Errorf("all answer: %+v", c)
+	}
+	broken := &feedOf{"b", errors.New("AccessDenied")}
+	if c := prices(&feedOf{name: "a"}, broken, &feedOf{"c", errors.New("timeout")}); c.Status != metav1.ConditionFalse || c.Reason != "SourceFailed" ||
+		!strings.Contains(c.Message, "b: AccessDenied; c: timeout") || strings.Contains(c.Message, "a:") {
+		t.Errorf("two do not answer: %+v", c)
+	}
+	for _, err := range []error{aws.ErrNoCredentials, aws.ErrCredentials, aws.ErrExpired} {
+		if c := prices(&feedOf{"b", fmt.Errorf("ec2: %w", err)}); c.Status != metav1.ConditionFalse || c.Reason != "CredentialsInvalid" {
+			t.Errorf("%v: %+v", err, c)
+		}
+	}
+	if c := prices(&feedOf{"b", fmt.Errorf("%w: no cloudspace can be read", livemarket.ErrNothingWanted)}); c.Status != metav1.ConditionFalse {
+		t.Errorf("nothing can be wanted of it: %+v", c)
+	}
+	if c := prices(&feedOf{"b", livemarket.ErrNothingWanted}); c.Status != metav1.ConditionTrue {
+		t.Errorf("nothing is wanted of it: %+v", c)
+	}
+	broken.err = nil
+	if c := prices(broken); c.Status != metav1.ConditionTrue {
+		t.Errorf("it answers again: %+v", c)
+	}
+}
+
+// zonesNamed remembers which zones were named.
+type zonesNamed []livemarket.Zone
+
+func (z *zonesNamed) NameZone(x livemarket.Zone) { *z = append(*z, x) }
+
+// zonedNode is a node that says where it lies.
+func zonedNode(name, zone, id string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyRegion: "us-east-1", corev1.LabelTopologyZone: zone}}}
+	if id != "" {
+		n.Labels[labelZoneID] = id
+	}
+	return n
+}
+
+// Zones are named once each, by nodes that say both name and ID, and again where an ID
+// changes.
+func TestZonesAreNamedByNodes(t *testing.T) {
+	nodes := kubefake.NewClientBuilder().WithObjects(
+		zonedNode("a", "us-east-1a", "use1-az6"), zonedNode("b", "us-east-1a", "use1-az6"), zonedNode("c", "us-east-1b", "use1-az1"), zonedNode("d", "us-east-1c", "")).Build()
+	var named zonesNamed
+	z := &zoneNamer{reader: nodes, provider: "aws", book: &named}
+	for range 3 {
+		if err := z.Report(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := zonesNamed{{Provider: "aws", Region: "us-east-1", Name: "us-east-1a", ID: "use1-az6"}, {Provider: "aws", Region: "us-east-1", Name: "us-east-1b", ID: "use1-az1"}}
+	if !slices.Equal(named, want) {
+		t.Errorf("named %v, want %v", named, want)
+	}
+	if err := nodes.Create(t.Context(), zonedNode("e", "us-east-1c", "use1-az2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Report(t.Context(), nil); err != nil || len(named) != 3 || named[2].ID != "use1-az2" {
+		t.Errorf("after a node in another zone: %v, error %v", named, err)
+	}
+	z.reader = interceptor.NewClient(nodes, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("forbidden")
+		},
+	})
+	if err := z.Report(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("nodes that cannot be listed: %v", err)
+	}
+}
+
+// pricedEvery are settings with an interval of prices.
+func pricedEvery(every time.Duration, regions ...string) *liveCall {
+	f := &liveCall{SpotterConfiguration: *config.Default()}
+	f.Prices.Regions, f.Prices.Interval.Duration = regions, every
+	return f
+}
+
+// Spot prices are read as often as is asked for, and as suits the provider where nothing
+// is. The API of an auction tells them too, and of outbid nodes: it is polled no more rarely.
+func TestPriceInterval(t *testing.T) {
+	for _, every := range []time.Duration{0, 7 * time.Second} {
+		w := &wiring{f: pricedEvery(every, "us-east-1")}
+		feeds, err := w.askAWS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range feeds {
+			if spot := f.Name() == "aws-spot-prices"; spot && f.Every() != cmp.Or(every, 5*time.Minute) || !spot && f.Every() == every {
+				t.Errorf("asked for %v, %s is read every %v", every, f.Name(), f.Every())
+			}
+		}
+	}
+	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 30 * time.Second} {
+		w := &wiring{f: pricedEvery(every)}
+		if c := w.auction(); c.Prices != cmp.Or(every, time.Minute) || c.Poll != want {
+			t.Errorf("asked for %v, the auction's prices are read every %v and its API is polled every %v", every, c.Prices, c.Poll)
+		}
+	}
+}

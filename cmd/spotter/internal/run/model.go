@@ -1,0 +1,321 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+// modelRetry is how long a bundle that could not be opened is left alone: its volume
+// may be filled meanwhile.
+const modelRetry = 5 * time.Minute
+
+// The reasons for which a bundle that is named does not foretell.
+const (
+	ReasonModelUnusable = "BundleUnusable"
+	modelTwoBundles     = "TwoBundles"
+	modelLate           = "Late"
+	modelPanicked       = "Panicked"
+	modelFailed         = "Failed"
+	modelNoScore        = "NothingScored"
+	modelNotAsked       = "NotAsked"
+)
+
+// A modelConfig is what a [liveModel] is made with.
+type modelConfig struct {
+	// Policy is that of --policies: one for all pools, or registry.Manifest.
+	Policy string
+
+	// Open verifies and opens a bundle: by its path where Policy gives it, and by its
+	// name where a pool does.
+	Open func(dir string) (*bundles.Loaded, error)
+
+	// Make makes the policy of pools that name these.
+	Make func(named []string) (policy.Policy, error)
+
+	// Late bounds one call of a graph.
+	Late time.Duration
+
+	Clock clock.WithTicker
+	Log   *slog.Logger
+}
+
+// A liveModel writes the forecasts of a running controller: those of the bundle that
+// the policies in force name, and the closed form where they name none or it has no
+// answer. Whatever becomes of a bundle, a forecast is there, and what is wrong is said
+// by an error, the condition [ConditionModel] and metrics.
+//
+// It is called by one goroutine at a time; what it tells may be asked by others.
+type liveModel struct {
+	modelConfig
+	closed *models.ClosedForm
+
+	// specs are the policies in force at the last forecast, wanted what they ask of
+	// a bundle and clash why they cannot have it, all of them since specs changed.
+	specs  []string
+	wanted registry.Bundle
+	clash  error
+
+	trained *models.Trained
+	opening *opening    // while a bundle is being opened
+	broken  error       // why it could not be
+	opened  policy.Time // when that was tried
+
+	mu    sync.Mutex
+	state modelState
+}
+
+// An opening is a bundle that is being opened beside the steps: its volume may hang.
+type opening struct {
+	dir    string
+	ended  chan struct{}
+	bundle *bundles.Loaded
+	err    error
+}
+
+// A modelState is what is told of a bundle.
+type modelState struct {
+	dir, fingerprint string
+	pools            map[string]string // the folder that each pool asks for, by its name
+	told             map[string]bool   // pools that a condition was told of
+	reason, why      string            // why it does not foretell; empty while it does
+	said             models.Counts     // of the last forecast
+	total            models.Counts
+	failures         map[string]int // by reason
+}
+
+func newLiveModel(c modelConfig) (*liveModel, error) {
+	closed, err := models.NewClosedForm(models.DefaultConfig())
+	if err != nil {
+		return nil, fmt.Errorf("closed-form forecaster: %w", err)
+	}
+	return &liveModel{modelConfig: c, closed: closed, state: modelState{reason: modelNotAsked, told: map[string]bool{}, failures: map[string]int{}}}, nil
+}
+
+// Forecast writes the forecast of every market and the values of the actions of every
+// pool. An error says why the bundle that is named was not asked or had no answer; the
+// closed form stands there.
+func (l *liveModel) Forecast(s *policy.Snapshot, m *policy.Memory) error {
+	l.choose(s)
+	if l.wanted.Dir == "" && l.clash == nil {
+		l.note(s, models.Counts{}, nil)
+		return l.plain(s, m)
+	}
+	if l.trained == nil {
+		err := cmp.Or(l.clash, l.broken)
+		l.note(s, models.Counts{}, err)
+		return errors.Join(l.plain(s, m), err)
+	}
+	before := l.trained.Counts()
+	err := l.ask(s, m)
+	if errors.Is(err, errModelPanicked) {
+		err = errors.Join(err, l.plain(s, m))
+	}
+	l.note(s, since(l.trained.Counts(), before), err)
+	if errors.Is(err, errModelPanicked) {
+		l.trained, l.broken, l.opened = nil, err, s.Now // it may be left in any state
+	}
+	return err
+}
+
+// plain writes the closed form, and no values of actions.
+func (l *liveModel) plain(s *policy.Snapshot, m *policy.Memory) error {
+	for i := range s.Pools {
+		s.Pools[i].Actions = nil
+	}
+	return l.closed.Forecast(s, m)
+}
+
+// ask has the bundle foretell, and turns a panic into an error.
+func (l *liveModel) ask(s *policy.Snapshot, m *policy.Memory) (err error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err = fmt.Errorf("%w: %v", errModelPanicked, bug)
+			l.Log.Error("the forecaster of a bundle panicked", "bundle", l.wanted.Dir, "panic", bug, "stack", string(debug.Stack()))
+		}
+	}()
+	return l.trained.Forecast(s, m)
+}
+
+// choose finds the bundle that the policies in force name and opens it.
+func (l *liveModel) choose(s *policy.Snapshot) {
+	if specs := l.inForce(s); !slices.Equal(specs, l.specs) || l.specs == nil {
+		was := l.wanted
+		l.specs = specs
+		l.wanted, l.clash = bundles.Of(specs, l.Make)
+		if l.wanted != was || l.clash != nil {
+			l.trained, l.broken, l.opened = nil, nil, 0
+		}
+	}
+	if l.wanted.Dir == "" || l.trained != nil || l.opening == nil && l.broken != nil && s.Now.Sub(l.opened) < modelRetry {
+		return
+	}
+	l.opened = s.Now
+	if l.trained, l.broken = l.open(); l.broken != nil {
+		l.Log.Error("a bundle cannot be used; the closed form stands in", "error", l.broken)
+		return
+	}
+	l.Log.Info("forecasts are of a bundle", "bundle", l.wanted.Dir, "fingerprint", l.trained.Fingerprint())
+}
+
+// inForce returns the policies that decide for pools that are not off, each once,
+// ascending.
+func (l *liveModel) inForce(s *policy.Snapshot) []string {
+	specs := []string{}
+	if l.Policy != registry.Manifest {
+		return append(specs, l.Policy)
+	}
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.Mode != policy.ModeOff && p.Policy != "" && !slices.Contains(specs, p.Policy) {
+			specs = append(specs, p.Policy)
+		}
+	}
+	slices.Sort(specs)
+	return specs
+}
+
+// open returns what foretells with the bundle that is wanted. One that takes long is
+// waited for once; later steps look whether it is there.
+func (l *liveModel) open() (*models.Trained, error) {
+	o := l.opening
+	if o == nil || o.dir != l.wanted.Dir {
+		o = l.begin(l.wanted.Dir)
+		l.opening = o
+		timer := l.Clock.NewTimer(l.Late)
+		defer timer.Stop()
+		select {
+		case <-o.ended:
+		case <-timer.C():
+		}
+	}
+	select {
+	case <-o.ended:
+	default:
+		return nil, fmt.Errorf("%w: the bundle %s is being read for more than %v", errModelLate, o.dir, l.Late)
+	}
+	l.opening = nil
+	if o.err != nil {
+		return nil, fmt.Errorf("bundle: %w", o.err)
+	}
+	t, err := models.NewTrained(o.bundle.Bundle, l.closed, l.bounded(o.bundle.ForecasterSession), l.bounded(o.bundle.ActionsSession),
+		models.TrainedConfig{Unsupported: l.wanted.Letter, Actions: l.wanted.Actions})
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s: %w", l.wanted.Dir, err)
+	}
+	return t, nil
+}
+
+// begin begins to open a bundle.
+func (l *liveModel) begin(dir string) *opening {
+	o := &opening{dir: dir, ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		defer func() {
+			if bug := recover(); bug != nil {
+				o.err = fmt.Errorf("%s: %w: %v", dir, errModelPanicked, bug)
+			}
+		}()
+		o.bundle, o.err = l.Open(dir)
+	}()
+	return o
+}
+
+// bounded returns a session whose calls end in time; nil for none.
+func (l *liveModel) bounded(s models.Session) models.Session {
+	if s == nil {
+		return nil
+	}
+	return &boundedSession{Session: s, limit: l.Late, clock: l.Clock}
+}
+
+// since returns what was counted between two countings.
+func since(now, before models.Counts) models.Counts {
+	return models.Counts{
+		Calls: now.Calls - before.Calls, Scored: now.Scored - before.Scored, OutOfScope: now.OutOfScope - before.OutOfScope,
+		Unpriced: now.Unpriced - before.Unpriced, Failed: now.Failed - before.Failed, Valued: now.Valued - before.Valued, Unvalued: now.Unvalued - before.Unvalued,
+	}
+}
+
+// note writes down what became of a forecast.
+func (l *liveModel) note(s *policy.Snapshot, said models.Counts, err error) {
+	pools := map[string]string{}
+	for i := range s.Pools {
+		spec := l.Policy
+		if spec == registry.Manifest {
+			spec = s.Pools[i].Policy
+		}
+		if b, bad := registry.BundleOf(spec); spec != "" && bad == nil && b.Dir != "" {
+			pools[s.Pools[i].Name] = b.Dir
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x := &l.state
+	x.dir, x.fingerprint, x.pools, x.said, x.total = l.wanted.Dir, "", pools, said, x.total.Plus(said)
+	if l.trained != nil {
+		x.fingerprint = l.trained.Fingerprint()
+	}
+	x.reason, x.why = l.reason(said, err)
+	if err != nil {
+		x.failures[x.reason]++
+	}
+}
+
+// reason says in one word, and in words, why a bundle does not foretell.
+func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
+	switch {
+	case errors.Is(err, errModelLate):
+		return modelLate, err.Error()
+	case errors.Is(err, errModelPanicked):
+		return modelPanicked, strings.ReplaceAll(err.Error(), "\n", "; ")
+	case err != nil && l.clash != nil:
+		return modelTwoBundles, err.Error()
+	case err != nil && l.trained == nil:
+		return ReasonModelUnusable, err.Error()
+	case err != nil:
+		return modelFailed, err.Error()
+	case said.Scored == 0:
+		return modelNoScore, cmp.Or(said.String(), "no spot market is known that a pool may use")
+	}
+	return "", ""
+}
+
+// foretell makes the forecaster.
+func (w *wiring) foretell(context.Context) error {
+	l, err := newLiveModel(modelConfig{
+		Policy: w.f.Policies, Open: w.openLive, Make: w.policies.LivePolicy(w.f.Policies), Late: w.f.Models.Timeout.Duration, Clock: clock.RealClock{}, Log: w.log,
+	})
+	if err != nil {
+		return err
+	}
+	w.parts.Forecaster = l
+	w.parts.Judges = append(w.parts.Judges, l)
+	if err := ctrlmetrics.Registry.Register(l); err != nil {
+		return fmt.Errorf("metrics of the model: %w", err)
+	}
+	return nil
+}
+
+// openLive opens the bundle of --policies as it was verified at the start, and one that
+// a pool names as it is now.
+func (w *wiring) openLive(dir string) (*bundles.Loaded, error) {
+	if w.f.Policies == registry.Manifest {
+		return w.policies.Models.Open(dir)
+	}
+	return w.policies.Bundle(dir)
+}

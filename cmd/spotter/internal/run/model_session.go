@@ -1,0 +1,82 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/spotter-dev/spotter/models"
+)
+
+// What a graph may do instead of answering.
+var (
+	errModelLate     = errors.New("the model is late")
+	errModelPanicked = errors.New("the model panicked")
+)
+
+// A boundedSession waits for the answers of a graph for a limited time, so that a
+// graph that hangs holds up no step: nodes under notice wait for it too. A call that
+// is late goes on beside the steps and its answer is dropped; until it has ended no
+// other is begun, so that late calls do not pile up.
+type boundedSession struct {
+	models.Session
+	limit time.Duration
+	clock clock.WithTicker
+
+	mu   sync.Mutex
+	busy bool
+}
+
+// Run answers rows of the input, or says that it took too long.
+func (b *boundedSession) Run(rows int, in []float32, out [][]float32) error {
+	if !b.begin() {
+		return fmt.Errorf("%w: what it was asked before has no answer after %v yet", errModelLate, b.limit)
+	}
+	// What a late call reads and writes must be nobody else's.
+	question, answer := append([]float32(nil), in...), make([][]float32, len(out))
+	for i := range out {
+		answer[i] = make([]float32, len(out[i]))
+	}
+	timer := b.clock.NewTimer(b.limit)
+	defer timer.Stop()
+	ended := make(chan error, 1)
+	go func() { ended <- b.ask(rows, question, answer) }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			for i := range out {
+				copy(out[i], answer[i])
+			}
+		}
+		return err
+	case <-timer.C():
+		return fmt.Errorf("%w: %d rows have no answer after %v", errModelLate, rows, b.limit)
+	}
+}
+
+// begin reports whether a call may begin.
+func (b *boundedSession) begin() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy {
+		return false
+	}
+	b.busy = true
+	return true
+}
+
+// ask asks the graph and lets the next call begin.
+func (b *boundedSession) ask(rows int, in []float32, out [][]float32) (err error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err = fmt.Errorf("%w: %v", errModelPanicked, bug)
+		}
+		b.mu.Lock()
+		b.busy = false
+		b.mu.Unlock()
+	}()
+	return b.Session.Run(rows, in, out)
+}

@@ -1,0 +1,225 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/live"
+	"github.com/spotter-dev/spotter/live/asg"
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/budget"
+	"github.com/spotter-dev/spotter/live/cluster"
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/live/limit"
+	livemarket "github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/live/rackspace"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A wiring joins what a running controller is made of. Each part is made by what
+// the one before needs.
+type wiring struct {
+	f        *liveCall
+	log      *slog.Logger
+	rest     *rest.Config
+	policies *runner.Runner
+
+	manager    manager.Manager
+	lease      *live.Lease
+	authority  *permit.Authority
+	limiter    *limit.Limiter
+	metrics    *metrics.Metrics
+	book       *livemarket.Book
+	observer   *cluster.Observer
+	rackspace  *rackspace.Feed
+	groups     *asg.Regions
+	drains     *drain.Reconciler
+	controller *live.Controller
+	parts      live.Parts
+
+	closers []io.Closer
+}
+
+func (w *wiring) close() {
+	for _, c := range slices.Backward(w.closers) {
+		if err := c.Close(); err != nil {
+			w.log.Error("closing", "error", err)
+		}
+	}
+}
+
+// connect makes all parts and hands them to the manager.
+func (w *wiring) connect(ctx context.Context) error {
+	CollectSooner()
+	ctrl.SetLogger(logr.FromSlogHandler(w.log.Handler()))
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metricsv1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	var err error
+	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst, Check: w.permits}); err != nil {
+		return err
+	}
+	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts}); err != nil {
+		return err
+	}
+	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
+	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
+	if err != nil {
+		return cli.Invalid(err, "see that the API server is reached, and that the addresses are free")
+	}
+	w.authorize(run.Mode)
+	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))
+	if err != nil {
+		return err
+	}
+	w.parts = live.Parts{
+		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.LivePolicy(w.f.Policies),
+		Authority: w.authority, Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
+		Urgent: urgent, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+	}
+	for _, make := range []func(context.Context) error{
+		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
+	} {
+		if err := make(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writer returns a client that reads from the manager's cache and writes as cfg does.
+func (w *wiring) writer(cfg *rest.Config) (client.Client, error) {
+	return client.New(cfg, client.Options{
+		Scheme: w.manager.GetScheme(), Mapper: w.manager.GetRESTMapper(), Cache: &client.CacheOptions{Reader: w.manager.GetCache()},
+	})
+}
+
+// authorize makes what answers whether something may be changed.
+func (w *wiring) authorize(mode policy.Mode) {
+	cfg := permit.DefaultConfig()
+	cfg.Mode, cfg.Namespace, cfg.KillSwitch, cfg.Fence = mode, w.f.Namespace, w.f.KillSwitch, w.lease.Fence
+	cfg.Conflicts = func() map[string]string { return w.observer.Conflicts() }
+	w.authority = permit.New(cfg, w.manager.GetAPIReader())
+}
+
+// permits returns why a write to the API server is not to be sent.
+func (w *wiring) permits(ctx context.Context, r *http.Request) error {
+	return w.authority.Request(ctx, r)
+}
+
+// everywhere has the manager run f on every replica.
+func (w *wiring) everywhere(f func(context.Context) error) error {
+	return w.manager.Add(watching(f))
+}
+
+type watching func(context.Context) error
+
+func (f watching) Start(ctx context.Context) error { return f(ctx) }
+func (watching) NeedLeaderElection() bool          { return false }
+
+// drain makes what empties nodes, and what ranks pods.
+func (w *wiring) drain(ctx context.Context) error {
+	cfg := drain.DefaultConfig()
+	cfg.Log, cfg.Authority, cfg.Urgent = w.log, w.authority, w.parts.Urgent
+	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}
+	var err error
+	if w.drains, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), releasers{w}); err != nil {
+		return err
+	}
+	ranker := drain.NewRanker(w.manager.GetClient())
+	w.parts.Drains, w.parts.Ranker = w.drains, ranker
+	w.parts.Workers = append(w.parts.Workers, func(ctx context.Context) error {
+		return ranker.Run(ctx, func(err error) { w.log.Warn("ranking pods", "error", err) })
+	})
+	return drain.SetupIndexes(ctx, w.manager.GetFieldIndexer())
+}
+
+// budgets makes what keeps GPUBudgets.
+func (w *wiring) budgets(context.Context) error {
+	cfg := budget.DefaultConfig(w.f.Namespace)
+	cfg.Log, cfg.Events = w.log, w.parts.Events
+	cfg.Enforcing = func() bool {
+		v, err := w.authority.Cluster(context.Background())
+		return err == nil && v == permit.Active
+	}
+	keeper, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	w.parts.Ledger, w.parts.Enforcer = keeper, keeper
+	w.parts.Reporters = append(w.parts.Reporters, keeper)
+	return nil
+}
+
+// traces sends a trace of each step where the environment names a collector.
+func (w *wiring) traces(ctx context.Context) error {
+	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+		return nil
+	}
+	exporter, err := otlptracegrpc.New(ctx)
+	if err != nil {
+		return cli.Invalid(fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err), "name a collector that speaks OTLP over gRPC, as http://collector:4317")
+	}
+	about, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK())
+	if err != nil {
+		return cli.Invalid(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err), "write it as key=value,key=value")
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	w.closers = append(w.closers, tracer{provider})
+	w.parts.Tracer = provider.Tracer("spotter", trace.WithInstrumentationVersion(w.f.version))
+	return nil
+}
+
+// A tracer is closed by sending what is left.
+type tracer struct{ *sdktrace.TracerProvider }
+
+// traceFlush bounds how long a collector that is gone holds up the end.
+const traceFlush = 2 * time.Second
+
+// Close sends what is left.
+func (t tracer) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
+	defer cancel()
+	return t.Shutdown(ctx)
+}
+
+// decide makes the controller, which the manager starts once it leads.
+func (w *wiring) decide(context.Context) error {
+	c, err := live.New(w.f.controller(), w.parts)
+	if err != nil {
+		return cli.Invalid(err, input.PolicyAdvice)
+	}
+	w.controller = c
+	return w.manager.Add(c)
+}

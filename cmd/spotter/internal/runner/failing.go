@@ -1,0 +1,84 @@
+package runner
+
+import (
+	"errors"
+	"math"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// What the graphs of a bundle answer while a scenario has them fail.
+var (
+	errGoneByOrder = errors.New("the model is gone (ordered by the scenario)")
+	errLateByOrder = errors.New("the model did not answer in time (ordered by the scenario)")
+)
+
+// A simModel is the forecaster of a simulated run under a bundle, whose model fails
+// when the scenario orders it.
+type simModel struct {
+	works, fails *models.Trained
+	how          scenarios.ModelFailure
+}
+
+var _ sim.Breakable = (*simModel)(nil)
+
+// newSimModel returns the forecaster of a run under b.
+func newSimModel(b *bundles.Loaded, closed *models.ClosedForm, cfg models.TrainedConfig) (*simModel, error) {
+	m := &simModel{}
+	var err error
+	if m.works, err = models.NewTrained(b.Bundle, closed, b.ForecasterSession, b.ActionsSession, cfg); err != nil {
+		return nil, err
+	}
+	// One of its own, so that no score of before the failure is remembered in it.
+	m.fails, err = models.NewTrained(b.Bundle, closed, m.failing(b.ForecasterSession), m.failing(b.ActionsSession), cfg)
+	return m, err
+}
+
+// failing returns a session that fails as m is told to; nil in place of none.
+func (m *simModel) failing(s models.Session) models.Session {
+	if s == nil {
+		return nil
+	}
+	return failingSession{&m.how}
+}
+
+// Fail has the model fail in one way, or work again.
+func (m *simModel) Fail(how scenarios.ModelFailure) { m.how = how }
+
+// Forecast writes the forecasts of the bundle, or of the closed form while it fails.
+func (m *simModel) Forecast(s *policy.Snapshot, memory *policy.Memory) error {
+	if m.how == scenarios.ModelWorks {
+		return m.works.Forecast(s, memory)
+	}
+	return m.fails.Forecast(s, memory)
+}
+
+// Counts returns how often the bundle answered, and how often it did not.
+func (m *simModel) Counts() models.Counts { return m.works.Counts().Plus(m.fails.Counts()) }
+
+// A failingSession is a graph that answers nothing of use.
+type failingSession struct{ how *scenarios.ModelFailure }
+
+// Run fails, or answers what is not a number.
+func (f failingSession) Run(_ int, _ []float32, out [][]float32) error {
+	switch *f.how {
+	case scenarios.ModelNaN:
+		for _, numbers := range out {
+			for i := range numbers {
+				numbers[i] = float32(math.NaN())
+			}
+		}
+		return nil
+	case scenarios.ModelLate:
+		return errLateByOrder
+	default:
+		return errGoneByOrder
+	}
+}
+
+// Close does nothing: there is nothing behind it.
+func (f failingSession) Close() error { return nil }

@@ -1,0 +1,184 @@
+// Package runner makes the policies and forecasters that users name and does the runs of
+// a simulation. It knows no command and prints nothing.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Runner does runs and shares between them what does not depend on the
+// policy: the stage of a scenario, and the weather of a seed in it. It may be
+// used by several goroutines.
+type Runner struct {
+	mu     sync.Mutex
+	stages map[*scenarios.BoundScenario]func() (*sim.Prepared, error)
+
+	// weathers are the last ones used, oldest first. All runs of a scenario and seed
+	// follow each other, so a few are enough, and all of them would be gigabytes.
+	weathers []weatherOf
+
+	files   runtimeFiles
+	bundles bundles.Cache
+
+	// Models is the folder of a controller that pools name models in.
+	Models ModelsDir
+
+	// answered says by policy how often bundles had an answer.
+	answered map[string]models.Counts
+}
+
+type weatherOf struct {
+	scenario *scenarios.BoundScenario
+	seed     uint64
+	get      func() (*weather.Weather, error)
+}
+
+// New returns a runner that shares nothing yet.
+func New() *Runner {
+	return &Runner{stages: map[*scenarios.BoundScenario]func() (*sim.Prepared, error){}}
+}
+
+// stage returns what all runs of w share.
+func (r *Runner) stage(w *scenarios.BoundScenario) (*sim.Prepared, error) {
+	r.mu.Lock()
+	get := r.stages[w]
+	if get == nil {
+		get = sync.OnceValues(func() (*sim.Prepared, error) { return sim.Prepare(w) })
+		r.stages[w] = get
+	}
+	r.mu.Unlock()
+	return get()
+}
+
+// weather returns the weather of a seed in w.
+func (r *Runner) weather(stage *sim.Prepared, w *scenarios.BoundScenario, seed uint64) (*weather.Weather, error) {
+	r.mu.Lock()
+	i := slices.IndexFunc(r.weathers, func(x weatherOf) bool { return x.scenario == w && x.seed == seed })
+	if i < 0 {
+		if len(r.weathers) > 2*runtime.GOMAXPROCS(0) {
+			r.weathers = slices.Delete(r.weathers, 0, 1)
+		}
+		i = len(r.weathers)
+		r.weathers = append(r.weathers, weatherOf{w, seed, sync.OnceValues(func() (*weather.Weather, error) { return stage.DrawWeather(seed) })})
+	}
+	get := r.weathers[i].get
+	r.mu.Unlock()
+	return get()
+}
+
+// Policy returns a new policy for one run in w: a policy may keep scratch
+// memory, so no two runs share one.
+func (r *Runner) Policy(spec string, w *scenarios.BoundScenario) (policy.Policy, error) {
+	p, err := registry.New(spec, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle, Manifests: input.Manifests(w)})
+	if err != nil {
+		return nil, cli.Invalid(err, input.PolicyAdvice)
+	}
+	return p, nil
+}
+
+// ReadRuntime reads a runtime file of the SpotVortex agent, each once.
+func (r *Runner) ReadRuntime(path string) (spotvortex.Config, error) { return r.files.read(path) }
+
+// Config returns a run that lacks what only one command needs.
+func (r *Runner) Config(j eval.Job) (sim.Config, error) {
+	stage, err := r.stage(j.Bound)
+	if err != nil {
+		return sim.Config{}, cli.Invalid(err, "mend the scenario, or choose another trace or window")
+	}
+	p, err := r.Policy(j.Policy, j.Bound)
+	if err != nil {
+		return sim.Config{}, err
+	}
+	w, err := r.weather(stage, j.Bound, j.Seed)
+	if err != nil {
+		return sim.Config{}, fmt.Errorf("weather of seed %d: %w", j.Seed, err)
+	}
+	f, err := r.Forecaster(SpecsOf(j)...)
+	if err != nil {
+		return sim.Config{}, err
+	}
+	return sim.Config{Prepared: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w}, nil
+}
+
+// SpecsOf returns the policies of a run as they are written: one, or those that
+// the manifests of its pools name.
+func SpecsOf(j eval.Job) []string {
+	if j.Policy == registry.Manifest {
+		return input.Manifests(j.Bound)
+	}
+	return []string{j.Policy}
+}
+
+// Run is an eval.Runner.
+func (r *Runner) Run(ctx context.Context, j eval.Job) (*sim.Result, error) {
+	cfg, err := r.Config(j)
+	if err != nil {
+		return nil, err
+	}
+	return r.Simulate(ctx, j, cfg)
+}
+
+// Prepare makes every policy and stage once, so that what is wrong with them is
+// said before the first run and not after the last.
+func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) error {
+	specs := append([]string{eval.OnDemand, cfg.Baseline}, cfg.Policies...)
+	for _, k := range cfg.Cases {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("preparing %s: %w", k.Scenario, err)
+		}
+		for _, spec := range specs {
+			if _, err := r.Policy(spec, k.Bound); err != nil {
+				return err
+			}
+		}
+		if _, err := r.stage(k.Bound); err != nil {
+			return cli.Invalid(err, "mend the scenario, or choose another trace or window")
+		}
+	}
+	return nil
+}
+
+// Simulate does a run and counts how often its bundle had an answer.
+func (r *Runner) Simulate(ctx context.Context, j eval.Job, cfg sim.Config) (*sim.Result, error) {
+	result, err := sim.Run(ctx, cfg)
+	if f, ok := cfg.Forecaster.(*simModel); ok && err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.answered == nil {
+			r.answered = map[string]models.Counts{}
+		}
+		r.answered[j.Policy] = r.answered[j.Policy].Plus(f.Counts())
+	}
+	return result, err
+}
+
+// LivePolicy returns what makes a policy for pools that name these. Their bundles are
+// opened by what forecasts: what is wrong with one is no fault of the policy, which
+// then decides on the closed form. Only --policies may give paths: what pools name is
+// taken from models.dir.
+func (r *Runner) LivePolicy(spec string) func([]string) (policy.Policy, error) {
+	o := registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: func(string) error { return nil }}
+	if spec == registry.Manifest {
+		o.ReadRuntime, o.OpenBundle = r.Models.readRuntime, r.Models.Has
+	}
+	return func(named []string) (policy.Policy, error) {
+		o.Manifests = named
+		return registry.New(spec, o)
+	}
+}

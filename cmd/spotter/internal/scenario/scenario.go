@@ -1,0 +1,153 @@
+// Package scenario is the command that lists, shows and checks scenarios.
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// Command returns the command scenario, with more below it.
+func Command(p *cli.Program, more ...*cobra.Command) *cobra.Command {
+	c := cli.Group("scenario", "List, show and check scenarios")
+	c.AddCommand(
+		&cobra.Command{
+			Use:   "list",
+			Short: "List the embedded scenarios",
+			Args:  cli.Arguments(cobra.NoArgs),
+			RunE:  func(*cobra.Command, []string) error { return p.Output("", listScenarios) },
+		},
+		&cobra.Command{
+			Use:               "show NAME|FILE",
+			Short:             "Print a scenario, to copy and change",
+			Args:              cli.Arguments(cobra.ExactArgs(1)),
+			ValidArgsFunction: input.CompleteScenarios,
+			RunE: func(_ *cobra.Command, args []string) error {
+				text, err := scenarios.Source(args[0])
+				if err != nil {
+					return cli.Invalid(fmt.Errorf("scenario: %w", err), input.ScenarioAdvice)
+				}
+				return p.Output("", func(w io.Writer) error {
+					_, err := w.Write(text)
+					return err
+				})
+			},
+		},
+		validateCommand(p),
+	)
+	c.AddCommand(more...)
+	return c
+}
+
+func validateCommand(p *cli.Program) *cobra.Command {
+	var m input.MarketFlags
+	c := &cobra.Command{
+		Use:   "validate SCENARIO…",
+		Short: "Check scenarios, and with --trace that they can run on its prices",
+		Args:  cli.Arguments(cobra.MinimumNArgs(1)),
+
+		ValidArgsFunction: input.CompleteScenarios,
+		RunE:              func(_ *cobra.Command, args []string) error { return validateScenarios(p, &m, args) },
+	}
+	m.Register(c.Flags())
+	return c
+}
+
+// validateScenarios checks all of them before it reports, so that one look
+// shows everything that is wrong.
+func validateScenarios(p *cli.Program, m *input.MarketFlags, names []string) error {
+	var errs []error
+	opened := input.Traces{}
+	warned := map[string]bool{}
+	for _, name := range names {
+		sc, err := input.LoadScenario(name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p.Warn(warned, sc.Warnings)
+		owned := sc.Commitments()
+		if err := manifestPolicies(name, sc); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if m.Trace != "" {
+			w, err := m.Bind(sc, opened, 0)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			p.Warn(warned, w.Warnings)
+		}
+		if err := p.Output("", func(w io.Writer) error {
+			if _, err := fmt.Fprintf(w, "%s: good, runs %s after %s of warm-up\n", name, cli.Hours(sc.Duration), cli.Hours(sc.WarmUp)); err != nil {
+				return err
+			}
+			for i := range owned {
+				if _, err := fmt.Fprintf(w, "  commitment %s covers %s\n", owned[i].Name, owned[i].Scope()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// manifestPolicies checks that the policies which the pools of sc name can be
+// made.
+func manifestPolicies(file string, sc *scenarios.Scenario) error {
+	r := runner.New()
+	for _, pool := range sc.Pools() {
+		if pool.Policy == "" {
+			continue
+		}
+		if _, err := registry.New(registry.Manifest, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle, Manifests: []string{pool.Policy}}); err != nil {
+			return cli.Invalid(fmt.Errorf("%s: CapacityPool %s: %w", file, pool.Name, err), "mend spec.policy of that pool")
+		}
+	}
+	return nil
+}
+
+func listScenarios(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, name := range scenarios.Names() {
+		text, err := scenarios.Source(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "%s\t%s\n", name, about(string(text)))
+	}
+	return t.Flush()
+}
+
+// about returns the first sentence of the comment that a scenario begins with.
+func about(text string) string {
+	var words []string
+	for _, line := range strings.Split(text, "\n") {
+		comment, ok := strings.CutPrefix(line, "#")
+		if !ok {
+			break
+		}
+		words = append(words, strings.Fields(comment)...)
+	}
+	all := strings.Join(words, " ")
+	for _, end := range []string{": ", ". "} {
+		if first, _, found := strings.Cut(all, end); found {
+			all = first
+		}
+	}
+	return strings.TrimSuffix(all, ".")
+}

@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A sheet prints figures as aligned lines.
+type sheet struct{ w *bufio.Writer }
+
+func (s sheet) line(name, format string, args ...any) {
+	fmt.Fprintf(s.w, "  %-16s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// figures prints the figures that one run has alone. Savings are not among
+// them: they need the run of on-demand beside it.
+func figures(out io.Writer, w *scenarios.BoundScenario, r *sim.Result) error {
+	s := sheet{bufio.NewWriter(out)}
+	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
+	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", cli.Minute(r.Window.From), cli.Minute(r.Window.To), cli.Hours(w.WarmUp))
+	fmt.Fprintf(s.w, "%s\n\n", traceLine(w))
+	if t := w.Truth; !t.Modelled() {
+		s.line("truth", "%v, which no policy knows: %s", t, t.About)
+	}
+
+	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
+	if len(w.Commitments) > 0 {
+		s.line("commitments", "%s", commitments(r))
+	}
+	s.line("outage cost", "%s (unserved %s, incidents %s, jobs %s)", usd(r.OutageCost), usd(r.UnservedCost), usd(r.IncidentCost), usd(r.JobCost))
+	s.line("outages", "%v", &r.Outages)
+	if r.Incidents > 0 {
+		s.line("longest", "%v", &r.Longest)
+	}
+	s.line("availability", "%.4f %%", 100*r.Availability)
+	s.line("evictions", "%d by us (%.3f per pod-day), %d by reclaims (%.3f per pod-day)",
+		r.VoluntaryEvictions, per(r.VoluntaryEvictions, r.PodDays), r.ReclaimEvictions, per(r.ReclaimEvictions, r.PodDays))
+	s.line("time to ready", "p50 %s, p95 %s", r.TimeToReadyP50.Round(time.Second), r.TimeToReadyP95.Round(time.Second))
+	s.line("nodes", "%.1f node-hours (%.1f spot), spot share %.1f %%", r.NodeHours, r.SpotHours, 100*r.SpotShare)
+	outbid := ""
+	if r.Outbid > 0 {
+		outbid = fmt.Sprintf(" (%d outbid)", r.Outbid)
+	}
+	s.line("market", "%d launches, %d refused, %d notices, %d recommendations, %d reclaims%s, %d drains",
+		r.Launches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, outbid, r.Drains)
+	if r.JobsDone+r.JobsMissed > 0 {
+		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, cli.Hours(r.WorkLost))
+	}
+	if g := &r.Gangs; *g != (sim.GangResult{}) {
+		s.line("gangs", "%d started, after p50 %s, p95 %s; %d did not; %d restarts, %d requeued, %d failed",
+			g.Started, g.WaitP50.Round(time.Second), g.WaitP95.Round(time.Second), g.NotStarted, g.Restarts, g.Requeues, g.Failed)
+	}
+	if r.KeptOut > 0 {
+		s.line("kept out", "%s of the unserved was missing behind closed gates", usd(r.KeptOut))
+	}
+	s.line("decisions", "%d, over %d events", r.Decisions, r.Events)
+	workloads(s.w, r)
+	budgets(s.w, w, r)
+	fmt.Fprintf(s.w, "\nweather %x\nhash %x\n", r.Weather, r.Hash)
+	return s.w.Flush()
+}
+
+// commitments says what was paid for in advance did. Its fee is in no bill, since
+// it is the same whatever a policy does.
+func commitments(r *sim.Result) string {
+	text := fmt.Sprintf("%s spared by what was paid for in advance", usd(r.Spared))
+	if r.CommitmentFee != policy.NoPrice {
+		text += fmt.Sprintf(" (for %s, which is in no bill)", usd(r.CommitmentFee))
+	}
+	return text
+}
+
+// workloads prints the workloads that had incidents.
+func workloads(w *bufio.Writer, r *sim.Result) {
+	heading := false
+	for i := range r.Workloads {
+		x := &r.Workloads[i]
+		if x.Incidents == 0 {
+			continue
+		}
+		if !heading {
+			fmt.Fprintf(w, "\n  %-28s %-12s %8s %10s %6s %9s %14s %14s %7s\n", "workload", "kind", "min out", "incidents", "pods", "longest", "outage cost", "availability", "spot")
+			heading = true
+		}
+		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %6d %9s %14s %12.4f %% %5.1f %%\n",
+			x.Name, x.Kind, x.OutageMinutes, x.Incidents, x.PodsAffected, x.Longest.Outage.Round(time.Second), usd(x.OutageCost), 100*x.Availability, 100*x.SpotShare)
+	}
+}
+
+// budgets prints what the budgets of the world came to.
+func budgets(w *bufio.Writer, world *scenarios.BoundScenario, r *sim.Result) {
+	if len(r.Budgets) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n  %-24s %-9s %26s %9s %6s %9s %10s %8s %7s\n", "budget", "action", "quota", "gpu-hours", "peak", "min spent", "min closed", "evicted", "paused")
+	for i := range r.Budgets {
+		x := &r.Budgets[i]
+		fmt.Fprintf(w, "  %-24s %-9s %26s %9.1f %4.0f %% %9d %10d %8d %7d\n", x.Name, x.Action, quota(&world.Budgets[i]), x.GPUHours, 100*x.Peak,
+			x.OverMinutes, x.ClosedMinutes, x.Evictions, x.Pauses)
+	}
+}
+
+// quota writes what a budget grants within its window.
+func quota(b *policy.Budget) string {
+	text := ""
+	if b.HasGPUHours {
+		text = fmt.Sprintf("%g GPU-h", b.GPUHours)
+	}
+	if b.HasGPUHours && b.HasDollars {
+		text += ", "
+	}
+	if b.HasDollars {
+		text += b.Dollars.Short()
+	}
+	return fmt.Sprintf("%s in %s", text, cli.Hours(b.Window))
+}
+
+// traceLine says where prices and reclaims come from.
+func traceLine(w *scenarios.BoundScenario) string {
+	t := &w.Trace
+	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, cli.Minute(t.From), cli.Minute(t.To), t.Prices(), w.Reclaims())
+}
+
+// usd formats m in dollars and cents.
+func usd(m policy.Money) string {
+	if m < 0 {
+		return "-" + usd(-m)
+	}
+	const cent = policy.Dollar / 100
+	cents := (m + cent/2) / cent
+	return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
+}
+
+func per(n int64, days float64) float64 {
+	if days <= 0 {
+		return 0
+	}
+	return float64(n) / days
+}

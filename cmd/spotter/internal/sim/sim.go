@@ -1,0 +1,144 @@
+// Package sim is the command that runs one policy once, and prints its figures.
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// simFlags are the flags of sim.
+type simFlags struct {
+	input.MarketFlags
+	policy      string
+	seed        uint64
+	log, record string
+	check       bool
+}
+
+// Command returns the command sim.
+func Command(p *cli.Program) *cobra.Command {
+	var f simFlags
+	c := &cobra.Command{
+		Use:   "sim SCENARIO",
+		Short: "Run one policy once and print what it cost",
+		Long: "sim plays one scenario under one policy and one seed. It prints the figures that\n" +
+			"one run has, then the hash of the weather, which depends on no policy, and the\n" +
+			"hash of everything that happened: equal inputs give equal hashes on any machine.",
+		Example: "  spotter sim web-week\n" +
+			"  spotter sim web-week --policy static:share=0.7 --seed 7 --log events.txt\n" +
+			"  spotter sim my-world.yaml --policy spotvortex --record steps",
+		Args:              cli.Arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: input.CompleteScenarios,
+		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args[0]) },
+	}
+	flags := c.Flags()
+	f.Register(flags)
+	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P`, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
+	flags.StringVar(&f.log, "log", "", "write every event to `FILE`")
+	flags.StringVar(&f.record, "record", "", "record every decision as Parquet in the folder `DIR`")
+	flags.BoolVar(&f.check, "check", false, "hold the invariants after every event; slow")
+	cli.Complete(c, "policy", registry.Names())
+	return c
+}
+
+func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
+	sc, err := input.LoadScenario(name)
+	if err != nil {
+		return err
+	}
+	w, err := f.Bind(sc, input.Traces{}, 0)
+	if err != nil {
+		return err
+	}
+	p.Warn(map[string]bool{}, w.Warnings)
+	job := eval.Job{Case: eval.Case{Scenario: name, Bound: w}, Policy: f.policy, Seed: f.seed}
+	runs := runner.New()
+	cfg, err := runs.Config(job)
+	if err != nil {
+		return err
+	}
+	cfg.Check = f.check
+	r, err := runWith(ctx, p, f, runs, job, cfg)
+	if err != nil {
+		return err
+	}
+	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
+	return p.Output("", func(out io.Writer) error { return figures(out, w, r) })
+}
+
+// runWith runs cfg with the log and the recording that the flags ask for.
+func runWith(ctx context.Context, p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job, cfg sim.Config) (r *sim.Result, err error) {
+	play := func() error {
+		r, err = runs.Simulate(ctx, job, cfg)
+		return err
+	}
+	if f.record != "" {
+		inner := play
+		play = func() error {
+			w, err := newRecording(p, f, runs, job)
+			if err != nil {
+				return err
+			}
+			cfg.Recorder = w
+			if err := errors.Join(inner(), w.Close()); err != nil {
+				return errors.Join(err, removeRecording(f.record))
+			}
+			return nil
+		}
+	}
+	if f.log == "" {
+		return r, play()
+	}
+	if err := cli.CheckWritable(f.log); err != nil {
+		return nil, cli.Invalid(fmt.Errorf("--log: %w", err), "give a file in a folder that is there and can be written")
+	}
+	err = cli.ReplaceFile(f.log, func(w io.Writer) error {
+		cfg.Log = w
+		return play()
+	})
+	return r, err
+}
+
+// newRecording opens the folder of --record. A run is recorded whole, so a
+// folder in which something lies is refused.
+func newRecording(p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job) (*record.Writer, error) {
+	const next = "give --record a folder that is new or empty"
+	entries, err := os.ReadDir(f.record)
+	if err == nil && len(entries) > 0 {
+		return nil, cli.Invalid(fmt.Errorf("--record: %s is not empty: %s lies in it", f.record, entries[0].Name()), next)
+	}
+	bundle, sum := runs.BundleSum(runner.SpecsOf(job)...)
+	w, err := record.NewWriter(f.record, record.Meta{
+		Version: p.Version, Policy: f.policy, Scenario: filepath.Base(job.Scenario), Seed: f.seed,
+		Bundle: bundle, BundleSHA256: sum, Note: f.Command(job),
+	})
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("--record: %w", err), next)
+	}
+	return w, nil
+}
+
+// removeRecording empties the folder of a recording that does not reach the
+// end. It was empty before, so all that lies in it is this run's.
+func removeRecording(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
+}

@@ -1,0 +1,222 @@
+// Package status is the command that says whether a controller is at work in a cluster.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/live"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A statusCall is what the flags of status say.
+type statusCall struct {
+	cluster   access.Cluster
+	namespace string
+	wait      time.Duration
+}
+
+// Command returns the command status.
+func Command(p *cli.Program) *cobra.Command {
+	f := statusCall{}
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether a controller is at work in a cluster, and how its pools fare",
+		Long: "status names the replica that leads and lists the CapacityPools with what is decided\n" +
+			"for them. It changes nothing, and exits with 1 where nobody leads, where the\n" +
+			"definitions are missing, or where a pool has not been looked at. A controller without\n" +
+			"leader election is known by what it decided within the last twenty minutes.",
+		Example: "  spotter status --namespace spotter\n  spotter status --namespace spotter --wait 2m",
+		Args:    cli.Arguments(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.cluster.Kubeconfig, "kubeconfig", "", "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
+	flags.StringVar(&f.cluster.Context, "context", "", "use the context `NAME` of the kubeconfig")
+	flags.StringVar(&f.namespace, "namespace", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
+	flags.DurationVar(&f.wait, "wait", 0, "wait up to `TIME` for all to be well")
+	return c
+}
+
+// statusEvery is how often it is looked again while waiting.
+const statusEvery = time.Second
+
+func run(ctx context.Context, p *cli.Program, f *statusCall) error {
+	if f.wait < 0 {
+		return cli.Invalid(fmt.Errorf("--wait: %v is negative", f.wait), "give it as 2m")
+	}
+	if f.namespace == "" {
+		f.namespace = access.OwnNamespace()
+	}
+	cfg, err := f.cluster.Config(p.Version)
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return cli.Invalid(fmt.Errorf("reaching the cluster: %w", err), "see that the API server is reached")
+	}
+	for end := time.Now().Add(f.wait); ; {
+		s, err := look(ctx, c, f.namespace)
+		if err != nil {
+			return err
+		}
+		if len(s.wrong) == 0 || !time.Now().Before(end) {
+			return s.tell(p.Stdout)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(statusEvery):
+		}
+	}
+}
+
+// A standing is what is seen of a controller from outside.
+type standing struct {
+	leader string
+	alone  time.Duration // since a controller without leader election decided; 0 for none
+	pools  []v1alpha1.CapacityPool
+	wrong  []string
+}
+
+// look reads how a controller stands now.
+func look(ctx context.Context, c client.Reader, namespace string) (*standing, error) {
+	s := &standing{}
+	var lease coordinationv1.Lease
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.LeaseName}, &lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.wrong = append(s.wrong, fmt.Sprintf("there is no lease %s/%s: no controller has led there", namespace, live.LeaseName))
+	case err != nil:
+		return nil, fmt.Errorf("reading lease %s/%s: %w", namespace, live.LeaseName, err)
+	default:
+		s.leads(&lease.Spec, time.Now())
+	}
+	if s.leader == "" {
+		if err := s.decides(ctx, c, namespace, &lease.Spec); err != nil {
+			return nil, err
+		}
+	}
+	var list v1alpha1.CapacityPoolList
+	err = c.List(ctx, &list)
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		s.wrong = append(s.wrong, "the API server does not know CapacityPools: the definitions are not installed")
+	case err != nil:
+		return nil, fmt.Errorf("listing CapacityPools: %w", err)
+	}
+	s.pools = list.Items
+	for i := range s.pools {
+		if p := &s.pools[i]; p.Status.ObservedGeneration != p.Generation {
+			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s has not been looked at as it is now", p.Name))
+		}
+	}
+	return s, nil
+}
+
+// leads notes who holds a lease, if it has not run out.
+func (s *standing) leads(x *coordinationv1.LeaseSpec, now time.Time) {
+	if x.HolderIdentity == nil || *x.HolderIdentity == "" {
+		s.wrong = append(s.wrong, "nobody leads: the lease was given up")
+		return
+	}
+	if x.RenewTime == nil || x.LeaseDurationSeconds == nil {
+		s.wrong = append(s.wrong, "nobody leads: the lease has no time")
+		return
+	}
+	age, lasts := now.Sub(x.RenewTime.Time), time.Duration(*x.LeaseDurationSeconds)*time.Second
+	if age > lasts {
+		s.wrong = append(s.wrong, fmt.Sprintf("nobody leads: %s has not renewed its lease for %v", *x.HolderIdentity, age.Round(time.Second)))
+		return
+	}
+	s.leader = *x.HolderIdentity
+}
+
+// aloneMax is for how long a decision shows that a controller without leader election
+// is at work: it decides at least every ten minutes by default.
+const aloneMax = 20 * time.Minute
+
+// decides notes that a controller decides though nobody holds the lease: one without
+// leader election leaves the memory that it writes at every step. What was written
+// while the lease held is its holder's.
+func (s *standing) decides(ctx context.Context, c client.Reader, namespace string, lease *coordinationv1.LeaseSpec) error {
+	var memory corev1.ConfigMap
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.MemoryName}, &memory)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil // what is wrong with the lease is said
+	}
+	if err != nil {
+		return fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, live.MemoryName, err)
+	}
+	var last, held time.Time
+	for _, m := range memory.ManagedFields {
+		if m.Time != nil && m.Time.After(last) {
+			last = m.Time.Time
+		}
+	}
+	if lease.RenewTime != nil && lease.LeaseDurationSeconds != nil {
+		held = lease.RenewTime.Add(time.Duration(*lease.LeaseDurationSeconds) * time.Second)
+	}
+	if age := time.Since(last); last.After(held) && age <= aloneMax {
+		s.alone, s.wrong = max(age, time.Second), nil
+	}
+	return nil
+}
+
+// tell writes it for a person.
+func (s *standing) tell(w io.Writer) error {
+	if s.leader != "" {
+		fmt.Fprintf(w, "%s leads\n", s.leader)
+	}
+	if s.alone > 0 {
+		fmt.Fprintf(w, "a controller without leader election decided %v ago\n", s.alone.Round(time.Second))
+	}
+	if len(s.pools) == 0 {
+		fmt.Fprintln(w, "there is no CapacityPool: nothing is decided")
+	} else {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "POOL\tMODE\tREADY\tSPOT\tSAVES/H\tWHY")
+		for i := range s.pools {
+			p := &s.pools[i]
+			ready, why := "Unknown", ""
+			if c := meta.FindStatusCondition(p.Status.Conditions, live.ConditionReady); c != nil {
+				ready = string(c.Status)
+				if c.Status != metav1.ConditionTrue {
+					why = c.Reason + ": " + c.Message
+				}
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.Status.Mode, ready, p.Status.SpotShare, p.Status.SavingsPerHour, why)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, x := range s.wrong {
+		fmt.Fprintln(w, x)
+	}
+	if len(s.wrong) > 0 {
+		return cli.ErrCheck
+	}
+	return nil
+}

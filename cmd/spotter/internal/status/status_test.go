@@ -1,0 +1,123 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kubefake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/live"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// leaseOf returns the lease of a holder that was renewed so long ago; negative is in
+// time to come, so that no wait makes it run out.
+func leaseOf(holder string, ago time.Duration) *coordinationv1.Lease {
+	lasts := int32(8)
+	renewed := metav1.NewMicroTime(time.Now().Add(-ago))
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "spotter", Name: live.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &renewed},
+	}
+}
+
+// memoryWritten returns the memory that a controller wrote so long ago.
+func memoryWritten(ago time.Duration) *corev1.ConfigMap {
+	at := metav1.NewTime(time.Now().Add(-ago))
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "spotter", Name: live.MemoryName, ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: "spotter", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:binaryData":{}}`)},
+		}},
+	}}
+}
+
+// poolSeen returns a pool of a generation, of which one was looked at last.
+func poolSeen(name string, generation, observed int64, ready metav1.ConditionStatus) *v1alpha1.CapacityPool {
+	return &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: generation}, Status: v1alpha1.CapacityPoolStatus{
+		ObservedGeneration: observed, Mode: v1alpha1.ModeShadow, SpotShare: "0.40", SavingsPerHour: "1.25",
+		Conditions: []metav1.Condition{{Type: live.ConditionReady, Status: ready, Reason: "Because", Message: "of this"}},
+	}}
+}
+
+// standingOf returns what status prints of a cluster, and the exit code.
+func standingOf(t *testing.T, c client.Reader) (int, string) {
+	t.Helper()
+	var out bytes.Buffer
+	s, err := look(t.Context(), c, "spotter")
+	if err == nil {
+		err = s.tell(&out)
+	}
+	return cli.Report(&out, err), out.String()
+}
+
+func statusScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestStatus: what is wrong with a controller is named, and only then the exit code is
+// not 0.
+func TestStatus(t *testing.T) {
+	timeless := leaseOf("a", -time.Hour)
+	timeless.Spec.RenewTime = nil
+	good := poolSeen("web", 2, 2, metav1.ConditionTrue)
+	for name, c := range map[string]struct {
+		objects   []client.Object
+		code      int
+		has, lack string
+	}{
+		"all is well":        {[]client.Object{leaseOf("a", -time.Hour), good}, cli.ExitOK, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  WHY\nweb   shadow  True   0.40  1.25", "wrong"},
+		"a pool that waits":  {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)}, cli.ExitOK, "Because: of this", "not been looked at"},
+		"no pool":            {[]client.Object{leaseOf("a", -time.Hour)}, cli.ExitOK, "there is no CapacityPool: nothing is decided", "POOL"},
+		"alone":              {[]client.Object{memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "lease"},
+		"alone, after it":    {[]client.Object{leaseOf("a", time.Hour), memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "nobody leads"},
+		"alone, long ago":    {[]client.Object{memoryWritten(time.Hour), good}, cli.ExitFailed, "there is no lease", "without leader election"},
+		"a leader that died": {[]client.Object{leaseOf("a", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "nobody leads: a has not renewed", "without leader election"},
+		"given up, memory":   {[]client.Object{leaseOf("", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "nobody leads: the lease was given up", "without leader election"},
+		"no lease":           {[]client.Object{good}, cli.ExitFailed, "there is no lease spotter/spotter-leader: no controller has led there", "leads\n"},
+		"given up":           {[]client.Object{leaseOf("", -time.Hour), good}, cli.ExitFailed, "nobody leads: the lease was given up", " leads\n"},
+		"run out":            {[]client.Object{leaseOf("a", 2*time.Hour), good}, cli.ExitFailed, "nobody leads: a has not renewed its lease for 2h0m", "a leads\n"},
+		"without a time":     {[]client.Object{timeless, good}, cli.ExitFailed, "nobody leads: the lease has no time", "a leads\n"},
+		"not looked at":      {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue), poolSeen("batch", 1, 1, metav1.ConditionTrue)}, cli.ExitFailed, "CapacityPool web has not been looked at as it is now", "CapacityPool batch"},
+	} {
+		code, out := standingOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(c.objects...).Build())
+		if code != c.code || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
+			t.Errorf("%s: exit %d, want %d with %q and without %q:\n%s", name, code, c.code, c.has, c.lack, out)
+		}
+	}
+}
+
+// TestStatusOfABrokenCluster: definitions that are missing are named, and an API server
+// that does not answer is no state of the controller.
+func TestStatusOfABrokenCluster(t *testing.T) {
+	listing := func(err error) client.Reader {
+		return kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a", -time.Hour)).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return err },
+		}).Build()
+	}
+	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "CapacityPool"}}
+	if code, out := standingOf(t, listing(missing)); code != cli.ExitFailed || !strings.Contains(out, "the definitions are not installed") || !strings.Contains(out, "a leads") {
+		t.Errorf("without definitions: exit %d\n%s", code, out)
+	}
+	if code, out := standingOf(t, listing(errors.New("connection refused"))); code == cli.ExitOK || code == cli.ExitFailed || !strings.Contains(out, "listing CapacityPools: connection refused") {
+		t.Errorf("without an answer: exit %d\n%s", code, out)
+	}
+}

@@ -1,0 +1,178 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/importer"
+)
+
+// An importing is what the flags of trace import say.
+type importing struct {
+	dir              string
+	from, at, prices string
+	options          importer.Options
+}
+
+// ImportCommand returns the command trace import.
+func ImportCommand(p *cli.Program) *cobra.Command {
+	var im importing
+	o := &im.options
+	c := &cobra.Command{
+		Use:   "import SRC… -o DIR",
+		Short: "Turn recorded prices and availability into a trace",
+		Long: "import reads what a provider or a collector recorded and writes it as one trace\n" +
+			"of Parquet files. What a file is, its content tells; " + importer.Understood + ".\n\n" +
+			"Several recordings become one trace, and those of one market are joined: prices\n" +
+			"from one, availability from another. Rows that cannot be used are counted and\n" +
+			"the first ones shown. A market of which only the availability was recorded gets\n" +
+			"its prices from --prices, else a modelled one, and the trace says so.",
+		Example: "  spotter trace import prices.csv.gz -o prices\n" +
+			"  aws ec2 describe-spot-price-history --region eu-west-1 > history.json\n" +
+			"  spotter trace import history.json -o eu-west-1\n" +
+			"  spotter trace import aws-02-15-2023/*.json -o v100\n" +
+			"  spotter trace import p3-trace.csv --zone us-east-1a --from 2022-01-01 -o fleet\n" +
+			"  spotter trace import percentiles.json --at 2026-05-26T20:00:00Z -o rackspace\n" +
+			"  spotter trace import fake-prices.json --from 2026-01-01 --market m5.large:us-west-2a -o script",
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error { return runImport(p, args, &im) },
+	}
+	flags := c.Flags()
+	flags.StringVarP(&im.dir, "output", "o", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
+	flags.StringVar(&o.Provider, "provider", "", "`PROVIDER` of rows that name none (default: the one whose format it is, else aws)")
+	flags.StringVar(&o.Region, "region", "", "`REGION` of rows that name none and whose zone does not tell")
+	flags.StringVar(&o.Zone, "zone", "", "`ZONE` of a recording that names none")
+	flags.StringVar(&o.Type, "type", "", "instance `TYPE` of a recording of availability, whatever its name says")
+	flags.StringVar(&im.from, "from", "", "a recording that does not say so, as a fleet or a script, begins at `TIME`")
+	flags.StringVar(&im.at, "at", "", "a snapshot whose name has no date was taken at `TIME`")
+	flags.Float64Var(&o.PriceRatio, "price-ratio", importer.DefaultPriceRatio, "price of markets without one, as the share `X` of that on demand")
+	flags.StringVar(&im.prices, "prices", "", "take the prices of markets without one from the trace `DIR|FILE` where it has them")
+	flags.StringArrayVar(&o.Script.Markets, "market", nil, "play a script for the market `TYPE:ZONE`, besides those it names; may be repeated")
+	flags.DurationVar(&o.Script.Tick, "tick", importer.DefaultTick, "ask a script for prices once every `DURATION`")
+	flags.DurationVar(&o.Script.For, "for", 0, "play a script for `DURATION` (default: until every market is at its last step)")
+	flags.BoolVar(&o.Strict, "strict", false, "fail at the first row that cannot be used")
+	return c
+}
+
+// complete checks the flags and puts them into the options.
+func (im *importing) complete() error {
+	o := &im.options
+	if im.dir == "" {
+		return cli.Invalid(errors.New("-o is missing: where the trace should go"), "run `spotter trace import --help`")
+	}
+	for _, f := range []struct {
+		name, text string
+		into       *policy.Time
+	}{{"from", im.from, &o.From}, {"at", im.at, &o.At}} {
+		if f.text == "" {
+			continue
+		}
+		at, err := input.ParseTime(f.text)
+		if err != nil {
+			return cli.Invalid(fmt.Errorf("--%s: %w", f.name, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+		}
+		*f.into = at
+	}
+	switch {
+	case !(o.PriceRatio > 0 && o.PriceRatio <= 10):
+		return cli.Invalid(fmt.Errorf("--price-ratio: %v is not above 0 and at most 10", o.PriceRatio), "0.30 is where most markets that never move stand")
+	case o.Script.Tick < time.Millisecond:
+		return cli.Invalid(fmt.Errorf("--tick: %v is below a millisecond", o.Script.Tick), "leave it out for 30 s")
+	case o.Script.For < 0:
+		return cli.Invalid(fmt.Errorf("--for: %v is negative", o.Script.For), "leave it out to play a script to its end")
+	}
+	if im.prices != "" {
+		prices, err := input.OpenTrace(im.prices)
+		if err != nil {
+			return err
+		}
+		o.Prices = prices
+	}
+	return nil
+}
+
+func runImport(p *cli.Program, srcs []string, im *importing) error {
+	if err := im.complete(); err != nil {
+		return err
+	}
+	t, report, err := importer.Import(srcs, im.options)
+	if err != nil {
+		return cli.Invalid(fmt.Errorf("import: %w", err), importAdvice(err))
+	}
+	if err := trace.Write(im.dir, t); err != nil {
+		if errors.Is(err, trace.ErrTarget) {
+			return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
+		}
+		return fmt.Errorf("writing %s: %w", im.dir, err)
+	}
+	p.Warn(map[string]bool{}, report.Warnings)
+	return p.Output("", func(w io.Writer) error { return writeImport(w, im.dir, report) })
+}
+
+func importAdvice(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "name files that are there; `spotter trace import --help` has examples"
+	case errors.Is(err, trace.ErrCorrupt):
+		return "fetch or record it again"
+	case errors.Is(err, trace.ErrBadRows):
+		return "leave --strict out to count such rows and go on"
+	case errors.Is(err, trace.ErrNoRegion):
+		return "name the region of the recording with --region, or its zone with --zone"
+	case errors.Is(err, trace.ErrUnnamed):
+		return "say what the recording leaves out with --from, --at, --type, --zone or --market; `spotter trace import --help` tells of each"
+	}
+	return "run `spotter trace import --help` for what is understood"
+}
+
+func writeImport(w io.Writer, dir string, r *importer.Report) error {
+	fmt.Fprintf(w, "%s\n", formats(r.Formats))
+	fmt.Fprintf(w, "%d rows read, %d could not be used\n", r.Rows, r.Bad)
+	for _, bad := range r.BadRows {
+		fmt.Fprintf(w, "  %s\n", bad)
+	}
+	if more := r.Bad - len(r.BadRows); more > 0 && len(r.BadRows) > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
+	}
+	fmt.Fprintf(w, "%d duplicates, %d repeats of what was in force, %d changes left\n", r.Duplicates, r.Repeats, r.Changes)
+	if r.Joined > 0 {
+		fmt.Fprintf(w, "%d rows joined with others of the same instant\n", r.Joined)
+	}
+	fmt.Fprintf(w, "%d markets from %s to %s\n", r.Markets, cli.Minute(r.From), cli.Minute(r.To))
+	if n := len(r.UnknownTypes); n > 0 {
+		fmt.Fprintf(w, "%d instance types are not in the catalog and left out of runs: %s\n", n, cli.FirstOf(r.UnknownTypes, 5))
+	}
+	if n := len(r.WithoutOnDemand); n > 0 {
+		fmt.Fprintf(w, "%d markets have no on-demand price and are left out of runs: %s\n", n, cli.FirstOf(r.WithoutOnDemand, 5))
+	}
+	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir, cli.Shell([]string{dir}))
+	return err
+}
+
+// formats says what the sources were taken for, each kind once.
+func formats(names []string) string {
+	var parts []string
+	for i := 0; i < len(names); {
+		n := 1
+		for i+n < len(names) && names[i+n] == names[i] {
+			n++
+		}
+		part := names[i]
+		if n > 1 {
+			part = fmt.Sprintf("%d × %s", n, part)
+		}
+		parts = append(parts, part)
+		i += n
+	}
+	return strings.Join(parts, ", ")
+}

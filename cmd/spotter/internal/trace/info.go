@@ -1,0 +1,36 @@
+// Package trace has commands that import, record and describe traces.
+package trace
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/scenarios/trace/check"
+)
+
+// InfoCommand returns the command trace info.
+func InfoCommand(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "info [DIR|FILE]",
+		Short: "Say what a trace holds; without an argument, the embedded one",
+		Args:  cli.Arguments(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := ""
+			if len(args) == 1 {
+				path = args[0]
+			}
+			t, err := input.OpenTrace(path)
+			if err != nil {
+				return err
+			}
+			p.Warn(map[string]bool{}, t.Warnings)
+			return p.Output("", func(w io.Writer) error {
+				_, err := io.WriteString(w, check.Info(t).Text())
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,133 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/screen"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+)
+
+const (
+	// liveSince is how far back a record is read unless asked otherwise.
+	liveSince = 24 * time.Hour
+
+	// liveEvery is how often it is looked for more of it.
+	liveEvery = time.Second
+
+	// liveRest is how many times as long as reading took it is not read again, so
+	// that a large record does not keep a machine busy.
+	liveRest = 4
+)
+
+// follow returns what shows the record of a controller and goes on with it.
+func (f *tuiFlags) follow(args []string) (string, func(context.Context, func(any)), error) {
+	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "run"}, f.Flags.Changed)
+	switch {
+	case len(args) > 0 || given:
+		return "", nil, cli.Invalid(errors.New("--live: a record has its own cluster, prices and policy"), "leave SCENARIO and the other flags out, or leave --live out")
+	case f.since < 0:
+		return "", nil, cli.Invalid(fmt.Errorf("--since: %v is negative", f.since), "run `spotter tui --help`")
+	}
+	if err := input.RefuseBucket("--live", f.live); err != nil {
+		return "", nil, err
+	}
+	r, err := record.Open(f.live)
+	if err != nil {
+		return "", nil, input.RecordingError(fmt.Errorf("--live: %w", err))
+	}
+	l := follower{dir: f.live, clock: time.Now}
+	if f.since > 0 {
+		l.since = policy.TimeOf(l.clock().Add(-f.since))
+	}
+	if r, err = r.Since(l.since); err != nil {
+		return "", nil, input.RecordingError(fmt.Errorf("--live: %w", err))
+	}
+	play := func(ctx context.Context, send func(any)) {
+		if err := l.open(r, send); err != nil {
+			send(screen.Failed{Err: input.RecordingError(fmt.Errorf("--live %s: %w", f.live, err))})
+			return
+		}
+		ticker := time.NewTicker(liveEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				l.look(send)
+			}
+		}
+	}
+	return "live " + filepath.Base(filepath.Clean(f.live)), play, nil
+}
+
+// A follower reads a record again whenever there is more of it.
+type follower struct {
+	dir   string
+	clock func() time.Time
+
+	// since is where reading begins, the same throughout.
+	since policy.Time
+
+	// newest is the last segment that was read, and rest until when it is not read
+	// again.
+	newest int
+	rest   time.Time
+}
+
+// open sends what there is of the record.
+func (l *follower) open(r *record.Recording, send func(any)) error {
+	run, err := l.load(r)
+	if err != nil {
+		return err
+	}
+	send(screen.Opened{Runs: []screen.Run{run}, Live: true})
+	send(screen.Looked{At: policy.TimeOf(l.clock())})
+	return nil
+}
+
+func (l *follower) load(r *record.Recording) (screen.Run, error) {
+	begun := l.clock()
+	t, err := timeline.Load(r)
+	if err != nil {
+		return screen.Run{}, err
+	}
+	l.newest = r.Newest()
+	ended := l.clock()
+	l.rest = ended.Add(liveRest * ended.Sub(begun))
+	return screen.Run{Name: t.About().Policy, Timeline: t}, nil
+}
+
+// look sends what came of the record since it was last read, and what is in the way.
+func (l *follower) look(send func(any)) {
+	now := l.clock()
+	if now.Before(l.rest) {
+		return
+	}
+	run, grown, err := l.more()
+	if grown {
+		send(screen.Grown{Run: run})
+	}
+	send(screen.Looked{At: policy.TimeOf(now), Err: err})
+}
+
+func (l *follower) more() (run screen.Run, grown bool, err error) {
+	r, err := record.Open(l.dir)
+	if err != nil || r.Newest() == l.newest {
+		return run, false, err
+	}
+	if r, err = r.Since(l.since); err != nil {
+		return run, false, err
+	}
+	run, err = l.load(r)
+	return run, err == nil, err
+}

@@ -1,0 +1,29 @@
+package screen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPageHasEveryKey holds docs/tui.md to the keys that there are.
+func TestPageHasEveryKey(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "tui.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, g := range keys.groups() {
+		for _, b := range g.keys {
+			n++
+			if row := fmt.Sprintf("| `%s` | %s |\n", strings.TrimSpace(b.Help().Key), b.Help().Desc); !strings.Contains(string(page), row) {
+				t.Errorf("docs/tui.md lacks the row %s", row)
+			}
+		}
+	}
+	if rows := strings.Count(string(page), "\n| `"); rows != n {
+		t.Errorf("docs/tui.md has %d rows of keys for %d keys", rows, n)
+	}
+}

@@ -1,0 +1,120 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// sentence says what happened.
+func sentence(s *show, e *timeline.Event) string {
+	switch e.Kind {
+	case timeline.Launched:
+		return fmt.Sprintf("%s launched in %s%s", e.Subject, s.place(e.Object), at(e.Amount))
+	case timeline.Refused:
+		return "a launch for " + e.Subject + " was refused" + in(s.place(e.Object))
+	case timeline.Joined:
+		return e.Subject + " joined and takes pods"
+	case timeline.Noticed:
+		return e.Subject + " got notice: the provider takes it" + in(s.place(e.Object))
+	case timeline.Recommended:
+		return "the provider recommends to leave " + e.Subject + in(s.place(e.Object))
+	case timeline.Reclaimed:
+		return e.Subject + " was reclaimed" + in(s.place(e.Object))
+	case timeline.Outbid:
+		return e.Subject + " was outbid" + in(s.place(e.Object))
+	case timeline.Draining:
+		return e.Subject + " is being drained" + in(s.place(e.Object))
+	case timeline.Undrained:
+		return e.Subject + " is no longer drained"
+	case timeline.Deleted:
+		return e.Subject + " is gone"
+	}
+	return sentenceOfWork(e)
+}
+
+// sentenceOfWork says what happened to workloads, faults and budgets.
+func sentenceOfWork(e *timeline.Event) string {
+	switch e.Kind {
+	case timeline.PodEvicted:
+		return "a pod" + of(e.Object) + " was evicted from " + e.Subject
+	case timeline.PodLost:
+		return "a pod" + of(e.Object) + " was lost with " + e.Subject
+	case timeline.OutageBegan:
+		return e.Subject + " has less than it must: an outage begins"
+	case timeline.OutageEnded:
+		return e.Subject + " has what it must again: its outage ends"
+	case timeline.ReplicasChanged:
+		return fmt.Sprintf("%s now wants %s", e.Subject, counted(int(e.Amount), "replica", "replicas"))
+	case timeline.JobDone:
+		return "a job of " + e.Subject + " is done"
+	case timeline.JobMissed:
+		return "a job of " + e.Subject + " missed its deadline"
+	case timeline.FaultBegan:
+		return "fault begins: " + fault(e)
+	case timeline.FaultEnded:
+		return "fault ends: " + fault(e)
+	case timeline.GateClosed:
+		return "budget " + e.Subject + " is spent: its gate closes"
+	case timeline.GateOpened:
+		return "budget " + e.Subject + " has room: its gate opens"
+	case timeline.Paused:
+		return e.Subject + " is paused" + by(e.Object)
+	case timeline.Resumed:
+		return e.Subject + " goes on" + by(e.Object)
+	}
+	return e.Subject
+}
+
+func fault(e *timeline.Event) string { return strings.TrimSpace(e.Subject + " " + e.Object) }
+
+func of(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of " + name
+}
+
+func by(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " by budget " + name
+}
+
+func in(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " (" + place + ")"
+}
+
+// at says a price where there is one.
+func at(amount int64) string {
+	if amount <= 0 {
+		return ""
+	}
+	return " at " + draw.PerHour(policy.Money(amount))
+}
+
+// place says a market by type, zone and capacity type; a name that is no market's
+// as it is.
+func (s *show) place(name string) string {
+	i := s.market(name)
+	if i < 0 {
+		return name
+	}
+	m := &s.markets[i]
+	return m.Type + " " + m.Zone + " " + capacity(m.Spot)
+}
+
+// counted says a number of things.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return draw.Thousands(int64(n)) + " " + many
+}

@@ -1,0 +1,188 @@
+package screen
+
+// A Pane is one part of the screen.
+type Pane int
+
+// The panes, in the order of their number keys.
+const (
+	Nodes Pane = iota
+	Markets
+	Savings
+	Workloads
+	Decisions
+	Budgets
+
+	paneCount int = iota
+)
+
+// String returns the title of a pane.
+func (p Pane) String() string {
+	return [...]string{"Nodes", "Markets", "Savings", "Workloads", "Decisions", "Budgets"}[p]
+}
+
+// The smallest screen, and those from which on several panes are shown at once,
+// three columns of them, and two policies beside each other.
+const (
+	widthMin, heightMin     = 60, 15
+	widthSome, heightSome   = 100, 30
+	widthMany, heightMany   = 160, 44
+	widthBoth, heightShared = 100, 40
+	widthFigures            = 116 // all figures stand in the header
+)
+
+// A rect is a part of the screen in cells.
+type rect struct{ x, y, w, h int }
+
+func (r rect) holds(x, y int) bool { return x >= r.x && x < r.x+r.w && y >= r.y && y < r.y+r.h }
+
+// cut returns the upper h lines of r and the rest, split its left w columns and
+// the rest.
+func (r rect) cut(h int) (above, below rect) {
+	h = min(max(h, 0), r.h)
+	return rect{r.x, r.y, r.w, h}, rect{r.x, r.y + h, r.w, r.h - h}
+}
+
+func (r rect) split(w int) (left, right rect) {
+	w = min(max(w, 0), r.w)
+	return rect{r.x, r.y, w, r.h}, rect{r.x + w, r.y, r.w - w, r.h}
+}
+
+// An area is where a pane of one run stands.
+type area struct {
+	rect
+	pane Pane
+	run  int
+}
+
+// A layout says where everything stands.
+type layout struct {
+	header, tabs, body, scrub, footer rect
+
+	areas []area
+
+	// side is where the inspector stands, empty while nothing is inspected.
+	side rect
+}
+
+// A shape is what a layout depends on.
+type shape struct {
+	w, h int
+
+	pane       Pane // that has the focus
+	run        int  // that has the focus
+	both, zoom bool
+	first      int // of the two runs side by side
+	inspecting bool
+	// workloads and budgets are how many the world has.
+	workloads, budgets int
+}
+
+// headerHeight is how many lines the header takes; footerHeight the last line.
+const (
+	headerHeight = 2
+	footerHeight = 1
+)
+
+// arrange returns the layout of a screen.
+func arrange(s shape) layout {
+	var l layout
+	all := rect{0, 0, s.w, s.h}
+	l.header, all = all.cut(headerHeight)
+	all, l.footer = all.cut(all.h - footerHeight)
+	scrub := 2
+	if s.h >= heightSome {
+		scrub = 3
+	}
+	all, l.scrub = all.cut(all.h - scrub)
+	several := s.w >= widthSome && s.h >= heightSome && !s.zoom
+	if !several {
+		l.tabs, all = all.cut(1)
+	}
+	l.body = all
+	if s.inspecting {
+		if s.w < widthSome {
+			l.side = all
+			return l
+		}
+		all, l.side = all.split(all.w - max(all.w*2/5, widthSome/2))
+		several = several && all.w >= widthSome
+		if !several && l.tabs.h == 0 {
+			l.tabs, all = all.cut(1)
+			l.tabs.w = l.body.w
+			l.side.y, l.side.h = all.y, all.h
+		}
+	}
+	switch {
+	case s.both && s.w >= widthBoth && !s.inspecting:
+		l.areas = beside(all, s, several)
+	case !several:
+		l.areas = []area{{all, s.pane, s.run}}
+	case all.w >= widthMany && s.h >= heightMany:
+		l.areas = wide(all, s)
+	default:
+		l.areas = some(all, s)
+	}
+	return l
+}
+
+// some arranges five or six panes in two columns.
+func some(all rect, s shape) []area {
+	left, right := all.split(all.w * 11 / 20)
+	nodes, decisions := left.cut(left.h / 2)
+	right, budgets := right.cut(right.h - tableHeight(s.budgets, right.h/5))
+	charts, workloads := right.cut(right.h - tableHeight(s.workloads, right.h/4))
+	markets, savings := charts.cut(charts.h * 11 / 20)
+	areas := []area{{nodes, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run}, {workloads, Workloads, s.run}}
+	if s.budgets > 0 {
+		areas = append(areas, area{budgets, Budgets, s.run})
+	}
+	return append(areas, area{decisions, Decisions, s.run})
+}
+
+// wide arranges them in three columns over the decisions.
+func wide(all rect, s shape) []area {
+	all, decisions := all.cut(all.h - max(all.h*3/10, 12))
+	left, right := all.split(all.w * 2 / 5)
+	middle, right := right.split(right.w * 11 / 20)
+	markets, savings := middle.cut(middle.h * 11 / 20)
+	workloads, budgets := right.cut(right.h - tableHeight(s.budgets, right.h/3))
+	areas := []area{{left, Nodes, s.run}, {markets, Markets, s.run}, {savings, Savings, s.run}, {workloads, Workloads, s.run}}
+	if s.budgets > 0 {
+		areas = append(areas, area{budgets, Budgets, s.run})
+	}
+	return append(areas, area{decisions, Decisions, s.run})
+}
+
+// tableHeight is how many lines a pane of so many rows takes, its border and
+// titles included, at most most: 0 for none.
+func tableHeight(rows, most int) int {
+	if rows == 0 {
+		return 0
+	}
+	return max(min(rows+3, most), 4)
+}
+
+// beside arranges the two runs in halves: the pane that has the focus where there
+// is room for one, else nodes, workloads and decisions of each over the market
+// and the savings, which both share.
+func beside(all rect, s shape, several bool) []area {
+	if !several {
+		left, right := all.split(all.w / 2)
+		return []area{{left, s.pane, s.first}, {right, s.pane, s.first + 1}}
+	}
+	var areas []area
+	if s.h >= heightShared {
+		var shared rect
+		all, shared = all.cut(all.h * 7 / 10)
+		markets, savings := shared.split(shared.w / 2)
+		areas = append(areas, area{markets, Markets, s.run}, area{savings, Savings, s.run})
+	}
+	left, right := all.split(all.w / 2)
+	for i, half := range []rect{left, right} {
+		run := s.first + i
+		nodes, rest := half.cut(half.h * 9 / 20)
+		workloads, decisions := rest.cut(rest.h * 9 / 20)
+		areas = append(areas, area{nodes, Nodes, run}, area{workloads, Workloads, run}, area{decisions, Decisions, run})
+	}
+	return areas
+}

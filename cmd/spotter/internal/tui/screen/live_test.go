@@ -1,0 +1,110 @@
+package screen
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// part records the first steps of a run, decisions up to most, and returns what a
+// reader has of them.
+type part struct {
+	*record.Writer
+	most int
+}
+
+func (p *part) Record(ctx context.Context, s *policy.Snapshot, m *policy.Memory, x *policy.Plan) error {
+	if p.most--; p.most < 0 {
+		return nil
+	}
+	return p.Writer.Record(ctx, s, m, x)
+}
+
+func recorded(t *testing.T, w *prepared, steps int) Run {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := record.NewWriter(dir, record.Meta{Version: "v1", Policy: "static:share=0.7", Scenario: "live"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := w.config("static:share=0.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Recorder = &part{out, steps}
+	if _, err := sim.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := timeline.Load(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Run{Name: line.About().Policy, Timeline: line}
+}
+
+// TestLive follows a record that goes on: who looks at its end stays there, who looks
+// back stays where they are, and what only a simulation knows is not shown as nothing.
+func TestLive(t *testing.T) {
+	w, err := prepare("squeeze", 6*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, long := recorded(t, w, 20), recorded(t, w, 40)
+	_, _, end := short.Timeline.Span()
+	_, _, later := long.Timeline.Span()
+	if later <= end {
+		t.Fatalf("the longer record ends at %v, the shorter at %v", later, end)
+	}
+	v := sit(t, 120, 40)
+	send := func(msg any) { v.Update(msg) }
+	send(Opened{Runs: []Run{short}, Live: true})
+	send(Looked{At: end.Add(3 * time.Minute)})
+	shows := func(want ...string) {
+		t.Helper()
+		for _, x := range want {
+			if !strings.Contains(v.Plain(), x) {
+				t.Errorf("the screen lacks %q:\n%s", x, v.Plain())
+			}
+		}
+	}
+	if v.at() != end {
+		t.Errorf("it opens at %v, and the record ends at %v", v.at(), end)
+	}
+	shows("● live", "last decision 3m ago", "the last decision", "outage cost not known")
+	for _, never := range []string{"oracle", "$0.00", "outage 0 min"} {
+		if strings.Contains(v.Plain(), never) {
+			t.Errorf("the screen says %q of what is not known:\n%s", never, v.Plain())
+		}
+	}
+	send(Grown{long})
+	if v.at() != later {
+		t.Errorf("at the end it goes on to %v, want %v", v.at(), later)
+	}
+	v.press("h")
+	back := v.at()
+	if back != later.Add(-time.Hour) {
+		t.Errorf("an hour back it stands at %v", back)
+	}
+	v.press("5", "/", "drain", "enter")
+	send(Grown{recorded(t, w, 45)})
+	if v.at() != back || v.filters[Decisions] != "drain" {
+		t.Errorf("while looking back it went to %v with the filter %q", v.at(), v.filters[Decisions])
+	}
+	shows("▌▌ paused")
+	send(Looked{At: later.Add(time.Hour), Err: errors.New("corrupt recording")})
+	shows("not read: corrupt recording")
+}

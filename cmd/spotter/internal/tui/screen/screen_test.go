@@ -1,0 +1,170 @@
+package screen
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the screens that are there instead of comparing them")
+
+// A scene is what a viewer does before the next look at the screen.
+type scene struct {
+	name string
+	do   func(v *viewer)
+}
+
+func pressing(names ...string) func(*viewer) {
+	return func(v *viewer) { v.t.Helper(); v.press(names...) }
+}
+
+// story is a visit: each scene goes on from the one before.
+var story = []scene{
+	{"start", func(v *viewer) { v.wait(2 * time.Second) }},
+	{"pause on Wednesday at two", pressing("space", "t", "wed 14:00", "enter")},
+	{"the next reclaim", pressing("g", "r")},
+	{"inspect it", pressing("1", "enter")},
+	{"the other policy", pressing("esc", "tab")},
+	{"filter its markets", pressing("2", "/", "r6i 1c", "enter")},
+	{"its workloads", pressing("4")},
+	{"its decisions", pressing("5", "down")},
+	{"why one was taken", pressing("enter")},
+	{"savings", pressing("esc", "3", "z")},
+	{"both", pressing("z", "b", "1")},
+	{"help", pressing("?")},
+}
+
+// told are the scenes shown at each size: the largest is shown less often, for it
+// repeats what the others say.
+var told = []struct {
+	w, h  int
+	names string
+}{
+	{80, 24, ""},
+	{120, 40, ""},
+	{200, 60, "start, inspect it, both"},
+}
+
+// TestScreens compares what a visit shows at three sizes with what was read and
+// found right.
+func TestScreens(t *testing.T) {
+	for _, size := range told {
+		t.Run(fmt.Sprintf("%dx%d", size.w, size.h), func(t *testing.T) {
+			v := sit(t, size.w, size.h)
+			var b strings.Builder
+			for _, s := range story {
+				s.do(v)
+				if size.names == "" || strings.Contains(size.names, s.name) {
+					fmt.Fprintf(&b, "== %s\n%s\n", s.name, v.Plain())
+				}
+			}
+			golden(t, fmt.Sprintf("%dx%d.txt", size.w, size.h), b.String())
+			if v.press("?", "q"); !v.left {
+				t.Error("q does not end it")
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "screens", name)
+	if *rewrite {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got == string(want) {
+		return
+	}
+	a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || a[i] != b[i] {
+			t.Fatalf("%s differs from line %d on; write it anew with -rewrite and read the difference.\ngot  %q\nwant %q", path, i+1, lineAt(a, i), lineAt(b, i))
+		}
+	}
+}
+
+func lineAt(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}
+
+// TestResize goes through sizes while the same moment is shown: what is shown does
+// not depend on the sizes before.
+func TestResize(t *testing.T) {
+	v := sit(t, 80, 24)
+	v.press("space", "t", "wed 14:00", "enter")
+	before := v.Plain()
+	for _, size := range [][2]int{{200, 60}, {61, 15}, {20, 5}, {0, 0}, {250, 80}, {120, 40}, {80, 24}} {
+		v.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		fills(t, v, size[0], size[1])
+	}
+	if v.Plain() != before {
+		t.Errorf("the screen is not what it was:\n%s\nwas\n%s", v.Plain(), before)
+	}
+	v.send(tea.WindowSizeMsg{Width: widthMin - 1, Height: 24})
+	if !strings.Contains(v.Plain(), "too small") {
+		t.Errorf("a screen that is too small says:\n%s", v.Plain())
+	}
+}
+
+// TestComeBack goes far away in time and comes back to the same moment.
+func TestComeBack(t *testing.T) {
+	v := sit(t, 120, 40)
+	v.press("space", "t", "tue 09:00", "enter")
+	first := v.Plain()
+	v.press("$", "0", "L", "H", "H", "b", "b", "tab", "g", "r", "tab", "t", "tue 09:00", "enter", "esc", "esc", "2", "esc", "4", "esc", "1")
+	if v.Plain() != first {
+		t.Errorf("the same moment looks different when it is come back to:\n%s\nwas\n%s", v.Plain(), first)
+	}
+}
+
+// fills checks that a screen has exactly as many lines and columns as it should.
+func fills(t tester, v *viewer, w, h int) {
+	t.Helper()
+	if w == 0 || h == 0 {
+		if v.View() != "" {
+			t.Fatalf("a screen of %d by %d shows %q", w, h, v.View())
+		}
+		return
+	}
+	lines := strings.Split(v.View(), "\n")
+	if len(lines) != h {
+		t.Fatalf("a screen of %d by %d has %d lines", w, h, len(lines))
+	}
+	for i, line := range lines {
+		if draw.Width(line) != w {
+			t.Fatalf("line %d of a screen of %d by %d takes %d columns: %q", i+1, w, h, draw.Width(line), line)
+		}
+	}
+}
+
+// TestViewIsPure draws every screen of the visit twice: drawing changes nothing.
+func TestViewIsPure(t *testing.T) {
+	v := sit(t, 120, 40)
+	for _, s := range story {
+		s.do(v)
+		if first := v.View(); v.View() != first {
+			t.Errorf("%s: drawn twice it differs", s.name)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package screen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/muesli/termenv"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/quiet"
+)
+
+func init() { quiet.Restore() }
+
+// ErrChoice is wrapped when a word is none of those that may be chosen.
+var ErrChoice = errors.New("unknown choice")
+
+// Colors are the choices of how many colours there are, Backgrounds those of what
+// lies behind them.
+var (
+	Colors      = []string{"auto", "never", "16", "256", "true"}
+	Backgrounds = []string{"auto", "dark", "light"}
+)
+
+// A Terminal is where the screen is drawn.
+type Terminal struct {
+	In, Out *os.File
+
+	// Color is one of Colors and Background one of Backgrounds; auto finds out.
+	Color, Background string
+}
+
+// Check says whether the choices of t are known.
+func (t *Terminal) Check() error {
+	if !has(Colors, t.Color) {
+		return fmt.Errorf("--color: %w: %q is none of %v", ErrChoice, t.Color, Colors)
+	}
+	if !has(Backgrounds, t.Background) {
+		return fmt.Errorf("--background: %w: %q is none of %v", ErrChoice, t.Background, Backgrounds)
+	}
+	return nil
+}
+
+func has(list []string, word string) bool {
+	for _, x := range list {
+		if x == word {
+			return true
+		}
+	}
+	return false
+}
+
+// theme is how the screen looks on t. Where the background is to be found out the
+// terminal is asked, so it is called before anything is drawn.
+func (t *Terminal) theme() *draw.Theme {
+	out := termenv.NewOutput(t.Out)
+	depth := map[string]draw.Depth{"never": draw.Mono, "16": draw.Colours16, "256": draw.Colours256, "true": draw.TrueColour}[t.Color]
+	if t.Color == "auto" {
+		switch out.EnvColorProfile() {
+		case termenv.TrueColor:
+			depth = draw.TrueColour
+		case termenv.ANSI256:
+			depth = draw.Colours256
+		case termenv.ANSI:
+			depth = draw.Colours16
+		default:
+			depth = draw.Mono
+		}
+	}
+	dark := t.Background == "dark"
+	if t.Background == "auto" {
+		dark = depth == draw.Mono || out.HasDarkBackground()
+	}
+	return draw.NewTheme(depth, dark)
+}
+
+// Show draws the screen called title until the viewer leaves it. Meanwhile play
+// sends what there is to show; it ends when its context does, and Show waits for
+// that. The error is that of what was shown, see [Model.Err].
+func Show(ctx context.Context, t *Terminal, title string, play func(ctx context.Context, send func(any))) error {
+	m := New(title, t.theme())
+	ctx, cancel := context.WithCancel(ctx)
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out), tea.WithAltScreen(), tea.WithMouseCellMotion())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		play(ctx, func(msg any) { p.Send(msg) })
+	}()
+	_, err := p.Run()
+	cancel()
+	<-done
+	if err != nil && !errors.Is(err, tea.ErrInterrupted) {
+		return errors.Join(fmt.Errorf("drawing the screen: %w", err), m.Err())
+	}
+	return m.Err()
+}

@@ -1,0 +1,78 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
+)
+
+// OracleLine puts the bound of g into words, empty where on-demand never ran.
+func OracleLine(r *eval.Report, g *eval.Group) string {
+	least, saved, savedPct, ok := boundOf(r, g)
+	if !ok {
+		return ""
+	}
+	line := fmt.Sprintf("No policy can cost less than $%s (%s): $%s or %s %% saved at the most. Regret is the distance to it, in percent of the on-demand bill.",
+		money(least), eval.OracleName, money(saved), percent(savedPct))
+	line += slotsSentence(r, g, least)
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if s := p.Summary("packing_overhead"); p.Policy == eval.OnDemand && s.N > 0 {
+			line += fmt.Sprintf(" With on-demand markets only it is $%s: on-demand's bill is %s times that, since nodes are whole and take time.",
+				money(p.Summary("oracle_on_demand_usd").Median), plain(s.Median, 2))
+		}
+	}
+	if budgeted(r, g) {
+		line += " It knows no budgets: what these keep out might be served in it, so no policy may come near."
+	}
+	return line
+}
+
+// slotsSentence says of the bound that knows slots what it is, and which policy
+// comes nearest; empty where the slots of markets make no difference to the bound
+// least.
+func slotsSentence(r *eval.Report, g *eval.Group, least float64) string {
+	var nearest *eval.PolicyReport
+	bound := least
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if s := p.Summary("oracle_slots_usd"); p.Policy == eval.OnDemand && s.N > 0 {
+			bound = s.Median
+		}
+		if s := p.Summary("regret_slots"); s.N > 0 && (nearest == nil || s.Median < nearest.Summary("regret_slots").Median) {
+			nearest = p
+		}
+	}
+	if nearest == nil || money(bound) == money(least) {
+		return ""
+	}
+	return fmt.Sprintf(" With no more nodes in a market than it has slots it is $%s: the nearest, %s, is %s %% of the on-demand bill above that (regret_slots).",
+		money(bound), nearest.Policy, share(nearest.Summary("regret_slots").Median))
+}
+
+// boundOf returns the medians of what the oracle costs and saves over the cases
+// of g, for the sentence below a table; false where on-demand never ran.
+func boundOf(r *eval.Report, g *eval.Group) (cost, saved, savedPct float64, ok bool) {
+	var costs, savings, percents []float64
+	p := slices.Index(r.Config.Policies, eval.OnDemand)
+	for _, i := range r.RunsOf(g, p) {
+		run := &r.Runs[i]
+		bill, least, extra := run.Value("on_demand_bill_usd"), run.Value("oracle_usd"), run.Value("on_demand_outage_cost_usd")
+		if !bill.Known || bill.V <= 0 || !least.Known {
+			continue
+		}
+		most := bill.V + extra.V - least.V
+		costs, savings, percents = append(costs, least.V), append(savings, most), append(percents, most/bill.V*100)
+	}
+	if len(costs) == 0 {
+		return 0, 0, 0, false
+	}
+	return stats.Median(costs), stats.Median(savings), stats.Median(percents), true
+}
+
+// budgeted reports whether a case of g has budgets.
+func budgeted(r *eval.Report, g *eval.Group) bool {
+	return slices.ContainsFunc(g.Cases, func(k int) bool { return len(r.Config.Cases[k].Bound.Budgets) > 0 })
+}

@@ -1,0 +1,213 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A column is one figure of the comparison as tables show it.
+type column struct {
+	// top and under are the two lines of its heading.
+	top, under string
+
+	// rank says what goes first when the terminal is narrow: the greatest. 0
+	// stays always.
+	rank int
+
+	cell func(*eval.Report, *eval.PolicyReport) string
+}
+
+// columns answer, from left to right: who saves how much, is it better than
+// the baseline, at what outage, and how.
+var columns = []column{
+	{"POLICY", "", 0, label},
+	{"BILL", "$", 0, median("bill_usd", money)},
+	{"SAVED", "$", 0, median("net_savings_usd", money)},
+	{"SAVED", "%", 0, median("net_savings_pct", percent)},
+	{"CHANGE ON *", "% [interval]", 0, change},
+	{"OUTAGE MIN", "med / max", 0, medianAndMax("outage_minutes")},
+	{"INCIDENTS", "med / max", 1, medianAndMax("outage_incidents")},
+	{"LONGEST", "max", 2, figureOf("outage_longest_s", func(s *eval.Summary) string { return duration(s.Max) })},
+	{"VS *", "max", 1, figureOf("outage_delta", func(s *eval.Summary) string { return signed(s.Max, 0) })},
+	{"MOVED", "/pod-day", 4, median("voluntary_evictions_per_pod_day", rate)},
+	{"LOST", "/pod-day", 5, median("reclaim_evictions_per_pod_day", rate)},
+	{"SPOT", "%", 2, median("spot_share", share)},
+	{"REGRET", "%", 3, median("regret", share)},
+}
+
+// figureOf makes a cell of the summary of a metric.
+func figureOf(metric string, format func(*eval.Summary) string) func(*eval.Report, *eval.PolicyReport) string {
+	return func(_ *eval.Report, p *eval.PolicyReport) string {
+		s := p.Summary(metric)
+		if s.N == 0 {
+			return unknown
+		}
+		return format(s)
+	}
+}
+
+// median makes a cell of the median of a metric.
+func median(metric string, format func(float64) string) func(*eval.Report, *eval.PolicyReport) string {
+	return figureOf(metric, func(s *eval.Summary) string { return format(s.Median) })
+}
+
+// medianAndMax makes a cell of the median and the greatest of a metric.
+func medianAndMax(metric string) func(*eval.Report, *eval.PolicyReport) string {
+	return figureOf(metric, func(s *eval.Summary) string { return whole(s.Median) + " / " + whole(s.Max) })
+}
+
+func change(r *eval.Report, p *eval.PolicyReport) string {
+	s := p.Summary("net_savings_delta_pct")
+	switch {
+	case s.N == 0:
+		return unknown
+	case p.Policy == r.Config.Baseline:
+		return "baseline"
+	case s.Need > 0:
+		return signed(s.Median, 1) + " (" + NeedWords(s.Need, s.Over) + ")"
+	case s.MedianInterval == nil:
+		return signed(s.Median, 1)
+	}
+	return fmt.Sprintf("%s [%s, %s]", signed(s.Median, 1), signed(s.MedianInterval.Low, 1), signed(s.MedianInterval.High, 1))
+}
+
+// cells returns the cells of group g, for the columns cols.
+func cells(r *eval.Report, g *eval.Group, cols []column) [][]string {
+	var out [][]string
+	for i := range g.Policies {
+		var row []string
+		for _, c := range cols {
+			row = append(row, c.cell(r, &g.Policies[i]))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// label is the name of p with the marks of tables: * is the baseline, ! does not
+// keep the manifests.
+func label(r *eval.Report, p *eval.PolicyReport) string {
+	name := p.Policy
+	if name == r.Config.Baseline {
+		name += " *"
+	}
+	if p.Marked() {
+		name += " !"
+	}
+	return name
+}
+
+// groupTables return heading and rows of what else there is to say of one scenario;
+// no rows where there is nothing.
+var groupTables = []func(*eval.Report, *eval.Group) ([]string, [][]string){windowTable, weeksTable, frontierTable}
+
+// windowTable returns heading and rows of the medians of each window, for the
+// change on the baseline, in percent; none where there are many, and where there is
+// but one.
+func windowTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
+	if g.Many() || len(g.Cases) < 2 {
+		return nil, nil
+	}
+	heading = []string{"CHANGE ON *, %"}
+	for _, k := range g.Cases {
+		heading = append(heading, Instant(r.Config.Cases[k].Bound.Start))
+	}
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if p.Policy == r.Config.Baseline {
+			continue
+		}
+		row := []string{label(r, p)}
+		for _, w := range p.Windows {
+			row = append(row, textOf(w.Median("net_savings_delta_pct"), func(x float64) string { return signed(x, 1) }))
+		}
+		rows = append(rows, row)
+	}
+	return heading, rows
+}
+
+// weeksTable returns heading and rows of what g comes to window by window, with
+// the worst of them; none with so few windows that each is listed.
+func weeksTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
+	if !g.Many() {
+		return nil, nil
+	}
+	heading = []string{fmt.Sprintf("MEDIAN / WORST OF %d WINDOWS", len(g.Cases)), "SAVED %", "CHANGE ON *", "ABOVE 0 IN %", "ATTAINABLE %", "REGRET %", "AVAILABLE %"}
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		row := []string{label(r, p), pair(p, "net_savings_pct", percent, false)}
+		if p.Policy == r.Config.Baseline {
+			row = append(row, "baseline", "")
+		} else {
+			row = append(row, pair(p, "net_savings_delta_pct", func(x float64) string { return signed(x, 1) }, false), unknown)
+			if s := p.Summary("net_savings_delta_pct"); s.N > 0 {
+				row[3] = share(s.Windows.Positive)
+			}
+		}
+		three := func(x float64) string { return plain(x*100, 3) }
+		row = append(row, pair(p, "attainable_share", share, false), pair(p, "regret", share, true), pair(p, "availability", three, false))
+		rows = append(rows, row)
+	}
+	return heading, rows
+}
+
+// pair formats the median of the windows' values and the worst of them: the
+// greatest where more is worse, else the least.
+func pair(p *eval.PolicyReport, metric string, format func(float64) string, moreIsWorse bool) string {
+	s := p.Summary(metric)
+	if s.N == 0 {
+		return unknown
+	}
+	worst := s.Windows.Min
+	if moreIsWorse {
+		worst = s.Windows.Max
+	}
+	return format(s.Windows.Median) + " / " + format(worst)
+}
+
+// frontierTable returns heading and rows of the frontier of g and of every
+// other policy beside it; none where there is no frontier.
+func frontierTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
+	mixes, best, ok := r.Frontier(g)
+	if !ok {
+		return nil, nil
+	}
+	heading = []string{"FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)", "OVER BEST, %", "(worst window)"}
+	for _, p := range mixes {
+		rows = append(rows, frontierRow(r, g, p, best))
+	}
+	for p := range r.Config.Policies {
+		if !slices.Contains(mixes, p) {
+			rows = append(rows, frontierRow(r, g, p, best))
+		}
+	}
+	return heading, rows
+}
+
+// frontierRow returns the row of policy p beside the best fixed mix.
+func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
+	x := &g.Policies[p]
+	row := []string{label(r, x), unknown, unknown, unknown, unknown, unknown}
+	saved, bill, outage := x.Summary("net_savings_pct"), x.Summary("on_demand_bill_usd"), x.Summary("outage_cost_usd")
+	if saved.N == 0 {
+		return row
+	}
+	row[1] = percent(saved.Median)
+	if bill.Mean > 0 {
+		row[2] = plain(outage.Mean/bill.Mean*100, 2)
+	}
+	row[3] = whole(x.Summary("outage_minutes").Max)
+	if p == best {
+		row[4], row[5] = "best", ""
+		return row
+	}
+	gate := eval.Gate{Policy: x.Policy, Versus: r.Config.Policies[best], Metric: "net_savings_delta_pct"}
+	points := func(x float64) string { return signed(x, 1) }
+	gate.Statistic = eval.Median
+	row[4] = textOf(gate.Measure(r, g, p).Actual, points)
+	gate.Statistic = eval.WindowMin
+	row[5] = textOf(gate.Measure(r, g, p).Actual, points)
+	return row
+}

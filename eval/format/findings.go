@@ -1,0 +1,108 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A finding is something that a reader of CI has to see.
+type finding struct {
+	level         findingLevel
+	rule          string
+	title, detail string
+
+	// scenario is what it is about, empty for all.
+	scenario string
+}
+
+// A findingLevel says how bad a finding is.
+type findingLevel int
+
+const (
+	levelError findingLevel = iota
+	levelWarning
+	levelNote
+)
+
+// The rules of findings.
+const (
+	ruleGate       = "gate"
+	ruleRun        = "missing-run"
+	ruleComparison = "comparison"
+	ruleEstimate   = "not-estimated"
+	ruleManifest   = "manifest"
+)
+
+// findings are what went wrong, then what could not be estimated, and then who did
+// not keep the manifests.
+func findings(r *eval.Report) []finding {
+	var out []finding
+	for i := range r.Gates {
+		if g := &r.Gates[i]; !g.Pass && g.Estimated() {
+			out = append(out, finding{levelError, ruleGate, "gate failed", strings.TrimPrefix(gateLine(r, g), "✗ "), g.Scenario})
+		}
+	}
+	if r.Stopped {
+		out = append(out, finding{level: levelError, rule: ruleRun, title: "incomplete", detail: Incomplete(r)})
+	}
+	for _, line := range missingLines(r) {
+		out = append(out, finding{level: levelError, rule: ruleRun, title: "run broke", detail: line})
+	}
+	if c := r.Comparison; c != nil {
+		for i := range c.Changes {
+			if x := &c.Changes[i]; x.Outcome == eval.Worse {
+				out = append(out, finding{levelError, ruleComparison, "worse than " + c.Other, comparison{c}.sentence(x), x.Scenario})
+			}
+		}
+	}
+	for _, line := range Warnings(r) {
+		out = append(out, finding{level: levelWarning, rule: ruleEstimate, title: "could not be estimated", detail: line})
+	}
+	for _, m := range markings(r) {
+		out = append(out, finding{levelNote, ruleManifest, "manifests not kept", m.line, m.scenario})
+	}
+	return out
+}
+
+// resultLine is what everything comes to, in one line.
+func resultLine(r *eval.Report) string {
+	failed := 0
+	for i := range r.Gates {
+		if !r.Gates[i].Pass {
+			failed++
+		}
+	}
+	var parts []string
+	if r.Stopped {
+		parts = append(parts, Incomplete(r))
+	}
+	if n := r.Missing(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s broke", n, plural(len(r.Runs), "run")))
+	}
+	switch {
+	case failed > 0:
+		parts = append(parts, fmt.Sprintf("%d of %s failed", failed, plural(len(r.Gates), "gate")))
+	case len(r.Gates) > 0:
+		parts = append(parts, plural(len(r.Gates), "gate")+" passed")
+	}
+	if c := r.Comparison; c != nil {
+		parts = append(parts, "against "+c.Other+": "+string(c.Outcome))
+	}
+	warned := len(Warnings(r))
+	if warned > 0 {
+		parts = append(parts, plural(warned, "warning"))
+	}
+	mark := "✓"
+	switch {
+	case r.ExitCode() != 0:
+		mark = "✗"
+	case warned > 0:
+		mark = "⚠"
+	}
+	if len(parts) == 0 {
+		mark, parts = "○", []string{"no gate was asked for"} // nothing was demanded, so nothing was met
+	}
+	return mark + " " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,50 @@
+package format
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A Format is a form of output.
+type Format string
+
+// The formats, as the user names them.
+const (
+	Table    Format = "table"
+	JSON     Format = "json"
+	Markdown Format = "markdown"
+	CSV      Format = "csv"
+
+	// JUnit is the XML that CI servers read, GitHub the workflow commands that
+	// become annotations, SARIF what code scanning reads.
+	JUnit  Format = "junit"
+	GitHub Format = "github"
+	SARIF  Format = "sarif"
+)
+
+// Formats lists them.
+func Formats() []Format { return []Format{Table, JSON, Markdown, CSV, JUnit, GitHub, SARIF} }
+
+// Write writes r in format f. Width is that of the terminal, in
+// columns, and is read by the table only; 0 means 120.
+func Write(w io.Writer, r *eval.Report, f Format, width int) error {
+	switch f {
+	case Table:
+		return writeTable(w, r, width)
+	case JSON:
+		return writeJSON(w, r)
+	case Markdown:
+		return writeMarkdown(w, r)
+	case CSV:
+		return writeCSV(w, r)
+	case JUnit:
+		return writeJUnit(w, r)
+	case GitHub:
+		return writeGitHub(w, r)
+	case SARIF:
+		return writeSARIF(w, r)
+	}
+	return fmt.Errorf("%w: format %q is none of %v", eval.ErrConfig, f, Formats())
+}

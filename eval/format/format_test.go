@@ -1,0 +1,222 @@
+package format
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+var rewrite = flag.Bool("rewrite-golden", false, "write the outputs that are there instead of comparing them")
+
+func TestOutputs(t *testing.T) {
+	two := shown()
+	two.Cases = cases(1, "batch-night", "web-week")
+	r, err := eval.Run(context.Background(), shown(), fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	several, err := eval.Run(context.Background(), two, fake{fail: func(j eval.Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weeks := shown()
+	weeks.Policies = append(weeks.Policies, "static:share=0.2", "static:share=0.4")
+	weeks.Cases, weeks.Gates = cases(8, "batch-night", "web-week"), []eval.Gate{
+		mustGate(t, "spot vs static:share=0.4 in web-week:net_savings_delta_pct.windows_positive >= 0.9"),
+		mustGate(t, "spot:net_savings_delta_pct.window_min >= 20"), mustGate(t, "spot in web-week:net_savings_delta_pct.low > 2"),
+	}
+	long, err := eval.Run(context.Background(), weeks, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		file   string
+		report *eval.Report
+		format Format
+		width  int
+	}{
+		{"report.txt", r, Table, 120},
+		{"report-80.txt", r, Table, 80},
+		{"report.md", r, Markdown, 0},
+		{"report.csv", r, CSV, 0},
+		{"several.txt", several, Table, 120},
+		{"weeks.txt", long, Table, 120},
+		{"weeks.md", long, Markdown, 0},
+	} {
+		var out bytes.Buffer
+		if err := Write(&out, x.report, x.format, x.width); err != nil {
+			t.Fatalf("%s: %v", x.file, err)
+		}
+		golden(t, x.file, out.Bytes())
+	}
+}
+
+// golden compares got with a file in testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name)
+	if *rewrite {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; write it anew with -rewrite-golden and read the difference. Got:\n%s", path, got)
+	}
+}
+
+// TestCSVHeading: a column that has the name of another cannot be asked for.
+func TestCSVHeading(t *testing.T) {
+	r, err := eval.Run(context.Background(), shown(), fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := writeCSV(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, name := range lines[0] {
+		if seen[name] {
+			t.Errorf("two columns are called %s", name)
+		}
+		seen[name] = true
+	}
+}
+
+// TestWorstInCSV: the lines marked as worst are one per policy and scenario, the
+// same that JSON names.
+func TestWorstInCSV(t *testing.T) {
+	c := shown()
+	c.Cases = cases(3, "batch-night", "web-week")
+	r, err := eval.Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := 0
+	for i := range r.Runs {
+		if !isWorst(r, i) {
+			continue
+		}
+		marked++
+	}
+	if want := 2 * len(r.Config.Policies); marked != want {
+		t.Errorf("%d runs are marked, want %d", marked, want)
+	}
+}
+
+// TestFrontier: the best mix is the one that saves most, and others are compared
+// with it run by run.
+func TestFrontier(t *testing.T) {
+	c := shown()
+	c.Policies = append(c.Policies, "static:share=0.2", "static:share=0.4")
+	r, err := eval.Run(context.Background(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &r.Groups[0]
+	mixes, best, ok := r.Frontier(g)
+	if !ok || len(mixes) != 2 {
+		t.Fatalf("frontier %v, %v", mixes, ok)
+	}
+	for _, p := range mixes {
+		if a, b := g.Policies[p].Summary("net_savings_pct").Median, g.Policies[best].Summary("net_savings_pct").Median; a > b {
+			t.Errorf("%s saves %v, the best %v", g.Policies[p].Policy, a, b)
+		}
+	}
+	spot := slices.Index(c.Policies, "spot")
+	var over []float64
+	n := len(r.Config.Policies)
+	for i := 0; i < len(r.Runs); i += n {
+		over = append(over, r.Runs[i+spot].Value("net_savings_pct").V-r.Runs[i+best].Value("net_savings_pct").V)
+	}
+	if got, want := frontierRow(r, g, spot, best)[4], signed(stats.Median(over), 1); got != want {
+		t.Errorf("spot stands %s over the best, want %s", got, want)
+	}
+	c.Policies = c.Policies[:5]
+	if r, err = eval.Run(context.Background(), c, fake{}.run); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := r.Frontier(&r.Groups[0]); ok {
+		t.Error("one mix is a frontier")
+	}
+}
+
+// TestNothingBilled: a scenario without a bill has no percentages, and no output
+// prints what dividing by it would give.
+func TestNothingBilled(t *testing.T) {
+	runner := func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		r, err := fake{}.run(ctx, j)
+		r.Bill, r.PodDays, r.Workloads = 0, 0, nil
+		return r, err
+	}
+	for _, baseline := range []string{"spotvortex", eval.OnDemand} {
+		c := shown()
+		c.Baseline = baseline
+		r, err := eval.Run(context.Background(), c, runner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range Formats() {
+			var out bytes.Buffer
+			if err := Write(&out, r, f, 0); err != nil {
+				t.Fatalf("%s: %v", f, err)
+			}
+			if bad := regexp.MustCompile(`\bNaN\b|[+-]?\bInf\b`).FindString(out.String()); bad != "" {
+				t.Errorf("%s prints %s", f, bad)
+			}
+		}
+		if r.ExitCode() != 1 || r.Gates[0].Actual.Known || r.Gates[0].Missing != 10 {
+			t.Errorf("a gate on an improvement that no run has gives %+v, exit code %d", r.Gates[0], r.ExitCode())
+		}
+	}
+}
+
+// TestParallelChangesNothing: no output depends on the number of workers.
+// TestParallelChangesNothing compares every output of one worker with that of
+// many which finish in another order.
+func TestParallelChangesNothing(t *testing.T) {
+	outputs := func(parallel int) string {
+		c := shown()
+		c.Parallel = parallel
+		var started atomic.Int64
+		r, err := eval.Run(context.Background(), c, fake{slow: func(eval.Job) { time.Sleep(time.Duration(started.Add(1)*7%5) * time.Millisecond) }}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		for _, f := range Formats() {
+			if err := Write(&out, r, f, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out.String()
+	}
+	if outputs(1) != outputs(7) {
+		t.Error("the report depends on the number of workers")
+	}
+}

@@ -1,0 +1,87 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// levelWords writes a level as 99.3 %, with as many digits as keep it below 100.
+func levelWords(level float64) string {
+	for digits := 3; ; digits++ {
+		if s := fmt.Sprintf("%.*g", digits, level*100); s != "100" || level >= 1 {
+			return s + " %"
+		}
+	}
+}
+
+// NeedWords says what is missing for an interval, as "need ≥ 8 seeds": n units of
+// what over says. It is empty where nothing is missing.
+func NeedWords(n int, over string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("need ≥ %d %s", n, over)
+}
+
+// IntervalNote says what the intervals of g are.
+func IntervalNote(r *eval.Report, g *eval.Group) string {
+	over, level := g.IntervalsOver(), levelWords(r.Level)
+	holds := "the result holds for this window only"
+	if over == eval.OverWindows {
+		holds = "the result holds for these windows only"
+	}
+	switch need := r.Lacks(g); {
+	case need > 0:
+		return fmt.Sprintf("There are no intervals, which %s at %s: %s.", NeedWords(need, over), level, holds)
+	case over == eval.OverWindows:
+		return fmt.Sprintf("Intervals are of the median over windows, each with the median over its seeds, and hold at %s each, whatever the distribution (order statistics).", level)
+	}
+	return fmt.Sprintf("Intervals are of the median over the seeds of one window and hold at %s each, whatever the distribution (order statistics): %s.", level, holds)
+}
+
+// intervalNotes are the notes of all scenarios, each sentence once, with the
+// scenarios that it is about where there are others.
+func intervalNotes(r *eval.Report) []string {
+	return byScenario(r, func(g *eval.Group) string { return IntervalNote(r, g) })
+}
+
+// intervalWarnings name the scenarios that have no intervals.
+func intervalWarnings(r *eval.Report) []string {
+	return byScenario(r, func(g *eval.Group) string {
+		need := r.Lacks(g)
+		if need == 0 {
+			return ""
+		}
+		return fmt.Sprintf("there are no intervals: %s for %s", NeedWords(need, g.IntervalsOver()), levelWords(r.Level))
+	})
+}
+
+// byScenario returns what say says of each scenario, each sentence once, in the
+// order of the scenarios. Where not all say the same, those that it is about
+// stand in front.
+func byScenario(r *eval.Report, say func(*eval.Group) string) []string {
+	var texts []string
+	var names [][]string
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		text := say(g)
+		if text == "" {
+			continue
+		}
+		at := slices.Index(texts, text)
+		if at < 0 {
+			at = len(texts)
+			texts, names = append(texts, text), append(names, nil)
+		}
+		names[at] = append(names[at], g.Scenario)
+	}
+	for i := range texts {
+		if len(names[i]) < len(r.Groups) {
+			texts[i] = strings.Join(names[i], ", ") + ": " + texts[i]
+		}
+	}
+	return texts
+}

@@ -1,0 +1,482 @@
+package format
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"strconv"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/oracle"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// SchemaVersion is that of the JSON output, described in docs/eval-schema.md.
+// It rises when a key goes away or changes its meaning; new keys may come
+// without.
+const SchemaVersion = 2
+
+type jsonReport struct {
+	SchemaVersion int         `json:"schema_version"`
+	Version       string      `json:"version"`
+	Invocation    string      `json:"invocation"`
+	Config        jsonConfig  `json:"config"`
+	Traces        []jsonTrace `json:"traces"`
+	Cases         []jsonCase  `json:"cases"`
+	RunCount      int         `json:"run_count"`
+	MissingCount  int         `json:"missing_count"`
+	RunsDone      int         `json:"runs_done"`
+	Incomplete    bool        `json:"incomplete"`
+	Passed        bool        `json:"passed"`
+	Gates         []jsonGate  `json:"gates"`
+	Comparison    *jsonOther  `json:"comparison,omitempty"`
+	Warnings      []string    `json:"warnings"`
+	Groups        []jsonGroup `json:"groups"`
+	Across        *jsonAcross `json:"across,omitempty"`
+	Runs          []jsonRun   `json:"runs"`
+	Notes         []string    `json:"notes"`
+}
+
+type jsonConfig struct {
+	Policies   []string `json:"policies"`
+	Baseline   string   `json:"baseline"`
+	Seeds      []uint64 `json:"seeds"`
+	Gates      []string `json:"gates"`
+	Discount1y float64  `json:"discount_1y"`
+	Discount3y float64  `json:"discount_3y"`
+	Confidence float64  `json:"confidence"`
+}
+
+type jsonTrace struct {
+	Name     string `json:"name"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Prices   string `json:"prices"`
+	Reclaims string `json:"reclaims"`
+	About    string `json:"about"`
+}
+
+type jsonCase struct {
+	Scenario       string   `json:"scenario"`
+	Window         int      `json:"window"`
+	From           string   `json:"from"`
+	To             string   `json:"to"`
+	WarmUpS        float64  `json:"warm_up_s"`
+	ReadyGraceS    float64  `json:"ready_grace_s"`
+	Intensity      float64  `json:"intensity"`
+	Slots          int      `json:"slots"`
+	Truth          string   `json:"truth"`
+	ScenarioDigest string   `json:"scenario_digest"`
+	Conditions     string   `json:"conditions_digest"`
+	Demand         string   `json:"demand_digest"`
+	Trace          string   `json:"trace"`
+	TraceDigest    string   `json:"trace_digest"`
+	OracleUSD      *float64 `json:"oracle_usd,omitempty"`
+	OracleODUSD    *float64 `json:"oracle_on_demand_usd,omitempty"`
+	OracleSlotsUSD *float64 `json:"oracle_slots_usd,omitempty"`
+	OracleCutShort bool     `json:"oracle_cut_short"`
+	Warnings       []string `json:"warnings"`
+}
+
+type jsonGate struct {
+	Gate      string   `json:"gate"`
+	Policy    string   `json:"policy"`
+	Versus    string   `json:"versus,omitempty"`
+	Scenario  string   `json:"scenario"`
+	Metric    string   `json:"metric"`
+	Statistic string   `json:"statistic"`
+	Op        string   `json:"op"`
+	Value     float64  `json:"value"`
+	Actual    *float64 `json:"actual"`
+	Missing   int      `json:"missing"`
+	Reason    string   `json:"reason,omitempty"`
+	Pass      bool     `json:"pass"`
+	Command   string   `json:"command,omitempty"`
+}
+
+type jsonGroup struct {
+	Scenario      string       `json:"scenario"`
+	Windows       int          `json:"windows"`
+	IntervalsOver string       `json:"intervals_over"`
+	BestStatic    string       `json:"best_static,omitempty"`
+	Policies      []jsonPolicy `json:"policies"`
+}
+
+type jsonPolicy struct {
+	Policy     string         `json:"policy"`
+	Role       string         `json:"role"`
+	Runs       int            `json:"runs"`
+	Missing    int            `json:"missing"`
+	Unfinished int            `json:"unfinished"`
+	Metrics    ordered        `json:"metrics"`
+	Windows    []jsonWindow   `json:"windows"`
+	WorseRuns  jsonOccurrence `json:"worse_runs"`
+	OutageRuns jsonOccurrence `json:"outage_runs"`
+	Outage     jsonOutage     `json:"outage"`
+	WorstRun   *jsonWorst     `json:"worst_run,omitempty"`
+	Workloads  []jsonWorkload `json:"workloads"`
+
+	Violations    []jsonViolation `json:"violations"`
+	ViolatingRuns int             `json:"violating_runs"`
+}
+
+type jsonViolation struct {
+	Text string `json:"text"`
+	Runs int    `json:"runs"`
+}
+
+type jsonAcross struct {
+	Scenarios int                `json:"scenarios"`
+	Policies  []jsonAcrossPolicy `json:"policies"`
+}
+
+type jsonAcrossPolicy struct {
+	Policy      string           `json:"policy"`
+	First       int              `json:"first"`
+	Of          int              `json:"of"`
+	Marked      int              `json:"violating_scenarios"`
+	Shortfall   *jsonShortfall   `json:"worst_shortfall,omitempty"`
+	WorstOutage *jsonWorstOutage `json:"worst_outage,omitempty"`
+}
+
+type jsonShortfall struct {
+	Points   float64 `json:"points"`
+	Scenario string  `json:"scenario"`
+	Best     string  `json:"best"`
+}
+
+type jsonWorstOutage struct {
+	Minutes  float64 `json:"minutes"`
+	Scenario string  `json:"scenario"`
+	Window   int     `json:"window"`
+	Seed     uint64  `json:"seed"`
+	Command  string  `json:"command"`
+}
+
+type jsonSummary struct {
+	N              int         `json:"n"`
+	Mean           *float64    `json:"mean,omitempty"`
+	Median         *float64    `json:"median,omitempty"`
+	P5             *float64    `json:"p5,omitempty"`
+	P25            *float64    `json:"p25,omitempty"`
+	P75            *float64    `json:"p75,omitempty"`
+	P95            *float64    `json:"p95,omitempty"`
+	Min            *float64    `json:"min,omitempty"`
+	Max            *float64    `json:"max,omitempty"`
+	MedianInterval *[2]float64 `json:"median_interval,omitempty"`
+	Need           int         `json:"need,omitempty"`
+
+	WindowMin       *float64 `json:"window_min,omitempty"`
+	WindowMedian    *float64 `json:"window_median,omitempty"`
+	WindowMax       *float64 `json:"window_max,omitempty"`
+	WindowsPositive *float64 `json:"windows_positive,omitempty"`
+}
+
+type jsonWindow struct {
+	Scenario string  `json:"scenario"`
+	Window   int     `json:"window"`
+	Medians  ordered `json:"medians"`
+}
+
+type jsonOccurrence struct {
+	Count int      `json:"count"`
+	Of    int      `json:"of"`
+	Bound *float64 `json:"bound_95,omitempty"`
+}
+
+type jsonWorst struct {
+	Scenario string  `json:"scenario"`
+	Window   int     `json:"window"`
+	Seed     uint64  `json:"seed"`
+	Metrics  ordered `json:"metrics"`
+	Command  string  `json:"command"`
+}
+
+type jsonWorkload struct {
+	Scenario      string  `json:"scenario"`
+	Name          string  `json:"name"`
+	Kind          string  `json:"kind"`
+	Runs          int     `json:"runs"`
+	PodValueUSD   float64 `json:"pod_value_usd"`
+	OutageMinutes float64 `json:"outage_minutes"`
+	OutageMax     int64   `json:"outage_minutes_max"`
+	Incidents     float64 `json:"incidents"`
+	OutageCostUSD float64 `json:"outage_cost_usd"`
+	Availability  float64 `json:"availability"`
+	SpotShare     float64 `json:"spot_share"`
+
+	Outage jsonOutage `json:"outage"`
+}
+
+type jsonRun struct {
+	Scenario string   `json:"scenario"`
+	Window   int      `json:"window"`
+	Seed     uint64   `json:"seed"`
+	Policy   string   `json:"policy"`
+	Error    string   `json:"error,omitempty"`
+	Metrics  ordered  `json:"metrics"`
+	Weather  string   `json:"weather,omitempty"`
+	Hash     string   `json:"hash,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Command  string   `json:"command"`
+
+	Violations []string `json:"violations,omitempty"`
+
+	Outage  *jsonRunOutage `json:"outage,omitempty"`
+	Budgets []jsonBudget   `json:"budgets,omitempty"`
+}
+
+type jsonBudget struct {
+	Name         string  `json:"name"`
+	Action       string  `json:"action"`
+	DeviceHours  float64 `json:"device_hours"`
+	WindowHours  float64 `json:"window_device_hours"`
+	WindowUSD    float64 `json:"window_usd"`
+	Peak         float64 `json:"peak"`
+	SpentMinutes int64   `json:"spent_min"`
+	GateMinutes  int64   `json:"gate_closed_min"`
+	Evictions    int64   `json:"evictions"`
+	Pauses       int64   `json:"pauses"`
+}
+
+// An ordered is an object whose keys stand in the order in which they were
+// added, which a map would lose.
+type ordered []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// MarshalJSON writes the members in their order.
+func (o ordered) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(m.key) + ":")
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// writeJSON writes the report as docs/eval-schema.md describes it.
+func writeJSON(w io.Writer, r *eval.Report) error {
+	c := &r.Config
+	out := jsonReport{
+		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
+		Config: jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
+			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Confidence: r.Level},
+		Cases: newCases(r), RunCount: len(r.Runs), MissingCount: r.Missing(), RunsDone: r.Done(), Incomplete: r.Stopped, Passed: r.ExitCode() == 0,
+		Gates: newGates(r), Comparison: newOther(r.Comparison), Warnings: append([]string{}, Warnings(r)...), Across: newAcross(r), Runs: newRuns(r), Notes: Notes(r),
+	}
+	for _, g := range c.Gates {
+		out.Config.Gates = append(out.Config.Gates, g.String())
+	}
+	out.Traces = newTraces(r)
+	for i := range r.Groups {
+		out.Groups = append(out.Groups, newGroup(r, &r.Groups[i]))
+	}
+	return encode(w, out)
+}
+
+// encode writes v as JSON for programs and readers.
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func newTraces(r *eval.Report) (out []jsonTrace) {
+	for i := range r.Traces {
+		t := &r.Traces[i]
+		out = append(out, jsonTrace{t.Name, t.From.String(), t.To.String(), t.Prices(), reclaims(r, t), t.About})
+	}
+	return out
+}
+
+func newCases(r *eval.Report) []jsonCase {
+	var out []jsonCase
+	for i := range r.Config.Cases {
+		k := &r.Config.Cases[i]
+		w := k.Bound
+		e, bound := eval.EvidenceOf(w), &r.Oracles[i]
+		out = append(out, jsonCase{
+			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.End().String(),
+			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Truth: w.Truth.String(),
+			ScenarioDigest: e.File, Conditions: e.Conditions, Demand: e.Demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
+			OracleUSD: usd(bound, bound.Cost), OracleODUSD: usd(bound, bound.OnDemand),
+			OracleSlotsUSD: usd(bound, bound.Slots), OracleCutShort: bound.Short > 0,
+			Warnings: append([]string{}, w.Warnings...),
+		})
+	}
+	return out
+}
+
+func newGates(r *eval.Report) []jsonGate {
+	out := []jsonGate{}
+	for i := range r.Gates {
+		g := &r.Gates[i]
+		j := jsonGate{Gate: g.Gate.String(), Policy: g.Policy, Versus: g.Gate.Versus, Scenario: g.Scenario, Metric: g.Gate.Metric, Statistic: string(g.Gate.Statistic),
+			Op: g.Gate.Op, Value: g.Gate.Value, Missing: g.Missing, Reason: gateReason(r, g), Pass: g.Pass}
+		if g.Actual.Known {
+			j.Actual = &g.Actual.V
+		}
+		if g.Run >= 0 {
+			j.Command = r.Command(g.Run)
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func newGroup(r *eval.Report, g *eval.Group) jsonGroup {
+	out := jsonGroup{Scenario: g.Scenario, Windows: g.Windows, IntervalsOver: g.IntervalsOver()}
+	if _, best, ok := r.Frontier(g); ok {
+		out.BestStatic = r.Config.Policies[best]
+	}
+	for i := range g.Policies {
+		out.Policies = append(out.Policies, newPolicy(r, &g.Policies[i]))
+	}
+	return out
+}
+
+// newAcross is nil with one scenario.
+func newAcross(r *eval.Report) *jsonAcross {
+	across := r.Across()
+	if across == nil {
+		return nil
+	}
+	out := &jsonAcross{Scenarios: len(r.Groups)}
+	for _, x := range across {
+		j := jsonAcrossPolicy{Policy: x.Policy, First: x.First, Of: x.Of, Marked: x.Marked}
+		if x.Behind >= 0 {
+			g := &r.Groups[x.Behind]
+			j.Shortfall = &jsonShortfall{x.Shortfall, g.Scenario, r.Config.Policies[r.Best(g)]}
+		}
+		if i := x.WorstOutage; i >= 0 {
+			run := &r.Runs[i]
+			j.WorstOutage = &jsonWorstOutage{outageOf(r, i), run.Scenario, run.Window, run.Seed, r.Command(i)}
+		}
+		out.Policies = append(out.Policies, j)
+	}
+	return out
+}
+
+func newPolicy(r *eval.Report, p *eval.PolicyReport) jsonPolicy {
+	out := jsonPolicy{Policy: p.Policy, Role: role(&r.Config, p.Policy), Runs: p.Runs, Missing: p.Missing, Unfinished: p.Unfinished,
+		WorseRuns: newOccurrence(p.Worse), OutageRuns: newOccurrence(p.Outages), Outage: newOutage(r, &p.Outage), Workloads: []jsonWorkload{},
+		Violations: []jsonViolation{}, ViolatingRuns: p.Violating}
+	for _, v := range p.Violations {
+		out.Violations = append(out.Violations, jsonViolation(v))
+	}
+	for _, m := range eval.Metrics() {
+		out.Metrics = append(out.Metrics, member{m.Name, newSummary(p.Summary(m.Name))})
+	}
+	for _, w := range p.Windows {
+		k := &r.Config.Cases[w.Case]
+		out.Windows = append(out.Windows, jsonWindow{k.Scenario, k.Window, medians(&w)})
+	}
+	if p.Worst >= 0 {
+		run := &r.Runs[p.Worst]
+		out.WorstRun = &jsonWorst{run.Scenario, run.Window, run.Seed, figures(run), r.Command(p.Worst)}
+	}
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		out.Workloads = append(out.Workloads, jsonWorkload{
+			w.Scenario, w.Name, w.Kind.String(), w.Runs, w.PodValue.Float(), w.OutageMinutes, w.OutageMax,
+			w.Incidents, w.OutageCost, w.Availability, w.SpotShare, newOutage(r, &w.Outage),
+		})
+	}
+	return out
+}
+
+// usd returns one of the bounds in dollars, nil where it is open.
+func usd(b *oracle.Bound, m policy.Money) *float64 {
+	if b.Open {
+		return nil
+	}
+	x := m.Float()
+	return &x
+}
+
+func newRuns(r *eval.Report) []jsonRun {
+	var out []jsonRun
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		if run.Unfinished() {
+			continue
+		}
+		j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: figures(run), Command: r.Command(i)}
+		if run.Err != nil {
+			j.Error = run.Err.Error()
+		} else {
+			j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
+			j.Warnings, j.Violations, j.Outage = run.Result.Warnings, run.Result.Violations, newRunOutage(run.Result)
+			for _, b := range run.Result.Budgets {
+				j.Budgets = append(j.Budgets, jsonBudget{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
+					b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})
+			}
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// figures are the known figures of a run, truth values as such.
+func figures(run *eval.RunRow) ordered {
+	out := ordered{}
+	for _, m := range eval.Metrics() {
+		switch v := run.Value(m.Name); {
+		case !v.Known:
+		case m.YesNo():
+			out = append(out, member{m.Name, v.V != 0})
+		default:
+			out = append(out, member{m.Name, v.V})
+		}
+	}
+	return out
+}
+
+// medians are the known ones of a window, by metric.
+func medians(w *eval.WindowMedians) ordered {
+	out := ordered{}
+	for _, m := range eval.Metrics() {
+		if v := w.Median(m.Name); v.Known {
+			out = append(out, member{m.Name, v.V})
+		}
+	}
+	return out
+}
+
+func newSummary(s *eval.Summary) jsonSummary {
+	out := jsonSummary{N: s.N, Need: s.Need}
+	if s.N == 0 {
+		return out
+	}
+	out.Mean, out.Median, out.P5, out.P25, out.P75, out.P95, out.Min, out.Max = &s.Mean, &s.Median, &s.P5, &s.P25, &s.P75, &s.P95, &s.Min, &s.Max
+	if i := s.MedianInterval; i != nil {
+		out.MedianInterval = &[2]float64{i.Low, i.High}
+	}
+	if w := &s.Windows; w.N > 0 {
+		out.WindowMin, out.WindowMedian, out.WindowMax, out.WindowsPositive = &w.Min, &w.Median, &w.Max, &w.Positive
+	}
+	return out
+}
+
+func newOccurrence(o eval.Occurrence) jsonOccurrence {
+	out := jsonOccurrence{Count: o.Count, Of: o.Of}
+	if o.Count == 0 && o.Of > 0 {
+		out.Bound = &o.Bound
+	}
+	return out
+}

@@ -1,0 +1,204 @@
+package format
+
+import (
+	"encoding/xml"
+	"io"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A junitSuites is the root of a JUnit report, as CI servers read it: the
+// elements and attributes that all of them know, and no times, since equal
+// runs give equal files.
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string `xml:"name,attr"`
+	Tests    int    `xml:"tests,attr"`
+	Failures int    `xml:"failures,attr"`
+	Errors   int    `xml:"errors,attr"`
+	Skipped  int    `xml:"skipped,attr"`
+
+	// Properties say what the runs were on.
+	Properties []junitProperty `xml:"properties>property"`
+	Cases      []junitCase     `xml:"testcase"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitMessage `xml:"failure"`
+	Error   *junitMessage `xml:"error"`
+	Skipped *junitMessage `xml:"skipped"`
+	Out     string        `xml:"system-out,omitempty"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// message puts a text of one or more lines into an element: the first line is
+// what lists show.
+func message(text string) *junitMessage {
+	return &junitMessage{firstLine(text), text}
+}
+
+// writeJUnit writes the report as JUnit XML: a test for each gate, policy and
+// scenario, for the runs of each policy in each scenario, for what is said of a
+// policy across several of them, and for each change against the other side. What could not be estimated is a skipped test, which is what
+// JUnit has between a pass and a failure; a gate without a value is an error.
+func writeJUnit(w io.Writer, r *eval.Report) error {
+	out := junitSuites{Name: "spotter eval"}
+	var properties []junitProperty
+	for _, note := range traceNotes(r) {
+		properties = append(properties, junitProperty{"trace", note})
+	}
+	for _, s := range []junitSuite{
+		{Name: "gates", Cases: junitGates(r)},
+		{Name: "runs", Cases: junitRuns(r)},
+		{Name: "across", Cases: junitAcross(r)},
+		{Name: "comparison", Cases: junitComparison(r)},
+		{Name: "estimates", Cases: junitEstimates(r)},
+	} {
+		if len(s.Cases) == 0 {
+			continue
+		}
+		s.count()
+		s.Properties = properties
+		out.Tests, out.Failures = out.Tests+s.Tests, out.Failures+s.Failures
+		out.Errors, out.Skipped = out.Errors+s.Errors, out.Skipped+s.Skipped
+		out.Suites = append(out.Suites, s)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(out); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func (s *junitSuite) count() {
+	s.Tests = len(s.Cases)
+	for i := range s.Cases {
+		switch c := &s.Cases[i]; {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+	}
+}
+
+func junitGates(r *eval.Report) []junitCase {
+	var out []junitCase
+	for i := range r.Gates {
+		g := &r.Gates[i]
+		c := junitCase{Class: "spotter.gates", Name: judged(r, g).String()}
+		switch line := gateLine(r, g); {
+		case g.Pass:
+			c.Out = line
+		case g.Estimated():
+			c.Failure = message(line)
+		default:
+			c.Error = message(line)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// junitRuns has a test per scenario and policy, with the worst run of each.
+func junitRuns(r *eval.Report) []junitCase {
+	var out []junitCase
+	if r.Stopped {
+		out = append(out, junitCase{Class: "spotter.runs", Name: "complete", Error: message(Incomplete(r))})
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for p := range g.Policies {
+			c := junitCase{Class: "spotter.runs." + g.Scenario, Name: r.Config.Policies[p]}
+			if worst := g.Policies[p].Worst; worst >= 0 {
+				c.Out = "worst run: " + r.Command(worst)
+			}
+			if o := &g.Policies[p].Outage; o.Incidents > 0 {
+				c.Out += "\noutages " + outageWords(r, o)
+			}
+			if words := ViolationWords(&g.Policies[p]); words != "" {
+				c.Out = strings.TrimPrefix(c.Out+"\n"+words, "\n")
+			}
+			var broke []string
+			for _, i := range r.RunsOf(g, p) {
+				if err := r.Runs[i].Err; err != nil && !r.Runs[i].Unfinished() {
+					broke = append(broke, firstLine(err.Error())+"\n"+r.Command(i))
+				}
+			}
+			if len(broke) > 0 {
+				c.Error = message(strings.Join(broke, "\n"))
+				c.Error.Message = plural(len(broke), "run") + " broke: " + c.Error.Message
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// junitAcross has a test per policy, which none fails.
+func junitAcross(r *eval.Report) []junitCase {
+	var out []junitCase
+	for i, line := range acrossLines(r) {
+		out = append(out, junitCase{Class: "spotter.across", Name: r.Config.Policies[i], Out: line})
+	}
+	return out
+}
+
+func junitComparison(r *eval.Report) []junitCase {
+	if r.Comparison == nil {
+		return nil
+	}
+	var out []junitCase
+	c := comparison{r.Comparison}
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		one := junitCase{Class: "spotter.comparison", Name: c.name(x)}
+		switch x.Outcome {
+		case eval.Worse:
+			one.Failure = message(c.sentence(x))
+		case eval.Undecided, eval.NotComparable:
+			one.Skipped = message(c.sentence(x))
+		default:
+			one.Out = c.sentence(x)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// junitEstimates are the warnings.
+func junitEstimates(r *eval.Report) []junitCase {
+	var out []junitCase
+	for _, text := range Warnings(r) {
+		out = append(out, junitCase{Class: "spotter.estimates", Name: text, Skipped: message(text)})
+	}
+	return out
+}

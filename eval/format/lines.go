@@ -1,0 +1,144 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// worstLines name the worst run of every policy of g.
+func worstLines(r *eval.Report, g *eval.Group) []string {
+	var lines []string
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if p.Worst < 0 {
+			continue
+		}
+		run := &r.Runs[p.Worst]
+		line := p.Policy + ": " + whole(run.Value("outage_minutes").V) + " outage min"
+		if d := run.Value("outage_delta"); d.Known && p.Policy != r.Config.Baseline {
+			line += " (" + signed(d.V, 0) + ")"
+		}
+		if d := run.Value("net_savings_pct"); d.Known {
+			line += ", saved " + percent(d.V) + " %"
+		}
+		lines = append(lines, line+"\n    "+r.Command(p.Worst))
+	}
+	return lines
+}
+
+// outageLines say in how many runs each policy of g had outages. Where there was
+// none it says how rare they may still be.
+func outageLines(r *eval.Report, g *eval.Group) []string {
+	var lines []string
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if p.Outages.Of == 0 {
+			continue
+		}
+		line := p.Policy + ": any in " + occurrenceWords(p.Outages)
+		if r.Config.Trial(p.Policy) && p.Worse.Of > 0 {
+			line += "; more than " + r.Config.Baseline + " in " + occurrenceWords(p.Worse)
+		}
+		if p.Outages.Count > 0 {
+			line += "; " + outageWords(r, &p.Outage)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// occurrenceWords say how often something happened, or how rare it may still be.
+func occurrenceWords(o eval.Occurrence) string {
+	s := fmt.Sprintf("%d of %s", o.Count, plural(o.Of, "run"))
+	if o.Count == 0 {
+		s += fmt.Sprintf(" (at 95 %% at most %s %%)", plain(o.Bound*100, 1))
+	}
+	return s
+}
+
+// failedShown is how many missing runs are named.
+const failedShown = 5
+
+// missingLines name the runs that failed, the first ones with their error.
+func missingLines(r *eval.Report) []string {
+	var lines []string
+	for i := range r.Runs {
+		if r.Runs[i].Err == nil || r.Runs[i].Unfinished() {
+			continue
+		}
+		if len(lines) == failedShown {
+			return append(lines, fmt.Sprintf("… and %d more", r.Missing()-failedShown))
+		}
+		lines = append(lines, firstLine(r.Runs[i].Err.Error())+"\n    "+r.Command(i))
+	}
+	return lines
+}
+
+// gateReason says why there is no value of low or high; empty where there is one.
+func gateReason(r *eval.Report, g *eval.GateResult) string {
+	if g.Need == 0 {
+		return ""
+	}
+	return NeedWords(g.Need, g.Over) + " for " + levelWords(r.Level)
+}
+
+// gateLine puts the result of a gate into words.
+func gateLine(r *eval.Report, g *eval.GateResult) string {
+	mark, actual := "✗", "no value"
+	if g.Pass {
+		mark = "✓"
+	}
+	if reason := gateReason(r, g); reason != "" {
+		actual += ": " + reason
+	}
+	if g.Actual.Known {
+		actual = plain(g.Actual.V, digitsFor(g.Actual.V, g.Gate.Value))
+	}
+	line := fmt.Sprintf("%s %s: %s, is %s", mark, judged(r, g).Who(), g.Gate.Condition(), actual)
+	if g.Case >= 0 {
+		k := &r.Config.Cases[g.Case]
+		line += fmt.Sprintf(" in the window from %s on", Instant(k.Bound.Start))
+	}
+	if g.Missing > 0 {
+		line += fmt.Sprintf("; %s without a value", plural(g.Missing, "run"))
+	}
+	if g.Stopped {
+		line += "; the comparison was stopped"
+	}
+	if !g.Pass && g.Run >= 0 {
+		line += gateOutage(r, g)
+		line += "\n    " + r.Command(g.Run)
+	}
+	return line
+}
+
+// judged is the gate of g as it holds for the policy, and among several
+// scenarios for the one, that g is the result of.
+func judged(r *eval.Report, g *eval.GateResult) eval.Gate {
+	of := g.Gate
+	of.Policy = g.Policy
+	if len(r.Groups) > 1 {
+		of.Scenario = g.Scenario
+	}
+	return of
+}
+
+// outageWords says what o comes to over all of its runs, and which incident is the longest.
+func outageWords(r *eval.Report, o *eval.OutageReport) string {
+	text := "in all runs " + o.String()
+	if o.LongestRun >= 0 {
+		text += fmt.Sprintf("; longest %v, seed %d", &o.Longest, r.Runs[o.LongestRun].Seed)
+	}
+	return text
+}
+
+// gateOutage says which outages the run has that a gate on outages fails by.
+func gateOutage(r *eval.Report, g *eval.GateResult) string {
+	res := r.Runs[g.Run].Result
+	if !strings.HasPrefix(g.Gate.Metric, "outage_") || res == nil || res.Incidents == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it has %v; longest %v", &res.Outages, &res.Longest)
+}

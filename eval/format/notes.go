@@ -1,0 +1,85 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// Notes are the sentences below the tables, in plain words.
+func Notes(r *eval.Report) []string {
+	notes := append(traceNotes(r), truthNotes(&r.Config)...)
+	notes = append(notes,
+		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
+		"Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
+		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
+		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
+	if len(r.Groups) > 1 {
+		notes = append(notes, AcrossNote)
+	}
+	if len(Violations(r)) > 0 {
+		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
+	}
+	notes = append(notes, intervalNotes(r)...)
+	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
+	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.Budgets) > 0 }); i >= 0 {
+		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
+	}
+	return append(notes, scenarioNotes(&r.Config)...)
+}
+
+// traceNotes say of each trace what it is, and whether its prices and reclaims are
+// recorded. Every output carries them.
+func traceNotes(r *eval.Report) []string {
+	var notes []string
+	for i := range r.Traces {
+		t := &r.Traces[i]
+		name := t.Name
+		if t.About != "" {
+			name += " (" + strings.TrimSuffix(t.About, ".") + ")"
+		}
+		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, t.Prices(), Instant(t.From), Instant(t.To), reclaims(r, t)))
+	}
+	return notes
+}
+
+// reclaims says where reclaims come from in the cases that use trace t: a
+// trace may have recorded the availability of some markets only.
+func reclaims(r *eval.Report, t *scenarios.TraceInfo) string {
+	said := "modelled"
+	for i := range r.Config.Cases {
+		if w := r.Config.Cases[i].Bound; w.Trace == *t && w.Reclaims() != said {
+			said = w.Reclaims()
+		}
+	}
+	return said
+}
+
+// scenarioNotes are what was left out of the scenarios of c, each once.
+func scenarioNotes(c *eval.Config) (notes []string) {
+	for i := range c.Cases {
+		for _, w := range c.Cases[i].Bound.Warnings {
+			note := c.Cases[i].Scenario + ": " + w
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
+// truthNotes say under which truths the scenarios of c are, nothing for the model as it
+// is.
+func truthNotes(c *eval.Config) (notes []string) {
+	for i := range c.Cases {
+		t := c.Cases[i].Bound.Truth
+		note := fmt.Sprintf("Truth %v: %s. No policy knows it.", t, t.About)
+		if !t.Modelled() && !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}

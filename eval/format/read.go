@@ -1,0 +1,79 @@
+package format
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// ErrSchema is wrapped by the error of [ReadRuns] for a report whose keys mean
+// something else than those that this build reads.
+var ErrSchema = errors.New("another schema_version")
+
+// ReadRuns reads the runs of a report that was written as JSON, by this build or
+// another one.
+func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
+	var in struct {
+		SchemaVersion *int   `json:"schema_version"`
+		Version       string `json:"version"`
+		Cases         []struct {
+			Scenario   string `json:"scenario"`
+			Window     int    `json:"window"`
+			File       string `json:"scenario_digest"`
+			Conditions string `json:"conditions_digest"`
+			Demand     string `json:"demand_digest"`
+		} `json:"cases"`
+		Runs []struct {
+			Scenario string `json:"scenario"`
+			Window   int    `json:"window"`
+			Seed     uint64 `json:"seed"`
+			Policy   string `json:"policy"`
+			Error    string `json:"error"`
+			Weather  string `json:"weather"`
+			Hash     string `json:"hash"`
+			Metrics  struct {
+				Bill    *float64 `json:"bill_usd"`
+				Outage  *float64 `json:"outage_cost_usd"`
+				Minutes *float64 `json:"outage_minutes"`
+			} `json:"metrics"`
+		} `json:"runs"`
+	}
+	err := json.NewDecoder(r).Decode(&in)
+	if v := in.SchemaVersion; v != nil && *v != SchemaVersion { // whatever else is wrong with it comes of that
+		return nil, fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema, cmp.Or(in.Version, "unknown"), *v, SchemaVersion)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a report: %w", err)
+	}
+	if in.SchemaVersion == nil {
+		return nil, fmt.Errorf("reading a report: it has no schema_version")
+	}
+	type window struct {
+		scenario string
+		number   int
+	}
+	of := map[window]eval.Evidence{}
+	for i := range in.Cases {
+		k := &in.Cases[i]
+		of[window{k.Scenario, k.Window}] = eval.Evidence{File: k.File, Conditions: k.Conditions, Demand: k.Demand}
+	}
+	out := make([]eval.OtherRun, 0, len(in.Runs))
+	for i := range in.Runs {
+		x := &in.Runs[i]
+		o := eval.OtherRun{Scenario: x.Scenario, Window: x.Window, Seed: x.Seed, Policy: x.Policy, Weather: x.Weather, Hash: x.Hash, Err: x.Error,
+			Evidence: of[window{x.Scenario, x.Window}]}
+		if m := &x.Metrics; x.Error == "" {
+			if m.Bill == nil || m.Outage == nil || m.Minutes == nil || x.Weather == "" || x.Hash == "" {
+				return nil, fmt.Errorf("reading a report: runs[%d] lacks one of bill_usd, outage_cost_usd, outage_minutes, weather and hash", i)
+			}
+			o.Bill, o.OutageCost, o.OutageMinutes = policy.Dollars(*m.Bill), policy.Dollars(*m.Outage), int64(*m.Minutes)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}

@@ -1,0 +1,103 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// titledMax is how many scenarios a title names; more are counted.
+const titledMax = 4
+
+// Title says what is compared, in one line, and before that how far it came where
+// it was stopped.
+func Title(r *eval.Report) string {
+	if text := Incomplete(r); text != "" {
+		return text + " · " + compared(r)
+	}
+	return compared(r)
+}
+
+// compared names scenarios, spans, and how many seeds, policies and runs there are.
+func compared(r *eval.Report) string {
+	var names []string
+	scenarios := r.Groups
+	if len(scenarios) > titledMax {
+		names = []string{plural(len(scenarios), "scenario") + " (" + plural(len(r.Config.Cases), "window") + ")"}
+		scenarios = nil
+	}
+	for _, g := range scenarios {
+		first := r.Config.Cases[g.Cases[0]].Bound
+		last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
+		names = append(names, fmt.Sprintf("%s (%s, %s to %s)", r.Config.Cases[g.Cases[0]].Scenario,
+			plural(len(g.Cases), "window"), Instant(first.Start), Instant(last.End())))
+	}
+	return strings.Join(names, ", ") + " · " + plural(len(r.Config.Seeds), "seed") + " · " +
+		countPolicies(len(r.Config.Policies)) + " · " + plural(len(r.Runs), "run")
+}
+
+// Settings are the configuration of the report, a line each. What follows a line
+// break inside one is a command.
+func Settings(r *eval.Report) []string {
+	c := &r.Config
+	lines := []string{
+		"policies " + strings.Join(c.Policies, ", ") + "; baseline " + c.Baseline,
+		"seeds " + seedList(c.Seeds),
+	}
+	var scenarios []string
+	for i := range c.Cases {
+		w := c.Cases[i].Bound
+		line := fmt.Sprintf("%s: warm-up %v, ready grace %v, intensity %s", c.Cases[i].Scenario, w.WarmUp, w.ReadyGrace, exact(w.Intensity))
+		if w.Slots > 0 {
+			line += fmt.Sprintf(", slots %d", w.Slots)
+		}
+		if !w.Truth.Modelled() {
+			line += ", truth " + w.Truth.String()
+		}
+		line += fmt.Sprintf(", scenario %x", w.Digest[:6])
+		if len(scenarios) == 0 || scenarios[len(scenarios)-1] != line {
+			scenarios = append(scenarios, line)
+		}
+	}
+	lines = append(lines, scenarios...)
+	for _, g := range c.Gates {
+		lines = append(lines, "gate "+g.String())
+	}
+	if c.Version != "" {
+		lines = append(lines, "version "+c.Version)
+	}
+	if c.Invocation != "" {
+		lines = append(lines, "repeat with\n    "+c.Invocation)
+	}
+	return lines
+}
+
+// groupTitle heads the table of one group where there are several.
+func groupTitle(r *eval.Report, g *eval.Group) string {
+	if len(r.Groups) == 1 {
+		return ""
+	}
+	return g.Scenario
+}
+
+// Incomplete says how far a comparison came that was stopped, empty for one that
+// was not.
+func Incomplete(r *eval.Report) string {
+	switch done := r.Done(); {
+	case !r.Stopped:
+		return ""
+	case done == len(r.Runs):
+		return fmt.Sprintf("INCOMPLETE: stopped after all %s, while bounds or the comparison were worked out", plural(done, "run"))
+	default:
+		return fmt.Sprintf("INCOMPLETE: stopped after %d of %s", done, plural(len(r.Runs), "run"))
+	}
+}
+
+// inScenario returns " in SCENARIO" where there are several, for the end of a sentence.
+func inScenario(r *eval.Report, scenario string) string {
+	if len(r.Groups) == 1 {
+		return ""
+	}
+	return " in " + scenario
+}

@@ -1,0 +1,58 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// violationsShown is how many violations of one policy a line names.
+const violationsShown = 3
+
+// ViolationWords say what runs of p did not keep and in how many of them; empty
+// where all was kept.
+func ViolationWords(p *eval.PolicyReport) string {
+	if !p.Marked() {
+		return ""
+	}
+	var parts []string
+	for i, v := range p.Violations {
+		if i == violationsShown {
+			parts = append(parts, fmt.Sprintf("and %d more", len(p.Violations)-i))
+			break
+		}
+		if v.Runs < p.Violating {
+			v.Text += fmt.Sprintf(" (%s)", plural(v.Runs, "run"))
+		}
+		parts = append(parts, v.Text)
+	}
+	return fmt.Sprintf("manifests not kept in %d of %s: %s", p.Violating, plural(p.Runs-p.Missing, "run"), strings.Join(parts, "; "))
+}
+
+// A marking is a policy that is marked in a scenario, in words.
+type marking struct{ scenario, line string }
+
+// markings has one for each marked policy of each scenario.
+func markings(r *eval.Report) []marking {
+	var out []marking
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for p := range g.Policies {
+			if x := &g.Policies[p]; x.Marked() {
+				out = append(out, marking{g.Scenario, x.Policy + inScenario(r, g.Scenario) + ": " + ViolationWords(x)})
+			}
+		}
+	}
+	return out
+}
+
+// Violations say, a line each, which policies did not keep the manifests in which
+// scenarios.
+func Violations(r *eval.Report) []string {
+	var lines []string
+	for _, m := range markings(r) {
+		lines = append(lines, m.line)
+	}
+	return lines
+}

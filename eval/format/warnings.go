@@ -1,0 +1,50 @@
+package format
+
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// shownMetrics are those of which a report that lacks them has to warn: what
+// its table shows.
+var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "net_savings_delta_pct", "outage_minutes", "outage_delta", "regret"}
+
+// Warnings say what could not be estimated. None of it counts as good: a gate
+// without a value fails, and what a reader might take for a result is named.
+func Warnings(r *eval.Report) []string {
+	var out []string
+	if n := r.Missing(); n > 0 {
+		out = append(out, fmt.Sprintf("%d of %s broke", n, plural(len(r.Runs), "run")))
+	}
+	for i := range r.Gates {
+		if g := &r.Gates[i]; !g.Estimated() {
+			out = append(out, "gate without a verdict: "+firstLine(gateLine(r, g))+": it counts as failed")
+		}
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for k := range g.Policies {
+			p := &g.Policies[k]
+			for _, name := range shownMetrics {
+				if r.Stopped && name == "regret" {
+					continue // its bound may be open
+				}
+				if n, done := p.Summary(name).N, p.Runs-p.Missing-p.Unfinished; n < done {
+					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, done-n, plural(done, "run"), inScenario(r, g.Scenario)))
+				}
+			}
+		}
+	}
+	for i := range r.Oracles {
+		if n := r.Oracles[i].Short; n > 0 {
+			k := &r.Config.Cases[i]
+			out = append(out, fmt.Sprintf("the oracle of %s, window %d was cut short in %s of time by its limit of work: its bounds hold, and are lower than they could be", k.Scenario, k.Window, plural(n, "piece")))
+		}
+	}
+	out = append(out, intervalWarnings(r)...)
+	if r.Comparison != nil {
+		out = append(out, comparison{r.Comparison}.warnings()...)
+	}
+	return out
+}

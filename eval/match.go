@@ -1,0 +1,104 @@
+package eval
+
+import (
+	"github.com/spotter-dev/spotter/eval/oracle"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A match is one run with those that it is measured against, of the same
+// case and seed. onDemand and baseline are nil when their run is missing.
+type match struct {
+	run, onDemand, baseline *sim.Result
+
+	// savings and baseSavings are the net savings of run and baseline; they
+	// stand only where the results they come from do.
+	savings, baseSavings policy.Money
+
+	// oracle, slotsOracle and onDemandOracle are the bounds of the case and seed.
+	oracle, slotsOracle, onDemandOracle policy.Money
+
+	discount1y, discount3y float64
+}
+
+// measure returns the values of all metrics of m, in their order.
+func (m match) measure() []Value {
+	if m.onDemand != nil {
+		m.savings = cost(m.onDemand) - cost(m.run)
+		if m.baseline != nil {
+			m.baseSavings = cost(m.onDemand) - cost(m.baseline)
+		}
+	}
+	values := make([]Value, len(metrics))
+	for i := range metrics {
+		if v, ok := metrics[i].value(&m); ok {
+			values[i] = Value{v, true}
+		}
+	}
+	return values
+}
+
+// cost is what a policy is to make small.
+func cost(r *sim.Result) policy.Money { return r.Bill + r.OutageCost }
+
+// committed returns the net savings against on-demand's nodes under a
+// commitment that saves the share discount of their price.
+func (m *match) committed(discount float64) policy.Money {
+	if m.onDemand == nil {
+		return 0
+	}
+	return billing.Committed(m.onDemand.Bill, discount) + m.onDemand.OutageCost - cost(m.run)
+}
+
+// percentOfBill returns amount in percent of the on-demand bill, unknown where
+// nothing was billed.
+func (m *match) percentOfBill(amount policy.Money) (float64, bool) {
+	if m.onDemand == nil || m.onDemand.Bill <= 0 {
+		return 0, false
+	}
+	return float64(amount) / float64(m.onDemand.Bill) * 100, true
+}
+
+// floored reports whether the baseline saves too little to be a denominator.
+func (m *match) floored() bool {
+	return m.onDemand != nil && absolute(m.baseSavings) < m.onDemand.Bill.Times(improvementFloor)
+}
+
+// measure fills the values of all runs.
+func measure(c *Config, runs []RunRow, seeded []oracle.Bound) {
+	n := len(c.Policies)
+	for i := 0; i < len(runs); i += n {
+		bound := seeded[i/n]
+		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
+		for j := i; j < i+n; j++ {
+			if runs[j].Policy == OnDemand {
+				m.onDemand = runs[j].Result
+			}
+			if runs[j].Policy == c.Baseline {
+				m.baseline = runs[j].Result
+			}
+		}
+		for j := i; j < i+n; j++ {
+			if runs[j].Err == nil {
+				m.run = runs[j].Result
+				runs[j].Values = m.measure()
+				if bound.Open {
+					forgetBounds(runs[j].Values)
+				}
+			}
+		}
+	}
+}
+
+// boundMetrics are those that say something of the oracle.
+var boundMetrics = []string{
+	"oracle_usd", "oracle_on_demand_usd", "oracle_slots_usd", "packing_overhead", "regret", "regret_slots", "attainable_share", "attainable_share_slots",
+}
+
+// forgetBounds makes what is measured against the oracle unknown.
+func forgetBounds(values []Value) {
+	for _, name := range boundMetrics {
+		values[mustMetric(name)] = Value{}
+	}
+}

@@ -1,0 +1,192 @@
+package oracle
+
+import (
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy/scratch"
+)
+
+// A filling looks for the whole pods on one node that are worth more than the
+// node costs. The rows of a kind say of pods in fractions what is worth as much;
+// where they find nothing there is nothing, and where they do this search says
+// whether whole pods do too. It is exact: values and limit are whole numbers.
+type filling struct {
+	requests [][resources]int64 // per taker
+	apart    [][]bool           // per set and taker: a node holds one pod of the set
+	value    []int64            // of a pod, per taker
+	limit    int64              // what the node costs, in the unit of value
+	left     [resources]int64
+	used     []bool // per set
+
+	// order lists the takers by value for what they take, the best first. What
+	// they take is weighed by resource: weight is per unit of it, taken per pod,
+	// and best[i] is the most that the takers from order[i] on are worth for one
+	// unit of weight.
+	order  []int
+	weight [resources]float64
+	taken  []float64
+	best   []float64
+
+	count, found []int32 // per taker
+	most         int64
+	steps        int
+
+	program  program
+	plain    [][]float64
+	gain     []float64
+	amounts  []float64
+	duals    []float64
+	resource []int
+}
+
+// fillingSteps bounds a search. One that takes longer proves nothing. Ten times as
+// many raise the bound by less than 1 %, and take five times as long.
+const fillingSteps = 20_000
+
+// search looks for a set of whole pods on a node of kind k that is worth more
+// than limit, and returns the best one, nil if there is none; false when it gave
+// up, and there may be one.
+func (f *filling) search(k *nodeKind, value []int64, limit int64) (pods []int32, ok bool) {
+	n := len(k.takers)
+	f.requests, f.apart, f.value, f.limit, f.left = k.requests, k.apart, value, limit, k.free
+	f.used = scratch.Zeroed(f.used, len(k.apart))
+	f.count, f.found, f.taken = scratch.Zeroed(f.count, n), scratch.Zeroed(f.found, n), scratch.Zeroed(f.taken, n)
+	f.most, f.steps = limit, 0
+	f.weigh(n)
+	f.fill(0, 0)
+	switch {
+	case f.steps > fillingSteps:
+		return nil, false
+	case f.most == limit:
+		return nil, true
+	}
+	return f.found, true
+}
+
+// weigh finds the weights under which a node is worth least, by the linear
+// program over plain resources, and orders the takers by them. Any weights would
+// do: they decide how fast the search is.
+func (f *filling) weigh(n int) {
+	f.plain, f.resource = f.plain[:0], f.resource[:0]
+	for r, free := range f.left {
+		if free <= 0 {
+			continue
+		}
+		row := make([]float64, n)
+		for i := range row {
+			row[i] = float64(f.requests[i][r]) / float64(free)
+		}
+		f.plain, f.resource = append(f.plain, row), append(f.resource, r)
+	}
+	f.gain, f.amounts, f.duals = scratch.Zeroed(f.gain, n), scratch.Zeroed(f.amounts, n), scratch.Zeroed(f.duals, len(f.plain))
+	for i := range f.gain {
+		f.gain[i] = float64(f.value[i]) / float64(f.limit)
+	}
+	f.program.maximize(f.plain, f.gain, f.amounts, f.duals)
+	f.weight = [resources]float64{}
+	for i, r := range f.resource {
+		f.weight[r] = f.duals[i] / float64(f.left[r])
+	}
+	f.order = f.order[:0]
+	for i := range n {
+		for r, q := range f.requests[i] {
+			f.taken[i] += float64(f.weight[r] * float64(q))
+		}
+		if f.value[i] > 0 {
+			f.order = append(f.order, i)
+		}
+	}
+	ratio := func(i int) float64 {
+		if f.taken[i] <= 0 {
+			return math.Inf(1)
+		}
+		return float64(f.value[i]) / f.taken[i]
+	}
+	slices.SortFunc(f.order, func(a, b int) int {
+		switch x, y := ratio(a), ratio(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return a - b
+	})
+	f.best = scratch.Zeroed(f.best, len(f.order)+1)
+	for i := len(f.order) - 1; i >= 0; i-- {
+		f.best[i] = max(f.best[i+1], ratio(f.order[i]))
+	}
+}
+
+// fill decides on the takers from the one at place in the order on, with pods on
+// the node that have such a total value.
+func (f *filling) fill(place int, total int64) {
+	if f.steps++; f.steps > fillingSteps {
+		return
+	}
+	if total > f.most {
+		f.most = total
+		copy(f.found, f.count)
+	}
+	if place == len(f.order) {
+		return
+	}
+	left := 0.0
+	for r, free := range f.left {
+		left += float64(f.weight[r] * float64(max(0, free)))
+	}
+	// The sum is off by a few parts in 2^52; a part in a billion more is safe.
+	if f.best[place] < math.Inf(1) && float64(total)+float64(left*f.best[place])*(1+1e-9)+1 <= float64(f.most) {
+		return
+	}
+	i := f.order[place]
+	fits := f.fits(i)
+	f.mark(i, fits > 0, true)
+	f.take(i, fits)
+	for n := fits; ; n-- {
+		f.count[i] = int32(n)
+		f.fill(place+1, total+n*f.value[i])
+		if n == 0 {
+			return
+		}
+		f.take(i, -1)
+		if n == 1 {
+			f.mark(i, true, false)
+		}
+	}
+}
+
+// fits returns how many pods of taker i still fit.
+func (f *filling) fits(i int) int64 {
+	n := int64(math.MaxInt32)
+	for r, q := range f.requests[i] {
+		if q > 0 {
+			n = min(n, max(0, f.left[r])/q)
+		}
+	}
+	for s, set := range f.apart {
+		if set[i] {
+			n = min(n, 1)
+			if f.used[s] {
+				return 0
+			}
+		}
+	}
+	return n
+}
+
+// mark notes whether the sets of taker i have their pod.
+func (f *filling) mark(i int, any, used bool) {
+	for s, set := range f.apart {
+		if any && set[i] {
+			f.used[s] = used
+		}
+	}
+}
+
+// take puts n pods of taker i on the node.
+func (f *filling) take(i int, n int64) {
+	for r, q := range f.requests[i] {
+		f.left[r] -= n * max(0, q)
+	}
+}

@@ -1,0 +1,284 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Bound is a lower bound on bill and outage cost in a scenario.
+type Bound struct {
+	// Cost holds for every policy, whatever it knows and whatever the weather
+	// does; OnDemand for those that buy on demand only.
+	Cost, OnDemand policy.Money
+
+	// Slots holds for every policy in the weather of a seed, in which a market has
+	// only so many nodes at once. It is at least Cost; 0 where no seed is given.
+	Slots policy.Money
+
+	// Short is in how many pieces of the window the search for good prices was cut
+	// short by its limit of work. The bounds hold, and may be lower for it.
+	Short int
+
+	// Open says that the bounds were not computed, so that all else is not to be
+	// read. No function of this package sets it.
+	Open bool
+}
+
+// Of returns the bounds of w. No run may cost less. A scenario that cannot be run
+// has bounds of 0.
+func Of(w *scenarios.BoundScenario) Bound {
+	o, err := New(w)
+	if err != nil {
+		return Bound{}
+	}
+	return o.Every()
+}
+
+// Every returns the bounds that hold in every weather.
+func (o *Oracle) Every() Bound {
+	cost, short := o.bound(o.newFleet(anyMarket, nil))
+	onDemand, also := o.bound(o.newFleet(onDemandOnly, nil))
+	// What holds for every policy holds for those that buy on demand too.
+	return Bound{Cost: cost, OnDemand: max(cost, onDemand), Short: short + also}
+}
+
+// Under returns the bounds over every policy in the weather of a seed.
+func (o *Oracle) Under(seed uint64) (Bound, error) {
+	drawn, err := o.stage.DrawWeather(seed)
+	if err != nil {
+		return Bound{}, fmt.Errorf("weather of seed %d: %w", seed, err)
+	}
+	cost, short := o.bound(o.newFleet(anyMarket, drawn))
+	slots, also := o.bound(o.slottedFleet(drawn))
+	return Bound{Cost: cost, Slots: max(cost, slots), Short: short + also}, nil
+}
+
+func anyMarket(*policy.Market) bool      { return true }
+func onDemandOnly(m *policy.Market) bool { return m.Capacity == policy.OnDemand }
+
+// An Oracle holds what all bounds of one scenario share. Workloads that nobody
+// misses, such as DaemonSets, want nothing.
+type Oracle struct {
+	scenario *scenarios.BoundScenario
+	stage    *sim.Prepared
+	window   billing.Span
+
+	sites []site
+	apart [][]int
+
+	// classes are the workloads whose pods are alike, by the first of each, and
+	// classOf is the class of each workload.
+	classes, classOf []int
+
+	services []demand
+	jobs     []batch
+
+	// workMax bounds the operations that one bound may take, of which a core does
+	// some 10^9 a second. Few scenarios come near it: it takes hundreds of services
+	// or of kinds of node.
+	workMax int
+
+	// value is what a missing pod of each workload costs per hour, in
+	// micro-dollars: 2 × its pod value, and less for jobs, see missing.
+	value []float64
+}
+
+// defaultWorkMax is the limit of work of a bound.
+const defaultWorkMax = 3_000_000_000
+
+// New returns the oracle of w, and an error where w cannot be run.
+func New(w *scenarios.BoundScenario) (*Oracle, error) {
+	stage, err := sim.Prepare(w)
+	if err != nil {
+		return nil, err
+	}
+	o := &Oracle{scenario: w, stage: stage, workMax: defaultWorkMax, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	for i := range w.Workloads {
+		o.value = append(o.value, o.missing(i))
+	}
+	o.findSites()
+	o.findApart()
+	o.findClasses()
+	o.readServices()
+	o.readJobs()
+	return o, nil
+}
+
+// jobRounds is how often jobs' work is placed anew where there are jobs. Each
+// round costs as much as the first; the bound is the best one's.
+const jobRounds = 8
+
+// bound returns the bound over policies that buy nodes of f only, and in how many
+// pieces the prices are not the best since the work was at its end.
+func (o *Oracle) bound(f *fleet) (least policy.Money, short int) {
+	jobs := slices.Clone(o.jobs)
+	pieces := o.cut(f)
+	rounds := 1
+	if len(jobs) > 0 {
+		rounds = jobRounds
+		for i := range jobs {
+			jobs[i].spread(pieces)
+		}
+	}
+	var value []float64
+	for _, w := range o.classes {
+		value = append(value, o.value[w])
+	}
+	work := 0
+	for round := range rounds {
+		var all, owned sum
+		p := newPacking(f, value, o.workMax)
+		p.work = work
+		short = 0
+		for i := range pieces {
+			if !p.solve(&pieces[i]) {
+				short++
+			}
+			owned.add(pieces[i].owned, pieces[i].milliseconds())
+			f.addRents(&pieces[i], &owned)
+			for j, n := range pieces[i].wanted {
+				all.add(pieces[i].rates[j], int64(n)*pieces[i].milliseconds())
+			}
+		}
+		for i := range jobs {
+			jobs[i].settle(pieces, &all, 1/float64(round+2))
+		}
+		least = max(least, all.money()-owned.moneyUp()-o.rounding())
+		if work = p.work; work > o.workMax {
+			break
+		}
+	}
+	return least, short
+}
+
+// rounding returns the most by which the meter may round a run's cost down. The
+// outage cost of a service and what an instance of a job left undone are each
+// twice an amount rounded to the micro-dollar, and so may be one less. A bill
+// may be half of one less for every node. A node launched in the window pays
+// more than that for its start-up, of which the bound knows nothing; of the
+// others only those count that hold pods when the window begins.
+func (o *Oracle) rounding() policy.Money {
+	nodes, amounts := int64(0), int64(len(o.services)+len(o.jobs))
+	for i := range o.services {
+		nodes += int64(replicasAt(o.services[i].steps, o.window.From))
+	}
+	for i := range o.scenario.Workloads {
+		if job := o.scenario.Workloads[i].Job; job != nil {
+			for _, at := range job.Releases {
+				if at <= o.window.From {
+					nodes += int64(job.Pods)
+				}
+			}
+		}
+	}
+	return policy.Money(amounts + (nodes+1)/2)
+}
+
+// A piece is a stretch of the window in which no price, offer or demand changes.
+type piece struct {
+	span billing.Span
+
+	// price is the least price of a node of each kind in micro-dollars, closed
+	// where there can be none.
+	price []policy.Money
+
+	// wanted is the number of pods of each class that services want, guess how many
+	// of jobs are thought to run.
+	wanted []int32
+	guess  []float64
+
+	// supply is the least price in each supply of the fleet, and slots how many
+	// nodes there may be at once.
+	supply []policy.Money
+	slots  []int32
+
+	// rates is what a pod of each class costs at least, in millionths of a
+	// micro-dollar per hour, where a node of each kind costs limits.
+	rates, limits []int64
+
+	// owned is what the commitments are taken to be worth, to be given back, in
+	// the same unit.
+	owned int64
+}
+
+// cut divides the window into pieces.
+func (o *Oracle) cut(f *fleet) []piece {
+	at := append([]policy.Time{o.window.From, o.window.To}, f.cuts...)
+	for i := range f.kinds {
+		at = append(at, f.kinds[i].at...)
+	}
+	for i := range o.services {
+		at = append(at, o.services[i].at...)
+	}
+	for i := range o.jobs {
+		at = append(at, o.jobs[i].span.From, o.jobs[i].span.To)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	n := len(o.classes)
+	var pieces []piece
+	for i := 0; i+1 < len(at); i++ {
+		if at[i] < o.window.From || at[i] >= o.window.To {
+			continue
+		}
+		p := piece{span: billing.Span{From: at[i], To: at[i+1]}, price: make([]policy.Money, len(f.kinds)), wanted: make([]int32, n), guess: make([]float64, n)}
+		for k := range f.kinds {
+			p.price[k] = f.kinds[k].priceAt(at[i])
+		}
+		for k := range o.services {
+			p.wanted[o.services[k].class] += o.services[k].countAt(at[i])
+		}
+		pieces = append(pieces, p)
+	}
+	f.supplyOver(pieces)
+	return pieces
+}
+
+// like reports whether p is a problem with the same solution as c.
+func (p *piece) like(c *piece) bool {
+	return slices.Equal(p.price, c.price) && slices.Equal(p.supply, c.supply) && slices.Equal(p.slots, c.slots) &&
+		slices.Equal(p.wanted, c.wanted) && slices.Equal(p.guess, c.guess)
+}
+
+// milliseconds returns the length of the piece.
+func (p *piece) milliseconds() int64 { return int64(p.span.To - p.span.From) }
+
+// perMicroDollar is the number of units of a rate in one micro-dollar.
+const perMicroDollar = 1_000_000
+
+// A sum adds up rates × pod-milliseconds exactly, in 128 bits.
+type sum struct{ high, low uint64 }
+
+// add adds a product of numbers that are not negative.
+func (t *sum) add(rate, ms int64) {
+	high, low := bits.Mul64(uint64(rate), uint64(ms))
+	var carry uint64
+	t.low, carry = bits.Add64(t.low, low, 0)
+	t.high, _ = bits.Add64(t.high, high, carry)
+}
+
+// money returns the sum in whole micro-dollars, rounded down.
+func (t *sum) money() policy.Money {
+	const unit = uint64(time.Hour/time.Millisecond) * perMicroDollar
+	if t.high >= unit {
+		return math.MaxInt64 // above every amount of money; no scenario has it
+	}
+	quotient, _ := bits.Div64(t.high, t.low, unit)
+	return policy.Money(min(quotient, math.MaxInt64))
+}
+
+// moneyUp returns the sum in whole micro-dollars, rounded up.
+func (t *sum) moneyUp() policy.Money {
+	if t.high == 0 && t.low == 0 {
+		return 0
+	}
+	return min(t.money(), math.MaxInt64-1) + 1
+}

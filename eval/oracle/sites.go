@@ -1,0 +1,110 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// A site is where a node may be: a market, for a pool.
+type site struct {
+	market policy.MarketID
+
+	// free is what DaemonSet pods leave to others on a node, takes are the
+	// workloads of which one pod may run there.
+	free  [resources]int64
+	takes []bool
+}
+
+// resources is the number of resources that a site has. Accelerators of all
+// makes are one of them, since a site has but one make and takes only the
+// workloads that ask for it.
+const resources = 5
+
+func vector(r *policy.Resources) [resources]int64 {
+	return [resources]int64{r.CPU, r.Memory, r.Storage, r.GPU, r.Pods}
+}
+
+// findSites lists the sites of all pools and of the nodes that are there from
+// the start.
+func (o *Oracle) findSites() {
+	w := o.scenario
+	// Where other pods run may forbid a place for the time being, and never for
+	// good: only what lies in the node itself counts.
+	alone := slices.Clone(w.Templates)
+	for i := range alone {
+		t := &alone[i]
+		t.PodAffinity, t.PodAntiAffinity, t.Spread, t.HostPorts, t.Volumes = nil, nil, nil, nil, nil
+	}
+	space := placement.New(alone, w.Zones)
+	for p := range w.Pools {
+		markets := slices.Clone(w.Pools[p].Markets)
+		for _, s := range w.Seeds {
+			if s.Pool == policy.PoolID(p) {
+				markets = append(markets, s.Market)
+			}
+		}
+		slices.Sort(markets)
+		for _, m := range slices.Compact(markets) {
+			if s, ok := o.siteOf(space, &w.Pools[p], m); ok {
+				o.sites = append(o.sites, s)
+			}
+		}
+	}
+}
+
+// siteOf returns the site of market m for pool; false where no workload runs.
+func (o *Oracle) siteOf(space *placement.Space, pool *policy.Pool, m policy.MarketID) (site, bool) {
+	w := o.scenario
+	typ := &w.Types[w.Markets[m].Type]
+	node := policy.Node{Pool: pool.ID, Market: m, Phase: policy.NodeInitialized, Allocatable: typ.Allocatable,
+		VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+		Labels: placement.NodeLabels(w.Types, w.Zones, pool, &w.Markets[m]), Taints: pool.Taints}
+	space.SetNode(&node)
+	free := typ.Allocatable
+	if daemons := space.Daemons(node.Labels, node.Taints); daemons.Within(free) {
+		free = free.Minus(daemons) // else some of them do not fit, and which is not known
+	}
+	s := site{market: m, free: vector(&free), takes: make([]bool, len(w.Workloads))}
+	any := false
+	for i := range w.Workloads {
+		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		requests := vector(&w.Templates[i].Requests)
+		if !w.Templates[i].DaemonSet && space.Check(&pod, 0) == placement.OK && holds(&s.free, &requests) {
+			s.takes[i], any = true, true
+		}
+	}
+	return s, any
+}
+
+// findClasses fills classes and classOf. Pods are alike that request the same, may
+// run on the same nodes, keep off the same others and are worth the same.
+func (o *Oracle) findClasses() {
+	for i := range o.scenario.Workloads {
+		c := slices.IndexFunc(o.classes, func(first int) bool { return o.alike(first, i) })
+		if c < 0 {
+			c, o.classes = len(o.classes), append(o.classes, i)
+		}
+		o.classOf = append(o.classOf, c)
+	}
+}
+
+// alike reports whether pods of workloads a and b cost the same to serve.
+func (o *Oracle) alike(a, b int) bool {
+	t := o.scenario.Templates
+	return vector(&t[a].Requests) == vector(&t[b].Requests) && o.value[a] == o.value[b] &&
+		!slices.ContainsFunc(o.sites, func(s site) bool { return s.takes[a] != s.takes[b] }) &&
+		!slices.ContainsFunc(o.apart, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
+}
+
+// holds reports whether free holds requests; what is not asked for is not
+// compared.
+func holds(free, requests *[resources]int64) bool {
+	for r, q := range requests {
+		if q > 0 && q > free[r] {
+			return false
+		}
+	}
+	return true
+}

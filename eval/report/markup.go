@@ -1,0 +1,104 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// A trusted is HTML of our own that stands in a page as it is.
+type trusted string
+
+// A markup is a page as it is written. It is made by calls and not from a template of
+// html/template, since a program that can run templates keeps every exported method
+// of everything it links, and is twice as large for it.
+type markup struct{ bytes.Buffer }
+
+// escaper makes text safe in an element and in a quoted attribute.
+var escaper = strings.NewReplacer("\x00", "\uFFFD", `"`, "&#34;", "&", "&amp;", "'", "&#39;", "+", "&#43;", "<", "&lt;", ">", "&gt;")
+
+// addf adds format with values in place of its verbs. Every string among them is
+// escaped, so that only what is trusted can hold HTML.
+func (m *markup) addf(format string, values ...any) {
+	escaped := make([]any, len(values))
+	for i, v := range values {
+		if s, ok := v.(string); ok {
+			v = escaper.Replace(s)
+		}
+		escaped[i] = v
+	}
+	fmt.Fprintf(&m.Buffer, format, escaped...)
+}
+
+// some adds format with value, and nothing where value is empty.
+func (m *markup) some(format, value string) {
+	if value != "" {
+		m.addf(format, value)
+	}
+}
+
+// command adds a command that can be copied, with a space before it.
+func (m *markup) command(c string) { m.some(` <span class="command"><code>%s</code></span>`, c) }
+
+// table adds t, and nothing where it is nil.
+func (m *markup) table(t *table) {
+	if t == nil {
+		return
+	}
+	m.addf("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">\n<table", t.Caption)
+	if t.Sortable {
+		m.addf(` class="sortable"`)
+	}
+	m.addf(">\n<caption>%s", t.Caption)
+	m.some(` <span class="note">%s</span>`, t.Note)
+	m.addf("</caption>\n<thead><tr>")
+	for _, h := range t.Head {
+		m.addf(`<th scope="col"`)
+		if h.Words {
+			m.addf(` class="words"`)
+		}
+		m.addf(">%s", h.Text)
+		m.some(` <span class="sub">%s</span>`, h.Unit)
+		m.addf("</th>")
+	}
+	m.addf("</tr></thead>\n<tbody>\n")
+	for _, row := range t.Rows {
+		m.row(row)
+	}
+	m.addf("</tbody>\n</table>\n</div>")
+}
+
+func (m *markup) row(cells []cell) {
+	m.addf("<tr>")
+	for i, c := range cells {
+		if i == 0 {
+			m.addf(`<th scope="row">%s`, c.Text)
+			m.some(` <span class="sub">%s</span>`, c.Sub)
+			m.addf("</th>")
+			continue
+		}
+		m.addf("<td")
+		m.some(` class="%s"`, c.Class)
+		m.some(` data-sort="%s"`, c.Sort)
+		m.addf(">%s", c.Text)
+		m.some(` <span class="sub">%s</span>`, c.Sub)
+		m.command(c.Command)
+		m.addf("</td>")
+	}
+	m.addf("</tr>\n")
+}
+
+func (m *markup) figures(all []figure) {
+	if len(all) == 0 {
+		return
+	}
+	m.addf("<div class=\"figures\">\n")
+	for _, f := range all {
+		m.addf(`<figure>
+<figcaption><strong>%s</strong> <span class="note">%s</span></figcaption>
+<div class="picture">%s</div>
+</figure>
+`, f.Title, f.Note, f.SVG)
+	}
+	m.addf("</div>")
+}

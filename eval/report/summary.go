@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
+)
+
+// A summary is what a reader who reads nothing else should know.
+type summary struct {
+	// State is "passed", "failed", "incomplete" or "none", Badge it in words.
+	State, Badge string
+
+	Sentences []string
+	Cards     []card
+}
+
+// A card is one figure in large type.
+type card struct{ Label, Value, Sub string }
+
+func newSummary(r *eval.Report) summary {
+	v := summary{State: "passed", Badge: "Gates passed"}
+	switch {
+	case r.Stopped:
+		v.State, v.Badge = "incomplete", "Stopped before its end"
+	case r.Missing() > 0:
+		v.State, v.Badge = "incomplete", "Runs are missing"
+	case r.Failed():
+		v.State, v.Badge = "failed", "Gates failed"
+	case r.Comparison != nil && r.Comparison.Outcome == eval.Worse:
+		v.State, v.Badge = "failed", "Worse than what it was compared with"
+	case len(r.Gates) == 0:
+		v.State, v.Badge = "none", "No gate was set"
+	}
+	found, cards := foundIn(r)
+	if found == nil {
+		v.Sentences = append(v.Sentences, "No run has a result that could be compared.", gateSentence(r))
+		return v
+	}
+	v.Sentences, v.Cards = found, cards
+	if r.Stopped {
+		v.Sentences = append(v.Sentences, sentence(format.Incomplete(r)))
+	}
+	if r.Missing() > 0 {
+		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
+	}
+	v.Sentences = append(v.Sentences, gateSentence(r))
+	if r.Comparison != nil {
+		v.Sentences = append(v.Sentences, buildSentence(r.Comparison))
+	}
+	return v
+}
+
+// foundIn says what was found, in sentences and figures; nothing where nothing
+// ran.
+func foundIn(r *eval.Report) ([]string, []card) {
+	if len(r.Groups) > 1 {
+		return foundAcross(r)
+	}
+	g := &r.Groups[0]
+	p := chosen(r, g)
+	if p < 0 {
+		return nil, nil
+	}
+	x := &g.Policies[p]
+	found := []string{savedSentence(r, g, x), outageSentence(r, x)}
+	if x.Marked() {
+		found = append(found, "It does not do what the manifests say: "+format.ViolationWords(x)+".")
+	}
+	return found, cards(r, x)
+}
+
+// fails reports whether policy p fails a gate or does not keep the manifests in
+// any scenario, so that one which does neither is spoken of instead.
+func fails(r *eval.Report, p int) bool {
+	name := r.Config.Policies[p]
+	return slices.ContainsFunc(r.Gates, func(x eval.GateResult) bool { return x.Policy == name && !x.Pass }) ||
+		slices.ContainsFunc(r.Groups, func(g eval.Group) bool { return g.Policies[p].Marked() })
+}
+
+// chosen returns the policy that the summary is about: of those that fail no
+// gate and keep the manifests the one that saves most in the median run, else of
+// all that were compared, else the baseline. -1 where nothing ran.
+func chosen(r *eval.Report, g *eval.Group) int {
+	best, bestFails := -1, false
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		s := p.Summary("net_savings_pct")
+		if s.N == 0 || !r.Config.Trial(p.Policy) {
+			continue
+		}
+		f := fails(r, i)
+		better := best < 0 || bestFails && !f ||
+			bestFails == f && s.Median > g.Policies[best].Summary("net_savings_pct").Median
+		if better {
+			best, bestFails = i, f
+		}
+	}
+	if best >= 0 {
+		return best
+	}
+	base := slices.Index(r.Config.Policies, r.Config.Baseline)
+	if g.Policies[base].Summary("net_savings_pct").N == 0 {
+		return -1
+	}
+	return base
+}
+
+// savedSentence says what p saves, against on-demand and against the baseline.
+func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
+	s := p.Summary("net_savings_pct")
+	text := fmt.Sprintf("The policy %s saves %s of the on-demand bill in the median run", p.Policy, percent(s.Median))
+	if s.Median < 0 {
+		text = fmt.Sprintf("The policy %s costs %s of the on-demand bill more than on-demand in the median run", p.Policy, percent(-s.Median))
+	}
+	if p.Policy == eval.OnDemand {
+		text = "Nothing but on-demand was run, the reference that savings are measured against"
+	} else if len(g.Cases) == 1 {
+		w := r.Config.Cases[g.Cases[0]].Bound
+		text += fmt.Sprintf(" (%s of %s in %s)", dollars(p.Summary("net_savings_usd").Median), dollars(p.Summary("on_demand_bill_usd").Median), length(w.Duration))
+	}
+	if p.Policy == r.Config.Baseline || p.Policy == eval.OnDemand {
+		return text + "."
+	}
+	return text + "; " + changeWords(r, g, p) + "."
+}
+
+// changeWords compares p with the baseline.
+func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
+	d := p.Summary("net_savings_delta_pct")
+	if d.N == 0 {
+		return "against the baseline " + r.Config.Baseline + " nothing could be estimated"
+	}
+	text := fmt.Sprintf("that is %s points more than the baseline %s", fixed(d.Median, 1), r.Config.Baseline)
+	switch {
+	case d.Median < 0:
+		text = fmt.Sprintf("that is %s points less than the baseline %s", fixed(-d.Median, 1), r.Config.Baseline)
+	case fixed(d.Median, 1) == "0.0":
+		text = "that is as much as the baseline " + r.Config.Baseline
+	}
+	i := d.MedianInterval
+	if i == nil {
+		if d.Need > 0 {
+			text += " (no interval: " + format.NeedWords(d.Need, d.Over) + ")"
+		}
+		return text
+	}
+	only := ""
+	if len(g.Cases) == 1 {
+		only = ", for this window only"
+	}
+	text += fmt.Sprintf(" (%.4g %% interval %s to %s%s)", r.Level*100, signed(i.Low, 1), signed(i.High, 1), only)
+	if i.Low <= 0 && i.High >= 0 {
+		text += ", which may be chance"
+	}
+	return text
+}
+
+// outageSentence says what outages p has.
+func outageSentence(r *eval.Report, p *eval.PolicyReport) string {
+	s, d := p.Summary("outage_minutes"), p.Summary("outage_delta")
+	text := "It has no outage in any run"
+	if p.Outages.Count > 0 {
+		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst, the longest incident %v, %s", minutes(s.Median), minutes(s.Max),
+			p.Outage.Longest.Outage.Round(time.Second), p.Outage.Sources())
+	} else if p.Outages.Of > 1 {
+		text = fmt.Sprintf("It has no outage in any of %s (with 95 %% certainty in at most %s %% of such runs)", plural(p.Outages.Of, "run"), fixed(p.Outages.Bound*100, 1))
+	}
+	switch {
+	case p.Policy == r.Config.Baseline || d.N == 0:
+		return text + "."
+	case d.Max > 0:
+		return fmt.Sprintf("%s, and in %d of %s more than the baseline, by up to %s.", text, p.Worse.Count, plural(p.Worse.Of, "run"), plural(int(d.Max), "minute"))
+	}
+	return text + ", never more than the baseline under the same weather."
+}
+
+// gateSentence says how many gates held.
+func gateSentence(r *eval.Report) string {
+	failed := 0
+	for i := range r.Gates {
+		if !r.Gates[i].Pass {
+			failed++
+		}
+	}
+	switch {
+	case len(r.Gates) == 0:
+		return "No gate was set, so nothing was demanded of it."
+	case failed == 0 && len(r.Gates) == 1:
+		return "The one gate passed."
+	case failed == 0:
+		return fmt.Sprintf("All %d gates passed.", len(r.Gates))
+	}
+	return fmt.Sprintf("%d of %s failed.", failed, plural(len(r.Gates), "gate"))
+}
+
+// cards are the figures of the summary in large type.
+func cards(r *eval.Report, p *eval.PolicyReport) []card {
+	saved, delta := p.Summary("net_savings_pct"), p.Summary("net_savings_delta_pct")
+	out := []card{{"Saved by " + p.Policy, percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
+	if p.Policy != r.Config.Baseline && delta.N > 0 {
+		out = append(out, card{"Against " + r.Config.Baseline, signed(delta.Median, 1) + " points",
+			intervalOf(delta, func(x float64) string { return signed(x, 1) })})
+	}
+	s := p.Summary("outage_minutes")
+	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run, " + plural(int(p.Outage.Incidents), "incident") + " in all"},
+		card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
+	if a := p.Summary("attainable_share"); a.N > 0 {
+		out = append(out, card{"Of the attainable", share(a.Median), "what a bound over all policies leaves"})
+	}
+	return append(out, gateCards(r)...)
+}
+
+// gateCards has how many gates passed, nothing without gates.
+func gateCards(r *eval.Report) []card {
+	passed := 0
+	for i := range r.Gates {
+		if r.Gates[i].Pass {
+			passed++
+		}
+	}
+	if n := len(r.Gates); n > 0 {
+		return []card{{"Gates", fmt.Sprintf("%d of %d", passed, n), "passed"}}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package live
+
+import (
+	"context"
+
+	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// outcomes say which entries of a plan are carried out. They are made before the
+// memory is saved, so that what is let through is remembered before it is done.
+type outcomes struct {
+	pools   []outcome // by PoolID
+	budgets outcome
+
+	// ramping holds the pools that must not move more than a few nodes, by PoolID,
+	// and admitted which nodes they may.
+	ramping  []bool
+	admitted map[policy.NodeID]bool
+}
+
+// node is the decision on touching a node by choice.
+func (v *outcomes) node(s *policy.Snapshot, n policy.NodeID) outcome {
+	pool := s.Nodes[n].Pool
+	switch {
+	case pool < 0:
+		return outcomeHeld // no pool of ours holds it
+	case v.pools[pool] != outcomeDone:
+		return v.pools[pool]
+	case nominated(s, n):
+		return outcomeHeld
+	case v.ramping[pool] && !v.admitted[n]:
+		return outcomeRamp
+	}
+	return outcomeDone
+}
+
+// nominated reports whether pods may have been promised a place on a node by now. Its
+// backend would hold the drain, and the machine in its place be bought for nothing.
+func nominated(s *policy.Snapshot, n policy.NodeID) bool {
+	return s.Pools[s.Nodes[n].Pool].Provisioner == policy.ProvisionerKarpenter && s.Nodes[n].Nominated == s.Now
+}
+
+// drain is the decision on a drain. A node that the provider takes is no move.
+func (v *outcomes) drain(s *policy.Snapshot, d *policy.Drain) outcome {
+	if pool := s.Nodes[d.Node].Pool; pool >= 0 && s.Nodes[d.Node].ReclaimAt != 0 {
+		return v.pools[pool]
+	}
+	return v.node(s, d.Node)
+}
+
+// launch is the decision on a launch. One in place of a node is part of its move;
+// one that pods wait for is not held back.
+func (v *outcomes) launch(s *policy.Snapshot, l *policy.Launch) outcome {
+	if l.Replaces >= 0 && s.Nodes[l.Replaces].ReclaimAt == 0 {
+		return v.node(s, l.Replaces)
+	}
+	return v.pools[l.Pool]
+}
+
+// judge makes the outcomes on a plan, by what the API server says now, and books the
+// moves of pools in shadow. Whoever carries an entry out asks again when it does.
+func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Plan) error {
+	v := &outcomes{
+		pools: make([]outcome, len(s.Pools)), ramping: make([]bool, len(s.Pools)), admitted: map[policy.NodeID]bool{},
+	}
+	c.publisher.begin(s, v)
+	if err := c.readOutcomes(ctx, s, v); err != nil {
+		return err
+	}
+	nodes := make([]int, len(s.Pools))
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() && n.Pool >= 0 {
+			nodes[n.Pool]++
+		}
+	}
+	books := make([]*poolBook, len(s.Pools))
+	for i := range s.Pools {
+		books[i] = c.store.book(s.Pools[i].Name)
+		books[i].turn(v.pools[i])
+		v.ramping[i] = books[i].Ramp.Stage < rampDone
+	}
+	admit := func(n policy.NodeID) {
+		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !nominated(s, n) {
+			v.admitted[n] = v.admitted[n] || books[pool].Ramp.admit(s.Nodes[n].Name, nodes[pool], s.Now)
+		}
+	}
+	for i := range p.Drains {
+		d := &p.Drains[i]
+		admit(d.Node)
+		if pool := s.Nodes[d.Node].Pool; pool >= 0 && v.pools[pool] != outcomeDone && v.pools[pool] != outcomeOff && chosen(s, d) {
+			books[pool].Shadow.book(s.Nodes[d.Node].Name, saving(s, p, d), s.Now)
+		}
+	}
+	for i := range p.Launches {
+		if n := p.Launches[i].Replaces; n >= 0 {
+			admit(n)
+		}
+	}
+	return nil
+}
+
+// readOutcomes asks how far everything may go. Where a pool goes as far as the snapshot
+// does not say yet, or no longer, what was decided is decided anew soon.
+func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *outcomes) error {
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		decision, err := c.parts.Authority.Pool(ctx, p.Name)
+		if err != nil {
+			return err
+		}
+		v.pools[i] = outcomeOf(decision)
+		seen := outcomeShadow
+		switch {
+		case p.Mode == policy.ModeOff:
+			seen = outcomeOff
+		case decision == permit.Stopped || decision == permit.Conflict:
+			seen = v.pools[i]
+		case p.Mode == policy.ModeActive && c.cfg.Mode == policy.ModeActive:
+			seen = outcomeDone
+		}
+		c.publisher.soon = c.publisher.soon || v.pools[i] != seen
+	}
+	budgets, err := c.parts.Authority.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	v.budgets = outcomeOf(budgets)
+	stopped, missing, err := c.parts.Authority.Stopped(ctx)
+	if err != nil {
+		return err
+	}
+	c.store.head.Stopped, c.missing = stopped, missing
+	if c.table.turnSwitch(stopped) {
+		c.parts.Log.Warn("the kill switch has turned", "on", stopped)
+	}
+	return nil
+}
+
+// turn takes note of whether a pool may be touched. One that has just come to be
+// ramps up, and what it would have moved until then is moved from now on, or not:
+// it is no longer in the book of moves that were only thought of.
+func (b *poolBook) turn(v outcome) {
+	active := v == outcomeDone
+	if active && !b.Active {
+		b.Ramp, b.Shadow.Moves = ramp{}, nil
+	}
+	b.Active = active
+}

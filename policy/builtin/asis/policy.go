@@ -1,0 +1,85 @@
+// Package asis is the policy that changes nothing: what runs in a cluster by itself.
+//
+// Each pool goes on with the capacity types that its own NodePools or groups allow, which
+// a capture writes into the pool's manifest. Where NodePools of one capacity type each
+// make up a pool, nodes are bought so that its spot share stays what it was. Of a pool of
+// which that is not known, the manifest says it: only on-demand where its greatest spot
+// share is 0, only spot where its least one is 1 and it does not fall back to on-demand,
+// else both. Its provisioner then does what it does by itself, with the pool's own consolidation: see package
+// karpenter for what that is with both capacity types. A pool that was steered before
+// goes on as it was steered last.
+//
+// Where nobody provisions, nodes are bought for pods that are pending and given back as
+// package karpenter does, but nothing is moved from on-demand to spot.
+package asis
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// A Policy leaves every pool as it is.
+type Policy struct{}
+
+// New returns the policy.
+func New(Config) *Policy { return &Policy{} }
+
+// Name returns "as-is".
+func (*Policy) Name() string { return "as-is" }
+
+// Decide lets each pool that nobody steered buy what it buys by itself.
+func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
+	share := func(id policy.PoolID) float64 {
+		p := &s.Pools[id]
+		if p.Steer.Set {
+			return p.Steer.Share
+		}
+		return own(p)
+	}
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.Mode != policy.ModeOff && !p.Steer.Set {
+			plan.Steers = append(plan.Steers, steer(s, p))
+		}
+	}
+	plan.Launches, plan.Holds = placement.Shortages(s, share)
+	m.Decisions++
+	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share, UsedBelow: placement.ScaleDownUtilization, Keep: true, Tight: true})
+}
+
+// allows returns the capacity types that p buys by itself.
+func allows(p *policy.Pool) (spot, onDemand bool) {
+	if len(p.CapacityTypes) > 0 {
+		return slices.Contains(p.CapacityTypes, policy.Spot), slices.Contains(p.CapacityTypes, policy.OnDemand)
+	}
+	return p.Share.Max > 0, p.Share.Min < 1 || p.OnDemandFallback
+}
+
+// own returns the spot share that p keeps by itself.
+func own(p *policy.Pool) float64 {
+	switch spot, onDemand := allows(p); {
+	case !spot:
+		return 0
+	case onDemand && p.OwnShare > 0:
+		return p.OwnShare
+	}
+	return 1
+}
+
+// steer lets p buy the capacity types that it buys by itself.
+func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
+	x := policy.Steer{Pool: p.ID, Share: own(p), Bid: placement.Bid(s, p.ID), Why: policy.Why{Reason: policy.ReasonConfigured}}
+	switch spot, onDemand := allows(p); {
+	case spot && onDemand && x.Share < 1:
+		x.Fallback, x.Why.Text = true, "the pool has spot and on demand side by side"
+	case spot && onDemand:
+		x.Mixed, x.Fallback, x.Why.Text = true, true, "the pool allows spot and on demand"
+	case spot:
+		x.Why.Text = "the pool allows spot only"
+	default:
+		x.Markets, x.Fallback, x.Why.Text = placement.MarketsOf(s, p.ID, policy.OnDemand), true, "the pool allows on demand only"
+	}
+	return x
+}

@@ -1,0 +1,61 @@
+// Package karpenter is the policy that leaves everything to the provisioner: what a
+// cluster has whose NodePools allow spot and on-demand, without us.
+//
+// Where Karpenter serves a pool it becomes one NodePool of both capacity types in the
+// pool's markets, with the pool's own consolidation. Karpenter then buys spot as long as
+// a market of it is open and costs no more than on-demand, replaces on-demand nodes by
+// cheaper spot and spot nodes by none (the feature gate SpotToSpotConsolidation is off by
+// default), and drains a node whose interruption its queue reports. It knows no spot
+// share, so spotShare, exactRatio and onDemandFallback change nothing.
+//
+// Where the Cluster Autoscaler serves a pool its groups on spot are grown first, and
+// those on demand where none of them can be, as its expander "priority" does. It
+// replaces no nodes that run.
+//
+// Where nobody provisions, the policy does what node pools do that scale by themselves:
+// it bids the on-demand price of a node, buys on demand where spot is refused and the
+// pool allows it, moves from on-demand to spot, and drains nodes that are used by less
+// than half and whose pods fit on others.
+package karpenter
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
+)
+
+// A Policy leaves every pool to its provisioner.
+type Policy struct{}
+
+// New returns the policy.
+func New(Config) *Policy { return &Policy{} }
+
+// Name returns "karpenter".
+func (*Policy) Name() string { return "karpenter" }
+
+// text explains what the policy does.
+const text = "the provisioner chooses between spot and on demand"
+
+// Decide lets each pool buy both capacity types unless it already does.
+func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == 1 {
+			continue
+		}
+		plan.Steers = append(plan.Steers, policy.Steer{
+			Pool: p.ID, Share: 1, Mixed: true, Fallback: true, Bid: placement.Bid(s, p.ID),
+			Why: policy.Why{Reason: policy.ReasonConfigured, Text: text},
+		})
+	}
+	share := func(policy.PoolID) float64 { return 1 }
+	plan.Launches, plan.Holds = placement.Shortages(s, share)
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.SelfProvisioned() {
+			replan.Towards(s, p, 1, m, text, &plan)
+		}
+	}
+	m.Decisions++
+	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share, UsedBelow: placement.ScaleDownUtilization, Keep: true, Tight: true})
+}

@@ -1,0 +1,142 @@
+// Package karpetrack is the policy that keeps a pool on the cheapest set of
+// machines that holds its pods: it packs what is pending, replaces nodes that
+// have become dear, packs whole pools anew from time to time, and gives back
+// what stands empty.
+//
+// It is Karpetrack made whole. Pods are bought for once for each batch, in one
+// pool, with the nodes counted that are on their way. Places are judged by every
+// filter of the scheduler and by what a node leaves to pods. A node goes only
+// when those in its place are ready, its pods are evicted within their
+// disruption budgets, and no more go at once than the pool allows. Bids follow
+// the percentiles that the market publishes, and what our own nodes met there.
+package karpetrack
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
+)
+
+// The reasons that only this policy has.
+const (
+	// ReasonBatch is that of a hold while pods that come together are waited for.
+	ReasonBatch policy.Reason = "batch"
+
+	// ReasonExpired is that of a node which reached the pool's expireAfter.
+	ReasonExpired policy.Reason = "expired"
+
+	// ReasonWave is that of what replaces several nodes together.
+	ReasonWave policy.Reason = "wave"
+)
+
+// A Policy keeps pools on the cheapest machines that hold their pods.
+type Policy struct {
+	cfg  Config
+	name string
+}
+
+// New returns the policy, or says which parameter is out of range.
+func New(cfg Config) (*Policy, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Policy{cfg: cfg, name: cfg.name()}, nil
+}
+
+// Name returns "karpetrack" with the parameters that are not the default ones.
+func (e *Policy) Name() string { return e.name }
+
+// Decide buys for pending pods, replaces what has become dear, and gives back
+// what is not needed.
+func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	s = e.view(s)
+	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
+	plan := policy.Plan{
+		Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep),
+		Steers: replan.Steers(s, wanted, "as much spot as the pool is to have: it is what costs least"),
+	}
+	m = e.buy(s, m, &plan, wanted)
+	for i := range s.Pools {
+		if s.Pools[i].Mode != policy.ModeOff {
+			m = e.renew(s, m, &plan, policy.PoolID(i))
+		}
+	}
+	m.Decisions++
+	plan, m = placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted, UsedBelow: e.cfg.Underutilized, Keep: true})
+	e.bids(s, &plan)
+	return plan, m
+}
+
+// view returns s with what the parameters say of its pools: markets above the
+// highest price are not there, and what a pool leaves open is filled in.
+func (e *Policy) view(s *policy.Snapshot) *policy.Snapshot {
+	v := *s
+	v.Pools = slices.Clone(s.Pools)
+	for i := range v.Pools {
+		p := &v.Pools[i]
+		if p.ConsolidateAfter == 0 {
+			p.ConsolidateAfter = e.cfg.EmptyGrace
+		}
+		if p.SavingsThreshold == 0 {
+			p.SavingsThreshold = e.cfg.Threshold
+		}
+		if e.cfg.MaxPrice > 0 {
+			p.Markets = slices.DeleteFunc(slices.Clone(p.Markets), func(id policy.MarketID) bool {
+				m := &s.Markets[id]
+				return m.Capacity == policy.Spot && m.Offered && m.Charge() > e.cfg.MaxPrice
+			})
+		}
+	}
+	return &v
+}
+
+// buy plans the nodes that pending pods need in pools that nobody else serves.
+// Pods that come one after the other are waited for, so that all of them are
+// packed together; not so where a node is about to be taken.
+func (e *Policy) buy(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, wanted func(policy.PoolID) float64) policy.Memory {
+	first, fresh := e.batch(s, &m)
+	if due := first.Add(e.cfg.BatchWindow); fresh && due > s.Now && len(plan.Drains) == 0 {
+		plan.Wake = min(plan.Wake, due)
+		plan.Holds = append(plan.Holds, policy.Hold{Pool: policy.None, Node: policy.None, Why: policy.Why{
+			Reason: ReasonBatch, Text: "pods that come one after the other are waited for, to buy for all together",
+		}})
+		return m
+	}
+	launches, holds := placement.Shortages(s, wanted)
+	plan.Launches, plan.Holds = append(plan.Launches, launches...), append(plan.Holds, holds...)
+	for i := range s.Pools {
+		if fresh && s.Pools[i].SelfProvisioned() {
+			p := m.Pool(s.Pools[i].Name)
+			p.Batched = s.Now
+			m = m.With(p)
+		}
+	}
+	return m
+}
+
+// batch returns when the first pod came that waits for a node and that no batch
+// had yet, and whether there is one.
+func (e *Policy) batch(s *policy.Snapshot, m *policy.Memory) (first policy.Time, fresh bool) {
+	served, closed := false, policy.Time(0)
+	for i := range s.Pools {
+		if s.Pools[i].SelfProvisioned() {
+			p := m.Pool(s.Pools[i].Name)
+			served, closed = true, max(closed, p.Batched)
+		}
+	}
+	if !served {
+		return 0, false
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || p.Created <= closed || s.Templates[p.Template].DaemonSet {
+			continue
+		}
+		if !fresh || p.Created < first {
+			first, fresh = p.Created, true
+		}
+	}
+	return first, fresh
+}

@@ -1,0 +1,307 @@
+package leftover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/replan"
+)
+
+// decide chooses among the candidates of the pool.
+func (b *board) decide() choice {
+	c := choice{share: replan.Wanted(b.pool)}
+	spot, fixed := b.ranked(policy.Spot), b.ranked(policy.OnDemand)
+	good := b.passing(spot)
+	reason := ReasonRanking
+	chosen := []*candidate(nil)
+	if c.share > 0 {
+		switch {
+		case len(good) > 0:
+			chosen = b.pick(good)
+		case b.mayFallBack():
+			c.share, reason = 0, policy.ReasonFallback
+		default:
+			// Something has to be bought on spot: then where it is likeliest to be had.
+			chosen = b.pick(highest(spot))
+			c.holds = b.noneGood(c.holds, spot)
+		}
+	}
+	lead := chosen
+	if c.share < 1 || b.pool.OnDemandFallback {
+		more := b.pick(fixed)
+		if c.share == 0 {
+			lead = more
+		}
+		chosen = append(chosen, more...)
+	}
+	for _, x := range chosen {
+		c.markets = append(c.markets, x.id)
+	}
+	slices.Sort(c.markets)
+	c.urgent = b.exhausted(spot)
+	c.spotOnly = c.share > 0 && b.pool.OnDemandFallback && b.untried(good, chosen)
+	c.holds = b.uncovered(c.holds, chosen)
+	if len(lead) > 0 {
+		c.why = b.account(reason, lead, spot)
+	} else if len(chosen) > 0 {
+		c.why = b.account(reason, chosen, spot)
+	}
+	return c
+}
+
+// exhausted reports whether all of spot that were chosen before for the pods of
+// some class refuse us now. A pool without pods counts as one class.
+func (b *board) exhausted(spot []*candidate) bool {
+	for k := range max(1, len(b.classes)) {
+		before, open := false, false
+		for _, c := range spot {
+			if c.chosen && (k == len(b.classes) || c.holds[k]) {
+				before, open = true, open || !c.refused
+			}
+		}
+		if before && !open {
+			return true
+		}
+	}
+	return false
+}
+
+// untried reports whether all pods are those of jobs, there are markets among good,
+// beside those chosen, that have not refused us, and none of the pods has only such
+// that have. A launch that is refused then goes to them a moment later and not on
+// demand, where a job would stay to its end. A service does not wait: it can be
+// moved back, and until then nobody may be there to choose anew.
+func (b *board) untried(good, chosen []*candidate) bool {
+	more := false
+	for _, c := range good {
+		more = more || !c.refused && !slices.Contains(chosen, c)
+	}
+	for k := range b.classes {
+		w := b.r.s.Templates[b.classes[k].pod.Template].Workload
+		if w == policy.None || b.r.s.Workloads[w].Kind != policy.KindJob {
+			return false
+		}
+		held, open := false, false
+		for _, c := range good {
+			held, open = held || c.holds[k], open || c.holds[k] && !c.refused
+		}
+		if held && !open {
+			return false
+		}
+	}
+	return more && len(b.classes) > 0
+}
+
+// ranked returns the candidates of a capacity type, the one to be chosen first in
+// front.
+func (b *board) ranked(capacity policy.CapacityType) []*candidate {
+	var list []*candidate
+	for i := range b.candidates {
+		if c := &b.candidates[i]; b.r.s.Markets[c.id].Capacity == capacity {
+			list = append(list, c)
+		}
+	}
+	key := func(c *candidate) float64 { return b.favoured(c, c.key) }
+	slices.SortFunc(list, func(x, y *candidate) int {
+		return cmp.Or(first(!x.refused, !y.refused), cmp.Compare(key(x), key(y)), first(x.chosen, y.chosen), cmp.Compare(x.id, y.id))
+	})
+	return list
+}
+
+// favoured returns price, less the margin if c was chosen before.
+func (b *board) favoured(c *candidate, price float64) float64 {
+	if c.chosen {
+		return price * (1 - b.r.cfg.PriceMargin)
+	}
+	return price
+}
+
+// first orders what is true before what is not.
+func first(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case x:
+		return -1
+	}
+	return 1
+}
+
+// mayFallBack reports whether the pool may be on demand as a whole, and can be.
+func (b *board) mayFallBack() bool {
+	return b.pool.OnDemandFallback && b.pool.Share.Min == 0 && b.fixed()
+}
+
+// fixed reports whether anything can be bought on demand.
+func (b *board) fixed() bool {
+	return slices.ContainsFunc(b.candidates, func(c candidate) bool { return b.r.s.Markets[c.id].Capacity == policy.OnDemand })
+}
+
+// passing returns the spot candidates whose score is good enough and that, where
+// the pool may fall back, cost less than on-demand nodes do.
+func (b *board) passing(spot []*candidate) []*candidate {
+	bound := b.mayFallBack()
+	var list []*candidate
+	for _, c := range spot {
+		if c.good && (!bound || b.favoured(c, c.ratio) < 1) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// highest returns those of spot that have the highest score.
+func highest(spot []*candidate) []*candidate {
+	best := int8(-1)
+	for _, c := range spot {
+		best = max(best, c.score)
+	}
+	return slices.DeleteFunc(slices.Clone(spot), func(c *candidate) bool { return c.score < best })
+}
+
+// pick returns those of list that lie in the first few types and zones of it, in
+// their order. Where no node of these takes a pod, the first of list that does is
+// added: bounds that would keep a pod from every node give way.
+func (b *board) pick(list []*candidate) []*candidate {
+	var types []policy.TypeID
+	var zones []policy.ZoneID
+	for _, c := range list {
+		m := &b.r.s.Markets[c.id]
+		knownType, knownZone := slices.Contains(types, m.Type), slices.Contains(zones, m.Zone)
+		if !knownType && len(types) == b.typesMax || !knownZone && len(zones) == b.zonesMax {
+			continue
+		}
+		if !knownType {
+			types = append(types, m.Type)
+		}
+		if !knownZone {
+			zones = append(zones, m.Zone)
+		}
+	}
+	var picked []*candidate
+	for _, c := range list {
+		m := &b.r.s.Markets[c.id]
+		if slices.Contains(types, m.Type) && slices.Contains(zones, m.Zone) {
+			picked = append(picked, c)
+		}
+	}
+	for k := range b.classes {
+		holds := func(c *candidate) bool { return c.holds[k] }
+		if slices.ContainsFunc(picked, holds) {
+			continue
+		}
+		if i := slices.IndexFunc(list, holds); i >= 0 {
+			picked = append(picked, list[i])
+		}
+	}
+	return picked
+}
+
+// noneGood adds to holds that no spot market is good enough although spot is
+// what there has to be.
+func (b *board) noneGood(holds []policy.Hold, spot []*candidate) []policy.Hold {
+	if len(spot) == 0 {
+		return append(holds, b.hold(policy.ReasonInfeasible, "no spot market that takes the pool's pods is offered to it"))
+	}
+	text := fmt.Sprintf("no spot market has a placement score of %d, and the pool may not go on demand: the highest score is taken", b.scoreMin)
+	return append(holds, b.hold(policy.ReasonRisk, text))
+}
+
+// uncovered adds to holds the pods that no chosen market takes.
+func (b *board) uncovered(holds []policy.Hold, chosen []*candidate) []policy.Hold {
+	for k := range b.classes {
+		x := &b.classes[k]
+		taken := slices.ContainsFunc(chosen, func(c *candidate) bool { return c.holds[k] })
+		if taken || x.base == 0 && x.pending {
+			continue // a pod that waits and fits nowhere here may be another pool's
+		}
+		name := b.r.s.Templates[x.pod.Template].Name
+		holds = append(holds, b.hold(policy.ReasonInfeasible, "no market that may be chosen takes the pods of "+name))
+	}
+	return holds
+}
+
+func (b *board) hold(reason policy.Reason, text string) policy.Hold {
+	return policy.Hold{Pool: b.pool.ID, Node: policy.None, Why: policy.Why{Reason: reason, Text: text}}
+}
+
+// account says why the markets of lead are chosen: what the pool's pods cost in
+// the first of them, and what they did in the first of those chosen before, or
+// else on demand.
+func (b *board) account(reason policy.Reason, lead, spot []*candidate) policy.Why {
+	s, c := b.r.s, lead[0]
+	m := &s.Markets[c.id]
+	w := policy.Why{Reason: reason, After: policy.Dollars(c.cost), Before: policy.Dollars(b.before(c.cost))}
+	for _, x := range lead[1:] {
+		if w.RunnerUp == "" && s.Markets[x.id].Capacity == m.Capacity {
+			w.RunnerUp = s.Markets[x.id].Name
+		}
+	}
+	types, zones := b.spans(lead)
+	w.Text = fmt.Sprintf("%s in %s at %s an hour leads %s in %s",
+		s.Types[m.Type].Name, s.Zones[m.Zone], m.Charge().Short(), plural(types, "type"), plural(zones, "zone"))
+	if b.fixed() {
+		w.Text += fmt.Sprintf(", at %.0f%% of the cheapest on-demand price", float64(c.ratio*100))
+	}
+	switch {
+	case reason == policy.ReasonFallback:
+		w.Text = fmt.Sprintf("no spot market that costs less than on-demand has a placement score of %d; %s at %s an hour leads on demand",
+			b.scoreMin, s.Types[m.Type].Name, m.Charge().Short())
+		if len(spot) > 0 {
+			w.RunnerUp = s.Markets[spot[0].id].Name
+		}
+	case m.Capacity != policy.Spot:
+	case c.score < 0:
+		w.Text += ", placement score unknown"
+	default:
+		w.Text += fmt.Sprintf(", placement score %d where %d is asked", c.score, b.scoreMin)
+	}
+	if age := s.Now.Sub(m.PricedAt); m.Capacity == policy.Spot && m.PricedAt != 0 && age > unchangedMax {
+		w.Text += fmt.Sprintf("; its price is %d hours old", int64(age/time.Hour))
+	}
+	return w
+}
+
+// before returns the hourly cost of the pool's pods in the cheapest market that
+// was chosen before, or else in the cheapest on-demand one; without either it is
+// what it will be.
+func (b *board) before(after float64) float64 {
+	known := slices.ContainsFunc(b.candidates, func(c candidate) bool { return c.chosen })
+	best := -1.0
+	for i := range b.candidates {
+		c := &b.candidates[i]
+		if known && !c.chosen || !known && b.r.s.Markets[c.id].Capacity != policy.OnDemand {
+			continue
+		}
+		if best < 0 || c.cost < best {
+			best = c.cost
+		}
+	}
+	if best < 0 {
+		return after
+	}
+	return best
+}
+
+// spans returns how many types and zones list has.
+func (b *board) spans(list []*candidate) (types, zones int) {
+	var t []policy.TypeID
+	var z []policy.ZoneID
+	for _, c := range list {
+		m := &b.r.s.Markets[c.id]
+		t, z = append(t, m.Type), append(z, m.Zone)
+	}
+	slices.Sort(t)
+	slices.Sort(z)
+	return len(slices.Compact(t)), len(slices.Compact(z))
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

@@ -1,0 +1,197 @@
+// Package leftover is the policy that ranks markets: it tells a pool to buy in
+// the cheapest few instance types and zones whose placement score is good
+// enough, and to go to on-demand where none is.
+//
+// It is Leftover made whole, for GPUs and for everything else. A price is what
+// the pool's own pods cost there, so that types of different size, memory and
+// accelerators compare, and a type that cannot hold them by every filter of the
+// scheduler (architecture, labels, taints, accelerator) costs nothing worth
+// having. A score is that of one type in one zone. What is chosen stays chosen
+// until another market is cheaper by a margin, or the score falls by one.
+//
+// A score that nobody published is not a bad score: such a market passes. A
+// market that refused a launch within the last half hour stands behind all that
+// did not.
+//
+// What is told moves no node. It names the chosen markets and those in which
+// nodes of the pool live, so that a provisioner which replaces nodes outside of
+// its requirements finds none; a market whose last node is gone is dropped. Where
+// no provisioner serves a pool the policy launches, consolidates and replaces
+// on-demand nodes by spot itself; the last also where a provisioner is told of a
+// share between none and all, and would not.
+//
+// In a pool of jobs a refused launch does not go on demand while there are markets
+// that were not tried.
+package leftover
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
+)
+
+// Reasons of this policy alone.
+const (
+	// ReasonRanking is that of a steer to markets that rank first.
+	ReasonRanking policy.Reason = "ranking"
+
+	// ReasonStale is that of a pool whose choice stays since prices are old.
+	ReasonStale policy.Reason = "stale-prices"
+)
+
+// steerEvery is the least time between two changes of the choice that nothing
+// forces: each one is a write to the provisioner's own objects.
+const steerEvery = 10 * time.Minute
+
+// A Policy ranks markets.
+type Policy struct {
+	cfg  Config
+	name string
+}
+
+// New returns the policy, or says which parameter is out of range.
+func New(cfg Config) (*Policy, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Families = slices.Clone(cfg.Families)
+	return &Policy{cfg: cfg, name: cfg.name()}, nil
+}
+
+// Name returns "leftover" with the parameters that are not the default ones.
+func (e *Policy) Name() string { return e.name }
+
+// Decide steers each pool to the markets that rank first in it, and buys there
+// for the pools that no provisioner serves.
+func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
+	r := newRanker(e.cfg, s)
+	choices := make([]choice, len(s.Pools))
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Mode == policy.ModeOff {
+			continue
+		}
+		memory := m.Pool(p.Name)
+		choices[i] = r.choose(p, &memory)
+		plan.Holds = append(plan.Holds, choices[i].holds...)
+		if e.steer(s, p, &choices[i], &memory, &plan) {
+			m = m.With(memory)
+		}
+	}
+	plan, m = buy(s, choices, plan, m)
+	m.Decisions++
+	return plan, m
+}
+
+// steer tells p of what was chosen for it unless it stands so, notes that in
+// memory and reports whether it did.
+func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *policy.PoolMemory, plan *policy.Plan) bool {
+	if len(c.markets) == 0 {
+		return false
+	}
+	selected := names(s, c.markets)
+	told := union(c.markets, c.kept)
+	same := slices.Equal(names(s, told), merged(memory.Selected, memory.Kept)) && c.spotOnly == memory.SpotOnly
+	// A steer that was held or failed leaves the pool as it was: it is told again.
+	anew := !p.Steer.Set || p.Steer.Share != c.share || p.Steer.Since < memory.Steered || len(memory.Selected) == 0
+	if same && !anew {
+		return false
+	}
+	if due := memory.Steered.Add(steerEvery); !anew && !c.urgent && due > s.Now {
+		plan.Wake = min(plan.Wake, due)
+		return false
+	}
+	plan.Steers = append(plan.Steers, policy.Steer{
+		Pool: p.ID, Share: c.share, Exact: p.Share.Exact, Markets: told, Fallback: p.OnDemandFallback && !c.spotOnly,
+		Bid: bid(s, p.ID, c.markets), Why: c.why,
+	})
+	memory.Selected, memory.Kept, memory.SpotOnly, memory.Steered = selected, names(s, c.kept), c.spotOnly, s.Now
+	return true
+}
+
+// bid returns the most that a node of pool is worth in the auctions among markets.
+func bid(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) policy.Money {
+	return placement.Bid(narrowed(s, func(p *policy.Pool) []policy.MarketID {
+		if p.ID == pool {
+			return markets
+		}
+		return nil
+	}), pool)
+}
+
+// buy adds to plan what a provisioner would do in the pools that none serves, and
+// what none does in any, within what was chosen for them.
+func buy(s *policy.Snapshot, choices []choice, plan policy.Plan, m policy.Memory) (policy.Plan, policy.Memory) {
+	view := narrowed(s, func(p *policy.Pool) []policy.MarketID { return choices[p.ID].markets })
+	share := func(p policy.PoolID) float64 { return choices[p].share }
+	launches, holds := placement.Shortages(view, share)
+	plan.Launches, plan.Holds = append(plan.Launches, launches...), append(plan.Holds, holds...)
+	for i := range view.Pools {
+		if p := &view.Pools[i]; returns(p, choices[i].share) {
+			toSpot(view, p, choices[i].share, m, &plan)
+		}
+	}
+	return placement.Consolidate(view, plan, m, placement.ConsolidateOptions{Share: share})
+}
+
+// returns reports whether on-demand nodes of p come back to spot only if this policy
+// moves them: where no provisioner serves it, and where one does that is told of a
+// share in between, since it takes nodes of one capacity type for others of it.
+func returns(p *policy.Pool, share float64) bool {
+	if p.Mode == policy.ModeOff {
+		return false
+	}
+	return p.Provisioner == policy.ProvisionerNone || p.Levers.Launch && share > 0 && share < 1
+}
+
+// toSpot replaces on-demand nodes of p by spot. It never goes the other way: a
+// spot node whose market has lost its rank still runs.
+func toSpot(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory, plan *policy.Plan) {
+	if at := placement.BalanceOf(s, p.ID); float64(at.Spot) < float64(share*float64(at.Total)) {
+		replan.Towards(s, p, share, m, "spot that ranks well enough is to be had again", plan)
+	}
+}
+
+// narrowed returns s with the markets of each pool as markets gives them; nil
+// leaves a pool as it is.
+func narrowed(s *policy.Snapshot, markets func(*policy.Pool) []policy.MarketID) *policy.Snapshot {
+	view := *s
+	view.Pools = slices.Clone(s.Pools)
+	for i := range view.Pools {
+		if list := markets(&s.Pools[i]); list != nil {
+			view.Pools[i].Markets = list
+		}
+	}
+	return &view
+}
+
+// names returns the names of markets, ascending.
+func names(s *policy.Snapshot, markets []policy.MarketID) []string {
+	if len(markets) == 0 {
+		return nil
+	}
+	list := make([]string, len(markets))
+	for i, m := range markets {
+		list[i] = s.Markets[m].Name
+	}
+	slices.Sort(list)
+	return list
+}
+
+// union returns what is in a or b, ascending.
+func union(a, b []policy.MarketID) []policy.MarketID {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// merged returns the names in a or b, ascending.
+func merged(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

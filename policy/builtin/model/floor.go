@@ -1,0 +1,295 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/scratch"
+	"github.com/spotter-dev/spotter/policy/share"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// What one pod too many counts in a group of spot nodes that are lost together: the
+// smaller the group, the more often it is lost.
+const (
+	nodeWeight   = 4
+	marketWeight = 2
+	kindWeight   = 1
+	zoneWeight   = 1
+)
+
+// borne is how many pods of any service may be lost together: of two one can be moved
+// within the two minutes of a notice, and what then is missed is back soon after.
+const borne = 2
+
+// raisedMost is the most nodes that go on demand at once.
+const raisedMost = 6
+
+// shareSteps is in how many steps the least share on spot goes that the floor leaves, so that
+// it does not change with every pod.
+const shareSteps = 20
+
+// A footing says how the pods of services stand on spot.
+type footing struct {
+	// By workload: how many pods may be lost together, and how many stand in the spot
+	// market that has most of them.
+	spare, fullest []int32
+
+	// By workload and type, and by workload and zone: pods on spot.
+	kinds, zone  []int32
+	types, zones int
+}
+
+// read counts what e, which has read s, knows.
+func (f *footing) read(s *policy.Snapshot, e *workload.Exposure) {
+	f.types, f.zones = len(s.Types), len(s.Zones)
+	f.spare, f.fullest = scratch.Zeroed(f.spare, len(s.Workloads)), scratch.Zeroed(f.fullest, len(s.Workloads))
+	f.kinds, f.zone = scratch.Zeroed(f.kinds, len(s.Workloads)*f.types), scratch.Zeroed(f.zone, len(s.Workloads)*f.zones)
+	for i := range s.Workloads {
+		if w := policy.WorkloadID(i); e.Tracks(w) {
+			l := e.Loss(w)
+			f.spare[w] = max(borne, min(l.Desired, l.Standing)-l.Required)
+			f.fullest[w] = l.Market.Pods
+		}
+	}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() && onSpot(s, n) {
+			f.stand(s, e, n)
+		}
+	}
+}
+
+// stand counts the pods of n, which is in a market, on spot.
+func (f *footing) stand(s *policy.Snapshot, e *workload.Exposure, n *policy.Node) {
+	m := &s.Markets[n.Market]
+	e.On(n.ID, func(w policy.WorkloadID, pods int32) {
+		f.kinds[int(w)*f.types+int(m.Type)] += pods
+		f.zone[int(w)*f.zones+int(m.Zone)] += pods
+	})
+}
+
+func onSpot(s *policy.Snapshot, n *policy.Node) bool {
+	return n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot
+}
+
+// harm returns by how much more than services can spare would be lost with n, or with
+// its market, its type or its zone, than if n were on demand. A node on demand is taken
+// to go to the spot market that has most of each service.
+func (e *Policy) harm(s *policy.Snapshot, n *policy.Node) int32 {
+	f, m, spot := &e.footing, &s.Markets[n.Market], onSpot(s, n)
+	sum := int32(0)
+	e.exposure.On(n.ID, func(w policy.WorkloadID, pods int32) {
+		over := func(there int32) int32 {
+			if !spot {
+				there += pods
+			}
+			return max(0, there-f.spare[w]) - max(0, there-pods-f.spare[w])
+		}
+		market := f.fullest[w]
+		if spot {
+			market = e.exposure.Pods(w, workload.Group{Market: n.Market, Zone: policy.None})
+		}
+		sum += nodeWeight*max(0, pods-f.spare[w]) + marketWeight*over(market) +
+			kindWeight*over(f.kinds[int(w)*f.types+int(m.Type)]) + zoneWeight*over(f.zone[int(w)*f.zones+int(m.Zone)])
+	})
+	return sum
+}
+
+// A post is a node and the harm that its loss does.
+type post struct {
+	node  policy.NodeID
+	harm  int32
+	units int64
+}
+
+// posts returns the nodes of a pool that are on spot and whose loss does harm, or those
+// that are on demand: where most harm is done for each unit of capacity first.
+func (e *Policy) posts(s *policy.Snapshot, pool policy.PoolID, spot bool) []post {
+	list := e.list[:0]
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool != pool || !n.Usable() || n.ActedBy != policy.ActorNone || n.Market < 0 || onSpot(s, n) != spot || n.DoNotDisrupt {
+			continue
+		}
+		if harm := e.harm(s, n); harm > 0 || !spot {
+			list = append(list, post{n.ID, harm, max(1, share.Units(s, pool, n.Market))})
+		}
+	}
+	slices.SortFunc(list, func(a, b post) int {
+		return cmp.Or(cmp.Compare(int64(b.harm)*a.units, int64(a.harm)*b.units), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
+	})
+	e.list = list
+	return list
+}
+
+// look reads how services stand, once in a turn.
+func (e *Policy) look(t *turn) {
+	if t.read {
+		return
+	}
+	t.read = true
+	e.exposure.Read(t.s)
+	if e.cfg.Floor > 0 {
+		e.footing.read(t.s, &e.exposure)
+	}
+}
+
+// floor returns how many units of the share of a pool may stand on demand for the sake
+// of services: of what its owner lets stand there.
+func (e *Policy) floor(p *policy.Pool, at placement.Balance) int64 {
+	if !p.Levers.Launch {
+		return 0
+	}
+	return int64(min(e.cfg.Floor, 1-p.Share.Min) * float64(at.Total))
+}
+
+// given returns the snapshot with pools that have no other share than their
+// target.
+func (e *Policy) given(t *turn) *policy.Snapshot {
+	e.pools = append(e.pools[:0], t.s.Pools...)
+	for i := range t.courses {
+		if c := &t.courses[i]; c.pool != nil && !c.pool.Share.Exact {
+			e.pools[i].Share = policy.ShareRange{Min: c.memory.Target, Max: c.memory.Target, Target: c.memory.Target, HasTarget: true}
+		}
+	}
+	view := *t.s
+	view.Pools = e.pools
+	if e.cfg.Floor > 0 {
+		e.look(t)
+		e.nodes = append(e.nodes[:0], t.s.Nodes...)
+		e.keep(t, e.nodes)
+		view.Nodes = e.nodes
+	}
+	return &view
+}
+
+// restore has the memory hold the targets, of which the floor may have let the placer
+// want less on spot.
+func (t *turn) restore() {
+	for i := range t.courses {
+		c := &t.courses[i]
+		if c.pool == nil || c.pool.Share.Exact {
+			continue
+		}
+		if m := t.memory.Pool(c.pool.Name); m.Target != c.memory.Target {
+			m.Target, m.HasTarget = c.memory.Target, c.memory.HasTarget
+			t.memory = t.memory.With(m)
+		}
+	}
+}
+
+// keep has the placer leave nodes alone that stand on demand for the sake of services,
+// as far as the floor goes, and lets it want on spot what they leave: what it makes of the
+// other nodes may be all on spot, so that none has to stay dear for the share to come out.
+// nodes and e.pools are those that the placer is given. Nodes that do no harm where those
+// before them are on spot too may go there.
+func (e *Policy) keep(t *turn, nodes []policy.Node) {
+	for i := range t.courses {
+		c := &t.courses[i]
+		if c.pool == nil {
+			continue
+		}
+		at := placement.BalanceOf(t.s, c.pool.ID)
+		room := e.floor(c.pool, at)
+		if room == 0 {
+			continue
+		}
+		kept := int64(0)
+		for _, x := range slices.Backward(e.posts(t.s, c.pool.ID, false)) {
+			n := &t.s.Nodes[x.node]
+			if e.harm(t.s, n) == 0 {
+				e.footing.stand(t.s, &e.exposure, n)
+			} else if kept+x.units <= room {
+				nodes[n.ID].DoNotDisrupt = true
+				kept += x.units
+			}
+		}
+		c.kept = float64(kept) / float64(at.Total)
+		x := &e.pools[i].Share
+		x.Min = min(x.Min, max(c.pool.Share.Min, math.Round(shareSteps*(1-c.kept))/shareSteps))
+	}
+	e.footing.read(t.s, &e.exposure)
+}
+
+// raise plans nodes on demand in place of nodes on spot whose loss would do most harm, a
+// few at a time, until the floor is full.
+func (e *Policy) raise(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
+	at := placement.BalanceOf(s, p.ID)
+	room := e.floor(p, at) - (at.Total - at.Spot)
+	if room <= 0 {
+		return
+	}
+	var offers []placement.Offer
+	left := raisedMost
+	e.moving = scratch.Zeroed(e.moving, len(s.Workloads))
+	for _, x := range e.posts(s, p.ID, true) {
+		if left == 0 {
+			return
+		}
+		if x.units > room || !e.movable(x.node) || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == x.node }) {
+			continue
+		}
+		if offers == nil {
+			offers = placement.Offers(s, p.ID, policy.OnDemand)
+		}
+		if e.lift(s, p, x.node, offers, plan) {
+			room -= x.units
+			left--
+			e.exposure.On(x.node, func(w policy.WorkloadID, pods int32) { e.moving[w] += pods })
+		}
+	}
+}
+
+// movable reports whether node id may go along with those that go already: no service
+// has more pods on the way than it can spare. Its budget would let them go one after
+// the other, and for so long nothing of it gets off a node that the provider takes.
+func (e *Policy) movable(id policy.NodeID) bool {
+	ok := true
+	e.exposure.On(id, func(w policy.WorkloadID, pods int32) {
+		ok = ok && (e.moving[w] == 0 || e.moving[w]+pods <= e.footing.spare[w])
+	})
+	return ok
+}
+
+// lift plans the cheapest node on demand in the zone of node id that holds its pods, in
+// its place, and reports whether there is one.
+func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offers []placement.Offer, plan *policy.Plan) bool {
+	n := &s.Nodes[id]
+	own := &s.Markets[n.Market]
+	need := policy.Resources{}
+	for i := range s.Pods {
+		if q := &s.Pods[i]; q.Node == id && q.Phase != policy.PodGone {
+			need = need.Plus(s.Templates[q.Template].Requests)
+		}
+	}
+	var good []*placement.Offer
+	for i := range offers {
+		if o := &offers[i]; s.Markets[o.Market].Zone == own.Zone && s.Markets[o.Market].Region == own.Region && need.Within(o.Allocatable) {
+			good = append(good, o)
+		}
+	}
+	if len(good) == 0 {
+		return false
+	}
+	slices.SortFunc(good, func(a, b *placement.Offer) int {
+		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
+	})
+	var markets []policy.MarketID
+	for _, o := range good[:min(len(good), spreadMarkets)] {
+		if float64(o.Price) <= float64(good[0].Price)*spreadDearer {
+			markets = append(markets, o.Market)
+		}
+	}
+	why := policy.Why{
+		Reason: policy.ReasonRisk, Before: own.Charge(), After: good[0].Price, RunnerUp: "stay",
+		Text: fmt.Sprintf("more pods than their services can spare could be lost with this node of %s and others like it", own.Name),
+	}
+	token := policy.Token(s.Now, p.Name, n.Name, 0)
+	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: markets, Replaces: id, Bid: placement.BidIn(&s.Markets[markets[0]]), Why: why})
+	plan.Drains = append(plan.Drains, policy.Drain{Node: id, After: []string{token}, Gentle: true, Why: why})
+	return true
+}

@@ -1,0 +1,227 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+const (
+	// spreadLeast is how many pods a service must be able to spare for it to be
+	// spread over markets: one that can spare fewer is short with any node.
+	spreadLeast = 2
+
+	// spreadDearer is by how much dearer than the cheapest that would do a market may
+	// be that is named with it, so that the provider has a choice.
+	spreadDearer = 1.05
+
+	// spreadPrice is what the node in another market may cost, as a multiple of what the
+	// node costs that goes.
+	spreadPrice = 1.25
+
+	// spreadMarkets is the most markets that one launch names.
+	spreadMarkets = 8
+)
+
+// A crowd is a spot market in which more pods of a service stand than it can spare.
+type crowd struct {
+	workload policy.WorkloadID
+	market   policy.MarketID
+	over     int32
+}
+
+// A detour is a node whose pods are to stand in another market of its zone.
+type detour struct {
+	node    policy.NodeID
+	change  int32 // of the pods that stand beyond what is allowed; below zero
+	markets []policy.MarketID
+	price   policy.Money // of the first
+}
+
+// spread moves nodes out of markets in which more of a service stand than it can
+// spare: a shortage takes a market within minutes, so that notices to its nodes come
+// together and pods are missed before others start. Such crowds come of growth, since a
+// provisioner buys what many pods wait for in the one market that is cheapest then. A
+// few nodes go at a time, each after its replacement in another market of the zone, and
+// only while nothing else goes on in the pool. What that leaves the floor takes.
+func (e *Policy) spread(t *turn, plan *policy.Plan) {
+	if e.cfg.Spread == 0 && e.cfg.Floor == 0 {
+		return
+	}
+	for i := range t.courses {
+		c := &t.courses[i]
+		if c.pool == nil || !c.pool.Levers.Launch || busy(t.s, c.pool.ID, plan) {
+			continue
+		}
+		e.look(t)
+		if e.cfg.Spread > 0 {
+			e.spreadPool(t.s, c.pool, plan)
+		}
+		if e.cfg.Floor > 0 {
+			e.raise(t.s, c.pool, plan)
+		}
+	}
+}
+
+// busy reports whether anything goes on in a pool: nodes come or go, or plan has them
+// come or go.
+func busy(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) bool {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == pool && n.Live() && (!n.Usable() || n.ActedBy != policy.ActorNone) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return s.Nodes[d.Node].Pool == pool }) ||
+		slices.ContainsFunc(plan.Launches, func(l policy.Launch) bool { return l.Pool == pool })
+}
+
+// spreadPool plans the nodes of one pool that move.
+func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
+	crowds := e.crowds(s)
+	if len(crowds) == 0 {
+		return
+	}
+	e.sort(s, placement.Sales(s, p.ID, policy.Spot))
+	needs := needsOf(s, p.ID, crowds)
+	for range e.cfg.Spread {
+		best := detour{node: policy.None}
+		for id := range needs {
+			if needs[id].CPU == 0 || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == policy.NodeID(id) }) {
+				continue
+			}
+			x := e.detour(s, policy.NodeID(id), needs[id])
+			if x.change < best.change || x.change == best.change && x.change < 0 && x.price < best.price {
+				best = x
+			}
+		}
+		if best.node < 0 {
+			return
+		}
+		e.take(s, p, &best, plan)
+	}
+}
+
+// sort keeps offers by zone, each in the order in which it was given: a node moves within
+// its own.
+func (e *Policy) sort(s *policy.Snapshot, offers []placement.Offer) {
+	if len(e.sales) < len(s.Zones) {
+		e.sales = append(e.sales, make([][]placement.Offer, len(s.Zones)-len(e.sales))...)
+	}
+	for i := range e.sales {
+		e.sales[i] = e.sales[i][:0]
+	}
+	for i := range offers {
+		zone := s.Markets[offers[i].Market].Zone
+		e.sales[zone] = append(e.sales[zone], offers[i])
+	}
+}
+
+// crowds returns the markets in which too many pods of a service stand, the worst first.
+func (e *Policy) crowds(s *policy.Snapshot) []crowd {
+	var list []crowd
+	var held []policy.MarketID // spot markets with nodes, ascending
+	for i := range s.Nodes {
+		if m := s.Nodes[i].Market; m >= 0 && s.Markets[m].Capacity == policy.Spot {
+			held = append(held, m)
+		}
+	}
+	slices.Sort(held)
+	held = slices.Compact(held)
+	for i := range s.Workloads {
+		w := policy.WorkloadID(i)
+		if !e.exposure.Tracks(w) {
+			continue
+		}
+		l := e.exposure.Loss(w)
+		if l.Slack() < spreadLeast || l.Mendable(l.Market) <= 0 {
+			continue
+		}
+		allowed, _ := e.exposure.Allowed(w)
+		for _, m := range held {
+			if n := e.exposure.Pods(w, workload.Group{Market: m, Zone: policy.None}); n > allowed {
+				list = append(list, crowd{w, m, n - allowed})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b crowd) int { return cmp.Compare(b.over, a.over) })
+	return list
+}
+
+// needsOf returns by node what its pods ask for, of those nodes of the pool that hold
+// pods of a crowd and may be emptied; zero of the others.
+func needsOf(s *policy.Snapshot, pool policy.PoolID, crowds []crowd) []policy.Resources {
+	needs, part := make([]policy.Resources, len(s.Nodes)), make([]bool, len(s.Nodes))
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodGone || p.Node < 0 || s.Nodes[p.Node].Pool != pool {
+			continue
+		}
+		t := &s.Templates[p.Template]
+		needs[p.Node] = needs[p.Node].Plus(t.Requests)
+		part[p.Node] = part[p.Node] || slices.ContainsFunc(crowds, func(c crowd) bool {
+			return c.workload == t.Workload && c.market == s.Nodes[p.Node].Market
+		})
+	}
+	for i := range s.Nodes {
+		if !part[i] || s.Nodes[i].DoNotDisrupt {
+			needs[i] = policy.Resources{}
+		}
+	}
+	return needs
+}
+
+// detour returns the markets of the zone of node id in which its pods stand best, the
+// cheapest of those that serve best first. Its change is 0 where none is better than
+// its own.
+func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resources) detour {
+	x := detour{node: id}
+	own := &s.Markets[s.Nodes[id].Market]
+	offers, most := e.sales[own.Zone], float64(own.Charge())*spreadPrice
+	fits := func(o *placement.Offer) bool {
+		return float64(o.Price) <= most && o.Market != own.ID && need.Within(o.Allocatable) && s.Markets[o.Market].Region == own.Region
+	}
+	for i := range offers {
+		o := &offers[i]
+		if !fits(o) {
+			continue
+		}
+		if c := e.exposure.Change(id, o.Market); c < x.change || c == x.change && c < 0 && o.Price < x.price {
+			x.change, x.price = c, o.Price
+		}
+	}
+	if x.change == 0 {
+		return x
+	}
+	var good []*placement.Offer
+	for i := range offers {
+		o := &offers[i]
+		if fits(o) && float64(o.Price) <= float64(x.price)*spreadDearer && e.exposure.Change(id, o.Market) == x.change {
+			good = append(good, o)
+		}
+	}
+	slices.SortFunc(good, func(a, b *placement.Offer) int {
+		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
+	})
+	for _, o := range good[:min(len(good), spreadMarkets)] {
+		x.markets = append(x.markets, o.Market)
+	}
+	return x
+}
+
+// take plans a detour, and has its pods stand there on paper.
+func (e *Policy) take(s *policy.Snapshot, p *policy.Pool, x *detour, plan *policy.Plan) {
+	n := &s.Nodes[x.node]
+	own := &s.Markets[n.Market]
+	why := policy.Why{
+		Reason: policy.ReasonRisk, Before: own.Charge(), After: x.price, RunnerUp: "stay",
+		Text: fmt.Sprintf("more pods stand in %s than their services can spare: with this node's %d fewer would be missed if it were lost", own.Name, -x.change),
+	}
+	token := policy.Token(s.Now, p.Name, n.Name, 0)
+	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: x.markets, Replaces: n.ID, Bid: placement.BidIn(&s.Markets[x.markets[0]]), Why: why})
+	plan.Drains = append(plan.Drains, policy.Drain{Node: n.ID, After: []string{token}, Gentle: true, Why: why})
+	e.exposure.Move(n.ID, x.markets[0])
+}

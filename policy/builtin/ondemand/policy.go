@@ -1,0 +1,45 @@
+// Package ondemand is the policy that never buys spot: the bill that the
+// savings of all others are counted against.
+//
+// It steers every pool, once, to buy on demand only. It drains nothing by
+// choice; packing and consolidation are the provisioner's, as they are for
+// every other policy. Where no provisioner serves a pool it buys what pending
+// pods need and drains what they do not, by the same code as the others.
+package ondemand
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// A Policy keeps every pool on demand.
+type Policy struct{}
+
+// New returns the policy.
+func New(Config) *Policy { return &Policy{} }
+
+// Name returns "on-demand".
+func (*Policy) Name() string { return "on-demand" }
+
+// Decide steers each pool to on-demand markets unless it already is.
+func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	var plan policy.Plan
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == 0 {
+			continue
+		}
+		plan.Steers = append(plan.Steers, policy.Steer{
+			Pool:     p.ID,
+			Markets:  placement.MarketsOf(s, p.ID, policy.OnDemand),
+			Fallback: true,
+			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys on demand only"},
+		})
+	}
+	plan.Drains = placement.Notices(s)
+	share := func(policy.PoolID) float64 { return 0 }
+	plan.Launches, plan.Holds = placement.Shortages(s, share)
+	plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
+	m.Decisions++
+	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share, Tight: true})
+}

@@ -1,0 +1,154 @@
+package portfolio
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/policytest"
+)
+
+func planStateOf(t *testing.T, text string) *planState {
+	t.Helper()
+	s, _, err := policytest.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.cover = billing.CoverageOf(s)
+	d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
+	d.look()
+	return d
+}
+
+const twoMarkets = `
+type a.4 4
+market y a.4 on-demand 0.20
+market y a.4 spot 0.08 hazard=0.01
+market z a.4 on-demand 0.20
+market z a.4 spot 0.06
+pool web
+app api 1 pdb=2 replicas=6
+node n1 web z a.4 spot
+node n2 web z a.4 spot
+pod api n1 3
+pod api n2 3`
+
+// TestLoss: a pod is worth $0.05 an hour, and so the service $0.30. Sixty times
+// that is $0.30 a minute; a lost pod serves again after 2.5 minutes, and twice its
+// value for that time comes on top.
+func TestLoss(t *testing.T) {
+	d := planStateOf(t, twoMarkets)
+	pod := 2.5*0.30 + 2*0.05*2.5/60
+	if got := d.e.losses[0]; math.Abs(got-pod) > 1e-9 {
+		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
+	}
+	// One pod a core, four cores a node, a hundredth of a reclaim an hour.
+	if got, want := d.e.costs[1], 0.08+0.01*4*pod; math.Abs(got-want) > 1e-9 {
+		t.Errorf("a node in the risky market costs %v an hour, not %v", got, want)
+	}
+	if got := d.e.costs[3]; math.Abs(got-0.06) > 1e-9 {
+		t.Errorf("a node in the safe market costs %v an hour", got)
+	}
+}
+
+// TestWorthByPool: a pod is worth its part of the cheapest node of the pool in hand,
+// whatever it was worth in the pool before.
+func TestWorthByPool(t *testing.T) {
+	d := planStateOf(t, twoMarkets)
+	dear := d.s.Pools[0]
+	dear.Markets = d.pool.Markets[:2]
+	d.s.Markets[0].Price, d.s.Markets[0].OnDemand = 400_000, 400_000
+	d.pool = &dear
+	d.readLosses()
+	if got := d.e.values[0]; math.Abs(got-0.10) > 1e-9 {
+		t.Errorf("in the dear pool a pod is worth %v an hour, not 0.10", got)
+	}
+}
+
+// TestCrowd: all that the pool has stands in one market, so one more node there is
+// taken to be dearer by the three risks together.
+func TestCrowd(t *testing.T) {
+	d := planStateOf(t, twoMarkets)
+	cfg := d.e.cfg
+	if got, want := d.crowd.factor(d, 3), 1+cfg.MarketRisk+cfg.TypeRisk+cfg.ZoneRisk; math.Abs(got-want) > 1e-9 {
+		t.Errorf("the factor of the crowded market is %v, not %v", got, want)
+	}
+	if got, want := d.crowd.factor(d, 1), 1+cfg.TypeRisk; math.Abs(got-want) > 1e-9 {
+		t.Errorf("the factor of the other market is %v, not %v", got, want)
+	}
+	if got := d.crowd.factor(d, 0); got != 1 {
+		t.Errorf("the factor on demand is %v", got)
+	}
+}
+
+// TestWorth: no market sells a node for less than all that it offers is worth, and
+// the cheapest sells at that.
+func TestWorth(t *testing.T) {
+	d := planStateOf(t, twoMarkets)
+	w := d.appraise(true)
+	for _, m := range []policy.MarketID{1, 3} {
+		if got := w.of(d.s.Types[0].Allocatable); got > d.e.costs[m]+1e-9 {
+			t.Errorf("market %d sells for %v what is worth %v", m, d.e.costs[m], got)
+		}
+	}
+	if got := w.of(d.s.Types[0].Allocatable); math.Abs(got-0.06) > 1e-9 {
+		t.Errorf("the cheapest node is worth %v", got)
+	}
+}
+
+// TestLargest: a node is at most a sixteenth of what the pool's pods ask for, or 8
+// vCPUs where that is more, and never more than is configured.
+func TestLargest(t *testing.T) {
+	big := strings.ReplaceAll(twoMarkets, "app api 1", "app api 33")
+	for _, c := range []struct {
+		world string
+		cores int
+		want  int64
+	}{{twoMarkets, 16, 8}, {twoMarkets, 4, 4}, {big, 16, 12}, {big, 96, 12}, {big, 8, 8}} {
+		d := planStateOf(t, c.world)
+		d.e.cfg.Cores = c.cores
+		if got := d.largest(); got != c.want {
+			t.Errorf("of %d cores asked for at most %d are bought in one node with cores=%d, not %d", d.demand.CPU/1000, got, c.cores, c.want)
+		}
+	}
+}
+
+// TestFullLeftOut: the cheapest market holds the two pods that api can lose, so it is
+// left out as long as its zone has three others that cost about the same, and bought in
+// again where there are only two.
+func TestFullLeftOut(t *testing.T) {
+	const full = "aws/region/z/a.4/spot"
+	for last, want := range map[string]bool{"0.0603": false, "0.0900": true} {
+		d := planStateOf(t, `
+type a.4 4
+type b.4 4
+type c.4 4
+type d.4 4
+market z a.4 on-demand 0.20
+market z a.4 spot 0.06
+market z b.4 spot 0.0601
+market z c.4 spot 0.0602
+market z d.4 spot `+last+`
+pool web
+app api 1 pdb=2 replicas=6
+node n1 web z a.4 spot
+node n2 web z a.4 on-demand
+pod api n1 2
+pod api n2 4`)
+		d.e.cfg.MarketRisk, d.e.cfg.TypeRisk, d.e.cfg.ZoneRisk = 0, 0, 0
+		d.e.exposure.Read(d.s)
+		got := false
+		for _, id := range d.selected() {
+			got = got || d.s.Markets[id].Name == full
+		}
+		if got != want {
+			t.Errorf("with the last market at %s the full one is bought in: %v", last, got)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package portfolio
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/share"
+)
+
+// A crowd is how the spot capacity of a pool lies on the groups that are lost
+// together: a market, a type in all zones, a zone.
+type crowd struct {
+	market, kind, zone []float64 // in units of the pool's share
+	total              float64
+}
+
+func (d *planState) readCrowd() {
+	s := d.s
+	c := &d.crowd
+	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
+	c.total = 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool == d.pool.ID && n.Market >= 0 && n.Phase != policy.NodeGone && n.Phase < policy.NodeDraining && n.ReclaimAt == 0 {
+			c.add(d, n.Market, 1)
+		}
+	}
+}
+
+// add counts a node of m in (1) or out (-1).
+func (c *crowd) add(d *planState, m policy.MarketID, sign float64) {
+	x := &d.s.Markets[m]
+	size := sign * float64(share.Units(d.s, d.pool.ID, m))
+	c.total += size
+	if x.Capacity != policy.Spot {
+		return
+	}
+	c.market[m] += size
+	c.kind[x.Type] += size
+	c.zone[x.Zone] += size
+}
+
+// factor returns by how much a node of m is dearer than it costs, for what would
+// be lost with it.
+func (c *crowd) factor(d *planState, m policy.MarketID) float64 {
+	x := &d.s.Markets[m]
+	if x.Capacity != policy.Spot || c.total <= 0 {
+		return 1
+	}
+	cfg := &d.e.cfg
+	risk := float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[x.Type]) + float64(cfg.ZoneRisk*c.zone[x.Zone])
+	return 1 + risk/c.total
+}

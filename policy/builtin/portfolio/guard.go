@@ -1,0 +1,185 @@
+package portfolio
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// A guard looks at moves that others planned for a pool: whether the pods can go
+// somewhere without breaking a limit.
+type guard struct {
+	mover
+	limits []limit
+	seats  []seat
+}
+
+// A seat is where a pod goes on paper.
+type seat struct {
+	shift
+	pod *policy.Pod
+	at  policy.NodeID
+}
+
+// within returns the launches and drains that break no limit, and the nodes that
+// stay for one. Nodes that wait for the same launches go together or not at all. What
+// is left is looked at again, since a pod may have had its place on a node that is not
+// bought now.
+func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
+	var stay []policy.NodeID
+	if d.e.cfg.Fixed {
+		return launches, drains, stay
+	}
+	defer func() { d.sp = nil }() // what was placed on paper stands in it
+	for began := len(d.e.moved); len(drains) > 0; d.e.undo(began) {
+		d.sp = nil
+		g := guard{mover: mover{planState: d}}
+		g.begin(launches, drains)
+		found := len(stay)
+		for i := range drains {
+			if n := &d.s.Nodes[drains[i].Node]; n.ReclaimAt == 0 && !g.empties(n) {
+				stay = append(stay, n.ID)
+			}
+		}
+		if len(stay) == found {
+			return g.narrow(launches), drains, stay
+		}
+		launches, drains, stay = without(launches, drains, stay)
+	}
+	return launches, drains, stay
+}
+
+// without returns the launches and drains that are left when the nodes of stay stay,
+// and stay with the nodes that waited for the same launches.
+func without(launches []policy.Launch, drains []policy.Drain, stay []policy.NodeID) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
+	awaited := func(token string) bool {
+		return slices.ContainsFunc(drains, func(x policy.Drain) bool {
+			return slices.Contains(stay, x.Node) && slices.Contains(x.After, token)
+		})
+	}
+	for more := true; more; {
+		more = false
+		for i := range drains {
+			if x := &drains[i]; !slices.Contains(stay, x.Node) && slices.ContainsFunc(x.After, awaited) {
+				stay, more = append(stay, x.Node), true
+			}
+		}
+	}
+	launches = slices.DeleteFunc(slices.Clone(launches), func(l policy.Launch) bool { return awaited(l.Token) })
+	drains = slices.DeleteFunc(slices.Clone(drains), func(x policy.Drain) bool { return slices.Contains(stay, x.Node) })
+	return launches, drains, stay
+}
+
+// begin reads where the pods of drains may go.
+func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
+	s := g.s
+	goes := func(n policy.NodeID) bool {
+		return slices.ContainsFunc(drains, func(x policy.Drain) bool { return x.Node == n })
+	}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == g.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !goes(n.ID) && !g.leaves(n.ID) {
+			g.targets = append(g.targets, n.ID)
+		}
+	}
+	var pods []policy.Pod
+	for i := range s.Pods {
+		if p := &s.Pods[i]; p.Node >= 0 && goes(p.Node) {
+			pods = append(pods, *p)
+		}
+	}
+	g.limits = g.e.limits(s, pods)
+	if len(launches) == 0 {
+		return
+	}
+	sold := slices.Concat(placement.OpenMarkets(s, g.pool.ID, policy.Spot), placement.OpenMarkets(s, g.pool.ID, policy.OnDemand))
+	for i := range launches {
+		if m := launches[i].Markets[0]; slices.Contains(sold, m) {
+			g.space()
+			g.stand(&g.e.offersIn(s, g.pool.ID, []policy.MarketID{m})[0], launches[i].Token)
+		}
+	}
+}
+
+// empties moves the pods of n on paper. It reports false, and moves none, when one
+// has a place only where it breaks a limit.
+func (g *guard) empties(n *policy.Node) bool {
+	t := trial{node: n}
+	if !g.unload(&t) {
+		return true // pods come here, so that others will say more
+	}
+	began, seated := len(g.e.moved), len(g.seats)
+	for i := range t.pods {
+		p := &t.pods[i]
+		to := g.target(p, n.ID, g.limits)
+		if to >= 0 {
+			g.sp.Bind(p, to)
+			x := g.shift(&t, i, g.marketOf(to))
+			g.e.move(x)
+			g.seats = append(g.seats, seat{x, p, to})
+			continue
+		}
+		id := g.elsewhere(p, n)
+		if id < 0 {
+			continue
+		}
+		g.e.move(g.shift(&t, i, id))
+		if group, w := g.e.broken(g.limits); w != policy.None {
+			g.refuse(n.ID, w, group)
+			g.e.undo(began)
+			for _, x := range g.seats[seated:] {
+				g.sp.Unbind(x.pod, x.at)
+			}
+			g.seats = g.seats[:seated]
+			for k := range t.pods {
+				g.sp.Bind(&t.pods[k], n.ID)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// elsewhere returns the market to which p goes that has no place on a node without
+// breaking a limit: of a node where it breaks one, else of those that the provisioner
+// may buy in the first in which it breaks none, if there is one. It is None where
+// nobody can tell.
+func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
+	if at := g.target(p, n.ID, nil); at >= 0 {
+		return g.marketOf(at)
+	}
+	id, w := policy.MarketID(policy.None), g.s.Templates[p.Template].Workload
+	for _, m := range g.selected() {
+		if spot := g.s.Markets[m].Capacity == policy.Spot; spot && g.share <= 0 || !spot && g.share >= 1 {
+			continue
+		}
+		if id = m; !g.e.breaks(g.s, g.limits, w, n.Market, m) {
+			break
+		}
+	}
+	return id
+}
+
+// narrow takes out of launches the markets, but for the first, in which the pods that
+// go there would break a limit.
+func (g *guard) narrow(launches []policy.Launch) []policy.Launch {
+	launches = slices.Clone(launches)
+	for i := range launches {
+		l := &launches[i]
+		k := slices.Index(g.tokens, l.Token)
+		if k < 0 {
+			continue
+		}
+		var there []shift
+		for _, x := range g.seats {
+			if int(x.at) == len(g.s.Nodes)+k {
+				there = append(there, x.shift)
+			}
+		}
+		first := l.Markets[0]
+		l.Markets = slices.DeleteFunc(slices.Clone(l.Markets), func(id policy.MarketID) bool {
+			return id != first && !g.e.bears(g.limits, there, id)
+		})
+	}
+	return launches
+}

@@ -1,0 +1,324 @@
+package portfolio
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/share"
+)
+
+const (
+	// orderedMax is how many nodes are ordered, those that go first.
+	orderedMax = 1000
+
+	// misplaced is by how much, as a part of the nodes, one may stand elsewhere in
+	// the order than it should before its pods are given another cost.
+	misplaced = 0.15
+
+	// orderStep is between the costs of two nodes that stand beside each other
+	// when all are numbered anew, so that later ones find a place between them.
+	orderStep = 1 << 16
+
+	// leavingCost is that of pods on nodes which are on their way out.
+	leavingCost = math.MinInt32 / 2
+)
+
+// An orderly is a node in the order in which nodes are kept as workloads shrink.
+type orderly struct {
+	node   policy.NodeID
+	cost   float64  // of the node, dollars an hour
+	yields float64  // what those of its pods are worth that go when told to, dollars an hour
+	stays  float64  // what its other pods make it cost more to be left, dollars an hour
+	pods   []moving // those
+	held   int32    // the least deletion cost of them, 0 where they have none
+	stale  bool     // not all have it
+	kept   bool
+}
+
+// order gives the pods of every node a deletion cost, so that a workload that
+// shrinks leaves whole nodes and not a part of each: first those that cost most for
+// what such pods use of them. It is built up from what is kept longest, node by
+// node as nodes are bought, so that what is left is spread however much goes.
+func (d *planState) order() {
+	d.hurry()
+	list := d.ordered()
+	if len(list) < 2 {
+		return
+	}
+	list = d.keep(list)
+	costs := numbered(list)
+	for i := range list {
+		r := &list[i]
+		if costs[i] == r.held && !r.stale {
+			continue
+		}
+		d.out.DeletionCosts = append(d.out.DeletionCosts, policy.DeletionCost{Node: r.node, Cost: costs[i], Why: policy.Why{
+			Reason: policy.ReasonCheaper, Before: policy.Dollars(r.cost), After: policy.Dollars(r.yields),
+			Text: fmt.Sprintf("as workloads shrink %d of %d nodes go before it: it costs %s an hour for pods that are worth %s elsewhere",
+				len(list)-1-i, len(list), text(r.cost), text(r.yields)),
+		}})
+	}
+}
+
+// hurry lets the pods of nodes that are on their way out go before all others.
+func (d *planState) hurry() {
+	s := d.s
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool != d.pool.ID || !n.Live() || n.ReclaimAt == 0 && n.ActedBy != policy.ActorUs {
+			continue
+		}
+		x := policy.DeletionCost{Node: n.ID, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is on its way out"}}
+		if slices.ContainsFunc(s.Pods, func(p policy.Pod) bool { return x.Ranks(s, &p) }) {
+			d.out.DeletionCosts = append(d.out.DeletionCosts, x)
+		}
+	}
+}
+
+// ordered returns the nodes on which pods can be told to go first, those that cost
+// least for what these use first.
+func (d *planState) ordered() []orderly {
+	s := d.s
+	worth := d.appraise(d.share > 0)
+	at := make([]int32, len(s.Nodes))
+	var list []orderly
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if at[i] = policy.None; n.Pool == d.pool.ID && n.Usable() && n.Market >= 0 && n.ActedBy == policy.ActorNone && !d.leaves(n.ID) {
+			at[i] = int32(len(list))
+			list = append(list, orderly{node: n.ID, cost: d.keeping(n)})
+		}
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		t := &s.Templates[p.Template]
+		if p.Phase != policy.PodStarting && p.Phase != policy.PodReady || at[p.Node] < 0 || t.DaemonSet {
+			continue
+		}
+		if p.DeletionCostFixed || t.Workload < 0 || s.Workloads[t.Workload].Kind != policy.KindDeployment {
+			list[at[p.Node]].stays += d.lossOf(p) / d.e.cfg.Holding.Hours()
+			continue
+		}
+		list[at[p.Node]].add(p, t.Workload, worth.of(t.Requests))
+	}
+	list = slices.DeleteFunc(list, func(r orderly) bool { return r.yields <= 0 })
+	slices.SortFunc(list, func(a, b orderly) int {
+		return cmp.Or(cmp.Compare((a.cost-a.stays)/a.yields, (b.cost-b.stays)/b.yields), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
+	})
+	return list[max(0, len(list)-orderedMax):]
+}
+
+// leaves reports whether the plan empties a node already.
+func (d *planState) leaves(n policy.NodeID) bool {
+	return slices.ContainsFunc(d.out.Drains, func(x policy.Drain) bool { return x.Node == n })
+}
+
+// add counts a pod of workload w that is worth so many dollars an hour.
+func (r *orderly) add(p *policy.Pod, w policy.WorkloadID, worth float64) {
+	if len(r.pods) > 0 && p.DeletionCost != r.held {
+		r.stale = true
+	}
+	if len(r.pods) == 0 || p.DeletionCost < r.held {
+		r.held = p.DeletionCost
+	}
+	r.yields += worth
+	i := slices.IndexFunc(r.pods, func(x moving) bool { return x.workload == w })
+	if i < 0 {
+		i = len(r.pods)
+		r.pods = append(r.pods, moving{workload: w})
+	}
+	r.pods[i].pods++
+}
+
+// keep returns the nodes in the order in which they are kept, the longest first:
+// next comes always the one that costs least for its pods with the risk of
+// concentration among those before it. Where the pool states an exact share it is
+// one of the capacity type that brings those before it nearest to that, so that it
+// is kept however many nodes go.
+func (d *planState) keep(list []orderly) []orderly {
+	s, ratio := d.s, d.ratioBeside(list)
+	var c crowd
+	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
+	out := make([]orderly, 0, len(list))
+	for range list {
+		best, least := -1, 0.0
+		for i := range list {
+			r := &list[i]
+			if best >= 0 && (r.cost-r.stays)/r.yields >= least {
+				break // concentration only adds to it
+			}
+			if r.kept || !ratio.wants(s.Nodes[r.node].Market) {
+				continue
+			}
+			if x := (r.cost*c.factor(d, s.Nodes[r.node].Market) - r.stays) / r.yields; best < 0 || x < least {
+				best, least = i, x
+			}
+		}
+		r := &list[best]
+		r.kept = true
+		ratio.add(s.Nodes[r.node].Market)
+		c.add(d, s.Nodes[r.node].Market, 1)
+		out = append(out, *r)
+	}
+	return out
+}
+
+// A ratio is how much of the nodes that are kept is spot, where an exact share is
+// to be held, and what there is to choose from.
+type ratio struct {
+	s                 *policy.Snapshot
+	pool              *policy.Pool
+	spot, total       int64  // units of the share that are kept
+	left              [2]int // nodes to choose from, on demand and on spot
+	size              [2]int64
+	wanted, unlimited bool
+}
+
+// ratioBeside returns the ratio of the nodes of the pool that stay whatever goes:
+// those that are not in list.
+func (d *planState) ratioBeside(list []orderly) *ratio {
+	x := &ratio{s: d.s, pool: d.pool, unlimited: !d.pool.Share.Exact}
+	if x.unlimited {
+		return x
+	}
+	h := share.Of(d.s, d.pool.ID)
+	x.spot, x.total = h.Spot, h.Spot+h.Fixed
+	for i := range list {
+		m := d.s.Nodes[list[i].node].Market
+		spot, size := x.of(m)
+		x.left[spot]++
+		x.size[spot] += size
+		x.total -= size
+		x.spot -= size * int64(spot)
+	}
+	x.next()
+	return x
+}
+
+// of returns 1 for a market of spot, else 0, and the units of the share of a node.
+func (x *ratio) of(m policy.MarketID) (spot int, size int64) {
+	if x.s.Markets[m].Capacity == policy.Spot {
+		spot = 1
+	}
+	return spot, share.Units(x.s, x.pool.ID, m)
+}
+
+// next finds out of which capacity type the next node is to be: of that which
+// brings the share nearer, a node of mean size, as long as there is one.
+func (x *ratio) next() {
+	x.wanted = x.left[1] > 0
+	if x.left[0] > 0 && x.left[1] > 0 {
+		size := float64(x.size[1]) / float64(x.left[1])
+		x.wanted = float64(x.spot)+size/2 <= float64(x.pool.Share.Target*(float64(x.total)+size))
+	}
+}
+
+// wants reports whether a node of market m may come next.
+func (x *ratio) wants(m policy.MarketID) bool {
+	return x.unlimited || (x.s.Markets[m].Capacity == policy.Spot) == x.wanted
+}
+
+// add counts a node of market m as kept.
+func (x *ratio) add(m policy.MarketID) {
+	if x.unlimited {
+		return
+	}
+	spot, size := x.of(m)
+	x.spot += size * int64(spot)
+	x.total += size
+	x.left[spot]--
+	x.size[spot] -= size
+	x.next()
+}
+
+// settleMax is how often costs are looked at again until none changes.
+const settleMax = 4
+
+// numbered returns the deletion costs of nodes in the order in which they are
+// kept, below 0, which is what pods have that nobody told anything. With these
+// costs it would return the same, so that what is written once stays.
+func numbered(list []orderly) []int32 {
+	held := make([]int32, len(list))
+	for i := range list {
+		held[i] = list[i].held
+	}
+	for range settleMax {
+		costs := renumbered(held)
+		if slices.Equal(costs, held) {
+			return costs
+		}
+		held = costs
+	}
+	for i := range held {
+		held[i] = int32(-(i + 1) * orderStep)
+	}
+	return held
+}
+
+// renumbered returns costs in place of held: a node that stands about where it
+// should keeps what it has, and the others are put between.
+func renumbered(held []int32) []int32 {
+	var told []int // those that have a cost, the highest first
+	for i := range held {
+		if held[i] < 0 && held[i] > leavingCost {
+			told = append(told, i)
+		}
+	}
+	place := make([]int, len(held)) // where it should stand among those
+	for k, i := range told {
+		place[i] = k
+	}
+	slices.SortStableFunc(told, func(a, b int) int { return cmp.Compare(held[b], held[a]) })
+	away := max(2, int(misplaced*float64(len(held))))
+	var stays []int
+	for k, i := range told {
+		if k-place[i] <= away && place[i]-k <= away {
+			stays = append(stays, i)
+		}
+	}
+	costs := make([]int32, len(held))
+	if !between(held, stays, costs) {
+		for i := range costs {
+			costs[i] = int32(-(i + 1) * orderStep)
+		}
+	}
+	return costs
+}
+
+// between fills in costs: those of stays are what they are, and each other node
+// comes behind as many of these as are to be kept longer than it. It reports
+// whether there was room.
+func between(held []int32, stays []int, costs []int32) bool {
+	rest := make([][]int, len(stays)+1) // the others, by how many of stays are before them
+	before, staying := 0, make([]bool, len(held))
+	for _, i := range stays {
+		staying[i] = true
+	}
+	for i := range held {
+		if staying[i] {
+			before++
+		} else {
+			rest[before] = append(rest[before], i)
+		}
+	}
+	upper := int64(0)
+	for k, some := range rest {
+		n := int64(len(some))
+		lower := upper - (n+1)*orderStep
+		if k < len(stays) {
+			lower = int64(held[stays[k]])
+			costs[stays[k]] = held[stays[k]]
+		}
+		if upper-lower <= n || lower <= leavingCost/2 {
+			return false
+		}
+		for j, i := range some {
+			costs[i] = int32(upper - (upper-lower)*int64(j+1)/(n+1))
+		}
+		upper = lower
+	}
+	return true
+}

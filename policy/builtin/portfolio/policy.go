@@ -1,0 +1,133 @@
+package portfolio
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/scratch"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A Policy holds a portfolio of markets in every pool. It works in memory of its
+// own and serves one goroutine at a time.
+type Policy struct {
+	cfg  Config
+	name string
+
+	exposure workload.Exposure
+	moved    []shift           // on paper, since exposure was read
+	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
+	costs    []float64         // by market, dollars an hour for a node with what its loss costs
+
+	// By template: what the sudden loss of a pod costs in dollars, what a pod is
+	// worth an hour, and for how many minutes its workload is short of it.
+	losses, values, minutes []float64
+
+	// valueOf is what a pod is worth in the pool in hand by what it asks for: many
+	// templates ask for the same.
+	valueOf map[policy.Resources]float64
+
+	keys       []int64         // of nodes and services, while they are counted
+	mates      map[int64]int32 // pods of gangs by node and template
+	nodeOffers []nodeOffer     // of the pool and capacity type in hand
+	shares     []float64       // by pool, of those that are not off
+
+	tags []placement.Tags // by pool
+}
+
+// New returns the policy, or says which parameter is out of range.
+func New(cfg Config) (*Policy, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Policy{cfg: cfg, name: cfg.name(), valueOf: map[policy.Resources]float64{}, mates: map[int64]int32{}}, nil
+}
+
+// Name returns "portfolio", with the parameters that differ from their defaults.
+func (e *Policy) Name() string { return e.name }
+
+// Decide steers every pool to the markets that are worth most, buys what nobody
+// else buys, and moves what it pays to move.
+func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
+	wanted := func(p policy.PoolID) float64 { return e.shares[p] }
+	e.shares = scratch.Zeroed(e.shares, len(s.Pools))
+	e.cover = billing.CoverageOf(s)
+	states := make([]*planState, len(s.Pools))
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
+			states[i] = newPlanState(e, s, p, &plan, m.Pool(p.Name))
+			states[i].look()
+			e.shares[i] = states[i].share
+		}
+	}
+	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
+	e.exposure.Read(s)
+	e.moved = e.moved[:0]
+	for _, d := range states {
+		if d == nil {
+			continue
+		}
+		d.decide()
+		if d.changed {
+			m = m.With(d.memory)
+		}
+	}
+	e.tell(s, &plan)
+	m.Decisions++
+	launches, drains := len(plan.Launches), len(plan.Drains)
+	plan, m = placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted})
+	for _, d := range states {
+		if d != nil {
+			d.keepWithin(&plan, launches, drains)
+		}
+	}
+	return plan, m
+}
+
+// offersIn returns the offers of pool in markets.
+func (e *Policy) offersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []placement.Offer {
+	if len(e.tags) != len(s.Pools) {
+		e.tags = make([]placement.Tags, len(s.Pools))
+	}
+	return e.tags[pool].OffersIn(s, pool, markets)
+}
+
+// keepWithin takes out of plan what breaks a limit of the pool among the launches and
+// drains from the given ones on, and says so.
+func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
+	d.out, d.refused = plan, nil
+	var bought []policy.Launch
+	var going []policy.Drain
+	others := plan.Launches[:launches:launches]
+	for _, l := range plan.Launches[launches:] {
+		if l.Pool == d.pool.ID {
+			bought = append(bought, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	left := plan.Drains[:drains:drains]
+	for _, x := range plan.Drains[drains:] {
+		if d.s.Nodes[x.Node].Pool == d.pool.ID {
+			going = append(going, x)
+		} else {
+			left = append(left, x)
+		}
+	}
+	if len(going) == 0 {
+		return
+	}
+	if slices.ContainsFunc(left[:drains], func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
+		plan.Launches, plan.Drains = others, left
+		plan.Holds = append(plan.Holds, policy.Hold{Pool: d.pool.ID, Node: policy.None, Why: policy.Why{
+			Reason: policy.ReasonInProgress, Text: "nodes that could be given back may have to take the pods of those that are emptied",
+		}})
+		return
+	}
+	bought, going, _ = d.within(bought, going)
+	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(left, going)
+	d.tellRefused()
+}

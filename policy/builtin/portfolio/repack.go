@@ -1,0 +1,524 @@
+package portfolio
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/share"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// The counts that bound a look for moves: nodes tried, markets offered for what
+// is bought in their place, nodes bought for one, and markets named in a launch.
+const (
+	triesMax   = 40
+	offersMax  = 64
+	splitMax   = 4
+	marketsMax = 6
+)
+
+// A round is what moves together in one pool.
+type round struct {
+	launches []policy.Launch
+	drains   []policy.Drain
+
+	// moved counts the pods of each workload that go.
+	moved []int32
+
+	// gain is what the round saves while that lasts, in dollars, and overlap what
+	// both the old and the new nodes cost together while pods move, with the work
+	// of jobs that is done again.
+	gain, overlap float64
+}
+
+// A mover plans the moves of one pool.
+type mover struct {
+	*planState
+	round
+	offers  []placement.Offer // those that trial takes: priced at what they cost with their risk
+	sorts   [2]sort           // on demand, and spot
+	floors  [2]floor          // of their offers, as far as they were asked for
+	at      placement.Balance
+	targets []policy.NodeID
+	tokens  []string          // of the nodes bought so far, whose ids follow the snapshot's
+	bought  []policy.MarketID // of them
+	left    int
+	pods    []int32 // by node
+	pinned  []bool
+	minutes []float64 // by workload: how long it is short of a pod that moves
+	value   []float64 // by workload: what a pod is worth, in dollars an hour
+	slack   []int32   // by workload: pods that may be missing
+	penalty []float64 // by workload: dollars for a pod that may not be missing and is
+
+	waved [][]float64 // by workload and number of pods: what waves found, 0 unknown
+
+	list     []candidate
+	group    group   // whose workloads the round may move
+	apart    bool    // whether pods of one node may go to several markets for a limit
+	expected []int32 // by workload, of a round while it is only expected
+}
+
+// A sort is what the pool can buy on demand, or on spot.
+type sort struct {
+	offers []placement.Offer
+	worth  worth
+}
+
+// of returns the place of spot and of everything else in mover.sorts.
+func of(spot bool) int {
+	if spot {
+		return 1
+	}
+	return 0
+}
+
+// repack moves pods off the nodes that are worth least for what they cost.
+func (d *planState) repack() {
+	s := d.s
+	interval := d.pool.Cooldown
+	if interval == 0 {
+		interval = d.e.cfg.Interval
+	}
+	if d.memory.Moved != 0 && s.Now.Sub(d.memory.Moved) < interval || d.busy() {
+		return
+	}
+	left := s.Disruptable(d.pool.ID, policy.Underutilized)
+	if left <= 0 {
+		return
+	}
+	first := mover{planState: d}
+	first.begin(left)
+	m := first.again()
+	moved := len(d.e.moved)
+	groups := append(m.groups(), group{strict: true})
+	for k := range 2 * len(groups) {
+		m.group, m.apart = groups[k%len(groups)], k >= len(groups)
+		if m.apart && len(d.refused) == 0 {
+			break
+		}
+		if m.plan() {
+			if m.gain > m.disturbance()+m.overlap {
+				d.out.Launches = append(d.out.Launches, m.launches...)
+				d.out.Drains = append(d.out.Drains, m.drains...)
+				break
+			}
+			// The moves that were tried stand in what was read.
+			d.sp, d.e.cover = nil, billing.CoverageOf(s)
+			d.readCrowd()
+			d.e.undo(moved)
+			m = first.again()
+		}
+	}
+	m.weigh()
+}
+
+// begin reads what moves are planned on.
+func (m *mover) begin(left int) {
+	m.left, m.at = left, placement.BalanceOf(m.s, m.pool.ID)
+	m.survey()
+	m.appraise()
+	m.list = m.candidates()
+}
+
+// again returns a mover that has read what m has, and has planned nothing. m has not
+// either.
+func (m *mover) again() mover {
+	next := *m
+	next.targets, next.moved = slices.Clone(m.targets), slices.Clone(m.moved)
+	for k := range next.sorts {
+		next.sorts[k].offers = slices.Clone(m.sorts[k].offers)
+	}
+	return next
+}
+
+// plan collects a round, and reports whether there is anything in it.
+func (m *mover) plan() bool {
+	tries := 0
+	for i := 0; i < len(m.list) && tries < triesMax && m.left > 0; i++ {
+		if c := &m.list[i]; m.group.strict || m.group.holds(c) {
+			m.try(&m.s.Nodes[c.node])
+			tries++
+		}
+	}
+	return len(m.drains) > 0
+}
+
+// disturbance returns what the moves of the round are taken to cost in dollars:
+// every workload is short for as long as its pods take to come back, as many
+// times as they have to go one after the other.
+func (m *mover) disturbance() float64 {
+	sum := 0.0
+	for w, k := range m.moved {
+		sum += m.waves(policy.WorkloadID(w), k)
+	}
+	return sum
+}
+
+// waves returns what it costs in dollars that k pods of w are moved. It is asked
+// of few numbers again and again, so that what was found is kept.
+func (m *mover) waves(w policy.WorkloadID, k int32) float64 {
+	if k == 0 {
+		return 0
+	}
+	if int(k) >= len(m.waved[w]) {
+		m.waved[w] = append(m.waved[w], make([]float64, int(k)+1-len(m.waved[w]))...)
+	}
+	cost := &m.waved[w][k]
+	if *cost == 0 {
+		*cost = m.wavesOf(w, k)
+	}
+	return *cost
+}
+
+// wavesOf computes what waves returns.
+func (m *mover) wavesOf(w policy.WorkloadID, k int32) float64 {
+	at := max(1, m.slack[w])
+	waves := (k + at - 1) / at
+	cost := float64(float64(waves)*m.minutes[w])*m.short() + float64(m.value[w]*m.minutes[w])*float64(k)/30
+	if m.slack[w] < 1 {
+		cost += float64(m.penalty[w] * float64(k))
+	}
+	return cost
+}
+
+// busy reports whether nodes or pods are on their way.
+func (d *planState) busy() bool {
+	for i := range d.s.Nodes {
+		n := &d.s.Nodes[i]
+		if n.Pool != d.pool.ID || n.Phase == policy.NodeGone {
+			continue
+		}
+		if n.Phase < policy.NodeInitialized || n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 {
+			return true
+		}
+	}
+	return d.awaits() || len(d.out.Drains)+len(d.out.Launches) > 0
+}
+
+// stuck is how long a pod waits until it is asked whether the pool could serve it.
+const stuck = 10 * time.Minute
+
+// awaits reports whether a pod waits for a node that may be of this pool. One that no
+// node which the pool may buy would hold, even of a market that is closed now, waits
+// for something else and would keep all nodes where they are for ever.
+func (d *planState) awaits() bool {
+	var offers []placement.Offer
+	hopeless := make(map[policy.TemplateID]bool)
+	for i := range d.s.Pods {
+		p := &d.s.Pods[i]
+		if p.Phase != policy.PodPending || p.Gated || hopeless[p.Template] && p.VolumeZone < 0 {
+			continue
+		}
+		if d.s.Now.Sub(p.Created) < stuck {
+			return true
+		}
+		if offers == nil {
+			offers = d.e.offersIn(d.s, d.pool.ID, d.pool.Markets)
+		}
+		if _, unplaced, _ := d.space().Pack([]policy.Pod{*p}, offers); len(unplaced) == 0 {
+			return true
+		}
+		hopeless[p.Template] = hopeless[p.Template] || p.VolumeZone < 0
+	}
+	return false
+}
+
+func (m *mover) survey() {
+	s := m.s
+	m.pods, m.pinned = make([]int32, len(s.Nodes)), make([]bool, len(s.Nodes))
+	m.expected = make([]int32, len(s.Workloads))
+	m.moved, m.minutes, m.slack = make([]int32, len(s.Workloads)), make([]float64, len(s.Workloads)), make([]int32, len(s.Workloads))
+	m.value, m.penalty = make([]float64, len(s.Workloads)), make([]float64, len(s.Workloads))
+	m.waved = make([][]float64, len(s.Workloads))
+	ready := make([]int32, len(s.Workloads))
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodGone || p.Node < 0 || s.Templates[p.Template].DaemonSet {
+			continue
+		}
+		m.pods[p.Node]++
+		m.pinned[p.Node] = m.pinned[p.Node] || p.Phase != policy.PodReady || m.stays(p)
+		if w := s.Templates[p.Template].Workload; w >= 0 && p.Phase == policy.PodReady {
+			ready[w]++
+			m.minutes[w] = max(m.minutes[w], (p.ReadySince.Sub(p.Bound) + restartDelay).Minutes())
+		}
+	}
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		if t.Workload < 0 {
+			continue
+		}
+		m.value[t.Workload] = m.e.values[t.ID]
+		if t.Startup > 0 {
+			m.minutes[t.Workload] = (t.Startup + restartDelay).Minutes()
+		}
+		switch {
+		case s.Workloads[t.Workload].Kind == policy.KindJob: // its work counts, see redone
+		case t.OutageCost > 0:
+			m.penalty[t.Workload] = float64(t.OutageCost.Float()*m.minutes[t.Workload]) / 60
+		default:
+			m.penalty[t.Workload] = float64(m.value[t.Workload] * penaltyHours(t))
+		}
+		m.slack[t.Workload] = ready[t.Workload] - workload.Required(s, t, s.Workloads[t.Workload].Replicas)
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool == m.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && m.pods[i] > 0 {
+			m.targets = append(m.targets, n.ID)
+		}
+	}
+}
+
+// restartDelay is what passes besides its start-up until an evicted pod serves
+// again elsewhere.
+const restartDelay = 20 * time.Second
+
+// stays reports whether p may not be moved by choice.
+func (m *mover) stays(p *policy.Pod) bool {
+	s := m.s
+	t := &s.Templates[p.Template]
+	if t.Workload < 0 || p.DoNotDisrupt || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
+		return true
+	}
+	w := &s.Workloads[t.Workload]
+	return w.Kind == policy.KindBare || w.Replicas <= 1 && !m.brief(t)
+}
+
+// brief reports whether the only pod of a service is back within a minute when it
+// is moved: outages are told in minutes, and so short a one is weighed like any
+// other cost of a move.
+func (m *mover) brief(t *policy.Template) bool {
+	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
+}
+
+// A candidate is a node and what is wasted on it.
+type candidate struct {
+	node  policy.NodeID
+	waste float64 // dollars an hour for each pod that has to go
+	gain  float64 // dollars that its going may save
+	pods  []moving
+	has   members // the workloads of pods
+}
+
+// A moving is a number of pods of a workload that go together.
+type moving struct {
+	workload policy.WorkloadID
+	pods     int32
+}
+
+func (m *mover) candidates() []candidate {
+	s := m.s
+	var list []candidate
+	for _, id := range m.targets {
+		n := &s.Nodes[id]
+		if m.pinned[id] || n.DoNotDisrupt || n.Market < 0 || m.memory.BackedOff(n.Name, s.Now) {
+			continue
+		}
+		waste := m.keeping(n) - m.worth(n).of(m.used(id))
+		if waste <= 0 && n.Recommended == 0 {
+			continue
+		}
+		pods := m.movers(id)
+		list = append(list, candidate{
+			node: id, waste: waste / float64(1+m.pods[id]), pods: pods, has: m.membersOf(pods),
+			gain: m.lasts(n, waste),
+		})
+	}
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.waste, a.waste), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
+	})
+	return list
+}
+
+// used returns what the pods on a node ask for, DaemonSets' left out.
+func (m *mover) used(id policy.NodeID) policy.Resources {
+	var r policy.Resources
+	for _, p := range m.space().Pods(id) {
+		if t := &m.s.Templates[m.s.Pods[p].Template]; !t.DaemonSet {
+			r = r.Plus(t.Requests)
+		}
+	}
+	return r
+}
+
+// worth returns what the resources of n are worth to the pool: on spot where a
+// node in its place would be that.
+func (m *mover) worth(n *policy.Node) *worth {
+	return &m.sorts[of(m.spotFor(n))].worth
+}
+
+// spotFor reports whether a node in place of n is to be spot: whether the pool is
+// then nearer to its share.
+func (m *mover) spotFor(n *policy.Node) bool {
+	size := m.size(n)
+	spot, total := float64(m.at.Spot), float64(m.at.Total)
+	if m.isSpot(n) {
+		spot -= size
+	}
+	return spot+size/2 <= float64(m.share*total) && m.share > 0
+}
+
+func (m *mover) isSpot(n *policy.Node) bool { return m.s.Markets[n.Market].Capacity == policy.Spot }
+
+func (m *mover) size(n *policy.Node) float64 { return float64(share.Units(m.s, m.pool.ID, n.Market)) }
+
+// appraise finds what can be bought.
+func (m *mover) appraise() {
+	for _, spot := range [...]bool{false, true} {
+		capacity := policy.OnDemand
+		if spot {
+			capacity = policy.Spot
+		}
+		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), worth: m.planState.appraise(spot)}
+	}
+	m.reprice()
+}
+
+// offersOf returns the best offers of a capacity type, of which the pool's limits
+// and the provider's quotas leave room for one node more.
+func (m *mover) offersOf(capacity policy.CapacityType) []placement.Offer {
+	s := m.s
+	unit := make([]float64, len(s.Markets))
+	for _, r := range m.ranked {
+		unit[r.market] = r.unit
+	}
+	markets := slices.DeleteFunc(placement.OpenMarkets(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
+		return unit[id] == 0 || !m.allows(id)
+	})
+	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
+	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
+}
+
+// allows reports whether limits and quotas leave room for a node of id besides what
+// the round buys already.
+func (m *mover) allows(id policy.MarketID) bool {
+	s, x := m.s, &m.s.Markets[id]
+	t := &s.Types[x.Type]
+	used, cores := m.pool.Used.Plus(t.Capacity), t.VCPU
+	for i := range m.launches {
+		more := &s.Types[s.Markets[m.launches[i].Markets[0]].Type]
+		used, cores = used.Plus(more.Capacity), cores+more.VCPU
+	}
+	limits := &m.pool.Limits
+	if limits.CPU > 0 && used.CPU > limits.CPU || limits.Memory > 0 && used.Memory > limits.Memory || limits.GPU > 0 && used.GPU > limits.GPU {
+		return false
+	}
+	for i := range s.Quotas {
+		q := &s.Quotas[i]
+		if q.Region == x.Region && q.Capacity == x.Capacity && q.VCPU < cores && (len(q.Families) == 0 || slices.Contains(q.Families, t.Family)) {
+			return false
+		}
+	}
+	return true
+}
+
+// reprice gives the offers the prices that they have as the pool stands now: what
+// they cost and the risk of crowding.
+func (m *mover) reprice() {
+	for k := range m.sorts {
+		offers := m.sorts[k].offers
+		for i := range offers {
+			o := &offers[i]
+			o.Price = policy.Dollars(m.buying(o.Market) * m.crowd.factor(m.planState, o.Market))
+		}
+		slices.SortStableFunc(offers, func(a, b placement.Offer) int {
+			return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
+		})
+	}
+}
+
+// carryOut plans what was found.
+func (m *mover) carryOut(t *trial) {
+	s, n := m.s, t.node
+	why := policy.Why{Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its %d pods cost less elsewhere", len(t.pods)), Before: t.before, After: t.after}
+	if t.after >= t.before {
+		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends to leave, and the loss of its %d pods would cost more than to move them", len(t.pods))
+	}
+	d := policy.Drain{Node: n.ID, Gentle: true, Why: why}
+	for _, at := range t.at {
+		if k := int(at) - len(s.Nodes); k >= 0 && !slices.Contains(d.After, m.tokens[k]) {
+			d.After = append(d.After, m.tokens[k])
+		}
+	}
+	for i := range t.bins {
+		l := m.launch(t, i, why)
+		d.After = append(d.After, l.Token)
+		m.launches = append(m.launches, l)
+	}
+	for i := range t.pods {
+		m.moved[s.Templates[t.pods[i].Template].Workload]++
+	}
+	m.targets = slices.DeleteFunc(m.targets, func(t policy.NodeID) bool { return t == n.ID })
+	m.drains = append(m.drains, d)
+	m.gain += m.worthOf(t)
+	m.overlap += t.after.Float()*overlapHours + m.redone(t.pods)
+	m.left--
+	m.at = m.standing(t)
+	m.count(n.Market, -1)
+	for i := range t.bins {
+		m.count(m.offers[t.bins[i].Offers[0]].Market, 1)
+	}
+	if len(t.bins) > 0 {
+		m.reprice()
+	}
+}
+
+// bears reports whether no limit of t is broken if b stands in market id.
+func (m *mover) bears(t *trial, b *placement.Bin, id policy.MarketID) bool {
+	if len(t.limits) == 0 || id == m.offers[b.Offers[0]].Market {
+		return true
+	}
+	there := make([]shift, 0, len(b.Pods))
+	for _, k := range b.Pods {
+		there = append(there, m.shift(t, t.index[k], t.to[t.index[k]]))
+	}
+	return m.e.bears(t.limits, there, id)
+}
+
+// count adds nodes of a market to what the pool holds.
+func (m *mover) count(id policy.MarketID, n int) {
+	m.crowd.add(m.planState, id, float64(n))
+	m.e.cover.Add(id, n)
+	m.floors = [2]floor{}
+}
+
+// launch plans the i-th node of t, and lets it stand in the space.
+func (m *mover) launch(t *trial, i int, why policy.Why) policy.Launch {
+	s, b := m.s, &t.bins[i]
+	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
+	first := &m.offers[b.Offers[0]]
+	for _, o := range b.Offers {
+		x := &m.offers[o]
+		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
+			continue
+		}
+		if len(l.Markets) < marketsMax && float64(x.Price) <= float64(first.Price)*1.05 && m.bears(t, b, x.Market) {
+			l.Markets = append(l.Markets, x.Market)
+		} else if l.Why.RunnerUp == "" {
+			l.Why.RunnerUp = s.Markets[x.Market].Name
+		}
+	}
+	id := m.stand(first, l.Token)
+	for _, k := range b.Pods {
+		m.sp.Bind(&t.rest[k], id)
+	}
+	return l
+}
+
+// stand lets a node of offer o stand in the space, and returns its id there.
+func (m *mover) stand(o *placement.Offer, token string) policy.NodeID {
+	id := policy.NodeID(len(m.s.Nodes) + len(m.tokens))
+	m.tokens, m.bought = append(m.tokens, token), append(m.bought, o.Market)
+	m.sp.SetNode(&policy.Node{
+		ID: id, Name: token, Pool: m.pool.ID, Market: o.Market, Phase: policy.NodeInitialized,
+		Allocatable: o.Allocatable.Minus(m.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
+		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
+	})
+	m.targets = append(m.targets, id)
+	return id
+}

@@ -1,0 +1,310 @@
+package portfolio
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/share"
+)
+
+// A trial is the attempt to empty one node.
+type trial struct {
+	node  *policy.Node
+	pods  []policy.Pod
+	at    []policy.NodeID // where each of pods goes; None for those in bins
+	rest  []policy.Pod    // of pods those that need new nodes, at index in pods
+	index []int
+	bins  []placement.Bin
+	to    []policy.MarketID // by pod, where it goes
+
+	limits []limit // of the workloads of pods
+	apart  bool    // pods that may not stand in one market go to several
+	began  int     // how many pods had a new place on paper before
+
+	before, after policy.Money // dollars an hour
+}
+
+// try plans to empty n if that pays.
+func (m *mover) try(n *policy.Node) {
+	t := trial{node: n, before: policy.Dollars(m.keeping(n))}
+	switch {
+	case !m.seat(&t):
+	case m.settle(&t):
+		m.carryOut(&t)
+	default:
+		m.unseat(&t)
+	}
+}
+
+// seat takes the pods off the node and lets those stand elsewhere that have a place,
+// and says what is offered to the others. It reports false, and changes nothing, when
+// pods are to come to the node.
+func (m *mover) seat(t *trial) bool {
+	n := t.node
+	if !m.unload(t) {
+		return false
+	}
+	t.limits, t.began = m.e.limits(m.s, t.pods), len(m.e.moved)
+	for i := range t.pods {
+		to := m.target(&t.pods[i], n.ID, t.limits)
+		t.at = append(t.at, to)
+		if to < 0 {
+			t.rest, t.index = append(t.rest, t.pods[i]), append(t.index, i)
+			continue
+		}
+		m.sp.Bind(&t.pods[i], to)
+		m.e.move(m.shift(t, i, m.marketOf(to)))
+	}
+	m.offers = m.sorts[of(m.spotFor(n))].offers
+	if free := m.paidFor(); m.spotFor(n) && len(free) > 0 {
+		m.offers = append(free, m.offers...)
+	}
+	return true
+}
+
+// unseat takes back what seat did.
+func (m *mover) unseat(t *trial) {
+	m.e.undo(t.began)
+	for i := range t.pods {
+		if t.at[i] >= 0 {
+			m.sp.Unbind(&t.pods[i], t.at[i])
+		}
+		m.sp.Bind(&t.pods[i], t.node.ID)
+	}
+}
+
+// shift returns the move of the i-th pod of t to market to.
+func (m *mover) shift(t *trial, i int, to policy.MarketID) shift {
+	return shift{m.s.Templates[t.pods[i].Template].Workload, t.node.ID, to}
+}
+
+// groupsLeft is how many markets or zones are left out, one after the other, while
+// nodes are sought that break no limit.
+const groupsLeft = 4
+
+// settle finds the best nodes to buy with which t pays and no limit is broken, and
+// moves the pods there on paper. It reports whether there are any.
+func (m *mover) settle(t *trial) bool {
+	if m.hopeless(t) {
+		return false
+	}
+	seated := len(m.e.moved)
+	for range groupsLeft {
+		if !m.buy(t) || !m.keepsShare(t) || !m.pays(t) {
+			return false
+		}
+		for _, i := range t.index {
+			m.e.move(m.shift(t, i, t.to[i]))
+		}
+		g, w := m.e.broken(t.limits)
+		if w == policy.None {
+			return !m.exposes(t)
+		}
+		m.e.undo(seated)
+		m.refuse(t.node.ID, w, g)
+		if m.apart && !t.apart && m.surplus(t, w) {
+			t.apart = true
+			continue
+		}
+		m.offers = slices.DeleteFunc(slices.Clone(m.offers), func(o placement.Offer) bool { return inGroup(m.s, g, o.Market) })
+	}
+	return false
+}
+
+// paidFor returns the offers on demand that were paid for in advance, cheapest
+// first.
+func (m *mover) paidFor() []placement.Offer {
+	var free []placement.Offer
+	for _, o := range m.sorts[of(false)].offers {
+		if m.e.cover.Covers(o.Market) && m.e.cover.Marginal(o.Market) == 0 {
+			free = append(free, o)
+		}
+	}
+	return free
+}
+
+// unload takes the pods off the node, largest first. It reports false when pods
+// of other nodes are to come here.
+func (m *mover) unload(t *trial) bool {
+	s := m.s
+	for _, id := range m.space().Pods(t.node.ID) {
+		p := &s.Pods[id]
+		if s.Templates[p.Template].DaemonSet || p.Phase == policy.PodTerminating {
+			continue
+		}
+		if p.Node != t.node.ID {
+			return false
+		}
+		t.pods = append(t.pods, *p)
+	}
+	largestFirst(s, t.pods)
+	for i := range t.pods {
+		m.sp.Unbind(&t.pods[i], t.node.ID)
+	}
+	return true
+}
+
+func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
+	slices.SortFunc(pods, func(a, b policy.Pod) int {
+		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// buy finds the nodes to be bought for what has no place.
+func (m *mover) buy(t *trial) bool {
+	t.to, t.after = t.to[:0], 0
+	placed := m.pack(t)
+	for i := range t.at {
+		to := policy.MarketID(policy.None)
+		if t.at[i] >= 0 {
+			to = m.marketOf(t.at[i])
+		}
+		t.to = append(t.to, to)
+	}
+	for i := range t.bins {
+		for _, k := range t.bins[i].Pods {
+			t.to[t.index[k]] = m.offers[t.bins[i].Offers[0]].Market
+		}
+		t.after += policy.Dollars(m.buying(m.offers[t.bins[i].Offers[0]].Market))
+	}
+	return placed && len(t.bins) <= splitMax
+}
+
+// keepsShare reports whether the pool is not further from its share with t by
+// more than half of its node.
+func (m *mover) keepsShare(t *trial) bool {
+	after := m.standing(t)
+	return m.away(after) <= max(m.away(m.at), m.size(t.node)/2)
+}
+
+// away returns the distance of a pool that stands at x from its share, in units.
+func (m *mover) away(x placement.Balance) float64 {
+	if m.share >= 1 {
+		return 0 // it is on its way there, by whatever moves pay
+	}
+	return math.Abs(float64(m.share*float64(x.Total)) - float64(x.Spot))
+}
+
+// standing returns where the pool stands after t.
+func (m *mover) standing(t *trial) placement.Balance {
+	x := m.at
+	x.Total -= int64(m.size(t.node))
+	if m.isSpot(t.node) {
+		x.Spot -= int64(m.size(t.node))
+	}
+	for i := range t.bins {
+		id := m.offers[t.bins[i].Offers[0]].Market
+		size := share.Units(m.s, m.pool.ID, id)
+		x.Total += size
+		if m.s.Markets[id].Capacity == policy.Spot {
+			x.Spot += size
+		}
+	}
+	return x
+}
+
+// pays reports whether the saving of t is worth its disturbance.
+func (m *mover) pays(t *trial) bool {
+	edge := m.e.cfg.Edge
+	if m.pool.SavingsThreshold > 0 {
+		edge = m.pool.SavingsThreshold
+	}
+	saving := t.before - t.after
+	if saving < t.before.Times(edge) && m.recommended(t.node, t.pods) == 0 {
+		return false
+	}
+	more := make([]int32, len(m.moved))
+	for i := range t.pods {
+		more[m.s.Templates[t.pods[i].Template].Workload]++
+	}
+	cost := t.after.Float()*overlapHours + m.redone(t.pods)
+	for w, k := range more {
+		if k == 0 {
+			continue
+		}
+		was := m.moved[w]
+		if was == 0 && !m.group.strict {
+			was = 1 // the round as a whole pays for it
+		}
+		cost += m.waves(policy.WorkloadID(w), m.moved[w]+k) - m.waves(policy.WorkloadID(w), was)
+	}
+	return m.worthOf(t) > cost
+}
+
+// worthOf returns what t saves while the saving lasts, in dollars. What the
+// node's market asks above the best one is saved for long, the rest until the
+// demand is another.
+func (m *mover) worthOf(t *trial) float64 {
+	return m.lasts(t.node, (t.before-t.after).Float()) + m.recommended(t.node, t.pods)
+}
+
+// lasts returns what a saving of so many dollars an hour at node n comes to while
+// it lasts.
+func (m *mover) lasts(n *policy.Node, saving float64) float64 {
+	if saving < 0 {
+		return float64(saving * m.e.cfg.Holding.Hours())
+	}
+	lasting := m.e.cfg.Lasting
+	if !m.isSpot(n) && m.spotFor(n) {
+		lasting = settled
+	}
+	premium := min(max(0, m.keeping(n)-m.worth(n).of(n.Allocatable.Minus(m.daemons))), saving)
+	return float64(premium*lasting.Hours()) + float64((saving-premium)*m.e.cfg.Holding.Hours())
+}
+
+// settled is how long it lasts that spot costs less than on demand.
+const settled = 72 * time.Hour
+
+// overlapHours is how long a node and its replacement are paid for both.
+const overlapHours = 0.05
+
+// target returns the node other than from that takes p and breaks none of limits:
+// the fullest of those where it adds nothing to what the loss of one group would
+// take, else of all.
+func (m *mover) target(p *policy.Pod, from policy.NodeID, limits []limit) policy.NodeID {
+	best, free, adds := policy.NodeID(policy.None), int64(0), false
+	w := m.s.Templates[p.Template].Workload
+	for _, id := range m.targets {
+		if id == from || m.sp.Check(p, id) != placement.OK {
+			continue
+		}
+		to := m.marketOf(id)
+		if from >= 0 && m.e.breaks(m.s, limits, w, m.marketOf(from), to) {
+			continue
+		}
+		more := from >= 0 && m.e.exposure.ChangeOf(w, 1, from, to) > 0
+		if f := m.sp.Free(id).CPU; best < 0 || adds && !more || adds == more && f < free {
+			best, free, adds = id, f, more
+		}
+	}
+	return best
+}
+
+// marketOf returns the market of a node that is there, or that the round buys.
+func (m *mover) marketOf(id policy.NodeID) policy.MarketID {
+	if k := int(id) - len(m.s.Nodes); k >= 0 {
+		return m.bought[k]
+	}
+	return m.s.Nodes[id].Market
+}
+
+// exposes reports whether with t, whose pods have moved on paper, more pods stand in
+// one group than their workloads can spare, over all of them together.
+func (m *mover) exposes(t *trial) bool {
+	if !m.isSpot(t.node) {
+		return false
+	}
+	moved := slices.Clone(m.e.moved[t.began:])
+	m.e.undo(t.began)
+	excess := int32(0)
+	for _, x := range moved {
+		excess += m.e.exposure.ChangeOf(x.workload, 1, x.from, x.to)
+		m.e.move(x)
+	}
+	return excess > 0
+}

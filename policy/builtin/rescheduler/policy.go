@@ -1,0 +1,149 @@
+// Package rescheduler is the policy that empties on-demand nodes onto spot
+// nodes: on-demand capacity is what is fallen back to, and what spot can hold
+// goes back to spot.
+//
+// It is the K8s Spot Rescheduler made whole. A node is emptied only when all of
+// its pods have a place by every filter of the scheduler and their disruption
+// budgets let them go in time. A node that cannot be emptied keeps no other
+// from it. Where the spot nodes are full it buys new ones, if that pays.
+package rescheduler
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
+)
+
+// ReasonRoom is the reason of a drain whose pods fit on spot nodes that are
+// there already.
+const ReasonRoom policy.Reason = "room"
+
+// A Policy empties on-demand nodes onto spot nodes.
+type Policy struct {
+	cfg  Config
+	name string
+}
+
+// New returns the policy, or says which parameter is out of range.
+func New(cfg Config) (*Policy, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Policy{cfg: cfg, name: cfg.name()}, nil
+}
+
+// Name returns "rescheduler" with the parameters that are not the default ones.
+func (e *Policy) Name() string { return e.name }
+
+// Decide steers each pool to as much spot as it may have, and empties what is on
+// demand onto it.
+func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
+	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
+	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
+	plan.Steers = replan.Steers(s, wanted, "as much spot as the pool is to have; on demand is what is fallen back to")
+	m = e.round(s, m, &plan)
+	m.Decisions++
+	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted})
+}
+
+// round adds a round of drains to plan if it is time for one, and returns m with
+// the pools that were moved.
+func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) policy.Memory {
+	nodes := e.candidates(s, &m)
+	if len(nodes) == 0 {
+		return m
+	}
+	if next := e.due(s, &m); next > s.Now {
+		plan.Wake = min(plan.Wake, next)
+		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonCooldown, "the drain delay since the last round is not over"))
+		return m
+	}
+	if unschedulable(s) {
+		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonShortage, "pods are waiting for a node: they come first"))
+		return m
+	}
+	if e.cfg.Drains == OneNode && moving(s) {
+		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonInProgress, "a node is being emptied"))
+		return m
+	}
+	b := newBoard(e, s)
+	b.empty(nodes, m.Decisions)
+	plan.Add(b.launches, b.drains, b.holds)
+	for i := range b.drains {
+		pool := m.Pool(s.Pools[s.Nodes[b.drains[i].Node].Pool].Name)
+		pool.Moved = s.Now
+		m = m.With(pool)
+	}
+	return m
+}
+
+func clusterHold(reason policy.Reason, text string) policy.Hold {
+	return policy.Hold{Pool: policy.None, Node: policy.None, Why: policy.Why{Reason: reason, Text: text}}
+}
+
+// due returns when the next round of drains may begin. The delay is one of the
+// whole cluster, as far as it is ours.
+func (e *Policy) due(s *policy.Snapshot, m *policy.Memory) policy.Time {
+	var last policy.Time
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
+			pool := m.Pool(p.Name)
+			last = max(last, pool.Moved)
+		}
+	}
+	if last == 0 {
+		return s.Now
+	}
+	return last.Add(e.cfg.DrainDelay)
+}
+
+// unschedulable reports whether a pod waits for a node. One of priority below
+// zero keeps a place warm for others, and nobody waits for it.
+func unschedulable(s *policy.Snapshot) bool {
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None {
+			continue
+		}
+		if t := &s.Templates[p.Template]; !t.DaemonSet && t.Priority >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// moving reports whether a node is on its way out by our choice, or one that we
+// bought in place of another on its way in.
+func moving(s *policy.Snapshot) bool {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Live() && n.ActedBy == policy.ActorUs && n.ReclaimAt == 0 && n.Pool != policy.None && s.Pools[n.Pool].Mode != policy.ModeOff {
+			return true
+		}
+	}
+	for i := range s.Pools {
+		if s.Pools[i].Mode != policy.ModeOff && s.Pools[i].Provisioner != policy.ProvisionerNone && placement.BalanceOf(s, policy.PoolID(i)).Moving > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates returns the on-demand nodes that may be emptied.
+func (e *Policy) candidates(s *policy.Snapshot, m *policy.Memory) []policy.NodeID {
+	var nodes []policy.NodeID
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool == policy.None || !n.Usable() || n.ActedBy != policy.ActorNone || n.DoNotDisrupt || !e.cfg.isOnDemand(s, n) {
+			continue
+		}
+		p := &s.Pools[n.Pool]
+		pool := m.Pool(p.Name)
+		if p.Mode == policy.ModeOff || pool.BackedOff(n.Name, s.Now) {
+			continue
+		}
+		nodes = append(nodes, n.ID)
+	}
+	return nodes
+}

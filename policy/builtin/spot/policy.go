@@ -1,0 +1,56 @@
+// Package spot is the policy that buys nothing but spot and has no guardrail:
+// it shows what guardrails are worth.
+//
+// It steers every pool, once, to buy spot in all of its markets and leaves the
+// choice among them to the provider (price-capacity-optimised). A refused
+// launch goes to on-demand where the pool allows it. A node under notice is
+// drained, as any provisioner's interruption handling does.
+//
+// Where no provisioner serves a pool it does what one would that may buy spot
+// only: it launches, replaces on-demand nodes by spot, and drains nodes that are not
+// needed.
+package spot
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
+)
+
+// A Policy keeps every pool on spot.
+type Policy struct{}
+
+// New returns the policy.
+func New(Config) *Policy { return &Policy{} }
+
+// Name returns "spot".
+func (*Policy) Name() string { return "spot" }
+
+// Decide steers each pool to spot unless it already is, and moves it there.
+func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	var plan policy.Plan
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == 1 {
+			continue
+		}
+		plan.Steers = append(plan.Steers, policy.Steer{
+			Pool:     p.ID,
+			Share:    1,
+			Fallback: p.OnDemandFallback,
+			Bid:      placement.Bid(s, p.ID),
+			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys spot only"},
+		})
+	}
+	plan.Drains = placement.Notices(s)
+	share := func(policy.PoolID) float64 { return 1 }
+	plan.Launches, plan.Holds = placement.Shortages(s, share)
+	plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.SelfProvisioned() {
+			replan.Towards(s, p, 1, m, "the policy buys spot only", &plan)
+		}
+	}
+	m.Decisions++
+	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share})
+}

@@ -1,0 +1,81 @@
+package spotvortex
+
+import (
+	"sync"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A Policy follows the rules of one [Config]. It does not change after [New],
+// so one policy may serve any number of goroutines.
+type Policy struct {
+	cfg  Config
+	name string
+
+	// buffers holds memory to work in; no result depends on it.
+	scratch sync.Pool
+}
+
+type buffers struct {
+	workload workload.Scratch
+	pools    []holdings
+	compat   compatScratch
+}
+
+// New returns the policy of cfg, its parameters limited by [Config.Normal].
+func New(cfg Config) *Policy {
+	cfg = cfg.Normal()
+	p := &Policy{cfg: cfg, name: "spotvortex"}
+	if differs := cfg.String(); differs != "" {
+		p.name += ":" + differs
+	}
+	p.scratch.New = func() any { return new(buffers) }
+	return p
+}
+
+// Name returns "spotvortex" with the parameters that differ from the shipped.
+func (p *Policy) Name() string { return p.name }
+
+// Config returns the parameters in force.
+func (p *Policy) Config() Config { return p.cfg }
+
+// Decide returns what the rules ask of every pool that is not switched off.
+func (p *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	sc := p.scratch.Get().(*buffers)
+	defer p.scratch.Put(sc)
+	m.Decisions++
+	if p.cfg.Compat {
+		return p.decideCompat(s, m, sc)
+	}
+	return p.decideMended(s, m, sc)
+}
+
+// text says a decision's reason in a sentence.
+func text(reason string) string {
+	switch reason {
+	case EmergencyRisk:
+		return "the market is about to take or refuse nodes: leave spot"
+	case HighRisk:
+		return "the risk is high: hold thirty points less on spot"
+	case MediumRisk:
+		return "the risk is elevated: hold ten points less on spot"
+	case SafetyFast:
+		return "the share is far above what the pods can bear to lose"
+	case SafetyGradual:
+		return "the share is above what the pods can bear to lose"
+	case CapReached:
+		return "the share is at what the pods can bear to lose"
+	case SafetyFreeze:
+		return "the pool would hardly recover from the loss of a node: no more spot"
+	case OutsideIncrease10:
+		return "the workload is unusual, but the saving is large and the risk small"
+	case OutsideHold:
+		return "the workload is unusual, and the saving too small or the risk too large for it"
+	case EconomicIncrease3, EconomicIncrease1:
+		return "spot saves enough to pay for the move"
+	case string(policy.ReasonConfigured):
+		return "the pool's owner states an exact ratio"
+	}
+	return "spot saves too little to pay for a move"
+}

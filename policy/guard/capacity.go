@@ -1,0 +1,199 @@
+package guard
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/share"
+)
+
+// A freeNode is what requests leave free on a node that stays. Selectors, taints and
+// the other scheduler filters are up to the policy: the guardrails only see that
+// displaced pods do not exceed the free capacity.
+type freeNode struct {
+	pool policy.PoolID
+	free policy.Resources
+}
+
+// requests returns what p requests.
+func (r *review) requests(p policy.PodID) policy.Resources {
+	return r.s.Templates[r.s.Pods[p].Template].Requests
+}
+
+// placeElsewhere puts the displaced pods of l on other nodes of its pool, the largest
+// first, each where the least CPU is free. It reports whether all of them fit; if
+// not, none of them is placed.
+func (r *review) placeElsewhere(l *leavingNode) bool {
+	slices.SortFunc(l.displaced, func(a, b policy.PodID) int {
+		x, y := r.requests(a), r.requests(b)
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a, b))
+	})
+	pool := r.s.Nodes[l.node].Pool
+	at := make([]int, 0, len(l.displaced)) // the index in freeNodes of each so far
+	for _, p := range l.displaced {
+		requests, best := r.requests(p), -1
+		for i := range r.freeNodes {
+			v := &r.freeNodes[i]
+			if v.pool == pool && requests.Within(v.free) && (best < 0 || v.free.CPU < r.freeNodes[best].free.CPU) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		r.freeNodes[best].free = r.freeNodes[best].free.Minus(requests)
+		at = append(at, best)
+	}
+	if len(at) == len(l.displaced) {
+		return true
+	}
+	for i, best := range at {
+		r.freeNodes[best].free = r.freeNodes[best].free.Plus(r.requests(l.displaced[i]))
+	}
+	return false
+}
+
+// leastCapacity returns what a node bought in any of markets brings at least.
+func (r *review) leastCapacity(markets []policy.MarketID) policy.Resources {
+	var least policy.Resources
+	for i, m := range markets {
+		x := r.s.Types[r.s.Markets[m].Type].Allocatable
+		if i == 0 {
+			least = x
+			continue
+		}
+		least = policy.Resources{
+			CPU: min(least.CPU, x.CPU), Memory: min(least.Memory, x.Memory), Storage: min(least.Storage, x.Storage),
+			GPU: min(least.GPU, x.GPU), Pods: min(least.Pods, x.Pods),
+		}
+	}
+	return least
+}
+
+// countDrain counts a drain that was let through.
+func (r *review) countDrain(d *policy.Drain) {
+	n := &r.s.Nodes[d.Node]
+	if n.Pool == policy.None {
+		return
+	}
+	p := &r.pools[n.Pool]
+	if l := r.node(d.Node); !l.placed && (r.urgent(d) || !l.replaced && len(d.After) == 0) {
+		l.placed = r.placeElsewhere(l) // they go now; without room for all of them they wait for a new node
+	}
+	p.drained++
+	p.underutilized--
+	p.empty--
+	if r.urgent(d) {
+		// The node is counted among those on their way out; its pods are not
+		// yet among those that the rest of the pool has to carry.
+		p.requested, p.allocatable = r.loadAfter(d)
+		r.countReplacements(d)
+		return
+	}
+	r.movesLeft--
+	p.moved = true
+	p.spot, p.total = r.shareAfter(d)
+	p.requested, p.allocatable = r.loadAfter(d)
+	r.countReplacements(d)
+}
+
+// replaces reports whether x replaces what d drains and is not counted yet.
+func (x *replacement) replaces(d *policy.Drain) bool {
+	return !x.counted && (x.launch.Replaces == d.Node || slices.Contains(d.After, x.launch.Token))
+}
+
+// countReplacements marks the replacements of d as counted.
+func (r *review) countReplacements(d *policy.Drain) {
+	for i := range r.replacements {
+		x := &r.replacements[i]
+		x.counted = x.counted || x.replaces(d)
+	}
+}
+
+// loadAfter returns what the pool of d's node has to carry, and on what, once d is
+// done and its replacements have joined.
+func (r *review) loadAfter(d *policy.Drain) (requested, allocatable policy.Resources) {
+	n, l := &r.s.Nodes[d.Node], r.node(d.Node)
+	p := &r.pools[n.Pool]
+	requested, allocatable = p.requested, p.allocatable
+	if n.Usable() {
+		requested, allocatable = requested.Minus(l.ending), allocatable.Minus(n.Allocatable)
+	} else {
+		requested = requested.Plus(l.requests)
+	}
+	for i := range r.replacements {
+		if x := &r.replacements[i]; x.replaces(d) {
+			allocatable = allocatable.Plus(x.capacity)
+		}
+	}
+	return requested, allocatable
+}
+
+// fitsElsewhere reports whether the pods of d's node fit on the others without making
+// the pool too full for another move. If so, they are placed there.
+func (r *review) fitsElsewhere(d *policy.Drain, l *leavingNode) bool {
+	requested, allocatable := r.loadAfter(d)
+	l.placed = utilization(requested, allocatable) <= r.cfg.UtilizationFull && r.placeElsewhere(l)
+	return l.placed
+}
+
+// enoughCapacity reports whether the nodes of all pools can carry what they have to
+// once d is done and its replacements have joined, or are at least no worse off
+// than without it. A single node that replaces several passes only as long as it is
+// large enough.
+func (r *review) enoughCapacity(d *policy.Drain) bool {
+	before, after := policy.Resources{}, policy.Resources{}
+	for i := range r.pools {
+		p := &r.pools[i]
+		spare := p.allocatable.Minus(p.requested)
+		before = before.Plus(spare)
+		if policy.PoolID(i) == r.s.Nodes[d.Node].Pool {
+			requested, allocatable := r.loadAfter(d)
+			spare = allocatable.Minus(requested)
+		}
+		after = after.Plus(spare)
+	}
+	return after.CPU >= min(0, before.CPU) && after.Memory >= min(0, before.Memory) && after.GPU >= min(0, before.GPU)
+}
+
+// utilization returns the largest share of CPU, memory and GPUs that is
+// requested, 0 when there is nothing to be used.
+func utilization(requested, allocatable policy.Resources) float64 {
+	used := 0.0
+	for _, c := range [...][2]int64{
+		{requested.CPU, allocatable.CPU}, {requested.Memory, allocatable.Memory}, {requested.GPU, allocatable.GPU},
+	} {
+		if c[1] > 0 {
+			used = max(used, float64(c[0])/float64(c[1]))
+		}
+	}
+	return used
+}
+
+// shareAfter returns what the pool holds on spot and in all once d is done and its
+// replacements have joined.
+func (r *review) shareAfter(d *policy.Drain) (spot, total int64) {
+	n := &r.s.Nodes[d.Node]
+	p := &r.pools[n.Pool]
+	spot, total = p.spot, p.total
+	if n.Market != policy.None {
+		size := share.Units(r.s, n.Pool, n.Market)
+		total -= size
+		if r.s.Markets[n.Market].Capacity == policy.Spot {
+			spot -= size
+		}
+	}
+	for i := range r.replacements {
+		l := r.replacements[i].launch
+		if len(l.Markets) == 0 || !r.replacements[i].replaces(d) {
+			continue
+		}
+		size := share.Units(r.s, n.Pool, l.Markets[0])
+		total += size
+		if r.s.Markets[l.Markets[0]].Capacity == policy.Spot {
+			spot += size
+		}
+	}
+	return spot, total
+}

@@ -1,0 +1,86 @@
+package guard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Config holds the limits of the guardrails. Start from
+// [DefaultConfig].
+type Config struct {
+	// FractionMax is the part of all nodes that may be on their way out at
+	// once, in (0, 1]; one node always may. Raising it moves faster and loses
+	// more at once when replacements disappoint.
+	FractionMax float64
+
+	// ConfidenceMin is the least confidence of a forecast for which a market
+	// is bought on spot by choice, in [0, 1]. Raising it keeps pools on
+	// demand where little is known.
+	ConfidenceMin float64
+
+	// UtilizationTight is the utilization of a pool above which a node leaves
+	// only with a replacement bought in the same plan, or where all its pods
+	// have room on the others. UtilizationFull is that above which the
+	// replacement must be initialized before the drain begins, and which a
+	// drain without one must not lead to. Raising them lets displaced pods
+	// rely on the room of other nodes.
+	UtilizationTight, UtilizationFull float64
+
+	// Cooldown is the least time between two rounds of drains in a pool that
+	// states none of its own. Raising it moves nodes less often.
+	Cooldown time.Duration
+
+	// BackoffMin is how long a node is left alone after its drain was begun
+	// and did not end it. It doubles with each try, up to BackoffMax. Raising
+	// them tries undrainable nodes less often.
+	BackoffMin, BackoffMax time.Duration
+
+	// PatchesMax is how many pods are given a deletion cost in one step; those of
+	// one node always are. Raising it orders a large cluster sooner, with more
+	// writes to the API server at a time.
+	PatchesMax int
+}
+
+// DefaultConfig returns the limits used where none are given: a tenth of
+// the nodes, as SpotVortex ships it, its confidence of one half and its two
+// limits of utilization.
+func DefaultConfig() Config {
+	return Config{
+		FractionMax:      0.10,
+		ConfidenceMin:    0.50,
+		UtilizationTight: policy.UtilizationTight,
+		UtilizationFull:  0.95,
+		Cooldown:         10 * time.Minute,
+		BackoffMin:       30 * time.Minute,
+		BackoffMax:       6 * time.Hour,
+		PatchesMax:       500,
+	}
+}
+
+// Validate names the first field that is out of its range, and its value.
+func (c Config) Validate() error {
+	switch {
+	case !(c.FractionMax > 0) || c.FractionMax > 1:
+		return fmt.Errorf("guardrails: fraction max %v is not in (0, 1]", c.FractionMax)
+	case !isUnit(c.ConfidenceMin):
+		return fmt.Errorf("guardrails: confidence min %v is not in [0, 1]", c.ConfidenceMin)
+	case !isUnit(c.UtilizationTight):
+		return fmt.Errorf("guardrails: utilization tight %v is not in [0, 1]", c.UtilizationTight)
+	case !isUnit(c.UtilizationFull) || c.UtilizationFull < c.UtilizationTight:
+		return fmt.Errorf("guardrails: utilization full %v is not in [%v, 1]", c.UtilizationFull, c.UtilizationTight)
+	case c.Cooldown < 0:
+		return fmt.Errorf("guardrails: cooldown %v is negative", c.Cooldown)
+	case c.BackoffMin < 0:
+		return fmt.Errorf("guardrails: backoff min %v is negative", c.BackoffMin)
+	case c.PatchesMax < 1:
+		return fmt.Errorf("guardrails: patches max %d is less than 1", c.PatchesMax)
+	case c.BackoffMax < c.BackoffMin:
+		return fmt.Errorf("guardrails: backoff max %v is less than the min, %v", c.BackoffMax, c.BackoffMin)
+	}
+	return nil
+}
+
+// isUnit reports whether x is in [0, 1]; NaN is not.
+func isUnit(x float64) bool { return x >= 0 && x <= 1 }

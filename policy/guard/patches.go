@@ -1,0 +1,46 @@
+package guard
+
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// patches lets deletion costs through for at most PatchesMax pods, in the order of
+// the plan, and holds the others, which the policy plans again in the next step. Pods
+// of nodes in no managed pool keep what they have.
+func (r *review) patches(costs []policy.DeletionCost) {
+	s := r.s
+	wanted := make([]int, len(s.Nodes)) // 1 + the entry of a node
+	for i := range costs {
+		wanted[costs[i].Node] = i + 1
+	}
+	pods := make([]int, len(costs))
+	for i := range s.Pods {
+		if at := s.Pods[i].Node; at != policy.None && wanted[at] > 0 && costs[wanted[at]-1].Ranks(s, &s.Pods[i]) {
+			pods[wanted[at]-1]++
+		}
+	}
+	r.plan.DeletionCosts = make([]policy.DeletionCost, 0, len(costs))
+	left, held, first := r.cfg.PatchesMax, 0, -1
+	for i := range costs {
+		n := &s.Nodes[costs[i].Node]
+		if n.Pool == policy.None || s.Pools[n.Pool].Mode == policy.ModeOff {
+			r.hold(n.Pool, n.ID, &costs[i].Why, policy.ReasonGuardrail, "scope: the node is in no pool of ours")
+			continue
+		}
+		if pods[i] > left && left < r.cfg.PatchesMax || held > 0 {
+			held += pods[i]
+			if first < 0 {
+				first = i
+			}
+			continue
+		}
+		left -= pods[i]
+		r.plan.DeletionCosts = append(r.plan.DeletionCosts, costs[i])
+	}
+	if held > 0 {
+		x := &costs[first]
+		r.hold(s.Nodes[x.Node].Pool, policy.None, &x.Why, policy.ReasonGuardrail, fmt.Sprintf("patches: %d pods wait for their deletion cost, since %d are written in one step", held, r.cfg.PatchesMax))
+	}
+}

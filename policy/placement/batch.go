@@ -1,0 +1,86 @@
+package placement
+
+import "github.com/spotter-dev/spotter/policy"
+
+// A Batch is what one run of Karpenter's scheduler is given.
+type Batch struct {
+	// Pods are to be placed. None of them is bound in the space.
+	Pods []policy.Pod
+
+	// Nodes are tried in this order. Karpenter tries initialized nodes first, and
+	// orders by name.
+	Nodes []policy.NodeID
+
+	// Resting says, by position in Nodes, which of them take pods in phase PodPending
+	// only: those within consolidateAfter of their pool, while nodes are disrupted. Nil
+	// means none. Pods of nodes that go away anyhow are given as pending.
+	Resting []bool
+
+	// Without are positions in Nodes that are left out.
+	Without []int
+
+	// Offers are what new nodes can be bought of. Pools are tried in the order in which
+	// the offers first name them: Karpenter's is weight and then name, both falling.
+	// Their Max is not heeded. Batches for one space of one version, not 0, have the same
+	// offers.
+	Offers        []Offer
+	OffersVersion uint64
+
+	// Pools says what NodePools ask for besides; a pool that is not named asks for
+	// nothing.
+	Pools []Pool
+
+	// Abort, where it is not nil, is asked after each pod that found a place: by position
+	// in Pods, on an existing node or, with None, in one of the claims opened so far.
+	// True ends the run: the solution says no more than that.
+	Abort func(pod int, n policy.NodeID, claims int) bool
+
+	// Draw chooses among domains of key in which a pod, by position, may be placed
+	// alike: Karpenter takes any. Nil takes the first.
+	Draw func(pod int, key string, ties []string) int
+}
+
+// A Pool is what is known of a NodePool besides its offers.
+type Pool struct {
+	ID policy.PoolID
+
+	// Requirements and Taints are those of the NodePool. Taints are read where it has
+	// nothing to offer.
+	Requirements []policy.Requirement
+	Taints       []policy.Taint
+
+	// Domains are values of labels that its instance types have where nothing is
+	// offered to it: they count for topology spread all the same.
+	Domains []policy.Label
+
+	// Limits are what the pool may hold in all, 0 is unlimited; Used is what it holds,
+	// nodes that go away left out. NodesFull says that its limit of nodes is reached.
+	Limits, Used policy.Resources
+	NodesFull    bool
+
+	MinValues []MinValues
+}
+
+// A MinValues is how many values of a label the instance types of a claim must have
+// among them, at least.
+type MinValues struct {
+	Key string
+	N   int
+}
+
+// A Solution is where Karpenter's scheduler would have pods run. It is valid until the
+// next Solve.
+type Solution struct {
+	// Nodes are the existing nodes by position in Pods; None where a pod is on none.
+	Nodes []policy.NodeID
+
+	// Bins are new nodes, in the order in which they were opened. Their offers are all
+	// that hold the pods, of which a provider is sent the cheapest types.
+	Bins []Bin
+
+	// Unplaced are positions in Pods, ascending.
+	Unplaced []int
+
+	// Aborted says that Batch.Abort ended the run.
+	Aborted bool
+}

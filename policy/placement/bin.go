@@ -1,0 +1,373 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An Offer is a market in which new nodes can be bought for a pool.
+type Offer struct {
+	Pool   policy.PoolID
+	Market policy.MarketID
+
+	// Price is the cost of one node for one hour.
+	Price policy.Money
+
+	// Allocatable is what pods may use of a new node, DaemonSet pods
+	// included: what those request is taken off here. VolumesMax is the
+	// number of volumes that can be attached, 0 for no known limit, and
+	// GPUResource what Allocatable.GPU counts.
+	Allocatable policy.Resources
+	VolumesMax  int32
+	GPUResource string
+
+	// Labels and Taints are those that a new node will carry, its host name
+	// left out. They are kept, and must not be written afterwards.
+	Labels []policy.Label
+	Taints []policy.Taint
+
+	// Capacity is what the machine has in all, which limits of pools count.
+	Capacity policy.Resources
+
+	// Max is the most nodes to buy here; 0 means no bound.
+	Max int
+}
+
+// A Bin is a node to be bought: the pods meant for it and the offers that hold
+// them all.
+type Bin struct {
+	// Pods are indices into the pods that were given.
+	Pods []int
+
+	// Offers are indices into the offers that were given, all of one pool,
+	// cheapest first and then by market.
+	Offers []int
+}
+
+// A offerTable holds offers in the form in which they are compared with pods. A
+// position is the rank of an offer by price, then market.
+type offerTable struct {
+	offers  []Offer
+	filled  []Offer // those that the offerTable was filled with; a copy, compared with others
+	version uint64  // of these, 0 for none
+	rank    []int   // offer by position
+	class   []int32
+	shape   []int32
+	pool    []int32
+
+	// goods are what does not come of prices, by offer; shapes are kinds in the order of
+	// positions, and shapeOf is scratch.
+	goods   []good
+	kinds   []shape
+	shapeOf []int32
+
+	shapes  []shape
+	ofShape []bitset
+	ofPool  []bitset // pools in the order in which the offers name them
+	all     bitset
+
+	// fits are, by relaxation, the positions whose labels and taints suit it; nil until asked
+	// for.
+	fits []bitset
+
+	// ofDomain are the positions by topology key and domain, shifted by one:
+	// entry 0 are those without the label. Only keys in use are filled.
+	ofDomain [][]bitset
+}
+
+// A good is what is for sale at some price.
+type good struct{ class, kind, pool int32 }
+
+// A shape is the room that one node leaves to pods when its DaemonSet pods run.
+type shape struct {
+	free       policy.Resources
+	volumesMax int32
+	gpu        int16
+}
+
+// offerTablesMax is how many offerTables a space keeps: one for each capacity type, for
+// two sets of pods that are tried in turn.
+const offerTablesMax = 4
+
+// offerTableOf returns offers as an offerTable. Many sets of pods are tried on the same
+// offers, so that the last tables are kept, the latest first. It is in use until the next
+// trial begins. Offers may be known by a version, where it is not 0: a table of another
+// version is not asked for again, and is used anew where only prices differ.
+func (sp *Space) offerTableOf(offers []Offer, version uint64) *offerTable {
+	at := -1
+	if version != 0 {
+		at = slices.IndexFunc(sp.offerTables, func(ot *offerTable) bool { return ot.version == version })
+	}
+	if at < 0 {
+		at = slices.IndexFunc(sp.offerTables, func(ot *offerTable) bool { return ot.sameOffers(offers) })
+	}
+	if at < 0 && version != 0 {
+		at = slices.IndexFunc(sp.offerTables, func(ot *offerTable) bool { return ot.version != 0 && ot.sameButPrices(offers) })
+		if at >= 0 {
+			sp.offerTables[at].reprice(offers)
+		}
+	}
+	if at < 0 {
+		if len(sp.offerTables) < offerTablesMax {
+			sp.offerTables = append(sp.offerTables, nil)
+		}
+		at = len(sp.offerTables) - 1
+		sp.offerTables[at] = sp.newOfferTable(offers)
+	}
+	ot := sp.offerTables[at]
+	copy(sp.offerTables[1:at+1], sp.offerTables[:at])
+	sp.offerTables[0], ot.offers = ot, offers // their bounds may be others
+	if version != 0 {
+		ot.version = version
+	}
+	return ot
+}
+
+// sameOffers reports whether the offerTable of offers would be the same but for the bounds
+// on what is bought.
+func (ot *offerTable) sameOffers(offers []Offer) bool {
+	if len(offers) != len(ot.filled) {
+		return false
+	}
+	for i := range offers {
+		if offers[i].Price != ot.filled[i].Price {
+			return false
+		}
+	}
+	return ot.sameButPrices(offers)
+}
+
+// sameButPrices reports whether the offerTable of offers would be the same but for prices and
+// bounds. Lists of labels and taints are compared by where they lie, as they are never
+// written.
+func (ot *offerTable) sameButPrices(offers []Offer) bool {
+	if len(offers) != len(ot.filled) {
+		return false
+	}
+	for i := range offers {
+		x, y := &ot.filled[i], &offers[i]
+		if x.Market != y.Market || x.Pool != y.Pool || x.Allocatable != y.Allocatable ||
+			x.VolumesMax != y.VolumesMax || x.GPUResource != y.GPUResource ||
+			keyOf(x.Labels, x.Taints) != keyOf(y.Labels, y.Taints) {
+			return false
+		}
+	}
+	return true
+}
+
+func (sp *Space) newOfferTable(offers []Offer) *offerTable {
+	ot := &offerTable{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)), all: newBitset(len(offers))}
+	for i := range offers {
+		ot.rank[i] = i
+		ot.all.set(int32(i))
+	}
+	ot.goods = make([]good, len(offers))
+	index := make(map[shape]int32, len(offers)/4+1)
+	ot.sort()
+	for _, i := range ot.rank {
+		o := &offers[i]
+		class := sp.classOf(o.Labels, o.Taints)
+		s := shape{o.Allocatable.Minus(sp.daemonsOf(class)), o.VolumesMax, sp.gpuOf(o.GPUResource)}
+		id, known := index[s]
+		if !known {
+			id = int32(len(ot.kinds))
+			index[s] = id
+			ot.kinds = append(ot.kinds, s)
+			ot.ofShape = append(ot.ofShape, newBitset(len(offers)))
+		}
+		ot.goods[i] = good{class: class, kind: id}
+	}
+	ot.indexPools()
+	ot.arrange()
+	return ot
+}
+
+// reprice gives the offerTable the prices of offers.
+func (ot *offerTable) reprice(offers []Offer) {
+	for i := range offers {
+		ot.filled[i].Price = offers[i].Price
+	}
+	ot.sort()
+	ot.arrange()
+}
+
+// sort ranks the offers. Most of them keep their rank when prices change.
+func (ot *offerTable) sort() {
+	slices.SortFunc(ot.rank, func(a, b int) int {
+		x, y := &ot.filled[a], &ot.filled[b]
+		return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market),
+			cmp.Compare(x.Pool, y.Pool), cmp.Compare(a, b))
+	})
+}
+
+// arrange fills what is known by position.
+func (ot *offerTable) arrange() {
+	ot.class, ot.shape, ot.pool, ot.shapes = ot.class[:0], ot.shape[:0], ot.pool[:0], ot.shapes[:0]
+	for _, list := range [...][]bitset{ot.ofShape, ot.ofPool} {
+		for i := range list {
+			clear(list[i])
+		}
+	}
+	clear(ot.fits)
+	clear(ot.ofDomain)
+	shapeOf := resize(ot.shapeOf, len(ot.kinds)) // one more than the shape, by kind
+	for at, i := range ot.rank {
+		g := &ot.goods[i]
+		if shapeOf[g.kind] == 0 {
+			ot.shapes = append(ot.shapes, ot.kinds[g.kind])
+			shapeOf[g.kind] = int32(len(ot.shapes))
+		}
+		id := shapeOf[g.kind] - 1
+		ot.ofShape[id].set(int32(at))
+		ot.ofPool[g.pool].set(int32(at))
+		ot.class, ot.shape, ot.pool = append(ot.class, g.class), append(ot.shape, id), append(ot.pool, g.pool)
+	}
+	ot.shapeOf = shapeOf
+}
+
+func (ot *offerTable) indexPools() {
+	var ids []policy.PoolID
+	for i := range ot.filled {
+		p := slices.Index(ids, ot.filled[i].Pool)
+		if p < 0 {
+			p = len(ids)
+			ids = append(ids, ot.filled[i].Pool)
+			ot.ofPool = append(ot.ofPool, newBitset(len(ot.filled)))
+		}
+		ot.goods[i].pool = int32(p)
+	}
+}
+
+// divide fills ofDomain for key.
+func (ot *offerTable) divide(sp *Space, key int32) {
+	for len(ot.ofDomain) <= int(key) {
+		ot.ofDomain = append(ot.ofDomain, nil)
+	}
+	if ot.ofDomain[key] != nil {
+		return
+	}
+	by := []bitset{newBitset(len(ot.rank))}
+	for at := range ot.rank {
+		d := sp.classes[ot.class[at]].domain[key] + 1
+		for len(by) <= int(d) {
+			by = append(by, newBitset(len(ot.rank)))
+		}
+		by[d].set(int32(at))
+	}
+	ot.ofDomain[key] = by
+}
+
+// A lot is a number of pods that are alike.
+type lot struct {
+	template policy.TemplateID
+	zone     policy.ZoneID // of its volumes, or None
+	kind     *kind
+	pods     []int
+
+	// fit are the positions of the offers whose empty node holds one.
+	fit bitset
+
+	// keys are the topology keys, the host name left out, whose domain must
+	// be known of a bin before it takes one of these pods.
+	keys []int32
+
+	// doubtful are the counters of other pods' constraints by anything but the host
+	// that count pods of the lot at some of the offers in fit, and at others not.
+	doubtful []int32
+
+	// loose says that nothing but labels and room bounds where the pods go.
+	loose bool
+}
+
+// lotsOf sorts pods into lots, largest CPU request first, then memory.
+func (sp *Space) lotsOf(pods []policy.Pod, ot *offerTable) []lot {
+	var lots []lot
+	type lotKey struct {
+		template policy.TemplateID
+		zone     policy.ZoneID
+	}
+	index := make(map[lotKey]int)
+	for i := range pods {
+		p := &pods[i]
+		key := lotKey{p.Template, policy.None}
+		if sp.kinds[p.Template].zonal {
+			key.zone = p.VolumeZone
+		}
+		at, known := index[key]
+		if !known {
+			at = len(lots)
+			index[key] = at
+			lots = append(lots, lot{template: key.template, zone: key.zone, kind: &sp.kinds[p.Template]})
+		}
+		lots[at].pods = append(lots[at].pods, i)
+	}
+	slices.SortFunc(lots, func(a, b lot) int {
+		x, y := &a.kind.requests, &b.kind.requests
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(y.GPU, x.GPU),
+			cmp.Compare(a.template, b.template), cmp.Compare(a.zone, b.zone))
+	})
+	for i := range lots {
+		sp.prepare(&lots[i], ot)
+	}
+	return lots
+}
+
+func (sp *Space) prepare(l *lot, ot *offerTable) {
+	k := l.kind
+	for _, c := range k.spreads {
+		l.needKey(sp, ot, c.key)
+	}
+	for _, list := range [...][]int32{k.companions, k.rivals, k.repellers, k.counters} {
+		for _, i := range list {
+			if !sp.counters[i].private {
+				l.needKey(sp, ot, sp.counters[i].key)
+			}
+		}
+	}
+	counted := slices.ContainsFunc(k.counters, func(i int32) bool { return !sp.counters[i].private })
+	l.loose = !k.topology && !counted && len(k.ports) == 0 && len(k.claims) == 0
+	l.fit = newBitset(len(ot.rank))
+	once := slices.ContainsFunc(k.claims, func(c claimRef) bool { return c.once && sp.claims[c.id].users > 0 })
+	if once {
+		return
+	}
+	for at := range ot.rank {
+		class := ot.class[at]
+		switch {
+		case sp.suits(l.template, class, "", "") != OK:
+		case l.zone >= 0 && l.zone != sp.classes[class].zone:
+		case sp.daemonPort(k, class):
+		case ot.shapes[ot.shape[at]].holds(&k.requests, k.gpu, k.volumes+int32(len(k.claims))):
+			l.fit.set(int32(at))
+		}
+	}
+}
+
+func (l *lot) needKey(sp *Space, ot *offerTable, key int32) {
+	if key != keyHost && !slices.Contains(l.keys, key) {
+		l.keys = append(l.keys, key)
+		ot.divide(sp, key)
+	}
+}
+
+// daemonPort reports whether a DaemonSet of class has a port that k wants.
+func (sp *Space) daemonPort(k *kind, class int32) bool {
+	for _, t := range k.ports {
+		if sp.kinds[t].daemon && sp.suits(t, class, "", "") == OK {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a node of this shape has room for all of need.
+func (s *shape) holds(need *policy.Resources, gpu int16, volumes int32) bool {
+	return need.Pods <= s.free.Pods &&
+		(need.CPU == 0 || need.CPU <= s.free.CPU) &&
+		(need.Memory == 0 || need.Memory <= s.free.Memory) &&
+		(need.Storage == 0 || need.Storage <= s.free.Storage) &&
+		(need.GPU == 0 || need.GPU <= s.free.GPU && gpu == s.gpu) &&
+		(volumes == 0 || s.volumesMax == 0 || volumes <= s.volumesMax)
+}

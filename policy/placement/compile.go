@@ -1,0 +1,288 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A kind is a template made ready for checks.
+type kind struct {
+	requests policy.Resources
+
+	// assumedCPU and assumedMemory are added to requests for scoring.
+	assumedCPU, assumedMemory int64
+
+	gpu         int16 // index into Space.gpus; 0 asks for none
+	daemon      bool
+	byName      bool // its selector or affinity tells single nodes apart
+	zonal       bool
+	tolerations []policy.Toleration
+
+	// unready and cordoned say that the pod tolerates the taints that
+	// Kubernetes puts on nodes that are not ready and on those being emptied.
+	unready, cordoned bool
+
+	// ports lists the templates whose host ports conflict with its own.
+	ports []policy.TemplateID
+
+	// volumes counts the claims that each pod has for itself; claims are
+	// those that pods share.
+	volumes int32
+	claims  []claimRef
+
+	// counters count the pods of this template.
+	counters []int32
+
+	// topology says that one of the lists below is not empty.
+	topology bool
+
+	spreads []spread
+
+	// companions count, by each key, the pods that all affinity terms match;
+	// selfish says that the pod matches them itself.
+	companions []int32
+	selfish    bool
+
+	// rivals count the pods that its anti-affinity matches, repellers those
+	// whose anti-affinity matches it.
+	rivals    []int32
+	repellers []int32
+
+	// What Karpenter's scheduler asks: relaxation is the first of the template plus one, 0
+	// before it was made. groups count pods of this template, avoids are those of the
+	// anti-affinity of others that keeps them away.
+	relaxation     int32
+	groups, avoids []int32
+}
+
+// A spread is a hard topology spread constraint.
+type spread struct {
+	counter int32
+	key     int32
+	skewMax int32
+	domains int32 // minDomains, at least 1
+	self    int32 // 1 if the pod counts itself
+}
+
+type claimRef struct {
+	id   int32 // index into Space.claims
+	once bool
+}
+
+// A claim is a volume claim that pods share.
+type claim struct {
+	namespace, name string
+	users           int32 // pods in the cluster that hold it
+}
+
+// A claimUse counts the pods of a node that hold a shared claim.
+type claimUse struct{ claim, pods int32 }
+
+func (sp *Space) compile() {
+	sp.kinds = make([]kind, len(sp.templates))
+	for i := range sp.templates {
+		t, k := &sp.templates[i], &sp.kinds[i]
+		k.requests = t.Requests
+		k.requests.Pods = 1
+		k.assumedCPU, k.assumedMemory = Assumptions(t)
+		if t.Requests.GPU > 0 {
+			k.gpu = sp.gpuOf(t.GPUResource)
+		}
+		k.daemon, k.byName = t.DaemonSet, namesNode(t)
+		k.tolerations = t.Tolerations
+		if t.DaemonSet {
+			k.tolerations = slices.Concat(t.Tolerations, daemonTolerations)
+		}
+		k.unready, k.cordoned = Tolerates(k.tolerations, &unreadyTaint), Tolerates(k.tolerations, &cordonTaint)
+		sp.compilePorts(t, k)
+		sp.compileVolumes(t, k)
+	}
+	for i := range sp.templates {
+		sp.compileSpread(policy.TemplateID(i))
+		sp.compileAffinity(policy.TemplateID(i))
+	}
+	for i := range sp.templates {
+		sp.compileRepellers(policy.TemplateID(i))
+		k := &sp.kinds[i]
+		k.topology = len(k.spreads)+len(k.companions)+len(k.rivals)+len(k.repellers) > 0
+	}
+}
+
+// The taints that Kubernetes puts on nodes by itself.
+var (
+	unreadyTaint = policy.Taint{Key: "node.kubernetes.io/not-ready", Effect: policy.NoSchedule}
+	cordonTaint  = policy.Taint{Key: "node.kubernetes.io/unschedulable", Effect: policy.NoSchedule}
+)
+
+// bears reports whether pods of k tolerate the taints that come with s.
+func (k *kind) bears(s state) bool {
+	switch s {
+	case coming, joined:
+		return k.unready
+	case closed, leaving:
+		return k.cordoned
+	}
+	return true
+}
+
+func (sp *Space) compilePorts(t *policy.Template, k *kind) {
+	if len(t.HostPorts) == 0 {
+		return
+	}
+	for i := range sp.templates {
+		if portsConflict(t.HostPorts, sp.templates[i].HostPorts) {
+			k.ports = append(k.ports, policy.TemplateID(i))
+		}
+	}
+}
+
+func (sp *Space) compileVolumes(t *policy.Template, k *kind) {
+	for i := range t.Volumes {
+		v := &t.Volumes[i]
+		k.zonal = k.zonal || v.Zonal
+		if v.Claim == "" {
+			k.volumes++
+			continue
+		}
+		id := sp.claimOf(t.Namespace, v.Claim)
+		at := slices.IndexFunc(k.claims, func(c claimRef) bool { return c.id == id })
+		if at < 0 {
+			k.claims = append(k.claims, claimRef{id: id})
+			at = len(k.claims) - 1
+		}
+		k.claims[at].once = k.claims[at].once || v.Once
+	}
+}
+
+func (sp *Space) claimOf(namespace, name string) int32 {
+	for i := range sp.claims {
+		if sp.claims[i].namespace == namespace && sp.claims[i].name == name {
+			return int32(i)
+		}
+	}
+	sp.claims = append(sp.claims, claim{namespace: namespace, name: name})
+	return int32(len(sp.claims) - 1)
+}
+
+func (sp *Space) compileSpread(id policy.TemplateID) {
+	t := &sp.templates[id]
+	var keys []int32 // only nodes that have all of them count
+	for i := range t.Spread {
+		if !t.Spread[i].Soft {
+			keys = append(keys, sp.keyFor(t.Spread[i].TopologyKey))
+		}
+	}
+	for i := range t.Spread {
+		c := &t.Spread[i]
+		if c.Soft {
+			continue
+		}
+		members := sp.membersOf(func(u *policy.Template) bool { return SpreadCounts(t, c, u) })
+		s := spread{
+			counter: int32(len(sp.counters)), key: sp.keyFor(c.TopologyKey),
+			skewMax: c.MaxSkew, domains: max(1, c.MinDomains),
+		}
+		if members.has(int32(id)) {
+			s.self = 1
+		}
+		sp.addCounter(counter{key: s.key, live: true, members: members, among: &among{
+			owner: id, keys: keys, ignoreAffinity: c.IgnoreAffinity, honorTaints: c.HonorTaints,
+		}, hard: true})
+		sp.spreads = append(sp.spreads, s.counter)
+		sp.kinds[id].spreads = append(sp.kinds[id].spreads, s)
+	}
+}
+
+func (sp *Space) compileAffinity(id policy.TemplateID) {
+	t, k := &sp.templates[id], &sp.kinds[id]
+	var required []*policy.PodTerm
+	for i := range t.PodAffinity {
+		if t.PodAffinity[i].Weight == 0 {
+			required = append(required, &t.PodAffinity[i])
+		}
+	}
+	if len(required) > 0 {
+		all := sp.membersOf(func(u *policy.Template) bool {
+			return !slices.ContainsFunc(required, func(x *policy.PodTerm) bool { return !TermMatches(t, x, u) })
+		})
+		k.selfish = all.has(int32(id))
+		for _, term := range required {
+			k.companions = appendOnce(k.companions, sp.sharedCounter(sp.keyFor(term.TopologyKey), all))
+		}
+	}
+	for i := range t.PodAntiAffinity {
+		term := &t.PodAntiAffinity[i]
+		if term.Weight != 0 {
+			continue
+		}
+		members := sp.membersOf(func(u *policy.Template) bool { return TermMatches(t, term, u) })
+		if !members.empty() {
+			k.rivals = appendOnce(k.rivals, sp.sharedCounter(sp.keyFor(term.TopologyKey), members))
+		}
+	}
+}
+
+// compileRepellers finds whose anti-affinity keeps pods of template id away.
+func (sp *Space) compileRepellers(id policy.TemplateID) {
+	t := &sp.templates[id]
+	var byKey []bitset
+	for u := range sp.templates {
+		owner := &sp.templates[u]
+		for i := range owner.PodAntiAffinity {
+			term := &owner.PodAntiAffinity[i]
+			if term.Weight != 0 || !TermMatches(owner, term, t) {
+				continue
+			}
+			key := int(sp.keyFor(term.TopologyKey))
+			for len(byKey) <= key {
+				byKey = append(byKey, newBitset(len(sp.templates)))
+			}
+			byKey[key].set(int32(u))
+		}
+	}
+	for key := range byKey {
+		if !byKey[key].empty() {
+			sp.kinds[id].repellers = append(sp.kinds[id].repellers, sp.sharedCounter(int32(key), byKey[key]))
+		}
+	}
+}
+
+// SpreadCounts reports whether constraint c of pods of t counts pods of u. A selector
+// without requirements counts none, so that no skew is ever too large
+// (pkg/scheduler/framework/plugins/podtopologyspread/common.go,
+// countPodsMatchSelector, Kubernetes 1.35).
+func SpreadCounts(t *policy.Template, c *policy.Spread, u *policy.Template) bool {
+	return u.Namespace == t.Namespace && !c.Selector.Everything && Selects(&c.Selector, u.Labels)
+}
+
+// TermMatches reports whether term, of a pod of owner, matches pods of t.
+func TermMatches(owner *policy.Template, term *policy.PodTerm, t *policy.Template) bool {
+	switch {
+	case term.AllSpaces:
+	case len(term.Namespaces) == 0:
+		if t.Namespace != owner.Namespace {
+			return false
+		}
+	case !contains(term.Namespaces, t.Namespace):
+		return false
+	}
+	return Selects(&term.Selector, t.Labels)
+}
+
+func (sp *Space) membersOf(in func(*policy.Template) bool) bitset {
+	b := newBitset(len(sp.templates))
+	for u := range sp.templates {
+		if in(&sp.templates[u]) {
+			b.set(int32(u))
+		}
+	}
+	return b
+}
+
+func appendOnce(list []int32, x int32) []int32 {
+	if slices.Contains(list, x) {
+		return list
+	}
+	return append(list, x)
+}

@@ -1,0 +1,286 @@
+package placement
+
+import (
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A groupSort is what a topology group does.
+type groupSort uint8
+
+const (
+	spreads  groupSort = iota
+	attracts           // pod affinity
+	repels             // pod anti-affinity
+	repelled           // the anti-affinity of others, seen from the pods that it keeps away
+)
+
+// A group counts pods by the domains of a topology key as Karpenter does, which differs
+// from what kube-scheduler does: each term of pod affinity counts alone, terminating
+// pods do not count, and soft terms are like required ones until they are given up
+// (pkg/controllers/provisioning/scheduling/topology.go and topologygroup.go of Karpenter
+// 1.14.1). Groups are made at the first Solve with pods that ask for them, and kept.
+type group struct {
+	sort  groupSort
+	key   int32
+	owner policy.TemplateID
+
+	constraint int // which of the owner's constraints or terms it is
+
+	// members are the templates whose pods count; of a group of sort repelled those
+	// are the owner's, and members those that are kept away.
+	members bitset
+	self    bool // pods of the owner count
+
+	skewMax, domainsMin int32
+	filter              *filter // of a spread; nil lets every node count
+
+	count []int32 // by domain; of the host name by node
+	total int32
+	pods  int32 // bound ones, on nodes without the key too
+
+	// run is the last Solve in which the group was in force, registered are the domains
+	// known in it.
+	run        int32
+	registered bitset
+}
+
+// A filter restricts the nodes whose pods a spread counts.
+type filter struct {
+	owner          policy.TemplateID
+	dropped        int // required terms of the owner's affinity that were given up
+	lenient        bool
+	ignoreAffinity bool
+	honorTaints    bool
+
+	wants   [][]*policy.Requirement // one of these lists must be met
+	terms   []keysets               // wants by topology key
+	byClass []int8
+}
+
+// spreadGroup returns the group of constraint i of t.
+func (sp *Space) spreadGroup(t policy.TemplateID, i, dropped int, lenient bool) int32 {
+	x := &sp.templates[t]
+	i = slices.IndexFunc(x.Spread, func(c policy.Spread) bool { return oneGroup(c, x.Spread[i]) && !(lenient && c.Soft) })
+	c := &x.Spread[i]
+	key := sp.keyFor(c.TopologyKey)
+	for id := range sp.groups {
+		if g := &sp.groups[id]; g.owner == t && g.sort == spreads && g.constraint == i && g.filter.dropped == dropped && g.filter.lenient == lenient {
+			return int32(id)
+		}
+	}
+	f := &filter{owner: t, lenient: lenient, dropped: dropped, ignoreAffinity: c.IgnoreAffinity, honorTaints: c.HonorTaints}
+	for k := dropped; k < max(len(x.Affinity), dropped+1); k++ {
+		list := selectorOf(x)
+		if k < len(x.Affinity) {
+			for i := range x.Affinity[k].Labels {
+				list = append(list, &x.Affinity[k].Labels[i])
+			}
+		}
+		for _, r := range list {
+			sp.keyFor(r.Key)
+		}
+		f.wants = append(f.wants, combined(list))
+	}
+	return sp.addGroup(group{
+		sort: spreads, key: key, owner: t, constraint: i, skewMax: c.MaxSkew, domainsMin: c.MinDomains,
+		members: sp.membersOf(func(u *policy.Template) bool { return u.Namespace == x.Namespace && Selects(&c.Selector, u.Labels) }),
+		filter:  f,
+	})
+}
+
+// oneGroup reports whether two constraints of a pod are one topology group to Karpenter:
+// minDomains does not tell groups apart, so that the first one's holds for both (Hash in
+// topologygroup.go). Soft ones are given up before a pod is lenient.
+func oneGroup(a, b policy.Spread) bool {
+	a.MinDomains, a.Soft = b.MinDomains, b.Soft
+	return reflect.DeepEqual(a, b)
+}
+
+// termGroup returns the group of term i of the pod affinity or anti-affinity of t.
+func (sp *Space) termGroup(t policy.TemplateID, sort groupSort, i int) int32 {
+	for id := range sp.groups {
+		if g := &sp.groups[id]; g.owner == t && g.sort == sort && g.constraint == i {
+			return int32(id)
+		}
+	}
+	x := &sp.templates[t]
+	terms := x.PodAntiAffinity
+	if sort == attracts {
+		terms = x.PodAffinity
+	}
+	term := &terms[i]
+	return sp.addGroup(group{
+		sort: sort, key: sp.keyFor(term.TopologyKey), owner: t, constraint: i,
+		members: sp.membersOf(func(u *policy.Template) bool { return TermMatches(x, term, u) }),
+	})
+}
+
+func (sp *Space) addGroup(g group) int32 {
+	id := int32(len(sp.groups))
+	g.self = g.members.has(int32(g.owner))
+	sp.groups = append(sp.groups, g)
+	for t := range sp.kinds {
+		k := &sp.kinds[t]
+		switch {
+		case g.sort == repelled:
+			if g.members.has(int32(t)) {
+				k.avoids = append(k.avoids, id)
+			}
+			if policy.TemplateID(t) == g.owner {
+				k.groups = append(k.groups, id)
+			}
+		case g.members.has(int32(t)):
+			k.groups = append(k.groups, id)
+		}
+	}
+	added := &sp.groups[id]
+	for n := range sp.slots {
+		for _, b := range sp.nodes[n].bound {
+			if slices.Contains(sp.kinds[b.template].groups, id) {
+				sp.countIn(added, policy.NodeID(n), b.terminating, 1)
+			}
+		}
+	}
+	return id
+}
+
+// compileRepelled makes the groups of all required anti-affinity, once.
+func (sp *Space) compileRepelled() {
+	if sp.solver.compiled {
+		return
+	}
+	sp.solver.compiled = true
+	for t := range sp.templates {
+		for i := range sp.templates[t].PodAntiAffinity {
+			if sp.templates[t].PodAntiAffinity[i].Weight == 0 {
+				sp.termGroup(policy.TemplateID(t), repelled, i)
+			}
+		}
+	}
+}
+
+// countGroups adds delta pods of kind k on node n to the groups that count them.
+func (sp *Space) countGroups(k *kind, n policy.NodeID, terminating bool, delta int32) {
+	for _, id := range k.groups {
+		sp.countIn(&sp.groups[id], n, terminating, delta)
+	}
+}
+
+func (sp *Space) countIn(g *group, n policy.NodeID, terminating bool, delta int32) {
+	if terminating && g.sort != repelled || !sp.groupCounts(g, n) {
+		return
+	}
+	g.pods += delta
+	if d := sp.domain(g.key, n); d >= 0 {
+		g.add(d, delta)
+	}
+}
+
+// groupCounts reports whether g counts pods on node n.
+func (sp *Space) groupCounts(g *group, n policy.NodeID) bool {
+	f := g.filter
+	if f == nil {
+		return true
+	}
+	s := &sp.slots[n]
+	if f.honorTaints && !sp.kinds[f.owner].bears(s.state) {
+		return false
+	}
+	if !f.ignoreAffinity && sp.kinds[f.owner].byName {
+		return sp.filterSuits(f, s.class, sp.nodes[n].host, sp.nodes[n].name)
+	}
+	return sp.classSuits(f, s.class)
+}
+
+func (sp *Space) classSuits(f *filter, c int32) bool {
+	for len(f.byClass) < len(sp.classes) {
+		f.byClass = append(f.byClass, 0)
+	}
+	if f.byClass[c] == 0 {
+		f.byClass[c] = 2
+		if sp.filterSuits(f, c, "", "") {
+			f.byClass[c] = 1
+		}
+	}
+	return f.byClass[c] == 1
+}
+
+func (sp *Space) filterSuits(f *filter, c int32, host, name string) bool {
+	cl := &sp.classes[c]
+	if f.honorTaints && taintedFor(cl.taints, sp.kinds[f.owner].tolerations, f.lenient) {
+		return false
+	}
+	if f.ignoreAffinity {
+		return true
+	}
+	view := nodeView{cl.labels, host, name}
+	return slices.ContainsFunc(f.wants, func(list []*policy.Requirement) bool {
+		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool {
+			value, there := view.label(r.Key)
+			return !holds(r, value, there)
+		})
+	})
+}
+
+// termsOf makes what a filter asks for by topology key.
+func (sp *Space) termsOf(f *filter) {
+	f.terms = f.terms[:0]
+	for _, list := range f.wants {
+		s := sp.solver.layout.make()
+		for _, r := range list {
+			sp.require(&s, r)
+		}
+		f.terms = append(f.terms, s)
+	}
+}
+
+// in returns the count of domain d.
+func (g *group) in(d int32) int32 {
+	if int(d) >= len(g.count) {
+		return 0
+	}
+	return g.count[d]
+}
+
+func (g *group) add(d, delta int32) {
+	if int(d) >= len(g.count) {
+		g.count = append(g.count, make([]int32, max(8, int(d)+1-len(g.count)))...)
+	}
+	g.count[d] += delta
+	g.total += delta
+}
+
+// least returns the smallest count of the known domains that are allowed.
+func (g *group) least(l *layout, allowed *keysets) int32 {
+	if g.key == keyHost {
+		return 0 // another node can always be had
+	}
+	least, domains := int32(math.MaxInt32), int32(0)
+	for d := g.registered.next(0); d >= 0; d = g.registered.next(d + 1) {
+		if allowed.allows(l, g.key, d) {
+			domains++
+			least = min(least, g.in(d))
+		}
+	}
+	if domains < g.domainsMin {
+		return 0
+	}
+	return least
+}
+
+// occupied reports whether a domain that is allowed holds a pod.
+func (g *group) occupied(l *layout, allowed *keysets) bool {
+	if g.key == keyHost {
+		return g.total > 0
+	}
+	for d := g.registered.next(0); d >= 0; d = g.registered.next(d + 1) {
+		if g.in(d) > 0 && allowed.allows(l, g.key, d) {
+			return true
+		}
+	}
+	return false
+}

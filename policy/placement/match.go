@@ -1,0 +1,216 @@
+package placement
+
+import (
+	"strconv"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// The labels and taints that have a meaning of their own here.
+const (
+	labelHost       = "kubernetes.io/hostname"
+	labelZone       = "topology.kubernetes.io/zone"
+	labelZoneLegacy = "failure-domain.beta.kubernetes.io/zone"
+	fieldName       = "metadata.name"
+)
+
+// daemonTolerations are those that the DaemonSet controller adds to its pods.
+var daemonTolerations = []policy.Toleration{
+	{Key: "node.kubernetes.io/not-ready", Exists: true, Effect: policy.NoExecute},
+	{Key: "node.kubernetes.io/unreachable", Exists: true, Effect: policy.NoExecute},
+	{Key: "node.kubernetes.io/disk-pressure", Exists: true, Effect: policy.NoSchedule},
+	{Key: "node.kubernetes.io/memory-pressure", Exists: true, Effect: policy.NoSchedule},
+	{Key: "node.kubernetes.io/pid-pressure", Exists: true, Effect: policy.NoSchedule},
+	{Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: policy.NoSchedule},
+}
+
+// Tolerates reports whether one of tolerations matches taint.
+func Tolerates(tolerations []policy.Toleration, taint *policy.Taint) bool {
+	for i := range tolerations {
+		t := &tolerations[i]
+		switch {
+		case t.Effect != policy.EffectAny && t.Effect != taint.Effect:
+		case t.Key != "" && t.Key != taint.Key:
+		case t.Exists || t.Value == taint.Value:
+			return true
+		}
+	}
+	return false
+}
+
+// blockedBy reports whether a taint keeps pods with these tolerations away.
+func blockedBy(taints []policy.Taint, tolerations []policy.Toleration) bool {
+	for i := range taints {
+		if taints[i].Effect == policy.PreferNoSchedule {
+			continue
+		}
+		if !Tolerates(tolerations, &taints[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a label that is value (there or not) meets r.
+func holds(r *policy.Requirement, value string, there bool) bool {
+	switch r.Op {
+	case policy.OpIn:
+		return there && contains(r.Values, value)
+	case policy.OpNotIn:
+		return !there || !contains(r.Values, value)
+	case policy.OpExists:
+		return there
+	case policy.OpDoesNotExist:
+		return !there
+	}
+	if !there || len(r.Values) != 1 {
+		return false
+	}
+	have, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return false
+	}
+	want, err := strconv.ParseInt(r.Values[0], 10, 64)
+	if err != nil {
+		return false
+	}
+	if r.Op == policy.OpGt {
+		return have > want
+	}
+	return have < want
+}
+
+func contains(values []string, v string) bool {
+	for _, x := range values {
+		if x == v {
+			return true
+		}
+	}
+	return false
+}
+
+// Selects reports whether s selects a pod with the labels.
+func Selects(s *policy.Selector, labels []policy.Label) bool {
+	if s.Everything {
+		return true
+	}
+	for i := range s.Requirements {
+		r := &s.Requirements[i]
+		value, there := policy.FindLabel(labels, r.Key)
+		if !holds(r, value, there) {
+			return false
+		}
+	}
+	return len(s.Requirements) > 0
+}
+
+// A nodeView is what selectors see of a node. Its host name stands beside the
+// labels, since it alone differs between nodes that are otherwise alike. That
+// of a node yet to be bought is empty: it has one, but none that a pod names.
+type nodeView struct {
+	labels     []policy.Label
+	host, name string
+}
+
+func (v *nodeView) label(key string) (string, bool) {
+	if key == labelHost {
+		return v.host, true
+	}
+	return policy.FindLabel(v.labels, key)
+}
+
+// meets reports whether the node meets term. A term that asks for nothing
+// matches nothing, as in Kubernetes.
+func (v *nodeView) meets(term *policy.NodeTerm) bool {
+	if len(term.Labels) == 0 && len(term.Fields) == 0 {
+		return false
+	}
+	for i := range term.Labels {
+		value, there := v.label(term.Labels[i].Key)
+		if !holds(&term.Labels[i], value, there) {
+			return false
+		}
+	}
+	for i := range term.Fields {
+		f := &term.Fields[i]
+		if f.Key != fieldName || !holds(f, v.name, true) {
+			return false
+		}
+	}
+	return true
+}
+
+// wantedBy reports whether node selector and required affinity of t match.
+func (v *nodeView) wantedBy(t *policy.Template) bool {
+	for i := range t.NodeSelector {
+		value, there := v.label(t.NodeSelector[i].Key)
+		if !there || value != t.NodeSelector[i].Value {
+			return false
+		}
+	}
+	if len(t.Affinity) == 0 {
+		return true
+	}
+	for i := range t.Affinity {
+		if v.meets(&t.Affinity[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesNode reports whether t's selector or affinity can tell two nodes apart
+// that differ in their names only.
+func namesNode(t *policy.Template) bool {
+	for i := range t.NodeSelector {
+		if t.NodeSelector[i].Key == labelHost {
+			return true
+		}
+	}
+	for i := range t.Affinity {
+		if termNamesNode(&t.Affinity[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func termNamesNode(term *policy.NodeTerm) bool {
+	for i := range term.Labels {
+		if term.Labels[i].Key == labelHost {
+			return true
+		}
+	}
+	return len(term.Fields) > 0
+}
+
+// portsConflict reports whether pods of a and b cannot share a node. An empty
+// address or 0.0.0.0 is every address, an empty protocol is TCP.
+func portsConflict(a, b []policy.HostPort) bool {
+	for i := range a {
+		for k := range b {
+			if a[i].Port <= 0 || a[i].Port != b[k].Port || protocol(a[i]) != protocol(b[k]) {
+				continue
+			}
+			x, y := address(a[i]), address(b[k])
+			if x == y || x == "0.0.0.0" || y == "0.0.0.0" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func protocol(p policy.HostPort) string {
+	if p.Protocol == "" {
+		return "TCP"
+	}
+	return p.Protocol
+}
+
+func address(p policy.HostPort) string {
+	if p.IP == "" {
+		return "0.0.0.0"
+	}
+	return p.IP
+}

@@ -1,0 +1,29 @@
+package placement
+
+import "github.com/spotter-dev/spotter/policy"
+
+// Notices returns a drain for every node of a pool that is under notice and
+// that nobody is emptying yet. It does not wait for replacements: the node
+// goes whether they are there or not. A drain of ours that still waits for a
+// replacement is ordered again, without waiting. A node that is not yet
+// initialized runs nothing that could be moved.
+func Notices(s *policy.Snapshot) []policy.Drain {
+	var drains []policy.Drain
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.ReclaimAt == 0 || n.Pool == policy.None || n.Phase != policy.NodeInitialized {
+			continue
+		}
+		if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs || s.Pools[n.Pool].Mode == policy.ModeOff {
+			continue
+		}
+		d := policy.Drain{Node: n.ID, Deadline: n.ReclaimAt, Why: policy.Why{
+			Reason: policy.ReasonNotice, Text: "the provider takes the node back",
+		}}
+		if n.Market != policy.None && s.Markets[n.Market].Offered {
+			d.Why.Before = s.Markets[n.Market].Charge()
+		}
+		drains = append(drains, d)
+	}
+	return drains
+}

@@ -1,0 +1,244 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A relaxation is what a pod of a template asks for after some of its preferences were given
+// up. Karpenter tries a pod with all of its preferences as if they were required, and
+// drops them one by one where it finds no place: pkg/controllers/provisioning/
+// scheduling/preferences.go of Karpenter 1.14.1, preference policy Respect.
+type relaxation struct {
+	template policy.TemplateID
+	next     int32 // the relaxation after one more preference is given up, -1 for none
+
+	// wants are the node selector, the heaviest preferred term and the first required
+	// term that are left; firm are the same without the preferred term.
+	wants, firm []*policy.Requirement
+
+	// sets and firmSets are wants and firm by topology key.
+	sets, firmSets keysets
+
+	// groups are the topology groups that bound pods at this relaxation.
+	groups []int32
+
+	// lenient says that taints of effect PreferNoSchedule are tolerated. Only where one
+	// of the pools has such a taint is there such a relaxation.
+	lenient bool
+
+	own     bool   // wants name labels that instance types do not have
+	byName  bool   // wants tell single nodes apart
+	byClass []int8 // 0 not known, 1 suits, 2 does not
+}
+
+// A shape of preferences that are left while the relaxations of a template are made.
+type preferences struct {
+	dropped             int // required terms of node affinity
+	nodes               []int
+	affinity, repulsion []int // positions of terms in the template, in the order in which they go
+	spread              []int
+}
+
+// relaxationsOf returns the first relaxation of a template, made at first use.
+func (sp *Space) relaxationsOf(t policy.TemplateID) int32 {
+	if first := sp.kinds[t].relaxation; first > 0 {
+		return first - 1
+	}
+	first := int32(len(sp.relaxations))
+	x := &sp.templates[t]
+	left := preferences{nodes: heaviest(len(x.Preferred), func(i int) int32 { return x.Preferred[i].Weight })}
+	left.affinity, left.repulsion = softTerms(x.PodAffinity), softTerms(x.PodAntiAffinity)
+	for i := range x.Spread {
+		left.spread = append(left.spread, i)
+	}
+	for more := true; more; more = left.relax(x) {
+		sp.addRelaxation(t, &left, false)
+	}
+	if !toleratesAllSoft(x.Tolerations) {
+		sp.addRelaxation(t, &left, true)
+	}
+	sp.relaxations[len(sp.relaxations)-1].next = -1
+	sp.kinds[t].relaxation = first + 1
+	return first
+}
+
+// heaviest returns 0…n-1 by falling weight.
+func heaviest(n int, weight func(int) int32) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(weight(b)) - int(weight(a)) })
+	return order
+}
+
+func softTerms(terms []policy.PodTerm) []int {
+	order := heaviest(len(terms), func(i int) int32 { return terms[i].Weight })
+	return slices.DeleteFunc(order, func(i int) bool { return terms[i].Weight == 0 })
+}
+
+// toleratesAllSoft reports whether a toleration of every PreferNoSchedule taint is there.
+func toleratesAllSoft(list []policy.Toleration) bool {
+	return slices.ContainsFunc(list, func(t policy.Toleration) bool {
+		return t.Key == "" && t.Exists && t.Value == "" && t.Effect == policy.PreferNoSchedule
+	})
+}
+
+// relax gives up one preference, in Karpenter's order, and reports whether there was one.
+func (p *preferences) relax(t *policy.Template) bool {
+	switch {
+	case len(t.Affinity)-p.dropped > 1:
+		p.dropped++
+		return true
+	case len(p.affinity) > 0:
+		p.affinity = p.affinity[1:]
+		return true
+	case len(p.repulsion) > 0:
+		p.repulsion = p.repulsion[1:]
+		return true
+	case len(p.nodes) > 0:
+		p.nodes = p.nodes[1:]
+		return true
+	}
+	for at, i := range p.spread {
+		if t.Spread[i].Soft {
+			last := len(p.spread) - 1
+			p.spread[at] = p.spread[last]
+			p.spread = p.spread[:last]
+			return true
+		}
+	}
+	return false
+}
+
+// selectorOf returns a node selector as requirements.
+func selectorOf(t *policy.Template) (list []*policy.Requirement) {
+	for _, l := range t.NodeSelector {
+		list = append(list, &policy.Requirement{Key: l.Key, Op: policy.OpIn, Values: []string{l.Value}})
+	}
+	return list
+}
+
+func (sp *Space) addRelaxation(t policy.TemplateID, left *preferences, lenient bool) {
+	x := &sp.templates[t]
+	s := relaxation{template: t, next: int32(len(sp.relaxations) + 1), lenient: lenient}
+	s.firm = selectorOf(x)
+	if len(x.Affinity) > 0 {
+		for i := range x.Affinity[left.dropped].Labels {
+			s.firm = append(s.firm, &x.Affinity[left.dropped].Labels[i])
+		}
+	}
+	s.wants = s.firm
+	if len(left.nodes) > 0 {
+		s.wants = slices.Clone(s.firm)
+		for i := range x.Preferred[left.nodes[0]].Term.Labels {
+			s.wants = append(s.wants, &x.Preferred[left.nodes[0]].Term.Labels[i])
+		}
+	}
+	s.wants, s.firm = combined(s.wants), combined(s.firm)
+	s.own = slices.ContainsFunc(s.wants, func(r *policy.Requirement) bool { return ownLabel(r.Key) })
+	s.byName = slices.ContainsFunc(s.wants, func(r *policy.Requirement) bool { return r.Key == labelHost })
+	for _, i := range left.spread {
+		s.groups = append(s.groups, sp.spreadGroup(t, i, left.dropped, lenient))
+	}
+	for i := range x.PodAffinity {
+		if x.PodAffinity[i].Weight == 0 || slices.Contains(left.affinity, i) {
+			s.groups = append(s.groups, sp.termGroup(t, attracts, i))
+		}
+	}
+	for i := range x.PodAntiAffinity {
+		if x.PodAntiAffinity[i].Weight == 0 || slices.Contains(left.repulsion, i) {
+			s.groups = append(s.groups, sp.termGroup(t, repels, i))
+		}
+	}
+	sp.relaxations = append(sp.relaxations, s)
+}
+
+// combined joins the requirements of one label as Karpenter does (Intersection and Operator
+// in pkg/scheduling/requirement.go): what no value meets is the same as that the label is
+// not there, and that it is there is forgotten beside values that it may not have. So pods
+// come onto nodes on which they cannot run.
+func combined(list []*policy.Requirement) []*policy.Requirement {
+	out := make([]*policy.Requirement, 0, len(list))
+	for i, r := range list {
+		same := func(x *policy.Requirement) bool { return x.Key == r.Key }
+		if slices.ContainsFunc(list[:i], same) {
+			continue
+		}
+		if contradictory(list, r.Key) {
+			out = append(out, &policy.Requirement{Key: r.Key, Op: policy.OpDoesNotExist})
+			continue
+		}
+		forgets := slices.ContainsFunc(list, func(x *policy.Requirement) bool { return same(x) && x.Op == policy.OpNotIn })
+		for _, x := range list[i:] {
+			if same(x) && !(forgets && x.Op == policy.OpExists) {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+// contradictory reports whether the requirements of key name values of which none meets
+// all of them.
+func contradictory(list []*policy.Requirement, key string) bool {
+	meets := func(value string) bool {
+		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool { return r.Key == key && !holds(r, value, true) })
+	}
+	for _, r := range list {
+		if r.Key == key && (r.Op == policy.OpIn || r.Op == policy.OpDoesNotExist) && !slices.ContainsFunc(r.Values, meets) {
+			return true
+		}
+	}
+	return false
+}
+
+// relaxationSuits reports whether labels and taints of nodes of class c, of one with this
+// host name, let pods of the relaxation run there.
+func (sp *Space) relaxationSuits(s *relaxation, c int32, host, name string) bool {
+	for len(s.byClass) < len(sp.classes) {
+		s.byClass = append(s.byClass, 0)
+	}
+	if v := s.byClass[c]; v != 0 {
+		return v == 1
+	}
+	view := nodeView{sp.classes[c].labels, host, name}
+	ok := !taintedFor(sp.classes[c].taints, sp.kinds[s.template].tolerations, s.lenient)
+	for _, r := range s.wants {
+		value, there := view.label(r.Key)
+		ok = ok && holds(r, value, there)
+	}
+	if !s.byName {
+		s.byClass[c] = 2
+		if ok {
+			s.byClass[c] = 1
+		}
+	}
+	return ok
+}
+
+// taintedFor reports whether a taint keeps pods away in Karpenter's eyes: one that only
+// asks not to be used does too, unless the pod is lenient (pkg/scheduling/taints.go).
+func taintedFor(taints []policy.Taint, tolerations []policy.Toleration, lenient bool) bool {
+	for i := range taints {
+		if !Tolerates(tolerations, &taints[i]) && !(lenient && taints[i].Effect == policy.PreferNoSchedule) {
+			return true
+		}
+	}
+	return false
+}
+
+// setsOf makes what a relaxation asks for by topology key, anew where keys or their values
+// were added.
+func (sp *Space) setsOf(s *relaxation) {
+	s.firmSets = sp.solver.layout.make()
+	for _, r := range s.firm {
+		sp.require(&s.firmSets, r)
+	}
+	s.sets = sp.solver.layout.make()
+	for _, r := range s.wants {
+		sp.require(&s.sets, r)
+	}
+}

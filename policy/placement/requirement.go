@@ -1,0 +1,158 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An ask is what a pod placed in this run asks of a label that its node or its claim
+// does not have. Karpenter adds what pods ask for to what it knows of a node, so that
+// after a pod that wants a label not to be x one that wants it to be y is let in.
+type ask struct {
+	node  policy.NodeID // None of a claim
+	claim *nodeClaim
+	of    *policy.Requirement
+}
+
+// ownLabel reports whether a label is one that instance types do not have: pools give it
+// to their nodes, or nobody does.
+func ownLabel(key string) bool { return key != labelHost && !slices.Contains(instanceLabels, key) }
+
+// remember keeps what a relaxation asks for that labels do not say.
+func (sv *solver) remember(st *relaxation, labels []policy.Label, n policy.NodeID, c *nodeClaim) {
+	for _, r := range st.wants {
+		if _, there := policy.FindLabel(labels, r.Key); !there && ownLabel(r.Key) {
+			sv.asks = append(sv.asks, ask{n, c, r})
+		}
+	}
+}
+
+// asked returns what is asked of a label of a node or claim. The list is scratch.
+func (sv *solver) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Requirement {
+	sv.found = sv.found[:0]
+	for i := range sv.asks {
+		if a := &sv.asks[i]; a.of.Key == key && a.node == n && a.claim == c {
+			sv.found = append(sv.found, a.of)
+		}
+	}
+	return sv.found
+}
+
+// suitsWithAsks is relaxationSuits where pods placed before count, too.
+func (sv *solver) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c *nodeClaim) bool {
+	sp := sv.sp
+	view := nodeView{labels: sp.classes[class].labels}
+	if c == nil {
+		view.host, view.name = sp.nodes[n].host, sp.nodes[n].name
+	}
+	if taintedFor(sp.classes[class].taints, sp.kinds[st.template].tolerations, st.lenient) {
+		return false
+	}
+	for _, r := range st.wants {
+		value, there := view.label(r.Key)
+		if !there && ownLabel(r.Key) {
+			if known := sv.asked(r.Key, n, c); len(known) > 0 {
+				if !compatible(known, st.wants, r.Key) {
+					return false
+				}
+				continue
+			}
+		}
+		if !holds(r, value, there) {
+			return false
+		}
+	}
+	return true
+}
+
+// compatible reports whether requirements of a label that others ask for may be met
+// together with those of wants (Intersects in pkg/scheduling/requirements.go).
+func compatible(known, wants []*policy.Requirement, key string) bool {
+	all := slices.Clone(known)
+	first := len(all)
+	for _, r := range wants {
+		if r.Key == key {
+			all = append(all, r)
+		}
+	}
+	meets := func(value string) bool {
+		return !slices.ContainsFunc(all, func(r *policy.Requirement) bool { return !holds(r, value, true) })
+	}
+	bounded := false
+	for _, r := range all {
+		if r.Op == policy.OpIn || r.Op == policy.OpDoesNotExist {
+			bounded = true
+			if slices.ContainsFunc(r.Values, meets) {
+				return true
+			}
+		}
+	}
+	return !bounded || dispensable(all[:first]) && dispensable(all[first:])
+}
+
+// dispensable reports whether the requirements of one label may be met without it.
+func dispensable(list []*policy.Requirement) bool {
+	meets := func(value string) bool {
+		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool { return !holds(r, value, true) })
+	}
+	excluded := false
+	for _, r := range list {
+		switch {
+		case r.Op == policy.OpDoesNotExist, r.Op == policy.OpIn && !slices.ContainsFunc(r.Values, meets):
+			return true
+		case r.Op == policy.OpIn:
+			return false
+		case r.Op == policy.OpNotIn:
+			excluded = true
+		}
+	}
+	return excluded
+}
+
+// bareMeets reports whether groups let a pod onto a node that lacks some of their keys:
+// where what they ask for together no domain meets, the label may be missing.
+func (sv *solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
+	sp, l := sv.sp, &sv.layout
+	domain := sp.classes[sp.slots[n].class].domain
+	clear(sv.base.kind)
+	clear(sv.base.bits)
+	for key := 1; key < len(sp.keys); key++ {
+		missing := slices.ContainsFunc(sv.asked(sp.keys[key].name, n, nil), func(r *policy.Requirement) bool { return r.Op == policy.OpDoesNotExist })
+		if d := domain[key]; d >= 0 || missing {
+			sv.base.kind[key] = oneOf
+			if d >= 0 {
+				sv.base.of(l, int32(key)).set(d)
+			}
+		}
+	}
+	sv.base.narrow(l, &st.sets)
+	sv.sets.copyFrom(&sv.base)
+	for _, list := range [...][]int32{st.groups, k.avoids} {
+		for _, id := range list {
+			g := &sp.groups[id]
+			if g.run == sv.run && g.key != keyHost && domain[g.key] < 0 && !sv.claimMeets(nil, st, g, p) {
+				return false
+			}
+		}
+	}
+	for key := 1; key < len(sp.keys); key++ {
+		if domain[key] < 0 && sv.sets.kind[key] == oneOf && !sv.sets.of(l, int32(key)).empty() {
+			return false
+		}
+	}
+	return true
+}
+
+// rememberBare keeps that a node has none of the labels that groups ask for.
+func (sv *solver) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
+	sp := sv.sp
+	for _, list := range [...][]int32{st.groups, k.avoids} {
+		for _, id := range list {
+			g := &sp.groups[id]
+			if g.run == sv.run && g.key != keyHost && sp.domain(g.key, n) < 0 {
+				sv.asks = append(sv.asks, ask{n, nil, &policy.Requirement{Key: sp.keys[g.key].name, Op: policy.OpDoesNotExist}})
+			}
+		}
+	}
+}

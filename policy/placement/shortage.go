@@ -1,0 +1,228 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/share"
+)
+
+// Shortages plans the launches that pending pods need in pools without a provisioner,
+// at the spot share that share gives for a pool. The pods of nodes under notice in such
+// pools count as pending, so that new nodes are bought before they are evicted. Pods
+// that fit on existing or arriving nodes need nothing. Pools are tried in their order;
+// a hold reports pods that fit in none of them.
+func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.Launch, []policy.Hold) {
+	if !slices.ContainsFunc(s.Pools, func(p policy.Pool) bool { return p.SelfProvisioned() }) {
+		return nil, nil
+	}
+	s = evicted(s)
+	pods := pending(s)
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	b := buyer{s: s, sp: FromSnapshot(s), cover: billing.CoverageOf(s), headrooms: Headrooms(s)}
+	pods = b.bindExisting(pods)
+	for i := range s.Pools {
+		if len(pods) > 0 && s.Pools[i].SelfProvisioned() {
+			pods = b.buy(policy.PoolID(i), share(policy.PoolID(i)), pods)
+		}
+	}
+	if len(pods) == 0 {
+		return b.launches, nil
+	}
+	return b.launches, []policy.Hold{{Pool: policy.None, Node: policy.None, Why: policy.Why{
+		Reason: policy.ReasonShortage, Text: "pending pods fit in no market that is offered to a pool",
+	}}}
+}
+
+// evicted returns the snapshot as it will be when nodes under notice in pools without
+// a provisioner are being drained, including nodes that are still launching. Without
+// such nodes it returns s.
+func evicted(s *policy.Snapshot) *policy.Snapshot {
+	leaving := func(n policy.Node) bool {
+		return n.ReclaimAt != 0 && n.Phase != policy.NodeGone && n.Pool >= 0 && s.Pools[n.Pool].SelfProvisioned()
+	}
+	if !slices.ContainsFunc(s.Nodes, leaving) {
+		return s
+	}
+	x := *s
+	x.Nodes, x.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
+	for i := range x.Pods {
+		q := &x.Pods[i]
+		if q.Node >= 0 && (q.Phase == policy.PodStarting || q.Phase == policy.PodReady) && leaving(s.Nodes[q.Node]) && !s.Bare(&s.Templates[q.Template]) {
+			q.Phase, q.Node = policy.PodPending, policy.None
+		}
+	}
+	for i := range x.Nodes {
+		if n := &x.Nodes[i]; leaving(*n) && n.Phase < policy.NodeDraining {
+			n.Phase = policy.NodeDraining // it takes no pods any more
+		}
+	}
+	return &x
+}
+
+// pending returns the pods that need a node, the largest first.
+func pending(s *policy.Snapshot) []policy.Pod {
+	var pods []policy.Pod
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodPending && !p.Gated && p.Nominated == policy.None && !s.Templates[p.Template].DaemonSet {
+			pods = append(pods, *p)
+		}
+	}
+	slices.SortFunc(pods, func(a, b policy.Pod) int {
+		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
+	})
+	return pods
+}
+
+// A buyer plans what to buy for pending pods.
+type buyer struct {
+	s  *policy.Snapshot
+	sp *Space
+
+	// cover counts existing and planned nodes.
+	cover     *billing.Coverage
+	headrooms []Headroom // by pool
+	launches  []policy.Launch
+}
+
+// bindExisting binds pods to existing or arriving nodes that they fit on, and returns
+// the others. Where only resources decide, a node that was too full for one pod of a
+// template is not checked for the next, since free capacity only shrinks.
+func (b *buyer) bindExisting(pods []policy.Pod) []policy.Pod {
+	from := make([]policy.NodeID, len(b.s.Templates))
+	left := pods[:0]
+	for i := range pods {
+		p := &pods[i]
+		t := &b.s.Templates[p.Template]
+		plain := len(t.Spread) == 0 && len(t.PodAffinity) == 0
+		at := policy.NodeID(0)
+		if plain {
+			at = from[p.Template]
+		}
+		for int(at) < len(b.s.Nodes) && b.sp.CheckExpected(p, at) != OK {
+			at++
+		}
+		if plain {
+			from[p.Template] = at
+		}
+		if int(at) == len(b.s.Nodes) {
+			left = append(left, *p)
+			continue
+		}
+		b.sp.Bind(p, at)
+	}
+	return left
+}
+
+// buy plans nodes of pool for pods and returns the pods that do not fit. It packs on
+// spot; nodes that would pass the share, and pods that no spot market takes, go on
+// demand where that is allowed.
+func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []policy.Pod {
+	p := &b.s.Pools[pool]
+	headroom := &b.headrooms[pool]
+	spot, fixed := Offers(b.s, pool, policy.Spot), offersUnder(b.s, b.cover, pool, policy.OnDemand)
+	at := BalanceOf(b.s, pool)
+	rest := pods
+	if share > 0 && len(spot) > 0 {
+		packing := b.sp.PackProven(pods, spot)
+		bins := packing.Bins
+		rest = pick(pods, packing.Unplaced)
+		for i := range bins {
+			l, size, ok := b.order(pool, headroom, bins[i], spot)
+			inBin := pick(pods, bins[i].Pods)
+			beyond := float64(at.Spot+size)-float64(share*float64(at.Total+size)) > float64(size)/2
+			at.Total += size // on demand the node will be about as large
+			if !ok || beyond && len(fixed) > 0 {
+				rest = append(rest, inBin...)
+				continue
+			}
+			at.Spot += size
+			l.Why.Text += "; " + packing.Quality()
+			b.add(headroom, l)
+		}
+	}
+	if len(rest) == 0 || len(fixed) == 0 || share == 1 && !p.OnDemandFallback {
+		return rest
+	}
+	return b.buyFixed(pool, headroom, rest, fixed)
+}
+
+// repricesMax is how often on-demand nodes are packed again because commitments were
+// used up.
+const repricesMax = 8
+
+// buyFixed plans on-demand nodes for pods and returns the pods that do not fit. The
+// price of an offer holds for one node: where earlier nodes use up commitments, the
+// rest is packed again at the new prices.
+func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.Pod, offers []Offer) (left []policy.Pod) {
+	for round := 0; len(pods) > 0; round++ {
+		if round > 0 {
+			offers = offersUnder(b.s, b.cover, pool, policy.OnDemand)
+		}
+		packing := b.sp.PackProven(pods, offers)
+		bins := packing.Bins
+		left = append(left, pick(pods, packing.Unplaced)...)
+		var again []policy.Pod
+		for i := range bins {
+			first := &offers[bins[i].Offers[0]]
+			if round < repricesMax && offered(b.cover, b.s, first.Market) > first.Price {
+				again = append(again, pick(pods, bins[i].Pods)...)
+				continue
+			}
+			l, _, ok := b.order(pool, headroom, bins[i], offers)
+			if !ok {
+				left = append(left, pick(pods, bins[i].Pods)...)
+				continue
+			}
+			l.Why.Text += "; " + packing.Quality()
+			b.add(headroom, l)
+		}
+		pods = again
+	}
+	return left
+}
+
+// pick returns the pods at index.
+func pick(pods []policy.Pod, index []int) []policy.Pod {
+	picked := make([]policy.Pod, len(index))
+	for i, k := range index {
+		picked[i] = pods[k]
+	}
+	return picked
+}
+
+// order returns the launch for bin and its size in units of the share. It
+// reports false when limits or quotas allow no market of bin.
+func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []Offer) (policy.Launch, int64, bool) {
+	l := policy.Launch{Pool: pool, Replaces: policy.None}
+	for _, i := range bin.Offers {
+		if m := offers[i].Market; len(l.Markets) < marketsMax && headroom.Has(m) {
+			l.Markets = append(l.Markets, m)
+		}
+	}
+	if len(l.Markets) == 0 {
+		return l, 0, false
+	}
+	cheapest := &b.s.Markets[l.Markets[0]]
+	l.Bid = BidIn(cheapest)
+	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: b.cover.Marginal(l.Markets[0])}
+	if len(l.Markets) > 1 {
+		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
+	}
+	l.Markets = named(b.s, b.cover, l.Markets)
+	return l, share.Units(b.s, pool, l.Markets[0]), true
+}
+
+// add plans the launch l.
+func (b *buyer) add(headroom *Headroom, l policy.Launch) {
+	headroom.Take(l.Markets)
+	b.cover.Add(l.Markets[0], 1)
+	l.Token = policy.Token(b.s.Now, b.s.Pools[l.Pool].Name, b.s.Markets[l.Markets[0]].Name, len(b.launches))
+	b.launches = append(b.launches, l)
+}

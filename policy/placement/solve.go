@@ -1,0 +1,298 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Solve places pods as Karpenter's scheduler does (Solve in pkg/controllers/provisioning/
+// scheduling/scheduler.go of Karpenter 1.14.1): by falling CPU and memory request, each
+// on the first node with room, else in the open claim with the fewest pods, else in a
+// new claim of the first pool that can serve it. Preferences count as required at
+// first and are given up one by one. The space is used as scratch and left as it was.
+func (sp *Space) Solve(b *Batch) Solution {
+	sp.Prepare(b)
+	return sp.Attempt()
+}
+
+// Prepare reads b for any number of attempts. Between them these may change: the pods
+// after those that b has now, Without, Abort, Draw, the limits of pools and what they
+// hold, and what runs on nodes that are left out or not in Nodes.
+func (sp *Space) Prepare(b *Batch) {
+	sv := &sp.solver
+	sv.sp, sv.b = sp, b
+	sp.compileRepelled()
+	sv.offerTable = sp.offerTableOf(b.Offers, b.OffersVersion)
+	sv.pooled = false
+	sv.readNodes()
+	sv.common = sv.sort(sv.common[:0], 0)
+}
+
+// Attempt solves the batch that was prepared last.
+func (sp *Space) Attempt() Solution {
+	sv := &sp.solver
+	sv.begin()
+	sv.order()
+	for head := 0; head < len(sv.queue); head++ {
+		p, left := sv.queue[head], int32(len(sv.queue)-head)
+		if sv.pushed[p] == left {
+			break // all that are left were tried since the last success
+		}
+		if !sv.schedule(p) {
+			sv.queue = append(sv.queue, p)
+			sv.pushed[p] = left
+		} else if sv.b.Abort != nil && sv.b.Abort(int(p), sv.placed[p], len(sv.opened)) {
+			sv.undo()
+			return Solution{Aborted: true}
+		}
+	}
+	return sv.end()
+}
+
+// A solver is the scratch of Solve.
+type solver struct {
+	sp         *Space
+	b          *Batch
+	offerTable *offerTable
+	layout     layout
+	compiled   bool
+
+	relaxationsLaid, groupsLaid int // how many have what they ask for by topology key
+
+	run int32
+
+	common []int32 // the pods that all attempts have, in order
+	own    []int32 // those of one
+	queue  []int32
+	pushed []int32 // by pod: how many were in the queue after it was put back
+	placed []policy.NodeID
+
+	// free is what pods may still ask for, by position in Nodes, and out says which are
+	// left out; taken are those that took pods. cursor is, by relaxation, the first of them
+	// that may ever take such a pod.
+	free    []policy.Resources
+	out     []bool
+	taken   []int32
+	daemons bool // there are DaemonSets
+	cursor  []int32
+
+	// ports are the pods with host ports that were placed on existing nodes.
+	ports []portUse
+
+	asks  []ask
+	found []*policy.Requirement // scratch of asked
+
+	claims  []*nodeClaim // in the order in which they are tried
+	opened  []*nodeClaim // in the order in which they were opened
+	spare   []*nodeClaim // of former runs
+	sorted  bool         // claims are in order
+	pooled  bool         // pools and closed are read
+	keys    int          // that were known when pools were read
+	noRules Pool         // those of pools that are not named
+	pools   []poolState
+	closed  []poolState // with nothing to offer
+	journal []addition
+
+	// base is what is asked of a node before topology, sets what is asked after it.
+	base, sets keysets
+	cand       bitset
+	options    bitset
+	ties       []string
+	tied       []int32
+	drawn      bool // Draw was asked since schedule began
+
+	hopeless []bool  // by relaxation: pods will find no place in this run
+	failed   []int32 // by relaxation: version at which a pod found no place
+	version  int32   // grows with every pod that is placed
+
+	lenient bool    // a pool has a taint of effect PreferNoSchedule
+	classes []int32 // how many of Nodes exist, by class
+}
+
+// An addition is one count that Solve added to a group.
+type addition struct{ group, domain int32 }
+
+// begin readies the scratch for an attempt.
+func (sv *solver) begin() {
+	sp, b := sv.sp, sv.b
+	sv.run++
+	for i := range b.Pods {
+		sp.relaxationsOf(b.Pods[i].Template)
+	}
+	sv.readPools()
+	sv.queue, sv.ports, sv.asks, sv.journal = sv.queue[:0], sv.ports[:0], sv.asks[:0], sv.journal[:0]
+	sv.pushed = resize(sv.pushed, len(b.Pods))
+	sv.placed = resize(sv.placed, len(b.Pods))
+	for i := range sv.placed {
+		sv.placed[i] = policy.None
+	}
+	sv.cursor = resize(sv.cursor, len(sp.relaxations))
+	sv.failed = resize(sv.failed, len(sp.relaxations))
+	sv.hopeless = resize(sv.hopeless, len(sp.relaxations))
+	sv.version, sv.sorted = 1, true
+	sv.leaveOut(true)
+	for i := range b.Pods {
+		sv.activate(&sp.relaxations[sp.relaxationsOf(b.Pods[i].Template)])
+	}
+	for id := range sp.groups {
+		if g := &sp.groups[id]; g.sort == repelled && g.pods > 0 && g.run != sv.run {
+			sv.register(g)
+		}
+	}
+}
+
+// learn adds the values of topology keys that a pool names.
+func (sp *Space) learn(pool *Pool) {
+	for key := 1; key < len(sp.keys); key++ {
+		k := &sp.keys[key]
+		for i := range pool.Requirements {
+			if r := &pool.Requirements[i]; r.Key == k.name && r.Op == policy.OpIn {
+				for _, value := range r.Values {
+					k.valueOf(value)
+				}
+			}
+		}
+		for i := range pool.Domains {
+			if pool.Domains[i].Key == k.name {
+				k.valueOf(pool.Domains[i].Value)
+			}
+		}
+	}
+}
+
+// resize returns n zeros in the place of list.
+func resize[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, n, n+n/4)
+	}
+	list = list[:n]
+	clear(list)
+	return list
+}
+
+// layRelaxations makes what relaxations and filters ask for by topology key: all anew where keys
+// or their values were added.
+func (sv *solver) layRelaxations(anew bool) {
+	sp := sv.sp
+	if anew {
+		sv.relaxationsLaid, sv.groupsLaid, sv.spare = 0, 0, nil
+		sv.base, sv.sets = sv.layout.make(), sv.layout.make()
+	}
+	for ; sv.relaxationsLaid < len(sp.relaxations); sv.relaxationsLaid++ {
+		sp.setsOf(&sp.relaxations[sv.relaxationsLaid])
+	}
+	for ; sv.groupsLaid < len(sp.groups); sv.groupsLaid++ {
+		if f := sp.groups[sv.groupsLaid].filter; f != nil {
+			sp.termsOf(f)
+		}
+	}
+}
+
+// order fills the queue: the pods of this attempt are put among those of all.
+func (sv *solver) order() {
+	sv.queue = sv.sort(append(sv.queue, sv.common...), len(sv.common))
+	at := len(sv.common)
+	if at == 0 || at == len(sv.queue) {
+		return
+	}
+	sv.own = append(sv.own[:0], sv.queue[at:]...)
+	own := sv.own
+	for to := len(sv.queue) - 1; len(own) > 0; to-- {
+		last := own[len(own)-1]
+		if at > 0 && sv.before(last, sv.queue[at-1]) < 0 {
+			at--
+			sv.queue[to] = sv.queue[at]
+			continue
+		}
+		sv.queue[to], own = last, own[:len(own)-1]
+	}
+}
+
+// sort adds the pods from a position on to list, in order.
+func (sv *solver) sort(list []int32, from int) []int32 {
+	for i := from; i < len(sv.b.Pods); i++ {
+		list = append(list, int32(i))
+	}
+	slices.SortFunc(list[from:], sv.before)
+	return list
+}
+
+// before compares two pods as Karpenter's queue does (byCPUAndMemoryDescending in
+// queue.go). Creation times have whole seconds there.
+func (sv *solver) before(x, y int32) int {
+	p, q := &sv.b.Pods[x], &sv.b.Pods[y]
+	a, b := &sv.sp.kinds[p.Template].requests, &sv.sp.kinds[q.Template].requests
+	return cmp.Or(cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.Memory, a.Memory),
+		cmp.Compare(p.Created/1000, q.Created/1000), cmp.Compare(p.ID, q.ID))
+}
+
+// schedule places one pod, giving up preferences where it must.
+func (sv *solver) schedule(p int32) bool {
+	sp := sv.sp
+	pod := &sv.b.Pods[p]
+	first := sp.relaxationsOf(pod.Template)
+	same := pod.VolumeZone == policy.None && sv.b.Resting == nil
+	if same && (sv.hopeless[first] || sv.failed[first] == sv.version) {
+		return false
+	}
+	sv.drawn = false
+	bound := len(sp.kinds[pod.Template].avoids) > 0
+	for s := first; s >= 0; s = sp.relaxations[s].next {
+		st := &sp.relaxations[s]
+		if st.lenient && !sv.lenient {
+			break
+		}
+		if s != first {
+			sv.activate(st)
+		}
+		bound = bound || len(st.groups) > 0 || st.own
+		if sv.addToNode(p, s) || sv.addToClaim(p, s) || sv.addToNew(p, s) {
+			sv.version++
+			return true
+		}
+	}
+	if same {
+		sv.hopeless[first] = !bound
+		if !sv.drawn {
+			sv.failed[first] = sv.version
+		}
+	}
+	return false
+}
+
+// inClaim stands in solver.pushed for a pod that is in a claim.
+const inClaim = -1
+
+// end returns the solution and undoes what was counted.
+func (sv *solver) end() Solution {
+	out := Solution{Nodes: sv.placed}
+	for _, c := range sv.opened {
+		out.Bins = append(out.Bins, sv.binOf(c))
+		for _, p := range c.pods {
+			sv.pushed[p] = inClaim
+		}
+	}
+	for p, n := range sv.placed {
+		if n == policy.None && sv.pushed[p] != inClaim {
+			out.Unplaced = append(out.Unplaced, p)
+		}
+	}
+	sv.undo()
+	return out
+}
+
+// undo takes off what the run counted, and readies the scratch for the next.
+func (sv *solver) undo() {
+	for _, a := range sv.journal {
+		sv.sp.groups[a.group].add(a.domain, -1)
+	}
+	sv.spare = append(sv.spare, sv.opened...)
+	sv.claims, sv.opened = sv.claims[:0], sv.opened[:0]
+	for _, at := range sv.taken {
+		sv.readFree(int(at))
+	}
+	sv.taken = sv.taken[:0]
+	sv.leaveOut(false)
+}

@@ -1,0 +1,60 @@
+// Package replan holds what policies share when they change running pools: which spot
+// share a pool is to have, how it is steered and moved there, what may be bought in
+// place of nodes, and the launches for it. It knows placement and no policy.
+package replan
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// Wanted returns the spot share that p is to have: the one that it states, else the
+// most that it allows.
+func Wanted(p *policy.Pool) float64 {
+	if p.Share.HasTarget || p.Share.Exact {
+		return min(max(p.Share.Target, p.Share.Min), p.Share.Max)
+	}
+	return p.Share.Max
+}
+
+// Steers returns a steer for each managed pool that is not at its wanted share yet.
+func Steers(s *policy.Snapshot, wanted func(policy.PoolID) float64, text string) []policy.Steer {
+	var steers []policy.Steer
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if p.Mode == policy.ModeOff || p.Steer.Set && p.Steer.Share == wanted(p.ID) {
+			continue
+		}
+		steers = append(steers, policy.Steer{
+			Pool: p.ID, Share: wanted(p.ID), Exact: p.Share.Exact, Fallback: p.OnDemandFallback, Bid: placement.Bid(s, p.ID),
+			Why: policy.Why{Reason: policy.ReasonConfigured, Text: text},
+		})
+	}
+	return steers
+}
+
+// Towards adds to plan the moves of p towards a spot share, as many as its disruption
+// budgets allow. A pool within a node of the share is left alone.
+func Towards(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory, text string, plan *policy.Plan) {
+	if !placement.BalanceOf(s, p.ID).Off(share) {
+		return
+	}
+	memory := m.Pool(p.Name)
+	plan.Add(placement.Rebalance(s, nil, placement.RebalanceOptions{
+		Pool: p.ID, Share: share, DrainsMax: s.Disruptable(p.ID, policy.Underutilized),
+		Reason: policy.ReasonShare, Text: text,
+		Backoff: func(node string) bool { return memory.BackedOff(node, s.Now) },
+	}))
+}
+
+// Rotate returns at most n of list. It begins at another place in each round, so that
+// each has its turn.
+func Rotate[T any](list []T, n int, round uint64) []T {
+	if len(list) <= n {
+		return list
+	}
+	from := int(round * uint64(n) % uint64(len(list)))
+	return slices.Concat(list[from:], list[:from])[:n]
+}

@@ -1,0 +1,94 @@
+// Package share measures what a pool holds on spot and on demand, in the unit of its
+// spot share. It knows snapshots and no policy.
+package share
+
+import "github.com/spotter-dev/spotter/policy"
+
+// A Holding is what a pool has in the unit of its spot share: vCPUs, or GPUs
+// in a pool all of whose markets have them.
+type Holding struct {
+	// Spot and Fixed are the capacity held on spot, and on demand or reserved,
+	// of initialized nodes that nobody is emptying.
+	Spot, Fixed int64
+
+	// Nodes is the number of those nodes.
+	Nodes int
+
+	// Arriving holds, by capacity type, what is launching or joining, and
+	// ArrivingOurs the part of it that plans asked for.
+	Arriving, ArrivingOurs [3]int64
+
+	// Waiting holds, by capacity type, initialized nodes whose drain by us has
+	// been ordered and not begun; WaitingNodes is their number.
+	Waiting      [3]int64
+	WaitingNodes int
+
+	// ArrivingNodes is the number of nodes in ArrivingOurs.
+	ArrivingNodes int
+}
+
+// Of returns what pool has.
+func Of(s *policy.Snapshot, pool policy.PoolID) Holding {
+	var h Holding
+	gpus := CountsGPUs(s, pool)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool != pool || n.Market == policy.None || n.Phase == policy.NodeGone || n.Phase >= policy.NodeDraining {
+			continue
+		}
+		m := &s.Markets[n.Market]
+		size := unitsOf(&s.Types[m.Type], gpus)
+		switch {
+		case n.Phase < policy.NodeInitialized:
+			h.Arriving[m.Capacity] += size
+			if n.Token != "" {
+				h.ArrivingOurs[m.Capacity] += size
+				h.ArrivingNodes++
+			}
+		case n.ActedBy == policy.ActorUs:
+			h.Waiting[m.Capacity] += size
+			h.WaitingNodes++
+		case n.ActedBy != policy.ActorNone || n.ReclaimAt != 0:
+		case m.Capacity == policy.Spot:
+			h.Spot += size
+			h.Nodes++
+		default:
+			h.Fixed += size
+			h.Nodes++
+		}
+	}
+	return h
+}
+
+// Share returns the part of h that is spot, 0 when there is nothing.
+func (h *Holding) Share() float64 {
+	if h.Spot+h.Fixed == 0 {
+		return 0
+	}
+	return float64(h.Spot) / float64(h.Spot+h.Fixed)
+}
+
+// Units returns what a node of market m counts in the share of pool.
+func Units(s *policy.Snapshot, pool policy.PoolID, m policy.MarketID) int64 {
+	return unitsOf(&s.Types[s.Markets[m].Type], CountsGPUs(s, pool))
+}
+
+// CountsGPUs reports whether the share of pool is measured in GPUs: whether
+// all of its markets have them.
+func CountsGPUs(s *policy.Snapshot, pool policy.PoolID) bool {
+	markets := s.Pools[pool].Markets
+	for _, m := range markets {
+		if s.Types[s.Markets[m].Type].Capacity.GPU == 0 {
+			return false
+		}
+	}
+	return len(markets) > 0
+}
+
+// unitsOf returns what a node of type t counts.
+func unitsOf(t *policy.InstanceType, gpus bool) int64 {
+	if gpus {
+		return t.Capacity.GPU
+	}
+	return t.VCPU
+}

@@ -1,0 +1,153 @@
+package scenarios
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// embeddedTrace returns the trace that an embedded scenario runs on.
+func embeddedTrace(t *testing.T, sc *Scenario) *trace.Trace {
+	t.Helper()
+	name := sc.Trace
+	if name == "" {
+		name = "embedded"
+	}
+	tr, ok, err := trace.EmbeddedNamed(name)
+	if !ok || err != nil {
+		t.Fatalf("%s: trace %q is not embedded: %v", sc.Name, name, err)
+	}
+	return tr
+}
+
+// Every embedded scenario can be read without a warning, and be run on the trace
+// that it names. What an auction assumes is said and is no fault of the scenario.
+func TestEmbeddedScenarios(t *testing.T) {
+	for _, name := range Names() {
+		sc, err := Load(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if sc.Name != name {
+			t.Errorf("%s calls itself %s", name, sc.Name)
+		}
+		w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		warnings := slices.DeleteFunc(slices.Clone(w.Warnings), func(text string) bool {
+			said := strings.HasPrefix(text, "auctions: ") || strings.HasPrefix(text, "cloudspace ")
+			return said && sc.pools[0].spec.Spec.Backend.Rackspace != nil
+		})
+		if len(warnings) > 0 {
+			t.Errorf("%s: warnings %q", name, warnings)
+		}
+		if err := snapshotOf(w).Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		vcpu, pods := demand(w)
+		t.Logf("%-12s %d types, %d zones, %d markets, %d workloads, %d pods, %.0f vCPU", name, len(w.Types), len(w.Zones), len(w.Markets), len(w.Workloads), pods, vcpu)
+	}
+}
+
+// Embedded scenarios run on any trace, so none names a region, a zone or a type;
+// and each says at its head what it teaches, in what the list of scenarios cuts
+// at the first colon or full stop.
+func TestEmbeddedScenariosNameNoPlace(t *testing.T) {
+	for _, name := range Names() {
+		sc, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range sc.pools {
+			m := &sc.pools[i].spec.Spec.Markets
+			if len(m.Regions)+len(m.Zones)+len(m.InstanceTypes) > 0 {
+				t.Errorf("%s: pool %s names %v, %v, %v", name, sc.pools[i].spec.Name, m.Regions, m.Zones, m.InstanceTypes)
+			}
+		}
+		for i, f := range sc.faults {
+			if f.Zone != "" || f.Type != "" {
+				t.Errorf("%s: faults[%d] names zone %q, type %q", name, i, f.Zone, f.Type)
+			}
+		}
+		text, err := Source(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head, _, found := strings.Cut(string(text), "\napiVersion"); !found || !strings.HasPrefix(head, "# ") || len(head) < 150 {
+			t.Errorf("%s: its head says little: %q", name, head)
+		}
+	}
+}
+
+// Every kind of fault that a scenario may order is ordered by an embedded scenario.
+func TestEmbeddedScenariosHaveEveryFault(t *testing.T) {
+	seen := map[FaultKind]bool{}
+	for _, name := range Names() {
+		sc, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range sc.faults {
+			seen[f.Kind] = true
+		}
+	}
+	for kind, k := range faultKinds {
+		if !seen[k] {
+			t.Errorf("no scenario has a %s", kind)
+		}
+	}
+}
+
+// The second zone by name is met by its number; a zone that there is not meets
+// no market and not all of them.
+func TestFaultInANumberedZone(t *testing.T) {
+	for number, want := range map[string]string{"1": "us-east-1a", "3": "us-east-1c", "4": "number 4"} {
+		text, err := Source("zone-outage")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc, err := Parse("z.yaml", []byte(strings.Replace(string(text), "zoneNumber: 1", "zoneNumber: "+number, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Faults[0].Zone; got != want || (len(w.Warnings) > 0) != (number == "4") {
+			t.Errorf("zone %s is %q, want %q; warnings %q", number, got, want, w.Warnings)
+		}
+	}
+}
+
+// snapshotOf returns the tables of w as the first snapshot of a run has them.
+func snapshotOf(w *BoundScenario) *policy.Snapshot {
+	s := &policy.Snapshot{
+		Now: w.Start.Add(-w.WarmUp), Types: w.Types, Markets: w.Markets, Pools: w.Pools, Zones: w.Zones,
+		Templates: w.Templates, PDBs: w.PDBs,
+	}
+	for _, l := range w.Workloads {
+		s.Workloads = append(s.Workloads, l.Workload)
+	}
+	return s
+}
+
+// demand returns the largest number of vCPUs that the services want at once,
+// taken workload by workload, and the number of their pods.
+func demand(w *BoundScenario) (vcpu float64, pods int32) {
+	for i, l := range w.Workloads {
+		most := int32(0)
+		for _, s := range l.Schedule {
+			most = max(most, s.Replicas)
+		}
+		pods += most
+		vcpu += float64(most) * float64(w.Templates[i].Requests.CPU) / 1000
+	}
+	return vcpu, pods
+}

@@ -1,0 +1,108 @@
+package trace
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"io"
+	"math"
+)
+
+// digest hashes the names and columns of all series. Each stands behind its
+// length, so that no two contents give the same bytes.
+func digest(series []Series) [32]byte {
+	d := digester{hash: sha256.New(), buf: make([]byte, 0, 1<<13)}
+	d.text("spotter trace 1")
+	d.word(uint64(len(series)))
+	for i := range series {
+		s := &series[i]
+		for _, name := range [...]string{s.Provider, s.Region, s.Zone, s.Type, s.Product} {
+			d.text(name)
+		}
+		words(&d, s.At)
+		words(&d, s.Spot)
+		words(&d, s.OnDemand)
+		for _, col := range [...][]int8{s.Available, s.Band, s.Score} {
+			words(&d, col)
+		}
+		for _, col := range [...][]float64{s.Hazard, s.TrueHazard} {
+			d.word(uint64(len(col)))
+			for _, v := range col {
+				d.word(math.Float64bits(v))
+			}
+		}
+		d.later(s)
+	}
+	d.flush()
+	return [32]byte(d.hash.Sum(nil))
+}
+
+// later takes in the columns that came to be after the first digests were
+// printed. They count only where they are, so that a trace without them keeps
+// its digest. What stands before each can be no length.
+func (d *digester) later(s *Series) {
+	const mark = 1 << 63
+	if s.ProbeGap != nil {
+		d.word(mark)
+		words(d, s.ProbeGap)
+	}
+	for k, col := range s.Bids {
+		if col != nil {
+			d.word(mark + 1 + uint64(k))
+			words(d, col)
+		}
+	}
+	if s.Launched != nil {
+		d.word(mark + 4)
+		words(d, s.Requested)
+		words(d, s.Launched)
+	}
+}
+
+// A digester gathers what is hashed, so that the hash is given long pieces.
+type digester struct {
+	hash hash.Hash
+	buf  []byte
+}
+
+func (d *digester) flush() {
+	d.hash.Write(d.buf)
+	d.buf = d.buf[:0]
+}
+
+func (d *digester) word(v uint64) {
+	if len(d.buf)+8 > cap(d.buf) {
+		d.flush()
+	}
+	d.buf = binary.LittleEndian.AppendUint64(d.buf, v)
+}
+
+func (d *digester) text(s string) {
+	d.word(uint64(len(s)))
+	if len(d.buf)+len(s) > cap(d.buf) {
+		d.flush()
+	}
+	if len(s) > cap(d.buf) {
+		io.WriteString(d.hash, s)
+		return
+	}
+	d.buf = append(d.buf, s...)
+}
+
+// words takes in a column of whole numbers. Nearly all of what is hashed comes
+// through here.
+func words[T ~int8 | ~int32 | ~int64](d *digester, col []T) {
+	d.word(uint64(len(col)))
+	for len(col) > 0 {
+		begin, n := len(d.buf), min(len(col), (cap(d.buf)-len(d.buf))/8)
+		d.buf = d.buf[:begin+8*n]
+		buf := d.buf[begin:]
+		for _, v := range col[:n] {
+			binary.LittleEndian.PutUint64(buf, uint64(v))
+			buf = buf[8:]
+		}
+		if col = col[n:]; len(col) > 0 {
+			d.flush()
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A says is the set of what a row speaks of.
+type says uint8
+
+const (
+	saysSpot says = 1 << iota
+	saysOnDemand
+	saysAvailable
+	saysBand
+	saysScore
+	saysBids
+	saysDepth
+)
+
+// An event is a row: from at on, what it says holds for a market.
+type event struct {
+	market                 int32 // place in importer.markets
+	says                   says
+	available, band, score int8
+	order                  int32 // in which it was read
+	requested, launched    int32
+	gap                    int32 // seconds since the market was last looked at
+	bids                   int32 // place in importer.bids; 0 if there are none
+	at                     policy.Time
+	spot, onDemand         policy.Money
+}
+
+// trace sorts the events and makes series of them.
+func (im *importer) trace(srcs []string) (*trace.Trace, error) {
+	if len(im.events) == 0 {
+		if len(im.report.BadRows) > 0 {
+			return nil, fmt.Errorf("%w: none of %d rows can be used; the first: %s", trace.ErrEmpty, im.report.Rows, im.report.BadRows[0])
+		}
+		return nil, fmt.Errorf("%w: %s has no rows", trace.ErrEmpty, strings.Join(srcs, ", "))
+	}
+	im.lookUpPrices()
+	slices.SortFunc(im.events, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.market, b.market), cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order))
+	})
+	noteProbes(im.events)
+	var series []trace.Series
+	for i := range im.events {
+		e := &im.events[i]
+		if i == 0 || e.market != im.events[i-1].market {
+			series = append(series, im.markets[e.market].series())
+			im.last = 0
+		}
+		im.push(&series[len(series)-1], e)
+	}
+	said := im.modelPrices(series)
+	names := make([]string, len(srcs))
+	for i, src := range srcs {
+		names[i] = filepath.Base(src)
+	}
+	t, err := trace.New(clip(strings.Join(names, "+"), 200), series)
+	if err != nil {
+		return nil, err
+	}
+	t.From, t.To = im.from, im.to
+	t.WholeFrom, t.WholeTo = t.From, t.To
+	t.About, t.Scripted = im.about(names), im.fromScript()
+	if said != "" {
+		t.About += "; " + said
+		t.Meta = map[string]string{trace.MetaModelled: said}
+		t.Warnings = append(t.Warnings, said)
+	}
+	if im.ids && im.names {
+		im.warn("zones are given by ID and by name; names differ between accounts, so the two cannot be joined")
+	}
+	if im.zeros > 0 {
+		im.warn("%d on-demand prices are written 0 and taken as unknown", im.zeros)
+	}
+	t.Warnings = append(t.Warnings, im.warnings...)
+	im.fill(t)
+	return t, nil
+}
+
+// push adds an event to the series of its market. What the event does not
+// speak of goes on.
+func (im *importer) push(s *trace.Series, e *event) {
+	v, gap, said := e.apply(s.Last(), im.bids), e.gap, e.says
+	if n := len(s.At); n > 0 && s.At[n-1] == e.at {
+		if im.last&e.says != 0 {
+			im.report.Duplicates++
+		} else {
+			im.report.Joined++
+		}
+		if s.Last() == v {
+			im.last |= e.says
+			return
+		}
+		gap, said = max(gap, s.ProbeGapAt(n-1)), said|im.last
+		s.Cut(0, n-1)
+	}
+	im.last = said
+	if len(s.At) > 0 && s.Last() == v {
+		im.report.Repeats++
+		im.last = 0
+		return
+	}
+	s.Append(e.at, v, gap)
+}
+
+// apply returns v with what e says in place of what it said.
+func (e *event) apply(v trace.Sample, bids [][3]policy.Money) trace.Sample {
+	if e.says&saysSpot != 0 {
+		v.Spot = e.spot
+	}
+	if e.says&saysOnDemand != 0 {
+		v.OnDemand = e.onDemand
+	}
+	if e.says&saysAvailable != 0 {
+		v.Available, v.Requested, v.Launched = e.available, -1, -1
+	}
+	if e.says&saysBand != 0 {
+		v.Band = e.band
+	}
+	if e.says&saysScore != 0 {
+		v.Score = e.score
+	}
+	if e.says&saysBids != 0 {
+		v.Bids = bids[e.bids]
+	}
+	if e.says&saysDepth != 0 {
+		v.Requested, v.Launched = e.requested, e.launched
+	}
+	return v
+}
+
+// about says in one line what t is a recording of.
+func (im *importer) about(names []string) string {
+	prices, availability := false, false
+	for i := range im.events {
+		prices = prices || im.events[i].says&saysSpot != 0
+		availability = availability || im.events[i].says&saysAvailable != 0
+	}
+	what := "recorded prices"
+	switch {
+	case im.fromScript():
+		what = trace.AboutScripted
+	case prices && availability:
+		what = "recorded prices and availability"
+	case availability:
+		what = "recorded availability"
+	}
+	if len(names) > 4 {
+		names = append(slices.Clone(names[:3]), fmt.Sprintf("%d more", len(names)-3))
+	}
+	return what + ", imported from " + strings.Join(names, ", ")
+}

@@ -1,0 +1,261 @@
+// Package importer reads what providers and researchers recorded of prices and
+// availability into traces. It knows every format by its content and nothing of
+// how a trace is stored.
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// Options say how recordings are read, and what those that leave it out
+// are of.
+type Options struct {
+	// Provider is that of rows that name none; empty means the one whose
+	// format it is, and aws where that could be any.
+	Provider string
+
+	// Region is that of rows that name none and whose zone does not say.
+	Region string
+
+	// Zone and Type are those of a recording that names none. Type also
+	// replaces that which the name of a file stands for.
+	Zone, Type string
+
+	// From is when a recording begins that does not say so: samples of
+	// availability, events of a fleet, a script.
+	From policy.Time
+
+	// At is when a snapshot was taken that does not say so.
+	At policy.Time
+
+	// PriceRatio is the price, as a share of that on demand, of markets of
+	// which only the availability is known; 0 means DefaultPriceRatio. Prices,
+	// if given, is where their prices are looked for first.
+	PriceRatio float64
+	Prices     *trace.Trace
+
+	// Script says how a script of prices is run.
+	Script ScriptOptions
+
+	// Strict makes the first bad row an error.
+	Strict bool
+}
+
+// DefaultPriceRatio is the share of the on-demand price at which the markets
+// stand that never move: 0.30 is where most of those of AWS are pinned.
+const DefaultPriceRatio = 0.30
+
+// An Report says what was read and what became of it.
+type Report struct {
+	// Format names what each source was taken for, in the order given.
+	Formats []string
+
+	// Rows were read, Bad of them could not be used. BadRows are the first of
+	// those, as "file:line: reason".
+	Rows, Bad int
+	BadRows   []string
+
+	// Duplicates are rows for a market and time that came again; the last
+	// holds. Joined are rows that say another thing of the same instant, as of
+	// a price and of availability. Repeats are rows that say nothing new.
+	// Changes are left.
+	Duplicates, Joined, Repeats, Changes int
+
+	Markets  int
+	From, To policy.Time
+
+	// WithoutOnDemand are markets that neither a row nor the catalog gives an
+	// on-demand price: they are kept, but no run can use them.
+	WithoutOnDemand []string
+
+	// UnknownTypes are instance types, as "provider/type", that the catalog does
+	// not hold: their markets are kept, but no run can use them.
+	UnknownTypes []string
+
+	// Modelled are markets of which only the availability was recorded.
+	Modelled []string
+
+	// Warnings say what about the recordings may surprise.
+	Warnings []string
+}
+
+// badRowsShown is how many bad rows a report names.
+const badRowsShown = 5
+
+// Understood is what Import reads, a line each.
+const Understood = `understood are, also gzipped:
+  AWS: the JSON of "aws ec2 describe-spot-price-history"
+  AWS: CSV with the columns t,region,az,instance_type,spot,ondemand
+  AWS: CSV with the columns t,az,instance_type,price
+  AWS: CSV with the columns Timestamp,AvailabilityZone,InstanceType,ProductDescription,SpotPrice
+  AWS: CSV of SpotLake (Time,InstanceType,Region,AZ,SPS,T3,T2,IF,OndemandPrice,SpotPrice,Savings)
+  Google Cloud: CSV with the columns t,region,az,instance_type,accel,accel_count,spot,ondemand
+  Azure and others by region: CSV with the columns t,cloud,region,instance_type,spot,ondemand
+  Rackspace: CSV with the columns t,region,generation,serverclass,category,cpu,memory,market_price,bid_p20,bid_p50,bid_p80
+  Rackspace: the JSON of the percentiles feed
+  availability: CSV with the columns t,zone,requested,launched, of how many of the nodes requested at once came up
+  availability: JSON with "metadata" and "data", of samples of one market, in files named like us-east-1a_v100_1.json
+  availability: events of a fleet, rows of milliseconds,add|remove,node
+  a script of prices: JSON with "default" and "series"`
+
+// Import reads recordings of a provider's prices and availability into one
+// trace. Their format is found out from their content. Rows may be in any
+// order, and several recordings may speak of the same markets.
+func Import(srcs []string, o Options) (*trace.Trace, *Report, error) {
+	if len(srcs) == 0 {
+		return nil, nil, fmt.Errorf("%w: no file named", trace.ErrEmpty)
+	}
+	im := &importer{o: o, report: &Report{}, numbers: map[market]int32{}, regions: map[string][]byte{}}
+	im.from = trace.TimeMax
+	im.bids = make([][3]policy.Money, 1)
+	for _, src := range srcs {
+		if err := im.file(src); err != nil {
+			return nil, im.report, err
+		}
+	}
+	t, err := im.trace(srcs)
+	return t, im.report, err
+}
+
+// An importer gathers the events of all sources.
+type importer struct {
+	o       Options
+	report  *Report
+	markets []market
+	numbers map[market]int32  // of the markets
+	regions map[string][]byte // of zones; empty if not known
+	events  []event
+	bids    [][3]policy.Money
+
+	// from and to are the first and last instant that anything speaks of.
+	from, to policy.Time
+
+	ids, names bool // zones of AWS were met by ID, by name
+	last       says // what the row spoke of that was taken last
+
+	zeros     int // on-demand prices that are written 0
+	snapshots int // sources of a snapshot that did not say when it was taken
+	warnings  []string
+
+	path string // of the source being read
+}
+
+// add takes in an event that is complete but for its order.
+func (im *importer) add(e event) {
+	e.order = int32(len(im.events))
+	im.events = append(im.events, e)
+	im.from, im.to = min(im.from, e.at), max(im.to, e.at)
+}
+
+// bad counts a row that cannot be used.
+func (im *importer) bad(line int, reason error) error {
+	return im.badAt(strconv.Itoa(line), reason)
+}
+
+// badAt counts something that cannot be used, which stands at a place of the
+// source that is no line.
+func (im *importer) badAt(place string, reason error) error {
+	row := fmt.Sprintf("%s:%s: %v", im.path, place, reason)
+	if im.o.Strict {
+		return fmt.Errorf("%w: %s", trace.ErrBadRows, row)
+	}
+	if im.report.Bad++; im.report.Bad <= badRowsShown {
+		im.report.BadRows = append(im.report.BadRows, row)
+	}
+	return nil
+}
+
+// warn notes what may surprise, once.
+func (im *importer) warn(format string, args ...any) {
+	if w := fmt.Sprintf(format, args...); !slices.Contains(im.warnings, w) {
+		im.warnings = append(im.warnings, w)
+	}
+}
+
+// file reads one source.
+func (im *importer) file(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	im.path = path
+	r := bufio.NewReaderSize(f, 1<<16)
+	if head, _ := r.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return &trace.FileError{File: path, Err: fmt.Errorf("%w: %w", trace.ErrCorrupt, err)}
+		}
+		defer z.Close()
+		r = bufio.NewReaderSize(z, 1<<16)
+	}
+	err = im.content(r)
+	var fault *trace.FileError
+	switch {
+	case err == nil || errors.As(err, &fault) || errors.Is(err, trace.ErrBadRows):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
+		err = fmt.Errorf("%w: %w", trace.ErrCorrupt, err)
+	}
+	return &trace.FileError{File: path, Err: err}
+}
+
+// fleetRow is the first row of a recording of a fleet, which has no header.
+var fleetRow = regexp.MustCompile(`^\s*\d+\s*,\s*(add|remove)\s*,`)
+
+// content finds out what r holds and reads it.
+func (im *importer) content(r *bufio.Reader) error {
+	head, err := r.Peek(1 << 12)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if mark := []byte("\ufeff"); bytes.HasPrefix(head, mark) { // spreadsheets put it before what they write
+		if _, err := r.Discard(len(mark)); err != nil {
+			return err
+		}
+		head = head[len(mark):]
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case len(text) == 0:
+		return fmt.Errorf("%w: it holds nothing", trace.ErrEmpty)
+	case text[0] == '{' || text[0] == '[':
+		return im.anyJSON(r, text)
+	case bytes.HasPrefix(text, []byte("PAR1")):
+		return fmt.Errorf("%w: it is Parquet already and needs no import", trace.ErrFormat)
+	}
+	header, _, _ := bytes.Cut(text, []byte("\n"))
+	if fleetRow.Match(header) {
+		im.took("events of a fleet")
+		return im.fleet(r)
+	}
+	shape, ok := findShape(strings.TrimRight(string(header), "\r"))
+	if !ok {
+		return fmt.Errorf("%w: it begins %q; %s", trace.ErrFormat, clip(string(header), 80), Understood)
+	}
+	im.took(shape.name)
+	return im.csv(r, shape)
+}
+
+// took notes what the source was taken for.
+func (im *importer) took(format string) { im.report.Formats = append(im.report.Formats, format) }
+
+func clip(s string, most int) string {
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

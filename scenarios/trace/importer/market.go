@@ -1,0 +1,185 @@
+package importer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A market is its provider, region, zone, instance type and product.
+type market [5]string
+
+// series returns the empty series of m.
+func (m *market) series() trace.Series {
+	return trace.Series{Provider: m[0], Region: m[1], Zone: m[2], Type: m[3], Product: m[4]}
+}
+
+// market returns the number of a market. Names that are empty are taken from the
+// options or, as the region, from the others. A provider that a row names is passed
+// as named, that which its format stands for as usual.
+func (im *importer) market(named, usual string, region, zone, kind, product []byte) (int32, error) {
+	provider := cmp.Or(named, im.o.Provider, usual)
+	if len(kind) == 0 {
+		return 0, errors.New("no instance type")
+	}
+	if len(zone) == 0 {
+		return 0, errors.New("no zone")
+	}
+	known := im.regionOf(provider, zone)
+	switch {
+	case len(region) > 0:
+	case len(known) > 0:
+		region = known
+	case im.o.Region == "":
+		return 0, fmt.Errorf("zone %q does not tell its region; name the region", zone)
+	default:
+		region = []byte(im.o.Region)
+	}
+	if len(product) == 0 {
+		product = productLinux
+	}
+	// As the key of a look-up the names are not copied.
+	n, ok := im.numbers[market{provider, string(region), string(zone), string(kind), string(product)}]
+	if !ok {
+		n = int32(len(im.markets))
+		m := market{provider, string(region), string(zone), string(kind), string(product)}
+		im.markets, im.numbers[m] = append(im.markets, m), n
+	}
+	return n, nil
+}
+
+var productLinux = []byte(trace.ProductLinux)
+
+// regionOf returns the region of a zone, empty if its name does not tell, looking
+// it up once.
+func (im *importer) regionOf(provider string, zone []byte) []byte {
+	if region, ok := im.regions[string(zone)]; ok {
+		return region
+	}
+	name, region := string(zone), ""
+	switch provider {
+	case catalog.AWS:
+		found, id := regionOf(name)
+		if region = found; region != "" {
+			im.ids, im.names = im.ids || id, im.names || !id
+		}
+	case catalog.GCP:
+		// A zone of Google Cloud is its region and a letter: us-central1-a.
+		if cut := strings.LastIndexByte(name, '-'); cut > 0 && cut == len(name)-2 {
+			region = name[:cut]
+		}
+	}
+	im.regions[name] = []byte(region)
+	return im.regions[name]
+}
+
+// lookUpPrices adds what the given trace says of the prices of markets whose
+// availability was read. The price in force at the begin is stated as of then.
+func (im *importer) lookUpPrices() {
+	if im.o.Prices == nil {
+		return
+	}
+	known := map[string]int32{} // markets by the name of their series
+	for i := range im.events {
+		if e := &im.events[i]; e.says&saysAvailable != 0 {
+			s := im.markets[e.market].series()
+			known[s.Name()] = e.market
+		}
+	}
+	from, to := im.from, im.to
+	for i := range im.o.Prices.Series {
+		s := &im.o.Prices.Series[i]
+		number, ok := known[s.Name()]
+		if !ok {
+			continue
+		}
+		for k, at := range s.At {
+			inForce := at < from && (k+1 == len(s.At) || s.At[k+1] > from)
+			if at > to || at < from && !inForce {
+				continue
+			}
+			e := event{market: number, at: max(at, from), spot: s.Spot[k], says: saysSpot}
+			if e.onDemand = s.Sample(k).OnDemand; e.onDemand > 0 {
+				e.says |= saysOnDemand
+			}
+			im.add(e)
+		}
+	}
+}
+
+// modelPrices gives markets of which only the availability is known a price,
+// and returns a sentence on what it has done; empty if nothing.
+func (im *importer) modelPrices(series []trace.Series) string {
+	ratio := im.o.PriceRatio
+	if ratio == 0 {
+		ratio = DefaultPriceRatio
+	}
+	for i := range series {
+		s := &series[i]
+		priced := slices.ContainsFunc(s.Spot, func(m policy.Money) bool { return m != policy.NoPrice })
+		if s.Available == nil || priced {
+			continue
+		}
+		onDemand, ok := onDemandOf(s)
+		if !ok {
+			im.warn("%s has no price: neither a recording nor the catalog knows one on demand", s.Name())
+			continue
+		}
+		spot := policy.Dollars(ratio * onDemand.Float())
+		for k := range s.Spot {
+			s.Spot[k] = spot
+		}
+		im.report.Modelled = append(im.report.Modelled, s.Name())
+	}
+	if len(im.report.Modelled) == 0 {
+		return ""
+	}
+	slices.Sort(im.report.Modelled)
+	return fmt.Sprintf("spot prices not recorded, modelled as %g of those on demand: %s", ratio, some(im.report.Modelled, 3))
+}
+
+// fill completes the report.
+func (im *importer) fill(t *trace.Trace) {
+	r := im.report
+	r.Markets, r.From, r.To, r.Warnings = len(t.Series), t.From, t.To, t.Warnings
+	seen := map[string]bool{} // types, by provider and name
+	for i := range t.Series {
+		s := &t.Series[i]
+		r.Changes += len(s.At)
+		name := s.Provider + "/" + s.Type
+		if !seen[name] {
+			seen[name] = true
+			if _, known := catalog.Lookup(s.Provider, s.Type); !known {
+				r.UnknownTypes = append(r.UnknownTypes, name)
+			}
+		}
+		if _, known := onDemandOf(s); s.OnDemand == nil && !known {
+			r.WithoutOnDemand = append(r.WithoutOnDemand, s.Name())
+		}
+	}
+	slices.Sort(r.UnknownTypes)
+}
+
+// onDemandOf returns the on-demand price that the catalog has of a market, published
+// or derived.
+func onDemandOf(s *trace.Series) (policy.Money, bool) {
+	price, ok := catalog.OnDemand(s.Provider, s.Region, s.Type)
+	if !ok {
+		price, _, ok = catalog.OnDemandModelled(s.Provider, s.Region, s.Type)
+	}
+	return price, ok
+}
+
+// some returns the first names, and how many there are beyond them.
+func some(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

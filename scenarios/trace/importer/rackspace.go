@@ -1,0 +1,123 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A percentilesFeed is the public feed of the prices of Rackspace Spot. It
+// says what holds now and not when that is.
+type percentilesFeed struct {
+	Regions map[string]struct {
+		Classes map[string]serverClass `json:"serverclasses"`
+	} `json:"regions"`
+}
+
+// A serverClass is the market of one kind of server in one region. Numbers
+// stand in it as numbers or as text.
+type serverClass struct {
+	Price json.RawMessage `json:"market_price"`
+	P20   json.RawMessage `json:"20_percentile"`
+	P50   json.RawMessage `json:"50_percentile"`
+	P80   json.RawMessage `json:"80_percentile"`
+}
+
+// percentiles reads one snapshot of the feed.
+func (im *importer) percentiles(r io.Reader) error {
+	im.took("JSON of the Rackspace percentiles feed")
+	var feed percentilesFeed
+	if err := whole(r, &feed, false); err != nil {
+		return err
+	}
+	at, err := im.snapshotTime()
+	if err != nil {
+		return err
+	}
+	for _, region := range slices.Sorted(maps.Keys(feed.Regions)) {
+		classes := feed.Regions[region].Classes
+		for _, class := range slices.Sorted(maps.Keys(classes)) {
+			im.report.Rows++
+			e, err := im.class(region, class, classes[class])
+			if err != nil {
+				if err := im.badAt(region+"/"+class, err); err != nil {
+					return err
+				}
+				continue
+			}
+			e.at = at
+			im.add(e)
+		}
+	}
+	return nil
+}
+
+// class returns what the feed says of one market.
+func (im *importer) class(region, name string, c serverClass) (e event, err error) {
+	text := func(raw json.RawMessage) []byte {
+		if string(raw) == "null" {
+			return nil
+		}
+		return []byte(strings.Trim(string(raw), `"`))
+	}
+	if len(text(c.Price)) == 0 {
+		return e, fmt.Errorf("no price")
+	}
+	if e.spot, err = price(text(c.Price), policy.NoPrice); err != nil {
+		return e, err
+	}
+	e.says = saysSpot
+	if e.market, err = im.market("", catalog.Rackspace, []byte(region), []byte(region), []byte(name), nil); err != nil {
+		return e, err
+	}
+	return e, im.takeBids(&e, text(c.P20), text(c.P50), text(c.P80))
+}
+
+// dated finds the instant in the name of a file, as percentiles-2026-05-26.json
+// or 2026-05-26T20-46-18Z.json has it; seconds since 1970 count as well.
+var dated = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(\d{4}-\d\d-\d\d)(?:[T_ -](\d\d)[:.-]?(\d\d)(?:[:.-]?(\d\d))?Z?)?|\b(\d{10})\b`)
+})
+
+// snapshotTime returns when the source was taken: what the options say, else
+// what its name does. Options can speak of one source only.
+func (im *importer) snapshotTime() (policy.Time, error) {
+	if im.o.At != 0 {
+		if im.snapshots++; im.snapshots > 1 {
+			return 0, fmt.Errorf("%w: one instant is given for several snapshots; put each one's into its name, "+
+				"like percentiles-2026-05-26T20-46-18Z.json", trace.ErrUnnamed)
+		}
+		return im.o.At, nil
+	}
+	name := baseName(im.path)
+	m := dated().FindStringSubmatch(name)
+	if m == nil {
+		return 0, fmt.Errorf("%w: neither its name, %q, nor an option says when the snapshot was taken",
+			trace.ErrUnnamed, filepath.Base(im.path))
+	}
+	if m[5] != "" {
+		seconds, err := strconv.ParseInt(m[5], 10, 64)
+		return policy.Time(seconds * 1000), err
+	}
+	text := m[1] + " 00:00:00"
+	if m[2] != "" {
+		text = m[1] + " " + m[2] + ":" + m[3] + ":" + max(m[4], "00")
+	}
+	at, err := time.Parse(time.DateTime, text)
+	if err != nil {
+		return 0, fmt.Errorf("%w: its name has the date %q, which is none", trace.ErrUnnamed, m[0])
+	}
+	return policy.TimeOf(at), nil
+}

@@ -1,0 +1,150 @@
+package importer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/script"
+)
+
+// ScriptOptions say how a script of prices is run.
+type ScriptOptions struct {
+	// Tick is the time from one call to the next; 0 means DefaultTick.
+	Tick time.Duration
+
+	// For is how long the script is run; 0 means until each market has
+	// come to its last step.
+	For time.Duration
+
+	// Markets are asked for, as TYPE:ZONE, besides those that the script itself
+	// names in full.
+	Markets []string
+}
+
+// DefaultTick is how often a controller asks for prices.
+const DefaultTick = 30 * time.Second
+
+// formatScript is what the report calls a script.
+const formatScript = "script of prices"
+
+// fromScript reports whether any source is a script.
+func (im *importer) fromScript() bool { return slices.Contains(im.report.Formats, formatScript) }
+
+// ticksMax bounds how often a script is asked.
+const ticksMax = 10_000_000
+
+// script runs a script: at each tick every market, ascending by name, is
+// asked for its on-demand and then for its spot price, so that the two are of
+// one step. An error leaves the price in force.
+func (im *importer) script(r io.Reader) error {
+	im.took(formatScript)
+	s, err := script.Read(r)
+	if err != nil {
+		return fmt.Errorf("%w: %w", trace.ErrFormat, err)
+	}
+	if im.o.From == 0 {
+		return fmt.Errorf("%w: a script does not say when it begins", trace.ErrUnnamed)
+	}
+	keys, err := im.scripted(s)
+	if err != nil {
+		return err
+	}
+	markets := make([]int32, len(keys))
+	for i, key := range keys {
+		markets[i], err = im.market("", catalog.AWS, nil, []byte(key.Zone), []byte(key.Type), nil)
+		if err != nil {
+			return fmt.Errorf("%w: %w", trace.ErrNoRegion, err)
+		}
+	}
+	tick := cmp.Or(im.o.Script.Tick, DefaultTick)
+	ticks := int64(scriptTicks(s, keys))
+	if im.o.Script.For > 0 {
+		ticks = int64((im.o.Script.For + tick - 1) / tick)
+	}
+	if tick < time.Millisecond || ticks*int64(len(keys)) > ticksMax {
+		return fmt.Errorf("%w: %d markets asked %d times, every %v", trace.ErrValue, len(keys), ticks, tick)
+	}
+	failed, first := 0, error(nil)
+	for n := range ticks {
+		at := im.o.From.Add(time.Duration(n) * tick)
+		for i, key := range keys {
+			im.report.Rows++
+			e, err := quoted(s, key)
+			if err != nil {
+				failed, first = failed+1, cmp.Or(first, err)
+				continue
+			}
+			e.market, e.at = markets[i], at
+			im.add(e)
+		}
+	}
+	im.from, im.to = min(im.from, im.o.From), max(im.to, im.o.From.Add(time.Duration(ticks)*tick))
+	if failed > 0 {
+		im.warn("%s: %d of %d calls failed, where the price in force goes on (the first: %v)",
+			filepath.Base(im.path), failed, int(ticks)*len(keys), first)
+	}
+	return nil
+}
+
+// quoted asks s for the prices of a market.
+func quoted(s *script.Script, key script.Key) (e event, err error) {
+	e.onDemand, err = s.OnDemandPrice(key.Type, key.Zone)
+	q, faulty := s.SpotPrice(key.Type, key.Zone) // also after an error, which it passes by
+	if err = errors.Join(err, faulty); err != nil {
+		return e, faulty
+	}
+	e.spot, e.says = q.Spot, saysSpot
+	if e.onDemand > 0 {
+		e.says |= saysOnDemand
+	}
+	return e, nil
+}
+
+// scripted returns the markets that are asked for, ascending.
+func (im *importer) scripted(s *script.Script) ([]script.Key, error) {
+	var keys []script.Key
+	for _, key := range s.Keys() {
+		if key.Exact() {
+			keys = append(keys, key)
+		}
+	}
+	for _, text := range im.o.Script.Markets {
+		key, err := script.ParseKey(text)
+		if err == nil && !key.Exact() {
+			err = fmt.Errorf("market %q names no single one", text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", trace.ErrUnnamed, err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%w: the script names no market in full", trace.ErrUnnamed)
+	}
+	slices.SortFunc(keys, func(a, b script.Key) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(keys), nil
+}
+
+// scriptTicks returns after how many ticks each key that keys follow
+// has come to its last step.
+func scriptTicks(s *script.Script, keys []script.Key) int {
+	sharing := map[script.Key]int{}
+	for _, m := range keys {
+		key, _ := s.Steps(m)
+		sharing[key]++
+	}
+	most := 1
+	for _, m := range keys {
+		key, n := s.Steps(m)
+		most = max(most, (n+sharing[key]-1)/sharing[key])
+	}
+	return most
+}

@@ -1,0 +1,199 @@
+package trace
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Sample is all that a series says of one interval; -1 means unknown, and for
+// OnDemand and Bids 0 does. How exactly its begin is known is no part of it: to
+// have looked again changes nothing.
+type Sample struct {
+	Spot, OnDemand         policy.Money
+	Available, Band, Score int8
+	Hazard, TrueHazard     float64
+	Bids                   [3]policy.Money
+	Requested, Launched    int32
+}
+
+// unknown is the sample that says nothing.
+var unknown = Sample{Spot: policy.NoPrice, Available: -1, Band: -1, Score: -1, Hazard: -1, TrueHazard: -1, Requested: -1, Launched: -1}
+
+// Sample returns what s says of interval i.
+func (s *Series) Sample(i int) Sample {
+	v := unknown
+	v.Spot = s.Spot[i]
+	set(&v.OnDemand, s.OnDemand, i)
+	set(&v.Available, s.Available, i)
+	set(&v.Band, s.Band, i)
+	set(&v.Score, s.Score, i)
+	set(&v.Hazard, s.Hazard, i)
+	set(&v.TrueHazard, s.TrueHazard, i)
+	for k, bids := range s.Bids {
+		set(&v.Bids[k], bids, i)
+	}
+	set(&v.Requested, s.Requested, i)
+	set(&v.Launched, s.Launched, i)
+	return v
+}
+
+// set puts entry i of a column into v where there is the column.
+func set[T any](v *T, column []T, i int) {
+	if column != nil {
+		*v = column[i]
+	}
+}
+
+// Last returns the sample of the last interval, one that says nothing where s has
+// none.
+func (s *Series) Last() Sample {
+	if len(s.At) == 0 {
+		return unknown
+	}
+	return s.Sample(len(s.At) - 1)
+}
+
+// ProbeGapAt returns how long before interval i the market was last looked at.
+func (s *Series) ProbeGapAt(i int) int32 {
+	if s.ProbeGap == nil {
+		return 0
+	}
+	return s.ProbeGap[i]
+}
+
+// live reports whether an interval says something that a reader who begins later
+// must know.
+func (v Sample) live() bool { return v.Spot != policy.NoPrice || v.Available >= 0 }
+
+// Append adds an interval that begins at at, which is later than the last, gap
+// seconds after the market was looked at before.
+func (s *Series) Append(at policy.Time, v Sample, gap int32) { s.push(at, v, gap, true) }
+
+// push appends an interval, adding columns that s did not have. Without extras, v
+// holds prices only.
+func (s *Series) push(at policy.Time, v Sample, gap int32, extras bool) {
+	n := len(s.At)
+	s.At = append(s.At, at)
+	s.Spot = append(s.Spot, v.Spot)
+	pushColumn(&s.OnDemand, n, v.OnDemand, 0)
+	pushColumn(&s.ProbeGap, n, gap, 0)
+	if !extras {
+		return
+	}
+	pushColumn(&s.Available, n, v.Available, -1)
+	pushColumn(&s.Band, n, v.Band, -1)
+	pushColumn(&s.Score, n, v.Score, -1)
+	pushColumn(&s.Hazard, n, v.Hazard, -1)
+	pushColumn(&s.TrueHazard, n, v.TrueHazard, -1)
+	for k := range s.Bids {
+		pushColumn(&s.Bids[k], n, v.Bids[k], 0)
+	}
+	pushColumn(&s.Requested, n, v.Requested, -1)
+	pushColumn(&s.Launched, n, v.Launched, -1)
+}
+
+// pushColumn appends v to a column of n values. A column comes to be when the
+// first value is not unknown.
+func pushColumn[T comparable](col *[]T, n int, v, unknown T) {
+	if *col == nil {
+		if v == unknown {
+			return
+		}
+		*col = slices.Repeat([]T{unknown}, n)
+	}
+	*col = append(*col, v)
+}
+
+// A column holds one value for each interval of a series; it is nil where no
+// interval has one.
+type column interface {
+	len() int
+
+	// move copies value i to place n, and cut keeps the values from i up to n.
+	move(n, i int)
+	cut(i, n int)
+
+	// dropUnknown sets the column to nil if every value in it is unknown.
+	dropUnknown(unknown int)
+}
+
+type columnOf[T int8 | int32 | float64 | policy.Money] []T
+
+func (c *columnOf[T]) len() int { return len(*c) }
+
+func (c *columnOf[T]) move(n, i int) {
+	if *c != nil {
+		(*c)[n] = (*c)[i]
+	}
+}
+
+func (c *columnOf[T]) cut(i, n int) {
+	if *c != nil {
+		*c = (*c)[i:n]
+	}
+}
+
+func (c *columnOf[T]) dropUnknown(unknown int) {
+	if !slices.ContainsFunc(*c, func(v T) bool { return v != T(unknown) }) {
+		*c = nil
+	}
+}
+
+// An optionalColumn is a column that a series may lack, and what stands in it for
+// unknown.
+type optionalColumn struct {
+	column
+	unknown int
+}
+
+// optional returns the columns that a series may lack.
+func (s *Series) optional() [12]optionalColumn {
+	return [...]optionalColumn{
+		{(*columnOf[policy.Money])(&s.OnDemand), 0},
+		{(*columnOf[int8])(&s.Available), -1},
+		{(*columnOf[int32])(&s.ProbeGap), 0},
+		{(*columnOf[int8])(&s.Band), -1},
+		{(*columnOf[int8])(&s.Score), -1},
+		{(*columnOf[float64])(&s.Hazard), -1},
+		{(*columnOf[float64])(&s.TrueHazard), -1},
+		{(*columnOf[policy.Money])(&s.Bids[0]), 0},
+		{(*columnOf[policy.Money])(&s.Bids[1]), 0},
+		{(*columnOf[policy.Money])(&s.Bids[2]), 0},
+		{(*columnOf[int32])(&s.Requested), -1},
+		{(*columnOf[int32])(&s.Launched), -1},
+	}
+}
+
+// collapse drops intervals equal to the one before them.
+func (s *Series) collapse() {
+	columns := s.optional()
+	n := 0
+	for i := range s.At {
+		if n > 0 && s.Sample(i) == s.Sample(n-1) {
+			continue
+		}
+		if n != i {
+			s.At[n], s.Spot[n] = s.At[i], s.Spot[i]
+			for _, c := range columns {
+				c.move(n, i)
+			}
+		}
+		n++
+	}
+	s.Cut(0, n)
+}
+
+// Cut keeps the intervals from i up to n.
+func (s *Series) Cut(i, n int) {
+	s.At, s.Spot = s.At[i:n], s.Spot[i:n]
+	for _, c := range s.optional() {
+		c.cut(i, n)
+	}
+}
+
+func (s *Series) dropUnknown() {
+	for _, c := range s.optional() {
+		c.dropUnknown(c.unknown)
+	}
+}

@@ -1,0 +1,173 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Series is what one market did over time: At[i] begins an interval in which the
+// i-th value of every other slice holds. Two neighbouring intervals differ in at
+// least one value.
+type Series struct {
+	// Product is what runs on the node; an empty one becomes ProductLinux.
+	Provider, Region, Zone, Type, Product string
+
+	// At is strictly ascending.
+	At []policy.Time
+
+	// Spot is the price of a node-hour; policy.NoPrice means not offered.
+	Spot []policy.Money
+
+	// OnDemand is the on-demand price of the same type in the same region; 0
+	// means unknown. It is nil when no row has one.
+	OnDemand []policy.Money
+
+	// Available is 1 when a node could be had, 0 when not, -1 when unknown.
+	// It is nil when no row says.
+	Available []int8
+
+	// ProbeGap is how many seconds before At the market was last looked at, so
+	// that what changed did so at one instant in (At − ProbeGap, At]. 0 means
+	// that the instant is exact, or that nothing says how exact it is. It is
+	// nil when no row says.
+	ProbeGap []int32
+
+	// Requested is how many nodes a probe asked for at once and Launched how
+	// many of them came up: the depth of the market, known up to Requested. -1
+	// means unknown, of both at once. Where they are known, Available is 1 when
+	// Launched is above 0 and else 0. They are nil when no row says.
+	Requested, Launched []int32
+
+	// Band is the published interruption band and Score the placement score;
+	// -1 means unknown. Each is nil when no row has one.
+	Band, Score []int8
+
+	// Hazard is a forecast of reclaims per node-hour made from data before its
+	// time; TrueHazard is what a generator knows. -1 means unknown, nil that
+	// no row has one.
+	Hazard, TrueHazard []float64
+
+	// Bids are the bids at the 20th, 50th and 80th percentile of an auction; 0
+	// means unknown. Each is nil when no row has one.
+	Bids [3][]policy.Money
+}
+
+// ProductLinux is the product that prices without one are taken to be of, as
+// AWS writes it.
+const ProductLinux = "Linux/UNIX"
+
+// Name returns "provider/region/zone/type", followed by the product where that
+// is not Linux.
+func (s *Series) Name() string {
+	name := s.Provider + "/" + s.Region + "/" + s.Zone + "/" + s.Type
+	if s.Product != "" && s.Product != ProductLinux {
+		name += "/" + s.Product
+	}
+	return name
+}
+
+func compareSeries(a, b *Series) int {
+	return cmp.Or(
+		cmp.Compare(a.Provider, b.Provider),
+		cmp.Compare(a.Region, b.Region),
+		cmp.Compare(a.Zone, b.Zone),
+		cmp.Compare(a.Type, b.Type),
+		cmp.Compare(a.Product, b.Product),
+	)
+}
+
+func (s *Series) check() error {
+	if err := s.checkLengths(); err != nil {
+		return err
+	}
+	for i, at := range s.At {
+		if i > 0 && at <= s.At[i-1] {
+			return fmt.Errorf("%w: %v after %v", ErrOrder, at, s.At[i-1])
+		}
+		v := s.Sample(i)
+		switch {
+		case at < TimeMin || at > TimeMax:
+			return fmt.Errorf("%w: time %d", ErrValue, int64(at))
+		case v.Spot < policy.NoPrice || v.Spot > priceMax:
+			return fmt.Errorf("%w: spot price %v at %v", ErrValue, v.Spot, at)
+		case v.OnDemand < 0 || v.OnDemand > priceMax:
+			return fmt.Errorf("%w: on-demand price %v at %v", ErrValue, v.OnDemand, at)
+		case !(v.Hazard >= 0 || v.Hazard == -1) || !(v.TrueHazard >= 0 || v.TrueHazard == -1):
+			return fmt.Errorf("%w: hazard %v, %v at %v", ErrValue, v.Hazard, v.TrueHazard, at)
+		case slices.Min(v.Bids[:]) < 0 || slices.Max(v.Bids[:]) > priceMax:
+			return fmt.Errorf("%w: bids %v at %v", ErrValue, v.Bids, at)
+		case !v.depthFits():
+			return fmt.Errorf("%w: %d of %d nodes launched, available %d, at %v", ErrValue, v.Launched, v.Requested, v.Available, at)
+		case s.ProbeGapAt(i) < 0 || s.ProbeGapAt(i) > ProbeGapMax:
+			return fmt.Errorf("%w: %d s since the market was looked at before %v", ErrValue, s.ProbeGapAt(i), at)
+		}
+	}
+	return nil
+}
+
+// depthFits reports whether the depth is unknown, or possible and said of the
+// same as whether a node could be had.
+func (v *Sample) depthFits() bool {
+	if v.Requested == -1 && v.Launched == -1 {
+		return true
+	}
+	return v.Requested >= 1 && v.Requested <= RequestedMax && v.Launched >= 0 && v.Launched <= v.Requested &&
+		v.Available == int8(min(v.Launched, 1))
+}
+
+// checkLengths fails when a column that is there has not one value for each
+// interval.
+func (s *Series) checkLengths() error {
+	var lengths []int
+	wrong := len(s.Spot) != len(s.At) || len(s.Requested) != len(s.Launched)
+	for _, c := range s.optional() {
+		n := c.len()
+		lengths = append(lengths, n)
+		wrong = wrong || n != 0 && n != len(s.At)
+	}
+	if wrong {
+		return fmt.Errorf("%w: columns of %d and %v values for %d times", ErrValue, len(s.Spot), lengths, len(s.At))
+	}
+	return nil
+}
+
+// extras reports whether there is more than prices.
+func (s *Series) extras() bool {
+	return s.Available != nil || s.Launched != nil || s.Band != nil || s.Score != nil || s.Hazard != nil || s.TrueHazard != nil ||
+		s.Bids[0] != nil || s.Bids[1] != nil || s.Bids[2] != nil
+}
+
+func (s *Series) onDemand(i int) policy.Money {
+	if s.OnDemand == nil {
+		return 0
+	}
+	return s.OnDemand[i]
+}
+
+// clip cuts s to what was asked for. The price in force at the begin is stated
+// as of then, and a market not offered there begins when it is, so that a
+// window of a folder and of a single file with the same content are equal.
+func (s *Series) clip(o *ReadOptions) {
+	first, end := 0, len(s.At)
+	for end > 0 && s.At[end-1] > o.end() {
+		end--
+	}
+	if start := o.start(); start > 0 {
+		for first+1 < end && s.At[first+1] <= start {
+			first++
+		}
+		if first < end && s.At[first] < start {
+			s.At[first] = start
+			if s.ProbeGap != nil {
+				s.ProbeGap[first] = 0
+			}
+		}
+		if first < end && s.At[first] == start && !s.Sample(first).live() {
+			first++
+		}
+	}
+	s.Cut(first, end)
+}

@@ -1,0 +1,142 @@
+package weather
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+func TestNotices(t *testing.T) {
+	cfg := config(13)
+	cfg.Intensity = 100
+	markets := spotMarkets(60)
+	w := mustNew(t, cfg, markets)
+	full, late, lost := 0, 0, 0
+	for m := range markets {
+		for slot := range w.Slots(m) {
+			for _, r := range reclaims(w, m, slot, cfg.To) {
+				again, _ := w.Reclaim(m, slot, r.At-days(1))
+				switch {
+				case again.Notice == 0:
+					lost++
+				case again.At-again.Notice == 120_000:
+					full++
+				default:
+					late++
+				}
+			}
+		}
+	}
+	all := float64(full + late + lost)
+	if x, y := float64(lost)/all, float64(late)/all; math.Abs(x-.01) > .004 || math.Abs(y-.02) > .006 {
+		t.Errorf("of %.0f notices %.4f are lost and %.4f late, want .01 and .02", all, x, y)
+	}
+}
+
+func TestOrderedLateNotices(t *testing.T) {
+	cfg := config(14)
+	cfg.Intensity, cfg.Slots = 0, 400
+	cfg.Params.NoticeLost, cfg.Params.NoticeLate = 0, 0
+	at := begin + 10*hour
+	cfg.Shortages = []OrderedShortage{{At: at, Duration: time.Hour, Depth: 1, Capacity: "spot"}}
+	for _, c := range []struct {
+		late     NoticeFault
+		lead     policy.Time // of a notice concerned
+		from, to float64     // the share concerned
+	}{
+		{NoticeFault{At: at - hour, Duration: 3 * time.Hour, Share: 1, Delay: 90 * time.Second}, 30_000, 1, 1},
+		{NoticeFault{At: at - hour, Duration: 3 * time.Hour, Share: .5, Delay: 90 * time.Second}, 30_000, .4, .6},
+		{NoticeFault{At: at - hour, Duration: 3 * time.Hour, Share: 1, Delay: 130 * time.Second}, 0, 1, 1},
+		{NoticeFault{At: at - hour, Duration: 3 * time.Hour, Share: 1}, 0, 1, 1},
+		{NoticeFault{At: at - hour, Duration: time.Minute, Share: 1}, 0, 0, 0},
+	} {
+		cfg.NoticeFaults = []NoticeFault{c.late}
+		w := mustNew(t, cfg, spotMarkets(1))
+		n := 0
+		for slot := range cfg.Slots {
+			r, ok := w.Reclaim(0, slot, begin)
+			lead := policy.Time(0)
+			if r.Notice != 0 {
+				lead = r.At - r.Notice
+			}
+			switch {
+			case !ok:
+				t.Fatal("a shortage of depth 1 left a slot")
+			case lead == c.lead:
+				n++
+			case lead != 120_000:
+				t.Fatalf("%+v: a lead of %d ms", c.late, lead)
+			}
+		}
+		if share := float64(n) / float64(cfg.Slots); share < c.from || share > c.to {
+			t.Errorf("%+v concerns %.2f of the notices", c.late, share)
+		}
+	}
+}
+
+// Recommendations have the precision and the lead that the constants state: of
+// all that come, a quarter are followed by the reclaim within the hour, and those
+// that precede one come ten minutes before its notice on average.
+func TestRecommendations(t *testing.T) {
+	cfg := config(15)
+	cfg.Slots, cfg.To = 60, begin+days(60)
+	markets := spotMarkets(54)
+	for i := range markets {
+		markets[i].Band, markets[i].GPU = policy.Band(2+i%3), false
+	}
+	w := mustNew(t, cfg, markets)
+	var reclaimed, warned, all, right, lead float64
+	for m := range markets {
+		for slot := range w.Slots(m) {
+			for _, r := range reclaims(w, m, slot, cfg.To) {
+				reclaimed++
+				if at, ok := w.Recommendation(m, slot, r.At-hour); ok && at <= r.At-120_000 {
+					warned++
+				}
+			}
+			for _, at := range recommendations(w, m, slot, cfg.To-hour) {
+				all++
+				if r, ok := w.Reclaim(m, slot, at); ok && r.At <= at+hour {
+					right++
+					lead += float64(r.At-120_000-at) / 60_000
+				}
+			}
+		}
+	}
+	if share := warned / reclaimed; math.Abs(share-cfg.Params.RecommendedShare) > .03 {
+		t.Errorf("%.3f of %v reclaims are recommended, want %v", share, reclaimed, cfg.Params.RecommendedShare)
+	}
+	if precision := right / all; math.Abs(precision-cfg.Params.RecommendedPrecision) > .03 {
+		t.Errorf("%.3f of %v recommendations are right, want %v", precision, all, cfg.Params.RecommendedPrecision)
+	}
+	if mean := lead / right; math.Abs(mean-cfg.Params.RecommendedLead.Minutes()) > 0.8 {
+		t.Errorf("right recommendations come %.2f min before the notice, want %v", mean, cfg.Params.RecommendedLead)
+	}
+}
+
+// Each provider gives notice as long before as its documentation says.
+func TestNoticesOfProviders(t *testing.T) {
+	cfg := config(13)
+	cfg.Intensity = 100
+	cfg.Params.NoticeLost, cfg.Params.NoticeLate = 0, 0
+	for _, rule := range policy.NoticeRules() {
+		markets := spotMarkets(6)
+		for i := range markets {
+			markets[i].Provider = rule.Provider
+		}
+		w, n := mustNew(t, cfg, markets), 0
+		for m := range markets {
+			for _, r := range reclaims(w, m, 0, cfg.To) {
+				again, _ := w.Reclaim(m, 0, r.At-hour+1)
+				if n++; again.At == r.At && again.At-again.Notice != policy.Time(rule.Lead.Milliseconds()) {
+					t.Errorf("%s: a notice comes %d ms before the reclaim, not %v", rule.Provider, again.At-again.Notice, rule.Lead)
+				}
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s: no reclaim", rule.Provider)
+		}
+	}
+}

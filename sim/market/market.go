@@ -1,0 +1,288 @@
+package market
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim/engine"
+)
+
+// A Config says how the provider behaves.
+type Config struct {
+	Seed uint64
+
+	// Unavailable is how long a market that refused is not asked again.
+	Unavailable time.Duration
+
+	// AuctionNotice is from the instant at which a price rises above a bid until the
+	// provider takes the node.
+	AuctionNotice time.Duration
+
+	// LowestPrice has spot launched in the cheapest open market. Without it the
+	// strategy is price-capacity-optimised.
+	LowestPrice bool
+}
+
+// A Market is the provider of a run: all markets of a scenario, with the slots that
+// are taken in them and what the cluster has met there.
+type Market struct {
+	Config
+	scenario *scenarios.BoundScenario
+	prices   *Prices
+	weather  *weather.Weather
+	clock    *engine.Queue
+	state    []state
+}
+
+// New returns the markets of a scenario of which the prices and the weather are given.
+func New(cfg Config, p *Prices, w *weather.Weather, clock *engine.Queue) *Market {
+	return &Market{Config: cfg, scenario: p.scenario, prices: p, weather: w, clock: clock, state: make([]state, len(p.scenario.Markets))}
+}
+
+// A state is one market.
+type state struct {
+	slots       []uint64 // bit set of those taken
+	running     int64    // nodes
+	seen        policy.Experience
+	unavailable policy.Time // until when the provisioner does not ask here
+	cursor      int         // into its prices
+}
+
+// lowest returns the lowest free slot below limit.
+func (m *state) lowest(limit int) (int32, bool) {
+	for i := range m.slots {
+		if free := ^m.slots[i]; free != 0 {
+			s := i*64 + bits.TrailingZeros64(free)
+			return int32(s), s < limit
+		}
+	}
+	s := len(m.slots) * 64
+	return int32(s), s < limit
+}
+
+// held returns how many slots are taken.
+func (m *state) held() int {
+	n := 0
+	for _, word := range m.slots {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+func (m *state) take(s int32) {
+	for len(m.slots) <= int(s)/64 {
+		m.slots = append(m.slots, 0)
+	}
+	m.slots[s/64] |= 1 << (s % 64)
+}
+
+func (m *state) free(s int32) { m.slots[s/64] &^= 1 << (s % 64) }
+
+// advance brings the experience up to now: what was seen decays, and the nodes
+// that ran meanwhile add their hours.
+func (m *state) advance(now policy.Time) {
+	e := &m.seen
+	if e.At == 0 {
+		e.At = now
+	}
+	dt := now.Sub(e.At)
+	if dt <= 0 {
+		return
+	}
+	keep := portable.Decay(dt, policy.ExperienceHalfLife)
+	e.Launches *= keep
+	e.Refusals *= keep
+	e.Reclaims *= keep
+	e.NodeHours = float64(e.NodeHours*keep) + float64(float64(m.running)*dt.Hours())
+	e.At = now
+}
+
+func (m *state) refuse(now policy.Time) {
+	m.advance(now)
+	m.seen.Refusals++
+	m.seen.Refused = now
+}
+
+// Price returns the price of market id now, and whether it is offered.
+func (m *Market) Price(id policy.MarketID) (policy.Money, bool) {
+	c, s := &m.prices.curves[id], &m.state[id]
+	for s.cursor+1 < len(c.At) && c.At[s.cursor+1] <= m.clock.Now {
+		s.cursor++
+	}
+	p := c.Price[s.cursor]
+	return p, p != policy.NoPrice
+}
+
+// Changes returns when the price of market id changes next, or it can be asked again.
+func (m *Market) Changes(id policy.MarketID) policy.Time {
+	m.Price(id) // moves the cursor
+	next := policy.Time(math.MaxInt64)
+	c, s := &m.prices.curves[id], &m.state[id]
+	if s.cursor+1 < len(c.At) {
+		next = c.At[s.cursor+1]
+	}
+	if s.unavailable > m.clock.Now {
+		next = min(next, s.unavailable)
+	}
+	return next
+}
+
+// Closed reports whether market id is not asked now, since it refused lately.
+func (m *Market) Closed(id policy.MarketID) bool { return m.state[id].unavailable > m.clock.Now }
+
+// Close has market id not asked for a while.
+func (m *Market) Close(id policy.MarketID) {
+	s := &m.state[id]
+	s.unavailable = max(s.unavailable, m.clock.Now.Add(m.Unavailable))
+}
+
+// CallFails reports whether a call of the provider's API fails now.
+func (m *Market) CallFails() bool { return m.weather.CallFails(m.clock.Now) }
+
+// Allocate asks the provider for one node in one of the markets, all of one
+// capacity type. For spot it chooses as price-capacity-optimised does: of the
+// markets that are open it drops the worst third by true hazard, unless
+// Config.LowestPrice is set, and takes the cheapest of the rest. An auction knows
+// no such choice: it takes the cheapest that bid is enough for. Among equal prices,
+// such as those of a type on demand in all zones, any is drawn by the number of the launch: Karpenter's kwok
+// provider does so (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 says
+// nothing of it.
+func (m *Market) Allocate(markets []policy.MarketID, bid policy.Money, number int) (id policy.MarketID, slot int32, ok bool) {
+	type offer struct {
+		market policy.MarketID
+		slot   int32
+		price  policy.Money
+		hazard float64
+	}
+	open := make([]offer, 0, len(markets))
+	for _, id := range markets {
+		price, offered := m.Price(id)
+		if !offered || m.Closed(id) || m.tooLow(id, bid) {
+			continue
+		}
+		if s, free := m.freeSlot(id); free {
+			open = append(open, offer{id, s, price, m.weather.TrueHazard(int(id), m.clock.Now)})
+		}
+	}
+	if len(open) == 0 {
+		return 0, 0, false
+	}
+	if x := &m.scenario.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !m.LowestPrice {
+		slices.SortFunc(open, func(a, b offer) int {
+			return cmp.Or(cmp.Compare(a.hazard, b.hazard), cmp.Compare(a.market, b.market))
+		})
+		open = open[:len(open)-len(open)/3]
+	}
+	tie := chance.Stream(m.Seed, "launch-tie").At2(uint64(m.clock.Now), uint64(number))
+	best := slices.MinFunc(open, func(a, b offer) int {
+		if c := cmp.Compare(a.price, b.price); c != 0 || a.market == b.market {
+			return c
+		}
+		name := func(id policy.MarketID) uint64 { return portable.HashString(m.scenario.Markets[id].Name) }
+		return cmp.Compare(tie.At1(name(a.market)), tie.At1(name(b.market)))
+	})
+	return best.market, best.slot, true
+}
+
+// freeSlot returns the lowest free slot of market id, and whether the provider has
+// a node for it now: fewer are held than the market is deep.
+func (m *Market) freeSlot(id policy.MarketID) (int32, bool) {
+	depth := m.weather.Depth(int(id), m.clock.Now)
+	if depth < m.weather.Slots(int(id)) && m.state[id].held() >= depth {
+		return 0, false
+	}
+	return m.state[id].lowest(depth)
+}
+
+// Slot returns the lowest free slot of market id, whether or not the provider has a
+// node for it now. It reports false when all are taken.
+func (m *Market) Slot(id policy.MarketID) (int32, bool) {
+	return m.state[id].lowest(m.weather.Slots(int(id)))
+}
+
+// Launch notes that a node takes a slot of market id.
+func (m *Market) Launch(id policy.MarketID, slot int32) {
+	s := &m.state[id]
+	s.take(slot)
+	s.advance(m.clock.Now)
+	s.seen.Launches++
+	s.running++
+}
+
+// Free notes that nothing runs in a slot of market id any more.
+func (m *Market) Free(id policy.MarketID, slot int32) { m.state[id].free(slot) }
+
+// Forget notes that the cluster knows of a node of market id that it runs no longer.
+func (m *Market) Forget(id policy.MarketID) {
+	s := &m.state[id]
+	s.advance(m.clock.Now)
+	s.running--
+}
+
+// Reclaimed adds a reclaim to what the cluster has met in market id.
+func (m *Market) Reclaimed(id policy.MarketID) {
+	s := &m.state[id]
+	s.advance(m.clock.Now)
+	s.seen.Reclaims++
+	s.seen.Reclaimed = m.clock.Now
+}
+
+// Refuse notes that none of the markets had a node. A market that refused is not asked
+// again for a while, so a burst of launches counts as one refusal.
+func (m *Market) Refuse(markets []policy.MarketID) {
+	for _, id := range markets {
+		if s := &m.state[id]; s.unavailable <= m.clock.Now {
+			s.refuse(m.clock.Now)
+			s.unavailable = m.clock.Now.Add(m.Unavailable)
+		}
+	}
+}
+
+// RefuseGroup notes that market id had no node for an Auto Scaling group. A group asks
+// again whenever it likes, so a time in which the market has none counts as one refusal.
+func (m *Market) RefuseGroup(id policy.MarketID) {
+	if s := &m.state[id]; s.seen.Refused == 0 || m.clock.Now.Sub(s.seen.Refused) >= m.Unavailable {
+		s.refuse(m.clock.Now)
+	}
+}
+
+// Reclaim returns when the weather takes a node launched now in slot of market id.
+func (m *Market) Reclaim(id policy.MarketID, slot int32) (weather.Reclaim, bool) {
+	return m.weather.Reclaim(int(id), int(slot), m.clock.Now)
+}
+
+// Recommendation returns when such a node gets a rebalance recommendation.
+func (m *Market) Recommendation(id policy.MarketID, slot int32) (policy.Time, bool) {
+	return m.weather.Recommendation(int(id), int(slot), m.clock.Now)
+}
+
+// Publish sets the published band of market x, which does not change in a run.
+func (m *Market) Publish(x *policy.Market) {
+	x.Band, x.BandModelled = m.weather.Band(int(x.ID))
+}
+
+// Observe brings what can be seen of a market up to now.
+func (m *Market) Observe(x *policy.Market) {
+	s := &m.state[x.ID]
+	x.Price, x.Offered = m.Price(x.ID)
+	if !x.Offered {
+		x.Price = 0
+	}
+	x.PricedAt = min(m.prices.curves[x.ID].At[s.cursor], m.clock.Now)
+	if m.scenario.Signals != nil {
+		m.scenario.Signals[x.ID].Publish(x, m.clock.Now)
+	}
+	x.History = m.prices.history(x.ID, m.clock.Now)
+	if s.running > 0 || s.seen.At != 0 {
+		s.advance(m.clock.Now)
+		x.Experience = s.seen
+	}
+}

@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim/market"
+)
+
+// A Prepared is what all runs of one scenario share: prices, offers and pod values. It
+// is never written after Prepare, so any number of runs may use it at once.
+type Prepared struct {
+	scenario *scenarios.BoundScenario
+
+	// begin is when warm-up begins; window is what is metered.
+	begin  policy.Time
+	window billing.Span
+
+	prices *market.Prices
+
+	// offers are those of each pool, in the order of its markets, with the
+	// price at begin.
+	offers [][]placement.Offer
+
+	// requirements are what the NodePools of each pool ask of zones.
+	requirements [][]policy.Requirement
+
+	// podValue is per workload and hour.
+	podValue []policy.Money
+
+	// inGPUs says that sizes are counted in GPUs, since every pool has them.
+	inGPUs bool
+}
+
+// Prepare prepares runs of w. It fails when a workload fits no on-demand market, since
+// such a workload has no value to weigh an outage by.
+func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
+	p := &Prepared{scenario: w, begin: w.Start.Add(-w.WarmUp), window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	if p.begin <= 0 || w.Duration <= 0 {
+		return nil, fmt.Errorf("scenario %s: start %v, warm-up %v and duration %v do not make a run", w.Name, w.Start, w.WarmUp, w.Duration)
+	}
+	var err error
+	if p.prices, err = market.NewPrices(w, p.begin, p.window.To); err != nil {
+		return nil, err
+	}
+	p.listOffers()
+	return p, p.valuePods()
+}
+
+// Scenario returns what was prepared. It is not to be written.
+func (p *Prepared) Scenario() *scenarios.BoundScenario { return p.scenario }
+
+// Span returns when warm-up begins, and what is metered.
+func (p *Prepared) Span() (begin policy.Time, metered billing.Span) { return p.begin, p.window }
+
+// Prices returns the market prices of m over the run, price ramps in them and
+// policy.NoPrice where it is not offered. They are shared and not to be written.
+func (p *Prepared) Prices(m policy.MarketID) scenarios.PriceCurve { return p.prices.Listed(m) }
+
+// Charges returns what a node of market m is charged over time, price ramps and
+// reserve price in it, and policy.NoPrice where nothing is offered. It is shared
+// and not to be written.
+func (p *Prepared) Charges(m policy.MarketID) scenarios.PriceCurve { return p.prices.Charged(m) }
+
+// PodValue returns what one pod of workload w is worth per hour; 0 for a
+// DaemonSet, which nobody misses.
+func (p *Prepared) PodValue(w policy.WorkloadID) policy.Money { return p.podValue[w] }
+
+// DrawWeather draws everything exogenous of a run under seed.
+func (p *Prepared) DrawWeather(seed uint64) (*weather.Weather, error) {
+	return market.DrawWeather(p.scenario, seed, p.begin, p.window.To)
+}
+
+// listOffers lists what each pool can buy.
+func (p *Prepared) listOffers() {
+	w := p.scenario
+	p.inGPUs = len(w.Pools) > 0
+	p.offers, p.requirements = make([][]placement.Offer, len(w.Pools)), make([][]policy.Requirement, len(w.Pools))
+	for i := range w.Pools {
+		pool := &w.Pools[i]
+		zones := policy.Requirement{Key: "topology.kubernetes.io/zone", Op: policy.OpIn}
+		for _, m := range pool.Markets {
+			if zone := w.Zones[w.Markets[m].Zone]; !slices.Contains(zones.Values, zone) {
+				zones.Values = append(zones.Values, zone)
+			}
+		}
+		p.requirements[i] = []policy.Requirement{zones}
+		for _, m := range pool.Markets {
+			market, typ := &w.Markets[m], &w.Types[w.Markets[m].Type]
+			if typ.Allocatable.GPU == 0 {
+				p.inGPUs = false
+			}
+			p.offers[i] = append(p.offers[i], placement.Offer{
+				Pool: policy.PoolID(i), Market: m, Price: p.prices.Charges()[m].At(p.begin),
+				Allocatable: typ.Allocatable, Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+				Labels: placement.NodeLabels(w.Types, w.Zones, pool, market), Taints: pool.Taints,
+			})
+		}
+	}
+}
+
+// onDemand returns the on-demand offers of all pools at the prices at t.
+func (p *Prepared) onDemand(t policy.Time) []placement.Offer {
+	var out []placement.Offer
+	for _, offers := range p.offers {
+		for _, o := range offers {
+			if p.scenario.Markets[o.Market].Capacity == policy.OnDemand {
+				o.Price = p.prices.Charges()[o.Market].At(t)
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// valuePods finds for each workload the least price at Start of the part of an
+// on-demand node that one of its pods takes.
+func (p *Prepared) valuePods() error {
+	space := placement.New(p.scenario.Templates, p.scenario.Zones)
+	offers := p.onDemand(p.scenario.Start)
+	p.podValue = make([]policy.Money, len(p.scenario.Workloads))
+	for i := range p.scenario.Workloads {
+		t := &p.scenario.Templates[i]
+		if t.DaemonSet {
+			continue
+		}
+		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		bins, _ := space.Provision([]policy.Pod{pod}, offers)
+		if len(bins) == 0 {
+			return fmt.Errorf("scenario %s: a pod of %s (%d m CPU, %d MiB, %d GPU) fits no on-demand market of any pool",
+				p.scenario.Name, t.Name, t.Requests.CPU, t.Requests.Memory>>20, t.Requests.GPU)
+		}
+		for _, o := range bins[0].Offers {
+			value := offers[o].Price.Times(t.Requests.LargestShare(offers[o].Allocatable))
+			if p.podValue[i] == 0 || value < p.podValue[i] {
+				p.podValue[i] = value
+			}
+		}
+	}
+	return nil
+}
