@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMap holds the tables of packages in docs/architecture.md: every package is in one.
+// TestMap holds the tables of packages in docs/architecture.md: every package is in one,
+// and every row names a folder that is there.
 func TestMap(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "architecture.md"))
 	if err != nil {
@@ -23,6 +24,11 @@ func TestMap(t *testing.T) {
 		}
 		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
 			patterns = append(patterns, regexp.MustCompile(`<\w+>`).ReplaceAllString(m[1], "*"))
+		}
+	}
+	for _, p := range patterns {
+		if there, err := filepath.Glob(filepath.Join("..", strings.TrimSuffix(p, "/..."))); err != nil || len(there) == 0 {
+			t.Errorf("docs/architecture.md: there is no %s", p)
 		}
 	}
 	for _, p := range list(t, "./...") {
