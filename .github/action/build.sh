@@ -14,7 +14,7 @@ module=github.com/spotter-dev/spotter
 build() { # folder, target
   local version
   version=$(git -C "$1" describe --tags --always --dirty 2>/dev/null || echo unknown)
-  (cd "$1" && go build -buildvcs=false -trimpath -ldflags "-X main.version=$version" -o "$2" ./cmd/spotter)
+  (cd "$1" && go build -buildvcs=false -trimpath -tags=grpcnotrace -ldflags "-s -w -X main.version=$version" -o "$2" ./cmd/spotter)
 }
 
 ours() { # whether the repository is Spotter's own

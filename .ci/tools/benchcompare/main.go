@@ -111,14 +111,19 @@ func build(ctx context.Context, commit, tree string) (base, head string, remove 
 			fmt.Fprintf(os.Stderr, "benchcompare: %v\n", err)
 		}
 	}
-	for _, dir := range []string{tree, here} {
+	// Resident memory counts pages of the program's file, and how many there are depends
+	// on how it was written: copies are measured.
+	base, head = tree+"-base", tree+"-head"
+	for program, dir := range map[string]string{base: tree, head: here} {
 		// What this program was called with by make is not for another Makefile.
 		if err := command(ctx, "env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "-u", "GOFLAGS", "make", "--no-print-directory", "-C", dir, "build"); err != nil {
 			return "", "", remove, err
 		}
+		if err := command(ctx, "cp", filepath.Join(dir, "bin", "spotter"), program); err != nil {
+			return "", "", remove, err
+		}
 	}
-	const program = "bin/spotter"
-	return filepath.Join(tree, program), filepath.Join(here, program), remove, nil
+	return base, head, remove, nil
 }
 
 // command runs a command whose output is for whoever watches.

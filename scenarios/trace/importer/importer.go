@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -214,7 +215,7 @@ func (im *importer) file(path string) error {
 }
 
 // fleetRow is the first row of a recording of a fleet, which has no header.
-var fleetRow = regexp.MustCompile(`^\s*\d+\s*,\s*(add|remove)\s*,`)
+var fleetRow = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\d+\s*,\s*(add|remove)\s*,`) })
 
 // content finds out what r holds and reads it.
 func (im *importer) content(r *bufio.Reader) error {
@@ -238,7 +239,7 @@ func (im *importer) content(r *bufio.Reader) error {
 		return fmt.Errorf("%w: it is Parquet already and needs no import", trace.ErrFormat)
 	}
 	header, _, _ := bytes.Cut(text, []byte("\n"))
-	if fleetRow.Match(header) {
+	if fleetRow().Match(header) {
 		im.took("events of a fleet")
 		return im.fleet(r)
 	}
