@@ -378,12 +378,21 @@ func (o *Observer) fillNodes(s *policy.Snapshot) {
 		if n.Deleting != 0 && n.Phase == policy.NodeDraining && !busy[i] {
 			n.Phase = policy.NodeDeleting
 		}
-		if n.Pool != policy.None && n.Phase <= policy.NodeInitialized {
-			p := &o.pools[n.Pool].pool
-			since := cmp.Or(n.Registered, n.Launched)
-			if p.Provisioner == policy.ProvisionerKarpenter && since != 0 && s.Now.Sub(since) < p.ConsolidateAfter+youngFor {
-				n.Nominated = s.Now
-			}
+	}
+}
+
+// nominate marks the nodes of Karpenter that are so young that it may have promised them
+// to pods, as of s.Now, which has to be final.
+func (o *Observer) nominate(s *policy.Snapshot) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Phase == policy.NodeGone || n.Phase > policy.NodeInitialized || n.Pool == policy.None {
+			continue
+		}
+		p := &o.pools[n.Pool].pool
+		since := cmp.Or(n.Registered, n.Launched)
+		if p.Provisioner == policy.ProvisionerKarpenter && since != 0 && s.Now.Sub(since) < p.ConsolidateAfter+youngFor {
+			n.Nominated = s.Now
 		}
 	}
 }

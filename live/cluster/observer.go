@@ -165,6 +165,7 @@ func (o *Observer) fill(s *policy.Snapshot) {
 	o.started = true
 	o.now = o.instant()
 	s.Now = o.now
+	o.nominate(s)
 }
 
 // instant returns the time, which never goes back.
