@@ -476,6 +476,9 @@ type ledger struct {
 	s      *policy.Snapshot
 	met    []backend.Event
 	filled uint64
+
+	// filling is called while a snapshot is being made, if it is not nil.
+	filling func()
 }
 
 func (b *ledger) Use([]*v1alpha1.CapacityPool) {}
@@ -484,6 +487,9 @@ func (b *ledger) Generation() uint64           { return 1 }
 func (b *ledger) Meet(e backend.Event)         { b.met = append(b.met, e) }
 func (b *ledger) Fill(s *policy.Snapshot, _ policy.Time) {
 	b.filled++
+	if b.filling != nil {
+		b.filling()
+	}
 	s.Types, s.Zones, s.Markets, s.Quotas = b.s.Types, b.s.Zones, slices.Clone(b.s.Markets), b.s.Quotas
 	s.Commitments = slices.Clone(b.s.Commitments)
 	s.Sources = append(s.Sources[:0], policy.Source{Name: "prices", At: b.s.Now})

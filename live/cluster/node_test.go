@@ -308,17 +308,20 @@ func TestRule17Conflicts(t *testing.T) {
 	}
 }
 
-// TestRule18YoungNodes counts a young node of Karpenter as nominated.
+// TestRule18YoungNodes counts a young node of Karpenter as nominated, by the instant of
+// its snapshot, which is later than that at which it was begun.
 func TestRule18YoungNodes(t *testing.T) {
 	young := node("n")
 	young.CreationTimestamp.Time = epoch
 	l := newLab(t, capacityPool("p", func(p *v1alpha1.CapacityPool) {
 		p.Spec.Disruption.ConsolidateAfter = &metav1.Duration{Duration: 2 * time.Minute}
 	}), young)
+	const takes = 3 * time.Millisecond
+	l.book.filling = func() { l.clock.SetTime(l.clock.Now().Add(takes)) }
 	for _, c := range []struct {
 		after time.Duration
 		want  policy.Time
-	}{{149 * time.Second, at(149 * time.Second)}, {150 * time.Second, 0}} {
+	}{{149 * time.Second, at(149*time.Second + takes)}, {150*time.Second - takes, 0}} {
 		if n := nodeIn(t, l.observe(c.after), "n"); n.Nominated != c.want {
 			t.Errorf("after %v it was nominated at %v, want %v", c.after, n.Nominated, c.want)
 		}
