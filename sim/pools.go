@@ -79,7 +79,7 @@ func (pl *pools) pricedOut(pool policy.PoolID) bool {
 }
 
 // standingBid is what is bid for pool where a launch does not say: what the
-// pool was told, else the most that a node of the markets is worth.
+// pool was set to, else the most that a node of the markets is worth.
 func (pl *pools) standingBid(pool policy.PoolID, markets []policy.MarketID) policy.Money {
 	bid := policy.Money(0)
 	for _, m := range markets {

@@ -127,7 +127,7 @@ type watch struct {
 	space     *placement.Space
 	workloads *workloads
 
-	// changedNodes and changedWork are what the watcher has yet to be told of.
+	// changedNodes and changedWork are what the watcher has yet to learn of.
 	changedNodes []policy.NodeID
 	changedWork  []policy.WorkloadID
 

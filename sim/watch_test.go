@@ -67,7 +67,7 @@ func (w *witness) Settled(m *Moment) {
 		if _, _, _, ok := m.Node(policy.NodeID(i)); ok {
 			alive++
 			if m.watch.nodes.all[i].Name != w.nodes[policy.NodeID(i)] {
-				w.complain("at %v nobody told of %s", m.Now, m.watch.nodes.all[i].Name)
+				w.complain("at %v nobody reported %s", m.Now, m.watch.nodes.all[i].Name)
 			}
 		}
 	}

@@ -291,7 +291,7 @@ func TestRule04ProtectionEnds(t *testing.T) {
 	}
 }
 
-// TestReleaserErrors: each error of the API is told by every call, and the call succeeds
+// TestReleaserErrors: each error of the API is returned by every call, and the call succeeds
 // afterwards.
 func TestReleaserErrors(t *testing.T) {
 	b, _, nodes := giveBench(t, 1)

@@ -82,12 +82,12 @@ func struck(t *testing.T, strike func(*fixture)) {
 	w.run(30 * time.Minute)
 	nodes, ledger, pools := w.nodes(), w.ledger(), w.server.Pools()
 	if len(nodes) < 1 || len(nodes) > 2 || len(ledger) != len(nodes) || len(pools) != len(nodes) || w.sink.alive() != len(nodes) {
-		t.Errorf("in the end there are nodes %v, node pools %v, %d entries and machines %v; told on the way: %v",
+		t.Errorf("in the end there are nodes %v, node pools %v, %d entries and machines %v; reported on the way: %v",
 			nodes, pools, len(ledger), keys(w.sink.machines), x.reported)
 	}
 	for i := range ledger {
 		if p := ledger[i].Status.Phase; p != v1alpha1.SpotNodeRunning {
-			t.Errorf("SpotNode %s is %s; told on the way: %v", ledger[i].Name, p, x.reported)
+			t.Errorf("SpotNode %s is %s; reported on the way: %v", ledger[i].Name, p, x.reported)
 		}
 	}
 }

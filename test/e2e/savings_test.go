@@ -167,7 +167,7 @@ func (w *fixture) billed(t *testing.T) {
 		}
 		l := w.tally(t, pool, a)
 		if l.unsold == 0 && a.Unpriced != 0 && len(w.revived) == 0 {
-			t.Errorf("%s: %d ms are told to have no price, and all nodes have been sold", pool, a.Unpriced)
+			t.Errorf("%s: %d ms are said to have no price, and all nodes have been sold", pool, a.Unpriced)
 		}
 		reported := [2]bill.Amount{bill.Micros(a.Total.Paid), bill.Micros(a.Total.OnDemand)}
 		t.Logf("%s: %d nodes: saved $%.4f by the bill, $%.4f as reported", pool, l.nodes, (l.bill[1] - l.bill[0]).Dollars(k), (reported[1] - reported[0]).Dollars(k))

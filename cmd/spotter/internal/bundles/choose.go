@@ -29,7 +29,7 @@ func Compatible(a, b registry.Bundle) error {
 
 // Of returns the one bundle that specs name; the zero value where they name none,
 // and an error where one forecast of a market cannot serve them all. A policy that
-// cannot be made, which its pool is told elsewhere, names none.
+// cannot be made, which the status of its pool says, names none.
 func Of(specs []string, make func([]string) (policy.Policy, error)) (registry.Bundle, error) {
 	var want registry.Bundle
 	for _, spec := range specs {

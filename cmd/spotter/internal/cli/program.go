@@ -16,7 +16,7 @@ import (
 
 // A Program is one call of the command line.
 type Program struct {
-	// Version is what the linker was told, "unknown" without it.
+	// Version is what the linker set, "unknown" without it.
 	Version string
 
 	Args           []string

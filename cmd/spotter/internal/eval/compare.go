@@ -26,9 +26,9 @@ const (
 	// stopWait is how long it may take to end when it is asked to.
 	stopWait = 10 * time.Second
 
-	// toldMax is how much of what it writes to its standard error is kept, in
+	// stderrMax is how much of what it writes to its standard error is kept, in
 	// bytes: the end of it, where the reason stands.
-	toldMax = 4 << 10
+	stderrMax = 4 << 10
 
 	// versionMax bounds, in bytes, what is read of its version.
 	versionMax = 4 << 10
@@ -78,7 +78,7 @@ func openOther(ctx context.Context, path, own string) (*otherBuild, error) {
 	defer cancel()
 	o := &otherBuild{path: found, own: own}
 	var out []byte
-	told, err := o.call(short, []string{"version"}, func(r io.Reader) (err error) {
+	stderr, err := o.call(short, []string{"version"}, func(r io.Reader) (err error) {
 		out, err = io.ReadAll(io.LimitReader(r, versionMax))
 		if err == nil && len(out) == versionMax {
 			err = errors.New("it writes more than a version")
@@ -92,7 +92,7 @@ func openOther(ctx context.Context, path, own string) (*otherBuild, error) {
 	if err != nil || len(fields) < 2 || fields[0] != "spotter" {
 		why := fmt.Sprintf("`%s version` says %s", path, strconv.Quote(firstOf(string(out))))
 		if err != nil {
-			why = fmt.Sprintf("`%s version`: %v%s", path, err, because(told))
+			why = fmt.Sprintf("`%s version`: %v%s", path, err, because(stderr))
 		}
 		return nil, cli.Invalid(fmt.Errorf("--compare: %s is no spotter: %s", path, why), otherAdvice)
 	}
@@ -126,7 +126,7 @@ func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []strin
 		"--format", "json", "--", scenario)
 	o.say("comparing with %s: %s, seeds %d to %d", o.name, scenario, seeds[0], seeds[len(seeds)-1])
 	var runs []eval.OtherRun
-	told, err := o.call(ctx, args, func(r io.Reader) (err error) {
+	stderr, err := o.call(ctx, args, func(r io.Reader) (err error) {
 		runs, err = format.ReadRuns(r)
 		return err
 	})
@@ -136,11 +136,11 @@ func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []strin
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == cli.ExitInvalid:
-		return nil, fmt.Errorf("%w: %s", eval.ErrRefused, reason(told))
+		return nil, fmt.Errorf("%w: %s", eval.ErrRefused, reason(stderr))
 	case errors.As(err, &exit) && exit.ExitCode() == cli.ExitError && len(runs) > 0:
 		return runs, nil // some of them broke, and each says so
 	case err != nil:
-		return nil, fmt.Errorf("comparing with %s: `%s`: %w%s", o.path, cli.Shell(append([]string{o.path}, args...)), err, because(told))
+		return nil, fmt.Errorf("comparing with %s: `%s`: %w%s", o.path, cli.Shell(append([]string{o.path}, args...)), err, because(stderr))
 	}
 	return runs, nil
 }
@@ -148,15 +148,15 @@ func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []strin
 // call runs the program and lets read have its standard output. It returns the
 // end of its standard error. Where the output ends too early, what the process
 // says of itself goes before what reading it came to.
-func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reader) error) (told string, err error) {
+func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reader) error) (stderr string, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := exec.CommandContext(ctx, o.path, args...)
 	c.Dir = o.dir
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = stopWait
-	var stderr tail
-	c.Stderr = &stderr
+	var kept tail
+	c.Stderr = &kept
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return "", err
@@ -171,26 +171,26 @@ func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reade
 	if ended := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF); readErr != nil && !ended {
 		stop()
 		_ = c.Wait() // it was stopped: what it ends with says nothing
-		return stderr.String(), readErr
+		return kept.String(), readErr
 	}
 	if err := c.Wait(); err != nil {
-		return stderr.String(), err
+		return kept.String(), err
 	}
-	return stderr.String(), readErr
+	return kept.String(), readErr
 }
 
-// because puts what a process told into an error, nothing if it told nothing.
-func because(told string) string {
-	if r := reason(told); r != "" {
+// because puts what a process wrote to its standard error into an error, nothing if it wrote nothing.
+func because(stderr string) string {
+	if r := reason(stderr); r != "" {
 		return ": " + r
 	}
 	return ""
 }
 
-// reason returns the line of told that says what went wrong: the first with the
+// reason returns the line of stderr that says what went wrong: the first with the
 // program's name before it, else the last.
-func reason(told string) string {
-	lines := strings.Split(strings.TrimSpace(told), "\n")
+func reason(stderr string) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	for _, l := range lines {
 		if text, ok := strings.CutPrefix(l, "spotter: "); ok {
 			return text
@@ -209,8 +209,8 @@ type tail struct{ b []byte }
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.b = append(t.b, b...)
-	if len(t.b) > toldMax {
-		t.b = t.b[len(t.b)-toldMax:]
+	if len(t.b) > stderrMax {
+		t.b = t.b[len(t.b)-stderrMax:]
 	}
 	return len(b), nil
 }

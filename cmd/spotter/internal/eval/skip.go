@@ -14,7 +14,7 @@ import (
 
 // skip takes out of the policies of cfg those whose bundle cannot run for want
 // of ONNX Runtime, and says so; the others are compared. A bundle that is wrong
-// in itself stays, for its fault to be told.
+// in itself stays, so that its fault is reported.
 func skip(p *cli.Program, r *runner.Runner, cfg *eval.Config) error {
 	var kept []string
 	for _, spec := range cfg.Policies {
