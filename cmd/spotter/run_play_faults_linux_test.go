@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/test/play/watch"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -54,9 +55,10 @@ var acts = []struct {
 		}
 	}},
 	{"partition", 3, func(p *play, t *testing.T) {
-		m := p.anyMember()
+		m, d := p.anyMember(), p.seconds(2, 15)
+		p.watcher.order(t, watch.OrderApart+d.String())
 		m.proxy.Part(true)
-		p.after(p.seconds(2, 15), func(*testing.T) { m.proxy.Part(false) })
+		p.after(d, func(*testing.T) { m.proxy.Part(false) })
 	}},
 	{"429", 2, func(p *play, t *testing.T) { p.answer(429) }},
 	{"500", 2, func(p *play, t *testing.T) { p.answer(500) }},

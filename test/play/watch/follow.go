@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,7 @@ const (
 	OrderRest     = "rest"     // no mark may stand without cause
 	OrderUnmarked = "unmarked" // no mark may stand
 	OrderLedgers  = "ledgers"  // ledgers must hold what was used
+	OrderApart    = "apart "   // a replica is cut off, for the duration that follows
 )
 
 var followed = []schema.GroupVersionResource{
@@ -202,6 +204,13 @@ func convert(u *unstructured.Unstructured, to any) error {
 
 func (r *runner) obey(order string) {
 	now := time.Now()
+	if text, ok := strings.CutPrefix(order, OrderApart); ok {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			r.w.find(now, "order", "%v", err)
+		}
+		r.w.Apart(now, d)
+	}
 	switch order {
 	case OrderRest:
 		r.w.Rest(now)

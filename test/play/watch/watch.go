@@ -83,6 +83,7 @@ type Watcher struct {
 	evictions []eviction
 	others    []loss // pods that others took
 	uses      map[string]*use
+	gaps      []gap
 }
 
 // New returns a watcher that has seen nothing.

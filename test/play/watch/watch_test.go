@@ -241,9 +241,15 @@ func TestLedger(t *testing.T) {
 	for _, x := range []struct {
 		consumed float64
 		unseen   time.Duration
+		apart    float64 // since when, for a minute
 		broken   bool
-	}{{3, 0, false}, {3.0035, 0, false}, {2.9965, 0, false}, {3.01, 0, true}, {2.99, 0, true}, {2.99, time.Minute, false}, {2.9, time.Minute, true}, {number("much"), 0, true}} {
+	}{
+		{3, 0, 0, false}, {3.0035, 0, 0, false}, {2.9965, 0, 0, false}, {3.01, 0, 0, true}, {2.99, 0, 0, true}, {2.99, time.Minute, 0, false},
+		{2.9, time.Minute, 0, true}, {number("much"), 0, 0, true}, {3.01, time.Minute, 0, true}, {3.01, time.Minute, 3590, false},
+		{3.04, time.Minute, 3590, true}, {3.01, time.Minute, 3601, true}, {3.01, time.Minute, 3400, true},
+	} {
 		s := newScene()
+		s.Apart(at(x.apart), time.Minute)
 		need := map[string]float64{"gpu": 1}
 		labels := map[string]string{"team": "ml"}
 		s.Pod(Pod{Namespace: "ml", Name: "a", Labels: labels, Start: at(0), Requests: need})
@@ -253,7 +259,7 @@ func TestLedger(t *testing.T) {
 		s.PodGone(at(4000), "ml", "b")
 		s.Ledger(at(7300), Budget{Namespace: "ml", Name: "m", Resource: "gpu", Selector: labels, Consumed: x.consumed, CountedAt: at(7200)}, x.unseen)
 		if got := len(s.Findings()) > 0; got != x.broken {
-			t.Errorf("%.4f, %v unseen: found %v, want %t", x.consumed, x.unseen, s.Findings(), x.broken)
+			t.Errorf("%.4f, %v unseen, apart since %v s: found %v, want %t", x.consumed, x.unseen, x.apart, s.Findings(), x.broken)
 		}
 	}
 }
