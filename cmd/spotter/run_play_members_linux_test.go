@@ -161,6 +161,7 @@ func (p *play) watch(t *testing.T) {
 	w.out = bufio.NewScanner(out)
 	p.watcher = w
 	t.Cleanup(func() { _ = w.cmd.Process.Kill() })
+	w.order(t, watch.OrderRest) // it reads the audit log once it answers
 }
 
 // order has the watcher look, and fails the test for each of its findings so far.
