@@ -42,7 +42,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-raced test-plain test-times nightly play same bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.PHONY: help build run results acceptance test test-raced test-plain test-times nightly play same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -150,6 +150,10 @@ play: ## random faults beside a real Karpenter: SEED= N= FOR=
 # same runs equal weeks with builds for several machines and compares hashes.
 same: build ## equal hashes over builds for several machines
 	.ci/same
+
+# pictures makes those of the README, by tmux and Chromium.
+pictures: build ## the pictures of the README
+	.ci/pictures
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside
 # spotvortex; those of the controller beside a cluster of ten thousand pods, and when all
