@@ -1,16 +1,22 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/play/watch"
 	"github.com/spotter-dev/spotter/test/testenv"
@@ -132,7 +138,7 @@ func (p *play) settleAll(t *testing.T) {
 	for name := range playPools {
 		p.setMode(t, name, v1alpha1.ModeOff)
 	}
-	for end := time.Now().Add(*playQuiet); time.Now().Before(end) && p.marked(t) > 0; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(*playQuiet); time.Now().Before(end) && p.marked(t); time.Sleep(200 * time.Millisecond) {
 		p.keep(t)
 	}
 	p.watcher.order(t, watch.OrderUnmarked)
@@ -160,16 +166,21 @@ func (p *play) makeBudget(t *testing.T) {
 	}
 }
 
-// marked returns how many nodes carry a mark of ours.
-func (p *play) marked(t *testing.T) (n int) {
+// marked reports whether a node or a NodeClaim carries a mark of ours.
+func (p *play) marked(t *testing.T) bool {
 	t.Helper()
-	var all corev1.NodeList
-	if err := p.client.List(t.Context(), &all); err != nil {
-		return 1
+	var (
+		nodes  corev1.NodeList
+		claims karpv1.NodeClaimList
+	)
+	if errors.Join(p.client.List(t.Context(), &nodes), p.client.List(t.Context(), &claims)) != nil {
+		return true
 	}
-	begun, err := p.since(t.Context())
-	if err != nil {
-		return 1
+	ours := func(o client.Object) bool {
+		a := o.GetAnnotations()
+		return a[karpenter.ProtectedAnnotation] != "" || a[drain.AnnotationCordon] != "" || a[drain.AnnotationDrain] != ""
 	}
-	return len(begun)
+	return slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool {
+		return ours(&n) || slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == drain.TaintDraining })
+	}) || slices.ContainsFunc(claims.Items, func(c karpv1.NodeClaim) bool { return ours(&c) })
 }
