@@ -42,7 +42,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-raced test-plain test-times nightly play same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.PHONY: help build run results acceptance test test-raced test-plain test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -146,6 +146,14 @@ QUIET ?= 60s
 
 play: ## random faults beside a real Karpenter: SEED= N= FOR=
 	$(if $(SEED),SPOTTER_SEED=$(SEED)) SPOTTER_TESTENV=required $(GO) test -run '^TestRunKarpenterPlay$$' -count 1 -v -timeout 24h ./cmd/spotter -play.n=$(N) -play.for=$(FOR) -play.quiet=$(QUIET)
+
+# mutations breaks one line at a time, some forty of them, and fails where no test
+# notices, after make testenv: .ci/tools/mutations. MUTATION chooses some by parts of
+# their names.
+MUTATION ?=
+
+mutations: ## break lines one at a time and see a test fail: MUTATION=
+	$(COMPILE) run ./.ci/tools/mutations $(MUTATION)
 
 # same runs equal weeks with builds for several machines and compares hashes.
 same: build ## equal hashes over builds for several machines

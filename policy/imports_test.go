@@ -88,6 +88,7 @@ var architecture = []rule{
 	{pkg: "test/..."},
 	{pkg: "cmd/spotter/config", ours: []string{"policy/...", "models/...", "scenarios/...", "live/..."}},
 	{pkg: "cmd/spotter/internal/cli", ours: []string{"policy"}},
+	{pkg: "cmd/spotter/internal/manifest"},
 	{pkg: "cmd/spotter/internal/access", ours: []string{"cmd/spotter/internal/cli"}},
 	{pkg: "cmd/spotter/internal/progress", ours: []string{"eval", "cmd/spotter/internal/cli"}},
 	{pkg: "cmd/spotter/internal/input", ours: []string{"policy/...", "scenarios/...", "eval", "cmd/spotter/internal/cli"}},

@@ -114,6 +114,17 @@ func (m *Market) Auction() bool { return m.Provider == Rackspace && m.Capacity =
 // reserve price where that is higher.
 func (m *Market) Charge() Money { return max(m.Price, m.Reserve) }
 
+// ConfidenceMin is the least confidence of a forecast for which a spot market is bought
+// by choice, unless the guardrails are set to another. In [0, 1].
+const ConfidenceMin = 0.5
+
+// Trusted reports whether m may be bought by choice where forecasts need a confidence.
+// Without a forecast no decision rests on one, so that there is nothing to distrust.
+func (m *Market) Trusted(confidenceMin float64) bool {
+	f := &m.Forecast
+	return m.Capacity != Spot || f.Source == SourceNone || f.Confidence >= confidenceMin
+}
+
 // A Band is the provider's published class of interruption frequency over a
 // month: 0 is below 5 %, then 5–10, 10–15, 15–20, and 4 above 20 %.
 type Band int8

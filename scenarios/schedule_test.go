@@ -78,6 +78,14 @@ func TestReplicaScheduleErrors(t *testing.T) {
 	}
 }
 
+func TestReplicaScheduleMost(t *testing.T) {
+	for _, text := range []string{"08:00=100000", "+1h=100000", "00:00=0"} {
+		if _, err := parseReplicaSchedule(text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // Steps begin at the begin, rise in time, end before the end, and never repeat
 // a number; and a window that begins later sees the same numbers.
 func TestReplicaStepsProperties(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/sim/engine"
 )
 
 // bills charge for nodes.
@@ -51,6 +52,28 @@ func (bs *bills) stop(id policy.NodeID, t policy.Time) policy.Money {
 	bill, spared := bs.account.Stop(int(id), bs.nodes.all[id].Market, t)
 	bs.result.Spared += spared
 	return bill
+}
+
+// charge charges a node that stops at t.
+func (bs *bills) charge(id policy.NodeID, t policy.Time) {
+	n, x := &bs.nodes.all[id], &bs.nodes.state[id]
+	x.billed = true
+	var amount policy.Money
+	if bs.committed(n.Market) {
+		amount = bs.stop(id, t)
+	} else {
+		amount = bs.owed(id, t)
+	}
+	bs.result.Bill += amount
+	if x.spot {
+		bs.result.SpotBill += amount
+	} else {
+		bs.result.OnDemandBill += amount
+	}
+	if bs.cfg.Check {
+		bs.checker.lives = append(bs.checker.lives, lifetime{n.Market, n.Launched, t, n.Bid, amount, x.born})
+	}
+	bs.log.Add(t, engine.RecordBill, n.Name, "", int64(amount))
 }
 
 // recountCommitted counts again, in the plain way, what each node is billed of

@@ -221,6 +221,31 @@ func (sv *serving) serves(w policy.WorkloadID) bool {
 	return kind != policy.KindJob && kind != policy.KindDaemonSet
 }
 
+// setRequired derives the required part of what is desired: the strictest
+// matching budget, or without one all but a quarter (at least one may miss).
+func (sv *serving) setRequired(w policy.WorkloadID) {
+	sv.of[w].required = sv.admitted(w, sv.requiredOf(w, sv.of[w].desired))
+	sv.watch.workload(w)
+}
+
+// requiredOf returns the part of the pods of w that must be ready when so many
+// are desired.
+func (sv *serving) requiredOf(w policy.WorkloadID, desired int32) int32 {
+	pdbs := sv.scenario.Templates[w].PDBs
+	if len(pdbs) == 0 {
+		required := desired - max(1, desired/4)
+		if desired >= 1 {
+			required = max(required, 1)
+		}
+		return max(required, 0)
+	}
+	required := int32(0)
+	for _, p := range pdbs {
+		required = max(required, sv.scenario.PDBs[p].Required(desired))
+	}
+	return min(required, desired)
+}
+
 // missed has the workload of pod id, which is about to end, miss it for cause c. Of
 // several causes the first counts, and one that met it before it was ready takes the
 // place of why it was made.

@@ -1,13 +1,10 @@
 package drain
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,19 +16,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/live/backend"
-	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 const (
@@ -90,163 +82,6 @@ func inFixture(t *testing.T, f func(*testing.T, *fixture)) {
 		w.releaser = &releaser{w: w, prepared: map[string]bool{}, kept: map[string]bool{}, released: map[string]time.Time{}, how: map[string]backend.Replacement{}}
 		f(t, w)
 	})
-}
-
-// kinds returns a scheme of the kinds that a drain knows, and no more: with each
-// write the fake client goes through all of them.
-func kinds() *runtime.Scheme {
-	s := runtime.NewScheme()
-	core, apps, policies, storage := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, policyv1.SchemeGroupVersion, storagev1.SchemeGroupVersion
-	s.AddKnownTypes(core, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{})
-	s.AddKnownTypes(apps, &appsv1.Deployment{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{})
-	s.AddKnownTypes(policies, &policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudgetList{}, &policyv1.Eviction{})
-	s.AddKnownTypes(storage, &storagev1.VolumeAttachment{}, &storagev1.VolumeAttachmentList{})
-	for _, group := range []schema.GroupVersion{core, apps, policies, storage} {
-		metav1.AddToGroupVersion(s, group)
-	}
-	return s
-}
-
-// client returns a client of which every call goes through the faults.
-func (w *fixture) client() client.Client {
-	return interceptor.NewClient(w.api, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return w.guard(ctx, "get "+kindOf(o), func() error { return c.Get(ctx, key, o, opts...) })
-		},
-		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
-			return w.guard(ctx, "list "+kindOf(o), func() error { return c.List(ctx, o, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			defer w.touch()
-			return w.guard(ctx, "patch "+kindOf(o), func() error { return c.Patch(ctx, o, p, opts...) })
-		},
-		SubResourceCreate: func(ctx context.Context, _ client.Client, sub string, o, body client.Object, opts ...client.SubResourceCreateOption) error {
-			so := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
-			op := "evict"
-			if len(so.DryRun) > 0 {
-				op = "rehearse"
-			}
-			if sub != "eviction" {
-				return fmt.Errorf("subresource %s", sub)
-			}
-			return w.guard(ctx, op, func() error { return w.evict(o, body.(*policyv1.Eviction), op == "rehearse") })
-		},
-		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
-			w.breach("deleted %s %s", kindOf(o), o.GetName())
-			return errors.New("a drain deletes nothing")
-		},
-	})
-}
-
-func kindOf(o any) string { return strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1.") }
-
-// guard makes a call that may fail before it is made, or whose answer may be
-// lost.
-func (w *fixture) guard(ctx context.Context, op string, f func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	w.mu.Lock()
-	fault, lost := w.fault, w.lost
-	w.mu.Unlock()
-	if err := w.strike(fault, op); err != nil {
-		return err
-	}
-	err := f()
-	if err := w.strike(lost, op); err != nil {
-		return err
-	}
-	return err
-}
-
-// strike asks a fault, one call at a time: faults count their calls.
-func (w *fixture) strike(fault func(op string) error, op string) error {
-	if fault == nil {
-		return nil
-	}
-	w.striking.Lock()
-	defer w.striking.Unlock()
-	return fault(op)
-}
-
-// evicted returns the evictions that were accepted so far.
-func (w *fixture) evicted() []eviction {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.evictions)
-}
-
-// breach notes that something happened which never must.
-func (w *fixture) breach(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.breaches = append(w.breaches, fmt.Sprintf(format, args...))
-}
-
-var podResource = schema.GroupResource{Resource: "pods"}
-
-// evict answers as the API server does.
-func (w *fixture) evict(o client.Object, e *policyv1.Eviction, dry bool) error {
-	ctx := context.Background()
-	p := &corev1.Pod{}
-	if err := w.api.Get(ctx, client.ObjectKeyFromObject(o), p); err != nil {
-		return err
-	}
-	d := e.DeleteOptions
-	if d == nil || d.Preconditions == nil || d.Preconditions.UID == nil {
-		w.breach("pod %s evicted without its UID", p.Name)
-		return apierrors.NewBadRequest("no UID")
-	}
-	if *d.Preconditions.UID != p.UID {
-		return apierrors.NewConflict(podResource, p.Name, errors.New("the UID in the precondition does not match"))
-	}
-	if g := d.GracePeriodSeconds; g != nil && *g < 1 {
-		w.breach("pod %s evicted with a grace of %d s", p.Name, *g)
-	}
-	budget, err := w.budgetFor(p)
-	if err != nil {
-		return err
-	}
-	if dry {
-		return nil
-	}
-	if budget != nil {
-		budget.Status.DisruptionsAllowed--
-		if err := w.api.Status().Update(ctx, budget); err != nil {
-			return apierrors.NewTooManyRequests("The disruption budget is still being processed by the server.", 1)
-		}
-	}
-	defer w.touch()
-	w.stop(p, d.GracePeriodSeconds)
-	if p.DeletionTimestamp != nil {
-		return nil
-	}
-	return w.api.Delete(ctx, p)
-}
-
-// budgetFor returns the budget that an eviction of p uses up, nil without one, and
-// an error if it is refused.
-func (w *fixture) budgetFor(p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
-	all := &policyv1.PodDisruptionBudgetList{}
-	if err := w.api.List(context.Background(), all, client.InNamespace(p.Namespace)); err != nil {
-		return nil, err
-	}
-	mine := budgetsOf(p, all.Items)
-	if ignoresBudgets(p) || len(mine) == 0 {
-		return nil, nil
-	}
-	if len(mine) > 1 {
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
-			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}
-	}
-	s := &mine[0].Status
-	if !ready(p) && (mine[0].Spec.UnhealthyPodEvictionPolicy != nil || s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy) {
-		return nil, nil
-	}
-	if s.DisruptionsAllowed <= 0 {
-		return nil, apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-	}
-	return mine[0], nil
 }
 
 // stop notes when the process of p will have ended.
@@ -384,40 +219,6 @@ func (w *fixture) nodes() []corev1.Node {
 	all := &corev1.NodeList{}
 	w.must(w.api.List(context.Background(), all))
 	return all.Items
-}
-
-// countBudgets does what the disruption controller does.
-func (w *fixture) countBudgets() {
-	all := &policyv1.PodDisruptionBudgetList{}
-	w.must(w.api.List(context.Background(), all))
-	pods := w.pods()
-	for i := range all.Items {
-		b := &all.Items[i]
-		s := policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation}
-		for _, p := range pods {
-			if len(budgetsOf(&p, []policyv1.PodDisruptionBudget{*b})) == 0 || p.DeletionTimestamp != nil {
-				continue
-			}
-			s.ExpectedPods++
-			if ready(&p) {
-				s.CurrentHealthy++
-			}
-		}
-		if b.Spec.MaxUnavailable != nil {
-			s.DesiredHealthy = s.ExpectedPods - scaled(*b.Spec.MaxUnavailable, s.ExpectedPods)
-		} else {
-			s.DesiredHealthy = scaled(*b.Spec.MinAvailable, s.ExpectedPods)
-		}
-		s.DisruptionsAllowed = max(0, s.CurrentHealthy-s.DesiredHealthy)
-		if !reflect.DeepEqual(s, b.Status) {
-			b.Status = s
-			if err := w.api.Status().Update(context.Background(), b); apierrors.IsConflict(err) {
-				w.touch() // an eviction came in between
-			} else {
-				w.must(err)
-			}
-		}
-	}
 }
 
 // node adds a node.
@@ -561,45 +362,6 @@ func (p *Reconciler) settled(ctx context.Context) (Settled, error) {
 	}
 }
 
-// A fakeAuthority says what the test says.
-type fakeAuthority struct {
-	mu       sync.Mutex
-	decision permit.Decision // of every pool
-	budget   *intstr.IntOrString
-	err      error
-	asked    int
-}
-
-func (a *fakeAuthority) say(v permit.Decision) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.decision = v
-}
-
-func (a *fakeAuthority) Pool(context.Context, string) (permit.Decision, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.decision, a.err
-}
-
-func (a *fakeAuthority) Spec(context.Context, string) (*v1alpha1.CapacityPool, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p, many := &v1alpha1.CapacityPool{}, intstr.FromInt32(100)
-	p.Spec.Disruption.Budget = cmp.Or(a.budget, &many)
-	return p, a.err
-}
-
-func (a *fakeAuthority) Check(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked++
-	if a.err != nil || a.decision == permit.Active || permit.IsUndo(ctx) {
-		return a.err
-	}
-	return &permit.Denied{Decision: a.decision}
-}
-
 // planned returns a snapshot of one node and the drain of it.
 func planned(node string, changes ...func(*policy.Node, *policy.Drain)) (*policy.Snapshot, *policy.Drain) {
 	s := &policy.Snapshot{
@@ -671,157 +433,4 @@ func (w *fixture) clean(format string, args ...any) {
 	for _, b := range w.breaches {
 		w.t.Errorf("%s: %s", where, b)
 	}
-}
-
-// A releaser is a backend that remembers what was asked of it.
-type releaser struct {
-	w *fixture
-
-	mu       sync.Mutex
-	prepared map[string]bool
-	kept     map[string]bool // tokens
-	released map[string]time.Time
-	how      map[string]backend.Replacement
-	calls    []string
-	unknown  bool
-	notYet   int // how often Release is not ready
-}
-
-func (g *releaser) NodeReleaser(pool string, _ policy.Provisioner) (backend.NodeReleaser, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.unknown {
-		return nil, fmt.Errorf("there is no pool %s", pool)
-	}
-	return g, nil
-}
-
-// called returns what was asked of the backend so far.
-func (g *releaser) called() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.calls)
-}
-
-// keep has the backend keep the replacements of tokens, as a Launch does.
-func (g *releaser) keep(how backend.Replacement, tokens ...string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, t := range tokens {
-		g.kept[t], g.how[t] = true, how
-	}
-}
-
-func (g *releaser) Prepare(ctx context.Context, n *corev1.Node) error {
-	return g.w.guard(ctx, "prepare", func() error {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.calls = append(g.calls, "prepare "+n.Name)
-		g.prepared[n.Name] = true
-		return nil
-	})
-}
-
-func (g *releaser) Replaced(ctx context.Context, tokens []string) (how backend.Replacement, err error) {
-	err = g.w.guard(ctx, "replaced", func() error {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		how = backend.ReplacementReady
-		for _, t := range tokens {
-			if x := g.how[t]; x == backend.ReplacementFailed || how == backend.ReplacementReady {
-				how = x
-			}
-		}
-		return nil
-	})
-	return how, err
-}
-
-func (g *releaser) Release(ctx context.Context, n *corev1.Node) error {
-	return g.w.guard(ctx, "release", func() error {
-		for _, p := range g.w.pods() {
-			if p.Spec.NodeName == n.Name && !stays(&p) {
-				g.w.breach("node %s given back with pod %s", n.Name, p.Name)
-			}
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.calls = append(g.calls, "release "+n.Name)
-		if g.notYet > 0 {
-			g.notYet--
-			return fmt.Errorf("a volume is attached: %w", backend.ErrNotYet)
-		}
-		if _, ok := g.released[n.Name]; !ok {
-			g.released[n.Name] = time.Now()
-		}
-		return nil
-	})
-}
-
-func (g *releaser) Undo(ctx context.Context, n *corev1.Node, tokens []string) error {
-	return g.w.guard(ctx, "undo", func() error {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.calls = append(g.calls, "undo "+n.Name)
-		delete(g.prepared, n.Name)
-		g.forget(tokens)
-		return nil
-	})
-}
-
-func (g *releaser) Settle(ctx context.Context, tokens []string) error {
-	return g.w.guard(ctx, "settle", func() error {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.calls = append(g.calls, "settle")
-		g.forget(tokens)
-		return nil
-	})
-}
-
-func (g *releaser) forget(tokens []string) {
-	for _, t := range tokens {
-		delete(g.kept, t)
-	}
-}
-
-// take removes the nodes that were given back 5 s ago.
-func (g *releaser) take() {
-	g.mu.Lock()
-	var due []string
-	for name, at := range g.released {
-		if time.Since(at) >= 5*time.Second {
-			due = append(due, name)
-			delete(g.released, name)
-		}
-	}
-	g.mu.Unlock()
-	slices.Sort(due)
-	for _, name := range due {
-		g.w.reclaim(name)
-	}
-}
-
-// reclaim removes a node and all that is on it.
-func (w *fixture) reclaim(name string) {
-	ctx := context.Background()
-	if n := w.read(name); n != nil {
-		w.must(w.api.Delete(ctx, n))
-	}
-	w.releaser.mu.Lock()
-	delete(w.releaser.prepared, name)
-	w.releaser.mu.Unlock()
-	for _, p := range w.pods() {
-		if p.Spec.NodeName == name {
-			if p.DeletionTimestamp == nil {
-				w.must(w.api.Delete(ctx, &p))
-			}
-			w.drop(p.Name)
-		}
-	}
-}
-
-// attach attaches a volume to a node.
-func (w *fixture) attach(node string) {
-	w.must(w.api.Create(context.Background(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v-" + node}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}))
 }

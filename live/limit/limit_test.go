@@ -1,24 +1,15 @@
 package limit
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 // A server answers requests and notes when they came.
@@ -355,134 +346,6 @@ func TestRule19AfterPause(t *testing.T) {
 			t.Errorf("a write that waited when the pause began was sent after %v", got)
 		}
 	})
-}
-
-// TestCheck holds that what may not be sent is asked for after the wait, that nothing is
-// sent when it is refused, and that its token goes back.
-func TestCheck(t *testing.T) {
-	refused := errors.New("refused")
-	var asked []time.Time
-	refuse := false
-	cfg := Config{QPS: 0.1, Burst: 1, Check: func(context.Context, *http.Request) error {
-		asked = append(asked, time.Now())
-		if refuse {
-			return refused
-		}
-		return nil
-	}}
-	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
-		start := time.Now()
-		for _, x := range []struct {
-			sender *transport
-			method string
-			refuse bool
-			after  time.Duration // since the start
-			asked  int           // so far
-		}{
-			{ordinary, "POST", false, 0, 1},
-			{ordinary, "POST", true, 10 * time.Second, 2},
-			{ordinary, "POST", false, 10 * time.Second, 3}, // with the token of the one before
-			{urgent, "POST", true, 10 * time.Second, 4},
-			{ordinary, "POST", false, 20 * time.Second, 5},
-			{ordinary, "GET", true, 20 * time.Second, 5}, // reads are not asked about
-		} {
-			refuse = x.refuse
-			sent := len(s.came)
-			closed := &body{}
-			r, err := http.NewRequest(x.method, "http://server/api/v1/nodes/a", closed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := x.sender.RoundTrip(r)
-			if err == nil {
-				_ = resp.Body.Close()
-			}
-			barred := x.refuse && x.method != "GET"
-			if errors.Is(err, refused) != barred || (len(s.came) == sent) != barred || closed.closed != barred {
-				t.Errorf("%+v: %d were sent, with %v", x, len(s.came)-sent, err)
-			}
-			if passed := time.Since(start); passed != x.after || len(asked) != x.asked || asked[len(asked)-1] != time.Now() {
-				t.Errorf("%+v: it ended after %v and had been asked about at %v", x, passed, asked)
-			}
-		}
-		if c := l.Counts()[0]; c.Writes != 3 || c.Refused != 2 {
-			t.Errorf("counted %+v", c)
-		}
-	})
-}
-
-// Who gives up waiting is forgotten, and does not hold up the others.
-func TestGivingUp(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.Burst, cfg.QPS = 1, 0.1
-	inBubble(t, cfg, func(t *testing.T, _ *Limiter, s *server, ordinary, _ *transport) {
-		if _, err := send(ordinary, "POST", "/0"); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		closed := &body{}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://server/1", closed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wait sync.WaitGroup
-		wait.Go(func() {
-			if _, err := ordinary.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) { //nolint:bodyclose // there is no answer
-				t.Errorf("it ended with %v", err)
-			}
-		})
-		synctest.Wait()
-		wait.Go(func() {
-			if _, err := send(ordinary, "POST", "/2"); err != nil {
-				t.Error(err)
-			}
-		})
-		wait.Wait()
-		if !closed.closed {
-			t.Error("the body of the request was not closed")
-		}
-		if len(s.came) != 2 || s.came[1].at.Sub(s.came[0].at) != 10*time.Second {
-			t.Errorf("sent %v", s.came)
-		}
-	})
-}
-
-type body struct{ closed bool }
-
-func (b *body) Read([]byte) (int, error) { return 0, io.EOF }
-func (b *body) Close() error             { b.closed = true; return nil }
-
-// TestClient has client-go itself write through the limiter: an eviction that a
-// budget refuses comes back at once, with the time to wait in its status.
-func TestClient(t *testing.T) {
-	http429 := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":10}}`
-	asked := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Retry-After", "10")
-		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = io.WriteString(w, http429)
-	}))
-	defer s.Close()
-	l, err := New(DefaultConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := &rest.Config{Host: s.URL, QPS: 1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	c, err := kubernetes.NewForConfig(l.Wrap(cfg, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = c.CoreV1().RESTClient().Post().Namespace("a").Resource("pods").Name("p").SubResource("eviction").
-		Body(&metav1.Status{}).Do(t.Context()).Into(&corev1.Pod{})
-	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != 10 || asked != 1 {
-		t.Errorf("asked %d times, with %v", asked, err)
-	}
-	if cfg.QPS != 1 || cfg.WrapTransport != nil {
-		t.Error("the configuration that was given was changed")
-	}
 }
 
 func TestConfig(t *testing.T) {

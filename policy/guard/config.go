@@ -49,7 +49,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		FractionMax:      0.10,
-		ConfidenceMin:    0.50,
+		ConfidenceMin:    policy.ConfidenceMin,
 		UtilizationTight: policy.UtilizationTight,
 		UtilizationFull:  0.95,
 		Cooldown:         10 * time.Minute,

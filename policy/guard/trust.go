@@ -82,9 +82,7 @@ func (r *review) spotTrusted(markets []policy.MarketID) bool {
 	return !offered
 }
 
-// isTrusted reports whether m may be bought by choice. Without a forecast
-// no decision rests on one, so that there is nothing to distrust.
+// isTrusted reports whether m may be bought by choice.
 func (r *review) isTrusted(m policy.MarketID) bool {
-	f := &r.s.Markets[m].Forecast
-	return r.s.Markets[m].Capacity != policy.Spot || f.Source == policy.SourceNone || f.Confidence >= r.cfg.ConfidenceMin
+	return r.s.Markets[m].Trusted(r.cfg.ConfidenceMin)
 }

@@ -15,15 +15,9 @@ const (
 	marketsMax = 15
 )
 
-// confidenceMin is the least confidence of a forecast for which a spot market is bought
-// by choice. It is that of the guardrails, which would hold other launches.
-const confidenceMin = 0.5
-
-// Trusted reports whether the guardrails let a node of m be bought by choice.
-func Trusted(m *policy.Market) bool {
-	f := &m.Forecast
-	return m.Capacity != policy.Spot || f.Source == policy.SourceNone || f.Confidence >= confidenceMin
-}
+// Trusted reports whether the guardrails, as they are by default, let a node of m be
+// bought by choice.
+func Trusted(m *policy.Market) bool { return m.Trusted(policy.ConfidenceMin) }
 
 // Offers returns what can be bought of a capacity type for pool in the markets for
 // which may holds, cheapest first.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -19,10 +20,7 @@ func TestQueue(t *testing.T) {
 		want = append(want, Event{At: at, rank: uint64(kind)<<56 | uint64(i+1), A: int32(i)})
 	}
 	slices.SortFunc(want, func(x, y Event) int {
-		if x.before(&y) {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Kind(), y.Kind()), cmp.Compare(x.A, y.A))
 	})
 	for i := range want {
 		e, ok := q.Next(1000)
@@ -32,6 +30,18 @@ func TestQueue(t *testing.T) {
 	}
 	if _, ok := q.Next(1000); ok || q.Now != 1000 {
 		t.Errorf("an empty queue gives an event, or leaves the clock at %v", q.Now)
+	}
+}
+
+// TestQueueEnd holds that the last instant of a run belongs to it.
+func TestQueueEnd(t *testing.T) {
+	var q Queue
+	q.Add(10, Step, 0, 0, 0)
+	if e, ok := q.Next(9); ok || q.Now != 9 {
+		t.Errorf("until 9 there is %+v, and the clock is at %v", e, q.Now)
+	}
+	if e, ok := q.Next(10); !ok || e.At != 10 {
+		t.Errorf("until 10 there is %+v, %v", e, ok)
 	}
 }
 

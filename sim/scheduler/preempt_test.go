@@ -196,3 +196,22 @@ func TestPreemptPrefers(t *testing.T) {
 		})
 	}
 }
+
+// TestPickNominated sends a pod to the node that it is nominated to while that takes it,
+// and elsewhere from then on, though it would not score best there.
+func TestPickNominated(t *testing.T) {
+	sp, s, pods := schedulerFleet(2, 2, false)
+	p, other := &pods[0], pods[1]
+	other.Node = 0
+	sp.Bind(&other, 0)
+	s.Changed(0)
+	s.Nominate(p, 0, nil)
+	if n, ok := s.Pick(p); !ok || n != 0 {
+		t.Errorf("nominated to node 0 it goes to %d, %v", n, ok)
+	}
+	sp.SetNode(&policy.Node{ID: 0, Name: "n0", Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 200, Memory: 30 << 30, Pods: 58}})
+	s.Changed(0)
+	if n, ok := s.Pick(p); !ok || n != 1 {
+		t.Errorf("node 0 has no room for it, and it goes to %d, %v", n, ok)
+	}
+}

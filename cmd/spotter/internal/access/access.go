@@ -7,8 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 )
@@ -16,6 +20,12 @@ import (
 // A Cluster says which API server is meant. The zero value means the one that kubectl
 // would reach, else that of the pod.
 type Cluster struct{ Kubeconfig, Context string }
+
+// Register adds the flags that say it.
+func (c *Cluster) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
+	flags.StringVar(&c.Context, "context", c.Context, "use the context `NAME` of the kubeconfig")
+}
 
 // Config returns how a program of a version reaches the API server.
 func (c *Cluster) Config(version string) (*rest.Config, error) {
@@ -27,6 +37,26 @@ func (c *Cluster) Config(version string) (*rest.Config, error) {
 	}
 	cfg.UserAgent = "spotter/" + version
 	return cfg, nil
+}
+
+// Client returns a client of the kinds that Kubernetes has and of those that kinds add.
+func Client(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range append(kinds, clientgoscheme.AddToScheme) {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("reaching the cluster: %w", err), "see that the API server is reached")
+	}
+	return c, nil
+}
+
+// RegisterNamespace adds the flag that says where a controller keeps its lease.
+func RegisterNamespace(flags *pflag.FlagSet, namespace *string) {
+	flags.StringVar(namespace, "namespace", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
 }
 
 // ownNamespaceFile is where a pod finds the namespace that it runs in.

@@ -3,7 +3,6 @@ package cleanup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -14,9 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -57,9 +54,8 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.cluster.Kubeconfig, "kubeconfig", "", "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
-	flags.StringVar(&f.cluster.Context, "context", "", "use the context `NAME` of the kubeconfig")
-	flags.StringVar(&f.namespace, "namespace", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
+	f.cluster.Register(flags)
+	access.RegisterNamespace(flags, &f.namespace)
 	flags.StringVar(&f.deployment, "deployment", "", "scale the Deployment `NAME` in the namespace to none first")
 	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "give up after `TIME`")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
@@ -101,17 +97,13 @@ type cleaner struct {
 }
 
 func newCleaner(cfg *rest.Config, out io.Writer, f *cleanupCall) (*cleaner, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
 	limiter, err := limit.New(limit.DefaultConfig())
 	if err != nil {
 		return nil, err
 	}
-	w, err := client.New(limiter.Wrap(cfg, false), client.Options{Scheme: scheme})
+	w, err := access.Client(limiter.Wrap(cfg, false), karpenter.AddToScheme)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", err)
+		return nil, err
 	}
 	return &cleaner{call: f, out: out, client: w, rest: cfg}, nil
 }

@@ -98,8 +98,7 @@ func Command(p *cli.Program) *cobra.Command {
 // register adds the flags. What they say by default is what f says.
 func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "config", f.file, "read settings from `FILE`, a "+config.Kind+" of "+config.APIVersion)
-	flags.StringVar(&f.access.Kubeconfig, "kubeconfig", f.access.Kubeconfig, "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
-	flags.StringVar(&f.access.Context, "context", f.access.Context, "use the context `NAME` of the kubeconfig")
+	f.access.Register(flags)
 	flags.StringVar(&f.Mode, "mode", f.Mode, "`MODE` shadow changes nothing; active goes as far as each pool's spec.mode")
 	flags.StringVar(&f.Policies, "policies", f.Policies, "policy `P` for all pools, as NAME[:key=value…]; manifest is what each pool names, "+registry.DefaultPolicy+" where it names none")
 	flags.StringVar(&f.Namespace, "namespace", f.Namespace, "keep the lease, the memory and the kill switch in namespace `NAME` (default: the pod's own, else spotter)")

@@ -3,7 +3,6 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -15,8 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
@@ -47,9 +44,8 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.cluster.Kubeconfig, "kubeconfig", "", "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
-	flags.StringVar(&f.cluster.Context, "context", "", "use the context `NAME` of the kubeconfig")
-	flags.StringVar(&f.namespace, "namespace", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
+	f.cluster.Register(flags)
+	access.RegisterNamespace(flags, &f.namespace)
 	flags.DurationVar(&f.wait, "wait", 0, "wait up to `TIME` for all to be well")
 	return c
 }
@@ -68,13 +64,9 @@ func run(ctx context.Context, p *cli.Program, f *statusCall) error {
 	if err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	c, err := access.Client(cfg, v1alpha1.AddToScheme)
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("reaching the cluster: %w", err), "see that the API server is reached")
+		return err
 	}
 	for end := time.Now().Add(f.wait); ; {
 		s, err := look(ctx, c, f.namespace)

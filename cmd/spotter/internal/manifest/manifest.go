@@ -1,0 +1,109 @@
+// Package manifest writes Kubernetes objects as YAML that people read and kubectl
+// applies. It knows no kind of object.
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// width is how many bytes a line of a comment has at most.
+const width = 110
+
+// Comment writes a paragraph as a comment: first stands before its first word, and rest
+// before that of each further line.
+func Comment(b *bytes.Buffer, first, rest, text string) {
+	line := first
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			line += word
+		case len(line)+1+len(word) > width:
+			b.WriteString(line + "\n")
+			line = rest + word
+		default:
+			line += " " + word
+		}
+	}
+	b.WriteString(line + "\n")
+}
+
+// Write writes one object. It goes through JSON, whose names of fields are those of
+// manifests. Its status is left out, and what says nothing.
+func Write(b *bytes.Buffer, object any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(text, &n); err != nil {
+		return err
+	}
+	root := n.Content[0]
+	prune(root)
+	take(root, "status")
+	for _, key := range []string{"metadata", "kind", "apiVersion"} {
+		root.Content = append(take(root, key), root.Content...)
+	}
+	e := yaml.NewEncoder(b)
+	e.SetIndent(2)
+	if err := e.Encode(root); err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// ambiguous are strings that a reader of YAML 1.1, as kubectl is, takes for a truth
+// value or a number to the base of sixty.
+var ambiguous = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+})
+
+// empties are the fields that mean something while they are empty.
+var empties = []string{"selector", "labelSelector", "namespaceSelector", "podSelector"}
+
+// prune gives a tree the style of a manifest and takes out what says nothing, such as a
+// time of creation that nobody has set.
+func prune(n *yaml.Node) {
+	n.Style = 0
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && ambiguous().MatchString(n.Value) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	if n.Kind != yaml.MappingNode {
+		for _, c := range n.Content {
+			prune(c)
+		}
+		return
+	}
+	var kept []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, v := n.Content[i], n.Content[i+1]
+		prune(key)
+		prune(v)
+		empty := v.Kind == yaml.MappingNode && len(v.Content) == 0
+		if empty && !slices.Contains(empties, key.Value) || v.Tag == "!!null" {
+			continue
+		}
+		kept = append(kept, key, v)
+	}
+	n.Content = kept
+}
+
+// take takes out the field called key and returns its name and value, nothing where
+// there is no such field.
+func take(n *yaml.Node, key string) []*yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			pair := slices.Clone(n.Content[i : i+2])
+			n.Content = slices.Delete(n.Content, i, i+2)
+			return pair
+		}
+	}
+	return nil
+}

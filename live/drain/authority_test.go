@@ -1,0 +1,51 @@
+package drain
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A fakeAuthority says what the test says.
+type fakeAuthority struct {
+	mu       sync.Mutex
+	decision permit.Decision // of every pool
+	budget   *intstr.IntOrString
+	err      error
+	asked    int
+}
+
+func (a *fakeAuthority) say(v permit.Decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decision = v
+}
+
+func (a *fakeAuthority) Pool(context.Context, string) (permit.Decision, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.decision, a.err
+}
+
+func (a *fakeAuthority) Spec(context.Context, string) (*v1alpha1.CapacityPool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p, many := &v1alpha1.CapacityPool{}, intstr.FromInt32(100)
+	p.Spec.Disruption.Budget = cmp.Or(a.budget, &many)
+	return p, a.err
+}
+
+func (a *fakeAuthority) Check(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	if a.err != nil || a.decision == permit.Active || permit.IsUndo(ctx) {
+		return a.err
+	}
+	return &permit.Denied{Decision: a.decision}
+}
