@@ -13,7 +13,7 @@ LINT    := bin/golangci-lint
 # gotestsum names the file in TIMES that it writes for test-times.
 RERUNS    ?= 1
 TIMES     := dist/tests
-gotestsum  = $(GO) run gotest.tools/gotestsum@v1.13.0 --format standard-quiet --rerun-fails=$(RERUNS) --rerun-fails-max-failures=6 \
+gotestsum  = env $(COMPILE) run gotest.tools/gotestsum@v1.13.0 --format standard-quiet --rerun-fails=$(RERUNS) --rerun-fails-max-failures=6 \
   --rerun-fails-abort-on-data-race --jsonfile $(TIMES)/$(1).json
 
 # The parts of Kubernetes that tests of the live side run against: built from
@@ -34,7 +34,8 @@ KUBE_LDFLAGS := -s -w \
 # of everything it links, as those of the AWS SDK, and is twice as large for it.
 export GOFLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace $(GOFLAGS)
 
-# The compiler collects its own garbage less often, which saves a fifth of its time.
+# The compiler collects its own garbage less often, which saves a fifth of its time, and
+# so do tests and the servers that they start.
 COMPILE := GOGC=400 $(GO)
 
 # Symbols and DWARF are left out, a third of the program's size. What go version -m says
@@ -42,7 +43,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-raced test-plain test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.PHONY: help build run results acceptance test test-waiting test-alone test-raced test-raced-commands test-plain test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -71,28 +72,33 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # RACED_TESTS are raced, in which runs share a stage, a weather, a catalog or a timeline,
 # and all of them run plain. COMMANDS call what is raced in its own package: of their tests
 # RACED_COMMANDS are raced, which run the controller or stop what runs, and all others run
-# plain. Everything else is raced, but for PLAIN_TESTS. A test in policy holds this
-# division, so that what begins to start goroutines is raced again.
+# plain. Tests of APART packages run other programs, and run plain, too. Everything else is
+# raced, but for PLAIN_TESTS. A test in policy holds this division, so that what begins to
+# start goroutines is raced again.
 #
-# Plain tests run beside the raced ones, which wait for servers much of the time, and
-# give way to them. TestRunKarpenter has the machine to itself, since it holds a node
-# under notice to 30 s. All random tests of a run share one seed.
-PURE  := ./policy/... ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
+# Plain tests compute. They run beside those that wait for servers much of the time, and
+# give way to them: first to TestRunKarpenter, which shares the machine with nothing else,
+# since it holds a node under notice to 30 s, then to the raced ones. All random tests of a
+# run share one seed, and play fewer cases than in make nightly: see test/nightly.
+PURE  := ./policy/... ./sim/engine ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/check ./scenarios/trace/importer ./scenarios/trace/script \
-  ./cmd/spotter/internal/capture ./cmd/spotter/internal/convert ./cmd/spotter/internal/tui/draw
+  ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/cli ./cmd/spotter/internal/convert ./cmd/spotter/internal/eval \
+  ./cmd/spotter/internal/input ./cmd/spotter/internal/sim ./cmd/spotter/internal/tui/draw ./live/aws/wire ./live/permit ./live/rights ./test/e2e/bill
 MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
 COMMANDS := ./cmd/spotter
+APART    := ./charts
 RACED_TESTS    := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
 RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup|CaptureCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
 PLAIN_TESTS    := ^Test(MemoryIsBounded)$$
 
 # MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs
-# them without it too, and every property (rapid) ten times as often as a commit does.
+# them without it too, and every property (rapid) ten times as often as a commit does, by
+# SPOTTER_NIGHTLY and RAPID_CHECKS.
 MOST_TESTS    := ^Test(Rule16Rival|RandomDrains|KilledAtRandomPoints|Rule11Killed|NoLeak)$$
 
 # The longest stand first, so that nothing is left to be waited for alone.
 LONGEST = $(addprefix $(shell $(GO) list -m)/,live/karpenter live/rackspace live/drain live/asg)
-RACED   = $(LONGEST) $(filter-out $(LONGEST) $(shell $(GO) list $(PURE) $(MIXED) $(COMMANDS)),$(shell $(GO) list ./...))
+RACED   = $(LONGEST) $(filter-out $(LONGEST) $(shell $(GO) list $(PURE) $(MIXED) $(COMMANDS) $(APART)),$(shell $(GO) list ./...))
 
 # Tests with a real API server write down which rights were used. At the end these are
 # held against those that are granted.
@@ -100,14 +106,13 @@ RIGHTS := $(CURDIR)/bin/rights
 
 test nightly: export SPOTTER_SEED ?= $(shell date +%s)
 test nightly: export SPOTTER := $(CURDIR)/$(BIN)
-test test-raced test-plain nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
+test test-alone test-raced test-raced-commands test-plain nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
 test: build $(RIGHTS)/begun ## go vet and all tests, with the race detector where goroutines meet
 	@.ci/tools/onnxruntime/fetch --optional
 	@rm -rf $(TIMES)
 	$(COMPILE) vet ./...
-	$(COMPILE) build -race ./...
-	$(MAKE) -k -j2 --no-print-directory test-raced test-plain
-	$(call gotestsum,alone) --packages ./cmd/spotter -- -run '^TestRunKarpenter$$' -timeout 20m
+	$(COMPILE) build -race $(shell $(GO) list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
+	$(MAKE) -k -j2 --no-print-directory test-waiting test-plain
 	@if [ -x $(TESTENV)/kube-apiserver ] && [ -x bin/helm ]; then \
 	  set -x; SPOTTER_RIGHTS_COLLECTED=$(RIGHTS) $(GO) test -count 1 -v -run '^TestGrantedIsUsed$$' ./live/rights; \
 	else echo 'rights are not compared with their use: make testenv charttools first'; fi
@@ -115,23 +120,39 @@ test: build $(RIGHTS)/begun ## go vet and all tests, with the race detector wher
 $(RIGHTS)/begun:
 	@mkdir -p $(RIGHTS) && touch $@
 
+test-waiting:
+	@failed=0; $(MAKE) --no-print-directory test-alone || failed=1; $(MAKE) -k -j2 --no-print-directory test-raced test-raced-commands || failed=1; exit $$failed
+
+test-alone:
+	@mkdir -p $(TIMES)
+	$(call gotestsum,alone) --packages '$(COMMANDS)' -- -vet=off -run '^TestRunKarpenter$$' -timeout 20m
+
+# A program under the race detector would wait a second at its end.
+test-raced test-raced-commands: export GORACE ?= atexit_sleep_ms=100
+test-raced test-raced-commands: export RAPID_CHECKS ?= 30
+
 test-raced:
 	@mkdir -p $(TIMES)
-	$(call gotestsum,raced) --packages '$(RACED)' -- -race -skip '$(PLAIN_TESTS)' -timeout 40m
-	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -race -run '$(RACED_COMMANDS)' -timeout 20m
-	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -race -run '$(RACED_TESTS)' -timeout 20m
+	$(call gotestsum,raced) --packages '$(RACED)' -- -vet=off -race -skip '$(PLAIN_TESTS)' -timeout 40m
+
+test-raced-commands:
+	@mkdir -p $(TIMES)
+	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m
+	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -p 1 -run '$(RACED_TESTS)' -timeout 20m
 
 test-plain:
 	@mkdir -p $(TIMES)
-	nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED)' -- -p 1 -timeout 30m
-	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -p 1 -skip '$(RACED_COMMANDS)' -timeout 30m
-	nice $(call gotestsum,plain-live) --packages ./live -- -p 1 -run '$(PLAIN_TESTS)' -timeout 30m
+	nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED)' -- -vet=off -timeout 30m
+	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m
+	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m
+	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m
 
 test-times: ## the slowest tests of the last run
 	@cat $(TIMES)/*.json | $(GO) run gotest.tools/gotestsum@v1.13.0 tool slowest --threshold 2s
 
 # nightly tries nothing twice, so that a test that passes only now and then is seen.
 nightly: export RERUNS := 0
+nightly: export SPOTTER_NIGHTLY := 1
 nightly: export RAPID_CHECKS := 1000
 nightly: test ## what make test runs, with every seed and nothing tried twice
 	$(call gotestsum,most) --packages './live/asg ./live/drain ./live/rackspace ./models/onnx' -- -p 1 -run '$(MOST_TESTS)' -timeout 60m

@@ -1,7 +1,6 @@
 package charts
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -129,7 +128,10 @@ func writeSchemas(t *testing.T, env *testenv.Env, dir string) int {
 		for _, s := range doc.Components.Schemas {
 			closed(s)
 		}
-		components := map[string]any{"schemas": doc.Components.Schemas}
+		schemas, err := json.Marshal(doc.Components.Schemas)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for name, s := range doc.Components.Schemas {
 			kinds, _ := s["x-kubernetes-group-version-kind"].([]any)
 			if len(kinds) != 1 {
@@ -140,15 +142,14 @@ func writeSchemas(t *testing.T, env *testenv.Env, dir string) int {
 			if group == "" {
 				group = k["version"] // so kubeconform calls the group of pods
 			}
-			file := fmt.Sprintf("%s_%s_%s.json", group, k["version"], strings.ToLower(k["kind"].(string)))
-			out, err := json.Marshal(map[string]any{"$ref": "#/components/schemas/" + name, "components": components})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, file), bytes.TrimSpace(out), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			file := filepath.Join(dir, fmt.Sprintf("%s_%s_%s.json", group, k["version"], strings.ToLower(k["kind"].(string))))
 			n++
+			if _, err := os.Stat(file); err == nil {
+				continue // the definitions of others come later, one by one
+			}
+			if err := os.WriteFile(file, fmt.Appendf(nil, `{"$ref": "#/components/schemas/%s", "components": {"schemas": %s}}`, name, schemas), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return n

@@ -11,6 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "the seed of the experiments with a known truth; 0 takes the time")
@@ -18,11 +19,12 @@ var seedFlag = flag.Uint64("seed", 0, "the seed of the experiments with a known 
 // experiments is how many are drawn of each kind. A rate that is exactly as
 // great as it may be shows as more than that in half of all tests; what is
 // allowed for is four standard errors, which chance exceeds once in 30,000.
-const experiments = 10_000
+var experiments = nightly.Count(2_000, 10_000)
 
 // allowed returns how many of the experiments may go wrong at a rate.
 func allowed(rate float64) int {
-	return int(experiments*rate + 4*math.Sqrt(experiments*rate*(1-rate)))
+	mean := float64(experiments) * rate
+	return int(mean + 4*math.Sqrt(mean*(1-rate)))
 }
 
 // A truth is a distribution whose median is known.
@@ -146,7 +148,7 @@ func holdsMedian(t *testing.T, x truth, of layout, n int, rate float64, key chan
 	if most := allowed(rate); missed > most || passed > most {
 		t.Errorf("intervals miss the median in %d of %d experiments, and gates on their ends pass against the truth in %d; want at most %d", missed, given, passed, most)
 	}
-	t.Logf("coverage %.4f of %d, gates pass wrongly %.4f; nominal %.4f", 1-float64(missed)/float64(max(given, 1)), given, float64(passed)/experiments, 1-rate)
+	t.Logf("coverage %.4f of %d, gates pass wrongly %.4f; nominal %.4f", 1-float64(missed)/float64(max(given, 1)), given, float64(passed)/float64(experiments), 1-rate)
 }
 
 // A loss is what a change costs in points: a draw of one unit, and whether it is
@@ -212,7 +214,7 @@ func TestComparisonErrors(t *testing.T) {
 				if most := allowed(errorRate); wrong > most {
 					t.Errorf("%d of %d outcomes are wrong, want at most %d", wrong, experiments, most)
 				}
-				t.Logf("wrong %.4f, nominal %.4f", float64(wrong)/experiments, errorRate)
+				t.Logf("wrong %.4f, nominal %.4f", float64(wrong)/float64(experiments), errorRate)
 			})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval/evaltest"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // TestManifestsKept runs mixed-pool, of which one pool may be up to four fifths on spot
@@ -21,7 +22,7 @@ func TestManifestsKept(t *testing.T) {
 		"spot": most, "karpenter": most, "as-is": most, OnDemand: "spotShare.min",
 		"static": "", "spotvortex": "", "portfolio": "", "manifest": "",
 	} {
-		for seed := uint64(1); seed <= 2; seed++ {
+		for seed := uint64(1); seed <= uint64(nightly.Count(1, 2)); seed++ {
 			r, err := l.run(context.Background(), Job{Case: Case{Scenario: w.Name, Bound: w}, Policy: policy, Seed: seed})
 			if err != nil {
 				t.Fatal(err)

@@ -2,6 +2,12 @@
 
 package eval
 
-// libraryCut says that only a part of the library is run, since the race
-// detector makes everything some ten times slower.
-const libraryCut = true
+import "github.com/spotter-dev/spotter/test/nightly"
+
+// libraryHours is for how many hours a longer scenario of the library is metered, and
+// libraryEvery says that a scenario is run under every nth policy: the race detector
+// makes everything some ten times slower.
+var (
+	libraryHours = nightly.Count(6, 12)
+	libraryEvery = nightly.Count(9, 3)
+)

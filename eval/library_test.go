@@ -78,9 +78,9 @@ func (l *library) run(ctx context.Context, j Job) (*sim.Result, error) {
 
 // TestLibraryUnderEveryPolicy runs every embedded scenario under every policy with
 // the checkers on, which panic or fail when pods, nodes or money do not add up.
-// The scenarios for measuring speed are left to the benchmarks, and under the race
-// detector only half a day of the longer ones is metered, under every third
-// policy, other ones in each scenario.
+// The scenarios for measuring speed are left to the benchmarks. Of the longer ones a day
+// is metered, at night all; and under the race detector hours, under some policies, other
+// ones in each scenario.
 func TestLibraryUnderEveryPolicy(t *testing.T) {
 	l := newLibrary(true)
 	for i, name := range scenarios.Names() {
@@ -88,13 +88,13 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 			continue
 		}
 		w := evaltest.Embedded(t, name)
-		if libraryCut && w.Duration > 48*time.Hour {
-			w.Duration, w.WarmUp = 12*time.Hour, 6*time.Hour
+		if d := time.Duration(libraryHours) * time.Hour; w.Duration > max(d, 48*time.Hour) {
+			w.Duration, w.WarmUp = d, d/2
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for k, p := range registry.Names() {
-				if libraryCut && (i+k)%3 != 0 {
+				if (i+k)%libraryEvery != 0 {
 					continue
 				}
 				r, err := l.run(context.Background(), Job{Case: Case{Scenario: name, Bound: w}, Policy: p, Seed: 1})

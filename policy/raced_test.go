@@ -16,10 +16,11 @@ import (
 
 // A division says which tests run without the race detector, as the Makefile has it.
 type division struct {
-	// pure are packages of which nothing is raced. Of mixed ones and of commands only the
-	// tests that raced and racedCommands match are.
-	pure, mixed, commands []string
-	raced, racedCommands  *regexp.Regexp
+	// pure are packages of which nothing is raced, nor of apart ones, whose tests run other
+	// programs. Of mixed ones and of commands only the tests that raced and racedCommands
+	// match are.
+	pure, apart, mixed, commands []string
+	raced, racedCommands         *regexp.Regexp
 
 	// plain matches the tests of all other packages that are not raced.
 	plain *regexp.Regexp
@@ -46,8 +47,8 @@ func readDivision(t *testing.T) division {
 	}
 	return division{
 		pure: strings.Fields(variable(t, string(text), "PURE")), mixed: strings.Fields(variable(t, string(text), "MIXED")),
-		commands: strings.Fields(variable(t, string(text), "COMMANDS")),
-		raced:    pattern("RACED_TESTS"), racedCommands: pattern("RACED_COMMANDS"), plain: pattern("PLAIN_TESTS"),
+		commands: strings.Fields(variable(t, string(text), "COMMANDS")), apart: strings.Fields(variable(t, string(text), "APART")),
+		raced: pattern("RACED_TESTS"), racedCommands: pattern("RACED_COMMANDS"), plain: pattern("PLAIN_TESTS"),
 	}
 }
 
@@ -218,6 +219,16 @@ func (s *source) unraced(variable string, raced *regexp.Regexp) (wrong []string)
 	return wrong
 }
 
+// count returns how many of the lists have a package.
+func count(p string, lists ...map[string]bool) (n int) {
+	for _, l := range lists {
+		if l[p] {
+			n++
+		}
+	}
+	return n
+}
+
 // TestRaced holds the division of the Makefile: only what starts no goroutine may go
 // without the race detector. New packages are raced as long as nobody lists them.
 func TestRaced(t *testing.T) {
@@ -229,16 +240,22 @@ func TestRaced(t *testing.T) {
 		}
 		return all
 	}
-	pure, mixed, commands := within(d.pure), within(d.mixed), within(d.commands)
+	pure, apart, mixed, commands := within(d.pure), within(d.apart), within(d.mixed), within(d.commands)
 	for _, p := range list(t, "./...") {
 		s := parseFolder(t, p.Dir)
 		var wrong []string
 		switch {
-		case pure[p.ImportPath] && (mixed[p.ImportPath] || commands[p.ImportPath]), mixed[p.ImportPath] && commands[p.ImportPath]:
-			wrong = append(wrong, "it is in two lists")
+		case count(p.ImportPath, pure, apart, mixed, commands) > 1:
+			wrong = append(wrong, "it is in more than one list")
 		case pure[p.ImportPath]:
 			for _, w := range s.all() {
 				wrong = append(wrong, "PURE starts nothing: "+w)
+			}
+		case apart[p.ImportPath]:
+			for _, f := range s.program {
+				for _, w := range starts(s.fset, f) {
+					wrong = append(wrong, "APART starts nothing but in tests: "+w)
+				}
 			}
 		case mixed[p.ImportPath]:
 			wrong = s.unraced("RACED_TESTS", d.raced)

@@ -2,5 +2,7 @@
 
 package sim
 
+import "github.com/spotter-dev/spotter/test/nightly"
+
 // worldsDefault is how many random worlds are played under all checkers.
-const worldsDefault = 800
+var worldsDefault = nightly.Count(200, 800)

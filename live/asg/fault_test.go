@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/spotter-dev/spotter/live/asg/fake"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // A swapper carries one swap out as the drain pipeline does, trying again what did
@@ -89,6 +91,9 @@ func TestEveryErrorOfAWS(t *testing.T) {
 	for _, action := range slices.Concat(ReadActions, WriteActions) {
 		for _, code := range codes {
 			for _, times := range []int{1, 4} {
+				if rand.IntN(nightly.Count(5, 1)) > 0 {
+					continue // a failure names its case
+				}
 				t.Run(fmt.Sprintf("%s/%s/%d", action, code, times), func(t *testing.T) {
 					spot := spotGroup(3)
 					if action[:4] == "eks:" {

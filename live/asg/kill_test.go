@@ -14,18 +14,19 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 var errKilled = errors.New("the process is dead")
 
 // The process dies before or after one of the requests of a swap, to AWS or to
-// Kubernetes, at a hundred points drawn by seed. The next leader either goes on,
+// Kubernetes, at points drawn by seed. The next leader either goes on,
 // where the drain had been written down, or knows nothing of it. No replacement is
 // doubled, and no protection, mark or tag stays.
 func TestKilledAtAnyPoint(t *testing.T) {
-	const points = 100
+	points := nightly.Count(30, 100)
 	late := 0
-	for seed := uint64(1); seed <= points; seed++ {
+	for seed := uint64(1); seed <= uint64(points); seed++ {
 		key := chance.Stream(seed, "kill")
 		w := newFixtureOn(t, newStore(), spotGroup(3), fixedGroup(3))
 		k := &killer{at: 1 + key.At1(1).IntN(34), after: key.At1(2).IntN(2) == 0}

@@ -28,6 +28,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/limit"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/nightly"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -306,7 +307,7 @@ func TestRule11OnCluster(t *testing.T) {
 	c.budget("web", "web", 1)
 	seed := testenv.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	for i := range 24 {
+	for i := range nightly.Count(8, 24) {
 		name := []string{"kill-a", "kill-b", "kill-c"}[rnd.IntN(3)]
 		p := c.pipeline()
 		stop := c.run(p)

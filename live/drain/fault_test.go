@@ -18,6 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // quick shortens the limits, so that a test waits for fewer seconds of its own.
@@ -27,7 +28,7 @@ func quick(c *Config) {
 	c.VolumesMax, c.ReleaseMax, c.LateMax = 10*time.Second, 40*time.Second, 60*time.Second
 }
 
-var all = flag.Bool("all", false, "strike with every error, not with one in three at random")
+var all = flag.Bool("all", false, "strike with every error, not with some at random")
 
 // TestErrors strikes every kind of call with every kind of error for three
 // minutes, and then lets the fixture be calm: whatever became of the drain, nothing
@@ -58,7 +59,7 @@ func TestErrors(t *testing.T) {
 				if nth > 1 && op != "patch Node" && op != "evict" {
 					continue // the first call is like the others
 				}
-				if rnd.IntN(3) > 0 && !*all {
+				if rnd.IntN(nightly.Count(10, 3)) > 0 && !*all {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d", op, name, nth), func(t *testing.T) {

@@ -2,10 +2,12 @@
 
 package drain
 
+import "github.com/spotter-dev/spotter/test/nightly"
+
 // randomDrains is how many random schedules are played.
 // The race detector makes each some eight times as slow, and finds in few what it
-// finds in many: make test plays all of them without it, too.
-const randomDrains = 50
+// finds in many: make nightly plays all of them without it, too.
+var randomDrains = nightly.Count(12, 50)
 
 // crashEvery is which of the points of a crash are played.
-const crashEvery = 12
+var crashEvery = nightly.Count(48, 12)

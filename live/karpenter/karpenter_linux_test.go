@@ -30,10 +30,11 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/nightly"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// TestRule02RandomSteers gives Karpenter 100 random steers while a workload grows and
+// TestRule02RandomSteers gives Karpenter random steers while a workload grows and
 // shrinks. No NodeClaim is ever drifted; at the end it is shown that Karpenter would
 // have said so.
 func TestRule02RandomSteers(t *testing.T) {
@@ -45,7 +46,7 @@ func TestRule02RandomSteers(t *testing.T) {
 	last, changes := 0, 0
 	shares := []float64{0, 0.25, 0.5, 0.75, 1}
 	enough := func() bool { return len(p.claimsSeen()) >= 3 && changes >= 3 }
-	for i := 0; i < 100 || i < 600 && !enough(); i++ { // a busy machine adds nodes late
+	for i := 0; i < nightly.Count(30, 100) || i < 600 && !enough(); i++ { // a busy machine adds nodes late
 		x := policy.Steer{Share: shares[rng.IntN(len(shares))], Exact: rng.IntN(2) == 0, EmptyOnly: rng.IntN(2) == 0}
 		x.Fallback = x.Share == 1 || rng.IntN(2) == 0
 		for m := range newSnapshot(1).Markets {

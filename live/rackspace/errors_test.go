@@ -22,9 +22,10 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/rackspace/fake"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
-var all = flag.Bool("all", false, "strike with every error, not with one in six at random")
+var all = flag.Bool("all", false, "strike with every error, not with some at random")
 
 // A swap replaces the only node of a fixture as the drain pipeline does, trying again
 // what did not work, and takes it back after a while.
@@ -92,8 +93,8 @@ func struck(t *testing.T, strike func(*fixture)) {
 	}
 }
 
-// drawn reports whether a case is played.
-func drawn() bool { return *all || rand.IntN(6) == 0 }
+// drawn reports whether a case is played: at night one in three.
+func drawn() bool { return *all || rand.IntN(nightly.Count(16, 3)) == 0 }
 
 // Every error of the API of Rackspace at every call costs time and nothing else: no
 // node is lost, none is paid for that nobody knows, and nothing is left half done.

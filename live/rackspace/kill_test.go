@@ -15,6 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/live/rackspace/fake"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/test/nightly"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -233,7 +234,7 @@ func TestKilledAtRandomPoints(t *testing.T) {
 // A bid that was outbid and cannot be withdrawn, since the API fails, wins a machine when
 // the price falls: that is given back at one of the next polls.
 func TestUnreliableAPI(t *testing.T) {
-	fixtures := 12
+	fixtures := nightly.Count(4, 12)
 	if testing.Short() {
 		fixtures = 2
 	}
