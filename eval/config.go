@@ -184,6 +184,10 @@ func (c Config) complete() Config {
 	return c
 }
 
+// Compared returns the policies that a comparison of c runs, in their order: those of c
+// and the ones that are always run.
+func (c *Config) Compared() []string { return c.complete().Policies }
+
 // validate names the first field that cannot be run.
 func (c *Config) validate() error {
 	for i, p := range c.Policies {

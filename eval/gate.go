@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // ErrGate is wrapped by every error of [ParseGate].
@@ -78,7 +80,10 @@ func ParseGate(text string) (Gate, error) {
 	}
 	m := metricIndex(g.Metric)
 	if m < 0 {
-		return wrong("there is no metric %q; the metrics are %s", g.Metric, metricNames())
+		if best, ok := scenarios.Nearest(g.Metric, MetricNames()); ok {
+			return wrong("there is no metric %q; did you mean %q?", g.Metric, best)
+		}
+		return wrong("there is no metric %q; the metrics are %s", g.Metric, strings.Join(MetricNames(), ", "))
 	}
 	if !slices.Contains(Statistics(), g.Statistic) {
 		return wrong("there is no statistic %q; the statistics are %v", g.Statistic, Statistics())

@@ -25,9 +25,9 @@ type match struct {
 // measure returns the values of all metrics of m, in their order.
 func (m match) measure() []Value {
 	if m.onDemand != nil {
-		m.savings = cost(m.onDemand) - cost(m.run)
+		m.savings = Savings(m.run, m.onDemand)
 		if m.baseline != nil {
-			m.baseSavings = cost(m.onDemand) - cost(m.baseline)
+			m.baseSavings = Savings(m.baseline, m.onDemand)
 		}
 	}
 	values := make([]Value, len(metrics))
@@ -38,6 +38,10 @@ func (m match) measure() []Value {
 	}
 	return values
 }
+
+// Savings returns what r saves against the run of on-demand in the same case and seed,
+// outages deducted.
+func Savings(r, onDemand *sim.Result) policy.Money { return cost(onDemand) - cost(r) }
 
 // cost is what a policy is to make small.
 func cost(r *sim.Result) policy.Money { return r.Bill + r.OutageCost }

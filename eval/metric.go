@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -269,11 +268,11 @@ func mustMetric(name string) int {
 	return i
 }
 
-// metricNames lists the metrics for an error message.
-func metricNames() string {
+// MetricNames returns the names of the metrics, in the order of the reports.
+func MetricNames() []string {
 	names := make([]string, len(metrics))
 	for i := range metrics {
 		names[i] = metrics[i].Name
 	}
-	return strings.Join(names, ", ")
+	return names
 }

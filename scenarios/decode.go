@@ -369,7 +369,7 @@ func suggestion[T any](key string, known map[string]T) string {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if best, ok := nearest(key, names); ok {
+	if best, ok := Nearest(key, names); ok {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}
 	if len(names) > 12 || len(names) == 0 {
@@ -378,9 +378,9 @@ func suggestion[T any](key string, known map[string]T) string {
 	return "; known are " + strings.Join(names, ", ")
 }
 
-// nearest returns the name with the fewest changes from key, the first of
-// equals, if these are at most half of its letters.
-func nearest(key string, names []string) (string, bool) {
+// Nearest returns the name with the fewest changes from key, the first of
+// equals, if these are at most half of its letters: what who mistyped key meant.
+func Nearest(key string, names []string) (string, bool) {
 	best, least := "", math.MaxInt
 	for _, name := range names {
 		if n := distance(strings.ToLower(key), strings.ToLower(name)); n < least {

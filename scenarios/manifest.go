@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -114,6 +115,16 @@ var faultKinds = map[string]FaultKind{
 	"controller-down":   FaultControllerDown,
 	"model-fails":       FaultModelFails,
 	"on-demand-refused": FaultOnDemandRefused,
+}
+
+// String returns the name of k as a scenario writes it.
+func (k FaultKind) String() string {
+	for name, other := range faultKinds {
+		if other == k {
+			return name
+		}
+	}
+	return fmt.Sprintf("fault %d", uint8(k))
 }
 
 // modelFailures names the ways in which a model fails as a scenario writes them.

@@ -96,7 +96,7 @@ func describe(sc *Scenario) string {
 
 func TestLoadNotFound(t *testing.T) {
 	_, err := Load("web-weak")
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "web-week") {
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `did you mean "web-week"?`) {
 		t.Errorf("got %v, want ErrNotFound that names what is embedded", err)
 	}
 }

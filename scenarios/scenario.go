@@ -110,7 +110,11 @@ func Source(nameOrPath string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(nameOrPath)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %q is neither a file nor embedded (%s)", ErrNotFound, nameOrPath, strings.Join(Names(), ", "))
+		meant := ""
+		if best, ok := Nearest(nameOrPath, Names()); ok {
+			meant = fmt.Sprintf("; did you mean %q?", best)
+		}
+		return nil, fmt.Errorf("%w: %q is neither a file nor embedded (%s)%s", ErrNotFound, nameOrPath, strings.Join(Names(), ", "), meant)
 	}
 	return data, err
 }

@@ -47,11 +47,11 @@ func (fs *faults) plan() {
 // change begins or ends fault i.
 func (fs *faults) change(i int, begins bool) {
 	f := &fs.scenario.Faults[i]
-	amount := int64(0)
+	amount, name := int64(0), f.Kind.String()+"-ends"
 	if begins {
-		amount = 1
+		amount, name = 1, f.Kind.String()+"-begins"
 	}
-	fs.log.Add(fs.q.Now, engine.RecordFault, f.Zone, f.Type, int64(f.Kind)<<1|amount)
+	fs.log.AddNamed(fs.q.Now, engine.RecordFault, f.Zone, f.Type, int64(f.Kind)<<1|amount, name)
 	switch f.Kind {
 	case scenarios.FaultSlowNodes:
 		fs.slowFactor = fs.slowest()

@@ -76,7 +76,11 @@ func writeCommand(b *strings.Builder, c *cobra.Command) int {
 	}
 	use := c.UseLine()
 	if c.HasAvailableSubCommands() {
-		use = c.CommandPath() + " COMMAND"
+		below := c.CommandPath() + " COMMAND"
+		if strings.Contains(c.Use, " ") { // it does something by itself too
+			below = use + "\n" + below
+		}
+		use = below
 	}
 	fmt.Fprintf(b, "\n## %s\n\n```\n%s\n```\n\n%s\n", c.CommandPath(), use, escaped(about))
 	if c.Example != "" {

@@ -171,9 +171,9 @@ func wrongCallIs(t *testing.T, want string, args ...string) {
 func TestWrongCalls(t *testing.T) {
 	for _, c := range []struct{ want, args string }{
 		{`unknown command "evaluate"`, "evaluate"},
-		{"unknown flag: --speed", "eval --speed 3"},
+		{"unknown flag: --speed; did you mean --seeds?", "eval --speed 3"},
 		{`unknown command "import-all"`, "trace import-all"},
-		{`unknown command "lst"`, "scenario lst"},
+		{`unknown command "lst" for "spotter scenario"; did you mean list?`, "scenario lst"},
 		{"--seeds", "eval --seeds 0"},
 		{"--seeds", "eval --seeds 9-5"},
 		{"--seeds", "eval --seeds many"},
@@ -202,7 +202,7 @@ func TestWrongCalls(t *testing.T) {
 		{"parameter", "sim web-week --policy static:colour=red"},
 		{"no such file", "sim web-week --policy spotvortex:runtime=none.json"},
 		{"accepts 1 arg", "sim"},
-		{"invalid argument", "sim web-week --seed -1"},
+		{`--seed: "-1" is not a whole number, 0 or more`, "sim web-week --seed -1"},
 		{"-o is missing", "trace import prices.csv"},
 		{"at least 1 arg", "trace import -o x"},
 		{"--region", "catalog --region moon-1"},

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +72,7 @@ func (p *program) plotCommand() *cobra.Command {
 	flags.BoolVar(&f.dark, "dark", false, "draw on dark paper")
 	flags.IntVar(&f.width, "width", 0, "width in pixels `N` (default 720)")
 	flags.IntVar(&f.height, "height", 0, "height in pixels `N` (default: as the picture needs)")
-	cli.Complete(c, "policies", registry.Names())
+	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.Complete(c, "what", plotNames())
 	cli.Complete(c, "format", []string{"png", "svg"})
 	return c
@@ -125,7 +127,7 @@ func (p *program) plot(ctx context.Context, f *plotFlags, name string) error {
 		return cli.Invalid(err, "choose another size, or a longer time with --since and --until")
 	}
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("--out: %w", err), "give --out a folder that can be written")
+		return outFault(err)
 	}
 	for _, file := range files {
 		if _, err := fmt.Fprintln(p.Stdout, file); err != nil {
@@ -235,7 +237,7 @@ func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, na
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("--policies: %w", err), input.PolicyAdvice)
 	}
-	sc, err := input.LoadScenario(name)
+	sc, err := input.LoadScenario(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -329,14 +331,35 @@ func parseInstant(s string, begin policy.Time) (policy.Time, error) {
 }
 
 // writePictures draws all pictures and then writes them into the folder out, or
-// the only one into the file out. It returns the files.
+// the only one into the file out. It returns the files, of which on a fault none is
+// written.
 func writePictures(out string, single bool, format chart.Format, pictures []namedPicture) ([]string, error) {
-	if single {
-		return []string{out}, drawInto([]string{out}, format, pictures)
+	files := []string{out}
+	if !single {
+		files = nil
+		for i := range pictures {
+			files = append(files, filepath.Join(out, pictures[i].name+"."+format.String()))
+		}
+		if err := os.MkdirAll(out, 0o755); err != nil {
+			return nil, err
+		}
 	}
-	var files []string
-	for i := range pictures {
-		files = append(files, filepath.Join(out, pictures[i].name+"."+format.String()))
+	return files, cli.ReplaceFiles(files, func(w io.Writer, i int) error {
+		if err := chart.Write(w, format, pictures[i].picture); err != nil {
+			return fmt.Errorf("%s: %w", pictures[i].name, err)
+		}
+		return nil
+	})
+}
+
+// outFault tells a place that cannot be written, which is a fault of the call, from a
+// disk that fails or is full while it is written to.
+func outFault(err error) error {
+	err = fmt.Errorf("--out: %w", err)
+	for _, broke := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EFBIG} {
+		if errors.Is(err, broke) {
+			return &cli.StoppedError{Err: err, Next: "no picture was written: make room, or give --out another folder"}
+		}
 	}
-	return files, drawInto(files, format, pictures)
+	return cli.Invalid(err, "give --out a folder that can be written")
 }

@@ -2,6 +2,8 @@ package format
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
@@ -112,6 +114,45 @@ func gateLine(r *eval.Report, g *eval.GateResult) string {
 		line += "\n    " + r.Command(g.Run)
 	}
 	return line
+}
+
+// FailedGates says of each gate that failed which one it is, for which policy, by how
+// much, and by which command the worst of its runs is seen.
+func FailedGates(r *eval.Report) []string {
+	var lines []string
+	for i := range r.Gates {
+		g := &r.Gates[i]
+		if g.Pass {
+			continue
+		}
+		line := gateLine(r, g)
+		if g.Actual.Known {
+			digits := digitsFor(g.Actual.V, g.Gate.Value)
+			is := "is " + plain(g.Actual.V, digits)
+			line = strings.Replace(line, is, is+", off by "+plain(math.Abs(g.Actual.V-g.Gate.Value), digits), 1)
+		}
+		if run := furthestRun(r, g); g.Run < 0 && run >= 0 {
+			line += fmt.Sprintf("\n    the worst run has seed %d:\n    %s", r.Runs[run].Seed, r.Command(run))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// furthestRun returns the run that is furthest to the wrong side of a gate, below 0 if
+// none has a value.
+func furthestRun(r *eval.Report, g *eval.GateResult) int {
+	of := g.Gate
+	if of.Statistic = eval.Max; strings.HasPrefix(of.Op, ">") {
+		of.Statistic = eval.Min
+	}
+	p := slices.Index(r.Config.Policies, g.Policy)
+	for i := range r.Groups {
+		if r.Groups[i].Scenario == g.Scenario && p >= 0 {
+			return of.Measure(r, &r.Groups[i], p).Run
+		}
+	}
+	return -1
 }
 
 // judged is the gate of g as it holds for the policy, and among several

@@ -340,6 +340,34 @@ func TestNothingToWrite(t *testing.T) {
 	}
 }
 
+// A second recording asks for what is new, and once more for all of it where the days
+// that it would go on from are gone.
+func TestAsksForWhatIsNew(t *testing.T) {
+	t.Parallel()
+	state := draw(13, 9)
+	server, url := serve(t, state, fake.Faults{})
+	dir := t.TempDir()
+	windows := func(now time.Time) int {
+		before := len(server.Calls())
+		c := settingsOf(dir, url, now, 7)
+		c.Scores, c.Bands, c.OnDemand = false, false, false
+		record(t, c)
+		return len(server.Calls()) - before
+	}
+	whole := windows(end)
+	if n := windows(end.Add(time.Hour)); n > whole/2 {
+		t.Errorf("the second recording sent %d requests, the first of seven days %d", n, whole)
+	}
+	compare(t, prices(open(t, dir)), truth(state, fake.Linux, end.Add(-7*24*time.Hour), end.Add(time.Hour)))
+	first := filepath.Join(dir, "provider=aws", "region=us-east-1", "date="+end.Add(-7*24*time.Hour).Format(time.DateOnly))
+	if err := os.RemoveAll(first); err != nil {
+		t.Fatal(err)
+	}
+	if n := windows(end.Add(time.Hour)); n < whole/2 {
+		t.Errorf("a day is gone and %d requests of %d are sent again", n, whole)
+	}
+}
+
 // A later recording that asks for other types leaves the first ones alone.
 func TestOtherTypes(t *testing.T) {
 	t.Parallel()

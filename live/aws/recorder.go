@@ -66,15 +66,19 @@ func New(c Config) (*Recorder, error) {
 	return &Recorder{config: c, state: filepath.Join(c.Dir, stateFolder)}, nil
 }
 
-// Record fetches the span of the configuration, or finishes the recording that
-// was broken off in the folder, and writes it.
+// Record fetches of the span of the configuration what is not on record, but for an
+// overlap, or finishes the recording that was broken off in the folder, and writes it.
 func (r *Recorder) Record(ctx context.Context) (*Summary, error) {
 	release, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return r.record(ctx, r.span(0))
+	recorded, err := r.covered(r.span(0))
+	if err != nil {
+		return nil, err
+	}
+	return r.record(ctx, r.span(recorded))
 }
 
 // Follow records until ctx is cancelled, which is its good end: first what is
@@ -231,7 +235,7 @@ func (r *Recorder) record(ctx context.Context, p *plan) (*Summary, error) {
 	if r.listed == 0 || s.Until.Sub(r.listed) >= listedSpan {
 		r.listed = s.Until
 	}
-	return s, j.remove()
+	return s, errors.Join(r.cover(run.plan), j.remove())
 }
 
 func (s *stats) snapshot() (now struct{ requests, throttled, retries int }) {

@@ -42,23 +42,27 @@ func (r *Headroom) Clone() Headroom {
 }
 
 // Has reports whether one node of m may be bought.
-func (r *Headroom) Has(m policy.MarketID) bool {
+func (r *Headroom) Has(m policy.MarketID) bool { return r.blocks(m) == "" }
+
+// blocks returns what keeps one node of m from being bought: a limit of the pool as its
+// manifest names it, or a quota. It is empty where nothing does.
+func (r *Headroom) blocks(m policy.MarketID) string {
 	x := &r.s.Markets[m]
 	t := &r.s.Types[x.Type]
 	limits, after := r.s.Pools[r.pool].Limits, r.used.Plus(t.Capacity)
-	for _, c := range [...][2]int64{
+	for i, c := range [...][2]int64{
 		{limits.CPU, after.CPU}, {limits.Memory, after.Memory}, {limits.GPU, after.GPU}, {limits.Storage, after.Storage},
 	} {
 		if c[0] > 0 && c[1] > c[0] {
-			return false
+			return [...]string{"limits.cpu", "limits.memory", "limits.gpu", "limits.storage"}[i]
 		}
 	}
 	for i := range r.s.Quotas {
 		if r.counts(&r.s.Quotas[i], x, t) && r.quotas[i] < t.VCPU {
-			return false
+			return "a quota of the provider"
 		}
 	}
-	return true
+	return ""
 }
 
 // Take counts one node as bought in any of markets: the provider chooses, so it is

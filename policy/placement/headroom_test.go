@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -47,5 +48,19 @@ pool web none
 	left.Take([]policy.MarketID{0})
 	if left.Has(0) {
 		t.Error("6 of 7 vCPUs leave room for 2")
+	}
+}
+
+// A pool whose limit is reached says which one, and not that nothing is offered.
+func TestReachedLimitIsNamed(t *testing.T) {
+	s := decided(t, `type a.4 4
+market z a.4 on-demand 0.20
+pool web none
+app one 3
+pod one pending`)
+	s.Pools[0].Limits.CPU = 2000
+	launches, holds := placement.Shortages(s, at(0))
+	if len(launches) != 0 || len(holds) != 1 || !strings.Contains(holds[0].Why.Text, "within limits.cpu, which is reached in pool web") {
+		t.Errorf("launches %+v, holds %+v", launches, holds)
 	}
 }

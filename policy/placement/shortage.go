@@ -34,7 +34,7 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 		return b.launches, nil
 	}
 	return b.launches, []policy.Hold{{Pool: policy.None, Node: policy.None, Why: policy.Why{
-		Reason: policy.ReasonShortage, Text: "pending pods fit in no market that is offered to a pool",
+		Reason: policy.ReasonShortage, Text: "pending pods fit in no market that is offered to a pool" + b.blocked,
 	}}}
 }
 
@@ -89,6 +89,10 @@ type buyer struct {
 	cover     *billing.Coverage
 	headrooms []Headroom // by pool
 	launches  []policy.Launch
+
+	// blocked says what kept a market in which pods fit from being bought, empty where
+	// nothing did.
+	blocked string
 }
 
 // bindExisting binds pods to existing or arriving nodes that they fit on, and returns
@@ -207,6 +211,9 @@ func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []
 		}
 	}
 	if len(l.Markets) == 0 {
+		if len(bin.Offers) > 0 && b.blocked == "" {
+			b.blocked = " within " + headroom.blocks(offers[bin.Offers[0]].Market) + ", which is reached in pool " + b.s.Pools[pool].Name
+		}
 		return l, 0, false
 	}
 	cheapest := &b.s.Markets[l.Markets[0]]

@@ -65,6 +65,10 @@ func findFiles(path string, o *ReadOptions) ([]source, error) {
 		src, err := locate(path)
 		return []source{src}, err
 	}
+	// Walking does not go behind a link.
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, err
+	}
 	var files []source
 	found := false
 	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {

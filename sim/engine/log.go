@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strconv"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
@@ -109,6 +110,12 @@ const recordSize = 40
 
 // Add appends one record. Subject and object may be empty.
 func (l *Log) Add(at policy.Time, kind Record, subject, object string, amount int64) {
+	l.AddNamed(at, kind, subject, object, amount, "")
+}
+
+// AddNamed appends one record whose amount is a code: the line, which is for people,
+// has its name in place of the number unless that is empty. The hash has the number.
+func (l *Log) AddNamed(at policy.Time, kind Record, subject, object string, amount int64, name string) {
 	if len(l.buf)+recordSize > cap(l.buf) {
 		l.sum.Write(l.buf)
 		l.buf = l.buf[:0]
@@ -119,7 +126,10 @@ func (l *Log) Add(at policy.Time, kind Record, subject, object string, amount in
 	b = binary.LittleEndian.AppendUint64(b, portable.HashString(object))
 	l.buf = binary.LittleEndian.AppendUint64(b, uint64(amount))
 	if l.out != nil {
-		fmt.Fprintf(l.out, "%v %s %s %s %d\n", at, recordNames[kind], orDash(subject), orDash(object), amount)
+		if name == "" {
+			name = strconv.FormatInt(amount, 10)
+		}
+		fmt.Fprintf(l.out, "%v %s %s %s %s\n", at, recordNames[kind], orDash(subject), orDash(object), name)
 	}
 	if l.Watch != nil {
 		l.Watch(Entry{At: at, Kind: recordNames[kind], Subject: subject, Object: object, Amount: amount})

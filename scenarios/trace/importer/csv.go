@@ -355,7 +355,7 @@ type rawEvent struct {
 
 // priced makes an event of a row of prices.
 func (im *importer) priced(r rawEvent) (e event, err error) {
-	if e.at, err = instant(r.time); err != nil {
+	if e.at, err = im.instant(r.time); err != nil {
 		return e, err
 	}
 	if r.gone && string(r.spot) == "GONE" {
@@ -363,6 +363,10 @@ func (im *importer) priced(r rawEvent) (e event, err error) {
 	}
 	if len(r.kind) == 0 {
 		return e, errors.New("no instance type")
+	}
+	// Some collectors write the count of acc:V100:8 as a float. It is one type.
+	if kind, float := bytes.CutSuffix(r.kind, []byte(".0")); float && bytes.HasPrefix(kind, []byte("acc:")) {
+		r.kind = kind
 	}
 	if len(r.spot) == 0 && !r.gaps {
 		return e, errors.New("no price")

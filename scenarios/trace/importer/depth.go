@@ -44,7 +44,7 @@ func noteProbes(events []event) {
 // depthRow makes an event of a row of depth. Its type stands in a column, else in
 // the options.
 func (im *importer) depthRow(field func(role) []byte, provider string) (e event, err error) {
-	if e.at, err = instant(field(roleTime)); err != nil {
+	if e.at, err = im.instant(field(roleTime)); err != nil {
 		return e, err
 	}
 	kind := field(roleType)

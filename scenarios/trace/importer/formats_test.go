@@ -126,7 +126,7 @@ aws/us-east-1/use1-az2/c5.large 01T00:20:00 spot=0.03 od=0.085 band=2 score=1
 func TestImportOtherProviders(t *testing.T) {
 	gcp := put(t, "g", "t,region,az,instance_type,accel,accel_count,spot,ondemand\n"+
 		"1767225600,us-east1,us-east1-d,acc:V100:8,V100,8.0,7.04,23.472\n"+
-		"1767225660,us-east1,us-east1-d,acc:V100:8,V100,8.0,GONE,\n"+
+		"1767225660,us-east1,us-east1-d,acc:V100:8.0,V100,8.0,GONE,\n"+
 		"1767225720,us-east1,us-east1-d,n2-standard-2,,,,0.09\n")
 	azure := put(t, "a", "t,cloud,region,instance_type,spot,ondemand\n"+
 		"1767225600,azure,eastus,Standard_D2s_v5,0.02,0.1\n1767225600,AZURE,eastus,DCasv5 Type 1,0.5,0\n")
@@ -384,5 +384,14 @@ func TestImportRefusesForms(t *testing.T) {
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v; want %v and %q", name, err, c.want, c.says)
 		}
+	}
+}
+
+// A time without a zone is taken as UTC, and that is said once.
+func TestTimesWithoutZone(t *testing.T) {
+	tr, _ := checkImport(t, Options{}, "aws/us-east-1/use1-az1/m7i.large 01T00:00:00 spot=0.04\naws/us-east-1/use1-az1/m7i.large 01T01:00:00 spot=0.05",
+		put(t, "z", "InstanceType,SpotPrice,AZ,Region,Time\nm7i.large,0.04,use1-az1,us-east-1,2026-01-01 00:00:00\nm7i.large,0.05,use1-az1,us-east-1,2026-01-01 01:00:00\n"))
+	if want := []string{`times without a zone, as "2026-01-01 00:00:00", are taken as UTC`}; !reflect.DeepEqual(tr.Warnings, want) {
+		t.Errorf("warnings %q, want %q", tr.Warnings, want)
 	}
 }

@@ -150,6 +150,7 @@ type importer struct {
 	zeros     int // on-demand prices that are written 0
 	snapshots int // sources of a snapshot that did not say when it was taken
 	warnings  []string
+	zoneless  bool // a time without a zone was warned of
 
 	path string // of the source being read
 }

@@ -27,9 +27,9 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 	return m, nil
 }
 
-// instant reads a time, as Unix seconds, in RFC 3339 or, which is then UTC,
-// without a zone.
-func instant(text []byte) (policy.Time, error) {
+// instant reads a time, as Unix seconds, in RFC 3339 or, which is then UTC and a
+// warning, without a zone.
+func (im *importer) instant(text []byte) (policy.Time, error) {
 	var at policy.Time
 	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		at = policy.Time(max(-1, min(v, int64(trace.TimeMax))) * 1000)
@@ -37,8 +37,14 @@ func instant(text []byte) (policy.Time, error) {
 		at = policy.Time(v * 1000)
 	} else if v, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
 		at = policy.TimeOf(v)
+	} else if v, err := time.Parse(time.DateTime+"Z07:00", string(text)); err == nil {
+		at = policy.TimeOf(v)
 	} else if v, ok := dateTime(string(text)); ok {
 		at = v
+		if !im.zoneless {
+			im.zoneless = true
+			im.warn("times without a zone, as %q, are taken as UTC", text)
+		}
 	} else {
 		return 0, fmt.Errorf("time %q is neither Unix seconds nor RFC 3339", text)
 	}
@@ -48,10 +54,10 @@ func instant(text []byte) (policy.Time, error) {
 	return at, nil
 }
 
-// dateTime reads a time in one of the ways in which databases and Python print
-// it: with a blank for the T, without a zone, which then is UTC, or both.
+// dateTime reads a time in one of the ways in which databases and Python print it
+// without a zone, which then is UTC: with a T or with a blank in its place.
 func dateTime(text string) (policy.Time, bool) {
-	for _, layout := range [...]string{time.DateTime, time.DateTime + "Z07:00", "2006-01-02T15:04:05"} {
+	for _, layout := range [...]string{time.DateTime, "2006-01-02T15:04:05"} {
 		if v, err := time.Parse(layout, text); err == nil {
 			return policy.TimeOf(v), true
 		}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 )
 
@@ -25,7 +23,7 @@ func Group(use, short string) *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			return Invalid(fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath()), "run `"+c.CommandPath()+" --help`")
+			return unknownCommand(c, args[0])
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -33,8 +31,12 @@ func Group(use, short string) *cobra.Command {
 
 // Complete lets a shell complete the values of a flag.
 func Complete(c *cobra.Command, flag string, values []string) {
-	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
+	CompleteBy(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// CompleteBy lets a shell complete the values of a flag by a function.
+func CompleteBy(c *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err) // a flag of this name is not defined
 	}
 }

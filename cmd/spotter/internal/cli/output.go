@@ -17,13 +17,50 @@ import (
 // what was there before stays until it is. A device, a pipe or a link to one
 // is written to and never replaced.
 func ReplaceFile(path string, f func(io.Writer) error) error {
-	if IsDevice(path) {
-		return writeThrough(path, f)
+	return ReplaceFiles([]string{path}, func(w io.Writer, _ int) error { return f(w) })
+}
+
+// ReplaceFiles writes each of paths by f, which is given its index, as [ReplaceFile]
+// does: all of them, or on a full disk none.
+func ReplaceFiles(paths []string, f func(w io.Writer, i int) error) (err error) {
+	var staged []stagedFile
+	defer func() {
+		for _, s := range staged { // none once they are in their places
+			err = errors.Join(err, os.Remove(s.temporary))
+		}
+	}()
+	for i, path := range paths {
+		write := func(w io.Writer) error { return f(w, i) }
+		if IsDevice(path) {
+			if err := writeThrough(path, write); err != nil {
+				return err
+			}
+			continue
+		}
+		s, err := stage(path, write)
+		if err != nil {
+			return err
+		}
+		staged = append(staged, s)
 	}
+	for len(staged) > 0 {
+		if err := os.Rename(staged[0].temporary, staged[0].path); err != nil {
+			return err
+		}
+		staged = staged[1:]
+	}
+	return nil
+}
+
+// A stagedFile is whole and not in its place yet.
+type stagedFile struct{ temporary, path string }
+
+// stage writes by f what is to become path.
+func stage(path string, f func(io.Writer) error) (stagedFile, error) {
 	path, mode := existing(path)
 	t, err := temporary(path)
 	if err != nil {
-		return err
+		return stagedFile{}, err
 	}
 	b := bufio.NewWriterSize(t, 1<<16)
 	err = f(b)
@@ -33,13 +70,10 @@ func ReplaceFile(path string, f func(io.Writer) error) error {
 	if err == nil {
 		err = t.Chmod(mode)
 	}
-	if err = errors.Join(err, t.Close()); err == nil {
-		err = os.Rename(t.Name(), path)
+	if err = errors.Join(err, t.Close()); err != nil {
+		return stagedFile{}, errors.Join(err, os.Remove(t.Name()))
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(t.Name()))
-	}
-	return nil
+	return stagedFile{t.Name(), path}, nil
 }
 
 // IsDevice reports whether path leads to something that is no file of its own:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -88,4 +89,21 @@ func oldReport(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Where the second of two files cannot be written whole, the first is not there either.
+func TestReplaceFilesIsAllOrNothing(t *testing.T) {
+	dir := t.TempDir()
+	err := ReplaceFiles([]string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, func(w io.Writer, i int) error {
+		if err := writeWord(w); err != nil || i == 0 {
+			return err
+		}
+		return syscall.ENOSPC
+	})
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("the error is %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("%v are left in the folder", entries)
+	}
 }

@@ -58,16 +58,19 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 		Short: "How much of a Kubernetes cluster to run on Spot, proven on recorded prices",
 		Long: "Spotter replays recorded weeks of Spot prices against a simulated Kubernetes\n" +
 			"cluster under several policies and says who saves how much at what outage.",
+		Version:       p.version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			p.started = true
+			if err := p.readProject(c); err != nil {
+				return err
+			}
 			return p.startProfiles()
 		},
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return Invalid(err, "run `"+c.CommandPath()+" --help`")
-	})
+	root.SetVersionTemplate("{{.DisplayName}} {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile to `FILE`")
 	flags.StringVar(&p.memProfile, "memprofile", "", "write a memory profile to `FILE`")
@@ -118,13 +121,18 @@ func (p *Program) stopProfiles() error {
 	})
 }
 
+// version says which build this is.
+func (p *Program) version() string {
+	return fmt.Sprintf("%s (%s, %s/%s)", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func (p *Program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(p.Stdout, "spotter %s (%s, %s/%s)\n", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(p.Stdout, "spotter", p.version())
 			return err
 		},
 	}

@@ -95,6 +95,9 @@ func (a *agent) markets(p *v1alpha1.CapacityPool) {
 	}
 }
 
+// bundles says where trained models are named.
+const bundles = "a trained model is a bundle in the folder models.dir of the SpotterConfiguration, which the parameter bundle of a policy names"
+
 // leftOut names what has no counterpart.
 func (a *agent) leftOut() {
 	c := &a.config
@@ -105,13 +108,17 @@ func (a *agent) leftOut() {
 		[2]string{"controller.riskThreshold", "spot is left at emergency_risk_threshold; the rules to the letter keep 0.85 as a threshold of the capacity score"},
 		[2]string{"controller.reconcileIntervalSeconds", "decisions are taken every step (10 minutes), and at once on a notice, a lost node, a refused launch or a pod that waits"},
 		[2]string{"controller.drainGracePeriodSeconds", "the agent never passed it on and killed pods with a grace of 0; a pod has its own terminationGracePeriodSeconds"},
-		[2]string{"inference.tftModelPath", "the scores are of the closed form"},
-		[2]string{"inference.rlModelPath", "the rules decide"},
-		[2]string{"inference.modelManifestPath", "the scores are of the closed form"},
+		[2]string{"inference.tftModelPath", "the scores are of the closed form; " + bundles},
+		[2]string{"inference.rlModelPath", "the rules decide; " + bundles},
+		[2]string{"inference.modelManifestPath", "the scores are of the closed form; " + bundles},
 		[2]string{"inference.expectedCloud", "the scores are of the closed form"},
-		[2]string{"prometheus.url", "use of nodes is taken from the requests of their pods"},
-		[2]string{"prometheus.timeoutSeconds", "use of nodes is taken from the requests of their pods"},
 	)
+	for _, f := range [...]string{"url", "timeout"} {
+		old := map[string]string{"url": "prometheus.url", "timeout": "prometheus.timeoutSeconds"}[f]
+		if a.has(old) {
+			a.warn(old, "%sis none of a pool: set usage.prometheus.%s of the SpotterConfiguration, by which the controller asks what nodes use", a.value(old), f)
+		}
+	}
 	if c.Autoscaling.Enabled {
 		a.drop(
 			[2]string{"autoscaling.nodeReadyTimeoutSeconds", "a drain waits for its replacement and does not happen when that fails"},

@@ -30,7 +30,7 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("loading %s: %w", name, err)
 		}
-		sc, err := input.LoadScenario(name)
+		sc, err := input.LoadScenario(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -153,6 +153,7 @@ func (o *otherBuild) call(ctx context.Context, args []string, read func(io.Reade
 	defer stop()
 	c := exec.CommandContext(ctx, o.path, args...)
 	c.Dir = o.dir
+	c.Env = append(os.Environ(), cli.ProjectVariable+"=off") // every flag that counts is given
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = stopWait
 	var kept tail

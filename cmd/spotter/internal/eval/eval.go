@@ -35,7 +35,7 @@ type evalFlags struct {
 	report                    string
 	gates                     []string
 	discount1y, discount3y    float64
-	stress                    bool
+	stress, yes               bool
 }
 
 // Command returns the command eval.
@@ -86,11 +86,15 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
 	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (%d seeds unless --seeds says)", eval.StressSeeds))
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before a comparison of more than an hour, as is asked on a terminal")
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
-	cli.Complete(c, "policies", registry.Names())
+	cli.CompleteBy(c, "policies", input.CompletePolicies)
+	cli.CompleteBy(c, "gate", input.CompleteGates)
+	cli.Complete(c, "truth", input.TruthNames())
 	cli.Complete(c, "baseline", registry.Names())
 	cli.Complete(c, "format", strings.Split(formatList(), ", "))
+	c.AddCommand(initCommand(p))
 	return c
 }
 
@@ -162,6 +166,9 @@ func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string
 	if err := r.Prepare(ctx, cfg); err != nil {
 		return fail(err)
 	}
+	if shown, err = f.announce(ctx, p, shown, cfg, r.Run); err != nil {
+		return fail(err)
+	}
 	cfg.Progress = func(g eval.Progress) { shown.Send(g) }
 	if f.stress {
 		stress, err := eval.RunStress(ctx, *cfg, r.Run)
@@ -192,17 +199,27 @@ func verdict(p *cli.Program, report *eval.Report) error {
 		// The text alone: whatever broke, by now it is not the call.
 		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job), first.Err.Error())
 	}
-	failed := 0
-	for _, g := range report.Gates {
-		if !g.Pass {
-			failed++
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("%w: %d of %d failed, the report shows which", cli.ErrGate, failed, len(report.Gates))
+	if failed := format.FailedGates(report); len(failed) > 0 {
+		return fmt.Errorf("%w: %d of %d failed\n%s", cli.ErrGate, len(failed), len(report.Gates), strings.Join(failed, "\n"))
 	}
 	if c := report.Comparison; c != nil && c.Outcome == eval.Worse {
 		return fmt.Errorf("%w: worse than %s: %s", cli.ErrGate, c.Other, format.Headline(c))
+	}
+	return nil
+}
+
+// checkGates refuses a gate that names no policy where nobody named the policies either:
+// it would have to hold for all that are compared by default, as spot alone.
+func (f *evalFlags) checkGates(cfg *eval.Config) error {
+	if f.given("policies") {
+		return nil
+	}
+	trials := slices.DeleteFunc(cfg.Compared(), func(p string) bool { return !cfg.Trial(p) })
+	for _, g := range cfg.Gates {
+		if g.Policy == "" && len(trials) > 1 {
+			return cli.Invalid(fmt.Errorf("--gate: %q names no policy, and these are compared: %s", g, strings.Join(trials, ", ")),
+				fmt.Sprintf("name one, as in --gate '%s:%s', or with --policies all that it is to hold for", trials[len(trials)-1], g))
+		}
 	}
 	return nil
 }
@@ -234,9 +251,12 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 	if cfg.Cases, err = cases(ctx, p, f, args); err != nil {
 		return nil, err
 	}
+	if f.given("baseline") && f.baseline == "" {
+		return nil, cli.Invalid(errors.New("--baseline: it names no policy"), "name one, or leave --baseline out for "+eval.DefaultBaseline)
+	}
 	cfg.Baseline = cmp.Or(f.baseline, eval.BaselineOf(cfg.Cases))
 	switch {
-	case f.policies != "":
+	case f.given("policies"): // an empty list too, as of a variable that is not set, is read and refused
 		if cfg.Policies, err = input.ParsePolicies(f.policies); err != nil {
 			return nil, cli.Invalid(fmt.Errorf("--policies: %w", err), input.PolicyAdvice)
 		}
@@ -246,5 +266,5 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 		cfg.Policies = append(cfg.Policies, registry.Manifest)
 	}
 	cfg.Command = f.Command
-	return &cfg, nil
+	return &cfg, f.checkGates(&cfg)
 }

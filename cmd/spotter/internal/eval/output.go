@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,8 +32,8 @@ type target struct {
 // output where there is none.
 //
 // The format of a file is that which stands before it, as in junit=out.txt;
-// else the one of --format where it was given; else that of its extension;
-// else a table.
+// else the one of --format where it was given; else that of its extension,
+// which must then be known; else, without an extension, a table.
 func (f *evalFlags) targets() ([]target, error) {
 	given := f.Flags.Changed("format")
 	if !slices.Contains(format.Formats(), format.Format(f.format)) {
@@ -50,8 +51,14 @@ func (f *evalFlags) targets() ([]target, error) {
 			t = target{after, format.Format(before)}
 		case named && !strings.ContainsAny(before, "./"):
 			return nil, cli.Invalid(fmt.Errorf("--out: %s: format %q is unknown", text, before), "give one of "+formatList()+", or ./"+text+" for a file of that name")
-		case !given && known:
+		case given:
+		case known:
 			t.format = ext
+		case strings.EqualFold(filepath.Ext(text), ".html"):
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: a page for a browser is written by --report", text), "give --report "+cli.Shell([]string{text}))
+		case filepath.Ext(text) != "" && !cli.IsDevice(text):
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: %s stands for no format", text, filepath.Ext(text)),
+				"write FORMAT="+text+" with one of "+formatList()+", or an extension of "+strings.Join(slices.Sorted(maps.Keys(extensions)), ", "))
 		}
 		if t.path == "" {
 			return nil, cli.Invalid(fmt.Errorf("--out: %q names no file", text), "give FILE, FORMAT=FILE, or - for the terminal")

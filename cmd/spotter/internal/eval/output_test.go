@@ -13,7 +13,7 @@ func TestTargets(t *testing.T) {
 		{"", "table>"},
 		{"--format json", "json>"},
 		{"--out a.json", "json>a.json"},
-		{"--out a.out", "table>a.out"},
+		{"--out a", "table>a"},
 		{"--format markdown --out a.json", "markdown>a.json"}, // who names it means it
 		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt"},
 		{"--out github=- --out junit=x.json", "github> junit>x.json"},

@@ -5,6 +5,7 @@ package input
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,9 +40,9 @@ type MarketFlags struct {
 func (m *MarketFlags) Register(flags *pflag.FlagSet) {
 	m.Flags = flags
 	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
-	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01 or RFC 3339 (default: the scenario's start, else the trace's first time)")
+	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else the trace's first time)")
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
-	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(truthNames(), ", ")+" (docs/market.md)")
+	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
 }
 
 // Options returns how to bind a scenario.
@@ -63,8 +64,8 @@ func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 	return o, nil
 }
 
-// truthNames are the names that --truth takes.
-func truthNames() []string {
+// TruthNames are the names that --truth takes.
+func TruthNames() []string {
 	var names []string
 	for _, t := range weather.Truths() {
 		names = append(names, t.String())
@@ -85,6 +86,9 @@ func ParseTime(s string) (policy.Time, error) {
 			}
 			return policy.TimeOf(t), nil
 		}
+	}
+	if _, err := time.Parse("2006-01-02T15:04:05", strings.Replace(s, " ", "T", 1)); err == nil {
+		return 0, fmt.Errorf("%q has no zone: end it with Z for UTC, or with an offset as +02:00", s)
 	}
 	return 0, fmt.Errorf("%q is neither a date nor a time", s)
 }
@@ -116,9 +120,21 @@ func ParseSeeds(s string) ([]uint64, error) {
 	return seeds, nil
 }
 
-// LoadScenario reads a scenario by its embedded name or from a file.
-func LoadScenario(name string) (*scenarios.Scenario, error) {
-	sc, err := scenarios.Load(name)
+// LoadScenario reads a scenario by its embedded name or from a file. A pipe may be one,
+// and whoever is to write to it may never come: the end of ctx ends the wait.
+func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
+	var sc *scenarios.Scenario
+	var err error
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		sc, err = scenarios.Load(name)
+	}()
+	select {
+	case <-loaded:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
+	}
 	if err == nil {
 		err = sc.Validate()
 	}

@@ -207,16 +207,16 @@ func (m *progressView) line() string {
 	if m.total > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d", m.done, m.total))
 	}
-	parts = append(parts, rough(spent))
+	parts = append(parts, Rough(spent))
 	if m.done > 0 && m.done < m.total && spent >= time.Second {
 		left := time.Duration(float64(spent) / float64(m.done) * float64(m.total-m.done))
-		parts = append(parts, "about "+rough(left)+" left")
+		parts = append(parts, "about "+Rough(left)+" left")
 	}
 	return strings.Join(parts, " · ")
 }
 
-// rough formats a length of time in seconds, or in minutes from ten on.
-func rough(d time.Duration) string {
+// Rough formats a length of time in seconds, or in minutes from ten on.
+func Rough(d time.Duration) string {
 	if d < 10*time.Minute {
 		return d.Round(time.Second).String()
 	}

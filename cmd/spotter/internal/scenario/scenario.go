@@ -2,6 +2,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ func validateCommand(p *cli.Program) *cobra.Command {
 		Args:  cli.Arguments(cobra.MinimumNArgs(1)),
 
 		ValidArgsFunction: input.CompleteScenarios,
-		RunE:              func(_ *cobra.Command, args []string) error { return validateScenarios(p, &m, args) },
+		RunE:              func(c *cobra.Command, args []string) error { return validateScenarios(c.Context(), p, &m, args) },
 	}
 	m.Register(c.Flags())
 	return c
@@ -65,12 +66,12 @@ func validateCommand(p *cli.Program) *cobra.Command {
 
 // validateScenarios checks all of them before it reports, so that one look
 // shows everything that is wrong.
-func validateScenarios(p *cli.Program, m *input.MarketFlags, names []string) error {
+func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags, names []string) error {
 	var errs []error
 	opened := input.Traces{}
 	warned := map[string]bool{}
 	for _, name := range names {
-		sc, err := input.LoadScenario(name)
+		sc, err := input.LoadScenario(ctx, name)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim"
@@ -19,9 +20,9 @@ func (s sheet) line(name, format string, args ...any) {
 	fmt.Fprintf(s.w, "  %-16s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// figures prints the figures that one run has alone. Savings are not among
-// them: they need the run of on-demand beside it.
-func figures(out io.Writer, w *scenarios.BoundScenario, r *sim.Result) error {
+// figures prints the figures of a run, and what it saves against onDemand, nil where
+// that was not run.
+func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result) error {
 	s := sheet{bufio.NewWriter(out)}
 	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
 	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", cli.Minute(r.Window.From), cli.Minute(r.Window.To), cli.Hours(w.WarmUp))
@@ -31,6 +32,9 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r *sim.Result) error {
 	}
 
 	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
+	if onDemand != nil {
+		s.line("saved", "%s", saved(r, onDemand))
+	}
 	if len(w.Commitments) > 0 {
 		s.line("commitments", "%s", commitments(r))
 	}
@@ -65,6 +69,16 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r *sim.Result) error {
 	budgets(s.w, w, r)
 	fmt.Fprintf(s.w, "\nweather %x\nhash %x\n", r.Weather, r.Hash)
 	return s.w.Flush()
+}
+
+// saved says what r saves.
+func saved(r, onDemand *sim.Result) string {
+	amount := eval.Savings(r, onDemand)
+	share := ""
+	if onDemand.Bill > 0 {
+		share = fmt.Sprintf(" (%.1f %%)", 100*float64(amount)/float64(onDemand.Bill))
+	}
+	return fmt.Sprintf("%s%s against a bill of %s on demand, outages deducted", usd(amount), share, usd(onDemand.Bill))
 }
 
 // commitments says what was paid for in advance did. Its fee is in no bill, since

@@ -100,7 +100,7 @@ func run(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) error 
 	} else if f.runs != nil {
 		title, play, err = f.recordings(args)
 	} else {
-		title, play, err = fresh(p, f, args)
+		title, play, err = fresh(ctx, p, f, args)
 	}
 	if err != nil {
 		return err
@@ -178,12 +178,12 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 
 // fresh returns what plays new runs of a scenario. What can be wrong with the call
 // is said before the screen is there; prices are read while it is.
-func fresh(p *cli.Program, f *tuiFlags, args []string) (string, func(context.Context, func(any)), error) {
+func fresh(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) (string, func(context.Context, func(any)), error) {
 	name := input.DefaultScenario
 	if len(args) > 0 {
 		name = args[0]
 	}
-	sc, err := input.LoadScenario(name)
+	sc, err := input.LoadScenario(ctx, name)
 	if err != nil {
 		return "", nil, err
 	}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// expected says by the type of a flag what its values are.
+var expected = map[string]string{
+	"uint64": "a whole number, 0 or more", "uint": "a whole number, 0 or more", "int": "a whole number", "int32": "a whole number", "int64": "a whole number",
+	"float64": "a number", "duration": "a length of time such as 90s, 15m or 24h", "bool": "true or false",
+}
+
+// flagError says in the user's words what is wrong with a flag of c: the libraries
+// speak of the functions in which they failed.
+func flagError(c *cobra.Command, err error) error {
+	next := "run `" + c.CommandPath() + " --help`"
+	var none *pflag.NotExistError
+	if errors.As(err, &none) && none.GetSpecifiedShortnames() == "" {
+		if best, ok := scenarios.Nearest(none.GetSpecifiedName(), flagNames(c)); ok {
+			err = fmt.Errorf("%w; did you mean --%s?", err, best)
+		}
+	}
+	return Invalid(plainError(err), next)
+}
+
+// plainError says of a value that cannot be parsed what the flag takes.
+func plainError(err error) error {
+	var value *pflag.InvalidValueError
+	if !errors.As(err, &value) {
+		return err
+	}
+	f := value.GetFlag()
+	want := expected[f.Value.Type()]
+	if want == "" {
+		return err
+	}
+	return fmt.Errorf("--%s: %q is not %s", f.Name, value.GetValue(), want)
+}
+
+// flagNames returns the flags of c that are shown.
+func flagNames(c *cobra.Command) []string {
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// unknownCommand is the error about a word that names no command below c.
+func unknownCommand(c *cobra.Command, word string) error {
+	if c.SuggestionsMinimumDistance <= 0 {
+		c.SuggestionsMinimumDistance = 2
+	}
+	meant := ""
+	if near := c.SuggestionsFor(word); len(near) > 0 {
+		meant = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return Invalid(fmt.Errorf("unknown command %q for %q%s", word, c.CommandPath(), meant), "run `"+c.CommandPath()+" --help`")
+}

@@ -1,0 +1,75 @@
+package eval
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// A comparison of so many cells (a scenario, window and seed each) says first how many
+// runs it has and how long they take, which costs the time of one cell. One that takes
+// longer than askBeyond asks, where somebody is there to answer.
+const (
+	cellsAnnounced = 100
+	askBeyond      = time.Hour
+)
+
+// announce says how large the comparison is that cfg asks for. It returns what shows
+// the progress from then on.
+func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progress.Progress, cfg *eval.Config, run eval.Runner) (*progress.Progress, error) {
+	cells := len(cfg.Cases) * len(cfg.Seeds)
+	if f.stress {
+		cells *= len(weather.Truths())
+	}
+	if cells < cellsAnnounced {
+		return shown, nil
+	}
+	policies := cfg.Compared()
+	began := time.Now()
+	for _, name := range policies {
+		if _, err := run(ctx, eval.Job{Case: cfg.Cases[0], Policy: name, Seed: cfg.Seeds[0]}); err != nil {
+			return shown, nil // the comparison reports it
+		}
+	}
+	left := timeOf(time.Since(began), cells, runtime.GOMAXPROCS(0))
+	text := fmt.Sprintf("%d runs, about %s if all take as long as the first", cells*len(policies), progress.Rough(left))
+	in := os.Stdin
+	if left <= askBeyond || f.yes || shown == nil || !term.IsTerminal(int(in.Fd())) {
+		fmt.Fprintln(p.Stderr, text)
+		if err := ctx.Err(); err != nil {
+			return shown, fmt.Errorf("comparing: stopped before the first run: %w", err)
+		}
+		return shown, nil
+	}
+	shown.Close(p)
+	if !confirm(in, p.Stderr, text) {
+		return nil, cli.Invalid(errors.New("--seeds: nothing was run"), "give fewer seeds, windows or policies; --yes does not ask")
+	}
+	return progress.Show(ctx, p, string(eval.StepRuns)), nil
+}
+
+// timeOf returns how long so many cells take of which one takes spent on one processor.
+func timeOf(spent time.Duration, cells, processors int) time.Duration {
+	return time.Duration(float64(spent) * float64(cells) / float64(min(processors, cells)))
+}
+
+// confirm asks whether to go on, and takes everything but a yes for a no.
+func confirm(in io.Reader, out io.Writer, text string) bool {
+	fmt.Fprintf(out, "%s. Go on? [y/N] ", text)
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+)
+
+// What was mistyped is answered by what was meant, in the user's words.
+func TestMistyped(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`did you mean "web-week"?`, []string{"eval", "web-wek"}},
+		{`did you mean "spot"?`, []string{"eval", "tiny", "--policies", "spto"}},
+		{`did you mean "net_savings_pct"?`, []string{"eval", "tiny", "--gate", "spot:net_saving_pct.median > 1"}},
+		{"did you mean --policies?", []string{"eval", "tiny", "--polcies", "spot"}},
+		{`--days: "NaN" is not a whole number`, []string{"trace", "record", "--days", "NaN"}},
+		{`--every: "week" is not a length of time`, []string{"eval", "tiny", "--every", "week"}},
+		{"--policies", []string{"eval", "tiny", "--policies", ""}},
+		{"--baseline: it names no policy", []string{"eval", "tiny", "--baseline", ""}},
+		{".xyz stands for no format", []string{"eval", "tiny", "--out", filepath.Join(t.TempDir(), "foo.xyz")}},
+		{"--report", []string{"eval", "tiny", "--out", filepath.Join(t.TempDir(), "foo.html")}},
+		{"has no zone", []string{"eval", "tiny", "--from", "2026-01-02T00:00:00"}},
+		{"names no policy, and these are compared: spot, static", []string{"eval", "tiny", "--gate", "outage_minutes.max <= 0"}},
+	} {
+		wrongCallIs(t, c.want, c.args...)
+	}
+	if code, stdout, _ := call(t, "--version"); code != cli.ExitOK || !strings.HasPrefix(stdout, "spotter unknown (go") {
+		t.Errorf("--version ends with %d and says %q", code, stdout)
+	}
+}
+
+// A stderrUntil cancels a call when it has said something.
+type stderrUntil struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	want string
+	stop func()
+}
+
+func (s *stderrUntil) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(b)
+	if strings.Contains(s.text.String(), s.want) {
+		s.stop()
+	}
+	return len(b), nil
+}
+
+// A comparison of many seeds says first how long it takes.
+func TestManySeedsAreAnnounced(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stderr := &stderrUntil{want: "3000000 runs, about ", stop: cancel}
+	var stdout bytes.Buffer
+	run(ctx, []string{"eval", file(t, "tiny.yaml", tiny), "--policies", "static", "--seeds", "1000000"}, &stdout, stderr)
+	if got := stderr.text.String(); !strings.Contains(got, stderr.want) {
+		t.Errorf("it does not say %q:\n%s", stderr.want, got)
+	}
+}
+
+// A pipe that nobody writes to does not hold up the end of a call.
+func TestPipeIsLeft(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	ended := make(chan int)
+	go func() { ended <- run(ctx, []string{"sim", pipe}, &bytes.Buffer{}, &bytes.Buffer{}) }()
+	select {
+	case code := <-ended:
+		if code != cli.ExitError {
+			t.Errorf("exit code %d, want %d", code, cli.ExitError)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the pipe")
+	}
+}
+
+// A disk that is full is no fault of the call.
+func TestPlotFullDisk(t *testing.T) {
+	var errs bytes.Buffer
+	if code := cli.Report(&errs, outFault(&os.PathError{Op: "write", Path: "x.png", Err: syscall.ENOSPC})); code != cli.ExitError || !strings.Contains(errs.String(), "make room") {
+		t.Errorf("a full disk ends with %d: %s", code, &errs)
+	}
+	if code := cli.Report(&errs, outFault(os.ErrPermission)); code != cli.ExitInvalid {
+		t.Errorf("a folder that cannot be written ends with %d", code)
+	}
+}
+
+// The failure of a gate says on standard error what failed, by how much, and how to see it.
+func TestFailedGateIsNamed(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	code, _, stderr := call(t, "eval", scenario, "--policies", "static", "--seeds", "2", "--gate", "net_savings_pct.median >= 200")
+	for _, want := range []string{"1 of 1 failed", "static", "net_savings_pct.median >= 200, is ", "off by ", "the worst run has seed ", "spotter sim " + scenario + " --policy static --seed "} {
+		if code != cli.ExitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stderr)
+		}
+	}
+}
+
+// A link to a trace is a trace.
+func TestTraceBehindLink(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(writeTrace(t, []priceRow{priced(0, 0.05), priced(7, 0.06)}), link); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "trace", "info", link); code != cli.ExitOK {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
