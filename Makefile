@@ -5,6 +5,7 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GO      ?= go
 BIN     := bin/spotter
+LAB     := .ci/tools/lab
 LINT    := bin/golangci-lint
 
 # What fails once is tried RERUNS times more, since servers and processes are real and
@@ -14,7 +15,7 @@ LINT    := bin/golangci-lint
 RERUNS    ?= 1
 TIMES     := dist/tests
 gotestsum  = env $(COMPILE) run gotest.tools/gotestsum@v1.13.0 --format standard-quiet --rerun-fails=$(RERUNS) --rerun-fails-max-failures=6 \
-  --rerun-fails-abort-on-data-race --jsonfile $(TIMES)/$(1).json
+  --rerun-fails-abort-on-data-race --jsonfile $(if $(filter /%,$(1)),,$(TIMES)/)$(1).json
 
 # The parts of Kubernetes that tests of the live side run against: built from
 # pinned modules, or taken from KUBEBUILDER_ASSETS where that is set.
@@ -43,13 +44,14 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-waiting test-alone test-raced test-raced-commands test-plain test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
 
-build: ## bin/spotter
+build: ## bin/spotter and bin/spotter-lab
 	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
+	cd $(LAB) && $(COMPILE) build -ldflags '$(LDFLAGS)' -o ../../../$(BIN)-lab .
 
 # run compares the default policies over 20 seeds on the embedded week.
 run: build ## compare the default policies over 20 seeds on the embedded week
@@ -76,19 +78,19 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # raced, but for PLAIN_TESTS. A test in policy holds this division, so that what begins to
 # start goroutines is raced again.
 #
-# Plain tests compute. They run beside those that wait for servers much of the time, and
-# give way to them: first to TestRunKarpenter, which shares the machine with nothing else,
-# since it holds a node under notice to 30 s, then to the raced ones. All random tests of a
-# run share one seed, and play fewer cases than in make nightly: see test/nightly.
-PURE  := ./policy/... ./sim/engine ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance ./scenarios/recorded \
-  ./scenarios/weather ./scenarios/trace ./scenarios/trace/check ./scenarios/trace/importer ./scenarios/trace/script \
-  ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/cli ./cmd/spotter/internal/convert ./cmd/spotter/internal/eval \
-  ./cmd/spotter/internal/input ./cmd/spotter/internal/sim ./cmd/spotter/internal/tui/draw ./live/aws/wire ./live/permit ./live/rights ./test/e2e/bill
-MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate ./models/train/...
+# Plain tests compute. They run beside the raced ones, which wait for servers much of the
+# time, and give way to them. TestRunKarpenter has the machine to itself, since it holds a
+# node under notice to 30 s. All random tests of a run share one seed, and play fewer
+# cases than in make nightly: see test/nightly.
+PURE  := ./policy/... ./sim/engine ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance \
+  ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer ./scenarios/trace/script \
+  ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert ./cmd/spotter/internal/eval \
+  ./cmd/spotter/internal/sim ./cmd/spotter/internal/tui/draw ./live/aws/wire ./live/permit ./live/rights ./test/e2e/bill
+MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate
 COMMANDS := ./cmd/spotter
 APART    := ./charts
 RACED_TESTS    := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
-RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup|CaptureCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
+RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup|CaptureCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
 PLAIN_TESTS    := ^Test(MemoryIsBounded)$$
 
 # MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs
@@ -106,13 +108,15 @@ RIGHTS := $(CURDIR)/bin/rights
 
 test nightly: export SPOTTER_SEED ?= $(shell date +%s)
 test nightly: export SPOTTER := $(CURDIR)/$(BIN)
-test test-alone test-raced test-raced-commands test-plain nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
+test test-alone test-raced test-plain test-lab nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
 test: build $(RIGHTS)/begun ## go vet and all tests, with the race detector where goroutines meet
 	@.ci/tools/onnxruntime/fetch --optional
 	@rm -rf $(TIMES)
 	$(COMPILE) vet ./...
 	$(COMPILE) build -race $(shell $(GO) list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
-	$(MAKE) -k -j2 --no-print-directory test-waiting test-plain
+	cd $(LAB) && $(COMPILE) vet ./...
+	$(MAKE) -k -j2 --no-print-directory test-raced test-computing
+	$(MAKE) --no-print-directory test-alone
 	@if [ -x $(TESTENV)/kube-apiserver ] && [ -x bin/helm ]; then \
 	  set -x; SPOTTER_RIGHTS_COLLECTED=$(RIGHTS) $(GO) test -count 1 -v -run '^TestGrantedIsUsed$$' ./live/rights; \
 	else echo 'rights are not compared with their use: make testenv charttools first'; fi
@@ -120,25 +124,22 @@ test: build $(RIGHTS)/begun ## go vet and all tests, with the race detector wher
 $(RIGHTS)/begun:
 	@mkdir -p $(RIGHTS) && touch $@
 
-test-waiting:
-	@failed=0; $(MAKE) --no-print-directory test-alone || failed=1; $(MAKE) -k -j2 --no-print-directory test-raced test-raced-commands || failed=1; exit $$failed
+# Nothing is hidden by what fails before it.
+test-computing:
+	@$(MAKE) -k --no-print-directory test-plain test-lab
 
 test-alone:
 	@mkdir -p $(TIMES)
 	$(call gotestsum,alone) --packages '$(COMMANDS)' -- -vet=off -run '^TestRunKarpenter$$' -timeout 20m
 
 # A program under the race detector would wait a second at its end.
-test-raced test-raced-commands: export GORACE ?= atexit_sleep_ms=100
-test-raced test-raced-commands: export RAPID_CHECKS ?= 30
-
+test-raced: export GORACE ?= atexit_sleep_ms=100
+test-raced: export RAPID_CHECKS ?= 30
 test-raced:
 	@mkdir -p $(TIMES)
 	$(call gotestsum,raced) --packages '$(RACED)' -- -vet=off -race -skip '$(PLAIN_TESTS)' -timeout 40m
-
-test-raced-commands:
-	@mkdir -p $(TIMES)
 	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m
-	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -p 1 -run '$(RACED_TESTS)' -timeout 20m
+	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -run '$(RACED_TESTS)' -timeout 20m
 
 test-plain:
 	@mkdir -p $(TIMES)
@@ -146,6 +147,13 @@ test-plain:
 	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m
 	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m
 	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m
+
+# test-lab tests the module of spotter-lab, plain, and once more with the race detector
+# what draws or trains at once.
+test-lab:
+	@mkdir -p $(TIMES)
+	cd $(LAB) && nice $(call gotestsum,$(CURDIR)/$(TIMES)/lab) --packages ./... -- -p 1 -timeout 30m
+	cd $(LAB) && nice $(call gotestsum,$(CURDIR)/$(TIMES)/lab-raced) --packages './fit ./forecaster ./qnet' -- -race -p 1 -run '$(RACED_TESTS)' -timeout 20m
 
 test-times: ## the slowest tests of the last run
 	@cat $(TIMES)/*.json | $(GO) run gotest.tools/gotestsum@v1.13.0 tool slowest --threshold 2s
@@ -290,7 +298,7 @@ train-forecaster: build
 	@test -n '$(RECORDINGS)' || { echo 'RECORDINGS is empty: name traces with recorded availability' >&2; exit 2; }
 	rm -rf $(FORECASTER)
 	$(BIN) models dataset $(RECORDINGS:%=--recorded %) -o $(FORECASTER)/data
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) models/train/forecaster/train.py $(FORECASTER)/data $(FORECASTER)/bundle
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) $(LAB)/forecaster/train.py $(FORECASTER)/data $(FORECASTER)/bundle
 	$(BIN) models evaluate $(FORECASTER)/data --bundle $(FORECASTER)/bundle --write
 	cp $(FORECASTER)/bundle/forecaster.onnx $(FORECASTER)/bundle/MODEL_MANIFEST.json models/builtin/
 
@@ -376,9 +384,10 @@ install-yaml: bin/helm ## render the chart for those without Helm
 
 lint: $(LINT) ## golangci-lint
 	$(LINT) run
+	cd $(LAB) && ../../../$(LINT) run --config ../../../.golangci.yml
 
 fmt: $(LINT) ## gofmt
-	$(LINT) fmt
+	$(LINT) fmt . $(LAB)
 
 vulncheck: ## known vulnerabilities in what we call; needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

@@ -41,6 +41,10 @@ type PoolMemory struct {
 	// nodes of the pool live there, ascending.
 	Selected, Kept []string
 
+	// Consolidates says that the pool's provisioner was last told to empty nodes
+	// that are used too little, and not only to remove empty ones.
+	Consolidates bool `json:",omitempty"`
+
 	// SpotOnly says that the pool was last told not to go on demand where spot
 	// is refused, since there is spot that has not been tried.
 	SpotOnly bool
@@ -58,6 +62,10 @@ type PoolMemory struct {
 
 	// Shocks are the losses of many spot nodes at once.
 	Shocks Shocks
+
+	// Depths are what refusals say of how many nodes markets hold, ascending by
+	// Market.
+	Depths []Depth `json:",omitempty"`
 
 	// Idle are the nodes on which nothing runs, ascending by Node. It is kept
 	// for pools that no provisioner consolidates.
@@ -90,6 +98,20 @@ type Shocks struct {
 	Nodes    int
 	Reclaims float64
 	Lost     float64
+}
+
+// A Depth is what is believed of a market that refused.
+type Depth struct {
+	Market string
+
+	// Nodes is how many nodes of the cluster stood there when it last refused: it
+	// holds no more. Zero says that it refused while none stood there.
+	Nodes int
+
+	// Refused is when it last refused, Until when it is asked again though it is
+	// believed to be full, and Probes how often it refused with as many nodes.
+	Refused, Until Time
+	Probes         int
 }
 
 // An Idle says since when a node has run no pod but those of DaemonSets.

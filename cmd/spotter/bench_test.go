@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 

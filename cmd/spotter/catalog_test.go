@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 func TestCatalogProviders(t *testing.T) {

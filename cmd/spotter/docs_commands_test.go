@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // A treatment is how a command of a page is run where it is not run as it stands.
@@ -55,13 +55,13 @@ var pagesRun = []page{
 		"bin/spotter tui": {leave: isScreen},
 		"bin/spotter eval my-scenario.yaml --gate…":    {before: "bin/spotter scenario show web-week > my-scenario.yaml", exits: []int{cli.ExitFailed}},
 		"bin/spotter eval my-scenario.yaml --compare…": {leave: "it is a comparison of minutes: TestCompare… run it"},
-		"bin/spotter eval web-week --trace prices…": {leave: "its dates are those of a recording of your own"},
-		"bin/spotter trace record…":                 {says: "files written"},
-		"bin/spotter trace info…":                   {says: "instance types"},
-		"spotter run…":                              {cluster: true, begins: true, meets: (*clone).decides},
-		"kubectl get cpool":                         {cluster: true, says: "general"},
-		"spotter capture…":                          {cluster: true, says: "captured.yaml"},
-		"spotter eval captured…":                    {cluster: true, says: "portfolio"},
+		"bin/spotter eval web-week --trace prices…":    {leave: "its dates are those of a recording of your own"},
+		"bin/spotter trace record…":                    {says: "files written"},
+		"bin/spotter trace info…":                      {says: "instance types"},
+		"spotter run…":                                 {cluster: true, begins: true, meets: (*clone).decides},
+		"kubectl get cpool":                            {cluster: true, says: "general"},
+		"spotter capture…":                             {cluster: true, says: "captured.yaml"},
+		"spotter eval captured…":                       {cluster: true, says: "portfolio"},
 	}},
 	{"docs/quickstart.md", map[string]treatment{
 		"make build":                {leave: "it is what has made the program that runs these"},
@@ -130,6 +130,7 @@ var pagesLeft = map[string]string{
 	"docs/record.md":        "it takes an account of AWS: TestTraceRecord runs it beside a server that plays one",
 	"docs/recording.md":     "it is that of a pod, and takes a bucket: TestRecord… run it beside a server that plays one",
 	"docs/reference-cli.md": "TestReadmeCommands reads the examples of help",
+	"docs/reference-lab.md": "the tests of spotter-lab run them",
 	"docs/report.md":        "it is a comparison of minutes: TestEvalReport writes one",
 	"docs/tui.md":           isScreen,
 	"docs/verify.md":        isRelease,

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
+	"github.com/spotter-dev/spotter/internal/reference"
 )
 
 const configurationHead = `# Configuration
@@ -60,10 +61,10 @@ func TestReferenceConfiguration(t *testing.T) {
 			value = plain
 		}
 		if value != "" && value != "[]" {
-			value = "`" + barred(value) + "`"
+			value = "`" + reference.Barred(value) + "`"
 		}
 		value = strings.TrimPrefix(value, "[]")
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Path, value, when, escaped(barred(about)))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Path, value, when, reference.Escaped(reference.Barred(about)))
 	}
 	held(t, "reference-configuration.md", b.String())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
+	"github.com/spotter-dev/spotter/internal/reference"
 	"github.com/spotter-dev/spotter/live/limit"
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/live/queue"
@@ -181,7 +182,7 @@ func TestReferenceMetrics(t *testing.T) {
 			if x.kind == "untyped" || x.help == "" {
 				t.Errorf("%s is %q and says %q", x.name, x.kind, x.help)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", x.name, x.kind, x.labels, barred(x.help))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", x.name, x.kind, x.labels, reference.Barred(x.help))
 		}
 	}
 	if len(seen) < 60 || labelled < 40 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/reference"
 )
 
 // The flag -rewrite writes the pages that are made anew. A package of tests below this
@@ -41,97 +40,18 @@ const cliHead = `# Commands
 Every command of ` + "`spotter`" + ` and every flag, as ` + "`spotter COMMAND --help`" + ` has them. The page is made of the program.
 Exit codes: 0 when all went well, 1 when a gate or a check failed, 2 when the call or an input was wrong, 3 when it broke
 while running.
+
+Those of ` + "`spotter-lab`" + `, which ` + "`spotter`" + ` runs, have [a page of their own](reference-lab.md).
 `
 
 // TestReferenceCLI: the page on commands is what the commands say.
 func TestReferenceCLI(t *testing.T) {
 	t.Setenv("HOME", "/home/you") // no default may be of this machine
-	var b strings.Builder
-	b.WriteString(cliHead)
-	commands, flags := 0, 0
-	var walk func(*cobra.Command)
-	walk = func(c *cobra.Command) {
-		for _, sub := range c.Commands() { // ascending
-			if !sub.IsAvailableCommand() || sub.Name() == "help" {
-				continue
-			}
-			commands++
-			flags += writeCommand(&b, sub)
-			walk(sub)
-		}
-	}
-	root := root()
-	walk(root)
+	page, commands, flags := reference.Page(cliHead, root())
 	if commands < 25 || flags < 100 {
 		t.Errorf("%d commands with %d flags are found", commands, flags)
 	}
-	held(t, "reference-cli.md", b.String())
-}
-
-// writeCommand writes the section of a command, and returns how many flags it has.
-func writeCommand(b *strings.Builder, c *cobra.Command) int {
-	about := c.Long
-	if about == "" {
-		about = c.Short + "."
-	}
-	use := c.UseLine()
-	if c.HasAvailableSubCommands() {
-		below := c.CommandPath() + " COMMAND"
-		if strings.Contains(c.Use, " ") { // it does something by itself too
-			below = use + "\n" + below
-		}
-		use = below
-	}
-	fmt.Fprintf(b, "\n## %s\n\n```\n%s\n```\n\n%s\n", c.CommandPath(), use, escaped(about))
-	if c.Example != "" {
-		var lines []string
-		for _, line := range strings.Split(c.Example, "\n") {
-			lines = append(lines, strings.TrimPrefix(line, "  "))
-		}
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.Join(lines, "\n"))
-	}
-	n := 0
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) { // ascending
-		if f.Hidden || f.Name == "help" {
-			return
-		}
-		if n++; n == 1 {
-			b.WriteString("\n| flag | default | what it is |\n|:--|:--|:--|\n")
-		}
-		value, text := pflag.UnquoteUsage(f)
-		name := strings.TrimSpace("--" + f.Name + " " + value)
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", " + name
-		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", barred(name), defaultOf(f), escaped(barred(text)))
-	})
-	return n
-}
-
-// defaultOf returns the default of a flag as help has it; nothing where that is
-// nothing.
-func defaultOf(f *pflag.Flag) string {
-	switch f.DefValue {
-	case "", "[]", "false", "<nil>":
-		return ""
-	case "0", "0s":
-		if f.Value.Type() == "duration" || f.Value.Type() == "int" {
-			return "`" + f.DefValue + "`"
-		}
-	}
-	return "`" + barred(f.DefValue) + "`"
-}
-
-// barred keeps a bar from ending a cell of a table.
-func barred(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
-
-// escaped keeps what is not between back quotes from being taken for HTML.
-func escaped(text string) string {
-	parts := strings.Split(text, "`")
-	for i := 0; i < len(parts); i += 2 {
-		parts[i] = strings.ReplaceAll(parts[i], "<", `\<`)
-	}
-	return strings.Join(parts, "`")
+	held(t, "reference-cli.md", page)
 }
 
 // TestReferenceLinks: every link between pages, and from the README, leads to a file,

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	evalcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // asSpotter is the variable that turns the test program into spotter itself, so

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	evalcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // TestCIDocument: the workflows of docs/ci.md are YAML, and name only inputs and

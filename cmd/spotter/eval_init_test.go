@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // init writes a scenario that runs, and never over a file that is there.

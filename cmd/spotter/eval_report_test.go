@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // quick are the arguments of a comparison that takes moments.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 

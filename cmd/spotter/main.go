@@ -8,16 +8,12 @@ package main
 import (
 	"context"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/catalog"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/cleanup"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/convert"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/explain"
@@ -27,6 +23,8 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sim"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/status"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/lab"
 )
 
 // version is set by the linker.
@@ -43,7 +41,7 @@ func commands(p *cli.Program) []*cobra.Command {
 	local := &program{p}
 	return []*cobra.Command{
 		capture.Command(p), catalog.Command(p), cleanup.Command(p), convert.Command(p), eval.Command(p), explain.Command(p), local.modelsCommand(),
-		local.plotCommand(), replay.Command(p), runcmd.Command(p), scenario.Command(p, local.scenarioFromTraceCommand()), sim.Command(p),
+		local.plotCommand(), replay.Command(p), runcmd.Command(p), scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), sim.Command(p),
 		status.Command(p), local.traceCommand(), tui.Command(p),
 	}
 }
@@ -51,12 +49,4 @@ func commands(p *cli.Program) []*cobra.Command {
 // A program is a call of one of the commands that lie here.
 type program struct{ *cli.Program }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Only the first signal asks for an orderly end: the second one kills, even
-	// where nothing looks at ctx.
-	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { cli.Main(run) }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // What was mistyped is answered by what was meant, in the user's words.
@@ -35,7 +35,7 @@ func TestMistyped(t *testing.T) {
 	} {
 		wrongCallIs(t, c.want, c.args...)
 	}
-	if code, stdout, _ := call(t, "--version"); code != cli.ExitOK || !strings.HasPrefix(stdout, "spotter unknown (go") {
+	if code, stdout, _ := call(t, "--version"); code != cli.ExitOK || !strings.HasPrefix(stdout, "spotter version unknown (go") {
 		t.Errorf("--version ends with %d and says %q", code, stdout)
 	}
 }

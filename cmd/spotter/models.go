@@ -15,8 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/lab"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/models/onnx"
 	"github.com/spotter-dev/spotter/policy"
@@ -26,7 +27,8 @@ func (p *program) modelsCommand() *cobra.Command {
 	c := cli.Group("models", "Verify, describe and measure bundles of trained models")
 	c.Long = "A bundle is a folder with " + models.ManifestName + ", ONNX graphs and their weights. A\n" +
 		"policy is given one as in model:bundle=DIR, spotvortex:bundle=DIR or portfolio:bundle=DIR."
-	c.AddCommand(p.modelsVerifyCommand(), p.modelsInfoCommand(), p.modelsBenchCommand(), p.modelsDatasetCommand(), p.modelsEvaluateCommand(), p.modelsTrainCommand())
+	c.AddCommand(p.modelsVerifyCommand(), p.modelsInfoCommand(), p.modelsBenchCommand(),
+		lab.ModelsDataset.Forward(p.Program), lab.ModelsEvaluate.Forward(p.Program), lab.ModelsTrain.Forward(p.Program))
 	return c
 }
 

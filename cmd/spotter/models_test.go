@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // bundle returns a bundle of the SpotVortex agent, or skips the test.
@@ -201,5 +202,46 @@ func TestTwoBundles(t *testing.T) {
 	}
 	if _, err := r.Forecaster("portfolio:bundle="+a, "spotvortex", "model:bundle="+a); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBuiltinBundle runs a policy with the bundle of the program: twice the same,
+// and otherwise than without it.
+func TestBuiltinBundle(t *testing.T) {
+	withONNX(t)
+	if code, out, stderr := call(t, "models", "verify", "builtin"); code != cli.ExitOK || !strings.Contains(out, "they answer") {
+		t.Fatalf("exit %d: %s%s", code, out, stderr)
+	}
+	spec := "portfolio:bundle=builtin"
+	first, second := lineOf(t, "hash ", spec), lineOf(t, "hash ", spec)
+	if first != second || first == lineOf(t, "hash ", "portfolio") {
+		t.Errorf("%s and %s, and without the bundle %s", first, second, lineOf(t, "hash ", "portfolio"))
+	}
+}
+
+// TestBuiltinActionsRun runs the policy model with the network that the program
+// ships, which values the actions of every pool.
+func TestBuiltinActionsRun(t *testing.T) {
+	withONNX(t)
+	code, out, stderr := call(t, "sim", "zone-outage", "--policy", "model:bundle=builtin-actions")
+	if code != cli.ExitOK || strings.Contains(stderr, "valued the actions") || !strings.Contains(out, "model:bundle=builtin-actions") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	wrongCallIs(t, "has no forecaster", "sim", "zone-outage", "--policy", "portfolio:bundle=builtin-actions")
+}
+
+// TestActionsGate holds the network that the program ships against the baseline in three
+// worlds: it saves more, and has no more outage in the mean.
+func TestActionsGate(t *testing.T) {
+	if raced {
+		t.Skip("it plays whole worlds one after another")
+	}
+	withONNX(t)
+	for _, world := range []string{"web-week", "mixed-pool", "batch-night"} {
+		code, out, stderr := call(t, "eval", world, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
+			"--baseline", eval.StandingBaseline, "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0")
+		if code != cli.ExitOK || strings.Count(out, "✓") != 2 {
+			t.Errorf("%s: exit %d: %s%s", world, code, out, stderr)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,12 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/internal/pictures"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -331,25 +331,16 @@ func parseInstant(s string, begin policy.Time) (policy.Time, error) {
 }
 
 // writePictures draws all pictures and then writes them into the folder out, or
-// the only one into the file out. It returns the files, of which on a fault none is
-// written.
-func writePictures(out string, single bool, format chart.Format, pictures []namedPicture) ([]string, error) {
-	files := []string{out}
-	if !single {
-		files = nil
-		for i := range pictures {
-			files = append(files, filepath.Join(out, pictures[i].name+"."+format.String()))
-		}
-		if err := os.MkdirAll(out, 0o755); err != nil {
-			return nil, err
-		}
+// the only one into the file out. It returns the files.
+func writePictures(out string, single bool, format chart.Format, all []pictures.Named) ([]string, error) {
+	if single {
+		return []string{out}, pictures.Write([]string{out}, format, all)
 	}
-	return files, cli.ReplaceFiles(files, func(w io.Writer, i int) error {
-		if err := chart.Write(w, format, pictures[i].picture); err != nil {
-			return fmt.Errorf("%s: %w", pictures[i].name, err)
-		}
-		return nil
-	})
+	var files []string
+	for i := range all {
+		files = append(files, filepath.Join(out, all[i].Name+"."+format.String()))
+	}
+	return files, pictures.Write(files, format, all)
 }
 
 // outFault tells a place that cannot be written, which is a fault of the call, from a

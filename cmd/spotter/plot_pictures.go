@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/pictures"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -107,8 +108,8 @@ func (d *plotted) look(t *timeline.Timeline) *seen {
 }
 
 // pictures draws what is asked for.
-func (d *plotted) pictures(what []string) ([]namedPicture, error) {
-	var all []namedPicture
+func (d *plotted) pictures(what []string) ([]pictures.Named, error) {
+	var all []pictures.Named
 	for _, k := range plotPictures {
 		if !slices.Contains(what, k.name) {
 			continue
@@ -118,7 +119,7 @@ func (d *plotted) pictures(what []string) ([]namedPicture, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, namedPicture{k.name, picture})
+			all = append(all, pictures.Named{Name: k.name, Picture: picture})
 			continue
 		}
 		for i := range d.runs {
@@ -126,7 +127,7 @@ func (d *plotted) pictures(what []string) ([]namedPicture, error) {
 			if len(d.runs) > 1 {
 				name += "-" + fileName(d.runs[i].About().Policy)
 			}
-			all = append(all, namedPicture{name, k.each(d, d.look(d.runs[i]))})
+			all = append(all, pictures.Named{Name: name, Picture: k.each(d, d.look(d.runs[i]))})
 		}
 	}
 	return all, nil
@@ -146,7 +147,7 @@ func fileName(spec string) string {
 func (d *plotted) framed(title string, t *timeline.Timeline) chart.Frame {
 	f := d.frame
 	f.Title, f.Note = title, d.source
-	f.X = chart.Axis{Time: true, From: seconds(d.from), To: seconds(d.to)}
+	f.X = chart.Axis{Time: true, From: pictures.Seconds(d.from), To: pictures.Seconds(d.to)}
 	if t != nil && !t.About().Recorded {
 		f.Title += " — " + t.About().Policy
 	}
@@ -211,15 +212,15 @@ func (d *plotted) prices() (chart.Picture, error) {
 				y = prices[i].Float() / info.OnDemand.Float()
 				top = max(top, 1.05*y)
 			}
-			line.X, line.Y = append(line.X, seconds(at[i])), append(line.Y, y)
+			line.X, line.Y = append(line.X, pictures.Seconds(at[i])), append(line.Y, y)
 		}
 		if len(at) > 0 {
-			line.X, line.Y = append(line.X, seconds(d.to)), append(line.Y, line.Y[len(line.Y)-1])
+			line.X, line.Y = append(line.X, pictures.Seconds(d.to)), append(line.Y, line.Y[len(line.Y)-1])
 		}
 		pic.Series = append(pic.Series, line)
 	}
 	pic.Y.From, pic.Y.To = 0, top
-	pic.Series = append(pic.Series, chart.Line{Name: "on demand", Dashed: true, X: []float64{seconds(d.from), seconds(d.to)}, Y: []float64{1, 1}})
+	pic.Series = append(pic.Series, chart.Line{Name: "on demand", Dashed: true, X: []float64{pictures.Seconds(d.from), pictures.Seconds(d.to)}, Y: []float64{1, 1}})
 	return pic, nil
 }
 
@@ -229,7 +230,7 @@ func (d *plotted) fleet(s *seen) chart.Picture {
 	pic.Y = chart.Axis{Label: "initialized nodes"}
 	x, all, most := make([]float64, len(s.at)), make([]float64, len(s.at)), 1.0
 	for i := range s.at {
-		x[i], all[i] = seconds(s.at[i]), s.spot[i]+s.onDemand[i]
+		x[i], all[i] = pictures.Seconds(s.at[i]), s.spot[i]+s.onDemand[i]
 		most = max(most, all[i])
 	}
 	pic.Y.From, pic.Y.To = 0, 1.05*most
@@ -252,7 +253,7 @@ func (d *plotted) savings() (chart.Picture, error) {
 		line := chart.Line{Name: t.About().Policy}
 		base, bill := d.baseline(s)
 		for i := range s.at {
-			line.X = append(line.X, seconds(s.at[i]))
+			line.X = append(line.X, pictures.Seconds(s.at[i]))
 			line.Y = append(line.Y, (base[i] - s.costs[i].Bill - s.costs[i].OutageCost).Float())
 		}
 		if bill > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/internal/pictures"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -24,23 +25,23 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
 	pic.Frame = d.framed(fmt.Sprintf("%d nodes reclaimed, %d given back under notice", total, back), s.run)
-	if len(rows) > rowsShown {
-		pic.Note += fmt.Sprintf("; the %d of %d markets used with most reclaims", rowsShown, len(rows))
-		rows = rows[:rowsShown]
+	if len(rows) > pictures.RowsShown {
+		pic.Note += fmt.Sprintf("; the %d of %d markets used with most reclaims", pictures.RowsShown, len(rows))
+		rows = rows[:pictures.RowsShown]
 	}
-	mark := (seconds(d.to) - seconds(d.from)) * leastWidth
+	mark := (pictures.Seconds(d.to) - pictures.Seconds(d.from)) * leastWidth
 	for _, m := range rows {
 		info := &s.run.Markets()[m]
 		strip := chart.Strip{Name: info.Zone + " " + info.Type, Spans: spans(s.at, func(i int) bool { return s.markets[m][i] > 0 }, 0)}
 		for state, times := range [][]policy.Time{taken[m], told[m]} {
 			for _, at := range times {
-				strip.Spans = append(strip.Spans, chart.Span{From: seconds(at) - mark/2, To: seconds(at) + mark/2, State: state + 1})
+				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(at) - mark/2, To: pictures.Seconds(at) + mark/2, State: state + 1})
 			}
 		}
 		pic.Rows = append(pic.Rows, strip)
 	}
 	if len(pic.Rows) == 0 {
-		pic.Rows = []chart.Strip{{Name: "no spot market", Spans: []chart.Span{{From: seconds(d.from), To: seconds(d.to), State: 0}}}}
+		pic.Rows = []chart.Strip{{Name: "no spot market", Spans: []chart.Span{{From: pictures.Seconds(d.from), To: pictures.Seconds(d.to), State: 0}}}}
 		pic.States = []string{"no spot node ran"}
 	}
 	d.tall(&pic.Frame, len(pic.Rows))
@@ -100,14 +101,14 @@ func (d *plotted) workloads(s *seen) chart.Picture {
 		}
 	}
 	count := func(w int) int { return len(down[s.run.Workloads()[w].Name]) }
-	if len(rows) > rowsShown {
+	if len(rows) > pictures.RowsShown {
 		slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
-		pic.Note += fmt.Sprintf("; the %d of %d workloads with most outages", rowsShown, len(rows))
-		rows = rows[:rowsShown]
+		pic.Note += fmt.Sprintf("; the %d of %d workloads with most outages", pictures.RowsShown, len(rows))
+		rows = rows[:pictures.RowsShown]
 	}
 	for _, w := range rows {
 		name := s.run.Workloads()[w].Name
-		strip := chart.Strip{Name: name, Spans: []chart.Span{{From: seconds(d.from), To: seconds(d.to), State: 0}}}
+		strip := chart.Strip{Name: name, Spans: []chart.Span{{From: pictures.Seconds(d.from), To: pictures.Seconds(d.to), State: 0}}}
 		strip.Spans = append(strip.Spans, spans(s.at, func(i int) bool { return s.missing[w][i] }, 2)...)
 		strip.Spans = append(strip.Spans, down[name]...)
 		pic.Rows = append(pic.Rows, strip)
@@ -119,11 +120,11 @@ func (d *plotted) workloads(s *seen) chart.Picture {
 // outages returns when workloads were below what they must have, by name, each
 // wide enough to be seen.
 func (d *plotted) outages(t *timeline.Timeline) map[string][]chart.Span {
-	least := (seconds(d.to) - seconds(d.from)) * leastWidth
+	least := (pictures.Seconds(d.to) - pictures.Seconds(d.from)) * leastWidth
 	began, out := map[string]policy.Time{}, map[string][]chart.Span{}
 	end := func(name string, to policy.Time) {
 		if from := began[name]; to >= d.from && from <= d.to {
-			out[name] = append(out[name], chart.Span{From: seconds(from), To: max(seconds(to), seconds(from)+least), State: 1})
+			out[name] = append(out[name], chart.Span{From: pictures.Seconds(from), To: max(pictures.Seconds(to), pictures.Seconds(from)+least), State: 1})
 		}
 		delete(began, name)
 	}
@@ -150,10 +151,10 @@ func spans(at []policy.Time, held func(int) bool, state int) []chart.Span {
 		if !held(i) {
 			continue
 		}
-		if n := len(out); n > 0 && out[n-1].To == seconds(at[i]) {
-			out[n-1].To = seconds(at[i+1])
+		if n := len(out); n > 0 && out[n-1].To == pictures.Seconds(at[i]) {
+			out[n-1].To = pictures.Seconds(at[i+1])
 		} else {
-			out = append(out, chart.Span{From: seconds(at[i]), To: seconds(at[i+1]), State: state})
+			out = append(out, chart.Span{From: pictures.Seconds(at[i]), To: pictures.Seconds(at[i+1]), State: state})
 		}
 	}
 	return out

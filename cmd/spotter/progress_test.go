@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // stopped starts a comparison that would take hours, sends it a signal once, and

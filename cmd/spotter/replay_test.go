@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 

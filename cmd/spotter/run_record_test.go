@@ -14,8 +14,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/keep/fake"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/queue/fake"
 	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/test/testenv"

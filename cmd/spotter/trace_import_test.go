@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
@@ -88,7 +88,6 @@ func TestScriptedPrices(t *testing.T) {
 		want string
 	}{
 		{[]string{"trace", "info", dir}, "scripted (written down in advance, not recorded)"},
-		{[]string{"trace", "check", dir}, "(scripted): 1 markets"},
 		{[]string{"sim", world, "--policy", "spot", "--trace", dir}, "scripted; reclaims are modelled"},
 		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page}, "scripted prices, 2026-01-01"},
 		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "json"}, `"prices": "scripted"`},
@@ -102,5 +101,15 @@ func TestScriptedPrices(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.Contains(string(text), "The prices are scripted") {
 		t.Errorf("the report does not say so: %v", err)
+	}
+}
+
+// Both embedded traces can be looked at.
+func TestEmbeddedTraces(t *testing.T) {
+	for name, want := range map[string]string{"embedded": "153 of 51", "embedded:default": "153 of 51", "embedded:rackspace": "36 of 36"} {
+		code, out, errs := call(t, "trace", "info", name)
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
+		}
 	}
 }

@@ -25,8 +25,9 @@ func (r *Recorder) covered(p *plan) (policy.Time, error) {
 	if err != nil {
 		return 0, err
 	}
-	if json.Unmarshal(text, &last) != nil || !last.like(p) || last.From > p.From {
-		return 0, nil // a file that is damaged costs requests and nothing else
+	whole := json.Unmarshal(text, &last) == nil // a file that is damaged costs requests and nothing else
+	if !whole || !last.like(p) || last.From > p.From {
+		return 0, nil
 	}
 	for _, region := range p.Regions {
 		all, err := dates(r.config.Dir, region)

@@ -194,10 +194,10 @@ func (d *planState) rank() {
 	}
 	cores := max(float64(need.CPU)/1000, 0.001)
 	d.ranked = d.ranked[:0]
-	largest := d.largest()
+	largest, closed := d.largest(), d.closed()
 	for _, id := range d.pool.Markets {
 		m := &s.Markets[id]
-		if !m.Offered || m.Experience.Refused != 0 && s.Now.Sub(m.Experience.Refused) < refusalMemory {
+		if !m.Offered || closed[id] {
 			continue
 		}
 		t := &s.Types[m.Type]
@@ -233,9 +233,6 @@ const (
 func (d *planState) largest() int64 {
 	return min(int64(d.e.cfg.Cores), max(d.demand.CPU/1000/nodesLeast, smallCores))
 }
-
-// refusalMemory is how long a market that refused us is not asked again.
-const refusalMemory = 30 * time.Minute
 
 // selected returns the markets to buy in, ascending: of each zone some of the
 // best on spot, and all that are on demand. Pods that must be spread over zones

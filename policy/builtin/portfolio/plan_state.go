@@ -55,6 +55,9 @@ type planState struct {
 
 	crowd crowd
 
+	// held counts the cluster's nodes by market, those on their way in and out too.
+	held []int
+
 	// sp is made when it is first needed.
 	sp *placement.Space
 
@@ -76,6 +79,7 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 
 // look reads what the pool is and finds the share that it is to have.
 func (d *planState) look() {
+	d.readLedger()
 	d.readLosses()
 	d.readDemand()
 	d.readCrowd()
@@ -227,16 +231,17 @@ func (d *planState) steer() {
 	}
 	slices.Sort(names)
 	p := d.pool
-	same := p.Steer.Set && p.Steer.Share == d.share && slices.Equal(names, d.memory.Selected)
+	empty := d.emptyOnly()
+	same := p.Steer.Set && p.Steer.Share == d.share && d.memory.Consolidates != empty && slices.Equal(names, d.memory.Selected)
 	soon := p.Steer.Set && p.Steer.Share == d.share && d.memory.Steered != 0 && d.s.Now.Sub(d.memory.Steered) < steerEvery
 	if same || soon || len(markets) == 0 {
 		return
 	}
 	st := policy.Steer{
 		Pool: p.ID, Share: d.share, Exact: p.Share.Exact, Markets: markets, Fallback: p.OnDemandFallback,
-		Bid: placement.Bid(d.s, p.ID), EmptyOnly: d.tidies(),
+		Bid: placement.Bid(d.s, p.ID), EmptyOnly: empty,
 		Why: d.account(),
 	}
 	d.out.Steers = append(d.out.Steers, st)
-	d.memory.Selected, d.memory.Steered, d.changed = names, d.s.Now, true
+	d.memory.Selected, d.memory.Steered, d.memory.Consolidates, d.changed = names, d.s.Now, !empty, true
 }

@@ -14,12 +14,11 @@ import (
 )
 
 // The counts that bound a look for moves: nodes tried, markets offered for what
-// is bought in their place, nodes bought for one, and markets named in a launch.
+// is bought in their place, and nodes bought for one.
 const (
-	triesMax   = 40
-	offersMax  = 64
-	splitMax   = 4
-	marketsMax = 6
+	triesMax  = 40
+	offersMax = 64
+	splitMax  = 4
 )
 
 // A round is what moves together in one pool.
@@ -110,6 +109,7 @@ func (d *planState) repack() {
 			// The moves that were tried stand in what was read.
 			d.sp, d.e.cover = nil, billing.CoverageOf(s)
 			d.readCrowd()
+			d.readHeld()
 			d.e.undo(moved)
 			m = first.again()
 		}
@@ -387,8 +387,8 @@ func (m *mover) offersOf(capacity policy.CapacityType) []placement.Offer {
 	for _, r := range m.ranked {
 		unit[r.market] = r.unit
 	}
-	markets := slices.DeleteFunc(placement.OpenMarkets(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
-		return unit[id] == 0 || !m.allows(id)
+	markets := slices.DeleteFunc(placement.MarketsOf(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
+		return unit[id] == 0 || m.outpriced(id) || m.depthLeft(id) <= 0 || !m.allows(id)
 	})
 	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
 	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
@@ -421,7 +421,8 @@ func (m *mover) allows(id policy.MarketID) bool {
 // they cost and the risk of crowding.
 func (m *mover) reprice() {
 	for k := range m.sorts {
-		offers := m.sorts[k].offers
+		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool { return m.depthLeft(o.Market) <= 0 })
+		m.sorts[k].offers = offers
 		for i := range offers {
 			o := &offers[i]
 			o.Price = policy.Dollars(m.buying(o.Market) * m.crowd.factor(m.planState, o.Market))
@@ -484,41 +485,8 @@ func (m *mover) bears(t *trial, b *placement.Bin, id policy.MarketID) bool {
 func (m *mover) count(id policy.MarketID, n int) {
 	m.crowd.add(m.planState, id, float64(n))
 	m.e.cover.Add(id, n)
+	if n > 0 {
+		m.held[id] += n
+	}
 	m.floors = [2]floor{}
-}
-
-// launch plans the i-th node of t, and lets it stand in the space.
-func (m *mover) launch(t *trial, i int, why policy.Why) policy.Launch {
-	s, b := m.s, &t.bins[i]
-	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
-	first := &m.offers[b.Offers[0]]
-	for _, o := range b.Offers {
-		x := &m.offers[o]
-		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
-			continue
-		}
-		if len(l.Markets) < marketsMax && float64(x.Price) <= float64(first.Price)*1.05 && m.bears(t, b, x.Market) {
-			l.Markets = append(l.Markets, x.Market)
-		} else if l.Why.RunnerUp == "" {
-			l.Why.RunnerUp = s.Markets[x.Market].Name
-		}
-	}
-	id := m.stand(first, l.Token)
-	for _, k := range b.Pods {
-		m.sp.Bind(&t.rest[k], id)
-	}
-	return l
-}
-
-// stand lets a node of offer o stand in the space, and returns its id there.
-func (m *mover) stand(o *placement.Offer, token string) policy.NodeID {
-	id := policy.NodeID(len(m.s.Nodes) + len(m.tokens))
-	m.tokens, m.bought = append(m.tokens, token), append(m.bought, o.Market)
-	m.sp.SetNode(&policy.Node{
-		ID: id, Name: token, Pool: m.pool.ID, Market: o.Market, Phase: policy.NodeInitialized,
-		Allocatable: o.Allocatable.Minus(m.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
-		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
-	})
-	m.targets = append(m.targets, id)
-	return id
 }

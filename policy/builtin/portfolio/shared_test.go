@@ -21,7 +21,7 @@ func TestSharedConstants(t *testing.T) {
 		value any
 	}{
 		{"MarketRisk", c.MarketRisk}, {"TypeRisk", c.TypeRisk}, {"ZoneRisk", c.ZoneRisk}, {"Holding", c.Holding}, {"Lasting", c.Lasting},
-		{"shockSpan", shockSpan}, {"shockPart", shockPart}, {"shockMemory", shockMemory}, {"refusalMemory", refusalMemory},
+		{"shockSpan", shockSpan}, {"shockPart", shockPart}, {"shockMemory", shockMemory}, {"probeFirst", probeFirst}, {"probeLongest", probeLongest},
 		{"recommendedFor", recommendedFor}, {"cometrue", cometrue}, {"lossDelay", lossDelay}, {"usualStartup", usualStartup}, {"restartDelay", restartDelay},
 	} {
 		if want := fmt.Sprintf("`%s = %v`", x.name, x.value); !strings.Contains(section, want) {

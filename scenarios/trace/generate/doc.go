@@ -3,8 +3,7 @@
 // A [Law] says how prices of one kind behave: a walk with momentum, as AWS has
 // set them since 2017, an auction, as AWS held until then and Rackspace holds
 // now, or a list that the provider changes on few dates, as of Google and
-// Azure. [Presets] are laws that were fitted to recordings; [Fit] fits one to
-// any trace. [Generate] draws a trace from a law and a seed.
+// Azure. [Presets] are laws that were fitted to recordings. [Generate] draws a trace from a law and a seed.
 //
 // A law holds figures of the whole, such as quantiles over markets, and no
 // price of any market. What belongs to a market is drawn, so a trace from a

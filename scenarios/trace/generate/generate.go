@@ -24,7 +24,8 @@ type Market struct {
 	OnDemand policy.Money
 }
 
-func (m *Market) name() string {
+// Name names m: provider, region, zone and type, and the product unless that is Linux.
+func (m *Market) Name() string {
 	name := m.Provider + "/" + m.Region + "/" + m.Zone + "/" + m.Type
 	if m.Product != "" && m.Product != trace.ProductLinux {
 		name += "/" + m.Product
@@ -32,7 +33,8 @@ func (m *Market) name() string {
 	return name
 }
 
-func (m *Market) typeName() string { return m.Provider + "/" + m.Region + "/" + m.Type }
+// TypeName names the type of m in its region, which all zones have in common.
+func (m *Market) TypeName() string { return m.Provider + "/" + m.Region + "/" + m.Type }
 
 // A Config says what synthetic prices to draw.
 type Config struct {
@@ -71,15 +73,15 @@ func (c *Config) validate() error {
 	}
 	for i := range c.Markets {
 		if m := &c.Markets[i]; m.OnDemand <= 0 {
-			return wrongValue("Markets", m.name(), "its on-demand price must be above 0")
+			return wrongValue("Markets", m.Name(), "its on-demand price must be above 0")
 		}
 	}
-	return c.Law.validate()
+	return c.Law.Validate()
 }
 
 // Generate draws a synthetic trace.
 func Generate(c Config) (*trace.Trace, error) {
-	series, err := draw(&c)
+	series, err := Draw(&c)
 	if err != nil {
 		return nil, fmt.Errorf("generating: %w", err)
 	}
@@ -108,9 +110,9 @@ func Generate(c Config) (*trace.Trace, error) {
 	return t, nil
 }
 
-// draw returns the series of all markets. Markets are drawn at once on all
+// Draw returns the series of all markets, from which [Generate] makes a trace. Markets are drawn at once on all
 // processors; none depends on what is drawn for another.
-func draw(c *Config) ([]trace.Series, error) {
+func Draw(c *Config) ([]trace.Series, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func draw(c *Config) ([]trace.Series, error) {
 	jobs := [][]int{} // the markets of each type
 	for i := range c.Markets {
 		m := &c.Markets[i]
-		key := m.typeName()
+		key := m.TypeName()
 		k, ok := numbers[key]
 		if !ok {
 			k = len(jobs)
@@ -145,7 +147,7 @@ func draw(c *Config) ([]trace.Series, error) {
 // drawType draws the markets of one type.
 func (c *Config) drawType(markets []int, profiles []profile, series []trace.Series) {
 	m := &c.Markets[markets[0]]
-	shared := newShared(c, m.typeName())
+	shared := newShared(c, m.TypeName())
 	for _, i := range markets {
 		p := c.newPath(i, profiles[i])
 		switch {
@@ -185,7 +187,7 @@ type path struct {
 func (c *Config) newPath(i int, drawn profile) *path {
 	l, m := &c.Law, &c.Markets[i]
 	p := &path{
-		c: c, market: m, keys: newKeys(c.Seed, m.name()), profile: drawn,
+		c: c, market: m, keys: newKeys(c.Seed, m.Name()), profile: drawn,
 		series: trace.Series{Provider: m.Provider, Region: m.Region, Zone: m.Zone, Type: m.Type, Product: m.Product},
 		least:  portable.Log(l.Least), most: portable.Log(l.Most),
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/check"
+	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
 // byPreset returns the configuration of a preset.
@@ -125,7 +125,8 @@ func TestBounds(t *testing.T) {
 	for _, p := range Presets() {
 		c := byPreset(t, p.Law.Name, 5, 30, 60)
 		if w := c.Law.Walk; w != nil {
-			c.Law.Pull, c.Law.StepMost, c.Law.Size = 0, 0.3, constant(0.1) // nothing holds it back
+			// Nothing holds it back.
+			c.Law.Pull, c.Law.StepMost, c.Law.Size = 0, 0.3, constant(0.1)
 		}
 		for i, s := range generated(t, c).Series {
 			for j := range s.At {
@@ -168,7 +169,7 @@ func TestHidden(t *testing.T) {
 			c.Markets[i].OnDemand = onDemand
 		}
 		w.Hidden = hidden
-		return check.Measure(generated(t, c), check.Options{}).Prices.RateMean
+		return measure.Measure(generated(t, c), measure.Options{}).Prices.RateMean
 	}
 	for _, x := range []struct {
 		onDemand            policy.Money
@@ -212,7 +213,7 @@ func TestPresetFigures(t *testing.T) {
 			if name != "aws-auction-2016" {
 				markets = 240
 			}
-			s := check.Measure(generated(t, byPreset(t, name, seed, markets, min(p.Days, 60))), check.Options{}).Prices
+			s := measure.Measure(generated(t, byPreset(t, name, seed, markets, min(p.Days, 60))), measure.Options{}).Prices
 			for _, f := range []struct {
 				name string
 				got  float64
@@ -287,7 +288,7 @@ func TestMarketsRunOut(t *testing.T) {
 	}
 	regions, seen := map[string]bool{}, map[string]bool{}
 	for i := range list {
-		regions[list[i].Region], seen[list[i].name()] = true, true
+		regions[list[i].Region], seen[list[i].Name()] = true, true
 	}
 	if len(regions) < 20 || len(seen) != all || list[0].Region != "us-east-1" {
 		t.Errorf("%d regions, %d names, first %+v", len(regions), len(seen), list[0])
@@ -351,33 +352,6 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// Availability is joined to prices and cut at the end of the trace.
-func TestJoin(t *testing.T) {
-	c := byPreset(t, "aws-2024", 1, 3, 2)
-	c.Markets = nil
-	for _, zone := range []string{"us-east-1a", "us-east-1b"} {
-		c.Markets = append(c.Markets, Market{Provider: "aws", Region: "us-east-1", Zone: zone, Type: "p3.2xlarge", OnDemand: 3_060_000})
-	}
-	c.To = c.From + 10*day + day/2
-	prices := generated(t, c)
-	joined, err := Join(prices, DefaultAvailability(), AvailabilityOptions{Seed: 1, From: c.From, Days: 11})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range joined.Series {
-		s := &joined.Series[i]
-		if s.Available == nil || s.At[len(s.At)-1] >= joined.To {
-			t.Errorf("%s: available %v, last %v, end %v", s.Name(), s.Available != nil, s.At[len(s.At)-1], joined.To)
-		}
-	}
-	if joined.To != prices.To || !joined.Synthetic || joined.Meta["availability"] == "" || joined.Meta["law"] == "" {
-		t.Errorf("%v %v %v", joined.To, joined.Synthetic, joined.Meta)
-	}
-	if err := trace.Write(t.TempDir()+"/x", joined); err != nil {
-		t.Error(err)
-	}
-}
-
 // BenchmarkGenerate draws 90 days of a whole region, 3 million rows, and
 // reports rows for each second of processor time.
 func BenchmarkGenerate(b *testing.B) {
@@ -410,4 +384,9 @@ func rowsOf(t *trace.Trace) int {
 		n += len(t.Series[i].At)
 	}
 	return n
+}
+
+// constant returns the spread of a property that is the same everywhere.
+func constant(v float64) Spread {
+	return Spread{Quantiles: slices.Repeat([]float64{v}, len(Nodes))}
 }

@@ -180,7 +180,8 @@ func within(name string, v, least, most float64) error {
 	return nil
 }
 
-func (l *Law) validate() error {
+// Validate names the field that no law can have, and its value.
+func (l *Law) Validate() error {
 	if l.Unit <= 0 {
 		return wrongValue("unit", l.Unit, "it must be above 0")
 	}

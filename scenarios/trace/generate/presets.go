@@ -16,10 +16,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-//go:generate go run gen_presets.go
 //go:generate go run gen_embedded.go
 
-// presetFiles hold one law each. They were fitted by gen_presets.go, which
+// presetFiles hold one law each. They were fitted by .ci/tools/lab/fit, which
 // needs the recordings.
 //
 //go:embed presets
@@ -76,7 +75,7 @@ var Presets = sync.OnceValue(func() []Preset {
 			err = json.Unmarshal(data, &p)
 		}
 		if err == nil {
-			err = p.Law.validate()
+			err = p.Law.Validate()
 		}
 		if err != nil {
 			panic(fmt.Sprintf("generate: reading the preset %s: %v", e.Name(), err))
@@ -176,41 +175,10 @@ func onDemandOf(provider, region, kind string) (policy.Money, bool) {
 	return price, ok && price > 0
 }
 
-// More returns n markets: the first ones of those fitted and, when more are
-// asked for, further ones of the provider's catalog.
-func (f *Fitted) More(n int) ([]Market, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("%w: %d", ErrMarkets, n)
-	}
-	if n <= len(f.Markets) {
-		return f.Markets[:n:n], nil
-	}
-	known := map[string]bool{}
-	var regions []string
-	for i := range f.Markets {
-		m := &f.Markets[i]
-		known[m.name()] = true
-		if m.Provider == f.Law.Provider && !slices.Contains(regions, m.Region) && slices.Contains(catalog.Regions(m.Provider), m.Region) {
-			regions = append(regions, m.Region)
-		}
-	}
-	all, err := takeMarkets(f.Law.Provider, regions, nil, catalogSize(f.Law.Provider))
-	if err != nil {
-		return nil, err
-	}
-	markets := slices.Clone(f.Markets)
-	for i := range all {
-		if len(markets) == n {
-			break
-		}
-		if !known[all[i].name()] {
-			markets = append(markets, all[i])
-		}
-	}
-	if len(markets) < n {
-		return nil, fmt.Errorf("%w: %d are asked for, and the trace and the catalog of %s have %d", ErrMarkets, n, f.Law.Provider, len(markets))
-	}
-	return markets, nil
+// CatalogMarkets returns all markets of the provider's catalog, those of the
+// regions before first.
+func CatalogMarkets(provider string, before []string) ([]Market, error) {
+	return takeMarkets(provider, before, nil, catalogSize(provider))
 }
 
 // catalogSize returns how many markets the catalog of a provider has.

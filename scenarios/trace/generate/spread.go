@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// nodes are the shares at which a distribution is tabulated.
-var nodes = [...]float64{
+// Nodes are the shares at which a distribution is tabulated.
+var Nodes = [...]float64{
 	0, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5,
 	0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 1,
 }
@@ -26,57 +26,22 @@ type Spread struct {
 	Shared float64 `json:"shared"`
 }
 
-// constant returns the spread of a property that is the same everywhere.
-func constant(v float64) Spread {
-	s := Spread{Quantiles: make([]float64, len(nodes))}
-	for i := range s.Quantiles {
-		s.Quantiles[i] = v
-	}
-	return s
-}
-
-// spreadOf tabulates values, which it sorts. It needs at least one.
-func spreadOf(values []float64, shared float64) Spread {
-	slices.Sort(values)
-	s := Spread{Quantiles: make([]float64, len(nodes)), Shared: shared}
-	for i, p := range nodes {
-		s.Quantiles[i] = interpolate(values, p)
-	}
-	slices.Sort(s.Quantiles) // rounding could have swapped neighbours
-	return s
-}
-
-// interpolate returns the value below which a share p of sorted lies, linear
-// between neighbours.
-func interpolate(sorted []float64, p float64) float64 {
-	x := p*float64(len(sorted)) - 0.5
-	i := int(math.Floor(x))
-	switch {
-	case i < 0:
-		return sorted[0]
-	case i >= len(sorted)-1:
-		return sorted[len(sorted)-1]
-	}
-	w := x - float64(i)
-	return sorted[i] + float64(w*(sorted[i+1]-sorted[i]))
-}
-
-// at returns the value below which a share p of markets lies.
-func (s *Spread) at(p float64) float64 {
-	i, _ := slices.BinarySearch(nodes[:], p)
+// At returns the value below which a share p of markets lies.
+func (s *Spread) At(p float64) float64 {
+	i, _ := slices.BinarySearch(Nodes[:], p)
 	if i == 0 {
 		return s.Quantiles[0]
 	}
-	if i == len(nodes) {
+	if i == len(Nodes) {
 		return s.Quantiles[i-1]
 	}
-	w := (p - nodes[i-1]) / (nodes[i] - nodes[i-1])
+	w := (p - Nodes[i-1]) / (Nodes[i] - Nodes[i-1])
 	return s.Quantiles[i-1] + float64(w*(s.Quantiles[i]-s.Quantiles[i-1]))
 }
 
 func (s *Spread) validate(name string, least, most float64) error {
-	if len(s.Quantiles) != len(nodes) {
-		return wrongValue(name+".quantiles", len(s.Quantiles), fmt.Sprintf("it must hold %d values", len(nodes)))
+	if len(s.Quantiles) != len(Nodes) {
+		return wrongValue(name+".quantiles", len(s.Quantiles), fmt.Sprintf("it must hold %d values", len(Nodes)))
 	}
 	for i, v := range s.Quantiles {
 		if !(v >= least && v <= most) {
@@ -87,17 +52,6 @@ func (s *Spread) validate(name string, least, most float64) error {
 		}
 	}
 	return share(name+".shared", s.Shared)
-}
-
-// adjust moves the table by what change returns for each of its values, keeps
-// it within bounds, and puts it in order again.
-func (s *Spread) adjust(least, most float64, change func(i int, v float64) float64) {
-	for i, v := range s.Quantiles {
-		if w := change(i, v); !math.IsNaN(w) {
-			s.Quantiles[i] = max(least, min(w, most))
-		}
-	}
-	slices.Sort(s.Quantiles)
 }
 
 // bins is how many equal parts a deck is cut into.
@@ -143,10 +97,10 @@ func (d *deck) draw(m *Market) float64 {
 	if d.shared == 0 {
 		return own
 	}
-	k, ok := d.types[m.typeName()]
+	k, ok := d.types[m.TypeName()]
 	if !ok {
 		k = len(d.types)
-		d.types[m.typeName()] = k
+		d.types[m.TypeName()] = k
 	}
 	common := even(d.typeShift, d.typeStride, k)
 	return chance.NormalCDF(mix(d.shared, chance.NormalQuantile(common), chance.NormalQuantile(own)))
@@ -203,7 +157,7 @@ func (c *Config) profiles() []profile {
 	for i := range all {
 		p, m := &all[i], &c.Markets[i]
 		at := levels.deal(m)
-		p.level = l.Level.at(at)
+		p.level = l.Level.At(at)
 		fifth := min(int(at*float64(len(owed))), len(owed)-1)
 		threshold := l.Still[fifth]
 		if threshold > 0 && threshold < 1 {
@@ -215,10 +169,10 @@ func (c *Config) profiles() []profile {
 			owed[fifth]--
 			continue
 		}
-		p.activity = l.Activity.at(activities.deal(m))
-		p.size = l.Size.at(sizes.deal(m))
+		p.activity = l.Activity.At(activities.deal(m))
+		p.size = l.Size.At(sizes.deal(m))
 		if spikes != nil {
-			p.spikes = l.Auction.Spikes.at(spikes.deal(m))
+			p.spikes = l.Auction.Spikes.At(spikes.deal(m))
 		}
 	}
 	return all

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -41,7 +41,7 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 	began := time.Now()
 	for _, name := range policies {
 		if _, err := run(ctx, eval.Job{Case: cfg.Cases[0], Policy: name, Seed: cfg.Seeds[0]}); err != nil {
-			return shown, nil // the comparison reports it
+			return shown, nil //nolint:nilerr // the comparison reports it
 		}
 	}
 	left := timeOf(time.Since(began), cells, runtime.GOMAXPROCS(0))

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 

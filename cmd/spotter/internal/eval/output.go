@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // terminal is the file name that stands for standard output.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/report"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/sim"
 )
 

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/models/onnx"
 	"github.com/spotter-dev/spotter/policy/registry"
 )

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // checkStress refuses what a stress has not, and sets how many seeds it has where

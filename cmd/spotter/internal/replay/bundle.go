@@ -1,7 +1,7 @@
 package replay
 
 import (
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/internal/bundles"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 

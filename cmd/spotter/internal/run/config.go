@@ -11,7 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 )
 
 // fieldAdvice is what to do about a field that is wrong.

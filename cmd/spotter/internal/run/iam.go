@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/rights"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/keep"

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
+	"github.com/spotter-dev/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/bundles"
+	"github.com/spotter-dev/spotter/internal/bundles"
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
 )

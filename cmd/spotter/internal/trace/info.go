@@ -6,9 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/input"
-	"github.com/spotter-dev/spotter/scenarios/trace/check"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
 )
 
 // InfoCommand returns the command trace info.
@@ -28,7 +27,7 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 			}
 			p.Warn(map[string]bool{}, t.Warnings)
 			return p.Output("", func(w io.Writer) error {
-				_, err := io.WriteString(w, check.Info(t).Text())
+				_, err := io.WriteString(w, inventoryOf(t).text())
 				return err
 			})
 		},

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sim"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/screen"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 

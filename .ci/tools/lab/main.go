@@ -1,0 +1,42 @@
+// Command spotter-lab has the commands of spotter that research needs and users do not:
+// drawing and judging prices, training models, and turning recorded workloads into
+// scenarios. spotter runs it for them.
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+// run does what args say and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	p := &cli.Program{Version: version, Args: args, Stdout: stdout, Stderr: stderr}
+	return p.Run(ctx, commands)
+}
+
+// commands returns all commands of p.
+func commands(p *cli.Program) []*cobra.Command {
+	local := &program{p}
+	group := func(use, short string, below ...*cobra.Command) *cobra.Command {
+		c := cli.Group(use, short)
+		c.AddCommand(below...)
+		return c
+	}
+	return []*cobra.Command{
+		group("models", "Make and judge bundles of trained models", local.modelsDatasetCommand(), local.modelsEvaluateCommand(), local.modelsTrainCommand()),
+		group("scenario", "Make scenarios of recorded workloads", local.scenarioFromTraceCommand()),
+		group("trace", "Draw and judge traces", local.traceCheckCommand(), local.traceForecastCommand(), local.traceGenerateCommand()),
+	}
+}
+
+// A program is a call of one of the commands that lie here.
+type program struct{ *cli.Program }
+
+func main() { cli.Main(run) }

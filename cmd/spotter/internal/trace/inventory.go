@@ -1,0 +1,177 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/measure"
+)
+
+// An inventory is what a trace holds, beside its statistics.
+type inventory struct {
+	*measure.Statistics
+
+	About                     string
+	Providers, Regions, Zones []string
+	Types, Markets, Rows      int
+
+	// Markets with a recorded availability, hazard, band and on-demand price;
+	// Catalog has those that only the catalog prices on demand, Derived those
+	// that nobody does and a model stands in for, Unpriced names those without
+	// any price.
+	WithAvailability, WithHazard, WithBand, WithOnDemand, Catalog, Derived int
+	Unpriced                                                               []string
+
+	Warnings []string
+	Digest   [32]byte
+
+	unmarked bool
+}
+
+// inventoryOf describes t.
+func inventoryOf(t *trace.Trace) *inventory {
+	v := &inventory{
+		Statistics: measure.Measure(t, measure.Options{}), About: t.About, Markets: len(t.Series), Warnings: t.Warnings, Digest: t.Digest,
+		unmarked: t.Unmarked,
+	}
+	var types []string
+	for i := range t.Series {
+		m := &t.Series[i]
+		v.Providers = append(v.Providers, m.Provider)
+		v.Regions = append(v.Regions, m.Region)
+		v.Zones = append(v.Zones, m.Zone)
+		types = append(types, m.Type)
+		v.Rows += len(m.At)
+		v.WithAvailability += one(m.Available != nil)
+		v.WithHazard += one(m.Hazard != nil)
+		v.WithBand += one(m.Band != nil)
+		v.WithOnDemand += one(m.OnDemand != nil)
+		if m.OnDemand == nil {
+			switch price, derived := measure.OnDemand(m); {
+			case derived:
+				v.Derived++
+			case price > 0:
+				v.Catalog++
+			default:
+				v.Unpriced = append(v.Unpriced, m.Name())
+			}
+		}
+	}
+	v.Providers, v.Regions, v.Zones = names(v.Providers), names(v.Regions), names(v.Zones)
+	v.Types = len(names(types))
+	return v
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// names returns each of all once, in order.
+func names(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// text renders v for a terminal, one fact a line.
+func (v *inventory) text() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-22s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	p := &v.Prices
+	line("trace", "%s", v.Name)
+	line("about", "%s", dash(v.About))
+	line("prices", "%s", v.origin())
+	line("span", "%s to %s (%.1f days)", cli.Minute(v.From)+"Z", cli.Minute(v.To)+"Z", v.Days())
+	line("providers", "%s", strings.Join(v.Providers, ", "))
+	line("regions", "%s", strings.Join(v.Regions, ", "))
+	line("zones", "%d: %s", len(v.Zones), cli.FirstOf(v.Zones, 8))
+	line("markets", "%d of %d instance types", v.Markets, v.Types)
+	line("rows", "%d, %d of them changes of price", v.Rows, p.Changes)
+	if p.Sampling.Interval > 0 {
+		line("sampling", "about every %s", cli.Clock(p.Sampling.Interval))
+	}
+	line("offered", "%s of the time", percent(p.Offered))
+	line("changes", "%s a day in the median market, %s of markets never", number3(p.Rate[1]), percent(p.Unmoved))
+	line("between changes", "%s / %s / %s h (5th, 50th, 95th percentile)",
+		number3(p.GapHours[0]), number3(p.GapHours[1]), number3(p.GapHours[2]))
+	line("size of a change", "%s median, %s 99th percentile", percent(p.StepMedian), percent(p.StepP99))
+	line("momentum", "autocorrelation %s, same direction %s", number3(p.Autocorrelation), percent(p.SameSign))
+	line("spot / on-demand", "%s / %s / %s (5th, 50th, 95th percentile of time)",
+		number3(p.Ratio[1]), number3(p.Ratio[3]), number3(p.Ratio[5]))
+	line("zones of one type", "daily moves correlate by %s (median)", number3(p.ZoneCorrelation))
+	line("on-demand prices", "%s", v.onDemand())
+	if len(v.Unpriced) > 0 {
+		line("", "unknown: %s; runs leave these out", cli.FirstOf(v.Unpriced, 5))
+	}
+	line("availability", "%s", v.availability())
+	if d := v.Depth; d != nil {
+		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones), percent(d.None), percent(d.All))
+	}
+	line("digest", "%x", v.Digest[:8])
+	for _, w := range v.Warnings {
+		line("warning", "%s", w)
+	}
+	return b.String()
+}
+
+func (v *inventory) origin() string {
+	switch {
+	case v.Synthetic:
+		return "synthetic (generated, not recorded)"
+	case v.Scripted:
+		return "scripted (written down in advance, not recorded)"
+	case v.Prices.Modelled:
+		return "modelled (the recording has none)"
+	case v.unmarked:
+		return "of unknown origin (the files do not say)"
+	}
+	return "recorded"
+}
+
+func (v *inventory) onDemand() string {
+	text := fmt.Sprintf("%d recorded, %d from the catalog, %d unknown", v.WithOnDemand, v.Catalog, len(v.Unpriced))
+	if v.Derived > 0 {
+		text += fmt.Sprintf(", %d modelled: nobody publishes one", v.Derived)
+	}
+	return text
+}
+
+func (v *inventory) availability() string {
+	a := v.Availability
+	switch {
+	case a == nil:
+		return "none: reclaims are modelled"
+	case v.Synthetic:
+		return fmt.Sprintf("generated for %d markets, a node to be had in %s of the time", v.WithAvailability, percent(a.Share))
+	}
+	return fmt.Sprintf("recorded for %d markets, a node to be had in %s of the time", v.WithAvailability, percent(a.Share))
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func number3(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+func percent(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f%%", x*100)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A run on a trace with forecasts gives them to the policy without ONNX Runtime, and
+// leaves to the closed form what the trace says nothing of. Before the trace begins its
+// first ones hold, as its prices do.
+func TestSimOnForecastTrace(t *testing.T) {
+	without(t)
+	foretold, _, err := trace.EmbeddedNamed("embedded")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range foretold.Series {
+		s := &foretold.Series[i]
+		if i%3 == 0 {
+			continue
+		}
+		for k := range s.At {
+			s.Hazard = append(s.Hazard, float64(i+k%2)/65536-float64(i%2*k%2))
+		}
+	}
+	if foretold, err = trace.New("foretold", foretold.Series); err != nil {
+		t.Fatal(err)
+	}
+	foretold.Synthetic, foretold.Meta = true, map[string]string{}
+	dir := filepath.Join(t.TempDir(), "foretold")
+	if err := trace.Write(dir, foretold); err != nil {
+		t.Fatal(err)
+	}
+	steps := filepath.Join(t.TempDir(), "steps")
+	world := file(t, "tiny.yaml", strings.Replace(tiny, "markets: {families: [m5], maxVCPU: 8}", "markets: {}", 1))
+	if code, _, stderr := call(t, "sim", world, "--trace", dir, "--policy", "portfolio", "--check", "--record", steps); code != cli.ExitOK {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r, err := record.Open(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*trace.Series{}
+	for i := range foretold.Series {
+		byName[foretold.Series[i].Name()+"/spot"] = &foretold.Series[i]
+	}
+	recorded := 0
+	for s, err := range r.Steps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Snapshot.Markets {
+			m := &s.Snapshot.Markets[i]
+			want, x := -1.0, byName[m.Name]
+			if x != nil && x.Hazard != nil {
+				for k := 0; k < len(x.At) && x.At[k] <= max(s.Snapshot.Now, foretold.From); k++ {
+					want = x.Hazard[k]
+				}
+			}
+			if got := m.Forecast; (want >= 0) != (got.Source == policy.SourceRecorded) || want >= 0 && got.Hazard != want {
+				t.Fatalf("step %d: %s is foretold %+v, and the trace has %v", s.Number, m.Name, got, want)
+			}
+			if want >= 0 {
+				recorded++
+			}
+		}
+	}
+	if recorded == 0 {
+		t.Error("no forecast is the trace's")
+	}
+}

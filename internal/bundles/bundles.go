@@ -1,0 +1,152 @@
+// Package bundles opens bundles of trained models, those of a folder and those that are
+// part of the program, and has ONNX Runtime run them. It knows no simulation and no
+// controller.
+package bundles
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/models"
+	"github.com/spotter-dev/spotter/models/onnx"
+)
+
+// ONNXAdvice is the one command that lets trained models run.
+const ONNXAdvice = "run `make onnxruntime`, or let SPOTTER_ONNXRUNTIME name a library of ONNX Runtime 1.24"
+
+// Advice says what to do about a bundle that cannot be used.
+const Advice = "run `spotter models verify DIR` on the folder of the bundle"
+
+// Cloud is the provider whose markets bundles are used on.
+const Cloud = "aws"
+
+// StartONNX loads ONNX Runtime: what SPOTTER_ONNXRUNTIME names and nothing else
+// where that is set; else what lies beside this program, or in the system.
+func StartONNX() (library, version string, err error) {
+	candidates := []string{os.Getenv("SPOTTER_ONNXRUNTIME")}
+	if candidates[0] == "" {
+		candidates = libraries()
+	}
+	for _, path := range candidates {
+		v, startErr := onnx.Start(path)
+		if startErr == nil {
+			return path, v, nil
+		}
+		err = errors.Join(err, startErr)
+	}
+	return "", "", err
+}
+
+// libraries returns where ONNX Runtime is looked for. A name without a folder
+// is looked for where the system keeps its libraries.
+func libraries() []string {
+	names := []string{"libonnxruntime.so.1", "libonnxruntime.so"}
+	if runtime.GOOS == "darwin" {
+		names = []string{"libonnxruntime.1.dylib", "libonnxruntime.dylib"}
+	}
+	var found []string
+	if program, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(program), names[0])
+		if _, err := os.Stat(beside); err == nil {
+			found = append(found, beside)
+		}
+	}
+	return append(found, names...)
+}
+
+// A Cache holds the bundles that policies name. Each is opened once and its
+// sessions are shared by all runs. The zero value is empty.
+type Cache struct {
+	mu   sync.Mutex
+	open map[string]func() (*Loaded, error)
+}
+
+// A Loaded is a bundle with sessions of its graphs.
+type Loaded struct {
+	*models.Bundle
+	ForecasterSession, ActionsSession models.Session
+}
+
+// Get returns the bundle in dir, verified, and ready to run.
+func (c *Cache) Get(dir string) (*Loaded, error) {
+	c.mu.Lock()
+	load := c.open[dir]
+	if load == nil {
+		load = sync.OnceValues(func() (*Loaded, error) {
+			b, err := Read(dir, Cloud)
+			if err != nil {
+				return nil, err
+			}
+			return Load(dir, b)
+		})
+		if c.open == nil {
+			c.open = map[string]func() (*Loaded, error){}
+		}
+		c.open[dir] = load
+	}
+	c.mu.Unlock()
+	return load()
+}
+
+// Load makes a bundle that was read ready to run.
+func Load(name string, v *models.Bundle) (*Loaded, error) {
+	if _, _, err := StartONNX(); err != nil {
+		return nil, cli.Invalid(err, ONNXAdvice)
+	}
+	o, err := OpenSessions(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return o, nil
+}
+
+// Read reads and verifies the bundle in dir.
+func Read(dir, cloud string) (*models.Bundle, error) {
+	fsys, err := Folder(dir)
+	if err != nil {
+		return nil, err
+	}
+	b, err := models.Open(fsys, cloud)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return b, nil
+}
+
+// OpenSessions makes a session of each graph of b and asks each one thing.
+func OpenSessions(b *models.Bundle) (*Loaded, error) {
+	o := &Loaded{Bundle: b}
+	for _, x := range []struct {
+		net *models.Net
+		to  *models.Session
+	}{{b.Forecaster, &o.ForecasterSession}, {b.Actions, &o.ActionsSession}} {
+		if x.net == nil {
+			continue
+		}
+		s, err := onnx.Open(x.net)
+		if err == nil {
+			*x.to = s
+			err = models.Probe(x.net, s)
+		}
+		if err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+	}
+	return o, nil
+}
+
+// Close frees the sessions.
+func (o *Loaded) Close() error {
+	var err error
+	for _, s := range []models.Session{o.ForecasterSession, o.ActionsSession} {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+// Package cli holds what all commands share: how a call ends and with which code, where
+// output goes, and how flags and groups of commands behave. It knows no command.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// A Program is one call of the command line.
+type Program struct {
+	// Version is what the linker set, "unknown" without it.
+	Version string
+
+	Args           []string
+	Stdout, Stderr io.Writer
+
+	// started says that the call was understood: from then on a fault is the
+	// program's or the input's and no longer the call's.
+	started bool
+
+	cpuProfile, memProfile string
+	profile                *os.File
+}
+
+// Run does what the arguments say with the commands that it is given, and returns the
+// exit code. A panic is a fault of the program and gets that code, where Go's own, 2,
+// would blame the call.
+func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Command) (code int) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			code = Report(p.Stderr, fmt.Errorf("panic: %v\n%s", bug, debug.Stack()))
+		}
+	}()
+	root := p.Root(commands(p)...)
+	root.SetArgs(p.Args)
+	err := root.ExecuteContext(ctx)
+	if stopErr := p.stopProfiles(); err == nil {
+		err = stopErr
+	}
+	if err != nil && !p.started {
+		err = Invalid(err, "run `spotter --help`")
+	}
+	return Report(p.Stderr, err)
+}
+
+// Main ends the process with the exit code of run, whose context the first signal to
+// end it cancels.
+func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Only the first signal asks for an orderly end: the second one kills, even
+	// where nothing looks at ctx.
+	context.AfterFunc(ctx, stop)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Root returns the command that has the others below it.
+func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "spotter",
+		Short: "How much of a Kubernetes cluster to run on Spot, proven on recorded prices",
+		Long: "Spotter replays recorded weeks of Spot prices against a simulated Kubernetes\n" +
+			"cluster under several policies and says who saves how much at what outage.",
+		Version:       p.version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			p.started = true
+			if err := p.readProject(c); err != nil {
+				return err
+			}
+			return p.startProfiles()
+		},
+	}
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile to `FILE`")
+	flags.StringVar(&p.memProfile, "memprofile", "", "write a memory profile to `FILE`")
+	for _, name := range []string{"cpuprofile", "memprofile"} {
+		if err := flags.MarkHidden(name); err != nil {
+			panic(err)
+		}
+	}
+	root.AddCommand(append(commands, p.versionCommand())...)
+	// Completion keeps the writer that it finds, so it comes after them.
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	root.InitDefaultCompletionCmd(p.Args...)
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" { // by itself it takes any word and prints help
+			like := Group(c.Use, c.Short)
+			c.Args, c.RunE = like.Args, like.RunE
+		}
+	}
+	return root
+}
+
+func (p *Program) startProfiles() error {
+	if p.cpuProfile == "" {
+		return nil
+	}
+	f, err := os.Create(p.cpuProfile)
+	if err != nil {
+		return Invalid(err, "give --cpuprofile a file that can be written")
+	}
+	p.profile = f
+	return pprof.StartCPUProfile(f)
+}
+
+func (p *Program) stopProfiles() error {
+	if p.profile != nil {
+		pprof.StopCPUProfile()
+		if err := p.profile.Close(); err != nil {
+			return err
+		}
+	}
+	if p.memProfile == "" {
+		return nil
+	}
+	return ReplaceFile(p.memProfile, func(w io.Writer) error {
+		runtime.GC()
+		return pprof.Lookup("allocs").WriteTo(w, 0)
+	})
+}
+
+// version says which build this is.
+func (p *Program) version() string {
+	return fmt.Sprintf("%s (%s, %s/%s)", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func (p *Program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  Arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(p.Stdout, "spotter", p.version())
+			return err
+		},
+	}
+}

@@ -1,0 +1,267 @@
+// Package input reads what the commands take from the user and the disk: scenarios, traces
+// and recordings, times, seeds and windows, and the policies to compare. It simulates
+// nothing.
+package input
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+)
+
+// MarketFlags are the flags that say on which prices, and under which weather, a scenario
+// is run.
+type MarketFlags struct {
+	Trace     string
+	from      string
+	intensity float64
+	truth     string
+
+	// Flags are those of the command that they were registered with.
+	Flags *pflag.FlagSet
+}
+
+// Register adds the flags.
+func (m *MarketFlags) Register(flags *pflag.FlagSet) {
+	m.Flags = flags
+	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
+	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else the trace's first time)")
+	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
+	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
+}
+
+// Options returns how to bind a scenario.
+func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
+	var o scenarios.BindOptions
+	if m.from != "" {
+		from, err := ParseTime(m.from)
+		if err != nil {
+			return o, cli.Invalid(fmt.Errorf("--from: %w", err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+		}
+		o.From = from
+	}
+	if m.Flags.Changed("intensity") {
+		if !(m.intensity >= 0 && m.intensity <= intensityMax) {
+			return o, cli.Invalid(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax), "give 0 for a world without reclaims, 1 for the world as it is")
+		}
+		o.Intensity = &m.intensity
+	}
+	return o, nil
+}
+
+// TruthNames are the names that --truth takes.
+func TruthNames() []string {
+	var names []string
+	for _, t := range weather.Truths() {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+// intensityMax bounds --intensity. A thousand times the reclaims of the world
+// as it is leaves no node running for an hour.
+const intensityMax = 1000
+
+// ParseTime reads a date, which means 00:00 UTC, or a time as in RFC 3339.
+func ParseTime(s string) (policy.Time, error) {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, s); err == nil {
+			if t.UnixMilli() <= 0 {
+				return 0, fmt.Errorf("%q is before 1970", s)
+			}
+			return policy.TimeOf(t), nil
+		}
+	}
+	if _, err := time.Parse("2006-01-02T15:04:05", strings.Replace(s, " ", "T", 1)); err == nil {
+		return 0, fmt.Errorf("%q has no zone: end it with Z for UTC, or with an offset as +02:00", s)
+	}
+	return 0, fmt.Errorf("%q is neither a date nor a time", s)
+}
+
+// seedsMax bounds a range of seeds, so that a slip of the finger is no run of
+// days.
+const seedsMax = 1_000_000
+
+// ParseSeeds reads N, which means 1…N, or A-B.
+func ParseSeeds(s string) ([]uint64, error) {
+	from, to, isRange := strings.Cut(s, "-")
+	if !isRange {
+		from, to = "1", s
+	}
+	first, firstErr := strconv.ParseUint(from, 10, 64)
+	last, lastErr := strconv.ParseUint(to, 10, 64)
+	switch {
+	case firstErr != nil || lastErr != nil:
+		return nil, fmt.Errorf("%q is neither a number nor a range A-B", s)
+	case last < first:
+		return nil, fmt.Errorf("%q holds no seed", s)
+	case last-first >= seedsMax:
+		return nil, fmt.Errorf("%q holds more than %d seeds", s, seedsMax)
+	}
+	seeds := make([]uint64, 0, last-first+1)
+	for n := range last - first + 1 {
+		seeds = append(seeds, first+n)
+	}
+	return seeds, nil
+}
+
+// LoadScenario reads a scenario by its embedded name or from a file. A pipe may be one,
+// and whoever is to write to it may never come: the end of ctx ends the wait.
+func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
+	var sc *scenarios.Scenario
+	var err error
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		sc, err = scenarios.Load(name)
+	}()
+	select {
+	case <-loaded:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
+	}
+	if err == nil {
+		err = sc.Validate()
+	}
+	if err == nil {
+		return sc, nil
+	}
+	if errors.Is(err, scenarios.ErrNotFound) {
+		return nil, cli.Invalid(err, ScenarioAdvice)
+	}
+	return nil, cli.Invalid(err, "mend the file and check it with `spotter scenario validate "+name+"`")
+}
+
+// OpenTrace reads the trace at path; the embedded one when path is empty, and
+// another embedded one when path is "embedded:" and its name.
+func OpenTrace(path string) (*trace.Trace, error) {
+	if path == "" {
+		return trace.Embedded()
+	}
+	if t, ok, err := trace.EmbeddedNamed(path); ok {
+		if err != nil {
+			return nil, cli.Invalid(fmt.Errorf("trace: %w", err), "name one of those, as in embedded:rackspace")
+		}
+		return t, nil
+	}
+	t, err := trace.Open(path, trace.ReadOptions{})
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("trace: %w", err), TraceAdvice(err))
+	}
+	return t, nil
+}
+
+// TraceAdvice says what to do about a trace that cannot be read.
+func TraceAdvice(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "give a folder that `spotter trace import` wrote, or leave --trace out for the embedded trace"
+	case errors.Is(err, trace.ErrNotTrace), errors.Is(err, trace.ErrFormat), errors.Is(err, trace.ErrColumn):
+		return "make a trace of it with `spotter trace import SRC… -o DIR`"
+	case errors.Is(err, trace.ErrEmpty):
+		return "see what the trace holds with `spotter trace info`"
+	}
+	return "import it again with `spotter trace import SRC… -o DIR`"
+}
+
+// Traces opens each trace once, since several scenarios may use one.
+type Traces map[string]*trace.Trace
+
+func (t Traces) open(path string) (*trace.Trace, error) {
+	if tr, ok := t[path]; ok {
+		return tr, nil
+	}
+	tr, err := OpenTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	t[path] = tr
+	return tr, nil
+}
+
+// Bind returns sc bound to its window of a number, back to back.
+func (m *MarketFlags) Bind(sc *scenarios.Scenario, opened Traces, window int) (*scenarios.BoundScenario, error) {
+	return m.BindAt(sc, opened, WindowRange{}, time.Duration(window)*sc.Duration)
+}
+
+// BindAt returns sc bound to the window that begins so much after the
+// first one that r counts.
+func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRange, after time.Duration) (*scenarios.BoundScenario, error) {
+	path := m.Trace
+	if path == "" {
+		path = sc.Trace
+	}
+	tr, err := opened.open(path)
+	if err != nil {
+		return nil, err
+	}
+	o, err := m.Options()
+	if err != nil {
+		return nil, err
+	}
+	truth, err := weather.TruthNamed(m.truth)
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("--truth: %w", err), "give one of those; `spotter eval --stress` compares under all of them")
+	}
+	o.From = cmp.Or(r.begin(o.From, sc.Start, tr.From), sc.Start, tr.From).Add(after)
+	w, err := scenarios.Bind(sc, tr, o)
+	if err != nil {
+		return nil, cli.Invalid(err, "see what the trace holds with `spotter trace info"+Argument(path)+"`, and choose with --from, --windows and --trace")
+	}
+	if path != "" {
+		w.Trace.Name = path
+	}
+	return w.Under(truth), nil
+}
+
+// Argument returns path as a further word of a command, nothing where it is empty.
+func Argument(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " " + path
+}
+
+// Command returns the command that repeats one run.
+func (m *MarketFlags) Command(j eval.Job) string {
+	words := []string{
+		"spotter", "sim", j.Scenario, "--policy", j.Policy, "--seed", fmt.Sprint(j.Seed),
+		"--from", j.Bound.Start.Std().Format(time.RFC3339),
+	}
+	if m.Trace != "" {
+		words = append(words, "--trace", m.Trace)
+	}
+	if m.Flags.Changed("intensity") {
+		words = append(words, "--intensity", fmt.Sprint(m.intensity))
+	}
+	if t := j.Bound.Truth; !t.Modelled() {
+		words = append(words, "--truth", t.String())
+	}
+	return cli.Shell(words)
+}
+
+// DefaultScenario is what eval compares on when no scenario is named.
+const DefaultScenario = "web-week"
+
+// CompleteScenarios lets a shell complete the names of scenarios.
+func CompleteScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return scenarios.Names(), cobra.ShellCompDirectiveDefault
+}
+
+// ScenarioAdvice says what to do about a scenario that is not found.
+const ScenarioAdvice = "give a file, or one of the names that `spotter scenario list` prints"

@@ -1,0 +1,66 @@
+package portfolio
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// launch plans the i-th node of t, and lets it stand in the space.
+func (m *mover) launch(t *trial, i int, why policy.Why) policy.Launch {
+	s, b := m.s, &t.bins[i]
+	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
+	first := &m.offers[b.Offers[0]]
+	for _, o := range b.Offers {
+		x := &m.offers[o]
+		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
+			continue
+		}
+		if o == b.Offers[0] || m.paysIn(t, first.Market, x.Market) && m.bears(t, b, x.Market) {
+			l.Markets = append(l.Markets, x.Market)
+		} else if l.Why.RunnerUp == "" {
+			l.Why.RunnerUp = s.Markets[x.Market].Name
+		}
+	}
+	id := m.stand(first, l.Token)
+	for _, k := range b.Pods {
+		m.sp.Bind(&t.rest[k], id)
+	}
+	return l
+}
+
+// alike is how many times as much as the best a node may cost where no refusal is to be
+// expected: on demand, and on spot until a market of the pool has refused. The provider
+// may choose any market that is named, and of many leaves out those that it reclaims
+// most, so that it may take the dearest.
+const alike = 1.05
+
+// paysIn reports whether at least half of what t gains is left where each node that it
+// buys costs as much more as one of market id costs more than one of market first. A
+// refusal loses all of it, and the provider may choose any market that is named. What
+// replaces a node under notice is bought wherever it is to be had.
+func (m *mover) paysIn(t *trial, first, id policy.MarketID) bool {
+	switch {
+	case t.node.Recommended != 0 && id == t.node.Market:
+		return false // it is the market that is advised against
+	case m.s.Markets[first].Capacity != policy.Spot || len(m.memory.Depths) == 0:
+		return m.buying(id) <= m.buying(first)*alike
+	case t.before == 0:
+		return true
+	}
+	x := *t
+	x.after += policy.Dollars(2 * float64(len(t.bins)) * (m.buying(id) - m.buying(first)))
+	return m.pays(&x)
+}
+
+// stand lets a node of offer o stand in the space, and returns its id there.
+func (m *mover) stand(o *placement.Offer, token string) policy.NodeID {
+	id := policy.NodeID(len(m.s.Nodes) + len(m.tokens))
+	m.tokens, m.bought = append(m.tokens, token), append(m.bought, o.Market)
+	m.sp.SetNode(&policy.Node{
+		ID: id, Name: token, Pool: m.pool.ID, Market: o.Market, Phase: policy.NodeInitialized,
+		Allocatable: o.Allocatable.Minus(m.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
+		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
+	})
+	m.targets = append(m.targets, id)
+	return id
+}

@@ -1,0 +1,46 @@
+package portfolio
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// TestLedger: a market that refuses while nodes of ours run there is full until ours
+// leave or a growing wait has passed; one that runs none is asked again soon, and one
+// in which more run than it refused at is not full.
+func TestLedger(t *testing.T) {
+	s := &policy.Snapshot{Now: policy.Time(time.Hour.Milliseconds())}
+	s.Pools = []policy.Pool{{Name: "web", Markets: []policy.MarketID{0}}}
+	s.Markets = []policy.Market{{Name: "spot", Capacity: policy.Spot, Offered: true}}
+	d := &planState{s: s, pool: &s.Pools[0]}
+	step := func(after time.Duration, nodes int, refused bool, want int) {
+		t.Helper()
+		s.Now = s.Now.Add(after)
+		s.Nodes = slices.Repeat([]policy.Node{{Phase: policy.NodeInitialized}}, nodes)
+		if refused {
+			s.Markets[0].Experience.Refused = s.Now
+		}
+		d.readLedger()
+		if got := d.depthLeft(0); got != want {
+			t.Errorf("%d nodes, refused %v: room for %d, want %d", nodes, refused, got, want)
+		}
+	}
+	const free = math.MaxInt
+	step(0, 0, false, free)
+	step(time.Minute, 0, true, 0)
+	step(probeFirst, 0, false, free)
+	step(time.Minute, 3, true, 0)
+	step(time.Minute, 2, false, 1)
+	step(probeFirst, 3, false, 1)
+	step(time.Minute, 3, true, 0)
+	step(probeFirst, 3, false, 0)
+	step(probeFirst, 3, false, 1)
+	step(time.Minute, 4, false, free)
+	if len(d.memory.Depths) != 0 {
+		t.Errorf("a market that was deeper than believed is remembered: %v", d.memory.Depths)
+	}
+}

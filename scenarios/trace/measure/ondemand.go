@@ -1,0 +1,27 @@
+package measure
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// OnDemand returns the on-demand price of s where the trace has none, and
+// whether it was modelled because nobody publishes one; 0 if nothing is known.
+// Runs fall back to the same prices in the same order. The catalog has prices
+// of Linux: a node with a licence in its price has no ratio to them.
+func OnDemand(s *trace.Series) (price policy.Money, modelled bool) {
+	switch s.Product {
+	case "", trace.ProductLinux, trace.ProductLinux + " (Amazon VPC)":
+	default:
+		return 0, false
+	}
+	if price, ok := catalog.OnDemand(s.Provider, s.Region, s.Type); ok {
+		return price, false
+	}
+	price, _, ok := catalog.OnDemandModelled(s.Provider, s.Region, s.Type)
+	if !ok || price <= 0 {
+		return 0, false
+	}
+	return price, true
+}

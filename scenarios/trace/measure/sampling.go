@@ -1,0 +1,123 @@
+package measure
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A Sampling is the instants at which prices were looked at. The zero value
+// sees every change.
+type Sampling struct {
+	// Interval is the median time between two looks; 0 means that every change
+	// was seen at its instant.
+	Interval time.Duration
+
+	// Period is after how long Offsets come again.
+	Period time.Duration
+
+	// Offsets are the looks within a period, ascending and below Period.
+	Offsets []time.Duration
+}
+
+// A recording is taken to be sampled when its rows crowd on few instants: each
+// holds at least crowdMin rows, or a tenth of the markets where they are few,
+// and the instants are about equally far apart.
+const (
+	crowdMin = 8
+	shortest = 10 * time.Minute
+	longest  = 10 * 24 * time.Hour
+
+	// unevenMax bounds the 90th percentile of the time between looks, in
+	// medians. Dates at which a price list is changed are further apart.
+	unevenMax = 2.5
+)
+
+// SamplingOf finds out how the prices of t were sampled.
+func SamplingOf(t *trace.Trace) Sampling {
+	var all []policy.Time
+	rows := 0
+	for i := range t.Series {
+		s := &t.Series[i]
+		for j, at := range s.At {
+			if j == 0 || s.Spot[j] != s.Spot[j-1] {
+				all = append(all, at)
+				rows++
+			}
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	crowd := max(1.5, min(crowdMin, float64(len(t.Series))/10))
+	if len(all) < 3 || float64(rows) < crowd*float64(len(all)) {
+		return Sampling{}
+	}
+	gaps := make([]time.Duration, len(all)-1)
+	for i := range gaps {
+		gaps[i] = all[i+1].Sub(all[i])
+	}
+	slices.Sort(gaps)
+	median := gaps[len(gaps)/2]
+	if median < shortest || median > longest || gaps[len(gaps)*9/10] > time.Duration(float64(median)*unevenMax) {
+		return Sampling{}
+	}
+	s := Sampling{Interval: median, Period: all[len(all)-1].Sub(all[0]) + median}
+	for _, at := range all {
+		s.Offsets = append(s.Offsets, at.Sub(all[0]))
+	}
+	return s
+}
+
+// instants returns the looks from from on, up to and with to.
+func (s *Sampling) instants(from, to policy.Time) []policy.Time {
+	var all []policy.Time
+	for base := from; base <= to; base = base.Add(s.Period) {
+		for _, o := range s.Offsets {
+			if at := base.Add(o); at <= to {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
+// A path is the price of a market over time, as far as it was seen: at[i]
+// begins a spell at spot[i], and the last one ends at end.
+type path struct {
+	at       []policy.Time
+	spot     []policy.Money
+	onDemand []policy.Money // nil when not recorded
+	end      policy.Time
+}
+
+// pathOf returns what is seen of s at the instants looks, or all of it where
+// looks is nil.
+func pathOf(s *trace.Series, looks []policy.Time, end policy.Time) path {
+	if looks == nil {
+		return path{s.At, s.Spot, s.OnDemand, end}
+	}
+	p := path{end: end}
+	i := 0
+	for _, look := range looks {
+		for i < len(s.At) && s.At[i] <= look {
+			i++
+		}
+		if i == 0 {
+			continue
+		}
+		spot, onDemand := s.Spot[i-1], policy.Money(0)
+		if s.OnDemand != nil {
+			onDemand = s.OnDemand[i-1]
+		}
+		if n := len(p.at); n > 0 && p.spot[n-1] == spot && (s.OnDemand == nil || p.onDemand[n-1] == onDemand) {
+			continue
+		}
+		p.at, p.spot = append(p.at, look), append(p.spot, spot)
+		if s.OnDemand != nil {
+			p.onDemand = append(p.onDemand, onDemand)
+		}
+	}
+	return p
+}
