@@ -80,8 +80,12 @@ func ParseGate(text string) (Gate, error) {
 	}
 	m := metricIndex(g.Metric)
 	if m < 0 {
-		if best, ok := scenarios.Nearest(g.Metric, MetricNames()); ok {
-			return wrong("there is no metric %q; did you mean %q?", g.Metric, best)
+		meant := slices.DeleteFunc(MetricNames(), func(name string) bool { return !strings.HasPrefix(name, g.Metric) })
+		if best, ok := scenarios.Nearest(g.Metric, MetricNames()); ok && len(meant) == 0 {
+			meant = []string{best}
+		}
+		if len(meant) > 0 {
+			return wrong("there is no metric %q; did you mean %s?", g.Metric, strings.Join(meant, ", "))
 		}
 		return wrong("there is no metric %q; the metrics are %s", g.Metric, strings.Join(MetricNames(), ", "))
 	}

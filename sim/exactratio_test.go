@@ -45,7 +45,8 @@ func exactWeb(t *testing.T, hours string) *scenarios.BoundScenario {
 
 // TestExactRatioHeld holds an exact ratio through four days of growing and shrinking
 // services and of reclaims and refusals: within one node, of the largest that may be
-// bought, but while launches, drains or replacements are under way.
+// bought, but while launches, drains or replacements are under way, or a market that
+// refused is left alone, for half an hour.
 func TestExactRatioHeld(t *testing.T) {
 	const largest = 16 // vCPUs
 	stage := mustStage(t, exactWeb(t, "96h"))
@@ -67,8 +68,8 @@ func TestExactRatioHeld(t *testing.T) {
 		slices.Sort(points)
 		p99, worst := points[len(points)*99/100], points[len(points)-1]
 		t.Logf("%s: p99 %.1f and worst %.1f points; %d of %d min beyond a node, %d on end", spec, p99, worst, beyond, len(points), longest)
-		if p99 > 3 || worst > 10 || beyond > len(points)/50 || longest > 20 {
-			t.Errorf("%s: p99 %.1f and worst %.1f points, %d of %d min beyond a node, %d on end; want at most 3, 10, 2 %% and 20 min",
+		if p99 > 3 || worst > 10 || beyond > len(points)/50 || longest > 30 {
+			t.Errorf("%s: p99 %.1f and worst %.1f points, %d of %d min beyond a node, %d on end; want at most 3, 10, 2 %% and 30 min",
 				spec, p99, worst, beyond, len(points), longest)
 		}
 		if len(res.Taken) == 0 {

@@ -375,7 +375,7 @@ func TestCommandsOfPages(t *testing.T) {
 	for _, p := range pagesRun {
 		t.Run(filepath.Base(p.name), func(t *testing.T) { ran += newClone(t, program).run(&p, false) })
 	}
-	if !t.Failed() && ran < 25 {
+	if !t.Failed() && ran < 20 {
 		t.Errorf("%d commands were run", ran)
 	}
 }

@@ -22,7 +22,7 @@ func TestMistyped(t *testing.T) {
 	}{
 		{`did you mean "web-week"?`, []string{"eval", "web-wek"}},
 		{`did you mean "spot"?`, []string{"eval", "tiny", "--policies", "spto"}},
-		{`did you mean "net_savings_pct"?`, []string{"eval", "tiny", "--gate", "spot:net_saving_pct.median > 1"}},
+		{"did you mean net_savings_pct?", []string{"eval", "tiny", "--gate", "spot:net_saving_pct.median > 1"}},
 		{"did you mean --policies?", []string{"eval", "tiny", "--polcies", "spot"}},
 		{`--days: "NaN" is not a whole number`, []string{"trace", "record", "--days", "NaN"}},
 		{`--every: "week" is not a length of time`, []string{"eval", "tiny", "--every", "week"}},

@@ -50,7 +50,8 @@ func beside(t *testing.T, variable, folder, name string) string {
 	return filepath.Join(dir, filepath.FromSlash(name))
 }
 
-// moduleRoot returns the folder of go.mod above the package under test.
+// moduleRoot returns the folder of the project's go.mod above the package under test,
+// which may be in a module of its own below .ci.
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -58,12 +59,12 @@ func moduleRoot(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, ".ci")); err == nil {
 			return dir
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			t.Fatal("no go.mod above the package under test")
+			t.Fatal("no .ci above the package under test")
 		}
 		dir = up
 	}

@@ -32,10 +32,10 @@ type orderly struct {
 	cost   float64  // of the node, dollars an hour
 	yields float64  // what those of its pods are worth that go when told to, dollars an hour
 	stays  float64  // what its other pods make it cost more to be left, dollars an hour
+	base   float64  // (cost - stays) / yields
 	pods   []moving // those
 	held   int32    // the least deletion cost of them, 0 where they have none
 	stale  bool     // not all have it
-	kept   bool
 }
 
 // order gives the pods of every node a deletion cost, so that a workload that
@@ -105,8 +105,12 @@ func (d *planState) ordered() []orderly {
 		list[at[p.Node]].add(p, t.Workload, worth.of(t.Requests))
 	}
 	list = slices.DeleteFunc(list, func(r orderly) bool { return r.yields <= 0 })
+	for i := range list {
+		r := &list[i]
+		r.base = (r.cost - r.stays) / r.yields
+	}
 	slices.SortFunc(list, func(a, b orderly) int {
-		return cmp.Or(cmp.Compare((a.cost-a.stays)/a.yields, (b.cost-b.stays)/b.yields), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
+		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
 	})
 	return list[max(0, len(list)-orderedMax):]
 }
@@ -143,27 +147,64 @@ func (d *planState) keep(list []orderly) []orderly {
 	var c crowd
 	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
 	out := make([]orderly, 0, len(list))
+	batches := batched(s, list)
 	for range list {
-		best, least := -1, 0.0
-		for i := range list {
-			r := &list[i]
-			if best >= 0 && (r.cost-r.stays)/r.yields >= least {
-				break // concentration only adds to it
-			}
-			if r.kept || !ratio.wants(s.Nodes[r.node].Market) {
+		best, least := (*[]int)(nil), 0.0
+		at := 0
+		for n := range batches {
+			b := &batches[n]
+			if !ratio.wants(b.market) {
 				continue
 			}
-			if x := (r.cost*c.factor(d, s.Nodes[r.node].Market) - r.stays) / r.yields; best < 0 || x < least {
-				best, least = i, x
+			factor := c.factor(d, b.market)
+			for _, of := range []*[]int{&b.plain, &b.mixed} {
+				for k, i := range *of {
+					r := &list[i]
+					if best != nil && r.base > least || of == &b.plain && r.base > list[b.plain[0]].base {
+						break // concentration only adds to it
+					}
+					x := (r.cost*factor - r.stays) / r.yields
+					if best == nil || x < least || x == least && i < (*best)[at] {
+						best, least, at = of, x, k
+					}
+				}
 			}
 		}
-		r := &list[best]
-		r.kept = true
+		r := &list[(*best)[at]]
+		*best = slices.Delete(*best, at, at+1)
 		ratio.add(s.Nodes[r.node].Market)
 		c.add(d, s.Nodes[r.node].Market, 1)
 		out = append(out, *r)
 	}
 	return out
+}
+
+// A batch is the nodes of one market that cost the same, by their places in a list that
+// ascends: plain are those without pods that stay, of which the first costs least however
+// concentrated the market is.
+type batch struct {
+	market       policy.MarketID
+	cost         float64
+	plain, mixed []int
+}
+
+func batched(s *policy.Snapshot, list []orderly) []batch {
+	var all []batch
+	for i := range list {
+		r := &list[i]
+		m := s.Nodes[r.node].Market
+		k := slices.IndexFunc(all, func(b batch) bool { return b.market == m && b.cost == r.cost })
+		if k < 0 {
+			k = len(all)
+			all = append(all, batch{market: m, cost: r.cost})
+		}
+		if r.stays == 0 {
+			all[k].plain = append(all[k].plain, i)
+		} else {
+			all[k].mixed = append(all[k].mixed, i)
+		}
+	}
+	return all
 }
 
 // A ratio is how much of the nodes that are kept is spot, where an exact share is

@@ -268,17 +268,19 @@ const overlapHours = 0.05
 // take, else of all.
 func (m *mover) target(p *policy.Pod, from policy.NodeID, limits []limit) policy.NodeID {
 	best, free, adds := policy.NodeID(policy.None), int64(0), false
-	w := m.s.Templates[p.Template].Workload
+	t := &m.s.Templates[p.Template]
+	w := t.Workload
 	for _, id := range m.targets {
-		if id == from || m.sp.Check(p, id) != placement.OK {
-			continue
+		f := m.sp.Free(id).CPU
+		if f < t.Requests.CPU || best >= 0 && !adds && f >= free || id == from || m.sp.Check(p, id) != placement.OK {
+			continue // the first two cost little, and leave few to be checked
 		}
 		to := m.marketOf(id)
 		if from >= 0 && m.e.breaks(m.s, limits, w, m.marketOf(from), to) {
 			continue
 		}
 		more := from >= 0 && m.e.exposure.ChangeOf(w, 1, from, to) > 0
-		if f := m.sp.Free(id).CPU; best < 0 || adds && !more || adds == more && f < free {
+		if best < 0 || adds && !more || adds == more && f < free {
 			best, free, adds = id, f, more
 		}
 	}
