@@ -21,7 +21,7 @@ const (
 // the dearer market for as long as the recommendation holds. Their own market is
 // none to go to.
 func (t *turn) leaveRecommended(c *course) {
-	most := t.s.Disruptable(c.pool.ID, policy.Underutilized)
+	most := t.s.Disruptable(c.pool.ID, policy.Underutilized) - placement.BalanceOf(t.s, c.pool.ID).Moving
 	for i := range t.s.Nodes {
 		n := &t.s.Nodes[i]
 		if n.Pool != c.pool.ID || n.Market < 0 || !n.Usable() || n.ActedBy != policy.ActorNone || !recommended(t.s, n) || c.memory.BackedOff(n.Name, t.s.Now) {
