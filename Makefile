@@ -71,7 +71,7 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # goroutines that meet without a lock, and costs five to ten times the time.
 #
 # PURE packages start no goroutine, nor do their tests, and run plain. Of MIXED packages
-# RACED_TESTS are raced, in which runs share a stage, a weather, a catalog or a timeline,
+# RACED_TESTS are raced, in which runs share a prepared scenario, a weather, a catalog or a timeline,
 # and all of them run plain. COMMANDS call what is raced in its own package: of their tests
 # RACED_COMMANDS are raced, which run the controller or stop what runs, and all others run
 # plain. Tests of APART packages run other programs, and run plain, too. Everything else is

@@ -35,7 +35,7 @@ func newLibrary(check bool) *library {
 	return &library{check: check, stages: map[*scenarios.BoundScenario]*sim.Prepared{}, weathers: map[libraryKey]*weather.Weather{}}
 }
 
-// draw returns the stage of a scenario and the weather of a seed in it.
+// draw returns a prepared scenario and the weather of a seed in it.
 func (l *library) draw(w *scenarios.BoundScenario, seed uint64) (*sim.Prepared, *weather.Weather, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,11 +44,11 @@ func (l *library) draw(w *scenarios.BoundScenario, seed uint64) (*sim.Prepared, 
 		return l.stages[w], drawn, nil
 	}
 	if l.stages[w] == nil {
-		stage, err := sim.Prepare(w)
+		prepared, err := sim.Prepare(w)
 		if err != nil {
 			return nil, nil, err
 		}
-		l.stages[w] = stage
+		l.stages[w] = prepared
 	}
 	drawn, err := l.stages[w].DrawWeather(seed)
 	l.weathers[key] = drawn
@@ -57,7 +57,7 @@ func (l *library) draw(w *scenarios.BoundScenario, seed uint64) (*sim.Prepared, 
 
 // run is a Runner.
 func (l *library) run(ctx context.Context, j Job) (*sim.Result, error) {
-	stage, drawn, err := l.draw(j.Bound, j.Seed)
+	prepared, drawn, err := l.draw(j.Bound, j.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (l *library) run(ctx context.Context, j Job) (*sim.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sim.Run(ctx, sim.Config{Prepared: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: drawn, Check: l.check})
+	return sim.Run(ctx, sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, Weather: drawn, Check: l.check})
 }
 
 // TestLibraryUnderEveryPolicy runs every embedded scenario under every policy with

@@ -33,7 +33,7 @@ func Embedded(t testing.TB, name string) *scenarios.BoundScenario {
 // closed-form forecaster.
 func Config(t testing.TB, w *scenarios.BoundScenario, spec string, seed uint64) sim.Config {
 	t.Helper()
-	stage, err := sim.Prepare(w)
+	prepared, err := sim.Prepare(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,5 +45,5 @@ func Config(t testing.TB, w *scenarios.BoundScenario, spec string, seed uint64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sim.Config{Prepared: stage, Policy: p, Forecaster: f, Seed: seed}
+	return sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: seed}
 }

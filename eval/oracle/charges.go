@@ -17,7 +17,7 @@ const closed policy.Money = math.MaxInt64
 // charges returns what a node of market m is charged over time, and closed where
 // none can be alive.
 func (o *Oracle) charges(m policy.MarketID, drawn *weather.Weather) scenarios.PriceCurve {
-	curve := o.stage.Charges(m)
+	curve := o.prepared.Charges(m)
 	out := scenarios.PriceCurve{At: slices.Clone(curve.At), Price: carriedForward(curve.Price)}
 	seeded := slices.ContainsFunc(o.scenario.Seeds, func(s scenarios.NodeSeed) bool { return s.Market == m })
 	if !seeded {

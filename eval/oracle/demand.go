@@ -150,7 +150,7 @@ func (o *Oracle) startMin(i int) time.Duration {
 // of which nothing is done pays 2·value·W. At a rate of 2·value·W/(W+s) for each
 // hour of W+s that no pod was kept, neither pays less.
 func (o *Oracle) missing(i int) float64 {
-	value := 2 * float64(o.stage.PodValue(policy.WorkloadID(i)))
+	value := 2 * float64(o.prepared.PodValue(policy.WorkloadID(i)))
 	if job := o.scenario.Workloads[i].Job; job != nil && job.Work > 0 {
 		value = below(value * below(float64(job.Work)/float64(job.Work+o.startMin(i))))
 	}

@@ -52,7 +52,7 @@ func (o *Oracle) Every() Bound {
 
 // Under returns the bounds over every policy in the weather of a seed.
 func (o *Oracle) Under(seed uint64) (Bound, error) {
-	drawn, err := o.stage.DrawWeather(seed)
+	drawn, err := o.prepared.DrawWeather(seed)
 	if err != nil {
 		return Bound{}, fmt.Errorf("weather of seed %d: %w", seed, err)
 	}
@@ -68,7 +68,7 @@ func onDemandOnly(m *policy.Market) bool { return m.Capacity == policy.OnDemand 
 // misses, such as DaemonSets, want nothing.
 type Oracle struct {
 	scenario *scenarios.BoundScenario
-	stage    *sim.Prepared
+	prepared *sim.Prepared
 	window   billing.Span
 
 	sites []site
@@ -96,11 +96,11 @@ const defaultWorkMax = 3_000_000_000
 
 // New returns the oracle of w, and an error where w cannot be run.
 func New(w *scenarios.BoundScenario) (*Oracle, error) {
-	stage, err := sim.Prepare(w)
+	prepared, err := sim.Prepare(w)
 	if err != nil {
 		return nil, err
 	}
-	o := &Oracle{scenario: w, stage: stage, workMax: defaultWorkMax, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	o := &Oracle{scenario: w, prepared: prepared, workMax: defaultWorkMax, window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
 	for i := range w.Workloads {
 		o.value = append(o.value, o.missing(i))
 	}

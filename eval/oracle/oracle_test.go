@@ -184,7 +184,7 @@ func TestOracleWeather(t *testing.T) {
 	}
 	took := 0
 	for seed := range uint64(40) {
-		drawn, err := o.stage.DrawWeather(seed)
+		drawn, err := o.prepared.DrawWeather(seed)
 		if err != nil {
 			t.Fatal(err)
 		}

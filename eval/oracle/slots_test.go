@@ -105,7 +105,7 @@ func TestSlotsOf(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		drawn, err := o.stage.DrawWeather(uint64(i))
+		drawn, err := o.prepared.DrawWeather(uint64(i))
 		if err != nil {
 			t.Fatal(err)
 		}

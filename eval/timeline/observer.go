@@ -7,26 +7,26 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// New returns an empty timeline of a run on stage, of the policy that spec writes
+// New returns an empty timeline of a run of a prepared scenario, of the policy that spec writes
 // and under seed.
-func New(stage *sim.Prepared, spec string, seed uint64) *Timeline {
-	w := stage.Scenario()
+func New(prepared *sim.Prepared, spec string, seed uint64) *Timeline {
+	w := prepared.Scenario()
 	t := newTimeline(About{Scenario: w.Name, Policy: spec, Seed: seed, Trace: w.Trace})
 	t.addMarkets(w.Types, w.Zones, w.Markets)
 	for i := range w.Pools {
 		t.addPool(&w.Pools[i])
 	}
 	for i := range w.Workloads {
-		t.addWorkload(&w.Workloads[i].Workload, stage.PodValue(policy.WorkloadID(i)))
+		t.addWorkload(&w.Workloads[i].Workload, prepared.PodValue(policy.WorkloadID(i)))
 	}
 	for i := range w.Budgets {
 		t.addBudget(&w.Budgets[i])
 	}
-	begin, metered := stage.Span()
+	begin, metered := prepared.Span()
 	t.warmup, t.from, t.to = begin, metered.From, metered.To
 	t.until = begin - 1 // nothing is there, not even what is at the begin
 	for i := range w.Markets {
-		c := stage.Prices(policy.MarketID(i))
+		c := prepared.Prices(policy.MarketID(i))
 		t.prices[i].at, t.prices[i].what = c.At, c.Price
 	}
 	return t
@@ -35,7 +35,7 @@ func New(stage *sim.Prepared, spec string, seed uint64) *Timeline {
 // Watch makes the run of cfg fill t. It is called once, before sim.Run; what cfg
 // has in Observed is called as before.
 func (t *Timeline) Watch(cfg *sim.Config) {
-	w := &observer{t: t, stage: cfg.Prepared, short: make([]bool, len(t.workloads)), next: t.warmup}
+	w := &observer{t: t, prepared: cfg.Prepared, short: make([]bool, len(t.workloads)), next: t.warmup}
 	before := cfg.Observed
 	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
 		if before != nil {
@@ -55,8 +55,8 @@ func (t *Timeline) Finish(result *sim.Result, err error) {
 
 // An observer fills a timeline. It is the sim.Watcher of one run.
 type observer struct {
-	t     *Timeline
-	stage *sim.Prepared
+	t        *Timeline
+	prepared *sim.Prepared
 
 	// short says which workloads are below what they must have, next when costs
 	// are counted again, and taken is the node that was reclaimed last.

@@ -23,7 +23,7 @@ import (
 )
 
 // A Runner does runs and shares between them what does not depend on the
-// policy: the stage of a scenario, and the weather of a seed in it. It may be
+// policy: a prepared scenario, and the weather of a seed in it. It may be
 // used by several goroutines.
 type Runner struct {
 	mu     sync.Mutex
@@ -54,8 +54,8 @@ func New() *Runner {
 	return &Runner{stages: map[*scenarios.BoundScenario]func() (*sim.Prepared, error){}}
 }
 
-// stage returns what all runs of w share.
-func (r *Runner) stage(w *scenarios.BoundScenario) (*sim.Prepared, error) {
+// prepared returns what all runs of w share.
+func (r *Runner) prepared(w *scenarios.BoundScenario) (*sim.Prepared, error) {
 	r.mu.Lock()
 	get := r.stages[w]
 	if get == nil {
@@ -67,7 +67,7 @@ func (r *Runner) stage(w *scenarios.BoundScenario) (*sim.Prepared, error) {
 }
 
 // weather returns the weather of a seed in w.
-func (r *Runner) weather(stage *sim.Prepared, w *scenarios.BoundScenario, seed uint64) (*weather.Weather, error) {
+func (r *Runner) weather(prepared *sim.Prepared, w *scenarios.BoundScenario, seed uint64) (*weather.Weather, error) {
 	r.mu.Lock()
 	i := slices.IndexFunc(r.weathers, func(x weatherOf) bool { return x.scenario == w && x.seed == seed })
 	if i < 0 {
@@ -75,7 +75,7 @@ func (r *Runner) weather(stage *sim.Prepared, w *scenarios.BoundScenario, seed u
 			r.weathers = slices.Delete(r.weathers, 0, 1)
 		}
 		i = len(r.weathers)
-		r.weathers = append(r.weathers, weatherOf{w, seed, sync.OnceValues(func() (*weather.Weather, error) { return stage.DrawWeather(seed) })})
+		r.weathers = append(r.weathers, weatherOf{w, seed, sync.OnceValues(func() (*weather.Weather, error) { return prepared.DrawWeather(seed) })})
 	}
 	get := r.weathers[i].get
 	r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *Runner) ReadRuntime(path string) (spotvortex.Config, error) { return r.
 
 // Config returns a run that lacks what only one command needs.
 func (r *Runner) Config(j eval.Job) (sim.Config, error) {
-	stage, err := r.stage(j.Bound)
+	prepared, err := r.prepared(j.Bound)
 	if err != nil {
 		return sim.Config{}, cli.Invalid(err, "mend the scenario, or choose another trace or window")
 	}
@@ -105,7 +105,7 @@ func (r *Runner) Config(j eval.Job) (sim.Config, error) {
 	if err != nil {
 		return sim.Config{}, err
 	}
-	w, err := r.weather(stage, j.Bound, j.Seed)
+	w, err := r.weather(prepared, j.Bound, j.Seed)
 	if err != nil {
 		return sim.Config{}, fmt.Errorf("weather of seed %d: %w", j.Seed, err)
 	}
@@ -113,7 +113,7 @@ func (r *Runner) Config(j eval.Job) (sim.Config, error) {
 	if err != nil {
 		return sim.Config{}, err
 	}
-	return sim.Config{Prepared: stage, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w}, nil
+	return sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w}, nil
 }
 
 // SpecsOf returns the policies of a run as they are written: one, or those that
@@ -134,7 +134,7 @@ func (r *Runner) Run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	return r.Simulate(ctx, j, cfg)
 }
 
-// Prepare makes every policy and stage once, so that what is wrong with them is
+// Prepare makes every policy and prepares every scenario once, so that what is wrong with them is
 // said before the first run and not after the last.
 func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) error {
 	specs := append([]string{eval.OnDemand, cfg.Baseline}, cfg.Policies...)
@@ -147,7 +147,7 @@ func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) error {
 				return err
 			}
 		}
-		if _, err := r.stage(k.Bound); err != nil {
+		if _, err := r.prepared(k.Bound); err != nil {
 			return cli.Invalid(err, "mend the scenario, or choose another trace or window")
 		}
 	}
