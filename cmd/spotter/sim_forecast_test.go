@@ -26,7 +26,11 @@ func TestSimOnForecastTrace(t *testing.T) {
 			continue
 		}
 		for k := range s.At {
-			s.Hazard = append(s.Hazard, float64(i+k%2)/65536-float64(i%2*k%2))
+			h := float64(i+k%2) / 65536
+			if i%2 == 1 && k%2 == 1 {
+				h = -1 // nothing is foretold
+			}
+			s.Hazard = append(s.Hazard, h)
 		}
 	}
 	if foretold, err = trace.New("foretold", foretold.Series); err != nil {
