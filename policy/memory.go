@@ -41,7 +41,7 @@ type PoolMemory struct {
 	// nodes of the pool live there, ascending.
 	Selected, Kept []string
 
-	// Consolidates says that the pool's provisioner was last told to empty nodes
+	// Consolidates says that the pool's provisioner was last steered to empty nodes
 	// that are used too little, and not only to remove empty ones.
 	Consolidates bool `json:",omitempty"`
 

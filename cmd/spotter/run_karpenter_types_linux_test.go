@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// soldTypes are the instance types that Karpenter is told of, all in three zones.
+// soldTypes are the instance types that Karpenter knows, all in three zones.
 var soldTypes = []string{"c5.large", "c5.xlarge", "m5.large", "m5.xlarge", "r5.large"}
 
 // oneEach are those of two vCPUs, on which one pod of deploy fits: a share of them is

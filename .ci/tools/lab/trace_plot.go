@@ -259,14 +259,14 @@ func pathOf(t *trace.Trace, m *trace.Series) chart.Line {
 // states draws when nodes could be had, nil where the trace does not tell.
 func states(frame chart.Frame, s *side) chart.Picture {
 	pic := &chart.Raster{Frame: frame, States: []string{"a node could be had", "none could be had"}}
-	told := 0
+	shown := 0
 	for i := range s.t.Series {
 		m := &s.t.Series[i]
 		spells := check.StateSpells(s.t, m)
 		if spells == nil {
 			continue
 		}
-		if told++; told > pictures.RowsShown {
+		if shown++; shown > pictures.RowsShown {
 			continue
 		}
 		strip := chart.Strip{Name: m.Zone + " " + m.Type}
@@ -277,13 +277,13 @@ func states(frame chart.Frame, s *side) chart.Picture {
 		}
 		pic.Rows = append(pic.Rows, strip)
 	}
-	if told == 0 {
+	if shown == 0 {
 		return nil
 	}
 	pic.Title = "When a node could be had"
 	pic.Note = note([]side{*s})
-	if told > pictures.RowsShown {
-		pic.Note += fmt.Sprintf("; the first %d of %d markets that tell", pictures.RowsShown, told)
+	if shown > pictures.RowsShown {
+		pic.Note += fmt.Sprintf("; the first %d of %d markets that tell", pictures.RowsShown, shown)
 	}
 	pic.X = chart.Axis{Time: true}
 	pic.Height = 130 + 26*len(pic.Rows)

@@ -26,8 +26,8 @@ const (
 	leavingCost = math.MinInt32 / 2
 )
 
-// An orderly is a node in the order in which nodes are kept as workloads shrink.
-type orderly struct {
+// An rankedNode is a node in the order in which nodes are kept as workloads shrink.
+type rankedNode struct {
 	node   policy.NodeID
 	cost   float64  // of the node, dollars an hour
 	yields float64  // what those of its pods are worth that go when told to, dollars an hour
@@ -80,16 +80,16 @@ func (d *planState) hurry() {
 
 // ordered returns the nodes on which pods can be told to go first, those that cost
 // least for what these use first.
-func (d *planState) ordered() []orderly {
+func (d *planState) ordered() []rankedNode {
 	s := d.s
 	worth := d.appraise(d.share > 0)
 	at := make([]int32, len(s.Nodes))
-	var list []orderly
+	var list []rankedNode
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if at[i] = policy.None; n.Pool == d.pool.ID && n.Usable() && n.Market >= 0 && n.ActedBy == policy.ActorNone && !d.leaves(n.ID) {
 			at[i] = int32(len(list))
-			list = append(list, orderly{node: n.ID, cost: d.keeping(n)})
+			list = append(list, rankedNode{node: n.ID, cost: d.keeping(n)})
 		}
 	}
 	for i := range s.Pods {
@@ -104,12 +104,12 @@ func (d *planState) ordered() []orderly {
 		}
 		list[at[p.Node]].add(p, t.Workload, worth.of(t.Requests))
 	}
-	list = slices.DeleteFunc(list, func(r orderly) bool { return r.yields <= 0 })
+	list = slices.DeleteFunc(list, func(r rankedNode) bool { return r.yields <= 0 })
 	for i := range list {
 		r := &list[i]
 		r.base = (r.cost - r.stays) / r.yields
 	}
-	slices.SortFunc(list, func(a, b orderly) int {
+	slices.SortFunc(list, func(a, b rankedNode) int {
 		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
 	})
 	return list[max(0, len(list)-orderedMax):]
@@ -121,7 +121,7 @@ func (d *planState) leaves(n policy.NodeID) bool {
 }
 
 // add counts a pod of workload w that is worth so many dollars an hour.
-func (r *orderly) add(p *policy.Pod, w policy.WorkloadID, worth float64) {
+func (r *rankedNode) add(p *policy.Pod, w policy.WorkloadID, worth float64) {
 	if len(r.pods) > 0 && p.DeletionCost != r.held {
 		r.stale = true
 	}
@@ -142,11 +142,11 @@ func (r *orderly) add(p *policy.Pod, w policy.WorkloadID, worth float64) {
 // concentration among those before it. Where the pool states an exact share it is
 // one of the capacity type that brings those before it nearest to that, so that it
 // is kept however many nodes go.
-func (d *planState) keep(list []orderly) []orderly {
+func (d *planState) keep(list []rankedNode) []rankedNode {
 	s, ratio := d.s, d.ratioBeside(list)
 	var c crowd
 	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
-	out := make([]orderly, 0, len(list))
+	out := make([]rankedNode, 0, len(list))
 	batches := batched(s, list)
 	for range list {
 		best, least := (*[]int)(nil), 0.0
@@ -188,7 +188,7 @@ type batch struct {
 	plain, mixed []int
 }
 
-func batched(s *policy.Snapshot, list []orderly) []batch {
+func batched(s *policy.Snapshot, list []rankedNode) []batch {
 	var all []batch
 	for i := range list {
 		r := &list[i]
@@ -220,7 +220,7 @@ type ratio struct {
 
 // ratioBeside returns the ratio of the nodes of the pool that stay whatever goes:
 // those that are not in list.
-func (d *planState) ratioBeside(list []orderly) *ratio {
+func (d *planState) ratioBeside(list []rankedNode) *ratio {
 	x := &ratio{s: d.s, pool: d.pool, unlimited: !d.pool.Share.Exact}
 	if x.unlimited {
 		return x
@@ -281,7 +281,7 @@ const settleMax = 4
 // numbered returns the deletion costs of nodes in the order in which they are
 // kept, below 0, which is what pods have that nobody told anything. With these
 // costs it would return the same, so that what is written once stays.
-func numbered(list []orderly) []int32 {
+func numbered(list []rankedNode) []int32 {
 	held := make([]int32, len(list))
 	for i := range list {
 		held[i] = list[i].held

@@ -16,7 +16,7 @@ import (
 // and below 0, follow the order within the tolerance, and once written stay.
 func TestNumbered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		list := make([]orderly, rapid.IntRange(2, 30).Draw(t, "nodes"))
+		list := make([]rankedNode, rapid.IntRange(2, 30).Draw(t, "nodes"))
 		for i := range list {
 			list[i].held = rapid.OneOf(rapid.Int32Range(-40, 3), rapid.Int32Range(-2_000_000, 0), rapid.Just(int32(leavingCost))).Draw(t, "held")
 		}
@@ -43,7 +43,7 @@ func TestNumbered(t *testing.T) {
 // TestOrderMoves: a node that should stand far from where it stands is given
 // another cost, and only that.
 func TestOrderMoves(t *testing.T) {
-	list := make([]orderly, 20)
+	list := make([]rankedNode, 20)
 	for i := range list {
 		list[i].held = int32(-(i + 1) * orderStep)
 	}
