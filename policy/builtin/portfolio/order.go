@@ -26,7 +26,7 @@ const (
 	leavingCost = math.MinInt32 / 2
 )
 
-// An rankedNode is a node in the order in which nodes are kept as workloads shrink.
+// A rankedNode is a node in the order in which nodes are kept as workloads shrink.
 type rankedNode struct {
 	node   policy.NodeID
 	cost   float64  // of the node, dollars an hour
