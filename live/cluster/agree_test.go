@@ -24,7 +24,7 @@ import (
 func newMilli(n int64) *resource.Quantity { return resource.NewMilliQuantity(n, resource.DecimalSI) }
 
 // canon writes what s shows by names, since identifiers differ, leaving out what a
-// cluster does not tell: see the comment on each.
+// cluster does not show: see the comment on each.
 func canon(s *policy.Snapshot) []string {
 	var all []string
 	add := func(kind string, v any) {

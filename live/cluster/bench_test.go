@@ -20,9 +20,9 @@ const (
 	benchApps  = 200
 )
 
-// crowd returns a cluster of a thousand nodes and ten thousand pods of two hundred
+// benchObjects returns a cluster of a thousand nodes and ten thousand pods of two hundred
 // Deployments.
-func crowd() []client.Object {
+func benchObjects() []client.Object {
 	var all []client.Object
 	replicas := int32(benchPods / benchApps)
 	for i := range benchApps {
@@ -37,7 +37,7 @@ func crowd() []client.Object {
 		}))
 	}
 	for i := range benchPods {
-		all = append(all, crowdPod(i, i%benchNodes))
+		all = append(all, benchPod(i, i%benchNodes))
 	}
 	for _, o := range all {
 		o.SetUID(types.UID(fmt.Sprintf("%T %s", o, nameOf(o))))
@@ -45,7 +45,7 @@ func crowd() []client.Object {
 	return all
 }
 
-func crowdPod(i, on int) *corev1.Pod {
+func benchPod(i, on int) *corev1.Pod {
 	app := fmt.Sprintf("app-%d", i%benchApps)
 	return pod(fmt.Sprintf("%s-5d-%d", app, i), fmt.Sprintf("node-%d", on), ownedBy("ReplicaSet", app+"-5d"), func(p *corev1.Pod) {
 		p.Labels["app"], p.Labels["pod-template-hash"] = app, "5d"
@@ -66,7 +66,7 @@ func benchLab(b *testing.B, objects []client.Object) *lab {
 // from nothing, after nothing has changed, and after one pod in a hundred and one
 // node in a hundred have.
 func BenchmarkObserve(b *testing.B) {
-	objects := crowd()
+	objects := benchObjects()
 	b.Run("full", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -93,7 +93,7 @@ func BenchmarkObserve(b *testing.B) {
 				b.StopTimer()
 				for i := range c.pods {
 					k := (round*c.pods + i) % benchPods
-					p := crowdPod(k, k%benchNodes)
+					p := benchPod(k, k%benchNodes)
 					p.UID = types.UID(fmt.Sprintf("%T %s", p, nameOf(p)))
 					p.Annotations["round"] = fmt.Sprint(round)
 					l.informerOf(p).Update(p, p)
@@ -114,9 +114,9 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells what the tables take beside the objects of the cache.
+// BenchmarkMemory shows what the tables take in addition to the objects of the cache.
 func BenchmarkMemory(b *testing.B) {
-	objects := crowd()
+	objects := benchObjects()
 	var before, after runtime.MemStats
 	for b.Loop() {
 		runtime.GC()

@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A priceList is a feed that tells the prices of one type in two zones.
+// A priceList is a feed that reports the prices of one type in two zones.
 type priceList struct{ price policy.Money }
 
 func (f *priceList) Name() string         { return "prices" }

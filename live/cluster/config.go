@@ -15,7 +15,7 @@ import (
 
 // A Config holds what an [Observer] needs. Start from [DefaultConfig].
 type Config struct {
-	// Clock tells the time of snapshots.
+	// Clock gives the time of snapshots.
 	Clock clock.PassiveClock
 
 	// Log takes what cannot be understood of the objects of the cluster.
@@ -24,7 +24,7 @@ type Config struct {
 	// Provider sells the nodes whose provider ID does not say who does.
 	Provider string
 
-	// Capacity tells spot nodes from others.
+	// Capacity distinguishes spot nodes from others.
 	Capacity kube.CapacityResolver
 
 	// NoticeMax is how long after the announced instant a node under notice that

@@ -6,6 +6,13 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
+// A volumeLimits knows how many volumes a node takes, by its name. A node whose limit
+// changes is read again.
+type volumeLimits struct {
+	nodes  *nodeSlots
+	byNode map[string]int32
+}
+
 // blockDrivers are the drivers of the volumes that pods commonly have, by provider.
 // A node says of each of its drivers how many volumes it takes, and a snapshot holds
 // one number.
@@ -31,20 +38,20 @@ func csiMax(x *storagev1.CSINode) int32 {
 	return cmp.Or(block, least)
 }
 
-// setCSINode takes in what the drivers of a node say.
-func (o *Observer) setCSINode(x *storagev1.CSINode) { o.limitVolumes(x.Name, csiMax(x)) }
+// set takes in what the drivers of a node say.
+func (l *volumeLimits) set(x *storagev1.CSINode) { l.limit(x.Name, csiMax(x)) }
 
-func (o *Observer) dropCSINode(x *storagev1.CSINode) { o.limitVolumes(x.Name, 0) }
+func (l *volumeLimits) drop(x *storagev1.CSINode) { l.limit(x.Name, 0) }
 
-// limitVolumes notes how many volumes a node takes, 0 where that is not known.
-func (o *Observer) limitVolumes(node string, n int32) {
-	if o.csi[node] == n {
+// limit notes how many volumes a node takes, 0 where that is not known.
+func (l *volumeLimits) limit(node string, n int32) {
+	if l.byNode[node] == n {
 		return
 	}
-	if o.csi[node] = n; n == 0 {
-		delete(o.csi, node)
+	if l.byNode[node] = n; n == 0 {
+		delete(l.byNode, node)
 	}
-	if i, known := o.byName[node]; known {
-		o.touchNode(i)
+	if i, known := l.nodes.byName[node]; known {
+		l.nodes.touch(i)
 	}
 }

@@ -1,5 +1,5 @@
-// Package cluster sees a running cluster as the engine does: an [Observer] is fed
-// by the informers of a controller-runtime manager and by what backends tell it, and
+// Package cluster reads a running cluster as the engine takes it: an [Observer] is fed
+// by the informers of a controller-runtime manager and by what backends report, and
 // builds a [policy.Snapshot] from what has changed since the last.
 //
 // Events only note which objects are new; objects are read as engine types when the

@@ -48,7 +48,7 @@ func (f *follower) Record(_ context.Context, s *policy.Snapshot, _ *policy.Memor
 	return nil
 }
 
-// checkEnded holds that every pod that was seen and is gone is told of once.
+// checkEnded holds that every pod that was seen and is gone is reported once.
 func (f *follower) checkEnded(s, seen *policy.Snapshot) {
 	now := map[string]bool{}
 	for i := range s.Pods {
@@ -63,7 +63,7 @@ func (f *follower) checkEnded(s, seen *policy.Snapshot) {
 		}
 	}
 	if len(seen.Ended) != gone {
-		f.t.Fatalf("step %d, seed %d: %d pods ended and %d are told of", f.steps, f.seed, gone, len(seen.Ended))
+		f.t.Fatalf("step %d, seed %d: %d pods ended and %d are reported", f.steps, f.seed, gone, len(seen.Ended))
 	}
 	for _, e := range seen.Ended {
 		name := seen.Templates[e.Template].Name
@@ -78,7 +78,7 @@ func (f *follower) checkEnded(s, seen *policy.Snapshot) {
 	f.before = now
 }
 
-// TestUpdatedIsRebuilt plays worlds and sends each change of them in random order:
+// TestUpdatedIsRebuilt runs scenarios and sends each change of them in random order:
 // after every step the tables that were updated show what the simulator shows, as
 // those do that were built anew ([TestSimulatorAndLiveAgree]).
 func TestUpdatedIsRebuilt(t *testing.T) {

@@ -117,7 +117,7 @@ func (l *lab) wakes() []string {
 	}
 }
 
-// met counts the events of a kind that the book was told of.
+// met counts the events of a kind that the book learned of.
 func (l *lab) met(k backend.EventKind) int {
 	n := 0
 	for _, e := range l.book.met {

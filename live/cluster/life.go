@@ -39,6 +39,17 @@ type Gone struct {
 	Pool, Market string
 }
 
+// A lifeTable knows the lives of nodes as of the last snapshot, and of those that have ended.
+type lifeTable struct {
+	nodes   *nodeSlots
+	pools   *poolTable
+	markets *marketView
+
+	last     []Life // by slot
+	reported []Gone // had ended by the last snapshot
+	departed []Gone // have ended since
+}
+
 // Lives returns the lives of the nodes of the last snapshot, by their NodeID and empty
 // in a free slot, and the nodes that had ended by then and were not reported before, in
 // the order in which they did. Those that came and went between two snapshots are among
@@ -46,8 +57,8 @@ type Gone struct {
 func (o *Observer) Lives() (lives []Life, gone []Gone) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	gone, o.reported = o.reported, nil
-	return o.lives, gone
+	gone, o.nodes.lives.reported = o.nodes.lives.reported, nil
+	return o.nodes.lives.last, gone
 }
 
 // ordered reports whether a node is asked for and nobody has seen it yet.
@@ -63,32 +74,32 @@ func (e *nodeEntry) rename(key string) {
 	e.life = key
 }
 
-// fillLives notes the lives as of the snapshot that is being built.
-func (o *Observer) fillLives() {
-	o.lives = make([]Life, len(o.nodes))
-	for i := range o.nodes {
-		if e := &o.nodeX[i]; o.nodes[i].Phase != policy.NodeGone {
+// fill notes the lives as of the snapshot that is being built.
+func (t *lifeTable) fill() {
+	t.last = make([]Life, len(t.nodes.nodes))
+	for i := range t.nodes.nodes {
+		if e := &t.nodes.entries[i]; t.nodes.nodes[i].Phase != policy.NodeGone {
 			e.seen = true
-			o.lives[i] = Life{Key: e.life, Was: e.was, Ended: e.gone, Ordered: e.ordered()}
+			t.last[i] = Life{Key: e.life, Was: e.was, Ended: e.gone, Ordered: e.ordered()}
 		}
 	}
-	o.reported = newest(append(o.reported, o.departed...))
-	o.departed = o.departed[:0]
+	t.reported = newest(append(t.reported, t.departed...))
+	t.departed = t.departed[:0]
 }
 
 // depart notes that what is in slot i, which was just read, ended at an instant, unless
 // its end was heard of before.
-func (o *Observer) depart(i int32, at policy.Time) {
-	e, n := &o.nodeX[i], &o.nodes[i]
-	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid, Pool: o.poolName(n.Pool)}
+func (t *lifeTable) depart(i int32, at policy.Time) {
+	e, n := &t.nodes.entries[i], &t.nodes.nodes[i]
+	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid, Pool: t.pools.name(n.Pool)}
 	switch {
 	case e.ordered():
 	case n.Market != policy.None:
-		g.Market = o.view.Markets[n.Market].Name
+		g.Market = t.markets.view.Markets[n.Market].Name
 	case e.machine != nil:
 		g.Market = e.machine.Market
 	}
-	o.departed = newest(append(o.departed, g))
+	t.departed = newest(append(t.departed, g))
 }
 
 // newest drops the oldest of twice as many as are kept.

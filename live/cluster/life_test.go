@@ -12,8 +12,8 @@ import (
 
 // TestLives: a node has one key from its order to its end, which is when the first of
 // its Node object and its machine went; also one that came and went between two
-// snapshots is told of, and each once. The market of one that was never launched is
-// where it was expected, and is not told.
+// snapshots is reported, and each once. The market of one that was never launched is
+// where it was expected, and is not reported.
 func TestLives(t *testing.T) {
 	const spot = "aws/us-east-1/us-east-1a/m5.xlarge/spot"
 	l := newLab(t, capacityPool("p"), node("old"))
@@ -55,7 +55,7 @@ func TestLives(t *testing.T) {
 		t.Errorf("gone are %+v", gone)
 	}
 	if _, again := l.observer.Lives(); len(again) != 0 {
-		t.Errorf("told twice: %+v", again)
+		t.Errorf("reported twice: %+v", again)
 	}
 
 	l.observer.DropMachine("karpenter", "claim")
@@ -66,7 +66,7 @@ func TestLives(t *testing.T) {
 }
 
 // TestLivesThatTurnOutToBeOne: a Node and its machine are one life from when it is known,
-// under the machine's key, and it is told under which the Node went before.
+// under the machine's key, and it is reported under which the Node went before.
 func TestLivesThatTurnOutToBeOne(t *testing.T) {
 	for name, early := range map[string]bool{"both were seen": true, "the Node was seen alone": false} {
 		t.Run(name, func(t *testing.T) {

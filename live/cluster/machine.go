@@ -7,121 +7,85 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-var _ backend.Sink = (*Observer)(nil)
-
-// SetMachine takes in what a backend knows of a machine.
-func (o *Observer) SetMachine(from string, m backend.Machine) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// setMachine takes in what a backend knows of a machine.
+func (t *nodeTable) setMachine(from string, m backend.Machine) {
 	key := machineKey{from, m.Name}
-	i, known := o.byMachine[key]
-	j, hasNode := o.nodeSlot(&m)
+	i, known := t.slots.byMachine[key]
+	j, hasNode := t.slots.slotOf(&m)
 	switch {
-	case known && hasNode && j != i && o.nodeX[i].object == nil:
-		o.nodeX[i].machine = &m
-		o.adopt(j, i)
+	case known && hasNode && j != i && t.slots.entries[i].object == nil:
+		t.slots.entries[i].machine = &m
+		t.adopt(j, i)
 		i = j
 	case !known && hasNode:
 		i = j
 	case !known:
-		i = o.slot()
+		i = t.slots.slot()
 	}
-	e := &o.nodeX[i]
+	e := &t.slots.entries[i]
 	if e.machine != nil && e.key != key {
-		delete(o.byMachine, e.key) // the newest that lays claim to the node has it
+		delete(t.slots.byMachine, e.key) // the newest that lays claim to the node has it
 	}
 	if e.machine == nil {
 		e.rename(m.Name)
 	}
 	e.key, e.machine = key, &m
-	o.byMachine[key] = i
+	t.slots.byMachine[key] = i
 	if id := instanceOf(m.ProviderID); id != "" {
-		o.byInstance[id] = i
+		t.slots.byInstance[id] = i
 	}
-	o.touchNode(i)
-	o.takeEarly(i)
+	t.slots.touch(i)
+	t.takeEarly(i)
 }
 
-// nodeSlot returns the slot of the Node object that m says is its.
-func (o *Observer) nodeSlot(m *backend.Machine) (int32, bool) {
-	if m.Node != "" {
-		if i, ok := o.byName[m.Node]; ok {
-			return i, true
-		}
-	}
-	if id := instanceOf(m.ProviderID); id != "" {
-		if i, ok := o.byInstance[id]; ok && o.nodeX[i].object != nil {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// DropMachine takes in that a machine is no more. Its Node object may stay for a
+// dropMachine takes in that a machine is no more. Its Node object may stay for a
 // while.
-func (o *Observer) DropMachine(from, name string) {
-	at := policy.TimeOf(o.cfg.Clock.Now())
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	i, known := o.byMachine[machineKey{from, name}]
+func (t *nodeTable) dropMachine(from, name string, at policy.Time) {
+	i, known := t.slots.byMachine[machineKey{from, name}]
 	if !known {
 		return
 	}
-	delete(o.byMachine, machineKey{from, name})
-	e := &o.nodeX[i]
+	delete(t.slots.byMachine, machineKey{from, name})
+	e := &t.slots.entries[i]
 	if e.object != nil {
 		e.key, e.machine = machineKey{}, nil
-		o.touchNode(i)
+		t.slots.touch(i)
 		return
 	}
-	if id := instanceOf(e.machine.ProviderID); id != "" && o.byInstance[id] == i {
-		delete(o.byInstance, id)
+	if id := instanceOf(e.machine.ProviderID); id != "" && t.slots.byInstance[id] == i {
+		delete(t.slots.byInstance, id)
 	}
-	o.read(i)
+	t.read(i)
 	if e.reclaimAt != 0 { // taken before it joined
-		o.loseNode(i)
+		t.lose(i)
 	}
-	o.depart(i, at)
-	o.empty(i)
+	t.lives.depart(i, at)
+	t.slots.empty(i)
 }
 
 // earlyMax is how many notices of unknown machines are kept.
 const earlyMax = 1000
 
-// Notice takes in a warning. One of a machine that nothing is known of is kept until
+// notice takes in a warning. One of a machine that nothing is known of is kept until
 // something is.
-func (o *Observer) Notice(n backend.Notice) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if i, ok := o.noticed(n.Machine); ok {
-		o.warn(i, n)
+func (t *nodeTable) notice(n backend.Notice) {
+	if i, ok := t.slots.noticed(n.Machine); ok {
+		t.warn(i, n)
 		return
 	}
-	now := policy.TimeOf(o.cfg.Clock.Now())
-	o.early = append(slices.DeleteFunc(o.early, func(x backend.Notice) bool { return now.Sub(max(x.At, x.ReclaimAt)) > o.cfg.NoticeMax }), n)
-	if len(o.early) > earlyMax {
-		o.early = o.early[1:]
+	now := t.clock.wall()
+	t.early = append(slices.DeleteFunc(t.early, func(x backend.Notice) bool { return now.Sub(max(x.At, x.ReclaimAt)) > t.cfg.NoticeMax }), n)
+	if len(t.early) > earlyMax {
+		t.early = t.early[1:]
 	}
-}
-
-// noticed returns the slot of the machine that a notice names.
-func (o *Observer) noticed(machine string) (int32, bool) {
-	if machine == "" {
-		return 0, false
-	}
-	if i, ok := o.byName[machine]; ok {
-		return i, true
-	}
-	i, ok := o.byInstance[instanceOf(machine)]
-	return i, ok
 }
 
 // takeEarly gives the node in slot i the notices that came before it.
-func (o *Observer) takeEarly(i int32) {
-	o.early = slices.DeleteFunc(o.early, func(n backend.Notice) bool {
-		j, ok := o.noticed(n.Machine)
+func (t *nodeTable) takeEarly(i int32) {
+	t.early = slices.DeleteFunc(t.early, func(n backend.Notice) bool {
+		j, ok := t.slots.noticed(n.Machine)
 		if ok = ok && j == i; ok {
-			o.warn(i, n)
+			t.warn(i, n)
 		}
 		return ok
 	})
@@ -129,29 +93,29 @@ func (o *Observer) takeEarly(i int32) {
 
 // warn notes a warning. Of two the earlier end counts, and the same one reported twice
 // is one.
-func (o *Observer) warn(i int32, n backend.Notice) {
-	e := &o.nodeX[i]
-	at := o.clamp(n.At)
+func (t *nodeTable) warn(i int32, n backend.Notice) {
+	e := &t.slots.entries[i]
+	at := t.clock.clamp(n.At)
 	if at == 0 {
-		at = policy.TimeOf(o.cfg.Clock.Now())
+		at = t.clock.wall()
 	}
 	switch {
 	case n.ActedBy != policy.ActorNone:
 		e.actor = n.ActedBy
 	case n.Unclaimed && e.actor != policy.ActorNone:
 		e.actor = policy.ActorNone
-		o.Wake(wakeNotice)
+		t.wakes.wake(wakeNotice)
 	}
 	switch {
 	case n.ReclaimAt == 0 && e.recommended == 0:
 		e.recommended = at
-		o.Wake(wakeRebalance)
+		t.wakes.wake(wakeRebalance)
 	case n.ReclaimAt != 0 && (e.reclaimAt == 0 || n.ReclaimAt < e.reclaimAt):
 		if e.noticeAt == 0 {
 			e.noticeAt = at
 		}
 		e.reclaimAt, e.source = n.ReclaimAt, n.Source
-		o.Wake(wakeNotice)
+		t.wakes.wake(wakeNotice)
 	}
-	o.touchNode(i)
+	t.slots.touch(i)
 }

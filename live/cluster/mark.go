@@ -53,7 +53,7 @@ type marking struct {
 	draining bool
 
 	// reclaimLead is how long after the mark the provider takes the node, 0 when it
-	// does not. markedAt is when that was said, 0 where the mark does not tell.
+	// does not. markedAt is when that was said, 0 where the mark does not say.
 	reclaimLead time.Duration
 	markedAt    policy.Time
 
@@ -113,21 +113,4 @@ func (m *marking) taint(t *corev1.Taint) {
 	// Karpenter marks a node before its replacement is there; it empties it once
 	// the object is being deleted.
 	m.draining = m.draining || owner != policy.ActorKarpenter
-}
-
-// wakeFor asks for a step when the marks on a node announce its end.
-func (o *Observer) wakeFor(e *nodeEntry) {
-	m := marksOf(e.object)
-	if m.reclaimLead != 0 && e.marked == 0 && e.reclaimAt == 0 {
-		o.Wake(wakeNotice)
-	} else if m.recommended && e.recommended == 0 {
-		o.Wake(wakeRebalance)
-	}
-	now := policy.TimeOf(o.cfg.Clock.Now())
-	if m.reclaimLead != 0 && e.marked == 0 {
-		e.marked = now
-	}
-	if m.recommended && e.recommended == 0 {
-		e.recommended = now
-	}
 }

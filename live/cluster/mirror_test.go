@@ -139,7 +139,7 @@ func (m *mirror) show(s *policy.Snapshot) *policy.Snapshot {
 	return seen
 }
 
-// send tells the observer of s.
+// send reports s to the observer.
 func (m *mirror) send(s *policy.Snapshot) {
 	m.clock.SetTime(s.Now.Std())
 	m.book.s = s
@@ -336,7 +336,7 @@ func resources(r policy.Resources, gpu string) corev1.ResourceList {
 	return l
 }
 
-// sendMachines tells what backends know: of every node, and of notices.
+// sendMachines reports what backends know: of every node, and of notices.
 func (m *mirror) sendMachines(s *policy.Snapshot) {
 	now := map[string]backend.Machine{}
 	for i := range s.Nodes {

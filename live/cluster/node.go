@@ -8,8 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -17,66 +15,28 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// youngFor is how much longer than its pool's consolidateAfter a node counts as
-// nominated: nominations live in the memory of Karpenter only.
-const youngFor = 30 * time.Second
+// A nodeReader makes nodes of snapshots of what is known of them. It changes no table.
+type nodeReader struct {
+	cfg     *Config
+	clock   *snapshotClock
+	markets *marketView
+	pools   *poolTable
+	limits  *volumeLimits
 
-// readNodes reads the slots that have changed.
-func (o *Observer) readNodes() {
-	for i := range o.nodes {
-		if n := &o.nodes[i]; n.ReclaimAt != 0 && o.now.Sub(n.ReclaimAt) > o.cfg.NoticeMax {
-			o.touchNode(int32(i)) // it may have been a false alarm
-		}
-	}
-	for _, i := range o.reread {
-		o.nodeX[i].dirty = false
-		o.read(i)
-		o.meet(i)
-	}
-	o.reread = o.reread[:0]
-}
-
-// read makes the entry of slot i in the table of nodes.
-func (o *Observer) read(i int32) {
-	e := &o.nodeX[i]
-	n := policy.Node{ID: policy.NodeID(i), Pool: policy.None, Market: policy.None}
-	if e.object == nil && e.machine == nil {
-		o.nodes[i] = n
-		return
-	}
-	if e.machine != nil {
-		o.readMachine(&n, e)
-	}
-	if e.object != nil {
-		o.readObject(&n, e)
-	}
-	o.readNotice(&n, e)
-	o.nodes[i] = n
-}
-
-// meet counts what the entry of slot i shows to have happened.
-func (o *Observer) meet(i int32) {
-	e, n := &o.nodeX[i], &o.nodes[i]
-	if n.Phase == policy.NodeGone {
-		return
-	}
-	o.countLaunch(e, n)
-	if n.ReclaimAt != 0 {
-		o.countReclaim(e, n, n.NoticeAt)
-	}
+	labels map[string][]policy.Label // equal lists are one
 }
 
 // readMachine fills n with what its backend knows.
-func (o *Observer) readMachine(n *policy.Node, e *nodeEntry) {
-	m, s := e.machine, o.view
+func (r *nodeReader) readMachine(n *policy.Node, e *nodeEntry) {
+	m, s := e.machine, r.markets.view
 	n.Name, n.Token, n.Bid, n.ActedBy, n.AtGroupMin = m.Name, m.Token, m.Bid, m.ActedBy, m.AtGroupMin
-	n.Launched = o.clamp(m.Launched)
+	n.Launched = r.clock.clamp(m.Launched)
 	n.Phase = policy.NodeLaunching
 	if m.Phase == policy.NodeDeleting || e.leaving {
 		n.Phase = policy.NodeDeleting
 	}
-	n.Pool = o.poolID(m.Pool)
-	n.Market = o.listed(o.book.Lookup(m.Market))
+	n.Pool = r.pools.id(m.Pool)
+	n.Market = r.markets.listed(r.markets.book.Lookup(m.Market))
 	n.Labels, n.Taints, n.Allocatable = m.Labels, m.Taints, m.Allocatable
 	if n.Market == policy.None {
 		return
@@ -90,9 +50,9 @@ func (o *Observer) readMachine(n *policy.Node, e *nodeEntry) {
 	if n.Pool == policy.None {
 		return
 	}
-	p := &o.pools[n.Pool].pool
+	p := &r.pools.valid[n.Pool].pool
 	if n.Labels == nil {
-		n.Labels = o.share(placement.NodeLabels(s.Types, s.Zones, p, market))
+		n.Labels = r.share(placement.NodeLabels(s.Types, s.Zones, p, market))
 	}
 	if n.Taints == nil {
 		n.Taints = p.Taints
@@ -101,25 +61,25 @@ func (o *Observer) readMachine(n *policy.Node, e *nodeEntry) {
 
 // readObject fills n with what the Node object says, which counts before what its
 // backend expected.
-func (o *Observer) readObject(n *policy.Node, e *nodeEntry) {
+func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	obj := e.object
-	n.Name, n.Labels = obj.Name, o.share(nodeLabels(obj))
+	n.Name, n.Labels = obj.Name, r.share(nodeLabels(obj))
 	if n.Pool == policy.None {
-		n.Pool = o.poolOf(obj)
+		n.Pool = r.pools.of(obj)
 	}
 	if n.Market == policy.None {
-		n.Market = o.marketOf(n, obj)
+		n.Market = r.marketOf(n, obj)
 	}
-	n.Registered = o.clamp(policy.TimeOf(obj.CreationTimestamp.Time))
+	n.Registered = r.clock.clamp(policy.TimeOf(obj.CreationTimestamp.Time))
 	n.Launched = cmp.Or(n.Launched, n.Registered)
 	n.DoNotDisrupt = obj.Annotations[kube.AnnotationDoNotDisrupt] == "true"
-	o.readSize(n, obj)
+	r.readSize(n, obj)
 	m := marksOf(obj)
 	n.ActedBy = firstActor(m.actor, n.ActedBy)
 	n.Taints = taintsOf(obj, n.ActedBy)
-	o.readReady(n, e)
+	r.readReady(n, e)
 	if obj.DeletionTimestamp != nil {
-		n.Deleting = o.deletedAt(obj)
+		n.Deleting = r.clock.deletedAt(obj)
 	}
 	switch {
 	case n.Phase == policy.NodeDeleting: // as its backend says
@@ -132,12 +92,6 @@ func (o *Observer) readObject(n *policy.Node, e *nodeEntry) {
 	}
 }
 
-// deletedAt returns when an object that is being deleted was asked to go.
-func (o *Observer) deletedAt(x metav1.Object) policy.Time {
-	grace := time.Duration(ptr.Deref(x.GetDeletionGracePeriodSeconds(), 0)) * time.Second
-	return o.clamp(policy.TimeOf(x.GetDeletionTimestamp().Add(-grace)))
-}
-
 // firstActor returns a, or b where a is nobody or a person: a cordon of which a
 // backend knows the maker is not a person's.
 func firstActor(a, b policy.Actor) policy.Actor {
@@ -148,13 +102,13 @@ func firstActor(a, b policy.Actor) policy.Actor {
 }
 
 // readSize fills in what pods may use.
-func (o *Observer) readSize(n *policy.Node, obj *corev1.Node) {
+func (r *nodeReader) readSize(n *policy.Node, obj *corev1.Node) {
 	size, gpu := kube.NodeResources(obj.Status.Allocatable)
 	if size.CPU > 0 {
 		n.Allocatable, n.GPUResource = size, gpu
 	}
 	if n.Market != policy.None {
-		s := o.view
+		s := r.markets.view
 		t := &s.Types[s.Markets[n.Market].Type]
 		if size.CPU <= 0 {
 			n.Allocatable, n.GPUResource = t.Allocatable, t.GPUResource
@@ -166,7 +120,7 @@ func (o *Observer) readSize(n *policy.Node, obj *corev1.Node) {
 			n.VolumesMax = int32(q.Value())
 		}
 	}
-	if limit := o.csi[obj.Name]; limit > 0 {
+	if limit := r.limits.byNode[obj.Name]; limit > 0 {
 		n.VolumesMax = limit
 	}
 	if n.VolumesMax == 0 {
@@ -179,7 +133,7 @@ func (o *Observer) readSize(n *policy.Node, obj *corev1.Node) {
 const volumesMaxUnknown = 24
 
 // readReady fills in whether and since when the node takes pods.
-func (o *Observer) readReady(n *policy.Node, e *nodeEntry) {
+func (r *nodeReader) readReady(n *policy.Node, e *nodeEntry) {
 	obj := e.object
 	ready := readyCondition(obj)
 	_, karpenters := obj.Labels[labelKarpenterPool]
@@ -190,7 +144,7 @@ func (o *Observer) readReady(n *policy.Node, e *nodeEntry) {
 		switch {
 		case karpenters && obj.Labels[labelKarpenterReady] != "true", waiting, ready == nil:
 		case ready.Status == corev1.ConditionTrue, wasReady(obj, ready), karpenters:
-			e.initialized = max(n.Registered, o.clamp(policy.TimeOf(ready.LastTransitionTime.Time)))
+			e.initialized = max(n.Registered, r.clock.clamp(policy.TimeOf(ready.LastTransitionTime.Time)))
 			if ready.Status != corev1.ConditionTrue {
 				e.initialized = max(1, n.Registered)
 			}
@@ -219,12 +173,12 @@ func readyCondition(n *corev1.Node) *corev1.NodeCondition {
 
 // readNotice fills in what was announced. An announced end that has long passed
 // while the node works on was a false alarm.
-func (o *Observer) readNotice(n *policy.Node, e *nodeEntry) {
+func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	at, reclaim := e.noticeAt, e.reclaimAt
 	if e.object != nil {
 		m := marksOf(e.object)
 		if m.reclaimLead != 0 {
-			marked := cmp.Or(m.markedAt, e.marked, o.now)
+			marked := cmp.Or(m.markedAt, e.marked, r.clock.now)
 			if end := marked.Add(m.reclaimLead); reclaim == 0 || end < reclaim {
 				reclaim = end
 			}
@@ -233,13 +187,13 @@ func (o *Observer) readNotice(n *policy.Node, e *nodeEntry) {
 			}
 		}
 	}
-	if reclaim != 0 && o.now.Sub(reclaim) > o.cfg.NoticeMax && n.Phase == policy.NodeInitialized && !n.NotReady {
+	if reclaim != 0 && r.clock.now.Sub(reclaim) > r.cfg.NoticeMax && n.Phase == policy.NodeInitialized && !n.NotReady {
 		at, reclaim = 0, 0
 	}
 	if reclaim != 0 {
-		n.NoticeAt, n.ReclaimAt = max(1, o.clamp(at)), reclaim
+		n.NoticeAt, n.ReclaimAt = max(1, r.clock.clamp(at)), reclaim
 	}
-	n.Recommended = o.clamp(e.recommended)
+	n.Recommended = r.clock.clamp(e.recommended)
 	if e.object == nil || reclaim == 0 && n.Recommended == 0 {
 		return
 	}
@@ -264,7 +218,7 @@ func nodeLabels(n *corev1.Node) []policy.Label {
 }
 
 // share returns the list that stands for all that are equal to labels.
-func (o *Observer) share(labels []policy.Label) []policy.Label {
+func (r *nodeReader) share(labels []policy.Label) []policy.Label {
 	var key strings.Builder
 	for _, l := range labels {
 		key.WriteString(l.Key)
@@ -272,14 +226,18 @@ func (o *Observer) share(labels []policy.Label) []policy.Label {
 		key.WriteString(l.Value)
 		key.WriteByte(',')
 	}
-	if one, ok := o.nodeTable.labels[key.String()]; ok {
+	if one, ok := r.labels[key.String()]; ok {
 		return one
 	}
-	if len(o.nodeTable.labels) > 4*len(o.nodes)+64 {
-		clear(o.nodeTable.labels) // those in use come again
-	}
-	o.nodeTable.labels[key.String()] = labels
+	r.labels[key.String()] = labels
 	return labels
+}
+
+// trim forgets shared lists when there are many more than nodes; those in use come again.
+func (r *nodeReader) trim(nodes int) {
+	if len(r.labels) > 4*nodes+64 {
+		clear(r.labels)
+	}
 }
 
 // taintsOf returns the taints of n, ascending, with who put each there. A cordon
@@ -304,13 +262,13 @@ func taintsOf(n *corev1.Node, actor policy.Actor) []policy.Taint {
 }
 
 // marketOf returns the market of a node by its labels.
-func (o *Observer) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID {
+func (r *nodeReader) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID {
 	kind, region, zone := soldAs(obj)
 	if kind == "" {
 		return policy.None
 	}
-	capacity, _ := o.cfg.Capacity.Resolve(obj.Labels)
-	return o.listed(o.book.Find(o.provider(n, obj), region, zone, kind, capacity))
+	capacity, _ := r.cfg.Capacity.Resolve(obj.Labels)
+	return r.markets.listed(r.markets.book.Find(r.provider(n, obj), region, zone, kind, capacity))
 }
 
 // soldAs returns what the labels of a node say of its market; empty what they do not.
@@ -322,32 +280,24 @@ func soldAs(n *corev1.Node) (kind, region, zone string) {
 }
 
 // whyUnpriced says of a node why its market is not known.
-func (o *Observer) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
+func (r *nodeReader) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
 	kind, region, zone := soldAs(obj)
 	for _, x := range [...]struct{ value, label string }{{kind, corev1.LabelInstanceTypeStable}, {zone, corev1.LabelTopologyZone}} {
 		if x.value == "" {
 			return fmt.Sprintf("node %s has no label %s", n.Name, x.label)
 		}
 	}
-	capacity, _ := o.cfg.Capacity.Resolve(obj.Labels)
+	capacity, _ := r.cfg.Capacity.Resolve(obj.Labels)
 	where := zone
 	if region != "" {
 		where += " of " + region
 	}
-	return fmt.Sprintf("of node %s, which is %s %s in zone %s, no source of prices tells, nor the catalog of %s",
-		n.Name, capacity, kind, where, o.provider(n, obj))
-}
-
-// listed returns m, or None while no snapshot has the market.
-func (o *Observer) listed(m policy.MarketID) policy.MarketID {
-	if int(m) >= len(o.view.Markets) {
-		return policy.None
-	}
-	return m
+	return fmt.Sprintf("of node %s, which is %s %s in zone %s, no source of prices reports, nor the catalog of %s",
+		n.Name, capacity, kind, where, r.provider(n, obj))
 }
 
 // provider returns who sells a node.
-func (o *Observer) provider(n *policy.Node, obj *corev1.Node) string {
+func (r *nodeReader) provider(n *policy.Node, obj *corev1.Node) string {
 	scheme, _, _ := strings.Cut(obj.Spec.ProviderID, ":")
 	switch scheme {
 	case "aws", "azure":
@@ -355,44 +305,8 @@ func (o *Observer) provider(n *policy.Node, obj *corev1.Node) string {
 	case "gce":
 		return "gcp"
 	}
-	if n.Pool != policy.None && o.pools[n.Pool].object.Spec.Backend.Rackspace != nil {
+	if n.Pool != policy.None && r.pools.valid[n.Pool].object.Spec.Backend.Rackspace != nil {
 		return policy.Rackspace
 	}
-	return o.cfg.Provider
-}
-
-// fillNodes copies the table of nodes, with what depends on the time and on pods.
-func (o *Observer) fillNodes(s *policy.Snapshot) {
-	s.Nodes = slices.Clone(o.nodes)
-	busy := make([]bool, len(s.Nodes))
-	for i := range o.pods {
-		if p := &o.pods[i]; p.Phase != policy.PodGone && p.Node != policy.None && !o.podX[i].template.t.DaemonSet {
-			busy[p.Node] = true
-		}
-	}
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Phase == policy.NodeGone {
-			continue
-		}
-		if n.Deleting != 0 && n.Phase == policy.NodeDraining && !busy[i] {
-			n.Phase = policy.NodeDeleting
-		}
-	}
-}
-
-// nominate marks the nodes of Karpenter that are so young that it may have promised them
-// to pods, as of s.Now, which has to be final.
-func (o *Observer) nominate(s *policy.Snapshot) {
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Phase == policy.NodeGone || n.Phase > policy.NodeInitialized || n.Pool == policy.None {
-			continue
-		}
-		p := &o.pools[n.Pool].pool
-		since := cmp.Or(n.Registered, n.Launched)
-		if p.Provisioner == policy.ProvisionerKarpenter && since != 0 && s.Now.Sub(since) < p.ConsolidateAfter+youngFor {
-			n.Nominated = s.Now
-		}
-	}
+	return r.cfg.Provider
 }

@@ -87,7 +87,7 @@ func TestNodeOfPool(t *testing.T) {
 }
 
 // TestMachineBecomesNode follows a node from its order to its end: it keeps its
-// slot, in whichever order backend and API server tell of it.
+// slot, in whichever order backend and API server report it.
 func TestMachineBecomesNode(t *testing.T) {
 	machine := backend.Machine{Name: "claim", Pool: "p", Market: "aws/us-east-1/us-east-1a/m5.xlarge/spot", Token: "t1",
 		Phase: policy.NodeLaunching, Launched: at(time.Minute)}
@@ -238,14 +238,14 @@ func TestExperienceOverRestart(t *testing.T) {
 	l.observer.Meet(backend.Event{Kind: backend.MetReclaim, Market: "x"})
 	l.observer.Meet(backend.Event{Kind: backend.MetRefusal, Pool: "p", Market: "x", At: at(0)})
 	if a, b, c := l.met(backend.MetLaunch), l.met(backend.MetReclaim), l.met(backend.MetRefusal); a != 1 || b != 1 || c != 1 {
-		t.Errorf("of what a backend tells %d, %d, %d count", a, b, c)
+		t.Errorf("of what a backend reports %d, %d, %d count", a, b, c)
 	}
 	if s := l.observe(time.Second); s.Pools[0].Refused != at(0) {
 		t.Errorf("the refusal does not show in the pool: %v", s.Pools[0].Refused)
 	}
 }
 
-// TestLostWithoutNotice tells what the provider took from what somebody deleted.
+// TestLostWithoutNotice distinguishes what the provider took from what somebody deleted.
 func TestLostWithoutNotice(t *testing.T) {
 	silent := func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 	for _, c := range []struct {
@@ -374,7 +374,7 @@ func TestUnpricedNodes(t *testing.T) {
 	}
 	l.remove(l.objects["node b"])
 	observe()
-	want = "of node c, which is spot z9.huge in zone us-east-1a of us-east-1, no source of prices tells, nor the catalog of aws"
+	want = "of node c, which is spot z9.huge in zone us-east-1a of us-east-1, no source of prices reports, nor the catalog of aws"
 	if c := priced(); !strings.HasPrefix(c.Message, "1 of 2 nodes") || !strings.HasSuffix(c.Message, want) {
 		t.Errorf("%+v", c)
 	}

@@ -21,25 +21,23 @@ func (o *Observer) Notices(context.Context) ([]drain.Noticed, error) {
 	if late := o.late(); late != "" {
 		return nil, fmt.Errorf("%w: %s", ErrUnread, late)
 	}
-	now := policy.TimeOf(o.cfg.Clock.Now())
+	now := o.clock.wall()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.poolsChanged {
-		o.readPools()
-	}
-	o.readNodes()
+	o.readPools()
+	o.nodes.readAll()
 	var all []drain.Noticed
-	for i := range o.nodes {
-		n := &o.nodes[i]
+	for i := range o.nodes.slots.nodes {
+		n := &o.nodes.slots.nodes[i]
 		if n.ReclaimAt == 0 || n.Pool == policy.None || n.Phase != policy.NodeInitialized || now.Sub(n.ReclaimAt) > o.cfg.NoticeMax {
 			continue
 		}
-		p := &o.pools[n.Pool].pool
+		p := &o.pools.valid[n.Pool].pool
 		if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs || p.Mode == policy.ModeOff {
 			continue
 		}
 		all = append(all, drain.Noticed{Node: n.Name, Pool: p.Name, Provisioner: p.Provisioner, ReclaimAt: n.ReclaimAt,
-			Text: "the provider takes the node back, as " + cmp.Or(o.nodeX[i].source, "a mark on its Node") + " says"})
+			Text: "the provider takes the node back, as " + cmp.Or(o.nodes.slots.entries[i].source, "a mark on its Node") + " says"})
 	}
 	slices.SortFunc(all, func(a, b drain.Noticed) int {
 		return cmp.Or(cmp.Compare(a.ReclaimAt, b.ReclaimAt), cmp.Compare(a.Node, b.Node))

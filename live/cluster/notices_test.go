@@ -24,7 +24,7 @@ func (l *lab) notices() []drain.Noticed {
 	return all
 }
 
-// TestNoticesBetweenSnapshots tells which nodes are to be emptied as soon as it is known,
+// TestNoticesBetweenSnapshots reports which nodes are to be emptied as soon as it is known,
 // before the first snapshot too, and never of one that a snapshot has no drain for.
 func TestNoticesBetweenSnapshots(t *testing.T) {
 	off := capacityPool("off", func(p *v1alpha1.CapacityPool) {

@@ -25,7 +25,7 @@ import (
 )
 
 // TestTemplatesAreShared gives pods of one specification one template, whatever
-// tells each from its siblings, and those of another one of their own.
+// distinguishes each from its siblings, and those of another one of their own.
 func TestTemplatesAreShared(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "db"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32)}}
 	*set.Spec.Replicas = 3
@@ -57,14 +57,14 @@ func TestTemplatesAreShared(t *testing.T) {
 	l.remove(l.objects["pod a/db-2"])
 	s = l.observe(time.Second)
 	if len(s.Templates) != 2 || len(s.Ended) != 1 || s.Templates[s.Ended[0].Template].Requests.CPU != 700 {
-		t.Errorf("the template of a pod that ended is not there to be told of: %+v", s.Ended)
+		t.Errorf("the template of a pod that ended is not there to be reported: %+v", s.Ended)
 	}
 	if s = l.observe(2 * time.Second); len(s.Templates) != 1 || len(s.Ended) != 0 || s.Workloads[0].Ready != 2 {
 		t.Errorf("%d templates, %d ended, %+v", len(s.Templates), len(s.Ended), s.Workloads[0])
 	}
 }
 
-// TestPodsWithoutControllers tells bare pods from static ones.
+// TestPodsWithoutControllers distinguishes bare pods from static ones.
 func TestPodsWithoutControllers(t *testing.T) {
 	l := newLab(t, node("n"), node("m"), pod("bare", "n"))
 	for _, n := range []string{"n", "m"} {
@@ -111,8 +111,8 @@ func TestOwnersInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEndsAreToldOnce follows pods to their ends.
-func TestEndsAreToldOnce(t *testing.T) {
+// TestEndsAreReportedOnce follows pods to their ends.
+func TestEndsAreReportedOnce(t *testing.T) {
 	ended := func(phase corev1.PodPhase, reason string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Status.Phase = phase
@@ -131,7 +131,7 @@ func TestEndsAreToldOnce(t *testing.T) {
 	l.remove(l.objects["pod a/before"])
 	l.put(pod("done", "n", job), pod("evicted", "n", job), pod("shrunk", "n", job), pod("preempted", "n", job))
 	if s := l.observe(time.Second); len(s.Ended) != 0 {
-		t.Errorf("it is told of twice: %+v", s.Ended)
+		t.Errorf("it is reported twice: %+v", s.Ended)
 	}
 	l.put(pod("done", "n", job, ended(corev1.PodSucceeded, "")), pod("preempted", "n", job, ended(corev1.PodFailed, "PreemptionByScheduler")))
 	gone := pod("evicted", "n", job, ended(corev1.PodRunning, "EvictionByEvictionAPI"))
@@ -355,7 +355,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestStalled tells what nothing was heard of.
+// TestStalled names what nothing was heard of.
 func TestStalled(t *testing.T) {
 	l := newLab(t)
 	l.observe(0)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -25,37 +25,36 @@ const chooseEvery = 10 * time.Minute
 
 // A poolTable holds the CapacityPools, and what was reported of them.
 type poolTable struct {
+	book   Book
+	wakes  wakeQueue
+	clock  *snapshotClock
+	faults *faultLog
+
 	objects map[string]*v1alpha1.CapacityPool // as the API server has them
 
-	// pools are those that are valid, ascending by name; a change makes them anew.
-	pools        []*pool
-	poolsChanged bool
-	chosen       policy.Time // when the markets were last chosen; 0 is before
+	// valid are those that are valid, ascending by name; a change makes them anew.
+	valid   []*pool
+	changed bool
+	chosen  policy.Time // when the markets were last chosen; 0 is before
 
-	// invalid says by the name of a pool what is wrong with it, and conflicts with
-	// which it quarrels over nodes.
+	// invalid says by the name of a pool what is wrong with it, and conflicts which
+	// others lay claim to its nodes.
 	invalid   map[string]string
 	conflicts map[string]string
 
-	// selecting are the node pools of Karpenter by name, for their CapacityPool.
+	// nodePools are the node pools of Karpenter by name, for their CapacityPool.
 	nodePools map[string]policy.PoolID
 
 	steers  map[string]policy.SteerState
 	refused map[string]policy.Time
-	priced  map[string]*pricing // as of the last snapshot
 }
 
-// A pricing is how many nodes of a pool there are in the cluster, and how many of them
-// are of no market that is known; example says why of one.
-type pricing struct {
-	nodes, unpriced int
-	example         string
-}
-
-func (t *poolTable) init() {
-	t.objects, t.poolsChanged = map[string]*v1alpha1.CapacityPool{}, true
-	t.invalid, t.conflicts = map[string]string{}, map[string]string{}
-	t.steers, t.refused = map[string]policy.SteerState{}, map[string]policy.Time{}
+func newPoolTable(b Book, q wakeQueue, c *snapshotClock, l *faultLog) *poolTable {
+	return &poolTable{
+		book: b, wakes: q, clock: c, faults: l, changed: true, objects: map[string]*v1alpha1.CapacityPool{},
+		invalid: map[string]string{}, conflicts: map[string]string{},
+		steers: map[string]policy.SteerState{}, refused: map[string]policy.Time{},
+	}
 }
 
 // A pool is a valid CapacityPool with its defaults, and as snapshots show it.
@@ -64,111 +63,116 @@ type pool struct {
 	pool   policy.Pool
 }
 
-func (o *Observer) setPool(p *v1alpha1.CapacityPool) {
-	before := o.objects[p.Name]
+func (t *poolTable) set(p *v1alpha1.CapacityPool) {
+	before := t.objects[p.Name]
 	if before != nil && before.UID == p.UID && before.Generation == p.Generation && p.Generation != 0 && maps.Equal(before.Annotations, p.Annotations) {
 		return // its status has changed
 	}
-	o.objects[p.Name] = p
-	o.changedPools()
+	t.objects[p.Name] = p
+	t.change()
 }
 
-// changedPools has the pools read anew, and a step taken by what they say now.
-func (o *Observer) changedPools() {
-	o.poolsChanged = true
-	if o.started {
-		o.Wake(wakePools)
+// change has the pools read anew, and a step taken by what they say now.
+func (t *poolTable) change() {
+	t.changed = true
+	if t.clock.started {
+		t.wakes.wake(wakePools)
 	}
 }
 
-func (o *Observer) dropPool(p *v1alpha1.CapacityPool) {
-	delete(o.objects, p.Name)
-	delete(o.steers, p.Name)
-	delete(o.refused, p.Name)
-	o.changedPools()
+func (t *poolTable) drop(p *v1alpha1.CapacityPool) {
+	delete(t.objects, p.Name)
+	delete(t.steers, p.Name)
+	delete(t.refused, p.Name)
+	t.change()
 }
 
-// readPools reads all pools, since their identifiers follow from their names.
-func (o *Observer) readPools() {
-	o.poolsChanged, o.chosen = false, 0
-	clear(o.invalid)
-	o.pools = nil
-	for _, name := range slices.Sorted(maps.Keys(o.objects)) {
-		p := o.objects[name].DeepCopy()
+// read reads all pools where one has changed, since their identifiers follow from their
+// names, and reports whether it did.
+func (t *poolTable) read() bool {
+	if !t.changed {
+		return false
+	}
+	t.changed, t.chosen = false, 0
+	clear(t.invalid)
+	t.valid = nil
+	for _, name := range slices.Sorted(maps.Keys(t.objects)) {
+		p := t.objects[name].DeepCopy()
 		p.Default()
 		if errs := p.Validate(); len(errs) > 0 {
-			o.invalid[name] = errs.ToAggregate().Error()
-			o.complain("CapacityPool "+name, o.invalid[name])
+			t.invalid[name] = errs.ToAggregate().Error()
+			t.faults.warn("CapacityPool "+name, t.invalid[name])
 			continue
 		}
 		x := &pool{object: p, pool: p.Pool()}
-		x.pool.ID = policy.PoolID(len(o.pools))
-		o.pools = append(o.pools, x)
+		x.pool.ID = policy.PoolID(len(t.valid))
+		t.valid = append(t.valid, x)
 	}
-	o.book.Use(used(o.pools))
-	o.nodePools = map[string]policy.PoolID{}
-	for i, p := range o.pools {
+	t.book.Use(used(t.valid))
+	t.nodePools = map[string]policy.PoolID{}
+	for i, p := range t.valid {
 		if p.object.Spec.Backend.Karpenter != nil {
-			o.nodePools[p.pool.Name+"-spot"], o.nodePools[p.pool.Name+"-od"] = policy.PoolID(i), policy.PoolID(i)
+			t.nodePools[p.pool.Name+"-spot"], t.nodePools[p.pool.Name+"-od"] = policy.PoolID(i), policy.PoolID(i)
 		}
 	}
-	o.quarrel()
-	o.dirtyNodes()
+	t.findConflicts()
+	return true
 }
 
-// poolID returns the pool of that name, or None.
-func (o *Observer) poolID(name string) policy.PoolID {
-	return policy.PoolID(slices.IndexFunc(o.pools, func(p *pool) bool { return p.pool.Name == name }))
+// id returns the pool of that name, or None.
+func (t *poolTable) id(name string) policy.PoolID {
+	return policy.PoolID(slices.IndexFunc(t.valid, func(p *pool) bool { return p.pool.Name == name }))
 }
 
-func (o *Observer) poolName(id policy.PoolID) string {
-	if id == policy.None || int(id) >= len(o.pools) {
+// name returns the name of a pool, empty for None.
+func (t *poolTable) name(id policy.PoolID) string {
+	if id == policy.None || int(id) >= len(t.valid) {
 		return ""
 	}
-	return o.pools[id].pool.Name
+	return t.valid[id].pool.Name
 }
 
-// poolOf returns the pool that a node belongs to: as our label says, by the node
+// of returns the pool that a node belongs to: as our label says, by the node
 // pool that it came from, or by all of the labels of the pool's template. Of several
 // that the last fits, the one with the most labels has it.
-func (o *Observer) poolOf(n *corev1.Node) policy.PoolID {
+func (t *poolTable) of(n *corev1.Node) policy.PoolID {
 	if name, ok := n.Labels[LabelPool]; ok {
-		if id := o.poolID(name); id != policy.None {
+		if id := t.id(name); id != policy.None {
 			return id
 		}
 	}
 	nodePool, karpenters := n.Labels[labelKarpenterPool]
-	if id, ok := o.nodePools[nodePool]; ok && karpenters {
+	if id, ok := t.nodePools[nodePool]; ok && karpenters {
 		return id
 	}
 	best := policy.PoolID(policy.None)
-	for i, p := range o.pools {
+	for i, p := range t.valid {
 		template := p.object.Spec.Template.Labels
 		fits := len(template) > 0 && labels.SelectorFromSet(template).Matches(labels.Set(n.Labels)) &&
 			karpenters == (p.object.Spec.Backend.Karpenter != nil)
-		if fits && (best == policy.None || len(template) > len(o.pools[best].object.Spec.Template.Labels)) {
+		if fits && (best == policy.None || len(template) > len(t.valid[best].object.Spec.Template.Labels)) {
 			best = policy.PoolID(i)
 		}
 	}
 	return best
 }
 
-// quarrel finds the pools that lay claim to the same nodes.
-func (o *Observer) quarrel() {
-	clear(o.conflicts)
-	for i, p := range o.pools {
-		for _, q := range o.pools[i+1:] {
+// findConflicts finds the pools that lay claim to the same nodes.
+func (t *poolTable) findConflicts() {
+	clear(t.conflicts)
+	for i, p := range t.valid {
+		for _, q := range t.valid[i+1:] {
 			if why := overlap(p.object, q.object); why != "" {
-				o.blame(p.pool.Name, q.pool.Name, why)
-				o.blame(q.pool.Name, p.pool.Name, why)
+				t.addConflict(p.pool.Name, q.pool.Name, why)
+				t.addConflict(q.pool.Name, p.pool.Name, why)
 			}
 		}
 	}
 }
 
-func (o *Observer) blame(pool, other, why string) {
+func (t *poolTable) addConflict(pool, other, why string) {
 	text := fmt.Sprintf("; it and CapacityPool %s %s", other, why)
-	o.conflicts[pool] = strings.TrimPrefix(o.conflicts[pool]+text, "; ")
+	t.conflicts[pool] = strings.TrimPrefix(t.conflicts[pool]+text, "; ")
 }
 
 // overlap says why p and q lay claim to the same nodes; empty when they do not.
@@ -193,98 +197,18 @@ func overlap(p, q *v1alpha1.CapacityPool) string {
 	return "" // node pools of Rackspace are our own and carry the name of the pool
 }
 
-// Conflicts names the pools that lay claim to the same nodes, each with the reason:
-// nothing may be written for them.
-func (o *Observer) Conflicts() map[string]string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.conflicts)
-}
-
-// The conditions that the observer knows of a CapacityPool.
-const (
-	ConditionValid    = "Valid"
-	ConditionObserved = "Observed"
-	ConditionPriced   = "NodesPriced"
-)
-
-// Conditions reports whether a pool can be understood, whether what is seen of the
-// cluster is fresh, whether it is known of all of its nodes what they cost, and whether
-// what nodes use.
-func (o *Observer) Conditions(pool string) []metav1.Condition {
-	stalled := o.Stalled()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	valid := metav1.Condition{Type: ConditionValid, Status: metav1.ConditionTrue, Reason: "Valid"}
-	if why := o.invalid[pool]; why != "" {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Invalid", why
-	}
-	seen := metav1.Condition{Type: ConditionObserved, Status: metav1.ConditionTrue, Reason: "Fresh"}
-	if len(stalled) > 0 {
-		seen.Status, seen.Reason = metav1.ConditionFalse, "Stalled"
-		seen.Message = fmt.Sprintf("nothing was heard of %s for more than %v", strings.Join(stalled, ", "), o.cfg.DataMax)
-	}
-	all := []metav1.Condition{valid, seen, o.pricing(pool), o.usage.condition()}
-	if p := o.objects[pool]; p != nil {
-		for i := range all {
-			all[i].ObservedGeneration = p.Generation
+// fill writes the pools, with which of their disruption budgets are in force.
+func (t *poolTable) fill(s *policy.Snapshot) {
+	if t.chosen == 0 || s.Now.Sub(t.chosen) >= chooseEvery {
+		t.chosen = s.Now
+		for _, p := range t.valid {
+			p.pool.Markets = t.book.Choose(p.object)
 		}
 	}
-	return all
-}
-
-// pricing says whether all nodes of a pool are of markets that are known.
-func (o *Observer) pricing(pool string) metav1.Condition {
-	c := metav1.Condition{Type: ConditionPriced, Status: metav1.ConditionTrue, Reason: "AllPriced"}
-	if p := o.priced[pool]; p != nil && p.unpriced > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, "UnpricedNodes"
-		c.Message = fmt.Sprintf("%d of %d nodes are of no market that is known, so that they are left alone and in no account: %s", p.unpriced, p.nodes, p.example)
-	}
-	return c
-}
-
-// countPriced counts the nodes of pools of which nobody knows what they cost, those that
-// the book was asked for just now left out: it may know them at the next snapshot.
-func (o *Observer) countPriced() {
-	o.priced = make(map[string]*pricing, len(o.pools))
-	for _, p := range o.pools {
-		o.priced[p.pool.Name] = &pricing{}
-	}
-	for i := range o.nodes {
-		n, e := &o.nodes[i], &o.nodeX[i]
-		if e.object == nil || n.Pool == policy.None {
-			continue
-		}
-		p := o.priced[o.poolName(n.Pool)]
-		p.nodes++
-		if n.Market == policy.None && e.unpriced {
-			p.unpriced++
-			if p.example == "" || n.Name < p.example {
-				p.example = n.Name
-			}
-		}
-		e.unpriced = n.Market == policy.None
-	}
-	for _, p := range o.priced {
-		if i, ok := o.byName[p.example]; ok {
-			p.example = o.whyUnpriced(&o.nodes[i], o.nodeX[i].object)
-		}
-	}
-}
-
-// fillPools writes the pools, with what they hold and which of their disruption
-// budgets are in force.
-func (o *Observer) fillPools(s *policy.Snapshot) {
-	if o.chosen == 0 || s.Now.Sub(o.chosen) >= chooseEvery {
-		o.chosen = s.Now
-		for _, p := range o.pools {
-			p.pool.Markets = o.book.Choose(p.object)
-		}
-	}
-	s.Pools = make([]policy.Pool, 0, len(o.pools))
-	for _, p := range o.pools {
+	s.Pools = make([]policy.Pool, 0, len(t.valid))
+	for _, p := range t.valid {
 		x := p.pool
-		x.Steer, x.Refused = o.steers[x.Name], o.refused[x.Name]
+		x.Steer, x.Refused = t.steers[x.Name], t.refused[x.Name]
 		x.Budgets = slices.Clone(x.Budgets)
 		for k := range x.Budgets {
 			b := &x.Budgets[k]
@@ -292,40 +216,33 @@ func (o *Observer) fillPools(s *policy.Snapshot) {
 		}
 		s.Pools = append(s.Pools, x)
 	}
+}
+
+// youngFor is how much longer than its pool's consolidateAfter a node counts as
+// nominated: nominations live in the memory of Karpenter only.
+const youngFor = 30 * time.Second
+
+// nominate marks the nodes of Karpenter that are so young that it may have promised them
+// to pods, as of s.Now, which has to be final.
+func (t *poolTable) nominate(s *policy.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Phase == policy.NodeGone || n.Pool == policy.None {
+		if n.Phase == policy.NodeGone || n.Phase > policy.NodeInitialized || n.Pool == policy.None {
 			continue
 		}
-		size := n.Allocatable
-		if n.Market != policy.None {
-			size = s.Types[s.Markets[n.Market].Type].Capacity
-		} else if e := &o.nodeX[i]; e.object != nil && len(e.object.Status.Capacity) > 0 {
-			size, _ = kube.NodeResources(e.object.Status.Capacity)
+		p := &t.valid[n.Pool].pool
+		since := cmp.Or(n.Registered, n.Launched)
+		if p.Provisioner == policy.ProvisionerKarpenter && since != 0 && s.Now.Sub(since) < p.ConsolidateAfter+youngFor {
+			n.Nominated = s.Now
 		}
-		s.Pools[n.Pool].Used = s.Pools[n.Pool].Used.Plus(size)
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.budgets)) {
-		s.Budgets = append(s.Budgets, o.budgets[name])
 	}
 }
 
-// setBudget takes in a GPUBudget. One that is not valid bounds nothing.
-func (o *Observer) setBudget(b *v1alpha1.GPUBudget) {
-	b = b.DeepCopy()
-	b.Default()
-	selector, err := kube.Selector(&b.Spec.Selector)
-	if errs := b.Validate(); len(errs) > 0 {
-		err = errs.ToAggregate()
+// used lists the pools that the book is to sell for.
+func used(pools []*pool) []*v1alpha1.CapacityPool {
+	all := make([]*v1alpha1.CapacityPool, len(pools))
+	for i, p := range pools {
+		all[i] = p.object
 	}
-	if err != nil {
-		o.complain("GPUBudget "+key(b), err.Error())
-		delete(o.budgets, key(b))
-		return
-	}
-	x := b.Budget(b.Namespace, selector)
-	x.Closed = strings.EqualFold(string(b.Status.Gate), "closed")
-	o.budgets[key(b)] = x
+	return all
 }
-
-func (o *Observer) dropBudget(b *v1alpha1.GPUBudget) { delete(o.budgets, key(b)) }

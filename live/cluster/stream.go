@@ -36,6 +36,13 @@ type stream struct {
 	at    policy.Time
 }
 
+// A streamTable knows how fresh what each kind of object shows is.
+type streamTable struct {
+	clock *snapshotClock
+	max   time.Duration // Config.DataMax
+	all   []*stream
+}
+
 // SetupWithManager makes the observer hear of everything that it reads. Every
 // replica does so, whether it leads or not.
 func (o *Observer) SetupWithManager(mgr manager.Manager) error {
@@ -44,22 +51,23 @@ func (o *Observer) SetupWithManager(mgr manager.Manager) error {
 
 // Follow makes the observer hear of everything that c holds and will hold.
 func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
+	x, w := o.work, o.work.workloads
 	for _, err := range []error{
-		follow(ctx, o, c, "nodes", &corev1.Node{}, o.setNode, o.dropNode),
-		follow(ctx, o, c, "pods", &corev1.Pod{}, o.setPod, o.dropPod),
-		follow(ctx, o, c, "namespaces", &corev1.Namespace{}, o.setNamespace, o.dropNamespace),
-		follow(ctx, o, c, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, o.setClaim, o.dropClaim),
-		follow(ctx, o, c, "persistentvolumes", &corev1.PersistentVolume{}, o.setVolume, o.dropVolume),
-		follow(ctx, o, c, "csinodes", &storagev1.CSINode{}, o.setCSINode, o.dropCSINode),
-		follow(ctx, o, c, "replicasets", &appsv1.ReplicaSet{}, o.setReplicaSet, o.dropReplicaSet),
-		follow(ctx, o, c, "deployments", &appsv1.Deployment{}, o.setDeployment, forgets[*appsv1.Deployment](o, policy.KindDeployment)),
-		follow(ctx, o, c, "statefulsets", &appsv1.StatefulSet{}, o.setStatefulSet, forgets[*appsv1.StatefulSet](o, policy.KindStatefulSet)),
-		follow(ctx, o, c, "daemonsets", &appsv1.DaemonSet{}, o.setDaemonSet, forgets[*appsv1.DaemonSet](o, policy.KindDaemonSet)),
-		follow(ctx, o, c, "jobs", &batchv1.Job{}, o.setJob, forgets[*batchv1.Job](o, policy.KindJob)),
-		follow(ctx, o, c, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, o.setPDB, o.dropPDB),
-		follow(ctx, o, c, "priorityclasses", &schedulingv1.PriorityClass{}, o.setPriority, o.dropPriority),
-		follow(ctx, o, c, "capacitypools", &v1alpha1.CapacityPool{}, o.setPool, o.dropPool),
-		follow(ctx, o, c, "gpubudgets", &v1alpha1.GPUBudget{}, o.setBudget, o.dropBudget),
+		follow(ctx, o, c, "nodes", &corev1.Node{}, o.nodes.set, o.nodes.drop),
+		follow(ctx, o, c, "pods", &corev1.Pod{}, x.pods.set, x.pods.drop),
+		follow(ctx, o, c, "namespaces", &corev1.Namespace{}, x.namespaces.set, x.namespaces.drop),
+		follow(ctx, o, c, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, x.volumes.setClaim, x.volumes.dropClaim),
+		follow(ctx, o, c, "persistentvolumes", &corev1.PersistentVolume{}, x.volumes.setVolume, x.volumes.dropVolume),
+		follow(ctx, o, c, "csinodes", &storagev1.CSINode{}, o.limits.set, o.limits.drop),
+		follow(ctx, o, c, "replicasets", &appsv1.ReplicaSet{}, w.setReplicaSet, w.dropReplicaSet),
+		follow(ctx, o, c, "deployments", &appsv1.Deployment{}, w.setDeployment, forgets[*appsv1.Deployment](w, policy.KindDeployment)),
+		follow(ctx, o, c, "statefulsets", &appsv1.StatefulSet{}, w.setStatefulSet, forgets[*appsv1.StatefulSet](w, policy.KindStatefulSet)),
+		follow(ctx, o, c, "daemonsets", &appsv1.DaemonSet{}, w.setDaemonSet, forgets[*appsv1.DaemonSet](w, policy.KindDaemonSet)),
+		follow(ctx, o, c, "jobs", &batchv1.Job{}, w.setJob, forgets[*batchv1.Job](w, policy.KindJob)),
+		follow(ctx, o, c, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, x.pdbs.set, x.pdbs.drop),
+		follow(ctx, o, c, "priorityclasses", &schedulingv1.PriorityClass{}, x.priorities.set, x.priorities.drop),
+		follow(ctx, o, c, "capacitypools", &v1alpha1.CapacityPool{}, o.pools.set, o.pools.drop),
+		follow(ctx, o, c, "gpubudgets", &v1alpha1.GPUBudget{}, o.budgets.set, o.budgets.drop),
 	} {
 		if err != nil {
 			return err
@@ -84,10 +92,10 @@ func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers
 			if !ok {
 				return
 			}
-			heard := policy.TimeOf(o.cfg.Clock.Now()) // and not once a snapshot is done that is being built
+			heard := o.clock.wall() // and not once a snapshot is done that is being built
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			s.at, o.heard = heard, heard
+			s.at, o.clock.heard = heard, heard
 			do(obj)
 		}
 	}
@@ -104,8 +112,23 @@ func follow[T client.Object](ctx context.Context, o *Observer, c cache.Informers
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.streams = append(o.streams, s)
+	o.streams.all = append(o.streams.all, s)
 	return nil
+}
+
+// late names a stream that has not yet reported all; empty when all have.
+func (o *Observer) late() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.streams.late()
+}
+
+// Stalled names the kinds of object that nothing was heard of for longer than
+// Config.DataMax as of the last snapshot.
+func (o *Observer) Stalled() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.streams.stalled()
 }
 
 // Await returns once everything that there was has been handled, and reads most of it.
@@ -125,10 +148,8 @@ func (o *Observer) Await(ctx context.Context) error {
 }
 
 // late names a stream that has not yet reported all; empty when all have.
-func (o *Observer) late() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, s := range o.streams {
+func (t *streamTable) late() string {
+	for _, s := range t.all {
 		if !s.synced() {
 			return s.name
 		}
@@ -139,27 +160,24 @@ func (o *Observer) late() string {
 // sources reports up to when each kind of object was heard of: the API server moves
 // the version of a stream that lives about once a minute, also when nothing
 // changes, so one that stands still is cut off.
-func (o *Observer) sources() []policy.Source {
-	all := make([]policy.Source, len(o.streams))
-	for i, s := range o.streams {
+func (t *streamTable) sources() []policy.Source {
+	all := make([]policy.Source, len(t.all))
+	for i, s := range t.all {
 		if s.version == nil {
-			s.at = o.now
+			s.at = t.clock.now
 		} else if v := s.version(); v == "" || v != s.heard || s.at == 0 {
-			s.heard, s.at = v, o.now
+			s.heard, s.at = v, t.clock.now
 		}
-		all[i] = policy.Source{Name: s.name, At: min(s.at, o.now)}
+		all[i] = policy.Source{Name: s.name, At: min(s.at, t.clock.now)}
 	}
 	return all
 }
 
-// Stalled names the kinds of object that nothing was heard of for longer than
-// Config.DataMax as of the last snapshot.
-func (o *Observer) Stalled() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// stalled names the kinds of object that nothing was heard of for longer than max.
+func (t *streamTable) stalled() []string {
 	var names []string
-	for _, s := range o.streams {
-		if o.now.Sub(s.at) > o.cfg.DataMax {
+	for _, s := range t.all {
+		if t.clock.now.Sub(s.at) > t.max {
 			names = append(names, s.name)
 		}
 	}

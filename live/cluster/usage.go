@@ -91,7 +91,7 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 	defer o.mu.Unlock()
 	known := make(map[string]policy.Resources, len(u.Nodes))
 	for name, size := range u.Nodes {
-		if _, here := o.byName[name]; here {
+		if _, here := o.nodes.slots.byName[name]; here {
 			known[name] = size
 		}
 	}
@@ -109,7 +109,7 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 	if foreign := len(u.Nodes) - len(known); foreign > 0 {
 		u.Odd = append(u.Odd, fmt.Sprintf("%d nodes that were measured are not of this cluster", foreign))
 	}
-	o.usage = usage{at: max(o.usage.at, o.clamp(u.At)), nodes: known}
+	o.usage = usage{at: max(o.usage.at, o.clock.clamp(u.At)), nodes: known}
 	if len(u.Odd) > 0 {
 		o.usage.part = joined(fmt.Sprintf("what %d nodes use is known", len(known)), u.Odd)
 	}

@@ -36,7 +36,7 @@ type PrometheusConfig struct {
 	// Timeout bounds one reading, which is both queries.
 	Timeout time.Duration
 
-	// Clock tells the time that the answers' own is held against.
+	// Clock gives the time that the answers' own is compared with.
 	Clock clock.PassiveClock
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // A promServer speaks the HTTP API of Prometheus as far as one query goes, and fails
-// and lies as it is told.
+// and lies on request.
 type promServer struct {
 	mu      sync.Mutex
 	answer  func(w http.ResponseWriter, r *http.Request, query string)
@@ -76,7 +76,7 @@ func (l lone) Read(ctx context.Context) (cluster.Usage, error) {
 	return l.UsageSource.Read(ctx)
 }
 
-// A promLab is an observer of two nodes beside a server.
+// A promLab is an observer of two nodes and a server.
 type promLab struct {
 	*lab
 	server *promServer

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,28 +16,31 @@ var zoneKeys = []string{
 	"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone",
 }
 
-// volumes are claims and what they are bound to.
-type volumes struct {
+// A volumeTable holds claims and what they are bound to, and numbers the zones: those in
+// which something is sold and those in which volumes lie. Pods with a claim are read again
+// when what it is bound to changes.
+type volumeTable struct {
+	pods   *podSlots
 	claims map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
 	zones  map[string]string                        // by the name of the volume; empty where all zones reach it
 
-	// zonesChanged says that zones were met in which no volume lay before.
-	zonesChanged bool
+	// seen are the zones in which a volume has lain, and zonesChanged says that there are
+	// new ones.
 	seen         map[string]bool
-}
+	zonesChanged bool
 
-func newVolumes() volumes {
-	return volumes{claims: map[string]*corev1.PersistentVolumeClaim{}, zones: map[string]string{}, seen: map[string]bool{}}
+	zoneNames []string
+	zoneIDs   map[string]policy.ZoneID // nil until the zones are numbered
 }
 
 // volume returns what the claim of a pod gives: one of its own, or one that the
 // pods of its template share. A volume that is there counts before what the claim
 // asks for.
-func (v *volumes) volume(namespace, claim string, own bool) policy.Volume {
+func (t *volumeTable) volume(namespace, claim string, own bool) policy.Volume {
 	out := policy.Volume{Zonal: true}
-	if c := v.claims[namespace+"/"+claim]; c != nil {
+	if c := t.claims[namespace+"/"+claim]; c != nil {
 		out = kube.Volume(&c.Spec)
-		if zone, bound := v.zones[c.Spec.VolumeName]; bound {
+		if zone, bound := t.zones[c.Spec.VolumeName]; bound {
 			out.Zonal = zone != ""
 		}
 	}
@@ -46,42 +50,42 @@ func (v *volumes) volume(namespace, claim string, own bool) policy.Volume {
 	return out
 }
 
-func (o *Observer) setClaim(c *corev1.PersistentVolumeClaim) {
+func (t *volumeTable) setClaim(c *corev1.PersistentVolumeClaim) {
 	name := key(c)
-	before := o.volumes.claims[name]
-	o.volumes.claims[name] = c
+	before := t.claims[name]
+	t.claims[name] = c
 	if before == nil || before.Spec.VolumeName != c.Spec.VolumeName || !slices.Equal(before.Spec.AccessModes, c.Spec.AccessModes) {
-		o.dirtyClaims(name)
+		t.touchPods(name)
 	}
 }
 
-func (o *Observer) dropClaim(c *corev1.PersistentVolumeClaim) {
-	delete(o.volumes.claims, key(c))
-	o.dirtyClaims(key(c))
+func (t *volumeTable) dropClaim(c *corev1.PersistentVolumeClaim) {
+	delete(t.claims, key(c))
+	t.touchPods(key(c))
 }
 
-func (o *Observer) setVolume(p *corev1.PersistentVolume) {
+func (t *volumeTable) setVolume(p *corev1.PersistentVolume) {
 	zone := zoneOf(p)
-	before, known := o.volumes.zones[p.Name]
-	o.volumes.zones[p.Name] = zone
-	if zone != "" && !o.volumes.seen[zone] {
-		o.volumes.seen[zone], o.volumes.zonesChanged = true, true
+	before, known := t.zones[p.Name]
+	t.zones[p.Name] = zone
+	if zone != "" && !t.seen[zone] {
+		t.seen[zone], t.zonesChanged = true, true
 	}
 	if c := p.Spec.ClaimRef; c != nil && (!known || before != zone) {
-		o.dirtyClaims(c.Namespace + "/" + c.Name)
+		t.touchPods(c.Namespace + "/" + c.Name)
 	}
 }
 
-func (o *Observer) dropVolume(p *corev1.PersistentVolume) {
-	delete(o.volumes.zones, p.Name)
+func (t *volumeTable) dropVolume(p *corev1.PersistentVolume) {
+	delete(t.zones, p.Name)
 	if c := p.Spec.ClaimRef; c != nil {
-		o.dirtyClaims(c.Namespace + "/" + c.Name)
+		t.touchPods(c.Namespace + "/" + c.Name)
 	}
 }
 
-// dirtyClaims says that the pods with a claim are to be read again.
-func (o *Observer) dirtyClaims(claim string) {
-	o.dirtyPods(func(x *podEntry) bool {
+// touchPods says that the pods with a claim are to be read again.
+func (t *volumeTable) touchPods(claim string) {
+	t.pods.touchWhere(func(x *podEntry) bool {
 		return x.claims && slices.ContainsFunc(x.object.Spec.Volumes, func(v corev1.Volume) bool {
 			name := claimOf(&v, x.object)
 			return name != "" && x.object.Namespace+"/"+name == claim
@@ -118,20 +122,43 @@ func zoneOf(p *corev1.PersistentVolume) string {
 	return p.Labels[corev1.LabelTopologyZone]
 }
 
-// volumeZone returns the zone of the bound zonal volumes of a pod, or None.
-func (o *Observer) volumeZone(p *corev1.Pod) policy.ZoneID {
+// zoneOf returns the zone of the bound zonal volumes of a pod, or None.
+func (t *volumeTable) zoneOf(p *corev1.Pod) policy.ZoneID {
 	for i := range p.Spec.Volumes {
 		name := claimOf(&p.Spec.Volumes[i], p)
 		if name == "" {
 			continue
 		}
-		if c := o.volumes.claims[p.Namespace+"/"+name]; c != nil {
-			if zone := o.volumes.zones[c.Spec.VolumeName]; zone != "" {
-				if id, ok := o.zoneIDs[zone]; ok {
+		if c := t.claims[p.Namespace+"/"+name]; c != nil {
+			if zone := t.zones[c.Spec.VolumeName]; zone != "" {
+				if id, ok := t.zoneIDs[zone]; ok {
 					return id
 				}
 			}
 		}
 	}
 	return policy.None
+}
+
+// fillZones appends to the zones in which something is sold those in which volumes
+// lie: a pod whose volume lies where nothing is sold must not seem free to go
+// anywhere.
+func (t *volumeTable) fillZones(s *policy.Snapshot) {
+	if t.zoneIDs != nil && !t.zonesChanged {
+		s.Zones = t.zoneNames
+		return
+	}
+	t.zoneIDs, t.zonesChanged = map[string]policy.ZoneID{}, false
+	t.zoneNames = append([]string(nil), s.Zones...)
+	for i, z := range t.zoneNames {
+		t.zoneIDs[z] = policy.ZoneID(i)
+	}
+	for _, z := range slices.Sorted(maps.Keys(t.seen)) {
+		if _, ok := t.zoneIDs[z]; !ok {
+			t.zoneIDs[z] = policy.ZoneID(len(t.zoneNames))
+			t.zoneNames = append(t.zoneNames, z)
+		}
+	}
+	s.Zones = t.zoneNames
+	t.pods.touchWhere(func(x *podEntry) bool { return x.claims })
 }

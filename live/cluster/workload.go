@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,24 +66,36 @@ func key(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// workload returns the entry of a workload, a new one if there is none.
-func (o *Observer) workload(k workloadKey) *workload {
-	w := o.workloads[k]
+// A workloadTable holds the controllers of pods. Pods whose template may have changed with
+// their controller are read again.
+type workloadTable struct {
+	pods   *podSlots
+	faults *faultLog
+
+	byKey    map[workloadKey]*workload
+	replicas map[string]ownerRef // what owns each ReplicaSet, by its name
+	list     []*workload         // by identifier
+	shifted  bool                // identifiers are to be given anew
+}
+
+// get returns the entry of a workload, a new one if there is none.
+func (t *workloadTable) get(k workloadKey) *workload {
+	w := t.byKey[k]
 	if w == nil {
 		w = &workload{key: k, waiting: true}
-		o.workloads[k] = w
-		o.shifted = true
+		t.byKey[k] = w
+		t.shifted = true
 	}
 	return w
 }
 
 // describe takes in what the object of a workload says that all kinds have in
 // common. Its pods are read again when its annotations have changed.
-func (o *Observer) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1.PodTemplateSpec, replicas *int32) *workload {
-	w := o.workload(k)
+func (t *workloadTable) describe(k workloadKey, meta *metav1.ObjectMeta, spec *corev1.PodTemplateSpec, replicas *int32) *workload {
+	w := t.get(k)
 	if a := relevant(meta.Annotations); !w.known || !maps.Equal(a, w.annotations) {
 		w.known, w.annotations = true, a
-		o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
+		t.pods.touchWhere(func(x *podEntry) bool { return x.workload == w })
 	}
 	w.spec, w.waiting, w.last = spec, true, nil
 	w.replicas = ptr.Deref(replicas, 1)
@@ -103,78 +114,78 @@ func relevant(all map[string]string) map[string]string {
 
 // forget takes in that the object of a workload is gone. Its pods may stay for a
 // while.
-func (o *Observer) forget(k workloadKey) {
-	w := o.workloads[k]
+func (t *workloadTable) forget(k workloadKey) {
+	w := t.byKey[k]
 	if w == nil {
 		return
 	}
 	w.known, w.annotations, w.spec, w.claims, w.replicas, w.waiting, w.last = false, nil, nil, nil, 0, true, nil
-	o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
+	t.pods.touchWhere(func(x *podEntry) bool { return x.workload == w })
 }
 
 // forgets returns what takes in that an object of a kind is gone.
-func forgets[T metav1.Object](o *Observer, kind policy.WorkloadKind) func(T) {
-	return func(x T) { o.forget(workloadKey{key(x), kind}) }
+func forgets[T metav1.Object](t *workloadTable, kind policy.WorkloadKind) func(T) {
+	return func(x T) { t.forget(workloadKey{key(x), kind}) }
 }
 
-func (o *Observer) setDeployment(d *appsv1.Deployment) {
-	o.describe(workloadKey{key(d), policy.KindDeployment}, &d.ObjectMeta, &d.Spec.Template, d.Spec.Replicas)
+func (t *workloadTable) setDeployment(d *appsv1.Deployment) {
+	t.describe(workloadKey{key(d), policy.KindDeployment}, &d.ObjectMeta, &d.Spec.Template, d.Spec.Replicas)
 }
 
-func (o *Observer) setStatefulSet(s *appsv1.StatefulSet) {
-	w := o.describe(workloadKey{key(s), policy.KindStatefulSet}, &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas)
+func (t *workloadTable) setStatefulSet(s *appsv1.StatefulSet) {
+	w := t.describe(workloadKey{key(s), policy.KindStatefulSet}, &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas)
 	w.claims = s.Spec.VolumeClaimTemplates
 }
 
-func (o *Observer) setDaemonSet(d *appsv1.DaemonSet) {
+func (t *workloadTable) setDaemonSet(d *appsv1.DaemonSet) {
 	none := int32(0)
-	w := o.describe(workloadKey{key(d), policy.KindDaemonSet}, &d.ObjectMeta, &d.Spec.Template, &none)
+	w := t.describe(workloadKey{key(d), policy.KindDaemonSet}, &d.ObjectMeta, &d.Spec.Template, &none)
 	// Its pods take their template from the object.
-	o.dirtyPods(func(x *podEntry) bool { return x.workload == w })
+	t.pods.touchWhere(func(x *podEntry) bool { return x.workload == w })
 }
 
 // setReplicaSet notes which Deployment a set belongs to. One that belongs to none is
 // a workload of its own, which is scaled and rolled as a Deployment's are.
-func (o *Observer) setReplicaSet(r *appsv1.ReplicaSet) {
+func (t *workloadTable) setReplicaSet(r *appsv1.ReplicaSet) {
 	name := key(r)
 	ref := ownerRef{uid: string(r.UID)}
 	if c := metav1.GetControllerOf(r); c != nil && c.Kind == "Deployment" {
 		ref.deployment = r.Namespace + "/" + c.Name
 	}
-	if o.replicas[name] != ref {
-		o.replicas[name] = ref
-		o.dirtyPods(func(x *podEntry) bool { return x.set == name })
+	if t.replicas[name] != ref {
+		t.replicas[name] = ref
+		t.pods.touchWhere(func(x *podEntry) bool { return x.set == name })
 	}
 	if ref.deployment == "" {
-		o.describe(workloadKey{name, policy.KindDeployment}, &r.ObjectMeta, &r.Spec.Template, r.Spec.Replicas)
+		t.describe(workloadKey{name, policy.KindDeployment}, &r.ObjectMeta, &r.Spec.Template, r.Spec.Replicas)
 	}
 }
 
-func (o *Observer) dropReplicaSet(r *appsv1.ReplicaSet) {
+func (t *workloadTable) dropReplicaSet(r *appsv1.ReplicaSet) {
 	name := key(r)
-	if o.replicas[name].uid != string(r.UID) {
+	if t.replicas[name].uid != string(r.UID) {
 		return
 	}
-	if o.replicas[name].deployment == "" {
-		o.forget(workloadKey{name, policy.KindDeployment})
+	if t.replicas[name].deployment == "" {
+		t.forget(workloadKey{name, policy.KindDeployment})
 	}
-	delete(o.replicas, name)
+	delete(t.replicas, name)
 }
 
 // setJob takes in a job: what is left of it, by the completions that are still to
 // come and by what its annotations say that one takes. One that is over is none any more.
-func (o *Observer) setJob(j *batchv1.Job) {
+func (t *workloadTable) setJob(j *batchv1.Job) {
 	if over(j) {
-		o.forget(workloadKey{key(j), policy.KindJob})
+		t.forget(workloadKey{key(j), policy.KindJob})
 		return
 	}
-	w := o.describe(workloadKey{key(j), policy.KindJob}, &j.ObjectMeta, &j.Spec.Template, j.Spec.Parallelism)
+	w := t.describe(workloadKey{key(j), policy.KindJob}, &j.ObjectMeta, &j.Spec.Template, j.Spec.Parallelism)
 	left := max(0, ptr.Deref(j.Spec.Completions, w.replicas)-j.Status.Succeeded) // a queue of work has one item for each pod
 	w.gang, w.replicas = kube.Gang(j), min(w.replicas, left)
 	if w.suspended = ptr.Deref(j.Spec.Suspend, false); w.suspended {
 		w.replicas = 0
 	}
-	a := o.annotationsOf(key(j), w.annotations, j.Spec.Template.Annotations)
+	a := t.faults.annotations(key(j), w.annotations, j.Spec.Template.Annotations)
 	w.work = time.Duration(left) * a.Duration(time.Second, kube.AnnotationDuration)
 	begin := j.CreationTimestamp.Time
 	limit := a.Duration(time.Second, kube.AnnotationDeadline)
@@ -197,20 +208,9 @@ func over(j *batchv1.Job) bool {
 	})
 }
 
-// annotationsOf returns the annotations of a workload and of its pods; those of the
-// pods count when both have one.
-func (o *Observer) annotationsOf(of string, workload, pod map[string]string) *kube.Annotations {
-	all := map[string]string{}
-	maps.Copy(all, workload)
-	maps.Copy(all, relevant(pod))
-	return &kube.Annotations{Values: all, Fail: func(key, format string, args ...any) {
-		o.complain(of, key+": "+fmt.Sprintf(format, args...))
-	}}
-}
-
 // owner returns the workload that a pod belongs to, nil for one that no controller
 // would make anew, and the ReplicaSet between.
-func (o *Observer) owner(p *corev1.Pod) (*workload, string) {
+func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 	c := metav1.GetControllerOf(p)
 	if c == nil {
 		return nil, ""
@@ -219,18 +219,25 @@ func (o *Observer) owner(p *corev1.Pod) (*workload, string) {
 	switch c.Kind {
 	case "ReplicaSet":
 		k := workloadKey{name, policy.KindDeployment}
-		if d := o.replicas[name].deployment; d != "" {
+		if d := t.replicas[name].deployment; d != "" {
 			k.name = d
 		}
-		return o.workload(k), name
+		return t.get(k), name
 	case "Job":
-		return o.workload(workloadKey{name, policy.KindJob}), ""
+		return t.get(workloadKey{name, policy.KindJob}), ""
 	case "DaemonSet":
-		return o.workload(workloadKey{name, policy.KindDaemonSet}), ""
+		return t.get(workloadKey{name, policy.KindDaemonSet}), ""
 	case "Node": // a static pod, which its kubelet makes
 		return nil, ""
 	}
 	// A StatefulSet, and controllers that we do not know: these are taken to be as
 	// careful with their pods.
-	return o.workload(workloadKey{name, policy.KindStatefulSet}), ""
+	return t.get(workloadKey{name, policy.KindStatefulSet}), ""
+}
+
+// redeclare says that the templates that workloads state are to be read again.
+func (t *workloadTable) redeclare() {
+	for _, w := range t.byKey {
+		w.waiting, w.last = true, nil
+	}
 }

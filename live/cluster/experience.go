@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"maps"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An experience counts the launches and reclaims of nodes in the book, each once.
+type experience struct {
+	clock   *snapshotClock
+	markets *marketView
+	pools   *poolTable
+	keep    time.Duration // Config.NoticeMax
+
+	// taken are the names of nodes that the provider took, with when; their pods
+	// may be deleted later.
+	taken map[string]policy.Time
+}
+
+// take notes that the provider took a node.
+func (x *experience) take(name string, now policy.Time) {
+	x.taken[name] = now
+	if len(x.taken) > takenMax {
+		maps.DeleteFunc(x.taken, func(_ string, at policy.Time) bool { return now.Sub(at) > x.keep })
+	}
+}
+
+// takenMax is how many names of nodes that were taken are kept before old ones are
+// dropped.
+const takenMax = 1000
+
+// countReclaim puts the loss of a node into the experience of its market, once.
+func (x *experience) countReclaim(e *nodeEntry, n *policy.Node, at policy.Time) {
+	if e.met || n.Market == policy.None || !x.markets.isSpot(n.Market) {
+		return
+	}
+	e.met = true
+	m := &x.markets.view.Markets[n.Market]
+	if e.initial && m.Experience.Reclaimed >= at {
+		return // it was counted before the restart
+	}
+	x.markets.book.Meet(backend.Event{Kind: backend.MetReclaim, Pool: x.pools.name(n.Pool), Market: m.Name, At: x.clock.clamp(at)})
+}
+
+// countLaunch puts a node that we were given into the experience of its market,
+// once. What was there when the observer began counts only when it is younger than
+// the experience that was kept.
+func (x *experience) countLaunch(e *nodeEntry, n *policy.Node) {
+	if e.launched || n.Market == policy.None || e.object == nil && e.machine.ProviderID == "" {
+		return
+	}
+	e.launched = true
+	m := &x.markets.view.Markets[n.Market]
+	if e.initial && (m.Experience.At == 0 || n.Launched <= m.Experience.At) {
+		return
+	}
+	x.markets.book.Meet(backend.Event{Kind: backend.MetLaunch, Pool: x.pools.name(n.Pool), Market: m.Name, At: n.Launched})
+}

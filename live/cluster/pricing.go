@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A pricingTable counts, as of the last snapshot, of which nodes nobody knows what they cost.
+type pricingTable struct {
+	nodes  *nodeSlots
+	reader *nodeReader
+	byPool map[string]*pricing
+}
+
+// A pricing is how many nodes of a pool there are in the cluster, and how many of them
+// are of no market that is known; example says why of one.
+type pricing struct {
+	nodes, unpriced int
+	example         string
+}
+
+// condition says whether all nodes of a pool are of markets that are known.
+func (t *pricingTable) condition(pool string) metav1.Condition {
+	c := metav1.Condition{Type: ConditionPriced, Status: metav1.ConditionTrue, Reason: "AllPriced"}
+	if p := t.byPool[pool]; p != nil && p.unpriced > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, "UnpricedNodes"
+		c.Message = fmt.Sprintf("%d of %d nodes are of no market that is known, so that they are left alone and in no account: %s", p.unpriced, p.nodes, p.example)
+	}
+	return c
+}
+
+// count counts the nodes of pools of which nobody knows what they cost, those that
+// the book was asked for just now left out: it may know them at the next snapshot.
+func (t *pricingTable) count(pools []*pool) {
+	t.byPool = make(map[string]*pricing, len(pools))
+	for _, p := range pools {
+		t.byPool[p.pool.Name] = &pricing{}
+	}
+	for i := range t.nodes.nodes {
+		n, e := &t.nodes.nodes[i], &t.nodes.entries[i]
+		if e.object == nil || n.Pool == policy.None {
+			continue
+		}
+		p := t.byPool[pools[n.Pool].pool.Name]
+		p.nodes++
+		if n.Market == policy.None && e.unpriced {
+			p.unpriced++
+			if p.example == "" || n.Name < p.example {
+				p.example = n.Name
+			}
+		}
+		e.unpriced = n.Market == policy.None
+	}
+	for _, p := range t.byPool {
+		if i, ok := t.nodes.byName[p.example]; ok {
+			p.example = t.reader.whyUnpriced(&t.nodes.nodes[i], t.nodes.entries[i].object)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+var _ backend.Sink = (*Observer)(nil)
+
+// SetMachine takes in what a backend knows of a machine.
+func (o *Observer) SetMachine(from string, m backend.Machine) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.nodes.setMachine(from, m)
+}
+
+// DropMachine takes in that a machine is no more.
+func (o *Observer) DropMachine(from, name string) {
+	at := o.clock.wall()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.nodes.dropMachine(from, name, at)
+}
+
+// Notice takes in a warning.
+func (o *Observer) Notice(n backend.Notice) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.nodes.notice(n)
+}
+
+// Meet takes what a backend met. Launches and reclaims are counted here, by the node,
+// so that each counts once whoever reports it; only what no node shows is taken
+// from backends.
+func (o *Observer) Meet(e backend.Event) {
+	switch e.Kind {
+	case backend.MetLaunch, backend.MetReclaim:
+		return
+	case backend.MetRefusal:
+		o.mu.Lock()
+		o.pools.refused[e.Pool] = max(o.pools.refused[e.Pool], o.clock.clamp(e.At))
+		o.mu.Unlock()
+	}
+	o.markets.book.Meet(e)
+	o.Wake(wakeRefused)
+}
+
+// SetSteer takes the last steer that a pool got.
+func (o *Observer) SetSteer(pool string, s policy.SteerState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s.Since = o.clock.clamp(s.Since)
+	o.pools.steers[pool] = s
+}

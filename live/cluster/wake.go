@@ -1,0 +1,31 @@
+package cluster
+
+// wakesMax is how many wakes may wait for the controller; further ones add nothing.
+const wakesMax = 64
+
+// A wakeQueue holds the reasons for which a step is wanted soon. It needs no lock.
+type wakeQueue chan string
+
+// wake asks for a step soon, unless enough others do.
+func (q wakeQueue) wake(reason string) {
+	select {
+	case q <- reason:
+	default:
+	}
+}
+
+// Wakes says when a step is wanted soon, and why in one word.
+func (o *Observer) Wakes() <-chan string { return o.wakes }
+
+// Wake asks for a step soon.
+func (o *Observer) Wake(reason string) { o.wakes.wake(reason) }
+
+// The reasons for which the observer itself wakes the controller.
+const (
+	wakeNotice        = "notice"
+	wakePools         = "pool-changed"
+	wakeLost          = "lost-node"
+	wakeRebalance     = "rebalance"
+	wakeRefused       = "refused"
+	wakeUnschedulable = "unschedulable"
+)
