@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,60 +39,72 @@ func (r *reservation) shown(n *corev1.Node) bool {
 	return err != nil || order >= 0
 }
 
+// A budgetTable holds the places that drains of ours take in the disruption budgets of
+// NodePools. It counts and takes a place under one lock, so that no more are taken than
+// the budgets allow. It is made anew after a restart from the marks on Nodes.
+type budgetTable struct {
+	cfg *Config
+	api *apiReader
+
+	mu        sync.Mutex
+	reserved  map[string]reservation // by Node, of drains whose mark the cache may not show yet
+	inherited map[string]bool        // NodePools whose Nodes were read for the marks of the leader before
+}
+
 // reserve takes a place in the budgets of the NodePool of a node that is about to be
 // drained, or returns a Held where Karpenter could not have disrupted the node itself. Of
 // several that ask at once only as many are let through as there are places. Under a
 // notice a place is taken in any case.
-func (b *Backend) reserve(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, notice bool) error {
+func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, notice bool) error {
 	name := claim.Labels[karpv1.NodePoolLabelKey]
 	if notice {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.reserved[node.Name] = reservation{nodePool: name}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.reserved[node.Name] = reservation{nodePool: name}
 		return nil
 	}
 	pool := &karpv1.NodePool{}
-	switch there, err := b.there(ctx, "NodePool", name, pool); {
+	switch there, err := t.api.there(ctx, "NodePool", name, pool); {
 	case err != nil:
 		return err
 	case !there:
 		return backend.Hold("NodePoolMissing", "the NodePool of node %s is not there", node.Name)
 	}
-	if until := NominatedUntil(pool, node); until.After(b.cfg.Clock.Now()) {
+	if until := NominatedUntil(pool, node); until.After(t.cfg.Clock.Now()) {
 		return backend.Hold("Nominated", "node %s is so young that Karpenter may have promised it to pods; until %s", node.Name, until.UTC().Format(time.RFC3339))
 	}
-	if err := b.inherit(ctx, name); err != nil {
+	if err := t.inherit(ctx, name); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var nodes corev1.NodeList // listed under the lock: an older list would miss what was shown, and released, since
-	if err := b.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := t.api.client.List(ctx, &nodes, client.MatchingLabels{karpv1.NodePoolLabelKey: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the nodes of NodePool %s: %w", name, err)
 	}
-	total, down := b.disrupted(nodes.Items, node.Name)
-	allowed, err := pool.GetAllowedDisruptionsByReason(clockOf{passive: b.cfg.Clock}, total, karpv1.DisruptionReasonUnderutilized)
+	total, down := t.disrupted(nodes.Items, node.Name)
+	allowed, err := pool.GetAllowedDisruptionsByReason(clockOf{passive: t.cfg.Clock}, total, karpv1.DisruptionReasonUnderutilized)
 	if err != nil {
 		return fmt.Errorf("reading the budgets of NodePool %s: %w", name, err)
 	}
 	if down >= allowed {
 		return backend.Hold("DisruptionBudget", "the budgets of NodePool %s allow %d nodes to be disrupted, and %d are", name, allowed, down)
 	}
-	b.reserved[node.Name] = reservation{nodePool: name}
+	t.reserved[node.Name] = reservation{nodePool: name}
 	return nil
 }
 
 // disrupted counts the nodes of a NodePool as Karpenter counts them for its budgets, and
 // of these, the node of the name left out, those that are not ready, go away or are
-// drained by us. The caller holds b.mu.
-func (b *Backend) disrupted(nodes []corev1.Node, name string) (total, down int) {
+// drained by us. The caller holds t.mu.
+func (t *budgetTable) disrupted(nodes []corev1.Node, name string) (total, down int) {
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Labels[karpv1.NodeInitializedLabelKey] != "true" {
 			continue
 		}
 		total++
-		r, reserved := b.reserved[n.Name]
+		r, reserved := t.reserved[n.Name]
 		if n.Name != name && (reserved && !r.shown(n) || drained(n) || !ready(n) || !n.DeletionTimestamp.IsZero() || tainted(n, karpv1.DisruptedTaintKey)) {
 			down++
 		}
@@ -101,62 +114,62 @@ func (b *Backend) disrupted(nodes []corev1.Node, name string) (total, down int) 
 
 // inherit reads, once for a NodePool, which of its nodes are drained by us, since the cache
 // may not yet show what the leader before this one wrote last.
-func (b *Backend) inherit(ctx context.Context, nodePool string) error {
-	b.mu.Lock()
-	done := b.inherited[nodePool]
-	b.mu.Unlock()
+func (t *budgetTable) inherit(ctx context.Context, nodePool string) error {
+	t.mu.Lock()
+	done := t.inherited[nodePool]
+	t.mu.Unlock()
 	if done {
 		return nil
 	}
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := b.reader.List(ctx, &list, client.MatchingLabels{karpv1.NodePoolLabelKey: nodePool}); err != nil {
+	if err := t.api.reader.List(ctx, &list, client.MatchingLabels{karpv1.NodePoolLabelKey: nodePool}); err != nil {
 		return fmt.Errorf("listing the nodes of NodePool %s: %w", nodePool, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for i := range list.Items {
 		n := &list.Items[i]
-		if _, there := b.reserved[n.Name]; !there && protectedFor(n, protectedDrain) {
-			b.reserved[n.Name] = reservation{nodePool, n.ResourceVersion}
+		if _, there := t.reserved[n.Name]; !there && protectedFor(n, protectedDrain) {
+			t.reserved[n.Name] = reservation{nodePool, n.ResourceVersion}
 		}
 	}
-	b.inherited[nodePool] = true
+	t.inherited[nodePool] = true
 	return nil
 }
 
 // settled sets what became of the write that a place was reserved for: from version on the
 // cache shows it. A write that the API server refused needs no place. One of which nothing
 // is known keeps it: whoever drains asks again, or undoes.
-func (b *Backend) settled(node, version string, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (t *budgetTable) settled(node, version string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
-		r := b.reserved[node]
+		r := t.reserved[node]
 		r.version = version
-		b.reserved[node] = r
+		t.reserved[node] = r
 	case errors.As(err, &status) && status.Status().Code < 500:
-		delete(b.reserved, node)
+		delete(t.reserved, node)
 	}
 }
 
 // free gives up the place of a node.
-func (b *Backend) free(node string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.reserved, node)
+func (t *budgetTable) free(node string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.reserved, node)
 }
 
 // freeShown gives up the places that nodes, which are all of Karpenter's in the cache, show
 // by themselves.
-func (b *Backend) freeShown(nodes map[string]*corev1.Node) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for name, r := range b.reserved {
+func (t *budgetTable) freeShown(nodes map[string]*corev1.Node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, r := range t.reserved {
 		if n := nodes[name]; r.version != "" && (n == nil || r.shown(n)) {
-			delete(b.reserved, name)
+			delete(t.reserved, name)
 		}
 	}
 }
@@ -175,7 +188,7 @@ func NominatedUntil(pool *karpv1.NodePool, node *corev1.Node) time.Time {
 	return node.CreationTimestamp.Add(d)
 }
 
-// A clockOf tells the time to Karpenter's code, which asks for nothing else.
+// A clockOf gives the time to Karpenter's code, which asks for nothing else.
 type clockOf struct {
 	clock.RealClock
 	passive clock.PassiveClock

@@ -50,7 +50,7 @@ func TestRule05BudgetRace(t *testing.T) {
 // freeze has the cache show Nodes, until thaw, as they are now.
 func (b *bench) freeze() (thaw func()) {
 	b.t.Helper()
-	was := b.Backend.client
+	was := b.Backend.api.client
 	seen := &staleCache{Client: was}
 	var nodes corev1.NodeList
 	var claims karpv1.NodeClaimList
@@ -60,8 +60,8 @@ func (b *bench) freeze() (thaw func()) {
 		}
 	}
 	seen.nodes, seen.claims = nodes.Items, claims.Items
-	b.Backend.client = seen
-	return func() { b.Backend.client = was }
+	b.Backend.api.client = seen
+	return func() { b.Backend.api.client = was }
 }
 
 // oneAtATime has a budget of one node.
@@ -88,9 +88,9 @@ func TestRule05BudgetLateCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, b.Prepare(t.Context(), nodes[1]), "DisruptionBudget")
-	late := b.Backend.client
+	late := b.Backend.api.client
 	b.restart()
-	b.Backend.client = late // of a new leader, which is late as well
+	b.Backend.api.client = late // of a new leader, which is late as well
 	holds(t, b.Prepare(t.Context(), nodes[1]), "DisruptionBudget")
 	thaw()
 	// Somebody else takes the mark away: the cache shows it, so that it counts no more.

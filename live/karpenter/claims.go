@@ -1,6 +1,7 @@
 package karpenter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,25 +34,25 @@ func claimsOf(pool string) client.ListOption {
 // never written. The API server is asked for their versions, and for the whole only of
 // what the watches do not know in that version: they come as JSON, a thousand of which
 // take longer to read than all the rest of a step.
-func (b *Backend) claimsNow(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
+func (r *apiReader) claimsNow(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
 	var versions metav1.PartialObjectMetadataList
 	versions.SetGroupVersionKind(groupVersion.WithKind("NodeClaimList"))
-	if err := b.reader.List(ctx, &versions, of...); err != nil {
+	if err := r.reader.List(ctx, &versions, of...); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
-	all, unknown, err := b.watched(ctx, versions.Items)
+	all, unknown, err := r.watched(ctx, versions.Items)
 	if err != nil {
 		return nil, err
 	}
 	if len(unknown) > fetchMax {
 		var list karpv1.NodeClaimList
-		if err := b.reader.List(ctx, &list, of...); err != nil {
+		if err := r.reader.List(ctx, &list, of...); err != nil {
 			return nil, fmt.Errorf("listing NodeClaims: %w", err)
 		}
 		return list.Items, nil
 	}
 	for _, i := range unknown {
-		if there, err := b.there(ctx, "NodeClaim", versions.Items[i].Name, &all[i]); err != nil {
+		if there, err := r.there(ctx, "NodeClaim", versions.Items[i].Name, &all[i]); err != nil {
 			return nil, err
 		} else if !there {
 			all[i] = karpv1.NodeClaim{}
@@ -62,8 +63,8 @@ func (b *Backend) claimsNow(ctx context.Context, of ...client.ListOption) ([]kar
 
 // watched returns the NodeClaims that the watches have in these versions, and the
 // indices of those that they have not.
-func (b *Backend) watched(ctx context.Context, versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim, unknown []int, err error) {
-	seen, err := b.cachedClaims(ctx)
+func (r *apiReader) watched(ctx context.Context, versions []metav1.PartialObjectMetadata) (all []karpv1.NodeClaim, unknown []int, err error) {
+	seen, err := r.cached(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,12 +83,35 @@ func (b *Backend) watched(ctx context.Context, versions []metav1.PartialObjectMe
 	return all, unknown, nil
 }
 
-// cachedClaims returns the NodeClaims as the watches have them. They are shared and never
+// cached returns the NodeClaims as the watches have them. They are shared and never
 // written.
-func (b *Backend) cachedClaims(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
+func (r *apiReader) cached(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
 	var list karpv1.NodeClaimList
-	if err := b.client.List(ctx, &list, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.client.List(ctx, &list, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
 	return list.Items, nil
+}
+
+// nodePoolOf returns the NodePool of a claim, of the cache; nil where it has none.
+func (r *apiReader) nodePoolOf(c *karpv1.NodeClaim) *karpv1.NodePool {
+	n := &karpv1.NodePool{}
+	if err := r.client.Get(context.Background(), client.ObjectKey{Name: c.Labels[karpv1.NodePoolLabelKey]}, n); err != nil {
+		return nil
+	}
+	return n
+}
+
+// poolOf returns the CapacityPool of a claim.
+func (r *apiReader) poolOf(c *karpv1.NodeClaim) string {
+	if n := r.nodePoolOf(c); n != nil && ownerOf(n) != "" {
+		return ownerOf(n)
+	}
+	return c.Labels[PoolLabel]
+}
+
+// ownerOf returns the CapacityPool of a NodePool: it made it, or may write its weight and
+// limits.
+func ownerOf(n *karpv1.NodePool) string {
+	return cmp.Or(n.Labels[PoolLabel], n.Annotations[AdoptAnnotation])
 }

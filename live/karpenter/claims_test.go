@@ -33,7 +33,7 @@ func TestClaimsNowIsNotLate(t *testing.T) {
 	for _, c := range []*karpv1.NodeClaim{same, changed, gone} {
 		seen.claims = append(seen.claims, *c.DeepCopy())
 	}
-	b.Backend.client = seen
+	b.Backend.api.client = seen
 	changed.Annotations = map[string]string{TokenAnnotation: "new"}
 	if err := b.client.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestClaimsNowIsNotLate(t *testing.T) {
 		}
 		return nil
 	}
-	claims, err := b.claimsNow(t.Context(), claimsOf("web"))
+	claims, err := b.api.claimsNow(t.Context(), claimsOf("web"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestClaimsNowIsNotLate(t *testing.T) {
 
 	b.fail = nil
 	seen.claims = nil // as before the watches run
-	if all, err := b.claimsNow(t.Context()); err != nil || len(all) != 4+fetchMax {
+	if all, err := b.api.claimsNow(t.Context()); err != nil || len(all) != 4+fetchMax {
 		t.Errorf("%d claims: %v", len(all), err)
 	}
 	if err := b.client.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); client.IgnoreNotFound(err) != nil {

@@ -3,8 +3,6 @@ package karpenter
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,76 +47,44 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeMax)
 	defer cancel()
 	b.judge(ctx, pool)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.pools[pool]
-	if p == nil {
-		return nil
-	}
-	var all []metav1.Condition
-	for _, t := range slices.Sorted(maps.Keys(p.conditions)) {
-		all = append(all, p.conditions[t])
-	}
-	return all
+	return b.states.conditions(pool)
 }
 
 // judge says whether Karpenter can serve a pool.
 func (b *Backend) judge(ctx context.Context, name string) {
 	pool := &v1alpha1.CapacityPool{}
-	if err := b.client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil || pool.Spec.Backend.Karpenter == nil {
+	if err := b.api.client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil || pool.Spec.Backend.Karpenter == nil {
 		return
 	}
 	class, err := b.usable(ctx, pool)
 	held := new(backend.Held)
 	switch {
 	case err == nil:
-		b.say(name, ConditionKarpenter, true, "Found", "Karpenter and node class "+class+" are there")
+		b.states.setCondition(name, ConditionKarpenter, true, "Found", "Karpenter and node class "+class+" are there")
 	case errors.As(err, &held):
-		b.say(name, ConditionKarpenter, false, held.Reason, held.Message)
+		b.states.setCondition(name, ConditionKarpenter, false, held.Reason, held.Message)
 	default:
-		b.say(name, ConditionKarpenter, false, "Unreadable", err.Error())
+		b.states.setCondition(name, ConditionKarpenter, false, "Unreadable", err.Error())
 	}
 }
 
 // usable returns the node class of a pool, or an error, a Held where that is certain, while
 // NodePools of the pool cannot be made or would buy nothing.
 func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (class string, err error) {
-	if err := b.installed(); err != nil {
+	if err := b.classes.installed(); err != nil {
 		return "", err
 	}
-	b.mu.Lock()
-	p := b.pool(pool.Name)
-	refused, generation := p.refused, p.generation
-	b.mu.Unlock()
-	if refused != nil && (generation == 0 || generation == pool.Generation) {
+	if refused := b.states.refusal(pool.Name, pool.Generation); refused != nil {
 		return "", refused
 	}
-	ref, err := b.nodeClass(ctx, pool, judgedFor)
+	ref, err := b.classes.of(ctx, pool, judgedFor)
 	if err == nil {
 		err = valid(ctx, pool, ref)
 	}
 	if err == nil {
-		err = b.classReady(ctx, ref.Name, judgedFor)
+		err = b.classes.ready(ctx, ref.Name, judgedFor)
 	}
 	return ref.Name, err
-}
-
-// installed returns a Held where Karpenter is not there. What is not is looked for again
-// only after a while: the API server is asked for it each time.
-func (b *Backend) installed() error {
-	b.mu.Lock()
-	absent := b.absent != 0 && b.now().Sub(b.absent) < judgedFor
-	b.mu.Unlock()
-	if absent {
-		return heldMissing
-	}
-	_, err := b.client.RESTMapper().RESTMapping(nodePoolKind.GroupKind(), groupVersion.Version)
-	if missing(err) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.absent = b.now()
-	}
-	return heldIfMissing(err)
 }
 
 // valid returns a Held where Karpenter would refuse a NodePool that the pool asks for, by
@@ -140,15 +106,6 @@ func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeCl
 	return nil
 }
 
-// block notes what is in the way of writing the NodePools of a pool, nil where nothing is:
-// of its generation, or of any where that is 0.
-func (b *Backend) block(pool string, generation int64, held *backend.Held) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.pool(pool)
-	p.refused, p.generation = held, generation
-}
-
 var heldMissing = &backend.Held{Reason: "KarpenterMissing", Message: "the API server knows no NodePools: Karpenter is not installed"}
 
 // heldIfMissing returns err, or a Held where it says that Karpenter is not installed.
@@ -157,15 +114,4 @@ func heldIfMissing(err error) error {
 		return heldMissing
 	}
 	return err
-}
-
-// say sets a condition of a CapacityPool.
-func (b *Backend) say(pool, kind string, status bool, reason, message string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	if status {
-		c.Status = metav1.ConditionTrue
-	}
-	b.pool(pool).conditions[kind] = c
 }

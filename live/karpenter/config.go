@@ -40,7 +40,7 @@ const (
 	// ReplacesAnnotation on a NodeClaim names the Node whose pods it is for.
 	ReplacesAnnotation = "spotter.dev/replaces"
 
-	// ProtectedAnnotation says that karpenter.sh/do-not-disrupt beside it is ours:
+	// ProtectedAnnotation says that karpenter.sh/do-not-disrupt on the same object is ours:
 	// why and since when, such as "drain 2026-01-02T15:04:05Z".
 	ProtectedAnnotation = "spotter.dev/protected"
 )
@@ -50,7 +50,7 @@ const BackendName = "karpenter"
 
 // A Config says how to work with Karpenter.
 type Config struct {
-	// Clock tells the time.
+	// Clock gives the time.
 	Clock clock.PassiveClock
 
 	// Log takes what happens; nil means nothing is logged.
@@ -128,6 +128,9 @@ func DefaultConfig() Config {
 		SpotWeight:    50, OnDemandWeight: 40,
 	}
 }
+
+// now returns the time.
+func (c *Config) now() policy.Time { return policy.TimeOf(c.Clock.Now()) }
 
 // weightMax is the greatest weight that a NodePool may have.
 const weightMax = 100

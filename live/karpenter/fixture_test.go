@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,85 +26,11 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/spotter-dev/spotter/live/backend"
+	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
-
-// A listener is a Sink that keeps what it is told.
-type listener struct {
-	mu       sync.Mutex
-	machines map[string]backend.Machine
-	steers   map[string]policy.SteerState
-	events   []backend.Event
-	notices  []backend.Notice
-	wakes    []string
-}
-
-func newListener() *listener {
-	return &listener{machines: map[string]backend.Machine{}, steers: map[string]policy.SteerState{}}
-}
-
-func (l *listener) SetMachine(_ string, m backend.Machine) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.machines[m.Name] = m
-}
-
-func (l *listener) DropMachine(_, name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.machines, name)
-}
-
-func (l *listener) SetSteer(pool string, s policy.SteerState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.steers[pool] = s
-}
-
-func (l *listener) Notice(n backend.Notice) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.notices = append(l.notices, n)
-}
-
-func (l *listener) Meet(e backend.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, e)
-}
-
-func (l *listener) Wake(reason string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.wakes = append(l.wakes, reason)
-}
-
-// met returns the markets of the events of a kind, in order.
-func (l *listener) met(kind backend.EventKind) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []string
-	for _, e := range l.events {
-		if e.Kind == kind {
-			all = append(all, e.Market)
-		}
-	}
-	return all
-}
-
-// all returns the machines by name.
-func (l *listener) all() []backend.Machine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out []backend.Machine
-	for _, name := range slices.Sorted(maps.Keys(l.machines)) {
-		out = append(out, l.machines[name])
-	}
-	return out
-}
 
 // testTypes are types of the kwok provider: name, vCPU, GiB.
 var testTypes = []struct {
@@ -116,7 +41,7 @@ var testTypes = []struct {
 
 var testZones = []string{"test-zone-a", "test-zone-b"}
 
-// world returns a snapshot of one pool, "web", that may use every type in every
+// newSnapshot returns a snapshot of one pool, "web", that may use every type in every
 // zone, spot and on-demand.
 func newSnapshot(now policy.Time) *policy.Snapshot {
 	s := &policy.Snapshot{Now: now, Zones: testZones}
@@ -217,7 +142,7 @@ type bench struct {
 	env    *testenv.Env
 	clock  *clocktesting.FakeClock
 	client client.WithWatch
-	heard  *listener
+	heard  *backendfake.Sink
 
 	// fail, where it is set, answers a call instead of the server.
 	fail func(verb string, o any) error
@@ -228,7 +153,7 @@ type bench struct {
 
 func newBench(t testing.TB, objects ...client.Object) *bench {
 	t.Helper()
-	b := &bench{t: t, env: testenv.Start(t, testOptions()), clock: clocktesting.NewFakeClock(time.Now()), heard: newListener()}
+	b := &bench{t: t, env: testenv.Start(t, testOptions()), clock: clocktesting.NewFakeClock(time.Now()), heard: backendfake.NewSink()}
 	direct, err := client.NewWithWatch(b.env.Config, client.Options{Scheme: testScheme(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +280,7 @@ func nameOf(o any) string {
 // restart replaces the backend by one that remembers nothing.
 func (b *bench) restart() {
 	b.t.Helper()
-	next, err := New(b.cfg, b.client, b.client, b.heard)
+	next, err := New(*b.cfg, b.client, b.client, b.heard)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -27,9 +27,9 @@ const (
 
 // watchEvents reports what Karpenter was warned of, until ctx ends. Only Events of
 // NodeClaims are kept in memory.
-func (w *watcher) watchEvents(ctx context.Context) error {
-	c, err := cache.New(w.mgr.GetConfig(), cache.Options{
-		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(),
+func (i *informer) watchEvents(ctx context.Context) error {
+	c, err := cache.New(i.mgr.GetConfig(), cache.Options{
+		HTTPClient: i.mgr.GetHTTPClient(), Scheme: i.mgr.GetScheme(), Mapper: i.mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Event{}: {Namespaces: map[string]cache.Config{metav1.NamespaceDefault: {}}, Field: fields.OneTermEqualSelector("involvedObject.kind", nodeClaimKind.Kind)},
 		},
@@ -39,7 +39,7 @@ func (w *watcher) watchEvents(ctx context.Context) error {
 	}
 	informer, err := c.GetInformer(ctx, &corev1.Event{}, cache.BlockUntilSynced(false))
 	if err == nil {
-		_, err = informer.AddEventHandler(handler(func(_, e *corev1.Event) { w.b.seeEvent(e) }, func(*corev1.Event) {}))
+		_, err = informer.AddEventHandler(handler(func(_, e *corev1.Event) { i.eventSeen(e) }, func(*corev1.Event) {}))
 	}
 	if err != nil {
 		return fmt.Errorf("watching Events: %w", err)
@@ -47,18 +47,18 @@ func (w *watcher) watchEvents(ctx context.Context) error {
 	return c.Start(ctx)
 }
 
-// seeEvent reports a warning, once.
-func (b *Backend) seeEvent(e *corev1.Event) {
+// eventSeen reports a warning, once.
+func (i *informer) eventSeen(e *corev1.Event) {
 	if e.Reason != eventInterrupted && e.Reason != eventRecommendation || !byKarpenter(e) {
 		return
 	}
 	at := policy.TimeOf(eventTime(e))
 	key := string(e.InvolvedObject.UID) + "/" + e.Reason
-	b.mu.Lock()
-	known := b.interrupts[key]
-	b.interrupts[key] = true
-	b.mu.Unlock()
-	if known || at < b.cfg.Since {
+	i.mu.Lock()
+	known := i.reported[key]
+	i.reported[key] = true
+	i.mu.Unlock()
+	if known || at < i.cfg.Since {
 		return
 	}
 	n := backend.Notice{Machine: e.InvolvedObject.Name, At: at, Source: BackendName}
@@ -67,13 +67,13 @@ func (b *Backend) seeEvent(e *corev1.Event) {
 	}
 	var m backend.Machine
 	c := &karpv1.NodeClaim{}
-	if err := b.client.Get(context.Background(), client.ObjectKey{Name: e.InvolvedObject.Name}, c); err == nil { // from the cache
-		m = b.machine(c)
+	if err := i.api.client.Get(context.Background(), client.ObjectKey{Name: e.InvolvedObject.Name}, c); err == nil { // from the cache
+		m = i.claims.machine(c)
 		n.Machine = cmp.Or(m.ProviderID, m.Name)
 	}
-	b.sink.Notice(n)
+	i.sink.Notice(n)
 	if e.Reason == eventInterrupted && m.Market != "" {
-		b.sink.Meet(backend.Event{Kind: backend.MetReclaim, Pool: m.Pool, Market: m.Market, At: at})
+		i.sink.Meet(backend.Event{Kind: backend.MetReclaim, Pool: m.Pool, Market: m.Market, At: at})
 	}
 }
 

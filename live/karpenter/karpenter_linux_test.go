@@ -28,6 +28,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/test/nightly"
@@ -123,22 +124,22 @@ func TestRule06ShareFollows(t *testing.T) {
 	if _, now := p.vcpu(); now <= od {
 		t.Errorf("spot is refused and on-demand stays at %d vCPU", now)
 	}
-	if len(p.heard.met(backend.MetRefusal)) == 0 {
-		t.Error("no refusal was told")
+	if len(p.heard.Met(backend.MetRefusal)) == 0 {
+		t.Error("no refusal was reported")
 	}
 }
 
 // TestRule04LaunchedNode: a NodeClaim of ours becomes an initialized Node, of which
-// the launch is told once. Nothing but its protection keeps Karpenter from removing
+// the launch is reported once. Nothing but its protection keeps Karpenter from removing
 // it while it is empty: once that is settled it does. (That it does not before is
 // seen in TestRule05Drain.)
 func TestRule04LaunchedNode(t *testing.T) {
 	p := newPlant(t)
 	p.steer(policy.Steer{Share: 1, Fallback: true})
 	p.launch("token-a")
-	testenv.Eventually(t, "the launch is told", func() error {
-		if got := p.heard.met(backend.MetLaunch); len(got) != 1 || !strings.HasSuffix(got[0], "/spot") {
-			return fmt.Errorf("launches told %v", got)
+	testenv.Eventually(t, "the launch is reported", func() error {
+		if got := p.heard.Met(backend.MetLaunch); len(got) != 1 || !strings.HasSuffix(got[0], "/spot") {
+			return fmt.Errorf("launches reported %v", got)
 		}
 		return nil
 	})
@@ -146,12 +147,12 @@ func TestRule04LaunchedNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, "Karpenter removes the empty node", func() error {
-		if n := len(p.heard.all()); n != 0 {
+		if n := len(p.heard.All()); n != 0 {
 			return fmt.Errorf("%d machines", n)
 		}
 		return nil
 	})
-	if got := p.heard.met(backend.MetRefusal); len(got) != 0 {
+	if got := p.heard.Met(backend.MetRefusal); len(got) != 0 {
 		t.Errorf("refusals %v", got)
 	}
 }
@@ -184,7 +185,7 @@ func TestKarpenterMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := New(DefaultConfig(), mgr.GetClient(), mgr.GetAPIReader(), newListener())
+	b, err := New(DefaultConfig(), mgr.GetClient(), mgr.GetAPIReader(), backendfake.NewSink())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,8 +210,8 @@ func TestRule04Shortage(t *testing.T) {
 		s := p.snapshot()
 		return p.Launch(t.Context(), s, spotLaunch(s, "token-a"))
 	})
-	testenv.Eventually(t, "the refusal is told", func() error {
-		if got := p.heard.met(backend.MetRefusal); len(got) != 2 {
+	testenv.Eventually(t, "the refusal is reported", func() error {
+		if got := p.heard.Met(backend.MetRefusal); len(got) != 2 {
 			return fmt.Errorf("refusals %v", got)
 		}
 		return nil
@@ -235,10 +236,10 @@ func TestRule05Drain(t *testing.T) {
 	p.launch("token-a")
 	before := p.claimsSeen()
 	quiet(t, 30*time.Second, func() error { // a disruption loop of 10 s and a validation of 15 s
-		if now := p.claimsSeen(); len(now) != 2 || len(p.heard.all()) != 2 {
+		if now := p.claimsSeen(); len(now) != 2 || len(p.heard.All()) != 2 {
 			return fmt.Errorf("Karpenter made or removed nodes: NodeClaims %v", now)
 		}
-		for _, m := range p.heard.all() {
+		for _, m := range p.heard.All() {
 			if m.ActedBy != policy.ActorNone {
 				return fmt.Errorf("Karpenter acts on %s", m.Name)
 			}
@@ -272,7 +273,7 @@ func TestRule05Drain(t *testing.T) {
 		t.Fatal(err)
 	}
 	quiet(t, 10*time.Second, func() error {
-		seen, err := p.look(t.Context())
+		seen, err := p.api.look(t.Context())
 		if err != nil {
 			return err
 		}

@@ -5,11 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,16 +24,6 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// A launchEnd is how a launch of ours ended that came to nothing, and when.
-type launchEnd struct {
-	at      policy.Time
-	markets []string
-}
-
-// launchEndsKept is how long the end of a launch is remembered, so that the same
-// launch asked for again is answered and not repeated.
-const launchEndsKept = time.Hour
-
 // ClaimName returns the name of the NodeClaim of a token: the token itself where it
 // may stand in a name, as those of [policy.Token], else its hash.
 func ClaimName(token string) string {
@@ -43,69 +34,85 @@ func ClaimName(token string) string {
 	return "spotter-" + hex.EncodeToString(sum[:16])
 }
 
+// A launcher makes NodeClaims of ours.
+type launcher struct {
+	cfg      *Config
+	log      *slog.Logger
+	api      *apiReader
+	writes   *writer
+	classes  *classFinder
+	outcomes *outcomeTable
+
+	// turn is held by who makes a NodeClaim: how many may have no machine is counted
+	// before.
+	turn *semaphore.Weighted
+}
+
 // Launch makes a NodeClaim as Karpenter makes its own. It is not made where the
 // limits of the pool leave no room, which only Karpenter's own provisioner would
 // look at; where the node class is not ready; and while [Config.UnlaunchedMax] others
 // have no machine yet: under a notice Karpenter then launches for the evicted pods.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
+	return b.launcher.launch(ctx, s, l)
+}
+
+func (x *launcher) launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	if err := checkLaunch(s, l); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	end, ended := b.launches[l.Token]
-	b.mu.Unlock()
+	end, ended := x.outcomes.end(l.Token)
 	if ended {
 		return fmt.Errorf("launch %s was refused by %s: %w", l.Token, strings.Join(end.markets, ", "), driver.ErrNoCapacity)
 	}
 	name := ClaimName(l.Token)
-	if there, err := b.there(ctx, "NodeClaim", name, &karpv1.NodeClaim{}); there || err != nil {
+	if there, err := x.api.there(ctx, "NodeClaim", name, &karpv1.NodeClaim{}); there || err != nil {
 		return heldIfMissing(err) // nil where it was made before
 	}
-	seen, err := b.cachedClaims(ctx)
+	seen, err := x.api.cached(ctx)
 	if err != nil {
 		return heldIfMissing(err)
 	}
-	if err := b.room(s, l, seen); err != nil {
+	if err := x.underWay(s, l, seen); err != nil {
 		return err // so much can be said without asking the API server
 	}
-	if err := b.launchTurn.Acquire(ctx, 1); err != nil {
+	if err := x.turn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("waiting to make NodeClaim %s: %w", name, err)
 	}
-	defer b.launchTurn.Release(1)
-	return b.make(ctx, s, l, name)
+	defer x.turn.Release(1)
+	return x.make(ctx, s, l, name)
 }
 
 // make makes the NodeClaim of a launch, unless something stands against it.
-func (b *Backend) make(ctx context.Context, s *policy.Snapshot, l *policy.Launch, name string) error {
+func (x *launcher) make(ctx context.Context, s *policy.Snapshot, l *policy.Launch, name string) error {
 	pool := &s.Pools[l.Pool]
-	nodePool, claims, err := b.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)
+	nodePool, claims, err := x.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)
 	if err != nil {
 		return err
 	}
-	if err := b.room(s, l, claims); err != nil {
+	if err := x.underWay(s, l, claims); err != nil {
 		return err
 	}
 	markets, err := allowedMarkets(s, l, nodePool)
 	if err != nil {
 		return err
 	}
-	if err := b.limitsLeave(s, pool, nodePool, claims, markets); err != nil {
+	if err := x.limitsLeave(s, pool, nodePool, claims, markets); err != nil {
 		return err
 	}
 	if no, why := poolIsNot(nodePool, "Ready"); no {
 		return backend.Hold("NodePoolNotReady", "NodePool %s is not ready: %s", nodePool.Name, why)
 	}
-	if err := b.classReady(ctx, nodePool.Spec.Template.Spec.NodeClassRef.Name, 0); err != nil {
+	if err := x.classes.ready(ctx, nodePool.Spec.Template.Spec.NodeClassRef.Name, 0); err != nil {
 		return err
 	}
-	claim := b.claim(s, l, nodePool, name, markets)
-	switch err := b.createClaim(ctx, pool.Name, claim); {
+	claim := x.claim(s, l, nodePool, name, markets)
+	switch err := x.writes.createClaim(ctx, pool.Name, claim); {
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("making NodeClaim %s: %w", name, err)
 	}
-	b.log.Info("NodeClaim made", "pool", pool.Name, "nodeClaim", name, "markets", claim.Annotations[MarketsAnnotation])
+	x.log.Info("NodeClaim made", "pool", pool.Name, "nodeClaim", name, "markets", claim.Annotations[MarketsAnnotation])
 	return nil
 }
 
@@ -129,9 +136,9 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) error {
 }
 
 // target returns the NodePool from which a launch is made, and all NodeClaims.
-func (b *Backend) target(ctx context.Context, pool *policy.Pool, c policy.CapacityType) (*karpv1.NodePool, []karpv1.NodeClaim, error) {
+func (x *launcher) target(ctx context.Context, pool *policy.Pool, c policy.CapacityType) (*karpv1.NodePool, []karpv1.NodeClaim, error) {
 	var all karpv1.NodePoolList
-	if err := b.reader.List(ctx, &all); err != nil {
+	if err := x.api.reader.List(ctx, &all); err != nil {
 		return nil, nil, heldIfMissing(fmt.Errorf("listing NodePools: %w", err))
 	}
 	var found *karpv1.NodePool
@@ -150,17 +157,17 @@ func (b *Backend) target(ctx context.Context, pool *policy.Pool, c policy.Capaci
 	case found.Annotations[karpv1.NodePoolHashAnnotationKey] == "":
 		return nil, nil, backend.Hold("NodePoolNotReady", "Karpenter has not yet seen NodePool %s", found.Name)
 	}
-	claims, err := b.claimsNow(ctx)
+	claims, err := x.api.claimsNow(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	return found, claims, nil
 }
 
-// room returns a Held while as many claims of ours as may be have no machine. What a
+// underWay returns a Held while as many claims of ours as may be have no machine. What a
 // notice takes is then left to Karpenter: the drain waits for no launch, and Karpenter
 // launches for the pods that it evicts in as few NodeClaims as they need.
-func (b *Backend) room(s *policy.Snapshot, l *policy.Launch, claims []karpv1.NodeClaim) error {
+func (x *launcher) underWay(s *policy.Snapshot, l *policy.Launch, claims []karpv1.NodeClaim) error {
 	n := 0
 	for i := range claims {
 		if c := &claims[i]; c.Annotations[TokenAnnotation] != "" && !launched(c) && c.DeletionTimestamp.IsZero() {
@@ -168,7 +175,7 @@ func (b *Backend) room(s *policy.Snapshot, l *policy.Launch, claims []karpv1.Nod
 		}
 	}
 	switch {
-	case n < b.cfg.UnlaunchedMax:
+	case n < x.cfg.UnlaunchedMax:
 		return nil
 	case l.Replaces >= 0 && s.Nodes[l.Replaces].ReclaimAt != 0:
 		return backend.Hold("LeftToKarpenter", "%d NodeClaims have no machine yet: Karpenter replaces node %s, which is reclaimed, once its pods are evicted and pending", n, s.Nodes[l.Replaces].Name)
@@ -207,7 +214,7 @@ func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([
 // limits that the user set the pool, together with what it has. Those of the NodePool
 // divide Karpenter's own launches between the capacity types, follow what the pool
 // holds, and lag behind it: the plan has weighed the share already.
-func (b *Backend) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.NodePool, claims []karpv1.NodeClaim, markets []policy.MarketID) error {
+func (x *launcher) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.NodePool, claims []karpv1.NodeClaim, markets []policy.MarketID) error {
 	limits := (&holdings{gpu: gpuOf(s, pool)}).list(leftOf(pool.Limits, policy.Resources{}))
 	owners := map[string]string{n.Name: pool.Name} // CapacityPools by NodePool
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -216,7 +223,7 @@ func (b *Backend) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.N
 			c := &claims[i]
 			of := c.Labels[karpv1.NodePoolLabelKey]
 			if _, known := owners[of]; !known {
-				owners[of] = b.poolOf(c)
+				owners[of] = x.api.poolOf(c)
 			}
 			if owners[of] == pool.Name && c.DeletionTimestamp.IsZero() {
 				used.Add(capacityOf(s, c)[name])
@@ -280,7 +287,7 @@ func typeQuantities(t *policy.InstanceType) corev1.ResourceList {
 
 // claim returns the NodeClaim of a launch. It is protected, since Karpenter removes
 // an empty node, until the pods have moved that it is for.
-func (b *Backend) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool, name string, markets []policy.MarketID) *karpv1.NodeClaim {
+func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool, name string, markets []policy.MarketID) *karpv1.NodeClaim {
 	t := n.Spec.Template.Spec
 	labels, annotations := map[string]string{}, map[string]string{}
 	maps.Copy(labels, n.Spec.Template.Labels)
@@ -299,7 +306,7 @@ func (b *Backend) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool
 	if l.Replaces >= 0 {
 		annotations[ReplacesAnnotation] = s.Nodes[l.Replaces].Name
 	}
-	annotations[karpv1.DoNotDisruptAnnotationKey], annotations[ProtectedAnnotation] = "true", b.protection(protectedReplacement)
+	annotations[karpv1.DoNotDisruptAnnotationKey], annotations[ProtectedAnnotation] = "true", x.writes.protection(protectedReplacement)
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: labels, Annotations: annotations,

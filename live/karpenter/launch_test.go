@@ -178,7 +178,7 @@ func TestRule04NoOtherMarket(t *testing.T) {
 }
 
 // TestRule04Unlaunched: a claim without a machine after a minute is deleted, its
-// markets count as refused, and the same launch asked for again is told so. One with
+// markets count as refused, and the same launch asked for again is refused. One with
 // a machine stays.
 func TestRule04Unlaunched(t *testing.T) {
 	b, s := launchBench(t)
@@ -205,7 +205,7 @@ func TestRule04Unlaunched(t *testing.T) {
 		t.Error("the claim without a machine is to go, the other to stay")
 	}
 	want := []string{"kwok/test/test-zone-a/c-2x-amd64-linux/spot", "kwok/test/test-zone-a/c-4x-amd64-linux/spot"}
-	if got := b.heard.met(backend.MetRefusal); !slices.Equal(got, want) {
+	if got := b.heard.Met(backend.MetRefusal); !slices.Equal(got, want) {
 		t.Errorf("refusals %v, want %v", got, want)
 	}
 	if err := b.Launch(t.Context(), s, spotLaunch(s, "token-a")); !errors.Is(err, driver.ErrNoCapacity) {
@@ -221,20 +221,20 @@ func TestRule04Refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := b.claim(ClaimName("token-a"))
-	b.seeNodePool(nil, b.nodePool("web-spot"))
-	b.seeClaim(nil, c)
-	if m := b.heard.machines[c.Name]; m.Phase != policy.NodeLaunching || m.Pool != "web" || m.Token != "token-a" || m.Market != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
-		t.Errorf("told of %+v", m)
+	b.informer.nodePoolSeen(nil, b.nodePool("web-spot"))
+	b.informer.claimSeen(nil, c)
+	if m := b.heard.Machines[c.Name]; m.Phase != policy.NodeLaunching || m.Pool != "web" || m.Token != "token-a" || m.Market != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
+		t.Errorf("reported %+v", m)
 	}
-	b.dropClaim(c)
-	if got := b.heard.met(backend.MetRefusal); len(got) != 2 || len(b.heard.wakes) != 1 || len(b.heard.machines) != 0 {
-		t.Errorf("refusals %v, wakes %v, machines %v", got, b.heard.wakes, b.heard.machines)
+	b.informer.claimGone(c)
+	if got := b.heard.Met(backend.MetRefusal); len(got) != 2 || len(b.heard.Wakes) != 1 || len(b.heard.Machines) != 0 {
+		t.Errorf("refusals %v, wakes %v, machines %v", got, b.heard.Wakes, b.heard.Machines)
 	}
 	own := c.DeepCopy()
 	own.Annotations = nil
-	b.seeClaim(nil, own)
-	b.dropClaim(own)
-	if got := b.heard.met(backend.MetRefusal); len(got) != 4 || got[2] != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
+	b.informer.claimSeen(nil, own)
+	b.informer.claimGone(own)
+	if got := b.heard.Met(backend.MetRefusal); len(got) != 4 || got[2] != "kwok/test/test-zone-a/c-2x-amd64-linux/spot" {
 		t.Errorf("refusals after one of Karpenter's own: %v", got)
 	}
 	n := b.nodePool("web-spot")
@@ -242,14 +242,14 @@ func TestRule04Refused(t *testing.T) {
 		[]byte(`{"status":{"conditions":[{"type":"NodeClassReady","status":"False","reason":"No","message":"no","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))); err != nil {
 		t.Fatal(err)
 	}
-	b.seeClaim(nil, own)
-	b.dropClaim(own)
-	if got := b.heard.met(backend.MetRefusal); len(got) != 4 {
+	b.informer.claimSeen(nil, own)
+	b.informer.claimGone(own)
+	if got := b.heard.Met(backend.MetRefusal); len(got) != 4 {
 		t.Errorf("a node class that is not ready counts as a refusal: %v", got)
 	}
 }
 
-// TestLaunchErrors: each error of the API is told, nothing is left half-done, and the
+// TestLaunchErrors: each error of the API is reported, nothing is left half-done, and the
 // same launch succeeds afterwards.
 func TestLaunchErrors(t *testing.T) {
 	b, s := launchBench(t)

@@ -60,7 +60,7 @@ func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 // of that while, if it lasts; done says that it is over, however it ends. A NodePool
 // that no other stands in for is never closed: it is narrowed when nothing is under
 // way.
-func (b *Backend) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
+func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
 	next []karpv1.NodeSelectorRequirementWithMinValues,
 ) (reqs []karpv1.NodeSelectorRequirementWithMinValues, since policy.Time, done bool) {
 	old := was.Spec.Template.Spec.Requirements
@@ -78,8 +78,8 @@ func (b *Backend) narrow(w *poolView, c policy.CapacityType, h *half, live *unst
 	case !standsIn:
 		return next, 0, since != 0
 	case since == 0:
-		since = b.now()
-	case b.now().Sub(since) >= b.cfg.NarrowAfter && !w.unlaunched(was.Name):
+		since = n.cfg.now()
+	case n.cfg.now().Sub(since) >= n.cfg.NarrowAfter && !w.unlaunched(was.Name):
 		return next, 0, true
 	}
 	h.limits = nothing()
@@ -108,32 +108,32 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 
 // hold returns the template to write: wanted if no node stands in its way, else the
 // one that the nodes were made from, which is said.
-func (b *Backend) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
+func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
 	next, fixed := was.DeepCopy(), fixedTemplate(was)
 	next.Spec.Template = wanted
 	if next.Hash() == was.Hash() {
-		b.say(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes are made from the template that the pool states")
+		n.states.setCondition(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes are made from the template that the pool states")
 		return fixed
 	}
-	n := 0
+	nodes := 0
 	for i := range w.claims {
 		if w.claims[i].Labels[karpv1.NodePoolLabelKey] == was.Name {
-			n++
+			nodes++
 		}
 	}
 	switch {
-	case n == 0 && w.invalid == nil:
+	case nodes == 0 && w.invalid == nil:
 		return wanted
-	case n == 0:
+	case nodes == 0:
 		return fixed
 	}
-	b.say(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
-		fmt.Sprintf("the labels, taints, node class or expiry of the pool were changed; NodePool %s keeps the old ones, since the change would replace %d nodes", was.Name, n))
+	n.states.setCondition(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
+		fmt.Sprintf("the labels, taints, node class or expiry of the pool were changed; NodePool %s keeps the old ones, since the change would replace %d nodes", was.Name, nodes))
 	return fixed
 }
 
-// sayWider says in how many spot markets Karpenter may buy that the plan leaves out.
-func (b *Backend) sayWider(w *poolView, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
+// setWidened says in how many spot markets Karpenter may buy that the plan leaves out.
+func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
 	if c != policy.Spot {
 		return
 	}
@@ -146,9 +146,9 @@ func (b *Backend) sayWider(w *poolView, c policy.CapacityType, reqs []karpv1.Nod
 		}
 	}
 	if wider == 0 {
-		b.say(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned", "Karpenter buys in no spot market that the plan leaves out")
+		n.states.setCondition(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned", "Karpenter buys in no spot market that the plan leaves out")
 		return
 	}
-	b.say(w.pool.Name, ConditionMarketsWidened, true, "TypesAndZones",
+	n.states.setCondition(w.pool.Name, ConditionMarketsWidened, true, "TypesAndZones",
 		fmt.Sprintf("NodePool %s allows %d markets that the plan leaves out: nodes live there, or another zone has the type", NodePoolName(w.pool.Name, c), wider))
 }

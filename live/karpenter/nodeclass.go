@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,25 +28,37 @@ var nodeClassKinds = []schema.GroupKind{
 	{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"},
 }
 
-// nodeClassKind returns the kind of node class to use.
-func (b *Backend) nodeClassKind() (schema.GroupVersionKind, error) {
-	if !b.cfg.NodeClass.Empty() {
-		return b.cfg.NodeClass, nil
+// A classFinder finds Karpenter and its node classes. What it remembers is asked for again
+// when it is lost.
+type classFinder struct {
+	cfg *Config
+	api *apiReader
+
+	mu     sync.Mutex
+	found  schema.GroupKind // of node class, as found last
+	absent policy.Time      // when Karpenter was last found not to be installed
+	known  classList
+}
+
+// kind returns the kind of node class to use.
+func (f *classFinder) kind() (schema.GroupVersionKind, error) {
+	if !f.cfg.NodeClass.Empty() {
+		return f.cfg.NodeClass, nil
 	}
 	// A kind that is not there is asked of the API server each time: the one found
 	// last is tried first.
-	b.mu.Lock()
-	kinds := append([]schema.GroupKind{b.classKind}, nodeClassKinds...)
-	b.mu.Unlock()
+	f.mu.Lock()
+	kinds := append([]schema.GroupKind{f.found}, nodeClassKinds...)
+	f.mu.Unlock()
 	for _, k := range kinds {
 		if k.Empty() {
 			continue
 		}
-		m, err := b.client.RESTMapper().RESTMapping(k)
+		m, err := f.api.client.RESTMapper().RESTMapping(k)
 		if err == nil {
-			b.mu.Lock()
-			b.classKind = k
-			b.mu.Unlock()
+			f.mu.Lock()
+			f.found = k
+			f.mu.Unlock()
 			return m.GroupVersionKind, nil
 		}
 		if !meta.IsNoMatchError(err) {
@@ -55,10 +68,10 @@ func (b *Backend) nodeClassKind() (schema.GroupVersionKind, error) {
 	return schema.GroupVersionKind{}, backend.Hold("NodeClassMissing", "the API server knows no kind of node class of Karpenter")
 }
 
-// nodeClass returns the node class of a pool: the one named, or the first by name of
+// of returns the node class of a pool: the one named, or the first by name of
 // those that its selector chose at most age ago.
-func (b *Backend) nodeClass(ctx context.Context, pool *v1alpha1.CapacityPool, age time.Duration) (karpv1.NodeClassReference, error) {
-	kind, err := b.nodeClassKind()
+func (f *classFinder) of(ctx context.Context, pool *v1alpha1.CapacityPool, age time.Duration) (karpv1.NodeClassReference, error) {
+	kind, err := f.kind()
 	if err != nil {
 		return karpv1.NodeClassReference{}, err
 	}
@@ -74,7 +87,7 @@ func (b *Backend) nodeClass(ctx context.Context, pool *v1alpha1.CapacityPool, ag
 	if err != nil || selector.Empty() && k.NodeClassSelector == nil {
 		return ref, backend.Hold("NodeClassMissing", "pool %s names no node class, and its selector is not valid: %v", pool.Name, err)
 	}
-	all, err := b.nodeClasses(ctx, kind, age)
+	all, err := f.list(ctx, kind, age)
 	if err != nil {
 		return ref, err
 	}
@@ -93,35 +106,35 @@ type classList struct {
 	items []unstructured.Unstructured
 }
 
-// nodeClasses returns the node classes, ascending by name, as they were at most age ago.
+// list returns the node classes, ascending by name, as they were at most age ago.
 // They are few.
-func (b *Backend) nodeClasses(ctx context.Context, kind schema.GroupVersionKind, age time.Duration) ([]unstructured.Unstructured, error) {
-	b.mu.Lock()
-	known := b.classes
-	b.mu.Unlock()
-	if known.at != 0 && b.now().Sub(known.at) < age {
+func (f *classFinder) list(ctx context.Context, kind schema.GroupVersionKind, age time.Duration) ([]unstructured.Unstructured, error) {
+	f.mu.Lock()
+	known := f.known
+	f.mu.Unlock()
+	if known.at != 0 && f.cfg.now().Sub(known.at) < age {
 		return known.items, nil
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := b.reader.List(ctx, list); err != nil {
+	if err := f.api.reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
 	}
 	slices.SortFunc(list.Items, func(x, y unstructured.Unstructured) int { return strings.Compare(x.GetName(), y.GetName()) })
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.classes = classList{b.now(), list.Items}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known = classList{f.cfg.now(), list.Items}
 	return list.Items, nil
 }
 
-// classReady returns a Held where the node class of a NodePool is not there or not ready,
+// ready returns a Held where the node class of a NodePool is not there or not ready,
 // as it was at most age ago: a claim made then is deleted by Karpenter at once.
-func (b *Backend) classReady(ctx context.Context, name string, age time.Duration) error {
-	kind, err := b.nodeClassKind()
+func (f *classFinder) ready(ctx context.Context, name string, age time.Duration) error {
+	kind, err := f.kind()
 	if err != nil {
 		return err
 	}
-	all, err := b.nodeClasses(ctx, kind, age)
+	all, err := f.list(ctx, kind, age)
 	if err != nil {
 		return err
 	}
@@ -136,4 +149,22 @@ func (b *Backend) classReady(ctx context.Context, name string, age time.Duration
 		}
 	}
 	return nil
+}
+
+// installed returns a Held where Karpenter is not there. What is not is looked for again
+// only after a while: the API server is asked for it each time.
+func (f *classFinder) installed() error {
+	f.mu.Lock()
+	absent := f.absent != 0 && f.cfg.now().Sub(f.absent) < judgedFor
+	f.mu.Unlock()
+	if absent {
+		return heldMissing
+	}
+	_, err := f.api.client.RESTMapper().RESTMapping(nodePoolKind.GroupKind(), groupVersion.Version)
+	if missing(err) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.absent = f.cfg.now()
+	}
+	return heldIfMissing(err)
 }

@@ -36,26 +36,23 @@ type edit struct {
 
 // paced returns which of edits may be done now, and whether that changes anything but
 // weights and limits. The error is a Held that says what waits, and until when.
-func (b *Backend) paced(w *poolView, edits []edit) (now []edit, full bool, err error) {
-	light, rest, err := b.quick(w, edits)
+func (n *nodePoolSteerer) paced(w *poolView, edits []edit) (now []edit, full bool, err error) {
+	light, rest, err := n.quick(w, edits)
 	if err != nil {
 		return nil, false, err
 	}
-	b.mu.Lock()
-	p := b.pool(w.pool.Name)
-	written, limited, conflict := p.written, p.limited, p.conflict
-	b.mu.Unlock()
-	if conflict != 0 && conflict.Add(b.cfg.WriteEvery) > b.now() {
+	written, limited, conflict := n.states.writes(w.pool.Name)
+	if conflict != 0 && conflict.Add(n.cfg.WriteEvery) > n.cfg.now() {
 		return nil, false, backend.Hold("Paced", "another manager held fields of the NodePools of %s at %v: they are tried again at %v",
-			w.pool.Name, conflict, conflict.Add(b.cfg.WriteEvery))
+			w.pool.Name, conflict, conflict.Add(n.cfg.WriteEvery))
 	}
-	due := written.Add(b.cfg.WriteEvery)
+	due := written.Add(n.cfg.WriteEvery)
 	switch {
-	case rest && due <= b.now():
+	case rest && due <= n.cfg.now():
 		return edits, true, nil
-	case len(light) > 0 && limited.Add(b.cfg.LimitsEvery) > b.now() && !w.starved():
+	case len(light) > 0 && limited.Add(n.cfg.LimitsEvery) > n.cfg.now() && !w.starved():
 		return nil, false, backend.Hold("Paced", "the limits of the NodePools of %s were changed at %v and are changed again at %v",
-			w.pool.Name, limited, limited.Add(b.cfg.LimitsEvery))
+			w.pool.Name, limited, limited.Add(n.cfg.LimitsEvery))
 	case rest:
 		err = backend.Hold("Paced", "the markets of the NodePools of %s were changed at %v and are changed again at %v", w.pool.Name, written, due)
 	}
@@ -64,7 +61,7 @@ func (b *Backend) paced(w *poolView, edits []edit) (now []edit, full bool, err e
 
 // quick returns edits as far as they change weights and limits. rest says that there is
 // more to them.
-func (b *Backend) quick(w *poolView, edits []edit) (light []edit, rest bool, err error) {
+func (n *nodePoolSteerer) quick(w *poolView, edits []edit) (light []edit, rest bool, err error) {
 	for _, x := range edits {
 		if x.live == nil || x.live.GetAnnotations()[NarrowingAnnotation] != "" {
 			rest = true // it is to be made, or buys nothing so that it can be narrowed

@@ -25,17 +25,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// A plant is a backend beside a running Karpenter.
+// A plant is a backend next to a running Karpenter.
 type plant struct {
 	*Backend
 	t       testing.TB
 	env     *testenv.Env
 	client  client.WithWatch
-	heard   *listener
+	heard   *backendfake.Sink
 	refused string // file of the markets that refuse
 
 	mu     sync.Mutex
@@ -56,7 +57,7 @@ func newPlant(t *testing.T) *plant {
 		}
 		t.Skipf("%v; run make testenv", err)
 	}
-	p := &plant{t: t, env: testenv.Start(t, testOptions()), heard: newListener(), seen: map[string]bool{}}
+	p := &plant{t: t, env: testenv.Start(t, testOptions()), heard: backendfake.NewSink(), seen: map[string]bool{}}
 	p.refused = filepath.Join(t.TempDir(), "refused")
 	var err error
 	if p.client, err = client.NewWithWatch(p.env.Config, client.Options{Scheme: testScheme(t)}); err != nil {
@@ -163,10 +164,10 @@ func (p *plant) drifted() []string {
 	return slices.Clone(p.drifts)
 }
 
-// snapshot returns the world with the nodes that the backend has told of.
+// snapshot returns a snapshot with the nodes that the backend has reported.
 func (p *plant) snapshot() *policy.Snapshot {
 	s := newSnapshot(policy.TimeOf(time.Now()))
-	for _, m := range p.heard.all() {
+	for _, m := range p.heard.All() {
 		id := slices.IndexFunc(s.Markets, func(x policy.Market) bool { return x.Name == m.Market })
 		if id < 0 || m.Phase == policy.NodeDeleting {
 			continue
@@ -265,7 +266,7 @@ func (p *plant) running(name string, n int) []corev1.Pod {
 	return running
 }
 
-// vcpu returns what the nodes of each capacity type have, by what the sink was told.
+// vcpu returns what the nodes of each capacity type have, by what was reported to the sink.
 func (p *plant) vcpu() (spot, onDemand int64) {
 	s := p.snapshot()
 	for i := range s.Nodes {

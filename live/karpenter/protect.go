@@ -4,16 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
@@ -25,11 +25,6 @@ const (
 	protectedDrain       = "drain"
 	protectedReplacement = "replacement"
 )
-
-// protection is the value of [ProtectedAnnotation].
-func (b *Backend) protection(why string) string {
-	return why + " " + b.now().Std().Format(time.RFC3339)
-}
 
 // protectedSince returns why and since when an object is protected by us.
 func protectedSince(annotations map[string]string) (why string, since policy.Time, ours bool) {
@@ -66,16 +61,29 @@ func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 	return d, ours
 }
 
+// A protectionSweeper ends the protections of ours that nothing asks for any more. After a
+// restart one lasts longer, by ProtectIdle.
+type protectionSweeper struct {
+	cfg     *Config
+	log     *slog.Logger
+	api     *apiReader
+	writes  *writer
+	budgets *budgetTable
+
+	mu   sync.Mutex
+	idle map[string]policy.Time // since when nothing is seen that a NodeClaim or Node is protected for
+}
+
 // sweep removes protections of ours that nothing asks for any more, whatever the mode of
 // the pool and whether it is there. A drain settles what it waited for at its end. Left
 // are machines that were bought under a notice, for which no drain waits, and what a crash
 // leaves. Of a pool that is not active nothing is asked for any more.
-func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim, active map[string]bool) error {
-	nodes, waited, err := b.drains(ctx)
+func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim, active map[string]bool) error {
+	nodes, waited, err := p.api.drains(ctx)
 	if err != nil {
 		return err
 	}
-	b.freeShown(nodes)
+	p.budgets.freeShown(nodes)
 	var errs []error
 	idle, settled := map[string]bool{}, map[string]bool{} // the latter by Node: whether its NodeClaim is protected no longer
 	for i := range claims {
@@ -86,11 +94,11 @@ func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim, active m
 		}
 		over, err := !active[c.Labels[PoolLabel]] && !waited[c.Annotations[TokenAnnotation]], error(nil)
 		if !over {
-			over, err = b.over(ctx, c, nodes, waited, idle)
+			over, err = p.over(ctx, c, nodes, waited, idle)
 		}
 		if over {
-			b.log.Info("no longer protected", "nodeClaim", c.Name, "replaced", c.Annotations[ReplacesAnnotation])
-			err = b.unprotectClaim(ctx, b.ahead, c.Name)
+			p.log.Info("no longer protected", "nodeClaim", c.Name, "replaced", c.Annotations[ReplacesAnnotation])
+			err = p.writes.unprotectClaim(ctx, p.writes.ahead, c.Name)
 		}
 		errs = append(errs, err)
 	}
@@ -103,49 +111,30 @@ func (b *Backend) sweep(ctx context.Context, claims []karpv1.NodeClaim, active m
 		over, there := settled[name]
 		switch {
 		case why == protectedDrain:
-			over = b.now().Sub(at) >= b.cfg.ProtectIdle
+			over = p.cfg.now().Sub(at) >= p.cfg.ProtectIdle
 		case !there: // its NodeClaim is gone, has not reported it yet, or reported another
-			over = b.idleFor("node/"+name, idle) >= b.cfg.ProtectIdle
+			over = p.idleFor("node/"+name, idle) >= p.cfg.ProtectIdle
 		}
 		// What is over may have been copied to the Node by Karpenter while it was taken off
 		// the NodeClaim. What is not is taken off with that of the NodeClaim.
 		if over {
-			errs = append(errs, b.unprotectNode(ctx, b.ahead, name))
+			errs = append(errs, p.writes.unprotectNode(ctx, p.writes.ahead, name))
 		}
 	}
-	b.keepIdle(idle)
+	p.keepIdle(idle)
 	return errors.Join(errs...)
-}
-
-// drains returns the Nodes of Karpenter in the cache, which are never written, and the
-// tokens of the launches that drains on them wait for.
-func (b *Backend) drains(ctx context.Context) (nodes map[string]*corev1.Node, waited map[string]bool, err error) {
-	var list corev1.NodeList
-	if err := b.client.List(ctx, &list, client.HasLabels{karpv1.NodePoolLabelKey}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	nodes, waited = map[string]*corev1.Node{}, map[string]bool{}
-	for i := range list.Items {
-		n := &list.Items[i]
-		nodes[n.Name] = n
-		d, _ := drainOf(n)
-		for _, token := range d.After {
-			waited[token] = true
-		}
-	}
-	return nodes, waited, nil
 }
 
 // over reports whether the protection of a replacement is to end: its pods have come,
 // or nothing is left of the drain that they come from.
-func (b *Backend) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[string]*corev1.Node, waited, idle map[string]bool) (bool, error) {
+func (p *protectionSweeper) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[string]*corev1.Node, waited, idle map[string]bool) (bool, error) {
 	if waited[c.Annotations[TokenAnnotation]] {
 		return false, nil
 	}
 	_, at, _ := protectedSince(c.Annotations)
 	replaced := c.Annotations[ReplacesAnnotation]
 	if replaced == "" {
-		return b.now().Sub(at) >= b.cfg.ProtectMax, nil
+		return p.cfg.now().Sub(at) >= p.cfg.ProtectMax, nil
 	}
 	if !claimIs(c, karpv1.ConditionTypeInitialized) {
 		return false, nil
@@ -154,59 +143,27 @@ func (b *Backend) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[strin
 		if _, drains := drainOf(old); drains || drained(old) {
 			return false, nil
 		}
-	} else if busy, err := b.busy(ctx, c.Status.NodeName); err != nil || busy {
+	} else if busy, err := p.api.busy(ctx, c.Status.NodeName); err != nil || busy {
 		return busy, err
 	}
-	return b.idleFor(c.Name, idle) >= b.cfg.ProtectIdle, nil
+	return p.idleFor(c.Name, idle) >= p.cfg.ProtectIdle, nil
 }
 
 // idleFor returns how long nothing has been seen that a NodeClaim, or a Node that none
 // reports ("node/" before its name), is protected for, and notes in idle that so it is.
-func (b *Backend) idleFor(name string, idle map[string]bool) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (p *protectionSweeper) idleFor(name string, idle map[string]bool) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	idle[name] = true
-	if b.idle[name] == 0 {
-		b.idle[name] = b.now()
+	if p.idle[name] == 0 {
+		p.idle[name] = p.cfg.now()
 	}
-	return b.now().Sub(b.idle[name])
+	return p.cfg.now().Sub(p.idle[name])
 }
 
 // keepIdle forgets what is not idle any more.
-func (b *Backend) keepIdle(idle map[string]bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.DeleteFunc(b.idle, func(name string, _ policy.Time) bool { return !idle[name] })
-}
-
-// busy reports whether pods run, or are about to, on a node that a drain would have to
-// move.
-func (b *Backend) busy(ctx context.Context, node string) (bool, error) {
-	var pods corev1.PodList
-	if err := b.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
-		return false, fmt.Errorf("listing the pods of node %s: %w", node, err)
-	}
-	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return !podutil.IsTerminating(&p) && moves(&p) }), nil
-}
-
-// unprotectClaim takes our protection off a NodeClaim, and then off its Node, to
-// which Karpenter copied it.
-func (b *Backend) unprotectClaim(ctx context.Context, w client.Writer, name string) error {
-	var c karpv1.NodeClaim
-	if there, err := b.there(ctx, "NodeClaim", name, &c); !there {
-		return err
-	}
-	node := c.Status.NodeName
-	if err := unprotect(ctx, w, &c); err != nil || node == "" {
-		return err
-	}
-	return b.unprotectNode(ctx, w, node)
-}
-
-func (b *Backend) unprotectNode(ctx context.Context, w client.Writer, name string) error {
-	var n corev1.Node
-	if there, err := b.there(ctx, "node", name, &n); !there {
-		return err
-	}
-	return unprotect(ctx, w, &n)
+func (p *protectionSweeper) keepIdle(idle map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.idle, func(name string, _ policy.Time) bool { return !idle[name] })
 }

@@ -21,7 +21,7 @@ import (
 // and so is one that pods may have been promised to; and no more nodes of a NodePool
 // go than its budgets let Karpenter take. Under a notice only the first holds.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
-	claim, err := b.claimOf(ctx, node)
+	claim, err := b.api.claimOf(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -38,11 +38,11 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 		return backend.Hold("DoNotDisrupt", "node %s carries %s, and not from us", node.Name, karpv1.DoNotDisruptAnnotationKey)
 	}
 	d, _ := drainOf(node)
-	if err := b.reserve(ctx, claim, node, d.ReclaimAt != 0); err != nil {
+	if err := b.budgets.reserve(ctx, claim, node, d.ReclaimAt != 0); err != nil {
 		return err
 	}
-	version, err := b.protectNode(ctx, d.Pool, node.Name)
-	b.settled(node.Name, version, err)
+	version, err := b.writes.protectNode(ctx, d.Pool, node.Name)
+	b.budgets.settled(node.Name, version, err)
 	if err != nil {
 		return fmt.Errorf("protecting node %s: %w", node.Name, err)
 	}
@@ -61,7 +61,7 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 	how := backend.ReplacementReady
 	for _, token := range tokens {
 		var c karpv1.NodeClaim
-		there, err := b.there(ctx, "NodeClaim", ClaimName(token), &c)
+		there, err := b.api.there(ctx, "NodeClaim", ClaimName(token), &c)
 		switch {
 		case err != nil:
 			return backend.ReplacementWaiting, err
@@ -77,12 +77,12 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 // Release deletes the NodeClaim of an emptied node: Karpenter then ends the machine and
 // the Node. A drain has waited for the volumes, and Karpenter does by its own rules.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
-	claim, err := b.claimOf(ctx, node)
+	claim, err := b.api.claimOf(ctx, node)
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return err
 	}
 	var pods corev1.PodList
-	if err := b.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
+	if err := b.api.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
 		return fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
 	}
 	for i := range pods.Items {
@@ -91,7 +91,7 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 		}
 	}
 	d, _ := drainOf(node)
-	if err := b.releaseClaim(ctx, d.Pool, claim); client.IgnoreNotFound(err) != nil {
+	if err := b.writes.releaseClaim(ctx, d.Pool, claim); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)
 	}
 	b.log.Info("NodeClaim deleted", "nodeClaim", claim.Name, "node", node.Name)
@@ -108,9 +108,9 @@ var drainTaint = scheduling.Taints{{Key: drain.TaintDraining, Effect: corev1.Tai
 
 // Undo lets Karpenter act again on the node, and on the replacements.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
-	err := b.unprotectNode(ctx, b.client, node.Name)
+	err := b.writes.unprotectNode(ctx, b.api.client, node.Name)
 	if err == nil {
-		b.free(node.Name)
+		b.budgets.free(node.Name)
 	}
 	return errors.Join(err, b.Settle(ctx, tokens))
 }
@@ -119,7 +119,7 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 func (b *Backend) Settle(ctx context.Context, tokens []string) error {
 	var errs []error
 	for _, token := range tokens {
-		errs = append(errs, b.unprotectClaim(ctx, b.client, ClaimName(token)))
+		errs = append(errs, b.writes.unprotectClaim(ctx, b.api.client, ClaimName(token)))
 	}
 	return errors.Join(errs...)
 }

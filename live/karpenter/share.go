@@ -121,7 +121,7 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 // asked for, one node at least since Karpenter buys before we see for whom, and half of
 // its smallest node more: as a node is bought as spot where that brings the share
 // nearer. On-demand takes the overflow. It is limited only by
-// what the user allows the pool in all; of the room that is left there, on-demand
+// what the user allows the pool in all; of what is left there, on-demand
 // keeps half for spot that is refused, and what pending pods need once it was. Where
 // a whole pool is to be spot without a fallback, on-demand buys nothing.
 func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused bool) (spot, onDemand half) {
@@ -140,9 +140,9 @@ func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused boo
 		target = int64(math.Ceil(t.Share*float64(all))) + h.step/2
 	}
 	var spotMax, onDemandMax policy.Resources
-	spotMax.CPU, onDemandMax.CPU = c.rooms(t, h, refused, bound.CPU, target, func(r policy.Resources) int64 { return r.CPU }, h.gpu == "")
-	spotMax.GPU, onDemandMax.GPU = c.rooms(t, h, refused, bound.GPU, target, func(r policy.Resources) int64 { return r.GPU }, h.gpu != "")
-	spotMax.Memory, onDemandMax.Memory = c.rooms(t, h, refused, bound.Memory, target, func(r policy.Resources) int64 { return r.Memory }, false)
+	spotMax.CPU, onDemandMax.CPU = c.limitsOf(t, h, refused, bound.CPU, target, func(r policy.Resources) int64 { return r.CPU }, h.gpu == "")
+	spotMax.GPU, onDemandMax.GPU = c.limitsOf(t, h, refused, bound.GPU, target, func(r policy.Resources) int64 { return r.GPU }, h.gpu != "")
+	spotMax.Memory, onDemandMax.Memory = c.limitsOf(t, h, refused, bound.Memory, target, func(r policy.Resources) int64 { return r.Memory }, false)
 	spot.limits, onDemand.limits = h.list(spotMax), h.list(onDemandMax)
 	if t.Share >= 1 && !t.Fallback {
 		spot.limits, onDemand.limits = h.list(leftOf(bound, h.onDemand)), nothing()
@@ -153,9 +153,9 @@ func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused boo
 // unlimited is the limit that says there is none.
 const unlimited = -1
 
-// rooms returns the limits of one resource in the two NodePools; shared says that
+// limitsOf returns the limits of one resource in the two NodePools; shared says that
 // the share is one of it.
-func (c *Config) rooms(t *steering, h *holdings, refused bool, bound, target int64, of func(policy.Resources) int64, shared bool) (spot, onDemand int64) {
+func (c *Config) limitsOf(t *steering, h *holdings, refused bool, bound, target int64, of func(policy.Resources) int64, shared bool) (spot, onDemand int64) {
 	if !shared {
 		target = math.MaxInt64
 	}
@@ -166,15 +166,15 @@ func (c *Config) rooms(t *steering, h *holdings, refused bool, bound, target int
 		return target, unlimited
 	}
 	free := max(0, bound-of(h.total()))
-	room := min(free, max(0, target-of(h.spot)))
+	freeCapacity := min(free, max(0, target-of(h.spot)))
 	if target == math.MaxInt64 {
 		kept := free / 2
 		if refused {
 			kept = max(kept, min(free, of(h.pending)))
 		}
-		room = free - kept
+		freeCapacity = free - kept
 	}
-	return of(h.spot) + room, of(h.onDemand) + free - room
+	return of(h.spot) + freeCapacity, of(h.onDemand) + free - freeCapacity
 }
 
 // bounded returns the limits in force: the user's, and those of a steer below them.
@@ -189,7 +189,7 @@ func bounded(user, steer policy.Resources) policy.Resources {
 	return policy.Resources{CPU: least(user.CPU, steer.CPU), Memory: least(user.Memory, steer.Memory), GPU: least(user.GPU, steer.GPU)}
 }
 
-// leftOf returns the limits that bound leaves beside what the other NodePool holds.
+// leftOf returns the limits that bound leaves after what the other NodePool holds.
 func leftOf(bound, other policy.Resources) policy.Resources {
 	left := func(b, o int64) int64 {
 		if b == 0 {

@@ -85,8 +85,8 @@ func TestRule01OwnNodePools(t *testing.T) {
 			t.Errorf("%s has the disruption %+v", name, d)
 		}
 	}
-	if got := b.heard.steers["web"]; got != (policy.SteerState{Set: true, Share: 0.5, Since: b.now()}) {
-		t.Errorf("the sink was told %+v", got)
+	if got := b.heard.Steers["web"]; got != (policy.SteerState{Set: true, Share: 0.5, Since: b.now()}) {
+		t.Errorf("reported to the sink %+v", got)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestRule01Adopted(t *testing.T) {
 		t.Errorf("types %v, labels %v, annotations %v", got, n.Labels, n.Annotations)
 	}
 	if b.nodePool("web-spot") != nil {
-		t.Error("a NodePool of ours was made beside the adopted one")
+		t.Error("a NodePool of ours was made in addition to the adopted one")
 	}
 	if b.nodePool("web-od") == nil {
 		t.Error("no NodePool for on-demand was made")
@@ -230,7 +230,7 @@ func TestRule03OurDefinitionsGone(t *testing.T) {
 		}
 		return nil
 	}
-	seen, err := b.look(t.Context())
+	seen, err := b.api.look(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

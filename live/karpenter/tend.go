@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +24,7 @@ import (
 // more, and deletes NodePools of ours whose CapacityPool and nodes are gone. It may be
 // called while other pools are steered.
 func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
-	seen, err := b.look(ctx)
+	seen, err := b.api.look(ctx)
 	var errs []error
 	active := map[string]bool{}
 	for i := range s.Pools {
@@ -45,7 +43,7 @@ func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	case err != nil:
 		return cmp.Or(errors.Join(errs...), err)
 	}
-	errs = append(errs, b.expire(ctx, seen.claims), b.sweep(ctx, seen.claims, active), b.collect(ctx, s, seen.nodePools))
+	errs = append(errs, b.expire(ctx, seen.claims), b.protections.sweep(ctx, seen.claims, active), b.collect(ctx, s, seen.nodePools))
 	return errors.Join(errs...)
 }
 
@@ -53,19 +51,18 @@ func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 // what was seen of Karpenter, or in the way of seeing it.
 func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Pool, seen *clusterView, err error) error {
 	if err != nil {
-		return b.unreadable(p.Name, err)
+		return b.states.unreadable(p.Name, err)
 	}
-	b.mu.Lock()
-	state := b.pool(p.Name)
 	// Spot was refused to a pool with limits since they were last divided: on-demand needs
 	// the room that was kept for spot.
-	urgent := p.Limits != (policy.Resources{}) && p.Refused > max(state.written, state.limited)
-	b.mu.Unlock()
-	if !state.turn.TryAcquire(1) {
+	written, limited, _ := b.states.writes(p.Name)
+	urgent := p.Limits != (policy.Resources{}) && p.Refused > max(written, limited)
+	turn := b.states.turn(p.Name)
+	if !turn.TryAcquire(1) {
 		return nil
 	}
-	defer state.turn.Release(1)
-	return b.write(ctx, s, p, seen, urgent)
+	defer turn.Release(1)
+	return b.nodePools.write(ctx, s, p, seen, urgent)
 }
 
 // paced reports whether err says that a write has to wait.
@@ -77,10 +74,8 @@ func paced(err error) bool {
 // expire deletes claims of ours that have no machine in time: until then Karpenter
 // neither provisions nor disrupts anywhere.
 func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
-	now := b.now()
-	b.mu.Lock()
-	maps.DeleteFunc(b.launches, func(_ string, end launchEnd) bool { return now.Sub(end.at) > launchEndsKept })
-	b.mu.Unlock()
+	now := b.cfg.now()
+	b.outcomes.trim(now)
 	var errs []error
 	for i := range claims {
 		c := &claims[i]
@@ -88,17 +83,15 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 			now.Sub(policy.TimeOf(c.CreationTimestamp.Time)) < b.cfg.LaunchTimeout {
 			continue
 		}
-		pool, token := b.poolOf(c), c.Annotations[TokenAnnotation]
-		markets := b.launchEnded(c, now) // before the watch shows it
-		if err := b.abandonClaim(ctx, c); client.IgnoreNotFound(err) != nil {
-			b.mu.Lock()
-			delete(b.launches, token)
-			b.mu.Unlock()
+		pool, token := b.api.poolOf(c), c.Annotations[TokenAnnotation]
+		markets := b.outcomes.ended(c, now) // before the watch shows it
+		if err := b.writes.abandonClaim(ctx, c); client.IgnoreNotFound(err) != nil {
+			b.outcomes.forget(token)
 			errs = append(errs, fmt.Errorf("deleting NodeClaim %s, which has no machine after %v: %w", c.Name, b.cfg.LaunchTimeout, err))
 			continue
 		}
 		b.log.Info("launch given up", "nodeClaim", c.Name, "pool", pool)
-		b.refused(pool, markets, now)
+		b.outcomes.refused(pool, markets, now)
 	}
 	return errors.Join(errs...)
 }
@@ -121,7 +114,7 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 		return nil
 	}
 	var all v1alpha1.CapacityPoolList
-	if err := b.reader.List(ctx, &all); err != nil {
+	if err := b.api.reader.List(ctx, &all); err != nil {
 		if apierrors.IsNotFound(err) || missing(err) {
 			return nil // our own definitions are gone: all stays as it is
 		}
@@ -133,28 +126,13 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 		if slices.ContainsFunc(all.Items, func(p v1alpha1.CapacityPool) bool { return p.Name == owner }) {
 			continue
 		}
-		if empty, err := b.unused(ctx, n.GetName()); err != nil || !empty {
+		if empty, err := b.api.unused(ctx, n.GetName()); err != nil || !empty {
 			errs = append(errs, err)
 			continue
 		}
-		if err := b.deleteNodePool(ctx, n); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := b.writes.deleteNodePool(ctx, n); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			errs = append(errs, fmt.Errorf("deleting NodePool %s: %w", n.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// unused reports whether the API server has neither a Node nor a NodeClaim of a
-// NodePool.
-func (b *Backend) unused(ctx context.Context, nodePool string) (bool, error) {
-	of := client.MatchingLabels{karpv1.NodePoolLabelKey: nodePool}
-	var nodes corev1.NodeList
-	if err := b.reader.List(ctx, &nodes, of, client.Limit(1)); err != nil {
-		return false, fmt.Errorf("listing the nodes of NodePool %s: %w", nodePool, err)
-	}
-	var claims karpv1.NodeClaimList
-	if err := b.reader.List(ctx, &claims, of, client.Limit(1)); err != nil {
-		return false, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", nodePool, err)
-	}
-	return len(nodes.Items) == 0 && len(claims.Items) == 0, nil
 }

@@ -21,7 +21,7 @@ func TestTendReadsOnce(t *testing.T) {
 	other.Name = "shop"
 	b := newBench(t, capacityPool(), other, nodeClass(true))
 	ahead := &countingClient{Client: b.client}
-	b.ahead = ahead
+	b.Backend.writes.ahead = ahead
 	s := newSnapshot(b.now())
 	s.Pools = append(s.Pools, s.Pools[0])
 	s.Pools[1].ID, s.Pools[1].Name = 1, "shop"

@@ -13,18 +13,18 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TestMachines: a claim's machine from the order to the end, each event told once,
+// TestMachines: a claim's machine from the order to the end, each event reported once,
 // and those from before the start not at all.
 func TestMachines(t *testing.T) {
 	b, s := launchBench(t)
-	b.seeNodePool(nil, b.nodePool("web-od"))
+	b.informer.nodePoolSeen(nil, b.nodePool("web-od"))
 	c, _ := b.karpenterNode("n1", "web-od", s, market(s, 1, 1, policy.OnDemand))
 	b.clock.Step(time.Minute)
 	b.setCondition(c, karpv1.ConditionTypeLaunched, "True")
 	for _, was := range []*karpv1.NodeClaim{nil, c, c} {
-		b.seeClaim(was, again(b, c))
+		b.informer.claimSeen(was, again(b, c))
 	}
-	m := b.heard.machines["n1"]
+	m := b.heard.Machines["n1"]
 	want := backend.Machine{
 		Name: "n1", Pool: "web", Market: "kwok/test/test-zone-b/c-4x-amd64-linux/on-demand", ProviderID: "kwok://n1", Node: "node-n1",
 		Phase: policy.NodeLaunching, Launched: policy.TimeOf(c.CreationTimestamp.Time),
@@ -33,33 +33,33 @@ func TestMachines(t *testing.T) {
 		m.Phase != want.Phase || m.Launched != want.Launched || m.ActedBy != policy.ActorNone {
 		t.Errorf("machine %+v, want %+v", m, want)
 	}
-	if got := b.heard.met(backend.MetLaunch); !slices.Equal(got, []string{want.Market}) {
+	if got := b.heard.Met(backend.MetLaunch); !slices.Equal(got, []string{want.Market}) {
 		t.Errorf("launches %v, want one in %s", got, want.Market)
 	}
 	b.setCondition(c, karpv1.ConditionTypeDisruptionReason, "True")
-	b.seeClaim(c, again(b, c))
-	if got := b.heard.machines["n1"].ActedBy; got != policy.ActorKarpenter {
+	b.informer.claimSeen(c, again(b, c))
+	if got := b.heard.Machines["n1"].ActedBy; got != policy.ActorKarpenter {
 		t.Errorf("acted by %v, want Karpenter", got)
 	}
 	b.restart()
-	b.seeClaim(nil, again(b, c))
-	b.dropClaim(c)
-	if got := b.heard.met(backend.MetLaunch); len(got) != 1 || len(b.heard.machines) != 0 || len(b.heard.met(backend.MetRefusal)) != 0 {
-		t.Errorf("after a restart launches %v, refusals %v, machines %v", got, b.heard.met(backend.MetRefusal), b.heard.machines)
+	b.informer.claimSeen(nil, again(b, c))
+	b.informer.claimGone(c)
+	if got := b.heard.Met(backend.MetLaunch); len(got) != 1 || len(b.heard.Machines) != 0 || len(b.heard.Met(backend.MetRefusal)) != 0 {
+		t.Errorf("after a restart launches %v, refusals %v, machines %v", got, b.heard.Met(backend.MetRefusal), b.heard.Machines)
 	}
 }
 
-// TestSteerAfterRestart: what a pool was told is read off its NodePools.
+// TestSteerAfterRestart: what a pool is to buy is read off its NodePools.
 func TestSteerAfterRestart(t *testing.T) {
 	b := newBench(t, capacityPool(), nodeClass(true))
 	s := newSnapshot(b.now())
 	b.mustSteer(s, policy.Steer{Share: 0.123456789, Fallback: true})
-	was := b.heard.steers["web"]
-	b.heard.steers = map[string]policy.SteerState{}
+	was := b.heard.Steers["web"]
+	b.heard.Steers = map[string]policy.SteerState{}
 	b.restart()
-	b.seeNodePool(nil, b.nodePool("web-spot"))
-	if got := b.heard.steers["web"]; got != was || !got.Set {
-		t.Errorf("told %+v after the restart, want %+v", got, was)
+	b.informer.nodePoolSeen(nil, b.nodePool("web-spot"))
+	if got := b.heard.Steers["web"]; got != was || !got.Set {
+		t.Errorf("reported %+v after the restart, want %+v", got, was)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestSteerAfterRestart(t *testing.T) {
 func TestInterruptionEvents(t *testing.T) {
 	b, s := launchBench(t)
 	c, _ := b.karpenterNode("n1", "web-spot", s, market(s, 0, 0, policy.Spot))
-	b.seeNodePool(nil, b.nodePool("web-spot"))
-	b.seeClaim(nil, c)
+	b.informer.nodePoolSeen(nil, b.nodePool("web-spot"))
+	b.informer.claimSeen(nil, c)
 	at := b.clock.Now().Add(time.Minute).Truncate(time.Second)
 	event := func(reason string, at time.Time) *corev1.Event {
 		return &corev1.Event{
@@ -84,35 +84,35 @@ func TestInterruptionEvents(t *testing.T) {
 	} {
 		e := event("SpotInterrupted", at)
 		forge(e)
-		b.seeEvent(e)
+		b.informer.eventSeen(e)
 	}
-	b.seeEvent(event("Unconsolidatable", at))
+	b.informer.eventSeen(event("Unconsolidatable", at))
 	for range 2 {
-		b.seeEvent(event("SpotRebalanceRecommendation", at))
-		b.seeEvent(event("SpotInterrupted", at))
+		b.informer.eventSeen(event("SpotRebalanceRecommendation", at))
+		b.informer.eventSeen(event("SpotInterrupted", at))
 	}
 	t0 := policy.TimeOf(at)
 	want := []backend.Notice{
 		{Machine: "kwok://n1", At: t0, Source: "karpenter"},
 		{Machine: "kwok://n1", At: t0, ReclaimAt: t0.Add(120 * time.Second), ActedBy: policy.ActorKarpenter, Source: "karpenter"},
 	}
-	if !slices.Equal(b.heard.notices, want) {
-		t.Errorf("notices %+v, want %+v", b.heard.notices, want)
+	if !slices.Equal(b.heard.Notices, want) {
+		t.Errorf("notices %+v, want %+v", b.heard.Notices, want)
 	}
-	if got := b.heard.met(backend.MetReclaim); !slices.Equal(got, []string{"kwok/test/test-zone-a/c-2x-amd64-linux/spot"}) {
+	if got := b.heard.Met(backend.MetReclaim); !slices.Equal(got, []string{"kwok/test/test-zone-a/c-2x-amd64-linux/spot"}) {
 		t.Errorf("reclaims %v", got)
 	}
 	b.restart()
 	b.cfg.Since = t0.Add(time.Second)
-	b.seeEvent(event("SpotInterrupted", at))
-	if len(b.heard.notices) != 2 {
-		t.Error("an event from before the start was told again")
+	b.informer.eventSeen(event("SpotInterrupted", at))
+	if len(b.heard.Notices) != 2 {
+		t.Error("an event from before the start was reported again")
 	}
 }
 
-// TestRegion: the region of a market, as far as a provider's zones tell it.
+// TestRegion: the region of a market, as far as a provider's zones show it.
 func TestRegion(t *testing.T) {
-	b := &Backend{}
+	x := &claimConverter{cfg: &Config{}}
 	for _, c := range []struct{ id, zone, label, provider, region string }{
 		{"aws:///us-east-1a/i-1", "us-east-1a", "", "aws", "us-east-1"},
 		{"aws:///x", "us-west-2-lax-1a", "us-west-2", "aws", "us-west-2"},
@@ -125,7 +125,7 @@ func TestRegion(t *testing.T) {
 		if c.label != "" {
 			claim.Labels = map[string]string{corev1.LabelTopologyRegion: c.label}
 		}
-		if p, r := b.provider(claim), b.region(claim, c.zone); p != c.provider || r != c.region {
+		if p, r := x.provider(claim), x.region(claim, c.zone); p != c.provider || r != c.region {
 			t.Errorf("%s in %s: provider %s, region %s, want %s and %s", c.id, c.zone, p, r, c.provider, c.region)
 		}
 	}

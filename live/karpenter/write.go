@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,13 @@ import (
 // All writes of this backend are in this file, each with the permit that it needs: what
 // changes a pool is written on its behalf, and what is ours is taken back in every mode.
 
+// A writer writes Karpenter's objects and Nodes.
+type writer struct {
+	cfg   *Config
+	api   *apiReader
+	ahead client.Client // writes what a step waits for
+}
+
 // fieldOwner is the name under which we apply and create.
 const fieldOwner = client.FieldOwner("spotter")
 
@@ -30,37 +38,65 @@ func onBehalf(ctx context.Context, pool string) context.Context {
 	return permit.Act(ctx, pool)
 }
 
-func (b *Backend) applyNodePool(ctx context.Context, pool string, u *unstructured.Unstructured) error {
-	return b.ahead.Apply(onBehalf(ctx, pool), client.ApplyConfigurationFromUnstructured(u), fieldOwner)
+func (w *writer) applyNodePool(ctx context.Context, pool string, u *unstructured.Unstructured) error {
+	return w.ahead.Apply(onBehalf(ctx, pool), client.ApplyConfigurationFromUnstructured(u), fieldOwner)
 }
 
 // deleteNodePool deletes a NodePool of ours as it was read, and orphans what it owns.
-func (b *Backend) deleteNodePool(ctx context.Context, n *unstructured.Unstructured) error {
+func (w *writer) deleteNodePool(ctx context.Context, n *unstructured.Unstructured) error {
 	uid, version := n.GetUID(), n.GetResourceVersion()
-	return b.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 }
 
-func (b *Backend) createClaim(ctx context.Context, pool string, c *karpv1.NodeClaim) error {
-	return b.ahead.Create(onBehalf(ctx, pool), c, fieldOwner)
+func (w *writer) createClaim(ctx context.Context, pool string, c *karpv1.NodeClaim) error {
+	return w.ahead.Create(onBehalf(ctx, pool), c, fieldOwner)
 }
 
 // releaseClaim gives a machine back that a drain has emptied.
-func (b *Backend) releaseClaim(ctx context.Context, pool string, c *karpv1.NodeClaim) error {
-	return b.client.Delete(onBehalf(ctx, pool), c, client.Preconditions{UID: &c.UID})
+func (w *writer) releaseClaim(ctx context.Context, pool string, c *karpv1.NodeClaim) error {
+	return w.api.client.Delete(onBehalf(ctx, pool), c, client.Preconditions{UID: &c.UID})
 }
 
 // abandonClaim takes back a launch of ours that got no machine.
-func (b *Backend) abandonClaim(ctx context.Context, c *karpv1.NodeClaim) error {
-	return b.ahead.Delete(permit.Undo(ctx), c, client.Preconditions{UID: &c.UID})
+func (w *writer) abandonClaim(ctx context.Context, c *karpv1.NodeClaim) error {
+	return w.ahead.Delete(permit.Undo(ctx), c, client.Preconditions{UID: &c.UID})
 }
 
 // protectNode has Karpenter leave a node alone that is drained, marks that it was we, and
 // returns the resourceVersion that the Node then has.
-func (b *Backend) protectNode(ctx context.Context, pool, node string) (version string, err error) {
+func (w *writer) protectNode(ctx context.Context, pool, node string) (version string, err error) {
 	n := &corev1.Node{}
 	n.Name = node
-	err = annotate(onBehalf(ctx, pool), b.client, n, map[string]any{karpv1.DoNotDisruptAnnotationKey: "true", ProtectedAnnotation: b.protection(protectedDrain)})
+	err = annotate(onBehalf(ctx, pool), w.api.client, n, map[string]any{karpv1.DoNotDisruptAnnotationKey: "true", ProtectedAnnotation: w.protection(protectedDrain)})
 	return n.ResourceVersion, err
+}
+
+// protection is the value of [ProtectedAnnotation].
+func (w *writer) protection(why string) string {
+	return why + " " + w.cfg.now().Std().Format(time.RFC3339)
+}
+
+// unprotectClaim takes our protection off a NodeClaim, and then off its Node, to
+// which Karpenter copied it.
+func (w *writer) unprotectClaim(ctx context.Context, to client.Writer, name string) error {
+	var c karpv1.NodeClaim
+	if there, err := w.api.there(ctx, "NodeClaim", name, &c); !there {
+		return err
+	}
+	node := c.Status.NodeName
+	if err := unprotect(ctx, to, &c); err != nil || node == "" {
+		return err
+	}
+	return w.unprotectNode(ctx, to, node)
+}
+
+// unprotectNode takes our protection off a Node.
+func (w *writer) unprotectNode(ctx context.Context, to client.Writer, name string) error {
+	var n corev1.Node
+	if there, err := w.api.there(ctx, "node", name, &n); !there {
+		return err
+	}
+	return unprotect(ctx, to, &n)
 }
 
 // unprotect removes the protection of o, which is as it was last read; one that is not

@@ -1,0 +1,109 @@
+package karpenter
+
+import (
+	"cmp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A claimConverter makes machines and names of markets of NodeClaims.
+type claimConverter struct {
+	cfg *Config
+	api *apiReader
+}
+
+// machine returns a claim as a machine. One of ours that has no machine yet is reported
+// with the first market that it asks for, so that what it will hold is expected.
+func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
+	m := backend.Machine{
+		Name: c.Name, ProviderID: c.Status.ProviderID, Node: c.Status.NodeName, Token: c.Annotations[TokenAnnotation],
+		Launched: policy.TimeOf(c.CreationTimestamp.Time), Phase: policy.NodeLaunching, Labels: kube.Labels(c.Labels),
+	}
+	m.Allocatable, _ = kube.NodeResources(c.Status.Allocatable)
+	for _, t := range c.Spec.Taints {
+		m.Taints = append(m.Taints, policy.Taint{Key: t.Key, Value: t.Value, Effect: v1alpha1.Effect(t.Effect)})
+	}
+	m.Pool = x.api.poolOf(c)
+	zone := c.Labels[corev1.LabelTopologyZone]
+	if t := c.Labels[corev1.LabelInstanceTypeStable]; t != "" && zone != "" {
+		m.Market = strings.Join([]string{x.provider(c), x.region(c, zone), zone, t, c.Labels[karpv1.CapacityTypeLabelKey]}, "/")
+	} else if asked := c.Annotations[MarketsAnnotation]; asked != "" {
+		m.Market, _, _ = strings.Cut(asked, ",")
+	}
+	switch {
+	case !c.DeletionTimestamp.IsZero():
+		m.Phase = policy.NodeDeleting
+	case claimIs(c, karpv1.ConditionTypeInitialized):
+		m.Phase = policy.NodeInitialized
+	case claimIs(c, karpv1.ConditionTypeRegistered):
+		m.Phase = policy.NodeRegistered
+	}
+	switch { // of a node that is drained its mark says
+	case !c.DeletionTimestamp.IsZero() && m.Token != "" && !launched(c):
+		m.ActedBy = policy.ActorUs
+	case !c.DeletionTimestamp.IsZero(), claimIs(c, karpv1.ConditionTypeDisruptionReason):
+		m.ActedBy = policy.ActorKarpenter
+	}
+	return m
+}
+
+// provider returns who sells the machine of a claim: as its provider ID says, else
+// its node class.
+func (x *claimConverter) provider(c *karpv1.NodeClaim) string {
+	if x.cfg.Provider != "" {
+		return x.cfg.Provider
+	}
+	scheme, _, found := strings.Cut(c.Status.ProviderID, "://")
+	if !found && c.Spec.NodeClassRef != nil {
+		scheme = map[string]string{
+			"karpenter.k8s.aws": "aws", "karpenter.azure.com": "azure", "karpenter.k8s.gcp": "gcp", "karpenter.kwok.sh": "kwok",
+		}[c.Spec.NodeClassRef.Group]
+	}
+	if scheme == "gce" {
+		return "gcp"
+	}
+	return scheme
+}
+
+// region returns the region of a claim in a zone.
+func (x *claimConverter) region(c *karpv1.NodeClaim, zone string) string {
+	if r := cmp.Or(c.Labels[corev1.LabelTopologyRegion], x.cfg.Region); r != "" {
+		return r
+	}
+	switch x.provider(c) {
+	case "aws": // us-east-1a
+		return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
+	case "gcp", "azure": // europe-west1-b, westeurope-1
+		if i := strings.LastIndexByte(zone, '-'); i > 0 {
+			return zone[:i]
+		}
+	}
+	return ""
+}
+
+// asked returns the markets that a claim of Karpenter's asks for, as far as its
+// region is known.
+func (x *claimConverter) asked(c *karpv1.NodeClaim) []string {
+	values := map[string][]string{}
+	for _, r := range c.Spec.Requirements {
+		if r.Operator == corev1.NodeSelectorOpIn {
+			values[r.Key] = r.Values
+		}
+	}
+	var all []string
+	for _, t := range values[corev1.LabelInstanceTypeStable] {
+		for _, z := range values[corev1.LabelTopologyZone] {
+			for _, k := range values[karpv1.CapacityTypeLabelKey] {
+				all = append(all, strings.Join([]string{x.provider(c), x.region(c, z), z, t, k}, "/"))
+			}
+		}
+	}
+	return all
+}
