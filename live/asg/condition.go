@@ -16,13 +16,10 @@ const ConditionGroups = "AutoScalingGroupsReady"
 // Conditions returns what holds of a pool as far as its groups go. Times and
 // generation are up to who writes it.
 func (b *Backend) Conditions(pool string) []metav1.Condition {
-	b.mu.Lock()
-	mine := slices.ContainsFunc(b.pools, func(p poolOf) bool { return p.name == pool && !p.gone })
-	b.mu.Unlock()
-	if !mine {
+	if !b.groups.names(pool) {
 		return nil
 	}
-	err := b.conditionOf(pool)
+	err := b.groups.conditionOf(pool)
 	c := metav1.Condition{Type: ConditionGroups, Status: metav1.ConditionTrue, Reason: "GroupsRead", Message: "all groups are read and worked on"}
 	var h *backend.Held
 	switch {
@@ -32,4 +29,45 @@ func (b *Backend) Conditions(pool string) []metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonUnread, err.Error()
 	}
 	return []metav1.Condition{c}
+}
+
+// names reports whether a pool that is there names groups.
+func (t *groupTable) names(pool string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.pools, func(p poolOf) bool { return p.name == pool && !p.gone })
+}
+
+// conditionOf returns what keeps the groups of a pool from being read or worked
+// on; nil for nothing.
+func (t *groupTable) conditionOf(pool string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := slices.IndexFunc(t.pools, func(p poolOf) bool { return p.name == pool })
+	claimed := slices.IndexFunc(t.all, func(g *group) bool { return g.pool == conflicting && p >= 0 && claims(t.pools[p], g) })
+	switch {
+	case t.fault != nil:
+		return held(t.fault, "reading the Auto Scaling groups")
+	case p < 0:
+		return nil
+	case t.polled == 0:
+		return backend.Hold(ReasonUnread, "the Auto Scaling groups were not read yet since this replica began")
+	case claimed >= 0:
+		return backend.Hold(ReasonConflict, "the group %s has the discovery tags of several pools, so it is left alone", t.all[claimed].name)
+	case !slices.ContainsFunc(t.all, func(g *group) bool { return g.pool == pool }):
+		return backend.Hold(ReasonNoGroup, "no Auto Scaling group has the discovery tags %s", written(t.pools[p].tags))
+	}
+	return t.notes[pool]
+}
+
+// keepHeld keeps what is held of a pool for its condition, until something goes
+// well again.
+func (t *groupTable) keepHeld(pool string, err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var h *backend.Held
+	if err == nil || errors.As(err, &h) {
+		t.notes[pool] = err
+	}
+	return err
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // A Config says how the groups of a cluster are worked on.
@@ -45,9 +47,9 @@ type Config struct {
 	// from when it was asked for.
 	InstanceMax, JoinMax, ReadyMax time.Duration
 
-	// RefusalSpell is the time within which further refusals in a market count
+	// RefusalInterval is the time within which further refusals in a market count
 	// as one, since a group asks again whenever it likes.
-	RefusalSpell time.Duration
+	RefusalInterval time.Duration
 
 	// VolumesMax is how long a node that is otherwise empty is kept for volumes
 	// that are still attached.
@@ -75,11 +77,14 @@ func DefaultConfig() Config {
 	return Config{
 		Poll: 30 * time.Second, PollMax: 5 * time.Minute, FreshFor: 5 * time.Second, InFlightMax: 1, RaiseEvery: 90 * time.Second,
 		InstanceMax: 5 * time.Minute, JoinMax: 12 * time.Minute, ReadyMax: 15 * time.Minute,
-		RefusalSpell: 3 * time.Minute, VolumesMax: 5 * time.Minute, CleanupAfter: 2 * time.Minute,
+		RefusalInterval: 3 * time.Minute, VolumesMax: 5 * time.Minute, CleanupAfter: 2 * time.Minute,
 		AttemptsMax: 4, BackoffMax: 5 * time.Second,
 		Clock: clock.RealClock{}, Log: slog.Default(),
 	}
 }
+
+// now returns the time.
+func (c *Config) now() policy.Time { return policy.TimeOf(c.Clock.Now()) }
 
 // validate names the field that is wrong and its value.
 func (c *Config) validate() error {
@@ -100,8 +105,8 @@ func (c *Config) validate() error {
 		{"time to an instance", c.InstanceMax, time.Second, 24 * time.Hour},
 		{"time to a Node", c.JoinMax, c.InstanceMax, 24 * time.Hour},
 		{"time to a ready Node", c.ReadyMax, c.JoinMax, 24 * time.Hour},
-		{"spell of refusals", c.RefusalSpell, 0, 24 * time.Hour}, {"wait for volumes", c.VolumesMax, 0, 24 * time.Hour},
-		{"age for tidying", c.CleanupAfter, 0, 24 * time.Hour}, {"longest backoff", c.BackoffMax, 0, time.Hour},
+		{"interval of refusals", c.RefusalInterval, 0, 24 * time.Hour}, {"wait for volumes", c.VolumesMax, 0, 24 * time.Hour},
+		{"age for cleanup", c.CleanupAfter, 0, 24 * time.Hour}, {"longest backoff", c.BackoffMax, 0, time.Hour},
 	} {
 		if d.value < d.low || d.value > d.top {
 			return fmt.Errorf("asg: %s %v: it must lie within %v and %v", d.field, d.value, d.low, d.top)

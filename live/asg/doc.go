@@ -1,4 +1,4 @@
-// Package asg works on Auto Scaling groups and EKS managed node groups, beside
+// Package asg works on Auto Scaling groups and EKS managed node groups, together with
 // the Cluster Autoscaler that grows and shrinks them.
 //
 // A group is found by the tags that a CapacityPool names; its types, zones and

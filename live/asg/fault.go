@@ -60,7 +60,7 @@ const (
 	kindFenced  // it was never sent
 )
 
-// kindOf tells answers apart by the code that AWS documents, and the few that
+// kindOf distinguishes answers by the code that AWS documents, and the few that
 // share the code ValidationError by the words of their message.
 func kindOf(err error) kind {
 	if err == nil {

@@ -197,7 +197,7 @@ func TestEveryErrorOfKubernetes(t *testing.T) {
 			x := &swapper{fixture: w, token: "t1", source: w.cloud.Group("web-od").Instances[0].ID}
 			w.settles("web-spot", x, x.run())
 			if name == "forbidden" && !isHeld(x.errs[0], ReasonDenied) {
-				t.Errorf("forbidden is told as %v", x.errs[0])
+				t.Errorf("forbidden is reported as %v", x.errs[0])
 			}
 		})
 	}
@@ -221,7 +221,7 @@ func TestNoCredentials(t *testing.T) {
 			t.Errorf("conditions %+v, want it False for %s", all, reason)
 		}
 	}
-	if b.pools, err = b.readPools(w.ctx()); err != nil {
+	if b.groups.pools, err = b.kube.readPools(w.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	check(ReasonUnread, "not read yet")
@@ -241,7 +241,7 @@ func TestWaitingEndsAtTheDeadline(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
 	if err := w.backend.Settle(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a call beside another ends with %v", err)
+		t.Errorf("a call during another ends with %v", err)
 	}
 	release()
 	if err := w.backend.Settle(t.Context(), nil); err != nil {

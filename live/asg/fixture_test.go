@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/asg/fake"
 	"github.com/spotter-dev/spotter/live/backend"
+	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -41,7 +41,7 @@ type fixture struct {
 	cloud   *fake.Server
 	kube    client.WithWatch
 	backend *Backend
-	sink    *sink
+	sink    *backendfake.Sink
 	cfg     Config
 	base    sdk.Config
 
@@ -83,7 +83,7 @@ func newFixture(t *testing.T, groups ...fake.Group) *fixture {
 // newFixtureOn is newFixture with an API server of the caller's.
 func newFixtureOn(t *testing.T, kube client.WithWatch, groups ...fake.Group) *fixture {
 	t.Helper()
-	w := &fixture{t: t, cloud: fake.New(region, begin), kube: kube, sink: &sink{machines: map[string]backend.Machine{}}, join: 10 * time.Second, service: map[string]time.Time{}}
+	w := &fixture{t: t, cloud: fake.New(region, begin), kube: kube, sink: backendfake.NewSink(), join: 10 * time.Second, service: map[string]time.Time{}}
 	for _, g := range groups {
 		w.cloud.AddGroup(ofCluster(g))
 	}
@@ -319,7 +319,7 @@ func (w *fixture) awaitReady(group, token string) string {
 	w.t.Helper()
 	for range 60 {
 		if w.replaced(token) == backend.ReplacementReady {
-			return w.backend.group(group).launch(token).instance
+			return w.backend.groups.get(group).launch(token).instance
 		}
 		w.pass(5 * time.Second)
 	}
@@ -384,60 +384,4 @@ func (w *fixture) left() []string {
 	}
 	slices.Sort(left)
 	return left
-}
-
-// A sink remembers what it was told.
-type sink struct {
-	mu       sync.Mutex
-	machines map[string]backend.Machine
-	steers   map[string]policy.SteerState
-	events   []backend.Event
-	wakes    []string
-}
-
-func (s *sink) SetMachine(_ string, m backend.Machine) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.machines[m.Name] = m
-}
-
-func (s *sink) DropMachine(_, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.machines, name)
-}
-
-func (s *sink) SetSteer(pool string, x policy.SteerState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.steers == nil {
-		s.steers = map[string]policy.SteerState{}
-	}
-	s.steers[pool] = x
-}
-
-func (s *sink) Notice(backend.Notice) {}
-
-func (s *sink) Meet(e backend.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.events = append(s.events, e)
-}
-
-func (s *sink) Wake(reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wakes = append(s.wakes, reason)
-}
-
-func (s *sink) count(k backend.EventKind) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, e := range s.events {
-		if e.Kind == k {
-			n++
-		}
-	}
-	return n
 }

@@ -35,23 +35,15 @@ type group struct {
 	// attributes, and any will do.
 	zones, types []string
 
-	// onDemandPercent is the part bought on demand: 100 or 0 but for groups that
-	// mix the two. base is how many are on demand before that part counts. policy
-	// says that the group has a mixed-instances policy.
-	onDemandPercent, base int
-	policy                bool
-
-	// template and version are the launch template of a group without one.
-	template, version string
+	buys purchase
 
 	// rebalances says that the group evens out its zones by ending instances.
 	rebalances bool
 
-	// nodegroup, cluster and arn are those of its managed node group; empty for a
-	// group of its own. tags are the node group's then.
-	// own are the group's in any case.
-	nodegroup, cluster, arn string
-	tags, own               map[string]string
+	// managed is its managed node group; empty for a group of its own. tags are the node
+	// group's then. own are the group's in any case.
+	managed   nodeGroup
+	tags, own map[string]string
 
 	// labels and taints are those expected of its nodes.
 	labels []policy.Label
@@ -63,8 +55,25 @@ type group struct {
 	// activities are the newest, newest first, where they were asked for.
 	activities []activity
 
-	// read is when it was, and noted when its managed node group was.
-	read, noted policy.Time
+	read policy.Time
+}
+
+// A purchase is how a group buys.
+type purchase struct {
+	// onDemandPercent is the part bought on demand: 100 or 0 but for groups that
+	// mix the two. base is how many are on demand before that part counts. policy
+	// says that the group has a mixed-instances policy.
+	onDemandPercent, base int
+	policy                bool
+
+	// template and version are the launch template of a group without one.
+	template, version string
+}
+
+// A nodeGroup is a managed node group, and when its tags were read.
+type nodeGroup struct {
+	name, cluster, arn string
+	read               policy.Time
 }
 
 // An instance is one of a group.
@@ -81,7 +90,7 @@ func (i *instance) ending() bool {
 
 // groupOf reads a group. Its launch template and node group are not in it.
 func groupOf(x *scaling.AutoScalingGroup) *group {
-	g := &group{name: sdk.ToString(x.AutoScalingGroupName), onDemandPercent: 100,
+	g := &group{name: sdk.ToString(x.AutoScalingGroupName), buys: purchase{onDemandPercent: 100},
 		min: int(sdk.ToInt32(x.MinSize)), max: int(sdk.ToInt32(x.MaxSize)), desired: int(sdk.ToInt32(x.DesiredCapacity)),
 		zones: slices.Sorted(slices.Values(x.AvailabilityZones)), tags: map[string]string{}}
 	for i := range x.Instances {
@@ -94,13 +103,13 @@ func groupOf(x *scaling.AutoScalingGroup) *group {
 		g.tags[sdk.ToString(t.Key)] = sdk.ToString(t.Value)
 	}
 	g.own = g.tags
-	g.nodegroup, g.cluster = g.tags[tagNodegroup], g.tags[tagCluster]
+	g.managed.name, g.managed.cluster = g.tags[tagNodegroup], g.tags[tagCluster]
 	g.labels, g.taints = expected(g.tags)
 	g.rebalances = len(g.zones) > 1 && !slices.ContainsFunc(x.SuspendedProcesses, func(p scaling.SuspendedProcess) bool {
 		return sdk.ToString(p.ProcessName) == "AZRebalance"
 	})
 	if t := x.LaunchTemplate; t != nil {
-		g.template, g.version = sdk.ToString(t.LaunchTemplateId), cmp.Or(sdk.ToString(t.Version), "$Default")
+		g.buys.template, g.buys.version = sdk.ToString(t.LaunchTemplateId), cmp.Or(sdk.ToString(t.Version), "$Default")
 	}
 	if m := x.MixedInstancesPolicy; m != nil {
 		g.readMixed(m)
@@ -112,18 +121,18 @@ func groupOf(x *scaling.AutoScalingGroup) *group {
 // readMixed reads a mixed-instances policy. What AWS leaves out has its default:
 // nothing before the part counts, and all on demand after that.
 func (g *group) readMixed(m *scaling.MixedInstancesPolicy) {
-	g.policy = true
+	g.buys.policy = true
 	if d := m.InstancesDistribution; d != nil {
-		g.base = int(sdk.ToInt32(d.OnDemandBaseCapacity))
+		g.buys.base = int(sdk.ToInt32(d.OnDemandBaseCapacity))
 		if d.OnDemandPercentageAboveBaseCapacity != nil {
-			g.onDemandPercent = int(*d.OnDemandPercentageAboveBaseCapacity)
+			g.buys.onDemandPercent = int(*d.OnDemandPercentageAboveBaseCapacity)
 		}
 	}
 	if m.LaunchTemplate == nil {
 		return
 	}
 	if t := m.LaunchTemplate.LaunchTemplateSpecification; t != nil {
-		g.template, g.version = sdk.ToString(t.LaunchTemplateId), cmp.Or(sdk.ToString(t.Version), "$Default")
+		g.buys.template, g.buys.version = sdk.ToString(t.LaunchTemplateId), cmp.Or(sdk.ToString(t.Version), "$Default")
 	}
 	for _, o := range m.LaunchTemplate.Overrides {
 		if o.InstanceRequirements != nil {
@@ -165,7 +174,7 @@ func effectOf(effect string) policy.TaintEffect {
 
 // mixes reports whether g buys both on demand and spot.
 func (g *group) mixes() bool {
-	return g.onDemandPercent > 0 && g.onDemandPercent < 100 || g.base > 0 && g.onDemandPercent < 100
+	return g.buys.onDemandPercent > 0 && g.buys.onDemandPercent < 100 || g.buys.base > 0 && g.buys.onDemandPercent < 100
 }
 
 // offers reports whether g may launch in the market.
@@ -173,7 +182,7 @@ func (g *group) offers(zone, kind string, c policy.CapacityType) bool {
 	if g.types != nil && !slices.Contains(g.types, kind) || !slices.Contains(g.zones, zone) {
 		return false
 	}
-	return g.mixes() || (c == policy.Spot) == (g.onDemandPercent == 0)
+	return g.mixes() || (c == policy.Spot) == (g.buys.onDemandPercent == 0)
 }
 
 // live returns how many instances g has that are not ending.

@@ -57,7 +57,7 @@ type killer struct {
 	dead, free bool
 }
 
-// gate returns whether a request is carried out, and what the caller is told.
+// gate returns whether a request is carried out, and what the caller learns.
 func (k *killer) gate() (bool, error) {
 	if k.free {
 		return true, nil
@@ -96,7 +96,7 @@ func (k *killer) guard(w *fixture) {
 	w.cloud.SetBefore(func(c fake.Call) error {
 		ok, reported := k.gate()
 		if ok && reported != nil {
-			w.cloud.LoseNext() // carried out, and nobody is told
+			w.cloud.LoseNext() // carried out, and nobody learns of it
 			return nil         //nolint:nilerr // the answer is what is lost
 		}
 		return reported
@@ -138,7 +138,7 @@ func (k *killer) swap(x *swapper) int {
 	return phaseReleased
 }
 
-// recoverSwap is what the next leader does: undo, go on, or tidy up.
+// recoverSwap is what the next leader does: undo, go on, or clean up.
 func recoverSwap(x *swapper, phase int, goOn bool) (well bool) {
 	switch {
 	case phase == phaseLaunch:

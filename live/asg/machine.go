@@ -1,8 +1,10 @@
 package asg
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,46 +13,104 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// tell collects what the sink does not know yet of the groups. first says that
-// these were never read before: what is there then is not news.
-func (b *Backend) report(nodes map[string]*corev1.Node, first bool) *sinkReport {
+// absentMax is how many whole reads in a row must lack an instance that was not
+// seen to end: one of them may be old.
+const absentMax = 2
+
+// An ending is an instance that AWS was asked to terminate.
+type ending struct {
+	at       policy.Time
+	accepted bool // and not only sent
+}
+
+// An instanceTable holds what is known of instances that their groups do not say, and what
+// of them the sink knows. Its lock is that of the groups: a report is of both at one instant.
+type instanceTable struct {
+	cfg     *Config
+	cloud   *cloud
+	started policy.Time // refusals from before are not reported
+
+	mu       *sync.Mutex // that of the groups; guards all below
+	bought   map[string]bought
+	reported map[string]backend.Machine // by instance
+	absent   map[string]int             // reads in a row that lacked an instance
+	refusals map[string]policy.Time     // by market, when last reported
+	advised  map[string]policy.Time     // instances that it is recommended to leave
+	reclaims map[string]policy.Time     // instances that the provider takes, and when
+	endings  map[string]ending          // instances that were asked to end
+}
+
+func newInstanceTable(cfg *Config, aws *cloud) *instanceTable {
+	return &instanceTable{
+		cfg: cfg, cloud: aws, started: cfg.now(), bought: map[string]bought{}, reported: map[string]backend.Machine{}, absent: map[string]int{},
+		refusals: map[string]policy.Time{}, advised: map[string]policy.Time{}, reclaims: map[string]policy.Time{}, endings: map[string]ending{},
+	}
+}
+
+// ending returns how an instance was asked to end, and whether it was.
+func (r *instanceTable) ending(id string) (ending, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, asked := r.endings[id]
+	return e, asked
+}
+
+// setEnding notes that an instance was asked to end.
+func (r *instanceTable) setEnding(id string, e ending) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endings[id] = e
+}
+
+// leaving reports whether EKS is replacing an instance of g by itself, and whether the
+// provider takes it.
+func (r *instanceTable) leaving(g *group, id string) (eks, taken bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, taken = r.reclaims[id]
+	return r.drainsItself(g, id), taken
+}
+
+// report collects what the sink does not know yet of the groups. first says that
+// these were never read before: what is there then is not news. r.mu is held.
+func (r *instanceTable) report(groups []*group, nodes map[string]*corev1.Node, first bool) *sinkReport {
 	t := &sinkReport{steers: map[string]policy.SteerState{}}
 	seen := map[string]bool{}
-	for _, g := range b.groups {
+	for _, g := range groups {
 		if g.pool == conflicting {
 			continue
 		}
 		for i := range g.instances {
-			m := b.machineOf(g, &g.instances[i], nodes[g.instances[i].id])
+			m := r.machineOf(g, &g.instances[i], nodes[g.instances[i].id])
 			seen[m.Name] = true
-			old, known := b.reported[m.Name]
+			old, known := r.reported[m.Name]
 			if !known && !first && m.Market != "" {
 				t.events = append(t.events, backend.Event{Kind: backend.MetLaunch, Pool: g.pool, Market: m.Market, At: m.Launched})
 			}
 			if !known || !sameMachine(&old, &m) {
 				t.machines = append(t.machines, m)
-				b.reported[m.Name] = m
+				r.reported[m.Name] = m
 			}
 		}
-		b.reportRefusals(t, g)
-		b.reportSteer(t, g)
+		r.reportRefusals(t, g)
+		r.reportSteer(t, g)
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.reported)) {
+	for _, name := range slices.Sorted(maps.Keys(r.reported)) {
 		if seen[name] {
-			delete(b.absent, name)
+			delete(r.absent, name)
 			continue
 		}
-		b.absent[name]++
-		if b.reported[name].Phase == policy.NodeDeleting || b.absent[name] >= absentMax {
+		r.absent[name]++
+		if r.reported[name].Phase == policy.NodeDeleting || r.absent[name] >= absentMax {
 			t.dropped = append(t.dropped, name)
-			delete(b.reported, name)
-			delete(b.absent, name)
-			delete(b.advised, name)
-			delete(b.reclaims, name)
-			delete(b.endings, name)
+			delete(r.reported, name)
+			delete(r.absent, name)
+			delete(r.advised, name)
+			delete(r.reclaims, name)
+			delete(r.endings, name)
 		}
 	}
-	b.forgetNotices()
+	r.forgetNotices()
 	return t
 }
 
@@ -58,34 +118,34 @@ func (b *Backend) report(nodes map[string]*corev1.Node, first bool) *sinkReport 
 const noticeFor = 15 * time.Minute
 
 // forgetNotices drops warnings of instances that are in none of the groups.
-func (b *Backend) forgetNotices() {
-	for _, warned := range []map[string]policy.Time{b.reclaims, b.advised} {
+func (r *instanceTable) forgetNotices() {
+	for _, warned := range []map[string]policy.Time{r.reclaims, r.advised} {
 		maps.DeleteFunc(warned, func(id string, at policy.Time) bool {
-			_, ours := b.reported[id]
-			return !ours && b.now().Sub(at) > noticeFor
+			_, ours := r.reported[id]
+			return !ours && r.cfg.now().Sub(at) > noticeFor
 		})
 	}
 }
 
 // machineOf returns an instance as the sink gets it.
-func (b *Backend) machineOf(g *group, i *instance, node *corev1.Node) backend.Machine {
+func (r *instanceTable) machineOf(g *group, i *instance, node *corev1.Node) backend.Machine {
 	m := backend.Machine{
 		Name: i.id, Pool: g.pool, ProviderID: providerID(i.zone, i.id), Phase: policy.NodeLaunching,
 		Token: g.tokenOf(i.id), AtGroupMin: g.desired <= g.min, Labels: g.labels, Taints: g.taints,
 	}
-	how, known := b.bought[i.id]
+	how, known := r.bought[i.id]
 	if known {
 		m.Launched = how.at
-	} else if old, ok := b.reported[i.id]; ok {
+	} else if old, ok := r.reported[i.id]; ok {
 		m.Launched = old.Launched
 	} else {
-		m.Launched = b.now()
+		m.Launched = r.cfg.now()
 	}
 	if known || !g.mixes() {
-		m.Market = marketName(b.cfg.Region, i.zone, i.kind, capacityOf(known && how.spot || !known && g.onDemandPercent == 0))
+		m.Market = marketName(r.cfg.Region, i.zone, i.kind, capacityOf(known && how.spot || !known && g.buys.onDemandPercent == 0))
 	}
 	if m.Token == "" {
-		m.Token = b.reported[i.id].Token // its launch has been struck out since
+		m.Token = r.reported[i.id].Token // its launch has been struck out since
 	}
 	if node != nil {
 		m.Node, m.Phase = node.Name, policy.NodeRegistered
@@ -96,7 +156,7 @@ func (b *Backend) machineOf(g *group, i *instance, node *corev1.Node) backend.Ma
 	if i.ending() {
 		m.Phase = policy.NodeDeleting
 	}
-	if b.drainsItself(g, i.id) {
+	if r.drainsItself(g, i.id) {
 		m.ActedBy = policy.ActorEKS
 	}
 	return m
@@ -109,18 +169,18 @@ func sameMachine(a, b *backend.Machine) bool {
 		slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
-// reportRefusals reports the refused launches of g, once for a spell in each market,
+// reportRefusals reports the refused launches of g, once in RefusalInterval for each market,
 // and asks for a step.
-func (b *Backend) reportRefusals(t *sinkReport, g *group) {
+func (r *instanceTable) reportRefusals(t *sinkReport, g *group) {
 	for _, a := range slices.Backward(g.activities) {
-		if !a.refused || a.start < b.started {
+		if !a.refused || a.start < r.started {
 			continue
 		}
-		for _, m := range b.marketsOf(g, a.zone) {
-			if last, ok := b.refusals[m]; ok && a.start.Sub(last) < b.cfg.RefusalSpell {
+		for _, m := range r.marketsOf(g, a.zone) {
+			if last, ok := r.refusals[m]; ok && a.start.Sub(last) < r.cfg.RefusalInterval {
 				continue
 			}
-			b.refusals[m] = a.start
+			r.refusals[m] = a.start
 			t.events = append(t.events, backend.Event{Kind: backend.MetRefusal, Pool: g.pool, Market: m, At: a.start})
 			t.wake = "refused"
 		}
@@ -130,7 +190,7 @@ func (b *Backend) reportRefusals(t *sinkReport, g *group) {
 // marketsOf returns the markets of g that a refused launch in zone speaks of: a
 // group with several types has asked for all of them, on spot and on demand as it
 // buys. Groups that mix the two do not say which was refused, so spot is taken.
-func (b *Backend) marketsOf(g *group, zone string) []string {
+func (r *instanceTable) marketsOf(g *group, zone string) []string {
 	zones := g.zones
 	if slices.Contains(zones, zone) {
 		zones = []string{zone}
@@ -138,52 +198,70 @@ func (b *Backend) marketsOf(g *group, zone string) []string {
 	var all []string
 	for _, z := range zones {
 		for _, kind := range g.types {
-			all = append(all, marketName(b.cfg.Region, z, kind, capacityOf(g.onDemandPercent < 100)))
+			all = append(all, marketName(r.cfg.Region, z, kind, capacityOf(g.buys.onDemandPercent < 100)))
 		}
 	}
 	return all
 }
 
-func (b *Backend) reportSteer(t *sinkReport, g *group) {
+func (r *instanceTable) reportSteer(t *sinkReport, g *group) {
 	if s, ok := decodeSteer(g.tags[TagSteer]); ok && s.since >= t.steers[g.pool].Since {
 		t.steers[g.pool] = policy.SteerState{Set: true, Share: s.share, Since: s.since}
 	}
 }
 
-// Notice takes a warning from the provider and returns who else drains the node
-// because of it. EKS does so for the spot instances of its managed node groups
-// under a rebalance recommendation, and none of ours is then needed. A node that
-// the provider takes is prepared whatever its group is like.
-func (b *Backend) Notice(n backend.Notice) policy.Actor {
-	id, ok := instanceID(n.Machine)
-	if !ok {
-		return policy.ActorNone
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n.ReclaimAt != 0 {
-		b.reclaims[id] = n.ReclaimAt
-		return policy.ActorNone
-	}
-	for _, g := range b.groups {
-		if g.has(id) && g.nodegroup != "" && b.isSpot(g, id) {
-			b.advised[id] = n.At
-			return policy.ActorEKS
-		}
-	}
-	return policy.ActorNone
-}
-
 // drainsItself reports whether EKS is replacing an instance by itself.
-func (b *Backend) drainsItself(g *group, id string) bool {
-	_, advised := b.advised[id]
-	return advised && g.nodegroup != ""
+func (r *instanceTable) drainsItself(g *group, id string) bool {
+	_, advised := r.advised[id]
+	return advised && g.managed.name != ""
 }
 
 // isSpot reports whether an instance of g was bought as spot.
-func (b *Backend) isSpot(g *group, id string) bool {
-	if how, ok := b.bought[id]; ok {
+func (r *instanceTable) isSpot(g *group, id string) bool {
+	if how, ok := r.bought[id]; ok {
 		return how.spot
 	}
-	return g.onDemandPercent == 0
+	return g.buys.onDemandPercent == 0
+}
+
+// readBought finds out how instances that are new were bought. That never changes,
+// so it is asked once.
+func (r *instanceTable) readBought(ctx context.Context, groups []*group) error {
+	r.mu.Lock()
+	known := r.bought
+	r.mu.Unlock()
+	var ids []string
+	next := map[string]bought{}
+	for _, g := range groups {
+		for _, i := range g.instances {
+			if x, ok := known[i.id]; ok {
+				next[i.id] = x
+			} else {
+				ids = append(ids, i.id)
+			}
+		}
+	}
+	if len(ids) > 0 {
+		found, err := r.cloud.instances(ctx, ids)
+		if err != nil {
+			return err
+		}
+		maps.Copy(next, found)
+	}
+	r.mu.Lock()
+	r.bought = next
+	r.mu.Unlock()
+	return nil
+}
+
+// seenLately reports whether an instance that a read lacks may only be too new for
+// it: the sink does not know yet that it is no more.
+func (r *instanceTable) seenLately(g *group, id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(g.activities, func(a activity) bool { return a.instance == id && r.cfg.now().Sub(a.start) < writingMax }) {
+		return true
+	}
+	_, reported := r.reported[id]
+	return reported
 }

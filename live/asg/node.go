@@ -1,6 +1,7 @@
 package asg
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // AnnotationSwap says that a node is part of a swap, and as what: the node that
@@ -47,10 +49,17 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
+// A kubeAPI reads what the cluster says of nodes and pools, and annotates Nodes.
+type kubeAPI struct {
+	region string
+	client client.Client // reads from a cache, and writes
+	reader client.Reader // reads from the API server
+}
+
 // mark makes a node part of a swap, and keeps the Cluster Autoscaler from removing
 // it unless the user has decided on that already.
-func (b *Backend) mark(ctx context.Context, name, as string) error {
-	return b.annotate(ctx, name, func(a map[string]string) {
+func (k *kubeAPI) mark(ctx context.Context, name, as string) error {
+	return k.annotate(ctx, name, func(a map[string]string) {
 		a[AnnotationSwap] = as
 		if _, set := a[ScaleDownDisabled]; !set {
 			a[ScaleDownDisabled], a[AnnotationKept] = "true", keptByUs
@@ -60,8 +69,8 @@ func (b *Backend) mark(ctx context.Context, name, as string) error {
 
 // unmark ends a node's part in a swap, if it has that one. What somebody has set
 // since, stays.
-func (b *Backend) unmark(ctx context.Context, name, as string) error {
-	return b.annotate(permit.Undo(ctx), name, func(a map[string]string) {
+func (k *kubeAPI) unmark(ctx context.Context, name, as string) error {
+	return k.annotate(permit.Undo(ctx), name, func(a map[string]string) {
 		if a[AnnotationSwap] != as {
 			return
 		}
@@ -75,9 +84,9 @@ func (b *Backend) unmark(ctx context.Context, name, as string) error {
 
 // busy reports whether pods stand on a node that are not those of DaemonSets, and
 // neither finished nor mirrors of files. It asks the API server itself.
-func (b *Backend) busy(ctx context.Context, name string) (bool, error) {
+func (k *kubeAPI) busy(ctx context.Context, name string) (bool, error) {
 	var pods corev1.PodList
-	if err := b.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
+	if err := k.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
 		return false, fmt.Errorf("listing the pods of node %s: %w", name, err)
 	}
 	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
@@ -94,4 +103,38 @@ func (b *Backend) busy(ctx context.Context, name string) (bool, error) {
 		}
 		return true
 	}), nil
+}
+
+// nodesByInstance returns the Nodes of the region by the instance that each is.
+func (k *kubeAPI) nodesByInstance(ctx context.Context) (map[string]*corev1.Node, error) {
+	var list corev1.NodeList
+	if err := k.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	nodes := make(map[string]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		if id, ok := instanceID(list.Items[i].Spec.ProviderID); ok && within(k.region, &list.Items[i]) {
+			nodes[id] = &list.Items[i]
+		}
+	}
+	return nodes, nil
+}
+
+// readPools returns the pools that name groups, ascending by name.
+func (k *kubeAPI) readPools(ctx context.Context) ([]poolOf, error) {
+	var list v1alpha1.CapacityPoolList
+	if err := k.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing capacity pools: %w", err)
+	}
+	var pools []poolOf
+	for i := range list.Items {
+		p := &list.Items[i]
+		if x := p.Spec.Backend.AutoScalingGroups; x != nil && len(x.DiscoveryTags) > 0 {
+			pools = append(pools, poolOf{p.Name, x.DiscoveryTags,
+				p.Annotations[AnnotationBounds] == "max", p.Annotations[AnnotationReplacement] == "true",
+				p.Spec.Mode == v1alpha1.ModeActive, false})
+		}
+	}
+	slices.SortFunc(pools, func(a, b poolOf) int { return cmp.Compare(a.name, b.name) })
+	return pools, nil
 }

@@ -50,8 +50,8 @@ func TestCleanupInEveryMode(t *testing.T) {
 			w.must(change(w, &pool))
 			check := onlyUndo
 			w.cfg.Fence = func(ctx context.Context) error { return check(ctx) }
-			w.backend.cloud.fence = w.cfg.Fence
-			w.backend.client = interceptor.NewClient(w.kube, interceptor.Funcs{
+			w.backend.groups.cloud.fence = w.cfg.Fence
+			w.backend.kube.client = interceptor.NewClient(w.kube, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 					if err := check(ctx); err != nil {
 						return err
@@ -87,7 +87,7 @@ func TestAbandonedWhereThePoolIsOff(t *testing.T) {
 			t.Fatalf("the replacement is %v", got)
 		}
 	}
-	w.backend.cloud.fence = onlyUndo
+	w.backend.groups.cloud.fence = onlyUndo
 	w.must(w.backend.Undo(w.ctx(), nil, []string{"t1"}))
 	w.pass(time.Minute)
 	w.clean()

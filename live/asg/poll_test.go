@@ -27,17 +27,17 @@ func TestDiscovery(t *testing.T) {
 	}
 	w.cloud.SetFaults(fake.Faults{PageMax: 7})
 	w.poll()
-	if got := len(w.sink.machines); got != 66 {
+	if got := len(w.sink.Machines); got != 66 {
 		t.Errorf("%d machines, want 6 and 60", got)
 	}
 	i := w.cloud.Group("web-spot").Instances[0]
-	m := w.sink.machines[i.ID]
+	m := w.sink.Machines[i.ID]
 	if want := marketName(region, i.Zone, i.Type, policy.Spot); m.Market != want || m.Pool != "web" || m.ProviderID != "aws:///"+i.Zone+"/"+i.ID ||
 		m.Node != nodeName(i.ID) || m.Launched != policy.TimeOf(i.Launched) {
 		t.Errorf("machine %+v, want it in %s", m, want)
 	}
 	i = w.cloud.Group("batch-001").Instances[0]
-	m = w.sink.machines[i.ID]
+	m = w.sink.Machines[i.ID]
 	if m.Market != "aws/us-east-1/us-east-1a/c5.xlarge/on-demand" || m.Phase != policy.NodeLaunching || m.AtGroupMin ||
 		!slices.Equal(m.Labels, []policy.Label{{Key: "team", Value: "batch"}}) ||
 		!slices.Equal(m.Taints, []policy.Taint{{Key: "dedicated", Value: "batch", Effect: policy.NoExecute}}) {
@@ -53,7 +53,7 @@ func TestDiscoveryOfMixedGroups(t *testing.T) {
 	w := newFixture(t, mixedGroup())
 	w.poll()
 	spot := 0
-	for _, m := range w.sink.machines {
+	for _, m := range w.sink.Machines {
 		if strings.HasSuffix(m.Market, "/spot") {
 			spot++
 		}
@@ -83,7 +83,7 @@ func TestGroupConflict(t *testing.T) {
 	}
 }
 
-// Refusals are told once for a spell in each market of the group, and ask for a
+// Refusals are reported once in an interval for each market of the group, and ask for a
 // step.
 func TestRefusalsAreMet(t *testing.T) {
 	w := newFixture(t, spotGroup(3), fixedGroup(3))
@@ -94,10 +94,10 @@ func TestRefusalsAreMet(t *testing.T) {
 		w.pass(30 * time.Second)
 		w.poll()
 	}
-	if got := w.sink.count(backend.MetRefusal); got != 2 {
+	if got := len(w.sink.Met(backend.MetRefusal)); got != 2 {
 		t.Errorf("%d refusals, want one for each type in the zone that was asked", got)
 	}
-	if len(w.sink.wakes) == 0 {
+	if len(w.sink.Wakes) == 0 {
 		t.Error("no step was asked for")
 	}
 	if err := w.launch("t1", policy.Spot); err == nil || !strings.Contains(err.Error(), "no capacity") {
@@ -105,13 +105,13 @@ func TestRefusalsAreMet(t *testing.T) {
 	}
 	w.restart()
 	w.poll()
-	if got := w.sink.count(backend.MetRefusal); got != 2 {
-		t.Errorf("%d refusals after a restart, which tells old ones again", got)
+	if got := len(w.sink.Met(backend.MetRefusal)); got != 2 {
+		t.Errorf("%d refusals after a restart, which reports old ones again", got)
 	}
 	w.shutSpot(false)
 	w.pass(2 * time.Minute)
 	w.poll()
-	if got := w.sink.count(backend.MetLaunch); got != 2 {
+	if got := len(w.sink.Met(backend.MetLaunch)); got != 2 {
 		t.Errorf("%d launches, want 2", got)
 	}
 }
@@ -125,14 +125,14 @@ func TestOldReads(t *testing.T) {
 	w.cloud.SetDesired("web-spot", 4)
 	w.pass(40 * time.Second)
 	w.poll()
-	known := len(w.sink.machines)
+	known := len(w.sink.Machines)
 	for range 20 {
 		w.cloud.Advance(time.Second)
 		w.poll()
-		if n := len(w.sink.machines); n < known {
+		if n := len(w.sink.Machines); n < known {
 			t.Fatalf("%d machines after %d", n, known)
 		}
-		known = len(w.sink.machines)
+		known = len(w.sink.Machines)
 	}
 	if known != 7 {
 		t.Errorf("%d machines, want 7", known)
@@ -143,13 +143,13 @@ func TestOldReads(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.poll()
 	}
-	if _, there := w.sink.machines[id]; there {
-		t.Error("an instance that ended is still told of")
+	if _, there := w.sink.Machines[id]; there {
+		t.Error("an instance that ended is still reported")
 	}
 }
 
-// Polls go on beside what is written.
-func TestPollBesideSwap(t *testing.T) {
+// Polls go on while something is written.
+func TestPollDuringSwap(t *testing.T) {
 	for _, spot := range []fake.Group{spotGroup(3), managedGroup(3)} {
 		w := newFixtureOn(t, newStore(), spot, fixedGroup(3))
 		b, ctx := w.backend, w.ctx()

@@ -69,7 +69,7 @@ func (rs *Regions) names() string {
 // of returns the region of a node, and a Held where it is none of ours.
 func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 	for _, b := range rs.all {
-		if id, ok := instanceID(node.Spec.ProviderID); ok && b.groupWith(func(g *group) bool { return g.has(id) }) != nil {
+		if id, ok := instanceID(node.Spec.ProviderID); ok && b.groups.find(func(g *group) bool { return g.has(id) }) != nil {
 			return b, nil
 		}
 	}
@@ -136,7 +136,7 @@ func (rs *Regions) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Lau
 	for _, b := range regions {
 		asked, err := b.asked(ctx, l.Token)
 		if asked || err != nil {
-			return inRegion(b, b.remember(s.Pools[l.Pool].Name, err))
+			return inRegion(b, b.groups.keepHeld(s.Pools[l.Pool].Name, err))
 		}
 	}
 	var full, short, none error
@@ -183,10 +183,10 @@ func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
 		return false, err
 	}
 	defer release()
-	if err := b.known(ctx); err != nil {
+	if err := b.groups.known(ctx); err != nil {
 		return false, err
 	}
-	return b.groupWith(func(g *group) bool { return g.launch(token) != nil }) != nil, nil
+	return b.groups.find(func(g *group) bool { return g.launch(token) != nil }) != nil, nil
 }
 
 // find returns the region in which a launch was asked for; nil where none was, which
@@ -194,15 +194,15 @@ func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
 func (rs *Regions) find(ctx context.Context, token string) (*Backend, error) {
 	has := func(g *group) bool { return g.launch(token) != nil }
 	for _, b := range rs.all {
-		if b.groupWith(has) != nil {
+		if b.groups.find(has) != nil {
 			return b, nil
 		}
 	}
 	var errs []error
 	for _, b := range rs.all {
-		if err := b.Poll(ctx); err != nil {
+		if err := b.groups.poll(ctx); err != nil {
 			errs = append(errs, inRegion(b, held(err, "looking for the launch %s", token)))
-		} else if b.groupWith(has) != nil {
+		} else if b.groups.find(has) != nil {
 			return b, nil
 		}
 	}

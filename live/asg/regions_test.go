@@ -121,11 +121,11 @@ func twins() []fake.Group { return []fake.Group{spotGroup(3), fixedGroup(3)} }
 func TestRegionsAreFoundEach(t *testing.T) {
 	x := newTwo(t, twins(), twins())
 	x.look()
-	if got := len(x.sink.machines); got != 12 {
+	if got := len(x.sink.Machines); got != 12 {
 		t.Errorf("%d machines, want 12", got)
 	}
 	i := x.far.cloud.Group("web-spot").Instances[0]
-	if m := x.sink.machines[i.ID]; m.Market != marketName(farRegion, i.Zone, i.Type, policy.Spot) || m.Node != nodeName(i.ID) {
+	if m := x.sink.Machines[i.ID]; m.Market != marketName(farRegion, i.Zone, i.Type, policy.Spot) || m.Node != nodeName(i.ID) {
 		t.Errorf("machine %+v", m)
 	}
 	if c := x.both.Conditions("web"); len(c) != 1 || c[0].Status != metav1.ConditionTrue {
@@ -153,7 +153,7 @@ func TestRegionsLaunchOnce(t *testing.T) {
 	}
 }
 
-// Where all may not grow the reason of one is told, and a lack of capacity only where
+// Where all may not grow the reason of one is reported, and a lack of capacity only where
 // nothing else is in the way.
 func TestRegionsLaunchHeld(t *testing.T) {
 	x := newTwo(t, twins(), []fake.Group{fixedGroup(3)})
@@ -190,7 +190,7 @@ func TestRegionsThatDoNotAnswer(t *testing.T) {
 	x.sizes(4, 3)
 	s := x.snapshot()
 	if err := x.both.Steer(x.ctx(), s, &policy.Steer{Share: 0.5}); err == nil || !strings.Contains(err.Error(), farRegion) {
-		t.Errorf("a steer tells of the region which is away: %v", err)
+		t.Errorf("a steer reports the region which is away: %v", err)
 	}
 	if got := x.cloud.Group("web-od").Tags[TagSteer]; got == "" {
 		t.Error("the region that answers was not steered")
@@ -228,7 +228,7 @@ func TestRegionsSwapAcross(t *testing.T) {
 	if how != backend.ReplacementReady {
 		t.Fatalf("the replacement is %v after five minutes", how)
 	}
-	came := x.far.node(x.both.all[1].group("web-spot").launch("t1").instance)
+	came := x.far.node(x.both.all[1].groups.get("web-spot").launch("t1").instance)
 	if came.Annotations[AnnotationSwap] != swapReplacement {
 		t.Errorf("the other region has tidied the replacement away: %v", came.Annotations)
 	}
@@ -267,7 +267,7 @@ func TestRegionsUndoAcross(t *testing.T) {
 	}
 }
 
-// Which region a node lies in is told by its label, else by its zone; one of another
+// Which region a node lies in is given by its label, else by its zone; one of another
 // region is held.
 func TestRegionsOfNodes(t *testing.T) {
 	for _, c := range []struct {
@@ -332,11 +332,11 @@ func TestRegionsNotices(t *testing.T) {
 	x.wait(20 * time.Minute)
 	x.look()
 	for _, b := range x.both.all {
-		if len(b.reclaims) > 0 {
-			t.Errorf("%s keeps the notices %v", b.cfg.Region, b.reclaims)
+		if len(b.instances.reclaims) > 0 {
+			t.Errorf("%s keeps the notices %v", b.cfg.Region, b.instances.reclaims)
 		}
 	}
-	if got := x.both.all[1].advised; len(got) != 1 {
+	if got := x.both.all[1].instances.advised; len(got) != 1 {
 		t.Errorf("the recommendation for an instance of ours is kept as %v", got)
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
-	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -24,29 +24,38 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	defer release()
-	if err := b.known(ctx); err != nil {
+	if err := b.groups.known(ctx); err != nil {
 		return err
 	}
-	id, g, err := b.groupOfNode(ctx, node)
+	id, g, err := b.releases.groupOf(ctx, node)
 	if err != nil {
 		return err
 	}
 	if tainted(node, TaintToBeDeleted) {
 		return backend.Leave(policy.ActorClusterAutoscaler, ReasonAutoscaler, "the Cluster Autoscaler is removing node %s", node.Name)
 	}
-	if err := b.mayLeave(ctx, node.Name, id, g); err != nil {
+	if err := b.releases.mayLeave(ctx, node.Name, id, g); err != nil {
 		return err
 	}
-	return b.mark(ctx, node.Name, swapSource)
+	return b.kube.mark(ctx, node.Name, swapSource)
+}
+
+// A releaser gives instances back.
+type releaser struct {
+	cfg       *Config
+	cloud     *cloud
+	kube      *kubeAPI
+	groups    *groupTable
+	instances *instanceTable
+
+	mu      sync.Mutex
+	volumes map[string]policy.Time // since when nodes wait for their volumes
 }
 
 // mayLeave returns why the instance of a node could not be given back after a drain;
 // nil if it could, and for one that the provider takes in any case.
-func (b *Backend) mayLeave(ctx context.Context, node, id string, g *group) error {
-	b.mu.Lock()
-	eks := b.drainsItself(g, id)
-	_, taken := b.reclaims[id]
-	b.mu.Unlock()
+func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) error {
+	eks, taken := r.instances.leaving(g, id)
 	if taken {
 		return nil
 	}
@@ -57,7 +66,7 @@ func (b *Backend) mayLeave(ctx context.Context, node, id string, g *group) error
 	if eks {
 		return backend.Leave(policy.ActorEKS, ReasonEKS, "EKS replaces and drains node %s by itself, as it is recommended to leave", node)
 	}
-	leaving, err := b.leaving(ctx, g, id)
+	leaving, err := r.leaving(ctx, g, id)
 	if err != nil {
 		return err
 	}
@@ -73,26 +82,26 @@ func (b *Backend) mayLeave(ctx context.Context, node, id string, g *group) error
 	return nil
 }
 
-// groupOfNode reads the group of a node anew.
-func (b *Backend) groupOfNode(ctx context.Context, node *corev1.Node) (string, *group, error) {
+// groupOf reads the group of a node anew.
+func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (string, *group, error) {
 	id, ok := instanceID(node.Spec.ProviderID)
 	if !ok {
 		return "", nil, backend.Hold(ReasonNoGroup, "node %s is no instance of EC2: its provider ID is %q", node.Name, node.Spec.ProviderID)
 	}
-	g, err := b.seek(ctx, func(g *group) bool { return g.has(id) })
+	g, err := r.groups.seek(ctx, func(g *group) bool { return g.has(id) })
 	if err != nil {
 		return id, nil, err
 	}
 	if g == nil {
 		return id, nil, backend.Hold(ReasonNoGroup, "instance %s of node %s is in none of the groups that pools name", id, node.Name)
 	}
-	g, err = b.fresh(ctx, g.name)
+	g, err = r.groups.fresh(ctx, g.name)
 	return id, g, err
 }
 
 // leaving returns the other instances of g that we are draining.
-func (b *Backend) leaving(ctx context.Context, g *group, but string) ([]string, error) {
-	nodes, err := b.nodesByInstance(ctx)
+func (r *releaser) leaving(ctx context.Context, g *group, but string) ([]string, error) {
+	nodes, err := r.kube.nodesByInstance(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +124,12 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	defer release()
-	if err := b.known(ctx); err != nil {
+	if err := b.groups.known(ctx); err != nil {
 		return notYet(err)
 	}
-	id, g, err := b.groupOfNode(ctx, node)
+	id, g, err := b.releases.groupOf(ctx, node)
 	if isHeld(err, ReasonNoGroup, ReasonGone) {
-		return b.released(ctx, node, id)
+		return b.releases.released(ctx, node, id)
 	}
 	if err != nil {
 		return notYet(err)
@@ -129,40 +138,30 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	if i == nil || i.ending() {
 		return nil
 	}
-	if attached, err := b.attached(ctx, node.Name); err != nil || attached {
+	if attached, err := b.releases.attached(ctx, node.Name); err != nil || attached {
 		return errors.Join(err, backend.ErrNotYet)
 	}
 	if g.desired <= g.min {
 		return backend.Hold(ReasonAtMin, "the group %s is to hold %d instances and may hold no fewer: node %s would come back", g.name, g.desired, node.Name)
 	}
-	return b.terminate(ctx, id)
-}
-
-// An ending is an instance that AWS was asked to terminate.
-type ending struct {
-	at       policy.Time
-	accepted bool // and not only sent
+	return b.releases.terminate(ctx, id)
 }
 
 // terminate has AWS end an instance and lower what its group is to hold. An
 // instance that a read still shows in service after it was asked to end is not reported
 // again before that read cannot be an old one: the size would be lowered twice.
-func (b *Backend) terminate(ctx context.Context, id string) error {
-	b.mu.Lock()
-	e, reported := b.endings[id]
-	b.mu.Unlock()
+func (r *releaser) terminate(ctx context.Context, id string) error {
+	e, reported := r.instances.ending(id)
 	if reported && e.accepted {
 		return nil
 	}
-	if reported && b.now().Sub(e.at) < writingMax {
+	if reported && r.cfg.now().Sub(e.at) < writingMax {
 		return backend.ErrNotYet
 	}
-	err := b.cloud.terminate(ctx, id)
+	err := r.cloud.terminate(ctx, id)
 	k := kindOf(err)
 	if k == kindNone || k == kindUnknown {
-		b.mu.Lock()
-		b.endings[id] = ending{b.now(), k == kindNone}
-		b.mu.Unlock()
+		r.instances.setEnding(id, ending{r.cfg.now(), k == kindNone})
 	}
 	switch k {
 	case kindNone, kindGone:
@@ -175,11 +174,11 @@ func (b *Backend) terminate(ctx context.Context, id string) error {
 
 // released reports on a node whose instance no group has: it is gone, or was taken
 // out of its group by somebody, and is then not ours to end.
-func (b *Backend) released(ctx context.Context, node *corev1.Node, id string) error {
+func (r *releaser) released(ctx context.Context, node *corev1.Node, id string) error {
 	if id == "" {
 		return backend.Hold(ReasonNoGroup, "node %s is no instance of EC2: its provider ID is %q", node.Name, node.Spec.ProviderID)
 	}
-	found, err := b.cloud.instances(ctx, []string{id})
+	found, err := r.cloud.instances(ctx, []string{id})
 	if err != nil {
 		return notYet(held(err, "looking for instance %s", id))
 	}
@@ -199,23 +198,23 @@ func notYet(err error) error {
 
 // attached reports whether volumes are still attached to a node, for VolumesMax at
 // the most.
-func (b *Backend) attached(ctx context.Context, node string) (bool, error) {
+func (r *releaser) attached(ctx context.Context, node string) (bool, error) {
 	var list storagev1.VolumeAttachmentList
-	if err := b.client.List(ctx, &list); err != nil {
+	if err := r.kube.client.List(ctx, &list); err != nil {
 		return false, fmt.Errorf("listing volume attachments: %w", err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !slices.ContainsFunc(list.Items, func(v storagev1.VolumeAttachment) bool { return v.Spec.NodeName == node }) {
-		delete(b.volumes, node)
+		delete(r.volumes, node)
 		return false, nil
 	}
-	since, ok := b.volumes[node]
+	since, ok := r.volumes[node]
 	if !ok {
-		since = b.now()
-		b.volumes[node] = since
+		since = r.cfg.now()
+		r.volumes[node] = since
 	}
-	return b.now().Sub(since) < b.cfg.VolumesMax, nil
+	return r.cfg.now().Sub(since) < r.cfg.VolumesMax, nil
 }
 
 // Undo lets the Cluster Autoscaler have the node again and gives up the launches
@@ -230,22 +229,9 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 	defer release()
 	var errs []error
 	if node != nil {
-		errs = append(errs, b.unmark(ctx, node.Name, swapSource))
+		errs = append(errs, b.kube.unmark(ctx, node.Name, swapSource))
 	}
-	return errors.Join(append(errs, b.eachLaunch(ctx, tokens, b.abandon))...)
-}
-
-// eachLaunch does something with each of the launches of the tokens that there are.
-func (b *Backend) eachLaunch(ctx context.Context, tokens []string, do func(context.Context, *group, launch) error) error {
-	var errs []error
-	for _, token := range tokens {
-		g, l, err := b.launchOf(ctx, token)
-		if err == nil && l != nil {
-			err = do(ctx, g, *l)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, b.launches.each(ctx, tokens, b.launches.abandon))...)
 }
 
 // Settle ends the protection of the replacements of the tokens, once the node that
@@ -256,53 +242,7 @@ func (b *Backend) Settle(ctx context.Context, tokens []string) error {
 		return err
 	}
 	defer release()
-	err = b.eachLaunch(ctx, tokens, b.letGo)
-	b.sweep(ctx)
+	err = b.launches.each(ctx, tokens, b.launches.settle)
+	b.launches.sweep(ctx)
 	return err
-}
-
-// launchOf reads the group anew in which a token was written down. There is no
-// launch where none has it, and none to end where the group is gone.
-func (b *Backend) launchOf(ctx context.Context, token string) (*group, *launch, error) {
-	g, err := b.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
-	if err != nil || g == nil {
-		return nil, nil, err
-	}
-	g, err = b.fresh(ctx, g.name)
-	if isHeld(err, ReasonGone) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	l := g.launch(token)
-	if l == nil || l.instance != "" {
-		return g, l, nil
-	}
-	if _, err := b.resolve(ctx, g); err != nil {
-		return nil, nil, err
-	}
-	return g, g.launch(token), nil
-}
-
-// letGo takes the protection off the instance of a launch and strikes it out. The
-// tag goes last, so that a crash before leaves it to be done again.
-func (b *Backend) letGo(ctx context.Context, g *group, l launch) error {
-	ctx = permit.Undo(ctx)
-	i := g.find(l.instance)
-	if i != nil && l.protected && i.protected && !i.ending() {
-		if err := b.cloud.protect(ctx, g.name, i.id, false); err != nil && kindOf(err) != kindGone && kindOf(err) != kindRefused {
-			return held(err, "taking the scale-in protection off instance %s", i.id)
-		}
-	}
-	nodes, err := b.nodesByInstance(ctx)
-	if err != nil {
-		return err
-	}
-	if n := nodes[l.instance]; n != nil {
-		if err := b.unmark(ctx, n.Name, swapReplacement); err != nil {
-			return err
-		}
-	}
-	return b.forget(ctx, g, l.token)
 }

@@ -2,8 +2,6 @@ package asg
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/spotter-dev/spotter/live/backend"
 )
@@ -50,17 +48,17 @@ func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
 		return StageNoInstance, err
 	}
 	defer release()
-	if err := b.known(ctx); err != nil {
+	if err := b.groups.known(ctx); err != nil {
 		return StageNoInstance, err
 	}
-	g, err := b.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
+	g, err := b.groups.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
 	if err != nil {
 		return StageNoInstance, err
 	}
 	if g == nil {
 		return StageFailed, nil
 	}
-	g, err = b.recent(ctx, g.name)
+	g, err = b.groups.recent(ctx, g.name)
 	if isHeld(err, ReasonGone) {
 		return StageFailed, nil
 	}
@@ -72,38 +70,48 @@ func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
 		return StageFailed, nil
 	}
 	if l.instance == "" {
-		return b.awaitInstance(ctx, g, token)
+		return b.progress.awaitInstance(ctx, g, token)
 	}
-	return b.stageOf(ctx, g, *l)
+	return b.progress.stageOf(ctx, g, *l)
+}
+
+// A progressReader finds out how far launches have come, and protects their instances.
+type progressReader struct {
+	cfg       *Config
+	cloud     *cloud
+	kube      *kubeAPI
+	groups    *groupTable
+	instances *instanceTable
+	launches  *launchLedger
 }
 
 // awaitInstance looks whether a launch has brought an instance, and writes down
 // which.
-func (b *Backend) awaitInstance(ctx context.Context, g *group, token string) (Stage, error) {
-	activities, err := b.resolve(ctx, g)
+func (p *progressReader) awaitInstance(ctx context.Context, g *group, token string) (Stage, error) {
+	activities, err := p.groups.resolve(ctx, g)
 	if err != nil {
 		return StageNoInstance, err
 	}
 	l := *g.launch(token)
 	if l.instance != "" {
-		if err := b.keep(ctx, g, l); err != nil {
+		if err := p.launches.keep(ctx, g, l); err != nil {
 			return StagePending, err
 		}
-		return b.stageOf(ctx, g, l)
+		return p.stageOf(ctx, g, l)
 	}
-	if refused(since(activities, l.after)) || b.age(&l) > b.cfg.InstanceMax {
+	if refused(since(activities, l.after)) || p.launches.age(&l) > p.cfg.InstanceMax {
 		return StageFailed, nil
 	}
 	return StageNoInstance, nil
 }
 
 // stageOf returns how far the instance of a launch has come.
-func (b *Backend) stageOf(ctx context.Context, g *group, l launch) (Stage, error) {
+func (p *progressReader) stageOf(ctx context.Context, g *group, l launch) (Stage, error) {
 	i := g.find(l.instance)
-	late := b.age(&l) > b.cfg.JoinMax
+	late := p.launches.age(&l) > p.cfg.JoinMax
 	switch {
 	case i == nil:
-		if b.seenLately(g, l.instance) {
+		if p.instances.seenLately(g, l.instance) {
 			return StagePending, nil
 		}
 		return StageFailed, nil
@@ -113,10 +121,10 @@ func (b *Backend) stageOf(ctx context.Context, g *group, l launch) (Stage, error
 		return orFailed(StagePending, late), nil
 	}
 	l.replaces = true
-	if err := b.shield(ctx, g, i, &l); err != nil {
+	if err := p.shield(ctx, g, i, &l); err != nil {
 		return StageNotJoined, err
 	}
-	nodes, err := b.nodesByInstance(ctx)
+	nodes, err := p.kube.nodesByInstance(ctx)
 	if err != nil {
 		return StageNotJoined, err
 	}
@@ -125,12 +133,12 @@ func (b *Backend) stageOf(ctx context.Context, g *group, l launch) (Stage, error
 		return orFailed(StageNotJoined, late), nil
 	}
 	if node.Annotations[AnnotationSwap] != swapReplacement {
-		if err := b.mark(ctx, node.Name, swapReplacement); err != nil {
+		if err := p.kube.mark(ctx, node.Name, swapReplacement); err != nil {
 			return StageNotReady, err
 		}
 	}
 	if !ready(node) {
-		return orFailed(StageNotReady, b.age(&l) > b.cfg.ReadyMax), nil
+		return orFailed(StageNotReady, p.launches.age(&l) > p.cfg.ReadyMax), nil
 	}
 	return StageReady, nil
 }
@@ -142,40 +150,23 @@ func orFailed(s Stage, late bool) Stage {
 	return s
 }
 
-// seenLately reports whether an instance that a read lacks may only be too new for
-// it: the sink does not know yet that it is no more.
-func (b *Backend) seenLately(g *group, id string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if slices.ContainsFunc(g.activities, func(a activity) bool { return a.instance == id && b.now().Sub(a.start) < writingMax }) {
-		return true
-	}
-	_, reported := b.reported[id]
-	return reported
-}
-
 // shield protects the instance of a launch from scale-in, unless its group protects
 // all. The group of a managed node group is not written
 // to: there the annotation of the Node has to do. That we did it is written down
 // first, so that a crash between the two leaves no protection that nobody ends.
-func (b *Backend) shield(ctx context.Context, g *group, i *instance, l *launch) error {
-	if i.protected || g.nodegroup != "" {
+func (p *progressReader) shield(ctx context.Context, g *group, i *instance, l *launch) error {
+	if i.protected || g.managed.name != "" {
 		return nil
 	}
 	if !l.protected {
 		l.protected = true
-		if err := b.keep(ctx, g, *l); err != nil {
+		if err := p.launches.keep(ctx, g, *l); err != nil {
 			return err
 		}
 	}
-	if err := b.cloud.protect(ctx, g.name, i.id, true); err != nil {
+	if err := p.cloud.protect(ctx, g.name, i.id, true); err != nil {
 		return held(err, "protecting instance %s from scale-in", i.id)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	i.protected = true
+	p.groups.edit(func() { i.protected = true })
 	return nil
 }
-
-// age returns how long ago a launch was asked for.
-func (b *Backend) age(l *launch) time.Duration { return b.now().Sub(l.at) }

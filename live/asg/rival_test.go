@@ -145,7 +145,7 @@ func (c *contest) scan() {
 }
 
 // scaleUp raises a group for the pods that will find no room on instances that are
-// on their way, as far as the cache tells.
+// on their way, as far as the cache shows.
 func (c *contest) scaleUp() bool {
 	coming := 0
 	for _, g := range c.groups() {

@@ -135,8 +135,8 @@ func TestRule07HeldAtMinSize(t *testing.T) {
 	w.must(w.backend.Undo(w.ctx(), w.node(b), nil))
 	w.clean()
 	w.poll()
-	if !w.sink.machines[b].AtGroupMin {
-		t.Error("the sink was not told that the group is at its least size")
+	if !w.sink.Machines[b].AtGroupMin {
+		t.Error("it was not reported to the sink that the group is at its least size")
 	}
 }
 
@@ -184,8 +184,8 @@ func TestRule07ClusterAutoscalersNode(t *testing.T) {
 	w.must(w.kube.Update(w.ctx(), n))
 	wantHeld(t, w.backend.Prepare(w.ctx(), w.node(id)), ReasonAutoscaler)
 	w.poll()
-	if got := w.sink.machines[id].ActedBy; got != policy.ActorClusterAutoscaler {
-		t.Errorf("the sink was told that %v acts on it", got)
+	if got := w.sink.Machines[id].ActedBy; got != policy.ActorClusterAutoscaler {
+		t.Errorf("it was reported to the sink that %v acts on it", got)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestRule07UsersAnnotationStays(t *testing.T) {
 	}
 }
 
-// The four ways in which a replacement may not be there are told apart.
+// The four ways in which a replacement may not be there are distinguished.
 func TestRule07Stages(t *testing.T) {
 	g := spotGroup(3)
 	g.LaunchHook = true
@@ -237,7 +237,7 @@ func TestRule07Stages(t *testing.T) {
 	w.pass(10 * time.Second)
 	want(StagePending)
 	w.pass(30 * time.Second)
-	id := w.backend.group("web-spot").launch("t1").instance
+	id := w.backend.groups.get("web-spot").launch("t1").instance
 	if s := w.instance("web-spot", id).State; s != fake.PendingWait {
 		t.Fatalf("instance is in %s", s)
 	}
@@ -280,7 +280,7 @@ func TestRule07RollbackOfOneInstance(t *testing.T) {
 			if before != backend.ReplacementFailed {
 				t.Fatalf("the replacement is %v, want it failed", before)
 			}
-			id := w.backend.group("web-spot").launch("t1").instance
+			id := w.backend.groups.get("web-spot").launch("t1").instance
 			w.must(w.backend.Undo(w.ctx(), nil, []string{"t1"}))
 			w.pass(2 * time.Minute)
 			w.clean()
@@ -351,7 +351,7 @@ func TestRule07BusyReplacementStays(t *testing.T) {
 	w.must(w.launch("t1", policy.Spot))
 	w.pass(time.Minute)
 	w.replaced("t1")
-	id := w.backend.group("web-spot").launch("t1").instance
+	id := w.backend.groups.get("web-spot").launch("t1").instance
 	w.bind("p", id)
 	w.must(w.backend.Undo(w.ctx(), nil, []string{"t1"}))
 	if ended := w.cloud.Ended(); len(ended) > 0 {

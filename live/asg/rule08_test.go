@@ -70,8 +70,8 @@ func TestRule08BoundsAreTheUsers(t *testing.T) {
 	if g := w.cloud.Group("web-spot"); g.Max != 20 || g.Min != 1 {
 		t.Fatalf("bounds became %d and %d", g.Min, g.Max)
 	}
-	if got := w.sink.steers["web"]; !got.Set || got.Share != 0.5 {
-		t.Errorf("the sink was told %+v", got)
+	if got := w.sink.Steers["web"]; !got.Set || got.Share != 0.5 {
+		t.Errorf("reported to the sink %+v", got)
 	}
 	w.allow(AnnotationBounds + "=max")
 	w.must(w.steer(0))
@@ -103,7 +103,7 @@ func TestRule08BoundsAreTheUsers(t *testing.T) {
 	}
 }
 
-// Telling a pool the same again writes nothing.
+// Steering a pool to the same again writes nothing.
 func TestRule08SteerOnce(t *testing.T) {
 	w := newFixture(t, spotGroup(4), fixedGroup(4))
 	w.must(w.steer(0.5))
@@ -114,8 +114,8 @@ func TestRule08SteerOnce(t *testing.T) {
 	if got := w.writes(); len(got) > 0 {
 		t.Errorf("wrote %v", got)
 	}
-	if got := w.sink.steers["web"]; got.Since != policy.TimeOf(begin) {
-		t.Errorf("told at %v, want %v", got.Since, begin)
+	if got := w.sink.Steers["web"]; got.Since != policy.TimeOf(begin) {
+		t.Errorf("reported at %v, want %v", got.Since, begin)
 	}
 }
 
@@ -181,8 +181,8 @@ func TestRule08RebalanceIsEKSs(t *testing.T) {
 	wantHeld(t, w.backend.Prepare(w.ctx(), w.node(id)), ReasonEKS)
 	w.must(w.backend.Prepare(w.ctx(), w.node(other)))
 	w.poll()
-	if got := w.sink.machines[id].ActedBy; got != policy.ActorEKS {
-		t.Errorf("the sink was told that %v acts on it", got)
+	if got := w.sink.Machines[id].ActedBy; got != policy.ActorEKS {
+		t.Errorf("it was reported to the sink that %v acts on it", got)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestPolicyIsOfTheCluster(t *testing.T) {
 	foreign.Name = "web-test"
 	w.cloud.AddGroup(foreign)
 	w.poll()
-	if err := w.backend.cloud.setDesired(t.Context(), w.backend.group("web-test"), 4, "t"); err == nil {
+	if err := w.backend.groups.cloud.setDesired(t.Context(), w.backend.groups.get("web-test"), 4, "t"); err == nil {
 		t.Error("a group without the tag of the cluster is changed")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +27,14 @@ const (
 	AnnotationReplacement = "spotter.dev/allow-group-replacement"
 )
 
+// A steerer writes to groups what their pools are to buy.
+type steerer struct {
+	cfg    *Config
+	cloud  *cloud
+	sink   backend.Sink
+	groups *groupTable
+}
+
 // TagMax is the tag of a group whose greatest size we have written.
 const TagMax = "spotter.dev/max-size"
 
@@ -47,19 +54,19 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	}
 	defer release()
 	pool := s.Pools[x.Pool].Name
-	if err := b.known(ctx); err != nil {
-		return b.remember(pool, err)
+	if err := b.groups.known(ctx); err != nil {
+		return b.groups.keepHeld(pool, err)
 	}
-	return b.remember(pool, b.steer(ctx, s, x, pool))
+	return b.groups.keepHeld(pool, b.steering.steer(ctx, s, x, pool))
 }
 
-func (b *Backend) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer, pool string) error {
+func (w *steerer) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer, pool string) error {
 	var groups []*group
-	for _, g := range b.all() {
+	for _, g := range w.groups.list() {
 		if g.pool != pool {
 			continue
 		}
-		g, err := b.fresh(ctx, g.name)
+		g, err := w.groups.fresh(ctx, g.name)
 		if err != nil {
 			return err
 		}
@@ -72,39 +79,27 @@ func (b *Backend) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	for i, g := range groups {
 		switch {
 		case g.mixes():
-			errs = append(errs, b.mix(ctx, s, x, g))
-		case g.onDemandPercent == 0 && g.nodegroup == "":
-			errs = append(errs, b.bound(ctx, groups, i, x.Share))
+			errs = append(errs, w.mix(ctx, s, x, g))
+		case g.buys.onDemandPercent == 0 && g.managed.name == "":
+			errs = append(errs, w.bound(ctx, groups, i, x.Share))
 		}
 	}
-	return errors.Join(append(errs, b.noteSteer(ctx, groups[0], pool, x.Share))...)
+	return errors.Join(append(errs, w.writeSteer(ctx, groups[0], pool, x.Share))...)
 }
 
-// noteSteer writes down the last steer of a pool, where that is new.
-func (b *Backend) noteSteer(ctx context.Context, g *group, pool string, share float64) error {
+// writeSteer writes down the last steer of a pool, where that is new.
+func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share float64) error {
 	was, ok := decodeSteer(g.tags[TagSteer])
 	if ok && was.share == share {
 		return nil
 	}
-	now := steered{share, b.now()}
-	if err := b.cloud.tag(ctx, g, TagSteer, now.encode()); err != nil {
-		return held(err, "writing down at the group %s what pool %s was told", g.name, pool)
+	now := steered{share, w.cfg.now()}
+	if err := w.cloud.tag(ctx, g, TagSteer, now.encode()); err != nil {
+		return held(err, "writing down at the group %s what pool %s is to buy", g.name, pool)
 	}
-	b.mu.Lock()
-	g.tags[TagSteer] = now.encode()
-	b.mu.Unlock()
-	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: share, Since: now.since})
+	w.groups.edit(func() { g.tags[TagSteer] = now.encode() })
+	w.sink.SetSteer(pool, policy.SteerState{Set: true, Share: share, Since: now.since})
 	return nil
-}
-
-// allowances returns what the owner of a pool allows.
-func (b *Backend) allowances(pool string) poolOf {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.IndexFunc(b.pools, func(p poolOf) bool { return p.name == pool }); i >= 0 {
-		return b.pools[i]
-	}
-	return poolOf{name: pool}
 }
 
 // A bounds is the tag TagMax: the greatest size that the user chose, the one that
@@ -130,10 +125,10 @@ func decodeBounds(value string) (bounds, bool) {
 
 // bound keeps a group of spot instances from growing beyond the share, and gives
 // the user's own bound back once that is not wanted or not allowed any more.
-func (b *Backend) bound(ctx context.Context, groups []*group, at int, share float64) error {
+func (w *steerer) bound(ctx context.Context, groups []*group, at int, share float64) error {
 	g := groups[at]
 	m, ours := decodeBounds(g.tags[TagMax])
-	allowed := b.allowances(g.pool).bounds
+	allowed := w.groups.allowances(g.pool).bounds
 	if !ours && (!allowed || share >= 1) {
 		return nil
 	}
@@ -142,13 +137,13 @@ func (b *Backend) bound(ctx context.Context, groups []*group, at int, share floa
 	}
 	want := m.user
 	if allowed && share < 1 {
-		want = min(m.user, max(g.min, g.desired+max(boundSlack, roomFor(groups, share))))
+		want = min(m.user, max(g.min, g.desired+max(boundSlack, moreSpot(groups, share))))
 	}
-	return b.setBound(ctx, g, bounds{m.user, want, g.max}, ours)
+	return w.setBound(ctx, g, bounds{m.user, want, g.max}, ours)
 }
 
 // unbound gives the user's own bound back.
-func (b *Backend) unbound(ctx context.Context, g *group) error {
+func (w *steerer) unbound(ctx context.Context, g *group) error {
 	m, ours := decodeBounds(g.tags[TagMax])
 	if !ours {
 		return nil
@@ -156,34 +151,43 @@ func (b *Backend) unbound(ctx context.Context, g *group) error {
 	if g.max != m.ours && g.max != m.was {
 		m.user = g.max // the user has chosen another since
 	}
-	return b.setBound(permit.Undo(ctx), g, bounds{m.user, m.user, g.max}, true)
+	return w.setBound(permit.Undo(ctx), g, bounds{m.user, m.user, g.max}, true)
+}
+
+// unboundGroup gives the user's own bound of a group back.
+func (w *steerer) unboundGroup(ctx context.Context, name string) error {
+	g, err := w.groups.fresh(ctx, name)
+	if err != nil {
+		return err
+	}
+	return w.unbound(ctx, g)
 }
 
 // setBound writes a bound, which was written down before if ours says so. That of the
 // user is not written down any more.
-func (b *Backend) setBound(ctx context.Context, g *group, m bounds, ours bool) error {
+func (w *steerer) setBound(ctx context.Context, g *group, m bounds, ours bool) error {
 	if m.ours != g.max {
-		if err := b.cloud.tag(ctx, g, TagMax, m.encode()); err != nil {
+		if err := w.cloud.tag(ctx, g, TagMax, m.encode()); err != nil {
 			return held(err, "writing down the bound of the group %s", g.name)
 		}
-		if err := b.cloud.setMax(ctx, g, m.ours); err != nil {
+		if err := w.cloud.setMax(ctx, g, m.ours); err != nil {
 			return held(err, "bounding the group %s", g.name)
 		}
 		ours = true
 	}
 	if m.ours == m.user && ours {
-		return heldOr(b.cloud.untag(ctx, g, TagMax), "striking out the bound of the group %s", g.name)
+		return heldOr(w.cloud.untag(ctx, g, TagMax), "striking out the bound of the group %s", g.name)
 	}
 	return nil
 }
 
-// roomFor returns how many more spot instances groups may hold together for their
+// moreSpot returns how many more spot instances groups may hold together for their
 // part to stay at the share.
-func roomFor(groups []*group, share float64) int {
+func moreSpot(groups []*group, share float64) int {
 	spot, all := 0, 0
 	for _, g := range groups {
 		all += g.desired
-		if g.onDemandPercent == 0 {
+		if g.buys.onDemandPercent == 0 {
 			spot += g.desired
 		}
 	}
@@ -201,20 +205,20 @@ func heldOr(err error, doing string, args ...any) error {
 // group then replaces instances by itself, so it is done only where the owner allows
 // that and a hook holds up the end of an instance; each instance that the group will
 // replace counts as a drain, and only so many are let go as may be disrupted now.
-func (b *Backend) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, g *group) error {
+func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, g *group) error {
 	want := int(math.Round(float64(100 * (1 - x.Share))))
-	if want == g.onDemandPercent {
+	if want == g.buys.onDemandPercent {
 		return nil
 	}
-	replaced := (abs(want-g.onDemandPercent)*g.desired + 99) / 100
-	if !b.allowances(g.pool).replaces {
+	replaced := (abs(want-g.buys.onDemandPercent)*g.desired + 99) / 100
+	if !w.groups.allowances(g.pool).replaces {
 		return backend.Hold(ReasonReplaces, "to buy %d%% on demand instead of %d%% the group %s would replace about %d of its %d instances without asking a disruption budget; "+
-			"use a group for each capacity type, or allow it by the annotation %s", want, g.onDemandPercent, g.name, replaced, g.desired, AnnotationReplacement)
+			"use a group for each capacity type, or allow it by the annotation %s", want, g.buys.onDemandPercent, g.name, replaced, g.desired, AnnotationReplacement)
 	}
-	if g.nodegroup != "" {
-		return backend.Hold(ReasonEKS, "the purchase options of the managed node group %s cannot be changed", g.nodegroup)
+	if g.managed.name != "" {
+		return backend.Hold(ReasonEKS, "the purchase options of the managed node group %s cannot be changed", g.managed.name)
 	}
-	hooked, err := b.cloud.hooked(ctx, g.name)
+	hooked, err := w.cloud.hooked(ctx, g.name)
 	if err != nil {
 		return held(err, "reading the lifecycle hooks of the group %s", g.name)
 	}
@@ -223,22 +227,20 @@ func (b *Backend) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 			g.name, replaced, g.desired)
 	}
 	may := s.Disruptable(x.Pool, policy.Underutilized)
-	step := abs(want - g.onDemandPercent)
+	step := abs(want - g.buys.onDemandPercent)
 	if g.desired > 0 {
 		step = min(step, may*100/g.desired)
 	}
 	if step == 0 {
 		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, and %d may be disrupted now", g.name, replaced, g.desired, may)
 	}
-	if want < g.onDemandPercent {
+	if want < g.buys.onDemandPercent {
 		step = -step
 	}
-	if err := b.cloud.setOnDemand(ctx, g, g.onDemandPercent+step); err != nil {
+	if err := w.cloud.setOnDemand(ctx, g, g.buys.onDemandPercent+step); err != nil {
 		return held(err, "writing the purchase options of the group %s", g.name)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g.onDemandPercent += step
+	w.groups.edit(func() { g.buys.onDemandPercent += step })
 	return nil
 }
 

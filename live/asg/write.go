@@ -43,8 +43,8 @@ func once(o *autoscaling.Options) { o.Retryer = sdk.NopRetryer{} }
 // setDesired asks for a size, once.
 func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) error {
 	size := sdk.Int32(int32(n))
-	if g.nodegroup != "" {
-		_, err := c.managed.UpdateNodegroupConfig(ctx, &eks.UpdateNodegroupConfigInput{ClusterName: &g.cluster, NodegroupName: &g.nodegroup,
+	if g.managed.name != "" {
+		_, err := c.managed.UpdateNodegroupConfig(ctx, &eks.UpdateNodegroupConfigInput{ClusterName: &g.managed.cluster, NodegroupName: &g.managed.name,
 			ClientRequestToken: &token, ScalingConfig: &managed.NodegroupScalingConfig{DesiredSize: size}})
 		return err
 	}
@@ -70,8 +70,8 @@ func (c *cloud) protect(ctx context.Context, group, id string, on bool) error {
 // tag writes a tag of a group or of its managed node group. It is not passed on to
 // instances.
 func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
-	if g.nodegroup != "" {
-		_, err := c.managed.TagResource(ctx, &eks.TagResourceInput{ResourceArn: &g.arn, Tags: map[string]string{key: value}})
+	if g.managed.name != "" {
+		_, err := c.managed.TagResource(ctx, &eks.TagResourceInput{ResourceArn: &g.managed.arn, Tags: map[string]string{key: value}})
 		return err
 	}
 	_, err := c.scaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []scaling.Tag{{ResourceId: &g.name,
@@ -81,8 +81,8 @@ func (c *cloud) tag(ctx context.Context, g *group, key, value string) error {
 
 // untag removes a tag; one that is not there is no error.
 func (c *cloud) untag(ctx context.Context, g *group, key string) error {
-	if g.nodegroup != "" {
-		_, err := c.managed.UntagResource(ctx, &eks.UntagResourceInput{ResourceArn: &g.arn, TagKeys: []string{key}})
+	if g.managed.name != "" {
+		_, err := c.managed.UntagResource(ctx, &eks.UntagResourceInput{ResourceArn: &g.managed.arn, TagKeys: []string{key}})
 		return err
 	}
 	_, err := c.scaling.DeleteTags(ctx, &autoscaling.DeleteTagsInput{Tags: []scaling.Tag{{ResourceId: &g.name,
@@ -108,12 +108,12 @@ func (c *cloud) setOnDemand(ctx context.Context, g *group, percent int) error {
 // annotate changes the annotations of a node as the API server has it, against its
 // resource version: what another writes at the same time is read and decided on again. A node that is
 // gone needs nothing.
-func (b *Backend) annotate(ctx context.Context, name string, change func(map[string]string)) error {
+func (k *kubeAPI) annotate(ctx context.Context, name string, change func(map[string]string)) error {
 	const tries = 3
 	var err error
 	for range tries {
 		var node corev1.Node
-		err = b.reader.Get(ctx, client.ObjectKey{Name: name}, &node)
+		err = k.reader.Get(ctx, client.ObjectKey{Name: name}, &node)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -128,7 +128,7 @@ func (b *Backend) annotate(ctx context.Context, name string, change func(map[str
 		if maps.Equal(before.Annotations, node.Annotations) {
 			return nil
 		}
-		err = b.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
+		err = k.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// done is the answer to a change that has nothing to tell.
+// done is the answer to a change without content.
 func done(action string) any {
 	return struct{ XMLName xml.Name }{xml.Name{Local: action + "Result"}}
 }
 
-func (s *Server) setDesired(form url.Values) (any, *apiError) {
-	g, no := s.group(form)
+func (p scaling) setDesired(form url.Values) (any, *apiError) {
+	g, no := p.group(form)
 	if no != nil {
 		return nil, no
 	}
@@ -43,14 +43,14 @@ func (g *held) resize(n int) *apiError {
 func (s *Server) SetDesired(group string, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.keep()
-	return s.groups[group].resize(n) == nil
+	defer s.groups.keep()
+	return s.groups.byName[group].resize(n) == nil
 }
 
 // terminate ends an instance. One that is ending already is ended again, so a
 // second call with decrement takes the size down twice.
-func (s *Server) terminate(form url.Values) (any, *apiError) {
-	a, no := s.terminateInstance(form.Get("InstanceId"), form.Get("ShouldDecrementDesiredCapacity") == "true")
+func (p scaling) terminate(form url.Values) (any, *apiError) {
+	a, no := p.s.groups.terminateInstance(form.Get("InstanceId"), form.Get("ShouldDecrementDesiredCapacity") == "true")
 	if no != nil {
 		return nil, no
 	}
@@ -64,13 +64,13 @@ func (s *Server) terminate(form url.Values) (any, *apiError) {
 func (s *Server) Terminate(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.keep()
-	_, no := s.terminateInstance(id, true)
+	defer s.groups.keep()
+	_, no := s.groups.terminateInstance(id, true)
 	return no == nil
 }
 
-func (s *Server) terminateInstance(id string, decrement bool) (Activity, *apiError) {
-	for _, g := range s.groups {
+func (sim *groupSim) terminateInstance(id string, decrement bool) (Activity, *apiError) {
+	for _, g := range sim.byName {
 		i := g.find(id)
 		if i == nil {
 			continue
@@ -83,15 +83,15 @@ func (s *Server) terminateInstance(id string, decrement bool) (Activity, *apiErr
 			g.Desired--
 		}
 		if !i.ending() {
-			s.end(g, i, "a user request")
+			sim.end(g, i, "a user request")
 		}
 		return g.activities[0], nil
 	}
 	return Activity{}, invalid("Instance Id not found - No managed instance found for instance ID: " + id)
 }
 
-func (s *Server) protect(form url.Values) (any, *apiError) {
-	g, no := s.group(form)
+func (p scaling) protect(form url.Values) (any, *apiError) {
+	g, no := p.group(form)
 	if no != nil {
 		return nil, no
 	}
@@ -112,8 +112,8 @@ func (s *Server) protect(form url.Values) (any, *apiError) {
 // Scaling groups and instances").
 const tagsMax = 50
 
-func (s *Server) createTags(form url.Values) (any, *apiError) {
-	return s.eachTag(form, "CreateOrUpdateTags", func(g *held, key, value string) *apiError {
+func (p scaling) createTags(form url.Values) (any, *apiError) {
+	return p.eachTag(form, "CreateOrUpdateTags", func(g *held, key, value string) *apiError {
 		if _, has := g.Tags[key]; !has && len(g.Tags) >= tagsMax {
 			return &apiError{400, "LimitExceeded", "The number of tags is limited to 50."}
 		}
@@ -125,21 +125,21 @@ func (s *Server) createTags(form url.Values) (any, *apiError) {
 	})
 }
 
-func (s *Server) deleteTags(form url.Values) (any, *apiError) {
-	return s.eachTag(form, "DeleteTags", func(g *held, key, _ string) *apiError {
+func (p scaling) deleteTags(form url.Values) (any, *apiError) {
+	return p.eachTag(form, "DeleteTags", func(g *held, key, _ string) *apiError {
 		delete(g.Tags, key)
 		return nil
 	})
 }
 
-func (s *Server) eachTag(form url.Values, action string, do func(g *held, key, value string) *apiError) (any, *apiError) {
+func (p scaling) eachTag(form url.Values, action string, do func(g *held, key, value string) *apiError) (any, *apiError) {
 	for i := 1; ; i++ {
 		prefix := "Tags.member." + strconv.Itoa(i) + "."
 		name := form.Get(prefix + "ResourceId")
 		if name == "" {
 			return done(action), nil
 		}
-		g := s.groups[name]
+		g := p.s.groups.byName[name]
 		if g == nil || form.Get(prefix+"ResourceType") != "auto-scaling-group" {
 			return nil, invalid("There is no auto-scaling-group " + name)
 		}
@@ -151,8 +151,8 @@ func (s *Server) eachTag(form url.Values, action string, do func(g *held, key, v
 
 // updateGroup writes bounds, and the part on demand of a mixed group: the group
 // then replaces instances of the other kind, as AWS does, asking nobody.
-func (s *Server) updateGroup(form url.Values) (any, *apiError) {
-	g, no := s.group(form)
+func (p scaling) updateGroup(form url.Values) (any, *apiError) {
+	g, no := p.group(form)
 	if no != nil {
 		return nil, no
 	}
@@ -169,13 +169,13 @@ func (s *Server) updateGroup(form url.Values) (any, *apiError) {
 			return nil, invalid("The group has no mixed instances policy.")
 		}
 		g.OnDemandPercent = v
-		s.replaceMixed(g)
+		p.s.groups.replaceMixed(g)
 	}
 	return done("UpdateAutoScalingGroup"), nil
 }
 
 // replaceMixed ends the instances of which g has too many of one kind.
-func (s *Server) replaceMixed(g *held) {
+func (sim *groupSim) replaceMixed(g *held) {
 	want := (g.live()*g.OnDemandPercent + 99) / 100
 	have := 0
 	for k := range g.Instances {
@@ -189,10 +189,10 @@ func (s *Server) replaceMixed(g *held) {
 		case i.ending():
 		case have > want && !i.Spot:
 			have--
-			s.end(g, i, "a change of the purchase options")
+			sim.end(g, i, "a change of the purchase options")
 		case have < want && i.Spot:
 			have++
-			s.end(g, i, "a change of the purchase options")
+			sim.end(g, i, "a change of the purchase options")
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (p compute) describeInstances(form url.Values) (answer, *apiError) {
 		}
 	}
 	var rows []row
-	for _, g := range p.groups {
+	for _, g := range p.groups.byName {
 		for _, i := range g.Instances {
 			if !slices.Contains(asked, i.ID) {
 				continue
@@ -80,7 +80,7 @@ func (p compute) describeInstances(form url.Values) (answer, *apiError) {
 
 func (p compute) describeTemplates(form url.Values) (answer, *apiError) {
 	name, _ := strings.CutPrefix(form.Get("LaunchTemplateId"), "lt-")
-	g := p.groups[name]
+	g := p.groups.byName[name]
 	if g == nil {
 		return answer{}, &apiError{http.StatusBadRequest, "InvalidLaunchTemplateId.NotFound", "The specified launch template does not exist."}
 	}

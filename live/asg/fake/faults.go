@@ -82,20 +82,20 @@ func (f *Faults) chance(stream string, n int) float64 {
 }
 
 // stale reports whether the read now being answered is old, and how old.
-func (s *Server) stale() (time.Duration, bool) {
-	if s.faults.Stale == 0 || s.faults.chance("stale", len(s.calls)) >= s.faults.Stale {
+func (p scaling) stale() (time.Duration, bool) {
+	if p.s.faults.Stale == 0 || p.s.faults.chance("stale", len(p.s.calls)) >= p.s.faults.Stale {
 		return 0, false
 	}
-	return s.faults.Lag, true
+	return p.s.faults.Lag, true
 }
 
 // seen returns the group as a read shows it.
-func (s *Server) seen(g *held) Group {
-	lag, old := s.stale()
+func (p scaling) seen(g *held) Group {
+	lag, old := p.stale()
 	if !old {
 		return g.clone()
 	}
-	then := s.now.Add(-lag)
+	then := p.s.groups.clock.Add(-lag)
 	for i := len(g.past) - 1; i >= 0; i-- {
 		if !g.past[i].at.After(then) {
 			return g.past[i].group.clone()

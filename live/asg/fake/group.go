@@ -147,39 +147,54 @@ func (g *Group) nextSpot() bool {
 	return onDemand*100 >= g.OnDemandPercent*(g.live()+1)
 }
 
+// A groupSim is the groups, and does with time what Auto Scaling does. Who uses it holds the
+// lock of the server.
+type groupSim struct {
+	delays *Delays
+	faults *Faults
+	region string
+
+	clock  time.Time
+	byName map[string]*held
+	shut   map[string]bool // markets without capacity
+	ended  []string
+	serial int
+	draws  uint64
+}
+
 // react lets g do what is due at now.
-func (s *Server) react(g *held) {
-	s.age(g)
+func (sim *groupSim) react(g *held) {
+	sim.age(g)
 	missing := g.Desired - g.live()
 	if missing == 0 {
 		g.reactAt = time.Time{}
-		s.rebalance(g)
+		sim.rebalance(g)
 		return
 	}
 	if g.reactAt.IsZero() {
-		g.reactAt = s.now.Add(s.Delays.Start)
+		g.reactAt = sim.clock.Add(sim.delays.Start)
 	}
-	if g.reactAt.After(s.now) {
+	if g.reactAt.After(sim.clock) {
 		return
 	}
 	g.reactAt = time.Time{}
 	for ; missing > 0; missing-- {
-		if !s.launch(g, g.zones(), "a difference between desired and actual capacity") {
-			g.reactAt = s.now.Add(s.Delays.Retry)
+		if !sim.launch(g, g.zones(), "a difference between desired and actual capacity") {
+			g.reactAt = sim.clock.Add(sim.delays.Retry)
 			return
 		}
 	}
 	for ; missing < 0; missing++ {
-		s.scaleIn(g, "")
+		sim.scaleIn(g, "")
 	}
 }
 
 // age moves instances on whose time has come.
-func (s *Server) age(g *held) {
-	g.Instances = slices.DeleteFunc(g.Instances, func(i Instance) bool { return i.ending() && !i.due.After(s.now) })
+func (sim *groupSim) age(g *held) {
+	g.Instances = slices.DeleteFunc(g.Instances, func(i Instance) bool { return i.ending() && !i.due.After(sim.clock) })
 	for k := range g.Instances {
 		i := &g.Instances[k]
-		if i.State != Pending || i.due.After(s.now) {
+		if i.State != Pending || i.due.After(sim.clock) {
 			continue
 		}
 		i.State = InService
@@ -188,25 +203,25 @@ func (s *Server) age(g *held) {
 		}
 		for a := range g.activities {
 			if g.activities[a].Instance == i.ID && g.activities[a].Status == "InProgress" {
-				g.activities[a].Status, g.activities[a].End = "Successful", s.now
+				g.activities[a].Status, g.activities[a].End = "Successful", sim.clock
 			}
 		}
 	}
 }
 
 // launch begins one instance in the first of the zones where there is capacity.
-func (s *Server) launch(g *held, zones []string, cause string) bool {
+func (sim *groupSim) launch(g *held, zones []string, cause string) bool {
 	spot := g.nextSpot()
 	for _, z := range zones {
 		for _, t := range g.Types {
-			if s.shut[Market(z, t, spot)] {
+			if sim.shut[Market(z, t, spot)] {
 				continue
 			}
-			s.serial++
-			i := Instance{ID: fmt.Sprintf("i-%08x%09x", uint32(portable.HashString(s.region)), s.serial), Zone: z, Type: t, State: Pending, Spot: spot,
-				Protected: g.NewProtected, Launched: s.now, due: s.now.Add(s.Delays.Boot)}
+			sim.serial++
+			i := Instance{ID: fmt.Sprintf("i-%08x%09x", uint32(portable.HashString(sim.region)), sim.serial), Zone: z, Type: t, State: Pending, Spot: spot,
+				Protected: g.NewProtected, Launched: sim.clock, due: sim.clock.Add(sim.delays.Boot)}
 			g.Instances = append(g.Instances, i)
-			s.begin(g, Activity{Status: "InProgress", Description: "Launching a new EC2 instance: " + i.ID, Cause: cause, Zone: z, Instance: i.ID})
+			sim.begin(g, Activity{Status: "InProgress", Description: "Launching a new EC2 instance: " + i.ID, Cause: cause, Zone: z, Instance: i.ID})
 			return true
 		}
 	}
@@ -217,22 +232,22 @@ func (s *Server) launch(g *held, zones []string, cause string) bool {
 		message = "Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request configuration. " +
 			"Please adjust your request and try again. Launching EC2 instance failed."
 	}
-	s.begin(g, Activity{Status: "Failed", Description: "Launching a new EC2 instance.  Status Reason: " + message,
-		Cause: cause, Message: message, Zone: z, End: s.now})
+	sim.begin(g, Activity{Status: "Failed", Description: "Launching a new EC2 instance.  Status Reason: " + message,
+		Cause: cause, Message: message, Zone: z, End: sim.clock})
 	return false
 }
 
 // begin writes down an activity.
-func (s *Server) begin(g *held, a Activity) {
-	s.serial++
-	a.ID, a.Start = fmt.Sprintf("%08x-0000-4000-8000-%012x", s.serial, s.serial), s.now
-	a.Cause = "At " + s.now.UTC().Format(time.RFC3339) + " an instance was started or ended in response to " + a.Cause + "."
+func (sim *groupSim) begin(g *held, a Activity) {
+	sim.serial++
+	a.ID, a.Start = fmt.Sprintf("%08x-0000-4000-8000-%012x", sim.serial, sim.serial), sim.clock
+	a.Cause = "At " + sim.clock.UTC().Format(time.RFC3339) + " an instance was started or ended in response to " + a.Cause + "."
 	g.activities = slices.Insert(g.activities, 0, a)
 }
 
 // scaleIn ends an instance of g that is not protected, in zone if that is
 // named. Which one is drawn, pending ones included.
-func (s *Server) scaleIn(g *held, zone string) {
+func (sim *groupSim) scaleIn(g *held, zone string) {
 	var open []int
 	for k := range g.Instances {
 		if i := &g.Instances[k]; !i.ending() && !i.Protected && (zone == "" || i.Zone == zone) {
@@ -242,25 +257,25 @@ func (s *Server) scaleIn(g *held, zone string) {
 	if len(open) == 0 {
 		return
 	}
-	s.draws++
-	k := open[chance.New(s.faults.Seed, "victim", g.Name).At1(s.draws).IntN(len(open))]
-	s.end(g, &g.Instances[k], "a difference between desired and actual capacity")
+	sim.draws++
+	k := open[chance.New(sim.faults.Seed, "victim", g.Name).At1(sim.draws).IntN(len(open))]
+	sim.end(g, &g.Instances[k], "a difference between desired and actual capacity")
 }
 
 // end begins to end an instance.
-func (s *Server) end(g *held, i *Instance, cause string) {
-	s.ended = append(s.ended, i.ID)
-	i.State, i.due = Terminating, s.now.Add(s.Delays.End)
+func (sim *groupSim) end(g *held, i *Instance, cause string) {
+	sim.ended = append(sim.ended, i.ID)
+	i.State, i.due = Terminating, sim.clock.Add(sim.delays.End)
 	if g.TerminationHook {
-		i.State, i.due = TerminatingWait, i.due.Add(s.Delays.Hook)
+		i.State, i.due = TerminatingWait, i.due.Add(sim.delays.Hook)
 	}
-	s.begin(g, Activity{Status: "InProgress", Description: "Terminating EC2 instance: " + i.ID, Cause: cause, Zone: i.Zone, Instance: i.ID})
+	sim.begin(g, Activity{Status: "InProgress", Description: "Terminating EC2 instance: " + i.ID, Cause: cause, Zone: i.Zone, Instance: i.ID})
 }
 
 // rebalance evens out the zones of g when they differ by more than one instance
 // and the process is not suspended: it launches where there are few, and ends one
 // where there are many.
-func (s *Server) rebalance(g *held) {
+func (sim *groupSim) rebalance(g *held) {
 	zones := g.zones()
 	n := g.byZone()
 	if len(zones) < 2 || n[zones[len(zones)-1]]-n[zones[0]] < 2 || slices.Contains(g.Suspended, "AZRebalance") {
@@ -268,18 +283,37 @@ func (s *Server) rebalance(g *held) {
 		return
 	}
 	if g.rebalanceAt.IsZero() {
-		g.rebalanceAt = s.now.Add(s.Delays.Rebalance)
+		g.rebalanceAt = sim.clock.Add(sim.delays.Rebalance)
 	}
-	if g.rebalanceAt.After(s.now) {
+	if g.rebalanceAt.After(sim.clock) {
 		return
 	}
 	g.rebalanceAt = time.Time{}
-	if s.launch(g, zones[:1], "an unbalanced group") {
-		s.scaleIn(g, zones[len(zones)-1])
+	if sim.launch(g, zones[:1], "an unbalanced group") {
+		sim.scaleIn(g, zones[len(zones)-1])
 	}
 }
 
 // Market names what may be without capacity.
 func Market(zone, kind string, spot bool) string {
 	return zone + "/" + kind + "/" + strconv.FormatBool(spot)
+}
+
+// keep remembers how all groups are now, for reads that are old.
+func (sim *groupSim) keep() {
+	if sim.faults.Stale == 0 {
+		return
+	}
+	for _, g := range sim.byName {
+		g.past = append(g.past, past{sim.clock, g.clone()})
+		if len(g.past) > 8 {
+			g.past = slices.Delete(g.past, 0, 1)
+		}
+	}
+}
+
+func (sim *groupSim) setShut(shut bool, markets []string) {
+	for _, m := range markets {
+		sim.shut[m] = shut
+	}
 }

@@ -20,22 +20,29 @@ type Judged struct {
 func (s *Server) SetPolicy(allows func(Judged) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.allows = allows
+	s.iam.allows = allows
+}
+
+// An iamPolicy refuses what it does not allow.
+type iamPolicy struct {
+	region string
+	groups *groupSim
+	allows func(Judged) bool // nil allows all
 }
 
 // denied returns a refusal of what the policy does not allow.
-func (s *Server) denied(c *Call, p protocol) *apiError {
-	if s.allows == nil || s.allows(s.judged(c, p)) {
+func (iam *iamPolicy) denied(c *Call, p protocol) *apiError {
+	if iam.allows == nil || iam.allows(iam.judged(c, p)) {
 		return nil
 	}
 	return &apiError{403, "AccessDenied", "no statement of the policy allows " + c.Action}
 }
 
-func (s *Server) judged(c *Call, p protocol) Judged {
-	j := Judged{Action: c.Action, Region: s.region, Resource: "*"}
+func (iam *iamPolicy) judged(c *Call, p protocol) Judged {
+	j := Judged{Action: c.Action, Region: iam.region, Resource: "*"}
 	if m, ok := p.(*managed); ok {
 		if g, no := m.target(); no == nil {
-			j.Resource, j.Tags = fmt.Sprintf("arn:aws:eks:%s:111122223333:nodegroup/%s/%s/0", s.region, g.Cluster, g.Nodegroup), g.ngTags
+			j.Resource, j.Tags = fmt.Sprintf("arn:aws:eks:%s:111122223333:nodegroup/%s/%s/0", iam.region, g.Cluster, g.Nodegroup), g.ngTags
 		}
 		var in struct{ Tags map[string]string }
 		if json.Unmarshal([]byte(c.Body), &in) == nil {
@@ -52,15 +59,15 @@ func (s *Server) judged(c *Call, p protocol) Judged {
 		prefix := "Tags.member." + strconv.Itoa(i) + "."
 		name, j.TagKeys = c.Form.Get(prefix+"ResourceId"), append(j.TagKeys, c.Form.Get(prefix+"Key"))
 	}
-	for _, g := range s.groups {
+	for _, g := range iam.groups.byName {
 		for _, i := range g.Instances {
 			if id := c.Form.Get("InstanceId"); id != "" && i.ID == id {
 				name = g.Name
 			}
 		}
 	}
-	j.Resource = fmt.Sprintf("arn:aws:autoscaling:%s:111122223333:autoScalingGroup:0:autoScalingGroupName/%s", s.region, name)
-	if g := s.groups[name]; g != nil {
+	j.Resource = fmt.Sprintf("arn:aws:autoscaling:%s:111122223333:autoScalingGroup:0:autoScalingGroupName/%s", iam.region, name)
+	if g := iam.groups.byName[name]; g != nil {
 		j.Tags = g.Tags
 	}
 	return j

@@ -39,7 +39,7 @@ func (p *managed) target() (*held, *apiError) {
 			name = parts[2]
 		}
 	}
-	for _, g := range p.groups {
+	for _, g := range p.groups.byName {
 		if g.Nodegroup == name && name != "" {
 			return g, nil
 		}
@@ -52,7 +52,7 @@ func (p *managed) answer(c *Call) (answer, *apiError) {
 	if no != nil {
 		return answer{}, no
 	}
-	if g.status == "UPDATING" && !g.until.After(p.now) {
+	if g.status == "UPDATING" && !g.until.After(p.groups.clock) {
 		g.status = "ACTIVE"
 	}
 	switch c.Action {
@@ -115,7 +115,7 @@ func (p *managed) update(g *held, body string) (answer, *apiError) {
 	if no := g.resize(*in.Scaling.Desired); no != nil {
 		return answer{}, &apiError{http.StatusBadRequest, "InvalidParameterException", no.message}
 	}
-	g.status, g.until, g.token = "UPDATING", p.now.Add(p.Delays.Update), in.Token
+	g.status, g.until, g.token = "UPDATING", p.groups.clock.Add(p.Delays.Update), in.Token
 	return out, nil
 }
 

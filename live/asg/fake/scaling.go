@@ -13,21 +13,21 @@ import (
 )
 
 // scaling is the protocol of Auto Scaling: a form goes in and XML comes out.
-type scaling struct{ *Server }
+type scaling struct{ s *Server }
 
 // A verb carries out one action.
-type verb func(s *Server, form url.Values) (any, *apiError)
+type verb func(scaling, url.Values) (any, *apiError)
 
 var verbs = map[string]verb{
-	"autoscaling:DescribeAutoScalingGroups":           (*Server).describeGroups,
-	"autoscaling:DescribeScalingActivities":           (*Server).describeActivities,
-	"autoscaling:DescribeLifecycleHooks":              (*Server).describeHooks,
-	"autoscaling:SetDesiredCapacity":                  (*Server).setDesired,
-	"autoscaling:TerminateInstanceInAutoScalingGroup": (*Server).terminate,
-	"autoscaling:SetInstanceProtection":               (*Server).protect,
-	"autoscaling:CreateOrUpdateTags":                  (*Server).createTags,
-	"autoscaling:DeleteTags":                          (*Server).deleteTags,
-	"autoscaling:UpdateAutoScalingGroup":              (*Server).updateGroup,
+	"autoscaling:DescribeAutoScalingGroups":           scaling.describeGroups,
+	"autoscaling:DescribeScalingActivities":           scaling.describeActivities,
+	"autoscaling:DescribeLifecycleHooks":              scaling.describeHooks,
+	"autoscaling:SetDesiredCapacity":                  scaling.setDesired,
+	"autoscaling:TerminateInstanceInAutoScalingGroup": scaling.terminate,
+	"autoscaling:SetInstanceProtection":               scaling.protect,
+	"autoscaling:CreateOrUpdateTags":                  scaling.createTags,
+	"autoscaling:DeleteTags":                          scaling.deleteTags,
+	"autoscaling:UpdateAutoScalingGroup":              scaling.updateGroup,
 }
 
 func (p scaling) answer(c *Call) (answer, *apiError) {
@@ -35,7 +35,7 @@ func (p scaling) answer(c *Call) (answer, *apiError) {
 	if do == nil {
 		return answer{}, &apiError{http.StatusBadRequest, "InvalidAction", "The action " + c.Action + " is not valid for this web service."}
 	}
-	result, no := do(p.Server, c.Form)
+	result, no := do(p, c.Form)
 	if no != nil {
 		return answer{}, no
 	}
@@ -160,10 +160,10 @@ type tagRow struct {
 // TemplateID is the launch template of a group.
 func TemplateID(group string) string { return "lt-" + group }
 
-func (s *Server) row(g *held) groupRow {
-	x := s.seen(g)
+func (p scaling) row(g *held) groupRow {
+	x := p.seen(g)
 	r := groupRow{Name: x.Name, Min: x.Min, Max: x.Max, Desired: x.Desired, Zones: x.Zones, NewProtected: x.NewProtected,
-		ARN: "arn:aws:autoscaling:" + s.region + ":111122223333:autoScalingGroup:0:autoScalingGroupName/" + x.Name}
+		ARN: "arn:aws:autoscaling:" + p.s.region + ":111122223333:autoScalingGroup:0:autoScalingGroupName/" + x.Name}
 	t := templateRow{TemplateID(x.Name), "$Latest"}
 	if x.Mixed {
 		r.Mixed = &mixedRow{Template: t, Percent: x.OnDemandPercent, Strategy: "price-capacity-optimized"}
@@ -208,21 +208,21 @@ func (g *held) fits(form url.Values) bool {
 	}
 }
 
-func (s *Server) describeGroups(form url.Values) (any, *apiError) {
+func (p scaling) describeGroups(form url.Values) (any, *apiError) {
 	names := member(form, "AutoScalingGroupNames")
 	var fit []*held
-	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
-		if g := s.groups[name]; (len(names) == 0 || slices.Contains(names, name)) && g.fits(form) {
+	for _, name := range slices.Sorted(maps.Keys(p.s.groups.byName)) {
+		if g := p.s.groups.byName[name]; (len(names) == 0 || slices.Contains(names, name)) && g.fits(form) {
 			fit = append(fit, g)
 		}
 	}
-	from, to, next, no := s.page(form, len(fit), 100)
+	from, to, next, no := p.s.page(form, len(fit), 100)
 	if no != nil {
 		return nil, no
 	}
 	var rows []groupRow
 	for _, g := range fit[from:to] {
-		rows = append(rows, s.row(g))
+		rows = append(rows, p.row(g))
 	}
 	return struct {
 		XMLName xml.Name   `xml:"DescribeAutoScalingGroupsResult"`
@@ -243,12 +243,12 @@ type activityRow struct {
 	End         string `xml:"EndTime,omitempty"`
 }
 
-func (s *Server) describeActivities(form url.Values) (any, *apiError) {
-	g, no := s.group(form)
+func (p scaling) describeActivities(form url.Values) (any, *apiError) {
+	g, no := p.group(form)
 	if no != nil {
 		return nil, no
 	}
-	from, to, next, no := s.page(form, len(g.activities), 100)
+	from, to, next, no := p.s.page(form, len(g.activities), 100)
 	if no != nil {
 		return nil, no
 	}
@@ -270,13 +270,13 @@ func (s *Server) describeActivities(form url.Values) (any, *apiError) {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func (s *Server) describeHooks(form url.Values) (any, *apiError) {
+func (p scaling) describeHooks(form url.Values) (any, *apiError) {
 	type hook struct {
 		Name       string `xml:"LifecycleHookName"`
 		Group      string `xml:"AutoScalingGroupName"`
 		Transition string `xml:"LifecycleTransition"`
 	}
-	g, no := s.group(form)
+	g, no := p.group(form)
 	if no != nil {
 		return nil, no
 	}
@@ -294,8 +294,8 @@ func (s *Server) describeHooks(form url.Values) (any, *apiError) {
 }
 
 // group returns the group that a form names.
-func (s *Server) group(form url.Values) (*held, *apiError) {
-	g := s.groups[form.Get("AutoScalingGroupName")]
+func (p scaling) group(form url.Values) (*held, *apiError) {
+	g := p.s.groups.byName[form.Get("AutoScalingGroupName")]
 	if g == nil {
 		return nil, invalid("AutoScalingGroup name not found - null")
 	}

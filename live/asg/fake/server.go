@@ -47,27 +47,25 @@ type Server struct {
 
 	region string
 	mu     sync.Mutex
-	now    time.Time
-	groups map[string]*held
-	shut   map[string]bool
+	groups *groupSim
+	iam    *iamPolicy
 	faults Faults
 	calls  []Call
-	ended  []string
 	before func(Call) error
-	allows func(Judged) bool
-	serial int
-	draws  uint64
 	lose   bool
 	tokens map[string]int
 }
 
 // New returns a server whose clock stands at now.
 func New(region string, now time.Time) *Server {
-	return &Server{
+	s := &Server{
 		Delays: Delays{Start: 5 * time.Second, Boot: 30 * time.Second, End: 40 * time.Second, Hook: time.Minute,
 			Retry: time.Minute, Rebalance: time.Minute, Update: 20 * time.Second},
-		region: region, now: now, groups: map[string]*held{}, shut: map[string]bool{}, tokens: map[string]int{},
+		region: region, tokens: map[string]int{},
 	}
+	s.groups = &groupSim{delays: &s.Delays, faults: &s.faults, region: region, clock: now, byName: map[string]*held{}, shut: map[string]bool{}}
+	s.iam = &iamPolicy{region: region, groups: s.groups}
+	return s
 }
 
 // AddGroup adds a group with its desired number of instances in service.
@@ -81,19 +79,19 @@ func (s *Server) AddGroup(g Group) {
 	if h.Nodegroup != "" {
 		h.Tags["eks:nodegroup-name"], h.Tags["eks:cluster-name"] = h.Nodegroup, h.Cluster
 	}
-	s.groups[g.Name] = h
-	for h.live() < h.Desired && s.launch(h, h.zones(), "the making of the group") {
+	s.groups.byName[g.Name] = h
+	for h.live() < h.Desired && s.groups.launch(h, h.zones(), "the making of the group") {
 		h.Instances[len(h.Instances)-1].State = InService
-		h.activities[0].Status, h.activities[0].End = "Successful", s.now
+		h.activities[0].Status, h.activities[0].End = "Successful", s.groups.clock
 	}
-	s.keep()
+	s.groups.keep()
 }
 
 // DropGroup makes a group vanish with its instances.
 func (s *Server) DropGroup(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.groups, name)
+	delete(s.groups.byName, name)
 }
 
 // Edit lets f change a group as its owner would. What f does to instances is not
@@ -101,60 +99,60 @@ func (s *Server) DropGroup(name string) {
 func (s *Server) Edit(name string, f func(*Group)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f(&s.groups[name].Group)
-	s.keep()
+	f(&s.groups.byName[name].Group)
+	s.groups.keep()
 }
 
 // Group returns a copy of a group as it is now.
 func (s *Server) Group(name string) Group {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.groups[name].clone()
+	return s.groups.byName[name].clone()
 }
 
 // NodegroupTags returns the tags of the managed node group of a group.
 func (s *Server) NodegroupTags(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.groups[name].ngTags)
+	return maps.Clone(s.groups.byName[name].ngTags)
 }
 
 // Ended returns the instances that were asked to end, in that order.
 func (s *Server) Ended() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.ended)
+	return slices.Clone(s.groups.ended)
 }
 
 // Complete lets an instance out of Pending:Wait.
 func (s *Server) Complete(group, instance string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := s.groups[group].find(instance); i != nil && i.State == PendingWait {
+	if i := s.groups.byName[group].find(instance); i != nil && i.State == PendingWait {
 		i.State = InService
 	}
-	s.keep()
+	s.groups.keep()
 }
 
 // Shut takes the capacity of markets away, and Open gives it back.
-func (s *Server) Shut(markets ...string) { s.setShut(true, markets) }
-
-// Open gives markets their capacity back.
-func (s *Server) Open(markets ...string) { s.setShut(false, markets) }
-
-func (s *Server) setShut(shut bool, markets []string) {
+func (s *Server) Shut(markets ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range markets {
-		s.shut[m] = shut
-	}
+	s.groups.setShut(true, markets)
+}
+
+// Open gives markets their capacity back.
+func (s *Server) Open(markets ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups.setShut(false, markets)
 }
 
 // Now returns the server's clock.
 func (s *Server) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now
+	return s.groups.clock
 }
 
 // Advance moves the clock on in steps of at most five seconds, and lets each
@@ -164,25 +162,12 @@ func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ; d > 0; d -= step {
-		s.now = s.now.Add(min(d, step))
-		for _, name := range slices.Sorted(maps.Keys(s.groups)) {
-			s.react(s.groups[name])
+		s.groups.clock = s.groups.clock.Add(min(d, step))
+		for _, name := range slices.Sorted(maps.Keys(s.groups.byName)) {
+			s.groups.react(s.groups.byName[name])
 		}
 	}
-	s.keep()
-}
-
-// keep remembers how all groups are now, for reads that are old.
-func (s *Server) keep() {
-	if s.faults.Stale == 0 {
-		return
-	}
-	for _, g := range s.groups {
-		g.past = append(g.past, past{s.now, g.clone()})
-		if len(g.past) > 8 {
-			g.past = slices.Delete(g.past, 0, 1)
-		}
-	}
+	s.groups.keep()
 }
 
 // SetFaults replaces the faults.
@@ -190,7 +175,7 @@ func (s *Server) SetFaults(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = f
-	s.keep()
+	s.groups.keep()
 }
 
 // SetBefore calls f with each request before it is carried out; nil ends that.
@@ -292,7 +277,7 @@ func (s *Server) serve(r *http.Request) (answer, error) {
 		hit, no, s.lose = lost, nil, false
 	}
 	if no == nil {
-		no = s.denied(c, p)
+		no = s.iam.denied(c, p)
 	}
 	var a answer
 	if no == nil {
@@ -303,7 +288,7 @@ func (s *Server) serve(r *http.Request) (answer, error) {
 	}
 	c.Status = a.status
 	s.calls = append(s.calls, *c)
-	s.keep()
+	s.groups.keep()
 	if hit == lost {
 		return answer{}, fmt.Errorf("fake: the answer to %s got lost: %w", c.Action, io.ErrUnexpectedEOF)
 	}
@@ -350,5 +335,5 @@ func (s *Server) protocolOf(r *http.Request, body []byte) (*Call, protocol, erro
 func (s *Server) Has(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.groups[name] != nil
+	return s.groups.byName[name] != nil
 }

@@ -1,0 +1,276 @@
+package asg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A groupTable holds the groups as they were last read, with what was written to them
+// since. A group in it is changed under mu only.
+type groupTable struct {
+	cfg       *Config
+	cloud     *cloud
+	kube      *kubeAPI
+	templates *templateCache
+	instances *instanceTable
+	sink      backend.Sink
+
+	mu     sync.Mutex  // guards all below, and the instances
+	polled policy.Time // when all groups were last read whole; 0 for never
+	fault  error       // of the last poll
+	pools  []poolOf
+	all    []*group           // ascending by name
+	notes  map[string]error   // by pool, what was last held
+	wrote  map[string]writing // by token, what was last written down
+}
+
+func newGroupTable(cfg *Config, aws *cloud, k *kubeAPI, i *instanceTable, sink backend.Sink) *groupTable {
+	t := &groupTable{
+		cfg: cfg, cloud: aws, kube: k, instances: i, sink: sink, notes: map[string]error{}, wrote: map[string]writing{},
+		templates: &templateCache{cfg: cfg, cloud: aws, read: map[string]templateRead{}},
+	}
+	i.mu = &t.mu
+	return t
+}
+
+// A writing is what was written down of a launch, since reads may be older than
+// what we wrote.
+type writing struct {
+	launch
+	group  string
+	struck bool
+	when   policy.Time
+}
+
+// writingMax is how long a read may be older than what was written.
+const writingMax = 30 * time.Second
+
+// get returns what is known of a group; nil if it is not.
+func (t *groupTable) get(name string) *group {
+	i, ok := slices.BinarySearchFunc(t.all, name, func(g *group, name string) int { return strings.Compare(g.name, name) })
+	if !ok {
+		return nil
+	}
+	return t.all[i]
+}
+
+// find returns the group that f holds for; nil if none does.
+func (t *groupTable) find(f func(*group) bool) *group {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.IndexFunc(t.all, f); i >= 0 {
+		return t.all[i]
+	}
+	return nil
+}
+
+// seek returns the group that f holds for, also one that shows with a new poll; nil if
+// none does.
+func (t *groupTable) seek(ctx context.Context, f func(*group) bool) (*group, error) {
+	if g := t.find(f); g != nil {
+		return g, nil
+	}
+	if err := t.poll(ctx); err != nil {
+		return nil, held(err, "reading the Auto Scaling groups")
+	}
+	return t.find(f), nil
+}
+
+// known polls if nobody has for two turns.
+func (t *groupTable) known(ctx context.Context) error {
+	t.mu.Lock()
+	polled := t.polled
+	t.mu.Unlock()
+	if polled != 0 && t.cfg.now().Sub(polled) < 2*t.cfg.PollMax {
+		return nil
+	}
+	if err := t.poll(ctx); err != nil {
+		return held(err, "reading the Auto Scaling groups")
+	}
+	return nil
+}
+
+// fresh reads a group anew, with the tags of its managed node group. It is held
+// where the group is gone, and where two pools claim it.
+func (t *groupTable) fresh(ctx context.Context, name string) (*group, error) {
+	x, err := t.cloud.group(ctx, name)
+	if err != nil {
+		return nil, held(err, "reading the group %s", name)
+	}
+	if x == nil {
+		return nil, backend.Hold(ReasonGone, "the group %s does not exist any more", name)
+	}
+	g := groupOf(x)
+	if err := t.templates.complete(ctx, g); err != nil {
+		return nil, held(err, "reading what the group %s launches", name)
+	}
+	if g.managed.name != "" {
+		if err := t.readNodegroup(ctx, g); err != nil {
+			return nil, held(err, "reading the node group %s", g.managed.name)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g.read = t.cfg.now()
+	t.overlay(g)
+	if old := t.get(name); old != nil {
+		g.pool, g.activities = old.pool, old.activities
+		i, _ := slices.BinarySearchFunc(t.all, name, func(g *group, name string) int { return strings.Compare(g.name, name) })
+		t.all[i] = g
+	}
+	if g.pool == conflicting {
+		return nil, backend.Hold(ReasonConflict, "the group %s has the discovery tags of several pools", name)
+	}
+	return g, nil
+}
+
+// recent returns a group as read at most FreshFor ago.
+func (t *groupTable) recent(ctx context.Context, name string) (*group, error) {
+	t.mu.Lock()
+	g := t.get(name)
+	now := t.cfg.now()
+	t.mu.Unlock()
+	if g != nil && g.read != 0 && now.Sub(g.read) < t.cfg.FreshFor && g.pool != conflicting {
+		return g, nil
+	}
+	return t.fresh(ctx, name)
+}
+
+// readNodegroup reads the managed node group of g, whose tags hold its launches.
+func (t *groupTable) readNodegroup(ctx context.Context, g *group) error {
+	n, err := t.cloud.nodegroup(ctx, g.managed.cluster, g.managed.name)
+	if err != nil {
+		return err
+	}
+	if n == nil {
+		return fmt.Errorf("an empty answer")
+	}
+	g.managed.arn, g.tags, g.managed.read = sdk.ToString(n.NodegroupArn), n.Tags, t.cfg.now()
+	if g.tags == nil {
+		g.tags = map[string]string{}
+	}
+	g.launches = decodeLaunches(g.tags)
+	return nil
+}
+
+// note remembers what was written, and shows it in g.
+func (t *groupTable) note(g *group, w writing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w.when = t.cfg.now()
+	t.wrote[w.token] = w
+	t.overlay(g)
+	if known := t.get(g.name); known != nil && known != g {
+		t.overlay(known) // a poll has read the group meanwhile
+	}
+}
+
+// overlay shows in g what was written so lately that the read may lack it.
+func (t *groupTable) overlay(g *group) {
+	launches := slices.Clone(g.launches)
+	for token, w := range t.wrote {
+		if t.cfg.now().Sub(w.when) > writingMax {
+			delete(t.wrote, token)
+			continue
+		}
+		if w.group != g.name {
+			continue
+		}
+		launches = slices.DeleteFunc(launches, func(l launch) bool { return l.token == token })
+		if !w.struck {
+			launches = append(launches, w.launch)
+		}
+	}
+	slices.SortFunc(launches, compareLaunches)
+	g.launches = launches
+}
+
+// edit changes a group that is known.
+func (t *groupTable) edit(change func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change()
+}
+
+// resolve reads the newest scaling activities of g, and finds out which instances
+// its launches brought.
+func (t *groupTable) resolve(ctx context.Context, g *group) ([]activity, error) {
+	activities, err := t.cloud.activities(ctx, g.name)
+	if err != nil {
+		return nil, held(err, "reading the scaling activities of the group %s", g.name)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	launches := slices.Clone(g.launches)
+	claim(launches, activities, g.has)
+	g.launches, g.activities = launches, activities
+	return activities, nil
+}
+
+// list returns the groups that are known.
+func (t *groupTable) list() []*group {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.all)
+}
+
+// allowances returns what the owner of a pool allows.
+func (t *groupTable) allowances(pool string) poolOf {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.IndexFunc(t.pools, func(p poolOf) bool { return p.name == pool }); i >= 0 {
+		return t.pools[i]
+	}
+	return poolOf{name: pool}
+}
+
+// groupsFor returns the groups of pool that launch in the markets, in the order in
+// which the markets name them first.
+func (t *groupTable) groupsFor(pool string, s *policy.Snapshot, markets []policy.MarketID) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var names []string
+	for _, id := range markets {
+		m := &s.Markets[id]
+		if m.Provider != "aws" || m.Region != t.cfg.Region {
+			continue
+		}
+		for _, g := range t.all {
+			if g.pool == pool && g.offers(s.Zones[m.Zone], s.Types[m.Type].Name, m.Capacity) && !slices.Contains(names, g.name) {
+				names = append(names, g.name)
+			}
+		}
+	}
+	return names
+}
+
+// affordable returns those of the groups that launch in no market of pool which costs
+// more now than it may pay, and of one of the others what it would: the group, and
+// nobody else, chooses among its types and zones.
+func (t *groupTable) affordable(s *policy.Snapshot, pool *policy.Pool, names []string) (left []string, dear string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range names {
+		g := t.all[slices.IndexFunc(t.all, func(g *group) bool { return g.name == name })]
+		i := slices.IndexFunc(pool.Markets, func(id policy.MarketID) bool {
+			m := &s.Markets[id]
+			return m.Region == t.cfg.Region && m.Offered && !pool.Affords(m) && g.offers(s.Zones[m.Zone], s.Types[m.Type].Name, m.Capacity)
+		})
+		if i < 0 {
+			left = append(left, name)
+			continue
+		}
+		m := &s.Markets[pool.Markets[i]]
+		dear = fmt.Sprintf("the group %s may launch in %s for %s an hour, and pool %s pays %s at most", name, m.Name, m.Charge().Short(), pool.Name, pool.PriceMax.Short())
+	}
+	return left, dear
+}

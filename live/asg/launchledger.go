@@ -1,0 +1,181 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
+)
+
+// abandonedMax is how many times InstanceMax a launch that nobody wants is looked
+// after: an instance that comes still later is left to the Cluster Autoscaler.
+const abandonedMax = 12
+
+// A launchLedger writes launches down at their groups, and goes on with them until their
+// nodes are there or they are given up. What it writes is on the side of AWS, so that a
+// restart loses none.
+type launchLedger struct {
+	cfg       *Config
+	cloud     *cloud
+	kube      *kubeAPI
+	groups    *groupTable
+	instances *instanceTable
+	releases  *releaser
+}
+
+// keep writes a launch down, here and with the group.
+func (w *launchLedger) keep(ctx context.Context, g *group, l launch) error {
+	if err := w.cloud.tag(ctx, g, TagLaunch+l.token, l.encode()); err != nil {
+		return held(err, "writing down a launch at the group %s", g.name)
+	}
+	w.groups.note(g, writing{launch: l, group: g.name})
+	return nil
+}
+
+// forget strikes a launch out.
+func (w *launchLedger) forget(ctx context.Context, g *group, token string) error {
+	if err := w.cloud.untag(permit.Undo(ctx), g, TagLaunch+token); err != nil {
+		return held(err, "striking out a launch at the group %s", g.name)
+	}
+	w.groups.note(g, writing{launch: launch{token: token}, group: g.name, struck: true})
+	return nil
+}
+
+// sweep goes on with launches that nobody wants any more, and strikes out those
+// that no drain waits for once their nodes are there. What goes wrong is tried
+// again the next time that anything is written.
+func (w *launchLedger) sweep(ctx context.Context) {
+	ctx = permit.Undo(ctx)
+	nodes, err := w.kube.nodesByInstance(ctx)
+	if err != nil {
+		w.cfg.Log.Warn("looking after launches", "error", err)
+		return
+	}
+	for _, g := range w.groups.list() {
+		for _, l := range slices.Clone(g.launches) {
+			var err error
+			switch n := nodes[l.instance]; {
+			case l.abandoned:
+				err = w.each(ctx, []string{l.token}, w.abandon)
+			case l.replaces:
+			case n != nil, l.instance != "" && !g.has(l.instance), w.age(&l) > w.cfg.ReadyMax:
+				err = w.forget(ctx, g, l.token)
+			}
+			if err != nil && !errors.Is(err, backend.ErrNotYet) {
+				w.cfg.Log.Warn("looking after a launch", "group", g.name, "token", l.token, "error", err)
+			}
+		}
+	}
+}
+
+// abandon gives a launch up, as far as that can be done now: that nobody wants it
+// is written down first. The size that it asked for cannot be lowered while there is
+// no instance, since the group would choose which to end; so it is looked after until
+// one comes, or somebody else has lowered the size. Only a pool that may be changed has
+// an instance ended; else that is left to the Cluster Autoscaler.
+func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
+	ctx = permit.Undo(ctx)
+	if !l.abandoned {
+		l.abandoned = true
+		if err := w.keep(ctx, g, l); err != nil {
+			return err
+		}
+	}
+	i := g.find(l.instance)
+	switch {
+	case l.instance == "" && g.missing() > 0 && w.age(&l) < abandonedMax*w.cfg.InstanceMax:
+		return nil
+	case l.instance != "" && i == nil && w.instances.seenLately(g, l.instance):
+		return nil // the read may be old
+	case i == nil, i.ending():
+		return w.settle(ctx, g, l)
+	}
+	nodes, err := w.kube.nodesByInstance(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := g.desired <= g.min
+	if n := nodes[i.id]; n != nil && !wanted {
+		busy, err := w.kube.busy(ctx, n.Name)
+		if err != nil {
+			return err
+		}
+		wanted = busy || ready(n) || tainted(n, TaintToBeDeleted)
+	}
+	if wanted {
+		return w.settle(ctx, g, l)
+	}
+	err = w.releases.terminate(permit.Act(ctx, g.pool), i.id)
+	switch {
+	case errors.Is(err, backend.ErrNotYet):
+		return nil // the next time that anything is written
+	case err != nil && !errors.As(err, new(*permit.Denied)):
+		return err
+	}
+	return w.settle(ctx, g, l)
+}
+
+// each does something with each of the launches of the tokens that there are.
+func (w *launchLedger) each(ctx context.Context, tokens []string, do func(context.Context, *group, launch) error) error {
+	var errs []error
+	for _, token := range tokens {
+		g, l, err := w.find(ctx, token)
+		if err == nil && l != nil {
+			err = do(ctx, g, *l)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// find reads the group anew in which a token was written down. There is no
+// launch where none has it, and none to end where the group is gone.
+func (w *launchLedger) find(ctx context.Context, token string) (*group, *launch, error) {
+	g, err := w.groups.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
+	if err != nil || g == nil {
+		return nil, nil, err
+	}
+	g, err = w.groups.fresh(ctx, g.name)
+	if isHeld(err, ReasonGone) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l := g.launch(token)
+	if l == nil || l.instance != "" {
+		return g, l, nil
+	}
+	if _, err := w.groups.resolve(ctx, g); err != nil {
+		return nil, nil, err
+	}
+	return g, g.launch(token), nil
+}
+
+// settle takes the protection off the instance of a launch and strikes it out. The
+// tag goes last, so that a crash before leaves it to be done again.
+func (w *launchLedger) settle(ctx context.Context, g *group, l launch) error {
+	ctx = permit.Undo(ctx)
+	i := g.find(l.instance)
+	if i != nil && l.protected && i.protected && !i.ending() {
+		if err := w.cloud.protect(ctx, g.name, i.id, false); err != nil && kindOf(err) != kindGone && kindOf(err) != kindRefused {
+			return held(err, "taking the scale-in protection off instance %s", i.id)
+		}
+	}
+	nodes, err := w.kube.nodesByInstance(ctx)
+	if err != nil {
+		return err
+	}
+	if n := nodes[l.instance]; n != nil {
+		if err := w.kube.unmark(ctx, n.Name, swapReplacement); err != nil {
+			return err
+		}
+	}
+	return w.forget(ctx, g, l.token)
+}
+
+// age returns how long ago a launch was asked for.
+func (w *launchLedger) age(l *launch) time.Duration { return w.cfg.now().Sub(l.at) }
