@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -17,7 +19,7 @@ import (
 // first is ours, the others are those of other tools for Rackspace Spot.
 var secretKeys = []string{"refresh-token", "refreshToken", "RACKSPACE_SPOT_REFRESH_TOKEN"}
 
-// An accountKey is what tells one account from another.
+// An accountKey is what distinguishes one account from another.
 type accountKey struct {
 	org, cloudspace string
 	secret          types.NamespacedName
@@ -38,6 +40,16 @@ type account struct {
 	refusedAt policy.Time // when
 }
 
+// An accountTable holds the accounts that pools name. It readies one account for one caller
+// at a time, and its lock is not held meanwhile.
+type accountTable struct {
+	cfg    *Config
+	reader client.Reader
+
+	mu    sync.Mutex
+	byKey map[accountKey]*account
+}
+
 // A session is an account that is ready for calls.
 type session struct {
 	cloud      *cloud
@@ -47,26 +59,26 @@ type session struct {
 }
 
 // keyOf returns the account that a pool names.
-func (b *Backend) keyOf(p *v1alpha1.CapacityPool) accountKey {
+func (c *Config) keyOf(p *v1alpha1.CapacityPool) accountKey {
 	r := p.Spec.Backend.Rackspace
 	k := accountKey{org: r.Org, cloudspace: r.Cloudspace}
 	k.secret = types.NamespacedName{Namespace: r.CredentialsSecretRef.Namespace, Name: r.CredentialsSecretRef.Name}
 	if k.secret.Namespace == "" {
-		k.secret.Namespace = b.cfg.Namespace
+		k.secret.Namespace = c.Namespace
 	}
 	return k
 }
 
 // open readies an account: it reads the secret again from time to time, so that one
 // that was rotated is picked up, and asks once where the cloudspace lies.
-func (b *Backend) open(ctx context.Context, k accountKey) (session, error) {
-	b.mu.Lock()
-	a := b.accounts[k]
+func (t *accountTable) open(ctx context.Context, k accountKey) (session, error) {
+	t.mu.Lock()
+	a := t.byKey[k]
 	if a == nil {
 		a = &account{key: k, opening: make(chan struct{}, 1)}
-		b.accounts[k] = a
+		t.byKey[k] = a
 	}
-	b.mu.Unlock()
+	t.mu.Unlock()
 
 	select {
 	case a.opening <- struct{}{}:
@@ -74,12 +86,12 @@ func (b *Backend) open(ctx context.Context, k accountKey) (session, error) {
 	case <-ctx.Done():
 		return session{}, fmt.Errorf("waiting for the account of cloudspace %s: %w", k.cloudspace, ctx.Err())
 	}
-	if err := b.readSecret(ctx, a); err != nil {
+	if err := t.readSecret(ctx, a); err != nil {
 		return session{}, err
 	}
 	if a.namespace == "" || a.region == "" {
 		if err := a.locate(ctx); err != nil {
-			return session{}, b.note(a, err)
+			return session{}, t.note(a, err)
 		}
 	}
 	return session{cloud: a.cloud, namespace: a.namespace, cloudspace: k.cloudspace, region: a.region}, nil
@@ -87,13 +99,13 @@ func (b *Backend) open(ctx context.Context, k accountKey) (session, error) {
 
 // readSecret brings the refresh token up to date. One that was refused is not
 // tried again before the secret changes, or before as much time as a bid may take.
-func (b *Backend) readSecret(ctx context.Context, a *account) error {
-	now := b.now()
-	if a.cloud == nil || a.refused != "" || now.Sub(a.read) >= b.cfg.Poll {
+func (t *accountTable) readSecret(ctx context.Context, a *account) error {
+	now := t.cfg.now()
+	if a.cloud == nil || a.refused != "" || now.Sub(a.read) >= t.cfg.Poll {
 		var s corev1.Secret
-		if err := b.reader.Get(ctx, a.key.secret, &s); err != nil {
+		if err := t.reader.Get(ctx, a.key.secret, &s); err != nil {
 			if a.cloud != nil && a.refused == "" {
-				b.cfg.Log.Warn("the credentials secret cannot be read; what it last held is used", "secret", a.key.secret, "error", err)
+				t.cfg.Log.Warn("the credentials secret cannot be read; what it last held is used", "secret", a.key.secret, "error", err)
 				return nil
 			}
 			return fmt.Errorf("%w: reading secret %s: %w", errCredentials, a.key.secret, err)
@@ -109,10 +121,10 @@ func (b *Backend) readSecret(ctx context.Context, a *account) error {
 		}
 		a.read = now
 		if token != a.refresh {
-			a.refresh, a.cloud, a.refused = token, newCloud(&b.cfg, token), ""
+			a.refresh, a.cloud, a.refused = token, newCloud(t.cfg, token), ""
 		}
 	}
-	if a.refused == a.refresh && now.Sub(a.refusedAt) < b.cfg.WinMax {
+	if a.refused == a.refresh && now.Sub(a.refusedAt) < t.cfg.WinMax {
 		return fmt.Errorf("%w: Rackspace refused the refresh token of secret %s at %v", errCredentials, a.key.secret, a.refusedAt)
 	}
 	return nil
@@ -136,22 +148,22 @@ func (a *account) locate(ctx context.Context) error {
 }
 
 // note remembers that the login refused the refresh token, if it did.
-func (b *Backend) note(a *account, err error) error {
+func (t *accountTable) note(a *account, err error) error {
 	if errors.Is(err, errLogin) {
-		a.refused, a.refusedAt = a.refresh, b.now()
+		a.refused, a.refusedAt = a.refresh, t.cfg.now()
 	}
 	return err
 }
 
 // failed is note for an answer that came after open.
-func (b *Backend) failed(k accountKey, err error) error {
+func (t *accountTable) failed(k accountKey, err error) error {
 	if !errors.Is(err, errLogin) {
 		return err
 	}
-	b.mu.Lock()
-	a := b.accounts[k]
-	b.mu.Unlock()
+	t.mu.Lock()
+	a := t.byKey[k]
+	t.mu.Unlock()
 	a.opening <- struct{}{}
 	defer func() { <-a.opening }()
-	return b.note(a, err)
+	return t.note(a, err)
 }

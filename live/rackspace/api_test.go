@@ -44,8 +44,8 @@ func TestRule13ShadowWritesNothing(t *testing.T) {
 	if got := w.cloudWrites()[before:]; len(got) != 0 || len(w.wrote) != wrote {
 		t.Errorf("it wrote %v and %v", got, w.wrote[wrote:])
 	}
-	if len(w.sink.notices) != 2 {
-		t.Errorf("it saw %d notices, want 2", len(w.sink.notices))
+	if len(w.sink.Notices) != 2 {
+		t.Errorf("it saw %d notices, want 2", len(w.sink.Notices))
 	}
 }
 
@@ -94,8 +94,8 @@ func TestRule03DeletedPoolLeavesNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustRun(5 * time.Minute) // and one that comes back finds them
-	if w.sink.alive() != 2 || len(w.nodes()) != 2 {
-		t.Errorf("%d machines are alive", w.sink.alive())
+	if w.sink.Alive() != 2 || len(w.nodes()) != 2 {
+		t.Errorf("%d machines are alive", w.sink.Alive())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestCredentials(t *testing.T) {
 	if c := w.condition(rackspace.CredentialsInvalid); c.Status != metav1.ConditionTrue {
 		t.Errorf("with an old token the condition is %+v", c)
 	}
-	if w.sink.alive() != 1 {
+	if w.sink.Alive() != 1 {
 		t.Error("a machine is lost with the credentials")
 	}
 	set("refresh-2")
@@ -210,8 +210,8 @@ func TestPages(t *testing.T) {
 		w.mustLaunch(token, 40_000, "gp.vs1.medium-iad")
 	}
 	w.mustRun(10 * time.Minute)
-	if len(w.nodes()) != 3 || w.sink.alive() != 3 {
-		t.Errorf("nodes %v, %d alive", w.nodes(), w.sink.alive())
+	if len(w.nodes()) != 3 || w.sink.Alive() != 3 {
+		t.Errorf("nodes %v, %d alive", w.nodes(), w.sink.Alive())
 	}
 }
 
@@ -256,8 +256,8 @@ func TestAPIErrorsOnLaunch(t *testing.T) {
 			}
 			w.server.SetFaults(fake.Faults{})
 			w.run(20 * time.Minute)
-			if len(w.ledger()) != 0 || len(w.server.Pools()) != 0 || len(w.sink.machines) != 0 {
-				t.Errorf("left are %d entries, pools %v, machines %v", len(w.ledger()), w.server.Pools(), keys(w.sink.machines))
+			if len(w.ledger()) != 0 || len(w.server.Pools()) != 0 || len(w.sink.Machines) != 0 {
+				t.Errorf("left are %d entries, pools %v, machines %v", len(w.ledger()), w.server.Pools(), keys(w.sink.Machines))
 			}
 		})
 	}
@@ -352,8 +352,8 @@ func TestNodePoolDeletedByAPerson(t *testing.T) {
 	w.server.Remove(w.server.Pools()[0])
 	w.mustRun(5 * time.Minute)
 	w.mustRun(w.config.Keep)
-	if len(w.ledger()) != 0 || len(w.sink.machines) != 0 || len(w.sink.events) != 1 || len(w.sink.notices) != 0 {
-		t.Errorf("left are %d entries, machines %v, events %v, notices %v", len(w.ledger()), w.sink.machines, w.sink.events, w.sink.notices)
+	if len(w.ledger()) != 0 || len(w.sink.Machines) != 0 || len(w.sink.Events) != 1 || len(w.sink.Notices) != 0 {
+		t.Errorf("left are %d entries, machines %v, events %v, notices %v", len(w.ledger()), w.sink.Machines, w.sink.Events, w.sink.Notices)
 	}
 }
 
@@ -368,7 +368,7 @@ func TestSlowAndThrottled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := len(w.server.Calls()) - calls; got != 1 {
-		t.Errorf("%d requests although the first was told to wait an hour", got)
+		t.Errorf("%d requests although the first was asked to wait an hour", got)
 	}
 	if c := w.condition(rackspace.CloudspaceReachable); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "429") {
 		t.Errorf("the condition is %+v", c)
@@ -448,7 +448,7 @@ func (l *loser) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // An order whose answer was lost may have been carried out, whatever a later attempt
-// is told: it stays on its way, is counted, and is found.
+// is known: it stays on its way, is counted, and is found.
 func TestOrderWhoseAnswerWasLost(t *testing.T) {
 	for name, x := range map[string]struct {
 		status int
@@ -467,8 +467,8 @@ func TestOrderWhoseAnswerWasLost(t *testing.T) {
 			if err := w.launch("t1", 40_000, "gp.vs1.medium-iad"); err == nil || errors.Is(err, driver.ErrNoCapacity) {
 				t.Errorf("it gives %v", err)
 			}
-			if w.sink.alive() != 1 || len(w.ledger()) != 1 {
-				t.Errorf("%d machines and %d entries, want one of each", w.sink.alive(), len(w.ledger()))
+			if w.sink.Alive() != 1 || len(w.ledger()) != 1 {
+				t.Errorf("%d machines and %d entries, want one of each", w.sink.Alive(), len(w.ledger()))
 			}
 			w.config.Transport = send
 			w.restart()

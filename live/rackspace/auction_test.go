@@ -27,14 +27,14 @@ func TestOutbid(t *testing.T) {
 	at := policy.TimeOf(w.clock.Now())
 	w.server.SetPrice("gp.vs1.medium-iad", 41_000)
 	w.mustRun(time.Minute)
-	if len(w.sink.notices) != 1 {
-		t.Fatalf("there are notices %v, want one", w.sink.notices)
+	if len(w.sink.Notices) != 1 {
+		t.Fatalf("there are notices %v, want one", w.sink.Notices)
 	}
-	n := w.sink.notices[0]
+	n := w.sink.Notices[0]
 	if n.Machine != name || n.At.Sub(at) > w.config.Poll || n.ReclaimAt.Sub(n.At) != 6*time.Minute {
 		t.Errorf("the notice is %+v, the price rose at %v", n, at)
 	}
-	if w.sink.met(backend.MetReclaim) != 0 || w.sink.alive() != 1 {
+	if len(w.sink.Met(backend.MetReclaim)) != 0 || w.sink.Alive() != 1 {
 		t.Error("the node counts as reclaimed while it runs")
 	}
 	w.mustRun(2 * time.Minute)
@@ -42,22 +42,22 @@ func TestOutbid(t *testing.T) {
 	if err := w.b.Poll(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.sink.notices) != 1 || w.sink.notices[0].At.Sub(n.At).Abs() >= time.Second {
-		t.Errorf("after a restart the notices are %v, want that of %v", w.sink.notices, n.At)
+	if len(w.sink.Notices) != 1 || w.sink.Notices[0].At.Sub(n.At).Abs() >= time.Second {
+		t.Errorf("after a restart the notices are %v, want that of %v", w.sink.Notices, n.At)
 	}
 	w.mustRun(5 * time.Minute)
-	if w.sink.met(backend.MetReclaim) != 1 || w.sink.met(backend.MetRefusal) != 0 || w.sink.met(backend.MetLaunch) != 0 {
-		t.Errorf("met %v, want one reclaim", w.sink.events)
+	if len(w.sink.Met(backend.MetReclaim)) != 1 || len(w.sink.Met(backend.MetRefusal)) != 0 || len(w.sink.Met(backend.MetLaunch)) != 0 {
+		t.Errorf("met %v, want one reclaim", w.sink.Events)
 	}
 	w.server.SetPrice("gp.vs1.medium-iad", 10_000)
 	w.mustRun(20 * time.Minute)
-	if len(w.nodes()) != 0 || len(w.ledger()) != 0 || len(w.server.Pools()) != 0 || len(w.sink.machines) != 0 {
-		t.Errorf("left are nodes %v, %d entries, pools %v, machines %v", w.nodes(), len(w.ledger()), w.server.Pools(), w.sink.machines)
+	if len(w.nodes()) != 0 || len(w.ledger()) != 0 || len(w.server.Pools()) != 0 || len(w.sink.Machines) != 0 {
+		t.Errorf("left are nodes %v, %d entries, pools %v, machines %v", w.nodes(), len(w.ledger()), w.server.Pools(), w.sink.Machines)
 	}
 	w.restart() // and a reclaim is met once
 	w.mustRun(time.Minute)
-	if len(w.sink.events) != 0 {
-		t.Errorf("after a restart were met %v", w.sink.events)
+	if len(w.sink.Events) != 0 {
+		t.Errorf("after a restart were met %v", w.sink.Events)
 	}
 }
 
@@ -69,8 +69,8 @@ func TestBidIsForLife(t *testing.T) {
 		w.server.SetPrice("gp.vs1.medium-iad", p)
 		w.mustRun(10 * time.Minute)
 	}
-	if len(w.sink.notices) != 0 || len(w.nodes()) != 1 {
-		t.Errorf("notices %v, nodes %v", w.sink.notices, w.nodes())
+	if len(w.sink.Notices) != 0 || len(w.nodes()) != 1 {
+		t.Errorf("notices %v, nodes %v", w.sink.Notices, w.nodes())
 	}
 	if got := w.cloudWrites(); len(got) != 1 {
 		t.Errorf("the writes are %v, want the order alone", got)
@@ -93,7 +93,7 @@ func TestLostWithoutAPrice(t *testing.T) {
 		if err := w.b.Poll(w.ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(w.sink.notices); got != want {
+		if got := len(w.sink.Notices); got != want {
 			t.Errorf("after reading %d there are %d notices, want %d", i+1, got, want)
 		}
 	}
@@ -152,7 +152,7 @@ func TestFaultFloorOfTheRealMessage(t *testing.T) {
 	if priced != 75 || unpriced == 0 {
 		t.Errorf("%d answers named a floor and %d none, want 75 and some", priced, unpriced)
 	}
-	if got := w.sink.met(backend.MetRefusal); got != priced+unpriced {
+	if got := len(w.sink.Met(backend.MetRefusal)); got != priced+unpriced {
 		t.Errorf("%d refusals were met, want %d", got, priced+unpriced)
 	}
 }
@@ -190,8 +190,8 @@ func TestRefusedThenNextMarket(t *testing.T) {
 	if err := w.b.Launch(w.ctx, s, l); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(w.cloudWrites()); got != 2 || w.sink.met(backend.MetRefusal) != 1 {
-		t.Errorf("%d orders and events %v, want one refused and one taken", got, w.sink.events)
+	if got := len(w.cloudWrites()); got != 2 || len(w.sink.Met(backend.MetRefusal)) != 1 {
+		t.Errorf("%d orders and events %v, want one refused and one taken", got, w.sink.Events)
 	}
 	one := w.launchOf(s, "t2", 40_000, "gp.vs1.medium-iad")
 	for range 2 {
@@ -216,19 +216,19 @@ func TestFaultNeitherWonNorLost(t *testing.T) {
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")
 	w.mustLaunch("t2", 40_000, "gp.vs1.medium-iad")
 	w.mustRun(9 * time.Minute)
-	if w.sink.alive() != 2 || w.sink.met(backend.MetRefusal) != 0 {
-		t.Errorf("before its time %d machines are alive and %v were met", w.sink.alive(), w.sink.events)
+	if w.sink.Alive() != 2 || len(w.sink.Met(backend.MetRefusal)) != 0 {
+		t.Errorf("before its time %d machines are alive and %v were met", w.sink.Alive(), w.sink.Events)
 	}
 	w.mustRun(3 * time.Minute)
-	if w.sink.alive() != 1 || w.sink.met(backend.MetRefusal) != 1 || len(w.server.Pools()) != 1 {
-		t.Errorf("after it %d machines are alive, %v were met, pools %v", w.sink.alive(), w.sink.events, w.server.Pools())
+	if w.sink.Alive() != 1 || len(w.sink.Met(backend.MetRefusal)) != 1 || len(w.server.Pools()) != 1 {
+		t.Errorf("after it %d machines are alive, %v were met, pools %v", w.sink.Alive(), w.sink.Events, w.server.Pools())
 	}
 	w.server.Change(func(s *fake.State) { s.Classes[2].Slots = -1 })
 	w.mustLaunch("t3", 40_000, "ch.vs1.large-iad")
 	w.server.SetPrice("ch.vs1.large-iad", 41_000)
 	w.mustRun(time.Minute)
-	if w.sink.met(backend.MetRefusal) != 2 || len(w.server.Pools()) != 1 {
-		t.Errorf("a bid that the price passed: %v were met, pools %v", w.sink.events, w.server.Pools())
+	if len(w.sink.Met(backend.MetRefusal)) != 2 || len(w.server.Pools()) != 1 {
+		t.Errorf("a bid that the price passed: %v were met, pools %v", w.sink.Events, w.server.Pools())
 	}
 }
 
@@ -237,7 +237,7 @@ func TestFaultNeitherWonNorLost(t *testing.T) {
 func TestFaultInFlightIsCounted(t *testing.T) {
 	w := newFixture(t)
 	for i := range 20 {
-		if w.sink.alive() < 1 {
+		if w.sink.Alive() < 1 {
 			w.mustLaunch(policy.Token(policy.TimeOf(w.clock.Now()), poolName, "m", i), 40_000, "gp.vs1.medium-iad")
 		}
 		w.mustRun(30 * time.Second)

@@ -95,6 +95,9 @@ func DefaultConfig() Config {
 	}
 }
 
+// now returns the time.
+func (c *Config) now() policy.Time { return policy.TimeOf(c.Clock.Now()) }
+
 // validate reports the first setting that cannot be meant.
 func (c *Config) validate() error {
 	for _, x := range []struct{ name, text string }{

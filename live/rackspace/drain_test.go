@@ -50,10 +50,10 @@ func TestFaultReleaseRemovesThatNode(t *testing.T) {
 	if got := w.nodes(); len(got) != 1 || got[0] == node.Name {
 		t.Errorf("after releasing %s the nodes are %v", node.Name, got)
 	}
-	if got := w.ledger(); len(got) != 1 || w.sink.alive() != 1 || len(w.sink.machines) != 1 {
-		t.Errorf("the ledger has %d entries and the sink %v", len(got), keys(w.sink.machines))
+	if got := w.ledger(); len(got) != 1 || w.sink.Alive() != 1 || len(w.sink.Machines) != 1 {
+		t.Errorf("the ledger has %d entries and the sink %v", len(got), keys(w.sink.Machines))
 	}
-	if w.sink.met(backend.MetReclaim) != 0 {
+	if len(w.sink.Met(backend.MetReclaim)) != 0 {
 		t.Error("a node that was given back counts as reclaimed")
 	}
 }

@@ -82,9 +82,9 @@ func struck(t *testing.T, strike func(*fixture)) {
 	w.server.SetFaults(fake.Faults{})
 	w.run(30 * time.Minute)
 	nodes, ledger, pools := w.nodes(), w.ledger(), w.server.Pools()
-	if len(nodes) < 1 || len(nodes) > 2 || len(ledger) != len(nodes) || len(pools) != len(nodes) || w.sink.alive() != len(nodes) {
+	if len(nodes) < 1 || len(nodes) > 2 || len(ledger) != len(nodes) || len(pools) != len(nodes) || w.sink.Alive() != len(nodes) {
 		t.Errorf("in the end there are nodes %v, node pools %v, %d entries and machines %v; reported on the way: %v",
-			nodes, pools, len(ledger), keys(w.sink.machines), x.reported)
+			nodes, pools, len(ledger), keys(w.sink.Machines), x.reported)
 	}
 	for i := range ledger {
 		if p := ledger[i].Status.Phase; p != v1alpha1.SpotNodeRunning {
@@ -116,7 +116,7 @@ func TestEveryErrorOfRackspace(t *testing.T) {
 	for _, op := range slices.Sorted(maps.Keys(ops)) {
 		for _, status := range []int{401, 403, 404, 409, 429, 500, 503} {
 			if status == 404 && op == "get" {
-				continue // what the API says not to have is taken to be gone: there is no other witness
+				continue // what the API says not to have is taken to be gone: nothing else shows it
 			}
 			for _, times := range []int{1, 12} {
 				if !drawn() {

@@ -168,7 +168,7 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 	return u, nil
 }
 
-// tell adds what the feed says of one class.
+// report adds what the feed says of one class.
 func (x *learned) report(u *market.Update, region, name string, raw json.RawMessage) error {
 	var c feedClass
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -202,13 +202,13 @@ func (x *learned) report(u *market.Update, region, name string, raw json.RawMess
 	}
 	u.Types = append(u.Types, t)
 	u.Spot = append(u.Spot, p)
-	tellOnDemand(u, region, name, class)
+	reportOnDemand(u, region, name, class)
 	return nil
 }
 
-// tellOnDemand adds the on-demand price of a class: the published one, which can
+// reportOnDemand adds the on-demand price of a class: the published one, which can
 // be bought, or one modelled for comparison.
-func tellOnDemand(u *market.Update, region, name string, class *serverClass) {
+func reportOnDemand(u *market.Update, region, name string, class *serverClass) {
 	od := market.OnDemandPrice{Provider: policy.Rackspace, Region: region, Type: name}
 	if class != nil {
 		if cost, ok, err := hourly(class); err == nil && ok && cost > 0 {

@@ -25,12 +25,12 @@ func (w *fixture) read() *market.Update {
 	return u
 }
 
-// A cloudspace lies in one region: nothing of another is told of, and a launch there
+// A cloudspace lies in one region: nothing of another is reported, and a launch there
 // is held, not tried.
 func TestFaultOtherRegion(t *testing.T) {
 	w := newFixture(t)
 	if u, err := w.b.Feed().Read(w.ctx, market.Ask{Now: policy.TimeOf(w.clock.Now())}); u != nil || !errors.Is(err, market.ErrNothingWanted) {
-		t.Errorf("before the region is known the feed tells %+v, %v; want to be asked again soon", u, err)
+		t.Errorf("before the region is known the feed reports %+v, %v; want to be asked again soon", u, err)
 	}
 	w.mustRun(time.Minute)
 	u := w.read()
@@ -112,7 +112,7 @@ func TestFeedReadsTheRecordedSample(t *testing.T) {
 	w := newFixture(t)
 	w.server.Change(func(s *fake.State) {
 		for i := range s.Classes {
-			s.Classes[i].Name = "other-" + s.Classes[i].Name // the feed alone tells of the sample's
+			s.Classes[i].Name = "other-" + s.Classes[i].Name // the feed alone knows the sample's
 		}
 	})
 	w.mustRun(time.Minute)

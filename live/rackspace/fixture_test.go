@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/live/rackspace/fake"
 	"github.com/spotter-dev/spotter/policy"
@@ -44,61 +44,6 @@ func (c hurriedClock) After(d time.Duration) <-chan time.Time {
 	return now
 }
 
-// A sink keeps what it is told.
-type sink struct {
-	mu       sync.Mutex
-	machines map[string]backend.Machine
-	dropped  map[string]int
-	steers   map[string]policy.SteerState
-	notices  []backend.Notice
-	events   []backend.Event
-	wakes    []string
-}
-
-func newSink() *sink {
-	return &sink{machines: map[string]backend.Machine{}, dropped: map[string]int{}, steers: map[string]policy.SteerState{}}
-}
-
-func (s *sink) SetMachine(_ string, m backend.Machine) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.machines[m.Name] = m
-}
-
-func (s *sink) DropMachine(_, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.machines, name)
-	s.dropped[name]++
-}
-
-func (s *sink) SetSteer(pool string, x policy.SteerState) { s.steers[pool] = x }
-func (s *sink) Notice(n backend.Notice)                   { s.notices = append(s.notices, n) }
-func (s *sink) Meet(e backend.Event)                      { s.events = append(s.events, e) }
-func (s *sink) Wake(reason string)                        { s.wakes = append(s.wakes, reason) }
-
-// met counts the events of a kind.
-func (s *sink) met(k backend.EventKind) int {
-	n := 0
-	for _, e := range s.events {
-		if e.Kind == k {
-			n++
-		}
-	}
-	return n
-}
-
-// alive counts the machines that are there or on their way.
-func (s *sink) alive() int {
-	n := 0
-	for _, m := range s.machines {
-		if m.Phase != policy.NodeDeleting {
-			n++
-		}
-	}
-	return n
-}
-
 // A fixture is a cluster at a Rackspace of ours.
 type fixture struct {
 	t      *testing.T
@@ -107,7 +52,7 @@ type fixture struct {
 	server *fake.Server
 	config rackspace.Config
 	store  client.Client // the API server behind hooks
-	sink   *sink
+	sink   *backendfake.Sink
 	b      *rackspace.Backend
 
 	// kube is asked before each call of the API server, and wrote counts the
@@ -224,7 +169,7 @@ func (w *fixture) hooks() interceptor.Funcs {
 // restart puts a new process in the place of the old one.
 func (w *fixture) restart() {
 	w.t.Helper()
-	w.sink = newSink()
+	w.sink = backendfake.NewSink()
 	b, err := rackspace.New(w.config, w.store, w.store, w.sink)
 	if err != nil {
 		w.t.Fatal(err)
@@ -365,7 +310,7 @@ func (w *fixture) only() *v1alpha1.SpotNode {
 	return &l[0]
 }
 
-// calls returns the requests to the server since a moment, but for reads and logins.
+// cloudWrites returns the requests to the server since a moment, but for reads and logins.
 func (w *fixture) cloudWrites() (all []string) {
 	for _, c := range w.server.Calls() {
 		if c.Method != http.MethodGet && !strings.HasPrefix(c.Path, "/oauth/") {

@@ -58,7 +58,7 @@ func (k *killer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, failed
 }
 
-// A crew is a policy that keeps so many nodes, and drains one when it is told to.
+// A crew is a policy that keeps so many nodes, and drains one when it has to.
 type crew struct {
 	*fixture
 	want  int
@@ -74,7 +74,7 @@ func (c *crew) step() error {
 	if err := c.b.Pass(c.ctx); err != nil {
 		return err
 	}
-	for c.sink.alive() < c.want {
+	for c.sink.Alive() < c.want {
 		c.spent++
 		token := fmt.Sprintf("token-%d", c.spent)
 		if err := c.launch(token, 40_000, "gp.vs1.medium-iad"); err != nil {
@@ -161,9 +161,9 @@ func (c *crew) calm() (wrong []string) {
 func (c *crew) settled() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	machines, ledger := c.server.Machines(), c.ledger()
-	if len(machines) != c.want || len(c.server.Pools()) != c.want || len(c.nodes()) != c.want || len(ledger) != c.want || c.sink.alive() != c.want {
+	if len(machines) != c.want || len(c.server.Pools()) != c.want || len(c.nodes()) != c.want || len(ledger) != c.want || c.sink.Alive() != c.want {
 		say("%d machines run in %d node pools as %d nodes, the ledger has %d and the sink %d, want %d of each",
-			len(machines), len(c.server.Pools()), len(c.nodes()), len(ledger), c.sink.alive(), c.want)
+			len(machines), len(c.server.Pools()), len(c.nodes()), len(ledger), c.sink.Alive(), c.want)
 	}
 	tokens := map[string]bool{}
 	for _, n := range ledger {
@@ -230,7 +230,7 @@ func TestKilledAtRandomPoints(t *testing.T) {
 }
 
 // An API that throttles, fails, loses answers, cuts them and lags behind what it was
-// told is lived with: when it is well again the cluster has what is wanted.
+// asked is borne: when it is well again the cluster has what is wanted.
 // A bid that was outbid and cannot be withdrawn, since the API fails, wins a machine when
 // the price falls: that is given back at one of the next polls.
 func TestUnreliableAPI(t *testing.T) {
@@ -250,17 +250,17 @@ func TestUnreliableAPI(t *testing.T) {
 		})
 		w.server.Change(func(s *fake.State) { s.Lag, s.PageMax = time.Duration(i%4)*25*time.Second, 2 })
 		c := &crew{fixture: w, want: 3}
-		spell, longest := 0, 0
+		excess, longest := 0, 0
 		c.story(func() bool {
-			if spell++; len(w.server.Machines()) <= c.want {
-				spell = 0
+			if excess++; len(w.server.Machines()) <= c.want {
+				excess = 0
 			}
-			longest = max(longest, spell)
+			longest = max(longest, excess)
 			return true
 		})
 		w.server.SetFaults(fake.Faults{})
 		if wrong := c.calm(); len(wrong) != 0 || longest > 5 {
-			t.Errorf("world %d of seed %d: %v; too many machines ran for %d polls", i, seed, wrong, longest)
+			t.Errorf("scenario %d of seed %d: %v; too many machines ran for %d polls", i, seed, wrong, longest)
 		}
 	}
 }

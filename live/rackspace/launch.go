@@ -31,22 +31,22 @@ func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Laun
 	if pool.Spec.Backend.Rackspace == nil {
 		return fmt.Errorf("CapacityPool %s does not buy at Rackspace", pool.Name)
 	}
-	tried, going, err := b.earlier(ctx, pool.Name, l.Token)
+	tried, going, err := b.ledger.earlier(ctx, pool.Name, l.Token)
 	if err != nil {
 		return held(err)
 	}
 	if going != nil && going.ordered != 0 {
 		return nil // this token has its node, or will
 	}
-	a, err := b.open(ctx, b.keyOf(&pool))
+	a, err := b.accounts.open(ctx, b.cfg.keyOf(&pool))
 	if err != nil {
 		return held(err)
 	}
-	markets, err := b.choose(s, l, a.region, bid, tried, going)
+	markets, err := b.buyer.choose(s, l, a.region, bid, tried, going)
 	if err != nil {
 		return err
 	}
-	return b.orderFirst(ctx, a, s, l, &pool, markets, bid)
+	return b.buyer.orderFirst(ctx, a, s, l, &pool, markets, bid)
 }
 
 // checkLaunch refuses what no market could mean, and returns the bid on the grid.
@@ -75,51 +75,20 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) (policy.Money, error) {
 	return s.Pools[l.Pool].Bid(l.Bid), nil
 }
 
-// earlier reads what the ledger holds of a token: the markets that refused it, and
-// the order that is on its way.
-func (b *Backend) earlier(ctx context.Context, pool, token string) (tried map[string]bool, going *machine, err error) {
-	var all v1alpha1.SpotNodeList
-	if err := b.reader.List(ctx, &all, client.MatchingLabels{tokenLabel: hashed(token)}); err != nil {
-		return nil, nil, fmt.Errorf("reading the ledger: %w", err)
-	}
-	tried = map[string]bool{}
-	for i := range all.Items {
-		n := &all.Items[i]
-		if n.Spec.Token != token || n.Spec.Pool != pool {
-			continue
-		}
-		o, err := orderOf(n)
-		if err != nil {
-			return nil, nil, err
-		}
-		m := b.remember(n, o)
-		if m.failed != 0 {
-			tried[o.market] = true
-		} else {
-			going = m
-		}
-	}
-	return tried, going, nil
-}
-
-// remember returns the machine of an entry of the ledger.
-func (b *Backend) remember(n *v1alpha1.SpotNode, o order) *machine {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.machines[n.Name]
-	if m == nil {
-		m = newMachine(n, o)
-		b.writes++
-		m.written = b.writes
-		b.machines[n.Name] = m
-	}
-	return m
+// A buyer places orders.
+type buyer struct {
+	cfg      *Config
+	sink     backend.Sink
+	feed     *Feed
+	accounts *accountTable
+	state    *stateTable
+	ledger   *ledger
 }
 
 // choose returns the markets to ask, the cheapest first: those of the cloudspace's
 // own region that may take the bid and have not refused it, within the limits. An
 // order that was begun is gone on with.
-func (b *Backend) choose(s *policy.Snapshot, l *policy.Launch, region string, bid policy.Money, tried map[string]bool, going *machine) ([]policy.MarketID, error) {
+func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid policy.Money, tried map[string]bool, going *machine) ([]policy.MarketID, error) {
 	var fit []policy.MarketID
 	elsewhere, dear := 0, 0
 	for _, id := range l.Markets {
@@ -145,41 +114,23 @@ func (b *Backend) choose(s *policy.Snapshot, l *policy.Launch, region string, bi
 	slices.SortFunc(fit, func(x, y policy.MarketID) int {
 		return cmp.Or(cmp.Compare(s.Markets[x].Price, s.Markets[y].Price), cmp.Compare(x, y))
 	})
-	fit = b.withinLimits(s, l.Pool, fit)
+	fit = u.state.withinLimits(s, l.Pool, fit)
 	if len(fit) == 0 {
 		return nil, fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
 	}
 	return fit, nil
 }
 
-// withinLimits returns the markets of which one node more keeps the limits, counting
-// what was launched upon the same snapshot.
-func (b *Backend) withinLimits(s *policy.Snapshot, id policy.PoolID, markets []policy.MarketID) []policy.MarketID {
-	pool := &s.Pools[id]
-	b.mu.Lock()
-	p := b.pool(pool.Name)
-	used, limits := pool.Used, p.steer.bound(pool.Limits)
-	if p.boughtAt == s.Now {
-		used = used.Plus(p.bought)
-	}
-	b.mu.Unlock()
-	return slices.DeleteFunc(markets, func(m policy.MarketID) bool {
-		sum := used.Plus(s.Types[s.Markets[m].Type].Capacity)
-		return limits.CPU != 0 && sum.CPU > limits.CPU || limits.Memory != 0 && sum.Memory > limits.Memory ||
-			limits.GPU != 0 && sum.GPU > limits.GPU
-	})
-}
-
 // orderFirst orders in the first market that takes the order.
-func (b *Backend) orderFirst(ctx context.Context, a session, s *policy.Snapshot, l *policy.Launch, pool *v1alpha1.CapacityPool, markets []policy.MarketID, bid policy.Money) error {
+func (u *buyer) orderFirst(ctx context.Context, a session, s *policy.Snapshot, l *policy.Launch, pool *v1alpha1.CapacityPool, markets []policy.MarketID, bid policy.Money) error {
 	var refused []string
 	for _, id := range markets {
 		m := &s.Markets[id]
-		o, err := newOrder(pool.Name, l.Token, m.Name, a.cloudspace, bid, b.now())
+		o, err := newOrder(pool.Name, l.Token, m.Name, a.cloudspace, bid, u.cfg.now())
 		if err != nil {
 			return err
 		}
-		no, err := b.place(ctx, a, pool, o)
+		no, err := u.place(ctx, a, pool, o)
 		switch {
 		case no != nil && no.Market:
 			refused = append(refused, m.Name+": "+no.Text)
@@ -188,60 +139,49 @@ func (b *Backend) orderFirst(ctx context.Context, a session, s *policy.Snapshot,
 			return backend.Hold("Refused", "Rackspace does not sell: %s", no.Text)
 		}
 		if err == nil || !answered(err) {
-			b.count(s, l.Pool, s.Types[m.Type].Capacity)
+			u.state.count(s, l.Pool, s.Types[m.Type].Capacity)
 		}
-		return held(b.failed(b.keyOf(pool), err))
+		return held(u.accounts.failed(u.cfg.keyOf(pool), err))
 	}
 	return fmt.Errorf("%s: %w", strings.Join(refused, "; "), driver.ErrNoCapacity)
-}
-
-// count adds to what was launched upon a snapshot.
-func (b *Backend) count(s *policy.Snapshot, id policy.PoolID, r policy.Resources) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.pool(s.Pools[id].Name)
-	if p.boughtAt != s.Now {
-		p.bought, p.boughtAt = policy.Resources{}, s.Now
-	}
-	p.bought = p.bought.Plus(r)
 }
 
 // place writes an order into the ledger and gives it. The entry stays while it is
 // not known whether the API has the order: it counts as on its way until
 // [Backend.Pass] has found out.
-func (b *Backend) place(ctx context.Context, a session, pool *v1alpha1.CapacityPool, o order) (*refusal, error) {
-	m, err := b.enter(ctx, o)
+func (u *buyer) place(ctx context.Context, a session, pool *v1alpha1.CapacityPool, o order) (*refusal, error) {
+	m, err := u.ledger.enter(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	err = a.cloud.createPool(ctx, a.namespace, kindOf(o.capacity), m.order.pooled(a.namespace, &pool.Spec.Template))
 	if exists(err) {
 		// The name follows from the token: it is this order, given before.
-		err = b.own(ctx, a, m)
+		err = u.own(ctx, a, m)
 	}
 	if err == nil {
-		err := b.patchStatus(ctx, m, func(m *machine) { m.ordered, m.listed = b.now(), true })
+		err := u.ledger.patchStatus(ctx, m, func(m *machine) { m.ordered, m.listed = u.cfg.now(), true })
 		if err != nil {
-			b.cfg.Log.Warn("an order was given, and the ledger does not say so yet", "spotnode", o.name, "error", err)
+			u.cfg.Log.Warn("an order was given, and the ledger does not say so yet", "spotnode", o.name, "error", err)
 		}
-		b.sink.SetMachine(Name, b.snapshot(m))
+		u.sink.SetMachine(Name, u.state.snapshot(m))
 		return nil, nil
 	}
 	if no, ok := refusalOf(err); ok {
-		b.turnDown(ctx, m, no)
+		u.turnDown(ctx, m, no)
 		return &no, nil
 	}
 	if answered(err) {
-		b.erase(ctx, m)
+		u.ledger.erase(ctx, m)
 		return nil, err
 	}
-	b.sink.SetMachine(Name, b.snapshot(m))
+	u.sink.SetMachine(Name, u.state.snapshot(m))
 	return nil, err
 }
 
 // own makes sure that a node pool of the order's name is the order's. It is there;
 // that a read does not show it means that the read lags.
-func (b *Backend) own(ctx context.Context, a session, m *machine) error {
+func (u *buyer) own(ctx context.Context, a session, m *machine) error {
 	p, err := a.cloud.pool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool)
 	if err != nil {
 		return &unsure{err}
@@ -254,27 +194,20 @@ func (b *Backend) own(ctx context.Context, a session, m *machine) error {
 
 // turnDown keeps a refused order for a while as the answer to a call that comes
 // again, and reports what was learned.
-func (b *Backend) turnDown(ctx context.Context, m *machine, no refusal) {
-	now := b.now()
+func (u *buyer) turnDown(ctx context.Context, m *machine, no refusal) {
+	now := u.cfg.now()
 	if no.Floor > 0 {
-		b.feed.refused(m.order.class, no.Floor, now)
+		u.feed.refused(m.order.class, no.Floor, now)
 	}
-	err := b.patchStatus(ctx, m, func(m *machine) {
+	err := u.ledger.patchStatus(ctx, m, func(m *machine) {
 		m.fail(now, "Refused")
 		m.reported.refusal, m.reported.dropped = true, true
 	})
 	if err != nil {
-		b.cfg.Log.Warn("an order was refused, and the ledger does not say so yet", "spotnode", m.order.name, "error", err)
+		u.cfg.Log.Warn("an order was refused, and the ledger does not say so yet", "spotnode", m.order.name, "error", err)
 	}
-	b.cfg.Log.Info("an order was refused", "spotnode", m.order.name, "market", m.order.market, "bid", m.order.bid, "floor", no.Floor, "answer", no.Text)
+	u.cfg.Log.Info("an order was refused", "spotnode", m.order.name, "market", m.order.market, "bid", m.order.bid, "floor", no.Floor, "answer", no.Text)
 	if no.Market {
-		b.sink.Meet(backend.Event{Kind: backend.MetRefusal, Pool: m.order.pool, Market: m.order.market, At: now})
+		u.sink.Meet(backend.Event{Kind: backend.MetRefusal, Pool: m.order.pool, Market: m.order.market, At: now})
 	}
-}
-
-// snapshot returns what the sink is to know of m.
-func (b *Backend) snapshot(m *machine) backend.Machine {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return m.machine()
 }

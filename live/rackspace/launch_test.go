@@ -26,7 +26,7 @@ func TestLaunchToNode(t *testing.T) {
 	if n.Spec.Pool != poolName || n.Spec.Token != "t1" || n.Spec.BidPerHour != "0.045" || n.Status.Phase != v1alpha1.SpotNodeProvisioning {
 		t.Errorf("the ledger has %+v, phase %s", n.Spec, n.Status.Phase)
 	}
-	if m := w.sink.machines[n.Name]; m.Phase != policy.NodeLaunching || m.Token != "t1" || m.Bid != 45_000 || m.Pool != poolName {
+	if m := w.sink.Machines[n.Name]; m.Phase != policy.NodeLaunching || m.Token != "t1" || m.Bid != 45_000 || m.Pool != poolName {
 		t.Errorf("the sink has %+v", m)
 	}
 	w.mustRun(9 * time.Minute)
@@ -42,10 +42,10 @@ func TestLaunchToNode(t *testing.T) {
 	if n.Status.Phase != v1alpha1.SpotNodeRunning || n.Status.NodeName != node.Name || n.Status.ProviderID != node.Spec.ProviderID {
 		t.Errorf("the ledger has status %+v", n.Status)
 	}
-	if m := w.sink.machines[n.Name]; m.Node != node.Name || m.Phase != policy.NodeRegistered || m.ProviderID == "" {
+	if m := w.sink.Machines[n.Name]; m.Node != node.Name || m.Phase != policy.NodeRegistered || m.ProviderID == "" {
 		t.Errorf("the sink has %+v", m)
 	}
-	if got := w.sink.met(backend.MetLaunch); got != 1 {
+	if got := len(w.sink.Met(backend.MetLaunch)); got != 1 {
 		t.Errorf("%d launches were met, want 1", got)
 	}
 }
@@ -55,8 +55,8 @@ func TestLaunchOnDemand(t *testing.T) {
 	w.mustLaunch("t1", 0, "gp.vs1.medium-iad")
 	w.server.SetPrice("gp.vs1.medium-iad", 900_000)
 	w.mustRun(30 * time.Minute)
-	if len(w.nodes()) != 1 || len(w.sink.notices) != 0 || w.only().Spec.BidPerHour != "" {
-		t.Errorf("nodes %v, notices %v, bid %q: want one node that no auction takes", w.nodes(), w.sink.notices, w.only().Spec.BidPerHour)
+	if len(w.nodes()) != 1 || len(w.sink.Notices) != 0 || w.only().Spec.BidPerHour != "" {
+		t.Errorf("nodes %v, notices %v, bid %q: want one node that no auction takes", w.nodes(), w.sink.Notices, w.only().Spec.BidPerHour)
 	}
 	if err := w.launch("t2", 0, "ch.vs1.large-iad"); !errors.Is(err, driver.ErrNoCapacity) {
 		t.Errorf("a class that is not sold on demand gives %v, want ErrNoCapacity", err)
@@ -140,7 +140,7 @@ func TestRule14LaunchIsIdempotentByToken(t *testing.T) {
 	if err := w.launch("t2", 40_000, "gp.vs1.medium-iad"); err == nil {
 		t.Fatal("a failing API took an order")
 	}
-	if got := w.sink.alive(); got != 2 {
+	if got := w.sink.Alive(); got != 2 {
 		t.Errorf("%d machines are counted, want 2: an order of which nobody knows is on its way", got)
 	}
 	w.server.SetFaults(fake.Faults{})
@@ -239,7 +239,7 @@ func TestSteer(t *testing.T) {
 	if err := w.b.Poll(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.sink.steers[poolName]; !got.Set || got.Share != 0.7 || got.Since != policy.TimeOf(start) {
+	if got := w.sink.Steers[poolName]; !got.Set || got.Share != 0.7 || got.Since != policy.TimeOf(start) {
 		t.Errorf("after a restart the steer is %+v", got)
 	}
 	if err := w.launch("t2", 60_000, "gp.vs1.medium-iad"); !errors.Is(err, driver.ErrNoCapacity) {

@@ -90,8 +90,8 @@ func TestOnARealAPIServer(t *testing.T) {
 	for range 20 {
 		step(w, env, true)
 	}
-	if got := len(w.nodes()); got != 2 || w.sink.alive() != 2 {
-		t.Fatalf("%d nodes and %d machines, want 2", got, w.sink.alive())
+	if got := len(w.nodes()); got != 2 || w.sink.Alive() != 2 {
+		t.Fatalf("%d nodes and %d machines, want 2", got, w.sink.Alive())
 	}
 	for _, n := range w.ledger() {
 		if n.Status.Phase != v1alpha1.SpotNodeRunning {
@@ -106,8 +106,8 @@ func TestOnARealAPIServer(t *testing.T) {
 	if len(w.nodes()) != 0 || len(w.ledger()) != 0 || len(w.server.Pools()) != 0 {
 		t.Errorf("left are nodes %v, %d entries, pools %v", w.nodes(), len(w.ledger()), w.server.Pools())
 	}
-	if w.sink.met(backend.MetReclaim) != 1 || w.sink.met(backend.MetLaunch) != 2 {
-		t.Errorf("met %v", w.sink.events)
+	if len(w.sink.Met(backend.MetReclaim)) != 1 || len(w.sink.Met(backend.MetLaunch)) != 2 {
+		t.Errorf("met %v", w.sink.Events)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestRule13ShadowByTheAuditLog(t *testing.T) {
 	}
 }
 
-// Run goes on until it is told to stop, also while nothing answers.
+// Run goes on until it is stopped, also while nothing answers.
 func TestRun(t *testing.T) {
 	w := newFixture(t)
 	w.mustLaunch("t1", 40_000, "gp.vs1.medium-iad")

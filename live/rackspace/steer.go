@@ -72,9 +72,9 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 
 // steered reports a steer to the sink, and keeps it for launches.
 func (b *Backend) steered(pool string, x steer) {
-	b.mu.Lock()
-	b.pool(pool).steer = x
-	b.mu.Unlock()
+	b.state.mu.Lock()
+	b.state.pool(pool).steer = x
+	b.state.mu.Unlock()
 	b.sink.SetSteer(pool, policy.SteerState{Set: true, Share: x.Share, Since: instant(x.Since)})
 }
 

@@ -19,7 +19,7 @@ import (
 // ends on the way.
 const tokenEarly = time.Minute
 
-// tokenLife is taken for the life of an access token that does not tell its own.
+// tokenLife is taken for the life of an access token that does not state its own.
 const tokenLife = 5 * time.Minute
 
 // A tokenSource turns a refresh token into access tokens. Neither is ever written

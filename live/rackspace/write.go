@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -30,12 +31,21 @@ func (c *cloud) deletePool(ctx context.Context, namespace string, k kind, name s
 	return err
 }
 
+// A ledger writes the SpotNodes. What it has written is in the state before the next poll.
+type ledger struct {
+	cfg    *Config
+	client client.Client
+	reader client.Reader
+	sink   backend.Sink
+	state  *stateTable
+}
+
 // enter writes an order into the ledger, or finds it there.
-func (b *Backend) enter(ctx context.Context, o order) (*machine, error) {
+func (w *ledger) enter(ctx context.Context, o order) (*machine, error) {
 	n := o.spotNode()
-	err := b.record(ctx, n)
+	err := w.record(ctx, n)
 	if apierrors.IsAlreadyExists(err) {
-		if err := b.reader.Get(ctx, client.ObjectKey{Name: o.name}, n); err != nil {
+		if err := w.reader.Get(ctx, client.ObjectKey{Name: o.name}, n); err != nil {
 			return nil, fmt.Errorf("reading SpotNode %s: %w", o.name, err)
 		}
 		if o, err = orderOf(n); err != nil {
@@ -44,53 +54,53 @@ func (b *Backend) enter(ctx context.Context, o order) (*machine, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("writing SpotNode %s: %w", o.name, err)
 	}
-	return b.remember(n, o), nil
+	return w.state.remember(n, o), nil
 }
 
 // erase takes an order that was never given out of the ledger. If that fails
 // [Backend.Pass] does so later.
-func (b *Backend) erase(ctx context.Context, m *machine) {
-	err := b.client.Delete(ctx, m.spot.DeepCopy())
+func (w *ledger) erase(ctx context.Context, m *machine) {
+	err := w.client.Delete(ctx, m.spot.DeepCopy())
 	if err != nil && !apierrors.IsNotFound(err) {
-		b.cfg.Log.Warn("an order that was not given is still in the ledger", "spotnode", m.order.name, "error", err)
+		w.cfg.Log.Warn("an order that was not given is still in the ledger", "spotnode", m.order.name, "error", err)
 		return
 	}
-	b.mu.Lock()
-	delete(b.machines, m.order.name)
-	b.writes++
-	b.erased[m.order.name] = b.writes
-	b.mu.Unlock()
-	b.sink.DropMachine(Name, m.order.name)
+	w.state.mu.Lock()
+	delete(w.state.machines, m.order.name)
+	w.state.writes++
+	w.state.erased[m.order.name] = w.state.writes
+	w.state.mu.Unlock()
+	w.sink.DropMachine(Name, m.order.name)
 }
 
 // patchStatus changes the status of an entry of the ledger as it was last read. A
 // conflict means that somebody else of us was first; what is true is then read
 // again with the next poll.
-func (b *Backend) patchStatus(ctx context.Context, m *machine, change func(*machine)) error {
-	b.mu.Lock()
+func (w *ledger) patchStatus(ctx context.Context, m *machine, change func(*machine)) error {
+	w.state.mu.Lock()
 	before := m.spot.DeepCopy()
 	change(m)
 	after := before.DeepCopy()
 	m.write(&after.Status)
-	b.writes++
-	m.written = b.writes
-	b.mu.Unlock()
+	w.state.writes++
+	m.written = w.state.writes
+	w.state.mu.Unlock()
 	if sameStatus(&before.Status, &after.Status) {
 		return nil
 	}
-	err := b.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner)
+	err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner)
 	if err != nil {
 		return fmt.Errorf("writing the status of SpotNode %s: %w", before.Name, err)
 	}
-	b.mu.Lock()
+	w.state.mu.Lock()
 	after.DeepCopyInto(&m.spot)
-	b.mu.Unlock()
+	w.state.mu.Unlock()
 	return nil
 }
 
 // record writes an entry into the ledger.
-func (b *Backend) record(ctx context.Context, n *v1alpha1.SpotNode) error {
-	return b.client.Create(ctx, n, owner)
+func (w *ledger) record(ctx context.Context, n *v1alpha1.SpotNode) error {
+	return w.client.Create(ctx, n, owner)
 }
 
 // annotate keeps a steer on a CapacityPool.
@@ -101,4 +111,31 @@ func (b *Backend) annotate(ctx context.Context, p *v1alpha1.CapacityPool, steer 
 	}
 	p.Annotations[steerAnnotation] = steer
 	return b.client.Patch(ctx, p, client.MergeFrom(before), owner)
+}
+
+// earlier reads what the ledger holds of a token: the markets that refused it, and
+// the order that is on its way.
+func (w *ledger) earlier(ctx context.Context, pool, token string) (tried map[string]bool, going *machine, err error) {
+	var all v1alpha1.SpotNodeList
+	if err := w.reader.List(ctx, &all, client.MatchingLabels{tokenLabel: hashed(token)}); err != nil {
+		return nil, nil, fmt.Errorf("reading the ledger: %w", err)
+	}
+	tried = map[string]bool{}
+	for i := range all.Items {
+		n := &all.Items[i]
+		if n.Spec.Token != token || n.Spec.Pool != pool {
+			continue
+		}
+		o, err := orderOf(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		m := w.state.remember(n, o)
+		if m.failed != 0 {
+			tried[o.market] = true
+		} else {
+			going = m
+		}
+	}
+	return tried, going, nil
 }

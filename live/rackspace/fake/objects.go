@@ -10,14 +10,17 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// An api answers requests by what the server holds. The lock of the server is held.
+type api struct{ s *Server }
+
 // text writes an amount as the API does, with six decimals.
 func text(m policy.Money) string { return strings.TrimPrefix(m.String(), "$") }
 
 // classes lists the server classes.
-func (s *Server) classes(w http.ResponseWriter, r *http.Request) {
+func (a api) classes(w http.ResponseWriter, r *http.Request) {
 	var all []any
-	for i := range s.state.Classes {
-		c := &s.state.Classes[i]
+	for i := range a.s.state.Classes {
+		c := &a.s.state.Classes[i]
 		spec := map[string]any{
 			"category": c.Category, "displayName": c.Name, "region": c.Region, "availability": "available",
 			"resources":       map[string]any{"cpu": c.CPU, "memory": c.Memory},
@@ -28,14 +31,14 @@ func (s *Server) classes(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, map[string]any{
 			"metadata": map[string]any{"name": c.Name}, "spec": spec,
-			"status": map[string]any{"available": 5, "spotPricing": map[string]any{"marketPricePerHour": text(c.price(s.now())), "hammerPricePerHour": "0"}},
+			"status": map[string]any{"available": 5, "spotPricing": map[string]any{"marketPricePerHour": text(c.price(a.s.now())), "hammerPricePerHour": "0"}},
 		})
 	}
-	s.page(w, r, all)
+	a.page(w, r, all)
 }
 
 // page answers with a part of a list.
-func (s *Server) page(w http.ResponseWriter, r *http.Request, all []any) {
+func (a api) page(w http.ResponseWriter, r *http.Request, all []any) {
 	from := 0
 	if t := r.URL.Query().Get("continue"); t != "" {
 		n, err := strconv.Atoi(t)
@@ -46,8 +49,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, all []any) {
 		from = n
 	}
 	to, next := len(all), ""
-	if s.state.PageMax > 0 && from+s.state.PageMax < to {
-		to = from + s.state.PageMax
+	if a.s.state.PageMax > 0 && from+a.s.state.PageMax < to {
+		to = from + a.s.state.PageMax
 		next = strconv.Itoa(to)
 	}
 	send(w, map[string]any{"apiVersion": "ngpc.rxt.io/v1", "kind": "List", "metadata": map[string]any{"continue": next, "resourceVersion": "1"}, "items": append([]any{}, all[from:to]...)})
@@ -55,16 +58,16 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, all []any) {
 
 // prices serves the public feed. Market prices are text there and percentiles
 // numbers.
-func (s *Server) prices(w http.ResponseWriter) {
+func (a api) prices(w http.ResponseWriter) {
 	regions := map[string]any{}
-	for i := range s.state.Classes {
-		c := &s.state.Classes[i]
+	for i := range a.s.state.Classes {
+		c := &a.s.state.Classes[i]
 		r, _ := regions[c.Region].(map[string]any)
 		if r == nil {
 			r = map[string]any{"generation": "v1", "serverclasses": map[string]any{}}
 			regions[c.Region] = r
 		}
-		p := c.price(s.now())
+		p := c.price(a.s.now())
 		r["serverclasses"].(map[string]any)[c.Name] = map[string]any{
 			"display_name": c.Name, "category": c.Category, "cpu": c.CPU, "memory": c.Memory, "market_price": text(p),
 			"20_percentile": p.Float(), "50_percentile": 2 * p.Float(), "80_percentile": 4 * p.Float(),
@@ -74,22 +77,22 @@ func (s *Server) prices(w http.ResponseWriter) {
 }
 
 // nodePools answers requests for node pools of one kind.
-func (s *Server) nodePools(w http.ResponseWriter, r *http.Request, part []string, body []byte) {
+func (a api) nodePools(w http.ResponseWriter, r *http.Request, part []string, body []byte) {
 	kind, name := part[0], ""
 	if len(part) == 2 {
 		name = part[1]
 	}
-	p := s.pools[name]
+	p := a.s.pools[name]
 	found := name != "" && p != nil && p.kind == kind
 	switch {
 	case r.Method == http.MethodGet && name == "":
-		s.list(w, r, kind)
+		a.list(w, r, kind)
 	case r.Method == http.MethodPost && name == "":
-		s.create(w, kind, body)
-	case r.Method == http.MethodGet && found && s.visible(p):
-		send(w, s.object(p))
+		a.create(w, kind, body)
+	case r.Method == http.MethodGet && found && a.visible(p):
+		send(w, a.object(p))
 	case r.Method == http.MethodDelete && found && p.undone == 0:
-		p.undone = s.now()
+		p.undone = a.s.now()
 		send(w, map[string]any{"kind": "Status", "status": "Success"})
 	default:
 		refuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s.ngpc.rxt.io %q not found", kind, name))
@@ -97,25 +100,25 @@ func (s *Server) nodePools(w http.ResponseWriter, r *http.Request, part []string
 }
 
 // visible reports whether reads show a pool.
-func (s *Server) visible(p *pool) bool {
-	now := s.now()
-	return now.Sub(p.made) >= s.state.Lag && (p.undone == 0 || now.Sub(p.undone) < s.state.Lag)
+func (a api) visible(p *pool) bool {
+	now := a.s.now()
+	return now.Sub(p.made) >= a.s.state.Lag && (p.undone == 0 || now.Sub(p.undone) < a.s.state.Lag)
 }
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request, kind string) {
+func (a api) list(w http.ResponseWriter, r *http.Request, kind string) {
 	_, want, _ := strings.Cut(r.URL.Query().Get("labelSelector"), cloudspaceLabel+"=")
 	var all []any
-	for _, name := range s.sorted() {
-		p := s.pools[name]
-		if p.kind == kind && s.visible(p) && (want == "" || p.labels[cloudspaceLabel] == want) {
-			all = append(all, s.object(p))
+	for _, name := range a.s.sorted() {
+		p := a.s.pools[name]
+		if p.kind == kind && a.visible(p) && (want == "" || p.labels[cloudspaceLabel] == want) {
+			all = append(all, a.object(p))
 		}
 	}
-	s.page(w, r, all)
+	a.page(w, r, all)
 }
 
 // object writes a pool as the API does, with fields that nobody asked for.
-func (s *Server) object(p *pool) map[string]any {
+func (a api) object(p *pool) map[string]any {
 	status := map[string]any{"customMetadataStatus": map[string]any{}}
 	if p.kind == spotPools {
 		status["bidStatus"], status["wonCount"] = "Won", p.given()
@@ -133,7 +136,7 @@ func (s *Server) object(p *pool) map[string]any {
 }
 
 // create takes an order, or refuses it as the admission webhook does.
-func (s *Server) create(w http.ResponseWriter, kind string, body []byte) {
+func (a api) create(w http.ResponseWriter, kind string, body []byte) {
 	var in struct {
 		Metadata struct {
 			Name   string            `json:"name"`
@@ -145,37 +148,37 @@ func (s *Server) create(w http.ResponseWriter, kind string, body []byte) {
 		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
-	if s.pools[in.Metadata.Name] != nil {
+	if a.s.pools[in.Metadata.Name] != nil {
 		refuse(w, http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s.ngpc.rxt.io %q already exists", kind, in.Metadata.Name))
 		return
 	}
-	c, why := s.class(in.Spec.ServerClass), ""
+	c, why := a.s.class(in.Spec.ServerClass), ""
 	bid := policy.Money(0)
 	switch {
-	case c == nil || c.Region != s.state.Regions[in.Spec.CloudSpace]:
+	case c == nil || c.Region != a.s.state.Regions[in.Spec.CloudSpace]:
 		why = "serverclass " + in.Spec.ServerClass + " is not sold in the region of cloudspace " + in.Spec.CloudSpace
-	case !s.state.Billing:
+	case !a.s.state.Billing:
 		why = "billing is not enabled for the organization"
 	case in.Spec.Desired < 1:
 		why = "desired must be at least 1"
 	case kind == onDemandPools && c.OnDemand == "":
 		why = "no capacity for on demand servers of class " + c.Name
 	case kind == spotPools:
-		bid, why = s.admit(c, in.Spec.BidPrice)
+		bid, why = a.admit(c, in.Spec.BidPrice)
 	}
 	if why != "" {
 		refuse(w, http.StatusForbidden, "Forbidden", "admission webhook \"v"+strings.TrimSuffix(kind, "s")+".ngpc.rxt.io\" denied the request: "+why)
 		return
 	}
-	s.pools[in.Metadata.Name] = &pool{
-		kind: kind, name: in.Metadata.Name, namespace: s.namespace(), labels: in.Metadata.Labels, spec: in.Spec, bid: bid, made: s.now(),
+	a.s.pools[in.Metadata.Name] = &pool{
+		kind: kind, name: in.Metadata.Name, namespace: a.s.namespace(), labels: in.Metadata.Labels, spec: in.Spec, bid: bid, made: a.s.now(),
 	}
 	w.WriteHeader(http.StatusCreated)
-	send(w, s.object(s.pools[in.Metadata.Name]))
+	send(w, a.object(a.s.pools[in.Metadata.Name]))
 }
 
 // admit reads a bid and says why it is not taken.
-func (s *Server) admit(c *Class, bid any) (policy.Money, string) {
+func (a api) admit(c *Class, bid any) (policy.Money, string) {
 	words, ok := bid.(string)
 	x, err := strconv.ParseFloat(words, 64)
 	if !ok || err != nil {
@@ -184,7 +187,7 @@ func (s *Server) admit(c *Class, bid any) (policy.Money, string) {
 	if _, err := strconv.ParseFloat(c.MinBid, 64); err != nil {
 		return 0, fmt.Sprintf("BidPrice validation failed: failed to parse serverclass min bid price while validating bid price: %v", err)
 	}
-	if m, p := policy.Dollars(x), c.price(s.now()); m < p {
+	if m, p := policy.Dollars(x), c.price(a.s.now()); m < p {
 		return 0, fmt.Sprintf("BidPrice validation failed: BidPrice must be greater than or equal to the market price of %s, but got %s", text(p), text(m))
 	}
 	return policy.Dollars(x), ""

@@ -96,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	if !s.fail(answer, r, &f, what) {
 		s.mu.Lock()
-		s.route(answer, r, body)
+		api{s}.route(answer, r, body)
 		s.mu.Unlock()
 	}
 	out := answer.Body.Bytes()
@@ -174,43 +174,43 @@ func send(w io.Writer, v any) {
 }
 
 // route answers a request; s.mu is held.
-func (s *Server) route(w http.ResponseWriter, r *http.Request, body []byte) {
+func (a api) route(w http.ResponseWriter, r *http.Request, body []byte) {
 	path := r.URL.Path
 	switch {
 	case path == "/oauth/token" && r.Method == http.MethodPost:
-		s.login(w, string(body))
+		a.login(w, string(body))
 		return
 	case path == PricesPath:
-		s.prices(w)
+		a.prices(w)
 		return
 	}
-	if end, ok := s.issued[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]; !ok || !s.clock.Now().Before(end) {
+	if end, ok := a.s.issued[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]; !ok || !a.s.clock.Now().Before(end) {
 		refuse(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 		return
 	}
-	namespaced, inside := strings.CutPrefix(path, "/apis/ngpc.rxt.io/v1/namespaces/"+s.namespace()+"/")
+	namespaced, inside := strings.CutPrefix(path, "/apis/ngpc.rxt.io/v1/namespaces/"+a.s.namespace()+"/")
 	switch part := strings.Split(namespaced, "/"); {
 	case path == "/apis/auth.ngpc.rxt.io/v1/organizations":
-		send(w, map[string]any{"organizations": []any{map[string]any{"name": s.state.Organization, "id": s.state.ID, "display": "x"}}})
+		send(w, map[string]any{"organizations": []any{map[string]any{"name": a.s.state.Organization, "id": a.s.state.ID, "display": "x"}}})
 	case path == "/apis/ngpc.rxt.io/v1/serverclasses":
-		s.classes(w, r)
+		a.classes(w, r)
 	case inside && len(part) == 2 && part[0] == "cloudspaces":
-		s.cloudspace(w, part[1])
+		a.cloudspace(w, part[1])
 	case inside && (part[0] == spotPools || part[0] == onDemandPools):
-		s.nodePools(w, r, part, body)
+		a.nodePools(w, r, part, body)
 	default:
 		refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 	}
 }
 
 // login gives an access token for the refresh token.
-func (s *Server) login(w http.ResponseWriter, form string) {
-	if !strings.Contains(form, "refresh_token="+s.state.Refresh) || !strings.Contains(form, "grant_type=refresh_token") {
+func (a api) login(w http.ResponseWriter, form string) {
+	if !strings.Contains(form, "refresh_token="+a.s.state.Refresh) || !strings.Contains(form, "grant_type=refresh_token") {
 		w.WriteHeader(http.StatusForbidden)
 		send(w, map[string]any{"error": "invalid_grant", "error_description": "Unknown or invalid refresh token."})
 		return
 	}
-	end := s.clock.Now().Add(s.state.TokenLife)
+	end := a.s.clock.Now().Add(a.s.state.TokenLife)
 	part := func(v any) string {
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -218,13 +218,13 @@ func (s *Server) login(w http.ResponseWriter, form string) {
 		}
 		return base64.RawURLEncoding.EncodeToString(b)
 	}
-	token := part(map[string]string{"alg": "none"}) + "." + part(map[string]any{"exp": end.Unix(), "n": len(s.issued)}) + ".x"
-	s.issued[token] = end
+	token := part(map[string]string{"alg": "none"}) + "." + part(map[string]any{"exp": end.Unix(), "n": len(a.s.issued)}) + ".x"
+	a.s.issued[token] = end
 	send(w, map[string]any{"id_token": token, "token_type": "Bearer"})
 }
 
-func (s *Server) cloudspace(w http.ResponseWriter, name string) {
-	region, ok := s.state.Regions[name]
+func (a api) cloudspace(w http.ResponseWriter, name string) {
+	region, ok := a.s.state.Regions[name]
 	if !ok {
 		refuse(w, http.StatusNotFound, "NotFound", "cloudspaces.ngpc.rxt.io \""+name+"\" not found")
 		return

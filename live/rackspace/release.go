@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -16,23 +15,23 @@ import (
 // Prepare notes in the ledger that the node is to go. A node whose pool has other
 // machines is left: the API could take any of them.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
-	m, err := b.spotNodeOf(node.Labels, node.Name)
+	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
+	b.state.mu.Lock()
 	over, grown, going := m.over(), m.size > 1, m.draining
-	b.mu.Unlock()
+	b.state.mu.Unlock()
 	if grown {
 		return backend.Hold("NodePoolGrown", "Somebody gave node pool %s more than one machine. The API cannot say which of them is to go, so node %s is left.", m.order.nodePool, node.Name)
 	}
 	if over || going {
 		return nil
 	}
-	if err := b.patchStatus(ctx, m, func(m *machine) { m.draining = true }); err != nil {
-		b.mu.Lock()
+	if err := b.ledger.patchStatus(ctx, m, func(m *machine) { m.draining = true }); err != nil {
+		b.state.mu.Lock()
 		m.draining = false // the drain does not begin
-		b.mu.Unlock()
+		b.state.mu.Unlock()
 		return held(err)
 	}
 	return nil
@@ -59,10 +58,10 @@ func (b *Backend) replaced(ctx context.Context, token string) (backend.Replaceme
 		if err != nil || n.Spec.Token != token {
 			continue
 		}
-		m := b.remember(n, o)
-		b.mu.Lock()
+		m := b.state.remember(n, o)
+		b.state.mu.Lock()
 		over, lost, name := m.over(), m.outbid != 0, m.node
-		b.mu.Unlock()
+		b.state.mu.Unlock()
 		if over || lost {
 			continue
 		}
@@ -84,13 +83,13 @@ func (b *Backend) replaced(ctx context.Context, token string) (backend.Replaceme
 // Release gives a node back: its node pool, which has no other, is deleted. A pool
 // that is gone is a success.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
-	m, err := b.spotNodeOf(node.Labels, node.Name)
+	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
+	b.state.mu.Lock()
 	current, over, grown := m.node, m.over(), m.size > 1
-	b.mu.Unlock()
+	b.state.mu.Unlock()
 	switch {
 	case over:
 		return nil // Pass sees to the rest
@@ -100,62 +99,31 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 		b.cfg.Log.Info("the machine of a node pool was exchanged; the one to give back is gone", "node", node.Name, "now", current)
 		return nil
 	}
-	if err := b.withdraw(ctx, m); err != nil {
+	if err := b.orders.withdraw(ctx, m); err != nil {
 		return held(err)
 	}
 	// The pool is deleted, which nothing undoes. A ledger that does not say so yet
 	// is put right by Pass.
-	if err := b.patchStatus(ctx, m, func(m *machine) { m.released = true }); err != nil {
+	if err := b.ledger.patchStatus(ctx, m, func(m *machine) { m.released = true }); err != nil {
 		b.cfg.Log.Warn("a node was given back, and the ledger does not say so yet", "spotnode", m.order.name, "error", err)
 	}
-	b.sink.SetMachine(Name, b.snapshot(m))
+	b.sink.SetMachine(Name, b.state.snapshot(m))
 	return nil
-}
-
-// withdraw deletes the node pool of an order.
-func (b *Backend) withdraw(ctx context.Context, m *machine) error {
-	k, a, err := b.accountOf(ctx, m)
-	if err != nil {
-		return err
-	}
-	return b.failed(k, a.cloud.deletePool(ctx, a.namespace, kindOf(m.order.capacity), m.order.nodePool))
-}
-
-// accountOf opens the account in which an order was given: that of its CapacityPool, and
-// where that was deleted the one that it named last.
-func (b *Backend) accountOf(ctx context.Context, m *machine) (accountKey, session, error) {
-	var k accountKey
-	var pool v1alpha1.CapacityPool
-	switch err := b.client.Get(ctx, client.ObjectKey{Name: m.order.pool}, &pool); {
-	case err == nil && pool.Spec.Backend.Rackspace != nil:
-		k = b.keyOf(&pool)
-	case apierrors.IsNotFound(err):
-		b.mu.Lock()
-		k = b.pool(m.order.pool).account
-		b.mu.Unlock()
-	case err != nil:
-		return k, session{}, fmt.Errorf("reading the CapacityPool of SpotNode %s: %w", m.order.name, err)
-	}
-	if k.cloudspace != m.order.cloudspace {
-		return k, session{}, backend.Hold("CloudspaceChanged", "SpotNode %s was ordered for cloudspace %s, which CapacityPool %s does not name any more.", m.order.name, m.order.cloudspace, m.order.pool)
-	}
-	a, err := b.open(ctx, k)
-	return k, a, err
 }
 
 // Undo takes back what Prepare did. Nothing was kept for the replacements.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, _ []string) error {
-	m, err := b.spotNodeOf(node.Labels, node.Name)
+	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
 		return nil //nolint:nilerr // Prepare refused it too, so there is nothing to undo.
 	}
-	b.mu.Lock()
+	b.state.mu.Lock()
 	draining := m.draining
-	b.mu.Unlock()
+	b.state.mu.Unlock()
 	if !draining {
 		return nil
 	}
-	return held(b.patchStatus(ctx, m, func(m *machine) { m.draining = false }))
+	return held(b.ledger.patchStatus(ctx, m, func(m *machine) { m.draining = false }))
 }
 
 // Settle has nothing to end: nobody else shrinks these node pools.
