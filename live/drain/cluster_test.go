@@ -273,7 +273,7 @@ func TestRule10OnCluster(t *testing.T) {
 	})
 	c.must(c.env.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "drain-b"}})) // the provider takes it
 	testenv.Eventually(t, "the drain is over", func() error {
-		if left := p.Status(); len(left) > 0 {
+		if left := p.table.status(); len(left) > 0 {
 			return fmt.Errorf("%+v", left)
 		}
 		return nil
@@ -350,7 +350,7 @@ func (c *cluster) settled(p *Reconciler) error {
 	}
 	for i := range nodes.Items {
 		if _, ours := readState(&nodes.Items[i]); ours || nodes.Items[i].Spec.Unschedulable {
-			return fmt.Errorf("node %s: %v, %+v", nodes.Items[i].Name, nodes.Items[i].Annotations, p.Status())
+			return fmt.Errorf("node %s: %v, %+v", nodes.Items[i].Name, nodes.Items[i].Annotations, p.table.status())
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Recorder tells the user what became of a node. The EventRecorder of
+// A Recorder reports to the user what became of a node. The EventRecorder of
 // client-go's package events is one.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
@@ -51,7 +51,7 @@ type Authority interface {
 // A Config holds what a [Pipeline] needs and its limits. Start from
 // [DefaultConfig].
 type Config struct {
-	// Clock tells the time.
+	// Clock gives the time.
 	Clock clock.WithTicker
 
 	// Log takes what is of no use as an Event. Events and Meter may be nil.

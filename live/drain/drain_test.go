@@ -40,7 +40,7 @@ func (w *fixture) held(p *Reconciler, node string, changes ...func(*policy.Node,
 
 // phase returns the phase of a drain; empty without one.
 func phase(p *Reconciler, node string) Phase {
-	for _, s := range p.Status() {
+	for _, s := range p.table.status() {
 		if s.Node == node {
 			return s.Phase
 		}
@@ -48,7 +48,7 @@ func phase(p *Reconciler, node string) Phase {
 	return ""
 }
 
-// A log is a Meter that keeps what it is told.
+// A log is a Meter that keeps what is reported to it.
 type log struct {
 	mu      sync.Mutex // while the pipeline runs
 	results []Result
@@ -69,7 +69,7 @@ func (l *log) Ended(r Result) {
 	l.results = append(l.results, r)
 }
 
-// withLog has a pipeline tell l.
+// withLog has a pipeline report to l.
 func withLog(l *log) func(*Config) {
 	return func(c *Config) { c.Meter, c.Parallel = l, 1 }
 }
@@ -262,7 +262,7 @@ func TestReleaseNotYet(t *testing.T) {
 	})
 }
 
-// What no wait would change is told at once.
+// What no wait would change is reported at once.
 func TestHolds(t *testing.T) {
 	for _, x := range []struct {
 		reason string
@@ -293,7 +293,7 @@ func TestHolds(t *testing.T) {
 				if got := w.held(p, "a", change); got != x.reason {
 					t.Errorf("held for %s", got)
 				}
-				if len(p.Status()) > 0 {
+				if len(p.table.status()) > 0 {
 					t.Error("it was begun all the same")
 				}
 			})
@@ -352,8 +352,8 @@ func TestNodeDeletedUnderUs(t *testing.T) {
 		w.node("a") // another of the same name
 		time.Sleep(10 * time.Second)
 		stop()
-		if len(p.Status()) > 0 || len(l.results) != 1 {
-			t.Errorf("drains %v, results %v", p.Status(), l.results)
+		if len(p.table.status()) > 0 || len(l.results) != 1 {
+			t.Errorf("drains %v, results %v", p.table.status(), l.results)
 		}
 		w.clean("after the deletion")
 	})

@@ -29,20 +29,20 @@ func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Pha
 			break
 		}
 		t := d.try(pod)
-		if !r.turn(d, pod, t) {
+		if !r.evictor.turn(d, pod, t) {
 			continue
 		}
-		reply, asked, err := r.ask(ctx, d, pod, t)
+		reply, asked, err := r.evictor.ask(ctx, r.view, d, pod, t)
 		if err != nil {
 			return d.Phase, err
 		}
 		if !asked {
 			continue
 		}
-		if m := r.p.cfg.Meter; m != nil {
+		if m := r.cfg.Meter; m != nil {
 			m.Evicted(d.Pool, reply.Answer)
 		}
-		if next := r.heed(d, pod, t, reply); next != d.Phase {
+		if next := r.evictor.heed(d, pod, t, reply); next != d.Phase {
 			return next, nil
 		}
 	}
@@ -59,23 +59,30 @@ func (d *drain) try(pod *corev1.Pod) *try {
 	return t
 }
 
+// An evictor asks for the eviction of single pods.
+type evictor struct {
+	cfg       *Config
+	api       *clusterAPI
+	evictions *evictionLog
+}
+
 // turn reports whether pod is to be asked for now.
-func (r *round) turn(d *drain, pod *corev1.Pod, t *try) bool {
-	if r.now().Before(t.retryAt) {
+func (e *evictor) turn(d *drain, pod *corev1.Pod, t *try) bool {
+	if e.api.now().Before(t.retryAt) {
 		return false
 	}
 	late := d.urgent() && t.grace == 0 // it was not yet given a shorter grace
 	if pod.DeletionTimestamp != nil {
 		return late && pod.DeletionTimestamp.After(d.ReclaimAt.Std())
 	}
-	return t.asked.IsZero() || r.now().Sub(t.asked) >= askAgain
+	return t.asked.IsZero() || e.api.now().Sub(t.asked) >= askAgain
 }
 
 // ask asks for the eviction of pod, unless its workload cannot spare it.
-func (r *round) ask(ctx context.Context, d *drain, pod *corev1.Pod, t *try) (reply Reply, asked bool, err error) {
+func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t *try) (reply Reply, asked bool, err error) {
 	var w *workload
 	if d.Gentle && !d.urgent() {
-		if w, err = r.spare(ctx, pod); err != nil {
+		if w, err = v.spare(ctx, pod); err != nil {
 			return Reply{}, false, err
 		}
 		if w == nil {
@@ -85,16 +92,16 @@ func (r *round) ask(ctx context.Context, d *drain, pod *corev1.Pod, t *try) (rep
 	}
 	var grace *int64
 	if d.urgent() {
-		if g := shortened(pod, r.now(), d.ReclaimAt.Std()); g < graceOf(pod) {
+		if g := shortened(pod, e.api.now(), d.ReclaimAt.Std()); g < graceOf(pod) {
 			grace = &g
 		}
 	}
-	err = r.write(ctx, d, func(ctx context.Context) error {
-		reply = Evict(ctx, r.writer(d), pod, grace, false)
+	err = e.api.write(ctx, d, func(ctx context.Context) error {
+		reply = Evict(ctx, e.api.writer(d), pod, grace, false)
 		return nil
 	})
 	if (err != nil || reply.Answer != AnswerEvicted) && w != nil {
-		r.unspare(w, pod)
+		v.unspare(w, pod)
 	}
 	if err != nil {
 		return Reply{}, false, err
@@ -106,25 +113,23 @@ func (r *round) ask(ctx context.Context, d *drain, pod *corev1.Pod, t *try) (rep
 }
 
 // heed notes what became of the eviction of pod and returns the phase to go to.
-func (r *round) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
-	retry := r.p.cfg.EvictRetry
+func (e *evictor) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
+	retry := e.cfg.EvictRetry
 	if d.urgent() {
 		retry = min(urgentRetry<<min(t.refused, 8), urgentRetryMax)
 		t.refused++
 	}
 	t.answer = reply
-	t.retryAt = r.now().Add(max(retry, reply.After))
+	t.retryAt = e.api.now().Add(max(retry, reply.After))
 	switch reply.Answer {
 	case AnswerEvicted:
-		t.asked, t.retryAt = r.now(), time.Time{}
-		r.p.mu.Lock()
-		r.p.evicted[pod.UID] = r.now()
-		r.p.mu.Unlock()
+		t.asked, t.retryAt = e.api.now(), time.Time{}
+		e.evictions.add(pod.UID)
 	case AnswerGone:
-		t.asked, t.retryAt = r.now(), time.Time{} // the cache will show it
+		t.asked, t.retryAt = e.api.now(), time.Time{} // the cache will show it
 	case AnswerSeveral, AnswerForbidden:
 		if d.urgent() {
-			t.retryAt = r.now().Add(askAgain) // it goes down with the node
+			t.retryAt = e.api.now().Add(askAgain) // it goes down with the node
 			break
 		}
 		reason := "SeveralBudgets"

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An Answer is what became of the wish to evict a pod.
+// An Answer is what became of a request to evict a pod.
 type Answer uint8
 
 // The answers of the API server.

@@ -99,15 +99,15 @@ func strike(w *fixture, fault func(string) error) {
 	stop()
 	w.releaser.forgetUnordered(p, "t1")
 	w.clean("after the fault")
-	if len(p.Status()) > 0 {
-		w.t.Errorf("drains are left: %+v", p.Status())
+	if len(p.table.status()) > 0 {
+		w.t.Errorf("drains are left: %+v", p.table.status())
 	}
 }
 
 // forgetUnordered drops what is kept for a drain that was refused before it was
 // an order: the error said so, and the plan is made anew.
 func (g *releaser) forgetUnordered(p *Reconciler, tokens ...string) {
-	if len(p.Status()) == 0 && len(g.calls) == 0 {
+	if len(p.table.status()) == 0 && len(g.calls) == 0 {
 		g.forget(tokens)
 	}
 }
@@ -219,7 +219,7 @@ func killedAt(w *fixture, k *killer, c crash) bool {
 	w.begin(p, "a", changes...)
 	w.fault, w.lost = k.before, k.after
 	for range 80 {
-		if k.dead || len(p.Status()) == 0 {
+		if k.dead || len(p.table.status()) == 0 {
 			break
 		}
 		_ = p.Pass(ctx)
@@ -238,7 +238,7 @@ func killedAt(w *fixture, k *killer, c crash) bool {
 	evicted := len(w.evicted())
 	time.Sleep(time.Minute)
 	if n := w.read("a"); n != nil && n.Spec.Unschedulable && phase(next, "a") != PhaseReleased && !c.urgent {
-		w.t.Errorf("%s: the node is left cordoned, %+v", where(), next.Status())
+		w.t.Errorf("%s: the node is left cordoned, %+v", where(), next.table.status())
 	}
 	if c.next != permit.Active && len(w.evicted()) > evicted {
 		w.t.Errorf("%s: a pod was evicted", where())
@@ -247,7 +247,7 @@ func killedAt(w *fixture, k *killer, c crash) bool {
 		time.Sleep(30 * time.Second)
 		w.reclaim("a")
 	}
-	for i := 0; i < 20 && len(next.Status()) > 0; i++ {
+	for i := 0; i < 20 && len(next.table.status()) > 0; i++ {
 		time.Sleep(5 * time.Second)
 	}
 	stop()

@@ -325,9 +325,9 @@ func (w *fixture) running(p *Reconciler) (stop func()) {
 	}
 }
 
-// Pass works on all drains once, those included that only the nodes tell of.
+// Pass works on all drains once, those included that only the nodes show.
 func (p *Reconciler) Pass(ctx context.Context) error {
-	return p.pass(ctx, p.due(), func(*round) {})
+	return p.pass(ctx, p.table.due(), func(*round) {})
 }
 
 // Pass writes the costs that were asked for until now.
@@ -353,10 +353,10 @@ func (p *Reconciler) takeOver(ctx context.Context) (Settled, error) {
 
 // settled works on all drains until nothing is left to be undone.
 func (p *Reconciler) settled(ctx context.Context) (Settled, error) {
-	all := p.due()
+	all := p.table.due()
 	for {
 		err := p.Pass(ctx)
-		if len(p.toUndo()) == 0 || p.pause(ctx) != nil {
+		if len(p.table.toUndo()) == 0 || p.pause(ctx) != nil {
 			return account(all), err
 		}
 	}

@@ -30,14 +30,14 @@ type workload struct {
 // As the plan has it: what is not ready is spared, and so is a pod that is the
 // only one wanted, since no wait would help it. Jobs have no number of pods to
 // be ready.
-func (r *round) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
-	mine, err := r.budgetsOf(ctx, pod)
+func (v *view) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
+	mine, err := v.budgetsOf(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w, err := r.workloadOf(ctx, pod)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w, err := v.workloadOf(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
@@ -48,56 +48,52 @@ func (r *round) spare(ctx context.Context, pod *corev1.Pod) (*workload, error) {
 		return nil, nil
 	}
 	w.ready--
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
-	r.p.evicted[pod.UID] = r.now() // before it is: another may count the ready pods meanwhile
+	v.evictions.add(pod.UID) // before it is: another may count the ready pods meanwhile
 	return w, nil
 }
 
 // unspare takes back that pod was counted as leaving.
-func (r *round) unspare(w *workload, pod *corev1.Pod) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
-	delete(r.p.evicted, pod.UID)
+func (v *view) unspare(w *workload, pod *corev1.Pod) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.evictions.remove(pod.UID)
 	if !w.free && w.wanted > 1 && ready(pod) {
 		w.ready++
 	}
 }
 
 // workloadOf returns the workload of pod. The caller holds mu.
-func (r *round) workloadOf(ctx context.Context, pod *corev1.Pod) (*workload, error) {
+func (v *view) workloadOf(ctx context.Context, pod *corev1.Pod) (*workload, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
 		return &workload{free: true}, nil
 	}
-	if w, ok := r.workloads[owner.UID]; ok {
+	if w, ok := v.workloads[owner.UID]; ok {
 		return w, nil
 	}
-	w, uid, err := r.readWorkload(ctx, pod.Namespace, owner)
+	w, uid, err := v.readWorkload(ctx, pod.Namespace, owner)
 	if apierrors.IsNotFound(err) {
 		w, err = &workload{free: true}, nil // nobody wants its pods any more
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s/%s: %w", owner.Kind, pod.Namespace, owner.Name, err)
 	}
-	if known, ok := r.workloads[uid]; ok {
+	if known, ok := v.workloads[uid]; ok {
 		w = known // another ReplicaSet of the same Deployment
 	} else if !w.free {
-		if w.ready, err = r.countReady(ctx, pod.Namespace, w.selector); err != nil {
+		if w.ready, err = v.countReady(ctx, pod.Namespace, w.selector); err != nil {
 			return nil, err
 		}
 	}
-	r.workloads[owner.UID], r.workloads[uid] = w, w
+	v.workloads[owner.UID], v.workloads[uid] = w, w
 	return w, nil
 }
 
 // readWorkload reads the controller owner, or what owns it in turn.
-func (r *round) readWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (w *workload, uid types.UID, err error) {
+func (v *view) readWorkload(ctx context.Context, namespace string, owner *metav1.OwnerReference) (w *workload, uid types.UID, err error) {
 	key := client.ObjectKey{Namespace: namespace, Name: owner.Name}
 	get := func(o client.Object) error {
-		return r.call(ctx, func(ctx context.Context) error { return r.p.reader.Get(ctx, key, o) })
+		return v.api.call(ctx, func(ctx context.Context) error { return v.api.reader.Get(ctx, key, o) })
 	}
 	switch owner.Kind {
 	case "ReplicaSet":
@@ -141,23 +137,23 @@ func serving(replicas *int32, selector *metav1.LabelSelector) *workload {
 
 // countReady counts the ready pods that selector selects and that were not
 // evicted a moment ago.
-func (r *round) countReady(ctx context.Context, namespace string, selector *metav1.LabelSelector) (int32, error) {
+func (v *view) countReady(ctx context.Context, namespace string, selector *metav1.LabelSelector) (int32, error) {
 	chosen, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return 0, fmt.Errorf("reading a selector in %s: %w", namespace, err)
 	}
 	pods := &corev1.PodList{}
-	err = r.call(ctx, func(ctx context.Context) error {
-		return r.p.client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: chosen}, client.UnsafeDisableDeepCopy)
+	err = v.api.call(ctx, func(ctx context.Context) error {
+		return v.api.client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: chosen}, client.UnsafeDisableDeepCopy)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("listing the pods of a workload in %s: %w", namespace, err)
 	}
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
+	v.evictions.mu.Lock()
+	defer v.evictions.mu.Unlock()
 	n := int32(0)
 	for i := range pods.Items {
-		if _, evicted := r.p.evicted[pods.Items[i].UID]; !evicted && ready(&pods.Items[i]) {
+		if _, evicted := v.evictions.at[pods.Items[i].UID]; !evicted && ready(&pods.Items[i]) {
 			n++
 		}
 	}

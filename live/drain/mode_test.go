@@ -131,7 +131,7 @@ func TestStoppedUnderNotice(t *testing.T) {
 }
 
 // TestBudgetIsReserved: of eight drains of a pool that may have one node disrupted, one
-// goes on, however they run beside each other.
+// goes on, however they run at the same time.
 func TestBudgetIsReserved(t *testing.T) {
 	for _, allowed := range []int{1, 3} {
 		inFixture(t, func(t *testing.T, w *fixture) {
@@ -271,12 +271,12 @@ func TestNoticeIsUnplanned(t *testing.T) {
 		w.begin(p, "b")
 		p.Notice(Noticed{Node: "b", Pool: "web", ReclaimAt: policy.TimeOf(time.Now().Add(time.Minute))})
 		w.must(p.Pass(t.Context()))
-		if s := p.Status(); !s[0].Unplanned || s[1].Unplanned {
+		if s := p.table.status(); !s[0].Unplanned || s[1].Unplanned {
 			t.Errorf("before a plan: %+v", s)
 		}
 		w.begin(p, "a", notice(time.Minute))
 		w.must(p.Pass(t.Context()))
-		if s := p.Status(); s[0].Unplanned || s[1].Unplanned {
+		if s := p.table.status(); s[0].Unplanned || s[1].Unplanned {
 			t.Errorf("after a plan: %+v", s)
 		}
 	})

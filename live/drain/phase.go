@@ -40,11 +40,11 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	case r.now().Before(d.retryAt):
 		return d.Phase, nil
 	}
-	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
+	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
-	if err := r.p.reserve(ctx, d); err != nil {
+	if err := r.table.reserve(ctx, d); err != nil {
 		if held := new(backend.Held); errors.As(err, &held) {
 			return d.fail(held.Reason, held.Message), nil
 		}
@@ -53,11 +53,11 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	if d.saved != PhasePreparing {
 		s := d.state
 		s.Phase = PhasePreparing
-		if node, err = r.mark(ctx, d, node, PhasePreparing, s.write); err != nil {
+		if node, err = r.api.mark(ctx, d, node, PhasePreparing, s.write); err != nil {
 			return d.Phase, err
 		}
 	}
-	err = r.write(ctx, d, func(ctx context.Context) error { return releaser.Prepare(ctx, node) })
+	err = r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Prepare(ctx, node) })
 	held := new(backend.Held)
 	switch {
 	case err == nil:
@@ -65,10 +65,10 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	case errors.As(err, &held) && (!d.urgent() || held.By != policy.ActorNone):
 		return d.fail(held.Reason, held.Message), nil
 	case d.urgent() && !errors.Is(err, errNotWritten) && ctx.Err() == nil:
-		r.p.cfg.Log.Warn("drained without its backend, since the provider takes it", "node", d.node, "error", err)
+		r.cfg.Log.Warn("drained without its backend, since the provider takes it", "node", d.node, "error", err)
 		return PhaseWaiting, nil
 	}
-	d.retryAt = r.now().Add(r.p.cfg.EvictRetry)
+	d.retryAt = r.now().Add(r.cfg.EvictRetry)
 	return d.Phase, fmt.Errorf("preparing: %w", err)
 }
 
@@ -80,12 +80,12 @@ func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	if len(d.After) == 0 {
 		return r.cordon(ctx, d, node)
 	}
-	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
+	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
 	var how backend.Replacement
-	err = r.call(ctx, func(ctx context.Context) (err error) {
+	err = r.api.call(ctx, func(ctx context.Context) (err error) {
 		how, err = releaser.Replaced(ctx, d.After)
 		return err
 	})
@@ -116,7 +116,7 @@ func (r *round) admitAgain(ctx context.Context, d *drain) (string, error) {
 	}
 	wait, err := r.admit(ctx, d)
 	if wait != "" {
-		d.retryAt = r.now().Add(r.p.cfg.EvictRetry)
+		d.retryAt = r.now().Add(r.cfg.EvictRetry)
 	}
 	return wait, err
 }
@@ -125,14 +125,14 @@ func (r *round) admitAgain(ctx context.Context, d *drain) (string, error) {
 func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	s := d.state
 	s.Phase = PhaseEvicting
-	node, err := r.mark(ctx, d, node, PhaseEvicting, func(n *corev1.Node) { cordon(n, &s) })
+	node, err := r.api.mark(ctx, d, node, PhaseEvicting, func(n *corev1.Node) { cordon(n, &s) })
 	if err != nil {
 		return d.Phase, err
 	}
 	if _, ours := node.Annotations[AnnotationCordon]; !ours && !d.urgent() {
 		return d.fail("Cordoned", "somebody else cordoned the node"), nil
 	}
-	r.report(node, corev1.EventTypeNormal, "Draining", "Drain", "%s: %s", d.Why, d.Text)
+	r.api.report(node, corev1.EventTypeNormal, "Draining", "Drain", "%s: %s", d.Why, d.Text)
 	return PhaseEvicting, nil
 }
 
@@ -149,7 +149,7 @@ func (r *round) takenOver(ctx context.Context, d *drain, node *corev1.Node) (boo
 	if !lost(node) {
 		return false, nil
 	}
-	node, err := r.fresh(ctx, d)
+	node, err := r.api.fresh(ctx, d)
 	return err == nil && lost(node), err
 }
 
@@ -161,20 +161,20 @@ func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 		return d.Phase, err
 	case taken:
 		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
-	case d.urgent() && r.now().Sub(d.ReclaimAt.Std()) > r.p.cfg.LateMax:
+	case d.urgent() && r.now().Sub(d.ReclaimAt.Std()) > r.cfg.LateMax:
 		return d.fail("NotTaken", "the provider announced to take the node and did not"), nil
 	}
-	pods, err := r.leaving(ctx, d.node)
+	pods, err := r.api.leaving(ctx, d.node)
 	if err != nil {
 		return d.Phase, err
 	}
 	if len(pods) == 0 {
-		if pods, err = r.left(ctx, d.node); err != nil {
+		if pods, err = r.api.left(ctx, d.node); err != nil {
 			return d.Phase, err
 		}
 	}
 	if len(pods) == 0 {
-		d.emptyAt = r.now()
+		d.giving.emptyAt = r.now()
 		return PhaseDetaching, nil
 	}
 	next, err := r.evictAll(ctx, d, pods)
@@ -193,18 +193,18 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 		return d.Phase, err
 	}
 	attached := &storagev1.VolumeAttachmentList{}
-	err := r.call(ctx, func(ctx context.Context) error {
-		return r.p.client.List(ctx, attached, client.MatchingFields{IndexAttachmentNode: d.node}, client.UnsafeDisableDeepCopy)
+	err := r.api.call(ctx, func(ctx context.Context) error {
+		return r.api.client.List(ctx, attached, client.MatchingFields{IndexAttachmentNode: d.node}, client.UnsafeDisableDeepCopy)
 	})
 	if err != nil {
 		return d.Phase, fmt.Errorf("listing volume attachments: %w", err)
 	}
-	if n := len(attached.Items); n > 0 && r.now().Sub(d.emptyAt) < r.p.cfg.VolumesMax {
+	if n := len(attached.Items); n > 0 && r.now().Sub(d.giving.emptyAt) < r.cfg.VolumesMax {
 		d.cause = fmt.Sprintf("waiting for %d volumes to be detached, %s first", n, attached.Items[0].Name)
 		return d.Phase, nil
 	}
 	// Pods that came at the last moment are not in the cache yet.
-	pods, err := r.left(ctx, d.node)
+	pods, err := r.api.left(ctx, d.node)
 	if err != nil {
 		return d.Phase, err
 	}
@@ -215,10 +215,10 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 }
 
 // release gives the empty node back. What was kept for the replacements is
-// settled before: the pods have moved, and once the node is gone nothing would
-// tell a new leader of them.
+// settled before: the pods have moved, and once the node is gone no
+// new leader would learn of them.
 func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
-	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
+	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		return d.fail("NoBackend", err.Error()), nil
 	}
@@ -228,21 +228,21 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	if d.saved != PhaseReleasing {
 		s := d.state
 		s.Phase = PhaseReleasing
-		if node, err = r.mark(ctx, d, node, PhaseReleasing, s.write); err != nil {
+		if node, err = r.api.mark(ctx, d, node, PhaseReleasing, s.write); err != nil {
 			return d.Phase, err
 		}
-		d.askedAt = r.now()
+		d.giving.askedAt = r.now()
 	}
 	taken, err := r.takenOver(ctx, d, node)
-	if err == nil && taken && !d.mayBe {
+	if err == nil && taken && !d.giving.mayBe {
 		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
 	}
-	if err == nil && !d.settled {
-		err = r.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.p.freed(d)) })
-		d.settled = err == nil
+	if err == nil && !d.giving.settled {
+		err = r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) })
+		d.giving.settled = err == nil
 	}
 	if err == nil {
-		err = r.write(ctx, d, func(ctx context.Context) error { return releaser.Release(ctx, node) })
+		err = r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Release(ctx, node) })
 	}
 	return r.released(d, node, err)
 }
@@ -252,16 +252,16 @@ func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) 
 	held := new(backend.Held)
 	switch {
 	case err == nil:
-		r.report(node, corev1.EventTypeNormal, "Drained", "Drain", "the node is empty and was given back")
+		r.api.report(node, corev1.EventTypeNormal, "Drained", "Drain", "the node is empty and was given back")
 		return PhaseReleased, nil
-	case errors.As(err, &held) && !d.mayBe:
+	case errors.As(err, &held) && !d.giving.mayBe:
 		return d.fail(held.Reason, held.Message), nil
-	case r.now().Sub(d.askedAt) >= r.p.cfg.ReleaseMax:
+	case r.now().Sub(d.giving.askedAt) >= r.cfg.ReleaseMax:
 		return d.fail("ReleaseFailed", "its backend did not take it: "+err.Error()), nil
 	case errors.Is(err, backend.ErrNotYet):
 		d.cause = err.Error()
 		return d.Phase, nil
 	}
-	d.retryAt = r.now().Add(r.p.cfg.EvictRetry)
+	d.retryAt = r.now().Add(r.cfg.EvictRetry)
 	return d.Phase, fmt.Errorf("giving it back: %w", err)
 }

@@ -62,12 +62,12 @@ func playRandom(w *fixture, rnd *rand.Rand) {
 		x.reclaimDue()
 	}
 	w.faulty(nil)
-	for i := 0; i < 24 && (len(x.p.Status()) > 0 || len(x.taken) > 0); i++ { // all limits together
+	for i := 0; i < 24 && (len(x.p.table.status()) > 0 || len(x.taken) > 0); i++ { // all limits together
 		time.Sleep(10 * time.Second)
 		x.reclaimDue()
 	}
 	x.stop()
-	if left := x.p.Status(); len(left) > 0 {
+	if left := x.p.table.status(); len(left) > 0 {
 		w.t.Errorf("drains are left: %+v", left)
 	}
 	w.releaser.mu.Lock()

@@ -77,9 +77,9 @@ func TestRank(t *testing.T) {
 	})
 }
 
-// TestRankMoved holds that only the last wish for a pod counts, that a pod which
+// TestRankMoved holds that only the last request for a pod counts, that a pod which
 // is on another node by now keeps what it has, and that a write which fails is
-// told and leaves the others alone.
+// reported and leaves the others alone.
 func TestRankMoved(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
@@ -93,7 +93,7 @@ func TestRankMoved(t *testing.T) {
 		w.must(k.DeletionCost(ctx, s, x))
 		w.faulty(on("patch Pod", 1, 1, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, one, errors.New("RBAC"))))
 		if status := new(apierrors.StatusError); !errors.As(k.Pass(ctx), &status) || !apierrors.IsForbidden(status) {
-			t.Errorf("the failure is told as %v", status)
+			t.Errorf("the failure is reported as %v", status)
 		}
 		for name, want := range map[string]string{one: "", two: "-6", moved: ""} {
 			if c, _ := w.cost(name); c != want {

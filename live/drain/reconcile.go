@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
@@ -25,23 +21,15 @@ var errNotWritten = errors.New("not written")
 // errOther says that another node has the name by now.
 var errOther = errors.New("another node has its name")
 
-// evictedMax is how long the cache may lag behind an eviction.
-const evictedMax = 5 * time.Minute
-
-// A view is what the reconciliations of one moment read for each other.
-type view struct {
-	at time.Time
-
-	mu        sync.Mutex
-	budgets   map[string][]policyv1.PodDisruptionBudget
-	workloads map[types.UID]*workload
-}
-
 // A round is one reconciliation of one node.
 type round struct {
-	*view
-	p     *Reconciler
-	start time.Time
+	cfg       *Config
+	api       *clusterAPI
+	table     *drainTable
+	releasers NodeReleasers
+	evictor   *evictor
+	view      *view
+	start     time.Time
 
 	// ending says that the process is to end: only nodes that are empty, or that the
 	// provider takes, are worked on.
@@ -55,8 +43,14 @@ type round struct {
 // newRound returns a round that reads anew.
 func (p *Reconciler) newRound() *round {
 	now := p.cfg.Clock.Now()
-	v := &view{at: now, budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{}}
-	return &round{view: v, p: p, start: now}
+	v := &view{
+		api: p.api, evictions: p.evictions, at: now,
+		budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{},
+	}
+	return &round{
+		cfg: p.cfg, api: p.api, table: p.table, releasers: p.releasers, view: v, start: now,
+		evictor: &evictor{cfg: p.cfg, api: p.api, evictions: p.evictions},
+	}
 }
 
 // round returns a round that shares what others have read within the last Interval.
@@ -75,14 +69,14 @@ func (p *Reconciler) round() *round {
 func (r *round) work(ctx context.Context, d *drain) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.p.mu.Lock()
+	r.table.mu.Lock()
 	d.obey()
 	d.shown.Phase = d.Phase
 	d.cancel = cancel
-	r.p.mu.Unlock()
+	r.table.mu.Unlock()
 	err := r.advance(ctx, d)
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
 	d.cancel = nil
 	if err != nil {
 		d.cause = bounded(err.Error())
@@ -106,7 +100,7 @@ func (d *drain) obey() {
 // advance goes from phase to phase until one has to wait.
 func (r *round) advance(ctx context.Context, d *drain) error {
 	for {
-		node, err := r.node(ctx, d)
+		node, err := r.api.node(ctx, d)
 		if apierrors.IsNotFound(err) || errors.Is(err, errOther) {
 			return r.gone(ctx, d)
 		}
@@ -120,7 +114,7 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 		if wait, err := r.judge(ctx, d); err != nil || wait {
 			return err
 		}
-		if node, err = r.remember(ctx, d, node); err != nil {
+		if node, err = r.api.remember(ctx, d, node); err != nil {
 			return err
 		}
 		next, err := r.phase(ctx, d, node)
@@ -134,7 +128,7 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 	}
 }
 
-// align takes the phase from the marks on the node. What is remembered beside them is
+// align takes the phase from the marks on the node. What is remembered besides is
 // only how much of that phase is done.
 func (d *drain) align(node *corev1.Node) {
 	s, marked := readState(node)
@@ -157,12 +151,12 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
 		return false, nil
 	}
-	v, err := r.p.decision(ctx, d.Pool)
+	v, err := r.api.decision(ctx, d.Pool)
 	if err != nil {
 		return true, err
 	}
 	if v == permit.Active {
-		if d.unwanted(r.now(), r.p.cfg.LateMax) {
+		if d.unwanted(r.now(), r.cfg.LateMax) {
 			d.Phase = d.fail("Recovered", "the controller that drained it has ended")
 		}
 		return false, nil
@@ -170,9 +164,9 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	reason, text := refusal(v, d.Pool)
 	d.cause = text
 	switch {
-	case d.urgent() && d.kept && r.now().Sub(d.ReclaimAt.Std()) <= r.p.cfg.LateMax:
+	case d.urgent() && d.kept && r.now().Sub(d.ReclaimAt.Std()) <= r.cfg.LateMax:
 		return true, nil
-	case d.Phase == PhaseReleasing && d.kept && r.now().Sub(d.askedAt) < r.p.cfg.ReleaseMax:
+	case d.Phase == PhaseReleasing && d.kept && r.now().Sub(d.giving.askedAt) < r.cfg.ReleaseMax:
 		return true, nil
 	}
 	d.Phase = d.fail(reason, text)
@@ -187,14 +181,6 @@ func (d *drain) unwanted(now time.Time, lateMax time.Duration) bool {
 		return false
 	}
 	return !d.urgent() || now.Sub(d.ReclaimAt.Std()) > lateMax
-}
-
-// decision returns how far a pool may go now.
-func (p *Reconciler) decision(ctx context.Context, pool string) (permit.Decision, error) {
-	if p.cfg.Authority == nil {
-		return permit.Active, nil
-	}
-	return p.cfg.Authority.Pool(ctx, pool)
 }
 
 // refusal says why a drain is not gone on with, as a CamelCase reason and a sentence.
@@ -240,28 +226,12 @@ func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 
 func (r *round) enter(d *drain, next Phase) {
 	d.Phase, d.retryAt = next, time.Time{}
-	r.p.mu.Lock()
+	r.table.mu.Lock()
 	d.shown.Phase = next // at once: see freed
-	r.p.mu.Unlock()
-	if m := r.p.cfg.Meter; m != nil {
+	r.table.mu.Unlock()
+	if m := r.cfg.Meter; m != nil {
 		m.Entered(d.Pool, next)
 	}
-}
-
-// freed returns those of the launches that d is for that no other drain still has pods
-// to move to: several nodes may be emptied onto one. Each drain shows its phase before
-// it looks, so that of two that end together one at least finds the launch free.
-func (p *Reconciler) freed(d *drain) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(d.After), func(token string) bool {
-		for _, x := range p.drains {
-			if x != d && x.shown.moves() && slices.Contains(x.shown.After, token) {
-				return true
-			}
-		}
-		return false
-	})
 }
 
 // moves reports whether the drain has pods to move yet, as far as it has come.
@@ -273,132 +243,21 @@ func (s *Status) moves() bool {
 	return false
 }
 
-// node returns the node of d as it was last read or written. What the cache says
-// of its end is confirmed by the API server.
-func (r *round) node(ctx context.Context, d *drain) (*corev1.Node, error) {
-	key := client.ObjectKey{Name: d.node}
-	n := &corev1.Node{}
-	err := r.call(ctx, func(ctx context.Context) error { return r.p.client.Get(ctx, key, n) })
-	if apierrors.IsNotFound(err) || err == nil && d.uid != "" && n.UID != d.uid {
-		n = &corev1.Node{}
-		err = r.call(ctx, func(ctx context.Context) error { return r.p.reader.Get(ctx, key, n) })
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case d.uid == "":
-		d.uid = n.UID
-	case d.uid != n.UID:
-		return nil, errOther
-	}
-	if d.last != nil && older(n, d.last) {
-		return d.last, nil
-	}
-	return n, nil
-}
-
-// older reports whether a is an earlier state of b.
-func older(a, b *corev1.Node) bool {
-	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && order < 0
-}
-
-// fresh reads the node from the API server.
-func (r *round) fresh(ctx context.Context, d *drain) (*corev1.Node, error) {
-	n := &corev1.Node{}
-	err := r.call(ctx, func(ctx context.Context) error {
-		return r.p.reader.Get(ctx, client.ObjectKey{Name: d.node}, n)
-	})
-	if err == nil && n.UID != d.uid {
-		err = errOther
-	}
-	return n, err
-}
-
-// mark writes the marks of d on its node, with the phase to come.
-func (r *round) mark(ctx context.Context, d *drain, node *corev1.Node, phase Phase, change func(*corev1.Node)) (*corev1.Node, error) {
-	err := r.write(ctx, d, func(ctx context.Context) error {
-		changed, err := patchNode(ctx, r.writer(d), r.p.reader, node, change)
-		if err == nil {
-			node = changed
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	d.last, d.saved, d.reset = node, phase, false
-	_, d.kept = readState(node)
-	return node, nil
-}
-
-// remember writes the state of d again where a notice has changed it.
-func (r *round) remember(ctx context.Context, d *drain, node *corev1.Node) (*corev1.Node, error) {
-	if !d.reset || !d.kept || d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
-		return node, nil
-	}
-	s := d.state
-	s.Phase = d.saved
-	return r.mark(ctx, d, node, d.saved, s.write)
-}
-
-// call makes one call, which does not last for ever.
-func (r *round) call(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, r.p.cfg.CallMax)
-	defer cancel()
-	return f(ctx)
-}
-
-// write makes a call that changes something on behalf of the pool of d, or takes
-// something back, as far as that may be done now.
-func (r *round) write(ctx context.Context, d *drain, f func(context.Context) error) error {
-	ctx = permit.Act(ctx, d.Pool)
-	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
-		ctx = permit.Undo(ctx)
-	}
-	if r.p.cfg.Authority != nil {
-		if err := r.p.cfg.Authority.Check(ctx); err != nil {
-			return fmt.Errorf("%w: %w", errNotWritten, err)
-		}
-	}
-	return r.call(ctx, f)
-}
-
-// writer returns the client that writes the node of d. What is taken back goes before
-// what is begun.
-func (r *round) writer(d *drain) client.Client {
-	if d.urgent() || d.Phase == PhaseUndoing {
-		return r.p.cfg.Urgent
-	}
-	return r.p.client
-}
-
-func (r *round) now() time.Time { return r.p.cfg.Clock.Now() }
+func (r *round) now() time.Time { return r.api.now() }
 
 // overdue reports whether the node was worked on for so long that others should have
 // their turn.
-func (r *round) overdue() bool { return r.p.cfg.Clock.Since(r.start) >= r.p.cfg.TurnMax }
-
-// forget drops evictions that the cache must have seen by now.
-func (p *Reconciler) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for uid, at := range p.evicted {
-		if p.cfg.Clock.Since(at) > evictedMax {
-			delete(p.evicted, uid)
-		}
-	}
-}
+func (r *round) overdue() bool { return r.cfg.Clock.Since(r.start) >= r.cfg.TurnMax }
 
 // gone ends the drain of a node that is no more.
 func (r *round) gone(ctx context.Context, d *drain) error {
 	if d.Phase != PhaseUndoing {
 		r.enter(d, PhaseReleased)
 	}
-	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
+	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
-		r.p.cfg.Log.Warn("nothing is settled", "node", d.node, "error", err)
-	} else if err := r.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.p.freed(d)) }); err != nil {
+		r.cfg.Log.Warn("nothing is settled", "node", d.node, "error", err)
+	} else if err := r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) }); err != nil {
 		return fmt.Errorf("settling its replacements: %w", err)
 	}
 	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {
@@ -411,28 +270,16 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 
 // end takes d off the list and says what became of it.
 func (r *round) end(d *drain, node *corev1.Node, outcome Outcome, reason, message string) {
-	p := r.p
-	p.mu.Lock()
-	if p.drains[d.node] == d {
-		delete(p.drains, d.node)
-	}
-	d.over = outcome
-	p.mu.Unlock()
+	r.table.remove(d, outcome)
 	result := Result{
 		Node: d.node, Pool: d.Pool, Outcome: outcome, Reason: reason, Message: message,
 		Took: policy.TimeOf(r.now()).Sub(d.Since), Urgent: d.urgent(),
 	}
-	p.cfg.Log.Info("drain ended", "node", d.node, "pool", d.Pool, "outcome", outcome, "reason", reason, "message", message)
-	if p.cfg.Meter != nil {
-		p.cfg.Meter.Ended(result)
+	r.cfg.Log.Info("drain ended", "node", d.node, "pool", d.Pool, "outcome", outcome, "reason", reason, "message", message)
+	if r.cfg.Meter != nil {
+		r.cfg.Meter.Ended(result)
 	}
 	if node != nil {
-		r.report(node, corev1.EventTypeWarning, reason, "DrainEnded", "drain %s: %s", outcome, message)
-	}
-}
-
-func (r *round) report(node *corev1.Node, kind, reason, action, note string, args ...any) {
-	if e := r.p.cfg.Events; e != nil {
-		e.Eventf(node, nil, kind, reason, action, note, args...)
+		r.api.report(node, corev1.EventTypeWarning, reason, "DrainEnded", "drain %s: %s", outcome, message)
 	}
 }

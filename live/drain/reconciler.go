@@ -15,7 +15,6 @@
 package drain
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,29 +95,22 @@ type Status struct {
 
 // A Reconciler drains nodes. It may be used by several goroutines.
 type Reconciler struct {
-	cfg       Config
-	client    client.Client
-	reader    client.Reader
+	cfg       *Config
 	releasers NodeReleasers
+	api       *clusterAPI
+	table     *drainTable
+	evictions *evictionLog
 
 	// ordinary has a place for each node that is worked on at the same time without a
 	// notice. There are more workers than places, so that one is free for a notice.
 	ordinary chan struct{}
 
 	mu     sync.Mutex
-	drains map[string]*drain // by the node's name
-	queue  queue             // nil while Run does not run
-	pools  counts
-	shared *view
-	listed bool // all nodes were looked at once for marks of a process before this one
-
-	// evicted are the pods that are being evicted, or were a short while ago. The cache
-	// may still show them as ready.
-	evicted map[types.UID]time.Time
+	shared *view // of the rounds of the last Interval
 }
 
 // A drain is one node on its way. What is above the line is guarded by the
-// reconciler's mu; what is below belongs to the one reconciliation of the node.
+// table's mu; what is below belongs to the one reconciliation of the node.
 type drain struct {
 	node   string
 	order  order
@@ -146,6 +138,11 @@ type drain struct {
 
 	cause   string
 	retryAt time.Time // of the backend's part
+	giving  releaseProgress
+}
+
+// A releaseProgress is how far the giving back of an emptied node has come.
+type releaseProgress struct {
 	emptyAt time.Time
 	askedAt time.Time // when the backend was first asked to take the node
 	settled bool      // nothing is kept for its replacements any more
@@ -179,9 +176,10 @@ func New(cfg Config, c client.Client, r client.Reader, g NodeReleasers) (*Reconc
 	if cfg.Urgent == nil {
 		cfg.Urgent = c
 	}
+	api := &clusterAPI{cfg: &cfg, client: c, reader: r}
 	return &Reconciler{
-		cfg: cfg, client: c, reader: r, releasers: g, ordinary: make(chan struct{}, cfg.Parallel),
-		drains: map[string]*drain{}, evicted: map[types.UID]time.Time{},
+		cfg: &cfg, releasers: g, api: api, table: &drainTable{cfg: &cfg, drains: map[string]*drain{}},
+		evictions: &evictionLog{clock: cfg.Clock, at: map[types.UID]time.Time{}}, ordinary: make(chan struct{}, cfg.Parallel),
 	}, nil
 }
 
@@ -197,10 +195,10 @@ func (p *Reconciler) Start(ctx context.Context, s *policy.Snapshot, x *policy.Dr
 	if n.Phase < policy.NodeInitialized {
 		return fmt.Errorf("node %s is not initialized", n.Name)
 	}
-	if err := mayStart(n); err != nil || p.hurry(n.Name, n.ReclaimAt, &x.Gentle) {
+	if err := mayStart(n); err != nil || p.table.hurry(n.Name, n.ReclaimAt, &x.Gentle) {
 		return err
 	}
-	p.count(s)
+	p.table.count(s)
 	d := p.newDrain(n.Name)
 	d.Why, d.Text, d.Deadline, d.After = x.Why.Reason, bounded(x.Why.Text), x.Deadline, slices.Clone(x.After)
 	d.Gentle, d.ReclaimAt = x.Gentle, n.ReclaimAt
@@ -211,12 +209,12 @@ func (p *Reconciler) Start(ctx context.Context, s *policy.Snapshot, x *policy.Dr
 		d.Deadline = d.Since.Add(p.cfg.DrainMax)
 	}
 	if !d.urgent() {
-		if _, err := p.newRound().checkNode(ctx, n.Name); err != nil {
+		if _, err := p.newRound().view.checkNode(ctx, n.Name); err != nil {
 			p.giveBack(d, err)
 			return err
 		}
 	}
-	p.add(d)
+	p.table.add(d)
 	return nil
 }
 
@@ -244,79 +242,35 @@ func mayStart(n *policy.Node) error {
 func (p *Reconciler) giveBack(d *drain, why error) {
 	if held := new(backend.Held); len(d.After) > 0 && errors.As(why, &held) {
 		d.Phase, d.Failure, d.reason, d.outcome = PhaseUndoing, held.Message, held.Reason, OutcomeHeld
-		p.add(d)
+		p.table.add(d)
 	}
-}
-
-func (p *Reconciler) add(d *drain) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, there := p.drains[d.node]; there {
-		return
-	}
-	d.order.reclaimAt, d.order.gentle = d.ReclaimAt, d.Gentle
-	d.shown = d.status()
-	p.drains[d.node] = d
-	p.enqueue(d)
-}
-
-// hurry passes what has become known of a node to its drain, if there is one.
-func (p *Reconciler) hurry(node string, reclaimAt policy.Time, gentle *bool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	d, ok := p.drains[node]
-	if !ok {
-		return false
-	}
-	if gentle != nil { // a plan orders it
-		d.order.gentle = *gentle
-		d.order.unplanned, d.shown.Unplanned = false, false
-	}
-	if reclaimAt == 0 || reclaimAt == d.order.reclaimAt {
-		return true
-	}
-	if d.order.reclaimAt == 0 && d.cancel != nil {
-		d.cancel() // it waits for what a node under notice does not wait for
-	}
-	d.order.reclaimAt = reclaimAt
-	p.enqueue(d)
-	return true
 }
 
 // Hurry speeds up the drains of nodes that have come under a notice. It is to be
 // called with every snapshot, since a plan says nothing of a node that is being
 // drained already.
 func (p *Reconciler) Hurry(s *policy.Snapshot) {
-	p.count(s)
+	p.table.count(s)
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.ReclaimAt != 0 && n.Phase != policy.NodeGone {
-			p.hurry(n.Name, n.ReclaimAt, nil)
+			p.table.hurry(n.Name, n.ReclaimAt, nil)
 		}
 	}
 }
 
 // Notice empties a node that the provider is about to take, without a plan.
 func (p *Reconciler) Notice(n Noticed) {
-	if p.hurry(n.Node, n.ReclaimAt, nil) {
+	if p.table.hurry(n.Node, n.ReclaimAt, nil) {
 		return
 	}
 	d := p.newDrain(n.Node)
 	d.Pool, d.Provisioner, d.Why, d.Text = n.Pool, n.Provisioner, policy.ReasonNotice, bounded(n.Text)
 	d.Deadline, d.ReclaimAt, d.order.unplanned = n.ReclaimAt, n.ReclaimAt, true
-	p.add(d)
+	p.table.add(d)
 }
 
-// Status returns the drains as they stand, ascending by node.
-func (p *Reconciler) Status() []Status {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := make([]Status, 0, len(p.drains))
-	for _, d := range p.drains {
-		all = append(all, d.shown)
-	}
-	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Node, b.Node) })
-	return all
-}
+// Status returns the drains as they are, ascending by node.
+func (p *Reconciler) Status() []Status { return p.table.status() }
 
 func (d *drain) status() Status {
 	return Status{

@@ -23,22 +23,22 @@ type poolCount struct {
 }
 
 // count takes note of the nodes of all pools, once for each snapshot.
-func (p *Reconciler) count(s *policy.Snapshot) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.pools.pools != nil && p.pools.at == s.Now {
+func (t *drainTable) count(s *policy.Snapshot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pools.pools != nil && t.pools.at == s.Now {
 		return
 	}
-	p.pools = counts{at: s.Now, pools: map[string]*poolCount{}}
+	t.pools = counts{at: s.Now, pools: map[string]*poolCount{}}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool == policy.None || n.Phase == policy.NodeGone || n.Phase < policy.NodeInitialized {
 			continue
 		}
-		c := p.pools.pools[s.Pools[n.Pool].Name]
+		c := t.pools.pools[s.Pools[n.Pool].Name]
 		if c == nil {
 			c = &poolCount{down: map[string]bool{}}
-			p.pools.pools[s.Pools[n.Pool].Name] = c
+			t.pools.pools[s.Pools[n.Pool].Name] = c
 		}
 		c.nodes++
 		if n.NotReady || n.Phase > policy.NodeInitialized || n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorPerson {
@@ -50,26 +50,26 @@ func (p *Reconciler) count(s *policy.Snapshot) {
 // reserve returns a [backend.Held] where the disruption budget of the pool, as it is
 // now, allows no further node to be drained. Else the drain counts from now on, until it
 // is over, so that of two that ask at once one is refused.
-func (p *Reconciler) reserve(ctx context.Context, d *drain) error {
-	if p.cfg.Authority == nil || d.reserved || d.urgent() {
+func (t *drainTable) reserve(ctx context.Context, d *drain) error {
+	if t.cfg.Authority == nil || d.reserved || d.urgent() {
 		return nil
 	}
-	spec, err := p.cfg.Authority.Spec(ctx, d.Pool)
+	spec, err := t.cfg.Authority.Spec(ctx, d.Pool)
 	if err != nil || spec == nil {
 		return err // judge has seen that the pool is gone
 	}
-	now := policy.TimeOf(p.cfg.Clock.Now())
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.pools.pools[d.Pool]
-	if !p.listed || c == nil {
+	now := policy.TimeOf(t.cfg.Clock.Now())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.pools.pools[d.Pool]
+	if !t.listed || c == nil {
 		return fmt.Errorf("the nodes of pool %s have not been counted yet", d.Pool)
 	}
 	down := len(c.down)
 	if c.down[d.node] {
 		down--
 	}
-	for name, x := range p.drains {
+	for name, x := range t.drains {
 		if x != d && x.Pool == d.Pool && (x.reserved || x.order.reclaimAt != 0) && !c.down[name] {
 			down++
 		}

@@ -41,7 +41,7 @@ func (w *fixture) faulty(f func(string) error) {
 }
 
 // TestRule05Order holds the order of a drain that all backends share: the backend
-// is told, the replacements come, the node is tainted, pods go, and only then is
+// is reported, the replacements come, the node is tainted, pods go, and only then is
 // it given back.
 func TestRule05Order(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
@@ -83,7 +83,7 @@ func TestRule10Answers(t *testing.T) {
 	}{
 		{"blocked for a while", on("evict", 1, 3, apierrors.NewTooManyRequests("no", 0)), "Drained", time.Minute, false},
 		{"blocked for ever", on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)), "Deadline", 16 * time.Minute, false},
-		{"told when to retry", on("evict", 1, 1, apierrors.NewTooManyRequests("no", 50)), "Drained", 75 * time.Second, false},
+		{"when to retry is said", on("evict", 1, 1, apierrors.NewTooManyRequests("no", 50)), "Drained", 75 * time.Second, false},
 		{"gone", on("evict", 1, 1, apierrors.NewNotFound(pod, "p")), "Drained", time.Minute, false},
 		{"another of its name", on("evict", 1, 1, apierrors.NewConflict(pod, "p", errors.New("UID"))), "Drained", time.Minute, false},
 		{"forbidden", on("evict", 1, 0, apierrors.NewForbidden(pod, "p", errors.New("a webhook refuses"))), "EvictionForbidden", 5 * time.Second, false},
@@ -260,7 +260,7 @@ func TestRule10Grace(t *testing.T) {
 	}
 }
 
-// TestRule10Shortened holds that a pod which ends too slowly is told so when the
+// TestRule10Shortened holds that a pod which ends too slowly is given less time when the
 // notice comes, once.
 func TestRule10Shortened(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
@@ -274,15 +274,15 @@ func TestRule10Shortened(t *testing.T) {
 			Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: &long},
 		}
 		d := &drain{tries: nil}
-		if r.turn(d, pod, &try{}) {
+		if r.evictor.turn(d, pod, &try{}) {
 			t.Error("a pod that is terminating is asked again without a notice")
 		}
 		d.ReclaimAt = policy.TimeOf(now.Add(2 * time.Minute))
-		if !r.turn(d, pod, &try{}) {
-			t.Error("a pod that would end too late is not told to hurry")
+		if !r.evictor.turn(d, pod, &try{}) {
+			t.Error("a pod that would end too late is not reported to hurry")
 		}
-		if r.turn(d, pod, &try{grace: 100}) {
-			t.Error("it is told twice")
+		if r.evictor.turn(d, pod, &try{grace: 100}) {
+			t.Error("it is reported twice")
 		}
 	})
 }

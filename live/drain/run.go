@@ -32,21 +32,6 @@ const (
 // noPlace is how long a node without a notice waits for a place.
 const noPlace = 100 * time.Millisecond
 
-// enqueue has the node of d reconciled at once. The caller holds mu.
-func (p *Reconciler) enqueue(d *drain) {
-	if p.queue == nil {
-		return // Run takes up what is there when it begins
-	}
-	priority := priorityOrdinary
-	switch {
-	case d.order.reclaimAt != 0:
-		priority = priorityNotice
-	case d.shown.Phase == PhaseUndoing:
-		priority = priorityUndo
-	}
-	p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requestFor(d.node))
-}
-
 func requestFor(node string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}
 }
@@ -62,11 +47,11 @@ func (p *Reconciler) Run(ctx context.Context) error {
 		return fmt.Errorf("draining: %w", err)
 	}
 	begin := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.queue = q.(queue)
-		for _, d := range p.drains {
-			p.enqueue(d)
+		p.table.mu.Lock()
+		defer p.table.mu.Unlock()
+		p.table.queue = q.(queue)
+		for _, d := range p.table.drains {
+			p.table.enqueue(d)
 		}
 		return nil
 	})
@@ -77,9 +62,9 @@ func (p *Reconciler) Run(ctx context.Context) error {
 	looking.Go(func() { p.look(ctx) })
 	err = c.Start(ctx)
 	looking.Wait()
-	p.mu.Lock()
-	p.queue = nil
-	p.mu.Unlock()
+	p.table.mu.Lock()
+	p.table.queue = nil
+	p.table.mu.Unlock()
 	return err
 }
 
@@ -97,7 +82,7 @@ func (p *Reconciler) look(ctx context.Context) {
 			wait = min(wait, p.cfg.Interval)
 			p.cfg.Log.Warn("looking for nodes that were being drained", "error", err)
 		}
-		p.forget()
+		p.evictions.trim()
 		timer := p.cfg.Clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -113,7 +98,7 @@ func (p *Reconciler) adopt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.CallMax)
 	defer cancel()
 	nodes := &corev1.NodeList{}
-	if err := p.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.api.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	for i := range nodes.Items {
@@ -121,9 +106,9 @@ func (p *Reconciler) adopt(ctx context.Context) error {
 			return err
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listed = true
+	p.table.mu.Lock()
+	defer p.table.mu.Unlock()
+	p.table.listed = true
 	return nil
 }
 
@@ -133,15 +118,15 @@ func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
 	if _, ours := readState(n); !ours {
 		return nil
 	}
-	if d, _ := p.find(n.Name); d != nil {
+	if d, _ := p.table.find(n.Name); d != nil {
 		return nil
 	}
 	now := &corev1.Node{}
-	if err := p.reader.Get(ctx, client.ObjectKey{Name: n.Name}, now); err != nil {
+	if err := p.api.reader.Get(ctx, client.ObjectKey{Name: n.Name}, now); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if s, ours := readState(now); ours {
-		p.add(p.adopted(n.Name, &s))
+		p.table.add(p.adopted(n.Name, &s))
 	}
 	return nil
 }
@@ -151,7 +136,7 @@ func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
 func (p *Reconciler) adopted(node string, s *state) *drain {
 	d := p.newDrain(node)
 	d.state, d.order.wanted, d.touched, d.reserved = *s, false, true, true
-	d.emptyAt, d.askedAt, d.mayBe = d.began, d.began, s.Phase == PhaseReleasing
+	d.giving.emptyAt, d.giving.askedAt, d.giving.mayBe = d.began, d.began, s.Phase == PhaseReleasing
 	d.outcome, d.reason = OutcomeUndone, "Recovered"
 	if d.Since == 0 {
 		d.Since = policy.TimeOf(d.began)
@@ -161,7 +146,7 @@ func (p *Reconciler) adopted(node string, s *state) *drain {
 
 // Reconcile brings the drain of one node as far as it gets now.
 func (p *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
-	d, urgent := p.find(q.Name)
+	d, urgent := p.table.find(q.Name)
 	if d == nil {
 		return reconcile.Result{}, nil
 	}
@@ -176,17 +161,10 @@ func (p *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	return p.next(d, p.round().work(ctx, d))
 }
 
-func (p *Reconciler) find(node string) (d *drain, urgent bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	d = p.drains[node]
-	return d, d != nil && d.order.reclaimAt != 0
-}
-
 // next says when a node is to be looked at again.
 func (p *Reconciler) next(d *drain, err error) (reconcile.Result, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.table.mu.Lock()
+	defer p.table.mu.Unlock()
 	switch {
 	case d.over != "":
 		return reconcile.Result{}, nil

@@ -18,7 +18,7 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 	if d.kept && (d.saved != PhaseUndoing || closed(node)) {
 		s := d.state
 		s.Phase = PhaseUndoing
-		node, err = r.mark(ctx, d, node, PhaseUndoing, func(n *corev1.Node) {
+		node, err = r.api.mark(ctx, d, node, PhaseUndoing, func(n *corev1.Node) {
 			uncordon(n)
 			s.write(n)
 		})
@@ -31,12 +31,12 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 	}
 	if d.touched || len(d.After) > 0 {
 		if err := r.undoBackend(ctx, d, node); err != nil {
-			d.retryAt = r.now().Add(r.p.cfg.EvictRetry)
+			d.retryAt = r.now().Add(r.cfg.EvictRetry)
 			return d.Phase, err
 		}
 	}
 	if d.kept {
-		node, err = r.mark(ctx, d, node, "", func(n *corev1.Node) { delete(n.Annotations, AnnotationDrain) })
+		node, err = r.api.mark(ctx, d, node, "", func(n *corev1.Node) { delete(n.Annotations, AnnotationDrain) })
 		if err != nil {
 			return d.Phase, err
 		}
@@ -48,12 +48,12 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 // undoBackend takes back what the backend did. Where the pool has gone there is
 // nobody to ask.
 func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) error {
-	releaser, err := r.p.releasers.NodeReleaser(d.Pool, d.Provisioner)
+	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
-		r.p.cfg.Log.Warn("undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
+		r.cfg.Log.Warn("undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
 		return nil
 	}
-	if err := r.write(ctx, d, func(ctx context.Context) error { return releaser.Undo(ctx, node, r.p.freed(d)) }); err != nil {
+	if err := r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Undo(ctx, node, r.table.freed(d)) }); err != nil {
 		return fmt.Errorf("undoing what its backend did: %w", err)
 	}
 	return nil
@@ -76,16 +76,16 @@ func closed(n *corev1.Node) bool {
 func (p *Reconciler) Shutdown(ctx context.Context) (Settled, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.ShutdownMax)
 	defer cancel()
-	all := p.due()
+	all := p.table.due()
 	err := p.pass(ctx, all, func(r *round) { r.ending = true })
-	p.mu.Lock()
+	p.table.mu.Lock()
 	for _, d := range all {
 		d.order.wanted = false
 	}
-	p.mu.Unlock()
-	_ = p.pass(ctx, p.toUndo(), func(r *round) { r.uncordoning = true }) // what fails is tried again
+	p.table.mu.Unlock()
+	_ = p.pass(ctx, p.table.toUndo(), func(r *round) { r.uncordoning = true }) // what fails is tried again
 	for {
-		left := p.toUndo()
+		left := p.table.toUndo()
 		if len(left) == 0 {
 			break
 		}
@@ -97,30 +97,6 @@ func (p *Reconciler) Shutdown(ctx context.Context) (Settled, error) {
 	return account(all), err
 }
 
-// due returns the drains: first those of nodes that the provider takes, the next to be
-// taken first.
-func (p *Reconciler) due() []*drain {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []*drain
-	for _, d := range p.drains {
-		all = append(all, d)
-	}
-	slices.SortFunc(all, func(a, b *drain) int {
-		x, y := a.order.reclaimAt, b.order.reclaimAt
-		if (x != 0) != (y != 0) {
-			x, y = y, x
-		}
-		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.Since, b.Since), cmp.Compare(a.node, b.node))
-	})
-	return all
-}
-
-// toUndo returns the drains that are to be undone before the process ends.
-func (p *Reconciler) toUndo() []*drain {
-	return slices.DeleteFunc(p.due(), func(d *drain) bool { return d.left() != "" })
-}
-
 // left returns why a drain is not undone when the process ends; empty if it is.
 func (d *drain) left() string {
 	switch {
@@ -130,7 +106,7 @@ func (d *drain) left() string {
 		return ""
 	case d.order.reclaimAt != 0 && d.kept:
 		return "the provider takes it"
-	case d.Phase == PhaseReleasing && d.mayBe:
+	case d.Phase == PhaseReleasing && d.giving.mayBe:
 		return "it is empty and was perhaps given back"
 	}
 	return ""
@@ -160,7 +136,7 @@ func (p *Reconciler) pass(ctx context.Context, all []*drain, how func(*round)) e
 
 // busy reports whether pods have yet to leave the node of d, as far as is known.
 func (r *round) busy(ctx context.Context, d *drain) bool {
-	pods, err := r.leaving(ctx, d.node)
+	pods, err := r.api.leaving(ctx, d.node)
 	return err != nil || len(pods) > 0
 }
 

@@ -1,0 +1,191 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/permit"
+)
+
+// A clusterAPI reads and writes the objects of the cluster for drains. Each call has a limit
+// in time, and each write asks for its permit.
+type clusterAPI struct {
+	cfg    *Config
+	client client.Client // reads from the cache
+	reader client.Reader // reads from the API server
+}
+
+func (a *clusterAPI) now() time.Time { return a.cfg.Clock.Now() }
+
+// decision returns how far a pool may go now.
+func (a *clusterAPI) decision(ctx context.Context, pool string) (permit.Decision, error) {
+	if a.cfg.Authority == nil {
+		return permit.Active, nil
+	}
+	return a.cfg.Authority.Pool(ctx, pool)
+}
+
+// node returns the node of d as it was last read or written. What the cache says
+// of its end is confirmed by the API server.
+func (a *clusterAPI) node(ctx context.Context, d *drain) (*corev1.Node, error) {
+	key := client.ObjectKey{Name: d.node}
+	n := &corev1.Node{}
+	err := a.call(ctx, func(ctx context.Context) error { return a.client.Get(ctx, key, n) })
+	if apierrors.IsNotFound(err) || err == nil && d.uid != "" && n.UID != d.uid {
+		n = &corev1.Node{}
+		err = a.call(ctx, func(ctx context.Context) error { return a.reader.Get(ctx, key, n) })
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case d.uid == "":
+		d.uid = n.UID
+	case d.uid != n.UID:
+		return nil, errOther
+	}
+	if d.last != nil && older(n, d.last) {
+		return d.last, nil
+	}
+	return n, nil
+}
+
+// older reports whether a is an earlier state of b.
+func older(a, b *corev1.Node) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order < 0
+}
+
+// fresh reads the node from the API server.
+func (a *clusterAPI) fresh(ctx context.Context, d *drain) (*corev1.Node, error) {
+	n := &corev1.Node{}
+	err := a.call(ctx, func(ctx context.Context) error {
+		return a.reader.Get(ctx, client.ObjectKey{Name: d.node}, n)
+	})
+	if err == nil && n.UID != d.uid {
+		err = errOther
+	}
+	return n, err
+}
+
+// mark writes the marks of d on its node, with the phase to come.
+func (a *clusterAPI) mark(ctx context.Context, d *drain, node *corev1.Node, phase Phase, change func(*corev1.Node)) (*corev1.Node, error) {
+	err := a.write(ctx, d, func(ctx context.Context) error {
+		changed, err := patchNode(ctx, a.writer(d), a.reader, node, change)
+		if err == nil {
+			node = changed
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.last, d.saved, d.reset = node, phase, false
+	_, d.kept = readState(node)
+	return node, nil
+}
+
+// remember writes the state of d again where a notice has changed it.
+func (a *clusterAPI) remember(ctx context.Context, d *drain, node *corev1.Node) (*corev1.Node, error) {
+	if !d.reset || !d.kept || d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
+		return node, nil
+	}
+	s := d.state
+	s.Phase = d.saved
+	return a.mark(ctx, d, node, d.saved, s.write)
+}
+
+// call makes one call, which does not last for ever.
+func (a *clusterAPI) call(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.CallMax)
+	defer cancel()
+	return f(ctx)
+}
+
+// write makes a call that changes something on behalf of the pool of d, or takes
+// something back, as far as that may be done now.
+func (a *clusterAPI) write(ctx context.Context, d *drain, f func(context.Context) error) error {
+	ctx = permit.Act(ctx, d.Pool)
+	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
+		ctx = permit.Undo(ctx)
+	}
+	if a.cfg.Authority != nil {
+		if err := a.cfg.Authority.Check(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errNotWritten, err)
+		}
+	}
+	return a.call(ctx, f)
+}
+
+// writer returns the client that writes the node of d. What is taken back goes before
+// what is begun.
+func (a *clusterAPI) writer(d *drain) client.Client {
+	if d.urgent() || d.Phase == PhaseUndoing {
+		return a.cfg.Urgent
+	}
+	return a.client
+}
+
+// leaving returns the pods of a node that have to leave it, by the cache, in the
+// order in which they are to go. They are shared and must not be changed.
+func (a *clusterAPI) leaving(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	return a.list(ctx, a.client, node, client.MatchingFields{IndexPodNode: node}, client.UnsafeDisableDeepCopy)
+}
+
+// left returns them by the API server.
+func (a *clusterAPI) left(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	return a.list(ctx, a.reader, node, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node)})
+}
+
+func (a *clusterAPI) list(ctx context.Context, c client.Reader, node string, opts ...client.ListOption) ([]*corev1.Pod, error) {
+	all := &corev1.PodList{}
+	if err := a.call(ctx, func(ctx context.Context) error { return c.List(ctx, all, opts...) }); err != nil {
+		return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
+	}
+	var pods []*corev1.Pod
+	for i := range all.Items {
+		if pod := &all.Items[i]; !stays(pod) {
+			pods = append(pods, pod)
+		}
+	}
+	sortPods(pods)
+	return pods, nil
+}
+
+// rehearse asks the API server what it would answer to the eviction of the pods.
+// It returns the message of a refusal that may pass, and a [backend.Held] for one
+// that does not.
+func (a *clusterAPI) rehearse(ctx context.Context, d *drain, pods []*corev1.Pod) (wait string, err error) {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		var reply Reply
+		_ = a.call(ctx, func(ctx context.Context) error {
+			reply = Evict(ctx, a.writer(d), pod, nil, true)
+			return nil
+		})
+		switch reply.Answer {
+		case AnswerSeveral:
+			return "", backend.Hold("SeveralBudgets", "pod %s/%s cannot be evicted: %s", pod.Namespace, pod.Name, reply.Message)
+		case AnswerForbidden:
+			return "", backend.Hold("EvictionForbidden", "pod %s/%s must not be evicted: %s", pod.Namespace, pod.Name, reply.Message)
+		case AnswerBlocked, AnswerFailed:
+			return fmt.Sprintf("pod %s/%s cannot be evicted now: %s", pod.Namespace, pod.Name, reply.Message), nil
+		}
+	}
+	return "", nil
+}
+
+func (a *clusterAPI) report(node *corev1.Node, kind, reason, action, note string, args ...any) {
+	if e := a.cfg.Events; e != nil {
+		e.Eventf(node, nil, kind, reason, action, note, args...)
+	}
+}
