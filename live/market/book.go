@@ -3,7 +3,6 @@ package market
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -15,19 +14,18 @@ import (
 // A Book is what is known of markets. It may be used by any number of goroutines
 // at once.
 type Book struct {
-	config Config
+	config *Config
+	feeds  *feedReader
 
 	mu    sync.Mutex
 	known knowledge
 	pools []*v1alpha1.CapacityPool // those of Use; nil before it
 
 	table   table
-	changed bool   // the tables no longer hold what they should
 	omitted string // what was said of offers that they leave out
 
 	met    map[string]*meeting // by the name of the market
 	quotas quotas
-	feeds  []feedState
 
 	places map[string]v1alpha1.Place
 
@@ -40,9 +38,9 @@ func New(c Config) (*Book, error) {
 		return nil, err
 	}
 	b := &Book{
-		config: c, known: newKnowledge(), changed: true,
-		met: map[string]*meeting{}, places: map[string]v1alpha1.Place{}, feeds: make([]feedState, len(c.Feeds)),
+		config: &c, known: newKnowledge(), met: map[string]*meeting{}, places: map[string]v1alpha1.Place{},
 	}
+	b.feeds = &feedReader{config: &c, book: b, states: make([]feedState, len(c.Feeds))}
 	for cluster, p := range c.Places {
 		b.places[cluster] = v1alpha1.Place(p)
 	}
@@ -64,7 +62,7 @@ func (b *Book) Use(pools []*v1alpha1.CapacityPool) {
 		return
 	}
 	b.pools = append(make([]*v1alpha1.CapacityPool, 0, len(pools)), pools...)
-	b.changed = true
+	b.known.changed = true
 }
 
 // Place says in which region a cluster lies: see [Config.Places].
@@ -74,7 +72,7 @@ func (b *Book) Place(cluster, provider, region string) {
 	b.places[cluster] = v1alpha1.Place{Provider: provider, Region: region}
 }
 
-// NameZone says by which ID a zone goes, as nodes tell it that carry both. Feeds that
+// NameZone says by which ID a zone goes, as nodes show that carry both. Feeds that
 // name zones by their IDs are then joined with those that name them as nodes do.
 func (b *Book) NameZone(z Zone) {
 	if z.Provider == "" || z.Region == "" || z.Name == "" || z.ID == "" {
@@ -83,7 +81,7 @@ func (b *Book) NameZone(z Zone) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.known.nameZone(place{z.Provider, z.Region}, z.ID, z.Name) {
-		b.changed = true
+		b.known.changed = true
 	}
 }
 
@@ -96,15 +94,15 @@ func (b *Book) NameZone(z Zone) {
 func (b *Book) Fill(s *policy.Snapshot, now policy.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.changed {
+	if b.known.changed {
 		b.tabulate()
 	}
-	b.refresh(now)
+	b.table.refresh(b.config, now)
 	s.Types, s.Zones = b.table.types, b.table.zones
 	s.Markets = slices.Clone(b.table.markets)
-	s.Quotas = b.quotas.fill(&b.config, now)
+	s.Quotas = b.quotas.fill(b.config, now)
 	s.Commitments = slices.Clone(b.table.commitments)
-	s.Sources = b.sources()
+	s.Sources = b.feeds.sources()
 }
 
 // Settle takes in which nodes of s run, once they are there: until the next call they add
@@ -182,16 +180,16 @@ func (b *Book) Choose(p *v1alpha1.CapacityPool) []policy.MarketID {
 func (b *Book) Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	region = cmp.Or(region, b.regionOf(provider, zone))
+	region = cmp.Or(region, b.table.regionOf(b.config.Regions, provider, zone))
 	at := place{provider, region}
 	key := offerKey{at, b.known.zoneName(at, zone), instanceType}
-	if id := b.find(key.market(c)); id != policy.None {
+	if id := b.table.find(key.market(c)); id != policy.None {
 		return id
 	}
 	if zone != "" && region != "" && !b.known.asked[key] && b.known.typeOf(provider, instanceType) != nil {
 		b.known.asked[key] = true
 		b.known.offerOf(key)
-		b.changed = true
+		b.known.changed = true
 	}
 	return policy.None
 }
@@ -201,15 +199,7 @@ func (b *Book) Find(provider, region, zone, instanceType string, c policy.Capaci
 func (b *Book) Lookup(name string) policy.MarketID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.find(name)
-}
-
-func (b *Book) find(name string) policy.MarketID {
-	i, ok := slices.BinarySearchFunc(b.table.markets, name, func(m policy.Market, name string) int { return strings.Compare(m.Name, name) })
-	if !ok {
-		return policy.None
-	}
-	return policy.MarketID(i)
+	return b.table.find(name)
 }
 
 // Meet counts what our own cluster met in a market. The tables need not hold it.
@@ -221,7 +211,7 @@ func (b *Book) Meet(e backend.Event) {
 		e.At = now
 	}
 	if e.Kind == backend.MetQuota {
-		b.quotas.meet(&b.table, b.find(e.Market), e.At)
+		b.quotas.meet(&b.table, b.table.find(e.Market), e.At)
 		return
 	}
 	if e.Market == "" {
@@ -231,16 +221,7 @@ func (b *Book) Meet(e backend.Event) {
 	if m == nil {
 		m = &meeting{}
 		b.met[e.Market] = m
-		b.link(e.Market, m)
+		b.table.link(e.Market, m)
 	}
 	m.take(e, b.config.RefusalSpan, b.config.RunningGapMax)
-}
-
-// sources reports how old what each feed brought is, in the order of the feeds.
-func (b *Book) sources() []policy.Source {
-	all := make([]policy.Source, 0, len(b.config.Feeds))
-	for i, f := range b.config.Feeds {
-		all = append(all, policy.Source{Name: f.Name(), At: b.feeds[i].asOf})
-	}
-	return all
 }

@@ -22,7 +22,7 @@ import (
 // noon is when the tests of books begin.
 var noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
-// A script is a feed that tells what a test wants.
+// A script is a feed that reports what a test wants.
 type script struct {
 	name  string
 	every time.Duration
@@ -40,7 +40,7 @@ func spot(zone, kind string, at time.Time, dollars float64) Price {
 	return Price{Provider: "aws", Region: "eu-west-1", Zone: zone, Type: kind, At: policy.TimeOf(at), Price: policy.Dollars(dollars)}
 }
 
-// A bookFixture is a book with a clock and one feed that tells u.
+// A bookFixture is a book with a clock and one feed that reports u.
 type bookFixture struct {
 	*Book
 	clock *clocktest.FakeClock
@@ -85,7 +85,7 @@ func (d *bookFixture) report(t testing.TB, u Update) {
 
 func (d *bookFixture) now() policy.Time { return policy.TimeOf(d.clock.Now()) }
 
-// running counts as many nodes in each market as it is told.
+// running counts as many nodes in each market as it is asked to.
 func (d *bookFixture) running(nodes func(policy.MarketID) int) {
 	d.mu.Lock()
 	s := &policy.Snapshot{Now: d.now(), Markets: slices.Clone(d.table.markets)}
@@ -126,8 +126,8 @@ const (
 	m5d = "aws/eu-west-1/eu-west-1a/m5.large/on-demand"
 )
 
-// A price that is told stands in the snapshot with its history, beside the price on
-// demand; one that is told too long ago is offered no more and keeps its last price.
+// A price that is reported stands in the snapshot with its history, with the price on
+// demand; one that was reported too long ago is offered no more and keeps its last price.
 func TestAPriceAndItsAge(t *testing.T) {
 	d := newBookFixture(t, nil)
 	d.report(t, Update{Spot: []Price{
@@ -166,7 +166,7 @@ func TestAPriceAndItsAge(t *testing.T) {
 	}
 	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", d.clock.Now(), 0.06)}})
 	if m := marketOf(t, d.fill(t), m5a); !m.Offered || m.Price != policy.Dollars(0.06) {
-		t.Errorf("told again: %+v", m)
+		t.Errorf("reported again: %+v", m)
 	}
 	p := spot("eu-west-1a", "m5.large", d.clock.Now().Add(time.Second), 0)
 	p.Price = policy.NoPrice
@@ -220,11 +220,11 @@ func TestLiesAreLeftOut(t *testing.T) {
 	// The lies confirmed nothing: the price of zone a is as old as it was.
 	d.clock.Step(61 * time.Minute)
 	if m := marketOf(t, d.fill(t), m5a); m.Offered {
-		t.Error("a market of which only lies were told counts as known")
+		t.Error("a market of which only lies were reported counts as known")
 	}
 }
 
-// A feed that fails or tells nothing leaves all as it was, with its age.
+// A feed that fails or reports nothing leaves all as it was, with its age.
 func TestAFeedThatFails(t *testing.T) {
 	d := newBookFixture(t, nil)
 	d.report(t, Update{Spot: []Price{spot("eu-west-1a", "m5.large", noon, 0.04)}})
@@ -294,7 +294,7 @@ func TestGenerations(t *testing.T) {
 	if d.Generation() == first || d.Find("aws", "eu-west-1", "eu-west-1b", "m5.large", policy.Spot) == id {
 		t.Error("a market that comes first has moved nothing")
 	}
-	// A node of a type and in a zone that no feed told of.
+	// A node of a type and in a zone that no feed reported.
 	second := d.Generation()
 	if got := d.Find("aws", "eu-west-1", "eu-west-1c", "r5.large", policy.OnDemand); got != policy.None || d.Generation() != second {
 		t.Errorf("found %d in generation %d", got, d.Generation())

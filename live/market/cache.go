@@ -52,7 +52,7 @@ type cachedFeed struct {
 type cachedOffer struct {
 	Offering
 	Points   []point         `json:"points,omitempty"`
-	Told     policy.Time     `json:"told,omitempty"`
+	Reported policy.Time     `json:"told,omitempty"`
 	Reserve  policy.Money    `json:"reserve,omitempty"`
 	Bids     [3]policy.Money `json:"bids"`
 	Score    int8            `json:"score"`
@@ -95,10 +95,12 @@ func (b *Book) load() error {
 		err = fmt.Errorf("it is of %v, and now is %v", c.Saved, now)
 	}
 	if err == nil {
-		err = b.adopt(&c)
+		err = b.known.adopt(&c)
 	}
-	if err != nil {
-		b.known, b.feeds = newKnowledge(), make([]feedState, len(b.config.Feeds))
+	if err == nil {
+		b.feeds.adopt(&c)
+	} else {
+		b.known = newKnowledge()
 		b.config.Log.Warn("the cache of markets is not used", "file", b.config.Cache, "error", err)
 	}
 	return nil
@@ -124,8 +126,7 @@ func pack(x any) []byte {
 }
 
 // adopt takes over what a cache holds.
-func (b *Book) adopt(c *cached) error {
-	k := &b.known
+func (k *knowledge) adopt(c *cached) error {
 	for _, z := range c.Zones {
 		k.nameZone(place{z.Provider, z.Region}, z.ID, z.Name)
 	}
@@ -135,7 +136,7 @@ func (b *Book) adopt(c *cached) error {
 	for i := range c.Offers {
 		x := &c.Offers[i]
 		o, _ := k.offerOf(offerKey{place{x.Provider, x.Region}, x.Zone, x.Type})
-		o.reported, o.reserve, o.bids, o.score, o.scoredAt = x.Told, x.Reserve, x.Bids, x.Score, x.ScoredAt
+		o.reported, o.reserve, o.bids, o.score, o.scoredAt = x.Reported, x.Reserve, x.Bids, x.Score, x.ScoredAt
 		if err := o.spot.adopt(x.Points); err != nil {
 			return fmt.Errorf("%s: %w", o.key.market(policy.Spot), err)
 		}
@@ -151,14 +152,18 @@ func (b *Book) adopt(c *cached) error {
 	for _, x := range c.Bands {
 		k.bands[typeAt{place{x.Provider, x.Region}, x.Type}] = &banded{x.Band, x.At}
 	}
-	for i, f := range b.config.Feeds {
+	return nil
+}
+
+// adopt takes over how far the feeds of a cache were read.
+func (r *feedReader) adopt(c *cached) {
+	for i, f := range r.config.Feeds {
 		for _, s := range c.Feeds {
 			if s.Name == f.Name() {
-				b.feeds[i].asOf, b.feeds[i].readAt = s.AsOf, s.ReadAt
+				r.states[i].asOf, r.states[i].readAt = s.AsOf, s.ReadAt
 			}
 		}
 	}
-	return nil
 }
 
 // adopt takes over points that were kept.
@@ -186,33 +191,31 @@ func (b *Book) saveSometimes(now policy.Time) error {
 	return b.save()
 }
 
-// save writes the cache beside its place and then moves it there.
+// save writes the cache into a new file and then moves it to its place.
 func (b *Book) save() error {
 	if b.config.Cache == "" {
 		return nil
 	}
 	b.mu.Lock()
-	c := b.cached()
+	c := b.known.cached(policy.TimeOf(b.config.Clock.Now()))
+	c.Feeds = b.feeds.cached()
 	b.savedAt = c.Saved
 	b.mu.Unlock()
-	beside := b.config.Cache + ".new"
-	err := os.WriteFile(beside, pack(c), 0o600)
+	next := b.config.Cache + ".new"
+	err := os.WriteFile(next, pack(c), 0o600)
 	if err == nil {
-		err = os.Rename(beside, b.config.Cache)
+		err = os.Rename(next, b.config.Cache)
 	}
 	if err != nil {
-		return fmt.Errorf("keeping what is known of markets: %w", errors.Join(err, os.RemoveAll(beside)))
+		return fmt.Errorf("keeping what is known of markets: %w", errors.Join(err, os.RemoveAll(next)))
 	}
 	return nil
 }
 
 // cached returns what is to be kept: what feeds reported, and nothing of the catalog.
-func (b *Book) cached() *cached {
-	c := &cached{Version: cacheVersion, Saved: policy.TimeOf(b.config.Clock.Now())}
-	for i, f := range b.config.Feeds {
-		c.Feeds = append(c.Feeds, cachedFeed{f.Name(), b.feeds[i].asOf, b.feeds[i].readAt})
-	}
-	for at, names := range b.known.zones {
+func (k *knowledge) cached(now policy.Time) *cached {
+	c := &cached{Version: cacheVersion, Saved: now}
+	for at, names := range k.zones {
 		for id, name := range names {
 			c.Zones = append(c.Zones, Zone{at.provider, at.region, name, id})
 		}
@@ -220,30 +223,40 @@ func (b *Book) cached() *cached {
 	slices.SortFunc(c.Zones, func(x, y Zone) int {
 		return cmp.Or(cmp.Compare(x.Provider, y.Provider), cmp.Compare(x.Region, y.Region), cmp.Compare(x.ID, y.ID))
 	})
-	for _, t := range b.known.described {
+	for _, t := range k.described {
 		c.Types = append(c.Types, t)
 	}
 	slices.SortFunc(c.Types, func(x, y policy.InstanceType) int {
 		return cmp.Or(strings.Compare(x.Provider, y.Provider), strings.Compare(x.Name, y.Name))
 	})
-	for key, o := range b.known.offers {
+	for key, o := range k.offers {
 		c.Offers = append(c.Offers, cachedOffer{Offering{key.provider, key.region, key.zone, key.kind},
 			slices.Clone(o.spot.points), o.reported, o.reserve, o.bids, o.score, o.scoredAt})
 	}
 	slices.SortFunc(c.Offers, func(x, y cachedOffer) int {
 		return cmp.Or(strings.Compare(x.Provider, y.Provider), strings.Compare(x.Region, y.Region), strings.Compare(x.Zone, y.Zone), strings.Compare(x.Type, y.Type))
 	})
-	for at, l := range b.known.onDemand {
+	for at, l := range k.onDemand {
 		if !l.catalog {
 			c.Listed = append(c.Listed, cachedListed{TypeInRegion{at.provider, at.region, at.kind}, slices.Clone(l.curve.points), l.modelled})
 		}
 	}
 	slices.SortFunc(c.Listed, func(x, y cachedListed) int { return x.compare(&y.TypeInRegion) })
-	for at, x := range b.known.bands {
+	for at, x := range k.bands {
 		c.Bands = append(c.Bands, cachedBand{TypeInRegion{at.provider, at.region, at.kind}, x.band, x.at})
 	}
 	slices.SortFunc(c.Bands, func(x, y cachedBand) int { return x.compare(&y.TypeInRegion) })
 	return c
+}
+
+// cached returns how far the feeds were read.
+func (r *feedReader) cached() (all []cachedFeed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, f := range r.config.Feeds {
+		all = append(all, cachedFeed{f.Name(), r.states[i].asOf, r.states[i].readAt})
+	}
+	return all
 }
 
 func (t *TypeInRegion) compare(u *TypeInRegion) int {

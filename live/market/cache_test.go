@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// fullUpdate tells some of everything.
+// fullUpdate reports some of everything.
 func fullUpdate() Update {
 	return Update{
 		Zones: []Zone{{"aws", "eu-west-1", "eu-west-1a", "euw1-az3"}},
@@ -45,10 +45,10 @@ func TestCacheSurvivesARestart(t *testing.T) {
 	if want, got := d.fill(t), next.fill(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("after the restart\n%+v, want\n%+v", got, want)
 	}
-	if wait := next.due(0); wait != 3*time.Minute {
+	if wait := next.feeds.due(0); wait != 3*time.Minute {
 		t.Errorf("the feed is read in %v, want 3 m of the 5 that remain", wait)
 	}
-	if err := next.read(t.Context(), 0); err == nil || next.asked[0].Since != policy.TimeOf(noon) {
+	if err := next.feeds.read(t.Context(), 0); err == nil || next.asked[0].Since != policy.TimeOf(noon) {
 		t.Errorf("asked %+v", next.asked)
 	}
 	first, err := os.ReadFile(file)
@@ -84,8 +84,8 @@ func TestCacheThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := newBookFixture(t, func(c *Config) { c.Cache = file })
-		if n := len(next.fill(t).Markets); n != 0 || next.due(0) != 0 {
-			t.Errorf("%s: %d markets, next reading in %v", name, n, next.due(0))
+		if n := len(next.fill(t).Markets); n != 0 || next.feeds.due(0) != 0 {
+			t.Errorf("%s: %d markets, next reading in %v", name, n, next.feeds.due(0))
 		}
 		next.report(t, fullUpdate())
 		if n := len(next.fill(t).Markets); n != 5 {

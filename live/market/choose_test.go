@@ -21,7 +21,7 @@ func pool(change func(*v1alpha1.CapacityPool)) *v1alpha1.CapacityPool {
 }
 
 // A pool takes what its manifest allows at the prices and scores of now, spot and on
-// demand, of the region in which its cluster lies; several providers stand beside
+// demand, of the region in which its cluster lies; several providers stand next to
 // each other.
 func TestChoose(t *testing.T) {
 	d := newBookFixture(t, nil)
@@ -71,11 +71,11 @@ func TestChoose(t *testing.T) {
 	}
 	d.Place("", "aws", "us-east-1")
 	if got := names(pool(func(*v1alpha1.CapacityPool) {})); got != "us-east-1a/m5.large/on-demand us-east-1a/m5.large/spot" {
-		t.Errorf("in the region that was told: %s", got)
+		t.Errorf("in the region that was reported: %s", got)
 	}
 }
 
-// Once it is told the pools the tables hold what they may buy, whatever it costs just
+// Once it knows the pools the tables hold what they may buy, whatever it costs just
 // now, and what nodes run on.
 func TestUse(t *testing.T) {
 	d := newBookFixture(t, nil)

@@ -8,14 +8,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The grid on which snapshots tell the history of prices.
+// The grid on which snapshots hold the history of prices.
 const (
 	gridStep    = policy.Time(10 * time.Minute / time.Millisecond)
 	historySize = 24
 
-	// untold stands in the grid for an instant of which nothing is known. It
+	// unknownPrice stands in the grid for an instant of which nothing is known. It
 	// never leaves this package.
-	untold policy.Money = -2
+	unknownPrice policy.Money = -2
 )
 
 // A point is a price that was reported of an instant.
@@ -107,12 +107,12 @@ func (c *curve) history(now policy.Time) []policy.Money {
 		c.end += gridStep
 		price, _, ok := c.at(c.end)
 		if !ok {
-			price = untold
+			price = unknownPrice
 		}
 		c.grid = append(c.grid, price)
 	}
 	known := c.grid[len(c.grid)-historySize:]
-	for len(known) > 0 && known[0] == untold {
+	for len(known) > 0 && known[0] == unknownPrice {
 		known = known[1:]
 	}
 	return slices.Clip(known)

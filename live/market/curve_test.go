@@ -29,7 +29,7 @@ func plainHistory(points map[policy.Time]policy.Money, now policy.Time) []policy
 
 // Whatever order points come in, and whenever old ones are forgotten, the price now
 // and the history are those of all points; and what was handed out never changes.
-func TestCurveIsAllThatWasTold(t *testing.T) {
+func TestCurveIsAllThatWasReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const begin = 1_000 * gridStep
 		c, reported := &curve{}, map[policy.Time]policy.Money{}
@@ -39,7 +39,7 @@ func TestCurveIsAllThatWasTold(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += policy.Time(rapid.IntRange(0, 3*int(gridStep)).Draw(t, "pass"))
 			for range rapid.IntRange(0, 3).Draw(t, "points") {
-				// A point may be told up to an hour late.
+				// A point may be reported up to an hour late.
 				at := now - policy.Time(rapid.IntRange(0, 6*int(gridStep)).Draw(t, "late"))
 				price := policy.Money(rapid.IntRange(1, 4).Draw(t, "price"))
 				if price == 4 {
@@ -67,7 +67,7 @@ func TestCurveIsAllThatWasTold(t *testing.T) {
 	})
 }
 
-// A price that is told again stays as old as it is, also after the first telling was
+// A price that is reported again stays as old as it is, also after the first report was
 // forgotten.
 func TestCurveKeepsSinceWhen(t *testing.T) {
 	c := &curve{}

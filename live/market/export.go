@@ -19,7 +19,7 @@ const exportReadMax = 64 << 20
 var ErrImport = errors.New("no export of a book")
 
 // An export is what must survive a restart of what our cluster met: nobody else
-// can tell it again.
+// can report it again.
 type export struct {
 	Version int        `json:"version"`
 	Markets []exported `json:"markets"`

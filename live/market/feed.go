@@ -51,7 +51,7 @@ type Update struct {
 	// AsOf is the instant up to which prices are reported, at most Ask.Now.
 	AsOf policy.Time
 
-	// Zones name zones that have an ID beside their name.
+	// Zones name zones that have an ID and a name.
 	Zones []Zone
 
 	// Types describes instance types. A type that the catalog holds stands as it
@@ -87,7 +87,7 @@ type Price struct {
 	// is the region itself for a provider without zones.
 	Provider, Region, Zone, Type string
 
-	// At is when the price came into force; zero when the feed cannot tell, which
+	// At is when the price came into force; zero when the feed does not know, which
 	// stands for AsOf where the price is a new one.
 	At policy.Time
 

@@ -94,7 +94,7 @@ func TestFolderOfTwoRegions(t *testing.T) {
 	}
 }
 
-// A folder that ended long ago tells prices of which none is offered; one that is not
+// A folder that ended long ago reports prices of which none is offered; one that is not
 // there, or whose file cannot be read, is an error that names it.
 func TestFolderThatIsOldOrBroken(t *testing.T) {
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestFolderThatIsOldOrBroken(t *testing.T) {
 	if err := d.Refresh(t.Context()); err == nil {
 		t.Error("a file that cannot be read is no error")
 	}
-	d.NameZone(Zone{"aws", "eu-west-1", "eu-west-1a", "euw1-az3"}) // as a node tells
+	d.NameZone(Zone{"aws", "eu-west-1", "eu-west-1a", "euw1-az3"}) // as a node shows
 	d.NameZone(Zone{Provider: "aws", ID: "euw1-az3"})
 	if m := marketOf(t, d.fill(t), m5a); m.Price != policy.Dollars(0.04) {
 		t.Errorf("%+v", m)

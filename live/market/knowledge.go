@@ -72,11 +72,14 @@ type knowledge struct {
 	onDemand  map[typeAt]*listed
 	bands     map[typeAt]*banded
 	asked     map[offerKey]bool // by Find
+
+	changed bool // the tables no longer hold what they should
 }
 
 func newKnowledge() knowledge {
 	return knowledge{
-		zones: map[place]map[string]string{}, described: map[typeKey]policy.InstanceType{}, types: map[typeKey]*policy.InstanceType{},
+		changed: true,
+		zones:   map[place]map[string]string{}, described: map[typeKey]policy.InstanceType{}, types: map[typeKey]*policy.InstanceType{},
 		offers: map[offerKey]*offer{}, onDemand: map[typeAt]*listed{}, bands: map[typeAt]*banded{}, asked: map[offerKey]bool{},
 	}
 }

@@ -27,15 +27,15 @@ func regionsOf(keys []offerKey) map[zoneAt]string {
 
 // regionOf returns the region of a node that does not say it: that in which its zone is
 // known, that which the name of the zone says, or the only one there is; empty otherwise.
-func (b *Book) regionOf(provider, zone string) string {
-	only := b.table.regions[zoneAt{provider, ""}]
-	if len(b.config.Regions) == 1 {
-		only = b.config.Regions[0]
+func (t *table) regionOf(regions []string, provider, zone string) string {
+	only := t.regions[zoneAt{provider, ""}]
+	if len(regions) == 1 {
+		only = regions[0]
 	}
 	if zone == "" {
 		return only
 	}
-	return cmp.Or(b.table.regions[zoneAt{provider, zone}], regionIn(provider, zone), only)
+	return cmp.Or(t.regions[zoneAt{provider, zone}], regionIn(provider, zone), only)
 }
 
 // regionIn returns the region that the name of a zone begins with; empty where it is not

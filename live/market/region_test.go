@@ -34,7 +34,7 @@ func TestRegionOfANodeThatDoesNotSayIt(t *testing.T) {
 				d.known.offerOf(offerKey{place{"aws", region}, zone, "m5.large"})
 			}
 			d.tabulate()
-			if got := d.regionOf(c.provider, c.zone); got != c.want {
+			if got := d.table.regionOf(d.config.Regions, c.provider, c.zone); got != c.want {
 				t.Errorf("it is %q, want %q", got, c.want)
 			}
 		})

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -40,13 +42,32 @@ type Health struct {
 	Err    error
 }
 
+// A feedReader reads the feeds, and knows how reading each goes. Where both locks are held
+// that of the book was taken first.
+type feedReader struct {
+	config *Config
+	book   feedBook
+
+	mu     sync.Mutex
+	states []feedState
+}
+
+// A feedBook takes in what feeds report.
+type feedBook interface {
+	take(*Update, Ask) error
+	wanted() []TypeInRegion
+	saveSometimes(now policy.Time) error
+}
+
 // Health returns how reading each feed goes, in the order of the feeds.
-func (b *Book) Health() []Health {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]Health, len(b.feeds))
-	for i, s := range b.feeds {
-		all[i] = Health{Feed: b.config.Feeds[i].Name(), Asked: s.asked, AsOf: s.asOf, Failed: s.failed, Err: s.err}
+func (b *Book) Health() []Health { return b.feeds.health() }
+
+func (r *feedReader) health() []Health {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Health, len(r.states))
+	for i, s := range r.states {
+		all[i] = Health{Feed: r.config.Feeds[i].Name(), Asked: s.asked, AsOf: s.asOf, Failed: s.failed, Err: s.err}
 	}
 	return all
 }
@@ -56,7 +77,7 @@ func (b *Book) Health() []Health {
 func (b *Book) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i := range b.config.Feeds {
-		all.Go(func() { b.follow(ctx, i) })
+		all.Go(func() { b.feeds.follow(ctx, i) })
 	}
 	<-ctx.Done()
 	all.Wait()
@@ -68,7 +89,7 @@ func (b *Book) Run(ctx context.Context) error {
 func (b *Book) Refresh(ctx context.Context) error {
 	var errs []error
 	for i := range b.config.Feeds {
-		if err := b.read(ctx, i); err != nil {
+		if err := b.feeds.read(ctx, i); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", b.config.Feeds[i].Name(), err))
 		}
 	}
@@ -77,51 +98,51 @@ func (b *Book) Refresh(ctx context.Context) error {
 
 // follow reads feed i again and again. What the cache holds is not asked for again
 // before its time.
-func (b *Book) follow(ctx context.Context, i int) {
-	wait := b.due(i)
-	for sleep(ctx, b, wait) {
-		err := b.read(ctx, i)
+func (r *feedReader) follow(ctx context.Context, i int) {
+	wait := r.due(i)
+	for sleep(ctx, r.config.Clock, wait) {
+		err := r.read(ctx, i)
 		if ctx.Err() != nil {
 			return
 		}
-		wait = b.config.Feeds[i].Every()
+		wait = r.config.Feeds[i].Every()
 		switch {
 		case errors.Is(err, ErrNothingWanted):
-			wait = min(wait, b.config.RetryMin)
+			wait = min(wait, r.config.RetryMin)
 		case err != nil:
-			wait = min(wait, b.backoff(i))
+			wait = min(wait, r.backoff(i))
 		}
 	}
 }
 
 // due returns how long until feed i is to be read first.
-func (b *Book) due(i int) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := &b.feeds[i]
+func (r *feedReader) due(i int) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.states[i]
 	if s.readAt == 0 {
 		return 0
 	}
-	return min(b.config.Feeds[i].Every(), s.readAt.Add(b.config.Feeds[i].Every()).Sub(policy.TimeOf(b.config.Clock.Now())))
+	return min(r.config.Feeds[i].Every(), s.readAt.Add(r.config.Feeds[i].Every()).Sub(policy.TimeOf(r.config.Clock.Now())))
 }
 
 // backoff returns how long to wait after the last failure of feed i.
-func (b *Book) backoff(i int) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	wait := b.config.RetryMin << min(max(b.feeds[i].failed-1, 0), 20)
-	if wait <= 0 || wait > b.config.RetryMax {
-		return b.config.RetryMax
+func (r *feedReader) backoff(i int) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wait := r.config.RetryMin << min(max(r.states[i].failed-1, 0), 20)
+	if wait <= 0 || wait > r.config.RetryMax {
+		return r.config.RetryMax
 	}
 	return wait
 }
 
 // sleep waits and reports whether ctx goes on.
-func sleep(ctx context.Context, b *Book, d time.Duration) bool {
+func sleep(ctx context.Context, c clock.WithTicker, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	t := b.config.Clock.NewTimer(d)
+	t := c.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -134,39 +155,40 @@ func sleep(ctx context.Context, b *Book, d time.Duration) bool {
 // read reads feed i once and takes in what it reported, also when it reported only a part.
 // It returns an error when the feed failed; values of it that cannot be are left
 // out, and said in the log and by Health.
-func (b *Book) read(ctx context.Context, i int) error {
-	ctx, stop := context.WithTimeout(ctx, b.config.Timeout)
+func (r *feedReader) read(ctx context.Context, i int) error {
+	ctx, stop := context.WithTimeout(ctx, r.config.Timeout)
 	defer stop()
-	feed, ask := b.config.Feeds[i], b.ask(i)
+	feed, ask := r.config.Feeds[i], r.ask(i)
 	u, err := feed.Read(ctx, ask)
 	if err == nil && u == nil {
-		err = errors.New("it told nothing")
+		err = errors.New("it reported nothing")
 	}
 	var wrong error
 	if u != nil {
-		wrong = b.take(u, ask)
+		wrong = r.book.take(u, ask)
 	}
-	b.note(i, ask, u, err, wrong)
-	if err == nil && b.config.Cache != "" {
-		if err := b.saveSometimes(ask.Now); err != nil {
-			b.config.Log.Warn("what is known of markets could not be kept", "error", err)
+	r.note(i, ask, u, err, wrong)
+	if err == nil && r.config.Cache != "" {
+		if err := r.book.saveSometimes(ask.Now); err != nil {
+			r.config.Log.Warn("what is known of markets could not be kept", "error", err)
 		}
 	}
 	return err
 }
 
-func (b *Book) ask(i int) Ask {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return Ask{Now: policy.TimeOf(b.config.Clock.Now()), Since: b.feeds[i].asOf, Wanted: b.wanted()}
+func (r *feedReader) ask(i int) Ask {
+	wanted := r.book.wanted()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Ask{Now: policy.TimeOf(r.config.Clock.Now()), Since: r.states[i].asOf, Wanted: wanted}
 }
 
 // note writes down how a reading went. What was said in the log of the reading
 // before is not said again.
-func (b *Book) note(i int, ask Ask, u *Update, err, wrong error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := &b.feeds[i]
+func (r *feedReader) note(i int, ask Ask, u *Update, err, wrong error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.states[i]
 	s.asked = true
 	s.err = cmp.Or(err, wrong)
 	if errors.Is(err, ErrNothingWanted) {
@@ -181,7 +203,7 @@ func (b *Book) note(i int, ask Ask, u *Update, err, wrong error) {
 	}
 	if said != s.said {
 		s.said = said
-		b.say(b.config.Feeds[i].Name(), u, err, wrong)
+		r.log(r.config.Feeds[i].Name(), u, err, wrong)
 	}
 	if err != nil || errors.Is(wrong, errNoAsOf) {
 		s.failed++
@@ -190,24 +212,26 @@ func (b *Book) note(i int, ask Ask, u *Update, err, wrong error) {
 	s.failed, s.readAt, s.asOf = 0, ask.Now, max(s.asOf, u.AsOf)
 }
 
-// say writes into the log how a reading went.
-func (b *Book) say(feed string, u *Update, err, wrong error) {
+// log writes into the log how a reading went.
+func (r *feedReader) log(feed string, u *Update, err, wrong error) {
 	if err != nil {
-		b.config.Log.Warn("reading of markets failed; what was known before holds", "feed", feed, "error", err)
+		r.config.Log.Warn("reading of markets failed; what was known before holds", "feed", feed, "error", err)
 	}
 	if wrong != nil {
-		b.config.Log.Warn("some of what was told of markets cannot be, and is left out", "feed", feed, "error", wrong)
+		r.config.Log.Warn("some of what was reported of markets cannot be, and is left out", "feed", feed, "error", wrong)
 	}
 	if u == nil {
 		return
 	}
 	for _, text := range u.Warnings {
-		b.config.Log.Warn("not all is known of markets", "feed", feed, "what", text)
+		r.config.Log.Warn("not all is known of markets", "feed", feed, "what", text)
 	}
 }
 
 // wanted returns the types that the tables hold, by region.
 func (b *Book) wanted() []TypeInRegion {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var all []TypeInRegion
 	for i := range b.table.from {
 		key := b.table.from[i].offer.key
@@ -215,4 +239,15 @@ func (b *Book) wanted() []TypeInRegion {
 	}
 	slices.SortFunc(all, func(a, b TypeInRegion) int { return a.compare(&b) })
 	return slices.Compact(all)
+}
+
+// sources reports how old what each feed brought is, in the order of the feeds.
+func (r *feedReader) sources() []policy.Source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]policy.Source, 0, len(r.config.Feeds))
+	for i, f := range r.config.Feeds {
+		all = append(all, policy.Source{Name: f.Name(), At: r.states[i].asOf})
+	}
+	return all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -24,7 +25,7 @@ type table struct {
 	// provider with one only.
 	regions map[zoneAt]string
 
-	// rows tell where the markets come from, met what our cluster met in each; nil
+	// rows say where the markets come from, met what our cluster met in each; nil
 	// where it met nothing.
 	rows []row
 	met  []*meeting
@@ -45,7 +46,7 @@ type row struct {
 
 // tabulate makes the tables anew. The generation stays where all identifiers do.
 func (b *Book) tabulate() {
-	b.changed = false
+	b.known.changed = false
 	keys := make([]offerKey, 0, len(b.known.offers))
 	for key := range b.known.offers {
 		keys = append(keys, key)
@@ -97,7 +98,7 @@ func (b *Book) tabulate() {
 		t.generation++
 	}
 	b.table = t
-	b.sayOmitted(&omitted)
+	b.logOmitted(&omitted)
 	for i := range t.markets {
 		b.table.met[i] = b.met[t.markets[i].Name]
 	}
@@ -106,8 +107,8 @@ func (b *Book) tabulate() {
 // omissions are offers that no table holds though they may be sold.
 type omissions struct{ unknown, unpriced, twice []offerKey }
 
-// sayOmitted writes into the log what was left out, if that has changed.
-func (b *Book) sayOmitted(o *omissions) {
+// logOmitted writes into the log what was left out, if that has changed.
+func (b *Book) logOmitted(o *omissions) {
 	var said string
 	for _, x := range []struct {
 		why  string
@@ -192,29 +193,28 @@ func (t *table) same(u *table) bool {
 }
 
 // refresh writes into the tables what holds at now.
-func (b *Book) refresh(now policy.Time) {
-	t := &b.table
+func (t *table) refresh(c *Config, now policy.Time) {
 	for i := range t.markets {
 		m, r := &t.markets[i], &t.rows[i]
 		m.OnDemand, _, _ = r.price.curve.at(now)
 		m.OnDemandModelled = r.price.modelled
 		if m.Capacity == policy.Spot {
-			b.refreshSpot(m, r.offer, now)
+			refreshSpot(m, r.offer, now, c.StaleAfter)
 		} else {
 			m.Offered, m.Price = !m.OnDemandModelled, m.OnDemand // nobody sells at a price that was derived
 			_, m.PricedAt, _ = r.price.curve.at(now)
 			m.History = r.price.curve.history(now)
 		}
 		m.Band = policy.BandUnknown
-		if r.band != nil && now.Sub(r.band.at) <= b.config.BandsStaleAfter {
+		if r.band != nil && now.Sub(r.band.at) <= c.BandsStaleAfter {
 			m.Band = r.band.band
 		}
 		m.PlacementScore = -1
-		if r.offer.score >= 0 && now.Sub(r.offer.scoredAt) <= b.config.SignalsStaleAfter {
+		if r.offer.score >= 0 && now.Sub(r.offer.scoredAt) <= c.SignalsStaleAfter {
 			m.PlacementScore = r.offer.score
 		}
 		if x := t.met[i]; x != nil {
-			x.meet(now, b.config.RunningGapMax)
+			x.meet(now, c.RunningGapMax)
 			m.Experience = x.seen
 		}
 	}
@@ -234,9 +234,9 @@ func (b *Book) refresh(now policy.Time) {
 // refreshSpot writes the price of a spot market. One whose price was reported too long
 // ago, or that sells nothing, is not offered; its last price stays for the accounts
 // of the nodes that run there.
-func (b *Book) refreshSpot(m *policy.Market, o *offer, now policy.Time) {
+func refreshSpot(m *policy.Market, o *offer, now policy.Time, staleAfter time.Duration) {
 	price, since, known := o.spot.at(now)
-	m.Offered = known && price > 0 && now.Sub(o.reported) <= b.config.StaleAfter
+	m.Offered = known && price > 0 && now.Sub(o.reported) <= staleAfter
 	if price <= 0 {
 		price = o.spot.lastOffered(now)
 	}
@@ -246,8 +246,17 @@ func (b *Book) refreshSpot(m *policy.Market, o *offer, now policy.Time) {
 }
 
 // link gives the market of that name, if the tables hold it, what was met there.
-func (b *Book) link(name string, m *meeting) {
-	if id := b.find(name); id != policy.None {
-		b.table.met[id] = m
+func (t *table) link(name string, m *meeting) {
+	if id := t.find(name); id != policy.None {
+		t.met[id] = m
 	}
+}
+
+// find returns the market of that name, policy.None where the table does not hold it.
+func (t *table) find(name string) policy.MarketID {
+	i, ok := slices.BinarySearchFunc(t.markets, name, func(m policy.Market, name string) int { return strings.Compare(m.Name, name) })
+	if !ok {
+		return policy.None
+	}
+	return policy.MarketID(i)
 }

@@ -52,34 +52,38 @@ var errNoAsOf = errors.New("the update does not say as of when it is")
 func (b *Book) take(u *Update, ask Ask) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.known.take(u, ask)
+}
+
+func (k *knowledge) take(u *Update, ask Ask) error {
 	if u.AsOf <= 0 {
 		return errNoAsOf
 	}
 	u.AsOf = min(u.AsOf, ask.Now)
 	var f faults
-	b.takeFacts(u, &f)
+	k.takeFacts(u, &f)
 	for i := range u.OnDemand {
-		b.takeOnDemand(&u.OnDemand[i], u.AsOf, &f)
+		k.takeOnDemand(&u.OnDemand[i], u.AsOf, &f)
 	}
 	for i := range u.Spot {
-		b.takeSpot(&u.Spot[i], u.AsOf, ask.Now, &f)
+		k.takeSpot(&u.Spot[i], u.AsOf, ask.Now, &f)
 	}
-	b.takeSignals(u, &f)
-	for _, o := range b.known.offers {
+	k.takeSignals(u, &f)
+	for _, o := range k.offers {
 		o.spot.prune(ask.Now)
 	}
 	return f.err()
 }
 
 // takeFacts takes in zones, types and what is sold where.
-func (b *Book) takeFacts(u *Update, f *faults) {
+func (k *knowledge) takeFacts(u *Update, f *faults) {
 	for _, z := range u.Zones {
 		if z.Provider == "" || z.Region == "" || z.Name == "" || z.ID == "" {
 			f.add("zone %+v: a part of it is missing", z)
 			continue
 		}
-		if b.known.nameZone(place{z.Provider, z.Region}, z.ID, z.Name) {
-			b.changed = true
+		if k.nameZone(place{z.Provider, z.Region}, z.ID, z.Name) {
+			k.changed = true
 		}
 	}
 	for _, t := range u.Types {
@@ -88,12 +92,12 @@ func (b *Book) takeFacts(u *Update, f *faults) {
 			f.add("type %s %s: nothing of it is left for pods: %+v", t.Provider, t.Name, t.Allocatable)
 			continue
 		}
-		if _, known := b.known.described[key]; !known {
-			b.changed = true
+		if _, known := k.described[key]; !known {
+			k.changed = true
 		}
-		b.known.described[key] = t
-		if b.known.types[key] == nil {
-			delete(b.known.types, key) // it was looked for in vain
+		k.described[key] = t
+		if k.types[key] == nil {
+			delete(k.types, key) // it was looked for in vain
 		}
 	}
 	for _, o := range u.Offerings {
@@ -102,26 +106,26 @@ func (b *Book) takeFacts(u *Update, f *faults) {
 			f.add("offering %+v: a part of it is missing", o)
 			continue
 		}
-		if _, isNew := b.known.offerOf(offerKey{at, b.known.zoneName(at, o.Zone), o.Type}); isNew {
-			b.changed = true
+		if _, isNew := k.offerOf(offerKey{at, k.zoneName(at, o.Zone), o.Type}); isNew {
+			k.changed = true
 		}
 	}
 }
 
 // takeOnDemand takes in a price on demand. It holds from when it is reported: nobody
 // says since when it does.
-func (b *Book) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
+func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
 	at := typeAt{place{p.Provider, p.Region}, p.Type}
 	if p.Provider == "" || p.Region == "" || p.Type == "" || p.Price <= 0 || p.Price > priceMax {
 		f.add("price on demand of %s in %s %s: %v is none", p.Type, p.Provider, p.Region, p.Price)
 		return
 	}
-	l := b.known.onDemand[at]
+	l := k.onDemand[at]
 	switch {
 	case l == nil || l.catalog:
-		b.known.onDemand[at] = &listed{modelled: p.Modelled, curve: curve{always: true}}
-		b.known.onDemand[at].curve.put(asOf, p.Price)
-		b.changed = true
+		k.onDemand[at] = &listed{modelled: p.Modelled, curve: curve{always: true}}
+		k.onDemand[at].curve.put(asOf, p.Price)
+		k.changed = true
 	case p.Modelled && !l.modelled: // what is published stands
 	default:
 		l.modelled = p.Modelled
@@ -132,10 +136,10 @@ func (b *Book) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
 }
 
 // takeSpot takes in a spot price.
-func (b *Book) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
+func (k *knowledge) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 	at := place{p.Provider, p.Region}
-	key := offerKey{at, b.known.zoneName(at, p.Zone), p.Type}
-	switch list := b.known.listedFor(typeAt{at, p.Type}); {
+	key := offerKey{at, k.zoneName(at, p.Zone), p.Type}
+	switch list := k.listedFor(typeAt{at, p.Type}); {
 	case p.Provider == "" || p.Region == "" || p.Zone == "" || p.Type == "":
 		f.add("spot price %+v: a part of its market's name is missing", *p)
 		return
@@ -149,9 +153,9 @@ func (b *Book) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 		f.add("spot price of %s: %v is more than %d times the price on demand", key.market(policy.Spot), p.Price, dearMax)
 		return
 	}
-	o, isNew := b.known.offerOf(key)
+	o, isNew := k.offerOf(key)
 	if isNew || len(o.spot.points) == 0 {
-		b.changed = true
+		k.changed = true
 	}
 	since := p.At
 	if since == 0 {
@@ -170,17 +174,17 @@ func (b *Book) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 }
 
 // takeSignals takes in bands and scores.
-func (b *Book) takeSignals(u *Update, f *faults) {
+func (k *knowledge) takeSignals(u *Update, f *faults) {
 	for _, p := range u.Bands {
 		at := typeAt{place{p.Provider, p.Region}, p.Type}
 		if p.Band < 0 || p.Band > 4 {
 			f.add("interruption band of %s in %s: %d is none of 0…4", p.Type, p.Region, p.Band)
 			continue
 		}
-		x := b.known.bands[at]
+		x := k.bands[at]
 		if x == nil {
 			x = &banded{}
-			b.known.bands[at], b.changed = x, true
+			k.bands[at], k.changed = x, true
 		}
 		if u.AsOf >= x.at {
 			x.band, x.at = p.Band, u.AsOf
@@ -192,7 +196,7 @@ func (b *Book) takeSignals(u *Update, f *faults) {
 			f.add("placement score of %s in %s: %d is none of 1…10", p.Type, p.Zone, p.Score)
 			continue
 		}
-		if o := b.known.offers[offerKey{at, b.known.zoneName(at, p.Zone), p.Type}]; o != nil && u.AsOf >= o.scoredAt {
+		if o := k.offers[offerKey{at, k.zoneName(at, p.Zone), p.Type}]; o != nil && u.AsOf >= o.scoredAt {
 			o.score, o.scoredAt = p.Score, u.AsOf
 		}
 	}
