@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkRecord is what a step of 10,000 pods on 1,000 nodes waits for its
-// recording, which is the copy. Writing goes on beside it.
+// recording, which is the copy. Writing goes on meanwhile.
 func BenchmarkRecord(b *testing.B) {
 	s := &policy.Snapshot{Now: began}
 	for i := range 500 {

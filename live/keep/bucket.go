@@ -14,7 +14,6 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -54,18 +53,13 @@ func dial(ctx context.Context, c *Config) (*bucket, error) {
 	if b.name, b.prefix, err = parseBucket(c.Bucket); err != nil {
 		return nil, err
 	}
-	var options []func(*config.LoadOptions) error
-	if c.Region != "" {
-		options = append(options, config.WithRegion(c.Region))
-	}
-	base, err := config.LoadDefaultConfig(ctx, options...)
+	base, err := wire.Load(ctx, c.Region)
 	if err != nil {
-		return nil, fmt.Errorf("the configuration of AWS cannot be read: %w", err)
+		return nil, err
 	}
 	if base.Region == "" {
 		return nil, &FieldError{Field: "Region", Value: "", Problem: "it must be named here or in AWS_REGION"}
 	}
-	base.HTTPClient = wire.Client(base.HTTPClient)
 	b.client = s3.NewFromConfig(base, func(o *s3.Options) {
 		if c.Endpoint != "" {
 			o.BaseEndpoint, o.UsePathStyle = sdk.String(c.Endpoint), true

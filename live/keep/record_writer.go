@@ -21,7 +21,7 @@ type recordWriter struct {
 	r   *Recorder
 	ctx context.Context // of requests to the bucket
 
-	// w is nil until a step came, and after a fault. lock is held beside it.
+	// w is nil until a step came, and after a fault. lock is held as long as it.
 	w    *record.Writer
 	lock *os.File
 

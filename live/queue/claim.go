@@ -102,7 +102,7 @@ func (q *Queue) node(ctx context.Context, instance string) *corev1.Node {
 	}
 	var nodes corev1.NodeList
 	if err := q.nodes.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		if q.first("nodes: " + err.Error()) {
+		if q.logged.first("nodes: " + err.Error()) {
 			q.config.Log.Warn("it is not known who drains warned nodes; Spotter does", "error", err)
 		}
 		return nil

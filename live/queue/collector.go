@@ -26,7 +26,7 @@ func (q *Queue) Describe(to chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector]: it reports what was counted. Only the
 // replica that leads reads, so that on others all is 0 and nothing is up.
 func (q *Queue) Collect(to chan<- prometheus.Metric) {
-	s := q.now()
+	s := q.state.get()
 	c := s.counts
 	gauge := func(d *prometheus.Desc, is bool) {
 		v := 0.0
@@ -39,7 +39,7 @@ func (q *Queue) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
 	gauge(metricUp, s.running && s.err == nil)
-	gauge(metricRival, q.shared() != nil)
+	gauge(metricRival, q.rivals.shared() != nil)
 	counter(metricReceived, c.Received)
 	counter(metricMessages, c.Interruptions, "interruption")
 	counter(metricMessages, c.Recommendations, "rebalance-recommendation")

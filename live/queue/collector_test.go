@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/live/queue"
 )
 
-// metricsOf returns what a scraper is told of a queue, by name and label.
+// metricsOf returns what a scraper is reported a queue, by name and label.
 func metricsOf(t *testing.T, q *queue.Queue) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -34,7 +34,7 @@ func metricsOf(t *testing.T, q *queue.Queue) map[string]float64 {
 	return all
 }
 
-// A scraper is told of every message once, whatever became of it.
+// A scraper is reported every message once, whatever became of it.
 func TestMetricsOfMessages(t *testing.T) {
 	s := prepare(t, func(c *queue.Config) { c.ReceivesMax = 1 })
 	now := time.Now().Truncate(time.Second)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"k8s.io/utils/clock"
 
@@ -48,7 +47,7 @@ type Config struct {
 	// of it, as far as a backend knows.
 	DrainedBy func(backend.Notice) policy.Actor
 
-	// Timeout bounds one request, beside the time for which it waits for a message.
+	// Timeout bounds one request, in addition to the time for which it waits for a message.
 	Timeout time.Duration
 
 	// ReceivesMax is how often a message that cannot be read is received before it
@@ -131,18 +130,13 @@ func address(field, value string, needed bool) error {
 // Dial returns a client by the default chain of credentials. It asks for nothing
 // yet.
 func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
-	var options []func(*config.LoadOptions) error
-	if c.Region != "" {
-		options = append(options, config.WithRegion(c.Region))
-	}
-	base, err := config.LoadDefaultConfig(ctx, options...)
+	base, err := wire.Load(ctx, c.Region)
 	if err != nil {
-		return nil, fmt.Errorf("the configuration of AWS cannot be read: %w", err)
+		return nil, err
 	}
 	if base.Region == "" {
 		return nil, fmt.Errorf("%w: queue Region \"\": it must be named here or in AWS_REGION", ErrConfig)
 	}
-	base.HTTPClient = wire.Client(base.HTTPClient)
 	return sqs.NewFromConfig(base, func(o *sqs.Options) {
 		// A Queue waits and asks again by itself. One message whose checksum is
 		// wrong would make the SDK refuse all that came with it, again and again;

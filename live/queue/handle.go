@@ -19,13 +19,13 @@ const source = "sqs"
 const soon = 30 * 60 * 1000
 
 // handle gives a message to the sink and then to be deleted. One that cannot be read
-// comes again some times, since a newer version beside us may know it, and is then
+// comes again some times, since a newer version that runs as well may know it, and is then
 // deleted, too.
 func (q *Queue) handle(ctx context.Context, x *types.Message) {
 	m, err := read(sdk.ToString(x.Body))
 	if err != nil {
 		q.count(func(c *Counts) { c.Malformed++ })
-		if q.first("malformed: " + err.Error()) {
+		if q.logged.first("malformed: " + err.Error()) {
 			q.config.Log.Warn("a message of the queue cannot be read", "queue", q.config.URL, "message", sdk.ToString(x.MessageId), "error", err)
 		}
 		if receives(x) >= q.config.ReceivesMax {
@@ -33,7 +33,7 @@ func (q *Queue) handle(ctx context.Context, x *types.Message) {
 		}
 		return
 	}
-	q.change(func(s *state) { s.sent = max(s.sent, m.at) }) // one of a kind that is not read has no time
+	q.state.change(func(s *state) { s.sent = max(s.sent, m.at) }) // one of a kind that is not read has no time
 	if _, seen := q.seen.Get(m.id); m.id != "" && seen {
 		q.count(func(c *Counts) { c.Repeated++ })
 		q.finish(x)
@@ -100,7 +100,7 @@ func (q *Queue) publish(ctx context.Context, m *message) []backend.Notice {
 		q.count(func(c *Counts) { c.Lifecycle++ })
 	case kindUnknown, kindOther:
 		q.count(func(c *Counts) { c.Unknown++ })
-		if q.first(m.name) {
+		if q.logged.first(m.name) {
 			q.config.Log.Warn("the queue holds messages that are nothing to us; they are deleted", "queue", q.config.URL, "kind", m.name)
 		}
 	}

@@ -25,10 +25,10 @@ const batchMax = 10
 
 // A Queue reads one queue into a Sink.
 type Queue struct {
-	config        Config
-	sqs           *sqs.Client
-	reader, nodes client.Reader
-	sink          backend.Sink
+	config *Config
+	sqs    *sqs.Client
+	nodes  client.Reader
+	sink   backend.Sink
 
 	// What only the goroutine of Run uses.
 	seen       *lru.Cache // IDs of events that the sink has taken
@@ -37,11 +37,9 @@ type Queue struct {
 	done       []string // receipts of what is to be deleted
 	byInstance map[string]*corev1.Node
 
-	logged *lru.Cache // what was logged once
-
-	// state is replaced by the goroutine of Run, rivals by the one that looks for them.
-	state  atomic.Pointer[state]
-	rivals atomic.Pointer[[]Rival]
+	logged logOnce
+	state  stateCell
+	rivals *rivalFinder
 }
 
 // A state is what others may ask for.
@@ -54,19 +52,22 @@ type state struct {
 	running bool
 }
 
-// now returns the state, which is empty before the first change.
-func (q *Queue) now() state {
-	if s := q.state.Load(); s != nil {
-		return *s
+// A stateCell holds the state. Only the goroutine of Run changes it; anybody may read it.
+type stateCell struct{ at atomic.Pointer[state] }
+
+// get returns the state, which is empty before the first change.
+func (s *stateCell) get() state {
+	if x := s.at.Load(); x != nil {
+		return *x
 	}
 	return state{}
 }
 
 // change replaces the state by what f makes of it.
-func (q *Queue) change(f func(*state)) {
-	s := q.now()
-	f(&s)
-	q.state.Store(&s)
+func (s *stateCell) change(f func(*state)) {
+	x := s.get()
+	f(&x)
+	s.at.Store(&x)
 }
 
 // Counts are how many messages there were of each kind since the start.
@@ -93,19 +94,21 @@ func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Queue{config: c, sqs: s, reader: reader, nodes: nodes, sink: sink, seen: lru.New(recentMax), logged: lru.New(loggedMax)}, nil
+	q := &Queue{config: &c, sqs: s, nodes: nodes, sink: sink, seen: lru.New(recentMax), logged: logOnce{lru.New(loggedMax)}}
+	q.rivals = &rivalFinder{config: &c, reader: reader}
+	return q, nil
 }
 
 // Counts returns the counts of messages.
-func (q *Queue) Counts() Counts { return q.now().counts }
+func (q *Queue) Counts() Counts { return q.state.get().counts }
 
 // Err returns why not every notice is read, nil when all is well: what AWS said, or an
 // [ErrRival] where a part of the messages goes to somebody else.
 func (q *Queue) Err() error {
-	if err := q.now().err; err != nil {
+	if err := q.state.get().err; err != nil {
 		return err
 	}
-	return q.shared()
+	return q.rivals.shared()
 }
 
 // NeedLeaderElection makes a manager run the queue in the leader only: consumers of
@@ -120,14 +123,14 @@ func (q *Queue) Start(ctx context.Context) error { return q.Run(ctx) }
 func (q *Queue) Run(ctx context.Context) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
-	if q.reader != nil {
+	if q.rivals.reader != nil {
 		var fault string
 		looking.Go(func() {
-			wait.UntilWithContext(ctx, func(ctx context.Context) { q.look(ctx, &fault) }, q.config.CheckEvery)
+			wait.UntilWithContext(ctx, func(ctx context.Context) { q.rivals.look(ctx, &fault) }, q.config.CheckEvery)
 		})
 	}
-	q.change(func(s *state) { s.running = true })
-	defer q.change(func(s *state) { s.running = false })
+	q.state.change(func(s *state) { s.running = true })
+	defer q.state.change(func(s *state) { s.running = false })
 	for ctx.Err() == nil {
 		err := q.once(ctx)
 		if ctx.Err() != nil {
@@ -206,8 +209,8 @@ func (q *Queue) failed(doing string, err error) error {
 
 // note keeps how the last round went and says in the log what has changed.
 func (q *Queue) note(err error) {
-	before := q.now().err
-	q.change(func(s *state) { s.err = err })
+	before := q.state.get().err
+	q.state.change(func(s *state) { s.err = err })
 	switch err {
 	case nil:
 		q.failures = 0
@@ -239,13 +242,16 @@ func (q *Queue) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (q *Queue) count(f func(*Counts)) { q.change(func(s *state) { f(&s.counts) }) }
+func (q *Queue) count(f func(*Counts)) { q.state.change(func(s *state) { f(&s.counts) }) }
+
+// A logOnce remembers what was logged, up to loggedMax.
+type logOnce struct{ seen *lru.Cache }
 
 // first reports whether something is to be logged, which it is once.
-func (q *Queue) first(what string) bool {
-	_, said := q.logged.Get(what)
-	q.logged.Add(what, nil)
-	return !said
+func (l *logOnce) first(what string) bool {
+	_, known := l.seen.Get(what)
+	l.seen.Add(what, nil)
+	return !known
 }
 
 // loggedMax bounds what is remembered of what was logged.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	backendfake "github.com/spotter-dev/spotter/live/backend/fake"
 	"github.com/spotter-dev/spotter/live/queue"
 	"github.com/spotter-dev/spotter/live/queue/fake"
 	"github.com/spotter-dev/spotter/policy"
@@ -35,35 +35,12 @@ func TestMain(m *testing.M) {
 }
 
 // A sink keeps what is published.
-type sink struct {
-	backend.Sink
-	mu      sync.Mutex
-	notices []backend.Notice
-	wakes   []string
-}
-
-func (s *sink) Notice(n backend.Notice) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.notices = append(s.notices, n)
-}
-
-func (s *sink) Wake(reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wakes = append(s.wakes, reason)
-}
-
-func (s *sink) reported() []backend.Notice {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.notices)
-}
+type sink struct{ *backendfake.Sink }
 
 // machines are the instances of the notices, in order.
 func (s *sink) machines() []string {
 	var all []string
-	for _, n := range s.reported() {
+	for _, n := range s.Noticed() {
 		all = append(all, n.Machine)
 	}
 	return all
@@ -83,7 +60,7 @@ type stand struct {
 // prepare makes a stand; change may alter the configuration. It does not run yet.
 func prepare(t *testing.T, change func(*queue.Config), objects ...client.Object) *stand {
 	t.Helper()
-	s := &stand{server: fake.New(), sink: &sink{}}
+	s := &stand{server: fake.New(), sink: &sink{backendfake.NewSink()}}
 	own := make([]client.Object, len(objects)) // others use them at the same time, and the client writes to them
 	for i, o := range objects {
 		own[i] = o.DeepCopyObject().(client.Object)
@@ -180,7 +157,7 @@ func health(id string, start time.Time) string {
 		"startTime":%q,"statusCode":"upcoming","affectedEntities":[{"entityValue":"i-health"}]}`, start.UTC().Format(time.RFC1123)))
 }
 
-// Each kind of message tells the sink what it means, and none stays in the queue.
+// Each kind of message reports to the sink what it means, and none stays in the queue.
 func TestRule09EveryKindOfMessage(t *testing.T) {
 	s := prepare(t, nil)
 	now := time.Now().Truncate(time.Second)
@@ -199,7 +176,7 @@ func TestRule09EveryKindOfMessage(t *testing.T) {
 	s.run(t)
 	eventually(t, "all are deleted", func() bool { return s.queue.Counts().Deleted == 10 })
 	at := policy.TimeOf(now)
-	got := s.sink.reported()
+	got := s.sink.Noticed()
 	want := []backend.Notice{
 		{Machine: "i-warned", At: at, ReclaimAt: at.Add(2 * time.Minute), Source: "sqs"},
 		{Machine: "i-advised", At: at, Source: "sqs"},
@@ -214,10 +191,8 @@ func TestRule09EveryKindOfMessage(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("notices\n%+v, want\n%+v", got, want)
 	}
-	s.sink.mu.Lock()
-	defer s.sink.mu.Unlock()
-	if want := []string{"state-change"}; !slices.Equal(s.sink.wakes, want) {
-		t.Errorf("wakes %v, want %v", s.sink.wakes, want)
+	if got, want := s.sink.Woken(), []string{"state-change"}; !slices.Equal(got, want) {
+		t.Errorf("wakes %v, want %v", got, want)
 	}
 	c := s.queue.Counts()
 	c.Failures = 0
@@ -226,7 +201,7 @@ func TestRule09EveryKindOfMessage(t *testing.T) {
 	}
 }
 
-// A warning that is delivered twice, or sent twice, is told once; the order of
+// A warning that is delivered twice, or sent twice, is reported once; the order of
 // delivery loses none; deletions are batched.
 func TestRule09DuplicatesAndOrder(t *testing.T) {
 	s := prepare(t, nil)
@@ -313,7 +288,7 @@ func TestRule09MalformedNeverBlocks(t *testing.T) {
 }
 
 // Throttling, errors of the server, expired credentials and deletions that fail are
-// waited out; nothing is lost and nothing told twice.
+// waited out; nothing is lost and nothing reported twice.
 func TestRule09ErrorsOfTheService(t *testing.T) {
 	for name, f := range map[string]fake.Faults{
 		"throttled": {Throttle: 12}, "internal": {Internal: 12}, "expired": {Expired: 5}, "undeleted": {Undeleted: 25},
@@ -356,7 +331,7 @@ func TestRule09QueueThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v does not name the queue", name, err)
 		}
 		s.server.SetFaults(fake.Faults{})
-		eventually(t, "it is read", func() bool { return len(s.sink.reported()) > 0 })
+		eventually(t, "it is read", func() bool { return len(s.sink.Noticed()) > 0 })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,18 @@ type Rival struct {
 }
 
 // Rivals returns those that were found at the last look, whatever queue they read.
-func (q *Queue) Rivals() []Rival {
-	if all := q.rivals.Load(); all != nil {
+func (q *Queue) Rivals() []Rival { return q.rivals.all() }
+
+// A rivalFinder looks for workloads that read queues. Only the goroutine that looks replaces
+// what was found; anybody may read it.
+type rivalFinder struct {
+	config *Config
+	reader client.Reader // nil where they are not looked for
+	found  atomic.Pointer[[]Rival]
+}
+
+func (f *rivalFinder) all() []Rival {
+	if all := f.found.Load(); all != nil {
 		return slices.Clone(*all)
 	}
 	return nil
@@ -57,33 +68,33 @@ const pageMax = 250
 
 // look finds the rivals. Where the cluster does not let us look there are none: a
 // warned node that somebody else drains shows it. The last fault is not logged again.
-func (q *Queue) look(ctx context.Context, fault *string) {
-	ctx, stop := context.WithTimeout(ctx, q.config.Timeout)
+func (f *rivalFinder) look(ctx context.Context, fault *string) {
+	ctx, stop := context.WithTimeout(ctx, f.config.Timeout)
 	defer stop()
-	rivals, err := q.findRivals(ctx)
+	rivals, err := f.find(ctx)
 	if err == nil {
-		q.rivals.Store(&rivals)
+		f.found.Store(&rivals)
 	} else if *fault != err.Error() {
 		*fault = err.Error()
-		q.config.Log.Warn("it is not known whether another consumer reads the queue", "queue", q.config.URL, "error", err)
+		f.config.Log.Warn("it is not known whether another consumer reads the queue", "queue", f.config.URL, "error", err)
 	}
 }
 
 // shared returns an [ErrRival] that names the first rival that reads our queue.
-func (q *Queue) shared() error {
-	for _, r := range q.Rivals() {
-		if r.Queue != "" && sameQueue(q.config.URL, r.Queue) {
+func (f *rivalFinder) shared() error {
+	for _, r := range f.all() {
+		if r.Queue != "" && sameQueue(f.config.URL, r.Queue) {
 			return fmt.Errorf("%w: %s reads %s, and each message goes to one of its consumers: give Spotter a queue of its own", ErrRival, r.Who, r.Queue)
 		}
 	}
 	return nil
 }
 
-// findRivals returns the workloads that read queues and may drain nodes. Only the
+// find returns the workloads that read queues and may drain nodes. Only the
 // workloads of ServiceAccounts that a ClusterRoleBinding lets drain are read: what a
 // tenant can create in a namespace can neither be one nor slow the search down.
-func (q *Queue) findRivals(ctx context.Context) ([]Rival, error) {
-	accounts, err := q.drainingAccounts(ctx)
+func (f *rivalFinder) find(ctx context.Context) ([]Rival, error) {
+	accounts, err := f.drainingAccounts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +112,12 @@ func (q *Queue) findRivals(ctx context.Context) ([]Rival, error) {
 		}
 		in := client.InNamespace(namespace)
 		err := errors.Join(
-			pages(ctx, q.reader, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
+			pages(ctx, f.reader, &appsv1.DeploymentList{}, func(l *appsv1.DeploymentList) {
 				for i := range l.Items {
 					add("Deployment", &l.Items[i].ObjectMeta, &l.Items[i].Spec.Template)
 				}
 			}, in),
-			pages(ctx, q.reader, &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) {
+			pages(ctx, f.reader, &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) {
 				for i := range l.Items {
 					add("DaemonSet", &l.Items[i].ObjectMeta, &l.Items[i].Spec.Template)
 				}
@@ -122,9 +133,9 @@ func (q *Queue) findRivals(ctx context.Context) ([]Rival, error) {
 // drainingAccounts returns the ServiceAccounts that ClusterRoleBindings let change
 // nodes and evict pods; one without a name stands for all of its namespace. Who may
 // bind such a role may drain nodes himself.
-func (q *Queue) drainingAccounts(ctx context.Context) (map[types.NamespacedName]bool, error) {
+func (f *rivalFinder) drainingAccounts(ctx context.Context) (map[types.NamespacedName]bool, error) {
 	rules := map[string][]rbacv1.PolicyRule{}
-	err := pages(ctx, q.reader, &rbacv1.ClusterRoleList{}, func(l *rbacv1.ClusterRoleList) {
+	err := pages(ctx, f.reader, &rbacv1.ClusterRoleList{}, func(l *rbacv1.ClusterRoleList) {
 		for i := range l.Items {
 			rules[l.Items[i].Name] = l.Items[i].Rules
 		}
@@ -133,7 +144,7 @@ func (q *Queue) drainingAccounts(ctx context.Context) (map[types.NamespacedName]
 		return nil, err
 	}
 	granted := map[types.NamespacedName][]rbacv1.PolicyRule{}
-	err = pages(ctx, q.reader, &rbacv1.ClusterRoleBindingList{}, func(l *rbacv1.ClusterRoleBindingList) {
+	err = pages(ctx, f.reader, &rbacv1.ClusterRoleBindingList{}, func(l *rbacv1.ClusterRoleBindingList) {
 		for i := range l.Items {
 			for _, s := range l.Items[i].Subjects {
 				key := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
@@ -229,7 +240,7 @@ func queuePath(queue string) string {
 	return strings.Trim(queue, "/")
 }
 
-// region returns the region of a queue's URL, empty where its host does not tell.
+// region returns the region of a queue's URL, empty where its host does not name it.
 func region(queue string) string {
 	u, err := url.Parse(queue)
 	if err != nil {

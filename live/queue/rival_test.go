@@ -159,7 +159,7 @@ func TestRule09ReadsWhoeverElseReads(t *testing.T) {
 		s.run(t)
 		eventually(t, "the rival is found", func() bool { return name == "a tenant" || errors.Is(s.queue.Err(), queue.ErrRival) })
 		s.server.Send(interruption("1", "i-1", time.Now()))
-		eventually(t, "the queue is read beside "+name, func() bool { return len(s.sink.reported()) > 0 })
+		eventually(t, "the queue is read together with "+name, func() bool { return len(s.sink.Noticed()) > 0 })
 	}
 	forbidden := kube.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
@@ -170,7 +170,7 @@ func TestRule09ReadsWhoeverElseReads(t *testing.T) {
 	s.reopen(t, forbidden, forbidden)
 	s.run(t)
 	s.server.Send(interruption("1", "i-1", time.Now()))
-	eventually(t, "the queue is read without leave to look", func() bool { return len(s.sink.reported()) > 0 })
+	eventually(t, "the queue is read without leave to look", func() bool { return len(s.sink.Noticed()) > 0 })
 }
 
 // node returns the node of an instance.
@@ -224,15 +224,15 @@ func TestRule09UnclaimedNodesAreOurs(t *testing.T) {
 			s.run(t)
 			eventually(t, "rivals are found", func() bool { return len(c.rivals) == 0 || len(s.queue.Rivals()) == len(c.rivals)/3 })
 			s.server.Send(interruption("1", "i-1", now), recommendation("2", "i-1", now))
-			eventually(t, "both are published", func() bool { return len(s.sink.reported()) == 2 })
-			if got := s.sink.reported(); got[0].ActedBy != c.expected || got[1].ActedBy != c.groups {
+			eventually(t, "both are published", func() bool { return len(s.sink.Noticed()) == 2 })
+			if got := s.sink.Noticed(); got[0].ActedBy != c.expected || got[1].ActedBy != c.groups {
 				t.Errorf("published %+v, want the first left to %v, the second to %v", got, c.expected, c.groups)
 			}
 			if s.server.Len() == 0 {
 				t.Error("the message is deleted before the node can be marked")
 			}
 			s.emptied(t)
-			unclaimed := s.sink.reported()[2:]
+			unclaimed := s.sink.Noticed()[2:]
 			if c.unclaimed != (len(unclaimed) == 1 && unclaimed[0].Unclaimed && unclaimed[0].ActedBy == policy.ActorNone) || len(unclaimed) > 1 {
 				t.Errorf("afterwards %+v, want one unclaimed notice: %t", unclaimed, c.unclaimed)
 			}
@@ -249,7 +249,7 @@ func TestWarningsOutliveTheLeader(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- s.queue.Run(ctx) }()
-	eventually(t, "all are read", func() bool { return len(s.sink.reported()) == 25 })
+	eventually(t, "all are read", func() bool { return len(s.sink.Noticed()) == 25 })
 	stop()
 	<-ended
 	if n := s.server.Len(); n != 25 {

@@ -2,20 +2,39 @@
 package wire
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
 )
+
+// Load returns the configuration of a region by the default chain of credentials. Its
+// requests are sent by a [Client]. An empty region leaves it to the environment, which may
+// name none.
+func Load(ctx context.Context, region string) (aws.Config, error) {
+	var options []func(*config.LoadOptions) error
+	if region != "" {
+		options = append(options, config.WithRegion(region))
+	}
+	base, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return base, fmt.Errorf("the configuration of AWS cannot be read: %w", err)
+	}
+	base.HTTPClient = Client(base.HTTPClient)
+	return base, nil
+}
 
 // Client sends by inner, or by the SDK's own client where inner is nil, which then has a
 // bound for each attempt, and shows it
 // of a request's body only that it can be read and closed.
 //
 // The SDK closes the body as soon as there is an answer. net/http may then still be
-// about to look for the body's end. A read of the closed body tells it that this is
+// about to look for the body's end. A read of the closed body shows it that this is
 // the end; WriteTo of smithy-go 1.28, which io.Copy prefers, gives the same io.EOF as
 // an error, upon which net/http closes the connection under the answer that is being
 // read ("use of closed network connection").
