@@ -31,11 +31,11 @@ var errNotEnforcing = backend.Hold("Shadow", "budgets are watched and not enforc
 
 // Gate opens or closes the gate of a budget in its status, which the admission
 // policy reads, and writes the rest of the status with it.
-func (k *Keeper) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) error {
+func (k *Enforcer) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) error {
 	if !k.enforcing() {
 		return errNotEnforcing
 	}
-	if err := k.saveBefore(ctx, x.Budget); err != nil {
+	if err := k.ledgers.saveBefore(ctx, x.Budget); err != nil {
 		return err
 	}
 	b, err := k.budget(ctx, x.Budget)
@@ -48,7 +48,7 @@ func (k *Keeper) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) e
 	next := b.DeepCopy()
 	now := metav1.NewTime(s.Now.Std().Truncate(time.Second))
 	next.Status.CountedAt = &now
-	if m := findMemory(k.remembered(), x.Budget); m != nil {
+	if m := findMemory(k.ledgers.remembered(), x.Budget); m != nil {
 		if i := findBudget(s, x.Budget); i >= 0 {
 			if err := k.fill(ctx, s, &s.Budgets[i], m, next); err != nil {
 				return err
@@ -66,14 +66,14 @@ func (k *Keeper) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate) e
 	}
 	if b.Status.Gate != next.Status.Gate {
 		k.cfg.Log.Info("gate", "budget", x.Budget, "gate", next.Status.Gate, "why", x.Why.Text)
-		k.tell(next, x.Closed, "Gate"+string(next.Status.Gate), x.Why.Text)
+		k.event(next, x.Closed, "Gate"+string(next.Status.Gate), x.Why.Text)
 	}
 	return nil
 }
 
 // budget reads the object of a budget as the API server has it: the cache may not
 // yet hold what was written a moment ago.
-func (k *Keeper) budget(ctx context.Context, name string) (*v1alpha1.GPUBudget, error) {
+func (k *Enforcer) budget(ctx context.Context, name string) (*v1alpha1.GPUBudget, error) {
 	b := &v1alpha1.GPUBudget{}
 	namespace, rest, _ := strings.Cut(name, "/")
 	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: rest}, b); err != nil {
@@ -82,8 +82,8 @@ func (k *Keeper) budget(ctx context.Context, name string) (*v1alpha1.GPUBudget, 
 	return b, nil
 }
 
-// tell makes an Event of what happened to a budget.
-func (k *Keeper) tell(b *v1alpha1.GPUBudget, warn bool, reason, text string) {
+// event makes an Event of what happened to a budget.
+func (k *Enforcer) event(b *v1alpha1.GPUBudget, warn bool, reason, text string) {
 	if k.cfg.Events == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (k *Keeper) tell(b *v1alpha1.GPUBudget, warn bool, reason, text string) {
 
 // Pause suspends a Job or lets it go on, by spec.suspend. Whatever else suspends and
 // starts the Job, such as Kueue, keeps the say: it is held.
-func (k *Keeper) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause) error {
+func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause) error {
 	if !k.enforcing() {
 		return errNotEnforcing
 	}
@@ -104,7 +104,7 @@ func (k *Keeper) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause)
 	if w.Kind != policy.KindJob {
 		return backend.Hold("NotAJob", "%s is no Job, and only Jobs can be suspended", w.Name)
 	}
-	if err := k.saveBefore(ctx, x.Budget); err != nil {
+	if err := k.ledgers.saveBefore(ctx, x.Budget); err != nil {
 		return err
 	}
 	namespace, name, _ := strings.Cut(w.Name, "/")
@@ -165,11 +165,11 @@ func suspender(job *batchv1.Job) string {
 //
 // The client's transport must take Retry-After from answers to evictions, as that of
 // live/limit does: client-go would wait for it ten times over and hold up the step.
-func (k *Keeper) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict) error {
+func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict) error {
 	if !k.enforcing() {
 		return errNotEnforcing
 	}
-	if err := k.saveBefore(ctx, x.Budget); err != nil {
+	if err := k.ledgers.saveBefore(ctx, x.Budget); err != nil {
 		return err
 	}
 	name := s.Pods[x.Pod].Name
@@ -206,7 +206,7 @@ func (k *Keeper) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evict)
 }
 
 // behindGate holds the eviction of a pod that would come back.
-func (k *Keeper) behindGate(ctx context.Context, pod *corev1.Pod, budget string) error {
+func (k *Enforcer) behindGate(ctx context.Context, pod *corev1.Pod, budget string) error {
 	if metav1.GetControllerOf(pod) == nil || budget == "" {
 		return nil
 	}

@@ -26,13 +26,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A struck is a keeper of one spent budget, with a pod and a Job of it, at an API
+// A struck is an enforcer of one spent budget, with a pod and a Job of it, at an API
 // server that answers one kind of call with an error.
 type struck struct {
 	client.WithWatch
-	keeper *Keeper
-	snap   *policy.Snapshot
-	memory policy.BudgetMemory
+	enforcer *Enforcer
+	snap     *policy.Snapshot
+	memory   policy.BudgetMemory
 
 	verb string
 	err  error
@@ -64,7 +64,7 @@ func newStruck(t *testing.T) *struck {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p", UID: "p"}}, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "j"}},
 	).Build()
 	x.WithWatch = interceptor.NewClient(inner, x.hooks())
-	x.keeper = newKeeper(t, testingclock.NewFakeClock(start), x.WithWatch, true)
+	x.enforcer = newEnforcer(t, testingclock.NewFakeClock(start), x.WithWatch, true)
 	x.memory = memory("ml/b", 20*3_600_000_000)
 	x.memory.Closed = true
 	x.snap = &policy.Snapshot{Now: policy.Time(start.UnixMilli()), Budgets: []policy.Budget{{Name: "ml/b", Namespace: "ml", GPUHours: 10, HasGPUHours: true, Window: 24 * time.Hour}},
@@ -109,7 +109,7 @@ func first(err error, f func() error) error {
 	return f()
 }
 
-// TestEveryErrorOfTheAPI strikes every call of a keeper with every error. Each call
+// TestEveryErrorOfTheAPI strikes every call of an enforcer with every error. Each call
 // that is struck says so, is held, or had nothing to do; none is done by half; and the
 // same call goes through afterwards, with a ledger that holds what was counted.
 func TestEveryErrorOfTheAPI(t *testing.T) {
@@ -120,7 +120,7 @@ func TestEveryErrorOfTheAPI(t *testing.T) {
 		"unauthorized": apierrors.NewUnauthorized("expired"), "forbidden": apierrors.NewForbidden(group, "x", errors.New("RBAC")),
 		"gone": apierrors.NewNotFound(group, "x"), "no definition": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "GPUBudget"}},
 	}
-	for _, call := range keeperCalls() {
+	for _, call := range enforcerCalls() {
 		for _, verb := range call.verbs {
 			for _, name := range slices.Sorted(maps.Keys(failures)) {
 				if name == "gone" && slices.Contains(call.there, verb) {
@@ -153,9 +153,9 @@ func TestEveryErrorOfTheAPI(t *testing.T) {
 	}
 }
 
-// A keeperCall is something that is asked of a keeper, and the requests that it
+// An enforcerCall is something that is asked of an enforcer, and the requests that it
 // makes.
-type keeperCall struct {
+type enforcerCall struct {
 	name   string
 	verbs  []string
 	before func(*testing.T, *struck)
@@ -171,21 +171,21 @@ type keeperCall struct {
 	there []string
 }
 
-func keeperCalls() []keeperCall {
-	saves := func(x *struck) error { return save(x.keeper, x.memory) }
+func enforcerCalls() []enforcerCall {
+	saves := func(x *struck) error { return save(x.enforcer, x.memory) }
 	saved := func(t *testing.T, x *struck) { must(t, saves(x)) }
 	closed := func(t *testing.T, x *struck) {
 		saved(t, x)
-		must(t, x.keeper.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true}))
+		must(t, x.enforcer.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true}))
 	}
 	ledger := func(t *testing.T, x *struck) {
-		next := newKeeper(t, testingclock.NewFakeClock(start), x.WithWatch, true)
+		next := newEnforcer(t, testingclock.NewFakeClock(start), x.WithWatch, true)
 		if got, err := next.Load(t.Context()); err != nil || len(got) != 1 || got[0].Used != x.memory.Used || got[0].Closed != x.memory.Closed {
 			t.Errorf("the ledger holds %+v, %v", got, err)
 		}
 	}
-	return []keeperCall{
-		{name: "Load", verbs: []string{"list"}, before: saved, do: func(x *struck) error { _, err := x.keeper.Load(context.Background()); return err }, done: ledger},
+	return []enforcerCall{
+		{name: "Load", verbs: []string{"list"}, before: saved, do: func(x *struck) error { _, err := x.enforcer.Load(context.Background()); return err }, done: ledger},
 		{name: "Save the first", verbs: []string{"create"}, do: saves, done: ledger},
 		{name: "Save", verbs: []string{"update"}, there: []string{"update"}, before: func(t *testing.T, x *struck) { saved(t, x); x.memory.Used, x.memory.Closed = 21*3_600_000_000, false }, do: saves, done: ledger},
 		{name: "Save what is no more", verbs: []string{"get", "delete"}, there: []string{"delete"}, quiet: []string{"delete conflict", "get gone"},
@@ -193,24 +193,24 @@ func keeperCalls() []keeperCall {
 				saved(t, x)
 				must(t, x.Delete(t.Context(), budgetObject("ml", "b")))
 			},
-			do: func(x *struck) error { return save(x.keeper) }, done: func(t *testing.T, x *struck) { noLedger(t, x) }},
+			do: func(x *struck) error { return save(x.enforcer) }, done: func(t *testing.T, x *struck) { noLedger(t, x) }},
 		{name: "Report", verbs: []string{"list", "patch/status"}, quiet: []string{"patch/status gone"},
-			before: saved, do: func(x *struck) error { return x.keeper.Report(context.Background(), x.snap) },
+			before: saved, do: func(x *struck) error { return x.enforcer.Report(context.Background(), x.snap) },
 			done: func(t *testing.T, x *struck) { gateIs(t, x, v1alpha1.GateClosed) }},
 		{name: "Gate", verbs: []string{"get", "patch/status"}, before: saved, quiet: []string{"get gone"},
 			do: func(x *struck) error {
-				return x.keeper.Gate(context.Background(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true})
+				return x.enforcer.Gate(context.Background(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true})
 			},
 			done: func(t *testing.T, x *struck) { gateIs(t, x, v1alpha1.GateClosed) }},
 		{name: "Pause", verbs: []string{"get", "patch"}, quiet: []string{"get gone", "patch gone"}, before: saved,
 			do: func(x *struck) error {
-				return x.keeper.Pause(context.Background(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true})
+				return x.enforcer.Pause(context.Background(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true})
 			},
 			done: func(t *testing.T, x *struck) { suspended(t, x) }},
 		{name: "Evict", verbs: []string{"get", "create/eviction"}, before: closed,
 			quiet: []string{"get gone", "create/eviction gone", "create/eviction conflict", "create/eviction throttled"},
 			do: func(x *struck) error {
-				return x.keeper.Evict(context.Background(), x.snap, &policy.Evict{Budget: "ml/b"})
+				return x.enforcer.Evict(context.Background(), x.snap, &policy.Evict{Budget: "ml/b"})
 			},
 			done: func(t *testing.T, x *struck) {
 				err := x.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: "p"}, &corev1.Pod{})

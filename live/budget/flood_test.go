@@ -66,7 +66,7 @@ func TestFlood(t *testing.T) {
 		snap.Budgets = append(snap.Budgets, policy.Budget{Name: m.Name, Namespace: "ml", GPUHours: 10, HasGPUHours: true, Window: 24 * time.Hour})
 	}
 	var count writeCount
-	k := newKeeper(t, testingclock.NewFakeClock(start), fakeClient(t, count.funcs(), objects...), true)
+	k := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, count.funcs(), objects...), true)
 	wrote := func(what string, ledgers, status int, errs ...error) {
 		t.Helper()
 		must(t, errors.Join(errs...))
@@ -105,22 +105,22 @@ func TestFlood(t *testing.T) {
 func TestSavedBeforeDone(t *testing.T) {
 	for name, do := range map[string]func(*struck) error{
 		"gate": func(x *struck) error {
-			return x.keeper.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true})
+			return x.enforcer.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true})
 		},
 		"pause": func(x *struck) error {
-			return x.keeper.Pause(t.Context(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true})
+			return x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true})
 		},
-		"evict": func(x *struck) error { return x.keeper.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}) },
+		"evict": func(x *struck) error { return x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}) },
 	} {
 		x := newStruck(t)
-		must(t, x.keeper.Save(t.Context(), []policy.BudgetMemory{x.memory}))
+		must(t, x.enforcer.Save(t.Context(), []policy.BudgetMemory{x.memory}))
 		x.verb, x.err, x.left = "create", errors.New("etcd is full"), 1
 		if err := do(x); !errors.Is(err, x.err) {
 			t.Errorf("%s without a ledger: %v", name, err)
 		}
 		gateIs(t, x, "")
 		must(t, do(x))
-		if _, err := newKeeper(t, testingclock.NewFakeClock(start), x.WithWatch, true).Load(t.Context()); err != nil {
+		if _, err := newEnforcer(t, testingclock.NewFakeClock(start), x.WithWatch, true).Load(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -129,17 +129,17 @@ func TestSavedBeforeDone(t *testing.T) {
 // TestGivesUp: who waits for ledgers to be written gives up with its context.
 func TestGivesUp(t *testing.T) {
 	x := newStruck(t)
-	must(t, x.keeper.Save(t.Context(), []policy.BudgetMemory{x.memory}))
-	done, err := x.keeper.write(t.Context())
+	must(t, x.enforcer.Save(t.Context(), []policy.BudgetMemory{x.memory}))
+	done, err := x.enforcer.ledgers.lock(t.Context())
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := x.keeper.Gate(ctx, x.snap, &policy.Gate{Budget: "ml/b", Closed: true}); !errors.Is(err, context.Canceled) {
+	if err := x.enforcer.Gate(ctx, x.snap, &policy.Gate{Budget: "ml/b", Closed: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v", err)
 	}
-	if err := x.keeper.Save(t.Context(), []policy.BudgetMemory{x.memory}); err != nil {
+	if err := x.enforcer.Save(t.Context(), []policy.BudgetMemory{x.memory}); err != nil {
 		t.Errorf("a step waits for ledgers: %v", err)
 	}
 	done()
-	must(t, x.keeper.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true}))
+	must(t, x.enforcer.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true}))
 }

@@ -128,18 +128,18 @@ func TestGolden(t *testing.T) {
 	goldenInStatus(t, env, ns, cases)
 }
 
-// goldenInStatus has the controller's keeper tell of a GPUBudget a case, that counts
+// goldenInStatus has the controller's enforcer report a case of a GPUBudget, that counts
 // what is there: what is seen of them is what gpu-k8s-operator would show, to the
 // thousandth and as far as the rounding of times explains. A window of no hours is not
 // to be had.
 func goldenInStatus(t *testing.T, env *testenv.Env, ns string, cases []goldenCase) {
 	t.Helper()
-	k := newKeeper(t, testingclock.NewFakeClock(goldenNow), cached(t, env, ns), false)
+	k := newEnforcer(t, testingclock.NewFakeClock(goldenNow), cached(t, env, ns), false)
 	k.cfg.Namespace = ns
 	list := makeBudgets(t, env, ns, cases)
 	snap := &policy.Snapshot{Now: policy.TimeOf(goldenNow), Budgets: Table(list, ns)}
 	for i := range snap.Budgets {
-		k.memory = append(k.memory, policy.BudgetMemory{Name: snap.Budgets[i].Name})
+		k.ledgers.memory = append(k.ledgers.memory, policy.BudgetMemory{Name: snap.Budgets[i].Name})
 	}
 	if err := k.Report(t.Context(), snap); err != nil {
 		t.Fatal(err)

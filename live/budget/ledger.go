@@ -13,8 +13,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,18 +64,38 @@ type ledger struct {
 // writers bounds how many objects of budgets are written side by side.
 const writers = 8
 
+// A ledgerStore keeps the memory of each budget in an object of its own. mu is not held
+// while one is written.
+type ledgerStore struct {
+	cfg    *Config
+	client client.Client
+	reader client.Reader
+
+	// writing is held while ledgers, by budget, are written.
+	writing  *semaphore.Weighted
+	byBudget map[string]*ledger
+
+	mu     sync.Mutex
+	memory []policy.BudgetMemory // as last given to Save, which is never written
+	lost   error                 // the conflict with another controller
+}
+
 // Load reads all ledgers from the API server, ascending by the names of budgets.
-func (k *Keeper) Load(ctx context.Context) ([]policy.BudgetMemory, error) {
-	done, err := k.write(ctx)
+func (k *Enforcer) Load(ctx context.Context) ([]policy.BudgetMemory, error) {
+	return k.ledgers.load(ctx)
+}
+
+func (st *ledgerStore) load(ctx context.Context) ([]policy.BudgetMemory, error) {
+	done, err := st.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	var list corev1.ConfigMapList
-	if err := k.reader.List(ctx, &list, client.InNamespace(k.cfg.Namespace), client.HasLabels{ledgerLabel}); err != nil {
-		return nil, fmt.Errorf("reading ledgers in namespace %s: %w", k.cfg.Namespace, err)
+	if err := st.reader.List(ctx, &list, client.InNamespace(st.cfg.Namespace), client.HasLabels{ledgerLabel}); err != nil {
+		return nil, fmt.Errorf("reading ledgers in namespace %s: %w", st.cfg.Namespace, err)
 	}
-	clear(k.ledgers)
+	clear(st.byBudget)
 	var all []policy.BudgetMemory
 	for i := range list.Items {
 		x := &list.Items[i]
@@ -84,42 +106,46 @@ func (k *Keeper) Load(ctx context.Context) ([]policy.BudgetMemory, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ledger in ConfigMap %s/%s: %w", x.Namespace, x.Name, err)
 		}
-		k.ledgers[m.Name] = &ledger{object: x}
+		st.byBudget[m.Name] = &ledger{object: x}
 		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b policy.BudgetMemory) int { return cmp.Compare(a.Name, b.Name) })
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.memory, k.lost = all, nil
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.memory, st.lost = all, nil
 	return slices.Clone(all), nil
 }
 
-// Save takes what is remembered of all budgets, and writes nothing: [Keeper.Report]
-// writes what has changed beside the steps, and whatever is enforced for a budget has its
+// Save takes what is remembered of all budgets, and writes nothing: [Enforcer.Report]
+// writes what has changed between the steps, and whatever is enforced for a budget has its
 // ledger written before. It returns the conflict, if there was one since, that says that
 // another controller writes the ledgers.
-func (k *Keeper) Save(_ context.Context, all []policy.BudgetMemory) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	lost := k.lost
-	k.memory, k.lost = slices.Clone(all), nil
+func (k *Enforcer) Save(_ context.Context, all []policy.BudgetMemory) error {
+	return k.ledgers.save(all)
+}
+
+func (st *ledgerStore) save(all []policy.BudgetMemory) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	lost := st.lost
+	st.memory, st.lost = slices.Clone(all), nil
 	return lost
 }
 
 // Flush writes all ledgers that have changed. A controller that ends calls it.
-func (k *Keeper) Flush(ctx context.Context) error { return k.saveAll(ctx, true) }
+func (k *Enforcer) Flush(ctx context.Context) error { return k.ledgers.saveAll(ctx, true) }
 
 // saveAll writes the ledgers that must be written or are due, side by side, and deletes
 // those of budgets that are no more. It returns all errors.
-func (k *Keeper) saveAll(ctx context.Context, now bool) error {
-	done, err := k.write(ctx)
+func (st *ledgerStore) saveAll(ctx context.Context, now bool) error {
+	done, err := st.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	all := k.remembered()
+	all := st.remembered()
 	var gone []string
-	for name := range k.ledgers {
+	for name := range st.byBudget {
 		if findMemory(all, name) == nil {
 			gone = append(gone, name)
 		}
@@ -127,58 +153,58 @@ func (k *Keeper) saveAll(ctx context.Context, now bool) error {
 	slices.Sort(gone)
 	ledgers := make([]*ledger, len(all))
 	for i := range all {
-		ledgers[i] = k.ledger(all[i].Name)
+		ledgers[i] = st.of(all[i].Name)
 	}
 	err = sideBySide(len(all)+len(gone), func(i int) error {
 		if i < len(all) {
-			return k.save(ctx, ledgers[i], &all[i], now)
+			return st.saveOne(ctx, ledgers[i], &all[i], now)
 		}
-		return k.drop(ctx, gone[i-len(all)], k.ledgers[gone[i-len(all)]])
+		return st.drop(ctx, gone[i-len(all)], st.byBudget[gone[i-len(all)]])
 	})
 	for _, name := range gone {
-		if k.ledgers[name].object == nil {
-			delete(k.ledgers, name)
+		if st.byBudget[name].object == nil {
+			delete(st.byBudget, name)
 		}
 	}
 	return err
 }
 
 // saveBefore writes the ledger of a budget before something is done for it.
-func (k *Keeper) saveBefore(ctx context.Context, budget string) error {
-	m := findMemory(k.remembered(), budget)
+func (st *ledgerStore) saveBefore(ctx context.Context, budget string) error {
+	m := findMemory(st.remembered(), budget)
 	if m == nil {
 		return nil
 	}
-	done, err := k.write(ctx)
+	done, err := st.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return k.save(ctx, k.ledger(budget), m, false)
+	return st.saveOne(ctx, st.of(budget), m, false)
 }
 
-// write returns once nobody else writes ledgers, until done is called.
-func (k *Keeper) write(ctx context.Context) (done func(), err error) {
-	if err := k.writing.Acquire(ctx, 1); err != nil {
+// lock returns once nobody else writes ledgers, until done is called.
+func (st *ledgerStore) lock(ctx context.Context) (done func(), err error) {
+	if err := st.writing.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting to write ledgers: %w", err)
 	}
-	return func() { k.writing.Release(1) }, nil
+	return func() { st.writing.Release(1) }, nil
 }
 
-// ledger returns what is known of the object of a budget.
-func (k *Keeper) ledger(budget string) *ledger {
-	if k.ledgers[budget] == nil {
-		k.ledgers[budget] = &ledger{}
+// of returns what is known of the object of a budget.
+func (st *ledgerStore) of(budget string) *ledger {
+	if st.byBudget[budget] == nil {
+		st.byBudget[budget] = &ledger{}
 	}
-	return k.ledgers[budget]
+	return st.byBudget[budget]
 }
 
-// noteLost remembers a conflict for [Keeper.Save], and returns err.
-func (k *Keeper) noteLost(err error) error {
+// noteLost remembers a conflict for [Enforcer.Save], and returns err.
+func (st *ledgerStore) noteLost(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.lost = err
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		st.lost = err
 	}
 	return err
 }
@@ -190,13 +216,13 @@ func sideBySide(n int, f func(int) error) error {
 	return errors.Join(errs...)
 }
 
-// save writes the ledger of one budget, if it must be or is due.
-func (k *Keeper) save(ctx context.Context, l *ledger, m *policy.BudgetMemory, now bool) error {
+// saveOne writes the ledger of one budget, if it must be or is due.
+func (st *ledgerStore) saveOne(ctx context.Context, l *ledger, m *policy.BudgetMemory, now bool) error {
 	matter, err := matterOf(m)
 	if err != nil {
 		return err
 	}
-	if !now && l.matter == matter && k.cfg.Clock.Since(l.at) < k.cfg.SaveEvery {
+	if !now && l.matter == matter && st.cfg.Clock.Since(l.at) < st.cfg.SaveEvery {
 		return nil
 	}
 	data, err := pack(m)
@@ -204,11 +230,11 @@ func (k *Keeper) save(ctx context.Context, l *ledger, m *policy.BudgetMemory, no
 		return err
 	}
 	if l.object == nil || !bytes.Equal(l.object.BinaryData[ledgerKey], data) {
-		if err := k.send(ctx, l, m.Name, data); err != nil {
-			return k.noteLost(fmt.Errorf("saving the ledger of %s: %w", m.Name, err))
+		if err := st.send(ctx, l, m.Name, data); err != nil {
+			return st.noteLost(fmt.Errorf("saving the ledger of %s: %w", m.Name, err))
 		}
 	}
-	l.at, l.matter = k.cfg.Clock.Now(), matter
+	l.at, l.matter = st.cfg.Clock.Now(), matter
 	return nil
 }
 
@@ -223,16 +249,16 @@ func matterOf(m *policy.BudgetMemory) (string, error) {
 
 // send brings the object of a budget to hold data. An object that holds what was
 // sent last was written by us, though the answer was lost.
-func (k *Keeper) send(ctx context.Context, l *ledger, budget string, data []byte) error {
-	err := k.put(ctx, l, budget, data)
+func (st *ledgerStore) send(ctx context.Context, l *ledger, budget string, data []byte) error {
+	err := st.put(ctx, l, budget, data)
 	if l.tried != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 		var there corev1.ConfigMap
-		if readErr := k.reader.Get(ctx, client.ObjectKey{Namespace: k.cfg.Namespace, Name: ledgerName(budget)}, &there); readErr != nil {
+		if readErr := st.reader.Get(ctx, client.ObjectKey{Namespace: st.cfg.Namespace, Name: ledgerName(budget)}, &there); readErr != nil {
 			return fmt.Errorf("reading it after a conflict: %w", readErr)
 		}
 		if bytes.Equal(there.BinaryData[ledgerKey], l.tried) {
 			l.object = &there
-			err = k.put(ctx, l, budget, data)
+			err = st.put(ctx, l, budget, data)
 		}
 	}
 	switch {
@@ -248,15 +274,15 @@ func (k *Keeper) send(ctx context.Context, l *ledger, budget string, data []byte
 
 // put makes the object of a budget, or updates it at the version that is known: a
 // conflict says that another controller wrote it.
-func (k *Keeper) put(ctx context.Context, l *ledger, budget string, data []byte) error {
+func (st *ledgerStore) put(ctx context.Context, l *ledger, budget string, data []byte) error {
 	next := l.object.DeepCopy()
-	write := func() error { return k.client.Update(ctx, next, fieldOwner) }
+	write := func() error { return st.client.Update(ctx, next, fieldOwner) }
 	if next == nil {
 		next = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Namespace: k.cfg.Namespace, Name: ledgerName(budget),
+			Namespace: st.cfg.Namespace, Name: ledgerName(budget),
 			Labels: map[string]string{ledgerLabel: "budget"}, Annotations: map[string]string{ledgerBudget: budget},
 		}}
-		write = func() error { return k.client.Create(ctx, next, fieldOwner) }
+		write = func() error { return st.client.Create(ctx, next, fieldOwner) }
 	}
 	next.BinaryData = map[string][]byte{ledgerKey: data}
 	err := write()
@@ -268,21 +294,21 @@ func (k *Keeper) put(ctx context.Context, l *ledger, budget string, data []byte)
 
 // drop deletes the ledger of a budget that is no more. That of a budget which is
 // only not valid at the moment stays.
-func (k *Keeper) drop(ctx context.Context, budget string, l *ledger) error {
+func (st *ledgerStore) drop(ctx context.Context, budget string, l *ledger) error {
 	if l.object == nil {
 		return nil
 	}
 	namespace, name, _ := strings.Cut(budget, "/")
-	err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.GPUBudget{})
+	err := st.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.GPUBudget{})
 	if err == nil {
 		return nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("looking whether budget %s is gone: %w", budget, err)
 	}
-	err = k.client.Delete(ctx, l.object, client.Preconditions{UID: &l.object.UID, ResourceVersion: &l.object.ResourceVersion})
+	err = st.client.Delete(ctx, l.object, client.Preconditions{UID: &l.object.UID, ResourceVersion: &l.object.ResourceVersion})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return k.noteLost(fmt.Errorf("deleting the ledger of %s: %w", budget, err))
+		return st.noteLost(fmt.Errorf("deleting the ledger of %s: %w", budget, err))
 	}
 	l.object = nil
 	return nil
@@ -329,4 +355,11 @@ func unpack(data []byte) (policy.BudgetMemory, error) {
 		return policy.BudgetMemory{}, fmt.Errorf("format %d is not known: a later version wrote it", p.Format)
 	}
 	return p.Memory, nil
+}
+
+// remembered returns what was last given to Save, which is only read.
+func (st *ledgerStore) remembered() []policy.BudgetMemory {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.memory
 }

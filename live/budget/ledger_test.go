@@ -30,7 +30,7 @@ var start = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
 var noFuncs interceptor.Funcs
 
-func newKeeper(t testing.TB, clk *testingclock.FakeClock, c client.Client, enforcing bool) *Keeper {
+func newEnforcer(t testing.TB, clk *testingclock.FakeClock, c client.Client, enforcing bool) *Enforcer {
 	t.Helper()
 	cfg := DefaultConfig("spotter-system")
 	cfg.Clock, cfg.Log, cfg.Enforcing = clk, slog.New(slog.DiscardHandler), func() bool { return enforcing }
@@ -56,8 +56,8 @@ func memory(name string, used int64) policy.BudgetMemory {
 	return policy.BudgetMemory{Name: name, Used: used, Counted: policy.Time(start.UnixMilli()), Buckets: []policy.BudgetBucket{{Hour: policy.Time(start.UnixMilli()), Used: used, Cost: 7}}}
 }
 
-// save has a keeper take what is remembered and write it.
-func save(k *Keeper, all ...policy.BudgetMemory) error {
+// save has an enforcer take what is remembered and write it.
+func save(k *Enforcer, all ...policy.BudgetMemory) error {
 	_ = k.Save(context.Background(), all)
 	return k.Flush(context.Background())
 }
@@ -71,13 +71,13 @@ func budgetObject(namespace, name string) *v1alpha1.GPUBudget {
 
 // TestRule14Ledger writes ledgers at the real API server and reads them back: each
 // in an object of its own, at the version that is known, so that of two
-// controllers one is told.
+// controllers one learns it.
 func TestRule14Ledger(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	clk := testingclock.NewFakeClock(start)
 	ns := env.Namespace(t)
-	leader := func() *Keeper {
-		k := newKeeper(t, clk, env.Client, false)
+	leader := func() *Enforcer {
+		k := newEnforcer(t, clk, env.Client, false)
 		k.cfg.Namespace = ns
 		return k
 	}
@@ -140,7 +140,7 @@ func TestRule14LostAnswer(t *testing.T) {
 		},
 	})
 	clk := testingclock.NewFakeClock(start)
-	k := newKeeper(t, clk, c, false)
+	k := newEnforcer(t, clk, c, false)
 	for i := range 3 {
 		lose = 1
 		m := memory("ml/a", int64(i))
@@ -170,11 +170,11 @@ func TestSaveWaits(t *testing.T) {
 		},
 	}
 	clk := testingclock.NewFakeClock(start)
-	k := newKeeper(t, clk, fakeClient(t, count), false)
+	k := newEnforcer(t, clk, fakeClient(t, count), false)
 	m := memory("ml/a", 1)
 	saved := func(want int, what string) {
 		t.Helper()
-		if err := errors.Join(k.Save(t.Context(), []policy.BudgetMemory{m}), k.saveAll(t.Context(), false)); err != nil || writes != want {
+		if err := errors.Join(k.Save(t.Context(), []policy.BudgetMemory{m}), k.ledgers.saveAll(t.Context(), false)); err != nil || writes != want {
 			t.Errorf("%s: %d writes, want %d: %v", what, writes, want, err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestSaveWaits(t *testing.T) {
 	clk.Step(time.Hour)
 	saved(4, "nothing changed")
 	m.Used++
-	k.ledgers["ml/a"].at = clk.Now()
+	k.ledgers.byBudget["ml/a"].at = clk.Now()
 	saved(4, "used")
 	if err := k.Flush(t.Context()); err != nil || writes != 5 {
 		t.Errorf("flushed: %d writes: %v", writes, err)
@@ -218,7 +218,7 @@ func TestLedgerBounds(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "spotter-system", Name: ledgerName("ml/a"), Labels: map[string]string{ledgerLabel: "budget"}, Annotations: map[string]string{ledgerBudget: "ml/a"}},
 			BinaryData: map[string][]byte{ledgerKey: bad},
 		}
-		k := newKeeper(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, object), false)
+		k := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, object), false)
 		if got, err := k.Load(t.Context()); err == nil {
 			t.Errorf("%s is read as %v", name, got)
 		}
@@ -283,13 +283,13 @@ func TestRule14Restarts(t *testing.T) {
 	c := fakeClient(t, noFuncs, budgetObject("ml", "a"))
 	p := policybudget.Around(bystander{}, policybudget.DefaultConfig())
 	var m policy.Memory
-	k, restarts := newKeeper(t, clk, c, false), 0
+	k, restarts := newEnforcer(t, clk, c, false), 0
 	for w.now < policy.Time(start.Add(48*time.Hour).UnixMilli()) {
 		ended := w.pass(time.Duration(5+w.r.IntN(55)) * time.Second)
 		if w.r.IntN(150) == 0 {
 			restarts++
-			w.pass(time.Duration(5+w.r.IntN(20)) * time.Second) // what ends meanwhile is told to nobody
-			k, ended = newKeeper(t, clk, c, false), nil
+			w.pass(time.Duration(5+w.r.IntN(20)) * time.Second) // what ends meanwhile is reported to nobody
+			k, ended = newEnforcer(t, clk, c, false), nil
 			loaded, err := k.Load(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -298,7 +298,7 @@ func TestRule14Restarts(t *testing.T) {
 		}
 		clk.SetTime(w.now.Std())
 		_, m = p.Decide(w.snapshot(ended), m)
-		if err := errors.Join(k.Save(t.Context(), m.Budgets), k.saveAll(t.Context(), false)); err != nil {
+		if err := errors.Join(k.Save(t.Context(), m.Budgets), k.ledgers.saveAll(t.Context(), false)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestRule12Controllers(t *testing.T) {
 	node.Status.Allocatable[gpu] = resource.MustParse("8")
 	env.AddNode(t, node)
 	b := newBudget(t, env, ns, "b", metav1.LabelSelector{MatchLabels: label("team", "ml")})
-	k := newKeeper(t, testingclock.NewFakeClock(time.Now()), env.Client, true)
+	k := newEnforcer(t, testingclock.NewFakeClock(time.Now()), env.Client, true)
 
 	two, spec := int32(2), gpuPod(ns, nil).Spec
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: label("team", "ml")}, Spec: spec}

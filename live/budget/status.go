@@ -24,22 +24,22 @@ import (
 // who could open it.
 const confirmEvery = 10 * time.Minute
 
-// Report writes the ledgers of what was last given to [Keeper.Save], and brings the status
+// Report writes the ledgers of what was last given to [Enforcer.Save], and brings the status
 // of every budget up to date after the step on s that led to it. It writes several at a
 // time, and only what has changed. Budgets that fail are reported together and do not keep the
 // others from being written.
-func (k *Keeper) Report(ctx context.Context, s *policy.Snapshot) error {
-	saved := k.saveAll(ctx, false)
+func (k *Enforcer) Report(ctx context.Context, s *policy.Snapshot) error {
+	saved := k.ledgers.saveAll(ctx, false)
 	var list v1alpha1.GPUBudgetList
 	if err := k.client.List(ctx, &list); err != nil {
 		return errors.Join(saved, fmt.Errorf("listing GPUBudgets: %w", err))
 	}
-	memory := k.remembered()
+	memory := k.ledgers.remembered()
 	return errors.Join(saved, sideBySide(len(list.Items), func(i int) error { return k.report(ctx, s, memory, &list.Items[i]) }))
 }
 
 // report writes the status of one budget, if it has changed enough.
-func (k *Keeper) report(ctx context.Context, s *policy.Snapshot, memory []policy.BudgetMemory, b *v1alpha1.GPUBudget) error {
+func (k *Enforcer) report(ctx context.Context, s *policy.Snapshot, memory []policy.BudgetMemory, b *v1alpha1.GPUBudget) error {
 	next := b.DeepCopy()
 	st := &next.Status
 	st.ObservedGeneration = b.Generation
@@ -67,18 +67,11 @@ func (k *Keeper) report(ctx context.Context, s *policy.Snapshot, memory []policy
 
 // patch writes what of a status has changed, if anything has. Nobody else writes it, so
 // that a cache that is behind has us write something once more at worst.
-func (k *Keeper) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) error {
+func (k *Enforcer) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) error {
 	if equality.Semantic.DeepEqual(old.Status, next.Status) {
 		return nil
 	}
 	return k.client.Status().Patch(ctx, next, client.MergeFrom(old), fieldOwner)
-}
-
-// remembered returns what was last given to Save, which is only read.
-func (k *Keeper) remembered() []policy.BudgetMemory {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.memory
 }
 
 // findMemory returns what is remembered of a budget, nil if nothing is.
@@ -96,7 +89,7 @@ func findBudget(s *policy.Snapshot, name string) int {
 }
 
 // fill writes what is known of a budget into the status of o.
-func (k *Keeper) fill(ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, o *v1alpha1.GPUBudget) error {
+func (k *Enforcer) fill(ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, o *v1alpha1.GPUBudget) error {
 	st := &o.Status
 	used, cost := float64(m.Used)/(1000*3.6e6), m.Cost
 	look := policybudget.Look(k.cfg.Policy, s, b, m)
@@ -136,7 +129,7 @@ func (k *Keeper) fill(ctx context.Context, s *policy.Snapshot, b *policy.Budget,
 }
 
 // enforced says whether a closed gate would keep pods out.
-func (k *Keeper) enforced(ctx context.Context, o *v1alpha1.GPUBudget) error {
+func (k *Enforcer) enforced(ctx context.Context, o *v1alpha1.GPUBudget) error {
 	gated, err := k.gated(ctx, o.Namespace)
 	switch {
 	case err != nil:
@@ -151,7 +144,7 @@ func (k *Keeper) enforced(ctx context.Context, o *v1alpha1.GPUBudget) error {
 	return nil
 }
 
-func (k *Keeper) condition(o *v1alpha1.GPUBudget, kind string, holds bool, reason, message string) {
+func (k *Enforcer) condition(o *v1alpha1.GPUBudget, kind string, holds bool, reason, message string) {
 	c := metav1.Condition{
 		Type: kind, Status: metav1.ConditionFalse, ObservedGeneration: o.Generation, Reason: reason, Message: message,
 		LastTransitionTime: metav1.NewTime(k.cfg.Clock.Now()),
@@ -164,7 +157,7 @@ func (k *Keeper) condition(o *v1alpha1.GPUBudget, kind string, holds bool, reaso
 
 // due reports whether next is to be written in the place of old: at once when more
 // than figures has changed, else once in a while.
-func (k *Keeper) due(old, next *v1alpha1.GPUBudgetStatus) bool {
+func (k *Enforcer) due(old, next *v1alpha1.GPUBudgetStatus) bool {
 	a, b := old.DeepCopy(), next.DeepCopy()
 	for _, x := range []*v1alpha1.GPUBudgetStatus{a, b} {
 		x.CountedAt, x.ReopensAt, x.Consumed, x.Remaining, x.TrackedPods = nil, nil, v1alpha1.Usage{}, v1alpha1.Usage{}, 0
@@ -194,7 +187,7 @@ func hours(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 func dollars(m policy.Money) string { return strconv.FormatFloat(m.Float(), 'f', 2, 64) }
 
 // account counts the pods of a budget that are there, as its accounting asks.
-func (k *Keeper) account(ctx context.Context, b *policy.Budget, resource string, now policy.Time) (policybudget.Account, error) {
+func (k *Enforcer) account(ctx context.Context, b *policy.Budget, resource string, now policy.Time) (policybudget.Account, error) {
 	var pods corev1.PodList
 	if err := k.client.List(ctx, &pods, client.InNamespace(b.Namespace)); err != nil {
 		return policybudget.Account{}, fmt.Errorf("listing the pods of namespace %s: %w", b.Namespace, err)

@@ -173,12 +173,12 @@ func (w *wiring) budgets(context.Context) error {
 		v, err := w.authority.Cluster(context.Background())
 		return err == nil && v == permit.Active
 	}
-	keeper, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
+	enforcer, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
 	if err != nil {
 		return err
 	}
-	w.parts.Ledger, w.parts.Enforcer = keeper, keeper
-	w.parts.Reporters = append(w.parts.Reporters, keeper)
+	w.parts.Ledger, w.parts.Enforcer = enforcer, enforcer
+	w.parts.Reporters = append(w.parts.Reporters, enforcer)
 	return nil
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// rules are all that a keeper needs: in shadow it uses the first three.
+// rules are all that an enforcer needs: in shadow it uses the first three.
 var rules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"spotter.dev"}, Resources: []string{"gpubudgets"}, Verbs: []string{"get", "list"}},
 	{APIGroups: []string{""}, Resources: []string{"configmaps", "pods", "namespaces"}, Verbs: []string{"get", "list"}},
@@ -36,21 +36,21 @@ var rules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "patch"}},
 }
 
-// A stage is a keeper with the least rights, before a snapshot of one budget.
-type stage struct {
-	env    *testenv.Env
-	ns     string
-	user   string
-	keeper *Keeper
-	budget *v1alpha1.GPUBudget
-	snap   *policy.Snapshot
-	memory policy.BudgetMemory
+// A fixture is an enforcer with the least rights, before a snapshot of one budget.
+type fixture struct {
+	env      *testenv.Env
+	ns       string
+	user     string
+	enforcer *Enforcer
+	budget   *v1alpha1.GPUBudget
+	snap     *policy.Snapshot
+	memory   policy.BudgetMemory
 }
 
-func newStage(t *testing.T, enforcing bool) *stage {
+func newStage(t *testing.T, enforcing bool) *fixture {
 	t.Helper()
 	env := testenv.Start(t, testenv.Options{})
-	x := &stage{env: env, ns: gatedNamespace(t, env), user: "spotter-keeper-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
+	x := &fixture{env: env, ns: gatedNamespace(t, env), user: "spotter-enforcer-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
 	pace, err := limit.New(limit.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func newStage(t *testing.T, enforcing bool) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.keeper = newKeeper(t, testingclock.NewFakeClock(start), c, enforcing)
-	x.keeper.cfg.Namespace = x.ns
+	x.enforcer = newEnforcer(t, testingclock.NewFakeClock(start), c, enforcing)
+	x.enforcer.cfg.Namespace = x.ns
 	x.budget = newBudget(t, env, x.ns, "b", metav1.LabelSelector{MatchLabels: label("team", "ml")})
 	x.snap = &policy.Snapshot{
 		Now: policy.Time(start.UnixMilli()), Budgets: Table([]v1alpha1.GPUBudget{*x.budget}),
@@ -73,15 +73,15 @@ func newStage(t *testing.T, enforcing bool) *stage {
 	return x
 }
 
-func (x *stage) save(t *testing.T) {
+func (x *fixture) save(t *testing.T) {
 	t.Helper()
-	must(t, save(x.keeper, x.memory))
+	must(t, save(x.enforcer, x.memory))
 }
 
 // status reports after a step and reads what is written.
-func (x *stage) status(t *testing.T) *v1alpha1.GPUBudgetStatus {
+func (x *fixture) status(t *testing.T) *v1alpha1.GPUBudgetStatus {
 	t.Helper()
-	if err := x.keeper.Report(t.Context(), x.snap); err != nil {
+	if err := x.enforcer.Report(t.Context(), x.snap); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.env.Client.Get(t.Context(), client.ObjectKeyFromObject(x.budget), x.budget); err != nil {
@@ -96,14 +96,14 @@ func held(err error, reason string) bool {
 	return errors.As(err, &h) && h.Reason == reason
 }
 
-func closing(x *stage) *policy.Gate {
+func closing(x *fixture) *policy.Gate {
 	return &policy.Gate{Budget: x.memory.Name, Closed: true, Why: policy.Why{Text: "spent"}}
 }
 
 // TestStatus writes what is used, what is left, and when the gate opens.
 func TestStatus(t *testing.T) {
 	x := newStage(t, true)
-	x.snap.Budgets[0].Action = policy.BudgetEvict // its pods go, so that the opening can be told
+	x.snap.Budgets[0].Action = policy.BudgetEvict // its pods go, so that the opening can be reported
 	x.save(t)
 	st := x.status(t)
 	if st.Consumed.GPUHours != "11.000" || st.Remaining.GPUHours != "0.000" || st.TrackedPods != 1 || st.Gate != v1alpha1.GateClosed || st.ObservedGeneration != 1 {
@@ -131,7 +131,7 @@ func TestStatus(t *testing.T) {
 	}
 	writes(0, "nothing has changed")
 	x.memory.Used += 36_000_000
-	x.keeper.memory = []policy.BudgetMemory{x.memory}
+	x.enforcer.ledgers.memory = []policy.BudgetMemory{x.memory}
 	writes(0, "use has changed within the minute")
 	x.snap.Now = x.snap.Now.Add(time.Minute)
 	writes(1, "use has changed")
@@ -140,14 +140,14 @@ func TestStatus(t *testing.T) {
 	x.snap.Now = x.snap.Now.Add(2 * time.Minute)
 	writes(2, "a closed gate is confirmed")
 	x.memory.Closed, x.memory.Over = false, 0
-	x.keeper.memory = []policy.BudgetMemory{x.memory}
+	x.enforcer.ledgers.memory = []policy.BudgetMemory{x.memory}
 	writes(3, "the gate opens")
 	if st := x.status(t); st.Gate != v1alpha1.GateOpen || st.ReopensAt != nil || meta.IsStatusConditionTrue(st.Conditions, "Spent") {
 		t.Errorf("%+v", st)
 	}
 }
 
-// TestRule12Shadow lets a keeper that may not enforce be asked for everything. It
+// TestRule12Shadow lets an enforcer that may not enforce be asked for everything. It
 // says what it would do and writes its ledger and its status.
 func TestRule12Shadow(t *testing.T) {
 	x := newStage(t, false)
@@ -160,9 +160,9 @@ func TestRule12Shadow(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for what, err := range map[string]error{
-		"gate":  x.keeper.Gate(t.Context(), x.snap, closing(x)),
-		"pause": x.keeper.Pause(t.Context(), x.snap, &policy.Pause{Paused: true}),
-		"evict": x.keeper.Evict(t.Context(), x.snap, &policy.Evict{}),
+		"gate":  x.enforcer.Gate(t.Context(), x.snap, closing(x)),
+		"pause": x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Paused: true}),
+		"evict": x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{}),
 	} {
 		if !held(err, "Shadow") {
 			t.Errorf("%s: %v", what, err)
@@ -200,10 +200,10 @@ func TestRule12Evict(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := &policy.Evict{Pod: 0, Budget: x.memory.Name, HasGrace: true, Grace: 20 * time.Second}
-	if err := x.keeper.Evict(t.Context(), x.snap, order); !held(err, "GateOpen") {
+	if err := x.enforcer.Evict(t.Context(), x.snap, order); !held(err, "GateOpen") {
 		t.Fatalf("before an open gate: %v", err)
 	}
-	if err := x.keeper.Gate(t.Context(), x.snap, closing(x)); err != nil {
+	if err := x.enforcer.Gate(t.Context(), x.snap, closing(x)); err != nil {
 		t.Fatal(err)
 	}
 	if st := x.status(t); st.Gate != v1alpha1.GateClosed || st.CountedAt == nil {
@@ -214,7 +214,7 @@ func TestRule12Evict(t *testing.T) {
 	if err := x.env.Client.Patch(t.Context(), ns, strip); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.keeper.Evict(t.Context(), x.snap, order); !held(err, "NamespaceNotGated") {
+	if err := x.enforcer.Evict(t.Context(), x.snap, order); !held(err, "NamespaceNotGated") {
 		t.Fatalf("in a namespace without a gate: %v", err)
 	}
 	gated := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+GateLabel+`":"`+GateEnabled+`"}}}`))
@@ -222,14 +222,14 @@ func TestRule12Evict(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := x.env.Mark()
-	if err := x.keeper.Evict(t.Context(), x.snap, order); err != nil {
+	if err := x.enforcer.Evict(t.Context(), x.snap, order); err != nil {
 		t.Fatal(err)
 	}
 	sent := x.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == x.user && e.Subresource == "eviction" })
 	if len(sent) != 1 || !strings.Contains(string(sent[0].Request), `"uid":"`+string(owned.UID)+`"`) || !strings.Contains(string(sent[0].Request), `"gracePeriodSeconds":20`) {
 		t.Fatalf("%v", sent)
 	}
-	if err := x.keeper.Evict(t.Context(), x.snap, order); err != nil {
+	if err := x.enforcer.Evict(t.Context(), x.snap, order); err != nil {
 		t.Errorf("a pod that is gone: %v", err)
 	}
 }
@@ -254,7 +254,7 @@ func TestRule10EvictAnswers(t *testing.T) {
 		if err := x.env.Client.Create(t.Context(), pdb); err != nil {
 			t.Fatal(err)
 		}
-		err := x.keeper.Evict(t.Context(), x.snap, &policy.Evict{Budget: x.memory.Name})
+		err := x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: x.memory.Name})
 		if want == "" && err != nil || want != "" && !held(err, want) {
 			t.Errorf("%d disruption budgets: %v", i+1, err)
 		}
@@ -287,7 +287,7 @@ func TestPause(t *testing.T) {
 	})
 	x.snap.Workloads = append(x.snap.Workloads, policy.Workload{ID: 4, Name: x.ns + "/web", Kind: policy.KindDeployment}, policy.Workload{ID: 5, Name: x.ns + "/gone", Kind: policy.KindJob})
 	pause := func(w policy.WorkloadID, on bool) error {
-		return x.keeper.Pause(t.Context(), x.snap, &policy.Pause{Workload: w, Budget: x.memory.Name, Paused: on})
+		return x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Workload: w, Budget: x.memory.Name, Paused: on})
 	}
 	is := func(j *batchv1.Job, suspended bool, by string) {
 		t.Helper()
@@ -333,7 +333,7 @@ func TestInvalid(t *testing.T) {
 		t.Errorf("%v", table)
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}
-	k := newKeeper(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, bad, good, ns), true)
+	k := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, bad, good, ns), true)
 	must(t, save(k, memory("ml/good", 0)))
 	if err := k.Report(t.Context(), &policy.Snapshot{Now: 1000, Budgets: table}); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -83,32 +82,26 @@ func (c *Config) validate() error {
 	return c.Policy.Validate()
 }
 
-// A Keeper keeps the budgets of a cluster: their ledgers, their gates and their
-// status.
-type Keeper struct {
-	cfg    Config
-	client client.Client
-	reader client.Reader
-
-	// writing is held while ledgers, by budget, are written.
-	writing *semaphore.Weighted
-	ledgers map[string]*ledger
-
-	mu     sync.Mutex
-	memory []policy.BudgetMemory // as last given to Save, which is never written
-	lost   error                 // the conflict with another controller
+// An Enforcer keeps the ledgers of the budgets of a cluster, and writes their gates and
+// their status.
+type Enforcer struct {
+	cfg     *Config
+	client  client.Client
+	reader  client.Reader
+	ledgers *ledgerStore
 }
 
-// New returns a keeper. The client reads from a cache, the reader from the API
+// New returns an enforcer. The client reads from a cache, the reader from the API
 // server.
-func New(cfg Config, c client.Client, reader client.Reader) (*Keeper, error) {
+func New(cfg Config, c client.Client, reader client.Reader) (*Enforcer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Keeper{cfg: cfg, client: c, reader: reader, writing: semaphore.NewWeighted(1), ledgers: map[string]*ledger{}}, nil
+	l := &ledgerStore{cfg: &cfg, client: c, reader: reader, writing: semaphore.NewWeighted(1), byBudget: map[string]*ledger{}}
+	return &Enforcer{cfg: &cfg, client: c, reader: reader, ledgers: l}, nil
 }
 
-func (k *Keeper) enforcing() bool { return k.cfg.Enforcing != nil && k.cfg.Enforcing() }
+func (k *Enforcer) enforcing() bool { return k.cfg.Enforcing != nil && k.cfg.Enforcing() }
 
 // read returns what b says, or what is wrong with it.
 func read(b *v1alpha1.GPUBudget) (policy.Budget, error) {
@@ -144,7 +137,7 @@ func Table(list []v1alpha1.GPUBudget, namespaces ...string) []policy.Budget {
 }
 
 // gated reports whether a closed gate keeps pods of a namespace out.
-func (k *Keeper) gated(ctx context.Context, namespace string) (bool, error) {
+func (k *Enforcer) gated(ctx context.Context, namespace string) (bool, error) {
 	var ns corev1.Namespace
 	if err := k.client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
 		return false, fmt.Errorf("reading namespace %s: %w", namespace, err)
