@@ -14,7 +14,7 @@ import (
 
 // TestClaim: a policy sees which nodes are ours before they carry a mark, and which
 // Karpenter may have promised to pods; and one that moves those all the same neither
-// buys nor drains, for a reason that the pool tells.
+// buys nor drains, for a reason that the pool reports.
 func TestClaim(t *testing.T) {
 	w := newFixture(t, 3, interceptor.Funcs{})
 	w.draining = []drain.Status{{Node: "n001"}}
@@ -57,7 +57,7 @@ func conditionReason(t *testing.T, w *fixture, kind string) string {
 	return ""
 }
 
-// TestDrainEnded: a drain that came to nothing is told in the conditions of its pool,
+// TestDrainEnded: a drain that came to nothing is reported in the conditions of its pool,
 // until another succeeds or it is long ago.
 func TestDrainEnded(t *testing.T) {
 	w := newFixture(t, 1, interceptor.Funcs{})

@@ -18,8 +18,8 @@ import (
 
 // A Controller takes one decision after the other while its replica leads.
 type Controller struct {
-	cfg   Config
-	parts Parts
+	cfg   *Config
+	parts *Parts
 
 	// settings are those in force; [Controller.Set] replaces them.
 	settings atomic.Pointer[Settings]
@@ -29,33 +29,34 @@ type Controller struct {
 	publisher *publisher
 	driver    *driver.Driver
 	alarm     alarm
-	wakes     chan string
+	waker     *waker
+	executor  *executor
+	reporter  *statusReporter
 
 	// table is what steps and the reconcilers share, and workers are these.
 	table   *table
-	workers workers
-
-	// reported is when the status of a pool was last written. It belongs to who does.
-	reported map[string]time.Time
+	workers *workers
 
 	// What follows belongs to the step. memory is what was decided with last.
-	memory policy.Memory
+	memory  policy.Memory
+	meter   meter
+	current stepState
 
+	// experience is when what was met in the markets was saved.
+	experience time.Time
+}
+
+// A stepState is what one step saw, by PoolID where it is a slice, and decided.
+type stepState struct {
 	// plan is what was decided on snapshot and is not saved yet.
 	snapshot *policy.Snapshot
 	plan     *policy.Plan
 
-	// What the step saw, by PoolID where it is a slice. missing says why the kill switch
-	// could not be read; empty when it was.
-	meter     meter
 	conflicts map[string]string
 	counted   []figures
 	forecast  error
-	missing   string
+	missing   string // why the kill switch could not be read; empty when it was
 	times     phases
-
-	// experience is when what was met in the markets was saved.
-	experience time.Time
 }
 
 var (
@@ -74,11 +75,13 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 	if parts.Tracer == nil {
 		parts.Tracer = noop.NewTracerProvider().Tracer("spotter")
 	}
-	wakes := make(chan string, wakesMax)
+	t, all := newTable(), &workers{}
+	w := &waker{cfg: &cfg, parts: &parts, table: t, wakes: make(chan string, wakesMax)}
 	c := &Controller{
-		cfg: cfg, parts: parts, store: newStore(&cfg, &parts), wakes: wakes, table: newTable(),
-		reported: map[string]time.Time{},
-		alarm:    alarm{clock: parts.Clock, collect: cfg.Collect, wakes: wakes},
+		cfg: &cfg, parts: &parts, store: newStore(&cfg, &parts), table: t, workers: all, waker: w,
+		executor: &executor{cfg: &cfg, parts: &parts, table: t, workers: all, waker: w},
+		reporter: &statusReporter{cfg: &cfg, parts: &parts, table: t, reported: map[string]time.Time{}},
+		alarm:    alarm{clock: parts.Clock, collect: cfg.Collect, wakes: w.wakes},
 	}
 	c.publisher = &publisher{c: c}
 	c.settings.Store(&cfg.Settings)
@@ -86,7 +89,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 	if c.decider, err = newDecider(parts.Policy, c.decided); err != nil {
 		return nil, err
 	}
-	c.meter.witness, _ = parts.Observer.(Witness)
+	c.meter.observer, _ = parts.Observer.(LifeObserver)
 	return c, nil
 }
 
@@ -110,7 +113,7 @@ func (p *Parts) validate() error {
 // that a shorter time between steps does not wait for the longer one.
 func (c *Controller) Set(s Settings) {
 	c.settings.Store(&s)
-	c.wake(wakeSettings)
+	c.waker.wake(wakeSettings)
 }
 
 // NeedLeaderElection keeps all replicas but one from deciding.

@@ -194,8 +194,8 @@ func TestPolicyOfPools(t *testing.T) {
 	}
 }
 
-// TestAnswers tells a hold from a refusal from a failure.
-func TestAnswers(t *testing.T) {
+// TestResults separates a hold from a refusal from a failure.
+func TestResults(t *testing.T) {
 	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide = everything
 	w.answer["steer 0.5"] = backend.Hold("TooSoon", "the last write is 3 minutes old")

@@ -53,13 +53,13 @@ func (t *table) drainRefused(node string) {
 // watchRamps lets the ramps of all pools take note of what became of the nodes that they
 // let through. What is known of other nodes is forgotten. A node whose marks are still
 // seen, or that is drained anew, stays among the fruitless until it is out of our hands.
-func (c *Controller) watchRamps(s *policy.Snapshot, standing map[string]*policy.Node) {
+func (c *Controller) watchRamps(s *policy.Snapshot, live map[string]*policy.Node) {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
 	for i := range s.Pools {
-		c.store.book(s.Pools[i].Name).Ramp.observe(standing, c.table.fruitless, s.Now, c.cfg.Settle)
+		c.store.book(s.Pools[i].Name).Ramp.observe(live, c.table.fruitless, s.Now, c.cfg.Settle)
 	}
-	maps.DeleteFunc(c.table.fruitless, func(node string, _ bool) bool { return standing[node] == nil })
+	maps.DeleteFunc(c.table.fruitless, func(node string, _ bool) bool { return live[node] == nil })
 }
 
 // resumeRamps is called once the leader before has ended: of the nodes that ramps have let

@@ -13,15 +13,15 @@ import (
 const noteMax = 1000
 
 // event makes an Event of a condition of a pool that is new.
-func (c *Controller) event(pool *v1alpha1.CapacityPool, v verified) {
-	if c.parts.Events == nil {
+func (r *statusReporter) event(pool *v1alpha1.CapacityPool, v verified) {
+	if r.parts.Events == nil {
 		return
 	}
 	kind := corev1.EventTypeNormal
 	if bad(v) {
 		kind = corev1.EventTypeWarning
 	}
-	c.parts.Events.Eventf(pool, nil, kind, v.reason, v.action, "%s", clip(v.kind+": "+v.message, noteMax))
+	r.parts.Events.Eventf(pool, nil, kind, v.reason, v.action, "%s", clip(v.kind+": "+v.message, noteMax))
 }
 
 // clip cuts text that is longer than most bytes, at a letter.

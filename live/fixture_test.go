@@ -281,20 +281,20 @@ func settle(t testing.TB, c *Controller) {
 	ctx := context.Background()
 	for of := range maps.Clone(c.table.intents) {
 		if of.pool != "" {
-			_, _ = c.reconcilePool(ctx, of.pool)
+			_, _ = c.executor.reconcilePool(ctx, of.pool)
 		}
 	}
 	for of := range maps.Clone(c.table.intents) {
 		if of.budget != "" {
-			_, _ = c.reconcileBudget(ctx, of.budget)
+			_, _ = c.executor.reconcileBudget(ctx, of.budget)
 		}
 	}
-	_, _ = c.reconcileBudget(ctx, "")
+	_, _ = c.executor.reconcileBudget(ctx, "")
 	for i := range c.parts.Tenders {
-		_, _ = c.reconcileBackend(ctx, i)
+		_, _ = c.executor.reconcileBackend(ctx, i)
 	}
 	for _, pool := range slices.Sorted(maps.Keys(c.table.reports)) {
-		if _, err := c.reconcileStatus(ctx, pool); err != nil {
+		if _, err := c.reporter.reconcile(ctx, pool); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,7 +93,7 @@ func TestRule14FencedStep(t *testing.T) {
 	if got := w.take(); len(got) != 0 {
 		t.Errorf("it did %v", got)
 	}
-	if r := <-c.wakes; r != wakeLease {
+	if r := <-c.waker.wakes; r != wakeLease {
 		t.Errorf("who met the other leader asks for a step because of %q", r)
 	}
 	lost = context.DeadlineExceeded

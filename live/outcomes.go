@@ -130,7 +130,7 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 	if err != nil {
 		return err
 	}
-	c.store.head.Stopped, c.missing = stopped, missing
+	c.store.head.Stopped, c.current.missing = stopped, missing
 	if c.table.turnSwitch(stopped) {
 		c.parts.Log.Warn("the kill switch has turned", "on", stopped)
 	}

@@ -33,7 +33,7 @@ type phase struct {
 }
 
 // The phases that not every step has. phaseWait is how long a step waits for launches of
-// the one before. phaseTend is no part of a step: it is what a backend does beside them.
+// the one before. phaseTend is no part of a step: it is what a backend does between them.
 const (
 	phaseTend = "tend"
 	phaseWait = "wait"

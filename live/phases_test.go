@@ -41,7 +41,7 @@ func TestPhasesAddUp(t *testing.T) {
 	})
 	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 		passes(2 * time.Second)
-		s.Nodes[0].ReclaimAt = s.Now + 1 // else it is ordered beside the step
+		s.Nodes[0].ReclaimAt = s.Now + 1 // else it is ordered during the step
 		return drains(s, m)
 	}
 	var log bytes.Buffer
@@ -66,8 +66,8 @@ func TestPhasesAddUp(t *testing.T) {
 		t.Errorf("a step of 39 s is said to have taken %v and its phases %v: %v", said.Took, sum, said.Phases)
 	}
 	for name, want := range map[string]time.Duration{"observe": 1, "decide": 2, "judge": 12, "save": 8, "publish": 16, "tell": 0} {
-		if took, told := said.Phases[name]; !told || took != want*time.Second {
-			t.Errorf("phase %s took %v (told: %v), want %v", name, took, told, want*time.Second)
+		if took, known := said.Phases[name]; !known || took != want*time.Second {
+			t.Errorf("phase %s took %v (reported: %v), want %v", name, took, known, want*time.Second)
 		}
 	}
 }

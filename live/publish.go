@@ -103,7 +103,7 @@ func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Laun
 	v, priority := p.outcomes.launch(s, x), priorityLaunch
 	switch {
 	case v == outcomeHeld:
-		p.tellYoung(s, x.Replaces)
+		p.holdYoung(s, x.Replaces)
 	case v == outcomeDone && p.underWay(s, x.Pool):
 		v = outcomeHeld
 	}
@@ -121,9 +121,9 @@ func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Dra
 	order := func(ctx context.Context, _ backend.Backend) error { return p.c.parts.Drains.Start(ctx, s, x) }
 	switch {
 	case v == outcomeHeld:
-		p.tellYoung(s, x.Node)
+		p.holdYoung(s, x.Node)
 	case v == outcomeDone && n.ReclaimAt != 0 && p.backend(s, n.Pool) != nil:
-		v, why, err := answer(order(permit.Act(ctx, s.Pools[n.Pool].Name), nil))
+		v, why, err := resultOf(order(permit.Act(ctx, s.Pools[n.Pool].Name), nil))
 		p.hold(s, n.Pool, why)
 		p.c.parts.Metrics.Entry(kindDrain, s.Pools[n.Pool].Name, string(v))
 		return err
@@ -222,9 +222,9 @@ func (p *publisher) enforce(kind, budget string, do func(context.Context, driver
 	x.entries = append(x.entries, &entry{kind: kind, do: func(ctx context.Context) error { return do(ctx, e) }})
 }
 
-// tellYoung says that a move waits for a node that is so young that pods may have been
+// holdYoung says that a move waits for a node that is so young that pods may have been
 // promised a place on it.
-func (p *publisher) tellYoung(s *policy.Snapshot, n policy.NodeID) {
+func (p *publisher) holdYoung(s *policy.Snapshot, n policy.NodeID) {
 	if n >= 0 && s.Nodes[n].Pool >= 0 {
 		p.young = true
 		p.hold(s, s.Nodes[n].Pool, held{"Nominated", "node " + s.Nodes[n].Name + " is so young that Karpenter may have promised it to pods"})
@@ -237,8 +237,8 @@ func (p *publisher) hold(s *policy.Snapshot, pool policy.PoolID, h held) {
 	}
 }
 
-// answer tells what was left alone from what went wrong.
-func answer(err error) (outcome, held, error) {
+// resultOf separates what was left alone from what went wrong.
+func resultOf(err error) (outcome, held, error) {
 	var hold *backend.Held
 	var denied *permit.Denied
 	switch {

@@ -78,12 +78,12 @@ func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 // are gone have moved. Those whose drain came to nothing have not, as fruitless says,
 // and neither have those that nobody has touched for the time settle. What fruitless
 // reported is taken from it. The stage is over when all that it let through have moved.
-func (r *ramp) observe(standing map[string]*policy.Node, fruitless map[string]bool, now policy.Time, settle time.Duration) {
+func (r *ramp) observe(live map[string]*policy.Node, fruitless map[string]bool, now policy.Time, settle time.Duration) {
 	if r.Stage >= rampDone {
 		return
 	}
 	r.Moving = slices.DeleteFunc(r.Moving, func(m rampMove) bool {
-		n := standing[m.Node]
+		n := live[m.Node]
 		if n == nil {
 			if !m.Noticed {
 				r.Moved++
@@ -98,7 +98,7 @@ func (r *ramp) observe(standing map[string]*policy.Node, fruitless map[string]bo
 		return over
 	})
 	for i := range r.Moving {
-		r.Moving[i].Noticed = standing[r.Moving[i].Node].ReclaimAt != 0
+		r.Moving[i].Noticed = live[r.Moving[i].Node].ReclaimAt != 0
 	}
 	if r.Moved > 0 && len(r.Moving) == 0 {
 		*r = ramp{Stage: r.Stage + 1}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRule17Ramp lets a pool that has just become active move one node, then one in
-// a hundred, then what its policy wants, and begins anew after a spell in shadow.
+// a hundred, then what its policy wants, and begins anew after a time in shadow.
 func TestRule17Ramp(t *testing.T) {
 	w := newFixture(t, 300, interceptor.Funcs{})
 	w.decide = drains
@@ -159,7 +159,7 @@ func TestRule17Undone(t *testing.T) {
 			w.clock.Step(time.Minute)
 			step(t, c)
 			if got := w.take(); count(got, "drain") != 1 || got[0] != "drain n001" {
-				t.Errorf("what was told of n000 still holds: %v is drained", got)
+				t.Errorf("what learned of n000 still holds: %v is drained", got)
 			}
 		})
 	}

@@ -68,16 +68,16 @@ func (w *worker[K]) add(priority int, keys ...K) {
 	}
 }
 
-// startWorkers has all that goes on beside the steps run until ctx ends; running waits for it.
+// startWorkers has all that goes on between the steps run until ctx ends; running waits for it.
 func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup) {
-	c.workers = workers{
-		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.reconcilePool),
-		budgets:  newWorker("budget", c.parts.Log, 1, c.reconcileBudget),
-		backends: newWorker("backend", c.parts.Log, max(1, len(c.parts.Tenders)), c.reconcileBackend),
-		status:   newWorker("status", c.parts.Log, 1, c.reconcileStatus),
+	*c.workers = workers{
+		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.executor.reconcilePool),
+		budgets:  newWorker("budget", c.parts.Log, 1, c.executor.reconcileBudget),
+		backends: newWorker("backend", c.parts.Log, max(1, len(c.parts.Tenders)), c.executor.reconcileBackend),
+		status:   newWorker("status", c.parts.Log, 1, c.reporter.reconcile),
 	}
 	all := append([]func(context.Context) error{
-		c.workers.pools.Start, c.workers.budgets.Start, c.workers.backends.Start, c.workers.status.Start, c.relay, c.watchSwitch,
+		c.workers.pools.Start, c.workers.budgets.Start, c.workers.backends.Start, c.workers.status.Start, c.waker.relay, c.waker.watchSwitch,
 	}, c.parts.Workers...)
 	if c.cfg.Mode == policy.ModeActive { // in shadow nothing is taken back either
 		all = append(all, c.parts.Drains.Run)
@@ -85,34 +85,43 @@ func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup) 
 	for _, run := range all {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
-				c.parts.Log.Error("what runs beside the steps has stopped", "error", err)
+				c.parts.Log.Error("what runs besides the steps has stopped", "error", err)
 			}
 		})
 	}
 }
 
+// An executor carries out what steps publish.
+type executor struct {
+	cfg     *Config
+	parts   *Parts
+	table   *table
+	workers *workers
+	waker   *waker
+}
+
 // reconcilePool carries out what the last plan asks for a pool: what it buys, its
 // launches, and the deletion cost of pods on its nodes.
-func (c *Controller) reconcilePool(ctx context.Context, pool string) (reconcile.Result, error) {
-	err := c.carryOut(permit.Act(ctx, pool), target{pool: pool})
-	if c.table.settle(pool, err) {
-		c.workers.status.add(priorityPlan, pool)
+func (x *executor) reconcilePool(ctx context.Context, pool string) (reconcile.Result, error) {
+	err := x.carryOut(permit.Act(ctx, pool), target{pool: pool})
+	if x.table.settle(pool, err) {
+		x.workers.status.add(priorityPlan, pool)
 	}
 	return reconcile.Result{}, err
 }
 
 // reconcileBudget carries out what the last plan asks for a GPUBudget. The statuses of
 // all of them it writes too, so that no other writes the objects meanwhile.
-func (c *Controller) reconcileBudget(ctx context.Context, budget string) (reconcile.Result, error) {
+func (x *executor) reconcileBudget(ctx context.Context, budget string) (reconcile.Result, error) {
 	if budget != "" {
-		return reconcile.Result{}, c.carryOut(permit.Enforce(ctx), target{budget: budget})
+		return reconcile.Result{}, x.carryOut(permit.Enforce(ctx), target{budget: budget})
 	}
-	s := c.table.snapshot()
+	s := x.table.snapshot()
 	if s == nil {
 		return reconcile.Result{}, nil
 	}
 	var errs []error
-	for _, r := range c.parts.Reporters {
+	for _, r := range x.parts.Reporters {
 		errs = append(errs, r.Report(ctx, s))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
@@ -120,23 +129,23 @@ func (c *Controller) reconcileBudget(ctx context.Context, budget string) (reconc
 
 // carryOut does what is left of an intent, in order. What fails does not keep the rest
 // from being done. It returns the first failure.
-func (c *Controller) carryOut(ctx context.Context, of target) error {
+func (x *executor) carryOut(ctx context.Context, of target) error {
 	var failed error
-	for _, e := range c.table.remaining(of) {
+	for _, e := range x.table.remaining(of) {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the process is to end
 		}
-		if !c.table.begin(of, e) {
+		if !x.table.begin(of, e) {
 			continue // a later plan has taken its place
 		}
-		v, why, err := c.act(ctx, e)
-		c.table.end(of, e, v, why)
-		c.parts.Metrics.Entry(e.kind, of.pool, string(v))
+		v, why, err := x.act(ctx, e)
+		x.table.end(of, e, v, why)
+		x.parts.Metrics.Entry(e.kind, of.pool, string(v))
 		if err != nil && failed == nil {
 			failed = fmt.Errorf("%s: %w", e.kind, err)
 		}
 		if errors.Is(err, ErrSuperseded) {
-			c.wake(wakeLease)
+			x.waker.wake(wakeLease)
 			break
 		}
 	}
@@ -144,35 +153,35 @@ func (c *Controller) carryOut(ctx context.Context, of target) error {
 }
 
 // act does one thing, if it may be done at this moment.
-func (c *Controller) act(ctx context.Context, e *entry) (outcome, held, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallMax)
+func (x *executor) act(ctx context.Context, e *entry) (outcome, held, error) {
+	ctx, cancel := context.WithTimeout(ctx, x.cfg.CallMax)
 	defer cancel()
-	if err := c.parts.Authority.Check(ctx); err != nil {
-		return answer(err)
+	if err := x.parts.Authority.Check(ctx); err != nil {
+		return resultOf(err)
 	}
-	return answer(e.do(ctx))
+	return resultOf(e.do(ctx))
 }
 
 // reconcileBackend lets a backend do what passes with time, after each step and every
 // Config.TendEvery.
-func (c *Controller) reconcileBackend(ctx context.Context, i int) (reconcile.Result, error) {
-	again := reconcile.Result{RequeueAfter: c.cfg.TendEvery}
-	s := c.table.snapshot()
-	if s == nil || c.cfg.Mode != policy.ModeActive { // in shadow nothing is written, not even to take it back
+func (x *executor) reconcileBackend(ctx context.Context, i int) (reconcile.Result, error) {
+	again := reconcile.Result{RequeueAfter: x.cfg.TendEvery}
+	s := x.table.snapshot()
+	if s == nil || x.cfg.Mode != policy.ModeActive { // in shadow nothing is written, not even to take it back
 		return again, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tendMax)
 	defer cancel()
-	view, err := c.tendable(ctx, s)
+	view, err := x.tendable(ctx, s)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	times := phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
+	times := phases{clock: x.parts.Clock, tracer: x.parts.Tracer, metrics: x.parts.Metrics}
 	inner, end := times.begin(ctx, phaseTend)
-	err = c.parts.Tenders[i].Tend(inner, view)
+	err = x.parts.Tenders[i].Tend(inner, view)
 	end()
 	for p := range s.Pools { // a backend may have come to say something else of them
-		c.workers.status.add(priorityReport, s.Pools[p].Name)
+		x.workers.status.add(priorityReport, s.Pools[p].Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("tending what the backends hold: %w", err)
@@ -181,11 +190,11 @@ func (c *Controller) reconcileBackend(ctx context.Context, i int) (reconcile.Res
 }
 
 // tendable returns a snapshot with each pool in the mode that it may be changed in now.
-func (c *Controller) tendable(ctx context.Context, s *policy.Snapshot) (*policy.Snapshot, error) {
+func (x *executor) tendable(ctx context.Context, s *policy.Snapshot) (*policy.Snapshot, error) {
 	view := *s
 	view.Pools = slices.Clone(s.Pools)
 	for i := range view.Pools {
-		v, err := c.parts.Authority.Pool(ctx, view.Pools[i].Name)
+		v, err := x.parts.Authority.Pool(ctx, view.Pools[i].Name)
 		if err != nil {
 			return nil, err
 		}
@@ -221,7 +230,7 @@ func (c *Controller) awaitLaunches(ctx context.Context) {
 	if len(busy) == 0 {
 		return
 	}
-	ctx, end := c.times.begin(ctx, phaseWait)
+	ctx, end := c.current.times.begin(ctx, phaseWait)
 	defer end()
 	timer := c.parts.Clock.NewTimer(launchWait)
 	defer timer.Stop()

@@ -81,7 +81,7 @@ func (e enforcer) Evict(context.Context, *policy.Snapshot, *policy.Evict) error 
 }
 
 // TestWithdrawn: launches, and drains that may wait for them, that have not begun when the
-// next step begins are never made, and the ramp has room again; though that step plans none; what the pool is to buy stands until it is told otherwise.
+// next step begins are never made, and the ramp has room again; though that step plans none; what the pool is to buy stands until another steer comes.
 func TestWithdrawn(t *testing.T) {
 	w := newFixture(t, 1, interceptor.Funcs{})
 	w.decide = everything
@@ -133,7 +133,7 @@ func TestLaunchUnderWay(t *testing.T) {
 	c := w.controller(t)
 	decideOnly(t, c)
 	carried := make(chan struct{})
-	go func() { _, _ = c.reconcilePool(t.Context(), "web"); close(carried) }()
+	go func() { _, _ = c.executor.reconcilePool(t.Context(), "web"); close(carried) }()
 	<-begun
 	w.take()
 	stepped := make(chan struct{})
@@ -155,7 +155,7 @@ func TestLaunchUnderWay(t *testing.T) {
 	<-carried
 	settle(t, c)
 	if got := w.take(); count(got, "launch")+count(got, "drain") != 0 {
-		t.Errorf("beside the launch that was under way it did %v", got)
+		t.Errorf("besides the launch that was under way it did %v", got)
 	}
 	if got := conditionReason(t, w, ConditionHeld); got != "LaunchUnderWay" {
 		t.Errorf("held for %q", got)
@@ -181,8 +181,8 @@ func TestFailedIsTriedAgain(t *testing.T) {
 		t.Errorf("before anything was tried it says %q", got)
 	}
 	w.take()
-	if _, err := c.reconcilePool(t.Context(), "web"); err == nil {
-		t.Error("nobody is told to try again")
+	if _, err := c.executor.reconcilePool(t.Context(), "web"); err == nil {
+		t.Error("nobody is woken to try again")
 	}
 	settle(t, c)
 	if got := w.take(); !slices.Equal(got, []string{"steer 0.5", "launch a", "launch b", "drain n000", "steer 0.5"}) {
@@ -255,7 +255,7 @@ func TestTend(t *testing.T) {
 	} {
 		decideOnly(t, c)
 		x.turn()
-		again, err := c.reconcileBackend(t.Context(), 0)
+		again, err := c.executor.reconcileBackend(t.Context(), 0)
 		if s := <-calls; err != nil || s.Pools[0].Mode != x.want || again.RequeueAfter != c.cfg.TendEvery {
 			t.Errorf("tended with mode %v and again after %v (%v), want mode %v", s.Pools[0].Mode, again.RequeueAfter, err, x.want)
 		}
@@ -416,9 +416,9 @@ func TestNoticeOvertakes(t *testing.T) {
 	})
 }
 
-// TestStatusBesideSteps: no step waits for a status that cannot be written yet. Of what
+// TestStatusBetweenSteps: no step waits for a status that cannot be written yet. Of what
 // waits the last is written, and what came of a plan shows without another step.
-func TestStatusBesideSteps(t *testing.T) {
+func TestStatusBetweenSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{})
 		writes := 0

@@ -16,7 +16,7 @@ import (
 // counts.
 const gapMax = time.Hour
 
-// namespacesMax bounds the namespaces of one pool that are told apart; the rest are
+// namespacesMax bounds the namespaces of one pool that are counted one by one; the rest are
 // counted together as [otherNamespaces].
 const namespacesMax = 500
 

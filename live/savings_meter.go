@@ -11,18 +11,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// A Witness is an Observer that hears of the end of nodes: see [cluster.Observer.Lives].
+// A LifeObserver is an Observer that learns of the end of nodes: see [cluster.Observer.Lives].
 // Without one a node is charged until it was last seen, and one that was launched before
 // it was first seen from the step before.
-type Witness interface {
+type LifeObserver interface {
 	Lives() (lives []cluster.Life, gone []cluster.Gone)
 }
 
-var _ Witness = (*cluster.Observer)(nil)
+var _ LifeObserver = (*cluster.Observer)(nil)
 
 // A meter adds to the accounts of all pools what passed between two snapshots.
 type meter struct {
-	witness Witness // who hears of the end of nodes; nil where nobody does
+	observer LifeObserver // learns of the end of nodes; nil where nobody does
 
 	// charged are the prices per hour of the markets in use at the last snapshot,
 	// by name: ids belong to one snapshot. After a restart they are all that is known
@@ -78,9 +78,9 @@ func (m *meter) read(s *policy.Snapshot, books []*Savings) {
 		}
 	}
 	var lives []cluster.Life
-	if m.witness != nil {
+	if m.observer != nil {
 		var gone []cluster.Gone
-		lives, gone = m.witness.Lives()
+		lives, gone = m.observer.Lives()
 		m.bury(gone, fresh)
 	}
 	m.visit(lives, fresh)

@@ -104,17 +104,17 @@ func (p *past) readings(r *rand.Rand, more int) []policy.Time {
 	return slices.Compact(all)
 }
 
-// A pastWitness tells of the lives of a past.
-type pastWitness struct {
+// A pastObserver reports the lives of a past.
+type pastObserver struct {
 	lives []cluster.Life
 	gone  []cluster.Gone
 }
 
-func (w *pastWitness) Lives() ([]cluster.Life, []cluster.Gone) { return w.lives, w.gone }
+func (w *pastObserver) Lives() ([]cluster.Life, []cluster.Gone) { return w.lives, w.gone }
 
 // look returns what is seen at an instant, and what had ended since the one before.
-func (p *past) look(r *rand.Rand, before, now policy.Time) (*policy.Snapshot, *pastWitness) {
-	s, w := snapshotOf(0), &pastWitness{}
+func (p *past) look(r *rand.Rand, before, now policy.Time) (*policy.Snapshot, *pastObserver) {
+	s, w := snapshotOf(0), &pastObserver{}
 	s.Now, s.Markets = now, nil
 	s.Templates = []policy.Template{{Namespace: "shop", Requests: policy.Resources{CPU: 700}}, {Namespace: "web", Requests: policy.Resources{CPU: 900}}}
 	for m := range p.curves {
@@ -187,7 +187,7 @@ func (p *past) live(t *testing.T, r *rand.Rand, readings []policy.Time, restarts
 				t.Fatal(err)
 			}
 		}
-		m.witness = w
+		m.observer = w
 		m.read(s, []*Savings{&book.Savings})
 		before = now
 	}

@@ -54,7 +54,7 @@ func (b *shadow) book(node string, saving policy.Money, now policy.Time) bool {
 
 // observe adds what the moves would have saved until now and forgets those whose
 // node is gone: what took its place has a price of its own.
-func (b *shadow) observe(standing map[string]*policy.Node, now policy.Time) {
+func (b *shadow) observe(live map[string]*policy.Node, now policy.Time) {
 	const perHour = int64(time.Hour / time.Millisecond)
 	if b.At != 0 && now > b.At {
 		sum := b.rest + int64(b.PerHour())*int64(now-max(b.At, now.Add(-gapMax)))
@@ -62,7 +62,7 @@ func (b *shadow) observe(standing map[string]*policy.Node, now policy.Time) {
 		b.rest = sum % perHour
 	}
 	b.At = now
-	b.Moves = slices.DeleteFunc(b.Moves, func(m shadowMove) bool { return standing[m.Node] == nil })
+	b.Moves = slices.DeleteFunc(b.Moves, func(m shadowMove) bool { return live[m.Node] == nil })
 }
 
 // PerHour returns what the moves in the book save together.

@@ -72,14 +72,14 @@ type report struct {
 
 // publishReports hands what a step found out over to who writes the statuses of pools.
 func (c *Controller) publishReports(s *policy.Snapshot) {
-	c.counted = countPools(s)
+	c.current.counted = countPools(s)
 	stale, reports, names := stale(s), make(map[string]*report, len(s.Pools)), make([]string, len(s.Pools))
 	for i := range s.Pools {
 		p, v := &s.Pools[i], c.publisher.outcomes.pools[i]
 		names[i] = p.Name
 		r := &report{
-			figures: c.figures(s, p.ID), decision: v, conflict: c.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
-			degraded: c.degraded(), stale: stale, stopped: c.store.head.Stopped, missing: c.missing,
+			figures: c.current.counted[i].status(s, p.ID, v), decision: v, conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
+			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, stopped: c.store.head.Stopped, missing: c.current.missing,
 		}
 		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {
 			r.ramping = ramp.says()
@@ -100,17 +100,28 @@ func (t *table) setReports(all map[string]*report) {
 // have shown one that was no longer there.
 const statusConfirm = 2 * time.Second
 
-// reconcileStatus writes the status of a pool, and its Events, when there is something
+// A statusReporter writes the statuses of pools, and their Events.
+type statusReporter struct {
+	cfg   *Config
+	parts *Parts
+	table *table
+
+	// reported is when the status of a pool was last written. It needs no lock: one status
+	// is written at a time.
+	reported map[string]time.Time
+}
+
+// reconcile writes the status of a pool, and its Events, when there is something
 // new to say: figures at most once in a while, conditions at once. It is the only writer
 // of these statuses, and runs for one pool at a time.
-func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcile.Result, error) {
-	now := c.parts.Clock.Now()
-	found := c.table.finding(pool, now)
+func (r *statusReporter) reconcile(ctx context.Context, pool string) (reconcile.Result, error) {
+	now := r.parts.Clock.Now()
+	found := r.table.finding(pool, now)
 	object := &v1alpha1.CapacityPool{}
-	err := c.parts.Client.Get(ctx, client.ObjectKey{Name: pool}, object)
+	err := r.parts.Client.Get(ctx, client.ObjectKey{Name: pool}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		delete(c.reported, pool)
+		delete(r.reported, pool)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading CapacityPool %s: %w", pool, err)
@@ -122,16 +133,16 @@ func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcil
 	next.Status = found.figures
 	next.Status.SelectedMarkets = slices.Clone(next.Status.SelectedMarkets)
 	next.Status.Conditions, next.Status.ObservedGeneration = conditions, object.Generation
-	changed, events := c.setConditions(found, next)
+	changed, events := r.setConditions(found, next)
 	if !changed {
 		if equalStatus(&object.Status, &next.Status) {
 			return reconcile.Result{}, nil
 		}
-		if age := now.Sub(c.reported[pool]); age < c.cfg.StatusEvery {
-			return reconcile.Result{RequeueAfter: c.cfg.StatusEvery - age}, nil
+		if age := now.Sub(r.reported[pool]); age < r.cfg.StatusEvery {
+			return reconcile.Result{RequeueAfter: r.cfg.StatusEvery - age}, nil
 		}
 	}
-	switch err := c.parts.Client.Status().Update(ctx, next, fieldOwner); {
+	switch err := r.parts.Client.Status().Update(ctx, next, fieldOwner); {
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err): // somebody else has changed the object, or the cache is behind
@@ -139,34 +150,34 @@ func (c *Controller) reconcileStatus(ctx context.Context, pool string) (reconcil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("writing the status of CapacityPool %s: %w", pool, err)
 	}
-	c.reported[pool] = now
+	r.reported[pool] = now
 	for _, v := range events {
-		c.event(next, v)
+		r.event(next, v)
 	}
 	return reconcile.Result{RequeueAfter: statusConfirm}, nil
 }
 
 // setConditions sets all conditions of a pool. It reports whether the status or reason of
-// one is new, and which of them an Event reports. What never held is not worth a line.
-func (c *Controller) setConditions(found *finding, next *v1alpha1.CapacityPool) (changed bool, events []verified) {
+// one is new, and which of them an Event reports. What never held is not reported.
+func (r *statusReporter) setConditions(found *finding, next *v1alpha1.CapacityPool) (changed bool, events []verified) {
 	st := &next.Status
 	set := func(v verified, quiet bool) {
 		before := meta.FindStatusCondition(st.Conditions, v.kind) != nil
-		if c.setCondition(st, v, next.Generation) {
+		if r.setCondition(st, v, next.Generation) {
 			changed = true
 			if before || !quiet {
 				events = append(events, v)
 			}
 		}
 	}
-	all := found.conditions(c.parts.Drains.Status())
+	all := found.conditions(r.parts.Drains.Status())
 	for _, v := range all {
 		if v.holds || meta.FindStatusCondition(st.Conditions, v.kind) != nil {
 			set(v, false)
 		}
 	}
 	modelled := false
-	for _, j := range c.parts.Judges {
+	for _, j := range r.parts.Judges {
 		for _, x := range j.Conditions(next.Name) {
 			modelled = modelled || x.Type == ConditionModelUsed
 			v := verified{x.Type, x.Status == metav1.ConditionTrue, x.Reason, x.Message, "Provision"}
@@ -175,7 +186,7 @@ func (c *Controller) setConditions(found *finding, next *v1alpha1.CapacityPool) 
 		}
 	}
 	set(found.ready(all), false)
-	if !modelled { // its policy dropped the bundle while nobody was there to tell
+	if !modelled { // its policy dropped the bundle while no controller ran
 		changed = meta.RemoveStatusCondition(&st.Conditions, ConditionModelUsed) || changed
 	}
 	return changed, events
@@ -198,10 +209,10 @@ func bad(v verified) bool {
 
 // setCondition sets one condition and reports whether its status or reason is new.
 // The time of a change is that of the controller's clock.
-func (c *Controller) setCondition(st *v1alpha1.CapacityPoolStatus, v verified, generation int64) bool {
+func (r *statusReporter) setCondition(st *v1alpha1.CapacityPoolStatus, v verified, generation int64) bool {
 	x := metav1.Condition{
 		Type: v.kind, Status: metav1.ConditionFalse, ObservedGeneration: generation, Reason: camel(v.reason), Message: clip(v.message, messageMax),
-		LastTransitionTime: metav1.NewTime(c.parts.Clock.Now()),
+		LastTransitionTime: metav1.NewTime(r.parts.Clock.Now()),
 	}
 	if v.holds {
 		x.Status = metav1.ConditionTrue
@@ -212,11 +223,10 @@ func (c *Controller) setCondition(st *v1alpha1.CapacityPoolStatus, v verified, g
 	return isNew
 }
 
-// figures returns what is counted and not judged.
-func (c *Controller) figures(s *policy.Snapshot, id policy.PoolID) v1alpha1.CapacityPoolStatus {
-	f := c.counted[id]
+// status returns what is counted and not judged of a pool, with how far it goes.
+func (f figures) status(s *policy.Snapshot, id policy.PoolID, v outcome) v1alpha1.CapacityPoolStatus {
 	st := v1alpha1.CapacityPoolStatus{
-		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: modeOf(c.publisher.outcomes.pools[id]), LastDecisionID: decisionID(s),
+		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: modeOf(v), LastDecisionID: decisionID(s),
 	}
 	if h := share.Of(s, id); h.Nodes > 0 {
 		st.SpotShare = fmt.Sprintf("%.0f%%", 100*h.Share())
@@ -272,15 +282,15 @@ func condition(kind string, holds bool, yes, no, message string) verified {
 	return verified{kind, false, no, message, actionDecide}
 }
 
-// besides are the conditions that report a problem while the pool is served all the same:
+// harmless are the conditions that report a problem while the pool is served all the same:
 // one move that waits, a record or a forecast that is not there, a template that stays as
 // it was made.
-var besides = []string{ConditionHeld, ConditionModelUsed, "Recording", "TemplateHeld", "MarketsWidened"}
+var harmless = []string{ConditionHeld, ConditionModelUsed, "Recording", "TemplateHeld", "MarketsWidened"}
 
 // ready joins the conditions, those of the backends and of prices included.
 func (x *finding) ready(all []verified) verified {
 	for _, v := range all {
-		if bad(v) && !slices.Contains(besides, v.kind) {
+		if bad(v) && !slices.Contains(harmless, v.kind) {
 			return condition(ConditionReady, false, "", v.kind, v.message)
 		}
 	}
@@ -299,13 +309,14 @@ const reasonPanicked = "PolicyPanicked"
 // actionDecide is what Events of conditions say was done that the controller itself sets.
 const actionDecide = "Decide"
 
-func (c *Controller) degraded() verified {
+// degraded says whether the policy or the forecast has failed.
+func degraded(panicked string, forecast error) verified {
 	switch {
-	case c.decider.panicked != "":
-		line, _, _ := strings.Cut(c.decider.panicked, "\n")
+	case panicked != "":
+		line, _, _ := strings.Cut(panicked, "\n")
 		return condition(ConditionDegraded, true, reasonPanicked, "", "the policy panicked, so that only nodes under notice are touched: "+line)
-	case c.forecast != nil:
-		return condition(ConditionDegraded, true, "ForecastFailed", "", c.forecast.Error())
+	case forecast != nil:
+		return condition(ConditionDegraded, true, "ForecastFailed", "", forecast.Error())
 	}
 	return condition(ConditionDegraded, false, "", "Working", "")
 }

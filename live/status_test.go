@@ -50,7 +50,7 @@ func (j judgeOf) Conditions(string) []metav1.Condition {
 }
 
 // TestReadyIsTheConjunction: a pool is not ready while anything that its backend, its
-// prices or its notices need is not there, and is beside what keeps it from nothing.
+// prices or its notices need is not there, and is not what keeps it from nothing.
 func TestReadyIsTheConjunction(t *testing.T) {
 	for _, x := range []struct {
 		kind, status string

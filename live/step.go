@@ -39,14 +39,14 @@ func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time,
 		}
 		span.End()
 	}()
-	c.times = phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
+	c.current.times = phases{clock: c.parts.Clock, tracer: c.parts.Tracer, metrics: c.parts.Metrics}
 	c.awaitLaunches(ctx)
 	done, err := c.driver.Step(ctx)
 	if err != nil {
 		return due, err
 	}
 	span.SetAttributes(attribute.String("spotter.decision", decisionID(done.Snapshot)))
-	c.tell(ctx, &done, reasons, begun)
+	c.report(ctx, &done, reasons, begun)
 	return c.dueAfter(&done.Plan), nil
 }
 
@@ -73,11 +73,11 @@ func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 	return latest
 }
 
-// tell says what a step came to: in the status of the pools, in metrics, in the
+// report says what a step came to: in the status of the pools, in metrics, in the
 // log. A step is not undone because it could not be reported.
-func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
+func (c *Controller) report(ctx context.Context, done *driver.Step, reasons []string, begun time.Time) {
 	s, p := done.Snapshot, &done.Plan
-	ctx, end := c.times.begin(ctx, "tell")
+	ctx, end := c.current.times.begin(ctx, "tell")
 	c.publishReports(s)
 	c.saveExperience(ctx, false)
 	end()
@@ -92,7 +92,7 @@ func (c *Controller) tell(ctx context.Context, done *driver.Step, reasons []stri
 		log, level = log.With("warning", done.Warning), slog.LevelWarn
 	}
 	log.Log(ctx, level, "step", "decision", decisionID(s), "wakes", strings.Join(reasons, ","), "nodes", liveNodes(s), "steers", len(p.Steers),
-		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took, c.times.log())
+		"launches", len(p.Launches), "drains", len(p.Drains), "holds", len(p.Holds), "next", p.Wake, "took", took, c.current.times.log())
 }
 
 // draining counts the drains of each pool by their phase.
@@ -123,7 +123,7 @@ func liveNodes(s *policy.Snapshot) int {
 func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 	all, settings := make([]metrics.Pool, len(s.Pools)), c.settings.Load()
 	for i := range s.Pools {
-		p, b, f := &s.Pools[i], c.store.book(s.Pools[i].Name), c.counted[i]
+		p, b, f := &s.Pools[i], c.store.book(s.Pools[i].Name), c.current.counted[i]
 		h := share.Of(s, p.ID)
 		all[i] = metrics.Pool{
 			Name: p.Name, Active: c.publisher.outcomes.pools[i] == outcomeDone, Share: h.Share(), Spot: int(f.spot), OnDemand: int(f.onDemand),
@@ -144,8 +144,8 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 
 // decided learns of a plan before the memory is saved.
 func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
-	c.times.end("decide")
-	c.snapshot, c.plan = s, p
+	c.current.times.end("decide")
+	c.current.snapshot, c.current.plan = s, p
 	if c.decider.panicked == "" {
 		return
 	}
@@ -164,7 +164,7 @@ type observer struct{ c *Controller }
 
 func (e observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	c := e.c
-	ctx, end := c.times.begin(ctx, "observe")
+	ctx, end := c.current.times.begin(ctx, "observe")
 	defer end()
 	s, err := c.parts.Observer.Observe(ctx)
 	if err != nil {
@@ -208,9 +208,9 @@ func (c *Controller) claim(s *policy.Snapshot) {
 // seen takes note of what a snapshot shows.
 func (c *Controller) seen(s *policy.Snapshot) {
 	c.parts.Drains.Hurry(s)
-	c.conflicts = nil
+	c.current.conflicts = nil
 	if c.parts.Referee != nil {
-		c.conflicts = c.parts.Referee.Conflicts()
+		c.current.conflicts = c.parts.Referee.Conflicts()
 	}
 	savings := make([]*Savings, len(s.Pools))
 	wanted := map[string]*policy.Node{}
@@ -248,12 +248,12 @@ type forecaster struct{ c *Controller }
 
 func (f forecaster) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	c := f.c
-	c.forecast = nil
+	c.current.forecast = nil
 	if c.parts.Forecaster != nil {
-		c.forecast = c.parts.Forecaster.Forecast(s, m)
+		c.current.forecast = c.parts.Forecaster.Forecast(s, m)
 	}
-	c.times.end("forecast")
-	return c.forecast
+	c.current.times.end("forecast")
+	return c.current.forecast
 }
 
 // stateStore is the driver's Store. What is let through of a plan it judges before, so that it
@@ -262,13 +262,13 @@ type stateStore struct{ c *Controller }
 
 func (k stateStore) Save(ctx context.Context, m *policy.Memory) error {
 	c := k.c
-	inner, end := c.times.begin(ctx, "judge")
-	err := c.judge(inner, c.snapshot, c.plan)
+	inner, end := c.current.times.begin(ctx, "judge")
+	err := c.judge(inner, c.current.snapshot, c.current.plan)
 	end()
 	if err != nil {
 		return fmt.Errorf("reading how far pools may go: %w", err)
 	}
-	ctx, end = c.times.begin(ctx, "save")
+	ctx, end = c.current.times.begin(ctx, "save")
 	defer end()
 	if err := c.store.Save(ctx, m); err != nil {
 		return err
@@ -285,11 +285,11 @@ type recordWriter struct{ c *Controller }
 func (r recordWriter) Record(ctx context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
 	c := r.c
 	c.publisher.commit(s)
-	c.times.end("publish")
+	c.current.times.end("publish")
 	if c.parts.Recorder == nil {
 		return nil
 	}
-	ctx, end := c.times.begin(ctx, "record")
+	ctx, end := c.current.times.begin(ctx, "record")
 	defer end()
 	if err := c.parts.Recorder.Record(ctx, s, m, p); err != nil {
 		c.parts.Log.Error("the decision is not recorded", "decision", decisionID(s), "error", err)

@@ -33,10 +33,18 @@ const (
 // wakesMax is how many wakes may wait for the next step.
 const wakesMax = 64
 
+// A waker asks for steps, and has nodes under notice drained at once.
+type waker struct {
+	cfg   *Config
+	parts *Parts
+	table *table
+	wakes chan string
+}
+
 // wake asks for a step soon.
-func (c *Controller) wake(reason string) {
+func (w *waker) wake(reason string) {
 	select {
-	case c.wakes <- reason:
+	case w.wakes <- reason:
 	default: // enough is said
 	}
 }
@@ -46,50 +54,50 @@ const noticeRetry = time.Second
 
 // relay hands on what wakes the controller. Nodes under notice it has drained at once,
 // also while a step is being taken, and those that a leader before has left.
-func (c *Controller) relay(ctx context.Context) error {
-	behind := c.notice(ctx)
+func (w *waker) relay(ctx context.Context) error {
+	behind := w.notice(ctx)
 	for {
 		var again <-chan time.Time
 		if behind {
-			again = c.parts.Clock.After(noticeRetry)
+			again = w.parts.Clock.After(noticeRetry)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case r := <-c.parts.Wakes:
+		case r := <-w.parts.Wakes:
 			if slices.Contains(noticed, r) {
-				behind = c.notice(ctx)
+				behind = w.notice(ctx)
 			}
-			c.wake(r)
+			w.wake(r)
 		case <-again:
-			behind = c.notice(ctx)
+			behind = w.notice(ctx)
 		}
 	}
 }
 
-// notice has all nodes under notice drained, and reports whether it could not tell which.
-func (c *Controller) notice(ctx context.Context) (behind bool) {
-	x, is := c.parts.Observer.(Noticer)
+// notice has all nodes under notice drained, and reports whether it does not know which.
+func (w *waker) notice(ctx context.Context) (behind bool) {
+	x, is := w.parts.Observer.(Noticer)
 	if !is {
 		return false
 	}
 	all, err := x.Notices(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.parts.Log.Warn("which nodes are under notice is not known yet", "error", err)
+			w.parts.Log.Warn("which nodes are under notice is not known yet", "error", err)
 		}
 		return true
 	}
 	for _, n := range all {
-		c.parts.Drains.Notice(n)
+		w.parts.Drains.Notice(n)
 	}
 	return false
 }
 
 // watchSwitch reads the kill switch between steps, so that it does not wait for the next
 // of them.
-func (c *Controller) watchSwitch(ctx context.Context) error {
-	ticker := c.parts.Clock.NewTicker(c.cfg.SwitchEvery)
+func (w *waker) watchSwitch(ctx context.Context) error {
+	ticker := w.parts.Clock.NewTicker(w.cfg.SwitchEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -97,8 +105,8 @@ func (c *Controller) watchSwitch(ctx context.Context) error {
 			return nil
 		case <-ticker.C():
 		}
-		if on, _, err := c.parts.Authority.Stopped(ctx); err == nil && on != c.table.isStopped() {
-			c.wake(wakeSwitch)
+		if on, _, err := w.parts.Authority.Stopped(ctx); err == nil && on != w.table.isStopped() {
+			w.wake(wakeSwitch)
 		}
 	}
 }

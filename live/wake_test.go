@@ -37,7 +37,7 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Fatalf("it never came that %s", what)
 }
 
-// TestWakes tells when a step is due: when the plan says, ten seconds after the first
+// TestWakes shows when a step is due: when the plan says, ten seconds after the first
 // of what can wait, at once for a notice, and once for all that came together.
 func TestWakes(t *testing.T) {
 	clock := clocktesting.NewFakeClock(t0)
