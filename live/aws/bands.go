@@ -61,7 +61,7 @@ func (s *session) bands(ctx context.Context, url string, p *plan) (map[string]ma
 // advice reads the published file, with the pacing and the retries of all
 // other requests.
 func (s *session) advice(ctx context.Context, url string) (*advice, error) {
-	limits := s.pacer(&url, "the Spot Instance Advisor", besideAttempts)
+	limits := s.pacer(&url, "the Spot Instance Advisor", optionalAttempts)
 	for attempt := 1; ; attempt++ {
 		release, err := limits.GetAttemptToken(ctx)
 		if err != nil {

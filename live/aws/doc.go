@@ -5,7 +5,7 @@
 // A [Recorder] writes a trace, one file for each region and day. What it
 // fetches goes first into a journal in the folder .record of that trace, each
 // answer flushed to disk before the next is asked for. Only when all is there
-// are the files of the days written, each beside its place and then moved onto
+// are the files of the days written, each under another name and then moved to
 // it. A recorder that is killed at any moment therefore goes on where it was
 // and ends with the same bytes, and a second recording of a span that was
 // recorded before changes nothing.

@@ -137,7 +137,7 @@ func loadDays(dir, region string, from policy.Time, zones string) ([]dayFile, er
 }
 
 // writeDay puts series into the place of a day's file, if that changes it, and
-// reports whether it did. The file is complete beside its place, and on disk,
+// reports whether it did. The file is complete under another name, and on disk,
 // before it is moved there.
 func (r *run) writeDay(b *book, date, from, to policy.Time, series []trace.Series) (bool, error) {
 	t, err := trace.New("recording", series)

@@ -25,13 +25,13 @@ const (
 	unmetsMax = 12
 )
 
-// besideAttempts are the most attempts of what a recording of prices can do
+// optionalAttempts are the most attempts of what a recording of prices can do
 // without, and besideWait bounds the wait between two of them: a quarter of a
 // minute in all. longAttempts are after how many a person is informed.
 const (
-	besideAttempts = 10
-	besideWait     = 4 * time.Second
-	longAttempts   = 8
+	optionalAttempts = 10
+	besideWait       = 4 * time.Second
+	longAttempts     = 8
 )
 
 // The rates at which requests are sent where none was chosen: at AWS, which

@@ -22,7 +22,7 @@ const IAMPolicy = `{
 `
 
 // ReaderActions are those that an account must allow a [Reader], ascending. A
-// reader without one of them does without what that would tell.
+// reader without one of them does without what that reads.
 var ReaderActions = []string{actionZones, actionOffers, actionTypes, actionHistory, actionScores, actionProducts}
 
 // The actions of IAM that recorders and readers need.

@@ -122,7 +122,7 @@ var errCircle = errors.New("its pages go in a circle")
 func (p *plan) pages(ctx context.Context, s *session, w window) (prices []SpotPrice, unreadable int, err error) {
 	used := map[string]bool{}
 	for token := ""; ; {
-		answer, err := s.beside[w.region].DescribeSpotPriceHistory(ctx, p.request(w, token))
+		answer, err := s.optional[w.region].DescribeSpotPriceHistory(ctx, p.request(w, token))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -236,7 +236,7 @@ func (r *Reader) Types(ctx context.Context, region string) ([]InstanceType, erro
 		return nil, err
 	}
 	var all []InstanceType
-	pages := ec2.NewDescribeInstanceTypesPaginator(s.beside[region], &ec2.DescribeInstanceTypesInput{MaxResults: sdk.Int32(100)},
+	pages := ec2.NewDescribeInstanceTypesPaginator(s.optional[region], &ec2.DescribeInstanceTypesInput{MaxResults: sdk.Int32(100)},
 		func(o *ec2.DescribeInstanceTypesPaginatorOptions) { o.StopOnDuplicateToken = true })
 	for pages.HasMorePages() {
 		answer, err := pages.NextPage(ctx)
@@ -285,7 +285,7 @@ func (r *Reader) Offerings(ctx context.Context, region string) (zones map[string
 		return nil, err
 	}
 	zones = map[string][]string{}
-	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(s.beside[region], &ec2.DescribeInstanceTypeOfferingsInput{
+	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(s.optional[region], &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: types.LocationTypeAvailabilityZone, MaxResults: sdk.Int32(pageMax),
 	}, func(o *ec2.DescribeInstanceTypeOfferingsPaginatorOptions) { o.StopOnDuplicateToken = true })
 	for pages.HasMorePages() {

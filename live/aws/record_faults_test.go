@@ -26,7 +26,7 @@ func visible(state *fake.State, now time.Time) *fake.State {
 	return seen
 }
 
-// What a user can mend is told apart.
+// What a user can mend is distinguished.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -442,7 +442,7 @@ func TestZoneNames(t *testing.T) {
 }
 
 // Following records what is new each time, also what is published late, until
-// it is told to stop; the result is that of one recording.
+// it is stopped; the result is that of one recording.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	state := fake.Draw(fake.Shape{

@@ -175,7 +175,7 @@ func (r *Recorder) open(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	release = func() {
-		r.tidy(path)
+		r.removeEmpty(path)
 		held.Close()
 	}
 	if err := r.sweep(); err != nil {
@@ -185,8 +185,8 @@ func (r *Recorder) open(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// tidy removes the folders of a recorder that has recorded nothing.
-func (r *Recorder) tidy(lock string) {
+// removeEmpty removes the folders of a recorder that has recorded nothing.
+func (r *Recorder) removeEmpty(lock string) {
 	for _, name := range []string{filepath.Join(r.config.Dir, "provider=aws"), r.journalPath()} {
 		if _, err := os.Stat(name); err == nil {
 			return

@@ -162,7 +162,7 @@ func (s *session) score(ctx context.Context, region, kind string, capacity int) 
 	}
 	scores = map[string]int8{}
 	for restarts := 0; ; {
-		answer, err := s.beside[region].GetSpotPlacementScores(ctx, in)
+		answer, err := s.optional[region].GetSpotPlacementScores(ctx, in)
 		if err != nil && in.NextToken != nil && tokenRefused(err) && restarts < restartsMax {
 			in.NextToken, restarts = nil, restarts+1
 			continue

@@ -24,7 +24,7 @@ type session struct {
 	base     sdk.Config
 	http     *wholeClient
 	prices   map[string]*ec2.Client // by region; they do not give up
-	beside   map[string]*ec2.Client // by region, for what prices can do without
+	optional map[string]*ec2.Client // by region, for what prices can do without
 	stats    *stats
 	warn     func(format string, args ...any)
 }
@@ -47,10 +47,10 @@ func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
 	}
 	x := &session{
 		endpoint: c.Endpoint, pace: c.Pace, base: base, http: newWholeClient(base.HTTPClient),
-		prices: map[string]*ec2.Client{}, beside: map[string]*ec2.Client{}, stats: s, warn: c.warn,
+		prices: map[string]*ec2.Client{}, optional: map[string]*ec2.Client{}, stats: s, warn: c.warn,
 	}
 	for _, region := range c.Regions {
-		x.prices[region], x.beside[region] = x.client(region, 0), x.client(region, besideAttempts)
+		x.prices[region], x.optional[region] = x.client(region, 0), x.client(region, optionalAttempts)
 	}
 	return x, nil
 }
@@ -74,7 +74,7 @@ func (s *session) pricing() *pricing.Client {
 			o.BaseEndpoint = sdk.String(s.endpoint)
 		}
 		o.Region, o.RetryMaxAttempts, o.HTTPClient = pricingRegion, 0, s.http
-		o.Retryer = s.pacer(o.BaseEndpoint, "the price list", besideAttempts)
+		o.Retryer = s.pacer(o.BaseEndpoint, "the price list", optionalAttempts)
 	})
 }
 

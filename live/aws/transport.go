@@ -73,7 +73,7 @@ func (c *wholeClient) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// attemptError tells a timeout of the attempt from the end of the recording.
+// attemptError separates a timeout of the attempt from the end of the recording.
 func attemptError(r *http.Request, err error) error {
 	var late interface{ Timeout() bool }
 	if r.Context().Err() == nil && errors.As(err, &late) && late.Timeout() {

@@ -37,7 +37,7 @@ func (r *run) fetchZones(ctx context.Context, region string) error {
 // listZones returns the IDs of the zones of a region by name.
 func (s *session) listZones(ctx context.Context, region string) (map[string]string, error) {
 	all := true
-	answer, err := s.beside[region].DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
+	answer, err := s.optional[region].DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: &all})
 	if err != nil {
 		return nil, fault(ctx, actionZones, region, err)
 	}
@@ -90,10 +90,10 @@ func (r *run) naming(region string) (*naming, error) {
 		return n, nil
 	}
 	if _, asked := r.zones[region]; !asked {
-		return nil, fmt.Errorf("%w: nothing tells the IDs of the zones %v of %s, and %s failed", ErrZones, missing, region, actionZones)
+		return nil, fmt.Errorf("%w: the IDs of the zones %v of %s are not known, and %s failed", ErrZones, missing, region, actionZones)
 	}
 	n.byName = true
-	r.config.warn("nothing tells the IDs of the zones %v: the zones of %s go by name, which means another zone in each account", missing, region)
+	r.config.warn("the IDs of the zones %v are not known: the zones of %s go by name, which means another zone in each account", missing, region)
 	return n, nil
 }
 

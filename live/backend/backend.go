@@ -129,7 +129,7 @@ type Machine struct {
 	// Launched is when the order was given.
 	Launched policy.Time
 
-	// ActedBy is who is ending it, as far as the backend can tell.
+	// ActedBy is who is ending it, as far as the backend knows.
 	ActedBy policy.Actor
 
 	// AtGroupMin is [policy.Node.AtGroupMin].

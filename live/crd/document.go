@@ -103,7 +103,7 @@ func typeOf(p *apiextensionsv1.JSONSchemaProps) string {
 	return p.Type
 }
 
-// bounds returns what a value is held to, beside its type.
+// bounds returns what a value is held to, in addition to its type.
 func bounds(p *apiextensionsv1.JSONSchemaProps, required bool) []string {
 	var all []string
 	if required {

@@ -11,7 +11,7 @@ import (
 )
 
 // Systems are those under whose names metrics can be reported. Karpetrack and the
-// leftover operator have none of their own beside those of every controller, which
+// leftover operator have none of their own but those of every controller, which
 // are always there.
 var Systems = []string{"gpu-operator", "karpetrack", "leftover", "rescheduler", "spotvortex"}
 

@@ -44,7 +44,7 @@ func newStep() *Step {
 	}
 }
 
-// TestMetrics tells what a step came to, by the names that alerts and dashboards read,
+// TestMetrics shows what a step came to, by the names that alerts and dashboards read,
 // and under those of the other systems.
 func TestMetrics(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
@@ -100,12 +100,12 @@ func TestMetrics(t *testing.T) {
 	m.Step(gone)
 	for _, name := range []string{"spotter_pool_spot_share", "spotter_namespace_saved_dollars", "spotter_market_hazard", "spotvortex_spot_ratio_target"} {
 		if got := lines(t, r, name); len(got) != 0 {
-			t.Errorf("of pools that are gone %s still tells %v", name, got)
+			t.Errorf("of pools that are gone %s still shows %v", name, got)
 		}
 	}
 }
 
-// lines returns what is told of one metric.
+// lines returns what is reported one metric.
 func lines(t *testing.T, r *prometheus.Registry, name string) []string {
 	t.Helper()
 	families, err := r.Gather()

@@ -1,6 +1,6 @@
 package rights
 
-// What statements are limited to, beside the account and the regions.
+// What statements are limited to, in addition to the account and the regions.
 const (
 	anything    = "*"
 	pricing     = "*, in us-east-1"

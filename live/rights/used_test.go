@@ -33,7 +33,7 @@ var unasked = map[string]string{
 	"list clusterrolebindings.rbac.authorization.k8s.io": "the same",
 
 	"get spotnodes.spotter.dev":     "of an order that the ledger has and the process does not remember: live/rackspace kills it there, where access control is not",
-	"create nodepools.karpenter.sh": "asked for beside patch, when one is applied that is not there yet",
+	"create nodepools.karpenter.sh": "asked for in addition to patch, when one is applied that is not there yet",
 	"delete nodepools.karpenter.sh": "live/karpenter deletes them, as administrator",
 	"patch events.events.k8s.io":    "an Event that is said again within minutes is counted up: no suite waits for that",
 }
@@ -129,7 +129,7 @@ func isDocumented(all map[atom]bool, u testenv.Use) bool {
 }
 
 // is reports whether a use is one of the right. What is granted in the own namespace
-// and in all others, too, is told apart by where the object is.
+// and in all others, too, is distinguished by where the object is.
 func (a atom) is(u testenv.Use) bool {
 	if a.group != u.Group || a.resource != u.Resource || a.name != "" && a.name != u.Name {
 		return false

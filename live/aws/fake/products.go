@@ -52,7 +52,7 @@ func (p priceList) answer(c *Call, body []byte) (answer, *apiError) {
 	return answer{"application/x-amz-json-1.1", marshalJSON(out)}, nil
 }
 
-// offers returns what the list says of a type: its price, and beside it that
+// offers returns what the list says of a type: its price, and next to it that
 // of an unused reservation, which is 0 and of another capacity status.
 func offers(kind, region, system, price string) []string {
 	one := func(status, price string) string {

@@ -24,7 +24,7 @@ type Event struct {
 	Published time.Time
 }
 
-// A Region is what one region would tell.
+// A Region is what one region reports.
 type Region struct {
 	Zones []Zone
 
