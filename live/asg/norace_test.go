@@ -2,5 +2,5 @@
 
 package asg
 
-// rivalSeeds is how many seeds are played against the Cluster Autoscaler.
+// rivalSeeds is how many seeds are run against the Cluster Autoscaler.
 const rivalSeeds = 1000

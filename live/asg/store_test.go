@@ -16,7 +16,7 @@ import (
 )
 
 // A store is an API server for nodes and one capacity pool, without pods and volumes
-// and with nothing else but what a swap needs, since a thousand of them are played.
+// and with nothing else but what a swap needs, since a thousand of them are run.
 type store struct {
 	client.WithWatch
 	mu      sync.Mutex

@@ -93,7 +93,7 @@ func struck(t *testing.T, strike func(*fixture)) {
 	}
 }
 
-// drawn reports whether a case is played: at night one in three.
+// drawn reports whether a case is run: at night one in three.
 func drawn() bool { return *all || rand.IntN(nightly.Count(16, 3)) == 0 }
 
 // Every error of the API of Rackspace at every call costs time and nothing else: no

@@ -2,5 +2,5 @@
 
 package rackspace_test
 
-// killPoints is how many deaths at random points are played.
+// killPoints is how many deaths at random points are run.
 const killPoints = 100

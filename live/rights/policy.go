@@ -138,7 +138,7 @@ type Request struct {
 }
 
 // Allows reports whether a policy allows a request, by the operators that policies of
-// this package use. Servers that play AWS in tests refuse what it does not.
+// this package use. Servers that stand in for AWS in tests refuse what it does not.
 func (p Policy) Allows(r Request) bool {
 	return slices.ContainsFunc(p.Statement, func(s Statement) bool {
 		return slices.Contains(s.Action, r.Action) && matchesAny(s.Resource, r.Resource) && s.holds(r)

@@ -29,7 +29,7 @@ var unasked = map[string]string{
 	"list ec2nodeclasses.karpenter.k8s.aws":   likeKwok,
 	"list gcenodeclasses.karpenter.k8s.gcp":   likeKwok,
 
-	"list clusterroles.rbac.authorization.k8s.io":        "with notices.queueURL, who may drain nodes: live/queue lists them with a client that is played",
+	"list clusterroles.rbac.authorization.k8s.io":        "with notices.queueURL, who may drain nodes: live/queue lists them with the fake client of its tests",
 	"list clusterrolebindings.rbac.authorization.k8s.io": "the same",
 
 	"get spotnodes.spotter.dev":     "of an order that the ledger has and the process does not remember: live/rackspace kills it there, where access control is not",

@@ -1,4 +1,4 @@
-// Package fake plays the Auto Scaling, EC2 and EKS services of AWS at the wire,
+// Package fake stands in for the Auto Scaling, EC2 and EKS services of AWS at the wire,
 // for tests: groups that hold what they are to hold, each in its own time.
 //
 // A [Server] is an http.Handler that speaks the query protocol of Auto Scaling

@@ -15,7 +15,7 @@ type managed struct {
 	query url.Values
 }
 
-// action names what a path asks for; "eks:?" for what is not played.
+// action names what a path asks for; "eks:?" for what is not served.
 func (p *managed) action(method string) string {
 	switch {
 	case strings.HasPrefix(p.path, "/tags/") && method == http.MethodPost:
@@ -77,7 +77,7 @@ func (p *managed) answer(c *Call) (answer, *apiError) {
 		}
 		return jsonAnswer(struct{}{}), nil
 	}
-	return answer{}, &apiError{http.StatusNotFound, "UnknownOperationException", "not played"}
+	return answer{}, &apiError{http.StatusNotFound, "UnknownOperationException", "not served"}
 }
 
 func (p *managed) describe(g *held) map[string]any {

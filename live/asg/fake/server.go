@@ -327,7 +327,7 @@ func (s *Server) protocolOf(r *http.Request, body []byte) (*Call, protocol, erro
 		c.Action = p.action(r.Method)
 		return c, p, nil
 	default:
-		return nil, nil, fmt.Errorf("service %q is not played", service)
+		return nil, nil, fmt.Errorf("service %q is not served", service)
 	}
 }
 

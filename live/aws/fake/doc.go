@@ -1,4 +1,4 @@
-// Package fake plays AWS at the wire, for tests: a server that speaks the
+// Package fake stands in for AWS at the wire, for tests: a server that speaks the
 // query protocol of EC2, the JSON protocol of the price list, and serves the
 // file of the Spot Instance Advisor.
 //

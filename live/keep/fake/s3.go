@@ -1,4 +1,4 @@
-// Package fake plays the part of S3 that a record needs: put, head, get and list
+// Package fake stands in for S3 as far as a record needs it: put, head, get and list
 // of one bucket, over HTTP, with checksums checked and conditions held. It refuses,
 // fails and hangs on demand.
 package fake
