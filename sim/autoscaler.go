@@ -309,7 +309,7 @@ func (a *autoscaler) expand(pool policy.PoolID, pods []policy.Pod, spot, onDeman
 		if len(o.offers) == 0 {
 			continue
 		}
-		o.bins, _ = a.space.Provision(pods, o.offers)
+		o.bins, _ = placement.Provision(a.space, pods, o.offers)
 		if len(o.bins) == 0 {
 			continue
 		}

@@ -65,7 +65,7 @@ func (ns *nodes) startPacked() {
 		return
 	}
 	offers := ns.prepared.onDemand(ns.q.Now)
-	bins, _, _ := ns.space.Pack(pods, offers)
+	bins, _, _ := placement.Pack(ns.space, pods, offers)
 	for _, b := range bins {
 		for _, o := range b.Offers {
 			m := offers[o].Market

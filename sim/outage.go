@@ -364,7 +364,7 @@ func (sv *serving) refusedMarkets(pool policy.PoolID, markets []policy.MarketID)
 		}
 		fits, known := asked[p.Template]
 		if !known {
-			bins, _ := sv.space.Provision([]policy.Pod{*p}, offers)
+			bins, _ := placement.Provision(sv.space, []policy.Pod{*p}, offers)
 			fits = len(bins) > 0
 			asked[p.Template] = fits
 		}

@@ -130,7 +130,7 @@ func (p *Prepared) valuePods() error {
 			continue
 		}
 		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
-		bins, _ := space.Provision([]policy.Pod{pod}, offers)
+		bins, _ := placement.Provision(space, []policy.Pod{pod}, offers)
 		if len(bins) == 0 {
 			return fmt.Errorf("scenario %s: a pod of %s (%d m CPU, %d MiB, %d GPU) fits no on-demand market of any pool",
 				p.scenario.Name, t.Name, t.Requests.CPU, t.Requests.Memory>>20, t.Requests.GPU)

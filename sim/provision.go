@@ -107,7 +107,7 @@ func (kp *karpenterProvisioner) place() (unplaced []policy.PodID, refused, again
 		b.Offers, b.Pools = kp.addHalf(b.Offers, h), append(b.Pools, kp.rules(h))
 	}
 	b.Draw = kp.drawDomain
-	sol := kp.space.Solve(b)
+	sol := kp.space.Solver().Solve(b)
 	for i := range leaving {
 		kp.space.Bind(&leaving[i], leaving[i].Node)
 	}

@@ -281,9 +281,10 @@ type lot struct {
 	loose bool
 }
 
-// lotsOf sorts pods into lots, largest CPU request first, then memory.
-func (sp *Space) lotsOf(pods []policy.Pod, ot *offerTable) []lot {
+// readLots sorts pods into lots, largest CPU request first, then memory.
+func (tr *trial) readLots(pods []policy.Pod) {
 	var lots []lot
+	sp := tr.sp
 	type lotKey struct {
 		template policy.TemplateID
 		zone     policy.ZoneID
@@ -308,14 +309,14 @@ func (sp *Space) lotsOf(pods []policy.Pod, ot *offerTable) []lot {
 		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(y.GPU, x.GPU),
 			cmp.Compare(a.template, b.template), cmp.Compare(a.zone, b.zone))
 	})
+	tr.lots = lots
 	for i := range lots {
-		sp.prepare(&lots[i], ot)
+		tr.prepare(&lots[i])
 	}
-	return lots
 }
 
-func (sp *Space) prepare(l *lot, ot *offerTable) {
-	k := l.kind
+func (tr *trial) prepare(l *lot) {
+	k, sp, ot := l.kind, tr.sp, tr.offerTable
 	for _, c := range k.spreads {
 		l.needKey(sp, ot, c.key)
 	}

@@ -14,7 +14,7 @@ type Binding struct {
 
 // BindFirstFit binds pods, which are bound nowhere, each to the first of targets that takes
 // it, and returns those that find no place there and where the others are.
-func (sp *Space) BindFirstFit(pods []policy.Pod, targets []policy.NodeID) (rest []policy.Pod, at []Binding) {
+func BindFirstFit(sp *Space, pods []policy.Pod, targets []policy.NodeID) (rest []policy.Pod, at []Binding) {
 	for i := range pods {
 		p := &pods[i]
 		k := slices.IndexFunc(targets, func(n policy.NodeID) bool { return sp.Check(p, n) == OK })
@@ -28,8 +28,8 @@ func (sp *Space) BindFirstFit(pods []policy.Pod, targets []policy.NodeID) (rest 
 	return rest, at
 }
 
-// UnbindAll takes what was combined off again.
-func (sp *Space) UnbindAll(at []Binding) {
+// UnbindAll takes what was bound off again.
+func UnbindAll(sp *Space, at []Binding) {
 	for i := range at {
 		sp.Unbind(&at[i].Pod, at[i].Node)
 	}

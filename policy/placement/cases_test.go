@@ -304,10 +304,10 @@ func (c *testCase) buy(d *datadriven.TestData) string {
 	var b strings.Builder
 	if d.Cmd == "pack" {
 		var total policy.Money
-		bins, unplaced, total = sp.Pack(pods, c.offers)
+		bins, unplaced, total = placement.Pack(sp, pods, c.offers)
 		fmt.Fprintf(&b, "total %s\n", total.Short())
 	} else {
-		bins, unplaced = sp.Provision(pods, c.offers)
+		bins, unplaced = placement.Provision(sp, pods, c.offers)
 	}
 	count := func(list []int) string {
 		per := make([]int, len(c.s.Templates))

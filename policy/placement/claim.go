@@ -38,7 +38,7 @@ type poolState struct {
 
 // readPools reads the pools of the batch where that was not done, or other labels matter
 // since, and opens them for an attempt.
-func (sv *solver) readPools() {
+func (sv *Solver) readPools() {
 	sp, ot := sv.sp, sv.offerTable
 	if !sv.pooled || sv.keys != len(sp.keys) {
 		for i := range sv.b.Pools {
@@ -46,8 +46,11 @@ func (sv *solver) readPools() {
 		}
 		sv.keys = len(sp.keys)
 	}
-	anew := sp.layOut()
-	sv.layRelaxations(anew)
+	anew := sp.layRelaxations()
+	if anew {
+		sv.spare = nil
+		sv.base, sv.sets = sp.layout.make(), sp.layout.make()
+	}
 	for key := 1; key < len(sp.keys); key++ {
 		ot.divide(sp, int32(key))
 	}
@@ -65,12 +68,12 @@ func (sv *solver) readPools() {
 }
 
 // makePools reads what does not change from attempt to attempt.
-func (sv *solver) makePools() {
+func (sv *Solver) makePools() {
 	sv.pools, sv.closed = sv.pools[:0], sv.closed[:0]
 	sv.lenient = false
 	for _, positions := range sv.offerTable.ofPool {
 		o := &sv.b.Offers[sv.offerTable.rank[positions.next(0)]]
-		x := poolState{id: o.Pool, all: positions, open: slices.Clone(positions), taints: o.Taints, sets: sv.layout.make()}
+		x := poolState{id: o.Pool, all: positions, open: slices.Clone(positions), taints: o.Taints, sets: sv.sp.layout.make()}
 		x.rules = sv.rulesOf(o.Pool)
 		sv.readRules(&x)
 		sv.ownLabels(&x, positions)
@@ -80,7 +83,7 @@ func (sv *solver) makePools() {
 }
 
 // rulesOf returns what a pool asks for.
-func (sv *solver) rulesOf(id policy.PoolID) *Pool {
+func (sv *Solver) rulesOf(id policy.PoolID) *Pool {
 	rules := &sv.noRules
 	for i := range sv.b.Pools {
 		if sv.b.Pools[i].ID == id {
@@ -91,7 +94,7 @@ func (sv *solver) rulesOf(id policy.PoolID) *Pool {
 }
 
 // open opens a pool for an attempt.
-func (sv *solver) open(x *poolState) {
+func (sv *Solver) open(x *poolState) {
 	x.rules = sv.rulesOf(x.id)
 	x.never = resize(x.never, (len(sv.sp.relaxations)+63)/64)
 	x.left = x.rules.Limits.Minus(x.rules.Used)
@@ -100,7 +103,7 @@ func (sv *solver) open(x *poolState) {
 }
 
 // readRules reads what a pool asks of labels, and its taints where it says them.
-func (sv *solver) readRules(x *poolState) {
+func (sv *Solver) readRules(x *poolState) {
 	for i := range x.rules.Requirements {
 		sv.sp.require(&x.sets, &x.rules.Requirements[i])
 	}
@@ -112,13 +115,13 @@ func (sv *solver) readRules(x *poolState) {
 
 // closePools reads the pools that have nothing to offer: their domains count for
 // topology spread all the same.
-func (sv *solver) closePools() {
+func (sv *Solver) closePools() {
 	for i := range sv.b.Pools {
 		rules := &sv.b.Pools[i]
 		if slices.ContainsFunc(sv.pools, func(x poolState) bool { return x.rules == rules }) {
 			continue
 		}
-		x := poolState{rules: rules, sets: sv.layout.make()}
+		x := poolState{rules: rules, sets: sv.sp.layout.make()}
 		sv.readRules(&x)
 		sv.closed = append(sv.closed, x)
 	}
@@ -133,7 +136,7 @@ var instanceLabels = []string{
 
 // ownLabels adds to what a pool asks for the labels that it gives its nodes: those that
 // all of its offers have alike.
-func (sv *solver) ownLabels(x *poolState, positions bitset) {
+func (sv *Solver) ownLabels(x *poolState, positions bitset) {
 	for key := 1; key < len(sv.sp.keys); key++ {
 		if x.sets.kind[key] != unbounded || slices.Contains(instanceLabels, sv.sp.keys[key].name) {
 			continue
@@ -141,7 +144,7 @@ func (sv *solver) ownLabels(x *poolState, positions bitset) {
 		for d, of := range sv.offerTable.ofDomain[key] {
 			if d > 0 && positions.within(of) {
 				x.sets.kind[key] = oneOf
-				x.sets.of(&sv.layout, int32(key)).set(int32(d - 1))
+				x.sets.of(&sv.sp.layout, int32(key)).set(int32(d - 1))
 			}
 		}
 	}
@@ -149,7 +152,7 @@ func (sv *solver) ownLabels(x *poolState, positions bitset) {
 
 // keepWithin closes the offers whose capacity exceeds what is left of the pool's limits
 // (filterByRemainingResources in scheduler.go).
-func (sv *solver) keepWithin(x *poolState) {
+func (sv *Solver) keepWithin(x *poolState) {
 	limits := &x.rules.Limits
 	if *limits == (policy.Resources{}) {
 		return
@@ -166,7 +169,7 @@ func (sv *solver) keepWithin(x *poolState) {
 
 // take lowers what is left of the pool's limits by the largest that c may become
 // (subtractMax in scheduler.go).
-func (sv *solver) take(x *poolState, c *nodeClaim) {
+func (sv *Solver) take(x *poolState, c *nodeClaim) {
 	if x.rules.Limits == (policy.Resources{}) {
 		return
 	}
@@ -184,7 +187,7 @@ func (sv *solver) take(x *poolState, c *nodeClaim) {
 
 // addToClaim puts a pod into the open claim with the fewest pods that takes it. The sort
 // is the one of Go's library that Karpenter uses, which orders equal claims alike.
-func (sv *solver) addToClaim(p, s int32) bool {
+func (sv *Solver) addToClaim(p, s int32) bool {
 	if !sv.sorted {
 		slices.SortFunc(sv.claims, func(a, b *nodeClaim) int { return cmp.Compare(len(a.pods), len(b.pods)) })
 		sv.sorted = true
@@ -199,7 +202,7 @@ func (sv *solver) addToClaim(p, s int32) bool {
 }
 
 // addToNew opens a claim for a pod in the first pool that can serve it.
-func (sv *solver) addToNew(p, s int32) bool {
+func (sv *Solver) addToNew(p, s int32) bool {
 	for i := range sv.pools {
 		x := &sv.pools[i]
 		if x.never.has(s) || x.rules.NodesFull {
@@ -222,14 +225,14 @@ func (sv *solver) addToNew(p, s int32) bool {
 }
 
 // fresh returns an empty claim of a pool.
-func (sv *solver) fresh(pool int32) *nodeClaim {
+func (sv *Solver) fresh(pool int32) *nodeClaim {
 	x, ot := &sv.pools[pool], sv.offerTable
 	c := &nodeClaim{}
 	if n := len(sv.spare); n > 0 {
 		c, sv.spare = sv.spare[n-1], sv.spare[:n-1]
 	}
 	if c.sets.kind == nil {
-		c.sets = sv.layout.make()
+		c.sets = sv.sp.layout.make()
 	}
 	*c = nodeClaim{
 		alive: append(c.alive[:0], x.open...), sets: c.sets, never: resize(c.never, len(x.never)), pods: c.pods[:0],
@@ -246,7 +249,7 @@ func (sv *solver) fresh(pool int32) *nodeClaim {
 }
 
 // measure computes the most that one of the claim's shapes has of each resource.
-func (sv *solver) measure(c *nodeClaim) {
+func (sv *Solver) measure(c *nodeClaim) {
 	c.most = policy.Resources{}
 	for _, s := range c.shapes {
 		r := &sv.offerTable.shapes[s].free
@@ -258,7 +261,7 @@ func (sv *solver) measure(c *nodeClaim) {
 }
 
 // fitOf returns the positions of the offers whose labels and taints suit a relaxation.
-func (sv *solver) fitOf(s int32) bitset {
+func (sv *Solver) fitOf(s int32) bitset {
 	sp, ot := sv.sp, sv.offerTable
 	if ot.fits[s] == nil {
 		fit, st := newBitset(len(ot.rank)), &sp.relaxations[s]
@@ -274,7 +277,7 @@ func (sv *solver) fitOf(s int32) bitset {
 
 // join puts a pod into c where some offer is left that holds it too (CanAdd in
 // nodeclaim.go).
-func (sv *solver) join(c *nodeClaim, p, s int32) bool {
+func (sv *Solver) join(c *nodeClaim, p, s int32) bool {
 	sp, ot, st, pod := sv.sp, sv.offerTable, &sv.sp.relaxations[s], &sv.b.Pods[p]
 	k := &sp.kinds[pod.Template]
 	taken := k.ports != nil && slices.ContainsFunc(k.ports, func(t policy.TemplateID) bool { return slices.Contains(c.templates, t) })
@@ -297,7 +300,7 @@ func (sv *solver) join(c *nodeClaim, p, s int32) bool {
 		return false
 	}
 	sv.base.copyFrom(&c.sets)
-	sv.base.narrow(&sv.layout, &st.sets)
+	sv.base.narrow(&sv.sp.layout, &st.sets)
 	sv.boundByVolume(k, pod)
 	sv.sets.copyFrom(&sv.base)
 	if !sv.narrow(c, st, k, p) || sv.cand.empty() || !sv.varied(sv.pools[c.pool].rules) {
@@ -322,7 +325,7 @@ func (sv *solver) join(c *nodeClaim, p, s int32) bool {
 }
 
 // keepSuited leaves the candidates whose labels and taints suit a relaxation.
-func (sv *solver) keepSuited(c *nodeClaim, s int32) {
+func (sv *Solver) keepSuited(c *nodeClaim, s int32) {
 	st := &sv.sp.relaxations[s]
 	if !st.own || len(sv.asks) == 0 || len(c.pods) == 0 {
 		sv.cand.and(sv.fitOf(s))
@@ -336,7 +339,7 @@ func (sv *solver) keepSuited(c *nodeClaim, s int32) {
 }
 
 // boundByVolume keeps the offers of the zone of a pod's volumes.
-func (sv *solver) boundByVolume(k *kind, pod *policy.Pod) {
+func (sv *Solver) boundByVolume(k *kind, pod *policy.Pod) {
 	if !k.zonal || pod.VolumeZone < 0 {
 		return
 	}
@@ -350,7 +353,7 @@ func (sv *solver) boundByVolume(k *kind, pod *policy.Pod) {
 
 // varied reports whether the offers left have as many values of labels as the pool asks
 // for (SatisfiesMinValues in pkg/cloudprovider/types.go).
-func (sv *solver) varied(rules *Pool) bool {
+func (sv *Solver) varied(rules *Pool) bool {
 	for i := range rules.MinValues {
 		m := &rules.MinValues[i]
 		sv.ties = sv.ties[:0]
@@ -368,7 +371,7 @@ func (sv *solver) varied(rules *Pool) bool {
 }
 
 // binOf returns a claim as a bin.
-func (sv *solver) binOf(c *nodeClaim) Bin {
+func (sv *Solver) binOf(c *nodeClaim) Bin {
 	b := Bin{Pods: slices.Clone(c.pods)}
 	for at := c.alive.next(0); at >= 0; at = c.alive.next(at + 1) {
 		b.Offers = append(b.Offers, sv.offerTable.rank[at])

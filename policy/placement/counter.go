@@ -186,11 +186,8 @@ func (t *counter) raiseLeast() {
 	}
 }
 
-// uncountNode takes node n and its pods out of all counters, before its labels or its
-// phase change; recountNode puts them back.
-func (sp *Space) uncountNode(n policy.NodeID) { sp.countNode(n, -1) }
-func (sp *Space) recountNode(n policy.NodeID) { sp.countNode(n, 1) }
-
+// countNode takes node n and its pods out of all counters (-1), before its labels or its
+// phase change, or puts them back (1).
 func (sp *Space) countNode(n policy.NodeID, delta int32) {
 	s := &sp.slots[n]
 	if s.state == absent {

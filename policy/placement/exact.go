@@ -43,15 +43,15 @@ func (p *Packing) Quality() string {
 // pods are bound by nothing but room and labels, and with a lower bound. The
 // search ends after a fixed number of steps, so that equal arguments give equal
 // packings.
-func (sp *Space) PackProven(pods []policy.Pod, offers []Offer) Packing {
-	return sp.newTrial(pods, offers).packProven()
+func PackProven(sp *Space, pods []policy.Pod, offers []Offer) Packing {
+	return newTrial(sp, pods, offers).packProven()
 }
 
 // PackWithin is PackProven where no packing that costs more than most per hour, or
 // leaves a pod out, is of use. It reports false where it is known before any
 // packing that there is no other.
-func (sp *Space) PackWithin(pods []policy.Pod, offers []Offer, most policy.Money) (Packing, bool) {
-	tr := sp.newTrial(pods, offers)
+func PackWithin(sp *Space, pods []policy.Pod, offers []Offer, most policy.Money) (Packing, bool) {
+	tr := newTrial(sp, pods, offers)
 	if tr.dearerThan(most) {
 		tr.end()
 		return Packing{}, false

@@ -26,8 +26,8 @@ func TestGoldenBinpackProven(t *testing.T) {
 	packed, proven, cheaper := 0, 0, 0
 	for i := range cases {
 		sp, pods, offers := cases[i].space()
-		_, _, before := sp.Pack(pods, offers)
-		p := sp.PackProven(pods, offers)
+		_, _, before := placement.Pack(sp, pods, offers)
+		p := placement.PackProven(sp, pods, offers)
 		if p.Total > before || p.Bound > p.Total || p.Proven && p.Total == 0 && len(p.Bins) > 0 {
 			t.Errorf("case %d: %v after %v, bound %v, proven %v", i, p.Total, before, p.Bound, p.Proven)
 		}
@@ -126,7 +126,7 @@ func TestPackProvenIsLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCrate(t)
 		sp, pods := c.space()
-		p := sp.PackProven(pods, c.offers)
+		p := placement.PackProven(sp, pods, c.offers)
 		for _, b := range p.Bins {
 			sum := policy.Resources{}
 			for _, k := range b.Pods {
@@ -176,8 +176,8 @@ func TestPackProvenFindsMore(t *testing.T) {
 			})
 		}
 		sp, pods := c.space()
-		_, unplaced, before := sp.Pack(pods, c.offers)
-		p := sp.PackProven(pods, c.offers)
+		_, unplaced, before := placement.Pack(sp, pods, c.offers)
+		p := placement.PackProven(sp, pods, c.offers)
 		if len(unplaced) > 0 {
 			continue
 		}
@@ -221,7 +221,7 @@ func TestPackProvenIsCut(t *testing.T) {
 		}
 		pods = append(pods, policy.Pod{ID: policy.PodID(i), Template: policy.TemplateID(i / 4), VolumeZone: policy.None})
 	}
-	p := placement.New(templates, nil).PackProven(pods, c.offers)
+	p := placement.PackProven(placement.New(templates, nil), pods, c.offers)
 	if p.Proven || p.Bound <= 0 || p.Bound >= p.Total || len(p.Unplaced) > 0 {
 		t.Errorf("%d bins for %v, bound %v, proven %v, %d unplaced", len(p.Bins), p.Total, p.Bound, p.Proven, len(p.Unplaced))
 	}
@@ -259,10 +259,10 @@ func TestPackProvenLeavesTheSpace(t *testing.T) {
 				pods = append(pods, w.pods[i])
 			}
 		}
-		_, left, before := w.space.Pack(pods, offers)
-		first := w.space.PackProven(pods, offers)
-		second := w.space.PackProven(pods, offers)
-		_, _, after := w.space.Pack(pods, offers)
+		_, left, before := placement.Pack(w.space, pods, offers)
+		first := placement.PackProven(w.space, pods, offers)
+		second := placement.PackProven(w.space, pods, offers)
+		_, _, after := placement.Pack(w.space, pods, offers)
 		if before != after || first.Total != second.Total || len(first.Bins) != len(second.Bins) {
 			t.Fatalf("the space was changed: %v and %v, %v and %v", before, after, first.Total, second.Total)
 		}
@@ -289,9 +289,9 @@ func TestPackWithinPacksAlike(t *testing.T) {
 		if len(pods) == 0 {
 			return
 		}
-		want := w.space.PackProven(pods, offers)
+		want := placement.PackProven(w.space, pods, offers)
 		most := want.Total + policy.Money(rapid.IntRange(-3, 3).Draw(t, "more"))*50_000
-		got, ok := w.space.PackWithin(pods, offers, most)
+		got, ok := placement.PackWithin(w.space, pods, offers, most)
 		w.compare(t, "after", w.space)
 		switch {
 		case ok && !reflect.DeepEqual(got, want):
@@ -315,14 +315,14 @@ func TestPackWithinIsTight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCrate(t)
 		sp, pods := c.space()
-		p := sp.PackProven(pods, c.offers)
+		p := placement.PackProven(sp, pods, c.offers)
 		if !p.Proven || len(p.Unplaced) > 0 {
 			return
 		}
-		if _, ok := sp.PackWithin(pods, c.offers, p.Total-1); ok {
+		if _, ok := placement.PackWithin(sp, pods, c.offers, p.Total-1); ok {
 			t.Fatalf("packed within %v, and costs %v", p.Total-1, p.Total)
 		}
-		if _, ok := sp.PackWithin(pods, c.offers, p.Total); !ok {
+		if _, ok := placement.PackWithin(sp, pods, c.offers, p.Total); !ok {
 			t.Fatalf("not packed within %v, which it costs", p.Total)
 		}
 	})

@@ -74,7 +74,7 @@ func TestGoldenBinpack(t *testing.T) {
 	for i := range cases {
 		g := &cases[i]
 		sp, pods, offers := g.space()
-		bins, unplaced, total := sp.Pack(pods, offers)
+		bins, unplaced, total := placement.Pack(sp, pods, offers)
 		if failed := len(unplaced) > 0; failed != (g.Want.Error != "") {
 			t.Errorf("case %d: %d pods unplaced, want error %q", i, len(unplaced), g.Want.Error)
 			continue

@@ -150,10 +150,10 @@ func (sp *Space) addGroup(g group) int32 {
 
 // compileRepelled makes the groups of all required anti-affinity, once.
 func (sp *Space) compileRepelled() {
-	if sp.solver.compiled {
+	if sp.compiled {
 		return
 	}
-	sp.solver.compiled = true
+	sp.compiled = true
 	for t := range sp.templates {
 		for i := range sp.templates[t].PodAntiAffinity {
 			if sp.templates[t].PodAntiAffinity[i].Weight == 0 {
@@ -230,7 +230,7 @@ func (sp *Space) filterSuits(f *filter, c int32, host, name string) bool {
 func (sp *Space) termsOf(f *filter) {
 	f.terms = f.terms[:0]
 	for _, list := range f.wants {
-		s := sp.solver.layout.make()
+		s := sp.layout.make()
 		for _, r := range list {
 			sp.require(&s, r)
 		}

@@ -41,17 +41,17 @@ func (sp *Space) layOut() bool {
 	for k := 1; k < len(sp.keys); k++ {
 		values += len(sp.keys[k].values)
 	}
-	if l := &sp.solver.layout; l.values == values && len(l.from) == len(sp.keys)+1 {
+	if l := &sp.layout; l.values == values && len(l.from) == len(sp.keys)+1 {
 		return false
 	}
-	from, at := sp.solver.layout.from[:0], int32(0)
+	from, at := sp.layout.from[:0], int32(0)
 	for k := range sp.keys {
 		from = append(from, at)
 		if k != keyHost {
 			at += int32(len(sp.keys[k].values)+63) / 64
 		}
 	}
-	sp.solver.layout = layout{from: append(from, at), values: values}
+	sp.layout = layout{from: append(from, at), values: values}
 	return true
 }
 
@@ -129,7 +129,7 @@ func (sp *Space) require(s *keysets, r *policy.Requirement) {
 		case policy.OpNotIn:
 			kind = noneOf
 		}
-		s.narrowKey(&sp.solver.layout, int32(key), kind, set)
+		s.narrowKey(&sp.layout, int32(key), kind, set)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 //
 // It returns the bins, and the indices of the pods that no offer holds. The
 // space is used as scratch and left as it was.
-func (sp *Space) Pack(pods []policy.Pod, offers []Offer) (bins []Bin, unplaced []int, total policy.Money) {
-	tr := sp.newTrial(pods, offers)
+func Pack(sp *Space, pods []policy.Pod, offers []Offer) (bins []Bin, unplaced []int, total policy.Money) {
+	tr := newTrial(sp, pods, offers)
 	return tr.buy(tr.pack)
 }
 

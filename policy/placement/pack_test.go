@@ -175,12 +175,12 @@ func TestBinsHoldTheirPods(t *testing.T) {
 				var unplaced []int
 				if pack {
 					var total policy.Money
-					bins, unplaced, total = w.space.Pack(pods, offers)
+					bins, unplaced, total = placement.Pack(w.space, pods, offers)
 					if want := accounted(t, len(pods), bins, unplaced, offers); total != want {
 						t.Fatalf("total is %v, the bins cost %v", total, want)
 					}
 				} else {
-					bins, unplaced = w.space.Provision(pods, offers)
+					bins, unplaced = placement.Provision(w.space, pods, offers)
 					accounted(t, len(pods), bins, unplaced, offers)
 				}
 				w.compare(t, "after", w.space)
@@ -208,8 +208,8 @@ func TestOffersAreReadAgain(t *testing.T) {
 		}
 		fresh := placement.New(snapshot.Templates, snapshot.Zones)
 		for range 2 { // the second time the offers are known
-			bins, unplaced, total := kept.Pack(snapshot.Pods, offers)
-			want, wantLeft, wantTotal := fresh.Pack(snapshot.Pods, offers)
+			bins, unplaced, total := placement.Pack(kept, snapshot.Pods, offers)
+			want, wantLeft, wantTotal := placement.Pack(fresh, snapshot.Pods, offers)
 			if total != wantTotal || !reflect.DeepEqual(bins, want) || !slices.Equal(unplaced, wantLeft) {
 				t.Fatalf("round %d: %v for %v, want %v for %v", round, bins, total, want, wantTotal)
 			}
@@ -267,11 +267,11 @@ func benchmarkBuying(b *testing.B, pack bool) {
 				for b.Loop() {
 					if pack {
 						var x []placement.Bin
-						x, _, total = sp.Pack(list, offers)
+						x, _, total = placement.Pack(sp, list, offers)
 						bins = len(x)
 						continue
 					}
-					x, _ := sp.Provision(list, offers)
+					x, _ := placement.Provision(sp, list, offers)
 					bins, total = len(x), 0
 					for i := range x {
 						total += offers[x[i].Offers[0]].Price

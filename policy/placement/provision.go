@@ -16,8 +16,8 @@ import (
 //
 // It returns the bins, and the indices of the pods that no offer holds. The
 // space is used as scratch and left as it was.
-func (sp *Space) Provision(pods []policy.Pod, offers []Offer) (bins []Bin, unplaced []int) {
-	tr := sp.newTrial(pods, offers)
+func Provision(sp *Space, pods []policy.Pod, offers []Offer) (bins []Bin, unplaced []int) {
+	tr := newTrial(sp, pods, offers)
 	bins, unplaced, _ = tr.buy(tr.provision)
 	return bins, unplaced
 }

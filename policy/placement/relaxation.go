@@ -233,11 +233,11 @@ func taintedFor(taints []policy.Taint, tolerations []policy.Toleration, lenient 
 // setsOf makes what a relaxation asks for by topology key, anew where keys or their values
 // were added.
 func (sp *Space) setsOf(s *relaxation) {
-	s.firmSets = sp.solver.layout.make()
+	s.firmSets = sp.layout.make()
 	for _, r := range s.firm {
 		sp.require(&s.firmSets, r)
 	}
-	s.sets = sp.solver.layout.make()
+	s.sets = sp.layout.make()
 	for _, r := range s.wants {
 		sp.require(&s.sets, r)
 	}

@@ -103,7 +103,7 @@ func (m *rebalancer) replacements(pods []policy.Pod, launches bool) [][]policy.M
 			offers = append(offers, m.offer(i))
 		}
 	}
-	bins, unplaced, total := m.sp.Pack(pods, offers)
+	bins, unplaced, total := Pack(m.sp, pods, offers)
 	several := len(bins) > 0 && len(bins) <= splitMax && len(unplaced) == 0
 	switch {
 	case several && (len(single) == 0 || total < offered(m.cover, m.s, single[0])):
@@ -149,7 +149,7 @@ func (m *rebalancer) holding(pods []policy.Pod, oneNode bool) []policy.MarketID 
 		if len(offers) == 0 {
 			continue
 		}
-		bins, unplaced := m.sp.Provision(pods, offers)
+		bins, unplaced := Provision(m.sp, pods, offers)
 		if len(unplaced) > 0 || len(bins) == 0 || oneNode && len(bins) > 1 {
 			continue
 		}

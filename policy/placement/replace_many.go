@@ -160,11 +160,11 @@ func (c *consolidator) tryReplacing(m *rebalancer, nodes []policy.NodeID) (manyR
 		m.sp.Unbind(&pods[i], pods[i].Node)
 	}
 	others := slices.DeleteFunc(slices.Clone(m.targets), func(n policy.NodeID) bool { return slices.Contains(nodes, n) })
-	rest, at := m.sp.BindFirstFit(pods, others)
+	rest, at := BindFirstFit(m.sp, pods, others)
 	if len(rest) > 0 {
 		x.bought = m.replacements(rest, true)
 	}
-	m.sp.UnbindAll(at)
+	UnbindAll(m.sp, at)
 	for i := range pods {
 		m.sp.Bind(&pods[i], pods[i].Node)
 	}

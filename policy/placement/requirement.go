@@ -20,7 +20,7 @@ type ask struct {
 func ownLabel(key string) bool { return key != labelHost && !slices.Contains(instanceLabels, key) }
 
 // remember keeps what a relaxation asks for that labels do not say.
-func (sv *solver) remember(st *relaxation, labels []policy.Label, n policy.NodeID, c *nodeClaim) {
+func (sv *Solver) remember(st *relaxation, labels []policy.Label, n policy.NodeID, c *nodeClaim) {
 	for _, r := range st.wants {
 		if _, there := policy.FindLabel(labels, r.Key); !there && ownLabel(r.Key) {
 			sv.asks = append(sv.asks, ask{n, c, r})
@@ -29,7 +29,7 @@ func (sv *solver) remember(st *relaxation, labels []policy.Label, n policy.NodeI
 }
 
 // asked returns what is asked of a label of a node or claim. The list is scratch.
-func (sv *solver) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Requirement {
+func (sv *Solver) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Requirement {
 	sv.found = sv.found[:0]
 	for i := range sv.asks {
 		if a := &sv.asks[i]; a.of.Key == key && a.node == n && a.claim == c {
@@ -40,7 +40,7 @@ func (sv *solver) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Req
 }
 
 // suitsWithAsks is relaxationSuits where pods placed before count, too.
-func (sv *solver) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c *nodeClaim) bool {
+func (sv *Solver) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c *nodeClaim) bool {
 	sp := sv.sp
 	view := nodeView{labels: sp.classes[class].labels}
 	if c == nil {
@@ -112,8 +112,8 @@ func dispensable(list []*policy.Requirement) bool {
 
 // bareMeets reports whether groups let a pod onto a node that lacks some of their keys:
 // where what they ask for together no domain meets, the label may be missing.
-func (sv *solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
-	sp, l := sv.sp, &sv.layout
+func (sv *Solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
+	sp, l := sv.sp, &sv.sp.layout
 	domain := sp.classes[sp.slots[n].class].domain
 	clear(sv.base.kind)
 	clear(sv.base.bits)
@@ -145,7 +145,7 @@ func (sv *solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) b
 }
 
 // rememberBare keeps that a node has none of the labels that groups ask for.
-func (sv *solver) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
+func (sv *Solver) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
 	sp := sv.sp
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {

@@ -134,7 +134,7 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 	at := BalanceOf(b.s, pool)
 	rest := pods
 	if share > 0 && len(spot) > 0 {
-		packing := b.sp.PackProven(pods, spot)
+		packing := PackProven(b.sp, pods, spot)
 		bins := packing.Bins
 		rest = pick(pods, packing.Unplaced)
 		for i := range bins {
@@ -169,7 +169,7 @@ func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.P
 		if round > 0 {
 			offers = offersUnder(b.s, b.cover, pool, policy.OnDemand)
 		}
-		packing := b.sp.PackProven(pods, offers)
+		packing := PackProven(b.sp, pods, offers)
 		bins := packing.Bins
 		left = append(left, pick(pods, packing.Unplaced)...)
 		var again []policy.Pod

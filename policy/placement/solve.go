@@ -12,17 +12,17 @@ import (
 // on the first node with room, else in the open claim with the fewest pods, else in a
 // new claim of the first pool that can serve it. Preferences count as required at
 // first and are given up one by one. The space is used as scratch and left as it was.
-func (sp *Space) Solve(b *Batch) Solution {
-	sp.Prepare(b)
-	return sp.Attempt()
+func (sv *Solver) Solve(b *Batch) Solution {
+	sv.Prepare(b)
+	return sv.Attempt()
 }
 
 // Prepare reads b for any number of attempts. Between them these may change: the pods
 // after those that b has now, Without, Abort, Draw, the limits of pools and what they
 // hold, and what runs on nodes that are left out or not in Nodes.
-func (sp *Space) Prepare(b *Batch) {
-	sv := &sp.solver
-	sv.sp, sv.b = sp, b
+func (sv *Solver) Prepare(b *Batch) {
+	sp := sv.sp
+	sv.b = b
 	sp.compileRepelled()
 	sv.offerTable = sp.offerTableOf(b.Offers, b.OffersVersion)
 	sv.pooled = false
@@ -31,8 +31,7 @@ func (sp *Space) Prepare(b *Batch) {
 }
 
 // Attempt solves the batch that was prepared last.
-func (sp *Space) Attempt() Solution {
-	sv := &sp.solver
+func (sv *Solver) Attempt() Solution {
 	sv.begin()
 	sv.order()
 	for head := 0; head < len(sv.queue); head++ {
@@ -51,15 +50,12 @@ func (sp *Space) Attempt() Solution {
 	return sv.end()
 }
 
-// A solver is the scratch of Solve.
-type solver struct {
+// A Solver places pods as Karpenter's scheduler does. It uses its space as scratch and
+// leaves it as it was.
+type Solver struct {
 	sp         *Space
 	b          *Batch
 	offerTable *offerTable
-	layout     layout
-	compiled   bool
-
-	relaxationsLaid, groupsLaid int // how many have what they ask for by topology key
 
 	run int32
 
@@ -115,7 +111,7 @@ type solver struct {
 type addition struct{ group, domain int32 }
 
 // begin readies the scratch for an attempt.
-func (sv *solver) begin() {
+func (sv *Solver) begin() {
 	sp, b := sv.sp, sv.b
 	sv.run++
 	for i := range b.Pods {
@@ -172,26 +168,25 @@ func resize[T any](list []T, n int) []T {
 	return list
 }
 
-// layRelaxations makes what relaxations and filters ask for by topology key: all anew where keys
-// or their values were added.
-func (sv *solver) layRelaxations(anew bool) {
-	sp := sv.sp
-	if anew {
-		sv.relaxationsLaid, sv.groupsLaid, sv.spare = 0, 0, nil
-		sv.base, sv.sets = sv.layout.make(), sv.layout.make()
+// layRelaxations makes what relaxations and filters ask for by topology key, and reports
+// whether it made all anew, as keys or their values were added.
+func (sp *Space) layRelaxations() (anew bool) {
+	if anew = sp.layOut(); anew {
+		sp.relaxationsLaid, sp.groupsLaid = 0, 0
 	}
-	for ; sv.relaxationsLaid < len(sp.relaxations); sv.relaxationsLaid++ {
-		sp.setsOf(&sp.relaxations[sv.relaxationsLaid])
+	for ; sp.relaxationsLaid < len(sp.relaxations); sp.relaxationsLaid++ {
+		sp.setsOf(&sp.relaxations[sp.relaxationsLaid])
 	}
-	for ; sv.groupsLaid < len(sp.groups); sv.groupsLaid++ {
-		if f := sp.groups[sv.groupsLaid].filter; f != nil {
+	for ; sp.groupsLaid < len(sp.groups); sp.groupsLaid++ {
+		if f := sp.groups[sp.groupsLaid].filter; f != nil {
 			sp.termsOf(f)
 		}
 	}
+	return anew
 }
 
 // order fills the queue: the pods of this attempt are put among those of all.
-func (sv *solver) order() {
+func (sv *Solver) order() {
 	sv.queue = sv.sort(append(sv.queue, sv.common...), len(sv.common))
 	at := len(sv.common)
 	if at == 0 || at == len(sv.queue) {
@@ -211,7 +206,7 @@ func (sv *solver) order() {
 }
 
 // sort adds the pods from a position on to list, in order.
-func (sv *solver) sort(list []int32, from int) []int32 {
+func (sv *Solver) sort(list []int32, from int) []int32 {
 	for i := from; i < len(sv.b.Pods); i++ {
 		list = append(list, int32(i))
 	}
@@ -221,7 +216,7 @@ func (sv *solver) sort(list []int32, from int) []int32 {
 
 // before compares two pods as Karpenter's queue does (byCPUAndMemoryDescending in
 // queue.go). Creation times have whole seconds there.
-func (sv *solver) before(x, y int32) int {
+func (sv *Solver) before(x, y int32) int {
 	p, q := &sv.b.Pods[x], &sv.b.Pods[y]
 	a, b := &sv.sp.kinds[p.Template].requests, &sv.sp.kinds[q.Template].requests
 	return cmp.Or(cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.Memory, a.Memory),
@@ -229,7 +224,7 @@ func (sv *solver) before(x, y int32) int {
 }
 
 // schedule places one pod, giving up preferences where it must.
-func (sv *solver) schedule(p int32) bool {
+func (sv *Solver) schedule(p int32) bool {
 	sp := sv.sp
 	pod := &sv.b.Pods[p]
 	first := sp.relaxationsOf(pod.Template)
@@ -266,7 +261,7 @@ func (sv *solver) schedule(p int32) bool {
 const inClaim = -1
 
 // end returns the solution and undoes what was counted.
-func (sv *solver) end() Solution {
+func (sv *Solver) end() Solution {
 	out := Solution{Nodes: sv.placed}
 	for _, c := range sv.opened {
 		out.Bins = append(out.Bins, sv.binOf(c))
@@ -284,7 +279,7 @@ func (sv *solver) end() Solution {
 }
 
 // undo takes off what the run counted, and readies the scratch for the next.
-func (sv *solver) undo() {
+func (sv *Solver) undo() {
 	for _, a := range sv.journal {
 		sv.sp.groups[a.group].add(a.domain, -1)
 	}

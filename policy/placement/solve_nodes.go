@@ -14,7 +14,7 @@ type portUse struct {
 
 // readNodes reads what is free on the nodes, less what DaemonSet pods that are not there
 // yet will request.
-func (sv *solver) readNodes() {
+func (sv *Solver) readNodes() {
 	sv.free = resize(sv.free, len(sv.b.Nodes))
 	sv.out = resize(sv.out, len(sv.b.Nodes))
 	sv.classes = resize(sv.classes, len(sv.sp.classes))
@@ -27,7 +27,7 @@ func (sv *solver) readNodes() {
 	}
 }
 
-func (sv *solver) readFree(at int) {
+func (sv *Solver) readFree(at int) {
 	n := sv.b.Nodes[at]
 	sv.free[at] = sv.sp.slots[n].free
 	if sv.daemons {
@@ -36,7 +36,7 @@ func (sv *solver) readFree(at int) {
 }
 
 // leaveOut takes the nodes that are left out from the others, or puts them back.
-func (sv *solver) leaveOut(out bool) {
+func (sv *Solver) leaveOut(out bool) {
 	for _, at := range sv.b.Without {
 		sv.out[at] = out
 		s := &sv.sp.slots[sv.b.Nodes[at]]
@@ -55,7 +55,7 @@ func (sp *Space) hasDaemons() bool {
 }
 
 // addToNode places a pod on the first existing node that takes it.
-func (sv *solver) addToNode(p, s int32) bool {
+func (sv *Solver) addToNode(p, s int32) bool {
 	st := &sv.sp.relaxations[s]
 	prefix := true // all nodes so far will never take such a pod
 	for at := sv.cursor[s]; int(at) < len(sv.b.Nodes); at++ {
@@ -88,7 +88,7 @@ func (sv *solver) addToNode(p, s int32) bool {
 
 // fitsNode reports whether the node at a position takes a pod (CanAdd in
 // existingnode.go).
-func (sv *solver) fitsNode(st *relaxation, p, at int32) outcome {
+func (sv *Solver) fitsNode(st *relaxation, p, at int32) outcome {
 	sp, free, n := sv.sp, &sv.free[at], sv.b.Nodes[at]
 	k, s, pod := &sp.kinds[st.template], &sp.slots[n], &sv.b.Pods[p]
 	r := &k.requests
@@ -124,7 +124,7 @@ func (sv *solver) fitsNode(st *relaxation, p, at int32) outcome {
 }
 
 // groupsLet reports whether topology lets a pod onto an existing node.
-func (sv *solver) groupsLet(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
+func (sv *Solver) groupsLet(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
 	bare := false
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {
@@ -150,15 +150,15 @@ func (s *relaxation) suits(c int32) int8 {
 	return 0
 }
 
-func (sv *solver) portTaken(k *kind, n policy.NodeID) bool {
+func (sv *Solver) portTaken(k *kind, n policy.NodeID) bool {
 	return sv.sp.portTaken(k, n) || slices.ContainsFunc(sv.ports, func(u portUse) bool {
 		return u.node == n && slices.Contains(k.ports, u.template)
 	})
 }
 
 // nodeMeets reports whether a group lets a pod onto an existing node of domain d.
-func (sv *solver) nodeMeets(st *relaxation, g *group, d int32) bool {
-	l, host := &sv.layout, g.key == keyHost
+func (sv *Solver) nodeMeets(st *relaxation, g *group, d int32) bool {
+	l, host := &sv.sp.layout, g.key == keyHost
 	switch g.sort {
 	case spreads:
 		self := int32(0)

@@ -76,7 +76,7 @@ func TestSolve(t *testing.T) {
 			Limits:  policy.Resources{CPU: int64(c.limit) * 1000},
 			Domains: []policy.Label{{Key: "team", Value: "blue"}},
 		}}
-		sol := sp.Solve(b)
+		sol := sp.Solver().Solve(b)
 		onNode := 0
 		for _, n := range sol.Nodes {
 			if n == 0 {
@@ -87,7 +87,7 @@ func TestSolve(t *testing.T) {
 			t.Errorf("%s: %d on the node, %d claims, %d left; want %d, %d, %d", name, onNode, len(sol.Bins), len(sol.Unplaced), c.onNode, c.bins, c.left)
 		}
 		first := [...]any{append([]policy.NodeID(nil), sol.Nodes...), sol.Bins, sol.Unplaced}
-		again := sp.Solve(b)
+		again := sp.Solver().Solve(b)
 		if second := [...]any{append([]policy.NodeID(nil), again.Nodes...), again.Bins, again.Unplaced}; !reflect.DeepEqual(first, second) {
 			t.Errorf("%s: the second run differs: %v, %v", name, first, second)
 		}
@@ -99,7 +99,7 @@ func TestSolveResting(t *testing.T) {
 	for _, phase := range []policy.PodPhase{policy.PodPending, policy.PodReady} {
 		sp, b := solveCase(policy.Template{}, 1)
 		b.Pods[0].Phase, b.Resting = phase, []bool{true}
-		if sol := sp.Solve(b); (sol.Nodes[0] == 0) != (phase == policy.PodPending) {
+		if sol := sp.Solver().Solve(b); (sol.Nodes[0] == 0) != (phase == policy.PodPending) {
 			t.Errorf("a %v pod came onto node %d", phase, sol.Nodes[0])
 		}
 	}
@@ -118,16 +118,16 @@ func TestAttempt(t *testing.T) {
 			pods[i].ID = policy.PodID((i + 1) * 5 % 7) // the later ones are tried among the first
 		}
 		b.Pods = pods[:1]
-		sp.Prepare(b)
+		sp.Solver().Prepare(b)
 		for _, x := range []struct {
 			pods    int
 			without []int
 		}{{6, nil}, {3, []int{0}}, {1, nil}, {6, []int{0}}, {6, nil}} {
 			b.Pods, b.Without = pods[:x.pods], x.without
-			got := fmt.Sprint(sp.Attempt())
+			got := fmt.Sprint(sp.Solver().Attempt())
 			fresh, anew := solveCase(template, x.pods)
 			anew.Pods, anew.Without = pods[:x.pods], x.without
-			if want := fmt.Sprint(fresh.Solve(anew)); got != want {
+			if want := fmt.Sprint(fresh.Solver().Solve(anew)); got != want {
 				t.Errorf("%s, %d pods without %v: %s, want %s", name, x.pods, x.without, got, want)
 			}
 		}
@@ -137,13 +137,13 @@ func TestAttempt(t *testing.T) {
 // A run that is aborted leaves nothing behind.
 func TestAbort(t *testing.T) {
 	sp, b := solveCase(policy.Template{PodAntiAffinity: hosts(0)}, 3)
-	want := fmt.Sprint(sp.Solve(b))
+	want := fmt.Sprint(sp.Solver().Solve(b))
 	b.Abort = func(_ int, n policy.NodeID, claims int) bool { return n == policy.None && claims == 1 }
-	if sol := sp.Solve(b); !sol.Aborted {
+	if sol := sp.Solver().Solve(b); !sol.Aborted {
 		t.Errorf("a claim was opened: %+v", sol)
 	}
 	b.Abort = nil
-	if got := fmt.Sprint(sp.Solve(b)); got != want {
+	if got := fmt.Sprint(sp.Solver().Solve(b)); got != want {
 		t.Errorf("after an aborted run: %s, want %s", got, want)
 	}
 }
@@ -161,7 +161,7 @@ func TestOffersVersion(t *testing.T) {
 			b.Offers = append(b.Offers, o)
 		}
 		var got []policy.Money
-		for _, i := range sp.Solve(b).Bins[0].Offers {
+		for _, i := range sp.Solver().Solve(b).Bins[0].Offers {
 			got = append(got, b.Offers[i].Price)
 		}
 		if !slices.IsSorted(got) || len(got) != 3 {

@@ -37,7 +37,11 @@ type Space struct {
 	// What Karpenter's scheduler asks for: see Solve.
 	relaxations []relaxation
 	groups      []group
-	solver      solver
+	solver      Solver
+
+	layout                      layout
+	relaxationsLaid, groupsLaid int // how many have what they ask for by topology key
+	compiled                    bool
 
 	// offerTables are the last that offers were put on, the latest first.
 	offerTables []*offerTable
@@ -124,6 +128,7 @@ func New(templates []policy.Template, zones []string) *Space {
 		gpus:      []string{""},
 		keys:      []topologyKey{{name: labelHost}},
 	}
+	sp.solver.sp = sp
 	sp.compile()
 	return sp
 }
@@ -190,13 +195,13 @@ func (sp *Space) SetNode(n *policy.Node) {
 	s, nd := &sp.slots[n.ID], &sp.nodes[n.ID]
 	class, now := sp.classOf(n.Labels, n.Taints), stateOf(n)
 	if s.state == absent || class != s.class || nd.name != n.Name || s.state != now {
-		sp.uncountNode(n.ID)
+		sp.countNode(n.ID, -1)
 		s.class, s.state = class, now
 		nd.name, nd.host = n.Name, n.Name
 		if host, ok := n.Label(labelHost); ok {
 			nd.host = host
 		}
-		sp.recountNode(n.ID)
+		sp.countNode(n.ID, 1)
 	}
 	s.free = s.free.Plus(n.Allocatable.Minus(nd.allocatable))
 	nd.allocatable = n.Allocatable
@@ -213,7 +218,7 @@ func (sp *Space) RemoveNode(id policy.NodeID) {
 	for len(nd.pods) > 0 {
 		sp.unbind(nd.pods[len(nd.pods)-1], id)
 	}
-	sp.uncountNode(id)
+	sp.countNode(id, -1)
 	sp.slots[id] = slot{}
 	*nd = node{pods: nd.pods, bound: nd.bound, claims: nd.claims}
 }
@@ -324,6 +329,9 @@ func (sp *Space) Release() {
 	}
 	sp.reserved = sp.reserved[:0]
 }
+
+// Solver returns what places pods as Karpenter does.
+func (sp *Space) Solver() *Solver { return &sp.solver }
 
 // Nodes returns the number of slots, empty ones included.
 func (sp *Space) Nodes() int { return len(sp.slots) }

@@ -4,7 +4,7 @@ import "github.com/spotter-dev/spotter/policy"
 
 // activate puts the groups of a relaxation in force, and those of the anti-affinity of its
 // pods.
-func (sv *solver) activate(st *relaxation) {
+func (sv *Solver) activate(st *relaxation) {
 	sp := sv.sp
 	for _, id := range st.groups {
 		if g := &sp.groups[id]; g.run != sv.run {
@@ -22,12 +22,12 @@ func (sv *solver) activate(st *relaxation) {
 // pools can buy, of pools whose taints are tolerated where that counts, those of
 // existing nodes, and those that hold pods (buildDomainGroups and countDomains in
 // topology.go).
-func (sv *solver) register(g *group) {
+func (sv *Solver) register(g *group) {
 	g.run = sv.run
 	if g.key == keyHost {
 		return
 	}
-	l := &sv.layout
+	l := &sv.sp.layout
 	g.registered = resize(g.registered, int(l.from[g.key+1]-l.from[g.key]))
 	lenient := g.filter != nil && g.filter.lenient
 	serves := func(x *poolState) bool {
@@ -59,8 +59,8 @@ func (sv *solver) register(g *group) {
 }
 
 // registerPool adds the domains that a pool names.
-func (sv *solver) registerPool(g *group, x *poolState) {
-	l := &sv.layout
+func (sv *Solver) registerPool(g *group, x *poolState) {
+	l := &sv.sp.layout
 	if x.sets.kind[g.key] == oneOf {
 		for w, bits := range x.sets.of(l, g.key) {
 			g.registered[w] |= bits
@@ -81,7 +81,7 @@ func (sv *solver) registerPool(g *group, x *poolState) {
 
 // registerNodes adds the domains of nodes that exist, class by class where the filter
 // of the group does not tell nodes apart.
-func (sv *solver) registerNodes(g *group) {
+func (sv *Solver) registerNodes(g *group) {
 	sp := sv.sp
 	if g.filter != nil && (g.filter.honorTaints || sp.kinds[g.owner].byName) {
 		for at, n := range sv.b.Nodes {
@@ -101,7 +101,7 @@ func (sv *solver) registerNodes(g *group) {
 // narrow bounds the labels of a claim by what topology asks of it with a pod more
 // (AddRequirements in topology.go). Each group judges by what is asked without the
 // others.
-func (sv *solver) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) bool {
+func (sv *Solver) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) bool {
 	bounded := false
 	for _, id := range st.groups {
 		g := &sv.sp.groups[id]
@@ -129,9 +129,9 @@ func (sv *solver) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) bool {
 
 // keepDomains leaves the offers that have the domains that groups ask for. What pods ask for
 // themselves was seen to before: a label that offers lack may come of pods alone.
-func (sv *solver) keepDomains() {
+func (sv *Solver) keepDomains() {
 	for key := 1; key < len(sv.sets.kind); key++ {
-		set, before := sv.sets.of(&sv.layout, int32(key)), sv.base.of(&sv.layout, int32(key))
+		set, before := sv.sets.of(&sv.sp.layout, int32(key)), sv.base.of(&sv.sp.layout, int32(key))
 		if sv.sets.kind[key] != oneOf || sv.base.kind[key] == oneOf && set.equal(before) {
 			continue
 		}
@@ -144,11 +144,11 @@ func (sv *solver) keepDomains() {
 }
 
 // claimMeets reports whether a group lets a pod into a claim, and bounds its labels.
-func (sv *solver) claimMeets(c *nodeClaim, st *relaxation, g *group, p int32) bool {
+func (sv *Solver) claimMeets(c *nodeClaim, st *relaxation, g *group, p int32) bool {
 	if g.key == keyHost {
 		return sv.hostMeets(c, g)
 	}
-	l := &sv.layout
+	l := &sv.sp.layout
 	sv.options = resize(sv.options, int(l.from[g.key+1]-l.from[g.key]))
 	switch g.sort {
 	case spreads:
@@ -172,18 +172,18 @@ func (sv *solver) claimMeets(c *nodeClaim, st *relaxation, g *group, p int32) bo
 // satisfiable reports whether what groups ask for together can be had. Where no domain meets
 // all of them, the label may be missing (Compatible in pkg/scheduling/requirements.go);
 // a label that neither the pool nor its instance types have cannot be asked for.
-func (sv *solver) satisfiable(c *nodeClaim) bool {
+func (sv *Solver) satisfiable(c *nodeClaim) bool {
 	for key := 1; key < len(sv.sets.kind); key++ {
 		if sv.sets.kind[key] != oneOf {
 			continue
 		}
-		base, set := sv.base.kind[key], sv.sets.of(&sv.layout, int32(key))
+		base, set := sv.base.kind[key], sv.sets.of(&sv.sp.layout, int32(key))
 		switch {
 		case base == unbounded && !set.empty():
 			if !sv.known(c, int32(key)) {
 				return false
 			}
-		case base == present || base == oneOf && !sv.base.of(&sv.layout, int32(key)).empty():
+		case base == present || base == oneOf && !sv.base.of(&sv.sp.layout, int32(key)).empty():
 			if set.empty() {
 				return false
 			}
@@ -192,7 +192,7 @@ func (sv *solver) satisfiable(c *nodeClaim) bool {
 	return true
 }
 
-func (sv *solver) hostMeets(c *nodeClaim, g *group) bool {
+func (sv *Solver) hostMeets(c *nodeClaim, g *group) bool {
 	switch g.sort {
 	case spreads:
 		if g.self {
@@ -207,7 +207,7 @@ func (sv *solver) hostMeets(c *nodeClaim, g *group) bool {
 
 // known reports whether a claim may be bounded by a label that its pool does not name:
 // by those that instance types differ in.
-func (sv *solver) known(c *nodeClaim, key int32) bool {
+func (sv *Solver) known(c *nodeClaim, key int32) bool {
 	for d, of := range sv.offerTable.ofDomain[key] {
 		if d > 0 && of.meets(sv.offerTable.ofPool[c.pool]) {
 			return true
@@ -217,8 +217,8 @@ func (sv *solver) known(c *nodeClaim, key int32) bool {
 }
 
 // spreadOptions chooses the domain with the fewest pods that the skew allows.
-func (sv *solver) spreadOptions(st *relaxation, g *group, p int32) {
-	l, self, best := &sv.layout, int32(0), int32(-1)
+func (sv *Solver) spreadOptions(st *relaxation, g *group, p int32) {
+	l, self, best := &sv.sp.layout, int32(0), int32(-1)
 	if g.self {
 		self = 1
 	}
@@ -242,8 +242,8 @@ func (sv *solver) spreadOptions(st *relaxation, g *group, p int32) {
 // attractOptions finds the domains with pods that attract this one. The first pod of
 // those that attract each other may go anywhere: Karpenter takes one domain that the
 // claim allows and one that the pod allows (nextDomainAffinity in topologygroup.go).
-func (sv *solver) attractOptions(st *relaxation, g *group, p int32) {
-	l := &sv.layout
+func (sv *Solver) attractOptions(st *relaxation, g *group, p int32) {
+	l := &sv.sp.layout
 	for d := g.registered.next(0); d >= 0; d = g.registered.next(d + 1) {
 		if g.in(d) > 0 && sv.base.allows(l, g.key, d) && st.firmSets.allows(l, g.key, d) {
 			sv.options.set(d)
@@ -264,7 +264,7 @@ func (sv *solver) attractOptions(st *relaxation, g *group, p int32) {
 }
 
 // draw adds one of the tied domains to the options.
-func (sv *solver) draw(g *group, p int32) {
+func (sv *Solver) draw(g *group, p int32) {
 	switch {
 	case len(sv.tied) == 0:
 		return
@@ -282,7 +282,7 @@ func (sv *solver) draw(g *group, p int32) {
 }
 
 // count adds a pod to a domain of a group until the end of the run.
-func (sv *solver) count(id, d int32) {
+func (sv *Solver) count(id, d int32) {
 	g := &sv.sp.groups[id]
 	g.add(d, 1)
 	if g.key != keyHost {
@@ -292,7 +292,7 @@ func (sv *solver) count(id, d int32) {
 }
 
 // recordOnNode counts a pod that was placed on an existing node.
-func (sv *solver) recordOnNode(k *kind, n policy.NodeID) {
+func (sv *Solver) recordOnNode(k *kind, n policy.NodeID) {
 	for _, id := range k.groups {
 		g := &sv.sp.groups[id]
 		if g.run != sv.run || g.filter != nil && !sv.expected(g.filter, n) {
@@ -306,7 +306,7 @@ func (sv *solver) recordOnNode(k *kind, n policy.NodeID) {
 
 // expected reports whether a filter lets node n count once it is ready: taints of nodes
 // on their way are not heeded.
-func (sv *solver) expected(f *filter, n policy.NodeID) bool {
+func (sv *Solver) expected(f *filter, n policy.NodeID) bool {
 	sp, s := sv.sp, &sv.sp.slots[n]
 	if !f.ignoreAffinity && sp.kinds[f.owner].byName {
 		return sp.filterSuits(f, s.class, sp.nodes[n].host, sp.nodes[n].name)
@@ -316,8 +316,8 @@ func (sv *solver) expected(f *filter, n policy.NodeID) bool {
 
 // recordOnClaim counts a pod that was put into a claim: in its domain where but one is
 // left, and for anti-affinity in all in which it may come to run (Record in topology.go).
-func (sv *solver) recordOnClaim(c *nodeClaim, k *kind) {
-	l := &sv.layout
+func (sv *Solver) recordOnClaim(c *nodeClaim, k *kind) {
+	l := &sv.sp.layout
 	for _, id := range k.groups {
 		g := &sv.sp.groups[id]
 		switch {
@@ -341,7 +341,7 @@ func (sv *solver) recordOnClaim(c *nodeClaim, k *kind) {
 }
 
 // claimCounts reports whether g counts pods of a claim.
-func (sv *solver) claimCounts(c *nodeClaim, g *group) bool {
+func (sv *Solver) claimCounts(c *nodeClaim, g *group) bool {
 	f := g.filter
 	if f == nil {
 		return true
@@ -353,7 +353,7 @@ func (sv *solver) claimCounts(c *nodeClaim, g *group) bool {
 		return true
 	}
 	for i := range f.terms {
-		if c.sets.meets(&sv.layout, &f.terms[i]) {
+		if c.sets.meets(&sv.sp.layout, &f.terms[i]) {
 			return true
 		}
 	}

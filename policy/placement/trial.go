@@ -73,9 +73,10 @@ type bin struct {
 	counts []presence
 }
 
-func (sp *Space) newTrial(pods []policy.Pod, offers []Offer) *trial {
+func newTrial(sp *Space, pods []policy.Pod, offers []Offer) *trial {
 	ot := sp.offerTableOf(offers, 0)
-	tr := &trial{sp: sp, offerTable: ot, lots: sp.lotsOf(pods, ot)}
+	tr := &trial{sp: sp, offerTable: ot}
+	tr.readLots(pods)
 	tr.cand, tr.pinned = newBitset(len(offers)), newBitset(len(offers))
 	tr.used = make([]int32, len(offers))
 	for range sp.keys {

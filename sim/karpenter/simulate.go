@@ -85,7 +85,7 @@ func (d *Disruptor) prepare(c *Cluster) {
 		}
 	}
 	d.common = len(d.movers)
-	c.Space.Prepare(b)
+	c.Space.Solver().Prepare(b)
 }
 
 // move adds a pod to those that look for a place. No pods of candidates come to nodes
@@ -152,7 +152,7 @@ func (d *Disruptor) solve(c *Cluster, claimsMax int) simulation {
 	b.Abort = func(pod int, n policy.NodeID, claims int) bool {
 		return claims > claimsMax || n != policy.None && d.movers[pod].origin == leaving && c.Nodes[n].Phase != policy.NodeInitialized
 	}
-	sol := c.Space.Attempt()
+	sol := c.Space.Solver().Attempt()
 	if sol.Aborted {
 		return simulation{}
 	}

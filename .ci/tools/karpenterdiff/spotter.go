@@ -265,7 +265,7 @@ func (v *view) schedule(batch []int, follow guide) *Outcome {
 		draws = append(draws, draw{pod, key, slices.Clone(list)})
 		return follow.choice(batch[pod], key, list)
 	}
-	sol := v.space.Solve(&b)
+	sol := v.space.Solver().Solve(&b)
 	check := tieCheck{view: v, batch: batch, sol: &sol, draws: draws}
 	out := &Outcome{Nodes: map[int]string{}, Ties: len(draws), untied: check.untied()}
 	for at, n := range sol.Nodes {

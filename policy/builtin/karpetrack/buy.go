@@ -97,7 +97,7 @@ func (b *board) purchase(c policy.CapacityType, pods []policy.Pod, nodesMax int,
 	if len(offers) == 0 || b.floor[c].Cost(b.requested(pods))*(1-1e-9) > most.Float() {
 		return purchase{}, false
 	}
-	packing, ok := b.space().PackWithin(pods, offers, most)
+	packing, ok := placement.PackWithin(b.space(), pods, offers, most)
 	bins := packing.Bins
 	if !ok || len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax || packing.Total > most {
 		return purchase{}, false

@@ -82,7 +82,7 @@ func (b *board) paysOnPaper(nodes []policy.NodeID, c policy.CapacityType) bool {
 	}
 	before := b.prices(nodes)
 	pods := b.lift(nodes)
-	packing := b.space().PackProven(pods, offers)
+	packing := placement.PackProven(b.space(), pods, offers)
 	b.setDown(pods)
 	switch {
 	case len(packing.Unplaced) > 0:
@@ -152,7 +152,7 @@ func (b *board) tryGroup(nodes []policy.NodeID, c policy.CapacityType) (group, b
 	if len(rest) > 0 {
 		g.buy, ok = b.purchase(c, rest, len(nodes), b.limit(g.before))
 	}
-	sp.UnbindAll(at)
+	placement.UnbindAll(sp, at)
 	b.setDown(pods)
 	if !ok || len(rest) == 0 {
 		return g, false // what needs nothing new is consolidation, which needs no wave
@@ -181,7 +181,7 @@ func (b *board) displace(pods []policy.Pod, may func(*policy.Node) bool) (rest [
 			targets = append(targets, n.ID)
 		}
 	}
-	return b.space().BindFirstFit(pods, targets)
+	return placement.BindFirstFit(b.space(), pods, targets)
 }
 
 // open plans the launches of g and returns the wave that they begin.
@@ -350,7 +350,7 @@ func (b *board) fits(n *policy.Node, pods []policy.Pod, w *policy.Wave) bool {
 	if len(rest) == 0 {
 		return true
 	}
-	sp.UnbindAll(at)
+	placement.UnbindAll(sp, at)
 	b.setDown(pods)
 	return false
 }

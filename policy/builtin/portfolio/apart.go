@@ -28,7 +28,7 @@ func (m *mover) pack(t *trial) bool {
 		for k, i := range now {
 			pods[k] = t.rest[i]
 		}
-		bins, unplaced, _ := m.sp.Pack(pods, offers)
+		bins, unplaced, _ := placement.Pack(m.sp, pods, offers)
 		if len(unplaced) > 0 {
 			return false
 		}

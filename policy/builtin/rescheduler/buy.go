@@ -74,7 +74,7 @@ func (b *board) nodesFor(pool policy.PoolID, pods []*policy.Pod, most policy.Mon
 	for _, p := range pods {
 		wanted = append(wanted, *p)
 	}
-	bins, unplaced, total := b.sp.Pack(wanted, offers)
+	bins, unplaced, total := placement.Pack(b.sp, wanted, offers)
 	if len(bins) == 0 || len(unplaced) > 0 || len(bins) > nodesMax {
 		return nil, 0
 	}
