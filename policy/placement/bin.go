@@ -95,30 +95,30 @@ const offerTablesMax = 4
 // offers, so that the last tables are kept, the latest first. It is in use until the next
 // trial begins. Offers may be known by a version, where it is not 0: a table of another
 // version is not asked for again, and is used anew where only prices differ.
-func (sp *Space) offerTableOf(offers []Offer, version uint64) *offerTable {
+func (cache *offerCache) offerTableOf(offers []Offer, version uint64) *offerTable {
 	at := -1
 	if version != 0 {
-		at = slices.IndexFunc(sp.offerTables, func(ot *offerTable) bool { return ot.version == version })
+		at = slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.version == version })
 	}
 	if at < 0 {
-		at = slices.IndexFunc(sp.offerTables, func(ot *offerTable) bool { return ot.sameOffers(offers) })
+		at = slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.sameOffers(offers) })
 	}
 	if at < 0 && version != 0 {
-		at = slices.IndexFunc(sp.offerTables, func(ot *offerTable) bool { return ot.version != 0 && ot.sameButPrices(offers) })
+		at = slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.version != 0 && ot.sameButPrices(offers) })
 		if at >= 0 {
-			sp.offerTables[at].reprice(offers)
+			cache.offerTables[at].reprice(offers)
 		}
 	}
 	if at < 0 {
-		if len(sp.offerTables) < offerTablesMax {
-			sp.offerTables = append(sp.offerTables, nil)
+		if len(cache.offerTables) < offerTablesMax {
+			cache.offerTables = append(cache.offerTables, nil)
 		}
-		at = len(sp.offerTables) - 1
-		sp.offerTables[at] = sp.newOfferTable(offers)
+		at = len(cache.offerTables) - 1
+		cache.offerTables[at] = cache.newOfferTable(offers)
 	}
-	ot := sp.offerTables[at]
-	copy(sp.offerTables[1:at+1], sp.offerTables[:at])
-	sp.offerTables[0], ot.offers = ot, offers // their bounds may be others
+	ot := cache.offerTables[at]
+	copy(cache.offerTables[1:at+1], cache.offerTables[:at])
+	cache.offerTables[0], ot.offers = ot, offers // their bounds may be others
 	if version != 0 {
 		ot.version = version
 	}
@@ -157,7 +157,7 @@ func (ot *offerTable) sameButPrices(offers []Offer) bool {
 	return true
 }
 
-func (sp *Space) newOfferTable(offers []Offer) *offerTable {
+func (cache *offerCache) newOfferTable(offers []Offer) *offerTable {
 	ot := &offerTable{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)), all: newBitset(len(offers))}
 	for i := range offers {
 		ot.rank[i] = i
@@ -168,8 +168,8 @@ func (sp *Space) newOfferTable(offers []Offer) *offerTable {
 	ot.sort()
 	for _, i := range ot.rank {
 		o := &offers[i]
-		class := sp.classOf(o.Labels, o.Taints)
-		s := shape{o.Allocatable.Minus(sp.daemonsOf(class)), o.VolumesMax, sp.gpuOf(o.GPUResource)}
+		class := cache.table.classOf(o.Labels, o.Taints)
+		s := shape{o.Allocatable.Minus(cache.table.daemonsOf(class)), o.VolumesMax, cache.table.gpuOf(o.GPUResource)}
 		id, known := index[s]
 		if !known {
 			id = int32(len(ot.kinds))
@@ -241,7 +241,7 @@ func (ot *offerTable) indexPools() {
 }
 
 // divide fills ofDomain for key.
-func (ot *offerTable) divide(sp *Space, key int32) {
+func (ot *offerTable) divide(table *classTable, key int32) {
 	for len(ot.ofDomain) <= int(key) {
 		ot.ofDomain = append(ot.ofDomain, nil)
 	}
@@ -250,7 +250,7 @@ func (ot *offerTable) divide(sp *Space, key int32) {
 	}
 	by := []bitset{newBitset(len(ot.rank))}
 	for at := range ot.rank {
-		d := sp.classes[ot.class[at]].domain[key] + 1
+		d := table.classes[ot.class[at]].domain[key] + 1
 		for len(by) <= int(d) {
 			by = append(by, newBitset(len(ot.rank)))
 		}
@@ -293,14 +293,14 @@ func (tr *trial) readLots(pods []policy.Pod) {
 	for i := range pods {
 		p := &pods[i]
 		key := lotKey{p.Template, policy.None}
-		if sp.kinds[p.Template].zonal {
+		if sp.table.kinds[p.Template].zonal {
 			key.zone = p.VolumeZone
 		}
 		at, known := index[key]
 		if !known {
 			at = len(lots)
 			index[key] = at
-			lots = append(lots, lot{template: key.template, zone: key.zone, kind: &sp.kinds[p.Template]})
+			lots = append(lots, lot{template: key.template, zone: key.zone, kind: &sp.table.kinds[p.Template]})
 		}
 		lots[at].pods = append(lots[at].pods, i)
 	}
@@ -318,45 +318,45 @@ func (tr *trial) readLots(pods []policy.Pod) {
 func (tr *trial) prepare(l *lot) {
 	k, sp, ot := l.kind, tr.sp, tr.offerTable
 	for _, c := range k.spreads {
-		l.needKey(sp, ot, c.key)
+		l.needKey(&sp.table, ot, c.key)
 	}
 	for _, list := range [...][]int32{k.companions, k.rivals, k.repellers, k.counters} {
 		for _, i := range list {
-			if !sp.counters[i].private {
-				l.needKey(sp, ot, sp.counters[i].key)
+			if !sp.topology.counters[i].private {
+				l.needKey(&sp.table, ot, sp.topology.counters[i].key)
 			}
 		}
 	}
-	counted := slices.ContainsFunc(k.counters, func(i int32) bool { return !sp.counters[i].private })
+	counted := slices.ContainsFunc(k.counters, func(i int32) bool { return !sp.topology.counters[i].private })
 	l.loose = !k.topology && !counted && len(k.ports) == 0 && len(k.claims) == 0
 	l.fit = newBitset(len(ot.rank))
-	once := slices.ContainsFunc(k.claims, func(c claimRef) bool { return c.once && sp.claims[c.id].users > 0 })
+	once := slices.ContainsFunc(k.claims, func(c claimRef) bool { return c.once && sp.occupancy.claims[c.id].users > 0 })
 	if once {
 		return
 	}
 	for at := range ot.rank {
 		class := ot.class[at]
 		switch {
-		case sp.suits(l.template, class, "", "") != OK:
-		case l.zone >= 0 && l.zone != sp.classes[class].zone:
-		case sp.daemonPort(k, class):
+		case sp.table.suits(l.template, class, "", "") != OK:
+		case l.zone >= 0 && l.zone != sp.table.classes[class].zone:
+		case sp.table.daemonPort(k, class):
 		case ot.shapes[ot.shape[at]].holds(&k.requests, k.gpu, k.volumes+int32(len(k.claims))):
 			l.fit.set(int32(at))
 		}
 	}
 }
 
-func (l *lot) needKey(sp *Space, ot *offerTable, key int32) {
+func (l *lot) needKey(table *classTable, ot *offerTable, key int32) {
 	if key != keyHost && !slices.Contains(l.keys, key) {
 		l.keys = append(l.keys, key)
-		ot.divide(sp, key)
+		ot.divide(table, key)
 	}
 }
 
 // daemonPort reports whether a DaemonSet of class has a port that k wants.
-func (sp *Space) daemonPort(k *kind, class int32) bool {
+func (ct *classTable) daemonPort(k *kind, class int32) bool {
 	for _, t := range k.ports {
-		if sp.kinds[t].daemon && sp.suits(t, class, "", "") == OK {
+		if ct.kinds[t].daemon && ct.suits(t, class, "", "") == OK {
 			return true
 		}
 	}
@@ -371,4 +371,12 @@ func (s *shape) holds(need *policy.Resources, gpu int16, volumes int32) bool {
 		(need.Storage == 0 || need.Storage <= s.free.Storage) &&
 		(need.GPU == 0 || need.GPU <= s.free.GPU && gpu == s.gpu) &&
 		(volumes == 0 || s.volumesMax == 0 || volumes <= s.volumesMax)
+}
+
+// An offerCache keeps the tables of what was offered last.
+type offerCache struct {
+	table *classTable
+
+	// offerTables are the last that offers were put on, the latest first.
+	offerTables []*offerTable
 }

@@ -40,21 +40,21 @@ type poolState struct {
 // since, and opens them for an attempt.
 func (sv *Solver) readPools() {
 	sp, ot := sv.sp, sv.offerTable
-	if !sv.pooled || sv.keys != len(sp.keys) {
+	if !sv.pooled || sv.keys != len(sp.table.keys) {
 		for i := range sv.b.Pools {
-			sp.learn(&sv.b.Pools[i])
+			sp.table.learn(&sv.b.Pools[i])
 		}
-		sv.keys = len(sp.keys)
+		sv.keys = len(sp.table.keys)
 	}
-	anew := sp.layRelaxations()
+	anew := sp.groups.layRelaxations()
 	if anew {
 		sv.spare = nil
-		sv.base, sv.sets = sp.layout.make(), sp.layout.make()
+		sv.base, sv.sets = sp.groups.layout.make(), sp.groups.layout.make()
 	}
-	for key := 1; key < len(sp.keys); key++ {
-		ot.divide(sp, int32(key))
+	for key := 1; key < len(sp.table.keys); key++ {
+		ot.divide(&sp.table, int32(key))
 	}
-	for len(ot.fits) < len(sp.relaxations) {
+	for len(ot.fits) < len(sp.groups.relaxations) {
 		ot.fits = append(ot.fits, nil)
 	}
 	sv.cand = resize(sv.cand, len(ot.all))
@@ -73,7 +73,7 @@ func (sv *Solver) makePools() {
 	sv.lenient = false
 	for _, positions := range sv.offerTable.ofPool {
 		o := &sv.b.Offers[sv.offerTable.rank[positions.next(0)]]
-		x := poolState{id: o.Pool, all: positions, open: slices.Clone(positions), taints: o.Taints, sets: sv.sp.layout.make()}
+		x := poolState{id: o.Pool, all: positions, open: slices.Clone(positions), taints: o.Taints, sets: sv.sp.groups.layout.make()}
 		x.rules = sv.rulesOf(o.Pool)
 		sv.readRules(&x)
 		sv.ownLabels(&x, positions)
@@ -96,7 +96,7 @@ func (sv *Solver) rulesOf(id policy.PoolID) *Pool {
 // open opens a pool for an attempt.
 func (sv *Solver) open(x *poolState) {
 	x.rules = sv.rulesOf(x.id)
-	x.never = resize(x.never, (len(sv.sp.relaxations)+63)/64)
+	x.never = resize(x.never, (len(sv.sp.groups.relaxations)+63)/64)
 	x.left = x.rules.Limits.Minus(x.rules.Used)
 	copy(x.open, x.all)
 	sv.keepWithin(x)
@@ -105,7 +105,7 @@ func (sv *Solver) open(x *poolState) {
 // readRules reads what a pool asks of labels, and its taints where it says them.
 func (sv *Solver) readRules(x *poolState) {
 	for i := range x.rules.Requirements {
-		sv.sp.require(&x.sets, &x.rules.Requirements[i])
+		sv.sp.groups.require(&x.sets, &x.rules.Requirements[i])
 	}
 	if x.taints == nil {
 		x.taints = x.rules.Taints
@@ -121,7 +121,7 @@ func (sv *Solver) closePools() {
 		if slices.ContainsFunc(sv.pools, func(x poolState) bool { return x.rules == rules }) {
 			continue
 		}
-		x := poolState{rules: rules, sets: sv.sp.layout.make()}
+		x := poolState{rules: rules, sets: sv.sp.groups.layout.make()}
 		sv.readRules(&x)
 		sv.closed = append(sv.closed, x)
 	}
@@ -137,14 +137,14 @@ var instanceLabels = []string{
 // ownLabels adds to what a pool asks for the labels that it gives its nodes: those that
 // all of its offers have alike.
 func (sv *Solver) ownLabels(x *poolState, positions bitset) {
-	for key := 1; key < len(sv.sp.keys); key++ {
-		if x.sets.kind[key] != unbounded || slices.Contains(instanceLabels, sv.sp.keys[key].name) {
+	for key := 1; key < len(sv.sp.table.keys); key++ {
+		if x.sets.kind[key] != unbounded || slices.Contains(instanceLabels, sv.sp.table.keys[key].name) {
 			continue
 		}
 		for d, of := range sv.offerTable.ofDomain[key] {
 			if d > 0 && positions.within(of) {
 				x.sets.kind[key] = oneOf
-				x.sets.of(&sv.sp.layout, int32(key)).set(int32(d - 1))
+				x.sets.of(&sv.sp.groups.layout, int32(key)).set(int32(d - 1))
 			}
 		}
 	}
@@ -232,11 +232,11 @@ func (sv *Solver) fresh(pool int32) *nodeClaim {
 		c, sv.spare = sv.spare[n-1], sv.spare[:n-1]
 	}
 	if c.sets.kind == nil {
-		c.sets = sv.sp.layout.make()
+		c.sets = sv.sp.groups.layout.make()
 	}
 	*c = nodeClaim{
 		alive: append(c.alive[:0], x.open...), sets: c.sets, never: resize(c.never, len(x.never)), pods: c.pods[:0],
-		templates: c.templates[:0], shapes: c.shapes[:0], pool: pool, host: int32(len(sv.sp.slots) + len(sv.opened)),
+		templates: c.templates[:0], shapes: c.shapes[:0], pool: pool, host: int32(len(sv.sp.occupancy.slots) + len(sv.opened)),
 	}
 	c.sets.copyFrom(&x.sets)
 	for s := range ot.shapes {
@@ -264,9 +264,9 @@ func (sv *Solver) measure(c *nodeClaim) {
 func (sv *Solver) fitOf(s int32) bitset {
 	sp, ot := sv.sp, sv.offerTable
 	if ot.fits[s] == nil {
-		fit, st := newBitset(len(ot.rank)), &sp.relaxations[s]
+		fit, st := newBitset(len(ot.rank)), &sp.groups.relaxations[s]
 		for at, class := range ot.class {
-			if sp.relaxationSuits(st, class, "", "") && !sp.daemonPort(&sp.kinds[st.template], class) {
+			if sp.table.relaxationSuits(st, class, "", "") && !sp.table.daemonPort(&sp.table.kinds[st.template], class) {
 				fit.set(int32(at))
 			}
 		}
@@ -278,8 +278,8 @@ func (sv *Solver) fitOf(s int32) bitset {
 // join puts a pod into c where some offer is left that holds it too (CanAdd in
 // nodeclaim.go).
 func (sv *Solver) join(c *nodeClaim, p, s int32) bool {
-	sp, ot, st, pod := sv.sp, sv.offerTable, &sv.sp.relaxations[s], &sv.b.Pods[p]
-	k := &sp.kinds[pod.Template]
+	sp, ot, st, pod := sv.sp, sv.offerTable, &sv.sp.groups.relaxations[s], &sv.b.Pods[p]
+	k := &sp.table.kinds[pod.Template]
 	taken := k.ports != nil && slices.ContainsFunc(k.ports, func(t policy.TemplateID) bool { return slices.Contains(c.templates, t) })
 	if taken || !within(&k.requests, &c.used, &c.most) || c.gpu != 0 && k.gpu != 0 && c.gpu != k.gpu {
 		c.never.set(s)
@@ -300,7 +300,7 @@ func (sv *Solver) join(c *nodeClaim, p, s int32) bool {
 		return false
 	}
 	sv.base.copyFrom(&c.sets)
-	sv.base.narrow(&sv.sp.layout, &st.sets)
+	sv.base.narrow(&sv.sp.groups.layout, &st.sets)
 	sv.boundByVolume(k, pod)
 	sv.sets.copyFrom(&sv.base)
 	if !sv.narrow(c, st, k, p) || sv.cand.empty() || !sv.varied(sv.pools[c.pool].rules) {
@@ -315,7 +315,7 @@ func (sv *Solver) join(c *nodeClaim, p, s int32) bool {
 	}
 	c.pods = append(c.pods, int(p))
 	if st.own {
-		sv.remember(st, sv.sp.classes[ot.class[c.alive.next(0)]].labels, policy.None, c)
+		sv.remember(st, sv.sp.table.classes[ot.class[c.alive.next(0)]].labels, policy.None, c)
 	}
 	if k.ports != nil {
 		c.templates = append(c.templates, pod.Template)
@@ -326,13 +326,13 @@ func (sv *Solver) join(c *nodeClaim, p, s int32) bool {
 
 // keepSuited leaves the candidates whose labels and taints suit a relaxation.
 func (sv *Solver) keepSuited(c *nodeClaim, s int32) {
-	st := &sv.sp.relaxations[s]
+	st := &sv.sp.groups.relaxations[s]
 	if !st.own || len(sv.asks) == 0 || len(c.pods) == 0 {
 		sv.cand.and(sv.fitOf(s))
 		return
 	}
 	for at := sv.cand.next(0); at >= 0; at = sv.cand.next(at + 1) {
-		if class := sv.offerTable.class[at]; !sv.suitsWithAsks(st, class, policy.None, c) || sv.sp.daemonPort(&sv.sp.kinds[st.template], class) {
+		if class := sv.offerTable.class[at]; !sv.suitsWithAsks(st, class, policy.None, c) || sv.sp.table.daemonPort(&sv.sp.table.kinds[st.template], class) {
 			sv.cand.clear(at)
 		}
 	}
@@ -344,11 +344,11 @@ func (sv *Solver) boundByVolume(k *kind, pod *policy.Pod) {
 		return
 	}
 	for at := sv.cand.next(0); at >= 0; at = sv.cand.next(at + 1) {
-		if sv.sp.classes[sv.offerTable.class[at]].zone != pod.VolumeZone {
+		if sv.sp.table.classes[sv.offerTable.class[at]].zone != pod.VolumeZone {
 			sv.cand.clear(at)
 		}
 	}
-	sv.sp.require(&sv.base, &policy.Requirement{Key: labelZone, Op: policy.OpIn, Values: sv.sp.zones[pod.VolumeZone : pod.VolumeZone+1]})
+	sv.sp.groups.require(&sv.base, &policy.Requirement{Key: labelZone, Op: policy.OpIn, Values: sv.sp.table.zones[pod.VolumeZone : pod.VolumeZone+1]})
 }
 
 // varied reports whether the offers left have as many values of labels as the pool asks

@@ -6,6 +6,22 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// A classTable holds templates and classes of nodes in the form in which they are compared, and
+// which suit which: that is decided once for each pair.
+type classTable struct {
+	templates []policy.Template
+	zones     []string
+
+	kinds []kind
+	keys  []topologyKey
+	gpus  []string
+
+	classes  []class
+	static   []Result // by class and template; see suits
+	byList   map[listKey]int32
+	byDigest map[uint64][]int32
+}
+
 // A class is what nodes with equal labels (the host name apart) and taints
 // have in common.
 type class struct {
@@ -44,40 +60,40 @@ func keyOf(labels []policy.Label, taints []policy.Taint) listKey {
 }
 
 // classOf returns the class of nodes with these labels and taints.
-func (sp *Space) classOf(labels []policy.Label, taints []policy.Taint) int32 {
+func (ct *classTable) classOf(labels []policy.Label, taints []policy.Taint) int32 {
 	list := keyOf(labels, taints)
-	if c, ok := sp.byList[list]; ok {
+	if c, ok := ct.byList[list]; ok {
 		return c
 	}
 	digest := digestOf(labels, taints)
-	for _, c := range sp.byDigest[digest] {
-		if sameLabels(sp.classes[c].labels, labels) && sameTaints(sp.classes[c].taints, taints) {
-			sp.byList[list] = c
+	for _, c := range ct.byDigest[digest] {
+		if sameLabels(ct.classes[c].labels, labels) && sameTaints(ct.classes[c].taints, taints) {
+			ct.byList[list] = c
 			return c
 		}
 	}
-	c := sp.addClass(labels, taints)
-	sp.byDigest[digest] = append(sp.byDigest[digest], c)
-	sp.byList[list] = c
+	c := ct.addClass(labels, taints)
+	ct.byDigest[digest] = append(ct.byDigest[digest], c)
+	ct.byList[list] = c
 	return c
 }
 
-func (sp *Space) addClass(labels []policy.Label, taints []policy.Taint) int32 {
-	id := int32(len(sp.classes))
-	c := class{labels: labels, taints: taints, zone: policy.None, domain: make([]int32, len(sp.keys))}
+func (ct *classTable) addClass(labels []policy.Label, taints []policy.Taint) int32 {
+	id := int32(len(ct.classes))
+	c := class{labels: labels, taints: taints, zone: policy.None, domain: make([]int32, len(ct.keys))}
 	zone, ok := policy.FindLabel(labels, labelZone)
 	if !ok {
 		zone, ok = policy.FindLabel(labels, labelZoneLegacy)
 	}
 	if ok {
-		c.zone = policy.ZoneID(slices.Index(sp.zones, zone))
+		c.zone = policy.ZoneID(slices.Index(ct.zones, zone))
 	}
-	for k := range sp.keys {
-		c.domain[k] = sp.keys[k].domainOf(labels)
+	for k := range ct.keys {
+		c.domain[k] = ct.keys[k].domainOf(labels)
 	}
-	sp.classes = append(sp.classes, c)
-	for range sp.kinds {
-		sp.static = append(sp.static, unknown)
+	ct.classes = append(ct.classes, c)
+	for range ct.kinds {
+		ct.static = append(ct.static, unknown)
 	}
 	return id
 }
@@ -85,37 +101,37 @@ func (sp *Space) addClass(labels []policy.Label, taints []policy.Taint) int32 {
 // suits returns the result of the filters that look at labels and taints
 // only. It is remembered for each class, except for templates that ask for
 // nodes by name.
-func (sp *Space) suits(t policy.TemplateID, c int32, host, name string) Result {
-	at := int(c)*len(sp.kinds) + int(t)
-	if v := sp.static[at]; v != unknown {
+func (ct *classTable) suits(t policy.TemplateID, c int32, host, name string) Result {
+	at := int(c)*len(ct.kinds) + int(t)
+	if v := ct.static[at]; v != unknown {
 		return v
 	}
 	v := OK
-	view := nodeView{sp.classes[c].labels, host, name}
+	view := nodeView{ct.classes[c].labels, host, name}
 	switch {
-	case blockedBy(sp.classes[c].taints, sp.kinds[t].tolerations):
+	case blockedBy(ct.classes[c].taints, ct.kinds[t].tolerations):
 		v = Tainted
-	case !view.wantedBy(&sp.templates[t]):
+	case !view.wantedBy(&ct.templates[t]):
 		v = Unselected
 	}
-	if !sp.kinds[t].byName {
-		sp.static[at] = v
+	if !ct.kinds[t].byName {
+		ct.static[at] = v
 	}
 	return v
 }
 
 // daemonsOf returns what DaemonSet pods request on a node of class c.
-func (sp *Space) daemonsOf(c int32) policy.Resources {
-	if cl := &sp.classes[c]; cl.daemonsKnown {
+func (ct *classTable) daemonsOf(c int32) policy.Resources {
+	if cl := &ct.classes[c]; cl.daemonsKnown {
 		return cl.daemons
 	}
 	var sum policy.Resources
-	for t := range sp.kinds {
-		if sp.kinds[t].daemon && sp.suits(policy.TemplateID(t), c, "", "") == OK {
-			sum = sum.Plus(sp.kinds[t].requests)
+	for t := range ct.kinds {
+		if ct.kinds[t].daemon && ct.suits(policy.TemplateID(t), c, "", "") == OK {
+			sum = sum.Plus(ct.kinds[t].requests)
 		}
 	}
-	sp.classes[c].daemons, sp.classes[c].daemonsKnown = sum, true
+	ct.classes[c].daemons, ct.classes[c].daemonsKnown = sum, true
 	return sum
 }
 
@@ -148,18 +164,18 @@ func (k *topologyKey) valueOf(value string) int32 {
 const keyHost = 0
 
 // keyFor returns the index of a topology key.
-func (sp *Space) keyFor(name string) int32 {
-	for i := range sp.keys {
-		if sp.keys[i].name == name {
+func (ct *classTable) keyFor(name string) int32 {
+	for i := range ct.keys {
+		if ct.keys[i].name == name {
 			return int32(i)
 		}
 	}
-	sp.keys = append(sp.keys, topologyKey{name: name})
-	k := &sp.keys[len(sp.keys)-1]
-	for c := range sp.classes {
-		sp.classes[c].domain = append(sp.classes[c].domain, k.domainOf(sp.classes[c].labels))
+	ct.keys = append(ct.keys, topologyKey{name: name})
+	k := &ct.keys[len(ct.keys)-1]
+	for c := range ct.classes {
+		ct.classes[c].domain = append(ct.classes[c].domain, k.domainOf(ct.classes[c].labels))
 	}
-	return int32(len(sp.keys) - 1)
+	return int32(len(ct.keys) - 1)
 }
 
 // sameLabels compares two lists, host names left out.

@@ -70,24 +70,15 @@ type claimRef struct {
 	once bool
 }
 
-// A claim is a volume claim that pods share.
-type claim struct {
-	namespace, name string
-	users           int32 // pods in the cluster that hold it
-}
-
-// A claimUse counts the pods of a node that hold a shared claim.
-type claimUse struct{ claim, pods int32 }
-
 func (sp *Space) compile() {
-	sp.kinds = make([]kind, len(sp.templates))
-	for i := range sp.templates {
-		t, k := &sp.templates[i], &sp.kinds[i]
+	sp.table.kinds = make([]kind, len(sp.table.templates))
+	for i := range sp.table.templates {
+		t, k := &sp.table.templates[i], &sp.table.kinds[i]
 		k.requests = t.Requests
 		k.requests.Pods = 1
 		k.assumedCPU, k.assumedMemory = Assumptions(t)
 		if t.Requests.GPU > 0 {
-			k.gpu = sp.gpuOf(t.GPUResource)
+			k.gpu = sp.table.gpuOf(t.GPUResource)
 		}
 		k.daemon, k.byName = t.DaemonSet, namesNode(t)
 		k.tolerations = t.Tolerations
@@ -95,16 +86,16 @@ func (sp *Space) compile() {
 			k.tolerations = slices.Concat(t.Tolerations, daemonTolerations)
 		}
 		k.unready, k.cordoned = Tolerates(k.tolerations, &unreadyTaint), Tolerates(k.tolerations, &cordonTaint)
-		sp.compilePorts(t, k)
-		sp.compileVolumes(t, k)
+		sp.table.compilePorts(t, k)
+		sp.occupancy.compileVolumes(t, k)
 	}
-	for i := range sp.templates {
-		sp.compileSpread(policy.TemplateID(i))
-		sp.compileAffinity(policy.TemplateID(i))
+	for i := range sp.table.templates {
+		sp.topology.compileSpread(policy.TemplateID(i))
+		sp.topology.compileAffinity(policy.TemplateID(i))
 	}
-	for i := range sp.templates {
-		sp.compileRepellers(policy.TemplateID(i))
-		k := &sp.kinds[i]
+	for i := range sp.table.templates {
+		sp.topology.compileRepellers(policy.TemplateID(i))
+		k := &sp.table.kinds[i]
 		k.topology = len(k.spreads)+len(k.companions)+len(k.rivals)+len(k.repellers) > 0
 	}
 }
@@ -126,18 +117,18 @@ func (k *kind) bears(s state) bool {
 	return true
 }
 
-func (sp *Space) compilePorts(t *policy.Template, k *kind) {
+func (ct *classTable) compilePorts(t *policy.Template, k *kind) {
 	if len(t.HostPorts) == 0 {
 		return
 	}
-	for i := range sp.templates {
-		if portsConflict(t.HostPorts, sp.templates[i].HostPorts) {
+	for i := range ct.templates {
+		if portsConflict(t.HostPorts, ct.templates[i].HostPorts) {
 			k.ports = append(k.ports, policy.TemplateID(i))
 		}
 	}
 }
 
-func (sp *Space) compileVolumes(t *policy.Template, k *kind) {
+func (oc *occupancy) compileVolumes(t *policy.Template, k *kind) {
 	for i := range t.Volumes {
 		v := &t.Volumes[i]
 		k.zonal = k.zonal || v.Zonal
@@ -145,7 +136,7 @@ func (sp *Space) compileVolumes(t *policy.Template, k *kind) {
 			k.volumes++
 			continue
 		}
-		id := sp.claimOf(t.Namespace, v.Claim)
+		id := oc.claimOf(t.Namespace, v.Claim)
 		at := slices.IndexFunc(k.claims, func(c claimRef) bool { return c.id == id })
 		if at < 0 {
 			k.claims = append(k.claims, claimRef{id: id})
@@ -155,22 +146,12 @@ func (sp *Space) compileVolumes(t *policy.Template, k *kind) {
 	}
 }
 
-func (sp *Space) claimOf(namespace, name string) int32 {
-	for i := range sp.claims {
-		if sp.claims[i].namespace == namespace && sp.claims[i].name == name {
-			return int32(i)
-		}
-	}
-	sp.claims = append(sp.claims, claim{namespace: namespace, name: name})
-	return int32(len(sp.claims) - 1)
-}
-
-func (sp *Space) compileSpread(id policy.TemplateID) {
-	t := &sp.templates[id]
+func (tp *Topology) compileSpread(id policy.TemplateID) {
+	t := &tp.table.templates[id]
 	var keys []int32 // only nodes that have all of them count
 	for i := range t.Spread {
 		if !t.Spread[i].Soft {
-			keys = append(keys, sp.keyFor(t.Spread[i].TopologyKey))
+			keys = append(keys, tp.table.keyFor(t.Spread[i].TopologyKey))
 		}
 	}
 	for i := range t.Spread {
@@ -178,24 +159,24 @@ func (sp *Space) compileSpread(id policy.TemplateID) {
 		if c.Soft {
 			continue
 		}
-		members := sp.membersOf(func(u *policy.Template) bool { return SpreadCounts(t, c, u) })
+		members := tp.table.membersOf(func(u *policy.Template) bool { return SpreadCounts(t, c, u) })
 		s := spread{
-			counter: int32(len(sp.counters)), key: sp.keyFor(c.TopologyKey),
+			counter: int32(len(tp.counters)), key: tp.table.keyFor(c.TopologyKey),
 			skewMax: c.MaxSkew, domains: max(1, c.MinDomains),
 		}
 		if members.has(int32(id)) {
 			s.self = 1
 		}
-		sp.addCounter(counter{key: s.key, live: true, members: members, among: &among{
+		tp.addCounter(counter{key: s.key, live: true, members: members, among: &among{
 			owner: id, keys: keys, ignoreAffinity: c.IgnoreAffinity, honorTaints: c.HonorTaints,
 		}, hard: true})
-		sp.spreads = append(sp.spreads, s.counter)
-		sp.kinds[id].spreads = append(sp.kinds[id].spreads, s)
+		tp.spreads = append(tp.spreads, s.counter)
+		tp.table.kinds[id].spreads = append(tp.table.kinds[id].spreads, s)
 	}
 }
 
-func (sp *Space) compileAffinity(id policy.TemplateID) {
-	t, k := &sp.templates[id], &sp.kinds[id]
+func (tp *Topology) compileAffinity(id policy.TemplateID) {
+	t, k := &tp.table.templates[id], &tp.table.kinds[id]
 	var required []*policy.PodTerm
 	for i := range t.PodAffinity {
 		if t.PodAffinity[i].Weight == 0 {
@@ -203,12 +184,12 @@ func (sp *Space) compileAffinity(id policy.TemplateID) {
 		}
 	}
 	if len(required) > 0 {
-		all := sp.membersOf(func(u *policy.Template) bool {
+		all := tp.table.membersOf(func(u *policy.Template) bool {
 			return !slices.ContainsFunc(required, func(x *policy.PodTerm) bool { return !TermMatches(t, x, u) })
 		})
 		k.selfish = all.has(int32(id))
 		for _, term := range required {
-			k.companions = appendOnce(k.companions, sp.sharedCounter(sp.keyFor(term.TopologyKey), all))
+			k.companions = appendOnce(k.companions, tp.sharedCounter(tp.table.keyFor(term.TopologyKey), all))
 		}
 	}
 	for i := range t.PodAntiAffinity {
@@ -216,34 +197,34 @@ func (sp *Space) compileAffinity(id policy.TemplateID) {
 		if term.Weight != 0 {
 			continue
 		}
-		members := sp.membersOf(func(u *policy.Template) bool { return TermMatches(t, term, u) })
+		members := tp.table.membersOf(func(u *policy.Template) bool { return TermMatches(t, term, u) })
 		if !members.empty() {
-			k.rivals = appendOnce(k.rivals, sp.sharedCounter(sp.keyFor(term.TopologyKey), members))
+			k.rivals = appendOnce(k.rivals, tp.sharedCounter(tp.table.keyFor(term.TopologyKey), members))
 		}
 	}
 }
 
 // compileRepellers finds whose anti-affinity keeps pods of template id away.
-func (sp *Space) compileRepellers(id policy.TemplateID) {
-	t := &sp.templates[id]
+func (tp *Topology) compileRepellers(id policy.TemplateID) {
+	t := &tp.table.templates[id]
 	var byKey []bitset
-	for u := range sp.templates {
-		owner := &sp.templates[u]
+	for u := range tp.table.templates {
+		owner := &tp.table.templates[u]
 		for i := range owner.PodAntiAffinity {
 			term := &owner.PodAntiAffinity[i]
 			if term.Weight != 0 || !TermMatches(owner, term, t) {
 				continue
 			}
-			key := int(sp.keyFor(term.TopologyKey))
+			key := int(tp.table.keyFor(term.TopologyKey))
 			for len(byKey) <= key {
-				byKey = append(byKey, newBitset(len(sp.templates)))
+				byKey = append(byKey, newBitset(len(tp.table.templates)))
 			}
 			byKey[key].set(int32(u))
 		}
 	}
 	for key := range byKey {
 		if !byKey[key].empty() {
-			sp.kinds[id].repellers = append(sp.kinds[id].repellers, sp.sharedCounter(int32(key), byKey[key]))
+			tp.table.kinds[id].repellers = append(tp.table.kinds[id].repellers, tp.sharedCounter(int32(key), byKey[key]))
 		}
 	}
 }
@@ -270,10 +251,10 @@ func TermMatches(owner *policy.Template, term *policy.PodTerm, t *policy.Templat
 	return Selects(&term.Selector, t.Labels)
 }
 
-func (sp *Space) membersOf(in func(*policy.Template) bool) bitset {
-	b := newBitset(len(sp.templates))
-	for u := range sp.templates {
-		if in(&sp.templates[u]) {
+func (ct *classTable) membersOf(in func(*policy.Template) bool) bitset {
+	b := newBitset(len(ct.templates))
+	for u := range ct.templates {
+		if in(&ct.templates[u]) {
 			b.set(int32(u))
 		}
 	}

@@ -4,6 +4,19 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// A Topology counts bound pods by the domains of topology keys, as kube-scheduler does for spread
+// constraints and pod affinity.
+type Topology struct {
+	table     *classTable
+	occupancy *occupancy
+
+	counters []counter
+	spreads  []int32 // the counters of hard spread constraints
+
+	// loading says that many nodes are being set, and that presentAll follows.
+	loading bool
+}
+
 // A counter counts pods of some templates by the domains of a topology key.
 type counter struct {
 	key     int32
@@ -33,86 +46,78 @@ type among struct {
 	byClass        []int8 // 0 not known, 1 counts, 2 does not
 }
 
-func (sp *Space) addCounter(t counter) int32 {
-	id := int32(len(sp.counters))
-	sp.counters = append(sp.counters, t)
-	for u := range sp.kinds {
+func (tp *Topology) addCounter(t counter) int32 {
+	id := int32(len(tp.counters))
+	tp.counters = append(tp.counters, t)
+	for u := range tp.table.kinds {
 		if t.members.has(int32(u)) {
-			sp.kinds[u].counters = append(sp.kinds[u].counters, id)
+			tp.table.kinds[u].counters = append(tp.table.kinds[u].counters, id)
 		}
 	}
 	return id
 }
 
 // sharedCounter returns the counter of all members by key, wherever they run.
-func (sp *Space) sharedCounter(key int32, members bitset) int32 {
-	for i := range sp.counters {
-		t := &sp.counters[i]
+func (tp *Topology) sharedCounter(key int32, members bitset) int32 {
+	for i := range tp.counters {
+		t := &tp.counters[i]
 		if t.key == key && !t.live && t.among == nil && t.members.equal(members) {
 			return int32(i)
 		}
 	}
-	return sp.addCounter(counter{key: key, members: members})
-}
-
-// domain returns the domain of node n by key, -1 without one.
-func (sp *Space) domain(key int32, n policy.NodeID) int32 {
-	if key == keyHost {
-		return int32(n)
-	}
-	return sp.classes[sp.slots[n].class].domain[key]
+	return tp.addCounter(counter{key: key, members: members})
 }
 
 // counts reports whether t counts pods on node n.
-func (sp *Space) counts(t *counter, n policy.NodeID) bool {
+func (tp *Topology) counts(t *counter, n policy.NodeID) bool {
 	a := t.among
 	if a == nil {
 		return true
 	}
-	s := &sp.slots[n]
-	if a.honorTaints && !sp.kinds[a.owner].bears(s.state) {
+	s := &tp.occupancy.slots[n]
+	if a.honorTaints && !tp.table.kinds[a.owner].bears(s.state) {
 		return false
 	}
-	if !a.ignoreAffinity && sp.kinds[a.owner].byName {
-		return sp.classCounts(a, s.class, sp.nodes[n].host, sp.nodes[n].name)
+	if !a.ignoreAffinity && tp.table.kinds[a.owner].byName {
+		return tp.table.classCounts(a, s.class, tp.occupancy.nodes[n].host, tp.occupancy.nodes[n].name)
 	}
-	for len(a.byClass) < len(sp.classes) {
+	for len(a.byClass) < len(tp.table.classes) {
 		a.byClass = append(a.byClass, 0)
 	}
 	if a.byClass[s.class] == 0 {
 		a.byClass[s.class] = 2
-		if sp.classCounts(a, s.class, "", "") {
+		if tp.table.classCounts(a, s.class, "", "") {
 			a.byClass[s.class] = 1
 		}
 	}
 	return a.byClass[s.class] == 1
 }
 
-func (sp *Space) classCounts(a *among, c int32, host, name string) bool {
-	cl := &sp.classes[c]
+func (ct *classTable) classCounts(a *among, c int32, host, name string) bool {
+	cl := &ct.classes[c]
 	for _, key := range a.keys {
 		if key != keyHost && cl.domain[key] < 0 {
 			return false
 		}
 	}
-	if a.honorTaints && blockedBy(cl.taints, sp.kinds[a.owner].tolerations) {
+	if a.honorTaints && blockedBy(cl.taints, ct.kinds[a.owner].tolerations) {
 		return false
 	}
 	if a.ignoreAffinity {
 		return true
 	}
 	view := nodeView{cl.labels, host, name}
-	return view.wantedBy(&sp.templates[a.owner])
+	return view.wantedBy(&ct.templates[a.owner])
 }
 
 // count adds delta pods of kind k on node n to the counters that count them.
-func (sp *Space) count(k *kind, n policy.NodeID, terminating bool, delta int32) {
+func (tp *Topology) count(k *kind, n policy.NodeID, terminating bool, delta int32) {
 	for _, i := range k.counters {
-		t := &sp.counters[i]
-		if t.live && terminating || !sp.counts(t, n) {
+		t := &tp.counters[i]
+		if t.live && terminating || !tp.counts(t, n) {
 			continue
 		}
-		if d := sp.domain(t.key, n); d >= 0 {
+		if d := tp.occupancy.domain(t.key, n); d >= 0 {
 			t.add(d, delta)
 		}
 	}
@@ -186,37 +191,13 @@ func (t *counter) raiseLeast() {
 	}
 }
 
-// countNode takes node n and its pods out of all counters (-1), before its labels or its
-// phase change, or puts them back (1).
-func (sp *Space) countNode(n policy.NodeID, delta int32) {
-	s := &sp.slots[n]
-	if s.state == absent {
+func (tp *Topology) present(n policy.NodeID, delta int32) {
+	if !tp.occupancy.slots[n].state.exists() || tp.loading {
 		return
 	}
-	if delta > 0 {
-		sp.present(n, 1)
-	}
-	for _, b := range sp.nodes[n].bound {
-		k := &sp.kinds[b.template]
-		if len(k.counters) > 0 {
-			sp.count(k, n, b.terminating, delta)
-		}
-		if len(k.groups) > 0 {
-			sp.countGroups(k, n, b.terminating, delta)
-		}
-	}
-	if delta < 0 {
-		sp.present(n, -1)
-	}
-}
-
-func (sp *Space) present(n policy.NodeID, delta int32) {
-	if !sp.slots[n].state.exists() || sp.loading {
-		return
-	}
-	for _, i := range sp.spreads {
-		t := &sp.counters[i]
-		if d := sp.domain(t.key, n); d >= 0 && sp.counts(t, n) {
+	for _, i := range tp.spreads {
+		t := &tp.counters[i]
+		if d := tp.occupancy.domain(t.key, n); d >= 0 && tp.counts(t, n) {
 			t.node(d, delta)
 		}
 	}
@@ -224,25 +205,25 @@ func (sp *Space) present(n policy.NodeID, delta int32) {
 
 // presentAll is present for all nodes at once: those of a class together, where
 // a constraint does not tell them apart.
-func (sp *Space) presentAll() {
-	if len(sp.spreads) == 0 {
+func (tp *Topology) presentAll() {
+	if len(tp.spreads) == 0 {
 		return
 	}
-	nodes, one := make([]int32, len(sp.classes)), make([]policy.NodeID, len(sp.classes))
-	for n := range sp.slots {
-		if s := &sp.slots[n]; s.state.exists() {
+	nodes, one := make([]int32, len(tp.table.classes)), make([]policy.NodeID, len(tp.table.classes))
+	for n := range tp.occupancy.slots {
+		if s := &tp.occupancy.slots[n]; s.state.exists() {
 			nodes[s.class]++
 			one[s.class] = policy.NodeID(n)
 		}
 	}
-	for _, i := range sp.spreads {
-		t := &sp.counters[i]
-		if t.key == keyHost || t.among.honorTaints || sp.kinds[t.among.owner].byName {
-			sp.presentEach(t)
+	for _, i := range tp.spreads {
+		t := &tp.counters[i]
+		if t.key == keyHost || t.among.honorTaints || tp.table.kinds[t.among.owner].byName {
+			tp.presentEach(t)
 			continue
 		}
 		for c, k := range nodes {
-			if d := sp.classes[c].domain[t.key]; k > 0 && d >= 0 && sp.counts(t, one[c]) {
+			if d := tp.table.classes[c].domain[t.key]; k > 0 && d >= 0 && tp.counts(t, one[c]) {
 				t.node(d, k)
 			}
 		}
@@ -250,12 +231,12 @@ func (sp *Space) presentAll() {
 }
 
 // presentEach adds every node to the domains of t.
-func (sp *Space) presentEach(t *counter) {
-	for n := range sp.slots {
-		if !sp.slots[n].state.exists() || !sp.counts(t, policy.NodeID(n)) {
+func (tp *Topology) presentEach(t *counter) {
+	for n := range tp.occupancy.slots {
+		if !tp.occupancy.slots[n].state.exists() || !tp.counts(t, policy.NodeID(n)) {
 			continue
 		}
-		if d := sp.domain(t.key, policy.NodeID(n)); d >= 0 {
+		if d := tp.occupancy.domain(t.key, policy.NodeID(n)); d >= 0 {
 			t.node(d, 1)
 		}
 	}
@@ -286,22 +267,22 @@ type Count struct {
 }
 
 // Track begins a count and returns its handle. Pods already bound count too.
-func (sp *Space) Track(c Count) Counter {
-	t := counter{key: sp.keyFor(c.Key), live: c.Live, private: true, members: sp.membersOf(c.Member)}
+func (tp *Topology) Track(c Count) Counter {
+	t := counter{key: tp.table.keyFor(c.Key), live: c.Live, private: true, members: tp.table.membersOf(c.Member)}
 	if c.For != nil {
 		t.among = &among{owner: c.For.ID, ignoreAffinity: c.IgnoreAffinity, honorTaints: c.HonorTaints}
 		for _, k := range c.Keys {
-			t.among.keys = append(t.among.keys, sp.keyFor(k))
+			t.among.keys = append(t.among.keys, tp.table.keyFor(k))
 		}
 	}
-	id := sp.addCounter(t)
-	added := &sp.counters[id]
-	for n := range sp.slots {
-		for _, b := range sp.nodes[n].bound {
+	id := tp.addCounter(t)
+	added := &tp.counters[id]
+	for n := range tp.occupancy.slots {
+		for _, b := range tp.occupancy.nodes[n].bound {
 			if !added.members.has(int32(b.template)) || added.live && b.terminating {
 				continue
 			}
-			if d := sp.domain(added.key, policy.NodeID(n)); d >= 0 && sp.counts(added, policy.NodeID(n)) {
+			if d := tp.occupancy.domain(added.key, policy.NodeID(n)); d >= 0 && tp.counts(added, policy.NodeID(n)) {
 				added.add(d, 1)
 			}
 		}
@@ -311,7 +292,101 @@ func (sp *Space) Track(c Count) Counter {
 
 // Domain returns the domain of node n by the key of t, a small number, or -1
 // if n has no such label.
-func (sp *Space) Domain(t Counter, n policy.NodeID) int32 { return sp.domain(sp.counters[t].key, n) }
+func (tp *Topology) Domain(t Counter, n policy.NodeID) int32 {
+	return tp.occupancy.domain(tp.counters[t].key, n)
+}
 
 // Counted returns the pods that t counts in domain d.
-func (sp *Space) Counted(t Counter, d int32) int32 { return sp.counters[t].at(d) }
+func (tp *Topology) Counted(t Counter, d int32) int32 { return tp.counters[t].at(d) }
+
+// A domainState says how far a node's domains count for topology spread yet.
+type domainState uint8
+
+const (
+	// knownNode has a Node object: its domains count.
+	knownNode domainState = iota
+
+	// expectedNode will have one: its domains will count as they are now.
+	expectedNode
+
+	// newNode is a bin that may be one of many: some other bin without pods
+	// of the template must be assumed, so the emptiest host counts none.
+	newNode
+)
+
+// checkTopology asks spread and pod (anti-)affinity about a node that is given
+// by its domains: host is its own, domain those of the other keys.
+func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, is domainState) Result {
+	for i := range k.spreads {
+		c := &k.spreads[i]
+		d := host
+		if c.key != keyHost {
+			d = domain[c.key]
+		}
+		if d < 0 || tp.skew(c, d, is) > c.skewMax {
+			return Skewed
+		}
+	}
+	if len(k.companions) > 0 && !tp.accompanied(k, host, domain) {
+		return Lonely
+	}
+	if tp.anyIn(k.rivals, host, domain) {
+		return Repelled
+	}
+	if tp.anyIn(k.repellers, host, domain) {
+		return RepelledByPod
+	}
+	return OK
+}
+
+// skew returns by how much domain d would exceed the emptiest one with the pod.
+func (tp *Topology) skew(c *spread, d int32, is domainState) int32 {
+	t := &tp.counters[c.counter]
+	least, domains, here := t.least, t.domains, t.at(d)
+	if is == newNode && c.key == keyHost {
+		return here + c.self
+	}
+	if is != knownNode && (int(d) >= len(t.nodes) || t.nodes[d] == 0) {
+		domains++
+		if domains == 1 || here < least {
+			least = here
+		}
+	}
+	if domains < c.domains {
+		least = 0
+	}
+	return here + c.self - least
+}
+
+// accompanied reports whether required pod affinity holds. A pod that matches
+// its own terms may be the first anywhere that has the keys.
+func (tp *Topology) accompanied(k *kind, host int32, domain []int32) bool {
+	all, any := true, int32(0)
+	for _, i := range k.companions {
+		t := &tp.counters[i]
+		d := host
+		if t.key != keyHost {
+			d = domain[t.key]
+		}
+		if d < 0 {
+			return false
+		}
+		all = all && t.at(d) > 0
+		any += t.total
+	}
+	return all || any == 0 && k.selfish
+}
+
+func (tp *Topology) anyIn(counters []int32, host int32, domain []int32) bool {
+	for _, i := range counters {
+		t := &tp.counters[i]
+		d := host
+		if t.key != keyHost {
+			d = domain[t.key]
+		}
+		if d >= 0 && t.at(d) > 0 {
+			return true
+		}
+	}
+	return false
+}

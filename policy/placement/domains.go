@@ -33,7 +33,7 @@ func (tr *trial) plan(propose func(allowed bitset, want []int32) []load, allowed
 		tr.withdraw(loads)
 		copy(want, wanted)
 		for _, p := range added {
-			tr.sp.counters[p.counter].node(p.domain, 1)
+			tr.sp.topology.counters[p.counter].node(p.domain, 1)
 		}
 		tr.domain = append(tr.domain, added...)
 	}
@@ -108,14 +108,14 @@ func (tr *trial) boughtAt(l *load) int32 {
 }
 
 func (tr *trial) domainAt(at, key int32) int32 {
-	return tr.sp.classes[tr.offerTable.class[at]].domain[key]
+	return tr.sp.table.classes[tr.offerTable.class[at]].domain[key]
 }
 
 // adds reports whether a node bought at this position adds a domain below f.
 func (tr *trial) adds(f floor, at int32) bool {
-	t, d := &tr.sp.counters[f.counter], tr.domainAt(at, f.key)
+	t, d := &tr.sp.topology.counters[f.counter], tr.domainAt(at, f.key)
 	known := d < 0 || int(d) < len(t.nodes) && t.nodes[d] > 0
-	return !known && t.at(d) < f.least && tr.sp.classCounts(t.among, tr.offerTable.class[at], "", "")
+	return !known && t.at(d) < f.least && tr.sp.table.classCounts(t.among, tr.offerTable.class[at], "", "")
 }
 
 // floors returns what the constraints of the pods in loads ask of further domains.
@@ -134,7 +134,7 @@ func (tr *trial) floors(loads []load) []floor {
 				if c.key == keyHost {
 					continue
 				}
-				least := tr.sp.counters[c.counter].at(b.domain[c.key]) - c.skewMax
+				least := tr.sp.topology.counters[c.counter].at(b.domain[c.key]) - c.skewMax
 				at := slices.IndexFunc(floors, func(f floor) bool { return f.counter == c.counter })
 				switch {
 				case least <= 0:
@@ -152,13 +152,13 @@ func (tr *trial) floors(loads []load) []floor {
 // doubt finds the counters that count pods of l at some offers only.
 func (tr *trial) doubt(l *lot) {
 	for _, id := range l.kind.counters {
-		t := &tr.sp.counters[id]
+		t := &tr.sp.topology.counters[id]
 		if t.private || t.among == nil || t.key == keyHost || t.among.owner == l.template {
 			continue
 		}
 		set := newBitset(len(tr.offerTable.rank))
 		for at, class := range tr.offerTable.class {
-			if tr.sp.classCounts(t.among, class, "", "") {
+			if tr.sp.table.classCounts(t.among, class, "", "") {
 				set.set(int32(at))
 			}
 		}

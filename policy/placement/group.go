@@ -8,6 +8,20 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// A groupTable counts bound pods as Karpenter's scheduler does, and holds what pods ask for as their
+// preferences are given up.
+type groupTable struct {
+	table     *classTable
+	occupancy *occupancy
+
+	relaxations []relaxation
+	groups      []group
+
+	layout                      layout
+	relaxationsLaid, groupsLaid int // how many have what they ask for by topology key
+	compiled                    bool
+}
+
 // A groupSort is what a topology group does.
 type groupSort uint8
 
@@ -62,13 +76,13 @@ type filter struct {
 }
 
 // spreadGroup returns the group of constraint i of t.
-func (sp *Space) spreadGroup(t policy.TemplateID, i, dropped int, lenient bool) int32 {
-	x := &sp.templates[t]
+func (gt *groupTable) spreadGroup(t policy.TemplateID, i, dropped int, lenient bool) int32 {
+	x := &gt.table.templates[t]
 	i = slices.IndexFunc(x.Spread, func(c policy.Spread) bool { return oneGroup(c, x.Spread[i]) && !(lenient && c.Soft) })
 	c := &x.Spread[i]
-	key := sp.keyFor(c.TopologyKey)
-	for id := range sp.groups {
-		if g := &sp.groups[id]; g.owner == t && g.sort == spreads && g.constraint == i && g.filter.dropped == dropped && g.filter.lenient == lenient {
+	key := gt.table.keyFor(c.TopologyKey)
+	for id := range gt.groups {
+		if g := &gt.groups[id]; g.owner == t && g.sort == spreads && g.constraint == i && g.filter.dropped == dropped && g.filter.lenient == lenient {
 			return int32(id)
 		}
 	}
@@ -81,13 +95,13 @@ func (sp *Space) spreadGroup(t policy.TemplateID, i, dropped int, lenient bool) 
 			}
 		}
 		for _, r := range list {
-			sp.keyFor(r.Key)
+			gt.table.keyFor(r.Key)
 		}
 		f.wants = append(f.wants, combined(list))
 	}
-	return sp.addGroup(group{
+	return gt.addGroup(group{
 		sort: spreads, key: key, owner: t, constraint: i, skewMax: c.MaxSkew, domainsMin: c.MinDomains,
-		members: sp.membersOf(func(u *policy.Template) bool { return u.Namespace == x.Namespace && Selects(&c.Selector, u.Labels) }),
+		members: gt.table.membersOf(func(u *policy.Template) bool { return u.Namespace == x.Namespace && Selects(&c.Selector, u.Labels) }),
 		filter:  f,
 	})
 }
@@ -101,30 +115,30 @@ func oneGroup(a, b policy.Spread) bool {
 }
 
 // termGroup returns the group of term i of the pod affinity or anti-affinity of t.
-func (sp *Space) termGroup(t policy.TemplateID, sort groupSort, i int) int32 {
-	for id := range sp.groups {
-		if g := &sp.groups[id]; g.owner == t && g.sort == sort && g.constraint == i {
+func (gt *groupTable) termGroup(t policy.TemplateID, sort groupSort, i int) int32 {
+	for id := range gt.groups {
+		if g := &gt.groups[id]; g.owner == t && g.sort == sort && g.constraint == i {
 			return int32(id)
 		}
 	}
-	x := &sp.templates[t]
+	x := &gt.table.templates[t]
 	terms := x.PodAntiAffinity
 	if sort == attracts {
 		terms = x.PodAffinity
 	}
 	term := &terms[i]
-	return sp.addGroup(group{
-		sort: sort, key: sp.keyFor(term.TopologyKey), owner: t, constraint: i,
-		members: sp.membersOf(func(u *policy.Template) bool { return TermMatches(x, term, u) }),
+	return gt.addGroup(group{
+		sort: sort, key: gt.table.keyFor(term.TopologyKey), owner: t, constraint: i,
+		members: gt.table.membersOf(func(u *policy.Template) bool { return TermMatches(x, term, u) }),
 	})
 }
 
-func (sp *Space) addGroup(g group) int32 {
-	id := int32(len(sp.groups))
+func (gt *groupTable) addGroup(g group) int32 {
+	id := int32(len(gt.groups))
 	g.self = g.members.has(int32(g.owner))
-	sp.groups = append(sp.groups, g)
-	for t := range sp.kinds {
-		k := &sp.kinds[t]
+	gt.groups = append(gt.groups, g)
+	for t := range gt.table.kinds {
+		k := &gt.table.kinds[t]
 		switch {
 		case g.sort == repelled:
 			if g.members.has(int32(t)) {
@@ -137,11 +151,11 @@ func (sp *Space) addGroup(g group) int32 {
 			k.groups = append(k.groups, id)
 		}
 	}
-	added := &sp.groups[id]
-	for n := range sp.slots {
-		for _, b := range sp.nodes[n].bound {
-			if slices.Contains(sp.kinds[b.template].groups, id) {
-				sp.countIn(added, policy.NodeID(n), b.terminating, 1)
+	added := &gt.groups[id]
+	for n := range gt.occupancy.slots {
+		for _, b := range gt.occupancy.nodes[n].bound {
+			if slices.Contains(gt.table.kinds[b.template].groups, id) {
+				gt.countIn(added, policy.NodeID(n), b.terminating, 1)
 			}
 		}
 	}
@@ -149,69 +163,69 @@ func (sp *Space) addGroup(g group) int32 {
 }
 
 // compileRepelled makes the groups of all required anti-affinity, once.
-func (sp *Space) compileRepelled() {
-	if sp.compiled {
+func (gt *groupTable) compileRepelled() {
+	if gt.compiled {
 		return
 	}
-	sp.compiled = true
-	for t := range sp.templates {
-		for i := range sp.templates[t].PodAntiAffinity {
-			if sp.templates[t].PodAntiAffinity[i].Weight == 0 {
-				sp.termGroup(policy.TemplateID(t), repelled, i)
+	gt.compiled = true
+	for t := range gt.table.templates {
+		for i := range gt.table.templates[t].PodAntiAffinity {
+			if gt.table.templates[t].PodAntiAffinity[i].Weight == 0 {
+				gt.termGroup(policy.TemplateID(t), repelled, i)
 			}
 		}
 	}
 }
 
 // countGroups adds delta pods of kind k on node n to the groups that count them.
-func (sp *Space) countGroups(k *kind, n policy.NodeID, terminating bool, delta int32) {
+func (gt *groupTable) countGroups(k *kind, n policy.NodeID, terminating bool, delta int32) {
 	for _, id := range k.groups {
-		sp.countIn(&sp.groups[id], n, terminating, delta)
+		gt.countIn(&gt.groups[id], n, terminating, delta)
 	}
 }
 
-func (sp *Space) countIn(g *group, n policy.NodeID, terminating bool, delta int32) {
-	if terminating && g.sort != repelled || !sp.groupCounts(g, n) {
+func (gt *groupTable) countIn(g *group, n policy.NodeID, terminating bool, delta int32) {
+	if terminating && g.sort != repelled || !gt.groupCounts(g, n) {
 		return
 	}
 	g.pods += delta
-	if d := sp.domain(g.key, n); d >= 0 {
+	if d := gt.occupancy.domain(g.key, n); d >= 0 {
 		g.add(d, delta)
 	}
 }
 
 // groupCounts reports whether g counts pods on node n.
-func (sp *Space) groupCounts(g *group, n policy.NodeID) bool {
+func (gt *groupTable) groupCounts(g *group, n policy.NodeID) bool {
 	f := g.filter
 	if f == nil {
 		return true
 	}
-	s := &sp.slots[n]
-	if f.honorTaints && !sp.kinds[f.owner].bears(s.state) {
+	s := &gt.occupancy.slots[n]
+	if f.honorTaints && !gt.table.kinds[f.owner].bears(s.state) {
 		return false
 	}
-	if !f.ignoreAffinity && sp.kinds[f.owner].byName {
-		return sp.filterSuits(f, s.class, sp.nodes[n].host, sp.nodes[n].name)
+	if !f.ignoreAffinity && gt.table.kinds[f.owner].byName {
+		return gt.table.filterSuits(f, s.class, gt.occupancy.nodes[n].host, gt.occupancy.nodes[n].name)
 	}
-	return sp.classSuits(f, s.class)
+	return gt.table.classSuits(f, s.class)
 }
 
-func (sp *Space) classSuits(f *filter, c int32) bool {
-	for len(f.byClass) < len(sp.classes) {
+func (ct *classTable) classSuits(f *filter, c int32) bool {
+	for len(f.byClass) < len(ct.classes) {
 		f.byClass = append(f.byClass, 0)
 	}
 	if f.byClass[c] == 0 {
 		f.byClass[c] = 2
-		if sp.filterSuits(f, c, "", "") {
+		if ct.filterSuits(f, c, "", "") {
 			f.byClass[c] = 1
 		}
 	}
 	return f.byClass[c] == 1
 }
 
-func (sp *Space) filterSuits(f *filter, c int32, host, name string) bool {
-	cl := &sp.classes[c]
-	if f.honorTaints && taintedFor(cl.taints, sp.kinds[f.owner].tolerations, f.lenient) {
+func (ct *classTable) filterSuits(f *filter, c int32, host, name string) bool {
+	cl := &ct.classes[c]
+	if f.honorTaints && taintedFor(cl.taints, ct.kinds[f.owner].tolerations, f.lenient) {
 		return false
 	}
 	if f.ignoreAffinity {
@@ -227,12 +241,12 @@ func (sp *Space) filterSuits(f *filter, c int32, host, name string) bool {
 }
 
 // termsOf makes what a filter asks for by topology key.
-func (sp *Space) termsOf(f *filter) {
+func (gt *groupTable) termsOf(f *filter) {
 	f.terms = f.terms[:0]
 	for _, list := range f.wants {
-		s := sp.layout.make()
+		s := gt.layout.make()
 		for _, r := range list {
-			sp.require(&s, r)
+			gt.require(&s, r)
 		}
 		f.terms = append(f.terms, s)
 	}

@@ -36,22 +36,22 @@ type layout struct {
 
 // lay computes the layout anew where keys or domains were added, and reports whether it
 // did.
-func (sp *Space) layOut() bool {
-	values := len(sp.keys)
-	for k := 1; k < len(sp.keys); k++ {
-		values += len(sp.keys[k].values)
+func (gt *groupTable) layOut() bool {
+	values := len(gt.table.keys)
+	for k := 1; k < len(gt.table.keys); k++ {
+		values += len(gt.table.keys[k].values)
 	}
-	if l := &sp.layout; l.values == values && len(l.from) == len(sp.keys)+1 {
+	if l := &gt.layout; l.values == values && len(l.from) == len(gt.table.keys)+1 {
 		return false
 	}
-	from, at := sp.layout.from[:0], int32(0)
-	for k := range sp.keys {
+	from, at := gt.layout.from[:0], int32(0)
+	for k := range gt.table.keys {
 		from = append(from, at)
 		if k != keyHost {
-			at += int32(len(sp.keys[k].values)+63) / 64
+			at += int32(len(gt.table.keys[k].values)+63) / 64
 		}
 	}
-	sp.layout = layout{from: append(from, at), values: values}
+	gt.layout = layout{from: append(from, at), values: values}
 	return true
 }
 
@@ -110,12 +110,12 @@ func (s *keysets) narrowKey(l *layout, key int32, kind setKind, set bitset) {
 }
 
 // require narrows s by a requirement, where its key is one of those.
-func (sp *Space) require(s *keysets, r *policy.Requirement) {
-	for key := 1; key < len(sp.keys); key++ {
-		if sp.keys[key].name != r.Key {
+func (gt *groupTable) require(s *keysets, r *policy.Requirement) {
+	for key := 1; key < len(gt.table.keys); key++ {
+		if gt.table.keys[key].name != r.Key {
 			continue
 		}
-		values := sp.keys[key].values
+		values := gt.table.keys[key].values
 		set := newBitset(len(values))
 		for d, value := range values {
 			if holds(r, value, true) {
@@ -129,7 +129,7 @@ func (sp *Space) require(s *keysets, r *policy.Requirement) {
 		case policy.OpNotIn:
 			kind = noneOf
 		}
-		s.narrowKey(&sp.layout, int32(key), kind, set)
+		s.narrowKey(&gt.layout, int32(key), kind, set)
 	}
 }
 

@@ -74,7 +74,7 @@ func (tr *trial) pack(allowed bitset, want []int32) []load {
 	for i := range best.loads {
 		if b := best.loads[i].bin; b != nil {
 			tr.countBin(b, 1)
-			tr.bins = max(tr.bins, b.host-int32(len(tr.sp.slots))+1)
+			tr.bins = max(tr.bins, b.host-int32(len(tr.sp.occupancy.slots))+1)
 		}
 	}
 	copy(want, best.rest)

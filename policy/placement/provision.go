@@ -118,8 +118,8 @@ func (tr *trial) openBinOf(i int32, allowed bitset) *bin {
 		if alive.empty() {
 			continue
 		}
-		b := &bin{load: load{alive: alive, times: 1}, host: int32(len(tr.sp.slots)) + tr.bins, claim: -1}
-		b.domain = make([]int32, len(tr.sp.keys))
+		b := &bin{load: load{alive: alive, times: 1}, host: int32(len(tr.sp.occupancy.slots)) + tr.bins, claim: -1}
+		b.domain = make([]int32, len(tr.sp.table.keys))
 		for key := range b.domain {
 			b.domain[key] = unpinned
 		}
@@ -177,7 +177,7 @@ func (tr *trial) join(b *bin, i int32) outcome {
 	}
 	volumes := b.volumes + k.volumes
 	for _, c := range k.claims {
-		if c.once && sp.claims[c.id].users > 0 {
+		if c.once && sp.occupancy.claims[c.id].users > 0 {
 			return never
 		}
 		if !slices.Contains(b.claims, c.id) {
@@ -185,7 +185,7 @@ func (tr *trial) join(b *bin, i int32) outcome {
 		}
 	}
 	known := !slices.ContainsFunc(l.keys, func(key int32) bool { return b.domain[key] == unpinned })
-	if known && k.topology && sp.checkTopology(k, b.host, b.domain, newNode) != OK {
+	if known && k.topology && sp.topology.checkTopology(k, b.host, b.domain, newNode) != OK {
 		return later
 	}
 	need, gpu := b.used.Plus(k.requests), max(b.gpu, k.gpu)
@@ -251,11 +251,11 @@ func (tr *trial) commit(b *bin, i int32, alive bitset) {
 		b.templates = append(b.templates, l.template)
 	}
 	for _, c := range k.claims {
-		tr.sp.claims[c.id].users++
+		tr.sp.occupancy.claims[c.id].users++
 		b.claims = appendOnce(b.claims, c.id)
 	}
 	for _, id := range k.counters {
-		t := &tr.sp.counters[id]
+		t := &tr.sp.topology.counters[id]
 		if t.private || !tr.countsIn(t, l, b) {
 			continue
 		}
@@ -278,10 +278,10 @@ func (tr *trial) countsIn(t *counter, l *lot, b *bin) bool {
 		return true
 	}
 	if t.key != keyHost {
-		return tr.sp.classCounts(t.among, tr.offerTable.class[b.claim], "", "")
+		return tr.sp.table.classCounts(t.among, tr.offerTable.class[b.claim], "", "")
 	}
 	for at := b.alive.next(0); at >= 0; at = b.alive.next(at + 1) {
-		if tr.sp.classCounts(t.among, tr.offerTable.class[at], "", "") {
+		if tr.sp.table.classCounts(t.among, tr.offerTable.class[at], "", "") {
 			return true
 		}
 	}
@@ -326,13 +326,13 @@ func (tr *trial) weigh(b *bin, l *lot, cand bitset) {
 	if tr.spare(b, cand) < 0 {
 		return
 	}
-	if l.kind.topology && tr.sp.checkTopology(l.kind, b.host, tr.here, newNode) != OK {
+	if l.kind.topology && tr.sp.topology.checkTopology(l.kind, b.host, tr.here, newNode) != OK {
 		return
 	}
 	count := int32(0)
 	for _, c := range l.kind.spreads {
 		if c.key != keyHost {
-			count += tr.sp.counters[c.counter].at(tr.here[c.key])
+			count += tr.sp.topology.counters[c.counter].at(tr.here[c.key])
 		}
 	}
 	if tr.bestCount < 0 || count < tr.bestCount ||

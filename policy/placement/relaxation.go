@@ -42,25 +42,25 @@ type preferences struct {
 }
 
 // relaxationsOf returns the first relaxation of a template, made at first use.
-func (sp *Space) relaxationsOf(t policy.TemplateID) int32 {
-	if first := sp.kinds[t].relaxation; first > 0 {
+func (gt *groupTable) relaxationsOf(t policy.TemplateID) int32 {
+	if first := gt.table.kinds[t].relaxation; first > 0 {
 		return first - 1
 	}
-	first := int32(len(sp.relaxations))
-	x := &sp.templates[t]
+	first := int32(len(gt.relaxations))
+	x := &gt.table.templates[t]
 	left := preferences{nodes: heaviest(len(x.Preferred), func(i int) int32 { return x.Preferred[i].Weight })}
 	left.affinity, left.repulsion = softTerms(x.PodAffinity), softTerms(x.PodAntiAffinity)
 	for i := range x.Spread {
 		left.spread = append(left.spread, i)
 	}
 	for more := true; more; more = left.relax(x) {
-		sp.addRelaxation(t, &left, false)
+		gt.addRelaxation(t, &left, false)
 	}
 	if !toleratesAllSoft(x.Tolerations) {
-		sp.addRelaxation(t, &left, true)
+		gt.addRelaxation(t, &left, true)
 	}
-	sp.relaxations[len(sp.relaxations)-1].next = -1
-	sp.kinds[t].relaxation = first + 1
+	gt.relaxations[len(gt.relaxations)-1].next = -1
+	gt.table.kinds[t].relaxation = first + 1
 	return first
 }
 
@@ -121,9 +121,9 @@ func selectorOf(t *policy.Template) (list []*policy.Requirement) {
 	return list
 }
 
-func (sp *Space) addRelaxation(t policy.TemplateID, left *preferences, lenient bool) {
-	x := &sp.templates[t]
-	s := relaxation{template: t, next: int32(len(sp.relaxations) + 1), lenient: lenient}
+func (gt *groupTable) addRelaxation(t policy.TemplateID, left *preferences, lenient bool) {
+	x := &gt.table.templates[t]
+	s := relaxation{template: t, next: int32(len(gt.relaxations) + 1), lenient: lenient}
 	s.firm = selectorOf(x)
 	if len(x.Affinity) > 0 {
 		for i := range x.Affinity[left.dropped].Labels {
@@ -141,19 +141,19 @@ func (sp *Space) addRelaxation(t policy.TemplateID, left *preferences, lenient b
 	s.own = slices.ContainsFunc(s.wants, func(r *policy.Requirement) bool { return ownLabel(r.Key) })
 	s.byName = slices.ContainsFunc(s.wants, func(r *policy.Requirement) bool { return r.Key == labelHost })
 	for _, i := range left.spread {
-		s.groups = append(s.groups, sp.spreadGroup(t, i, left.dropped, lenient))
+		s.groups = append(s.groups, gt.spreadGroup(t, i, left.dropped, lenient))
 	}
 	for i := range x.PodAffinity {
 		if x.PodAffinity[i].Weight == 0 || slices.Contains(left.affinity, i) {
-			s.groups = append(s.groups, sp.termGroup(t, attracts, i))
+			s.groups = append(s.groups, gt.termGroup(t, attracts, i))
 		}
 	}
 	for i := range x.PodAntiAffinity {
 		if x.PodAntiAffinity[i].Weight == 0 || slices.Contains(left.repulsion, i) {
-			s.groups = append(s.groups, sp.termGroup(t, repels, i))
+			s.groups = append(s.groups, gt.termGroup(t, repels, i))
 		}
 	}
-	sp.relaxations = append(sp.relaxations, s)
+	gt.relaxations = append(gt.relaxations, s)
 }
 
 // combined joins the requirements of one label as Karpenter does (Intersection and Operator
@@ -197,15 +197,15 @@ func contradictory(list []*policy.Requirement, key string) bool {
 
 // relaxationSuits reports whether labels and taints of nodes of class c, of one with this
 // host name, let pods of the relaxation run there.
-func (sp *Space) relaxationSuits(s *relaxation, c int32, host, name string) bool {
-	for len(s.byClass) < len(sp.classes) {
+func (ct *classTable) relaxationSuits(s *relaxation, c int32, host, name string) bool {
+	for len(s.byClass) < len(ct.classes) {
 		s.byClass = append(s.byClass, 0)
 	}
 	if v := s.byClass[c]; v != 0 {
 		return v == 1
 	}
-	view := nodeView{sp.classes[c].labels, host, name}
-	ok := !taintedFor(sp.classes[c].taints, sp.kinds[s.template].tolerations, s.lenient)
+	view := nodeView{ct.classes[c].labels, host, name}
+	ok := !taintedFor(ct.classes[c].taints, ct.kinds[s.template].tolerations, s.lenient)
 	for _, r := range s.wants {
 		value, there := view.label(r.Key)
 		ok = ok && holds(r, value, there)
@@ -232,13 +232,13 @@ func taintedFor(taints []policy.Taint, tolerations []policy.Toleration, lenient 
 
 // setsOf makes what a relaxation asks for by topology key, anew where keys or their values
 // were added.
-func (sp *Space) setsOf(s *relaxation) {
-	s.firmSets = sp.layout.make()
+func (gt *groupTable) setsOf(s *relaxation) {
+	s.firmSets = gt.layout.make()
 	for _, r := range s.firm {
-		sp.require(&s.firmSets, r)
+		gt.require(&s.firmSets, r)
 	}
-	s.sets = sp.layout.make()
+	s.sets = gt.layout.make()
 	for _, r := range s.wants {
-		sp.require(&s.sets, r)
+		gt.require(&s.sets, r)
 	}
 }

@@ -42,11 +42,11 @@ func (sv *Solver) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Req
 // suitsWithAsks is relaxationSuits where pods placed before count, too.
 func (sv *Solver) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c *nodeClaim) bool {
 	sp := sv.sp
-	view := nodeView{labels: sp.classes[class].labels}
+	view := nodeView{labels: sp.table.classes[class].labels}
 	if c == nil {
-		view.host, view.name = sp.nodes[n].host, sp.nodes[n].name
+		view.host, view.name = sp.occupancy.nodes[n].host, sp.occupancy.nodes[n].name
 	}
-	if taintedFor(sp.classes[class].taints, sp.kinds[st.template].tolerations, st.lenient) {
+	if taintedFor(sp.table.classes[class].taints, sp.table.kinds[st.template].tolerations, st.lenient) {
 		return false
 	}
 	for _, r := range st.wants {
@@ -113,12 +113,12 @@ func dispensable(list []*policy.Requirement) bool {
 // bareMeets reports whether groups let a pod onto a node that lacks some of their keys:
 // where what they ask for together no domain meets, the label may be missing.
 func (sv *Solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
-	sp, l := sv.sp, &sv.sp.layout
-	domain := sp.classes[sp.slots[n].class].domain
+	sp, l := sv.sp, &sv.sp.groups.layout
+	domain := sp.table.classes[sp.occupancy.slots[n].class].domain
 	clear(sv.base.kind)
 	clear(sv.base.bits)
-	for key := 1; key < len(sp.keys); key++ {
-		missing := slices.ContainsFunc(sv.asked(sp.keys[key].name, n, nil), func(r *policy.Requirement) bool { return r.Op == policy.OpDoesNotExist })
+	for key := 1; key < len(sp.table.keys); key++ {
+		missing := slices.ContainsFunc(sv.asked(sp.table.keys[key].name, n, nil), func(r *policy.Requirement) bool { return r.Op == policy.OpDoesNotExist })
 		if d := domain[key]; d >= 0 || missing {
 			sv.base.kind[key] = oneOf
 			if d >= 0 {
@@ -130,13 +130,13 @@ func (sv *Solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) b
 	sv.sets.copyFrom(&sv.base)
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {
-			g := &sp.groups[id]
+			g := &sp.groups.groups[id]
 			if g.run == sv.run && g.key != keyHost && domain[g.key] < 0 && !sv.claimMeets(nil, st, g, p) {
 				return false
 			}
 		}
 	}
-	for key := 1; key < len(sp.keys); key++ {
+	for key := 1; key < len(sp.table.keys); key++ {
 		if domain[key] < 0 && sv.sets.kind[key] == oneOf && !sv.sets.of(l, int32(key)).empty() {
 			return false
 		}
@@ -149,9 +149,9 @@ func (sv *Solver) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
 	sp := sv.sp
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {
-			g := &sp.groups[id]
-			if g.run == sv.run && g.key != keyHost && sp.domain(g.key, n) < 0 {
-				sv.asks = append(sv.asks, ask{n, nil, &policy.Requirement{Key: sp.keys[g.key].name, Op: policy.OpDoesNotExist}})
+			g := &sp.groups.groups[id]
+			if g.run == sv.run && g.key != keyHost && sp.occupancy.domain(g.key, n) < 0 {
+				sv.asks = append(sv.asks, ask{n, nil, &policy.Requirement{Key: sp.table.keys[g.key].name, Op: policy.OpDoesNotExist}})
 			}
 		}
 	}

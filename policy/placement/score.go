@@ -6,33 +6,36 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// What follows is for a scheduler that scores nodes, and therefore must know
+// A Scoring says how well pods suit nodes, for a scheduler that scores them and must therefore know
 // which nodes are alike for a pod.
+type Scoring struct {
+	sp *Space
+}
 
 // CheckAlone is Check without what depends on other nodes: pod affinity,
 // topology spread, ReadWriteOncePod claims, and the zone of the pod's volumes.
-func (sp *Space) CheckAlone(p *policy.Pod, n policy.NodeID) Result {
-	s := &sp.slots[n]
-	k := &sp.kinds[p.Template]
+func (sc Scoring) CheckAlone(p *policy.Pod, n policy.NodeID) Result {
+	s := &sc.sp.occupancy.slots[n]
+	k := &sc.sp.table.kinds[p.Template]
 	if s.state != ready && (!k.daemon || s.state < joined || s.state == leaving) {
 		return NotReady
 	}
-	if v := sp.suits(p.Template, s.class, sp.nodes[n].host, sp.nodes[n].name); v != OK {
+	if v := sc.sp.table.suits(p.Template, s.class, sc.sp.occupancy.nodes[n].host, sc.sp.occupancy.nodes[n].name); v != OK {
 		return v
 	}
-	if k.ports != nil && sp.portTaken(k, n) {
+	if k.ports != nil && sc.sp.occupancy.portTaken(k, n) {
 		return PortTaken
 	}
 	if v := fits(k, &s.free, s.gpu); v != OK {
 		return v
 	}
-	return sp.checkAttach(k, n)
+	return sc.sp.occupancy.checkAttach(k, n)
 }
 
 // CountersOf returns the counters by which Check judges where pods of template t
 // stand to others. On nodes of equal domains and counts the result is equal.
-func (sp *Space) CountersOf(t policy.TemplateID) []Counter {
-	k := &sp.kinds[t]
+func (tp *Topology) CountersOf(t policy.TemplateID) []Counter {
+	k := &tp.table.kinds[t]
 	var list []Counter
 	add := func(i int32) {
 		if !slices.Contains(list, Counter(i)) {
@@ -52,8 +55,8 @@ func (sp *Space) CountersOf(t policy.TemplateID) []Counter {
 
 // Concerns reports whether Check of pods of template t depends on bound pods of
 // template u by more than their requests: by ports, volumes or topology.
-func (sp *Space) Concerns(t, u policy.TemplateID) bool {
-	k, other := &sp.kinds[t], &sp.kinds[u]
+func (sc Scoring) Concerns(t, u policy.TemplateID) bool {
+	k, other := &sc.sp.table.kinds[t], &sc.sp.table.kinds[u]
 	if slices.Contains(k.ports, u) || k.volumes+int32(len(k.claims)) > 0 && other.volumes+int32(len(other.claims)) > 0 {
 		return true
 	}
@@ -61,13 +64,13 @@ func (sp *Space) Concerns(t, u policy.TemplateID) bool {
 		return false
 	}
 	for i := range k.spreads {
-		if sp.counters[k.spreads[i].counter].members.has(int32(u)) {
+		if sc.sp.topology.counters[k.spreads[i].counter].members.has(int32(u)) {
 			return true
 		}
 	}
 	for _, from := range [...][]int32{k.companions, k.rivals, k.repellers} {
 		for _, i := range from {
-			if sp.counters[i].members.has(int32(u)) {
+			if sc.sp.topology.counters[i].members.has(int32(u)) {
 				return true
 			}
 		}
@@ -76,21 +79,21 @@ func (sp *Space) Concerns(t, u policy.TemplateID) bool {
 }
 
 // FitsInto reports whether free, on n, is enough for a pod of template t.
-func (sp *Space) FitsInto(t policy.TemplateID, n policy.NodeID, free *policy.Resources) bool {
-	return fits(&sp.kinds[t], free, sp.slots[n].gpu) == OK
+func (sc Scoring) FitsInto(t policy.TemplateID, n policy.NodeID, free *policy.Resources) bool {
+	return fits(&sc.sp.table.kinds[t], free, sc.sp.occupancy.slots[n].gpu) == OK
 }
 
 // Repels reports whether a pod that is bound somewhere keeps pods of template t away,
 // or pods of t have pod affinity or anti-affinity to fulfil: else kube-scheduler does
 // not run the filter for them
 // (pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, PreFilter).
-func (sp *Space) Repels(t policy.TemplateID) bool {
-	k := &sp.kinds[t]
+func (tp *Topology) Repels(t policy.TemplateID) bool {
+	k := &tp.table.kinds[t]
 	if len(k.companions)+len(k.rivals) > 0 {
 		return true
 	}
 	for _, i := range k.repellers {
-		if sp.counters[i].total > 0 {
+		if tp.counters[i].total > 0 {
 			return true
 		}
 	}
@@ -98,20 +101,22 @@ func (sp *Space) Repels(t policy.TemplateID) bool {
 }
 
 // ByHost reports whether t counts by node.
-func (sp *Space) ByHost(t Counter) bool { return sp.counters[t].key == keyHost }
+func (tp *Topology) ByHost(t Counter) bool { return tp.counters[t].key == keyHost }
 
 // Zone returns the zone of n, or None.
-func (sp *Space) Zone(n policy.NodeID) policy.ZoneID { return sp.classes[sp.slots[n].class].zone }
+func (sc Scoring) Zone(n policy.NodeID) policy.ZoneID {
+	return sc.sp.table.classes[sc.sp.occupancy.slots[n].class].zone
+}
 
 // Zonal reports whether pods of template t are bound to the zone of volumes.
-func (sp *Space) Zonal(t policy.TemplateID) bool { return sp.kinds[t].zonal }
+func (sc Scoring) Zonal(t policy.TemplateID) bool { return sc.sp.table.kinds[t].zonal }
 
 // Disliked returns how many PreferNoSchedule taints of n pods of template t do
 // not tolerate.
-func (sp *Space) Disliked(t policy.TemplateID, n policy.NodeID) int32 {
-	taints, count := sp.classes[sp.slots[n].class].taints, int32(0)
+func (sc Scoring) Disliked(t policy.TemplateID, n policy.NodeID) int32 {
+	taints, count := sc.sp.table.classes[sc.sp.occupancy.slots[n].class].taints, int32(0)
 	for i := range taints {
-		if taints[i].Effect == policy.PreferNoSchedule && !Tolerates(sp.kinds[t].tolerations, &taints[i]) {
+		if taints[i].Effect == policy.PreferNoSchedule && !Tolerates(sc.sp.table.kinds[t].tolerations, &taints[i]) {
 			count++
 		}
 	}
@@ -120,12 +125,12 @@ func (sp *Space) Disliked(t policy.TemplateID, n policy.NodeID) int32 {
 
 // Preference returns the sum of the weights of the preferred node affinity
 // terms of template t that n meets.
-func (sp *Space) Preference(t policy.TemplateID, n policy.NodeID) int32 {
-	preferred, sum := sp.templates[t].Preferred, int32(0)
+func (sc Scoring) Preference(t policy.TemplateID, n policy.NodeID) int32 {
+	preferred, sum := sc.sp.table.templates[t].Preferred, int32(0)
 	if len(preferred) == 0 {
 		return 0
 	}
-	view := nodeView{sp.classes[sp.slots[n].class].labels, sp.nodes[n].host, sp.nodes[n].name}
+	view := nodeView{sc.sp.table.classes[sc.sp.occupancy.slots[n].class].labels, sc.sp.occupancy.nodes[n].host, sc.sp.occupancy.nodes[n].name}
 	for i := range preferred {
 		if view.meets(&preferred[i].Term) {
 			sum += preferred[i].Weight
@@ -156,6 +161,6 @@ func Assumptions(t *policy.Template) (cpu, memory int64) {
 
 // Assumed returns what is added to the requests of the pods on n for scoring,
 // in CPU and memory.
-func (sp *Space) Assumed(n policy.NodeID) (cpu, memory int64) {
-	return sp.nodes[n].assumedCPU, sp.nodes[n].assumedMemory
+func (sc Scoring) Assumed(n policy.NodeID) (cpu, memory int64) {
+	return sc.sp.occupancy.nodes[n].assumedCPU, sc.sp.occupancy.nodes[n].assumedMemory
 }

@@ -23,8 +23,8 @@ func (sv *Solver) Solve(b *Batch) Solution {
 func (sv *Solver) Prepare(b *Batch) {
 	sp := sv.sp
 	sv.b = b
-	sp.compileRepelled()
-	sv.offerTable = sp.offerTableOf(b.Offers, b.OffersVersion)
+	sp.groups.compileRepelled()
+	sv.offerTable = sp.offers.offerTableOf(b.Offers, b.OffersVersion)
 	sv.pooled = false
 	sv.readNodes()
 	sv.common = sv.sort(sv.common[:0], 0)
@@ -115,7 +115,7 @@ func (sv *Solver) begin() {
 	sp, b := sv.sp, sv.b
 	sv.run++
 	for i := range b.Pods {
-		sp.relaxationsOf(b.Pods[i].Template)
+		sp.groups.relaxationsOf(b.Pods[i].Template)
 	}
 	sv.readPools()
 	sv.queue, sv.ports, sv.asks, sv.journal = sv.queue[:0], sv.ports[:0], sv.asks[:0], sv.journal[:0]
@@ -124,25 +124,25 @@ func (sv *Solver) begin() {
 	for i := range sv.placed {
 		sv.placed[i] = policy.None
 	}
-	sv.cursor = resize(sv.cursor, len(sp.relaxations))
-	sv.failed = resize(sv.failed, len(sp.relaxations))
-	sv.hopeless = resize(sv.hopeless, len(sp.relaxations))
+	sv.cursor = resize(sv.cursor, len(sp.groups.relaxations))
+	sv.failed = resize(sv.failed, len(sp.groups.relaxations))
+	sv.hopeless = resize(sv.hopeless, len(sp.groups.relaxations))
 	sv.version, sv.sorted = 1, true
 	sv.leaveOut(true)
 	for i := range b.Pods {
-		sv.activate(&sp.relaxations[sp.relaxationsOf(b.Pods[i].Template)])
+		sv.activate(&sp.groups.relaxations[sp.groups.relaxationsOf(b.Pods[i].Template)])
 	}
-	for id := range sp.groups {
-		if g := &sp.groups[id]; g.sort == repelled && g.pods > 0 && g.run != sv.run {
+	for id := range sp.groups.groups {
+		if g := &sp.groups.groups[id]; g.sort == repelled && g.pods > 0 && g.run != sv.run {
 			sv.register(g)
 		}
 	}
 }
 
 // learn adds the values of topology keys that a pool names.
-func (sp *Space) learn(pool *Pool) {
-	for key := 1; key < len(sp.keys); key++ {
-		k := &sp.keys[key]
+func (ct *classTable) learn(pool *Pool) {
+	for key := 1; key < len(ct.keys); key++ {
+		k := &ct.keys[key]
 		for i := range pool.Requirements {
 			if r := &pool.Requirements[i]; r.Key == k.name && r.Op == policy.OpIn {
 				for _, value := range r.Values {
@@ -170,16 +170,16 @@ func resize[T any](list []T, n int) []T {
 
 // layRelaxations makes what relaxations and filters ask for by topology key, and reports
 // whether it made all anew, as keys or their values were added.
-func (sp *Space) layRelaxations() (anew bool) {
-	if anew = sp.layOut(); anew {
-		sp.relaxationsLaid, sp.groupsLaid = 0, 0
+func (gt *groupTable) layRelaxations() (anew bool) {
+	if anew = gt.layOut(); anew {
+		gt.relaxationsLaid, gt.groupsLaid = 0, 0
 	}
-	for ; sp.relaxationsLaid < len(sp.relaxations); sp.relaxationsLaid++ {
-		sp.setsOf(&sp.relaxations[sp.relaxationsLaid])
+	for ; gt.relaxationsLaid < len(gt.relaxations); gt.relaxationsLaid++ {
+		gt.setsOf(&gt.relaxations[gt.relaxationsLaid])
 	}
-	for ; sp.groupsLaid < len(sp.groups); sp.groupsLaid++ {
-		if f := sp.groups[sp.groupsLaid].filter; f != nil {
-			sp.termsOf(f)
+	for ; gt.groupsLaid < len(gt.groups); gt.groupsLaid++ {
+		if f := gt.groups[gt.groupsLaid].filter; f != nil {
+			gt.termsOf(f)
 		}
 	}
 	return anew
@@ -218,7 +218,7 @@ func (sv *Solver) sort(list []int32, from int) []int32 {
 // queue.go). Creation times have whole seconds there.
 func (sv *Solver) before(x, y int32) int {
 	p, q := &sv.b.Pods[x], &sv.b.Pods[y]
-	a, b := &sv.sp.kinds[p.Template].requests, &sv.sp.kinds[q.Template].requests
+	a, b := &sv.sp.table.kinds[p.Template].requests, &sv.sp.table.kinds[q.Template].requests
 	return cmp.Or(cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.Memory, a.Memory),
 		cmp.Compare(p.Created/1000, q.Created/1000), cmp.Compare(p.ID, q.ID))
 }
@@ -227,15 +227,15 @@ func (sv *Solver) before(x, y int32) int {
 func (sv *Solver) schedule(p int32) bool {
 	sp := sv.sp
 	pod := &sv.b.Pods[p]
-	first := sp.relaxationsOf(pod.Template)
+	first := sp.groups.relaxationsOf(pod.Template)
 	same := pod.VolumeZone == policy.None && sv.b.Resting == nil
 	if same && (sv.hopeless[first] || sv.failed[first] == sv.version) {
 		return false
 	}
 	sv.drawn = false
-	bound := len(sp.kinds[pod.Template].avoids) > 0
-	for s := first; s >= 0; s = sp.relaxations[s].next {
-		st := &sp.relaxations[s]
+	bound := len(sp.table.kinds[pod.Template].avoids) > 0
+	for s := first; s >= 0; s = sp.groups.relaxations[s].next {
+		st := &sp.groups.relaxations[s]
 		if st.lenient && !sv.lenient {
 			break
 		}
@@ -281,7 +281,7 @@ func (sv *Solver) end() Solution {
 // undo takes off what the run counted, and readies the scratch for the next.
 func (sv *Solver) undo() {
 	for _, a := range sv.journal {
-		sv.sp.groups[a.group].add(a.domain, -1)
+		sv.sp.groups.groups[a.group].add(a.domain, -1)
 	}
 	sv.spare = append(sv.spare, sv.opened...)
 	sv.claims, sv.opened = sv.claims[:0], sv.opened[:0]

@@ -17,11 +17,11 @@ type portUse struct {
 func (sv *Solver) readNodes() {
 	sv.free = resize(sv.free, len(sv.b.Nodes))
 	sv.out = resize(sv.out, len(sv.b.Nodes))
-	sv.classes = resize(sv.classes, len(sv.sp.classes))
-	sv.daemons = sv.sp.hasDaemons()
+	sv.classes = resize(sv.classes, len(sv.sp.table.classes))
+	sv.daemons = sv.sp.table.hasDaemons()
 	for at, n := range sv.b.Nodes {
 		sv.readFree(at)
-		if s := &sv.sp.slots[n]; s.state.exists() {
+		if s := &sv.sp.occupancy.slots[n]; s.state.exists() {
 			sv.classes[s.class]++
 		}
 	}
@@ -29,9 +29,9 @@ func (sv *Solver) readNodes() {
 
 func (sv *Solver) readFree(at int) {
 	n := sv.b.Nodes[at]
-	sv.free[at] = sv.sp.slots[n].free
+	sv.free[at] = sv.sp.occupancy.slots[n].free
 	if sv.daemons {
-		sv.free[at] = sv.free[at].Minus(sv.sp.daemonsMissing(n))
+		sv.free[at] = sv.free[at].Minus(sv.sp.occupancy.daemonsMissing(n))
 	}
 }
 
@@ -39,7 +39,7 @@ func (sv *Solver) readFree(at int) {
 func (sv *Solver) leaveOut(out bool) {
 	for _, at := range sv.b.Without {
 		sv.out[at] = out
-		s := &sv.sp.slots[sv.b.Nodes[at]]
+		s := &sv.sp.occupancy.slots[sv.b.Nodes[at]]
 		switch {
 		case !s.state.exists():
 		case out:
@@ -50,13 +50,13 @@ func (sv *Solver) leaveOut(out bool) {
 	}
 }
 
-func (sp *Space) hasDaemons() bool {
-	return slices.ContainsFunc(sp.kinds, func(k kind) bool { return k.daemon })
+func (ct *classTable) hasDaemons() bool {
+	return slices.ContainsFunc(ct.kinds, func(k kind) bool { return k.daemon })
 }
 
 // addToNode places a pod on the first existing node that takes it.
 func (sv *Solver) addToNode(p, s int32) bool {
-	st := &sv.sp.relaxations[s]
+	st := &sv.sp.groups.relaxations[s]
 	prefix := true // all nodes so far will never take such a pod
 	for at := sv.cursor[s]; int(at) < len(sv.b.Nodes); at++ {
 		switch sv.fitsNode(st, p, at) {
@@ -69,7 +69,7 @@ func (sv *Solver) addToNode(p, s int32) bool {
 			prefix = false
 			continue
 		}
-		n, k := sv.b.Nodes[at], &sv.sp.kinds[st.template]
+		n, k := sv.b.Nodes[at], &sv.sp.table.kinds[st.template]
 		sv.placed[p] = n
 		sv.free[at] = sv.free[at].Minus(k.requests)
 		sv.taken = append(sv.taken, at)
@@ -77,7 +77,7 @@ func (sv *Solver) addToNode(p, s int32) bool {
 			sv.ports = append(sv.ports, portUse{n, st.template})
 		}
 		if st.own {
-			sv.remember(st, sv.sp.classes[sv.sp.slots[n].class].labels, n, nil)
+			sv.remember(st, sv.sp.table.classes[sv.sp.occupancy.slots[n].class].labels, n, nil)
 		}
 		sv.rememberBare(st, k, n)
 		sv.recordOnNode(k, n)
@@ -90,7 +90,7 @@ func (sv *Solver) addToNode(p, s int32) bool {
 // existingnode.go).
 func (sv *Solver) fitsNode(st *relaxation, p, at int32) outcome {
 	sp, free, n := sv.sp, &sv.free[at], sv.b.Nodes[at]
-	k, s, pod := &sp.kinds[st.template], &sp.slots[n], &sv.b.Pods[p]
+	k, s, pod := &sp.table.kinds[st.template], &sp.occupancy.slots[n], &sv.b.Pods[p]
 	r := &k.requests
 	if sv.out[at] || r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
 		free.CPU < 0 || free.Memory < 0 || free.Storage < 0 || free.GPU < 0 ||
@@ -102,7 +102,7 @@ func (sv *Solver) fitsNode(st *relaxation, p, at int32) outcome {
 		if !sv.suitsWithAsks(st, s.class, n, nil) {
 			return later
 		}
-	case v == 2 || v == 0 && !sp.relaxationSuits(st, s.class, sp.nodes[n].host, sp.nodes[n].name):
+	case v == 2 || v == 0 && !sp.table.relaxationSuits(st, s.class, sp.occupancy.nodes[n].host, sp.occupancy.nodes[n].name):
 		if st.own {
 			return later // what pods ask that come before may let it in
 		}
@@ -114,7 +114,7 @@ func (sv *Solver) fitsNode(st *relaxation, p, at int32) outcome {
 	if sv.b.Resting != nil && sv.b.Resting[at] && pod.Phase != policy.PodPending {
 		return later
 	}
-	if (k.volumes > 0 || len(k.claims) > 0 || k.zonal) && sp.checkVolumes(k, pod, n) != OK {
+	if (k.volumes > 0 || len(k.claims) > 0 || k.zonal) && sp.occupancy.checkVolumes(k, pod, n) != OK {
 		return later
 	}
 	if len(st.groups)+len(k.avoids) > 0 && !sv.groupsLet(st, k, n, p) {
@@ -128,11 +128,11 @@ func (sv *Solver) groupsLet(st *relaxation, k *kind, n policy.NodeID, p int32) b
 	bare := false
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {
-			g := &sv.sp.groups[id]
+			g := &sv.sp.groups.groups[id]
 			if g.run != sv.run {
 				continue
 			}
-			d := sv.sp.domain(g.key, n)
+			d := sv.sp.occupancy.domain(g.key, n)
 			bare = bare || d < 0
 			if d >= 0 && !sv.nodeMeets(st, g, d) {
 				return false
@@ -151,14 +151,14 @@ func (s *relaxation) suits(c int32) int8 {
 }
 
 func (sv *Solver) portTaken(k *kind, n policy.NodeID) bool {
-	return sv.sp.portTaken(k, n) || slices.ContainsFunc(sv.ports, func(u portUse) bool {
+	return sv.sp.occupancy.portTaken(k, n) || slices.ContainsFunc(sv.ports, func(u portUse) bool {
 		return u.node == n && slices.Contains(k.ports, u.template)
 	})
 }
 
 // nodeMeets reports whether a group lets a pod onto an existing node of domain d.
 func (sv *Solver) nodeMeets(st *relaxation, g *group, d int32) bool {
-	l, host := &sv.sp.layout, g.key == keyHost
+	l, host := &sv.sp.groups.layout, g.key == keyHost
 	switch g.sort {
 	case spreads:
 		self := int32(0)

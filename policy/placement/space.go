@@ -14,120 +14,26 @@ import (
 // The label and taint lists of nodes given to it are kept, and must not be
 // written afterwards.
 type Space struct {
-	templates []policy.Template
-	zones     []string
-
-	kinds    []kind
-	keys     []topologyKey
-	counters []counter
-	spreads  []int32 // the counters of hard spread constraints
-	gpus     []string
-	claims   []claim
-
-	classes  []class
-	static   []Result // by class and template; see suits
-	byList   map[listKey]int32
-	byDigest map[uint64][]int32
-
-	slots []slot
-	nodes []node
+	table     classTable
+	occupancy occupancy
+	topology  Topology
+	groups    groupTable
+	offers    offerCache
+	solver    Solver
 
 	reserved []reservation
-
-	// What Karpenter's scheduler asks for: see Solve.
-	relaxations []relaxation
-	groups      []group
-	solver      Solver
-
-	layout                      layout
-	relaxationsLaid, groupsLaid int // how many have what they ask for by topology key
-	compiled                    bool
-
-	// offerTables are the last that offers were put on, the latest first.
-	offerTables []*offerTable
-
-	// loading says that many nodes are being set, and that presentAll follows.
-	loading bool
-}
-
-// A slot is what every check reads of a node; it fits a cache line.
-type slot struct {
-	free       policy.Resources
-	class      int32
-	volumes    int32
-	volumesMax int32
-	gpu        int16
-	state      state
-}
-
-// A node is the rest.
-type node struct {
-	name, host  string
-	allocatable policy.Resources
-	daemons     policy.Resources // requests of the DaemonSet pods bound here
-
-	// assumedCPU and assumedMemory are what scoring assumes of the pods here
-	// that state no request.
-	assumedCPU, assumedMemory int64
-
-	// pods are ascending; bound is parallel to it.
-	pods   []policy.PodID
-	bound  []bound
-	claims []claimUse
-}
-
-// A bound is what must be known of a pod to take it off its node again.
-type bound struct {
-	template    policy.TemplateID
-	terminating bool
-}
-
-// A state is what a node's phase and health mean for scheduling, in order.
-type state uint8
-
-const (
-	absent  state = iota
-	coming        // not yet a Node object
-	joined        // a Node object, not ready for pods
-	ready         // takes pods
-	closed        // being emptied
-	leaving       // being deleted
-)
-
-// exists reports whether there is a Node object: only then is the node's zone
-// a domain of topology spread.
-func (s state) exists() bool { return s >= joined }
-
-func stateOf(n *policy.Node) state {
-	switch n.Phase {
-	case policy.NodeGone:
-		return absent
-	case policy.NodeLaunching:
-		return coming
-	case policy.NodeRegistered:
-		return joined
-	case policy.NodeDraining:
-		return closed
-	case policy.NodeDeleting:
-		return leaving
-	}
-	if n.NotReady {
-		return joined
-	}
-	return ready
 }
 
 // New returns an empty space for pods of the given templates. Zones gives the
 // names of the ids in Pod.VolumeZone. Both are kept and must not change.
 func New(templates []policy.Template, zones []string) *Space {
-	sp := &Space{
-		templates: templates,
-		zones:     zones,
-		byList:    make(map[listKey]int32),
-		byDigest:  make(map[uint64][]int32),
-		gpus:      []string{""},
-		keys:      []topologyKey{{name: labelHost}},
-	}
+	sp := new(Space)
+	table, occupancy := &sp.table, &sp.occupancy
+	*table = classTable{templates: templates, zones: zones, byList: make(map[listKey]int32), byDigest: make(map[uint64][]int32),
+		gpus: []string{""}, keys: []topologyKey{{name: labelHost}}}
+	occupancy.table, sp.offers.table = table, table
+	sp.topology = Topology{table: table, occupancy: occupancy}
+	sp.groups = groupTable{table: table, occupancy: occupancy}
 	sp.solver.sp = sp
 	sp.compile()
 	return sp
@@ -137,51 +43,23 @@ func New(templates []policy.Template, zones []string) *Space {
 // a place on one: starting, ready and terminating.
 func FromSnapshot(s *policy.Snapshot) *Space {
 	sp := New(s.Templates, s.Zones)
-	sp.grow(len(s.Nodes))
-	sp.allot(s.Pods)
-	sp.loading = true
+	sp.occupancy.grow(len(s.Nodes))
+	sp.occupancy.allot(s.Pods)
+	sp.topology.loading = true
 	for i := range s.Nodes {
 		if s.Nodes[i].Live() {
 			sp.SetNode(&s.Nodes[i])
 		}
 	}
-	sp.loading = false
-	sp.presentAll()
+	sp.topology.loading = false
+	sp.topology.presentAll()
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if p.Phase >= policy.PodStarting && p.Node >= 0 && sp.slots[p.Node].state != absent {
+		if p.Phase >= policy.PodStarting && p.Node >= 0 && sp.occupancy.slots[p.Node].state != absent {
 			sp.Bind(p, p.Node)
 		}
 	}
 	return sp
-}
-
-// allot cuts the pod lists of all nodes from two arrays, so that filling them
-// allocates nothing more.
-func (sp *Space) allot(pods []policy.Pod) {
-	count := make([]int32, len(sp.nodes))
-	total := 0
-	for i := range pods {
-		if p := &pods[i]; p.Phase >= policy.PodStarting && p.Node >= 0 {
-			count[p.Node]++
-			total++
-		}
-	}
-	ids, bounds := make([]policy.PodID, total), make([]bound, total)
-	at := 0
-	for i := range sp.nodes {
-		end := at + int(count[i])
-		sp.nodes[i].pods, sp.nodes[i].bound = ids[at:at:end], bounds[at:at:end]
-		at = end
-	}
-}
-
-func (sp *Space) grow(n int) {
-	if n <= len(sp.slots) {
-		return
-	}
-	sp.slots = append(sp.slots, make([]slot, n-len(sp.slots))...)
-	sp.nodes = append(sp.nodes, make([]node, n-len(sp.nodes))...)
 }
 
 // SetNode puts n into the slot of its id, or tells that it changed. The pods
@@ -191,9 +69,9 @@ func (sp *Space) SetNode(n *policy.Node) {
 		sp.RemoveNode(n.ID)
 		return
 	}
-	sp.grow(int(n.ID) + 1)
-	s, nd := &sp.slots[n.ID], &sp.nodes[n.ID]
-	class, now := sp.classOf(n.Labels, n.Taints), stateOf(n)
+	sp.occupancy.grow(int(n.ID) + 1)
+	s, nd := &sp.occupancy.slots[n.ID], &sp.occupancy.nodes[n.ID]
+	class, now := sp.table.classOf(n.Labels, n.Taints), stateOf(n)
 	if s.state == absent || class != s.class || nd.name != n.Name || s.state != now {
 		sp.countNode(n.ID, -1)
 		s.class, s.state = class, now
@@ -206,20 +84,20 @@ func (sp *Space) SetNode(n *policy.Node) {
 	s.free = s.free.Plus(n.Allocatable.Minus(nd.allocatable))
 	nd.allocatable = n.Allocatable
 	s.volumesMax = n.VolumesMax
-	s.gpu = sp.gpuOf(n.GPUResource)
+	s.gpu = sp.table.gpuOf(n.GPUResource)
 }
 
 // RemoveNode empties the slot id. Pods still bound there are dropped.
 func (sp *Space) RemoveNode(id policy.NodeID) {
-	if int(id) >= len(sp.slots) || sp.slots[id].state == absent {
+	if int(id) >= len(sp.occupancy.slots) || sp.occupancy.slots[id].state == absent {
 		return
 	}
-	nd := &sp.nodes[id]
+	nd := &sp.occupancy.nodes[id]
 	for len(nd.pods) > 0 {
 		sp.unbind(nd.pods[len(nd.pods)-1], id)
 	}
 	sp.countNode(id, -1)
-	sp.slots[id] = slot{}
+	sp.occupancy.slots[id] = slot{}
 	*nd = node{pods: nd.pods, bound: nd.bound, claims: nd.claims}
 }
 
@@ -230,7 +108,7 @@ func (sp *Space) Bind(p *policy.Pod, n policy.NodeID) {
 }
 
 func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n policy.NodeID) {
-	nd := &sp.nodes[n]
+	nd := &sp.occupancy.nodes[n]
 	if last := len(nd.pods) - 1; last < 0 || nd.pods[last] < id {
 		nd.pods, nd.bound = append(nd.pods, id), append(nd.bound, bound{t, terminating})
 	} else {
@@ -241,28 +119,14 @@ func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n 
 		nd.pods = slices.Insert(nd.pods, at, id)
 		nd.bound = slices.Insert(nd.bound, at, bound{t, terminating})
 	}
-	k := &sp.kinds[t]
-	sp.slots[n].free = sp.slots[n].free.Minus(k.requests)
-	sp.burden(k, n, 1)
+	k := &sp.table.kinds[t]
+	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Minus(k.requests)
+	sp.occupancy.burden(k, n, 1)
 	if len(k.counters) > 0 {
-		sp.count(k, n, terminating, 1)
+		sp.topology.count(k, n, terminating, 1)
 	}
 	if len(k.groups) > 0 {
-		sp.countGroups(k, n, terminating, 1)
-	}
-}
-
-// burden adds (1) what a pod of k brings to n besides its requests, or takes it
-// off (-1).
-func (sp *Space) burden(k *kind, n policy.NodeID, delta int64) {
-	nd := &sp.nodes[n]
-	if k.daemon {
-		nd.daemons = nd.daemons.Plus(k.requests.Scale(delta))
-	}
-	nd.assumedCPU += delta * k.assumedCPU
-	nd.assumedMemory += delta * k.assumedMemory
-	if k.volumes > 0 || len(k.claims) > 0 {
-		sp.attach(k, n, int32(delta))
+		sp.groups.countGroups(k, n, terminating, 1)
 	}
 }
 
@@ -270,7 +134,7 @@ func (sp *Space) burden(k *kind, n policy.NodeID, delta int64) {
 func (sp *Space) Unbind(p *policy.Pod, n policy.NodeID) { sp.unbind(p.ID, n) }
 
 func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
-	nd := &sp.nodes[n]
+	nd := &sp.occupancy.nodes[n]
 	at, there := slices.BinarySearch(nd.pods, id)
 	if !there {
 		panic(fmt.Sprintf("place: pod %d is not bound to node %d (%s)", id, n, nd.name))
@@ -278,21 +142,21 @@ func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
 	b := nd.bound[at]
 	nd.pods = slices.Delete(nd.pods, at, at+1)
 	nd.bound = slices.Delete(nd.bound, at, at+1)
-	k := &sp.kinds[b.template]
-	sp.slots[n].free = sp.slots[n].free.Plus(k.requests)
-	sp.burden(k, n, -1)
+	k := &sp.table.kinds[b.template]
+	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Plus(k.requests)
+	sp.occupancy.burden(k, n, -1)
 	if len(k.counters) > 0 {
-		sp.count(k, n, b.terminating, -1)
+		sp.topology.count(k, n, b.terminating, -1)
 	}
 	if len(k.groups) > 0 {
-		sp.countGroups(k, n, b.terminating, -1)
+		sp.groups.countGroups(k, n, b.terminating, -1)
 	}
 }
 
 // Terminating records that the deletion of p, bound to n, was asked for: it
 // holds its resources until Unbind but no longer counts for topology spread.
 func (sp *Space) Terminating(p *policy.Pod, n policy.NodeID) {
-	nd := &sp.nodes[n]
+	nd := &sp.occupancy.nodes[n]
 	at, there := slices.BinarySearch(nd.pods, p.ID)
 	if !there {
 		panic(fmt.Sprintf("place: pod %d is not bound to node %d (%s)", p.ID, n, nd.name))
@@ -301,12 +165,12 @@ func (sp *Space) Terminating(p *policy.Pod, n policy.NodeID) {
 	if b.terminating {
 		return
 	}
-	k := &sp.kinds[b.template]
-	sp.count(k, n, false, -1)
-	sp.countGroups(k, n, false, -1)
+	k := &sp.table.kinds[b.template]
+	sp.topology.count(k, n, false, -1)
+	sp.groups.countGroups(k, n, false, -1)
 	b.terminating = true
-	sp.count(k, n, true, 1)
-	sp.countGroups(k, n, true, 1)
+	sp.topology.count(k, n, true, 1)
+	sp.groups.countGroups(k, n, true, 1)
 }
 
 // A reservation is a tentative binding.
@@ -330,40 +194,72 @@ func (sp *Space) Release() {
 	sp.reserved = sp.reserved[:0]
 }
 
+// Topology returns what counts the pods of the space.
+func (sp *Space) Topology() *Topology { return &sp.topology }
+
+// Scoring returns what a scheduler asks that scores nodes.
+func (sp *Space) Scoring() Scoring { return Scoring{sp} }
+
 // Solver returns what places pods as Karpenter does.
 func (sp *Space) Solver() *Solver { return &sp.solver }
 
 // Nodes returns the number of slots, empty ones included.
-func (sp *Space) Nodes() int { return len(sp.slots) }
+func (sp *Space) Nodes() int { return len(sp.occupancy.slots) }
 
 // Free returns what pods may still ask for on n. A component is negative where
 // more is requested than there is.
-func (sp *Space) Free(n policy.NodeID) policy.Resources { return sp.slots[n].free }
+func (sp *Space) Free(n policy.NodeID) policy.Resources { return sp.occupancy.slots[n].free }
 
 // Requested returns the sum of the requests of the pods bound to n.
 func (sp *Space) Requested(n policy.NodeID) policy.Resources {
-	return sp.nodes[n].allocatable.Minus(sp.slots[n].free)
+	return sp.occupancy.nodes[n].allocatable.Minus(sp.occupancy.slots[n].free)
 }
 
 // Allocatable returns what n offers to pods.
-func (sp *Space) Allocatable(n policy.NodeID) policy.Resources { return sp.nodes[n].allocatable }
+func (sp *Space) Allocatable(n policy.NodeID) policy.Resources {
+	return sp.occupancy.nodes[n].allocatable
+}
 
 // Pods returns the pods bound to n, ascending. The slice belongs to the space
 // and is valid until the next change of n.
-func (sp *Space) Pods(n policy.NodeID) []policy.PodID { return sp.nodes[n].pods }
+func (sp *Space) Pods(n policy.NodeID) []policy.PodID { return sp.occupancy.nodes[n].pods }
 
 // Daemons returns what DaemonSet pods will request on a new node with these
 // labels and taints.
 func (sp *Space) Daemons(labels []policy.Label, taints []policy.Taint) policy.Resources {
-	return sp.daemonsOf(sp.classOf(labels, taints))
+	return sp.table.daemonsOf(sp.table.classOf(labels, taints))
 }
 
-func (sp *Space) gpuOf(name string) int16 {
-	for i := range sp.gpus {
-		if sp.gpus[i] == name {
+func (ct *classTable) gpuOf(name string) int16 {
+	for i := range ct.gpus {
+		if ct.gpus[i] == name {
 			return int16(i)
 		}
 	}
-	sp.gpus = append(sp.gpus, name)
-	return int16(len(sp.gpus) - 1)
+	ct.gpus = append(ct.gpus, name)
+	return int16(len(ct.gpus) - 1)
+}
+
+// countNode takes node n and its pods out of all counters (-1), before its labels or its
+// phase change, or puts them back (1).
+func (sp *Space) countNode(n policy.NodeID, delta int32) {
+	s := &sp.occupancy.slots[n]
+	if s.state == absent {
+		return
+	}
+	if delta > 0 {
+		sp.topology.present(n, 1)
+	}
+	for _, b := range sp.occupancy.nodes[n].bound {
+		k := &sp.table.kinds[b.template]
+		if len(k.counters) > 0 {
+			sp.topology.count(k, n, b.terminating, delta)
+		}
+		if len(k.groups) > 0 {
+			sp.groups.countGroups(k, n, b.terminating, delta)
+		}
+	}
+	if delta < 0 {
+		sp.topology.present(n, -1)
+	}
 }

@@ -7,12 +7,12 @@ import "github.com/spotter-dev/spotter/policy"
 func (sv *Solver) activate(st *relaxation) {
 	sp := sv.sp
 	for _, id := range st.groups {
-		if g := &sp.groups[id]; g.run != sv.run {
+		if g := &sp.groups.groups[id]; g.run != sv.run {
 			sv.register(g)
 		}
 	}
-	for _, id := range sp.kinds[st.template].groups {
-		if g := &sp.groups[id]; g.sort == repelled && g.owner == st.template && g.run != sv.run {
+	for _, id := range sp.table.kinds[st.template].groups {
+		if g := &sp.groups.groups[id]; g.sort == repelled && g.owner == st.template && g.run != sv.run {
 			sv.register(g)
 		}
 	}
@@ -27,11 +27,11 @@ func (sv *Solver) register(g *group) {
 	if g.key == keyHost {
 		return
 	}
-	l := &sv.sp.layout
+	l := &sv.sp.groups.layout
 	g.registered = resize(g.registered, int(l.from[g.key+1]-l.from[g.key]))
 	lenient := g.filter != nil && g.filter.lenient
 	serves := func(x *poolState) bool {
-		return g.sort == spreads && !g.filter.honorTaints || !taintedFor(x.taints, sv.sp.kinds[g.owner].tolerations, lenient)
+		return g.sort == spreads && !g.filter.honorTaints || !taintedFor(x.taints, sv.sp.table.kinds[g.owner].tolerations, lenient)
 	}
 	for i := range sv.pools {
 		if x := &sv.pools[i]; serves(x) {
@@ -60,18 +60,18 @@ func (sv *Solver) register(g *group) {
 
 // registerPool adds the domains that a pool names.
 func (sv *Solver) registerPool(g *group, x *poolState) {
-	l := &sv.sp.layout
+	l := &sv.sp.groups.layout
 	if x.sets.kind[g.key] == oneOf {
 		for w, bits := range x.sets.of(l, g.key) {
 			g.registered[w] |= bits
 		}
 	}
-	name := sv.sp.keys[g.key].name
+	name := sv.sp.table.keys[g.key].name
 	for i := range x.rules.Domains {
 		if x.rules.Domains[i].Key != name {
 			continue
 		}
-		for d, value := range sv.sp.keys[g.key].values {
+		for d, value := range sv.sp.table.keys[g.key].values {
 			if value == x.rules.Domains[i].Value && x.sets.allows(l, g.key, int32(d)) {
 				g.registered.set(int32(d))
 			}
@@ -83,16 +83,16 @@ func (sv *Solver) registerPool(g *group, x *poolState) {
 // of the group does not tell nodes apart.
 func (sv *Solver) registerNodes(g *group) {
 	sp := sv.sp
-	if g.filter != nil && (g.filter.honorTaints || sp.kinds[g.owner].byName) {
+	if g.filter != nil && (g.filter.honorTaints || sp.table.kinds[g.owner].byName) {
 		for at, n := range sv.b.Nodes {
-			if d := sp.domain(g.key, n); d >= 0 && !sv.out[at] && sp.slots[n].state.exists() && sp.groupCounts(g, n) {
+			if d := sp.occupancy.domain(g.key, n); d >= 0 && !sv.out[at] && sp.occupancy.slots[n].state.exists() && sp.groups.groupCounts(g, n) {
 				g.registered.set(d)
 			}
 		}
 		return
 	}
 	for c, nodes := range sv.classes {
-		if d := sp.classes[c].domain[g.key]; nodes > 0 && d >= 0 && (g.filter == nil || sp.classSuits(g.filter, int32(c))) {
+		if d := sp.table.classes[c].domain[g.key]; nodes > 0 && d >= 0 && (g.filter == nil || sp.table.classSuits(g.filter, int32(c))) {
 			g.registered.set(d)
 		}
 	}
@@ -104,14 +104,14 @@ func (sv *Solver) registerNodes(g *group) {
 func (sv *Solver) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) bool {
 	bounded := false
 	for _, id := range st.groups {
-		g := &sv.sp.groups[id]
+		g := &sv.sp.groups.groups[id]
 		if !sv.claimMeets(c, st, g, p) {
 			return false
 		}
 		bounded = bounded || g.key != keyHost
 	}
 	for _, id := range k.avoids {
-		g := &sv.sp.groups[id]
+		g := &sv.sp.groups.groups[id]
 		if g.run != sv.run {
 			continue
 		}
@@ -131,7 +131,7 @@ func (sv *Solver) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) bool {
 // themselves was seen to before: a label that offers lack may come of pods alone.
 func (sv *Solver) keepDomains() {
 	for key := 1; key < len(sv.sets.kind); key++ {
-		set, before := sv.sets.of(&sv.sp.layout, int32(key)), sv.base.of(&sv.sp.layout, int32(key))
+		set, before := sv.sets.of(&sv.sp.groups.layout, int32(key)), sv.base.of(&sv.sp.groups.layout, int32(key))
 		if sv.sets.kind[key] != oneOf || sv.base.kind[key] == oneOf && set.equal(before) {
 			continue
 		}
@@ -148,7 +148,7 @@ func (sv *Solver) claimMeets(c *nodeClaim, st *relaxation, g *group, p int32) bo
 	if g.key == keyHost {
 		return sv.hostMeets(c, g)
 	}
-	l := &sv.sp.layout
+	l := &sv.sp.groups.layout
 	sv.options = resize(sv.options, int(l.from[g.key+1]-l.from[g.key]))
 	switch g.sort {
 	case spreads:
@@ -177,13 +177,13 @@ func (sv *Solver) satisfiable(c *nodeClaim) bool {
 		if sv.sets.kind[key] != oneOf {
 			continue
 		}
-		base, set := sv.base.kind[key], sv.sets.of(&sv.sp.layout, int32(key))
+		base, set := sv.base.kind[key], sv.sets.of(&sv.sp.groups.layout, int32(key))
 		switch {
 		case base == unbounded && !set.empty():
 			if !sv.known(c, int32(key)) {
 				return false
 			}
-		case base == present || base == oneOf && !sv.base.of(&sv.sp.layout, int32(key)).empty():
+		case base == present || base == oneOf && !sv.base.of(&sv.sp.groups.layout, int32(key)).empty():
 			if set.empty() {
 				return false
 			}
@@ -218,7 +218,7 @@ func (sv *Solver) known(c *nodeClaim, key int32) bool {
 
 // spreadOptions chooses the domain with the fewest pods that the skew allows.
 func (sv *Solver) spreadOptions(st *relaxation, g *group, p int32) {
-	l, self, best := &sv.sp.layout, int32(0), int32(-1)
+	l, self, best := &sv.sp.groups.layout, int32(0), int32(-1)
 	if g.self {
 		self = 1
 	}
@@ -243,7 +243,7 @@ func (sv *Solver) spreadOptions(st *relaxation, g *group, p int32) {
 // those that attract each other may go anywhere: Karpenter takes one domain that the
 // claim allows and one that the pod allows (nextDomainAffinity in topologygroup.go).
 func (sv *Solver) attractOptions(st *relaxation, g *group, p int32) {
-	l := &sv.sp.layout
+	l := &sv.sp.groups.layout
 	for d := g.registered.next(0); d >= 0; d = g.registered.next(d + 1) {
 		if g.in(d) > 0 && sv.base.allows(l, g.key, d) && st.firmSets.allows(l, g.key, d) {
 			sv.options.set(d)
@@ -273,7 +273,7 @@ func (sv *Solver) draw(g *group, p int32) {
 		return
 	}
 	sv.drawn = true
-	key := &sv.sp.keys[g.key]
+	key := &sv.sp.table.keys[g.key]
 	sv.ties = sv.ties[:0]
 	for _, d := range sv.tied {
 		sv.ties = append(sv.ties, key.values[d])
@@ -283,7 +283,7 @@ func (sv *Solver) draw(g *group, p int32) {
 
 // count adds a pod to a domain of a group until the end of the run.
 func (sv *Solver) count(id, d int32) {
-	g := &sv.sp.groups[id]
+	g := &sv.sp.groups.groups[id]
 	g.add(d, 1)
 	if g.key != keyHost {
 		g.registered.set(d)
@@ -294,11 +294,11 @@ func (sv *Solver) count(id, d int32) {
 // recordOnNode counts a pod that was placed on an existing node.
 func (sv *Solver) recordOnNode(k *kind, n policy.NodeID) {
 	for _, id := range k.groups {
-		g := &sv.sp.groups[id]
+		g := &sv.sp.groups.groups[id]
 		if g.run != sv.run || g.filter != nil && !sv.expected(g.filter, n) {
 			continue
 		}
-		if d := sv.sp.domain(g.key, n); d >= 0 {
+		if d := sv.sp.occupancy.domain(g.key, n); d >= 0 {
 			sv.count(id, d)
 		}
 	}
@@ -307,26 +307,26 @@ func (sv *Solver) recordOnNode(k *kind, n policy.NodeID) {
 // expected reports whether a filter lets node n count once it is ready: taints of nodes
 // on their way are not heeded.
 func (sv *Solver) expected(f *filter, n policy.NodeID) bool {
-	sp, s := sv.sp, &sv.sp.slots[n]
-	if !f.ignoreAffinity && sp.kinds[f.owner].byName {
-		return sp.filterSuits(f, s.class, sp.nodes[n].host, sp.nodes[n].name)
+	sp, s := sv.sp, &sv.sp.occupancy.slots[n]
+	if !f.ignoreAffinity && sp.table.kinds[f.owner].byName {
+		return sp.table.filterSuits(f, s.class, sp.occupancy.nodes[n].host, sp.occupancy.nodes[n].name)
 	}
-	return sp.classSuits(f, s.class)
+	return sp.table.classSuits(f, s.class)
 }
 
 // recordOnClaim counts a pod that was put into a claim: in its domain where but one is
 // left, and for anti-affinity in all in which it may come to run (Record in topology.go).
 func (sv *Solver) recordOnClaim(c *nodeClaim, k *kind) {
-	l := &sv.sp.layout
+	l := &sv.sp.groups.layout
 	for _, id := range k.groups {
-		g := &sv.sp.groups[id]
+		g := &sv.sp.groups.groups[id]
 		switch {
 		case g.run != sv.run || !sv.claimCounts(c, g):
 		case g.key == keyHost:
 			sv.count(id, c.host)
 		case g.sort == repels || g.sort == repelled:
 			kind, set := c.sets.kind[g.key], c.sets.of(l, g.key)
-			for d := range sv.sp.keys[g.key].values {
+			for d := range sv.sp.table.keys[g.key].values {
 				// Of a label that may not have some values Karpenter counts these.
 				if kind == oneOf && set.has(int32(d)) || kind == noneOf && !set.has(int32(d)) {
 					sv.count(id, int32(d))
@@ -346,14 +346,14 @@ func (sv *Solver) claimCounts(c *nodeClaim, g *group) bool {
 	if f == nil {
 		return true
 	}
-	if f.honorTaints && taintedFor(sv.pools[c.pool].taints, sv.sp.kinds[f.owner].tolerations, f.lenient) {
+	if f.honorTaints && taintedFor(sv.pools[c.pool].taints, sv.sp.table.kinds[f.owner].tolerations, f.lenient) {
 		return false
 	}
 	if f.ignoreAffinity {
 		return true
 	}
 	for i := range f.terms {
-		if c.sets.meets(&sv.sp.layout, &f.terms[i]) {
+		if c.sets.meets(&sv.sp.groups.layout, &f.terms[i]) {
 			return true
 		}
 	}

@@ -74,15 +74,15 @@ type bin struct {
 }
 
 func newTrial(sp *Space, pods []policy.Pod, offers []Offer) *trial {
-	ot := sp.offerTableOf(offers, 0)
+	ot := sp.offers.offerTableOf(offers, 0)
 	tr := &trial{sp: sp, offerTable: ot}
 	tr.readLots(pods)
 	tr.cand, tr.pinned = newBitset(len(offers)), newBitset(len(offers))
 	tr.used = make([]int32, len(offers))
-	for range sp.keys {
+	for range sp.table.keys {
 		tr.depth = append(tr.depth, newBitset(len(offers)))
 	}
-	tr.here, tr.best = make([]int32, len(sp.keys)), make([]int32, len(sp.keys))
+	tr.here, tr.best = make([]int32, len(sp.table.keys)), make([]int32, len(sp.table.keys))
 	for i := range tr.lots {
 		tr.announce(&tr.lots[i])
 		tr.doubt(&tr.lots[i])
@@ -101,8 +101,8 @@ func (tr *trial) announce(l *lot) {
 			continue
 		}
 		for d, positions := range ot.ofDomain[c.key] {
-			if d > 0 && (tr.buyable(l, positions) || tr.confines(&sp.counters[c.counter], positions)) {
-				sp.counters[c.counter].node(int32(d-1), 1)
+			if d > 0 && (tr.buyable(l, positions) || tr.confines(&sp.topology.counters[c.counter], positions)) {
+				sp.topology.counters[c.counter].node(int32(d-1), 1)
 				tr.domain = append(tr.domain, presence{c.counter, int32(d - 1)})
 			}
 		}
@@ -113,13 +113,13 @@ func (tr *trial) announce(l *lot) {
 // expect adds the domains of nodes that are on their way: they will be there before
 // what is bought now.
 func (tr *trial) expect(c spread) {
-	t := &tr.sp.counters[c.counter]
-	for n := range tr.sp.slots {
+	t := &tr.sp.topology.counters[c.counter]
+	for n := range tr.sp.occupancy.slots {
 		id := policy.NodeID(n)
-		if tr.sp.slots[n].state != coming || !tr.sp.counts(t, id) {
+		if tr.sp.occupancy.slots[n].state != coming || !tr.sp.topology.counts(t, id) {
 			continue
 		}
-		if d := tr.sp.domain(c.key, id); d >= 0 {
+		if d := tr.sp.occupancy.domain(c.key, id); d >= 0 {
 			t.node(d, 1)
 			tr.domain = append(tr.domain, presence{c.counter, d})
 		}
@@ -130,7 +130,7 @@ func (tr *trial) expect(c spread) {
 // is room for one does not matter: it does not when Kubernetes counts domains.
 func (tr *trial) buyable(l *lot, positions bitset) bool {
 	for at := positions.next(0); at >= 0; at = positions.next(at + 1) {
-		if tr.sp.suits(l.template, tr.offerTable.class[at], "", "") == OK {
+		if tr.sp.table.suits(l.template, tr.offerTable.class[at], "", "") == OK {
 			return true
 		}
 	}
@@ -149,7 +149,7 @@ func (tr *trial) confines(t *counter, positions bitset) bool {
 		at := fit.next(0)
 		counts := at >= 0
 		for ; counts && at >= 0; at = fit.next(at + 1) {
-			counts = tr.sp.classCounts(t.among, tr.offerTable.class[at], "", "")
+			counts = tr.sp.table.classCounts(t.among, tr.offerTable.class[at], "", "")
 		}
 		if counts {
 			return true
@@ -161,7 +161,7 @@ func (tr *trial) confines(t *counter, positions bitset) bool {
 // end leaves the space as it was, given that all bins were taken out.
 func (tr *trial) end() {
 	for _, p := range tr.domain {
-		tr.sp.counters[p.counter].node(p.domain, -1)
+		tr.sp.topology.counters[p.counter].node(p.domain, -1)
 	}
 }
 
@@ -195,11 +195,11 @@ func (tr *trial) lay(b *bin, at int32) {
 func (tr *trial) countBin(b *bin, delta int32) {
 	tr.used[b.claim] += delta
 	for _, c := range b.counts {
-		tr.sp.counters[c.counter].add(c.domain, delta)
+		tr.sp.topology.counters[c.counter].add(c.domain, delta)
 	}
 	for _, p := range b.parts {
 		for _, c := range tr.lots[p.lot].kind.claims {
-			tr.sp.claims[c.id].users += delta * p.n
+			tr.sp.occupancy.claims[c.id].users += delta * p.n
 		}
 	}
 }

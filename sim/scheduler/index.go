@@ -91,7 +91,7 @@ type entry struct {
 func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Template, peers func(t, u *policy.Template) bool) *nodeIndex {
 	r := &nodeIndex{
 		pod:  policy.Pod{ID: policy.None, Template: t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None},
-		read: -1, zonal: sp.Zonal(t.ID),
+		read: -1, zonal: sp.Scoring().Zonal(t.ID),
 		cpu: t.Requests.CPU, memory: t.Requests.Memory,
 		prefixes: make([]prefix, 1),
 	}
@@ -102,14 +102,14 @@ func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Te
 	}
 	r.addSofts(sp, templates, t, peers)
 	r.addAffinities(sp, templates, t)
-	for _, counter := range sp.CountersOf(t.ID) {
+	for _, counter := range sp.Topology().CountersOf(t.ID) {
 		r.depend(sp, counter)
 	}
 	return r
 }
 
 func (r *nodeIndex) depend(sp *placement.Space, t placement.Counter) {
-	if sp.ByHost(t) {
+	if sp.Topology().ByHost(t) {
 		r.byHost = append(r.byHost, t)
 	} else {
 		r.byDomain = append(r.byDomain, t)
@@ -157,7 +157,7 @@ func anyOf(templates []policy.Template, is func(*policy.Template) bool) bool {
 }
 
 func (r *nodeIndex) addSoft(sp *placement.Space, skewMax int32, c placement.Count) {
-	r.softs = append(r.softs, softSpread{counter: sp.Track(c), skewMax: skewMax})
+	r.softs = append(r.softs, softSpread{counter: sp.Topology().Track(c), skewMax: skewMax})
 	r.depend(sp, r.softs[len(r.softs)-1].counter)
 }
 
@@ -194,14 +194,14 @@ func (r *nodeIndex) addAffinities(sp *placement.Space, templates []policy.Templa
 }
 
 func (r *nodeIndex) addAffinity(sp *placement.Space, key string, weight int64, member func(*policy.Template) bool) {
-	t := sp.Track(placement.Count{Key: key, Member: member})
+	t := sp.Topology().Track(placement.Count{Key: key, Member: member})
 	r.affinities = append(r.affinities, podAffinity{t, weight})
 	r.depend(sp, t)
 }
 
 func (r *nodeIndex) lacksKey(sp *placement.Space, n policy.NodeID) bool {
 	for i := range r.softs {
-		if sp.Domain(r.softs[i].counter, n) < 0 {
+		if sp.Topology().Domain(r.softs[i].counter, n) < 0 {
 			return true
 		}
 	}
@@ -215,7 +215,7 @@ func (r *nodeIndex) update(sp *placement.Space, n policy.NodeID, alone bool) {
 		r.seen = append(r.seen, 0)
 	}
 	was, now := r.nodes[n], membership{}
-	if sp.CheckAlone(&r.pod, n) == placement.OK {
+	if sp.Scoring().CheckAlone(&r.pod, n) == placement.OK {
 		now = membership{r.groupOf(sp, n, alone) + 1, r.resourceScore(sp, n)}
 	}
 	if now == was {
@@ -241,7 +241,7 @@ func (r *nodeIndex) update(sp *placement.Space, n policy.NodeID, alone bool) {
 // groupOf returns the group of n. What tells groups apart is a list of small
 // numbers, followed here as a path, so that no list is built or compared.
 func (r *nodeIndex) groupOf(sp *placement.Space, n policy.NodeID, alone bool) int32 {
-	disliked, preference := sp.Disliked(r.pod.Template, n), sp.Preference(r.pod.Template, n)
+	disliked, preference := sp.Scoring().Disliked(r.pod.Template, n), sp.Scoring().Preference(r.pod.Template, n)
 	at := int32(0)
 	if disliked|preference != 0 {
 		at = r.step(r.step(at, disliked), preference)
@@ -249,13 +249,13 @@ func (r *nodeIndex) groupOf(sp *placement.Space, n policy.NodeID, alone bool) in
 		at = r.step(at, -1) // most nodes: one step instead of two
 	}
 	if r.zonal {
-		at = r.step(at, int32(sp.Zone(n)))
+		at = r.step(at, int32(sp.Scoring().Zone(n)))
 	}
 	for _, t := range r.byDomain {
-		at = r.step(at, sp.Domain(t, n))
+		at = r.step(at, sp.Topology().Domain(t, n))
 	}
 	for _, t := range r.byHost {
-		at = r.step(at, sp.Counted(t, int32(n)))
+		at = r.step(at, sp.Topology().Counted(t, int32(n)))
 	}
 	if alone {
 		at = r.step(at, int32(n)) // the only list that is longer than the others
@@ -285,7 +285,7 @@ func (r *nodeIndex) step(at, x int32) int32 {
 // the pod counted in.
 func (r *nodeIndex) resourceScore(sp *placement.Space, n policy.NodeID) int32 {
 	have, used := sp.Allocatable(n), sp.Requested(n)
-	cpu, memory := sp.Assumed(n)
+	cpu, memory := sp.Scoring().Assumed(n)
 	least, weights := int64(0), int64(0)
 	for _, x := range [...][2]int64{
 		{used.CPU + cpu + r.scoredCPU, have.CPU}, {used.Memory + memory + r.scoredMemory, have.Memory},

@@ -109,13 +109,13 @@ func (s *Scheduler) fitsInto(p *policy.Pod, n policy.NodeID, free *policy.Resour
 	for i := range nominated {
 		if x := &nominated[i]; ahead(x) {
 			*free = free.Minus(s.templates[x.pod.Template].Requests)
-			concerned = concerned || s.space.Concerns(p.Template, x.pod.Template)
+			concerned = concerned || s.space.Scoring().Concerns(p.Template, x.pod.Template)
 		}
 	}
 	if !concerned {
-		return s.space.FitsInto(p.Template, n, free)
+		return s.space.Scoring().FitsInto(p.Template, n, free)
 	}
-	repels := s.space.Repels(p.Template)
+	repels := s.space.Topology().Repels(p.Template)
 	for i := range nominated {
 		if x := &nominated[i]; ahead(x) {
 			s.space.Bind(&x.pod, n)

@@ -151,7 +151,7 @@ func (s *Scheduler) examine(c *candidate, p *policy.Pod, n policy.NodeID, pods [
 	for _, v := range s.space.Pods(n) {
 		if t := pods[v].Template; s.templates[t].Priority < priority {
 			s.lower = append(s.lower, v)
-			concerned = concerned || s.space.Concerns(p.Template, t)
+			concerned = concerned || s.space.Scoring().Concerns(p.Template, t)
 		}
 	}
 	if concerned {
@@ -163,7 +163,7 @@ func (s *Scheduler) examine(c *candidate, p *policy.Pod, n policy.NodeID, pods [
 	}
 	s.byImportance(pods, pdbs)
 	for _, v := range s.spared {
-		if left := free.Minus(s.templates[pods[v.id].Template].Requests); s.space.FitsInto(p.Template, n, &left) {
+		if left := free.Minus(s.templates[pods[v.id].Template].Requests); s.space.Scoring().FitsInto(p.Template, n, &left) {
 			free = left
 		} else {
 			s.addVictim(c, v, pods)

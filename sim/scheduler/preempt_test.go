@@ -17,7 +17,7 @@ func (s *Scheduler) plainFits(p *policy.Pod, n policy.NodeID) bool {
 	if s.space.Check(p, n) != placement.OK {
 		return false
 	}
-	repels := s.space.Repels(p.Template)
+	repels := s.space.Topology().Repels(p.Template)
 	var ahead []policy.Pod
 	for _, x := range s.nominatedTo(n) {
 		if x.pod.ID != p.ID && s.templates[x.pod.Template].Priority >= s.templates[p.Template].Priority {

@@ -100,8 +100,8 @@ func (s *Scheduler) scoreSpread(r *nodeIndex) {
 		sum := 0.0
 		for k := range r.softs {
 			soft := &r.softs[k]
-			if d := s.space.Domain(soft.counter, c.node); d >= 0 {
-				sum += float64(float64(s.space.Counted(soft.counter, d))*soft.weight) + float64(soft.skewMax-1)
+			if d := s.space.Topology().Domain(soft.counter, c.node); d >= 0 {
+				sum += float64(float64(s.space.Topology().Counted(soft.counter, d))*soft.weight) + float64(soft.skewMax-1)
 			}
 		}
 		c.spread = int64(math.Round(sum))
@@ -112,7 +112,7 @@ func (s *Scheduler) scoreSpread(r *nodeIndex) {
 // key; nodes is their number. Under the default constraints nodes without the key
 // are one more.
 func (s *Scheduler) domains(r *nodeIndex, soft *softSpread, nodes int32) int32 {
-	if s.space.ByHost(soft.counter) {
+	if s.space.Topology().ByHost(soft.counter) {
 		return nodes
 	}
 	s.picks++
@@ -122,7 +122,7 @@ func (s *Scheduler) domains(r *nodeIndex, soft *softSpread, nodes int32) int32 {
 		if c.ignored {
 			continue
 		}
-		d := s.space.Domain(soft.counter, c.node)
+		d := s.space.Topology().Domain(soft.counter, c.node)
 		if d < 0 {
 			without = 1
 			continue
@@ -143,8 +143,8 @@ func (s *Scheduler) scorePods(r *nodeIndex) {
 	for k := range r.affinities {
 		l := &r.affinities[k]
 		for i := range s.scored {
-			if d := s.space.Domain(l.counter, s.scored[i].node); d >= 0 {
-				s.scored[i].pods += l.weight * int64(s.space.Counted(l.counter, d))
+			if d := s.space.Topology().Domain(l.counter, s.scored[i].node); d >= 0 {
+				s.scored[i].pods += l.weight * int64(s.space.Topology().Counted(l.counter, d))
 			}
 		}
 	}

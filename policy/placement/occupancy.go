@@ -1,0 +1,237 @@
+package placement
+
+import "github.com/spotter-dev/spotter/policy"
+
+// An occupancy holds the nodes and the pods bound to them. What is free on a node is what it offers
+// less the requests of its pods, and a shared claim has as many users as there are pods that hold it.
+type occupancy struct {
+	table *classTable
+
+	claims []claim
+
+	slots []slot
+	nodes []node
+}
+
+// A slot is what every check reads of a node; it fits a cache line.
+type slot struct {
+	free       policy.Resources
+	class      int32
+	volumes    int32
+	volumesMax int32
+	gpu        int16
+	state      state
+}
+
+// A node is the rest.
+type node struct {
+	name, host  string
+	allocatable policy.Resources
+	daemons     policy.Resources // requests of the DaemonSet pods bound here
+
+	// assumedCPU and assumedMemory are what scoring assumes of the pods here
+	// that state no request.
+	assumedCPU, assumedMemory int64
+
+	// pods are ascending; bound is parallel to it.
+	pods   []policy.PodID
+	bound  []bound
+	claims []claimUse
+}
+
+// A bound is what must be known of a pod to take it off its node again.
+type bound struct {
+	template    policy.TemplateID
+	terminating bool
+}
+
+// A state is what a node's phase and health mean for scheduling, in order.
+type state uint8
+
+const (
+	absent  state = iota
+	coming        // not yet a Node object
+	joined        // a Node object, not ready for pods
+	ready         // takes pods
+	closed        // being emptied
+	leaving       // being deleted
+)
+
+// exists reports whether there is a Node object: only then is the node's zone
+// a domain of topology spread.
+func (s state) exists() bool { return s >= joined }
+
+func stateOf(n *policy.Node) state {
+	switch n.Phase {
+	case policy.NodeGone:
+		return absent
+	case policy.NodeLaunching:
+		return coming
+	case policy.NodeRegistered:
+		return joined
+	case policy.NodeDraining:
+		return closed
+	case policy.NodeDeleting:
+		return leaving
+	}
+	if n.NotReady {
+		return joined
+	}
+	return ready
+}
+
+// allot cuts the pod lists of all nodes from two arrays, so that filling them
+// allocates nothing more.
+func (oc *occupancy) allot(pods []policy.Pod) {
+	count := make([]int32, len(oc.nodes))
+	total := 0
+	for i := range pods {
+		if p := &pods[i]; p.Phase >= policy.PodStarting && p.Node >= 0 {
+			count[p.Node]++
+			total++
+		}
+	}
+	ids, bounds := make([]policy.PodID, total), make([]bound, total)
+	at := 0
+	for i := range oc.nodes {
+		end := at + int(count[i])
+		oc.nodes[i].pods, oc.nodes[i].bound = ids[at:at:end], bounds[at:at:end]
+		at = end
+	}
+}
+
+func (oc *occupancy) grow(n int) {
+	if n <= len(oc.slots) {
+		return
+	}
+	oc.slots = append(oc.slots, make([]slot, n-len(oc.slots))...)
+	oc.nodes = append(oc.nodes, make([]node, n-len(oc.nodes))...)
+}
+
+// burden adds (1) what a pod of k brings to n besides its requests, or takes it
+// off (-1).
+func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
+	nd := &oc.nodes[n]
+	if k.daemon {
+		nd.daemons = nd.daemons.Plus(k.requests.Scale(delta))
+	}
+	nd.assumedCPU += delta * k.assumedCPU
+	nd.assumedMemory += delta * k.assumedMemory
+	if k.volumes > 0 || len(k.claims) > 0 {
+		oc.attach(k, n, int32(delta))
+	}
+}
+
+// daemonsMissing returns what DaemonSet pods not yet bound to n will request.
+func (oc *occupancy) daemonsMissing(n policy.NodeID) policy.Resources {
+	m := oc.table.daemonsOf(oc.slots[n].class).Minus(oc.nodes[n].daemons)
+	return policy.Resources{
+		CPU: max(0, m.CPU), Memory: max(0, m.Memory), Storage: max(0, m.Storage),
+		GPU: max(0, m.GPU), Pods: max(0, m.Pods),
+	}
+}
+
+func (oc *occupancy) portTaken(k *kind, n policy.NodeID) bool {
+	for _, b := range oc.nodes[n].bound {
+		for _, t := range k.ports {
+			if b.template == t {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (oc *occupancy) checkVolumes(k *kind, p *policy.Pod, n policy.NodeID) Result {
+	for _, c := range k.claims {
+		if c.once && oc.claims[c.id].users > 0 {
+			return ClaimTaken
+		}
+	}
+	if v := oc.checkAttach(k, n); v != OK {
+		return v
+	}
+	if k.zonal && p.VolumeZone >= 0 && p.VolumeZone != oc.table.classes[oc.slots[n].class].zone {
+		return OtherZone
+	}
+	return OK
+}
+
+// checkAttach compares the volumes that a pod of k adds with the node's limit.
+func (oc *occupancy) checkAttach(k *kind, n policy.NodeID) Result {
+	s, added := &oc.slots[n], k.volumes
+	for _, c := range k.claims {
+		if oc.nodes[n].uses(c.id) == 0 {
+			added++
+		}
+	}
+	if added > 0 && s.volumesMax > 0 && s.volumes+added > s.volumesMax {
+		return VolumesFull
+	}
+	return OK
+}
+
+func (nd *node) uses(claim int32) int32 {
+	for i := range nd.claims {
+		if nd.claims[i].claim == claim {
+			return nd.claims[i].pods
+		}
+	}
+	return 0
+}
+
+// attach adds or takes off the volumes of one pod of kind k.
+func (oc *occupancy) attach(k *kind, n policy.NodeID, delta int32) {
+	s, nd := &oc.slots[n], &oc.nodes[n]
+	s.volumes += delta * k.volumes
+	for _, c := range k.claims {
+		oc.claims[c.id].users += delta
+		at := -1
+		for i := range nd.claims {
+			if nd.claims[i].claim == c.id {
+				at = i
+			}
+		}
+		if at < 0 {
+			nd.claims = append(nd.claims, claimUse{claim: c.id})
+			at = len(nd.claims) - 1
+		}
+		was := nd.claims[at].pods
+		nd.claims[at].pods += delta
+		switch now := nd.claims[at].pods; {
+		case was == 0 && now > 0:
+			s.volumes++
+		case was > 0 && now == 0:
+			s.volumes--
+			nd.claims[at] = nd.claims[len(nd.claims)-1]
+			nd.claims = nd.claims[:len(nd.claims)-1]
+		}
+	}
+}
+
+// domain returns the domain of node n by key, -1 without one.
+func (oc *occupancy) domain(key int32, n policy.NodeID) int32 {
+	if key == keyHost {
+		return int32(n)
+	}
+	return oc.table.classes[oc.slots[n].class].domain[key]
+}
+
+// A claim is a volume claim that pods share.
+type claim struct {
+	namespace, name string
+	users           int32 // pods in the cluster that hold it
+}
+
+// A claimUse counts the pods of a node that hold a shared claim.
+type claimUse struct{ claim, pods int32 }
+
+func (oc *occupancy) claimOf(namespace, name string) int32 {
+	for i := range oc.claims {
+		if oc.claims[i].namespace == namespace && oc.claims[i].name == name {
+			return int32(i)
+		}
+	}
+	oc.claims = append(oc.claims, claim{namespace: namespace, name: name})
+	return int32(len(oc.claims) - 1)
+}
