@@ -259,6 +259,16 @@ func (ot *offerTable) divide(table *classTable, key int32) {
 	ot.ofDomain[key] = by
 }
 
+// divideAll fills ofDomain for all keys, and makes place for what suits each relaxation.
+func (ot *offerTable) divideAll(sp *Space) {
+	for key := 1; key < len(sp.table.keys); key++ {
+		ot.divide(&sp.table, int32(key))
+	}
+	for len(ot.fits) < len(sp.groups.relaxations) {
+		ot.fits = append(ot.fits, nil)
+	}
+}
+
 // A lot is a number of pods that are alike.
 type lot struct {
 	template policy.TemplateID

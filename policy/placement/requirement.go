@@ -6,6 +6,16 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// An askList holds what pods placed in this attempt ask of labels that their nodes do not have.
+type askList struct {
+	sv        *Solver
+	table     *classTable
+	occupancy *occupancy
+
+	list  []ask
+	found []*policy.Requirement // scratch of asked
+}
+
 // An ask is what a pod placed in this run asks of a label that its node or its claim
 // does not have. Karpenter adds what pods ask for to what it knows of a node, so that
 // after a pod that wants a label not to be x one that wants it to be y is let in.
@@ -20,39 +30,38 @@ type ask struct {
 func ownLabel(key string) bool { return key != labelHost && !slices.Contains(instanceLabels, key) }
 
 // remember keeps what a relaxation asks for that labels do not say.
-func (sv *Solver) remember(st *relaxation, labels []policy.Label, n policy.NodeID, c *nodeClaim) {
+func (al *askList) remember(st *relaxation, labels []policy.Label, n policy.NodeID, c *nodeClaim) {
 	for _, r := range st.wants {
 		if _, there := policy.FindLabel(labels, r.Key); !there && ownLabel(r.Key) {
-			sv.asks = append(sv.asks, ask{n, c, r})
+			al.list = append(al.list, ask{n, c, r})
 		}
 	}
 }
 
 // asked returns what is asked of a label of a node or claim. The list is scratch.
-func (sv *Solver) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Requirement {
-	sv.found = sv.found[:0]
-	for i := range sv.asks {
-		if a := &sv.asks[i]; a.of.Key == key && a.node == n && a.claim == c {
-			sv.found = append(sv.found, a.of)
+func (al *askList) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Requirement {
+	al.found = al.found[:0]
+	for i := range al.list {
+		if a := &al.list[i]; a.of.Key == key && a.node == n && a.claim == c {
+			al.found = append(al.found, a.of)
 		}
 	}
-	return sv.found
+	return al.found
 }
 
 // suitsWithAsks is relaxationSuits where pods placed before count, too.
-func (sv *Solver) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c *nodeClaim) bool {
-	sp := sv.sp
-	view := nodeView{labels: sp.table.classes[class].labels}
+func (al *askList) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c *nodeClaim) bool {
+	view := nodeView{labels: al.table.classes[class].labels}
 	if c == nil {
-		view.host, view.name = sp.occupancy.nodes[n].host, sp.occupancy.nodes[n].name
+		view.host, view.name = al.occupancy.nodes[n].host, al.occupancy.nodes[n].name
 	}
-	if taintedFor(sp.table.classes[class].taints, sp.table.kinds[st.template].tolerations, st.lenient) {
+	if taintedFor(al.table.classes[class].taints, al.table.kinds[st.template].tolerations, st.lenient) {
 		return false
 	}
 	for _, r := range st.wants {
 		value, there := view.label(r.Key)
 		if !there && ownLabel(r.Key) {
-			if known := sv.asked(r.Key, n, c); len(known) > 0 {
+			if known := al.asked(r.Key, n, c); len(known) > 0 {
 				if !compatible(known, st.wants, r.Key) {
 					return false
 				}
@@ -112,32 +121,32 @@ func dispensable(list []*policy.Requirement) bool {
 
 // bareMeets reports whether groups let a pod onto a node that lacks some of their keys:
 // where what they ask for together no domain meets, the label may be missing.
-func (sv *Solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
-	sp, l := sv.sp, &sv.sp.groups.layout
-	domain := sp.table.classes[sp.occupancy.slots[n].class].domain
-	clear(sv.base.kind)
-	clear(sv.base.bits)
-	for key := 1; key < len(sp.table.keys); key++ {
-		missing := slices.ContainsFunc(sv.asked(sp.table.keys[key].name, n, nil), func(r *policy.Requirement) bool { return r.Op == policy.OpDoesNotExist })
+func (en *existingNodes) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
+	l := &en.groups.layout
+	domain := en.table.classes[en.occupancy.slots[n].class].domain
+	clear(en.sv.domains.base.kind)
+	clear(en.sv.domains.base.bits)
+	for key := 1; key < len(en.table.keys); key++ {
+		missing := slices.ContainsFunc(en.sv.asks.asked(en.table.keys[key].name, n, nil), func(r *policy.Requirement) bool { return r.Op == policy.OpDoesNotExist })
 		if d := domain[key]; d >= 0 || missing {
-			sv.base.kind[key] = oneOf
+			en.sv.domains.base.kind[key] = oneOf
 			if d >= 0 {
-				sv.base.of(l, int32(key)).set(d)
+				en.sv.domains.base.of(l, int32(key)).set(d)
 			}
 		}
 	}
-	sv.base.narrow(l, &st.sets)
-	sv.sets.copyFrom(&sv.base)
+	en.sv.domains.base.narrow(l, &st.sets)
+	en.sv.domains.sets.copyFrom(&en.sv.domains.base)
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {
-			g := &sp.groups.groups[id]
-			if g.run == sv.run && g.key != keyHost && domain[g.key] < 0 && !sv.claimMeets(nil, st, g, p) {
+			g := &en.groups.groups[id]
+			if g.run == en.sv.domains.run && g.key != keyHost && domain[g.key] < 0 && !en.sv.domains.claimMeets(nil, st, g, p) {
 				return false
 			}
 		}
 	}
-	for key := 1; key < len(sp.table.keys); key++ {
-		if domain[key] < 0 && sv.sets.kind[key] == oneOf && !sv.sets.of(l, int32(key)).empty() {
+	for key := 1; key < len(en.table.keys); key++ {
+		if domain[key] < 0 && en.sv.domains.sets.kind[key] == oneOf && !en.sv.domains.sets.of(l, int32(key)).empty() {
 			return false
 		}
 	}
@@ -145,13 +154,12 @@ func (sv *Solver) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) b
 }
 
 // rememberBare keeps that a node has none of the labels that groups ask for.
-func (sv *Solver) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
-	sp := sv.sp
+func (en *existingNodes) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {
-			g := &sp.groups.groups[id]
-			if g.run == sv.run && g.key != keyHost && sp.occupancy.domain(g.key, n) < 0 {
-				sv.asks = append(sv.asks, ask{n, nil, &policy.Requirement{Key: sp.table.keys[g.key].name, Op: policy.OpDoesNotExist}})
+			g := &en.groups.groups[id]
+			if g.run == en.sv.domains.run && g.key != keyHost && en.occupancy.domain(g.key, n) < 0 {
+				en.sv.asks.list = append(en.sv.asks.list, ask{n, nil, &policy.Requirement{Key: en.table.keys[g.key].name, Op: policy.OpDoesNotExist}})
 			}
 		}
 	}

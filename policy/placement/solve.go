@@ -7,6 +7,40 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// A Solver places pods as Karpenter's scheduler does. It uses its space as scratch and
+// leaves it as it was.
+type Solver struct {
+	sp         *Space
+	b          *Batch
+	offerTable *offerTable
+
+	common []int32 // the pods that all attempts have, in order
+	own    []int32 // those of one
+	queue  []int32
+	pushed []int32 // by pod: how many were in the queue after it was put back
+	placed []policy.NodeID
+
+	hopeless []bool  // by relaxation: pods will find no place in this run
+	failed   []int32 // by relaxation: version at which a pod found no place
+	version  int32   // grows with every pod that is placed
+
+	nodes   existingNodes
+	claims  claimSet
+	pools   poolSet
+	asks    askList
+	domains domainChooser
+}
+
+func (sv *Solver) init(sp *Space) {
+	sv.sp = sp
+	table, occupancy, groups := &sp.table, &sp.occupancy, &sp.groups
+	sv.nodes = existingNodes{sv: sv, table: table, occupancy: occupancy, groups: groups}
+	sv.claims = claimSet{sv: sv, table: table, occupancy: occupancy, groups: groups}
+	sv.pools = poolSet{sv: sv, table: table, groups: groups}
+	sv.asks = askList{table: table, occupancy: occupancy}
+	sv.domains = domainChooser{sv: sv, table: table, occupancy: occupancy, groups: groups}
+}
+
 // Solve places pods as Karpenter's scheduler does (Solve in pkg/controllers/provisioning/
 // scheduling/scheduler.go of Karpenter 1.14.1): by falling CPU and memory request, each
 // on the first node with room, else in the open claim with the fewest pods, else in a
@@ -25,8 +59,8 @@ func (sv *Solver) Prepare(b *Batch) {
 	sv.b = b
 	sp.groups.compileRepelled()
 	sv.offerTable = sp.offers.offerTableOf(b.Offers, b.OffersVersion)
-	sv.pooled = false
-	sv.readNodes()
+	sv.pools.pooled = false
+	sv.nodes.readNodes()
 	sv.common = sv.sort(sv.common[:0], 0)
 }
 
@@ -42,7 +76,7 @@ func (sv *Solver) Attempt() Solution {
 		if !sv.schedule(p) {
 			sv.queue = append(sv.queue, p)
 			sv.pushed[p] = left
-		} else if sv.b.Abort != nil && sv.b.Abort(int(p), sv.placed[p], len(sv.opened)) {
+		} else if sv.b.Abort != nil && sv.b.Abort(int(p), sv.placed[p], len(sv.claims.opened)) {
 			sv.undo()
 			return Solution{Aborted: true}
 		}
@@ -50,91 +84,34 @@ func (sv *Solver) Attempt() Solution {
 	return sv.end()
 }
 
-// A Solver places pods as Karpenter's scheduler does. It uses its space as scratch and
-// leaves it as it was.
-type Solver struct {
-	sp         *Space
-	b          *Batch
-	offerTable *offerTable
-
-	run int32
-
-	common []int32 // the pods that all attempts have, in order
-	own    []int32 // those of one
-	queue  []int32
-	pushed []int32 // by pod: how many were in the queue after it was put back
-	placed []policy.NodeID
-
-	// free is what pods may still ask for, by position in Nodes, and out says which are
-	// left out; taken are those that took pods. cursor is, by relaxation, the first of them
-	// that may ever take such a pod.
-	free    []policy.Resources
-	out     []bool
-	taken   []int32
-	daemons bool // there are DaemonSets
-	cursor  []int32
-
-	// ports are the pods with host ports that were placed on existing nodes.
-	ports []portUse
-
-	asks  []ask
-	found []*policy.Requirement // scratch of asked
-
-	claims  []*nodeClaim // in the order in which they are tried
-	opened  []*nodeClaim // in the order in which they were opened
-	spare   []*nodeClaim // of former runs
-	sorted  bool         // claims are in order
-	pooled  bool         // pools and closed are read
-	keys    int          // that were known when pools were read
-	noRules Pool         // those of pools that are not named
-	pools   []poolState
-	closed  []poolState // with nothing to offer
-	journal []addition
-
-	// base is what is asked of a node before topology, sets what is asked after it.
-	base, sets keysets
-	cand       bitset
-	options    bitset
-	ties       []string
-	tied       []int32
-	drawn      bool // Draw was asked since schedule began
-
-	hopeless []bool  // by relaxation: pods will find no place in this run
-	failed   []int32 // by relaxation: version at which a pod found no place
-	version  int32   // grows with every pod that is placed
-
-	lenient bool    // a pool has a taint of effect PreferNoSchedule
-	classes []int32 // how many of Nodes exist, by class
-}
-
-// An addition is one count that Solve added to a group.
-type addition struct{ group, domain int32 }
-
 // begin readies the scratch for an attempt.
 func (sv *Solver) begin() {
 	sp, b := sv.sp, sv.b
-	sv.run++
 	for i := range b.Pods {
 		sp.groups.relaxationsOf(b.Pods[i].Template)
 	}
-	sv.readPools()
-	sv.queue, sv.ports, sv.asks, sv.journal = sv.queue[:0], sv.ports[:0], sv.asks[:0], sv.journal[:0]
+	sv.pools.learn()
+	anew := sp.groups.layRelaxations()
+	sv.offerTable.divideAll(sp)
+	sv.claims.begin(anew)
+	sv.domains.begin(anew)
+	sv.pools.begin(anew)
+	sv.queue, sv.asks.list = sv.queue[:0], sv.asks.list[:0]
 	sv.pushed = resize(sv.pushed, len(b.Pods))
 	sv.placed = resize(sv.placed, len(b.Pods))
 	for i := range sv.placed {
 		sv.placed[i] = policy.None
 	}
-	sv.cursor = resize(sv.cursor, len(sp.groups.relaxations))
 	sv.failed = resize(sv.failed, len(sp.groups.relaxations))
 	sv.hopeless = resize(sv.hopeless, len(sp.groups.relaxations))
-	sv.version, sv.sorted = 1, true
-	sv.leaveOut(true)
+	sv.version = 1
+	sv.nodes.begin()
 	for i := range b.Pods {
-		sv.activate(&sp.groups.relaxations[sp.groups.relaxationsOf(b.Pods[i].Template)])
+		sv.domains.activate(&sp.groups.relaxations[sp.groups.relaxationsOf(b.Pods[i].Template)])
 	}
 	for id := range sp.groups.groups {
-		if g := &sp.groups.groups[id]; g.sort == repelled && g.pods > 0 && g.run != sv.run {
-			sv.register(g)
+		if g := &sp.groups.groups[id]; g.sort == repelled && g.pods > 0 && g.run != sv.domains.run {
+			sv.domains.register(g)
 		}
 	}
 }
@@ -232,25 +209,25 @@ func (sv *Solver) schedule(p int32) bool {
 	if same && (sv.hopeless[first] || sv.failed[first] == sv.version) {
 		return false
 	}
-	sv.drawn = false
+	sv.domains.drawn = false
 	bound := len(sp.table.kinds[pod.Template].avoids) > 0
 	for s := first; s >= 0; s = sp.groups.relaxations[s].next {
 		st := &sp.groups.relaxations[s]
-		if st.lenient && !sv.lenient {
+		if st.lenient && !sv.pools.lenient {
 			break
 		}
 		if s != first {
-			sv.activate(st)
+			sv.domains.activate(st)
 		}
 		bound = bound || len(st.groups) > 0 || st.own
-		if sv.addToNode(p, s) || sv.addToClaim(p, s) || sv.addToNew(p, s) {
+		if sv.nodes.addToNode(p, s) || sv.claims.addToClaim(p, s) || sv.claims.addToNew(p, s) {
 			sv.version++
 			return true
 		}
 	}
 	if same {
 		sv.hopeless[first] = !bound
-		if !sv.drawn {
+		if !sv.domains.drawn {
 			sv.failed[first] = sv.version
 		}
 	}
@@ -263,8 +240,8 @@ const inClaim = -1
 // end returns the solution and undoes what was counted.
 func (sv *Solver) end() Solution {
 	out := Solution{Nodes: sv.placed}
-	for _, c := range sv.opened {
-		out.Bins = append(out.Bins, sv.binOf(c))
+	for _, c := range sv.claims.opened {
+		out.Bins = append(out.Bins, sv.claims.binOf(c))
 		for _, p := range c.pods {
 			sv.pushed[p] = inClaim
 		}
@@ -280,14 +257,7 @@ func (sv *Solver) end() Solution {
 
 // undo takes off what the run counted, and readies the scratch for the next.
 func (sv *Solver) undo() {
-	for _, a := range sv.journal {
-		sv.sp.groups.groups[a.group].add(a.domain, -1)
-	}
-	sv.spare = append(sv.spare, sv.opened...)
-	sv.claims, sv.opened = sv.claims[:0], sv.opened[:0]
-	for _, at := range sv.taken {
-		sv.readFree(int(at))
-	}
-	sv.taken = sv.taken[:0]
-	sv.leaveOut(false)
+	sv.domains.end()
+	sv.claims.end()
+	sv.nodes.end()
 }

@@ -6,46 +6,84 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// existingNodes are the nodes of a batch as pods are placed on them: what is free there is less
+// what the pods placed in this attempt request.
+type existingNodes struct {
+	sv        *Solver
+	table     *classTable
+	occupancy *occupancy
+	groups    *groupTable
+
+	// free is what pods may still ask for, by position in Nodes, and out says which are
+	// left out; taken are those that took pods. cursor is, by relaxation, the first of them
+	// that may ever take such a pod.
+	free    []policy.Resources
+	out     []bool
+	taken   []int32
+	daemons bool // there are DaemonSets
+	cursor  []int32
+
+	// ports are the pods with host ports that were placed on existing nodes.
+	ports   []portUse
+	classes []int32 // how many of Nodes exist, by class
+}
+
 // A portUse is a pod with host ports on an existing node.
 type portUse struct {
 	node     policy.NodeID
 	template policy.TemplateID
 }
 
+// begin readies the nodes for an attempt.
+func (en *existingNodes) begin() {
+	en.ports = en.ports[:0]
+	en.cursor = resize(en.cursor, len(en.groups.relaxations))
+	en.leaveOut(true)
+}
+
+// end takes the pods off that were placed.
+func (en *existingNodes) end() {
+	for _, at := range en.taken {
+		en.readFree(int(at))
+	}
+	en.taken = en.taken[:0]
+	en.leaveOut(false)
+}
+
 // readNodes reads what is free on the nodes, less what DaemonSet pods that are not there
 // yet will request.
-func (sv *Solver) readNodes() {
-	sv.free = resize(sv.free, len(sv.b.Nodes))
-	sv.out = resize(sv.out, len(sv.b.Nodes))
-	sv.classes = resize(sv.classes, len(sv.sp.table.classes))
-	sv.daemons = sv.sp.table.hasDaemons()
-	for at, n := range sv.b.Nodes {
-		sv.readFree(at)
-		if s := &sv.sp.occupancy.slots[n]; s.state.exists() {
-			sv.classes[s.class]++
+func (en *existingNodes) readNodes() {
+	en.free = resize(en.free, len(en.sv.b.Nodes))
+	en.out = resize(en.out, len(en.sv.b.Nodes))
+	en.classes = resize(en.classes, len(en.table.classes))
+	en.daemons = en.table.hasDaemons()
+	for at, n := range en.sv.b.Nodes {
+		en.readFree(at)
+		if s := &en.occupancy.slots[n]; s.state.exists() {
+			en.classes[s.class]++
 		}
 	}
 }
 
-func (sv *Solver) readFree(at int) {
-	n := sv.b.Nodes[at]
-	sv.free[at] = sv.sp.occupancy.slots[n].free
-	if sv.daemons {
-		sv.free[at] = sv.free[at].Minus(sv.sp.occupancy.daemonsMissing(n))
+func (en *existingNodes) readFree(at int) {
+	n := en.sv.b.Nodes[at]
+	en.free[at] = en.occupancy.slots[n].free
+	if en.daemons {
+		en.free[at] = en.free[at].Minus(en.occupancy.daemonsMissing(n))
 	}
 }
 
 // leaveOut takes the nodes that are left out from the others, or puts them back.
-func (sv *Solver) leaveOut(out bool) {
-	for _, at := range sv.b.Without {
-		sv.out[at] = out
-		s := &sv.sp.occupancy.slots[sv.b.Nodes[at]]
+func (en *existingNodes) leaveOut(out bool) {
+	for _, at := range en.sv.b.Without {
+		en.out[at] = out
+		s := &en.occupancy.slots[en.sv.b.Nodes[at]]
 		switch {
 		case !s.state.exists():
 		case out:
-			sv.classes[s.class]--
+			en.classes[s.class]--
 		default:
-			sv.classes[s.class]++
+			en.classes[s.class]++
 		}
 	}
 }
@@ -55,32 +93,32 @@ func (ct *classTable) hasDaemons() bool {
 }
 
 // addToNode places a pod on the first existing node that takes it.
-func (sv *Solver) addToNode(p, s int32) bool {
-	st := &sv.sp.groups.relaxations[s]
+func (en *existingNodes) addToNode(p, s int32) bool {
+	st := &en.groups.relaxations[s]
 	prefix := true // all nodes so far will never take such a pod
-	for at := sv.cursor[s]; int(at) < len(sv.b.Nodes); at++ {
-		switch sv.fitsNode(st, p, at) {
+	for at := en.cursor[s]; int(at) < len(en.sv.b.Nodes); at++ {
+		switch en.fitsNode(st, p, at) {
 		case never:
 			if prefix {
-				sv.cursor[s] = at + 1
+				en.cursor[s] = at + 1
 			}
 			continue
 		case later:
 			prefix = false
 			continue
 		}
-		n, k := sv.b.Nodes[at], &sv.sp.table.kinds[st.template]
-		sv.placed[p] = n
-		sv.free[at] = sv.free[at].Minus(k.requests)
-		sv.taken = append(sv.taken, at)
+		n, k := en.sv.b.Nodes[at], &en.table.kinds[st.template]
+		en.sv.placed[p] = n
+		en.free[at] = en.free[at].Minus(k.requests)
+		en.taken = append(en.taken, at)
 		if k.ports != nil {
-			sv.ports = append(sv.ports, portUse{n, st.template})
+			en.ports = append(en.ports, portUse{n, st.template})
 		}
 		if st.own {
-			sv.remember(st, sv.sp.table.classes[sv.sp.occupancy.slots[n].class].labels, n, nil)
+			en.sv.asks.remember(st, en.table.classes[en.occupancy.slots[n].class].labels, n, nil)
 		}
-		sv.rememberBare(st, k, n)
-		sv.recordOnNode(k, n)
+		en.rememberBare(st, k, n)
+		en.recordOnNode(k, n)
 		return true
 	}
 	return false
@@ -88,58 +126,58 @@ func (sv *Solver) addToNode(p, s int32) bool {
 
 // fitsNode reports whether the node at a position takes a pod (CanAdd in
 // existingnode.go).
-func (sv *Solver) fitsNode(st *relaxation, p, at int32) outcome {
-	sp, free, n := sv.sp, &sv.free[at], sv.b.Nodes[at]
-	k, s, pod := &sp.table.kinds[st.template], &sp.occupancy.slots[n], &sv.b.Pods[p]
+func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
+	free, n := &en.free[at], en.sv.b.Nodes[at]
+	k, s, pod := &en.table.kinds[st.template], &en.occupancy.slots[n], &en.sv.b.Pods[p]
 	r := &k.requests
-	if sv.out[at] || r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
+	if en.out[at] || r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
 		free.CPU < 0 || free.Memory < 0 || free.Storage < 0 || free.GPU < 0 ||
 		r.GPU > 0 && (r.GPU > free.GPU || k.gpu != s.gpu) || s.state == absent || s.state == closed && !k.cordoned || s.state == leaving {
 		return never
 	}
 	switch v := st.suits(s.class); {
-	case st.own && len(sv.asks) > 0:
-		if !sv.suitsWithAsks(st, s.class, n, nil) {
+	case st.own && len(en.sv.asks.list) > 0:
+		if !en.sv.asks.suitsWithAsks(st, s.class, n, nil) {
 			return later
 		}
-	case v == 2 || v == 0 && !sp.table.relaxationSuits(st, s.class, sp.occupancy.nodes[n].host, sp.occupancy.nodes[n].name):
+	case v == 2 || v == 0 && !en.table.relaxationSuits(st, s.class, en.occupancy.nodes[n].host, en.occupancy.nodes[n].name):
 		if st.own {
 			return later // what pods ask that come before may let it in
 		}
 		return never
 	}
-	if k.ports != nil && sv.portTaken(k, n) {
+	if k.ports != nil && en.portTaken(k, n) {
 		return never
 	}
-	if sv.b.Resting != nil && sv.b.Resting[at] && pod.Phase != policy.PodPending {
+	if en.sv.b.Resting != nil && en.sv.b.Resting[at] && pod.Phase != policy.PodPending {
 		return later
 	}
-	if (k.volumes > 0 || len(k.claims) > 0 || k.zonal) && sp.occupancy.checkVolumes(k, pod, n) != OK {
+	if (k.volumes > 0 || len(k.claims) > 0 || k.zonal) && en.occupancy.checkVolumes(k, pod, n) != OK {
 		return later
 	}
-	if len(st.groups)+len(k.avoids) > 0 && !sv.groupsLet(st, k, n, p) {
+	if len(st.groups)+len(k.avoids) > 0 && !en.groupsLet(st, k, n, p) {
 		return later
 	}
 	return joinedBin
 }
 
 // groupsLet reports whether topology lets a pod onto an existing node.
-func (sv *Solver) groupsLet(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
+func (en *existingNodes) groupsLet(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
 	bare := false
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {
-			g := &sv.sp.groups.groups[id]
-			if g.run != sv.run {
+			g := &en.groups.groups[id]
+			if g.run != en.sv.domains.run {
 				continue
 			}
-			d := sv.sp.occupancy.domain(g.key, n)
+			d := en.occupancy.domain(g.key, n)
 			bare = bare || d < 0
-			if d >= 0 && !sv.nodeMeets(st, g, d) {
+			if d >= 0 && !en.nodeMeets(st, g, d) {
 				return false
 			}
 		}
 	}
-	return !bare || sv.bareMeets(st, k, n, p)
+	return !bare || en.bareMeets(st, k, n, p)
 }
 
 // suits returns what is known of nodes of class c: 0 nothing, 1 yes, 2 no.
@@ -150,15 +188,15 @@ func (s *relaxation) suits(c int32) int8 {
 	return 0
 }
 
-func (sv *Solver) portTaken(k *kind, n policy.NodeID) bool {
-	return sv.sp.occupancy.portTaken(k, n) || slices.ContainsFunc(sv.ports, func(u portUse) bool {
+func (en *existingNodes) portTaken(k *kind, n policy.NodeID) bool {
+	return en.occupancy.portTaken(k, n) || slices.ContainsFunc(en.ports, func(u portUse) bool {
 		return u.node == n && slices.Contains(k.ports, u.template)
 	})
 }
 
 // nodeMeets reports whether a group lets a pod onto an existing node of domain d.
-func (sv *Solver) nodeMeets(st *relaxation, g *group, d int32) bool {
-	l, host := &sv.sp.groups.layout, g.key == keyHost
+func (en *existingNodes) nodeMeets(st *relaxation, g *group, d int32) bool {
+	l, host := &en.groups.layout, g.key == keyHost
 	switch g.sort {
 	case spreads:
 		self := int32(0)

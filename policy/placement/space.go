@@ -34,7 +34,7 @@ func New(templates []policy.Template, zones []string) *Space {
 	occupancy.table, sp.offers.table = table, table
 	sp.topology = Topology{table: table, occupancy: occupancy}
 	sp.groups = groupTable{table: table, occupancy: occupancy}
-	sp.solver.sp = sp
+	sp.solver.init(sp)
 	sp.compile()
 	return sp
 }

@@ -1,0 +1,177 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A poolSet holds the pools of a batch: what they ask of labels, and what is left of their limits.
+type poolSet struct {
+	sv     *Solver
+	table  *classTable
+	groups *groupTable
+
+	pooled  bool // pools and closed are read
+	keys    int  // that were known when pools were read
+	noRules Pool // those of pools that are not named
+	selling []poolState
+	closed  []poolState // with nothing to offer
+
+	lenient bool // a pool has a taint of effect PreferNoSchedule
+}
+
+// A poolState is a pool while claims are opened in it.
+type poolState struct {
+	id     policy.PoolID
+	rules  *Pool
+	open   bitset  // positions of its offers within what is left of its limits
+	all    bitset  // positions of its offers
+	sets   keysets // what it asks of labels
+	taints []policy.Taint
+	left   policy.Resources // of its limits
+	never  bitset           // relaxations of which no pod gets a claim
+}
+
+// learn adds the values of labels that pools name, where the pools were not read or other
+// labels matter since.
+func (pl *poolSet) learn() {
+	table := pl.table
+	if pl.pooled && pl.keys == len(table.keys) {
+		return
+	}
+	for i := range pl.sv.b.Pools {
+		table.learn(&pl.sv.b.Pools[i])
+	}
+	pl.keys = len(table.keys)
+}
+
+// begin opens the pools for an attempt. It reads them where that was not done, or labels
+// are laid out anew.
+func (pl *poolSet) begin(anew bool) {
+	if anew || !pl.pooled {
+		pl.makePools()
+		pl.pooled = true
+	}
+	for i := range pl.selling {
+		pl.open(&pl.selling[i])
+	}
+}
+
+// makePools reads what does not change from attempt to attempt.
+func (pl *poolSet) makePools() {
+	pl.selling, pl.closed = pl.selling[:0], pl.closed[:0]
+	pl.lenient = false
+	for _, positions := range pl.sv.offerTable.ofPool {
+		o := &pl.sv.b.Offers[pl.sv.offerTable.rank[positions.next(0)]]
+		x := poolState{id: o.Pool, all: positions, open: slices.Clone(positions), taints: o.Taints, sets: pl.groups.layout.make()}
+		x.rules = pl.rulesOf(o.Pool)
+		pl.readRules(&x)
+		pl.ownLabels(&x, positions)
+		pl.selling = append(pl.selling, x)
+	}
+	pl.closePools()
+}
+
+// rulesOf returns what a pool asks for.
+func (pl *poolSet) rulesOf(id policy.PoolID) *Pool {
+	rules := &pl.noRules
+	for i := range pl.sv.b.Pools {
+		if pl.sv.b.Pools[i].ID == id {
+			rules = &pl.sv.b.Pools[i]
+		}
+	}
+	return rules
+}
+
+// open opens a pool for an attempt.
+func (pl *poolSet) open(x *poolState) {
+	x.rules = pl.rulesOf(x.id)
+	x.never = resize(x.never, (len(pl.groups.relaxations)+63)/64)
+	x.left = x.rules.Limits.Minus(x.rules.Used)
+	copy(x.open, x.all)
+	pl.keepWithin(x)
+}
+
+// readRules reads what a pool asks of labels, and its taints where it says them.
+func (pl *poolSet) readRules(x *poolState) {
+	for i := range x.rules.Requirements {
+		pl.groups.require(&x.sets, &x.rules.Requirements[i])
+	}
+	if x.taints == nil {
+		x.taints = x.rules.Taints
+	}
+	pl.lenient = pl.lenient || slices.ContainsFunc(x.taints, func(t policy.Taint) bool { return t.Effect == policy.PreferNoSchedule })
+}
+
+// closePools reads the pools that have nothing to offer: their domains count for
+// topology spread all the same.
+func (pl *poolSet) closePools() {
+	for i := range pl.sv.b.Pools {
+		rules := &pl.sv.b.Pools[i]
+		if slices.ContainsFunc(pl.selling, func(x poolState) bool { return x.rules == rules }) {
+			continue
+		}
+		x := poolState{rules: rules, sets: pl.groups.layout.make()}
+		pl.readRules(&x)
+		pl.closed = append(pl.closed, x)
+	}
+}
+
+// instanceLabels are labels that Karpenter knows of every instance type, so that a pool
+// need not name them.
+var instanceLabels = []string{
+	labelZone, "topology.kubernetes.io/region", "node.kubernetes.io/instance-type", "kubernetes.io/arch",
+	"kubernetes.io/os", "karpenter.sh/capacity-type",
+}
+
+// ownLabels adds to what a pool asks for the labels that it gives its nodes: those that
+// all of its offers have alike.
+func (pl *poolSet) ownLabels(x *poolState, positions bitset) {
+	for key := 1; key < len(pl.table.keys); key++ {
+		if x.sets.kind[key] != unbounded || slices.Contains(instanceLabels, pl.table.keys[key].name) {
+			continue
+		}
+		for d, of := range pl.sv.offerTable.ofDomain[key] {
+			if d > 0 && positions.within(of) {
+				x.sets.kind[key] = oneOf
+				x.sets.of(&pl.groups.layout, int32(key)).set(int32(d - 1))
+			}
+		}
+	}
+}
+
+// keepWithin closes the offers whose capacity exceeds what is left of the pool's limits
+// (filterByRemainingResources in scheduler.go).
+func (pl *poolSet) keepWithin(x *poolState) {
+	limits := &x.rules.Limits
+	if *limits == (policy.Resources{}) {
+		return
+	}
+	for at := x.open.next(0); at >= 0; at = x.open.next(at + 1) {
+		c := &pl.sv.b.Offers[pl.sv.offerTable.rank[at]].Capacity
+		if limits.CPU > 0 && c.CPU > x.left.CPU || limits.Memory > 0 && c.Memory > x.left.Memory ||
+			limits.Storage > 0 && c.Storage > x.left.Storage || limits.GPU > 0 && c.GPU > x.left.GPU ||
+			limits.Pods > 0 && c.Pods > x.left.Pods {
+			x.open.clear(at)
+		}
+	}
+}
+
+// take lowers what is left of the pool's limits by the largest that c may become
+// (subtractMax in scheduler.go).
+func (pl *poolSet) take(x *poolState, c *nodeClaim) {
+	if x.rules.Limits == (policy.Resources{}) {
+		return
+	}
+	var most policy.Resources
+	for at := c.alive.next(0); at >= 0; at = c.alive.next(at + 1) {
+		r := &pl.sv.b.Offers[pl.sv.offerTable.rank[at]].Capacity
+		most = policy.Resources{
+			CPU: max(most.CPU, r.CPU), Memory: max(most.Memory, r.Memory), Storage: max(most.Storage, r.Storage),
+			GPU: max(most.GPU, r.GPU), Pods: max(most.Pods, r.Pods),
+		}
+	}
+	x.left = x.left.Minus(most)
+	pl.keepWithin(x)
+}
