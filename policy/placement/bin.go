@@ -303,7 +303,7 @@ func (tr *trial) readLots(pods []policy.Pod) {
 	for i := range pods {
 		p := &pods[i]
 		key := lotKey{p.Template, policy.None}
-		if sp.table.kinds[p.Template].zonal {
+		if sp.table.kinds[p.Template].volumes.zonal {
 			key.zone = p.VolumeZone
 		}
 		at, known := index[key]
@@ -327,10 +327,10 @@ func (tr *trial) readLots(pods []policy.Pod) {
 
 func (tr *trial) prepare(l *lot) {
 	k, sp, ot := l.kind, tr.sp, tr.offerTable
-	for _, c := range k.spreads {
+	for _, c := range k.terms.spreads {
 		l.needKey(&sp.table, ot, c.key)
 	}
-	for _, list := range [...][]int32{k.companions, k.rivals, k.repellers, k.counters} {
+	for _, list := range [...][]int32{k.terms.companions, k.terms.rivals, k.terms.repellers, k.counters} {
 		for _, i := range list {
 			if !sp.topology.counters[i].private {
 				l.needKey(&sp.table, ot, sp.topology.counters[i].key)
@@ -338,9 +338,9 @@ func (tr *trial) prepare(l *lot) {
 		}
 	}
 	counted := slices.ContainsFunc(k.counters, func(i int32) bool { return !sp.topology.counters[i].private })
-	l.loose = !k.topology && !counted && len(k.ports) == 0 && len(k.claims) == 0
+	l.loose = !k.topology && !counted && len(k.ports) == 0 && len(k.volumes.claims) == 0
 	l.fit = newBitset(len(ot.rank))
-	once := slices.ContainsFunc(k.claims, func(c claimRef) bool { return c.once && sp.occupancy.claims[c.id].users > 0 })
+	once := slices.ContainsFunc(k.volumes.claims, func(c claimRef) bool { return c.once && sp.occupancy.claims[c.id].users > 0 })
 	if once {
 		return
 	}
@@ -350,7 +350,7 @@ func (tr *trial) prepare(l *lot) {
 		case sp.table.suits(l.template, class, "", "") != OK:
 		case l.zone >= 0 && l.zone != sp.table.classes[class].zone:
 		case sp.table.daemonPort(k, class):
-		case ot.shapes[ot.shape[at]].holds(&k.requests, k.gpu, k.volumes+int32(len(k.claims))):
+		case ot.shapes[ot.shape[at]].holds(&k.requests, k.gpu, k.volumes.own+int32(len(k.volumes.claims))):
 			l.fit.set(int32(at))
 		}
 	}

@@ -210,7 +210,7 @@ func (cs *claimSet) keepSuited(c *nodeClaim, s int32) {
 
 // boundByVolume keeps the offers of the zone of a pod's volumes.
 func (cs *claimSet) boundByVolume(k *kind, pod *policy.Pod) {
-	if !k.zonal || pod.VolumeZone < 0 {
+	if !k.volumes.zonal || pod.VolumeZone < 0 {
 		return
 	}
 	for at := cs.cand.next(0); at >= 0; at = cs.cand.next(at + 1) {

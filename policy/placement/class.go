@@ -37,7 +37,7 @@ type class struct {
 	daemonsKnown bool
 }
 
-// unknown marks an entry of Space.static that was not yet computed.
+// unknown marks an entry of classTable.static that was not yet computed.
 const unknown Result = 255
 
 // A listKey identifies lists of labels and taints by where they lie. Lists are

@@ -13,10 +13,9 @@ type kind struct {
 	// assumedCPU and assumedMemory are added to requests for scoring.
 	assumedCPU, assumedMemory int64
 
-	gpu         int16 // index into Space.gpus; 0 asks for none
+	gpu         int16 // index into classTable.gpus; 0 asks for none
 	daemon      bool
 	byName      bool // its selector or affinity tells single nodes apart
-	zonal       bool
 	tolerations []policy.Toleration
 
 	// unready and cordoned say that the pod tolerates the taints that
@@ -26,17 +25,34 @@ type kind struct {
 	// ports lists the templates whose host ports conflict with its own.
 	ports []policy.TemplateID
 
-	// volumes counts the claims that each pod has for itself; claims are
-	// those that pods share.
-	volumes int32
-	claims  []claimRef
-
 	// counters count the pods of this template.
 	counters []int32
 
-	// topology says that one of the lists below is not empty.
-	topology bool
+	volumes volumeNeeds
 
+	// topology says that one of the lists of terms is not empty.
+	topology bool
+	terms    podTerms
+
+	// What Karpenter's scheduler asks: relaxation is the first of the template plus one, 0
+	// before it was made. groups count pods of this template, avoids are those of the
+	// anti-affinity of others that keeps them away.
+	relaxation     int32
+	groups, avoids []int32
+}
+
+// volumeNeeds are what a pod has to have attached, and where that is.
+type volumeNeeds struct {
+	zonal bool
+
+	// own counts the claims that each pod has for itself; claims are
+	// those that pods share.
+	own    int32
+	claims []claimRef
+}
+
+// podTerms are what a pod asks of where others run.
+type podTerms struct {
 	spreads []spread
 
 	// companions count, by each key, the pods that all affinity terms match;
@@ -48,12 +64,6 @@ type kind struct {
 	// whose anti-affinity matches it.
 	rivals    []int32
 	repellers []int32
-
-	// What Karpenter's scheduler asks: relaxation is the first of the template plus one, 0
-	// before it was made. groups count pods of this template, avoids are those of the
-	// anti-affinity of others that keeps them away.
-	relaxation     int32
-	groups, avoids []int32
 }
 
 // A spread is a hard topology spread constraint.
@@ -66,7 +76,7 @@ type spread struct {
 }
 
 type claimRef struct {
-	id   int32 // index into Space.claims
+	id   int32 // index into occupancy.claims
 	once bool
 }
 
@@ -96,7 +106,7 @@ func (sp *Space) compile() {
 	for i := range sp.table.templates {
 		sp.topology.compileRepellers(policy.TemplateID(i))
 		k := &sp.table.kinds[i]
-		k.topology = len(k.spreads)+len(k.companions)+len(k.rivals)+len(k.repellers) > 0
+		k.topology = len(k.terms.spreads)+len(k.terms.companions)+len(k.terms.rivals)+len(k.terms.repellers) > 0
 	}
 }
 
@@ -131,18 +141,18 @@ func (ct *classTable) compilePorts(t *policy.Template, k *kind) {
 func (oc *occupancy) compileVolumes(t *policy.Template, k *kind) {
 	for i := range t.Volumes {
 		v := &t.Volumes[i]
-		k.zonal = k.zonal || v.Zonal
+		k.volumes.zonal = k.volumes.zonal || v.Zonal
 		if v.Claim == "" {
-			k.volumes++
+			k.volumes.own++
 			continue
 		}
 		id := oc.claimOf(t.Namespace, v.Claim)
-		at := slices.IndexFunc(k.claims, func(c claimRef) bool { return c.id == id })
+		at := slices.IndexFunc(k.volumes.claims, func(c claimRef) bool { return c.id == id })
 		if at < 0 {
-			k.claims = append(k.claims, claimRef{id: id})
-			at = len(k.claims) - 1
+			k.volumes.claims = append(k.volumes.claims, claimRef{id: id})
+			at = len(k.volumes.claims) - 1
 		}
-		k.claims[at].once = k.claims[at].once || v.Once
+		k.volumes.claims[at].once = k.volumes.claims[at].once || v.Once
 	}
 }
 
@@ -171,7 +181,7 @@ func (tp *Topology) compileSpread(id policy.TemplateID) {
 			owner: id, keys: keys, ignoreAffinity: c.IgnoreAffinity, honorTaints: c.HonorTaints,
 		}, hard: true})
 		tp.spreads = append(tp.spreads, s.counter)
-		tp.table.kinds[id].spreads = append(tp.table.kinds[id].spreads, s)
+		tp.table.kinds[id].terms.spreads = append(tp.table.kinds[id].terms.spreads, s)
 	}
 }
 
@@ -187,9 +197,9 @@ func (tp *Topology) compileAffinity(id policy.TemplateID) {
 		all := tp.table.membersOf(func(u *policy.Template) bool {
 			return !slices.ContainsFunc(required, func(x *policy.PodTerm) bool { return !TermMatches(t, x, u) })
 		})
-		k.selfish = all.has(int32(id))
+		k.terms.selfish = all.has(int32(id))
 		for _, term := range required {
-			k.companions = appendOnce(k.companions, tp.sharedCounter(tp.table.keyFor(term.TopologyKey), all))
+			k.terms.companions = appendOnce(k.terms.companions, tp.sharedCounter(tp.table.keyFor(term.TopologyKey), all))
 		}
 	}
 	for i := range t.PodAntiAffinity {
@@ -199,7 +209,7 @@ func (tp *Topology) compileAffinity(id policy.TemplateID) {
 		}
 		members := tp.table.membersOf(func(u *policy.Template) bool { return TermMatches(t, term, u) })
 		if !members.empty() {
-			k.rivals = appendOnce(k.rivals, tp.sharedCounter(tp.table.keyFor(term.TopologyKey), members))
+			k.terms.rivals = appendOnce(k.terms.rivals, tp.sharedCounter(tp.table.keyFor(term.TopologyKey), members))
 		}
 	}
 }
@@ -224,7 +234,7 @@ func (tp *Topology) compileRepellers(id policy.TemplateID) {
 	}
 	for key := range byKey {
 		if !byKey[key].empty() {
-			tp.table.kinds[id].repellers = append(tp.table.kinds[id].repellers, tp.sharedCounter(int32(key), byKey[key]))
+			tp.table.kinds[id].terms.repellers = append(tp.table.kinds[id].terms.repellers, tp.sharedCounter(int32(key), byKey[key]))
 		}
 	}
 }

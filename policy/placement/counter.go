@@ -317,8 +317,8 @@ const (
 // checkTopology asks spread and pod (anti-)affinity about a node that is given
 // by its domains: host is its own, domain those of the other keys.
 func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, is domainState) Result {
-	for i := range k.spreads {
-		c := &k.spreads[i]
+	for i := range k.terms.spreads {
+		c := &k.terms.spreads[i]
 		d := host
 		if c.key != keyHost {
 			d = domain[c.key]
@@ -327,13 +327,13 @@ func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, is domain
 			return Skewed
 		}
 	}
-	if len(k.companions) > 0 && !tp.accompanied(k, host, domain) {
+	if len(k.terms.companions) > 0 && !tp.accompanied(k, host, domain) {
 		return Lonely
 	}
-	if tp.anyIn(k.rivals, host, domain) {
+	if tp.anyIn(k.terms.rivals, host, domain) {
 		return Repelled
 	}
-	if tp.anyIn(k.repellers, host, domain) {
+	if tp.anyIn(k.terms.repellers, host, domain) {
 		return RepelledByPod
 	}
 	return OK
@@ -362,7 +362,7 @@ func (tp *Topology) skew(c *spread, d int32, is domainState) int32 {
 // its own terms may be the first anywhere that has the keys.
 func (tp *Topology) accompanied(k *kind, host int32, domain []int32) bool {
 	all, any := true, int32(0)
-	for _, i := range k.companions {
+	for _, i := range k.terms.companions {
 		t := &tp.counters[i]
 		d := host
 		if t.key != keyHost {
@@ -374,7 +374,7 @@ func (tp *Topology) accompanied(k *kind, host int32, domain []int32) bool {
 		all = all && t.at(d) > 0
 		any += t.total
 	}
-	return all || any == 0 && k.selfish
+	return all || any == 0 && k.terms.selfish
 }
 
 func (tp *Topology) anyIn(counters []int32, host int32, domain []int32) bool {

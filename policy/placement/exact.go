@@ -53,7 +53,7 @@ func PackProven(sp *Space, pods []policy.Pod, offers []Offer) Packing {
 func PackWithin(sp *Space, pods []policy.Pod, offers []Offer, most policy.Money) (Packing, bool) {
 	tr := newTrial(sp, pods, offers)
 	if tr.dearerThan(most) {
-		tr.end()
+		tr.added.end()
 		return Packing{}, false
 	}
 	return tr.packProven(), true
@@ -299,7 +299,7 @@ func (s *search) fill(x *candidate, spent policy.Money, k int, left shape, volum
 			p = append(slices.Clip(parts), part{i, n})
 		}
 		s.left[k] -= n
-		s.fill(x, spent, k+1, r, volumes+n*kind.volumes, p)
+		s.fill(x, spent, k+1, r, volumes+n*kind.volumes.own, p)
 		s.left[k] += n
 		if s.steps > searchSteps {
 			return

@@ -6,6 +6,12 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// A mixture is what is bought for loose lots: equal nodes, candidate by candidate.
+type mixture struct {
+	tr      *trial
+	weights weights
+}
+
 // A candidate is an offer that may be worth buying for loose lots: of those
 // with one shape that suit the same lots, the cheapest.
 type candidate struct {
@@ -47,15 +53,15 @@ func (tr *trial) extend(p *packing, allowed bitset, loose []int32) {
 			best, found = q, true
 		}
 	}
-	weights := tr.weights(candidates, want)
+	mx := mixture{tr: tr, weights: tr.weights(candidates, want)}
 	for _, m := range [...]scoring{byPodsPerPrice, byUse, byDemand, byPrices} {
 		rest := slices.Clone(want)
-		try(tr.greedy(nil, candidates, rest, m, &weights), rest)
+		try(mx.greedy(nil, candidates, rest, m), rest)
 	}
 	for i := range candidates {
 		rest := slices.Clone(want)
-		loads := tr.greedy(nil, candidates[i:i+1], rest, byPodsPerPrice, &weights)
-		try(tr.greedy(loads, candidates, rest, byDemand, &weights), rest)
+		loads := mx.greedy(nil, candidates[i:i+1], rest, byPodsPerPrice)
+		try(mx.greedy(loads, candidates, rest, byDemand), rest)
 	}
 	p.loads = append(p.loads, best.loads...)
 	p.cost += best.cost
@@ -88,7 +94,7 @@ func (tr *trial) topUp(l *load, want []int32) {
 		}
 		l.parts = append(l.parts, part{int32(i), n})
 		left.free = left.free.Minus(k.requests.Scale(int64(n)))
-		volumes += n * k.volumes
+		volumes += n * k.volumes.own
 		want[i] -= n
 	}
 	if !cloned {
@@ -128,8 +134,8 @@ func (s *shape) most(k *kind, n, volumes int32) int32 {
 			m = min(m, max(0, c[1])/c[0])
 		}
 	}
-	if k.volumes > 0 && s.volumesMax > 0 {
-		m = min(m, int64(max(0, s.volumesMax-volumes)/k.volumes))
+	if k.volumes.own > 0 && s.volumesMax > 0 {
+		m = min(m, int64(max(0, s.volumesMax-volumes)/k.volumes.own))
 	}
 	return int32(m)
 }
@@ -169,19 +175,19 @@ func (c *candidate) outdoes(x *candidate) bool {
 }
 
 // fill computes how many of the wanted pods one node of c takes.
-func (tr *trial) fill(c *candidate, want []int32) {
+func (mx *mixture) fill(c *candidate, want []int32) {
 	clear(c.counts)
 	left, volumes := *c.shape, int32(0)
 	for i := c.lots.next(0); i >= 0; i = c.lots.next(i + 1) {
 		if want[i] == 0 {
 			continue
 		}
-		k := tr.lots[i].kind
+		k := mx.tr.lots[i].kind
 		n := left.most(k, want[i], volumes)
 		if n > 0 {
 			c.counts[i] = n
 			left.free = left.free.Minus(k.requests.Scale(int64(n)))
-			volumes += n * k.volumes
+			volumes += n * k.volumes.own
 		}
 	}
 	c.stale = false
@@ -190,7 +196,7 @@ func (tr *trial) fill(c *candidate, want []int32) {
 // greedy buys nodes one after the other, each time the candidate of greatest
 // score filled with the largest pods that it takes, until no candidate takes
 // one more. It lowers want, and appends to loads.
-func (tr *trial) greedy(loads []load, candidates []candidate, want []int32, by scoring, w *weights) []load {
+func (mx *mixture) greedy(loads []load, candidates []candidate, want []int32, by scoring) []load {
 	for i := range candidates {
 		candidates[i].stale = true
 	}
@@ -199,8 +205,8 @@ func (tr *trial) greedy(loads []load, candidates []candidate, want []int32, by s
 		for i := range candidates {
 			c := &candidates[i]
 			if c.stale || c.exceeds(want) {
-				tr.fill(c, want)
-				c.score = tr.score(c, by, w)
+				mx.fill(c, want)
+				c.score = mx.score(c, by)
 			}
 			if c.score > most {
 				best, most = i, c.score
@@ -279,11 +285,11 @@ func vector(r *policy.Resources) [4]float64 {
 	return [...]float64{float64(r.CPU), float64(r.Memory), float64(r.Storage), float64(r.GPU)}
 }
 
-func (tr *trial) score(c *candidate, by scoring, w *weights) float64 {
+func (mx *mixture) score(c *candidate, by scoring) float64 {
 	var held policy.Resources
 	for i, n := range c.counts {
 		if n > 0 {
-			held = held.Plus(tr.lots[i].kind.requests.Scale(int64(n)))
+			held = held.Plus(mx.tr.lots[i].kind.requests.Scale(int64(n)))
 		}
 	}
 	switch by {
@@ -292,7 +298,7 @@ func (tr *trial) score(c *candidate, by scoring, w *weights) float64 {
 	case byUse:
 		// A node that holds pods that ask for nothing is still of some use.
 		use := float64(float64(held.Pods) * 1e-9)
-		have := vector(&tr.offerTable.offers[tr.offerTable.rank[c.at]].Allocatable)
+		have := vector(&mx.tr.offerTable.offers[mx.tr.offerTable.rank[c.at]].Allocatable)
 		for r, h := range vector(&held) {
 			if have[r] > 0 {
 				use += h / have[r]
@@ -300,9 +306,9 @@ func (tr *trial) score(c *candidate, by scoring, w *weights) float64 {
 		}
 		return use
 	}
-	scale := &w.demand
+	scale := &mx.weights.demand
 	if by == byPrices {
-		scale = &w.price
+		scale = &mx.weights.price
 	}
 	value := float64(float64(held.Pods) * 1e-12)
 	for r, h := range vector(&held) {

@@ -117,7 +117,7 @@ func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
 	}
 	nd.assumedCPU += delta * k.assumedCPU
 	nd.assumedMemory += delta * k.assumedMemory
-	if k.volumes > 0 || len(k.claims) > 0 {
+	if k.volumes.own > 0 || len(k.volumes.claims) > 0 {
 		oc.attach(k, n, int32(delta))
 	}
 }
@@ -143,7 +143,7 @@ func (oc *occupancy) portTaken(k *kind, n policy.NodeID) bool {
 }
 
 func (oc *occupancy) checkVolumes(k *kind, p *policy.Pod, n policy.NodeID) Result {
-	for _, c := range k.claims {
+	for _, c := range k.volumes.claims {
 		if c.once && oc.claims[c.id].users > 0 {
 			return ClaimTaken
 		}
@@ -151,7 +151,7 @@ func (oc *occupancy) checkVolumes(k *kind, p *policy.Pod, n policy.NodeID) Resul
 	if v := oc.checkAttach(k, n); v != OK {
 		return v
 	}
-	if k.zonal && p.VolumeZone >= 0 && p.VolumeZone != oc.table.classes[oc.slots[n].class].zone {
+	if k.volumes.zonal && p.VolumeZone >= 0 && p.VolumeZone != oc.table.classes[oc.slots[n].class].zone {
 		return OtherZone
 	}
 	return OK
@@ -159,8 +159,8 @@ func (oc *occupancy) checkVolumes(k *kind, p *policy.Pod, n policy.NodeID) Resul
 
 // checkAttach compares the volumes that a pod of k adds with the node's limit.
 func (oc *occupancy) checkAttach(k *kind, n policy.NodeID) Result {
-	s, added := &oc.slots[n], k.volumes
-	for _, c := range k.claims {
+	s, added := &oc.slots[n], k.volumes.own
+	for _, c := range k.volumes.claims {
 		if oc.nodes[n].uses(c.id) == 0 {
 			added++
 		}
@@ -183,8 +183,8 @@ func (nd *node) uses(claim int32) int32 {
 // attach adds or takes off the volumes of one pod of kind k.
 func (oc *occupancy) attach(k *kind, n policy.NodeID, delta int32) {
 	s, nd := &oc.slots[n], &oc.nodes[n]
-	s.volumes += delta * k.volumes
-	for _, c := range k.claims {
+	s.volumes += delta * k.volumes.own
+	for _, c := range k.volumes.claims {
 		oc.claims[c.id].users += delta
 		at := -1
 		for i := range nd.claims {

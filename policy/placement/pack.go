@@ -86,9 +86,9 @@ func (tr *trial) pack(allowed bitset, want []int32) []load {
 // takes the bins out of the counters again.
 func (tr *trial) attempt(mask, allowed bitset, want []int32, base int32) packing {
 	p := packing{rest: slices.Clone(want)}
-	tr.bins, tr.fallback = base, allowed
-	p.loads = tr.provision(mask, p.rest)
-	tr.fallback = nil
+	tr.bins, tr.filler.fallback = base, allowed
+	p.loads = tr.filler.provision(mask, p.rest)
+	tr.filler.fallback = nil
 	for i := range p.loads {
 		tr.widen(&p.loads[i], allowed)
 		if b := p.loads[i].bin; b != nil {
@@ -128,7 +128,7 @@ func (tr *trial) widen(l *load, allowed bitset) {
 	}
 	if l.bin != nil {
 		for _, p := range l.parts {
-			tr.agree(l.alive, &tr.lots[p.lot], l.bin.claim)
+			tr.added.agree(l.alive, &tr.lots[p.lot], l.bin.claim)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (tr *trial) needs(parts []part) (need policy.Resources, gpu int16, volumes 
 		k := tr.lots[p.lot].kind
 		need = need.Plus(k.requests.Scale(int64(p.n)))
 		gpu = max(gpu, k.gpu)
-		volumes += k.volumes * p.n
+		volumes += k.volumes.own * p.n
 	}
 	return need, gpu, volumes
 }

@@ -18,22 +18,50 @@ import (
 // space is used as scratch and left as it was.
 func Provision(sp *Space, pods []policy.Pod, offers []Offer) (bins []Bin, unplaced []int) {
 	tr := newTrial(sp, pods, offers)
-	bins, unplaced, _ = tr.buy(tr.provision)
+	bins, unplaced, _ = tr.buy(tr.filler.provision)
 	return bins, unplaced
+}
+
+// A binFiller puts pods into bins, one by one. All but fallback is scratch.
+type binFiller struct {
+	tr        *trial
+	table     *classTable
+	occupancy *occupancy
+	topology  *Topology
+
+	// fallback are the offers for pods that none of those they are to be
+	// provisioned on takes; nil for none.
+	fallback bitset
+
+	// scratch of join and pin
+	cand, pinned bitset
+	depth        []bitset
+	here, best   []int32
+	bestCount    int32
+}
+
+func newBinFiller(tr *trial) binFiller {
+	sp, n, keys := tr.sp, len(tr.offerTable.rank), len(tr.sp.table.keys)
+	bf := binFiller{tr: tr, table: &sp.table, occupancy: &sp.occupancy, topology: &sp.topology,
+		cand: newBitset(n), pinned: newBitset(n), here: make([]int32, keys), best: make([]int32, keys)}
+	for range keys {
+		bf.depth = append(bf.depth, newBitset(n))
+	}
+	return bf
 }
 
 // provision opens bins for the wanted pods and lowers want by those it placed.
 // Lots that wait for a companion are tried again after the others.
-func (tr *trial) provision(allowed bitset, want []int32) []load {
+func (bf *binFiller) provision(allowed bitset, want []int32) []load {
 	var bins []*bin
-	for i := range tr.lots {
-		bins = tr.provisionLot(int32(i), allowed, want, bins)
+	for i := range bf.tr.lots {
+		bins = bf.provisionLot(int32(i), allowed, want, bins)
 	}
 	for progress := true; progress; {
 		progress = false
-		for i := range tr.lots {
-			if before := want[i]; before > 0 && tr.lots[i].kind.topology {
-				bins = tr.provisionLot(int32(i), allowed, want, bins)
+		for i := range bf.tr.lots {
+			if before := want[i]; before > 0 && bf.tr.lots[i].kind.topology {
+				bins = bf.provisionLot(int32(i), allowed, want, bins)
 				progress = progress || want[i] < before
 			}
 		}
@@ -45,11 +73,11 @@ func (tr *trial) provision(allowed bitset, want []int32) []load {
 	return loads
 }
 
-func (tr *trial) provisionLot(i int32, allowed bitset, want []int32, bins []*bin) []*bin {
+func (bf *binFiller) provisionLot(i int32, allowed bitset, want []int32, bins []*bin) []*bin {
 	if want[i] == 0 {
 		return bins
 	}
-	l := &tr.lots[i]
+	l := &bf.tr.lots[i]
 	candidates := make([]*bin, 0, len(bins))
 	for _, b := range bins {
 		if within(&l.kind.requests, &b.used, &b.most) && l.fit.meets(b.alive) {
@@ -58,10 +86,10 @@ func (tr *trial) provisionLot(i int32, allowed bitset, want []int32, bins []*bin
 	}
 	slices.SortFunc(candidates, byPods)
 	for ; want[i] > 0; want[i]-- {
-		if tr.joinFirst(i, &candidates) {
+		if bf.joinFirst(i, &candidates) {
 			continue
 		}
-		b := tr.openBin(i, allowed)
+		b := bf.openBin(i, allowed)
 		if b == nil {
 			break
 		}
@@ -77,11 +105,11 @@ func byPods(a, b *bin) int { return cmp.Or(cmp.Compare(a.pods, b.pods), cmp.Comp
 
 // joinFirst puts a pod of lot i into the first candidate that takes it. Those
 // that never will again are removed; candidates stay in their order.
-func (tr *trial) joinFirst(i int32, candidates *[]*bin) bool {
+func (bf *binFiller) joinFirst(i int32, candidates *[]*bin) bool {
 	list := *candidates
 	for at := 0; at < len(list); {
 		b := list[at]
-		switch tr.join(b, i) {
+		switch bf.join(b, i) {
 		case never:
 			list = slices.Delete(list, at, at+1)
 			*candidates = list
@@ -101,16 +129,16 @@ func (tr *trial) joinFirst(i int32, candidates *[]*bin) bool {
 // allowed offers takes the pod, or no more of them are sold, it is one of the
 // fallback at once: were the pod to wait for its turn after the others, they would
 // be placed as if it was not there.
-func (tr *trial) openBin(i int32, allowed bitset) *bin {
-	b := tr.openBinOf(i, allowed)
-	if b == nil && tr.fallback != nil && !tr.fallback.equal(allowed) {
-		b = tr.openBinOf(i, tr.fallback)
+func (bf *binFiller) openBin(i int32, allowed bitset) *bin {
+	b := bf.openBinOf(i, allowed)
+	if b == nil && bf.fallback != nil && !bf.fallback.equal(allowed) {
+		b = bf.openBinOf(i, bf.fallback)
 	}
 	return b
 }
 
-func (tr *trial) openBinOf(i int32, allowed bitset) *bin {
-	ot, l := tr.offerTable, &tr.lots[i]
+func (bf *binFiller) openBinOf(i int32, allowed bitset) *bin {
+	ot, l := bf.tr.offerTable, &bf.tr.lots[i]
 	for _, pool := range ot.ofPool {
 		alive := slices.Clone(l.fit)
 		alive.and(allowed)
@@ -118,8 +146,8 @@ func (tr *trial) openBinOf(i int32, allowed bitset) *bin {
 		if alive.empty() {
 			continue
 		}
-		b := &bin{load: load{alive: alive, times: 1}, host: int32(len(tr.sp.occupancy.slots)) + tr.bins, claim: -1}
-		b.domain = make([]int32, len(tr.sp.table.keys))
+		b := &bin{load: load{alive: alive, times: 1}, host: int32(len(bf.occupancy.slots)) + bf.tr.bins, claim: -1}
+		b.domain = make([]int32, len(bf.table.keys))
 		for key := range b.domain {
 			b.domain[key] = unpinned
 		}
@@ -128,9 +156,9 @@ func (tr *trial) openBinOf(i int32, allowed bitset) *bin {
 				b.shapes = append(b.shapes, int32(s))
 			}
 		}
-		tr.measure(b)
-		if tr.join(b, i) == joinedBin {
-			tr.bins++
+		bf.measure(b)
+		if bf.join(b, i) == joinedBin {
+			bf.tr.bins++
 			return b
 		}
 	}
@@ -138,10 +166,10 @@ func (tr *trial) openBinOf(i int32, allowed bitset) *bin {
 }
 
 // measure computes the most that one of the bin's shapes has of each resource.
-func (tr *trial) measure(b *bin) {
+func (bf *binFiller) measure(b *bin) {
 	b.most = policy.Resources{}
 	for _, s := range b.shapes {
-		r := &tr.offerTable.shapes[s].free
+		r := &bf.tr.offerTable.shapes[s].free
 		b.most = policy.Resources{
 			CPU: max(b.most.CPU, r.CPU), Memory: max(b.most.Memory, r.Memory), Storage: max(b.most.Storage, r.Storage),
 			GPU: max(b.most.GPU, r.GPU), Pods: max(b.most.Pods, r.Pods),
@@ -169,15 +197,15 @@ const (
 )
 
 // join puts one pod of lot i into b if some remaining offer holds it too.
-func (tr *trial) join(b *bin, i int32) outcome {
-	sp, ot, l := tr.sp, tr.offerTable, &tr.lots[i]
+func (bf *binFiller) join(b *bin, i int32) outcome {
+	ot, l := bf.tr.offerTable, &bf.tr.lots[i]
 	k := l.kind
 	if !within(&k.requests, &b.used, &b.most) || b.portTaken(k) {
 		return never
 	}
-	volumes := b.volumes + k.volumes
-	for _, c := range k.claims {
-		if c.once && sp.occupancy.claims[c.id].users > 0 {
+	volumes := b.volumes + k.volumes.own
+	for _, c := range k.volumes.claims {
+		if c.once && bf.occupancy.claims[c.id].users > 0 {
 			return never
 		}
 		if !slices.Contains(b.claims, c.id) {
@@ -185,14 +213,14 @@ func (tr *trial) join(b *bin, i int32) outcome {
 		}
 	}
 	known := !slices.ContainsFunc(l.keys, func(key int32) bool { return b.domain[key] == unpinned })
-	if known && k.topology && sp.topology.checkTopology(k, b.host, b.domain, newNode) != OK {
+	if known && k.topology && bf.topology.checkTopology(k, b.host, b.domain, newNode) != OK {
 		return later
 	}
 	need, gpu := b.used.Plus(k.requests), max(b.gpu, k.gpu)
 	if b.gpu != 0 && k.gpu != 0 && b.gpu != k.gpu {
 		return never
 	}
-	cand := tr.cand
+	cand := bf.cand
 	copy(cand, b.alive)
 	cand.and(l.fit)
 	for _, s := range b.shapes {
@@ -204,22 +232,22 @@ func (tr *trial) join(b *bin, i int32) outcome {
 	case cand.empty():
 		return never
 	case known:
-	case tr.pin(b, l):
-		cand = tr.pinned
+	case bf.pin(b, l):
+		cand = bf.pinned
 	default:
 		return later
 	}
-	at := tr.spare(b, cand)
+	at := bf.tr.spare(b, cand)
 	if at < 0 {
 		return later
 	}
 	if !known {
-		copy(b.domain, tr.best)
+		copy(b.domain, bf.best)
 	}
-	tr.agree(cand, l, at)
-	tr.lay(b, at)
+	bf.tr.added.agree(cand, l, at)
+	bf.tr.lay(b, at)
 	b.used, b.gpu, b.volumes = need, gpu, volumes
-	tr.commit(b, i, cand)
+	bf.commit(b, i, cand)
 	return joinedBin
 }
 
@@ -233,13 +261,13 @@ func (b *bin) portTaken(k *kind) bool {
 }
 
 // commit records that a pod of lot i joined b and that alive remain.
-func (tr *trial) commit(b *bin, i int32, alive bitset) {
-	ot, l := tr.offerTable, &tr.lots[i]
+func (bf *binFiller) commit(b *bin, i int32, alive bitset) {
+	ot, l := bf.tr.offerTable, &bf.tr.lots[i]
 	k := l.kind
 	if !b.alive.equal(alive) {
 		copy(b.alive, alive)
 		b.shapes = slices.DeleteFunc(b.shapes, func(s int32) bool { return !ot.ofShape[s].meets(alive) })
-		tr.measure(b)
+		bf.measure(b)
 	}
 	b.pods++
 	if n := len(b.parts); n > 0 && b.parts[n-1].lot == i {
@@ -250,13 +278,13 @@ func (tr *trial) commit(b *bin, i int32, alive bitset) {
 	if k.ports != nil {
 		b.templates = append(b.templates, l.template)
 	}
-	for _, c := range k.claims {
-		tr.sp.occupancy.claims[c.id].users++
+	for _, c := range k.volumes.claims {
+		bf.occupancy.claims[c.id].users++
 		b.claims = appendOnce(b.claims, c.id)
 	}
 	for _, id := range k.counters {
-		t := &tr.sp.topology.counters[id]
-		if t.private || !tr.countsIn(t, l, b) {
+		t := &bf.topology.counters[id]
+		if t.private || !bf.countsIn(t, l, b) {
 			continue
 		}
 		d := b.host
@@ -273,15 +301,15 @@ func (tr *trial) commit(b *bin, i int32, alive bitset) {
 // countsIn reports whether t counts pods of l in b. Where the offers that
 // remain differ in that, a count by host takes the pod in, which can only
 // refuse more later; for other keys they do not differ.
-func (tr *trial) countsIn(t *counter, l *lot, b *bin) bool {
+func (bf *binFiller) countsIn(t *counter, l *lot, b *bin) bool {
 	if t.among == nil || t.among.owner == l.template {
 		return true
 	}
 	if t.key != keyHost {
-		return tr.sp.table.classCounts(t.among, tr.offerTable.class[b.claim], "", "")
+		return bf.table.classCounts(t.among, bf.tr.offerTable.class[b.claim], "", "")
 	}
 	for at := b.alive.next(0); at >= 0; at = b.alive.next(at + 1) {
-		if tr.sp.table.classCounts(t.among, tr.offerTable.class[at], "", "") {
+		if bf.table.classCounts(t.among, bf.tr.offerTable.class[at], "", "") {
 			return true
 		}
 	}
@@ -292,53 +320,53 @@ func (tr *trial) countsIn(t *counter, l *lot, b *bin) bool {
 // pod of l may join b: those with the fewest pods that its spread constraints
 // count, then those with the cheapest offer. It leaves them in tr.best, and
 // the positions that have them in tr.pinned.
-func (tr *trial) pin(b *bin, l *lot) bool {
-	copy(tr.here, b.domain)
-	tr.bestCount = -1
-	tr.descend(b, l, 0, tr.cand)
-	return tr.bestCount >= 0
+func (bf *binFiller) pin(b *bin, l *lot) bool {
+	copy(bf.here, b.domain)
+	bf.bestCount = -1
+	bf.descend(b, l, 0, bf.cand)
+	return bf.bestCount >= 0
 }
 
-func (tr *trial) descend(b *bin, l *lot, depth int, cand bitset) {
+func (bf *binFiller) descend(b *bin, l *lot, depth int, cand bitset) {
 	if depth == len(l.keys) {
-		tr.weigh(b, l, cand)
+		bf.weigh(b, l, cand)
 		return
 	}
 	key := l.keys[depth]
-	if tr.here[key] != unpinned {
-		tr.descend(b, l, depth+1, cand)
+	if bf.here[key] != unpinned {
+		bf.descend(b, l, depth+1, cand)
 		return
 	}
-	for d, positions := range tr.offerTable.ofDomain[key] {
+	for d, positions := range bf.tr.offerTable.ofDomain[key] {
 		if !cand.meets(positions) {
 			continue
 		}
-		sub := tr.depth[depth]
+		sub := bf.depth[depth]
 		copy(sub, cand)
 		sub.and(positions)
-		tr.here[key] = int32(d - 1)
-		tr.descend(b, l, depth+1, sub)
+		bf.here[key] = int32(d - 1)
+		bf.descend(b, l, depth+1, sub)
 	}
-	tr.here[key] = unpinned
+	bf.here[key] = unpinned
 }
 
-func (tr *trial) weigh(b *bin, l *lot, cand bitset) {
-	if tr.spare(b, cand) < 0 {
+func (bf *binFiller) weigh(b *bin, l *lot, cand bitset) {
+	if bf.tr.spare(b, cand) < 0 {
 		return
 	}
-	if l.kind.topology && tr.sp.topology.checkTopology(l.kind, b.host, tr.here, newNode) != OK {
+	if l.kind.topology && bf.topology.checkTopology(l.kind, b.host, bf.here, newNode) != OK {
 		return
 	}
 	count := int32(0)
-	for _, c := range l.kind.spreads {
+	for _, c := range l.kind.terms.spreads {
 		if c.key != keyHost {
-			count += tr.sp.topology.counters[c.counter].at(tr.here[c.key])
+			count += bf.topology.counters[c.counter].at(bf.here[c.key])
 		}
 	}
-	if tr.bestCount < 0 || count < tr.bestCount ||
-		count == tr.bestCount && cand.next(0) < tr.pinned.next(0) {
-		tr.bestCount = count
-		copy(tr.best, tr.here)
-		copy(tr.pinned, cand)
+	if bf.bestCount < 0 || count < bf.bestCount ||
+		count == bf.bestCount && cand.next(0) < bf.pinned.next(0) {
+		bf.bestCount = count
+		copy(bf.best, bf.here)
+		copy(bf.pinned, cand)
 	}
 }

@@ -42,10 +42,10 @@ func (tp *Topology) CountersOf(t policy.TemplateID) []Counter {
 			list = append(list, Counter(i))
 		}
 	}
-	for _, c := range k.spreads {
+	for _, c := range k.terms.spreads {
 		add(c.counter)
 	}
-	for _, from := range [...][]int32{k.companions, k.rivals, k.repellers} {
+	for _, from := range [...][]int32{k.terms.companions, k.terms.rivals, k.terms.repellers} {
 		for _, i := range from {
 			add(i)
 		}
@@ -57,18 +57,18 @@ func (tp *Topology) CountersOf(t policy.TemplateID) []Counter {
 // template u by more than their requests: by ports, volumes or topology.
 func (sc Scoring) Concerns(t, u policy.TemplateID) bool {
 	k, other := &sc.sp.table.kinds[t], &sc.sp.table.kinds[u]
-	if slices.Contains(k.ports, u) || k.volumes+int32(len(k.claims)) > 0 && other.volumes+int32(len(other.claims)) > 0 {
+	if slices.Contains(k.ports, u) || k.volumes.own+int32(len(k.volumes.claims)) > 0 && other.volumes.own+int32(len(other.volumes.claims)) > 0 {
 		return true
 	}
 	if !k.topology {
 		return false
 	}
-	for i := range k.spreads {
-		if sc.sp.topology.counters[k.spreads[i].counter].members.has(int32(u)) {
+	for i := range k.terms.spreads {
+		if sc.sp.topology.counters[k.terms.spreads[i].counter].members.has(int32(u)) {
 			return true
 		}
 	}
-	for _, from := range [...][]int32{k.companions, k.rivals, k.repellers} {
+	for _, from := range [...][]int32{k.terms.companions, k.terms.rivals, k.terms.repellers} {
 		for _, i := range from {
 			if sc.sp.topology.counters[i].members.has(int32(u)) {
 				return true
@@ -89,10 +89,10 @@ func (sc Scoring) FitsInto(t policy.TemplateID, n policy.NodeID, free *policy.Re
 // (pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, PreFilter).
 func (tp *Topology) Repels(t policy.TemplateID) bool {
 	k := &tp.table.kinds[t]
-	if len(k.companions)+len(k.rivals) > 0 {
+	if len(k.terms.companions)+len(k.terms.rivals) > 0 {
 		return true
 	}
-	for _, i := range k.repellers {
+	for _, i := range k.terms.repellers {
 		if tp.counters[i].total > 0 {
 			return true
 		}
@@ -109,7 +109,7 @@ func (sc Scoring) Zone(n policy.NodeID) policy.ZoneID {
 }
 
 // Zonal reports whether pods of template t are bound to the zone of volumes.
-func (sc Scoring) Zonal(t policy.TemplateID) bool { return sc.sp.table.kinds[t].zonal }
+func (sc Scoring) Zonal(t policy.TemplateID) bool { return sc.sp.table.kinds[t].volumes.zonal }
 
 // Disliked returns how many PreferNoSchedule taints of n pods of template t do
 // not tolerate.

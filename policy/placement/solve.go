@@ -234,7 +234,7 @@ func (sv *Solver) schedule(p int32) bool {
 	return false
 }
 
-// inClaim stands in solver.pushed for a pod that is in a claim.
+// inClaim stands in Solver.pushed for a pod that is in a claim.
 const inClaim = -1
 
 // end returns the solution and undoes what was counted.

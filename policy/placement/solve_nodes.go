@@ -152,7 +152,7 @@ func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 	if en.sv.b.Resting != nil && en.sv.b.Resting[at] && pod.Phase != policy.PodPending {
 		return later
 	}
-	if (k.volumes > 0 || len(k.claims) > 0 || k.zonal) && en.occupancy.checkVolumes(k, pod, n) != OK {
+	if (k.volumes.own > 0 || len(k.volumes.claims) > 0 || k.volumes.zonal) && en.occupancy.checkVolumes(k, pod, n) != OK {
 		return later
 	}
 	if len(st.groups)+len(k.avoids) > 0 && !en.groupsLet(st, k, n, p) {

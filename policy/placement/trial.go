@@ -20,25 +20,9 @@ type trial struct {
 	// be bought.
 	used []int32
 
-	domain []presence // domains that offers add to spread constraints
-
-	// counting are, by counter, the positions at which it counts pods; nil where
-	// no lot is in doubt about it.
-	counting []bitset
-
-	// fallback are the offers for pods that none of those they are to be
-	// provisioned on takes; nil for none.
-	fallback bitset
-
-	// scratch of join and pin
-	cand, pinned bitset
-	depth        []bitset
-	here, best   []int32
-	bestCount    int32
+	added  addedDomains
+	filler binFiller
 }
-
-// A presence is one count in one domain of a counter.
-type presence struct{ counter, domain int32 }
 
 // unpinned stands for a domain that a bin has not yet.
 const unpinned = -2
@@ -75,94 +59,15 @@ type bin struct {
 
 func newTrial(sp *Space, pods []policy.Pod, offers []Offer) *trial {
 	ot := sp.offers.offerTableOf(offers, 0)
-	tr := &trial{sp: sp, offerTable: ot}
+	tr := &trial{sp: sp, offerTable: ot, used: make([]int32, len(offers))}
+	tr.added = addedDomains{tr: tr, table: &sp.table, occupancy: &sp.occupancy, topology: &sp.topology}
 	tr.readLots(pods)
-	tr.cand, tr.pinned = newBitset(len(offers)), newBitset(len(offers))
-	tr.used = make([]int32, len(offers))
-	for range sp.table.keys {
-		tr.depth = append(tr.depth, newBitset(len(offers)))
-	}
-	tr.here, tr.best = make([]int32, len(sp.table.keys)), make([]int32, len(sp.table.keys))
+	tr.filler = newBinFiller(tr)
 	for i := range tr.lots {
-		tr.announce(&tr.lots[i])
-		tr.doubt(&tr.lots[i])
+		tr.added.announce(&tr.lots[i])
+		tr.added.doubt(&tr.lots[i])
 	}
 	return tr
-}
-
-// announce adds the domains in which l could be bought, or others must be, to
-// those that its spread constraints know: once a node stands there they will
-// count, and an empty one then bounds all others.
-func (tr *trial) announce(l *lot) {
-	sp, ot := tr.sp, tr.offerTable
-	for _, c := range l.kind.spreads {
-		known := slices.ContainsFunc(tr.domain, func(p presence) bool { return p.counter == c.counter })
-		if c.key == keyHost || known {
-			continue
-		}
-		for d, positions := range ot.ofDomain[c.key] {
-			if d > 0 && (tr.buyable(l, positions) || tr.confines(&sp.topology.counters[c.counter], positions)) {
-				sp.topology.counters[c.counter].node(int32(d-1), 1)
-				tr.domain = append(tr.domain, presence{c.counter, int32(d - 1)})
-			}
-		}
-		tr.expect(c)
-	}
-}
-
-// expect adds the domains of nodes that are on their way: they will be there before
-// what is bought now.
-func (tr *trial) expect(c spread) {
-	t := &tr.sp.topology.counters[c.counter]
-	for n := range tr.sp.occupancy.slots {
-		id := policy.NodeID(n)
-		if tr.sp.occupancy.slots[n].state != coming || !tr.sp.topology.counts(t, id) {
-			continue
-		}
-		if d := tr.sp.occupancy.domain(c.key, id); d >= 0 {
-			t.node(d, 1)
-			tr.domain = append(tr.domain, presence{c.counter, d})
-		}
-	}
-}
-
-// buyable reports whether one of the positions suits pods of l. Whether there
-// is room for one does not matter: it does not when Kubernetes counts domains.
-func (tr *trial) buyable(l *lot, positions bitset) bool {
-	for at := positions.next(0); at >= 0; at = positions.next(at + 1) {
-		if tr.sp.table.suits(l.template, tr.offerTable.class[at], "", "") == OK {
-			return true
-		}
-	}
-	return false
-}
-
-// confines reports whether some of the pods can be bought for at these positions
-// alone, on nodes that t counts. Such nodes count for constraints of pods that may
-// not run there, too, unless they ask for other taint and affinity policies.
-func (tr *trial) confines(t *counter, positions bitset) bool {
-	for i := range tr.lots {
-		fit := tr.lots[i].fit
-		if !fit.within(positions) {
-			continue
-		}
-		at := fit.next(0)
-		counts := at >= 0
-		for ; counts && at >= 0; at = fit.next(at + 1) {
-			counts = tr.sp.table.classCounts(t.among, tr.offerTable.class[at], "", "")
-		}
-		if counts {
-			return true
-		}
-	}
-	return false
-}
-
-// end leaves the space as it was, given that all bins were taken out.
-func (tr *trial) end() {
-	for _, p := range tr.domain {
-		tr.sp.topology.counters[p.counter].node(p.domain, -1)
-	}
 }
 
 // spare returns the cheapest of the positions at which b may be bought beside
@@ -198,7 +103,7 @@ func (tr *trial) countBin(b *bin, delta int32) {
 		tr.sp.topology.counters[c.counter].add(c.domain, delta)
 	}
 	for _, p := range b.parts {
-		for _, c := range tr.lots[p.lot].kind.claims {
+		for _, c := range tr.lots[p.lot].kind.volumes.claims {
 			tr.sp.occupancy.claims[c.id].users += delta * p.n
 		}
 	}
@@ -235,7 +140,7 @@ func (tr *trial) buy(plan func(allowed bitset, want []int32) []load) ([]Bin, []i
 	)
 	for again := true; again; {
 		again = false
-		loads := tr.plan(plan, allowed, want)
+		loads := tr.added.plan(plan, allowed, want)
 		for i := range loads {
 			l := &loads[i]
 			for range l.times {
@@ -259,7 +164,7 @@ func (tr *trial) buy(plan func(allowed bitset, want []int32) []load) ([]Bin, []i
 		}
 	}
 	tr.withdraw(kept)
-	tr.end()
+	tr.added.end()
 	var unplaced []int
 	for i := range tr.lots {
 		unplaced = append(unplaced, tr.lots[i].pods[taken[i]:]...)
