@@ -12,7 +12,7 @@ type totals struct{ price, cost float64 }
 
 // totalsOf sums over the nodes of pool p, those that are no candidates too
 // (balanced.go, computeNodePoolTotals).
-func (d *Disruptor) totalsOf(c *Cluster, p policy.PoolID) totals {
+func (c *Cluster) totalsOf(p policy.PoolID) totals {
 	var t totals
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
@@ -35,18 +35,18 @@ func score(savings, cost float64, t totals) bool {
 
 // canPass reports whether removing x outright would pass: else nothing will
 // (balanced.go, CanPassThreshold).
-func (d *Disruptor) canPass(c *Cluster, x *Candidate) bool {
+func (c *Cluster) canPass(x *Candidate) bool {
 	if c.Consolidation[x.Pool] != policy.Balanced {
 		return true
 	}
-	t := d.totalsOf(c, x.Pool)
+	t := c.totalsOf(x.Pool)
 	return t.price <= 0 || score(dollars(x.Price), x.Cost, t)
 }
 
 // approved reports whether every balanced pool lets cmd pass. What it saves is
 // shared among the pools by what their nodes cost (balanced.go,
 // EvaluateBalancedMove).
-func (d *Disruptor) approved(c *Cluster, cmd *Command) bool {
+func (c *Cluster) approved(cmd *Command) bool {
 	var whole float64
 	for i := range cmd.Candidates {
 		whole += dollars(cmd.Candidates[i].Price)
@@ -73,7 +73,7 @@ func (d *Disruptor) approved(c *Cluster, cmd *Command) bool {
 		if whole > 0 && n < len(cmd.Candidates) {
 			part = float64(savings * (price / whole))
 		}
-		if !score(part, cost, d.totalsOf(c, policy.PoolID(p))) {
+		if !score(part, cost, c.totalsOf(policy.PoolID(p))) {
 			return false
 		}
 	}

@@ -73,11 +73,11 @@ func (c *Cluster) cost(n policy.NodeID) float64 {
 // Candidates returns the candidates of a method, in order. They are valid until the
 // next call of a method of d.
 func (d *Disruptor) Candidates(c *Cluster, m Method) []Candidate {
-	d.gather(c)
+	d.candidates.gather(c)
 	if m == Emptiness {
-		return d.empty
+		return d.candidates.empty
 	}
-	return d.used
+	return d.candidates.used
 }
 
 // A block is why a node is no candidate.
@@ -127,11 +127,11 @@ type alike struct {
 }
 
 // about returns what the pods of n mean.
-func (d *Disruptor) about(c *Cluster, n policy.NodeID) *nodeCache {
-	for len(d.cache) <= int(n) {
-		d.cache = append(d.cache, nodeCache{})
+func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
+	for len(cl.cache) <= int(n) {
+		cl.cache = append(cl.cache, nodeCache{})
 	}
-	x, version := &d.cache[n], c.View.PodsVersion(n)
+	x, version := &cl.cache[n], c.View.PodsVersion(n)
 	if x.known && x.version == version {
 		return x
 	}
@@ -203,37 +203,37 @@ func toleratesDisrupted(t *policy.Template) bool {
 // gather fills d with the candidates of consolidation: the empty ones and the
 // others, those first that cost most for what their disruption costs
 // (consolidation.go, sortCandidates). Equal ones stand by node.
-func (d *Disruptor) gather(c *Cluster) {
-	d.marks.next(len(c.Nodes))
-	d.nodes = d.nodes[:0]
-	if flipped := d.readBudgets(c); d.remembers(c) {
-		d.changed(c, flipped)
+func (cl *candidateList) gather(c *Cluster) {
+	cl.marks.next(len(c.Nodes))
+	cl.nodes = cl.nodes[:0]
+	if flipped := cl.readBudgets(c); cl.remembers(c) {
+		cl.changed(c, flipped)
 	} else {
-		d.empty, d.used = d.empty[:0], d.used[:0]
+		cl.empty, cl.used = cl.empty[:0], cl.used[:0]
 		for _, id := range c.Order {
-			d.reread(id)
+			cl.reread(id)
 		}
-		clear(d.kept)
+		clear(cl.kept)
 	}
-	gone := func(x Candidate) bool { return d.marks.has(x.Node) }
-	d.empty, d.used = slices.DeleteFunc(d.empty, gone), slices.DeleteFunc(d.used, gone)
-	d.waiting = d.waiting[:0] // all of them are read anew
-	for len(d.kept) < len(c.Nodes) {
-		d.kept = append(d.kept, false)
+	gone := func(x Candidate) bool { return cl.marks.has(x.Node) }
+	cl.empty, cl.used = slices.DeleteFunc(cl.empty, gone), slices.DeleteFunc(cl.used, gone)
+	cl.waiting = cl.waiting[:0] // all of them are read anew
+	for len(cl.kept) < len(c.Nodes) {
+		cl.kept = append(cl.kept, false)
 	}
-	empty, used := len(d.empty), len(d.used)
-	for _, id := range d.nodes {
-		d.read(c, id)
+	empty, used := len(cl.empty), len(cl.used)
+	for _, id := range cl.nodes {
+		cl.readNode(c, id)
 	}
-	d.merge(c, d.empty, empty)
-	d.merge(c, d.used, used)
-	d.due = [2]policy.Time{}
-	for _, w := range d.waiting {
-		if due := &d.due[w.method]; *due == 0 || w.at < *due {
+	cl.merge(c, cl.empty, empty)
+	cl.merge(c, cl.used, used)
+	cl.due = [2]policy.Time{}
+	for _, w := range cl.waiting {
+		if due := &cl.due[w.method]; *due == 0 || w.at < *due {
 			*due = w.at
 		}
 	}
-	d.held = slices.Contains(d.kept, true)
+	cl.held = slices.Contains(cl.kept, true)
 }
 
 // A wait is a node that is no candidate before a time: for emptiness, 0, or for the
@@ -246,15 +246,15 @@ type wait struct {
 
 // remembers reports whether what d knows of the nodes that did not change still stands,
 // but for prices, PodDisruptionBudgets and time.
-func (d *Disruptor) remembers(c *Cluster) bool {
-	same := c.Tracked && c.Tie == nil && len(d.modes) == len(c.Pools)
+func (cl *candidateList) remembers(c *Cluster) bool {
+	same := c.Tracked && c.Tie == nil && len(cl.modes) == len(c.Pools)
 	for p := range c.Pools {
 		m := mode{c.managed(policy.PoolID(p)), c.Consolidation[p], c.Pools[p].ConsolidateAfter}
-		same = same && d.modes[p] == m
-		if p >= len(d.modes) {
-			d.modes = append(d.modes, m)
+		same = same && cl.modes[p] == m
+		if p >= len(cl.modes) {
+			cl.modes = append(cl.modes, m)
 		}
-		d.modes[p] = m
+		cl.modes[p] = m
 	}
 	return same
 }
@@ -267,17 +267,17 @@ type mode struct {
 }
 
 // changed lists the nodes that may stand otherwise than they did.
-func (d *Disruptor) changed(c *Cluster, flipped bool) {
+func (cl *candidateList) changed(c *Cluster, flipped bool) {
 	for _, id := range c.Changed {
-		d.reread(id)
+		cl.reread(id)
 	}
-	for _, w := range d.waiting {
-		d.reread(w.node)
+	for _, w := range cl.waiting {
+		cl.reread(w.node)
 	}
-	for _, list := range [...][]Candidate{d.used, d.empty} {
+	for _, list := range [...][]Candidate{cl.used, cl.empty} {
 		for i := range list {
-			if x := &list[i]; d.priceOf(c, x.market) != x.Price {
-				d.reread(x.Node)
+			if x := &list[i]; cl.priceOf(c, x.market) != x.Price {
+				cl.reread(x.Node)
 			}
 		}
 	}
@@ -285,34 +285,34 @@ func (d *Disruptor) changed(c *Cluster, flipped bool) {
 		return
 	}
 	for _, id := range c.Order {
-		if int(id) < len(d.cache) && slices.ContainsFunc(d.cache[id].pdbs, func(b policy.PDBID) bool { return d.flips[b] }) {
-			d.reread(id)
+		if int(id) < len(cl.cache) && slices.ContainsFunc(cl.cache[id].pdbs, func(b policy.PDBID) bool { return cl.flips[b] }) {
+			cl.reread(id)
 		}
 	}
 }
 
 // readBudgets notes which budgets allow nothing, and reports whether that changed.
-func (d *Disruptor) readBudgets(c *Cluster) bool {
+func (cl *candidateList) readBudgets(c *Cluster) bool {
 	flipped := false
 	for b := range c.PDBs {
-		if b >= len(d.spent) {
-			d.spent, d.flips = append(d.spent, false), append(d.flips, false)
+		if b >= len(cl.spent) {
+			cl.spent, cl.flips = append(cl.spent, false), append(cl.flips, false)
 		}
 		spent := c.PDBs[b].Allowed <= 0
-		d.flips[b] = d.spent[b] != spent
-		d.spent[b], flipped = spent, flipped || d.flips[b]
+		cl.flips[b] = cl.spent[b] != spent
+		cl.spent[b], flipped = spent, flipped || cl.flips[b]
 	}
 	return flipped
 }
 
 // priceOf returns what a market costs, asked once a look.
-func (d *Disruptor) priceOf(c *Cluster, m policy.MarketID) policy.Money {
-	for len(d.prices) < len(c.Markets) {
-		d.prices = append(d.prices, priceNow{})
+func (cl *candidateList) priceOf(c *Cluster, m policy.MarketID) policy.Money {
+	for len(cl.prices) < len(c.Markets) {
+		cl.prices = append(cl.prices, priceNow{})
 	}
-	x := &d.prices[m]
-	if x.look != d.marks.turn {
-		*x = priceNow{c.View.Price(m), d.marks.turn}
+	x := &cl.prices[m]
+	if x.look != cl.marks.turn {
+		*x = priceNow{c.View.Price(m), cl.marks.turn}
 	}
 	return x.price
 }
@@ -323,46 +323,46 @@ type priceNow struct {
 }
 
 // reread lists a node once.
-func (d *Disruptor) reread(id policy.NodeID) {
-	if !d.marks.has(id) {
-		d.marks.set(id)
-		d.nodes = append(d.nodes, id)
+func (cl *candidateList) reread(id policy.NodeID) {
+	if !cl.marks.has(id) {
+		cl.marks.set(id)
+		cl.nodes = append(cl.nodes, id)
 	}
 }
 
-// read puts a node where it belongs.
-func (d *Disruptor) read(c *Cluster, id policy.NodeID) {
+// readNode puts a node where it belongs.
+func (cl *candidateList) readNode(c *Cluster, id policy.NodeID) {
 	n := &c.Nodes[id]
-	d.kept[id] = false
+	cl.kept[id] = false
 	switch c.blocked(n) {
 	case never:
 	case nominated:
-		d.wait(c, id, c.View.NominatedUntil(id))
+		cl.wait(c, id, c.View.NominatedUntil(id))
 	case young:
-		d.wait(c, id, c.View.LastPodEvent(id).Add(c.Pools[n.Pool].ConsolidateAfter))
+		cl.wait(c, id, c.View.LastPodEvent(id).Add(c.Pools[n.Pool].ConsolidateAfter))
 	case free:
-		if x, ok := d.candidate(c, n); !ok {
-			d.kept[id] = true
+		if x, ok := cl.candidate(c, n); !ok {
+			cl.kept[id] = true
 		} else if x.Empty() {
-			d.empty = append(d.empty, x)
+			cl.empty = append(cl.empty, x)
 		} else if c.Consolidation[n.Pool] != policy.WhenEmpty {
-			d.used = append(d.used, x)
+			cl.used = append(cl.used, x)
 		}
 	}
 }
 
 // wait notes that node n is a candidate at t.
-func (d *Disruptor) wait(c *Cluster, n policy.NodeID, t policy.Time) {
+func (cl *candidateList) wait(c *Cluster, n policy.NodeID, t policy.Time) {
 	w := wait{n, t, 1}
-	if d.about(c, n).cost <= nodeCost {
+	if cl.about(c, n).cost <= nodeCost {
 		w.method = 0
 	}
-	d.waiting = append(d.waiting, w)
+	cl.waiting = append(cl.waiting, w)
 }
 
 // candidate returns a node that is not blocked as a candidate, if its pods allow that.
-func (d *Disruptor) candidate(c *Cluster, n *policy.Node) (Candidate, bool) {
-	about := d.about(c, n.ID)
+func (cl *candidateList) candidate(c *Cluster, n *policy.Node) (Candidate, bool) {
+	about := cl.about(c, n.ID)
 	if !about.disruptable(c) {
 		return Candidate{}, false
 	}
@@ -372,14 +372,14 @@ func (d *Disruptor) candidate(c *Cluster, n *policy.Node) (Candidate, bool) {
 }
 
 // merge puts candidates in order, of which the first ones are.
-func (d *Disruptor) merge(c *Cluster, list []Candidate, ordered int) {
-	d.added = append(d.added[:0], list[ordered:]...)
-	slices.SortFunc(d.added, c.byRatio)
-	for at, i, j := len(list)-1, ordered-1, len(d.added)-1; j >= 0; at-- {
-		if i >= 0 && c.byRatio(list[i], d.added[j]) > 0 {
+func (cl *candidateList) merge(c *Cluster, list []Candidate, ordered int) {
+	cl.added = append(cl.added[:0], list[ordered:]...)
+	slices.SortFunc(cl.added, c.byRatio)
+	for at, i, j := len(list)-1, ordered-1, len(cl.added)-1; j >= 0; at-- {
+		if i >= 0 && c.byRatio(list[i], cl.added[j]) > 0 {
 			list[at], i = list[i], i-1
 		} else {
-			list[at], j = d.added[j], j-1
+			list[at], j = cl.added[j], j-1
 		}
 	}
 }
@@ -395,4 +395,22 @@ func (c *Cluster) byRatio(a, b Candidate) int {
 		return c.Tie(a.Node, b.Node)
 	}
 	return cmp.Compare(a.Node, b.Node)
+}
+
+// A candidateList holds the candidates of consolidation, in order, from look to look: of the nodes
+// that did not change only prices, PodDisruptionBudgets and the time are read again.
+type candidateList struct {
+	empty, used []Candidate
+	due         [2]policy.Time // when a node that is too young or nominated is a candidate: an empty one, another
+	held        bool           // a node is kept by its pods alone
+	waiting     []wait
+	kept        []bool // by node: it is held
+	spent       []bool // by budget: it allows nothing
+	modes       []mode // by pool
+	nodes       []policy.NodeID
+	marks       marks
+	added       []Candidate
+	flips       []bool // by budget: it allows something, or no more
+	prices      []priceNow
+	cache       []nodeCache
 }

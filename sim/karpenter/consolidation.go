@@ -54,7 +54,7 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 	if d.outlook.cheaper(price, allSpot && !c.SpotToSpot) {
 		claimsMax = 1
 	}
-	sim := d.simulate(c, candidates, claimsMax)
+	sim := d.simulator.simulate(c, candidates, claimsMax)
 	if !sim.scheduled {
 		return nil
 	}
@@ -62,13 +62,13 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 	if len(sim.claims) == 0 {
 		return cmd
 	}
-	spot, onDemand := d.capacityTypes(c, &sim)
+	spot, onDemand := d.simulator.capacityTypes(c, &sim)
 	fromSpot := allSpot && spot
 	if fromSpot && !c.SpotToSpot {
 		return nil
 	}
-	options := cheaperThan(d.options(c, &sim, fromSpot), price)
-	if !d.flexible(c, &sim, options) {
+	options := cheaperThan(d.simulator.options(c, &sim, fromSpot), price)
+	if !d.simulator.flexible(c, &sim, options) {
 		return nil
 	}
 	if fromSpot && len(candidates) == 1 {
@@ -87,11 +87,11 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 		if spotOnly && !fromSpot {
 			options = onlySpot(options)
 		}
-		if options = cheaperThan(options, bound); len(options) == 0 || !d.flexible(c, &sim, options) {
+		if options = cheaperThan(options, bound); len(options) == 0 || !d.simulator.flexible(c, &sim, options) {
 			return nil
 		}
 	}
-	cmd.Replacement = d.replacement(c, &sim, options, spotOnly)
+	cmd.Replacement = d.simulator.replacement(c, &sim, options, spotOnly)
 	return cmd
 }
 
@@ -108,12 +108,12 @@ const multiMax = 100
 // Karpenter ends the search after a minute, which a simulation never needs. It also
 // reports whether a budget kept some out.
 func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
-	left := d.allowances()
+	left := d.budgets.allowances()
 	allowed := d.allowed[:0]
-	for i := range d.used {
-		if p := d.used[i].Pool; left[p] > 0 {
+	for i := range d.candidates.used {
+		if p := d.candidates.used[i].Pool; left[p] > 0 {
 			left[p]--
-			allowed = append(allowed, d.used[i])
+			allowed = append(allowed, d.candidates.used[i])
 		} else {
 			constrained = true
 		}
@@ -123,10 +123,10 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 	for low <= high {
 		mid := (low + high) / 2
 		var cmd *Command
-		if !d.hopeless(c, allowed[:mid+1]) {
+		if !d.outlook.hopeless(c, allowed[:mid+1]) {
 			cmd = d.compute(c, MultiNode, allowed[:mid+1])
 		}
-		if cmd != nil && d.approved(c, cmd) {
+		if cmd != nil && c.approved(cmd) {
 			best, low = cmd, mid+1
 		} else {
 			high = mid - 1
@@ -139,58 +139,65 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 // turn (singlenodeconsolidation.go). Karpenter ends after three minutes, and begins
 // the next time with the pools it did not come to; a simulation comes to all.
 func (d *Disruptor) single(c *Cluster) (cmd *Command, constrained bool) {
-	left := d.allowances()
-	for at := range d.inTurn(c) {
-		x := &d.turns[at]
+	left := d.budgets.allowances()
+	turns := d.turns.of(c, d.candidates.used)
+	for at := range turns {
+		x := &turns[at]
 		if left[x.Pool] == 0 {
 			constrained = true
 			continue
 		}
-		if !d.canPass(c, x) || d.hopeless(c, d.turns[at:at+1]) {
+		if !c.canPass(x) || d.outlook.hopeless(c, turns[at:at+1]) {
 			continue
 		}
-		if cmd := d.compute(c, SingleNode, d.turns[at:at+1]); cmd != nil && d.approved(c, cmd) {
+		if cmd := d.compute(c, SingleNode, turns[at:at+1]); cmd != nil && c.approved(cmd) {
 			return cmd, constrained
 		}
 	}
 	return nil, constrained
 }
 
-// inTurn fills d.turns with the candidates, one of each pool after the other, the
-// pools by id: Karpenter's order among them is that of a map.
-func (d *Disruptor) inTurn(c *Cluster) []Candidate {
-	d.turns, d.next = d.turns[:0], d.next[:0]
+// A rotation lists candidates, one of each pool after the other.
+type rotation struct {
+	turns []Candidate
+	next  []int // by pool
+}
+
+// of returns the candidates, the pools by id: Karpenter's order among them is that of a
+// map.
+func (r *rotation) of(c *Cluster, candidates []Candidate) []Candidate {
+	r.turns, r.next = r.turns[:0], r.next[:0]
 	for range c.Pools {
-		d.next = append(d.next, 0)
+		r.next = append(r.next, 0)
 	}
-	for len(d.turns) < len(d.used) {
+	for len(r.turns) < len(candidates) {
 		for k := range c.Pools {
 			p := policy.PoolID(k)
 			if c.Turns != nil {
 				p = c.Turns[k]
 			}
-			at := d.next[p]
-			for at < len(d.used) && d.used[at].Pool != p {
+			at := r.next[p]
+			for at < len(candidates) && candidates[at].Pool != p {
 				at++
 			}
-			if at < len(d.used) {
-				d.turns = append(d.turns, d.used[at])
+			if at < len(candidates) {
+				r.turns = append(r.turns, candidates[at])
 				at++
 			}
-			d.next[p] = at
+			r.next[p] = at
 		}
 	}
-	return d.turns
+	return r.turns
 }
 
 // emptiness removes the empty nodes that budgets allow (emptiness.go).
 func (d *Disruptor) emptiness(c *Cluster) *Command {
-	if len(d.empty) == 0 {
+	if len(d.candidates.empty) == 0 {
 		return nil
 	}
-	left := d.budgets(c, Emptiness)
+	left := d.budgets.count(c, Emptiness)
 	var gone []Candidate
-	for _, x := range d.empty {
+	for _, x := range d.candidates.empty {
 		if left[x.Pool] > 0 {
 			left[x.Pool]--
 			gone = append(gone, x)
@@ -202,24 +209,35 @@ func (d *Disruptor) emptiness(c *Cluster) *Command {
 	return &Command{Method: Emptiness, Candidates: gone}
 }
 
-// allowances returns how many more nodes of each pool the searches of this look may
-// disrupt.
-func (d *Disruptor) allowances() []int {
-	d.left2 = append(d.left2[:0], d.allowance...)
-	return d.left2
+// begin counts for the searches of a look.
+func (bc *budgetCounts) begin(c *Cluster) {
+	bc.allowance = append(bc.allowance[:0], bc.count(c, SingleNode)...) // that of several nodes, too
 }
 
-// budgets returns how many more nodes of each pool may be disrupted (helpers.go,
+// allowances returns how many more nodes of each pool the searches of this look may
+// disrupt.
+func (bc *budgetCounts) allowances() []int {
+	bc.left = append(bc.left[:0], bc.allowance...)
+	return bc.left
+}
+
+// count returns how many more nodes of each pool may be disrupted (helpers.go,
 // BuildDisruptionBudgetMapping).
-func (d *Disruptor) budgets(c *Cluster, m Method) []int {
-	d.left2 = d.left2[:0]
+func (bc *budgetCounts) count(c *Cluster, m Method) []int {
+	bc.left = bc.left[:0]
 	view := policy.Snapshot{Nodes: c.Nodes, Pools: c.Pools}
 	for p := range c.Pools {
 		n := 0
 		if c.managed(policy.PoolID(p)) {
 			n = view.Disruptable(policy.PoolID(p), m.Reason())
 		}
-		d.left2 = append(d.left2, n)
+		bc.left = append(bc.left, n)
 	}
-	return d.left2
+	return bc.left
+}
+
+// budgetCounts are how many more nodes of each pool may be disrupted.
+type budgetCounts struct {
+	left      []int
+	allowance []int // by pool, for the searches of a look
 }

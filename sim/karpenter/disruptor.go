@@ -4,74 +4,38 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A Disruptor is Karpenter's disruption controller between its looks. The zero
 // value is one that has just started.
 type Disruptor struct {
-	// Simulations counts the scheduling simulations.
-	Simulations int
-
 	// seen is the state of the cluster in which a method last found nothing, 0 for
 	// none (consolidation.go, markConsolidated).
 	seen  [Methods]uint64
 	found [Methods]fruitless
 
-	empty, used []Candidate
-	due         [2]policy.Time // when a node that is too young or nominated is a candidate: an empty one, another
-	held        bool           // a node is kept by its pods alone
-	waiting     []wait
-	kept        []bool // by node: it is held
-	spent       []bool // by budget: it allows nothing
-	modes       []mode // by pool
+	digest uint64
 
-	order       []policy.NodeID // existing nodes as they are tried; shut is parallel
-	shut        []bool
-	cpu         []int64 // free on order
-	place       []int32 // by node: where it is in order, -1 for nowhere
-	least       int64   // what a node must have free to be in order
-	topology    bool    // pods heed where others run
-	initialized int
-	digest      uint64
-	going       []policy.NodeID
+	allowed []Candidate
 
-	// The rest is scratch.
-	prepared  bool // for simulations in this state of the cluster
-	movers    []mover
-	common    int // how many of them are part of every simulation
-	targets   []policy.NodeID
-	leaving   []policy.NodeID
-	batch     placement.Batch
-	nodes     []policy.NodeID
-	marks     marks
-	added     []Candidate
-	flips     []bool // by budget: it allows something, or no more
-	prices    []priceNow
-	slots     []slots
-	count     []int32
-	met       []policy.TemplateID
-	cache     []nodeCache
-	optionBuf []option
-	allowed   []Candidate
-	turns     []Candidate
-	left2     []int
-	allowance []int // by pool, for the searches of a look
-	next      []int
-	outlook   outlook
-	turn      uint32
+	candidates candidateList
+	nodes      nodeOrder
+	simulator  simulator
+	outlook    outlook
+	budgets    budgetCounts
+	turns      rotation
 }
 
 // Next looks for something to do, beginning with method from. It returns a command
 // to validate, or nil (controller.go, Reconcile).
 func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Command {
-	d.gather(c)
+	d.candidates.gather(c)
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {
 			return cmd
 		}
 	}
-	if len(d.used) == 0 {
+	if len(d.candidates.used) == 0 {
 		return nil // and none of the methods notes that it looked
 	}
 	ready := false
@@ -81,8 +45,7 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 			continue
 		}
 		if !ready {
-			d.line(c)
-			d.lookOut(c)
+			d.begin(c)
 			ready = true
 		}
 		if d.found[m].same(d, state) {
@@ -105,14 +68,26 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 	return nil
 }
 
+// begin readies the searches in a state of the cluster.
+func (d *Disruptor) begin(c *Cluster) {
+	d.beginSimulations(c)
+	d.outlook.begin(c, d)
+	d.budgets.begin(c)
+	d.digest = d.digestOf()
+}
+
+func (d *Disruptor) beginSimulations(c *Cluster) {
+	d.nodes.read(c)
+	d.simulator.begin(c, &d.nodes)
+}
+
 // Find returns what a method would do by itself, whether or not it looked before.
 func (d *Disruptor) Find(c *Cluster, m Method) *Command {
-	d.gather(c)
+	d.candidates.gather(c)
 	if m == Emptiness {
 		return d.emptiness(c)
 	}
-	d.line(c)
-	d.lookOut(c)
+	d.begin(c)
 	search := d.single
 	if m == MultiNode {
 		search = d.multi
@@ -126,11 +101,11 @@ func (d *Disruptor) Find(c *Cluster, m Method) *Command {
 // is not empty is none for a search that was done in this state. It is 0 for never, and
 // held says that a pod that becomes ready may let a node go.
 func (d *Disruptor) Due(state *ConsolidationState) (at policy.Time, held bool) {
-	at = d.due[0]
-	if later := d.due[1]; later != 0 && (at == 0 || later < at) && !d.searched(state) {
+	at = d.candidates.due[0]
+	if later := d.candidates.due[1]; later != 0 && (at == 0 || later < at) && !d.searched(state) {
 		at = later
 	}
-	return at, d.held
+	return at, d.candidates.held
 }
 
 // searched reports whether both searches were fruitless in this state.
@@ -141,14 +116,14 @@ func (d *Disruptor) searched(state *ConsolidationState) bool {
 // Valid reports whether cmd, decided a while ago, may still be carried out, and cuts
 // what may not out of a removal of empty nodes (validation.go).
 func (d *Disruptor) Valid(c *Cluster, cmd *Command) bool {
-	left := d.budgets(c, cmd.Method)
+	left := d.budgets.count(c, cmd.Method)
 	valid := make([]Candidate, 0, len(cmd.Candidates))
 	for _, was := range cmd.Candidates {
 		n := &c.Nodes[was.Node]
 		if left[was.Pool] <= 0 || !n.Live() || c.blocked(n) != free {
 			continue
 		}
-		x, ok := d.candidate(c, n)
+		x, ok := d.candidates.candidate(c, n)
 		if ok && x.Empty() == (cmd.Method == Emptiness) && (x.Empty() || c.Consolidation[x.Pool] != policy.WhenEmpty) {
 			left[was.Pool]--
 			valid = append(valid, x)
@@ -164,14 +139,14 @@ func (d *Disruptor) Valid(c *Cluster, cmd *Command) bool {
 // holds reports whether scheduling still says what it did when cmd was decided
 // (validation.go, validateCommand).
 func (d *Disruptor) holds(c *Cluster, cmd *Command, candidates []Candidate) bool {
-	d.line(c)
+	d.beginSimulations(c)
 	if cmd.Replacement == nil {
-		return d.simulate(c, candidates, 0).scheduled
+		return d.simulator.simulate(c, candidates, 0).scheduled
 	}
-	sim := d.simulate(c, candidates, 1)
+	sim := d.simulator.simulate(c, candidates, 1)
 	if !sim.scheduled || len(sim.claims) == 0 {
 		return false
 	}
-	options := d.options(c, &sim, false)
+	options := d.simulator.options(c, &sim, false)
 	return !slices.ContainsFunc(cmd.Replacement.Types, func(t policy.TypeID) bool { return !has(options, t) })
 }

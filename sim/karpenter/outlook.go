@@ -10,17 +10,23 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// An outlook tells cheaply that nodes cannot go. It rules out nothing that a
-// simulation would let go.
+// An outlook tells cheaply that nodes cannot go. It rules out nothing that a simulation would let go.
 type outlook struct {
-	room int64 // the most CPU free on a node that may take pods of candidates
+	nodes      *nodeOrder
+	candidates *candidateList
+
+	slots []slots
+	count []int32
+	met   []policy.TemplateID
+	room  int64 // the most CPU free on a node that may take pods of candidates
 
 	// spot and others are what new nodes may be: of NodePools that sell nothing but spot,
 	// and of the others.
 	spot, others sales
 
 	version uint64 // of the offers that they are made of; 0 for none
-	digest  uint64 // of these
+	offered uint64 // a digest of these
+	turn    uint32
 }
 
 // sales are what new nodes may be.
@@ -76,118 +82,120 @@ type slots struct {
 const slotsMax = 1 << 12
 
 // read takes the offers down, where they are others than the last time.
-func (o *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
-	if version != 0 && version == o.version {
+func (ol *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
+	if version != 0 && version == ol.version {
 		return
 	}
-	*o = outlook{spot: sales{list: o.spot.list[:0]}, others: sales{list: o.others.list[:0]}, version: version}
-	o.digest = uint64(len(offers))
-	list := &o.others
+	ol.spot, ol.others, ol.version = sales{list: ol.spot.list[:0]}, sales{list: ol.others.list[:0]}, version
+	ol.offered = uint64(len(offers))
+	list := &ol.others
 	for i := range offers {
 		x := &offers[i]
 		if i == 0 || x.Pool != offers[i-1].Pool {
-			list = &o.others
+			list = &ol.others
 			if spotPool(c, offers, x.Pool) {
-				list = &o.spot
+				list = &ol.spot
 			}
 		}
 		list.add(sale{x.Price, x.Allocatable.Minus(c.Space.Daemons(x.Labels, x.Taints))})
-		o.digest = portable.Mix(portable.Mix(o.digest, uint64(x.Market)), uint64(x.Price))
+		ol.offered = portable.Mix(portable.Mix(ol.offered, uint64(x.Market)), uint64(x.Price))
 	}
 }
 
-// lookOut fills the outlook, and the digest of all that a search reads besides what
-// is marked as a change.
-func (d *Disruptor) lookOut(c *Cluster) {
-	o := &d.outlook
-	o.read(c, d.batch.Offers, d.batch.OffersVersion)
-	o.room = 0
-	for at := range d.order[:d.initialized] {
-		if !d.shut[at] {
-			o.room = max(o.room, d.cpu[at])
+// begin readies the outlook for searches in a state of the cluster.
+func (ol *outlook) begin(c *Cluster, d *Disruptor) {
+	ol.nodes, ol.candidates = &d.nodes, &d.candidates
+	ol.read(c, d.simulator.batch.Offers, d.simulator.batch.OffersVersion)
+	ol.room = 0
+	for at := range ol.nodes.order[:ol.nodes.initialized] {
+		if !ol.nodes.shut[at] {
+			ol.room = max(ol.room, ol.nodes.cpu[at])
 		}
 	}
-	for len(d.slots) < len(c.Templates) {
-		d.slots, d.count = append(d.slots, slots{}), append(d.count, 0)
+	for len(ol.slots) < len(c.Templates) {
+		ol.slots, ol.count = append(ol.slots, slots{}), append(ol.count, 0)
 	}
-	d.turn++
-	digest := portable.Mix(uint64(len(d.used)), o.digest)
-	for i := range d.used {
-		x := &d.used[i]
+	ol.turn++
+}
+
+// digestOf returns the digest of all that a search reads besides what is marked as a
+// change.
+func (d *Disruptor) digestOf() uint64 {
+	digest := portable.Mix(uint64(len(d.candidates.used)), d.outlook.offered)
+	for i := range d.candidates.used {
+		x := &d.candidates.used[i]
 		digest = portable.Mix(portable.Mix(digest, uint64(x.Node)), portable.Mix(uint64(x.Price), math.Float64bits(x.Cost)))
 	}
-	d.allowance = append(d.allowance[:0], d.budgets(c, SingleNode)...) // that of several nodes, too
-	for _, left := range d.allowance {
+	for _, left := range d.budgets.allowance {
 		digest = portable.Mix(digest, uint64(left))
 	}
-	for at, shut := range d.shut {
+	for at, shut := range d.nodes.shut {
 		if shut {
-			digest = portable.Mix(digest, uint64(d.order[at]))
+			digest = portable.Mix(digest, uint64(d.nodes.order[at]))
 		}
 	}
-	d.digest = digest
+	return digest
 }
 
 // hopeless reports that some pods of the candidates find no room on other nodes, and
 // that no node that costs less than the candidates holds these. Spot nodes are not
 // replaced by one of a pool that sells nothing else (compute).
-func (d *Disruptor) hopeless(c *Cluster, candidates []Candidate) bool {
-	o := &d.outlook
+func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 	var need policy.Resources
 	var price policy.Money
 	full, fromSpot := true, !c.SpotToSpot
 	for i := range candidates {
-		x := d.about(c, candidates[i].Node)
-		need, full = need.Plus(x.need), full && x.cpu > o.room
+		x := ol.candidates.about(c, candidates[i].Node)
+		need, full = need.Plus(x.need), full && x.cpu > ol.room
 		if x.starting {
 			return false // it may go to nodes under consolidateAfter, whose room is not counted
 		}
 		price += candidates[i].Price
 		fromSpot = fromSpot && c.spot(candidates[i].Node)
 	}
-	cheaper, crowded := o.cheaper(price, fromSpot), need.Pods > 0
+	cheaper, crowded := ol.cheaper(price, fromSpot), need.Pods > 0
 	if !full {
-		need, crowded = d.shortage(c, candidates)
+		need, crowded = ol.shortage(c, candidates)
 	}
 	if need.Pods == 0 || !cheaper {
 		return crowded && !cheaper
 	}
-	return !o.others.hold(&need, price) && (fromSpot || !o.spot.hold(&need, price))
+	return !ol.others.hold(&need, price) && (fromSpot || !ol.spot.hold(&need, price))
 }
 
 // shortage returns what the pods of the candidates ask for that find no room beside the
 // others of their template, and whether there is no room for all that are as large.
-func (d *Disruptor) shortage(c *Cluster, candidates []Candidate) (need policy.Resources, crowded bool) {
-	d.met = d.met[:0]
+func (ol *outlook) shortage(c *Cluster, candidates []Candidate) (need policy.Resources, crowded bool) {
+	ol.met = ol.met[:0]
 	for i := range candidates {
-		for _, m := range d.about(c, candidates[i].Node).movers {
-			if d.count[m.template] == 0 {
-				d.met = append(d.met, m.template)
+		for _, m := range ol.candidates.about(c, candidates[i].Node).movers {
+			if ol.count[m.template] == 0 {
+				ol.met = append(ol.met, m.template)
 			}
-			d.count[m.template] += m.n
+			ol.count[m.template] += m.n
 		}
 	}
-	for _, t := range d.met {
-		room := d.slotsOf(c, t)
+	for _, t := range ol.met {
+		room := ol.slotsOf(c, t)
 		if room == slotsMax {
 			continue
 		}
 		for i := 0; i < len(candidates) && room > 0; i++ {
-			room -= d.slotsAt(c, t, d.place[candidates[i].Node])
+			room -= ol.slotsAt(c, t, ol.nodes.place[candidates[i].Node])
 		}
 		r := &c.Templates[t].Requests
-		if left := d.count[t] - room; left > 0 {
+		if left := ol.count[t] - room; left > 0 {
 			need = need.Plus(r.Scale(int64(left)))
 		}
-		for _, u := range d.met {
+		for _, u := range ol.met {
 			if x := &c.Templates[u].Requests; u != t && x.CPU >= r.CPU && x.Memory >= r.Memory {
-				room -= d.count[u]
+				room -= ol.count[u]
 			}
 		}
-		crowded = crowded || d.count[t] > room
+		crowded = crowded || ol.count[t] > room
 	}
-	for _, t := range d.met {
-		d.count[t] = 0
+	for _, t := range ol.met {
+		ol.count[t] = 0
 	}
 	return need, crowded
 }
@@ -204,17 +212,17 @@ func spotPool(c *Cluster, offers []placement.Offer, pool policy.PoolID) bool {
 
 // slotsOf returns for how many pods of t there is room on nodes that take pods of
 // candidates, on the candidates' own too, and slotsMax for that many or more.
-func (d *Disruptor) slotsOf(c *Cluster, t policy.TemplateID) int32 {
-	s := &d.slots[t]
-	if s.turn == d.turn {
+func (ol *outlook) slotsOf(c *Cluster, t policy.TemplateID) int32 {
+	s := &ol.slots[t]
+	if s.turn == ol.turn {
 		return s.n
 	}
-	*s = slots{turn: d.turn}
-	if c.Templates[t].Requests.CPU > d.outlook.room {
+	*s = slots{turn: ol.turn}
+	if c.Templates[t].Requests.CPU > ol.room {
 		return 0
 	}
-	for at := int32(0); int(at) < d.initialized && s.n < slotsMax; at++ {
-		s.n += d.slotsAt(c, t, at)
+	for at := int32(0); int(at) < ol.nodes.initialized && s.n < slotsMax; at++ {
+		s.n += ol.slotsAt(c, t, at)
 	}
 	s.n = min(s.n, slotsMax)
 	return s.n
@@ -222,25 +230,25 @@ func (d *Disruptor) slotsOf(c *Cluster, t policy.TemplateID) int32 {
 
 // slotsAt returns how many more pods of t the node of this place in the order has the
 // CPU and the memory for: none if it takes no pods of candidates.
-func (d *Disruptor) slotsAt(c *Cluster, t policy.TemplateID, at int32) int32 {
+func (ol *outlook) slotsAt(c *Cluster, t policy.TemplateID, at int32) int32 {
 	r := &c.Templates[t].Requests
-	if at < 0 || int(at) >= d.initialized || d.shut[at] || d.cpu[at] < r.CPU {
+	if at < 0 || int(at) >= ol.nodes.initialized || ol.nodes.shut[at] || ol.nodes.cpu[at] < r.CPU {
 		return 0
 	}
 	most := int64(slotsMax)
 	if r.CPU > 0 {
-		most = min(most, d.cpu[at]/r.CPU)
+		most = min(most, ol.nodes.cpu[at]/r.CPU)
 	}
 	if r.Memory > 0 {
-		most = min(most, c.Space.Free(d.order[at]).Memory/r.Memory)
+		most = min(most, c.Space.Free(ol.nodes.order[at]).Memory/r.Memory)
 	}
 	return int32(max(most, 0))
 }
 
 // cheaper reports whether a new node may cost less than price; with fromSpot not one of a
 // pool that sells nothing but spot.
-func (o *outlook) cheaper(price policy.Money, fromSpot bool) bool {
-	return o.others.cheaper(price) || !fromSpot && o.spot.cheaper(price)
+func (ol *outlook) cheaper(price policy.Money, fromSpot bool) bool {
+	return ol.others.cheaper(price) || !fromSpot && ol.spot.cheaper(price)
 }
 
 // A fruitless search found nothing, and was not kept from it by a budget.

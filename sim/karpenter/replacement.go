@@ -39,8 +39,8 @@ const noPrice = policy.Money(math.MaxInt64)
 
 // options returns the instance types of a claim, cheapest first, of the capacity
 // types that it is restricted to.
-func (d *Disruptor) options(c *Cluster, sim *simulation, spotOnly bool) []option {
-	out := d.optionBuf[:0]
+func (sm *simulator) options(c *Cluster, sim *simulation, spotOnly bool) []option {
+	out := sm.optionBuf[:0]
 	for _, i := range sim.claims[0].Offers {
 		o := &sim.offers[i]
 		m := &c.Markets[o.Market]
@@ -64,7 +64,7 @@ func (d *Disruptor) options(c *Cluster, sim *simulation, spotOnly bool) []option
 		}
 	}
 	slices.SortStableFunc(out, func(a, b option) int { return cmp.Compare(a.cheapest, b.cheapest) })
-	d.optionBuf = out
+	sm.optionBuf = out
 	return out
 }
 
@@ -75,10 +75,10 @@ func cheaperThan(options []option, price policy.Money) []option {
 
 // capacityTypes says what the requirements of a claim for pods allow, whether or
 // not it is for sale now.
-func (d *Disruptor) capacityTypes(c *Cluster, sim *simulation) (spot, onDemand bool) {
+func (sm *simulator) capacityTypes(c *Cluster, sim *simulation) (spot, onDemand bool) {
 	spot, onDemand = c.View.CapacityTypes(sim.offers[sim.claims[0].Offers[0]].Pool)
 	for _, i := range sim.claims[0].Pods {
-		t := &c.Templates[d.batch.Pods[i].Template]
+		t := &c.Templates[sm.batch.Pods[i].Template]
 		spot, onDemand = spot && allows(t, "spot"), onDemand && allows(t, "on-demand")
 	}
 	return spot && !excludes(c, sim, policy.Spot), onDemand && !excludes(c, sim, policy.OnDemand)
@@ -134,7 +134,7 @@ func allows(t *policy.Template, capacity string) bool {
 }
 
 // replacement makes what is launched of the options left.
-func (d *Disruptor) replacement(c *Cluster, sim *simulation, options []option, spotOnly bool) *Replacement {
+func (sm *simulator) replacement(c *Cluster, sim *simulation, options []option, spotOnly bool) *Replacement {
 	bin := &sim.claims[0]
 	x := &Replacement{Pool: sim.offers[bin.Offers[0]].Pool, Price: noPrice}
 	for _, o := range options {
@@ -174,10 +174,10 @@ func sameTypeBound(c *Cluster, options []option, candidates []Candidate) policy.
 
 // flexible reports whether the options still have as many values of each label among
 // them as the NodePool asks for (pkg/cloudprovider/types.go, SatisfiesMinValues).
-func (d *Disruptor) flexible(c *Cluster, sim *simulation, options []option) bool {
+func (sm *simulator) flexible(c *Cluster, sim *simulation, options []option) bool {
 	bin := &sim.claims[0]
 	pool := sim.offers[bin.Offers[0]].Pool
-	for _, p := range d.batch.Pools {
+	for _, p := range sm.batch.Pools {
 		if p.ID != pool {
 			continue
 		}

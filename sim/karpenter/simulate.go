@@ -1,11 +1,24 @@
 package karpenter
 
 import (
-	"math"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
+
+// A simulator schedules pods as if candidates were gone. What the simulations of one look have in
+// common is prepared once.
+type simulator struct {
+	nodes *nodeOrder
+
+	// The rest is scratch.
+	prepared  bool // for simulations in this state of the cluster
+	movers    []mover
+	common    int // how many of them are part of every simulation
+	targets   []policy.NodeID
+	leaving   []policy.NodeID
+	batch     placement.Batch
+	optionBuf []option
+}
 
 // An origin is why a pod is part of a simulation.
 type origin uint8
@@ -38,23 +51,28 @@ type simulation struct {
 	targets []policy.NodeID
 }
 
+// begin readies the simulator for a state of the cluster.
+func (sm *simulator) begin(c *Cluster, nodes *nodeOrder) {
+	sm.nodes, sm.prepared = nodes, false
+	sm.batch.Offers, sm.batch.OffersVersion = c.View.Offers()
+}
+
 // simulate schedules the pods of the candidates, those of nodes that go already
 // and the pending ones, as if the candidates were not there (helpers.go,
 // SimulateScheduling). It ends where that takes more than claimsMax claims.
-func (d *Disruptor) simulate(c *Cluster, candidates []Candidate, claimsMax int) simulation {
-	d.Simulations++
-	if !d.prepared {
-		d.prepare(c)
+func (sm *simulator) simulate(c *Cluster, candidates []Candidate, claimsMax int) simulation {
+	if !sm.prepared {
+		sm.prepare(c)
 	}
-	d.leave(c, candidates)
-	pods := d.batch.Pods
-	for i, m := range d.movers {
+	sm.leave(c, candidates)
+	pods := sm.batch.Pods
+	for i, m := range sm.movers {
 		if m.from != policy.None {
 			c.Space.Unbind(&pods[i], m.from)
 		}
 	}
-	sim := d.solve(c, claimsMax)
-	for i, m := range d.movers {
+	sim := sm.solve(c, claimsMax)
+	for i, m := range sm.movers {
 		if m.from != policy.None {
 			c.Space.Bind(&c.Pods[pods[i].ID], m.from)
 		}
@@ -63,36 +81,36 @@ func (d *Disruptor) simulate(c *Cluster, candidates []Candidate, claimsMax int) 
 }
 
 // prepare readies the simulations of one look: what they all have in common.
-func (d *Disruptor) prepare(c *Cluster) {
-	d.prepared = true
-	b := &d.batch
-	b.Nodes, b.Resting = d.order, d.shut
+func (sm *simulator) prepare(c *Cluster) {
+	sm.prepared = true
+	b := &sm.batch
+	b.Nodes, b.Resting = sm.nodes.order, sm.nodes.shut
 	b.Draw = nil
 	if c.Draw != nil {
 		b.Draw = func(pod int, key string, ties []string) int { return c.Draw(b.Pods[pod].ID, key, ties) }
 	}
-	d.movers, b.Pods = d.movers[:0], b.Pods[:0]
+	sm.movers, b.Pods = sm.movers[:0], b.Pods[:0]
 	for _, id := range c.Pending {
 		if p := &c.Pods[id]; p.Phase == policy.PodPending && !p.Gated {
-			d.move(c, p, policy.None, pending)
+			sm.move(c, p, policy.None, pending)
 		}
 	}
-	for _, n := range d.going {
+	for _, n := range sm.nodes.going {
 		for _, id := range c.Space.Pods(n) {
 			if p := &c.Pods[id]; c.reschedulable(p) && c.currentlyReschedulable(p) {
-				d.move(c, p, n, uprooted)
+				sm.move(c, p, n, uprooted)
 			}
 		}
 	}
-	d.common = len(d.movers)
+	sm.common = len(sm.movers)
 	c.Space.Solver().Prepare(b)
 }
 
 // move adds a pod to those that look for a place. No pods of candidates come to nodes
 // under consolidateAfter; those that are starting count as pending there
 // (scheduling/scheduler.go, addToExistingNode).
-func (d *Disruptor) move(c *Cluster, p *policy.Pod, from policy.NodeID, why origin) {
-	if t := &c.Templates[p.Template]; !d.topology && len(t.Volumes) == 0 {
+func (sm *simulator) move(c *Cluster, p *policy.Pod, from policy.NodeID, why origin) {
+	if t := &c.Templates[p.Template]; !sm.nodes.topology && len(t.Volumes) == 0 {
 		from = policy.None
 	}
 	x := *p
@@ -100,25 +118,25 @@ func (d *Disruptor) move(c *Cluster, p *policy.Pod, from policy.NodeID, why orig
 	if why != leaving || p.Phase == policy.PodStarting {
 		x.Phase = policy.PodPending
 	}
-	d.movers, d.batch.Pods = append(d.movers, mover{from, why}), append(d.batch.Pods, x)
+	sm.movers, sm.batch.Pods = append(sm.movers, mover{from, why}), append(sm.batch.Pods, x)
 }
 
 // leave takes the candidates from the nodes, and adds their pods to the movers.
-func (d *Disruptor) leave(c *Cluster, candidates []Candidate) {
-	b := &d.batch
-	d.movers, b.Pods, b.Without, d.leaving = d.movers[:d.common], b.Pods[:d.common], b.Without[:0], d.leaving[:0]
+func (sm *simulator) leave(c *Cluster, candidates []Candidate) {
+	b := &sm.batch
+	sm.movers, b.Pods, b.Without, sm.leaving = sm.movers[:sm.common], b.Pods[:sm.common], b.Without[:0], sm.leaving[:0]
 	for _, x := range candidates {
-		d.leaving = append(d.leaving, x.Node)
-		if at := d.place[x.Node]; at >= 0 {
+		sm.leaving = append(sm.leaving, x.Node)
+		if at := sm.nodes.place[x.Node]; at >= 0 {
 			b.Without = append(b.Without, int(at))
 		}
 		for _, id := range c.Space.Pods(x.Node) {
 			if p := &c.Pods[id]; c.reschedulable(p) {
-				d.move(c, p, x.Node, leaving)
+				sm.move(c, p, x.Node, leaving)
 			}
 		}
 	}
-	b.Pools = c.View.Pools(d.leaving)
+	b.Pools = c.View.Pools(sm.leaving)
 }
 
 // currentlyReschedulable reports whether p, on a node that goes, will be evicted
@@ -147,85 +165,26 @@ func (c *Cluster) currentlyReschedulable(p *policy.Pod) bool {
 }
 
 // solve places the movers as Karpenter's scheduler does.
-func (d *Disruptor) solve(c *Cluster, claimsMax int) simulation {
-	b := &d.batch
+func (sm *simulator) solve(c *Cluster, claimsMax int) simulation {
+	b := &sm.batch
 	b.Abort = func(pod int, n policy.NodeID, claims int) bool {
-		return claims > claimsMax || n != policy.None && d.movers[pod].origin == leaving && c.Nodes[n].Phase != policy.NodeInitialized
+		return claims > claimsMax || n != policy.None && sm.movers[pod].origin == leaving && c.Nodes[n].Phase != policy.NodeInitialized
 	}
 	sol := c.Space.Solver().Attempt()
 	if sol.Aborted {
 		return simulation{}
 	}
-	sim := simulation{scheduled: true, claims: sol.Bins, offers: b.Offers, targets: d.targets[:0]}
+	sim := simulation{scheduled: true, claims: sol.Bins, offers: b.Offers, targets: sm.targets[:0]}
 	for _, n := range sol.Nodes {
 		if n != policy.None {
 			sim.targets = append(sim.targets, n)
 		}
 	}
 	for _, i := range sol.Unplaced {
-		sim.scheduled = sim.scheduled && d.movers[i].origin == pending
+		sim.scheduled = sim.scheduled && sm.movers[i].origin == pending
 	}
-	d.targets = sim.targets
+	sm.targets = sim.targets
 	return sim
-}
-
-// line fills the order in which existing nodes are tried: those that take pods,
-// initialized ones first. Where pods ask for nothing but room, nodes without room for any
-// of them are left out. It also lists the nodes that go, and the offers.
-func (d *Disruptor) line(c *Cluster) {
-	d.prepared = false
-	d.batch.Offers, d.batch.OffersVersion = c.View.Offers()
-	d.order, d.shut, d.cpu, d.going, d.nodes = d.order[:0], d.shut[:0], d.cpu[:0], d.going[:0], d.nodes[:0]
-	d.place = append(d.place[:0], make([]int32, len(c.Nodes))...)
-	for i := range d.place {
-		d.place[i] = -1
-	}
-	d.readTemplates(c)
-	for _, id := range c.Order {
-		switch n := &c.Nodes[id]; {
-		case deleting(n):
-			d.going = append(d.going, id)
-		case n.Usable():
-			d.queue(c, n)
-		case n.Live() && n.Phase < policy.NodeInitialized:
-			d.nodes = append(d.nodes, id)
-		}
-	}
-	d.initialized = len(d.order)
-	for _, id := range d.nodes {
-		d.queue(c, &c.Nodes[id])
-	}
-}
-
-// readTemplates finds whether pods heed where others run, and the smallest CPU request
-// of one that may look for a place: the least number of all where existing nodes mean
-// more to some than their room.
-func (d *Disruptor) readTemplates(c *Cluster) {
-	d.topology, d.least = false, math.MaxInt64
-	for i := range c.Templates {
-		t := &c.Templates[i]
-		if len(t.Spread) > 0 || len(t.PodAffinity) > 0 || len(t.PodAntiAffinity) > 0 {
-			d.topology, d.least = true, math.MinInt64
-			return
-		}
-		if !t.DaemonSet {
-			d.least = min(d.least, t.Requests.CPU)
-		}
-	}
-	for _, id := range c.Pending {
-		d.least = min(d.least, c.Templates[c.Pods[id].Template].Requests.CPU)
-	}
-}
-
-// queue adds a node to the order where it has the CPU for a pod.
-func (d *Disruptor) queue(c *Cluster, n *policy.Node) {
-	cpu := c.Space.Free(n.ID).CPU
-	if cpu < d.least {
-		return
-	}
-	d.place[n.ID] = int32(len(d.order))
-	d.order, d.cpu = append(d.order, n.ID), append(d.cpu, cpu)
-	d.shut = append(d.shut, c.underConsolidateAfter(n))
 }
 
 // marks is a set of small numbers that is emptied at once.
