@@ -30,6 +30,7 @@ type actuator struct {
 	karpenter     *karpenterProvisioner
 	market        *market.Market
 	nodes         *nodes
+	launches      *launches
 	pods          *pods
 	pools         *pools
 	queue         *schedulingQueue
@@ -48,7 +49,7 @@ func (ac *actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer
 			p.allowed[m] = true
 		}
 	}
-	ac.consolidation.offersUntil = 0
+	ac.consolidation.offers.forget()
 	pool := &ac.pools.all[x.Pool]
 	pool.Limits = steered(pool.Limits, ac.scenario.Pools[x.Pool].Limits, x.Limits)
 	pool.Steer = policy.SteerState{Set: true, Share: x.Share, Since: ac.q.Now}
@@ -82,7 +83,7 @@ func bounded(limit, user, wanted int64) int64 {
 
 // Launch buys one node, once for each token.
 func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) error {
-	if _, done := ac.nodes.tokens[l.Token]; done {
+	if _, done := ac.launches.tokens[l.Token]; done {
 		return nil
 	}
 	if l.Token == "" || len(l.Markets) == 0 {
@@ -122,13 +123,13 @@ func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 	if ac.groups.serves(l.Pool) {
 		return ac.groups.launch(l.Pool, fit, l.Token)
 	}
-	m, slot, ok := ac.market.Allocate(fit, bid, ac.nodes.launched)
+	m, slot, ok := ac.market.Allocate(fit, bid, ac.launches.launched)
 	if !ok {
 		ac.pools.refuse(l.Pool, fit)
 		ac.serving.refusedMarkets(l.Pool, fit)
 		return driver.ErrNoCapacity
 	}
-	ac.nodes.launch(l.Pool, m, slot, l.Token, bid)
+	ac.launches.launch(l.Pool, m, slot, l.Token, bid)
 	return nil
 }
 
@@ -164,7 +165,7 @@ func (ac *actuator) DeletionCost(_ context.Context, s *policy.Snapshot, x *polic
 			continue
 		}
 		ac.pods.all[id].DeletionCost, changed = x.Cost, true
-		ac.consolidation.notePods(x.Node)
+		ac.consolidation.tracker.notePods(x.Node)
 		ac.pods.touch(id)
 	}
 	if changed {

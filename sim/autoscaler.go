@@ -79,6 +79,8 @@ type autoscaler struct {
 	groups    *scalingGroups
 	market    *market.Market
 	nodes     *nodes
+	launches  *launches
+	removals  *removals
 	pods      *pods
 	pools     *pools
 	queue     *schedulingQueue
@@ -104,6 +106,13 @@ const (
 func (a *autoscaler) want() {
 	if a.groups.of != nil {
 		a.scanBy(a.q.Now)
+	}
+}
+
+// noteUse plans a look where a pod came to a node that was not needed.
+func (a *autoscaler) noteUse(n policy.NodeID) {
+	if a.scaleDown.idle[n].unneeded != 0 {
+		a.want()
 	}
 }
 
@@ -171,7 +180,7 @@ func (a *autoscaler) giveUp() (next policy.Time) {
 		g.failedAt = 0
 		soon(a.q.Now.Add(a.ScanInterval))
 	}
-	for _, id := range slices.Clone(a.nodes.inflight) {
+	for _, id := range slices.Clone(a.launches.inflight) {
 		g := a.groups.groupOf(id)
 		if g == nil || a.nodes.all[id].Phase >= policy.NodeRegistered || a.nodes.state[id].billed {
 			continue
@@ -180,7 +189,7 @@ func (a *autoscaler) giveUp() (next policy.Time) {
 			soon(due)
 			continue
 		}
-		a.nodes.delete(id)
+		a.removals.delete(id)
 		g.backOff(a.Autoscaler, a.q.Now)
 		soon(a.q.Now.Add(a.ScanInterval))
 	}

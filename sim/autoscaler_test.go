@@ -192,7 +192,7 @@ func TestGroupMayScaleIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.begin()
-		r.nodes.tokens["to come"] = 0
+		r.launches.tokens["to come"] = 0
 		r.nodes.all[0].Token = ""
 		if !r.scaleDown.mayScaleIn(0) {
 			t.Fatalf("%s: the node may not go before anything is changed", name)
@@ -349,7 +349,7 @@ func TestGroupScalesInToLeastSize(t *testing.T) {
 	}
 	r.begin()
 	g := r.groups.groupOf(0)
-	r.nodes.tokens["awaited"], r.nodes.all[4].Phase = 4, policy.NodeRegistered
+	r.launches.tokens["awaited"], r.nodes.all[4].Phase = 4, policy.NodeRegistered
 	for id := range policy.NodeID(3) {
 		if !r.groups.maySpare(g) {
 			t.Errorf("with %d of 5 leaving a group that is to hold 2 may spare no other", id)

@@ -40,6 +40,7 @@ type checker struct {
 	groups        *scalingGroups
 	jobs          *jobs
 	nodes         *nodes
+	launches      *launches
 	pdbs          *disruptionBudgets
 	pods          *pods
 	pools         *pools
@@ -74,7 +75,7 @@ func (ch *checker) check() error {
 
 // checkPrices holds that no node is bought for more than its pool may pay.
 func (ch *checker) checkPrices() error {
-	for _, id := range ch.nodes.inflight {
+	for _, id := range ch.launches.inflight {
 		n := &ch.nodes.all[id]
 		most := ch.scenario.Pools[n.Pool].PriceMax
 		if price := ch.prepared.prices.Charges()[n.Market].At(ch.q.Now); n.Launched == ch.q.Now && most > 0 && (price > most || n.Bid > most) {
@@ -87,13 +88,13 @@ func (ch *checker) checkPrices() error {
 // checkOffers holds that the offers kept for Karpenter's replacements are those of now.
 func (ch *checker) checkOffers() error {
 	k := ch.consolidation
-	if ch.q.Now >= k.offersUntil {
+	if ch.q.Now >= k.offers.until {
 		return nil
 	}
 	now := ch.consolidation.replacements(nil)
 	same := func(a, b placement.Offer) bool { return a.Market == b.Market && a.Price == b.Price && a.Pool == b.Pool }
-	if !slices.EqualFunc(k.offers, now, same) {
-		return fmt.Errorf("%d offers are kept for replacements, which are %d others now", len(k.offers), len(now))
+	if !slices.EqualFunc(k.offers.list, now, same) {
+		return fmt.Errorf("%d offers are kept for replacements, which are %d others now", len(k.offers.list), len(now))
 	}
 	return nil
 }

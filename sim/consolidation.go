@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
-	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/karpenter"
 	"github.com/spotter-dev/spotter/sim/market"
@@ -33,29 +31,34 @@ type consolidation struct {
 	disruptor karpenter.Disruptor
 	state     karpenter.ConsolidationState
 
-	// at is when the next look is, or the validation of command; 0 for none.
-	// polled is when the last look without a command was.
-	at, polled policy.Time
-	command    *karpenter.Command
+	poll    polling
+	command *karpenter.Command
 
 	// held says that a pod that becomes ready may let a node go.
 	held bool
 
-	// order lists the nodes by name, in which Karpenter tries them. Names end in
-	// random letters, so that within a pool the order is drawn.
-	order []policy.NodeID
+	tracker nodeTracker
+	offers  replacementOffers
 
-	// changed lists nodes since candidates were listed last: see karpenter.Cluster.
-	changed []policy.NodeID
-
-	kinds []policy.WorkloadKind
 	modes []policy.Consolidation
 	rules []placement.Pool
+}
 
-	// offers are as they were listed at last; they hold until a time, 0 for none.
-	offers        []placement.Offer
-	offersVersion uint64
-	offersUntil   policy.Time
+// replacementOffers are what new nodes may be, as it was listed at last. It holds until a
+// time, 0 for none.
+type replacementOffers struct {
+	list    []placement.Offer
+	version uint64
+	until   policy.Time
+}
+
+// forget has the offers listed anew.
+func (o *replacementOffers) forget() { o.until = 0 }
+
+// A polling is when the controller looks.
+type polling struct {
+	at   policy.Time // the next look, or the validation of a command; 0 for none
+	last policy.Time // the last look without a command
 }
 
 // The rhythm of the disruption controller (disruption/controller.go, pollingPeriod;
@@ -64,38 +67,6 @@ const (
 	pollingPeriod   = 10 * time.Second
 	validationDelay = 15 * time.Second
 )
-
-// nominationWindow is how long a node is not disrupted after a pod was promised a
-// place there: twice the longest batch window (state/statenode.go).
-func (k *consolidation) nominationWindow() time.Duration {
-	return max(2*k.delays.BatchMax, 10*time.Second)
-}
-
-func (k *consolidation) keepNominated(n policy.NodeID) {
-	k.nodes.state[n].nominatedUntil = k.q.Now.Add(k.nominationWindow())
-	k.noteNode(n)
-}
-
-// list puts a new node into its place among the others by name.
-func (k *consolidation) list(id policy.NodeID) {
-	n := &k.nodes.all[id]
-	k.nodes.state[id].nameKey = uint64(chance.New(k.cfg.Seed, "node-name", n.Name))
-	at, _ := slices.BinarySearchFunc(k.order, id, k.byName)
-	k.order = slices.Insert(k.order, at, id)
-}
-
-// unlist removes a node that is gone, while its name is still known.
-func (k *consolidation) unlist(id policy.NodeID) {
-	if at, ok := slices.BinarySearchFunc(k.order, id, k.byName); ok {
-		k.order = slices.Delete(k.order, at, at+1)
-	}
-}
-
-func (k *consolidation) byName(a, b policy.NodeID) int {
-	x, y := &k.nodes.all[a], &k.nodes.all[b]
-	return cmp.Or(cmp.Compare(k.pools.all[x.Pool].Name, k.pools.all[y.Pool].Name),
-		cmp.Compare(k.nodes.state[a].nameKey, k.nodes.state[b].nameKey), cmp.Compare(a, b))
-}
 
 // noteChange says that the cluster changed in a way that may let Karpenter save.
 func (k *consolidation) noteChange() {
@@ -115,10 +86,10 @@ func (k *consolidation) consolidates() bool {
 // pollAt plans the first look at or after t, unless one is planned before or a
 // command is being validated.
 func (k *consolidation) pollAt(t policy.Time) {
-	since := max(t.Sub(k.polled), 1)
-	t = k.polled.Add((since + pollingPeriod - 1) / pollingPeriod * pollingPeriod)
-	if k.command == nil && (k.at == 0 || t < k.at) {
-		k.at = t
+	since := max(t.Sub(k.poll.last), 1)
+	t = k.poll.last.Add((since + pollingPeriod - 1) / pollingPeriod * pollingPeriod)
+	if k.command == nil && (k.poll.at == 0 || t < k.poll.at) {
+		k.poll.at = t
 		k.q.Add(t, engine.Disrupt, 0, 0, 0)
 	}
 }
@@ -126,18 +97,18 @@ func (k *consolidation) pollAt(t policy.Time) {
 // disrupt looks for something to disrupt, or carries out what was found a while ago
 // if it still holds. One thing is done at a time.
 func (k *consolidation) disrupt() {
-	if k.at != k.q.Now {
+	if k.poll.at != k.q.Now {
 		return // an earlier look took its place
 	}
-	k.at = 0
+	k.poll.at = 0
 	c := k.cluster()
 	from := karpenter.Emptiness
 	if cmd := k.command; cmd != nil {
 		k.command = nil
 		if k.disruptor.Valid(c, cmd) && k.carryOut(cmd) {
 			// Karpenter looks again at once.
-			k.at = k.q.Now + 1
-			k.q.Add(k.at, engine.Disrupt, 0, 0, 0)
+			k.poll.at = k.q.Now + 1
+			k.q.Add(k.poll.at, engine.Disrupt, 0, 0, 0)
 			return
 		}
 		from = cmd.Method + 1
@@ -146,16 +117,13 @@ func (k *consolidation) disrupt() {
 	if k.cfg.Check {
 		k.checker.checkCandidates(c)
 	}
-	for _, id := range k.changed {
-		k.nodes.state[id].changed = false
-	}
-	k.changed = k.changed[:0]
+	k.tracker.forgetChanges()
 	if k.command != nil {
-		k.at = k.q.Now.Add(validationDelay)
-		k.q.Add(k.at, engine.Disrupt, 0, 0, 0)
+		k.poll.at = k.q.Now.Add(validationDelay)
+		k.q.Add(k.poll.at, engine.Disrupt, 0, 0, 0)
 		return
 	}
-	k.polled = k.q.Now
+	k.poll.last = k.q.Now
 	at, held := k.disruptor.Due(&k.state)
 	k.held = held
 	if at != 0 {
@@ -166,11 +134,6 @@ func (k *consolidation) disrupt() {
 
 // cluster returns the state that Karpenter's decisions are taken on.
 func (k *consolidation) cluster() *karpenter.Cluster {
-	if k.kinds == nil {
-		for i := range k.scenario.Workloads {
-			k.kinds = append(k.kinds, k.scenario.Workloads[i].Kind)
-		}
-	}
 	k.modes = k.modes[:0]
 	for p := range k.pools.all {
 		k.pools.refreshBudgets(policy.PoolID(p))
@@ -181,7 +144,7 @@ func (k *consolidation) cluster() *karpenter.Cluster {
 		k.modes = append(k.modes, mode)
 	}
 	return &karpenter.Cluster{Now: k.q.Now, Nodes: k.nodes.all, Pods: k.pods.all, Pools: k.pools.all, Templates: k.scenario.Templates,
-		Kinds: k.kinds, PDBs: k.pdbs.all, Markets: k.scenario.Markets, Space: k.space, Order: k.order, Pending: k.queue.pending, Changed: k.changed, Tracked: true,
+		Kinds: k.prepared.kinds, PDBs: k.pdbs.all, Markets: k.scenario.Markets, Space: k.space, Order: k.tracker.order, Pending: k.queue.pending, Changed: k.tracker.changed, Tracked: true,
 		Consolidation: k.modes, View: karpenterView{k}}
 }
 
@@ -197,16 +160,15 @@ func (v karpenterView) Price(m policy.MarketID) policy.Money {
 }
 
 // LastPodEvent returns when pods came to a node or began to leave it last.
-func (v karpenterView) LastPodEvent(n policy.NodeID) policy.Time { return v.lastPodEvent(n) }
+func (v karpenterView) LastPodEvent(n policy.NodeID) policy.Time { return v.tracker.lastPodEvent(n) }
 
 // NominatedUntil returns until when a pod was promised a place on a node. As long as
 // the pod waits the promise is renewed.
 func (v karpenterView) NominatedUntil(n policy.NodeID) policy.Time {
-	x := &v.nodes.state[n]
-	if x.nominated > 0 {
-		return v.q.Now.Add(v.nominationWindow())
+	if v.nodes.state[n].nominated > 0 {
+		return v.q.Now.Add(v.tracker.nominationWindow())
 	}
-	return x.nominatedUntil
+	return v.tracker.of[n].nominatedUntil
 }
 
 // Offers lists what replacements may be of each pool: both where one NodePool allows
@@ -214,17 +176,17 @@ func (v karpenterView) NominatedUntil(n policy.NodeID) policy.Time {
 // the one for spot is full.)
 func (v karpenterView) Offers() ([]placement.Offer, uint64) {
 	k := v.consolidation
-	if k.q.Now < k.offersUntil {
-		return k.offers, k.offersVersion
+	if k.q.Now < k.offers.until {
+		return k.offers.list, k.offers.version
 	}
-	k.offers, k.offersUntil = k.replacements(k.offers[:0]), policy.Time(math.MaxInt64)
-	k.offersVersion++
+	k.offers.list, k.offers.until = k.replacements(k.offers.list[:0]), policy.Time(math.MaxInt64)
+	k.offers.version++
 	for p := range k.prepared.offers {
 		for i := range k.prepared.offers[p] {
-			k.offersUntil = min(k.offersUntil, k.market.Changes(k.prepared.offers[p][i].Market))
+			k.offers.until = min(k.offers.until, k.market.Changes(k.prepared.offers[p][i].Market))
 		}
 	}
-	return k.offers, k.offersVersion
+	return k.offers.list, k.offers.version
 }
 
 // replacements adds to list what new nodes may be that Karpenter replaces others by.
@@ -273,40 +235,7 @@ func (v karpenterView) CapacityTypes(p policy.PoolID) (spot, onDemand bool) {
 }
 
 // PodsVersion changes with the pods of a node.
-func (v karpenterView) PodsVersion(n policy.NodeID) uint64 { return v.nodes.state[n].podsVersion }
-
-// podEventsApart is how far apart two pod events of a node are, for the second to
-// count (nodeclaim/podevents/controller.go, dedupeTimeout).
-const podEventsApart = 10 * time.Second
-
-// notePodEvent notes that a pod came to a node or began to leave it.
-func (k *consolidation) notePodEvent(n policy.NodeID) {
-	if x := &k.nodes.state[n]; x.podEvent == 0 || k.q.Now.Sub(x.podEvent) >= podEventsApart {
-		x.podEvent = k.q.Now
-		k.noteNode(n)
-	}
-}
-
-// notePods notes that the pods of a node are others, or became ready.
-func (k *consolidation) notePods(n policy.NodeID) {
-	k.nodes.state[n].podsVersion++
-	k.noteNode(n)
-}
-
-// noteNode notes that a node may be a candidate now, or none any more.
-func (k *consolidation) noteNode(n policy.NodeID) {
-	if x := &k.nodes.state[n]; !x.changed {
-		x.changed = true
-		k.changed = append(k.changed, n)
-	}
-}
-
-func (k *consolidation) lastPodEvent(n policy.NodeID) policy.Time {
-	if t := k.nodes.state[n].podEvent; t != 0 {
-		return t
-	}
-	return k.nodes.all[n].Initialized
-}
+func (v karpenterView) PodsVersion(n policy.NodeID) uint64 { return v.tracker.of[n].podsVersion }
 
 // carryOut carries out a command: it launches what is needed, and drains what can go
 // after it. Nothing is done where the launch is refused.
@@ -325,7 +254,7 @@ func (k *consolidation) carryOut(cmd *karpenter.Command) bool {
 		k.drains.start(x.Node, after, 0, policy.ActorKarpenter)
 	}
 	for _, n := range cmd.Targets {
-		k.keepNominated(n)
+		k.tracker.keepNominated(n)
 	}
 	return true
 }

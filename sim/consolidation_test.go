@@ -136,13 +136,13 @@ func TestEmptyNodesAreValidated(t *testing.T) {
 	}
 	r.begin()
 	found := r.q.Now.Add(time.Minute)
-	r.q.Now, r.consolidation.at = found, found
+	r.q.Now, r.consolidation.poll.at = found, found
 	r.consolidation.disrupt()
-	if r.consolidation.at != found.Add(15*time.Second) || r.consolidation.command == nil || len(r.consolidation.command.Candidates) != 2 || len(r.drains.active) != 0 {
-		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", r.consolidation.command, r.consolidation.at, found.Add(15*time.Second))
+	if r.consolidation.poll.at != found.Add(15*time.Second) || r.consolidation.command == nil || len(r.consolidation.command.Candidates) != 2 || len(r.drains.active) != 0 {
+		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", r.consolidation.command, r.consolidation.poll.at, found.Add(15*time.Second))
 	}
 	r.nodes.state[0].nominated = 1
-	r.q.Now = r.consolidation.at
+	r.q.Now = r.consolidation.poll.at
 	r.consolidation.disrupt()
 	if a, b := r.nodes.all[0].Phase, r.nodes.all[1].Phase; a != policy.NodeInitialized || b == policy.NodeInitialized {
 		t.Errorf("the nodes are %v and %v, want the second taken down alone", a, b)

@@ -108,7 +108,7 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 		return fmt.Sprintf("%+v %+v %+v %+v %+v", s.Workloads, s.PDBs, s.Pools, s.Nodes, s.Pods)
 	}
 	before, done := look(), r.jobs.all[0].tasks[0].done
-	r.nodes.reclaim(0)
+	r.reclaims.reclaim(0)
 	if after := look(); after != before {
 		t.Errorf("before the loss\n%s\nafter it\n%s", before, after)
 	}
@@ -118,7 +118,7 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 	if err := r.checker.check(); err != nil {
 		t.Error(err)
 	}
-	r.nodes.forget(0)
+	r.removals.forget(0)
 	if r.serving.of[0].seen != 0 || r.jobs.all[0].tasks[0].done < 50*time.Minute || r.jobs.all[0].tasks[0].kept != 0 {
 		t.Errorf("%d pods count as ready, %v of the job are known to be done", r.serving.of[0].seen, r.jobs.all[0].tasks[0].done)
 	}

@@ -17,6 +17,8 @@ type drains struct {
 	checker       *checker
 	consolidation *consolidation
 	nodes         *nodes
+	launches      *launches
+	removals      *removals
 	pdbs          *disruptionBudgets
 	pods          *pods
 	queue         *schedulingQueue
@@ -122,7 +124,7 @@ func (ds *drains) proceed(i int, gen int32) {
 		}
 	}
 	if ds.nodes.state[d.node].pods == 0 {
-		ds.nodes.delete(d.node)
+		ds.removals.delete(d.node)
 		return
 	}
 	if blocked && d.retryAt <= ds.q.Now {
@@ -162,7 +164,7 @@ func (ds *drains) wake(token string) {
 // whether one will never come.
 func (ds *drains) waits(tokens []string) (wait, failed bool) {
 	for _, t := range tokens {
-		n, ok := ds.nodes.tokens[t]
+		n, ok := ds.launches.tokens[t]
 		switch {
 		case !ok:
 			return false, true

@@ -100,7 +100,7 @@ func (a *autoscaler) unplaced() []policy.Pod {
 			continue
 		}
 		found := false
-		for _, n := range a.nodes.inflight {
+		for _, n := range a.launches.inflight {
 			if a.space.CheckExpected(p, n) == placement.OK {
 				a.space.Reserve(p, n)
 				a.queue.nominate(id, n)
@@ -120,7 +120,7 @@ func (sq *schedulingQueue) nominate(id policy.PodID, n policy.NodeID) {
 	sq.pods.all[id].Nominated = n
 	sq.nodes.state[n].nominated++
 	sq.nodes.all[n].Nominated = sq.q.Now
-	sq.consolidation.keepNominated(n)
+	sq.consolidation.tracker.keepNominated(n)
 	sq.pods.touch(id)
 	sq.nodes.touch(n)
 }
@@ -220,7 +220,7 @@ func (kp *karpenterProvisioner) tries(pool policy.PoolID, offers []placement.Off
 func (kp *karpenterProvisioner) interrupted(id policy.NodeID) {
 	n := &kp.nodes.all[id]
 	kp.market.Close(n.Market)
-	kp.consolidation.offersUntil = 0
+	kp.consolidation.offers.forget()
 	if n.Phase == policy.NodeInitialized {
 		kp.drains.start(id, nil, n.ReclaimAt, policy.ActorKarpenter)
 	}

@@ -43,14 +43,27 @@ type readiness struct {
 	// missing are the pods that are made or to be made and do not serve, by why.
 	missing [OutageCauses]int32
 
-	// The incident in hand, if one is open: when it began, its milliseconds below so
-	// far by cause, its greatest shortfall, and when it was last below.
-	open             bool
-	began, lastBelow policy.Time
-	belowMS          [OutageCauses]int64
-	shortfall        int32
+	outages  Outages // over the incidents that are over
+	incident incidentInHand
+}
 
-	outages Outages // over the incidents that are over
+// An incidentInHand is one that may go on, where it is open: it is over when the workload
+// was not below its required level for IncidentGap.
+type incidentInHand struct {
+	open             bool
+	began, lastBelow policy.Time         // when it began, and when it was last below
+	belowMS          [OutageCauses]int64 // milliseconds below so far
+	shortfall        int32               // the greatest so far
+}
+
+// add adds a time below, with so many pods missing.
+func (x *incidentInHand) add(from, to policy.Time, cause OutageCause, short int32) {
+	if !x.open {
+		x.open, x.began = true, from
+	}
+	x.belowMS[cause] += int64(to - from)
+	x.shortfall = max(x.shortfall, short)
+	x.lastBelow = to
 }
 
 // advance completes the integrals up to now, within the window.
@@ -74,24 +87,18 @@ func (g *readiness) advance(now policy.Time, window billing.Span) {
 	if g.ready >= g.required {
 		return
 	}
-	if g.open && from.Sub(g.lastBelow) >= IncidentGap {
+	if g.incident.open && from.Sub(g.incident.lastBelow) >= IncidentGap {
 		g.close()
 	}
-	if !g.open {
-		g.open, g.began = true, from
-	}
-	g.belowMS[g.cause()] += ms
-	g.shortfall = max(g.shortfall, g.required-g.ready)
-	g.lastBelow = to
+	g.incident.add(from, to, g.cause(), g.required-g.ready)
 }
 
 // close ends the incident in hand, if there is one.
 func (g *readiness) close() {
-	if !g.open {
-		return
+	if x := &g.incident; x.open {
+		g.outages.incident(x.began, &x.belowMS, x.shortfall)
+		*x = incidentInHand{}
 	}
-	g.outages.incident(g.began, &g.belowMS, g.shortfall)
-	g.open, g.belowMS, g.shortfall = false, [OutageCauses]int64{}, 0
 }
 
 // outage returns the unserved value and the cost of the incidents of a
@@ -189,6 +196,6 @@ func (r *run) fillFigures() {
 	if h.sizeMS > 0 {
 		res.SpotShare = float64(h.spotSzMS) / float64(h.sizeMS)
 	}
-	slices.SortFunc(r.pods.readyTimes, cmp.Compare[int64])
-	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(r.pods.readyTimes, 50), percentile(r.pods.readyTimes, 95)
+	slices.SortFunc(r.serving.readyTimes, cmp.Compare[int64])
+	res.TimeToReadyP50, res.TimeToReadyP95 = percentile(r.serving.readyTimes, 50), percentile(r.serving.readyTimes, 95)
 }

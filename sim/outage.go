@@ -208,7 +208,8 @@ type serving struct {
 	watch     *watch
 	workloads *workloads
 
-	of []readiness
+	of         []readiness
+	readyTimes []int64 // milliseconds from creation to ready
 }
 
 // Pods that a workload misses are counted by cause: a pod that is to end by anybody's

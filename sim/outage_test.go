@@ -200,7 +200,7 @@ func TestPodComesToALostNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.begin()
-	r.nodes.reclaim(0)
+	r.reclaims.reclaim(0)
 	r.serving.of[0].wanted = 2
 	r.workloads.reconcile(0)
 	came := false

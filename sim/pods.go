@@ -31,10 +31,9 @@ type pods struct {
 	watch         *watch
 	workloads     *workloads
 
-	all        []policy.Pod
-	state      []podState
-	free       []policy.PodID // slots without a pod
-	readyTimes []int64        // milliseconds from creation to ready
+	all   []policy.Pod
+	state []podState
+	free  []policy.PodID // slots without a pod
 }
 
 // A podState is what the simulator knows of a pod beyond its policy.Pod.
@@ -212,7 +211,7 @@ func (sq *schedulingQueue) disappoint(id policy.PodID) {
 func (sq *schedulingQueue) disown(id policy.PodID) {
 	if n := sq.pods.all[id].Nominated; n != policy.None {
 		sq.nodes.state[n].nominated--
-		sq.consolidation.noteNode(n)
+		sq.consolidation.tracker.noteNode(n)
 		sq.pods.all[id].Nominated = policy.None
 	}
 }
@@ -232,11 +231,9 @@ func (ps *pods) bind(id policy.PodID, n policy.NodeID) {
 	ps.queue.disown(id)
 	ps.sched.Withdraw(id)
 	p.Node, p.Phase, p.Bound = n, policy.PodStarting, ps.q.Now
-	if ps.nodes.state[n].unneeded != 0 {
-		ps.autoscaler.want() // it is needed again
-	}
+	ps.autoscaler.noteUse(n)
 	ps.space.Bind(p, n)
-	ps.consolidation.notePods(n)
+	ps.consolidation.tracker.notePods(n)
 	ps.sched.Changed(n)
 	ps.watch.node(n)
 	ps.budgets.hold(p.Template, 1)
@@ -247,7 +244,7 @@ func (ps *pods) bind(id policy.PodID, n policy.NodeID) {
 	}
 	ps.consolidation.noteChange()
 	if !t.DaemonSet {
-		ps.consolidation.notePodEvent(n)
+		ps.consolidation.tracker.notePodEvent(n)
 		ps.nodes.state[n].pods++
 		ps.nodes.held.advance(ps.q.Now, ps.window)
 		ps.nodes.held.boundPods++
@@ -292,7 +289,7 @@ func (ps *pods) ready(id policy.PodID) {
 		return
 	}
 	p.Phase, p.ReadySince = policy.PodReady, ps.q.Now
-	ps.consolidation.notePods(p.Node)
+	ps.consolidation.tracker.notePods(p.Node)
 	if ps.consolidation.held {
 		ps.consolidation.pollAt(ps.q.Now)
 	}
@@ -302,7 +299,7 @@ func (ps *pods) ready(id policy.PodID) {
 	ps.log.Add(ps.q.Now, engine.RecordReady, p.Name, "", 0)
 	w := ps.scenario.Templates[p.Template].Workload
 	if ps.q.Now >= ps.window.From && ps.scenario.Workloads[w].Kind != policy.KindDaemonSet {
-		ps.readyTimes = append(ps.readyTimes, int64(ps.q.Now-p.Created))
+		ps.serving.readyTimes = append(ps.serving.readyTimes, int64(ps.q.Now-p.Created))
 	}
 	switch x := &ps.state[id]; {
 	case x.gang >= 0:
@@ -376,11 +373,11 @@ func (ps *pods) retire(id policy.PodID) {
 	}
 	if p.Node != policy.None {
 		if !ps.scenario.Templates[p.Template].DaemonSet {
-			ps.consolidation.notePodEvent(p.Node)
+			ps.consolidation.tracker.notePodEvent(p.Node)
 		}
 		// A terminating pod holds its place but counts in no spread.
 		ps.space.Terminating(p, p.Node)
-		ps.consolidation.notePods(p.Node)
+		ps.consolidation.tracker.notePods(p.Node)
 		ps.sched.Changed(p.Node)
 	}
 	p.Phase, p.Deleting = policy.PodTerminating, ps.q.Now
@@ -412,7 +409,7 @@ func (ps *pods) remove(id policy.PodID, cause policy.EndCause) {
 	if n != policy.None {
 		ended.Node = ps.nodes.all[n].Name
 		ps.space.Unbind(p, n)
-		ps.consolidation.notePods(n)
+		ps.consolidation.tracker.notePods(n)
 		ps.sched.Changed(n)
 		ps.watch.node(n)
 		ps.budgets.hold(p.Template, -1)

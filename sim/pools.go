@@ -15,6 +15,7 @@ type pools struct {
 	decider       *decider
 	market        *market.Market
 	nodes         *nodes
+	launches      *launches
 
 	all    []policy.Pool // as every snapshot shows them
 	state  []poolState
@@ -33,12 +34,12 @@ func (pl *pools) buy(pool policy.PoolID, markets []policy.MarketID, token string
 		return policy.None, false // they were cheaper when they were chosen
 	}
 	bid := pl.standingBid(pool, markets)
-	m, slot, ok := pl.market.Allocate(markets, bid, pl.nodes.launched)
+	m, slot, ok := pl.market.Allocate(markets, bid, pl.launches.launched)
 	if !ok {
 		pl.refuse(pool, markets)
 		return policy.None, false
 	}
-	return pl.nodes.launch(pool, m, slot, token, bid), true
+	return pl.launches.launch(pool, m, slot, token, bid), true
 }
 
 // affords reports whether a node of market m costs no more now than pool may pay.
@@ -98,7 +99,7 @@ func (pl *pools) standingBid(pool policy.PoolID, markets []policy.MarketID) poli
 // refuse notes that none of the markets had a node.
 func (pl *pools) refuse(pool policy.PoolID, markets []policy.MarketID) {
 	pl.market.Refuse(markets)
-	pl.consolidation.offersUntil = 0
+	pl.consolidation.offers.forget()
 	pl.refused(pool)
 }
 

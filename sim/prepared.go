@@ -30,7 +30,8 @@ type Prepared struct {
 	// requirements are what the NodePools of each pool ask of zones.
 	requirements [][]policy.Requirement
 
-	// podValue is per workload and hour.
+	// kinds and podValue are per workload, the value per hour.
+	kinds    []policy.WorkloadKind
 	podValue []policy.Money
 
 	// inGPUs says that sizes are counted in GPUs, since every pool has them.
@@ -47,6 +48,9 @@ func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
 	var err error
 	if p.prices, err = market.NewPrices(w, p.begin, p.window.To); err != nil {
 		return nil, err
+	}
+	for i := range w.Workloads {
+		p.kinds = append(p.kinds, w.Workloads[i].Kind)
 	}
 	p.listOffers()
 	return p, p.valuePods()

@@ -60,7 +60,7 @@ spec: {duration: 20h, warmUp: 6h, market: {intensity: 0}}
 }
 
 // launches returns the hour and price of every node that was bought after begin.
-func launches(t *testing.T, log []string) (hours []int, prices []policy.Money) {
+func launchesOf(t *testing.T, log []string) (hours []int, prices []policy.Money) {
 	t.Helper()
 	for _, line := range log {
 		f := strings.Fields(line)
@@ -86,7 +86,7 @@ func TestMaxPriceWhenBought(t *testing.T) {
 		for _, spec := range []string{"spot", "static:share=1", "spotvortex", "spotvortex:compat=true", "portfolio", "leftover", "karpetrack", "rescheduler", "on-demand"} {
 			w := priced(t, backend, "maxPrice: 0.06", "", 90_000)
 			_, log := play(t, w, spec)
-			hours, prices := launches(t, log)
+			hours, prices := launchesOf(t, log)
 			for i, p := range prices {
 				if p > 60_000 {
 					t.Errorf("%s, %s: a node was bought for %v at hour %d", backend, spec, p, hours[i])
@@ -106,7 +106,7 @@ func TestMaxPriceWhenBought(t *testing.T) {
 // dearer is on demand.
 func TestMaxPriceOfBoth(t *testing.T) {
 	_, log := play(t, priced(t, "karpenter: {nodeClassName: default}", "maxPrice: 0.1", "", 150_000), "spot")
-	hours, prices := launches(t, log)
+	hours, prices := launchesOf(t, log)
 	if len(prices) == 0 || slices.Max(prices) != 96_000 || slices.Min(prices) != 39_000 {
 		t.Errorf("bought for %v at hours %v, want spot at $0.039 and on demand at $0.096", prices, hours)
 	}

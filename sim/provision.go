@@ -168,7 +168,7 @@ func (kp *karpenterProvisioner) leaving() (pods []policy.Pod) {
 // come later in the queue no room.
 func (kp *karpenterProvisioner) staying(list []policy.NodeID) []policy.NodeID {
 	for _, initialized := range [...]bool{true, false} {
-		for _, id := range kp.consolidation.order {
+		for _, id := range kp.consolidation.tracker.order {
 			n := &kp.nodes.all[id]
 			if initialized != (n.Phase == policy.NodeInitialized) || n.Phase > policy.NodeInitialized || n.NotReady || n.ReclaimAt != 0 || kp.nodes.state[id].drain >= 0 {
 				continue

@@ -4,32 +4,57 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
+	"github.com/spotter-dev/spotter/sim/scheduler"
 )
 
+// removals take nodes out of the cluster that are emptied or lost.
+type removals struct {
+	nodes *nodes
+	*environment
+	bills         *bills
+	consolidation *consolidation
+	decider       *decider
+	drains        *drains
+	groups        *scalingGroups
+	karpenter     *karpenterProvisioner
+	launches      *launches
+	market        *market.Market
+	pods          *pods
+	pools         *pools
+	queue         *schedulingQueue
+	reclaims      *reclaims
+	sched         *scheduler.Scheduler
+	serving       *serving
+	space         *placement.Space
+	watch         *watch
+}
+
 // stop ends what a node costs and frees its slot.
-func (ns *nodes) stop(id policy.NodeID) {
-	ns.bills.charge(id, ns.q.Now)
-	ns.hold(id, false)
-	ns.watch.node(id)
-	ns.market.Free(ns.all[id].Market, ns.state[id].slot)
-	ns.groups.leave(id)
+func (rm *removals) stop(id policy.NodeID) {
+	rm.bills.charge(id, rm.q.Now)
+	rm.nodes.hold(id, false)
+	rm.watch.node(id)
+	rm.market.Free(rm.nodes.all[id].Market, rm.nodes.state[id].slot)
+	rm.groups.leave(id)
 }
 
 // vanish takes a node that is gone out of what the cluster counts.
-func (ns *nodes) vanish(id policy.NodeID) {
-	n := &ns.all[id]
-	if ns.state[id].lost {
-		ns.noteReclaim(id)
+func (rm *removals) vanish(id policy.NodeID) {
+	n := &rm.nodes.all[id]
+	if rm.nodes.state[id].lost {
+		rm.reclaims.noteReclaim(id)
 	}
-	ns.market.Forget(n.Market)
-	typ := &ns.scenario.Types[ns.scenario.Markets[n.Market].Type]
-	ns.pools.all[n.Pool].Used = ns.pools.all[n.Pool].Used.Minus(typ.Capacity)
-	ns.pools.bounds[n.Pool].use(ns.q.Now, ns.window, ns.pools.all[n.Pool].Used)
+	rm.market.Forget(n.Market)
+	typ := &rm.scenario.Types[rm.scenario.Markets[n.Market].Type]
+	rm.pools.all[n.Pool].Used = rm.pools.all[n.Pool].Used.Minus(typ.Capacity)
+	rm.pools.bounds[n.Pool].use(rm.q.Now, rm.window, rm.pools.all[n.Pool].Used)
 	if n.Phase < policy.NodeInitialized {
-		for i, y := range ns.inflight {
+		for i, y := range rm.launches.inflight {
 			if y == id {
-				ns.inflight = append(ns.inflight[:i], ns.inflight[i+1:]...)
+				rm.launches.inflight = append(rm.launches.inflight[:i], rm.launches.inflight[i+1:]...)
 				break
 			}
 		}
@@ -37,62 +62,62 @@ func (ns *nodes) vanish(id policy.NodeID) {
 }
 
 // delete gives back a node that was emptied.
-func (ns *nodes) delete(id policy.NodeID) {
-	if !ns.state[id].billed {
-		ns.groups.release(id)
-		ns.stop(id)
+func (rm *removals) delete(id policy.NodeID) {
+	if !rm.nodes.state[id].billed {
+		rm.groups.release(id)
+		rm.stop(id)
 	}
-	ns.log.Add(ns.q.Now, engine.RecordDeleted, ns.all[id].Name, "", 0)
-	ns.forget(id)
+	rm.log.Add(rm.q.Now, engine.RecordDeleted, rm.nodes.all[id].Name, "", 0)
+	rm.forget(id)
 }
 
 // forget removes the Node object, and with it the pods that were bound.
-func (ns *nodes) forget(id policy.NodeID) {
-	x := &ns.state[id]
+func (rm *removals) forget(id policy.NodeID) {
+	x := &rm.nodes.state[id]
 	lost := x.lost
-	ns.vanish(id)
+	rm.vanish(id)
 	if x.drain >= 0 {
-		ns.drains.end(int(x.drain))
+		rm.drains.end(int(x.drain))
 	}
 	cause := policy.EndEvicted
 	if lost {
 		cause = policy.EndReclaimed
 	}
-	for _, p := range slices.Clone(ns.space.Pods(id)) {
-		if ns.pods.all[p].Phase != policy.PodTerminating {
+	for _, p := range slices.Clone(rm.space.Pods(id)) {
+		if rm.pods.all[p].Phase != policy.PodTerminating {
 			if lost {
-				ns.serving.missed(p, ns.serving.lossOf(id)) // it may have come after the loss
+				rm.serving.missed(p, rm.serving.lossOf(id)) // it may have come after the loss
 			}
-			ns.pods.retire(p)
+			rm.pods.retire(p)
 		}
-		ns.pods.remove(p, cause)
+		rm.pods.remove(p, cause)
 	}
-	n := &ns.all[id]
+	n := &rm.nodes.all[id]
 	if x.nominated > 0 {
-		for _, p := range ns.queue.pending {
-			if ns.pods.all[p].Nominated == id {
-				ns.pods.all[p].Nominated = policy.None
-				ns.pods.touch(p)
+		for _, p := range rm.queue.pending {
+			if rm.pods.all[p].Nominated == id {
+				rm.pods.all[p].Nominated = policy.None
+				rm.pods.touch(p)
 			}
 		}
 	}
-	ns.space.RemoveNode(id)
-	ns.sched.Removed(id)
+	rm.space.RemoveNode(id)
+	rm.sched.Removed(id)
 	if n.Token != "" {
-		delete(ns.tokens, n.Token)
-		ns.drains.wake(n.Token)
+		delete(rm.launches.tokens, n.Token)
+		rm.drains.wake(n.Token)
 	}
-	ns.consolidation.unlist(id)
-	ns.consolidation.noteChange()
+	rm.consolidation.tracker.unlist(id)
+	rm.consolidation.noteChange()
 	n.Phase, n.Name = policy.NodeGone, ""
-	ns.state[id].gen++
-	ns.touch(id)
-	ns.free = append(ns.free, id)
+	rm.nodes.state[id].gen++
+	rm.nodes.touch(id)
+	rm.nodes.free = append(rm.nodes.free, id)
 	if lost {
-		ns.decider.plan(ns.q.Now)
+		rm.decider.plan(rm.q.Now)
 	}
-	if len(ns.queue.pending) > 0 {
-		ns.karpenter.want()
+	if len(rm.queue.pending) > 0 {
+		rm.karpenter.want()
 	}
 }
 
@@ -101,16 +126,16 @@ func (ns *nodes) forget(id policy.NodeID) {
 // bought first. Where nobody provisions nobody expires nodes either, and a policy
 // may replace them. It is tried again for as long as the node is there: a drain may
 // be given up, by a budget that allows none or because somebody else had begun it.
-func (ns *nodes) expire(id policy.NodeID) {
-	if ns.state[id].billed {
+func (rm *removals) expire(id policy.NodeID) {
+	if rm.nodes.state[id].billed {
 		return
 	}
-	ns.q.Add(ns.q.Now.Add(ns.delays.DrainMax+ns.delays.EvictRetry), engine.NodeExpires, int32(id), 0, ns.state[id].gen)
+	rm.q.Add(rm.q.Now.Add(rm.delays.DrainMax+rm.delays.EvictRetry), engine.NodeExpires, int32(id), 0, rm.nodes.state[id].gen)
 	actor := policy.ActorKarpenter
-	if ns.groups.serves(ns.all[id].Pool) {
+	if rm.groups.serves(rm.nodes.all[id].Pool) {
 		actor = policy.ActorNTH // the group ends the instance, and this drains it first
 	}
-	if ns.all[id].Phase == policy.NodeInitialized && ns.state[id].drain < 0 {
-		ns.drains.start(id, nil, 0, actor)
+	if rm.nodes.all[id].Phase == policy.NodeInitialized && rm.nodes.state[id].drain < 0 {
+		rm.drains.start(id, nil, 0, actor)
 	}
 }

@@ -93,6 +93,9 @@ type cluster struct {
 	space     *placement.Space
 	sched     *scheduler.Scheduler
 	nodes     *nodes
+	launches  *launches
+	reclaims  *reclaims
+	removals  *removals
 	pods      *pods
 	queue     *schedulingQueue
 	workloads *workloads
@@ -150,7 +153,7 @@ func (r *run) begin() {
 	r.q.Add(r.window.From, engine.MeteringBegins, 0, 0, 0)
 	r.faults.plan()
 	r.workloads.start()
-	r.nodes.start()
+	r.launches.start()
 	r.decider.plan(r.q.Now)
 }
 
@@ -199,7 +202,7 @@ func (r *run) handle(e *engine.Event) {
 		r.jobs.settle(int(e.A), r.q.Now)
 	case engine.NodeRegistered, engine.NodeInitialized, engine.NodeNotice, engine.NodeRecommendation, engine.NodeReclaimed, engine.NodeGone, engine.NodeExpires:
 		if r.nodes.state[e.A].gen == e.Gen {
-			r.nodes.handle(e.Kind(), policy.NodeID(e.A), e.B)
+			r.handleNode(e.Kind(), policy.NodeID(e.A), e.B)
 		}
 	case engine.PodReady, engine.PodGone, engine.PodFinished:
 		if r.pods.state[e.A].gen == e.Gen {
@@ -224,26 +227,26 @@ func (r *run) handle(e *engine.Event) {
 	}
 }
 
-func (ns *nodes) handle(kind engine.Kind, n policy.NodeID, b int32) {
+func (r *run) handleNode(kind engine.Kind, n policy.NodeID, b int32) {
 	switch kind {
 	case engine.NodeRegistered:
-		ns.register(n)
+		r.launches.register(n)
 	case engine.NodeInitialized:
-		ns.initialize(n)
+		r.launches.initialize(n)
 	case engine.NodeNotice:
-		at := ns.state[n].reclaim
+		at := r.reclaims.fates[n].reclaim
 		if b != 0 {
-			at = ns.state[n].outbid
+			at = r.reclaims.fates[n].outbid
 		}
-		ns.notice(n, at)
+		r.reclaims.notice(n, at)
 	case engine.NodeRecommendation:
-		ns.recommend(n)
+		r.reclaims.recommend(n)
 	case engine.NodeReclaimed:
-		ns.reclaim(n)
+		r.reclaims.reclaim(n)
 	case engine.NodeGone:
-		ns.forget(n)
+		r.removals.forget(n)
 	case engine.NodeExpires:
-		ns.expire(n)
+		r.removals.expire(n)
 	}
 }
 

@@ -25,6 +25,8 @@ type scaleDown struct {
 	// soft are, by pool, the taints of a node that is about to go.
 	soft [][]policy.Taint
 
+	idle []idleState // by node
+
 	// grown is when a group was made to grow last, failed when a node could not
 	// be emptied.
 	grown, failed policy.Time
@@ -40,6 +42,25 @@ type scaleDown struct {
 	candidates, closed []policy.NodeID
 	moves              []move
 	moving             []policy.PodID
+}
+
+// An idleState is what was found out about a node.
+type idleState struct {
+	// unneeded is since when the node could be done without; 0 when it cannot.
+	unneeded policy.Time
+
+	stood bool // it was not needed at the last look
+
+	// recheckAt is when a node is considered again that could not be emptied in thought.
+	recheckAt policy.Time
+}
+
+// add begins to follow a node.
+func (s *scaleDown) add(id policy.NodeID) {
+	for len(s.idle) <= int(id) {
+		s.idle = append(s.idle, idleState{})
+	}
+	s.idle[id] = idleState{}
 }
 
 // A move takes a pod from one node to another in thought.
@@ -73,10 +94,10 @@ func (s *scaleDown) shrink() (next policy.Time) {
 	for _, pods := range [...]bool{false, true} {
 		for i := range s.nodes.all {
 			id, x := policy.NodeID(i), &s.nodes.state[i]
-			if x.unneeded == 0 || s.nodes.all[i].Phase != policy.NodeInitialized || (x.pods > 0) != pods || !s.groups.maySpare(s.groups.groupOf(id)) {
+			if s.idle[i].unneeded == 0 || s.nodes.all[i].Phase != policy.NodeInitialized || (x.pods > 0) != pods || !s.groups.maySpare(s.groups.groupOf(id)) {
 				continue
 			}
-			due := max(from, x.unneeded.Add(s.UnneededTime))
+			due := max(from, s.idle[i].unneeded.Add(s.UnneededTime))
 			switch {
 			case due > s.q.Now:
 				next = sooner(next, due)
@@ -89,8 +110,8 @@ func (s *scaleDown) shrink() (next policy.Time) {
 			}
 		}
 	}
-	for i := range s.nodes.state {
-		if x := &s.nodes.state[i]; x.recheckAt > s.q.Now && s.nodes.all[i].Phase == policy.NodeInitialized {
+	for i := range s.idle {
+		if x := &s.idle[i]; x.recheckAt > s.q.Now && s.nodes.all[i].Phase == policy.NodeInitialized {
 			next = sooner(next, x.recheckAt)
 		}
 	}
@@ -124,7 +145,7 @@ func (s *scaleDown) findUnneeded() {
 		id := policy.NodeID(i)
 		switch {
 		case s.nodes.all[i].Phase == policy.NodeGone || s.groups.index(id) < 0:
-		case !s.mayScaleIn(id) || s.nodes.state[i].recheckAt > s.q.Now:
+		case !s.mayScaleIn(id) || s.idle[i].recheckAt > s.q.Now:
 			s.setUnneeded(id, false)
 		case s.nodes.state[i].pods == 0:
 			s.setUnneeded(id, true)
@@ -140,7 +161,7 @@ func (s *scaleDown) findUnneeded() {
 	limit := s.unneededLimit()
 	for _, before := range [...]bool{true, false} {
 		for _, id := range s.candidates {
-			x := &s.nodes.state[id]
+			x := &s.idle[id]
 			if x.stood != before {
 				continue
 			}
@@ -158,8 +179,8 @@ func (s *scaleDown) findUnneeded() {
 		}
 	}
 	s.putBack()
-	for i := range s.nodes.state {
-		s.nodes.state[i].stood = s.nodes.state[i].unneeded != 0
+	for i := range s.idle {
+		s.idle[i].stood = s.idle[i].unneeded != 0
 	}
 }
 
@@ -168,8 +189,8 @@ func (s *scaleDown) findUnneeded() {
 // (core/scaledown/planner/planner.go, unneededNodesLimit).
 func (s *scaleDown) unneededLimit() int {
 	before := 0
-	for i := range s.nodes.state {
-		if s.nodes.state[i].stood {
+	for i := range s.idle {
+		if s.idle[i].stood {
 			before++
 		}
 	}
@@ -334,7 +355,7 @@ func (s *scaleDown) putBack() {
 // setUnneeded notes that a node is not needed, or is again. One that is about to
 // go is tainted softly, so that the scheduler prefers others.
 func (s *scaleDown) setUnneeded(id policy.NodeID, unneeded bool) {
-	x, n := &s.nodes.state[id], &s.nodes.all[id]
+	x, n := &s.idle[id], &s.nodes.all[id]
 	if unneeded == (x.unneeded != 0) {
 		return
 	}

@@ -25,6 +25,7 @@ type scalingGroups struct {
 	karpenter  *karpenterProvisioner
 	market     *market.Market
 	nodes      *nodes
+	launches   *launches
 	pools      *pools
 	serving    *serving
 	scaleDown  *scaleDown
@@ -325,9 +326,9 @@ func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
 	bid := sg.pools.standingBid(g.pool, open)
 	for _, z := range sg.zonesOf(i) {
 		inZone := slices.DeleteFunc(slices.Clone(open), func(m policy.MarketID) bool { return sg.scenario.Markets[m].Zone != z })
-		if m, slot, ok := sg.market.Allocate(inZone, bid, sg.nodes.launched); ok {
+		if m, slot, ok := sg.market.Allocate(inZone, bid, sg.launches.launched); ok {
 			g.failedAt = 0
-			return sg.nodes.launch(g.pool, m, slot, token, bid), true
+			return sg.launches.launch(g.pool, m, slot, token, bid), true
 		}
 	}
 	return policy.None, false
