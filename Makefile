@@ -89,7 +89,7 @@ PURE  := ./policy/... ./sim/engine ./sim/fleet ./sim/karpenter ./sim/scheduler .
 MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate
 COMMANDS := ./cmd/spotter
 APART    := ./charts
-RACED_TESTS    := ^Test(Parallel.*|RandomWorlds|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
+RACED_TESTS    := ^Test(Parallel.*|RandomScenarios|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
 RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup|CaptureCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
 PLAIN_TESTS    := ^Test(MemoryIsBounded)$$
 

@@ -38,7 +38,7 @@ type actuator struct {
 	space         *placement.Space
 }
 
-// Steer tells a pool what to buy from now on.
+// Steer sets what a pool buys from now on.
 func (ac *actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &ac.pools.state[x.Pool]
 	p.mixed = x.Mixed && ac.scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter

@@ -32,7 +32,7 @@ func (b *builder) auctions() {
 	}
 }
 
-// auction returns a calm world of one service in two classes of one region, a
+// auction returns a calm scenario of one service in two classes of one region, a
 // node of four cores worth $0.20 and one of eight $0.40. prices are those of the
 // smaller class, each from its number of hours after the start on; the larger
 // costs $0.30 at auction all the time.
@@ -68,7 +68,7 @@ func (b *builder) seeded(count int) *scenarios.BoundScenario {
 			b.w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(i), Count: count}}
 		}
 	}
-	return b.world()
+	return b.scenario()
 }
 
 // TestAuctionBill pays three nodes for twelve hours: five at a market price below
@@ -76,7 +76,7 @@ func (b *builder) seeded(count int) *scenarios.BoundScenario {
 func TestAuctionBill(t *testing.T) {
 	for _, spec := range []string{"spot", "static:share=1", "spotvortex"} {
 		w := auction(6, map[int]policy.Money{-48: 1000, 5: 12_300, 9: 80_000}).seeded(3)
-		res, log := play(t, w, spec)
+		res, log := runScenario(t, w, spec)
 		if want := policy.Money(3 * (5*5000 + 4*12_300 + 3*80_000)); spec != "spotvortex" && res.Bill != want {
 			t.Errorf("%s: bill %v, want %v\n%s", spec, res.Bill, want, strings.Join(log, "\n"))
 		}
@@ -93,7 +93,7 @@ func TestOutbid(t *testing.T) {
 	b := auction(6, map[int]policy.Money{-48: 1000, 3: 200_000, 6: 200_001, 7: 1000})
 	b.w.Pools[0].OnDemandFallback = false // or they are drained before they are taken
 	b.budget(0, policy.Quantity{Set: true})
-	res, log := play(t, b.seeded(3), "spot")
+	res, log := runScenario(t, b.seeded(3), "spot")
 	if n := count(log, "T06:00:00.000Z outbid "); n != 3 || res.Outbid != 3 || res.Reclaims != 3 {
 		t.Errorf("%d outbid at six, %d in all, %d reclaims; want 3 of each\n%s", n, res.Outbid, res.Reclaims, strings.Join(log, "\n"))
 	}
@@ -116,7 +116,7 @@ func TestOutbidWithoutNotice(t *testing.T) {
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultLateNotice, At: at(5 * time.Hour), Duration: 2 * time.Hour, Share: 1}}
 	var log strings.Builder
 	met := map[bool]float64{}
-	res := mustRun(t, Config{Prepared: mustStage(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
+	res := mustRun(t, Config{Prepared: mustPrepare(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			for i := range s.Markets {
 				late := s.Now >= at(6*time.Hour+6*time.Minute+50*time.Second)
@@ -142,11 +142,11 @@ func TestBids(t *testing.T) {
 		{1000, 5000, 1000, 5000}, {1000, 5000, 5000, 5000}, {1000, 10_000, 5000, 0}, {1000, 10_000, 5001, 10_000},
 		{35_000, 5000, 35_000, 35_000}, {15_001, 5000, 15_000, 0}, {12_300, 5000, 0, -1},
 	} {
-		w := auction(1, map[int]policy.Money{-48: x.price}).world()
+		w := auction(1, map[int]policy.Money{-48: x.price}).scenario()
 		for i := range w.Markets {
 			w.Markets[i].Reserve = x.reserve
 		}
-		r, err := newRun(Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+		r, err := newRun(Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func war() *builder {
 func TestAuctionPolicies(t *testing.T) {
 	bills := map[string]policy.Money{}
 	for _, spec := range []string{"on-demand", "spot", "static", "spotvortex", "spotvortex:compat=true"} {
-		res, log := play(t, war().world(), spec)
+		res, log := runScenario(t, war().scenario(), spec)
 		bills[spec] = res.Bill
 		if spec != "on-demand" && !strings.HasPrefix(spec, "spotvortex") && res.Outbid == 0 {
 			t.Errorf("%s: nobody was outbid\n%s", spec, strings.Join(log, "\n"))
@@ -216,7 +216,7 @@ func TestAuctionPolicies(t *testing.T) {
 // TestAuctionReturns holds that spot nodes are bought again after the war, and
 // that none was bought while it raged.
 func TestAuctionReturns(t *testing.T) {
-	_, log := play(t, war().world(), "spot")
+	_, log := runScenario(t, war().scenario(), "spot")
 	for _, line := range log {
 		hour := line[len("2026-01-08T"):][:2]
 		if strings.Contains(line, " launch ") && strings.Contains(line, "t0.large/spot") && hour >= "03" && hour < "07" {
@@ -236,7 +236,7 @@ func TestAuctionReturns(t *testing.T) {
 func TestAuctionIsNotForeseen(t *testing.T) {
 	observe := func(prices map[int]policy.Money) string {
 		var b strings.Builder
-		cfg := Config{Prepared: mustStage(t, auction(12, prices).world()), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5}
+		cfg := Config{Prepared: mustPrepare(t, auction(12, prices).scenario()), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5}
 		cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 			if s.Now < at(6*time.Hour) {
 				fmt.Fprintf(&b, "%+v\n", *s)
@@ -260,7 +260,7 @@ func TestOutbidThenOutage(t *testing.T) {
 	b.budget(0, policy.Quantity{Set: true})
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(6*time.Hour + time.Minute), Duration: time.Hour, Zone: "z0"}}
 	var log strings.Builder
-	res := mustRun(t, Config{Prepared: mustStage(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
+	res := mustRun(t, Config{Prepared: mustPrepare(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true, Log: &log,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			for i := range s.Nodes {
 				n := &s.Nodes[i]

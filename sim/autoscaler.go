@@ -262,7 +262,7 @@ type option struct {
 
 // scaleUpPool grows the groups of one class of pool, as the expander says, and
 // returns the pods that are left for the next look. Spot comes first as far as
-// the pool was told, and on demand in place of it where no spot group may grow.
+// the pool was ordered, and on demand in place of it where no spot group may grow.
 func (a *autoscaler) scaleUpPool(pool policy.PoolID, pods []policy.Pod) []policy.Pod {
 	x := &a.pools.state[pool]
 	best := a.expand(pool, pods, x.share > 0, x.share < 1)
@@ -344,7 +344,7 @@ func (a *autoscaler) wasteOf(o *option, pods []policy.Pod) float64 {
 
 // twinsFor returns the groups that may hold bin b, in the order in which they
 // are to be grown: first the one that brings the share of the pool nearest to
-// what it was told, then the other if it may stand in for it.
+// what it was ordered, then the other if it may stand in for it.
 func (a *autoscaler) twinsFor(pool policy.PoolID, offers []placement.Offer, b *placement.Bin) []int32 {
 	var spot, fixed []int32
 	for _, o := range b.Offers {

@@ -36,7 +36,7 @@ func TestAutoscalerCases(t *testing.T) {
 			case "pods":
 				addCasePods(t, b, d)
 			case "run":
-				_, log := play(t, b.world(), "on-demand")
+				_, log := runScenario(t, b.scenario(), "on-demand")
 				return nodeEvents(t, log)
 			default:
 				d.Fatalf(t, "unknown command")

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// grouped returns a calm world of one service on Auto Scaling groups: two pods
+// grouped returns a calm scenario of one service on Auto Scaling groups: two pods
 // to a node of four cores.
 func grouped(replicas int32, steps ...scenarios.ReplicaStep) *builder {
 	b := one(replicas, steps...)
@@ -41,7 +41,7 @@ func when(t *testing.T, lines []string, words ...string) []policy.Time {
 // Ten pods fill five nodes; at six nothing is wanted any more. The nodes are
 // unneeded from the next scan on and go together ten minutes later.
 func TestGroupEmptyNodesGoAfterTenMinutes(t *testing.T) {
-	_, log := play(t, grouped(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).world(), "on-demand")
+	_, log := runScenario(t, grouped(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).scenario(), "on-demand")
 	deleted := when(t, log, " deleted ")
 	if len(deleted) != 5 {
 		t.Fatalf("%d nodes went, want 5", len(deleted))
@@ -56,7 +56,7 @@ func TestGroupEmptyNodesGoAfterTenMinutes(t *testing.T) {
 // Twenty-four pods fill twelve nodes; with at most ten at once the last two go a
 // scan later.
 func TestGroupTenEmptyNodesAtOnce(t *testing.T) {
-	_, log := play(t, grouped(24, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).world(), "on-demand")
+	_, log := runScenario(t, grouped(24, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).scenario(), "on-demand")
 	deleted := when(t, log, " deleted ")
 	if len(deleted) != 12 || deleted[9] != deleted[0] || deleted[11] != deleted[0].Add(10*time.Second) {
 		t.Errorf("nodes went at %v, want ten and then two ten seconds later", deleted)
@@ -77,7 +77,7 @@ func thinned() *builder {
 // Nodes with pods go one at a time, and each only ten minutes after it became
 // unneeded.
 func TestGroupDrainsOneAtATime(t *testing.T) {
-	_, log := play(t, thinned().world(), "on-demand")
+	_, log := runScenario(t, thinned().scenario(), "on-demand")
 	begun, gone := when(t, log, " draining "), when(t, log, " deleted ")
 	if len(begun) < 2 || len(begun) != len(gone) {
 		t.Fatalf("%d drains, %d nodes given back; want some", len(begun), len(gone))
@@ -115,7 +115,7 @@ func TestGroupPodsThatHoldNodes(t *testing.T) {
 	} {
 		b := thinned()
 		c.change(b)
-		_, log := play(t, b.world(), "on-demand")
+		_, log := runScenario(t, b.scenario(), "on-demand")
 		if held := count(log, " draining ")+count(log, " deleted ") == 0; held != c.holds {
 			t.Errorf("%s: nodes held %v, want %v", name, held, c.holds)
 		}
@@ -141,7 +141,7 @@ func TestGroupBudgetForWholeNodes(t *testing.T) {
 		b.workload("filler", policy.KindDeployment, 1, policy.Resources{CPU: 1600, Memory: gib})
 		b.workload("other", policy.KindDeployment, 1, policy.Resources{CPU: 2000, Memory: gib})
 		b.w.Workloads[2].Schedule = append(b.w.Workloads[2].Schedule, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
-		_, log := play(t, b.world(), "on-demand")
+		_, log := runScenario(t, b.scenario(), "on-demand")
 		if begun := count(log, " draining ") > 0; begun != gone || begun != (count(log, " deleted ") > 0) {
 			t.Errorf("a budget of %d: drains begun %v, want %v", allowed, begun, gone)
 		}
@@ -156,7 +156,7 @@ func TestGroupEmptyNodesAreNoRoom(t *testing.T) {
 		b.workload("pair-"+string(rune('a'+i)), policy.KindDeployment, 2, policy.Resources{CPU: 1800, Memory: gib})
 		b.w.Workloads[i+1].Schedule = append(b.w.Workloads[i+1].Schedule, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: left})
 	}
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	if gone, evicted, launched := count(log, " deleted "), count(log, " evicted "), count(log, " launch "); gone != 1 || evicted != 0 || launched != 0 {
 		t.Errorf("%d nodes went, %d pods were evicted and %d nodes launched, want 1, 0 and 0", gone, evicted, launched)
 	}
@@ -185,9 +185,9 @@ func TestGroupMayScaleIn(t *testing.T) {
 		for _, pod := range []string{"a", "b"} { // 1.8 of 3.9 cores on each of two nodes
 			b.workload(pod, policy.KindDeployment, 1, policy.Resources{CPU: 1800, Memory: gib})
 		}
-		w := b.world()
+		w := b.scenario()
 		w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
-		r, err := newRun(Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+		r, err := newRun(Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestGroupKeepsReplacements(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.UnneededTime = 20 * time.Second
 	var out bytes.Buffer
-	mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=1"), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=1"), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
 	log := slices.Collect(strings.Lines(out.String()))
 	ready, evicted, gone := when(t, log, " initialized "), when(t, log, " evicted default/web"), when(t, log, " deleted ")
 	if len(ready) == 0 || len(evicted) == 0 || len(gone) == 0 {
@@ -239,7 +239,7 @@ func TestGroupDelayAfterAdd(t *testing.T) {
 	b.workload("late", policy.KindDeployment, 0, policy.Resources{CPU: 3500, Memory: gib})
 	id := len(b.w.Workloads) - 1
 	b.w.Workloads[id].Schedule = append(b.w.Workloads[id].Schedule, scenarios.ReplicaStep{At: at(6*time.Hour + 8*time.Minute), Replicas: 1})
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	if begun := when(t, log, " draining "); len(begun) == 0 || begun[0] < at(6*time.Hour+18*time.Minute) {
 		t.Errorf("drains begin at %v, want none before 6:18", begun)
 	}
@@ -251,7 +251,7 @@ func TestGroupBacksOff(t *testing.T) {
 	b := grouped(0, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
 	b.w.Pools[0].OnDemandFallback = false
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5 * time.Hour), Duration: 3 * time.Hour, Share: 1}}
-	_, log := play(t, b.world(), "spot")
+	_, log := runScenario(t, b.scenario(), "spot")
 	refused := when(t, log, " refused ")
 	if len(refused) < 4 {
 		t.Fatalf("%d refusals, want several", len(refused))
@@ -272,7 +272,7 @@ func TestGroupDelayAfterFailure(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.EvictionMax = time.Second // pods take five to end
 	var out bytes.Buffer
-	mustRun(t, Config{Prepared: mustStage(t, thinned().world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
+	mustRun(t, Config{Prepared: mustPrepare(t, thinned().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Log: &out, Autoscaler: &a})
 	log := slices.Collect(strings.Lines(out.String()))
 	begun, undone := when(t, log, "T06:", " draining "), when(t, log, "T06:", " undrained ")
 	if len(begun) < 2 || len(undone) == 0 {
@@ -309,7 +309,7 @@ func TestGroupExpander(t *testing.T) {
 		b.groups(b.pool("p"))
 		b.workload("web", policy.KindDeployment, 0, policy.Resources{CPU: cpu, Memory: cpu * 3 * gib / 1000})
 		b.w.Workloads[0].Schedule = append(b.w.Workloads[0].Schedule, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 3})
-		_, log := play(t, b.world(), "on-demand")
+		_, log := runScenario(t, b.scenario(), "on-demand")
 		if n := count(log, " launch ", want); n != 3 || count(log, " launch ") != 3 {
 			t.Errorf("pods of %d m: %d of %d nodes are %s, want 3 of 3", cpu, n, count(log, " launch "), want)
 		}
@@ -322,7 +322,7 @@ func TestGroupExpander(t *testing.T) {
 func TestGroupScalesInToLeastSize(t *testing.T) {
 	b := grouped(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
 	b.w.Groups.Min = 2
-	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	shown := map[int]int{} // by nodes there are, the most that were shown as the least
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		live, least := 0, 0
@@ -371,7 +371,7 @@ func TestGroupSoftTaint(t *testing.T) {
 	a := DefaultAutoscaler()
 	a.UnneededTime = time.Hour
 	tainted := map[bool]int{}
-	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Autoscaler: &a}
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true, Autoscaler: &a}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		for i := range s.Nodes {
 			if s.Nodes[i].Live() && len(s.Nodes[i].Taints) > 0 {

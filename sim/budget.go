@@ -23,7 +23,7 @@ func (pl *pools) refreshBudgets(pool policy.PoolID) {
 	}
 }
 
-// inForce reports whether a spell of the given length, begun by the schedule
+// inForce reports whether an interval of the given length, begun by the schedule
 // (cron, UTC), covers t. A schedule that does not parse was refused when the
 // scenario was read.
 func inForce(schedule string, length time.Duration, t policy.Time) bool {
@@ -32,6 +32,6 @@ func inForce(schedule string, length time.Duration, t policy.Time) bool {
 		return true // the stricter reading
 	}
 	// The first begin after (t − length) is at or before t exactly when a
-	// spell is on.
+	// interval is on.
 	return !s.Next(t.Add(-length).Std()).After(t.Std())
 }

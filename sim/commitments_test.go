@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// randomCommitments lets some worlds own up to three commitments of every sort.
+// randomCommitments lets some scenarios own up to three commitments of every sort.
 func (b *builder) randomCommitments(rnd *rand.Rand) {
 	if rnd.IntN(3) > 0 {
 		return
@@ -36,10 +36,10 @@ func (b *builder) randomCommitments(rnd *rand.Rand) {
 	}
 }
 
-// reserve gives the calm world n reserved instances of its type at $0.12 an hour
+// reserve gives the calm scenario n reserved instances of its type at $0.12 an hour
 // each.
 func reserve(n int64) *scenarios.BoundScenario {
-	w := calmWorld()
+	w := calmScenario()
 	w.Commitments = []policy.Commitment{{Name: "r", Type: "t0.large", Amount: n, Unused: n, Fee: policy.Money(n) * 120_000}}
 	return w
 }
@@ -48,7 +48,7 @@ func reserve(n int64) *scenarios.BoundScenario {
 // nothing, and what was paid for them is told apart.
 func TestCommitments(t *testing.T) {
 	for _, x := range []struct{ owned, billed, spared int64 }{{0, 3, 0}, {1, 2, 1}, {3, 0, 3}, {5, 0, 3}} {
-		res, _ := play(t, reserve(x.owned), "on-demand")
+		res, _ := runScenario(t, reserve(x.owned), "on-demand")
 		if want := policy.Money(x.billed) * 48 * 200_000; res.Bill != want || res.OnDemandBill != want {
 			t.Errorf("%d reserved: the bill is %v, want %v", x.owned, res.Bill, want)
 		}
@@ -63,8 +63,8 @@ func TestCommitments(t *testing.T) {
 
 // TestCommitmentsAreNotForSpot: all on spot, what was paid for is wasted.
 func TestCommitmentsAreNotForSpot(t *testing.T) {
-	with, _ := play(t, reserve(3), "spot")
-	without, _ := play(t, reserve(0), "spot")
+	with, _ := runScenario(t, reserve(3), "spot")
+	without, _ := runScenario(t, reserve(0), "spot")
 	if with.Bill != without.Bill || with.Spared != 0 || with.Bill == 0 {
 		t.Errorf("spot is billed %v with reserved instances and %v without; spared are %v", with.Bill, without.Bill, with.Spared)
 	}
@@ -73,8 +73,8 @@ func TestCommitmentsAreNotForSpot(t *testing.T) {
 // TestCommitmentsMoveNothing: they change no decision of a policy that asks for no
 // price, and nothing of the weather.
 func TestCommitmentsMoveNothing(t *testing.T) {
-	with, _ := play(t, reserve(2), "on-demand")
-	without, _ := play(t, reserve(0), "on-demand")
+	with, _ := runScenario(t, reserve(2), "on-demand")
+	without, _ := runScenario(t, reserve(0), "on-demand")
 	if with.Weather != without.Weather || with.Launches != without.Launches || with.NodeHours != without.NodeHours {
 		t.Errorf("with reserved instances %d launches and %v node-hours, without %d and %v",
 			with.Launches, with.NodeHours, without.Launches, without.NodeHours)
@@ -87,7 +87,7 @@ func TestSnapshotShowsUnused(t *testing.T) {
 	b := one(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 6})
 	b.w.Commitments = []policy.Commitment{{Name: "r", Type: "t0.large", Amount: 2, Unused: 2}}
 	seen := map[int64]bool{}
-	_, err := Run(t.Context(), Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Forecaster: mustForecaster(t), Seed: 1, Check: true,
+	_, err := Run(t.Context(), Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Forecaster: mustForecaster(t), Seed: 1, Check: true,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			nodes := int64(0)
 			for i := range s.Nodes {

@@ -14,7 +14,7 @@ import (
 )
 
 // A consolidation is Karpenter's disruption controller in a run. It looks at the
-// cluster every ten seconds; looks that can find nothing are not played.
+// cluster every ten seconds; looks that can find nothing are left out.
 type consolidation struct {
 	*environment
 	checker   *checker

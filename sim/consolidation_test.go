@@ -49,7 +49,7 @@ func TestConsolidateAfter(t *testing.T) {
 		"ended since":       {halves(at(6*time.Hour + 20*time.Minute)), 6*time.Hour + 50*time.Minute},
 		"came since":        {halves(at(time.Hour)).late(100, at(6*time.Hour+10*time.Minute)), 6*time.Hour + 40*time.Minute},
 	} {
-		_, log := play(t, c.b.world(), "on-demand")
+		_, log := runScenario(t, c.b.scenario(), "on-demand")
 		begun := when(t, log, " draining ")
 		if len(begun) != 1 || begun[0] < at(c.from) || begun[0] > at(c.from+time.Minute) {
 			t.Errorf("%s: drains begin at %v, want one at %v", name, begun, at(c.from))
@@ -60,7 +60,7 @@ func TestConsolidateAfter(t *testing.T) {
 // What a look for savings left out is open again after it: at 6:40 a pod comes
 // that has room on the second node alone, and no other is bought.
 func TestConsolidateLeavesNodesOpen(t *testing.T) {
-	_, log := play(t, halves(at(6*time.Hour+20*time.Minute)).late(2100, at(6*time.Hour+40*time.Minute)).world(), "on-demand")
+	_, log := runScenario(t, halves(at(6*time.Hour+20*time.Minute)).late(2100, at(6*time.Hour+40*time.Minute)).scenario(), "on-demand")
 	if n := count(log, " launch ") + count(log, " draining "); n != 0 {
 		t.Errorf("%d nodes were launched or drained, want none", n)
 	}
@@ -70,7 +70,7 @@ func TestConsolidateLeavesNodesOpen(t *testing.T) {
 func TestConsolidateAfterEmpty(t *testing.T) {
 	b := one(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
 	b.w.Pools[0].ConsolidateAfter = 30 * time.Minute
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	gone := when(t, log, " deleted ")
 	if len(gone) != 1 || gone[0] < at(6*time.Hour+30*time.Minute) || gone[0] > at(6*time.Hour+31*time.Minute) {
 		t.Errorf("nodes went at %v, want one at 6:30", gone)
@@ -101,7 +101,7 @@ func TestFirstFitBySize(t *testing.T) {
 			b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: m.ID, Count: 3}}
 		}
 	}
-	res, log := play(t, b.world(), "spot")
+	res, log := runScenario(t, b.scenario(), "spot")
 	if n := count(log, " draining "); n != 0 || res.NodeHours != 2*12 {
 		t.Errorf("%d nodes were drained after the warm-up, %.1f node-hours; want none and 24", n, res.NodeHours)
 	}
@@ -109,7 +109,7 @@ func TestFirstFitBySize(t *testing.T) {
 
 // A node on which a pending pod was promised a place is not consolidated.
 func TestPromisedNodeStays(t *testing.T) {
-	r, err := newRun(Config{Prepared: mustStage(t, one(4).world()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	r, err := newRun(Config{Prepared: mustPrepare(t, one(4).scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestEmptyNodesAreValidated(t *testing.T) {
 	b := one(0)
 	b.w.Pools[0].Budgets = nil
 	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
-	r, err := newRun(Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestEmptyNodesAreValidated(t *testing.T) {
 // Pods are planned onto nodes by name, initialized ones first, and names end at random:
 // under one seed or another every node is the first of its phase.
 func TestPlansByName(t *testing.T) {
-	stage := mustStage(t, one(12).world())
+	stage := mustPrepare(t, one(12).scenario())
 	first := map[policy.NodeID]int{}
 	for seed := range uint64(60) {
 		r, err := newRun(Config{Prepared: stage, Policy: mustPolicy(t, "on-demand"), Seed: seed})
@@ -184,11 +184,11 @@ func TestExpireWhereThePolicyLaunches(t *testing.T) {
 	b := one(4)
 	b.w.Pools[0].Provisioner, b.w.Pools[0].Levers = policy.ProvisionerNone, policy.Levers{Launch: true}
 	b.w.Pools[0].ExpireAfter = 4 * time.Hour
-	w := b.world()
-	if _, log := play(t, w, "on-demand"); count(log, " draining ") != 0 {
+	w := b.scenario()
+	if _, log := runScenario(t, w, "on-demand"); count(log, " draining ") != 0 {
 		t.Errorf("%d nodes were drained under a policy that expires none", count(log, " draining "))
 	}
-	res, log := play(t, w, "karpetrack")
+	res, log := runScenario(t, w, "karpetrack")
 	ready, begun := when(t, log, " initialized "), when(t, log, " draining ")
 	// Two of four pods move at once, one more than can be spared, and start within 27 s.
 	if len(begun) < 2 || len(ready) < len(begun) || begun[0] < ready[0] || res.Outage > time.Duration(len(begun))*27*time.Second {

@@ -64,7 +64,7 @@ func TestDeletionCost(t *testing.T) {
 	}
 	run := func(o *orderer, replicas int32) string {
 		var out bytes.Buffer
-		mustRun(t, Config{Prepared: mustStage(t, build(replicas).world()), Policy: o, Seed: 1, Check: true, Log: &out})
+		mustRun(t, Config{Prepared: mustPrepare(t, build(replicas).scenario()), Policy: o, Seed: 1, Check: true, Log: &out})
 		return out.String()
 	}
 	free := &orderer{}

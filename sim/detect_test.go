@@ -34,7 +34,7 @@ func TestLossIsNoticedLate(t *testing.T) {
 		t.Fatal("no node was lost")
 		return 0
 	}
-	play := func(faults ...scenarios.Fault) (map[policy.Time]string, string, *Result) {
+	observed := func(faults ...scenarios.Fault) (map[policy.Time]string, string, *Result) {
 		b := one(8)
 		b.budget(0, policy.Quantity{Set: true, N: 2})
 		b.workload("db", policy.KindStatefulSet, 3, policy.Resources{CPU: 500, Memory: gib})
@@ -44,7 +44,7 @@ func TestLossIsNoticedLate(t *testing.T) {
 		b.w.Faults = faults
 		var log strings.Builder
 		seen := map[policy.Time]string{}
-		res := mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true, Log: &log,
+		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true, Log: &log,
 			Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 				if s.Now >= at(6*time.Hour) && s.Now < at(6*time.Hour+6*time.Minute) {
 					seen[s.Now] = fmt.Sprintf("%+v", *s)
@@ -52,8 +52,8 @@ func TestLossIsNoticedLate(t *testing.T) {
 			}})
 		return seen, log.String(), res
 	}
-	calm, _, _ := play()
-	dark, log, res := play(scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: at(6 * time.Hour), Duration: time.Hour, Zone: "z0"})
+	calm, _, _ := observed()
+	dark, log, res := observed(scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: at(6 * time.Hour), Duration: time.Hour, Zone: "z0"})
 	lost := first(log)
 	same, differ := 0, 0
 	for now, s := range dark {
@@ -87,7 +87,7 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 	b.workload("batch", policy.KindJob, 1, policy.Resources{CPU: 500, Memory: gib})
 	b.w.Workloads[1].Schedule, b.w.Workloads[1].Replicas = nil, 0
 	b.w.Workloads[1].Job = &scenarios.Job{Pods: 1, Completions: 1, Work: 8 * time.Hour, Checkpoint: time.Minute, Releases: []policy.Time{at(-time.Hour)}}
-	r, err := newRun(Config{Prepared: mustStage(t, b.world()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,13 +129,13 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 func TestDrainOfALostNode(t *testing.T) {
 	b := one(2)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(6 * time.Hour), Duration: time.Hour, Zone: "z0"}}
-	w := b.world()
+	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.OnDemand && w.Markets[m].Zone == 0 {
 			w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(m), Count: 1}}
 		}
 	}
-	r, err := newRun(Config{Prepared: mustStage(t, w), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustPrepare(t, w), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestDrainOfALostNode(t *testing.T) {
 		}
 	}
 	r.begin()
-	if err := r.play(t.Context()); err != nil {
+	if err := r.loop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if drained == 0 || !stayed {
@@ -171,7 +171,7 @@ func TestDrainOfALostNode(t *testing.T) {
 func TestStartWithinLimits(t *testing.T) {
 	b := one(10)
 	b.w.Pools[0].Limits = policy.Resources{CPU: 8000}
-	r, err := newRun(Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestEveryRoundStartsAPod(t *testing.T) {
 		w := &b.w.Workloads[1]
 		w.Schedule, w.Replicas = nil, 0
 		w.Job = &scenarios.Job{Pods: 1, Completions: 4, Work: 10 * time.Minute, Deadline: due, Releases: []policy.Time{at(time.Hour)}}
-		if res, _ := play(t, b.world(), "on-demand"); res.JobsMissed != missed {
+		if res, _ := runScenario(t, b.scenario(), "on-demand"); res.JobsMissed != missed {
 			t.Errorf("due after %v: %d missed, want %d", due, res.JobsMissed, missed)
 		}
 	}

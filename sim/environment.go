@@ -46,8 +46,8 @@ func newEnvironment(cfg Config) (*environment, *weather.Weather, error) {
 	}
 	e.result = &Result{Scenario: e.scenario.Name, Policy: cfg.Policy.Name(), Seed: cfg.Seed, Window: p.window, Weather: drawn.Digest()}
 	e.log = engine.NewLog(e.header(), cfg.Log)
-	if cfg.Watch != nil {
-		e.log.Watch = cfg.Watch.Happened
+	if cfg.Observer != nil {
+		e.log.Watch = cfg.Observer.Happened
 	}
 	return e, drawn, nil
 }

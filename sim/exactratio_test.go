@@ -49,7 +49,7 @@ func exactWeb(t *testing.T, hours string) *scenarios.BoundScenario {
 // refused is left alone, for half an hour.
 func TestExactRatioHeld(t *testing.T) {
 	const largest = 16 // vCPUs
-	stage := mustStage(t, exactWeb(t, "96h"))
+	stage := mustPrepare(t, exactWeb(t, "96h"))
 	for _, spec := range []string{"portfolio", "static:share=0.6", "spotvortex"} {
 		res := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1, Sample: time.Minute})
 		var points []float64

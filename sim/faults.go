@@ -14,9 +14,9 @@ import (
 // that the model fails.
 var errModel = errors.New("the model fails (ordered by the scenario)")
 
-// A Breakable is a forecaster with a model that fails when it is told to, in its own
-// way and until it is told otherwise. Meanwhile it leaves the closed form's numbers,
-// and counts what was not answered.
+// A Breakable is a forecaster with a model that fails on demand, in its own way and
+// until that is revoked. Meanwhile it leaves the closed form's numbers, and counts what
+// the model did not forecast.
 type Breakable interface {
 	Fail(scenarios.ModelFailure)
 }
@@ -86,7 +86,7 @@ func (fs *faults) modelFailure() scenarios.ModelFailure {
 	return scenarios.ModelWorks
 }
 
-// slowest returns the greatest factor of the slow spells in force, 1 without.
+// slowest returns the greatest factor of the slow intervals in force, 1 without.
 func (fs *faults) slowest() float64 {
 	factor := 0.0
 	for i := range fs.scenario.Faults {

@@ -49,7 +49,7 @@ type gangs struct {
 // are created together, work only while all of them are ready, and are all
 // deleted and made anew when one is lost.
 type gangRun struct {
-	gang  int32   // index into World.Gangs
+	gang  int32   // index into the scenario's Gangs
 	jobs  []int32 // its instances of the gang's jobs
 	phase gangPhase
 	gen   int32 // changes with every phase, by which a timer of a past phase is known
@@ -123,14 +123,14 @@ func (gs *gangs) enter(i int32, phase gangPhase) {
 // wait to be admitted again.
 func (gs *gangs) reconcile(i int32) {
 	g := &gs.all[i]
-	world := &gs.scenario.Gangs[g.gang]
+	spec := &gs.scenario.Gangs[g.gang]
 	if g.phase != gangIdle || g.alive > 0 || gs.open[g.gang] == i || gs.q.Now < g.retryAt {
 		return
 	}
-	if slices.ContainsFunc(world.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }) {
+	if slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }) {
 		return
 	}
-	for _, w := range world.Workloads {
+	for _, w := range spec.Workloads {
 		if gs.budgets.shut(w) {
 			gs.workloads.deny(w)
 			return
@@ -149,9 +149,9 @@ func (gs *gangs) reconcile(i int32) {
 		}
 		gs.jobs.countWanted(gs.jobs.all[job].work)
 	}
-	limit := world.ReadyTimeout
+	limit := spec.ReadyTimeout
 	if g.started {
-		limit = world.RecoveryTimeout
+		limit = spec.RecoveryTimeout
 	}
 	if limit > 0 {
 		gs.q.Add(gs.q.Now.Add(limit), engine.GangTimer, i, gangTimeout, g.gen)
@@ -228,12 +228,12 @@ func (gs *gangs) podGone(i int32) {
 	for _, job := range g.jobs {
 		gs.jobs.countWanted(gs.jobs.all[job].work)
 	}
-	world := &gs.scenario.Gangs[g.gang]
+	spec := &gs.scenario.Gangs[g.gang]
 	switch {
 	case !slices.ContainsFunc(g.jobs, func(job int32) bool { return gs.jobs.all[job].left > 0 }):
 		gs.enter(i, gangOver)
 		return
-	case slices.ContainsFunc(world.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }):
+	case slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }):
 		// It was suspended, which is no failure.
 	case g.late:
 		g.late, g.started = false, false
@@ -246,12 +246,12 @@ func (gs *gangs) podGone(i int32) {
 		if gs.q.Now >= gs.window.From {
 			gs.result.Gangs.Requeues++
 		}
-		gs.log.Add(gs.q.Now, engine.RecordGangRequeued, world.Name, "", int64(wait/time.Millisecond))
+		gs.log.Add(gs.q.Now, engine.RecordGangRequeued, spec.Name, "", int64(wait/time.Millisecond))
 		gs.enter(i, gangIdle)
 		gs.q.Add(g.retryAt, engine.GangTimer, i, gangRetry, g.gen)
 		return
-	case world.RestartsMax >= 0 && g.restarts >= world.RestartsMax:
-		gs.log.Add(gs.q.Now, engine.RecordGangFailed, world.Name, "", int64(g.restarts))
+	case spec.RestartsMax >= 0 && g.restarts >= spec.RestartsMax:
+		gs.log.Add(gs.q.Now, engine.RecordGangFailed, spec.Name, "", int64(g.restarts))
 		if gs.q.Now >= gs.window.From {
 			gs.result.Gangs.Failed++
 		}
@@ -262,7 +262,7 @@ func (gs *gangs) podGone(i int32) {
 		if gs.q.Now >= gs.window.From {
 			gs.result.Gangs.Restarts++
 		}
-		gs.log.Add(gs.q.Now, engine.RecordGangRestart, world.Name, "", int64(g.restarts))
+		gs.log.Add(gs.q.Now, engine.RecordGangRestart, spec.Name, "", int64(g.restarts))
 	}
 	gs.enter(i, gangIdle)
 	gs.reconcile(i)

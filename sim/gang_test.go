@@ -45,14 +45,14 @@ func (b *builder) jobs(pods ...int32) {
 // come and wait, and no pod works, to the end. With two such zones all 16 begin at
 // once, when the last of them is ready, and end 4 h later.
 func TestGangWaits(t *testing.T) {
-	res, log := play(t, gang(16, 1, 12).world(), "spot")
+	res, log := runScenario(t, gang(16, 1, 12).scenario(), "spot")
 	if res.Gangs != (GangResult{NotStarted: 1}) || res.JobsDone != 0 || count(log, " gang-start ") != 0 {
 		t.Errorf("with 12 of 16 nodes the gang came to %+v, %d jobs done", res.Gangs, res.JobsDone)
 	}
 	if ready, launched := count(log, " ready "), res.Launches; ready != 12 || launched != 12 || res.Refusals == 0 {
 		t.Errorf("%d nodes and %d ready pods, %d refusals; want 12 of each that wait for the others", launched, ready, res.Refusals)
 	}
-	res, log = play(t, gang(16, 2, 12).world(), "spot")
+	res, log = runScenario(t, gang(16, 2, 12).scenario(), "spot")
 	start, ready, ended := when(t, log, " gang-start "), when(t, log, " ready "), when(t, log, " ended ")
 	if len(start) != 1 || len(ready) != 16 || len(ended) != 16 || start[0] != ready[15] || ended[0] != start[0].Add(4*time.Hour) || ended[15] != ended[0] {
 		t.Errorf("started at %v, ready at %v, ended at %v; want one start with the last ready pod, and all to end 4 h later", start, ready, ended)
@@ -68,7 +68,7 @@ func TestGangWaits(t *testing.T) {
 func TestGangWaitsForShortage(t *testing.T) {
 	b := gang(4, 1, 8)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(time.Hour), Duration: 2 * time.Hour, Share: 1}}
-	res, _ := play(t, b.world(), "spot")
+	res, _ := runScenario(t, b.scenario(), "spot")
 	if res.Gangs.Started != 1 || res.Gangs.WaitP50 < 2*time.Hour || res.Gangs.WaitP50 > 2*time.Hour+10*time.Minute {
 		t.Errorf("the gang came to %+v, want a wait of two hours and little more", res.Gangs)
 	}
@@ -82,7 +82,7 @@ func TestGangWaitsForShortage(t *testing.T) {
 func TestGangEndsAsAWhole(t *testing.T) {
 	b := gang(8, 2, 5)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(3*time.Hour + 40*time.Minute), Duration: 30 * time.Minute, Zone: "z0"}}
-	res, log := play(t, b.world(), "spot")
+	res, log := runScenario(t, b.scenario(), "spot")
 	start, lost, ended := when(t, log, " gang-start "), when(t, log, " lost "), when(t, log, " ended ")
 	n := 8 * (1 + int(res.Gangs.Restarts))
 	if len(start) != 2 || res.Gangs.Restarts == 0 || len(ended) != n || count(log, " created ") != n {
@@ -114,7 +114,7 @@ func TestGangThatLosesAReadyPod(t *testing.T) {
 			{Kind: scenarios.FaultCapacityShortage, At: at(time.Hour), Duration: 10 * time.Minute, Share: .01, Zone: "z1"},
 			{Kind: scenarios.FaultZoneOutage, At: at(time.Hour + 10*time.Minute + time.Duration(k)*15*time.Second), Duration: 5 * time.Minute, Zone: "z0"},
 		}
-		res, log := play(t, b.world(), "spot")
+		res, log := runScenario(t, b.scenario(), "spot")
 		lost, ready := when(t, log, " lost "), when(t, log, " ready ")
 		if len(lost) > 0 && slices.ContainsFunc(ready, func(x policy.Time) bool { return x > lost[0] && x.Sub(lost[0]) < 50*time.Second }) && count(log, " gang-start ") == 1 {
 			unnoticed++
@@ -134,12 +134,12 @@ func TestGangOfSeveralJobs(t *testing.T) {
 	b := gang(1, 1, 2)
 	b.w.Workloads, b.w.Templates = nil, nil
 	b.jobs(1, 3)
-	res, log := play(t, b.world(), "spot")
+	res, log := runScenario(t, b.scenario(), "spot")
 	if res.Gangs.NotStarted != 1 || count(log, " gang-start ") != 0 {
 		t.Errorf("with 2 of 4 nodes the gang came to %+v", res.Gangs)
 	}
 	b.w.Slots = 4
-	if res, _ = play(t, b.world(), "spot"); res.Gangs.Started != 1 || res.JobsDone != 2 {
+	if res, _ = runScenario(t, b.scenario(), "spot"); res.Gangs.Started != 1 || res.JobsDone != 2 {
 		t.Errorf("the gang came to %+v, %d jobs done; want one start and 2", res.Gangs, res.JobsDone)
 	}
 }
@@ -149,7 +149,7 @@ func TestGangOfSeveralJobs(t *testing.T) {
 func TestGangIsRequeued(t *testing.T) {
 	b := gang(4, 1, 2)
 	b.w.Gangs[0].ReadyTimeout = 10 * time.Minute
-	res, log := play(t, b.world(), "spot")
+	res, log := runScenario(t, b.scenario(), "spot")
 	requeued, created := when(t, log, " gang-requeued "), when(t, log, " created ")
 	if len(requeued) < 8 || res.Gangs.Requeues != int64(len(requeued)) || res.Gangs.Restarts != 0 || res.Gangs.NotStarted != 1 {
 		t.Fatalf("%d times requeued, %+v", len(requeued), res.Gangs)
@@ -173,7 +173,7 @@ func TestGangFails(t *testing.T) {
 	for i := range 2 {
 		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: at(time.Duration(2+2*i) * time.Hour), Duration: 20 * time.Minute, Zone: "z0"})
 	}
-	res, log := play(t, b.world(), "spot")
+	res, log := runScenario(t, b.scenario(), "spot")
 	if res.Gangs.Restarts != 1 || res.Gangs.Failed != 1 || count(log, " created ") != 6 || res.JobsDone != 0 || res.JobCost == 0 {
 		t.Errorf("the gang came to %+v, %d pods created, %d jobs done at a cost of %v", res.Gangs, count(log, " created "), res.JobsDone, res.JobCost)
 	}
@@ -203,7 +203,7 @@ func TestGangsInTrouble(t *testing.T) {
 				At: at(time.Duration(rnd.IntN(20*60)) * time.Minute), Duration: time.Duration(1+rnd.IntN(90)) * time.Minute, Share: rnd.Float64(), Zone: "z0"})
 		}
 		spec := []string{"spot", "static", "portfolio", "on-demand"}[rnd.IntN(4)]
-		res := mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: seed, Check: true})
+		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: seed, Check: true})
 		started, restarts, requeues = started+res.Gangs.Started, restarts+res.Gangs.Restarts, requeues+res.Gangs.Requeues
 		if res.Gangs.Started+res.Gangs.NotStarted > 2 {
 			t.Errorf("seed %d: %+v of 2 instances", seed, res.Gangs)

@@ -43,7 +43,7 @@ func fullest(s *policy.Snapshot) policy.NodeID {
 func empty(t *testing.T, b *builder, e emptier) (*Result, string) {
 	t.Helper()
 	var out bytes.Buffer
-	return mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: e, Seed: 1, Check: true, Log: &out}), out.String()
+	return mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: e, Seed: 1, Check: true, Log: &out}), out.String()
 }
 
 // TestGentleDrain empties a node with all four pods of a workload without a

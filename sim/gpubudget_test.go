@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// budgeted returns a calm world of a service with two devices per pod, three of
+// budgeted returns a calm scenario of a service with two devices per pod, three of
 // them, and a budget for it.
 func budgeted(b policy.Budget) *builder {
 	w := newBuilder(24 * time.Hour)
@@ -35,7 +35,7 @@ func (b *builder) trainer() {
 	w.Job = &scenarios.Job{Pods: 2, Completions: 2, Work: 8 * time.Hour, Checkpoint: 30 * time.Minute, Releases: []policy.Time{testStart}}
 }
 
-// randomBudgets gives some worlds up to three budgets on cores, most of them too
+// randomBudgets gives some scenarios up to three budgets on cores, most of them too
 // small.
 func (b *builder) randomBudgets(rnd *rand.Rand) {
 	if rnd.IntN(4) > 0 {
@@ -63,7 +63,7 @@ func (b *builder) randomBudgets(rnd *rand.Rand) {
 // devices for a day, none of it in the warm-up's hour but 6 h.
 func TestBudgetCounts(t *testing.T) {
 	b := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 1000, Window: 48 * time.Hour})
-	res, _ := play(t, b.world(), "on-demand")
+	res, _ := runScenario(t, b.scenario(), "on-demand")
 	got := res.Budgets[0]
 	if got.GPUHours != 144 {
 		t.Errorf("%v device-hours, want 6 × 24", got.GPUHours)
@@ -84,8 +84,8 @@ func TestBudgetCounts(t *testing.T) {
 func TestBudgetEvicts(t *testing.T) {
 	b := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict})
 	var pending int
-	w := b.world()
-	cfg := Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
+	w := b.scenario()
+	cfg := Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		for i := range s.Pods {
 			if s.Budgets[0].Closed && s.Pods[i].Phase == policy.PodPending {
@@ -112,7 +112,7 @@ func TestBudgetEvicts(t *testing.T) {
 // its pods back within its longest wait.
 func TestBudgetReopens(t *testing.T) {
 	b := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 12 * time.Hour, Action: policy.BudgetEvict, Gate: true})
-	res, log := play(t, b.world(), "on-demand")
+	res, log := runScenario(t, b.scenario(), "on-demand")
 	var opened, created string
 	for _, line := range log {
 		if opened == "" && count([]string{line}, " gate ", " - 0") == 1 {
@@ -141,7 +141,7 @@ func TestBudgetReopens(t *testing.T) {
 func TestBudgetMindsPDB(t *testing.T) {
 	b := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict})
 	b.budget(0, policy.Quantity{Set: true, N: 1})
-	res, _ := play(t, b.world(), "on-demand")
+	res, _ := runScenario(t, b.scenario(), "on-demand")
 	if x := res.Budgets[0]; x.Evictions != 1 || x.GPUHours < 100 {
 		t.Errorf("%d evictions, %v device-hours; want 1, and more than 100", x.Evictions, x.GPUHours)
 	}
@@ -164,7 +164,7 @@ func TestBudgetPauses(t *testing.T) {
 		HasGPUHours: true, GPUHours: 9, Window: 6 * time.Hour, Action: policy.BudgetPause,
 	}}
 	suspended := 0
-	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		if s.Workloads[0].Suspended {
 			suspended++
@@ -183,11 +183,11 @@ func TestBudgetPauses(t *testing.T) {
 	}
 }
 
-// TestBudgetsEveryPolicy holds that no policy is without the budgets of a world.
+// TestBudgetsEveryPolicy holds that no policy is without the budgets of a scenario.
 func TestBudgetsEveryPolicy(t *testing.T) {
-	w := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict}).world()
+	w := budgeted(policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict}).scenario()
 	for _, spec := range append(slices.Clone(specs), "manifest") {
-		res := mustRun(t, Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1})
+		res := mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1})
 		if x := res.Budgets[0]; x.Evictions < 3 || x.Peak > 1.01 {
 			t.Errorf("%s: %+v", spec, x)
 		}
@@ -202,7 +202,7 @@ func TestBudgetCountsWithoutController(t *testing.T) {
 	w := &b.w.Workloads[0]
 	w.Schedule = append(w.Schedule, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 1})
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultControllerDown, At: at(4 * time.Hour), Duration: 6 * time.Hour}}
-	res, log := play(t, b.world(), "on-demand")
+	res, log := runScenario(t, b.scenario(), "on-demand")
 	got := res.Budgets[0]
 	// Six devices for six hours, two for 18.
 	if math.Abs(got.GPUHours-72) > 0.1 {
@@ -224,9 +224,9 @@ func TestBudgetCountsWithoutController(t *testing.T) {
 // that they take: three pods of two devices hold these for so long.
 func TestBudgetGrace(t *testing.T) {
 	x := policy.Budget{HasGPUHours: true, GPUHours: 60, Window: 24 * time.Hour, Action: policy.BudgetEvict, HasPodGrace: true}
-	none, _ := play(t, budgeted(x).world(), "on-demand")
+	none, _ := runScenario(t, budgeted(x).scenario(), "on-demand")
 	x.PodGrace = time.Hour
-	enough, _ := play(t, budgeted(x).world(), "on-demand")
+	enough, _ := runScenario(t, budgeted(x).scenario(), "on-demand")
 	if more := (enough.Budgets[0].GPUHours - none.Budgets[0].GPUHours) * 3600; math.Abs(more-30) > 0.01 {
 		t.Errorf("%v device-seconds more, want 6 × 5", more)
 	}

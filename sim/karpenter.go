@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/fleet"
 )
 
-// A poolState is what a pool was told to buy.
+// A poolState is what a pool was ordered to buy.
 type poolState struct {
 	share    float64
 	exact    bool

@@ -152,7 +152,7 @@ func (h *holding) advance(now policy.Time, window billing.Span) {
 	h.podsMS += ms * h.boundPods
 }
 
-// fillFigures completes the result with what the gauges hold.
+// fillFigures completes the result with what was integrated over the window.
 func (r *run) fillFigures() {
 	const hour, day = 3_600_000.0, 86_400_000.0
 	res, length := r.result, float64(r.window.To-r.window.From)

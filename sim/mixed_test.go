@@ -29,7 +29,7 @@ func TestMixedNodePool(t *testing.T) {
 			prices.At, prices.Price = append(prices.At, at(2*time.Hour)), append(prices.Price, 5_000)
 		}
 	}
-	res, log := play(t, b.world(), "karpenter")
+	res, log := runScenario(t, b.scenario(), "karpenter")
 	if res.SpotShare != 1 || res.OnDemandBill != 0 || res.Bill != 12*30_000 {
 		t.Errorf("the share of spot is %v, the bill %v, of which %v on demand; want one spot node at $0.03", res.SpotShare, res.Bill, res.OnDemandBill)
 	}
@@ -48,7 +48,7 @@ func TestMixedBuysTheCheaper(t *testing.T) {
 				b.w.Prices[i].Price[0] = b.w.Markets[i].OnDemand * factor / 10
 			}
 		}
-		_, log := play(t, b.world(), "karpenter")
+		_, log := runScenario(t, b.scenario(), "karpenter")
 		if n, dear := count(log, " launch "), count(log, " launch ", "/on-demand"); n == 0 || spot && dear > 0 || !spot && dear < n {
 			t.Errorf("spot at %d tenths of the price on demand: %d of %d nodes are bought on demand", factor, dear, n)
 		}
@@ -64,8 +64,8 @@ func TestMixedFallsBack(t *testing.T) {
 	for _, zone := range []string{"z0", "z1"} {
 		b.w.Faults = append(b.w.Faults, scenarios.Fault{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: 2 * time.Hour, Share: 0.01, Zone: zone})
 	}
-	w := b.world()
-	res, log := play(t, w, "karpenter")
+	w := b.scenario()
+	res, log := runScenario(t, w, "karpenter")
 	if n := count(log, " launch ", "/on-demand"); n == 0 {
 		t.Errorf("nothing was bought on demand:\n%s", strings.Join(log, "\n"))
 	}
@@ -84,7 +84,7 @@ func TestMixedFallsBack(t *testing.T) {
 	if want := []string{"pool p buys on demand in place of spot that was refused, which onDemandFallback forbids"}; !slices.Equal(res.Violations, want) {
 		t.Errorf("violations %q, want %q", res.Violations, want)
 	}
-	if res, _ := play(t, w, "spot"); len(res.Violations) > 0 {
+	if res, _ := runScenario(t, w, "spot"); len(res.Violations) > 0 {
 		t.Errorf("spot waits for spot, and is said to break %q", res.Violations)
 	}
 }
@@ -96,7 +96,7 @@ func TestMixedInterruption(t *testing.T) {
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: time.Minute, Share: 1, Zone: "z0"}}
 	var ours, theirs int
 	var noticed policy.Time
-	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "karpenter"), Seed: 1, Check: true,
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "karpenter"), Seed: 1, Check: true,
 		Observed: func(s *policy.Snapshot, plan *policy.Plan) {
 			ours += len(plan.Drains)
 			for i := range s.Nodes {
@@ -127,7 +127,7 @@ func TestAsIs(t *testing.T) {
 	} {
 		b := one(10, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 20})
 		b.w.Pools[0].CapacityTypes = x.types
-		if res, _ := play(t, b.world(), "as-is"); res.SpotShare != x.share {
+		if res, _ := runScenario(t, b.scenario(), "as-is"); res.SpotShare != x.share {
 			t.Errorf("NodePools that allow %v: the share of spot is %v, want %v", x.types, res.SpotShare, x.share)
 		}
 	}

@@ -4,5 +4,5 @@ package sim
 
 import "github.com/spotter-dev/spotter/test/nightly"
 
-// worldsDefault is how many random worlds are played under all checkers.
+// worldsDefault is how many random scenarios are played under all checkers.
 var worldsDefault = nightly.Count(200, 800)

@@ -50,12 +50,12 @@ func (r *run) compare(s *policy.Snapshot) error {
 	return nil
 }
 
-// TestObserve compares every snapshot of random worlds, which hold only what
+// TestObserve compares every snapshot of random scenarios, which hold only what
 // changed since the one before last, with all of it built anew.
 func TestObserve(t *testing.T) {
-	const worlds = 60
-	for seed := uint64(1); seed <= worlds; seed++ {
-		r, err := newRun(Config{Prepared: mustStage(t, randomWorld(seed)), Policy: watcher{Policy: mustPolicy(t, specs[seed%uint64(len(specs))])},
+	const scenarios = 60
+	for seed := uint64(1); seed <= scenarios; seed++ {
+		r, err := newRun(Config{Prepared: mustPrepare(t, randomScenario(seed)), Policy: watcher{Policy: mustPolicy(t, specs[seed%uint64(len(specs))])},
 			Forecaster: mustForecaster(t), Seed: seed})
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestObserve(t *testing.T) {
 		r.cfg.Policy = watch
 		r.decider.driver = r.decider.newDriver(policy.Memory{})
 		r.begin()
-		if err := r.play(t.Context()); err != nil {
+		if err := r.loop(t.Context()); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if bad != nil {

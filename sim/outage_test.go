@@ -138,7 +138,7 @@ func TestMoveOfTheOnlyPod(t *testing.T) {
 		"replaced by us":        {replaced, mustPolicy(t, "karpetrack"), CauseMove, 3},
 		"drained by us":         {drained, emptier{emptyOnly: true}, CauseMove, 1},
 	} {
-		res, log := playPolicy(t, c.b.world(), c.policy)
+		res, log := playPolicy(t, c.b.scenario(), c.policy)
 		n, sum := gaps(t, log)
 		if n < c.least || res.Incidents != n || res.Outage != sum || res.OutageMinutes != OutageMinutes(sum) || res.PodsAffected != n {
 			t.Errorf("%s: %+v; the log has %d gaps of %v in all, at least %d are expected", name, res.Outages, n, sum, c.least)
@@ -186,7 +186,7 @@ func TestOutageCauses(t *testing.T) {
 		"spot is refused to the policy":     {asked, "spot", CauseRefused},
 		"a pod of higher priority needs it": {outranked, "on-demand", CausePreemption},
 	} {
-		res, _ := play(t, c.b.world(), c.policy)
+		res, _ := runScenario(t, c.b.scenario(), c.policy)
 		if res.Longest.Cause != c.cause || res.Longest.Workload != "default/web" || res.Causes[c.cause].Outage < res.Longest.Outage {
 			t.Errorf("%s: the longest incident is %+v of %+v, want one of %v", name, res.Longest, res.Outages, c.cause)
 		}
@@ -195,7 +195,7 @@ func TestOutageCauses(t *testing.T) {
 
 // A pod that comes to a node which is lost, before anybody notices, is lost with it.
 func TestPodComesToALostNode(t *testing.T) {
-	r, err := newRun(Config{Prepared: mustStage(t, one(1).world()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustPrepare(t, one(1).scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}

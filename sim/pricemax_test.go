@@ -85,7 +85,7 @@ func TestMaxPriceWhenBought(t *testing.T) {
 	for _, backend := range []string{"karpenter: {nodeClassName: default}", "autoScalingGroups: {discoveryTags: {a: b}}", "rackspace: {cloudspace: c, org: o, credentialsSecretRef: {name: s}}"} {
 		for _, spec := range []string{"spot", "static:share=1", "spotvortex", "spotvortex:compat=true", "portfolio", "leftover", "karpetrack", "rescheduler", "on-demand"} {
 			w := priced(t, backend, "maxPrice: 0.06", "", 90_000)
-			_, log := play(t, w, spec)
+			_, log := runScenario(t, w, spec)
 			hours, prices := launchesOf(t, log)
 			for i, p := range prices {
 				if p > 60_000 {
@@ -105,7 +105,7 @@ func TestMaxPriceWhenBought(t *testing.T) {
 // TestMaxPriceOfBoth lets a pool buy both, at $0.10: what is left when spot is
 // dearer is on demand.
 func TestMaxPriceOfBoth(t *testing.T) {
-	_, log := play(t, priced(t, "karpenter: {nodeClassName: default}", "maxPrice: 0.1", "", 150_000), "spot")
+	_, log := runScenario(t, priced(t, "karpenter: {nodeClassName: default}", "maxPrice: 0.1", "", 150_000), "spot")
 	hours, prices := launchesOf(t, log)
 	if len(prices) == 0 || slices.Max(prices) != 96_000 || slices.Min(prices) != 39_000 {
 		t.Errorf("bought for %v at hours %v, want spot at $0.039 and on demand at $0.096", prices, hours)
@@ -120,7 +120,7 @@ func TestMaxPriceSaysWhyPodsWait(t *testing.T) {
 		policies := mustPolicy(t, spec)
 		from, until := w.Start.Add(6*time.Hour), w.Start.Add(9*time.Hour)
 		said, steps := 0, 0
-		mustRun(t, Config{Prepared: mustStage(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1, Observed: func(s *policy.Snapshot, p *policy.Plan) {
+		mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1, Observed: func(s *policy.Snapshot, p *policy.Plan) {
 			for _, h := range p.Holds {
 				dear := strings.Contains(h.Why.Text, "maxPrice, $0.06 an hour: the cheapest costs $0.09 in")
 				if dear && (s.Now < from || s.Now >= until) {

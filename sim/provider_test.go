@@ -23,7 +23,7 @@ func TestShortNoticeCutsDrains(t *testing.T) {
 		for i := range b.w.Markets {
 			b.w.Markets[i].Provider = provider
 		}
-		res, log := play(t, b.world(), "spot")
+		res, log := runScenario(t, b.scenario(), "spot")
 		lost[provider], unserved[provider] = count(log, " lost "), res.Unserved
 		if res.Notices == 0 {
 			t.Fatalf("%s: no node is taken\n%s", provider, strings.Join(log, "\n"))
@@ -63,7 +63,7 @@ func TestOnDemandIsRefused(t *testing.T) {
 				job.Releases = append(job.Releases, at(time.Duration(h)*time.Hour))
 			}
 			b.w.Workloads[0].Job, b.w.Workloads[0].Schedule = job, nil
-			res := mustRun(t, Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "on-demand"), Seed: seed, Check: true})
+			res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: seed, Check: true})
 			refused[shortages] += res.Refusals
 			if res.Reclaims != 0 || res.JobsDone != 19*24 {
 				t.Errorf("seed %d: %d nodes on demand taken, %d jobs done; want 0 and all", seed, res.Reclaims, res.JobsDone)

@@ -58,7 +58,7 @@ func (rc *reclaims) planEnd(id policy.NodeID) {
 		fate.reclaim = end(rec, 0)
 	}
 	// Both may be due: a zone may fail while a node that was outbid waits for its
-	// end. What comes first takes the node, and neither is told of by the other.
+	// end. What comes first takes the node, and neither is announced by the other.
 	if lost, passed, ok := rc.market.Outbid(n.Market, x.slot, n.Launched, n.Bid); ok {
 		fate.outbid, fate.passed = end(lost, 1), passed
 	}
@@ -67,8 +67,8 @@ func (rc *reclaims) planEnd(id policy.NodeID) {
 	}
 }
 
-// notice tells that the provider takes a node at an instant: earlier than it may
-// have told before.
+// notice announces that the provider takes a node at an instant: earlier than it may
+// have announced before.
 func (rc *reclaims) notice(id policy.NodeID, at policy.Time) {
 	n := &rc.nodes.all[id]
 	if rc.nodes.state[id].billed || n.ReclaimAt != 0 && n.ReclaimAt <= at {

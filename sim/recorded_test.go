@@ -34,8 +34,8 @@ func TestRecordedAvailability(t *testing.T) {
 				c.At, c.Available, c.Gap = append(c.At, when), append(c.Available, up), append(c.Gap, policy.Time(30*60_000))
 			}
 		}
-		w := b.world()
-		_, log := play(t, w, "spot")
+		w := b.scenario()
+		_, log := runScenario(t, w, "spot")
 		taken := 0
 		for _, line := range log {
 			f := strings.Fields(line)
@@ -107,8 +107,8 @@ func TestRecordedDepth(t *testing.T) {
 		b.pool("p")
 		b.workload("web", policy.KindDeployment, 40, policy.Resources{CPU: 1800, Memory: gib})
 		b.recordDepth(rand.New(rand.NewPCG(seed, 5)), 6)
-		w := b.world()
-		res, log := play(t, w, "spot")
+		w := b.scenario()
+		res, log := runScenario(t, w, "spot")
 		held, of, full := map[policy.MarketID]int32{}, map[string]policy.MarketID{}, 0
 		for _, line := range log {
 			f := strings.Fields(line)
@@ -152,7 +152,7 @@ func TestNoLeakOfDepth(t *testing.T) {
 		b.pool("p")
 		b.workload("web", policy.KindDeployment, 40, policy.Resources{CPU: 1800, Memory: gib})
 		b.recordDepth(rand.New(rand.NewPCG(9, 5)), 6)
-		w := b.world()
+		w := b.scenario()
 		for i := range w.Available {
 			c := &w.Available[i]
 			for k, when := range c.At {

@@ -39,8 +39,8 @@ type Config struct {
 	// may be reused; nil is not called.
 	Observed func(*policy.Snapshot, *policy.Plan)
 
-	// Watch is told of everything as it happens; nil is not told.
-	Watch Watcher
+	// Observer is called with everything as it happens; nil is not called.
+	Observer RunObserver
 
 	// Sample is how often Result.Samples has an entry; 0 leaves it empty, and
 	// Result.Taken too. Lowering it makes a run slower and its result larger.
@@ -58,20 +58,20 @@ type Config struct {
 	LowestPrice bool
 }
 
-// Run plays cfg.Policy through the warm-up and the window of the scenario.
+// Run simulates cfg.Policy through the warm-up and the window of the scenario.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r, err := newRun(cfg)
 	if err != nil {
 		return nil, err
 	}
 	r.begin()
-	if err := r.play(ctx); err != nil {
+	if err := r.loop(ctx); err != nil {
 		return nil, fmt.Errorf("%s under %s, seed %d: %w", r.scenario.Name, cfg.Policy.Name(), cfg.Seed, err)
 	}
 	return r.finish()
 }
 
-// A run is one play of a policy: the parts of it, and what wires them.
+// A run is one simulation of a policy: the parts of it, and what wires them.
 type run struct {
 	*environment
 	market *market.Market
@@ -157,9 +157,9 @@ func (r *run) begin() {
 	r.decider.plan(r.q.Now)
 }
 
-// play handles events until the end. The end itself is not metered, and what
+// loop handles events until the end. The end itself is not metered, and what
 // is planned for it does not happen: no policy learns when it is.
-func (r *run) play(ctx context.Context) error {
+func (r *run) loop(ctx context.Context) error {
 	for n := 0; ; n++ {
 		if n&1023 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -173,7 +173,7 @@ func (r *run) play(ctx context.Context) error {
 		if r.failure == nil && r.cfg.Check {
 			r.failure = r.checker.check()
 		}
-		if r.failure == nil && (r.cfg.Watch != nil || r.cfg.Sample > 0) {
+		if r.failure == nil && (r.cfg.Observer != nil || r.cfg.Sample > 0) {
 			r.watch.passInstant()
 		}
 		if r.failure != nil {

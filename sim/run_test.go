@@ -18,11 +18,11 @@ import (
 )
 
 var (
-	seedFlag   = flag.Uint64("seed", 0, "run only the random world of this seed")
-	worldsFlag = flag.Int("worlds", worldsDefault, "number of random worlds")
+	seedFlag   = flag.Uint64("seed", 0, "run only the random scenario of this seed")
+	worldsFlag = flag.Int("scenarios", worldsDefault, "number of random scenarios")
 )
 
-// specs are the policies that random worlds are played under.
+// specs are the policies that random scenarios are played under.
 var specs = []string{"on-demand", "spot", "static", "static:share=0.9", "spotvortex", "spotvortex:compat=true"}
 
 func mustPolicy(t testing.TB, spec string) policy.Policy {
@@ -43,7 +43,7 @@ func mustForecaster(t testing.TB) *models.ClosedForm {
 	return f
 }
 
-func mustStage(t testing.TB, w *scenarios.BoundScenario) *Prepared {
+func mustPrepare(t testing.TB, w *scenarios.BoundScenario) *Prepared {
 	t.Helper()
 	s, err := Prepare(w)
 	if err != nil {
@@ -61,15 +61,15 @@ func mustRun(t testing.TB, cfg Config) *Result {
 	return res
 }
 
-// foundSeeds are those whose worlds once broke what a checker holds.
+// foundSeeds are those whose scenarios once broke what a checker holds.
 var foundSeeds = []uint64{
 	1795378420984836106, // a bid below a price that went on while nothing was offered
 }
 
-// TestRandomWorlds plays random worlds, with faults in half of them, under every
+// TestRandomScenarios plays random scenarios, with faults in half of them, under every
 // checker: those that were at fault once, and of the others half the same every time
 // and half new. A failure prints the seed and how to repeat it.
-func TestRandomWorlds(t *testing.T) {
+func TestRandomScenarios(t *testing.T) {
 	seeds := make(chan uint64)
 	go func() {
 		defer close(seeds)
@@ -94,7 +94,7 @@ func TestRandomWorlds(t *testing.T) {
 		wait.Go(func() {
 			for seed := range seeds {
 				if err := playRandom(t, seed); err != nil {
-					t.Errorf("seed %d: %v\nrepeat with: go test ./sim -run TestRandomWorlds -seed=%d", seed, err, seed)
+					t.Errorf("seed %d: %v\nrepeat with: go test ./sim -run TestRandomScenarios -seed=%d", seed, err, seed)
 				}
 			}
 		})
@@ -109,7 +109,7 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", e, stack[:runtime.Stack(stack, false)])
 		}
 	}()
-	w := randomWorld(seed)
+	w := randomScenario(seed)
 	stage, err := Prepare(w)
 	if err != nil {
 		return err
@@ -137,15 +137,15 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 		return nil
 	}
 	// The same once more, watched and without the checkers, gives the same. A third of the
-	// worlds of every policy says so as well as all of them.
-	witness := &witness{}
+	// scenarios of every policy says so as well as all of them.
+	auditor := &auditor{}
 	cfg.Policy, cfg.Check, cfg.Observed = mustPolicy(t, specs[seed%uint64(len(specs))]), false, nil
-	cfg.Watch, cfg.Sample = witness, 5*time.Hour
+	cfg.Observer, cfg.Sample = auditor, 5*time.Hour
 	again, err := Run(context.Background(), cfg)
 	if err != nil {
 		return err
 	}
-	if err := witness.against(again); err != nil {
+	if err := auditor.against(again); err != nil {
 		return err
 	}
 	if res.Hash != again.Hash || res.Weather != again.Weather {
@@ -155,40 +155,40 @@ func playRandom(t *testing.T, seed uint64) (err error) {
 }
 
 // calmWorld has one size of node, one price and no reclaims.
-func calmWorld() *scenarios.BoundScenario {
+func calmScenario() *scenarios.BoundScenario {
 	b := newBuilder(48 * time.Hour)
 	b.w.Intensity = 0
 	b.markets(1, 1, false)
 	b.pool("p")
 	b.workload("web", policy.KindDeployment, 6, policy.Resources{CPU: 1800, Memory: gib})
-	return b.world()
+	return b.scenario()
 }
 
 // TestCalm checks the bill against the plain sum: six pods, two to a node of
 // $0.20/h, make three nodes for 48 hours.
 func TestCalm(t *testing.T) {
-	res := mustRun(t, Config{Prepared: mustStage(t, calmWorld()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	res := mustRun(t, Config{Prepared: mustPrepare(t, calmScenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if want := 3 * 48 * 200_000 * policy.Money(1); res.Bill != want || res.OnDemandBill != want {
 		t.Errorf("bill %v (on-demand %v), want %v", res.Bill, res.OnDemandBill, want)
 	}
 	if res.OutageCost != 0 || res.OutageMinutes != 0 || res.Availability != 1 {
-		t.Errorf("outage %v, %d min, availability %v in a calm world", res.OutageCost, res.OutageMinutes, res.Availability)
+		t.Errorf("outage %v, %d min, availability %v in a calm scenario", res.OutageCost, res.OutageMinutes, res.Availability)
 	}
 }
 
 // TestPodValue checks the value of a pod: the larger share (1.8 of 3.9 cores)
 // of a node of $0.20/h.
 func TestPodValue(t *testing.T) {
-	s := mustStage(t, calmWorld())
+	s := mustPrepare(t, calmScenario())
 	if want := policy.Money(200_000).Times(1800.0 / 3900.0); s.podValue[0] != want {
 		t.Errorf("pod value %v, want %v", s.podValue[0], want)
 	}
 }
 
-// TestSpotIsCheaper moves everything to spot in a calm world: from then on each
+// TestSpotIsCheaper moves everything to spot in a calm scenario: from then on each
 // of the nodes costs 30 %.
 func TestSpotIsCheaper(t *testing.T) {
-	res := mustRun(t, Config{Prepared: mustStage(t, calmWorld()), Policy: mustPolicy(t, "spot"), Seed: 1, Check: true})
+	res := mustRun(t, Config{Prepared: mustPrepare(t, calmScenario()), Policy: mustPolicy(t, "spot"), Seed: 1, Check: true})
 	if want := 3 * 48 * 60_000 * policy.Money(1); res.Bill != want || res.SpotShare != 1 {
 		t.Errorf("bill %v at spot share %v, want %v at 1", res.Bill, res.SpotShare, want)
 	}
@@ -203,13 +203,13 @@ func stormy(intensity float64) *scenarios.BoundScenario {
 	b.workload("web", policy.KindDeployment, 60, policy.Resources{CPU: 900, Memory: gib})
 	b.workload("db", policy.KindStatefulSet, 4, policy.Resources{CPU: 1500, Memory: 2 * gib})
 	b.budget(0, policy.Quantity{Set: true, N: 6})
-	return b.world()
+	return b.scenario()
 }
 
 // TestEqualWeather holds that policies of one seed meet the same weather, and
 // that seeds differ.
 func TestEqualWeather(t *testing.T) {
-	stage := mustStage(t, stormy(300))
+	stage := mustPrepare(t, stormy(300))
 	a := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 7})
 	b := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "on-demand"), Seed: 7})
 	c := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 8})
@@ -221,9 +221,9 @@ func TestEqualWeather(t *testing.T) {
 	}
 }
 
-// TestSameHash runs one world repeatedly, on one processor and on all.
+// TestSameHash runs one scenario repeatedly, on one processor and on all.
 func TestSameHash(t *testing.T) {
-	stage := mustStage(t, stormy(20))
+	stage := mustPrepare(t, stormy(20))
 	run := func() *Result {
 		return mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 3})
 	}
@@ -263,12 +263,12 @@ func TestNoLeak(t *testing.T) {
 	}
 }
 
-// seenUntil plays a world and returns the snapshots up to an instant, as text.
+// seenUntil plays a scenario and returns the snapshots up to an instant, as text.
 func seenUntil(t *testing.T, w *scenarios.BoundScenario, instant policy.Time) string {
 	t.Helper()
 	var b strings.Builder
 	after := false
-	cfg := Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 5}
+	cfg := Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 5}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		if after = s.Now > instant; !after {
 			fmt.Fprintf(&b, "%+v\n", *s)
@@ -291,7 +291,7 @@ func TestLog(t *testing.T) {
 	for _, zone := range w.Zones { // what a notice announces may be empty before it is taken
 		w.Faults = append(w.Faults, scenarios.Fault{Kind: scenarios.FaultZoneOutage, At: testStart.Add(12 * time.Hour), Duration: time.Hour, Zone: zone})
 	}
-	stage := mustStage(t, w)
+	stage := mustPrepare(t, w)
 	var out bytes.Buffer
 	a := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 7, Log: &out})
 	b := mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "spot"), Seed: 7})

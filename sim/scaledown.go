@@ -211,7 +211,7 @@ func (s *scaleDown) mayScaleIn(id policy.NodeID) bool {
 }
 
 // emptyOnly reports whether only empty nodes of pool may be given back: what the
-// pool was told, or an exact share that others must keep.
+// pool was ordered, or an exact share that others must keep.
 func (pl *pools) emptyOnly(pool policy.PoolID) bool {
 	return pl.state[pool].empty || pl.state[pool].exact
 }

@@ -174,8 +174,8 @@ func (sg *scalingGroups) templateOf(g *scalingGroup) placement.Offer {
 	})
 }
 
-// zoneBound reports whether pods of the world must run in certain zones, or
-// relative to pods in other zones. A group that spans zones cannot be told where
+// zoneBound reports whether pods of the scenario must run in certain zones, or
+// relative to pods in other zones. A group that spans zones cannot be ordered where
 // to launch, so AWS documentation then asks for one in each zone.
 func (sg *scalingGroups) zoneBound() bool {
 	return slices.ContainsFunc(sg.scenario.Templates, func(t policy.Template) bool {
@@ -334,7 +334,7 @@ func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
 	return policy.None, false
 }
 
-// openIn returns the markets that g may launch in: those that the pool was told
+// openIn returns the markets that g may launch in: those that the pool was ordered
 // to use, has room for and affords.
 func (sg *scalingGroups) openIn(g *scalingGroup) []policy.MarketID {
 	x, pool := &sg.pools.state[g.pool], &sg.pools.all[g.pool]

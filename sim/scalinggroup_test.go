@@ -15,7 +15,7 @@ import (
 func TestGroupReplacesWhatIsLost(t *testing.T) {
 	b := grouped(8)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(3 * time.Hour), Duration: time.Minute, Zone: "z0"}}
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	lost, launched := when(t, log, " reclaimed "), when(t, log, " launch ")
 	if len(lost) == 0 || len(launched) < len(lost) {
 		t.Fatalf("%d nodes lost, %d launched", len(lost), len(launched))
@@ -32,7 +32,7 @@ func TestGroupReplacesWhatIsLost(t *testing.T) {
 func TestGroupSwap(t *testing.T) {
 	b := grouped(8)
 	b.w.WarmUp = 0
-	res, log := play(t, b.world(), "static")
+	res, log := runScenario(t, b.scenario(), "static")
 	if n := count(log, " deleted "); n != 2 || res.Launches != 2+4 && res.Launches != 2 {
 		t.Errorf("%d launches and %d nodes given back, want two each (and four nodes at the start)", res.Launches, n)
 	}
@@ -53,7 +53,7 @@ func TestGroupFallsBack(t *testing.T) {
 			break
 		}
 	}
-	_, log := play(t, b.world(), "spot")
+	_, log := runScenario(t, b.scenario(), "spot")
 	launched := when(t, log, "T06:", " launch ", "on-demand")
 	if len(launched) != 2 || launched[0] < at(6*time.Hour+time.Minute) || launched[0] > at(6*time.Hour+2*time.Minute) {
 		t.Errorf("on-demand nodes were launched at %v, want two between 6:01 and 6:02", launched)
@@ -66,7 +66,7 @@ func TestGroupFallsBack(t *testing.T) {
 func TestGroupCountsWhatIsMissing(t *testing.T) {
 	b := grouped(0, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute), Duration: 30*time.Minute + 40*time.Second, Share: 1}}
-	_, log := play(t, b.world(), "spot")
+	_, log := runScenario(t, b.scenario(), "spot")
 	if n := count(log, " launch "); n != 2 || count(log, " refused ") != 1 {
 		t.Errorf("%d nodes were launched after %d refusals, want 2 after 1", n, count(log, " refused "))
 	}
@@ -77,7 +77,7 @@ func TestGroupCountsWhatIsMissing(t *testing.T) {
 func TestGroupGivesUpSlowNodes(t *testing.T) {
 	b := grouped(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultSlowNodes, At: at(5 * time.Hour), Duration: 90 * time.Minute, Factor: 40}}
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	launched, gone := when(t, log, " launch "), when(t, log, " deleted ")
 	if len(launched) < 2 || len(gone) == 0 {
 		t.Fatalf("%d launches, %d given up", len(launched), len(gone))
@@ -92,7 +92,7 @@ func TestGroupGivesUpSlowNodes(t *testing.T) {
 
 // Four instances of a group that spans two zones are two in each.
 func TestGroupBalancesZones(t *testing.T) {
-	_, log := play(t, grouped(0, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 8}).world(), "on-demand")
+	_, log := runScenario(t, grouped(0, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 8}).scenario(), "on-demand")
 	if a, b := count(log, " launch ", "/z0/"), count(log, " launch ", "/z1/"); a != 2 || b != 2 {
 		t.Errorf("%d nodes in one zone and %d in the other, want 2 each", a, b)
 	}
@@ -104,15 +104,15 @@ func TestGroupPerZone(t *testing.T) {
 	b := grouped(0, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 8})
 	b.w.Templates[0].Spread = []policy.Spread{{TopologyKey: labelZone, MaxSkew: 1, Selector: policy.Selector{
 		Requirements: []policy.Requirement{{Key: "app", Op: policy.OpIn, Values: []string{"web"}}}}}}
-	w := b.world()
-	r, err := newRun(Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	w := b.scenario()
+	r, err := newRun(Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.groups.all); n != 4 {
 		t.Errorf("%d groups, want two for each of two zones", n)
 	}
-	_, log := play(t, w, "on-demand")
+	_, log := runScenario(t, w, "on-demand")
 	if n := count(log, " ready "); n != 8 {
 		t.Errorf("%d pods became ready, want 8", n)
 	}
@@ -125,7 +125,7 @@ func TestGroupLeastSize(t *testing.T) {
 	b.w.WarmUp = 0
 	b.w.Groups.Min = 4
 	held := 0
-	cfg := Config{Prepared: mustStage(t, b.world()), Policy: mustPolicy(t, "static:share=0.9"), Forecaster: mustForecaster(t), Seed: 1, Check: true}
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=0.9"), Forecaster: mustForecaster(t), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
 		for i := range p.Holds {
 			if strings.Contains(p.Holds[i].Why.Text, "least size") {
@@ -152,7 +152,7 @@ func TestGroupLeastSize(t *testing.T) {
 func TestGroupCallFails(t *testing.T) {
 	b := grouped(2, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultAPIError, At: at(5*time.Hour + 59*time.Minute), Duration: 3 * time.Minute, Share: 1}}
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	launched := when(t, log, "T06:", " launch ")
 	if len(launched) != 1 || launched[0] < at(6*time.Hour+5*time.Minute) || launched[0] > at(6*time.Hour+7*time.Minute) {
 		t.Errorf("launched at %v, want once between 6:05 and 6:07", launched)
@@ -164,7 +164,7 @@ func TestGroupCallFails(t *testing.T) {
 func TestGroupExpire(t *testing.T) {
 	b := grouped(4)
 	b.w.Pools[0].ExpireAfter = 4 * time.Hour
-	res, log := play(t, b.world(), "on-demand")
+	res, log := runScenario(t, b.scenario(), "on-demand")
 	if n := count(log, " deleted "); n < 4 || res.NodeHours > 12*3 {
 		t.Errorf("%d nodes expired in %.1f node-hours, want four or more in about 24", n, res.NodeHours)
 	}
@@ -175,7 +175,7 @@ func TestGroupExpire(t *testing.T) {
 func TestGroupExpireReplaces(t *testing.T) {
 	b := grouped(4, scenarios.ReplicaStep{At: at(2 * time.Hour), Replicas: 0})
 	b.w.Pools[0].ExpireAfter, b.w.Pools[0].Consolidation = 6*time.Hour, policy.ConsolidateNever
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	gone, launched := when(t, log, " deleted "), when(t, log, " launch ")
 	if len(gone) < 2 || len(launched) < len(gone) {
 		t.Fatalf("%d nodes expired and %d were launched, want two or more and as many", len(gone), len(launched))
@@ -191,7 +191,7 @@ func TestGroupExpireReplaces(t *testing.T) {
 func TestGroupSameHash(t *testing.T) {
 	w := stormy(100)
 	w.Pools[0].Provisioner, w.Pools[0].Levers = policy.ProvisionerClusterAutoscaler, policy.Levers{Limits: true, Launch: true}
-	stage := mustStage(t, w)
+	stage := mustPrepare(t, w)
 	run := func() *Result {
 		return mustRun(t, Config{Prepared: stage, Policy: mustPolicy(t, "rescheduler"), Forecaster: mustForecaster(t), Seed: 3})
 	}

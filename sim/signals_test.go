@@ -11,7 +11,7 @@ import (
 // placement scores, percentiles of bids and bands that are not those of the begin,
 // and not those to come.
 func TestSignals(t *testing.T) {
-	w := randomWorld(3)
+	w := randomScenario(3)
 	w.Signals = make([]scenarios.SignalCurve, len(w.Markets))
 	change := w.Start.Add(w.Duration / 2)
 	begin := w.Start.Add(-w.WarmUp)
@@ -49,7 +49,7 @@ func TestSignals(t *testing.T) {
 			}
 		}
 	}
-	mustRun(t, Config{Prepared: mustStage(t, w), Policy: watcher{Policy: mustPolicy(t, "spot"), see: see}, Forecaster: mustForecaster(t), Seed: 3})
+	mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: watcher{Policy: mustPolicy(t, "spot"), see: see}, Forecaster: mustForecaster(t), Seed: 3})
 	if before == 0 || after == 0 {
 		t.Errorf("%d markets were seen before the change and %d after it", before, after)
 	}

@@ -17,13 +17,13 @@ func TestLostOnce(t *testing.T) {
 	b.budget(0, policy.Quantity{Set: true})
 	b.w.PDBs[0].AlwaysAllowUnhealthy = true
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(3 * time.Hour), Duration: time.Hour, Share: 1}}
-	w := b.world()
+	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.Spot && w.Markets[m].Zone == 0 {
 			w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: policy.MarketID(m), Count: 3}}
 		}
 	}
-	res, log := play(t, w, "spot")
+	res, log := runScenario(t, w, "spot")
 	lost := count(log, " lost ")
 	if lost != 6 || res.ReclaimEvictions != int64(lost) || count(log, " evicted ") != 0 {
 		t.Errorf("%d pods lost, %d counted, %d evicted; want 6, 6 and 0", lost, res.ReclaimEvictions, count(log, " evicted "))
@@ -32,7 +32,7 @@ func TestLostOnce(t *testing.T) {
 
 // stuckWorld has, from 1:00 on, a pod of six cores that the limit of eight cores
 // leaves no room for.
-func stuckWorld(steps ...scenarios.ReplicaStep) *builder {
+func stuckScenario(steps ...scenarios.ReplicaStep) *builder {
 	b := newBuilder(12 * time.Hour)
 	b.w.Intensity, b.w.WarmUp = 0, time.Hour
 	b.markets(1, 2, false)
@@ -48,7 +48,7 @@ func stuckWorld(steps ...scenarios.ReplicaStep) *builder {
 // new ones are ready within 98 s, whenever they come.
 func TestStuckPod(t *testing.T) {
 	for offset := time.Duration(0); offset < 3*time.Minute; offset += 45 * time.Second {
-		res, log := play(t, stuckWorld(scenarios.ReplicaStep{At: at(6*time.Hour + offset), Replicas: 4}).world(), "on-demand")
+		res, log := runScenario(t, stuckScenario(scenarios.ReplicaStep{At: at(6*time.Hour + offset), Replicas: 4}).scenario(), "on-demand")
 		if n := count(log, " ready default/web-"); n != 2 || res.TimeToReadyP95 > 98*time.Second {
 			t.Errorf("%v after six: %d new pods ready, after %v", offset, n, res.TimeToReadyP95)
 		}
@@ -58,18 +58,18 @@ func TestStuckPod(t *testing.T) {
 // TestStuckPodAndConsolidation holds that such a pod keeps no node from being
 // emptied: at six the first workload goes, and what is left fits on one node.
 func TestStuckPodAndConsolidation(t *testing.T) {
-	b := stuckWorld()
+	b := stuckScenario()
 	b.w.Pools[0].Consolidation = policy.WhenEmptyOrUnderutilized
 	b.w.Pools[0].Budgets[0].Nodes = policy.Quantity{Set: true, N: 2}
 	b.w.Workloads[0].Schedule = []scenarios.ReplicaStep{{At: testStart.Add(-time.Hour), Replicas: 2}, {At: at(6 * time.Hour), Replicas: 1}}
 	b.workload("api", policy.KindDeployment, 1, policy.Resources{CPU: 2000, Memory: gib})
-	w := b.world()
+	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.OnDemand && w.Markets[m].Type == 0 {
 			w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: policy.MarketID(m), Count: 2}}
 		}
 	}
-	res, log := play(t, w, "on-demand")
+	res, log := runScenario(t, w, "on-demand")
 	if n := count(log, " deleted "); n != 1 || res.NodeHours > 19 {
 		t.Errorf("%d nodes given back, %.1f node-hours; want 1 and about 18", n, res.NodeHours)
 	}
@@ -79,7 +79,7 @@ func TestStuckPodAndConsolidation(t *testing.T) {
 func TestExpire(t *testing.T) {
 	b := one(2)
 	b.w.Pools[0].ExpireAfter = 4 * time.Hour
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	if n := count(log, " deleted "); n != 3 {
 		t.Errorf("%d nodes were replaced, want 3 (at 3:00, 7:00 and 11:00)", n)
 	}
@@ -92,7 +92,7 @@ func TestExpireAgain(t *testing.T) {
 	b.w.Pools[0].ExpireAfter = 4 * time.Hour
 	b.w.PDBs = []policy.PDB{{Name: "web", Namespace: "default", MinAvailable: policy.Quantity{Set: true, N: 2}}}
 	b.w.Templates[0].PDBs = []policy.PDBID{0}
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	if n := count(log, " deleted "); n == 0 {
 		t.Error("the first node outlives its drain that was given up")
 	}
@@ -104,7 +104,7 @@ func TestOverlappingFaults(t *testing.T) {
 	b := one(4)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultControllerDown, At: at(3 * time.Hour), Duration: 2 * time.Hour},
 		{Kind: scenarios.FaultControllerDown, At: at(210 * time.Minute), Duration: 10 * time.Minute}}
-	_, log := play(t, b.world(), "static")
+	_, log := runScenario(t, b.scenario(), "static")
 	if n := count(log, "T03:", " step ") + count(log, "T04:", " step "); n != 0 {
 		t.Errorf("%d decisions while the controller was down", n)
 	}
@@ -112,10 +112,10 @@ func TestOverlappingFaults(t *testing.T) {
 
 // TestJobOfTheWarmUp is done before metering begins, and counts nowhere.
 func TestJobOfTheWarmUp(t *testing.T) {
-	w := jobWorld(0)
+	w := jobScenario(0)
 	w.Faults = nil
 	w.Workloads[1].Job.Releases, w.Workloads[1].Job.Work = []policy.Time{at(-50 * time.Minute)}, 10*time.Minute
-	if res, _ := play(t, w, "on-demand"); res.JobsDone != 0 {
+	if res, _ := runScenario(t, w, "on-demand"); res.JobsDone != 0 {
 		t.Errorf("%d jobs done, want 0", res.JobsDone)
 	}
 }
@@ -135,8 +135,8 @@ func TestRampOfNothing(t *testing.T) {
 	c := &b.w.Prices[1]
 	c.At, c.Price = append(c.At, at(2*time.Hour)), append(c.Price, policy.NoPrice)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultPriceRamp, At: at(3 * time.Hour), Duration: time.Hour, Factor: 2}}
-	w := b.world()
-	s := mustStage(t, w)
+	w := b.scenario()
+	s := mustPrepare(t, w)
 	for m := range w.Markets {
 		c := s.Prices(policy.MarketID(m))
 		k, _ := slices.BinarySearch(c.At, at(3*time.Hour+1))
@@ -150,13 +150,13 @@ func TestRampOfNothing(t *testing.T) {
 func TestSeedsBeyondSlots(t *testing.T) {
 	b := one(1)
 	b.w.Slots = 2
-	w := b.world()
+	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.Spot {
 			w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(m), Count: 5}}
 		}
 	}
-	if res, _ := play(t, w, "on-demand"); len(res.Warnings) != 1 {
+	if res, _ := runScenario(t, w, "on-demand"); len(res.Warnings) != 1 {
 		t.Errorf("warnings %q, want one", res.Warnings)
 	}
 }
@@ -165,7 +165,7 @@ func TestSeedsBeyondSlots(t *testing.T) {
 func TestParallel(t *testing.T) {
 	w := stormy(20)
 	w.Pools[0].Budgets = append(w.Pools[0].Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true, N: 1}, Schedule: "0 9 * * *", Duration: 8 * time.Hour})
-	stage := mustStage(t, w)
+	stage := mustPrepare(t, w)
 	var hashes [6][32]byte
 	var wait sync.WaitGroup
 	for i := range hashes {

@@ -38,7 +38,7 @@ func TestTruthIsNotSeen(t *testing.T) {
 // firstSeen returns the first snapshot of a run of w, as text.
 func firstSeen(t *testing.T, w *scenarios.BoundScenario) (first string) {
 	t.Helper()
-	mustRun(t, Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5,
+	mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			if first == "" {
 				first = fmt.Sprintf("%+v", *s)
@@ -47,7 +47,7 @@ func firstSeen(t *testing.T, w *scenarios.BoundScenario) (first string) {
 	return first
 }
 
-// TestTruthOfARun holds that a run meets the truth of its world: the weather says
+// TestTruthOfARun holds that a run meets the truth of its scenario: the weather says
 // which, and reclaims follow it.
 func TestTruthOfARun(t *testing.T) {
 	run := func(name string) *Result {
@@ -55,7 +55,7 @@ func TestTruthOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return mustRun(t, Config{Prepared: mustStage(t, stormy(20).Under(truth)), Policy: mustPolicy(t, "spot"), Seed: 3})
+		return mustRun(t, Config{Prepared: mustPrepare(t, stormy(20).Under(truth)), Policy: mustPolicy(t, "spot"), Seed: 3})
 	}
 	usual, more, silent, again := run("modelled"), run("hazard-10"), run("no-notice"), run("no-notice")
 	if usual.Weather == silent.Weather || usual.Weather == run("prices-flat").Weather {
@@ -82,7 +82,7 @@ func TestNoticesOfAnAuction(t *testing.T) {
 		}
 		b := auction(6, map[int]policy.Money{-48: 1000, 6: 300_000})
 		b.w.Intensity, b.w.Pools[0].OnDemandFallback = 1, false
-		_, log := play(t, b.seeded(3).Under(truth), "spot")
+		_, log := runScenario(t, b.seeded(3).Under(truth), "spot")
 		if n, all := count(log, want), count(log, " notice "); want != "" && n != 3 || want == "" && all != 0 {
 			t.Errorf("%s: %d notices as wanted of %d\n%s", name, n, all, strings.Join(log, "\n"))
 		}

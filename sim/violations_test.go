@@ -81,14 +81,14 @@ func TestViolations(t *testing.T) {
 	} {
 		b := one(20)
 		b.w.Pools[0].Share.Max = 0.8
-		res, _ := play(t, b.world(), x.spec)
+		res, _ := runScenario(t, b.scenario(), x.spec)
 		if got := fmt.Sprint(res.Violations); (got != "[]") != (x.says != "") || !strings.Contains(got, x.says) {
 			t.Errorf("%s: %q, want what says %q", x.spec, res.Violations, x.says)
 		}
 	}
 	b := one(10)
 	b.w.Pools[0].Limits.CPU, b.w.Pools[0].Consolidation = 16_000, policy.ConsolidateNever
-	if res, _ := play(t, b.world(), "on-demand"); len(res.Violations) > 0 {
+	if res, _ := runScenario(t, b.scenario(), "on-demand"); len(res.Violations) > 0 {
 		t.Errorf("a pool that is never above its limits: %q", res.Violations)
 	}
 	b = one(10)
@@ -99,7 +99,7 @@ func TestViolations(t *testing.T) {
 			break
 		}
 	}
-	if res, _ := play(t, b.world(), "on-demand"); !slices.Equal(res.Violations, []string{"pool p holds more than its limits allow"}) {
+	if res, _ := runScenario(t, b.scenario(), "on-demand"); !slices.Equal(res.Violations, []string{"pool p holds more than its limits allow"}) {
 		t.Errorf("a pool of 20 vCPUs that may have 16: %q", res.Violations)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// A Watcher is told of a run while it goes on. It changes nothing: a run has the
+// A RunObserver is called while a run goes on. It changes nothing: a run has the
 // same hash with and without one.
-type Watcher interface {
+type RunObserver interface {
 	// Happened is called for every entry of the event log, in its order.
 	Happened(Entry)
 
@@ -116,7 +116,7 @@ type Taken struct {
 	Market policy.MarketID
 }
 
-// A watch tells the watcher of a run what happens, and takes the samples.
+// A watch reports to the observer of a run what happens, and takes the samples.
 type watch struct {
 	*environment
 	bills     *bills
@@ -147,19 +147,19 @@ func (c *Config) checkSample(window billing.Span) error {
 
 // node notes for the watcher that node id changed.
 func (wt *watch) node(id policy.NodeID) {
-	if wt.cfg.Watch != nil {
+	if wt.cfg.Observer != nil {
 		wt.changedNodes = append(wt.changedNodes, id)
 	}
 }
 
 // workload notes for the watcher that workload id changed.
 func (wt *watch) workload(id policy.WorkloadID) {
-	if wt.cfg.Watch != nil {
+	if wt.cfg.Observer != nil {
 		wt.changedWork = append(wt.changedWork, id)
 	}
 }
 
-// passInstant tells the watcher, and takes the samples, once nothing more happens at
+// passInstant calls the observer, and takes the samples, once nothing more happens at
 // the instant.
 func (wt *watch) passInstant() {
 	next := wt.window.To
@@ -178,10 +178,10 @@ func (wt *watch) passInstant() {
 }
 
 func (wt *watch) report(next policy.Time) {
-	if wt.cfg.Watch == nil {
+	if wt.cfg.Observer == nil {
 		return
 	}
-	wt.cfg.Watch.Settled(&Moment{Now: wt.q.Now, Next: next, watch: wt})
+	wt.cfg.Observer.Settled(&Moment{Now: wt.q.Now, Next: next, watch: wt})
 	wt.changedNodes, wt.changedWork = wt.changedNodes[:0], wt.changedWork[:0]
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A witness is a Watcher that believes nothing: it holds what it is told against
-// what it was told before.
-type witness struct {
+// An auditor is a RunObserver that holds what is reported to it against what was reported
+// before.
+type auditor struct {
 	entries map[string]int
 	nodes   map[policy.NodeID]string
 	last    Sample
@@ -21,13 +21,13 @@ type witness struct {
 	bad     error
 }
 
-func (w *witness) complain(format string, args ...any) {
+func (w *auditor) complain(format string, args ...any) {
 	if w.bad == nil {
 		w.bad = fmt.Errorf(format, args...)
 	}
 }
 
-func (w *witness) Happened(e Entry) {
+func (w *auditor) Happened(e Entry) {
 	if w.entries == nil {
 		w.entries = map[string]int{}
 	}
@@ -37,7 +37,7 @@ func (w *witness) Happened(e Entry) {
 	}
 }
 
-func (w *witness) Settled(m *Moment) {
+func (w *auditor) Settled(m *Moment) {
 	if m.Now < w.until || m.Next < m.Now {
 		w.complain("settled %v up to %v after %v", m.Now, m.Next, w.until)
 	}
@@ -76,8 +76,8 @@ func (w *witness) Settled(m *Moment) {
 	}
 }
 
-// against returns what does not agree between what the witness saw and the result.
-func (w *witness) against(res *Result) error {
+// against returns what does not agree between what the auditor saw and the result.
+func (w *auditor) against(res *Result) error {
 	last := Sample{At: res.Window.To, Bill: res.Bill, OutageCost: res.OutageCost, Outages: res.Outages,
 		Reclaims: res.Reclaims, Evictions: res.VoluntaryEvictions,
 		Nodes: w.last.Nodes, SpotNodes: w.last.SpotNodes, Size: w.last.Size, SpotSize: w.last.SpotSize}
@@ -100,8 +100,8 @@ func playWatched(t *testing.T, cfg Config, spec string) *Result {
 	t.Helper()
 	cfg.Policy, cfg.Forecaster = mustPolicy(t, spec), mustForecaster(t)
 	plain := mustRun(t, cfg)
-	w := &witness{}
-	cfg.Policy, cfg.Forecaster, cfg.Watch, cfg.Sample = mustPolicy(t, spec), mustForecaster(t), w, time.Hour
+	w := &auditor{}
+	cfg.Policy, cfg.Forecaster, cfg.Observer, cfg.Sample = mustPolicy(t, spec), mustForecaster(t), w, time.Hour
 	res := mustRun(t, cfg)
 	if plain.Hash != res.Hash || plain.Events != res.Events {
 		t.Errorf("watched, the run has another hash, %x and not %x, or other events", res.Hash[:4], plain.Hash[:4])
@@ -118,7 +118,7 @@ func playWatched(t *testing.T, cfg Config, spec string) *Result {
 	return res
 }
 
-// TestWatch plays worlds of every kind that bills or fails in a way of its own.
+// TestWatch plays scenarios of every kind that bills or fails in a way of its own.
 func TestWatch(t *testing.T) {
 	auctions := war().seeded(6)
 	jobs := newBuilder(48 * time.Hour)
@@ -126,10 +126,10 @@ func TestWatch(t *testing.T) {
 	jobs.markets(2, 2, true)
 	jobs.pool("p")
 	jobs.trainer()
-	for name, w := range map[string]*scenarios.BoundScenario{"stormy": stormy(60), "auctions": auctions, "commitments": reserve(2), "jobs": jobs.world()} {
+	for name, w := range map[string]*scenarios.BoundScenario{"stormy": stormy(60), "auctions": auctions, "commitments": reserve(2), "jobs": jobs.scenario()} {
 		for _, spec := range []string{"on-demand", "spot", "spotvortex"} {
 			t.Run(name+" "+spec, func(t *testing.T) {
-				playWatched(t, Config{Prepared: mustStage(t, w), Seed: 3}, spec)
+				playWatched(t, Config{Prepared: mustPrepare(t, w), Seed: 3}, spec)
 			})
 		}
 	}
@@ -138,7 +138,7 @@ func TestWatch(t *testing.T) {
 // TestSamples: three nodes of $0.20 cost $0.60 an hour; samples stand at whole
 // multiples and at the end, which is none here.
 func TestSamples(t *testing.T) {
-	cfg := Config{Prepared: mustStage(t, calmWorld()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: 7 * time.Hour}
+	cfg := Config{Prepared: mustPrepare(t, calmScenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: 7 * time.Hour}
 	res := mustRun(t, cfg)
 	var want []Sample
 	for hours := time.Duration(0); hours < 55; hours += 7 {
@@ -152,17 +152,17 @@ func TestSamples(t *testing.T) {
 
 // TestSampleIsTheEnd holds that a sample is what the run would have come to had it
 // ended then: a window cut short at a sample has its bill and its outage cost.
-// Nothing in these worlds looks ahead to the end but jobs, and there are none.
+// Nothing in these scenarios looks ahead to the end but jobs, and there are none.
 func TestSampleIsTheEnd(t *testing.T) {
 	for _, spec := range []string{"spot", "static:share=0.9"} {
-		long := mustRun(t, Config{Prepared: mustStage(t, stormy(60)), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
+		long := mustRun(t, Config{Prepared: mustPrepare(t, stormy(60)), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
 		if long.OutageCost == 0 || long.Reclaims == 0 {
 			t.Fatalf("%s: nothing failed", spec)
 		}
 		for _, s := range long.Samples[1:] {
-			st := mustStage(t, stormy(60))
+			st := mustPrepare(t, stormy(60))
 			st.window = billing.Span{From: st.window.From, To: s.At}
-			wide := mustStage(t, stormy(60))
+			wide := mustPrepare(t, stormy(60))
 			w, err := wide.DrawWeather(4)
 			if err != nil {
 				t.Fatal(err)
@@ -180,9 +180,9 @@ func TestSampleIsTheEnd(t *testing.T) {
 // window, is a slip.
 func TestSampleRefused(t *testing.T) {
 	for _, d := range []time.Duration{-time.Hour, time.Nanosecond, time.Millisecond} {
-		w := calmWorld()
+		w := calmScenario()
 		w.Duration = 400 * time.Hour
-		if _, err := Run(t.Context(), Config{Prepared: mustStage(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: d}); err == nil {
+		if _, err := Run(t.Context(), Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1, Sample: d}); err == nil {
 			t.Errorf("samples every %v are taken", d)
 		}
 	}

@@ -238,7 +238,7 @@ func (wl *workloads) freeOrdinal(w policy.WorkloadID) int32 {
 func (wl *workloads) scaleDown(w policy.WorkloadID, n int32) {
 	type victim struct {
 		id       policy.PodID
-		stage    int
+		rank     int
 		cost     int32
 		siblings int
 		age      int // its logarithm
@@ -259,9 +259,9 @@ func (wl *workloads) scaleDown(w policy.WorkloadID, n int32) {
 		v, since := victim{id: id, cost: p.DeletionCost, uid: uint64(chance.New(wl.cfg.Seed, "pod-uid", p.Name))}, p.Created
 		switch p.Phase {
 		case policy.PodStarting:
-			v.stage = 1
+			v.rank = 1
 		case policy.PodReady:
-			v.stage, since = 2, p.ReadySince
+			v.rank, since = 2, p.ReadySince
 		}
 		since -= since % 1000 // the API keeps whole seconds
 		v.age = bits.Len64(uint64(wl.q.Now.Sub(since)))
@@ -271,7 +271,7 @@ func (wl *workloads) scaleDown(w policy.WorkloadID, n int32) {
 		all = append(all, v)
 	}
 	slices.SortFunc(all, func(a, b victim) int {
-		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.cost, b.cost),
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost),
 			cmp.Compare(b.siblings, a.siblings), cmp.Compare(a.age, b.age), cmp.Compare(a.uid, b.uid), cmp.Compare(a.id, b.id))
 	})
 	wl.state[w].shrinking = true

@@ -43,7 +43,7 @@ func (t *Timeline) Watch(cfg *sim.Config) {
 		}
 		w.decided(s, p)
 	}
-	cfg.Watch = w
+	cfg.Observer = w
 }
 
 // Finish says that the run has ended, with what sim.Run returned.
@@ -53,7 +53,7 @@ func (t *Timeline) Finish(result *sim.Result, err error) {
 	t.result, t.err, t.ended = result, err, true
 }
 
-// An observer fills a timeline. It is the sim.Watcher of one run.
+// An observer fills a timeline. It is the sim.RunObserver of one run.
 type observer struct {
 	t        *Timeline
 	prepared *sim.Prepared
@@ -65,7 +65,7 @@ type observer struct {
 	taken string
 }
 
-// Happened is sim.Watcher.
+// Happened is sim.RunObserver.
 func (w *observer) Happened(e sim.Entry) {
 	t := w.t
 	t.mu.Lock()
@@ -139,7 +139,7 @@ func (w *observer) decided(s *policy.Snapshot, p *policy.Plan) {
 	t.addDecision(s, p)
 }
 
-// Settled is sim.Watcher.
+// Settled is sim.RunObserver.
 func (w *observer) Settled(m *sim.Moment) {
 	t := w.t
 	t.mu.Lock()

@@ -52,7 +52,7 @@ const caseLength = 30 * time.Hour
 
 // A plain keeps everything whenever it changes, in the simplest way.
 type plain struct {
-	sim.Watcher
+	sim.RunObserver
 	t       *Timeline
 	nodes   map[policy.NodeID]Node
 	slots   policy.NodeID
@@ -61,7 +61,7 @@ type plain struct {
 }
 
 func (p *plain) Settled(m *sim.Moment) {
-	p.Watcher.Settled(m)
+	p.RunObserver.Settled(m)
 	for _, id := range m.Nodes() {
 		p.slots = max(p.slots, id+1)
 	}
@@ -118,8 +118,8 @@ func TestAtIsReplay(t *testing.T) {
 			cfg := config(t, embedded(t, c.scenario, caseLength), c.policy)
 			tl := New(cfg.Prepared, c.policy, cfg.Seed)
 			tl.Watch(&cfg)
-			p := &plain{Watcher: cfg.Watch, t: tl, nodes: map[policy.NodeID]Node{}}
-			cfg.Watch = p
+			p := &plain{RunObserver: cfg.Observer, t: tl, nodes: map[policy.NodeID]Node{}}
+			cfg.Observer = p
 			res, err := sim.Run(context.Background(), cfg)
 			tl.Finish(res, err)
 			if err != nil {

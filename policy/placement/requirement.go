@@ -8,7 +8,6 @@ import (
 
 // An askList holds what pods placed in this attempt ask of labels that their nodes do not have.
 type askList struct {
-	sv        *Solver
 	table     *classTable
 	occupancy *occupancy
 

@@ -62,7 +62,7 @@ func FromSnapshot(s *policy.Snapshot) *Space {
 	return sp
 }
 
-// SetNode puts n into the slot of its id, or tells that it changed. The pods
+// SetNode puts n into the slot of its id, or brings it up to date. The pods
 // bound to it stay. A node whose phase is NodeGone is removed.
 func (sp *Space) SetNode(n *policy.Node) {
 	if n.Phase == policy.NodeGone {

@@ -109,15 +109,15 @@ func (c *Cluster) blocked(n *policy.Node) block {
 // A nodeCache is what the pods of a node mean for its disruption, as long as they are
 // the same.
 type nodeCache struct {
-	version  uint64
-	known    bool
-	held     bool // a pod is never evicted
-	cost     float64
-	pdbs     []policy.PDBID   // those that must allow an eviction
-	movers   []alike          // that must find another place
-	need     policy.Resources // of these in all
-	cpu      int64            // the smallest request of one of them
-	starting bool             // one of them may come to nodes under consolidateAfter
+	version   uint64
+	known     bool
+	held      bool // a pod is never evicted
+	cost      float64
+	pdbs      []policy.PDBID   // those that must allow an eviction
+	displaced []alike          // that must find another place
+	need      policy.Resources // of these in all
+	cpu       int64            // the smallest request of one of them
+	starting  bool             // one of them may come to nodes under consolidateAfter
 }
 
 // An alike is how many pods of one template there are.
@@ -135,7 +135,7 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 	if x.known && x.version == version {
 		return x
 	}
-	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], movers: x.movers[:0], cpu: math.MaxInt64}
+	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], displaced: x.displaced[:0], cpu: math.MaxInt64}
 	for _, id := range c.Space.Pods(n) {
 		b, ok := c.evictable(&c.Pods[id])
 		x.held = x.held || !ok
@@ -153,13 +153,13 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 }
 
 func (x *nodeCache) count(t policy.TemplateID) {
-	for i := range x.movers {
-		if x.movers[i].template == t {
-			x.movers[i].n++
+	for i := range x.displaced {
+		if x.displaced[i].template == t {
+			x.displaced[i].n++
 			return
 		}
 	}
-	x.movers = append(x.movers, alike{t, 1})
+	x.displaced = append(x.displaced, alike{t, 1})
 }
 
 // disruptable reports whether all pods of a node may be evicted now, one by one.

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// An outlook tells cheaply that nodes cannot go. It rules out nothing that a simulation would let go.
+// An outlook finds out cheaply that nodes cannot go. It rules out nothing that a simulation would let go.
 type outlook struct {
 	nodes      *nodeOrder
 	candidates *candidateList
@@ -153,22 +153,22 @@ func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 		price += candidates[i].Price
 		fromSpot = fromSpot && c.spot(candidates[i].Node)
 	}
-	cheaper, crowded := ol.cheaper(price, fromSpot), need.Pods > 0
+	cheaper, overfull := ol.cheaper(price, fromSpot), need.Pods > 0
 	if !full {
-		need, crowded = ol.shortage(c, candidates)
+		need, overfull = ol.shortage(c, candidates)
 	}
 	if need.Pods == 0 || !cheaper {
-		return crowded && !cheaper
+		return overfull && !cheaper
 	}
 	return !ol.others.hold(&need, price) && (fromSpot || !ol.spot.hold(&need, price))
 }
 
 // shortage returns what the pods of the candidates ask for that find no room beside the
 // others of their template, and whether there is no room for all that are as large.
-func (ol *outlook) shortage(c *Cluster, candidates []Candidate) (need policy.Resources, crowded bool) {
+func (ol *outlook) shortage(c *Cluster, candidates []Candidate) (need policy.Resources, overfull bool) {
 	ol.met = ol.met[:0]
 	for i := range candidates {
-		for _, m := range ol.candidates.about(c, candidates[i].Node).movers {
+		for _, m := range ol.candidates.about(c, candidates[i].Node).displaced {
 			if ol.count[m.template] == 0 {
 				ol.met = append(ol.met, m.template)
 			}
@@ -192,12 +192,12 @@ func (ol *outlook) shortage(c *Cluster, candidates []Candidate) (need policy.Res
 				room -= ol.count[u]
 			}
 		}
-		crowded = crowded || ol.count[t] > room
+		overfull = overfull || ol.count[t] > room
 	}
 	for _, t := range ol.met {
 		ol.count[t] = 0
 	}
-	return need, crowded
+	return need, overfull
 }
 
 // spotPool reports whether a pool offers nothing but spot: a claim in it allows spot.

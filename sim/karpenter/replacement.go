@@ -85,7 +85,7 @@ func (sm *simulator) capacityTypes(c *Cluster, sim *simulation) (spot, onDemand 
 }
 
 // excludes reports whether the claim's pods keep it from a capacity type in a way that
-// their own requirements do not tell: it could be had where the claim's offers are.
+// their own requirements do not say: it could be had where the claim's offers are.
 func excludes(c *Cluster, sim *simulation, capacity policy.CapacityType) bool {
 	bin := &sim.claims[0]
 	if slices.ContainsFunc(bin.Offers, func(i int) bool { return c.Markets[sim.offers[i].Market].Capacity == capacity }) {

@@ -12,7 +12,7 @@ type simulator struct {
 
 	// The rest is scratch.
 	prepared  bool // for simulations in this state of the cluster
-	movers    []mover
+	displaced []displacedPod
 	common    int // how many of them are part of every simulation
 	targets   []policy.NodeID
 	leaving   []policy.NodeID
@@ -29,9 +29,9 @@ const (
 	uprooted               // it is on a node that goes already
 )
 
-// A mover is a pod that looks for a place in a simulation: the one of its position in
+// A displacedPod is one that looks for a place in a simulation: the one of its position in
 // the batch.
-type mover struct {
+type displacedPod struct {
 	from   policy.NodeID // where others heed that it runs, or None
 	origin origin
 }
@@ -66,13 +66,13 @@ func (sm *simulator) simulate(c *Cluster, candidates []Candidate, claimsMax int)
 	}
 	sm.leave(c, candidates)
 	pods := sm.batch.Pods
-	for i, m := range sm.movers {
+	for i, m := range sm.displaced {
 		if m.from != policy.None {
 			c.Space.Unbind(&pods[i], m.from)
 		}
 	}
 	sim := sm.solve(c, claimsMax)
-	for i, m := range sm.movers {
+	for i, m := range sm.displaced {
 		if m.from != policy.None {
 			c.Space.Bind(&c.Pods[pods[i].ID], m.from)
 		}
@@ -89,7 +89,7 @@ func (sm *simulator) prepare(c *Cluster) {
 	if c.Draw != nil {
 		b.Draw = func(pod int, key string, ties []string) int { return c.Draw(b.Pods[pod].ID, key, ties) }
 	}
-	sm.movers, b.Pods = sm.movers[:0], b.Pods[:0]
+	sm.displaced, b.Pods = sm.displaced[:0], b.Pods[:0]
 	for _, id := range c.Pending {
 		if p := &c.Pods[id]; p.Phase == policy.PodPending && !p.Gated {
 			sm.move(c, p, policy.None, pending)
@@ -102,7 +102,7 @@ func (sm *simulator) prepare(c *Cluster) {
 			}
 		}
 	}
-	sm.common = len(sm.movers)
+	sm.common = len(sm.displaced)
 	c.Space.Solver().Prepare(b)
 }
 
@@ -118,13 +118,13 @@ func (sm *simulator) move(c *Cluster, p *policy.Pod, from policy.NodeID, why ori
 	if why != leaving || p.Phase == policy.PodStarting {
 		x.Phase = policy.PodPending
 	}
-	sm.movers, sm.batch.Pods = append(sm.movers, mover{from, why}), append(sm.batch.Pods, x)
+	sm.displaced, sm.batch.Pods = append(sm.displaced, displacedPod{from, why}), append(sm.batch.Pods, x)
 }
 
-// leave takes the candidates from the nodes, and adds their pods to the movers.
+// leave takes the candidates from the nodes, and adds their pods to the displaced ones.
 func (sm *simulator) leave(c *Cluster, candidates []Candidate) {
 	b := &sm.batch
-	sm.movers, b.Pods, b.Without, sm.leaving = sm.movers[:sm.common], b.Pods[:sm.common], b.Without[:0], sm.leaving[:0]
+	sm.displaced, b.Pods, b.Without, sm.leaving = sm.displaced[:sm.common], b.Pods[:sm.common], b.Without[:0], sm.leaving[:0]
 	for _, x := range candidates {
 		sm.leaving = append(sm.leaving, x.Node)
 		if at := sm.nodes.place[x.Node]; at >= 0 {
@@ -164,11 +164,11 @@ func (c *Cluster) currentlyReschedulable(p *policy.Pod) bool {
 		b.MinAvailable != (policy.Quantity{Set: true, Percent: true, N: 100})
 }
 
-// solve places the movers as Karpenter's scheduler does.
+// solve places the displaced pods as Karpenter's scheduler does.
 func (sm *simulator) solve(c *Cluster, claimsMax int) simulation {
 	b := &sm.batch
 	b.Abort = func(pod int, n policy.NodeID, claims int) bool {
-		return claims > claimsMax || n != policy.None && sm.movers[pod].origin == leaving && c.Nodes[n].Phase != policy.NodeInitialized
+		return claims > claimsMax || n != policy.None && sm.displaced[pod].origin == leaving && c.Nodes[n].Phase != policy.NodeInitialized
 	}
 	sol := c.Space.Solver().Attempt()
 	if sol.Aborted {
@@ -181,7 +181,7 @@ func (sm *simulator) solve(c *Cluster, claimsMax int) simulation {
 		}
 	}
 	for _, i := range sol.Unplaced {
-		sim.scheduled = sim.scheduled && sm.movers[i].origin == pending
+		sim.scheduled = sim.scheduled && sm.displaced[i].origin == pending
 	}
 	sm.targets = sim.targets
 	return sim

@@ -18,7 +18,7 @@ func (s *script) simulate(t testing.TB, seed, draw uint64) *record {
 	}
 	w := &watcher{script: s, record: &record{Script: s.digest, Seed: seed}, nodes: map[string]int{}, pods: map[string]int{}, noticed: map[string]bool{}}
 	result, err := sim.Run(t.Context(), sim.Config{
-		Prepared: s.stage, Policy: s.policy(t), Seed: draw, Weather: weather, Watch: w, Delays: delays(), LowestPrice: true,
+		Prepared: s.stage, Policy: s.policy(t), Seed: draw, Weather: weather, Observer: w, Delays: delays(), LowestPrice: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +42,10 @@ type watcher struct {
 	noticed     map[string]bool // nodes
 }
 
-// Settled implements sim.Watcher.
+// Settled implements sim.RunObserver.
 func (*watcher) Settled(*sim.Moment) {}
 
-// Happened implements sim.Watcher.
+// Happened implements sim.RunObserver.
 func (w *watcher) Happened(e sim.Entry) {
 	at := max(1, int64(e.At-w.script.bound.Start))
 	switch e.Kind {
@@ -101,7 +101,7 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
-var _ sim.Watcher = (*watcher)(nil)
+var _ sim.RunObserver = (*watcher)(nil)
 
 // instant returns the time of the simulated clock so many milliseconds after the begin.
 func (s *script) instant(ms int64) policy.Time { return s.bound.Start + policy.Time(ms) }

@@ -14,7 +14,7 @@ import (
 
 // play runs w under a policy with every checker on, and returns the result and
 // the lines of the log from the begin of metering on.
-func play(t *testing.T, w *scenarios.BoundScenario, spec string) (*Result, []string) {
+func runScenario(t *testing.T, w *scenarios.BoundScenario, spec string) (*Result, []string) {
 	t.Helper()
 	return playPolicy(t, w, mustPolicy(t, spec))
 }
@@ -22,7 +22,7 @@ func play(t *testing.T, w *scenarios.BoundScenario, spec string) (*Result, []str
 func playPolicy(t *testing.T, w *scenarios.BoundScenario, p policy.Policy) (*Result, []string) {
 	t.Helper()
 	var out bytes.Buffer
-	res := mustRun(t, Config{Prepared: mustStage(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
+	res := mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
 	var lines []string
 	for line := range strings.Lines(out.String()) {
 		if line[:len("2006-01-02")] >= w.Start.String()[:len("2006-01-02")] {
@@ -47,7 +47,7 @@ func count(lines []string, words ...string) int {
 	return n
 }
 
-// one returns a calm world of one service.
+// one returns a calm scenario of one service.
 func one(replicas int32, steps ...scenarios.ReplicaStep) *builder {
 	b := newBuilder(12 * time.Hour)
 	b.w.Intensity, b.w.WarmUp = 0, time.Hour
@@ -64,7 +64,7 @@ func at(d time.Duration) policy.Time { return testStart.Add(d) }
 func TestScaleDown(t *testing.T) {
 	b := one(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 4})
 	b.w.Pools[0].Consolidation = policy.ConsolidateNever
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	if ended, created := count(log, " ended "), count(log, " created "); ended != 6 || created != 0 {
 		t.Errorf("%d pods ended and %d were made, want 6 and 0", ended, created)
 	}
@@ -73,7 +73,7 @@ func TestScaleDown(t *testing.T) {
 // TestEmptyNodesGo wants no pod from noon on: the nodes are given back at once
 // and not paid for in the afternoon.
 func TestEmptyNodesGo(t *testing.T) {
-	res, _ := play(t, one(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).world(), "on-demand")
+	res, _ := runScenario(t, one(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0}).scenario(), "on-demand")
 	// Two nodes of $0.20/h for six hours, and little more.
 	if least, most := policy.Money(2*6*200_000), policy.Money(2*6*200_000+40_000); res.Bill < least || res.Bill > most {
 		t.Errorf("bill %v, want %v to %v", res.Bill, least, most)
@@ -85,9 +85,9 @@ func TestEmptyNodesGo(t *testing.T) {
 func TestGrace(t *testing.T) {
 	b := one(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 8})
 	b.w.Pools[0].Limits = policy.Resources{CPU: 8000}
-	w := b.world()
-	res, _ := play(t, w, "on-demand")
-	if want := perHourOf(mustStage(t, w).podValue[0], 4*350*60_000); res.Unserved != want {
+	w := b.scenario()
+	res, _ := runScenario(t, w, "on-demand")
+	if want := perHourOf(mustPrepare(t, w).podValue[0], 4*350*60_000); res.Unserved != want {
 		t.Errorf("unserved %v, want %v", res.Unserved, want)
 	}
 	// Without a budget 8 − 2 are required, so two are short: one incident.
@@ -130,7 +130,7 @@ func TestPreemption(t *testing.T) {
 	b.w.Pools[0].Limits = policy.Resources{CPU: 4000}
 	b.workload("vip", policy.KindDeployment, 0, policy.Resources{CPU: 1800, Memory: gib}).Priority = 1000
 	b.w.Workloads[1].Schedule = append(b.w.Workloads[1].Schedule, scenarios.ReplicaStep{At: at(time.Hour), Replicas: 1})
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	if n := count(log, " ended default/web-", " 5"); n != 1 {
 		t.Errorf("%d pods of low priority were preempted, want 1", n)
 	}
@@ -141,20 +141,20 @@ func TestPreemption(t *testing.T) {
 
 // jobWorld runs one job of 60 min with checkpoints every 10, released at 1:00,
 // and loses every node at 1:50 without a word.
-func jobWorld(deadline time.Duration) *scenarios.BoundScenario {
+func jobScenario(deadline time.Duration) *scenarios.BoundScenario {
 	b := one(0)
 	b.workload("job", policy.KindJob, 0, policy.Resources{CPU: 1800, Memory: gib})
 	b.w.Workloads[1].Schedule = nil
 	b.w.Workloads[1].Job = &scenarios.Job{Releases: []policy.Time{at(time.Hour)}, Pods: 1, Completions: 1,
 		Work: time.Hour, Checkpoint: 10 * time.Minute, Deadline: deadline}
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultZoneOutage, At: at(110 * time.Minute), Duration: 3 * time.Minute}}
-	return b.world()
+	return b.scenario()
 }
 
 // TestJob finishes after the loss of its node, from the last checkpoint: less
 // than ten minutes are lost.
 func TestJob(t *testing.T) {
-	res, log := play(t, jobWorld(0), "on-demand")
+	res, log := runScenario(t, jobScenario(0), "on-demand")
 	if res.JobsDone != 1 || res.JobsMissed != 0 || res.JobCost != 0 {
 		t.Errorf("%d done, %d missed, cost %v; want 1, 0 and nothing", res.JobsDone, res.JobsMissed, res.JobCost)
 	}
@@ -169,9 +169,9 @@ func TestJob(t *testing.T) {
 // TestDeadline misses one of 62 minutes by the loss of the node: the hours left
 // count twice, and the penalty of 4 h of one pod once.
 func TestDeadline(t *testing.T) {
-	w := jobWorld(62 * time.Minute)
-	res, _ := play(t, w, "on-demand")
-	value := mustStage(t, w).podValue[1]
+	w := jobScenario(62 * time.Minute)
+	res, _ := runScenario(t, w, "on-demand")
+	value := mustPrepare(t, w).podValue[1]
 	if res.JobsMissed != 1 || res.JobsDone != 0 {
 		t.Fatalf("%d missed, %d done; want 1 and 0", res.JobsMissed, res.JobsDone)
 	}
@@ -187,7 +187,7 @@ func TestNotice(t *testing.T) {
 	b := one(6)
 	b.w.Prices[3].Price[0]++ // spot in z1: all nodes come up in z0
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(3 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
-	res, log := play(t, b.world(), "spot")
+	res, log := runScenario(t, b.scenario(), "spot")
 	if res.Notices == 0 || res.Reclaims != res.Notices {
 		t.Fatalf("%d notices for %d reclaims", res.Notices, res.Reclaims)
 	}
@@ -204,7 +204,7 @@ func TestNotice(t *testing.T) {
 func TestControllerDown(t *testing.T) {
 	b := one(4)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultControllerDown, At: at(3 * time.Hour), Duration: 2 * time.Hour}}
-	_, log := play(t, b.world(), "static")
+	_, log := runScenario(t, b.scenario(), "static")
 	if n := count(log, "T03:", " step ") + count(log, "T04:", " step "); n != 0 {
 		t.Errorf("%d decisions while the controller was down", n)
 	}
@@ -216,10 +216,10 @@ func TestControllerDown(t *testing.T) {
 // TestPriceRamp bills a spot node twice the price for the hour that the ramp
 // stays at its height, and more than once while it rises.
 func TestPriceRamp(t *testing.T) {
-	flat, _ := play(t, one(2).world(), "spot")
+	flat, _ := runScenario(t, one(2).scenario(), "spot")
 	b := one(2)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultPriceRamp, At: at(3 * time.Hour), Duration: time.Hour, Factor: 2}}
-	ramped, _ := play(t, b.world(), "spot")
+	ramped, _ := runScenario(t, b.scenario(), "spot")
 	// Six steps of ten minutes at 1/6, 2/6 … 6/6 above a price of $0.06/h.
 	if more, want := ramped.Bill-flat.Bill, policy.Money(60_000*21/36); more != want {
 		t.Errorf("the ramp costs %v more, want %v", more, want)
@@ -232,7 +232,7 @@ func TestPriceRamp(t *testing.T) {
 func TestBackToSpot(t *testing.T) {
 	b := one(4)
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: testStart.Add(-time.Hour), Duration: 5 * time.Hour, Share: 1}}
-	res, log := play(t, b.world(), "spot")
+	res, log := runScenario(t, b.scenario(), "spot")
 	if n := count(log, "T04:", " launch ", "/spot "); n == 0 {
 		t.Errorf("no spot node was launched when spot reopened at 04:00; spot share %v", res.SpotShare)
 	}
@@ -245,7 +245,7 @@ func TestScaleDownByAge(t *testing.T) {
 		scenarios.ReplicaStep{At: at(5 * time.Hour), Replicas: 5})
 	b.w.Templates[0].Requests.CPU = 3500
 	b.w.Pools[0].Consolidation = policy.ConsolidateNever
-	_, log := play(t, b.world(), "on-demand")
+	_, log := runScenario(t, b.scenario(), "on-demand")
 	var ended []int
 	for _, line := range log {
 		if _, name, ok := strings.Cut(line, " ended default/web-"); ok {

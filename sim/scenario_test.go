@@ -17,10 +17,10 @@ var testStart = policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
 
 const gib = int64(1) << 30
 
-// A builder makes worlds by hand.
+// A builder makes scenarios by hand.
 type builder struct{ w scenarios.BoundScenario }
 
-// newBuilder returns a world of the given duration with no markets yet.
+// newBuilder returns a scenario of the given duration with no markets yet.
 func newBuilder(duration time.Duration) *builder {
 	return &builder{scenarios.BoundScenario{Name: "test", Start: testStart, Duration: duration, WarmUp: 24 * time.Hour,
 		ReadyGrace: 10 * time.Minute, Intensity: 1}}
@@ -96,8 +96,8 @@ func (b *builder) budget(w policy.WorkloadID, maxUnavailable policy.Quantity) {
 	t.PDBs = append(t.PDBs, id)
 }
 
-// world returns what was built, markets in the order of their names.
-func (b *builder) world() *scenarios.BoundScenario {
+// scenario returns what was built, markets in the order of their names.
+func (b *builder) scenario() *scenarios.BoundScenario {
 	w := &b.w
 	order := make([]int, len(w.Markets))
 	for i := range order {
@@ -135,9 +135,9 @@ func (b *builder) world() *scenarios.BoundScenario {
 	return w
 }
 
-// randomWorld draws a small world: the seed chooses the options first, then
+// randomWorld draws a small scenario: the seed chooses the options first, then
 // what fills them.
-func randomWorld(seed uint64) *scenarios.BoundScenario {
+func randomScenario(seed uint64) *scenarios.BoundScenario {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := newBuilder(time.Duration(6+rnd.IntN(30)) * time.Hour)
 	gpus, faults, moving := rnd.IntN(6) == 0, rnd.IntN(2) == 0, rnd.IntN(2) == 0
@@ -178,7 +178,7 @@ func randomWorld(seed uint64) *scenarios.BoundScenario {
 	b.randomBudgets(rand.New(rand.NewPCG(seed, 5)))
 	b.randomCommitments(rand.New(rand.NewPCG(seed, 5)))
 	b.randomPriceMax(rand.New(rand.NewPCG(seed, 6)))
-	return b.world()
+	return b.scenario()
 }
 
 // randomPriceMax bounds what some pools pay for a node.
@@ -190,7 +190,7 @@ func (b *builder) randomPriceMax(rnd *rand.Rand) {
 	}
 }
 
-// randomGroups lets the Cluster Autoscaler serve the pools of some worlds.
+// randomGroups lets the Cluster Autoscaler serve the pools of some scenarios.
 func (b *builder) randomGroups(rnd *rand.Rand) {
 	if rnd.IntN(4) > 0 {
 		return
@@ -213,7 +213,7 @@ func (b *builder) groups(p *policy.Pool) {
 	p.Provisioner, p.Levers = policy.ProvisionerClusterAutoscaler, policy.Levers{Limits: true, Launch: true}
 }
 
-// randomAuctions turns some worlds into one of Rackspace Spot, whose prices are
+// randomAuctions turns some scenarios into one of Rackspace Spot, whose prices are
 // at times far above what a node is worth.
 func (b *builder) randomAuctions(rnd *rand.Rand) {
 	if rnd.IntN(5) > 0 {
@@ -234,7 +234,7 @@ func (b *builder) randomAuctions(rnd *rand.Rand) {
 }
 
 // randomExtras adds what few clusters have. It draws from a stream of its own,
-// so that the rest of a seed's world is the same with and without.
+// so that the rest of a seed's scenario is the same with and without.
 func (b *builder) randomExtras(rnd *rand.Rand) {
 	for i := range b.w.Pools {
 		b.extraPool(rnd, &b.w.Pools[i])
