@@ -15,8 +15,8 @@ import (
 // launches put up nodes: those that are bought, from the order until they take pods, and those that
 // are there when warm-up begins.
 type launches struct {
-	nodes *nodes
 	*environment
+	nodes         *nodes
 	autoscaler    *autoscaler
 	bills         *bills
 	consolidation *consolidation

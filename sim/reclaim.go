@@ -12,8 +12,8 @@ import (
 
 // reclaims are what the provider takes, and says that it will take.
 type reclaims struct {
-	nodes *nodes
 	*environment
+	nodes     *nodes
 	decider   *decider
 	karpenter *karpenterProvisioner
 	market    *market.Market

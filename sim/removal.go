@@ -12,8 +12,8 @@ import (
 
 // removals take nodes out of the cluster that are emptied or lost.
 type removals struct {
-	nodes *nodes
 	*environment
+	nodes         *nodes
 	bills         *bills
 	consolidation *consolidation
 	decider       *decider
