@@ -26,7 +26,7 @@ func (d *planState) emptyOnly() bool {
 	if slices.ContainsFunc(d.pool.Markets, paid) || d.unprotected() {
 		return true
 	}
-	nodes := float64(d.nodeLoss()*float64(d.demand.CPU)) / 1000
+	nodes := float64(d.lossPerNode*float64(d.demand.CPU)) / 1000
 	shocks := float64(d.shockRate() * d.shock(d.memory.Shocks.Depth))
 	return d.wasted() <= nodes/d.e.cfg.Holding.Hours()+shocks
 }

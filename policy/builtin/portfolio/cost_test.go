@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
@@ -20,7 +19,7 @@ func planStateOf(t *testing.T, text string) *planState {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.cover = billing.CoverageOf(s)
+	e.read(s)
 	d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 	d.look()
 	return d

@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
@@ -39,7 +38,7 @@ func TestHopeless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.cover = billing.CoverageOf(s)
+		e.read(s)
 		e.exposure.Read(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 		d.look()

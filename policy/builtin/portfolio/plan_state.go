@@ -35,10 +35,19 @@ type planState struct {
 	// daemons is what the pods of DaemonSets ask for on a node, in the mean.
 	daemons policy.Resources
 
+	// pods counts those of the pool by template, DaemonSets' left out.
+	pods []int32
+
 	// services are the workloads with pods here, and serviceOf those of the
 	// templates, or None.
 	services  []service
 	serviceOf []int32
+
+	// anchors tells the templates of services that can spare no pod.
+	anchors []bool
+
+	// lossPerNode is what the loss of one node costs; see nodeLoss.
+	lossPerNode float64
 
 	// jobsAll is what the loss of every pod of a job would cost, in dollars, one
 	// node at a time; jobs is the same of each pod once, by the size of its gang.
@@ -87,7 +96,8 @@ func (d *planState) look() {
 	d.readShocks()
 	d.readServices()
 	d.readJobs()
-	d.priceAt(d.nodeLoss(), d.hazard)
+	d.lossPerNode = d.nodeLoss()
+	d.priceAt(d.lossPerNode, d.hazard)
 	d.rank()
 	d.choose()
 	d.price()
@@ -162,31 +172,31 @@ func (d *planState) balance() {
 func (d *planState) readDemand() {
 	s := d.s
 	nodes := int64(0)
+	usable := make([]bool, len(s.Nodes))
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Pool == d.pool.ID && n.Usable() {
+			usable[i] = true
 			nodes++
 		}
 	}
+	daemons := make([]int32, len(s.Templates))
+	d.pods = make([]int32, len(s.Templates))
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
-			continue
-		}
-		t := &s.Templates[p.Template]
-		if t.DaemonSet {
-			if p.Node >= 0 && s.Nodes[p.Node].Pool == d.pool.ID && s.Nodes[p.Node].Usable() {
-				d.daemons = d.daemons.Plus(t.Requests)
+		switch {
+		case s.Templates[p.Template].DaemonSet:
+			if p.Node >= 0 && usable[p.Node] && p.Phase != policy.PodGone && p.Phase != policy.PodTerminating {
+				daemons[p.Template]++
 			}
-			continue
-		}
-		at := p.Node
-		if at < 0 {
-			at = p.Nominated
-		}
-		if at >= 0 && s.Nodes[at].Pool == d.pool.ID || at < 0 && len(s.Pools) == 1 {
-			d.demand = d.demand.Plus(t.Requests)
+		case d.holds(p):
+			d.pods[p.Template]++
 			d.lossAll += d.lossOf(p)
 		}
+	}
+	for i := range s.Templates {
+		r := &s.Templates[i].Requests
+		d.demand = d.demand.Plus(r.Scale(int64(d.pods[i])))
+		d.daemons = d.daemons.Plus(r.Scale(int64(daemons[i])))
 	}
 	if nodes > 0 {
 		x := &d.daemons

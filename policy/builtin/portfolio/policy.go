@@ -29,7 +29,7 @@ type Policy struct {
 	// templates ask for the same.
 	valueOf map[policy.Resources]float64
 
-	keys       []int64         // of nodes and services, while they are counted
+	pods       podIndex        // of the snapshot in hand
 	mates      map[int64]int32 // pods of gangs by node and template
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
 	shares     []float64       // by pool, of those that are not off
@@ -54,7 +54,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return e.shares[p] }
 	e.shares = scratch.Zeroed(e.shares, len(s.Pools))
-	e.cover = billing.CoverageOf(s)
+	e.read(s)
 	states := make([]*planState, len(s.Pools))
 	for i := range s.Pools {
 		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
@@ -85,6 +85,12 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		}
 	}
 	return plan, m
+}
+
+// read reads what is asked of s for every pool.
+func (e *Policy) read(s *policy.Snapshot) {
+	e.cover = billing.CoverageOf(s)
+	e.pods.read(s)
 }
 
 // offersIn returns the offers of pool in markets.

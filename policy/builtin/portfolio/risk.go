@@ -38,10 +38,19 @@ func (v *service) loss(k float64) float64 {
 // readServices collects the services that have pods in the pool.
 func (d *planState) readServices() {
 	s := d.s
-	pods := make([]int32, len(s.Templates))
-	for i := range s.Pods {
-		if p := &s.Pods[i]; d.holds(p) && !d.anchored(p) {
-			pods[p.Template]++
+	pods := slices.Clone(d.pods)
+	d.anchors = make([]bool, len(s.Templates))
+	for i := range s.Templates {
+		d.anchors[i] = d.needsAll(&s.Templates[i])
+	}
+	for i := range s.Nodes {
+		if !d.fixed(&s.Nodes[i]) {
+			continue
+		}
+		for _, p := range d.e.pods.on(policy.NodeID(i)) {
+			if d.anchors[p.template] && p.phase != policy.PodTerminating {
+				pods[p.template]--
+			}
 		}
 	}
 	d.services = d.services[:0]
@@ -64,16 +73,19 @@ func (d *planState) readServices() {
 	}
 }
 
-// anchored reports whether p stands on demand and is the pod of a service that can
-// spare none: it is not moved to spot, and so nothing takes it there.
-func (d *planState) anchored(p *policy.Pod) bool {
-	s := d.s
-	t := &s.Templates[p.Template]
-	if p.Node < 0 || t.Workload < 0 || s.Nodes[p.Node].Market < 0 || s.Markets[s.Nodes[p.Node].Market].Capacity == policy.Spot {
+// fixed reports whether n is a node of the pool that is not spot. Pods there of a
+// service that can spare none are not moved to spot, and so nothing takes them.
+func (d *planState) fixed(n *policy.Node) bool {
+	return n.Pool == d.pool.ID && n.Live() && n.Market >= 0 && d.s.Markets[n.Market].Capacity != policy.Spot
+}
+
+// needsAll reports whether t is of a service that can spare no pod.
+func (d *planState) needsAll(t *policy.Template) bool {
+	if t.Workload < 0 {
 		return false
 	}
-	w := &s.Workloads[t.Workload]
-	return w.Kind != policy.KindJob && workload.Required(s, t, w.Replicas) >= w.Replicas
+	w := &d.s.Workloads[t.Workload]
+	return w.Kind != policy.KindJob && workload.Required(d.s, t, w.Replicas) >= w.Replicas
 }
 
 // capacityLabel is the label by which pods are spread over spot and on demand.
@@ -116,32 +128,38 @@ func (d *planState) shock(q float64) float64 {
 // together. On spot no node is given more of a service than it can spare if others
 // have room, so that what stands together on demand is no measure.
 func (d *planState) nodeLoss() float64 {
-	s := d.s
-	keys := d.e.keys[:0]
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Node >= 0 && d.serviceOf[p.Template] >= 0 && d.holds(p) && !d.anchored(p) {
-			keys = append(keys, int64(p.Node)<<32|int64(d.serviceOf[p.Template]))
-		}
-	}
-	d.e.keys = keys
-	slices.Sort(keys)
-	sum := d.jobsAll
-	for i := 0; i < len(keys); {
-		k := i
-		for k < len(keys) && keys[k] == keys[i] {
-			k++
-		}
-		v := &d.services[int32(keys[i])]
-		lost := float64(k - i)
-		if n := &s.Nodes[keys[i]>>32]; n.Market >= 0 && s.Markets[n.Market].Capacity != policy.Spot {
-			lost = min(lost, max(1, v.slack))
-		}
-		sum += v.loss(lost)
-		i = k
-	}
 	if d.demand.CPU == 0 {
 		return 0
+	}
+	sum := d.jobsAll
+	var there []int32 // the services of the pods on a node, ascending
+	for i := range d.s.Nodes {
+		n := &d.s.Nodes[i]
+		if n.Pool != d.pool.ID {
+			continue
+		}
+		there = there[:0]
+		fixed := d.fixed(n)
+		for _, p := range d.e.pods.on(n.ID) {
+			v := d.serviceOf[p.template]
+			if v < 0 || p.phase == policy.PodTerminating || fixed && d.anchors[p.template] {
+				continue
+			}
+			there = append(there, v)
+			for k := len(there) - 1; k > 0 && there[k-1] > v; k-- {
+				there[k-1], there[k] = v, there[k-1]
+			}
+		}
+		for k := 0; k < len(there); {
+			v, lost := &d.services[there[k]], 0.0
+			for at := there[k]; k < len(there) && there[k] == at; k++ {
+				lost++
+			}
+			if fixed {
+				lost = min(lost, max(1, v.slack))
+			}
+			sum += v.loss(lost)
+		}
 	}
 	return sum / (float64(d.demand.CPU) / 1000)
 }
