@@ -1,6 +1,8 @@
 package portfolio
 
 import (
+	"math"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
@@ -46,17 +48,73 @@ func (m *mover) hopeless(t *trial) bool {
 	if len(t.rest) == 0 || len(m.offers) != len(m.sorts[k].offers) {
 		return false // nothing is bought, or what was paid for in advance
 	}
-	f := &m.floors[k]
-	if !f.known {
-		*f = m.floorOf(m.offers)
-	}
 	var need policy.Resources
 	for i := range t.rest {
 		need = need.Plus(m.s.Templates[t.rest[i].Template].Requests)
 	}
 	least := *t
-	least.after = max(0, policy.Dollars(f.cost(&need)*(1-floorPart))-splitMax)
+	least.after = m.least(k, &need)
 	return !m.pays(&least)
+}
+
+// cannotPay reports whether t does not pay wherever the pods of its node go. Each pod
+// that asks for more than is free anywhere else needs a new node, at the floor at
+// least; the others are taken to find a place. It changes nothing, and takes a fraction
+// of what it takes to look for the places.
+func (m *mover) cannotPay(t *trial) bool {
+	if t.node.Recommended != 0 {
+		return false // what it saves to leave depends on more
+	}
+	var need policy.Resources
+	rest := false
+	for _, p := range m.e.pods.on(t.node.ID) {
+		x := &m.s.Templates[p.template]
+		t.count(x.Workload)
+		if x.Requests.CPU > m.freest.beside(t.node.ID) {
+			need, rest = need.Plus(x.Requests), true
+		}
+	}
+	least := *t
+	if spot := m.spotFor(t.node); rest && (!spot || len(m.paidFor()) == 0) {
+		least.after = m.least(of(spot), &need)
+	}
+	return !m.pays(&least)
+}
+
+// least returns the least that nodes for need cost at the k-th floor.
+func (m *mover) least(k int, need *policy.Resources) policy.Money {
+	f := &m.floors[k]
+	if !f.known {
+		*f = m.floorOf(m.sorts[k].offers)
+	}
+	return max(0, policy.Dollars(f.cost(need)*(1-floorPart))-splitMax)
+}
+
+// A freest is the most CPU that is free on one node, and on one of the others.
+type freest struct {
+	node          policy.NodeID
+	first, second int64
+}
+
+// freestOf returns the freest of nodes.
+func freestOf(nodes []policy.NodeID, free func(policy.NodeID) int64) freest {
+	x := freest{node: policy.None, first: math.MinInt64, second: math.MinInt64}
+	for _, id := range nodes {
+		if f := free(id); f > x.first {
+			x.node, x.first, x.second = id, f, x.first
+		} else {
+			x.second = max(x.second, f)
+		}
+	}
+	return x
+}
+
+// beside returns the most that is free on a node other than id.
+func (x *freest) beside(id policy.NodeID) int64 {
+	if id == x.node {
+		return x.second
+	}
+	return x.first
 }
 
 // floorPart is far more than all that is lost to rounding in a floor; what a node

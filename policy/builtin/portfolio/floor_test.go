@@ -47,12 +47,15 @@ func TestHopeless(t *testing.T) {
 		m.group.strict = rapid.Bool().Draw(t, "strict")
 		for _, id := range m.targets {
 			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.keeping(&s.Nodes[id]))}
+			cannot := m.cannotPay(&x)
 			if !m.seat(&x) {
 				continue
 			}
 			hopeless := m.hopeless(&x)
 			pays := m.buy(&x) && m.pays(&x)
 			switch {
+			case pays && cannot:
+				t.Fatalf("node %s for %v an hour is passed over, and %v would take its place", x.node.Name, x.before, x.after)
 			case pays && hopeless:
 				t.Fatalf("node %s for %v an hour is not tried, and %v would take its place", x.node.Name, x.before, x.after)
 			case pays && len(x.bins) > 0:

@@ -61,9 +61,9 @@ const (
 // movers counts the pods on a node that would have to move, by workload.
 func (m *mover) movers(id policy.NodeID) []moving {
 	var list []moving
-	for _, p := range m.space().Pods(id) {
-		t := &m.s.Templates[m.s.Pods[p].Template]
-		if t.DaemonSet || t.Workload < 0 {
+	for _, p := range m.e.pods.on(id) {
+		t := &m.s.Templates[p.template]
+		if t.Workload < 0 {
 			continue
 		}
 		i := slices.IndexFunc(list, func(x moving) bool { return x.workload == t.Workload })
@@ -76,13 +76,23 @@ func (m *mover) movers(id policy.NodeID) []moving {
 	return list
 }
 
+// moves reports whether all that would have to move off a node is of has.
+func (m *mover) moves(id policy.NodeID, has members) bool {
+	for _, p := range m.e.pods.on(id) {
+		if w := m.s.Templates[p.template].Workload; w >= 0 && has[w/64]&(1<<(w%64)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // groups returns the sets of workloads with which a round is expected to save
 // most, best first: each begins with those of one node, and takes in those of
 // others as long as that saves more.
 func (m *mover) groups() []group {
 	var groups []group
 	var met []members // all that groups were on their way
-	tried := m.list[:min(len(m.list), triesMax)]
+	tried := m.list
 	for i := range tried[:min(len(tried), beginsMax)] {
 		g := group{has: slices.Clone(tried[i].has)}
 		g.net = m.expects(g.has, tried)

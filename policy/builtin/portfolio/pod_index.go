@@ -13,6 +13,9 @@ type podIndex struct {
 	from []int32
 	pods []boundPod
 
+	// freeCPU is by node what no pod asks for, DaemonSets' counted too.
+	freeCPU []int64
+
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
 
@@ -28,7 +31,10 @@ type boundPod struct {
 
 func (x *podIndex) read(s *policy.Snapshot) {
 	x.from, x.pending = scratch.Zeroed(x.from, len(s.Nodes)+2), x.pending[:0]
-	x.nodes = scratch.Zeroed(x.nodes, len(s.Pods))
+	x.nodes, x.freeCPU = scratch.Zeroed(x.nodes, len(s.Pods)), scratch.Zeroed(x.freeCPU, len(s.Nodes))
+	for i := range s.Nodes {
+		x.freeCPU[i] = s.Nodes[i].Allocatable.CPU
+	}
 	// from is filled one place ahead, so that it is right once each pod has its place.
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -36,9 +42,13 @@ func (x *podIndex) read(s *policy.Snapshot) {
 		switch {
 		case p.Phase == policy.PodPending && !p.Gated:
 			x.pending = append(x.pending, p.ID)
-		case p.Phase >= policy.PodStarting && p.Node >= 0 && !s.Templates[p.Template].DaemonSet:
-			x.nodes[i] = p.Node
-			x.from[p.Node+2]++
+		case p.Phase >= policy.PodStarting && p.Node >= 0:
+			t := &s.Templates[p.Template]
+			x.freeCPU[p.Node] -= t.Requests.CPU
+			if !t.DaemonSet {
+				x.nodes[i] = p.Node
+				x.from[p.Node+2]++
+			}
 		}
 	}
 	for n := range s.Nodes {

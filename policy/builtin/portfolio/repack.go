@@ -47,7 +47,7 @@ type mover struct {
 	tokens  []string          // of the nodes bought so far, whose ids follow the snapshot's
 	bought  []policy.MarketID // of them
 	left    int
-	pods    []int32 // by node
+	freest  freest
 	pinned  []bool
 	minutes []float64 // by workload: how long it is short of a pod that moves
 	value   []float64 // by workload: what a pod is worth, in dollars an hour
@@ -56,10 +56,11 @@ type mover struct {
 
 	waved [][]float64 // by workload and number of pods: what waves found, 0 unknown
 
-	list     []candidate
-	group    group   // whose workloads the round may move
-	apart    bool    // whether pods of one node may go to several markets for a limit
-	expected []int32 // by workload, of a round while it is only expected
+	wasting  []wasting   // the nodes that may be emptied
+	list     []candidate // the first of them, those that waste most
+	group    group       // whose workloads the round may move
+	apart    bool        // whether pods of one node may go to several markets for a limit
+	expected []int32     // by workload, of a round while it is only expected
 }
 
 // A sort is what the pool can buy on demand, or on spot.
@@ -122,6 +123,8 @@ func (m *mover) begin(left int) {
 	m.left, m.at = left, placement.BalanceOf(m.s, m.pool.ID)
 	m.survey()
 	m.appraise()
+	m.freest = freestOf(m.targets, func(id policy.NodeID) int64 { return m.e.pods.freeCPU[id] })
+	m.wasting = m.wastingNodes()
 	m.list = m.candidates()
 }
 
@@ -138,12 +141,11 @@ func (m *mover) again() mover {
 
 // plan collects a round, and reports whether there is anything in it.
 func (m *mover) plan() bool {
-	tries := 0
-	for i := 0; i < len(m.list) && tries < triesMax && m.left > 0; i++ {
-		if c := &m.list[i]; m.group.strict || m.group.holds(c) {
-			m.try(&m.s.Nodes[c.node])
-			tries++
+	for _, x := range m.first(func(id policy.NodeID) bool { return m.group.strict || m.moves(id, m.group.has) }) {
+		if m.left == 0 {
+			break
 		}
+		m.try(&m.s.Nodes[x.node])
 	}
 	return len(m.drains) > 0
 }
@@ -230,7 +232,11 @@ func (d *planState) awaits() bool {
 
 func (m *mover) survey() {
 	s := m.s
-	m.pods, m.pinned = make([]int32, len(s.Nodes)), make([]bool, len(s.Nodes))
+	stays := make([]bool, len(s.Templates))
+	for i := range s.Templates {
+		stays[i] = m.stays(&s.Templates[i])
+	}
+	m.pinned = make([]bool, len(s.Nodes))
 	m.expected = make([]int32, len(s.Workloads))
 	m.moved, m.minutes, m.slack = make([]int32, len(s.Workloads)), make([]float64, len(s.Workloads)), make([]int32, len(s.Workloads))
 	m.value, m.penalty = make([]float64, len(s.Workloads)), make([]float64, len(s.Workloads))
@@ -241,8 +247,7 @@ func (m *mover) survey() {
 		if p.Phase == policy.PodGone || p.Node < 0 || s.Templates[p.Template].DaemonSet {
 			continue
 		}
-		m.pods[p.Node]++
-		m.pinned[p.Node] = m.pinned[p.Node] || p.Phase != policy.PodReady || m.stays(p)
+		m.pinned[p.Node] = m.pinned[p.Node] || p.Phase != policy.PodReady || p.DoNotDisrupt || stays[p.Template]
 		if w := s.Templates[p.Template].Workload; w >= 0 && p.Phase == policy.PodReady {
 			ready[w]++
 			m.minutes[w] = max(m.minutes[w], (p.ReadySince.Sub(p.Bound) + restartDelay).Minutes())
@@ -268,7 +273,7 @@ func (m *mover) survey() {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Pool == m.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && m.pods[i] > 0 {
+		if n.Pool == m.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && len(m.e.pods.on(n.ID)) > 0 {
 			m.targets = append(m.targets, n.ID)
 		}
 	}
@@ -278,11 +283,10 @@ func (m *mover) survey() {
 // again elsewhere.
 const restartDelay = 20 * time.Second
 
-// stays reports whether p may not be moved by choice.
-func (m *mover) stays(p *policy.Pod) bool {
+// stays reports whether pods of t may not be moved by choice.
+func (m *mover) stays(t *policy.Template) bool {
 	s := m.s
-	t := &s.Templates[p.Template]
-	if t.Workload < 0 || p.DoNotDisrupt || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
+	if t.Workload < 0 || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
 		return true
 	}
 	w := &s.Workloads[t.Workload]
@@ -296,13 +300,11 @@ func (m *mover) brief(t *policy.Template) bool {
 	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
 }
 
-// A candidate is a node and what is wasted on it.
+// A candidate is what a node may save, and what has to go for it.
 type candidate struct {
-	node  policy.NodeID
-	waste float64 // dollars an hour for each pod that has to go
-	gain  float64 // dollars that its going may save
-	pods  []moving
-	has   members // the workloads of pods
+	gain float64 // dollars that its going may save
+	pods []moving
+	has  members // the workloads of pods
 }
 
 // A moving is a number of pods of a workload that go together.
@@ -311,9 +313,18 @@ type moving struct {
 	pods     int32
 }
 
-func (m *mover) candidates() []candidate {
+// A wasting is a node that costs more than its pods need, or that the provider
+// recommends to leave.
+type wasting struct {
+	node   policy.NodeID
+	all    float64 // dollars an hour
+	perPod float64
+}
+
+// wastingNodes returns the nodes that may be emptied, in no order that says anything.
+func (m *mover) wastingNodes() []wasting {
 	s := m.s
-	var list []candidate
+	var list []wasting
 	for _, id := range m.targets {
 		n := &s.Nodes[id]
 		if m.pinned[id] || n.DoNotDisrupt || n.Market < 0 || m.memory.BackedOff(n.Name, s.Now) {
@@ -323,25 +334,51 @@ func (m *mover) candidates() []candidate {
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}
-		pods := m.movers(id)
-		list = append(list, candidate{
-			node: id, waste: waste / float64(1+m.pods[id]), pods: pods, has: m.membersOf(pods),
-			gain: m.lasts(n, waste),
-		})
+		list = append(list, wasting{id, waste, waste / float64(1+len(m.e.pods.on(id)))})
 	}
-	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.waste, a.waste), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
-	})
+	return list
+}
+
+// first returns the nodes that are tried first of those that keep lets: those that
+// waste most for each pod.
+func (m *mover) first(keep func(policy.NodeID) bool) []wasting {
+	after := func(a, b *wasting) bool {
+		if a.perPod != b.perPod {
+			return a.perPod < b.perPod
+		}
+		return m.s.Nodes[a.node].Name > m.s.Nodes[b.node].Name
+	}
+	list := make([]wasting, 0, triesMax+1)
+	for i := range m.wasting {
+		x := &m.wasting[i]
+		if len(list) == triesMax && after(x, &list[triesMax-1]) || !keep(x.node) {
+			continue
+		}
+		list = append(list, *x)
+		for k := len(list) - 1; k > 0 && after(&list[k-1], x); k-- {
+			list[k-1], list[k] = *x, list[k-1]
+		}
+		list = list[:min(len(list), triesMax)]
+	}
+	return list
+}
+
+// candidates returns the nodes that are tried first, with what is known of their pods.
+func (m *mover) candidates() []candidate {
+	first := m.first(func(policy.NodeID) bool { return true })
+	list := make([]candidate, len(first))
+	for i, x := range first {
+		pods := m.movers(x.node)
+		list[i] = candidate{gain: m.lasts(&m.s.Nodes[x.node], x.all), pods: pods, has: m.membersOf(pods)}
+	}
 	return list
 }
 
 // used returns what the pods on a node ask for, DaemonSets' left out.
 func (m *mover) used(id policy.NodeID) policy.Resources {
 	var r policy.Resources
-	for _, p := range m.space().Pods(id) {
-		if t := &m.s.Templates[m.s.Pods[p].Template]; !t.DaemonSet {
-			r = r.Plus(t.Requests)
-		}
+	for _, p := range m.e.pods.on(id) {
+		r = r.Plus(m.s.Templates[p.template].Requests)
 	}
 	return r
 }
@@ -459,6 +496,7 @@ func (m *mover) carryOut(t *trial) {
 	m.gain += m.worthOf(t)
 	m.overlap += t.after.Float()*overlapHours + m.redone(t.pods)
 	m.left--
+	m.freest = freestOf(m.targets, func(id policy.NodeID) int64 { return m.sp.Free(id).CPU })
 	m.at = m.standing(t)
 	m.count(n.Market, -1)
 	for i := range t.bins {

@@ -20,6 +20,7 @@ type trial struct {
 	index []int
 	bins  []placement.Bin
 	to    []policy.MarketID // by pod, where it goes
+	moves []moving          // the pods by workload, ascending
 
 	limits []limit // of the workloads of pods
 	apart  bool    // pods that may not stand in one market go to several
@@ -32,6 +33,7 @@ type trial struct {
 func (m *mover) try(n *policy.Node) {
 	t := trial{node: n, before: policy.Dollars(m.keeping(n))}
 	switch {
+	case m.cannotPay(&t):
 	case !m.seat(&t):
 	case m.settle(&t):
 		m.carryOut(&t)
@@ -47,6 +49,10 @@ func (m *mover) seat(t *trial) bool {
 	n := t.node
 	if !m.unload(t) {
 		return false
+	}
+	t.moves = t.moves[:0]
+	for i := range t.pods {
+		t.count(m.s.Templates[t.pods[i].Template].Workload)
 	}
 	t.limits, t.began = m.e.limits(m.s, t.pods), len(m.e.moved)
 	for i := range t.pods {
@@ -119,6 +125,9 @@ func (m *mover) settle(t *trial) bool {
 // first.
 func (m *mover) paidFor() []placement.Offer {
 	var free []placement.Offer
+	if len(m.s.Commitments) == 0 {
+		return free
+	}
 	for _, o := range m.sorts[of(false)].offers {
 		if m.e.cover.Covers(o.Market) && m.e.cover.Marginal(o.Market) == 0 {
 			free = append(free, o)
@@ -218,22 +227,24 @@ func (m *mover) pays(t *trial) bool {
 	if saving < t.before.Times(edge) && m.recommended(t.node, t.pods) == 0 {
 		return false
 	}
-	more := make([]int32, len(m.moved))
-	for i := range t.pods {
-		more[m.s.Templates[t.pods[i].Template].Workload]++
-	}
 	cost := t.after.Float()*overlapHours + m.redone(t.pods)
-	for w, k := range more {
-		if k == 0 {
-			continue
-		}
-		was := m.moved[w]
+	for _, x := range t.moves {
+		was := m.moved[x.workload]
 		if was == 0 && !m.group.strict {
 			was = 1 // the round as a whole pays for it
 		}
-		cost += m.waves(policy.WorkloadID(w), m.moved[w]+k) - m.waves(policy.WorkloadID(w), was)
+		cost += m.waves(x.workload, m.moved[x.workload]+x.pods) - m.waves(x.workload, was)
 	}
 	return m.worthOf(t) > cost
+}
+
+// count counts a pod of w among those that t moves.
+func (t *trial) count(w policy.WorkloadID) {
+	k, known := slices.BinarySearchFunc(t.moves, w, func(x moving, w policy.WorkloadID) int { return cmp.Compare(x.workload, w) })
+	if !known {
+		t.moves = slices.Insert(t.moves, k, moving{workload: w})
+	}
+	t.moves[k].pods++
 }
 
 // worthOf returns what t saves while the saving lasts, in dollars. What the
