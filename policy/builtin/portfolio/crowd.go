@@ -45,7 +45,16 @@ func (c *crowd) factor(d *planState, m policy.MarketID) float64 {
 	if x.Capacity != policy.Spot || c.total <= 0 {
 		return 1
 	}
+	return 1 + c.risk(d, m)/c.total
+}
+
+// risk returns how much capacity would be lost with a node of spot market m, each
+// group weighed with its risk, and 0 of other markets.
+func (c *crowd) risk(d *planState, m policy.MarketID) float64 {
+	x := &d.s.Markets[m]
+	if x.Capacity != policy.Spot {
+		return 0
+	}
 	cfg := &d.e.cfg
-	risk := float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[x.Type]) + float64(cfg.ZoneRisk*c.zone[x.Zone])
-	return 1 + risk/c.total
+	return float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[x.Type]) + float64(cfg.ZoneRisk*c.zone[x.Zone])
 }

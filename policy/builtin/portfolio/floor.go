@@ -76,6 +76,9 @@ func (m *mover) cannotPay(t *trial) bool {
 	}
 	least := *t
 	if spot := m.spotFor(t.node); rest && (!spot || len(m.paidFor()) == 0) {
+		if len(m.sorts[of(spot)].offers) == 0 {
+			return true
+		}
 		least.after = m.least(of(spot), &need)
 	}
 	return !m.pays(&least)
@@ -90,15 +93,17 @@ func (m *mover) least(k int, need *policy.Resources) policy.Money {
 	return max(0, policy.Dollars(f.cost(need)*(1-floorPart))-splitMax)
 }
 
-// A freest is the most CPU that is free on one node, and on one of the others.
+// A freest is the most CPU that is free on one node, and on one of the others, or was
+// before pods found a place there.
 type freest struct {
+	known         bool
 	node          policy.NodeID
 	first, second int64
 }
 
 // freestOf returns the freest of nodes.
 func freestOf(nodes []policy.NodeID, free func(policy.NodeID) int64) freest {
-	x := freest{node: policy.None, first: math.MinInt64, second: math.MinInt64}
+	x := freest{known: true, node: policy.None, first: math.MinInt64, second: math.MinInt64}
 	for _, id := range nodes {
 		if f := free(id); f > x.first {
 			x.node, x.first, x.second = id, f, x.first

@@ -29,13 +29,13 @@ const (
 // A rankedNode is a node in the order in which nodes are kept as workloads shrink.
 type rankedNode struct {
 	node   policy.NodeID
-	cost   float64  // of the node, dollars an hour
-	yields float64  // what those of its pods are worth that go when told to, dollars an hour
-	stays  float64  // what its other pods make it cost more to be left, dollars an hour
-	base   float64  // (cost - stays) / yields
-	pods   []moving // those
-	held   int32    // the least deletion cost of them, 0 where they have none
-	stale  bool     // not all have it
+	cost   float64 // of the node, dollars an hour
+	yields float64 // what those of its pods are worth that go when told to, dollars an hour
+	stays  float64 // what its other pods make it cost more to be left, dollars an hour
+	base   float64 // (cost - stays) / yields
+	pods   int32   // the number of those that go
+	held   int32   // the least deletion cost of them, 0 where they have none
+	stale  bool    // not all have it
 }
 
 // order gives the pods of every node a deletion cost, so that a workload that
@@ -83,36 +83,60 @@ func (d *planState) hurry() {
 func (d *planState) ordered() []rankedNode {
 	s := d.s
 	worth := d.appraise(d.share > 0)
-	at := make([]int32, len(s.Nodes))
-	var list []rankedNode
+	worths, goes := make([]float64, len(s.Templates)), make([]bool, len(s.Templates))
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		worths[i], goes[i] = worth.of(t.Requests), t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindDeployment
+	}
+	list := make([]rankedNode, 0, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if at[i] = policy.None; n.Pool == d.pool.ID && n.Usable() && n.Market >= 0 && n.ActedBy == policy.ActorNone && !d.leaves(n.ID) {
-			at[i] = int32(len(list))
-			list = append(list, rankedNode{node: n.ID, cost: d.keeping(n)})
-		}
-	}
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		t := &s.Templates[p.Template]
-		if p.Phase != policy.PodStarting && p.Phase != policy.PodReady || at[p.Node] < 0 || t.DaemonSet {
+		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 || n.ActedBy != policy.ActorNone || d.leaves(n.ID) {
 			continue
 		}
-		if p.DeletionCostFixed || t.Workload < 0 || s.Workloads[t.Workload].Kind != policy.KindDeployment {
-			list[at[p.Node]].stays += d.lossOf(p) / d.e.cfg.Holding.Hours()
-			continue
+		r := rankedNode{node: n.ID, cost: d.keeping(n)}
+		for _, p := range d.e.pods.on(n.ID) {
+			switch {
+			case p.phase == policy.PodTerminating:
+			case goes[p.template] && !p.fixed:
+				r.add(p.cost, worths[p.template])
+			default:
+				r.stays += d.lossOf(&s.Pods[p.id]) / d.e.cfg.Holding.Hours()
+			}
 		}
-		list[at[p.Node]].add(p, t.Workload, worth.of(t.Requests))
+		if r.yields > 0 {
+			r.base = (r.cost - r.stays) / r.yields
+			list = append(list, r)
+		}
 	}
-	list = slices.DeleteFunc(list, func(r rankedNode) bool { return r.yields <= 0 })
+	return sorted(s, list)
+}
+
+// sorted returns those of list that cost most for their pods, the cheapest of them first.
+func sorted(s *policy.Snapshot, list []rankedNode) []rankedNode {
+	type place struct {
+		base float64
+		at   int32
+	}
+	order := make([]place, len(list))
 	for i := range list {
-		r := &list[i]
-		r.base = (r.cost - r.stays) / r.yields
+		order[i] = place{list[i].base, int32(i)}
 	}
-	slices.SortFunc(list, func(a, b rankedNode) int {
-		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(s.Nodes[a.node].Name, s.Nodes[b.node].Name))
+	slices.SortFunc(order, func(a, b place) int {
+		switch {
+		case a.base < b.base:
+			return -1
+		case a.base > b.base:
+			return 1
+		}
+		return cmp.Compare(s.Nodes[list[a.at].node].Name, s.Nodes[list[b.at].node].Name)
 	})
-	return list[max(0, len(list)-orderedMax):]
+	order = order[max(0, len(order)-orderedMax):]
+	out := make([]rankedNode, len(order))
+	for i, x := range order {
+		out[i] = list[x.at]
+	}
+	return out
 }
 
 // leaves reports whether the plan empties a node already.
@@ -120,21 +144,16 @@ func (d *planState) leaves(n policy.NodeID) bool {
 	return slices.ContainsFunc(d.out.Drains, func(x policy.Drain) bool { return x.Node == n })
 }
 
-// add counts a pod of workload w that is worth so many dollars an hour.
-func (r *rankedNode) add(p *policy.Pod, w policy.WorkloadID, worth float64) {
-	if len(r.pods) > 0 && p.DeletionCost != r.held {
+// add counts a pod that is worth so many dollars an hour, and has a deletion cost.
+func (r *rankedNode) add(cost int32, worth float64) {
+	if r.pods > 0 && cost != r.held {
 		r.stale = true
 	}
-	if len(r.pods) == 0 || p.DeletionCost < r.held {
-		r.held = p.DeletionCost
+	if r.pods == 0 || cost < r.held {
+		r.held = cost
 	}
 	r.yields += worth
-	i := slices.IndexFunc(r.pods, func(x moving) bool { return x.workload == w })
-	if i < 0 {
-		i = len(r.pods)
-		r.pods = append(r.pods, moving{workload: w})
-	}
-	r.pods[i].pods++
+	r.pods++
 }
 
 // keep returns the nodes in the order in which they are kept, the longest first:
@@ -149,15 +168,15 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 	out := make([]rankedNode, 0, len(list))
 	batches := batched(s, list)
 	for range list {
-		best, least := (*[]int)(nil), 0.0
+		best, least := (*[]int32)(nil), 0.0
 		at := 0
 		for n := range batches {
 			b := &batches[n]
-			if !ratio.wants(b.market) {
+			if !ratio.wants(b.market) || best != nil && b.least(c.total) > least {
 				continue
 			}
 			factor := c.factor(d, b.market)
-			for _, of := range []*[]int{&b.plain, &b.mixed} {
+			for _, of := range [...]*[]int32{&b.plain, &b.mixed} {
 				for k, i := range *of {
 					r := &list[i]
 					if best != nil && r.base > least || of == &b.plain && r.base > list[b.plain[0]].base {
@@ -172,36 +191,68 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 		}
 		r := &list[(*best)[at]]
 		*best = slices.Delete(*best, at, at+1)
-		ratio.add(s.Nodes[r.node].Market)
-		c.add(d, s.Nodes[r.node].Market, 1)
+		market := s.Nodes[r.node].Market
+		ratio.add(market)
+		c.add(d, market, 1)
+		for n := range batches {
+			b := &batches[n]
+			if b.market == market && len(b.plain) > 0 {
+				b.base = list[b.plain[0]].base
+			}
+			b.risk = c.risk(d, b.market)
+		}
 		out = append(out, *r)
 	}
 	return out
 }
 
-// A batch is the nodes of one market that cost the same, by their places in a list that
+// A batch is the nodes of one market, which cost the same, by their places in a list that
 // ascends: plain are those without pods that stay, of which the first costs least however
 // concentrated the market is.
 type batch struct {
 	market       policy.MarketID
-	cost         float64
-	plain, mixed []int
+	plain, mixed []int32
+
+	base float64 // of the first of plain
+	risk float64 // what is concentrated with the market, in units of the pool's share
 }
+
+// least returns what the next node of b costs for its pods at the least where so many
+// units are kept.
+func (b *batch) least(total float64) float64 {
+	switch {
+	case len(b.mixed) > 0:
+		return math.Inf(-1)
+	case len(b.plain) == 0:
+		return math.Inf(1)
+	case total <= 0:
+		return b.base * (1 - leastPart)
+	}
+	return b.base * (1 + b.risk/total) * (1 - leastPart)
+}
+
+// leastPart is far more than all that is lost to rounding in what a node costs.
+const leastPart = 1e-9
 
 func batched(s *policy.Snapshot, list []rankedNode) []batch {
 	var all []batch
+	places := make([]int32, len(s.Markets)) // in all, from 1 on
 	for i := range list {
 		r := &list[i]
 		m := s.Nodes[r.node].Market
-		k := slices.IndexFunc(all, func(b batch) bool { return b.market == m && b.cost == r.cost })
-		if k < 0 {
-			k = len(all)
-			all = append(all, batch{market: m, cost: r.cost})
+		if places[m] == 0 {
+			all = append(all, batch{market: m})
+			places[m] = int32(len(all))
 		}
-		if r.stays == 0 {
-			all[k].plain = append(all[k].plain, i)
-		} else {
-			all[k].mixed = append(all[k].mixed, i)
+		b := &all[places[m]-1]
+		switch {
+		case r.stays != 0:
+			b.mixed = append(b.mixed, int32(i))
+		case len(b.plain) == 0:
+			b.base = r.base
+			fallthrough
+		default:
+			b.plain = append(b.plain, int32(i))
 		}
 	}
 	return all

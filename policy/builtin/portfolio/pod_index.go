@@ -26,6 +26,8 @@ type podIndex struct {
 type boundPod struct {
 	id       policy.PodID
 	template policy.TemplateID
+	cost     int32           // what it costs to delete it, as Pod.DeletionCost
+	fixed    bool            // somebody else set that
 	phase    policy.PodPhase // starting, ready or terminating
 }
 
@@ -58,7 +60,7 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	for i, n := range x.nodes {
 		if n >= 0 {
 			p := &s.Pods[i]
-			x.pods[x.from[n+1]] = boundPod{p.ID, p.Template, p.Phase}
+			x.pods[x.from[n+1]] = boundPod{p.ID, p.Template, p.DeletionCost, p.DeletionCostFixed, p.Phase}
 			x.from[n+1]++
 		}
 	}

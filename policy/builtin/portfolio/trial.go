@@ -280,6 +280,9 @@ const overlapHours = 0.05
 func (m *mover) target(p *policy.Pod, from policy.NodeID, limits []limit) policy.NodeID {
 	best, free, adds := policy.NodeID(policy.None), int64(0), false
 	t := &m.s.Templates[p.Template]
+	if m.freest.known && t.Requests.CPU > m.freest.beside(from) {
+		return best
+	}
 	w := t.Workload
 	for _, id := range m.targets {
 		f := m.sp.Free(id).CPU
