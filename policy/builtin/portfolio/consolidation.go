@@ -1,6 +1,7 @@
 package portfolio
 
 import (
+	"math"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -35,21 +36,36 @@ func (d *planState) emptyOnly() bool {
 // one node of the pool than it can spare: a provisioner evicts them all at once.
 func (d *planState) unprotected() bool {
 	s := d.s
-	type place struct {
-		node     policy.NodeID
-		template policy.TemplateID
-	}
-	count := make(map[place]int32)
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		t := &s.Templates[p.Template]
-		if p.Node < 0 || t.Workload < 0 || t.DaemonSet || len(t.PDBs) > 0 || !d.holds(p) {
+	spare := make([]int32, len(s.Templates)) // on one node
+	bare := false
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		if spare[i] = math.MaxInt32; t.Workload < 0 || t.DaemonSet || len(t.PDBs) > 0 {
 			continue
 		}
-		w := &s.Workloads[t.Workload]
-		at := place{p.Node, p.Template}
-		if count[at]++; w.Kind != policy.KindJob && count[at] > w.Replicas-workload.Required(s, t, w.Replicas) {
-			return true
+		if w := &s.Workloads[t.Workload]; w.Kind != policy.KindJob {
+			spare[i], bare = w.Replicas-workload.Required(s, t, w.Replicas), true
+		}
+	}
+	if !bare {
+		return false
+	}
+	count := make([]int32, len(s.Templates))
+	for i := range s.Nodes {
+		if s.Nodes[i].Pool != d.pool.ID {
+			continue
+		}
+		pods := d.e.pods.on(policy.NodeID(i))
+		for _, p := range pods {
+			if p.phase == policy.PodTerminating {
+				continue
+			}
+			if count[p.template]++; count[p.template] > spare[p.template] {
+				return true
+			}
+		}
+		for _, p := range pods {
+			count[p.template] = 0
 		}
 	}
 	return false
@@ -61,19 +77,13 @@ func (d *planState) unprotected() bool {
 // at Disturbance times its own worth, however its workload is divided into pods.
 func (d *planState) wasted() float64 {
 	s := d.s
-	used, moves := make([]policy.Resources, len(s.Nodes)), make([]float64, len(s.Nodes))
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		t := &s.Templates[p.Template]
-		if p.Node < 0 || p.Phase == policy.PodGone || p.Phase == policy.PodTerminating || t.DaemonSet {
-			continue
-		}
-		used[p.Node] = used[p.Node].Plus(t.Requests)
-		startup := t.Startup
+	moves := make([]float64, len(s.Templates)) // of a pod, as long as it is missed
+	for i := range s.Templates {
+		startup := s.Templates[i].Startup
 		if startup == 0 {
 			startup = usualStartup
 		}
-		moves[p.Node] += float64(d.e.cfg.Disturbance*d.e.values[p.Template]) * (startup + restartDelay).Hours()
+		moves[i] = float64(d.e.cfg.Disturbance*d.e.values[i]) * (startup + restartDelay).Hours()
 	}
 	sum := 0.0
 	for i := range s.Nodes {
@@ -81,9 +91,16 @@ func (d *planState) wasted() float64 {
 		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 {
 			continue
 		}
+		used, move := policy.Resources{}, 0.0
+		for _, p := range d.e.pods.on(n.ID) {
+			if p.phase != policy.PodTerminating {
+				used = used.Plus(s.Templates[p.template].Requests)
+				move += moves[p.template]
+			}
+		}
 		spot := s.Markets[n.Market].Capacity == policy.Spot || d.share >= 1 // of what a node in its place would be
 		worth, cost := d.appraise(spot), d.keeping(n)
-		sum += max(0, cost-worth.of(used[i])-float64(d.e.cfg.Edge*cost)-moves[i]/d.e.cfg.Holding.Hours())
+		sum += max(0, cost-worth.of(used)-float64(d.e.cfg.Edge*cost)-move/d.e.cfg.Holding.Hours())
 	}
 	return sum
 }

@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"math"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
@@ -58,7 +59,7 @@ func (m *mover) hopeless(t *trial) bool {
 }
 
 // cannotPay reports whether t does not pay wherever the pods of its node go. Each pod
-// that asks for more than is free anywhere else needs a new node, at the floor at
+// that asks for more CPU or memory than is free anywhere else needs a new node, at the floor at
 // least; the others are taken to find a place. It changes nothing, and takes a fraction
 // of what it takes to look for the places.
 func (m *mover) cannotPay(t *trial) bool {
@@ -70,7 +71,7 @@ func (m *mover) cannotPay(t *trial) bool {
 	for _, p := range m.e.pods.on(t.node.ID) {
 		x := &m.s.Templates[p.template]
 		t.count(x.Workload)
-		if x.Requests.CPU > m.freest.beside(t.node.ID) {
+		if !m.fitsBeside(t.node.ID, x.Requests) {
 			need, rest = need.Plus(x.Requests), true
 		}
 	}
@@ -93,33 +94,39 @@ func (m *mover) least(k int, need *policy.Resources) policy.Money {
 	return max(0, policy.Dollars(f.cost(need)*(1-floorPart))-splitMax)
 }
 
-// A freest is the most CPU that is free on one node, and on one of the others, or was
-// before pods found a place there.
-type freest struct {
-	known         bool
-	node          policy.NodeID
-	first, second int64
-}
-
-// freestOf returns the freest of nodes.
-func freestOf(nodes []policy.NodeID, free func(policy.NodeID) int64) freest {
-	x := freest{known: true, node: policy.None, first: math.MinInt64, second: math.MinInt64}
-	for _, id := range nodes {
-		if f := free(id); f > x.first {
-			x.node, x.first, x.second = id, f, x.first
-		} else {
-			x.second = max(x.second, f)
+// findRoom finds the targets that may have room for a pod.
+func (m *mover) findRoom() {
+	least := policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64}
+	for i := range m.s.Templates {
+		if t := &m.s.Templates[i]; !t.DaemonSet {
+			least.CPU, least.Memory = min(least.CPU, t.Requests.CPU), min(least.Memory, t.Requests.Memory)
 		}
 	}
-	return x
+	for _, id := range m.targets {
+		if holdsBoth(m.freeOn(id), least) {
+			m.roomy = append(m.roomy, id)
+		}
+	}
 }
 
-// beside returns the most that is free on a node other than id.
-func (x *freest) beside(id policy.NodeID) int64 {
-	if id == x.node {
-		return x.second
+// holdsBoth reports whether free is enough of CPU and memory, as far as memory is asked
+// for.
+func holdsBoth(free, need policy.Resources) bool {
+	return need.CPU <= free.CPU && (need.Memory == 0 || need.Memory <= free.Memory)
+}
+
+// freeOn returns what is free on a target, CPU and memory at least.
+func (m *mover) freeOn(id policy.NodeID) policy.Resources {
+	if m.sp != nil {
+		return m.sp.Free(id)
 	}
-	return x.first
+	return m.e.pods.free[id]
+}
+
+// fitsBeside reports whether a pod that asks for need may have room on a node other than
+// from.
+func (m *mover) fitsBeside(from policy.NodeID, need policy.Resources) bool {
+	return slices.ContainsFunc(m.roomy, func(id policy.NodeID) bool { return id != from && holdsBoth(m.freeOn(id), need) })
 }
 
 // floorPart is far more than all that is lost to rounding in a floor; what a node

@@ -93,6 +93,9 @@ func (m *mover) groups() []group {
 	var groups []group
 	var met []members // all that groups were on their way
 	tried := m.list
+	if !m.promises(tried) {
+		return nil
+	}
 	for i := range tried[:min(len(tried), beginsMax)] {
 		g := group{has: slices.Clone(tried[i].has)}
 		g.net = m.expects(g.has, tried)
@@ -111,6 +114,25 @@ func (m *mover) groups() []group {
 	}
 	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(b.net, a.net) })
 	return groups[:min(len(groups), groupsMax)]
+}
+
+// promises reports whether any group of list may save. Each workload that moves is
+// short once at least, which is shared out here over all nodes that have pods of it: a
+// group that saves has a node that pays its part.
+func (m *mover) promises(list []candidate) bool {
+	nodes := make([]int32, len(m.s.Workloads))
+	for i := range list {
+		for _, x := range list[i].pods {
+			nodes[x.workload]++
+		}
+	}
+	return slices.ContainsFunc(list, func(c candidate) bool {
+		least := 0.0
+		for _, x := range c.pods {
+			least += m.waves(x.workload, 1) / float64(nodes[x.workload])
+		}
+		return c.gain*(1+leastPart) > least*(1-leastPart)
+	})
 }
 
 // grow takes in the workloads of the node with which g is expected to save most,

@@ -89,6 +89,7 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 		}
 	}
 	g.limits = g.e.limits(s, pods)
+	g.findRoom()
 	if len(launches) == 0 {
 		return
 	}

@@ -61,6 +61,6 @@ func (m *mover) stand(o *placement.Offer, token string) policy.NodeID {
 		Allocatable: o.Allocatable.Minus(m.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
 		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
 	})
-	m.targets, m.freest.known = append(m.targets, id), false
+	m.targets, m.roomy = append(m.targets, id), append(m.roomy, id)
 	return id
 }

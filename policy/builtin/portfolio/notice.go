@@ -23,6 +23,7 @@ func (d *planState) replace() {
 	}
 	m := mover{planState: d, at: placement.BalanceOf(s, d.pool.ID)}
 	m.survey()
+	m.findRoom()
 	for _, n := range nodes {
 		left := trial{node: &s.Nodes[n]}
 		m.unload(&left)

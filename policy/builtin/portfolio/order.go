@@ -109,18 +109,18 @@ func (d *planState) ordered() []rankedNode {
 			list = append(list, r)
 		}
 	}
-	return sorted(s, list)
+	return d.sorted(list)
 }
 
 // sorted returns those of list that cost most for their pods, the cheapest of them first.
-func sorted(s *policy.Snapshot, list []rankedNode) []rankedNode {
+func (d *planState) sorted(list []rankedNode) []rankedNode {
 	type place struct {
-		base float64
-		at   int32
+		base     float64
+		rank, at int32
 	}
 	order := make([]place, len(list))
 	for i := range list {
-		order[i] = place{list[i].base, int32(i)}
+		order[i] = place{list[i].base, d.e.names.rank[list[i].node], int32(i)}
 	}
 	slices.SortFunc(order, func(a, b place) int {
 		switch {
@@ -129,7 +129,7 @@ func sorted(s *policy.Snapshot, list []rankedNode) []rankedNode {
 		case a.base > b.base:
 			return 1
 		}
-		return cmp.Compare(s.Nodes[list[a.at].node].Name, s.Nodes[list[b.at].node].Name)
+		return int(a.rank - b.rank)
 	})
 	order = order[max(0, len(order)-orderedMax):]
 	out := make([]rankedNode, len(order))
@@ -168,29 +168,16 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 	out := make([]rankedNode, 0, len(list))
 	batches := batched(s, list)
 	for range list {
-		best, least := (*[]int32)(nil), 0.0
-		at := 0
+		b := cheapestBatch(batches, ratio, c.total)
+		p := pick{least: math.Inf(1)}
+		p.look(list, b, c.factor(d, b.market))
 		for n := range batches {
-			b := &batches[n]
-			if !ratio.wants(b.market) || best != nil && b.least(c.total) > least {
-				continue
-			}
-			factor := c.factor(d, b.market)
-			for _, of := range [...]*[]int32{&b.plain, &b.mixed} {
-				for k, i := range *of {
-					r := &list[i]
-					if best != nil && r.base > least || of == &b.plain && r.base > list[b.plain[0]].base {
-						break // concentration only adds to it
-					}
-					x := (r.cost*factor - r.stays) / r.yields
-					if best == nil || x < least || x == least && i < (*best)[at] {
-						best, least, at = of, x, k
-					}
-				}
+			if b := &batches[n]; ratio.wants(b.market) && b.least(c.total) <= p.least {
+				p.look(list, b, c.factor(d, b.market))
 			}
 		}
-		r := &list[(*best)[at]]
-		*best = slices.Delete(*best, at, at+1)
+		r := &list[(*p.of)[p.at]]
+		*p.of = slices.Delete(*p.of, p.at, p.at+1)
 		market := s.Nodes[r.node].Market
 		ratio.add(market)
 		c.add(d, market, 1)
@@ -199,11 +186,38 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 			if b.market == market && len(b.plain) > 0 {
 				b.base = list[b.plain[0]].base
 			}
-			b.risk = c.risk(d, b.market)
+			if b.kind == s.Markets[market].Type || b.zone == s.Markets[market].Zone {
+				b.risk = c.risk(d, b.market)
+			}
 		}
+		batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.plain)+len(b.mixed) == 0 })
 		out = append(out, *r)
 	}
 	return out
+}
+
+// A pick is the node that costs least for its pods of those that were looked at, of
+// several the first in the list.
+type pick struct {
+	of    *[]int32 // a list of a batch
+	at    int      // in it
+	least float64
+}
+
+// look takes the nodes of b into the choice, where they cost factor times as much.
+func (p *pick) look(list []rankedNode, b *batch, factor float64) {
+	for _, of := range [...]*[]int32{&b.plain, &b.mixed} {
+		for k, i := range *of {
+			r := &list[i]
+			if p.of != nil && r.base > p.least || of == &b.plain && r.base > list[b.plain[0]].base {
+				break // concentration only adds to it
+			}
+			x := (r.cost*factor - r.stays) / r.yields
+			if p.of == nil || x < p.least || x == p.least && i < (*p.of)[p.at] {
+				*p = pick{of, k, x}
+			}
+		}
+	}
 }
 
 // A batch is the nodes of one market, which cost the same, by their places in a list that
@@ -211,6 +225,8 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 // concentrated the market is.
 type batch struct {
 	market       policy.MarketID
+	kind         policy.TypeID
+	zone         policy.ZoneID
 	plain, mixed []int32
 
 	base float64 // of the first of plain
@@ -223,12 +239,27 @@ func (b *batch) least(total float64) float64 {
 	switch {
 	case len(b.mixed) > 0:
 		return math.Inf(-1)
-	case len(b.plain) == 0:
-		return math.Inf(1)
 	case total <= 0:
 		return b.base * (1 - leastPart)
 	}
 	return b.base * (1 + b.risk/total) * (1 - leastPart)
+}
+
+// cheapestBatch returns the batch of those that ratio wants whose next node costs about
+// the least.
+func cheapestBatch(batches []batch, ratio *ratio, total float64) *batch {
+	var best *batch
+	least := 0.0
+	for n := range batches {
+		b := &batches[n]
+		if !ratio.wants(b.market) {
+			continue
+		}
+		if x := b.least(total); best == nil || x < least {
+			best, least = b, x
+		}
+	}
+	return best
 }
 
 // leastPart is far more than all that is lost to rounding in what a node costs.
@@ -241,7 +272,7 @@ func batched(s *policy.Snapshot, list []rankedNode) []batch {
 		r := &list[i]
 		m := s.Nodes[r.node].Market
 		if places[m] == 0 {
-			all = append(all, batch{market: m})
+			all = append(all, batch{market: m, kind: s.Markets[m].Type, zone: s.Markets[m].Zone})
 			places[m] = int32(len(all))
 		}
 		b := &all[places[m]-1]

@@ -13,8 +13,8 @@ type podIndex struct {
 	from []int32
 	pods []boundPod
 
-	// freeCPU is by node what no pod asks for, DaemonSets' counted too.
-	freeCPU []int64
+	// free is by node what no pod asks for, DaemonSets' counted too: CPU and memory.
+	free []policy.Resources
 
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
@@ -33,9 +33,10 @@ type boundPod struct {
 
 func (x *podIndex) read(s *policy.Snapshot) {
 	x.from, x.pending = scratch.Zeroed(x.from, len(s.Nodes)+2), x.pending[:0]
-	x.nodes, x.freeCPU = scratch.Zeroed(x.nodes, len(s.Pods)), scratch.Zeroed(x.freeCPU, len(s.Nodes))
+	x.nodes, x.free = scratch.Zeroed(x.nodes, len(s.Pods)), scratch.Zeroed(x.free, len(s.Nodes))
 	for i := range s.Nodes {
-		x.freeCPU[i] = s.Nodes[i].Allocatable.CPU
+		a := &s.Nodes[i].Allocatable
+		x.free[i] = policy.Resources{CPU: a.CPU, Memory: a.Memory}
 	}
 	// from is filled one place ahead, so that it is right once each pod has its place.
 	for i := range s.Pods {
@@ -46,7 +47,8 @@ func (x *podIndex) read(s *policy.Snapshot) {
 			x.pending = append(x.pending, p.ID)
 		case p.Phase >= policy.PodStarting && p.Node >= 0:
 			t := &s.Templates[p.Template]
-			x.freeCPU[p.Node] -= t.Requests.CPU
+			x.free[p.Node].CPU -= t.Requests.CPU
+			x.free[p.Node].Memory -= t.Requests.Memory
 			if !t.DaemonSet {
 				x.nodes[i] = p.Node
 				x.from[p.Node+2]++

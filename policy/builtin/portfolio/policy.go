@@ -30,6 +30,7 @@ type Policy struct {
 	valueOf map[policy.Resources]float64
 
 	pods       podIndex        // of the snapshot in hand
+	names      nameOrder       // of its nodes
 	mates      map[int64]int32 // pods of gangs by node and template
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
 	shares     []float64       // by pool, of those that are not off
@@ -91,6 +92,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	e.pods.read(s)
+	e.names.read(s)
 }
 
 // offersIn returns the offers of pool in markets.

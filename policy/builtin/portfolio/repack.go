@@ -47,7 +47,7 @@ type mover struct {
 	tokens  []string          // of the nodes bought so far, whose ids follow the snapshot's
 	bought  []policy.MarketID // of them
 	left    int
-	freest  freest
+	roomy   []policy.NodeID // of targets those that may have room for a pod
 	pinned  []bool
 	minutes []float64 // by workload: how long it is short of a pod that moves
 	value   []float64 // by workload: what a pod is worth, in dollars an hour
@@ -123,7 +123,7 @@ func (m *mover) begin(left int) {
 	m.left, m.at = left, placement.BalanceOf(m.s, m.pool.ID)
 	m.survey()
 	m.appraise()
-	m.freest = freestOf(m.targets, func(id policy.NodeID) int64 { return m.e.pods.freeCPU[id] })
+	m.findRoom()
 	m.wasting = m.wastingNodes()
 	m.list = m.candidates()
 }
@@ -132,7 +132,7 @@ func (m *mover) begin(left int) {
 // either.
 func (m *mover) again() mover {
 	next := *m
-	next.targets, next.moved = slices.Clone(m.targets), slices.Clone(m.moved)
+	next.targets, next.roomy, next.moved = slices.Clone(m.targets), slices.Clone(m.roomy), slices.Clone(m.moved)
 	for k := range next.sorts {
 		next.sorts[k].offers = slices.Clone(m.sorts[k].offers)
 	}
@@ -346,7 +346,7 @@ func (m *mover) first(keep func(policy.NodeID) bool) []wasting {
 		if a.perPod != b.perPod {
 			return a.perPod < b.perPod
 		}
-		return m.s.Nodes[a.node].Name > m.s.Nodes[b.node].Name
+		return m.e.names.rank[a.node] > m.e.names.rank[b.node]
 	}
 	list := make([]wasting, 0, triesMax+1)
 	for i := range m.wasting {
@@ -492,11 +492,11 @@ func (m *mover) carryOut(t *trial) {
 		m.moved[s.Templates[t.pods[i].Template].Workload]++
 	}
 	m.targets = slices.DeleteFunc(m.targets, func(t policy.NodeID) bool { return t == n.ID })
+	m.roomy = slices.DeleteFunc(m.roomy, func(t policy.NodeID) bool { return t == n.ID })
 	m.drains = append(m.drains, d)
 	m.gain += m.worthOf(t)
 	m.overlap += t.after.Float()*overlapHours + m.redone(t.pods)
 	m.left--
-	m.freest = freestOf(m.targets, func(id policy.NodeID) int64 { return m.sp.Free(id).CPU })
 	m.at = m.standing(t)
 	m.count(n.Market, -1)
 	for i := range t.bins {

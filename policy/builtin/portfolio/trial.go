@@ -280,11 +280,8 @@ const overlapHours = 0.05
 func (m *mover) target(p *policy.Pod, from policy.NodeID, limits []limit) policy.NodeID {
 	best, free, adds := policy.NodeID(policy.None), int64(0), false
 	t := &m.s.Templates[p.Template]
-	if m.freest.known && t.Requests.CPU > m.freest.beside(from) {
-		return best
-	}
 	w := t.Workload
-	for _, id := range m.targets {
+	for _, id := range m.roomy {
 		f := m.sp.Free(id).CPU
 		if f < t.Requests.CPU || best >= 0 && !adds && f >= free || id == from || m.sp.Check(p, id) != placement.OK {
 			continue // the first two cost little, and leave few to be checked
