@@ -117,22 +117,25 @@ func (m *mover) groups() []group {
 }
 
 // promises reports whether any group of list may save. Each workload that moves is
-// short once at least, which is shared out here over all nodes that have pods of it: a
-// group that saves has a node that pays its part.
+// short once at least, and what that costs is lent here to the nodes that have pods of
+// it. Where this covers what every node gains, no group gains more than it costs.
 func (m *mover) promises(list []candidate) bool {
-	nodes := make([]int32, len(m.s.Workloads))
+	left := make([]float64, len(m.s.Workloads))
+	for w := range left {
+		left[w] = m.waves(policy.WorkloadID(w), 1) * (1 - leastPart)
+	}
 	for i := range list {
-		for _, x := range list[i].pods {
-			nodes[x.workload]++
+		gain := list[i].gain * (1 + leastPart)
+		for range list[i].pods {
+			most := slices.MaxFunc(list[i].pods, func(a, b moving) int { return cmp.Compare(left[a.workload], left[b.workload]) })
+			lent := min(gain, left[most.workload])
+			gain, left[most.workload] = gain-lent, left[most.workload]-lent
+		}
+		if gain > 0 {
+			return true
 		}
 	}
-	return slices.ContainsFunc(list, func(c candidate) bool {
-		least := 0.0
-		for _, x := range c.pods {
-			least += m.waves(x.workload, 1) / float64(nodes[x.workload])
-		}
-		return c.gain*(1+leastPart) > least*(1-leastPart)
-	})
+	return false
 }
 
 // grow takes in the workloads of the node with which g is expected to save most,

@@ -169,28 +169,24 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 	batches := batched(s, list)
 	for range list {
 		b := cheapestBatch(batches, ratio, c.total)
-		p := pick{least: math.Inf(1)}
+		p := pick{place: -1}
 		p.look(list, b, c.factor(d, b.market))
 		for n := range batches {
-			if b := &batches[n]; ratio.wants(b.market) && b.least(c.total) <= p.least {
+			if b := &batches[n]; ratio.wants(b.market) && b.least(b.base, b.factor(c.total)) <= p.least {
 				p.look(list, b, c.factor(d, b.market))
 			}
 		}
-		r := &list[(*p.of)[p.at]]
-		*p.of = slices.Delete(*p.of, p.at, p.at+1)
-		market := s.Nodes[r.node].Market
-		ratio.add(market)
-		c.add(d, market, 1)
+		r := &list[p.place]
+		p.of.take(list, p.at)
+		batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.places) == 0 })
+		x := &s.Markets[s.Nodes[r.node].Market]
+		ratio.add(x.ID)
+		c.add(d, x.ID, 1)
 		for n := range batches {
-			b := &batches[n]
-			if b.market == market && len(b.plain) > 0 {
-				b.base = list[b.plain[0]].base
-			}
-			if b.kind == s.Markets[market].Type || b.zone == s.Markets[market].Zone {
+			if b := &batches[n]; b.kind == x.Type || b.zone == x.Zone {
 				b.risk = c.risk(d, b.market)
 			}
 		}
-		batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.plain)+len(b.mixed) == 0 })
 		out = append(out, *r)
 	}
 	return out
@@ -199,50 +195,68 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 // A pick is the node that costs least for its pods of those that were looked at, of
 // several the first in the list.
 type pick struct {
-	of    *[]int32 // a list of a batch
-	at    int      // in it
+	of    *batch
+	at    int   // in its places
+	place int32 // in the list, -1 of none
 	least float64
 }
 
 // look takes the nodes of b into the choice, where they cost factor times as much.
 func (p *pick) look(list []rankedNode, b *batch, factor float64) {
-	for _, of := range [...]*[]int32{&b.plain, &b.mixed} {
-		for k, i := range *of {
-			r := &list[i]
-			if p.of != nil && r.base > p.least || of == &b.plain && r.base > list[b.plain[0]].base {
-				break // concentration only adds to it
-			}
-			x := (r.cost*factor - r.stays) / r.yields
-			if p.of == nil || x < p.least || x == p.least && i < (*p.of)[p.at] {
-				*p = pick{of, k, x}
-			}
+	for k, i := range b.places {
+		r := &list[i]
+		if p.place >= 0 && b.least(r.base, factor) > p.least {
+			return // those that follow cost no less
+		}
+		x := (r.cost*factor - r.stays) / r.yields
+		if p.place < 0 || x < p.least || x == p.least && i < p.place {
+			*p = pick{b, k, i, x}
 		}
 	}
 }
 
-// A batch is the nodes of one market, which cost the same, by their places in a list that
-// ascends: plain are those without pods that stay, of which the first costs least however
-// concentrated the market is.
+// A batch is nodes of one market, which cost the same, all with or all without pods that
+// stay.
 type batch struct {
-	market       policy.MarketID
-	kind         policy.TypeID
-	zone         policy.ZoneID
-	plain, mixed []int32
+	market policy.MarketID
+	kind   policy.TypeID
+	zone   policy.ZoneID
+	plain  bool    // without pods that stay
+	places []int32 // in a list that ascends
 
-	base float64 // of the first of plain
-	risk float64 // what is concentrated with the market, in units of the pool's share
+	base  float64 // of the first
+	extra float64 // what the node costs for its pods, of that which has most of them
+	risk  float64 // what is concentrated with the market, in units of the pool's share
 }
 
-// least returns what the next node of b costs for its pods at the least where so many
-// units are kept.
-func (b *batch) least(total float64) float64 {
-	switch {
-	case len(b.mixed) > 0:
-		return math.Inf(-1)
-	case total <= 0:
-		return b.base * (1 - leastPart)
+// factor returns by how much nodes of b are dearer where so many units are kept.
+func (b *batch) factor(total float64) float64 {
+	if total <= 0 {
+		return 1
 	}
-	return b.base * (1 + b.risk/total) * (1 - leastPart)
+	return 1 + b.risk/total
+}
+
+// least returns what nodes of b cost for their pods at the least from one on whose base
+// is given, where they cost factor times as much.
+func (b *batch) least(base, factor float64) float64 {
+	x := base + b.extra*(factor-1)
+	return x - leastPart*(math.Abs(base)+b.extra*factor)
+}
+
+// take takes out the node at place k.
+func (b *batch) take(list []rankedNode, k int) {
+	if b.places = slices.Delete(b.places, k, k+1); len(b.places) > 0 {
+		b.start(list)
+	}
+}
+
+// start reads the first node. Without pods that stay it has most of those that go.
+func (b *batch) start(list []rankedNode) {
+	b.base = list[b.places[0]].base
+	if b.plain {
+		b.extra = b.base
+	}
 }
 
 // cheapestBatch returns the batch of those that ratio wants whose next node costs about
@@ -255,7 +269,7 @@ func cheapestBatch(batches []batch, ratio *ratio, total float64) *batch {
 		if !ratio.wants(b.market) {
 			continue
 		}
-		if x := b.least(total); best == nil || x < least {
+		if x := b.least(b.base, b.factor(total)); best == nil || x < least {
 			best, least = b, x
 		}
 	}
@@ -267,24 +281,23 @@ const leastPart = 1e-9
 
 func batched(s *policy.Snapshot, list []rankedNode) []batch {
 	var all []batch
-	places := make([]int32, len(s.Markets)) // in all, from 1 on
+	at := make([][2]int32, len(s.Markets)) // places in all, from 1 on: with pods that stay, and without
 	for i := range list {
 		r := &list[i]
-		m := s.Nodes[r.node].Market
-		if places[m] == 0 {
-			all = append(all, batch{market: m, kind: s.Markets[m].Type, zone: s.Markets[m].Zone})
-			places[m] = int32(len(all))
+		x, plain := &s.Markets[s.Nodes[r.node].Market], r.stays == 0
+		k := &at[x.ID][0]
+		if plain {
+			k = &at[x.ID][1]
 		}
-		b := &all[places[m]-1]
-		switch {
-		case r.stays != 0:
-			b.mixed = append(b.mixed, int32(i))
-		case len(b.plain) == 0:
-			b.base = r.base
-			fallthrough
-		default:
-			b.plain = append(b.plain, int32(i))
+		if *k == 0 {
+			all = append(all, batch{market: x.ID, kind: x.Type, zone: x.Zone, plain: plain, extra: math.Inf(1)})
+			*k = int32(len(all))
 		}
+		b := &all[*k-1]
+		b.places, b.extra = append(b.places, int32(i)), min(b.extra, r.cost/r.yields)
+	}
+	for n := range all {
+		all[n].start(list)
 	}
 	return all
 }
