@@ -116,20 +116,34 @@ func (m *mover) groups() []group {
 	return groups[:min(len(groups), groupsMax)]
 }
 
-// promises reports whether any group of list may save. Each workload that moves is
-// short once at least, and what that costs is lent here to the nodes that have pods of
-// it. Where this covers what every node gains, no group gains more than it costs.
+// promises reports whether any group of list may save. What it costs that pods of a
+// workload move is shared out over the nodes that have them: what each pod costs, and
+// either its part of a wave or, where all may go in one, as much of that as a node
+// gains. Where this covers what every node gains, no group gains more than it costs.
 func (m *mover) promises(list []candidate) bool {
-	left := make([]float64, len(m.s.Workloads))
-	for w := range left {
-		left[w] = m.waves(policy.WorkloadID(w), 1) * (1 - leastPart)
+	each, wave := make([]float64, len(m.s.Workloads)), make([]float64, len(m.s.Workloads))
+	pods := make([]int32, len(m.s.Workloads))
+	for i := range list {
+		for _, x := range list[i].pods {
+			pods[x.workload] += x.pods
+		}
+	}
+	for w := range pods {
+		one := float64(m.minutes[w] * m.short())
+		each[w], wave[w] = m.waves(policy.WorkloadID(w), 1)-one, one
+		if at := max(1, m.slack[w]); pods[w] > at {
+			each[w], wave[w] = each[w]+one/float64(at), 0
+		}
 	}
 	for i := range list {
-		gain := list[i].gain * (1 + leastPart)
-		for range list[i].pods {
-			most := slices.MaxFunc(list[i].pods, func(a, b moving) int { return cmp.Compare(left[a.workload], left[b.workload]) })
-			lent := min(gain, left[most.workload])
-			gain, left[most.workload] = gain-lent, left[most.workload]-lent
+		c := &list[i]
+		gain := c.gain * (1 + leastPart)
+		for _, x := range c.pods {
+			gain -= each[x.workload] * float64(x.pods) * (1 - leastPart)
+		}
+		for _, x := range c.pods {
+			lent := min(max(gain, 0), wave[x.workload]*(1-leastPart))
+			gain, wave[x.workload] = gain-lent, wave[x.workload]-lent
 		}
 		if gain > 0 {
 			return true

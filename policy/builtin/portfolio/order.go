@@ -170,15 +170,16 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 	for range list {
 		b := cheapestBatch(batches, ratio, c.total)
 		p := pick{place: -1}
-		p.look(list, b, c.factor(d, b.market))
+		p.look(b, c.factor(d, b.market))
 		for n := range batches {
-			if b := &batches[n]; ratio.wants(b.market) && b.least(b.base, b.factor(c.total)) <= p.least {
-				p.look(list, b, c.factor(d, b.market))
+			if b := &batches[n]; ratio.wants(b.market) && b.least(b.runs[0].base, b.factor(c.total)) <= p.least {
+				p.look(b, c.factor(d, b.market))
 			}
 		}
 		r := &list[p.place]
-		p.of.take(list, p.at)
-		batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.places) == 0 })
+		if p.of.take(p.at); len(p.of.runs) == 0 {
+			batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.runs) == 0 })
+		}
 		x := &s.Markets[s.Nodes[r.node].Market]
 		ratio.add(x.ID)
 		c.add(d, x.ID, 1)
@@ -196,21 +197,21 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 // several the first in the list.
 type pick struct {
 	of    *batch
-	at    int   // in its places
+	at    int   // in its runs
 	place int32 // in the list, -1 of none
 	least float64
 }
 
 // look takes the nodes of b into the choice, where they cost factor times as much.
-func (p *pick) look(list []rankedNode, b *batch, factor float64) {
-	for k, i := range b.places {
-		r := &list[i]
+func (p *pick) look(b *batch, factor float64) {
+	for k := range b.runs {
+		r := &b.runs[k]
 		if p.place >= 0 && b.least(r.base, factor) > p.least {
 			return // those that follow cost no less
 		}
-		x := (r.cost*factor - r.stays) / r.yields
-		if p.place < 0 || x < p.least || x == p.least && i < p.place {
-			*p = pick{b, k, i, x}
+		x := (b.cost*factor - r.stays) / r.yields
+		if p.place < 0 || x < p.least || x == p.least && r.places[0] < p.place {
+			*p = pick{b, k, r.places[0], x}
 		}
 	}
 }
@@ -221,12 +222,19 @@ type batch struct {
 	market policy.MarketID
 	kind   policy.TypeID
 	zone   policy.ZoneID
-	plain  bool    // without pods that stay
-	places []int32 // in a list that ascends
+	plain  bool  // without pods that stay
+	runs   []run // ascending by base
 
-	base  float64 // of the first
-	extra float64 // what the node costs for its pods, of that which has most of them
+	cost  float64 // of a node, dollars an hour
+	extra float64 // the same for what its pods are worth that go, of the node with most of them
 	risk  float64 // what is concentrated with the market, in units of the pool's share
+}
+
+// A run is nodes of a batch whose pods are worth the same, so that the first is kept
+// before the others.
+type run struct {
+	base, yields, stays float64
+	places              []int32 // in a list that ascends
 }
 
 // factor returns by how much nodes of b are dearer where so many units are kept.
@@ -244,19 +252,31 @@ func (b *batch) least(base, factor float64) float64 {
 	return x - leastPart*(math.Abs(base)+b.extra*factor)
 }
 
-// take takes out the node at place k.
-func (b *batch) take(list []rankedNode, k int) {
-	if b.places = slices.Delete(b.places, k, k+1); len(b.places) > 0 {
-		b.start(list)
+// take takes out the first node of the k-th run.
+func (b *batch) take(k int) {
+	r := &b.runs[k]
+	if r.places = r.places[1:]; len(r.places) == 0 {
+		b.runs = slices.Delete(b.runs, k, k+1)
+	}
+	b.start()
+}
+
+// start reads the first run. Without pods that stay it has most of those that go.
+func (b *batch) start() {
+	if b.plain && len(b.runs) > 0 {
+		b.extra = b.runs[0].base
 	}
 }
 
-// start reads the first node. Without pods that stay it has most of those that go.
-func (b *batch) start(list []rankedNode) {
-	b.base = list[b.places[0]].base
-	if b.plain {
-		b.extra = b.base
+// add counts r, at its place in the list, to the last run or to one of its own.
+func (b *batch) add(r *rankedNode, place int32) {
+	last := len(b.runs) - 1
+	if last < 0 || b.runs[last].yields != r.yields || b.runs[last].stays != r.stays {
+		b.runs = append(b.runs, run{base: r.base, yields: r.yields, stays: r.stays})
+		last++
 	}
+	b.runs[last].places = append(b.runs[last].places, place)
+	b.extra = min(b.extra, r.cost/r.yields)
 }
 
 // cheapestBatch returns the batch of those that ratio wants whose next node costs about
@@ -269,7 +289,7 @@ func cheapestBatch(batches []batch, ratio *ratio, total float64) *batch {
 		if !ratio.wants(b.market) {
 			continue
 		}
-		if x := b.least(b.base, b.factor(total)); best == nil || x < least {
+		if x := b.least(b.runs[0].base, b.factor(total)); best == nil || x < least {
 			best, least = b, x
 		}
 	}
@@ -290,14 +310,13 @@ func batched(s *policy.Snapshot, list []rankedNode) []batch {
 			k = &at[x.ID][1]
 		}
 		if *k == 0 {
-			all = append(all, batch{market: x.ID, kind: x.Type, zone: x.Zone, plain: plain, extra: math.Inf(1)})
+			all = append(all, batch{market: x.ID, kind: x.Type, zone: x.Zone, plain: plain, cost: r.cost, extra: math.Inf(1)})
 			*k = int32(len(all))
 		}
-		b := &all[*k-1]
-		b.places, b.extra = append(b.places, int32(i)), min(b.extra, r.cost/r.yields)
+		all[*k-1].add(r, int32(i))
 	}
 	for n := range all {
-		all[n].start(list)
+		all[n].start()
 	}
 	return all
 }
