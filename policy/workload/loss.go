@@ -119,6 +119,8 @@ type Exposure struct {
 	from []int32
 	pods []held
 
+	list []stand // scratch of readPods: the pods that count, ascending
+
 	// fixed[row*zones+z] is the number of pods that a volume ties to zone z.
 	fixed []int32
 
@@ -139,6 +141,12 @@ type exposed struct {
 
 // held counts the pods of one row on one node.
 type held struct{ row, n int32 }
+
+// A stand is where a pod of one row stands.
+type stand struct {
+	row  int32
+	node policy.NodeID
+}
 
 // Read counts the pods of s. What [Exposure.Move] changed before is forgotten.
 // The Exposure reads s until the next Read.
@@ -228,31 +236,29 @@ func (x *Exposure) readPods() {
 	x.counts = scratch.Zeroed(x.counts, len(x.rows)*x.groups)
 	x.fixed = scratch.Zeroed(x.fixed, len(x.rows)*len(s.Zones))
 	x.from = scratch.Zeroed(x.from, len(s.Nodes)+1)
-	total := int32(0)
-	for i := range s.Pods {
-		if r := x.standing(&s.Pods[i]); r >= 0 {
-			x.from[s.Pods[i].Node+1]++
-			x.rows[r].standing++
-			total++
-		}
-	}
-	for n := range s.Nodes {
-		x.from[n+1] += x.from[n]
-	}
-	x.pods = scratch.Zeroed(x.pods, int(total))
-	// While a node is filled from[n] runs ahead; it is put back below.
+	x.list = x.list[:0]
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		r := x.standing(p)
 		if r < 0 {
 			continue
 		}
-		x.pods[x.from[p.Node]] = held{row: r, n: 1}
-		x.from[p.Node]++
-		x.count(r, x.spot[p.Node], x.zones[p.Node], 1)
+		x.from[p.Node+1]++
+		x.rows[r].standing++
+		x.list = append(x.list, stand{r, p.Node})
 		if p.VolumeZone >= 0 {
 			x.fixed[int(r)*len(s.Zones)+int(p.VolumeZone)]++
 		}
+	}
+	for n := range s.Nodes {
+		x.from[n+1] += x.from[n]
+	}
+	x.pods = scratch.Zeroed(x.pods, len(x.list))
+	// While a node is filled from[n] runs ahead; it is put back below.
+	for _, p := range x.list {
+		x.pods[x.from[p.node]] = held{row: p.row, n: 1}
+		x.from[p.node]++
+		x.count(p.row, x.spot[p.node], x.zones[p.node], 1)
 	}
 	for n := len(s.Nodes); n > 0; n-- {
 		x.from[n] = x.from[n-1]

@@ -86,6 +86,7 @@ func (d *planState) wasted() float64 {
 		moves[i] = float64(d.e.cfg.Disturbance*d.e.values[i]) * (startup + restartDelay).Hours()
 	}
 	sum := 0.0
+	worths := [...]worth{d.appraise(false), d.appraise(true)}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 {
@@ -99,7 +100,7 @@ func (d *planState) wasted() float64 {
 			}
 		}
 		spot := s.Markets[n.Market].Capacity == policy.Spot || d.share >= 1 // of what a node in its place would be
-		worth, cost := d.appraise(spot), d.keeping(n)
+		worth, cost := &worths[of(spot)], d.keeping(n)
 		sum += max(0, cost-worth.of(used)-float64(d.e.cfg.Edge*cost)-move/d.e.cfg.Holding.Hours())
 	}
 	return sum

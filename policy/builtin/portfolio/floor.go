@@ -120,7 +120,7 @@ func (m *mover) freeOn(id policy.NodeID) policy.Resources {
 	if m.sp != nil {
 		return m.sp.Free(id)
 	}
-	return m.e.pods.free[id]
+	return m.e.pods.free(m.s, id)
 }
 
 // fitsBeside reports whether a pod that asks for need may have room on a node other than

@@ -96,6 +96,9 @@ func (m *mover) groups() []group {
 	if !m.promises(tried) {
 		return nil
 	}
+	for i := range tried {
+		tried[i].first = m.gains(&tried[i], nil)
+	}
 	for i := range tried[:min(len(tried), beginsMax)] {
 		g := group{has: slices.Clone(tried[i].has)}
 		g.net = m.expects(g.has, tried)
@@ -174,6 +177,20 @@ func (m *mover) grow(g *group, list []candidate) bool {
 	return true
 }
 
+// gains returns what c saves in dollars once so many pods of each workload have moved,
+// none where moved is nil. That a workload is short for the first time is left out.
+func (m *mover) gains(c *candidate, moved []int32) float64 {
+	gain := c.gain
+	for _, x := range c.pods {
+		before := int32(0)
+		if moved != nil {
+			before = moved[x.workload]
+		}
+		gain -= m.waves(x.workload, before+x.pods) - m.waves(x.workload, max(before, 1))
+	}
+	return gain
+}
+
 // expects returns what a round of the workloads of has is expected to save in
 // dollars, as far as that can be told without looking for places.
 func (m *mover) expects(has members, list []candidate) float64 {
@@ -185,9 +202,9 @@ func (m *mover) expects(has members, list []candidate) float64 {
 		if left == 0 || !c.has.within(has) {
 			continue
 		}
-		gain := c.gain
-		for _, x := range c.pods {
-			gain -= m.waves(x.workload, moved[x.workload]+x.pods) - m.waves(x.workload, max(moved[x.workload], 1))
+		gain := c.first
+		if slices.ContainsFunc(c.pods, func(x moving) bool { return moved[x.workload] > 0 }) {
+			gain = m.gains(c, moved)
 		}
 		if gain <= 0 {
 			continue

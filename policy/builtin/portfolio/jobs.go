@@ -13,9 +13,12 @@ import (
 func (d *planState) readJobs() {
 	d.readMates()
 	d.jobsAll, d.jobs = 0, d.jobs[:0]
+	if !slices.ContainsFunc(d.s.Templates, func(t policy.Template) bool { return d.ofJob(&t) }) {
+		return
+	}
 	for i := range d.s.Pods {
 		p := &d.s.Pods[i]
-		if d.ofJob(p) && d.holds(p) {
+		if d.ofJob(&d.s.Templates[p.Template]) && d.holds(p) {
 			work, late := d.jobLoss(p)
 			gang := d.s.Templates[p.Template].Gang
 			if gang == 0 {
@@ -82,9 +85,9 @@ func (d *planState) lostWith(p *policy.Pod) float64 {
 	return float64(max(gang, mates)) / float64(mates)
 }
 
-// ofJob reports whether p belongs to a job.
-func (d *planState) ofJob(p *policy.Pod) bool {
-	w := d.s.Templates[p.Template].Workload
+// ofJob reports whether pods of t belong to a job.
+func (d *planState) ofJob(t *policy.Template) bool {
+	w := t.Workload
 	return w >= 0 && d.s.Workloads[w].Kind == policy.KindJob
 }
 
@@ -137,7 +140,7 @@ func (d *planState) run(p *policy.Pod) (all, age float64) {
 func (d *planState) redone(pods []policy.Pod) float64 {
 	sum := 0.0
 	for i := range pods {
-		if d.ofJob(&pods[i]) {
+		if d.ofJob(&d.s.Templates[pods[i].Template]) {
 			sum += d.leaving(&pods[i])
 		}
 	}
@@ -168,7 +171,7 @@ func (d *planState) resting() []string {
 	leave, stay := make([]float64, len(s.Nodes)), make([]float64, len(s.Nodes))
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if p.Node < 0 || !d.ofJob(p) || !d.holds(p) {
+		if p.Node < 0 || !d.ofJob(&d.s.Templates[p.Template]) || !d.holds(p) {
 			continue
 		}
 		run, age := d.run(p)

@@ -2,9 +2,9 @@ package portfolio
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/share"
@@ -50,15 +50,21 @@ func (d *planState) order() {
 	}
 	list = d.keep(list)
 	costs := numbered(list)
+	texts := make(map[float64]string) // of what nodes cost: that depends on their markets alone
 	for i := range list {
 		r := &list[i]
 		if costs[i] == r.held && !r.stale {
 			continue
 		}
+		cost, known := texts[r.cost]
+		if !known {
+			cost = text(r.cost)
+			texts[r.cost] = cost
+		}
 		d.out.DeletionCosts = append(d.out.DeletionCosts, policy.DeletionCost{Node: r.node, Cost: costs[i], Why: policy.Why{
 			Reason: policy.ReasonCheaper, Before: policy.Dollars(r.cost), After: policy.Dollars(r.yields),
-			Text: fmt.Sprintf("as workloads shrink %d of %d nodes go before it: it costs %s an hour for pods that are worth %s elsewhere",
-				len(list)-1-i, len(list), text(r.cost), text(r.yields)),
+			Text: "as workloads shrink " + strconv.Itoa(len(list)-1-i) + " of " + strconv.Itoa(len(list)) + " nodes go before it: it costs " +
+				cost + " an hour for pods that are worth " + text(r.yields) + " elsewhere",
 		}})
 	}
 }

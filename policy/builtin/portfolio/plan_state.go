@@ -181,16 +181,21 @@ func (d *planState) readDemand() {
 	}
 	daemons := make([]int32, len(s.Templates))
 	d.pods = make([]int32, len(s.Templates))
-	for i := range s.Pods {
-		p := &s.Pods[i]
+	for i := range d.e.pods.all {
+		p := &d.e.pods.all[i]
 		switch {
-		case s.Templates[p.Template].DaemonSet:
-			if p.Node >= 0 && usable[p.Node] && p.Phase != policy.PodGone && p.Phase != policy.PodTerminating {
-				daemons[p.Template]++
+		case p.phase == policy.PodGone || p.phase == policy.PodTerminating:
+		case p.daemon:
+			if p.bound && usable[p.at] {
+				daemons[p.template]++
 			}
-		case d.holds(p):
-			d.pods[p.Template]++
-			d.lossAll += d.lossOf(p)
+		case p.at >= 0 && s.Nodes[p.at].Pool == d.pool.ID || p.at < 0 && len(s.Pools) == 1:
+			d.pods[p.template]++
+			if d.ofJob(&s.Templates[p.template]) {
+				d.lossAll += d.lossOf(&s.Pods[i])
+			} else {
+				d.lossAll += d.e.losses[p.template]
+			}
 		}
 	}
 	for i := range s.Templates {

@@ -211,9 +211,9 @@ const stuck = 10 * time.Minute
 func (d *planState) awaits() bool {
 	var offers []placement.Offer
 	hopeless := make(map[policy.TemplateID]bool)
-	for i := range d.s.Pods {
-		p := &d.s.Pods[i]
-		if p.Phase != policy.PodPending || p.Gated || hopeless[p.Template] && p.VolumeZone < 0 {
+	for _, id := range d.e.pods.pending {
+		p := &d.s.Pods[id]
+		if hopeless[p.Template] && p.VolumeZone < 0 {
 			continue
 		}
 		if d.s.Now.Sub(p.Created) < stuck {
@@ -242,15 +242,19 @@ func (m *mover) survey() {
 	m.value, m.penalty = make([]float64, len(s.Workloads)), make([]float64, len(s.Workloads))
 	m.waved = make([][]float64, len(s.Workloads))
 	ready := make([]int32, len(s.Workloads))
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase == policy.PodGone || p.Node < 0 || s.Templates[p.Template].DaemonSet {
+	for i := range m.e.pods.all {
+		p := &m.e.pods.all[i]
+		if !p.bound || p.daemon {
 			continue
 		}
-		m.pinned[p.Node] = m.pinned[p.Node] || p.Phase != policy.PodReady || p.DoNotDisrupt || stays[p.Template]
-		if w := s.Templates[p.Template].Workload; w >= 0 && p.Phase == policy.PodReady {
-			ready[w]++
-			m.minutes[w] = max(m.minutes[w], (p.ReadySince.Sub(p.Bound) + restartDelay).Minutes())
+		if p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template] {
+			m.pinned[p.at] = true
+		}
+		if t := &s.Templates[p.template]; t.Workload >= 0 && p.phase == policy.PodReady {
+			ready[t.Workload]++
+			if t.Startup == 0 {
+				m.minutes[t.Workload] = max(m.minutes[t.Workload], (s.Pods[i].ReadySince.Sub(s.Pods[i].Bound) + restartDelay).Minutes())
+			}
 		}
 	}
 	for i := range s.Templates {
@@ -302,9 +306,10 @@ func (m *mover) brief(t *policy.Template) bool {
 
 // A candidate is what a node may save, and what has to go for it.
 type candidate struct {
-	gain float64 // dollars that its going may save
-	pods []moving
-	has  members // the workloads of pods
+	gain  float64 // dollars that its going may save
+	first float64 // the same less what that costs, where nothing has moved before; see gains
+	pods  []moving
+	has   members // the workloads of pods
 }
 
 // A moving is a number of pods of a workload that go together.
@@ -321,16 +326,27 @@ type wasting struct {
 	perPod float64
 }
 
+// A marketCost is what a node of a market costs, and what its resources are worth.
+type marketCost struct {
+	node  float64 // dollars an hour
+	worth *worth
+}
+
 // wastingNodes returns the nodes that may be emptied, in no order that says anything.
 func (m *mover) wastingNodes() []wasting {
 	s := m.s
-	var list []wasting
+	list := make([]wasting, 0, len(m.targets))
+	costs := make([]marketCost, len(s.Markets))
 	for _, id := range m.targets {
 		n := &s.Nodes[id]
 		if m.pinned[id] || n.DoNotDisrupt || n.Market < 0 || m.memory.BackedOff(n.Name, s.Now) {
 			continue
 		}
-		waste := m.keeping(n) - m.worth(n).of(m.used(id))
+		x := &costs[n.Market]
+		if x.worth == nil {
+			*x = marketCost{m.keeping(n), m.worth(n)}
+		}
+		waste := x.node - x.worth.of(m.e.pods.used(s, id))
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}
@@ -372,15 +388,6 @@ func (m *mover) candidates() []candidate {
 		list[i] = candidate{gain: m.lasts(&m.s.Nodes[x.node], x.all), pods: pods, has: m.membersOf(pods)}
 	}
 	return list
-}
-
-// used returns what the pods on a node ask for, DaemonSets' left out.
-func (m *mover) used(id policy.NodeID) policy.Resources {
-	var r policy.Resources
-	for _, p := range m.e.pods.on(id) {
-		r = r.Plus(m.s.Templates[p.template].Requests)
-	}
-	return r
 }
 
 // worth returns what the resources of n are worth to the pool: on spot where a
