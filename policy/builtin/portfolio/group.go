@@ -132,9 +132,9 @@ func (m *mover) promises(list []candidate) bool {
 		}
 	}
 	for w := range pods {
-		one := float64(m.minutes[w] * m.short())
-		each[w], wave[w] = m.waves(policy.WorkloadID(w), 1)-one, one
-		if at := max(1, m.slack[w]); pods[w] > at {
+		one := float64(m.costs.minutes[w] * m.costs.short)
+		each[w], wave[w] = m.costs.of(policy.WorkloadID(w), 1)-one, one
+		if at := max(1, m.costs.slack[w]); pods[w] > at {
 			each[w], wave[w] = each[w]+one/float64(at), 0
 		}
 	}
@@ -186,7 +186,7 @@ func (m *mover) gains(c *candidate, moved []int32) float64 {
 		if moved != nil {
 			before = moved[x.workload]
 		}
-		gain -= m.waves(x.workload, before+x.pods) - m.waves(x.workload, max(before, 1))
+		gain -= m.costs.of(x.workload, before+x.pods) - m.costs.of(x.workload, max(before, 1))
 	}
 	return gain
 }
@@ -217,7 +217,7 @@ func (m *mover) expects(has members, list []candidate) float64 {
 	}
 	for w := range moved {
 		if moved[w] > 0 {
-			sum -= m.waves(policy.WorkloadID(w), 1)
+			sum -= m.costs.of(policy.WorkloadID(w), 1)
 		}
 	}
 	return sum

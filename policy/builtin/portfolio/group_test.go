@@ -28,7 +28,7 @@ func plainGroups(m *mover) (sets [][]bool, nets []float64) {
 		if k == 0 {
 			return 0
 		}
-		return m.wavesOf(w, k)
+		return m.costs.find(w, k)
 	}
 	expects := func(has []bool) float64 {
 		moved, sum, left := make([]int32, len(has)), 0.0, m.left
@@ -93,13 +93,12 @@ func TestGroups(t *testing.T) {
 		n := rapid.SampledFrom([]int{1, 3, 8, 64, 70}).Draw(t, "workloads")
 		d.s = &policy.Snapshot{Workloads: make([]policy.Workload, n)}
 		m := mover{
-			planState: d, left: rapid.IntRange(1, 12).Draw(t, "left"), expected: make([]int32, n), waved: make([][]float64, n),
-			minutes: make([]float64, n), value: make([]float64, n), penalty: make([]float64, n), slack: make([]int32, n),
+			planState: d, left: rapid.IntRange(1, 12).Draw(t, "left"), expected: make([]int32, n), costs: newMoveCosts(d.short(), n),
 		}
 		for w := range n {
-			m.minutes[w] = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(t, "minutes")
-			m.value[w], m.penalty[w] = rapid.Float64Range(0, 0.3).Draw(t, "value"), rapid.Float64Range(0, 0.01).Draw(t, "penalty")
-			m.slack[w] = rapid.Int32Range(0, 4).Draw(t, "slack")
+			m.costs.minutes[w] = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(t, "minutes")
+			m.costs.value[w], m.costs.penalty[w] = rapid.Float64Range(0, 0.3).Draw(t, "value"), rapid.Float64Range(0, 0.01).Draw(t, "penalty")
+			m.costs.slack[w] = rapid.Int32Range(0, 4).Draw(t, "slack")
 		}
 		for range rapid.IntRange(0, 14).Draw(t, "nodes") {
 			c := candidate{gain: rapid.Float64Range(0, 0.05).Draw(t, "gain")}

@@ -85,7 +85,7 @@ func (m *mover) lossTogether(pods []policy.Pod) float64 {
 		if count[t.Workload] == 0 {
 			loss += float64(minutes * m.short())
 		}
-		if count[t.Workload]++; count[t.Workload] > max(0, m.slack[t.Workload]) {
+		if count[t.Workload]++; count[t.Workload] > max(0, m.costs.slack[t.Workload]) {
 			loss += float64(value * penaltyHours(t))
 		}
 	}
@@ -143,7 +143,7 @@ func (m *mover) moving(pods []policy.Pod) float64 {
 		}
 	}
 	for w, k := range count {
-		cost += m.waves(policy.WorkloadID(w), k)
+		cost += m.costs.of(policy.WorkloadID(w), k)
 	}
 	return cost
 }

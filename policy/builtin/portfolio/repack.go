@@ -10,7 +10,6 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/share"
-	"github.com/spotter-dev/spotter/policy/workload"
 )
 
 // The counts that bound a look for moves: nodes tried, markets offered for what
@@ -39,23 +38,17 @@ type round struct {
 type mover struct {
 	*planState
 	round
-	offers  []placement.Offer // those that trial takes: priced at what they cost with their risk
-	sorts   [2]sort           // on demand, and spot
-	floors  [2]floor          // of their offers, as far as they were asked for
-	at      placement.Balance
-	targets []policy.NodeID
-	tokens  []string          // of the nodes bought so far, whose ids follow the snapshot's
-	bought  []policy.MarketID // of them
-	left    int
-	roomy   []policy.NodeID // of targets those that may have room for a pod
-	pinned  []bool
-	minutes []float64 // by workload: how long it is short of a pod that moves
-	value   []float64 // by workload: what a pod is worth, in dollars an hour
-	slack   []int32   // by workload: pods that may be missing
-	penalty []float64 // by workload: dollars for a pod that may not be missing and is
-
-	waved [][]float64 // by workload and number of pods: what waves found, 0 unknown
-
+	offers   []placement.Offer // those that trial takes: priced at what they cost with their risk
+	sorts    [2]sort           // on demand, and spot
+	floors   [2]floor          // of their offers, as far as they were asked for
+	at       placement.Balance
+	targets  []policy.NodeID
+	tokens   []string          // of the nodes bought so far, whose ids follow the snapshot's
+	bought   []policy.MarketID // of them
+	left     int
+	roomy    []policy.NodeID // of targets those that may have room for a pod
+	pinned   []bool
+	costs    moveCosts
 	wasting  []wasting   // the nodes that may be emptied
 	list     []candidate // the first of them, those that waste most
 	group    group       // whose workloads the round may move
@@ -93,7 +86,7 @@ func (d *planState) repack() {
 	}
 	first := mover{planState: d}
 	first.begin(left)
-	m := first.again()
+	m := first
 	moved := len(d.e.moved)
 	groups := append(m.groups(), group{strict: true})
 	for k := range 2 * len(groups) {
@@ -112,7 +105,7 @@ func (d *planState) repack() {
 			d.readCrowd()
 			d.readHeld()
 			d.e.undo(moved)
-			m = first.again()
+			m = first
 		}
 	}
 	m.weigh()
@@ -128,15 +121,13 @@ func (m *mover) begin(left int) {
 	m.list = m.candidates()
 }
 
-// again returns a mover that has read what m has, and has planned nothing. m has not
-// either.
-func (m *mover) again() mover {
-	next := *m
-	next.targets, next.roomy, next.moved = slices.Clone(m.targets), slices.Clone(m.roomy), slices.Clone(m.moved)
-	for k := range next.sorts {
-		next.sorts[k].offers = slices.Clone(m.sorts[k].offers)
+// own gives m lists of its own of all that a move changes, so that those of the mover
+// that it was copied from stay as they were read.
+func (m *mover) own() {
+	m.targets, m.roomy, m.moved = slices.Clone(m.targets), slices.Clone(m.roomy), slices.Clone(m.moved)
+	for k := range m.sorts {
+		m.sorts[k].offers = slices.Clone(m.sorts[k].offers)
 	}
-	return next
 }
 
 // plan collects a round, and reports whether there is anything in it.
@@ -156,36 +147,9 @@ func (m *mover) plan() bool {
 func (m *mover) disturbance() float64 {
 	sum := 0.0
 	for w, k := range m.moved {
-		sum += m.waves(policy.WorkloadID(w), k)
+		sum += m.costs.of(policy.WorkloadID(w), k)
 	}
 	return sum
-}
-
-// waves returns what it costs in dollars that k pods of w are moved. It is asked
-// of few numbers again and again, so that what was found is kept.
-func (m *mover) waves(w policy.WorkloadID, k int32) float64 {
-	if k == 0 {
-		return 0
-	}
-	if int(k) >= len(m.waved[w]) {
-		m.waved[w] = append(m.waved[w], make([]float64, int(k)+1-len(m.waved[w]))...)
-	}
-	cost := &m.waved[w][k]
-	if *cost == 0 {
-		*cost = m.wavesOf(w, k)
-	}
-	return *cost
-}
-
-// wavesOf computes what waves returns.
-func (m *mover) wavesOf(w policy.WorkloadID, k int32) float64 {
-	at := max(1, m.slack[w])
-	waves := (k + at - 1) / at
-	cost := float64(float64(waves)*m.minutes[w])*m.short() + float64(m.value[w]*m.minutes[w])*float64(k)/30
-	if m.slack[w] < 1 {
-		cost += float64(m.penalty[w] * float64(k))
-	}
-	return cost
 }
 
 // busy reports whether nodes or pods are on their way.
@@ -230,6 +194,7 @@ func (d *planState) awaits() bool {
 	return false
 }
 
+// survey reads which nodes may take pods, and which must keep theirs.
 func (m *mover) survey() {
 	s := m.s
 	stays := make([]bool, len(s.Templates))
@@ -238,42 +203,12 @@ func (m *mover) survey() {
 	}
 	m.pinned = make([]bool, len(s.Nodes))
 	m.expected = make([]int32, len(s.Workloads))
-	m.moved, m.minutes, m.slack = make([]int32, len(s.Workloads)), make([]float64, len(s.Workloads)), make([]int32, len(s.Workloads))
-	m.value, m.penalty = make([]float64, len(s.Workloads)), make([]float64, len(s.Workloads))
-	m.waved = make([][]float64, len(s.Workloads))
-	ready := make([]int32, len(s.Workloads))
+	m.moved, m.costs = make([]int32, len(s.Workloads)), m.moveCosts()
 	for i := range m.e.pods.all {
 		p := &m.e.pods.all[i]
-		if !p.bound || p.daemon {
-			continue
-		}
-		if p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template] {
+		if p.bound && !p.daemon && (p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template]) {
 			m.pinned[p.at] = true
 		}
-		if t := &s.Templates[p.template]; t.Workload >= 0 && p.phase == policy.PodReady {
-			ready[t.Workload]++
-			if t.Startup == 0 {
-				m.minutes[t.Workload] = max(m.minutes[t.Workload], (s.Pods[i].ReadySince.Sub(s.Pods[i].Bound) + restartDelay).Minutes())
-			}
-		}
-	}
-	for i := range s.Templates {
-		t := &s.Templates[i]
-		if t.Workload < 0 {
-			continue
-		}
-		m.value[t.Workload] = m.e.values[t.ID]
-		if t.Startup > 0 {
-			m.minutes[t.Workload] = (t.Startup + restartDelay).Minutes()
-		}
-		switch {
-		case s.Workloads[t.Workload].Kind == policy.KindJob: // its work counts, see redone
-		case t.OutageCost > 0:
-			m.penalty[t.Workload] = float64(t.OutageCost.Float()*m.minutes[t.Workload]) / 60
-		default:
-			m.penalty[t.Workload] = float64(m.value[t.Workload] * penaltyHours(t))
-		}
-		m.slack[t.Workload] = ready[t.Workload] - workload.Required(s, t, s.Workloads[t.Workload].Replicas)
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -302,92 +237,6 @@ func (m *mover) stays(t *policy.Template) bool {
 // other cost of a move.
 func (m *mover) brief(t *policy.Template) bool {
 	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
-}
-
-// A candidate is what a node may save, and what has to go for it.
-type candidate struct {
-	gain  float64 // dollars that its going may save
-	first float64 // the same less what that costs, where nothing has moved before; see gains
-	pods  []moving
-	has   members // the workloads of pods
-}
-
-// A moving is a number of pods of a workload that go together.
-type moving struct {
-	workload policy.WorkloadID
-	pods     int32
-}
-
-// A wasting is a node that costs more than its pods need, or that the provider
-// recommends to leave.
-type wasting struct {
-	node   policy.NodeID
-	all    float64 // dollars an hour
-	perPod float64
-}
-
-// A marketCost is what a node of a market costs, and what its resources are worth.
-type marketCost struct {
-	node  float64 // dollars an hour
-	worth *worth
-}
-
-// wastingNodes returns the nodes that may be emptied, in no order that says anything.
-func (m *mover) wastingNodes() []wasting {
-	s := m.s
-	list := make([]wasting, 0, len(m.targets))
-	costs := make([]marketCost, len(s.Markets))
-	for _, id := range m.targets {
-		n := &s.Nodes[id]
-		if m.pinned[id] || n.DoNotDisrupt || n.Market < 0 || m.memory.BackedOff(n.Name, s.Now) {
-			continue
-		}
-		x := &costs[n.Market]
-		if x.worth == nil {
-			*x = marketCost{m.keeping(n), m.worth(n)}
-		}
-		waste := x.node - x.worth.of(m.e.pods.used(s, id))
-		if waste <= 0 && n.Recommended == 0 {
-			continue
-		}
-		list = append(list, wasting{id, waste, waste / float64(1+len(m.e.pods.on(id)))})
-	}
-	return list
-}
-
-// first returns the nodes that are tried first of those that keep lets: those that
-// waste most for each pod.
-func (m *mover) first(keep func(policy.NodeID) bool) []wasting {
-	after := func(a, b *wasting) bool {
-		if a.perPod != b.perPod {
-			return a.perPod < b.perPod
-		}
-		return m.e.names.rank[a.node] > m.e.names.rank[b.node]
-	}
-	list := make([]wasting, 0, triesMax+1)
-	for i := range m.wasting {
-		x := &m.wasting[i]
-		if len(list) == triesMax && after(x, &list[triesMax-1]) || !keep(x.node) {
-			continue
-		}
-		list = append(list, *x)
-		for k := len(list) - 1; k > 0 && after(&list[k-1], x); k-- {
-			list[k-1], list[k] = *x, list[k-1]
-		}
-		list = list[:min(len(list), triesMax)]
-	}
-	return list
-}
-
-// candidates returns the nodes that are tried first, with what is known of their pods.
-func (m *mover) candidates() []candidate {
-	first := m.first(func(policy.NodeID) bool { return true })
-	list := make([]candidate, len(first))
-	for i, x := range first {
-		pods := m.movers(x.node)
-		list[i] = candidate{gain: m.lasts(&m.s.Nodes[x.node], x.all), pods: pods, has: m.membersOf(pods)}
-	}
-	return list
 }
 
 // worth returns what the resources of n are worth to the pool: on spot where a
@@ -480,6 +329,9 @@ func (m *mover) reprice() {
 // carryOut plans what was found.
 func (m *mover) carryOut(t *trial) {
 	s, n := m.s, t.node
+	if len(m.drains) == 0 {
+		m.own()
+	}
 	why := policy.Why{Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its %d pods cost less elsewhere", len(t.pods)), Before: t.before, After: t.after}
 	if t.after >= t.before {
 		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends to leave, and the loss of its %d pods would cost more than to move them", len(t.pods))

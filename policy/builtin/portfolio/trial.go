@@ -233,7 +233,7 @@ func (m *mover) pays(t *trial) bool {
 		if was == 0 && !m.group.strict {
 			was = 1 // the round as a whole pays for it
 		}
-		cost += m.waves(x.workload, m.moved[x.workload]+x.pods) - m.waves(x.workload, was)
+		cost += m.costs.of(x.workload, m.moved[x.workload]+x.pods) - m.costs.of(x.workload, was)
 	}
 	return m.worthOf(t) > cost
 }

@@ -1,0 +1,89 @@
+package portfolio
+
+import "github.com/spotter-dev/spotter/policy"
+
+// A candidate is what a node may save, and what has to go for it.
+type candidate struct {
+	gain  float64 // dollars that its going may save
+	first float64 // the same less what that costs, where nothing has moved before; see gains
+	pods  []moving
+	has   members // the workloads of pods
+}
+
+// A moving is a number of pods of a workload that go together.
+type moving struct {
+	workload policy.WorkloadID
+	pods     int32
+}
+
+// A wasting is a node that costs more than its pods need, or that the provider
+// recommends to leave.
+type wasting struct {
+	node   policy.NodeID
+	all    float64 // dollars an hour
+	perPod float64
+}
+
+// A marketCost is what a node of a market costs, and what its resources are worth.
+type marketCost struct {
+	node  float64 // dollars an hour
+	worth *worth
+}
+
+// wastingNodes returns the nodes that may be emptied, in no order that says anything.
+func (m *mover) wastingNodes() []wasting {
+	s := m.s
+	list := make([]wasting, 0, len(m.targets))
+	costs := make([]marketCost, len(s.Markets))
+	for _, id := range m.targets {
+		n := &s.Nodes[id]
+		if m.pinned[id] || n.DoNotDisrupt || n.Market < 0 || m.memory.BackedOff(n.Name, s.Now) {
+			continue
+		}
+		x := &costs[n.Market]
+		if x.worth == nil {
+			*x = marketCost{m.keeping(n), m.worth(n)}
+		}
+		waste := x.node - x.worth.of(m.e.pods.used(s, id))
+		if waste <= 0 && n.Recommended == 0 {
+			continue
+		}
+		list = append(list, wasting{id, waste, waste / float64(1+len(m.e.pods.on(id)))})
+	}
+	return list
+}
+
+// first returns the nodes that are tried first of those that keep lets: those that
+// waste most for each pod.
+func (m *mover) first(keep func(policy.NodeID) bool) []wasting {
+	after := func(a, b *wasting) bool {
+		if a.perPod != b.perPod {
+			return a.perPod < b.perPod
+		}
+		return m.e.names.rank[a.node] > m.e.names.rank[b.node]
+	}
+	list := make([]wasting, 0, triesMax+1)
+	for i := range m.wasting {
+		x := &m.wasting[i]
+		if len(list) == triesMax && after(x, &list[triesMax-1]) || !keep(x.node) {
+			continue
+		}
+		list = append(list, *x)
+		for k := len(list) - 1; k > 0 && after(&list[k-1], x); k-- {
+			list[k-1], list[k] = *x, list[k-1]
+		}
+		list = list[:min(len(list), triesMax)]
+	}
+	return list
+}
+
+// candidates returns the nodes that are tried first, with what is known of their pods.
+func (m *mover) candidates() []candidate {
+	first := m.first(func(policy.NodeID) bool { return true })
+	list := make([]candidate, len(first))
+	for i, x := range first {
+		pods := m.movers(x.node)
+		list[i] = candidate{gain: m.lasts(&m.s.Nodes[x.node], x.all), pods: pods, has: m.membersOf(pods)}
+	}
+	return list
+}
