@@ -29,7 +29,7 @@ func (d *planState) emptyOnly() bool {
 	}
 	nodes := float64(d.lossPerNode*float64(d.demand.CPU)) / 1000
 	shocks := float64(d.shockRate() * d.shock(d.memory.Shocks.Depth))
-	return d.wasted() <= nodes/d.e.cfg.Holding.Hours()+shocks
+	return !d.wastes(nodes/d.e.cfg.Holding.Hours() + shocks)
 }
 
 // unprotected reports whether a service without a disruption budget has more pods on
@@ -71,11 +71,11 @@ func (d *planState) unprotected() bool {
 	return false
 }
 
-// wasted returns what the pool's nodes cost an hour above what their pods need, in
-// dollars. It counts what a node costs above the least part that a move has to save,
+// wastes reports whether the pool's nodes cost an hour more than so many dollars above
+// what their pods need. It counts what a node costs above the least part that a move has to save,
 // and above what it costs to move its pods: each is missed while it starts elsewhere,
 // at Disturbance times its own worth, however its workload is divided into pods.
-func (d *planState) wasted() float64 {
+func (d *planState) wastes(dollars float64) bool {
 	s := d.s
 	moves := make([]float64, len(s.Templates)) // of a pod, as long as it is missed
 	for i := range s.Templates {
@@ -87,7 +87,7 @@ func (d *planState) wasted() float64 {
 	}
 	sum := 0.0
 	worths := [...]worth{d.appraise(false), d.appraise(true)}
-	for i := range s.Nodes {
+	for i := 0; i < len(s.Nodes) && sum <= dollars; i++ {
 		n := &s.Nodes[i]
 		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 {
 			continue
@@ -103,5 +103,5 @@ func (d *planState) wasted() float64 {
 		worth, cost := &worths[of(spot)], d.keeping(n)
 		sum += max(0, cost-worth.of(used)-float64(d.e.cfg.Edge*cost)-move/d.e.cfg.Holding.Hours())
 	}
-	return sum
+	return sum > dollars
 }

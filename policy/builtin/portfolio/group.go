@@ -142,7 +142,7 @@ func (m *mover) promises(list []candidate) bool {
 		c := &list[i]
 		gain := c.gain * (1 + leastPart)
 		for _, x := range c.pods {
-			gain -= each[x.workload] * float64(x.pods) * (1 - leastPart)
+			gain -= float64(each[x.workload] * float64(x.pods) * (1 - leastPart))
 		}
 		for _, x := range c.pods {
 			lent := min(max(gain, 0), wave[x.workload]*(1-leastPart))

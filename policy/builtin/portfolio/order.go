@@ -254,8 +254,8 @@ func (b *batch) factor(total float64) float64 {
 // least returns what nodes of b cost for their pods at the least from one on whose base
 // is given, where they cost factor times as much.
 func (b *batch) least(base, factor float64) float64 {
-	x := base + b.extra*(factor-1)
-	return x - leastPart*(math.Abs(base)+b.extra*factor)
+	x := base + float64(b.extra*(factor-1))
+	return x - float64(leastPart*(math.Abs(base)+float64(b.extra*factor)))
 }
 
 // take takes out the first node of the k-th run.
