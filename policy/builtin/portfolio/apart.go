@@ -13,7 +13,7 @@ import (
 // other markets. A small pool, on each node of which stands more than a service can
 // lose, would else stay on demand for ever; where any other move pays, that comes
 // first, and pods spread by themselves.
-func (m *mover) pack(t *trial) bool {
+func (m *rebalance) pack(t *trial) bool {
 	t.bins = t.bins[:0]
 	left := make([]int, len(t.rest))
 	for i := range left {
@@ -55,7 +55,7 @@ func (m *mover) pack(t *trial) bool {
 
 // divide splits pods, indices into what of t has no place, into those that may stand in
 // one market together and those above a limit.
-func (m *mover) divide(t *trial, pods []int) (together, rest []int) {
+func (m *rebalance) divide(t *trial, pods []int) (together, rest []int) {
 	counts := make([]int32, len(t.limits))
 	for _, i := range pods {
 		w := m.s.Templates[t.rest[i].Template].Workload
@@ -73,7 +73,7 @@ func (m *mover) divide(t *trial, pods []int) (together, rest []int) {
 }
 
 // surplus reports whether more pods of w have no place than one market may take.
-func (m *mover) surplus(t *trial, w policy.WorkloadID) bool {
+func (m *rebalance) surplus(t *trial, w policy.WorkloadID) bool {
 	n := int32(0)
 	for i := range t.rest {
 		if m.s.Templates[t.rest[i].Template].Workload == w {

@@ -31,7 +31,7 @@ type marketCost struct {
 }
 
 // wastingNodes returns the nodes that may be emptied, in no order that says anything.
-func (m *mover) wastingNodes() []wasting {
+func (m *rebalance) wastingNodes() []wasting {
 	s := m.s
 	list := make([]wasting, 0, len(m.targets))
 	costs := make([]marketCost, len(s.Markets))
@@ -55,7 +55,7 @@ func (m *mover) wastingNodes() []wasting {
 
 // first returns the nodes that are tried first of those that keep lets: those that
 // waste most for each pod.
-func (m *mover) first(keep func(policy.NodeID) bool) []wasting {
+func (m *rebalance) first(keep func(policy.NodeID) bool) []wasting {
 	after := func(a, b *wasting) bool {
 		if a.perPod != b.perPod {
 			return a.perPod < b.perPod
@@ -78,11 +78,11 @@ func (m *mover) first(keep func(policy.NodeID) bool) []wasting {
 }
 
 // candidates returns the nodes that are tried first, with what is known of their pods.
-func (m *mover) candidates() []candidate {
+func (m *rebalance) candidates() []candidate {
 	first := m.first(func(policy.NodeID) bool { return true })
 	list := make([]candidate, len(first))
 	for i, x := range first {
-		pods := m.movers(x.node)
+		pods := m.movingPods(x.node)
 		list[i] = candidate{gain: m.lasts(&m.s.Nodes[x.node], x.all), pods: pods, has: m.membersOf(pods)}
 	}
 	return list

@@ -20,7 +20,7 @@ import (
 // may it where that would take a service down which no disruption budget protects, or
 // where capacity was paid for in advance, of which a provisioner knows nothing.
 func (d *planState) emptyOnly() bool {
-	if !d.tidies() {
+	if !d.consolidates() {
 		return false
 	}
 	paid := func(id policy.MarketID) bool { return d.e.cover.Covers(id) }
@@ -86,7 +86,7 @@ func (d *planState) wastes(dollars float64) bool {
 		moves[i] = float64(d.e.cfg.Disturbance*d.e.values[i]) * (startup + restartDelay).Hours()
 	}
 	sum := 0.0
-	worths := [...]worth{d.appraise(false), d.appraise(true)}
+	worths := [...]worth{d.evaluate(false), d.evaluate(true)}
 	for i := 0; i < len(s.Nodes) && sum <= dollars; i++ {
 		n := &s.Nodes[i]
 		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 {

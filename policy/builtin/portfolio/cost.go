@@ -31,7 +31,7 @@ func (d *planState) price() {
 // at least so many nodes are reclaimed in an hour.
 func (d *planState) priceAt(loss, hazard float64) {
 	e, s := d.e, d.s
-	d.worths = [2]appraised{}
+	d.worths = [2]evaluated{}
 	if len(e.costs) < len(s.Markets) {
 		e.costs = make([]float64, len(s.Markets))
 	}
@@ -210,7 +210,7 @@ func (d *planState) rank() {
 		}
 		d.ranked = append(d.ranked, ranked{id, m.Capacity, float64(d.e.costs[id]*share) / cores})
 	}
-	d.worths = [2]appraised{}
+	d.worths = [2]evaluated{}
 	slices.SortFunc(d.ranked, func(a, b ranked) int {
 		if a.capacity != b.capacity {
 			return cmp.Compare(b.capacity, a.capacity)
@@ -252,7 +252,7 @@ func (d *planState) selected() []policy.MarketID {
 			markets = append(markets, r.market)
 			continue
 		}
-		if x := d.crowded(r); best[m.Zone] == 0 || x < best[m.Zone] {
+		if x := d.unitWithRisk(r); best[m.Zone] == 0 || x < best[m.Zone] {
 			best[m.Zone] = x
 		}
 	}
@@ -269,10 +269,10 @@ func (d *planState) selected() []policy.MarketID {
 				if !full[i] {
 					width *= wider
 				}
-				if d.crowded(r) > best[z]*(1+width) || pick >= 0 && full[i] && !full[pick] {
+				if d.unitWithRisk(r) > best[z]*(1+width) || pick >= 0 && full[i] && !full[pick] {
 					continue
 				}
-				x := d.crowded(r) * (1 + float64(cfg.TypeRisk*float64(uses[m.Type]))/float64(len(s.Zones)))
+				x := d.unitWithRisk(r) * (1 + float64(cfg.TypeRisk*float64(uses[m.Type]))/float64(len(s.Zones)))
 				if pick < 0 || x < least || full[pick] && !full[i] {
 					pick, least = i, x
 				}
@@ -300,7 +300,7 @@ func (d *planState) full(best []float64) []bool {
 	full := make([]bool, len(d.ranked))
 	choice := int32(0)
 	for _, r := range d.ranked {
-		if m := &s.Markets[r.market]; m.Capacity == policy.Spot && d.crowded(r) <= best[m.Zone]*(1+e.cfg.Width) {
+		if m := &s.Markets[r.market]; m.Capacity == policy.Spot && d.unitWithRisk(r) <= best[m.Zone]*(1+e.cfg.Width) {
 			choice++
 		}
 	}
@@ -323,5 +323,7 @@ func (d *planState) full(best []float64) []bool {
 	return full
 }
 
-// crowded returns the unit cost of r with the risk of concentration.
-func (d *planState) crowded(r ranked) float64 { return r.unit * d.crowd.factor(d, r.market) }
+// unitWithRisk returns the unit cost of r with the risk of concentration.
+func (d *planState) unitWithRisk(r ranked) float64 {
+	return r.unit * d.concentration.factor(d, r.market)
+}

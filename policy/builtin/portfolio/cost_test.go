@@ -75,13 +75,13 @@ func TestWorthByPool(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
 	cfg := d.e.cfg
-	if got, want := d.crowd.factor(d, 3), 1+cfg.MarketRisk+cfg.TypeRisk+cfg.ZoneRisk; math.Abs(got-want) > 1e-9 {
+	if got, want := d.concentration.factor(d, 3), 1+cfg.MarketRisk+cfg.TypeRisk+cfg.ZoneRisk; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the factor of the crowded market is %v, not %v", got, want)
 	}
-	if got, want := d.crowd.factor(d, 1), 1+cfg.TypeRisk; math.Abs(got-want) > 1e-9 {
+	if got, want := d.concentration.factor(d, 1), 1+cfg.TypeRisk; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the factor of the other market is %v, not %v", got, want)
 	}
-	if got := d.crowd.factor(d, 0); got != 1 {
+	if got := d.concentration.factor(d, 0); got != 1 {
 		t.Errorf("the factor on demand is %v", got)
 	}
 }
@@ -90,7 +90,7 @@ func TestCrowd(t *testing.T) {
 // the cheapest sells at that.
 func TestWorth(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
-	w := d.appraise(true)
+	w := d.evaluate(true)
 	for _, m := range []policy.MarketID{1, 3} {
 		if got := w.of(d.s.Types[0].Allocatable); got > d.e.costs[m]+1e-9 {
 			t.Errorf("market %d sells for %v what is worth %v", m, d.e.costs[m], got)

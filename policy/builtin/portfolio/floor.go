@@ -27,7 +27,7 @@ func (f *floor) cost(need *policy.Resources) float64 {
 }
 
 // floorOf returns the floor of offers at what a node costs now.
-func (m *mover) floorOf(offers []placement.Offer) floor {
+func (m *rebalance) floorOf(offers []placement.Offer) floor {
 	list := m.e.nodeOffers[:0]
 	for i := range offers {
 		a := &offers[i].Allocatable
@@ -44,7 +44,7 @@ func (m *mover) floorOf(offers []placement.Offer) floor {
 // hopeless reports whether t does not pay even if the nodes for what has no place
 // cost no more than the floor: to find that out takes a fraction of what it takes to
 // look for the nodes.
-func (m *mover) hopeless(t *trial) bool {
+func (m *rebalance) hopeless(t *trial) bool {
 	k := of(m.spotFor(t.node))
 	if len(t.rest) == 0 || len(m.offers) != len(m.sorts[k].offers) {
 		return false // nothing is bought, or what was paid for in advance
@@ -62,7 +62,7 @@ func (m *mover) hopeless(t *trial) bool {
 // that asks for more CPU or memory than is free anywhere else needs a new node, at the floor at
 // least; the others are taken to find a place. It changes nothing, and takes a fraction
 // of what it takes to look for the places.
-func (m *mover) cannotPay(t *trial) bool {
+func (m *rebalance) cannotPay(t *trial) bool {
 	if t.node.Recommended != 0 {
 		return false // what it saves to leave depends on more
 	}
@@ -86,7 +86,7 @@ func (m *mover) cannotPay(t *trial) bool {
 }
 
 // least returns the least that nodes for need cost at the k-th floor.
-func (m *mover) least(k int, need *policy.Resources) policy.Money {
+func (m *rebalance) least(k int, need *policy.Resources) policy.Money {
 	f := &m.floors[k]
 	if !f.known {
 		*f = m.floorOf(m.sorts[k].offers)
@@ -95,7 +95,7 @@ func (m *mover) least(k int, need *policy.Resources) policy.Money {
 }
 
 // findRoom finds the targets that may have room for a pod.
-func (m *mover) findRoom() {
+func (m *rebalance) findRoom() {
 	least := policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for i := range m.s.Templates {
 		if t := &m.s.Templates[i]; !t.DaemonSet {
@@ -116,7 +116,7 @@ func holdsBoth(free, need policy.Resources) bool {
 }
 
 // freeOn returns what is free on a target, CPU and memory at least.
-func (m *mover) freeOn(id policy.NodeID) policy.Resources {
+func (m *rebalance) freeOn(id policy.NodeID) policy.Resources {
 	if m.sp != nil {
 		return m.sp.Free(id)
 	}
@@ -125,7 +125,7 @@ func (m *mover) freeOn(id policy.NodeID) policy.Resources {
 
 // fitsBeside reports whether a pod that asks for need may have room on a node other than
 // from.
-func (m *mover) fitsBeside(from policy.NodeID, need policy.Resources) bool {
+func (m *rebalance) fitsBeside(from policy.NodeID, need policy.Resources) bool {
 	return slices.ContainsFunc(m.roomy, func(id policy.NodeID) bool { return id != from && holdsBoth(m.freeOn(id), need) })
 }
 

@@ -42,13 +42,13 @@ func TestHopeless(t *testing.T) {
 		e.exposure.Read(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 		d.look()
-		m := mover{planState: d}
+		m := rebalance{planState: d}
 		m.begin(len(s.Nodes))
 		m.group.strict = rapid.Bool().Draw(t, "strict")
 		for _, id := range m.targets {
 			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.keeping(&s.Nodes[id]))}
 			cannot := m.cannotPay(&x)
-			if !m.seat(&x) {
+			if !m.place(&x) {
 				continue
 			}
 			hopeless := m.hopeless(&x)
@@ -63,7 +63,7 @@ func TestHopeless(t *testing.T) {
 			case hopeless:
 				left++
 			}
-			m.unseat(&x)
+			m.unplace(&x)
 		}
 	})
 	if left == 0 || paid == 0 {

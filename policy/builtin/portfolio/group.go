@@ -43,7 +43,7 @@ func (x members) add(y members) {
 }
 
 // membersOf returns the workloads of list.
-func (m *mover) membersOf(list []moving) members {
+func (m *rebalance) membersOf(list []moving) members {
 	x := make(members, (len(m.s.Workloads)+63)/64)
 	for _, k := range list {
 		x[k.workload/64] |= 1 << (k.workload % 64)
@@ -58,8 +58,8 @@ const (
 	beginsMax = 24
 )
 
-// movers counts the pods on a node that would have to move, by workload.
-func (m *mover) movers(id policy.NodeID) []moving {
+// movingPods counts the pods on a node that would have to move, by workload.
+func (m *rebalance) movingPods(id policy.NodeID) []moving {
 	var list []moving
 	for _, p := range m.e.pods.on(id) {
 		t := &m.s.Templates[p.template]
@@ -77,7 +77,7 @@ func (m *mover) movers(id policy.NodeID) []moving {
 }
 
 // moves reports whether all that would have to move off a node is of has.
-func (m *mover) moves(id policy.NodeID, has members) bool {
+func (m *rebalance) moves(id policy.NodeID, has members) bool {
 	for _, p := range m.e.pods.on(id) {
 		if w := m.s.Templates[p.template].Workload; w >= 0 && has[w/64]&(1<<(w%64)) == 0 {
 			return false
@@ -89,7 +89,7 @@ func (m *mover) moves(id policy.NodeID, has members) bool {
 // groups returns the sets of workloads with which a round is expected to save
 // most, best first: each begins with those of one node, and takes in those of
 // others as long as that saves more.
-func (m *mover) groups() []group {
+func (m *rebalance) groups() []group {
 	var groups []group
 	var met []members // all that groups were on their way
 	tried := m.list
@@ -123,7 +123,7 @@ func (m *mover) groups() []group {
 // workload move is shared out over the nodes that have them: what each pod costs, and
 // either its part of a wave or, where all may go in one, as much of that as a node
 // gains. Where this covers what every node gains, no group gains more than it costs.
-func (m *mover) promises(list []candidate) bool {
+func (m *rebalance) promises(list []candidate) bool {
 	each, wave := make([]float64, len(m.s.Workloads)), make([]float64, len(m.s.Workloads))
 	pods := make([]int32, len(m.s.Workloads))
 	for i := range list {
@@ -157,7 +157,7 @@ func (m *mover) promises(list []candidate) bool {
 
 // grow takes in the workloads of the node with which g is expected to save most,
 // and reports whether any saves more.
-func (m *mover) grow(g *group, list []candidate) bool {
+func (m *rebalance) grow(g *group, list []candidate) bool {
 	best := group{}
 	next := make(members, len(g.has))
 	for i := range list {
@@ -179,7 +179,7 @@ func (m *mover) grow(g *group, list []candidate) bool {
 
 // gains returns what c saves in dollars once so many pods of each workload have moved,
 // none where moved is nil. That a workload is short for the first time is left out.
-func (m *mover) gains(c *candidate, moved []int32) float64 {
+func (m *rebalance) gains(c *candidate, moved []int32) float64 {
 	gain := c.gain
 	for _, x := range c.pods {
 		before := int32(0)
@@ -193,7 +193,7 @@ func (m *mover) gains(c *candidate, moved []int32) float64 {
 
 // expects returns what a round of the workloads of has is expected to save in
 // dollars, as far as that can be told without looking for places.
-func (m *mover) expects(has members, list []candidate) float64 {
+func (m *rebalance) expects(has members, list []candidate) float64 {
 	moved := m.expected
 	clear(moved)
 	sum, left := 0.0, m.left

@@ -12,7 +12,7 @@ import (
 
 // plainGroups is what groups returns, found without anything that is kept: workloads
 // by group, and what each is expected to save.
-func plainGroups(m *mover) (sets [][]bool, nets []float64) {
+func plainGroups(m *rebalance) (sets [][]bool, nets []float64) {
 	list := m.list[:min(len(m.list), triesMax)]
 	holds := func(has []bool, c *candidate) bool {
 		return !slices.ContainsFunc(c.pods, func(x moving) bool { return !has[x.workload] })
@@ -92,7 +92,7 @@ func TestGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 3, 8, 64, 70}).Draw(t, "workloads")
 		d.s = &policy.Snapshot{Workloads: make([]policy.Workload, n)}
-		m := mover{
+		m := rebalance{
 			planState: d, left: rapid.IntRange(1, 12).Draw(t, "left"), expected: make([]int32, n), costs: newMoveCosts(d.short(), n),
 		}
 		for w := range n {

@@ -10,14 +10,14 @@ import (
 // A guard looks at moves that others planned for a pool: whether the pods can go
 // somewhere without breaking a limit.
 type guard struct {
-	mover
+	rebalance
 	limits []limit
-	seats  []seat
+	slots  []slot
 }
 
-// A seat is where a pod goes on paper.
-type seat struct {
-	shift
+// A slot is where a pod goes on paper.
+type slot struct {
+	podMove
 	pod *policy.Pod
 	at  policy.NodeID
 }
@@ -34,7 +34,7 @@ func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]p
 	defer func() { d.sp = nil }() // what was placed on paper stands in it
 	for began := len(d.e.moved); len(drains) > 0; d.e.undo(began) {
 		d.sp = nil
-		g := guard{mover: mover{planState: d}}
+		g := guard{rebalance: rebalance{planState: d}}
 		g.begin(launches, drains)
 		found := len(stay)
 		for i := range drains {
@@ -109,29 +109,29 @@ func (g *guard) empties(n *policy.Node) bool {
 	if !g.unload(&t) {
 		return true // pods come here, so that others will say more
 	}
-	began, seated := len(g.e.moved), len(g.seats)
+	began, placed := len(g.e.moved), len(g.slots)
 	for i := range t.pods {
 		p := &t.pods[i]
 		to := g.target(p, n.ID, g.limits)
 		if to >= 0 {
 			g.sp.Bind(p, to)
-			x := g.shift(&t, i, g.marketOf(to))
+			x := g.podMove(&t, i, g.marketOf(to))
 			g.e.move(x)
-			g.seats = append(g.seats, seat{x, p, to})
+			g.slots = append(g.slots, slot{x, p, to})
 			continue
 		}
 		id := g.elsewhere(p, n)
 		if id < 0 {
 			continue
 		}
-		g.e.move(g.shift(&t, i, id))
+		g.e.move(g.podMove(&t, i, id))
 		if group, w := g.e.broken(g.limits); w != policy.None {
 			g.refuse(n.ID, w, group)
 			g.e.undo(began)
-			for _, x := range g.seats[seated:] {
+			for _, x := range g.slots[placed:] {
 				g.sp.Unbind(x.pod, x.at)
 			}
-			g.seats = g.seats[:seated]
+			g.slots = g.slots[:placed]
 			for k := range t.pods {
 				g.sp.Bind(&t.pods[k], n.ID)
 			}
@@ -171,10 +171,10 @@ func (g *guard) narrow(launches []policy.Launch) []policy.Launch {
 		if k < 0 {
 			continue
 		}
-		var there []shift
-		for _, x := range g.seats {
+		var there []podMove
+		for _, x := range g.slots {
 			if int(x.at) == len(g.s.Nodes)+k {
-				there = append(there, x.shift)
+				there = append(there, x.podMove)
 			}
 		}
 		first := l.Markets[0]

@@ -13,9 +13,9 @@ import (
 // when a pool is steered anew.
 const tellEvery = policy.Time(time.Hour / time.Millisecond)
 
-// tell adds a hold for every workload that the loss of one market or zone would
+// addExposed adds a hold for every workload that the loss of one market or zone would
 // leave with less than it must have, and says whether nodes allow better.
-func (e *Policy) tell(s *policy.Snapshot, plan *policy.Plan) {
+func (e *Policy) addExposed(s *policy.Snapshot, plan *policy.Plan) {
 	if s.Now%tellEvery != 0 && len(plan.Steers) == 0 {
 		return
 	}
@@ -58,7 +58,7 @@ func (e *Policy) exposed(s *policy.Snapshot, l *workload.Loss, x workload.Expose
 // recommended returns what it saves in dollars to leave a node now that the
 // provider recommends to leave: the part of recommendations that come true times
 // what the sudden loss of its pods would cost.
-func (m *mover) recommended(n *policy.Node, pods []policy.Pod) float64 {
+func (m *rebalance) recommended(n *policy.Node, pods []policy.Pod) float64 {
 	if n.Recommended == 0 || m.s.Now.Sub(n.Recommended) > recommendedFor {
 		return 0
 	}
@@ -68,7 +68,7 @@ func (m *mover) recommended(n *policy.Node, pods []policy.Pod) float64 {
 // lossTogether returns what the sudden loss of pods that stand on one node costs in
 // dollars: each workload is short once, however many of its pods go, and pays the
 // penalty of an outage for those that it cannot spare.
-func (m *mover) lossTogether(pods []policy.Pod) float64 {
+func (m *rebalance) lossTogether(pods []policy.Pod) float64 {
 	count := make([]int32, len(m.s.Workloads))
 	loss := 0.0
 	for i := range pods {
@@ -102,7 +102,7 @@ const (
 
 // weigh adds a hold for every node that the provider recommends to leave and that
 // the plan keeps, with the dollars on both sides.
-func (m *mover) weigh() {
+func (m *rebalance) weigh() {
 	s := m.s
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -134,7 +134,7 @@ func (m *mover) weigh() {
 const tellFor = 10 * time.Minute
 
 // moving returns what it costs in dollars to move pods.
-func (m *mover) moving(pods []policy.Pod) float64 {
+func (m *rebalance) moving(pods []policy.Pod) float64 {
 	count := make([]int32, len(m.s.Workloads))
 	cost := 0.0
 	for i := range pods {

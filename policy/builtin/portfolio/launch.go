@@ -6,7 +6,7 @@ import (
 )
 
 // launch plans the i-th node of t, and lets it stand in the space.
-func (m *mover) launch(t *trial, i int, why policy.Why) policy.Launch {
+func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	s, b := m.s, &t.bins[i]
 	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
 	first := &m.offers[b.Offers[0]]
@@ -38,7 +38,7 @@ const alike = 1.05
 // buys costs as much more as one of market id costs more than one of market first. A
 // refusal loses all of it, and the provider may choose any market that is named. What
 // replaces a node under notice is bought wherever it is to be had.
-func (m *mover) paysIn(t *trial, first, id policy.MarketID) bool {
+func (m *rebalance) paysIn(t *trial, first, id policy.MarketID) bool {
 	switch {
 	case t.node.Recommended != 0 && id == t.node.Market:
 		return false // it is the market that is advised against
@@ -53,7 +53,7 @@ func (m *mover) paysIn(t *trial, first, id policy.MarketID) bool {
 }
 
 // stand lets a node of offer o stand in the space, and returns its id there.
-func (m *mover) stand(o *placement.Offer, token string) policy.NodeID {
+func (m *rebalance) stand(o *placement.Offer, token string) policy.NodeID {
 	id := policy.NodeID(len(m.s.Nodes) + len(m.tokens))
 	m.tokens, m.bought = append(m.tokens, token), append(m.bought, o.Market)
 	m.sp.SetNode(&policy.Node{

@@ -83,15 +83,15 @@ func inGroup(s *policy.Snapshot, g workload.Group, id policy.MarketID) bool {
 	return s.Markets[id].Zone == g.Zone
 }
 
-// A shift is a pod that has a new place on paper.
-type shift struct {
+// A podMove is a pod that has a new place on paper.
+type podMove struct {
 	workload policy.WorkloadID
 	from     policy.NodeID
 	to       policy.MarketID
 }
 
 // move moves a pod on paper.
-func (e *Policy) move(x shift) {
+func (e *Policy) move(x podMove) {
 	e.exposure.MoveOf(x.workload, 1, x.from, x.to)
 	e.moved = append(e.moved, x)
 }
@@ -107,11 +107,11 @@ func (e *Policy) undo(n int) {
 
 // bears reports whether no limit of list is broken if the pods of there, which have
 // moved on paper, went to market id instead.
-func (e *Policy) bears(list []limit, there []shift, id policy.MarketID) bool {
+func (e *Policy) bears(list []limit, there []podMove, id policy.MarketID) bool {
 	began := len(e.moved)
 	for _, x := range there {
 		e.exposure.MoveOf(x.workload, -1, x.from, x.to)
-		e.move(shift{x.workload, x.from, id})
+		e.move(podMove{x.workload, x.from, id})
 	}
 	_, w := e.broken(list)
 	e.undo(began)
@@ -138,8 +138,8 @@ func (d *planState) refuse(n policy.NodeID, w policy.WorkloadID, g workload.Grou
 		"to move its pods would leave %s with less than before, and than it must have, after the loss of %s", d.s.Workloads[w].Name, group)}})
 }
 
-// tellRefused adds the holds of the nodes that stay for a limit.
-func (d *planState) tellRefused() {
+// addRefused adds the holds of the nodes that stay for a limit.
+func (d *planState) addRefused() {
 	for _, h := range d.refused {
 		if !d.leaves(h.Node) {
 			d.out.Holds = append(d.out.Holds, h)

@@ -21,7 +21,7 @@ func (d *planState) replace() {
 	if len(nodes) == 0 {
 		return
 	}
-	m := mover{planState: d, at: placement.BalanceOf(s, d.pool.ID)}
+	m := rebalance{planState: d, at: placement.BalanceOf(s, d.pool.ID)}
 	m.survey()
 	m.findRoom()
 	for _, n := range nodes {
@@ -44,7 +44,7 @@ func (d *planState) replace() {
 	if len(t.rest) == 0 {
 		return
 	}
-	m.appraise()
+	m.evaluate()
 	m.offers = m.sorts[of(m.spotFor(&s.Nodes[nodes[0]]))].offers
 	m.buy(&t)
 	why := policy.Why{Reason: policy.ReasonNotice, Text: "the pods of nodes under notice fit on no other node", After: t.after}

@@ -30,7 +30,7 @@ const (
 type rankedNode struct {
 	node   policy.NodeID
 	cost   float64 // of the node, dollars an hour
-	yields float64 // what those of its pods are worth that go when told to, dollars an hour
+	yields float64 // what those of its pods are worth that a workload gives up as it shrinks, dollars an hour
 	stays  float64 // what its other pods make it cost more to be left, dollars an hour
 	base   float64 // (cost - stays) / yields
 	pods   int32   // the number of those that go
@@ -84,11 +84,11 @@ func (d *planState) hurry() {
 	}
 }
 
-// ordered returns the nodes on which pods can be told to go first, those that cost
+// ordered returns the nodes on which pods can be asked to go first, those that cost
 // least for what these use first.
 func (d *planState) ordered() []rankedNode {
 	s := d.s
-	worth := d.appraise(d.share > 0)
+	worth := d.evaluate(d.share > 0)
 	worths, goes := make([]float64, len(s.Templates)), make([]bool, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
@@ -169,7 +169,7 @@ func (r *rankedNode) add(cost int32, worth float64) {
 // is kept however many nodes go.
 func (d *planState) keep(list []rankedNode) []rankedNode {
 	s, ratio := d.s, d.ratioBeside(list)
-	var c crowd
+	var c concentration
 	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
 	out := make([]rankedNode, 0, len(list))
 	batches := batched(s, list)
@@ -399,7 +399,7 @@ func (x *ratio) add(m policy.MarketID) {
 const settleMax = 4
 
 // numbered returns the deletion costs of nodes in the order in which they are
-// kept, below 0, which is what pods have that nobody told anything. With these
+// kept, below 0, which is what pods have whose cost nobody set. With these
 // costs it would return the same, so that what is written once stays.
 func numbered(list []rankedNode) []int32 {
 	held := make([]int32, len(list))
@@ -422,20 +422,20 @@ func numbered(list []rankedNode) []int32 {
 // renumbered returns costs in place of held: a node that stands about where it
 // should keeps what it has, and the others are put between.
 func renumbered(held []int32) []int32 {
-	var told []int // those that have a cost, the highest first
+	var given []int // those that have a cost, the highest first
 	for i := range held {
 		if held[i] < 0 && held[i] > leavingCost {
-			told = append(told, i)
+			given = append(given, i)
 		}
 	}
 	place := make([]int, len(held)) // where it should stand among those
-	for k, i := range told {
+	for k, i := range given {
 		place[i] = k
 	}
-	slices.SortStableFunc(told, func(a, b int) int { return cmp.Compare(held[b], held[a]) })
+	slices.SortStableFunc(given, func(a, b int) int { return cmp.Compare(held[b], held[a]) })
 	away := max(2, int(misplaced*float64(len(held))))
 	var stays []int
-	for k, i := range told {
+	for k, i := range given {
 		if k-place[i] <= away && place[i]-k <= away {
 			stays = append(stays, i)
 		}

@@ -62,7 +62,7 @@ type planState struct {
 	// met how many of them the pool remembers.
 	hazard, met float64
 
-	crowd crowd
+	concentration concentration
 
 	// held counts the cluster's nodes by market, those on their way in and out too.
 	held []int
@@ -79,7 +79,7 @@ type planState struct {
 
 	// worths are what the resources sold are worth at the costs of now, on demand
 	// and on spot, as far as that was asked.
-	worths [2]appraised
+	worths [2]evaluated
 }
 
 func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *planState {
@@ -91,7 +91,7 @@ func (d *planState) look() {
 	d.readLedger()
 	d.readLosses()
 	d.readDemand()
-	d.readCrowd()
+	d.readConcentration()
 	d.readHazard()
 	d.readShocks()
 	d.readServices()
@@ -107,8 +107,8 @@ func (d *planState) look() {
 func (d *planState) decide() {
 	d.price() // of this pool again: the costs are shared
 	d.steer()
-	defer d.tellRefused()
-	if !d.tidies() {
+	defer d.addRefused()
+	if !d.consolidates() {
 		d.balance()
 		return
 	}
@@ -118,9 +118,9 @@ func (d *planState) decide() {
 	d.order()
 }
 
-// tidies reports whether the policy moves pods in the pool to save money, and the
+// consolidates reports whether the policy moves pods in the pool to save money, and the
 // provisioner does not.
-func (d *planState) tidies() bool {
+func (d *planState) consolidates() bool {
 	return !d.e.cfg.Fixed && d.pool.Provisioner == policy.ProvisionerKarpenter && d.pool.Levers.Launch
 }
 
@@ -133,7 +133,7 @@ func (d *planState) balance() {
 	if !placement.BalanceOf(d.s, d.pool.ID).Off(d.share) {
 		return
 	}
-	if d.share >= 1 && d.tidies() {
+	if d.share >= 1 && d.consolidates() {
 		return // to replace what is dear does the same, and weighs it
 	}
 	rest := d.resting()

@@ -17,7 +17,7 @@ type Policy struct {
 	name string
 
 	exposure workload.Exposure
-	moved    []shift           // on paper, since exposure was read
+	moved    []podMove         // on paper, since exposure was read
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
 	costs    []float64         // by market, dollars an hour for a node with what its loss costs
 
@@ -76,7 +76,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 			m = m.With(d.memory)
 		}
 	}
-	e.tell(s, &plan)
+	e.addExposed(s, &plan)
 	m.Decisions++
 	launches, drains := len(plan.Launches), len(plan.Drains)
 	plan, m = placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted})
@@ -137,5 +137,5 @@ func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 	}
 	bought, going, _ = d.within(bought, going)
 	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(left, going)
-	d.tellRefused()
+	d.addRefused()
 }

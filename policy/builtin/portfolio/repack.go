@@ -34,8 +34,8 @@ type round struct {
 	gain, overlap float64
 }
 
-// A mover plans the moves of one pool.
-type mover struct {
+// A rebalance plans the moves of one pool.
+type rebalance struct {
 	*planState
 	round
 	offers   []placement.Offer // those that trial takes: priced at what they cost with their risk
@@ -62,7 +62,7 @@ type sort struct {
 	worth  worth
 }
 
-// of returns the place of spot and of everything else in mover.sorts.
+// of returns the place of spot and of everything else in rebalance.sorts.
 func of(spot bool) int {
 	if spot {
 		return 1
@@ -84,7 +84,7 @@ func (d *planState) repack() {
 	if left <= 0 {
 		return
 	}
-	first := mover{planState: d}
+	first := rebalance{planState: d}
 	first.begin(left)
 	m := first
 	moved := len(d.e.moved)
@@ -102,7 +102,7 @@ func (d *planState) repack() {
 			}
 			// The moves that were tried stand in what was read.
 			d.sp, d.e.cover = nil, billing.CoverageOf(s)
-			d.readCrowd()
+			d.readConcentration()
 			d.readHeld()
 			d.e.undo(moved)
 			m = first
@@ -112,18 +112,18 @@ func (d *planState) repack() {
 }
 
 // begin reads what moves are planned on.
-func (m *mover) begin(left int) {
+func (m *rebalance) begin(left int) {
 	m.left, m.at = left, placement.BalanceOf(m.s, m.pool.ID)
 	m.survey()
-	m.appraise()
+	m.evaluate()
 	m.findRoom()
 	m.wasting = m.wastingNodes()
 	m.list = m.candidates()
 }
 
-// own gives m lists of its own of all that a move changes, so that those of the mover
+// own gives m lists of its own of all that a move changes, so that those of the rebalance
 // that it was copied from stay as they were read.
-func (m *mover) own() {
+func (m *rebalance) own() {
 	m.targets, m.roomy, m.moved = slices.Clone(m.targets), slices.Clone(m.roomy), slices.Clone(m.moved)
 	for k := range m.sorts {
 		m.sorts[k].offers = slices.Clone(m.sorts[k].offers)
@@ -131,7 +131,7 @@ func (m *mover) own() {
 }
 
 // plan collects a round, and reports whether there is anything in it.
-func (m *mover) plan() bool {
+func (m *rebalance) plan() bool {
 	for _, x := range m.first(func(id policy.NodeID) bool { return m.group.strict || m.moves(id, m.group.has) }) {
 		if m.left == 0 {
 			break
@@ -144,7 +144,7 @@ func (m *mover) plan() bool {
 // disturbance returns what the moves of the round are taken to cost in dollars:
 // every workload is short for as long as its pods take to come back, as many
 // times as they have to go one after the other.
-func (m *mover) disturbance() float64 {
+func (m *rebalance) disturbance() float64 {
 	sum := 0.0
 	for w, k := range m.moved {
 		sum += m.costs.of(policy.WorkloadID(w), k)
@@ -195,7 +195,7 @@ func (d *planState) awaits() bool {
 }
 
 // survey reads which nodes may take pods, and which must keep theirs.
-func (m *mover) survey() {
+func (m *rebalance) survey() {
 	s := m.s
 	stays := make([]bool, len(s.Templates))
 	for i := range s.Templates {
@@ -223,7 +223,7 @@ func (m *mover) survey() {
 const restartDelay = 20 * time.Second
 
 // stays reports whether pods of t may not be moved by choice.
-func (m *mover) stays(t *policy.Template) bool {
+func (m *rebalance) stays(t *policy.Template) bool {
 	s := m.s
 	if t.Workload < 0 || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
 		return true
@@ -235,19 +235,19 @@ func (m *mover) stays(t *policy.Template) bool {
 // brief reports whether the only pod of a service is back within a minute when it
 // is moved: outages are told in minutes, and so short a one is weighed like any
 // other cost of a move.
-func (m *mover) brief(t *policy.Template) bool {
+func (m *rebalance) brief(t *policy.Template) bool {
 	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
 }
 
 // worth returns what the resources of n are worth to the pool: on spot where a
 // node in its place would be that.
-func (m *mover) worth(n *policy.Node) *worth {
+func (m *rebalance) worth(n *policy.Node) *worth {
 	return &m.sorts[of(m.spotFor(n))].worth
 }
 
 // spotFor reports whether a node in place of n is to be spot: whether the pool is
 // then nearer to its share.
-func (m *mover) spotFor(n *policy.Node) bool {
+func (m *rebalance) spotFor(n *policy.Node) bool {
 	size := m.size(n)
 	spot, total := float64(m.at.Spot), float64(m.at.Total)
 	if m.isSpot(n) {
@@ -256,25 +256,27 @@ func (m *mover) spotFor(n *policy.Node) bool {
 	return spot+size/2 <= float64(m.share*total) && m.share > 0
 }
 
-func (m *mover) isSpot(n *policy.Node) bool { return m.s.Markets[n.Market].Capacity == policy.Spot }
+func (m *rebalance) isSpot(n *policy.Node) bool { return m.s.Markets[n.Market].Capacity == policy.Spot }
 
-func (m *mover) size(n *policy.Node) float64 { return float64(share.Units(m.s, m.pool.ID, n.Market)) }
+func (m *rebalance) size(n *policy.Node) float64 {
+	return float64(share.Units(m.s, m.pool.ID, n.Market))
+}
 
-// appraise finds what can be bought.
-func (m *mover) appraise() {
+// evaluate finds what can be bought.
+func (m *rebalance) evaluate() {
 	for _, spot := range [...]bool{false, true} {
 		capacity := policy.OnDemand
 		if spot {
 			capacity = policy.Spot
 		}
-		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), worth: m.planState.appraise(spot)}
+		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), worth: m.planState.evaluate(spot)}
 	}
 	m.reprice()
 }
 
 // offersOf returns the best offers of a capacity type, of which the pool's limits
 // and the provider's quotas leave room for one node more.
-func (m *mover) offersOf(capacity policy.CapacityType) []placement.Offer {
+func (m *rebalance) offersOf(capacity policy.CapacityType) []placement.Offer {
 	s := m.s
 	unit := make([]float64, len(s.Markets))
 	for _, r := range m.ranked {
@@ -289,7 +291,7 @@ func (m *mover) offersOf(capacity policy.CapacityType) []placement.Offer {
 
 // allows reports whether limits and quotas leave room for a node of id besides what
 // the round buys already.
-func (m *mover) allows(id policy.MarketID) bool {
+func (m *rebalance) allows(id policy.MarketID) bool {
 	s, x := m.s, &m.s.Markets[id]
 	t := &s.Types[x.Type]
 	used, cores := m.pool.Used.Plus(t.Capacity), t.VCPU
@@ -312,13 +314,13 @@ func (m *mover) allows(id policy.MarketID) bool {
 
 // reprice gives the offers the prices that they have as the pool stands now: what
 // they cost and the risk of crowding.
-func (m *mover) reprice() {
+func (m *rebalance) reprice() {
 	for k := range m.sorts {
 		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool { return m.depthLeft(o.Market) <= 0 })
 		m.sorts[k].offers = offers
 		for i := range offers {
 			o := &offers[i]
-			o.Price = policy.Dollars(m.buying(o.Market) * m.crowd.factor(m.planState, o.Market))
+			o.Price = policy.Dollars(m.buying(o.Market) * m.concentration.factor(m.planState, o.Market))
 		}
 		slices.SortStableFunc(offers, func(a, b placement.Offer) int {
 			return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
@@ -327,7 +329,7 @@ func (m *mover) reprice() {
 }
 
 // carryOut plans what was found.
-func (m *mover) carryOut(t *trial) {
+func (m *rebalance) carryOut(t *trial) {
 	s, n := m.s, t.node
 	if len(m.drains) == 0 {
 		m.own()
@@ -356,7 +358,7 @@ func (m *mover) carryOut(t *trial) {
 	m.gain += m.worthOf(t)
 	m.overlap += t.after.Float()*overlapHours + m.redone(t.pods)
 	m.left--
-	m.at = m.standing(t)
+	m.at = m.balanceAfter(t)
 	m.count(n.Market, -1)
 	for i := range t.bins {
 		m.count(m.offers[t.bins[i].Offers[0]].Market, 1)
@@ -367,20 +369,20 @@ func (m *mover) carryOut(t *trial) {
 }
 
 // bears reports whether no limit of t is broken if b stands in market id.
-func (m *mover) bears(t *trial, b *placement.Bin, id policy.MarketID) bool {
+func (m *rebalance) bears(t *trial, b *placement.Bin, id policy.MarketID) bool {
 	if len(t.limits) == 0 || id == m.offers[b.Offers[0]].Market {
 		return true
 	}
-	there := make([]shift, 0, len(b.Pods))
+	there := make([]podMove, 0, len(b.Pods))
 	for _, k := range b.Pods {
-		there = append(there, m.shift(t, t.index[k], t.to[t.index[k]]))
+		there = append(there, m.podMove(t, t.index[k], t.to[t.index[k]]))
 	}
 	return m.e.bears(t.limits, there, id)
 }
 
 // count adds nodes of a market to what the pool holds.
-func (m *mover) count(id policy.MarketID, n int) {
-	m.crowd.add(m.planState, id, float64(n))
+func (m *rebalance) count(id policy.MarketID, n int) {
+	m.concentration.add(m.planState, id, float64(n))
 	m.e.cover.Add(id, n)
 	if n > 0 {
 		m.held[id] += n

@@ -182,7 +182,7 @@ func (d *planState) bearable(spot float64) float64 {
 // costOf returns what the pool's demand costs an hour on spot, or on demand, at
 // the least, and 0 where nothing is for sale.
 func (d *planState) costOf(spot bool) float64 {
-	w := d.appraise(spot)
+	w := d.evaluate(spot)
 	demand := d.demand
 	if demand == (policy.Resources{}) {
 		demand = idleDemand

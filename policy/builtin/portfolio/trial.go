@@ -30,22 +30,22 @@ type trial struct {
 }
 
 // try plans to empty n if that pays.
-func (m *mover) try(n *policy.Node) {
+func (m *rebalance) try(n *policy.Node) {
 	t := trial{node: n, before: policy.Dollars(m.keeping(n))}
 	switch {
 	case m.cannotPay(&t):
-	case !m.seat(&t):
+	case !m.place(&t):
 	case m.settle(&t):
 		m.carryOut(&t)
 	default:
-		m.unseat(&t)
+		m.unplace(&t)
 	}
 }
 
-// seat takes the pods off the node and lets those stand elsewhere that have a place,
+// place takes the pods off the node and lets those stand elsewhere that have a place,
 // and says what is offered to the others. It reports false, and changes nothing, when
 // pods are to come to the node.
-func (m *mover) seat(t *trial) bool {
+func (m *rebalance) place(t *trial) bool {
 	n := t.node
 	if !m.unload(t) {
 		return false
@@ -63,7 +63,7 @@ func (m *mover) seat(t *trial) bool {
 			continue
 		}
 		m.sp.Bind(&t.pods[i], to)
-		m.e.move(m.shift(t, i, m.marketOf(to)))
+		m.e.move(m.podMove(t, i, m.marketOf(to)))
 	}
 	m.offers = m.sorts[of(m.spotFor(n))].offers
 	if free := m.paidFor(); m.spotFor(n) && len(free) > 0 {
@@ -72,8 +72,8 @@ func (m *mover) seat(t *trial) bool {
 	return true
 }
 
-// unseat takes back what seat did.
-func (m *mover) unseat(t *trial) {
+// unplace takes back what place did.
+func (m *rebalance) unplace(t *trial) {
 	m.e.undo(t.began)
 	for i := range t.pods {
 		if t.at[i] >= 0 {
@@ -83,9 +83,9 @@ func (m *mover) unseat(t *trial) {
 	}
 }
 
-// shift returns the move of the i-th pod of t to market to.
-func (m *mover) shift(t *trial, i int, to policy.MarketID) shift {
-	return shift{m.s.Templates[t.pods[i].Template].Workload, t.node.ID, to}
+// podMove returns the move of the i-th pod of t to market to.
+func (m *rebalance) podMove(t *trial, i int, to policy.MarketID) podMove {
+	return podMove{m.s.Templates[t.pods[i].Template].Workload, t.node.ID, to}
 }
 
 // groupsLeft is how many markets or zones are left out, one after the other, while
@@ -94,23 +94,23 @@ const groupsLeft = 4
 
 // settle finds the best nodes to buy with which t pays and no limit is broken, and
 // moves the pods there on paper. It reports whether there are any.
-func (m *mover) settle(t *trial) bool {
+func (m *rebalance) settle(t *trial) bool {
 	if m.hopeless(t) {
 		return false
 	}
-	seated := len(m.e.moved)
+	placed := len(m.e.moved)
 	for range groupsLeft {
 		if !m.buy(t) || !m.keepsShare(t) || !m.pays(t) {
 			return false
 		}
 		for _, i := range t.index {
-			m.e.move(m.shift(t, i, t.to[i]))
+			m.e.move(m.podMove(t, i, t.to[i]))
 		}
 		g, w := m.e.broken(t.limits)
 		if w == policy.None {
 			return !m.exposes(t)
 		}
-		m.e.undo(seated)
+		m.e.undo(placed)
 		m.refuse(t.node.ID, w, g)
 		if m.apart && !t.apart && m.surplus(t, w) {
 			t.apart = true
@@ -123,7 +123,7 @@ func (m *mover) settle(t *trial) bool {
 
 // paidFor returns the offers on demand that were paid for in advance, cheapest
 // first.
-func (m *mover) paidFor() []placement.Offer {
+func (m *rebalance) paidFor() []placement.Offer {
 	var free []placement.Offer
 	if len(m.s.Commitments) == 0 {
 		return free
@@ -138,7 +138,7 @@ func (m *mover) paidFor() []placement.Offer {
 
 // unload takes the pods off the node, largest first. It reports false when pods
 // of other nodes are to come here.
-func (m *mover) unload(t *trial) bool {
+func (m *rebalance) unload(t *trial) bool {
 	s := m.s
 	for _, id := range m.space().Pods(t.node.ID) {
 		p := &s.Pods[id]
@@ -165,7 +165,7 @@ func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
 }
 
 // buy finds the nodes to be bought for what has no place.
-func (m *mover) buy(t *trial) bool {
+func (m *rebalance) buy(t *trial) bool {
 	t.to, t.after = t.to[:0], 0
 	placed := m.pack(t)
 	for i := range t.at {
@@ -186,21 +186,21 @@ func (m *mover) buy(t *trial) bool {
 
 // keepsShare reports whether the pool is not further from its share with t by
 // more than half of its node.
-func (m *mover) keepsShare(t *trial) bool {
-	after := m.standing(t)
+func (m *rebalance) keepsShare(t *trial) bool {
+	after := m.balanceAfter(t)
 	return m.away(after) <= max(m.away(m.at), m.size(t.node)/2)
 }
 
 // away returns the distance of a pool that stands at x from its share, in units.
-func (m *mover) away(x placement.Balance) float64 {
+func (m *rebalance) away(x placement.Balance) float64 {
 	if m.share >= 1 {
 		return 0 // it is on its way there, by whatever moves pay
 	}
 	return math.Abs(float64(m.share*float64(x.Total)) - float64(x.Spot))
 }
 
-// standing returns where the pool stands after t.
-func (m *mover) standing(t *trial) placement.Balance {
+// balanceAfter returns where the pool stands after t.
+func (m *rebalance) balanceAfter(t *trial) placement.Balance {
 	x := m.at
 	x.Total -= int64(m.size(t.node))
 	if m.isSpot(t.node) {
@@ -218,7 +218,7 @@ func (m *mover) standing(t *trial) placement.Balance {
 }
 
 // pays reports whether the saving of t is worth its disturbance.
-func (m *mover) pays(t *trial) bool {
+func (m *rebalance) pays(t *trial) bool {
 	edge := m.e.cfg.Edge
 	if m.pool.SavingsThreshold > 0 {
 		edge = m.pool.SavingsThreshold
@@ -250,13 +250,13 @@ func (t *trial) count(w policy.WorkloadID) {
 // worthOf returns what t saves while the saving lasts, in dollars. What the
 // node's market asks above the best one is saved for long, the rest until the
 // demand is another.
-func (m *mover) worthOf(t *trial) float64 {
+func (m *rebalance) worthOf(t *trial) float64 {
 	return m.lasts(t.node, (t.before-t.after).Float()) + m.recommended(t.node, t.pods)
 }
 
 // lasts returns what a saving of so many dollars an hour at node n comes to while
 // it lasts.
-func (m *mover) lasts(n *policy.Node, saving float64) float64 {
+func (m *rebalance) lasts(n *policy.Node, saving float64) float64 {
 	if saving < 0 {
 		return float64(saving * m.e.cfg.Holding.Hours())
 	}
@@ -277,7 +277,7 @@ const overlapHours = 0.05
 // target returns the node other than from that takes p and breaks none of limits:
 // the fullest of those where it adds nothing to what the loss of one group would
 // take, else of all.
-func (m *mover) target(p *policy.Pod, from policy.NodeID, limits []limit) policy.NodeID {
+func (m *rebalance) target(p *policy.Pod, from policy.NodeID, limits []limit) policy.NodeID {
 	best, free, adds := policy.NodeID(policy.None), int64(0), false
 	t := &m.s.Templates[p.Template]
 	w := t.Workload
@@ -299,7 +299,7 @@ func (m *mover) target(p *policy.Pod, from policy.NodeID, limits []limit) policy
 }
 
 // marketOf returns the market of a node that is there, or that the round buys.
-func (m *mover) marketOf(id policy.NodeID) policy.MarketID {
+func (m *rebalance) marketOf(id policy.NodeID) policy.MarketID {
 	if k := int(id) - len(m.s.Nodes); k >= 0 {
 		return m.bought[k]
 	}
@@ -308,7 +308,7 @@ func (m *mover) marketOf(id policy.NodeID) policy.MarketID {
 
 // exposes reports whether with t, whose pods have moved on paper, more pods stand in
 // one group than their workloads can spare, over all of them together.
-func (m *mover) exposes(t *trial) bool {
+func (m *rebalance) exposes(t *trial) bool {
 	if !m.isSpot(t.node) {
 		return false
 	}

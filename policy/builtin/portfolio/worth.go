@@ -38,7 +38,7 @@ func (d *planState) nodeOffers(spot bool) []nodeOffer {
 		if m.Capacity == policy.Spot != spot {
 			continue
 		}
-		a := d.room(m.Type)
+		a := d.freeCapacity(m.Type)
 		x := nodeOffer{d.e.costs[r.market], float64(a.CPU), float64(a.Memory), float64(a.GPU)}
 		list = addUndominated(list, x)
 	}
@@ -76,9 +76,9 @@ func cheapest(list []nodeOffer, size func(*nodeOffer) float64) float64 {
 	return max(least, 0)
 }
 
-// appraise finds the worth of what the pool's markets of a capacity type offer:
+// evaluate finds the worth of what the pool's markets of a capacity type offer:
 // spot or not. It holds until the costs change, and is asked for several times.
-func (d *planState) appraise(spot bool) worth {
+func (d *planState) evaluate(spot bool) worth {
 	if w := &d.worths[of(spot)]; w.known {
 		return w.worth
 	}
@@ -94,12 +94,12 @@ func (d *planState) appraise(spot bool) worth {
 			best, most = w, v
 		}
 	}
-	d.worths[of(spot)] = appraised{best, true}
+	d.worths[of(spot)] = evaluated{best, true}
 	return best
 }
 
-// An appraised is the worth of what is sold, once it is known.
-type appraised struct {
+// An evaluated is the worth of what is sold, once it is known.
+type evaluated struct {
 	worth worth
 	known bool
 }
@@ -115,7 +115,7 @@ func (d *planState) worthAt(ratio float64, list []nodeOffer) worth {
 	return worth{cpu: least, memory: float64(least*ratio) / (1 << 20)}
 }
 
-// room returns what a node of type t leaves to pods besides those of DaemonSets.
-func (d *planState) room(t policy.TypeID) policy.Resources {
+// freeCapacity returns what a node of type t leaves to pods besides those of DaemonSets.
+func (d *planState) freeCapacity(t policy.TypeID) policy.Resources {
 	return d.s.Types[t].Allocatable.Minus(d.daemons)
 }

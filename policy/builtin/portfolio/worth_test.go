@@ -8,14 +8,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// plainWorth is what appraise returns, found over all markets.
+// plainWorth is what evaluate returns, found over all markets.
 func plainWorth(d *planState, spot bool) worth {
 	best, most := worth{}, -1.0
 	for _, ratio := range ratios {
 		least := -1.0
 		for _, r := range d.ranked {
 			m := &d.s.Markets[r.market]
-			a := d.room(m.Type)
+			a := d.freeCapacity(m.Type)
 			size := float64(a.CPU) + float64(ratio*float64(a.Memory))/(1<<20)
 			if d.demand.GPU > 0 {
 				size = float64(a.GPU)
@@ -69,7 +69,7 @@ func TestAppraise(t *testing.T) {
 			for _, change := range []func(){func() { d.priceAt(loss, 0) }, d.rank, func() {}} {
 				change()
 				for _, spot := range []bool{false, true} {
-					if got, want := d.appraise(spot), plainWorth(d, spot); got != want {
+					if got, want := d.evaluate(spot), plainWorth(d, spot); got != want {
 						t.Fatalf("with a loss of %v, spot %t: %+v, want %+v", loss, spot, got, want)
 					}
 				}

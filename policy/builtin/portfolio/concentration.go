@@ -5,16 +5,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// A crowd is how the spot capacity of a pool lies on the groups that are lost
+// A concentration is how the spot capacity of a pool lies on the groups that are lost
 // together: a market, a type in all zones, a zone.
-type crowd struct {
+type concentration struct {
 	market, kind, zone []float64 // in units of the pool's share
 	total              float64
 }
 
-func (d *planState) readCrowd() {
+func (d *planState) readConcentration() {
 	s := d.s
-	c := &d.crowd
+	c := &d.concentration
 	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
 	c.total = 0
 	for i := range s.Nodes {
@@ -26,7 +26,7 @@ func (d *planState) readCrowd() {
 }
 
 // add counts a node of m in (1) or out (-1).
-func (c *crowd) add(d *planState, m policy.MarketID, sign float64) {
+func (c *concentration) add(d *planState, m policy.MarketID, sign float64) {
 	x := &d.s.Markets[m]
 	size := sign * float64(share.Units(d.s, d.pool.ID, m))
 	c.total += size
@@ -40,7 +40,7 @@ func (c *crowd) add(d *planState, m policy.MarketID, sign float64) {
 
 // factor returns by how much a node of m is dearer than it costs, for what would
 // be lost with it.
-func (c *crowd) factor(d *planState, m policy.MarketID) float64 {
+func (c *concentration) factor(d *planState, m policy.MarketID) float64 {
 	x := &d.s.Markets[m]
 	if x.Capacity != policy.Spot || c.total <= 0 {
 		return 1
@@ -50,7 +50,7 @@ func (c *crowd) factor(d *planState, m policy.MarketID) float64 {
 
 // risk returns how much capacity would be lost with a node of spot market m, each
 // group weighed with its risk, and 0 of other markets.
-func (c *crowd) risk(d *planState, m policy.MarketID) float64 {
+func (c *concentration) risk(d *planState, m policy.MarketID) float64 {
 	x := &d.s.Markets[m]
 	if x.Capacity != policy.Spot {
 		return 0
