@@ -77,14 +77,14 @@ func BenchmarkPlay(b *testing.B) {
 func BenchmarkScrub(b *testing.B) {
 	v := large(b)
 	v.press("space")
-	s := v.shown()
+	s := v.play.shown()
 	length := int64(s.to - s.from)
 	var worst time.Duration
 	n := int64(0)
 	for b.Loop() {
 		n++
 		start := time.Now()
-		v.seek(s.from + policy.Time(n*7_919*60_007%length))
+		v.play.seek(s.from + policy.Time(n*7_919*60_007%length))
 		v.refresh()
 		if v.View() == "" {
 			b.Fatal("nothing is drawn")

@@ -65,4 +65,4 @@ func (c *clock) advance(t time.Time, limit policy.Time) bool {
 func (c *clock) faster(by int) { c.speed = min(max(c.speed+by, 0), len(speeds)-1) }
 
 // pace says the speed, as "1h/s".
-func (c *clock) pace() string { return spell(speeds[c.speed]) + "/s" }
+func (c *clock) pace() string { return length(speeds[c.speed]) + "/s" }

@@ -40,11 +40,11 @@ func TestRanks(t *testing.T) {
 	}
 	v := sitBefore(t, r, 160, 50)
 	v.press("space", "$", "5", "/", "leave first", "enter")
-	s := v.shown()
-	if len(s.log.Entries) == 0 {
+	s := v.play.shown()
+	if len(s.decisionPane.log.Entries) == 0 {
 		t.Fatal("no node is ranked")
 	}
-	for _, e := range s.log.Entries {
+	for _, e := range s.decisionPane.log.Entries {
 		if e.Entry.Verb != timeline.Rank {
 			t.Errorf("%v is left", e.Entry)
 		}
@@ -59,7 +59,7 @@ func TestRanks(t *testing.T) {
 		}
 	}
 	v.press("enter")
-	if !strings.HasPrefix(v.known, "Node ") || !strings.Contains(v.text(), "ranked ") && !strings.Contains(v.text(), "what rank ") {
+	if !strings.HasPrefix(v.inspector.known, "Node ") || !strings.Contains(v.text(), "ranked ") && !strings.Contains(v.text(), "what rank ") {
 		t.Errorf("behind it is not the node with its rank:\n%s", v.text())
 	}
 }
@@ -71,7 +71,7 @@ func TestDrainBeforeRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, found := newShow(r), 0
+	s, found := newRun(r), 0
 	for i := range s.Timeline.Decisions() {
 		d := s.Timeline.Decision(i)
 		for _, e := range d.Entries {
@@ -79,7 +79,7 @@ func TestDrainBeforeRank(t *testing.T) {
 				continue
 			}
 			found++
-			if at, k, ok := s.decided(e.Subject, s.to); !ok || s.Timeline.Decision(at).Entries[k].Verb == timeline.Rank {
+			if at, k, ok := (&facts{run: s, now: s.to}).decided(e.Subject); !ok || s.Timeline.Decision(at).Entries[k].Verb == timeline.Rank {
 				t.Errorf("of %s it says that it was ranked, not that it was drained", e.Subject)
 			}
 		}
@@ -99,7 +99,7 @@ func TestHolds(t *testing.T) {
 	v := sitBefore(t, r, 160, 50)
 	v.press("space", "t", "tue 12:00", "enter", "5")
 	holds := func() (n int) {
-		for _, e := range v.shown().log.Entries {
+		for _, e := range v.play.shown().decisionPane.log.Entries {
 			if e.Entry.Verb == timeline.Hold {
 				n++
 			}
@@ -108,13 +108,13 @@ func TestHolds(t *testing.T) {
 	}
 	steps := func() (n int) {
 		v.press("0")
-		for v.press("]"); !strings.HasPrefix(v.note, "no "); v.press("]") {
+		for v.press("]"); !strings.HasPrefix(v.prompt.note, "no "); v.press("]") {
 			n++
 		}
 		return n
 	}
-	if holds() != 0 || len(v.shown().log.Entries) == 0 {
-		t.Errorf("%d of %d entries are holds that nobody asked for", holds(), len(v.shown().log.Entries))
+	if holds() != 0 || len(v.play.shown().decisionPane.log.Entries) == 0 {
+		t.Errorf("%d of %d entries are holds that nobody asked for", holds(), len(v.play.shown().decisionPane.log.Entries))
 	}
 	without := steps()
 	if v.press("a", "t", "tue 12:00", "enter"); holds() == 0 {
@@ -124,13 +124,13 @@ func TestHolds(t *testing.T) {
 		t.Errorf("%d decisions are stepped through with holds, %d without", with, without)
 	}
 	v.press("a", "/", "hold", "enter")
-	if n := len(v.shown().log.Entries); n == 0 || holds() != n {
+	if n := len(v.play.shown().decisionPane.log.Entries); n == 0 || holds() != n {
 		t.Errorf("a filter for holds leaves %d, %d of them holds", n, holds())
 	}
 	v.press("esc", "0")
-	for v.press("g", "d"); !strings.HasPrefix(v.note, "no "); v.press("g", "d") {
-		if !slices.Contains(v.shown().moved, v.at()) {
-			t.Fatalf("g d goes to %v, where nothing was moved", v.at())
+	for v.press("g", "d"); !strings.HasPrefix(v.prompt.note, "no "); v.press("g", "d") {
+		if !slices.Contains(v.play.shown().moved, v.play.time()) {
+			t.Fatalf("g d goes to %v, where nothing was moved", v.play.time())
 		}
 	}
 }
@@ -147,18 +147,18 @@ func TestKeysAtOnce(t *testing.T) {
 	v.press("space")
 	send("14:00", false)
 	v.press("enter")
-	if want := monday.Add(62 * time.Hour); v.at() != want || v.Model.clock.playing {
-		t.Errorf("it is at %v, playing %v, not at %v", v.at(), v.Model.clock.playing, want)
+	if want := monday.Add(62 * time.Hour); v.play.time() != want || v.play.clock.playing {
+		t.Errorf("it is at %v, playing %v, not at %v", v.play.time(), v.play.clock.playing, want)
 	}
-	if send("$q", true); v.at() != monday.Add(62*time.Hour) || v.left {
+	if send("$q", true); v.play.time() != monday.Add(62*time.Hour) || v.left {
 		t.Error("what was pasted was taken for keys")
 	}
 	v.press("t")
 	send("tue 09:00", true)
-	if v.press("enter"); v.at() != monday.Add(33*time.Hour) {
-		t.Errorf("a pasted time leads to %v", v.at())
+	if v.press("enter"); v.play.time() != monday.Add(33*time.Hour) {
+		t.Errorf("a pasted time leads to %v", v.play.time())
 	}
-	if send("lq", false); !v.left || v.at() != monday.Add(34*time.Hour) {
-		t.Errorf("after l and q it is at %v and goes on", v.at())
+	if send("lq", false); !v.left || v.play.time() != monday.Add(34*time.Hour) {
+		t.Errorf("after l and q it is at %v and goes on", v.play.time())
 	}
 }

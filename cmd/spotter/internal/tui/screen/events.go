@@ -10,7 +10,7 @@ import (
 )
 
 // sentence says what happened.
-func sentence(s *show, e *timeline.Event) string {
+func sentence(s *inventory, e *timeline.Event) string {
 	switch e.Kind {
 	case timeline.Launched:
 		return fmt.Sprintf("%s launched in %s%s", e.Subject, s.place(e.Object), at(e.Amount))
@@ -98,17 +98,6 @@ func at(amount int64) string {
 		return ""
 	}
 	return " at " + draw.PerHour(policy.Money(amount))
-}
-
-// place says a market by type, zone and capacity type; a name that is no market's
-// as it is.
-func (s *show) place(name string) string {
-	i := s.market(name)
-	if i < 0 {
-		return name
-	}
-	m := &s.markets[i]
-	return m.Type + " " + m.Zone + " " + capacity(m.Spot)
 }
 
 // counted says a number of things.

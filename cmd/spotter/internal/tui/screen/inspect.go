@@ -1,14 +1,8 @@
 package screen
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strconv"
-
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
-	"github.com/spotter-dev/spotter/policy"
 )
 
 // A subject is what the inspector is about: something of a pane by name, or an
@@ -19,353 +13,55 @@ type subject struct {
 	entry entryID
 }
 
-// inspect opens the inspector on what is selected in the focused pane. From a
-// decision it goes on to what that is about, and from anything else to the last
-// decision about it.
-func (m *Model) inspect() {
-	s := m.shown()
-	var to subject
-	if len(m.inspected) > 0 {
-		var ok bool
-		if to, ok = m.onward(s, &m.inspected[len(m.inspected)-1]); !ok {
-			m.note = "there is nothing further to look at from here"
-			return
+// An inspector says what is known of one subject.
+type inspector struct {
+	// known and panel are the title and the rest of what is known of it, from line
+	// scroll on.
+	known  string
+	panel  draw.Panel
+	scroll int
+
+	// past is for what is gone.
+	past timeline.Frame
+}
+
+// facts are what is known of the run with the focus at the shown time.
+func (i *inspector) facts(p *playback) *facts {
+	return &facts{run: p.shown().run, now: p.time(), past: &i.past}
+}
+
+// know gathers what is known of what is inspected; to is where it is drawn.
+func (i *inspector) know(x *subject, p *playback, side rect) {
+	i.known, i.panel.Sections = "", nil
+	if x != nil {
+		f := i.facts(p)
+		switch x.pane {
+		case Nodes:
+			i.known, i.panel.Sections = "Node "+x.name, f.ofNode(x.name)
+		case Markets:
+			i.known, i.panel.Sections = "Market "+f.place(x.name), f.ofMarket(x.name)
+		case Workloads:
+			i.known, i.panel.Sections = "Workload "+x.name, f.ofWorkload(x.name)
+		case Budgets:
+			i.known, i.panel.Sections = "Budget "+x.name, f.ofBudget(x.name)
+		case Decisions:
+			i.known, i.panel.Sections = "Decision", f.ofDecision(x.entry)
+		case Savings:
+			i.known, i.panel.Sections = "Policy "+x.name, p.ofPolicy(x.name)
 		}
-	} else if to = m.subjectOf(s); to.name == "" {
-		m.note = "select something first, with ↑ ↓ or the mouse"
-		return
 	}
-	m.inspected = append(m.inspected, to)
-	m.scroll = 0
+	i.scrollBy(0, side)
 }
 
-// subjectOf is what is selected in the focused pane; where nothing is, the first
-// of what it shows is.
-func (m *Model) subjectOf(s *show) subject {
-	if m.pane == Decisions {
-		if i := s.log.Selected; i >= 0 && i < len(s.log.Entries) {
-			e := &s.log.Entries[i]
-			return subject{Decisions, e.Entry.Subject + " ", s.entries[e.First]}
-		}
-		return subject{}
-	}
-	if m.chosen[m.pane] == "" {
-		m.choose(0, 0)
-	}
-	return subject{pane: m.pane, name: m.chosen[m.pane]}
+// scrollBy scrolls what is drawn at side, which shows no less than it can.
+func (i *inspector) scrollBy(lines int, side rect) {
+	in := inside(side)
+	i.scroll = min(max(i.scroll+lines, 0), max(i.panel.Lines(in.w)-in.h, 0))
 }
 
-// onward is what comes behind a subject.
-func (m *Model) onward(s *show, from *subject) (subject, bool) {
-	if from.pane != Decisions {
-		d, k, ok := s.decided(from.name, m.at())
-		return subject{Decisions, from.name, entryID{d, k}}, ok
-	}
-	e := s.entryOf(from.entry)
-	switch {
-	case e == nil:
-		return subject{}, false
-	case s.workload(e.Subject) >= 0:
-		return subject{pane: Workloads, name: e.Subject}, true
-	case s.budget(e.Subject) >= 0:
-		return subject{pane: Budgets, name: e.Subject}, true
-	case e.Market != "" && s.market(e.Market) >= 0:
-		return subject{pane: Markets, name: e.Market}, true
-	case e.Verb == timeline.Drain || s.node(e.Subject) != nil:
-		return subject{pane: Nodes, name: e.Subject}, true
-	}
-	return subject{}, false
-}
-
-func (s *show) budget(name string) int32 {
-	return int32(slices.IndexFunc(s.budgets, func(b timeline.BudgetInfo) bool { return b.Name == name }))
-}
-
-// entryOf returns an entry of a decision, nil where it is not there: another run
-// has other decisions.
-func (s *show) entryOf(id entryID) *timeline.Entry {
-	if id.decision < 0 || id.decision >= s.decisions {
-		return nil
-	}
-	d := s.Timeline.Decision(id.decision)
-	if id.entry < 0 || id.entry >= len(d.Entries) {
-		return nil
-	}
-	return &d.Entries[id.entry]
-}
-
-// know gathers what is known of what is inspected.
-func (m *Model) know() {
-	m.known, m.panel.Sections = "", nil
-	if len(m.inspected) == 0 {
-		return
-	}
-	s := m.shown()
-	x := &m.inspected[len(m.inspected)-1]
-	now := m.at()
-	title, p := "", &m.panel
-	switch x.pane {
-	case Nodes:
-		title, p.Sections = "Node "+x.name, s.ofNode(x.name, now)
-	case Markets:
-		title, p.Sections = "Market "+s.place(x.name), s.ofMarket(x.name, now)
-	case Workloads:
-		title, p.Sections = "Workload "+x.name, s.ofWorkload(x.name, now)
-	case Budgets:
-		title, p.Sections = "Budget "+x.name, s.ofBudget(x.name, now)
-	case Decisions:
-		title, p.Sections = "Decision", s.ofDecision(x.entry)
-	case Savings:
-		title, p.Sections = "Policy "+x.name, m.ofPolicy(x.name)
-	}
-	m.known = title
-}
-
-// drawInspector draws what is inspected.
-func (m *Model) drawInspector(c draw.Canvas, side rect) {
-	if len(m.inspected) == 0 || side.h == 0 {
-		return
-	}
-	p := m.panel
-	in := draw.Box{Title: m.known, Right: "esc back", Focused: true}.Frame(on(c, side))
-	p.Scroll = min(m.scroll, max(p.Lines(in.Width())-in.Height(), 0))
+func (i *inspector) draw(c draw.Canvas) {
+	p := i.panel
+	in := draw.Box{Title: i.known, Right: "esc back", Focused: true}.Frame(c)
+	p.Scroll = min(i.scroll, max(p.Lines(in.Width())-in.Height(), 0))
 	p.Draw(in)
-}
-
-// scrollMax is how far the inspector can be scrolled.
-func (m *Model) scrollMax() int {
-	if len(m.inspected) == 0 {
-		return 0
-	}
-	in := inside(arrange(m.shape()).side)
-	return max(m.panel.Lines(in.w)-in.h, 0)
-}
-
-// eventsShown is how many events a history shows, newest first.
-const eventsShown = 40
-
-// history is what happened to something up to an instant, equal events of one
-// instant together.
-func (s *show) history(name string, now policy.Time) draw.Section {
-	var times []int
-	section := draw.Section{Title: "History, newest first"}
-	for _, i := range s.Timeline.EventsAbout(name, now, eventsShown, nil) {
-		e := s.Timeline.Event(i)
-		item := draw.Item{Key: draw.DaySecond(e.At), Value: sentence(s, &e), Ink: inkOf(e.Kind)}
-		if n := len(section.Items); n > 0 && section.Items[n-1] == item {
-			times[n-1]++
-			continue
-		}
-		section.Items, times = append(section.Items, item), append(times, 1)
-	}
-	for i, n := range times {
-		if n > 1 {
-			section.Items[i].Value += fmt.Sprintf(" (%d times)", n)
-		}
-	}
-	if len(section.Items) == 0 {
-		section.Items = []draw.Item{{Value: "nothing has happened to it so far", Ink: draw.Muted}}
-	}
-	return section
-}
-
-func inkOf(k timeline.Kind) draw.Ink {
-	switch k {
-	case timeline.Noticed, timeline.Reclaimed, timeline.Outbid, timeline.OutageBegan, timeline.PodLost, timeline.JobMissed, timeline.FaultBegan:
-		return draw.Bad
-	case timeline.Recommended, timeline.Draining, timeline.Refused, timeline.GateClosed, timeline.Paused:
-		return draw.Warn
-	case timeline.Joined, timeline.OutageEnded, timeline.JobDone, timeline.FaultEnded, timeline.GateOpened:
-		return draw.Good
-	}
-	return draw.Own
-}
-
-// decided returns the last decision about something, up to an instant, and the
-// entry; one that only ranks a node where there is no other.
-func (s *show) decided(name string, now policy.Time) (decision, entry int, ok bool) {
-	if d, k, ok := s.Timeline.DecisionAbout(name, now, judging...); ok {
-		return d, k, ok
-	}
-	return s.Timeline.DecisionAbout(name, now)
-}
-
-// ranked says when the pods of a node leave as workloads shrink, nothing where
-// that was not decided, or where [show.why] says so already.
-func (s *show) ranked(name string, now policy.Time) []draw.Item {
-	d, k, ok := s.Timeline.DecisionAbout(name, now, timeline.Rank)
-	if _, _, other := s.Timeline.DecisionAbout(name, now, judging...); !ok || !other {
-		return nil
-	}
-	all := s.Timeline.Decision(d)
-	e := &all.Entries[k]
-	return []draw.Item{{Key: "ranked", Value: draw.Day(all.At) + ", " + e.Detail + ": " + e.Why.Text}}
-}
-
-// why is the last decision about something, up to an instant.
-func (s *show) why(name string, now policy.Time) draw.Section {
-	section := draw.Section{Title: "Why: the last decision about it"}
-	d, k, ok := s.decided(name, now)
-	if !ok {
-		section.Items = []draw.Item{{Value: "nothing has been decided about it so far", Ink: draw.Muted}}
-		return section
-	}
-	all := s.Timeline.Decision(d)
-	section.Items = append([]draw.Item{{Key: "at", Value: draw.DaySecond(all.At)}}, s.reasons(&all.Entries[k])...)
-	return section
-}
-
-// reasons are the account that an entry gives of itself.
-func (s *show) reasons(e *timeline.Entry) []draw.Item {
-	items := []draw.Item{{Key: "what", Value: join(e.Verb.String(), e.Subject), Ink: draw.Title}}
-	if e.Detail != "" {
-		items = append(items, draw.Item{Key: "how", Value: e.Detail})
-	}
-	items = append(items, draw.Item{Key: "reason", Value: string(e.Why.Reason), Ink: draw.Accent})
-	if e.Why.Text != "" {
-		items = append(items, draw.Item{Key: "because", Value: e.Why.Text})
-	}
-	if e.Why.Before != 0 || e.Why.After != 0 {
-		change := e.Why.After - e.Why.Before
-		items = append(items, draw.Item{Key: "dollars", Value: fmt.Sprintf("%s before, %s after (%s/h)", draw.PerHour(e.Why.Before),
-			draw.PerHour(e.Why.After), draw.Signed(change)), Ink: gain(-change)})
-	}
-	other := s.place(e.Why.RunnerUp)
-	if other == "" {
-		other = "no other came into question"
-	}
-	return append(items, draw.Item{Key: "second was", Value: other})
-}
-
-func join(a, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + " " + b
-}
-
-// ofNode is what is known of a node. One that is gone has its history still.
-func (s *show) ofNode(name string, now policy.Time) []draw.Section {
-	n, f, at := s.node(name), &s.frame, now
-	what := draw.Section{Title: "What"}
-	if n == nil {
-		if n, at = s.wasNode(name, now); n == nil {
-			what.Items = []draw.Item{{Value: "it does not exist yet", Ink: draw.Warn}}
-			return []draw.Section{what, s.why(name, now), s.history(name, now)}
-		}
-		f = &s.past
-		what.Title = "What it was at " + draw.DaySecond(at) + ", before it went"
-	}
-	what.Items = append(s.lookOf(n, f, at), s.ranked(name, now)...)
-	return []draw.Section{what, s.why(name, now), s.possible(n.Market), s.history(name, now)}
-}
-
-// wasNode returns a node that is gone as it was just before, and when that was;
-// nil where it never was.
-func (s *show) wasNode(name string, now policy.Time) (*timeline.Node, policy.Time) {
-	for _, i := range s.Timeline.EventsAbout(name, now, eventsShown, nil) {
-		at := s.Timeline.Event(i).At - 1
-		s.Timeline.At(at, &s.past)
-		if n := nodeIn(&s.past, name); n != nil {
-			return n, at
-		}
-	}
-	return nil, 0
-}
-
-// lookOf is how a node looks in a frame.
-func (s *show) lookOf(n *timeline.Node, frame *timeline.Frame, now policy.Time) []draw.Item {
-	items := []draw.Item{{Key: "pool", Value: s.poolName(n.Pool)}, {Key: "market", Value: s.place(s.marketName(n.Market)), Ink: inkFor(n.Spot)}}
-	if n.Market >= 0 {
-		f := &frame.Markets[n.Market]
-		items = append(items, draw.Item{Key: "price", Value: s.priced(n.Market)})
-		if n.Spot {
-			items = append(items, draw.Item{Key: "hazard", Value: taken(f.Hazard)})
-		}
-	}
-	state := n.Phase.String()
-	if n.By != policy.ActorNone {
-		state += ", by " + n.By.String()
-	}
-	items = append(items, draw.Item{Key: "state", Value: state},
-		draw.Item{Key: "launched", Value: draw.Day(n.Since) + ", " + draw.Span(now.Sub(n.Since)) + " ago"})
-	items = append(items, danger(n, now)...)
-	items = append(items, filled("CPU", n.CPU), filled("memory", n.Memory))
-	if n.GPU >= 0 {
-		items = append(items, filled("GPU", n.GPU))
-	}
-	return append(items, draw.Item{Key: "pods", Value: strconv.Itoa(int(n.Pods))})
-}
-
-func danger(n *timeline.Node, now policy.Time) (items []draw.Item) {
-	if n.Notice != 0 {
-		items = append(items, draw.Item{Key: "notice", Value: "the provider takes it in " + draw.Span(n.Notice.Sub(now)), Ink: draw.Bad})
-	}
-	if n.Recommended {
-		items = append(items, draw.Item{Key: "rebalance", Value: "the provider recommends to leave it", Ink: draw.Warn})
-	}
-	return items
-}
-
-func filled(key string, thousandths int16) draw.Item {
-	part := float64(thousandths) / 1000
-	return draw.Item{Key: key, Value: draw.Percent(part) + " requested", Bar: &draw.Meter{Value: part, Whole: 1, Ink: draw.Accent}}
-}
-
-func inkFor(spot bool) draw.Ink {
-	if spot {
-		return draw.Spot
-	}
-	return draw.OnDemand
-}
-
-// priced says the price of a market and what part of on-demand it is.
-func (s *show) priced(market int32) string {
-	m, p := &s.markets[market], s.frame.Markets[market].Price
-	if p == policy.NoPrice {
-		return "nothing is offered"
-	}
-	text := draw.PerHour(p)
-	if m.Spot && m.OnDemand > 0 {
-		text += ", " + draw.Percent(p.Float()/m.OnDemand.Float()) + " of on-demand"
-	}
-	return text
-}
-
-// taken says a hazard in words.
-func taken(hazard float64) string {
-	return draw.Percent(draw.PerMonth(hazard)) + " of nodes taken in a month"
-}
-
-// possible are the other markets of the same instance type, cheapest first.
-func (s *show) possible(market int32) draw.Section {
-	section := draw.Section{Title: "What else was possible: the same type elsewhere"}
-	if market < 0 {
-		return section
-	}
-	var others []int32
-	for i := range s.markets {
-		if int32(i) != market && s.markets[i].Type == s.markets[market].Type {
-			others = append(others, int32(i))
-		}
-	}
-	price := func(i int32) policy.Money {
-		if p := s.frame.Markets[i].Price; p != policy.NoPrice {
-			return p
-		}
-		return 1 << 62
-	}
-	slices.SortStableFunc(others, func(a, b int32) int { return cmp.Compare(price(a), price(b)) })
-	for _, i := range others {
-		m := &s.markets[i]
-		text := s.priced(i)
-		if m.Spot {
-			text += ", " + taken(s.frame.Markets[i].Hazard)
-		}
-		section.Items = append(section.Items, draw.Item{Key: s.shortZone(m.Zone) + " " + capacity(m.Spot), Value: text, Ink: inkFor(m.Spot)})
-	}
-	if len(others) == 0 {
-		section.Items = []draw.Item{{Value: "no other market sells this type", Ink: draw.Muted}}
-	}
-	return section
 }

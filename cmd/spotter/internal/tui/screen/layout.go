@@ -21,7 +21,7 @@ func (p Pane) String() string {
 }
 
 // The smallest screen, and those from which on several panes are shown at once,
-// three columns of them, and two policies beside each other.
+// three columns of them, and two policies side by side.
 const (
 	widthMin, heightMin     = 60, 15
 	widthSome, heightSome   = 100, 30
@@ -73,9 +73,32 @@ type shape struct {
 	both, zoom bool
 	first      int // of the two runs side by side
 	inspecting bool
-	// workloads and budgets are how many the world has.
+	// workloads and budgets are how many the scenario has.
 	workloads, budgets int
 }
+
+// size is how large a pane of a run is inside its border.
+func (l *layout) size(p Pane, run int) rect {
+	for _, a := range l.areas {
+		if a.pane == p && a.run == run {
+			return inside(a.rect)
+		}
+	}
+	return inside(l.body)
+}
+
+// areaAt is where x, y stands, nil where no pane is.
+func (l *layout) areaAt(x, y int) *area {
+	for i := range l.areas {
+		if l.areas[i].holds(x, y) {
+			return &l.areas[i]
+		}
+	}
+	return nil
+}
+
+// inside is what the border of a pane leaves.
+func inside(r rect) rect { return rect{r.x + 1, r.y + 1, max(r.w-2, 0), max(r.h-2, 0)} }
 
 // headerHeight is how many lines the header takes; footerHeight the last line.
 const (
@@ -114,7 +137,7 @@ func arrange(s shape) layout {
 	}
 	switch {
 	case s.both && s.w >= widthBoth && !s.inspecting:
-		l.areas = beside(all, s, several)
+		l.areas = halves(all, s, several)
 	case !several:
 		l.areas = []area{{all, s.pane, s.run}}
 	case all.w >= widthMany && s.h >= heightMany:
@@ -162,10 +185,10 @@ func tableHeight(rows, most int) int {
 	return max(min(rows+3, most), 4)
 }
 
-// beside arranges the two runs in halves: the pane that has the focus where there
-// is room for one, else nodes, workloads and decisions of each over the market
+// halves arranges the two runs in halves: the pane that has the focus where there
+// is space for one, else nodes, workloads and decisions of each over the market
 // and the savings, which both share.
-func beside(all rect, s shape, several bool) []area {
+func halves(all rect, s shape, several bool) []area {
 	if !several {
 		left, right := all.split(all.w / 2)
 		return []area{{left, s.pane, s.first}, {right, s.pane, s.first + 1}}

@@ -38,32 +38,10 @@ func (l *live) silent(last policy.Time) bool { return l.at != 0 && l.at.Sub(last
 func (l *live) says(last policy.Time) string {
 	text := "record of a controller"
 	if l.at != 0 {
-		text += fmt.Sprintf(", last decision %s ago", spell(max(l.at.Sub(last), 0).Truncate(time.Second)))
+		text += fmt.Sprintf(", last decision %s ago", length(max(l.at.Sub(last), 0).Truncate(time.Second)))
 	}
 	if l.trouble != nil {
 		text += " · not read: " + l.trouble.Error()
 	}
 	return text
-}
-
-// grow shows the record as it is now. Who looked at its end goes on doing so; what is
-// chosen, filtered and inspected stays.
-func (m *Model) grow(g Grown) {
-	if len(m.shows) != 1 {
-		return
-	}
-	before := m.shows[0]
-	atEnd := m.clock.now >= before.to
-	s := newShow(g.Run)
-	if s.warmup == before.warmup {
-		s.entry = before.entry
-	} else {
-		m.inspected = nil // decisions are known by their place since the begin, which is another
-	}
-	m.shows[0] = s
-	if atEnd {
-		m.clock.now, m.clock.playing = s.to, false
-	}
-	m.clock.now = max(m.clock.now, s.warmup)
-	m.measure()
 }

@@ -81,8 +81,8 @@ func TestLive(t *testing.T) {
 			}
 		}
 	}
-	if v.at() != end {
-		t.Errorf("it opens at %v, and the record ends at %v", v.at(), end)
+	if v.play.time() != end {
+		t.Errorf("it opens at %v, and the record ends at %v", v.play.time(), end)
 	}
 	shows("● live", "last decision 3m ago", "the last decision", "outage cost not known")
 	for _, never := range []string{"oracle", "$0.00", "outage 0 min"} {
@@ -91,18 +91,18 @@ func TestLive(t *testing.T) {
 		}
 	}
 	send(Grown{long})
-	if v.at() != later {
-		t.Errorf("at the end it goes on to %v, want %v", v.at(), later)
+	if v.play.time() != later {
+		t.Errorf("at the end it goes on to %v, want %v", v.play.time(), later)
 	}
 	v.press("h")
-	back := v.at()
+	back := v.play.time()
 	if back != later.Add(-time.Hour) {
 		t.Errorf("an hour back it stands at %v", back)
 	}
 	v.press("5", "/", "drain", "enter")
 	send(Grown{recorded(t, w, 45)})
-	if v.at() != back || v.filters[Decisions] != "drain" {
-		t.Errorf("while looking back it went to %v with the filter %q", v.at(), v.filters[Decisions])
+	if v.play.time() != back || v.selection.filters[Decisions] != "drain" {
+		t.Errorf("while looking back it went to %v with the filter %q", v.play.time(), v.selection.filters[Decisions])
 	}
 	shows("▌▌ paused")
 	send(Looked{At: later.Add(time.Hour), Err: errors.New("corrupt recording")})

@@ -2,12 +2,10 @@ package screen
 
 import (
 	"errors"
-	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
-	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
@@ -38,96 +36,39 @@ type Failed struct{ Err error }
 // A tick is the message that time has passed.
 type tick time.Time
 
-// A Model is the whole screen. It is used by one goroutine.
+// A Model is the whole screen: it hands messages to the parts that they are for.
+// It is used by one goroutine.
 type Model struct {
-	title         string
-	theme         *draw.Theme
-	width, height int
+	title string
+	theme *draw.Theme
 
-	// shows are empty until runs are opened. baseline is one of them, or one of its
-	// own, or nil.
-	shows    []*show
-	baseline *show
-	savings  []line
-
-	// bound is what no policy costs less than, 0 while that is not known.
-	bound policy.Money
+	play      playback
+	port      viewport
+	selection selection
+	inspector inspector
+	prompt    prompt
+	help      helpPage
 
 	// failed is why there is nothing to show.
 	failed error
 
-	// live is what is known of a record that goes on.
-	live live
-
-	clock   clock
-	ticking bool
-
-	// focus is the run and pane the one that keys are for. chosen is what is
-	// selected in each pane but the decisions, by name.
-	focus      int
-	pane       Pane
-	both, zoom bool
-	holds      bool // decisions that held something back are listed too
-	chosen     [paneCount]string
-	filters    [paneCount]string
-
-	// inspected are the subjects looked at, the last one on the screen from line
-	// scroll on.
-	inspected []subject
-	scroll    int
-
-	// known and panel are the title and the rest of what is known of it.
-	known string
-	panel draw.Panel
-
-	help       bool
-	helpScroll int
-
-	asked  question
-	input  textinput.Model
-	before string // the filter that stood before the question
-
-	// prefix is the key that the next one completes, 0 without; note is what the
-	// last key had to say.
+	// prefix is the key that the next one completes, 0 without.
 	prefix rune
-	note   string
 }
 
 // New returns the screen of what is called title while it is being opened.
 func New(title string, theme *draw.Theme) *Model {
-	input := textinput.New()
-	input.Prompt = ""
-	input.CharLimit = 80
-	return &Model{title: title, theme: theme, clock: clock{playing: true, speed: usualSpeed}, input: input}
+	m := &Model{title: title, theme: theme, prompt: newPrompt()}
+	m.play = playback{clock: clock{playing: true, speed: usualSpeed}, port: &m.port}
+	return m
 }
 
 // Err returns why there was nothing to show, or how runs have failed.
 func (m *Model) Err() error {
-	err := m.failed
-	for _, s := range m.all() {
-		if s.err != nil {
-			err = errors.Join(err, fmt.Errorf("policy %s: %w", s.Name, s.err))
-		}
+	if err := m.play.err(); err != nil {
+		return errors.Join(m.failed, err)
 	}
-	return err
-}
-
-// all are the runs and the baseline, each once.
-func (m *Model) all() []*show {
-	if m.baseline == nil || m.isShown(m.baseline) {
-		return m.shows
-	}
-	return append(append([]*show{}, m.shows...), m.baseline)
-}
-
-func (m *Model) isShown(s *show) bool { return slices.Contains(m.shows, s) }
-
-// shown is the run that has the focus, nil while nothing is open.
-func (m *Model) shown() *show {
-	if len(m.shows) == 0 {
-		return nil
-	}
-	return m.shows[m.focus]
+	return m.failed
 }
 
 // Init asks for nothing: the first message brings the size of the screen.
@@ -137,21 +78,20 @@ func (m *Model) Init() tea.Cmd { return nil }
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
+		m.port.width, m.port.height = msg.Width, msg.Height
 	case Opened:
-		m.open(msg)
+		m.play.open(&msg)
 	case Bounded:
-		m.bound = msg.Cost
+		m.play.bound = msg.Cost
 	case Grown:
-		m.grow(msg)
+		m.play.grow(msg)
 	case Looked:
-		m.live.at, m.live.trouble = msg.At, msg.Err
+		m.play.live.at, m.play.live.trouble = msg.At, msg.Err
 	case Failed:
 		m.failed = msg.Err
 		return m, tea.Quit
 	case tick:
-		m.ticking = false
-		m.passed(time.Time(msg))
+		m.play.passed(time.Time(msg))
 	case tea.KeyMsg:
 		if cmd := m.pressAll(msg); cmd != nil {
 			return m, cmd
@@ -162,120 +102,13 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, nil
 	}
 	m.refresh()
-	return m, m.next()
+	return m, m.play.next()
 }
 
-func (m *Model) open(o Opened) {
-	m.shows, m.baseline, m.focus = nil, nil, 0
-	for _, r := range o.Runs {
-		s := newShow(r)
-		m.shows = append(m.shows, s)
-		if o.Baseline == r.Timeline {
-			m.baseline = s
-		}
-	}
-	if o.Baseline != nil && m.baseline == nil {
-		m.baseline = newShow(Run{Name: "on-demand", Timeline: o.Baseline})
-	}
-	m.clock.now = m.shows[0].from
-	if o.Live {
-		m.live.on, m.clock.playing = true, false
-		m.clock.now = m.shows[0].to
-	}
-	m.measure()
-}
-
-// passed lets the clock go on and looks how far the runs have come.
-func (m *Model) passed(t time.Time) {
-	news := false
-	for _, s := range m.all() {
-		news = s.look() || news
-	}
-	if news {
-		m.measure()
-	}
-	s := m.shown()
-	if s == nil {
-		return
-	}
-	m.clock.advance(t, m.limit())
-	if m.clock.now >= s.to {
-		m.clock.playing = false
-	}
-}
-
-// limit is the last instant that can be shown.
-func (m *Model) limit() policy.Time {
-	limit := m.shown().until
-	if m.beside() {
-		for _, s := range m.pair() {
-			limit = min(limit, s.until)
-		}
-	}
-	return limit
-}
-
-// at is the instant on the screen: the shown time, or the last one simulated.
-func (m *Model) at() policy.Time {
-	return min(m.clock.now, max(m.limit(), m.shown().warmup))
-}
-
-// next returns the command that brings the next tick, nil while nothing moves.
-func (m *Model) next() tea.Cmd {
-	if m.ticking || len(m.shows) == 0 {
-		return nil
-	}
-	wait := frameTime
-	if !m.clock.playing {
-		moving := false
-		for _, s := range m.all() {
-			moving = moving || !s.done
-		}
-		if !moving {
-			return nil
-		}
-		wait = waitTime
-	}
-	m.ticking = true
-	return tea.Tick(wait, func(t time.Time) tea.Msg { return tick(t) })
-}
-
-// beside reports whether two runs are shown side by side.
-func (m *Model) beside() bool {
-	return m.both && len(m.shows) > 1 && m.width >= widthBoth && len(m.inspected) == 0
-}
-
-// pair are the runs shown side by side: that with the focus and its neighbour.
-func (m *Model) pair() []*show {
-	first := m.focus / 2 * 2
-	if first+1 == len(m.shows) {
-		first--
-	}
-	return m.shows[first : first+2]
-}
-
-// visible are the runs of which something is on the screen.
-func (m *Model) visible() []*show {
-	if m.beside() {
-		return m.pair()
-	}
-	if s := m.shown(); s != nil {
-		return []*show{s}
-	}
-	return nil
-}
-
-// refresh brings what is on the screen to the shown time. The costs of all runs
-// are on it.
+// refresh brings what is on the screen to the shown time.
 func (m *Model) refresh() {
-	for _, s := range m.all() {
-		s.at(m.at())
-	}
-	for _, s := range m.visible() {
-		s.list(m)
-	}
-	m.know()
-	m.scroll = min(m.scroll, m.scrollMax())
+	m.play.refresh(&m.selection)
+	m.inspector.know(m.port.subject(), &m.play, m.layout().side)
 }
 
 // pressAll does what keys say: those that came at once, as over a slow line, are
@@ -285,7 +118,7 @@ func (m *Model) pressAll(k tea.KeyMsg) tea.Cmd {
 		return m.press(k)
 	}
 	if k.Paste {
-		if m.asked != nothing {
+		if m.prompt.asked != nothing {
 			m.answer(k)
 		}
 		return nil
@@ -303,11 +136,11 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 	if k.Type == tea.KeyCtrlC {
 		return tea.Quit
 	}
-	if m.asked != nothing {
+	if m.prompt.asked != nothing {
 		m.answer(k)
 		return nil
 	}
-	m.note = ""
+	m.prompt.note = ""
 	if m.prefix != 0 {
 		m.jump(k)
 		return nil
@@ -316,28 +149,26 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.quit):
 		return tea.Quit
 	case key.Matches(k, keys.help):
-		m.help, m.helpScroll = !m.help, 0
-	case m.help:
-		m.pressHelp(k)
-	case len(m.shows) == 0:
-	case m.pressTime(k), m.pressScreen(k), m.pressPane(k):
+		m.help.toggle()
+	case m.help.open:
+		m.help.press(k, m.port.height)
+	case m.play.shown() == nil:
+	case m.pressTime(k), m.pressPane(k):
+	default:
+		m.prompt.note = m.port.press(k)
 	}
 	return nil
 }
 
-// pressHelp handles the keys while the help is on the screen.
-func (m *Model) pressHelp(k tea.KeyMsg) {
+// answer handles the keys while something is typed. A filter works while it is
+// typed.
+func (m *Model) answer(k tea.KeyMsg) {
+	asked := m.prompt.asked
+	text, done := m.prompt.answer(k)
 	switch {
-	case key.Matches(k, keys.back):
-		m.help = false
-	case key.Matches(k, keys.up):
-		m.helpScroll--
-	case key.Matches(k, keys.down):
-		m.helpScroll++
-	case key.Matches(k, keys.page):
-		m.helpScroll += m.height / 2
-	case key.Matches(k, keys.pageUp):
-		m.helpScroll -= m.height / 2
+	case asked == forFilter:
+		m.selection.filters[m.port.pane] = strings.ToLower(strings.TrimSpace(text))
+	case done && strings.TrimSpace(text) != "":
+		m.prompt.note = m.play.seekText(text)
 	}
-	m.helpScroll = max(m.helpScroll, 0)
 }

@@ -20,9 +20,9 @@ import (
 func TestPlay(t *testing.T) {
 	v := sit(t, 120, 40)
 	passed := func(d time.Duration) time.Duration {
-		before := v.at()
+		before := v.play.time()
 		v.wait(d)
-		return v.at().Sub(before)
+		return v.play.time().Sub(before)
 	}
 	v.wait(frameTime) // the first tick tells when playing began
 	near := func(what string, got, want time.Duration) {
@@ -39,15 +39,15 @@ func TestPlay(t *testing.T) {
 	if v.press("space"); passed(time.Second) != 0 {
 		t.Error("time passes in a pause")
 	}
-	if v.next() != nil {
+	if v.play.next() != nil {
 		t.Error("it asks for ticks although nothing moves")
 	}
 	v.press("t", "thu 20:00", "enter", "space")
-	if v.wait(10 * time.Second); v.at() != v.shown().to || v.Model.clock.playing {
-		t.Errorf("it plays on at %v, after the end at %v", v.at(), v.shown().to)
+	if v.wait(10 * time.Second); v.play.time() != v.play.shown().to || v.play.clock.playing {
+		t.Errorf("it plays on at %v, after the end at %v", v.play.time(), v.play.shown().to)
 	}
-	if v.press("space"); v.at() != v.shown().from || !v.Model.clock.playing {
-		t.Errorf("from the end it does not begin again but is at %v", v.at())
+	if v.press("space"); v.play.time() != v.play.shown().from || !v.play.clock.playing {
+		t.Errorf("from the end it does not begin again but is at %v", v.play.time())
 	}
 }
 
@@ -56,33 +56,33 @@ func TestPlay(t *testing.T) {
 func TestStep(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.press("space", "t", "tue 00:00", "enter")
-	line := v.shown().Timeline
+	line := v.play.shown().Timeline
 	for _, one := range []struct {
 		on, back string
 		known    func() bool
 	}{
 		{"right", "left", func() bool {
-			i, ok := line.PreviousEvent(v.at() + 1)
-			return ok && line.Event(i).At == v.at()
+			i, ok := line.PreviousEvent(v.play.time() + 1)
+			return ok && line.Event(i).At == v.play.time()
 		}},
 		{"]", "[", func() bool {
-			i, ok := line.PreviousDecision(v.at() + 1)
-			return ok && line.Decision(i).At == v.at()
+			i, ok := line.PreviousDecision(v.play.time() + 1)
+			return ok && line.Decision(i).At == v.play.time()
 		}},
 	} {
 		v.press(one.on)
-		start := v.at()
+		start := v.play.time()
 		for range 20 {
-			before := v.at()
-			if v.press(one.on); v.at() <= before || !one.known() {
-				t.Fatalf("%s goes from %v to %v", one.on, before, v.at())
+			before := v.play.time()
+			if v.press(one.on); v.play.time() <= before || !one.known() {
+				t.Fatalf("%s goes from %v to %v", one.on, before, v.play.time())
 			}
 		}
 		for range 20 {
 			v.press(one.back)
 		}
-		if v.at() != start {
-			t.Errorf("20 steps of %s and of %s end at %v, not %v", one.on, one.back, v.at(), start)
+		if v.play.time() != start {
+			t.Errorf("20 steps of %s and of %s end at %v, not %v", one.on, one.back, v.play.time(), start)
 		}
 	}
 }
@@ -91,14 +91,14 @@ func TestStep(t *testing.T) {
 // what the run came to, though it is counted from events.
 func TestOutageSums(t *testing.T) {
 	v := sit(t, 120, 40)
-	s := v.shown()
+	s := v.play.shown()
 	res, err, done := s.Timeline.Ended()
 	if err != nil || !done || res.Incidents == 0 {
 		t.Fatalf("the run came to %+v, %v, %v", res, err, done)
 	}
 	for i := range res.Workloads {
 		w := &res.Workloads[i]
-		got, want := s.outageOf(s.workload(w.Name), s.to), outageSum{total: w.Outage, incidents: int(w.Incidents), longest: w.Longest.Outage, began: w.Longest.Began}
+		got, want := s.outageOf(s.workload(w.Name), s.from, s.to), outageSum{total: w.Outage, incidents: int(w.Incidents), longest: w.Longest.Outage, began: w.Longest.Began}
 		if got.now = false; got != want {
 			t.Errorf("%s: shown %+v, the run came to %+v", w.Name, got, want)
 		}
@@ -109,24 +109,24 @@ func TestOutageSums(t *testing.T) {
 func TestJump(t *testing.T) {
 	for key, kind := range map[string]timeline.Kind{"r": timeline.Reclaimed, "o": timeline.OutageBegan} {
 		v := sit(t, 120, 40)
-		v.press("space", "H", "H") // from the begin of warm-up
-		line, instants := v.shown().Timeline, map[int64]bool{}
+		v.press("space", "H", "H") // from the start of warm-up
+		line, instants := v.play.shown().Timeline, map[int64]bool{}
 		for i := range line.Events() {
-			if e := line.Event(i); e.Kind == kind && e.At > v.at() {
+			if e := line.Event(i); e.Kind == kind && e.At > v.play.time() {
 				instants[int64(e.At)] = true
 			}
 		}
 		n := 0
-		for v.press("g", key); !strings.HasPrefix(v.note, "no "); v.press("g", key) {
-			if n++; !instants[int64(v.at())] || n > len(instants) {
-				t.Fatalf("g %s goes to %v, where there is none", key, v.at())
+		for v.press("g", key); !strings.HasPrefix(v.prompt.note, "no "); v.press("g", key) {
+			if n++; !instants[int64(v.play.time())] || n > len(instants) {
+				t.Fatalf("g %s goes to %v, where there is none", key, v.play.time())
 			}
 		}
 		if n != len(instants) || n == 0 {
 			t.Errorf("g %s finds %d instants of %d", key, n, len(instants))
 		}
-		at := v.at()
-		if v.press("G", key); v.at() >= at {
+		at := v.play.time()
+		if v.press("G", key); v.play.time() >= at {
 			t.Errorf("G %s does not go back", key)
 		}
 	}
@@ -137,28 +137,28 @@ func TestJump(t *testing.T) {
 func TestFilter(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.press("space", "t", "wed 14:00", "enter", "1")
-	all := len(v.shown().grid.Nodes)
+	all := len(v.play.shown().nodePane.grid.Nodes)
 	v.press("/", "on-demand")
-	some := len(v.shown().grid.Nodes)
+	some := len(v.play.shown().nodePane.grid.Nodes)
 	if some == 0 || some >= all {
 		t.Fatalf("%d of %d nodes are on-demand", some, all)
 	}
-	for i := range v.shown().grid.Nodes {
-		if v.shown().grid.Nodes[i].Spot {
+	for i := range v.play.shown().nodePane.grid.Nodes {
+		if v.play.shown().nodePane.grid.Nodes[i].Spot {
 			t.Error("a spot node is left")
 		}
 	}
 	v.press("enter", "/", "x", "y", "esc")
-	if got := len(v.shown().grid.Nodes); got != some {
+	if got := len(v.play.shown().nodePane.grid.Nodes); got != some {
 		t.Errorf("after escape %d nodes are shown, not %d", got, some)
 	}
-	if v.press("esc"); len(v.shown().grid.Nodes) != all {
+	if v.press("esc"); len(v.play.shown().nodePane.grid.Nodes) != all {
 		t.Error("escape does not take the filter away")
 	}
-	if v.press("5", "/", "NOTICE", "enter"); len(v.shown().log.Entries) == 0 {
+	if v.press("5", "/", "NOTICE", "enter"); len(v.play.shown().decisionPane.log.Entries) == 0 {
 		t.Error("no decision for a notice is found")
 	}
-	for _, e := range v.shown().log.Entries {
+	for _, e := range v.play.shown().decisionPane.log.Entries {
 		if e.Entry.Why.Reason != "notice" {
 			t.Errorf("a decision for %s is left", e.Entry.Why.Reason)
 		}
@@ -172,32 +172,32 @@ func TestMouse(t *testing.T) {
 	click := func(x, y int, button tea.MouseButton) {
 		v.send(tea.MouseMsg{X: x, Y: y, Button: button, Action: tea.MouseActionPress})
 	}
-	l := arrange(v.shape())
+	l := v.layout()
 	for _, a := range l.areas {
-		if click(a.x+a.w-3, a.y, tea.MouseButtonLeft); v.pane != a.pane {
-			t.Errorf("a click on %v focuses %v", a.pane, v.pane)
+		if click(a.x+a.w-3, a.y, tea.MouseButtonLeft); v.port.pane != a.pane {
+			t.Errorf("a click on %v focuses %v", a.pane, v.port.pane)
 		}
 	}
 	nodes, found := inside(l.areas[0].rect), 0
 	for y := range nodes.h {
 		for x := range nodes.w {
-			if _, ok := v.shown().grid.NodeAt(nodes.w, nodes.h, x, y); ok && found == 0 {
+			if _, ok := v.play.shown().nodePane.grid.NodeAt(nodes.w, nodes.h, x, y); ok && found == 0 {
 				found++
 				click(nodes.x+x, nodes.y+y, tea.MouseButtonLeft)
 				click(nodes.x+x, nodes.y+y, tea.MouseButtonLeft)
 			}
 		}
 	}
-	if v.chosen[Nodes] == "" || len(v.inspected) != 1 || v.inspected[0].name != v.chosen[Nodes] {
-		t.Errorf("two clicks on a node select %q and inspect %v", v.chosen[Nodes], v.inspected)
+	if v.selection.chosen[Nodes] == "" || len(v.port.inspected) != 1 || v.port.inspected[0].name != v.selection.chosen[Nodes] {
+		t.Errorf("two clicks on a node select %q and inspect %v", v.selection.chosen[Nodes], v.port.inspected)
 	}
-	before := v.at()
-	if click(60, l.scrub.y+1, tea.MouseButtonWheelDown); v.at().Sub(before) != time.Hour {
-		t.Errorf("the wheel on the bar moves by %v", v.at().Sub(before))
+	before := v.play.time()
+	if click(60, l.scrub.y+1, tea.MouseButtonWheelDown); v.play.time().Sub(before) != time.Hour {
+		t.Errorf("the wheel on the bar moves by %v", v.play.time().Sub(before))
 	}
 	click(l.scrub.w-1, l.scrub.y+1, tea.MouseButtonLeft)
-	if s := v.shown(); s.to.Sub(v.at()) > 2*time.Hour {
-		t.Errorf("a click on the end of the bar goes to %v of a run to %v", v.at(), s.to)
+	if s := v.play.shown(); s.to.Sub(v.play.time()) > 2*time.Hour {
+		t.Errorf("a click on the end of the bar goes to %v of a run to %v", v.play.time(), s.to)
 	}
 }
 
@@ -207,14 +207,14 @@ func TestInspect(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.press("space", "1")
 	for v.press("g", "r"); ; v.press("g", "r") {
-		if strings.HasPrefix(v.note, "no ") {
+		if strings.HasPrefix(v.prompt.note, "no ") {
 			t.Fatal("no node was reclaimed that something was decided about")
 		}
-		if _, _, ok := v.shown().Timeline.DecisionAbout(v.chosen[Nodes], v.at()); ok {
+		if _, _, ok := v.play.shown().Timeline.DecisionAbout(v.selection.chosen[Nodes], v.play.time()); ok {
 			break
 		}
 	}
-	name := v.chosen[Nodes]
+	name := v.selection.chosen[Nodes]
 	v.press("enter")
 	for _, want := range []string{"Node " + name, "before it went", "reclaimed", "second was", "What else was possible"} {
 		if !strings.Contains(v.text(), want) {
@@ -226,10 +226,10 @@ func TestInspect(t *testing.T) {
 		t.Errorf("behind %s is not the decision about it:\n%s", name, v.text())
 	}
 	v.press("esc")
-	if v.known != "Node "+name {
-		t.Errorf("escape goes back to %q", v.known)
+	if v.inspector.known != "Node "+name {
+		t.Errorf("escape goes back to %q", v.inspector.known)
 	}
-	if v.press("esc"); len(v.inspected) != 0 {
+	if v.press("esc"); len(v.port.inspected) != 0 {
 		t.Error("escape does not leave the inspector")
 	}
 }
@@ -237,8 +237,8 @@ func TestInspect(t *testing.T) {
 // text is all that the inspector says.
 func (v *viewer) text() string {
 	var b strings.Builder
-	b.WriteString(v.known)
-	for _, s := range v.panel.Sections {
+	b.WriteString(v.inspector.known)
+	for _, s := range v.inspector.panel.Sections {
 		b.WriteString("\n" + s.Title)
 		for _, i := range s.Items {
 			b.WriteString("\n" + i.Key + " " + i.Value)
@@ -281,21 +281,21 @@ func TestStream(t *testing.T) {
 		all.Go(start)
 	}
 	v.press("+", "+", "+", "+", "+")
-	for !v.shown().done {
+	for !v.play.shown().done {
 		v.wait(frameTime)
 		fills(t, v, 120, 40)
-		if v.at() > max(v.shown().until, v.shown().warmup) {
-			t.Fatalf("%v is shown of a run until %v", v.at(), v.shown().until)
+		if v.play.time() > max(v.play.shown().until, v.play.shown().warmup) {
+			t.Fatalf("%v is shown of a run until %v", v.play.time(), v.play.shown().until)
 		}
 	}
 	all.Wait()
 	v.wait(frameTime)
 	v.send(Bounded{Cost: bound})
 	for _, x := range []*viewer{v, done} {
-		if x.Model.clock.playing {
+		if x.play.clock.playing {
 			x.press("space")
 		}
-		x.Model.clock.speed = usualSpeed
+		x.play.clock.speed = usualSpeed
 		x.press("t", "wed 14:00", "enter", "b", "b")
 	}
 	if v.Plain() != done.Plain() {
@@ -328,5 +328,23 @@ func TestFailures(t *testing.T) {
 	v = &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t}
 	if v.send(Failed{broke}); !v.left || !errors.Is(v.Err(), broke) {
 		t.Errorf("with nothing to show it goes on, or forgets why: %v", v.Err())
+	}
+}
+
+// TestBaselineRow selects and inspects the baseline, which is in the table of savings
+// though it is none of the runs that were asked for.
+func TestBaselineRow(t *testing.T) {
+	v := sit(t, 120, 40)
+	v.press("3", "z")
+	l := v.layout()
+	in := l.size(Savings, 0)
+	for y := in.y; v.selection.chosen[Savings] != "on-demand"; y++ {
+		if y == in.y+in.h {
+			t.Fatalf("no line of the table is the baseline:\n%s", v.Plain())
+		}
+		v.send(tea.MouseMsg{X: in.x + 2, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
+	}
+	if v.press("enter"); v.inspector.known != "Policy on-demand" {
+		t.Errorf("the inspector is on %q", v.inspector.known)
 	}
 }

@@ -101,11 +101,11 @@ func weekday(s string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// spell writes a length of time short, as "1h", "36h", "15m", "2d" or "1h5m".
-func spell(d time.Duration) string {
+// length writes a length of time short, as "1h", "36h", "15m", "2d" or "1h5m".
+func length(d time.Duration) string {
 	switch {
 	case d < 0:
-		return "-" + spell(-d)
+		return "-" + length(-d)
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	case d%(24*time.Hour) == 0:

@@ -14,8 +14,8 @@ func TestOrigin(t *testing.T) {
 		"synthetic prices": {Synthetic: true}, "scripted prices": {Scripted: true},
 		"modelled prices": {Modelled: true}, "recorded prices": {},
 	} {
-		s := show{about: timeline.About{Trace: trace}}
-		if got := (&Model{}).origin(&s); !strings.HasPrefix(got, want) {
+		s := show{run: &run{inventory: inventory{about: timeline.About{Trace: trace}}}}
+		if got := (&header{playback: &playback{}}).origin(&s); !strings.HasPrefix(got, want) {
 			t.Errorf("%q, want %s", got, want)
 		}
 	}

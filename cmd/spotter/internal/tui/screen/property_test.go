@@ -33,9 +33,9 @@ func TestAnyKeys(t *testing.T) {
 				v.press(rapid.SampledFrom(anyKeys).Draw(t, "key"))
 			}
 			fills(t, v, w, h)
-			s := v.shown()
-			if v.at() < s.warmup || v.at() > s.to {
-				t.Fatalf("the clock is at %v, outside %v to %v", v.at(), s.warmup, s.to)
+			s := v.play.shown()
+			if v.play.time() < s.warmup || v.play.time() > s.to {
+				t.Fatalf("the clock is at %v, outside %v to %v", v.play.time(), s.warmup, s.to)
 			}
 		}
 	})

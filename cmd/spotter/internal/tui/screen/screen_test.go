@@ -26,8 +26,8 @@ func pressing(names ...string) func(*viewer) {
 	return func(v *viewer) { v.t.Helper(); v.press(names...) }
 }
 
-// story is a visit: each scene goes on from the one before.
-var story = []scene{
+// visit is what a viewer does: each scene goes on from the one before.
+var visit = []scene{
 	{"start", func(v *viewer) { v.wait(2 * time.Second) }},
 	{"pause on Wednesday at two", pressing("space", "t", "wed 14:00", "enter")},
 	{"the next reclaim", pressing("g", "r")},
@@ -42,9 +42,9 @@ var story = []scene{
 	{"help", pressing("?")},
 }
 
-// told are the scenes shown at each size: the largest is shown less often, for it
+// sizes are those at which scenes are shown: the largest shows fewer, for it
 // repeats what the others say.
-var told = []struct {
+var sizes = []struct {
 	w, h  int
 	names string
 }{
@@ -56,11 +56,11 @@ var told = []struct {
 // TestScreens compares what a visit shows at three sizes with what was read and
 // found right.
 func TestScreens(t *testing.T) {
-	for _, size := range told {
+	for _, size := range sizes {
 		t.Run(fmt.Sprintf("%dx%d", size.w, size.h), func(t *testing.T) {
 			v := sit(t, size.w, size.h)
 			var b strings.Builder
-			for _, s := range story {
+			for _, s := range visit {
 				s.do(v)
 				if size.names == "" || strings.Contains(size.names, s.name) {
 					fmt.Fprintf(&b, "== %s\n%s\n", s.name, v.Plain())
@@ -161,7 +161,7 @@ func fills(t tester, v *viewer, w, h int) {
 // TestViewIsPure draws every screen of the visit twice: drawing changes nothing.
 func TestViewIsPure(t *testing.T) {
 	v := sit(t, 120, 40)
-	for _, s := range story {
+	for _, s := range visit {
 		s.do(v)
 		if first := v.View(); v.View() != first {
 			t.Errorf("%s: drawn twice it differs", s.name)

@@ -2,16 +2,14 @@ package screen
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/sim"
 )
 
 // ofMarket is what is known of a market.
-func (s *show) ofMarket(name string, now policy.Time) []draw.Section {
+func (s *facts) ofMarket(name string) []draw.Section {
 	id := s.market(name)
 	if id < 0 {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such market", Ink: draw.Warn}}}}
@@ -21,7 +19,7 @@ func (s *show) ofMarket(name string, now policy.Time) []draw.Section {
 	if m.OnDemand > 0 && m.Spot {
 		what.Items = append(what.Items, draw.Item{Key: "on-demand", Value: draw.PerHour(m.OnDemand)})
 	}
-	if low, high, ok := s.extremes(id, now); ok && m.Spot {
+	if low, high, ok := s.extremes(id); ok && m.Spot {
 		what.Items = append(what.Items, draw.Item{Key: "so far", Value: "from " + draw.PerHour(low) + " to " + draw.PerHour(high)})
 	}
 	if m.Spot {
@@ -29,14 +27,14 @@ func (s *show) ofMarket(name string, now policy.Time) []draw.Section {
 	}
 	what.Items = append(what.Items, draw.Item{Key: "nodes now", Value: counted(int(s.inUse[id]), "node", "nodes")})
 	if m.Spot {
-		what.Items = append(what.Items, draw.Item{Key: "reclaims", Value: fmt.Sprintf("%d so far", s.reclaimed[id])})
+		what.Items = append(what.Items, draw.Item{Key: "reclaims", Value: fmt.Sprintf("%d so far", s.reclaimed(id, s.now))})
 	}
-	return []draw.Section{what, s.bought(name), s.possible(id), s.history(name, now)}
+	return []draw.Section{what, s.bought(name), s.possible(id), s.history(name)}
 }
 
 // extremes returns the least and the greatest price of a market up to an instant.
-func (s *show) extremes(market int32, now policy.Time) (low, high policy.Money, ok bool) {
-	_, prices := s.Timeline.Prices(int(market), s.from, max(now, s.from), chartPoints)
+func (s *facts) extremes(market int32) (low, high policy.Money, ok bool) {
+	_, prices := s.Timeline.Prices(int(market), s.from, max(s.now, s.from), chartPoints)
 	for _, p := range prices {
 		if p == policy.NoPrice {
 			continue
@@ -53,7 +51,7 @@ func (s *show) extremes(market int32, now policy.Time) (low, high policy.Money, 
 const boughtLooked = 200
 
 // bought is the last decision at the shown time that launched in a market.
-func (s *show) bought(market string) draw.Section {
+func (s *facts) bought(market string) draw.Section {
 	section := draw.Section{Title: "Why: the last launch asked for there"}
 	for i := s.frame.Decision; i >= 0 && i > s.frame.Decision-boughtLooked; i-- {
 		d := s.Timeline.Decision(i)
@@ -69,13 +67,13 @@ func (s *show) bought(market string) draw.Section {
 }
 
 // ofWorkload is what is known of a workload.
-func (s *show) ofWorkload(name string, now policy.Time) []draw.Section {
+func (s *facts) ofWorkload(name string) []draw.Section {
 	id := s.workload(name)
 	if id < 0 {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such workload", Ink: draw.Warn}}}}
 	}
 	w, f := &s.workloads[id], &s.frame.Workloads[id]
-	sum := s.outageOf(id, now)
+	sum := s.outageOf(id, s.from, s.now)
 	ink := draw.Own
 	if sum.now {
 		ink = draw.Bad
@@ -91,20 +89,20 @@ func (s *show) ofWorkload(name string, now policy.Time) []draw.Section {
 	if sum.incidents > 0 {
 		what.Items = append(what.Items, draw.Item{Key: "incidents", Value: fmt.Sprintf("%d, the longest %s from %s", sum.incidents, draw.Span(sum.longest), draw.DaySecond(sum.began))})
 	}
-	return []draw.Section{what, s.outagesOf(id, now), s.why(name, now), s.history(name, now)}
+	return []draw.Section{what, s.outagesOf(id), s.why(name), s.history(name)}
 }
 
 // outagesOf lists the times in which a workload had less than it must, newest
 // first.
-func (s *show) outagesOf(workload int32, now policy.Time) draw.Section {
+func (s *facts) outagesOf(workload int32) draw.Section {
 	section := draw.Section{Title: "Outages, newest first"}
 	for i := len(s.outages) - 1; i >= 0; i-- {
 		o := &s.outages[i]
-		if o.workload != workload || o.from > now {
+		if o.workload != workload || o.from > s.now {
 			continue
 		}
-		text := "since " + draw.Span(now.Sub(o.from))
-		if o.to != 0 && o.to <= now {
+		text := "since " + draw.Span(s.now.Sub(o.from))
+		if o.to != 0 && o.to <= s.now {
 			text = "for " + draw.Span(o.to.Sub(o.from))
 		}
 		section.Items = append(section.Items, draw.Item{Key: draw.DaySecond(o.from), Value: text, Ink: draw.Bad})
@@ -116,13 +114,13 @@ func (s *show) outagesOf(workload int32, now policy.Time) draw.Section {
 }
 
 // ofBudget is what is known of a budget.
-func (s *show) ofBudget(name string, now policy.Time) []draw.Section {
+func (s *facts) ofBudget(name string) []draw.Section {
 	id := s.budget(name)
 	if id < 0 {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such budget", Ink: draw.Warn}}}}
 	}
 	b, f := &s.budgets[id], &s.frame.Budgets[id]
-	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()}, {Key: "window", Value: spell(b.Window)}}}
+	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()}, {Key: "window", Value: length(b.Window)}}}
 	if b.HasGPUHours {
 		what.Items = append(what.Items, draw.Item{Key: "GPU-hours", Value: fmt.Sprintf("%.1f of %.1f", f.GPUHours, b.GPUHours),
 			Bar: &draw.Meter{Value: f.GPUHours, Whole: b.GPUHours, Ink: draw.Accent}})
@@ -139,11 +137,11 @@ func (s *show) ofBudget(name string, now policy.Time) []draw.Section {
 		state += ", its gate is closed"
 	}
 	what.Items = append(what.Items, draw.Item{Key: "state", Value: state, Ink: ink})
-	return []draw.Section{what, s.why(name, now), s.history(name, now)}
+	return []draw.Section{what, s.why(name), s.history(name)}
 }
 
 // ofDecision is an entry with its reasons and what was decided with it.
-func (s *show) ofDecision(id entryID) []draw.Section {
+func (s *facts) ofDecision(id entryID) []draw.Section {
 	e := s.entryOf(id)
 	if e == nil {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such decision", Ink: draw.Warn}}}}
@@ -170,65 +168,12 @@ func (s *show) ofDecision(id entryID) []draw.Section {
 }
 
 // marketOfEntry is the market that an entry is about, -1 without one.
-func (s *show) marketOfEntry(e *timeline.Entry) int32 {
+func (s *facts) marketOfEntry(e *timeline.Entry) int32 {
 	if e.Market != "" {
 		return s.market(e.Market)
 	}
-	if n := s.node(e.Subject); n != nil {
+	if n := nodeIn(&s.frame, e.Subject); n != nil {
 		return n.Market
 	}
 	return -1
-}
-
-// ofPolicy is what a run has come to.
-func (m *Model) ofPolicy(name string) []draw.Section {
-	for _, s := range m.all() {
-		if s.Name == name {
-			return m.ofRun(s)
-		}
-	}
-	return nil
-}
-
-func (m *Model) ofRun(s *show) []draw.Section {
-	k := &s.frame.Costs
-	outages := append([]draw.Item{{Key: "outage cost", Value: draw.Dollars(k.OutageCost)}}, outageItems(&k.Outages)...)
-	if s.about.Recorded {
-		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone", Ink: draw.Muted}}
-	}
-	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill", Value: draw.Dollars(k.Bill)}}, outages, []draw.Item{
-		{Key: "reclaims", Value: draw.Thousands(k.Reclaims)}, {Key: "evictions", Value: draw.Thousands(k.Evictions) + " by choice"},
-		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}})}
-	if k.Size > 0 {
-		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: draw.Percent(float64(k.SpotSize) / float64(k.Size))})
-	}
-	if saved, ok := m.saved(s); ok {
-		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: draw.Signed(saved) + share(saved, m.baseline.frame.Costs.Bill), Ink: gain(saved)})
-	}
-	r, err, done := s.Timeline.Ended()
-	end := draw.Section{Title: "In the end"}
-	switch {
-	case err != nil:
-		end.Items = []draw.Item{{Value: "the run failed: " + err.Error(), Ink: draw.Bad}}
-	case !done:
-		end.Items = []draw.Item{{Value: "simulating…", Ink: draw.Accent}}
-	case r == nil:
-		end.Items = []draw.Item{{Value: "a recording does not know what the run came to", Ink: draw.Muted}}
-	default:
-		end.Items = append([]draw.Item{{Key: "bill", Value: draw.Dollars(r.Bill)}, {Key: "outage cost", Value: draw.Dollars(r.OutageCost)}}, outageItems(&r.Outages)...)
-		end.Items = append(end.Items, []draw.Item{
-			{Key: "availability", Value: fmt.Sprintf("%.3f%%", 100*r.Availability)}, {Key: "spot share", Value: draw.Percent(r.SpotShare)},
-			{Key: "decisions", Value: draw.Thousands(r.Decisions)}, {Key: "hash", Value: fmt.Sprintf("%x", r.Hash[:8])}}...)
-	}
-	return []draw.Section{so, end}
-}
-
-// outageItems say what incidents come to, and which is the longest.
-func outageItems(o *sim.Outages) []draw.Item {
-	items := []draw.Item{{Key: "outages", Value: counted(int(o.OutageMinutes), "minute", "minutes") + " in " + counted(int(o.Incidents), "incident", "incidents") +
-		", " + counted(int(o.PodsAffected), "pod", "pods")}}
-	if o.Incidents > 0 {
-		items = append(items, draw.Item{Key: "they are", Value: o.Sources()}, draw.Item{Key: "longest", Value: o.Longest.String()})
-	}
-	return items
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestQuiet starts this program on a terminal that answers nothing: it must not ask
-// for anything before it is told to draw, and must know the terminal as it is.
+// for anything before it has to draw, and must know the terminal as it is.
 func TestQuiet(t *testing.T) {
 	master, slave := pseudoTerminal(t)
 	self, err := os.Executable()

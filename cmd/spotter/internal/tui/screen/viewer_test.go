@@ -22,13 +22,13 @@ import (
 // monday is when the runs of the tests begin.
 var monday = policy.TimeOf(time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC))
 
-// A prepared is a world that is ready to be run.
+// A prepared is a scenario that is ready to be run.
 type prepared struct {
-	world *scenarios.BoundScenario
-	stage *sim.Prepared
+	scenario *scenarios.BoundScenario
+	sim      *sim.Prepared
 }
 
-// prepare binds an embedded world to the embedded trace from Monday on, for so
+// prepare binds an embedded scenario to the embedded trace from Monday on, for so
 // long.
 func prepare(name string, length time.Duration) (*prepared, error) {
 	sc, err := scenarios.Load(name)
@@ -40,12 +40,12 @@ func prepare(name string, length time.Duration) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{From: monday})
+	bound, err := scenarios.Bind(sc, tr, scenarios.BindOptions{From: monday})
 	if err != nil {
 		return nil, err
 	}
-	stage, err := sim.Prepare(w)
-	return &prepared{w, stage}, err
+	ready, err := sim.Prepare(bound)
+	return &prepared{bound, ready}, err
 }
 
 // config returns a run of a policy and the timeline that watches it.
@@ -58,8 +58,8 @@ func (p *prepared) config(spec string) (sim.Config, *timeline.Timeline, error) {
 	if err != nil {
 		return sim.Config{}, nil, err
 	}
-	cfg := sim.Config{Prepared: p.stage, Policy: pol, Forecaster: f, Seed: 1}
-	t := timeline.New(p.stage, spec, 1)
+	cfg := sim.Config{Prepared: p.sim, Policy: pol, Forecaster: f, Seed: 1}
+	t := timeline.New(p.sim, spec, 1)
 	t.Watch(&cfg)
 	return cfg, t, nil
 }
@@ -91,7 +91,7 @@ var ran = sync.OnceValues(func() ([]Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	bound = oracle.Of(p.world).Cost
+	bound = oracle.Of(p.scenario).Cost
 	var all []Run
 	for _, spec := range policies {
 		r, err := p.run(spec)
@@ -144,9 +144,9 @@ func sit(t tester, w, h int) *viewer {
 // send brings a message and ends the screen when it says so. Its ticks come from
 // wait.
 func (v *viewer) send(msg tea.Msg) {
-	ticking := v.ticking
+	ticking := v.play.ticking
 	_, cmd := v.Update(msg)
-	if _, ticked := msg.(tick); cmd == nil || ticked || v.ticking != ticking {
+	if _, ticked := msg.(tick); cmd == nil || ticked || v.play.ticking != ticking {
 		return
 	}
 	if _, ok := cmd().(tea.QuitMsg); ok {

@@ -1,0 +1,232 @@
+package screen
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A comparison is the runs that are shown against each other under the same
+// weather. It is also the pane that shows what they save.
+type comparison struct {
+	// shows are empty until runs are opened. baseline is one of them, or one of its
+	// own, or nil.
+	shows    []*show
+	baseline *show
+
+	// savings are the lines of the runs as far as they had come when last measured.
+	savings []line
+
+	// bound is what no policy costs less than, 0 while that is not known.
+	bound policy.Money
+
+	// now is the time of all frames.
+	now policy.Time
+}
+
+// open shows other runs.
+func (c *comparison) open(o *Opened) {
+	c.shows, c.baseline = nil, nil
+	for _, r := range o.Runs {
+		s := newShow(r)
+		c.shows = append(c.shows, s)
+		if o.Baseline == r.Timeline {
+			c.baseline = s
+		}
+	}
+	if o.Baseline != nil && c.baseline == nil {
+		c.baseline = newShow(Run{Name: "on-demand", Timeline: o.Baseline})
+	}
+	c.measure()
+}
+
+// at brings all runs to an instant.
+func (c *comparison) at(now policy.Time) {
+	c.now = now
+	for _, s := range c.all() {
+		s.at(now)
+	}
+}
+
+// look reads how far the runs have come.
+func (c *comparison) look() {
+	news := false
+	for _, s := range c.all() {
+		news = s.look(s.Timeline, &s.inventory) || news
+	}
+	if news {
+		c.measure()
+	}
+}
+
+// simulating reports whether a run has not come to its end yet.
+func (c *comparison) simulating() bool {
+	return slices.ContainsFunc(c.all(), func(s *show) bool { return !s.done })
+}
+
+// err is how runs have failed.
+func (c *comparison) err() (err error) {
+	for _, s := range c.all() {
+		if s.err != nil {
+			err = errors.Join(err, fmt.Errorf("policy %s: %w", s.Name, s.err))
+		}
+	}
+	return err
+}
+
+// all are the runs and the baseline, each once.
+func (c *comparison) all() []*show {
+	if c.baseline == nil || c.isShown(c.baseline) {
+		return c.shows
+	}
+	return append(append([]*show{}, c.shows...), c.baseline)
+}
+
+func (c *comparison) isShown(s *show) bool { return slices.Contains(c.shows, s) }
+
+// A line is what one run has come to, against the baseline where there is one.
+type line struct {
+	show *show
+	draw.Series
+}
+
+// measure makes the lines of all runs: net savings against the baseline, or what
+// each has cost where there is none.
+func (c *comparison) measure() {
+	c.savings = c.savings[:0]
+	for i, s := range c.shows {
+		if s == c.baseline && len(c.shows) > 1 {
+			continue
+		}
+		l := line{show: s, Series: draw.Series{Name: s.Name, Key: letter(i), Ink: draw.SeriesInk(i), Straight: true}}
+		for _, p := range s.costs {
+			base, ok := policy.Money(0), true
+			if c.baseline != nil {
+				base, ok = spentAt(c.baseline.costs, p.At)
+			}
+			if !ok {
+				break // the baseline has not come that far
+			}
+			value := (base - spent(&p.Costs)).Float()
+			if c.baseline == nil {
+				value = -value
+			}
+			l.At, l.Value = append(l.At, p.At), append(l.Value, value)
+		}
+		c.savings = append(c.savings, l)
+	}
+}
+
+// spent is bill and outage cost together.
+func spent(c *timeline.Costs) policy.Money { return c.Bill + c.OutageCost }
+
+// spentAt returns what a run had spent at an instant, on the straight line
+// between the points around it, and false for one that it has not reached.
+func spentAt(points []timeline.CostPoint, at policy.Time) (policy.Money, bool) {
+	i, found := slices.BinarySearchFunc(points, at, func(p timeline.CostPoint, at policy.Time) int {
+		return int(min(max(p.At-at, -1), 1))
+	})
+	switch {
+	case found:
+		return spent(&points[i].Costs), true
+	case i == 0 || i == len(points):
+		return 0, false
+	}
+	a, b := &points[i-1], &points[i]
+	part := float64(at-a.At) / float64(b.At-a.At)
+	return spent(&a.Costs) + (spent(&b.Costs) - spent(&a.Costs)).Times(part), true
+}
+
+// saved returns the net savings of a run at the shown time; false where there is
+// no baseline or it has not come that far.
+func (c *comparison) saved(s *show) (policy.Money, bool) {
+	if c.baseline == nil || c.baseline == s || c.now > min(c.baseline.until, s.until) {
+		return 0, false
+	}
+	return spent(&c.baseline.frame.Costs) - spent(&s.frame.Costs), true
+}
+
+// attainable is what the oracle shows that no policy saves more than, and the
+// on-demand bill of the whole run; false while that is not known.
+func (c *comparison) attainable() (saved, bill policy.Money, ok bool) {
+	b := c.baseline
+	if c.bound <= 0 || b == nil || !b.done || b.err != nil || len(b.costs) == 0 {
+		return 0, 0, false
+	}
+	last := &b.costs[len(b.costs)-1].Costs
+	return spent(last) - c.bound, last.Bill, true
+}
+
+// share says what part of an on-demand bill an amount is, nothing before there is
+// a bill.
+func share(saved, bill policy.Money) string {
+	if bill <= 0 {
+		return ""
+	}
+	return " (" + draw.Percent(saved.Float()/bill.Float()) + ")"
+}
+
+func gain(m policy.Money) draw.Ink {
+	if m < 0 {
+		return draw.Bad
+	}
+	return draw.Good
+}
+
+// ofPolicy is what a run has come to.
+func (c *comparison) ofPolicy(name string) []draw.Section {
+	for _, s := range c.all() {
+		if s.Name == name {
+			return c.ofRun(s)
+		}
+	}
+	return nil
+}
+
+func (c *comparison) ofRun(s *show) []draw.Section {
+	k := &s.frame.Costs
+	outages := append([]draw.Item{{Key: "outage cost", Value: draw.Dollars(k.OutageCost)}}, outageItems(&k.Outages)...)
+	if s.about.Recorded {
+		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone", Ink: draw.Muted}}
+	}
+	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill", Value: draw.Dollars(k.Bill)}}, outages, []draw.Item{
+		{Key: "reclaims", Value: draw.Thousands(k.Reclaims)}, {Key: "evictions", Value: draw.Thousands(k.Evictions) + " by choice"},
+		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}})}
+	if k.Size > 0 {
+		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: draw.Percent(float64(k.SpotSize) / float64(k.Size))})
+	}
+	if saved, ok := c.saved(s); ok {
+		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: draw.Signed(saved) + share(saved, c.baseline.frame.Costs.Bill), Ink: gain(saved)})
+	}
+	r, err, done := s.Timeline.Ended()
+	end := draw.Section{Title: "In the end"}
+	switch {
+	case err != nil:
+		end.Items = []draw.Item{{Value: "the run failed: " + err.Error(), Ink: draw.Bad}}
+	case !done:
+		end.Items = []draw.Item{{Value: "simulating…", Ink: draw.Accent}}
+	case r == nil:
+		end.Items = []draw.Item{{Value: "a recording does not know what the run came to", Ink: draw.Muted}}
+	default:
+		end.Items = append([]draw.Item{{Key: "bill", Value: draw.Dollars(r.Bill)}, {Key: "outage cost", Value: draw.Dollars(r.OutageCost)}}, outageItems(&r.Outages)...)
+		end.Items = append(end.Items, []draw.Item{
+			{Key: "availability", Value: fmt.Sprintf("%.3f%%", 100*r.Availability)}, {Key: "spot share", Value: draw.Percent(r.SpotShare)},
+			{Key: "decisions", Value: draw.Thousands(r.Decisions)}, {Key: "hash", Value: fmt.Sprintf("%x", r.Hash[:8])}}...)
+	}
+	return []draw.Section{so, end}
+}
+
+// outageItems say what incidents come to, and which is the longest.
+func outageItems(o *sim.Outages) []draw.Item {
+	items := []draw.Item{{Key: "outages", Value: counted(int(o.OutageMinutes), "minute", "minutes") + " in " + counted(int(o.Incidents), "incident", "incidents") +
+		", " + counted(int(o.PodsAffected), "pod", "pods")}}
+	if o.Incidents > 0 {
+		items = append(items, draw.Item{Key: "they are", Value: o.Sources()}, draw.Item{Key: "longest", Value: o.Longest.String()})
+	}
+	return items
+}

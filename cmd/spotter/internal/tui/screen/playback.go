@@ -1,0 +1,249 @@
+package screen
+
+import (
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A playback is the runs at the shown time. The clock may be ahead of a run that
+// is still simulated; what is shown never is.
+type playback struct {
+	comparison
+	clock clock
+	live  live
+	port  *viewport
+
+	// ticking says that a tick is on its way.
+	ticking bool
+}
+
+// open shows other runs from their begin, or a record at its end.
+func (p *playback) open(o *Opened) {
+	p.comparison.open(o)
+	p.port.focus, p.port.runs = 0, len(p.shows)
+	p.clock.now = p.shows[0].from
+	if o.Live {
+		p.live.on, p.clock.playing = true, false
+		p.clock.now = p.shows[0].to
+	}
+}
+
+// shown is the run that has the focus, nil while nothing is open.
+func (p *playback) shown() *show {
+	if len(p.shows) == 0 {
+		return nil
+	}
+	return p.shows[p.port.focus]
+}
+
+// visible are the runs of which something is on the screen.
+func (p *playback) visible() []*show {
+	switch {
+	case len(p.shows) == 0:
+		return nil
+	case p.port.sideBySide():
+		first := p.port.first()
+		return p.shows[first : first+2]
+	}
+	return []*show{p.shown()}
+}
+
+// limit is the last instant that can be shown.
+func (p *playback) limit() policy.Time {
+	limit := p.shown().until
+	for _, s := range p.visible() {
+		limit = min(limit, s.until)
+	}
+	return limit
+}
+
+// time is the instant on the screen: that of the clock, or the last one simulated.
+func (p *playback) time() policy.Time {
+	return min(p.clock.now, max(p.limit(), p.shown().warmup))
+}
+
+// passed lets the clock go on and looks how far the runs have come.
+func (p *playback) passed(t time.Time) {
+	p.ticking = false
+	p.look()
+	s := p.shown()
+	if s == nil {
+		return
+	}
+	p.clock.advance(t, p.limit())
+	if p.clock.now >= s.to {
+		p.clock.playing = false
+	}
+}
+
+// next returns the command that brings the next tick, nil while nothing moves.
+func (p *playback) next() tea.Cmd {
+	if p.ticking || len(p.shows) == 0 {
+		return nil
+	}
+	wait := frameTime
+	if !p.clock.playing {
+		if !p.simulating() {
+			return nil
+		}
+		wait = waitTime
+	}
+	p.ticking = true
+	return tea.Tick(wait, func(t time.Time) tea.Msg { return tick(t) })
+}
+
+// refresh brings what is on the screen to the shown time. The costs of all runs
+// are on it.
+func (p *playback) refresh(sel *selection) {
+	if len(p.shows) == 0 {
+		return
+	}
+	now := p.time()
+	p.at(now)
+	for _, s := range p.visible() {
+		s.list(now, sel)
+	}
+}
+
+func (p *playback) playOrPause() {
+	s := p.shown()
+	if !p.clock.playing && p.clock.now >= s.to {
+		p.clock.now = s.from // from the end it begins again
+	}
+	p.clock.playing = !p.clock.playing
+	p.clock.ticked = time.Time{}
+}
+
+// seek brings the clock to t. A time that is not simulated yet is shown as soon as
+// it is; until then the screen follows the run there.
+func (p *playback) seek(t policy.Time) {
+	s := p.shown()
+	p.clock.now = min(max(t, s.warmup), s.to)
+	for _, x := range p.shows {
+		x.decisionPane.entry = follow
+	}
+}
+
+// seekText brings the clock to what the viewer wrote. It returns why it cannot.
+func (p *playback) seekText(text string) string {
+	s := p.shown()
+	t, err := parseMoment(text, s.from, p.time())
+	switch {
+	case err != nil:
+		return err.Error()
+	case t < s.warmup || t > s.to:
+		return text + " is outside " + draw.Date(s.warmup) + " to " + draw.Date(s.to) + s.to.Std().Format(" 2006")
+	}
+	p.seek(t)
+	return ""
+}
+
+// stepEvent goes to the next instant at which something happened, or the last one
+// before; of one of the kinds if any are given, which are called what. It returns
+// what happened, nil for nothing, and what there is to say.
+func (p *playback) stepEvent(by int, what string, kinds ...timeline.Kind) (*timeline.Event, string) {
+	line := p.shown().Timeline
+	find := line.NextEvent
+	if by < 0 {
+		find = line.PreviousEvent
+	}
+	i, ok := find(p.time(), kinds...)
+	if !ok {
+		p.clock.playing = false
+		return nil, p.none(by, what)
+	}
+	e := line.Event(i)
+	if e.At > p.limit() {
+		return nil, p.none(by, what)
+	}
+	p.stop(e.At)
+	return &e, draw.Day(e.At) + "  " + sentence(&p.shown().inventory, &e)
+}
+
+// stepDecision goes to the next decision with one of the verbs, or the one before.
+// It returns what there is to say.
+func (p *playback) stepDecision(by int, what string, verbs ...timeline.Verb) string {
+	line := p.shown().Timeline
+	find := line.NextDecision
+	if by < 0 {
+		find = line.PreviousDecision
+	}
+	i, ok := find(p.time(), verbs...)
+	if !ok {
+		return p.none(by, what)
+	}
+	d := line.Decision(i)
+	if d.At > p.limit() {
+		return p.none(by, what)
+	}
+	p.stop(d.At)
+	return draw.Day(d.At) + "  decided: " + tally(&d)
+}
+
+// stop brings the clock to t and pauses it there.
+func (p *playback) stop(t policy.Time) {
+	p.clock.playing = false
+	p.seek(t)
+}
+
+// none says that there is no such thing in that direction.
+func (p *playback) none(by int, what string) string {
+	switch {
+	case by < 0:
+		return "no " + what + " before"
+	case p.shown().done:
+		return "no " + what + " after this"
+	}
+	return "no " + what + " after this so far; simulating…"
+}
+
+// grow shows the record as it is now. Who looked at its end goes on doing so; what is
+// chosen, filtered and inspected stays.
+func (p *playback) grow(g Grown) {
+	if len(p.shows) != 1 {
+		return
+	}
+	before := p.shows[0]
+	atEnd := p.clock.now >= before.to
+	s := newShow(g.Run)
+	if s.warmup == before.warmup {
+		s.decisionPane.entry = before.decisionPane.entry
+	} else {
+		p.port.inspected = nil // decisions are known by their place since the begin, which is another
+	}
+	p.shows[0] = s
+	if atEnd {
+		p.clock.now, p.clock.playing = s.to, false
+	}
+	p.clock.now = max(p.clock.now, s.warmup)
+	p.measure()
+}
+
+// scrubBar is the bar of the whole run.
+func (p *playback) scrubBar() draw.Scrub {
+	s := p.shown()
+	b := draw.Scrub{WarmUp: s.warmup, From: s.from, To: s.to, Now: p.time(), Until: p.limit()}
+	for _, t := range s.moved {
+		b.Marks = append(b.Marks, draw.Mark{At: t, Glyph: '·', Ink: draw.Muted})
+	}
+	for _, r := range s.reclaims {
+		b.Marks = append(b.Marks, draw.Mark{At: r.at, Glyph: '×', Ink: draw.Warn})
+	}
+	for _, o := range s.outages {
+		to := o.to
+		if to == 0 {
+			to = s.until
+		}
+		if to <= s.from {
+			continue // nothing counts before
+		}
+		b.Outages = append(b.Outages, [2]policy.Time{o.from, to})
+		b.Marks = append(b.Marks, draw.Mark{At: o.from, Glyph: '!', Ink: draw.Bad})
+	}
+	return b
+}

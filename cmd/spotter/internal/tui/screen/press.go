@@ -1,0 +1,203 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/spotter-dev/spotter/eval/timeline"
+)
+
+// pressTime handles the keys that move or drive the clock.
+func (m *Model) pressTime(k tea.KeyMsg) bool {
+	p := &m.play
+	now := p.time()
+	switch {
+	case key.Matches(k, keys.play):
+		p.playOrPause()
+	case key.Matches(k, keys.faster):
+		p.clock.faster(1)
+	case key.Matches(k, keys.slower):
+		p.clock.faster(-1)
+	case key.Matches(k, keys.nextEvent):
+		m.stepEvent(1, "event")
+	case key.Matches(k, keys.lastEvent):
+		m.stepEvent(-1, "event")
+	case key.Matches(k, keys.nextDecision):
+		m.prompt.note = p.stepDecision(1, "decision", m.selection.stepped()...)
+	case key.Matches(k, keys.lastDecide):
+		m.prompt.note = p.stepDecision(-1, "decision", m.selection.stepped()...)
+	case key.Matches(k, keys.hour):
+		p.seek(now.Add(time.Hour))
+	case key.Matches(k, keys.hourBack):
+		p.seek(now.Add(-time.Hour))
+	case key.Matches(k, keys.day):
+		p.seek(now.Add(24 * time.Hour))
+	case key.Matches(k, keys.dayBack):
+		p.seek(now.Add(-24 * time.Hour))
+	case key.Matches(k, keys.begin):
+		p.seek(p.shown().from)
+	case key.Matches(k, keys.end):
+		p.seek(p.shown().to)
+	case key.Matches(k, keys.goTo):
+		m.prompt.ask(forMoment, "")
+	case key.Matches(k, keys.jump), key.Matches(k, keys.jumpBack):
+		m.prefix = k.Runes[0]
+		m.prompt.note = "o outage · r reclaim · d decision that moves something"
+	default:
+		return false
+	}
+	return true
+}
+
+// jump completes g or G.
+func (m *Model) jump(k tea.KeyMsg) {
+	by := 1
+	if m.prefix == 'G' {
+		by = -1
+	}
+	m.prefix = 0
+	switch {
+	case key.Matches(k, keys.outage):
+		m.stepEvent(by, "outage", timeline.OutageBegan)
+	case key.Matches(k, keys.reclaim):
+		m.stepEvent(by, "reclaim", timeline.Reclaimed)
+	case key.Matches(k, keys.decision):
+		m.prompt.note = m.play.stepDecision(by, "decision that moves something", moving...)
+	case key.Matches(k, keys.jump):
+		m.play.seek(m.play.shown().from)
+	case key.Matches(k, keys.jumpBack):
+		m.play.seek(m.play.shown().to)
+	case key.Matches(k, keys.back):
+	default:
+		m.prompt.note = "after g or G comes o, r or d"
+	}
+}
+
+// stepEvent goes to an event and selects what it is about.
+func (m *Model) stepEvent(by int, what string, kinds ...timeline.Kind) {
+	var e *timeline.Event
+	if e, m.prompt.note = m.play.stepEvent(by, what, kinds...); e != nil {
+		m.selection.follow(&m.play.shown().inventory, e)
+	}
+}
+
+// tally says what a decision does, as "2 drains, 3 holds".
+func tally(d *timeline.Decision) string {
+	var counts [timeline.Hold + 1]int
+	for i := range d.Entries {
+		counts[d.Entries[i].Verb]++
+	}
+	var parts []string
+	for v, n := range counts {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, timeline.Verb(v)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pressPane handles the keys that the focused pane or the inspector gets.
+func (m *Model) pressPane(k tea.KeyMsg) bool {
+	page := max(m.port.height/2, 1)
+	switch {
+	case key.Matches(k, keys.up):
+		m.scrollOrMove(-1)
+	case key.Matches(k, keys.down):
+		m.scrollOrMove(1)
+	case key.Matches(k, keys.page):
+		m.scrollOrMove(page)
+	case key.Matches(k, keys.pageUp):
+		m.scrollOrMove(-page)
+	case key.Matches(k, keys.next):
+		m.choose(1, 0)
+	case key.Matches(k, keys.previous):
+		m.choose(-1, 0)
+	case key.Matches(k, keys.inspect):
+		m.inspect()
+	case key.Matches(k, keys.back):
+		m.goBack()
+	case key.Matches(k, keys.filter):
+		m.prompt.ask(forFilter, m.selection.filters[m.port.pane])
+	case key.Matches(k, keys.holds):
+		m.selection.holds = !m.selection.holds
+		m.prompt.note = "decisions without holds: what was changed"
+		if m.selection.holds {
+			m.prompt.note = "decisions with holds: what was left alone, and why"
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// scrollOrMove scrolls the inspector, or moves the selection of the pane.
+func (m *Model) scrollOrMove(lines int) {
+	if m.port.inspecting() {
+		m.inspector.scrollBy(lines, m.layout().side)
+		return
+	}
+	m.choose(0, lines)
+}
+
+// choose moves the selection of the focused pane and has an open inspector follow.
+func (m *Model) choose(dx, dy int) {
+	l := m.layout()
+	m.pane(m.port.pane, m.port.focus).move(l.size(m.port.pane, m.port.focus), dx, dy, &m.selection)
+	if x := m.port.subject(); x != nil && x.pane == m.port.pane {
+		m.port.back()
+		m.inspect()
+	}
+}
+
+// inspect opens the inspector on what is selected in the focused pane, or on what
+// comes behind what is inspected.
+func (m *Model) inspect() {
+	var to subject
+	if x := m.port.subject(); x != nil {
+		var ok bool
+		if to, ok = m.inspector.facts(&m.play).onward(x); !ok {
+			m.prompt.note = "there is nothing further to look at from here"
+			return
+		}
+	} else if to = m.selected(); to.name == "" {
+		m.prompt.note = "select something first, with ↑ ↓ or the mouse"
+		return
+	}
+	m.port.inspected = append(m.port.inspected, to)
+	m.inspector.scroll = 0
+}
+
+// selected is what is selected in the focused pane; where nothing is, the first
+// of what it shows is.
+func (m *Model) selected() subject {
+	p := m.port.pane
+	if p == Decisions {
+		return m.play.shown().decisionPane.subject()
+	}
+	if m.selection.chosen[p] == "" {
+		m.choose(0, 0)
+	}
+	return subject{pane: p, name: m.selection.chosen[p]}
+}
+
+// goBack leaves the inspector, the full screen, or the filter, whichever is there.
+func (m *Model) goBack() {
+	p, decisions := m.port.pane, &m.play.shown().decisionPane
+	switch {
+	case m.port.inspecting():
+		m.port.back()
+		m.inspector.scroll = 0
+	case m.port.zoom:
+		m.port.zoom = false
+	case m.selection.filters[p] != "":
+		m.selection.filters[p] = ""
+	case decisions.entry != follow:
+		decisions.entry = follow
+	default:
+		m.selection.chosen[p] = ""
+	}
+}

@@ -1,0 +1,283 @@
+package screen
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Run is one run to show.
+type Run struct {
+	// Name is the policy as the viewer wrote it.
+	Name     string
+	Timeline *timeline.Timeline
+
+	// Synthetic says that the prices of a recording are; a run knows it of itself.
+	Synthetic bool
+}
+
+// A run is what is known of one run: what never changes of it, what has happened
+// so far, and how it is at the shown time.
+type run struct {
+	Run
+	inventory
+	progress
+
+	// frame is the run at the shown time, inUse the nodes of each market in it.
+	frame timeline.Frame
+	inUse []int32
+}
+
+func newRun(r Run) *run {
+	x := &run{Run: r, inventory: newInventory(r.Timeline)}
+	x.inUse = make([]int32, len(x.markets))
+	x.look(r.Timeline, &x.inventory)
+	return x
+}
+
+// synthetic reports whether the prices of the run are.
+func (r *run) synthetic() bool { return r.Synthetic || r.about.Trace.Synthetic }
+
+// at brings the frame to an instant.
+func (r *run) at(at policy.Time) {
+	r.Timeline.At(at, &r.frame)
+	clear(r.inUse)
+	for i := range r.frame.Nodes {
+		if m := r.frame.Nodes[i].Market; m >= 0 {
+			r.inUse[m]++
+		}
+	}
+}
+
+// nodeIn returns the node of that name in a frame, nil without it.
+func nodeIn(f *timeline.Frame, name string) *timeline.Node {
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == name {
+			return &f.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// An inventory is what never changes of a run: its span, and the names that its
+// events, decisions and frames are about.
+type inventory struct {
+	about            timeline.About
+	warmup, from, to policy.Time
+	pools            []string
+	markets          []timeline.MarketInfo // by name
+	workloads        []timeline.WorkloadInfo
+	budgets          []timeline.BudgetInfo
+
+	// region is what the names of all zones begin with.
+	region string
+}
+
+func newInventory(t *timeline.Timeline) inventory {
+	v := inventory{about: t.About(), pools: t.Pools(), markets: t.Markets(), workloads: t.Workloads(), budgets: t.Budgets()}
+	v.warmup, v.from, v.to = t.Span()
+	v.region = region(v.markets)
+	return v
+}
+
+// region returns what the names of all zones begin with up to a hyphen: "us-east-"
+// of "us-east-1a" and "us-east-1b".
+func region(markets []timeline.MarketInfo) string {
+	if len(markets) == 0 {
+		return ""
+	}
+	all := markets[0].Zone
+	for i := range markets {
+		for !strings.HasPrefix(markets[i].Zone, all) {
+			all = all[:len(all)-1]
+		}
+	}
+	return all[:strings.LastIndexByte(all, '-')+1]
+}
+
+// shortZone is the name of a zone without the region that all have.
+func (v *inventory) shortZone(zone string) string { return strings.TrimPrefix(zone, v.region) }
+
+// market returns the place of a market in the table of them, -1 without it;
+// likewise workload and budget.
+func (v *inventory) market(name string) int32 {
+	i, ok := slices.BinarySearchFunc(v.markets, name, func(m timeline.MarketInfo, name string) int { return cmp.Compare(m.Name, name) })
+	if !ok {
+		return -1
+	}
+	return int32(i)
+}
+
+func (v *inventory) workload(name string) int32 {
+	return int32(slices.IndexFunc(v.workloads, func(w timeline.WorkloadInfo) bool { return w.Name == name }))
+}
+
+func (v *inventory) budget(name string) int32 {
+	return int32(slices.IndexFunc(v.budgets, func(b timeline.BudgetInfo) bool { return b.Name == name }))
+}
+
+func (v *inventory) poolName(i int32) string {
+	if i < 0 {
+		return "no pool"
+	}
+	return v.pools[i]
+}
+
+func (v *inventory) marketName(i int32) string {
+	if i < 0 {
+		return "unknown market"
+	}
+	return v.markets[i].Name
+}
+
+// place says a market by type, zone and capacity type; a name that is no market's
+// as it is.
+func (v *inventory) place(name string) string {
+	i := v.market(name)
+	if i < 0 {
+		return name
+	}
+	m := &v.markets[i]
+	return m.Type + " " + m.Zone + " " + capacity(m.Spot)
+}
+
+// A progress is what has happened in a run up to until, and no later: it is read
+// from the timeline once.
+type progress struct {
+	// until is how far the run had come when it was last looked at; done and err
+	// say that it has ended, and how.
+	until policy.Time
+	done  bool
+	err   error
+
+	// events and decisions are how many were there then. What follows was read from
+	// them: the nodes that the provider took, the times in which a workload had less
+	// than it must, the places of the decisions that did more than hold something
+	// back, and when one moved something; each ascending.
+	events, decisions int
+	reclaims          []reclaim
+	outages           []outage
+	acts              []int
+	moved             []policy.Time
+
+	costs []timeline.CostPoint
+}
+
+// A reclaim is one node taken by the provider.
+type reclaim struct {
+	at     policy.Time
+	market int32
+}
+
+// An outage is a time in which a workload had less than it must; to is 0 while it
+// lasts.
+type outage struct {
+	from, to policy.Time
+	workload int32
+}
+
+// costPoints is how many points a line of costs has: more than the widest chart
+// has columns of braille dots.
+const costPoints = 500
+
+// look reads what has happened since it was last called. It reports whether
+// anything has.
+func (p *progress) look(line *timeline.Timeline, names *inventory) bool {
+	if p.done {
+		return false
+	}
+	// How far it has come is read first: all up to there is then there.
+	_, err, done := line.Ended()
+	until := line.Until()
+	if until == p.until && done == p.done {
+		return false
+	}
+	p.until, p.done, p.err = until, done, err
+	for n := line.Events(); p.events < n; p.events++ {
+		p.happened(line.Event(p.events), names)
+	}
+	for n := line.Decisions(); p.decisions < n; p.decisions++ {
+		d := line.Decision(p.decisions)
+		if does(&d, acting) {
+			p.acts = append(p.acts, p.decisions)
+		}
+		if does(&d, moving) {
+			p.moved = append(p.moved, d.At)
+		}
+	}
+	p.costs = line.Costs(costPoints, p.costs[:0])
+	return true
+}
+
+// happened notes what of an event is shown on more than the log.
+func (p *progress) happened(e timeline.Event, names *inventory) {
+	switch e.Kind {
+	case timeline.Reclaimed:
+		p.reclaims = append(p.reclaims, reclaim{e.At, names.market(e.Object)})
+	case timeline.OutageBegan:
+		p.outages = append(p.outages, outage{from: e.At, workload: names.workload(e.Subject)})
+	case timeline.OutageEnded:
+		w := names.workload(e.Subject)
+		for i := len(p.outages) - 1; i >= 0; i-- {
+			if o := &p.outages[i]; o.workload == w && o.to == 0 {
+				o.to = e.At
+				return
+			}
+		}
+	}
+}
+
+// reclaimed is how many nodes the provider has taken in a market up to an instant.
+func (p *progress) reclaimed(market int32, at policy.Time) (n int) {
+	for _, r := range p.reclaims {
+		if r.at <= at && r.market == market {
+			n++
+		}
+	}
+	return n
+}
+
+// An outageSum is what the outages of a workload come to within the window, up to an
+// instant: how long it had less than it must, in how many incidents, and the longest of
+// these. now says that it has less at that instant.
+type outageSum struct {
+	total, longest time.Duration
+	incidents      int
+	began          policy.Time // the longest
+	now            bool
+}
+
+// outageOf sums up the outages of a workload since from, those that join to an
+// incident as one.
+func (p *progress) outageOf(workload int32, from, at policy.Time) (sum outageSum) {
+	var incident time.Duration
+	var began, until policy.Time
+	for _, o := range p.outages {
+		if o.workload != workload || o.from > at {
+			continue
+		}
+		from, to := max(o.from, from), o.to
+		if to == 0 || to > at {
+			to, sum.now = at, true
+		}
+		if to <= from {
+			continue
+		}
+		if sum.incidents == 0 || from.Sub(until) >= sim.IncidentGap {
+			sum.incidents++
+			incident, began = 0, from
+		}
+		until = to
+		incident += to.Sub(from)
+		sum.total += to.Sub(from)
+		if incident > sum.longest {
+			sum.longest, sum.began = incident, began
+		}
+	}
+	return sum
+}

@@ -1,0 +1,139 @@
+package screen
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A savingsPane shows what the runs of a comparison cost and save.
+type savingsPane struct {
+	*comparison
+	focused *show // whose window the chart is of
+}
+
+// chart is the chart of all lines, with the end value of the oracle where
+// it is known.
+func (p *savingsPane) chart() draw.Chart {
+	now := p.now
+	c := draw.Chart{From: p.focused.from, To: p.focused.to, Now: now, Unit: draw.UnitDollars, Zero: true, Empty: "simulating…"}
+	for i := range p.savings {
+		l := p.savings[i].Series
+		if saved, ok := p.saved(p.savings[i].show); ok {
+			l = through(l, now, saved.Float())
+		} else if s := p.savings[i].show; p.baseline == nil && now <= s.until {
+			l = through(l, now, spent(&s.frame.Costs).Float())
+		}
+		c.Series = append(c.Series, l)
+	}
+	if saved, _, ok := p.attainable(); ok {
+		c.Levels = []draw.Level{{Name: "oracle", Value: saved.Float(), Ink: draw.Good, End: true}}
+	}
+	return c
+}
+
+// through returns a line that goes through a value at an instant too, so that a
+// chart says the same as the figures next to it.
+func through(l draw.Series, at policy.Time, value float64) draw.Series {
+	i, found := slices.BinarySearch(l.At, at)
+	if !found {
+		l.At = slices.Insert(slices.Clip(l.At), i, at)
+		l.Value = slices.Insert(slices.Clip(l.Value), i, value)
+	}
+	return l
+}
+
+// policyMin is the width from which on the name of a policy is cut rather than a
+// figure left out.
+const policyMin = 24
+
+// savedColumn is the first of the columns that say what is saved.
+const savedColumn = 4
+
+// table says what each run has come to at the shown time.
+func (p *savingsPane) table(sel *selection) draw.Table {
+	t := draw.Table{Selected: sel.row(Savings, p.names()), Columns: []draw.Column{{Title: "policy", Min: policyMin, Middle: true}, {Title: "bill", Right: true, Rank: 1},
+		{Title: "outage", Right: true, Rank: 2}, {Title: "reclaims", Right: true, Rank: 4}, {Title: "net savings", Right: true}, {Title: "%", Right: true, Rank: 3}}}
+	for i, s := range p.shows {
+		t.Rows = append(t.Rows, p.row(s, i))
+	}
+	if b := p.baseline; b != nil && !p.isShown(b) {
+		t.Rows = append(t.Rows, p.row(b, -1))
+	}
+	if p.baseline == nil { // there is nothing to save against
+		t.Columns = t.Columns[:savedColumn]
+	}
+	t.Empty = sel.empty(Savings, "")
+	return t
+}
+
+// row is the row of one run; series is its line in the chart, -1 without.
+func (p *savingsPane) row(s *show, series int) []draw.Field {
+	k := &s.frame.Costs
+	name := draw.Field{Text: "  " + s.Name, Ink: draw.Muted}
+	if series >= 0 {
+		name = draw.Field{Text: string(letter(series)) + " " + s.Name, Ink: draw.SeriesInk(series)}
+	}
+	row := []draw.Field{name, {Text: draw.Dollars(k.Bill)}, {Text: draw.Dollars(k.OutageCost)}, {Text: draw.Thousands(k.Reclaims)}, {Text: "–"}, {Text: "–"}}
+	if s.about.Recorded {
+		row[2].Text = "–"
+	}
+	if p.now > s.until {
+		return append([]draw.Field{name}, draw.Field{Text: "simulating…", Ink: draw.Accent}, draw.Field{}, draw.Field{}, draw.Field{}, draw.Field{})
+	}
+	if saved, ok := p.saved(s); ok {
+		row[savedColumn] = draw.Field{Text: draw.Signed(saved), Ink: gain(saved)}
+		row[savedColumn+1] = draw.Field{Text: strings.Trim(share(saved, p.baseline.frame.Costs.Bill), " ()"), Ink: gain(saved)}
+	}
+	return row
+}
+
+// status says what savings are against, and what they can be in the end.
+func (p *savingsPane) status() string {
+	if p.baseline == nil {
+		return "no on-demand run to compare with"
+	}
+	if saved, bill, ok := p.attainable(); ok {
+		return "oracle ≤ " + draw.Signed(saved) + share(saved, bill)
+	}
+	return "against on-demand"
+}
+
+// names are those of the rows.
+func (p *savingsPane) names() []string {
+	var names []string
+	for _, s := range p.all() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// parts cuts the pane into its chart and its table.
+func (p *savingsPane) parts(in rect) (chart, table rect) {
+	rows := len(p.all()) + 1
+	if in.h < rows+4 {
+		return rect{}, in
+	}
+	table, chart = in.cut(rows)
+	return chart, table
+}
+
+func (p *savingsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
+	b.Right = sel.status(Savings, p.status())
+	in := b.Frame(c)
+	chart, table := p.parts(rect{0, 0, in.Width(), in.Height()})
+	p.chart().Draw(on(in, chart))
+	p.table(sel).Draw(on(in, table))
+}
+
+func (p *savingsPane) move(_ rect, dx, dy int, sel *selection) { sel.move(Savings, dx+dy, p.names()) }
+
+func (p *savingsPane) pick(size rect, x, y int, sel *selection) hit {
+	chart, table := p.parts(size)
+	if !table.holds(x, y) {
+		return pickTime(p.chart(), chart, x, y)
+	}
+	return sel.pick(Savings, p.table(sel), table.h, y-table.y, p.names())
+}
