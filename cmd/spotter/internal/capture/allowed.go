@@ -23,7 +23,7 @@ type seller struct {
 // without nodes. It buys what its sellers allow. Where each of these has one capacity type,
 // the share of spot is part of it: the one that the pool was steered to, else that of its
 // nodes.
-func (c *capturer) allowed(p *pool) map[string]string {
+func (c *poolSet) allowed(p *pool) map[string]string {
 	var spot, onDemand, both bool
 	for _, x := range c.sellers(p) {
 		spot, onDemand, both = spot || x.spot, onDemand || x.onDemand, both || x.spot && x.onDemand
@@ -53,7 +53,7 @@ func (c *capturer) allowed(p *pool) map[string]string {
 
 // sellers returns what made the nodes of a pool, and says which capacity types are taken
 // to be allowed since nodes have them.
-func (c *capturer) sellers(p *pool) (out []seller) {
+func (c *poolSet) sellers(p *pool) (out []seller) {
 	var guessed []string
 	for _, id := range p.nodes {
 		n := &c.s.Nodes[id]
@@ -80,7 +80,7 @@ func (c *capturer) sellers(p *pool) (out []seller) {
 }
 
 // steered returns the pool of the snapshot if it was given a share to hold, else nil.
-func (c *capturer) steered(p *pool) *policy.Pool {
+func (c *source) steered(p *pool) *policy.Pool {
 	i := slices.IndexFunc(c.s.Pools, func(x policy.Pool) bool { return x.Name == p.name && x.Steer.Set })
 	if i < 0 {
 		return nil
@@ -89,7 +89,7 @@ func (c *capturer) steered(p *pool) *policy.Pool {
 }
 
 // share returns the part of a pool's vCPUs that is spot.
-func (c *capturer) share(p *pool) float64 {
+func (c *poolSet) share(p *pool) float64 {
 	spot, all := int64(0), int64(0)
 	for _, id := range p.nodes {
 		at := &c.places[id]
@@ -103,7 +103,7 @@ func (c *capturer) share(p *pool) float64 {
 }
 
 // nodePoolOf returns the NodePool that n is of; nil without one that is known.
-func (c *capturer) nodePoolOf(n *policy.Node) *karpv1.NodePool {
+func (c *source) nodePoolOf(n *policy.Node) *karpv1.NodePool {
 	name, _ := n.Label(karpv1.NodePoolLabelKey)
 	i := slices.IndexFunc(c.o.NodePools, func(p karpv1.NodePool) bool { return p.Name == name })
 	if i < 0 {

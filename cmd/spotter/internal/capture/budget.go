@@ -21,7 +21,7 @@ type priorityClass struct {
 
 // prioritise gives s the priority of a template. Of pods of one class that show
 // different values the first has the class.
-func (c *capturer) prioritise(s *corev1.PodSpec, t *policy.Template) {
+func (c *podWriter) prioritise(s *corev1.PodSpec, t *policy.Template) {
 	if t.PriorityClass == "" {
 		if t.Priority != 0 {
 			s.Priority = &t.Priority
@@ -42,7 +42,7 @@ func (c *capturer) prioritise(s *corev1.PodSpec, t *policy.Template) {
 
 // priorityClasses returns the classes that pods have, less those that every cluster
 // has.
-func (c *capturer) priorityClasses() (out []any) {
+func (c *podWriter) priorityClasses() (out []any) {
 	names := map[string]bool{}
 	for name := range c.classes {
 		names[name] = true
@@ -65,7 +65,7 @@ func (c *capturer) priorityClasses() (out []any) {
 }
 
 // disruptionBudgets returns those that select a pod.
-func (c *capturer) disruptionBudgets() (out []any) {
+func (c *workWriter) disruptionBudgets() (out []any) {
 	idle := 0
 	for i := range c.s.PDBs {
 		b := &c.s.PDBs[i]
@@ -78,7 +78,7 @@ func (c *capturer) disruptionBudgets() (out []any) {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				Selector: c.selector(&b.Selector), MinAvailable: intOrString(b.MinAvailable), MaxUnavailable: intOrString(b.MaxUnavailable),
+				Selector: c.names.selector(&b.Selector), MinAvailable: intOrString(b.MinAvailable), MaxUnavailable: intOrString(b.MaxUnavailable),
 			},
 		}
 		if b.AlwaysAllowUnhealthy {
@@ -94,7 +94,7 @@ func (c *capturer) disruptionBudgets() (out []any) {
 
 // budgets returns the accelerator budgets, as their manifests state them or as the
 // snapshot has them.
-func (c *capturer) budgets() (out []any) {
+func (c *source) budgets() (out []any) {
 	stated := map[string]bool{}
 	for i := range c.o.Budgets {
 		b := c.o.Budgets[i].DeepCopy()
@@ -114,7 +114,7 @@ func (c *capturer) budgets() (out []any) {
 	return out
 }
 
-func (c *capturer) budget(name string, spec *v1alpha1.GPUBudgetSpec) *v1alpha1.GPUBudget {
+func (c *source) budget(name string, spec *v1alpha1.GPUBudgetSpec) *v1alpha1.GPUBudget {
 	namespace, short := split(c.names.qualified(name, "budget"))
 	b := &v1alpha1.GPUBudget{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "GPUBudget"},
@@ -127,7 +127,6 @@ func (c *capturer) budget(name string, spec *v1alpha1.GPUBudgetSpec) *v1alpha1.G
 // restateBudget makes a manifest of a budget of a snapshot, whose names are still its
 // own.
 func restateBudget(b *policy.Budget) *v1alpha1.GPUBudgetSpec {
-	plain := capturer{names: newNames(false)}
 	s := &v1alpha1.GPUBudgetSpec{
 		ResourceName: b.Resource, Gate: b.Gate, Quota: v1alpha1.Quota{WindowHours: int32(b.Window.Hours())},
 		Enforcement: v1alpha1.Enforcement{
@@ -137,7 +136,7 @@ func restateBudget(b *policy.Budget) *v1alpha1.GPUBudgetSpec {
 			OverQuotaDelay: span(b.OverQuotaDelay),
 		},
 	}
-	if sel := plain.selector(&b.Selector); sel != nil {
+	if sel := newNames(false).selector(&b.Selector); sel != nil {
 		s.Selector = *sel
 	}
 	if b.HasGPUHours {
@@ -171,7 +170,7 @@ type commitment struct {
 // commitmentsOf returns the reserved instances. Of savings plans, and of reserved
 // instances that are flexible in size, a snapshot tells what they cover and not what
 // was bought.
-func (c *capturer) commitmentsOf() (out []commitment) {
+func (c *source) commitmentsOf() (out []commitment) {
 	for i := range c.s.Commitments {
 		k := &c.s.Commitments[i]
 		if k.Unit != policy.CoverNodes || k.Type == "" {

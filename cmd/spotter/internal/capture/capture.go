@@ -60,62 +60,51 @@ type Captured struct {
 	pools       []v1alpha1.CapacityPool // with defaults, and their own names
 }
 
-// A capturer is a snapshot being read.
-type capturer struct {
+// A source is a snapshot being read, with what there is to say of the reading.
+type source struct {
 	s     *policy.Snapshot
 	o     *Options
 	names *names
 	out   *Captured
 
-	// places tells where each node is, pools which there are, ascending by name.
-	places []place
-	pools  []*pool
-
 	// left counts what is left out, by why.
 	left map[string]int
-
-	// taken are the names of workloads that were given away, pdbs the disruption
-	// budgets that select one of them, classes the priority classes that they have.
-	taken   map[string]bool
-	pdbs    map[policy.PDBID]bool
-	classes map[string]priorityClass
 }
 
 // Take makes a scenario of s. It fails where nothing could be run: a cluster none of
 // whose nodes is of a type that the catalog knows.
 func Take(s *policy.Snapshot, o Options) (*Captured, error) {
-	c := &capturer{
-		s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now}, left: map[string]int{},
-		taken: map[string]bool{}, pdbs: map[policy.PDBID]bool{}, classes: map[string]priorityClass{},
-	}
-	c.placeNodes()
-	if len(c.pools) == 0 {
+	c := &source{s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now}, left: map[string]int{}}
+	pools := &poolSet{source: c}
+	pools.placeNodes()
+	if len(pools.all) == 0 {
 		return nil, fmt.Errorf("nothing can be bought: there is neither a CapacityPool nor a node of a known instance type%s", c.reasons())
 	}
-	c.labelPools()
-	pools := c.manifests()
-	work := c.workloads()
+	pools.labelPools()
+	manifests := pools.manifests()
+	w := &workWriter{source: c, nodes: pools, pods: podWriter{c, map[string]priorityClass{}}, taken: map[string]bool{}, pdbs: map[policy.PDBID]bool{}}
+	work := w.workloads()
 	if len(work) == 0 {
 		return nil, fmt.Errorf("nothing is wanted: there is no workload with pods on nodes that are captured%s", c.reasons())
 	}
-	c.checkSelectors()
-	c.out.objects = slices.Concat(pools, c.priorityClasses(), work, c.disruptionBudgets(), c.budgets())
-	c.out.seeds, c.out.commitments = c.seeds(), c.commitmentsOf()
+	pools.checkSelectors()
+	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.budgets())
+	c.out.seeds, c.out.commitments = pools.seeds(), c.commitmentsOf()
 	c.out.Left = append(c.out.Left, c.reasonList()...)
 	return c.out, nil
 }
 
 // leave counts n things that are left out.
-func (c *capturer) leave(n int, format string, args ...any) {
+func (c *source) leave(n int, format string, args ...any) {
 	c.left[fmt.Sprintf(format, args...)] += n
 }
 
-func (c *capturer) assume(format string, args ...any) {
+func (c *source) assume(format string, args ...any) {
 	c.out.Assumed = append(c.out.Assumed, fmt.Sprintf(format, args...))
 }
 
 // reasonList says what was left out, what is most first.
-func (c *capturer) reasonList() []string {
+func (c *source) reasonList() []string {
 	var all []string
 	for why := range c.left {
 		all = append(all, why)
@@ -127,7 +116,7 @@ func (c *capturer) reasonList() []string {
 	return all
 }
 
-func (c *capturer) reasons() string {
+func (c *source) reasons() string {
 	if len(c.left) == 0 {
 		return ""
 	}

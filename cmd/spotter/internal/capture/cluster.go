@@ -39,7 +39,7 @@ type reading struct {
 	without string
 }
 
-// readings are what an observer hears of.
+// readings are what an observer lists.
 func readings() []reading {
 	return []reading{
 		{"nodes", &corev1.NodeList{}, ""},
@@ -160,7 +160,7 @@ func readCluster(ctx context.Context, p *cli.Program, c client.Reader, f *captur
 	return out, nil
 }
 
-// A listed is what was listed of a cluster, as informers that tell it once. Only what
+// A listed is what was listed of a cluster, as informers that deliver it once. Only what
 // an observer asks for is there.
 type listed struct {
 	cache.Informers
@@ -180,17 +180,18 @@ func (l *listed) take(list client.ObjectList) error {
 
 // GetInformer returns the informer of a kind.
 func (l *listed) GetInformer(_ context.Context, of client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	return &told{objects: l.objects[reflect.TypeOf(of)]}, nil
+	return &listInformer{objects: l.objects[reflect.TypeOf(of)]}, nil
 }
 
-// A told is an informer that has told everything as soon as it is asked.
-type told struct {
+// A listInformer is an informer that delivers a list as soon as a handler is added, and
+// nothing after it.
+type listInformer struct {
 	cache.Informer
 	objects []client.Object
 }
 
-// AddEventHandler tells h of every object.
-func (t *told) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+// AddEventHandler delivers every object to h.
+func (t *listInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	for _, o := range t.objects {
 		h.OnAdd(o, true)
 	}
@@ -198,4 +199,4 @@ func (t *told) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.Re
 }
 
 // HasSynced reports that nothing more will come.
-func (t *told) HasSynced() bool { return true }
+func (t *listInformer) HasSynced() bool { return true }

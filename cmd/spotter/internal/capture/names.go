@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -166,4 +167,35 @@ func (n *names) hideSelector(s *metav1.LabelSelector) {
 		}
 		e.Key, e.Values = n.key(e.Key), values
 	}
+}
+
+// selector writes requirements as a selector of labels; nil for one that matches
+// nothing.
+func (n *names) selector(s *policy.Selector) *metav1.LabelSelector {
+	if len(s.Requirements) == 0 && !s.Everything {
+		return nil
+	}
+	out := &metav1.LabelSelector{}
+	for i := range s.Requirements {
+		q := &s.Requirements[i]
+		key := n.key(q.Key)
+		if _, twice := out.MatchLabels[key]; q.Op == policy.OpIn && len(q.Values) == 1 && !twice {
+			if out.MatchLabels == nil {
+				out.MatchLabels = map[string]string{}
+			}
+			out.MatchLabels[key] = n.value(q.Key, q.Values[0])
+			continue
+		}
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOperator(operators[q.Op]), Values: n.values(q),
+		})
+	}
+	return out
+}
+
+func (n *names) values(q *policy.Requirement) (out []string) {
+	for _, v := range q.Values {
+		out = append(out, n.value(q.Key, v))
+	}
+	return out
 }

@@ -34,7 +34,7 @@ type seed struct {
 var controlPlane = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
 // placeNodes finds out where every node is, and makes the pools.
-func (c *capturer) placeNodes() {
+func (c *poolSet) placeNodes() {
 	c.statedPools()
 	c.places = make([]place, len(c.s.Nodes))
 	for i := range c.s.Nodes {
@@ -61,7 +61,7 @@ func (c *capturer) placeNodes() {
 			c.out.Spot++
 		}
 	}
-	slices.SortFunc(c.pools, func(a, b *pool) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(c.all, func(a, b *pool) int { return cmp.Compare(a.name, b.name) })
 	c.derive()
 }
 
@@ -71,7 +71,7 @@ func hasLabel(n *policy.Node, keys []string) bool {
 
 // marketOf returns the market of a node: the one that the snapshot tells, else what
 // its labels say. Reserved capacity is played as on demand, which it costs less than.
-func (c *capturer) marketOf(n *policy.Node) (at place, ok bool) {
+func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 	if n.Market >= 0 {
 		m := &c.s.Markets[n.Market]
 		at = place{nil, m.Provider, m.Region, c.s.Zones[m.Zone], c.s.Types[m.Type].Name, m.Capacity}
@@ -106,10 +106,10 @@ func (c *capturer) marketOf(n *policy.Node) (at place, ok bool) {
 }
 
 // in reports whether a node is in the scenario; pods that wait for one are.
-func (c *capturer) in(n policy.NodeID) bool { return n < 0 || c.places[n].pool != nil }
+func (c *poolSet) in(n policy.NodeID) bool { return n < 0 || c.places[n].pool != nil }
 
 // seeds returns the nodes, equal ones together.
-func (c *capturer) seeds() []seed {
+func (c *poolSet) seeds() []seed {
 	var all []seed
 	for i := range c.places {
 		p := &c.places[i]

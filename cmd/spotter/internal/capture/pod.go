@@ -18,9 +18,16 @@ const image = "registry.k8s.io/pause:3.10"
 // graceDefault is the API server's.
 const graceDefault = 30 * time.Second
 
-// podSpec returns the specification of the pods of a load, with all that its
+// A podWriter writes what pods need of nodes, and collects the priority classes that
+// they have.
+type podWriter struct {
+	*source
+	classes map[string]priorityClass
+}
+
+// spec returns the specification of the pods of a load, with all that its
 // containers request in one.
-func (c *capturer) podSpec(x *load) corev1.PodSpec {
+func (c *podWriter) spec(x *load) corev1.PodSpec {
 	t := x.t
 	s := corev1.PodSpec{
 		Containers:   []corev1.Container{{Name: "main", Image: image, Resources: requests(t), Ports: ports(t)}},
@@ -108,7 +115,7 @@ func ports(t *policy.Template) (out []corev1.ContainerPort) {
 
 // tolerations returns those of a template, less the ones that controllers and the API
 // server add by themselves.
-func (c *capturer) tolerations(t *policy.Template) (out []corev1.Toleration) {
+func (c *podWriter) tolerations(t *policy.Template) (out []corev1.Toleration) {
 	added := kube.DaemonTolerations()
 	for _, x := range t.Tolerations {
 		evictions := x.Exists && x.Effect == policy.NoExecute && (x.Key == "node.kubernetes.io/not-ready" || x.Key == "node.kubernetes.io/unreachable")
@@ -126,11 +133,11 @@ func (c *capturer) tolerations(t *policy.Template) (out []corev1.Toleration) {
 	return out
 }
 
-func (c *capturer) spread(t *policy.Template) (out []corev1.TopologySpreadConstraint) {
+func (c *podWriter) spread(t *policy.Template) (out []corev1.TopologySpreadConstraint) {
 	for i := range t.Spread {
 		x := &t.Spread[i]
 		y := corev1.TopologySpreadConstraint{
-			MaxSkew: x.MaxSkew, TopologyKey: c.names.key(x.TopologyKey), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: c.selector(&x.Selector),
+			MaxSkew: x.MaxSkew, TopologyKey: c.names.key(x.TopologyKey), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: c.names.selector(&x.Selector),
 		}
 		if x.Soft {
 			y.WhenUnsatisfiable = corev1.ScheduleAnyway

@@ -30,8 +30,16 @@ type pool struct {
 	labels map[string]string
 }
 
+// A poolSet is the pools of the scenario, with the nodes of the snapshot: each is in
+// one pool, which would buy it, or left out.
+type poolSet struct {
+	*source
+	all    []*pool // ascending by name
+	places []place // of each node
+}
+
 // statedPools makes the pools that have a manifest, or that the snapshot knows.
-func (c *capturer) statedPools() {
+func (c *poolSet) statedPools() {
 	for i := range c.o.Pools {
 		p := c.o.Pools[i].DeepCopy()
 		p.Default()
@@ -39,21 +47,21 @@ func (c *capturer) statedPools() {
 			c.leave(1, "CapacityPools that are not valid, such as %s", p.Name)
 			continue
 		}
-		c.pools = append(c.pools, &pool{name: p.Name, manifest: p})
+		c.all = append(c.all, &pool{name: p.Name, manifest: p})
 	}
 	for i := range c.s.Pools {
 		if p := &c.s.Pools[i]; c.find(p.Name) == nil {
-			c.pools = append(c.pools, &pool{name: p.Name, manifest: c.restate(p)})
+			c.all = append(c.all, &pool{name: p.Name, manifest: c.restate(p)})
 		}
 	}
 }
 
-func (c *capturer) find(name string) *pool {
-	i := slices.IndexFunc(c.pools, func(p *pool) bool { return p.name == name })
+func (c *poolSet) find(name string) *pool {
+	i := slices.IndexFunc(c.all, func(p *pool) bool { return p.name == name })
 	if i < 0 {
 		return nil
 	}
-	return c.pools[i]
+	return c.all[i]
 }
 
 // groupLabels name what a node was made for, by whoever made it.
@@ -74,7 +82,7 @@ func groupOf(n *policy.Node) string {
 
 // poolOf returns the pool that a node is of. One that its pool would not buy is in a
 // pool of its own: it would not be there else.
-func (c *capturer) poolOf(n *policy.Node, at *place) *pool {
+func (c *poolSet) poolOf(n *policy.Node, at *place) *pool {
 	name := ""
 	if n.Pool >= 0 {
 		p := c.find(c.s.Pools[n.Pool].Name)
@@ -90,7 +98,7 @@ func (c *capturer) poolOf(n *policy.Node, at *place) *pool {
 	p := c.find(name)
 	if p == nil {
 		p = &pool{name: name}
-		c.pools = append(c.pools, p)
+		c.all = append(c.all, p)
 	}
 	return p
 }
@@ -106,8 +114,8 @@ func plain(v string) string {
 
 // derive makes manifests for the pools that have none: what they may buy is what is
 // like the nodes that they have.
-func (c *capturer) derive() {
-	for _, p := range c.pools {
+func (c *poolSet) derive() {
+	for _, p := range c.all {
 		if p.manifest != nil {
 			continue
 		}
@@ -150,7 +158,7 @@ func add(list []string, s string) []string {
 }
 
 // backendOf returns who provisions the nodes of a pool without a manifest.
-func (c *capturer) backendOf(p *pool) v1alpha1.Backend {
+func (c *poolSet) backendOf(p *pool) v1alpha1.Backend {
 	first := &c.s.Nodes[p.nodes[0]]
 	if c.places[first.ID].provider == policy.Rackspace {
 		return rackspaceBackend()
@@ -176,7 +184,7 @@ func groupBackend(pool string) v1alpha1.Backend {
 
 // commonTaints returns the taints that all nodes of a pool have and that nobody put
 // there for a while.
-func (c *capturer) commonTaints(p *pool) (out []corev1.Taint) {
+func (c *poolSet) commonTaints(p *pool) (out []corev1.Taint) {
 	for _, t := range c.s.Nodes[p.nodes[0]].Taints {
 		everywhere := !slices.ContainsFunc(p.nodes, func(id policy.NodeID) bool { return !slices.Contains(c.s.Nodes[id].Taints, t) })
 		if t.Owner == policy.ActorNone && everywhere && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
@@ -190,9 +198,9 @@ func (c *capturer) commonTaints(p *pool) (out []corev1.Taint) {
 var effects = [...]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 
 // manifests returns the CapacityPools as they are written.
-func (c *capturer) manifests() []any {
-	out := make([]any, 0, len(c.pools))
-	for _, p := range c.pools {
+func (c *poolSet) manifests() []any {
+	out := make([]any, 0, len(c.all))
+	for _, p := range c.all {
 		m := &v1alpha1.CapacityPool{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
 			ObjectMeta: metav1.ObjectMeta{Name: c.names.pool(p.name)}, Spec: *p.manifest.Spec.DeepCopy(),

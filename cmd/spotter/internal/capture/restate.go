@@ -17,7 +17,7 @@ import (
 // restate makes a manifest of a pool as a snapshot shows it. Its markets are the
 // types and zones that it may buy at that moment: the bounds that they come from are
 // not known.
-func (c *capturer) restate(p *policy.Pool) *v1alpha1.CapacityPool {
+func (c *source) restate(p *policy.Pool) *v1alpha1.CapacityPool {
 	m := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}
 	s := &m.Spec
 	switch p.Provisioner {
@@ -54,7 +54,7 @@ const (
 )
 
 // marketsOf lists what a pool may buy, and what its nodes are.
-func (c *capturer) marketsOf(p *policy.Pool) (m v1alpha1.Markets) {
+func (c *source) marketsOf(p *policy.Pool) (m v1alpha1.Markets) {
 	types, zones, regions, arches := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	note := func(id policy.MarketID) {
 		x := &c.s.Markets[id]

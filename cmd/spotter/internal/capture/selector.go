@@ -19,41 +19,10 @@ const (
 	keyHost     = corev1.LabelHostname
 )
 
-// selector writes requirements as a selector of labels; nil for one that matches
-// nothing.
-func (c *capturer) selector(s *policy.Selector) *metav1.LabelSelector {
-	if len(s.Requirements) == 0 && !s.Everything {
-		return nil
-	}
-	out := &metav1.LabelSelector{}
-	for i := range s.Requirements {
-		q := &s.Requirements[i]
-		key := c.names.key(q.Key)
-		if _, twice := out.MatchLabels[key]; q.Op == policy.OpIn && len(q.Values) == 1 && !twice {
-			if out.MatchLabels == nil {
-				out.MatchLabels = map[string]string{}
-			}
-			out.MatchLabels[key] = c.names.value(q.Key, q.Values[0])
-			continue
-		}
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: key, Operator: metav1.LabelSelectorOperator(operators[q.Op]), Values: c.values(q),
-		})
-	}
-	return out
-}
-
-func (c *capturer) values(q *policy.Requirement) (out []string) {
-	for _, v := range q.Values {
-		out = append(out, c.names.value(q.Key, v))
-	}
-	return out
-}
-
 // nodeSelector returns that of a template. What asks for spot or on demand by the
 // label of another system asks for it by Karpenter's, which all nodes of a run carry,
 // and a node that is named is left open: no run has it.
-func (c *capturer) nodeSelector(t *policy.Template) map[string]string {
+func (c *podWriter) nodeSelector(t *policy.Template) map[string]string {
 	var out map[string]string
 	for _, l := range t.NodeSelector {
 		if l.Key == keyHost {
@@ -73,12 +42,12 @@ func (c *capturer) nodeSelector(t *policy.Template) map[string]string {
 }
 
 // capacity returns the capacity type that a label of another system names.
-func (c *capturer) capacity(key, value string) (string, bool) {
+func (c *source) capacity(key, value string) (string, bool) {
 	t, ok := c.o.Capacity.Resolve(map[string]string{key: value})
 	return t.String(), ok
 }
 
-func (c *capturer) affinity(t *policy.Template) *corev1.Affinity {
+func (c *podWriter) affinity(t *policy.Template) *corev1.Affinity {
 	var a corev1.Affinity
 	if len(t.Affinity)+len(t.Preferred) > 0 {
 		a.NodeAffinity = &corev1.NodeAffinity{}
@@ -108,7 +77,7 @@ func (c *capturer) affinity(t *policy.Template) *corev1.Affinity {
 	return &a
 }
 
-func (c *capturer) term(t *policy.NodeTerm) (out corev1.NodeSelectorTerm) {
+func (c *podWriter) term(t *policy.NodeTerm) (out corev1.NodeSelectorTerm) {
 	for i := range t.Labels {
 		out.MatchExpressions = append(out.MatchExpressions, c.nodeRequirement(&t.Labels[i]))
 	}
@@ -123,8 +92,8 @@ func (c *capturer) term(t *policy.NodeTerm) (out corev1.NodeSelectorTerm) {
 	return out
 }
 
-func (c *capturer) nodeRequirement(q *policy.Requirement) corev1.NodeSelectorRequirement {
-	r := corev1.NodeSelectorRequirement{Key: c.names.key(q.Key), Operator: corev1.NodeSelectorOperator(operators[q.Op]), Values: c.values(q)}
+func (c *podWriter) nodeRequirement(q *policy.Requirement) corev1.NodeSelectorRequirement {
+	r := corev1.NodeSelectorRequirement{Key: c.names.key(q.Key), Operator: corev1.NodeSelectorOperator(operators[q.Op]), Values: c.names.values(q)}
 	if q.Op != policy.OpIn && q.Op != policy.OpNotIn || len(q.Values) == 0 {
 		return r
 	}
@@ -140,10 +109,10 @@ func (c *capturer) nodeRequirement(q *policy.Requirement) corev1.NodeSelectorReq
 	return r
 }
 
-func (c *capturer) podTerms(terms []policy.PodTerm) (required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+func (c *podWriter) podTerms(terms []policy.PodTerm) (required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
 	for i := range terms {
 		x := &terms[i]
-		y := corev1.PodAffinityTerm{TopologyKey: c.names.key(x.TopologyKey), LabelSelector: c.selector(&x.Selector)}
+		y := corev1.PodAffinityTerm{TopologyKey: c.names.key(x.TopologyKey), LabelSelector: c.names.selector(&x.Selector)}
 		for _, n := range x.Namespaces {
 			y.Namespaces = append(y.Namespaces, c.names.namespace(n))
 		}
@@ -175,7 +144,7 @@ func asked(t *policy.Template) (keys []string) {
 }
 
 // carried reports whether every node of a run carries a label by itself.
-func (c *capturer) carried(key string) bool {
+func (c *source) carried(key string) bool {
 	switch key {
 	case keyCapacity, "karpenter.sh/nodepool", corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelInstanceTypeStable,
 		corev1.LabelTopologyRegion, corev1.LabelTopologyZone, keyHost:
@@ -189,13 +158,13 @@ func (c *capturer) carried(key string) bool {
 
 // labelPools gives pools the labels that pods ask for and that all of their nodes
 // have, whoever put them there.
-func (c *capturer) labelPools() {
+func (c *poolSet) labelPools() {
 	for i := range c.s.Templates {
 		for _, key := range asked(&c.s.Templates[i]) {
 			if c.carried(key) {
 				continue
 			}
-			for _, p := range c.pools {
+			for _, p := range c.all {
 				if v, ok := c.common(p, key); ok {
 					p.labels[key] = v
 				}
@@ -206,7 +175,7 @@ func (c *capturer) labelPools() {
 
 // common returns the value of a label that all nodes of a pool have and its manifest
 // does not state.
-func (c *capturer) common(p *pool, key string) (string, bool) {
+func (c *poolSet) common(p *pool, key string) (string, bool) {
 	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 {
 		return "", false
 	}
@@ -223,11 +192,11 @@ func (c *capturer) common(p *pool, key string) (string, bool) {
 }
 
 // checkSelectors says which labels pods ask for that no node of a run will have.
-func (c *capturer) checkSelectors() {
+func (c *poolSet) checkSelectors() {
 	missing := map[string]int{}
 	for i := range c.s.Templates {
 		for _, key := range asked(&c.s.Templates[i]) {
-			known := c.carried(key) || slices.ContainsFunc(c.pools, func(p *pool) bool {
+			known := c.carried(key) || slices.ContainsFunc(c.all, func(p *pool) bool {
 				_, stated := p.manifest.Spec.Template.Labels[key]
 				_, found := p.labels[key]
 				return stated || found

@@ -31,8 +31,20 @@ type load struct {
 	starts []time.Duration
 }
 
+// A workWriter writes workloads, each under a name of its own.
+type workWriter struct {
+	*source
+	nodes *poolSet
+	pods  podWriter
+
+	// taken are the names that were given away, pdbs the disruption budgets that
+	// select one of the workloads.
+	taken map[string]bool
+	pdbs  map[policy.PDBID]bool
+}
+
 // loads returns what wants pods, ascending by name.
-func (c *capturer) loads() []*load {
+func (c *workWriter) loads() []*load {
 	byTemplate := make([]load, len(c.s.Templates))
 	for i := range c.s.Pods {
 		p := &c.s.Pods[i]
@@ -40,7 +52,7 @@ func (c *capturer) loads() []*load {
 			continue
 		}
 		x := &byTemplate[p.Template]
-		if !c.in(p.Node) {
+		if !c.nodes.in(p.Node) {
 			x.away++
 			continue
 		}
@@ -106,7 +118,7 @@ func alike(t *policy.Template) string {
 }
 
 // workloads returns the manifests of all that wants pods.
-func (c *capturer) workloads() []any {
+func (c *workWriter) workloads() []any {
 	var out []any
 	bare := 0
 	for _, x := range c.loads() {
@@ -125,7 +137,7 @@ func (c *capturer) workloads() []any {
 }
 
 // manifestOf returns the manifest of a load; nil for one that wants nothing.
-func (c *capturer) manifestOf(x *load) any {
+func (c *workWriter) manifestOf(x *load) any {
 	n := x.pods
 	if x.w != nil && x.kind != policy.KindJob {
 		n = max(0, x.w.Replicas-x.away)
@@ -159,7 +171,7 @@ func (c *capturer) manifestOf(x *load) any {
 func apps(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "apps/v1", Kind: kind} }
 
 // job returns what is left of a job: the completions that are still to come.
-func (c *capturer) job(x *load) any {
+func (c *workWriter) job(x *load) any {
 	pods := x.w.Replicas - x.away
 	if x.w.Suspended {
 		pods = max(1, pods)
@@ -199,7 +211,7 @@ func (c *capturer) job(x *load) any {
 }
 
 // parts returns the metadata of a workload and the template of its pods.
-func (c *capturer) parts(x *load, kind string) (metav1.ObjectMeta, corev1.PodTemplateSpec) {
+func (c *workWriter) parts(x *load, kind string) (metav1.ObjectMeta, corev1.PodTemplateSpec) {
 	namespace, name := split(c.names.qualified(x.name, "app"))
 	for c.taken[namespace+"/"+name] { // two kinds may have one name, and a scenario knows workloads by theirs
 		name += "-" + strings.ToLower(kind)
@@ -209,7 +221,7 @@ func (c *capturer) parts(x *load, kind string) (metav1.ObjectMeta, corev1.PodTem
 		c.pdbs[id] = true
 	}
 	m := metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: ownAnnotations(x)}
-	pod := corev1.PodTemplateSpec{Spec: c.podSpec(x)}
+	pod := corev1.PodTemplateSpec{Spec: c.pods.spec(x)}
 	pod.Labels = c.labels(x)
 	pod.Annotations = podAnnotations(x)
 	return m, pod
@@ -230,7 +242,7 @@ var revisionLabels = []string{"pod-template-hash", "controller-revision-hash", "
 const labelWorkload = "spotter.dev/workload"
 
 // labels returns those of the pods of a load.
-func (c *capturer) labels(x *load) map[string]string {
+func (c *workWriter) labels(x *load) map[string]string {
 	out := map[string]string{}
 	for _, l := range x.t.Labels {
 		out[c.names.key(l.Key)] = c.names.value(l.Key, l.Value)
@@ -243,7 +255,7 @@ func (c *capturer) labels(x *load) map[string]string {
 }
 
 // own returns a selector of the pods of a load.
-func (c *capturer) own(x *load) *metav1.LabelSelector {
+func (c *workWriter) own(x *load) *metav1.LabelSelector {
 	all := c.labels(x)
 	s := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 	for k, v := range all {
