@@ -299,7 +299,7 @@ func (im *importer) row(fields [][]byte, l *layout) (e event, err error) {
 }
 
 // takeBids reads the percentiles of bids; an empty one is unknown.
-func (im *importer) takeBids(e *event, texts ...[]byte) error {
+func (c *collection) takeBids(e *event, texts ...[]byte) error {
 	var bids [3]policy.Money
 	for k, text := range texts {
 		bid, err := price(text, 0)
@@ -309,8 +309,8 @@ func (im *importer) takeBids(e *event, texts ...[]byte) error {
 		bids[k] = bid
 	}
 	e.says |= saysBids
-	e.bids = int32(len(im.bids))
-	im.bids = append(im.bids, bids)
+	e.bids = int32(len(c.bids))
+	c.bids = append(c.bids, bids)
 	return nil
 }
 

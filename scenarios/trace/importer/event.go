@@ -26,40 +26,48 @@ const (
 
 // An event is a row: from at on, what it says holds for a market.
 type event struct {
-	market                 int32 // place in importer.markets
+	market                 int32 // place in collection.markets
 	says                   says
 	available, band, score int8
 	order                  int32 // in which it was read
 	requested, launched    int32
 	gap                    int32 // seconds since the market was last looked at
-	bids                   int32 // place in importer.bids; 0 if there are none
+	bids                   int32 // place in collection.bids; 0 if there are none
 	at                     policy.Time
 	spot, onDemand         policy.Money
 }
 
+// An assembly makes a trace of a collection.
+type assembly struct {
+	*collection
+	*notes
+
+	last says // what the row held that was taken last
+}
+
 // trace sorts the events and makes series of them.
-func (im *importer) trace(srcs []string) (*trace.Trace, error) {
-	if len(im.events) == 0 {
-		if len(im.report.BadRows) > 0 {
-			return nil, fmt.Errorf("%w: none of %d rows can be used; the first: %s", trace.ErrEmpty, im.report.Rows, im.report.BadRows[0])
+func (a *assembly) trace(srcs []string) (*trace.Trace, error) {
+	if len(a.events) == 0 {
+		if len(a.report.BadRows) > 0 {
+			return nil, fmt.Errorf("%w: none of %d rows can be used; the first: %s", trace.ErrEmpty, a.report.Rows, a.report.BadRows[0])
 		}
 		return nil, fmt.Errorf("%w: %s has no rows", trace.ErrEmpty, strings.Join(srcs, ", "))
 	}
-	im.lookUpPrices()
-	slices.SortFunc(im.events, func(a, b event) int {
+	a.lookUpPrices()
+	slices.SortFunc(a.events, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.market, b.market), cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order))
 	})
-	noteProbes(im.events)
+	noteProbes(a.events)
 	var series []trace.Series
-	for i := range im.events {
-		e := &im.events[i]
-		if i == 0 || e.market != im.events[i-1].market {
-			series = append(series, im.markets[e.market].series())
-			im.last = 0
+	for i := range a.events {
+		e := &a.events[i]
+		if i == 0 || e.market != a.events[i-1].market {
+			series = append(series, a.markets[e.market].series())
+			a.last = 0
 		}
-		im.push(&series[len(series)-1], e)
+		a.push(&series[len(series)-1], e)
 	}
-	said := im.modelPrices(series)
+	said := a.modelPrices(series)
 	names := make([]string, len(srcs))
 	for i, src := range srcs {
 		names[i] = filepath.Base(src)
@@ -68,46 +76,46 @@ func (im *importer) trace(srcs []string) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.From, t.To = im.from, im.to
+	t.From, t.To = a.from, a.to
 	t.WholeFrom, t.WholeTo = t.From, t.To
-	t.About, t.Scripted = im.about(names), im.fromScript()
+	t.About, t.Scripted = a.about(names), a.fromScript()
 	if said != "" {
 		t.About += "; " + said
 		t.Meta = map[string]string{trace.MetaModelled: said}
 		t.Warnings = append(t.Warnings, said)
 	}
-	if im.ids && im.names {
-		im.warn("zones are given by ID and by name; names differ between accounts, so the two cannot be joined")
+	if a.ids && a.names {
+		a.warn("zones are given by ID and by name; names differ between accounts, so the two cannot be joined")
 	}
-	if im.zeros > 0 {
-		im.warn("%d on-demand prices are written 0 and taken as unknown", im.zeros)
+	if a.zeros > 0 {
+		a.warn("%d on-demand prices are written 0 and taken as unknown", a.zeros)
 	}
-	t.Warnings = append(t.Warnings, im.warnings...)
-	im.fill(t)
+	t.Warnings = append(t.Warnings, a.warnings...)
+	a.fill(t)
 	return t, nil
 }
 
 // push adds an event to the series of its market. What the event does not
 // speak of goes on.
-func (im *importer) push(s *trace.Series, e *event) {
-	v, gap, said := e.apply(s.Last(), im.bids), e.gap, e.says
+func (a *assembly) push(s *trace.Series, e *event) {
+	v, gap, said := e.apply(s.Last(), a.bids), e.gap, e.says
 	if n := len(s.At); n > 0 && s.At[n-1] == e.at {
-		if im.last&e.says != 0 {
-			im.report.Duplicates++
+		if a.last&e.says != 0 {
+			a.report.Duplicates++
 		} else {
-			im.report.Joined++
+			a.report.Joined++
 		}
 		if s.Last() == v {
-			im.last |= e.says
+			a.last |= e.says
 			return
 		}
-		gap, said = max(gap, s.ProbeGapAt(n-1)), said|im.last
+		gap, said = max(gap, s.ProbeGapAt(n-1)), said|a.last
 		s.Cut(0, n-1)
 	}
-	im.last = said
+	a.last = said
 	if len(s.At) > 0 && s.Last() == v {
-		im.report.Repeats++
-		im.last = 0
+		a.report.Repeats++
+		a.last = 0
 		return
 	}
 	s.Append(e.at, v, gap)
@@ -140,15 +148,15 @@ func (e *event) apply(v trace.Sample, bids [][3]policy.Money) trace.Sample {
 }
 
 // about says in one line what t is a recording of.
-func (im *importer) about(names []string) string {
+func (a *assembly) about(names []string) string {
 	prices, availability := false, false
-	for i := range im.events {
-		prices = prices || im.events[i].says&saysSpot != 0
-		availability = availability || im.events[i].says&saysAvailable != 0
+	for i := range a.events {
+		prices = prices || a.events[i].says&saysSpot != 0
+		availability = availability || a.events[i].says&saysAvailable != 0
 	}
 	what := "recorded prices"
 	switch {
-	case im.fromScript():
+	case a.fromScript():
 		what = trace.AboutScripted
 	case prices && availability:
 		what = "recorded prices and availability"

@@ -59,7 +59,7 @@ type Options struct {
 // stand that never move: 0.30 is where most of those of AWS are pinned.
 const DefaultPriceRatio = 0.30
 
-// An Report says what was read and what became of it.
+// A Report says what was read and what became of it.
 type Report struct {
 	// Format names what each source was taken for, in the order given.
 	Formats []string
@@ -119,71 +119,82 @@ func Import(srcs []string, o Options) (*trace.Trace, *Report, error) {
 	if len(srcs) == 0 {
 		return nil, nil, fmt.Errorf("%w: no file named", trace.ErrEmpty)
 	}
-	im := &importer{o: o, report: &Report{}, numbers: map[market]int32{}, regions: map[string][]byte{}}
-	im.from = trace.TimeMax
-	im.bids = make([][3]policy.Money, 1)
+	c := &collection{o: &o, numbers: map[market]int32{}, regions: map[string][]byte{}, bids: make([][3]policy.Money, 1), from: trace.TimeMax}
+	im := &importer{collection: c, notes: &notes{report: &Report{}, strict: o.Strict}}
 	for _, src := range srcs {
 		if err := im.file(src); err != nil {
 			return nil, im.report, err
 		}
 	}
-	t, err := im.trace(srcs)
+	a := assembly{collection: c, notes: im.notes}
+	t, err := a.trace(srcs)
 	return t, im.report, err
 }
 
-// An importer gathers the events of all sources.
+// An importer reads sources into a collection of events.
 type importer struct {
-	o       Options
-	report  *Report
+	*collection
+	*notes
+
+	snapshots int // sources of a snapshot that did not say when it was taken
+}
+
+// A collection is the events of all sources, in the order in which they were read,
+// and their markets.
+type collection struct {
+	o       *Options
 	markets []market
 	numbers map[market]int32  // of the markets
 	regions map[string][]byte // of zones; empty if not known
 	events  []event
 	bids    [][3]policy.Money
 
-	// from and to are the first and last instant that anything speaks of.
+	// from and to are the first and last instant of anything recorded.
 	from, to policy.Time
 
 	ids, names bool // zones of AWS were met by ID, by name
-	last       says // what the row spoke of that was taken last
+	zeros      int  // on-demand prices that are written 0
+}
 
-	zeros     int // on-demand prices that are written 0
-	snapshots int // sources of a snapshot that did not say when it was taken
-	warnings  []string
-	zoneless  bool // a time without a zone was warned of
+// notes are what there is to say of the sources, and of the one being read.
+type notes struct {
+	report   *Report
+	strict   bool
+	warnings []string
+	zoneless bool // a time without a zone was warned of
 
 	path string // of the source being read
 }
 
 // add takes in an event that is complete but for its order.
-func (im *importer) add(e event) {
-	e.order = int32(len(im.events))
-	im.events = append(im.events, e)
-	im.from, im.to = min(im.from, e.at), max(im.to, e.at)
+func (c *collection) add(e event) {
+	e.order = int32(len(c.events))
+	c.events = append(c.events, e)
+	c.from, c.to = min(c.from, e.at), max(c.to, e.at)
 }
 
 // bad counts a row that cannot be used.
-func (im *importer) bad(line int, reason error) error {
-	return im.badAt(strconv.Itoa(line), reason)
+func (n *notes) bad(line int, reason error) error {
+	return n.badAt(strconv.Itoa(line), reason)
 }
 
 // badAt counts something that cannot be used, which stands at a place of the
 // source that is no line.
-func (im *importer) badAt(place string, reason error) error {
-	row := fmt.Sprintf("%s:%s: %v", im.path, place, reason)
-	if im.o.Strict {
+func (n *notes) badAt(place string, reason error) error {
+	row := fmt.Sprintf("%s:%s: %v", n.path, place, reason)
+	if n.strict {
 		return fmt.Errorf("%w: %s", trace.ErrBadRows, row)
 	}
-	if im.report.Bad++; im.report.Bad <= badRowsShown {
-		im.report.BadRows = append(im.report.BadRows, row)
+	if n.report.Bad++; n.report.Bad <= badRowsShown {
+		n.report.BadRows = append(n.report.BadRows, row)
 	}
 	return nil
 }
 
 // warn notes what may surprise, once.
-func (im *importer) warn(format string, args ...any) {
-	if w := fmt.Sprintf(format, args...); !slices.Contains(im.warnings, w) {
-		im.warnings = append(im.warnings, w)
+func (n *notes) warn(format string, args ...any) {
+	if w := fmt.Sprintf(format, args...); !slices.Contains(n.warnings, w) {
+		n.warnings = append(n.warnings, w)
 	}
 }
 
@@ -253,7 +264,7 @@ func (im *importer) content(r *bufio.Reader) error {
 }
 
 // took notes what the source was taken for.
-func (im *importer) took(format string) { im.report.Formats = append(im.report.Formats, format) }
+func (n *notes) took(format string) { n.report.Formats = append(n.report.Formats, format) }
 
 func clip(s string, most int) string {
 	if len(s) > most {

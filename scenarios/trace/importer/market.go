@@ -23,33 +23,33 @@ func (m *market) series() trace.Series {
 // market returns the number of a market. Names that are empty are taken from the
 // options or, as the region, from the others. A provider that a row names is passed
 // as named, that which its format stands for as usual.
-func (im *importer) market(named, usual string, region, zone, kind, product []byte) (int32, error) {
-	provider := cmp.Or(named, im.o.Provider, usual)
+func (c *collection) market(named, usual string, region, zone, kind, product []byte) (int32, error) {
+	provider := cmp.Or(named, c.o.Provider, usual)
 	if len(kind) == 0 {
 		return 0, errors.New("no instance type")
 	}
 	if len(zone) == 0 {
 		return 0, errors.New("no zone")
 	}
-	known := im.regionOf(provider, zone)
+	known := c.regionOf(provider, zone)
 	switch {
 	case len(region) > 0:
 	case len(known) > 0:
 		region = known
-	case im.o.Region == "":
+	case c.o.Region == "":
 		return 0, fmt.Errorf("zone %q does not tell its region; name the region", zone)
 	default:
-		region = []byte(im.o.Region)
+		region = []byte(c.o.Region)
 	}
 	if len(product) == 0 {
 		product = productLinux
 	}
 	// As the key of a look-up the names are not copied.
-	n, ok := im.numbers[market{provider, string(region), string(zone), string(kind), string(product)}]
+	n, ok := c.numbers[market{provider, string(region), string(zone), string(kind), string(product)}]
 	if !ok {
-		n = int32(len(im.markets))
+		n = int32(len(c.markets))
 		m := market{provider, string(region), string(zone), string(kind), string(product)}
-		im.markets, im.numbers[m] = append(im.markets, m), n
+		c.markets, c.numbers[m] = append(c.markets, m), n
 	}
 	return n, nil
 }
@@ -58,8 +58,8 @@ var productLinux = []byte(trace.ProductLinux)
 
 // regionOf returns the region of a zone, empty if its name does not tell, looking
 // it up once.
-func (im *importer) regionOf(provider string, zone []byte) []byte {
-	if region, ok := im.regions[string(zone)]; ok {
+func (c *collection) regionOf(provider string, zone []byte) []byte {
+	if region, ok := c.regions[string(zone)]; ok {
 		return region
 	}
 	name, region := string(zone), ""
@@ -67,7 +67,7 @@ func (im *importer) regionOf(provider string, zone []byte) []byte {
 	case catalog.AWS:
 		found, id := regionOf(name)
 		if region = found; region != "" {
-			im.ids, im.names = im.ids || id, im.names || !id
+			c.ids, c.names = c.ids || id, c.names || !id
 		}
 	case catalog.GCP:
 		// A zone of Google Cloud is its region and a letter: us-central1-a.
@@ -75,26 +75,26 @@ func (im *importer) regionOf(provider string, zone []byte) []byte {
 			region = name[:cut]
 		}
 	}
-	im.regions[name] = []byte(region)
-	return im.regions[name]
+	c.regions[name] = []byte(region)
+	return c.regions[name]
 }
 
 // lookUpPrices adds what the given trace says of the prices of markets whose
 // availability was read. The price in force at the begin is stated as of then.
-func (im *importer) lookUpPrices() {
-	if im.o.Prices == nil {
+func (c *collection) lookUpPrices() {
+	if c.o.Prices == nil {
 		return
 	}
 	known := map[string]int32{} // markets by the name of their series
-	for i := range im.events {
-		if e := &im.events[i]; e.says&saysAvailable != 0 {
-			s := im.markets[e.market].series()
+	for i := range c.events {
+		if e := &c.events[i]; e.says&saysAvailable != 0 {
+			s := c.markets[e.market].series()
 			known[s.Name()] = e.market
 		}
 	}
-	from, to := im.from, im.to
-	for i := range im.o.Prices.Series {
-		s := &im.o.Prices.Series[i]
+	from, to := c.from, c.to
+	for i := range c.o.Prices.Series {
+		s := &c.o.Prices.Series[i]
 		number, ok := known[s.Name()]
 		if !ok {
 			continue
@@ -108,15 +108,15 @@ func (im *importer) lookUpPrices() {
 			if e.onDemand = s.Sample(k).OnDemand; e.onDemand > 0 {
 				e.says |= saysOnDemand
 			}
-			im.add(e)
+			c.add(e)
 		}
 	}
 }
 
 // modelPrices gives markets of which only the availability is known a price,
 // and returns a sentence on what it has done; empty if nothing.
-func (im *importer) modelPrices(series []trace.Series) string {
-	ratio := im.o.PriceRatio
+func (a *assembly) modelPrices(series []trace.Series) string {
+	ratio := a.o.PriceRatio
 	if ratio == 0 {
 		ratio = DefaultPriceRatio
 	}
@@ -128,25 +128,25 @@ func (im *importer) modelPrices(series []trace.Series) string {
 		}
 		onDemand, ok := onDemandOf(s)
 		if !ok {
-			im.warn("%s has no price: neither a recording nor the catalog knows one on demand", s.Name())
+			a.warn("%s has no price: neither a recording nor the catalog knows one on demand", s.Name())
 			continue
 		}
 		spot := policy.Dollars(ratio * onDemand.Float())
 		for k := range s.Spot {
 			s.Spot[k] = spot
 		}
-		im.report.Modelled = append(im.report.Modelled, s.Name())
+		a.report.Modelled = append(a.report.Modelled, s.Name())
 	}
-	if len(im.report.Modelled) == 0 {
+	if len(a.report.Modelled) == 0 {
 		return ""
 	}
-	slices.Sort(im.report.Modelled)
-	return fmt.Sprintf("spot prices not recorded, modelled as %g of those on demand: %s", ratio, some(im.report.Modelled, 3))
+	slices.Sort(a.report.Modelled)
+	return fmt.Sprintf("spot prices not recorded, modelled as %g of those on demand: %s", ratio, some(a.report.Modelled, 3))
 }
 
 // fill completes the report.
-func (im *importer) fill(t *trace.Trace) {
-	r := im.report
+func (a *assembly) fill(t *trace.Trace) {
+	r := a.report
 	r.Markets, r.From, r.To, r.Warnings = len(t.Series), t.From, t.To, t.Warnings
 	seen := map[string]bool{} // types, by provider and name
 	for i := range t.Series {

@@ -36,7 +36,7 @@ const DefaultTick = 30 * time.Second
 const formatScript = "script of prices"
 
 // fromScript reports whether any source is a script.
-func (im *importer) fromScript() bool { return slices.Contains(im.report.Formats, formatScript) }
+func (n *notes) fromScript() bool { return slices.Contains(n.report.Formats, formatScript) }
 
 // ticksMax bounds how often a script is asked.
 const ticksMax = 10_000_000

@@ -29,7 +29,7 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 
 // instant reads a time, as Unix seconds, in RFC 3339 or, which is then UTC and a
 // warning, without a zone.
-func (im *importer) instant(text []byte) (policy.Time, error) {
+func (n *notes) instant(text []byte) (policy.Time, error) {
 	var at policy.Time
 	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		at = policy.Time(max(-1, min(v, int64(trace.TimeMax))) * 1000)
@@ -41,9 +41,9 @@ func (im *importer) instant(text []byte) (policy.Time, error) {
 		at = policy.TimeOf(v)
 	} else if v, ok := dateTime(string(text)); ok {
 		at = v
-		if !im.zoneless {
-			im.zoneless = true
-			im.warn("times without a zone, as %q, are taken as UTC", text)
+		if !n.zoneless {
+			n.zoneless = true
+			n.warn("times without a zone, as %q, are taken as UTC", text)
 		}
 	} else {
 		return 0, fmt.Errorf("time %q is neither Unix seconds nor RFC 3339", text)
