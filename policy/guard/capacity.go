@@ -17,14 +17,14 @@ type freeNode struct {
 }
 
 // requests returns what p requests.
-func (r *review) requests(p policy.PodID) policy.Resources {
+func (r *survey) requests(p policy.PodID) policy.Resources {
 	return r.s.Templates[r.s.Pods[p].Template].Requests
 }
 
 // placeElsewhere puts the displaced pods of l on other nodes of its pool, the largest
 // first, each where the least CPU is free. It reports whether all of them fit; if
 // not, none of them is placed.
-func (r *review) placeElsewhere(l *leavingNode) bool {
+func (r *survey) placeElsewhere(l *leavingNode) bool {
 	slices.SortFunc(l.displaced, func(a, b policy.PodID) int {
 		x, y := r.requests(a), r.requests(b)
 		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a, b))
@@ -55,7 +55,7 @@ func (r *review) placeElsewhere(l *leavingNode) bool {
 }
 
 // leastCapacity returns what a node bought in any of markets brings at least.
-func (r *review) leastCapacity(markets []policy.MarketID) policy.Resources {
+func (r *survey) leastCapacity(markets []policy.MarketID) policy.Resources {
 	var least policy.Resources
 	for i, m := range markets {
 		x := r.s.Types[r.s.Markets[m].Type].Allocatable
@@ -72,7 +72,7 @@ func (r *review) leastCapacity(markets []policy.MarketID) policy.Resources {
 }
 
 // countDrain counts a drain that was let through.
-func (r *review) countDrain(d *policy.Drain) {
+func (r *survey) countDrain(d *policy.Drain) {
 	n := &r.s.Nodes[d.Node]
 	if n.Pool == policy.None {
 		return
@@ -104,7 +104,7 @@ func (x *replacement) replaces(d *policy.Drain) bool {
 }
 
 // countReplacements marks the replacements of d as counted.
-func (r *review) countReplacements(d *policy.Drain) {
+func (r *survey) countReplacements(d *policy.Drain) {
 	for i := range r.replacements {
 		x := &r.replacements[i]
 		x.counted = x.counted || x.replaces(d)
@@ -113,7 +113,7 @@ func (r *review) countReplacements(d *policy.Drain) {
 
 // loadAfter returns what the pool of d's node has to carry, and on what, once d is
 // done and its replacements have joined.
-func (r *review) loadAfter(d *policy.Drain) (requested, allocatable policy.Resources) {
+func (r *survey) loadAfter(d *policy.Drain) (requested, allocatable policy.Resources) {
 	n, l := &r.s.Nodes[d.Node], r.node(d.Node)
 	p := &r.pools[n.Pool]
 	requested, allocatable = p.requested, p.allocatable
@@ -132,7 +132,7 @@ func (r *review) loadAfter(d *policy.Drain) (requested, allocatable policy.Resou
 
 // fitsElsewhere reports whether the pods of d's node fit on the others without making
 // the pool too full for another move. If so, they are placed there.
-func (r *review) fitsElsewhere(d *policy.Drain, l *leavingNode) bool {
+func (r *survey) fitsElsewhere(d *policy.Drain, l *leavingNode) bool {
 	requested, allocatable := r.loadAfter(d)
 	l.placed = utilization(requested, allocatable) <= r.cfg.UtilizationFull && r.placeElsewhere(l)
 	return l.placed
@@ -142,7 +142,7 @@ func (r *review) fitsElsewhere(d *policy.Drain, l *leavingNode) bool {
 // once d is done and its replacements have joined, or are at least no worse off
 // than without it. A single node that replaces several passes only as long as it is
 // large enough.
-func (r *review) enoughCapacity(d *policy.Drain) bool {
+func (r *survey) enoughCapacity(d *policy.Drain) bool {
 	before, after := policy.Resources{}, policy.Resources{}
 	for i := range r.pools {
 		p := &r.pools[i]
@@ -173,7 +173,7 @@ func utilization(requested, allocatable policy.Resources) float64 {
 
 // shareAfter returns what the pool holds on spot and in all once d is done and its
 // replacements have joined.
-func (r *review) shareAfter(d *policy.Drain) (spot, total int64) {
+func (r *survey) shareAfter(d *policy.Drain) (spot, total int64) {
 	n := &r.s.Nodes[d.Node]
 	p := &r.pools[n.Pool]
 	spot, total = p.spot, p.total

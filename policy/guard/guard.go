@@ -48,7 +48,7 @@ func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 // review is apart from Decide so that a plan without moves, the usual one,
 // costs no allocation.
 func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan, policy.Memory) {
-	r := review{cfg: &g.cfg, s: s, before: &m, plan: plan}
+	r := review{survey: survey{cfg: &g.cfg, s: s}, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
 	r.plan.Holds = slices.Clip(plan.Holds) // what is appended must not reach the policy's own list
 	if len(plan.Steers) > 0 {
 		r.steers(plan.Steers)
@@ -65,12 +65,20 @@ func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, 
 
 // A review is one plan on its way through the guardrails.
 type review struct {
-	cfg    *Config
-	s      *policy.Snapshot
+	survey
+	trust  trust
 	before *policy.Memory
 
 	// plan is what is left; its lists are built anew.
 	plan policy.Plan
+}
+
+// A survey is what the guardrails count of the pools, of the nodes that the plan
+// drains and of the capacity that is free on the others, after the drains that were
+// let through so far.
+type survey struct {
+	cfg *Config
+	s   *policy.Snapshot
 
 	pools   []guardedPool // by PoolID
 	leaving []leavingNode
@@ -127,7 +135,7 @@ type leavingNode struct {
 
 // moves reviews launches and drains together, since each may need the other.
 func (r *review) moves(launches []policy.Launch, drains []policy.Drain) {
-	r.survey(drains)
+	r.count(drains)
 	held := r.launches(launches)
 	r.plan.Drains = make([]policy.Drain, 0, len(drains))
 	for _, urgent := range [...]bool{true, false} {
@@ -166,10 +174,10 @@ func (r *review) immediate(d *policy.Drain) policy.Drain {
 }
 
 // urgent reports whether d empties a node under notice.
-func (r *review) urgent(d *policy.Drain) bool { return r.s.Nodes[d.Node].ReclaimAt != 0 }
+func (r *survey) urgent(d *policy.Drain) bool { return r.s.Nodes[d.Node].ReclaimAt != 0 }
 
 // node returns what is known of n, which the plan drains.
-func (r *review) node(n policy.NodeID) *leavingNode { return &r.leaving[r.slot[n]-1] }
+func (r *survey) node(n policy.NodeID) *leavingNode { return &r.leaving[r.slot[n]-1] }
 
 // launches returns which of the launches are held, and records it with the nodes
 // that they replace.
@@ -177,7 +185,7 @@ func (r *review) launches(launches []policy.Launch) []bool {
 	held := make([]bool, len(launches))
 	for i := range launches {
 		l := &launches[i]
-		held[i] = r.distrusted(l)
+		held[i] = r.trust.distrusted(l)
 		if l.Replaces != policy.None && r.slot[l.Replaces] != 0 {
 			n := r.node(l.Replaces)
 			n.replaced = n.replaced || !held[i]
@@ -201,7 +209,7 @@ func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, h
 			continue
 		}
 		if r.needed(&l, drains) {
-			l.Markets = r.trusted(&l)
+			l.Markets = r.trust.trusted(&l)
 			r.plan.Launches = append(r.plan.Launches, l)
 		}
 	}

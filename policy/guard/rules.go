@@ -122,7 +122,7 @@ func (r *review) pastLimit(d *policy.Drain, n *policy.Node, l *leavingNode) stri
 		return "drain budget: the pool's disruption budget is used up"
 	case r.movesLeft <= 0:
 		return "cluster fraction: enough nodes are on their way out"
-	case r.buysUntrusted(d, n, l):
+	case r.trust.buysUntrusted(d, n, l):
 		return "low confidence: no forecast of its spot markets can be trusted"
 	case total == 0 || p.total == 0:
 		return ""

@@ -5,8 +5,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// survey counts, once for a plan, what the guardrails look at.
-func (r *review) survey(drains []policy.Drain) {
+// count counts, once for a plan, what the guardrails look at.
+func (r *survey) count(drains []policy.Drain) {
 	s := r.s
 	r.slot = make([]int32, len(s.Nodes))
 	r.leaving = make([]leavingNode, 0, len(drains))
@@ -32,7 +32,7 @@ func (r *review) survey(drains []policy.Drain) {
 // surveyNodes counts how many nodes may still move. Nodes that others empty count
 // against the fraction too, but leave one move: otherwise one node that somebody
 // cordoned and forgot would hold a small cluster for as long as it exists.
-func (r *review) surveyNodes() {
+func (r *survey) surveyNodes() {
 	nodes, going, others := 0, 0, 0
 	for i := range r.s.Nodes {
 		n := &r.s.Nodes[i]
@@ -58,7 +58,7 @@ func (r *review) surveyNodes() {
 }
 
 // surveyPods adds up what runs on each pool and on each node that is drained.
-func (r *review) surveyPods() {
+func (r *survey) surveyPods() {
 	s := r.s
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -108,7 +108,7 @@ func unevictable(s *policy.Snapshot, p *policy.Pod, t *policy.Template) bool {
 
 // surveyFree finds the free capacity of the nodes that stay. One that the plan drains
 // has none, whether its drain is let through or held.
-func (r *review) surveyFree() {
+func (r *survey) surveyFree() {
 	at := make([]int32, len(r.s.Nodes)) // 1 + the index in freeNodes
 	for i := range r.s.Nodes {
 		n := &r.s.Nodes[i]

@@ -6,17 +6,23 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// trust decides which markets may be bought by choice.
+type trust struct {
+	s             *policy.Snapshot
+	confidenceMin float64
+}
+
 // buysUntrusted reports whether d makes a provisioner buy spot in place of an
 // on-demand node although no spot market of the pool can be trusted.
-func (r *review) buysUntrusted(d *policy.Drain, n *policy.Node, l *leavingNode) bool {
-	if l.replaced || l.pods == 0 || n.Market == policy.None || r.s.Markets[n.Market].Capacity == policy.Spot {
+func (t *trust) buysUntrusted(d *policy.Drain, n *policy.Node, l *leavingNode) bool {
+	if l.replaced || l.pods == 0 || n.Market == policy.None || t.s.Markets[n.Market].Capacity == policy.Spot {
 		return false
 	}
 	if d.Why.Reason != policy.ReasonShare && d.Why.Reason != policy.ReasonCheaper {
 		return false
 	}
-	pool := &r.s.Pools[n.Pool]
-	return pool.Provisioner != policy.ProvisionerNone && len(d.After) == 0 && !r.spotTrusted(pool.Markets)
+	pool := &t.s.Pools[n.Pool]
+	return pool.Provisioner != policy.ProvisionerNone && len(d.After) == 0 && !t.spotTrusted(pool.Markets)
 }
 
 // steers lets through what stays within the pool's range and, where it buys
@@ -36,7 +42,7 @@ func (r *review) steers(steers []policy.Steer) {
 		if markets == nil {
 			markets = pool.Markets
 		}
-		if st.Share > pool.Steer.Share && !r.spotTrusted(markets) {
+		if st.Share > pool.Steer.Share && !r.trust.spotTrusted(markets) {
 			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "low confidence: no forecast of its spot markets can be trusted")
 			continue
 		}
@@ -46,22 +52,22 @@ func (r *review) steers(steers []policy.Steer) {
 
 // distrusted reports whether l buys spot by choice and none of its markets can
 // be trusted.
-func (r *review) distrusted(l *policy.Launch) bool {
-	return r.byChoice(l) && !slices.ContainsFunc(l.Markets, r.isTrusted)
+func (t *trust) distrusted(l *policy.Launch) bool {
+	return t.byChoice(l) && !slices.ContainsFunc(l.Markets, t.isTrusted)
 }
 
 // byChoice reports whether l serves neither pending pods nor a node under notice.
-func (r *review) byChoice(l *policy.Launch) bool {
+func (t *trust) byChoice(l *policy.Launch) bool {
 	if l.Why.Reason == policy.ReasonShortage || l.Why.Reason == policy.ReasonNotice {
 		return false
 	}
-	return l.Replaces == policy.None || r.s.Nodes[l.Replaces].ReclaimAt == 0
+	return l.Replaces == policy.None || t.s.Nodes[l.Replaces].ReclaimAt == 0
 }
 
 // trusted returns the markets of l without those that cannot be trusted.
-func (r *review) trusted(l *policy.Launch) []policy.MarketID {
-	distrusted := func(m policy.MarketID) bool { return !r.isTrusted(m) }
-	if !r.byChoice(l) || !slices.ContainsFunc(l.Markets, distrusted) {
+func (t *trust) trusted(l *policy.Launch) []policy.MarketID {
+	distrusted := func(m policy.MarketID) bool { return !t.isTrusted(m) }
+	if !t.byChoice(l) || !slices.ContainsFunc(l.Markets, distrusted) {
 		return l.Markets
 	}
 	return slices.DeleteFunc(slices.Clone(l.Markets), distrusted)
@@ -69,11 +75,11 @@ func (r *review) trusted(l *policy.Launch) []policy.MarketID {
 
 // spotTrusted reports whether one of the spot markets that are offered can be
 // trusted, or none is offered.
-func (r *review) spotTrusted(markets []policy.MarketID) bool {
+func (t *trust) spotTrusted(markets []policy.MarketID) bool {
 	offered := false
 	for _, m := range markets {
-		if x := &r.s.Markets[m]; x.Capacity == policy.Spot && x.Offered {
-			if r.isTrusted(m) {
+		if x := &t.s.Markets[m]; x.Capacity == policy.Spot && x.Offered {
+			if t.isTrusted(m) {
 				return true
 			}
 			offered = true
@@ -83,6 +89,6 @@ func (r *review) spotTrusted(markets []policy.MarketID) bool {
 }
 
 // isTrusted reports whether m may be bought by choice.
-func (r *review) isTrusted(m policy.MarketID) bool {
-	return r.s.Markets[m].Trusted(r.cfg.ConfidenceMin)
+func (t *trust) isTrusted(m policy.MarketID) bool {
+	return t.s.Markets[m].Trusted(t.confidenceMin)
 }

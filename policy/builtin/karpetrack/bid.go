@@ -6,9 +6,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// What moves the percentile of a bid: for the time of shaken, a day, after a node of ours was lost in
-// a market it is one higher, and from the second loss that still counts what a
-// node is worth is bid. Where our nodes ran for three days without a loss within
+// What moves the percentile of a bid: for the time of shaken after a node of ours was
+// lost in a market it is one higher, and from the second loss that still counts the
+// value of a node is bid. Where our nodes ran for three days without a loss within
 // the last week it is one lower.
 const (
 	shaken   = 24 * time.Hour
@@ -18,7 +18,7 @@ const (
 )
 
 // levels are the percentiles that are published; the level above the last is
-// what a node is worth.
+// the value of a node.
 var levels = [...]int{20, 50, 80}
 
 // level returns the index of the percentile at which m is entered: that of the
@@ -44,13 +44,13 @@ func (c *Config) level(now policy.Time, m *policy.Market) int {
 // least what is charged now, which is the least that is accepted; above what a
 // node costs on demand nothing is bid, nor above the user's own limit.
 func (c *Config) bid(now policy.Time, m *policy.Market) policy.Money {
-	worth := max(m.OnDemand, m.Charge())
-	base := worth
+	value := max(m.OnDemand, m.Charge())
+	base := value
 	if at := c.level(now, m); at < len(levels) && m.BidPercentiles[at] > 0 {
 		base = max(m.BidPercentiles[at], m.Charge())
 		base += base.Times(c.BidOver)
 	}
-	most := policy.Bid(worth)
+	most := policy.Bid(value)
 	if c.MaxPrice > 0 {
 		// The grid is rounded down here: up would pass the limit.
 		most = min(most, max(c.MaxPrice/policy.BidStep*policy.BidStep, policy.Bid(m.Charge())))

@@ -37,10 +37,11 @@ func (e *Policy) renew(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, i
 	if !p.Levers.Launch && p.Provisioner != policy.ProvisionerNone || p.Consolidation == policy.ConsolidateNever && p.ExpireAfter == 0 {
 		return m
 	}
-	b := newBoard(e, s, plan, id, &pm)
+	b := newRenewal(e, s, plan, id, &pm)
 	switch {
 	case pm.Wave.Since != 0:
-		pm = b.endWave(pm)
+		w := waveUnderWay{b, &pm.Wave}
+		pm = w.end(pm)
 	case b.unsettled():
 		return m
 	default:
@@ -57,128 +58,151 @@ func (e *Policy) renew(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, i
 
 // improve looks for cheaper machines: for single nodes, and where nothing is to be
 // gained there and it is time for it, for several together.
-func (b *board) improve(pm policy.PoolMemory) policy.PoolMemory {
-	c := &b.e.cfg
-	if pm.Moved != 0 && b.s.Now.Sub(pm.Moved) < b.cooldown() {
+func (r *renewal) improve(pm policy.PoolMemory) policy.PoolMemory {
+	c := &r.e.cfg
+	if pm.Moved != 0 && r.s.Now.Sub(pm.Moved) < r.cooldown() {
 		return pm
 	}
-	if b.replaceDear() {
+	if r.replaceDear() {
 		return pm
 	}
-	if !c.Periodic || !b.pool.SelfProvisioned() ||
-		pm.Packed != 0 && b.s.Now.Sub(pm.Packed) < c.PeriodicInterval {
+	if !c.Periodic || !r.pool.SelfProvisioned() ||
+		pm.Packed != 0 && r.s.Now.Sub(pm.Packed) < c.PeriodicInterval {
 		return pm
 	}
-	pm.Packed, b.changed = b.s.Now, true
-	if wave, ok := b.beginWave(); ok {
+	pm.Packed, r.changed = r.s.Now, true
+	if wave, ok := r.beginWave(); ok {
 		pm.Wave = wave
 	}
 	return pm
 }
 
-func (b *board) cooldown() time.Duration {
-	if b.pool.Cooldown > 0 {
-		return b.pool.Cooldown
+// beginWave packs the pool anew on paper and, where that saves the threshold,
+// plans to launch the machines of a first group. The nodes that they replace are
+// drained later. It reports whether a wave begins.
+func (r *renewal) beginWave() (policy.Wave, bool) {
+	for _, c := range [...]policy.CapacityType{policy.Spot, policy.OnDemand} {
+		x := repacking{r, c}
+		nodes := x.group()
+		if len(nodes) < 2 {
+			continue
+		}
+		if !x.paysOnPaper(nodes) {
+			continue
+		}
+		g, ok := x.bestGroup(nodes)
+		if !ok {
+			continue
+		}
+		return x.open(g), true
+	}
+	return policy.Wave{}, false
+}
+
+func (r *renewal) cooldown() time.Duration {
+	if r.pool.Cooldown > 0 {
+		return r.pool.Cooldown
 	}
 	return between
 }
 
-// A board is where the renewal of one pool is worked out.
-type board struct {
+// A renewal works out which nodes of one pool are replaced, and by what.
+type renewal struct {
 	e    *Policy
 	s    *policy.Snapshot
 	plan *policy.Plan
 	pool *policy.Pool
 
-	sp      *placement.Space
-	cover   *billing.Coverage
-	at      placement.Balance // after the replacements planned so far
-	share   float64           // of spot that the pool is to have
-	left    int               // nodes that may still go
-	allowed []int32           // evictions left, by disruption budget
-	memory  *policy.PoolMemory
+	pods   occupancy
+	market marketplace
 
-	nodes    []policy.NodeID // that may be replaced
-	offers   [2][]placement.Offer
-	floor    [2]placement.Floor // below which none of the offers holds pods
-	made     [2]bool
-	headroom placement.Headroom // after what is bought on this board
-	changed  bool               // the memory was written
+	cover  *billing.Coverage
+	at     placement.Balance // after the replacements planned so far
+	share  float64           // of spot that the pool is to have
+	left   int               // nodes that may still go
+	memory *policy.PoolMemory
+
+	nodes   []policy.NodeID // that may be replaced
+	changed bool            // the memory was written
 }
 
-func newBoard(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *board {
-	return &board{e: e, s: s, plan: plan, pool: &s.Pools[id], share: replan.Wanted(&s.Pools[id]), cover: billing.CoverageOf(s), headroom: placement.HeadroomOf(s, id), memory: pm}
+func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *renewal {
+	p := &s.Pools[id]
+	r := &renewal{e: e, s: s, plan: plan, pool: p, share: replan.Wanted(p), cover: billing.CoverageOf(s), memory: pm}
+	r.pods = occupancy{s: s, pool: p}
+	r.market = marketplace{s: s, pool: p, pods: &r.pods, headroom: placement.HeadroomOf(s, id)}
+	return r
 }
 
 // unsettled reports whether the pool is on the move anyway: pods wait for nodes
 // that nobody else buys, or a node of it is on its way in or out.
-func (b *board) unsettled() bool {
-	for i := range b.plan.Launches {
-		if b.plan.Launches[i].Pool == b.pool.ID {
+func (r *renewal) unsettled() bool {
+	for i := range r.plan.Launches {
+		if r.plan.Launches[i].Pool == r.pool.ID {
 			return true
 		}
 	}
-	if b.pool.SelfProvisioned() {
-		for i := range b.s.Pods {
-			if p := &b.s.Pods[i]; p.Phase == policy.PodPending && !p.Gated && !b.s.Templates[p.Template].DaemonSet {
+	if r.pool.SelfProvisioned() {
+		for i := range r.s.Pods {
+			if p := &r.s.Pods[i]; p.Phase == policy.PodPending && !p.Gated && !r.s.Templates[p.Template].DaemonSet {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(b.s.Nodes, func(n policy.Node) bool {
-		return n.Pool == b.pool.ID && n.Live() && (n.Phase < policy.NodeInitialized && b.pool.SelfProvisioned() || n.ReclaimAt != 0)
+	return slices.ContainsFunc(r.s.Nodes, func(n policy.Node) bool {
+		return n.Pool == r.pool.ID && n.Live() && (n.Phase < policy.NodeInitialized && r.pool.SelfProvisioned() || n.ReclaimAt != 0)
 	})
 }
 
 // survey collects the nodes that may be replaced and what bounds their number.
-func (b *board) survey() {
-	s := b.s
-	b.at = placement.BalanceOf(s, b.pool.ID)
-	b.left = s.Disruptable(b.pool.ID, policy.Underutilized) - b.at.Moving
-	b.allowed = make([]int32, len(s.PDBs))
+func (r *renewal) survey() {
+	s := r.s
+	r.at = placement.BalanceOf(s, r.pool.ID)
+	r.left = s.Disruptable(r.pool.ID, policy.Underutilized) - r.at.Moving
+	r.pods.allowed = make([]int32, len(s.PDBs))
 	for i := range s.PDBs {
-		b.allowed[i] = s.PDBs[i].Allowed
+		r.pods.allowed[i] = s.PDBs[i].Allowed
 	}
-	for i := range b.plan.Drains {
-		if n := &s.Nodes[b.plan.Drains[i].Node]; n.Pool == b.pool.ID && n.ReclaimAt == 0 {
-			b.left--
+	for i := range r.plan.Drains {
+		if n := &s.Nodes[r.plan.Drains[i].Node]; n.Pool == r.pool.ID && n.ReclaimAt == 0 {
+			r.left--
 		}
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Pool == b.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && n.Market != policy.None &&
-			s.Markets[n.Market].Capacity != policy.Reserved && !b.memory.BackedOff(n.Name, s.Now) {
-			b.nodes = append(b.nodes, n.ID)
+		if n.Pool == r.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && n.Market != policy.None &&
+			s.Markets[n.Market].Capacity != policy.Reserved && !r.memory.BackedOff(n.Name, s.Now) {
+			r.nodes = append(r.nodes, n.ID)
 		}
 	}
-}
-
-// space returns the space of the snapshot, made when it is first needed.
-func (b *board) space() *placement.Space {
-	if b.sp == nil {
-		b.sp = placement.FromSnapshot(b.s)
-	}
-	return b.sp
 }
 
 // price returns what is saved per hour without n: what it costs, or what is left
 // of that where it was paid for in advance. A market that sells nothing any more
 // has no price: what it costs on demand stands for it.
-func (b *board) price(n *policy.Node) policy.Money {
-	m := &b.s.Markets[n.Market]
+func (r *renewal) price(n *policy.Node) policy.Money {
+	m := &r.s.Markets[n.Market]
 	switch {
-	case b.cover.Covers(m.ID):
-		return b.cover.Saving(m.ID)
+	case r.cover.Covers(m.ID):
+		return r.cover.Saving(m.ID)
 	case m.Offered:
 		return m.Charge()
 	}
 	return m.OnDemand
 }
 
+func (r *renewal) prices(nodes []policy.NodeID) policy.Money {
+	total := policy.Money(0)
+	for _, id := range nodes {
+		total += r.price(&r.s.Nodes[id])
+	}
+	return total
+}
+
 // replaceDear plans to replace the nodes whose pods others hold for less by the
 // threshold, those that save most first, and reports whether there are any.
-func (b *board) replaceDear() bool {
-	if b.left <= 0 || len(b.nodes) == 0 {
+func (r *renewal) replaceDear() bool {
+	if r.left <= 0 || len(r.nodes) == 0 {
 		return false
 	}
 	type dear struct {
@@ -186,97 +210,97 @@ func (b *board) replaceDear() bool {
 		saving policy.Money // at most
 	}
 	var list []dear
-	b.offersOf(policy.Spot)
-	b.offersOf(policy.OnDemand)
-	for _, id := range b.nodes {
-		n := &b.s.Nodes[id]
-		need := b.space().Requested(id)
-		least := min(b.floor[policy.Spot].Cost(need), b.floor[policy.OnDemand].Cost(need))
-		before := b.price(n)
-		if most := b.limit(before); need.Pods > 0 && least <= most.Float() {
+	r.market.offersOf(policy.Spot)
+	r.market.offersOf(policy.OnDemand)
+	for _, id := range r.nodes {
+		n := &r.s.Nodes[id]
+		need := r.pods.space().Requested(id)
+		least := min(r.market.floor[policy.Spot].Cost(need), r.market.floor[policy.OnDemand].Cost(need))
+		before := r.price(n)
+		if most := r.limit(before); need.Pods > 0 && least <= most.Float() {
 			list = append(list, dear{id, before - policy.Dollars(least)})
 		}
 	}
 	slices.SortFunc(list, func(x, y dear) int {
-		return cmp.Or(cmp.Compare(y.saving, x.saving), cmp.Compare(b.s.Nodes[x.node].Name, b.s.Nodes[y.node].Name))
+		return cmp.Or(cmp.Compare(y.saving, x.saving), cmp.Compare(r.s.Nodes[x.node].Name, r.s.Nodes[y.node].Name))
 	})
-	list = replan.Rotate(list, triesMax, uint64(b.s.Now/policy.DefaultStep))
-	before := len(b.plan.Drains)
+	list = replan.Rotate(list, triesMax, uint64(r.s.Now/policy.DefaultStep))
+	before := len(r.plan.Drains)
 	for _, d := range list {
-		if b.left <= 0 {
+		if r.left <= 0 {
 			break
 		}
-		n := &b.s.Nodes[d.node]
-		b.replace(n, b.limit(b.price(n)), policy.ReasonCheaper)
+		n := &r.s.Nodes[d.node]
+		r.replace(n, r.limit(r.price(n)), policy.ReasonCheaper)
 	}
-	return len(b.plan.Drains) > before
+	return len(r.plan.Drains) > before
 }
 
 // limit returns the most that may be paid in place of what cost before.
-func (b *board) limit(before policy.Money) policy.Money {
-	return before - before.Times(b.pool.SavingsThreshold)
+func (r *renewal) limit(before policy.Money) policy.Money {
+	return before - before.Times(r.pool.SavingsThreshold)
 }
 
 // expire plans to replace the nodes that have reached the pool's age, or are
 // about to, whatever that costs. It reports whether there are any.
-func (b *board) expire() bool {
-	if b.pool.ExpireAfter == 0 {
+func (r *renewal) expire() bool {
+	if r.pool.ExpireAfter == 0 {
 		return false
 	}
-	old := slices.DeleteFunc(slices.Clone(b.nodes), func(id policy.NodeID) bool {
-		return b.s.Now.Sub(b.s.Nodes[id].Launched) < b.pool.ExpireAfter-min(expireLead, b.pool.ExpireAfter/2)
+	old := slices.DeleteFunc(slices.Clone(r.nodes), func(id policy.NodeID) bool {
+		return r.s.Now.Sub(r.s.Nodes[id].Launched) < r.pool.ExpireAfter-min(expireLead, r.pool.ExpireAfter/2)
 	})
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
-		return cmp.Or(cmp.Compare(b.s.Nodes[x].Launched, b.s.Nodes[y].Launched), cmp.Compare(b.s.Nodes[x].Name, b.s.Nodes[y].Name))
+		return cmp.Or(cmp.Compare(r.s.Nodes[x].Launched, r.s.Nodes[y].Launched), cmp.Compare(r.s.Nodes[x].Name, r.s.Nodes[y].Name))
 	})
 	for _, id := range old[:min(len(old), triesMax)] {
-		if b.left <= 0 {
+		if r.left <= 0 {
 			break
 		}
-		b.replace(&b.s.Nodes[id], 1<<62, ReasonExpired)
+		r.replace(&r.s.Nodes[id], 1<<62, ReasonExpired)
 	}
 	return len(old) > 0
 }
 
 // replace plans to buy what holds the pods of n for at most the given price, and
 // to drain n once it is ready.
-func (b *board) replace(n *policy.Node, most policy.Money, reason policy.Reason) {
-	pods, why := b.leavers(n)
+func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reason) {
+	pods, why := r.pods.leavers(n)
 	if why.Reason != "" {
-		b.plan.Holds = append(b.plan.Holds, policy.Hold{Pool: b.pool.ID, Node: n.ID, Why: why})
+		r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: n.ID, Why: why})
 		return
 	}
 	if len(pods) == 0 {
 		if reason == ReasonExpired {
-			b.drain(n, nil, policy.Why{Reason: reason, Text: "it reached the pool's age, and nothing runs on it", Before: b.price(n)})
+			r.drain(n, nil, policy.Why{Reason: reason, Text: "it reached the pool's age, and nothing runs on it", Before: r.price(n)})
 		}
 		return
 	}
-	sp := b.space()
+	sp := r.pods.space()
 	for i := range pods {
 		sp.Unbind(&pods[i], n.ID)
 	}
-	p, ok := b.cheapest(n, pods, most)
+	p, ok := r.cheapest(n, pods, most)
 	for i := range pods {
 		sp.Bind(&pods[i], n.ID) // until the new nodes are there they count where they are
 	}
 	if !ok {
 		if reason == ReasonExpired {
-			b.plan.Holds = append(b.plan.Holds, policy.Hold{Pool: b.pool.ID, Node: n.ID, Why: policy.Why{
-				Reason: policy.ReasonInfeasible, Text: "it reached the pool's age, and nothing that can be bought holds its pods", Before: b.price(n),
+			r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: n.ID, Why: policy.Why{
+				Reason: policy.ReasonInfeasible, Text: "it reached the pool's age, and nothing that can be bought holds its pods", Before: r.price(n),
 			}})
 		}
 		return
 	}
-	before := b.price(n)
+	before := r.price(n)
 	text := fmt.Sprintf("its pods cost %s an hour on %s and %s where they are; %s", p.cost.Short(), machines(len(p.nodes)), before.Short(), p.quality)
 	if reason == ReasonExpired {
 		text = "it reached the pool's age; " + text
 	}
 	why = policy.Why{Reason: reason, Text: text, Before: before, After: p.cost}
-	b.drain(n, b.launch(n.Name, []policy.NodeID{n.ID}, p, why), why)
-	b.at = b.moved(n, p)
-	b.charge(pods)
+	r.drain(n, r.launch(n.Name, []policy.NodeID{n.ID}, p, why), why)
+	r.at = r.moved(n, p)
+	r.pods.charge(pods)
 }
 
 func machines(n int) string {
@@ -286,36 +310,49 @@ func machines(n int) string {
 	return fmt.Sprintf("%d new machines", n)
 }
 
+// cheapest returns the cheapest purchase that holds pods, which are bound
+// nowhere, for at most the given price and leaves the pool the spot share that
+// it is to have. Spot is looked at first.
+func (r *renewal) cheapest(n *policy.Node, pods []policy.Pod, most policy.Money) (best purchase, found bool) {
+	for _, c := range [...]policy.CapacityType{policy.Spot, policy.OnDemand} {
+		p, ok := r.market.purchase(c, pods, splitMax, most)
+		if ok && (!found || p.cost < best.cost) && r.keeps(r.moved(n, p)) {
+			best, found = p, true
+		}
+	}
+	return best, found
+}
+
 // drain plans to drain n after the launches of tokens.
-func (b *board) drain(n *policy.Node, after []string, why policy.Why) {
-	b.plan.Drains = append(b.plan.Drains, policy.Drain{Node: n.ID, After: after, Why: why})
-	b.left--
+func (r *renewal) drain(n *policy.Node, after []string, why policy.Why) {
+	r.plan.Drains = append(r.plan.Drains, policy.Drain{Node: n.ID, After: after, Why: why})
+	r.left--
 }
 
 // launch plans the machines of p in place of nodes, and returns the tokens. key
 // tells the tokens of one instant apart.
-func (b *board) launch(key string, nodes []policy.NodeID, p purchase, why policy.Why) []string {
+func (r *renewal) launch(key string, nodes []policy.NodeID, p purchase, why policy.Why) []string {
 	tokens := make([]string, len(p.nodes))
 	for i, markets := range p.nodes {
-		l := replan.Launch(b.s, b.pool, key, i, markets, nodes[min(i, len(nodes)-1)], why)
-		b.plan.Launches, tokens[i] = append(b.plan.Launches, l), l.Token
-		b.headroom.Take(markets)
+		l := replan.Launch(r.s, r.pool, key, i, markets, nodes[min(i, len(nodes)-1)], why)
+		r.plan.Launches, tokens[i] = append(r.plan.Launches, l), l.Token
+		r.market.headroom.Take(markets)
 	}
 	return tokens
 }
 
 // moved returns where the pool stands when n is gone and p has come.
-func (b *board) moved(n *policy.Node, p purchase) placement.Balance {
-	at := b.at
-	size := share.Units(b.s, b.pool.ID, n.Market)
+func (r *renewal) moved(n *policy.Node, p purchase) placement.Balance {
+	at := r.at
+	size := share.Units(r.s, r.pool.ID, n.Market)
 	at.Total -= size
-	if b.s.Markets[n.Market].Capacity == policy.Spot {
+	if r.s.Markets[n.Market].Capacity == policy.Spot {
 		at.Spot -= size
 	}
 	for _, markets := range p.nodes {
-		size := share.Units(b.s, b.pool.ID, markets[0])
+		size := share.Units(r.s, r.pool.ID, markets[0])
 		at.Total += size
-		if b.s.Markets[markets[0]].Capacity == policy.Spot {
+		if r.s.Markets[markets[0]].Capacity == policy.Spot {
 			at.Spot += size
 		}
 	}
@@ -324,16 +361,16 @@ func (b *board) moved(n *policy.Node, p purchase) placement.Balance {
 
 // keeps reports whether a pool that stands at after has no more spot than it is
 // to have and no less than it must, or is at least no further off than before.
-func (b *board) keeps(after placement.Balance) bool {
+func (r *renewal) keeps(after placement.Balance) bool {
 	spot, total := float64(after.Spot), float64(after.Total)
-	was := float64(b.at.Spot) / max(float64(b.at.Total), 1)
+	was := float64(r.at.Spot) / max(float64(r.at.Total), 1)
 	switch {
 	case after.Total == 0:
 		return true
-	case spot > float64(b.share*total) && spot > float64(was*total):
+	case spot > float64(r.share*total) && spot > float64(was*total):
 		return false
-	case b.pool.Share.Exact && spot < float64(b.share*total) && spot < float64(was*total):
+	case r.pool.Share.Exact && spot < float64(r.share*total) && spot < float64(was*total):
 		return false
 	}
-	return spot >= float64(b.pool.Share.Min*total) || spot >= float64(was*total)
+	return spot >= float64(r.pool.Share.Min*total) || spot >= float64(was*total)
 }

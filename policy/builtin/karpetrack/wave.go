@@ -36,37 +36,22 @@ type group struct {
 	after  placement.Balance
 }
 
-// beginWave packs the pool anew on paper and, where that saves the threshold,
-// plans to launch the machines of a first group. The nodes that they replace are
-// drained later. It reports whether a wave begins.
-func (b *board) beginWave() (policy.Wave, bool) {
-	for _, c := range [...]policy.CapacityType{policy.Spot, policy.OnDemand} {
-		nodes := b.groupOf(c)
-		if len(nodes) < 2 {
-			continue
-		}
-		if !b.paysOnPaper(nodes, c) {
-			continue
-		}
-		g, ok := b.bestGroup(nodes, c)
-		if !ok {
-			continue
-		}
-		return b.open(g)
-	}
-	return policy.Wave{}, false
+// A repacking packs the nodes of a pool anew, on machines of one capacity type.
+type repacking struct {
+	*renewal
+	capacity policy.CapacityType
 }
 
-// groupOf returns the nodes that machines of capacity type c may replace: all of
+// group returns the nodes that its machines may replace: all of
 // them where the pool is to be spot alone, else those of that type.
-func (b *board) groupOf(c policy.CapacityType) []policy.NodeID {
-	all := c == policy.Spot && b.share == 1 && !b.pool.Share.Exact
+func (r *repacking) group() []policy.NodeID {
+	all := r.capacity == policy.Spot && r.share == 1 && !r.pool.Share.Exact
 	var nodes []policy.NodeID
-	for _, id := range b.nodes {
-		if !all && b.s.Markets[b.s.Nodes[id].Market].Capacity != c {
+	for _, id := range r.nodes {
+		if !all && r.s.Markets[r.s.Nodes[id].Market].Capacity != r.capacity {
 			continue
 		}
-		if pods, why := b.leavers(&b.s.Nodes[id]); why.Reason == "" && len(pods) > 0 {
+		if pods, why := r.pods.leavers(&r.s.Nodes[id]); why.Reason == "" && len(pods) > 0 {
 			nodes = append(nodes, id)
 		}
 	}
@@ -75,65 +60,37 @@ func (b *board) groupOf(c policy.CapacityType) []policy.NodeID {
 
 // paysOnPaper reports whether the pods of nodes, packed anew, cost less by the
 // threshold, and says in the plan what they would cost where they do not.
-func (b *board) paysOnPaper(nodes []policy.NodeID, c policy.CapacityType) bool {
-	offers := b.offersOf(c)
+func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
+	offers := r.market.offersOf(r.capacity)
 	if len(offers) == 0 {
 		return false
 	}
-	before := b.prices(nodes)
-	pods := b.lift(nodes)
-	packing := placement.PackProven(b.space(), pods, offers)
-	b.setDown(pods)
+	before := r.prices(nodes)
+	pods := r.pods.lift(nodes)
+	packing := placement.PackProven(r.pods.space(), pods, offers)
+	r.pods.setDown(pods)
 	switch {
 	case len(packing.Unplaced) > 0:
 		return false
-	case packing.Total <= b.limit(before):
+	case packing.Total <= r.limit(before):
 		return true
 	}
-	b.plan.Holds = append(b.plan.Holds, policy.Hold{Pool: b.pool.ID, Node: policy.None, Why: policy.Why{
+	r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: policy.None, Why: policy.Why{
 		Reason: policy.ReasonNoEdge, Before: before, After: packing.Total,
 		Text: fmt.Sprintf("packed anew on %v, its pods would cost %s an hour and cost %s now: less than %.0f %% is saved; %s",
-			c, packing.Total.Short(), before.Short(), 100*b.pool.SavingsThreshold, packing.Quality()),
+			r.capacity, packing.Total.Short(), before.Short(), 100*r.pool.SavingsThreshold, packing.Quality()),
 	}})
 	return false
 }
 
-func (b *board) prices(nodes []policy.NodeID) policy.Money {
-	total := policy.Money(0)
-	for _, id := range nodes {
-		total += b.price(&b.s.Nodes[id])
-	}
-	return total
-}
-
-// lift takes the pods that may leave off nodes and returns them; setDown puts
-// them back.
-func (b *board) lift(nodes []policy.NodeID) []policy.Pod {
-	var all []policy.Pod
-	for _, id := range nodes {
-		pods, _ := b.leavers(&b.s.Nodes[id])
-		for i := range pods {
-			b.space().Unbind(&pods[i], id)
-		}
-		all = append(all, pods...)
-	}
-	return all
-}
-
-func (b *board) setDown(pods []policy.Pod) {
-	for i := range pods {
-		b.space().Bind(&pods[i], pods[i].Node)
-	}
-}
-
 // bestGroup returns the group of the nodes that waste most whose replacement
 // saves the most dollars, and at least the threshold.
-func (b *board) bestGroup(nodes []policy.NodeID, c policy.CapacityType) (best group, found bool) {
-	floor := placement.FloorOf(b.offersOf(c))
-	placement.WastefulFirst(b.s, b.space(), nodes, floor, b.price)
-	most := min(len(nodes), waveMax, max(b.left, waveMin))
+func (r *repacking) bestGroup(nodes []policy.NodeID) (best group, found bool) {
+	floor := placement.FloorOf(r.market.offersOf(r.capacity))
+	placement.WastefulFirst(r.s, r.pods.space(), nodes, floor, r.price)
+	most := min(len(nodes), waveMax, max(r.left, waveMin))
 	for n := 2; n <= most; n++ {
-		g, ok := b.tryGroup(nodes[:n], c)
+		g, ok := r.tryGroup(nodes[:n])
 		if ok && (!found || g.before-g.buy.cost > best.before-best.buy.cost) {
 			best, found = g, true
 		}
@@ -143,111 +100,103 @@ func (b *board) bestGroup(nodes []policy.NodeID, c policy.CapacityType) (best gr
 
 // tryGroup works out what it costs to do without nodes: their pods go where the
 // other nodes of the pool have room, and what is left on new machines.
-func (b *board) tryGroup(nodes []policy.NodeID, c policy.CapacityType) (group, bool) {
-	g := group{nodes: slices.Clone(nodes), before: b.prices(nodes)}
-	sp := b.space()
-	pods := b.lift(nodes)
-	rest, at := b.displace(pods, func(n *policy.Node) bool { return !slices.Contains(nodes, n.ID) })
+func (r *repacking) tryGroup(nodes []policy.NodeID) (group, bool) {
+	g := group{nodes: slices.Clone(nodes), before: r.prices(nodes)}
+	sp := r.pods.space()
+	pods := r.pods.lift(nodes)
+	rest, at := r.pods.displace(pods, func(n *policy.Node) bool { return !slices.Contains(nodes, n.ID) })
 	ok := true
 	if len(rest) > 0 {
-		g.buy, ok = b.purchase(c, rest, len(nodes), b.limit(g.before))
+		g.buy, ok = r.market.purchase(r.capacity, rest, len(nodes), r.limit(g.before))
 	}
 	placement.UnbindAll(sp, at)
-	b.setDown(pods)
+	r.pods.setDown(pods)
 	if !ok || len(rest) == 0 {
 		return g, false // what needs nothing new is consolidation, which needs no wave
 	}
-	g.after = b.at
+	g.after = r.at
 	for i, id := range nodes {
 		p := purchase{}
 		if i == 0 {
 			p = g.buy
 		}
-		was := b.at
-		b.at = g.after
-		g.after = b.moved(&b.s.Nodes[id], p)
-		b.at = was
+		was := r.at
+		r.at = g.after
+		g.after = r.moved(&r.s.Nodes[id], p)
+		r.at = was
 	}
-	return g, b.keeps(g.after)
-}
-
-// displace binds pods to the usable nodes of the pool for which may holds, and
-// returns those that find no place there and where the others are.
-func (b *board) displace(pods []policy.Pod, may func(*policy.Node) bool) (rest []policy.Pod, at []placement.Binding) {
-	var targets []policy.NodeID
-	for i := range b.s.Nodes {
-		n := &b.s.Nodes[i]
-		if n.Pool == b.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && may(n) {
-			targets = append(targets, n.ID)
-		}
-	}
-	return placement.BindFirstFit(b.space(), pods, targets)
+	return g, r.keeps(g.after)
 }
 
 // open plans the launches of g and returns the wave that they begin.
-func (b *board) open(g group) (policy.Wave, bool) {
+func (r *repacking) open(g group) policy.Wave {
 	why := policy.Why{
 		Reason: ReasonWave, Before: g.before, After: g.buy.cost,
 		Text: fmt.Sprintf("the pods of %d nodes cost %s an hour together and %s on %s; %s",
 			len(g.nodes), g.before.Short(), g.buy.cost.Short(), machines(len(g.buy.nodes)), g.buy.quality),
 	}
-	w := policy.Wave{Since: b.s.Now, Tokens: b.launch("wave", g.nodes, g.buy, why)}
+	w := policy.Wave{Since: r.s.Now, Tokens: r.launch("wave", g.nodes, g.buy, why)}
 	for _, id := range g.nodes {
-		w.Nodes = append(w.Nodes, b.s.Nodes[id].Name)
+		w.Nodes = append(w.Nodes, r.s.Nodes[id].Name)
 	}
 	slices.Sort(w.Nodes)
-	return w, true
+	return w
 }
 
-// endWave plans to drain nodes of the wave under way once those in their place
+// A waveUnderWay is a wave whose machines were bought.
+type waveUnderWay struct {
+	*renewal
+	wave *policy.Wave
+}
+
+// end plans to drain nodes of the wave under way once those in their place
 // have stood for the removal delay, and returns the memory with the wave over
 // where nothing is left to do.
-func (b *board) endWave(pm policy.PoolMemory) policy.PoolMemory {
-	w := pm.Wave
-	fresh, arriving := b.fresh(&w)
-	old, leaving := b.old(&w)
-	due := w.Since.Add(b.e.cfg.RemovalDelay)
+func (w *waveUnderWay) end(pm policy.PoolMemory) policy.PoolMemory {
+	fresh, arriving := w.fresh()
+	old, leaving := w.old()
+	due := w.wave.Since.Add(w.e.cfg.RemovalDelay)
 	switch {
 	case len(old)+leaving == 0:
-		return b.over(pm, 0)
-	case len(fresh)+arriving == 0 && b.s.Now > w.Since, b.s.Now >= due.Add(waveEnd):
-		return b.over(pm, waveRest)
-	case b.s.Now < due:
-		b.plan.Wake = min(b.plan.Wake, due)
+		return w.over(pm, 0)
+	case len(fresh)+arriving == 0 && w.s.Now > w.wave.Since, w.s.Now >= due.Add(waveEnd):
+		return w.over(pm, waveRest)
+	case w.s.Now < due:
+		w.plan.Wake = min(w.plan.Wake, due)
 		return pm
-	case arriving > 0 || leaving > 0 || b.unsettled():
-		return pm
-	}
-	b.survey()
-	if pm.Moved != 0 && b.s.Now.Sub(pm.Moved) < b.cooldown() {
-		b.plan.Wake = min(b.plan.Wake, pm.Moved.Add(b.cooldown()))
+	case arriving > 0 || leaving > 0 || w.unsettled():
 		return pm
 	}
-	switch drained, stuck := b.empty(&w, old, fresh); {
+	w.survey()
+	if pm.Moved != 0 && w.s.Now.Sub(pm.Moved) < w.cooldown() {
+		w.plan.Wake = min(w.plan.Wake, pm.Moved.Add(w.cooldown()))
+		return pm
+	}
+	switch drained, stuck := w.empty(old, fresh); {
 	case drained:
-		pm.Moved, b.changed = b.s.Now, true
+		pm.Moved, w.changed = w.s.Now, true
 	case stuck:
-		return b.over(pm, waveRest)
+		return w.over(pm, waveRest)
 	}
 	return pm
 }
 
 // over returns pm without its wave, and lets the pool rest.
-func (b *board) over(pm policy.PoolMemory, rest time.Duration) policy.PoolMemory {
-	pm.Wave, b.changed = policy.Wave{}, true
+func (w *waveUnderWay) over(pm policy.PoolMemory, rest time.Duration) policy.PoolMemory {
+	pm.Wave, w.changed = policy.Wave{}, true
 	if rest > 0 {
-		pm.Packed = b.s.Now.Add(rest - b.e.cfg.PeriodicInterval)
+		pm.Packed = w.s.Now.Add(rest - w.e.cfg.PeriodicInterval)
 	}
 	return pm
 }
 
-// fresh returns the nodes of w's launches that stand ready, and how many are on
+// fresh returns the nodes of its launches that stand ready, and how many are on
 // their way.
-func (b *board) fresh(w *policy.Wave) (ready []policy.NodeID, arriving int) {
-	for i := range b.s.Nodes {
-		n := &b.s.Nodes[i]
+func (w *waveUnderWay) fresh() (ready []policy.NodeID, arriving int) {
+	for i := range w.s.Nodes {
+		n := &w.s.Nodes[i]
 		switch {
-		case !n.Live() || n.Token == "" || n.ReclaimAt != 0 || n.Pool != b.pool.ID || !slices.Contains(w.Tokens, n.Token):
+		case !n.Live() || n.Token == "" || n.ReclaimAt != 0 || n.Pool != w.pool.ID || !slices.Contains(w.wave.Tokens, n.Token):
 		case n.Phase < policy.NodeInitialized:
 			arriving++
 		case n.Usable() && n.ActedBy == policy.ActorNone && n.Market != policy.None:
@@ -257,13 +206,13 @@ func (b *board) fresh(w *policy.Wave) (ready []policy.NodeID, arriving int) {
 	return ready, arriving
 }
 
-// old returns the nodes of w that are still to be drained, and how many are on
+// old returns its nodes that are still to be drained, and how many are on
 // their way out.
-func (b *board) old(w *policy.Wave) (nodes []policy.NodeID, leaving int) {
-	for i := range b.s.Nodes {
-		n := &b.s.Nodes[i]
+func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
+	for i := range w.s.Nodes {
+		n := &w.s.Nodes[i]
 		switch {
-		case !n.Live() || n.Pool != b.pool.ID || !slices.Contains(w.Nodes, n.Name):
+		case !n.Live() || n.Pool != w.pool.ID || !slices.Contains(w.wave.Nodes, n.Name):
 		case n.Usable() && n.ActedBy == policy.ActorNone:
 			nodes = append(nodes, n.ID)
 		default:
@@ -273,52 +222,52 @@ func (b *board) old(w *policy.Wave) (nodes []policy.NodeID, leaving int) {
 	return nodes, leaving
 }
 
-// empty plans to drain nodes of w whose pods have a place, the dearest first, as
+// empty plans to drain nodes of the wave whose pods have a place, the dearest first, as
 // many as may go, and reports whether it did; or else whether none of them ever
 // will. It names the launches in their place again, whose machines are there:
-// calls are told by their tokens, so nothing is bought twice, and no drain begins
+// calls are told apart by their tokens, so nothing is bought twice, and no drain begins
 // if such a machine is lost before it does.
-func (b *board) empty(w *policy.Wave, old, fresh []policy.NodeID) (drained, stuck bool) {
+func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
-		return cmp.Or(cmp.Compare(b.price(&b.s.Nodes[y]), b.price(&b.s.Nodes[x])), cmp.Compare(b.s.Nodes[x].Name, b.s.Nodes[y].Name))
+		return cmp.Or(cmp.Compare(w.price(&w.s.Nodes[y]), w.price(&w.s.Nodes[x])), cmp.Compare(w.s.Nodes[x].Name, w.s.Nodes[y].Name))
 	})
 	why := policy.Why{
-		Reason: ReasonWave, Before: b.prices(old) + b.prices(fresh), After: b.prices(fresh),
-		Text: fmt.Sprintf("the machines in place of %d nodes have stood for %v", len(w.Nodes), b.s.Now.Sub(w.Since)),
+		Reason: ReasonWave, Before: w.prices(old) + w.prices(fresh), After: w.prices(fresh),
+		Text: fmt.Sprintf("the machines in place of %d nodes have stood for %v", len(w.wave.Nodes), w.s.Now.Sub(w.wave.Since)),
 	}
 	var after []string
-	again := b.again(fresh, why)
+	again := w.again(fresh, why)
 	for i := range again {
 		after = append(after, again[i].Token)
 	}
-	stuck = b.left > 0
+	stuck = w.left > 0
 	for _, id := range old {
-		if b.left <= 0 {
+		if w.left <= 0 {
 			break
 		}
-		n := &b.s.Nodes[id]
-		if !slices.Contains(b.nodes, id) {
+		n := &w.s.Nodes[id]
+		if !slices.Contains(w.nodes, id) {
 			continue // somebody said that it is to stay, or its drain did not end
 		}
-		pods, hold := b.leavers(n)
+		pods, hold := w.pods.leavers(n)
 		switch {
 		case hold.Reason != "":
 			stuck = false // a disruption budget may allow it later
-		case !b.fits(n, pods, w):
-			hold = policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the nodes that stay", Before: b.price(n)}
+		case !w.fits(n, pods):
+			hold = policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the nodes that stay", Before: w.price(n)}
 		}
 		if hold.Reason != "" {
-			b.plan.Holds = append(b.plan.Holds, policy.Hold{Pool: b.pool.ID, Node: id, Why: hold})
+			w.plan.Holds = append(w.plan.Holds, policy.Hold{Pool: w.pool.ID, Node: id, Why: hold})
 			continue
 		}
-		b.charge(pods)
+		w.pods.charge(pods)
 		if !drained {
 			for i := range again {
 				again[i].Replaces = id
 			}
-			b.plan.Launches = append(b.plan.Launches, again...)
+			w.plan.Launches = append(w.plan.Launches, again...)
 		}
-		b.drain(n, after, why)
+		w.drain(n, after, why)
 		drained = true
 	}
 	return drained, stuck
@@ -326,31 +275,31 @@ func (b *board) empty(w *policy.Wave, old, fresh []policy.NodeID) (drained, stuc
 
 // again returns the launches of the nodes fresh once more, as far as a plan can
 // name them.
-func (b *board) again(fresh []policy.NodeID, why policy.Why) []policy.Launch {
+func (w *waveUnderWay) again(fresh []policy.NodeID, why policy.Why) []policy.Launch {
 	var list []policy.Launch
 	for _, id := range fresh {
-		n := &b.s.Nodes[id]
-		m := &b.s.Markets[n.Market]
-		if !m.Offered || !slices.Contains(b.pool.Markets, m.ID) || !replan.Trusted(m) {
+		n := &w.s.Nodes[id]
+		m := &w.s.Markets[n.Market]
+		if !m.Offered || !slices.Contains(w.pool.Markets, m.ID) || !replan.Trusted(m) {
 			continue
 		}
-		list = append(list, policy.Launch{Token: n.Token, Pool: b.pool.ID, Markets: []policy.MarketID{m.ID}, Replaces: policy.None, Why: why})
+		list = append(list, policy.Launch{Token: n.Token, Pool: w.pool.ID, Markets: []policy.MarketID{m.ID}, Replaces: policy.None, Why: why})
 	}
 	return list
 }
 
-// fits moves pods from n, a node of w, to nodes of the pool that stay, and reports
+// fits moves pods from n, a node of the wave, to nodes of the pool that stay, and reports
 // whether all of them found a place; else all are where they were.
-func (b *board) fits(n *policy.Node, pods []policy.Pod, w *policy.Wave) bool {
-	sp := b.space()
+func (w *waveUnderWay) fits(n *policy.Node, pods []policy.Pod) bool {
+	sp := w.pods.space()
 	for i := range pods {
 		sp.Unbind(&pods[i], n.ID)
 	}
-	rest, at := b.displace(pods, func(x *policy.Node) bool { return !slices.Contains(w.Nodes, x.Name) })
+	rest, at := w.pods.displace(pods, func(x *policy.Node) bool { return !slices.Contains(w.wave.Nodes, x.Name) })
 	if len(rest) == 0 {
 		return true
 	}
 	placement.UnbindAll(sp, at)
-	b.setDown(pods)
+	w.pods.setDown(pods)
 	return false
 }
