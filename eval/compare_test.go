@@ -290,7 +290,7 @@ func TestCompareMissing(t *testing.T) {
 	}
 }
 
-// TestCompareFewPairs: too few units tell nothing, however clear they look, and
+// TestCompareFewPairs: too few units show nothing, however clear they look, and
 // it is said how many are needed.
 func TestCompareFewPairs(t *testing.T) {
 	c := shown()

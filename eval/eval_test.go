@@ -74,7 +74,7 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *Config) { c.Seeds = []uint64{1, 2, 1} }, "seed 1 is named twice"},
 		{func(c *Config) { c.Discount3y = 1.5 }, "discount3y is 1.5"},
 		{func(c *Config) { c.Gates = []Gate{{Policy: "portfolio", Metric: "regret", Statistic: Max, Op: "<"}} }, `"portfolio" is not compared; compared are on-demand, spot`},
-		{func(c *Config) { c.Policies, c.Gates = []string{"spotvortex"}, StandingGates() }, "holds for no policy"},
+		{func(c *Config) { c.Policies, c.Gates = []string{"spotvortex"}, ReferenceGates() }, "holds for no policy"},
 	} {
 		c := shown()
 		x.change(&c)
@@ -85,7 +85,7 @@ func TestConfigErrors(t *testing.T) {
 }
 
 // TestDifferentWeatherIsRefused: figures of different weather must not stand
-// beside each other.
+// side by side.
 func TestDifferentWeatherIsRefused(t *testing.T) {
 	runner := func(ctx context.Context, j Job) (*sim.Result, error) {
 		r, err := fake{}.run(ctx, j)

@@ -42,10 +42,10 @@ func (f fake) run(_ context.Context, j Job) (*sim.Result, error) {
 // shown is a configuration with gates.
 func shown() Config {
 	c := DefaultConfig()
-	c.Policies, c.Baseline = []string{OnDemand, "spot", "static", "spotvortex"}, StandingBaseline
+	c.Policies, c.Baseline = []string{OnDemand, "spot", "static", "spotvortex"}, ReferenceBaseline
 	c.Cases = cases(2, "web-week")
 	c.Seeds = DefaultSeeds(5)
-	c.Gates = StandingGates()
+	c.Gates = ReferenceGates()
 	return c
 }
 

@@ -39,14 +39,14 @@ type Gate struct {
 	Value float64
 }
 
-// StandingBaseline is the policy that StandingGates are held against, whatever the
+// ReferenceBaseline is the policy that ReferenceGates are held against, whatever the
 // baseline of other comparisons.
-const StandingBaseline = "spotvortex"
+const ReferenceBaseline = "spotvortex"
 
-// StandingGates are those that a policy must pass to be called better than
-// StandingBaseline: it improves net profit by 2 % in the median run and costs no
+// ReferenceGates are those that a policy must pass to be called better than
+// ReferenceBaseline: it improves net profit by 2 % in the median run and costs no
 // minute of outage more in any.
-func StandingGates() []Gate {
+func ReferenceGates() []Gate {
 	return []Gate{
 		{Metric: "net_profit_improvement_pct", Statistic: Median, Op: ">=", Value: 2},
 		{Metric: "outage_delta", Statistic: Max, Op: "<=", Value: 0},

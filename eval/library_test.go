@@ -114,7 +114,7 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 // scenarios of the library and far behind in others: a library in which one of them
 // always won would teach nothing. The scenarios here suffice for it and take little
 // time; docs/scenarios.md has the table of all.
-func TestLibraryTellsPoliciesApart(t *testing.T) {
+func TestLibrarySeparatesPolicies(t *testing.T) {
 	winner := map[string]string{
 		"black-friday": OnDemand, "long-jobs": OnDemand, "stateful-zonal": OnDemand,
 		"restart": "static", "tiny": "static", "squeeze": "static",

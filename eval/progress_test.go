@@ -92,7 +92,7 @@ func TestStop(t *testing.T) {
 
 // Runs that were done before the stop but after its begin count, those that ended
 // with it do not, and one that broke of itself is no unfinished one.
-func TestStopTellsBrokenFromUnfinished(t *testing.T) {
+func TestStopSeparatesBrokenFromUnfinished(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := shown()
 	c.Parallel = 1

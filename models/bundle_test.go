@@ -236,7 +236,7 @@ func value(name string, dims []int64) []byte {
 }
 
 // second returns a bundle of the second schema: a forecaster over one hour with
-// its weights in a file beside it, and values of actions.
+// its weights in a file next to it, and values of actions.
 func second() fstest.MapFS {
 	market, pool := models.FeatureNames(models.MarketFeaturesV1), models.FeatureNames(models.PoolFeaturesV1)
 	ones := func(n int) []float64 { return slices.Repeat([]float64{1}, n) }

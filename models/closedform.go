@@ -85,7 +85,7 @@ func (f *ClosedForm) prior(b policy.Band) *prior {
 }
 
 // lost returns the probability that a node is reclaimed within the horizon,
-// 1 - exp(-x). For the small x that bands foretell the series is exact to
+// 1 - exp(-x). For the small x that bands forecast the series is exact to
 // x⁴/24, less than the last bits of the difference, and several times faster.
 func (f *ClosedForm) lost(hazard float64) float64 {
 	x := float64(hazard * f.hours)
@@ -161,7 +161,7 @@ func (f *ClosedForm) factor(group, own seen) float64 {
 }
 
 // A seen is an experience as of now. Its expected are the reclaims that the
-// band foretold for its hours.
+// band forecast for its hours.
 type seen struct {
 	launches, refusals, reclaims, hours, expected float64
 }

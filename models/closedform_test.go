@@ -73,7 +73,7 @@ func TestWithoutExperience(t *testing.T) {
 	}
 }
 
-// TestOwnExperience works the formula by hand. Band 1 foretells h = 1.068e-4 an
+// TestOwnExperience works the formula by hand. Band 1 forecasts h = 1.068e-4 an
 // hour, so that one reclaim is expected of b = 1/h = 9,363 hours. With two
 // reclaims in 1,000 hours the market stands at 3 / 10,363 = 2.895e-4.
 func TestOwnExperience(t *testing.T) {

@@ -92,7 +92,7 @@ func TestMarketFeatures(t *testing.T) {
 	features(t, "the one in trouble", rowOf(s, 0), map[string]float64{"zone_trouble": 0, "region_trouble": 0})
 }
 
-// TestMarketFeaturesOrder builds equal rows whatever stands beside a market in the
+// TestMarketFeaturesOrder builds equal rows whatever other markets are in the
 // tables, and after a change of the markets.
 func TestMarketFeaturesOrder(t *testing.T) {
 	s := region()

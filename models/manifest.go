@@ -59,7 +59,7 @@ type Manifest struct {
 	// lets guardrails act on it sooner.
 	Confidence float64 `json:"confidence,omitempty"`
 
-	// Calibration holds, for each named score, how often what was foretold
+	// Calibration holds, for each named score, how often what was forecast
 	// came true. Metrics are figures on data that was held out.
 	Calibration map[string][]Bin   `json:"calibration,omitempty"`
 	Metrics     map[string]float64 `json:"metrics,omitempty"`
@@ -93,7 +93,7 @@ type Model struct {
 	// may have capacity_6h and runtime_6h besides, and values of action values.
 	Outputs map[string]string `json:"outputs"`
 
-	// Labels say what each output was trained to foretell.
+	// Labels say what each output was trained to forecast.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// HorizonHours is how far a forecaster looks ahead. Above 0 its runtime

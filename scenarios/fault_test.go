@@ -30,7 +30,7 @@ spec:
 `
 
 // TestFaultSidecarsNotCounted reads the devices that budgets count of a pod: a
-// sidecar, which is an init container that always restarts, holds its own beside
+// sidecar, which is an init container that always restarts, holds its own besides
 // the containers, and what an init container needs is held from the begin.
 func TestFaultSidecarsNotCounted(t *testing.T) {
 	container := func(name string, devices int, sidecar bool) string {

@@ -51,7 +51,7 @@ func step(t *testing.T, name string, env ...string) (said string, outputs map[st
 func TestActionEval(t *testing.T) {
 	spotter := otherSpotter(t, "v1.0.0")
 	evil := filepath.Join(t.TempDir(), "evil")
-	for _, c := range []struct{ name, gates, scenario, code, verdict string }{
+	for _, c := range []struct{ name, gates, scenario, code, outcome string }{
 		{"good", "on-demand:outage_minutes.max <= 0\n\n  \n", "tiny", "0", "pass"},
 		{"a gate fails", "on-demand:bill_usd.max <= 1", "tiny", "1", "fail"},
 		{"a wrong call", "", "$(touch " + evil + ");`touch " + evil + "`", "2", "error"},
@@ -60,14 +60,14 @@ func TestActionEval(t *testing.T) {
 		summary := filepath.Join(t.TempDir(), "summary")
 		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE="+spotter, "BASE_COMMIT=41405d6", "SCENARIOS="+c.scenario, "POLICIES=on-demand",
 			"BASELINE=on-demand", "SEEDS=6", "GATES="+c.gates, "GITHUB_STEP_SUMMARY="+summary)
-		if code != 0 || out["code"] != c.code || out["verdict"] != c.verdict {
+		if code != 0 || out["code"] != c.code || out["verdict"] != c.outcome {
 			t.Errorf("%s: exit %d, outputs %v\n%s", c.name, code, out, said)
 			continue
 		}
 		if _, err := os.Stat(evil); err == nil {
 			t.Fatalf("%s: an input was run", c.name)
 		}
-		if c.verdict == "error" {
+		if c.outcome == "error" {
 			continue
 		}
 		md, err := os.ReadFile(summary)

@@ -103,13 +103,13 @@ func BenchmarkProcessSim(b *testing.B) {
 // units of spotvortex. Bound: 1.5 for model.
 func BenchmarkProcessPolicies(b *testing.B) {
 	specs := []string{"spotvortex", "spotvortex:bundle=builtin", "model:bundle=builtin-actions", "portfolio", "portfolio:bundle=builtin"}
-	for _, world := range []string{"web-week", "bench-500"} {
-		b.Run(world, func(b *testing.B) {
+	for _, scenario := range []string{"web-week", "bench-500"} {
+		b.Run(scenario, func(b *testing.B) {
 			withONNX(b)
 			least := make([]float64, len(specs))
 			for b.Loop() {
 				for i, spec := range specs {
-					if c := process(b, "sim", world, "--policy", spec); least[i] == 0 || c.cpu < least[i] {
+					if c := process(b, "sim", scenario, "--policy", spec); least[i] == 0 || c.cpu < least[i] {
 						least[i] = c.cpu
 					}
 				}

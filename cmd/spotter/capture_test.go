@@ -267,7 +267,7 @@ func mixedNodePool(t *testing.T, env *testenv.Env, name string) {
 
 // TestCaptureCluster captures a cluster with rights to read and no others: the run
 // begins with its nodes and share, costs at that moment what they cost, keeps all
-// invariants, and nothing of what containers hold is told. What may not be read is
+// invariants, and nothing of what containers hold is written. What may not be read is
 // said by the right that is missing.
 func TestCaptureCluster(t *testing.T) {
 	if testing.Short() {
@@ -327,7 +327,7 @@ func TestCaptureCluster(t *testing.T) {
 	if code != cli.ExitOK || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
 		t.Errorf("with rights on nodes and pods alone: exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if told := "the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have"; !strings.Contains(stderr, told) {
+	if stated := "the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have"; !strings.Contains(stderr, stated) {
 		t.Errorf("that NodePools may not be read is not told:\n%s", stderr)
 	}
 	if _, err := os.Stat(less); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -33,10 +33,10 @@ func TestConvertIntoScenario(t *testing.T) {
 		t.Errorf("the terminal gets\n%s\nand the file\n%s", printed, text)
 	}
 	pool := string(text)
-	world := file(t, "world.yaml", "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: w}\nspec: {duration: 24h}\n---\n"+
+	scenario := file(t, "world.yaml", "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: w}\nspec: {duration: 24h}\n---\n"+
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n"+
 		"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]}\n---\n"+pool)
-	if code, _, stderr := call(t, "scenario", "validate", world); code != cli.ExitOK {
+	if code, _, stderr := call(t, "scenario", "validate", scenario); code != cli.ExitOK {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }

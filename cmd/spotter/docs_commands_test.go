@@ -24,10 +24,10 @@ type treatment struct {
 	// before is what a shell does before: it makes what the text of the page speaks of.
 	before string
 
-	// exits are the exit codes that are good beside 0.
+	// exits are the exit codes that are good besides 0.
 	exits []int
 
-	// begins says that it goes on beside those that come after it, and meets is called
+	// begins says that it runs at the same time as those that come after it, and meets is called
 	// when it has begun.
 	begins bool
 	meets  func(*clone)
@@ -341,7 +341,7 @@ func (x *clone) run(p *page, cluster bool) int {
 	return n
 }
 
-// begin starts a command beside those that come after it, until the page is done. Its
+// begin starts a command that runs at the same time as those that come after it, until the page is done. Its
 // number is in the file "running".
 func (x *clone) begin(command string) {
 	x.t.Helper()

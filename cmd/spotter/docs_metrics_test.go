@@ -22,23 +22,23 @@ import (
 type metricRow struct{ name, kind, help, labels string }
 
 // A teller is a registry that remembers what was registered.
-type teller struct {
+type metricLister struct {
 	*prometheus.Registry
 	all []prometheus.Collector
 }
 
 // Register implements prometheus.Registerer.
-func (r *teller) Register(c prometheus.Collector) error {
+func (r *metricLister) Register(c prometheus.Collector) error {
 	r.all = append(r.all, c)
 	return r.Registry.Register(c)
 }
 
 var describedMetric = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: ("(?:[^"\\]|\\.)*"), (?:unit: "[^"]*", )?constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
-// tells returns what a part of the controller registers, in the order of the names.
-func tells(t *testing.T, register func(prometheus.Registerer) error) []metricRow {
+// metricsOf returns what a part of the controller registers, in the order of the names.
+func metricsOf(t *testing.T, register func(prometheus.Registerer) error) []metricRow {
 	t.Helper()
-	r := &teller{Registry: prometheus.NewPedanticRegistry()}
+	r := &metricLister{Registry: prometheus.NewPedanticRegistry()}
 	if err := register(r); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ A histogram has ` + "`_bucket`, `_sum` and `_count`" + `. Labels are bounded: po
 in use and at most a hundred, and no metric of Spotter's own names a node or a pod.
 `
 
-// metricParts are the parts of the controller that tell something, with the heading
+// metricParts are the parts of the controller that have metrics, with the heading
 // under which the reference has them.
 func metricParts(t *testing.T) []struct {
 	title, about string
@@ -127,7 +127,7 @@ func metricParts(t *testing.T) []struct {
 } {
 	t.Helper()
 	own := func(compat ...string) []metricRow {
-		return tells(t, func(r prometheus.Registerer) error {
+		return metricsOf(t, func(r prometheus.Registerer) error {
 			_, err := metrics.New(r, metrics.Config{Compat: compat, Writes: func() []limit.Count { return []limit.Count{{Verb: "patch"}} }})
 			return err
 		})
@@ -138,10 +138,10 @@ func metricParts(t *testing.T) []struct {
 		all          []metricRow
 	}{
 		{"Of every controller", "", plain},
-		{"Of the record", "With `recording.dir`. The part `bucket` is there with `recording.bucket`.", tells(t, runcmd.RegisterRecord)},
-		{"Of the queue of notices", "With `notices.queueURL`.", tells(t, func(r prometheus.Registerer) error { return r.Register(&queue.Queue{}) })},
-		{"Of the configuration", "With `--config`. It is followed while the controller runs.", tells(t, runcmd.RegisterConfiguration)},
-		{"Of trained models", "Where a policy names a bundle.", tells(t, runcmd.RegisterModel)},
+		{"Of the record", "With `recording.dir`. The part `bucket` is there with `recording.bucket`.", metricsOf(t, runcmd.RegisterRecord)},
+		{"Of the queue of notices", "With `notices.queueURL`.", metricsOf(t, func(r prometheus.Registerer) error { return r.Register(&queue.Queue{}) })},
+		{"Of the configuration", "With `--config`. It is followed while the controller runs.", metricsOf(t, runcmd.RegisterConfiguration)},
+		{"Of trained models", "Where a policy names a bundle.", metricsOf(t, runcmd.RegisterModel)},
 	}
 	for _, system := range metrics.Systems {
 		all := slices.DeleteFunc(own(system), func(x metricRow) bool { return slices.Contains(plain, x) })

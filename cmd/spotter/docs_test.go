@@ -43,8 +43,8 @@ func TestMarketPageHasEveryConstant(t *testing.T) {
 	}
 }
 
-// The page on the library says what every embedded world teaches.
-func TestWorldsPageHasEveryWorld(t *testing.T) {
+// The page on the library says what every embedded scenario teaches.
+func TestScenariosPageHasEveryScenario(t *testing.T) {
 	page := document(t, "scenarios.md")
 	for _, name := range scenarios.Names() {
 		if !strings.HasPrefix(name, "bench-") && !strings.Contains(page, "\n| "+name+" |") {

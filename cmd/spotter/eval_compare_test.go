@@ -156,7 +156,7 @@ func TestCompareOtherSchema(t *testing.T) {
 	}
 }
 
-// TestCompareOlder: a build that knows neither the world nor the policy is no
+// TestCompareOlder: a build that knows neither the scenario nor the policy is no
 // pass and no failure.
 func TestCompareOlder(t *testing.T) {
 	other := script(t, "if [ $1 = version ]; then echo 'spotter v1 (go)'; exit 0; fi\n"+

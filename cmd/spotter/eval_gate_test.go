@@ -88,9 +88,9 @@ func TestGate(t *testing.T) {
 		{"sim/disruption.go", "return x.Allowed > 0\n", "return x.Allowed > 0 || is(\"budgets\")\n"},
 	})
 	cases := []struct {
-		name, breaks, world string
-		code                int
-		want                string
+		name, breaks, scenario string
+		code                   int
+		want                   string
 	}{
 		{"disruption budgets ignored", "budgets", "squeeze", cli.ExitFailed, "fail"},
 		{"nothing", "", "squeeze", cli.ExitOK, "no change"},
@@ -101,7 +101,7 @@ func TestGate(t *testing.T) {
 	for _, c := range cases[:nightly.Count(2, len(cases))] { // weeks take minutes
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "r.json")
-			run := exec.CommandContext(t.Context(), broken, "eval", c.world, "--policies", "spotvortex", "--seeds", "10",
+			run := exec.CommandContext(t.Context(), broken, "eval", c.scenario, "--policies", "spotvortex", "--seeds", "10",
 				"--seeds-from", "gate", "--compare", base, "--out", out)
 			run.Env = append(os.Environ(), breaks+"="+c.breaks)
 			said, err := run.CombinedOutput()

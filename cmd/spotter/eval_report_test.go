@@ -14,7 +14,7 @@ func quick(more ...string) []string {
 	return append([]string{"eval", "zone-outage", "--seeds", "2", "--policies", "static"}, more...)
 }
 
-// The HTML report stands beside the table, says where prices come from, and is
+// The HTML report is written with the table, says where prices come from, and is
 // the same to the byte when it is made again.
 func TestEvalReport(t *testing.T) {
 	folder := t.TempDir()

@@ -42,7 +42,7 @@ func TestStressIsRepeated(t *testing.T) {
 		if want := "hash " + line[column("hash")]; code != cli.ExitOK || !strings.Contains(said, want) {
 			t.Errorf("%s: exit %d, want %s in\n%s%s", line[column("command")], code, want, said, stderr)
 		}
-		if told := strings.Contains(said, truth+", which no policy knows"); told != (truth != "modelled") {
+		if stated := strings.Contains(said, truth+", which no policy knows"); stated != (truth != "modelled") {
 			t.Errorf("a run under %s says:\n%s", truth, said)
 		}
 	}

@@ -35,7 +35,7 @@ func TestEvalAllWindows(t *testing.T) {
 	wrongCallIs(t, "too short", "eval", "zone-outage", "--windows", "5-9")
 }
 
-// The page of results names every world and every policy that there is, and the
+// The page of results names every scenario and every policy that there is, and the
 // command that makes it. Its figures are as old as the page.
 func TestResultsPage(t *testing.T) {
 	page := document(t, "results.md")

@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// recordedRun runs the tiny world and returns the folder of its recording.
+// recordedRun runs the tiny scenario and returns the folder of its recording.
 func recordedRun(t *testing.T, policy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "steps")
@@ -47,9 +47,9 @@ func TestReplayCommand(t *testing.T) {
 
 // A recording of the manifests' own policies is taken again by those.
 func TestReplayManifest(t *testing.T) {
-	world := file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: {name: static, parameters: {share: \"0.25\"}}\n  markets: {families", 1))
+	scenario := file(t, "tiny.yaml", strings.Replace(tiny, "  markets: {families", "  policy: {name: static, parameters: {share: \"0.25\"}}\n  markets: {families", 1))
 	dir := filepath.Join(t.TempDir(), "steps")
-	if code, _, stderr := call(t, "sim", world, "--record", dir); code != cli.ExitOK {
+	if code, _, stderr := call(t, "sim", scenario, "--record", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	if code, stdout, stderr := call(t, "replay", dir); code != cli.ExitOK || !strings.Contains(stdout, "recorded under manifest") {

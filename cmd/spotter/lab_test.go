@@ -14,15 +14,15 @@ import (
 	"github.com/spotter-dev/spotter/internal/lab"
 )
 
-// TestLab: spotter-lab runs in the place of spotter where it stands beside it or in PATH,
+// TestLab: spotter-lab runs in the place of spotter where it is in its folder or in PATH,
 // with the same arguments, input and exit code. Without it the call is wrong.
 func TestLab(t *testing.T) {
 	built, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside, elsewhere := t.TempDir(), t.TempDir()
-	spotter := filepath.Join(beside, "spotter")
+	adjacent, elsewhere := t.TempDir(), t.TempDir()
+	spotter := filepath.Join(adjacent, "spotter")
 	if err := os.Link(built, spotter); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestLab(t *testing.T) {
 	if code, out := call("models", "train", "--rounds", "3"); code != 7 || out != "in PATH: models train --rounds 3, words\n" {
 		t.Errorf("in PATH: exit code %d\n%s", code, out)
 	}
-	program(beside, "beside")
+	program(adjacent, "beside")
 	for _, args := range []string{"trace generate --help", "help scenario from-trace", "__complete trace forecast --b"} {
 		if code, out := call(strings.Fields(args)...); code != 7 || out != "beside: "+args+", words\n" {
 			t.Errorf("beside: exit code %d\n%s", code, out)

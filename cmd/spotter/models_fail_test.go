@@ -21,10 +21,10 @@ func TestModelFailsByOrder(t *testing.T) {
 		"gone": {"model:bundle=builtin-actions"}, "late": {"portfolio:bundle=builtin"},
 		"nan": {"portfolio:bundle=builtin", "model:bundle=builtin-actions"},
 	} {
-		world := file(t, "tiny.yaml", strings.Replace(tiny, "spec:\n", "spec:\n  faults: [{kind: model-fails, how: "+how+", at: 1h, duration: 1h}]\n", 1))
+		scenario := file(t, "tiny.yaml", strings.Replace(tiny, "spec:\n", "spec:\n  faults: [{kind: model-fails, how: "+how+", at: 1h, duration: 1h}]\n", 1))
 		for _, spec := range policies {
 			dir := filepath.Join(t.TempDir(), "steps")
-			code, _, stderr := call(t, "sim", world, "--policy", spec, "--seed", "5", "--check", "--record", dir)
+			code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "5", "--check", "--record", dir)
 			if code != cli.ExitOK {
 				t.Fatalf("%s, %s: exit code %d\n%s", how, spec, code, stderr)
 			}
@@ -44,7 +44,7 @@ func TestModelFailsByOrder(t *testing.T) {
 		file(t, "b.yaml", strings.Replace(tiny, "spec:\n", "spec:\n  faults: [{kind: controller-down, how: nan, at: 1h, duration: 1h}]\n", 1)))
 }
 
-// modelSteps counts the steps of a recording of the tiny world in which the bundle
+// modelSteps counts the steps of a recording of the tiny scenario in which the bundle
 // answered and those in which it did not, and holds that these are the ones between one
 // hour and two after the start.
 func modelSteps(t *testing.T, dir string, actions bool) (answered, failed int) {

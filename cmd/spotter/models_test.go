@@ -156,7 +156,7 @@ func TestSimWithBundle(t *testing.T) {
 	}
 }
 
-// lineOf runs a world under a policy and returns the line that begins so.
+// lineOf runs a scenario under a policy and returns the line that begins so.
 func lineOf(t *testing.T, begins, spec string, more ...string) string {
 	t.Helper()
 	code, out, stderr := call(t, append([]string{"sim", "zone-outage", "--policy", spec}, more...)...)
@@ -188,7 +188,7 @@ func TestOutOfScopeIsSaid(t *testing.T) {
 	}
 }
 
-// TestTwoBundles refuses a world whose manifests ask for two forecasts of one
+// TestTwoBundles refuses a scenario whose manifests ask for two forecasts of one
 // market.
 func TestTwoBundles(t *testing.T) {
 	withONNX(t)
@@ -231,17 +231,17 @@ func TestBuiltinActionsRun(t *testing.T) {
 }
 
 // TestActionsGate holds the network that the program ships against the baseline in three
-// worlds: it saves more, and has no more outage in the mean.
+// scenarios: it saves more, and has no more outage in the mean.
 func TestActionsGate(t *testing.T) {
 	if raced {
 		t.Skip("it plays whole worlds one after another")
 	}
 	withONNX(t)
-	for _, world := range []string{"web-week", "mixed-pool", "batch-night"} {
-		code, out, stderr := call(t, "eval", world, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
-			"--baseline", eval.StandingBaseline, "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0")
+	for _, scenario := range []string{"web-week", "mixed-pool", "batch-night"} {
+		code, out, stderr := call(t, "eval", scenario, "--seeds", "3", "--policies", "model:bundle=builtin-actions",
+			"--baseline", eval.ReferenceBaseline, "--gate", "net_profit_improvement_pct.median >= 2", "--gate", "outage_delta.mean <= 0")
 		if code != cli.ExitOK || strings.Count(out, "✓") != 2 {
-			t.Errorf("%s: exit %d: %s%s", world, code, out, stderr)
+			t.Errorf("%s: exit %d: %s%s", scenario, code, out, stderr)
 		}
 	}
 }

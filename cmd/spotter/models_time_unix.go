@@ -9,7 +9,7 @@ import (
 )
 
 // processorTime returns the time that this process has spent on processors, and
-// whether the system tells.
+// whether the system reports it.
 func processorTime() (time.Duration, bool) {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -207,7 +207,7 @@ func (p *program) plotRecording(f *plotFlags, d *plotted, dir string) error {
 }
 
 // recordedPrices says where the prices of a recording come from, as far as the
-// command that made it tells.
+// command that made it says.
 func recordedPrices(note string) string {
 	const unknown = "whether its prices are synthetic it does not say"
 	words := strings.Fields(note)

@@ -13,13 +13,13 @@ import (
 
 // reclaims draws where nodes ran, and when they were taken there.
 func (d *plotted) reclaims(s *seen) chart.Picture {
-	taken, told := d.taken(s)
+	taken, left := d.taken(s)
 	pic := &chart.Raster{States: []string{"nodes ran here", "a node was reclaimed", "a node under notice was given back"}}
-	count := func(m int) int { return len(taken[m]) + len(told[m]) }
+	count := func(m int) int { return len(taken[m]) + len(left[m]) }
 	var rows []int
 	total, back := 0, 0
 	for m := range s.markets {
-		if total, back = total+len(taken[m]), back+len(told[m]); s.run.Markets()[m].Spot && (count(m) > 0 || slices.Max(s.markets[m]) > 0) {
+		if total, back = total+len(taken[m]), back+len(left[m]); s.run.Markets()[m].Spot && (count(m) > 0 || slices.Max(s.markets[m]) > 0) {
 			rows = append(rows, m)
 		}
 	}
@@ -33,7 +33,7 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 	for _, m := range rows {
 		info := &s.run.Markets()[m]
 		strip := chart.Strip{Name: info.Zone + " " + info.Type, Spans: spans(s.at, func(i int) bool { return s.markets[m][i] > 0 }, 0)}
-		for state, times := range [][]policy.Time{taken[m], told[m]} {
+		for state, times := range [][]policy.Time{taken[m], left[m]} {
 			for _, at := range times {
 				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(at) - mark/2, To: pictures.Seconds(at) + mark/2, State: state + 1})
 			}
@@ -57,8 +57,8 @@ func (d *plotted) tall(f *chart.Frame, rows int) {
 
 // taken returns when nodes were reclaimed, and when nodes under notice were given
 // back before, by market.
-func (d *plotted) taken(s *seen) (taken, told map[int][]policy.Time) {
-	taken, told = map[int][]policy.Time{}, map[int][]policy.Time{}
+func (d *plotted) taken(s *seen) (taken, left map[int][]policy.Time) {
+	taken, left = map[int][]policy.Time{}, map[int][]policy.Time{}
 	index := map[string]int{}
 	for m := range s.run.Markets() {
 		index[s.run.Markets()[m].Name] = m
@@ -83,11 +83,11 @@ func (d *plotted) taken(s *seen) (taken, told map[int][]policy.Time) {
 			case e.Kind == timeline.Reclaimed:
 				taken[int(m)] = append(taken[int(m)], e.At)
 			case noticed[e.Subject]:
-				told[int(m)] = append(told[int(m)], e.At)
+				left[int(m)] = append(left[int(m)], e.At)
 			}
 		}
 	}
-	return taken, told
+	return taken, left
 }
 
 // workloads draws when pods were missing.

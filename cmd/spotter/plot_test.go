@@ -31,10 +31,10 @@ func folder(t *testing.T, dir string) []string {
 // Every picture of a scenario is drawn, says where its numbers come from, and has
 // the same bytes again.
 func TestPlotScenario(t *testing.T) {
-	world := file(t, "tiny.yaml", tiny)
+	scenario := file(t, "tiny.yaml", tiny)
 	draw := func() (string, string) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
-		code, stdout, stderr := call(t, "plot", world, "--policies", "spot,static:share=0.5", "--intensity", "20", "--format", "svg",
+		code, stdout, stderr := call(t, "plot", scenario, "--policies", "spot,static:share=0.5", "--intensity", "20", "--format", "svg",
 			"--what", "prices,fleet,savings,reclaims,workloads", "-o", dir)
 		if code != cli.ExitOK || stderr != "" {
 			t.Fatalf("exit code %d\n%s", code, stderr)
@@ -87,11 +87,11 @@ func figure(t *testing.T, text, policy, column string) string {
 
 // The savings that the picture names are those that the figures of both runs give.
 func TestPlotSavings(t *testing.T) {
-	world, out := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "s.svg")
-	if code, _, stderr := call(t, "plot", world, "--policies", "spot", "--intensity", "20", "--what", "savings", "-o", out); code != cli.ExitOK {
+	scenario, out := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "s.svg")
+	if code, _, stderr := call(t, "plot", scenario, "--policies", "spot", "--intensity", "20", "--what", "savings", "-o", out); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	_, table, _ := call(t, "eval", world, "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
+	_, table, _ := call(t, "eval", scenario, "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
 	percent := figure(t, table, "spot", "net_savings_pct")
 	svg, err := os.ReadFile(out)
 	if err != nil || !bytes.Contains(svg, []byte(", "+percent+" %")) {
@@ -132,24 +132,24 @@ func TestPlotRecording(t *testing.T) {
 
 // What cannot be drawn is refused with the flag at fault, and nothing is written.
 func TestPlotRefuses(t *testing.T) {
-	world, dir, out := file(t, "tiny.yaml", tiny), recordedRun(t, "static"), t.TempDir()
+	scenario, dir, out := file(t, "tiny.yaml", tiny), recordedRun(t, "static"), t.TempDir()
 	plain := file(t, "plain.txt", "x")
 	for _, x := range []struct {
 		want string
 		args []string
 	}{
-		{`no picture "hazard"`, []string{world, "--what", "hazard"}},
-		{"--policies", []string{world, "--policies", "chance"}},
-		{"--since", []string{world, "--since", "yesterday"}},
-		{"--since", []string{world, "--since", "4000h"}},
-		{"--until", []string{world, "--until", "2019-01-01"}},
-		{"--since", []string{world, "--since", "5h", "--until", "4h"}},
-		{"--format", []string{world, "--format", "jpeg"}},
-		{"--format", []string{world, "--what", "fleet", "--format", "svg", "-o", filepath.Join(out, "x.png")}},
-		{"--out", []string{world, "-o", filepath.Join(out, "x.png")}},
-		{"--out", []string{world, "--what", "fleet", "-o", filepath.Join(out, "none", "x.png")}},
-		{"--out", []string{world, "-o", plain}},
-		{"pixels", []string{world, "--width", "3", "-o", out}},
+		{`no picture "hazard"`, []string{scenario, "--what", "hazard"}},
+		{"--policies", []string{scenario, "--policies", "chance"}},
+		{"--since", []string{scenario, "--since", "yesterday"}},
+		{"--since", []string{scenario, "--since", "4000h"}},
+		{"--until", []string{scenario, "--until", "2019-01-01"}},
+		{"--since", []string{scenario, "--since", "5h", "--until", "4h"}},
+		{"--format", []string{scenario, "--format", "jpeg"}},
+		{"--format", []string{scenario, "--what", "fleet", "--format", "svg", "-o", filepath.Join(out, "x.png")}},
+		{"--out", []string{scenario, "-o", filepath.Join(out, "x.png")}},
+		{"--out", []string{scenario, "--what", "fleet", "-o", filepath.Join(out, "none", "x.png")}},
+		{"--out", []string{scenario, "-o", plain}},
+		{"pixels", []string{scenario, "--width", "3", "-o", out}},
 		{"--seed", []string{dir, "--seed", "2"}},
 		{"--policies", []string{dir, "--policies", "spot"}},
 		{"no recording", []string{t.TempDir()}},

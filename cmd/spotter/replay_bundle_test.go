@@ -63,7 +63,7 @@ func TestReplayOfOtherBundle(t *testing.T) {
 		if named := strings.Contains(text, "the bundle asked is "+c.name+", SHA-256 "+c.sum); named != (c.name != "") {
 			t.Errorf("recorded with %q, explain says\n%s", c.name, text)
 		}
-		if told := strings.Contains(stderr, "not of what"); told != (c.name == "builtin-actions" && c.sum == other) {
+		if stated := strings.Contains(stderr, "not of what"); stated != (c.name == "builtin-actions" && c.sum == other) {
 			t.Errorf("recorded with %q %.4s, explain warns\n%s", c.name, c.sum, stderr)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// A recording of a controller that was upgraded and told another policy in between,
+// A recording of a controller that was upgraded and given another policy in between,
 // in short segments that continue each other, is taken again step by step with what
-// decided then; other policies are each set beside it.
+// decided then; other policies are each compared with it.
 func TestReplayOfController(t *testing.T) {
 	scenario, dir := file(t, "tiny.yaml", tiny), t.TempDir()
 	merged := filepath.Join(dir, "merged")

@@ -293,7 +293,7 @@ func idle(n *corev1.Node, used, has map[string]bool) error {
 	return nil
 }
 
-// activeWrites is what an active controller may write beside what it writes in shadow.
+// activeWrites is what an active controller may write in addition to what it writes in shadow.
 var activeWrites = regexp.MustCompile(`^((patch) nodes \S+|patch pods \S+|create pods/eviction \S+|` +
 	`(create|patch|delete) nodepools (shop|batch)-(spot|od)|(create|patch|delete) nodeclaims (spotter-|shop-|batch-)\S+)$`)
 

@@ -58,7 +58,7 @@ var playPools = map[string]struct {
 }{"shop": {oneEach, "static", map[string]string{"share": "0.5"}}, "batch": {soldTypes, "portfolio", nil}}
 
 // TestRunKarpenterPlay has faults happen at random to two replicas of the controller, to
-// what they work with and to what they are told, beside a real Karpenter. A process of its
+// what they work with and to what they report, with a real Karpenter. A process of its
 // own, which knows only the API, watches all the while that no disruption budget of a
 // pool is exceeded, that nothing is evicted once a mode or the kill switch forbids it,
 // and that no disruption budget of pods is broken. When it all stops, every pod runs, no

@@ -47,7 +47,7 @@ func BenchmarkMassReclaim(b *testing.B) {
 	for _, x := range []reclaimCase{{name: "plain"}, {name: "flood", budgets: reclaimBudgets}, {name: "takeover", kill: 3 * time.Second}} {
 		b.Run(x.name, func(b *testing.B) {
 			for b.Loop() {
-				x.measure(b, newCrowd(b, size{nodes: nodes, perNode: reclaimPods, spot: true}))
+				x.measure(b, newScaleCluster(b, size{nodes: nodes, perNode: reclaimPods, spot: true}))
 			}
 			b.ReportMetric(0, "ns/op")
 		})
@@ -57,18 +57,18 @@ func BenchmarkMassReclaim(b *testing.B) {
 // A reclaimCase is one mass reclaim that is measured.
 type reclaimCase struct {
 	name    string
-	budgets int           // GPUBudgets that are made beside the notices
+	budgets int           // GPUBudgets that are made while the notices arrive
 	kill    time.Duration // how long after the notices the leader is killed; 0 does not
 }
 
-func (x *reclaimCase) measure(b *testing.B, c *crowd) {
+func (x *reclaimCase) measure(b *testing.B, c *scaleCluster) {
 	b.Helper()
 	sqs := fake.New()
 	web := httptest.NewServer(sqs)
 	b.Cleanup(web.Close)
 	c.makeSpace(b, "spotter")
-	env := []string{"AWS_ENDPOINT_URL=" + web.URL, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=" + crowdRegion}
-	settings := []string{"namespace: spotter", "mode: active", "policies: portfolio", "prices: {trace: " + crowdTrace(b) + "}", "notices: {queueURL: '" + web.URL + "/123456789012/spotter'}"}
+	env := []string{"AWS_ENDPOINT_URL=" + web.URL, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=" + scaleRegion}
+	settings := []string{"namespace: spotter", "mode: active", "policies: portfolio", "prices: {trace: " + scaleTrace(b) + "}", "notices: {queueURL: '" + web.URL + "/123456789012/spotter'}"}
 	lead := c.startAs(b, "spotter-a", env, settings...)
 	stop := c.play(b)
 	defer stop()
@@ -100,23 +100,23 @@ func (x *reclaimCase) measure(b *testing.B, c *crowd) {
 }
 
 // interruptions are the notices for all nodes.
-func (c *crowd) interruptions(at time.Time) (all []string) {
+func (c *scaleCluster) interruptions(at time.Time) (all []string) {
 	for i := range c.nodes {
 		machine := "i-" + strings.TrimPrefix(c.nodeName(i), "node-")
 		all = append(all, fmt.Sprintf(`{"version":"0","id":"%d","detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2","account":"123456789012","time":%q,"region":%q,"resources":[],"detail":{"instance-id":%q,"instance-action":"terminate"}}`,
-			i, at.UTC().Format(time.RFC3339), crowdRegion, machine))
+			i, at.UTC().Format(time.RFC3339), scaleRegion, machine))
 	}
 	return all
 }
 
 // flood makes GPUBudgets that are spent at once, each with a gate to close, a ledger and a
 // status.
-func (x *reclaimCase) flood(b *testing.B, c *crowd) {
+func (x *reclaimCase) flood(b *testing.B, c *scaleCluster) {
 	b.Helper()
 	err := many(x.budgets, func(i int) error {
 		app, quota := i%len(c.apps), 0.001
 		return c.client.Create(b.Context(), &v1alpha1.GPUBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: crowdSpace(app), Name: fmt.Sprintf("budget-%d", i)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: scaleSpace(app), Name: fmt.Sprintf("budget-%d", i)},
 			Spec: v1alpha1.GPUBudgetSpec{
 				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", app)}}, ResourceName: "cpu",
 				Quota: v1alpha1.Quota{GPUHours: &quota, WindowHours: 1}, Gate: true,
@@ -129,7 +129,7 @@ func (x *reclaimCase) flood(b *testing.B, c *crowd) {
 }
 
 // evictable returns the pods of Deployments, and how many milli-CPUs they need together.
-func (c *crowd) evictable(b *testing.B) (pods map[string]int64) {
+func (c *scaleCluster) evictable(b *testing.B) (pods map[string]int64) {
 	b.Helper()
 	var l corev1.PodList
 	if err := c.client.List(b.Context(), &l); err != nil {
@@ -158,7 +158,7 @@ type reclaimSeen struct {
 
 // watchReclaim waits until the provider takes the nodes, or the eviction of all pods has
 // been requested, and reads the audit log.
-func (c *crowd) watchReclaim(b *testing.B, mark testenv.Mark, begun time.Time, pods map[string]int64) (seen reclaimSeen) {
+func (c *scaleCluster) watchReclaim(b *testing.B, mark testenv.Mark, begun time.Time, pods map[string]int64) (seen reclaimSeen) {
 	b.Helper()
 	for {
 		seen = c.readReclaim(b, mark, begun, pods)
@@ -169,7 +169,7 @@ func (c *crowd) watchReclaim(b *testing.B, mark testenv.Mark, begun time.Time, p
 	}
 }
 
-func (c *crowd) readReclaim(b *testing.B, mark testenv.Mark, begun time.Time, pods map[string]int64) reclaimSeen {
+func (c *scaleCluster) readReclaim(b *testing.B, mark testenv.Mark, begun time.Time, pods map[string]int64) reclaimSeen {
 	b.Helper()
 	seen := reclaimSeen{pods: len(pods), markets: map[string]int{}}
 	var need, asked int64
@@ -222,7 +222,7 @@ func claimMarket(claim string) (market string, cpu int64) {
 	return m[1], cpu
 }
 
-// report tells the figures, and which aims were missed.
+// report prints the figures, and which aims were missed.
 func (s *reclaimSeen) report(b *testing.B) {
 	b.Helper()
 	b.Logf("replacements: %v", s.markets)
@@ -249,7 +249,7 @@ func (s *reclaimSeen) report(b *testing.B) {
 
 var urgentOf = regexp.MustCompile(`(?m)^spotter_api_writes_urgent_total\{verb="(\w+)"\} (\S+)$`)
 
-// reportWrites tells what the process has written, by priority.
+// reportWrites prints what the process has written, by priority.
 func (r *scaleRun) reportWrites(b *testing.B) {
 	b.Helper()
 	urgent := 0.0
@@ -265,7 +265,7 @@ func (r *scaleRun) reportWrites(b *testing.B) {
 }
 
 // takenOver waits for the first eviction that the successor of a killed leader requests.
-func (x *reclaimCase) takenOver(b *testing.B, c *crowd, mark testenv.Mark, killed time.Time) {
+func (x *reclaimCase) takenOver(b *testing.B, c *scaleCluster, mark testenv.Mark, killed time.Time) {
 	b.Helper()
 	for time.Since(killed) < reclaimLead {
 		evicted := c.env.Audit(b, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter-b" && e.Subresource == "eviction" })

@@ -29,7 +29,7 @@ var actionsOf = map[string]string{
 
 // TestAWSRightsAreExact has a controller in shadow record to a bucket and read a queue,
 // and the next one go on with both: together they ask for exactly what is documented,
-// and in the bucket for nothing beside their prefix.
+// and in the bucket for nothing outside their prefix.
 func TestAWSRightsAreExact(t *testing.T) {
 	s := newStage(t, shadowRules)
 	messages := fake.New()
@@ -75,7 +75,7 @@ func TestAWSRightsAreExact(t *testing.T) {
 const queueOfTest = "https://sqs.us-east-1.amazonaws.com/123456789012/spotter"
 
 // allowed fails the test unless a policy allows all requests, and none of them on another
-// queue, in another bucket or beside the prefix.
+// queue, in another bucket or outside the prefix.
 func allowed(t *testing.T, p rights.Policy, s3 []string, sqs []fake.Call) {
 	t.Helper()
 	check := func(action, resource, prefix string, want bool) {

@@ -28,13 +28,13 @@ import (
 )
 
 // join gives a NodeClaim its machine: a ready Node, with the pods of DaemonSets.
-func (c *crowd) join(ctx context.Context, claim *karpv1.NodeClaim, pool, kind, zone, capacity string) error {
+func (c *scaleCluster) join(ctx context.Context, claim *karpv1.NodeClaim, pool, kind, zone, capacity string) error {
 	t, ok := catalog.Lookup(catalog.AWS, kind)
 	if !ok {
 		return fmt.Errorf("no type %s", kind)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + claim.Name, Labels: map[string]string{
-		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: crowdRegion, corev1.LabelHostname: "node-" + claim.Name,
+		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: scaleRegion, corev1.LabelHostname: "node-" + claim.Name,
 		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", karpv1.CapacityTypeLabelKey: capacity, "pool": pool,
 		karpv1.NodePoolLabelKey: claim.Labels[karpv1.NodePoolLabelKey], karpv1.NodeRegisteredLabelKey: "true", karpv1.NodeInitializedLabelKey: "true",
 	}}, Spec: corev1.NodeSpec{ProviderID: "aws:///" + zone + "/i-" + claim.Name}}
@@ -93,13 +93,13 @@ func list(r policy.Resources) corev1.ResourceList {
 }
 
 // addPod makes a pod of a ReplicaSet, on a node where one is named.
-func (c *crowd) addPod(ctx context.Context, app int, node string) error {
+func (c *scaleCluster) addPod(ctx context.Context, app int, node string) error {
 	s := c.apps[app]
 	owner := metav1.NewControllerRef(s, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	return c.makePod(ctx, s.Namespace, s.Name, node, owner, &s.Spec.Template)
 }
 
-func (c *crowd) makePod(ctx context.Context, namespace, name, node string, owner *metav1.OwnerReference, t *corev1.PodTemplateSpec) error {
+func (c *scaleCluster) makePod(ctx context.Context, namespace, name, node string, owner *metav1.OwnerReference, t *corev1.PodTemplateSpec) error {
 	p := &corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
 	p.Namespace, p.GenerateName, p.OwnerReferences = namespace, name+"-", []metav1.OwnerReference{*owner}
 	p.Labels["pod-template-hash"] = "5d"
@@ -114,7 +114,7 @@ func (c *crowd) makePod(ctx context.Context, namespace, name, node string, owner
 }
 
 // runs writes the status of a pod as its kubelet would.
-func (c *crowd) runs(ctx context.Context, p *corev1.Pod) error {
+func (c *scaleCluster) runs(ctx context.Context, p *corev1.Pod) error {
 	now := metav1.Now()
 	p.Status.Phase, p.Status.StartTime, p.Status.PodIP, p.Status.HostIP = corev1.PodRunning, &now, "10.1.2.3", "10.0.0.1"
 	p.Status.PodIPs, p.Status.HostIPs = []corev1.PodIP{{IP: "10.1.2.3"}}, []corev1.HostIP{{IP: "10.0.0.1"}}
@@ -134,9 +134,9 @@ func (c *crowd) runs(ctx context.Context, p *corev1.Pod) error {
 }
 
 // play does what kubelets, ReplicaSets and Karpenter would, replaces one pod in a
-// hundred a minute, and has each node tell every five minutes that it lives, until
+// hundred a minute, and has each node renew its lease every five minutes, until
 // the function that it returns is called.
-func (c *crowd) play(b *testing.B) (stop func()) {
+func (c *scaleCluster) play(b *testing.B) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var all sync.WaitGroup
@@ -183,7 +183,7 @@ func (c *crowd) play(b *testing.B) (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-func (c *crowd) every(ctx context.Context, b *testing.B, d time.Duration, f func(context.Context) error) {
+func (c *scaleCluster) every(ctx context.Context, b *testing.B, d time.Duration, f func(context.Context) error) {
 	ticker := time.NewTicker(d)
 	defer ticker.Stop()
 	for {
@@ -199,7 +199,7 @@ func (c *crowd) every(ctx context.Context, b *testing.B, d time.Duration, f func
 }
 
 // churn deletes a pod of some ReplicaSet.
-func (c *crowd) churn(ctx context.Context) error {
+func (c *scaleCluster) churn(ctx context.Context) error {
 	s := c.apps[rand.IntN(len(c.apps))]
 	var l metav1.PartialObjectMetadataList
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -210,14 +210,14 @@ func (c *crowd) churn(ctx context.Context) error {
 }
 
 // heartbeat has some node that was there from the start say that it lives.
-func (c *crowd) heartbeat(ctx context.Context) error {
+func (c *scaleCluster) heartbeat(ctx context.Context) error {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.nodeName(rand.IntN(c.nodes))}}
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
 	return client.IgnoreNotFound(c.client.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, []byte(patch))))
 }
 
 // playPod runs what is bound, ends what is to end, and makes anew what was lost.
-func (c *crowd) playPod(ctx context.Context, e watch.EventType, o any) error {
+func (c *scaleCluster) playPod(ctx context.Context, e watch.EventType, o any) error {
 	p, ok := o.(*corev1.Pod)
 	if !ok {
 		return fmt.Errorf("pods: %v", o)
@@ -239,7 +239,7 @@ func (c *crowd) playPod(ctx context.Context, e watch.EventType, o any) error {
 }
 
 // playClaim launches what has no machine, and ends the machine of what is gone.
-func (c *crowd) playClaim(ctx context.Context, e watch.EventType, o any) error {
+func (c *scaleCluster) playClaim(ctx context.Context, e watch.EventType, o any) error {
 	claim, ok := o.(*karpv1.NodeClaim)
 	switch {
 	case !ok:
@@ -270,7 +270,7 @@ func (c *crowd) playClaim(ctx context.Context, e watch.EventType, o any) error {
 }
 
 // playNodePool marks a NodePool as seen, as Karpenter does.
-func (c *crowd) playNodePool(ctx context.Context, e watch.EventType, o any) error {
+func (c *scaleCluster) playNodePool(ctx context.Context, e watch.EventType, o any) error {
 	n, ok := o.(*karpv1.NodePool)
 	if !ok {
 		return fmt.Errorf("nodepools: %v", o)

@@ -51,7 +51,7 @@ const stepRounds = 200
 
 // BenchmarkStep takes steps of a cluster of a thousand nodes and ten thousand pods, and of
 // five times as many, without an API server: what informers would bring is put in by hand,
-// as the cache holds it. A step is observing, foretelling, deciding, saving and recording.
+// as the cache holds it. A step is observing, forecasting, deciding, saving and recording.
 // Between two, three seconds pass: one pod in a hundred a minute is replaced, and each
 // node says every five minutes that it lives. Aims at a thousand nodes: 100 ms (p99), and
 // at five thousand 1 s. While steps are taken the nodes under notice are asked for, which
@@ -102,7 +102,7 @@ func newStepper(b *testing.B, nodes int) *stepper {
 			s.strip = func(p *corev1.Pod) any { x, _ := by.Transform(p); return x }
 		}
 	}
-	feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: crowdTrace(b), Every: time.Hour})
+	feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: scaleTrace(b), Every: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -180,21 +180,21 @@ func (s *stepper) put(b *testing.B, o client.Object) {
 	i.Add(o)
 }
 
-// fill makes the cluster of [newCrowd].
+// fill makes the cluster of [newScaleCluster].
 func (s *stepper) fill(b *testing.B) {
 	b.Helper()
-	replicas := int32(crowdReplicas)
+	replicas := int32(scaleReplicas)
 	most := intstr.FromString("10%")
-	for i := range crowdPools {
-		s.put(b, &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: crowdPool(i), Generation: 1}, Spec: v1alpha1.CapacityPoolSpec{
+	for i := range scalePools {
+		s.put(b, &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: scalePool(i), Generation: 1}, Spec: v1alpha1.CapacityPoolSpec{
 			Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
-			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": crowdPool(i)}}, Markets: v1alpha1.Markets{Regions: []string{crowdRegion}},
-			Disruption: v1alpha1.Disruption{Cooldown: &metav1.Duration{Duration: crowdCooldown}}}})
+			Template: v1alpha1.NodeTemplate{Labels: map[string]string{"pool": scalePool(i)}}, Markets: v1alpha1.Markets{Regions: []string{scaleRegion}},
+			Disruption: v1alpha1.Disruption{Cooldown: &metav1.Duration{Duration: scaleCooldown}}}})
 	}
-	for i := range s.nodes * crowdPerNode / crowdReplicas {
+	for i := range s.nodes * scalePerNode / scaleReplicas {
 		name := fmt.Sprintf("app-%d", i)
-		t := crowdTemplate(name, crowdPool(i), 450+100*int64(i%4), 1024+256*int64(i%3))
-		meta := metav1.ObjectMeta{Namespace: crowdSpace(i), Name: name, Labels: t.Labels}
+		t := scaleTemplate(name, scalePool(i), 450+100*int64(i%4), 1024+256*int64(i%3))
+		meta := metav1.ObjectMeta{Namespace: scaleSpace(i), Name: name, Labels: t.Labels}
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 		d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: t}}
 		s.put(b, d)
@@ -208,9 +208,9 @@ func (s *stepper) fill(b *testing.B) {
 				Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: &most}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 5}})
 		}
 	}
-	for i := range crowdDaemons {
+	for i := range scaleDaemons {
 		name := fmt.Sprintf("agent-%d", i)
-		t := crowdTemplate(name, "", 50, 64)
+		t := scaleTemplate(name, "", 50, 64)
 		t.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: appsv1.DaemonSetSpec{Template: t}}
 		s.put(b, d)
@@ -223,11 +223,11 @@ func (s *stepper) fill(b *testing.B) {
 			s.pod(b, d.Namespace, d.Name, s.nodeName(i), owner, &d.Spec.Template)
 		}
 	}
-	of := s.nodes / crowdPools
-	for i := range len(s.apps) * crowdReplicas {
-		app := i / crowdReplicas
-		k := (app/crowdPools*crowdReplicas + i%crowdReplicas) % of
-		s.pods = append(s.pods, s.run(b, app, s.nodeName(k*crowdPools+app%crowdPools)))
+	of := s.nodes / scalePools
+	for i := range len(s.apps) * scaleReplicas {
+		app := i / scaleReplicas
+		k := (app/scalePools*scaleReplicas + i%scaleReplicas) % of
+		s.pods = append(s.pods, s.run(b, app, s.nodeName(k*scalePools+app%scalePools)))
 	}
 }
 
@@ -244,9 +244,9 @@ func (s *stepper) run(b *testing.B, app int, node string) *corev1.Pod {
 // node returns a node as it comes over the wire, half of them spot.
 func (s *stepper) node(b *testing.B, i int) *corev1.Node {
 	b.Helper()
-	kind, zone, pool, capacity := crowdTypes[i%len(crowdTypes)], crowdZones[i%len(crowdZones)], crowdPool(i), "spot"
+	kind, zone, pool, capacity := scaleTypes[i%len(scaleTypes)], scaleZones[i%len(scaleZones)], scalePool(i), "spot"
 	nodePool := pool + "-spot"
-	if i/crowdPools%2 == 0 {
+	if i/scalePools%2 == 0 {
 		capacity, nodePool = "on-demand", pool+"-od"
 	}
 	t, known := catalog.Lookup(catalog.AWS, kind)
@@ -255,7 +255,7 @@ func (s *stepper) node(b *testing.B, i int) *corev1.Node {
 	}
 	at := metav1.NewTime(s.clock.Now().Add(-time.Hour).Truncate(time.Second))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.nodeName(i), UID: types.UID(fmt.Sprintf("node-%032d", i)), CreationTimestamp: at, Labels: map[string]string{
-		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: crowdRegion, corev1.LabelHostname: s.nodeName(i),
+		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: scaleRegion, corev1.LabelHostname: s.nodeName(i),
 		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", "karpenter.sh/capacity-type": capacity, "pool": pool,
 		"karpenter.sh/nodepool": nodePool, "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true",
 	}}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%d", zone, i)}}
@@ -302,10 +302,10 @@ func (s *stepper) pod(b *testing.B, namespace, name, node string, owner *metav1.
 func (s *stepper) pass(b *testing.B, round int) {
 	b.Helper()
 	s.clock.Step(scaleEvery)
-	if err := s.record.Flush(b.Context()); err != nil { // beside the steps, and here they come faster
+	if err := s.record.Flush(b.Context()); err != nil { // concurrently with the steps, and here they come faster
 		b.Fatal(err)
 	}
-	for i := range max(1, s.nodes*crowdPerNode/100/20) {
+	for i := range max(1, s.nodes*scalePerNode/100/20) {
 		k := (round*7919 + i*104729) % len(s.pods)
 		old := s.pods[k]
 		informer, err := s.informer.FakeInformerFor(b.Context(), old)
@@ -316,7 +316,7 @@ func (s *stepper) pass(b *testing.B, round int) {
 		if err := s.held.Delete(old); err != nil {
 			b.Fatal(err)
 		}
-		s.pods[k] = s.run(b, k/crowdReplicas, old.Spec.NodeName)
+		s.pods[k] = s.run(b, k/scaleReplicas, old.Spec.NodeName)
 	}
 	for i := range s.nodes / 100 {
 		s.put(b, s.node(b, (round*s.nodes/100+i)%s.nodes))

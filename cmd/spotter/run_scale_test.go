@@ -54,7 +54,7 @@ var scaleCases = []scaleCase{
 	{"spotvortex/active", "spotvortex", "active", scaleSteps, false},
 }
 
-// BenchmarkProcessRun measures `spotter run` beside a real API server: a thousand
+// BenchmarkProcessRun measures `spotter run` against a real API server: a thousand
 // nodes and ten thousand pods under two policies in both modes, and five times as
 // many under one. Prices are those of some three hundred spot markets, one pod in a
 // hundred is replaced a minute, and a step is taken every three seconds, more often
@@ -65,7 +65,7 @@ var scaleCases = []scaleCase{
 // A step is from observing to the status of pools. Waiting for the API server is in
 // it, so that its time depends on the machine and on who else is at work there; the
 // time of the processor that the whole process took for each step does so less.
-// What the backends are tended for beside the steps is told apart, and so is what passes
+// What the backends are tended for between the steps is counted apart, and so is what passes
 // until a step has decided, and what of a step is in none of its phases. Steady are the
 // steps after the first minute, in which everything is made that there was not; the
 // writes a second are of that time, too. All others are of the whole run, the first step
@@ -73,18 +73,18 @@ var scaleCases = []scaleCase{
 //
 // The program is SPOTTER=FILE where that is set, else it is built. With
 // SPOTTER_PROFILE=DIR the profiles of processor and heap are left there. SPOTTER_NODES=N
-// and SPOTTER_STEPS=N take a crowd and runs of another size: what such a run tells of the
+// and SPOTTER_STEPS=N take a cluster and runs of another size: what such a run shows of the
 // parts of a step holds, the aims do not.
 func BenchmarkProcessRun(b *testing.B) {
 	sizes := []int{1000, 5000}
-	if n := scaleOf(b, "SPOTTER_NODES", crowdPools*crowdReplicas/crowdPerNode); n > 0 {
+	if n := scaleOf(b, "SPOTTER_NODES", scalePools*scaleReplicas/scalePerNode); n > 0 {
 		sizes = []int{n}
 	}
 	steps := scaleOf(b, "SPOTTER_STEPS", 2*int(time.Minute/scaleEvery)) // the first minute is not steady
 	for _, nodes := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
-			c := newCrowd(b, size{nodes: nodes, perNode: crowdPerNode})
-			prices := crowdTrace(b)
+			c := newScaleCluster(b, size{nodes: nodes, perNode: scalePerNode})
+			prices := scaleTrace(b)
 			for _, x := range scaleCases {
 				if nodes > 1000 && !x.large {
 					continue
@@ -116,7 +116,7 @@ func scaleOf(b *testing.B, variable string, least int) int {
 	return n
 }
 
-// A scaleStep is one step as the log tells of it.
+// A scaleStep is one step as the log has it.
 type scaleStep struct {
 	took   time.Duration
 	phases map[string]time.Duration
@@ -131,7 +131,7 @@ func (x scaleStep) untimed() time.Duration {
 	return left
 }
 
-// A scaleRun is a process that is measured, and what its log tells.
+// A scaleRun is a process that is measured, and what its log has.
 type scaleRun struct {
 	cmd     *exec.Cmd
 	metrics string
@@ -177,7 +177,7 @@ func (r *scaleRun) counted() int {
 }
 
 // measure runs the program until it has taken enough steps, and reports what it took.
-func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
+func (c *scaleCluster) measure(b *testing.B, prices string, x *scaleCase) {
 	before := c.names(b)
 	r := c.startRun(b, prices, x)
 	stop := c.play(b)
@@ -209,9 +209,9 @@ func (c *crowd) measure(b *testing.B, prices string, x *scaleCase) {
 	b.ReportMetric(writes/took.Seconds(), "writes/s")
 }
 
-// report tells what steps took, what passed until they had decided, and of the longest
+// report prints what steps took, what passed until they had decided, and of the longest
 // steps what they took that long for.
-// The steps from steady on are also told by themselves.
+// The steps from steady on are also printed by themselves.
 func (r *scaleRun) report(b *testing.B, steady int) {
 	b.Helper()
 	slowest := slices.Clone(r.steps)
@@ -263,14 +263,14 @@ func (r *scaleRun) end(b *testing.B) {
 }
 
 // startRun starts the program as a user does.
-func (c *crowd) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
+func (c *scaleCluster) startRun(b *testing.B, prices string, x *scaleCase) *scaleRun {
 	b.Helper()
 	namespace := "spotter-" + strings.ReplaceAll(x.name, "/", "-")
 	c.makeSpace(b, namespace)
 	return c.startAs(b, "spotter", nil, "namespace: "+namespace, "mode: "+x.mode, "policies: "+x.policies, "prices: {trace: "+prices+"}", "stepInterval: "+scaleEvery.String())
 }
 
-func (c *crowd) makeSpace(b *testing.B, name string) {
+func (c *scaleCluster) makeSpace(b *testing.B, name string) {
 	b.Helper()
 	if err := c.client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		b.Fatal(err)
@@ -279,7 +279,7 @@ func (c *crowd) makeSpace(b *testing.B, name string) {
 
 // startAs starts the program with settings as a user of the API server, with an environment
 // besides the test's.
-func (c *crowd) startAs(b *testing.B, user string, env []string, settings ...string) *scaleRun {
+func (c *scaleCluster) startAs(b *testing.B, user string, env []string, settings ...string) *scaleRun {
 	b.Helper()
 	program := os.Getenv("SPOTTER")
 	if program == "" {

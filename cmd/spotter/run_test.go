@@ -82,7 +82,7 @@ func TestSimLogAndRecord(t *testing.T) {
 	}
 }
 
-// The world to compare policies on, decided again with what the registry and
+// The scenario to compare policies on, decided again with what the registry and
 // the forecasts of the recording give; two days of it.
 func TestWebWeekReplays(t *testing.T) {
 	text, err := scenarios.Source("web-week")
@@ -162,7 +162,7 @@ func TestEvalGate(t *testing.T) {
 	}
 }
 
-// A policy that a manifest names is compared beside the default set, and one
+// A policy that a manifest names is compared with the default set, and one
 // that is none is a fault of the file.
 func TestManifestPolicies(t *testing.T) {
 	named := func(policy string) string {

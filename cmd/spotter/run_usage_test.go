@@ -69,7 +69,7 @@ func TestRunUsage(t *testing.T) {
 	if n := len(s.env.Audit(t, mark, func(e testenv.AuditEvent) bool { return e.User == "spotter" && e.Group == "metrics.k8s.io" })); n > 0 {
 		t.Errorf("metrics-server was asked %d times beside Prometheus", n)
 	}
-	testenv.Eventually(t, "the metrics have the age of usage", func() error { // they are told after the status
+	testenv.Eventually(t, "the metrics have the age of usage", func() error { // they are published after the status
 		if body := get(t, a.metric); !strings.Contains(body, `spotter_source_age_seconds{source="usage"}`) {
 			return errors.New("they lack it")
 		}

@@ -16,34 +16,34 @@ import (
 // first ones hold, as its prices do.
 func TestSimOnForecastTrace(t *testing.T) {
 	without(t)
-	foretold, _, err := trace.EmbeddedNamed("embedded")
+	forecasts, _, err := trace.EmbeddedNamed("embedded")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range foretold.Series {
-		s := &foretold.Series[i]
+	for i := range forecasts.Series {
+		s := &forecasts.Series[i]
 		if i%3 == 0 {
 			continue
 		}
 		for k := range s.At {
 			h := float64(i+k%2) / 65536
 			if i%2 == 1 && k%2 == 1 {
-				h = -1 // nothing is foretold
+				h = -1 // nothing is forecast
 			}
 			s.Hazard = append(s.Hazard, h)
 		}
 	}
-	if foretold, err = trace.New("foretold", foretold.Series); err != nil {
+	if forecasts, err = trace.New("foretold", forecasts.Series); err != nil {
 		t.Fatal(err)
 	}
-	foretold.Synthetic, foretold.Meta = true, map[string]string{}
+	forecasts.Synthetic, forecasts.Meta = true, map[string]string{}
 	dir := filepath.Join(t.TempDir(), "foretold")
-	if err := trace.Write(dir, foretold); err != nil {
+	if err := trace.Write(dir, forecasts); err != nil {
 		t.Fatal(err)
 	}
 	steps := filepath.Join(t.TempDir(), "steps")
-	world := file(t, "tiny.yaml", strings.Replace(tiny, "markets: {families: [m5], maxVCPU: 8}", "markets: {}", 1))
-	if code, _, stderr := call(t, "sim", world, "--trace", dir, "--policy", "portfolio", "--check", "--record", steps); code != cli.ExitOK {
+	scenario := file(t, "tiny.yaml", strings.Replace(tiny, "markets: {families: [m5], maxVCPU: 8}", "markets: {}", 1))
+	if code, _, stderr := call(t, "sim", scenario, "--trace", dir, "--policy", "portfolio", "--check", "--record", steps); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	r, err := record.Open(steps)
@@ -51,8 +51,8 @@ func TestSimOnForecastTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	byName := map[string]*trace.Series{}
-	for i := range foretold.Series {
-		byName[foretold.Series[i].Name()+"/spot"] = &foretold.Series[i]
+	for i := range forecasts.Series {
+		byName[forecasts.Series[i].Name()+"/spot"] = &forecasts.Series[i]
 	}
 	recorded := 0
 	for s, err := range r.Steps() {
@@ -63,7 +63,7 @@ func TestSimOnForecastTrace(t *testing.T) {
 			m := &s.Snapshot.Markets[i]
 			want, x := -1.0, byName[m.Name]
 			if x != nil && x.Hazard != nil {
-				for k := 0; k < len(x.At) && x.At[k] <= max(s.Snapshot.Now, foretold.From); k++ {
+				for k := 0; k < len(x.At) && x.At[k] <= max(s.Snapshot.Now, forecasts.From); k++ {
 					want = x.Hazard[k]
 				}
 			}

@@ -51,7 +51,7 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 	if code, stdout, stderr := call(t, "trace", "info", dir); code != cli.ExitOK || !strings.Contains(stdout+stderr, "modelled as 0.5") {
 		t.Errorf("%d\n%s%s", code, stdout, stderr)
 	}
-	// With a trace of prices beside it, nothing is.
+	// With a trace of prices, nothing is.
 	prices := file(t, "p.csv", "t,az,instance_type,price\n1767225600,us-east-1a,m5.large,0.07\n")
 	first, second := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "t")
 	call(t, "trace", "import", prices, "-o", first)
@@ -82,16 +82,16 @@ func TestScriptedPrices(t *testing.T) {
 	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h", "-o", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	world, page := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "r.html")
+	scenario, page := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "r.html")
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"trace", "info", dir}, "scripted (written down in advance, not recorded)"},
-		{[]string{"sim", world, "--policy", "spot", "--trace", dir}, "scripted; reclaims are modelled"},
-		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page}, "scripted prices, 2026-01-01"},
-		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "json"}, `"prices": "scripted"`},
-		{[]string{"eval", world, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "csv"}, ",scripted,modelled,"},
+		{[]string{"sim", scenario, "--policy", "spot", "--trace", dir}, "scripted; reclaims are modelled"},
+		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page}, "scripted prices, 2026-01-01"},
+		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "json"}, `"prices": "scripted"`},
+		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "csv"}, ",scripted,modelled,"},
 	} {
 		code, stdout, stderr := call(t, c.args...)
 		if code != cli.ExitOK || !strings.Contains(stdout, c.want) || strings.Contains(stdout, "recorded prices") {

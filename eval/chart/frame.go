@@ -132,12 +132,12 @@ func (f *Frame) bound(p *plot.Plot) error {
 			return fmt.Errorf("%w: %v on the logarithmic %s axis", ErrValue, a.Min, side.name)
 		}
 		if a.Min == a.Max {
-			room := max(math.Abs(a.Min)/2, 0.5)
+			free := max(math.Abs(a.Min)/2, 0.5)
 			if side.spec.Log {
 				a.Max = a.Min * 2
 				a.Min /= 2
 			} else {
-				a.Min, a.Max = a.Min-room, a.Max+room
+				a.Min, a.Max = a.Min-free, a.Max+free
 			}
 		}
 	}
@@ -230,19 +230,19 @@ func stroke(colour color.Color, width float64, dashes []vg.Length) draw.LineStyl
 }
 
 // wrap breaks s between words where a line would be wider than room.
-func wrap(sty text.Style, s string, room vg.Length) []string {
+func wrap(sty text.Style, s string, free vg.Length) []string {
 	var lines []string
 	begin, space := 0, -1
 	for i, r := range s {
 		if r == ' ' {
-			if space > begin && sty.Width(s[begin:i]) > room {
+			if space > begin && sty.Width(s[begin:i]) > free {
 				lines = append(lines, s[begin:space])
 				begin = space + 1
 			}
 			space = i
 		}
 	}
-	if space > begin && sty.Width(s[begin:]) > room {
+	if space > begin && sty.Width(s[begin:]) > free {
 		lines = append(lines, s[begin:space])
 		begin = space + 1
 	}

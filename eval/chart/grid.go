@@ -12,7 +12,7 @@ import (
 )
 
 // A Grid is a count for each row and each stretch of the x axis, shown by the
-// colour of its cell: one of a few, so that the legend tells what each means.
+// colour of its cell: one of a few, so that the legend says what each means.
 type Grid struct {
 	Frame
 	Rows []string

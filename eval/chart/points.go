@@ -92,8 +92,8 @@ func (p *Points) compose() (*plot.Plot, []key, error) {
 
 // widen makes room at the ends of an axis, so that what lies there is not cut.
 func widen(a *plot.Axis, spec *Axis) {
-	if room := (a.Max - a.Min) * 0.04; room > 0 && !spec.Log {
-		a.Min, a.Max = a.Min-room, a.Max+room
+	if free := (a.Max - a.Min) * 0.04; free > 0 && !spec.Log {
+		a.Min, a.Max = a.Min-free, a.Max+free
 	}
 }
 

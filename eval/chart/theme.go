@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A colour has its transparency beside it, not multiplied in.
+// A colour has its transparency apart, not multiplied in.
 type colour = color.NRGBA
 
 // A Theme is the colours of a picture.

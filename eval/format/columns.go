@@ -168,7 +168,7 @@ func pair(p *eval.PolicyReport, metric string, format func(float64) string, more
 }
 
 // frontierTable returns heading and rows of the frontier of g and of every
-// other policy beside it; none where there is no frontier.
+// other policy with it; none where there is no frontier.
 func frontierTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
 	mixes, best, ok := r.Frontier(g)
 	if !ok {
@@ -186,7 +186,7 @@ func frontierTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]st
 	return heading, rows
 }
 
-// frontierRow returns the row of policy p beside the best fixed mix.
+// frontierRow returns the row of policy p compared with the best fixed mix.
 func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
 	x := &g.Policies[p]
 	row := []string{label(r, x), unknown, unknown, unknown, unknown, unknown}

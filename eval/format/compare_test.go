@@ -55,7 +55,7 @@ func setAgainst(t *testing.T, r *eval.Report, points func(*eval.OtherRun) float6
 }
 
 // TestHeadline: the headline is about the change that loses most, and what seeds do
-// not tell is a warning.
+// not decide is a warning.
 func TestHeadline(t *testing.T) {
 	c := shown()
 	c.Cases, c.Seeds, c.Gates = cases(1, "a", "b"), eval.DefaultSeeds(10), nil

@@ -5,7 +5,7 @@
 // # Why the bound holds
 //
 // Cut the window wherever a price, an offer or a demand changes. In each piece let
-// every kind of node (what it leaves to pods beside its DaemonSet pods, and the
+// every kind of node (what it leaves to pods besides its DaemonSet pods, and the
 // workloads that may run there) have a price per resource such that all that it
 // leaves is worth no more than the node costs, in the cheapest market in which one
 // can be alive. What the pods on a node request is then worth no more than the

@@ -248,13 +248,13 @@ func TestOracleClasses(t *testing.T) {
 // set of pods that fits.
 func TestSharpened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		room := rapid.Int64Range(1, 60).Draw(t, "room")
-		asked := rapid.SliceOfN(rapid.Int64Range(0, room), 1, 6).Draw(t, "asked")
-		for k, row := range appendRows(nil, asked, room) {
+		free := rapid.Int64Range(1, 60).Draw(t, "room")
+		asked := rapid.SliceOfN(rapid.Int64Range(0, free), 1, 6).Draw(t, "asked")
+		for k, row := range appendRows(nil, asked, free) {
 			var fill func(i int, free int64, sum float64)
 			fill = func(i int, free int64, sum float64) {
 				if sum > 1+1e-12 {
-					t.Fatalf("row %d %v of pods of %v in %d: a set that fits sums to %v", k, row, asked, room, sum)
+					t.Fatalf("row %d %v of pods of %v in %d: a set that fits sums to %v", k, row, asked, free, sum)
 				}
 				for j := i; j < len(asked); j++ {
 					if asked[j] > 0 && asked[j] <= free {
@@ -262,7 +262,7 @@ func TestSharpened(t *testing.T) {
 					}
 				}
 			}
-			fill(0, min(room, 60), 0)
+			fill(0, min(free, 60), 0)
 		}
 	})
 }
@@ -307,7 +307,7 @@ func TestSum(t *testing.T) {
 }
 
 // TestOracleApart: two services of which no two pods share a node pay for a node
-// each, however small they are, and one that may lie beside them does not.
+// each, however small they are, and one that may lie outside of them does not.
 func TestOracleApart(t *testing.T) {
 	w := evaltest.Scenario("w", 0)
 	w.Templates[0].Requests, w.Templates[0].Labels, w.Templates[0].Namespace = policy.Resources{CPU: 100, Memory: 1 << 20, Pods: 1}, []policy.Label{{Key: "app", Value: "web"}}, "default"

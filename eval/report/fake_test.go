@@ -76,11 +76,11 @@ func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
 // shown is the comparison that pages are shown with.
 func shown(names ...string) eval.Config {
 	c := eval.DefaultConfig()
-	c.Baseline = eval.StandingBaseline
+	c.Baseline = eval.ReferenceBaseline
 	c.Policies = []string{eval.OnDemand, "spotvortex", "spot", "static:share=0.3", "static:share=0.7", "portfolio"}
 	c.Cases = cases(2, names...)
 	c.Seeds = eval.DefaultSeeds(5)
-	c.Gates = eval.StandingGates()
+	c.Gates = eval.ReferenceGates()
 	c.Version, c.Invocation = "v0.1.0", "spotter eval web-week --windows 2 --seeds 5"
 	return c
 }

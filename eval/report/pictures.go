@@ -99,7 +99,7 @@ func (a *artist) colour(p int) int {
 // name is that of policy p as pictures have it.
 func (a *artist) name(p int) string { return short(a.r.Config.Policies[p]) }
 
-// scatter shows what each policy saves beside what its outages cost, with the
+// scatter shows what each policy saves against what its outages cost, with the
 // fixed mixes joined.
 func (a *artist) scatter() {
 	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of the on-demand bill (mean)", "net savings, % of the on-demand bill (median)", 0)}

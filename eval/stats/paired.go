@@ -29,7 +29,7 @@ type Paired struct {
 	Need     int
 
 	// Exceeds says that the loss is beyond the tolerance, Within that it is
-	// not. Neither is said where the units do not tell.
+	// not. Neither is said where the units do not decide it.
 	Exceeds, Within bool
 }
 

@@ -26,7 +26,7 @@ const Advice = "run `spotter models verify DIR` on the folder of the bundle"
 const Cloud = "aws"
 
 // StartONNX loads ONNX Runtime: what SPOTTER_ONNXRUNTIME names and nothing else
-// where that is set; else what lies beside this program, or in the system.
+// where that is set; else what lies in the folder of this program, or in the system.
 func StartONNX() (library, version string, err error) {
 	candidates := []string{os.Getenv("SPOTTER_ONNXRUNTIME")}
 	if candidates[0] == "" {
@@ -51,9 +51,9 @@ func libraries() []string {
 	}
 	var found []string
 	if program, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(program), names[0])
-		if _, err := os.Stat(beside); err == nil {
-			found = append(found, beside)
+		adjacent := filepath.Join(filepath.Dir(program), names[0])
+		if _, err := os.Stat(adjacent); err == nil {
+			found = append(found, adjacent)
 		}
 	}
 	return append(found, names...)

@@ -73,7 +73,7 @@ func TruthNames() []string {
 	return names
 }
 
-// intensityMax bounds --intensity. A thousand times the reclaims of the world
+// intensityMax bounds --intensity. A thousand times the reclaims of the scenario
 // as it is leaves no node running for an hour.
 const intensityMax = 1000
 

@@ -73,7 +73,7 @@ func invoke(p *cli.Program, c *cobra.Command) error {
 	return nil
 }
 
-// find returns the path of the program: beside this one, else in PATH.
+// find returns the path of the program: in the folder of this one, else in PATH.
 func find() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), Program)); err == nil {

@@ -37,7 +37,7 @@ func library(t testing.TB) {
 	}
 }
 
-// shared returns a folder beside the repository, or skips.
+// shared returns a folder next to the repository, or skips.
 func shared(t testing.TB, variable, name string) string {
 	t.Helper()
 	dir := os.Getenv(variable)

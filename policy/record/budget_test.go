@@ -83,7 +83,7 @@ func TestExplainBudgets(t *testing.T) {
 	}}
 	s.Memory.Budgets = []policy.BudgetMemory{{Name: "ml/b", Used: 9 * 3_600_000_000, Cost: 2 * policy.Dollar, Over: 1_799_999_000_000, Paused: []string{"ml/tune"}}}
 	why := policy.Why{Reason: policy.ReasonBudget, Text: "spent"}
-	told := func(node string) string {
+	explained := func(node string) string {
 		var b strings.Builder
 		err := explainStep(&b, s)
 		if node != "" {
@@ -105,15 +105,15 @@ func TestExplainBudgets(t *testing.T) {
 			}
 		}
 	}
-	expect(told(""), "budget ml/b (Pause): 9.00 device-hours and $2.00 were used within 24 h as of", ", spent since 2027-01-15T07:43:20.000Z, gate closed, ml/tune suspended")
-	expect(told("gpu"), "nothing is done with it", "the gate of budget ml/b is closed")
+	expect(explained(""), "budget ml/b (Pause): 9.00 device-hours and $2.00 were used within 24 h as of", ", spent since 2027-01-15T07:43:20.000Z, gate closed, ml/tune suspended")
+	expect(explained("gpu"), "nothing is done with it", "the gate of budget ml/b is closed")
 	s.Plan.Gates = []policy.Gate{{Budget: "ml/b", Closed: true, Why: why}, {Budget: "ml/b", Why: why}}
 	s.Plan.Pauses = []policy.Pause{{Workload: 1, Budget: "ml/b", Paused: true, Why: why}, {Workload: 0, Budget: "ml/b", Why: why}}
 	s.Plan.Evicts = []policy.Evict{{Pod: 0, Budget: "ml/b", Why: why}}
-	expect(told(""), "gate of ml/b closes: budget, spent", "gate of ml/b opens: ", "pause ml/train for ml/b: ", "resume ml/tune for ml/b: ", "evict ml/train-0 for ml/b: ")
-	expect(told("a"), "pause ml/train for ml/b")
-	expect(told("gpu"), "pause ml/train for ml/b")
-	if got := told("cpu"); strings.Contains(got, "pause") {
+	expect(explained(""), "gate of ml/b closes: budget, spent", "gate of ml/b opens: ", "pause ml/train for ml/b: ", "resume ml/tune for ml/b: ", "evict ml/train-0 for ml/b: ")
+	expect(explained("a"), "pause ml/train for ml/b")
+	expect(explained("gpu"), "pause ml/train for ml/b")
+	if got := explained("cpu"); strings.Contains(got, "pause") {
 		t.Errorf("the pause is none of this pool:\n%s", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // A specRow is an entry of the tables types, pools, templates and pdbs from a
 // step on. They are few and change seldom; so the whole entry stands in one
-// JSON column, and beside it what one looks for.
+// JSON column, and with it what one looks for.
 type specRow struct {
 	Step int64  `parquet:"step,delta"`
 	Slot int32  `parquet:"slot"`

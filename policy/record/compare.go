@@ -17,7 +17,7 @@ type Comparing struct {
 	Most int
 }
 
-// A Comparison is a recording beside the same decisions taken again.
+// A Comparison is a recording against the same decisions taken again.
 type Comparison struct {
 	// Steps are those of the recording, Differing those of them with a difference,
 	// and Total is how many differences there are.

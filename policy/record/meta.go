@@ -34,7 +34,7 @@ var (
 // A Meta says where a recording comes from. It stands in every file.
 type Meta struct {
 	// Version is that of the program, Policy the policy as written in
-	// --policy, Scenario the name of the world.
+	// --policy, Scenario the name of the scenario.
 	Version  string
 	Policy   string
 	Scenario string

@@ -21,7 +21,7 @@ const (
 )
 
 // A planRow is one entry of a plan. Each kind uses the columns that it has;
-// the ids are those of the step's snapshot and -1 without one, and beside them
+// the ids are those of the step's snapshot and -1 without one, and with them
 // stand the names. Two entries are the same if their rows are.
 type planRow struct {
 	Step       int64     `parquet:"step,delta"`

@@ -83,7 +83,7 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 
 // Resume returns a writer that goes on with what dir holds of the same scenario
 // and seed, recorded by whichever version under whichever policy: a controller is
-// upgraded and told other things in the middle of its recording. One number is
+// upgraded and given other policies in the middle of its recording. One number is
 // left out before its first step, as after any gap; see [Writer.Skip].
 func Resume(dir string, meta Meta, limits Limits) (*Writer, error) {
 	w := &Writer{dir: dir, meta: meta, limits: limits}
@@ -144,7 +144,7 @@ func (w *Writer) After(p Place) {
 	}
 }
 
-// Skip leaves out the number of a step. It tells readers that steps were taken
+// Skip leaves out the number of a step. Readers learn from it that steps were taken
 // which were not recorded, so that what follows does not begin where the step
 // before ended.
 func (w *Writer) Skip() { w.step++ }

@@ -59,7 +59,7 @@ type Options struct {
 	// sees to it that snapshots have the forecasts of that bundle.
 	OpenBundle func(dir string) error
 
-	// Manifests are the policies that the pools of the world name, for
+	// Manifests are the policies that the pools of the scenario name, for
 	// "manifest": they are made, and their faults found, beforehand.
 	Manifests []string
 }

@@ -175,7 +175,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// market is a world of two markets, as the stories write it.
+// market is a scenario of two markets, as scripted cases write it.
 const market = `type b.4 4
 market z b.4 on-demand 0.20
 market z b.4 spot 0.06 confidence=0.9
@@ -262,7 +262,7 @@ func TestManifest(t *testing.T) {
 	if share["api"] != 0 || share["batch"] != 0.3 || len(share) < 2 {
 		t.Errorf("shares %v:\n%s", share, plan.Format(s))
 	}
-	if _, told := share["odd"]; told || !slices.ContainsFunc(plan.Holds, func(h policy.Hold) bool { return h.Pool == 2 }) {
+	if _, steered := share["odd"]; steered || !slices.ContainsFunc(plan.Holds, func(h policy.Hold) bool { return h.Pool == 2 }) {
 		t.Errorf("the pool of an unknown policy is not held:\n%s", plan.Format(s))
 	}
 	if next.Decisions != m.Decisions+1 {

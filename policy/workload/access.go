@@ -9,7 +9,7 @@ import (
 )
 
 // An access finds the markets in which the pods of a template may run, as far as
-// selectors, affinity, taints and size tell: no cluster is full to it.
+// selectors, affinity, taints and size say: no cluster is full to it.
 type access struct {
 	s *policy.Snapshot
 
@@ -65,7 +65,7 @@ func (x *Exposure) best(i int) {
 	for _, n := range row[:len(s.Markets)] {
 		onSpot += n
 	}
-	onDemand = onDemand || onSpot < e.standing
+	onDemand = onDemand || onSpot < e.bound
 	for z, n := range row[len(s.Markets):] {
 		if n > 0 && !r.seen[z] {
 			zones++ // it runs there, whatever is sold now

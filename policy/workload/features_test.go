@@ -348,7 +348,7 @@ func TestShare(t *testing.T) {
 
 // While a workload shrinks, pods that are still to be deleted count as healthy,
 // and the budget allows their loss for a moment. That is no room of the pool.
-func TestBudgetOfAShrinkingWorkloadGivesNoRoom(t *testing.T) {
+func TestBudgetOfAShrinkingWorkloadGivesNoSlack(t *testing.T) {
 	s := &policy.Snapshot{
 		Pools: []policy.Pool{{Name: "p"}},
 		Nodes: []policy.Node{{

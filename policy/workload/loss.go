@@ -34,9 +34,9 @@ type Loss struct {
 	Workload policy.WorkloadID
 
 	// Desired is the number of pods wanted, Required the number that must be
-	// ready; see [Required]. Standing is the number that are bound to a node
+	// ready; see [Required]. Bound is the number that are bound to a node
 	// and not leaving it, ready or on their way there.
-	Desired, Required, Standing int32
+	Desired, Required, Bound int32
 
 	// Market and Zone are the worst groups of their kinds.
 	Market, Zone Exposed
@@ -46,7 +46,7 @@ type Loss struct {
 func (l *Loss) Slack() int32 { return l.Desired - l.Required }
 
 // Left returns how many pods would stand after the loss of e.
-func (l *Loss) Left(e Exposed) int32 { return l.Standing - e.Pods }
+func (l *Loss) Left(e Exposed) int32 { return l.Bound - e.Pods }
 
 // Short returns by how many pods the workload would fall below required with
 // the loss of e; 0 where enough are left.
@@ -97,11 +97,11 @@ func Losses(s *policy.Snapshot) []Loss {
 }
 
 // An Exposure counts how the pods of every workload lie on the groups, and
-// tells what a move would change before it is made. The zero Exposure is ready
+// says what a move would change before it is made. The zero Exposure is ready
 // for [Exposure.Read]; read again it works in the memory that it has. It serves
 // one goroutine at a time.
 //
-// Pods count where they are bound, from binding until they are told to leave,
+// Pods count where they are bound, from binding until they are asked to leave,
 // so that a move under way is no gap in the spread.
 type Exposure struct {
 	s *policy.Snapshot
@@ -133,10 +133,10 @@ type Exposure struct {
 
 // An exposed is the row of one workload.
 type exposed struct {
-	workload                    policy.WorkloadID
-	template                    policy.TemplateID // one of the workload's, or None
-	desired, required, standing int32
-	bestMarket, bestZone        int32
+	workload                 policy.WorkloadID
+	template                 policy.TemplateID // one of the workload's, or None
+	desired, required, bound int32
+	bestMarket, bestZone     int32
 }
 
 // held counts the pods of one row on one node.
@@ -184,7 +184,7 @@ func (x *Exposure) readWorkloads() {
 	}
 }
 
-// zoneLabel is the label in which a node of no market tells its zone.
+// zoneLabel is the label in which a node of no market has its zone.
 const zoneLabel = "topology.kubernetes.io/zone"
 
 // readNodes finds the groups of every node.
@@ -218,8 +218,8 @@ func zoneNamed(s *policy.Snapshot, n *policy.Node) policy.ZoneID {
 	return policy.None
 }
 
-// standing returns the row of a pod that counts, below zero of one that does not.
-func (x *Exposure) standing(p *policy.Pod) int32 {
+// countedRow returns the row of a pod that counts, below zero of one that does not.
+func (x *Exposure) countedRow(p *policy.Pod) int32 {
 	if p.Phase != policy.PodStarting && p.Phase != policy.PodReady || p.Node < 0 {
 		return -1
 	}
@@ -239,12 +239,12 @@ func (x *Exposure) readPods() {
 	x.list = x.list[:0]
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		r := x.standing(p)
+		r := x.countedRow(p)
 		if r < 0 {
 			continue
 		}
 		x.from[p.Node+1]++
-		x.rows[r].standing++
+		x.rows[r].bound++
 		x.list = append(x.list, stand{r, p.Node})
 		if p.VolumeZone >= 0 {
 			x.fixed[int(r)*len(s.Zones)+int(p.VolumeZone)]++
@@ -312,7 +312,7 @@ func (x *Exposure) Loss(w policy.WorkloadID) Loss {
 	e := &x.rows[r]
 	row := x.counts[int(r)*x.groups : int(r+1)*x.groups]
 	l := Loss{
-		Workload: w, Desired: e.desired, Required: e.required, Standing: e.standing,
+		Workload: w, Desired: e.desired, Required: e.required, Bound: e.bound,
 		Market: Exposed{Group: Group{policy.None, policy.None}, Best: e.bestMarket},
 		Zone:   Exposed{Group: Group{policy.None, policy.None}, Best: e.bestZone},
 	}

@@ -56,7 +56,7 @@ func describe(s *policy.Snapshot, l workload.Loss) string {
 	return fmt.Sprintf("%d of %d required: %s; %s", l.Required, l.Desired, kind(l.Market), kind(l.Zone))
 }
 
-// TestLoss tells what the loss of a market and of a zone would do, and what of
+// TestLoss computes what the loss of a market and of a zone would do, and what of
 // it a better spread would mend.
 func TestLoss(t *testing.T) {
 	budget := func(minAvailable int32) func(*policy.Snapshot) {
@@ -246,7 +246,7 @@ func TestExposure(t *testing.T) {
 			if l.Market.Pods != worst[false] || l.Zone.Pods != worst[true] {
 				t.Fatalf("workload %d: %+v, want %v", w, l, worst)
 			}
-			if l.Zone.Best < 1 || l.Zone.Best > l.Desired+l.Standing || l.Mendable(l.Zone) > l.Zone.Pods {
+			if l.Zone.Best < 1 || l.Zone.Best > l.Desired+l.Bound || l.Mendable(l.Zone) > l.Zone.Pods {
 				t.Fatalf("workload %d: %+v", w, l)
 			}
 		}

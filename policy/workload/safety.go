@@ -193,7 +193,7 @@ func safeMax(p *PoolSafety) float64 {
 	)
 }
 
-// atLeast returns the share beside the first limit that x reaches, else 1.
+// atLeast returns the share that belongs to the first limit that x reaches, else 1.
 // Limits fall.
 func atLeast(x, limit1, share1, limit2, share2, limit3, share3 float64) float64 {
 	switch {
@@ -207,7 +207,7 @@ func atLeast(x, limit1, share1, limit2, share2, limit3, share3 float64) float64 
 	return 1
 }
 
-// below returns the share beside the first limit that x is under, else 1.
+// below returns the share that belongs to the first limit that x is under, else 1.
 // Limits rise.
 func below(x, limit1, share1, limit2, share2 float64) float64 {
 	switch {

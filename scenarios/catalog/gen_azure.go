@@ -50,7 +50,7 @@ var azureSizes = map[string]machine{
 }
 
 // noNode are names of the lists that are not sizes of one virtual machine, or
-// whose accelerators the lists do not tell.
+// whose accelerators the lists do not state.
 var noNode = regexp.MustCompile(`Type ?\d| |^Standard_(ND48s_H100_v5|ND40s_v3|NC(8|16|32)ads_A10_v4|NG|PB)`)
 
 // eightH100 have 8 (Azure documentation, "ND H100 v5 series"); SkyPilot's list

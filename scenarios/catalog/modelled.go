@@ -20,7 +20,7 @@ const modelledRule = "the cheapest AWS type of " + modelledRegion + " with at le
 
 // OnDemandModelled returns what stands in for the on-demand price of one node
 // for one hour where the provider publishes none, and in words what it was
-// derived from, to be printed beside it.
+// derived from, to be printed with it.
 //
 // For a Rackspace class it is the price of the cheapest AWS type of us-east-1
 // with the same architecture and at least its vCPU, memory and GPUs. Types with

@@ -244,8 +244,8 @@ func TestListProviders(t *testing.T) {
 // accelerator of Google is priced apart from the machine that it is put into,
 // and the host of a TPU is not sold without it. Names of Azure with "Type" are
 // dedicated hosts, those with a blank are earlier spellings of names with an
-// underscore, recorded beside them; of a few Azure sizes neither list nor
-// documentation tells the size or the accelerators.
+// underscore, recorded with them; of a few Azure sizes neither list nor
+// documentation states the size or the accelerators.
 var notNodes = map[string]*regexp.Regexp{
 	AWS: regexp.MustCompile(`^mac|^c6gn\.metal$`),
 	GCP: regexp.MustCompile(`^acc:|-tpu$|^$`),
@@ -256,7 +256,7 @@ var notNodes = map[string]*regexp.Regexp{
 }
 
 // Every type whose prices were recorded can be a node; recordings are not part
-// of the project and lie beside it where they are.
+// of the project and lie next to it where they are.
 func TestRecordedTypes(t *testing.T) {
 	for file, provider := range map[string]string{
 		"aws_bidding_era_us-east-1_2016-02-24_2016-03-25.csv.gz":   AWS,

@@ -15,7 +15,7 @@ const (
 	volumesRackspace = 25
 )
 
-// describeRackspace fills in what the name of a server class tells, as
+// describeRackspace fills in what the name of a server class says, as
 // gp.vs1.medium-iad: category, generation, size and data centre. The category
 // is the short name that pools ask for: gp (general purpose), ch (compute
 // heavy), mh (memory heavy), gpu, and bm for bare metal, whose classes begin

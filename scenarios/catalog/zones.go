@@ -6,7 +6,7 @@ import (
 
 // Zones returns the zones of a region of provider, in order, by the names that
 // are usual for them. Which zone of AWS and Azure a name stands for differs by
-// account; where no list tells how many a region of AWS or Google has, it is
+// account; where no list says how many a region of AWS or Google has, it is
 // given three. A region of Azure without zones and every region of Rackspace is
 // its own and only zone. There are none in a region that is not in the catalog.
 func Zones(provider, region string) []string {

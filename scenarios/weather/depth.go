@@ -133,7 +133,7 @@ func (b *builder) placeIn(m *Market, own, common level, copied uint64) Place {
 	}
 }
 
-// drawWidth is the ordinal of the draw for a place's width, beside that for its mean.
+// drawWidth is the ordinal of the draw for a place's width, next to that for its mean.
 const drawWidth = 1
 
 // width draws the slack that makes up DepthMax nodes in a zone.

@@ -229,7 +229,7 @@ func (l *Law) slackAt(p Place, from policy.Time) slack {
 	return s
 }
 
-// clockKey is the ordinal of a region's clock beside those of its levels.
+// clockKey is the ordinal of a region's clock, next to those of its levels.
 const clockKey = 1 << 16
 
 // scarceDraws is that of the draws for the outages of a place.

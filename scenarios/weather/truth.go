@@ -38,7 +38,7 @@ type Truth struct {
 	Name, About string
 
 	// Hazard multiplies the rate of the calendars and the frequency of shortages,
-	// beside [Config.Intensity].
+	// besides [Config.Intensity].
 	Hazard float64
 
 	// Correlation says which reclaims come together. How often a node is

@@ -90,11 +90,11 @@ func (p *program) modelsDataset(f *datasetFlags) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", f.dir, err)
 	}
-	return p.Output("", func(w io.Writer) error { return tellDataset(w, f.dir, about) })
+	return p.Output("", func(w io.Writer) error { return writeDataset(w, f.dir, about) })
 }
 
-// tellDataset prints what a data set holds.
-func tellDataset(w io.Writer, dir string, a *forecaster.About) error {
+// writeDataset prints what a data set holds.
+func writeDataset(w io.Writer, dir string, a *forecaster.About) error {
 	for _, name := range []string{"train", "choose", "report"} {
 		s := a.Splits[name]
 		fmt.Fprintf(w, "%-7s %8d rows from %s to %s\n", name, s.Rows, s.From.Format("2006-01-02 15:04"), s.Until.Format("2006-01-02 15:04"))

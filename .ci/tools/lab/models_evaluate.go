@@ -77,7 +77,7 @@ func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
 			return err
 		}
 	}
-	return p.Output("", func(w io.Writer) error { return tellJudged(w, judged) })
+	return p.Output("", func(w io.Writer) error { return writeJudged(w, judged) })
 }
 
 // answers asks the forecaster of a bundle about rows.
@@ -104,11 +104,11 @@ func answers(b *bundles.Cache, flag, dir, features string, rows []float32, n int
 	return a, nil
 }
 
-func tellJudged(out io.Writer, judged []forecaster.Judged) error {
+func writeJudged(out io.Writer, judged []forecaster.Judged) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, j := range judged {
 		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforetold %.5f\tBrier %.5f\tlog loss %.5f\tAUC %.3f\tslope %s\n",
-			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Foretold, j.Brier, j.LogLoss, j.AUC, slopeText(j.Slope))
+			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Predicted, j.Brier, j.LogLoss, j.AUC, slopeText(j.Slope))
 		for _, s := range j.Against {
 			fmt.Fprintf(w, "  over %s\t\t\t\tBrier skill %s\tlog-loss skill %s\n", s.Over, withInterval(s.Brier), withInterval(s.LogLoss))
 		}

@@ -43,7 +43,7 @@ func (p *program) modelsTrainCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.Uint64Var(&f.Seed, "seed", f.Seed, "draw worlds and first weights with the seed `N`")
 	flags.IntVar(&f.Rounds, "rounds", f.Rounds, "play and learn `N` times")
-	flags.IntVar(&f.Worlds, "worlds", f.Worlds, "play `N` worlds a round")
+	flags.IntVar(&f.Scenarios, "worlds", f.Scenarios, "play `N` worlds a round")
 	flags.IntVar(&f.Steps, "steps", f.Steps, "move the weights `N` times a round")
 	flags.IntVar(&f.Held, "held-out", f.Held, "measure the network in `N` worlds that it did not learn from")
 	flags.IntVar(&f.Traces, "traces", f.Traces, "draw `N` sets of prices to play on")
@@ -84,7 +84,7 @@ func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
 		}
 	}
 	return p.Output("", func(w io.Writer) error {
-		fmt.Fprintf(w, "learned from %d worlds, %d lessons\n", t.Worlds, t.Lessons)
+		fmt.Fprintf(w, "learned from %d worlds, %d lessons\n", t.Scenarios, t.Lessons)
 		fmt.Fprintf(w, "in %g other worlds it saves %.1f %% of the bill on demand in the mean, all on spot %.1f %%\n",
 			t.Metrics["held_out_worlds"], t.Metrics["held_out_saved_pct_mean"], t.Metrics["held_out_all_spot_pct_mean"])
 		_, err := fmt.Fprintf(w, "written to %s; check it with `spotter models verify %s`\n", f.dir, f.dir)

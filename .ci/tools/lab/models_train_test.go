@@ -11,7 +11,7 @@ import (
 )
 
 // TestModelsTrain trains for a moment: the bundle is whole, and equal commands
-// give equal bytes however many worlds are played at once.
+// give equal bytes however many scenarios are played at once.
 func TestModelsTrain(t *testing.T) {
 	small := []string{"--rounds", "1", "--worlds", "2", "--steps", "2", "--held-out", "1", "--traces", "1"}
 	var manifests []string

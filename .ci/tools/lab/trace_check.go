@@ -98,7 +98,7 @@ func (p *program) traceCheck(path string, k *checking) error {
 	if err := p.Output("", func(w io.Writer) error { return r.write(w, k.output) }); err != nil {
 		return err
 	}
-	return r.verdict()
+	return r.result()
 }
 
 // parse reads the flags.
@@ -126,8 +126,8 @@ func (k *checking) parse() (o check.Options, format chart.Format, err error) {
 	return o, format, nil
 }
 
-// verdict is errCheck if anything failed.
-func (r *checked) verdict() error {
+// result is errCheck if anything failed.
+func (r *checked) result() error {
 	if failures := check.Failures(r.Findings); len(failures) > 0 {
 		return fmt.Errorf("%w: %s: %s", cli.ErrCheck, failures[0].Name, failures[0].Text)
 	}

@@ -98,7 +98,7 @@ func (p *program) traceForecast(f *forecasting, path string) error {
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("--bundle: %w", err), bundles.Advice)
 	}
-	x, err := newForeteller(t, b, f.every)
+	x, err := newMarketForecaster(t, b, f.every)
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("--bundle: %s: %w", f.bundle, err), bundles.Advice)
 	}
@@ -135,10 +135,10 @@ func openSpan(path string, from, to policy.Time) (*trace.Trace, error) {
 	return t, nil
 }
 
-// report says what was foretold.
-func (x *foreteller) report(w io.Writer, dir string) error {
+// report says what was forecast.
+func (x *marketForecaster) report(w io.Writer, dir string) error {
 	known, rows := 0, 0
-	for i := range x.foretold {
+	for i := range x.forecasts {
 		if x.changes[i] > 0 {
 			known++
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A foreteller asks a model of the markets of a trace at one time after another.
-type foreteller struct {
+// A marketForecaster asks a model of the markets of a trace at one time after another.
+type marketForecaster struct {
 	in     *trace.Trace
 	bundle *models.Bundle
 	model  *models.Trained
@@ -22,21 +22,21 @@ type foreteller struct {
 
 	snap policy.Snapshot
 
-	// Of each market of the snapshot: the series that it is of, the spell that is in
+	// Of each market of the snapshot: the series that it is of, the interval that is in
 	// force, and the last prices.
-	series  []int
-	spell   []int
-	history [][]policy.Money
+	series   []int
+	interval []int
+	history  [][]policy.Money
 
-	// foretold holds of each series what was foretold, where it changed; changes how
+	// forecasts holds of each series what was forecast, where it changed; changes how
 	// often that was a number.
-	foretold []hazardCurve
-	changes  []int
-	unknown  []string
-	ticks    int
+	forecasts []hazardCurve
+	changes   []int
+	unknown   []string
+	ticks     int
 }
 
-// A hazardCurve is what is foretold from each time on; below zero where nothing is.
+// A hazardCurve is what is forecast from each time on; below zero where nothing is.
 type hazardCurve struct {
 	at    []policy.Time
 	value []float64
@@ -52,8 +52,8 @@ const (
 	hazardGrid = 65536
 )
 
-// newForeteller returns what asks the forecaster of b of the markets of t.
-func newForeteller(t *trace.Trace, b *bundles.Loaded, every time.Duration) (*foreteller, error) {
+// newMarketForecaster returns what asks the forecaster of b of the markets of t.
+func newMarketForecaster(t *trace.Trace, b *bundles.Loaded, every time.Duration) (*marketForecaster, error) {
 	closed, err := models.NewClosedForm(models.DefaultConfig())
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func newForeteller(t *trace.Trace, b *bundles.Loaded, every time.Duration) (*for
 	if b.Bundle.Forecaster.Model.HorizonHours == 0 {
 		return nil, errors.New("its manifest states no horizon, so that no hazard follows from its scores")
 	}
-	x := &foreteller{in: t, bundle: b.Bundle, every: policy.Time(every.Milliseconds()), foretold: make([]hazardCurve, len(t.Series)), changes: make([]int, len(t.Series))}
+	x := &marketForecaster{in: t, bundle: b.Bundle, every: policy.Time(every.Milliseconds()), forecasts: make([]hazardCurve, len(t.Series)), changes: make([]int, len(t.Series))}
 	if x.model, err = models.NewTrained(b.Bundle, closed, b.ForecasterSession, nil, models.TrainedConfig{}); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func newForeteller(t *trace.Trace, b *bundles.Loaded, every time.Duration) (*for
 
 // tabulate makes the snapshot of the markets whose type and price on demand are known.
 // One pool may buy in all of them.
-func (x *foreteller) tabulate() {
+func (x *marketForecaster) tabulate() {
 	types, zones := map[string]policy.TypeID{}, map[string]policy.ZoneID{}
 	pool := policy.Pool{Name: "all", Mode: policy.ModeActive, Share: policy.ShareRange{Max: 1}}
 	for i := range x.in.Series {
@@ -102,14 +102,14 @@ func (x *foreteller) tabulate() {
 			ID: id, Name: s.Name() + "/spot", Provider: s.Provider, Region: s.Region, Zone: zone, Type: kind,
 			Capacity: policy.Spot, Band: policy.BandUnknown, PlacementScore: -1,
 		})
-		x.series, x.spell = append(x.series, i), append(x.spell, 0)
+		x.series, x.interval = append(x.series, i), append(x.interval, 0)
 		x.history = append(x.history, make([]policy.Money, historySize))
 		pool.Markets = append(pool.Markets, id)
 	}
 	x.snap.Pools = []policy.Pool{pool}
 }
 
-// onDemandPrice returns the price on demand in force at spell i, the first that the
+// onDemandPrice returns the price on demand in force at interval i, the first that the
 // series has if none is, else the catalog's; 0 if nobody knows it.
 func onDemandPrice(s *trace.Series, i int) policy.Money {
 	if s.OnDemand != nil {
@@ -130,7 +130,7 @@ func onDemandPrice(s *trace.Series, i int) policy.Money {
 }
 
 // run asks at every time in the span of the trace.
-func (x *foreteller) run() error {
+func (x *marketForecaster) run() error {
 	from := x.in.From
 	if rest := from % x.every; rest > 0 {
 		from += x.every - rest
@@ -147,7 +147,7 @@ func (x *foreteller) run() error {
 }
 
 // look brings the snapshot to t, of which it holds nothing from after t.
-func (x *foreteller) look(t policy.Time) {
+func (x *marketForecaster) look(t policy.Time) {
 	x.snap.Now = t
 	for id := range x.snap.Markets {
 		m, s := &x.snap.Markets[id], &x.in.Series[x.series[id]]
@@ -155,10 +155,10 @@ func (x *foreteller) look(t policy.Time) {
 		for k := range h {
 			h[k] = x.price(id, t-t%historyStep-policy.Time(historySize-1-k)*historyStep)
 		}
-		for x.spell[id]+1 < len(s.At) && s.At[x.spell[id]+1] <= t {
-			x.spell[id]++
+		for x.interval[id]+1 < len(s.At) && s.At[x.interval[id]+1] <= t {
+			x.interval[id]++
 		}
-		i := x.spell[id]
+		i := x.interval[id]
 		m.Forecast, m.History = policy.Forecast{}, h
 		m.Price, m.Offered = s.Spot[i], s.Spot[i] > 0 && s.At[i] <= t
 		if !m.Offered {
@@ -174,8 +174,8 @@ func (x *foreteller) look(t policy.Time) {
 
 // price returns the price of a market at t, at or before the next time of asking; the
 // first one before there was any.
-func (x *foreteller) price(id int, t policy.Time) policy.Money {
-	s, i := &x.in.Series[x.series[id]], x.spell[id]
+func (x *marketForecaster) price(id int, t policy.Time) policy.Money {
+	s, i := &x.in.Series[x.series[id]], x.interval[id]
 	for i > 0 && s.At[i] > t {
 		i--
 	}
@@ -188,10 +188,10 @@ func (x *foreteller) price(id int, t policy.Time) policy.Money {
 	return s.Spot[i]
 }
 
-// note keeps what was foretold now, where it is another number than before. Where the
+// note keeps what was forecast now, where it is another number than before. Where the
 // hazard is left to the closed form nothing is: a run has a better one, that knows what
 // its cluster met.
-func (x *foreteller) note() {
+func (x *marketForecaster) note() {
 	for id := range x.snap.Markets {
 		m, value := &x.snap.Markets[id], -1.0
 		f := &m.Forecast
@@ -199,7 +199,7 @@ func (x *foreteller) note() {
 			value = float64(int64(f.Hazard*hazardGrid+0.5)) / hazardGrid
 		}
 		k := x.series[id]
-		h := &x.foretold[k]
+		h := &x.forecasts[k]
 		if n := len(h.at); n > 0 && h.value[n-1] == value || n == 0 && value < 0 {
 			continue
 		}
@@ -210,12 +210,12 @@ func (x *foreteller) note() {
 	}
 }
 
-// trace returns the trace with what was foretold. A hazard that stood in it before is
+// trace returns the trace with what was forecast. A hazard that stood in it before is
 // no more.
-func (x *foreteller) trace() (*trace.Trace, error) {
+func (x *marketForecaster) trace() (*trace.Trace, error) {
 	series := make([]trace.Series, len(x.in.Series))
 	for i := range series {
-		series[i] = joined(&x.in.Series[i], &x.foretold[i])
+		series[i] = joined(&x.in.Series[i], &x.forecasts[i])
 	}
 	t, err := trace.New(x.in.Name, series)
 	if err != nil {
@@ -229,30 +229,30 @@ func (x *foreteller) trace() (*trace.Trace, error) {
 	return t, nil
 }
 
-// joined returns s with a spell wherever it or what was foretold changes.
+// joined returns s with an interval wherever it or what was forecast changes.
 func joined(s *trace.Series, h *hazardCurve) trace.Series {
 	at := slices.Concat(s.At, h.at)
 	slices.Sort(at)
 	at = slices.Compact(at)
-	at = at[max(0, slices.Index(at, s.At[0])):] // nothing is foretold of what is not there yet
-	spells, foretold := inForce(s.At, at), inForce(h.at, at)
+	at = at[max(0, slices.Index(at, s.At[0])):] // nothing is forecast of what is not there yet
+	intervals, forecasts := inForce(s.At, at), inForce(h.at, at)
 	out := trace.Series{
 		Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, Product: s.Product, At: at,
-		Spot: taken(s.Spot, spells), OnDemand: taken(s.OnDemand, spells), Available: taken(s.Available, spells),
-		Band: taken(s.Band, spells), Score: taken(s.Score, spells), TrueHazard: taken(s.TrueHazard, spells),
-		ProbeGap: taken(s.ProbeGap, spells), Requested: taken(s.Requested, spells), Launched: taken(s.Launched, spells),
+		Spot: taken(s.Spot, intervals), OnDemand: taken(s.OnDemand, intervals), Available: taken(s.Available, intervals),
+		Band: taken(s.Band, intervals), Score: taken(s.Score, intervals), TrueHazard: taken(s.TrueHazard, intervals),
+		ProbeGap: taken(s.ProbeGap, intervals), Requested: taken(s.Requested, intervals), Launched: taken(s.Launched, intervals),
 	}
 	for k := range s.Bids {
-		out.Bids[k] = taken(s.Bids[k], spells)
+		out.Bids[k] = taken(s.Bids[k], intervals)
 	}
 	out.Hazard = make([]float64, len(at))
-	for i, k := range foretold {
+	for i, k := range forecasts {
 		out.Hazard[i] = -1
 		if k >= 0 {
 			out.Hazard[i] = h.value[k]
 		}
 	}
-	for i, k := range spells { // a row that is only there for a forecast restates what is in force
+	for i, k := range intervals { // a row that is only there for a forecast restates what is in force
 		if out.ProbeGap != nil && s.At[k] != at[i] {
 			out.ProbeGap[i] = 0
 		}
@@ -273,13 +273,13 @@ func inForce(begins, times []policy.Time) []int {
 	return out
 }
 
-// taken returns the values of a column at spells; nil for a column that is not there.
-func taken[T any](column []T, spells []int) []T {
+// taken returns the values of a column at intervals; nil for a column that is not there.
+func taken[T any](column []T, intervals []int) []T {
 	if column == nil {
 		return nil
 	}
-	out := make([]T, len(spells))
-	for i, k := range spells {
+	out := make([]T, len(intervals))
+	for i, k := range intervals {
 		out[i] = column[k]
 	}
 	return out

@@ -49,8 +49,8 @@ func hazardOfAll(t *testing.T) string {
 	return dir
 }
 
-// foretoldTrace forecasts a trace and returns what was written.
-func foretoldTrace(t *testing.T, dir string, flags ...string) (string, *trace.Trace) {
+// forecastTrace forecasts a trace and returns what was written.
+func forecastTrace(t *testing.T, dir string, flags ...string) (string, *trace.Trace) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "foretold")
 	code, text, stderr := call(t, append([]string{"trace", "forecast", dir, "--every", "3h", "-o", out}, flags...)...)
@@ -83,15 +83,15 @@ func hazardsOf(t *trace.Trace, to policy.Time) map[string][]float64 {
 	return out
 }
 
-// What is foretold at a time follows from prices up to it: without the rest of the trace
+// What is forecast at a time follows from prices up to it: without the rest of the trace
 // it is the same. Prices stay as they were, equal commands write equal bytes, and the
 // file says what made it.
 func TestTraceForecast(t *testing.T) {
 	withONNX(t)
 	dir := drawnTrace(t)
 	bundle := hazardOfAll(t)
-	whole, got := foretoldTrace(t, dir, "--bundle", bundle)
-	again, _ := foretoldTrace(t, dir, "--bundle", bundle)
+	whole, got := forecastTrace(t, dir, "--bundle", bundle)
+	again, _ := forecastTrace(t, dir, "--bundle", bundle)
 	a, b := bytesOf(t, whole), bytesOf(t, again)
 	for name := range a {
 		if a[name] != b[name] {
@@ -103,7 +103,7 @@ func TestTraceForecast(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut := was.From.Add(48 * time.Hour)
-	_, part := foretoldTrace(t, dir, "--bundle", bundle, "--to", cut.Std().Format(time.RFC3339))
+	_, part := forecastTrace(t, dir, "--bundle", bundle, "--to", cut.Std().Format(time.RFC3339))
 	early, full := hazardsOf(part, cut), hazardsOf(got, cut)
 	numbers := 0
 	for name, values := range full {
@@ -140,7 +140,7 @@ func TestTraceForecast(t *testing.T) {
 // a run would stand for what its cluster met.
 func TestTraceForecastOfAccelerators(t *testing.T) {
 	withONNX(t)
-	_, got := foretoldTrace(t, drawnTrace(t))
+	_, got := forecastTrace(t, drawnTrace(t))
 	for i := range got.Series {
 		s := &got.Series[i]
 		kind, _ := catalog.Lookup(s.Provider, s.Type)

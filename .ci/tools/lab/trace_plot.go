@@ -215,9 +215,9 @@ func paths(frame chart.Frame, s *side) chart.Picture {
 	for i := range s.t.Series {
 		m := &s.t.Series[i]
 		sum, hours := 0.0, 0.0
-		for _, spell := range check.PriceSpells(s.t, m) {
-			if h := spell.To.Sub(spell.From).Hours(); !math.IsNaN(spell.Ratio) {
-				sum, hours = sum+float64(spell.Ratio*h), hours+h
+		for _, interval := range check.PriceIntervals(s.t, m) {
+			if h := interval.To.Sub(interval.From).Hours(); !math.IsNaN(interval.Ratio) {
+				sum, hours = sum+float64(interval.Ratio*h), hours+h
 			}
 		}
 		if hours > 0 {
@@ -248,31 +248,31 @@ func paths(frame chart.Frame, s *side) chart.Picture {
 func pathOf(t *trace.Trace, m *trace.Series) chart.Line {
 	line := chart.Line{Name: m.Zone + " " + m.Type, Step: true}
 	last := policy.Time(0)
-	for _, spell := range check.PriceSpells(t, m) {
-		line.X, line.Y = append(line.X, pictures.Seconds(spell.From)), append(line.Y, spell.Ratio)
-		last = spell.To
+	for _, interval := range check.PriceIntervals(t, m) {
+		line.X, line.Y = append(line.X, pictures.Seconds(interval.From)), append(line.Y, interval.Ratio)
+		last = interval.To
 	}
 	line.X, line.Y = append(line.X, pictures.Seconds(last)), append(line.Y, line.Y[len(line.Y)-1])
 	return line
 }
 
-// states draws when nodes could be had, nil where the trace does not tell.
+// states draws when nodes could be had, nil where the trace does not record it.
 func states(frame chart.Frame, s *side) chart.Picture {
 	pic := &chart.Raster{Frame: frame, States: []string{"a node could be had", "none could be had"}}
 	shown := 0
 	for i := range s.t.Series {
 		m := &s.t.Series[i]
-		spells := check.StateSpells(s.t, m)
-		if spells == nil {
+		intervals := check.StateIntervals(s.t, m)
+		if intervals == nil {
 			continue
 		}
 		if shown++; shown > pictures.RowsShown {
 			continue
 		}
 		strip := chart.Strip{Name: m.Zone + " " + m.Type}
-		for _, spell := range spells {
-			if spell.State >= 0 {
-				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(spell.From), To: pictures.Seconds(spell.To), State: int(1 - spell.State)})
+		for _, interval := range intervals {
+			if interval.State >= 0 {
+				strip.Spans = append(strip.Spans, chart.Span{From: pictures.Seconds(interval.From), To: pictures.Seconds(interval.To), State: int(1 - interval.State)})
 			}
 		}
 		pic.Rows = append(pic.Rows, strip)
@@ -290,7 +290,7 @@ func states(frame chart.Frame, s *side) chart.Picture {
 	return pic
 }
 
-// hazards draws how often spells end by their age, nil where nobody knows.
+// hazards draws how often intervals end by their age, nil where nobody knows.
 func hazards(frame chart.Frame, sides []side) chart.Picture {
 	pic := &chart.Points{Frame: frame}
 	pic.Title = "How often a spell with a node to be had ends, by its age (bars: 95 % of chance)"

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// build makes the policy of a story.
+// build makes the policy of a scripted case.
 var build = policytest.Builder(karpetrack.DefaultConfig, karpetrack.New)
 
 func TestRules(t *testing.T) {

@@ -70,7 +70,7 @@ func (b *board) exhausted(spot []*candidate) bool {
 }
 
 // untried reports whether all pods are those of jobs, there are markets among good,
-// beside those chosen, that have not refused us, and none of the pods has only such
+// besides those chosen, that have not refused us, and none of the pods has only such
 // that have. A launch that is refused then goes to them a moment later and not on
 // demand, where a job would stay to its end. A service does not wait: it can be
 // moved back, and until then nobody may be there to choose anew.

@@ -109,23 +109,23 @@ func (r *ranker) perNode(pool *policy.Pool, m *policy.Market, classes []class, i
 		GPUResource: t.GPUResource, Labels: placement.NodeLabels(s.Types, s.Zones, pool, m), Taints: pool.Taints,
 	}
 	r.probe.SetNode(&n)
-	room := t.Allocatable.Minus(r.probe.Daemons(n.Labels, n.Taints))
+	free := t.Allocatable.Minus(r.probe.Daemons(n.Labels, n.Taints))
 	for i := range classes {
 		into[i] = 0
 		switch r.probe.CheckExpected(&classes[i].pod, n.ID) {
 		case placement.OK, placement.Skewed, placement.Lonely, placement.Repelled, placement.RepelledByPod:
 			// Where other pods are decides on the node and not on the market.
-			into[i] = copies(&s.Templates[classes[i].pod.Template].Requests, &room)
+			into[i] = copies(&s.Templates[classes[i].pod.Template].Requests, &free)
 		}
 	}
 }
 
 // copies returns how many times requests go into room.
-func copies(requests, room *policy.Resources) float64 {
+func copies(requests, free *policy.Resources) float64 {
 	n := int64(1 << 30)
 	for _, c := range [...][2]int64{
-		{requests.CPU, room.CPU}, {requests.Memory, room.Memory}, {requests.Storage, room.Storage},
-		{requests.GPU, room.GPU}, {requests.Pods, room.Pods},
+		{requests.CPU, free.CPU}, {requests.Memory, free.Memory}, {requests.Storage, free.Storage},
+		{requests.GPU, free.GPU}, {requests.Pods, free.Pods},
 	} {
 		if c[0] > 0 {
 			n = min(n, max(0, c[1])/c[0])

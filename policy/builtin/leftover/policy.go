@@ -1,4 +1,4 @@
-// Package leftover is the policy that ranks markets: it tells a pool to buy in
+// Package leftover is the policy that ranks markets: it steers a pool to buy in
 // the cheapest few instance types and zones whose placement score is good
 // enough, and to go to on-demand where none is.
 //
@@ -13,11 +13,11 @@
 // market that refused a launch within the last half hour stands behind all that
 // did not.
 //
-// What is told moves no node. It names the chosen markets and those in which
+// A steer moves no node. It names the chosen markets and those in which
 // nodes of the pool live, so that a provisioner which replaces nodes outside of
 // its requirements finds none; a market whose last node is gone is dropped. Where
 // no provisioner serves a pool the policy launches, consolidates and replaces
-// on-demand nodes by spot itself; the last also where a provisioner is told of a
+// on-demand nodes by spot itself; the last also where a provisioner is given a
 // share between none and all, and would not.
 //
 // In a pool of jobs a refused launch does not go on demand while there are markets
@@ -87,16 +87,16 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, m
 }
 
-// steer tells p of what was chosen for it unless it stands so, notes that in
+// steer steers p to what was chosen for it unless it was steered so before, notes that in
 // memory and reports whether it did.
 func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *policy.PoolMemory, plan *policy.Plan) bool {
 	if len(c.markets) == 0 {
 		return false
 	}
 	selected := names(s, c.markets)
-	told := union(c.markets, c.kept)
-	same := slices.Equal(names(s, told), merged(memory.Selected, memory.Kept)) && c.spotOnly == memory.SpotOnly
-	// A steer that was held or failed leaves the pool as it was: it is told again.
+	published := union(c.markets, c.kept)
+	same := slices.Equal(names(s, published), merged(memory.Selected, memory.Kept)) && c.spotOnly == memory.SpotOnly
+	// A steer that was held or failed leaves the pool as it was: it is steered again.
 	anew := !p.Steer.Set || p.Steer.Share != c.share || p.Steer.Since < memory.Steered || len(memory.Selected) == 0
 	if same && !anew {
 		return false
@@ -106,7 +106,7 @@ func (e *Policy) steer(s *policy.Snapshot, p *policy.Pool, c *choice, memory *po
 		return false
 	}
 	plan.Steers = append(plan.Steers, policy.Steer{
-		Pool: p.ID, Share: c.share, Exact: p.Share.Exact, Markets: told, Fallback: p.OnDemandFallback && !c.spotOnly,
+		Pool: p.ID, Share: c.share, Exact: p.Share.Exact, Markets: published, Fallback: p.OnDemandFallback && !c.spotOnly,
 		Bid: bid(s, p.ID, c.markets), Why: c.why,
 	})
 	memory.Selected, memory.Kept, memory.SpotOnly, memory.Steered = selected, names(s, c.kept), c.spotOnly, s.Now
@@ -139,7 +139,7 @@ func buy(s *policy.Snapshot, choices []choice, plan policy.Plan, m policy.Memory
 }
 
 // returns reports whether on-demand nodes of p come back to spot only if this policy
-// moves them: where no provisioner serves it, and where one does that is told of a
+// moves them: where no provisioner serves it, and where one does that is given a
 // share in between, since it takes nodes of one capacity type for others of it.
 func returns(p *policy.Pool, share float64) bool {
 	if p.Mode == policy.ModeOff {

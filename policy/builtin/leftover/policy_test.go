@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// build makes the policy of a story.
+// build makes the policy of a scripted case.
 var build = policytest.Builder(leftover.DefaultConfig, leftover.New)
 
 func must(t interface{ Fatal(...any) }, spec string) policy.Policy {
@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 	policytest.Rules(t, build, "", "max_instance_types=1;max_zones=1;price_margin=0")
 }
 
-// TestDecide runs the stories. The answer is the plan, and below each steer what
+// TestDecide runs the scripted cases. The answer is the plan, and below each steer what
 // may be bought with its account; a star marks what was chosen, the others are
 // there for the nodes that live in them.
 func TestDecide(t *testing.T) {
@@ -144,9 +144,9 @@ func TestNeverLeavesLiveMarketsOut(t *testing.T) {
 	})
 }
 
-// TestTellsOnce holds that what was told is not told again while nothing changes
+// TestPublishesOnce holds that what was published is not published again while nothing changes
 // but the time. A refusal would be forgotten meanwhile.
-func TestTellsOnce(t *testing.T) {
+func TestPublishesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")
 		for i := range s.Markets {

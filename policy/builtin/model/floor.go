@@ -52,7 +52,7 @@ func (f *footing) read(s *policy.Snapshot, e *workload.Exposure) {
 	for i := range s.Workloads {
 		if w := policy.WorkloadID(i); e.Tracks(w) {
 			l := e.Loss(w)
-			f.spare[w] = max(borne, min(l.Desired, l.Standing)-l.Required)
+			f.spare[w] = max(borne, min(l.Desired, l.Bound)-l.Required)
 			f.fullest[w] = l.Market.Pods
 		}
 	}
@@ -194,8 +194,8 @@ func (e *Policy) keep(t *turn, nodes []policy.Node) {
 			continue
 		}
 		at := placement.BalanceOf(t.s, c.pool.ID)
-		room := e.floor(c.pool, at)
-		if room == 0 {
+		slack := e.floor(c.pool, at)
+		if slack == 0 {
 			continue
 		}
 		kept := int64(0)
@@ -203,7 +203,7 @@ func (e *Policy) keep(t *turn, nodes []policy.Node) {
 			n := &t.s.Nodes[x.node]
 			if e.harm(t.s, n) == 0 {
 				e.footing.stand(t.s, &e.exposure, n)
-			} else if kept+x.units <= room {
+			} else if kept+x.units <= slack {
 				nodes[n.ID].DoNotDisrupt = true
 				kept += x.units
 			}
@@ -219,8 +219,8 @@ func (e *Policy) keep(t *turn, nodes []policy.Node) {
 // few at a time, until the floor is full.
 func (e *Policy) raise(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
 	at := placement.BalanceOf(s, p.ID)
-	room := e.floor(p, at) - (at.Total - at.Spot)
-	if room <= 0 {
+	slack := e.floor(p, at) - (at.Total - at.Spot)
+	if slack <= 0 {
 		return
 	}
 	var offers []placement.Offer
@@ -230,14 +230,14 @@ func (e *Policy) raise(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
 		if left == 0 {
 			return
 		}
-		if x.units > room || !e.movable(x.node) || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == x.node }) {
+		if x.units > slack || !e.movable(x.node) || slices.ContainsFunc(plan.Drains, func(d policy.Drain) bool { return d.Node == x.node }) {
 			continue
 		}
 		if offers == nil {
 			offers = placement.Offers(s, p.ID, policy.OnDemand)
 		}
 		if e.lift(s, p, x.node, offers, plan) {
-			room -= x.units
+			slack -= x.units
 			left--
 			e.exposure.On(x.node, func(w policy.WorkloadID, pods int32) { e.moving[w] += pods })
 		}

@@ -219,7 +219,7 @@ func (t *turn) retarget(c *course) bool {
 }
 
 // start returns the target of a pool that never had one: what its owner states,
-// else what it was told last, else what it holds.
+// else what it was steered to last, else what it holds.
 func (t *turn) start(c *course) float64 {
 	switch {
 	case c.pool.Share.HasTarget || c.pool.Share.Exact:
@@ -227,11 +227,11 @@ func (t *turn) start(c *course) float64 {
 	case c.pool.Steer.Set:
 		return c.bounded(c.pool.Steer.Share)
 	}
-	standing := placement.BalanceOf(t.s, c.pool.ID)
-	if standing.Total == 0 {
+	balance := placement.BalanceOf(t.s, c.pool.ID)
+	if balance.Total == 0 {
 		return c.bounded(0)
 	}
-	return c.bounded(float64(standing.Spot) / float64(standing.Total))
+	return c.bounded(float64(balance.Spot) / float64(balance.Total))
 }
 
 // grain returns the part of a pool that one node is: a smaller change would move

@@ -16,16 +16,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// build makes the policy of a story.
+// build makes the policy of a scripted case.
 var build = policytest.Builder(model.DefaultConfig, model.New)
 
 func TestRules(t *testing.T) {
 	policytest.Rules(t, build, "", "calm=false;floor=0;spread=0", "cap=true;margin=0.5;cooldown=1h", "interval=10m")
 }
 
-// TestDecide runs the stories of testdata/decide, in the language of
+// TestDecide runs the cases of testdata/decide, in the language of
 // [policytest.Cases]; values=Q0/…/Q5 are those of the first pool, and at=DURATION
-// is how long after midnight it is and target=X what it was told before.
+// is how long after midnight it is and target=X what it was steered to before.
 func TestDecide(t *testing.T) {
 	datadriven.Walk(t, "testdata/decide", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 	})
 }
 
-// shift moves a story to another time of the day.
+// shift moves a scripted case to another time of the day.
 func shift(s *policy.Snapshot, m *policy.Memory, by time.Duration) {
 	s.Now = s.Now.Add(by)
 	for i := range s.Nodes {

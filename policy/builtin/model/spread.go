@@ -27,8 +27,8 @@ const (
 	spreadMarkets = 8
 )
 
-// A crowd is a spot market in which more pods of a service stand than it can spare.
-type crowd struct {
+// A concentration is a spot market in which more pods of a service stand than it can spare.
+type concentration struct {
 	workload policy.WorkloadID
 	market   policy.MarketID
 	over     int32
@@ -44,7 +44,7 @@ type detour struct {
 
 // spread moves nodes out of markets in which more of a service stand than it can
 // spare: a shortage takes a market within minutes, so that notices to its nodes come
-// together and pods are missed before others start. Such crowds come of growth, since a
+// together and pods are missed before others start. Such concentrations come of growth, since a
 // provisioner buys what many pods wait for in the one market that is cheapest then. A
 // few nodes go at a time, each after its replacement in another market of the zone, and
 // only while nothing else goes on in the pool. What that leaves the floor takes.
@@ -81,12 +81,12 @@ func busy(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) bool {
 
 // spreadPool plans the nodes of one pool that move.
 func (e *Policy) spreadPool(s *policy.Snapshot, p *policy.Pool, plan *policy.Plan) {
-	crowds := e.crowds(s)
-	if len(crowds) == 0 {
+	concentrations := e.concentrations(s)
+	if len(concentrations) == 0 {
 		return
 	}
 	e.sort(s, placement.Sales(s, p.ID, policy.Spot))
-	needs := needsOf(s, p.ID, crowds)
+	needs := needsOf(s, p.ID, concentrations)
 	for range e.cfg.Spread {
 		best := detour{node: policy.None}
 		for id := range needs {
@@ -120,9 +120,9 @@ func (e *Policy) sort(s *policy.Snapshot, offers []placement.Offer) {
 	}
 }
 
-// crowds returns the markets in which too many pods of a service stand, the worst first.
-func (e *Policy) crowds(s *policy.Snapshot) []crowd {
-	var list []crowd
+// concentrations returns the markets in which too many pods of a service stand, the worst first.
+func (e *Policy) concentrations(s *policy.Snapshot) []concentration {
+	var list []concentration
 	var held []policy.MarketID // spot markets with nodes, ascending
 	for i := range s.Nodes {
 		if m := s.Nodes[i].Market; m >= 0 && s.Markets[m].Capacity == policy.Spot {
@@ -143,17 +143,17 @@ func (e *Policy) crowds(s *policy.Snapshot) []crowd {
 		allowed, _ := e.exposure.Allowed(w)
 		for _, m := range held {
 			if n := e.exposure.Pods(w, workload.Group{Market: m, Zone: policy.None}); n > allowed {
-				list = append(list, crowd{w, m, n - allowed})
+				list = append(list, concentration{w, m, n - allowed})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b crowd) int { return cmp.Compare(b.over, a.over) })
+	slices.SortStableFunc(list, func(a, b concentration) int { return cmp.Compare(b.over, a.over) })
 	return list
 }
 
 // needsOf returns by node what its pods ask for, of those nodes of the pool that hold
-// pods of a crowd and may be emptied; zero of the others.
-func needsOf(s *policy.Snapshot, pool policy.PoolID, crowds []crowd) []policy.Resources {
+// pods of a concentration and may be emptied; zero of the others.
+func needsOf(s *policy.Snapshot, pool policy.PoolID, concentrations []concentration) []policy.Resources {
 	needs, part := make([]policy.Resources, len(s.Nodes)), make([]bool, len(s.Nodes))
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -162,7 +162,7 @@ func needsOf(s *policy.Snapshot, pool policy.PoolID, crowds []crowd) []policy.Re
 		}
 		t := &s.Templates[p.Template]
 		needs[p.Node] = needs[p.Node].Plus(t.Requests)
-		part[p.Node] = part[p.Node] || slices.ContainsFunc(crowds, func(c crowd) bool {
+		part[p.Node] = part[p.Node] || slices.ContainsFunc(concentrations, func(c concentration) bool {
 			return c.workload == t.Workload && c.market == s.Nodes[p.Node].Market
 		})
 	}

@@ -31,7 +31,7 @@ func (e *Policy) limits(s *policy.Snapshot, pods []policy.Pod) []limit {
 		if l.Desired <= 1 {
 			continue
 		}
-		spare := max(0, min(l.Desired, l.Standing)-l.Required)
+		spare := max(0, min(l.Desired, l.Bound)-l.Required)
 		list = append(list, limit{w, max(spare, l.Market.Pods), max(spare, l.Zone.Pods)})
 	}
 	return list

@@ -120,11 +120,11 @@ func (b *board) empty(nodes []policy.NodeID, round uint64) {
 	for _, id := range nodes {
 		n := &b.s.Nodes[id]
 		if b.pools[n.Pool].left <= 0 {
-			b.tell(n.Pool, policy.ReasonInProgress, "as many nodes as may move at once are moving")
+			b.hold(n.Pool, policy.ReasonInProgress, "as many nodes as may move at once are moving")
 			continue
 		}
 		if _, ok := b.without(n); !ok {
-			b.tell(n.Pool, policy.ReasonConfigured, "the pool would have more spot than it is to have")
+			b.hold(n.Pool, policy.ReasonConfigured, "the pool would have more spot than it is to have")
 			continue
 		}
 		if hold := b.move(n); hold.Reason != "" {
@@ -137,8 +137,8 @@ func (b *board) empty(nodes []policy.NodeID, round uint64) {
 	}
 }
 
-// tell holds pool, once for each reason.
-func (b *board) tell(pool policy.PoolID, reason policy.Reason, text string) {
+// hold holds pool, once for each reason.
+func (b *board) hold(pool policy.PoolID, reason policy.Reason, text string) {
 	for i := range b.holds {
 		if h := &b.holds[i]; h.Pool == pool && h.Node == policy.None && h.Why.Reason == reason {
 			return
@@ -165,7 +165,7 @@ func (b *board) losesPods(n policy.NodeID) bool {
 }
 
 // move plans to empty n. What it returns has a reason when n is left alone for
-// one that is worth telling.
+// one that is worth reporting.
 func (b *board) move(n *policy.Node) policy.Why {
 	pods, careful, hold := b.leavers(n)
 	if hold.Reason != "" || len(pods) == 0 {
@@ -357,9 +357,9 @@ func (b *board) settle(p *policy.Pod) bool {
 // takes reports whether n takes p, where need be in place of pods that only keep
 // the room warm: these it takes off.
 func (b *board) takes(n policy.NodeID, p *policy.Pod) bool {
-	verdict := b.sp.Check(p, n)
-	if verdict == placement.OK || b.s.Templates[p.Template].PreemptionNever {
-		return verdict == placement.OK
+	refusal := b.sp.Check(p, n)
+	if refusal == placement.OK || b.s.Templates[p.Template].PreemptionNever {
+		return refusal == placement.OK
 	}
 	var yielding []*policy.Pod
 	for _, id := range b.sp.Pods(n) {
@@ -385,7 +385,7 @@ func (b *board) takes(n policy.NodeID, p *policy.Pod) bool {
 // leave plans to drain n, all of whose pods have a place.
 func (b *board) leave(n *policy.Node) {
 	b.pools[n.Pool].at, _ = b.without(n)
-	why := policy.Why{Reason: ReasonRoom, Text: "all of its pods fit on spot nodes that are there"}
+	why := policy.Why{Reason: ReasonFreeCapacity, Text: "all of its pods fit on spot nodes that are there"}
 	if n.Market != policy.None && b.s.Markets[n.Market].Offered {
 		why.Before = b.cover.Saving(n.Market)
 	}

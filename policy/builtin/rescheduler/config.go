@@ -10,7 +10,7 @@ import (
 type Config struct {
 	// OnDemandLabel and SpotLabel tell nodes apart by a label, "name" or
 	// "name=value"; a node with both is spot. Where one is empty the nodes of
-	// its kind are told by what they were bought as.
+	// its kind are known by what they were bought as.
 	OnDemandLabel, SpotLabel string
 
 	// DrainDelay is the least time between two rounds of drains, in all pools

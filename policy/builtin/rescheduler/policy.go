@@ -14,9 +14,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// ReasonRoom is the reason of a drain whose pods fit on spot nodes that are
+// ReasonFreeCapacity is the reason of a drain whose pods fit on spot nodes that are
 // there already.
-const ReasonRoom policy.Reason = "room"
+const ReasonFreeCapacity policy.Reason = "room"
 
 // A Policy empties on-demand nodes onto spot nodes.
 type Policy struct {

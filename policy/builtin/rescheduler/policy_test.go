@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// build makes the policy of a story.
+// build makes the policy of a scripted case.
 var build = policytest.Builder(rescheduler.DefaultConfig, rescheduler.New)
 
 func TestRules(t *testing.T) {

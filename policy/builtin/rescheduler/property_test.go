@@ -21,13 +21,13 @@ import (
 // pools that a provisioner consolidates itself.
 func byChoice(plan *policy.Plan) []policy.Drain {
 	return slices.DeleteFunc(slices.Clone(plan.Drains), func(d policy.Drain) bool {
-		return d.Why.Reason != rescheduler.ReasonRoom && d.Why.Reason != policy.ReasonCheaper
+		return d.Why.Reason != rescheduler.ReasonFreeCapacity && d.Why.Reason != policy.ReasonCheaper
 	})
 }
 
-// crowd generates clusters of on-demand and spot nodes that pods of six kinds
+// drawSnapshot draws clusters of on-demand and spot nodes that pods of six kinds
 // share, some with a disruption budget, some that must stay.
-func crowd(t *rapid.T) *policy.Snapshot {
+func drawSnapshot(t *rapid.T) *policy.Snapshot {
 	var b strings.Builder
 	b.WriteString("type a.2 2\ntype b.4 4\n")
 	for _, size := range []string{"a.2", "b.4"} {
@@ -65,7 +65,7 @@ func crowd(t *rapid.T) *policy.Snapshot {
 func TestOnlyWhatPays(t *testing.T) {
 	moved, bought := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		s := crowd(t)
+		s := drawSnapshot(t)
 		drains := rapid.SampledFrom([]string{"one", "budget"}).Draw(t, "drains")
 		p, err := build("drains=" + drains)
 		if err != nil {
@@ -100,7 +100,7 @@ func TestOnlyWhatPays(t *testing.T) {
 // becomes ever less until nothing is moved any more.
 func TestComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := crowd(t)
+		s := drawSnapshot(t)
 		for i := range s.Pods {
 			if s.Templates[s.Pods[i].Template].Priority < 0 {
 				s.Pods[i] = gone(&s.Pods[i])

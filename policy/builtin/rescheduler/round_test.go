@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
-// world is a cluster whose one on-demand node can only be replaced by a new one.
-const world = `type b.4 4
+// clusterText is a cluster whose one on-demand node can only be replaced by a new one.
+const clusterText = `type b.4 4
 market z b.4 on-demand 0.20
 market z b.4 spot 0.06
 pool web steer=1
@@ -20,7 +20,7 @@ node n1 web z b.4 on-demand
 pod one n1 3
 `
 
-// decide returns the plan of the policy of spec for the world in text, once
+// decide returns the plan of the policy of spec for the scenario in text, once
 // change has been made to it.
 func decide(t *testing.T, spec, text string, change func(*policy.Snapshot, *policy.Memory)) (*policy.Snapshot, policy.Plan) {
 	t.Helper()
@@ -44,18 +44,18 @@ func decide(t *testing.T, spec, text string, change func(*policy.Snapshot, *poli
 
 // TestWake decides again when the delay is over, and not later.
 func TestWake(t *testing.T) {
-	s, plan := decide(t, "", world+"memory web moved=7m\n", nil)
+	s, plan := decide(t, "", clusterText+"memory web moved=7m\n", nil)
 	if want := s.Now.Add(3 * time.Minute); plan.Wake != want {
 		t.Errorf("wakes at %v, want %v", plan.Wake, want)
 	}
-	s, plan = decide(t, "drain_delay=1h", world+"memory web moved=7m\n", nil)
+	s, plan = decide(t, "drain_delay=1h", clusterText+"memory web moved=7m\n", nil)
 	if want := policy.NextStep(s.Now, policy.DefaultStep); plan.Wake != want {
 		t.Errorf("wakes at %v, want %v", plan.Wake, want)
 	}
 }
 
-// TestRoomToBuy keeps to the limits of the pool and the quotas of the provider.
-func TestRoomToBuy(t *testing.T) {
+// TestLimitToBuy keeps to the limits of the pool and the quotas of the provider.
+func TestLimitToBuy(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*policy.Snapshot, *policy.Memory)
 		bought int
@@ -67,12 +67,12 @@ func TestRoomToBuy(t *testing.T) {
 		"within quota": {func(s *policy.Snapshot, _ *policy.Memory) { quota(s, policy.Spot, 4) }, 1},
 		"other quota":  {func(s *policy.Snapshot, _ *policy.Memory) { quota(s, policy.OnDemand, 0) }, 1},
 	} {
-		if s, plan := decide(t, "", world, c.change); len(plan.Launches) != c.bought {
+		if s, plan := decide(t, "", clusterText, c.change); len(plan.Launches) != c.bought {
 			t.Errorf("%s: bought %d, want %d:\n%s", name, len(plan.Launches), c.bought, plan.Format(s))
 		}
 	}
 	// What one round buys counts for its next node.
-	two := world + "node n2 web z b.4 on-demand\npod one n2 3\n"
+	two := clusterText + "node n2 web z b.4 on-demand\npod one n2 3\n"
 	for most, want := range map[int64]int{4: 1, 8: 2} {
 		change := func(s *policy.Snapshot, _ *policy.Memory) { quota(s, policy.Spot, most) }
 		if s, plan := decide(t, "drains=budget", two, change); len(plan.Launches) != want {
@@ -93,7 +93,7 @@ func quota(s *policy.Snapshot, kind policy.CapacityType, vcpu int64) {
 func TestSavingsThreshold(t *testing.T) {
 	for threshold, want := range map[float64]int{0.70: 1, 0.71: 0} {
 		change := func(s *policy.Snapshot, _ *policy.Memory) { s.Pools[0].SavingsThreshold = threshold }
-		if s, plan := decide(t, "", world, change); len(plan.Launches) != want {
+		if s, plan := decide(t, "", clusterText, change); len(plan.Launches) != want {
 			t.Errorf("at %v: bought %d, want %d:\n%s", threshold, len(plan.Launches), want, plan.Format(s))
 		}
 	}
@@ -101,7 +101,7 @@ func TestSavingsThreshold(t *testing.T) {
 
 // TestAuction bids what a node is worth, in one class of machine.
 func TestAuction(t *testing.T) {
-	s, plan := decide(t, "", world, func(s *policy.Snapshot, _ *policy.Memory) {
+	s, plan := decide(t, "", clusterText, func(s *policy.Snapshot, _ *policy.Memory) {
 		for i := range s.Markets {
 			s.Markets[i].Provider, s.Markets[i].OnDemand = policy.Rackspace, policy.Dollars(0.20)
 		}
@@ -114,7 +114,7 @@ func TestAuction(t *testing.T) {
 // TestTwoDisruptionBudgets leaves a pod alone that the API server would never let
 // go.
 func TestTwoDisruptionBudgets(t *testing.T) {
-	s, plan := decide(t, "", world, func(s *policy.Snapshot, _ *policy.Memory) {
+	s, plan := decide(t, "", clusterText, func(s *policy.Snapshot, _ *policy.Memory) {
 		s.PDBs = []policy.PDB{{ID: 0, Name: "default/a", Allowed: 5}, {ID: 1, Name: "default/b", Allowed: 5}}
 		s.Templates[0].PDBs = []policy.PDBID{0, 1}
 	})

@@ -45,19 +45,19 @@ func TestDecide(t *testing.T) {
 					return fmt.Sprintf("error: %v\n", err)
 				}
 			}
-			w := parseWorld(t, base+"\n"+d.Input)
+			w := parseFixture(t, base+"\n"+d.Input)
 			var p policy.Policy = spotvortex.New(cfg)
 			if guarded {
 				p = guard.Around(p, guard.DefaultConfig())
 			}
 			plan, next := p.Decide(&w.s, w.m)
-			told := format(&w.s, &plan, &next, dollars)
+			text := format(&w.s, &plan, &next, dollars)
 			for _, h := range plan.Holds {
 				if guarded {
-					told += fmt.Sprintf("  %s\n", h.Why.Text)
+					text += fmt.Sprintf("  %s\n", h.Why.Text)
 				}
 			}
-			return told
+			return text
 		})
 	})
 }

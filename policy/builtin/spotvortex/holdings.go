@@ -13,8 +13,8 @@ type holdings struct {
 	features *workload.Features
 	needs    needs
 
-	// standing counts moves under way as done.
-	standing placement.Balance
+	// balance counts moves under way as done.
+	balance placement.Balance
 
 	// Over the initialized nodes that nobody empties, carried is how much of the
 	// pool's needs they carry. Of those not on spot fixedCarried is the same,
@@ -42,7 +42,7 @@ type holdings struct {
 
 // bargainsMax is how many markets stand for what would be bought: enough that
 // one price out of line is not the market, few enough to be those that a
-// provider told to take the cheapest would choose from.
+// provider asked to take the cheapest would choose from.
 const bargainsMax = 5
 
 // bargains are the markets that carry a pool's needs for least, cheapest first.
@@ -112,7 +112,7 @@ func (sc *buffers) survey(s *policy.Snapshot, features []workload.Features) []ho
 	cover := billing.CoverageOf(s)
 	for i := range sc.pools {
 		h := &sc.pools[i]
-		*h = holdings{features: &features[i], needs: needsOf(&features[i]), standing: placement.BalanceOf(s, policy.PoolID(i))}
+		*h = holdings{features: &features[i], needs: needsOf(&features[i]), balance: placement.BalanceOf(s, policy.PoolID(i))}
 		h.look(s, cover, &s.Pools[i])
 	}
 	for i := range s.Nodes {
@@ -193,18 +193,18 @@ func (h *holdings) scores(s *policy.Snapshot) (capacity, runtime float64) {
 
 // share returns the spot share with moves under way counted as done.
 func (h *holdings) share() float64 {
-	if h.standing.Total == 0 {
+	if h.balance.Total == 0 {
 		return 0
 	}
-	return float64(h.standing.Spot) / float64(h.standing.Total)
+	return float64(h.balance.Spot) / float64(h.balance.Total)
 }
 
 // grain returns the part of the pool that one node of mean size is.
 func (h *holdings) grain() float64 {
-	if h.standing.Nodes == 0 {
+	if h.balance.Nodes == 0 {
 		return 0
 	}
-	return 1 / float64(h.standing.Nodes)
+	return 1 / float64(h.balance.Nodes)
 }
 
 // A tariff is the dollars per hour of one node of a pool's mean size.
@@ -216,19 +216,19 @@ type tariff struct {
 	// fixed is what one on-demand node fewer saves, or one more costs where there
 	// are none, and worth what it costs by itself: they differ where nodes were
 	// paid for in advance.
-	fixed, worth float64
+	fixed, value float64
 }
 
 // tariff returns the prices of a node of the pool's mean size.
 func (h *holdings) tariff() tariff {
 	node := 1.0
-	if h.standing.Nodes > 0 && h.carried > 0 {
-		node = h.carried / float64(h.standing.Nodes)
+	if h.balance.Nodes > 0 && h.carried > 0 {
+		node = h.carried / float64(h.balance.Nodes)
 	}
-	t := tariff{fixed: float64(h.beyond.mean() * node), worth: float64(h.fixed.mean() * node)}
+	t := tariff{fixed: float64(h.beyond.mean() * node), value: float64(h.fixed.mean() * node)}
 	if h.fixedCarried > 0 {
 		t.fixed = float64(h.fixedSaved.Float()/h.fixedCarried) * node
-		t.worth = float64(h.fixedCost.Float()/h.fixedCarried) * node
+		t.value = float64(h.fixedCost.Float()/h.fixedCarried) * node
 	}
 	t.spot = t.fixed
 	if h.spot.n > 0 {
@@ -238,7 +238,7 @@ func (h *holdings) tariff() tariff {
 }
 
 // bootDefault is how long a node is taken to need from its launch until it
-// takes pods, in seconds, while no node of the pool has told.
+// takes pods, in seconds, while no node of the pool has shown it.
 const bootDefault = 120
 
 // undoneCost is what an hour of work that is not served costs, as a multiple of
@@ -246,7 +246,7 @@ const bootDefault = 120
 const undoneCost = 2
 
 // migrationCost returns the dollars that moving one node of the pool to spot
-// costs once: the replacement runs beside the old node while it boots and the
+// costs once: the replacement runs at the same time as the old node while it boots and the
 // old one while the pods restart on the replacement; meanwhile their work is
 // not done; and pods whose workload has no second replica suffer an outage.
 func (h *holdings) migrationCost(t tariff) float64 {
@@ -268,7 +268,7 @@ func (h *holdings) boot() float64 {
 
 func (h *holdings) restart() float64 { return h.features.Startup / 3600 }
 
-func (h *holdings) value(t tariff) float64 { return float64(h.features.Utilization * t.worth) }
+func (h *holdings) value(t tariff) float64 { return float64(h.features.Utilization * t.value) }
 
 // costAt returns the dollars per hour of carrying the pool's needs with
 // that share on spot, where every on-demand node costs what the next one saves.

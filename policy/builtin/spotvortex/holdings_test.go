@@ -15,7 +15,7 @@ import (
 func TestTariffOfPaidNodes(t *testing.T) {
 	for _, c := range []struct {
 		reserved           string
-		spot, fixed, worth float64
+		spot, fixed, value float64
 		saves, grows       bool
 	}{
 		{"", 0.03, 0.10, 0.10, true, true},
@@ -46,8 +46,8 @@ pod api n4
 		var sc buffers
 		h := sc.survey(s, workload.Collect(s, workload.Options{}, &sc.workload))[0]
 		got := h.tariff()
-		if math.Abs(got.spot-c.spot) > 1e-9 || math.Abs(got.fixed-c.fixed) > 1e-9 || math.Abs(got.worth-c.worth) > 1e-9 {
-			t.Errorf("%q: %+v, want %v, %v and %v", c.reserved, got, c.spot, c.fixed, c.worth)
+		if math.Abs(got.spot-c.spot) > 1e-9 || math.Abs(got.fixed-c.fixed) > 1e-9 || math.Abs(got.value-c.value) > 1e-9 {
+			t.Errorf("%q: %+v, want %v, %v and %v", c.reserved, got, c.spot, c.fixed, c.value)
 		}
 		st := h.state()
 		if grows := (Edge{RiskMax: 1, SavingsMin: 0.15, PaybackMax: 6}).allow(&st, 0); grows != c.grows {

@@ -74,13 +74,13 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 
 // leaveEdge returns the dollars that it saves to leave a node which the provider
 // recommends to leave, at one price in both markets: what a loss costs without
-// another node standing ready, as likely as it is, less what a move costs.
+// another node that is ready, as likely as it is, less what a move costs.
 func (h *holdings) leaveEdge(n *policy.Node) float64 {
 	t := h.tariff()
 	loss := float64(h.value(t) * (float64(undoneCost*(h.boot()+h.restart())) + float64(h.features.Single*h.features.Penalty)))
 	size := 1.0 // of n in nodes of the pool's mean size
 	if h.carried > 0 {
-		size = h.needs.part(&n.Allocatable) * float64(h.standing.Nodes) / h.carried
+		size = h.needs.part(&n.Allocatable) * float64(h.balance.Nodes) / h.carried
 	}
 	return float64(size * (float64(comesTrue*loss) - h.migrationCost(t)))
 }

@@ -211,14 +211,14 @@ func (c *course) steer() float64 {
 	return math.Round(max(share, c.pool.Share.Min)*1000) / 1000 // see shareRounding
 }
 
-// shareRounding is how far the share that a pool is told may lie from the one
+// shareRounding is how far the share that a pool is steered to may lie from the one
 // that was meant, since it has three decimals.
 const shareRounding = 0.0005
 
-// steerGrain is the least difference for which a pool is told anew.
+// steerGrain is the least difference for which a pool is steered anew.
 const steerGrain = 0.01
 
-// steer tells the pool what it may buy, if that is news.
+// steer steers the pool to what it may buy, if that is news.
 func (t *turn) steer(c *course, share float64) {
 	was := c.pool.Steer
 	if was.Set && (share == was.Share || math.Abs(share-was.Share) < steerGrain && share != 0 && share != 1) {
@@ -235,7 +235,7 @@ func (t *turn) steer(c *course, share float64) {
 	})
 }
 
-// steered returns the share that a pool is told to buy, by this plan or before.
+// steered returns the share that a pool is steered to, by this plan or before.
 func (t *turn) steered(id policy.PoolID) float64 {
 	for i := range t.plan.Steers {
 		if t.plan.Steers[i].Pool == id {
@@ -297,14 +297,14 @@ func (t *turn) shift(c *course, share float64) {
 // off reports whether the pool is away from share by at least one of its nodes
 // of mean size.
 func (c *course) off(share float64) bool {
-	return c.h.standing.Nodes > 0 && math.Abs(share-c.share) >= c.h.grain()-shareRounding
+	return c.h.balance.Nodes > 0 && math.Abs(share-c.share) >= c.h.grain()-shareRounding
 }
 
 // first reports whether the pool holds nothing on spot and its first node there
 // would bring it nearer to share. A pool of a few nodes would else wait for
 // ever for a share that is worth a whole one of them.
 func (c *course) first(share float64) bool {
-	return c.h.standing.Spot == 0 && share > c.h.grain()/2
+	return c.h.balance.Spot == 0 && share > c.h.grain()/2
 }
 
 // drainsMax returns how many nodes the decision may have on the move: as many
@@ -315,7 +315,7 @@ func (t *turn) drainsMax(c *course) int {
 	if part == 0 || c.d.Urgency == Low || c.d.Urgency == Medium {
 		part = min(max(part, 0.10), t.cfg.DrainShareMax)
 	}
-	most := max(1, int(math.Ceil(float64(part*float64(c.h.standing.Nodes))-reachedWithin)))
+	most := max(1, int(math.Ceil(float64(part*float64(c.h.balance.Nodes))-reachedWithin)))
 	return min(most, t.s.Disruptable(c.pool.ID, policy.Underutilized))
 }
 

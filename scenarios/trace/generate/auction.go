@@ -45,7 +45,7 @@ func (p *path) auction(s *shared) {
 	}
 }
 
-// spikes are the spells in which bids lift the price of a market.
+// spikes are the intervals in which bids lift the price of a market.
 type spikes struct {
 	p          *path
 	n          uint64

@@ -157,7 +157,7 @@ func TestNotAboveOnDemand(t *testing.T) {
 	}
 }
 
-// A market whose moves are small beside the unit of prices changes as often as
+// A market whose moves are small against the unit of prices changes as often as
 // its activity says, or more seldom by what the unit hides.
 func TestHidden(t *testing.T) {
 	c := byPreset(t, "aws-2021", 1, 40, 60)

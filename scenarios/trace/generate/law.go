@@ -107,11 +107,11 @@ type WalkLaw struct {
 	Momentum float64 `json:"momentum"`
 	Jitter   float64 `json:"jitter"`
 
-	// In each cycle of so many days a market moves for one spell, as long as
+	// In each cycle of so many days a market moves for one interval, as long as
 	// its activity says, and rests otherwise.
 	Cycle float64 `json:"cycle_days"`
 
-	// Skip is the share of ticks within a spell at which the price stays.
+	// Skip is the share of ticks within an interval at which the price stays.
 	Skip float64 `json:"skip"`
 
 	// Hidden says what becomes of the moves that the unit of prices hides. At 0

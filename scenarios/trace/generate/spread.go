@@ -118,11 +118,11 @@ func even(shift, stretch float64, i int) float64 {
 func (d *deck) deal(m *Market) float64 {
 	u := float64(d.draw(m) * bins)
 	common := float64(d.shared * d.shared)
-	worth := 1 - float64(common*common)
+	pull := 1 - float64(common*common)
 	best, least := 0, math.Inf(1)
 	for b := range bins {
 		owed := float64(d.total)/bins - float64(d.dealt[b])
-		if cost := math.Abs(float64(b)+0.5-u) - float64(worth*owed); cost < least {
+		if cost := math.Abs(float64(b)+0.5-u) - float64(pull*owed); cost < least {
 			best, least = b, cost
 		}
 	}

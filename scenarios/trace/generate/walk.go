@@ -62,7 +62,7 @@ func (s *shared) at(t policy.Time) float64 {
 	return s.speed[int((t-s.from)/s.cell)]
 }
 
-// A rhythm is when a market moves: one spell in each cycle, which lies where
+// A rhythm is when a market moves: one interval in each cycle, which lies where
 // chance puts it.
 type rhythm struct {
 	own, common chance.Key
@@ -70,7 +70,7 @@ type rhythm struct {
 	from, cycle float64 // in milliseconds; the first cycle began before the trace
 	active      float64 // share of a cycle
 	number      float64 // of the cycle that begin and end are of
-	begin, end  float64 // of the spell
+	begin, end  float64 // of the interval
 	length      float64
 }
 
@@ -84,7 +84,7 @@ func (p *path) newRhythm(s *shared, active float64) rhythm {
 	}
 }
 
-// moves reports whether t lies in a spell. Times must ascend.
+// moves reports whether t lies in an interval. Times must ascend.
 func (r *rhythm) moves(t policy.Time) bool {
 	if r.active >= 1 {
 		return true
@@ -198,7 +198,7 @@ func (p *path) skips(s *shared, n uint64, t policy.Time) bool {
 }
 
 // pace returns the share of time in which the market has to move so that its
-// price changes as often as its activity says. A step that is small beside the
+// price changes as often as its activity says. A step that is small against the
 // unit of prices is often no change, so that a cheap market may have to move
 // all the time and change more seldom nevertheless.
 func (p *path) pace() float64 {

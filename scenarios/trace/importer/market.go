@@ -56,7 +56,7 @@ func (c *collection) market(named, usual string, region, zone, kind, product []b
 
 var productLinux = []byte(trace.ProductLinux)
 
-// regionOf returns the region of a zone, empty if its name does not tell, looking
+// regionOf returns the region of a zone, empty if its name does not say, looking
 // it up once.
 func (c *collection) regionOf(provider string, zone []byte) []byte {
 	if region, ok := c.regions[string(zone)]; ok {

@@ -210,7 +210,7 @@ func openRaw(t *testing.T, path string) io.Reader {
 }
 
 // Availability that was sampled keeps each change, with the sample before it,
-// and the prices beside it.
+// and the prices with it.
 func TestRecordedAvailability(t *testing.T) {
 	for _, c := range []struct {
 		folder, kind string

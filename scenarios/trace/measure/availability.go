@@ -11,22 +11,22 @@ import (
 
 // Availability are the figures of whether a node could be had.
 type Availability struct {
-	// Markets tell it. Probe is how often they were asked; 0 means that every
+	// Markets record it. Probe is how often they were asked; 0 means that every
 	// change was seen at its instant.
 	Markets int
 	Probe   time.Duration
 
 	// Share is the share of time in which a node could be had, MeanUp and
-	// MeanDown the mean length of a spell with and without, in hours: time over
-	// ends, so that a spell which the end of the trace cuts counts rightly.
+	// MeanDown the mean length of an interval with and without, in hours: time over
+	// ends, so that an interval which the end of the trace cuts counts rightly.
 	Share, MeanUp, MeanDown float64
 
-	// Losses are the ends of spells with. Hours are the market time of which
+	// Losses are the ends of intervals with. Hours are the market time of which
 	// the state is known.
 	Losses int
 	Hours  float64
 
-	// Hazard is the rate at which spells end, by their age.
+	// Hazard is the rate at which intervals end, by their age.
 	Hazard [len(bucketHours)]Bucket
 
 	// Zones are ascending by provider, region and zone, Regions likewise.
@@ -38,21 +38,21 @@ type Availability struct {
 	Within, Across           float64
 	WithinPairs, AcrossPairs int
 
-	// Ups and Downs are the hours of whole spells with and without, sorted.
+	// Ups and Downs are the hours of whole intervals with and without, sorted.
 	Ups, Downs []float64
 }
 
-// A Bucket is a range of the age of a spell, in hours.
+// A Bucket is a range of the age of an interval, in hours.
 type Bucket struct {
 	From, To float64 // To is +Inf in the last one
 
-	// Events are the spells that ended at such an age, Exposure the hours
-	// that all spells together spent at it.
+	// Events are the intervals that ended at such an age, Exposure the hours
+	// that all intervals together spent at it.
 	Events   int
 	Exposure float64
 }
 
-// Hazard returns the ends per hour at that age, NaN if no spell reached it.
+// Hazard returns the ends per hour at that age, NaN if no interval reached it.
 func (b *Bucket) Hazard() float64 { return float64(b.Events) / b.Exposure }
 
 // bucketHours are where the ranges of age begin.
@@ -79,12 +79,12 @@ type RegionAvailability struct {
 
 	// AllDown is the share of time in which no zone had a node, Independent
 	// what it would be if zones failed independently. AllDownEvents are the
-	// spells.
+	// intervals.
 	AllDown, Independent float64
 	AllDownEvents        int
 }
 
-// A track is the state of one market over time: at[i] begins a spell in state
+// A track is the state of one market over time: at[i] begins an interval in state
 // up[i], 1, 0 or -1 for unknown, and the last one ends at end.
 type track struct {
 	at  []policy.Time
@@ -113,7 +113,7 @@ func measureAvailability(t *trace.Trace, probe time.Duration) *Availability {
 			a.Hazard[i].To = bucketHours[i+1]
 		}
 	}
-	a.spells(t, tracks)
+	a.intervals(t, tracks)
 	a.together(t, tracks)
 	return a
 }
@@ -145,7 +145,7 @@ func ProbeOf(t *trace.Trace) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Second
 }
 
-// trackOf returns the spells of s.
+// trackOf returns the intervals of s.
 func trackOf(s *trace.Series, end policy.Time) track {
 	tr := track{end: end}
 	for j, at := range s.At {
@@ -169,7 +169,7 @@ func (tr track) probed(from policy.Time, step time.Duration) track {
 		if i+1 < len(tr.at) {
 			end = tr.at[i+1]
 		}
-		// The first look that falls into the spell.
+		// The first look that falls into the interval.
 		look := from + (at-from+pace-1)/pace*pace
 		if look >= end {
 			continue
@@ -181,8 +181,8 @@ func (tr track) probed(from policy.Time, step time.Duration) track {
 	return seen
 }
 
-// spells fills in the figures of single markets.
-func (a *Availability) spells(t *trace.Trace, tracks []track) {
+// intervals fills in the figures of single markets.
+func (a *Availability) intervals(t *trace.Trace, tracks []track) {
 	var total ZoneAvailability
 	var upAll, downAll float64
 	recoveries := 0
@@ -235,7 +235,7 @@ type marketTime struct {
 	losses, recoveries int
 }
 
-// market adds the spells of one market to the distributions. The first spell
+// market adds the intervals of one market to the distributions. The first interval
 // began before the recording did, so that its age is unknown: it counts for
 // shares, but not for the hazard.
 func (a *Availability) market(tr *track) marketTime {
@@ -272,7 +272,7 @@ func (a *Availability) market(tr *track) marketTime {
 	return m
 }
 
-// age spreads a spell over the buckets that it lived through.
+// age spreads an interval over the buckets that it lived through.
 func (a *Availability) age(hours float64, ended bool) {
 	for i := range a.Hazard {
 		b := &a.Hazard[i]

@@ -28,7 +28,7 @@ func flips(zone string, hours ...float64) trace.Series {
 
 // The market is down for 1 h, up for 3, down for 2, up for ¼, down for 1¾, and
 // then up for 4 h until the end, which is no loss.
-func TestSpells(t *testing.T) {
+func TestIntervals(t *testing.T) {
 	tr := made(t, "x", at(1, 12), flips("r-1a", 1, 4, 6, 6.25, 8))
 	a := Measure(tr, Options{}).Availability
 	if a.Losses != 2 || a.Share != 7.25/12 || a.MeanUp != 7.25/2 || a.MeanDown != 4.75/3 {
@@ -46,7 +46,7 @@ func TestSpells(t *testing.T) {
 	}
 }
 
-// A spell of unknown state ends nothing, and what follows has no known age.
+// An interval of unknown state ends nothing, and what follows has no known age.
 func TestUnknownState(t *testing.T) {
 	s := flips("r-1a", 1, 4, 6)
 	s.Available[2] = -1
@@ -95,7 +95,7 @@ func TestProbed(t *testing.T) {
 	}
 }
 
-// A spell that ends at the instant of a look is not seen by it.
+// An interval that ends at the instant of a look is not seen by it.
 func TestProbedAtTheInstant(t *testing.T) {
 	tr := (track{at: []policy.Time{at(1, 0), at(1, 3), at(1, 4)}, up: []int8{0, 1, 0}, end: at(1, 9)}).probed(at(1, 0), 2*time.Hour)
 	if !slices.Equal(tr.up, []int8{0}) {

@@ -72,7 +72,7 @@ func BenchmarkMeasure(b *testing.B) {
 }
 
 // A market begins above 0.9, which is no rise; it rises twice, once after a
-// spell without offer, which is none either, and is above until the end.
+// interval without offer, which is none either, and is above until the end.
 func TestSpikes(t *testing.T) {
 	tr := made(t, "x", at(11, 0), trace.Series{
 		Provider: "p", Region: "r", Zone: "z", Type: "t",

@@ -106,7 +106,7 @@ func (x *tally) changes(p *path) {
 // ratio adds spot over on-demand of one market.
 func (x *tally) ratio(s *trace.Series, p *path) {
 	fallback, _ := OnDemand(s)
-	known, spike := false, -1.0 // hours of the spell above, -1 outside of one
+	known, spike := false, -1.0 // hours of the interval above, -1 outside of one
 	for j, at := range p.at {
 		end := p.end
 		if j+1 < len(p.at) {

@@ -22,13 +22,13 @@ type Sampling struct {
 	Offsets []time.Duration
 }
 
-// A recording is taken to be sampled when its rows crowd on few instants: each
-// holds at least crowdMin rows, or a tenth of the markets where they are few,
+// A recording is taken to be sampled when its rows stand at few instants: each
+// holds at least instantRowsMin rows, or a tenth of the markets where they are few,
 // and the instants are about equally far apart.
 const (
-	crowdMin = 8
-	shortest = 10 * time.Minute
-	longest  = 10 * 24 * time.Hour
+	instantRowsMin = 8
+	shortest       = 10 * time.Minute
+	longest        = 10 * 24 * time.Hour
 
 	// unevenMax bounds the 90th percentile of the time between looks, in
 	// medians. Dates at which a price list is changed are further apart.
@@ -50,8 +50,8 @@ func SamplingOf(t *trace.Trace) Sampling {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	crowd := max(1.5, min(crowdMin, float64(len(t.Series))/10))
-	if len(all) < 3 || float64(rows) < crowd*float64(len(all)) {
+	rowsMin := max(1.5, min(instantRowsMin, float64(len(t.Series))/10))
+	if len(all) < 3 || float64(rows) < rowsMin*float64(len(all)) {
 		return Sampling{}
 	}
 	gaps := make([]time.Duration, len(all)-1)
@@ -84,7 +84,7 @@ func (s *Sampling) instants(from, to policy.Time) []policy.Time {
 }
 
 // A path is the price of a market over time, as far as it was seen: at[i]
-// begins a spell at spot[i], and the last one ends at end.
+// begins an interval at spot[i], and the last one ends at end.
 type path struct {
 	at       []policy.Time
 	spot     []policy.Money

@@ -16,7 +16,7 @@ type Options struct {
 	// instants. A Sampling that is coarser than the trace hides changes.
 	Sampling *Sampling
 
-	// Probe, when above 0, is how often availability is seen. A spell shorter
+	// Probe, when above 0, is how often availability is seen. An interval shorter
 	// than it may go unseen.
 	Probe time.Duration
 
@@ -33,13 +33,13 @@ type Statistics struct {
 	Scripted  bool
 	From, To  policy.Time
 
-	// Markets have had a price at least once, Rows are their spells, Zones and
+	// Markets have had a price at least once, Rows are their intervals, Zones and
 	// Types how many of each there are.
 	Markets, Rows, Zones, Types int
 
 	Prices Prices
 
-	// Availability is nil when no market of the trace tells whether a node
+	// Availability is nil when no market of the trace records whether a node
 	// could be had.
 	Availability *Availability
 
@@ -57,7 +57,7 @@ type Prices struct {
 	Modelled bool
 
 	// Changes is their number, and MarketDays the time in which markets were
-	// offered. A price that differs after a spell without offer is no change:
+	// offered. A price that differs after an interval without offer is no change:
 	// how it came there was not seen.
 	Changes    int
 	MarketDays float64
@@ -91,7 +91,7 @@ type Prices struct {
 	Ratio   [7]float64
 	Above90 float64
 
-	// Spikes are the spells above 0.9 × on-demand, and SpikeEntries how many
+	// Spikes are the intervals above 0.9 × on-demand, and SpikeEntries how many
 	// of them began within the trace, for each market-year. SpikeHours are
 	// percentiles 5, 50 and 95 of their length, which the end of the trace may
 	// cut.

@@ -69,7 +69,7 @@ func (a *Availability) across(tracks []track, order []kin, members map[kin][]int
 // regionSums gathers over the types of a region.
 type regionSums struct {
 	correlation                float64
-	pairs, spells              int
+	pairs, intervals           int
 	allDown, independent, time float64 // hours
 }
 
@@ -91,13 +91,13 @@ func (r *regionSums) add(tracks []track, members []int) {
 	for _, up := range j.up {
 		independent = float64(independent * (1 - up/j.time))
 	}
-	r.allDown, r.time, r.spells = r.allDown+j.down, r.time+j.time, r.spells+j.spells
+	r.allDown, r.time, r.intervals = r.allDown+j.down, r.time+j.time, r.intervals+j.intervals
 	r.independent += independent
 }
 
 func (r *regionSums) fill(to *RegionAvailability) {
 	to.Correlation, to.Pairs = per(r.correlation, r.pairs), r.pairs
-	to.AllDown, to.Independent, to.AllDownEvents = r.allDown/r.time, r.independent/r.time, r.spells
+	to.AllDown, to.Independent, to.AllDownEvents = r.allDown/r.time, r.independent/r.time, r.intervals
 }
 
 // A joint is the time in which the states of several markets are all known.
@@ -105,10 +105,10 @@ type joint struct {
 	time, down float64   // hours, and hours in which all are down
 	up         []float64 // hours up, by market
 	both       float64   // hours in which all are up
-	spells     int       // of all down
+	intervals  int       // of all down
 }
 
-// walk goes through the spells of all members at once.
+// walk goes through the intervals of all members at once.
 func (j *joint) walk(tracks []track, members []int) {
 	next := make([]int, len(members))
 	now, end := policy.Time(math.MinInt64), policy.Time(math.MaxInt64)
@@ -136,7 +136,7 @@ func (j *joint) walk(tracks []track, members []int) {
 			j.spend(tracks, members, next, hoursOf(now, until), ups)
 		}
 		if down && !wasDown {
-			j.spells++
+			j.intervals++
 		}
 		now, wasDown = until, down
 	}

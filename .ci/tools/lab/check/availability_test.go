@@ -45,8 +45,8 @@ func TestAllDownTolerance(t *testing.T) {
 	}
 }
 
-// spells draws 40 days of two zones of a region.
-func spells(t *testing.T, seed uint64, mean float64, gap int32) *trace.Trace {
+// intervals draws 40 days of two zones of a region.
+func intervals(t *testing.T, seed uint64, mean float64, gap int32) *trace.Trace {
 	n := noise(seed)
 	var series []trace.Series
 	for _, zone := range []string{"r-1a", "r-1b"} {
@@ -74,7 +74,7 @@ func spells(t *testing.T, seed uint64, mean float64, gap int32) *trace.Trace {
 // Exact availability is probed as the recording was before the two are
 // compared; and a figure of another place is no fault.
 func TestCompareAvailability(t *testing.T) {
-	exact, recorded := spells(t, 1, 2, 0), spells(t, 2, 2, 1200)
+	exact, recorded := intervals(t, 1, 2, 0), intervals(t, 2, 2, 1200)
 	c, err := Compare(exact, recorded, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestCompareAvailability(t *testing.T) {
 	if r := row(t, c, "hazard-1-2"); !r.Judged {
 		t.Errorf("%+v", r)
 	}
-	slow, err := Compare(spells(t, 1, 5, 1200), recorded, Options{})
+	slow, err := Compare(intervals(t, 1, 5, 1200), recorded, Options{})
 	if err != nil || slow.Passed {
 		var b strings.Builder
 		slow.WriteTable(&b)

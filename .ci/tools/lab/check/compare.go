@@ -97,7 +97,7 @@ func Compare(a, b *trace.Trace, o Options) (*Comparison, error) {
 	return c, nil
 }
 
-// both reports whether A, which has no figure like f, tells at all what f is
+// both reports whether A, which has no figure like f, records at all what f is
 // about: what it costs, or whether it can be had.
 func (c *Comparison) both(f *Figure) bool {
 	if slices.ContainsFunc(priceFigures(c.B), func(p Figure) bool { return p.Name == f.Name }) {
@@ -126,7 +126,7 @@ func (c *Comparison) eyes(a, b *trace.Trace, o Options) (oa, ob measure.Options)
 	if o.Probe == 0 {
 		pa, pb := measure.ProbeOf(a), measure.ProbeOf(b)
 		switch {
-		case !tells(a) || !tells(b):
+		case !recordsAvailability(a) || !recordsAvailability(b):
 		case 2*pa > 3*pb:
 			ob.Probe = pa
 			c.note("availability of %s is probed every %s, as that of %s was", b.Name, cli.Clock(pa), a.Name)
@@ -144,7 +144,7 @@ func coarser(s, other *measure.Sampling) bool {
 	return 2*s.Interval > 3*other.Interval
 }
 
-func tells(t *trace.Trace) bool {
+func recordsAvailability(t *trace.Trace) bool {
 	return slices.ContainsFunc(t.Series, func(s trace.Series) bool { return s.Available != nil })
 }
 

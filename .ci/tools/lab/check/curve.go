@@ -38,45 +38,45 @@ func Unweighted(sorted []float64) Curve { return CurveOf(unweighted(sorted)) }
 
 // A Spell is a time in which a market had one price, or one state of
 // availability.
-type Spell struct {
+type Interval struct {
 	From, To policy.Time
 	Price    policy.Money // NoPrice where not offered
 	Ratio    float64      // of Price to that on demand; NaN where unknown
 	State    int8         // 1 to be had, 0 not, -1 unknown
 }
 
-// PriceSpells returns what s, a series of t, cost.
-func PriceSpells(t *trace.Trace, s *trace.Series) []Spell {
+// PriceIntervals returns what s, a series of t, cost.
+func PriceIntervals(t *trace.Trace, s *trace.Series) []Interval {
 	fallback, _ := measure.OnDemand(s)
-	spells := make([]Spell, len(s.At))
+	intervals := make([]Interval, len(s.At))
 	for i, at := range s.At {
 		end := t.To
 		if i+1 < len(s.At) {
 			end = s.At[i+1]
 		}
-		spells[i] = Spell{From: at, To: end, Price: s.Spot[i], Ratio: math.NaN(), State: -1}
+		intervals[i] = Interval{From: at, To: end, Price: s.Spot[i], Ratio: math.NaN(), State: -1}
 		onDemand := fallback
 		if s.OnDemand != nil && s.OnDemand[i] > 0 {
 			onDemand = s.OnDemand[i]
 		}
 		if s.Spot[i] > 0 && onDemand > 0 {
-			spells[i].Ratio = float64(s.Spot[i]) / float64(onDemand)
+			intervals[i].Ratio = float64(s.Spot[i]) / float64(onDemand)
 		}
 	}
-	return spells
+	return intervals
 }
 
-// StateSpells returns when nodes of s could be had, nil where it does not tell.
-func StateSpells(t *trace.Trace, s *trace.Series) []Spell {
-	var spells []Spell
+// StateIntervals returns when nodes of s could be had, nil where it does not record it.
+func StateIntervals(t *trace.Trace, s *trace.Series) []Interval {
+	var intervals []Interval
 	for i, state := range s.Available {
-		if n := len(spells); n > 0 {
-			if spells[n-1].State == state {
+		if n := len(intervals); n > 0 {
+			if intervals[n-1].State == state {
 				continue
 			}
-			spells[n-1].To = s.At[i]
+			intervals[n-1].To = s.At[i]
 		}
-		spells = append(spells, Spell{From: s.At[i], To: t.To, Price: policy.NoPrice, Ratio: math.NaN(), State: state})
+		intervals = append(intervals, Interval{From: s.At[i], To: t.To, Price: policy.NoPrice, Ratio: math.NaN(), State: state})
 	}
-	return spells
+	return intervals
 }

@@ -3,7 +3,7 @@
 //
 // [Measure] computes the [Statistics] of one trace: how often prices change and
 // by how much, how they stand to the on-demand price, how zones move together,
-// and, where the trace tells whether a node could be had, how long that lasted.
+// and, where the trace records whether a node could be had, how long that lasted.
 // [Compare] measures two traces alike and judges their differences by
 // tolerances that can be read and changed: each carries the sentence that
 // defends it. [Inspect] looks in one trace for what no market can have done.

@@ -169,7 +169,7 @@ func hazardFigure(b *measure.Bucket, exposure float64) Figure {
 	label := "spells that end, at an age of " + number(b.From) + " to " + number(b.To) + " h"
 	switch {
 	case b.From == 0:
-		// Probing misses the shortest spells, so that this figure is as much
+		// Probing misses the shortest intervals, so that this figure is as much
 		// the probe's as the market's.
 		f.Tolerance = ""
 	case math.IsInf(b.To, 1):
@@ -179,7 +179,7 @@ func hazardFigure(b *measure.Bucket, exposure float64) Figure {
 	return f.as("hazard-"+name, label, b.Hazard())
 }
 
-// allDownRare is the share below which a recording of weeks holds few spells
+// allDownRare is the share below which a recording of weeks holds few intervals
 // without any zone.
 const allDownRare = 0.10
 

@@ -112,7 +112,7 @@ func TestModelledOnDemand(t *testing.T) {
 		}
 	}
 	s := &class(1).Series[0]
-	if spells := PriceSpells(class(1), s); !(spells[0].Ratio > 0) {
-		t.Errorf("no ratio to draw: %+v", spells)
+	if intervals := PriceIntervals(class(1), s); !(intervals[0].Ratio > 0) {
+		t.Errorf("no ratio to draw: %+v", intervals)
 	}
 }

@@ -110,7 +110,7 @@ type limits struct {
 }
 
 // limits merges the default tolerances with those of o. Figures are the names
-// that a limit may be given for beside those of tolerances.
+// that a limit may be given for besides those of tolerances.
 func (o Options) limits(figures []string) (*limits, error) {
 	l := &limits{known: DefaultTolerances(), figures: map[string]float64{}}
 	names := make([]string, 0, len(o.Tolerances))

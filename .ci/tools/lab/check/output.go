@@ -80,7 +80,7 @@ func gap(v float64, kind Kind, unit string) string {
 }
 
 // Verdict is "pass", "MISSED" or, for a row that was not judged, "-".
-func (r *Row) Verdict() string {
+func (r *Row) Decision() string {
 	switch {
 	case !r.Judged:
 		return "-"
@@ -131,7 +131,7 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t%s\t\n", wide, r.Name, figure(r.A, r.Unit), figure(r.B, r.Unit),
-			gap(r.Distance, r.Kind, r.Unit), gap(r.Tolerance, r.Kind, r.Unit), r.Verdict())
+			gap(r.Distance, r.Kind, r.Unit), gap(r.Tolerance, r.Kind, r.Unit), r.Decision())
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (c *Comparison) WriteMarkdown(w io.Writer) error {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", r.Name, figure(r.A, r.Unit), figure(r.B, r.Unit),
-			gap(r.Distance, r.Kind, r.Unit), gap(r.Tolerance, r.Kind, r.Unit), r.Verdict(), r.Label)
+			gap(r.Distance, r.Kind, r.Unit), gap(r.Tolerance, r.Kind, r.Unit), r.Decision(), r.Label)
 	}
 	c.explain(b, "\n%s:\n\n", "- %s: %s\n")
 	return b.Flush()

@@ -82,7 +82,7 @@ func DefaultAvailability() AvailabilityLaw {
 	return AvailabilityLaw{Regions: []RegionLaw{{Law: weather.DefaultParams().Scarce}}}
 }
 
-// fallsMin is the least number of spells that must have ended in a region for a
+// fallsMin is the least number of intervals that must have ended in a region for a
 // law of it.
 const fallsMin = 10
 
@@ -136,7 +136,7 @@ func Estimate(recorded *trace.Trace) (AvailabilityLaw, error) {
 // exactGap is at which gap a recording of exact instants is looked at.
 const exactGap = policy.Time(60_000)
 
-// fitRegion fits the law of one type in one region; nil where too few spells
+// fitRegion fits the law of one type in one region; nil where too few intervals
 // ended.
 func fitRegion(series []*trace.Series, end policy.Time) *RegionLaw {
 	s := series[0]

@@ -32,7 +32,7 @@ type AvailabilityOptions struct {
 	Alike int
 
 	// Gap is the time between two probes, which see a change only at the first
-	// probe after it and nothing of a spell between two. 0 writes every change
+	// probe after it and nothing of an interval between two. 0 writes every change
 	// at its instant.
 	Gap time.Duration
 }

@@ -302,10 +302,10 @@ func agesDistance(want, got *ages) float64 {
 		away := portable.Log(g / w)
 		variance := 1/(want.ends[b]+0.5) + 0.01
 		if b == 0 {
-			variance += 0.03 // the probes see little of the shortest spells
+			variance += 0.03 // the probes see little of the shortest intervals
 		}
 		if b == ageBuckets-1 {
-			variance /= 3 // the longest spells are few and fill most of the time
+			variance /= 3 // the longest intervals are few and fill most of the time
 		}
 		square := float64(away*away) / variance
 		d += square + float64(square*square)/8

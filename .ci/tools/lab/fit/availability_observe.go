@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// ageBuckets is the number of buckets of a spell's age, of which ageEnds are
+// ageBuckets is the number of buckets of an interval's age, of which ageEnds are
 // the ends in hours.
 const ageBuckets = 7
 
@@ -34,7 +34,7 @@ type probing struct {
 type behaviour struct {
 	shares []float64 // of time available, per zone
 
-	// ups and downs are of spells by their age.
+	// ups and downs are of intervals by their age.
 	ups, downs ages
 
 	// alike is the mean over pairs of zones of the correlation of their states,
@@ -43,8 +43,8 @@ type behaviour struct {
 	pairs         int
 }
 
-// ages count the ends of spells by the age at which they end, and the hours
-// that spells spent in each bucket of age. Spells that had begun before the
+// ages count the ends of intervals by the age at which they end, and the hours
+// that intervals spent in each bucket of age. Intervals that had begun before the
 // first probe have no age and do not count.
 type ages struct{ ends, hours [ageBuckets]float64 }
 
@@ -60,7 +60,7 @@ func (a *ages) total() (ends, hours float64) {
 	return ends, hours
 }
 
-// add counts a spell of this length, which ended or was cut off.
+// add counts an interval of this length, which ended or was cut off.
 func (a *ages) add(length float64, ended bool) {
 	from := 0.0
 	for b, end := range ageEnds {
@@ -114,7 +114,7 @@ func appendRun(runs []run, from int32, up int8) []run {
 func (p *probing) behaviour() behaviour {
 	b := behaviour{shares: make([]float64, len(p.zones))}
 	for z, runs := range p.zones {
-		b.shares[z] = p.spells(runs, &b.ups, &b.downs)
+		b.shares[z] = p.intervals(runs, &b.ups, &b.downs)
 	}
 	b.noneUp = p.noneUp()
 	sum := 0.0
@@ -138,8 +138,8 @@ func (p *probing) until(runs []run, i int) int32 {
 	return p.probes
 }
 
-// spells counts the spells of one zone and returns its share of time up.
-func (p *probing) spells(runs []run, ups, downs *ages) float64 {
+// intervals counts the intervals of one zone and returns its share of time up.
+func (p *probing) intervals(runs []run, ups, downs *ages) float64 {
 	hours := float64(p.gap) / float64(hourLong)
 	up, known := 0, 0
 	for i, r := range runs {

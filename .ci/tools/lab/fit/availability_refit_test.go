@@ -31,7 +31,7 @@ type refitted struct {
 func TestRefit(t *testing.T) {
 	p := weather.DefaultParams()
 	var all []refitted
-	all = append(all, refitSqueezes(t, &p)...)
+	all = append(all, refitShortages(t, &p)...)
 	all = append(all, refitDepth(t, &p)...)
 	nine := nineZones(t)
 	all = append(all, refitRhythm(nine, &p)...)
@@ -46,11 +46,11 @@ func TestRefit(t *testing.T) {
 	}
 }
 
-// refitSqueezes fits the lengths of squeezes and the gaps between them of common
-// types to the spells of r5.16xlarge.
-func refitSqueezes(t *testing.T, p *weather.Params) []refitted {
+// refitShortages fits the lengths of shortages and the gaps between them of common
+// types to the intervals of r5.16xlarge.
+func refitShortages(t *testing.T, p *weather.Params) []refitted {
 	tr := recordedZones(t, "availability/skypilot/preemption/1-node/aws-04-19-2023", time.Date(2023, 4, 19, 0, 0, 0, 0, time.UTC))
-	var lengths [2][]spellSeen
+	var lengths [2][]intervalSeen
 	for i := range tr.Series {
 		s := &tr.Series[i]
 		for k := 1; k < len(s.At); k++ {
@@ -58,8 +58,8 @@ func refitSqueezes(t *testing.T, p *weather.Params) []refitted {
 			if k+1 < len(s.At) {
 				until, ended = s.At[k+1], true
 			}
-			spell := spellSeen{float64(until-s.At[k]) / float64(hourLong), ended}
-			lengths[s.Available[k]] = append(lengths[s.Available[k]], spell)
+			interval := intervalSeen{float64(until-s.At[k]) / float64(hourLong), ended}
+			lengths[s.Available[k]] = append(lengths[s.Available[k]], interval)
 		}
 	}
 	nine := nineZones(t)
@@ -89,19 +89,19 @@ func rateSpread(tr *trace.Trace) float64 {
 	return spread
 }
 
-// A spellSeen is the length of a spell in hours, and whether its end was seen.
-type spellSeen struct {
+// An intervalSeen is the length of an interval in hours, and whether its end was seen.
+type intervalSeen struct {
 	hours float64
 	ended bool
 }
 
 // weibull returns the shape and the scale of the greatest likelihood.
-func weibull(spells []spellSeen) (shape, scale float64) {
+func weibull(intervals []intervalSeen) (shape, scale float64) {
 	lo, hi := 0.05, 5.0
 	for range 60 {
 		k := (lo + hi) / 2
 		var n, logs, sum, weighted float64
-		for _, s := range spells {
+		for _, s := range intervals {
 			x := math.Pow(s.hours, k)
 			sum += x
 			weighted += x * math.Log(s.hours)

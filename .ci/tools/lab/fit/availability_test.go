@@ -96,7 +96,7 @@ func drawn(t *testing.T, law AvailabilityLaw, series []trace.Series, o Availabil
 }
 
 // byRegion returns the behaviour of each region, ascending by name, as probes
-// see it, and the ages of spells in all of them.
+// see it, and the ages of intervals in all of them.
 func byRegion(tr *trace.Trace, gap policy.Time) (regions []behaviour, ups ages) {
 	for i := 0; i < len(tr.Series); {
 		var zones []*trace.Series
@@ -115,7 +115,7 @@ func byRegion(tr *trace.Trace, gap policy.Time) (regions []behaviour, ups ages) 
 }
 
 // Drawn from the law of the nine recorded zones and seen through the probes of
-// the recording, spells end as the recorded ones do at every age, and zones go
+// the recording, intervals end as the recorded ones do at every age, and zones go
 // down together as they did.
 func TestAvailabilityLikeRecorded(t *testing.T) {
 	tr := nineZones(t)

@@ -73,7 +73,7 @@ func stillByLevel(all []sight) [5]float64 {
 	}
 	overall := sum(still[:]) / float64(len(all))
 	for k := range out {
-		// With few markets a fifth tells little: four of the whole are added.
+		// With few markets a fifth says little: four of the whole are added.
 		out[k] = (still[k] + float64(4*overall)) / (count[k] + 4)
 	}
 	return out

@@ -160,7 +160,7 @@ func (f *fitter) kind() generate.Kind {
 	switch {
 	case f.sampling.Interval >= weekly:
 		return generate.Jumps
-	case m.rateMean < listRate && f.dates().crowded():
+	case m.rateMean < listRate && f.dates().concentrated():
 		return generate.List
 	case m.rateMean > dailyRate:
 		return generate.Auction

@@ -141,8 +141,8 @@ func (c *calendar) common(share float64) (days []policy.Time, held int) {
 	return days, held
 }
 
-// crowded reports whether most changes fall on few days.
-func (c *calendar) crowded() bool {
+// concentrated reports whether most changes fall on few days.
+func (c *calendar) concentrated() bool {
 	days, held := c.common(0.01)
 	return c.total > 0 && 2*held > c.total && len(days) <= 60
 }

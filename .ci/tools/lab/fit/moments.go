@@ -302,11 +302,11 @@ func (m *moments) shared(all []sight) {
 // spike.
 const spikeLevel = 0.9
 
-// jumps fills in what tells of spikes, lifts and lists.
+// jumps fills in the figures of spikes, lifts and lists.
 func (m *moments) jumps(all []sight, movers []*sight) {
 	var entries, hours, logs, heights, middles, peaks, relative, lifted []float64
 	for i := range all {
-		h, top := all[i].spells()
+		h, top := all[i].intervals()
 		entries = append(entries, all[i].spikes)
 		hours, heights = append(hours, h...), append(heights, top...)
 	}
@@ -352,9 +352,9 @@ func deviation(values []float64) float64 {
 	return math.Sqrt(squares / n)
 }
 
-// spells returns the hours and the heights of the spikes that begin while the
+// intervals returns the hours and the heights of the spikes that begin while the
 // market is watched, and counts them.
-func (s *sight) spells() (hours, heights []float64) {
+func (s *sight) intervals() (hours, heights []float64) {
 	line := portable.Log(spikeLevel)
 	total, length, top, inside := 0.0, 0.0, 0.0, false
 	for j, x := range s.x {
@@ -377,7 +377,7 @@ func (s *sight) spells() (hours, heights []float64) {
 }
 
 // sizes fills in what is typical of the size of the steps, and returns the
-// logarithms of the sizes beside their median.
+// logarithms of the sizes about their median.
 func (s *sight) sizes() []float64 {
 	var sizes, logs []float64
 	least, hours, lifted := math.Inf(1), 0.0, 0.0

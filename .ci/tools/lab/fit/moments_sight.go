@@ -60,7 +60,7 @@ func middle(values []float64, p float64) float64 {
 	return interpolate(values, p)
 }
 
-// coarse reports whether the steps of a market are so small beside the unit of
+// coarse reports whether the steps of a market are so small against the unit of
 // prices that their size says more of the unit.
 func (s *sight) coarse() bool {
 	return float64(s.size*portable.Exp(s.level)) < float64(3*s.unit)

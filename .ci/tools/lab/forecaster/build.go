@@ -51,7 +51,7 @@ const (
 	rowStratum = iota
 	rowCluster // of the bootstrap
 	rowMinutes // since 1970
-	rowMarket  // in its world
+	rowMarket  // in its realisation
 	rowOpen    // the market sold at t
 	rowHeld    // nodes of the cluster there
 	rowSource  // the recorded region that the weather is of: an index into About.Sources, or -1
@@ -125,7 +125,7 @@ func Build(c Config) (*Dataset, error) {
 // Seeds of the splits begin here, so that they have none in common.
 const seedsOfSplit = 1_000_000
 
-// plans lists the worlds. No split has a region or a time of another but
+// plans lists the realisations. No split has a region or a time of another but
 // training and choosing, which have regions in common.
 func (c *Config) plans() []plan {
 	var all []plan
@@ -136,12 +136,12 @@ func (c *Config) plans() []plan {
 	return all
 }
 
-// seed returns that of world n of a split.
+// seed returns that of realisation n of a split.
 func (c *Config) seed(s split, n int) uint64 {
 	return c.Seed*splitsApart + uint64(s)*seedsOfSplit + uint64(n)
 }
 
-// recordedPlans lists the worlds of recorded regions.
+// recordedPlans lists the realisations of recorded regions.
 func (c *Config) recordedPlans(s split) []plan {
 	from, until, copies := policy.Time(0), never, c.Copies/2
 	switch s {
@@ -176,9 +176,9 @@ func (c *Config) recordedPlans(s split) []plan {
 	return all
 }
 
-// drawnPlans lists the generated worlds.
+// drawnPlans lists the generated realisations.
 func (c *Config) drawnPlans(s split) []plan {
-	worlds := [...]int{training: c.Generated, choosing: c.Generated / 4, reporting: c.Generated / 2}[s]
+	generated := [...]int{training: c.Generated, choosing: c.Generated / 4, reporting: c.Generated / 2}[s]
 	scarce := [...]int{training: c.Scarce, choosing: c.Scarce / 4, reporting: 0}[s]
 	regions := c.Regions
 	if s == reporting {
@@ -186,8 +186,8 @@ func (c *Config) drawnPlans(s split) []plan {
 	}
 	span := time.Duration(c.Days) * 24 * time.Hour
 	var all []plan
-	for i := range worlds + scarce {
-		p := plan{split: s, recording: -1, seed: c.seed(s, seedsOfSplit/2+i), cluster: -1 - int32(i), scarce: i >= worlds, region: regions[i%len(regions)]}
+	for i := range generated + scarce {
+		p := plan{split: s, recording: -1, seed: c.seed(s, seedsOfSplit/2+i), cluster: -1 - int32(i), scarce: i >= generated, region: regions[i%len(regions)]}
 		week := time.Duration(i%weeks) * 7 * 24 * time.Hour
 		switch s {
 		case training:
@@ -206,14 +206,14 @@ func (c *Config) drawnPlans(s split) []plan {
 }
 
 const (
-	weeks       = 50 // over which generated worlds begin
+	weeks       = 50 // over which generated realisations begin
 	splitsApart = 10 * seedsOfSplit
 	daysApart   = 100_000 // more days than any time has
 )
 
-// play makes the rows of one world.
+// play makes the rows of one realisation.
 func (c *Config) play(p plan, into *table) error {
-	w, err := c.newWorld(p)
+	w, err := c.newRealisation(p)
 	if err != nil {
 		return fmt.Errorf("world of %s from %v: %w", p.region, p.from, err)
 	}
@@ -260,7 +260,7 @@ func (c *Config) play(p plan, into *table) error {
 }
 
 // row appends the row of a market now.
-func (w *world) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketRows, user *cluster, sources []string, into *table) {
+func (w *realisation) row(s *policy.Snapshot, id policy.MarketID, rows *models.MarketRows, user *cluster, sources []string, into *table) {
 	m, t := &s.Markets[id], s.Now
 	features := make([]float32, len(models.FeatureNames(models.MarketFeaturesV2)))
 	rows.Row(s, id, features)

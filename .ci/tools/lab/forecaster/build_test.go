@@ -111,14 +111,14 @@ func TestRecordedLabels(t *testing.T) {
 	}
 }
 
-// TestLabelsSlowly counts labels of a generated world minute by minute and slot
+// TestLabelsSlowly counts labels of a generated realisation minute by minute and slot
 // by slot.
 func TestLabelsSlowly(t *testing.T) {
 	c := small(t)
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.newWorld(plan{region: "us-east-1", from: midnight, to: midnight.Add(48 * time.Hour), seed: 7, recording: -1})
+	w, err := c.newRealisation(plan{region: "us-east-1", from: midnight, to: midnight.Add(48 * time.Hour), seed: 7, recording: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestSameBytes(t *testing.T) {
 }
 
 // TestSources names the recorded region that the weather of each row is of, so that
-// a fold can leave out all that a region told: its recording, and the worlds by its
+// a fold can leave out all that a region recorded: its recording, and the realisations by its
 // law. None is of a region that is held out but rows to report on.
 func TestSources(t *testing.T) {
 	d := once(t)
@@ -263,7 +263,7 @@ func TestSources(t *testing.T) {
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.newWorld(plan{region: "eu-west-1", from: midnight, to: midnight.Add(24 * time.Hour), seed: 5, recording: -1, scarce: true})
+	w, err := c.newRealisation(plan{region: "eu-west-1", from: midnight, to: midnight.Add(24 * time.Hour), seed: 5, recording: -1, scarce: true})
 	if err != nil || w.source != "us-east-1" {
 		t.Errorf("%v, a world by the law of %q, want us-east-1", err, w.source)
 	}
@@ -383,7 +383,7 @@ func TestClusterMeets(t *testing.T) {
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.newWorld(plan{region: "us-east-1", from: midnight, to: midnight.Add(48 * time.Hour), seed: 3, recording: 0})
+	w, err := c.newRealisation(plan{region: "us-east-1", from: midnight, to: midnight.Add(48 * time.Hour), seed: 3, recording: 0})
 	if err != nil {
 		t.Fatal(err)
 	}

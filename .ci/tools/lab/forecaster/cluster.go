@@ -10,12 +10,12 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A cluster is a modelled user of a world's markets. In a quarter of them it
-// never holds a node and in a quarter always; in the others by spells of half a
+// A cluster is a modelled user of a realisation's markets. In a quarter of them it
+// never holds a node and in a quarter always; in the others by intervals of half a
 // day in the mean. While it wants nodes it asks for those that are missing, and
 // after a refusal waits before it asks again.
 type cluster struct {
-	w       *world
+	w       *realisation
 	wants   []want
 	at      policy.Time
 	markets []holding
@@ -43,16 +43,16 @@ type held struct {
 	slot     int
 	launched policy.Time
 
-	// lost is when the provider takes it, beyond the world if never.
+	// lost is when the provider takes it, beyond the realisation if never.
 	lost policy.Time
 }
 
 const never = policy.Time(1 << 60)
 
-// spell is the mean time for which a market is used, and not used.
-const spell = 12 * time.Hour
+// useMean is the mean time for which a market is used, and not used.
+const useMean = 12 * time.Hour
 
-func newCluster(w *world) *cluster {
+func newCluster(w *realisation) *cluster {
 	c := &cluster{w: w, wants: make([]want, len(w.markets)), markets: make([]holding, len(w.markets))}
 	for i := range w.markets {
 		key := chance.New(w.seed, "cluster", w.markets[i].Name)
@@ -66,7 +66,7 @@ func newCluster(w *world) *cluster {
 		default:
 			t := w.from
 			for n := uint64(0); t < w.to; n++ {
-				t += 1 + policy.Time(key.At2(4, n).Exp1()*float64(spell.Milliseconds()))
+				t += 1 + policy.Time(key.At2(4, n).Exp1()*float64(useMean.Milliseconds()))
 				x.turns = append(x.turns, t)
 			}
 		}

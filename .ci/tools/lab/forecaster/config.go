@@ -25,7 +25,7 @@ type Config struct {
 	// HoldOut are the regions of which nothing is trained on or chosen by.
 	HoldOut []string
 
-	// Regions are those that generated worlds other than the held out lie in.
+	// Regions are those that generated realisations other than the held out lie in.
 	Regions []string
 
 	// TrainUntil and ChooseUntil cut time: rows to train on lie before the
@@ -37,20 +37,20 @@ type Config struct {
 	// on; to choose and to report there are half as many.
 	Copies int
 
-	// Generated is how many worlds are drawn to train on; to choose there are a
+	// Generated is how many realisations are drawn to train on; to choose there are a
 	// quarter and to report half as many.
 	Generated int
 
-	// Scarce is how many worlds of accelerators alone are drawn to train on, to
+	// Scarce is how many realisations of accelerators alone are drawn to train on, to
 	// choose a quarter as many, by laws that are fitted to the recordings as far
 	// as these are to train on.
 	Scarce int
 
-	// Days is how long a generated world lasts.
+	// Days is how long a generated realisation lasts.
 	Days int
 
 	// RecordedShare and GeneratedShare are the parts of the markets and ticks of
-	// a world that become rows.
+	// a realisation that become rows.
 	RecordedShare, GeneratedShare, ScarceShare float64
 
 	laws []regionLaw

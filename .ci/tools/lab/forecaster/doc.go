@@ -3,8 +3,8 @@
 //
 // A row is what a cluster knew of one market at one instant, built by the very
 // builder that feeds the forecaster in runs, and what became of that market
-// afterwards. What a cluster knows is what it met itself, so each world has
+// afterwards. What a cluster knows is what it met itself, so each realisation has
 // one: it holds some nodes in some markets at some times, is refused and loses
-// nodes as the weather of the world has it. The weather is recorded, or drawn
+// nodes as the weather of the realisation has it. The weather is recorded, or drawn
 // from the laws of package weather.
 package forecaster

@@ -22,11 +22,11 @@ type Judged struct {
 	Label   string
 	Rows    int
 
-	// Clusters are the days, or the generated worlds, that intervals are of.
+	// Clusters are the days, or the generated realisations, that intervals are of.
 	Clusters int
 
-	// Observed and Foretold are the means of the label and of what was foretold.
-	Observed, Foretold float64
+	// Observed and Predicted are the means of the label and of what was forecast.
+	Observed, Predicted float64
 
 	Brier, LogLoss float64
 
@@ -35,7 +35,7 @@ type Judged struct {
 	AUC float64
 
 	// Slope is that of the reliability plot, with the ends of its interval: of
-	// observed on foretold, over bins joined until each has SlopeEvents, weighted by
+	// observed on forecast, over bins joined until each has SlopeEvents, weighted by
 	// rows; NaN with fewer than two of those. An end is NaN where a resample has no
 	// slope.
 	Slope [3]float64
@@ -125,7 +125,7 @@ type Answers [labelColumns][]float64
 // LabelColumn returns the column of a label, -1 for a name that is none.
 func LabelColumn(name string) int { return slices.Index(LabelNames, name) }
 
-// closedForm returns what the closed form foretold. Its capacity score is of
+// closedForm returns what the closed form forecast. Its capacity score is of
 // running nodes: that a launch is refused, times the depth of a shortage.
 func (r *Reading) closedForm() Answers {
 	var a Answers
@@ -148,8 +148,8 @@ func (r *Reading) closedForm() Answers {
 }
 
 // logistic returns what a logistic on the ratio of price and on-demand price
-// foretells, fitted to the rows to train on of each stratum by itself. That it is
-// told the stratum, which no other is, is an advantage. A stratum that is not in
+// forecasts, fitted to the rows to train on of each stratum by itself. That it is
+// given the stratum, which no other is, is an advantage. A stratum that is not in
 // the rows to train on has none: NaN.
 func (r *Reading) logistic() Answers {
 	var a Answers
@@ -272,12 +272,12 @@ func (r *Reading) take(j *Judged, s Stratum, k int, own []float64) []int {
 		at = append(at, i)
 		clusters[row[rowCluster]] = true
 		b, l := losses(own[i], y)
-		j.Observed, j.Foretold = j.Observed+y, j.Foretold+own[i]
+		j.Observed, j.Predicted = j.Observed+y, j.Predicted+own[i]
 		j.Brier, j.LogLoss = j.Brier+b, j.LogLoss+l
 	}
 	n := float64(max(1, len(at)))
 	j.Rows, j.Clusters = len(at), len(clusters)
-	j.Observed, j.Foretold, j.Brier, j.LogLoss = j.Observed/n, j.Foretold/n, j.Brier/n, j.LogLoss/n
+	j.Observed, j.Predicted, j.Brier, j.LogLoss = j.Observed/n, j.Predicted/n, j.Brier/n, j.LogLoss/n
 	j.AUC = r.auc(at, k, own)
 	j.Bins, j.Slope = r.reliability(at, k, own)
 	return at

@@ -14,9 +14,9 @@ const slotsMost = 64
 var unknown = float32(math.NaN())
 
 // runtime returns the share of the slots of market m held at t that are taken
-// within each horizon. Somebody holds every slot but those that the spell which
+// within each horizon. Somebody holds every slot but those that the interval which
 // keeps the market closed has taken.
-func (w *world) runtime(m int, t policy.Time, into []float32) {
+func (w *realisation) runtime(m int, t policy.Time, into []float32) {
 	begun, closed := w.closedSince(m, t)
 	var all int
 	lost := make([]int, len(Horizons))
@@ -44,7 +44,7 @@ func (w *world) runtime(m int, t policy.Time, into []float32) {
 
 // closedSince returns when the time without capacity began in which t lies, if it
 // lies in one. Shortages that overlap or touch are one.
-func (w *world) closedSince(m int, t policy.Time) (policy.Time, bool) {
+func (w *realisation) closedSince(m int, t policy.Time) (policy.Time, bool) {
 	var from, until policy.Time
 	for _, s := range w.weather.Shortages(m) {
 		if s.From > t {
@@ -59,7 +59,7 @@ func (w *world) closedSince(m int, t policy.Time) (policy.Time, bool) {
 }
 
 // refused returns the share of (t, t+h] in which market m sells nothing.
-func (w *world) refused(m int, t policy.Time, h time.Duration) float32 {
+func (w *realisation) refused(m int, t policy.Time, h time.Duration) float32 {
 	end, at, sum := t.Add(h), t, policy.Time(0)
 	for _, s := range w.weather.Shortages(m) {
 		if s.From >= end {

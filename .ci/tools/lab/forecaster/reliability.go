@@ -42,7 +42,7 @@ func (r *Reading) reliability(at []int, k int, own []float64) ([]models.Bin, [3]
 }
 
 // A binned is what a cluster has in one bin of a reliability plot.
-type binned struct{ rows, foretold, observed float64 }
+type binned struct{ rows, predicted, observed float64 }
 
 // slope returns the slope over bins of rows, and its interval over clusters. The
 // bins stay as they are in every resample.
@@ -55,7 +55,7 @@ func (r *Reading) slope(joined [][]int, k int, own []float64) [3]float64 {
 				sums[c] = make([]binned, len(joined))
 			}
 			x := &sums[c][b]
-			x.rows, x.foretold, x.observed = x.rows+1, x.foretold+own[i], x.observed+float64(r.labels[i*labelColumns+k])
+			x.rows, x.predicted, x.observed = x.rows+1, x.predicted+own[i], x.observed+float64(r.labels[i*labelColumns+k])
 		}
 	}
 	order := slices.Sorted(maps.Keys(sums))
@@ -69,7 +69,7 @@ func (r *Reading) slope(joined [][]int, k int, own []float64) [3]float64 {
 			}
 			for b, x := range sums[c] {
 				t := &total[b]
-				t.rows, t.foretold, t.observed = t.rows+x.rows, t.foretold+x.foretold, t.observed+x.observed
+				t.rows, t.predicted, t.observed = t.rows+x.rows, t.predicted+x.predicted, t.observed+x.observed
 			}
 		}
 		slopes = append(slopes, slopeOf(total))
@@ -77,7 +77,7 @@ func (r *Reading) slope(joined [][]int, k int, own []float64) [3]float64 {
 	return interval(slopes)
 }
 
-// slopeOf returns the slope of what was observed on what was foretold, a bin
+// slopeOf returns the slope of what was observed on what was forecast, a bin
 // counting as much as it has rows.
 func slopeOf(bins []binned) float64 {
 	var w, x, y, xx, xy float64
@@ -85,8 +85,8 @@ func slopeOf(bins []binned) float64 {
 		if b.rows == 0 {
 			continue
 		}
-		w, x, y = w+b.rows, x+b.foretold, y+b.observed
-		xx, xy = xx+b.foretold*b.foretold/b.rows, xy+b.foretold*b.observed/b.rows
+		w, x, y = w+b.rows, x+b.predicted, y+b.observed
+		xx, xy = xx+b.predicted*b.predicted/b.rows, xy+b.predicted*b.observed/b.rows
 	}
 	return (w*xy - x*y) / (w*xx - x*x)
 }
@@ -102,7 +102,7 @@ func (r *Reading) bin(part []int, k int, own []float64) models.Bin {
 }
 
 // events counts the hours of markets in which a label is above 0: what many rows
-// of one hour tell is one event.
+// of one hour are one event.
 func (r *Reading) events(part []int, k int) int {
 	type hour struct{ cluster, market, hour int32 }
 	seen := map[hour]bool{}

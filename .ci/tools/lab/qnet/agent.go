@@ -107,7 +107,7 @@ func (a *agent) choose(x *move, pool int) []float64 {
 	return values
 }
 
-// play runs world w under a and returns the moves of its pools. The weather is
+// play runs scenario w under a and returns the moves of its pools. The weather is
 // that of the agent's key.
 func play(ctx context.Context, w *scenarios.BoundScenario, a *agent) ([][]move, *sim.Result, error) {
 	stage, err := sim.Prepare(w)

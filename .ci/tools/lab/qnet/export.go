@@ -153,7 +153,7 @@ func (t *Trained) Bundle() ([]File, error) {
 		Training: &models.Training{
 			Fingerprint: hex.EncodeToString(t.Fingerprint[:]),
 			Data: fmt.Sprintf("%d random worlds (%d lessons) on prices generated as %s, seed %d",
-				t.Worlds, t.Lessons, strings.Join(laws, " and "), t.Seed),
+				t.Scenarios, t.Lessons, strings.Join(laws, " and "), t.Seed),
 			Method: "dueling double Q-learning against the simulator; features on forecasts of the closed form",
 		},
 		Confidence: 1,

@@ -9,21 +9,21 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// The ways in which held-out worlds are played: as the network would, and with
+// The ways in which held-out scenarios are played: as the network would, and with
 // one action always.
 var plays = []struct {
 	name   string
 	always int8
 }{{"", -1}, {"all_spot", 4}, {"on_demand", 5}}
 
-// hold plays worlds that were not learned from and returns what the network
+// hold plays scenarios that were not learned from and returns what the network
 // saves there, and what all on spot saves, in percent of the bill on demand:
-// medians, means and the number of worlds.
+// medians, means and the number of scenarios.
 func hold(ctx context.Context, c *Config, s *source, net *Net) (map[string]float64, error) {
 	results := make([]*sim.Result, c.Held*len(plays))
 	err := c.each(len(results), func(k int) error {
 		i, p := k/len(plays), plays[k%len(plays)]
-		w, err := s.world(chance.Stream(c.Seed, "held"), i)
+		w, err := s.scenario(chance.Stream(c.Seed, "held"), i)
 		if err == nil {
 			a := &agent{net: net, key: chance.Stream(c.Seed, "held weather").At1(uint64(i))}
 			if p.always >= 0 {

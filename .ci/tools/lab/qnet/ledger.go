@@ -17,15 +17,15 @@ type ledger struct {
 	at     policy.Time
 	values []float64 // by workload: dollars an hour for a pod
 	poolOf []policy.PoolID
-	state  []standing // by workload
+	state  []workloadState // by workload
 
 	// By pool: dollars an hour since at, dollars so far, and what a pool is about
 	// worth an hour, by which dollars are divided.
 	rate, sum, scale []float64
 }
 
-// A standing is what is known of one workload between snapshots.
-type standing struct {
+// A workloadState is what is known of one workload between snapshots.
+type workloadState struct {
 	replicas int32       // wanted, an increase counted after a while
 	raised   policy.Time // since when more are wanted
 	greatest int32       // shortfall of the incident under way
@@ -82,7 +82,7 @@ func (l *ledger) read(s *policy.Snapshot) {
 func (l *ledger) begin(s *policy.Snapshot) {
 	l.at = s.Now
 	l.values, l.poolOf = make([]float64, len(s.Workloads)), make([]policy.PoolID, len(s.Workloads))
-	l.state = make([]standing, len(s.Workloads))
+	l.state = make([]workloadState, len(s.Workloads))
 	l.rate, l.sum, l.scale = make([]float64, len(s.Pools)), make([]float64, len(s.Pools)), make([]float64, len(s.Pools))
 	for w := range l.poolOf {
 		l.poolOf[w] = policy.None

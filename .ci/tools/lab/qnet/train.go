@@ -13,15 +13,15 @@ import (
 
 // A Config says how to train. Start from [DefaultConfig].
 type Config struct {
-	// Seed chooses the worlds, what is dared in them, and the first weights.
+	// Seed chooses the scenarios, what is dared in them, and the first weights.
 	Seed uint64
 
-	// Rounds is how often worlds are played and learned from, Worlds how many
+	// Rounds is how often scenarios are played and learned from, Scenarios how many
 	// are played in a round, Steps how often the network is moved after each.
 	// Raising any of them takes longer and learns more.
-	Rounds, Worlds, Steps int
+	Rounds, Scenarios, Steps int
 
-	// Held is how many worlds are kept for measuring the network.
+	// Held is how many scenarios are kept for measuring the network.
 	Held int
 
 	// Traces is how many sets of prices there are to play on.
@@ -35,11 +35,11 @@ type Config struct {
 	// course of training.
 	Rate float64
 
-	// Parallel is how many worlds are played at once; the result does not
+	// Parallel is how many scenarios are played at once; the result does not
 	// depend on it.
 	Parallel int
 
-	// Progress is told of every round; nil is not told.
+	// Progress is called after every round, where it is not nil.
 	Progress func(Round)
 }
 
@@ -56,7 +56,7 @@ type Round struct {
 // DefaultConfig returns the configuration that the shipped network was trained
 // with.
 func DefaultConfig() Config {
-	return Config{Seed: 1, Rounds: 24, Worlds: 40, Steps: 1000, Held: 40, Traces: 24, Memory: 400_000, Rate: 1e-3, Parallel: 1}
+	return Config{Seed: 1, Rounds: 24, Scenarios: 40, Steps: 1000, Held: 40, Traces: 24, Memory: 400_000, Rate: 1e-3, Parallel: 1}
 }
 
 // Validate names the first parameter that is out of its range, and its value.
@@ -64,7 +64,7 @@ func (c *Config) Validate() error {
 	for _, f := range [...]struct {
 		name string
 		n    int
-	}{{"rounds", c.Rounds}, {"worlds", c.Worlds}, {"steps", c.Steps}, {"held", c.Held}, {"traces", c.Traces}, {"memory", c.Memory}, {"parallel", c.Parallel}} {
+	}{{"rounds", c.Rounds}, {"worlds", c.Scenarios}, {"steps", c.Steps}, {"held", c.Held}, {"traces", c.Traces}, {"memory", c.Memory}, {"parallel", c.Parallel}} {
 		if f.n < 1 || f.n > 10_000_000 {
 			return fmt.Errorf("%s %d is not from 1 to 10,000,000", f.name, f.n)
 		}
@@ -80,12 +80,12 @@ type Trained struct {
 	Net  *Net
 	Seed uint64
 
-	// Worlds and Lessons count what it learned from, and Fingerprint is the
+	// Scenarios and Lessons count what it learned from, and Fingerprint is the
 	// SHA-256 of all lessons in their order.
-	Worlds, Lessons int
-	Fingerprint     [sha256.Size]byte
+	Scenarios, Lessons int
+	Fingerprint        [sha256.Size]byte
 
-	// Metrics are medians over worlds that it did not learn from.
+	// Metrics are medians over scenarios that it did not learn from.
 	Metrics map[string]float64
 }
 
@@ -99,7 +99,7 @@ func Train(ctx context.Context, c Config) (*Trained, error) {
 		return nil, fmt.Errorf("drawing prices: %w", err)
 	}
 	l := newLearner(&c)
-	t := &Trained{Seed: c.Seed, Worlds: c.Rounds * c.Worlds}
+	t := &Trained{Seed: c.Seed, Scenarios: c.Rounds * c.Scenarios}
 	for r := range c.Rounds {
 		done := float64(r) / float64(c.Rounds)
 		report := Round{N: r + 1, Of: c.Rounds, Dare: max(0.1, 1-2*done)}
@@ -146,15 +146,15 @@ func (c *Config) each(n int, f func(int) error) error {
 	return nil
 }
 
-// playRound plays the worlds of round r and remembers them in their order.
+// playRound plays the scenarios of round r and remembers them in their order.
 func playRound(ctx context.Context, c *Config, s *source, l *learner, r int, report *Round) error {
-	all := make([][][]move, c.Worlds)
-	err := c.each(c.Worlds, func(k int) error {
-		i := r*c.Worlds + k
+	all := make([][][]move, c.Scenarios)
+	err := c.each(c.Scenarios, func(k int) error {
+		i := r*c.Scenarios + k
 		key := chance.Stream(c.Seed, "dare").At1(uint64(i))
-		w, err := s.world(chance.Stream(c.Seed, "world"), i)
+		w, err := s.scenario(chance.Stream(c.Seed, "world"), i)
 		if err == nil {
-			// Some worlds are played as the network would, others by chance.
+			// Some scenarios are played as the network would, others by chance.
 			all[k], _, err = play(ctx, w, &agent{net: l.net, key: key, dare: report.Dare * key.At1(1<<33).Float() * 2})
 		}
 		if err != nil {

@@ -16,11 +16,11 @@ import (
 // small is a training of seconds.
 func small() Config {
 	c := DefaultConfig()
-	c.Rounds, c.Worlds, c.Steps, c.Held, c.Traces = 2, 3, 20, 2, 2
+	c.Rounds, c.Scenarios, c.Steps, c.Held, c.Traces = 2, 3, 20, 2, 2
 	return c
 }
 
-// TestTrainIsAFunction trains twice, with one and with several worlds at once: the
+// TestTrainIsAFunction trains twice, with one and with several scenarios at once: the
 // files are the same, and those of another seed are others.
 func TestTrainIsAFunction(t *testing.T) {
 	train := func(seed uint64, parallel int) []File {
@@ -65,7 +65,7 @@ func TestPlayLearnsWhatWasDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := s.world(chance.Stream(1, "world"), 0)
+	w, err := s.scenario(chance.Stream(1, "world"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestPlayLearnsWhatWasDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(pools) != len(w.Pools) || len(pools[0]) != 2*(worldHours+warmHours) {
+		if len(pools) != len(w.Pools) || len(pools[0]) != 2*(scenarioHours+warmHours) {
 			t.Fatalf("%d pools, %d moves of the first", len(pools), len(pools[0]))
 		}
 		for i, m := range pools[0] {
@@ -106,7 +106,7 @@ func TestTrainEnds(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for what, change := range map[string]func(*Config){
 		"rounds 0":   func(c *Config) { c.Rounds = 0 },
-		"worlds -1":  func(c *Config) { c.Worlds = -1 },
+		"worlds -1":  func(c *Config) { c.Scenarios = -1 },
 		"held 0":     func(c *Config) { c.Held = 0 },
 		"rate 2":     func(c *Config) { c.Rate = 2 },
 		"parallel 0": func(c *Config) { c.Parallel = 0 },

@@ -99,12 +99,12 @@ func (r *recording) group(most int) ([]job, coarseness, error) {
 			named = append(named, s)
 		}
 	}
-	room := most - len(r.objects) - len(named)
+	free := most - len(r.objects) - len(named)
 	needed := 0
 	for _, c := range coarser {
 		jobs := grouped(len(r.tasks), func(i int) groupKey { return c.key(r.tasks[i].shape, r.tasks[i].class, r.tasks[i].work) })
 		services := grouped(len(plain), func(i int) groupKey { return c.key(plain[i].shape, plain[i].class, 0) })
-		if needed = len(jobs) + len(services); needed > room {
+		if needed = len(jobs) + len(services); needed > free {
 			continue
 		}
 		r.services = named
@@ -118,7 +118,7 @@ func (r *recording) group(most int) ([]job, coarseness, error) {
 		return out, c, nil
 	}
 	return nil, coarseness{}, fmt.Errorf("workloads-max: %d are too few: pods that differ in GPUs or priority class are not put together, so %d are needed",
-		most, most-room+needed)
+		most, most-free+needed)
 }
 
 // keepLargest leaves out the objects with the least pod-hours beyond most.

@@ -47,7 +47,7 @@ type simkubeObject struct {
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
 
-	// Those of a PriorityClass stand beside its metadata.
+	// Those of a PriorityClass stand next to its metadata.
 	Value            *int32 `json:"value"`
 	GlobalDefault    bool   `json:"globalDefault"`
 	PreemptionPolicy string `json:"preemptionPolicy"`

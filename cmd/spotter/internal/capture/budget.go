@@ -168,7 +168,7 @@ type commitment struct {
 }
 
 // commitmentsOf returns the reserved instances. Of savings plans, and of reserved
-// instances that are flexible in size, a snapshot tells what they cover and not what
+// instances that are flexible in size, a snapshot has what they cover and not what
 // was bought.
 func (c *source) commitmentsOf() (out []commitment) {
 	for i := range c.s.Commitments {

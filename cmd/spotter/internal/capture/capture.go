@@ -27,7 +27,7 @@ type Options struct {
 	// NodePools are those of Karpenter, where they may be read.
 	NodePools []karpv1.NodePool
 
-	// Provider sells the nodes that no market tells, and Capacity tells spot nodes
+	// Provider sells the nodes that no market states, and Capacity tells spot nodes
 	// among them.
 	Provider string
 	Capacity kube.CapacityResolver
@@ -48,7 +48,7 @@ type Captured struct {
 	// are spot.
 	Nodes, Spot, Pools, Workloads, Pods int
 
-	// Assumed says what the snapshot did not tell and was chosen, Left what of the
+	// Assumed says what the snapshot does not have and was chosen, Left what of the
 	// snapshot is not in the scenario.
 	Assumed, Left []string
 

@@ -20,8 +20,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// world binds a scenario to its trace.
-func world(t *testing.T, file string, text []byte, tr *trace.Trace) (*scenarios.BoundScenario, *trace.Trace) {
+// bind binds a scenario to its trace.
+func bind(t *testing.T, file string, text []byte, tr *trace.Trace) (*scenarios.BoundScenario, *trace.Trace) {
 	t.Helper()
 	sc, err := scenarios.Parse(file, text)
 	if err != nil {
@@ -42,7 +42,7 @@ func world(t *testing.T, file string, text []byte, tr *trace.Trace) (*scenarios.
 	return w, tr
 }
 
-// snapshot returns the cluster that a world asks for: of each pool a spot node and two
+// snapshot returns the cluster that a scenario asks for: of each pool a spot node and two
 // on demand, and on them all pods that are wanted.
 func snapshot(w *scenarios.BoundScenario) *policy.Snapshot {
 	s := &policy.Snapshot{
@@ -92,7 +92,7 @@ func written(t *testing.T, c *Captured, w *scenarios.BoundScenario) []byte {
 	return text
 }
 
-// TestRoundTrip captures the cluster that every embedded world asks for, reads what
+// TestRoundTrip captures the cluster that every embedded scenario asks for, reads what
 // was written as a scenario, and finds the same: every field of every pod template,
 // workload, disruption budget, pool and accelerator budget, and the nodes.
 func TestRoundTrip(t *testing.T) {
@@ -105,14 +105,14 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, tr := world(t, name, text, nil)
+			before, tr := bind(t, name, text, nil)
 			s := snapshot(before)
 			c, err := Take(s, options())
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := written(t, c, before)
-			after, _ := world(t, "captured.yaml", got, tr)
+			after, _ := bind(t, "captured.yaml", got, tr)
 			compare(t, before, after)
 			if c.Nodes != len(s.Nodes) || c.Spot != len(s.Pools) {
 				t.Errorf("%d nodes, %d of them spot; want %d and %d", c.Nodes, c.Spot, len(s.Nodes), len(s.Pools))
@@ -128,7 +128,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // nodesOf counts the nodes of a snapshot by pool and market, seedsOf those that a
-// world begins with.
+// scenario begins with.
 func nodesOf(s *policy.Snapshot) map[string]int {
 	out := map[string]int{}
 	for i := range s.Nodes {
@@ -145,7 +145,7 @@ func seedsOf(w *scenarios.BoundScenario) map[string]int {
 	return out
 }
 
-// compare reports where two worlds ask for different things. What wants no pods is not
+// compare reports where two scenarios ask for different things. What wants no pods is not
 // captured, and what only pods on hand need is not either.
 func compare(t *testing.T, before, after *scenarios.BoundScenario) {
 	t.Helper()
@@ -213,13 +213,13 @@ func compare(t *testing.T, before, after *scenarios.BoundScenario) {
 func byClaim(a, b policy.Volume) int { return strings.Compare(a.Claim, b.Claim) }
 
 // TestAnonymise finds no name that a person chose in what is written, and the same
-// world behind other names.
+// scenario behind other names.
 func TestAnonymise(t *testing.T) {
 	text, err := scenarios.Source("web-week")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, tr := world(t, "web-week", text, nil)
+	before, tr := bind(t, "web-week", text, nil)
 	o := options()
 	o.Anonymise = true
 	c, err := Take(snapshot(before), o)
@@ -231,7 +231,7 @@ func TestAnonymise(t *testing.T) {
 	if leak := chosen.Find(got); leak != nil {
 		t.Errorf("%q is told", leak)
 	}
-	after, _ := world(t, "captured.yaml", got, tr)
+	after, _ := bind(t, "captured.yaml", got, tr)
 	if len(after.Workloads) != len(before.Workloads) || len(after.PDBs) != len(before.PDBs) || len(after.Warnings) > len(before.Warnings) {
 		t.Errorf("%d workloads, %d PDBs, warnings %q", len(after.Workloads), len(after.PDBs), after.Warnings)
 	}
@@ -309,7 +309,7 @@ func TestDerivedPools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, _ := world(t, "captured.yaml", text, tr)
+	w, _ := bind(t, "captured.yaml", text, tr)
 	if got, want := fmt.Sprint(seedsOf(w)), "map[gpu aws/us-east-1/us-east-1a/g5.xlarge/on-demand:1 web-a aws/us-east-1/us-east-1a/m5.large/spot:1 web-a aws/us-east-1/us-east-1b/m5.2xlarge/on-demand:1]"; got != want {
 		t.Errorf("nodes %s, want %s\n%s", got, want, text)
 	}
@@ -397,7 +397,7 @@ func TestOwnShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, _ := world(t, "tiny", text, nil)
+		w, _ := bind(t, "tiny", text, nil)
 		s := snapshot(w)
 		s.Pools = slices.Clone(s.Pools)
 		if x.steered >= 0 {

@@ -69,7 +69,7 @@ func hasLabel(n *policy.Node, keys []string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { _, has := n.Label(k); return has })
 }
 
-// marketOf returns the market of a node: the one that the snapshot tells, else what
+// marketOf returns the market of a node: the one that the snapshot has, else what
 // its labels say. Reserved capacity is played as on demand, which it costs less than.
 func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 	if n.Market >= 0 {

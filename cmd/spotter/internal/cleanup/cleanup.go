@@ -172,10 +172,10 @@ func (c *cleaner) lead(ctx context.Context, work func(context.Context) error) (l
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	klog.SetLogger(logr.Discard()) // the lease is told of here, in one sentence
+	klog.SetLogger(logr.Discard()) // the lease is reported here, in one sentence
 	d := live.DefaultConfig()
 	done := make(chan error, 1)
-	lock := &tellingLock{Interface: &resourcelock.LeaseLock{
+	lock := &loggingLock{Interface: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: c.call.namespace, Name: live.LeaseName}, Client: clients.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: "cleanup_" + access.Identity()},
 	}}
@@ -196,23 +196,23 @@ func (c *cleaner) lead(ctx context.Context, work func(context.Context) error) (l
 	return true, <-done
 }
 
-// A tellingLock remembers whether it was ever held. Only one goroutine uses it.
-type tellingLock struct {
+// A loggingLock remembers whether it was ever held. Only one goroutine uses it.
+type loggingLock struct {
 	resourcelock.Interface
 	held bool
 }
 
 // Create makes the lease with us as its holder.
-func (l *tellingLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+func (l *loggingLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.wrote(l.Interface.Create(ctx, r))
 }
 
 // Update makes us its holder, or gives it up.
-func (l *tellingLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+func (l *loggingLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.wrote(l.Interface.Update(ctx, r))
 }
 
-func (l *tellingLock) wrote(err error) error {
+func (l *loggingLock) wrote(err error) error {
 	l.held = l.held || err == nil
 	return err
 }

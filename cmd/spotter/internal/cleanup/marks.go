@@ -24,7 +24,7 @@ import (
 const cleanupOwner = drain.FieldOwner
 
 // undo takes the marks of a controller off all objects, and says what it did. What
-// cannot be done is told in the end, after the rest.
+// cannot be done is reported in the end, after the rest.
 func (c *cleaner) undo(ctx context.Context) error {
 	var errs []error
 	marked := 0
@@ -42,7 +42,7 @@ func (c *cleaner) undo(ctx context.Context) error {
 		marked += n
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.tellNarrowing(ctx))
+	errs = append(errs, c.reportNarrowing(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("not all marks could be taken away; run it again: %w", err)
 	}
@@ -196,9 +196,9 @@ func takeAnnotation(o client.Object, key string) []string {
 	return []string{key}
 }
 
-// tellNarrowing names the NodePools that were left buying nothing while their markets
+// reportNarrowing names the NodePools that were left buying nothing while their markets
 // were being narrowed: what they bought before is not known any more.
-func (c *cleaner) tellNarrowing(ctx context.Context) error {
+func (c *cleaner) reportNarrowing(ctx context.Context) error {
 	var pools karpv1.NodePoolList
 	if err := c.client.List(ctx, &pools); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

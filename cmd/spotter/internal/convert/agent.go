@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The tag by which the agent finds the groups of a pool, unless told otherwise.
+// The tag by which the agent finds the groups of a pool, unless configured otherwise.
 const poolTag = "spotvortex.io/pool"
 
 // backend says who provisions for p. Karpenter goes before groups, as in the

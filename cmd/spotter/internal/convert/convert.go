@@ -150,7 +150,7 @@ type reader struct {
 	errs   []error
 
 	// The agent's two files become pools only together, and the pools of
-	// Karpetrack need what its controller is told.
+	// Karpetrack need what its controller is configured with.
 	agent      *agent
 	runtime    *agentRuntime
 	karpetrack []karpetrackPool

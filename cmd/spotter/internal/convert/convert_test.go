@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// TestConvert runs the stories of what becomes of old configuration. A line
+// TestConvert runs the cases of what becomes of old configuration. A line
 // "=== NAME" begins a file; arguments are what flags say. The command "flags"
 // takes a command line.
 func TestConvert(t *testing.T) {
@@ -64,7 +64,7 @@ func TestConvert(t *testing.T) {
 	})
 }
 
-// files cuts the input of a story.
+// files cuts the input of a scripted case.
 func files(text string) []Input {
 	var all []Input
 	for _, line := range strings.SplitAfter(text, "\n") {

@@ -73,7 +73,7 @@ func (r *reader) readKarpetrack(o *scenarios.RawObject) {
 }
 
 // karpetrackFlags are those of the controller. What none of ours takes the place
-// of has the reason beside it.
+// of has the reason.
 func karpetrackFlags(c *karpetrackController) (*pflag.FlagSet, [][2]string) {
 	f := pflag.NewFlagSet("karpetrack", pflag.ContinueOnError)
 	f.Usage = func() {}

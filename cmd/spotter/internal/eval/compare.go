@@ -61,7 +61,7 @@ type otherBuild struct {
 	// flags are those of this call that choose what is run.
 	flags []string
 
-	// say tells the user what is being done.
+	// say informs the user what is being done.
 	say func(format string, args ...any)
 }
 

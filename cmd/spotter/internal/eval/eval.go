@@ -113,7 +113,7 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 		if err := write(p, stressed, targets); err != nil {
 			return err
 		}
-		return stressVerdict(p, stress)
+		return stressResult(p, stress)
 	}
 	compared := func(w io.Writer, f format.Format, width int) error { return format.Write(w, report, f, width) }
 	if err := write(p, compared, targets); err != nil {
@@ -122,7 +122,7 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 	if err := writeReport(p, f, report); err != nil {
 		return err
 	}
-	return verdict(p, report)
+	return gateResult(p, report)
 }
 
 // refused returns err of a comparison, as a fault of the call where it is one.
@@ -184,8 +184,8 @@ func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string
 	return report, nil, targets, compare(ctx, f, other, cfg, report, r.Run)
 }
 
-// verdict returns what the report means for the exit code.
-func verdict(p *cli.Program, report *eval.Report) error {
+// gateResult returns what the report means for the exit code.
+func gateResult(p *cli.Program, report *eval.Report) error {
 	if report.Stopped {
 		return &cli.StoppedError{Err: errors.New(format.Incomplete(report)), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
 	}

@@ -34,15 +34,15 @@ func (f *evalFlags) checkStress() error {
 	return nil
 }
 
-// stressVerdict returns what the stress means for the exit code: a gate has to hold
+// stressResult returns what the stress means for the exit code: a gate has to hold
 // under every truth, and a run that broke is worse than a gate that did not.
-func stressVerdict(p *cli.Program, s *eval.Stress) error {
+func stressResult(p *cli.Program, s *eval.Stress) error {
 	if s.Stopped {
 		return &cli.StoppedError{Err: errors.New("stopped before every truth was compared"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
 	}
 	var gate error
 	for i, r := range s.Reports {
-		err := verdict(p, r)
+		err := gateResult(p, r)
 		if err == nil {
 			continue
 		}

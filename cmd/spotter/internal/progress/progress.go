@@ -187,9 +187,9 @@ func (m *progressView) View() string {
 		lines = append(lines, "")
 		lines = append(lines, m.table()...)
 	}
-	if room := m.height - 1; m.height > 0 && len(lines) > room {
-		room = max(room, 1)
-		lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d lines more", len(lines)-room+1))
+	if linesMax := m.height - 1; m.height > 0 && len(lines) > linesMax {
+		linesMax = max(linesMax, 1)
+		lines = append(lines[:linesMax-1:linesMax-1], fmt.Sprintf("… and %d lines more", len(lines)-linesMax+1))
 	}
 	for i := range lines {
 		if m.width > 0 {

@@ -5,7 +5,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// A judged bundle is one that was set beside that of a recording.
+// A judged bundle is one that was compared with that of a recording.
 type judgedBundle struct{ name, sum, dir string }
 
 // judge takes note of it when a policy names another bundle than the one whose

@@ -157,7 +157,7 @@ func once(list []string, s string) []string {
 	return append(list, s)
 }
 
-// warnings says what may make decisions differ, beside the policy.
+// warnings says what may make decisions differ, besides the policy.
 func (a *replay) warnings(own string) (out []string) {
 	if a.spec == "" {
 		for _, v := range a.versions {
@@ -265,7 +265,7 @@ func leftOut(w io.Writer, gaps []record.Span) {
 	}
 }
 
-// tallies writes what the plans of both sides ask for, beside each other.
+// tallies writes what the plans of both sides ask for, side by side.
 func tallies(out io.Writer, recorded, again *record.Tally) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\trecorded\tagain\t")

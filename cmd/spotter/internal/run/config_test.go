@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
 )
 
-// TestRunFlagHolds: a flag that is given holds beside the file, also where it says what
+// TestRunFlagHolds: a flag that is given holds together with the file, also where it says what
 // is so by default; the file holds for all else.
 func TestRunFlagHolds(t *testing.T) {
 	f := liveCall{SpotterConfiguration: *config.Default(), flags: pflag.NewFlagSet("run", pflag.ContinueOnError)}

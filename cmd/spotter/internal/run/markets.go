@@ -132,12 +132,12 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// A zoneNamer tells the book by which IDs zones go, as nodes say it.
+// A zoneNamer gives the book the IDs of zones, as nodes have them.
 type zoneNamer struct {
 	reader   client.Reader
 	provider string
 	book     zoneBook
-	told     map[livemarket.Zone]bool
+	reported map[livemarket.Zone]bool
 }
 
 // A zoneBook joins the name and the ID of a zone; [livemarket.Book] is one.
@@ -158,13 +158,13 @@ func (z *zoneNamer) Report(ctx context.Context, _ *policy.Snapshot) error {
 	for i := range nodes.Items {
 		l := nodes.Items[i].Labels
 		zone := livemarket.Zone{Provider: z.provider, Region: l[corev1.LabelTopologyRegion], Name: l[corev1.LabelTopologyZone], ID: l[labelZoneID]}
-		if z.told[zone] {
+		if z.reported[zone] {
 			continue
 		}
-		if z.told == nil {
-			z.told = map[livemarket.Zone]bool{}
+		if z.reported == nil {
+			z.reported = map[livemarket.Zone]bool{}
 		}
-		z.told[zone] = true
+		z.reported[zone] = true
 		z.book.NameZone(zone)
 	}
 	return nil

@@ -150,7 +150,7 @@ func pricedEvery(every time.Duration, regions ...string) *liveCall {
 }
 
 // Spot prices are read as often as is asked for, and as suits the provider where nothing
-// is. The API of an auction tells them too, and of outbid nodes: it is polled no more rarely.
+// is. The API of an auction reports them too, and of outbid nodes: it is polled no more rarely.
 func TestPriceInterval(t *testing.T) {
 	for _, every := range []time.Duration{0, 7 * time.Second} {
 		w := &wiring{f: pricedEvery(every, "us-east-1")}

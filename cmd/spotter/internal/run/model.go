@@ -25,7 +25,7 @@ import (
 // may be filled meanwhile.
 const modelRetry = 5 * time.Minute
 
-// The reasons for which a bundle that is named does not foretell.
+// The reasons for which a bundle that is named does not forecast.
 const (
 	ReasonModelUnusable = "BundleUnusable"
 	modelTwoBundles     = "TwoBundles"
@@ -60,7 +60,7 @@ type modelConfig struct {
 // answer. Whatever becomes of a bundle, a forecast is there, and what is wrong is said
 // by an error, the condition [ConditionModel] and metrics.
 //
-// It is called by one goroutine at a time; what it tells may be asked by others.
+// It is called by one goroutine at a time; what it reports may be read by others.
 type liveModel struct {
 	modelConfig
 	closed *models.ClosedForm
@@ -80,7 +80,7 @@ type liveModel struct {
 	state modelState
 }
 
-// An opening is a bundle that is being opened beside the steps: its volume may hang.
+// An opening is a bundle that is being opened while steps are taken: its volume may hang.
 type opening struct {
 	dir    string
 	ended  chan struct{}
@@ -88,12 +88,12 @@ type opening struct {
 	err    error
 }
 
-// A modelState is what is told of a bundle.
+// A modelState is what is reported of a bundle.
 type modelState struct {
 	dir, fingerprint string
 	pools            map[string]string // the folder that each pool asks for, by its name
-	told             map[string]bool   // pools that a condition was told of
-	reason, why      string            // why it does not foretell; empty while it does
+	reported         map[string]bool   // pools that a condition was reported of
+	reason, why      string            // why it does not forecast; empty while it does
 	said             models.Counts     // of the last forecast
 	total            models.Counts
 	failures         map[string]int // by reason
@@ -104,7 +104,7 @@ func newLiveModel(c modelConfig) (*liveModel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("closed-form forecaster: %w", err)
 	}
-	return &liveModel{modelConfig: c, closed: closed, state: modelState{reason: modelNotAsked, told: map[string]bool{}, failures: map[string]int{}}}, nil
+	return &liveModel{modelConfig: c, closed: closed, state: modelState{reason: modelNotAsked, reported: map[string]bool{}, failures: map[string]int{}}}, nil
 }
 
 // Forecast writes the forecast of every market and the values of the actions of every
@@ -141,7 +141,7 @@ func (l *liveModel) plain(s *policy.Snapshot, m *policy.Memory) error {
 	return l.closed.Forecast(s, m)
 }
 
-// ask has the bundle foretell, and turns a panic into an error.
+// ask has the bundle forecast, and turns a panic into an error.
 func (l *liveModel) ask(s *policy.Snapshot, m *policy.Memory) (err error) {
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -189,7 +189,7 @@ func (l *liveModel) inForce(s *policy.Snapshot) []string {
 	return specs
 }
 
-// open returns what foretells with the bundle that is wanted. One that takes long is
+// open returns what forecasts with the bundle that is wanted. One that takes long is
 // waited for once; later steps look whether it is there.
 func (l *liveModel) open() (*models.Trained, error) {
 	o := l.opening
@@ -276,7 +276,7 @@ func (l *liveModel) note(s *policy.Snapshot, said models.Counts, err error) {
 	}
 }
 
-// reason says in one word, and in words, why a bundle does not foretell.
+// reason says in one word, and in words, why a bundle does not forecast.
 func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 	switch {
 	case errors.Is(err, errModelLate):
@@ -295,8 +295,8 @@ func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 	return "", ""
 }
 
-// foretell makes the forecaster.
-func (w *wiring) foretell(context.Context) error {
+// forecast makes the forecaster.
+func (w *wiring) forecast(context.Context) error {
 	l, err := newLiveModel(modelConfig{
 		Policy: w.f.Policies, Open: w.openLive, Make: w.policies.LivePolicy(w.f.Policies), Late: w.f.Models.Timeout.Duration, Clock: clock.RealClock{}, Log: w.log,
 	})

@@ -20,12 +20,12 @@ func (l *liveModel) Conditions(pool string) []metav1.Condition {
 	x := &l.state
 	dir, named := x.pools[pool]
 	switch {
-	case !named && !x.told[pool]:
+	case !named && !x.reported[pool]:
 		return nil
 	case !named:
 		return []metav1.Condition{{Type: ConditionModel, Status: metav1.ConditionFalse, Reason: "NotNamed", Message: "the policy of the pool names no bundle any more"}}
 	}
-	x.told[pool] = true
+	x.reported[pool] = true
 	c := metav1.Condition{Type: ConditionModel, Status: metav1.ConditionTrue, Reason: "Scored", Message: fmt.Sprintf("the bundle %s scored %d markets", dir, x.said.Scored)}
 	if x.said.Valued > 0 {
 		c.Message += fmt.Sprintf(" and valued the actions of %d pools", x.said.Valued)
@@ -55,7 +55,7 @@ func (l *liveModel) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector. While no policy names a bundle, and none
-// did before, there is nothing to tell.
+// did before, there is nothing to report.
 func (l *liveModel) Collect(to chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ var (
 
 // A boundedSession waits for the answers of a graph for a limited time, so that a
 // graph that hangs holds up no step: nodes under notice wait for it too. A call that
-// is late goes on beside the steps and its answer is dropped; until it has ended no
+// is late goes on while steps are taken and its answer is dropped; until it has ended no
 // other is begun, so that late calls do not pile up.
 type boundedSession struct {
 	models.Session

@@ -77,7 +77,7 @@ func bundleFor(scores, values models.Session) *bundles.Loaded {
 	}}
 }
 
-// A modelStage is a forecaster with bundles that do as they are told.
+// A modelStage is a forecaster with bundles that do as the test says.
 type modelStage struct {
 	*liveModel
 	clock  *clocktesting.FakeClock
@@ -131,7 +131,7 @@ func (m *modelStage) condition(t *testing.T, pool string) metav1.Condition {
 	return all[0]
 }
 
-// holds fails the test unless a forecast went as it should: by whom, and what is told.
+// holds fails the test unless a forecast went as it should: by whom, and what is reported.
 func (m *modelStage) holds(t *testing.T, what string, s *policy.Snapshot, source policy.ForecastSource, reason string) {
 	t.Helper()
 	err := m.Forecast(s, &policy.Memory{})

@@ -52,7 +52,7 @@ func (m drainMeter) Ended(r drain.Result) {
 }
 
 // panicsMax bounds how many snapshots are kept on which a policy panicked: the
-// first are the ones that tell something, and a disk is not to fill with the rest.
+// first are the ones that have something, and a disk is not to fill with the rest.
 const panicsMax = 10
 
 // A panicRecorder keeps each snapshot on which a policy panicked as a recording of

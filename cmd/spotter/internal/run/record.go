@@ -18,7 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// RecordScenario is what stands in place of the name of a world in the record of a
+// RecordScenario is what stands in place of the name of a scenario in the record of a
 // controller.
 const RecordScenario = "live"
 

@@ -44,7 +44,7 @@ type liveCall struct {
 	clusterName string
 
 	// file is that of --config, and flags the flags as they were given: what one of
-	// them says holds beside the file.
+	// them says holds together with the file.
 	file  string
 	flags *pflag.FlagSet
 

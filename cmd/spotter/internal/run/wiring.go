@@ -109,7 +109,7 @@ func (w *wiring) connect(ctx context.Context) error {
 		Urgent: urgent, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
-		w.observe, w.foretell, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
+		w.observe, w.forecast, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
 	} {
 		if err := make(ctx); err != nil {
 			return err

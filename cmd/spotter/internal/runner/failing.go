@@ -38,7 +38,7 @@ func newSimModel(b *bundles.Loaded, closed *models.ClosedForm, cfg models.Traine
 	return m, err
 }
 
-// failing returns a session that fails as m is told to; nil in place of none.
+// failing returns a session that fails as m states; nil in place of none.
 func (m *simModel) failing(s models.Session) models.Session {
 	if s == nil {
 		return nil

@@ -108,15 +108,15 @@ func workloads(w *bufio.Writer, r *sim.Result) {
 	}
 }
 
-// budgets prints what the budgets of the world came to.
-func budgets(w *bufio.Writer, world *scenarios.BoundScenario, r *sim.Result) {
+// budgets prints what the budgets of the scenario came to.
+func budgets(w *bufio.Writer, bound *scenarios.BoundScenario, r *sim.Result) {
 	if len(r.Budgets) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\n  %-24s %-9s %26s %9s %6s %9s %10s %8s %7s\n", "budget", "action", "quota", "gpu-hours", "peak", "min spent", "min closed", "evicted", "paused")
 	for i := range r.Budgets {
 		x := &r.Budgets[i]
-		fmt.Fprintf(w, "  %-24s %-9s %26s %9.1f %4.0f %% %9d %10d %8d %7d\n", x.Name, x.Action, quota(&world.Budgets[i]), x.GPUHours, 100*x.Peak,
+		fmt.Fprintf(w, "  %-24s %-9s %26s %9.1f %4.0f %% %9d %10d %8d %7d\n", x.Name, x.Action, quota(&bound.Budgets[i]), x.GPUHours, 100*x.Peak,
 			x.OverMinutes, x.ClosedMinutes, x.Evictions, x.Pauses)
 	}
 }

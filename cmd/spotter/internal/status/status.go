@@ -74,7 +74,7 @@ func run(ctx context.Context, p *cli.Program, f *statusCall) error {
 			return err
 		}
 		if len(s.wrong) == 0 || !time.Now().Before(end) {
-			return s.tell(p.Stdout)
+			return s.write(p.Stdout)
 		}
 		select {
 		case <-ctx.Done():
@@ -84,8 +84,8 @@ func run(ctx context.Context, p *cli.Program, f *statusCall) error {
 	}
 }
 
-// A standing is what is seen of a controller from outside.
-type standing struct {
+// An installation is what is seen of a controller from outside.
+type installation struct {
 	leader string
 	alone  time.Duration // since a controller without leader election decided; 0 for none
 	pools  []v1alpha1.CapacityPool
@@ -93,8 +93,8 @@ type standing struct {
 }
 
 // look reads how a controller stands now.
-func look(ctx context.Context, c client.Reader, namespace string) (*standing, error) {
-	s := &standing{}
+func look(ctx context.Context, c client.Reader, namespace string) (*installation, error) {
+	s := &installation{}
 	var lease coordinationv1.Lease
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.LeaseName}, &lease)
 	switch {
@@ -128,7 +128,7 @@ func look(ctx context.Context, c client.Reader, namespace string) (*standing, er
 }
 
 // leads notes who holds a lease, if it has not run out.
-func (s *standing) leads(x *coordinationv1.LeaseSpec, now time.Time) {
+func (s *installation) leads(x *coordinationv1.LeaseSpec, now time.Time) {
 	if x.HolderIdentity == nil || *x.HolderIdentity == "" {
 		s.wrong = append(s.wrong, "nobody leads: the lease was given up")
 		return
@@ -152,7 +152,7 @@ const aloneMax = 20 * time.Minute
 // decides notes that a controller decides though nobody holds the lease: one without
 // leader election leaves the memory that it writes at every step. What was written
 // while the lease held is its holder's.
-func (s *standing) decides(ctx context.Context, c client.Reader, namespace string, lease *coordinationv1.LeaseSpec) error {
+func (s *installation) decides(ctx context.Context, c client.Reader, namespace string, lease *coordinationv1.LeaseSpec) error {
 	var memory corev1.ConfigMap
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.MemoryName}, &memory)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -176,8 +176,8 @@ func (s *standing) decides(ctx context.Context, c client.Reader, namespace strin
 	return nil
 }
 
-// tell writes it for a person.
-func (s *standing) tell(w io.Writer) error {
+// write writes it for a person.
+func (s *installation) write(w io.Writer) error {
 	if s.leader != "" {
 		fmt.Fprintf(w, "%s leads\n", s.leader)
 	}

@@ -53,13 +53,13 @@ func poolSeen(name string, generation, observed int64, ready metav1.ConditionSta
 	}}
 }
 
-// standingOf returns what status prints of a cluster, and the exit code.
-func standingOf(t *testing.T, c client.Reader) (int, string) {
+// statusOf returns what status prints of a cluster, and the exit code.
+func statusOf(t *testing.T, c client.Reader) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
 	s, err := look(t.Context(), c, "spotter")
 	if err == nil {
-		err = s.tell(&out)
+		err = s.write(&out)
 	}
 	return cli.Report(&out, err), out.String()
 }
@@ -98,7 +98,7 @@ func TestStatus(t *testing.T) {
 		"without a time":     {[]client.Object{timeless, good}, cli.ExitFailed, "nobody leads: the lease has no time", "a leads\n"},
 		"not looked at":      {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue), poolSeen("batch", 1, 1, metav1.ConditionTrue)}, cli.ExitFailed, "CapacityPool web has not been looked at as it is now", "CapacityPool batch"},
 	} {
-		code, out := standingOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(c.objects...).Build())
+		code, out := statusOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(c.objects...).Build())
 		if code != c.code || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
 			t.Errorf("%s: exit %d, want %d with %q and without %q:\n%s", name, code, c.code, c.has, c.lack, out)
 		}
@@ -114,10 +114,10 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 		}).Build()
 	}
 	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "CapacityPool"}}
-	if code, out := standingOf(t, listing(missing)); code != cli.ExitFailed || !strings.Contains(out, "the definitions are not installed") || !strings.Contains(out, "a leads") {
+	if code, out := statusOf(t, listing(missing)); code != cli.ExitFailed || !strings.Contains(out, "the definitions are not installed") || !strings.Contains(out, "a leads") {
 		t.Errorf("without definitions: exit %d\n%s", code, out)
 	}
-	if code, out := standingOf(t, listing(errors.New("connection refused"))); code == cli.ExitOK || code == cli.ExitFailed || !strings.Contains(out, "listing CapacityPools: connection refused") {
+	if code, out := statusOf(t, listing(errors.New("connection refused"))); code == cli.ExitOK || code == cli.ExitFailed || !strings.Contains(out, "listing CapacityPools: connection refused") {
 		t.Errorf("without an answer: exit %d\n%s", code, out)
 	}
 }

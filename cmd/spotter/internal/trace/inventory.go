@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
-// An inventory is what a trace holds, beside its statistics.
+// An inventory is what a trace holds, besides its statistics.
 type inventory struct {
 	*measure.Statistics
 

@@ -199,7 +199,7 @@ func fresh(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) (str
 	}
 	for _, spec := range specs {
 		if spec == registry.Manifest {
-			continue // what the manifests name is known with the world
+			continue // what the manifests name is known with the scenario
 		}
 		if _, err := runner.New().Policy(spec, &scenarios.BoundScenario{}); err != nil {
 			return "", nil, err
@@ -209,7 +209,7 @@ func fresh(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) (str
 	return sc.Name, play, nil
 }
 
-// play prepares the world, sends the runs before they begin, and does them all at
+// play prepares the scenario, sends the runs before they begin, and does them all at
 // once; then it looks for what no policy costs less than.
 func (f *tuiFlags) play(ctx context.Context, send func(any), sc *scenarios.Scenario, name string, specs []string) {
 	w, err := f.Bind(sc, input.Traces{}, 0)

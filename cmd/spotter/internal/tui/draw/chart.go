@@ -320,7 +320,7 @@ func (ch Chart) drawAxis(c Canvas, corner bool) {
 }
 
 // TimeAt returns the instant of column x on a canvas of w columns and h lines,
-// for the mouse; false beside the plot.
+// for the mouse; false outside the plot.
 func (ch Chart) TimeAt(w, h, x int) (policy.Time, bool) {
 	l := ch.look(w, h)
 	if x -= l.left; x < 0 || x >= l.w {

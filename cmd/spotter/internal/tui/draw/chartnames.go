@@ -64,15 +64,15 @@ func (ch Chart) valueOf(s Series) float64 {
 // at the right.
 func (n chartName) draw(c Canvas, y int, u Unit) {
 	x := c.Text(0, y, n.key, ink(n.ink).bold()) + 1
-	room := c.w - x
-	if value := u.text(n.value); !n.bare && room-Width(value)-1 >= min(Width(n.name), 6) {
+	free := c.w - x
+	if value := u.text(n.value); !n.bare && free-Width(value)-1 >= min(Width(n.name), 6) {
 		c.Text(c.w-Width(value), y, value, Style{})
-		room -= Width(value) + 1
+		free -= Width(value) + 1
 	}
-	c.Text(x, y, CutMiddle(n.name, room), ink(n.ink))
+	c.Text(x, y, CutMiddle(n.name, free), ink(n.ink))
 }
 
-// drawNames writes the names right of the plot, each beside its line as far as
+// drawNames writes the names right of the plot, each next to its line as far as
 // the others let it.
 func (ch Chart) drawNames(c Canvas, s scale) {
 	all := ch.names(s)
@@ -149,11 +149,11 @@ func (ch Chart) spreadNames(all []chartName, w, lines, spare int) (out [][]chart
 		if x > 0 && x+need > w && line+1 < lines {
 			line, x = line+1, 0
 		}
-		room := w
+		free := w
 		if line+1 == lines {
-			room -= spare
+			free -= spare
 		}
-		if x > 0 && x+need > room {
+		if x > 0 && x+need > free {
 			break
 		}
 		out[line], fit, x = append(out[line], n), fit+1, x+need+nameGap

@@ -92,14 +92,14 @@ func (b Bar) Draw(c Canvas) {
 	c, _ = c.Cut(1)
 	left, right := partsWidth(b.Left), partsWidth(b.Right)
 	x := writeParts(c, 1, b.Left)
-	room := c.w - 2 - left - 2
-	if right > 0 && room > 3 {
-		_, end := c.Split(c.w - 1 - min(right, room))
+	free := c.w - 2 - left - 2
+	if right > 0 && free > 3 {
+		_, end := c.Split(c.w - 1 - min(right, free))
 		writeParts(end.Sub(0, 0, end.w-1, 1), 0, b.Right)
-		room -= right
+		free -= right
 	}
 	for _, p := range b.More {
-		if room -= Width(p.Text); room < 0 {
+		if free -= Width(p.Text); free < 0 {
 			break
 		}
 		x = writeParts(c, x, []Part{p})

@@ -85,5 +85,5 @@ func (s Scrub) drawDays(c Canvas) {
 	drawTicks(c.Sub(from, 0, c.w-from, 1), s.From, s.To, ink(Muted))
 }
 
-// TimeAt returns the instant of column x in w columns, the nearest end beside it.
+// TimeAt returns the instant of column x in w columns, the nearest end outside of it.
 func (s Scrub) TimeAt(w, x int) policy.Time { return instant(x, s.begin(), s.To, w) }

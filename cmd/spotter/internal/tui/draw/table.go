@@ -119,13 +119,13 @@ func (t Table) widths(w int) []int {
 // shrink takes over columns from those that may be narrower, the widest first,
 // and says whether it could; if not it takes nothing.
 func (t Table) shrink(wide []int, over int) bool {
-	room := 0
+	free := 0
 	for i, col := range t.Columns {
 		if col.Min > 0 && wide[i] > col.Min {
-			room += wide[i] - col.Min
+			free += wide[i] - col.Min
 		}
 	}
-	if room < over {
+	if free < over {
 		return false
 	}
 	for ; over > 0; over-- {
@@ -200,7 +200,7 @@ func (t Table) row(c Canvas, l tableLook, i, y int) {
 
 // write draws f in w columns from x on and returns the column after it.
 func (col Column) write(c Canvas, x, y, w int, f Field, dim bool) int {
-	at, room, s := x, w, Style{Ink: f.Ink}
+	at, free, s := x, w, Style{Ink: f.Ink}
 	if f.Bold {
 		s.Attr |= Bold
 	}
@@ -213,16 +213,16 @@ func (col Column) write(c Canvas, x, y, w int, f Field, dim bool) int {
 			m.Ink = Muted
 		}
 		m.draw(c.Sub(at, y, meterWidth-1, 1))
-		at, room = at+meterWidth, room-meterWidth
+		at, free = at+meterWidth, free-meterWidth
 	}
 	text := f.Text
 	if col.Middle {
-		text = CutMiddle(text, room)
+		text = CutMiddle(text, free)
 	} else {
-		text = Cut(text, room)
+		text = Cut(text, free)
 	}
 	if col.Right {
-		at += room - Width(text)
+		at += free - Width(text)
 	}
 	c.Sub(0, y, x+w, 1).Text(at, 0, text, s)
 	return x + w

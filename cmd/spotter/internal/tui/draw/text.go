@@ -38,7 +38,7 @@ func fitting(r rune) (rune, int) {
 	return '·', 1
 }
 
-// joins says whether r may form one character with what stands beside it.
+// joins says whether r may form one character with the one next to it.
 func joins(r rune) bool {
 	switch {
 	case r >= 0x1100 && r < 0x1200, r >= 0xa960 && r < 0xa980, r >= 0xd7b0 && r < 0xd800: // jamo

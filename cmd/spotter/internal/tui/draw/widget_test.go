@@ -235,7 +235,7 @@ func TestTimeAt(t *testing.T) {
 	}
 }
 
-// TestWorkloadStates shows that an outage is told in words, and that the bar
+// TestWorkloadStates shows that an outage is shown in words, and that the bar
 // marks what is required.
 func TestWorkloadStates(t *testing.T) {
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ const silentAfter = 20 * time.Minute
 
 func (l *live) silent(last policy.Time) bool { return l.at != 0 && l.at.Sub(last) > silentAfter }
 
-// says tells how old the last decision is, and what is in the way of newer ones.
+// says returns how old the last decision is, and what is in the way of newer ones.
 func (l *live) says(last policy.Time) string {
 	text := "record of a controller"
 	if l.at != 0 {

@@ -24,7 +24,7 @@ func TestPlay(t *testing.T) {
 		v.wait(d)
 		return v.play.time().Sub(before)
 	}
-	v.wait(frameTime) // the first tick tells when playing began
+	v.wait(frameTime) // the first tick sets when playing began
 	near := func(what string, got, want time.Duration) {
 		t.Helper()
 		if got < want*9/10 || got > want*11/10 {
@@ -303,7 +303,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestFailures tells a run that failed on the screen and afterwards, and ends when
+// TestFailures shows a run that failed on the screen and afterwards, and ends when
 // there is nothing to show.
 func TestFailures(t *testing.T) {
 	p, err := prepare("squeeze", 24*time.Hour)

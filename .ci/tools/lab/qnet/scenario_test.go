@@ -8,12 +8,12 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// TestManifests draws many worlds: each is read, has pods for each of its pools,
-// and what worlds are to have in common and not to have is counted.
+// TestManifests draws many scenarios: each is read, has pods for each of its pools,
+// and what scenarios are to have in common and not to have is counted.
 func TestManifests(t *testing.T) {
 	count := map[string]int{}
-	const worlds = 300
-	for i := range uint64(worlds) {
+	const scenarioCount = 300
+	for i := range uint64(scenarioCount) {
 		text := Manifests(chance.Stream(7, "world").At1(i))
 		sc, err := scenarios.Parse("world.yaml", []byte(text))
 		if err != nil {
@@ -32,8 +32,8 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	for word, n := range count {
-		if n == 0 || n == worlds {
-			t.Errorf("%d of %d worlds have %s", n, worlds, word)
+		if n == 0 || n == scenarioCount {
+			t.Errorf("%d of %d worlds have %s", n, scenarioCount, word)
 		}
 	}
 	if len(count) != 9 {

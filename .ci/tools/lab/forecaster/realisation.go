@@ -35,23 +35,23 @@ func (s Stratum) String() string {
 	return [...]string{"GPU recorded", "CPU recorded", "CPU generated", "GPU generated", "GPU generated, scarce"}[s]
 }
 
-// A plan says which world to make.
+// A plan says which realisation to make.
 type plan struct {
 	split    split
 	region   string
 	from, to policy.Time
 	seed     uint64
-	cluster  int32 // of the bootstrap, of a generated world; a recorded one has one a day
+	cluster  int32 // of the bootstrap, of a generated realisation; a recorded one has one a day
 
-	// recording is the index of that whose availability the world has, -1 in a
+	// recording is the index of that whose availability the realisation has, -1 in a
 	// generated one. A scarce one has accelerators alone.
 	recording int
 	scarce    bool
 }
 
-// A world is a region for some days: its markets as a snapshot has them, without
+// A realisation is a region for some days: its markets as a snapshot has them, without
 // prices, and what becomes of them.
-type world struct {
+type realisation struct {
 	plan
 	types   []policy.InstanceType
 	zones   []string
@@ -65,16 +65,16 @@ type world struct {
 	source string
 }
 
-// presets are the laws of prices that worlds are drawn with, in turn.
+// presets are the laws of prices that realisations are drawn with, in turn.
 var presets = []string{"aws-2023", "aws-2021", "aws-2024"}
 
-// intensities are those of generated worlds, in turn.
+// intensities are those of generated realisations, in turn.
 var intensities = []float64{1, 1, 1, 10}
 
-// newWorld makes the world of a plan. Prices are drawn in every world: none of
+// newRealisation makes the realisation of a plan. Prices are drawn in every realisation: none of
 // the recordings of availability has any.
-func (c *Config) newWorld(p plan) (*world, error) {
-	w := &world{plan: p}
+func (c *Config) newRealisation(p plan) (*realisation, error) {
+	w := &realisation{plan: p}
 	key := chance.Stream(p.seed, "world")
 	var offers []generate.Market
 	var ups []*weather.Availability
@@ -110,7 +110,7 @@ func (c *Config) newWorld(p plan) (*world, error) {
 	})
 }
 
-// How scarce worlds differ from the law of a recording, since regions differ more
+// How scarce realisations differ from the law of a recording, since regions differ more
 // than the few that were recorded: in the mean of the slack, in how quickly it
 // moves and how unevenly.
 const (
@@ -137,7 +137,7 @@ func varied(l weather.Law, key chance.Key) weather.Law {
 }
 
 // fill makes the markets, in the order of the drawn prices, and their weather.
-func (w *world) fill(drawn *trace.Trace, ups []*weather.Availability, cfg weather.Config) error {
+func (w *realisation) fill(drawn *trace.Trace, ups []*weather.Availability, cfg weather.Config) error {
 	var of []weather.Market
 	for i := range drawn.Series {
 		s := &drawn.Series[i]
@@ -187,10 +187,10 @@ func (w *world) fill(drawn *trace.Trace, ups []*weather.Availability, cfg weathe
 
 const worstBand policy.Band = 4
 
-// published returns the band that a cluster is shown. None was recorded beside
+// published returns the band that a cluster is shown. None was recorded with
 // availability. A scarce type mostly has the worst one, but one in four has none
 // and some have a milder one: what is published is an average of a month.
-func (w *world) published(m *policy.Market) policy.Band {
+func (w *realisation) published(m *policy.Market) policy.Band {
 	if w.recording >= 0 {
 		return policy.BandUnknown
 	}
@@ -249,7 +249,7 @@ func recorded(t *trace.Trace, region string) (offers []generate.Market, ups []*w
 	return offers, ups
 }
 
-// What a generated world sells: types of common families and of accelerators in
+// What a generated realisation sells: types of common families and of accelerators in
 // three zones.
 const (
 	commonTypes = 16
@@ -257,7 +257,7 @@ const (
 	zonesMax    = 3
 )
 
-// drawnMarkets draws the markets of a generated world, in the order of names.
+// drawnMarkets draws the markets of a generated realisation, in the order of names.
 func drawnMarkets(key chance.Key, region string, ordinary, accelerated int) []generate.Market {
 	var common, scarce []string
 	for _, name := range catalog.Types(catalog.AWS) {
@@ -301,7 +301,7 @@ func chosen(key chance.Key, names []string, n int) []string {
 }
 
 // price returns the price of market m at t, before the first the first.
-func (w *world) price(m int, t policy.Time) policy.Money {
+func (w *realisation) price(m int, t policy.Time) policy.Money {
 	s := w.prices[m]
 	i, found := slices.BinarySearch(s.At, t)
 	if !found {
@@ -330,7 +330,7 @@ func (c *Config) sources() []string {
 	return slices.Compact(all)
 }
 
-// families returns the families that generated worlds draw their types from, which
+// families returns the families that generated realisations draw their types from, which
 // are those of recordings too, and which of them have accelerators.
 func families() (all, accelerated []string) {
 	for _, name := range catalog.Types(catalog.AWS) {

@@ -12,10 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// epoch is the instant of every story: a step of ten minutes.
+// epoch is the instant of every scripted case: a step of ten minutes.
 const epoch = policy.Time(1_767_225_600_000) // 2026-01-01
 
-// A world is a snapshot and a memory written as text, one thing a line:
+// A fixture is a snapshot and a memory written as text, one thing a line:
 //
 //	type NAME vcpu=N mem=GIB [gpu=N]
 //	market TYPE ZONE spot=$ od=$ [c=P] [r=P] [model] [closed]    (in place of an earlier one)
@@ -28,7 +28,7 @@ const epoch = policy.Time(1_767_225_600_000) // 2026-01-01
 //
 // Pods are laid on the nodes of their pool in turn. Durations in memory are how
 // long ago something was.
-type world struct {
+type fixture struct {
 	t *testing.T
 	s policy.Snapshot
 	m policy.Memory
@@ -77,9 +77,9 @@ func (o options) duration(key string) time.Duration {
 	return d
 }
 
-func parseWorld(t *testing.T, text string) *world {
+func parseFixture(t *testing.T, text string) *fixture {
 	t.Helper()
-	w := &world{t: t, s: policy.Snapshot{Now: epoch, Zones: []string{"a", "b", "c"}}}
+	w := &fixture{t: t, s: policy.Snapshot{Now: epoch, Zones: []string{"a", "b", "c"}}}
 	lines := [][]string{}
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "#") {
@@ -110,7 +110,7 @@ func parseWorld(t *testing.T, text string) *world {
 	return w
 }
 
-func (w *world) line(kind string, f []string) {
+func (w *fixture) line(kind string, f []string) {
 	o := parseOptions(f)
 	switch kind {
 	case "type":
@@ -140,7 +140,7 @@ func (w *world) line(kind string, f []string) {
 	}
 }
 
-func (w *world) instanceType(name string, o options) {
+func (w *fixture) instanceType(name string, o options) {
 	vcpu := int64(o.number("vcpu", 2))
 	r := policy.Resources{CPU: vcpu * 1000, Memory: int64(o.number("mem", 8)) << 30, GPU: int64(o.number("gpu", 0)), Pods: 58, Storage: 20 << 30}
 	t := policy.InstanceType{
@@ -153,14 +153,14 @@ func (w *world) instanceType(name string, o options) {
 	w.s.Types = append(w.s.Types, t)
 }
 
-func (w *world) sortTypes() {
+func (w *fixture) sortTypes() {
 	slices.SortFunc(w.s.Types, func(a, b policy.InstanceType) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range w.s.Types {
 		w.s.Types[i].ID = policy.TypeID(i)
 	}
 }
 
-func (w *world) typeID(name string) policy.TypeID {
+func (w *fixture) typeID(name string) policy.TypeID {
 	for i := range w.s.Types {
 		if w.s.Types[i].Name == name {
 			return policy.TypeID(i)
@@ -170,7 +170,7 @@ func (w *world) typeID(name string) policy.TypeID {
 	return policy.None
 }
 
-func (w *world) market(typ, zone string, o options) {
+func (w *fixture) market(typ, zone string, o options) {
 	id, od := w.typeID(typ), policy.Dollars(o.number("od", 0.10))
 	m := policy.Market{
 		Provider: "aws", Region: "r", Zone: policy.ZoneID(slices.Index(w.s.Zones, zone)), Type: id,
@@ -188,7 +188,7 @@ func (w *world) market(typ, zone string, o options) {
 }
 
 // addMarket adds m, in the place of one of its name.
-func (w *world) addMarket(m policy.Market) {
+func (w *fixture) addMarket(m policy.Market) {
 	for i := range w.s.Markets {
 		if w.s.Markets[i].Name == m.Name {
 			w.s.Markets[i] = m
@@ -198,14 +198,14 @@ func (w *world) addMarket(m policy.Market) {
 	w.s.Markets = append(w.s.Markets, m)
 }
 
-func (w *world) sortMarkets() {
+func (w *fixture) sortMarkets() {
 	slices.SortFunc(w.s.Markets, func(a, b policy.Market) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range w.s.Markets {
 		w.s.Markets[i].ID = policy.MarketID(i)
 	}
 }
 
-func (w *world) marketID(typ, zone, capacity string) policy.MarketID {
+func (w *fixture) marketID(typ, zone, capacity string) policy.MarketID {
 	if capacity == "od" {
 		capacity = "on-demand"
 	}
@@ -219,7 +219,7 @@ func (w *world) marketID(typ, zone, capacity string) policy.MarketID {
 	return policy.None
 }
 
-func (w *world) pool(name string, o options) {
+func (w *fixture) pool(name string, o options) {
 	p := policy.Pool{
 		ID: policy.PoolID(len(w.s.Pools)), Name: name, Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive,
 		Share:            policy.ShareRange{Min: o.number("min", 0), Max: o.number("max", 1)},
@@ -256,7 +256,7 @@ func (w *world) pool(name string, o options) {
 	w.s.Pools = append(w.s.Pools, p)
 }
 
-func (w *world) poolID(name string) policy.PoolID {
+func (w *fixture) poolID(name string) policy.PoolID {
 	for i := range w.s.Pools {
 		if w.s.Pools[i].Name == name {
 			return policy.PoolID(i)
@@ -266,7 +266,7 @@ func (w *world) poolID(name string) policy.PoolID {
 	return policy.None
 }
 
-func (w *world) nodes(f []string, o options) {
+func (w *fixture) nodes(f []string, o options) {
 	count, err := strconv.Atoi(f[0])
 	if err != nil {
 		w.t.Fatalf("nodes %s: %v", f[0], err)
@@ -309,7 +309,7 @@ var kinds = map[string]policy.WorkloadKind{
 	"job": policy.KindJob, "daemonset": policy.KindDaemonSet,
 }
 
-func (w *world) pods(f []string, o options) {
+func (w *fixture) pods(f []string, o options) {
 	count, err := strconv.Atoi(f[0])
 	if err != nil {
 		w.t.Fatalf("pods %s: %v", f[0], err)
@@ -354,7 +354,7 @@ func (w *world) pods(f []string, o options) {
 	}
 }
 
-func (w *world) memory(pool string, o options) {
+func (w *fixture) memory(pool string, o options) {
 	m := policy.PoolMemory{Name: pool}
 	if _, ok := o.values["target"]; ok {
 		m.Target, m.HasTarget = o.number("target", 0), true

@@ -39,29 +39,29 @@ import (
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// What a crowd is made of, whatever its size.
+// What such a cluster is made of, whatever its size.
 const (
-	crowdPools    = 4
-	crowdSpaces   = 10
-	crowdReplicas = 50 // pods of each Deployment
-	crowdPerNode  = 8  // pods of Deployments on each node
-	crowdDaemons  = 2  // DaemonSets, with a pod on each node
-	crowdRegion   = "us-east-1"
+	scalePools    = 4
+	scaleSpaces   = 10
+	scaleReplicas = 50 // pods of each Deployment
+	scalePerNode  = 8  // pods of Deployments on each node
+	scaleDaemons  = 2  // DaemonSets, with a pod on each node
+	scaleRegion   = "us-east-1"
 
-	// crowdCooldown keeps pools at work: ten minutes and more pass else from one round of
+	// scaleCooldown keeps pools at work: ten minutes and more pass else from one round of
 	// moves to the next.
-	crowdCooldown = 30 * time.Second
+	scaleCooldown = 30 * time.Second
 )
 
 var (
-	crowdZones = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
-	crowdTypes = []string{"m5.2xlarge", "m5a.2xlarge", "m6i.2xlarge", "c5.2xlarge", "c6i.2xlarge", "r5.2xlarge", "r6i.2xlarge"}
+	scaleZones = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
+	scaleTypes = []string{"m5.2xlarge", "m5a.2xlarge", "m6i.2xlarge", "c5.2xlarge", "c6i.2xlarge", "r5.2xlarge", "r6i.2xlarge"}
 )
 
-// A crowd is a cluster of many nodes and of ten pods to a node. Nodes, pods and
+// A scaleCluster has many nodes, and ten pods to a node. Nodes, pods and
 // NodeClaims are written as kubelets and Karpenter would have them, since these are
 // too slow for so many; what binds pods and counts disruption budgets is real.
-type crowd struct {
+type scaleCluster struct {
 	env    *testenv.Env
 	config *rest.Config
 	client client.Client
@@ -72,7 +72,7 @@ type crowd struct {
 	sets []*appsv1.DaemonSet
 }
 
-// A size is how large a crowd is. perNode are its pods of Deployments on each node.
+// A size is how large a cluster is. perNode are its pods of Deployments on each node.
 type size struct {
 	nodes, perNode int
 	spot           bool // all nodes are, else every second
@@ -81,10 +81,10 @@ type size struct {
 // allRules let a user do everything.
 var allRules = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
 
-// newCrowd starts a cluster and fills it.
-func newCrowd(b *testing.B, of size) *crowd {
+// newScaleCluster starts a cluster and fills it.
+func newScaleCluster(b *testing.B, of size) *scaleCluster {
 	b.Helper()
-	c := &crowd{size: of, podCPU: int64(450 * crowdPerNode / of.perNode), env: testenv.New(b, testenv.Options{
+	c := &scaleCluster{size: of, podCPU: int64(450 * scalePerNode / of.perNode), env: testenv.New(b, testenv.Options{
 		ControllerManager: true, Scheduler: true, CRDs: append(slices.Clone(apis.CRDs), kwokapis.CRDs...),
 		Args: map[string][]string{
 			testenv.ControllerManager: {"--controllers=disruption-controller,serviceaccount-controller"},
@@ -106,7 +106,7 @@ func newCrowd(b *testing.B, of size) *crowd {
 			b.Fatal(err)
 		}
 	}
-	b.Logf("%d nodes and %d pods made in %v", c.nodes, c.nodes*(c.perNode+crowdDaemons), time.Since(begun).Round(time.Second))
+	b.Logf("%d nodes and %d pods made in %v", c.nodes, c.nodes*(c.perNode+scaleDaemons), time.Since(begun).Round(time.Second))
 	return c
 }
 
@@ -134,19 +134,19 @@ func many(n int, f func(int) error) error {
 	return first
 }
 
-func crowdSpace(app int) string { return fmt.Sprintf("shop-%d", app%crowdSpaces) }
-func crowdPool(i int) string    { return fmt.Sprintf("pool-%d", i%crowdPools) }
+func scaleSpace(app int) string { return fmt.Sprintf("shop-%d", app%scaleSpaces) }
+func scalePool(i int) string    { return fmt.Sprintf("pool-%d", i%scalePools) }
 
-func (c *crowd) makeSpaces(ctx context.Context) error {
-	for i := range crowdSpaces {
-		if err := c.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crowdSpace(i)}}); err != nil {
+func (c *scaleCluster) makeSpaces(ctx context.Context) error {
+	for i := range scaleSpaces {
+		if err := c.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: scaleSpace(i)}}); err != nil {
 			return err
 		}
 	}
 	end := time.Now().Add(time.Minute)
-	for i := range crowdSpaces {
+	for i := range scaleSpaces {
 		for {
-			err := c.client.Get(ctx, client.ObjectKey{Namespace: crowdSpace(i), Name: "default"}, &corev1.ServiceAccount{})
+			err := c.client.Get(ctx, client.ObjectKey{Namespace: scaleSpace(i), Name: "default"}, &corev1.ServiceAccount{})
 			if err == nil {
 				break
 			}
@@ -159,7 +159,7 @@ func (c *crowd) makeSpaces(ctx context.Context) error {
 	return nil
 }
 
-func (c *crowd) makePools(ctx context.Context) error {
+func (c *scaleCluster) makePools(ctx context.Context) error {
 	class := &unstructured.Unstructured{}
 	class.SetAPIVersion("karpenter.kwok.sh/v1alpha1")
 	class.SetKind("KWOKNodeClass")
@@ -167,12 +167,12 @@ func (c *crowd) makePools(ctx context.Context) error {
 	if err := c.client.Create(ctx, class); err != nil {
 		return err
 	}
-	for i := range crowdPools {
-		err := c.client.Create(ctx, &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: crowdPool(i)}, Spec: v1alpha1.CapacityPoolSpec{
+	for i := range scalePools {
+		err := c.client.Create(ctx, &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: scalePool(i)}, Spec: v1alpha1.CapacityPoolSpec{
 			Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
-			Template:   v1alpha1.NodeTemplate{Labels: map[string]string{"pool": crowdPool(i)}},
-			Markets:    v1alpha1.Markets{Regions: []string{crowdRegion}},
-			Disruption: v1alpha1.Disruption{Cooldown: &metav1.Duration{Duration: crowdCooldown}},
+			Template:   v1alpha1.NodeTemplate{Labels: map[string]string{"pool": scalePool(i)}},
+			Markets:    v1alpha1.Markets{Regions: []string{scaleRegion}},
+			Disruption: v1alpha1.Disruption{Cooldown: &metav1.Duration{Duration: scaleCooldown}},
 		}})
 		if err != nil {
 			return err
@@ -181,8 +181,8 @@ func (c *crowd) makePools(ctx context.Context) error {
 	return nil
 }
 
-// crowdTemplate is a pod as users write them, with what a controller does not need.
-func crowdTemplate(name, pool string, cpu, memory int64) corev1.PodTemplateSpec {
+// scaleTemplate is a pod as users write them, with what a controller does not need.
+func scaleTemplate(name, pool string, cpu, memory int64) corev1.PodTemplateSpec {
 	var environment []corev1.EnvVar
 	for _, k := range []string{"LISTEN", "UPSTREAM", "LOG_LEVEL", "REGION", "TIMEOUT", "POOL_SIZE", "FEATURES", "VERSION"} {
 		environment = append(environment, corev1.EnvVar{Name: k, Value: name + " has something to say of " + strings.ToLower(k)})
@@ -203,13 +203,13 @@ func crowdTemplate(name, pool string, cpu, memory int64) corev1.PodTemplateSpec 
 }
 
 // makeApps makes Deployments with their ReplicaSets, and DaemonSets.
-func (c *crowd) makeApps(ctx context.Context) error {
-	c.apps = make([]*appsv1.ReplicaSet, c.nodes*c.perNode/crowdReplicas)
-	replicas := int32(crowdReplicas)
+func (c *scaleCluster) makeApps(ctx context.Context) error {
+	c.apps = make([]*appsv1.ReplicaSet, c.nodes*c.perNode/scaleReplicas)
+	replicas := int32(scaleReplicas)
 	err := many(len(c.apps), func(i int) error {
 		name := fmt.Sprintf("app-%d", i)
-		template := crowdTemplate(name, crowdPool(i), c.podCPU*int64(9+2*(i%4))/9, (1024+256*int64(i%3))*crowdPerNode/int64(c.perNode))
-		meta := metav1.ObjectMeta{Namespace: crowdSpace(i), Name: name, Labels: template.Labels}
+		template := scaleTemplate(name, scalePool(i), c.podCPU*int64(9+2*(i%4))/9, (1024+256*int64(i%3))*scalePerNode/int64(c.perNode))
+		meta := metav1.ObjectMeta{Namespace: scaleSpace(i), Name: name, Labels: template.Labels}
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 		d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template}}
 		if err := c.client.Create(ctx, d); err != nil {
@@ -220,9 +220,9 @@ func (c *crowd) makeApps(ctx context.Context) error {
 		c.apps[i] = &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: selector, Template: template}}
 		return c.client.Create(ctx, c.apps[i])
 	})
-	for i := range crowdDaemons {
+	for i := range scaleDaemons {
 		name := fmt.Sprintf("agent-%d", i)
-		template := crowdTemplate(name, "", 50, 64)
+		template := scaleTemplate(name, "", 50, 64)
 		template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		s := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template}}
@@ -235,9 +235,9 @@ func (c *crowd) makeApps(ctx context.Context) error {
 }
 
 // makeNodes makes a NodeClaim and a Node for each, half of them spot.
-func (c *crowd) makeNodes(ctx context.Context) error {
+func (c *scaleCluster) makeNodes(ctx context.Context) error {
 	return many(c.nodes, func(i int) error {
-		capacity, pool := "spot", crowdPool(i)
+		capacity, pool := "spot", scalePool(i)
 		nodePool := pool + "-spot"
 		if c.onDemand(i) {
 			capacity, nodePool = "on-demand", pool+"-od"
@@ -250,18 +250,18 @@ func (c *crowd) makeNodes(ctx context.Context) error {
 		if err := c.client.Create(ctx, claim); err != nil {
 			return err
 		}
-		return c.join(ctx, claim, pool, crowdTypes[i%len(crowdTypes)], crowdZones[i%len(crowdZones)], capacity)
+		return c.join(ctx, claim, pool, scaleTypes[i%len(scaleTypes)], scaleZones[i%len(scaleZones)], capacity)
 	})
 }
 
 // makePods makes all pods where they run, and then, since each pod would change
 // their status, disruption budgets for every second Deployment.
-func (c *crowd) makePods(ctx context.Context) error {
-	of := c.nodes / crowdPools
-	err := many(len(c.apps)*crowdReplicas, func(i int) error {
-		app := i / crowdReplicas
-		k := (app/crowdPools*crowdReplicas + i%crowdReplicas) % of
-		return c.addPod(ctx, app, c.nodeName(k*crowdPools+app%crowdPools))
+func (c *scaleCluster) makePods(ctx context.Context) error {
+	of := c.nodes / scalePools
+	err := many(len(c.apps)*scaleReplicas, func(i int) error {
+		app := i / scaleReplicas
+		k := (app/scalePools*scaleReplicas + i%scaleReplicas) % of
+		return c.addPod(ctx, app, c.nodeName(k*scalePools+app%scalePools))
 	})
 	if err != nil {
 		return err
@@ -274,18 +274,18 @@ func (c *crowd) makePods(ctx context.Context) error {
 	})
 }
 
-func (c *crowd) onDemand(i int) bool { return !c.spot && i/crowdPools%2 == 0 }
+func (c *scaleCluster) onDemand(i int) bool { return !c.spot && i/scalePools%2 == 0 }
 
 // nodeName returns the name of the node that was made as number i.
-func (c *crowd) nodeName(i int) string {
+func (c *scaleCluster) nodeName(i int) string {
 	if c.onDemand(i) {
-		return fmt.Sprintf("node-%s-od-%d", crowdPool(i), i)
+		return fmt.Sprintf("node-%s-od-%d", scalePool(i), i)
 	}
-	return fmt.Sprintf("node-%s-spot-%d", crowdPool(i), i)
+	return fmt.Sprintf("node-%s-spot-%d", scalePool(i), i)
 }
 
 // names returns the UIDs of the nodes by their names.
-func (c *crowd) names(b *testing.B) map[string]types.UID {
+func (c *scaleCluster) names(b *testing.B) map[string]types.UID {
 	b.Helper()
 	var l metav1.PartialObjectMetadataList
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -300,7 +300,7 @@ func (c *crowd) names(b *testing.B) map[string]types.UID {
 }
 
 // replaced returns how many of the nodes are gone.
-func (c *crowd) replaced(b *testing.B, before map[string]types.UID) (gone int) {
+func (c *scaleCluster) replaced(b *testing.B, before map[string]types.UID) (gone int) {
 	b.Helper()
 	now := c.names(b)
 	for name, uid := range before {
@@ -311,8 +311,8 @@ func (c *crowd) replaced(b *testing.B, before map[string]types.UID) (gone int) {
 	return gone
 }
 
-// written tells what a user has written since the mark, most first.
-func (c *crowd) written(b *testing.B, since testenv.Mark, user string) string {
+// written prints what a user has written since the mark, most first.
+func (c *scaleCluster) written(b *testing.B, since testenv.Mark, user string) string {
 	b.Helper()
 	counts := map[string]int{}
 	for _, e := range c.env.Audit(b, since, func(e testenv.AuditEvent) bool { return e.User == user && e.Writes() }) {
@@ -330,9 +330,9 @@ func (c *crowd) written(b *testing.B, since testenv.Mark, user string) string {
 	return strings.Join(lines, ", ")
 }
 
-// crowdTrace writes the prices of some three hundred spot markets, hour by hour over
+// scaleTrace writes the prices of some three hundred spot markets, hour by hour over
 // the last two days, and returns the folder.
-func crowdTrace(b *testing.B) string {
+func scaleTrace(b *testing.B) string {
 	b.Helper()
 	families := []string{"m5", "m5a", "m6i", "m6a", "c5", "c5a", "c6i", "c6a", "r5", "r5a", "r6i", "r6a"}
 	walk := rand.New(rand.NewPCG(1, 2))
@@ -340,12 +340,12 @@ func crowdTrace(b *testing.B) string {
 	var all []trace.Series
 	for _, name := range catalog.Types(catalog.AWS) {
 		family, size, _ := strings.Cut(name, ".")
-		onDemand, known := catalog.OnDemand(catalog.AWS, crowdRegion, name)
+		onDemand, known := catalog.OnDemand(catalog.AWS, scaleRegion, name)
 		if !slices.Contains(families, family) || size == "metal" || !known {
 			continue
 		}
-		for _, zone := range crowdZones {
-			s := trace.Series{Provider: catalog.AWS, Region: crowdRegion, Zone: zone, Type: name}
+		for _, zone := range scaleZones {
+			s := trace.Series{Provider: catalog.AWS, Region: scaleRegion, Zone: zone, Type: name}
 			part := 0.3 + 0.4*walk.Float64()
 			for h := -48; h <= 0; h++ {
 				part = min(1, max(0.1, part*(0.99+0.02*walk.Float64())))

@@ -12,18 +12,18 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
 
-// laws are the presets whose prices worlds are played on: those that were fitted
+// laws are the presets whose prices scenarios are played on: those that were fitted
 // to other years than anything that policies are compared on.
 var laws = []string{"aws-2021", "aws-quiet-2020"}
 
-// Length of a world and of the trace that it lies in.
+// Length of a scenario and of the trace that it lies in.
 const (
-	worldHours = 46
-	warmHours  = 2
-	traceDays  = 6
+	scenarioHours = 46
+	warmHours     = 2
+	traceDays     = 6
 )
 
-// A source holds the traces that worlds lie in.
+// A source holds the traces that scenarios lie in.
 type source struct{ traces []*trace.Trace }
 
 // newSource draws n traces.
@@ -51,20 +51,20 @@ func newSource(seed uint64, n int) (*source, error) {
 	return s, nil
 }
 
-// world draws the i-th world of a stream.
-func (s *source) world(stream chance.Key, i int) (*scenarios.BoundScenario, error) {
+// scenario draws the i-th scenario of a stream.
+func (s *source) scenario(stream chance.Key, i int) (*scenarios.BoundScenario, error) {
 	key := stream.At1(uint64(i))
 	sc, err := scenarios.Parse(fmt.Sprintf("world-%d.yaml", i), []byte(Manifests(key)))
 	if err != nil {
 		return nil, err
 	}
 	t := s.traces[key.At1(900).IntN(len(s.traces))]
-	hours := traceDays*24 - worldHours - warmHours
+	hours := traceDays*24 - scenarioHours - warmHours
 	from := t.From.Add(time.Duration(warmHours+key.At1(901).IntN(hours)) * time.Hour)
 	return scenarios.Bind(sc, t, scenarios.BindOptions{From: from - from%policy.Time(time.Hour.Milliseconds())})
 }
 
-// A drawer draws a world and writes it.
+// A drawer draws a scenario and writes it.
 type drawer struct {
 	strings.Builder
 	key  chance.Key
@@ -87,10 +87,10 @@ func (d *drawer) often(p float64) bool { return d.draw().Float() < p }
 
 func pick[T any](d *drawer, from ...T) T { return from[d.draw().IntN(len(from))] }
 
-// Manifests draws the manifests of one world from key: one or two pools of a
+// Manifests draws the manifests of one scenario from key: one or two pools of a
 // few to some thirty nodes, services and jobs of all kinds, weather from as
 // calm as recorded to thirty times as rough, and faults in about half of the
-// worlds.
+// scenarios.
 func Manifests(key chance.Key) string {
 	d := &drawer{key: key}
 	d.scenario()
@@ -139,11 +139,11 @@ spec:
   duration: %dh
   warmUp: %dh
   market: {intensity: %g}
-`, worldHours, warmHours, intensity)
+`, scenarioHours, warmHours, intensity)
 	var faults []string
-	if d.often(0.3) { // spells in which spot runs out, for a part of the markets or all
+	if d.often(0.3) { // intervals in which spot runs out, for a part of the markets or all
 		share, every := pick(d, 0.3, 0.6, 1.0), d.between(5, 30)
-		for at := d.between(0, every); at < worldHours-1; at += d.between(0.5, 1.5) * every {
+		for at := d.between(0, every); at < scenarioHours-1; at += d.between(0.5, 1.5) * every {
 			faults = append(faults, fmt.Sprintf("{kind: squeeze, at: %dm, duration: %dm, share: %g}", int(at*60), int(d.between(20, 240)), share))
 		}
 	}
@@ -152,7 +152,7 @@ spec:
 			int(d.between(0, 24)*60), int(d.between(4, 40)*60), d.between(1.3, 6)))
 	}
 	if d.often(0.15) {
-		faults = append(faults, fmt.Sprintf("{kind: late-notice, at: 0h, duration: %dh, share: %.2f}", worldHours, d.between(0.2, 1)))
+		faults = append(faults, fmt.Sprintf("{kind: late-notice, at: 0h, duration: %dh, share: %.2f}", scenarioHours, d.between(0.2, 1)))
 	}
 	if d.often(0.05) {
 		faults = append(faults, fmt.Sprintf("{kind: zone-outage, at: %dm, duration: 2h, zoneNumber: 1}", int(d.between(1, 40)*60)))
