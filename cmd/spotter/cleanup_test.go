@@ -77,7 +77,7 @@ func TestCleanup(t *testing.T) {
 	clean := func(want int, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		if code := run(t.Context(), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace}, args...), &out, &out); code != want {
+		if code := spotter.Run(t.Context(), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace}, args...), &out, &out); code != want {
 			t.Fatalf("exit code %d, want %d:\n%s", code, want, out.String())
 		}
 		return out.String()

@@ -186,7 +186,7 @@ func TestCompareStopped(t *testing.T) {
 		}
 	}()
 	var out, errs strings.Builder
-	if code := run(ctx, small("--compare", other), &out, &errs); code != cli.ExitError ||
+	if code := spotter.Run(ctx, small("--compare", other), &out, &errs); code != cli.ExitError ||
 		!strings.HasPrefix(out.String(), "INCOMPLETE: stopped after all 2 runs") || strings.Contains(out.String(), "this change") {
 		t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 	}

@@ -6,9 +6,6 @@
 package main
 
 import (
-	"context"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
@@ -30,12 +27,6 @@ import (
 // version is set by the linker.
 var version = "unknown"
 
-// run does what args say and returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &cli.Program{Version: version, Args: args, Stdout: stdout, Stderr: stderr}
-	return p.Run(ctx, commands)
-}
-
 // commands returns all commands of p.
 func commands(p *cli.Program) []*cobra.Command {
 	local := &program{p}
@@ -49,4 +40,4 @@ func commands(p *cli.Program) []*cobra.Command {
 // A program is a call of one of the commands that lie here.
 type program struct{ *cli.Program }
 
-func main() { cli.Main(run) }
+func main() { cli.Main(version, commands) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,25 +11,16 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli/clitest"
 )
 
-// call runs the program and returns its exit code and what it wrote.
-func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), args, &out, &errs)
-	return code, out.String(), errs.String()
-}
+// spotter is the program under test.
+var spotter = clitest.Program(commands)
 
-// file writes text to a new file and returns its path.
-func file(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+// call runs the program, and wrongCallIs runs it with arguments that it must refuse.
+var call, wrongCallIs = spotter.Call, spotter.WrongCallIs
+
+var file, bundle, withONNX, without = clitest.File, clitest.Bundle, clitest.WithONNX, clitest.WithoutONNX
 
 // A priceRow is a row of a trace.
 type priceRow struct {
@@ -114,7 +104,7 @@ func brokenTraces(t *testing.T) map[string]struct{ path, want string } {
 }
 
 // tiny is a scenario of four pods for a day on whatever holds them.
-const tiny = `# A tiny world.
+const tiny = `# A tiny scenario.
 apiVersion: spotter.dev/v1alpha1
 kind: Scenario
 metadata: {name: tiny}
@@ -142,31 +132,6 @@ spec:
           image: web
           resources: {requests: {cpu: "1", memory: 2Gi}}
 `
-
-// wrongCallIs checks that a call ends with 2, says what is wrong on the first
-// line, says on a further one what to do next, and prints no result.
-func wrongCallIs(t *testing.T, want string, args ...string) {
-	t.Helper()
-	code, stdout, stderr := call(t, args...)
-	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
-	for len(lines) > 1 && strings.HasPrefix(lines[0], "warning: ") { // of the input, before the fault was met
-		lines = lines[1:]
-	}
-	switch {
-	case code != cli.ExitInvalid:
-		t.Errorf("spotter %s: exit code %d, want %d\n%s", cli.Shell(args), code, cli.ExitInvalid, stderr)
-	case !strings.HasPrefix(lines[0], "spotter: "):
-		t.Errorf("spotter %s: the first line is %q", cli.Shell(args), lines[0])
-	case !strings.Contains(stderr, want):
-		t.Errorf("spotter %s: %q is missing in\n%s", cli.Shell(args), want, stderr)
-	case len(lines) < 2:
-		t.Errorf("spotter %s: nothing is said about what to do next:\n%s", cli.Shell(args), stderr)
-	case stdout != "":
-		t.Errorf("spotter %s: it failed and printed\n%s", cli.Shell(args), stdout)
-	case strings.Contains(stderr, "panic"), strings.Contains(stderr, "goroutine"):
-		t.Errorf("spotter %s: it panicked\n%s", cli.Shell(args), stderr)
-	}
-}
 
 func TestWrongCalls(t *testing.T) {
 	for _, c := range []struct{ want, args string }{

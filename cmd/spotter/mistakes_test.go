@@ -64,7 +64,7 @@ func TestManySeedsAreAnnounced(t *testing.T) {
 	defer cancel()
 	stderr := &stderrUntil{want: "3000000 runs, about ", stop: cancel}
 	var stdout bytes.Buffer
-	run(ctx, []string{"eval", file(t, "tiny.yaml", tiny), "--policies", "static", "--seeds", "1000000"}, &stdout, stderr)
+	spotter.Run(ctx, []string{"eval", file(t, "tiny.yaml", tiny), "--policies", "static", "--seeds", "1000000"}, &stdout, stderr)
 	if got := stderr.text.String(); !strings.Contains(got, stderr.want) {
 		t.Errorf("it does not say %q:\n%s", stderr.want, got)
 	}
@@ -79,7 +79,7 @@ func TestPipeIsLeft(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	ended := make(chan int)
-	go func() { ended <- run(ctx, []string{"sim", pipe}, &bytes.Buffer{}, &bytes.Buffer{}) }()
+	go func() { ended <- spotter.Run(ctx, []string{"sim", pipe}, &bytes.Buffer{}, &bytes.Buffer{}) }()
 	select {
 	case code := <-ended:
 		if code != cli.ExitError {

@@ -8,42 +8,8 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
-	"github.com/spotter-dev/spotter/internal/bundles"
 	"github.com/spotter-dev/spotter/internal/cli"
 )
-
-// bundle returns a bundle of the SpotVortex agent, or skips the test.
-func bundle(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("SPOTTER_COMPAT")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "compat")
-	}
-	dir = filepath.Join(dir, "spotvortex", "models")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("%v: the bundles of the SpotVortex agent are not here; name their folder by SPOTTER_COMPAT", err)
-	}
-	return dir
-}
-
-// withONNX lets ONNX Runtime be found, or skips the test.
-func withONNX(t testing.TB) {
-	t.Helper()
-	path := os.Getenv("SPOTTER_ONNXRUNTIME")
-	if path == "" {
-		path, _ = filepath.Abs(filepath.Join("..", "..", "bin", "libonnxruntime.so.1"))
-		t.Setenv("SPOTTER_ONNXRUNTIME", path)
-	}
-	if _, _, err := bundles.StartONNX(); err != nil {
-		if os.Getenv("SPOTTER_MODELS") == "required" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v: run `make onnxruntime`", err)
-	}
-}
-
-// without lets no ONNX Runtime be found.
-func without(t *testing.T) { t.Setenv("SPOTTER_ONNXRUNTIME", filepath.Join(t.TempDir(), "none.so")) }
 
 // copied returns a bundle that may be spoilt.
 func copied(t *testing.T) string {

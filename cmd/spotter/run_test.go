@@ -184,12 +184,12 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, []string{"eval", scenario, "--seeds", "2", "--out", filepath.Join(dir, "report")}, &stdout, &stderr)
+	code := spotter.Run(ctx, []string{"eval", scenario, "--seeds", "2", "--out", filepath.Join(dir, "report")}, &stdout, &stderr)
 	if code != cli.ExitError || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
 	log, steps := filepath.Join(dir, "events.txt"), t.TempDir()
-	code = run(ctx, []string{"sim", scenario, "--log", log, "--record", steps}, &stdout, &stderr)
+	code = spotter.Run(ctx, []string{"sim", scenario, "--log", log, "--record", steps}, &stdout, &stderr)
 	if code != cli.ExitError {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}

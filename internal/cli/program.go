@@ -53,14 +53,14 @@ func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Comm
 	return Report(p.Stderr, err)
 }
 
-// Main ends the process with the exit code of run, whose context the first signal to
-// end it cancels.
-func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+// Main runs the commands with the arguments of the process, and ends it with their exit
+// code. The first signal to end it cancels their context.
+func Main(version string, commands func(*Program) []*cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// Only the first signal asks for an orderly end: the second one kills, even
 	// where nothing looks at ctx.
 	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := (&Program{Version: version, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr}).Run(ctx, commands)
 	stop()
 	os.Exit(code)
 }

@@ -1,88 +1,11 @@
 package main
 
-import (
-	"bytes"
-	"os"
-	"path/filepath"
-	"strings"
-	"testing"
+import "github.com/spotter-dev/spotter/internal/cli/clitest"
 
-	"github.com/spotter-dev/spotter/internal/bundles"
-	"github.com/spotter-dev/spotter/internal/cli"
-)
+// spotterLab is the program under test.
+var spotterLab = clitest.Program(commands)
 
-// call runs the program and returns its exit code and what it wrote.
-func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), args, &out, &errs)
-	return code, out.String(), errs.String()
-}
+// call runs the program, and wrongCallIs runs it with arguments that it must refuse.
+var call, wrongCallIs = spotterLab.Call, spotterLab.WrongCallIs
 
-// file writes text to a new file and returns its path.
-func file(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// wrongCallIs checks that a call ends with 2, says what is wrong on the first
-// line, says on a further one what to do next, and prints no result.
-func wrongCallIs(t *testing.T, want string, args ...string) {
-	t.Helper()
-	code, stdout, stderr := call(t, args...)
-	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
-	for len(lines) > 1 && strings.HasPrefix(lines[0], "warning: ") { // of the input, before the fault was met
-		lines = lines[1:]
-	}
-	switch {
-	case code != cli.ExitInvalid:
-		t.Errorf("spotter %s: exit code %d, want %d\n%s", cli.Shell(args), code, cli.ExitInvalid, stderr)
-	case !strings.HasPrefix(lines[0], "spotter: "):
-		t.Errorf("spotter %s: the first line is %q", cli.Shell(args), lines[0])
-	case !strings.Contains(stderr, want):
-		t.Errorf("spotter %s: %q is missing in\n%s", cli.Shell(args), want, stderr)
-	case len(lines) < 2:
-		t.Errorf("spotter %s: nothing is said about what to do next:\n%s", cli.Shell(args), stderr)
-	case stdout != "":
-		t.Errorf("spotter %s: it failed and printed\n%s", cli.Shell(args), stdout)
-	case strings.Contains(stderr, "panic"), strings.Contains(stderr, "goroutine"):
-		t.Errorf("spotter %s: it panicked\n%s", cli.Shell(args), stderr)
-	}
-}
-
-// bundle returns a bundle of the SpotVortex agent, or skips the test.
-func bundle(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("SPOTTER_COMPAT")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "compat")
-	}
-	dir = filepath.Join(dir, "spotvortex", "models")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("%v: the bundles of the SpotVortex agent are not here; name their folder by SPOTTER_COMPAT", err)
-	}
-	return dir
-}
-
-// withONNX lets ONNX Runtime be found, or skips the test.
-func withONNX(t testing.TB) {
-	t.Helper()
-	path := os.Getenv("SPOTTER_ONNXRUNTIME")
-	if path == "" {
-		path, _ = filepath.Abs(filepath.Join("..", "..", "..", "bin", "libonnxruntime.so.1"))
-		t.Setenv("SPOTTER_ONNXRUNTIME", path)
-	}
-	if _, _, err := bundles.StartONNX(); err != nil {
-		if os.Getenv("SPOTTER_MODELS") == "required" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v: run `make onnxruntime`", err)
-	}
-}
-
-// without lets no ONNX Runtime be found.
-func without(t *testing.T) { t.Setenv("SPOTTER_ONNXRUNTIME", filepath.Join(t.TempDir(), "none.so")) }
+var file, bundle, withONNX, without = clitest.File, clitest.Bundle, clitest.WithONNX, clitest.WithoutONNX
