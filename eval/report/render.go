@@ -6,7 +6,7 @@ func (p *page) render() *markup {
 	p.head(m)
 	p.contents(m)
 	m.addf("<main>\n")
-	p.verdict(m)
+	p.outcome(m)
 	p.warnings(m)
 	m.addf("\n")
 	section(m, "gates", "Gates", p.Gates)
@@ -79,7 +79,7 @@ func (p *page) oneOrSeveral(one, several string) string {
 	return several
 }
 
-func (p *page) verdict(m *markup) {
+func (p *page) outcome(m *markup) {
 	sign := "✗ "
 	switch p.Summary.State {
 	case "passed":
