@@ -36,7 +36,7 @@ func CurveOf(w measure.Sample) Curve {
 // counts the same.
 func Unweighted(sorted []float64) Curve { return CurveOf(unweighted(sorted)) }
 
-// A Spell is a time in which a market had one price, or one state of
+// An Interval is a time in which a market had one price, or one state of
 // availability.
 type Interval struct {
 	From, To policy.Time

@@ -79,7 +79,7 @@ func gap(v float64, kind Kind, unit string) string {
 	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
-// Verdict is "pass", "MISSED" or, for a row that was not judged, "-".
+// Decision is "pass", "MISSED" or, for a row that was not judged, "-".
 func (r *Row) Decision() string {
 	switch {
 	case !r.Judged:
