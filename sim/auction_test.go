@@ -132,6 +132,34 @@ func TestOutbidWithoutNotice(t *testing.T) {
 	}
 }
 
+// TestReclaimIsMetOnce takes the same nodes after a notice. Each is one reclaim in the
+// experience of its market from the notice on, and no second one when it is gone.
+func TestReclaimIsMetOnce(t *testing.T) {
+	b := auction(6, map[int]policy.Money{-48: 1000, 6: 300_000})
+	met := map[string]float64{}
+	res := mustRun(t, Config{Prepared: mustPrepare(t, b.seeded(3)), Policy: restless{mustPolicy(t, "spot")}, Seed: 1, Check: true,
+		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
+			when := "before the notice"
+			switch {
+			case s.Now >= at(6*time.Hour+6*time.Minute+50*time.Second):
+				when = "after the loss"
+			case s.Now >= at(6*time.Hour):
+				when = "under notice"
+			}
+			for i := range s.Markets {
+				met[when] = max(met[when], s.Markets[i].Experience.Reclaims)
+			}
+		}})
+	if res.Notices != 3 || res.Reclaims != 3 {
+		t.Fatalf("%d notices of %d reclaims, want 3 of 3", res.Notices, res.Reclaims)
+	}
+	for when, want := range map[string]float64{"before the notice": 0, "under notice": 3, "after the loss": 3} {
+		if got := met[when]; got > want || got < want-0.1 {
+			t.Errorf("%v reclaims are met %s, want %v", got, when, want)
+		}
+	}
+}
+
 // TestBids asks for nodes at all sorts of bids while the market charges $0.0123,
 // with a reserve price of $0.005, and later below the reserve.
 func TestBids(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -218,6 +219,30 @@ func enforcerCalls() []enforcerCall {
 					t.Errorf("the pod is still there: %v", err)
 				}
 			}},
+	}
+}
+
+// TestEvictInKubeSystem evicts a pod that its controller would make anew, behind a closed
+// gate and in a namespace with the label. No gate keeps pods out of kube-system, so there
+// the pod stays.
+func TestEvictInKubeSystem(t *testing.T) {
+	for namespace, reason := range map[string]string{"ml": "", "kube-system": "NamespaceNotGated"} {
+		b := budgetObject(namespace, "b")
+		b.Status.Gate = v1alpha1.GateClosed
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "u", Controller: ptr.To(true)},
+		}}}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: label(GateLabel, GateEnabled)}}
+		k := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, b, pod, ns), true)
+		snap := &policy.Snapshot{Pods: []policy.Pod{{Name: namespace + "/p"}}}
+		err := k.Evict(t.Context(), snap, &policy.Evict{Budget: namespace + "/b"})
+		if reason == "" && err != nil || reason != "" && !held(err, reason) {
+			t.Errorf("in %s: %v, want a hold %q", namespace, err, reason)
+		}
+		left := k.client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod)
+		if gone := apierrors.IsNotFound(left); gone != (reason == "") {
+			t.Errorf("in %s: the pod is evicted: %t", namespace, gone)
+		}
 	}
 }
 

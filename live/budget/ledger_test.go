@@ -225,6 +225,37 @@ func TestLedgerBounds(t *testing.T) {
 	}
 }
 
+// TestLedgerOfAnotherBudget holds that a ledger is read only where its annotation and its
+// name say whose it is.
+func TestLedgerOfAnotherBudget(t *testing.T) {
+	m := memory("ml/a", 5)
+	data, err := pack(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := map[string]string{ledgerBudget: "ml/a"}
+	for name, x := range map[string]struct {
+		object      string
+		annotations map[string]string
+		read        bool
+	}{
+		"its own":                   {ledgerName("ml/a"), mine, true},
+		"annotation of another":     {ledgerName("ml/a"), map[string]string{ledgerBudget: "ml/b"}, false},
+		"without an annotation":     {ledgerName("ml/a"), nil, false},
+		"name of another":           {ledgerName("ml/b"), mine, false},
+		"name and annotation alike": {ledgerName("ml/b"), map[string]string{ledgerBudget: "ml/b"}, false},
+	} {
+		object := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "spotter-system", Name: x.object, Labels: map[string]string{ledgerLabel: "budget"}, Annotations: x.annotations},
+			BinaryData: map[string][]byte{ledgerKey: data},
+		}
+		got, err := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, object), false).Load(t.Context())
+		if (err == nil) != x.read || x.read && !reflect.DeepEqual(got, []policy.BudgetMemory{m}) {
+			t.Errorf("%s: it is read as %v, %v", name, got, err)
+		}
+	}
+}
+
 // A bystander is a policy that does nothing.
 type bystander struct{}
 
