@@ -39,7 +39,7 @@ type Queue struct {
 
 	logged logOnce
 	state  stateCell
-	rivals *rivalFinder
+	rivals rivalFinder
 }
 
 // A state is what others may ask for.
@@ -95,7 +95,7 @@ func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink
 		return nil, err
 	}
 	q := &Queue{config: &c, sqs: s, nodes: nodes, sink: sink, seen: lru.New(recentMax), logged: logOnce{lru.New(loggedMax)}}
-	q.rivals = &rivalFinder{config: &c, reader: reader}
+	q.rivals.config, q.rivals.reader = &c, reader
 	return q, nil
 }
 
