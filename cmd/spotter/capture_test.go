@@ -108,7 +108,7 @@ func TestCaptureRecording(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	if share := lastShare(t, mixed, "as-is"); math.Abs(share-0.5) > 0.2 {
-		t.Errorf("a cluster that was told a spot share of one half goes on at %v", share)
+		t.Errorf("a cluster with a spot share of one half set goes on at %v", share)
 	}
 	for _, spec := range []string{"as-is", "karpenter"} {
 		steps := filepath.Join(t.TempDir(), spec)
@@ -293,7 +293,7 @@ func TestCaptureCluster(t *testing.T) {
 	}
 	for _, secret := range []string{"hidden", "TOKEN", "secret.registry"} {
 		if strings.Contains(string(text), secret) {
-			t.Errorf("%s is told:\n%s", secret, text)
+			t.Errorf("%s is in the scenario:\n%s", secret, text)
 		}
 	}
 	if !strings.Contains(string(text), "spotter.dev/capacity-types: on-demand,spot\n") || strings.Contains(string(text), "own-spot-share") {
@@ -328,7 +328,7 @@ func TestCaptureCluster(t *testing.T) {
 		t.Errorf("with rights on nodes and pods alone: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if stated := "the right to list nodepools.karpenter.sh is missing: a NodePool allows the capacity types that its nodes have"; !strings.Contains(stderr, stated) {
-		t.Errorf("that NodePools may not be read is not told:\n%s", stderr)
+		t.Errorf("no warning says that NodePools may not be read:\n%s", stderr)
 	}
 	if _, err := os.Stat(less); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -159,7 +159,7 @@ func describe(out io.Writer, b *models.Bundle) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Calibration)) {
 		for _, bin := range m.Calibration[name] {
-			fmt.Fprintf(w, "calibration of %s\t%d cases\tforetold %.3f\tcame true %.3f\n", name, bin.Cases, bin.Predicted, bin.Observed)
+			fmt.Fprintf(w, "calibration of %s\t%d cases\tforecast %.3f\tcame true %.3f\n", name, bin.Cases, bin.Predicted, bin.Observed)
 		}
 	}
 	for _, f := range b.Files {

@@ -33,11 +33,11 @@ func TestSimOnForecastTrace(t *testing.T) {
 			s.Hazard = append(s.Hazard, h)
 		}
 	}
-	if forecasts, err = trace.New("foretold", forecasts.Series); err != nil {
+	if forecasts, err = trace.New("forecasts", forecasts.Series); err != nil {
 		t.Fatal(err)
 	}
 	forecasts.Synthetic, forecasts.Meta = true, map[string]string{}
-	dir := filepath.Join(t.TempDir(), "foretold")
+	dir := filepath.Join(t.TempDir(), "forecasts")
 	if err := trace.Write(dir, forecasts); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestSimOnForecastTrace(t *testing.T) {
 				}
 			}
 			if got := m.Forecast; (want >= 0) != (got.Source == policy.SourceRecorded) || want >= 0 && got.Hazard != want {
-				t.Fatalf("step %d: %s is foretold %+v, and the trace has %v", s.Number, m.Name, got, want)
+				t.Fatalf("step %d: the forecast of %s is %+v, and the trace has %v", s.Number, m.Name, got, want)
 			}
 			if want >= 0 {
 				recorded++

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// TestFaultsHaveStories holds docs/faults.md against the tree: every story and test
-// that it links to is there, every row has one, and every story that is named after a
-// fault stands in it.
-func TestFaultsHaveStories(t *testing.T) {
+// TestFaultsHaveCases holds docs/faults.md against the tree: every case and test
+// that it links to is there, every row has one, and every case that is named after a
+// fault is in it.
+func TestFaultsHaveCases(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
 	if err != nil {
@@ -29,7 +29,7 @@ func TestFaultsHaveStories(t *testing.T) {
 		}
 		links := link.FindAllStringSubmatch(row, -1)
 		if len(links) == 0 {
-			t.Errorf("no story: %s", row)
+			t.Errorf("no case: %s", row)
 		}
 		for _, x := range links {
 			listed = append(listed, x[2])
@@ -49,7 +49,7 @@ func TestFaultsHaveStories(t *testing.T) {
 		}
 	}
 	if len(listed) < 60 {
-		t.Errorf("%d stories are listed, want 60 at least", len(listed))
+		t.Errorf("%d cases are listed, want 60 at least", len(listed))
 	}
 	err = filepath.WalkDir(filepath.Join(root, "policy"), func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), "fault_") {

@@ -37,7 +37,7 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 			"fitted to the rows to train on, and with the bundle of --against. A skill is how much\n" +
 			"smaller its loss is, in parts of the other's, with a 95 % interval by the bootstrap\n" +
 			"over days of recordings and over generated worlds. Runtime is judged in markets that\n" +
-			"sold at the time. The slope is that of observed on foretold, over bins with at least\n" +
+			"sold at the time. The slope is that of observed on forecast, over bins with at least\n" +
 			"50 events.",
 		Example: "  spotter models evaluate data --bundle bundle\n  spotter models evaluate data --bundle bundle --against agent/models",
 		Args:    cli.Arguments(cobra.ExactArgs(1)),
@@ -107,7 +107,7 @@ func answers(b *bundles.Cache, flag, dir, features string, rows []float32, n int
 func writeJudged(out io.Writer, judged []forecaster.Judged) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, j := range judged {
-		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforetold %.5f\tBrier %.5f\tlog loss %.5f\tAUC %.3f\tslope %s\n",
+		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforecast %.5f\tBrier %.5f\tlog loss %.5f\tAUC %.3f\tslope %s\n",
 			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Predicted, j.Brier, j.LogLoss, j.AUC, slopeText(j.Slope))
 		for _, s := range j.Against {
 			fmt.Fprintf(w, "  over %s\t\t\t\tBrier skill %s\tlog-loss skill %s\n", s.Over, withInterval(s.Brier), withInterval(s.LogLoss))

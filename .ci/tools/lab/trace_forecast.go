@@ -35,9 +35,9 @@ func (p *program) traceForecastCommand() *cobra.Command {
 			"band alone. A trace does not hold what a cluster met, so that nothing is known of\n" +
 			"refusals and reclaims: with the bundle itself a policy sees more. Without TRACE it\n" +
 			"is the embedded one.",
-		Example: "  spotter trace forecast prices --bundle builtin -o foretold\n" +
-			"  spotter trace forecast prices --from 2023-03-01 --to 2023-03-15 --every 3h -o foretold\n" +
-			"  spotter sim web-week --trace foretold --policy portfolio",
+		Example: "  spotter trace forecast prices --bundle builtin -o forecasts\n" +
+			"  spotter trace forecast prices --from 2023-03-01 --to 2023-03-15 --every 3h -o forecasts\n" +
+			"  spotter sim web-week --trace forecasts --policy portfolio",
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := ""

@@ -52,7 +52,7 @@ func hazardOfAll(t *testing.T) string {
 // forecastTrace forecasts a trace and returns what was written.
 func forecastTrace(t *testing.T, dir string, flags ...string) (string, *trace.Trace) {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "foretold")
+	out := filepath.Join(t.TempDir(), "forecasts")
 	code, text, stderr := call(t, append([]string{"trace", "forecast", dir, "--every", "3h", "-o", out}, flags...)...)
 	if code != cli.ExitOK || !strings.Contains(text, "nothing is known in them of what a cluster met") {
 		t.Fatalf("exit code %d\n%s%s", code, text, stderr)
@@ -112,12 +112,12 @@ func TestTraceForecast(t *testing.T) {
 				numbers++
 			}
 			if early[name][i] != h {
-				t.Fatalf("%s: %v is foretold at the time number %d, and %v without what lies behind %v", name, h, i, early[name][i], cut)
+				t.Fatalf("%s: %v is forecast at the time number %d, and %v without what lies behind %v", name, h, i, early[name][i], cut)
 			}
 		}
 	}
 	if numbers == 0 {
-		t.Error("nothing is foretold")
+		t.Error("nothing is forecast")
 	}
 	for i := range was.Series {
 		s, x := &was.Series[i], &got.Series[i]
@@ -145,7 +145,7 @@ func TestTraceForecastOfAccelerators(t *testing.T) {
 		s := &got.Series[i]
 		kind, _ := catalog.Lookup(s.Provider, s.Type)
 		if s.Hazard != nil && kind.GPUResource == "" && slices.ContainsFunc(s.Hazard, func(h float64) bool { return h >= 0 }) {
-			t.Errorf("%s is foretold %v", s.Name(), s.Hazard)
+			t.Errorf("%s has the forecast %v", s.Name(), s.Hazard)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func TestAnonymise(t *testing.T) {
 	got := written(t, c, before)
 	chosen := regexp.MustCompile(`frontend|checkout|catalog|sessions|recommendations|namespace: web|general`)
 	if leak := chosen.Find(got); leak != nil {
-		t.Errorf("%q is told", leak)
+		t.Errorf("%q is in the scenario", leak)
 	}
 	after, _ := bind(t, "captured.yaml", got, tr)
 	if len(after.Workloads) != len(before.Workloads) || len(after.PDBs) != len(before.PDBs) || len(after.Warnings) > len(before.Warnings) {

@@ -30,7 +30,7 @@ func (m *Model) draw(c draw.Canvas) {
 	(&header{&m.play, m.title}).draw(on(c, l.header))
 	m.prompt.draw(on(c, l.footer), m.port.pane)
 	if m.play.shown() == nil {
-		draw.Message{Title: "loading " + m.title, Text: "reading prices and preparing the world"}.Draw(on(c, l.body))
+		draw.Message{Title: "loading " + m.title, Text: "reading prices and preparing the scenario"}.Draw(on(c, l.body))
 	} else {
 		drawTabs(on(c, l.tabs), m.port.pane)
 		for i := range l.areas {

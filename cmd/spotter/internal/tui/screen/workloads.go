@@ -90,7 +90,7 @@ func (p *budgetsPane) list(sel *selection) {
 
 func (p *budgetsPane) table(sel *selection) draw.Table {
 	t := draw.Budgets(p.rows, sel.row(Budgets, p.names))
-	t.Empty = sel.empty(Budgets, "this world has no budgets")
+	t.Empty = sel.empty(Budgets, "there are no budgets")
 	return t
 }
 
