@@ -2,20 +2,6 @@ package portfolio
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A candidate is what a node may save, and what has to go for it.
-type candidate struct {
-	gain  float64 // dollars that its going may save
-	first float64 // the same less what that costs, where nothing has moved before; see gains
-	pods  []moving
-	has   members // the workloads of pods
-}
-
-// A moving is a number of pods of a workload that go together.
-type moving struct {
-	workload policy.WorkloadID
-	pods     int32
-}
-
 // A wasting is a node that costs more than its pods need, or that the provider
 // recommends to leave.
 type wasting struct {
@@ -53,9 +39,8 @@ func (m *rebalance) wastingNodes() []wasting {
 	return list
 }
 
-// first returns the nodes that are tried first of those that keep lets: those that
-// waste most for each pod.
-func (m *rebalance) first(keep func(policy.NodeID) bool) []wasting {
+// first returns the nodes that are tried: those that waste most for each pod.
+func (m *rebalance) first() []wasting {
 	after := func(a, b *wasting) bool {
 		if a.perPod != b.perPod {
 			return a.perPod < b.perPod
@@ -65,7 +50,7 @@ func (m *rebalance) first(keep func(policy.NodeID) bool) []wasting {
 	list := make([]wasting, 0, triesMax+1)
 	for i := range m.wasting {
 		x := &m.wasting[i]
-		if len(list) == triesMax && after(x, &list[triesMax-1]) || !keep(x.node) {
+		if len(list) == triesMax && after(x, &list[triesMax-1]) {
 			continue
 		}
 		list = append(list, *x)
@@ -73,17 +58,6 @@ func (m *rebalance) first(keep func(policy.NodeID) bool) []wasting {
 			list[k-1], list[k] = *x, list[k-1]
 		}
 		list = list[:min(len(list), triesMax)]
-	}
-	return list
-}
-
-// candidates returns the nodes that are tried first, with what is known of their pods.
-func (m *rebalance) candidates() []candidate {
-	first := m.first(func(policy.NodeID) bool { return true })
-	list := make([]candidate, len(first))
-	for i, x := range first {
-		pods := m.movingPods(x.node)
-		list[i] = candidate{gain: m.lasts(&m.s.Nodes[x.node], x.all), pods: pods, has: m.membersOf(pods)}
 	}
 	return list
 }

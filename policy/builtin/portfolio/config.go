@@ -28,11 +28,10 @@ type Config struct {
 	// seldom.
 	Interval time.Duration
 
-	// Disturbance is what it is taken to cost that a workload has fewer ready pods
-	// than it wants, as a multiple of what all pods of a service are worth in that
-	// time, in the mean over the services: what its users, its caches and its
-	// neighbours have of it. Raising it moves less, and keeps to markets that are
-	// reclaimed less.
+	// Disturbance is what it is taken to cost that a pod of a service is missed while it
+	// starts elsewhere, as a multiple of what it is worth in that time, besides what
+	// outages are counted at: what its users, its caches and its neighbours have of it.
+	// Raising it moves less, and keeps to markets that are reclaimed less.
 	Disturbance float64
 
 	// Edge is the least part of what nodes cost that has to be saved by others in
@@ -40,8 +39,9 @@ type Config struct {
 	Edge float64
 
 	// Margin is by how much, as a part, spot has to be cheaper than on demand, its
-	// losses counted in, and Return for how long, before a pool that left spot goes
-	// back to it. Raising them goes back later.
+	// losses counted in, before a pool that left spot goes back to it. It does so when
+	// what it has forgone since comes to what it costs to go there and to leave again,
+	// after Return at the latest. Raising them goes back later.
 	Margin float64
 	Return time.Duration
 
@@ -59,7 +59,7 @@ type Config struct {
 	MarketRisk, TypeRisk, ZoneRisk float64
 
 	// Cores is the largest node that is bought, in vCPUs. Above 8 it is besides no
-	// more than a sixteenth of what the pool's pods ask for. Raising it buys larger
+	// more than a third of what the pool's pods ask for. Raising it buys larger
 	// nodes, which waste less on DaemonSets and take more with them.
 	Cores int
 }

@@ -97,27 +97,9 @@ func (d *planState) readLosses() {
 		}
 		e.values[i] = value
 	}
-	d.readService()
 	for i := range s.Templates {
 		e.losses[i] = d.loss(&s.Templates[i], e.values[i], e.minutes[i])
 	}
-}
-
-// readService finds what the pods of a service are worth an hour, in the mean over
-// the services that can run in the pool; jobs are none.
-func (d *planState) readService() {
-	sum, services := 0.0, 0
-	for i := range d.s.Templates {
-		t := &d.s.Templates[i]
-		if t.DaemonSet || t.Workload < 0 || d.e.values[i] == 0 {
-			continue
-		}
-		if w := &d.s.Workloads[t.Workload]; w.Kind != policy.KindJob && w.Replicas > 0 {
-			sum += d.e.values[i] * float64(w.Replicas)
-			services++
-		}
-	}
-	d.service = sum / float64(max(services, 1))
 }
 
 // lossDelay is what passes besides a pod's start-up from the sudden loss of its
@@ -138,17 +120,12 @@ func (d *planState) loss(t *policy.Template, value, minutes float64) float64 {
 	if w.Kind == policy.KindJob {
 		return 0
 	}
-	loss := float64(minutes*d.short()) + float64(value*minutes)/30
+	loss := d.e.missed(value, minutes)
 	if slack := w.Replicas - workload.Required(d.s, t, w.Replicas); slack <= 1 {
 		loss += value * penaltyHours(t) * float64(2-max(slack, 0)) / 2
 	}
 	return loss
 }
-
-// short returns what a minute costs in dollars in which a workload has fewer ready
-// pods than it wants. Every service counts alike, as the mean of them: a small one
-// may matter as much as a large one, and only its owner knows.
-func (d *planState) short() float64 { return d.e.cfg.Disturbance * d.service / 60 }
 
 // penaltyHours returns the hours of a pod's value that an outage costs.
 func penaltyHours(t *policy.Template) float64 {
@@ -225,7 +202,7 @@ func (d *planState) rank() {
 // What one node may take with it: a pool is bought no node of more than
 // smallCores vCPUs that is a larger part of its demand than one in nodesLeast.
 const (
-	nodesLeast = 16
+	nodesLeast = 3
 	smallCores = 8
 )
 

@@ -70,7 +70,9 @@ func (m *rebalance) cannotPay(t *trial) bool {
 	rest := false
 	for _, p := range m.e.pods.on(t.node.ID) {
 		x := &m.s.Templates[p.template]
-		t.count(x.Workload)
+		if x.Workload >= 0 {
+			t.moving += m.costs.each[x.Workload]
+		}
 		if !m.fitsBeside(t.node.ID, x.Requests) {
 			need, rest = need.Plus(x.Requests), true
 		}

@@ -44,7 +44,6 @@ func TestHopeless(t *testing.T) {
 		d.look()
 		m := rebalance{planState: d}
 		m.begin(len(s.Nodes))
-		m.group.strict = rapid.Bool().Draw(t, "strict")
 		for _, id := range m.targets {
 			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.keeping(&s.Nodes[id]))}
 			cannot := m.cannotPay(&x)

@@ -8,11 +8,10 @@ import (
 )
 
 // A guard looks at moves that others planned for a pool: whether the pods can go
-// somewhere without breaking a limit.
+// somewhere without putting more at risk than the node costs.
 type guard struct {
 	rebalance
-	limits []limit
-	slots  []slot
+	slots []slot
 }
 
 // A slot is where a pod goes on paper.
@@ -22,8 +21,8 @@ type slot struct {
 	at  policy.NodeID
 }
 
-// within returns the launches and drains that break no limit, and the nodes that
-// stay for one. Nodes that wait for the same launches go together or not at all. What
+// within returns the launches and drains that put no more at risk than they can save, and
+// the nodes that stay for that. Nodes that wait for the same launches go together or not at all. What
 // is left is looked at again, since a pod may have had its place on a node that is not
 // bought now.
 func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
@@ -82,13 +81,7 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 			g.targets = append(g.targets, n.ID)
 		}
 	}
-	var pods []policy.Pod
-	for i := range s.Pods {
-		if p := &s.Pods[i]; p.Node >= 0 && goes(p.Node) {
-			pods = append(pods, *p)
-		}
-	}
-	g.limits = g.e.limits(s, pods)
+	g.costs = g.moveCosts()
 	g.findRoom()
 	if len(launches) == 0 {
 		return
@@ -102,8 +95,8 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 	}
 }
 
-// empties moves the pods of n on paper. It reports false, and moves none, when one
-// has a place only where it breaks a limit.
+// empties moves the pods of n on paper. It reports false, and moves none, when that puts
+// more at risk in an hour than n costs, which is the most that its going saves.
 func (g *guard) empties(n *policy.Node) bool {
 	t := trial{node: n}
 	if !g.unload(&t) {
@@ -112,49 +105,41 @@ func (g *guard) empties(n *policy.Node) bool {
 	began, placed := len(g.e.moved), len(g.slots)
 	for i := range t.pods {
 		p := &t.pods[i]
-		to := g.target(p, n.ID, g.limits)
-		if to >= 0 {
+		if to := g.target(p, n.ID); to >= 0 {
 			g.sp.Bind(p, to)
 			x := g.podMove(&t, i, g.marketOf(to))
 			g.e.move(x)
 			g.slots = append(g.slots, slot{x, p, to})
-			continue
-		}
-		id := g.elsewhere(p, n)
-		if id < 0 {
-			continue
-		}
-		g.e.move(g.podMove(&t, i, id))
-		if group, w := g.e.broken(g.limits); w != policy.None {
-			g.refuse(n.ID, w, group)
-			g.e.undo(began)
-			for _, x := range g.slots[placed:] {
-				g.sp.Unbind(x.pod, x.at)
-			}
-			g.slots = g.slots[:placed]
-			for k := range t.pods {
-				g.sp.Bind(&t.pods[k], n.ID)
-			}
-			return false
+		} else if id := g.elsewhere(p, n); id >= 0 {
+			g.e.move(g.podMove(&t, i, id))
 		}
 	}
-	return true
+	added := g.riskSince(began, &g.costs)
+	if n.Market < 0 || added.workload < 0 || added.sum <= g.keeping(n) {
+		return true
+	}
+	g.refuse(n.ID, added.workload, added.group)
+	g.e.undo(began)
+	for _, x := range g.slots[placed:] {
+		g.sp.Unbind(x.pod, x.at)
+	}
+	g.slots = g.slots[:placed]
+	for k := range t.pods {
+		g.sp.Bind(&t.pods[k], n.ID)
+	}
+	return false
 }
 
-// elsewhere returns the market to which p goes that has no place on a node without
-// breaking a limit: of a node where it breaks one, else of those that the provisioner
-// may buy in the first in which it breaks none, if there is one. It is None where
-// nobody can tell.
+// elsewhere returns the market to which p goes that has no place on a node: of those that
+// the provisioner may buy in the first that adds nothing to what the loss of one group
+// would take, else the last. It is None where nobody can tell.
 func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
-	if at := g.target(p, n.ID, nil); at >= 0 {
-		return g.marketOf(at)
-	}
 	id, w := policy.MarketID(policy.None), g.s.Templates[p.Template].Workload
 	for _, m := range g.selected() {
 		if spot := g.s.Markets[m].Capacity == policy.Spot; spot && g.share <= 0 || !spot && g.share >= 1 {
 			continue
 		}
-		if id = m; !g.e.breaks(g.s, g.limits, w, n.Market, m) {
+		if id = m; g.e.exposure.ChangeOf(w, 1, n.ID, m) <= 0 {
 			break
 		}
 	}
@@ -162,7 +147,7 @@ func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
 }
 
 // narrow takes out of launches the markets, but for the first, in which the pods that
-// go there would break a limit.
+// go there put more at risk in an hour than a node there costs.
 func (g *guard) narrow(launches []policy.Launch) []policy.Launch {
 	launches = slices.Clone(launches)
 	for i := range launches {
@@ -179,7 +164,7 @@ func (g *guard) narrow(launches []policy.Launch) []policy.Launch {
 		}
 		first := l.Markets[0]
 		l.Markets = slices.DeleteFunc(slices.Clone(l.Markets), func(id policy.MarketID) bool {
-			return id != first && !g.e.bears(g.limits, there, id)
+			return id != first && g.riskInstead(there, id, &g.costs) > g.buying(id)
 		})
 	}
 	return launches

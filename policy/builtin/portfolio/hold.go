@@ -66,8 +66,8 @@ func (m *rebalance) recommended(n *policy.Node, pods []policy.Pod) float64 {
 }
 
 // lossTogether returns what the sudden loss of pods that stand on one node costs in
-// dollars: each workload is short once, however many of its pods go, and pays the
-// penalty of an outage for those that it cannot spare.
+// dollars: each is missed, and a workload pays the penalty of an outage for those that it
+// cannot spare.
 func (m *rebalance) lossTogether(pods []policy.Pod) float64 {
 	count := make([]int32, len(m.s.Workloads))
 	loss := 0.0
@@ -76,17 +76,13 @@ func (m *rebalance) lossTogether(pods []policy.Pod) float64 {
 		if t.Workload < 0 {
 			continue
 		}
-		minutes, value := m.e.minutes[t.ID], m.e.values[t.ID]
 		if m.s.Workloads[t.Workload].Kind == policy.KindJob {
 			loss += m.lossOf(&pods[i])
 			continue
 		}
-		loss += float64(value*minutes) / 30
-		if count[t.Workload] == 0 {
-			loss += float64(minutes * m.short())
-		}
+		loss += m.e.missed(m.e.values[t.ID], m.e.minutes[t.ID])
 		if count[t.Workload]++; count[t.Workload] > max(0, m.costs.slack[t.Workload]) {
-			loss += float64(value * penaltyHours(t))
+			loss += float64(m.e.values[t.ID] * penaltyHours(t))
 		}
 	}
 	return loss
@@ -135,15 +131,11 @@ const tellFor = 10 * time.Minute
 
 // moving returns what it costs in dollars to move pods.
 func (m *rebalance) moving(pods []policy.Pod) float64 {
-	count := make([]int32, len(m.s.Workloads))
 	cost := 0.0
 	for i := range pods {
 		if w := m.s.Templates[pods[i].Template].Workload; w >= 0 {
-			count[w]++
+			cost += m.costs.each[w]
 		}
-	}
-	for w, k := range count {
-		cost += m.costs.of(policy.WorkloadID(w), k)
 	}
 	return cost
 }

@@ -15,7 +15,7 @@ func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
 			continue
 		}
-		if o == b.Offers[0] || m.paysIn(t, first.Market, x.Market) && m.bears(t, b, x.Market) {
+		if o == b.Offers[0] || m.paysIn(t, b, x.Market) {
 			l.Markets = append(l.Markets, x.Market)
 		} else if l.Why.RunnerUp == "" {
 			l.Why.RunnerUp = s.Markets[x.Market].Name
@@ -38,18 +38,40 @@ const alike = 1.05
 // buys costs as much more as one of market id costs more than one of market first. A
 // refusal loses all of it, and the provider may choose any market that is named. What
 // replaces a node under notice is bought wherever it is to be had.
-func (m *rebalance) paysIn(t *trial, first, id policy.MarketID) bool {
+func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool {
+	first := m.offers[b.Offers[0]].Market
+	more := m.buying(id) - m.buying(first)
+	alikeOnly := m.s.Markets[first].Capacity != policy.Spot || len(m.memory.Depths) == 0
 	switch {
 	case t.node.Recommended != 0 && id == t.node.Market:
 		return false // it is the market that is advised against
-	case m.s.Markets[first].Capacity != policy.Spot || len(m.memory.Depths) == 0:
-		return m.buying(id) <= m.buying(first)*alike
+	case alikeOnly && more > m.buying(first)*(alike-1):
+		return false
 	case t.before == 0:
 		return true
+	case alikeOnly:
+		more = 0
 	}
+	return m.pays(m.with(t, float64(2*more*float64(len(t.bins)))+m.riskThere(t, b, id)))
+}
+
+// with returns t with nodes that cost so many dollars an hour more.
+func (m *rebalance) with(t *trial, more float64) *trial {
 	x := *t
-	x.after += policy.Dollars(2 * float64(len(t.bins)) * (m.buying(id) - m.buying(first)))
-	return m.pays(&x)
+	x.after += policy.Dollars(more)
+	return &x
+}
+
+// riskThere returns what is put at risk more if b stands in market id.
+func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) float64 {
+	if t.began == len(m.e.moved) {
+		return 0 // nothing has moved: the pods of nodes under notice
+	}
+	there := make([]podMove, 0, len(b.Pods))
+	for _, k := range b.Pods {
+		there = append(there, m.podMove(t, t.index[k], t.to[t.index[k]]))
+	}
+	return m.riskInstead(there, id, &m.costs)
 }
 
 // stand lets a node of offer o stand in the space, and returns its id there.

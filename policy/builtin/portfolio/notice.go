@@ -32,7 +32,7 @@ func (d *planState) replace() {
 	largestFirst(s, pods)
 	t := trial{node: &s.Nodes[nodes[0]], pods: pods}
 	for i := range pods {
-		to := m.target(&pods[i], policy.None, nil)
+		to := m.target(&pods[i], policy.None)
 		t.at = append(t.at, to)
 		if to >= 0 {
 			m.sp.Bind(&pods[i], to)

@@ -23,9 +23,6 @@ type planState struct {
 	// changed says that the memory is not what it was.
 	changed bool
 
-	// service is what the pods of a service are worth an hour, in the mean.
-	service float64
-
 	// lossAll is what the sudden loss of every pod would cost, in dollars.
 	lossAll float64
 

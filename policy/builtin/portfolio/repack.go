@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/share"
 )
@@ -24,36 +23,24 @@ const (
 type round struct {
 	launches []policy.Launch
 	drains   []policy.Drain
-
-	// moved counts the pods of each workload that go.
-	moved []int32
-
-	// gain is what the round saves while that lasts, in dollars, and overlap what
-	// both the old and the new nodes cost together while pods move, with the work
-	// of jobs that is done again.
-	gain, overlap float64
 }
 
 // A rebalance plans the moves of one pool.
 type rebalance struct {
 	*planState
 	round
-	offers   []placement.Offer // those that trial takes: priced at what they cost with their risk
-	sorts    [2]sort           // on demand, and spot
-	floors   [2]floor          // of their offers, as far as they were asked for
-	at       placement.Balance
-	targets  []policy.NodeID
-	tokens   []string          // of the nodes bought so far, whose ids follow the snapshot's
-	bought   []policy.MarketID // of them
-	left     int
-	roomy    []policy.NodeID // of targets those that may have room for a pod
-	pinned   []bool
-	costs    moveCosts
-	wasting  []wasting   // the nodes that may be emptied
-	list     []candidate // the first of them, those that waste most
-	group    group       // whose workloads the round may move
-	apart    bool        // whether pods of one node may go to several markets for a limit
-	expected []int32     // by workload, of a round while it is only expected
+	offers  []placement.Offer // those that trial takes: priced at what they cost with their risk
+	sorts   [2]sort           // on demand, and spot
+	floors  [2]floor          // of their offers, as far as they were asked for
+	at      placement.Balance
+	targets []policy.NodeID
+	tokens  []string          // of the nodes bought so far, whose ids follow the snapshot's
+	bought  []policy.MarketID // of them
+	left    int
+	roomy   []policy.NodeID // of targets those that may have room for a pod
+	pinned  []bool
+	costs   moveCosts
+	wasting []wasting // the nodes that may be emptied
 }
 
 // A sort is what the pool can buy on demand, or on spot.
@@ -84,30 +71,11 @@ func (d *planState) repack() {
 	if left <= 0 {
 		return
 	}
-	first := rebalance{planState: d}
-	first.begin(left)
-	m := first
-	moved := len(d.e.moved)
-	groups := append(m.groups(), group{strict: true})
-	for k := range 2 * len(groups) {
-		m.group, m.apart = groups[k%len(groups)], k >= len(groups)
-		if m.apart && len(d.refused) == 0 {
-			break
-		}
-		if m.plan() {
-			if m.gain > m.disturbance()+m.overlap {
-				d.out.Launches = append(d.out.Launches, m.launches...)
-				d.out.Drains = append(d.out.Drains, m.drains...)
-				break
-			}
-			// The moves that were tried stand in what was read.
-			d.sp, d.e.cover = nil, billing.CoverageOf(s)
-			d.readConcentration()
-			d.readHeld()
-			d.e.undo(moved)
-			m = first
-		}
-	}
+	m := rebalance{planState: d}
+	m.begin(left)
+	m.plan()
+	d.out.Launches = append(d.out.Launches, m.launches...)
+	d.out.Drains = append(d.out.Drains, m.drains...)
 	m.weigh()
 }
 
@@ -118,38 +86,16 @@ func (m *rebalance) begin(left int) {
 	m.evaluate()
 	m.findRoom()
 	m.wasting = m.wastingNodes()
-	m.list = m.candidates()
 }
 
-// own gives m lists of its own of all that a move changes, so that those of the rebalance
-// that it was copied from stay as they were read.
-func (m *rebalance) own() {
-	m.targets, m.roomy, m.moved = slices.Clone(m.targets), slices.Clone(m.roomy), slices.Clone(m.moved)
-	for k := range m.sorts {
-		m.sorts[k].offers = slices.Clone(m.sorts[k].offers)
-	}
-}
-
-// plan collects a round, and reports whether there is anything in it.
-func (m *rebalance) plan() bool {
-	for _, x := range m.first(func(id policy.NodeID) bool { return m.group.strict || m.moves(id, m.group.has) }) {
+// plan collects a round: every move in it pays for itself.
+func (m *rebalance) plan() {
+	for _, x := range m.first() {
 		if m.left == 0 {
 			break
 		}
 		m.try(&m.s.Nodes[x.node])
 	}
-	return len(m.drains) > 0
-}
-
-// disturbance returns what the moves of the round are taken to cost in dollars:
-// every workload is short for as long as its pods take to come back, as many
-// times as they have to go one after the other.
-func (m *rebalance) disturbance() float64 {
-	sum := 0.0
-	for w, k := range m.moved {
-		sum += m.costs.of(policy.WorkloadID(w), k)
-	}
-	return sum
 }
 
 // busy reports whether nodes or pods are on their way.
@@ -202,8 +148,7 @@ func (m *rebalance) survey() {
 		stays[i] = m.stays(&s.Templates[i])
 	}
 	m.pinned = make([]bool, len(s.Nodes))
-	m.expected = make([]int32, len(s.Workloads))
-	m.moved, m.costs = make([]int32, len(s.Workloads)), m.moveCosts()
+	m.costs = m.moveCosts()
 	for i := range m.e.pods.all {
 		p := &m.e.pods.all[i]
 		if p.bound && !p.daemon && (p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template]) {
@@ -217,10 +162,6 @@ func (m *rebalance) survey() {
 		}
 	}
 }
-
-// restartDelay is what passes besides its start-up until an evicted pod serves
-// again elsewhere.
-const restartDelay = 20 * time.Second
 
 // stays reports whether pods of t may not be moved by choice.
 func (m *rebalance) stays(t *policy.Template) bool {
@@ -331,9 +272,6 @@ func (m *rebalance) reprice() {
 // carryOut plans what was found.
 func (m *rebalance) carryOut(t *trial) {
 	s, n := m.s, t.node
-	if len(m.drains) == 0 {
-		m.own()
-	}
 	why := policy.Why{Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its %d pods cost less elsewhere", len(t.pods)), Before: t.before, After: t.after}
 	if t.after >= t.before {
 		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends to leave, and the loss of its %d pods would cost more than to move them", len(t.pods))
@@ -349,14 +287,9 @@ func (m *rebalance) carryOut(t *trial) {
 		d.After = append(d.After, l.Token)
 		m.launches = append(m.launches, l)
 	}
-	for i := range t.pods {
-		m.moved[s.Templates[t.pods[i].Template].Workload]++
-	}
 	m.targets = slices.DeleteFunc(m.targets, func(t policy.NodeID) bool { return t == n.ID })
 	m.roomy = slices.DeleteFunc(m.roomy, func(t policy.NodeID) bool { return t == n.ID })
 	m.drains = append(m.drains, d)
-	m.gain += m.worthOf(t)
-	m.overlap += t.after.Float()*overlapHours + m.redone(t.pods)
 	m.left--
 	m.at = m.balanceAfter(t)
 	m.count(n.Market, -1)
@@ -366,18 +299,6 @@ func (m *rebalance) carryOut(t *trial) {
 	if len(t.bins) > 0 {
 		m.reprice()
 	}
-}
-
-// bears reports whether no limit of t is broken if b stands in market id.
-func (m *rebalance) bears(t *trial, b *placement.Bin, id policy.MarketID) bool {
-	if len(t.limits) == 0 || id == m.offers[b.Offers[0]].Market {
-		return true
-	}
-	there := make([]podMove, 0, len(b.Pods))
-	for _, k := range b.Pods {
-		there = append(there, m.podMove(t, t.index[k], t.to[t.index[k]]))
-	}
-	return m.e.bears(t.limits, there, id)
 }
 
 // count adds nodes of a market to what the pool holds.

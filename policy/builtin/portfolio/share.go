@@ -3,6 +3,7 @@ package portfolio
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -12,9 +13,9 @@ import (
 // price on spot and on demand, what losses of single nodes cost, and what it costs
 // to lose many at once times how often that is expected.
 //
-// A pool goes to a smaller share at once. To a larger one it goes only when that
-// has been cheaper by the margin for the whole of the return time, so that it does
-// not go to and fro.
+// A pool goes to a smaller share at once. To a larger one it goes only when that is
+// cheaper by the margin, and has been for long enough, so that it does not go to and fro;
+// see payback.
 func (d *planState) choose() {
 	p, cfg := d.pool, &d.e.cfg
 	f := d.frontier()
@@ -48,7 +49,7 @@ func (d *planState) choose() {
 	case d.memory.Below == 0:
 		d.share = now
 		d.since(d.s.Now)
-	case d.s.Now.Sub(d.memory.Below) < cfg.Return:
+	case d.s.Now.Sub(d.memory.Below) < min(cfg.Return, d.payback(best-now, f.at(now)-f.at(best))):
 		d.share = now
 	}
 	d.share = min(max(d.share, p.Share.Min), p.Share.Max)
@@ -57,6 +58,20 @@ func (d *planState) choose() {
 		d.memory.Target, d.memory.HasTarget, d.changed = d.share, true, true
 		d.since(0)
 	}
+}
+
+// payback returns in what time a gain of so many dollars an hour comes to what it costs to
+// move the part q of the pool to spot and back. What is bought for certain days of use may
+// be rented until the rent has come to its price: then no more than twice the least is
+// paid, whatever comes (Karlin et al., Competitive snoopy caching, 1988).
+func (d *planState) payback(q, gain float64) time.Duration {
+	cost := 0.0
+	for i := range d.services {
+		v := &d.services[i]
+		cost += float64(float64(v.pods*v.value)*v.minutes) / 30
+	}
+	cost += d.jobsAll + float64(d.costOf(false)*overlapHours)
+	return time.Duration(min(2*q*cost/gain, 1e6) * float64(time.Hour))
 }
 
 // slight is the part of its cost for which a pool does not change its share.

@@ -13,20 +13,19 @@ import (
 
 // A trial is the attempt to empty one node.
 type trial struct {
-	node  *policy.Node
-	pods  []policy.Pod
-	at    []policy.NodeID // where each of pods goes; None for those in bins
-	rest  []policy.Pod    // of pods those that need new nodes, at index in pods
-	index []int
-	bins  []placement.Bin
-	to    []policy.MarketID // by pod, where it goes
-	moves []moving          // the pods by workload, ascending
+	node   *policy.Node
+	pods   []policy.Pod
+	at     []policy.NodeID // where each of pods goes; None for those in bins
+	rest   []policy.Pod    // of pods those that need new nodes, at index in pods
+	index  []int
+	bins   []placement.Bin
+	to     []policy.MarketID // by pod, where it goes
+	moving float64           // what it costs in dollars that pods are missed meanwhile
+	began  int               // how many pods had a new place on paper before
 
-	limits []limit // of the workloads of pods
-	apart  bool    // pods that may not stand in one market go to several
-	began  int     // how many pods had a new place on paper before
-
-	before, after policy.Money // dollars an hour
+	// before and after are what the nodes cost an hour, and risk by how much more is
+	// expected to be lost with markets and zones.
+	before, after, risk policy.Money
 }
 
 // try plans to empty n if that pays.
@@ -50,13 +49,9 @@ func (m *rebalance) place(t *trial) bool {
 	if !m.unload(t) {
 		return false
 	}
-	t.moves = t.moves[:0]
+	t.moving, t.began = m.moving(t.pods), len(m.e.moved)
 	for i := range t.pods {
-		t.count(m.s.Templates[t.pods[i].Template].Workload)
-	}
-	t.limits, t.began = m.e.limits(m.s, t.pods), len(m.e.moved)
-	for i := range t.pods {
-		to := m.target(&t.pods[i], n.ID, t.limits)
+		to := m.target(&t.pods[i], n.ID)
 		t.at = append(t.at, to)
 		if to < 0 {
 			t.rest, t.index = append(t.rest, t.pods[i]), append(t.index, i)
@@ -89,11 +84,11 @@ func (m *rebalance) podMove(t *trial, i int, to policy.MarketID) podMove {
 }
 
 // groupsLeft is how many markets or zones are left out, one after the other, while
-// nodes are sought that break no limit.
+// nodes are sought where less is at risk.
 const groupsLeft = 4
 
-// settle finds the best nodes to buy with which t pays and no limit is broken, and
-// moves the pods there on paper. It reports whether there are any.
+// settle finds the best nodes to buy with which t pays, what is put at risk counted in,
+// and moves the pods there on paper. It reports whether there are any.
 func (m *rebalance) settle(t *trial) bool {
 	if m.hopeless(t) {
 		return false
@@ -106,17 +101,16 @@ func (m *rebalance) settle(t *trial) bool {
 		for _, i := range t.index {
 			m.e.move(m.podMove(t, i, t.to[i]))
 		}
-		g, w := m.e.broken(t.limits)
-		if w == policy.None {
-			return !m.exposes(t)
+		added := m.riskSince(t.began, &m.costs)
+		if t.risk = policy.Dollars(added.sum); m.pays(t) {
+			return true
 		}
 		m.e.undo(placed)
-		m.refuse(t.node.ID, w, g)
-		if m.apart && !t.apart && m.surplus(t, w) {
-			t.apart = true
-			continue
+		if added.workload < 0 {
+			return false
 		}
-		m.offers = slices.DeleteFunc(slices.Clone(m.offers), func(o placement.Offer) bool { return inGroup(m.s, g, o.Market) })
+		m.refuse(t.node.ID, added.workload, added.group)
+		m.offers = slices.DeleteFunc(slices.Clone(m.offers), func(o placement.Offer) bool { return inGroup(m.s, added.group, o.Market) })
 	}
 	return false
 }
@@ -166,8 +160,9 @@ func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
 
 // buy finds the nodes to be bought for what has no place.
 func (m *rebalance) buy(t *trial) bool {
-	t.to, t.after = t.to[:0], 0
-	placed := m.pack(t)
+	t.to, t.after, t.risk = t.to[:0], 0, 0
+	var unplaced []int
+	t.bins, unplaced, _ = placement.Pack(m.sp, t.rest, m.offers)
 	for i := range t.at {
 		to := policy.MarketID(policy.None)
 		if t.at[i] >= 0 {
@@ -181,7 +176,7 @@ func (m *rebalance) buy(t *trial) bool {
 		}
 		t.after += policy.Dollars(m.buying(m.offers[t.bins[i].Offers[0]].Market))
 	}
-	return placed && len(t.bins) <= splitMax
+	return len(unplaced) == 0 && len(t.bins) <= splitMax
 }
 
 // keepsShare reports whether the pool is not further from its share with t by
@@ -223,35 +218,19 @@ func (m *rebalance) pays(t *trial) bool {
 	if m.pool.SavingsThreshold > 0 {
 		edge = m.pool.SavingsThreshold
 	}
-	saving := t.before - t.after
+	saving := t.before - t.after - t.risk
 	if saving < t.before.Times(edge) && m.recommended(t.node, t.pods) == 0 {
 		return false
 	}
-	cost := t.after.Float()*overlapHours + m.redone(t.pods)
-	for _, x := range t.moves {
-		was := m.moved[x.workload]
-		if was == 0 && !m.group.strict {
-			was = 1 // the round as a whole pays for it
-		}
-		cost += m.costs.of(x.workload, m.moved[x.workload]+x.pods) - m.costs.of(x.workload, was)
-	}
+	cost := t.moving + t.after.Float()*overlapHours + m.redone(t.pods)
 	return m.worthOf(t) > cost
-}
-
-// count counts a pod of w among those that t moves.
-func (t *trial) count(w policy.WorkloadID) {
-	k, known := slices.BinarySearchFunc(t.moves, w, func(x moving, w policy.WorkloadID) int { return cmp.Compare(x.workload, w) })
-	if !known {
-		t.moves = slices.Insert(t.moves, k, moving{workload: w})
-	}
-	t.moves[k].pods++
 }
 
 // worthOf returns what t saves while the saving lasts, in dollars. What the
 // node's market asks above the best one is saved for long, the rest until the
 // demand is another.
 func (m *rebalance) worthOf(t *trial) float64 {
-	return m.lasts(t.node, (t.before-t.after).Float()) + m.recommended(t.node, t.pods)
+	return m.lasts(t.node, (t.before-t.after-t.risk).Float()) + m.recommended(t.node, t.pods)
 }
 
 // lasts returns what a saving of so many dollars an hour at node n comes to while
@@ -274,23 +253,17 @@ const settled = 72 * time.Hour
 // overlapHours is how long a node and its replacement are paid for both.
 const overlapHours = 0.05
 
-// target returns the node other than from that takes p and breaks none of limits:
-// the fullest of those where it adds nothing to what the loss of one group would
-// take, else of all.
-func (m *rebalance) target(p *policy.Pod, from policy.NodeID, limits []limit) policy.NodeID {
+// target returns the node other than from that takes p: the fullest of those where it
+// adds nothing to what the loss of one group would take, else of all.
+func (m *rebalance) target(p *policy.Pod, from policy.NodeID) policy.NodeID {
 	best, free, adds := policy.NodeID(policy.None), int64(0), false
 	t := &m.s.Templates[p.Template]
-	w := t.Workload
 	for _, id := range m.roomy {
 		f := m.sp.Free(id).CPU
 		if f < t.Requests.CPU || best >= 0 && !adds && f >= free || id == from || m.sp.Check(p, id) != placement.OK {
 			continue // the first two cost little, and leave few to be checked
 		}
-		to := m.marketOf(id)
-		if from >= 0 && m.e.breaks(m.s, limits, w, m.marketOf(from), to) {
-			continue
-		}
-		more := from >= 0 && m.e.exposure.ChangeOf(w, 1, from, to) > 0
+		more := from >= 0 && m.e.exposure.ChangeOf(t.Workload, 1, from, m.marketOf(id)) > 0
 		if best < 0 || adds && !more || adds == more && f < free {
 			best, free, adds = id, f, more
 		}
@@ -304,20 +277,4 @@ func (m *rebalance) marketOf(id policy.NodeID) policy.MarketID {
 		return m.bought[k]
 	}
 	return m.s.Nodes[id].Market
-}
-
-// exposes reports whether with t, whose pods have moved on paper, more pods stand in
-// one group than their workloads can spare, over all of them together.
-func (m *rebalance) exposes(t *trial) bool {
-	if !m.isSpot(t.node) {
-		return false
-	}
-	moved := slices.Clone(m.e.moved[t.began:])
-	m.e.undo(t.began)
-	excess := int32(0)
-	for _, x := range moved {
-		excess += m.e.exposure.ChangeOf(x.workload, 1, x.from, x.to)
-		m.e.move(x)
-	}
-	return excess > 0
 }
