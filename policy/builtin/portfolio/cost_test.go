@@ -39,10 +39,10 @@ pod api n1 3
 pod api n2 3`
 
 // TestLoss: a pod is worth $0.05 an hour, and serves again 2.5 minutes after it was lost.
-// It is missed at twice its value, as outages are counted, and sixty times for the rest.
+// It is missed at twice its value, as outages are counted, and a hundred times for the rest.
 func TestLoss(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
-	pod := 62 * 0.05 * 2.5 / 60
+	pod := 102 * 0.05 * 2.5 / 60
 	if got := d.e.losses[0]; math.Abs(got-pod) > 1e-9 {
 		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
 	}
@@ -52,6 +52,18 @@ func TestLoss(t *testing.T) {
 	}
 	if got := d.e.costs[3]; math.Abs(got-0.06) > 1e-9 {
 		t.Errorf("a node in the safe market costs %v an hour", got)
+	}
+}
+
+// TestLossOfSpare: a workload pays the penalty of an outage, four hours of the pod's value,
+// for a pod that it cannot spare, half of it for the only one that it can, and nothing else.
+func TestLossOfSpare(t *testing.T) {
+	for budget, part := range map[string]float64{"pdb=0": 1, "pdb=1": 0.5, "pdb=2": 0} {
+		d := planStateOf(t, strings.ReplaceAll(twoMarkets, "pdb=2", budget))
+		want := d.e.missed(0.05, 2.5) + part*4*0.05
+		if got := d.e.losses[0]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("with %s the loss of a pod costs %v, not %v", budget, got, want)
+		}
 	}
 }
 
