@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -40,6 +41,10 @@ type ConsolidateOptions struct {
 	// Keep says that no node is replaced by cheaper ones.
 	Keep bool
 
+	// Space returns a space of the snapshot that is as the plan leaves it. With nil one is
+	// built where it is needed.
+	Space func() *Space
+
 	// Tight says that a node is drained whenever its pods fit on others, however full
 	// these become. It is for policies without guardrails, which would hold such drains.
 	Tight bool
@@ -51,6 +56,9 @@ type ConsolidateOptions struct {
 // their capacity type. Memory keeps since when nodes are empty, and the policy wakes
 // when one of them is due.
 func Consolidate(s *policy.Snapshot, plan policy.Plan, m policy.Memory, o ConsolidateOptions) (policy.Plan, policy.Memory) {
+	if o.Space == nil {
+		o.Space = sync.OnceValue(func() *Space { return FromSnapshot(s) })
+	}
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if !p.SelfProvisioned() || p.Consolidation == policy.ConsolidateNever {
@@ -254,6 +262,7 @@ func (c *consolidator) dropUsed() {
 	m := rebalancer{s: c.s, pool: c.pool, at: BalanceOf(c.s, c.pool.ID), o: RebalanceOptions{
 		Pool: c.pool.ID, Share: c.share, Reason: policy.ReasonCheaper, Text: "its pods fit on other nodes",
 	}}
+	m.sp = c.o.Space() // nothing is planned yet, so that it is as the snapshot is
 	m.prepare()
 	m.tight = c.o.Tight
 	m.targets = slices.DeleteFunc(usable(c.s), func(n policy.NodeID) bool { return c.pods[n] == 0 && c.s.Nodes[n].Pool == c.pool.ID })

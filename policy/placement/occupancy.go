@@ -11,6 +11,12 @@ type occupancy struct {
 
 	slots []slot
 	nodes []node
+
+	// ids and bounds are what the pod lists of nodes were cut from by list, and ends
+	// is where those end, by node.
+	ids    []policy.PodID
+	bounds []bound
+	ends   []int32
 }
 
 // A slot is what every check reads of a node; it fits a cache line.
@@ -80,23 +86,39 @@ func stateOf(n *policy.Node) state {
 	return ready
 }
 
-// allot cuts the pod lists of all nodes from two arrays, so that filling them
-// allocates nothing more.
-func (oc *occupancy) allot(pods []policy.Pod) {
-	count := make([]int32, len(oc.nodes))
-	total := 0
+// emptied returns an occupancy without nodes in the memory of oc.
+func (oc *occupancy) emptied() occupancy {
+	return occupancy{slots: oc.slots[:0], nodes: oc.nodes[:0], ids: oc.ids, bounds: oc.bounds, ends: oc.ends}
+}
+
+// list fills the pod lists of all nodes, which are empty. It cuts them from two arrays,
+// so that this allocates nothing more.
+func (oc *occupancy) list(pods []policy.Pod) {
+	oc.ends = resize(oc.ends, len(oc.nodes))
+	holds := func(p *policy.Pod) bool {
+		return p.Phase >= policy.PodStarting && p.Node >= 0 && oc.slots[p.Node].state != absent
+	}
 	for i := range pods {
-		if p := &pods[i]; p.Phase >= policy.PodStarting && p.Node >= 0 {
-			count[p.Node]++
-			total++
+		if p := &pods[i]; holds(p) {
+			oc.ends[p.Node]++
 		}
 	}
-	ids, bounds := make([]policy.PodID, total), make([]bound, total)
-	at := 0
-	for i := range oc.nodes {
-		end := at + int(count[i])
-		oc.nodes[i].pods, oc.nodes[i].bound = ids[at:at:end], bounds[at:at:end]
-		at = end
+	total := int32(0)
+	for n := range oc.ends {
+		total, oc.ends[n] = total+oc.ends[n], total
+	}
+	oc.ids, oc.bounds = resize(oc.ids, int(total)), resize(oc.bounds, int(total))
+	for i := range pods {
+		if p := &pods[i]; holds(p) {
+			at := &oc.ends[p.Node]
+			oc.ids[*at], oc.bounds[*at] = p.ID, bound{p.Template, p.Phase == policy.PodTerminating}
+			*at++
+		}
+	}
+	from := int32(0)
+	for n, end := range oc.ends {
+		oc.nodes[n].pods, oc.nodes[n].bound = oc.ids[from:end:end], oc.bounds[from:end:end]
+		from = end
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 // are skipped. Where no node can be bought it plans nothing, or says in a hold why n
 // stays. Reason and text are those of every entry.
 //
-// It changes sp by what it plans, as [Rebalance] does.
-func ReplaceNode(s *policy.Snapshot, sp *Space, n policy.NodeID, markets []policy.MarketID, reason policy.Reason, text string) ([]policy.Launch, []policy.Drain, []policy.Hold) {
+// It asks for the space where markets are open, and changes it by what it plans, as
+// [Rebalance] does.
+func ReplaceNode(s *policy.Snapshot, space func() *Space, n policy.NodeID, markets []policy.MarketID, reason policy.Reason, text string) ([]policy.Launch, []policy.Drain, []policy.Hold) {
 	node := &s.Nodes[n]
 	at := BalanceOf(s, node.Pool)
-	m := rebalancer{s: s, sp: sp, o: RebalanceOptions{Pool: node.Pool, Reason: reason, Text: text}, pool: &s.Pools[node.Pool], at: at}
+	m := rebalancer{s: s, o: RebalanceOptions{Pool: node.Pool, Reason: reason, Text: text}, pool: &s.Pools[node.Pool], at: at}
 	m.from, m.to = s.Markets[node.Market].Capacity, s.Markets[node.Market].Capacity
 	m.o.Share = float64(at.Spot) / float64(max(at.Total, 1))
 	m.headroom, m.cover = HeadroomOf(s, node.Pool), billing.CoverageOf(s)
@@ -27,6 +28,8 @@ func ReplaceNode(s *policy.Snapshot, sp *Space, n policy.NodeID, markets []polic
 	if len(m.markets) == 0 {
 		return nil, nil, nil
 	}
+	sp := space()
+	m.sp = sp
 	pods, _, ok := m.movable(node)
 	if !ok {
 		return nil, nil, []policy.Hold{m.hold(n, policy.ReasonGuardrail, "a pod of the node must not be evicted")}

@@ -28,6 +28,11 @@ type Space struct {
 // names of the ids in Pod.VolumeZone. Both are kept and must not change.
 func New(templates []policy.Template, zones []string) *Space {
 	sp := new(Space)
+	sp.init(templates, zones)
+	return sp
+}
+
+func (sp *Space) init(templates []policy.Template, zones []string) {
 	table, occupancy := &sp.table, &sp.occupancy
 	*table = classTable{templates: templates, zones: zones, byList: make(map[listKey]int32), byDigest: make(map[uint64][]int32),
 		gpus: []string{""}, keys: []topologyKey{{name: labelHost}}}
@@ -36,15 +41,22 @@ func New(templates []policy.Template, zones []string) *Space {
 	sp.groups = groupTable{table: table, occupancy: occupancy}
 	sp.solver.init(sp)
 	sp.compile()
+}
+
+// FromSnapshot returns a new space, loaded with s.
+func FromSnapshot(s *policy.Snapshot) *Space {
+	sp := new(Space)
+	sp.Load(s)
 	return sp
 }
 
-// FromSnapshot returns a space with the live nodes of s and all pods that hold
-// a place on one: starting, ready and terminating.
-func FromSnapshot(s *policy.Snapshot) *Space {
-	sp := New(s.Templates, s.Zones)
+// Load makes sp a space with the live nodes of s and all pods that hold a place on
+// one: starting, ready and terminating. It reuses the memory of sp, which may be the
+// zero Space; nothing of what sp held before is left, so that no result depends on it.
+func (sp *Space) Load(s *policy.Snapshot) {
+	*sp = Space{occupancy: sp.occupancy.emptied()}
+	sp.init(s.Templates, s.Zones)
 	sp.occupancy.grow(len(s.Nodes))
-	sp.occupancy.allot(s.Pods)
 	sp.topology.loading = true
 	for i := range s.Nodes {
 		if s.Nodes[i].Live() {
@@ -53,13 +65,12 @@ func FromSnapshot(s *policy.Snapshot) *Space {
 	}
 	sp.topology.loading = false
 	sp.topology.presentAll()
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase >= policy.PodStarting && p.Node >= 0 && sp.occupancy.slots[p.Node].state != absent {
-			sp.Bind(p, p.Node)
+	sp.occupancy.list(s.Pods)
+	for n := range sp.occupancy.nodes {
+		for _, b := range sp.occupancy.nodes[n].bound {
+			sp.charge(b, policy.NodeID(n))
 		}
 	}
-	return sp
 }
 
 // SetNode puts n into the slot of its id, or brings it up to date. The pods
@@ -119,14 +130,19 @@ func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n 
 		nd.pods = slices.Insert(nd.pods, at, id)
 		nd.bound = slices.Insert(nd.bound, at, bound{t, terminating})
 	}
-	k := &sp.table.kinds[t]
+	sp.charge(bound{t, terminating}, n)
+}
+
+// charge takes what a pod in the list of n uses.
+func (sp *Space) charge(b bound, n policy.NodeID) {
+	k := &sp.table.kinds[b.template]
 	sp.occupancy.slots[n].free = sp.occupancy.slots[n].free.Minus(k.requests)
 	sp.occupancy.burden(k, n, 1)
 	if len(k.counters) > 0 {
-		sp.topology.count(k, n, terminating, 1)
+		sp.topology.count(k, n, b.terminating, 1)
 	}
 	if len(k.groups) > 0 {
-		sp.groups.countGroups(k, n, terminating, 1)
+		sp.groups.countGroups(k, n, b.terminating, 1)
 	}
 }
 

@@ -267,6 +267,15 @@ func TestSpaceAgreesWithPlainCluster(t *testing.T) {
 			w.compare(t, "kept", w.space)
 		}
 		w.compare(t, "rebuilt", placement.FromSnapshot(w.snapshot()))
+		other := drawCluster(t)
+		for range 4 {
+			other.change(t)
+		}
+		sp := other.space
+		for _, s := range []*policy.Snapshot{other.snapshot(), w.snapshot()} {
+			sp.Load(s)
+		}
+		w.compare(t, "loaded over another cluster", sp)
 	})
 }
 
@@ -397,13 +406,14 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-func BenchmarkFromSnapshot(b *testing.B) {
+func BenchmarkLoad(b *testing.B) {
 	for _, topology := range []bool{false, true} {
 		b.Run(fmt.Sprintf("topology=%v", topology), func(b *testing.B) {
 			s := fleetSnapshot(2000, 8000, topology)
 			b.ReportAllocs()
+			var sp placement.Space
 			for b.Loop() {
-				placement.FromSnapshot(s)
+				sp.Load(s)
 			}
 		})
 	}

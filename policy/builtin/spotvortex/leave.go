@@ -54,9 +54,6 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 			markets = append(markets, id)
 		}
 	}
-	if t.space == nil {
-		t.space = placement.FromSnapshot(s)
-	}
 	launches, drains, holds := placement.ReplaceNode(s, t.space, n.ID, markets, policy.ReasonRebalance, "the provider recommends to leave the node")
 	if len(drains) > 0 {
 		t.planned(launches, drains, holds)

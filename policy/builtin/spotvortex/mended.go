@@ -17,7 +17,7 @@ const (
 
 // decideMended applies the rules pool by pool.
 func (p *Policy) decideMended(s *policy.Snapshot, m policy.Memory, sc *buffers) (policy.Plan, policy.Memory) {
-	t := turn{cfg: &p.cfg, s: s, memory: m}
+	t := turn{cfg: &p.cfg, s: s, memory: m, scratch: &sc.space}
 	t.plan = policy.Plan{Wake: policy.NextStep(s.Now, p.cfg.step()), Drains: placement.Notices(s)}
 	pools := sc.survey(s, workload.Collect(s, workload.Options{}, &sc.workload))
 	for i := range pools {
@@ -28,7 +28,7 @@ func (p *Policy) decideMended(s *policy.Snapshot, m policy.Memory, sc *buffers) 
 	launches, holds := placement.Shortages(t.s, t.steered)
 	t.plan.Launches = append(launches, t.plan.Launches...)
 	t.plan.Holds = append(t.plan.Holds, holds...)
-	return placement.Consolidate(s, t.plan, t.memory, placement.ConsolidateOptions{Share: t.steered})
+	return placement.Consolidate(s, t.plan, t.memory, placement.ConsolidateOptions{Share: t.steered, Space: t.space})
 }
 
 // A turn is one decision on its way.
@@ -37,7 +37,19 @@ type turn struct {
 	s      *policy.Snapshot
 	memory policy.Memory
 	plan   policy.Plan
-	space  *placement.Space // built when the first pool moves
+
+	scratch *placement.Space // what space loads
+	loaded  bool
+}
+
+// space returns the nodes and pods of the snapshot as the plan leaves them. They are
+// loaded when they are first needed.
+func (t *turn) space() *placement.Space {
+	if !t.loaded {
+		t.scratch.Load(t.s)
+		t.loaded = true
+	}
+	return t.scratch
 }
 
 // decide decides one pool.
@@ -325,12 +337,9 @@ func (t *turn) move(c *course, o placement.RebalanceOptions) {
 		t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget lets no node go now")
 		return
 	}
-	if t.space == nil {
-		t.space = placement.FromSnapshot(t.s)
-	}
 	o.Pool = c.pool.ID
 	o.Backoff = func(node string) bool { return c.memory.BackedOff(node, t.s.Now) }
-	t.planned(placement.Rebalance(t.s, t.space, o))
+	t.planned(placement.Rebalance(t.s, t.space(), o))
 }
 
 // planned adds moves to the plan.

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -20,6 +21,7 @@ type Policy struct {
 type buffers struct {
 	workload workload.Scratch
 	pools    []holdings
+	space    placement.Space
 	compat   compatScratch
 }
 
